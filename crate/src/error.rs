@@ -1,0 +1,334 @@
+//! The one error type: each variant names the thing, what was expected and what was found.
+
+use std::fmt;
+
+/// `Result` with [`enum@Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// One broken rule of a configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// Path of the key, for example `optimizer.beta1`.
+    pub key: String,
+    /// What the key must satisfy.
+    pub rule: String,
+    /// What was given.
+    pub value: String,
+}
+
+impl Fault {
+    /// A fault of `key`: it must satisfy `rule`, `value` was given.
+    pub fn new(key: impl Into<String>, rule: impl Into<String>, value: impl fmt::Display) -> Self {
+        Self { key: key.into(), rule: rule.into(), value: value.to_string() }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: expected {}, found {}", self.key, self.rule, self.value)
+    }
+}
+
+/// Shows a list as `a; b; c`.
+fn listed<T: fmt::Display>(items: &[T]) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// Why a file was refused (`hostile-files.md`, rule 5).
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Refusal {
+    /// Stable dotted word, for example `safetensors.offset.overlap`.
+    pub code: &'static str,
+    /// How far the file got: `open`, `bind` or `read`.
+    pub stage: &'static str,
+    /// Name of the file, escaped.
+    pub artifact: String,
+    /// Tensor, key or shard, escaped and cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// What was expected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected: Option<String>,
+    /// What was found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub found: Option<String>,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// Where in the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub byte_offset: Option<u64>,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.artifact, self.code)?;
+        if let Some(subject) = &self.subject {
+            write!(f, " \"{subject}\"")?;
+        }
+        if let Some(expected) = &self.expected {
+            write!(f, ", expected {expected}")?;
+        }
+        if let Some(found) = &self.found {
+            write!(f, ", found {found}")?;
+        }
+        if let Some(hint) = &self.hint {
+            write!(f, " ({hint})")?;
+        }
+        Ok(())
+    }
+}
+
+/// Everything that can go wrong in tabtune. [`Error::code`] is the stable word, [`Error::kind`] the class shown in TypeScript.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    // config
+    /// A configuration breaks rules; all of them are listed.
+    #[error("invalid configuration: {}", listed(.0))]
+    InvalidConfig(Vec<Fault>),
+    /// The model asks for something tabtune does not have.
+    #[error("unsupported model: {what} is {found}; supported: {supported}")]
+    UnsupportedModel {
+        /// The key or part.
+        what: String,
+        /// Its value.
+        found: String,
+        /// What would do.
+        supported: String,
+    },
+
+    // device
+    /// No usable GPU adapter.
+    #[error("no GPU adapter: {reason}")]
+    NoAdapter {
+        /// Why.
+        reason: String,
+    },
+    /// A device limit is too small for the model.
+    #[error("device limit {limit}: need {need}, have {have}")]
+    LimitExceeded {
+        /// WebGPU's name of the limit.
+        limit: &'static str,
+        /// Needed value.
+        need: u64,
+        /// The device's value.
+        have: u64,
+    },
+    /// The device was lost or a read failed.
+    #[error("device lost: {reason}")]
+    DeviceLost {
+        /// What the driver said.
+        reason: String,
+    },
+
+    // files
+    /// One or more files were refused.
+    #[error("{}", listed(.0))]
+    Refused(Vec<Refusal>),
+    /// A source could not be read.
+    #[error("cannot read {name}: {reason}")]
+    SourceRead {
+        /// Name of the source.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// A sink could not be written.
+    #[error("cannot write {name}: {reason}")]
+    SinkWrite {
+        /// Name of the sink.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+
+    // model
+    /// Tensors that the configuration calls for are not in the files.
+    #[error("missing tensors: {}", .0.join(", "))]
+    MissingTensors(Vec<String>),
+    /// A tensor has another shape than the configuration says.
+    #[error("tensor \"{name}\": expected {expected:?}, found {found:?}")]
+    TensorShape {
+        /// Name of the tensor.
+        name: String,
+        /// Shape by the configuration.
+        expected: Vec<usize>,
+        /// Shape in the file.
+        found: Vec<usize>,
+    },
+    /// A tensor of the files has no place in the model.
+    #[error("tensors without a place in the model: {}", .0.join(", "))]
+    UnexpectedTensors(Vec<String>),
+    /// A token id is outside the vocabulary.
+    #[error("token id {id} at position {position}: expected less than {vocab_size}")]
+    TokenRange {
+        /// The id.
+        id: i64,
+        /// Its index.
+        position: usize,
+        /// Size of the vocabulary.
+        vocab_size: usize,
+    },
+    /// A sequence is longer than the model's context.
+    #[error("sequence of {found} tokens: the model's context is {max}")]
+    ContextExceeded {
+        /// Length asked for.
+        found: usize,
+        /// `max_position_embeddings`.
+        max: usize,
+    },
+
+    // tokenizer
+    /// A tokenizer file or a text cannot be used.
+    #[error("tokenizer: {what}: {reason}")]
+    Tokenizer {
+        /// What was tried.
+        what: String,
+        /// Why it failed.
+        reason: String,
+    },
+    /// A chat template failed.
+    #[error("chat template: {reason}")]
+    Template {
+        /// What the engine said.
+        reason: String,
+    },
+
+    // data
+    /// Too little text for the settings.
+    #[error("training data too short: need {need} tokens, have {have}")]
+    DataTooShort {
+        /// Tokens needed.
+        need: usize,
+        /// Tokens present.
+        have: usize,
+    },
+    /// A line of a JSONL file is wrong.
+    #[error("data line {line}: {reason}")]
+    DataLine {
+        /// Line, counted from 1.
+        line: usize,
+        /// Why.
+        reason: String,
+    },
+    /// The data is not UTF-8 text.
+    #[error("data is not UTF-8 text: first bad byte at {byte_offset}")]
+    DataNotUtf8 {
+        /// Where.
+        byte_offset: usize,
+    },
+
+    // optim
+    /// A saved optimizer state does not fit; every difference is listed.
+    #[error("optimizer state does not fit: {}", listed(.0))]
+    StateMismatch(Vec<Fault>),
+    /// A resumed run was given settings that contradict the checkpoint; all are listed.
+    #[error("settings contradict the checkpoint: {}", listed(.0))]
+    ResumeMismatch(Vec<Fault>),
+    /// Parameter groups do not cover the model.
+    #[error("parameter groups: {}", listed(.0))]
+    Groups(Vec<Fault>),
+
+    // train
+    /// The loss or the gradient norm is not finite; nothing was changed.
+    #[error("step {step}: {tensor} is {value}; nothing was changed")]
+    NonFinite {
+        /// The step that was refused.
+        step: u64,
+        /// `loss` or `grad_norm`.
+        tensor: &'static str,
+        /// The value.
+        value: f64,
+    },
+
+    // checkpoint
+    /// A checkpoint is damaged or incomplete.
+    #[error("checkpoint is damaged: {what}: {reason}")]
+    CheckpointCorrupt {
+        /// File or field.
+        what: String,
+        /// Why.
+        reason: String,
+    },
+    /// A checkpoint of a newer format.
+    #[error("checkpoint format {found}: this version reads up to {supported}")]
+    CheckpointVersion {
+        /// Format of the file.
+        found: u64,
+        /// Newest readable format.
+        supported: u64,
+    },
+    /// A command arrived that the present state does not allow.
+    #[error("busy: {doing}")]
+    Busy {
+        /// What is going on.
+        doing: &'static str,
+    },
+}
+
+impl Error {
+    /// The stable dotted word of this error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Error::InvalidConfig(_) => "config.invalid",
+            Error::UnsupportedModel { .. } => "model.unsupported",
+            Error::NoAdapter { .. } => "device.no-adapter",
+            Error::LimitExceeded { .. } => "device.limit",
+            Error::DeviceLost { .. } => "device.lost",
+            Error::Refused(list) => list.first().map_or("file.refused", |r| r.code),
+            Error::SourceRead { .. } => "source.read",
+            Error::SinkWrite { .. } => "sink.write",
+            Error::MissingTensors(_) => "model.tensor.missing",
+            Error::TensorShape { .. } => "model.tensor.shape",
+            Error::UnexpectedTensors(_) => "model.tensor.unexpected",
+            Error::TokenRange { .. } => "model.token-range",
+            Error::ContextExceeded { .. } => "model.context",
+            Error::Tokenizer { .. } => "tokenizer.invalid",
+            Error::Template { .. } => "tokenizer.template",
+            Error::DataTooShort { .. } => "data.too-short",
+            Error::DataLine { .. } => "data.line",
+            Error::DataNotUtf8 { .. } => "data.utf8",
+            Error::StateMismatch(_) => "optim.state-mismatch",
+            Error::ResumeMismatch(_) => "optim.resume-mismatch",
+            Error::Groups(_) => "optim.groups",
+            Error::NonFinite { .. } => "train.non-finite",
+            Error::CheckpointCorrupt { .. } => "checkpoint.corrupt",
+            Error::CheckpointVersion { .. } => "checkpoint.version",
+            Error::Busy { .. } => "session.busy",
+        }
+    }
+
+    /// The upper-case class that TypeScript shows (`spec/browser.md` §1).
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Error::InvalidConfig(_) | Error::Groups(_) => "BAD_OPTION",
+            Error::UnsupportedModel { .. } => "UNSUPPORTED_ARCH",
+            Error::NoAdapter { .. } => "NO_ADAPTER",
+            Error::LimitExceeded { .. } => "LIMIT_EXCEEDED",
+            Error::DeviceLost { .. } => "DEVICE_LOST",
+            Error::Refused(list) => match list.first().map_or("", |r| r.code) {
+                "gguf.tensor.type-unknown" | "gguf.tensor.type-unsupported" => "UNSUPPORTED_QUANT",
+                "integrity.sha256" => "INTEGRITY",
+                _ => "BAD_MODEL_FILE",
+            },
+            Error::SourceRead { .. }
+            | Error::MissingTensors(_)
+            | Error::TensorShape { .. }
+            | Error::UnexpectedTensors(_)
+            | Error::Tokenizer { .. }
+            | Error::Template { .. } => "BAD_MODEL_FILE",
+            Error::SinkWrite { .. } => "STORAGE_FAILED",
+            Error::TokenRange { .. }
+            | Error::ContextExceeded { .. }
+            | Error::DataTooShort { .. }
+            | Error::DataLine { .. }
+            | Error::DataNotUtf8 { .. } => "BAD_OPTION",
+            Error::StateMismatch(_) | Error::ResumeMismatch(_) => "CHECKPOINT_MISMATCH",
+            Error::NonFinite { .. } => "NON_FINITE",
+            Error::CheckpointCorrupt { .. } => "CHECKPOINT_CORRUPT",
+            Error::CheckpointVersion { .. } => "CHECKPOINT_VERSION",
+            Error::Busy { .. } => "BUSY",
+        }
+    }
+}

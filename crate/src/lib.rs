@@ -1,0 +1,31 @@
+//! tabtune: train and fine-tune language models in a browser tab, and natively.
+#![doc = include_str!("../ARCHITECTURE.md")]
+#![deny(missing_docs)]
+#![forbid(unsafe_code)]
+
+pub mod error;
+pub mod platform;
+
+pub mod config;
+
+pub mod device;
+pub mod kernels;
+pub mod tokenizer;
+
+pub mod bundle;
+pub mod data;
+pub mod optim;
+pub mod schedule;
+
+pub mod model;
+
+pub mod generate;
+pub mod train;
+
+pub mod checkpoint;
+pub mod export;
+
+#[cfg(target_family = "wasm")]
+pub mod web_api;
+
+pub use error::{Error, Result};
