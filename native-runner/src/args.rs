@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use tabtune::device::DeviceKind;
 
 use crate::error::{Result, RunError};
@@ -58,16 +58,17 @@ impl From<DeviceName> for DeviceKind {
 
 /// `train`.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("start").required(true).args(["model", "config", "resume"])))]
 pub struct TrainArgs {
     /// GGUF file, safetensors folder or checkpoint folder to start from.
-    #[arg(long, value_name = "PATH", conflicts_with = "config")]
+    #[arg(long, value_name = "PATH")]
     pub model: Option<PathBuf>,
     /// Hugging Face config.json of a model to train from scratch. The tokenizer is made of the characters of the data file, in code
     /// point order, and vocab_size follows from it; a vocab_size in the file is not used.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Continue a run from its checkpoint folder. Needs the same --data; settings that contradict the checkpoint are refused.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["model", "config"])]
+    #[arg(long, value_name = "DIR")]
     pub resume: Option<PathBuf>,
     /// Training text (UTF-8), or JSON lines if the name ends in .jsonl: {"messages":[…]} or {"prompt","completion"}.
     #[arg(long, value_name = "FILE")]

@@ -5,6 +5,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use tabtune::bundle::{Bundle, ByteSource, open_bundle};
+use tabtune::checkpoint::MANIFEST;
 
 use crate::error::{Result, RunError, unreadable};
 
@@ -85,12 +86,17 @@ pub fn model_sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
     if path.is_dir() {
         let all = files_of(&path)?;
         let gguf: Vec<_> = all.iter().filter(|p| has_ending(p, &["gguf"])).cloned().collect();
-        paths = all.into_iter().filter(|p| has_ending(p, &["json", "safetensors", "jinja"])).collect();
+        // A checkpoint folder is a model folder with two files more.
+        let of_run = |p: &Path| [MANIFEST, "optimizer.safetensors"].contains(&file_name(p).as_str());
+        paths = all.into_iter().filter(|p| has_ending(p, &["json", "safetensors", "jinja"]) && !of_run(p)).collect();
         if !paths.iter().any(|p| file_name(p) == "config.json") && gguf.len() == 1 {
             paths = gguf;
         }
         if paths.is_empty() {
-            return Err(RunError::Usage(format!("{}: no model in this folder: expected config.json and model.safetensors, or one .gguf file", path.display())));
+            return Err(RunError::Usage(format!(
+                "{}: no model in this folder: expected config.json and model.safetensors, or one .gguf file",
+                path.display()
+            )));
         }
     }
     let mut sources: Vec<Box<dyn ByteSource>> = Vec::new();

@@ -11,7 +11,8 @@ pub struct Progress {
 impl Progress {
     /// A bar over `total` steps of which `done` are done.
     pub fn new(total: u64, done: u64, shown: bool) -> Self {
-        let bar = ProgressBar::with_draw_target(Some(total), if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() });
+        let bar =
+            ProgressBar::with_draw_target(Some(total), if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() });
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} · {eta} left") {
             bar.set_style(style);
         }

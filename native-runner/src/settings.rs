@@ -1,9 +1,7 @@
-//! A run's settings: the file of `--train-config`, overridden by options; or a checkpoint's, contradicted by neither.
+//! A run's settings: defaults or a checkpoint's, under the file of `--train-config`, under the options.
 
 use serde_json::{Map, Value, json};
-use tabtune::Error;
 use tabtune::config::TrainConfig;
-use tabtune::error::Fault;
 
 use crate::args::TrainArgs;
 use crate::error::{Result, RunError};
@@ -34,12 +32,18 @@ pub fn given(args: &TrainArgs) -> Result<Map<String, Value>> {
     set("precision", args.precision.clone().map(Value::from));
     set("gradient_checkpointing", args.gradient_checkpointing.then_some(Value::Bool(true)));
     if let Some(name) = &args.optimizer {
-        retype(&mut keys, "optimizer", name);
+        let given = overlay(keys_of(&keys, "optimizer"), json!({ "type": name }));
+        keys.insert("optimizer".into(), given);
     }
     if let Some(steps) = args.warmup_steps {
-        entry(&mut keys, "schedule", "constant").insert("warmup_steps".into(), steps.into());
+        let given = overlay(keys_of(&keys, "schedule"), json!({ "warmup_steps": steps }));
+        keys.insert("schedule".into(), given);
     }
     Ok(keys)
+}
+
+fn keys_of(keys: &Map<String, Value>, key: &str) -> Value {
+    keys.get(key).cloned().unwrap_or_else(|| json!({}))
 }
 
 /// JSON has no NaN or infinity: they would silently become null.
@@ -47,56 +51,31 @@ fn number(option: &str, x: f64) -> Result<Value> {
     if x.is_finite() { Ok(json!(x)) } else { Err(RunError::Usage(format!("--{option}: expected a finite number, found {x}"))) }
 }
 
-/// Sets `key.type`; the other keys of another type would not fit and go.
-fn retype(keys: &mut Map<String, Value>, key: &str, name: &str) {
-    let same = keys.get(key).and_then(|v| v.get("type")).and_then(Value::as_str) == Some(name);
-    if !same {
-        keys.insert(key.into(), json!({ "type": name }));
+/// `under` with the keys of `over` on top, to any depth. Another `type` replaces the whole.
+fn overlay(under: Value, over: Value) -> Value {
+    match (under, over) {
+        (Value::Object(mut under), Value::Object(over)) => {
+            if over.get("type").is_some_and(|kind| under.get("type").is_some_and(|old| old != kind)) {
+                return Value::Object(over);
+            }
+            for (key, value) in over {
+                let old = under.remove(&key).unwrap_or(Value::Null);
+                under.insert(key, overlay(old, value));
+            }
+            Value::Object(under)
+        }
+        (_, over) => over,
     }
 }
 
-fn entry<'a>(keys: &'a mut Map<String, Value>, key: &str, kind: &str) -> &'a mut Map<String, Value> {
-    let value = keys.entry(key).or_insert_with(|| json!({ "type": kind }));
-    if !value.is_object() {
-        *value = json!({ "type": kind });
-    }
-    match value {
-        Value::Object(map) => map,
-        _ => unreachable!("made an object above"),
-    }
-}
-
-/// The settings of a new run.
-pub fn fresh(given: Map<String, Value>) -> Result<TrainConfig> {
-    let config: TrainConfig = serde_json::from_value(Value::Object(given)).map_err(refused)?;
+/// The settings of a run: those of `saved` where it goes on, else the defaults, with what was `given` on top.
+pub fn settle(given: Map<String, Value>, saved: Option<&TrainConfig>) -> Result<TrainConfig> {
+    let under = serde_json::to_value(saved.unwrap_or(&TrainConfig::default())).map_err(refused)?;
+    let config: TrainConfig = serde_json::from_value(overlay(under, Value::Object(given))).map_err(refused)?;
     config.validate()?;
     Ok(config)
 }
 
 fn refused(error: serde_json::Error) -> RunError {
     RunError::Json { name: "training settings".into(), reason: error.to_string() }
-}
-
-/// Refuses every given setting that differs from the checkpoint's.
-pub fn contradictions(given: &Map<String, Value>, saved: &TrainConfig) -> Result<()> {
-    // Through the type, so that defaults of nested keys are filled in before comparing.
-    let wanted: TrainConfig = serde_json::from_value(Value::Object(given.clone())).map_err(refused)?;
-    let wanted = serde_json::to_value(wanted).map_err(refused)?;
-    let saved = serde_json::to_value(saved).map_err(refused)?;
-    let mut faults = Vec::new();
-    for (key, said) in given {
-        compare(key, said, &wanted[key], &saved[key], &mut faults);
-    }
-    if faults.is_empty() { Ok(()) } else { Err(Error::ResumeMismatch(faults).into()) }
-}
-
-/// Only keys that were said are compared, to any depth.
-fn compare(path: &str, said: &Value, wanted: &Value, saved: &Value, faults: &mut Vec<Fault>) {
-    if let (Value::Object(said), Value::Object(_), Value::Object(_)) = (said, wanted, saved) {
-        for (key, inner) in said {
-            compare(&format!("{path}.{key}"), inner, &wanted[key], &saved[key], faults);
-        }
-    } else if wanted != saved {
-        faults.push(Fault::new(path, saved, wanted));
-    }
 }

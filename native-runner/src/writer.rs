@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use tabtune::checkpoint::FileStream;
+use tabtune::bundle::FileStream;
 
 use crate::error::{Result, unwritable};
 use crate::files::files_of;
@@ -56,20 +56,21 @@ pub fn write_folder(folder: &Path, marker: Option<&str>, stream: &mut FileStream
 }
 
 fn fill(folder: &Path, stream: &mut FileStream) -> Result<()> {
-    let files: Vec<(String, u64)> = stream.files().iter().map(|f| (f.name.clone(), f.bytes)).collect();
-    for (name, bytes) in files {
-        let path = folder.join(&name);
+    let names: Vec<String> = stream.files().iter().map(|file| file.name.clone()).collect();
+    let mut next = wait(stream.next_chunk())?;
+    for (index, name) in names.iter().enumerate() {
+        let path = folder.join(name);
         let refused = |e: std::io::Error| unwritable(path.display(), e);
         let mut file = File::create_new(&path).map_err(refused)?;
-        let mut left = bytes;
-        while left > 0 {
-            let Some(chunk) = wait(stream.next_chunk())? else {
-                return Err(unwritable(path.display(), format!("{left} bytes short")).into());
-            };
-            file.write_all(&chunk).map_err(refused)?;
-            left = left.checked_sub(chunk.len() as u64).ok_or_else(|| unwritable(path.display(), "longer than announced"))?;
+        while let Some(chunk) = next.take_if(|chunk| chunk.file == index) {
+            file.write_all(&chunk.bytes).map_err(refused)?;
+            next = wait(stream.next_chunk())?;
         }
         file.sync_all().map_err(refused)?;
+        let (written, announced) = (file.metadata().map_err(refused)?.len(), stream.files()[index].bytes);
+        if written != announced {
+            return Err(unwritable(path.display(), format!("{written} bytes written, {announced} announced")).into());
+        }
     }
     Ok(())
 }

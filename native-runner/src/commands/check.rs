@@ -31,8 +31,8 @@ enum Answer {
 /// Prints one line per case and one of totals.
 pub fn run(args: &CheckArgs, output: &Output) -> Result<Outcome> {
     let document = read_json(&args.oracle)?;
-    let oracle: Oracle = serde_json::from_value(document)
-        .map_err(|e| RunError::Json { name: args.oracle.display().to_string(), reason: e.to_string() })?;
+    let oracle: Oracle =
+        serde_json::from_value(document).map_err(|e| RunError::Json { name: args.oracle.display().to_string(), reason: e.to_string() })?;
     let id_of = |case: &Value| case["id"].as_str().unwrap_or("?").to_string();
     let asked = |id: &str| args.only.is_empty() || args.only.iter().any(|want| id == want || id.starts_with(&format!("{want}.")));
     let cases: Vec<Value> = oracle.cases.into_iter().filter(|case| asked(&id_of(case))).collect();
@@ -99,7 +99,13 @@ fn readable(line: &Map<String, Value>) -> String {
         return format!("FAIL {id}: {}", text("message"));
     }
     let word = if line["ok"] == json!(true) { "ok  " } else { "FAIL" };
-    format!("{word} {id}: {} off by {}, allowed {} ({:.1} s)", text("measure"), text("error"), text("bound"), line["secs"].as_f64().unwrap_or(0.0))
+    format!(
+        "{word} {id}: {} off by {}, allowed {} ({:.1} s)",
+        text("measure"),
+        text("error"),
+        text("bound"),
+        line["secs"].as_f64().unwrap_or(0.0)
+    )
 }
 
 /// What the cases share: the device, and the model of the last case.

@@ -1,16 +1,17 @@
 //! `tabtune train`: the driver's loop around `Trainer::step`.
 
 use std::path::Path;
-use std::time::Instant;
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
+use tabtune::bundle::ModelAssets;
+use tabtune::checkpoint::{Checkpoint, MANIFEST};
+use tabtune::config::TrainConfig;
 use tabtune::data::{DataFormat, Dataset};
-use tabtune::device::Device;
 use tabtune::model::{FreshWeights, Model};
 use tabtune::tokenizer::Tokenizer;
 use tabtune::train::{StepReport, Trainer};
 
-use super::{Outcome, load_model, open_device};
+use super::{Outcome, load_model, open_device, tokenizer_of};
 use crate::args::TrainArgs;
 use crate::error::{Result, RunError};
 use crate::files::{checkpoint_sources, open_model, read_file};
@@ -20,19 +21,16 @@ use crate::wait::wait;
 use crate::writer::{check_place, write_folder};
 use crate::{scratch, settings};
 
-/// The file that makes a folder a checkpoint.
-const MARKER: &str = "checkpoint.json";
-
-/// A trainer and what else its checkpoint holds.
+/// A trainer and what travels with its weights.
 struct Run {
     trainer: Trainer,
-    tokenizer: Tokenizer,
+    assets: ModelAssets,
 }
 
 /// Trains, evaluates and saves as asked; prints one line per step.
 pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
     if let Some(folder) = &args.out {
-        check_place(folder, Some(MARKER))?;
+        check_place(folder, Some(MANIFEST))?;
     }
     let mut run = prepare(args)?;
     let total = run.trainer.config().steps;
@@ -55,6 +53,11 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
         }
     }
     progress.end();
+    // A run that had nothing left to do still leaves what was asked for.
+    if let Some(folder) = args.out.as_deref().filter(|_| saved.is_none()) {
+        save(&run, folder)?;
+        saved = Some(folder);
+    }
     finish(&run.trainer, saved, output)
 }
 
@@ -81,7 +84,60 @@ fn finish(trainer: &Trainer, saved: Option<&Path>, output: &Output) -> Result<Ou
 }
 
 fn save(run: &Run, folder: &Path) -> Result<()> {
-    let mut stream = tabtune::checkpoint::write(&run.trainer, &run.tokenizer)?;
-    write_folder(folder, Some(MARKER), &mut stream)?;
+    let mut stream = tabtune::checkpoint::write(&run.trainer, &run.assets)?;
+    write_folder(folder, Some(MANIFEST), &mut stream)?;
     Ok(())
+}
+
+fn prepare(args: &TrainArgs) -> Result<Run> {
+    let given = settings::given(args)?;
+    let data = Data { bytes: read_file(&args.data)?, format: format_of(&args.data) };
+    match (&args.resume, &args.model, &args.config) {
+        (Some(folder), ..) => resume(args, folder, given, &data),
+        (_, Some(path), _) => fine_tune(args, path, settings::settle(given, None)?, &data),
+        (.., Some(path)) => from_scratch(args, path, settings::settle(given, None)?, &data),
+        _ => Err(RunError::Usage("expected --model, --config or --resume".into())),
+    }
+}
+
+/// The training data as it lies in its file.
+struct Data {
+    bytes: Vec<u8>,
+    format: DataFormat,
+}
+
+impl Data {
+    fn set(&self, tokenizer: &Tokenizer, config: &TrainConfig) -> Result<Dataset> {
+        Ok(Dataset::from_bytes(&self.bytes, self.format, tokenizer, config.validation_fraction)?)
+    }
+}
+
+fn format_of(path: &Path) -> DataFormat {
+    let jsonl = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("jsonl"));
+    if jsonl { DataFormat::Jsonl } else { DataFormat::Text }
+}
+
+fn resume(args: &TrainArgs, folder: &Path, given: Map<String, Value>, data: &Data) -> Result<Run> {
+    let checkpoint = Checkpoint::open(checkpoint_sources(folder)?)?;
+    let config = settings::settle(given, Some(&checkpoint.manifest().train))?;
+    let dataset = data.set(tokenizer_of(checkpoint.bundle(), folder)?, &checkpoint.manifest().train)?;
+    let device = open_device(args.device)?;
+    let trainer = checkpoint.resume(dataset, Some(config), &device.inner())?;
+    Ok(Run { trainer, assets: ModelAssets::of_bundle(checkpoint.bundle()) })
+}
+
+fn fine_tune(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data) -> Result<Run> {
+    let bundle = open_model(path)?;
+    let dataset = data.set(tokenizer_of(&bundle, path)?, &config)?;
+    let model = load_model(&bundle, config.precision, &open_device(args.device)?)?;
+    Ok(Run { trainer: Trainer::new(model, dataset, config)?, assets: ModelAssets::of_bundle(&bundle) })
+}
+
+fn from_scratch(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data) -> Result<Run> {
+    let (shape, tokenizer) = scratch::plan(path, &data.bytes)?;
+    let dataset = data.set(&tokenizer, &config)?;
+    let device = open_device(args.device)?.inner();
+    let mut weights = FreshWeights::new(&shape, config.seed, config.precision, &device);
+    let model = Model::new(&shape, config.precision, &mut weights, &device)?;
+    Ok(Run { trainer: Trainer::new(model, dataset, config)?, assets: ModelAssets::of_config(&shape, Some(tokenizer)) })
 }
