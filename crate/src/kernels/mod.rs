@@ -4,7 +4,7 @@ pub mod noise;
 mod read;
 pub mod stock;
 
-pub use read::{read, read_f32};
+pub use readback::{read_data, read_f32};
 pub use stock::{attention, conv1d, cross_entropy, embedding, gelu, layer_norm, linear, rms_norm, rope, swiglu};
 
 /// Sizes of one attention call.
