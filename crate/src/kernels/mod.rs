@@ -1,7 +1,7 @@
 //! The operations of the model and the optimizer.
 
 pub mod noise;
-mod read;
+mod readback;
 pub mod stock;
 
 pub use readback::{read_data, read_f32};
