@@ -1,1 +1,11 @@
-//! data.
+//! Training data: a text or a list of examples → batches, in a seeded order that can be resumed exactly.
+
+mod batch;
+mod chat;
+mod corpus;
+mod loader;
+mod noise;
+
+pub use batch::{Batch, Batches, IGNORE_INDEX};
+pub use corpus::{DataFormat, Dataset};
+pub use loader::{Loader, LoaderState};
