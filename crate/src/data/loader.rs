@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::batch::Batch;
 use super::corpus::{Dataset, Part};
-use super::noise;
 use crate::error::{Error, Fault, Result};
+use crate::kernels::noise;
 
 /// Purpose of the noise that orders the data (`optimizers.md` §3.2).
 const PURPOSE: &str = "data:";

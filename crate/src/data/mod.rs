@@ -4,7 +4,6 @@ mod batch;
 mod chat;
 mod corpus;
 mod loader;
-mod noise;
 
 pub use batch::{Batch, Batches, IGNORE_INDEX};
 pub use corpus::{DataFormat, Dataset};
