@@ -30,10 +30,15 @@ pub fn preview(n: usize, base: f64, schedule: &ScheduleConfig, start: Option<u64
     (1..=n as u64).map(|step| learning_rate(step, base, schedule, start)).collect()
 }
 
+/// Rounding must not carry a rate past either end.
+fn between(low: f64, high: f64, rate: f64) -> f64 {
+    rate.max(low).min(high)
+}
+
 /// B·n/W, or B·(n + 1)/W, while n < W.
 fn warmup(n: u64, base: f64, warmup_steps: u64, from_zero: bool) -> Option<f64> {
     let done = if from_zero { n } else { n.saturating_add(1) };
-    (n < warmup_steps).then(|| base * done as f64 / warmup_steps as f64)
+    (n < warmup_steps).then(|| (base * done as f64 / warmup_steps as f64).min(base))
 }
 
 /// Warmup, then `curve` of x = (n − W)/(T − W), then the minimum.
@@ -44,7 +49,7 @@ fn falling(n: u64, base: f64, s: &FallingSchedule, curve: impl Fn(f64) -> f64) -
     if n >= s.total_steps {
         return s.min_learning_rate;
     }
-    curve((n - s.warmup_steps) as f64 / (s.total_steps - s.warmup_steps) as f64)
+    between(s.min_learning_rate, base, curve((n - s.warmup_steps) as f64 / (s.total_steps - s.warmup_steps) as f64))
 }
 
 fn wsd(n: u64, base: f64, s: &WsdSchedule, start: Option<u64>) -> f64 {
@@ -66,7 +71,8 @@ fn infinite(n: u64, base: f64, s: &InfiniteSchedule, start: Option<u64>) -> f64 
     let cooled = n - s.warmup_steps;
     if cooled < s.cooldown_steps {
         // c + ((B − c)/2)·(1 + cos(π(n − W)/C))
-        return constant + (base - constant) / 2.0 * (1.0 + (PI * (cooled as f64 / s.cooldown_steps as f64)).cos());
+        let share = cooled as f64 / s.cooldown_steps as f64;
+        return between(constant, base, constant + (base - constant) / 2.0 * (1.0 + (PI * share).cos()));
     }
     let minimum = s.min_learning_rate.unwrap_or(DEFAULT_MINIMUM * constant);
     match start {
@@ -92,6 +98,5 @@ fn decay(done: u64, length: f64, form: DecayType, high: f64, minimum: f64) -> f6
         DecayType::Linear => minimum + (high - minimum) * (1.0 - x),
         DecayType::OneMinusSqrt => minimum + (high - minimum) * (1.0 - x.sqrt()),
     };
-    // Rounding must not carry the rate past either end.
-    rate.max(minimum).min(high)
+    between(minimum, high, rate)
 }
