@@ -1,0 +1,5 @@
+//! One test binary, since linking Burn is slow. One line per area.
+
+mod data;
+mod schedule;
+mod tokenizer;
