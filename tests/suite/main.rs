@@ -1,5 +1,7 @@
 //! One test binary, since linking Burn is slow. One line per area.
 
 mod data;
+mod kernels;
 mod schedule;
+mod shader_contract;
 mod tokenizer;
