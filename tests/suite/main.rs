@@ -1,0 +1,3 @@
+//! One test binary, since linking Burn is slow. One line per area.
+
+mod house;
