@@ -46,7 +46,7 @@ pub fn text(path: &Path) -> String {
 
 /// A Rust file up to its own tests, which stand last in a file.
 pub fn without_tests(text: &str) -> &str {
-    text.find("\n#[cfg(test)]\n").map_or(text, |end| &text[..end])
+    text.find("\n#[cfg(test)]\nmod tests {").map_or(text, |end| &text[..end])
 }
 
 /// Lines of code with their numbers from 1: no tests, no comment lines, no trailing comments.
