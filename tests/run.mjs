@@ -1,7 +1,7 @@
 // npm test: set up what is missing, then lint, Rust tests, TypeScript tests and tests in a real browser.
 //   node tests/run.mjs [lint|rust|web|browser ...]     without words: all four, in this order
 // Every part runs even when an earlier one failed. The last line counts them all.
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildWasm } from '../web/build-wasm.mjs';
@@ -61,7 +61,9 @@ const parts = {
     await run('npm', ['run', '--silent', 'web:demo']);
     const report = join(scratch, 'browser.tap');
     const reporters = ['--test-reporter=spec', '--test-reporter-destination=stdout', '--test-reporter=tap', `--test-reporter-destination=${report}`];
-    const code = await run(process.execPath, ['--test', '--test-concurrency=1', ...reporters, 'tests/browser/'], { allowFailure: true });
+    const files = readdirSync(join(root, 'tests', 'browser')).filter((name) => name.endsWith('.test.mjs'));
+    const paths = files.sort().map((name) => join('tests', 'browser', name));
+    const code = await run(process.execPath, ['--test', '--test-concurrency=1', ...reporters, ...paths], { allowFailure: true });
     const text = existsSync(report) ? readFileSync(report, 'utf8') : '';
     const count = (word) => Number(new RegExp(`^# ${word} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
     return settle({ passed: count('pass'), failed: count('fail') + count('cancelled') }, code);
