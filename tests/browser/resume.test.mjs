@@ -35,7 +35,7 @@ async function inPage(scenario, argument) {
 
 /** Model and trainer from scratch, in the page. */
 const create = `async (tabtune, { shape, text, options }) => {
-  const model = await tabtune.newModel({ shape, text: new TextEncoder().encode(text).buffer });
+  const model = await tabtune.newModel(shape, { text });
   return tabtune.Trainer.create({ model, data: { text }, ...options });
 }`;
 
@@ -122,11 +122,11 @@ test('bad input is a typed error, not a crash', async () => {
     `async (tabtune, argument) => {
       const code = (promise) => promise.then(() => 'none', (error) => error.code);
       const junk = new File([new Uint8Array(1000)], 'model.gguf');
-      const short = { shape: argument.shape, text: new TextEncoder().encode('ab').buffer };
+      const tiny = { text: 'ab' };
       return {
         junk: await code(tabtune.openModel(junk)),
-        option: await code((async () => tabtune.Trainer.create({ model: await tabtune.newModel(short), data: { text: argument.text }, stepz: 3 }))()),
-        short: await code((async () => tabtune.Trainer.create({ model: await tabtune.newModel(short), data: { text: 'ab' }, seqLen: 16 }))()),
+        option: await code((async () => tabtune.Trainer.create({ model: await tabtune.newModel(argument.shape, tiny), data: { text: argument.text }, stepz: 3 }))()),
+        short: await code((async () => tabtune.Trainer.create({ model: await tabtune.newModel(argument.shape, tiny), data: { text: 'ab' }, seqLen: 16 }))()),
       };
     }`,
     { shape: SHAPE, text: TEXT },

@@ -1,3 +1,8 @@
 //! One test binary, since linking Burn is slow. One line per area.
 
+mod data;
 mod house;
+mod kernels;
+mod schedule;
+mod shader_contract;
+mod tokenizer;

@@ -116,10 +116,11 @@ impl Trainer {
         Ok(())
     }
 
-    /// Starts the schedule's decay or annealing now, if it has one and it has not begun.
-    pub fn start_decay(&mut self) {
-        let started = schedule::trigger(&mut self.config.schedule, self.progress.schedule_start, self.progress.completed_steps);
-        self.progress.schedule_start = started;
+    /// Starts the schedule's decay or annealing now; one that has begun goes on. A schedule that cannot decay is an error.
+    pub fn start_decay(&mut self) -> Result<()> {
+        self.progress.schedule_start =
+            schedule::trigger(&mut self.config.schedule, self.progress.schedule_start, self.progress.completed_steps)?;
+        Ok(())
     }
 
     /// One optimizer step. A loss or norm that is not finite is an error and changes nothing, the data order included.

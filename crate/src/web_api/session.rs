@@ -145,10 +145,7 @@ impl Session {
     /// Starts the schedule's decay now.
     #[wasm_bindgen(js_name = startDecay)]
     pub fn start_decay(&self) -> JsResult<()> {
-        self.change(|run| {
-            run.trainer.start_decay();
-            Ok(())
-        })
+        self.change(|run| run.trainer.start_decay())
     }
 
     /// Planned learning rates of steps 1 to `n`.
