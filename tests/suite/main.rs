@@ -1,6 +1,7 @@
 //! One test binary, since linking Burn is slow. One line per area.
 
 mod data;
+mod house;
 mod kernels;
 mod schedule;
 mod shader_contract;
