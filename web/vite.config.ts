@@ -10,6 +10,7 @@ const { version } = JSON.parse(readFileSync(at('../package.json'), 'utf8')) as {
 /** The demo page, served by `npm run web:dev` and built into `web/dist`. */
 export default defineConfig({
   root: at('./demo'),
+  cacheDir: at('../node_modules/.vite'),
   base: './',
   define: {
     __TABTUNE_VERSION__: JSON.stringify(version),
