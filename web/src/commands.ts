@@ -11,7 +11,7 @@ import { infoOf, CheckpointStore } from './storage/checkpoints.js';
 import { readContainer, writeContainer } from './storage/container.js';
 import { lockRun } from './storage/lock.js';
 import type { RunLock } from './storage/lock.js';
-import { estimate, initDevice, loadWasm, ModelHandle, parsed, Session } from './wasm.js';
+import { estimate, initDevice, loadWasm, ModelHandle, parsed, previewSchedule, Session } from './wasm.js';
 import type { JsSource } from './wasm.js';
 import { blobSource } from './sources.js';
 import { VERSION, WASM_HASH } from './build.js';
@@ -118,6 +118,7 @@ export class Workplace {
     },
     'model.tokenize': async ({ text }) => Array.from(this.#opened().tokenize(text)),
     'model.estimate': async ({ config }) => parsed.estimate(estimate(this.#opened(), config)),
+    'model.preview': async ({ config, steps }) => Array.from(previewSchedule(config, steps)),
     'trainer.create': (ask, { signal, onProgress }) =>
       this.#locked(ask.run, async () => {
         const model = this.#opened();

@@ -2,6 +2,8 @@
 import { aborted, TabtuneError } from './errors.js';
 import { toSource, toSources } from './inputs.js';
 import type { DataInput, Input } from './inputs.js';
+import { trainSettings } from './options.js';
+import type { TrainOptions } from './options.js';
 import type { ModelInfo, Progress } from './protocol.js';
 import type { CallOptions, Connection } from './rpc.js';
 import { modelJson } from './scratch.js';
@@ -42,6 +44,11 @@ export class Model {
 
   tokenize(text: string): Promise<number[]> {
     return this.connection.call('model.tokenize', { text });
+  }
+
+  /** The learning rate that a run with these options plans for its steps 1 to `steps`. */
+  previewSchedule(options: TrainOptions, steps: number): Promise<number[]> {
+    return this.connection.call('model.preview', { config: trainSettings(options).config, steps });
   }
 
   /** Ends the worker; a model that a trainer took is not touched. */

@@ -140,6 +140,7 @@ export const REQUESTS = {
   'model.create': { ask: record({ config: text, tokenizer: nullable(sourceSpec), data: sourceSpec }), reply: modelInfo },
   'model.tokenize': { ask: record({ text }), reply: listOf(count) },
   'model.estimate': { ask: record({ config: text }), reply: estimate },
+  'model.preview': { ask: record({ config: text, steps: count }), reply: listOf(number) },
   'trainer.create': {
     ask: record({ run: text, label: text, config: text, driver: driverShape, data: sourceSpec, keepData: flag }),
     reply: sessionInfo,

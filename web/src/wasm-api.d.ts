@@ -15,6 +15,7 @@ export class ModelHandle {
   tokenize(text: string): Uint32Array;
   free(): void;
 }
+export function previewSchedule(configJson: string, n: number): Float64Array;
 export function estimate(model: ModelHandle, configJson: string): unknown;
 export class Session {
   private constructor();

@@ -6,7 +6,7 @@ import { anything, count, listOf, nullable, number, optional, record, text } fro
 import type { Shape } from './shape.js';
 import { REQUESTS } from './protocol.js';
 
-export { ModelHandle, Session, estimate, initDevice, version } from 'tabtune-wasm';
+export { ModelHandle, Session, estimate, initDevice, previewSchedule, version } from 'tabtune-wasm';
 export type { FileStream, JsSource, TokenStream } from 'tabtune-wasm';
 
 /** Loads the module once. Without `url` or `binary` it is the file beside this script. */

@@ -76,6 +76,15 @@ export function estimate(model: ModelHandle, configJson: string): unknown {
 
 const SAMPLE = 'It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want of a wife. ';
 
+function planned(config: Config, step: number): number {
+  const { learning_rate: base = 1e-3, steps, schedule } = config;
+  const warmup = schedule?.warmup_steps ?? 0;
+  if (step - 1 < warmup) return (base * (step - 1)) / warmup;
+  return base * (0.05 + 0.95 * 0.5 * (1 + Math.cos((Math.PI * (step - 1 - warmup)) / Math.max(1, steps - warmup))));
+}
+export const previewSchedule = (configJson: string, n: number): Float64Array =>
+  Float64Array.from({ length: n }, (_, i) => planned(JSON.parse(configJson) as Config, i + 1));
+
 export class Session {
   #step: number;
   #rate: number | undefined;
@@ -101,10 +110,7 @@ export class Session {
     return new Session(model, stored.config, data.size, stored.step);
   }
   #planned(step: number): number {
-    const { learning_rate: base = 1e-3, steps, schedule } = this.config;
-    const warmup = schedule?.warmup_steps ?? 0;
-    if (step - 1 < warmup) return (base * (step - 1)) / warmup;
-    return base * (0.05 + 0.95 * 0.5 * (1 + Math.cos((Math.PI * (step - 1 - warmup)) / Math.max(1, steps - warmup))));
+    return planned(this.config, step);
   }
   async step(): Promise<unknown> {
     const step = this.#step + 1;
