@@ -2,6 +2,7 @@
 
 mod cli;
 mod data;
+mod house;
 mod kernels;
 mod schedule;
 mod shader_contract;
