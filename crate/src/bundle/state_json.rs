@@ -192,7 +192,7 @@ fn weights_digest(tensors: &[StateTensor]) -> String {
         }
         leaf.update((entry.shape.len() as u32).to_le_bytes());
         entry.shape.iter().for_each(|dim| leaf.update(dim.to_le_bytes()));
-        leaf.update(bytes);
+        leaf.update(Sha256::digest(bytes));
         all.update(leaf.finalize());
     }
     all.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
