@@ -204,6 +204,14 @@ pub enum Error {
         /// Tokens present.
         have: usize,
     },
+    /// No example has anything to learn within the sequence length.
+    #[error("none of {examples} examples has a target within seq_len {seq_len}")]
+    DataNoTargets {
+        /// Examples of the training part.
+        examples: usize,
+        /// T.
+        seq_len: usize,
+    },
     /// A line of a JSONL file is wrong.
     #[error("data line {line}: {reason}")]
     DataLine {
@@ -288,6 +296,7 @@ impl Error {
             Error::Tokenizer { .. } => "tokenizer.invalid",
             Error::Template { .. } => "tokenizer.template",
             Error::DataTooShort { .. } => "data.too-short",
+            Error::DataNoTargets { .. } => "data.no-targets",
             Error::DataLine { .. } => "data.line",
             Error::DataNotUtf8 { .. } => "data.utf8",
             Error::StateMismatch(_) => "optim.state-mismatch",
@@ -326,6 +335,7 @@ impl Error {
             Error::TokenRange { .. }
             | Error::ContextExceeded { .. }
             | Error::DataTooShort { .. }
+            | Error::DataNoTargets { .. }
             | Error::DataLine { .. }
             | Error::DataNotUtf8 { .. } => "BAD_OPTION",
             Error::StateMismatch(_) | Error::ResumeMismatch(_) => "CHECKPOINT_MISMATCH",

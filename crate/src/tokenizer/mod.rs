@@ -1,5 +1,6 @@
 //! Text ⇄ token ids, over the `tokenizers` crate, and the model's chat template.
 
+mod characters;
 mod chat;
 mod parts;
 mod split;
@@ -50,6 +51,7 @@ pub struct Tokenizer {
     /// Key of [`SPECIAL_KEYS`] and text.
     specials: Vec<(&'static str, String)>,
     bos: Vec<u32>,
+    prefix: Vec<u32>,
     eos: Vec<u32>,
     pad: Option<u32>,
     template: Option<String>,
@@ -93,18 +95,7 @@ impl Tokenizer {
 
     /// One token for each distinct character of `text`, ids in the order of code points.
     pub fn characters(text: &str) -> Result<Self> {
-        let distinct: std::collections::BTreeSet<char> = text.chars().collect();
-        if distinct.is_empty() {
-            return Err(Error::DataTooShort { need: 1, have: 0 });
-        }
-        let vocab: serde_json::Map<String, Value> =
-            distinct.iter().enumerate().map(|(id, character)| (character.to_string(), json!(id))).collect();
-        let document = json!({
-            "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,
-            "pre_tokenizer": null, "post_processor": null, "decoder": {"type": "Fuse"},
-            "model": {"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null, "end_of_word_suffix": null,
-                "fuse_unk": false, "byte_fallback": false, "ignore_merges": false, "vocab": vocab, "merges": []}
-        });
+        let document = characters::document(text)?;
         let config = json!({"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": false});
         Self::from_documents(&document, &config, None)
     }
@@ -129,7 +120,7 @@ impl Tokenizer {
         if vocab_size == 0 {
             return Err(bad(TOKENIZER_FILE, "the vocabulary is empty"));
         }
-        let characters = character_table(&inner, document, &vocab);
+        let characters = characters::table(&inner, document, &vocab);
         let kind = match inner.get_model() {
             _ if characters.is_some() => TokenizerKind::Characters,
             tokenizers::ModelWrapper::BPE(_) => TokenizerKind::BytePairEncoding,
@@ -144,7 +135,9 @@ impl Tokenizer {
         let (bos, eos, pad) = (ids("bos_token"), ids("eos_token"), ids("pad_token").first().copied());
         let split = if characters.is_some() { split::SplitRule::Whole } else { split::SplitRule::probe(&inner, &vocab) };
         let anchor = ["a", "e", "0"].iter().find_map(|text| inner.encode_fast(*text, false).ok()?.get_ids().last().copied());
-        Ok(Self { inner, kind, characters, vocab_size, anchor, split, specials, bos, eos, pad, template, assets })
+        let wrapped = inner.encode_fast("", true).map_err(|e| bad(TOKENIZER_FILE, e))?;
+        let prefix = wrapped.get_ids().iter().copied().take_while(|id| bos.contains(id)).collect();
+        Ok(Self { inner, kind, characters, vocab_size, anchor, split, specials, bos, prefix, eos, pad, template, assets })
     }
 
     /// Ids of `text`. No special tokens are added, but their text is recognised where it occurs.
@@ -162,6 +155,21 @@ impl Tokenizer {
             return self.encode(text);
         }
         Ok(self.inner.encode_fast(text, true).map_err(|e| bad("encode", e))?.get_ids().to_vec())
+    }
+
+    /// What [`Self::encode_prompt`] puts in front of a text: nothing, or a beginning-of-text.
+    pub fn prompt_prefix(&self) -> &[u32] {
+        &self.prefix
+    }
+
+    /// Ids of `text` and the bytes of `text` that each stands for, from and to.
+    pub fn encode_with_offsets(&self, text: &str) -> Result<(Vec<u32>, Vec<(usize, usize)>)> {
+        if self.characters.is_some() {
+            let offsets = text.char_indices().map(|(start, character)| (start, start + character.len_utf8())).collect();
+            return Ok((self.encode(text)?, offsets));
+        }
+        let encoding = self.inner.encode(text, false).map_err(|e| bad("encode", e))?;
+        Ok((encoding.get_ids().to_vec(), encoding.get_offsets().to_vec()))
     }
 
     /// Text of `ids`, special tokens included.
@@ -224,7 +232,7 @@ impl Tokenizer {
     /// Adds ids that end a text, for example those of `generation_config.json`.
     pub fn add_eos(&mut self, ids: &[u32]) {
         for id in ids {
-            if !self.eos.contains(id) {
+            if !self.eos.contains(id) && (*id as usize) < self.vocab_size {
                 self.eos.push(*id);
             }
         }
@@ -265,26 +273,4 @@ fn template_of_config(config: &Value) -> Option<String> {
     }
     let named = value.as_array()?.iter().find(|entry| entry.get("name").and_then(Value::as_str) == Some("default"))?;
     named.get("template")?.as_str().map(str::to_owned)
-}
-
-/// The table of a vocabulary of single characters without merges: what [`Tokenizer::characters`] makes.
-fn character_table(inner: &tokenizers::Tokenizer, document: &[u8], vocab: &HashMap<String, u32>) -> Option<HashMap<char, u32>> {
-    let plain = inner.get_pre_tokenizer().is_none() && inner.get_normalizer().is_none() && inner.get_post_processor().is_none();
-    if !plain || !matches!(inner.get_model(), tokenizers::ModelWrapper::BPE(_)) {
-        return None;
-    }
-    let document: Value = serde_json::from_slice(document).ok()?;
-    if !document.pointer("/model/merges")?.as_array()?.is_empty() {
-        return None;
-    }
-    vocab
-        .iter()
-        .map(|(text, &id)| {
-            let mut characters = text.chars();
-            match (characters.next(), characters.next()) {
-                (Some(character), None) => Some((character, id)),
-                _ => None,
-            }
-        })
-        .collect()
 }

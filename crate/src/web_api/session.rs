@@ -145,10 +145,7 @@ impl Session {
     /// Starts the schedule's decay now.
     #[wasm_bindgen(js_name = startDecay)]
     pub fn start_decay(&self) -> JsResult<()> {
-        self.change(|run| {
-            run.trainer.start_decay();
-            Ok(())
-        })
+        self.change(|run| run.trainer.start_decay())
     }
 
     /// Planned learning rates of steps 1 to `n`.
@@ -156,7 +153,7 @@ impl Session {
     pub fn preview_schedule(&self, n: u32) -> JsResult<Vec<f64>> {
         self.read(|run| {
             let (config, start) = (run.trainer.config(), run.trainer.progress().schedule_start);
-            Ok((1..=u64::from(n)).map(|step| schedule::learning_rate(step, config.learning_rate, &config.schedule, start)).collect())
+            Ok(schedule::preview(n as usize, config.learning_rate, &config.schedule, start))
         })
     }
 
@@ -171,7 +168,7 @@ impl Session {
                 total_steps: trainer.config().steps,
                 config: trainer.config().clone(),
                 model: ModelInfo::new(trainer.model().config(), run.assets.tokenizer.as_ref(), "session", |name| dtypes.get(name).cloned()),
-                data_tokens: trainer.dataset().len(),
+                data_tokens: trainer.dataset().train_tokens(),
                 gpu_bytes: trainer.model().device().memory_pool_usage().map(|usage| usage.bytes_reserved),
             })
         })?;
