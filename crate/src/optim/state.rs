@@ -38,6 +38,11 @@ impl Layout {
         })
     }
 
+    /// Bytes of the tensors.
+    pub fn bytes(&self) -> u64 {
+        self.0.iter().map(|(_, shape, dtype)| (shape.iter().product::<usize>() * dtype.size()) as u64).sum()
+    }
+
     /// A fresh state: every tensor zero, no step taken.
     pub fn zeros(&self, device: &Device) -> State {
         let zero = |(_, shape, dtype): &(_, Vec<usize>, DType)| {
