@@ -178,3 +178,24 @@ macro_rules! kernel_params {
         }
     };
 }
+
+/// Declares the record of a kernel of 64 invocations by its stem; the path leads from the calling file to `shaders/`.
+#[macro_export]
+macro_rules! kernel_record {
+    ($(#[$meta:meta])* $name:ident, $stem:literal in $folder:literal, [$($binding:expr),+], $params:ty, $twin:expr) => {
+        $(#[$meta])*
+        pub static $name: $crate::kernels::Kernel = $crate::kernels::Kernel {
+            name: $stem,
+            source: include_str!(concat!($folder, $stem, ".wgsl")),
+            bindings: &[$($binding),+],
+            params: <$params>::FIELDS,
+            workgroup: 64,
+            twin: $twin,
+        };
+    };
+}
+
+/// Workgroups of 64 invocations that cover `threads`.
+pub fn groups_of_64(threads: usize) -> u32 {
+    threads.div_ceil(64) as u32
+}

@@ -35,6 +35,12 @@ pub trait Launch: Backend {
         let mut written = Self::launch(kernel, buffers, params, groups);
         written.pop().expect("the kernel declares one written buffer")
     }
+
+    /// [`Launch::launch`] of a kernel that writes two buffers.
+    fn two(kernel: &'static Kernel, buffers: Vec<FloatTensor<Self>>, params: &[u32], groups: u32) -> [FloatTensor<Self>; 2] {
+        let mut written = Self::launch(kernel, buffers, params, groups).into_iter();
+        [(); 2].map(|()| written.next().expect("the kernel declares two written buffers"))
+    }
 }
 
 /// One stream, so that work is ordered and a run repeats bit for bit. Before the first tensor.
@@ -71,6 +77,12 @@ impl KernelSource for Wgsl {
 /// Number of 32-bit words that hold `n` elements of `dtype`.
 pub fn words_for(n: usize, dtype: DType) -> usize {
     (n * dtype.size()).div_ceil(4)
+}
+
+/// All leading dimensions as rows, and the last one.
+pub fn rows_columns(shape: &Shape) -> (usize, usize) {
+    let columns = shape.last().copied().unwrap_or(1);
+    (if columns == 0 { 0 } else { shape.num_elements() / columns }, columns)
 }
 
 fn dispatch(kernel: &'static Kernel, tensors: &[CubeTensor], params: &[u32], groups: u32) {

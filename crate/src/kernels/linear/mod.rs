@@ -7,26 +7,15 @@ pub mod kernels;
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
-use burn::tensor::{DType, Shape};
+use burn::tensor::DType;
 
 use super::autodiff::Rule;
-use super::launch::Launch;
+use super::kernel::groups_of_64;
+use super::launch::{Launch, rows_columns};
 use kernels::{AnyParams, AnyWeightParams, BackwardParams, ForwardParams};
 
 /// Up to this many rows one thread computes one output: the register block would repeat rows.
 const FEW_ROWS: usize = 2;
-
-/// Threads of a workgroup of every linear kernel.
-const GROUP: usize = 64;
-
-fn groups(threads: usize) -> u32 {
-    threads.div_ceil(GROUP) as u32
-}
-
-fn rows_columns(shape: &Shape) -> (usize, usize) {
-    let columns = shape.last().copied().unwrap_or(1);
-    (if columns == 0 { 0 } else { shape.num_elements() / columns }, columns)
-}
 
 /// `x [n, k] · w [m, k]ᵀ → [n, m]`
 pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>) -> FloatTensor<B> {
@@ -48,7 +37,7 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>) -> FloatTensor<B
             (false, true) => (&kernels::FORWARD_BF16, params, n.div_ceil(4) * m.div_ceil(4)),
         }
     };
-    B::one(kernel, vec![x, w, y], &params, groups(threads))
+    B::one(kernel, vec![x, w, y], &params, groups_of_64(threads))
 }
 
 /// `dy [n, m] · w [m, k] → [n, k]`
@@ -66,7 +55,7 @@ pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: FloatTensor<B>) -> Float
         let params = BackwardParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4 }.words();
         (if packed { &kernels::BACKWARD_INPUT_BF16 } else { &kernels::BACKWARD_INPUT }, params)
     };
-    B::one(kernel, vec![dy, w, dx], &params, groups(n.div_ceil(4) * k.div_ceil(4)))
+    B::one(kernel, vec![dy, w, dx], &params, groups_of_64(n.div_ceil(4) * k.div_ceil(4)))
 }
 
 /// `dy [n, m]ᵀ · x [n, k] → [m, k]`, f32 whatever the weights are
@@ -81,7 +70,7 @@ pub fn backward_weight<B: Launch>(dy: FloatTensor<B>, x: FloatTensor<B>) -> Floa
     } else {
         (&kernels::BACKWARD_WEIGHT, BackwardParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4 }.words())
     };
-    B::one(kernel, vec![dy, x, dw], &params, groups(m.div_ceil(4) * k.div_ceil(4)))
+    B::one(kernel, vec![dy, x, dw], &params, groups_of_64(m.div_ceil(4) * k.div_ceil(4)))
 }
 
 /// The weights in f32, for the CPU only.
