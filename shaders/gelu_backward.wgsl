@@ -1,5 +1,5 @@
-// In place: x ← dy ((1 + t) / 2 + x (1 − t²) √(2/π) (1 + 3 · 0.044715 x²) / 2), t as in gelu_forward. x, dy [n].
-// One thread: one element. Twin: kernels/gelu.rs
+// In place: x ← dy (h + 2 x h (1 − h) √(2/π) (1 + 3 · 0.044715 x²)), h = (1 + tanh(…)) / 2 as in gelu_forward. x, dy [n].
+// One thread: one element. Twin: kernels/elementwise.rs
 struct Params {
   n: u32,
 }
@@ -8,11 +8,11 @@ struct Params {
 @group(0) @binding(1) var<storage, read_write> dy: array<f32>;
 @group(0) @binding(2) var<storage, read_write> params: Params;
 
-// tanh(√(2/π) (x + 0.044715 x³)); past |x| = 20 it is ±1, and the argument stays finite.
-fn gate(x: f32) -> f32 {
+// (1 + tanh u) / 2 = 1 / (1 + exp(−2u)), u = √(2/π) (x + 0.044715 x³): no cancellation, and finite for every finite x.
+fn half_tanh(x: f32) -> f32 {
   let z = clamp(x, -20.0, 20.0);
-  let u = clamp(0.7978845608 * (z + 0.044715 * z * z * z), -15.0, 15.0);
-  return 1.0 - 2.0 / (exp(2.0 * u) + 1.0);
+  let u = clamp(0.7978845608 * (z + 0.044715 * z * z * z), -43.0, 43.0);
+  return select(1.0 / (1.0 + exp(-2.0 * u)), 0.0, x < -20.0);
 }
 
 @compute @workgroup_size(64)
@@ -25,10 +25,10 @@ fn main(
   if (i >= params.n) {
     return;
   }
-  let t = gate(x[i]);
+  let h = half_tanh(x[i]);
   let z = clamp(x[i], -20.0, 20.0);
-  let slope = 0.5 * z * (1.0 - t * t) * 0.7978845608 * (1.0 + 0.134145 * z * z);
+  let slope = 2.0 * z * h * (1.0 - h) * 0.7978845608 * (1.0 + 0.134145 * z * z);
   // A NaN input must stay one, and clamp would hide it.
   let broken = select(0.0, x[i], is_nan_bits(bitcast<u32>(x[i])));
-  x[i] = dy[i] * (0.5 * (1.0 + t) + slope) + broken;
+  x[i] = dy[i] * (h + slope) + broken;
 }

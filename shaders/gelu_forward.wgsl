@@ -1,4 +1,4 @@
-// y = x (1 + t) / 2, t = tanh(√(2/π) (x + 0.044715 x³)). x, y [n]. One thread: one element. Twin: kernels/gelu.rs
+// y = x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2. x, y [n]. One thread: one element. Twin: kernels/elementwise.rs
 struct Params {
   n: u32,
 }
@@ -7,11 +7,11 @@ struct Params {
 @group(0) @binding(1) var<storage, read_write> y: array<f32>;
 @group(0) @binding(2) var<storage, read_write> params: Params;
 
-// tanh(√(2/π) (x + 0.044715 x³)); past |x| = 20 it is ±1, and the argument stays finite.
-fn gate(x: f32) -> f32 {
+// (1 + tanh u) / 2 = 1 / (1 + exp(−2u)), u = √(2/π) (x + 0.044715 x³): no cancellation, and finite for every finite x.
+fn half_tanh(x: f32) -> f32 {
   let z = clamp(x, -20.0, 20.0);
-  let u = clamp(0.7978845608 * (z + 0.044715 * z * z * z), -15.0, 15.0);
-  return 1.0 - 2.0 / (exp(2.0 * u) + 1.0);
+  let u = clamp(0.7978845608 * (z + 0.044715 * z * z * z), -43.0, 43.0);
+  return select(1.0 / (1.0 + exp(-2.0 * u)), 0.0, x < -20.0);
 }
 
 @compute @workgroup_size(64)
@@ -22,6 +22,6 @@ fn main(
 ) {
   let i = grid_index(group, groups, lane, 64u);
   if (i < params.n) {
-    y[i] = 0.5 * x[i] * (1.0 + gate(x[i]));
+    y[i] = x[i] * half_tanh(x[i]);
   }
 }

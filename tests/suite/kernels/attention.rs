@@ -49,6 +49,11 @@ fn all(case: impl Fn(Params) -> Case) -> Vec<Case> {
     shapes().into_iter().map(case).collect()
 }
 
+/// A single key has weight 1 whatever it is: its gradient is 0, and rounding would be compared with rounding.
+fn with_past(case: impl Fn(Params) -> Case) -> Vec<Case> {
+    shapes().into_iter().filter(|p| p.offset + p.len > 1).map(case).collect()
+}
+
 #[test]
 fn attention_forward_averages_the_values_of_the_past() {
     check(&all(forward), BOUND, ("sums[c] * old", "sums[c]"));
@@ -56,12 +61,12 @@ fn attention_forward_averages_the_values_of_the_past() {
 
 #[test]
 fn attention_backward_query_is_its_gradient() {
-    check(&all(backward_query), BOUND, ("- vec4<f32>(delta)", "+ vec4<f32>(delta)"));
+    check(&with_past(backward_query), BOUND, ("- vec4<f32>(delta)", "+ vec4<f32>(delta)"));
 }
 
 #[test]
 fn attention_backward_key_value_is_its_gradient() {
-    check(&all(backward_key_value), BOUND, ("(d - delta)", "(d + delta)"));
+    check(&with_past(backward_key_value), BOUND, ("(d - delta)", "(d + delta)"));
 }
 
 #[test]

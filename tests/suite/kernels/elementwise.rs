@@ -2,8 +2,8 @@ use tabtune::kernels::elementwise::{self, BiasParams, Params};
 use tabtune::kernels::{Access, Kernel};
 use tabtune_tests::kernels::{Case, check, floats, noise, poisoned, words};
 
-/// f32 exp and division against f64, relative to the RMS of the outputs.
-const BOUND: f64 = 2e-6;
+/// f32 exp (3 + 2·abs(x) ulp) and division against f64, relative to the RMS of the outputs.
+const BOUND: f64 = 1e-5;
 
 fn case(kernel: &'static Kernel, n: usize) -> Case {
     let buffers = kernel.bindings.iter().zip(1..).map(|(binding, seed)| match binding.access {
@@ -26,7 +26,7 @@ fn swiglu_gates() {
 #[test]
 fn gelu_is_the_tanh_form() {
     check(&sizes(&elementwise::GELU_FORWARD), BOUND, ("0.044715 * z", "0.044815 * z"));
-    check(&sizes(&elementwise::GELU_BACKWARD), BOUND, ("1.0 - t * t", "1.0 + t * t"));
+    check(&sizes(&elementwise::GELU_BACKWARD), BOUND, ("(1.0 - h)", "(1.0 + h)"));
 }
 
 #[test]
@@ -57,6 +57,7 @@ fn finite_inputs_give_finite_outputs() {
         for found in [case.twin(), case.device(kernel, &gpu.inner())] {
             assert!(found.iter().all(|buffer| floats(buffer).iter().all(|v| v.is_finite())), "{}: {found:x?}", kernel.name);
         }
-        assert!(case.difference(kernel, &gpu.inner()) <= 1e-6, "{}", kernel.name);
+        let difference = case.difference(kernel, &gpu.inner());
+        assert!(difference <= 1e-5, "{}: {difference:e}", kernel.name);
     }
 }

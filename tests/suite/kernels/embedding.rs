@@ -57,5 +57,6 @@ fn embedding_backward_sums_the_rows_of_an_id() {
         params: BackwardParams { n: n as u32, vocab: vocab as u32, width: width as u32 }.words(),
         groups: ((vocab * width) as u32).div_ceil(64),
     };
-    check(&SHAPES.map(case), 2e-6, ("sum +=", "sum -="));
+    // Up to 233 terms in f32 against f64.
+    check(&SHAPES.map(case), 1e-5, ("sum +=", "sum -="));
 }
