@@ -8,12 +8,20 @@ use burn_cubecl::{CubeBackend, tensor::CubeTensor};
 use cubecl::config::{CubeClRuntimeConfig, RuntimeConfig};
 use cubecl::prelude::{CubeCount, CubeDim, KernelId};
 use cubecl::server::{KernelArguments, MetadataBindingInfo};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::kernel::{Access, Kernel};
 use super::u32_copy;
 
 /// Most workgroups in one dimension of a dispatch (WebGPU's default limit).
 const MAX_GROUPS: u32 = 65_535;
+
+static DISPATCHES: AtomicU64 = AtomicU64::new(0);
+
+/// Kernels of the catalogue launched on wgpu since the start: for the dispatch budget of a step.
+pub fn dispatches() -> u64 {
+    DISPATCHES.load(Ordering::Relaxed)
+}
 
 /// A backend that can run a [`Kernel`].
 pub trait Launch: Backend {
@@ -90,6 +98,7 @@ fn dispatch(kernel: &'static Kernel, tensors: &[CubeTensor], params: &[u32], gro
     if groups == 0 {
         return;
     }
+    DISPATCHES.fetch_add(1, Ordering::Relaxed);
     let x = groups.min(MAX_GROUPS);
     // The parameters travel as CubeCL's info buffer: bound last, cached by value, and no submit as a buffer write would cost.
     let info = params.chunks(2).map(|pair| u64::from(pair[0]) | (u64::from(pair.get(1).copied().unwrap_or(0)) << 32)).collect();

@@ -46,7 +46,7 @@ fn compare(name: &str, shapes: &[[usize; 2]], ours: &dyn Fn(&Inputs) -> Tensor<2
 
 #[test]
 fn linear_matches_matmul() {
-    for (n, m, k) in [(1, 1, 1), (2, 12, 8), (13, 20, 36), (7, 341, 64), (130, 64, 341)] {
+    for (n, m, k) in [(1, 1, 1), (2, 12, 8), (13, 20, 36), (7, 341, 64), (130, 64, 341), (130, 72, 68), (17, 68, 128)] {
         compare("linear", &[[n, k], [m, k]], &|i| kernels::linear(i[0].clone(), i[1].clone()), &|i| {
             i[0].clone().matmul(i[1].clone().transpose())
         });
@@ -175,7 +175,7 @@ fn packed_weights_equal_their_widened_values_bitwise() {
     let bf16 = |values: &[f32]| values.iter().map(|&v| half::bf16::from_f32(v)).collect::<Vec<_>>();
     for device in [Some(cpu()), gpu()].into_iter().flatten() {
         let device = device.autodiff();
-        for (n, m, k) in [(1, 12, 8), (9, 12, 8), (5, 7, 9), (2, 5, 3)] {
+        for (n, m, k) in [(1, 12, 8), (9, 12, 8), (5, 7, 9), (2, 5, 3), (70, 72, 68)] {
             let packed = bf16(&noise(m * k, 3));
             let wide: Vec<f32> = packed.iter().map(|v| v.to_f32()).collect();
             let run = |w: Tensor<2>| {

@@ -124,6 +124,45 @@ kernel_record! {
     }
 }
 
+kernel_record! {
+    /// `y = x Wᵀ` for many rows, f32, k a multiple of 4.
+    FORWARD_BLOCK, "linear_forward_block" in "../../../../shaders/", [read("x"), read("w"), write("y")], ForwardParams, |b, p| {
+        let p = ForwardParams::from_words(p);
+        forward(b, p.n, p.m, p.k4 * 4, false);
+    }, 32
+}
+kernel_record! {
+    /// `y = x Wᵀ` for many rows, bf16 weights, k a multiple of 4.
+    FORWARD_BLOCK_BF16, "linear_forward_block_bf16" in "../../../../shaders/", [read("x"), read("w"), write("y")], ForwardParams, |b, p| {
+        let p = ForwardParams::from_words(p);
+        forward(b, p.n, p.m, p.k4 * 4, true);
+    }, 32
+}
+kernel_record! {
+    /// `dx = dy W` for many rows, f32, m and k multiples of 4.
+    BACKWARD_INPUT_BLOCK, "linear_backward_input_block" in "../../../../shaders/",
+    [read("dy"), read("w"), write("dx")], BackwardParams, |b, p| {
+        let p = BackwardParams::from_words(p);
+        backward_input(b, p.n, p.m4 * 4, p.k4 * 4, false);
+    }, 32
+}
+kernel_record! {
+    /// `dx = dy W` for many rows, bf16 weights, m and k multiples of 4.
+    BACKWARD_INPUT_BLOCK_BF16, "linear_backward_input_block_bf16" in "../../../../shaders/",
+    [read("dy"), read("w"), write("dx")], BackwardParams, |b, p| {
+        let p = BackwardParams::from_words(p);
+        backward_input(b, p.n, p.m4 * 4, p.k4 * 4, true);
+    }, 32
+}
+kernel_record! {
+    /// `dW = dyᵀ x`, m and k multiples of 4.
+    BACKWARD_WEIGHT_BLOCK, "linear_backward_weight_block" in "../../../../shaders/",
+    [read("dy"), read("x"), write("dw")], BackwardParams, |b, p| {
+        let p = BackwardParams::from_words(p);
+        backward_weight(b, p.n, p.m4 * 4, p.k4 * 4);
+    }, 32
+}
+
 /// Element `i` of weights that are f32 or two bf16 in a word.
 fn weight(words: &[u32], i: usize, packed: bool) -> f64 {
     f64::from(f32::from_bits(match (packed, i % 2) {
