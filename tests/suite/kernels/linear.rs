@@ -111,4 +111,9 @@ fn linear_blocks_agree_with_the_definition() {
     check(&all(shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_BLOCK, s, false, false)), BOUND, flip);
     check(&all(shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_BLOCK_BF16, s, true, false)), BOUND, flip);
     check(&all(shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_BLOCK, s, false)), BOUND, flip);
+    check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY_BLOCK, s, false, true)), BOUND, flip);
+    check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY_BLOCK, s, true, true)), BOUND, flip);
+    check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY_BLOCK, s, false, true)), BOUND, flip);
+    check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY_BLOCK, s, true, true)), BOUND, flip);
+    check(&all(odd_shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_ANY_BLOCK, s, true)), BOUND, flip);
 }

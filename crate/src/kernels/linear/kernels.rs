@@ -163,6 +163,30 @@ kernel_record! {
     }, 32
 }
 
+kernel_record! {
+    /// `y = x Wᵀ` for many rows, any shape and weights.
+    FORWARD_ANY_BLOCK, "linear_forward_any_block" in "../../../../shaders/", [read("x"), read("w"), write("y")], AnyParams, |b, p| {
+        let p = AnyParams::from_words(p);
+        forward(b, p.n, p.m, p.k, p.packed == 1);
+    }, 32
+}
+kernel_record! {
+    /// `dx = dy W` for many rows, any shape and weights.
+    BACKWARD_INPUT_ANY_BLOCK, "linear_backward_input_any_block" in "../../../../shaders/",
+    [read("dy"), read("w"), write("dx")], AnyParams, |b, p| {
+        let p = AnyParams::from_words(p);
+        backward_input(b, p.n, p.m, p.k, p.packed == 1);
+    }, 32
+}
+kernel_record! {
+    /// `dW = dyᵀ x`, any shape.
+    BACKWARD_WEIGHT_ANY_BLOCK, "linear_backward_weight_any_block" in "../../../../shaders/",
+    [read("dy"), read("x"), write("dw")], AnyWeightParams, |b, p| {
+        let p = AnyWeightParams::from_words(p);
+        backward_weight(b, p.n, p.m, p.k);
+    }, 32
+}
+
 /// Element `i` of weights that are f32 or two bf16 in a word.
 fn weight(words: &[u32], i: usize, packed: bool) -> f64 {
     f64::from(f32::from_bits(match (packed, i % 2) {

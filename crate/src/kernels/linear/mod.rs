@@ -40,7 +40,10 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>) -> FloatTensor<B
     let small = n.div_ceil(4) * m.div_ceil(4);
     let (kernel, params, threads) = if k % 4 != 0 {
         let params = AnyParams { n: n as u32, m: m as u32, k: k as u32, packed: u32::from(packed) };
-        (&kernels::FORWARD_ANY, params.words(), small)
+        match block_threads(n, m) {
+            Some(threads) => (&kernels::FORWARD_ANY_BLOCK, params.words(), threads),
+            None => (&kernels::FORWARD_ANY, params.words(), small),
+        }
     } else {
         let params = ForwardParams { n: n as u32, m: m as u32, k4: k as u32 / 4 }.words();
         match (n <= FEW_ROWS, block_threads(n, m), packed) {
@@ -66,7 +69,10 @@ pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: FloatTensor<B>) -> Float
     let small = n.div_ceil(4) * k.div_ceil(4);
     let (kernel, params, threads) = if m % 4 != 0 || k % 4 != 0 {
         let params = AnyParams { n: n as u32, m: m as u32, k: k as u32, packed: u32::from(packed) };
-        (&kernels::BACKWARD_INPUT_ANY, params.words(), small)
+        match block_threads(n, k) {
+            Some(threads) => (&kernels::BACKWARD_INPUT_ANY_BLOCK, params.words(), threads),
+            None => (&kernels::BACKWARD_INPUT_ANY, params.words(), small),
+        }
     } else {
         let params = BackwardParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4 }.words();
         match (block_threads(n, k), packed) {
@@ -88,7 +94,11 @@ pub fn backward_weight<B: Launch>(dy: FloatTensor<B>, x: FloatTensor<B>) -> Floa
     let dw = B::empty(&x, [m, k].into(), DType::F32);
     let small = m.div_ceil(4) * k.div_ceil(4);
     let (kernel, params, threads) = if m % 4 != 0 || k % 4 != 0 {
-        (&kernels::BACKWARD_WEIGHT_ANY, AnyWeightParams { n: n as u32, m: m as u32, k: k as u32 }.words(), small)
+        let params = AnyWeightParams { n: n as u32, m: m as u32, k: k as u32 }.words();
+        match block_threads(m, k) {
+            Some(threads) => (&kernels::BACKWARD_WEIGHT_ANY_BLOCK, params, threads),
+            None => (&kernels::BACKWARD_WEIGHT_ANY, params, small),
+        }
     } else {
         let params = BackwardParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4 }.words();
         match block_threads(m, k) {
