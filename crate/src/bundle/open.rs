@@ -204,10 +204,10 @@ fn open_gguf(files: Vec<Box<dyn ByteSource>>, at: usize) -> Result<Bundle> {
     let file = GgufFile::open(source)?;
     check_tokenizer(&file).map_err(|refusal| refusal.of(&name))?;
     let tied = file.tensor("output.weight").is_none();
-    let mut config = config_from_gguf(&file, &name, tied)?;
+    let mut config = config_from_gguf(&file, source, tied)?;
     let family = file.get("general.architecture").and_then(super::gguf::GgufValue::text).unwrap_or_default();
     let mut entries = Vec::new();
-    for tensor in &file.tensors {
+    for tensor in file.tensors.iter().filter(|tensor| tensor.name != names::ROPE_FREQS) {
         // A tensor without a Hugging Face name keeps its own, so that the model can say that it has no place for it.
         let (name_hf, layout) = names::from_gguf(&tensor.name, family, &config).unwrap_or((tensor.name.clone(), Layout::Same));
         let mut shape = narrow(&tensor.shape, &tensor.name, &name)?;
