@@ -65,7 +65,9 @@ impl<'a> Keys<'a> {
     fn heads(&self, key: &str) -> Result<Option<usize>> {
         match self.get(key).and_then(GgufValue::counts) {
             Some(list) => match list.split_first() {
-                Some((first, rest)) if rest.iter().all(|n| n == first) => usize::try_from(*first).map(Some).map_err(|_| self.wrong(key, "a count")),
+                Some((first, rest)) if rest.iter().all(|n| n == first) => {
+                    usize::try_from(*first).map(Some).map_err(|_| self.wrong(key, "a count"))
+                }
                 _ => Err(unsupported(&format!("{}.{key}", self.family), "different per layer", "one number")),
             },
             None => self.count(key),
@@ -167,7 +169,9 @@ fn llama(keys: &Keys<'_>, tied: bool) -> Result<ModelConfig> {
         num_key_value_heads: keys.heads("attention.head_count_kv")?.unwrap_or(heads),
         head_dim,
         max_position_embeddings: context,
-        norm_eps: keys.number("attention.layer_norm_rms_epsilon")?.ok_or_else(|| missing(keys.name, &keys.full("attention.layer_norm_rms_epsilon")))?,
+        norm_eps: keys
+            .number("attention.layer_norm_rms_epsilon")?
+            .ok_or_else(|| missing(keys.name, &keys.full("attention.layer_norm_rms_epsilon")))?,
         rope_theta,
         rope_scaling: keys.rope_scaling(head_dim, rope_theta)?,
         tie_word_embeddings: tied,

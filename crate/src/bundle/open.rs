@@ -166,7 +166,12 @@ fn settle_vocabulary(config: &mut ModelConfig, entries: &[Entry], artifact: &str
 }
 
 /// A tied model may carry its head a second time, if it is the same.
-fn drop_equal_head(files: &[Box<dyn ByteSource>], config: &ModelConfig, entries: &mut Vec<Entry>, warnings: &mut Vec<Warning>) -> Result<()> {
+fn drop_equal_head(
+    files: &[Box<dyn ByteSource>],
+    config: &ModelConfig,
+    entries: &mut Vec<Entry>,
+    warnings: &mut Vec<Warning>,
+) -> Result<()> {
     let at = |name: &str| entries.iter().position(|entry| entry.name == name);
     let (Some(head), Some(embedding)) = (at(names::HEAD), at(names::embedding(config.architecture))) else { return Ok(()) };
     if !same_bytes(files, &entries[head], &entries[embedding])? {

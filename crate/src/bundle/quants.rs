@@ -135,11 +135,8 @@ fn q3_k(b: &[u8], out: &mut Vec<f32>) {
 
 /// Six-bit scale and minimum of run `j`, as Q4_K and Q5_K pack them.
 fn scale_min(s: &[u8], j: usize) -> (f32, f32) {
-    let (scale, min) = if j < 4 {
-        (s[j] & 63, s[j + 4] & 63)
-    } else {
-        (lo(s[j + 4]) | (s[j - 4] >> 6) << 4, hi(s[j + 4]) | (s[j] >> 6) << 4)
-    };
+    let (scale, min) =
+        if j < 4 { (s[j] & 63, s[j + 4] & 63) } else { (lo(s[j + 4]) | (s[j - 4] >> 6) << 4, hi(s[j + 4]) | (s[j] >> 6) << 4) };
     (f32::from(scale), f32::from(min))
 }
 

@@ -105,7 +105,8 @@ impl Bundle {
             other => vec![other.clone()],
         };
         let vocab_size = self.config.vocab_size as u64;
-        let ids: Vec<u32> = eos.iter().filter_map(|id| id.as_u64().filter(|id| *id < vocab_size)).filter_map(|id| u32::try_from(id).ok()).collect();
+        let ids: Vec<u32> =
+            eos.iter().filter_map(|id| id.as_u64().filter(|id| *id < vocab_size)).filter_map(|id| u32::try_from(id).ok()).collect();
         if let Some(tokenizer) = &mut self.tokenizer {
             tokenizer.add_eos(&ids);
         }
@@ -146,7 +147,14 @@ impl Bundle {
 }
 
 /// The values of a stored span in file order.
-fn decode_span(source: &dyn ByteSource, name: &str, dtype: &str, encoding: Option<Encoding>, begin: u64, end: Option<u64>) -> Result<Vec<f32>> {
+fn decode_span(
+    source: &dyn ByteSource,
+    name: &str,
+    dtype: &str,
+    encoding: Option<Encoding>,
+    begin: u64,
+    end: Option<u64>,
+) -> Result<Vec<f32>> {
     let (Some(encoding), Some(end)) = (encoding, end) else { return Err(unreadable(dtype, name, source.name()).into()) };
     let (unit_bytes, unit_elements) = encoding.unit();
     let units = usize::try_from(end.saturating_sub(begin) / unit_bytes as u64).ok();

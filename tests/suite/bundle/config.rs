@@ -31,8 +31,7 @@ fn rope_scaling_is_read_in_old_and_new_words() {
         "original_max_position_embeddings": 32});
     let llama3 = config_from_hf(&with(llama(), "rope_parameters", scaling)).unwrap();
     assert_eq!(llama3.rope_theta, 1e6);
-    let expected =
-        RopeScaling::Llama3 { factor: 8.0, low_freq_factor: 1.0, high_freq_factor: 4.0, original_max_position_embeddings: 32 };
+    let expected = RopeScaling::Llama3 { factor: 8.0, low_freq_factor: 1.0, high_freq_factor: 4.0, original_max_position_embeddings: 32 };
     assert_eq!(llama3.rope_scaling, expected);
 }
 
