@@ -39,7 +39,10 @@ pub fn rope(x: Tensor<2>, cos: Tensor<2>, sin: Tensor<2>, heads: usize) -> Tenso
     let x = x.reshape([n / seq_len, seq_len, heads, 2 * half]);
     let (cos, sin) = (cos.reshape([1, seq_len, 1, half]), sin.reshape([1, seq_len, 1, half]));
     let (first, second) = (x.clone().narrow(3, 0, half), x.narrow(3, half, half));
-    let rotated = Tensor::cat(vec![first.clone() * cos.clone() - second.clone() * sin.clone(), second * cos + first * sin], 3);
+    let rotated = Tensor::cat(
+        vec![first.clone() * cos.clone() - second.clone() * sin.clone(), second * cos + first * sin],
+        3,
+    );
     rotated.reshape([n, width])
 }
 

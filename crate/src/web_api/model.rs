@@ -56,12 +56,7 @@ pub(super) struct ModelInfo {
 
 impl ModelInfo {
     /// Of a model of this shape.
-    pub(super) fn new(
-        config: &ModelConfig,
-        tokenizer: Option<&Tokenizer>,
-        source_format: &str,
-        dtype: impl Fn(&str) -> Option<String>,
-    ) -> Self {
+    pub(super) fn new(config: &ModelConfig, tokenizer: Option<&Tokenizer>, source_format: &str, dtype: impl Fn(&str) -> Option<String>) -> Self {
         let tensors: Vec<TensorInfo> = planned_parameters(config)
             .unwrap_or_default()
             .into_iter()
