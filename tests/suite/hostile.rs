@@ -1,5 +1,7 @@
 //! Broken and hostile files: each has exactly one right answer. The cases and their files are in `golden/hostile`.
 
+mod rows;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;

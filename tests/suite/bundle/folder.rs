@@ -92,3 +92,34 @@ fn files_that_are_no_model_are_told_apart() {
     assert_eq!(code(vec![file("config.json", config(true)), file("model.safetensors", "")]), "safetensors.header.truncated");
     assert_eq!(code(vec![file("a.gguf", "GGUF"), file("b.gguf", "GGUF")]), "bundle.ambiguous");
 }
+
+/// Counts the bytes that are read.
+struct Counting {
+    inner: Box<dyn ByteSource>,
+    read: std::rc::Rc<std::cell::Cell<u64>>,
+}
+
+impl ByteSource for Counting {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+    fn len(&self) -> u64 {
+        self.inner.len()
+    }
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> tabtune::Result<()> {
+        self.read.set(self.read.get() + buf.len() as u64);
+        self.inner.read_at(offset, buf)
+    }
+}
+
+#[test]
+fn opening_reads_the_header_and_a_tensor_reads_its_span() {
+    let bytes = safetensors(&[embedding(1.0), ("model.norm.weight", vec![4], ramp(4, 0.0))]);
+    let header = 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap());
+    let read = std::rc::Rc::new(std::cell::Cell::new(0));
+    let source = Counting { inner: file("model.safetensors", bytes), read: read.clone() };
+    let bundle = open_bundle(vec![Box::new(source), file("config.json", config(true))]).unwrap();
+    assert_eq!(read.get(), header);
+    bundle.read_f32("model.norm.weight").unwrap();
+    assert_eq!(read.get(), header + 16);
+}
