@@ -280,7 +280,9 @@ impl Error {
     pub fn code(&self) -> &'static str {
         match self {
             Error::InvalidConfig(_) => "config.invalid",
-            Error::UnsupportedModel { what, .. } if matches!(what.as_str(), "model_type" | "general.architecture") => "model.arch.unsupported",
+            Error::UnsupportedModel { what, .. } if matches!(what.as_str(), "model_type" | "general.architecture") => {
+                "model.arch.unsupported"
+            }
             Error::UnsupportedModel { .. } => "model.config.unsupported",
             Error::NoAdapter { .. } => "device.no-adapter",
             Error::LimitExceeded { .. } => "device.limit",

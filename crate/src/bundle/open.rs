@@ -166,7 +166,12 @@ fn settle_vocabulary(config: &mut ModelConfig, entries: &[Entry], artifact: &str
 }
 
 /// A tied model may carry its head a second time, if it is the same.
-fn drop_equal_head(files: &[Box<dyn ByteSource>], config: &ModelConfig, entries: &mut Vec<Entry>, warnings: &mut Vec<Warning>) -> Result<()> {
+fn drop_equal_head(
+    files: &[Box<dyn ByteSource>],
+    config: &ModelConfig,
+    entries: &mut Vec<Entry>,
+    warnings: &mut Vec<Warning>,
+) -> Result<()> {
     let at = |name: &str| entries.iter().position(|entry| entry.name == name);
     let (Some(head), Some(embedding)) = (at(names::HEAD), at(names::embedding(config.architecture))) else { return Ok(()) };
     if !same_bytes(files, &entries[head], &entries[embedding])? {
@@ -204,10 +209,10 @@ fn open_gguf(files: Vec<Box<dyn ByteSource>>, at: usize) -> Result<Bundle> {
     let file = GgufFile::open(source)?;
     check_tokenizer(&file).map_err(|refusal| refusal.of(&name))?;
     let tied = file.tensor("output.weight").is_none();
-    let mut config = config_from_gguf(&file, &name, tied)?;
+    let mut config = config_from_gguf(&file, source, tied)?;
     let family = file.get("general.architecture").and_then(super::gguf::GgufValue::text).unwrap_or_default();
     let mut entries = Vec::new();
-    for tensor in &file.tensors {
+    for tensor in file.tensors.iter().filter(|tensor| tensor.name != names::ROPE_FREQS) {
         // A tensor without a Hugging Face name keeps its own, so that the model can say that it has no place for it.
         let (name_hf, layout) = names::from_gguf(&tensor.name, family, &config).unwrap_or((tensor.name.clone(), Layout::Same));
         let mut shape = narrow(&tensor.shape, &tensor.name, &name)?;

@@ -98,8 +98,11 @@ fn tensor(name: &str, record: &Json<'_>, numbers: bool) -> std::result::Result<S
         }
         let mut bytes = Vec::new();
         for (at, value) in values.iter().enumerate() {
-            let Json::Number(digits) = value else { return Err(refuse("json.value.type").expected("a number").found(format!("item {at}"))) };
-            store(dtype, digits, &mut bytes).ok_or_else(|| refuse("json.value.range").expected(format!("a value of {dtype}")).found(digits))?;
+            let Json::Number(digits) = value else {
+                return Err(refuse("json.value.type").expected("a number").found(format!("item {at}")));
+            };
+            store(dtype, digits, &mut bytes)
+                .ok_or_else(|| refuse("json.value.range").expected(format!("a value of {dtype}")).found(digits))?;
         }
         bytes
     } else {
