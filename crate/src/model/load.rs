@@ -181,7 +181,7 @@ struct Plan {
 impl Plan {
     fn note<const D: usize>(&mut self, name: &str, shape: [usize; D]) -> Param<Tensor<D>> {
         self.shapes.push((name.to_string(), shape.to_vec()));
-        let never = |device: &Device, _| Tensor::zeros(shape, device);
+        let never = move |device: &Device, _| Tensor::zeros(shape, device);
         Param::uninitialized(ParamId::new(), never, Device::default(), true, shape.into())
     }
 }
