@@ -7,11 +7,14 @@ use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::bundle::{Bundle, ByteSource, FileStream, ModelAssets, SafetensorsFile, digest_of, open_bundle};
+use crate::bundle::{
+    Bundle, ByteSource, FileStream, ModelAssets, SafetensorsFile, SafetensorsTensor, StreamTensor, StreamValues, digest_of, open_bundle,
+};
 use crate::config::{ModelConfig, Precision, TrainConfig};
 use crate::data::{Dataset, LoaderState};
 use crate::error::{Error, Fault, Result};
 use crate::model::Model;
+use crate::optim::{Optim, SavedState, StateData, StateTensor};
 use crate::schedule;
 use crate::train::{Progress, Trainer};
 
@@ -68,7 +71,7 @@ pub fn write(trainer: &Trainer, assets: &ModelAssets) -> Result<FileStream> {
     let mut stream = FileStream::new();
     let metadata = BTreeMap::from([("format".to_string(), "pt".to_string())]);
     stream.push_safetensors(WEIGHTS, trainer.model().stream_tensors(), &metadata)?;
-    stream.push_safetensors(OPTIMIZER, trainer.optim().stream_tensors(), &metadata)?;
+    stream.push_safetensors(OPTIMIZER, state_tensors(trainer.optim()), &metadata)?;
     for (name, bytes) in &assets.documents {
         stream.push_bytes(name, bytes.clone());
     }
@@ -88,6 +91,28 @@ pub fn write(trainer: &Trainer, assets: &ModelAssets) -> Result<FileStream> {
     let text = serde_json::to_string_pretty(&manifest).map_err(|error| corrupt(MANIFEST, error))?;
     stream.push_sealed(MANIFEST, text + "\n");
     Ok(stream)
+}
+
+fn state_tensors(optim: &Optim) -> Vec<StreamTensor> {
+    let stream = |(name, state): (String, StateTensor)| StreamTensor {
+        name,
+        shape: state.shape,
+        values: match state.data {
+            StateData::Step(step) => StreamValues::U64(step),
+            StateData::Tensor(tensor) => StreamValues::Device(tensor),
+        },
+    };
+    optim.state_tensors().into_iter().map(stream).collect()
+}
+
+fn saved_state(source: &dyn ByteSource) -> Result<Vec<SavedState>> {
+    let read = |tensor: SafetensorsTensor| {
+        let mut bytes = vec![0; (tensor.end - tensor.begin) as usize];
+        source.read_at(tensor.begin, &mut bytes)?;
+        let shape = tensor.shape.iter().map(|&dim| dim as usize).collect();
+        Ok(SavedState { name: tensor.name, dtype: tensor.dtype, shape, bytes })
+    };
+    SafetensorsFile::open(source)?.tensors.into_iter().map(read).collect()
 }
 
 fn corrupt(what: &str, reason: impl std::fmt::Display) -> Error {
@@ -144,8 +169,7 @@ impl Checkpoint {
         let mut progress = self.manifest.progress;
         progress.schedule_start = schedule::resolve_start(&config.schedule, progress.schedule_start, progress.completed_steps);
         let mut trainer = Trainer::resume(model, dataset, self.manifest.loader.clone(), config, progress)?;
-        let state = SafetensorsFile::open(self.optimizer.as_ref())?;
-        trainer.optim_mut().load_state(&state, self.optimizer.as_ref(), device)?;
+        trainer.optim_mut().load_state(saved_state(self.optimizer.as_ref())?, device)?;
         Ok(trainer)
     }
 

@@ -215,7 +215,8 @@ impl Error {
     pub fn code(&self) -> &'static str {
         match self {
             Error::InvalidConfig(_) => "config.invalid",
-            Error::UnsupportedModel { .. } => "model.unsupported",
+            Error::UnsupportedModel { what, .. } if matches!(what.as_str(), "model_type" | "general.architecture") => "model.arch.unsupported",
+            Error::UnsupportedModel { .. } => "model.config.unsupported",
             Error::NoAdapter { .. } => "device.no-adapter",
             Error::LimitExceeded { .. } => "device.limit",
             Error::DeviceLost { .. } => "device.lost",
@@ -254,6 +255,9 @@ impl Error {
             Error::Refused(list) => match list.first().map_or("", |r| r.code) {
                 "gguf.tensor.type-unknown" | "gguf.tensor.type-unsupported" => "UNSUPPORTED_QUANT",
                 "integrity.sha256" => "INTEGRITY",
+                "source.too-large" => "LIMIT_EXCEEDED",
+                code if code.starts_with("model.config.") && code != "model.config.type" => "UNSUPPORTED_ARCH",
+                code if code.starts_with("export.") => "BAD_OPTION",
                 _ => "BAD_MODEL_FILE",
             },
             Error::SourceRead { .. }

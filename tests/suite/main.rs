@@ -1,5 +1,6 @@
 //! One test binary, since linking Burn is slow. One line per area.
 
+mod cli;
 mod data;
 mod house;
 mod kernels;

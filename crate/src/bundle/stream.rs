@@ -132,7 +132,7 @@ impl FileStream {
             let Some((file, segment)) = self.segments.pop_front() else { return Ok(None) };
             let bytes = match segment {
                 Segment::Bytes(bytes) => bytes,
-                Segment::Device(tensor) => kernels::read_data(tensor).await?.bytes.to_vec(),
+                Segment::Device(tensor) => kernels::read_data(tensor).await?.bytes().to_vec(),
                 Segment::Sealed(text) => self.seal(text).into_bytes(),
             };
             self.digests[file].update(&bytes);

@@ -12,5 +12,5 @@ pub async fn read_data<const D: usize>(tensor: Tensor<D>) -> Result<TensorData> 
 /// The values of an f32 tensor, row-major.
 pub async fn read_f32<const D: usize>(tensor: Tensor<D>) -> Result<Vec<f32>> {
     let data = read_data(tensor).await?;
-    data.to_vec().map_err(|error| Error::DeviceLost { reason: format!("{error:?}") })
+    data.try_to_vec().map_err(|error| Error::DeviceLost { reason: format!("{error:?}") })
 }

@@ -14,7 +14,7 @@ use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
 pub use attention::KvCache;
 pub use load::planned_parameters;
-pub use parameters::{ParamInfo, ParamMap, ParamVisitor};
+pub use parameters::{ParamMap, ParamVisitor};
 pub use rope::frequencies;
 
 use crate::bundle::Bundle;

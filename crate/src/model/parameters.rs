@@ -1,21 +1,11 @@
 //! Walking a model's parameters by their state-dict names.
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
-use burn::tensor::{DType, Tensor};
+use burn::tensor::Tensor;
 
 use super::{Body, Model};
 use crate::bundle::{StreamTensor, StreamValues};
-
-/// Name, shape and stored dtype of a parameter.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ParamInfo {
-    /// State-dict name.
-    pub name: String,
-    /// Row-major.
-    pub shape: Vec<usize>,
-    /// F32, or BF16 in packed storage.
-    pub dtype: DType,
-}
+use crate::optim::ParamInfo;
 
 /// Sees each parameter, in the module tree's order.
 pub trait ParamVisitor {

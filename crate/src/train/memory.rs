@@ -1,8 +1,11 @@
 //! Bytes that a run takes on the device, planned before anything is allocated.
 
-use crate::config::{ModelConfig, OptimizerConfig, Precision, TrainConfig};
+use burn::tensor::DType;
+
+use crate::config::{ModelConfig, Precision, TrainConfig};
 use crate::error::Result;
 use crate::model::planned_parameters;
+use crate::optim::{Optim, ParamInfo};
 
 /// Bytes by purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,15 +29,15 @@ impl MemoryPlan {
 
 /// What training a model of this shape with these settings takes.
 pub fn memory_plan(model: &ModelConfig, train: &TrainConfig) -> Result<MemoryPlan> {
-    let (mut weights, mut gradients, mut optimizer) = (0, 0, 0);
-    for (_, shape) in planned_parameters(model)? {
-        let elements = shape.iter().product::<usize>() as u64;
-        let stored = if shape.len() > 1 && train.precision == Precision::Bf16 { 2 } else { 4 };
-        weights += elements * stored;
-        gradients += elements * 4;
-        optimizer += match &train.optimizer {
-            OptimizerConfig::Adamw(_) => 2 * elements * stored,
-        };
+    let stored = |shape: &[usize]| if shape.len() > 1 && train.precision == Precision::Bf16 { DType::BF16 } else { DType::F32 };
+    let info = |(name, shape): (String, Vec<usize>)| ParamInfo { dtype: stored(&shape), name, shape };
+    let parameters: Vec<ParamInfo> = planned_parameters(model)?.into_iter().map(info).collect();
+    let optim = Optim::new(train, &parameters)?;
+    let (mut weights, mut gradients) = (0, 0);
+    for parameter in &parameters {
+        let elements = parameter.elements() as u64;
+        weights += elements * parameter.dtype.size() as u64;
+        gradients += if optim.frozen(&parameter.name) { 0 } else { elements * 4 };
     }
     let tokens = (train.batch_size * train.seq_len) as u64;
     let hidden = model.hidden_size as u64;
@@ -44,5 +47,5 @@ pub fn memory_plan(model: &ModelConfig, train: &TrainConfig) -> Result<MemoryPla
     let layers = if train.gradient_checkpointing { 1 } else { model.num_hidden_layers as u64 };
     let inputs = model.num_hidden_layers as u64 * hidden;
     let activations = 4 * tokens * (layers * per_layer + inputs + 2 * model.vocab_size as u64);
-    Ok(MemoryPlan { weights, gradients, optimizer, activations })
+    Ok(MemoryPlan { weights, gradients, optimizer: optim.state_bytes(), activations })
 }

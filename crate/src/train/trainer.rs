@@ -7,10 +7,10 @@ use super::gradients::{NamedGradients, accumulate};
 use super::report::{EvalReport, StepReport};
 use crate::config::TrainConfig;
 use crate::data::{Batch, Dataset, Loader, LoaderState};
-use crate::kernels::read_f32;
+use crate::kernels::{Buffer, read_f32};
 use crate::error::{Error, Result};
 use crate::model::{Model, ParamMap};
-use crate::optim::Optim;
+use crate::optim::{Optim, clip_factor, sum_of_squares};
 use crate::platform::Stopwatch;
 use crate::schedule;
 
@@ -142,10 +142,8 @@ impl Trainer {
                 return Err(Error::NonFinite { step, tensor, value });
             }
         }
-        let max = self.config.max_grad_norm;
-        let clip = if max > 0.0 && grad_norm > max { max / grad_norm } else { 1.0 };
         let learning_rate = self.learning_rate(step);
-        self.update(sums, learning_rate, clip as f32)?;
+        self.update(sums, learning_rate, clip_factor(grad_norm, self.config.max_grad_norm));
         self.progress.completed_steps = step;
         self.progress.tokens += tokens;
         Ok(StepReport { step, loss, grad_norm, learning_rate, tokens, secs: clock.secs() })
@@ -163,15 +161,16 @@ impl Trainer {
         for batch in &batches {
             losses.push(accumulate(self.model(), batch, scale, self.config.gradient_checkpointing, &frozen, &mut sums)?);
         }
-        let square_sum = self.optim.square_sum(sums.values());
-        losses.push(square_sum);
+        let flat = sums.values().map(|g| (Buffer::from(g.clone()), g.dims()[0])).collect();
+        let frozen_all = Tensor::zeros_like(&losses[0]);
+        losses.push(sum_of_squares(flat).unwrap_or(frozen_all));
         let values = read_f32(Tensor::cat(losses, 0)).await?;
         let (square_sum, losses) = values.split_last().expect("the norm was pushed");
         let loss = losses.iter().map(|&loss| f64::from(loss)).sum::<f64>() * scale;
         Ok((sums, loss, f64::from(*square_sum).sqrt(), tokens as u64))
     }
 
-    fn update(&mut self, gradients: NamedGradients, learning_rate: f64, clip: f32) -> Result<()> {
+    fn update(&mut self, gradients: NamedGradients, learning_rate: f64, clip: f32) {
         struct Update<'a> {
             optim: &'a mut Optim,
             gradients: NamedGradients,
@@ -181,12 +180,12 @@ impl Trainer {
         impl ParamMap for Update<'_> {
             fn map<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) -> Tensor<D> {
                 let gradient = self.gradients.remove(name).map(|g| g.reshape(tensor.dims()));
-                self.optim.step_param(name, tensor, gradient, self.learning_rate, self.clip)
+                let stepped = self.optim.step_param(name, tensor, gradient, self.learning_rate, self.clip);
+                stepped.expect("the optimizer was made for this model's parameters, and a gradient has its parameter's shape")
             }
         }
         let model = self.model.take().expect("the model is away only inside update");
         self.model = Some(model.map(&mut Update { optim: &mut self.optim, gradients, learning_rate, clip }));
-        Ok(())
     }
 
     /// Mean loss over the validation part, or over the training text where there is none; at most `max_batches`.

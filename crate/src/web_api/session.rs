@@ -153,7 +153,7 @@ impl Session {
     pub fn preview_schedule(&self, n: u32) -> JsResult<Vec<f64>> {
         self.read(|run| {
             let (config, start) = (run.trainer.config(), run.trainer.progress().schedule_start);
-            Ok((1..=u64::from(n)).map(|step| schedule::learning_rate(step, config.learning_rate, &config.schedule, start)).collect())
+            Ok(schedule::preview(n as usize, config.learning_rate, &config.schedule, start))
         })
     }
 
@@ -168,7 +168,7 @@ impl Session {
                 total_steps: trainer.config().steps,
                 config: trainer.config().clone(),
                 model: ModelInfo::new(trainer.model().config(), run.assets.tokenizer.as_ref(), "session", |name| dtypes.get(name).cloned()),
-                data_tokens: trainer.dataset().len(),
+                data_tokens: trainer.dataset().train_tokens(),
                 gpu_bytes: trainer.model().device().memory_pool_usage().map(|usage| usage.bytes_reserved),
             })
         })?;

@@ -1,0 +1,49 @@
+// Builds the npm package into dist/: index.js, worker.js, their types, and the wasm. Fails above the size budget.
+import { build } from 'esbuild';
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
+
+/** JavaScript of the package, page and worker together, gzip (browser.md §7). */
+const JS_BUDGET = 60_000;
+
+const at = (path) => fileURLToPath(new URL(path, import.meta.url));
+const dist = at('../dist');
+const wasm = at('./pkg/tabtune_bg.wasm');
+if (!existsSync(wasm)) {
+  console.error('web/pkg/tabtune_bg.wasm is missing: run node web/build-wasm.mjs first');
+  process.exit(1);
+}
+rmSync(dist, { recursive: true, force: true });
+mkdirSync(dist);
+
+await build({
+  entryPoints: [at('./src/index.ts'), at('./src/worker.ts')],
+  outdir: dist,
+  bundle: true,
+  format: 'esm',
+  target: 'es2022',
+  minify: true,
+  sourcemap: true,
+  legalComments: 'eof',
+  alias: { 'tabtune-wasm': at('./pkg/tabtune.js') },
+  define: {
+    __TABTUNE_VERSION__: JSON.stringify(JSON.parse(readFileSync(at('../package.json'), 'utf8')).version),
+    __TABTUNE_WASM_HASH__: JSON.stringify(createHash('sha256').update(readFileSync(wasm)).digest('hex')),
+  },
+});
+copyFileSync(wasm, `${dist}/tabtune_bg.wasm`);
+
+const types = spawnSync(process.execPath, [at('../node_modules/typescript/bin/tsc'), '--project', at('./tsconfig.package.json')], { stdio: 'inherit' });
+if (types.status !== 0) process.exit(1);
+
+const sizes = ['index.js', 'worker.js'].map((name) => [name, gzipSync(readFileSync(`${dist}/${name}`)).length]);
+const total = sizes.reduce((sum, [, bytes]) => sum + bytes, 0);
+for (const [name, bytes] of sizes) console.log(`${name}: ${bytes} bytes gzip`);
+console.log(`package JavaScript: ${total} of ${JS_BUDGET} bytes gzip`);
+if (total > JS_BUDGET) {
+  console.error('the JavaScript of the package is above its budget');
+  process.exit(1);
+}

@@ -1,0 +1,164 @@
+/** Options of a run: validated here, translated to the core's `TrainConfig` JSON, validated again there. */
+import { among, belowOne, byType, naturalNumber, negative, notNegative, objectOf, positive, positiveInteger, startStep, translate, truth, upToOne, words } from './checks.js';
+import type { Check, Checks } from './checks.js';
+import { badOption } from './errors.js';
+import type { Driver } from './protocol.js';
+
+/** Every option is optional; the default stands behind it. */
+export interface AdamwOptions { type: 'adamw'; /** 0.9 */ beta1?: number; /** 0.999 */ beta2?: number; /** 1e-6 */ eps?: number; /** 0.01 */ weightDecay?: number; /** true; bf16 only */ stochasticRounding?: boolean }
+export interface AdafactorOptions { type: 'adafactor'; /** -0.8 */ decayRate?: number; /** 0.999 */ beta2Cap?: number; /** 1 */ clipThreshold?: number; /** 1e-30 */ eps1?: number; /** 1e-3 */ eps2?: number; /** 0.01 */ weightDecay?: number; /** false */ relativeStep?: boolean; /** true; bf16 only */ stochasticRounding?: boolean }
+export interface ApolloOptions { type: 'apollo'; /** required; 1 if mini */ rank?: number; /** false */ mini?: boolean; /** 1; 128 if mini */ scale?: number; /** false */ scaleFront?: boolean; /** 200 */ updateSteps?: number; /** 'normal' */ projector?: 'normal' | 'orthogonal'; /** 0.9 */ beta1?: number; /** 0.999 */ beta2?: number; /** 1e-6 */ eps?: number; /** 0 */ weightDecay?: number; /** true; bf16 only */ stochasticRounding?: boolean }
+export interface SgdOptions { type: 'sgd'; /** 0 */ momentum?: number; /** false */ nesterov?: boolean; /** 0 */ weightDecay?: number; /** true; bf16 only */ stochasticRounding?: boolean }
+export type OptimizerOptions = AdamwOptions | AdafactorOptions | ApolloOptions | SgdOptions;
+
+/** Warmup stands either here or in `TrainOptions.warmupSteps`. */
+interface Warmup { /** 0 */ warmupSteps?: number; /** true */ warmupFromZero?: boolean }
+export interface ConstantSchedule extends Warmup { type: 'constant' }
+export interface CosineSchedule extends Warmup { type: 'cosine'; /** `steps` */ totalSteps?: number; /** 0 */ minLearningRate?: number }
+export interface LinearSchedule extends Warmup { type: 'linear'; /** `steps` */ totalSteps?: number; /** 0 */ minLearningRate?: number }
+export interface WsdSchedule extends Warmup { type: 'wsd'; decaySteps?: number; /** -1: none planned */ decayStartStep?: number; /** false */ startDecay?: boolean; /** 'harmonic' */ decayType?: 'harmonic' | 'rsqrt' | 'exponential' | 'linear' | 'one_minus_sqrt'; /** a tenth of the peak */ minLearningRate?: number }
+export interface InfiniteSchedule extends Warmup { type: 'infinite'; /** 0 */ cooldownSteps?: number; constantLearningRate?: number; annealingSteps?: number; tau?: number; /** -1: none planned */ annealingStartStep?: number; /** false */ startAnnealing?: boolean; /** 'exponential' */ annealingType?: 'exponential' | 'harmonic' | 'rsqrt'; minLearningRate?: number }
+export type ScheduleOptions = ConstantSchedule | CosineSchedule | LinearSchedule | WsdSchedule | InfiniteSchedule;
+
+/** Parameters by name pattern (glob); the first match wins. */
+export interface GroupOptions { pattern: string; optimizer?: OptimizerOptions; /** 1 */ learningRateScale?: number; /** false */ frozen?: boolean }
+
+/** What a step computes. */
+export interface TrainOptions {
+  /** Optimizer steps of the whole run. 100 */
+  steps?: number;
+  /** Sequences of one micro-batch. 4 */
+  batchSize?: number;
+  /** Tokens of one sequence. 128 */
+  seqLen?: number;
+  /** Micro-batches per step. 1 */
+  gradientAccumulationSteps?: number;
+  /** Peak learning rate. 1e-3 */
+  learningRate?: number;
+  /** Steps of linear warmup. 0 */
+  warmupSteps?: number;
+  /** Learning rate over the steps. `{ type: 'constant' }` */
+  lrScheduler?: ScheduleOptions;
+  /** Bound of the global gradient norm; 0 is no clipping. 1 */
+  maxGradNorm?: number;
+  /** Update rule. `{ type: 'adamw' }` */
+  optimizer?: OptimizerOptions;
+  /** Parameter groups; none: one group of everything. */
+  groups?: GroupOptions[];
+  /** Storage of matrices and moments; arithmetic is f32. 'f32' */
+  precision?: 'bf16' | 'f32';
+  /** Recompute blocks in the backward pass: less memory, more time. false */
+  gradientCheckpointing?: boolean;
+  /** Share of the text kept for evaluation, from its end. 0 */
+  validationFraction?: number;
+  /** Seed of everything random. 0 */
+  seed?: number;
+}
+
+/** How the loop is driven; it changes no step. */
+export interface DriveOptions {
+  /** Steps gathered into one message. 8 */
+  logEvery?: number;
+  /** Steps between evaluations; 0 is never. 0 */
+  evalEvery?: number;
+  /** Batches of one evaluation; 0 is all. 0 */
+  evalBatches?: number;
+  /** Steps between checkpoints; 0 is never. 0 */
+  saveEvery?: number;
+  /** Checkpoints kept of the run, at least 2. 2 */
+  saveTotalLimit?: number;
+  /** Steps between samples; 0 is never. 0 */
+  sampleEvery?: number;
+  /** Prompt of those samples. '' */
+  samplePrompt?: string;
+  /** Their other options. */
+  sample?: SampleOptions;
+  /** A step whose loss or gradient is not finite changes nothing; then the run stops or goes on. 'stop' */
+  onNonFinite?: 'stop' | 'skip';
+}
+
+export interface SampleOptions {
+  /** 100 */
+  maxTokens?: number;
+  /** 0 is greedy. 0.8 */
+  temperature?: number;
+  /** Only the k likeliest tokens. */
+  topK?: number;
+  /** Only the likeliest tokens of this total probability. */
+  topP?: number;
+  /** 0 */
+  seed?: number;
+  /** Alternatives reported per token. 0 */
+  topLogprobs?: number;
+}
+
+const DEFAULT_STEPS = 100;
+const sgd: Checks = { momentum: belowOne, nesterov: truth, weightDecay: notNegative, stochasticRounding: truth };
+const adamw: Checks = { beta1: belowOne, beta2: belowOne, eps: positive, weightDecay: notNegative, stochasticRounding: truth };
+const adafactor: Checks = { decayRate: negative, beta2Cap: belowOne, clipThreshold: positive, eps1: positive, eps2: positive, weightDecay: notNegative, relativeStep: truth, stochasticRounding: truth };
+const apollo: Checks = { ...adamw, rank: positiveInteger, mini: truth, scale: positive, scaleFront: truth, updateSteps: positiveInteger, projector: among('normal', 'orthogonal') };
+const optimizer = byType({ adamw, adafactor, apollo, sgd });
+
+const warmup: Checks = { warmupSteps: naturalNumber, warmupFromZero: truth };
+const falling: Checks = { ...warmup, totalSteps: positiveInteger, minLearningRate: notNegative };
+const wsd: Checks = { ...warmup, decaySteps: positiveInteger, decayStartStep: startStep, startDecay: truth, decayType: among('harmonic', 'rsqrt', 'exponential', 'linear', 'one_minus_sqrt'), minLearningRate: notNegative };
+const infinite: Checks = { ...warmup, cooldownSteps: naturalNumber, constantLearningRate: positive, annealingSteps: positiveInteger, tau: positive, annealingStartStep: startStep, startAnnealing: truth, annealingType: among('exponential', 'harmonic', 'rsqrt'), minLearningRate: notNegative };
+const scheduler = byType({ constant: warmup, cosine: falling, linear: falling, wsd, infinite });
+
+const groups: Check = (value, path) => {
+  if (!Array.isArray(value)) throw badOption(path, 'a list', value);
+  return value.map((group: unknown, index) => translate(objectOf(group, `${path}[${index}]`), { pattern: words, optimizer, learningRateScale: positive, frozen: truth }, `${path}[${index}]`));
+};
+
+const sampling: Checks = { maxTokens: positiveInteger, temperature: notNegative, topK: positiveInteger, topP: upToOne, seed: naturalNumber, topLogprobs: naturalNumber };
+
+const TRAIN: Checks = {
+  steps: positiveInteger,
+  batchSize: positiveInteger,
+  seqLen: positiveInteger,
+  gradientAccumulationSteps: positiveInteger,
+  learningRate: positive,
+  warmupSteps: naturalNumber,
+  lrScheduler: scheduler,
+  maxGradNorm: notNegative,
+  optimizer,
+  groups,
+  precision: among('bf16', 'f32'),
+  gradientCheckpointing: truth,
+  validationFraction: belowOne,
+  seed: naturalNumber,
+};
+const DRIVE: Checks = {
+  logEvery: positiveInteger,
+  evalEvery: naturalNumber,
+  evalBatches: naturalNumber,
+  saveEvery: naturalNumber,
+  saveTotalLimit: positiveInteger,
+  sampleEvery: naturalNumber,
+  samplePrompt: words,
+  sample: (value, path) => translate(objectOf(value, path), sampling, path),
+  onNonFinite: among('stop', 'skip'),
+};
+
+/** `GenerateConfig` as JSON. */
+export function sampleJson(options: SampleOptions): string {
+  return JSON.stringify({ max_tokens: 100, temperature: 0.8, ...translate(options, sampling, '') });
+}
+
+/** `TrainConfig` as JSON, and the driver's settings. Unknown keys are BAD_OPTION. */
+export function trainSettings(given: TrainOptions & DriveOptions): { config: string; driver: Driver } {
+  const train: object = Object.fromEntries(Object.entries(given).filter(([key]) => !Object.hasOwn(DRIVE, key)));
+  const drive: object = Object.fromEntries(Object.entries(given).filter(([key]) => Object.hasOwn(DRIVE, key)));
+  const { lr_scheduler: chosen, warmup_steps: warmupSteps, ...rest } = translate(train, TRAIN, '');
+  const config = { steps: DEFAULT_STEPS, ...rest };
+  const schedule: Record<string, unknown> = { ...(objectOf(chosen ?? { type: 'constant' }, 'lrScheduler')) };
+  if (warmupSteps !== undefined) {
+    if (schedule['warmup_steps'] !== undefined) throw badOption('warmupSteps', 'it once, here or in lrScheduler', warmupSteps);
+    schedule['warmup_steps'] = warmupSteps;
+  }
+  if (schedule['type'] === 'cosine' || schedule['type'] === 'linear') schedule['total_steps'] ??= config.steps;
+  translate(drive, DRIVE, '');
+  const { logEvery = 8, evalEvery = 0, evalBatches = 0, saveEvery = 0, saveTotalLimit = 2, sampleEvery = 0, samplePrompt = '', sample = {}, onNonFinite = 'stop' } = given;
+  const driver = { logEvery, evalEvery, evalBatches, saveEvery, saveTotalLimit, sampleEvery, samplePrompt, sample: sampleJson(sample), onNonFinite };
+  return { config: JSON.stringify({ ...config, schedule }), driver };
+}

@@ -1,0 +1,191 @@
+/**
+ * The waist: what page and worker say to each other. Both sides import this file, it imports neither.
+ * Tags are noun.verb. Every request has an id and exactly one reply; events have no id.
+ */
+import { ERROR_CODES } from './errors.js';
+import { anything, blob, buffer, count, flag, listOf, nothing, nullable, number, oneOf, optional, record, text, variant } from './shape.js';
+import type { Of, Shape } from './shape.js';
+
+/** Raised whenever a message changes its form. */
+export const PROTOCOL = 1;
+
+const errorData = record({
+  code: oneOf(...ERROR_CODES),
+  message: text,
+  detail: record({
+    code: optional(text),
+    path: optional(text),
+    refusal: anything,
+    need: optional(number),
+    have: optional(number),
+    reason: optional(text),
+  }),
+  cause: optional(text),
+});
+
+/** How far a long call has got. Totals are known first. */
+const progress = record({
+  phase: oneOf('download', 'read', 'verify', 'upload', 'compile', 'ready'),
+  file: optional(text),
+  loaded: number,
+  total: number,
+  fraction: number,
+});
+export type Progress = Of<typeof progress>;
+
+const sourceSpec = variant('kind', {
+  blob: { name: text, blob },
+  bytes: { name: text, bytes: buffer },
+  url: {
+    name: text,
+    url: text,
+    headers: listOf(listOf(text)),
+    credentials: oneOf('omit', 'same-origin', 'include'),
+  },
+});
+export type SourceSpec = Of<typeof sourceSpec>;
+
+const modelInfo = record({
+  architecture: text,
+  parameters: count,
+  tensors: listOf(record({ name: text, dtype: text, shape: listOf(count) })),
+  config: anything,
+  vocabSize: count,
+  tokenizer: nullable(record({ kind: text, eos: listOf(count), hasChatTemplate: flag })),
+  sourceFormat: text,
+});
+export type ModelInfo = Of<typeof modelInfo>;
+
+const estimate = record({
+  needBytes: number,
+  parts: record({ weights: number, grads: number, optimizer: number, activations: number }),
+});
+
+const sessionInfo = record({
+  run: text,
+  adapter: text,
+  completedSteps: count,
+  totalSteps: count,
+  config: anything,
+  model: modelInfo,
+  dataTokens: count,
+  gpuBytes: optional(number),
+});
+export type SessionInfo = Of<typeof sessionInfo>;
+
+const evalReport = record({ loss: number, perplexity: number, tokens: count });
+export type EvalReport = Of<typeof evalReport>;
+
+const token = record({
+  id: count,
+  text,
+  logprob: number,
+  top: listOf(record({ id: count, text, prob: number })),
+});
+export type SampledToken = Of<typeof token>;
+
+const checkpointInfo = record({
+  run: text,
+  generation: count,
+  step: count,
+  totalSteps: count,
+  loss: optional(number),
+  bytes: count,
+  savedAt: number,
+  label: text,
+  dataName: text,
+  hasData: flag,
+});
+export type CheckpointInfo = Of<typeof checkpointInfo>;
+
+const namedFile = record({ name: text, blob });
+export type NamedFile = Of<typeof namedFile>;
+
+/** What `run` yields and the trainer dispatches. */
+const trainerEvent = variant('type', {
+  step: { step: count, loss: number, gradNorm: number, learningRate: number, tokens: count, secs: number },
+  sample: { step: count, prompt: text, text },
+  eval: { step: count, loss: number, perplexity: number, tokens: count },
+  checkpoint: { step: count, generation: count, bytes: count, secs: number },
+  warning: { step: count, code: text, message: text },
+  state: { state: oneOf('ready', 'running', 'paused', 'stopped', 'done', 'recovering', 'failed'), step: count },
+  progress: { phase: oneOf('download', 'read', 'verify', 'upload', 'compile', 'ready'), file: optional(text), loaded: number, total: number, fraction: number },
+});
+export type TrainerEvent = Of<typeof trainerEvent>;
+export type TrainerState = Extract<TrainerEvent, { type: 'state' }>['state'];
+
+/** How the worker drives the loop; none of it changes what a step computes. */
+export const driverShape = record({
+  logEvery: count,
+  evalEvery: count,
+  evalBatches: count,
+  saveEvery: count,
+  saveTotalLimit: count,
+  sampleEvery: count,
+  samplePrompt: text,
+  sample: text,
+  onNonFinite: oneOf('stop', 'skip'),
+});
+export type Driver = Of<typeof driverShape>;
+
+const which = record({ run: text, generation: optional(count) });
+
+/** Every request: what is asked, what is answered. */
+export const REQUESTS = {
+  'worker.hello': {
+    ask: record({ protocol: count, version: text, wasmHash: text, wasmUrl: optional(text), wasmBinary: optional(buffer) }),
+    reply: record({ protocol: count, version: text, wasmHash: text }),
+  },
+  'model.open': { ask: record({ sources: listOf(sourceSpec) }), reply: modelInfo },
+  'model.create': { ask: record({ config: text, tokenizer: nullable(sourceSpec), data: sourceSpec }), reply: modelInfo },
+  'model.tokenize': { ask: record({ text }), reply: listOf(count) },
+  'model.estimate': { ask: record({ config: text }), reply: estimate },
+  'model.preview': { ask: record({ config: text, steps: count }), reply: listOf(number) },
+  'trainer.create': {
+    ask: record({ run: text, label: text, config: text, driver: driverShape, data: sourceSpec, keepData: flag }),
+    reply: sessionInfo,
+  },
+  'trainer.resume': {
+    ask: record({ run: text, generation: optional(count), config: optional(text), driver: optional(driverShape), data: optional(sourceSpec) }),
+    reply: sessionInfo,
+  },
+  'trainer.inspect': { ask: nothing, reply: sessionInfo },
+  'trainer.evaluate': { ask: record({ maxBatches: optional(count) }), reply: evalReport },
+  'trainer.sample': { ask: record({ stream: count, prompt: text, options: text }), reply: nothing },
+  'loop.run': { ask: record({ maxSteps: optional(count) }), reply: record({ state: oneOf('paused', 'stopped', 'done'), step: count }) },
+  'loop.pause': { ask: nothing, reply: nothing },
+  'loop.stop': { ask: nothing, reply: nothing },
+  'rate.set': { ask: record({ rate: optional(number) }), reply: nothing },
+  'schedule.decay': { ask: nothing, reply: nothing },
+  'schedule.preview': { ask: record({ steps: count }), reply: listOf(number) },
+  'checkpoint.save': { ask: nothing, reply: checkpointInfo },
+  'checkpoint.list': { ask: record({ run: optional(text) }), reply: listOf(checkpointInfo) },
+  'checkpoint.remove': { ask: which, reply: nothing },
+  'checkpoint.export': { ask: which, reply: namedFile },
+  'checkpoint.import': { ask: record({ blob }), reply: checkpointInfo },
+  'model.export': { ask: record({ format: oneOf('safetensors'), container: oneOf('zip', 'files') }), reply: listOf(namedFile) },
+} satisfies Record<string, { ask: Shape<unknown>; reply: Shape<unknown> }>;
+
+export type Tag = keyof typeof REQUESTS;
+export type Ask<T extends Tag> = Of<(typeof REQUESTS)[T]['ask']>;
+export type Reply<T extends Tag> = Of<(typeof REQUESTS)[T]['reply']>;
+
+export const isTag = (word: string): word is Tag => Object.hasOwn(REQUESTS, word);
+
+/** Page to worker. `ask` is parsed by the request's own shape. */
+export const pageMessage = variant('type', {
+  request: { id: count, tag: text, ask: anything },
+  cancel: { id: count },
+});
+export type PageMessage = Of<typeof pageMessage>;
+
+/** Worker to page. */
+export const workerMessage = variant('type', {
+  reply: { id: count, reply: anything },
+  error: { id: count, error: errorData },
+  progress: { id: count, progress },
+  events: { events: listOf(trainerEvent) },
+  token: { stream: count, token },
+  fatal: { error: errorData },
+});
+export type WorkerMessage = Of<typeof workerMessage>;

@@ -1,0 +1,73 @@
+/** The worker's side of the protocol: messages in, replies and events out. */
+import { Workplace } from './commands.js';
+import type { Context } from './commands.js';
+import { protocolError, toErrorData } from './errors.js';
+import { isTag, pageMessage, REQUESTS } from './protocol.js';
+import type { Ask, Reply, Tag, WorkerMessage } from './protocol.js';
+import { wasmError } from './wasm.js';
+
+/** What is served: a worker's global scope, or one end of a test's channel. */
+export interface Scope {
+  postMessage(message: unknown): void;
+  addEventListener(type: 'message' | 'error' | 'unhandledrejection', listener: (event: Event) => void): void;
+}
+
+export function serve(scope: Scope): void {
+  const post = (message: WorkerMessage): void => scope.postMessage(message);
+  const workplace = new Workplace(post);
+  const running = new Map<number, AbortController>();
+
+  const receive = (data: unknown): void => {
+    let id: number | undefined;
+    try {
+      const message = pageMessage(data, 'message');
+      id = message.id;
+      switch (message.type) {
+        case 'cancel':
+          running.get(id)?.abort();
+          return;
+        case 'request':
+          if (!isTag(message.tag)) throw protocolError(`unknown request ${message.tag}`);
+          void answer(workplace, running, post, id, message.tag, message.ask);
+          return;
+        default:
+          message satisfies never;
+      }
+    } catch (thrown) {
+      const error = toErrorData(thrown);
+      post(id === undefined ? { type: 'fatal', error } : { type: 'error', id, error });
+    }
+  };
+  // A trap never rejects the promise that caused it, so it is caught here and ends the worker.
+  const die = (thrown: unknown): void => post({ type: 'fatal', error: toErrorData(wasmError(thrown)) });
+  scope.addEventListener('message', (event) => receive(Reflect.get(event, 'data')));
+  scope.addEventListener('error', (event) => die(Reflect.get(event, 'error') ?? Reflect.get(event, 'message')));
+  scope.addEventListener('unhandledrejection', (event) => die(Reflect.get(event, 'reason')));
+}
+
+// eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- ties ask, handler and reply to one tag
+async function answer<T extends Tag>(
+  workplace: Workplace,
+  running: Map<number, AbortController>,
+  post: (message: WorkerMessage) => void,
+  id: number,
+  tag: T,
+  given: unknown,
+): Promise<void> {
+  const controller = new AbortController();
+  running.set(id, controller);
+  const context: Context = { signal: controller.signal, onProgress: (progress) => post({ type: 'progress', id, progress }) };
+  try {
+    // Both tables are indexed by the same tag; TypeScript loses that correlation on a generic one.
+    const ask = REQUESTS[tag].ask(given, tag) as Ask<T>;
+    const handler: (ask: Ask<T>, context: Context) => Promise<Reply<T>> = workplace.handlers[tag];
+    post({ type: 'reply', id, reply: await handler(ask, context) });
+  } catch (thrown) {
+    const error = toErrorData(wasmError(thrown));
+    post({ type: 'error', id, error });
+    // After a trap wasm memory is no longer to be trusted.
+    if (thrown instanceof WebAssembly.RuntimeError) post({ type: 'fatal', error });
+  } finally {
+    running.delete(id);
+  }
+}

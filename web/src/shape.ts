@@ -1,0 +1,87 @@
+/**
+ * Parsing at the door: a `Shape` turns an unknown value into a typed one or throws, naming the path.
+ * Everything that crosses between page and worker, or comes out of storage, goes through one.
+ */
+export type Shape<T> = (value: unknown, path: string) => T;
+/** The type that a shape yields. */
+export type Of<S> = S extends Shape<infer T> ? T : never;
+
+/** A value of the wrong shape. */
+export class ShapeError extends TypeError {
+  constructor(path: string, expected: string, found: unknown) {
+    super(`${path}: expected ${expected}, found ${found === null ? 'null' : typeof found}`);
+    this.name = 'ShapeError';
+  }
+}
+
+const primitive =
+  <T>(expected: string, test: (value: unknown) => value is T): Shape<T> =>
+  (value, path) => {
+    if (test(value)) return value;
+    throw new ShapeError(path, expected, value);
+  };
+
+export const text = primitive('a string', (v): v is string => typeof v === 'string');
+/** Any number; NaN and infinities are numbers too, since a loss can be one. */
+export const number = primitive('a number', (v): v is number => typeof v === 'number');
+export const count = primitive('an integer >= 0', (v): v is number => typeof v === 'number' && Number.isSafeInteger(v) && v >= 0);
+export const flag = primitive('a boolean', (v): v is boolean => typeof v === 'boolean');
+export const blob = primitive('a Blob', (v): v is Blob => v instanceof Blob);
+export const buffer = primitive('an ArrayBuffer', (v): v is ArrayBuffer => v instanceof ArrayBuffer);
+/** Passed through unread: JSON of the Rust side, shown but never interpreted. */
+export const anything: Shape<unknown> = (value) => value;
+export const nothing = primitive('nothing', (v): v is undefined => v === undefined);
+
+export const optional =
+  <T>(inner: Shape<T>): Shape<T | undefined> =>
+  (value, path) =>
+    value === undefined ? undefined : inner(value, path);
+
+export const nullable =
+  <T>(inner: Shape<T>): Shape<T | null> =>
+  (value, path) =>
+    value === null ? null : inner(value, path);
+
+export const listOf =
+  <T>(inner: Shape<T>): Shape<T[]> =>
+  (value, path) => {
+    if (!Array.isArray(value)) throw new ShapeError(path, 'a list', value);
+    return value.map((item, index) => inner(item, `${path}[${index}]`));
+  };
+
+export const oneOf =
+  <const T extends readonly string[]>(...words: T): Shape<T[number]> =>
+  (value, path) => {
+    const found = words.find((word) => word === value);
+    if (found === undefined) throw new ShapeError(path, `one of ${words.join(', ')}`, value);
+    return found;
+  };
+
+type Fields = Record<string, Shape<unknown>>;
+type Absentable<F extends Fields> = { [K in keyof F]: undefined extends Of<F[K]> ? K : never }[keyof F];
+type Recorded<F extends Fields> = { [K in Exclude<keyof F, Absentable<F>>]: Of<F[K]> } & { [K in Absentable<F>]?: Of<F[K]> };
+
+/** A plain object of the given fields; other keys are dropped. */
+export const record =
+  <F extends Fields>(fields: F): Shape<Recorded<F>> =>
+  (value, path) => {
+    if (typeof value !== 'object' || value === null) throw new ShapeError(path, 'an object', value);
+    const entries = Object.entries(fields).map(([key, shape]) => [key, shape(Reflect.get(value, key), `${path}.${key}`)]);
+    // The entries were parsed field by field just above; TypeScript cannot follow `fromEntries`.
+    return Object.fromEntries(entries) as Recorded<F>;
+  };
+
+type Tagged<K extends string, V extends Record<string, Fields>> = {
+  [T in keyof V & string]: { [P in K]: T } & Recorded<V[T]>;
+}[keyof V & string];
+
+/** A closed union told apart by the field `key`. */
+export const variant = <K extends string, V extends Record<string, Fields>>(key: K, variants: V): Shape<Tagged<K, V>> => {
+  const shapes = new Map(Object.entries(variants).map(([tag, fields]) => [tag, record(fields)]));
+  return (value, path) => {
+    const tag: unknown = typeof value === 'object' && value !== null ? Reflect.get(value, key) : undefined;
+    const shape = typeof tag === 'string' ? shapes.get(tag) : undefined;
+    if (shape === undefined) throw new ShapeError(`${path}.${key}`, `one of ${[...shapes.keys()].join(', ')}`, tag);
+    return { [key]: tag, ...shape(value, path) } as Tagged<K, V>;
+  };
+};

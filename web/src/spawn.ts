@@ -1,0 +1,49 @@
+import { VERSION, WASM_HASH } from './build.js';
+import { badOption, TabtuneError } from './errors.js';
+import { PROTOCOL } from './protocol.js';
+import { Connection } from './rpc.js';
+import type { Port } from './rpc.js';
+
+/** Where the worker and the wasm come from; by default they lie beside this module. */
+export interface WorkerOptions {
+  wasmUrl?: string | URL;
+  wasmBinary?: ArrayBuffer;
+  /** From another origin it is imported by a worker made of a Blob, which needs `worker-src blob:`. */
+  workerUrl?: string | URL;
+  /** A ready worker; it is not terminated by us. */
+  worker?: Port;
+}
+
+const KEYS = ['wasmUrl', 'wasmBinary', 'workerUrl', 'worker'];
+
+/** The given options, if all of them are known. */
+export function workerOptions(given: WorkerOptions): WorkerOptions {
+  const extra = Object.keys(given).find((key) => !KEYS.includes(key));
+  if (extra !== undefined) throw badOption(extra, `one of ${KEYS.join(', ')}`, extra);
+  return given;
+}
+
+function startWorker(workerUrl: string | URL | undefined): Worker {
+  if (typeof Worker === 'undefined') throw new TabtuneError('UNSUPPORTED_BROWSER', 'module workers are needed: run this in a browser page', { code: 'browser.worker' });
+  if (workerUrl === undefined) return new Worker(new URL('./worker.js', import.meta.url), { type: 'module', name: 'tabtune' });
+  const url = new URL(workerUrl, location.href);
+  if (url.origin === location.origin) return new Worker(url, { type: 'module', name: 'tabtune' });
+  const shim = URL.createObjectURL(new Blob([`import ${JSON.stringify(url.href)};`], { type: 'text/javascript' }));
+  const worker = new Worker(shim, { type: 'module', name: 'tabtune' });
+  URL.revokeObjectURL(shim);
+  return worker;
+}
+
+/** A worker of the same build, ready for requests. */
+export async function spawn(options: WorkerOptions): Promise<Connection> {
+  const connection = new Connection(options.worker ?? startWorker(options.workerUrl), options.worker === undefined);
+  const hello = { protocol: PROTOCOL, version: VERSION, wasmHash: WASM_HASH };
+  const wasmUrl = options.wasmUrl === undefined ? undefined : new URL(options.wasmUrl, location.href).href;
+  try {
+    await connection.call('worker.hello', { ...hello, wasmUrl, wasmBinary: options.wasmBinary });
+  } catch (thrown) {
+    if (thrown instanceof TabtuneError) connection.close(thrown);
+    throw thrown;
+  }
+  return connection;
+}

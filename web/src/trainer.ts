@@ -1,0 +1,247 @@
+import { naturalNumber, positiveInteger } from './checks.js';
+import { aborted, badOption } from './errors.js';
+import { toSource } from './inputs.js';
+import type { DataInput } from './inputs.js';
+import { RunLoop } from './loop.js';
+import type { RunOptions } from './loop.js';
+import { Model } from './model.js';
+import { sampleJson, trainSettings } from './options.js';
+import type { DriveOptions, SampleOptions, TrainOptions } from './options.js';
+import type { CheckpointInfo, EvalReport, NamedFile, Progress, SampledToken, SessionInfo, TrainerEvent, TrainerState } from './protocol.js';
+import { EventQueue } from './queue.js';
+import type { Connection } from './rpc.js';
+import { Checkpoints } from './runs.js';
+import { spawn, workerOptions } from './spawn.js';
+import type { WorkerOptions } from './spawn.js';
+
+interface Call {
+  signal?: AbortSignal;
+  onProgress?: (progress: Progress) => void;
+}
+export interface CreateOptions extends TrainOptions, DriveOptions, Call {
+  /** From `openModel` or `newModel`; the trainer takes it over. */
+  model: Model;
+  data: DataInput;
+  /** Name of the run in lists. The data's name */
+  label?: string;
+  /** Keep the data with the checkpoints (up to 64 MiB), so that the run resumes without it. true */
+  keepData?: boolean;
+}
+export interface ResumeOptions extends WorkerOptions, Call {
+  run: string;
+  /** The newest that is whole. */
+  generation?: number;
+  /** Only if the run does not keep its data; must be the same. */
+  data?: DataInput;
+}
+export interface Estimate {
+  /** Whether `needBytes` fit; `undefined` where the browser does not tell its memory. */
+  ok: boolean | undefined;
+  needBytes: number;
+  /** Half of the memory that the browser reports, if it does. */
+  haveBytes: number | undefined;
+  parts: { weights: number; grads: number; optimizer: number; activations: number };
+}
+export type StepEvent = Extract<TrainerEvent, { type: 'step' }>;
+export interface ExportOptions {
+  format?: 'safetensors';
+  signal?: AbortSignal;
+}
+
+/** An event of a trainer; `detail` is what `run` yields. */
+export class TrainerMessage extends Event {
+  constructor(readonly detail: TrainerEvent) {
+    super(detail.type);
+  }
+}
+
+/** One training run in one worker. */
+export class Trainer extends EventTarget {
+  /** Identifies the run in storage. */
+  readonly runId: string;
+  readonly checkpoints: Checkpoints;
+  readonly #connection: Connection;
+  readonly #loop: RunLoop;
+  #state: TrainerState = 'ready';
+  #step: number;
+  #steps: StepEvent[] | undefined;
+
+  private constructor(connection: Connection, info: SessionInfo) {
+    super();
+    this.#connection = connection;
+    this.runId = info.run;
+    this.#step = info.completedSteps;
+    this.#loop = new RunLoop(connection, () => this.#step);
+    connection.onEvents = (events) => events.forEach((event) => this.#receive(event));
+    connection.onFatal = () => this.#receive({ type: 'state', state: 'failed', step: this.#step });
+    this.checkpoints = new Checkpoints(connection, info.run, (loaded) => (this.#step = loaded.completedSteps));
+  }
+
+  /** A new run. Unknown options are BAD_OPTION. */
+  static async create(options: CreateOptions): Promise<Trainer> {
+    const { model, data, label, keepData = true, signal, onProgress, ...settings } = options;
+    if (!(model instanceof Model)) throw badOption('model', 'a model of openModel or newModel', model);
+    if (typeof keepData !== 'boolean') throw badOption('keepData', 'true or false', keepData);
+    const { config, driver } = trainSettings(settings);
+    const source = await toSource(data, 'data', 'text.txt');
+    const connection = model.take();
+    const ask = { run: crypto.randomUUID(), label: label ?? source.name, config, driver, data: source, keepData };
+    return started(connection, () => connection.call('trainer.create', ask, { signal, onProgress }), (info) => new Trainer(connection, info));
+  }
+
+  /** Goes on with a saved run, bit for bit where it stopped. */
+  static async resume(options: ResumeOptions): Promise<Trainer> {
+    const { run, generation, data, signal, onProgress, ...rest } = options;
+    const worker = workerOptions(rest);
+    const source = data === undefined ? undefined : await toSource(data, 'data', 'text.txt');
+    const connection = await spawn(worker);
+    const ask = { run, generation, data: source };
+    return started(connection, () => connection.call('trainer.resume', ask, { signal, onProgress }), (info) => new Trainer(connection, info));
+  }
+
+  /** GPU bytes of a run with these options, before any is taken. */
+  static async estimate(model: Model, options: TrainOptions = {}): Promise<Estimate> {
+    const { needBytes, parts } = await model.connection.call('model.estimate', { config: trainSettings(options).config });
+    const reported: unknown = Reflect.get(navigator, 'deviceMemory');
+    const haveBytes = typeof reported === 'number' ? reported * 2 ** 29 : undefined;
+    return { ok: haveBytes === undefined ? undefined : needBytes <= haveBytes, needBytes, haveBytes, parts };
+  }
+
+  get state(): TrainerState {
+    return this.#state;
+  }
+
+  get completedSteps(): number {
+    return this.#step;
+  }
+
+  #receive(event: TrainerEvent): void {
+    if (event.type === 'step') {
+      this.#step = event.step;
+      this.#steps?.push(event);
+    }
+    if (event.type === 'state') this.#state = event.state;
+    this.#loop.receive(event);
+    this.dispatchEvent(new TrainerMessage(event));
+  }
+
+  /** Trains and yields every event until done, stopped or aborted. Leaving the loop pauses. */
+  run(options: RunOptions = {}): AsyncGenerator<TrainerEvent, void> {
+    if (options.maxSteps !== undefined) positiveInteger(options.maxSteps, 'maxSteps');
+    return this.#loop.run(options);
+  }
+
+  /** Exactly `count` steps; their reports. */
+  async step(count = 1, options: { signal?: AbortSignal } = {}): Promise<StepEvent[]> {
+    positiveInteger(count, 'count');
+    const steps: StepEvent[] = [];
+    this.#steps = steps;
+    try {
+      await this.#loop.step(count, options.signal);
+      return steps;
+    } finally {
+      this.#steps = undefined;
+    }
+  }
+
+  /** Settles when the present step is over; the iterator of `run` stays open. */
+  pause(): Promise<void> {
+    return this.#loop.pause();
+  }
+
+  async resume(): Promise<void> {
+    this.#loop.resume();
+  }
+
+  /** Ends `run` after the present step. The trainer still evaluates, samples, saves and exports. */
+  stop(): Promise<void> {
+    return this.#loop.stop();
+  }
+
+  /** By hand from the next step on; `undefined` gives the rate back to the schedule. */
+  setLearningRate(rate: number | undefined): Promise<void> {
+    if (rate !== undefined && !(Number.isFinite(rate) && rate >= 0)) throw badOption('rate', 'a finite number >= 0', rate);
+    return this.#connection.call('rate.set', { rate });
+  }
+
+  /** Starts the decay of a `wsd` or the annealing of an `infinite` schedule now. */
+  startDecay(): Promise<void> {
+    return this.#connection.call('schedule.decay', undefined);
+  }
+
+  /** The planned learning rate of steps 1 to `steps`. */
+  previewSchedule(steps: number): Promise<number[]> {
+    positiveInteger(steps, 'steps');
+    return this.#connection.call('schedule.preview', { steps });
+  }
+
+  /** Mean loss and perplexity over the validation part of the data. */
+  evaluate(options: { maxBatches?: number } = {}): Promise<EvalReport> {
+    if (options.maxBatches !== undefined) naturalNumber(options.maxBatches, 'maxBatches');
+    return this.#connection.call('trainer.evaluate', { maxBatches: options.maxBatches });
+  }
+
+  /** Tokens as they are made; leaving the loop ends the generation. */
+  async *sample(prompt: string, options: SampleOptions & { signal?: AbortSignal } = {}): AsyncGenerator<SampledToken, void> {
+    const { signal, ...sampling } = options;
+    const json = sampleJson(sampling);
+    const queue = new EventQueue<SampledToken>();
+    const leaving = new AbortController();
+    const stream = this.#connection.openStream((token) => queue.push(token));
+    const both = signal ? AbortSignal.any([signal, leaving.signal]) : leaving.signal;
+    const made = this.#connection.call('trainer.sample', { stream, prompt, options: json }, { signal: both }).then(
+      () => queue.end(),
+      (thrown: unknown) => queue.end(thrown),
+    );
+    try {
+      yield* queue;
+    } finally {
+      leaving.abort();
+      await made;
+      this.#connection.closeStream(stream);
+    }
+  }
+
+  save(): Promise<CheckpointInfo> {
+    return this.checkpoints.save();
+  }
+
+  /** The model for others: a zip of a Hugging Face folder. */
+  async export(options: ExportOptions = {}): Promise<Blob> {
+    const [file] = await this.#export(options, 'zip');
+    return file?.blob ?? new Blob();
+  }
+
+  /** The same folder, file by file. */
+  exportFiles(options: ExportOptions = {}): Promise<NamedFile[]> {
+    return this.#export(options, 'files');
+  }
+
+  #export({ format = 'safetensors', signal }: ExportOptions, container: 'zip' | 'files'): Promise<NamedFile[]> {
+    if (format !== 'safetensors') throw badOption('format', "'safetensors'", format);
+    return this.#connection.call('model.export', { format, container }, { signal });
+  }
+
+  /** Settings, progress, model and adapter of the run. */
+  inspect(): Promise<SessionInfo> {
+    return this.#connection.call('trainer.inspect', undefined);
+  }
+
+  /** Ends the worker and frees everything; unsaved steps are gone. */
+  async dispose(): Promise<void> {
+    this.#connection.close(aborted('the trainer'));
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.dispose();
+  }
+}
+
+async function started(connection: Connection, call: () => Promise<SessionInfo>, made: (info: SessionInfo) => Trainer): Promise<Trainer> {
+  try {
+    return made(await call());
+  } catch (thrown) {
+    connection.close(aborted('the trainer'));
+    throw thrown;
+  }
+}

@@ -1,0 +1,45 @@
+/** The face of the Rust core (`crate/src/web_api`), as the worker sees it. Reports are parsed in `wasm.ts`, so they are `unknown` here. */
+export default function init(options?: { module_or_path: BufferSource | URL | string }): Promise<unknown>;
+export interface JsSource {
+  name: string;
+  size: number;
+  read(offset: number, length: number): Uint8Array;
+}
+export function version(): string;
+export function initDevice(): Promise<unknown>;
+export class ModelHandle {
+  private constructor();
+  static open(files: JsSource[]): ModelHandle;
+  static fromScratch(configJson: string, tokenizer: 'characters' | { tokenizerJson: Uint8Array }, text: Uint8Array): ModelHandle;
+  info(): unknown;
+  tokenize(text: string): Uint32Array;
+  free(): void;
+}
+export function previewSchedule(configJson: string, n: number): Float64Array;
+export function estimate(model: ModelHandle, configJson: string): unknown;
+export class Session {
+  private constructor();
+  static create(model: ModelHandle, data: JsSource, configJson: string): Promise<Session>;
+  static resume(files: JsSource[], data: JsSource, configJson: string | undefined): Promise<Session>;
+  step(): Promise<unknown>;
+  evaluate(maxBatches?: number): Promise<unknown>;
+  generate(prompt: string, optionsJson: string): TokenStream;
+  setLearningRate(rate: number | undefined): void;
+  startDecay(): void;
+  previewSchedule(n: number): Float64Array;
+  info(): unknown;
+  checkpoint(): FileStream;
+  exportModel(format: 'safetensors'): FileStream;
+  free(): void;
+}
+export class TokenStream {
+  private constructor();
+  next(): Promise<unknown>;
+  free(): void;
+}
+export class FileStream {
+  private constructor();
+  files(): unknown;
+  nextChunk(): Promise<Uint8Array | undefined>;
+  free(): void;
+}

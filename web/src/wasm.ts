@@ -1,0 +1,110 @@
+/** The wasm module as the worker uses it: loading, and Rust's reports parsed into the protocol's words. */
+import init, * as api from 'tabtune-wasm';
+
+import { TabtuneError, toTabtuneError } from './errors.js';
+import { anything, count, listOf, nullable, number, optional, record, text } from './shape.js';
+import type { Shape } from './shape.js';
+import { REQUESTS } from './protocol.js';
+
+export { ModelHandle, Session, estimate, initDevice, previewSchedule, version } from 'tabtune-wasm';
+export type { FileStream, JsSource, TokenStream } from 'tabtune-wasm';
+
+/** Loads the module once. Without `url` or `binary` it is the file beside this script. */
+export async function loadWasm(url: string | undefined, binary: ArrayBuffer | undefined): Promise<string> {
+  const source = binary ?? url;
+  try {
+    await init(source === undefined ? undefined : { module_or_path: source });
+  } catch (thrown) {
+    const reason = thrown instanceof Error ? thrown.message : String(thrown);
+    throw new TabtuneError(
+      'WORKER_CRASHED',
+      `the WebAssembly module could not be loaded: ${reason}. Check that tabtune_bg.wasm is served and that the Content-Security-Policy has 'wasm-unsafe-eval'.`,
+      { code: 'wasm.load' },
+      thrown,
+    );
+  }
+  return api.version();
+}
+
+/** Rust says `grad_norm`, TypeScript `gradNorm`; maps become objects. Values under `config` keep Rust's words. */
+function camel(value: unknown): unknown {
+  if (value instanceof Map) return camel(Object.fromEntries(value));
+  if (Array.isArray(value)) return value.map(camel);
+  if (typeof value === 'bigint') return Number(value);
+  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, inner]) => [key.replace(/_([a-z0-9])/g, (_, c: string) => c.toUpperCase()), key === 'config' ? plain(inner) : camel(inner)]),
+  );
+}
+
+/** Maps as objects, big integers as numbers, keys as they are. */
+function plain(value: unknown): unknown {
+  if (value instanceof Map) return plain(Object.fromEntries(value));
+  if (Array.isArray(value)) return value.map(plain);
+  if (typeof value === 'bigint') return Number(value);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, plain(inner)]));
+}
+
+const stepReport = record({ step: count, loss: number, gradNorm: number, learningRate: number, tokens: count, secs: number });
+const rustSession = record({
+  completedSteps: count,
+  totalSteps: count,
+  config: anything,
+  model: anything,
+  dataTokens: count,
+  gpuBytes: optional(number),
+});
+const rustToken = record({ id: count, text, logprob: number, top: optional(listOf(record({ id: count, text, prob: number }))) });
+const rustModel = record({
+  architecture: text,
+  parameters: count,
+  tensors: listOf(record({ name: text, dtype: text, shape: listOf(count) })),
+  config: anything,
+  vocabSize: count,
+  tokenizer: anything,
+  sourceFormat: text,
+});
+const rustTokenizer = nullable(record({ kind: text, eos: listOf(count), hasChatTemplate: anything }));
+const deviceInfo = record({ adapter: text, backend: text });
+
+/** Parses one report of the core; a wrong one is our own fault, and is said so. */
+function report<T>(shape: Shape<T>, value: unknown, path: string): T {
+  return shape(camel(value), `wasm ${path}`);
+}
+
+const lists = (value: unknown): unknown => (ArrayBuffer.isView(value) && !(value instanceof DataView) ? Array.from(value as Uint32Array) : value);
+
+function modelInfoOf(value: unknown) {
+  const info = rustModel(camel(value), 'wasm ModelInfo');
+  const given: unknown = info.tokenizer ?? null;
+  const eos: unknown = given === null ? [] : lists(Reflect.get(Object(given), 'eos'));
+  const tokenizer = rustTokenizer(given === null ? null : { ...Object(given), eos }, 'wasm ModelInfo.tokenizer');
+  return REQUESTS['model.open'].reply({ ...info, tokenizer: tokenizer && { ...tokenizer, hasChatTemplate: tokenizer.hasChatTemplate === true } }, 'wasm ModelInfo');
+}
+
+export const parsed = {
+  step: (value: unknown) => report(stepReport, value, 'StepReport'),
+  evaluation: (value: unknown) => report(REQUESTS['trainer.evaluate'].reply, value, 'EvalReport'),
+  estimate: (value: unknown) => report(REQUESTS['model.estimate'].reply, value, 'Estimate'),
+  device: (value: unknown) => report(deviceInfo, value, 'DeviceInfo'),
+  model: modelInfoOf,
+  session: (value: unknown) => {
+    const info = report(rustSession, value, 'SessionInfo');
+    return { ...info, model: modelInfoOf(info.model) };
+  },
+  token: (value: unknown) => {
+    if (value === undefined || value === null) return undefined;
+    const token = report(rustToken, value, 'GeneratedToken');
+    return { ...token, top: token.top ?? [] };
+  },
+  files: (value: unknown) => report(listOf(record({ name: text, bytes: count })), value, 'FileStream.files'),
+};
+
+/** A failure of the core; a trap leaves the instance unusable, so it is named as the crash it is. */
+export function wasmError(thrown: unknown): TabtuneError {
+  if (thrown instanceof WebAssembly.RuntimeError) {
+    return new TabtuneError('WORKER_CRASHED', `the training core crashed: ${thrown.message}. Reload the page; the last checkpoint is kept.`, {}, thrown);
+  }
+  return toTabtuneError(thrown);
+}

@@ -1,0 +1,4 @@
+/** Entry of the module worker. */
+import { serve } from './serve.js';
+
+serve(globalThis);

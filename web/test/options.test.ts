@@ -1,0 +1,79 @@
+import { describe, expect, it } from 'vitest';
+
+import { trainSettings } from '../src/options.js';
+import { modelJson } from '../src/scratch.js';
+import { TabtuneError } from '../src/errors.js';
+
+const config = (options: object): unknown => JSON.parse(trainSettings(options).config);
+const pathOf = (options: object): string | undefined => {
+  try {
+    trainSettings(options);
+    return undefined;
+  } catch (thrown) {
+    if (!(thrown instanceof TabtuneError)) throw thrown;
+    expect(thrown.code).toBe('BAD_OPTION');
+    return thrown.detail.path;
+  }
+};
+
+describe('options', () => {
+  it('camel_case_becomes_rusts_words', () => {
+    const options = { steps: 20, batchSize: 2, gradientAccumulationSteps: 3, warmupSteps: 4, maxGradNorm: 0, lrScheduler: { type: 'cosine', minLearningRate: 1e-5 }, optimizer: { type: 'adamw', weightDecay: 0.1 }, precision: 'bf16' };
+    expect(config(options)).toEqual({
+      steps: 20,
+      batch_size: 2,
+      gradient_accumulation_steps: 3,
+      max_grad_norm: 0,
+      optimizer: { type: 'adamw', weight_decay: 0.1 },
+      precision: 'bf16',
+      schedule: { type: 'cosine', min_learning_rate: 1e-5, warmup_steps: 4, total_steps: 20 },
+    });
+  });
+  it('nothing_given_leaves_the_defaults_to_the_core', () => {
+    expect(config({})).toEqual({ steps: 100, schedule: { type: 'constant' } });
+  });
+  it('groups_are_translated_with_their_optimizers', () => {
+    expect(config({ groups: [{ pattern: '*norm*', frozen: true }, { pattern: '*', optimizer: { type: 'apollo', rank: 1, updateSteps: 10 } }] })).toMatchObject({
+      groups: [{ pattern: '*norm*', frozen: true }, { pattern: '*', optimizer: { type: 'apollo', rank: 1, update_steps: 10 } }],
+    });
+  });
+  it.each([
+    [{ learningrate: 1 }, 'learningrate'],
+    [{ batchSize: 1.5 }, 'batchSize'],
+    [{ learningRate: NaN }, 'learningRate'],
+    [{ learningRate: '1' }, 'learningRate'],
+    [{ optimizer: { type: 'lion' } }, 'optimizer.type'],
+    [{ optimizer: { type: 'adamw', rank: 3 } }, 'optimizer.rank'],
+    [{ optimizer: { type: 'toString' } }, 'optimizer.type'],
+    [{ optimizer: 'adamw' }, 'optimizer'],
+    [{ lrScheduler: { type: 'wsd', decayType: 'cosine' } }, 'lrScheduler.decayType'],
+    [{ groups: [{ pattern: 'a', lr: 1 }] }, 'groups[0].lr'],
+    [{ warmupSteps: 1, lrScheduler: { type: 'cosine', warmupSteps: 1 } }, 'warmupSteps'],
+    [{ precision: 'f16' }, 'precision'],
+    [{ saveEvery: -1 }, 'saveEvery'],
+    [{ sample: { temperatur: 1 } }, 'sample.temperatur'],
+    [{ onNonFinite: 'ignore' }, 'onNonFinite'],
+  ])('%j_is_refused_by_path', (options, path) => {
+    expect(pathOf(options)).toBe(path);
+  });
+  it('driver_options_do_not_reach_the_core', () => {
+    const { config: json, driver } = trainSettings({ saveEvery: 5, sample: { topK: 3 } });
+    expect(json).not.toContain('save');
+    expect(driver.saveEvery).toBe(5);
+    expect(JSON.parse(driver.sample)).toEqual({ max_tokens: 100, temperature: 0.8, top_k: 3 });
+  });
+});
+
+describe('model shape', () => {
+  it('fills_what_follows_from_the_rest', () => {
+    expect(JSON.parse(modelJson({ hiddenSize: 128, numHiddenLayers: 4, numAttentionHeads: 4 }))).toMatchObject({ head_dim: 32, intermediate_size: 344, num_key_value_heads: 4, model_type: 'llama', rms_norm_eps: 1e-5 });
+  });
+  it('gpt2_has_its_own_words', () => {
+    const json: unknown = JSON.parse(modelJson({ architecture: 'gpt2', hiddenSize: 64, numHiddenLayers: 2, numAttentionHeads: 2 }));
+    expect(json).toEqual({ model_type: 'gpt2', activation_function: 'gelu_new', n_embd: 64, n_layer: 2, n_head: 2, n_inner: 256, n_positions: 256, layer_norm_epsilon: 1e-5, initializer_range: 0.02 });
+    expect(() => modelJson({ architecture: 'gpt2', hiddenSize: 64, numHiddenLayers: 2, numAttentionHeads: 2, ropeTheta: 1 })).toThrow('rope_theta');
+  });
+  it('refuses_heads_that_do_not_divide', () => {
+    expect(() => modelJson({ hiddenSize: 100, numHiddenLayers: 1, numAttentionHeads: 3 })).toThrow('multiple of numAttentionHeads');
+  });
+});

@@ -1,0 +1,205 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+
+import { newModel, openModel, openSavedRuns, Trainer } from '../src/index.js';
+import type { CreateOptions, TrainerEvent } from '../src/index.js';
+import { fake } from './fake-wasm.js';
+import { channel, fakeWorker } from './channel.js';
+
+const TEXT = { text: 'A sentence of some length to learn from. '.repeat(20), name: 'some.txt' };
+const SHAPE = { hiddenSize: 8, numHiddenLayers: 1, numAttentionHeads: 2 };
+
+async function trainerOf(options: Partial<CreateOptions> = {}): Promise<Trainer> {
+  const model = await newModel(SHAPE, TEXT, { worker: fakeWorker() });
+  return Trainer.create({ model, data: TEXT, steps: 10, seqLen: 16, logEvery: 1, ...options });
+}
+async function collect(events: AsyncIterable<TrainerEvent>): Promise<TrainerEvent[]> {
+  const all: TrainerEvent[] = [];
+  for await (const event of events) all.push(event);
+  return all;
+}
+const stepsOf = (events: TrainerEvent[]): number[] => events.flatMap((event) => (event.type === 'step' ? [event.step] : []));
+
+beforeEach(() => {
+  Object.assign(fake, { stepMillis: 0, failAt: 0, failWith: undefined, checkpointBytes: 1000 });
+});
+
+describe('trainer', () => {
+  it('run_yields_every_step_and_ends_done', async () => {
+    await using trainer = await trainerOf();
+    const events = await collect(trainer.run());
+    expect(stepsOf(events)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    expect(events.at(-1)).toEqual({ type: 'state', state: 'done', step: 10 });
+    expect(trainer.state).toBe('done');
+  });
+  it('max_steps_bounds_a_run_and_the_next_goes_on', async () => {
+    await using trainer = await trainerOf();
+    expect(stepsOf(await collect(trainer.run({ maxSteps: 3 })))).toEqual([1, 2, 3]);
+    expect((await trainer.step(2)).map((event) => event.step)).toEqual([4, 5]);
+    expect(stepsOf(await collect(trainer.run({ maxSteps: 1 })))).toEqual([6]);
+  });
+  it('pause_holds_the_iterator_and_resume_goes_on', async () => {
+    fake.stepMillis = 5;
+    await using trainer = await trainerOf({ steps: 60 });
+    const seen: number[] = [];
+    let resumed = false;
+    for await (const event of trainer.run()) {
+      if (event.type === 'step') seen.push(event.step);
+      if (event.type === 'step' && event.step === 3) {
+        await trainer.pause();
+        expect(trainer.state).toBe('paused');
+        setTimeout(() => {
+          resumed = true;
+          void trainer.resume();
+        }, 30);
+      }
+    }
+    expect(resumed).toBe(true);
+    expect(seen).toEqual(Array.from({ length: 60 }, (_, i) => i + 1));
+  });
+  it('one_step_is_possible_while_paused', async () => {
+    fake.stepMillis = 5;
+    await using trainer = await trainerOf();
+    const run = collect(trainer.run());
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    await trainer.pause();
+    const at = trainer.completedSteps;
+    expect((await trainer.step()).map((event) => event.step)).toEqual([at + 1]);
+    await trainer.resume();
+    expect(stepsOf(await run)).toHaveLength(10);
+  });
+  it('leaving_the_loop_pauses', async () => {
+    fake.stepMillis = 5;
+    await using trainer = await trainerOf({ steps: 100 });
+    for await (const event of trainer.run()) if (event.type === 'step' && event.step === 2) break;
+    const at = trainer.completedSteps;
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    expect((await trainer.inspect()).completedSteps).toBe(at);
+    expect(at).toBeLessThan(60);
+  });
+  it('stop_ends_the_run', async () => {
+    fake.stepMillis = 2;
+    await using trainer = await trainerOf({ steps: 1000 });
+    const run = collect(trainer.run());
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    await trainer.stop();
+    expect((await run).at(-1)).toMatchObject({ type: 'state', state: 'stopped' });
+  });
+  it('abort_rejects_with_abort_error_and_leaves_a_state_to_go_on_from', async () => {
+    fake.stepMillis = 2;
+    await using trainer = await trainerOf({ steps: 1000 });
+    const controller = new AbortController();
+    setTimeout(() => controller.abort(), 20);
+    await expect(collect(trainer.run({ signal: controller.signal }))).rejects.toMatchObject({ name: 'AbortError', code: 'ABORTED' });
+    const at = trainer.completedSteps;
+    expect((await trainer.step()).map((event) => event.step)).toEqual([at + 1]);
+  });
+  it('two_runs_at_once_are_busy', async () => {
+    fake.stepMillis = 5;
+    await using trainer = await trainerOf();
+    const first = collect(trainer.run());
+    await expect(collect(trainer.run())).rejects.toMatchObject({ code: 'BUSY' });
+    await expect(trainer.step()).rejects.toMatchObject({ code: 'BUSY' });
+    expect(stepsOf(await first)).toHaveLength(10);
+  });
+  it('samples_evaluations_and_saves_come_when_due', async () => {
+    await using trainer = await trainerOf({ steps: 4, evalEvery: 2, sampleEvery: 4, saveEvery: 4, samplePrompt: 'It', sample: { maxTokens: 5 } });
+    const kinds = (await collect(trainer.run())).map((event) => event.type).filter((type) => type !== 'step' && type !== 'state');
+    expect(kinds).toEqual(['eval', 'eval', 'sample', 'checkpoint']);
+  });
+  it('non_finite_stops_with_a_typed_error', async () => {
+    fake.failAt = 3;
+    fake.failWith = { kind: 'NON_FINITE', code: 'train.non-finite', message: 'step 3: loss is NaN; nothing was changed' };
+    await using trainer = await trainerOf();
+    await expect(collect(trainer.run())).rejects.toMatchObject({ code: 'NON_FINITE', detail: { code: 'train.non-finite' } });
+    expect(trainer.state).toBe('failed');
+  });
+  it('non_finite_can_be_skipped_with_a_warning', async () => {
+    fake.failAt = 3;
+    fake.failWith = { kind: 'NON_FINITE', code: 'train.non-finite', message: 'step 3: loss is NaN; nothing was changed' };
+    await using trainer = await trainerOf({ onNonFinite: 'skip' });
+    const events = await collect(trainer.run());
+    expect(events.filter((event) => event.type === 'warning')).toHaveLength(1);
+    expect(stepsOf(events)).toHaveLength(10);
+  });
+  it('a_trap_of_the_core_ends_everything_that_waits', async () => {
+    fake.failAt = 2;
+    fake.failWith = new WebAssembly.RuntimeError('unreachable');
+    await using trainer = await trainerOf();
+    await expect(collect(trainer.run())).rejects.toMatchObject({ code: 'WORKER_CRASHED' });
+  });
+  it('sample_streams_tokens_and_can_be_left', async () => {
+    await using trainer = await trainerOf();
+    const tokens: string[] = [];
+    for await (const token of trainer.sample('x', { maxTokens: 50 })) {
+      tokens.push(token.text);
+      if (tokens.length === 3) break;
+    }
+    expect(tokens).toHaveLength(3);
+    expect(await trainer.evaluate()).toMatchObject({ tokens: 4096 });
+  });
+  it('export_is_a_zip_of_the_folder', async () => {
+    await using trainer = await trainerOf();
+    const zip = new Uint8Array(await (await trainer.export()).arrayBuffer());
+    expect([...zip.slice(0, 4)]).toEqual([0x50, 0x4b, 3, 4]);
+    const files = await trainer.exportFiles();
+    expect(files.map(({ name, blob }) => [name, blob.size])).toEqual([['config.json', 2], ['model.safetensors', 1_000_000]]);
+  });
+  it('unknown_options_and_bad_files_are_typed', async () => {
+    const model = await newModel(SHAPE, TEXT, { worker: fakeWorker() });
+    await expect(Trainer.create({ model, data: TEXT, ...{ lerningRate: 1 } })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'lerningRate' } });
+    await expect(openModel(new File(['nonsense'], 'x.bin'), { worker: fakeWorker() })).rejects.toMatchObject({ code: 'BAD_MODEL_FILE', detail: { code: 'bundle.unknown', refusal: { artifact: 'x.bin' } } });
+    await expect(trainerOf({ seqLen: 100_000 })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { code: 'data.too-short' } });
+  });
+});
+
+describe('connection', () => {
+  it('a_dead_worker_rejects_all_that_wait', async () => {
+    const { port } = channel();
+    const waiting = newModel(SHAPE, TEXT, { worker: port });
+    setTimeout(() => port.dispatchEvent(Object.assign(new Event('error'), { message: 'boom' })), 5);
+    await expect(waiting).rejects.toMatchObject({ code: 'WORKER_CRASHED' });
+  });
+  it('a_message_of_unknown_form_is_protocol', async () => {
+    const { port, worker } = channel();
+    const waiting = newModel(SHAPE, TEXT, { worker: port });
+    worker.postMessage({ type: 'surprise' });
+    await expect(waiting).rejects.toMatchObject({ code: 'PROTOCOL' });
+  });
+});
+
+describe('checkpoints', () => {
+  it('resume_goes_on_from_the_saved_step_with_kept_data', async () => {
+    const first = await trainerOf({ label: 'mine' });
+    await first.step(4);
+    const saved = await first.save();
+    expect(saved).toMatchObject({ step: 4, generation: 1, label: 'mine', dataName: 'some.txt', hasData: true });
+    await first.dispose();
+    await using second = await Trainer.resume({ run: first.runId, worker: fakeWorker() });
+    expect(second.completedSteps).toBe(4);
+    expect(stepsOf(await collect(second.run()))).toEqual([5, 6, 7, 8, 9, 10]);
+  });
+  it('load_puts_the_trainer_back', async () => {
+    await using trainer = await trainerOf();
+    await trainer.step(2);
+    await trainer.save();
+    await trainer.step(3);
+    await trainer.save();
+    expect((await trainer.checkpoints.load(1)).completedSteps).toBe(2);
+    expect((await trainer.step()).map((event) => event.step)).toEqual([3]);
+  });
+  it('export_and_import_of_a_file', async () => {
+    await using trainer = await trainerOf({ label: 'filed' });
+    await trainer.step(1);
+    const { generation } = await trainer.save();
+    const { name, blob } = await trainer.checkpoints.exportFile(generation);
+    expect(name).toBe('filed-step-1.tabtune');
+    const runs = await openSavedRuns({ worker: fakeWorker() });
+    const imported = await runs.importFile(blob);
+    expect(imported).toMatchObject({ step: 1, label: 'filed', hasData: true });
+    expect(imported.run).not.toBe(trainer.runId);
+    const bytes = new Uint8Array(await blob.arrayBuffer());
+    bytes[bytes.length - 5] = (bytes[bytes.length - 5] ?? 0) ^ 1;
+    await expect(runs.importFile(new Blob([bytes]))).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT' });
+    await expect(runs.importFile(new Blob(['short']))).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT', detail: { code: 'checkpoint.container.magic' } });
+  });
+});

@@ -1,0 +1,23 @@
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vite';
+
+const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+const wasm = at('./pkg/tabtune_bg.wasm');
+const { version } = JSON.parse(readFileSync(at('../package.json'), 'utf8')) as { version: string };
+
+/** The demo page, served by `npm run web:dev` and built into `web/dist`. */
+export default defineConfig({
+  root: at('./demo'),
+  cacheDir: at('../node_modules/.vite'),
+  base: './',
+  define: {
+    __TABTUNE_VERSION__: JSON.stringify(version),
+    __TABTUNE_WASM_HASH__: JSON.stringify(existsSync(wasm) ? createHash('sha256').update(readFileSync(wasm)).digest('hex') : 'unbuilt'),
+  },
+  resolve: { alias: { 'tabtune-wasm': at('./pkg/tabtune.js'), tabtune: at('./src/index.ts') } },
+  worker: { format: 'es' },
+  build: { outDir: at('./dist'), emptyOutDir: true, target: 'es2022', assetsInlineLimit: 0, modulePreload: { polyfill: false } },
+  server: { port: 5173, strictPort: false },
+});

@@ -1,0 +1,11 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+
+const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
+
+export default defineConfig({
+  root: at('.'),
+  cacheDir: at('../node_modules/.vite'),
+  resolve: { alias: { 'tabtune-wasm': at('./test/fake-wasm.ts'), tabtune: at('./src/index.ts') } },
+  test: { include: ['test/**/*.test.ts'], environment: 'node', setupFiles: ['./test/setup.ts'] },
+});
