@@ -1,8 +1,8 @@
 //! Kernel cases written to disk, so that the same inputs meet the same WGSL in a browser (`tests/browser/kernels.test.mjs`).
 
+use std::cell::Cell;
 use std::fs;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 use tabtune::kernels::{Access, Kernel};
@@ -11,6 +11,11 @@ use crate::kernels::Case;
 
 /// Cases with more words than this stay native: the software adapter of a browser is slow.
 const MOST_WORDS: usize = 1 << 20;
+
+thread_local! {
+    /// Checks recorded by this test; each test has a thread of its own.
+    static COUNT: Cell<usize> = const { Cell::new(0) };
+}
 
 /// Words of all cases in one row, and where each buffer lies in it.
 #[derive(Default)]
@@ -26,7 +31,6 @@ impl Words {
 
 /// Writes the cases of one check to the folder that `TABTUNE_CASES` names: `<test>.json` and `<test>.bin`. Without it, nothing.
 pub fn record(cases: &[Case], bound: f64, mutant: &Kernel) {
-    static COUNT: AtomicUsize = AtomicUsize::new(0);
     let Some(folder) = std::env::var_os("TABTUNE_CASES").map(PathBuf::from) else { return };
     let mut words = Words::default();
     let small = cases.iter().filter(|case| case.buffers.iter().map(Vec::len).sum::<usize>() <= MOST_WORDS);
@@ -41,7 +45,7 @@ pub fn record(cases: &[Case], bound: f64, mutant: &Kernel) {
     });
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("unnamed").replace("::", ".");
-    let stem = format!("{test}.{}", COUNT.fetch_add(1, Ordering::Relaxed));
+    let stem = format!("{test}.{}", COUNT.replace(COUNT.get() + 1));
     let bytes: Vec<u8> = words.0.iter().flat_map(|word| word.to_le_bytes()).collect();
     fs::create_dir_all(&folder).expect("the folder of TABTUNE_CASES can be made");
     fs::write(folder.join(format!("{stem}.json")), manifest.to_string()).expect("the folder of TABTUNE_CASES can be written");
