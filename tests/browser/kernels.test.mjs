@@ -1,7 +1,9 @@
 // Every kernel case that the Rust tests recorded, again in a real browser: the kernel agrees with its twin, its mutant does not.
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { root } from '../../web/toolchain.mjs';
 import { Browser } from './chromium.mjs';
 import { serve } from './site.mjs';
 
@@ -21,8 +23,11 @@ after(async () => {
   await site?.close();
 });
 
-test('kernel cases were recorded', () => {
+test('every shader has recorded cases', () => {
   assert.ok(names.length > 0, 'run node tests/run.mjs rust browser: the Rust tests record the cases');
+  const recorded = new Set(names.map((name) => JSON.parse(readFileSync(join(folder, name), 'utf8')).kernel));
+  const shaders = readdirSync(join(root, 'shaders')).filter((name) => name.endsWith('.wgsl') && name !== 'common.wgsl');
+  assert.deepEqual(shaders.map((name) => name.slice(0, -'.wgsl'.length)).filter((stem) => !recorded.has(stem)), []);
 });
 
 for (const name of names.map((file) => file.slice(0, -'.json'.length)).sort()) {

@@ -2,6 +2,7 @@
 
 mod cli;
 mod data;
+mod hostile;
 mod house;
 mod kernels;
 mod schedule;
