@@ -1,1 +1,120 @@
-//! device.
+//! Opening a device: WebGPU (in the browser), Vulkan, Metal or DX12 through wgpu, or the CPU with the kernels' twins.
+
+use burn::tensor::Device as TensorDevice;
+use burn::tensor::wgpu::WgpuInitError;
+
+use crate::error::{Error, Result};
+use crate::kernels::launch;
+
+/// Which device to open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DeviceKind {
+    /// WGSL on the best adapter wgpu finds.
+    Wgpu,
+    /// Burn's CPU backend with the kernels' twins.
+    #[cfg(feature = "cpu")]
+    Cpu,
+}
+
+/// What is known of an opened device.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeviceInfo {
+    /// The adapter's name.
+    pub adapter: String,
+    /// `webgpu`, `vulkan`, `metal`, `dx12` or `cpu`.
+    pub backend: String,
+    /// Limits that bound the size of tensors.
+    pub limits: DeviceLimits,
+}
+
+/// The limits of a device that bound the size of tensors, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeviceLimits {
+    /// Largest buffer.
+    pub max_buffer_size: u64,
+    /// Largest part of a buffer that a kernel can see.
+    pub max_storage_buffer_binding_size: u64,
+}
+
+impl DeviceLimits {
+    /// Refuses a tensor of `bytes` that no kernel could see whole.
+    pub fn check(&self, bytes: u64) -> Result<()> {
+        if bytes > self.max_buffer_size {
+            return Err(Error::LimitExceeded { limit: "maxBufferSize", need: bytes, have: self.max_buffer_size });
+        }
+        if bytes > self.max_storage_buffer_binding_size {
+            let have = self.max_storage_buffer_binding_size;
+            return Err(Error::LimitExceeded { limit: "maxStorageBufferBindingSize", need: bytes, have });
+        }
+        Ok(())
+    }
+}
+
+/// An opened device. Clones are handles of the same device.
+#[derive(Debug, Clone)]
+pub struct Device {
+    tensors: TensorDevice,
+    info: DeviceInfo,
+}
+
+impl Device {
+    /// Opens a device; wgpu once per process (per wasm instance), clone it afterwards.
+    pub async fn open(kind: DeviceKind) -> Result<Self> {
+        launch::configure_runtime();
+        // Reads are lazy by default and would show later in-place updates.
+        burn_std::set_runtime_kind(burn_std::RuntimeKind::Async);
+        match kind {
+            DeviceKind::Wgpu => Self::open_wgpu().await,
+            #[cfg(feature = "cpu")]
+            DeviceKind::Cpu => Ok(Self::cpu()),
+        }
+    }
+
+    async fn open_wgpu() -> Result<Self> {
+        let (tensors, setup) = TensorDevice::wgpu_options().tasks_max(32).init_with_setup_async().await.map_err(refused)?;
+        let compiler = launch::compiler_of(&tensors);
+        if compiler != "wgpu<wgsl>" {
+            return Err(Error::NoAdapter { reason: format!("kernels are WGSL, this build compiles for {compiler}") });
+        }
+        let adapter = setup.adapter.get_info();
+        let limits = setup.device.limits();
+        let info = DeviceInfo {
+            adapter: adapter.name,
+            backend: adapter.backend.to_string(),
+            limits: DeviceLimits {
+                max_buffer_size: limits.max_buffer_size,
+                max_storage_buffer_binding_size: limits.max_storage_buffer_binding_size,
+            },
+        };
+        Ok(Self { tensors, info })
+    }
+
+    /// The CPU with the kernels' twins.
+    #[cfg(feature = "cpu")]
+    pub fn cpu() -> Self {
+        let limits = DeviceLimits { max_buffer_size: u64::MAX, max_storage_buffer_binding_size: u64::MAX };
+        let info = DeviceInfo { adapter: "CPU".into(), backend: "cpu".into(), limits };
+        Self { tensors: TensorDevice::flex(), info }
+    }
+
+    /// For tensors that take no part in autodiff: state, evaluation, generation.
+    pub fn inner(&self) -> TensorDevice {
+        self.tensors.clone()
+    }
+
+    /// For the tensors of a training step.
+    pub fn autodiff(&self) -> TensorDevice {
+        self.tensors.clone().autodiff()
+    }
+
+    /// What is known of it.
+    pub fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+}
+
+fn refused(error: WgpuInitError) -> Error {
+    Error::NoAdapter { reason: error.to_string() }
+}

@@ -204,6 +204,14 @@ pub enum Error {
         /// Tokens present.
         have: usize,
     },
+    /// No example has anything to learn within the sequence length.
+    #[error("none of {examples} examples has a target within seq_len {seq_len}")]
+    DataNoTargets {
+        /// Examples of the training part.
+        examples: usize,
+        /// T.
+        seq_len: usize,
+    },
     /// A line of a JSONL file is wrong.
     #[error("data line {line}: {reason}")]
     DataLine {
@@ -272,7 +280,8 @@ impl Error {
     pub fn code(&self) -> &'static str {
         match self {
             Error::InvalidConfig(_) => "config.invalid",
-            Error::UnsupportedModel { .. } => "model.unsupported",
+            Error::UnsupportedModel { what, .. } if matches!(what.as_str(), "model_type" | "general.architecture") => "model.arch.unsupported",
+            Error::UnsupportedModel { .. } => "model.config.unsupported",
             Error::NoAdapter { .. } => "device.no-adapter",
             Error::LimitExceeded { .. } => "device.limit",
             Error::DeviceLost { .. } => "device.lost",
@@ -287,6 +296,7 @@ impl Error {
             Error::Tokenizer { .. } => "tokenizer.invalid",
             Error::Template { .. } => "tokenizer.template",
             Error::DataTooShort { .. } => "data.too-short",
+            Error::DataNoTargets { .. } => "data.no-targets",
             Error::DataLine { .. } => "data.line",
             Error::DataNotUtf8 { .. } => "data.utf8",
             Error::StateMismatch(_) => "optim.state-mismatch",
@@ -310,6 +320,9 @@ impl Error {
             Error::Refused(list) => match list.first().map_or("", |r| r.code) {
                 "gguf.tensor.type-unknown" | "gguf.tensor.type-unsupported" => "UNSUPPORTED_QUANT",
                 "integrity.sha256" => "INTEGRITY",
+                "source.too-large" => "LIMIT_EXCEEDED",
+                code if code.starts_with("model.config.") && code != "model.config.type" => "UNSUPPORTED_ARCH",
+                code if code.starts_with("export.") => "BAD_OPTION",
                 _ => "BAD_MODEL_FILE",
             },
             Error::SourceRead { .. }
@@ -322,6 +335,7 @@ impl Error {
             Error::TokenRange { .. }
             | Error::ContextExceeded { .. }
             | Error::DataTooShort { .. }
+            | Error::DataNoTargets { .. }
             | Error::DataLine { .. }
             | Error::DataNotUtf8 { .. } => "BAD_OPTION",
             Error::StateMismatch(_) | Error::ResumeMismatch(_) => "CHECKPOINT_MISMATCH",

@@ -1,1 +1,18 @@
-//! export.
+//! Weights for others: a Hugging Face folder that `safetensors`, `transformers` and tabtune load.
+
+use std::collections::BTreeMap;
+
+use crate::bundle::{FileStream, ModelAssets};
+use crate::error::Result;
+use crate::model::Model;
+
+/// `model.safetensors` with the model's parameters in their stored dtype, and the documents that came with it.
+pub fn safetensors_folder(model: &Model, assets: &ModelAssets) -> Result<FileStream> {
+    let mut stream = FileStream::new();
+    let metadata = BTreeMap::from([("format".to_string(), "pt".to_string())]);
+    stream.push_safetensors("model.safetensors", model.stream_tensors(), &metadata)?;
+    for (name, bytes) in &assets.documents {
+        stream.push_bytes(name, bytes.clone());
+    }
+    Ok(stream)
+}

@@ -1,1 +1,205 @@
-//! generate.
+//! Text from a model, one token at a time, with cached keys and values.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Fault, Result};
+use crate::kernels::{noise, read_f32};
+use crate::model::{KvCache, Model, Span};
+use crate::tokenizer::Tokenizer;
+
+/// How tokens are chosen. Unknown keys are refused.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct GenerateConfig {
+    /// Tokens at most.
+    pub max_tokens: usize,
+    /// 0 = always the likeliest token.
+    pub temperature: f64,
+    /// Only the k likeliest; 0 = all.
+    pub top_k: usize,
+    /// Only the likeliest whose probabilities reach p together; 1 = all.
+    pub top_p: f64,
+    /// Seed of the choices.
+    pub seed: u64,
+    /// Report this many of the likeliest tokens with each token.
+    pub top_logprobs: usize,
+}
+
+impl Default for GenerateConfig {
+    fn default() -> Self {
+        Self { max_tokens: 64, temperature: 0.0, top_k: 0, top_p: 1.0, seed: 0, top_logprobs: 0 }
+    }
+}
+
+impl GenerateConfig {
+    /// Refuses values that cannot work; every fault is listed.
+    pub fn validate(&self) -> Result<()> {
+        let mut faults = Vec::new();
+        if !(self.temperature.is_finite() && self.temperature >= 0.0) {
+            faults.push(Fault::new("temperature", "finite and ≥ 0", self.temperature));
+        }
+        if !(self.top_p > 0.0 && self.top_p <= 1.0) {
+            faults.push(Fault::new("top_p", "0 < p ≤ 1", self.top_p));
+        }
+        if faults.is_empty() { Ok(()) } else { Err(Error::InvalidConfig(faults)) }
+    }
+}
+
+/// One of the likeliest tokens of a position.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TopToken {
+    /// Token id.
+    pub id: u32,
+    /// Its text.
+    pub text: String,
+    /// Its probability under the model, before temperature and cuts.
+    pub prob: f64,
+}
+
+/// One generated token.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GeneratedToken {
+    /// Token id.
+    pub id: u32,
+    /// The text it adds.
+    pub text: String,
+    /// ln of its probability under the model, before temperature and cuts.
+    pub logprob: f64,
+    /// The likeliest tokens, likeliest first.
+    pub top: Vec<TopToken>,
+}
+
+/// Generates after a prompt until a stop token, the token limit or the model's context ends it.
+pub struct Generator {
+    config: GenerateConfig,
+    cache: KvCache,
+    pending: Vec<i32>,
+    ids: Vec<u32>,
+    shown: String,
+    stop: Vec<u32>,
+    generated: usize,
+    key: [u32; 2],
+    done: bool,
+}
+
+impl Generator {
+    /// Starts after `prompt`. Refuses an empty prompt and one longer than the context.
+    pub fn new(model: &Model, tokenizer: &Tokenizer, prompt: &str, config: GenerateConfig) -> Result<Self> {
+        let ids = tokenizer.encode(prompt)?;
+        Self::from_ids(model, tokenizer.eos().to_vec(), &ids, config)
+    }
+
+    /// Starts after the tokens `prompt`; any of `stop` ends the text.
+    pub fn from_ids(model: &Model, stop: Vec<u32>, prompt: &[u32], config: GenerateConfig) -> Result<Self> {
+        config.validate()?;
+        if prompt.is_empty() {
+            return Err(Error::InvalidConfig(vec![Fault::new("prompt", "at least one token", "none")]));
+        }
+        model.check_span(Span { batch_size: 1, seq_len: prompt.len(), offset: 0 })?;
+        let key = noise::key("sample:", config.seed, "");
+        let pending = prompt.iter().map(|&id| id as i32).collect();
+        Ok(Self {
+            config,
+            cache: KvCache::default(),
+            pending,
+            ids: Vec::new(),
+            shown: String::new(),
+            stop,
+            generated: 0,
+            key,
+            done: false,
+        })
+    }
+
+    /// The next token, or `None` at the end. Logits that are not finite are an error.
+    pub async fn next(&mut self, model: &Model, tokenizer: &Tokenizer) -> Result<Option<GeneratedToken>> {
+        let context = model.config().max_position_embeddings;
+        if self.done || self.generated == self.config.max_tokens || self.cache.len() + self.pending.len() > context {
+            return Ok(None);
+        }
+        let logits = self.logits(model).await?;
+        if let Some(value) = logits.iter().find(|value| !value.is_finite()) {
+            return Err(Error::NonFinite { step: self.generated as u64, tensor: "logits", value: f64::from(*value) });
+        }
+        let probabilities = softmax(&logits, 1.0);
+        let id = self.choose(&logits);
+        self.generated += 1;
+        if self.stop.contains(&id) {
+            self.done = true;
+            return Ok(None);
+        }
+        self.pending = vec![id as i32];
+        self.ids.push(id);
+        let mut top = Vec::new();
+        for &id in likeliest(&logits).iter().take(self.config.top_logprobs) {
+            top.push(TopToken { id, text: tokenizer.token_text(id)?, prob: probabilities[id as usize] });
+        }
+        let text = self.added_text(tokenizer)?;
+        Ok(Some(GeneratedToken { id, text, logprob: probabilities[id as usize].ln(), top }))
+    }
+
+    /// Logits after the pending tokens, which enter the cache. → V values.
+    async fn logits(&mut self, model: &Model) -> Result<Vec<f32>> {
+        let span = Span { batch_size: 1, seq_len: self.pending.len(), offset: self.cache.len() };
+        model.check_span(span)?;
+        let mut x = model.embed(model.token_tensor(&self.pending)?, span);
+        for layer in 0..model.config().num_hidden_layers {
+            x = model.block(layer, x, span, Some(&mut self.cache));
+        }
+        self.cache.advance(span.seq_len);
+        read_f32(model.head(x.narrow(0, span.seq_len - 1, 1))).await
+    }
+
+    fn choose(&self, logits: &[f32]) -> u32 {
+        let order = likeliest(logits);
+        if self.config.temperature == 0.0 {
+            return order[0];
+        }
+        let weights = softmax(logits, self.config.temperature);
+        let keep = if self.config.top_k == 0 { order.len() } else { self.config.top_k.min(order.len()) };
+        let mut kept = Vec::new();
+        let mut total = 0.0;
+        for &id in &order[..keep] {
+            kept.push(id);
+            total += weights[id as usize];
+            if total >= self.config.top_p {
+                break;
+            }
+        }
+        let words = noise::philox([self.generated as u32, 0, 0, 0], self.key);
+        // 53 random bits: uniform on [0, 1).
+        let uniform = (u64::from(words[0]) << 21 | u64::from(words[1]) >> 11) as f64 / (1u64 << 53) as f64;
+        let mut left = uniform * total;
+        for &id in &kept {
+            left -= weights[id as usize];
+            if left < 0.0 {
+                return id;
+            }
+        }
+        kept[kept.len() - 1]
+    }
+
+    /// Text that the newest token adds. A character split over tokens appears with its last one.
+    fn added_text(&mut self, tokenizer: &Tokenizer) -> Result<String> {
+        let text = tokenizer.decode(&self.ids)?;
+        let complete = text.trim_end_matches('\u{FFFD}');
+        let added = complete.strip_prefix(self.shown.as_str()).unwrap_or("").to_string();
+        self.shown.push_str(&added);
+        Ok(added)
+    }
+}
+
+/// Token ids by falling logit; equal logits by rising id.
+fn likeliest(logits: &[f32]) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..logits.len() as u32).collect();
+    order.sort_by(|&a, &b| logits[b as usize].total_cmp(&logits[a as usize]).then(a.cmp(&b)));
+    order
+}
+
+/// softmax(logits / temperature) in f64.
+fn softmax(logits: &[f32], temperature: f64) -> Vec<f64> {
+    let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let powers: Vec<f64> = logits.iter().map(|&value| (f64::from(value - max) / temperature).exp()).collect();
+    let total: f64 = powers.iter().sum();
+    powers.into_iter().map(|power| power / total).collect()
+}

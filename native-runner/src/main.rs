@@ -1,1 +1,51 @@
-fn main(){}
+//! `tabtune`: the same crate as in the browser, from a terminal.
+#![forbid(unsafe_code)]
+
+mod args;
+mod commands;
+mod error;
+mod files;
+mod log_sink;
+mod oracle;
+mod output;
+mod progress;
+mod scratch;
+mod settings;
+mod wait;
+mod writer;
+
+use std::process::ExitCode;
+
+use args::{Cli, Command};
+use commands::Outcome;
+use error::RunError;
+use output::Output;
+
+fn main() -> ExitCode {
+    log_sink::install();
+    let json = std::env::args_os().any(|argument| argument == "--json");
+    match run() {
+        Ok(Outcome::Good) => ExitCode::SUCCESS,
+        Ok(Outcome::Bad) => ExitCode::FAILURE,
+        Err(failure) => {
+            let code = failure.downcast_ref::<RunError>().map_or("cli.internal", RunError::code);
+            Output::new(json).failure(code, &format!("{failure:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> anyhow::Result<Outcome> {
+    let Some(cli) = Cli::read()? else { return Ok(Outcome::Good) };
+    let output = Output::new(cli.json);
+    let outcome = match cli.command {
+        Command::Train(args) => commands::train::run(&args, &output),
+        Command::Evaluate(args) => commands::evaluate::run(&args, &output),
+        Command::Generate(args) => commands::generate::run(&args, &output),
+        Command::Tokenize(args) => commands::tokenize::run(&args, &output),
+        Command::Inspect(args) => commands::inspect::run(&args, &output),
+        Command::Check(args) => commands::check::run(&args, &output),
+        Command::Export(args) => commands::export::run(&args, &output),
+    }?;
+    Ok(outcome)
+}

@@ -1,1 +1,47 @@
+//! Helpers of the test binary: devices, running kernels on raw words, comparing.
 
+pub mod kernels;
+
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, Wake, Waker};
+
+use tabtune::device::{Device, DeviceKind};
+
+struct Unpark(std::thread::Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Waits for a future on this thread.
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let mut future = std::pin::pin!(future);
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+/// The GPU, or a software adapter. `None` where there is none, unless `REQUIRE_GPU=1`.
+pub fn gpu() -> Option<Device> {
+    static GPU: OnceLock<Option<Device>> = OnceLock::new();
+    GPU.get_or_init(|| match block_on(Device::open(DeviceKind::Wgpu)) {
+        Ok(device) => Some(device),
+        Err(error) if std::env::var("REQUIRE_GPU").is_ok_and(|v| v == "1") => panic!("REQUIRE_GPU=1, but {error}"),
+        Err(error) => {
+            eprintln!("skipped what needs a GPU: {error}");
+            None
+        }
+    })
+    .clone()
+}
+
+/// The CPU with the kernels' twins.
+pub fn cpu() -> Device {
+    block_on(Device::open(DeviceKind::Cpu)).expect("the CPU always opens")
+}

@@ -1,30 +1,253 @@
-//! Learning-rate schedules (`optimizers.md` §11).
+//! Learning-rate schedules (`optimizers.md` §11, §14).
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::Fault;
 
-/// The learning rate over the steps.
+/// No start step.
+pub const NO_START: i64 = -1;
+
+/// The learning rate over the steps. B is the run's `learning_rate`, the peak.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "lowercase", deny_unknown_fields)]
+#[serde(tag = "type", rename_all = "lowercase")]
 pub enum ScheduleConfig {
-    /// The peak rate throughout, after a warmup.
-    Constant {
-        /// Steps of linear warmup.
-        #[serde(default)]
-        warmup_steps: u64,
-    },
+    /// B throughout, after a warmup.
+    Constant(ConstantSchedule),
+    /// From B to the minimum on half a cosine.
+    Cosine(FallingSchedule),
+    /// From B to the minimum on a line.
+    Linear(FallingSchedule),
+    /// Warmup, stable, decay: B until a decay starts.
+    Wsd(WsdSchedule),
+    /// Warmup, cooldown on a cosine, constant, annealing.
+    Infinite(InfiniteSchedule),
+}
+
+/// `constant`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ConstantSchedule {
+    /// Steps of linear warmup.
+    pub warmup_steps: u64,
+    /// Step 1 runs at rate 0; otherwise at B / warmup_steps.
+    pub warmup_from_zero: bool,
+}
+
+/// `cosine` and `linear`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct FallingSchedule {
+    /// Steps of linear warmup.
+    pub warmup_steps: u64,
+    /// Step 1 runs at rate 0; otherwise at B / warmup_steps.
+    pub warmup_from_zero: bool,
+    /// Where the minimum is reached. Required.
+    pub total_steps: u64,
+    /// The last rate.
+    pub min_learning_rate: f64,
+}
+
+/// `wsd`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WsdSchedule {
+    /// Steps of linear warmup.
+    pub warmup_steps: u64,
+    /// Step 1 runs at rate 0; otherwise at B / warmup_steps.
+    pub warmup_from_zero: bool,
+    /// Length of the decay; 0 = absent.
+    pub decay_steps: u64,
+    /// Where the decay starts; −1 = not planned.
+    pub decay_start_step: i64,
+    /// The decay starts now (fresh run, resume) or goes on (resume).
+    pub start_decay: bool,
+    /// Its form.
+    pub decay_type: DecayType,
+    /// The last rate; 0.1·B if absent.
+    pub min_learning_rate: Option<f64>,
+}
+
+/// `infinite`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct InfiniteSchedule {
+    /// Steps of linear warmup.
+    pub warmup_steps: u64,
+    /// Step 1 runs at rate 0; otherwise at B / warmup_steps.
+    pub warmup_from_zero: bool,
+    /// Steps from B to the constant rate.
+    pub cooldown_steps: u64,
+    /// The constant rate; required with a cooldown, B without.
+    pub constant_learning_rate: Option<f64>,
+    /// Length of the annealing; 0 = absent.
+    pub annealing_steps: u64,
+    /// Instead of `annealing_steps`: the length is tau + start.
+    pub tau: Option<f64>,
+    /// Where the annealing starts; −1 = not planned.
+    pub annealing_start_step: i64,
+    /// The annealing starts now (fresh run, resume) or goes on (resume).
+    pub start_annealing: bool,
+    /// Its form: exponential or harmonic.
+    pub annealing_type: DecayType,
+    /// The last rate; 0.1 × the constant rate if absent.
+    pub min_learning_rate: Option<f64>,
+}
+
+/// The form of a decay from h to the minimum μ, over x from 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DecayType {
+    /// 1 / (x/μ + (1 − x)/h). `rsqrt` is accepted as a name for it.
+    #[serde(alias = "rsqrt")]
+    Harmonic,
+    /// h·(μ/h)^x.
+    Exponential,
+    /// μ + (h − μ)(1 − x).
+    Linear,
+    /// μ + (h − μ)(1 − √x).
+    OneMinusSqrt,
+}
+
+impl Default for ConstantSchedule {
+    fn default() -> Self {
+        Self { warmup_steps: 0, warmup_from_zero: true }
+    }
+}
+
+impl Default for FallingSchedule {
+    fn default() -> Self {
+        Self { warmup_steps: 0, warmup_from_zero: true, total_steps: 0, min_learning_rate: 0.0 }
+    }
+}
+
+impl Default for WsdSchedule {
+    fn default() -> Self {
+        Self {
+            warmup_steps: 0,
+            warmup_from_zero: true,
+            decay_steps: 0,
+            decay_start_step: NO_START,
+            start_decay: false,
+            decay_type: DecayType::Harmonic,
+            min_learning_rate: None,
+        }
+    }
+}
+
+impl Default for InfiniteSchedule {
+    fn default() -> Self {
+        Self {
+            warmup_steps: 0,
+            warmup_from_zero: true,
+            cooldown_steps: 0,
+            constant_learning_rate: None,
+            annealing_steps: 0,
+            tau: None,
+            annealing_start_step: NO_START,
+            start_annealing: false,
+            annealing_type: DecayType::Exponential,
+            min_learning_rate: None,
+        }
+    }
 }
 
 impl Default for ScheduleConfig {
     fn default() -> Self {
-        Self::Constant { warmup_steps: 0 }
+        Self::Constant(ConstantSchedule::default())
+    }
+}
+
+impl InfiniteSchedule {
+    /// h: the rate from which the annealing starts.
+    pub fn constant_rate(&self, learning_rate: f64) -> f64 {
+        if self.cooldown_steps == 0 { learning_rate } else { self.constant_learning_rate.unwrap_or(learning_rate) }
+    }
+}
+
+/// Faults of the keys of one schedule.
+struct Checks {
+    faults: Vec<Fault>,
+    learning_rate: f64,
+}
+
+impl Checks {
+    fn refuse(&mut self, key: &str, rule: impl Into<String>, value: impl std::fmt::Display) {
+        self.faults.push(Fault::new(format!("schedule.{key}"), rule, value));
+    }
+
+    /// 0 ≤ μ ≤ `most`, and above 0 where the form divides by it.
+    fn minimum(&mut self, rate: Option<f64>, most: f64, divides: bool) {
+        let Some(rate) = rate else { return };
+        let fits = rate.is_finite() && rate >= 0.0 && rate <= most && !(divides && rate == 0.0);
+        if !fits {
+            let above = if divides { "> 0" } else { "≥ 0" };
+            self.refuse("min_learning_rate", format!("finite, {above} and ≤ {most}"), rate);
+        }
+    }
+
+    fn total(&mut self, total_steps: u64, warmup_steps: u64) {
+        if total_steps <= warmup_steps {
+            self.refuse("total_steps", format!("an integer > warmup_steps {warmup_steps}"), total_steps);
+        }
+    }
+
+    fn start(&mut self, key: &str, start: i64, earliest: u64) {
+        if start != NO_START && u64::try_from(start).map_or(true, |start| start < earliest) {
+            self.refuse(key, format!("-1 or an integer ≥ {earliest}"), start);
+        }
+    }
+
+    fn wsd(&mut self, s: &WsdSchedule) {
+        let divides = matches!(s.decay_type, DecayType::Harmonic | DecayType::Exponential);
+        self.minimum(s.min_learning_rate, self.learning_rate, divides);
+        self.start("decay_start_step", s.decay_start_step, s.warmup_steps);
+        if (s.start_decay || s.decay_start_step != NO_START) && s.decay_steps == 0 {
+            self.refuse("decay_steps", "an integer ≥ 1 where a decay starts", "absent");
+        }
+    }
+
+    fn infinite(&mut self, s: &InfiniteSchedule) {
+        match (s.constant_learning_rate, s.cooldown_steps) {
+            (None, 0) => {}
+            (None, _) => self.refuse("constant_learning_rate", "a rate, since there is a cooldown", "absent"),
+            (Some(rate), 0) if rate != self.learning_rate => {
+                self.refuse("constant_learning_rate", format!("absent or {} without a cooldown", self.learning_rate), rate);
+            }
+            (Some(rate), _) if !(rate.is_finite() && rate > 0.0 && rate <= self.learning_rate) => {
+                self.refuse("constant_learning_rate", format!("finite, > 0 and ≤ {}", self.learning_rate), rate);
+            }
+            _ => {}
+        }
+        if !matches!(s.annealing_type, DecayType::Harmonic | DecayType::Exponential) {
+            self.refuse("annealing_type", "exponential or harmonic", format!("{:?}", s.annealing_type));
+        }
+        let most = s.constant_learning_rate.map_or(self.learning_rate, |rate| rate.min(self.learning_rate));
+        self.minimum(s.min_learning_rate, most, true);
+        let earliest = s.warmup_steps.saturating_add(s.cooldown_steps);
+        self.start("annealing_start_step", s.annealing_start_step, earliest);
+        if let Some(tau) = s.tau {
+            if !(tau.is_finite() && tau > 0.0 && s.annealing_type == DecayType::Exponential && s.annealing_steps == 0) {
+                self.refuse("tau", "finite, > 0, with exponential annealing and without annealing_steps", tau);
+            }
+        } else if (s.start_annealing || s.annealing_start_step != NO_START) && s.annealing_steps == 0 {
+            self.refuse("annealing_steps", "an integer ≥ 1 (or tau) where the annealing starts", "absent");
+        }
     }
 }
 
 impl ScheduleConfig {
     /// Rules that these values break at the given peak rate.
-    pub fn faults(&self, _learning_rate: f64) -> Vec<Fault> {
-        Vec::new()
+    pub fn faults(&self, learning_rate: f64) -> Vec<Fault> {
+        let mut checks = Checks { faults: Vec::new(), learning_rate };
+        match self {
+            Self::Constant(_) => {}
+            Self::Cosine(s) | Self::Linear(s) => {
+                checks.total(s.total_steps, s.warmup_steps);
+                checks.minimum(Some(s.min_learning_rate), learning_rate, false);
+            }
+            Self::Wsd(s) => checks.wsd(s),
+            Self::Infinite(s) => checks.infinite(s),
+        }
+        checks.faults
     }
 }

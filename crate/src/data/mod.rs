@@ -1,1 +1,10 @@
-//! data.
+//! Training data: a text or a list of examples → batches, in a seeded order that can be resumed exactly.
+
+mod batch;
+mod chat;
+mod corpus;
+mod loader;
+
+pub use batch::{Batch, Batches, IGNORE_INDEX};
+pub use corpus::{DataFormat, Dataset};
+pub use loader::{Loader, LoaderState};

@@ -1,1 +1,168 @@
-//! model.
+//! Language models as Burn modules. A parameter's path in the module tree is its Hugging Face state-dict name.
+//!
+//! A model is stored without autodiff; [`Model::tracked`] gives the view a training step differentiates.
+
+mod attention;
+mod gpt2;
+mod layers;
+mod llama;
+mod load;
+mod parameters;
+mod rope;
+
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+
+pub use attention::KvCache;
+pub use load::planned_parameters;
+pub use parameters::{ParamMap, ParamVisitor};
+pub use rope::frequencies;
+
+use crate::bundle::Bundle;
+use crate::config::{Architecture, ModelConfig, Precision};
+use crate::error::{Error, Result};
+use gpt2::Gpt2;
+use llama::Llama;
+use load::{BundleWeights, FreshWeights, WeightSource};
+use rope::Rope;
+
+/// Where a sequence stands: B sequences of T tokens whose first token has position `offset`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// B.
+    pub batch_size: usize,
+    /// T.
+    pub seq_len: usize,
+    /// Tokens before, held in the cache.
+    pub offset: usize,
+}
+
+#[derive(Debug, Clone)]
+enum Body {
+    Llama(Box<Llama>),
+    Gpt2(Box<Gpt2>),
+}
+
+/// A causal language model with its configuration.
+#[derive(Debug, Clone)]
+pub struct Model {
+    config: ModelConfig,
+    precision: Precision,
+    body: Body,
+    rope: Option<Rope>,
+    device: Device,
+    tracked: bool,
+}
+
+impl Body {
+    fn new(config: &ModelConfig, weights: &mut dyn WeightSource) -> Result<Self> {
+        config.validate()?;
+        Ok(match config.architecture {
+            Architecture::Llama => Body::Llama(Box::new(Llama::new(config, weights)?)),
+            Architecture::Gpt2 => Body::Gpt2(Box::new(Gpt2::new(config, weights)?)),
+        })
+    }
+}
+
+impl Model {
+    fn new(config: &ModelConfig, precision: Precision, weights: &mut dyn WeightSource, device: &Device) -> Result<Self> {
+        let body = Body::new(config, weights)?;
+        let rope = matches!(body, Body::Llama(_)).then(|| Rope::new(config, device));
+        Ok(Self { config: config.clone(), precision, body, rope, device: device.clone(), tracked: false })
+    }
+
+    /// Loads a model, one tensor at a time. Refuses missing tensors (all listed), wrong shapes, and tensors that have no place in the model.
+    pub fn from_bundle(bundle: &Bundle, precision: Precision, device: &Device) -> Result<Self> {
+        bundle.config.validate()?;
+        let mut weights = BundleWeights::new(bundle, precision, device);
+        weights.check(&bundle.config)?;
+        let model = Self::new(&bundle.config, precision, &mut weights, device)?;
+        weights.finish()?;
+        Ok(model)
+    }
+
+    /// A new model whose weights are a pure function of `config` and `seed`: norms 1, biases 0, matrices near normal with mean 0 and standard
+    /// deviation `initializer_range`, those that write to the residual stream divided by √(2·layers).
+    pub fn init(config: &ModelConfig, seed: u64, precision: Precision, device: &Device) -> Result<Self> {
+        Self::new(config, precision, &mut FreshWeights::new(config, seed, precision, device), device)
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    /// How matrices are stored.
+    pub fn precision(&self) -> Precision {
+        self.precision
+    }
+
+    /// The device that holds the parameters.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Token ids as a tensor on the model's device; refuses ids outside the vocabulary. ids → [ids.len()].
+    pub fn token_tensor(&self, ids: &[i32]) -> Result<Tensor<1, Int>> {
+        let vocab_size = self.config.vocab_size;
+        if let Some(position) = ids.iter().position(|&id| id < 0 || id as usize >= vocab_size) {
+            return Err(Error::TokenRange { id: i64::from(ids[position]), position, vocab_size });
+        }
+        Ok(self.int_tensor(ids))
+    }
+
+    /// Targets as a tensor on the model's device; negative ones do not count. Refuses ids outside the vocabulary. → [targets.len()].
+    pub fn target_tensor(&self, targets: &[i32]) -> Result<Tensor<1, Int>> {
+        let vocab_size = self.config.vocab_size;
+        if let Some(position) = targets.iter().position(|&id| id >= 0 && id as usize >= vocab_size) {
+            return Err(Error::TokenRange { id: i64::from(targets[position]), position, vocab_size });
+        }
+        Ok(self.int_tensor(targets))
+    }
+
+    fn int_tensor(&self, values: &[i32]) -> Tensor<1, Int> {
+        let device = if self.tracked { self.device.clone().autodiff() } else { self.device.clone() };
+        Tensor::from_data(TensorData::new(values.to_vec(), [values.len()]), (&device, DType::I32))
+    }
+
+    /// Refuses a sequence beyond the context.
+    pub fn check_span(&self, span: Span) -> Result<()> {
+        let (found, max) = (span.offset + span.seq_len, self.config.max_position_embeddings);
+        if found > max { Err(Error::ContextExceeded { found, max }) } else { Ok(()) }
+    }
+
+    /// Token (and position) vectors. ids [B·T] → [B·T, C].
+    pub fn embed(&self, ids: Tensor<1, Int>, span: Span) -> Tensor<2> {
+        match &self.body {
+            Body::Llama(llama) => llama.embed(ids),
+            Body::Gpt2(gpt2) => gpt2.embed(ids, span),
+        }
+    }
+
+    /// One transformer block. x [B·T, C] → [B·T, C]. With `cache`, keys and values of earlier tokens are read and these are added.
+    pub fn block(&self, layer: usize, x: Tensor<2>, span: Span, cache: Option<&mut KvCache>) -> Tensor<2> {
+        match &self.body {
+            Body::Llama(llama) => {
+                let rope = self.rope.as_ref().expect("a llama model is built with its tables");
+                llama.block(&self.config, layer, x, span, rope, cache)
+            }
+            Body::Gpt2(gpt2) => gpt2.block(&self.config, layer, x, span, cache),
+        }
+    }
+
+    /// Final norm and head. x [N, C] → logits [N, V].
+    pub fn head(&self, x: Tensor<2>) -> Tensor<2> {
+        match &self.body {
+            Body::Llama(llama) => llama.head(&self.config, x),
+            Body::Gpt2(gpt2) => gpt2.head(&self.config, x),
+        }
+    }
+
+    /// Logits of every position. ids [B·T] → [B·T, V].
+    pub fn forward(&self, ids: Tensor<1, Int>, span: Span) -> Tensor<2> {
+        let mut x = self.embed(ids, span);
+        for layer in 0..self.config.num_hidden_layers {
+            x = self.block(layer, x, span, None);
+        }
+        self.head(x)
+    }
+}

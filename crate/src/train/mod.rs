@@ -1,1 +1,15 @@
-//! train.
+//! One optimizer step at a time; the driver owns the loop.
+
+mod evaluate;
+mod gradients;
+mod loss;
+mod memory;
+mod report;
+mod trainer;
+
+pub use evaluate::evaluate;
+pub use gradients::{NamedGradients, accumulate};
+pub use loss::loss_sum;
+pub use memory::{MemoryPlan, memory_plan};
+pub use report::{EvalReport, StepReport};
+pub use trainer::{Progress, Trainer};

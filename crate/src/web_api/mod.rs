@@ -1,1 +1,50 @@
-//! web_api.
+//! The crate as the browser's worker sees it. Compiled for wasm alone.
+
+mod error;
+mod model;
+mod session;
+mod source;
+mod stream;
+
+use std::cell::RefCell;
+
+use wasm_bindgen::prelude::*;
+
+use crate::device::{Device, DeviceKind};
+use error::{JsResult, thrown};
+
+pub use model::{ModelHandle, estimate};
+pub use session::{Session, TokenStream};
+pub use stream::FileStream;
+
+thread_local! {
+    static DEVICE: RefCell<Option<Device>> = const { RefCell::new(None) };
+}
+
+/// Version of the crate.
+#[wasm_bindgen]
+pub fn version() -> String {
+    env!("CARGO_PKG_VERSION").into()
+}
+
+/// Opens the GPU; once per wasm instance, before the first session. → `DeviceInfo`.
+#[wasm_bindgen(js_name = initDevice)]
+pub async fn init_device() -> JsResult<JsValue> {
+    let device = match DEVICE.with_borrow(Clone::clone) {
+        Some(device) => device,
+        None => Device::open(DeviceKind::Wgpu).await.map_err(thrown)?,
+    };
+    let info = plain(device.info())?;
+    DEVICE.with_borrow_mut(|slot| *slot = Some(device));
+    Ok(info)
+}
+
+fn device() -> JsResult<Device> {
+    let absent = || thrown(crate::Error::NoAdapter { reason: "initDevice has not been called".into() });
+    DEVICE.with_borrow(Clone::clone).ok_or_else(absent)
+}
+
+/// A report as a plain JavaScript object.
+fn plain(value: &impl serde::Serialize) -> JsResult<JsValue> {
+    Ok(value.serialize(&serde_wasm_bindgen::Serializer::json_compatible())?)
+}

@@ -1,0 +1,119 @@
+//! Metadata values of GGUF, kept as the bytes of the file.
+
+/// One value: its type and its bytes exactly as in the file. Only values that passed the header checks exist.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GgufValue {
+    pub(super) kind: u32,
+    pub(super) bytes: Vec<u8>,
+}
+
+pub(super) const KIND_BOOL: u32 = 7;
+pub(super) const KIND_TEXT: u32 = 8;
+pub(super) const KIND_ARRAY: u32 = 9;
+pub(super) const KIND_LAST: u32 = 12;
+
+/// Bytes of a plain value; absent for texts and arrays.
+pub(super) fn plain_bytes(kind: u32) -> Option<usize> {
+    match kind {
+        0 | 1 | KIND_BOOL => Some(1),
+        2 | 3 => Some(2),
+        4..=6 => Some(4),
+        10..=12 => Some(8),
+        _ => None,
+    }
+}
+
+impl GgufValue {
+    /// The type number of GGUF.
+    pub fn kind(&self) -> u32 {
+        self.kind
+    }
+
+    /// The bytes of the value as in the file.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// A text that is UTF-8.
+    pub fn text(&self) -> Option<&str> {
+        if self.kind != KIND_TEXT {
+            return None;
+        }
+        std::str::from_utf8(self.bytes.get(8..)?).ok()
+    }
+
+    /// A bool.
+    pub fn bool(&self) -> Option<bool> {
+        (self.kind == KIND_BOOL).then(|| self.bytes.first() == Some(&1))
+    }
+
+    /// An integer that is not negative.
+    pub fn count(&self) -> Option<u64> {
+        integer(self.kind, &self.bytes)
+    }
+
+    /// Any number as f64; a 32-bit float becomes the shortest decimal that reads back to it, so that 1e-5 stays 1e-5.
+    pub fn number(&self) -> Option<f64> {
+        match self.kind {
+            6 => {
+                let value = f32::from_le_bytes(self.bytes.as_slice().try_into().ok()?);
+                value.to_string().parse().ok()
+            }
+            12 => Some(f64::from_le_bytes(self.bytes.as_slice().try_into().ok()?)),
+            _ => self.count().map(|count| count as f64),
+        }
+    }
+
+    /// Type of the items and number of them, for an array.
+    pub fn array(&self) -> Option<(u32, u64)> {
+        if self.kind != KIND_ARRAY {
+            return None;
+        }
+        let kind = u32::from_le_bytes(self.bytes.get(..4)?.try_into().ok()?);
+        let count = u64::from_le_bytes(self.bytes.get(4..12)?.try_into().ok()?);
+        Some((kind, count))
+    }
+
+    /// The items of an array of texts, as bytes.
+    pub fn texts(&self) -> Option<Vec<&[u8]>> {
+        let (KIND_TEXT, _) = self.array()? else { return None };
+        let mut rest = self.bytes.get(12..)?;
+        let mut out = Vec::new();
+        while !rest.is_empty() {
+            let (len, tail) = rest.split_at_checked(8)?;
+            let len = usize::try_from(u64::from_le_bytes(len.try_into().ok()?)).ok()?;
+            let (text, tail) = tail.split_at_checked(len)?;
+            out.push(text);
+            rest = tail;
+        }
+        Some(out)
+    }
+
+    /// The items of an array of 32-bit floats.
+    pub fn floats(&self) -> Option<Vec<f32>> {
+        let (6, _) = self.array()? else { return None };
+        let (items, _) = self.bytes.get(12..)?.as_chunks::<4>();
+        Some(items.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
+    }
+
+    /// The items of an array of integers; a negative one becomes `u64::MAX`, which is in no range.
+    pub fn counts(&self) -> Option<Vec<u64>> {
+        let (kind, _) = self.array()?;
+        let size = plain_bytes(kind).filter(|_| !matches!(kind, 6 | KIND_BOOL | 12))?;
+        Some(self.bytes.get(12..)?.chunks_exact(size).map(|bytes| integer(kind, bytes).unwrap_or(u64::MAX)).collect())
+    }
+}
+
+fn integer(kind: u32, bytes: &[u8]) -> Option<u64> {
+    Some(match kind {
+        0 => u64::from(*bytes.first()?),
+        1 => u64::try_from(i8::from_le_bytes(bytes.try_into().ok()?)).ok()?,
+        2 => u64::from(u16::from_le_bytes(bytes.try_into().ok()?)),
+        3 => u64::try_from(i16::from_le_bytes(bytes.try_into().ok()?)).ok()?,
+        4 => u64::from(u32::from_le_bytes(bytes.try_into().ok()?)),
+        5 => u64::try_from(i32::from_le_bytes(bytes.try_into().ok()?)).ok()?,
+        10 => u64::from_le_bytes(bytes.try_into().ok()?),
+        11 => u64::try_from(i64::from_le_bytes(bytes.try_into().ok()?)).ok()?,
+        _ => return None,
+    })
+}

@@ -1,0 +1,176 @@
+//! GGUF metadata → [`ModelConfig`].
+
+use super::config_check::{check, unsupported};
+use super::gguf::{GgufFile, GgufValue};
+use crate::config::{Architecture, ModelConfig, RopeScaling};
+use crate::error::{Refusal, Result};
+
+/// The model that the metadata describes; `vocab_size` is the rows of the embedding.
+pub(super) fn config_from_gguf(file: &GgufFile, name: &str, tied: bool) -> Result<ModelConfig> {
+    let architecture = file.get("general.architecture").and_then(GgufValue::text);
+    let family = architecture.ok_or_else(|| missing(name, "general.architecture"))?;
+    let keys = Keys { file, name, family };
+    let config = match family {
+        "llama" | "qwen2" | "qwen3" => llama(&keys, tied)?,
+        "gpt2" => gpt2(&keys, tied)?,
+        _ => return Err(unsupported("general.architecture", family, "llama, qwen2, qwen3, gpt2")),
+    };
+    check(&config)?;
+    Ok(config)
+}
+
+fn missing(name: &str, key: &str) -> crate::error::Error {
+    Refusal::new("model.config.missing").of(name).subject(key).into()
+}
+
+struct Keys<'a> {
+    file: &'a GgufFile,
+    name: &'a str,
+    family: &'a str,
+}
+
+impl<'a> Keys<'a> {
+    fn get(&self, key: &str) -> Option<&'a GgufValue> {
+        let family = self.family;
+        self.file.metadata.iter().find(|(name, _)| name.strip_prefix(family).and_then(|n| n.strip_prefix('.')) == Some(key)).map(|(_, v)| v)
+    }
+
+    fn wrong(&self, key: &str, expected: &str) -> crate::error::Error {
+        Refusal::new("model.config.type").of(self.name).subject(&format!("{}.{key}", self.family)).expected(expected).into()
+    }
+
+    fn count(&self, key: &str) -> Result<Option<usize>> {
+        let read = |value: &GgufValue| value.count().and_then(|n| usize::try_from(n).ok()).ok_or_else(|| self.wrong(key, "a count"));
+        self.get(key).map(read).transpose()
+    }
+
+    fn need(&self, key: &str) -> Result<usize> {
+        self.count(key)?.ok_or_else(|| missing(self.name, &format!("{}.{key}", self.family)))
+    }
+
+    fn number(&self, key: &str) -> Result<Option<f64>> {
+        self.get(key).map(|value| value.number().ok_or_else(|| self.wrong(key, "a number"))).transpose()
+    }
+
+    fn text(&self, key: &str) -> Result<Option<&'a str>> {
+        self.get(key).map(|value| value.text().ok_or_else(|| self.wrong(key, "text"))).transpose()
+    }
+
+    /// A count that may also be one equal count per layer.
+    fn heads(&self, key: &str) -> Result<Option<usize>> {
+        match self.get(key).and_then(GgufValue::counts) {
+            Some(list) => match list.split_first() {
+                Some((first, rest)) if rest.iter().all(|n| n == first) => usize::try_from(*first).map(Some).map_err(|_| self.wrong(key, "a count")),
+                _ => Err(unsupported(&format!("{}.{key}", self.family), "different per layer", "one number")),
+            },
+            None => self.count(key),
+        }
+    }
+
+    fn full(&self, key: &str) -> String {
+        format!("{}.{key}", self.family)
+    }
+
+    /// Rows of the embedding.
+    fn vocab_size(&self) -> Result<usize> {
+        let tensor = self.file.tensor("token_embd.weight");
+        let rows = tensor.filter(|t| t.shape.len() == 2).and_then(|t| t.shape.first()).copied();
+        let rows = rows.ok_or_else(|| crate::error::Error::MissingTensors(vec!["token_embd.weight".into()]))?;
+        match self.count("vocab_size")? {
+            Some(stated) if stated as u64 > rows => {
+                let refusal = Refusal::new("model.vocab.rows").of(self.name).subject("token_embd.weight");
+                Err(refusal.expected(format!("at least {stated} rows")).found(rows).into())
+            }
+            _ => usize::try_from(rows).map_err(|_| self.wrong("vocab_size", "a count")),
+        }
+    }
+
+    fn rope_scaling(&self, head_dim: usize, theta: f64) -> Result<RopeScaling> {
+        let word = self.text("rope.scaling.type")?.unwrap_or("none");
+        if self.file.tensor("rope_freqs.weight").is_some() {
+            return Err(unsupported("rope_freqs.weight", format!("for {} frequencies of base {theta}", head_dim / 2), "absent"));
+        }
+        match word {
+            "none" => Ok(RopeScaling::Default),
+            "linear" => match self.number("rope.scaling.factor")? {
+                Some(factor) => Ok(RopeScaling::Linear { factor }),
+                None => Err(missing(self.name, &self.full("rope.scaling.factor"))),
+            },
+            _ => Err(unsupported(&self.full("rope.scaling.type"), word, "none, linear")),
+        }
+    }
+}
+
+fn llama(keys: &Keys<'_>, tied: bool) -> Result<ModelConfig> {
+    if let Some(experts) = keys.count("expert_count")?.filter(|n| *n > 0) {
+        return Err(unsupported(&keys.full("expert_count"), experts, "0"));
+    }
+    let context = keys.need("context_length")?;
+    if let Some(window) = keys.count("attention.sliding_window")?.filter(|n| (1..context).contains(n)) {
+        return Err(unsupported(&keys.full("attention.sliding_window"), window, "absent"));
+    }
+    let hidden_size = keys.need("embedding_length")?;
+    let heads = keys.heads("attention.head_count")?.ok_or_else(|| missing(keys.name, &keys.full("attention.head_count")))?;
+    let head_dim = match keys.count("attention.key_length")? {
+        Some(dim) => dim,
+        None if heads > 0 && hidden_size.is_multiple_of(heads) => hidden_size / heads,
+        None => {
+            let refusal = Refusal::new("model.config.heads").of(keys.name).subject(&keys.full("attention.head_count"));
+            return Err(refusal.expected(format!("a divisor of {hidden_size}")).found(heads).into());
+        }
+    };
+    for key in ["attention.value_length", "rope.dimension_count"] {
+        if let Some(other) = keys.count(key)?.filter(|n| *n != head_dim) {
+            return Err(unsupported(&keys.full(key), other, &head_dim.to_string()));
+        }
+    }
+    let rope_theta = keys.number("rope.freq_base")?.unwrap_or(10_000.0);
+    let bias = keys.file.tensor("blk.0.attn_q.bias").is_some();
+    Ok(ModelConfig {
+        architecture: Architecture::Llama,
+        model_type: keys.family.to_string(),
+        vocab_size: keys.vocab_size()?,
+        hidden_size,
+        intermediate_size: keys.need("feed_forward_length")?,
+        num_hidden_layers: keys.need("block_count")?,
+        num_attention_heads: heads,
+        num_key_value_heads: keys.heads("attention.head_count_kv")?.unwrap_or(heads),
+        head_dim,
+        max_position_embeddings: context,
+        norm_eps: keys.number("attention.layer_norm_rms_epsilon")?.ok_or_else(|| missing(keys.name, &keys.full("attention.layer_norm_rms_epsilon")))?,
+        rope_theta,
+        rope_scaling: keys.rope_scaling(head_dim, rope_theta)?,
+        tie_word_embeddings: tied,
+        attention_bias: keys.family == "qwen2" || bias,
+        qk_norm: keys.family == "qwen3",
+        initializer_range: 0.02,
+    })
+}
+
+fn gpt2(keys: &Keys<'_>, tied: bool) -> Result<ModelConfig> {
+    let hidden_size = keys.need("embedding_length")?;
+    let heads = keys.heads("attention.head_count")?.ok_or_else(|| missing(keys.name, &keys.full("attention.head_count")))?;
+    if heads == 0 || !hidden_size.is_multiple_of(heads) {
+        let refusal = Refusal::new("model.config.heads").of(keys.name).subject(&keys.full("attention.head_count"));
+        return Err(refusal.expected(format!("a divisor of {hidden_size}")).found(heads).into());
+    }
+    Ok(ModelConfig {
+        architecture: Architecture::Gpt2,
+        model_type: "gpt2".into(),
+        vocab_size: keys.vocab_size()?,
+        hidden_size,
+        intermediate_size: keys.need("feed_forward_length")?,
+        num_hidden_layers: keys.need("block_count")?,
+        num_attention_heads: heads,
+        num_key_value_heads: heads,
+        head_dim: hidden_size / heads,
+        max_position_embeddings: keys.need("context_length")?,
+        norm_eps: keys.number("attention.layer_norm_epsilon")?.unwrap_or(1e-5),
+        rope_theta: 10_000.0,
+        rope_scaling: RopeScaling::Default,
+        tie_word_embeddings: tied,
+        attention_bias: true,
+        qk_norm: false,
+        initializer_range: 0.02,
+    })
+}

@@ -1,0 +1,145 @@
+//! Tokenizer metadata of GGUF: the checks of hostile-files.md §3.8, and the vocabulary that the tokenizer is made of.
+
+use std::collections::HashSet;
+
+use super::gguf::{GgufFile, GgufValue};
+use crate::error::{Error, Refusal, Result};
+use crate::tokenizer::{PartsModel, TokenizerParts};
+
+const KNOWN_MODELS: [&str; 5] = ["gpt2", "llama", "bert", "t5", "gemma4"];
+const BYTE: u64 = 6;
+
+/// Ids that the metadata may name: key and the word shown.
+const IDS: [(&str, &str); 10] = [
+    ("tokenizer.ggml.bos_token_id", "bos"),
+    ("tokenizer.ggml.eos_token_id", "eos"),
+    ("tokenizer.ggml.eot_token_id", "eot"),
+    ("tokenizer.ggml.eom_token_id", "eom"),
+    ("tokenizer.ggml.unknown_token_id", "unk"),
+    ("tokenizer.ggml.padding_token_id", "pad"),
+    ("tokenizer.ggml.seperator_token_id", "sep"),
+    ("tokenizer.ggml.separator_token_id", "sep"),
+    ("tokenizer.ggml.cls_token_id", "cls"),
+    ("tokenizer.ggml.mask_token_id", "mask"),
+];
+
+fn refuse(code: &'static str) -> Refusal {
+    Refusal::new(code).stage("bind")
+}
+
+/// Refuses tokenizer metadata that contradicts itself; a file without any is fine.
+pub(super) fn check_tokenizer(file: &GgufFile) -> std::result::Result<(), Refusal> {
+    if !file.metadata.iter().any(|(key, _)| key.starts_with("tokenizer.ggml.")) {
+        return Ok(());
+    }
+    let model = file.get("tokenizer.ggml.model").and_then(GgufValue::text).ok_or_else(|| refuse("tokenizer.model.missing"))?;
+    if !KNOWN_MODELS.contains(&model) {
+        return Err(refuse("tokenizer.model.unsupported").expected(KNOWN_MODELS.join(", ")).found(model));
+    }
+    let tokens = file.get("tokenizer.ggml.tokens").and_then(GgufValue::texts).ok_or_else(|| refuse("tokenizer.tokens.missing"))?;
+    check_lists(file, &tokens)?;
+    let mut seen = HashSet::with_capacity(tokens.len());
+    if let Some(twice) = tokens.iter().find(|token| !seen.insert(**token)) {
+        return Err(refuse("tokenizer.token.duplicate").subject(&String::from_utf8_lossy(twice)));
+    }
+    let types = file.get("tokenizer.ggml.token_type").and_then(GgufValue::counts).unwrap_or_default();
+    let bytes = tokens.iter().zip(&types).filter(|(_, kind)| **kind == BYTE);
+    if let Some((token, _)) = bytes.into_iter().find(|(token, _)| !is_byte_form(token)) {
+        return Err(refuse("tokenizer.token.byte-form").expected("<0x00> to <0xFF>").found(String::from_utf8_lossy(token)));
+    }
+    if model == "gpt2" {
+        check_merges(file, &seen)?;
+    }
+    for (key, word) in IDS {
+        if let Some(value) = file.get(key) {
+            if !value.count().is_some_and(|id| id < tokens.len() as u64) {
+                let found = value.count().map_or_else(|| "no count".to_string(), |id| id.to_string());
+                return Err(refuse("tokenizer.id.range").subject(word).expected(format!("less than {}", tokens.len())).found(found));
+            }
+        }
+    }
+    let templates = file.get("tokenizer.chat_templates").and_then(GgufValue::texts).unwrap_or_default();
+    for template in templates {
+        let template = String::from_utf8_lossy(template);
+        let named = file.get(&format!("tokenizer.chat_template.{template}")).is_some();
+        if !named && !(template == "default" && file.get("tokenizer.chat_template").is_some()) {
+            return Err(refuse("tokenizer.template.missing").subject(&template));
+        }
+    }
+    Ok(())
+}
+
+fn check_lists(file: &GgufFile, tokens: &[&[u8]]) -> std::result::Result<(), Refusal> {
+    let count = tokens.len() as u64;
+    if let Some(scores) = file.get("tokenizer.ggml.scores") {
+        match scores.array() {
+            Some((6, found)) if found == count => {}
+            Some((6, found)) => return Err(refuse("tokenizer.scores.length").expected(count).found(found)),
+            _ => return Err(refuse("tokenizer.scores.type").expected("an array of f32")),
+        }
+    }
+    if let Some(types) = file.get("tokenizer.ggml.token_type") {
+        let found = types.array().map_or(0, |(_, found)| found);
+        if types.counts().is_none() || found != count {
+            return Err(refuse("tokenizer.types.length").expected(count).found(found));
+        }
+    }
+    Ok(())
+}
+
+fn is_byte_form(token: &[u8]) -> bool {
+    matches!(token, [b'<', b'0', b'x', a, b, b'>'] if [a, b].into_iter().all(|d| matches!(d, b'0'..=b'9' | b'A'..=b'F')))
+}
+
+fn check_merges(file: &GgufFile, tokens: &HashSet<&[u8]>) -> std::result::Result<(), Refusal> {
+    let merges = file.get("tokenizer.ggml.merges").and_then(GgufValue::texts).ok_or_else(|| refuse("tokenizer.merges.missing"))?;
+    for merge in merges {
+        // The separator is the first space after the first byte: a part is never empty.
+        let cut = merge.iter().skip(1).position(|&b| b == b' ').map(|at| at + 1);
+        let known = cut.is_some_and(|at| tokens.contains(&merge[..at]) && tokens.contains(&merge[at + 1..]));
+        if !known {
+            return Err(refuse("tokenizer.merge.unknown-part").subject(&String::from_utf8_lossy(merge)));
+        }
+    }
+    Ok(())
+}
+
+/// The vocabulary of metadata that passed [`check_tokenizer`]; absent if the file has none.
+pub(super) fn tokenizer_parts(file: &GgufFile) -> Result<Option<TokenizerParts>> {
+    let Some(model) = file.get("tokenizer.ggml.model").and_then(GgufValue::text) else { return Ok(None) };
+    let utf8 = |list: Vec<&[u8]>, what: &str| {
+        let texts = list.into_iter().map(|text| std::str::from_utf8(text).map(str::to_string)).collect::<std::result::Result<Vec<_>, _>>();
+        texts.map_err(|e| Error::Tokenizer { what: what.to_string(), reason: e.to_string() })
+    };
+    let texts = |key: &str| utf8(file.get(key).and_then(GgufValue::texts).unwrap_or_default(), key);
+    let flag = |key: &str| file.get(key).and_then(GgufValue::bool);
+    let id = |key: &str| file.get(key).and_then(GgufValue::count).and_then(|id| u32::try_from(id).ok());
+    let rule = match model {
+        "gpt2" => {
+            let pre = file.get("tokenizer.ggml.pre").and_then(GgufValue::text).unwrap_or("absent");
+            PartsModel::ByteLevelBpe { merges: texts("tokenizer.ggml.merges")?, pre: pre.to_string() }
+        }
+        "llama" => PartsModel::SentencePiece {
+            scores: file.get("tokenizer.ggml.scores").and_then(GgufValue::floats).unwrap_or_default(),
+            add_space_prefix: flag("tokenizer.ggml.add_space_prefix").unwrap_or(true),
+        },
+        _ => return Err(super::config_check::unsupported("tokenizer.ggml.model", model, "gpt2, llama")),
+    };
+    let mut eos = Vec::new();
+    for key in ["tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"] {
+        eos.extend(id(key).filter(|id| !eos.contains(id)));
+    }
+    let types = file.get("tokenizer.ggml.token_type").and_then(GgufValue::counts).unwrap_or_default();
+    Ok(Some(TokenizerParts {
+        model: rule,
+        tokens: texts("tokenizer.ggml.tokens")?,
+        types: types.into_iter().map(|kind| i32::try_from(kind).unwrap_or(0)).collect(),
+        bos: id("tokenizer.ggml.bos_token_id"),
+        eos,
+        pad: id("tokenizer.ggml.padding_token_id"),
+        unk: id("tokenizer.ggml.unknown_token_id"),
+        add_bos: flag("tokenizer.ggml.add_bos_token"),
+        add_eos: flag("tokenizer.ggml.add_eos_token"),
+        chat_template: file.get("tokenizer.chat_template").and_then(GgufValue::text).map(str::to_string),
+    }))
+}

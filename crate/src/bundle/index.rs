@@ -1,0 +1,112 @@
+//! `model.safetensors.index.json`: which shard holds which tensor.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::json::{self, Json, JsonFault};
+use super::refusal::Warning;
+use super::safetensors::SafetensorsFile;
+use super::source::{ByteSource, read_document};
+use crate::error::{Error, Refusal, Result};
+
+/// Largest index, manifest or configuration document.
+pub(super) const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
+const MAX_SHARDS: usize = 10_000;
+const MAX_SHARD_NAME_BYTES: usize = 255;
+pub(super) const MAX_DEPTH: usize = 32;
+
+/// A sharded model whose index and shards agree.
+#[derive(Debug)]
+pub(super) struct ShardedFiles {
+    /// Position among the sources, and header, of each shard.
+    pub(super) shards: Vec<(usize, SafetensorsFile)>,
+    pub(super) warnings: Vec<Warning>,
+}
+
+/// Reads the index, then the header of every shard that it names, found among `files` by name.
+pub(super) fn open_index(index: &dyn ByteSource, files: &[&dyn ByteSource]) -> Result<ShardedFiles> {
+    let named = |refusal: Refusal| Error::from(refusal.of(index.name()));
+    let bytes = read_document(index, MAX_DOCUMENT_BYTES)?;
+    let text = std::str::from_utf8(&bytes).map_err(|e| named(Refusal::new("index.json").at(e.valid_up_to() as u64)))?;
+    let document = json::parse(text, MAX_DEPTH).map_err(|fault| {
+        named(match fault {
+            JsonFault::Syntax { at } => Refusal::new("index.json").at(at as u64),
+            JsonFault::Depth { at } => Refusal::new("index.depth").at(at as u64),
+            JsonFault::Duplicate { at, path } => Refusal::new("index.key.duplicate").subject(&path).at(at as u64),
+        })
+    })?;
+    let map = weight_map(&document).map_err(named)?;
+    let mut shards = Vec::new();
+    let mut absent = Vec::new();
+    let wanted: BTreeSet<&str> = map.values().map(String::as_str).collect();
+    for shard in wanted {
+        match files.iter().position(|file| super::source::base_name(file.name()) == shard) {
+            Some(at) => shards.push((at, SafetensorsFile::open(files[at])?)),
+            None => absent.push(Refusal::new("index.shard.missing").of(index.name()).subject(shard)),
+        }
+    }
+    if !absent.is_empty() {
+        return Err(Error::Refused(absent));
+    }
+    let mut warnings: Vec<Warning> = shards.iter().flat_map(|(_, shard)| shard.warnings.clone()).collect();
+    compare(&map, &shards, files, index.name())?;
+    let total: u64 = shards.iter().flat_map(|(_, shard)| &shard.tensors).map(|tensor| tensor.end - tensor.begin).sum();
+    let stated = document.get("metadata").and_then(|metadata| metadata.get("total_size"));
+    if stated.is_some_and(|stated| stated.count() != Some(total)) {
+        warnings.push(Warning::new("index.total-size", "total_size"));
+    }
+    Ok(ShardedFiles { shards, warnings })
+}
+
+fn weight_map(document: &Json<'_>) -> std::result::Result<BTreeMap<String, String>, Refusal> {
+    let typed = |subject: &str| Refusal::new("index.field.type").subject(subject);
+    if document.object().is_none() {
+        return Err(typed("").expected("an object"));
+    }
+    let map = document.get("weight_map").ok_or_else(|| Refusal::new("index.field.missing").subject("weight_map"))?;
+    let entries = map.object().ok_or_else(|| typed("weight_map").expected("an object"))?;
+    let mut out = BTreeMap::new();
+    let mut names = BTreeSet::new();
+    for (tensor, shard) in entries {
+        let shard = shard.text().ok_or_else(|| typed(tensor).expected("text"))?;
+        if !is_shard_name(shard) {
+            return Err(Refusal::new("index.shard.name").subject(shard).expected("a plain file name that ends in .safetensors"));
+        }
+        names.insert(shard);
+        out.insert(tensor.to_string(), shard.to_string());
+    }
+    if names.len() > MAX_SHARDS {
+        return Err(Refusal::new("index.count.limit").expected(format!("at most {MAX_SHARDS} shards")).found(names.len()));
+    }
+    Ok(out)
+}
+
+fn is_shard_name(name: &str) -> bool {
+    let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));
+    plain && !name.starts_with('.') && name.len() <= MAX_SHARD_NAME_BYTES && name.strip_suffix(".safetensors").is_some_and(|stem| !stem.is_empty())
+}
+
+/// Every kind of disagreement is listed whole; the kinds come in a fixed order.
+fn compare(map: &BTreeMap<String, String>, shards: &[(usize, SafetensorsFile)], files: &[&dyn ByteSource], index: &str) -> Result<()> {
+    let shard_name = |at: usize| files.get(at).map_or("", |file| super::source::base_name(file.name()));
+    let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (at, shard) in shards {
+        for tensor in &shard.tensors {
+            found.entry(&tensor.name).or_default().push(shard_name(*at));
+        }
+    }
+    let refuse = |code: &'static str, tensor: &str| Refusal::new(code).of(index).subject(tensor);
+    let mut lists: [Vec<Refusal>; 4] = Default::default();
+    for (tensor, shards) in &found {
+        match (shards.as_slice(), map.get(*tensor)) {
+            ([_, _, ..], _) => lists[0].push(refuse("index.tensor.duplicate", tensor).found(shards.join(", "))),
+            ([is], Some(said)) if is != said => lists[1].push(refuse("index.tensor.wrong-shard", tensor).expected(said).found(is)),
+            (_, None) => lists[3].push(refuse("index.tensor.unlisted", tensor)),
+            _ => {}
+        }
+    }
+    for tensor in map.keys().filter(|tensor| !found.contains_key(tensor.as_str())) {
+        lists[2].push(refuse("index.tensor.missing", tensor));
+    }
+    let all: Vec<Refusal> = lists.into_iter().flatten().collect();
+    if all.is_empty() { Ok(()) } else { Err(Error::Refused(all)) }
+}

@@ -1,0 +1,135 @@
+//! The outside world's tensor names, translated into Hugging Face state-dict names. Nowhere else.
+
+use crate::config::{Architecture, ModelConfig};
+
+/// What has to be done to the rows of a stored tensor to get the Hugging Face layout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// Stored as Hugging Face has it.
+    Same,
+    /// Rows of each of so many heads in adjacent-pair order; Hugging Face has the halves apart.
+    PairedRows(usize),
+    /// Stored [out, in]; Hugging Face's Conv1D has [in, out].
+    Transposed,
+}
+
+/// Hugging Face's name of a tensor of a GGUF file, and its layout; absent for tensors that Hugging Face files do not hold.
+pub(crate) fn from_gguf(name: &str, gguf_architecture: &str, config: &ModelConfig) -> Option<(String, Layout)> {
+    match config.architecture {
+        Architecture::Llama => llama(name, gguf_architecture == "llama", config),
+        Architecture::Gpt2 => gpt2(name),
+    }
+}
+
+/// Number of the block and the rest of `blk.<n>.<rest>`.
+fn block(name: &str) -> Option<(usize, &str)> {
+    let (number, rest) = name.strip_prefix("blk.")?.split_once('.')?;
+    Some((number.parse().ok()?, rest))
+}
+
+fn llama(name: &str, paired: bool, config: &ModelConfig) -> Option<(String, Layout)> {
+    let same = |name: &str| Some((name.to_string(), Layout::Same));
+    match name {
+        "token_embd.weight" => return same("model.embed_tokens.weight"),
+        "output_norm.weight" => return same("model.norm.weight"),
+        "output.weight" => return same("lm_head.weight"),
+        _ => {}
+    }
+    let (number, rest) = block(name)?;
+    let (part, end) = rest.rsplit_once('.')?;
+    let inner = match part {
+        "attn_norm" => "input_layernorm",
+        "ffn_norm" => "post_attention_layernorm",
+        "attn_q" => "self_attn.q_proj",
+        "attn_k" => "self_attn.k_proj",
+        "attn_v" => "self_attn.v_proj",
+        "attn_output" => "self_attn.o_proj",
+        "attn_q_norm" => "self_attn.q_norm",
+        "attn_k_norm" => "self_attn.k_norm",
+        "ffn_gate" => "mlp.gate_proj",
+        "ffn_up" => "mlp.up_proj",
+        "ffn_down" => "mlp.down_proj",
+        _ => return None,
+    };
+    let layout = match part {
+        "attn_q" if paired => Layout::PairedRows(config.num_attention_heads),
+        "attn_k" if paired => Layout::PairedRows(config.num_key_value_heads),
+        _ => Layout::Same,
+    };
+    Some((format!("model.layers.{number}.{inner}.{end}"), layout))
+}
+
+fn gpt2(name: &str) -> Option<(String, Layout)> {
+    let outer = match name {
+        "token_embd.weight" => "transformer.wte.weight",
+        "position_embd.weight" => "transformer.wpe.weight",
+        "output_norm.weight" => "transformer.ln_f.weight",
+        "output_norm.bias" => "transformer.ln_f.bias",
+        "output.weight" => "lm_head.weight",
+        _ => "",
+    };
+    if !outer.is_empty() {
+        return Some((outer.to_string(), Layout::Same));
+    }
+    let (number, rest) = block(name)?;
+    let (part, end) = rest.rsplit_once('.')?;
+    let (inner, matrix) = match part {
+        "attn_norm" => ("ln_1", false),
+        "ffn_norm" => ("ln_2", false),
+        "attn_qkv" => ("attn.c_attn", true),
+        "attn_output" => ("attn.c_proj", true),
+        "ffn_up" => ("mlp.c_fc", true),
+        "ffn_down" => ("mlp.c_proj", true),
+        _ => return None,
+    };
+    let layout = if matrix && end == "weight" { Layout::Transposed } else { Layout::Same };
+    Some((format!("transformer.h.{number}.{inner}.{end}"), layout))
+}
+
+/// Hugging Face's full name of a tensor of a folder; absent for buffers that hold nothing trained.
+pub(crate) fn from_hf(name: &str, config: &ModelConfig) -> Option<String> {
+    let buffer = name.ends_with("rotary_emb.inv_freq")
+        || config.architecture == Architecture::Gpt2 && (name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias"));
+    if buffer {
+        return None;
+    }
+    let bare = ["wte.", "wpe.", "h.", "ln_f."].iter().any(|start| name.starts_with(start));
+    Some(if config.architecture == Architecture::Gpt2 && bare { format!("transformer.{name}") } else { name.to_string() })
+}
+
+/// Name of the input embedding.
+pub(crate) fn embedding(architecture: Architecture) -> &'static str {
+    match architecture {
+        Architecture::Llama => "model.embed_tokens.weight",
+        Architecture::Gpt2 => "transformer.wte.weight",
+    }
+}
+
+/// Name of the head, where it is not the input embedding.
+pub(crate) const HEAD: &str = "lm_head.weight";
+
+/// Puts the rows (or single values) of each head back: file row 2j + p of a head is Hugging Face's row p·H/2 + j.
+pub(crate) fn unpair_rows(values: &mut [f32], row: usize, heads: usize) {
+    let rows = values.len() / row.max(1);
+    if heads == 0 || !rows.is_multiple_of(2 * heads) || rows == 0 {
+        return;
+    }
+    let head_rows = rows / heads;
+    let mut copy = vec![0.0; head_rows * row];
+    for head in values.chunks_exact_mut(head_rows * row) {
+        copy.copy_from_slice(head);
+        for (n, target) in head.chunks_exact_mut(row).enumerate() {
+            let (part, j) = (n / (head_rows / 2), n % (head_rows / 2));
+            target.copy_from_slice(&copy[(2 * j + part) * row..][..row]);
+        }
+    }
+}
+
+/// [rows, columns] → [columns, rows].
+pub(crate) fn transpose(values: &[f32], rows: usize, columns: usize) -> Vec<f32> {
+    let mut out = Vec::with_capacity(values.len());
+    for column in 0..columns {
+        out.extend((0..rows).map(|row| values[row * columns + column]));
+    }
+    out
+}

@@ -1,0 +1,158 @@
+//! Refusals of files: how they are put together, and how text taken from a file is shown.
+
+use std::fmt::Display;
+
+use crate::bundle::source::{ByteSource, base_name};
+use crate::error::{Error, Refusal};
+
+/// Something worth knowing about a file that was not refused.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Warning {
+    /// Stable dotted word.
+    pub code: &'static str,
+    /// Tensor, key or shard, escaped and cut.
+    pub subject: String,
+}
+
+impl Warning {
+    /// A warning about `subject`, text of a file.
+    pub fn new(code: &'static str, subject: &str) -> Self {
+        Self { code, subject: shown(subject) }
+    }
+}
+
+impl Refusal {
+    /// A refusal at stage `open` of a file not named yet.
+    pub fn new(code: &'static str) -> Self {
+        Self {
+            code,
+            stage: "open",
+            artifact: String::new(),
+            subject: None,
+            expected: None,
+            found: None,
+            hint: None,
+            byte_offset: None,
+        }
+    }
+
+    /// Names the file.
+    #[must_use]
+    pub fn of(mut self, artifact: &str) -> Self {
+        self.artifact = shown(base_name(artifact));
+        self
+    }
+
+    /// How far the file got.
+    #[must_use]
+    pub fn stage(mut self, stage: &'static str) -> Self {
+        self.stage = stage;
+        self
+    }
+
+    /// Names the tensor, key or shard; the text is escaped and cut.
+    #[must_use]
+    pub fn subject(mut self, subject: &str) -> Self {
+        self.subject = Some(shown(subject));
+        self
+    }
+
+    /// What should have been there.
+    #[must_use]
+    pub fn expected(mut self, expected: impl Display) -> Self {
+        self.expected = Some(shown(&expected.to_string()));
+        self
+    }
+
+    /// What was there; the text is escaped and cut.
+    #[must_use]
+    pub fn found(mut self, found: impl Display) -> Self {
+        self.found = Some(shown(&found.to_string()));
+        self
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Where in the file.
+    #[must_use]
+    pub fn at(mut self, byte_offset: u64) -> Self {
+        self.byte_offset = Some(byte_offset);
+        self
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        Error::Refused(vec![refusal])
+    }
+}
+
+/// Characters that a terminal or a page would act on instead of showing.
+pub(crate) fn unusual(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+/// Text of a file as it may be shown: at most 64 characters, acting characters escaped.
+pub(crate) fn shown(text: &str) -> String {
+    let mut out = String::new();
+    for (n, c) in text.chars().enumerate() {
+        if n == 64 {
+            out.push('…');
+            break;
+        }
+        if unusual(c) {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// What a file that failed its header check really is, by its first bytes.
+pub(crate) fn known_mark(source: &dyn ByteSource) -> Option<&'static str> {
+    let mut first = [0u8; 64];
+    let len = usize::try_from(source.len()).map_or(64, |len| len.min(64));
+    source.read_at(0, &mut first[..len]).ok()?;
+    let bytes = &first[..len];
+    match bytes {
+        [0x80, 2..=5, ..] => return Some("pickle"),
+        [b'P', b'K', 3, 4, ..] => return Some("zip"),
+        [0x1f, 0x8b, ..] => return Some("gzip"),
+        [b'G', b'G', b'U', b'F', ..] => return Some("gguf"),
+        [b'l' | b'f', b'm', b'g', b'g', ..] | [b't', b'j', b'g', b'g', ..] | [b'a', b'l', b'g', b'g', ..] => return Some("legacy-ggml"),
+        _ => {}
+    }
+    if bytes.starts_with(b"version https://git-lfs") {
+        return Some("git-lfs-pointer");
+    }
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii_start();
+    match text {
+        [b'<', b'!' | b'?' | b'a'..=b'z' | b'A'..=b'Z', ..] => Some("html"),
+        _ => None,
+    }
+}
+
+/// Turns a refusal of a header into `format.mismatch` where the first bytes tell what the file is instead.
+pub(crate) fn or_mismatch(refusal: Refusal, source: &dyn ByteSource, own: &'static str) -> Refusal {
+    let header = refusal.code.contains(".header.") || refusal.code == "gguf.magic.invalid";
+    match known_mark(source) {
+        Some(mark) if header && mark != own => {
+            let hint = match mark {
+                "pickle" | "zip" => "Python pickles are never loaded; save the model as safetensors where it was made",
+                "git-lfs-pointer" => "this is a pointer; fetch the real file with git lfs pull",
+                "html" => "this is a web page; download the file itself",
+                "gzip" => "unpack the file first",
+                "legacy-ggml" => "convert the file to GGUF",
+                _ => "open the file as what it is",
+            };
+            Refusal::new("format.mismatch").of(&refusal.artifact).expected(own).found(mark).hint(hint)
+        }
+        _ => refusal,
+    }
+}

@@ -1,0 +1,134 @@
+//! Where bytes come from and go to. The crate opens nothing itself.
+
+use crate::bundle::refusal::shown;
+use crate::error::{Error, Refusal, Result};
+
+/// Largest single read of a payload.
+pub const CHUNK_BYTES: usize = 4 << 20;
+
+/// Random access to the bytes of one file. Reads are exact: a source that cannot fill the buffer is an error.
+pub trait ByteSource {
+    /// Name of the file, for messages and to tell the files of a folder apart; never used as a path.
+    fn name(&self) -> &str;
+    /// Bytes in the file.
+    fn len(&self) -> u64;
+    /// Fills `buf` with the bytes from `offset` on.
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()>;
+    /// No bytes at all.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<S: ByteSource + ?Sized> ByteSource for Box<S> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+    fn len(&self) -> u64 {
+        (**self).len()
+    }
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        (**self).read_at(offset, buf)
+    }
+}
+
+/// A file held in memory.
+#[derive(Debug, Clone)]
+pub struct MemorySource {
+    name: String,
+    bytes: Vec<u8>,
+}
+
+impl MemorySource {
+    /// The file `name` with these bytes.
+    pub fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
+        Self { name: name.into(), bytes: bytes.into() }
+    }
+}
+
+impl ByteSource for MemorySource {
+    fn name(&self) -> &str {
+        &self.name
+    }
+    fn len(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let found = usize::try_from(offset).ok().and_then(|start| self.bytes.get(start..)?.get(..buf.len()));
+        match found {
+            Some(bytes) => {
+                buf.copy_from_slice(bytes);
+                Ok(())
+            }
+            None => Err(past_end(self, offset, buf.len() as u64)),
+        }
+    }
+}
+
+/// Takes bytes in order.
+pub trait ByteSink {
+    /// Takes the next bytes.
+    fn write(&mut self, bytes: &[u8]) -> Result<()>;
+    /// Everything was written.
+    fn finish(&mut self) -> Result<()>;
+}
+
+impl ByteSink for Vec<u8> {
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.extend_from_slice(bytes);
+        Ok(())
+    }
+    fn finish(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn past_end<S: ByteSource + ?Sized>(source: &S, offset: u64, count: u64) -> Error {
+    Error::SourceRead { name: shown(source.name()), reason: format!("bytes {offset} + {count} of {}", source.len()) }
+}
+
+/// Last part of a name that may carry folders in front.
+pub(crate) fn base_name(name: &str) -> &str {
+    name.rsplit(['/', '\\']).next().unwrap_or(name)
+}
+
+/// Calls `each` with the bytes `begin..end` in pieces that are multiples of `unit` bytes, through one reused buffer.
+pub(crate) fn for_each_chunk(
+    source: &dyn ByteSource,
+    begin: u64,
+    end: u64,
+    unit: usize,
+    mut each: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let unit = unit.max(1);
+    let whole = (CHUNK_BYTES / unit).max(1) * unit;
+    let mut left = end.checked_sub(begin).ok_or_else(|| past_end(source, begin, 0))?;
+    if end > source.len() {
+        return Err(past_end(source, begin, left));
+    }
+    let mut at = begin;
+    let mut buffer = vec![0u8; usize::try_from(left).map_or(whole, |left| left.min(whole))];
+    while left > 0 {
+        let now = usize::try_from(left).map_or(whole, |left| left.min(whole));
+        let piece = &mut buffer[..now];
+        source.read_at(at, piece)?;
+        each(piece)?;
+        at += now as u64;
+        left -= now as u64;
+    }
+    Ok(())
+}
+
+/// The whole of a document of at most `limit` bytes.
+pub(crate) fn read_document(source: &dyn ByteSource, limit: u64) -> Result<Vec<u8>> {
+    if source.len() > limit {
+        let refusal = Refusal::new("source.too-large").of(source.name()).expected(format!("at most {limit} bytes")).found(source.len());
+        return Err(refusal.into());
+    }
+    let mut bytes = Vec::new();
+    for_each_chunk(source, 0, source.len(), 1, |piece| {
+        bytes.extend_from_slice(piece);
+        Ok(())
+    })?;
+    Ok(bytes)
+}

@@ -1,0 +1,169 @@
+//! An opened model: configuration, tokenizer, and its tensors by their Hugging Face names, read one at a time.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::decode::Encoding;
+use super::names::{self, Layout};
+use super::refusal::Warning;
+use super::source::{ByteSource, for_each_chunk};
+use crate::config::ModelConfig;
+use crate::error::{Error, Refusal, Result};
+use crate::tokenizer::Tokenizer;
+
+/// Where a model came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SourceFormat {
+    /// config.json, safetensors files, tokenizer.json.
+    HfFolder,
+    /// One GGUF file.
+    Gguf,
+}
+
+impl fmt::Display for SourceFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::HfFolder => "hf_folder",
+            Self::Gguf => "gguf",
+        })
+    }
+}
+
+/// Where a tensor lies and what it takes to read it.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) name: String,
+    pub(super) stored_name: String,
+    pub(super) dtype: String,
+    pub(super) encoding: Option<Encoding>,
+    /// In Hugging Face's layout.
+    pub(super) shape: Vec<usize>,
+    pub(super) source: usize,
+    pub(super) begin: u64,
+    /// Absent for types whose size nobody knows.
+    pub(super) end: Option<u64>,
+    pub(super) layout: Layout,
+}
+
+/// One model: what its files say, and access to its tensors.
+pub struct Bundle {
+    /// Shape of the model.
+    pub config: ModelConfig,
+    /// Tokenizer, where the files have one.
+    pub tokenizer: Option<Tokenizer>,
+    /// Where the model came from.
+    pub source_format: SourceFormat,
+    /// `config.json` byte for byte, of a folder.
+    pub config_json: Option<Vec<u8>>,
+    /// `generation_config.json` byte for byte, where present.
+    pub generation_config_json: Option<Vec<u8>>,
+    /// What was odd but legal.
+    pub warnings: Vec<Warning>,
+    files: Vec<Box<dyn ByteSource>>,
+    entries: BTreeMap<String, Entry>,
+}
+
+impl fmt::Debug for Bundle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("Bundle");
+        out.field("config", &self.config).field("source_format", &self.source_format).field("tensors", &self.entries.len());
+        out.finish_non_exhaustive()
+    }
+}
+
+impl Bundle {
+    pub(super) fn new(
+        config: ModelConfig,
+        tokenizer: Option<Tokenizer>,
+        source_format: SourceFormat,
+        files: Vec<Box<dyn ByteSource>>,
+        entries: Vec<Entry>,
+        warnings: Vec<Warning>,
+    ) -> Result<Self> {
+        let mut map = BTreeMap::new();
+        for entry in entries {
+            let artifact = files.get(entry.source).map_or("", |file| file.name());
+            let refusal = Refusal::new("model.tensor.name-twice").of(artifact).subject(&entry.name);
+            if map.insert(entry.name.clone(), entry).is_some() {
+                return Err(refusal.into());
+            }
+        }
+        if let Some(tokenizer) = tokenizer.as_ref().filter(|tokenizer| tokenizer.vocab_size() > config.vocab_size) {
+            let refusal = Refusal::new("tokenizer.size.mismatch").stage("bind").of(files.first().map_or("", |file| file.name()));
+            return Err(refusal.expected(format!("at most {} tokens", config.vocab_size)).found(tokenizer.vocab_size()).into());
+        }
+        Ok(Self { config, tokenizer, source_format, config_json: None, generation_config_json: None, warnings, files, entries: map })
+    }
+
+    /// Keeps the document, and the ids that it says end a text.
+    pub(super) fn add_generation_config(&mut self, bytes: Option<Vec<u8>>) {
+        let value: serde_json::Value = bytes.as_deref().and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
+        let eos = match &value["eos_token_id"] {
+            serde_json::Value::Array(list) => list.clone(),
+            other => vec![other.clone()],
+        };
+        let vocab_size = self.config.vocab_size as u64;
+        let ids: Vec<u32> = eos.iter().filter_map(|id| id.as_u64().filter(|id| *id < vocab_size)).filter_map(|id| u32::try_from(id).ok()).collect();
+        if let Some(tokenizer) = &mut self.tokenizer {
+            tokenizer.add_eos(&ids);
+        }
+        self.generation_config_json = bytes;
+    }
+
+    /// Hugging Face names of all tensors, ascending; a tied head is absent.
+    pub fn names(&self) -> Vec<String> {
+        self.entries.keys().cloned().collect()
+    }
+
+    /// Shape in Hugging Face's layout.
+    pub fn shape(&self, name: &str) -> Option<Vec<usize>> {
+        self.entries.get(name).map(|entry| entry.shape.clone())
+    }
+
+    /// dtype as stored: a safetensors word, or `GGML:<type>` for blocks.
+    pub fn dtype(&self, name: &str) -> Option<String> {
+        self.entries.get(name).map(|entry| entry.dtype.clone())
+    }
+
+    /// The tensor's values, row-major in Hugging Face's layout; blocks are dequantised. Reads through one small buffer.
+    pub fn read_f32(&self, name: &str) -> Result<Vec<f32>> {
+        let entry = self.entries.get(name).ok_or_else(|| Error::MissingTensors(vec![name.to_string()]))?;
+        let source = self.files[entry.source].as_ref();
+        let (Some(encoding), Some(end)) = (entry.encoding, entry.end) else {
+            return Err(unreadable(&entry.dtype, &entry.stored_name, source.name()).into());
+        };
+        let (unit_bytes, unit_elements) = encoding.unit();
+        let count = usize::try_from((end - entry.begin) / unit_bytes as u64).ok().and_then(|units| units.checked_mul(unit_elements));
+        // 2^31 values are 8 GiB of f32.
+        let limit = (isize::MAX as usize / 4).min(1 << 31);
+        let Some(count) = count.filter(|count| *count <= limit) else {
+            return Err(Refusal::new("source.too-large").stage("read").of(source.name()).subject(&entry.stored_name).into());
+        };
+        let mut values = Vec::with_capacity(count);
+        for_each_chunk(source, entry.begin, end, unit_bytes, |piece| {
+            encoding.decode(piece, &mut values);
+            Ok(())
+        })?;
+        match entry.layout {
+            Layout::Same => {}
+            Layout::PairedRows(heads) => names::unpair_rows(&mut values, entry.shape.iter().skip(1).product(), heads),
+            Layout::Transposed => {
+                if let [rows, columns] = entry.shape[..] {
+                    values = names::transpose(&values, columns, rows);
+                }
+            }
+        }
+        Ok(values)
+    }
+}
+
+/// The refusal of a tensor whose stored type has no decoder.
+pub(super) fn unreadable(dtype: &str, name: &str, artifact: &str) -> Refusal {
+    let code = match dtype.strip_prefix("GGML:") {
+        Some(number) if number.bytes().all(|b| b.is_ascii_digit()) => "gguf.tensor.type-unknown",
+        Some(_) => "gguf.tensor.type-unsupported",
+        None => "model.tensor.dtype",
+    };
+    Refusal::new(code).stage("read").of(artifact).subject(name).found(dtype)
+}

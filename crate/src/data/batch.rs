@@ -1,0 +1,103 @@
+//! Batches [B, T] and how stretches of tokens fill them.
+
+use super::corpus::Part;
+
+/// A target that does not count.
+pub const IGNORE_INDEX: i32 = -100;
+
+/// `batch_size` sequences of `seq_len` tokens, row after row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Batch {
+    /// Token ids [B, T].
+    pub inputs: Vec<i32>,
+    /// The id that follows each input [B, T], or [`IGNORE_INDEX`].
+    pub targets: Vec<i32>,
+    /// B.
+    pub batch_size: usize,
+    /// T.
+    pub seq_len: usize,
+}
+
+impl Batch {
+    pub(super) fn new(batch_size: usize, seq_len: usize) -> Self {
+        let capacity = batch_size.saturating_mul(seq_len);
+        Self { inputs: Vec::with_capacity(capacity), targets: Vec::with_capacity(capacity), batch_size: 0, seq_len }
+    }
+
+    /// Targets that count.
+    pub fn counted(&self) -> usize {
+        self.targets.iter().filter(|&&target| target != IGNORE_INDEX).count()
+    }
+
+    /// Appends a row: inputs are `ids` without the last, targets `ids` without the first. `counted` says which ids are worth learning
+    /// (all, if absent). Cut or filled with `pad` to the batch's length.
+    pub(super) fn push(&mut self, ids: &[u32], counted: Option<&[bool]>, pad: u32) {
+        let pairs = ids.len().saturating_sub(1).min(self.seq_len);
+        let filling = self.seq_len - pairs;
+        self.inputs.extend(ids.iter().take(pairs).map(|&id| id as i32));
+        self.inputs.extend(std::iter::repeat_n(pad as i32, filling));
+        let counts = |index: usize| counted.is_none_or(|counted| counted.get(index).copied().unwrap_or(false));
+        self.targets
+            .extend(ids.iter().enumerate().skip(1).take(pairs).map(|(index, &id)| if counts(index) { id as i32 } else { IGNORE_INDEX }));
+        self.targets.extend(std::iter::repeat_n(IGNORE_INDEX, filling));
+        self.batch_size += 1;
+    }
+}
+
+/// Batches in the order of the data; the last one may have fewer rows.
+#[derive(Debug, Clone)]
+pub struct Batches<'a> {
+    part: Part<'a>,
+    batch_size: usize,
+    seq_len: usize,
+    /// Tokens from the start of one window to the start of the next.
+    stride: usize,
+    next: usize,
+    pad: u32,
+}
+
+impl<'a> Batches<'a> {
+    pub(super) fn new(part: Part<'a>, batch_size: usize, seq_len: usize, stride: usize, pad: u32) -> Self {
+        // No row is longer than the longest stretch of data, and there are no more rows than stretches.
+        let (rows, longest) = match part {
+            Part::Text(tokens) => (tokens.len().div_ceil(stride.max(1)), tokens.len()),
+            Part::Examples(examples) => (examples.len(), examples.iter().map(|example| example.ids.len()).max().unwrap_or(0)),
+        };
+        let seq_len = seq_len.min(longest.saturating_sub(1)).max(1);
+        Self { part, batch_size: batch_size.min(rows).max(1), seq_len, stride: stride.max(1), next: 0, pad }
+    }
+
+    /// The next window's ids and which of them count.
+    fn row(&mut self) -> Option<(&'a [u32], Option<&'a [bool]>)> {
+        match self.part {
+            Part::Text(tokens) => {
+                let rest = tokens.get(self.next..)?;
+                if rest.len() < 2 {
+                    return None;
+                }
+                self.next = self.next.saturating_add(self.stride);
+                Some((rest.get(..=self.seq_len).unwrap_or(rest), None))
+            }
+            Part::Examples(examples) => loop {
+                let example = examples.get(self.next)?;
+                self.next += 1;
+                if example.teaches(self.seq_len) {
+                    return Some((&example.ids, Some(&example.counted)));
+                }
+            },
+        }
+    }
+}
+
+impl Iterator for Batches<'_> {
+    type Item = Batch;
+
+    fn next(&mut self) -> Option<Batch> {
+        let mut batch = Batch::new(self.batch_size, self.seq_len);
+        while batch.batch_size < self.batch_size {
+            let Some((ids, counted)) = self.row() else { break };
+            batch.push(ids, counted, self.pad);
+        }
+        (batch.batch_size > 0).then_some(batch)
+    }
+}

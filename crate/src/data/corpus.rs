@@ -1,0 +1,166 @@
+//! A text as one stream of tokens, or a JSONL file as a list of examples, split into training and validation.
+
+use sha2::{Digest, Sha256};
+
+use super::batch::Batches;
+use super::chat::{Example, read_examples};
+use crate::error::{Error, Result};
+use crate::tokenizer::Tokenizer;
+
+/// How a data file is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DataFormat {
+    /// Plain text, one stream.
+    Text,
+    /// One JSON object per line: `{"messages": […]}` or `{"prompt": …, "completion": …}`.
+    Jsonl,
+}
+
+impl DataFormat {
+    /// By the ending of a file name: `.jsonl` and `.ndjson` are JSONL, everything else is text.
+    pub fn of_name(name: &str) -> Self {
+        let name = name.to_ascii_lowercase();
+        if name.ends_with(".jsonl") || name.ends_with(".ndjson") { Self::Jsonl } else { Self::Text }
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Content {
+    Text(Vec<u32>),
+    Examples(Vec<Example>),
+}
+
+/// One side of the split.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Part<'a> {
+    Text(&'a [u32]),
+    Examples(&'a [Example]),
+}
+
+/// Tokenized training data. The validation part is the end of the file.
+#[derive(Debug, Clone)]
+pub struct Dataset {
+    content: Content,
+    /// Tokens or examples that are trained on.
+    train_items: usize,
+    pad: u32,
+    digest: String,
+}
+
+impl Dataset {
+    /// Tokenizes `bytes`. `validation_fraction` (0 ≤ f < 1) of the tokens or examples, from the end, are kept for evaluation.
+    pub fn from_bytes(bytes: &[u8], format: DataFormat, tokenizer: &Tokenizer, validation_fraction: f64) -> Result<Self> {
+        let text = std::str::from_utf8(bytes).map_err(|e| Error::DataNotUtf8 { byte_offset: e.valid_up_to() })?;
+        let pad = tokenizer.pad().or(tokenizer.eos().first().copied()).unwrap_or(0);
+        match format {
+            DataFormat::Text => Self::new(Content::Text(tokenizer.encode(text)?), validation_fraction, pad),
+            DataFormat::Jsonl => Self::new(Content::Examples(read_examples(text, tokenizer)?), validation_fraction, pad),
+        }
+    }
+
+    /// A stream of ids that is tokenized already.
+    pub fn from_tokens(tokens: Vec<u32>, validation_fraction: f64) -> Result<Self> {
+        Self::new(Content::Text(tokens), validation_fraction, 0)
+    }
+
+    fn new(content: Content, validation_fraction: f64, pad: u32) -> Result<Self> {
+        let (items, tokens) = match &content {
+            Content::Text(tokens) => (tokens.len(), tokens.len()),
+            Content::Examples(examples) => (examples.len(), examples.iter().map(|e| e.ids.len()).sum()),
+        };
+        if tokens < 2 {
+            return Err(Error::DataTooShort { need: 2, have: tokens });
+        }
+        let train_items = (items as f64 * (1.0 - validation_fraction.clamp(0.0, 1.0))) as usize;
+        let digest = digest(&content);
+        Ok(Self { content, train_items: train_items.min(items), pad, digest })
+    }
+
+    pub(super) fn train(&self) -> Part<'_> {
+        match &self.content {
+            Content::Text(tokens) => Part::Text(tokens.get(..self.train_items).unwrap_or(tokens)),
+            Content::Examples(examples) => Part::Examples(examples.get(..self.train_items).unwrap_or(examples)),
+        }
+    }
+
+    fn validation(&self) -> Part<'_> {
+        match &self.content {
+            Content::Text(tokens) => Part::Text(tokens.get(self.train_items..).unwrap_or(&[])),
+            Content::Examples(examples) => Part::Examples(examples.get(self.train_items..).unwrap_or(&[])),
+        }
+    }
+
+    fn whole(&self) -> Part<'_> {
+        match &self.content {
+            Content::Text(tokens) => Part::Text(tokens),
+            Content::Examples(examples) => Part::Examples(examples),
+        }
+    }
+
+    pub(super) fn pad(&self) -> u32 {
+        self.pad
+    }
+
+    /// Tokens that are trained on.
+    pub fn train_tokens(&self) -> usize {
+        count(self.train())
+    }
+
+    /// Tokens that are kept for evaluation.
+    pub fn validation_tokens(&self) -> usize {
+        count(self.validation())
+    }
+
+    /// Validation batches: every token but the first is predicted once, from windows of `seq_len` inputs that do not overlap. The last
+    /// window is filled up with targets that do not count. Of examples, those with a target within `seq_len` tokens.
+    pub fn validation_batches(&self, batch_size: usize, seq_len: usize) -> Batches<'_> {
+        Batches::new(self.validation(), batch_size, seq_len, seq_len, self.pad)
+    }
+
+    /// All data for `tabtune evaluate`: windows of `window` tokens that share none, every token but the first of a window predicted
+    /// (so T = `window` − 1), from the start of the file and at most `max_tokens` far.
+    pub fn evaluation_batches(&self, batch_size: usize, window: usize, max_tokens: Option<usize>) -> Batches<'_> {
+        let part = match (self.whole(), max_tokens) {
+            (Part::Text(tokens), Some(most)) => Part::Text(tokens.get(..most).unwrap_or(tokens)),
+            (Part::Examples(examples), Some(most)) => {
+                let mut seen = 0usize;
+                let fitting = examples.iter().take_while(|example| {
+                    seen = seen.saturating_add(example.ids.len());
+                    seen <= most
+                });
+                Part::Examples(examples.get(..fitting.count()).unwrap_or(examples))
+            }
+            (part, None) => part,
+        };
+        let window = window.max(2);
+        Batches::new(part, batch_size, window - 1, window, self.pad)
+    }
+
+    /// SHA-256 over the ids (u32, little endian) of a text; of examples, over each one's length, ids and counted marks.
+    pub fn digest(&self) -> String {
+        self.digest.clone()
+    }
+}
+
+fn count(part: Part<'_>) -> usize {
+    match part {
+        Part::Text(tokens) => tokens.len(),
+        Part::Examples(examples) => examples.iter().map(|example| example.ids.len()).sum(),
+    }
+}
+
+fn digest(content: &Content) -> String {
+    let mut hash = Sha256::new();
+    match content {
+        Content::Text(tokens) => tokens.iter().for_each(|id| hash.update(id.to_le_bytes())),
+        Content::Examples(examples) => {
+            for example in examples {
+                hash.update((example.ids.len() as u64).to_le_bytes());
+                example.ids.iter().for_each(|id| hash.update(id.to_le_bytes()));
+                example.counted.iter().for_each(|&counts| hash.update([u8::from(counts)]));
+            }
+        }
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}

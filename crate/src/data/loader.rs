@@ -1,0 +1,169 @@
+//! The order in which training batches come: a pure function of seed and epoch.
+
+use serde::{Deserialize, Serialize};
+
+use super::batch::Batch;
+use super::corpus::{Dataset, Part};
+use crate::error::{Error, Fault, Result};
+use crate::kernels::noise;
+
+/// Purpose of the noise that orders the data (`optimizers.md` §3.2).
+const PURPOSE: &str = "data:";
+
+/// Most tokens of one batch.
+const MAX_TOKENS: usize = 1 << 27;
+
+/// Where a loader stands; with the same data and settings it goes on exactly from there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoaderState {
+    /// Seed of the order.
+    pub seed: u64,
+    /// T.
+    pub seq_len: usize,
+    /// Passes over the data that are complete.
+    pub epoch: u64,
+    /// Windows or examples of this pass that were handed out.
+    pub cursor: u64,
+    /// [`Dataset::digest`] of the data.
+    pub digest: String,
+}
+
+/// Hands out training batches. A text is cut into windows that do not overlap, from an offset that changes with each epoch.
+#[derive(Debug, Clone)]
+pub struct Loader {
+    batch_size: usize,
+    state: LoaderState,
+    /// Tokens of the text, or the indices of the examples that have a target within T tokens.
+    source: Source,
+    /// Window starts or example indices of this epoch.
+    order: Vec<u32>,
+}
+
+#[derive(Debug, Clone)]
+enum Source {
+    Text { tokens: usize },
+    Examples { usable: Vec<u32> },
+}
+
+impl Loader {
+    /// A loader at the beginning of epoch 0.
+    pub fn new(dataset: &Dataset, batch_size: usize, seq_len: usize, seed: u64) -> Result<Self> {
+        let mut faults = Vec::new();
+        for (key, value) in [("batch_size", batch_size), ("seq_len", seq_len)] {
+            if value == 0 {
+                faults.push(Fault::new(key, "an integer ≥ 1", value));
+            }
+        }
+        if batch_size.saturating_mul(seq_len) > MAX_TOKENS {
+            faults.push(Fault::new("batch_size·seq_len", format!("at most {MAX_TOKENS}"), batch_size.saturating_mul(seq_len)));
+        }
+        if !faults.is_empty() {
+            return Err(Error::InvalidConfig(faults));
+        }
+        let source = match dataset.train() {
+            Part::Text(tokens) => {
+                if tokens.len() <= seq_len {
+                    return Err(Error::DataTooShort { need: seq_len.saturating_add(1), have: tokens.len() });
+                }
+                Source::Text { tokens: tokens.len() }
+            }
+            Part::Examples(examples) => {
+                let usable: Vec<u32> =
+                    examples.iter().enumerate().filter(|(_, example)| example.teaches(seq_len)).map(|(index, _)| index as u32).collect();
+                if usable.is_empty() {
+                    return Err(Error::DataNoTargets { examples: examples.len(), seq_len });
+                }
+                Source::Examples { usable }
+            }
+        };
+        let state = LoaderState { seed, seq_len, epoch: 0, cursor: 0, digest: dataset.digest() };
+        let order = source.order(seed, 0, seq_len);
+        Ok(Self { batch_size, state, source, order })
+    }
+
+    /// The next batch; a batch may reach into the next epoch.
+    pub fn next(&mut self, dataset: &Dataset) -> Batch {
+        let seq_len = self.state.seq_len;
+        let mut batch = Batch::new(self.batch_size, seq_len);
+        while batch.batch_size < self.batch_size {
+            let Some(&item) = self.order.get(self.state.cursor as usize) else {
+                self.state.epoch += 1;
+                self.state.cursor = 0;
+                self.order = self.source.order(self.state.seed, self.state.epoch, seq_len);
+                continue;
+            };
+            self.state.cursor += 1;
+            let item = item as usize;
+            match dataset.train() {
+                Part::Text(tokens) => batch.push(tokens.get(item..=item + seq_len).unwrap_or_default(), None, dataset.pad()),
+                Part::Examples(examples) => match examples.get(item) {
+                    Some(example) => batch.push(&example.ids, Some(&example.counted), dataset.pad()),
+                    None => batch.push(&[], None, dataset.pad()),
+                },
+            }
+        }
+        batch
+    }
+
+    /// Windows or examples of one epoch.
+    pub fn items_per_epoch(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Where the loader stands.
+    pub fn state(&self) -> LoaderState {
+        self.state.clone()
+    }
+
+    /// Goes to `state`. Other data, seed or sequence length would give another order: all differences are refused.
+    pub fn restore(&mut self, state: LoaderState) -> Result<()> {
+        let mut faults = Vec::new();
+        let mut same = |key: &str, ours: String, theirs: String| {
+            if ours != theirs {
+                faults.push(Fault::new(key, format!("{theirs} as in the checkpoint"), ours));
+            }
+        };
+        same("data.digest", self.state.digest.clone(), state.digest.clone());
+        same("seq_len", self.state.seq_len.to_string(), state.seq_len.to_string());
+        same("seed", self.state.seed.to_string(), state.seed.to_string());
+        if !faults.is_empty() {
+            return Err(Error::ResumeMismatch(faults));
+        }
+        let order = self.source.order(state.seed, state.epoch, state.seq_len);
+        if state.cursor > order.len() as u64 {
+            let reason = format!("expected at most {}, found {}", order.len(), state.cursor);
+            return Err(Error::CheckpointCorrupt { what: "loader.cursor".to_owned(), reason });
+        }
+        self.order = order;
+        self.state = state;
+        Ok(())
+    }
+}
+
+impl Source {
+    /// What is handed out in `epoch`, in order.
+    fn order(&self, seed: u64, epoch: u64, seq_len: usize) -> Vec<u32> {
+        let mut items = match self {
+            Self::Examples { usable } => usable.clone(),
+            Self::Text { tokens } => {
+                // Any offset below T that leaves room for one window; it moves the cuts between windows from epoch to epoch.
+                let room = tokens.saturating_sub(seq_len + 1).min(seq_len - 1);
+                let offset = below(noise::key(PURPOSE, seed, "offset"), 0, epoch, room as u64 + 1) as usize;
+                (offset..tokens.saturating_sub(seq_len)).step_by(seq_len).map(|start| start as u32).collect()
+            }
+        };
+        let key = noise::key(PURPOSE, seed, "order");
+        for index in (1..items.len()).rev() {
+            items.swap(index, below(key, index as u64, epoch, index as u64 + 1) as usize);
+        }
+        items
+    }
+}
+
+/// A number below `bound`, from the counter (`index`, `epoch`).
+fn below(key: [u32; 2], index: u64, epoch: u64, bound: u64) -> u64 {
+    let [x0, x1, _, _] = noise::words(key, index, epoch);
+    let random = (u64::from(x1) << 32) | u64::from(x0);
+    ((u128::from(random) * u128::from(bound)) >> 64) as u64
+}

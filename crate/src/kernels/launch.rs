@@ -1,0 +1,316 @@
+//! Running kernels: WGSL on wgpu, twins on the CPU backend. The only file that names CubeCL.
+
+use burn::backend::tensor::{FloatTensor, IntTensor};
+use burn::backend::{Backend, BackendTensor, DispatchTensorKind, TensorMetadata};
+use burn::tensor::{DType, Int, Shape, Tensor};
+use burn_cubecl::template::{KernelSource, SourceKernel, SourceTemplate};
+use burn_cubecl::{CubeBackend, tensor::CubeTensor};
+use cubecl::config::{CubeClRuntimeConfig, RuntimeConfig};
+use cubecl::prelude::{CubeCount, CubeDim, KernelId};
+use cubecl::server::{KernelArguments, MetadataBindingInfo};
+
+use super::kernel::{Access, Kernel};
+use super::u32_copy;
+
+/// Most workgroups in one dimension of a dispatch (WebGPU's default limit).
+const MAX_GROUPS: u32 = 65_535;
+
+/// A backend that can run a [`Kernel`].
+pub trait Launch: Backend {
+    /// Whether kernels run as their twins on the CPU.
+    const TWINS: bool;
+
+    /// An uninitialised contiguous tensor on the device of `like`.
+    fn empty(like: &FloatTensor<Self>, shape: Shape, dtype: DType) -> FloatTensor<Self>;
+
+    /// Token ids as a buffer of i32 words.
+    fn ids(ids: IntTensor<Self>) -> FloatTensor<Self>;
+
+    /// Runs `kernel` over `groups` workgroups and returns the written buffers in binding order. A shared `Update` buffer is
+    /// copied first, a shared `Write` buffer is replaced by a new one; buffers held once are written in place.
+    fn launch(kernel: &'static Kernel, buffers: Vec<FloatTensor<Self>>, params: &[u32], groups: u32) -> Vec<FloatTensor<Self>>;
+
+    /// [`Launch::launch`] of a kernel that writes one buffer, given last.
+    fn one(kernel: &'static Kernel, buffers: Vec<FloatTensor<Self>>, params: &[u32], groups: u32) -> FloatTensor<Self> {
+        let mut written = Self::launch(kernel, buffers, params, groups);
+        written.pop().expect("the kernel declares one written buffer")
+    }
+}
+
+/// One stream, so that work is ordered and a run repeats bit for bit. Before the first tensor.
+pub fn configure_runtime() {
+    let mut config = CubeClRuntimeConfig::default();
+    config.streaming.max_streams = 1;
+    if !CubeClRuntimeConfig::try_set(config) {
+        log::debug!("the CubeCL configuration was already set");
+    }
+}
+
+/// Name of the runtime and compiler behind a device; kernels need `wgpu<wgsl>`, the CPU has none.
+pub fn compiler_of(device: &burn::tensor::Device) -> String {
+    match device.as_dispatch() {
+        burn::backend::DispatchDevice::Cube(device) => device.client().name().to_string(),
+        _ => "none".into(),
+    }
+}
+
+struct Wgsl(&'static Kernel);
+
+impl KernelSource for Wgsl {
+    fn source(&self) -> SourceTemplate {
+        SourceTemplate::new(self.0.assembled())
+    }
+    fn id(&self) -> KernelId {
+        KernelId::new::<Self>().info(self.0.name)
+    }
+    fn lang(&self) -> &'static str {
+        "wgsl"
+    }
+}
+
+/// Number of 32-bit words that hold `n` elements of `dtype`.
+pub fn words_for(n: usize, dtype: DType) -> usize {
+    (n * dtype.size()).div_ceil(4)
+}
+
+fn dispatch(kernel: &'static Kernel, tensors: &[CubeTensor], params: &[u32], groups: u32) {
+    let Some(first) = tensors.first() else { return };
+    if groups == 0 {
+        return;
+    }
+    let x = groups.min(MAX_GROUPS);
+    // The parameters travel as CubeCL's info buffer: bound last, cached by value, and no submit as a buffer write would cost.
+    let info = params.chunks(2).map(|pair| u64::from(pair[0]) | (u64::from(pair.get(1).copied().unwrap_or(0)) << 32)).collect();
+    let mut arguments = KernelArguments::new().with_buffers(tensors.iter().map(|t| t.handle.clone().binding()).collect());
+    arguments.info = MetadataBindingInfo::custom(info);
+    let source = SourceKernel::new(Wgsl(kernel), CubeDim::new_1d(kernel.workgroup));
+    first.client.launch(Box::new(source), CubeCount::Static(x, groups.div_ceil(x), 1), arguments);
+}
+
+fn new_like(like: &CubeTensor, shape: Shape, dtype: DType) -> CubeTensor {
+    // A buffer of zero bytes cannot be bound.
+    let bytes = (words_for(shape.num_elements(), dtype) * 4).max(4);
+    let handle = like.client.empty(bytes);
+    CubeTensor::new_contiguous(like.client.clone(), like.device.clone(), shape, handle, dtype)
+}
+
+fn contiguous(tensor: CubeTensor) -> CubeTensor {
+    if tensor.is_contiguous() { tensor } else { burn_cubecl::kernel::into_contiguous(tensor) }
+}
+
+impl Launch for CubeBackend {
+    const TWINS: bool = false;
+
+    fn empty(like: &CubeTensor, shape: Shape, dtype: DType) -> CubeTensor {
+        new_like(like, shape, dtype)
+    }
+
+    fn ids(ids: CubeTensor) -> CubeTensor {
+        match ids.dtype {
+            DType::I32 | DType::U32 => ids,
+            _ => <Self as burn::backend::ops::IntTensorOps<Self>>::int_cast(ids, burn::tensor::IntDType::I32),
+        }
+    }
+
+    fn launch(kernel: &'static Kernel, buffers: Vec<CubeTensor>, params: &[u32], groups: u32) -> Vec<CubeTensor> {
+        let tensors: Vec<CubeTensor> = buffers
+            .into_iter()
+            .zip(kernel.bindings)
+            .map(|(tensor, binding)| match binding.access {
+                Access::Read => contiguous(tensor),
+                _ if tensor.is_contiguous() && tensor.handle.can_mut() => tensor,
+                Access::Write => new_like(&tensor, tensor.shape(), tensor.dtype),
+                Access::Update => {
+                    let tensor = contiguous(tensor);
+                    if tensor.handle.can_mut() {
+                        return tensor;
+                    }
+                    let n = words_for(tensor.shape().num_elements(), tensor.dtype) as u32;
+                    let copy = new_like(&tensor, tensor.shape(), tensor.dtype);
+                    let words = u32_copy::Params { n }.words();
+                    dispatch(&u32_copy::KERNEL, &[tensor, copy.clone()], &words, n.div_ceil(256));
+                    copy
+                }
+            })
+            .collect();
+        dispatch(kernel, &tensors, params, groups);
+        tensors.into_iter().zip(kernel.bindings).filter(|(_, b)| b.access != Access::Read).map(|(t, _)| t).collect()
+    }
+}
+
+#[cfg(feature = "cpu")]
+mod cpu {
+    use super::{Access, DType, Kernel, Launch, Shape, words_for};
+    use crate::kernels::kernel::Words;
+    use burn_flex::{Flex, FlexTensor, Layout};
+    use burn_std::Bytes;
+    use std::sync::Arc;
+
+    /// A tensor's bytes while its twin runs; `copy` where they cannot be seen as words in place (odd bf16 counts).
+    struct Lent {
+        bytes: Arc<Bytes>,
+        copy: Option<Vec<u32>>,
+        shape: Shape,
+        dtype: DType,
+        access: Access,
+    }
+
+    impl Lent {
+        fn new(tensor: FlexTensor, access: Access) -> Self {
+            let shape = tensor.layout().shape().clone();
+            let dtype = tensor.dtype();
+            let expected = shape.num_elements() * dtype.size();
+            let whole = tensor.is_contiguous() && tensor.layout().start_offset() == 0 && tensor.bytes().len() == expected;
+            let tensor = if whole { tensor } else { tensor.to_contiguous() };
+            let mut bytes = tensor.data_arc();
+            drop(tensor);
+            if access != Access::Read && Arc::get_mut(&mut bytes).is_none() {
+                bytes = Arc::new(Bytes::from_elems(bytes.to_vec()));
+            }
+            let fits = bytemuck::try_cast_slice::<u8, u32>(&bytes).is_ok();
+            let copy = (!fits).then(|| {
+                let mut words = vec![0u32; words_for(shape.num_elements(), dtype)];
+                bytemuck::cast_slice_mut::<u32, u8>(&mut words)[..bytes.len()].copy_from_slice(&bytes);
+                words
+            });
+            Self { bytes, copy, shape, dtype, access }
+        }
+
+        fn words(&mut self) -> Words<'_> {
+            match (&mut self.copy, self.access) {
+                (Some(copy), Access::Read) => Words::Read(copy),
+                (Some(copy), _) => Words::Write(copy),
+                (None, Access::Read) => Words::Read(bytemuck::cast_slice(&self.bytes)),
+                (None, _) => match Arc::get_mut(&mut self.bytes) {
+                    Some(bytes) => Words::Write(bytemuck::cast_slice_mut(bytes)),
+                    None => Words::Write(&mut []),
+                },
+            }
+        }
+
+        fn finish(self) -> FlexTensor {
+            let bytes = match self.copy {
+                Some(words) => {
+                    let all: &[u8] = bytemuck::cast_slice(&words);
+                    Bytes::from_bytes_vec(all[..self.shape.num_elements() * self.dtype.size()].to_vec())
+                }
+                None => return FlexTensor::from_arc(self.bytes, Layout::contiguous(self.shape), self.dtype),
+            };
+            FlexTensor::new(bytes, Layout::contiguous(self.shape), self.dtype)
+        }
+    }
+
+    impl Launch for Flex {
+        const TWINS: bool = true;
+
+        fn empty(_like: &FlexTensor, shape: Shape, dtype: DType) -> FlexTensor {
+            FlexTensor::empty(shape, dtype)
+        }
+
+        fn ids(ids: FlexTensor) -> FlexTensor {
+            match ids.dtype() {
+                DType::I32 | DType::U32 => ids,
+                _ => <Self as burn::backend::ops::IntTensorOps<Self>>::int_cast(ids, burn::tensor::IntDType::I32),
+            }
+        }
+
+        fn launch(kernel: &'static Kernel, buffers: Vec<FlexTensor>, params: &[u32], groups: u32) -> Vec<FlexTensor> {
+            let mut held: Vec<Lent> = buffers.into_iter().zip(kernel.bindings).map(|(t, b)| Lent::new(t, b.access)).collect();
+            if groups > 0 {
+                let mut words: Vec<Words<'_>> = held.iter_mut().map(Lent::words).collect();
+                (kernel.twin)(&mut words, params);
+            }
+            held.into_iter().filter(|h| h.access != Access::Read).map(Lent::finish).collect()
+        }
+    }
+}
+
+/// A tensor without autodiff, of any dtype and rank, as an argument or a result of [`run`].
+#[derive(Debug, Clone)]
+pub struct Buffer(Held);
+
+#[derive(Debug, Clone)]
+enum Held {
+    Cube(CubeTensor),
+    #[cfg(feature = "cpu")]
+    Flex(burn_flex::FlexTensor),
+}
+
+fn primitive<B: Backend<IntTensorPrimitive = <B as burn::backend::BackendTypes>::FloatTensorPrimitive>>(
+    tensor: BackendTensor<B>,
+) -> FloatTensor<B> {
+    match tensor {
+        BackendTensor::Autodiff(tensor) => tensor.into_primitive(),
+        BackendTensor::Int(tensor) => tensor,
+        other => other.float(),
+    }
+}
+
+impl From<DispatchTensorKind> for Buffer {
+    fn from(kind: DispatchTensorKind) -> Self {
+        match kind {
+            DispatchTensorKind::Cube(tensor) => Self(Held::Cube(primitive(tensor))),
+            #[cfg(feature = "cpu")]
+            DispatchTensorKind::Flex(tensor) => Self(Held::Flex(primitive(tensor))),
+            DispatchTensorKind::Autodiff(kind) => Self::from(*kind),
+            #[allow(unreachable_patterns, reason = "a dependent crate may build burn with further backends; `Device` opens none of them")]
+            _ => unreachable!("a tensor of a device that tabtune did not open"),
+        }
+    }
+}
+
+impl<const D: usize> From<Tensor<D>> for Buffer {
+    fn from(tensor: Tensor<D>) -> Self {
+        tensor.into_dispatch().kind.into()
+    }
+}
+
+impl<const D: usize> From<Tensor<D, Int>> for Buffer {
+    fn from(tensor: Tensor<D, Int>) -> Self {
+        Self(match Self::from(tensor.into_dispatch().kind).0 {
+            Held::Cube(tensor) => Held::Cube(CubeBackend::ids(tensor)),
+            #[cfg(feature = "cpu")]
+            Held::Flex(tensor) => Held::Flex(burn_flex::Flex::ids(tensor)),
+        })
+    }
+}
+
+impl Buffer {
+    /// Back to a float tensor (f32 or packed bf16) of rank `D`.
+    pub fn float<const D: usize>(self) -> Tensor<D> {
+        match self.0 {
+            Held::Cube(tensor) => Tensor::from_primitive::<CubeBackend>(tensor),
+            #[cfg(feature = "cpu")]
+            Held::Flex(tensor) => Tensor::from_primitive::<burn_flex::Flex>(tensor),
+        }
+    }
+
+    /// An uninitialised tensor on the device of this one.
+    pub fn empty_like(&self, shape: impl Into<Shape>, dtype: DType) -> Self {
+        Self(match &self.0 {
+            Held::Cube(tensor) => Held::Cube(CubeBackend::empty(tensor, shape.into(), dtype)),
+            #[cfg(feature = "cpu")]
+            Held::Flex(tensor) => Held::Flex(burn_flex::Flex::empty(tensor, shape.into(), dtype)),
+        })
+    }
+}
+
+/// Runs `kernel` on tensors without autodiff, all of one device; returns the written buffers in binding order. In place where
+/// a written tensor is held by nobody else (see [`Launch::launch`]).
+pub fn run(kernel: &'static Kernel, buffers: Vec<Buffer>, params: &[u32], groups: u32) -> Vec<Buffer> {
+    let mut cube = Vec::with_capacity(buffers.len());
+    #[cfg(feature = "cpu")]
+    let mut flex = Vec::new();
+    for Buffer(held) in buffers {
+        match held {
+            Held::Cube(tensor) => cube.push(tensor),
+            #[cfg(feature = "cpu")]
+            Held::Flex(tensor) => flex.push(tensor),
+        }
+    }
+    #[cfg(feature = "cpu")]
+    if cube.is_empty() {
+        return burn_flex::Flex::launch(kernel, flex, params, groups).into_iter().map(|t| Buffer(Held::Flex(t))).collect();
+    }
+    CubeBackend::launch(kernel, cube, params, groups).into_iter().map(|t| Buffer(Held::Cube(t))).collect()
+}

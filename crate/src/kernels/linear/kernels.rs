@@ -1,0 +1,183 @@
+//! The records and twins of the linear kernels.
+
+use crate::kernels::kernel::{Kernel, Words, read, write};
+
+crate::kernel_params! {
+    /// Shapes for the blocked forward kernels.
+    pub struct ForwardParams {
+        /// Rows of x and y.
+        n: u32,
+        /// Columns of y, rows of w.
+        m: u32,
+        /// Columns of x and w, divided by 4.
+        k4: u32,
+    }
+}
+
+crate::kernel_params! {
+    /// Shapes for the blocked backward kernels.
+    pub struct BackwardParams {
+        /// Rows of x and dy.
+        n: u32,
+        /// Columns of dy, rows of w, divided by 4.
+        m4: u32,
+        /// Columns of x and w, divided by 4.
+        k4: u32,
+    }
+}
+
+crate::kernel_params! {
+    /// Shapes for the kernels of any shape with weights of either dtype.
+    pub struct AnyParams {
+        /// Rows of x and dy.
+        n: u32,
+        /// Columns of dy, rows of w.
+        m: u32,
+        /// Columns of x and w.
+        k: u32,
+        /// 1 where w is packed bf16.
+        packed: u32,
+    }
+}
+
+crate::kernel_params! {
+    /// Shapes for the weight gradient of any shape.
+    pub struct AnyWeightParams {
+        /// Rows of x and dy.
+        n: u32,
+        /// Columns of dy, rows of dw.
+        m: u32,
+        /// Columns of x and dw.
+        k: u32,
+    }
+}
+
+macro_rules! kernel {
+    ($(#[$meta:meta])* $name:ident, $stem:literal, $bindings:expr, $params:ty, $twin:expr) => {
+        $(#[$meta])*
+        pub static $name: Kernel = Kernel {
+            name: $stem,
+            source: include_str!(concat!("../../../../shaders/", $stem, ".wgsl")),
+            bindings: $bindings,
+            params: <$params>::FIELDS,
+            workgroup: 64,
+            twin: $twin,
+        };
+    };
+}
+
+kernel! {
+    /// `y = x Wᵀ`, f32, k a multiple of 4.
+    FORWARD, "linear_forward", &[read("x"), read("w"), write("y")], ForwardParams, |b, p| {
+        let p = ForwardParams::from_words(p);
+        forward(b, p.n, p.m, p.k4 * 4, false);
+    }
+}
+kernel! {
+    /// `y = x Wᵀ`, bf16 weights, k a multiple of 4.
+    FORWARD_BF16, "linear_forward_bf16", &[read("x"), read("w"), write("y")], ForwardParams, |b, p| {
+        let p = ForwardParams::from_words(p);
+        forward(b, p.n, p.m, p.k4 * 4, true);
+    }
+}
+kernel! {
+    /// `y = x Wᵀ` for few rows, f32, k a multiple of 4.
+    ROW, "linear_row", &[read("x"), read("w"), write("y")], ForwardParams, |b, p| {
+        let p = ForwardParams::from_words(p);
+        forward(b, p.n, p.m, p.k4 * 4, false);
+    }
+}
+kernel! {
+    /// `y = x Wᵀ` for few rows, bf16 weights, k a multiple of 4.
+    ROW_BF16, "linear_row_bf16", &[read("x"), read("w"), write("y")], ForwardParams, |b, p| {
+        let p = ForwardParams::from_words(p);
+        forward(b, p.n, p.m, p.k4 * 4, true);
+    }
+}
+kernel! {
+    /// `y = x Wᵀ`, any shape and weights.
+    FORWARD_ANY, "linear_forward_any", &[read("x"), read("w"), write("y")], AnyParams, |b, p| {
+        let p = AnyParams::from_words(p);
+        forward(b, p.n, p.m, p.k, p.packed == 1);
+    }
+}
+kernel! {
+    /// `dx = dy W`, f32, m and k multiples of 4.
+    BACKWARD_INPUT, "linear_backward_input", &[read("dy"), read("w"), write("dx")], BackwardParams, |b, p| {
+        let p = BackwardParams::from_words(p);
+        backward_input(b, p.n, p.m4 * 4, p.k4 * 4, false);
+    }
+}
+kernel! {
+    /// `dx = dy W`, bf16 weights, m and k multiples of 4.
+    BACKWARD_INPUT_BF16, "linear_backward_input_bf16", &[read("dy"), read("w"), write("dx")], BackwardParams, |b, p| {
+        let p = BackwardParams::from_words(p);
+        backward_input(b, p.n, p.m4 * 4, p.k4 * 4, true);
+    }
+}
+kernel! {
+    /// `dx = dy W`, any shape and weights.
+    BACKWARD_INPUT_ANY, "linear_backward_input_any", &[read("dy"), read("w"), write("dx")], AnyParams, |b, p| {
+        let p = AnyParams::from_words(p);
+        backward_input(b, p.n, p.m, p.k, p.packed == 1);
+    }
+}
+kernel! {
+    /// `dW = dyᵀ x`, m and k multiples of 4.
+    BACKWARD_WEIGHT, "linear_backward_weight", &[read("dy"), read("x"), write("dw")], BackwardParams, |b, p| {
+        let p = BackwardParams::from_words(p);
+        backward_weight(b, p.n, p.m4 * 4, p.k4 * 4);
+    }
+}
+kernel! {
+    /// `dW = dyᵀ x`, any shape.
+    BACKWARD_WEIGHT_ANY, "linear_backward_weight_any", &[read("dy"), read("x"), write("dw")], AnyWeightParams, |b, p| {
+        let p = AnyWeightParams::from_words(p);
+        backward_weight(b, p.n, p.m, p.k);
+    }
+}
+
+/// Element `i` of weights that are f32 or two bf16 in a word.
+fn weight(words: &[u32], i: usize, packed: bool) -> f64 {
+    f64::from(f32::from_bits(match (packed, i % 2) {
+        (false, _) => words[i],
+        (true, 0) => words[i / 2] << 16,
+        (true, _) => words[i / 2] & 0xffff_0000,
+    }))
+}
+
+/// `y[r, c] = Σ_i x[r, i] w[c, i]`
+fn forward(buffers: &mut [Words<'_>], n: u32, m: u32, k: u32, packed: bool) {
+    let [x, w, y] = buffers else { return };
+    let (m, k) = (m as usize, k as usize);
+    for r in 0..n as usize {
+        for c in 0..m {
+            let sum: f64 = (0..k).map(|i| f64::from(x.floats()[r * k + i]) * weight(w.words(), c * k + i, packed)).sum();
+            y.floats_mut()[r * m + c] = sum as f32;
+        }
+    }
+}
+
+/// `dx[r, i] = Σ_c dy[r, c] w[c, i]`
+fn backward_input(buffers: &mut [Words<'_>], n: u32, m: u32, k: u32, packed: bool) {
+    let [dy, w, dx] = buffers else { return };
+    let (m, k) = (m as usize, k as usize);
+    for r in 0..n as usize {
+        for i in 0..k {
+            let sum: f64 = (0..m).map(|c| f64::from(dy.floats()[r * m + c]) * weight(w.words(), c * k + i, packed)).sum();
+            dx.floats_mut()[r * k + i] = sum as f32;
+        }
+    }
+}
+
+/// `dw[c, i] = Σ_r dy[r, c] x[r, i]`
+fn backward_weight(buffers: &mut [Words<'_>], n: u32, m: u32, k: u32) {
+    let [dy, x, dw] = buffers else { return };
+    let (n, m, k) = (n as usize, m as usize, k as usize);
+    for c in 0..m {
+        for i in 0..k {
+            let sum: f64 = (0..n).map(|r| f64::from(dy.floats()[r * m + c]) * f64::from(x.floats()[r * k + i])).sum();
+            dw.floats_mut()[c * k + i] = sum as f32;
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Causal grouped-query attention and the cache of keys and values that generation keeps.
+
+use burn::tensor::Tensor;
+
+use super::Span;
+use crate::config::ModelConfig;
+use crate::kernels;
+
+/// Keys and values of the tokens so far, per layer [B·S, num_key_value_heads · head_dim].
+#[derive(Debug, Clone, Default)]
+pub struct KvCache {
+    layers: Vec<(Tensor<3>, Tensor<3>)>,
+    len: usize,
+}
+
+impl KvCache {
+    /// Tokens held.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether nothing is held yet.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Counts tokens whose keys and values every layer has added.
+    pub fn advance(&mut self, tokens: usize) {
+        self.len += tokens;
+    }
+
+    fn extend(&mut self, layer: usize, k: Tensor<3>, v: Tensor<3>) -> (Tensor<3>, Tensor<3>) {
+        let (k, v) = match self.layers.get(layer) {
+            Some((old_k, old_v)) => (Tensor::cat(vec![old_k.clone(), k], 1), Tensor::cat(vec![old_v.clone(), v], 1)),
+            None => (k, v),
+        };
+        if layer < self.layers.len() {
+            self.layers[layer] = (k.clone(), v.clone());
+        } else {
+            self.layers.push((k.clone(), v.clone()));
+        }
+        (k, v)
+    }
+}
+
+/// softmax(q·kᵀ/√H + causal)·v. q [B·T, heads·H], k and v [B·T, kv_heads·H] → [B·T, heads·H].
+pub fn attend(
+    config: &ModelConfig,
+    q: Tensor<2>,
+    k: Tensor<2>,
+    v: Tensor<2>,
+    span: Span,
+    cache: Option<&mut KvCache>,
+    layer: usize,
+) -> Tensor<2> {
+    let kv_width = config.num_key_value_heads * config.head_dim;
+    let rows = |y: Tensor<2>| y.reshape([span.batch_size, span.seq_len, kv_width]);
+    let (k, v) = match cache {
+        Some(cache) => {
+            let (k, v) = cache.extend(layer, rows(k), rows(v));
+            let all = span.batch_size * (span.offset + span.seq_len);
+            (k.reshape([all, kv_width]), v.reshape([all, kv_width]))
+        }
+        None => (k, v),
+    };
+    kernels::attention(
+        q,
+        k,
+        v,
+        kernels::AttentionShape {
+            batch_size: span.batch_size,
+            query_len: span.seq_len,
+            offset: span.offset,
+            num_attention_heads: config.num_attention_heads,
+            num_key_value_heads: config.num_key_value_heads,
+            head_dim: config.head_dim,
+        },
+    )
+}

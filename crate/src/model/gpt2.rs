@@ -1,0 +1,105 @@
+//! GPT-2: learned positions, LayerNorm, fused q/k/v, GELU in its tanh form, tied head.
+
+use burn::module::Module;
+use burn::tensor::{Int, Tensor};
+
+use super::attention::{KvCache, attend};
+use super::layers::{Conv1d, Embedding, LayerNorm, Linear};
+use super::load::WeightSource;
+use super::Span;
+use crate::config::ModelConfig;
+use crate::error::Result;
+use crate::kernels;
+
+#[derive(Module, Debug)]
+struct Attention {
+    c_attn: Conv1d,
+    c_proj: Conv1d,
+}
+
+#[derive(Module, Debug)]
+struct Mlp {
+    c_fc: Conv1d,
+    c_proj: Conv1d,
+}
+
+#[derive(Module, Debug)]
+struct Block {
+    ln_1: LayerNorm,
+    attn: Attention,
+    ln_2: LayerNorm,
+    mlp: Mlp,
+}
+
+#[derive(Module, Debug)]
+struct Transformer {
+    wte: Embedding,
+    wpe: Embedding,
+    h: Vec<Block>,
+    ln_f: LayerNorm,
+}
+
+/// The module tree of GPT-2.
+#[derive(Module, Debug)]
+pub struct Gpt2 {
+    transformer: Transformer,
+    lm_head: Option<Linear>,
+}
+
+impl Gpt2 {
+    /// Asks `weights` for every parameter by its name.
+    pub fn new(config: &ModelConfig, weights: &mut dyn WeightSource) -> Result<Self> {
+        let (c, f) = (config.hidden_size, config.intermediate_size);
+        let mut h = Vec::with_capacity(config.num_hidden_layers);
+        for layer in 0..config.num_hidden_layers {
+            let at = |part: &str| format!("transformer.h.{layer}.{part}");
+            h.push(Block {
+                ln_1: weights.layer_norm(&at("ln_1"), c)?,
+                attn: Attention {
+                    c_attn: weights.conv1d(&at("attn.c_attn"), c, 3 * c)?,
+                    c_proj: weights.conv1d(&at("attn.c_proj"), c, c)?,
+                },
+                ln_2: weights.layer_norm(&at("ln_2"), c)?,
+                mlp: Mlp { c_fc: weights.conv1d(&at("mlp.c_fc"), c, f)?, c_proj: weights.conv1d(&at("mlp.c_proj"), f, c)? },
+            });
+        }
+        Ok(Self {
+            transformer: Transformer {
+                wte: weights.embedding("transformer.wte", config.vocab_size, c)?,
+                wpe: weights.embedding("transformer.wpe", config.max_position_embeddings, c)?,
+                h,
+                ln_f: weights.layer_norm("transformer.ln_f", c)?,
+            },
+            lm_head: if config.tie_word_embeddings { None } else { Some(weights.linear("lm_head", config.vocab_size, c, false)?) },
+        })
+    }
+
+    /// ids [B·T] → [B·T, C].
+    pub fn embed(&self, ids: Tensor<1, Int>, span: Span) -> Tensor<2> {
+        let device = ids.device();
+        let (first, last) = (span.offset as i64, (span.offset + span.seq_len) as i64);
+        let positions = Tensor::<1, Int>::arange(first..last, &device).repeat_dim(0, span.batch_size);
+        kernels::embedding(self.transformer.wte.weight.val(), ids) + kernels::embedding(self.transformer.wpe.weight.val(), positions)
+    }
+
+    /// x [B·T, C] → [B·T, C].
+    pub fn block(&self, config: &ModelConfig, layer: usize, x: Tensor<2>, span: Span, cache: Option<&mut KvCache>) -> Tensor<2> {
+        let block = &self.transformer.h[layer];
+        let c = config.hidden_size;
+        let qkv = block.attn.c_attn.forward(block.ln_1.forward(x.clone(), config.norm_eps));
+        let part = |i: usize| qkv.clone().narrow(1, i * c, c);
+        let attended = attend(config, part(0), part(1), part(2), span, cache, layer);
+        let x = x + block.attn.c_proj.forward(attended);
+        let hidden = block.mlp.c_fc.forward(block.ln_2.forward(x.clone(), config.norm_eps));
+        x + block.mlp.c_proj.forward(kernels::gelu(hidden))
+    }
+
+    /// x [N, C] → logits [N, V].
+    pub fn head(&self, config: &ModelConfig, x: Tensor<2>) -> Tensor<2> {
+        let x = self.transformer.ln_f.forward(x, config.norm_eps);
+        match &self.lm_head {
+            Some(head) => head.forward(x),
+            None => kernels::linear(x, self.transformer.wte.weight.val()),
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! The layers that both families are made of. Field names are the last parts of the state-dict names.
+
+use burn::module::{Module, Param};
+use burn::tensor::Tensor;
+
+use crate::kernels;
+
+/// y = x·Wᵀ + b. weight [out, in] (f32 or packed bf16), bias [out].
+#[derive(Module, Debug)]
+pub struct Linear {
+    /// [out, in].
+    pub weight: Param<Tensor<2>>,
+    /// [out].
+    pub bias: Option<Param<Tensor<1>>>,
+}
+
+impl Linear {
+    /// x [N, in] → [N, out].
+    pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        let y = kernels::linear(x, self.weight.val());
+        match &self.bias {
+            Some(bias) => y + bias.val().unsqueeze(),
+            None => y,
+        }
+    }
+}
+
+/// y = x·W + b, weight [in, out] as GPT-2's files have it.
+#[derive(Module, Debug)]
+pub struct Conv1d {
+    /// [in, out].
+    pub weight: Param<Tensor<2>>,
+    /// [out].
+    pub bias: Param<Tensor<1>>,
+}
+
+impl Conv1d {
+    /// x [N, in] → [N, out].
+    pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        kernels::conv1d(x, self.weight.val()) + self.bias.val().unsqueeze()
+    }
+}
+
+/// Rows of a table. weight [V, C] (f32 or packed bf16).
+#[derive(Module, Debug)]
+pub struct Embedding {
+    /// [V, C].
+    pub weight: Param<Tensor<2>>,
+}
+
+/// x/rms(x) ⊙ w (arXiv:1910.07467). weight [C].
+#[derive(Module, Debug)]
+pub struct RmsNorm {
+    /// [C].
+    pub weight: Param<Tensor<1>>,
+}
+
+impl RmsNorm {
+    /// x [N, C] → [N, C].
+    pub fn forward(&self, x: Tensor<2>, eps: f64) -> Tensor<2> {
+        kernels::rms_norm(x, self.weight.val(), eps)
+    }
+}
+
+/// (x − mean)/√(var + ε) ⊙ w + b (arXiv:1607.06450). weight, bias [C].
+#[derive(Module, Debug)]
+pub struct LayerNorm {
+    /// [C].
+    pub weight: Param<Tensor<1>>,
+    /// [C].
+    pub bias: Param<Tensor<1>>,
+}
+
+impl LayerNorm {
+    /// x [N, C] → [N, C].
+    pub fn forward(&self, x: Tensor<2>, eps: f64) -> Tensor<2> {
+        kernels::layer_norm(x, self.weight.val(), self.bias.val(), eps)
+    }
+}

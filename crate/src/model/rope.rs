@@ -1,0 +1,59 @@
+//! Rotary position tables (arXiv:2104.09864), made on the host: GPU sin and cos are inexact beyond ±π.
+
+use std::f64::consts::PI;
+
+use burn::tensor::{Device, Tensor, TensorData};
+
+use crate::config::{ModelConfig, RopeScaling};
+
+/// cos and sin, each [max_position_embeddings, head_dim / 2].
+#[derive(Debug, Clone)]
+pub struct Rope {
+    cos: Tensor<2>,
+    sin: Tensor<2>,
+}
+
+/// Angular frequency of each pair of dimensions, head_dim / 2 values.
+pub fn frequencies(config: &ModelConfig) -> Vec<f64> {
+    let half = config.head_dim / 2;
+    (0..half)
+        .map(|i| {
+            let frequency = config.rope_theta.powf(-(2.0 * i as f64) / config.head_dim as f64);
+            match config.rope_scaling {
+                RopeScaling::Default => frequency,
+                RopeScaling::Linear { factor } => frequency / factor,
+                RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_max_position_embeddings } => {
+                    let rotations = original_max_position_embeddings as f64 * frequency / (2.0 * PI);
+                    let smooth = ((rotations - low_freq_factor) / (high_freq_factor - low_freq_factor)).clamp(0.0, 1.0);
+                    (1.0 - smooth) * frequency / factor + smooth * frequency
+                }
+            }
+        })
+        .collect()
+}
+
+impl Rope {
+    /// Tables for every position of the model's context.
+    pub fn new(config: &ModelConfig, device: &Device) -> Self {
+        let (positions, half) = (config.max_position_embeddings, config.head_dim / 2);
+        let frequencies = frequencies(config);
+        // The reference forms the angle in f32 before it takes sin and cos; so do we, in its order.
+        let angle = |i: usize| f64::from((i / half) as f32 * frequencies[i % half] as f32);
+        let table = |f: fn(f64) -> f64| {
+            let values: Vec<f32> = (0..positions * half).map(|i| f(angle(i)) as f32).collect();
+            Tensor::from_data(TensorData::new(values, [positions, half]), device)
+        };
+        Self { cos: table(f64::cos), sin: table(f64::sin) }
+    }
+
+    /// The same tables as constants of an autodiff graph.
+    pub fn tracked(&self) -> Self {
+        Self { cos: Tensor::from_inner(self.cos.clone()), sin: Tensor::from_inner(self.sin.clone()) }
+    }
+
+    /// cos and sin of positions offset .. offset + seq_len, each [seq_len, head_dim / 2].
+    pub fn window(&self, offset: usize, seq_len: usize) -> (Tensor<2>, Tensor<2>) {
+        let rows = offset..offset + seq_len;
+        (self.cos.clone().slice([rows.clone()]), self.sin.clone().slice([rows]))
+    }
+}

@@ -1,0 +1,102 @@
+//! The curves.
+
+use std::f64::consts::PI;
+
+use crate::config::{DecayType, FallingSchedule, InfiniteSchedule, ScheduleConfig, WsdSchedule};
+
+/// Share of the rate before a decay that remains after it, unless `min_learning_rate` says otherwise.
+const DEFAULT_MINIMUM: f64 = 0.1;
+
+/// The rate of optimizer step `step`, counted from 1. `base` is the run's `learning_rate` B; `start` is the resolved start of the decay.
+pub fn learning_rate(step: u64, base: f64, schedule: &ScheduleConfig, start: Option<u64>) -> f64 {
+    let n = step.saturating_sub(1);
+    match schedule {
+        ScheduleConfig::Constant(s) => warmup(n, base, s.warmup_steps, s.warmup_from_zero).unwrap_or(base),
+        ScheduleConfig::Cosine(s) => {
+            // μ + (B − μ)·½(1 + cos(π·x))
+            falling(n, base, s, |x| s.min_learning_rate + (base - s.min_learning_rate) * 0.5 * (1.0 + (PI * x).cos()))
+        }
+        ScheduleConfig::Linear(s) => {
+            // μ + (B − μ)·(1 − x)
+            falling(n, base, s, |x| s.min_learning_rate + (base - s.min_learning_rate) * (1.0 - x))
+        }
+        ScheduleConfig::Wsd(s) => wsd(n, base, s, start),
+        ScheduleConfig::Infinite(s) => infinite(n, base, s, start),
+    }
+}
+
+/// The rates of steps 1 to `n`, for a plot.
+pub fn preview(n: usize, base: f64, schedule: &ScheduleConfig, start: Option<u64>) -> Vec<f64> {
+    (1..=n as u64).map(|step| learning_rate(step, base, schedule, start)).collect()
+}
+
+/// Rounding must not carry a rate past either end.
+fn between(low: f64, high: f64, rate: f64) -> f64 {
+    rate.max(low).min(high)
+}
+
+/// B·n/W, or B·(n + 1)/W, while n < W.
+fn warmup(n: u64, base: f64, warmup_steps: u64, from_zero: bool) -> Option<f64> {
+    let done = if from_zero { n } else { n.saturating_add(1) };
+    (n < warmup_steps).then(|| (base * done as f64 / warmup_steps as f64).min(base))
+}
+
+/// Warmup, then `curve` of x = (n − W)/(T − W), then the minimum.
+fn falling(n: u64, base: f64, s: &FallingSchedule, curve: impl Fn(f64) -> f64) -> f64 {
+    if let Some(rate) = warmup(n, base, s.warmup_steps, s.warmup_from_zero) {
+        return rate;
+    }
+    if n >= s.total_steps {
+        return s.min_learning_rate;
+    }
+    between(s.min_learning_rate, base, curve((n - s.warmup_steps) as f64 / (s.total_steps - s.warmup_steps) as f64))
+}
+
+fn wsd(n: u64, base: f64, s: &WsdSchedule, start: Option<u64>) -> f64 {
+    if let Some(rate) = warmup(n, base, s.warmup_steps, s.warmup_from_zero) {
+        return rate;
+    }
+    let minimum = s.min_learning_rate.unwrap_or(DEFAULT_MINIMUM * base);
+    match start {
+        Some(start) if n >= start => decay(n - start, s.decay_steps as f64, s.decay_type, base, minimum),
+        _ => base,
+    }
+}
+
+fn infinite(n: u64, base: f64, s: &InfiniteSchedule, start: Option<u64>) -> f64 {
+    if let Some(rate) = warmup(n, base, s.warmup_steps, s.warmup_from_zero) {
+        return rate;
+    }
+    let constant = s.constant_rate(base);
+    let cooled = n - s.warmup_steps;
+    if cooled < s.cooldown_steps {
+        // c + ((B − c)/2)·(1 + cos(π(n − W)/C))
+        let share = cooled as f64 / s.cooldown_steps as f64;
+        return between(constant, base, constant + (base - constant) / 2.0 * (1.0 + (PI * share).cos()));
+    }
+    let minimum = s.min_learning_rate.unwrap_or(DEFAULT_MINIMUM * constant);
+    match start {
+        Some(start) if n >= start => {
+            let length = if s.annealing_steps > 0 { s.annealing_steps as f64 } else { s.tau.unwrap_or(0.0) + start as f64 };
+            decay(n - start, length, s.annealing_type, constant, minimum)
+        }
+        _ => constant,
+    }
+}
+
+/// From `high` to `minimum` over `length` steps, of which `done` are complete; from there on exactly `minimum`.
+fn decay(done: u64, length: f64, form: DecayType, high: f64, minimum: f64) -> f64 {
+    let x = done as f64 / length;
+    // Written so that a length of 0 (x is NaN or infinite) ends at the minimum too.
+    let inside = x < 1.0;
+    if !inside {
+        return minimum;
+    }
+    let rate = match form {
+        DecayType::Harmonic => 1.0 / (x / minimum + (1.0 - x) / high),
+        DecayType::Exponential => high * (minimum / high).powf(x),
+        DecayType::Linear => minimum + (high - minimum) * (1.0 - x),
+        DecayType::OneMinusSqrt => minimum + (high - minimum) * (1.0 - x.sqrt()),
+    };
+    between(minimum, high, rate)
+}

@@ -1,0 +1,56 @@
+//! When a decay or annealing starts, and what a resume may change about it.
+
+use crate::config::ScheduleConfig;
+use crate::error::{Error, Fault, Result};
+
+/// Start step, flag and earliest start of a schedule that can decay.
+fn decay_of(schedule: &ScheduleConfig) -> Option<(i64, bool, u64)> {
+    match schedule {
+        ScheduleConfig::Wsd(s) => Some((s.decay_start_step, s.start_decay, s.warmup_steps)),
+        ScheduleConfig::Infinite(s) => Some((s.annealing_start_step, s.start_annealing, s.warmup_steps.saturating_add(s.cooldown_steps))),
+        ScheduleConfig::Constant(_) | ScheduleConfig::Cosine(_) | ScheduleConfig::Linear(_) => None,
+    }
+}
+
+/// Where the decay starts: the configured step; else, with the flag, the start of the checkpoint, or now (but never inside warmup or
+/// cooldown); else nowhere. `saved` is the resolved start of the checkpoint, `completed` the steps that are complete (0 on a fresh run).
+pub fn resolve_start(schedule: &ScheduleConfig, saved: Option<u64>, completed: u64) -> Option<u64> {
+    let (own, flag, earliest) = decay_of(schedule)?;
+    match u64::try_from(own) {
+        Ok(own) => Some(own),
+        Err(_) if flag => Some(saved.unwrap_or(completed.max(earliest))),
+        Err(_) => None,
+    }
+}
+
+/// Starts the decay of a live run and sets the flag in its configuration, so that a resume goes on with it. A decay that has a start
+/// keeps it. Returns the resolved start.
+pub fn trigger(schedule: &mut ScheduleConfig, start: Option<u64>, completed: u64) -> Result<Option<u64>> {
+    let refuse = |key: &str, rule: &str, value: &str| Err(Error::InvalidConfig(vec![Fault::new(key, rule, value)]));
+    match schedule {
+        ScheduleConfig::Wsd(s) if s.decay_steps == 0 => {
+            return refuse("schedule.decay_steps", "an integer ≥ 1 where a decay starts", "absent");
+        }
+        ScheduleConfig::Infinite(s) if s.annealing_steps == 0 && s.tau.is_none() => {
+            return refuse("schedule.annealing_steps", "an integer ≥ 1 (or tau) where the annealing starts", "absent");
+        }
+        ScheduleConfig::Wsd(s) => s.start_decay = true,
+        ScheduleConfig::Infinite(s) => s.start_annealing = true,
+        ScheduleConfig::Constant(_) => return refuse("schedule.type", "wsd or infinite, which can start a decay", "constant"),
+        ScheduleConfig::Cosine(_) => return refuse("schedule.type", "wsd or infinite, which can start a decay", "cosine"),
+        ScheduleConfig::Linear(_) => return refuse("schedule.type", "wsd or infinite, which can start a decay", "linear"),
+    }
+    Ok(start.or_else(|| decay_of(schedule).map(|(_, _, earliest)| completed.max(earliest))))
+}
+
+/// Whether a resume takes `key` (`schedule.tau` or `tau`) from the new configuration without comparing it with the checkpoint's.
+pub fn is_config_only(schedule: &ScheduleConfig, key: &str) -> bool {
+    let bare = key.strip_prefix("schedule.").unwrap_or(key);
+    match schedule {
+        ScheduleConfig::Infinite(_) => {
+            matches!(bare, "start_annealing" | "annealing_start_step" | "annealing_type" | "annealing_steps" | "tau" | "min_learning_rate")
+        }
+        ScheduleConfig::Wsd(_) => matches!(bare, "start_decay" | "decay_start_step" | "decay_type" | "decay_steps" | "min_learning_rate"),
+        ScheduleConfig::Constant(_) | ScheduleConfig::Cosine(_) | ScheduleConfig::Linear(_) => false,
+    }
+}

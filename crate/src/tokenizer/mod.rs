@@ -1,0 +1,276 @@
+//! Text ⇄ token ids, over the `tokenizers` crate, and the model's chat template.
+
+mod characters;
+mod chat;
+mod parts;
+mod split;
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use crate::error::{Error, Result};
+
+pub use chat::Message;
+pub use parts::{PartsModel, TokenizerParts};
+
+const TOKENIZER_FILE: &str = "tokenizer.json";
+const CONFIG_FILE: &str = "tokenizer_config.json";
+const TEMPLATE_FILE: &str = "chat_template.jinja";
+
+/// Names of the special tokens in `tokenizer_config.json`, as chat templates see them.
+const SPECIAL_KEYS: [&str; 4] = ["bos_token", "eos_token", "unk_token", "pad_token"];
+
+/// How the vocabulary is put together, for inspectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TokenizerKind {
+    /// Merges of pairs.
+    BytePairEncoding,
+    /// Scored pieces.
+    Unigram,
+    /// Longest pieces of words.
+    WordPiece,
+    /// Whole words.
+    WordLevel,
+    /// One token per character.
+    Characters,
+}
+
+/// A vocabulary, the rules that apply it, and the files it came from.
+#[derive(Debug, Clone)]
+pub struct Tokenizer {
+    inner: tokenizers::Tokenizer,
+    kind: TokenizerKind,
+    /// Characters only: a direct table, which refuses what the vocabulary lacks.
+    characters: Option<HashMap<char, u32>>,
+    vocab_size: usize,
+    /// A token that decodes by itself; what follows it is decoded as in the middle of a text.
+    anchor: Option<u32>,
+    split: split::SplitRule,
+    /// Key of [`SPECIAL_KEYS`] and text.
+    specials: Vec<(&'static str, String)>,
+    bos: Vec<u32>,
+    prefix: Vec<u32>,
+    eos: Vec<u32>,
+    pad: Option<u32>,
+    template: Option<String>,
+    assets: Vec<(String, Vec<u8>)>,
+}
+
+fn bad(what: &str, reason: impl ToString) -> Error {
+    Error::Tokenizer { what: what.to_owned(), reason: reason.to_string() }
+}
+
+impl Tokenizer {
+    /// From the files of a Hugging Face folder: `tokenizer.json`, and where present `tokenizer_config.json` and `chat_template.jinja`.
+    pub fn from_hf(tokenizer_json: &[u8], tokenizer_config: Option<&[u8]>, chat_template: Option<&[u8]>) -> Result<Self> {
+        let config: Value = match tokenizer_config {
+            Some(bytes) => serde_json::from_slice(bytes).map_err(|e| bad(CONFIG_FILE, e))?,
+            None => json!({}),
+        };
+        let mut assets = vec![(TOKENIZER_FILE.to_owned(), tokenizer_json.to_vec())];
+        if let Some(bytes) = tokenizer_config {
+            assets.push((CONFIG_FILE.to_owned(), bytes.to_vec()));
+        }
+        let template = match chat_template {
+            Some(bytes) => {
+                assets.push((TEMPLATE_FILE.to_owned(), bytes.to_vec()));
+                Some(std::str::from_utf8(bytes).map_err(|e| bad(TEMPLATE_FILE, e))?.to_owned())
+            }
+            None => template_of_config(&config),
+        };
+        Self::assemble(tokenizer_json, &config, template, assets)
+    }
+
+    /// From the vocabulary of a GGUF file; the files of a Hugging Face folder are made from it.
+    pub fn from_parts(parts: TokenizerParts) -> Result<Self> {
+        let tokenizer_json = parts.tokenizer_json()?;
+        let config = parts.tokenizer_config();
+        let template = parts.chat_template.clone();
+        let mut built = Self::from_documents(&tokenizer_json, &config, template)?;
+        built.add_eos(&parts.eos);
+        Ok(built)
+    }
+
+    /// One token for each distinct character of `text`, ids in the order of code points.
+    pub fn characters(text: &str) -> Result<Self> {
+        let document = characters::document(text)?;
+        let config = json!({"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": false});
+        Self::from_documents(&document, &config, None)
+    }
+
+    fn from_documents(tokenizer_json: &Value, config: &Value, template: Option<String>) -> Result<Self> {
+        let document = tokenizer_json.to_string().into_bytes();
+        let config_text = serde_json::to_string_pretty(config).map_err(|e| bad(CONFIG_FILE, e))?;
+        let mut assets = vec![(TOKENIZER_FILE.to_owned(), document.clone()), (CONFIG_FILE.to_owned(), config_text.into_bytes())];
+        if let Some(text) = &template {
+            assets.push((TEMPLATE_FILE.to_owned(), text.clone().into_bytes()));
+        }
+        Self::assemble(&document, config, template, assets)
+    }
+
+    fn assemble(document: &[u8], config: &Value, template: Option<String>, assets: Vec<(String, Vec<u8>)>) -> Result<Self> {
+        let mut inner = tokenizers::Tokenizer::from_bytes(document).map_err(|e| bad(TOKENIZER_FILE, e))?;
+        // The file may carry the truncation and padding of its last training run; a text is always encoded whole.
+        inner.with_truncation(None).map_err(|e| bad(TOKENIZER_FILE, e))?;
+        inner.with_padding(None);
+        let vocab = inner.get_vocab(true);
+        let vocab_size = vocab.values().max().map_or(0, |&id| id as usize + 1);
+        if vocab_size == 0 {
+            return Err(bad(TOKENIZER_FILE, "the vocabulary is empty"));
+        }
+        let characters = characters::table(&inner, document, &vocab);
+        let kind = match inner.get_model() {
+            _ if characters.is_some() => TokenizerKind::Characters,
+            tokenizers::ModelWrapper::BPE(_) => TokenizerKind::BytePairEncoding,
+            tokenizers::ModelWrapper::Unigram(_) => TokenizerKind::Unigram,
+            tokenizers::ModelWrapper::WordPiece(_) => TokenizerKind::WordPiece,
+            tokenizers::ModelWrapper::WordLevel(_) => TokenizerKind::WordLevel,
+        };
+        let specials: Vec<(&'static str, String)> =
+            SPECIAL_KEYS.iter().filter_map(|&key| special_text(config.get(key)?).map(|text| (key, text))).collect();
+        let ids =
+            |key: &str| specials.iter().filter(|(k, _)| *k == key).filter_map(|(_, text)| inner.token_to_id(text)).collect::<Vec<_>>();
+        let (bos, eos, pad) = (ids("bos_token"), ids("eos_token"), ids("pad_token").first().copied());
+        let split = if characters.is_some() { split::SplitRule::Whole } else { split::SplitRule::probe(&inner, &vocab) };
+        let anchor = ["a", "e", "0"].iter().find_map(|text| inner.encode_fast(*text, false).ok()?.get_ids().last().copied());
+        let wrapped = inner.encode_fast("", true).map_err(|e| bad(TOKENIZER_FILE, e))?;
+        let prefix = wrapped.get_ids().iter().copied().take_while(|id| bos.contains(id)).collect();
+        Ok(Self { inner, kind, characters, vocab_size, anchor, split, specials, bos, prefix, eos, pad, template, assets })
+    }
+
+    /// Ids of `text`. No special tokens are added, but their text is recognised where it occurs.
+    pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
+        if let Some(table) = &self.characters {
+            let id = |c: char| table.get(&c).copied().ok_or_else(|| bad("encode", format!("the vocabulary lacks the character {c:?}")));
+            return text.chars().map(id).collect();
+        }
+        self.split.encode(&self.inner, text)
+    }
+
+    /// Ids of `text` as the model expects a prompt: with the special tokens that its post-processor adds (often a beginning-of-text).
+    pub fn encode_prompt(&self, text: &str) -> Result<Vec<u32>> {
+        if self.characters.is_some() {
+            return self.encode(text);
+        }
+        Ok(self.inner.encode_fast(text, true).map_err(|e| bad("encode", e))?.get_ids().to_vec())
+    }
+
+    /// What [`Self::encode_prompt`] puts in front of a text: nothing, or a beginning-of-text.
+    pub fn prompt_prefix(&self) -> &[u32] {
+        &self.prefix
+    }
+
+    /// Ids of `text` and the bytes of `text` that each stands for, from and to.
+    pub fn encode_with_offsets(&self, text: &str) -> Result<(Vec<u32>, Vec<(usize, usize)>)> {
+        if self.characters.is_some() {
+            let offsets = text.char_indices().map(|(start, character)| (start, start + character.len_utf8())).collect();
+            return Ok((self.encode(text)?, offsets));
+        }
+        let encoding = self.inner.encode(text, false).map_err(|e| bad("encode", e))?;
+        Ok((encoding.get_ids().to_vec(), encoding.get_offsets().to_vec()))
+    }
+
+    /// Text of `ids`, special tokens included.
+    pub fn decode(&self, ids: &[u32]) -> Result<String> {
+        self.check(ids)?;
+        self.inner.decode(ids, false).map_err(|e| bad("decode", e))
+    }
+
+    /// Text of `ids`, special tokens left out.
+    pub fn decode_plain(&self, ids: &[u32]) -> Result<String> {
+        self.check(ids)?;
+        self.inner.decode(ids, true).map_err(|e| bad("decode", e))
+    }
+
+    /// Text that `id` adds in the middle of a text; the replacement character stands for parts of a character.
+    pub fn token_text(&self, id: u32) -> Result<String> {
+        if let Some(anchor) = self.anchor {
+            let (before, both) = (self.decode(&[anchor])?, self.decode(&[anchor, id])?);
+            if let Some(added) = both.strip_prefix(before.as_str()) {
+                return Ok(added.to_owned());
+            }
+        }
+        self.decode(&[id])
+    }
+
+    fn check(&self, ids: &[u32]) -> Result<()> {
+        match ids.iter().position(|&id| id as usize >= self.vocab_size) {
+            Some(position) => {
+                Err(Error::TokenRange { id: i64::from(ids.get(position).copied().unwrap_or(0)), position, vocab_size: self.vocab_size })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Highest id + 1.
+    pub fn vocab_size(&self) -> usize {
+        self.vocab_size
+    }
+
+    /// How the vocabulary is put together.
+    pub fn kind(&self) -> TokenizerKind {
+        self.kind
+    }
+
+    /// Ids that begin a text; at most one.
+    pub fn bos(&self) -> &[u32] {
+        &self.bos
+    }
+
+    /// Ids that end a text or a turn.
+    pub fn eos(&self) -> &[u32] {
+        &self.eos
+    }
+
+    /// The id that fills short sequences, where the model has one.
+    pub fn pad(&self) -> Option<u32> {
+        self.pad
+    }
+
+    /// Adds ids that end a text, for example those of `generation_config.json`.
+    pub fn add_eos(&mut self, ids: &[u32]) {
+        for id in ids {
+            if !self.eos.contains(id) && (*id as usize) < self.vocab_size {
+                self.eos.push(*id);
+            }
+        }
+    }
+
+    /// Whether [`Self::render_chat`] can work.
+    pub fn has_chat_template(&self) -> bool {
+        self.template.is_some()
+    }
+
+    /// The chat template's text.
+    pub fn chat_template(&self) -> Option<&str> {
+        self.template.as_deref()
+    }
+
+    /// The conversation as the model was trained to read it. `add_generation_prompt` opens the assistant's turn at the end.
+    pub fn render_chat(&self, messages: &[Message], add_generation_prompt: bool) -> Result<String> {
+        let source = self.template.as_deref().ok_or_else(|| Error::Template { reason: "the model has no chat template".to_owned() })?;
+        chat::render(source, messages, add_generation_prompt, &self.specials)
+    }
+
+    /// Files for an export: `tokenizer.json`, `tokenizer_config.json`, `chat_template.jinja`, byte for byte as they were read.
+    pub fn assets(&self) -> Vec<(String, Vec<u8>)> {
+        self.assets.clone()
+    }
+}
+
+/// A special token is written as its text or as `{"content": text, …}`.
+fn special_text(value: &Value) -> Option<String> {
+    value.as_str().or_else(|| value.get("content")?.as_str()).map(str::to_owned)
+}
+
+/// `chat_template` is a text, or a list of `{name, template}` of which `default` counts.
+fn template_of_config(config: &Value) -> Option<String> {
+    let value = config.get("chat_template")?;
+    if let Some(text) = value.as_str() {
+        return Some(text.to_owned());
+    }
+    let named = value.as_array()?.iter().find(|entry| entry.get("name").and_then(Value::as_str) == Some("default"))?;
+    named.get("template")?.as_str().map(str::to_owned)
+}

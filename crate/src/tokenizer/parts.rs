@@ -1,0 +1,237 @@
+//! A tokenizer from the vocabulary that a GGUF file carries.
+
+use serde_json::{Map, Value, json};
+
+use super::bad;
+use crate::error::{Error, Result};
+
+/// The rule that turns text into tokens.
+#[derive(Debug, Clone, PartialEq)]
+pub enum PartsModel {
+    /// `tokenizer.ggml.model` = `gpt2`: byte-level BPE.
+    ByteLevelBpe {
+        /// `left right`, best first.
+        merges: Vec<String>,
+        /// `tokenizer.ggml.pre`: `gpt-2`, `smollm`, `llama-bpe` or `qwen2`.
+        pre: String,
+    },
+    /// `tokenizer.ggml.model` = `llama`: pieces joined by the best score.
+    SentencePiece {
+        /// One per token.
+        scores: Vec<f32>,
+        /// A space is put in front of the text; GGUF's default is true.
+        add_space_prefix: bool,
+    },
+}
+
+/// A vocabulary as GGUF stores it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TokenizerParts {
+    /// The rule.
+    pub model: PartsModel,
+    /// `tokenizer.ggml.tokens`.
+    pub tokens: Vec<String>,
+    /// `tokenizer.ggml.token_type`: 1 normal, 2 unknown, 3 control, 4 user defined, 5 unused, 6 byte. Empty = all normal.
+    pub types: Vec<i32>,
+    /// Begins a text.
+    pub bos: Option<u32>,
+    /// End a text or a turn: eos, eot, eom without repeats.
+    pub eos: Vec<u32>,
+    /// Fills short sequences.
+    pub pad: Option<u32>,
+    /// Stands for what has no token.
+    pub unk: Option<u32>,
+    /// `tokenizer.ggml.add_bos_token`; absent: yes for SentencePiece and `llama-bpe`, else no.
+    pub add_bos: Option<bool>,
+    /// `tokenizer.ggml.add_eos_token`; absent: no.
+    pub add_eos: Option<bool>,
+    /// `tokenizer.chat_template`.
+    pub chat_template: Option<String>,
+}
+
+const NORMAL: i32 = 1;
+const UNKNOWN: i32 = 2;
+const CONTROL: i32 = 3;
+const USER_DEFINED: i32 = 4;
+const UNUSED: i32 = 5;
+const BYTE: i32 = 6;
+
+/// Llama 3: contractions, words with one leading sign, numbers of up to three digits, signs, line ends, spaces.
+const LLAMA_BPE: &str =
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+/// Qwen2: the same with single digits.
+const QWEN2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+
+impl TokenizerParts {
+    /// The same vocabulary as a `tokenizer.json` document.
+    pub(super) fn tokenizer_json(&self) -> Result<Value> {
+        let count = self.tokens.len();
+        if count == 0 {
+            return Err(bad("tokens", "the vocabulary is empty"));
+        }
+        if !self.types.is_empty() && self.types.len() != count {
+            return Err(bad("token types", format!("expected {count}, found {}", self.types.len())));
+        }
+        let named = [("bos", self.bos), ("pad", self.pad), ("unk", self.unk)].into_iter().filter_map(|(key, id)| Some((key, id?)));
+        for (key, id) in named.chain(self.eos.iter().map(|&id| ("eos", id))) {
+            if id as usize >= count {
+                return Err(bad(key, format!("expected an id less than {count}, found {id}")));
+            }
+        }
+        let mut vocab = Map::with_capacity(count);
+        for (id, token) in self.tokens.iter().enumerate() {
+            if vocab.insert(token.clone(), json!(id)).is_some() {
+                return Err(bad("tokens", format!("{token:?} occurs twice")));
+            }
+        }
+        let (normalizer, pre_tokenizer, decoder, model) = match &self.model {
+            PartsModel::ByteLevelBpe { merges, pre } => byte_level(merges, pre, vocab)?,
+            PartsModel::SentencePiece { scores, add_space_prefix } => self.sentence_piece(scores, *add_space_prefix, vocab)?,
+        };
+        Ok(json!({
+            "version": "1.0", "truncation": null, "padding": null, "added_tokens": self.added_tokens(), "normalizer": normalizer,
+            "pre_tokenizer": pre_tokenizer, "post_processor": self.post_processor(), "decoder": decoder, "model": model
+        }))
+    }
+
+    /// The same settings as a `tokenizer_config.json` document.
+    pub(super) fn tokenizer_config(&self) -> Value {
+        let mut config = Map::new();
+        config.insert("add_bos_token".to_owned(), json!(self.adds_bos()));
+        config.insert("add_eos_token".to_owned(), json!(self.adds_eos()));
+        config.insert("clean_up_tokenization_spaces".to_owned(), json!(false));
+        config.insert("tokenizer_class".to_owned(), json!("PreTrainedTokenizerFast"));
+        let named = [("bos_token", self.bos), ("eos_token", self.eos.first().copied()), ("pad_token", self.pad), ("unk_token", self.unk)];
+        for (key, id) in named {
+            if let Some(token) = id.and_then(|id| self.tokens.get(id as usize)) {
+                config.insert(key.to_owned(), json!(token));
+            }
+        }
+        Value::Object(config)
+    }
+
+    fn kind(&self, id: usize) -> i32 {
+        self.types.get(id).copied().unwrap_or(NORMAL)
+    }
+
+    fn adds_bos(&self) -> bool {
+        let default = match &self.model {
+            PartsModel::ByteLevelBpe { pre, .. } => is_llama_bpe(pre),
+            PartsModel::SentencePiece { .. } => true,
+        };
+        self.add_bos.unwrap_or(default) && self.bos.is_some()
+    }
+
+    fn adds_eos(&self) -> bool {
+        self.add_eos.unwrap_or(false) && !self.eos.is_empty()
+    }
+
+    fn added_tokens(&self) -> Vec<Value> {
+        let marked = |id: &usize| matches!(self.kind(*id), UNKNOWN | CONTROL | USER_DEFINED);
+        let entry = |id: usize, content: &String| {
+            json!({"id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
+                "special": self.kind(id) != USER_DEFINED})
+        };
+        // An empty text would match everywhere.
+        self.tokens.iter().enumerate().filter(|(id, text)| marked(id) && !text.is_empty()).map(|(id, text)| entry(id, text)).collect()
+    }
+
+    fn post_processor(&self) -> Value {
+        let text = |id: Option<u32>| id.and_then(|id| self.tokens.get(id as usize).map(|token| (id, token.clone())));
+        let before = text(self.bos).filter(|_| self.adds_bos());
+        let after = text(self.eos.first().copied()).filter(|_| self.adds_eos());
+        if before.is_none() && after.is_none() {
+            return Value::Null;
+        }
+        let mut single = Vec::new();
+        let mut specials = Map::new();
+        let mut special = |list: &mut Vec<Value>, (id, token): (u32, String)| {
+            list.push(json!({"SpecialToken": {"id": token, "type_id": 0}}));
+            specials.insert(token.clone(), json!({"id": token, "ids": [id], "tokens": [token]}));
+        };
+        if let Some(token) = before {
+            special(&mut single, token);
+        }
+        single.push(json!({"Sequence": {"id": "A", "type_id": 0}}));
+        if let Some(token) = after {
+            special(&mut single, token);
+        }
+        let mut pair = single.clone();
+        pair.push(json!({"Sequence": {"id": "B", "type_id": 1}}));
+        json!({"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": specials})
+    }
+
+    /// llama.cpp joins the neighbours whose joint piece has the best score. As BPE: every way to cut a piece into two pieces is a
+    /// merge, ranked by the score of the whole.
+    fn sentence_piece(&self, scores: &[f32], add_space_prefix: bool, vocab: Map<String, Value>) -> Result<Documents> {
+        if scores.len() != self.tokens.len() {
+            return Err(bad("scores", format!("expected {}, found {}", self.tokens.len(), scores.len())));
+        }
+        let joinable = |id: usize| matches!(self.kind(id), NORMAL | USER_DEFINED | UNUSED);
+        let id_of = |text: &str| vocab.get(text).and_then(Value::as_u64).filter(|&id| joinable(id as usize));
+        let mut ranked: Vec<(f32, usize, u64, u64, Value)> = Vec::new();
+        for ((id, token), &score) in self.tokens.iter().enumerate().zip(scores).filter(|((id, _), _)| joinable(*id)) {
+            for (cut, _) in token.char_indices().skip(1) {
+                let (left, right) = token.split_at(cut);
+                if let (Some(l), Some(r)) = (id_of(left), id_of(right)) {
+                    ranked.push((score, id, l, r, json!([left, right])));
+                }
+            }
+        }
+        ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)).then(a.2.cmp(&b.2)).then(a.3.cmp(&b.3)));
+        let merges: Vec<Value> = ranked.into_iter().map(|entry| entry.4).collect();
+        let byte_fallback = (0..self.tokens.len()).any(|id| self.kind(id) == BYTE);
+        let unk = self.unk.and_then(|id| self.tokens.get(id as usize));
+        let mut normalizers = vec![json!({"type": "Replace", "pattern": {"String": " "}, "content": "▁"})];
+        let mut decoders = vec![json!({"type": "Replace", "pattern": {"String": "▁"}, "content": " "})];
+        if byte_fallback {
+            decoders.push(json!({"type": "ByteFallback"}));
+        }
+        decoders.push(json!({"type": "Fuse"}));
+        if add_space_prefix {
+            normalizers.insert(0, json!({"type": "Prepend", "prepend": "▁"}));
+            decoders.push(json!({"type": "Strip", "content": " ", "start": 1, "stop": 0}));
+        }
+        Ok((
+            json!({"type": "Sequence", "normalizers": normalizers}),
+            Value::Null,
+            json!({"type": "Sequence", "decoders": decoders}),
+            json!({"type": "BPE", "dropout": null, "unk_token": unk, "continuing_subword_prefix": null, "end_of_word_suffix": null,
+                "fuse_unk": byte_fallback, "byte_fallback": byte_fallback, "ignore_merges": false, "vocab": vocab, "merges": merges}),
+        ))
+    }
+}
+
+/// Normalizer, pre-tokenizer, decoder, model.
+type Documents = (Value, Value, Value, Value);
+
+fn is_llama_bpe(pre: &str) -> bool {
+    matches!(pre, "llama-bpe" | "llama3" | "llama-v3")
+}
+
+fn byte_level(merges: &[String], pre: &str, vocab: Map<String, Value>) -> Result<Documents> {
+    let bytes = |use_regex: bool| json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": use_regex});
+    let sequence = |first: Value, use_regex: bool| json!({"type": "Sequence", "pretokenizers": [first, bytes(use_regex)]});
+    let pattern = |regex: &str| json!({"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": false});
+    let (normalizer, pre_tokenizer) = match pre {
+        "gpt-2" => (Value::Null, bytes(true)),
+        "smollm" => (Value::Null, sequence(json!({"type": "Digits", "individual_digits": true}), true)),
+        "qwen2" => (json!({"type": "NFC"}), sequence(pattern(QWEN2), false)),
+        _ if is_llama_bpe(pre) => (Value::Null, sequence(pattern(LLAMA_BPE), false)),
+        _ => {
+            return Err(Error::UnsupportedModel {
+                what: "tokenizer.ggml.pre".to_owned(),
+                found: pre.to_owned(),
+                supported: "gpt-2, smollm, llama-bpe, qwen2".to_owned(),
+            });
+        }
+    };
+    let mut pairs = Vec::with_capacity(merges.len());
+    for merge in merges {
+        let (left, right) = merge.split_once(' ').ok_or_else(|| bad("merges", format!("{merge:?} has no space")))?;
+        pairs.push(json!([left, right]));
+    }
+    let model = json!({"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null, "end_of_word_suffix": null,
+        "fuse_unk": false, "byte_fallback": false, "ignore_merges": is_llama_bpe(pre), "vocab": vocab, "merges": pairs});
+    Ok((normalizer, pre_tokenizer, bytes(true), model))
+}

@@ -1,0 +1,22 @@
+//! Mean loss of a model over batches.
+
+use super::loss::loss_sum;
+use super::report::EvalReport;
+use crate::data::Batch;
+use crate::kernels::read_f32;
+use crate::error::{Error, Result};
+use crate::model::Model;
+
+/// Mean token loss over `batches`. Refuses when no target counts.
+pub async fn evaluate(model: &Model, batches: impl Iterator<Item = Batch>) -> Result<EvalReport> {
+    let (mut sum, mut tokens) = (0.0, 0u64);
+    for batch in batches {
+        sum += f64::from(read_f32(loss_sum(model, &batch)?).await?[0]);
+        tokens += batch.counted() as u64;
+    }
+    if tokens == 0 {
+        return Err(Error::DataTooShort { need: 2, have: 0 });
+    }
+    let loss = sum / tokens as f64;
+    Ok(EvalReport { loss, perplexity: loss.exp(), tokens })
+}

@@ -1,0 +1,83 @@
+//! Gradients of every trained parameter, by name.
+
+use std::collections::BTreeMap;
+
+use burn::tensor::{Gradients, Tensor};
+
+use super::loss::{head_loss_sum, loss_sum};
+use crate::data::Batch;
+use crate::error::Result;
+use crate::model::{Model, ParamVisitor, Span};
+
+/// Gradients by state-dict name, each flattened to [elements], f32.
+pub type NamedGradients = BTreeMap<String, Tensor<1>>;
+
+/// Takes the gradients of a tracked model's parameters out of `gradients` and adds them to `sums`.
+struct Harvest<'a> {
+    gradients: &'a mut Gradients,
+    sums: &'a mut NamedGradients,
+}
+
+impl ParamVisitor for Harvest<'_> {
+    fn visit<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) {
+        let elements = tensor.dims().iter().product::<usize>();
+        let Some(gradient) = tensor.grad_remove(self.gradients) else { return };
+        let gradient = gradient.reshape([elements]);
+        let sum = match self.sums.remove(name) {
+            Some(sum) => sum + gradient,
+            None => gradient,
+        };
+        self.sums.insert(name.to_string(), sum);
+    }
+}
+
+/// Adds scale·∂(sum of token losses)/∂p of `batch` to `sums`; returns the unscaled sum of token losses, shape [1].
+pub fn accumulate(model: &Model, batch: &Batch, scale: f64, recompute: bool, frozen: &dyn Fn(&str) -> bool, sums: &mut NamedGradients) -> Result<Tensor<1>> {
+    let tracked = model.tracked(frozen);
+    if recompute {
+        return accumulate_by_block(&tracked, batch, scale, sums);
+    }
+    let loss = loss_sum(&tracked, batch)?;
+    let value = loss.clone().inner();
+    let mut gradients = (loss * scale).backward();
+    tracked.visit(&mut Harvest { gradients: &mut gradients, sums });
+    Ok(value)
+}
+
+/// As [`accumulate`], holding only each block's input: a block is run again when its gradient is needed.
+fn accumulate_by_block(tracked: &Model, batch: &Batch, scale: f64, sums: &mut NamedGradients) -> Result<Tensor<1>> {
+    let span = Span { batch_size: batch.batch_size, seq_len: batch.seq_len, offset: 0 };
+    tracked.check_span(span)?;
+    let ids = tracked.token_tensor(&batch.inputs)?;
+    let targets = tracked.target_tensor(&batch.targets)?;
+    let leaf = |x: Tensor<2>| Tensor::<2>::from_inner(x).require_grad();
+    let mut harvest = |mut gradients: Gradients, input: Option<&Tensor<2>>| {
+        let upstream = input.and_then(|x| x.grad_remove(&mut gradients));
+        tracked.visit(&mut Harvest { gradients: &mut gradients, sums });
+        upstream
+    };
+
+    let mut inputs = vec![tracked.embed(ids.clone(), span).inner()];
+    for layer in 0..tracked.config().num_hidden_layers {
+        let x = Tensor::from_inner(inputs[layer].clone());
+        inputs.push(tracked.block(layer, x, span, None).inner());
+    }
+    let last = leaf(inputs.pop().expect("the embedding's output is there"));
+    let loss = head_loss_sum(tracked, last.clone(), targets);
+    let value = loss.clone().inner();
+    let mut upstream = harvest((loss * scale).backward(), Some(&last));
+    for layer in (0..tracked.config().num_hidden_layers).rev() {
+        let input = leaf(inputs.pop().expect("one input per block"));
+        let Some(gradient) = upstream.take() else { break };
+        let output = tracked.block(layer, input.clone(), span, None);
+        // The gradient of Σ y ⊙ g with respect to y is g.
+        upstream = harvest((output * Tensor::from_inner(gradient)).sum().backward(), Some(&input));
+    }
+    if let Some(gradient) = upstream {
+        let embedded = tracked.embed(ids, span);
+        if embedded.is_tracked() {
+            harvest((embedded * Tensor::from_inner(gradient)).sum().backward(), None);
+        }
+    }
+    Ok(value)
+}

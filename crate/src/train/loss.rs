@@ -1,0 +1,41 @@
+//! The training loss: mean over counted targets, in nats.
+
+use burn::tensor::{Int, Tensor};
+
+use crate::data::Batch;
+use crate::error::Result;
+use crate::kernels;
+use crate::model::{Model, Span};
+
+/// Largest logits made at once. A longer batch goes through the head in runs of rows.
+const MAX_LOGITS_BYTES: usize = 64 << 20;
+
+/// Sum of the token losses of `batch` in nats, shape [1], and the number of counted targets.
+pub fn loss_sum(model: &Model, batch: &Batch) -> Result<Tensor<1>> {
+    let span = Span { batch_size: batch.batch_size, seq_len: batch.seq_len, offset: 0 };
+    model.check_span(span)?;
+    let ids = model.token_tensor(&batch.inputs)?;
+    let targets = model.target_tensor(&batch.targets)?;
+    let mut x = model.embed(ids, span);
+    for layer in 0..model.config().num_hidden_layers {
+        x = model.block(layer, x, span, None);
+    }
+    Ok(head_loss_sum(model, x, targets))
+}
+
+/// Sum of the token losses from the last block's output. x [N, C], targets [N] → [1].
+pub fn head_loss_sum(model: &Model, x: Tensor<2>, targets: Tensor<1, Int>) -> Tensor<1> {
+    let rows = x.dims()[0];
+    let run = (MAX_LOGITS_BYTES / 4 / model.config().vocab_size).clamp(1, rows);
+    let mut total: Option<Tensor<1>> = None;
+    for start in (0..rows).step_by(run) {
+        let len = run.min(rows - start);
+        let part = if len == rows { x.clone() } else { x.clone().narrow(0, start, len) };
+        let losses = kernels::cross_entropy(model.head(part), targets.clone().narrow(0, start, len)).sum();
+        total = Some(match total {
+            Some(sum) => sum + losses,
+            None => losses,
+        });
+    }
+    total.expect("a batch has at least one row")
+}

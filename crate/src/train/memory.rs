@@ -1,0 +1,51 @@
+//! Bytes that a run takes on the device, planned before anything is allocated.
+
+use burn::tensor::DType;
+
+use crate::config::{ModelConfig, Precision, TrainConfig};
+use crate::error::Result;
+use crate::model::planned_parameters;
+use crate::optim::{Optim, ParamInfo};
+
+/// Bytes by purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryPlan {
+    /// Parameters.
+    pub weights: u64,
+    /// One f32 per trained value.
+    pub gradients: u64,
+    /// Moments.
+    pub optimizer: u64,
+    /// What the backward pass needs, and the logits. An estimate.
+    pub activations: u64,
+}
+
+impl MemoryPlan {
+    /// All of it.
+    pub fn total(&self) -> u64 {
+        self.weights + self.gradients + self.optimizer + self.activations
+    }
+}
+
+/// What training a model of this shape with these settings takes.
+pub fn memory_plan(model: &ModelConfig, train: &TrainConfig) -> Result<MemoryPlan> {
+    let stored = |shape: &[usize]| if shape.len() > 1 && train.precision == Precision::Bf16 { DType::BF16 } else { DType::F32 };
+    let info = |(name, shape): (String, Vec<usize>)| ParamInfo { dtype: stored(&shape), name, shape };
+    let parameters: Vec<ParamInfo> = planned_parameters(model)?.into_iter().map(info).collect();
+    let optim = Optim::new(train, &parameters)?;
+    let (mut weights, mut gradients) = (0, 0);
+    for parameter in &parameters {
+        let elements = parameter.elements() as u64;
+        weights += elements * parameter.dtype.size() as u64;
+        gradients += if optim.frozen(&parameter.name) { 0 } else { elements * 4 };
+    }
+    let tokens = (train.batch_size * train.seq_len) as u64;
+    let hidden = model.hidden_size as u64;
+    let attention = (model.num_attention_heads * train.seq_len) as u64;
+    // Per token and layer: two norms, q, k, v, the attention's output, two residual sums, three MLP tensors, and the scores.
+    let per_layer = 8 * hidden + 3 * model.intermediate_size as u64 + attention;
+    let layers = if train.gradient_checkpointing { 1 } else { model.num_hidden_layers as u64 };
+    let inputs = model.num_hidden_layers as u64 * hidden;
+    let activations = 4 * tokens * (layers * per_layer + inputs + 2 * model.vocab_size as u64);
+    Ok(MemoryPlan { weights, gradients, optimizer: optim.state_bytes(), activations })
+}

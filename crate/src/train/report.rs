@@ -1,0 +1,31 @@
+//! What a step and an evaluation report.
+
+use serde::Serialize;
+
+/// One optimizer step.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct StepReport {
+    /// Counted from 1.
+    pub step: u64,
+    /// Mean over the step's counted targets before the update, in nats.
+    pub loss: f64,
+    /// Global 2-norm before clipping.
+    pub grad_norm: f64,
+    /// Rate of this step.
+    pub learning_rate: f64,
+    /// Counted targets of this step.
+    pub tokens: u64,
+    /// Wall time of this step.
+    pub secs: f64,
+}
+
+/// One evaluation.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct EvalReport {
+    /// Mean over counted targets, in nats.
+    pub loss: f64,
+    /// exp(loss).
+    pub perplexity: f64,
+    /// Counted targets.
+    pub tokens: u64,
+}

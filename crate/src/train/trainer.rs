@@ -1,0 +1,196 @@
+//! The trainer: batch → loss → gradients → norm → finite? → clip → rate → update.
+
+use burn::tensor::Tensor;
+
+use super::evaluate::evaluate;
+use super::gradients::{NamedGradients, accumulate};
+use super::report::{EvalReport, StepReport};
+use crate::config::TrainConfig;
+use crate::data::{Batch, Dataset, Loader, LoaderState};
+use crate::kernels::{Buffer, read_f32};
+use crate::error::{Error, Result};
+use crate::model::{Model, ParamMap};
+use crate::optim::{Optim, clip_factor, sum_of_squares};
+use crate::platform::Stopwatch;
+use crate::schedule;
+
+/// A model in training with everything its next step depends on.
+pub struct Trainer {
+    /// Absent only while an update replaces its parameters.
+    model: Option<Model>,
+    dataset: Dataset,
+    loader: Loader,
+    optim: Optim,
+    config: TrainConfig,
+    progress: Progress,
+}
+
+/// Where a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Progress {
+    /// Optimizer steps done.
+    pub completed_steps: u64,
+    /// Counted targets so far.
+    pub tokens: u64,
+    /// Resolved start of the schedule's decay or annealing.
+    pub schedule_start: Option<u64>,
+    /// A rate set by hand, until it is released.
+    pub manual_learning_rate: Option<f64>,
+}
+
+impl Trainer {
+    /// A run from its first step. Refuses invalid settings, data too short for one batch, a sequence beyond the model's context, and groups that
+    /// do not cover the model.
+    pub fn new(model: Model, dataset: Dataset, config: TrainConfig) -> Result<Self> {
+        config.validate()?;
+        let progress = Progress { schedule_start: schedule::resolve_start(&config.schedule, None, 0), ..Progress::default() };
+        let loader = Loader::new(&dataset, config.batch_size, config.seq_len, config.seed)?;
+        Self::assemble(model, dataset, loader, config, progress)
+    }
+
+    /// A run that goes on: `loader` and `progress` from a checkpoint. The optimizer's state is loaded by the caller through [`Trainer::optim_mut`].
+    pub fn resume(model: Model, dataset: Dataset, loader: LoaderState, config: TrainConfig, progress: Progress) -> Result<Self> {
+        config.validate()?;
+        let mut fresh = Loader::new(&dataset, config.batch_size, config.seq_len, config.seed)?;
+        fresh.restore(loader)?;
+        Self::assemble(model, dataset, fresh, config, progress)
+    }
+
+    fn assemble(model: Model, dataset: Dataset, loader: Loader, config: TrainConfig, progress: Progress) -> Result<Self> {
+        let max = model.config().max_position_embeddings;
+        if config.seq_len > max {
+            return Err(Error::ContextExceeded { found: config.seq_len, max });
+        }
+        let optim = Optim::new(&config, &model.parameters())?;
+        Ok(Self { model: Some(model), dataset, loader, optim, config, progress })
+    }
+
+    /// The model as it stands.
+    pub fn model(&self) -> &Model {
+        self.model.as_ref().expect("the model is away only inside update")
+    }
+
+    /// The data.
+    pub fn dataset(&self) -> &Dataset {
+        &self.dataset
+    }
+
+    /// The settings.
+    pub fn config(&self) -> &TrainConfig {
+        &self.config
+    }
+
+    /// The optimizer with its state.
+    pub fn optim(&self) -> &Optim {
+        &self.optim
+    }
+
+    /// The optimizer, to load a saved state into it.
+    pub fn optim_mut(&mut self) -> &mut Optim {
+        &mut self.optim
+    }
+
+    /// Where the data order stands.
+    pub fn loader_state(&self) -> LoaderState {
+        self.loader.state()
+    }
+
+    /// Where the run stands.
+    pub fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    /// The learning rate of `step`, counted from 1.
+    pub fn learning_rate(&self, step: u64) -> f64 {
+        let planned = schedule::learning_rate(step, self.config.learning_rate, &self.config.schedule, self.progress.schedule_start);
+        self.progress.manual_learning_rate.unwrap_or(planned)
+    }
+
+    /// Sets the rate by hand from the next step on; `None` gives it back to the schedule.
+    pub fn set_learning_rate(&mut self, rate: Option<f64>) -> Result<()> {
+        if let Some(rate) = rate.filter(|rate| !(rate.is_finite() && *rate >= 0.0)) {
+            return Err(Error::InvalidConfig(vec![crate::error::Fault::new("learning_rate", "finite and ≥ 0", rate)]));
+        }
+        self.progress.manual_learning_rate = rate;
+        Ok(())
+    }
+
+    /// Starts the schedule's decay or annealing now; one that has begun goes on. A schedule that cannot decay is an error.
+    pub fn start_decay(&mut self) -> Result<()> {
+        self.progress.schedule_start =
+            schedule::trigger(&mut self.config.schedule, self.progress.schedule_start, self.progress.completed_steps)?;
+        Ok(())
+    }
+
+    /// One optimizer step. A loss or norm that is not finite is an error and changes nothing, the data order included.
+    pub async fn step(&mut self) -> Result<StepReport> {
+        let clock = Stopwatch::start();
+        let step = self.progress.completed_steps + 1;
+        let before = self.loader.state();
+        let outcome = self.gradients().await;
+        let (sums, loss, grad_norm, tokens) = match outcome {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                self.loader.restore(before)?;
+                return Err(error);
+            }
+        };
+        for (tensor, value) in [("loss", loss), ("grad_norm", grad_norm)] {
+            if !value.is_finite() {
+                self.loader.restore(before)?;
+                return Err(Error::NonFinite { step, tensor, value });
+            }
+        }
+        let learning_rate = self.learning_rate(step);
+        self.update(sums, learning_rate, clip_factor(grad_norm, self.config.max_grad_norm));
+        self.progress.completed_steps = step;
+        self.progress.tokens += tokens;
+        Ok(StepReport { step, loss, grad_norm, learning_rate, tokens, secs: clock.secs() })
+    }
+
+    /// Gradients of the next step's batches, their mean loss, norm and number of counted targets.
+    async fn gradients(&mut self) -> Result<(NamedGradients, f64, f64, u64)> {
+        let batches: Vec<Batch> = (0..self.config.gradient_accumulation_steps).map(|_| self.loader.next(&self.dataset)).collect();
+        let tokens: usize = batches.iter().map(Batch::counted).sum();
+        let scale = 1.0 / tokens.max(1) as f64;
+        let optim = &self.optim;
+        let frozen = |name: &str| optim.frozen(name);
+        let mut sums = NamedGradients::new();
+        let mut losses = Vec::with_capacity(batches.len());
+        for batch in &batches {
+            losses.push(accumulate(self.model(), batch, scale, self.config.gradient_checkpointing, &frozen, &mut sums)?);
+        }
+        let flat = sums.values().map(|g| (Buffer::from(g.clone()), g.dims()[0])).collect();
+        let frozen_all = Tensor::zeros_like(&losses[0]);
+        losses.push(sum_of_squares(flat).unwrap_or(frozen_all));
+        let values = read_f32(Tensor::cat(losses, 0)).await?;
+        let (square_sum, losses) = values.split_last().expect("the norm was pushed");
+        let loss = losses.iter().map(|&loss| f64::from(loss)).sum::<f64>() * scale;
+        Ok((sums, loss, f64::from(*square_sum).sqrt(), tokens as u64))
+    }
+
+    fn update(&mut self, gradients: NamedGradients, learning_rate: f64, clip: f32) {
+        struct Update<'a> {
+            optim: &'a mut Optim,
+            gradients: NamedGradients,
+            learning_rate: f64,
+            clip: f32,
+        }
+        impl ParamMap for Update<'_> {
+            fn map<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) -> Tensor<D> {
+                let gradient = self.gradients.remove(name).map(|g| g.reshape(tensor.dims()));
+                let stepped = self.optim.step_param(name, tensor, gradient, self.learning_rate, self.clip);
+                stepped.expect("the optimizer was made for this model's parameters, and a gradient has its parameter's shape")
+            }
+        }
+        let model = self.model.take().expect("the model is away only inside update");
+        self.model = Some(model.map(&mut Update { optim: &mut self.optim, gradients, learning_rate, clip }));
+    }
+
+    /// Mean loss over the validation part, or over the training text where there is none; at most `max_batches`.
+    pub async fn evaluate(&self, max_batches: Option<usize>) -> Result<EvalReport> {
+        let batches = self.dataset.validation_batches(self.config.batch_size, self.config.seq_len);
+        evaluate(self.model(), batches.take(max_batches.unwrap_or(usize::MAX))).await
+    }
+}

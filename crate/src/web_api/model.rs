@@ -1,0 +1,174 @@
+//! An opened model: its files are checked, its weights are not on the GPU yet.
+
+use js_sys::{Reflect, Uint8Array};
+use serde::Serialize;
+use wasm_bindgen::prelude::*;
+
+use super::error::{JsResult, thrown};
+use super::plain;
+use super::source::sources;
+use crate::bundle::{Bundle, ModelAssets, config_from_hf, open_bundle};
+use crate::config::{ModelConfig, TrainConfig};
+use crate::error::{Error, Fault, Result};
+use crate::model::{Model, planned_parameters};
+use crate::tokenizer::Tokenizer;
+
+enum Weights {
+    Files(Box<Bundle>),
+    Fresh,
+}
+
+/// A model to be trained.
+#[wasm_bindgen]
+pub struct ModelHandle {
+    config: ModelConfig,
+    weights: Weights,
+    assets: ModelAssets,
+}
+
+#[derive(Serialize)]
+struct TensorInfo {
+    name: String,
+    dtype: String,
+    shape: Vec<usize>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TokenizerInfo {
+    kind: String,
+    eos: Vec<u32>,
+    has_chat_template: bool,
+}
+
+/// What is known of a model.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ModelInfo {
+    architecture: String,
+    parameters: usize,
+    tensors: Vec<TensorInfo>,
+    config: ModelConfig,
+    vocab_size: usize,
+    tokenizer: Option<TokenizerInfo>,
+    source_format: String,
+}
+
+impl ModelInfo {
+    /// Of a model of this shape.
+    pub(super) fn new(config: &ModelConfig, tokenizer: Option<&Tokenizer>, source_format: &str, dtype: impl Fn(&str) -> Option<String>) -> Self {
+        let tensors: Vec<TensorInfo> = planned_parameters(config)
+            .unwrap_or_default()
+            .into_iter()
+            .map(|(name, shape)| TensorInfo { dtype: dtype(&name).unwrap_or_else(|| "F32".into()), name, shape })
+            .collect();
+        Self {
+            architecture: config.model_type.clone(),
+            parameters: tensors.iter().map(|t| t.shape.iter().product::<usize>()).sum(),
+            tensors,
+            config: config.clone(),
+            vocab_size: config.vocab_size,
+            tokenizer: tokenizer.map(|t| TokenizerInfo {
+                kind: t.kind().to_string(),
+                eos: t.eos().to_vec(),
+                has_chat_template: t.has_chat_template(),
+            }),
+            source_format: source_format.into(),
+        }
+    }
+}
+
+#[wasm_bindgen]
+impl ModelHandle {
+    /// Opens one GGUF file or the files of a Hugging Face folder.
+    pub fn open(files: Vec<JsValue>) -> JsResult<ModelHandle> {
+        let bundle = open_bundle(sources(files)?).map_err(thrown)?;
+        let assets = ModelAssets::of_bundle(&bundle);
+        Ok(Self { config: bundle.config.clone(), weights: Weights::Files(Box::new(bundle)), assets })
+    }
+
+    /// A new model by a Hugging Face style configuration. `tokenizer` is `"characters"` (of `text`) or `{ tokenizerJson }`.
+    #[wasm_bindgen(js_name = fromScratch)]
+    pub fn from_scratch(config_json: &str, tokenizer: JsValue, text: &[u8]) -> JsResult<ModelHandle> {
+        let tokenizer = if tokenizer.as_string().as_deref() == Some("characters") {
+            let text = std::str::from_utf8(text).map_err(|e| thrown(Error::DataNotUtf8 { byte_offset: e.valid_up_to() }))?;
+            Tokenizer::characters(text)
+        } else {
+            let bytes = Uint8Array::new(&Reflect::get(&tokenizer, &JsValue::from_str("tokenizerJson"))?).to_vec();
+            Tokenizer::from_hf(&bytes, None, None)
+        };
+        fresh(config_json, tokenizer.map_err(thrown)?).map_err(thrown)
+    }
+
+    /// `ModelInfo`.
+    pub fn info(&self) -> JsResult<JsValue> {
+        plain(&self.describe())
+    }
+
+    /// Ids of `text`, no special tokens added.
+    pub fn tokenize(&self, text: &str) -> JsResult<Vec<u32>> {
+        self.tokenizer().and_then(|tokenizer| tokenizer.encode(text)).map_err(thrown)
+    }
+}
+
+fn fresh(config_json: &str, tokenizer: Tokenizer) -> Result<ModelHandle> {
+    let wrong = |reason: String| Error::InvalidConfig(vec![Fault::new("model", "a JSON object of config.json's keys", reason)]);
+    let mut value: serde_json::Value = serde_json::from_str(config_json).map_err(|error| wrong(error.to_string()))?;
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("vocab_size".into(), tokenizer.vocab_size().into());
+    }
+    let config = config_from_hf(&value)?;
+    config.validate()?;
+    let assets = ModelAssets::of_config(&config, Some(tokenizer));
+    Ok(ModelHandle { config, weights: Weights::Fresh, assets })
+}
+
+impl ModelHandle {
+    fn describe(&self) -> ModelInfo {
+        match &self.weights {
+            Weights::Files(bundle) => {
+                let format = bundle.source_format.to_string();
+                ModelInfo::new(&self.config, self.assets.tokenizer.as_ref(), &format, |name| bundle.dtype(name))
+            }
+            Weights::Fresh => ModelInfo::new(&self.config, self.assets.tokenizer.as_ref(), "scratch", |_| None),
+        }
+    }
+
+    pub(super) fn tokenizer(&self) -> Result<&Tokenizer> {
+        let absent = || Error::Tokenizer { what: "model files".into(), reason: "there is no tokenizer.json among them".into() };
+        self.assets.tokenizer.as_ref().ok_or_else(absent)
+    }
+
+    /// The model on the device and what travels with it.
+    pub(super) fn build(self, train: &TrainConfig, device: &burn::tensor::Device) -> Result<(Model, ModelAssets)> {
+        let model = match &self.weights {
+            Weights::Files(bundle) => Model::from_bundle(bundle, train.precision, device)?,
+            Weights::Fresh => Model::init(&self.config, train.seed, train.precision, device)?,
+        };
+        Ok((model, self.assets))
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Estimate {
+    need_bytes: u64,
+    parts: Parts,
+}
+
+#[derive(Serialize)]
+struct Parts {
+    weights: u64,
+    grads: u64,
+    optimizer: u64,
+    activations: u64,
+}
+
+/// Bytes that training `model` with these settings takes on the device.
+#[wasm_bindgen]
+pub fn estimate(model: &ModelHandle, config_json: &str) -> JsResult<JsValue> {
+    let train = super::session::train_config(config_json).map_err(thrown)?;
+    let plan = crate::train::memory_plan(&model.config, &train).map_err(thrown)?;
+    let parts = Parts { weights: plan.weights, grads: plan.gradients, optimizer: plan.optimizer, activations: plan.activations };
+    plain(&Estimate { need_bytes: plan.total(), parts })
+}

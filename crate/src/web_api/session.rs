@@ -1,0 +1,228 @@
+//! A run in the browser. State is taken out for each call, so that two calls at once are a typed refusal, not a broken borrow.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::rc::Rc;
+
+use js_sys::Promise;
+use serde::Serialize;
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::future_to_promise;
+
+use super::error::{JsResult, thrown};
+use super::model::{ModelHandle, ModelInfo};
+use super::source::{JsSource, sources};
+use super::stream::FileStream;
+use super::{device, plain};
+use crate::bundle::ModelAssets;
+use crate::checkpoint::{self, Checkpoint};
+use crate::config::TrainConfig;
+use crate::data::{DataFormat, Dataset};
+use crate::error::{Error, Fault, Result};
+use crate::export;
+use crate::generate::{GenerateConfig, Generator};
+use crate::schedule;
+use crate::tokenizer::Tokenizer;
+use crate::train::Trainer;
+
+struct Run {
+    trainer: Trainer,
+    assets: ModelAssets,
+}
+
+impl Run {
+    fn tokenizer(&self) -> Result<&Tokenizer> {
+        let absent = || Error::Tokenizer { what: "model files".into(), reason: "there is no tokenizer.json among them".into() };
+        self.assets.tokenizer.as_ref().ok_or_else(absent)
+    }
+}
+
+type Slot = Rc<RefCell<Option<Run>>>;
+
+const BUSY: Error = Error::Busy { doing: "another call of this session" };
+
+/// A trainer with its tokenizer.
+#[wasm_bindgen]
+pub struct Session(Slot);
+
+/// Settings from JSON; unknown keys are refused.
+pub(super) fn train_config(json: &str) -> Result<TrainConfig> {
+    let config: TrainConfig = serde_json::from_str(json)
+        .map_err(|error| Error::InvalidConfig(vec![Fault::new("options", "the keys of TrainConfig", error)]))?;
+    config.validate()?;
+    Ok(config)
+}
+
+fn dataset(source: &JsSource, tokenizer: &Tokenizer, config: &TrainConfig) -> JsResult<Dataset> {
+    use crate::bundle::ByteSource;
+    let format = DataFormat::of_name(source.name());
+    Dataset::from_bytes(&source.bytes()?, format, tokenizer, config.validation_fraction).map_err(thrown)
+}
+
+/// Runs `work` on the state of `slot`, which is away meanwhile.
+fn with_run<T, F>(slot: Slot, work: impl FnOnce(Run) -> F + 'static) -> Promise
+where
+    T: Into<JsValue>,
+    F: Future<Output = (Run, JsResult<T>)>,
+{
+    future_to_promise(async move {
+        let taken = slot.borrow_mut().take();
+        let run = taken.ok_or_else(|| thrown(BUSY))?;
+        let (run, result) = work(run).await;
+        *slot.borrow_mut() = Some(run);
+        result.map(Into::into)
+    })
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SessionInfo {
+    completed_steps: u64,
+    total_steps: u64,
+    config: TrainConfig,
+    model: ModelInfo,
+    data_tokens: usize,
+    gpu_bytes: Option<u64>,
+}
+
+#[wasm_bindgen]
+impl Session {
+    /// Starts a run; `model` is consumed. `data` is text, or JSONL when its name ends so.
+    pub fn create(model: ModelHandle, data: JsValue, config_json: String) -> Promise {
+        future_to_promise(async move {
+            let config = train_config(&config_json).map_err(thrown)?;
+            let dataset = dataset(&JsSource::new(data)?, model.tokenizer().map_err(thrown)?, &config)?;
+            let (model, assets) = model.build(&config, &device()?.inner()).map_err(thrown)?;
+            let trainer = Trainer::new(model, dataset, config).map_err(thrown)?;
+            Ok(Session(Rc::new(RefCell::new(Some(Run { trainer, assets })))).into())
+        })
+    }
+
+    /// Goes on from the files of a checkpoint with the same data.
+    pub fn resume(files: Vec<JsValue>, data: JsValue, config_json: Option<String>) -> Promise {
+        future_to_promise(async move {
+            let config = config_json.map(|json| train_config(&json)).transpose().map_err(thrown)?;
+            let checkpoint = Checkpoint::open(sources(files)?).map_err(thrown)?;
+            let assets = ModelAssets::of_bundle(checkpoint.bundle());
+            let absent = || thrown(Error::CheckpointCorrupt { what: "tokenizer.json".into(), reason: "the file is absent".into() });
+            let tokenizer = assets.tokenizer.as_ref().ok_or_else(absent)?;
+            let dataset = dataset(&JsSource::new(data)?, tokenizer, &checkpoint.manifest().train)?;
+            let trainer = checkpoint.resume(dataset, config, &device()?.inner()).map_err(thrown)?;
+            Ok(Session(Rc::new(RefCell::new(Some(Run { trainer, assets })))).into())
+        })
+    }
+
+    /// One optimizer step → `StepReport`.
+    pub fn step(&self) -> Promise {
+        with_run(self.0.clone(), |mut run| async move {
+            let report = run.trainer.step().await;
+            (run, report.map_err(thrown).and_then(|report| plain(&report)))
+        })
+    }
+
+    /// Mean loss over the validation part → `EvalReport`.
+    pub fn evaluate(&self, max_batches: Option<u32>) -> Promise {
+        with_run(self.0.clone(), move |run| async move {
+            let report = run.trainer.evaluate(max_batches.map(|n| n as usize)).await;
+            (run, report.map_err(thrown).and_then(|report| plain(&report)))
+        })
+    }
+
+    /// Text after `prompt`, from the weights as they are at each token.
+    pub fn generate(&self, prompt: &str, options_json: &str) -> JsResult<TokenStream> {
+        let wrong = |error| thrown(Error::InvalidConfig(vec![Fault::new("sample", "the keys of GenerateConfig", error)]));
+        let config: GenerateConfig = serde_json::from_str(options_json).map_err(wrong)?;
+        let generator = self.read(|run| Generator::new(run.trainer.model(), run.tokenizer()?, prompt, config))?;
+        Ok(TokenStream { run: self.0.clone(), generator: Rc::new(RefCell::new(Some(generator))) })
+    }
+
+    /// Sets the learning rate by hand; undefined gives it back to the schedule.
+    #[wasm_bindgen(js_name = setLearningRate)]
+    pub fn set_learning_rate(&self, rate: Option<f64>) -> JsResult<()> {
+        self.change(|run| run.trainer.set_learning_rate(rate))
+    }
+
+    /// Starts the schedule's decay now.
+    #[wasm_bindgen(js_name = startDecay)]
+    pub fn start_decay(&self) -> JsResult<()> {
+        self.change(|run| run.trainer.start_decay())
+    }
+
+    /// Planned learning rates of steps 1 to `n`.
+    #[wasm_bindgen(js_name = previewSchedule)]
+    pub fn preview_schedule(&self, n: u32) -> JsResult<Vec<f64>> {
+        self.read(|run| {
+            let (config, start) = (run.trainer.config(), run.trainer.progress().schedule_start);
+            Ok(schedule::preview(n as usize, config.learning_rate, &config.schedule, start))
+        })
+    }
+
+    /// `SessionInfo`.
+    pub fn info(&self) -> JsResult<JsValue> {
+        let info = self.read(|run| {
+            let trainer = &run.trainer;
+            let dtypes: std::collections::BTreeMap<String, String> =
+                trainer.model().parameters().into_iter().map(|p| (p.name, format!("{:?}", p.dtype))).collect();
+            Ok(SessionInfo {
+                completed_steps: trainer.progress().completed_steps,
+                total_steps: trainer.config().steps,
+                config: trainer.config().clone(),
+                model: ModelInfo::new(trainer.model().config(), run.assets.tokenizer.as_ref(), "session", |name| dtypes.get(name).cloned()),
+                data_tokens: trainer.dataset().train_tokens(),
+                gpu_bytes: trainer.model().device().memory_pool_usage().map(|usage| usage.bytes_reserved),
+            })
+        })?;
+        plain(&info)
+    }
+
+    /// The files of a checkpoint of the present state.
+    pub fn checkpoint(&self) -> JsResult<FileStream> {
+        self.read(|run| checkpoint::write(&run.trainer, &run.assets)).map(FileStream::of)
+    }
+
+    /// The model for others; `format` is `safetensors`.
+    #[wasm_bindgen(js_name = exportModel)]
+    pub fn export_model(&self, format: &str) -> JsResult<FileStream> {
+        if format != "safetensors" {
+            return Err(thrown(Error::InvalidConfig(vec![Fault::new("format", "safetensors", format)])));
+        }
+        self.read(|run| export::safetensors_folder(run.trainer.model(), &run.assets)).map(FileStream::of)
+    }
+}
+
+impl Session {
+    fn read<T>(&self, work: impl FnOnce(&Run) -> Result<T>) -> JsResult<T> {
+        let slot = self.0.borrow();
+        work(slot.as_ref().ok_or_else(|| thrown(BUSY))?).map_err(thrown)
+    }
+
+    fn change(&self, work: impl FnOnce(&mut Run) -> Result<()>) -> JsResult<()> {
+        let mut slot = self.0.borrow_mut();
+        work(slot.as_mut().ok_or_else(|| thrown(BUSY))?).map_err(thrown)
+    }
+}
+
+/// Generated tokens, one at a time.
+#[wasm_bindgen]
+pub struct TokenStream {
+    run: Slot,
+    generator: Rc<RefCell<Option<Generator>>>,
+}
+
+#[wasm_bindgen]
+impl TokenStream {
+    /// The next `GeneratedToken`, or undefined at the end.
+    pub fn next(&self) -> Promise {
+        let slot = self.generator.clone();
+        with_run(self.run.clone(), move |run| async move {
+            let Some(mut generator) = slot.borrow_mut().take() else { return (run, Err(thrown(BUSY))) };
+            let token = match run.tokenizer() {
+                Ok(tokenizer) => generator.next(run.trainer.model(), tokenizer).await,
+                Err(error) => Err(error),
+            };
+            *slot.borrow_mut() = Some(generator);
+            let token = token.map_err(thrown).and_then(|token| token.map_or(Ok(JsValue::UNDEFINED), |token| plain(&token)));
+            (run, token)
+        })
+    }
+}

@@ -1,0 +1,67 @@
+//! Files of the page, read by range through a synchronous JavaScript function.
+
+use js_sys::{Function, Reflect, Uint8Array};
+use wasm_bindgen::{JsCast, JsValue};
+
+use super::error::{JsResult, thrown};
+use crate::bundle::ByteSource;
+use crate::error::{Error, Result};
+
+/// `{ name, size, read(offset, length) }`.
+pub struct JsSource {
+    name: String,
+    size: u64,
+    object: JsValue,
+    read: Function,
+}
+
+impl JsSource {
+    /// Takes the fields of `object`.
+    pub fn new(object: JsValue) -> JsResult<Self> {
+        let field = |key: &str| Reflect::get(&object, &JsValue::from_str(key));
+        let name = field("name")?.as_string().unwrap_or_default();
+        let wrong = |what: &str| thrown(Error::SourceRead { name: name.clone(), reason: format!("the source has no {what}") });
+        let size = field("size")?.as_f64().filter(|size| *size >= 0.0 && *size <= 9_007_199_254_740_991.0).ok_or_else(|| wrong("size"))?;
+        let read = field("read")?.dyn_into::<Function>().map_err(|_| wrong("read function"))?;
+        Ok(Self { name, size: size as u64, object, read })
+    }
+
+    /// Every byte of the file.
+    pub fn bytes(&self) -> JsResult<Vec<u8>> {
+        let len = usize::try_from(self.size)
+            .map_err(|_| thrown(Error::SourceRead { name: self.name.clone(), reason: format!("{} bytes do not fit in memory", self.size) }))?;
+        let mut bytes = vec![0; len];
+        self.read_at(0, &mut bytes).map_err(thrown)?;
+        Ok(bytes)
+    }
+}
+
+/// The sources of a JavaScript array.
+pub fn sources(files: Vec<JsValue>) -> JsResult<Vec<Box<dyn ByteSource>>> {
+    files.into_iter().map(|file| Ok(Box::new(JsSource::new(file)?) as Box<dyn ByteSource>)).collect()
+}
+
+impl ByteSource for JsSource {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn len(&self) -> u64 {
+        self.size
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        if buf.is_empty() {
+            return Ok(());
+        }
+        let failed = |reason: String| Error::SourceRead { name: self.name.clone(), reason };
+        let read = self.read.call2(&self.object, &JsValue::from_f64(offset as f64), &JsValue::from_f64(buf.len() as f64));
+        let bytes = read.map_err(|error| failed(format!("{error:?}")))?;
+        let bytes = bytes.dyn_into::<Uint8Array>().map_err(|_| failed("read did not return bytes".into()))?;
+        if bytes.length() as usize != buf.len() {
+            return Err(failed(format!("at {offset}: expected {} bytes, found {}", buf.len(), bytes.length())));
+        }
+        bytes.copy_to(buf);
+        Ok(())
+    }
+}

@@ -1,0 +1,263 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use tabtune::device::DeviceKind;
+
+use crate::error::{Result, RunError};
+
+/// Trains, evaluates and runs language models with the same crate as the browser.
+#[derive(Debug, Parser)]
+#[command(name = "tabtune", version, about, propagate_version = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// One JSON object per line on stdout, and nothing else there.
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Train or fine-tune a model.
+    Train(Box<TrainArgs>),
+    /// Mean loss and perplexity of a text.
+    Evaluate(EvaluateArgs),
+    /// Continue a text.
+    Generate(GenerateArgs),
+    /// Token ids of a text.
+    Tokenize(TokenizeArgs),
+    /// What is in model files, and whether they are sound.
+    Inspect(InspectArgs),
+    /// Compare with reference numbers.
+    Check(CheckArgs),
+    /// Weights of a checkpoint for other programs.
+    Export(ExportArgs),
+}
+
+/// Where the arithmetic happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DeviceName {
+    /// WGSL on Vulkan, Metal or DX12.
+    Wgpu,
+    /// The CPU, with the kernels' twins.
+    Cpu,
+}
+
+impl From<DeviceName> for DeviceKind {
+    fn from(name: DeviceName) -> Self {
+        match name {
+            DeviceName::Wgpu => DeviceKind::Wgpu,
+            DeviceName::Cpu => DeviceKind::Cpu,
+        }
+    }
+}
+
+/// `train`.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("start").required(true).args(["model", "config", "resume"])))]
+pub struct TrainArgs {
+    /// GGUF file, safetensors folder or checkpoint folder to start from.
+    #[arg(long, value_name = "PATH")]
+    pub model: Option<PathBuf>,
+    /// Hugging Face config.json of a model to train from scratch. The tokenizer is made of the characters of the data file, in code
+    /// point order, and vocab_size follows from it; a vocab_size in the file is not used.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Continue a run from its checkpoint folder. Needs the same --data; settings that contradict the checkpoint are refused.
+    #[arg(long, value_name = "DIR")]
+    pub resume: Option<PathBuf>,
+    /// Training text (UTF-8), or JSON lines if the name ends in .jsonl: {"messages":[…]} or {"prompt","completion"}.
+    #[arg(long, value_name = "FILE")]
+    pub data: PathBuf,
+    /// Settings as JSON, with the keys of TrainConfig; options override it.
+    #[arg(long, value_name = "FILE")]
+    pub train_config: Option<PathBuf>,
+    /// Optimizer steps of the whole run, those before a resume included.
+    #[arg(long, value_name = "N")]
+    pub steps: Option<u64>,
+    /// Sequences of one micro-batch.
+    #[arg(long, value_name = "B")]
+    pub batch_size: Option<u64>,
+    /// Tokens of one sequence.
+    #[arg(long, value_name = "T")]
+    pub seq_len: Option<u64>,
+    /// Peak learning rate.
+    #[arg(long, value_name = "X")]
+    pub learning_rate: Option<f64>,
+    /// Steps of linear warmup.
+    #[arg(long, value_name = "W")]
+    pub warmup_steps: Option<u64>,
+    /// Update rule.
+    #[arg(long, value_name = "NAME")]
+    pub optimizer: Option<String>,
+    /// Storage of weight matrices and moments: f32 or bf16.
+    #[arg(long, value_name = "NAME")]
+    pub precision: Option<String>,
+    /// Micro-batches per step.
+    #[arg(long, value_name = "K")]
+    pub gradient_accumulation_steps: Option<u64>,
+    /// Bound of the global gradient norm; 0 = none.
+    #[arg(long, value_name = "X")]
+    pub max_grad_norm: Option<f64>,
+    /// Seed of everything random in the run.
+    #[arg(long, value_name = "S")]
+    pub seed: Option<u64>,
+    /// Share of the data kept for evaluation, from its end.
+    #[arg(long, value_name = "X")]
+    pub validation_fraction: Option<f64>,
+    /// Recompute blocks in the backward pass: less memory, more time.
+    #[arg(long)]
+    pub gradient_checkpointing: bool,
+    /// Where to compute.
+    #[arg(long, value_enum, default_value = "wgpu")]
+    pub device: DeviceName,
+    /// Folder of the checkpoint; the newest replaces the one before.
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Save every N steps, beside at the end.
+    #[arg(long, value_name = "N", requires = "out", value_parser = clap::value_parser!(u64).range(1..))]
+    pub save_every: Option<u64>,
+    /// Evaluate on the kept share of the data every N steps and at the end.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub eval_every: Option<u64>,
+    /// Stop after this step, saving, as if interrupted; the run's plan (--steps) stays.
+    #[arg(long, value_name = "STEP")]
+    pub stop_at: Option<u64>,
+}
+
+/// `evaluate`.
+#[derive(Debug, Args)]
+pub struct EvaluateArgs {
+    /// GGUF file, safetensors folder or checkpoint folder.
+    #[arg(long, value_name = "PATH")]
+    pub model: PathBuf,
+    /// Text (UTF-8).
+    #[arg(long, value_name = "FILE")]
+    pub data: PathBuf,
+    /// Tokens of one window; every position but a window's first counts [default: the model's context, at most 512].
+    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u64).range(2..))]
+    pub seq_len: Option<u64>,
+    /// Tokens of the text to use, from its start [default: all].
+    #[arg(long, value_name = "N")]
+    pub max_tokens: Option<u64>,
+    /// Where to compute.
+    #[arg(long, value_enum, default_value = "wgpu")]
+    pub device: DeviceName,
+}
+
+/// `generate`.
+#[derive(Debug, Args)]
+pub struct GenerateArgs {
+    /// GGUF file, safetensors folder or checkpoint folder.
+    #[arg(long, value_name = "PATH")]
+    pub model: PathBuf,
+    /// Text to continue.
+    #[arg(long, value_name = "TEXT")]
+    pub prompt: String,
+    /// Tokens to add.
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub max_tokens: usize,
+    /// 0 = the most likely token each time.
+    #[arg(long, value_name = "X", default_value_t = 0.0)]
+    pub temperature: f64,
+    /// Draw from the K most likely tokens; 0 = all.
+    #[arg(long, value_name = "K", default_value_t = 0)]
+    pub top_k: usize,
+    /// Draw from the most likely tokens that make up this probability; 1 = all.
+    #[arg(long, value_name = "P", default_value_t = 1.0)]
+    pub top_p: f64,
+    /// Seed of the draw.
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    pub seed: u64,
+    /// Show the K most likely tokens of each place.
+    #[arg(long, value_name = "K", default_value_t = 0)]
+    pub top_logprobs: usize,
+    /// Where to compute.
+    #[arg(long, value_enum, default_value = "wgpu")]
+    pub device: DeviceName,
+}
+
+/// `tokenize`.
+#[derive(Debug, Args)]
+pub struct TokenizeArgs {
+    /// GGUF file, safetensors folder or checkpoint folder.
+    #[arg(long, value_name = "PATH")]
+    pub model: PathBuf,
+    /// Text.
+    #[arg(long, value_name = "TEXT")]
+    pub text: String,
+}
+
+/// `inspect`.
+#[derive(Debug, Args)]
+pub struct InspectArgs {
+    /// Files, or folders of them.
+    #[arg(value_name = "PATH", required = true)]
+    pub paths: Vec<PathBuf>,
+    /// Format: safetensors, gguf, index, peft or json [default: by the name's ending].
+    #[arg(long = "as", value_name = "FORMAT")]
+    pub format: Option<String>,
+    /// Read every tensor too.
+    #[arg(long)]
+    pub read: bool,
+}
+
+/// `check`.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// File of cases.
+    #[arg(value_name = "ORACLE.json")]
+    pub oracle: PathBuf,
+    /// Folder that the cases' paths start from.
+    #[arg(long, value_name = "DIR")]
+    pub assets: PathBuf,
+    /// Where to compute.
+    #[arg(long, value_enum, default_value = "wgpu")]
+    pub device: DeviceName,
+    /// Only the cases with these ids, or whose ids start with them.
+    #[arg(long, value_name = "ID", num_args = 1..)]
+    pub only: Vec<String>,
+}
+
+/// `export`.
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// Checkpoint folder.
+    #[arg(long, value_name = "DIR")]
+    pub checkpoint: PathBuf,
+    /// Folder to make; must not exist or be empty.
+    #[arg(long, value_name = "DIR")]
+    pub to: PathBuf,
+    /// Format of the weights.
+    #[arg(long, value_enum, default_value = "safetensors")]
+    pub format: ExportFormat,
+}
+
+/// Format of exported weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// A Hugging Face folder.
+    Safetensors,
+}
+
+impl Cli {
+    /// Reads the arguments; `None` after help or version was shown.
+    pub fn read() -> Result<Option<Self>> {
+        let parsed = Self::command().try_get_matches().and_then(|matches| Self::from_arg_matches(&matches));
+        match parsed {
+            Ok(cli) => Ok(Some(cli)),
+            Err(error) if !error.use_stderr() => {
+                error.print().map_err(RunError::Stdout)?;
+                Ok(None)
+            }
+            Err(error) => {
+                let text = error.to_string();
+                Err(RunError::Usage(text.trim_start_matches("error: ").split("\n\nUsage:").next().unwrap_or(&text).trim().to_string()))
+            }
+        }
+    }
+}

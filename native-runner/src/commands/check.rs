@@ -1,0 +1,160 @@
+//! `tabtune check`: oracle cases through the real model, tokenizer, loss, gradients and trainer.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use serde_json::{Map, Value, json};
+use tabtune::Error;
+use tabtune::config::Precision;
+use tabtune::device::Device;
+use tabtune::model::Model;
+use tabtune::tokenizer::Tokenizer;
+
+use super::{Outcome, load_model, open_device};
+use crate::args::CheckArgs;
+use crate::error::{Result, RunError, unreadable};
+use crate::files::{open_model, read_file, read_json};
+use crate::oracle::judge::{Subject, judge, unsupported};
+use crate::oracle::{Case, Oracle, Task, Verdict};
+use crate::output::Output;
+use crate::wait::wait;
+
+/// Assets that only `fetch-assets.sh --full` makes: their absence is no failure.
+const FULL_ASSETS: [&str; 2] = ["smollm2/hf", "smollm2/SmolLM2-135M-Instruct.F16.gguf"];
+
+enum Answer {
+    Judged(Verdict),
+    Skipped(String),
+}
+
+/// Prints one line per case and one of totals.
+pub fn run(args: &CheckArgs, output: &Output) -> Result<Outcome> {
+    let document = read_json(&args.oracle)?;
+    let oracle: Oracle =
+        serde_json::from_value(document).map_err(|e| RunError::Json { name: args.oracle.display().to_string(), reason: e.to_string() })?;
+    let id_of = |case: &Value| case["id"].as_str().unwrap_or("?").to_string();
+    let asked = |id: &str| args.only.is_empty() || args.only.iter().any(|want| id == want || id.starts_with(&format!("{want}.")));
+    let cases: Vec<Value> = oracle.cases.into_iter().filter(|case| asked(&id_of(case))).collect();
+    if cases.is_empty() {
+        return Err(RunError::Usage(format!("--only {}: no such case", args.only.join(" "))));
+    }
+    let mut bench = Bench { assets: args.assets.clone(), device: open_device(args.device)?, model: None, tokenizers: HashMap::new() };
+    let (count, mut failed, mut skipped) = (cases.len(), 0, 0);
+    for case in cases {
+        let clock = Instant::now();
+        let mut line = Map::new();
+        line.insert("id".into(), case["id"].clone());
+        line.insert("kind".into(), case["kind"].clone());
+        let answer = bench.answer(case);
+        match &answer {
+            Ok(Answer::Skipped(_)) => skipped += 1,
+            Ok(Answer::Judged(verdict)) if verdict.ok() => {}
+            _ => failed += 1,
+        }
+        describe(&answer, &mut line);
+        line.insert("secs".into(), json!(clock.elapsed().as_secs_f64()));
+        output.line(&line, || readable(&line))?;
+    }
+    let totals = json!({ "cases": count, "failed": failed, "skipped": skipped });
+    output.line(&totals, || format!("{count} cases, {failed} failed, {skipped} skipped"))?;
+    Ok(if failed == 0 { Outcome::Good } else { Outcome::Bad })
+}
+
+fn describe(answer: &Result<Answer>, line: &mut Map<String, Value>) {
+    match answer {
+        Ok(Answer::Skipped(reason)) => {
+            line.insert("skipped".into(), json!(reason));
+        }
+        Ok(Answer::Judged(verdict)) => {
+            line.insert("ok".into(), json!(verdict.ok()));
+            if let Some(worst) = verdict.worst() {
+                line.insert("error".into(), json!(worst.error));
+                line.insert("bound".into(), json!(worst.bound));
+                line.insert("measure".into(), json!(worst.name));
+            }
+            let out: Vec<Value> =
+                verdict.failures().map(|m| json!({ "measure": m.name, "error": m.error, "bound": m.bound })).take(16).collect();
+            if !out.is_empty() {
+                line.insert("out_of_bounds".into(), out.into());
+            }
+        }
+        Err(error) => {
+            line.insert("ok".into(), json!(false));
+            line.insert("error".into(), Value::Null);
+            line.insert("bound".into(), Value::Null);
+            line.insert("code".into(), json!(error.code()));
+            line.insert("message".into(), json!(error.to_string()));
+        }
+    }
+}
+
+fn readable(line: &Map<String, Value>) -> String {
+    let text = |key: &str| line.get(key).map_or_else(String::new, |v| v.as_str().map_or_else(|| v.to_string(), str::to_string));
+    let id = text("id");
+    if line.contains_key("skipped") {
+        return format!("skip {id}: {}", text("skipped"));
+    }
+    if line.contains_key("message") {
+        return format!("FAIL {id}: {}", text("message"));
+    }
+    let word = if line["ok"] == json!(true) { "ok  " } else { "FAIL" };
+    format!(
+        "{word} {id}: {} off by {}, allowed {} ({:.1} s)",
+        text("measure"),
+        text("error"),
+        text("bound"),
+        line["secs"].as_f64().unwrap_or(0.0)
+    )
+}
+
+/// What the cases share: the device, and the model of the last case.
+struct Bench {
+    assets: PathBuf,
+    device: Device,
+    model: Option<(String, Model)>,
+    tokenizers: HashMap<String, Tokenizer>,
+}
+
+impl Bench {
+    fn answer(&mut self, case: Value) -> Result<Answer> {
+        let case: Case = serde_json::from_value(case).map_err(|e| RunError::Json { name: "case".into(), reason: e.to_string() })?;
+        if let Some(adapter) = &case.lora {
+            return Ok(Answer::Skipped(format!("adapters are not built yet: {adapter}")));
+        }
+        if let Some(reason) = unsupported(&case.task) {
+            return Ok(Answer::Skipped(reason));
+        }
+        if FULL_ASSETS.contains(&case.model.as_str()) && !self.assets.join(&case.model).exists() {
+            return Ok(Answer::Skipped(format!("asset absent: {} (fetch-assets.sh --full)", case.model)));
+        }
+        let text = match &case.task {
+            Task::Ce { text, .. } | Task::Grad { text, .. } | Task::Train { text, .. } => read_text(&self.assets.join(text))?,
+            Task::Next { .. } | Task::Greedy { .. } => String::new(),
+        };
+        self.load(&case)?;
+        let absent = || unreadable(&case.model, "not loaded");
+        let (_, model) = self.model.as_ref().ok_or_else(absent)?;
+        let tokenizer = self.tokenizers.get(&case.tokenizer).ok_or_else(absent)?;
+        Ok(Answer::Judged(wait(judge(&case.task, &Subject { model, tokenizer, text: &text }))?))
+    }
+
+    fn load(&mut self, case: &Case) -> Result<()> {
+        if !self.tokenizers.contains_key(&case.tokenizer) {
+            let bytes = read_file(&self.assets.join(&case.tokenizer))?;
+            self.tokenizers.insert(case.tokenizer.clone(), Tokenizer::from_hf(&bytes, None, None)?);
+        }
+        if self.model.as_ref().is_none_or(|(path, _)| *path != case.model) {
+            // The old weights go before the new ones come.
+            self.model = None;
+            let bundle = open_model(&self.assets.join(&case.model))?;
+            self.model = Some((case.model.clone(), load_model(&bundle, Precision::F32, &self.device)?));
+        }
+        Ok(())
+    }
+}
+
+fn read_text(path: &Path) -> Result<String> {
+    let bytes = read_file(path)?;
+    Ok(String::from_utf8(bytes).map_err(|e| Error::DataNotUtf8 { byte_offset: e.utf8_error().valid_up_to() })?)
+}

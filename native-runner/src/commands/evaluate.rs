@@ -1,0 +1,47 @@
+//! `tabtune evaluate`: mean loss of a text in non-overlapping windows.
+
+use tabtune::Error;
+use tabtune::config::Precision;
+use tabtune::data::Batch;
+
+use super::{Outcome, load_model, open_device, tokenizer_of};
+use crate::args::EvaluateArgs;
+use crate::error::Result;
+use crate::files::{open_model, read_file};
+use crate::output::Output;
+use crate::wait::wait;
+
+/// Longest window unless asked for.
+const DEFAULT_WINDOW: usize = 512;
+
+/// Prints mean loss, perplexity and the number of counted tokens.
+pub fn run(args: &EvaluateArgs, output: &Output) -> Result<Outcome> {
+    let bundle = open_model(&args.model)?;
+    let tokenizer = tokenizer_of(&bundle, &args.model)?;
+    let bytes = read_file(&args.data)?;
+    let text = std::str::from_utf8(&bytes).map_err(|e| Error::DataNotUtf8 { byte_offset: e.valid_up_to() })?;
+    let mut ids = tokenizer.encode(text)?;
+    ids.truncate(args.max_tokens.map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(usize::MAX)));
+    if ids.len() < 2 {
+        return Err(Error::DataTooShort { need: 2, have: ids.len() }.into());
+    }
+    let context = bundle.config.max_position_embeddings;
+    let window = args.seq_len.map_or(context.min(DEFAULT_WINDOW), |n| usize::try_from(n).unwrap_or(usize::MAX));
+    // The window's first token is not predicted, its last is not read.
+    if window - 1 > context {
+        return Err(Error::ContextExceeded { found: window - 1, max: context }.into());
+    }
+    let model = load_model(&bundle, Precision::F32, &open_device(args.device)?)?;
+    let report = wait(tabtune::train::evaluate(&model, windows(&ids, window)))?;
+    output.line(&report, || format!("loss {:.5} nats, perplexity {:.3}, over {} tokens", report.loss, report.perplexity, report.tokens))?;
+    Ok(Outcome::Good)
+}
+
+/// One batch per window of `window` tokens; the last may be shorter, one token alone has nothing to predict.
+fn windows(ids: &[u32], window: usize) -> impl Iterator<Item = Batch> {
+    ids.chunks(window).filter(|ids| ids.len() > 1).map(|ids| {
+        let as_i32 = |ids: &[u32]| ids.iter().map(|&id| id as i32).collect::<Vec<_>>();
+        let seq_len = ids.len() - 1;
+        Batch { inputs: as_i32(&ids[..seq_len]), targets: as_i32(&ids[1..]), batch_size: 1, seq_len }
+    })
+}

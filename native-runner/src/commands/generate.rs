@@ -1,0 +1,39 @@
+//! `tabtune generate`: continues a text.
+
+use tabtune::config::Precision;
+use tabtune::generate::{GenerateConfig, Generator};
+
+use super::{Outcome, load_model, open_device, tokenizer_of};
+use crate::args::GenerateArgs;
+use crate::error::Result;
+use crate::files::open_model;
+use crate::output::Output;
+use crate::wait::wait;
+
+/// Prints each token as it comes.
+pub fn run(args: &GenerateArgs, output: &Output) -> Result<Outcome> {
+    let bundle = open_model(&args.model)?;
+    let tokenizer = tokenizer_of(&bundle, &args.model)?;
+    let config = GenerateConfig {
+        max_tokens: args.max_tokens,
+        temperature: args.temperature,
+        top_k: args.top_k,
+        top_p: args.top_p,
+        seed: args.seed,
+        top_logprobs: args.top_logprobs,
+    };
+    config.validate()?;
+    let model = load_model(&bundle, Precision::F32, &open_device(args.device)?)?;
+    let mut generator = Generator::new(&model, tokenizer, &args.prompt, config)?;
+    output.fragment(&args.prompt)?;
+    while let Some(token) = wait(generator.next(&model, tokenizer))? {
+        output.json_line(&token)?;
+        output.fragment(&token.text)?;
+        if args.top_logprobs > 0 {
+            let top: Vec<String> = token.top.iter().map(|t| format!("{:?} {:.4}", t.text, t.prob)).collect();
+            output.fragment(&format!("    [{}]\n", top.join(", ")))?;
+        }
+    }
+    output.fragment("\n")?;
+    Ok(Outcome::Good)
+}

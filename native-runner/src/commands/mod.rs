@@ -1,0 +1,49 @@
+//! One module per command: arguments in, lines out.
+
+pub mod check;
+pub mod evaluate;
+pub mod export;
+pub mod generate;
+pub mod inspect;
+pub mod tokenize;
+pub mod train;
+
+use std::path::Path;
+
+use tabtune::bundle::Bundle;
+use tabtune::config::Precision;
+use tabtune::device::Device;
+use tabtune::model::{BundleWeights, Model};
+use tabtune::tokenizer::Tokenizer;
+
+use crate::args::DeviceName;
+use crate::error::{Result, RunError};
+use crate::wait::wait;
+
+/// How a command ended that did not fail: `Bad` is an answer too, with exit status 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// All well.
+    Good,
+    /// Something that was checked is not as it should be.
+    Bad,
+}
+
+/// Opens the device called `name`; once per process.
+pub fn open_device(name: DeviceName) -> Result<Device> {
+    Ok(wait(Device::open(name.into()))?)
+}
+
+/// The model of `bundle`, its weights on `device`.
+pub fn load_model(bundle: &Bundle, precision: Precision, device: &Device) -> Result<Model> {
+    let mut weights = BundleWeights::new(bundle, precision, &device.inner());
+    let model = Model::new(&bundle.config, precision, &mut weights, &device.inner())?;
+    weights.finish()?;
+    Ok(model)
+}
+
+/// The tokenizer that came with the model at `path`.
+pub fn tokenizer_of<'a>(bundle: &'a Bundle, path: &Path) -> Result<&'a Tokenizer> {
+    let absent = || RunError::Usage(format!("{}: no tokenizer beside the weights: expected tokenizer.json", path.display()));
+    bundle.tokenizer.as_ref().ok_or_else(absent)
+}

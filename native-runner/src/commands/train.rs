@@ -1,0 +1,143 @@
+//! `tabtune train`: the driver's loop around `Trainer::step`.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+use tabtune::bundle::ModelAssets;
+use tabtune::checkpoint::{Checkpoint, MANIFEST};
+use tabtune::config::TrainConfig;
+use tabtune::data::{DataFormat, Dataset};
+use tabtune::model::{FreshWeights, Model};
+use tabtune::tokenizer::Tokenizer;
+use tabtune::train::{StepReport, Trainer};
+
+use super::{Outcome, load_model, open_device, tokenizer_of};
+use crate::args::TrainArgs;
+use crate::error::{Result, RunError};
+use crate::files::{checkpoint_sources, open_model, read_file};
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::wait::wait;
+use crate::writer::{check_place, write_folder};
+use crate::{scratch, settings};
+
+/// A trainer and what travels with its weights.
+struct Run {
+    trainer: Trainer,
+    assets: ModelAssets,
+}
+
+/// Trains, evaluates and saves as asked; prints one line per step.
+pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
+    if let Some(folder) = &args.out {
+        check_place(folder, Some(MANIFEST))?;
+    }
+    let mut run = prepare(args)?;
+    let total = run.trainer.config().steps;
+    let last = args.stop_at.map_or(total, |step| step.min(total));
+    let progress = Progress::new(total, run.trainer.progress().completed_steps, !output.json());
+    let mut saved = None;
+    while run.trainer.progress().completed_steps < last {
+        let report = wait(run.trainer.step())?;
+        output.json_line(&report)?;
+        progress.step(report.step, shown(&report));
+        let at_end = report.step == last;
+        if args.eval_every.is_some_and(|n| report.step.is_multiple_of(n) || at_end) {
+            evaluate(&run.trainer, report.step, output, &progress)?;
+        }
+        if let Some(folder) = args.out.as_deref()
+            && (at_end || args.save_every.is_some_and(|n| report.step.is_multiple_of(n)))
+        {
+            save(&run, folder)?;
+            saved = Some(folder);
+        }
+    }
+    progress.end();
+    // A run that had nothing left to do still leaves what was asked for.
+    if let Some(folder) = args.out.as_deref().filter(|_| saved.is_none()) {
+        save(&run, folder)?;
+        saved = Some(folder);
+    }
+    finish(&run.trainer, saved, output)
+}
+
+fn shown(report: &StepReport) -> String {
+    let rate = report.tokens as f64 / report.secs.max(1e-9);
+    format!("loss {:.4} · norm {:.3} · rate {:.3e} · {rate:.0} tokens/s", report.loss, report.grad_norm, report.learning_rate)
+}
+
+fn evaluate(trainer: &Trainer, step: u64, output: &Output, progress: &Progress) -> Result<()> {
+    let report = wait(trainer.evaluate(None))?;
+    let line = json!({ "step": step, "eval_loss": report.loss });
+    progress.suspend(|| output.line(&line, || format!("step {step}: evaluation loss {:.4}", report.loss)))
+}
+
+fn finish(trainer: &Trainer, saved: Option<&Path>, output: &Output) -> Result<Outcome> {
+    let step = trainer.progress().completed_steps;
+    let checkpoint = saved.map(|folder| folder.display().to_string());
+    let line = json!({ "done": true, "step": step, "checkpoint": checkpoint });
+    output.line(&line, || match &checkpoint {
+        Some(folder) => format!("done at step {step}; checkpoint in {folder}"),
+        None => format!("done at step {step}; nothing saved (no --out)"),
+    })?;
+    Ok(Outcome::Good)
+}
+
+fn save(run: &Run, folder: &Path) -> Result<()> {
+    let mut stream = tabtune::checkpoint::write(&run.trainer, &run.assets)?;
+    write_folder(folder, Some(MANIFEST), &mut stream)?;
+    Ok(())
+}
+
+fn prepare(args: &TrainArgs) -> Result<Run> {
+    let given = settings::given(args)?;
+    let data = Data { bytes: read_file(&args.data)?, format: format_of(&args.data) };
+    match (&args.resume, &args.model, &args.config) {
+        (Some(folder), ..) => resume(args, folder, given, &data),
+        (_, Some(path), _) => fine_tune(args, path, settings::settle(given, None)?, &data),
+        (.., Some(path)) => from_scratch(args, path, settings::settle(given, None)?, &data),
+        _ => Err(RunError::Usage("expected --model, --config or --resume".into())),
+    }
+}
+
+/// The training data as it lies in its file.
+struct Data {
+    bytes: Vec<u8>,
+    format: DataFormat,
+}
+
+impl Data {
+    fn set(&self, tokenizer: &Tokenizer, config: &TrainConfig) -> Result<Dataset> {
+        Ok(Dataset::from_bytes(&self.bytes, self.format, tokenizer, config.validation_fraction)?)
+    }
+}
+
+fn format_of(path: &Path) -> DataFormat {
+    let jsonl = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("jsonl"));
+    if jsonl { DataFormat::Jsonl } else { DataFormat::Text }
+}
+
+fn resume(args: &TrainArgs, folder: &Path, given: Map<String, Value>, data: &Data) -> Result<Run> {
+    let checkpoint = Checkpoint::open(checkpoint_sources(folder)?)?;
+    let config = settings::settle(given, Some(&checkpoint.manifest().train))?;
+    let dataset = data.set(tokenizer_of(checkpoint.bundle(), folder)?, &checkpoint.manifest().train)?;
+    let device = open_device(args.device)?;
+    let trainer = checkpoint.resume(dataset, Some(config), &device.inner())?;
+    Ok(Run { trainer, assets: ModelAssets::of_bundle(checkpoint.bundle()) })
+}
+
+fn fine_tune(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data) -> Result<Run> {
+    let bundle = open_model(path)?;
+    let dataset = data.set(tokenizer_of(&bundle, path)?, &config)?;
+    let model = load_model(&bundle, config.precision, &open_device(args.device)?)?;
+    Ok(Run { trainer: Trainer::new(model, dataset, config)?, assets: ModelAssets::of_bundle(&bundle) })
+}
+
+fn from_scratch(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data) -> Result<Run> {
+    let (shape, tokenizer) = scratch::plan(path, &data.bytes)?;
+    let dataset = data.set(&tokenizer, &config)?;
+    let device = open_device(args.device)?.inner();
+    let mut weights = FreshWeights::new(&shape, config.seed, config.precision, &device);
+    let model = Model::new(&shape, config.precision, &mut weights, &device)?;
+    Ok(Run { trainer: Trainer::new(model, dataset, config)?, assets: ModelAssets::of_config(&shape, Some(tokenizer)) })
+}

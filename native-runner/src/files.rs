@@ -1,0 +1,131 @@
+//! The runner's only reader of files: sources for the crate, and whole small files.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use tabtune::bundle::{Bundle, ByteSource, open_bundle};
+use tabtune::checkpoint::MANIFEST;
+
+use crate::error::{Result, RunError, unreadable};
+
+/// A file that the crate reads by ranges.
+#[derive(Debug)]
+pub struct FileSource {
+    name: String,
+    path: PathBuf,
+    file: File,
+    len: u64,
+}
+
+impl FileSource {
+    /// Opens `path` under its file name.
+    pub fn open(path: &Path) -> tabtune::Result<Self> {
+        let file = File::open(path).map_err(|e| unreadable(path.display(), e))?;
+        let meta = file.metadata().map_err(|e| unreadable(path.display(), e))?;
+        if !meta.is_file() {
+            return Err(unreadable(path.display(), "not a file"));
+        }
+        Ok(Self { name: file_name(path), path: path.to_path_buf(), file, len: meta.len() })
+    }
+}
+
+impl ByteSource for FileSource {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> tabtune::Result<()> {
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(offset)).and_then(|_| file.read_exact(buf)).map_err(|e| unreadable(self.path.display(), e))
+    }
+}
+
+/// The last part of a path, as text.
+pub fn file_name(path: &Path) -> String {
+    path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
+}
+
+/// A whole file.
+pub fn read_file(path: &Path) -> tabtune::Result<Vec<u8>> {
+    std::fs::read(path).map_err(|e| unreadable(path.display(), e))
+}
+
+/// A whole file of JSON.
+pub fn read_json(path: &Path) -> Result<serde_json::Value> {
+    let bytes = read_file(path)?;
+    serde_json::from_slice(&bytes).map_err(|e| RunError::Json { name: path.display().to_string(), reason: e.to_string() })
+}
+
+/// The plain files of a folder, by name.
+pub fn files_of(folder: &Path) -> tabtune::Result<Vec<PathBuf>> {
+    let refused = |e: std::io::Error| unreadable(folder.display(), e);
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(refused)? {
+        let path = entry.map_err(refused)?.path();
+        if path.is_file() {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+fn has_ending(path: &Path, endings: &[&str]) -> bool {
+    path.extension().and_then(|e| e.to_str()).is_some_and(|e| endings.iter().any(|want| e.eq_ignore_ascii_case(want)))
+}
+
+/// The sources of the model at `path`: one GGUF or safetensors file, or what a folder holds of a model.
+pub fn model_sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
+    let path = settled(path);
+    let mut paths = vec![path.clone()];
+    if path.is_dir() {
+        let all = files_of(&path)?;
+        let gguf: Vec<_> = all.iter().filter(|p| has_ending(p, &["gguf"])).cloned().collect();
+        // A checkpoint folder is a model folder with two files more.
+        let of_run = |p: &Path| [MANIFEST, "optimizer.safetensors"].contains(&file_name(p).as_str());
+        paths = all.into_iter().filter(|p| has_ending(p, &["json", "safetensors", "jinja"]) && !of_run(p)).collect();
+        if !paths.iter().any(|p| file_name(p) == "config.json") && gguf.len() == 1 {
+            paths = gguf;
+        }
+        if paths.is_empty() {
+            return Err(RunError::Usage(format!(
+                "{}: no model in this folder: expected config.json and model.safetensors, or one .gguf file",
+                path.display()
+            )));
+        }
+    }
+    let mut sources: Vec<Box<dyn ByteSource>> = Vec::new();
+    for path in paths {
+        sources.push(Box::new(FileSource::open(&path)?));
+    }
+    Ok(sources)
+}
+
+/// Opens the model at `path`.
+pub fn open_model(path: &Path) -> Result<Bundle> {
+    Ok(open_bundle(model_sources(path)?)?)
+}
+
+/// Every file of a checkpoint folder.
+pub fn checkpoint_sources(folder: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
+    let folder = settled(folder);
+    if !folder.is_dir() {
+        return Err(unreadable(folder.display(), "not a checkpoint folder").into());
+    }
+    let mut sources: Vec<Box<dyn ByteSource>> = Vec::new();
+    for path in files_of(&folder)? {
+        sources.push(Box::new(FileSource::open(&path)?));
+    }
+    Ok(sources)
+}
+
+/// `folder`, or the complete one that a crash between two renames left beside it.
+fn settled(folder: &Path) -> PathBuf {
+    let previous = crate::writer::beside(folder, "previous");
+    if !folder.exists() && previous.is_dir() { previous } else { folder.to_path_buf() }
+}

@@ -1,0 +1,29 @@
+//! Warnings of the libraries on stderr: shader faults are only logged.
+
+use std::io::Write;
+
+use log::{Level, LevelFilter, Log, Metadata, Record};
+
+struct Stderr;
+
+impl Log for Stderr {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.level() <= Level::Warn
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        if self.enabled(record.metadata()) {
+            // eprintln! panics when stderr is closed.
+            let _ = writeln!(std::io::stderr(), "{}: {}", record.target(), record.args());
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+/// Installs the sink. Must come before the device.
+pub fn install() {
+    if log::set_logger(&Stderr).is_ok() {
+        log::set_max_level(LevelFilter::Warn);
+    }
+}

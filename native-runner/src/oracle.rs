@@ -1,0 +1,257 @@
+//! Reference cases and the comparison with them: data in, verdict out; no files, no device.
+
+pub mod judge;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Of the largest absolute logit: f32 on a GPU against float64 (`assets/README.md`).
+pub const LOGIT: f64 = 1e-4;
+/// Relative, mean loss of a batch.
+pub const LOSS: f64 = 1e-5;
+/// Relative, gradient norms.
+pub const NORM: f64 = 1e-4;
+/// Logits nearer than this may change places.
+pub const TIE: f64 = 0.01;
+
+/// A file of cases; each is parsed on its own, so that one bad case fails alone.
+#[derive(Debug, Deserialize)]
+pub struct Oracle {
+    /// The cases.
+    pub cases: Vec<Value>,
+}
+
+/// One case.
+#[derive(Debug, Deserialize)]
+pub struct Case {
+    /// Its name.
+    pub id: String,
+    /// Path of the model from the assets folder.
+    pub model: String,
+    /// Path of its tokenizer.json.
+    pub tokenizer: String,
+    /// Path of an adapter that is merged first.
+    #[serde(default)]
+    pub lora: Option<String>,
+    /// What to compute.
+    #[serde(flatten)]
+    pub task: Task,
+}
+
+/// What to compute, and what comes out.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Task {
+    /// The most likely next tokens.
+    Next { prompt: String, expect: NextExpect },
+    /// The most likely token, `count` times.
+    Greedy { prompt: String, count: usize, expect: GreedyExpect },
+    /// Cross-entropy of the tokens after `start`.
+    Ce { text: String, start: usize, count: usize, expect: CeExpect },
+    /// Loss and gradients of one batch.
+    Grad {
+        text: String,
+        starts: Vec<usize>,
+        length: usize,
+        #[serde(default)]
+        samples: Vec<String>,
+        expect: GradExpect,
+    },
+    /// Losses of a short run.
+    Train { text: String, length: usize, steps: Vec<Vec<usize>>, optimizer: Value, expect: TrainExpect },
+}
+
+/// One of the most likely tokens.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub struct Likely {
+    /// Token.
+    pub id: usize,
+    /// Its logit.
+    pub logit: f64,
+    /// Its probability.
+    pub prob: f64,
+}
+
+/// Of `next`.
+#[derive(Debug, Deserialize)]
+pub struct NextExpect {
+    /// Ids of the prompt.
+    pub ids: Vec<u32>,
+    /// In falling order.
+    pub top5: Vec<Likely>,
+}
+
+/// Of `greedy`.
+#[derive(Debug, Deserialize)]
+pub struct GreedyExpect {
+    /// The new tokens.
+    pub ids: Vec<u32>,
+    /// Their text.
+    pub text: String,
+}
+
+/// Of `ce`, in nats.
+#[derive(Debug, Deserialize)]
+pub struct CeExpect {
+    /// First ids of the span.
+    pub first_ids: Vec<u32>,
+    /// Over all targets.
+    pub mean: f64,
+    /// Of the first target.
+    pub first: f64,
+    /// Of the last target.
+    pub last: f64,
+}
+
+/// Of `grad`.
+#[derive(Debug, Deserialize)]
+pub struct GradExpect {
+    /// Of the batch.
+    pub loss: f64,
+    /// Over all parameters.
+    pub norm: f64,
+    /// Of each parameter.
+    pub norms: serde_json::Map<String, Value>,
+    /// First four elements of some gradients.
+    #[serde(default)]
+    pub samples: serde_json::Map<String, Value>,
+}
+
+/// Of `train`.
+#[derive(Debug, Deserialize)]
+pub struct TrainExpect {
+    /// Before each step.
+    pub losses: Vec<f64>,
+    /// Of each step, before clipping.
+    pub grad_norms: Vec<f64>,
+    /// Of the last batch, after the last step.
+    pub final_loss: f64,
+    /// Of all parameters, after the last step.
+    pub param_norm: f64,
+}
+
+/// One compared figure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measure {
+    /// What was compared.
+    pub name: String,
+    /// How far off.
+    pub error: f64,
+    /// How far off it may be.
+    pub bound: f64,
+}
+
+impl Measure {
+    /// Also false for NaN.
+    pub fn ok(&self) -> bool {
+        self.error <= self.bound
+    }
+
+    fn strain(&self) -> f64 {
+        match (self.ok(), self.bound > 0.0) {
+            (true, true) => self.error / self.bound,
+            (true, false) => 0.0,
+            (false, true) if self.error.is_finite() => self.error / self.bound,
+            (false, _) => f64::INFINITY,
+        }
+    }
+}
+
+/// All figures of one case.
+#[derive(Debug, Default)]
+pub struct Verdict {
+    measures: Vec<Measure>,
+}
+
+impl Verdict {
+    /// Whether every figure is within its bound, and there is one.
+    pub fn ok(&self) -> bool {
+        !self.measures.is_empty() && self.measures.iter().all(Measure::ok)
+    }
+
+    /// The figure that is nearest to its bound, or furthest past it.
+    pub fn worst(&self) -> Option<&Measure> {
+        self.measures.iter().max_by(|a, b| a.strain().total_cmp(&b.strain()))
+    }
+
+    /// Names of the figures out of bounds.
+    pub fn failures(&self) -> impl Iterator<Item = &Measure> {
+        self.measures.iter().filter(|m| !m.ok())
+    }
+
+    /// `|got − want| ≤ bound`.
+    pub fn near(&mut self, name: impl Into<String>, got: f64, want: f64, bound: f64) {
+        self.measures.push(Measure { name: name.into(), error: (got - want).abs(), bound });
+    }
+
+    /// `|got − want| / |want| ≤ bound`.
+    pub fn relative(&mut self, name: impl Into<String>, got: f64, want: f64, bound: f64) {
+        let scale = want.abs().max(f64::MIN_POSITIVE);
+        self.measures.push(Measure { name: name.into(), error: (got - want).abs() / scale, bound });
+    }
+
+    /// Number of places where two lists differ; none may.
+    pub fn equal<T: PartialEq>(&mut self, name: impl Into<String>, got: &[T], want: &[T]) {
+        let common = got.iter().zip(want).filter(|(a, b)| a != b).count();
+        self.measures.push(Measure { name: name.into(), error: (common + got.len().abs_diff(want.len())) as f64, bound: 0.0 });
+    }
+
+    /// Logits and probabilities of the expected tokens, and their order.
+    pub fn top(&mut self, row: &[f32], want: &[Likely]) {
+        let at = |id: usize| row.get(id).map_or(f64::NAN, |x| f64::from(*x));
+        let bound = LOGIT * want.iter().map(|w| w.logit.abs()).fold(0.0, f64::max);
+        let top = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let sum: f64 = row.iter().map(|x| f64::from(x - top).exp()).sum();
+        for (place, w) in want.iter().enumerate() {
+            self.near(format!("top5[{place}].logit"), at(w.id), w.logit, bound);
+            // |dp| ≤ p(1−p)·2·|dlogit| ≤ |dlogit| / 2
+            self.near(format!("top5[{place}].prob"), (at(w.id) - f64::from(top)).exp() / sum, w.prob, bound / 2.0);
+        }
+        let mut swapped = 0;
+        for (i, a) in want.iter().enumerate() {
+            swapped += want[i + 1..].iter().filter(|b| a.logit - b.logit > TIE && at(a.id) <= at(b.id)).count();
+        }
+        if let Some(last) = want.last() {
+            let listed = |id: usize| want.iter().any(|w| w.id == id);
+            swapped += row.iter().enumerate().filter(|(id, x)| !listed(*id) && f64::from(**x) - last.logit > TIE).count();
+        }
+        self.measures.push(Measure { name: "order".into(), error: swapped as f64, bound: 0.0 });
+    }
+
+    /// Norms and samples of gradients in f64; `gradient` finds one by its name.
+    pub fn gradients<'a>(&mut self, want: &GradExpect, gradient: impl Fn(&str) -> Option<&'a [f32]>, names: usize) {
+        self.equal("parameters", &[names], &[want.norms.len()]);
+        let mut total = 0.0;
+        for (name, norm) in &want.norms {
+            let got: f64 = gradient(name).map_or(f64::NAN, square_sum);
+            total += got;
+            self.relative(name, got.sqrt(), norm.as_f64().unwrap_or(f64::NAN), NORM);
+        }
+        self.relative("norm", total.sqrt(), want.norm, NORM);
+        for (name, values) in &want.samples {
+            let values: Vec<f64> = values.as_array().into_iter().flatten().map(|v| v.as_f64().unwrap_or(f64::NAN)).collect();
+            let Some(got) = gradient(name) else { continue };
+            // An element may be small by cancellation: judged by the size of its neighbours.
+            let rms = (square_sum(got) / got.len().max(1) as f64).sqrt();
+            let scale = values.iter().fold(rms, |a, v| a.max(v.abs()));
+            for (place, value) in values.iter().enumerate() {
+                self.near(format!("{name}[{place}]"), got.get(place).map_or(f64::NAN, |x| f64::from(*x)), *value, NORM * scale);
+            }
+        }
+    }
+}
+
+/// Σx² in f64.
+pub fn square_sum(values: &[f32]) -> f64 {
+    values.iter().map(|x| f64::from(*x).powi(2)).sum()
+}
+
+/// Cross-entropy in nats of `target` under one row of logits, in f64.
+pub fn cross_entropy(row: &[f32], target: usize) -> f64 {
+    let top = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let sum: f64 = row.iter().map(|x| f64::from(x - top).exp()).sum();
+    row.get(target).map_or(f64::NAN, |x| sum.ln() + f64::from(top) - f64::from(*x))
+}
+
+#[cfg(test)]
+mod tests;

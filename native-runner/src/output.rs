@@ -1,0 +1,65 @@
+//! stdout: JSON lines with `--json`, readable lines without. Nothing else writes there.
+
+use std::io::Write;
+
+use serde::Serialize;
+use serde_json::json;
+
+use crate::error::{Result, RunError};
+
+/// How results are shown.
+#[derive(Debug, Clone, Copy)]
+pub struct Output {
+    json: bool,
+}
+
+impl Output {
+    /// `json`: one JSON object per line.
+    pub fn new(json: bool) -> Self {
+        Self { json }
+    }
+
+    /// Whether the reader is a program.
+    pub fn json(&self) -> bool {
+        self.json
+    }
+
+    /// One result: `value` for programs, `text` for people.
+    pub fn line(&self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<()> {
+        if self.json {
+            let line = serde_json::to_string(value).map_err(|e| RunError::Json { name: "stdout".into(), reason: e.to_string() })?;
+            self.write(&format!("{line}\n"))
+        } else {
+            self.write(&format!("{}\n", text()))
+        }
+    }
+
+    /// One result that people see elsewhere (on the progress bar).
+    pub fn json_line(&self, value: &impl Serialize) -> Result<()> {
+        if self.json { self.line(value, String::new) } else { Ok(()) }
+    }
+
+    /// Text for people, without a line end.
+    pub fn fragment(&self, text: &str) -> Result<()> {
+        if self.json { Ok(()) } else { self.write(text) }
+    }
+
+    fn write(&self, text: &str) -> Result<()> {
+        let mut out = std::io::stdout().lock();
+        out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(RunError::Stdout)
+    }
+
+    /// The failure that ends the command: on stdout as JSON, or one readable line on stderr.
+    pub fn failure(&self, code: &str, message: &str) {
+        if self.json {
+            let line = json!({ "error": { "code": code, "message": message } });
+            // A closed stdout is itself the failure: nothing is left to tell it to.
+            if self.write(&format!("{line}\n")).is_ok() {
+                return;
+            }
+        }
+        let one_line = message.split_whitespace().collect::<Vec<_>>().join(" ");
+        // eprintln! panics when stderr is closed.
+        let _ = writeln!(std::io::stderr(), "error: {one_line} [{code}]");
+    }
+}

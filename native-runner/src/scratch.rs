@@ -1,0 +1,26 @@
+//! A model from scratch: the shape of a `config.json`, a character tokenizer of the data.
+
+use std::path::Path;
+
+use serde_json::Value;
+use tabtune::Error;
+use tabtune::bundle::config_from_hf;
+use tabtune::config::ModelConfig;
+use tabtune::tokenizer::Tokenizer;
+
+use crate::error::{Result, RunError};
+use crate::files::read_json;
+
+/// Shape and tokenizer for training on `text`.
+pub fn plan(config: &Path, text: &[u8]) -> Result<(ModelConfig, Tokenizer)> {
+    let mut json = read_json(config)?;
+    let text = std::str::from_utf8(text).map_err(|e| Error::DataNotUtf8 { byte_offset: e.valid_up_to() })?;
+    let tokenizer = Tokenizer::characters(text)?;
+    match &mut json {
+        Value::Object(keys) => keys.insert("vocab_size".into(), tokenizer.vocab_size().into()),
+        _ => return Err(RunError::Json { name: config.display().to_string(), reason: "expected an object".into() }),
+    };
+    let config = config_from_hf(&json)?;
+    config.validate()?;
+    Ok((config, tokenizer))
+}

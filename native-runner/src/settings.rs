@@ -1,0 +1,81 @@
+//! A run's settings: defaults or a checkpoint's, under the file of `--train-config`, under the options.
+
+use serde_json::{Map, Value, json};
+use tabtune::config::TrainConfig;
+
+use crate::args::TrainArgs;
+use crate::error::{Result, RunError};
+use crate::files::read_json;
+
+/// The settings that the user gave, as a JSON object of TrainConfig's keys; what was not said is absent.
+pub fn given(args: &TrainArgs) -> Result<Map<String, Value>> {
+    let mut keys = match &args.train_config {
+        None => Map::new(),
+        Some(path) => match read_json(path)? {
+            Value::Object(keys) => keys,
+            _ => return Err(RunError::Json { name: path.display().to_string(), reason: "expected an object of settings".into() }),
+        },
+    };
+    let mut set = |key: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            keys.insert(key.to_string(), value);
+        }
+    };
+    set("steps", args.steps.map(Value::from));
+    set("batch_size", args.batch_size.map(Value::from));
+    set("seq_len", args.seq_len.map(Value::from));
+    set("gradient_accumulation_steps", args.gradient_accumulation_steps.map(Value::from));
+    set("learning_rate", args.learning_rate.map(|x| number("learning-rate", x)).transpose()?);
+    set("max_grad_norm", args.max_grad_norm.map(|x| number("max-grad-norm", x)).transpose()?);
+    set("validation_fraction", args.validation_fraction.map(|x| number("validation-fraction", x)).transpose()?);
+    set("seed", args.seed.map(Value::from));
+    set("precision", args.precision.clone().map(Value::from));
+    set("gradient_checkpointing", args.gradient_checkpointing.then_some(Value::Bool(true)));
+    if let Some(name) = &args.optimizer {
+        let given = overlay(keys_of(&keys, "optimizer"), json!({ "type": name }));
+        keys.insert("optimizer".into(), given);
+    }
+    if let Some(steps) = args.warmup_steps {
+        let given = overlay(keys_of(&keys, "schedule"), json!({ "warmup_steps": steps }));
+        keys.insert("schedule".into(), given);
+    }
+    Ok(keys)
+}
+
+fn keys_of(keys: &Map<String, Value>, key: &str) -> Value {
+    keys.get(key).cloned().unwrap_or_else(|| json!({}))
+}
+
+/// JSON has no NaN or infinity: they would silently become null.
+fn number(option: &str, x: f64) -> Result<Value> {
+    if x.is_finite() { Ok(json!(x)) } else { Err(RunError::Usage(format!("--{option}: expected a finite number, found {x}"))) }
+}
+
+/// `under` with the keys of `over` on top, to any depth. Another `type` replaces the whole.
+fn overlay(under: Value, over: Value) -> Value {
+    match (under, over) {
+        (Value::Object(mut under), Value::Object(over)) => {
+            if over.get("type").is_some_and(|kind| under.get("type").is_some_and(|old| old != kind)) {
+                return Value::Object(over);
+            }
+            for (key, value) in over {
+                let old = under.remove(&key).unwrap_or(Value::Null);
+                under.insert(key, overlay(old, value));
+            }
+            Value::Object(under)
+        }
+        (_, over) => over,
+    }
+}
+
+/// The settings of a run: those of `saved` where it goes on, else the defaults, with what was `given` on top.
+pub fn settle(given: Map<String, Value>, saved: Option<&TrainConfig>) -> Result<TrainConfig> {
+    let under = serde_json::to_value(saved.unwrap_or(&TrainConfig::default())).map_err(refused)?;
+    let config: TrainConfig = serde_json::from_value(overlay(under, Value::Object(given))).map_err(refused)?;
+    config.validate()?;
+    Ok(config)
+}
+
+fn refused(error: serde_json::Error) -> RunError {
+    RunError::Json { name: "training settings".into(), reason: error.to_string() }
+}

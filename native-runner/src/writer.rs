@@ -1,0 +1,111 @@
+//! Writes a folder of files so that it is there whole or not at all.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use tabtune::bundle::FileStream;
+
+use crate::error::{Result, unwritable};
+use crate::files::files_of;
+use crate::wait::wait;
+
+/// `folder` with a further ending: `run` → `run.partial`.
+pub fn beside(folder: &Path, ending: &str) -> PathBuf {
+    let mut name = folder.file_name().unwrap_or_default().to_os_string();
+    name.push(".");
+    name.push(ending);
+    folder.with_file_name(name)
+}
+
+/// Refuses a place that cannot become `folder`, before the work that is to be written there.
+/// A folder that holds other things than a file called `marker` beside its own is never replaced.
+pub fn check_place(folder: &Path, marker: Option<&str>) -> Result<()> {
+    let refuse = |reason: &str| Err(unwritable(folder.display(), reason).into());
+    if folder.file_name().is_none() {
+        return refuse("expected the name of a folder");
+    }
+    match fs::metadata(folder) {
+        Err(_) => {}
+        Ok(meta) if !meta.is_dir() => return refuse("exists and is not a folder"),
+        Ok(_) => {
+            let empty = fs::read_dir(folder).map_err(|e| unwritable(folder.display(), e))?.next().is_none();
+            let ours = marker.is_some_and(|name| folder.join(name).is_file());
+            if !empty && !ours {
+                return refuse(if marker.is_some() { "exists and is not a checkpoint" } else { "exists and is not empty" });
+            }
+        }
+    }
+    fs::create_dir_all(parent(folder)).map_err(|e| unwritable(parent(folder).display(), e).into())
+}
+
+/// Writes `stream` as `folder`: beside it, flushed, renamed into place. Returns the paths of the files.
+pub fn write_folder(folder: &Path, marker: Option<&str>, stream: &mut FileStream) -> Result<Vec<PathBuf>> {
+    check_place(folder, marker)?;
+    let partial = beside(folder, "partial");
+    remove(&partial)?;
+    fs::create_dir(&partial).map_err(|e| unwritable(partial.display(), e))?;
+    if let Err(error) = fill(&partial, stream) {
+        // The first failure is the one to tell; what is left is overwritten by the next try.
+        let _ = fs::remove_dir_all(&partial);
+        return Err(error);
+    }
+    flush_folder(&partial)?;
+    replace(folder, &partial)?;
+    Ok(files_of(folder)?)
+}
+
+fn fill(folder: &Path, stream: &mut FileStream) -> Result<()> {
+    let names: Vec<String> = stream.files().iter().map(|file| file.name.clone()).collect();
+    let mut next = wait(stream.next_chunk())?;
+    for (index, name) in names.iter().enumerate() {
+        let path = folder.join(name);
+        let refused = |e: std::io::Error| unwritable(path.display(), e);
+        let mut file = File::create_new(&path).map_err(refused)?;
+        while let Some(chunk) = next.take_if(|chunk| chunk.file == index) {
+            file.write_all(&chunk.bytes).map_err(refused)?;
+            next = wait(stream.next_chunk())?;
+        }
+        file.sync_all().map_err(refused)?;
+        let (written, announced) = (file.metadata().map_err(refused)?.len(), stream.files()[index].bytes);
+        if written != announced {
+            return Err(unwritable(path.display(), format!("{written} bytes written, {announced} announced")).into());
+        }
+    }
+    Ok(())
+}
+
+/// Puts `partial` in the place of `folder`. Between the two renames the old one is whole under `.previous`.
+fn replace(folder: &Path, partial: &Path) -> Result<()> {
+    let previous = beside(folder, "previous");
+    let refused = |e: std::io::Error| unwritable(folder.display(), e);
+    if folder.exists() {
+        remove(&previous)?;
+        fs::rename(folder, &previous).map_err(refused)?;
+    }
+    fs::rename(partial, folder).map_err(refused)?;
+    flush_folder(parent(folder))?;
+    remove(&previous)
+}
+
+fn remove(folder: &Path) -> Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(unwritable(folder.display(), e).into()),
+        _ => Ok(()),
+    }
+}
+
+fn parent(folder: &Path) -> &Path {
+    match folder.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Makes names in `folder` durable. Windows cannot open a folder, and needs no flush there.
+fn flush_folder(folder: &Path) -> Result<()> {
+    match File::open(folder) {
+        Ok(handle) => handle.sync_all().map_err(|e| unwritable(folder.display(), e).into()),
+        Err(_) => Ok(()),
+    }
+}

@@ -1,0 +1,64 @@
+// dx = dy W: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m] f32, w [m, k] f32, dx [n, k]; m = 4 m4, k = 4 k4.
+// One thread: 4 rows by 4 columns of dx, sums in registers, no barriers. Twin: kernels/linear/mod.rs
+struct Params {
+  n: u32,
+  m4: u32,
+  k4: u32,
+}
+
+@group(0) @binding(0) var<storage, read_write> dy: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read_write> w: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read_write> dx: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read_write> params: Params;
+
+@compute @workgroup_size(64)
+fn main(
+  @builtin(workgroup_id) group: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32,
+) {
+  let n = params.n;
+  let m4 = params.m4;
+  let k4 = params.k4;
+  let block = grid_index(group, groups, lane, 64u);
+  let row = block / k4 * 4u;
+  let column = block % k4;
+  if (row >= n) {
+    return;
+  }
+  // Past the edge the last row is read again; its sums are not stored.
+  let d0 = row * m4;
+  let d1 = min(row + 1u, n - 1u) * m4;
+  let d2 = min(row + 2u, n - 1u) * m4;
+  let d3 = min(row + 3u, n - 1u) * m4;
+  var a0 = vec4<f32>();
+  var a1 = vec4<f32>();
+  var a2 = vec4<f32>();
+  var a3 = vec4<f32>();
+  var at = column;
+  for (var c = 0u; c < m4; c++) {
+    let q0 = w[at];
+    let q1 = w[at + k4];
+    let q2 = w[at + 2u * k4];
+    let q3 = w[at + 3u * k4];
+    at += 4u * k4;
+    let p0 = dy[d0 + c];
+    a0 += p0.x * q0 + p0.y * q1 + p0.z * q2 + p0.w * q3;
+    let p1 = dy[d1 + c];
+    a1 += p1.x * q0 + p1.y * q1 + p1.z * q2 + p1.w * q3;
+    let p2 = dy[d2 + c];
+    a2 += p2.x * q0 + p2.y * q1 + p2.z * q2 + p2.w * q3;
+    let p3 = dy[d3 + c];
+    a3 += p3.x * q0 + p3.y * q1 + p3.z * q2 + p3.w * q3;
+  }
+  dx[row * k4 + column] = a0;
+  if (row + 1u < n) {
+    dx[(row + 1u) * k4 + column] = a1;
+  }
+  if (row + 2u < n) {
+    dx[(row + 2u) * k4 + column] = a2;
+  }
+  if (row + 3u < n) {
+    dx[(row + 3u) * k4 + column] = a3;
+  }
+}

@@ -1,0 +1,69 @@
+// dx = dy W for any shape: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m], w [m, k] f32 or packed bf16, dx [n, k].
+// One thread: 4 rows by 4 columns of dx. Twin: kernels/linear/mod.rs
+struct Params {
+  n: u32,
+  m: u32,
+  k: u32,
+  packed: u32,
+}
+
+@group(0) @binding(0) var<storage, read_write> dy: array<f32>;
+@group(0) @binding(1) var<storage, read_write> w: array<u32>;
+@group(0) @binding(2) var<storage, read_write> dx: array<f32>;
+@group(0) @binding(3) var<storage, read_write> params: Params;
+
+// Element i of w, which is f32 or packed bf16.
+fn weight(i: u32, packed: u32) -> f32 {
+  if (packed == 0u) {
+    return bitcast<f32>(w[i]);
+  }
+  let word = w[i / 2u];
+  return select(bf16_low(word), bf16_high(word), (i & 1u) == 1u);
+}
+
+@compute @workgroup_size(64)
+fn main(
+  @builtin(workgroup_id) group: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32,
+) {
+  let n = params.n;
+  let m = params.m;
+  let k = params.k;
+  let packed = params.packed;
+  let columns = (k + 3u) / 4u;
+  let block = grid_index(group, groups, lane, 64u);
+  let row = block / columns * 4u;
+  let column = block % columns * 4u;
+  if (row >= n) {
+    return;
+  }
+  // Past the edge the last row or column is read again; its sums are not stored.
+  let rows = min(vec4<u32>(row) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(n - 1u)) * m;
+  let columns4 = min(vec4<u32>(column) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(k - 1u));
+  var a0 = vec4<f32>();
+  var a1 = vec4<f32>();
+  var a2 = vec4<f32>();
+  var a3 = vec4<f32>();
+  for (var c = 0u; c < m; c++) {
+    let at = columns4 + vec4<u32>(c * k);
+    let q = vec4<f32>(weight(at.x, packed), weight(at.y, packed), weight(at.z, packed), weight(at.w, packed));
+    a0 += dy[rows.x + c] * q;
+    a1 += dy[rows.y + c] * q;
+    a2 += dy[rows.z + c] * q;
+    a3 += dy[rows.w + c] * q;
+  }
+  for (var c = 0u; c < 4u && column + c < k; c++) {
+    let out = row * k + column + c;
+    dx[out] = a0[c];
+    if (row + 1u < n) {
+      dx[out + k] = a1[c];
+    }
+    if (row + 2u < n) {
+      dx[out + 2u * k] = a2[c];
+    }
+    if (row + 3u < n) {
+      dx[out + 3u * k] = a3[c];
+    }
+  }
+}

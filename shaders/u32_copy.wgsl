@@ -1,0 +1,20 @@
+// y = x, word for word, whatever the words mean (packed bf16 too). One thread a word. Twin: kernels/u32_copy.rs
+struct Params {
+  n: u32,
+}
+
+@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+@group(0) @binding(1) var<storage, read_write> y: array<u32>;
+@group(0) @binding(2) var<storage, read_write> params: Params;
+
+@compute @workgroup_size(256)
+fn main(
+  @builtin(workgroup_id) group: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32,
+) {
+  let i = grid_index(group, groups, lane, 256u);
+  if (i < params.n) {
+    y[i] = x[i];
+  }
+}

@@ -1,0 +1,46 @@
+// The demo as it is served: one click trains its embedded default, with no network and no error on the console.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { Browser } from './chromium.mjs';
+import { serve } from './site.mjs';
+
+let site;
+let browser;
+
+before(async () => {
+  site = await serve();
+  browser = await Browser.launch();
+});
+
+after(async () => {
+  await browser?.close();
+  await site?.close();
+});
+
+/** Waits until the page has done this many steps, and gives what it then shows. */
+async function untilStep(page, step) {
+  await page.waitForFunction((wanted) => Number(document.querySelector('#main').dataset.step) >= wanted, step, { timeout: 180_000 });
+  return { loss: Number(await page.textContent('#f-loss')), state: await page.getAttribute('#main', 'data-state') };
+}
+
+test('demo trains at once with ?run, offline, and stops when asked', async () => {
+  const { page, record } = await browser.open(`${site.url}/demo/?run`);
+  const early = await untilStep(page, 1);
+  const later = await untilStep(page, 9);
+  assert.ok(later.loss < early.loss, `loss falls: ${early.loss} to ${later.loss}`);
+  await page.click('#stop');
+  await page.waitForFunction(() => document.querySelector('#main').dataset.state !== 'running', undefined, { timeout: 60_000 });
+  assert.deepEqual(record.errors, []);
+  assert.deepEqual([...record.origins], [site.url]);
+  await page.close();
+});
+
+test('demo without WebGPU says so in words', async () => {
+  const { page } = await browser.open(`${site.url}/`);
+  await page.addInitScript(() => Object.defineProperty(Navigator.prototype, 'gpu', { get: () => undefined }));
+  await page.goto(`${site.url}/demo/`);
+  await page.waitForSelector('#notice:not([hidden])', { timeout: 30_000 });
+  assert.match(await page.textContent('#notice'), /WebGPU/);
+  assert.equal(await page.isDisabled('#start'), true);
+  await page.close();
+});

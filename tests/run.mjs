@@ -1,0 +1,112 @@
+// npm test: set up what is missing, then lint, Rust tests, TypeScript tests and tests in a real browser.
+//   node tests/run.mjs [lint|rust|web|browser ...]     without words: all four, in this order
+// Every part runs even when an earlier one failed. The last line counts them all.
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { buildWasm } from '../web/build-wasm.mjs';
+import { setup } from '../web/setup.mjs';
+import { root, run } from '../web/toolchain.mjs';
+
+const scratch = mkdtempSync(join(tmpdir(), 'tabtune-test-'));
+
+/** One check that passes or fails as a whole. */
+async function check(name, command, args) {
+  const code = await run(command, args, { allowFailure: true });
+  console.log(`${name}: ${code === 0 ? 'ok' : 'FAILED'}`);
+  return code === 0 ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 };
+}
+
+function add(...results) {
+  return results.reduce((sum, each) => ({ passed: sum.passed + each.passed, failed: sum.failed + each.failed }), { passed: 0, failed: 0 });
+}
+
+/** A part that ended badly without a failed test of its own (it did not compile, say) counts as one failure. */
+function settle(result, code) {
+  return code !== 0 && result.failed === 0 ? { ...result, failed: 1 } : result;
+}
+
+const parts = {
+  async lint() {
+    return add(
+      await check('cargo fmt', 'cargo', ['fmt', '--all', '--check']),
+      await check('cargo clippy', 'cargo', ['clippy', '--workspace', '--all-targets', '--locked', '--', '-D', 'warnings']),
+      await check('tsc and eslint', 'npm', ['run', '--silent', 'web:check']),
+    );
+  },
+
+  async rust() {
+    let result = { passed: 0, failed: 0 };
+    const onLine = (line) => {
+      const found = /^test result: \S+ (\d+) passed; (\d+) failed;/.exec(line);
+      if (found) result = add(result, { passed: Number(found[1]), failed: Number(found[2]) });
+    };
+    const args = ['test', '--workspace', '--locked', '--no-fail-fast'];
+    const code = await run('cargo', args, { allowFailure: true, onLine, env: { REQUIRE_GPU: '1' } });
+    return settle(result, code);
+  },
+
+  async web() {
+    const report = join(scratch, 'vitest.json');
+    const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
+    const code = await run('vitest', ['run', '--config', 'web/vitest.config.ts', ...reporters], { allowFailure: true });
+    if (!existsSync(report)) return { passed: 0, failed: 1 };
+    const { numPassedTests, numFailedTests } = JSON.parse(readFileSync(report, 'utf8'));
+    return settle({ passed: numPassedTests, failed: numFailedTests }, code);
+  },
+
+  async browser() {
+    await buildWasm();
+    await run('npm', ['run', '--silent', 'web:package']);
+    await run('npm', ['run', '--silent', 'web:demo']);
+    const report = join(scratch, 'browser.tap');
+    const reporters = ['--test-reporter=spec', '--test-reporter-destination=stdout', '--test-reporter=tap', `--test-reporter-destination=${report}`];
+    const files = readdirSync(join(root, 'tests', 'browser')).filter((name) => name.endsWith('.test.mjs'));
+    const paths = files.sort().map((name) => join('tests', 'browser', name));
+    const code = await run(process.execPath, ['--test', '--test-concurrency=1', ...reporters, ...paths], { allowFailure: true });
+    const text = existsSync(report) ? readFileSync(report, 'utf8') : '';
+    const count = (word) => Number(new RegExp(`^# ${word} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
+    return settle({ passed: count('pass'), failed: count('fail') + count('cancelled') }, code);
+  },
+};
+
+async function runPart(name) {
+  const started = Date.now();
+  console.log(`\n== ${name}`);
+  let result;
+  try {
+    result = await parts[name]();
+  } catch (error) {
+    console.error(`${name}: ${error.message}`);
+    result = { passed: 0, failed: 1 };
+  }
+  const seconds = ((Date.now() - started) / 1000).toFixed(0);
+  return { name, seconds, ...result };
+}
+
+async function main() {
+  const asked = process.argv.slice(2);
+  const unknown = asked.filter((name) => !(name in parts));
+  if (unknown.length > 0) throw new Error(`unknown part ${unknown.join(', ')}; there are ${Object.keys(parts).join(', ')}`);
+  const started = Date.now();
+  await setup({ tests: true });
+  console.log(`setup: ready (${((Date.now() - started) / 1000).toFixed(0)} s)`);
+  const results = [];
+  for (const name of asked.length > 0 ? asked : Object.keys(parts)) results.push(await runPart(name));
+  console.log('');
+  for (const { name, passed, failed, seconds } of results) console.log(`${name}: ${passed} passed, ${failed} failed (${seconds} s)`);
+  const total = add(...results);
+  console.log(`${total.passed} passed, ${total.failed} failed`);
+  return total.failed === 0 ? 0 : 1;
+}
+
+try {
+  process.chdir(root);
+  process.exitCode = await main();
+} catch (error) {
+  console.error(`test: ${error.message}`);
+  console.log('0 passed, 1 failed');
+  process.exitCode = 1;
+} finally {
+  rmSync(scratch, { recursive: true, force: true });
+}

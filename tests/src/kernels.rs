@@ -1,0 +1,146 @@
+//! Running one kernel on raw words, on the device and as its twin, and measuring the difference.
+
+use burn::tensor::{Tensor, TensorData};
+use tabtune::kernels::{Access, Buffer, Kernel, Words, run};
+
+/// What an unwritten output looks like: a NaN no computation makes.
+pub const POISON: u32 = 0x7fc0_dead;
+
+/// One launch: buffers in binding order (written ones by their length), parameters, workgroups.
+pub struct Case {
+    /// The kernel.
+    pub kernel: &'static Kernel,
+    /// Contents of each buffer; those the kernel fills are poisoned.
+    pub buffers: Vec<Vec<u32>>,
+    /// Words of `Params`.
+    pub params: Vec<u32>,
+    /// Workgroups.
+    pub groups: u32,
+}
+
+/// f32 values as words.
+pub fn words(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|v| v.to_bits()).collect()
+}
+
+/// A poisoned output of `n` words.
+pub fn poisoned(n: usize) -> Vec<u32> {
+    vec![POISON; n]
+}
+
+/// Repeatable values in (−1, 1).
+pub fn noise(n: usize, seed: u32) -> Vec<f32> {
+    (0..n as u32)
+        .map(|i| {
+            let mut z = (i.wrapping_add(seed.wrapping_mul(0x9e37_79b9))).wrapping_mul(0x85eb_ca6b);
+            z = (z ^ (z >> 13)).wrapping_mul(0xc2b2_ae35);
+            (z ^ (z >> 16)) as f32 / 2_147_483_648.0 - 1.0
+        })
+        .collect()
+}
+
+/// The values as packed bf16 (nearest), and widened again.
+pub fn packed(values: &[f32]) -> (Vec<u32>, Vec<f32>) {
+    let halves: Vec<half::bf16> = values.iter().map(|&v| half::bf16::from_f32(v)).collect();
+    let words = halves.chunks(2).map(|p| u32::from(p[0].to_bits()) | u32::from(p.get(1).map_or(0, |h| h.to_bits())) << 16).collect();
+    (words, halves.iter().map(|h| h.to_f32()).collect())
+}
+
+impl Case {
+    /// The written buffers by the twin.
+    pub fn twin(&self) -> Vec<Vec<u32>> {
+        let mut buffers = self.buffers.clone();
+        let mut views: Vec<Words<'_>> = buffers
+            .iter_mut()
+            .zip(self.kernel.bindings)
+            .map(|(b, binding)| if binding.access == Access::Read { Words::Read(b) } else { Words::Write(b) })
+            .collect();
+        (self.kernel.twin)(&mut views, &self.params);
+        self.written(buffers)
+    }
+
+    fn written(&self, buffers: Vec<Vec<u32>>) -> Vec<Vec<u32>> {
+        buffers.into_iter().zip(self.kernel.bindings).filter(|(_, b)| b.access != Access::Read).map(|(b, _)| b).collect()
+    }
+
+    /// The written buffers by `kernel` (this case's own, or a mutant of it) on `device`.
+    pub fn device(&self, kernel: &'static Kernel, device: &burn::tensor::Device) -> Vec<Vec<u32>> {
+        let buffers = self.buffers.iter().map(|words| upload(words, device)).collect();
+        run(kernel, buffers, &self.params, self.groups).into_iter().map(|b| download(b.float::<1>())).collect()
+    }
+
+    /// Largest difference between device and twin, relative to the RMS of the twin's buffer. Infinite where only one of them is
+    /// finite; both NaN, or the same infinity, agree.
+    pub fn difference(&self, kernel: &'static Kernel, device: &burn::tensor::Device) -> f64 {
+        let pairs = self.device(kernel, device).into_iter().zip(self.twin());
+        pairs.map(|(found, expected)| difference(&floats(&found), &floats(&expected))).fold(0.0, f64::max)
+    }
+}
+
+/// Words as f32.
+pub fn floats(words: &[u32]) -> Vec<f32> {
+    words.iter().map(|&w| f32::from_bits(w)).collect()
+}
+
+/// Largest difference relative to the RMS of `expected`.
+pub fn difference(found: &[f32], expected: &[f32]) -> f64 {
+    assert_eq!(found.len(), expected.len());
+    let finite: Vec<f64> = expected.iter().filter(|v| v.is_finite()).map(|&v| f64::from(v)).collect();
+    let rms = (finite.iter().map(|v| v * v).sum::<f64>() / finite.len().max(1) as f64).sqrt().max(1e-30);
+    let pairs = found.iter().zip(expected);
+    pairs
+        .map(|(&f, &e)| match (f.is_finite(), e.is_finite()) {
+            (true, true) => (f64::from(f) - f64::from(e)).abs() / rms,
+            _ if f.to_bits() == POISON && e.to_bits() == POISON => 0.0,
+            _ if f.to_bits() == POISON || e.to_bits() == POISON => f64::INFINITY,
+            _ if (f.is_nan() && e.is_nan()) || f == e => 0.0,
+            _ => f64::INFINITY,
+        })
+        .fold(0.0, f64::max)
+}
+
+/// Relative L2 distance.
+pub fn relative_l2(found: &[f32], expected: &[f64]) -> f64 {
+    assert_eq!(found.len(), expected.len());
+    let distance: f64 = found.iter().zip(expected).map(|(&f, e)| (f64::from(f) - e).powi(2)).sum();
+    let size: f64 = expected.iter().map(|e| e * e).sum();
+    if found.iter().any(|f| !f.is_finite()) { f64::INFINITY } else { (distance / size.max(1e-300)).sqrt() }
+}
+
+fn upload(words: &[u32], device: &burn::tensor::Device) -> Buffer {
+    let values = floats(words);
+    let n = values.len();
+    Tensor::<1>::from_data(TensorData::new(values, [n]), device).into()
+}
+
+fn download(tensor: Tensor<1>) -> Vec<u32> {
+    let data = crate::block_on(tensor.into_data_async()).expect("a read of an f32 tensor");
+    words(data.as_slice::<f32>().expect("f32 data"))
+}
+
+/// The kernel with the first `from` in its source replaced by `to`, under another name.
+pub fn mutant(kernel: &'static Kernel, from: &str, to: &str) -> &'static Kernel {
+    assert!(kernel.source.contains(from), "{}: nothing to flip: {from:?}", kernel.name);
+    let source = kernel.source.replacen(from, to, 1);
+    let name = format!("{} with {to:?} for {from:?}", kernel.name);
+    Box::leak(Box::new(Kernel {
+        name: name.leak(),
+        source: source.leak(),
+        bindings: kernel.bindings,
+        params: kernel.params,
+        workgroup: kernel.workgroup,
+        twin: kernel.twin,
+    }))
+}
+
+/// Asserts that device and twin agree within `bound` on every case, and that the flipped kernel does not on any one of them.
+pub fn check(cases: &[Case], bound: f64, flip: (&str, &str)) {
+    let Some(device) = crate::gpu() else { return };
+    let device = device.inner();
+    for case in cases {
+        let found = case.difference(case.kernel, &device);
+        assert!(found <= bound, "{} with {:?}: differs by {found:e}, bound {bound:e}", case.kernel.name, case.params);
+    }
+    let caught = cases.iter().any(|case| case.difference(mutant(case.kernel, flip.0, flip.1), &device) > bound);
+    assert!(caught, "{}: the mutant {flip:?} passed", cases[0].kernel.name);
+}

@@ -1,0 +1,165 @@
+//! Bad input: one typed error, exit status 1, no panic, nothing half done.
+
+use super::*;
+
+#[test]
+fn command_line_faults_are_usage_errors() {
+    let (out, data) = checkpoint();
+    for args in [
+        &["train", "--data", &data, "--model", &out, "--frobnicate"][..],
+        &["train", "--data", &data],
+        &["train", "--data", &data, "--model", &out, "--steps", "many"],
+        &["train", "--data", &data, "--model", &out, "--learning-rate", "NaN"],
+        &["train", "--data", &data, "--model", &out, "--save-every", "0", "--out", "x"],
+        &["train", "--data", &data, "--model", &out, "--resume", &out],
+        &["evaluate", "--model", &out],
+        &["frobnicate"],
+        &[],
+    ] {
+        assert_eq!(refuse(args).0, "cli.usage", "{args:?}");
+    }
+}
+
+#[test]
+fn settings_are_refused_all_at_once() {
+    let (out, data) = checkpoint();
+    let (code, message) = refuse(&["train", "--data", &data, "--model", &out, "--steps", "0", "--learning-rate", "-1", "--device", "cpu"]);
+    assert_eq!(code, "config.invalid");
+    assert!(message.contains("steps") && message.contains("learning_rate"), "{message}");
+    assert_eq!(refuse(&["train", "--data", &data, "--model", &out, "--precision", "f8", "--device", "cpu"]).0, "cli.json");
+}
+
+#[test]
+fn files_that_are_no_models_are_refused() {
+    let place = folder("no-models");
+    for (name, bytes) in [
+        ("empty.gguf", &b""[..]),
+        ("short.gguf", b"GGUF\x03\0\0\0\x05"),
+        ("page.gguf", b"<!DOCTYPE html><html></html>"),
+        ("poem.txt", POEM.as_bytes()),
+        ("page.safetensors", b"<!DOCTYPE html><html></html>"),
+    ] {
+        let path = write(&place, name, bytes);
+        let (code, _) = refuse(&["tokenize", "--model", &path, "--text", "a"]);
+        assert!(!code.starts_with("cli.internal"), "{name}: {code}");
+    }
+    assert_eq!(refuse(&["tokenize", "--model", &text(&place.join("absent")), "--text", "a"]).0, "source.read");
+    let empty = place.join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    refuse(&["tokenize", "--model", &text(&empty), "--text", "a"]);
+}
+
+#[test]
+fn weights_cut_at_any_place_are_refused() {
+    let (out, data) = checkpoint();
+    let place = folder("cut");
+    let whole = std::fs::read(Path::new(&out).join("model.safetensors")).unwrap();
+    for keep in [0, 4, 8, 100, whole.len() / 2, whole.len() - 1] {
+        let model = place.join(format!("cut-{keep}"));
+        copy_with(&out, &model, "model.safetensors", &whole[..keep]);
+        let (code, _) = refuse(&["evaluate", "--model", &text(&model), "--data", &data, "--device", "cpu"]);
+        assert!(code.starts_with("safetensors."), "{keep}: {code}");
+    }
+}
+
+#[test]
+fn config_that_does_not_fit_the_weights_is_refused() {
+    let (out, data) = checkpoint();
+    let place = folder("misfit");
+    let config = std::fs::read_to_string(Path::new(&out).join("config.json")).unwrap();
+    for (key, value) in [("num_hidden_layers", json!(3)), ("intermediate_size", json!(32)), ("num_hidden_layers", json!(1))] {
+        let mut changed: Value = serde_json::from_str(&config).unwrap();
+        changed[key] = value;
+        let model = place.join("model");
+        copy_with(&out, &model, "config.json", changed.to_string().as_bytes());
+        let (code, _) = refuse(&["evaluate", "--model", &text(&model), "--data", &data, "--device", "cpu"]);
+        assert!(code.starts_with("model."), "{key}: {code}");
+    }
+}
+
+#[test]
+fn unusable_data_is_refused() {
+    let place = folder("data");
+    let (config, _) = tiny(&place);
+    let (empty, short_text, binary) = (write(&place, "empty.txt", ""), write(&place, "short.txt", "abc"), write(&place, "binary.txt", b"abc\xff\xfe"));
+    let lines = write(&place, "bad.jsonl", "{\"prompt\": 3}\n");
+    let code = |data: &str| refuse(&short(&config, data)).0;
+    assert!(["data.too-short", "tokenizer.invalid"].contains(&code(&empty).as_str()));
+    assert_eq!(code(&short_text), "data.too-short");
+    assert_eq!(code(&binary), "data.utf8");
+    assert_eq!(code(&text(&place.join("absent.txt"))), "source.read");
+    assert_eq!(code(&lines), "data.line");
+    let (out, _) = checkpoint();
+    assert_eq!(refuse(&["evaluate", "--model", &out, "--data", &empty, "--device", "cpu"]).0, "data.too-short");
+}
+
+#[test]
+fn sequence_beyond_the_context_is_refused() {
+    let (out, data) = checkpoint();
+    assert_eq!(refuse(&["train", "--model", &out, "--data", &data, "--seq-len", "33", "--device", "cpu"]).0, "model.context");
+    assert_eq!(refuse(&["evaluate", "--model", &out, "--data", &data, "--seq-len", "34", "--device", "cpu"]).0, "model.context");
+}
+
+#[test]
+fn contradictions_of_a_resumed_run_are_listed() {
+    let (out, data) = checkpoint();
+    let resume = |more: &[&str]| refuse(&[&["train", "--resume", &out, "--data", &data, "--device", "cpu"], more].concat());
+    let (code, message) = resume(&["--learning-rate", "0.5", "--batch-size", "3"]);
+    assert_eq!(code, "optim.resume-mismatch");
+    assert!(message.contains("learning_rate") && message.contains("batch_size"), "{message}");
+    let other = write(&folder("other-data"), "other.txt", POEM.replace("toves", "doves").repeat(6));
+    let (code, _) = refuse(&["train", "--resume", &out, "--data", &other, "--device", "cpu"]);
+    assert_eq!(code, "optim.resume-mismatch");
+}
+
+#[test]
+fn damaged_checkpoint_is_refused() {
+    let (out, data) = checkpoint();
+    let place = folder("damaged");
+    let resume = |folder: &Path| refuse(&["train", "--resume", &text(folder), "--data", &data, "--device", "cpu"]).0;
+    let model = place.join("manifest");
+    copy_with(&out, &model, "checkpoint.json", b"{\"format\":");
+    assert!(resume(&model).starts_with("checkpoint."));
+    let model = place.join("moments");
+    let whole = std::fs::read(Path::new(&out).join("optimizer.safetensors")).unwrap();
+    copy_with(&out, &model, "optimizer.safetensors", &whole[..whole.len() - 1]);
+    resume(&model);
+    assert_eq!(resume(&place.join("absent")), "source.read");
+}
+
+#[test]
+fn folders_in_the_way_are_left_alone() {
+    let (out, data) = checkpoint();
+    let place = folder("in-the-way");
+    let kept = write(&place, "precious.txt", "x");
+    let here = text(&place);
+    assert_eq!(refuse(&["export", "--checkpoint", &out, "--to", &here]).0, "sink.write");
+    assert_eq!(refuse(&["train", "--model", &out, "--data", &data, "--out", &here, "--device", "cpu"]).0, "sink.write");
+    assert_eq!(refuse(&["export", "--checkpoint", &out, "--to", &kept]).0, "sink.write");
+    assert_eq!(std::fs::read(&kept).unwrap(), b"x");
+}
+
+/// A file size limit stands for a full disk: writes fail with an error instead of a signal.
+#[cfg(unix)]
+#[test]
+fn full_disk_on_export_is_a_typed_error_and_leaves_nothing() {
+    let (out, _) = checkpoint();
+    let place = folder("full-disk");
+    let to = place.join("model");
+    let script = "trap '' XFSZ; ulimit -f 2; exec \"$0\" \"$@\"";
+    let args = ["export", "--checkpoint", &out, "--to", to.to_str().unwrap(), "--json"];
+    let output = Command::new("sh").arg("-c").arg(script).arg(binary()).args(args).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let line: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(line["error"]["code"], json!("sink.write"));
+    assert_eq!(std::fs::read_dir(&place).unwrap().count(), 0);
+}
+
+fn copy_with(from: &str, to: &Path, name: &str, bytes: &[u8]) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+    std::fs::write(to.join(name), bytes).unwrap();
+}

@@ -1,0 +1,142 @@
+//! What the commands print when all is well.
+
+use super::*;
+
+fn losses(answer: &Answer) -> Vec<f64> {
+    answer.with("loss").iter().map(|line| line["loss"].as_f64().unwrap()).collect()
+}
+
+#[test]
+fn train_prints_a_line_per_step_and_the_end() {
+    let place = folder("lines");
+    let (config, data) = tiny(&place);
+    let answer = succeed(&[&short(&config, &data)[..], &["--validation-fraction", "0.2", "--eval-every", "2"]].concat());
+    let steps = answer.with("grad_norm");
+    assert_eq!(steps.iter().map(|line| line["step"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    for line in steps {
+        for key in ["loss", "grad_norm", "learning_rate", "tokens", "secs"] {
+            assert!(line[key].is_number(), "{key} in {line}");
+        }
+        assert_eq!(line["tokens"], json!(32));
+    }
+    assert_eq!(answer.with("eval_loss").len(), 2);
+    assert_eq!(answer.last()["done"], json!(true));
+    assert_eq!(answer.last()["checkpoint"], Value::Null);
+}
+
+#[test]
+fn train_config_file_and_options_agree_and_options_win() {
+    let place = folder("settings");
+    let (config, data) = tiny(&place);
+    let file = write(&place, "t.json", r#"{"steps": 9, "batch_size": 2, "seq_len": 16, "learning_rate": 0.01, "seed": 7}"#);
+    let by_file = succeed(&["train", "--config", &config, "--data", &data, "--device", "cpu", "--train-config", &file, "--steps", "4"]);
+    assert_eq!(losses(&by_file), losses(&succeed(&short(&config, &data))));
+}
+
+#[test]
+fn resumed_run_equals_the_whole_run_bit_for_bit() {
+    let place = folder("resume");
+    let (config, data) = tiny(&place);
+    let (whole, parts) = (text(&place.join("whole")), text(&place.join("parts")));
+    let more = ["--precision", "bf16", "--gradient-accumulation-steps", "2"];
+    let all = succeed(&[&short(&config, &data)[..], &more, &["--out", &whole]].concat());
+    let first = succeed(&[&short(&config, &data)[..], &more, &["--out", &parts, "--stop-at", "2"]].concat());
+    let second = succeed(&["train", "--resume", &parts, "--data", &data, "--device", "cpu", "--steps", "4", "--out", &parts]);
+    assert_eq!([losses(&first), losses(&second)].concat(), losses(&all));
+    for name in ["model.safetensors", "optimizer.safetensors"] {
+        let read = |run: &str| std::fs::read(Path::new(run).join(name)).unwrap();
+        assert!(read(&whole) == read(&parts), "{name} differs");
+    }
+}
+
+#[test]
+fn saving_replaces_the_checkpoint_and_leaves_nothing_beside() {
+    let place = folder("saves");
+    let (config, data) = tiny(&place);
+    let out = text(&place.join("run"));
+    let args = [&short(&config, &data)[..], &["--out", &out, "--save-every", "1"]].concat();
+    succeed(&args);
+    succeed(&args);
+    let mut names: Vec<_> = std::fs::read_dir(&place).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    assert_eq!(names, ["poem.txt", "run", "tiny.json"]);
+}
+
+#[test]
+fn checkpoint_left_between_two_renames_is_found() {
+    let (out, data) = checkpoint();
+    let place = folder("previous");
+    copy(&out, &place.join("run.previous"));
+    let found = succeed(&["evaluate", "--model", &text(&place.join("run")), "--data", &data, "--device", "cpu"]);
+    assert_eq!(found.last(), succeed(&["evaluate", "--model", &out, "--data", &data, "--device", "cpu"]).last());
+}
+
+#[test]
+fn tokenize_gives_one_id_per_character() {
+    let (out, _) = checkpoint();
+    let answer = succeed(&["tokenize", "--model", &out, "--text", "the wabe"]);
+    let ids = answer.last()["ids"].as_array().unwrap().clone();
+    assert_eq!(ids.len(), 8);
+    assert_eq!(ids[2], ids[7]);
+}
+
+#[test]
+fn evaluate_counts_every_position_but_a_windows_first() {
+    let (out, data) = checkpoint();
+    let answer = succeed(&["evaluate", "--model", &out, "--data", &data, "--seq-len", "16", "--max-tokens", "40", "--device", "cpu"]);
+    let line = answer.last();
+    // Windows of 16, 16 and 8 tokens.
+    assert_eq!(line["tokens"], json!(15 + 15 + 7));
+    let (loss, perplexity) = (line["loss"].as_f64().unwrap(), line["perplexity"].as_f64().unwrap());
+    assert!((loss.exp() - perplexity).abs() < 1e-9 * perplexity);
+    assert!(loss > 1.0 && loss < 4.0, "{loss}");
+}
+
+#[test]
+fn generate_repeats_under_a_seed_and_ranks_its_tokens() {
+    let (out, _) = checkpoint();
+    let args = ["generate", "--model", &out, "--prompt", "the ", "--max-tokens", "6", "--temperature", "1", "--seed", "3"];
+    let args = [&args[..], &["--top-logprobs", "3", "--device", "cpu"]].concat();
+    let answer = succeed(&args);
+    assert_eq!(answer.lines, succeed(&args).lines);
+    assert_eq!(answer.lines.len(), 6);
+    for line in &answer.lines {
+        assert!(line["logprob"].as_f64().unwrap() <= 0.0);
+        let probs: Vec<f64> = line["top"].as_array().unwrap().iter().map(|t| t["prob"].as_f64().unwrap()).collect();
+        assert_eq!(probs.len(), 3);
+        assert!(probs.is_sorted_by(|a, b| a >= b));
+    }
+}
+
+#[test]
+fn export_reloads_with_the_same_loss() {
+    let (out, data) = checkpoint();
+    let to = text(&folder("export").join("model"));
+    let answer = succeed(&["export", "--checkpoint", &out, "--to", &to, "--format", "safetensors"]);
+    let files = answer.last()["files"].as_array().unwrap().clone();
+    for name in ["config.json", "model.safetensors", "tokenizer.json"] {
+        assert!(files.iter().any(|f| f.as_str().unwrap().ends_with(name)), "{name} in {files:?}");
+    }
+    let loss = |model: &str| succeed(&["evaluate", "--model", model, "--data", &data, "--device", "cpu"]).last()["loss"].clone();
+    assert_eq!(loss(&to), loss(&out));
+}
+
+#[test]
+fn inspect_answers_per_file() {
+    let (out, data) = checkpoint();
+    let weights = text(&Path::new(&out).join("model.safetensors"));
+    let answer = succeed(&["inspect", "--as", "safetensors", &weights, &data]);
+    assert_eq!(answer.lines.len(), 2);
+    assert_eq!(answer.lines[0]["ok"], json!(true));
+    assert!(answer.lines[0]["tensors"].as_u64().unwrap() > 10);
+    assert_eq!(answer.lines[1]["ok"], json!(false));
+    assert!(answer.lines[1]["code"].as_str().unwrap().starts_with("safetensors."));
+}
+
+fn copy(from: &str, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}

@@ -1,0 +1,12 @@
+//! The rules of the house that a compiler does not know: layers, places, names, lengths. crate/ARCHITECTURE.md has them in words.
+
+mod layers;
+mod names;
+mod source;
+mod stems;
+
+/// Fails with every finding, one a line.
+#[track_caller]
+fn none(findings: Vec<String>) {
+    assert!(findings.is_empty(), "{} finding(s):\n{}", findings.len(), findings.join("\n"));
+}

@@ -1,0 +1,62 @@
+//! What files may be called, how long they may be, and which versions may stand beside each other.
+
+use super::none;
+use super::source::{files, root, shown, stem, text, without_tests};
+use std::collections::BTreeMap;
+
+const FOLDERS: [&str; 5] = ["crate", "native-runner", "shaders", "tests", "web"];
+const EMPTY_WORDS: [&str; 8] = ["base", "utils", "helpers", "misc", "core", "manager", "types", "common"];
+
+#[test]
+fn names_of_files_say_something() {
+    let all = FOLDERS.iter().flat_map(|folder| files(folder, &[".rs", ".ts", ".mjs", ".js", ".wgsl", ".py", ".css"]));
+    let empty = all.filter(|path| EMPTY_WORDS.contains(&stem(path).as_str()) && shown(path) != "shaders/common.wgsl");
+    none(empty.map(|path| format!("{}: a name that says nothing", shown(&path))).collect());
+}
+
+#[test]
+fn names_stand_for_short_files() {
+    let limits: [(&str, &str, usize); 8] = [
+        ("crate/src", ".rs", 300),
+        ("native-runner/src", ".rs", 300),
+        ("tests/src", ".rs", 300),
+        ("shaders", ".wgsl", 150),
+        ("web", ".ts", 250),
+        ("web", ".mjs", 250),
+        ("tests", ".mjs", 250),
+        ("tests", ".ts", 250),
+    ];
+    let mut findings = Vec::new();
+    for (folder, ending, limit) in limits {
+        for path in files(folder, &[ending]) {
+            let whole = text(&path);
+            let lines = without_tests(&whole).lines().count();
+            if lines > limit {
+                findings.push(format!("{}: {lines} lines, the limit is {limit}", shown(&path)));
+            }
+        }
+    }
+    none(findings);
+}
+
+#[test]
+fn names_of_cubecl_crates_have_one_version_each() {
+    let lock = text(&root().join("Cargo.lock"));
+    let value =
+        |entry: &str, key: &str| entry.lines().find_map(|line| line.strip_prefix(key)).map(|word| word.trim_matches('"').to_owned());
+    let entries = lock.split("[[package]]").filter_map(|entry| Some((value(entry, "name = ")?, value(entry, "version = ")?)));
+    let mut versions: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (name, version) in entries {
+        if name.starts_with("cubecl") || name.starts_with("burn") || name == "wasm-bindgen" {
+            versions.entry(name).or_default().push(version);
+        }
+    }
+    assert!(versions.contains_key("cubecl"), "Cargo.lock has CubeCL");
+    none(versions.into_iter().filter(|(_, all)| all.len() != 1).map(|(name, all)| format!("{name}: {}", all.join(", "))).collect());
+}
+
+#[test]
+fn names_of_machines_stay_out_of_the_lock() {
+    let lock = text(&root().join("package-lock.json"));
+    assert!(!lock.contains("\"resolved\""), "package-lock.json has download addresses; .npmrc leaves them out");
+}

@@ -1,0 +1,95 @@
+use tabtune::kernels::Kernel;
+use tabtune::kernels::linear::kernels::{self, AnyParams, AnyWeightParams, BackwardParams, ForwardParams};
+use tabtune_tests::kernels::{Case, check, noise, packed, poisoned, words};
+
+/// Sums of up to 4099 products in f32 against f64.
+const BOUND: f64 = 1e-5;
+
+fn shapes() -> Vec<(usize, usize, usize)> {
+    vec![(1, 4, 4), (5, 8, 12), (7, 12, 340), (255, 4, 8), (256, 8, 4), (257, 12, 4), (3, 4100, 64), (9, 64, 4100)]
+}
+
+fn odd_shapes() -> Vec<(usize, usize, usize)> {
+    vec![(1, 1, 1), (5, 3, 7), (7, 13, 341), (255, 2, 3), (256, 5, 3), (257, 3, 5), (2, 4099, 9), (3, 9, 4099)]
+}
+
+fn weights(n: usize, bf16: bool) -> Vec<u32> {
+    let values = noise(n, 2);
+    if bf16 { packed(&values).0 } else { words(&values) }
+}
+
+fn forward(kernel: &'static Kernel, (n, m, k): (usize, usize, usize), bf16: bool, any: bool, row: bool) -> Case {
+    let (n32, m32, k32) = (n as u32, m as u32, k as u32);
+    let params = if any {
+        AnyParams { n: n32, m: m32, k: k32, packed: u32::from(bf16) }.words()
+    } else {
+        ForwardParams { n: n32, m: m32, k4: k32 / 4 }.words()
+    };
+    let threads = if row { n32 * m32 } else { n32.div_ceil(4) * m32.div_ceil(4) };
+    let buffers = vec![words(&noise(n * k, 1)), weights(m * k, bf16), poisoned(n * m)];
+    Case { kernel, buffers, params, groups: threads.div_ceil(64) }
+}
+
+fn backward_input(kernel: &'static Kernel, (n, m, k): (usize, usize, usize), bf16: bool, any: bool) -> Case {
+    let (n32, m32, k32) = (n as u32, m as u32, k as u32);
+    let params = if any {
+        AnyParams { n: n32, m: m32, k: k32, packed: u32::from(bf16) }.words()
+    } else {
+        BackwardParams { n: n32, m4: m32 / 4, k4: k32 / 4 }.words()
+    };
+    let buffers = vec![words(&noise(n * m, 1)), weights(m * k, bf16), poisoned(n * k)];
+    Case { kernel, buffers, params, groups: (n32.div_ceil(4) * k32.div_ceil(4)).div_ceil(64) }
+}
+
+fn backward_weight(kernel: &'static Kernel, (n, m, k): (usize, usize, usize), any: bool) -> Case {
+    let (n32, m32, k32) = (n as u32, m as u32, k as u32);
+    let params = if any {
+        AnyWeightParams { n: n32, m: m32, k: k32 }.words()
+    } else {
+        BackwardParams { n: n32, m4: m32 / 4, k4: k32 / 4 }.words()
+    };
+    let buffers = vec![words(&noise(n * m, 1)), words(&noise(n * k, 2)), poisoned(m * k)];
+    Case { kernel, buffers, params, groups: (m32.div_ceil(4) * k32.div_ceil(4)).div_ceil(64) }
+}
+
+fn all(shapes: Vec<(usize, usize, usize)>, case: impl Fn((usize, usize, usize)) -> Case) -> Vec<Case> {
+    shapes.into_iter().map(case).collect()
+}
+
+#[test]
+fn linear_forward_multiplies_by_the_transpose() {
+    check(&all(shapes(), |s| forward(&kernels::FORWARD, s, false, false, false)), BOUND, ("dot(p2, q1)", "dot(p2, q2)"));
+    check(&all(shapes(), |s| forward(&kernels::FORWARD_BF16, s, true, false, false)), BOUND, ("a3 +=", "a3 -="));
+}
+
+#[test]
+fn linear_row_multiplies_by_the_transpose() {
+    check(&all(shapes(), |s| forward(&kernels::ROW, s, false, false, true)), BOUND, ("sum +=", "sum -="));
+    check(&all(shapes(), |s| forward(&kernels::ROW_BF16, s, true, false, true)), BOUND, ("i % m", "i % (m + 1u)"));
+}
+
+#[test]
+fn linear_forward_any_takes_odd_shapes() {
+    let flip = ("a1 +=", "a1 -=");
+    check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY, s, false, true, false)), BOUND, flip);
+    check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY, s, true, true, false)), BOUND, flip);
+}
+
+#[test]
+fn linear_backward_input_multiplies_by_the_weights() {
+    check(&all(shapes(), |s| backward_input(&kernels::BACKWARD_INPUT, s, false, false)), BOUND, ("p1.z * q2", "p1.z * q1"));
+    check(&all(shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_BF16, s, true, false)), BOUND, ("p0.w * q3", "p0.x * q3"));
+}
+
+#[test]
+fn linear_backward_input_any_takes_odd_shapes() {
+    let flip = ("a2 +=", "a2 -=");
+    check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY, s, false, true)), BOUND, flip);
+    check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY, s, true, true)), BOUND, flip);
+}
+
+#[test]
+fn linear_backward_weight_sums_over_rows() {
+    check(&all(shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT, s, false)), BOUND, ("p.z * q", "p.y * q"));
+    check(&all(odd_shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_ANY, s, true)), BOUND, ("a3 +=", "a3 -="));
+}

@@ -1,0 +1,9 @@
+//! One test binary, since linking Burn is slow. One line per area.
+
+mod cli;
+mod data;
+mod house;
+mod kernels;
+mod schedule;
+mod shader_contract;
+mod tokenizer;

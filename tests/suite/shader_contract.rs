@@ -1,0 +1,117 @@
+//! What every kernel must keep to, checked without a GPU (HOUSE.md §5).
+
+use naga::{AddressSpace, ScalarKind, StorageAccess, TypeInner, proc::Layouter, valid};
+use std::collections::BTreeSet;
+use tabtune::kernels::{CATALOGUE, Kernel};
+
+fn module(kernel: &Kernel) -> naga::Module {
+    let source = kernel.assembled();
+    naga::front::wgsl::parse_str(&source).unwrap_or_else(|e| panic!("{}: {}", kernel.name, e.emit_to_string(&source)))
+}
+
+#[test]
+fn catalogue_is_the_shader_folder() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../shaders");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let stems: BTreeSet<String> = files.filter_map(|name| name.strip_suffix(".wgsl").map(String::from)).collect();
+    let mut names: BTreeSet<String> = CATALOGUE.iter().map(|kernel| kernel.name.to_string()).collect();
+    assert_eq!(names.len(), CATALOGUE.len(), "a name occurs twice");
+    names.insert("common".into());
+    assert_eq!(stems, names);
+}
+
+#[test]
+fn shaders_validate_and_have_no_template_holes() {
+    for kernel in CATALOGUE {
+        let module = module(kernel);
+        let mut validator = valid::Validator::new(valid::ValidationFlags::all(), valid::Capabilities::empty());
+        validator.validate(&module).unwrap_or_else(|e| panic!("{}: {}", kernel.name, e.emit_to_string(&kernel.assembled())));
+        assert!(!kernel.assembled().contains("{{"), "{}: a placeholder for SourceTemplate", kernel.name);
+        assert!(kernel.source.lines().count() <= 150, "{}: longer than 150 lines", kernel.name);
+    }
+}
+
+#[test]
+fn entry_points_are_main_with_the_recorded_workgroup() {
+    for kernel in CATALOGUE {
+        let module = module(kernel);
+        assert_eq!(module.entry_points.len(), 1, "{}", kernel.name);
+        let entry = &module.entry_points[0];
+        assert_eq!(entry.name, "main", "{}", kernel.name);
+        assert_eq!(entry.workgroup_size, [kernel.workgroup, 1, 1], "{}", kernel.name);
+        assert!(kernel.workgroup <= 256, "{}", kernel.name);
+    }
+}
+
+#[test]
+fn bindings_are_those_of_the_record() {
+    for kernel in CATALOGUE {
+        let module = module(kernel);
+        let mut found: Vec<(u32, String)> = Vec::new();
+        for (_, variable) in module.global_variables.iter() {
+            let AddressSpace::Storage { access } = variable.space else { continue };
+            assert_eq!(access, StorageAccess::LOAD | StorageAccess::STORE, "{}: every storage binding is read_write", kernel.name);
+            let binding = variable.binding.as_ref().unwrap();
+            assert_eq!(binding.group, 0, "{}", kernel.name);
+            found.push((binding.binding, variable.name.clone().unwrap()));
+        }
+        found.sort();
+        let names = kernel.bindings.iter().map(|b| b.name).chain(["params"]);
+        let expected: Vec<(u32, String)> = names.enumerate().map(|(i, name)| (i as u32, name.to_string())).collect();
+        assert_eq!(found, expected, "{}", kernel.name);
+        assert!(found.len() <= 8, "{}: more than 8 storage buffers", kernel.name);
+    }
+}
+
+#[test]
+fn every_binding_is_used() {
+    for kernel in CATALOGUE {
+        let module = module(kernel);
+        let mut validator = valid::Validator::new(valid::ValidationFlags::all(), valid::Capabilities::empty());
+        let info = validator.validate(&module).unwrap();
+        for (handle, variable) in module.global_variables.iter() {
+            let used = !info.get_entry_point(0)[handle].is_empty();
+            assert!(used || variable.binding.is_none(), "{}: {:?} is dropped from the layout", kernel.name, variable.name);
+        }
+    }
+}
+
+#[test]
+fn params_have_the_recorded_fields() {
+    for kernel in CATALOGUE {
+        let module = module(kernel);
+        let mut layouter = Layouter::default();
+        layouter.update(module.to_ctx()).unwrap();
+        let (_, variable) = module.global_variables.iter().find(|(_, v)| v.name.as_deref() == Some("params")).unwrap();
+        let TypeInner::Struct { members, span } = &module.types[variable.ty].inner else { panic!("{}: params", kernel.name) };
+        assert_eq!(*span as usize, kernel.params.len() * 4, "{}", kernel.name);
+        let found: Vec<(String, u32, &str)> = members
+            .iter()
+            .map(|m| {
+                let TypeInner::Scalar(scalar) = module.types[m.ty].inner else { panic!("{}: a field is no scalar", kernel.name) };
+                let kind = match scalar.kind {
+                    ScalarKind::Uint => "u32",
+                    ScalarKind::Sint => "i32",
+                    ScalarKind::Float => "f32",
+                    _ => "other",
+                };
+                (m.name.clone().unwrap(), m.offset, kind)
+            })
+            .collect();
+        let fields = kernel.params.iter().enumerate();
+        let expected: Vec<(String, u32, &str)> = fields.map(|(i, (name, ty))| (name.to_string(), i as u32 * 4, *ty)).collect();
+        assert_eq!(found, expected, "{}", kernel.name);
+    }
+}
+
+#[test]
+fn workgroup_memory_is_within_16_kib() {
+    for kernel in CATALOGUE {
+        let module = module(kernel);
+        let mut layouter = Layouter::default();
+        layouter.update(module.to_ctx()).unwrap();
+        let shared = module.global_variables.iter().filter(|(_, v)| v.space == AddressSpace::WorkGroup);
+        let bytes: u32 = shared.map(|(_, v)| layouter[v.ty].size).sum();
+        assert!(bytes <= 16 * 1024, "{}: {bytes} bytes", kernel.name);
+    }
+}

@@ -1,0 +1,81 @@
+// crate → cargo (profile wasm) → wasm-bindgen → wasm-opt -Oz → web/pkg, by wasm-pack with our own tools on the PATH.
+// Does nothing when no input has changed. Fails when the result is larger than it may be.
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+import { WASM_PACK_VERSION, root, run } from './toolchain.mjs';
+
+const MB = 1_000_000;
+const LIMITS = { gzip: 3.8 * MB, brotli: 2.6 * MB };
+const INPUTS = ['Cargo.toml', 'Cargo.lock', 'crate', 'shaders'];
+const packageDir = join(root, 'web', 'pkg');
+const wasmFile = join(packageDir, 'tabtune_bg.wasm');
+const recordFile = join(packageDir, 'build.json');
+
+function filesOf(path) {
+  if (!existsSync(path)) return [];
+  if (statSync(path).isFile()) return [path];
+  return readdirSync(path)
+    .sort()
+    .flatMap((name) => filesOf(join(path, name)));
+}
+
+function inputDigest() {
+  const hash = createHash('sha256').update(WASM_PACK_VERSION);
+  for (const file of INPUTS.flatMap((name) => filesOf(join(root, name)))) {
+    hash.update(file.slice(root.length)).update('\0').update(readFileSync(file)).update('\0');
+  }
+  return hash.digest('hex');
+}
+
+function sizesOf(wasm) {
+  const brotli = brotliCompressSync(wasm, {
+    params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_LGWIN]: 24, [constants.BROTLI_PARAM_SIZE_HINT]: wasm.length },
+  });
+  return { raw: wasm.length, gzip: gzipSync(wasm, { level: 9 }).length, brotli: brotli.length };
+}
+
+function checkSizes(sizes) {
+  for (const [name, limit] of Object.entries(LIMITS)) {
+    if (sizes[name] > limit) throw new Error(`tabtune_bg.wasm is ${sizes[name]} bytes as ${name}, the limit is ${limit}`);
+  }
+}
+
+function describe(sizes) {
+  return Object.entries(sizes)
+    .map(([name, bytes]) => `${name} ${(bytes / MB).toFixed(2)} MB`)
+    .join(', ');
+}
+
+/** Builds web/pkg unless it is current. */
+export async function buildWasm() {
+  const inputs = inputDigest();
+  if (existsSync(recordFile) && existsSync(wasmFile)) {
+    const record = JSON.parse(readFileSync(recordFile, 'utf8'));
+    if (record.inputs === inputs) {
+      console.log(`wasm: current (${describe(record.sizes)})`);
+      return checkSizes(record.sizes);
+    }
+  }
+  const started = Date.now();
+  rmSync(packageDir, { recursive: true, force: true });
+  mkdirSync(packageDir, { recursive: true });
+  const options = ['--mode', 'no-install', '--target', 'web', '--profile', 'wasm', '--out-dir', packageDir, '--out-name', 'tabtune', '--no-pack'];
+  await run('wasm-pack', ['build', 'crate', ...options, '--', '--locked']);
+  const wasm = readFileSync(wasmFile);
+  const sizes = sizesOf(wasm);
+  const sha256 = createHash('sha256').update(wasm).digest('hex');
+  writeFileSync(recordFile, `${JSON.stringify({ inputs, sha256, sizes }, null, 2)}\n`);
+  console.log(`wasm: built in ${((Date.now() - started) / 1000).toFixed(0)} s (${describe(sizes)})`);
+  checkSizes(sizes);
+}
+
+if (process.argv[1]?.endsWith('build-wasm.mjs')) {
+  try {
+    await buildWasm();
+  } catch (error) {
+    console.error(`wasm: ${error.message}`);
+    process.exitCode = 1;
+  }
+}
