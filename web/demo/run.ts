@@ -126,6 +126,7 @@ export class Run {
     const { controls, figures } = this.panels;
     figures.interrupt();
     if (state === 'running') controls.show('running');
+    else if (state === 'recovering') controls.say('The GPU was lost. Going on from the last checkpoint …');
     else if (state === 'paused') controls.show('paused', `Paused after step ${grouped(step)}.`);
     else if (state === 'done') controls.show('done', `Done: ${grouped(step)} steps. Let it write, export it, or start another.`);
     else if (state === 'stopped') controls.show('stopped', `Stopped after step ${grouped(step)}.`);

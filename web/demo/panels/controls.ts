@@ -1,4 +1,6 @@
 /** The buttons and the line below them; which of them are there follows from the state. */
+import { escaped } from 'tabtune';
+
 import { byId } from '../dom.js';
 
 export type PageState = 'setup' | 'starting' | 'running' | 'paused' | 'done' | 'stopped' | 'failed';
@@ -42,7 +44,8 @@ export class Controls {
 
   /** Told aloud by screen readers, so only for what matters. */
   say(words: string): void {
-    if (this.#status.textContent !== words) this.#status.textContent = words;
+    const safe = escaped(words);
+    if (this.#status.textContent !== safe) this.#status.textContent = safe;
   }
 
   enable(action: Action, enabled: boolean): void {

@@ -142,7 +142,7 @@ export class Setup {
       this.#fault.hidden = true;
     } catch (thrown) {
       if (round !== this.#round) return;
-      this.#fault.textContent = thrown instanceof Error ? thrown.message : String(thrown);
+      this.#fault.textContent = escaped(thrown instanceof Error ? thrown.message : String(thrown));
       this.#fault.hidden = false;
     }
   }
