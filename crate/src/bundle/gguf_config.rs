@@ -20,7 +20,7 @@ pub(super) fn config_from_gguf(file: &GgufFile, name: &str, tied: bool) -> Resul
 }
 
 fn missing(name: &str, key: &str) -> crate::error::Error {
-    Refusal::new("model.config.missing").of(name).subject(key).into()
+    Refusal::new("bundle.config.key-missing").of(name).subject(key).into()
 }
 
 struct Keys<'a> {

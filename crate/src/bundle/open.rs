@@ -48,7 +48,7 @@ fn no_model(files: &[Box<dyn ByteSource>]) -> Error {
     let hint = "give one .gguf file, or config.json together with model.safetensors and tokenizer.json";
     if let Some(file) = files.iter().find(|file| base_name(file.name()).ends_with(".safetensors")) {
         return match SafetensorsFile::open(file.as_ref()) {
-            Ok(_) => Refusal::new("model.config.missing").of(file.name()).subject("config.json").hint(hint).into(),
+            Ok(_) => Refusal::new("bundle.config.missing").of(file.name()).subject("config.json").hint(hint).into(),
             Err(error) => error,
         };
     }
@@ -80,7 +80,7 @@ fn document(files: &[Box<dyn ByteSource>], name: &str, limit: u64) -> Result<Opt
 fn open_folder(files: Vec<Box<dyn ByteSource>>) -> Result<Bundle> {
     let config_json = document(&files, "config.json", MAX_DOCUMENT_BYTES)?.unwrap_or_default();
     let value = serde_json::from_slice(&config_json)
-        .map_err(|e| Error::from(Refusal::new("model.config.json").of("config.json").expected("JSON").found(e)))?;
+        .map_err(|e| Error::from(Refusal::new("bundle.config.json").of("config.json").expected("JSON").found(e)))?;
     let mut config = config_from_hf(&value)?;
     let (shards, mut warnings) = open_weights(&files)?;
     let mut entries = Vec::new();

@@ -11,6 +11,24 @@ mod readback;
 pub mod stock;
 pub mod u32_copy;
 
+pub mod adafactor_apply;
+pub mod adafactor_moments;
+pub mod adafactor_norm;
+pub mod adafactor_sums;
+pub mod adafactor_vector_apply;
+pub mod adafactor_vector_moments;
+pub mod adamw;
+pub mod adamw_bf16;
+pub mod apollo_apply;
+pub mod apollo_combine;
+pub mod apollo_project;
+pub mod global_norm;
+pub mod noise;
+pub mod sgd;
+pub mod sgd_momentum;
+pub mod sum_tree;
+mod packed;
+
 pub use catalogue::CATALOGUE;
 pub use kernel::{Access, Binding, COMMON, Kernel, Twin, Word, Words, read, update, write};
 pub use launch::{Buffer, Launch, run};

@@ -1,0 +1,103 @@
+//! Broken and hostile files: each has exactly one right answer. The cases and their files are in `golden/hostile`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use serde_json::Value;
+use tabtune::bundle::{ByteSource, FileFormat, InspectReport, MemorySource, inspect, open_bundle, safetensors_header};
+
+fn golden(name: &str) -> Vec<u8> {
+    std::fs::read(format!("{}/golden/hostile/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+fn cases() -> Vec<Value> {
+    let document: Value = serde_json::from_slice(&golden("expected.json")).unwrap();
+    document["cases"].as_array().unwrap().clone()
+}
+
+fn hex(text: &str) -> Vec<u8> {
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
+}
+
+/// The bytes of a case: a file, or parts to put together.
+fn bytes_of(case: &Value) -> Vec<u8> {
+    if let Some(file) = case["file"].as_str() {
+        return golden(file);
+    }
+    let mut bytes = Vec::new();
+    for part in case["build"].as_array().unwrap() {
+        if let Some(text) = part["text"].as_str() {
+            bytes.extend(text.as_bytes());
+        } else if let Some(text) = part["hex"].as_str() {
+            bytes.extend(hex(text));
+        } else if let Some(text) = part["u64le"].as_str() {
+            bytes.extend(text.parse::<u64>().unwrap().to_le_bytes());
+        } else {
+            bytes.extend(part["repeat"].as_str().unwrap().repeat(part["count"].as_u64().unwrap() as usize).as_bytes());
+        }
+    }
+    bytes
+}
+
+/// A shard of F32 [1] tensors.
+fn shard(name: &str, tensors: &Value) -> MemorySource {
+    let entries: Vec<_> = tensors.as_array().unwrap().iter().map(|t| (t.as_str().unwrap().to_string(), "F32", vec![1])).collect();
+    let (mut bytes, _) = safetensors_header(&entries, &BTreeMap::new()).unwrap();
+    bytes.extend(vec![0; 4 * entries.len()]);
+    MemorySource::new(name, bytes)
+}
+
+fn text_of(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_string)
+}
+
+/// What differs between the answer and the expectation.
+fn differences(case: &Value, report: &InspectReport) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut same = |what: &str, expected: String, found: String| {
+        if expected != found {
+            out.push(format!("{what}: expected {expected}, found {found}"));
+        }
+    };
+    same("code", text_of(&case["answer_code"]).unwrap(), report.code.unwrap_or("ok").to_string());
+    same("stage", text_of(&case["stage"]).unwrap(), report.stage.to_string());
+    for (key, found) in [("subject", &report.subject), ("found", &report.found)] {
+        if let Some(expected) = text_of(&case[key]) {
+            same(key, expected, found.clone().unwrap_or_else(|| "nothing".into()));
+        }
+    }
+    if report.ok {
+        let expected: BTreeSet<&str> = case["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let found: BTreeSet<&str> = report.warnings.iter().map(|warning| warning.code).collect();
+        same("warnings", format!("{expected:?}"), format!("{found:?}"));
+    }
+    if let Some(tensors) = case["tensors"].as_array() {
+        let key = |t: &Value| (t["name"].to_string(), t["dtype"].to_string(), t["shape"].to_string());
+        let expected: BTreeSet<_> = tensors.iter().map(key).collect();
+        let found: BTreeSet<_> = serde_json::to_value(&report.inventory).unwrap().as_array().unwrap().iter().map(key).collect();
+        same("tensors", format!("{expected:?}"), format!("{found:?}"));
+        same("count", tensors.len().to_string(), report.tensors.to_string());
+    }
+    let expected: BTreeMap<String, u64> = serde_json::from_value(case["non_finite"].clone()).unwrap_or_default();
+    same("non_finite", format!("{expected:?}"), format!("{:?}", report.non_finite));
+    out
+}
+
+#[test]
+fn every_hostile_file_gets_its_answer() {
+    let mut wrong = Vec::new();
+    let cases = cases();
+    for case in &cases {
+        let id = case["id"].as_str().unwrap();
+        let bytes = bytes_of(case);
+        assert_eq!(bytes.len() as u64, case["bytes"].as_u64().unwrap(), "{id}: size of the file");
+        let source = MemorySource::new(case["file"].as_str().unwrap_or(id), bytes);
+        let shards: Vec<_> = case["shards"].as_object().into_iter().flatten().map(|(name, tensors)| shard(name, tensors)).collect();
+        let siblings: Vec<&dyn ByteSource> = shards.iter().map(|shard| shard as &dyn ByteSource).collect();
+        let report = inspect(&source, FileFormat::from_word(case["format"].as_str().unwrap()), &siblings, true);
+        wrong.extend(differences(case, &report).into_iter().map(|text| format!("{id}: {text}")));
+    }
+    println!("{} cases", cases.len());
+    assert!(cases.len() >= 128, "{} cases", cases.len());
+    assert!(wrong.is_empty(), "{} differences:\n{}", wrong.len(), wrong.join("\n"));
+}
