@@ -6,6 +6,8 @@ import { rate } from './format.js';
 
 type Column = (number | null)[];
 
+const PLANNED_POINTS = 1500;
+
 const colour = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 /** One uPlot that follows its box and the theme. */
@@ -98,7 +100,9 @@ export class Charts {
       (value) => rate(value),
       () => {
         const length = Math.max(this.#planned.length, ...this.#used.keys());
-        const steps = Array.from({ length }, (_, index) => index + 1);
+        // More points than the chart has pixels would only cost time.
+        const stride = Math.max(1, Math.ceil(length / PLANNED_POINTS));
+        const steps = Array.from({ length: Math.ceil(length / stride) }, (_, index) => index * stride + 1);
         return [steps, steps.map((step) => this.#planned[step - 1] ?? null), steps.map((step) => this.#used.get(step) ?? null)];
       },
     );

@@ -2,6 +2,7 @@ import { VERSION } from 'tabtune';
 
 import { Charts } from './charts.js';
 import { byId } from './dom.js';
+import { ignoreStrayDrops } from './drop.js';
 import { CheckpointPanel } from './panels/checkpoints.js';
 import { Controls } from './panels/controls.js';
 import { Figures } from './panels/figures.js';
@@ -37,6 +38,7 @@ const checkpoints: CheckpointPanel = new CheckpointPanel((info) => {
 }, complain);
 const run: Run = new Run({ charts, controls, figures, samples, setup, checkpoints });
 
+ignoreStrayDrops();
 installTheme(() => charts.repaint());
 const about = byId('about', HTMLDialogElement);
 byId('about-open', HTMLButtonElement).addEventListener('click', () => about.showModal());

@@ -1,8 +1,9 @@
 /** The figures of the run: measured, or a dash. */
 import type { EvalReport, StepEvent } from 'tabtune';
 
-import { byId, make } from '../dom.js';
+import { byId, download, make } from '../dom.js';
 import { duration, grouped, rate, secs } from '../format.js';
+import { Log } from '../log.js';
 
 /** Steps over which speed is averaged. */
 const WINDOW = 20;
@@ -11,10 +12,16 @@ const TABLE_ROWS = 12;
 export class Figures {
   #recent: { at: number; tokens: number }[] = [];
   #total = 0;
+  readonly #log = new Log();
+
+  constructor() {
+    byId('log', HTMLButtonElement).addEventListener('click', () => download('tabtune-log.csv', this.#log.csv()));
+  }
 
   clear(total: number): void {
     this.#recent = [];
     this.#total = total;
+    this.#log.clear();
     for (const id of ['f-step', 'f-loss', 'f-eval', 'f-rate', 'f-time', 'f-eta']) byId(id, HTMLElement).textContent = '–';
     byId('rows', HTMLElement).replaceChildren();
   }
@@ -25,6 +32,7 @@ export class Figures {
   }
 
   step(event: StepEvent): void {
+    this.#log.add(event);
     const bar = byId('progress', HTMLElement);
     const share = this.#total > 0 ? event.step / this.#total : 0;
     bar.setAttribute('aria-valuenow', String(Math.round(share * 100)));

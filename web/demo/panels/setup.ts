@@ -4,6 +4,7 @@ import type { DataInput, Model, ModelInfo } from 'tabtune';
 
 import austen from '../assets/pride-and-prejudice.txt?raw';
 import { byId } from '../dom.js';
+import { onDrop } from '../drop.js';
 import { bytes, grouped, parameters } from '../format.js';
 import { contextOf, SCRATCH, trainOptions } from '../settings.js';
 import { showMemory } from './memory.js';
@@ -34,21 +35,8 @@ export class Setup {
       const input = byId(id, HTMLInputElement);
       input.addEventListener('change', () => take([...(input.files ?? [])]));
     }
-    this.#droppable(byId('drop-model', HTMLElement), (files) => this.#takeModel(files));
-    this.#droppable(byId('drop-data', HTMLElement), (files) => this.#takeData(files));
-  }
-
-  #droppable(target: HTMLElement, take: (files: File[]) => void): void {
-    target.addEventListener('dragover', (event) => {
-      event.preventDefault();
-      target.classList.add('over');
-    });
-    target.addEventListener('dragleave', () => target.classList.remove('over'));
-    target.addEventListener('drop', (event) => {
-      event.preventDefault();
-      target.classList.remove('over');
-      take([...(event.dataTransfer?.files ?? [])]);
-    });
+    onDrop(byId('drop-model', HTMLElement), (files) => this.#takeModel(files));
+    onDrop(byId('drop-data', HTMLElement), (files) => this.#takeData(files));
   }
 
   #takeModel(files: File[]): void {
