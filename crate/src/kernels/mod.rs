@@ -1,16 +1,5 @@
 //! The WGSL kernels, their twins, and the operations the model is built of.
 
-pub mod autodiff;
-pub mod catalogue;
-mod kernel;
-pub mod launch;
-pub mod linear;
-pub mod noise;
-pub mod ops;
-mod readback;
-pub mod stock;
-pub mod u32_copy;
-
 pub mod adafactor_apply;
 pub mod adafactor_moments;
 pub mod adafactor_norm;
@@ -22,12 +11,21 @@ pub mod adamw_bf16;
 pub mod apollo_apply;
 pub mod apollo_combine;
 pub mod apollo_project;
+pub mod autodiff;
+pub mod catalogue;
 pub mod global_norm;
+mod kernel;
+pub mod launch;
+pub mod linear;
 pub mod noise;
+pub mod ops;
+mod packed;
+mod readback;
 pub mod sgd;
 pub mod sgd_momentum;
+pub mod stock;
 pub mod sum_tree;
-mod packed;
+pub mod u32_copy;
 
 pub use catalogue::CATALOGUE;
 pub use kernel::{Access, Binding, COMMON, Kernel, Twin, Word, Words, read, update, write};
