@@ -12,6 +12,7 @@ pub mod apollo_apply;
 pub mod apollo_combine;
 pub mod apollo_project;
 pub mod autodiff;
+pub mod cast_bf16;
 pub mod catalogue;
 pub mod global_norm;
 mod kernel;
