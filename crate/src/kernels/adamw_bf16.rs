@@ -59,7 +59,7 @@ fn twin(buffers: &mut [Words<'_>], params: &[u32]) {
     for (i, &g) in g.floats().iter().enumerate().take(n) {
         let (x, m1, v1) = adamw::element(&rule, get(p, i), g, get(m, i), get(v, i));
         let words = writes.words(i);
-        let mut round = |stream: Stream, value: f32| writes.round(value, words, stream, i, given.words().get(stream as usize * n + i));
+        let round = |stream: Stream, value: f32| writes.round(value, words, stream, i, given.words().get(stream as usize * n + i));
         let (m1, v1, x) = (round(Stream::M, m1), round(Stream::V, v1), round(Stream::P, x));
         put(m, i, n, m1);
         put(v, i, n, v1);

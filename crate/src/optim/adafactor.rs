@@ -4,7 +4,9 @@ use burn::tensor::DType;
 
 use super::update::{Update, dispatch};
 use crate::config::AdafactorConfig;
-use crate::kernels::{Buffer, adafactor_apply, adafactor_moments, adafactor_norm, adafactor_sums, adafactor_vector_apply, adafactor_vector_moments};
+use crate::kernels::{
+    Buffer, adafactor_apply, adafactor_moments, adafactor_norm, adafactor_sums, adafactor_vector_apply, adafactor_vector_moments,
+};
 
 const MAX_LANES: u32 = 256;
 
@@ -64,8 +66,7 @@ fn matrix(
         step_high,
     };
     let groups = u.n().div_ceil(2).div_ceil(adafactor_apply::PAIRS as u32);
-    let [p] =
-        dispatch(&adafactor_apply::KERNEL, vec![g, row.clone(), col.clone(), sums, u.noise.clone(), p], &params.words(), groups);
+    let [p] = dispatch(&adafactor_apply::KERNEL, vec![g, row.clone(), col.clone(), sums, u.noise.clone(), p], &params.words(), groups);
     (p, vec![row, col])
 }
 

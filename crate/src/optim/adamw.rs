@@ -18,7 +18,20 @@ pub(super) fn step(rule: &AdamwConfig, u: &Update<'_>, p: Buffer, g: Buffer, sta
         let rounding = u.rounding.word();
         let (first_pair_low, first_pair_high) = (0, 0);
         let params = adamw_bf16::Params {
-            n, w1, w2, d, alpha, eps, scale, rounding, key0, key1, step_low, step_high, first_pair_low, first_pair_high,
+            n,
+            w1,
+            w2,
+            d,
+            alpha,
+            eps,
+            scale,
+            rounding,
+            key0,
+            key1,
+            step_low,
+            step_high,
+            first_pair_low,
+            first_pair_high,
         };
         buffers.push(u.noise.clone());
         dispatch(&adamw_bf16::KERNEL, buffers, &params.words(), u.groups(2))

@@ -71,7 +71,7 @@ pub(super) fn step(rule: &ApolloConfig, u: &Update<'_>, p: Buffer, g: Buffer, st
         (None, ProjectorKind::Orthogonal) => {
             let matrix = TensorData::new(orthogonal(key, refresh, dim, rank), [dim * rank]);
             Some(Tensor::<1>::from_data(matrix, (u.device, DType::F32)).into())
-        },
+        }
         (None, ProjectorKind::Normal) => None,
     };
     let (root, mini) = ((rule.scale().sqrt()) as f32, u32::from(rule.mini));

@@ -78,7 +78,11 @@ pub(super) fn resolve(config: &TrainConfig, params: &[ParamInfo]) -> Result<Vec<
         }
     }
     for (index, group) in groups.iter().enumerate().filter(|(_, group)| group.members.is_empty()) {
-        faults.push(Fault::new(format!("groups[{index}].pattern"), "a pattern that matches parameters of no earlier group", &group.pattern));
+        faults.push(Fault::new(
+            format!("groups[{index}].pattern"),
+            "a pattern that matches parameters of no earlier group",
+            &group.pattern,
+        ));
     }
     if faults.is_empty() { Ok(groups) } else { Err(Error::Groups(faults)) }
 }

@@ -129,6 +129,11 @@ impl Optim {
         self.slots.get(name).and_then(|slot| slot.state.as_ref()).map_or(0, |state| state.step)
     }
 
+    /// Bytes of all state once every trained parameter has had a gradient.
+    pub fn state_bytes(&self) -> u64 {
+        self.slots.values().filter(|slot| !slot.frozen).map(|slot| slot.layout.bytes()).sum()
+    }
+
     /// Names of the parameters that APOLLO leaves to AdamW (§6.1).
     pub fn fallbacks(&self) -> Vec<&str> {
         let apollo = |slot: &&Slot| matches!(self.groups[slot.group].rule, OptimizerConfig::Apollo(_));
@@ -155,7 +160,8 @@ impl Optim {
             }
         }
         if p.dtype() != slot.info.dtype || grad.dtype() != DType::F32 {
-            let fault = Fault::new(name, format!("{:?} with an F32 gradient", slot.info.dtype), format!("{:?}, {:?}", p.dtype(), grad.dtype()));
+            let fault =
+                Fault::new(name, format!("{:?} with an F32 gradient", slot.info.dtype), format!("{:?}, {:?}", p.dtype(), grad.dtype()));
             return Err(Error::InvalidConfig(vec![fault]));
         }
         let device = p.device();

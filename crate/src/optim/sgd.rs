@@ -19,7 +19,19 @@ pub(super) fn step(rule: &SgdConfig, u: &Update<'_>, p: Buffer, g: Buffer, state
     }
     let (momentum, nesterov) = (rule.momentum as f32, u32::from(rule.nesterov));
     let params = sgd_momentum::Params {
-        n, rate, d, scale, momentum, nesterov, rounding, key0, key1, step_low, step_high, first_pair_low, first_pair_high,
+        n,
+        rate,
+        d,
+        scale,
+        momentum,
+        nesterov,
+        rounding,
+        key0,
+        key1,
+        step_low,
+        step_high,
+        first_pair_low,
+        first_pair_high,
     };
     let [p, momentum] = dispatch(&sgd_momentum::KERNEL, buffers, &params.words(), u.groups(2));
     (p, vec![momentum])

@@ -38,6 +38,11 @@ impl Layout {
         })
     }
 
+    /// Bytes of the tensors.
+    pub fn bytes(&self) -> u64 {
+        self.0.iter().map(|(_, shape, dtype)| (shape.iter().product::<usize>() * dtype.size()) as u64).sum()
+    }
+
     /// A fresh state: every tensor zero, no step taken.
     pub fn zeros(&self, device: &Device) -> State {
         let zero = |(_, shape, dtype): &(_, Vec<usize>, DType)| {
@@ -128,6 +133,12 @@ impl Optim {
         }
         entries.sort_by(|a, b| a.0.cmp(&b.0));
         entries
+    }
+
+    /// Bytes of the states of all trained parameters, once each had a gradient.
+    pub fn state_bytes(&self) -> u64 {
+        let slots = self.slots.values().filter(|slot| !slot.frozen);
+        slots.flat_map(|slot| &slot.layout.0).map(|(_, shape, dtype)| (shape.iter().product::<usize>() * dtype.size()) as u64).sum()
     }
 
     /// Replaces all state by the saved one. Unknown parameters, missing or extra entries, other dtypes, shapes or lengths are refused, all
