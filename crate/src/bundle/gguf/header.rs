@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::cursor::{Cursor, refuse};
+use super::ggml_type::GgmlType;
 use super::layout::{self, TensorRecord};
-use super::types::GgmlType;
 use super::value::{GgufValue, KIND_ARRAY, KIND_BOOL, KIND_LAST, KIND_TEXT, plain_bytes};
 use crate::bundle::refusal::{Warning, or_mismatch};
 use crate::bundle::source::{ByteSource, base_name};

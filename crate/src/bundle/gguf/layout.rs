@@ -1,8 +1,8 @@
 //! Where the tensors of a GGUF file lie (hostile-files.md §3.5, §3.6).
 
 use super::cursor::refuse;
+use super::ggml_type::GgmlType;
 use super::header::GgufTensor;
-use super::types::GgmlType;
 use crate::bundle::refusal::Warning;
 use crate::bundle::source::{ByteSource, for_each_chunk};
 use crate::error::{Refusal, Result};
