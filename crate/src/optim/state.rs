@@ -135,12 +135,6 @@ impl Optim {
         entries
     }
 
-    /// Bytes of the states of all trained parameters, once each had a gradient.
-    pub fn state_bytes(&self) -> u64 {
-        let slots = self.slots.values().filter(|slot| !slot.frozen);
-        slots.flat_map(|slot| &slot.layout.0).map(|(_, shape, dtype)| (shape.iter().product::<usize>() * dtype.size()) as u64).sum()
-    }
-
     /// Replaces all state by the saved one. Unknown parameters, missing or extra entries, other dtypes, shapes or lengths are refused, all
     /// of them listed, and nothing is changed then.
     pub fn load_state(&mut self, saved: Vec<SavedState>, device: &Device) -> Result<()> {
