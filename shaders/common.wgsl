@@ -33,3 +33,71 @@ fn bf16_nearest(bits: u32) -> u32 {
   let rounded = (bits + 0x7fffu + ((bits >> 16u) & 1u)) >> 16u;
   return select(rounded, ((bits >> 16u) & 0x8000u) | 0x7fc0u, is_nan_bits(bits));
 }
+
+// High word of the 64-bit product.
+fn mul_high(a: u32, b: u32) -> u32 {
+  let al = a & 0xffffu;
+  let ah = a >> 16u;
+  let bl = b & 0xffffu;
+  let bh = b >> 16u;
+  let mid = ((al * bl) >> 16u) + ((al * bh) & 0xffffu) + ((ah * bl) & 0xffffu);
+  return ah * bh + ((al * bh) >> 16u) + ((ah * bl) >> 16u) + (mid >> 16u);
+}
+
+// Philox4x32-10 (Salmon et al., SC 2011). Twin: kernels/noise.rs
+fn philox(counter: vec4<u32>, key: vec2<u32>) -> vec4<u32> {
+  var c = counter;
+  var k = key;
+  for (var round = 0u; round < 10u; round++) {
+    c = vec4<u32>(
+      mul_high(c.z, 0xcd9e8d57u) ^ c.y ^ k.x, c.z * 0xcd9e8d57u,
+      mul_high(c.x, 0xd2511f53u) ^ c.w ^ k.y, c.x * 0xd2511f53u,
+    );
+    k += vec2<u32>(0x9e3779b9u, 0xbb67ae85u);
+  }
+  return c;
+}
+
+// f32 bits to bf16, away from zero with probability frac/65536; noise of 16 bits. NaN and Inf stay, finite values saturate.
+fn bf16_stochastic(bits: u32, noise: u32) -> u32 {
+  let high = bits >> 16u;
+  if ((bits & 0x7f800000u) == 0x7f800000u) {
+    return select(high, (high & 0x8000u) | 0x7fc0u, (bits & 0x7fffffu) != 0u);
+  }
+  let rounded = high + select(0u, 1u, noise < (bits & 0xffffu));
+  return select(rounded, high, (rounded & 0x7fffu) == 0x7f80u);
+}
+
+// How a write is rounded: kernels/noise.rs, Rounding. F32 means that the tensor is not packed.
+const ROUND_F32: u32 = 0u;
+const ROUND_NEAREST: u32 = 1u;
+const ROUND_STOCHASTIC: u32 = 2u;
+const ROUND_GIVEN: u32 = 3u;
+
+// Two f32 values to one packed word; noise holds the low element's 16 bits in the low half.
+fn bf16_pair(low: f32, high: f32, noise: u32, rounding: u32) -> u32 {
+  let a = bitcast<u32>(low);
+  let b = bitcast<u32>(high);
+  if (rounding == ROUND_NEAREST) {
+    return bf16_nearest(a) | (bf16_nearest(b) << 16u);
+  }
+  return bf16_stochastic(a, noise & 0xffffu) | (bf16_stochastic(b, noise >> 16u) << 16u);
+}
+
+// A finite gradient beyond 1e15 is taken as 1e15 of its sign; NaN and Inf pass.
+fn bounded(g: f32) -> f32 {
+  let bits = bitcast<u32>(g);
+  let size = bits & 0x7fffffffu;
+  if (size > 0x58635fa9u && size < 0x7f800000u) {
+    return bitcast<f32>((bits & 0x80000000u) | 0x58635fa9u);
+  }
+  return g;
+}
+
+// a + w (b - a), from the nearer end.
+fn lerp(a: f32, b: f32, w: f32) -> f32 {
+  if (w < 0.5) {
+    return a + w * (b - a);
+  }
+  return b - (b - a) * (1.0 - w);
+}

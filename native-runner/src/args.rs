@@ -91,6 +91,12 @@ pub struct TrainArgs {
     /// Steps of linear warmup.
     #[arg(long, value_name = "W")]
     pub warmup_steps: Option<u64>,
+    /// Learning rate over the steps: constant, cosine, linear, wsd or infinite; more of it by --train-config.
+    #[arg(long, value_name = "NAME")]
+    pub schedule: Option<String>,
+    /// The schedule's last rate.
+    #[arg(long, value_name = "X")]
+    pub min_learning_rate: Option<f64>,
     /// Update rule.
     #[arg(long, value_name = "NAME")]
     pub optimizer: Option<String>,

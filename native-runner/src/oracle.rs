@@ -24,8 +24,6 @@ pub struct Oracle {
 /// One case.
 #[derive(Debug, Deserialize)]
 pub struct Case {
-    /// Its name.
-    pub id: String,
     /// Path of the model from the assets folder.
     pub model: String,
     /// Path of its tokenizer.json.
@@ -49,14 +47,7 @@ pub enum Task {
     /// Cross-entropy of the tokens after `start`.
     Ce { text: String, start: usize, count: usize, expect: CeExpect },
     /// Loss and gradients of one batch.
-    Grad {
-        text: String,
-        starts: Vec<usize>,
-        length: usize,
-        #[serde(default)]
-        samples: Vec<String>,
-        expect: GradExpect,
-    },
+    Grad { text: String, starts: Vec<usize>, length: usize, expect: GradExpect },
     /// Losses of a short run.
     Train { text: String, length: usize, steps: Vec<Vec<usize>>, optimizer: Value, expect: TrainExpect },
 }

@@ -31,19 +31,19 @@ pub fn given(args: &TrainArgs) -> Result<Map<String, Value>> {
     set("seed", args.seed.map(Value::from));
     set("precision", args.precision.clone().map(Value::from));
     set("gradient_checkpointing", args.gradient_checkpointing.then_some(Value::Bool(true)));
-    if let Some(name) = &args.optimizer {
-        let given = overlay(keys_of(&keys, "optimizer"), json!({ "type": name }));
-        keys.insert("optimizer".into(), given);
-    }
-    if let Some(steps) = args.warmup_steps {
-        let given = overlay(keys_of(&keys, "schedule"), json!({ "warmup_steps": steps }));
-        keys.insert("schedule".into(), given);
+    let min_learning_rate = args.min_learning_rate.map(|x| number("min-learning-rate", x)).transpose()?;
+    for (key, inner, value) in [
+        ("optimizer", "type", args.optimizer.clone().map(Value::from)),
+        ("schedule", "type", args.schedule.clone().map(Value::from)),
+        ("schedule", "warmup_steps", args.warmup_steps.map(Value::from)),
+        ("schedule", "min_learning_rate", min_learning_rate),
+    ] {
+        if let Some(value) = value {
+            let under = keys.remove(key).unwrap_or_else(|| json!({}));
+            keys.insert(key.into(), overlay(under, json!({ inner: value })));
+        }
     }
     Ok(keys)
-}
-
-fn keys_of(keys: &Map<String, Value>, key: &str) -> Value {
-    keys.get(key).cloned().unwrap_or_else(|| json!({}))
 }
 
 /// JSON has no NaN or infinity: they would silently become null.
@@ -71,7 +71,13 @@ fn overlay(under: Value, over: Value) -> Value {
 /// The settings of a run: those of `saved` where it goes on, else the defaults, with what was `given` on top.
 pub fn settle(given: Map<String, Value>, saved: Option<&TrainConfig>) -> Result<TrainConfig> {
     let under = serde_json::to_value(saved.unwrap_or(&TrainConfig::default())).map_err(refused)?;
-    let config: TrainConfig = serde_json::from_value(overlay(under, Value::Object(given))).map_err(refused)?;
+    let mut merged = overlay(under, Value::Object(given));
+    let steps = merged["steps"].clone();
+    // A schedule that falls over the run and says no length falls over the whole run.
+    if let Some(schedule) = merged["schedule"].as_object_mut().filter(|s| ["cosine", "linear"].iter().any(|kind| s["type"] == *kind)) {
+        schedule.entry("total_steps").or_insert(steps);
+    }
+    let config: TrainConfig = serde_json::from_value(merged).map_err(refused)?;
     config.validate()?;
     Ok(config)
 }

@@ -23,7 +23,7 @@ pub fn config_from_hf(json: &Value) -> Result<ModelConfig> {
 struct Keys<'a>(&'a Map<String, Value>);
 
 fn missing(key: &str) -> crate::error::Error {
-    Refusal::new("model.config.missing").of("config.json").subject(key).into()
+    Refusal::new("bundle.config.key-missing").of("config.json").subject(key).into()
 }
 
 fn wrong(key: &str, expected: &str, found: &Value) -> crate::error::Error {

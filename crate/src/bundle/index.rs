@@ -82,7 +82,10 @@ fn weight_map(document: &Json<'_>) -> std::result::Result<BTreeMap<String, Strin
 
 fn is_shard_name(name: &str) -> bool {
     let plain = name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-'));
-    plain && !name.starts_with('.') && name.len() <= MAX_SHARD_NAME_BYTES && name.strip_suffix(".safetensors").is_some_and(|stem| !stem.is_empty())
+    plain
+        && !name.starts_with('.')
+        && name.len() <= MAX_SHARD_NAME_BYTES
+        && name.strip_suffix(".safetensors").is_some_and(|stem| !stem.is_empty())
 }
 
 /// Every kind of disagreement is listed whole; the kinds come in a fixed order.

@@ -48,7 +48,7 @@ fn no_model(files: &[Box<dyn ByteSource>]) -> Error {
     let hint = "give one .gguf file, or config.json together with model.safetensors and tokenizer.json";
     if let Some(file) = files.iter().find(|file| base_name(file.name()).ends_with(".safetensors")) {
         return match SafetensorsFile::open(file.as_ref()) {
-            Ok(_) => Refusal::new("model.config.missing").of(file.name()).subject("config.json").hint(hint).into(),
+            Ok(_) => Refusal::new("bundle.config.missing").of(file.name()).subject("config.json").hint(hint).into(),
             Err(error) => error,
         };
     }
@@ -80,7 +80,7 @@ fn document(files: &[Box<dyn ByteSource>], name: &str, limit: u64) -> Result<Opt
 fn open_folder(files: Vec<Box<dyn ByteSource>>) -> Result<Bundle> {
     let config_json = document(&files, "config.json", MAX_DOCUMENT_BYTES)?.unwrap_or_default();
     let value = serde_json::from_slice(&config_json)
-        .map_err(|e| Error::from(Refusal::new("model.config.json").of("config.json").expected("JSON").found(e)))?;
+        .map_err(|e| Error::from(Refusal::new("bundle.config.json").of("config.json").expected("JSON").found(e)))?;
     let mut config = config_from_hf(&value)?;
     let (shards, mut warnings) = open_weights(&files)?;
     let mut entries = Vec::new();
@@ -166,7 +166,12 @@ fn settle_vocabulary(config: &mut ModelConfig, entries: &[Entry], artifact: &str
 }
 
 /// A tied model may carry its head a second time, if it is the same.
-fn drop_equal_head(files: &[Box<dyn ByteSource>], config: &ModelConfig, entries: &mut Vec<Entry>, warnings: &mut Vec<Warning>) -> Result<()> {
+fn drop_equal_head(
+    files: &[Box<dyn ByteSource>],
+    config: &ModelConfig,
+    entries: &mut Vec<Entry>,
+    warnings: &mut Vec<Warning>,
+) -> Result<()> {
     let at = |name: &str| entries.iter().position(|entry| entry.name == name);
     let (Some(head), Some(embedding)) = (at(names::HEAD), at(names::embedding(config.architecture))) else { return Ok(()) };
     if !same_bytes(files, &entries[head], &entries[embedding])? {
@@ -204,10 +209,10 @@ fn open_gguf(files: Vec<Box<dyn ByteSource>>, at: usize) -> Result<Bundle> {
     let file = GgufFile::open(source)?;
     check_tokenizer(&file).map_err(|refusal| refusal.of(&name))?;
     let tied = file.tensor("output.weight").is_none();
-    let mut config = config_from_gguf(&file, &name, tied)?;
+    let mut config = config_from_gguf(&file, source, tied)?;
     let family = file.get("general.architecture").and_then(super::gguf::GgufValue::text).unwrap_or_default();
     let mut entries = Vec::new();
-    for tensor in &file.tensors {
+    for tensor in file.tensors.iter().filter(|tensor| tensor.name != names::ROPE_FREQS) {
         // A tensor without a Hugging Face name keeps its own, so that the model can say that it has no place for it.
         let (name_hf, layout) = names::from_gguf(&tensor.name, family, &config).unwrap_or((tensor.name.clone(), Layout::Same));
         let mut shape = narrow(&tensor.shape, &tensor.name, &name)?;

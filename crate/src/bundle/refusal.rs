@@ -24,16 +24,7 @@ impl Warning {
 impl Refusal {
     /// A refusal at stage `open` of a file not named yet.
     pub fn new(code: &'static str) -> Self {
-        Self {
-            code,
-            stage: "open",
-            artifact: String::new(),
-            subject: None,
-            expected: None,
-            found: None,
-            hint: None,
-            byte_offset: None,
-        }
+        Self { code, stage: "open", artifact: String::new(), subject: None, expected: None, found: None, hint: None, byte_offset: None }
     }
 
     /// Names the file.

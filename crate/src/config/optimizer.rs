@@ -26,12 +26,155 @@ impl Default for AdamwConfig {
     }
 }
 
+/// Adafactor without first moment (arXiv:1804.04235).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AdafactorConfig {
+    /// The weight of a new statistic is t^decay_rate.
+    pub decay_rate: f64,
+    /// The weight is at least 1 − beta2_cap.
+    pub beta2_cap: f64,
+    /// Largest RMS of an update.
+    pub clip_threshold: f64,
+    /// Added to g².
+    pub eps1: f64,
+    /// Smallest scale of `relative_step`.
+    pub eps2: f64,
+    /// Decoupled decay.
+    pub weight_decay: f64,
+    /// Multiplies the rate by the RMS of the parameter.
+    pub relative_step: bool,
+    /// bf16 write-backs: stochastic (true) or nearest.
+    pub stochastic_rounding: bool,
+}
+
+impl Default for AdafactorConfig {
+    fn default() -> Self {
+        Self {
+            decay_rate: -0.8,
+            beta2_cap: 0.999,
+            clip_threshold: 1.0,
+            eps1: 1e-30,
+            eps2: 1e-3,
+            weight_decay: 0.01,
+            relative_step: false,
+            stochastic_rounding: true,
+        }
+    }
+}
+
+/// The random matrix that APOLLO projects gradients with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProjectorKind {
+    /// Independent entries.
+    #[default]
+    Normal,
+    /// Orthonormal columns.
+    Orthogonal,
+}
+
+/// APOLLO and APOLLO-Mini (arXiv:2412.05270).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ApolloConfig {
+    /// EMA factor of m.
+    pub beta1: f64,
+    /// EMA factor of v.
+    pub beta2: f64,
+    /// Added to √v.
+    pub eps: f64,
+    /// Decoupled decay.
+    pub weight_decay: f64,
+    /// One scale for the tensor instead of one for each channel.
+    pub mini: bool,
+    /// Rank of the projection; required, 1 if mini and absent.
+    pub rank: Option<u64>,
+    /// The update is multiplied by √scale; 1, or 128 if mini.
+    pub scale: Option<f64>,
+    /// √scale stands before the limiter.
+    pub scale_front: bool,
+    /// Steps between new projectors.
+    pub update_steps: u64,
+    /// Kind of projector.
+    pub projector: ProjectorKind,
+    /// bf16 write-backs: stochastic (true) or nearest.
+    pub stochastic_rounding: bool,
+}
+
+impl Default for ApolloConfig {
+    fn default() -> Self {
+        Self {
+            beta1: 0.9,
+            beta2: 0.999,
+            eps: 1e-6,
+            weight_decay: 0.0,
+            mini: false,
+            rank: None,
+            scale: None,
+            scale_front: false,
+            update_steps: 200,
+            projector: ProjectorKind::Normal,
+            stochastic_rounding: true,
+        }
+    }
+}
+
+impl ApolloConfig {
+    /// The rank in force.
+    pub fn rank(&self) -> usize {
+        self.rank.unwrap_or(1) as usize
+    }
+
+    /// The scale in force.
+    pub fn scale(&self) -> f64 {
+        self.scale.unwrap_or(if self.mini { 128.0 } else { 1.0 })
+    }
+
+    /// The rule of parameters that are too small to project (§6.1).
+    pub fn fallback(&self) -> AdamwConfig {
+        AdamwConfig {
+            beta1: self.beta1,
+            beta2: self.beta2,
+            eps: self.eps,
+            weight_decay: self.weight_decay,
+            stochastic_rounding: self.stochastic_rounding,
+        }
+    }
+}
+
+/// Stochastic gradient descent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SgdConfig {
+    /// μ; 0 = none.
+    pub momentum: f64,
+    /// Nesterov's form of momentum.
+    pub nesterov: bool,
+    /// Decoupled decay.
+    pub weight_decay: f64,
+    /// bf16 write-backs: stochastic (true) or nearest.
+    pub stochastic_rounding: bool,
+}
+
+impl Default for SgdConfig {
+    fn default() -> Self {
+        Self { momentum: 0.0, nesterov: false, weight_decay: 0.0, stochastic_rounding: true }
+    }
+}
+
 /// The update rule of a run or a group.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum OptimizerConfig {
     /// AdamW.
     Adamw(AdamwConfig),
+    /// Adafactor.
+    Adafactor(AdafactorConfig),
+    /// APOLLO.
+    Apollo(ApolloConfig),
+    /// SGD.
+    Sgd(SgdConfig),
 }
 
 impl Default for OptimizerConfig {
@@ -40,60 +183,101 @@ impl Default for OptimizerConfig {
     }
 }
 
-impl OptimizerConfig {
-    /// Rules that these values break at the given base rate.
-    pub fn faults(&self, learning_rate: f64) -> Vec<Fault> {
-        let mut faults = Vec::new();
-        match self {
-            Self::Adamw(c) => {
-                for (key, beta) in [("optimizer.beta1", c.beta1), ("optimizer.beta2", c.beta2)] {
-                    if !(0.0..1.0).contains(&beta) {
-                        faults.push(Fault::new(key, "0 ≤ β < 1", beta));
-                    }
-                }
-                if !(c.eps.is_finite() && c.eps >= 1.2e-38) {
-                    faults.push(Fault::new("optimizer.eps", "finite and ≥ 1.2e-38", c.eps));
-                }
-                if !(c.weight_decay.is_finite() && c.weight_decay >= 0.0 && learning_rate * c.weight_decay < 1.0) {
-                    faults.push(Fault::new("optimizer.weight_decay", "finite, ≥ 0, learning_rate·weight_decay < 1", c.weight_decay));
-                }
-            }
+/// Collects broken rules under one prefix.
+struct Rules<'a> {
+    prefix: &'a str,
+    faults: Vec<Fault>,
+}
+
+impl Rules<'_> {
+    fn check(&mut self, holds: bool, key: &str, rule: &str, value: impl std::fmt::Display) {
+        if !holds {
+            self.faults.push(Fault::new(format!("{}.{key}", self.prefix), rule, value));
         }
-        faults
+    }
+
+    fn beta(&mut self, key: &str, beta: f64) {
+        self.check((0.0..1.0).contains(&beta), key, "0 ≤ β < 1", beta);
+    }
+
+    fn positive(&mut self, key: &str, value: f64) {
+        self.check(value.is_finite() && value > 0.0, key, "finite and > 0", value);
+    }
+
+    fn moments(&mut self, beta1: f64, beta2: f64, eps: f64) {
+        self.beta("beta1", beta1);
+        self.beta("beta2", beta2);
+        self.check(eps.is_finite() && eps >= 1.2e-38, "eps", "finite and ≥ 1.2e-38", eps);
     }
 }
 
-/// Parameters that match `pattern` (glob over state-dict names) and how they are treated. First match wins.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GroupConfig {
-    /// Glob over state-dict names.
-    pub pattern: String,
-    /// Overrides the run's optimizer.
-    #[serde(default)]
-    pub optimizer: Option<OptimizerConfig>,
-    /// Multiplies the schedule's rate.
-    #[serde(default = "one")]
-    pub learning_rate_scale: f64,
-    /// No gradient, no state.
-    #[serde(default)]
-    pub frozen: bool,
-}
-
-fn one() -> f64 {
-    1.0
-}
-
-impl GroupConfig {
-    /// Rules that this group, number `index`, breaks.
-    pub fn faults(&self, index: usize, learning_rate: f64) -> Vec<Fault> {
-        let mut faults = Vec::new();
-        if !(self.learning_rate_scale.is_finite() && self.learning_rate_scale > 0.0) {
-            faults.push(Fault::new(format!("groups[{index}].learning_rate_scale"), "finite and > 0", self.learning_rate_scale));
+impl OptimizerConfig {
+    /// λ.
+    pub fn weight_decay(&self) -> f64 {
+        match self {
+            Self::Adamw(c) => c.weight_decay,
+            Self::Adafactor(c) => c.weight_decay,
+            Self::Apollo(c) => c.weight_decay,
+            Self::Sgd(c) => c.weight_decay,
         }
-        if let Some(optimizer) = &self.optimizer {
-            faults.extend(optimizer.faults(learning_rate * self.learning_rate_scale));
+    }
+
+    /// The same rule with another λ.
+    #[must_use]
+    pub fn with_weight_decay(mut self, decay: f64) -> Self {
+        match &mut self {
+            Self::Adamw(c) => c.weight_decay = decay,
+            Self::Adafactor(c) => c.weight_decay = decay,
+            Self::Apollo(c) => c.weight_decay = decay,
+            Self::Sgd(c) => c.weight_decay = decay,
         }
-        faults
+        self
+    }
+
+    /// bf16 write-backs are stochastic.
+    pub fn stochastic_rounding(&self) -> bool {
+        match self {
+            Self::Adamw(c) => c.stochastic_rounding,
+            Self::Adafactor(c) => c.stochastic_rounding,
+            Self::Apollo(c) => c.stochastic_rounding,
+            Self::Sgd(c) => c.stochastic_rounding,
+        }
+    }
+
+    /// Rules that these values break at the given base rate.
+    pub fn faults(&self, learning_rate: f64) -> Vec<Fault> {
+        self.faults_at("optimizer", learning_rate)
+    }
+
+    /// As [`Self::faults`], with the keys under `prefix`.
+    pub fn faults_at(&self, prefix: &str, learning_rate: f64) -> Vec<Fault> {
+        let mut rules = Rules { prefix, faults: Vec::new() };
+        match self {
+            Self::Adamw(c) => rules.moments(c.beta1, c.beta2, c.eps),
+            Self::Adafactor(c) => {
+                rules.check(c.decay_rate.is_finite() && c.decay_rate < 0.0, "decay_rate", "finite and < 0", c.decay_rate);
+                rules.beta("beta2_cap", c.beta2_cap);
+                rules.positive("clip_threshold", c.clip_threshold);
+                rules.check(c.eps1.is_finite() && c.eps1 >= 1e-30, "eps1", "finite and ≥ 1e-30", c.eps1);
+                rules.positive("eps2", c.eps2);
+            }
+            Self::Apollo(c) => {
+                rules.moments(c.beta1, c.beta2, c.eps);
+                match c.rank {
+                    None => rules.check(c.mini, "rank", "an integer ≥ 1 (required unless mini)", "nothing"),
+                    Some(rank) => rules.check((1..=u64::from(u32::MAX)).contains(&rank), "rank", "an integer ≥ 1", rank),
+                }
+                rules.positive("scale", c.scale());
+                rules.check(c.update_steps >= 1, "update_steps", "an integer ≥ 1", c.update_steps);
+            }
+            Self::Sgd(c) => {
+                rules.check((0.0..1.0).contains(&c.momentum), "momentum", "0 ≤ μ < 1", c.momentum);
+                rules.check(!c.nesterov || c.momentum > 0.0, "nesterov", "false without momentum > 0", c.nesterov);
+            }
+        }
+        let decay = self.weight_decay();
+        let rule = "finite, ≥ 0, learning_rate·weight_decay < 1";
+        rules.check(decay.is_finite() && decay >= 0.0 && learning_rate * decay < 1.0, "weight_decay", rule, decay);
+        rules.faults
     }
 }

@@ -1,1 +1,217 @@
-//! optim.
+//! The optimizers: parameter groups, per-parameter typed state, one update at a time (`optimizers.md` §4–§10).
+
+mod adafactor;
+mod adamw;
+mod apollo;
+mod clip;
+mod groups;
+mod sgd;
+mod state;
+mod update;
+
+use std::collections::BTreeMap;
+
+use burn::tensor::{DType, Tensor};
+
+use crate::config::{OptimizerConfig, TrainConfig};
+use crate::error::{Error, Fault, Result};
+use crate::kernels::Buffer;
+use crate::kernels::noise::{self, Rounding};
+
+pub use clip::{clip_factor, global_norm, sum_of_squares};
+pub use groups::glob_matches;
+pub use state::{SavedState, StateData, StateTensor};
+
+use state::{Layout, State};
+use update::Update;
+
+/// A parameter as the optimizer knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParamInfo {
+    /// State-dict name.
+    pub name: String,
+    /// Shape; the optimizer sees rank ≥ 2 as (product of the leading dimensions, last).
+    pub shape: Vec<usize>,
+    /// F32, or BF16 packed.
+    pub dtype: DType,
+}
+
+impl ParamInfo {
+    /// Number of elements.
+    pub fn elements(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// (A, B) of rank ≥ 2.
+    fn matrix(&self) -> Option<(usize, usize)> {
+        match self.shape.as_slice() {
+            [] | [_] => None,
+            [leading @ .., last] => Some((leading.iter().product(), *last)),
+        }
+    }
+}
+
+/// The update rule of one parameter, with everything that does not change over the run.
+#[derive(Debug)]
+struct Slot {
+    info: ParamInfo,
+    group: usize,
+    frozen: bool,
+    rate_scale: f64,
+    rule: OptimizerConfig,
+    rounding: Rounding,
+    key: [u32; 2],
+    layout: Layout,
+    state: Option<State>,
+}
+
+/// The optimizer of a run. Parameters are updated one by one; state appears at the first step that has a gradient.
+#[derive(Debug)]
+pub struct Optim {
+    seed: u64,
+    groups: Vec<groups::Group>,
+    slots: BTreeMap<String, Slot>,
+    /// One word, bound where a kernel does not read a buffer.
+    unread: Option<Buffer>,
+    recorded: BTreeMap<String, update::Recorded>,
+}
+
+impl Optim {
+    /// Sorts `params` into the configuration's groups. Every fault is listed: settings, patterns that match nothing, parameters that
+    /// no pattern matches, dtypes other than f32 and bf16.
+    pub fn new(config: &TrainConfig, params: &[ParamInfo]) -> Result<Self> {
+        let groups = groups::resolve(config, params)?;
+        let mut faults = Vec::new();
+        let mut slots = BTreeMap::new();
+        for (index, group) in groups.iter().enumerate() {
+            faults.extend(group.rule.faults_at(&group.key, config.learning_rate * group.rate_scale));
+            for &at in &group.members {
+                let info = params[at].clone();
+                if !matches!(info.dtype, DType::F32 | DType::BF16) {
+                    faults.push(Fault::new(&info.name, "dtype F32 or BF16", format!("{:?}", info.dtype)));
+                }
+                if u32::try_from(info.elements()).is_err() {
+                    faults.push(Fault::new(&info.name, "fewer than 2³² elements", info.elements()));
+                }
+                let rounding = match (info.dtype, group.rule.stochastic_rounding()) {
+                    (DType::BF16, true) => Rounding::Stochastic,
+                    (DType::BF16, false) => Rounding::Nearest,
+                    _ => Rounding::None,
+                };
+                let rule = apollo::resolve(&group.rule, &info);
+                let slot = Slot {
+                    group: index,
+                    frozen: group.frozen,
+                    rate_scale: group.rate_scale,
+                    rounding,
+                    key: noise::key(noise::STOCHASTIC_ROUNDING, config.seed, &info.name),
+                    layout: Layout::of(&rule, &info),
+                    rule,
+                    state: None,
+                    info,
+                };
+                slots.insert(slot.info.name.clone(), slot);
+            }
+        }
+        if !faults.is_empty() {
+            return Err(Error::InvalidConfig(faults));
+        }
+        Ok(Self { seed: config.seed, groups, slots, unread: None, recorded: BTreeMap::new() })
+    }
+
+    /// True if `name` is in a frozen group (or unknown): it needs no gradient.
+    pub fn frozen(&self, name: &str) -> bool {
+        self.slots.get(name).is_none_or(|slot| slot.frozen)
+    }
+
+    /// Steps that `name` has taken.
+    pub fn step_count(&self, name: &str) -> u64 {
+        self.slots.get(name).and_then(|slot| slot.state.as_ref()).map_or(0, |state| state.step)
+    }
+
+    /// Bytes of all state once every trained parameter has had a gradient.
+    pub fn state_bytes(&self) -> u64 {
+        self.slots.values().filter(|slot| !slot.frozen).map(|slot| slot.layout.bytes()).sum()
+    }
+
+    /// Names of the parameters that APOLLO leaves to AdamW (§6.1).
+    pub fn fallbacks(&self) -> Vec<&str> {
+        let apollo = |slot: &&Slot| matches!(self.groups[slot.group].rule, OptimizerConfig::Apollo(_));
+        let adamw = |slot: &&Slot| matches!(slot.rule, OptimizerConfig::Adamw(_));
+        self.slots.values().filter(apollo).filter(adamw).map(|slot| slot.info.name.as_str()).collect()
+    }
+
+    /// One step of parameter `name`: the new parameter, in place if nobody else holds `p`. Tensors are without autodiff, `grad` is f32,
+    /// `learning_rate` is the schedule's (the group's scale is applied here), `grad_scale` multiplies the gradient in the kernel
+    /// (clipping). Without a gradient, or if frozen, parameter and state stay as they are.
+    pub fn step_param<const D: usize>(
+        &mut self,
+        name: &str,
+        p: Tensor<D>,
+        grad: Option<Tensor<D>>,
+        learning_rate: f64,
+        grad_scale: f32,
+    ) -> Result<Tensor<D>> {
+        let slot = self.slots.get_mut(name).ok_or_else(|| Error::UnexpectedTensors(vec![name.to_string()]))?;
+        let Some(grad) = grad.filter(|_| !slot.frozen) else { return Ok(p) };
+        for found in [p.dims().to_vec(), grad.dims().to_vec()] {
+            if found != slot.info.shape && !(slot.info.shape.is_empty() && found == [1]) {
+                return Err(Error::TensorShape { name: name.to_string(), expected: slot.info.shape.clone(), found });
+            }
+        }
+        if p.dtype() != slot.info.dtype || grad.dtype() != DType::F32 {
+            let fault =
+                Fault::new(name, format!("{:?} with an F32 gradient", slot.info.dtype), format!("{:?}, {:?}", p.dtype(), grad.dtype()));
+            return Err(Error::InvalidConfig(vec![fault]));
+        }
+        let device = p.device();
+        let p = Buffer::from(p);
+        let mut state = match slot.state.take() {
+            Some(state) => state,
+            None => slot.layout.zeros(&device),
+        };
+        state.step += 1;
+        let unread = self.unread.get_or_insert_with(|| p.empty_like([1], DType::F32)).clone();
+        let recorded = self.recorded.remove(name).unwrap_or_default();
+        let update = Update {
+            info: &slot.info,
+            device: &device,
+            seed: self.seed,
+            key: slot.key,
+            step: state.step,
+            rate: learning_rate * slot.rate_scale,
+            scale: grad_scale,
+            rounding: if recorded.noise.is_some() { Rounding::Given } else { slot.rounding },
+            noise: recorded.noise.unwrap_or_else(|| unread.clone()),
+            projector: recorded.projector,
+            unread,
+        };
+        // Nothing to dispatch for a tensor without elements; its step counts all the same.
+        let p = if slot.info.elements() == 0 {
+            p
+        } else {
+            let (grad, tensors) = (Buffer::from(grad), std::mem::take(&mut state.tensors));
+            let (p, tensors) = match &slot.rule {
+                OptimizerConfig::Adamw(rule) => adamw::step(rule, &update, p, grad, tensors),
+                OptimizerConfig::Adafactor(rule) => adafactor::step(rule, &update, p, grad, tensors),
+                OptimizerConfig::Apollo(rule) => apollo::step(rule, &update, p, grad, tensors),
+                OptimizerConfig::Sgd(rule) => sgd::step(rule, &update, p, grad, tensors),
+            };
+            state.tensors = tensors;
+            p
+        };
+        slot.state = Some(state);
+        Ok(p.float())
+    }
+
+    /// The next step of `name` rounds with this noise instead of Philox's: 16 bits in each word, element i of stream s (m, v, p; p alone
+    /// where nothing else is rounded) in word s·n + i. For replaying recorded runs.
+    pub fn give_noise(&mut self, name: &str, words: Tensor<1>) {
+        self.recorded.entry(name.to_string()).or_default().noise = Some(words.into());
+    }
+
+    /// The next step of `name` projects with this matrix [dim, rank] instead of the seeded one. For replaying recorded runs.
+    pub fn give_projector(&mut self, name: &str, matrix: Tensor<1>) {
+        self.recorded.entry(name.to_string()).or_default().projector = Some(matrix.into());
+    }
+}

@@ -9,7 +9,7 @@ mod trainer;
 
 pub use evaluate::evaluate;
 pub use gradients::{NamedGradients, accumulate};
-pub use loss::loss_sum;
+pub use loss::{head_loss_sum, loss_sum};
 pub use memory::{MemoryPlan, memory_plan};
 pub use report::{EvalReport, StepReport};
 pub use trainer::{Progress, Trainer};

@@ -125,20 +125,22 @@ impl Trainer {
 
     /// One optimizer step. A loss or norm that is not finite is an error and changes nothing, the data order included.
     pub async fn step(&mut self) -> Result<StepReport> {
+        let before = self.loader.state();
+        let batches: Vec<Batch> = (0..self.config.gradient_accumulation_steps).map(|_| self.loader.next(&self.dataset)).collect();
+        let outcome = self.step_on(&batches).await;
+        if outcome.is_err() {
+            self.loader.restore(before)?;
+        }
+        outcome
+    }
+
+    /// One optimizer step on `batches` instead of the loader's next.
+    pub async fn step_on(&mut self, batches: &[Batch]) -> Result<StepReport> {
         let clock = Stopwatch::start();
         let step = self.progress.completed_steps + 1;
-        let before = self.loader.state();
-        let outcome = self.gradients().await;
-        let (sums, loss, grad_norm, tokens) = match outcome {
-            Ok(outcome) => outcome,
-            Err(error) => {
-                self.loader.restore(before)?;
-                return Err(error);
-            }
-        };
+        let (sums, loss, grad_norm, tokens) = self.gradients(batches).await?;
         for (tensor, value) in [("loss", loss), ("grad_norm", grad_norm)] {
             if !value.is_finite() {
-                self.loader.restore(before)?;
                 return Err(Error::NonFinite { step, tensor, value });
             }
         }
@@ -149,16 +151,15 @@ impl Trainer {
         Ok(StepReport { step, loss, grad_norm, learning_rate, tokens, secs: clock.secs() })
     }
 
-    /// Gradients of the next step's batches, their mean loss, norm and number of counted targets.
-    async fn gradients(&mut self) -> Result<(NamedGradients, f64, f64, u64)> {
-        let batches: Vec<Batch> = (0..self.config.gradient_accumulation_steps).map(|_| self.loader.next(&self.dataset)).collect();
+    /// Gradients of `batches`, their mean loss, norm and number of counted targets.
+    async fn gradients(&self, batches: &[Batch]) -> Result<(NamedGradients, f64, f64, u64)> {
         let tokens: usize = batches.iter().map(Batch::counted).sum();
         let scale = 1.0 / tokens.max(1) as f64;
         let optim = &self.optim;
         let frozen = |name: &str| optim.frozen(name);
         let mut sums = NamedGradients::new();
         let mut losses = Vec::with_capacity(batches.len());
-        for batch in &batches {
+        for batch in batches {
             losses.push(accumulate(self.model(), batch, scale, self.config.gradient_checkpointing, &frozen, &mut sums)?);
         }
         let flat = sums.values().map(|g| (Buffer::from(g.clone()), g.dims()[0])).collect();

@@ -226,3 +226,11 @@ impl TokenStream {
         })
     }
 }
+
+/// Learning rates that a new run with these settings plans for its steps 1 to `n`.
+#[wasm_bindgen(js_name = previewSchedule)]
+pub fn preview_schedule(config_json: &str, n: u32) -> JsResult<Vec<f64>> {
+    let config = train_config(config_json).map_err(thrown)?;
+    let start = schedule::resolve_start(&config.schedule, None, 0);
+    Ok(schedule::preview(n as usize, config.learning_rate, &config.schedule, start))
+}

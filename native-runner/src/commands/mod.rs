@@ -13,7 +13,7 @@ use std::path::Path;
 use tabtune::bundle::Bundle;
 use tabtune::config::Precision;
 use tabtune::device::Device;
-use tabtune::model::{BundleWeights, Model};
+use tabtune::model::Model;
 use tabtune::tokenizer::Tokenizer;
 
 use crate::args::DeviceName;
@@ -36,10 +36,7 @@ pub fn open_device(name: DeviceName) -> Result<Device> {
 
 /// The model of `bundle`, its weights on `device`.
 pub fn load_model(bundle: &Bundle, precision: Precision, device: &Device) -> Result<Model> {
-    let mut weights = BundleWeights::new(bundle, precision, &device.inner());
-    let model = Model::new(&bundle.config, precision, &mut weights, &device.inner())?;
-    weights.finish()?;
-    Ok(model)
+    Ok(Model::from_bundle(bundle, precision, &device.inner())?)
 }
 
 /// The tokenizer that came with the model at `path`.

@@ -7,14 +7,14 @@ use tabtune::bundle::ModelAssets;
 use tabtune::checkpoint::{Checkpoint, MANIFEST};
 use tabtune::config::TrainConfig;
 use tabtune::data::{DataFormat, Dataset};
-use tabtune::model::{FreshWeights, Model};
+use tabtune::model::Model;
 use tabtune::tokenizer::Tokenizer;
 use tabtune::train::{StepReport, Trainer};
 
 use super::{Outcome, load_model, open_device, tokenizer_of};
 use crate::args::TrainArgs;
 use crate::error::{Result, RunError};
-use crate::files::{checkpoint_sources, open_model, read_file};
+use crate::files::{checkpoint_sources, file_name, open_model, read_file};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::wait::wait;
@@ -91,7 +91,7 @@ fn save(run: &Run, folder: &Path) -> Result<()> {
 
 fn prepare(args: &TrainArgs) -> Result<Run> {
     let given = settings::given(args)?;
-    let data = Data { bytes: read_file(&args.data)?, format: format_of(&args.data) };
+    let data = Data { bytes: read_file(&args.data)?, format: DataFormat::of_name(&file_name(&args.data)) };
     match (&args.resume, &args.model, &args.config) {
         (Some(folder), ..) => resume(args, folder, given, &data),
         (_, Some(path), _) => fine_tune(args, path, settings::settle(given, None)?, &data),
@@ -110,11 +110,6 @@ impl Data {
     fn set(&self, tokenizer: &Tokenizer, config: &TrainConfig) -> Result<Dataset> {
         Ok(Dataset::from_bytes(&self.bytes, self.format, tokenizer, config.validation_fraction)?)
     }
-}
-
-fn format_of(path: &Path) -> DataFormat {
-    let jsonl = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("jsonl"));
-    if jsonl { DataFormat::Jsonl } else { DataFormat::Text }
 }
 
 fn resume(args: &TrainArgs, folder: &Path, given: Map<String, Value>, data: &Data) -> Result<Run> {
@@ -137,7 +132,6 @@ fn from_scratch(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data)
     let (shape, tokenizer) = scratch::plan(path, &data.bytes)?;
     let dataset = data.set(&tokenizer, &config)?;
     let device = open_device(args.device)?.inner();
-    let mut weights = FreshWeights::new(&shape, config.seed, config.precision, &device);
-    let model = Model::new(&shape, config.precision, &mut weights, &device)?;
+    let model = Model::init(&shape, config.seed, config.precision, &device)?;
     Ok(Run { trainer: Trainer::new(model, dataset, config)?, assets: ModelAssets::of_config(&shape, Some(tokenizer)) })
 }

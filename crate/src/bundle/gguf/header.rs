@@ -247,6 +247,7 @@ fn check_split(file: &GgufFile, name: &str) -> std::result::Result<(), Refusal> 
     let stem = name.strip_suffix(".gguf").unwrap_or(name);
     let stem = stem.len().checked_sub("-00001-of-00002".len()).and_then(|at| stem.get(..at)).unwrap_or(stem);
     let own = file.get("split.no").and_then(GgufValue::count);
-    let parts: Vec<String> = (0..count.min(4)).filter(|n| Some(*n) != own).map(|n| format!("{stem}-{:05}-of-{count:05}.gguf", n + 1)).collect();
+    let parts: Vec<String> =
+        (0..count.min(4)).filter(|n| Some(*n) != own).map(|n| format!("{stem}-{:05}-of-{count:05}.gguf", n + 1)).collect();
     Err(refuse("gguf.split.incomplete").expected(format!("{count} parts")).hint(format!("absent: {}", parts.join(", "))))
 }

@@ -55,7 +55,8 @@ pub(super) fn place(
         if !record.offset.is_multiple_of(alignment) {
             return Err(record.refuse("gguf.offset.misaligned").expected(format!("a multiple of {alignment}")).found(record.offset).into());
         }
-        if record.bytes.is_some_and(|bytes| bytes > data_bytes - record.offset) {
+        // A file that ends before its data begin lacks even an empty tensor's place.
+        if source.len() < start || record.bytes.is_some_and(|bytes| bytes > data_bytes - record.offset) {
             let expected = format!("{} bytes", record.bytes.unwrap_or(0));
             return Err(record.refuse("gguf.data.truncated").expected(expected).found(data_bytes - record.offset).into());
         }

@@ -82,7 +82,9 @@ fn judge(header: &[u8], file_bytes: u64) -> std::result::Result<SafetensorsFile,
     }
     let document = json::parse(text, MAX_DEPTH).map_err(|fault| match fault {
         JsonFault::Syntax { at } => Refusal::new("safetensors.header.json").expected("JSON").at(8 + at as u64),
-        JsonFault::Depth { at } => Refusal::new("safetensors.header.depth").expected(format!("at most {MAX_DEPTH} levels")).at(8 + at as u64),
+        JsonFault::Depth { at } => {
+            Refusal::new("safetensors.header.depth").expected(format!("at most {MAX_DEPTH} levels")).at(8 + at as u64)
+        }
         JsonFault::Duplicate { at, path } => Refusal::new("safetensors.key.duplicate").subject(&path).at(8 + at as u64),
     })?;
     let entries = document.object().unwrap_or_default();
@@ -129,7 +131,8 @@ fn tensor(name: &str, record: &Json<'_>, warnings: &mut Vec<Warning>) -> std::re
     if dims.len() > MAX_RANK {
         return Err(refuse("safetensors.shape.rank").expected(format!("at most {MAX_RANK}")).found(dims.len()));
     }
-    let number = |value: &Json<'_>| value.count().ok_or_else(|| refuse("safetensors.number.invalid").expected("an integer from 0 to 2^64 - 1"));
+    let number =
+        |value: &Json<'_>| value.count().ok_or_else(|| refuse("safetensors.number.invalid").expected("an integer from 0 to 2^64 - 1"));
     let shape = dims.iter().map(number).collect::<std::result::Result<Vec<u64>, _>>()?;
     let (begin, end) = (number(begin)?, number(end)?);
     let overflow = || refuse("safetensors.shape.overflow").expected("fewer than 2^64 bytes");

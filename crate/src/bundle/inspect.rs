@@ -1,0 +1,241 @@
+//! What a file is and whether it is sound: the report of `tabtune inspect` (hostile-files.md §1.10). It judges the file, not the model.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::adapter::check_adapter;
+use super::decode::{Encoding, count_non_finite};
+use super::gguf::{GgufFile, GgufTensor};
+use super::gguf_tokenizer::check_tokenizer;
+use super::index::open_index;
+use super::refusal::{Warning, shown};
+use super::safetensors::{SafetensorsFile, SafetensorsTensor, dtype_bits};
+use super::source::{ByteSource, base_name, for_each_chunk};
+use super::state_json::check_state_json;
+use super::tensors::unreadable;
+use crate::error::{Error, Refusal, Result};
+
+/// The formats that can be inspected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileFormat {
+    /// A safetensors file.
+    Safetensors,
+    /// A GGUF file.
+    Gguf,
+    /// `model.safetensors.index.json`; its shards are siblings.
+    Index,
+    /// `adapter_config.json`.
+    Peft,
+    /// A JSON state dict.
+    Json,
+}
+
+impl FileFormat {
+    /// The format of a word of `--as`.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Some(match word {
+            "safetensors" => Self::Safetensors,
+            "gguf" => Self::Gguf,
+            "index" => Self::Index,
+            "peft" => Self::Peft,
+            "json" => Self::Json,
+            _ => return None,
+        })
+    }
+
+    /// The format that a file's name promises.
+    pub fn of_name(name: &str) -> Option<Self> {
+        let name = base_name(name).to_ascii_lowercase();
+        let ends = |end: &str| name.ends_with(end);
+        Some(match () {
+            () if ends(".safetensors") => Self::Safetensors,
+            () if ends(".gguf") => Self::Gguf,
+            () if ends(".index.json") => Self::Index,
+            () if ends("adapter_config.json") => Self::Peft,
+            () if ends(".state_dict.json") => Self::Json,
+            () => return None,
+        })
+    }
+}
+
+/// A tensor as the file lists it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct InventoryTensor {
+    /// Name in the file, as it stands there.
+    pub name: String,
+    /// safetensors word, or `GGML:<type>`.
+    pub dtype: String,
+    /// Row-major.
+    pub shape: Vec<u64>,
+}
+
+/// The answer to a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct InspectReport {
+    /// Name of the file, escaped.
+    pub file: String,
+    /// As what it was read.
+    pub format: Option<FileFormat>,
+    /// Nothing was refused.
+    pub ok: bool,
+    /// Why it was refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<&'static str>,
+    /// `ok`, or where it was refused: `open`, `bind`, `read`.
+    pub stage: &'static str,
+    /// Tensor, key or shard that was refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// What was found there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub found: Option<String>,
+    /// The refusal or error in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Odd but legal.
+    pub warnings: Vec<Warning>,
+    /// Tensor → number of NaN and infinite values; only after reading, only where there are any.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub non_finite: BTreeMap<String, u64>,
+    /// Number of tensors.
+    pub tensors: usize,
+    /// The tensors.
+    pub inventory: Vec<InventoryTensor>,
+}
+
+/// Judges one file: stages open and bind, with `read` also every tensor's values. Without `format` the name's ending decides. `siblings` are
+/// the files beside it, where an index finds its shards.
+pub fn inspect(source: &dyn ByteSource, format: Option<FileFormat>, siblings: &[&dyn ByteSource], read: bool) -> InspectReport {
+    let format = format.or_else(|| FileFormat::of_name(source.name()));
+    let mut report = InspectReport {
+        file: shown(base_name(source.name())),
+        format,
+        ok: true,
+        code: None,
+        stage: "ok",
+        subject: None,
+        found: None,
+        message: None,
+        warnings: Vec::new(),
+        non_finite: BTreeMap::new(),
+        tensors: 0,
+        inventory: Vec::new(),
+    };
+    let answer = match format {
+        Some(FileFormat::Safetensors) => report.safetensors(source, read),
+        Some(FileFormat::Gguf) => report.gguf(source, read),
+        Some(FileFormat::Index) => report.index(source, siblings, read),
+        Some(FileFormat::Peft) => check_adapter(source).map(|warnings| report.warnings = warnings),
+        Some(FileFormat::Json) => check_state_json(source).map(|tensors| report.inventory = tensors),
+        None => Err(Refusal::new("format.unsupported").of(source.name()).hint("say the format with --as").into()),
+    };
+    if let Err(error) = answer {
+        report.refuse(&error);
+    }
+    report.tensors = report.inventory.len();
+    report
+}
+
+impl InspectReport {
+    /// The first refusal is the answer.
+    fn refuse(&mut self, error: &Error) {
+        if !self.ok {
+            return;
+        }
+        self.ok = false;
+        self.code = Some(error.code());
+        self.stage = "open";
+        self.message = Some(error.to_string());
+        if let Error::Refused(list) = error {
+            if let Some(first) = list.first() {
+                self.stage = first.stage;
+                self.subject.clone_from(&first.subject);
+                self.found.clone_from(&first.found);
+            }
+        }
+    }
+
+    fn count(&mut self, name: &str, non_finite: u64) {
+        if non_finite > 0 {
+            self.non_finite.insert(name.to_string(), non_finite);
+            self.warnings.push(Warning::new("tensor.non-finite", name));
+        }
+    }
+
+    fn safetensors(&mut self, source: &dyn ByteSource, read: bool) -> Result<()> {
+        let file = SafetensorsFile::open(source)?;
+        self.warnings.extend(file.warnings);
+        let entry = |t: &SafetensorsTensor| InventoryTensor { name: t.name.clone(), dtype: t.dtype.clone(), shape: t.shape.clone() };
+        self.inventory.extend(file.tensors.iter().map(entry));
+        for tensor in file.tensors.iter().filter(|_| read) {
+            let unit = usize::try_from(dtype_bits(&tensor.dtype).unwrap_or(8) / 8).unwrap_or(1);
+            let (mut non_finite, mut bad_bool) = (0, false);
+            for_each_chunk(source, tensor.begin, tensor.end, unit, |piece| {
+                non_finite += count_non_finite(&tensor.dtype, piece);
+                bad_bool |= tensor.dtype == "BOOL" && piece.iter().any(|&byte| byte > 1);
+                Ok(())
+            })?;
+            self.count(&tensor.name, non_finite);
+            if bad_bool {
+                let refusal = Refusal::new("safetensors.payload.bool").stage("read").of(source.name()).subject(&tensor.name);
+                self.refuse(&refusal.expected("0 or 1").into());
+            }
+        }
+        Ok(())
+    }
+
+    fn gguf(&mut self, source: &dyn ByteSource, read: bool) -> Result<()> {
+        let file = GgufFile::open(source)?;
+        self.warnings.extend(file.warnings.iter().cloned());
+        let entry = |t: &GgufTensor| InventoryTensor { name: t.name.clone(), dtype: t.ggml_type.dtype(), shape: t.shape.clone() };
+        self.inventory.extend(file.tensors.iter().map(entry));
+        if let Err(refusal) = check_tokenizer(&file) {
+            self.refuse(&refusal.of(source.name()).into());
+        }
+        for tensor in file.tensors.iter().filter(|_| read) {
+            let dtype = tensor.ggml_type.dtype();
+            let Some(bytes) = tensor.bytes else {
+                self.refuse(&unreadable(&dtype, &tensor.name, source.name()).into());
+                continue;
+            };
+            let (begin, end) = (tensor.begin, tensor.begin.saturating_add(bytes));
+            match Encoding::of_ggml(tensor.ggml_type) {
+                Some(encoding @ Encoding::Blocks(_)) => {
+                    let (mut non_finite, mut values) = (0, Vec::new());
+                    for_each_chunk(source, begin, end, encoding.unit().0, |piece| {
+                        // A chunk of blocks is decoded in parts, so that the f32 copy stays small too.
+                        for part in piece.chunks(encoding.unit().0 * 1024) {
+                            values.clear();
+                            encoding.decode(part, &mut values);
+                            non_finite += values.iter().filter(|value| !value.is_finite()).count() as u64;
+                        }
+                        Ok(())
+                    })?;
+                    self.count(&tensor.name, non_finite);
+                }
+                None if dtype.starts_with("GGML:") => self.refuse(&unreadable(&dtype, &tensor.name, source.name()).into()),
+                _ => {
+                    let mut non_finite = 0;
+                    for_each_chunk(source, begin, end, 8, |piece| {
+                        non_finite += count_non_finite(&dtype, piece);
+                        Ok(())
+                    })?;
+                    self.count(&tensor.name, non_finite);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn index(&mut self, source: &dyn ByteSource, siblings: &[&dyn ByteSource], read: bool) -> Result<()> {
+        let sharded = open_index(source, siblings)?;
+        for (at, _) in &sharded.shards {
+            self.safetensors(siblings[*at], read)?;
+        }
+        // The shards' own warnings came with their headers.
+        self.warnings.extend(sharded.warnings.into_iter().filter(|warning| warning.code.starts_with("index.")));
+        Ok(())
+    }
+}

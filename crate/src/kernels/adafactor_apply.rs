@@ -1,0 +1,88 @@
+//! Adafactor's update of a matrix, in place: relative step, clip by RMS, decoupled decay (`optimizers.md` §5).
+
+use super::kernel::{Kernel, Words, read, update};
+use super::noise::bounded;
+use super::packed::Writes;
+
+crate::kernel_params! {
+    /// Scalars of a step and the place of the noise.
+    pub struct Params {
+        /// A.
+        rows: u32,
+        /// B.
+        cols: u32,
+        /// L of `adafactor_norm`.
+        lanes: u32,
+        /// Factor of the gradient (clipping).
+        scale: f32,
+        /// η.
+        rate: f32,
+        /// λ, for the relative step.
+        decay: f32,
+        /// 1 − ηλ.
+        d: f32,
+        /// clip_threshold.
+        clip: f32,
+        /// ε₂.
+        eps2: f32,
+        /// 1: η is multiplied by max(ε₂, RMS of p).
+        relative_step: u32,
+        /// `Rounding::word`.
+        rounding: u32,
+        /// Philox key.
+        key0: u32,
+        /// Philox key.
+        key1: u32,
+        /// The parameter's step, low word.
+        step_low: u32,
+        /// The parameter's step, high word.
+        step_high: u32,
+    }
+}
+
+/// `g [A, B], row [A], col [B], sums [3L], noise [N]` (one word where it is not read), `p [A, B]` f32 or packed bf16.
+pub static KERNEL: Kernel = Kernel {
+    name: "adafactor_apply",
+    source: include_str!("../../../shaders/adafactor_apply.wgsl"),
+    bindings: &[read("g"), read("row"), read("col"), read("sums"), read("noise"), update("p")],
+    params: Params::FIELDS,
+    workgroup: 256,
+    twin,
+};
+
+/// Pairs of elements of one workgroup.
+pub const PAIRS: usize = 2048;
+
+/// The larger, but NaN stays NaN.
+fn at_least(x: f32, least: f32) -> f32 {
+    if x.is_nan() { x } else { x.max(least) }
+}
+
+/// c, η, d of a step with these RMS values of u and p.
+pub(super) fn scalars(rms_u: f32, rms_p: f32, relative_step: u32, [rate, decay, d, clip, eps2]: [f32; 5]) -> (f32, f32, f32) {
+    let c = at_least(rms_u / clip, 1.0);
+    if relative_step == 0 {
+        return (c, rate, d);
+    }
+    let rate = at_least(rms_p, eps2) * rate;
+    (c, rate, 1.0 - rate * decay)
+}
+
+fn twin(buffers: &mut [Words<'_>], params: &[u32]) {
+    let s = Params::from_words(params);
+    let [g, row, col, sums, given, p] = buffers else { return };
+    let (g, row, col, given, p) = (g.floats(), row.floats(), col.floats(), given.words(), p.words_mut());
+    let lanes = s.lanes as usize;
+    let sum = |k: usize| sums.floats()[k * lanes..][..lanes].iter().map(|&x| f64::from(x)).sum::<f64>();
+    let (cols, n) = (s.cols as usize, s.rows as usize * s.cols as usize);
+    let total = sum(2) as f32;
+    let rms_u = (sum(2) * sum(0) / n as f64).sqrt() as f32;
+    let rms_p = (sum(1) / n as f64).sqrt() as f32;
+    let (c, rate, d) = scalars(rms_u, rms_p, s.relative_step, [s.rate, s.decay, s.d, s.clip, s.eps2]);
+    let writes = Writes::new(s.rounding, [s.key0, s.key1], [s.step_low, s.step_high], [0, 0]);
+    for i in 0..n {
+        let rho = 1.0 / (row[i / cols] / total).sqrt();
+        let u = ((bounded(g[i]) * s.scale * rho) * (1.0 / col[i % cols].sqrt())) / c;
+        writes.parameter(p, i, n, given.get(i), |p| p * d - rate * u);
+    }
+}

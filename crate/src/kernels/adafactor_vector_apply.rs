@@ -1,0 +1,64 @@
+//! Adafactor's update of a vector, in place (`optimizers.md` §5).
+
+use super::adafactor_apply::scalars;
+use super::kernel::{Kernel, Words, read, update};
+use super::noise::bounded;
+use super::packed::Writes;
+
+crate::kernel_params! {
+    /// Scalars of a step and the place of the noise.
+    pub struct Params {
+        /// Elements.
+        n: u32,
+        /// L of `adafactor_vector_moments`.
+        lanes: u32,
+        /// Factor of the gradient (clipping).
+        scale: f32,
+        /// η.
+        rate: f32,
+        /// λ, for the relative step.
+        decay: f32,
+        /// 1 − ηλ.
+        d: f32,
+        /// clip_threshold.
+        clip: f32,
+        /// ε₂.
+        eps2: f32,
+        /// 1: η is multiplied by max(ε₂, RMS of p).
+        relative_step: u32,
+        /// `Rounding::word`.
+        rounding: u32,
+        /// Philox key.
+        key0: u32,
+        /// Philox key.
+        key1: u32,
+        /// The parameter's step, low word.
+        step_low: u32,
+        /// The parameter's step, high word.
+        step_high: u32,
+    }
+}
+
+/// `g, row [n], sums [2L], noise [n]` (one word where it is not read), `p [n]` f32 or packed bf16.
+pub static KERNEL: Kernel = Kernel {
+    name: "adafactor_vector_apply",
+    source: include_str!("../../../shaders/adafactor_vector_apply.wgsl"),
+    bindings: &[read("g"), read("row"), read("sums"), read("noise"), update("p")],
+    params: Params::FIELDS,
+    workgroup: 256,
+    twin,
+};
+
+fn twin(buffers: &mut [Words<'_>], params: &[u32]) {
+    let s = Params::from_words(params);
+    let [g, row, sums, given, p] = buffers else { return };
+    let (g, row, given, p) = (g.floats(), row.floats(), given.words(), p.words_mut());
+    let (lanes, n) = (s.lanes as usize, s.n as usize);
+    let rms = |k: usize| (sums.floats()[k * lanes..][..lanes].iter().map(|&x| f64::from(x)).sum::<f64>() / n as f64).sqrt() as f32;
+    let (c, rate, d) = scalars(rms(0), rms(1), s.relative_step, [s.rate, s.decay, s.d, s.clip, s.eps2]);
+    let writes = Writes::new(s.rounding, [s.key0, s.key1], [s.step_low, s.step_high], [0, 0]);
+    for i in 0..n {
+        let u = (bounded(g[i]) * s.scale / row[i].sqrt()) / c;
+        writes.parameter(p, i, n, given.get(i), |p| p * d - rate * u);
+    }
+}

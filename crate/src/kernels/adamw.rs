@@ -1,0 +1,51 @@
+//! AdamW on an f32 tensor, in place (`optimizers.md` §4): `m ← lerp(m, g, w1)`, `v ← lerp(v, g², w2)`, `p ← p·d − α·m/(√v + ε)`.
+
+use super::kernel::{Kernel, Words, read, update};
+use super::noise::{bounded, lerp};
+
+crate::kernel_params! {
+    /// Scalars of a step, computed in f64 and rounded once.
+    pub struct Params {
+        /// Elements.
+        n: u32,
+        /// 1 − β1.
+        w1: f32,
+        /// 1 − β2.
+        w2: f32,
+        /// 1 − ηλ.
+        d: f32,
+        /// η·√(1 − β2ᵗ)/(1 − β1ᵗ).
+        alpha: f32,
+        /// ε.
+        eps: f32,
+        /// Factor of the gradient (clipping).
+        scale: f32,
+    }
+}
+
+/// `p, g, m, v [n]`, all f32.
+pub static KERNEL: Kernel = Kernel {
+    name: "adamw",
+    source: include_str!("../../../shaders/adamw.wgsl"),
+    bindings: &[update("p"), read("g"), update("m"), update("v")],
+    params: Params::FIELDS,
+    workgroup: 256,
+    twin,
+};
+
+/// New p, m, v of one element, all f32.
+pub(super) fn element(s: &Params, p: f32, g: f32, m: f32, v: f32) -> (f32, f32, f32) {
+    let g = bounded(g) * s.scale;
+    let m = lerp(m, g, s.w1);
+    let v = lerp(v, g * g, s.w2);
+    (p * s.d - s.alpha * (m / (v.sqrt() + s.eps)), m, v)
+}
+
+fn twin(buffers: &mut [Words<'_>], params: &[u32]) {
+    let s = Params::from_words(params);
+    let [p, g, m, v] = buffers else { return };
+    let (p, m, v) = (p.floats_mut(), m.floats_mut(), v.floats_mut());
+    for (i, &g) in g.floats().iter().enumerate().take(s.n as usize) {
+        (p[i], m[i], v[i]) = element(&s, p[i], g, m[i], v[i]);
+    }
+}

@@ -1,0 +1,63 @@
+//! APOLLO's update of a matrix, in place (`optimizers.md` §6.2, 5–7): `U = G·s`, limited; `x = p·d − α·√scale·U`.
+
+use super::kernel::{Kernel, Words, read, update};
+use super::noise::bounded;
+use super::packed::Writes;
+
+crate::kernel_params! {
+    /// Scalars of a step and the place of the noise.
+    pub struct Params {
+        /// Elements.
+        n: u32,
+        /// B.
+        cols: u32,
+        /// 1: a channel is a row (side right), 0: a column.
+        channels_are_rows: u32,
+        /// 1: one scale for the tensor.
+        mini: u32,
+        /// √scale if it stands before the limiter, else 1.
+        front: f32,
+        /// √scale if it stands behind the limiter, else 1.
+        back: f32,
+        /// 1 − ηλ.
+        d: f32,
+        /// η·√(1 − β2ᵗ)/(1 − β1ᵗ).
+        alpha: f32,
+        /// Factor of the gradient (clipping).
+        scale: f32,
+        /// `Rounding::word`.
+        rounding: u32,
+        /// Philox key.
+        key0: u32,
+        /// Philox key.
+        key1: u32,
+        /// The parameter's step, low word.
+        step_low: u32,
+        /// The parameter's step, high word.
+        step_high: u32,
+    }
+}
+
+/// `g [A, B], stats [4, channels], factors [2], p [A, B]` f32 or packed bf16.
+pub static KERNEL: Kernel = Kernel {
+    name: "apollo_apply",
+    source: include_str!("../../../shaders/apollo_apply.wgsl"),
+    bindings: &[read("g"), read("stats"), read("factors"), update("p")],
+    params: Params::FIELDS,
+    workgroup: 256,
+    twin,
+};
+
+fn twin(buffers: &mut [Words<'_>], params: &[u32]) {
+    let s = Params::from_words(params);
+    let [g, stats, factors, p] = buffers else { return };
+    let (g, stats, factors, p) = (g.floats(), stats.floats(), factors.floats(), p.words_mut());
+    let (n, cols) = (s.n as usize, s.cols as usize);
+    let writes = Writes::new(s.rounding, [s.key0, s.key1], [s.step_low, s.step_high], [0, 0]);
+    for i in 0..n {
+        let channel = if s.channels_are_rows != 0 { i / cols } else { i % cols };
+        let u = bounded(g[i]) * s.scale * if s.mini != 0 { factors[0] } else { stats[channel] };
+        let u = ((u * s.front) / factors[1]) * s.back;
+        writes.parameter(p, i, n, None, |p| p * s.d - s.alpha * u);
+    }
+}

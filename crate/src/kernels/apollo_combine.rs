@@ -1,0 +1,50 @@
+//! APOLLO's tensor scale (mini) and norm-growth limiter (`optimizers.md` §6.2, 4–6; limiter: arXiv:2410.01623).
+
+use super::kernel::{Kernel, Words, read, update, write};
+
+crate::kernel_params! {
+    /// Scalars of a step.
+    pub struct Params {
+        /// Channels.
+        channels: u32,
+        /// 1: one scale for the tensor.
+        mini: u32,
+        /// √scale if it stands before the limiter, else 1.
+        front: f32,
+        /// Smallest stored norm that limits.
+        threshold: f32,
+        /// γ.
+        gamma: f32,
+    }
+}
+
+/// `stats [4, channels], norm [1] → factors [2]` = s (mini), ℓ; one workgroup.
+pub static KERNEL: Kernel = Kernel {
+    name: "apollo_combine",
+    source: include_str!("../../../shaders/apollo_combine.wgsl"),
+    bindings: &[read("stats"), update("norm"), write("factors")],
+    params: Params::FIELDS,
+    workgroup: 256,
+    twin,
+};
+
+fn twin(buffers: &mut [Words<'_>], params: &[u32]) {
+    let p = Params::from_words(params);
+    let [stats, norm, factors] = buffers else { return };
+    let (stats, norm, factors) = (stats.floats(), &mut norm.floats_mut()[0], factors.floats_mut());
+    let channels = p.channels as usize;
+    let sum = |k: usize| stats[k * channels..][..channels].iter().map(|&x| f64::from(x)).sum::<f64>();
+    let (s, length) = if p.mini != 0 {
+        (sum(2).sqrt() as f32 / (sum(3).sqrt() as f32 + 1e-8), sum(1))
+    } else {
+        (1.0, stats[..channels].iter().zip(&stats[channels..]).map(|(&s, &g)| f64::from(s).powi(2) * f64::from(g)).sum())
+    };
+    let n = p.front * (s * length.sqrt() as f32);
+    let mut limit = 1.0;
+    if *norm >= p.threshold {
+        let growth = n / (*norm + 1e-8);
+        limit = if growth.is_nan() { growth } else { growth.max(p.gamma) } / p.gamma;
+    }
+    *norm = n / limit;
+    factors[..2].copy_from_slice(&[s, limit]);
+}

@@ -1,0 +1,42 @@
+//! AdamW: one dispatch (`optimizers.md` §4). State: m, v as the parameter.
+
+use burn::tensor::DType;
+
+use super::update::{Update, dispatch};
+use crate::config::AdamwConfig;
+use crate::kernels::{Buffer, adamw, adamw_bf16};
+
+/// New parameter and state.
+pub(super) fn step(rule: &AdamwConfig, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> (Buffer, Vec<Buffer>) {
+    let (w1, w2) = ((1.0 - rule.beta1) as f32, (1.0 - rule.beta2) as f32);
+    let (d, alpha, eps) = (u.decay(rule.weight_decay), u.alpha(rule.beta1, rule.beta2), rule.eps as f32);
+    let (n, scale) = (u.n(), u.scale);
+    let mut buffers = vec![p, g];
+    buffers.extend(state);
+    let [p, m, v] = if u.info.dtype == DType::BF16 {
+        let ([key0, key1], [step_low, step_high]) = (u.key, u.step_words());
+        let rounding = u.rounding.word();
+        let (first_pair_low, first_pair_high) = (0, 0);
+        let params = adamw_bf16::Params {
+            n,
+            w1,
+            w2,
+            d,
+            alpha,
+            eps,
+            scale,
+            rounding,
+            key0,
+            key1,
+            step_low,
+            step_high,
+            first_pair_low,
+            first_pair_high,
+        };
+        buffers.push(u.noise.clone());
+        dispatch(&adamw_bf16::KERNEL, buffers, &params.words(), u.groups(2))
+    } else {
+        dispatch(&adamw::KERNEL, buffers, &adamw::Params { n, w1, w2, d, alpha, eps, scale }.words(), u.groups(1))
+    };
+    (p, vec![m, v])
+}

@@ -1,0 +1,128 @@
+//! APOLLO: three dispatches a matrix (`optimizers.md` §6). State: m, v [r, channels], norm, all f32. The projector is a function of
+//! (seed, name, refresh) and no state.
+
+use burn::tensor::{DType, Tensor, TensorData};
+
+use super::ParamInfo;
+use super::update::{Update, dispatch};
+use crate::config::{ApolloConfig, OptimizerConfig, ProjectorKind};
+use crate::kernels::noise::{self, PROJECTOR};
+use crate::kernels::{Buffer, apollo_apply, apollo_combine, apollo_project};
+
+/// Growth that the limiter allows from one step to the next.
+const GAMMA: f64 = 1.01;
+
+/// How a matrix is cut into channels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Side {
+    /// The channels are the rows (side right), else the columns (side left).
+    pub by_row: bool,
+    /// Length of a channel: what is projected.
+    pub dim: usize,
+    /// Number of channels.
+    pub channels: usize,
+}
+
+impl Side {
+    /// The longer side gives the channels; a square matrix is cut by rows.
+    pub fn of((rows, cols): (usize, usize)) -> Self {
+        if rows < cols { Self { by_row: false, dim: rows, channels: cols } } else { Self { by_row: true, dim: cols, channels: rows } }
+    }
+}
+
+/// The rule of a parameter: APOLLO, or AdamW where there is nothing to project (§6.1).
+pub(super) fn resolve(rule: &OptimizerConfig, info: &ParamInfo) -> OptimizerConfig {
+    match (rule, info.matrix()) {
+        (OptimizerConfig::Apollo(apollo), None) => OptimizerConfig::Adamw(apollo.fallback()),
+        (OptimizerConfig::Apollo(apollo), Some((a, b))) if a.min(b) <= apollo.rank() => OptimizerConfig::Adamw(apollo.fallback()),
+        _ => rule.clone(),
+    }
+}
+
+/// The orthogonal projector P [dim, rank]: columns of signs, orthonormalised in f64 (§6.3).
+pub fn orthogonal(key: [u32; 2], refresh: u64, dim: usize, rank: usize) -> Vec<f32> {
+    let mut columns: Vec<Vec<f64>> = Vec::with_capacity(rank);
+    for j in 0..rank {
+        let entry = |i: usize| f64::from(apollo_project::signs(key, (i * rank + j) as u64, refresh));
+        let mut column: Vec<f64> = (0..dim).map(entry).collect();
+        for _ in 0..2 {
+            for q in &columns {
+                let along = q.iter().zip(&column).fold(0.0, |sum, (q, x)| sum + q * x);
+                for (x, q) in column.iter_mut().zip(q) {
+                    *x -= along * q;
+                }
+            }
+        }
+        let norm = column.iter().fold(0.0, |sum, x| sum + x * x).sqrt();
+        columns.push(column.iter().map(|x| x / norm).collect());
+    }
+    (0..dim * rank).map(|e| columns[e % rank][e / rank] as f32).collect()
+}
+
+/// New parameter and state.
+pub(super) fn step(rule: &ApolloConfig, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> (Buffer, Vec<Buffer>) {
+    let (rows, cols) = u.info.matrix().unwrap_or((1, u.info.elements()));
+    let Side { by_row, dim, channels } = Side::of((rows, cols));
+    let rank = rule.rank();
+    let refresh = (u.step - 1) / rule.update_steps.max(1);
+    let key = noise::key(PROJECTOR, u.seed, &u.info.name);
+    let projector = match (&u.projector, rule.projector) {
+        (Some(matrix), _) => Some(matrix.clone()),
+        (None, ProjectorKind::Orthogonal) => {
+            let matrix = TensorData::new(orthogonal(key, refresh, dim, rank), [dim * rank]);
+            Some(Tensor::<1>::from_data(matrix, (u.device, DType::F32)).into())
+        }
+        (None, ProjectorKind::Normal) => None,
+    };
+    let (root, mini) = ((rule.scale().sqrt()) as f32, u32::from(rule.mini));
+    let (front, back) = if rule.scale_front { (root, 1.0) } else { (1.0, root) };
+    let project = apollo_project::Params {
+        channels: channels as u32,
+        dim: dim as u32,
+        rank: rank as u32,
+        channel_stride: if by_row { cols as u32 } else { 1 },
+        dim_stride: if by_row { 1 } else { cols as u32 },
+        given: u32::from(projector.is_some()),
+        sigma: (dim as f64 / rank as f64).sqrt() as f32,
+        unit: apollo_project::unit(dim),
+        w1: (1.0 - rule.beta1) as f32,
+        w2: (1.0 - rule.beta2) as f32,
+        eps: rule.eps as f32,
+        scale: u.scale,
+        key0: key[0],
+        key1: key[1],
+        refresh_low: refresh as u32,
+        refresh_high: (refresh >> 32) as u32,
+    };
+    let stats = p.empty_like([4, channels], DType::F32);
+    let mut state = state.into_iter();
+    let mut buffers = vec![g.clone(), projector.unwrap_or_else(|| u.unread.clone())];
+    buffers.extend(state.by_ref().take(2));
+    buffers.push(stats);
+    let [m, v, stats] = dispatch(&apollo_project::KERNEL, buffers, &project.words(), (channels as u32).div_ceil(256));
+    let threshold = 0.01 * ((rank * channels) as f64).sqrt() * if rule.scale_front { rule.scale().sqrt() } else { 1.0 };
+    let combine = apollo_combine::Params { channels: channels as u32, mini, front, threshold: threshold as f32, gamma: GAMMA as f32 };
+    let mut buffers = vec![stats.clone()];
+    buffers.extend(state);
+    buffers.push(p.empty_like([2], DType::F32));
+    let [norm, factors] = dispatch(&apollo_combine::KERNEL, buffers, &combine.words(), 1);
+    let ([key0, key1], [step_low, step_high]) = (u.key, u.step_words());
+    let apply = apollo_apply::Params {
+        n: u.n(),
+        cols: cols as u32,
+        channels_are_rows: u32::from(by_row),
+        mini,
+        front,
+        back,
+        d: u.decay(rule.weight_decay),
+        alpha: u.alpha(rule.beta1, rule.beta2),
+        scale: u.scale,
+        rounding: u.rounding.word(),
+        key0,
+        key1,
+        step_low,
+        step_high,
+    };
+    let [p] = dispatch(&apollo_apply::KERNEL, vec![g, stats, factors, p], &apply.words(), u.groups(2));
+    (p, vec![m, v, norm])
+}

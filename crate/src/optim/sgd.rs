@@ -1,0 +1,38 @@
+//! SGD: one dispatch (`optimizers.md` §7). State: momentum as the parameter, if μ > 0.
+
+use super::update::{Update, dispatch};
+use crate::config::SgdConfig;
+use crate::kernels::{Buffer, sgd, sgd_momentum};
+
+/// New parameter and state.
+pub(super) fn step(rule: &SgdConfig, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> (Buffer, Vec<Buffer>) {
+    let (n, rate, d, scale) = (u.n(), u.rate as f32, u.decay(rule.weight_decay), u.scale);
+    let ([key0, key1], [step_low, step_high]) = (u.key, u.step_words());
+    let rounding = u.rounding.word();
+    let (first_pair_low, first_pair_high) = (0, 0);
+    let mut buffers = vec![p, g];
+    buffers.extend(state);
+    if rule.momentum == 0.0 {
+        let params = sgd::Params { n, rate, d, scale, rounding, key0, key1, step_low, step_high, first_pair_low, first_pair_high };
+        let [p] = dispatch(&sgd::KERNEL, buffers, &params.words(), u.groups(2));
+        return (p, Vec::new());
+    }
+    let (momentum, nesterov) = (rule.momentum as f32, u32::from(rule.nesterov));
+    let params = sgd_momentum::Params {
+        n,
+        rate,
+        d,
+        scale,
+        momentum,
+        nesterov,
+        rounding,
+        key0,
+        key1,
+        step_low,
+        step_high,
+        first_pair_low,
+        first_pair_high,
+    };
+    let [p, momentum] = dispatch(&sgd_momentum::KERNEL, buffers, &params.words(), u.groups(2));
+    (p, vec![momentum])
+}

@@ -1,0 +1,67 @@
+//! What every rule is told about one step of one parameter.
+
+use burn::tensor::Device;
+
+use super::ParamInfo;
+use crate::kernels::noise::Rounding;
+use crate::kernels::{Buffer, Kernel, run};
+
+/// Recorded randomness for one step.
+#[derive(Debug, Default)]
+pub(super) struct Recorded {
+    pub noise: Option<Buffer>,
+    pub projector: Option<Buffer>,
+}
+
+/// One step of one parameter.
+pub(super) struct Update<'a> {
+    pub info: &'a ParamInfo,
+    pub device: &'a Device,
+    pub seed: u64,
+    /// Philox key of the rounding noise.
+    pub key: [u32; 2],
+    /// t, counted from 1.
+    pub step: u64,
+    /// η with the group's scale.
+    pub rate: f64,
+    /// Factor of the gradient.
+    pub scale: f32,
+    pub rounding: Rounding,
+    pub noise: Buffer,
+    pub projector: Option<Buffer>,
+    pub unread: Buffer,
+}
+
+impl Update<'_> {
+    /// Elements; checked when the optimizer was made.
+    pub fn n(&self) -> u32 {
+        self.info.elements() as u32
+    }
+
+    /// t as low and high word.
+    pub fn step_words(&self) -> [u32; 2] {
+        [self.step as u32, (self.step >> 32) as u32]
+    }
+
+    /// 1 − ηλ.
+    pub fn decay(&self, weight_decay: f64) -> f32 {
+        (1.0 - self.rate * weight_decay) as f32
+    }
+
+    /// η·√(1 − β2ᵗ)/(1 − β1ᵗ).
+    pub fn alpha(&self, beta1: f64, beta2: f64) -> f32 {
+        let t = self.step as f64;
+        (self.rate * (1.0 - beta2.powf(t)).sqrt() / (1.0 - beta1.powf(t))) as f32
+    }
+
+    /// Workgroups of 256 threads with `per_thread` elements each.
+    pub fn groups(&self, per_thread: u32) -> u32 {
+        self.n().div_ceil(per_thread).div_ceil(256)
+    }
+}
+
+/// Runs a kernel that writes exactly `N` buffers.
+pub(super) fn dispatch<const N: usize>(kernel: &'static Kernel, buffers: Vec<Buffer>, params: &[u32], groups: u32) -> [Buffer; N] {
+    let written = run(kernel, buffers, params, groups);
+    written.try_into().unwrap_or_else(|written: Vec<Buffer>| unreachable!("{} writes {} buffers", kernel.name, written.len()))
+}

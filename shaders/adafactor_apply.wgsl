@@ -1,0 +1,117 @@
+// Adafactor, pass 4 of 4 (optimizers.md §5): the update of a matrix [rows, cols], f32 or packed bf16, in place.
+//   S = Σ row    r = √(Σp²/N)    η ← relative_step ? max(ε₂, r)·η : η    d = 1 − η·λ
+//   u = (g·1/√(row/S))·1/√col    c = max(√(Σu²/N)/clip, 1), Σu² = S·Σa²    x = p·d − η·(u/c)    store by stream p
+// Every workgroup adds the 3·L sums of pass 3 itself, then does 2048 pairs. `noise`: recorded replays only, 16 bits of element i in word i.
+// Twin: kernels/adafactor_apply.rs
+struct Params {
+  rows: u32,
+  cols: u32,
+  lanes: u32,
+  scale: f32,
+  rate: f32,
+  decay: f32,
+  d: f32,
+  clip: f32,
+  eps2: f32,
+  relative_step: u32,
+  rounding: u32,
+  key0: u32,
+  key1: u32,
+  step_low: u32,
+  step_high: u32,
+}
+
+@group(0) @binding(0) var<storage, read_write> g: array<f32>;
+@group(0) @binding(1) var<storage, read_write> row: array<f32>;
+@group(0) @binding(2) var<storage, read_write> col: array<f32>;
+@group(0) @binding(3) var<storage, read_write> sums: array<f32>;
+@group(0) @binding(4) var<storage, read_write> noise: array<u32>;
+@group(0) @binding(5) var<storage, read_write> p: array<u32>;
+@group(0) @binding(6) var<storage, read_write> params: Params;
+
+const SIZE: u32 = 256u;
+var<workgroup> part: array<vec3<f32>, 256>;
+
+// The larger, but NaN stays NaN.
+fn at_least(x: f32, least: f32) -> f32 {
+  return select(max(x, least), x, is_nan_bits(bitcast<u32>(x)));
+}
+
+// The step's scalars: S, c, η, d.
+fn scalars() -> vec4<f32> {
+  let n = f32(params.rows) * f32(params.cols);
+  let size = sqrt(part[0].z / n) * sqrt(part[0].x);
+  let c = at_least(size / params.clip, 1.0);
+  if (params.relative_step == 0u) {
+    return vec4<f32>(part[0].z, c, params.rate, params.d);
+  }
+  let rate = at_least(sqrt(part[0].y / n), params.eps2) * params.rate;
+  return vec4<f32>(part[0].z, c, rate, 1.0 - rate * params.decay);
+}
+
+fn element(p0: f32, at: u32, s: vec4<f32>) -> f32 {
+  let rho = 1.0 / sqrt(row[at / params.cols] / s.x);
+  let kappa = 1.0 / sqrt(col[at % params.cols]);
+  let u = ((bounded(g[at]) * params.scale * rho) * kappa) / s.y;
+  return p0 * s.w - s.z * u;
+}
+
+fn pair_noise(pair: u32, paired: bool) -> u32 {
+  if (params.rounding == ROUND_STOCHASTIC) {
+    return philox(vec4<u32>(pair, 0u, params.step_low, params.step_high), vec2<u32>(params.key0, params.key1)).z;
+  }
+  var halves = 0u;
+  if (params.rounding == ROUND_GIVEN) {
+    halves = noise[2u * pair];
+    if (paired) {
+      halves |= noise[2u * pair + 1u] << 16u;
+    }
+  }
+  return halves;
+}
+
+@compute @workgroup_size(SIZE)
+fn main(
+  @builtin(workgroup_id) group: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32,
+) {
+  for (var k = lane; k < 256u; k += SIZE) {
+    var own = vec3<f32>(0.0);
+    if (k < params.lanes) {
+      own = vec3<f32>(sums[k], sums[params.lanes + k], sums[2u * params.lanes + k]);
+    }
+    part[k] = own;
+  }
+  workgroupBarrier();
+  for (var stride = 128u; stride > 0u; stride /= 2u) {
+    for (var k = lane; k < stride; k += SIZE) {
+      part[k] += part[k + stride];
+    }
+    workgroupBarrier();
+  }
+  let s = scalars();
+  let n = params.rows * params.cols;
+  let first = group_index(group, groups) * 2048u;
+  for (var e = lane; e < 2048u; e += SIZE) {
+    let pair = first + e;
+    let at = 2u * pair;
+    if (at >= n) {
+      break;
+    }
+    let paired = at + 1u < n;
+    if (params.rounding == ROUND_F32) {
+      p[at] = bitcast<u32>(element(bitcast<f32>(p[at]), at, s));
+      if (paired) {
+        p[at + 1u] = bitcast<u32>(element(bitcast<f32>(p[at + 1u]), at + 1u, s));
+      }
+      continue;
+    }
+    let x0 = element(bf16_low(p[pair]), at, s);
+    var x1 = 0.0;
+    if (paired) {
+      x1 = element(bf16_high(p[pair]), at + 1u, s);
+    }
+    p[pair] = bf16_pair(x0, x1, pair_noise(pair, paired), params.rounding);
+  }
+}

@@ -1,0 +1,110 @@
+// Adafactor on a vector of n elements, pass 2 of 2 (optimizers.md §5), f32 or packed bf16, in place.
+//   r = √(Σp²/N)    η ← relative_step ? max(ε₂, r)·η : η    d = 1 − η·λ    u = g/√row    c = max(√(Σu²/N)/clip, 1)    x = p·d − η·(u/c)
+// Every workgroup adds the 2·L sums of pass 1 itself, then does 2048 pairs. `noise`: recorded replays only, 16 bits of element i in word i.
+// Twin: kernels/adafactor_vector_apply.rs
+struct Params {
+  n: u32,
+  lanes: u32,
+  scale: f32,
+  rate: f32,
+  decay: f32,
+  d: f32,
+  clip: f32,
+  eps2: f32,
+  relative_step: u32,
+  rounding: u32,
+  key0: u32,
+  key1: u32,
+  step_low: u32,
+  step_high: u32,
+}
+
+@group(0) @binding(0) var<storage, read_write> g: array<f32>;
+@group(0) @binding(1) var<storage, read_write> row: array<f32>;
+@group(0) @binding(2) var<storage, read_write> sums: array<f32>;
+@group(0) @binding(3) var<storage, read_write> noise: array<u32>;
+@group(0) @binding(4) var<storage, read_write> p: array<u32>;
+@group(0) @binding(5) var<storage, read_write> params: Params;
+
+const SIZE: u32 = 256u;
+var<workgroup> part: array<vec2<f32>, 256>;
+
+// The larger, but NaN stays NaN.
+fn at_least(x: f32, least: f32) -> f32 {
+  return select(max(x, least), x, is_nan_bits(bitcast<u32>(x)));
+}
+
+// The step's scalars: c, η, d.
+fn scalars() -> vec3<f32> {
+  let n = f32(params.n);
+  let c = at_least(sqrt(part[0].x / n) / params.clip, 1.0);
+  if (params.relative_step == 0u) {
+    return vec3<f32>(c, params.rate, params.d);
+  }
+  let rate = at_least(sqrt(part[0].y / n), params.eps2) * params.rate;
+  return vec3<f32>(c, rate, 1.0 - rate * params.decay);
+}
+
+fn element(p0: f32, i: u32, s: vec3<f32>) -> f32 {
+  let u = (bounded(g[i]) * params.scale / sqrt(row[i])) / s.x;
+  return p0 * s.z - s.y * u;
+}
+
+fn pair_noise(pair: u32, paired: bool) -> u32 {
+  if (params.rounding == ROUND_STOCHASTIC) {
+    return philox(vec4<u32>(pair, 0u, params.step_low, params.step_high), vec2<u32>(params.key0, params.key1)).z;
+  }
+  var halves = 0u;
+  if (params.rounding == ROUND_GIVEN) {
+    halves = noise[2u * pair];
+    if (paired) {
+      halves |= noise[2u * pair + 1u] << 16u;
+    }
+  }
+  return halves;
+}
+
+@compute @workgroup_size(SIZE)
+fn main(
+  @builtin(workgroup_id) group: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32,
+) {
+  for (var k = lane; k < 256u; k += SIZE) {
+    var own = vec2<f32>(0.0);
+    if (k < params.lanes) {
+      own = vec2<f32>(sums[k], sums[params.lanes + k]);
+    }
+    part[k] = own;
+  }
+  workgroupBarrier();
+  for (var stride = 128u; stride > 0u; stride /= 2u) {
+    for (var k = lane; k < stride; k += SIZE) {
+      part[k] += part[k + stride];
+    }
+    workgroupBarrier();
+  }
+  let s = scalars();
+  let first = group_index(group, groups) * 2048u;
+  for (var e = lane; e < 2048u; e += SIZE) {
+    let pair = first + e;
+    let i = 2u * pair;
+    if (i >= params.n) {
+      break;
+    }
+    let paired = i + 1u < params.n;
+    if (params.rounding == ROUND_F32) {
+      p[i] = bitcast<u32>(element(bitcast<f32>(p[i]), i, s));
+      if (paired) {
+        p[i + 1u] = bitcast<u32>(element(bitcast<f32>(p[i + 1u]), i + 1u, s));
+      }
+      continue;
+    }
+    let x0 = element(bf16_low(p[pair]), i, s);
+    var x1 = 0.0;
+    if (paired) {
+      x1 = element(bf16_high(p[pair]), i + 1u, s);
+    }
+    p[pair] = bf16_pair(x0, x1, pair_noise(pair, paired), params.rounding);
+  }
+}

@@ -1,0 +1,62 @@
+// APOLLO, pass 3 of 3 (optimizers.md §6.2, 5–7): the update of a matrix [rows, cols], f32 or packed bf16, in place. One thread two elements.
+//   U = g·s (of the row, the column, or the tensor)    U ← back·((front·U)/ℓ)    x = p·d − α·U    store by stream p
+// stats, factors as apollo_project and apollo_combine write them. Twin: kernels/apollo_apply.rs
+struct Params {
+  n: u32,
+  cols: u32,
+  channels_are_rows: u32,
+  mini: u32,
+  front: f32,
+  back: f32,
+  d: f32,
+  alpha: f32,
+  scale: f32,
+  rounding: u32,
+  key0: u32,
+  key1: u32,
+  step_low: u32,
+  step_high: u32,
+}
+
+@group(0) @binding(0) var<storage, read_write> g: array<f32>;
+@group(0) @binding(1) var<storage, read_write> stats: array<f32>;
+@group(0) @binding(2) var<storage, read_write> factors: array<f32>;
+@group(0) @binding(3) var<storage, read_write> p: array<u32>;
+@group(0) @binding(4) var<storage, read_write> params: Params;
+
+fn element(p0: f32, i: u32) -> f32 {
+  var s = factors[0];
+  if (params.mini == 0u) {
+    s = stats[select(i % params.cols, i / params.cols, params.channels_are_rows != 0u)];
+  }
+  let u = bounded(g[i]) * params.scale * s;
+  return p0 * params.d - params.alpha * (((u * params.front) / factors[1]) * params.back);
+}
+
+@compute @workgroup_size(256)
+fn main(
+  @builtin(workgroup_id) group: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32,
+) {
+  let pair = grid_index(group, groups, lane, 256u);
+  let i = 2u * pair;
+  if (i >= params.n) {
+    return;
+  }
+  let paired = i + 1u < params.n;
+  if (params.rounding == ROUND_F32) {
+    p[i] = bitcast<u32>(element(bitcast<f32>(p[i]), i));
+    if (paired) {
+      p[i + 1u] = bitcast<u32>(element(bitcast<f32>(p[i + 1u]), i + 1u));
+    }
+    return;
+  }
+  let x0 = element(bf16_low(p[pair]), i);
+  var x1 = 0.0;
+  if (paired) {
+    x1 = element(bf16_high(p[pair]), i + 1u);
+  }
+  let words = philox(vec4<u32>(pair, 0u, params.step_low, params.step_high), vec2<u32>(params.key0, params.key1));
+  p[pair] = bf16_pair(x0, x1, words.z, params.rounding);
+}

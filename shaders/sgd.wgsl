@@ -1,0 +1,53 @@
+// SGD without momentum on n elements, in place (optimizers.md §7). One thread two elements: one packed word (bf16) or two (f32).
+//   g ← bounded(g)·scale    p ← p·d − η·g        d = 1 − ηλ. Twin: kernels/sgd.rs
+struct Params {
+  n: u32,
+  rate: f32,
+  d: f32,
+  scale: f32,
+  rounding: u32,
+  key0: u32,
+  key1: u32,
+  step_low: u32,
+  step_high: u32,
+  first_pair_low: u32,
+  first_pair_high: u32,
+}
+
+@group(0) @binding(0) var<storage, read_write> p: array<u32>;
+@group(0) @binding(1) var<storage, read_write> g: array<f32>;
+@group(0) @binding(2) var<storage, read_write> params: Params;
+
+fn element(p0: f32, i: u32) -> f32 {
+  return p0 * params.d - params.rate * (bounded(g[i]) * params.scale);
+}
+
+@compute @workgroup_size(256)
+fn main(
+  @builtin(workgroup_id) group: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32,
+) {
+  let pair = grid_index(group, groups, lane, 256u);
+  let i = 2u * pair;
+  if (i >= params.n) {
+    return;
+  }
+  let paired = i + 1u < params.n;
+  if (params.rounding == ROUND_F32) {
+    p[i] = bitcast<u32>(element(bitcast<f32>(p[i]), i));
+    if (paired) {
+      p[i + 1u] = bitcast<u32>(element(bitcast<f32>(p[i + 1u]), i + 1u));
+    }
+    return;
+  }
+  let x0 = element(bf16_low(p[pair]), i);
+  var x1 = 0.0;
+  if (paired) {
+    x1 = element(bf16_high(p[pair]), i + 1u);
+  }
+  let low = params.first_pair_low + pair;
+  let high = params.first_pair_high + select(0u, 1u, low < pair);
+  let words = philox(vec4<u32>(low, high, params.step_low, params.step_high), vec2<u32>(params.key0, params.key1));
+  p[pair] = bf16_pair(x0, x1, words.z, params.rounding);
+}
