@@ -90,7 +90,7 @@ pub fn words_for(n: usize, dtype: DType) -> usize {
 /// All leading dimensions as rows, and the last one.
 pub fn rows_columns(shape: &Shape) -> (usize, usize) {
     let columns = shape.last().copied().unwrap_or(1);
-    (if columns == 0 { 0 } else { shape.num_elements() / columns }, columns)
+    (shape.num_elements().checked_div(columns).unwrap_or(0), columns)
 }
 
 fn dispatch(kernel: &'static Kernel, tensors: &[CubeTensor], params: &[u32], groups: u32) {
@@ -251,6 +251,7 @@ mod cpu {
 pub struct Buffer(Held);
 
 #[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant, reason = "a handle for each tensor of a model: few, and short-lived")]
 enum Held {
     Cube(CubeTensor),
     #[cfg(feature = "cpu")]
