@@ -4,6 +4,7 @@ mod cli;
 mod data;
 mod house;
 mod kernels;
+mod optim;
 mod replay;
 mod schedule;
 mod shader_contract;
