@@ -1,5 +1,5 @@
 // dx = dy W for any shape: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m], w [m, k] f32 or packed bf16, dx [n, k].
-// One thread: 4 rows by 4 columns of dx. Twin: kernels/linear/mod.rs
+// One thread: 4 rows by 4 columns of dx. Twin: kernels/linear/kernels.rs
 struct Params {
   n: u32,
   m: u32,

@@ -1,5 +1,5 @@
 // dx = dy W: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m] f32, w [m, k] bf16, two per word, widened in registers, dx [n, k]; m = 4 m4, k = 4 k4.
-// One thread: 4 rows by 4 columns of dx, sums in registers, no barriers. Twin: kernels/linear/mod.rs
+// One thread: 4 rows by 4 columns of dx, sums in registers, no barriers. Twin: kernels/linear/kernels.rs
 struct Params {
   n: u32,
   m4: u32,

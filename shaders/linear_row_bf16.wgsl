@@ -1,5 +1,5 @@
 // y = x Wᵀ for few rows (generation): y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k] f32, w [m, k] packed bf16, y [n, m]; k = 4 k4.
-// One thread: one element of y. Twin: kernels/linear/mod.rs
+// One thread: one element of y. Twin: kernels/linear/kernels.rs
 struct Params {
   n: u32,
   m: u32,

@@ -6,8 +6,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildWasm } from '../web/build-wasm.mjs';
 import { setup } from '../web/setup.mjs';
-import { root, run } from '../web/toolchain.mjs';
+import { cacheDir, root, run } from '../web/toolchain.mjs';
 
+/** Kernel cases that the Rust tests write and the browser tests run again. */
+const casesDir = process.env.TABTUNE_CASES || join(cacheDir, 'cases');
 const scratch = mkdtempSync(join(tmpdir(), 'tabtune-test-'));
 
 /** One check that passes or fails as a whole. */
@@ -42,7 +44,8 @@ const parts = {
       if (found) result = add(result, { passed: Number(found[1]), failed: Number(found[2]) });
     };
     const args = ['test', '--workspace', '--locked', '--no-fail-fast'];
-    const code = await run('cargo', args, { allowFailure: true, onLine, env: { REQUIRE_GPU: '1' } });
+    rmSync(casesDir, { recursive: true, force: true });
+    const code = await run('cargo', args, { allowFailure: true, onLine, env: { REQUIRE_GPU: '1', TABTUNE_CASES: casesDir } });
     return settle(result, code);
   },
 
@@ -63,7 +66,10 @@ const parts = {
     const reporters = ['--test-reporter=spec', '--test-reporter-destination=stdout', '--test-reporter=tap', `--test-reporter-destination=${report}`];
     const files = readdirSync(join(root, 'tests', 'browser')).filter((name) => name.endsWith('.test.mjs'));
     const paths = files.sort().map((name) => join('tests', 'browser', name));
-    const code = await run(process.execPath, ['--test', '--test-concurrency=1', ...reporters, ...paths], { allowFailure: true });
+    const code = await run(process.execPath, ['--test', '--test-concurrency=1', ...reporters, ...paths], {
+      allowFailure: true,
+      env: { TABTUNE_CASES: casesDir },
+    });
     const text = existsSync(report) ? readFileSync(report, 'utf8') : '';
     const count = (word) => Number(new RegExp(`^# ${word} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
     return settle({ passed: count('pass'), failed: count('fail') + count('cancelled') }, code);

@@ -16,8 +16,9 @@ export default defineConfig({
     __TABTUNE_VERSION__: JSON.stringify(version),
     __TABTUNE_WASM_HASH__: JSON.stringify(existsSync(wasm) ? createHash('sha256').update(readFileSync(wasm)).digest('hex') : 'unbuilt'),
   },
+  optimizeDeps: { include: ['uplot', 'idb', 'fflate'] },
   resolve: { alias: { 'tabtune-wasm': at('./pkg/tabtune.js'), tabtune: at('./src/index.ts') } },
   worker: { format: 'es' },
   build: { outDir: at('./dist'), emptyOutDir: true, target: 'es2022', assetsInlineLimit: 0, modulePreload: { polyfill: false } },
-  server: { port: 5173, strictPort: false },
+  server: { port: 5173, fs: { allow: [at('..')] } },
 });

@@ -7,5 +7,5 @@ export default defineConfig({
   root: at('.'),
   cacheDir: at('../node_modules/.vite'),
   resolve: { alias: { 'tabtune-wasm': at('./test/fake-wasm.ts'), tabtune: at('./src/index.ts') } },
-  test: { include: ['test/**/*.test.ts'], environment: 'node', setupFiles: ['./test/setup.ts'] },
+  test: { include: ['test/**/*.test.ts'], environment: 'node', silent: 'passed-only', setupFiles: ['./test/setup.ts'] },
 });

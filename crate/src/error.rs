@@ -1,82 +1,17 @@
 //! The one error type: each variant names the thing, what was expected and what was found.
 
+mod refusal;
+
 use std::fmt;
+
+pub use refusal::{Fault, Refusal};
 
 /// `Result` with [`enum@Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// One broken rule of a configuration.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    /// Path of the key, for example `optimizer.beta1`.
-    pub key: String,
-    /// What the key must satisfy.
-    pub rule: String,
-    /// What was given.
-    pub value: String,
-}
-
-impl Fault {
-    /// A fault of `key`: it must satisfy `rule`, `value` was given.
-    pub fn new(key: impl Into<String>, rule: impl Into<String>, value: impl fmt::Display) -> Self {
-        Self { key: key.into(), rule: rule.into(), value: value.to_string() }
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: expected {}, found {}", self.key, self.rule, self.value)
-    }
-}
-
 /// Shows a list as `a; b; c`.
 fn listed<T: fmt::Display>(items: &[T]) -> String {
     items.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
-}
-
-/// Why a file was refused (`hostile-files.md`, rule 5).
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Refusal {
-    /// Stable dotted word, for example `safetensors.offset.overlap`.
-    pub code: &'static str,
-    /// How far the file got: `open`, `bind` or `read`.
-    pub stage: &'static str,
-    /// Name of the file, escaped.
-    pub artifact: String,
-    /// Tensor, key or shard, escaped and cut.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub subject: Option<String>,
-    /// What was expected.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub expected: Option<String>,
-    /// What was found.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub found: Option<String>,
-    /// What to do about it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
-    /// Where in the file.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub byte_offset: Option<u64>,
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.artifact, self.code)?;
-        if let Some(subject) = &self.subject {
-            write!(f, " \"{subject}\"")?;
-        }
-        if let Some(expected) = &self.expected {
-            write!(f, ", expected {expected}")?;
-        }
-        if let Some(found) = &self.found {
-            write!(f, ", found {found}")?;
-        }
-        if let Some(hint) = &self.hint {
-            write!(f, " ({hint})")?;
-        }
-        Ok(())
-    }
 }
 
 /// Everything that can go wrong in tabtune. [`Error::code`] is the stable word, [`Error::kind`] the class shown in TypeScript.
@@ -280,7 +215,9 @@ impl Error {
     pub fn code(&self) -> &'static str {
         match self {
             Error::InvalidConfig(_) => "config.invalid",
-            Error::UnsupportedModel { what, .. } if matches!(what.as_str(), "model_type" | "general.architecture") => "model.arch.unsupported",
+            Error::UnsupportedModel { what, .. } if matches!(what.as_str(), "model_type" | "general.architecture") => {
+                "model.arch.unsupported"
+            }
             Error::UnsupportedModel { .. } => "model.config.unsupported",
             Error::NoAdapter { .. } => "device.no-adapter",
             Error::LimitExceeded { .. } => "device.limit",

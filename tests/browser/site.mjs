@@ -1,12 +1,13 @@
 // A static server on localhost for the built package, the built demo and an empty page to run scenarios in.
 import { createReadStream, statSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { extname, join, normalize } from 'node:path';
+import { extname, join, normalize, resolve } from 'node:path';
 import { root } from '../../web/toolchain.mjs';
 
 const TYPES = {
   '.html': 'text/html; charset=utf-8',
   '.js': 'text/javascript',
+  '.mjs': 'text/javascript',
   '.css': 'text/css',
   '.json': 'application/json',
   '.svg': 'image/svg+xml',
@@ -16,8 +17,8 @@ const TYPES = {
 const POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self' data: blob:";
 const EMPTY = '<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><title>tabtune scenario</title>';
 
-/** Serves `folders` (address prefix → folder of the repository). An empty page is at `/`. */
-export function serve(folders = { '/dist/': 'dist', '/demo/': 'web/dist', '/shaders/': 'shaders' }) {
+/** Serves `folders` (address prefix → folder, of the repository or absolute). An empty page is at `/`. */
+export function serve(folders = { '/dist/': 'dist', '/demo/': 'web/dist' }) {
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url, 'http://localhost');
     const headers = { 'cache-control': 'no-store', 'cross-origin-resource-policy': 'same-origin' };
@@ -27,7 +28,7 @@ export function serve(folders = { '/dist/': 'dist', '/demo/': 'web/dist', '/shad
     }
     const prefix = Object.keys(folders).find((each) => pathname.startsWith(each));
     const below = normalize(decodeURIComponent(pathname.slice(prefix?.length ?? 0)) || 'index.html');
-    const file = prefix && !below.startsWith('..') ? join(root, folders[prefix], below) : undefined;
+    const file = prefix && !below.startsWith('..') ? join(resolve(root, folders[prefix]), below) : undefined;
     const stat = file && statSync(file, { throwIfNoEntry: false });
     if (!stat?.isFile()) {
       response.writeHead(404, headers).end();
@@ -36,10 +37,10 @@ export function serve(folders = { '/dist/': 'dist', '/demo/': 'web/dist', '/shad
     response.writeHead(200, { ...headers, 'content-type': TYPES[extname(file)] ?? 'application/octet-stream', 'content-length': stat.size });
     createReadStream(file).pipe(response);
   });
-  return new Promise((resolve) => {
+  return new Promise((ready) => {
     server.listen(0, '127.0.0.1', () => {
       const { port } = server.address();
-      resolve({ url: `http://127.0.0.1:${port}`, close: () => new Promise((done) => server.close(done)) });
+      ready({ url: `http://127.0.0.1:${port}`, close: () => new Promise((done) => server.close(done)) });
     });
   });
 }

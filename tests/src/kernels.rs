@@ -135,6 +135,9 @@ pub fn mutant(kernel: &'static Kernel, from: &str, to: &str) -> &'static Kernel 
 
 /// Asserts that device and twin agree within `bound` on every case, and that the flipped kernel does not on any one of them.
 pub fn check(cases: &[Case], bound: f64, flip: (&str, &str)) {
+    if let Some(case) = cases.first() {
+        crate::record::record(cases, bound, mutant(case.kernel, flip.0, flip.1));
+    }
     let Some(device) = crate::gpu() else { return };
     let device = device.inner();
     for case in cases {

@@ -1,6 +1,7 @@
 //! Helpers of the test binary: devices, running kernels on raw words, comparing.
 
 pub mod kernels;
+pub mod record;
 
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};

@@ -1,5 +1,7 @@
 //! Broken and hostile files: each has exactly one right answer. The cases and their files are in `golden/hostile`.
 
+mod rows;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
@@ -100,4 +102,107 @@ fn every_hostile_file_gets_its_answer() {
     println!("{} cases", cases.len());
     assert!(cases.len() >= 128, "{} cases", cases.len());
     assert!(wrong.is_empty(), "{} differences:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Small files that open, of both formats with every kind of metadata.
+fn sound() -> Vec<(String, FileFormat, Vec<u8>)> {
+    let opened = |case: &Value| case["stage"] == "ok" && matches!(case["format"].as_str(), Some("safetensors" | "gguf"));
+    let sound = |case: &Value| {
+        let format = FileFormat::from_word(case["format"].as_str().unwrap()).unwrap();
+        (case["id"].as_str().unwrap().to_string(), format, bytes_of(case))
+    };
+    cases().iter().filter(|case| opened(case)).map(sound).collect()
+}
+
+/// Both ways into the crate: the report, and opening as a model.
+fn answer(name: &str, format: FileFormat, bytes: &[u8]) -> InspectReport {
+    let source = MemorySource::new(name, bytes);
+    let config = br#"{"model_type":"llama","vocab_size":4,"hidden_size":4,"intermediate_size":4,"num_hidden_layers":1,"num_attention_heads":1,"max_position_embeddings":8}"#;
+    let files: Vec<Box<dyn ByteSource>> = match format {
+        FileFormat::Gguf => vec![Box::new(source.clone())],
+        _ => vec![Box::new(source.clone()), Box::new(MemorySource::new("config.json", *config))],
+    };
+    if let Ok(bundle) = open_bundle(files) {
+        bundle.names().iter().for_each(|name| drop(bundle.read_f32(name)));
+    }
+    inspect(&source, Some(format), &[], true)
+}
+
+#[test]
+fn cut_files_are_refused_at_every_length() {
+    for (id, format, bytes) in sound() {
+        let lenient = answer("f", format, &bytes).warnings.iter().any(|warning| warning.code == "gguf.padding.final-absent");
+        for len in 0..bytes.len() {
+            let report = answer("f", format, &bytes[..len]);
+            let code = report.code.unwrap_or("ok");
+            // A cut in the padding between two tensors leaves the second one outside.
+            let cut = [".truncated", ".past-end", ".json", ".start", ".out-of-file"].iter().any(|end| code.ends_with(end));
+            // Only zero bytes after the last tensor, or a tensor without bytes, can be missed by nobody.
+            let padding = format == FileFormat::Gguf && bytes[len..].iter().all(|&byte| byte == 0);
+            assert!(cut || padding && report.ok || lenient && report.ok, "{id} cut to {len}: {code}");
+        }
+    }
+}
+
+#[test]
+fn flipped_bits_end_in_an_answer() {
+    for (_, format, bytes) in sound().into_iter().filter(|(_, _, bytes)| bytes.len() < 300) {
+        for bit in 0..8 * bytes.len() {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            let report = answer("f", format, &flipped);
+            assert_eq!(report.ok, report.code.is_none());
+            assert!(report.code.is_none_or(|code| code.contains('.')));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn mutated_files_end_in_an_answer(
+        which in any::<prop::sample::Index>(),
+        edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+        tail in prop::collection::vec(any::<u8>(), 0..16),
+    ) {
+        let files = sound();
+        let (_, format, mut bytes) = files[which.index(files.len())].clone();
+        for (at, byte) in edits {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len() + 1));
+        }
+        bytes.extend(tail);
+        let report = answer("f", format, &bytes);
+        prop_assert_eq!(report.ok, report.code.is_none());
+    }
+
+    #[test]
+    fn any_bytes_end_in_an_answer(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        for word in ["safetensors", "gguf", "index", "peft", "json"] {
+            answer("f", FileFormat::from_word(word).unwrap(), &bytes);
+        }
+    }
+
+    /// Every header that the crate's writer makes is one that the reference accepts, with the same tensors.
+    #[test]
+    fn written_safetensors_open_in_the_reference(
+        shapes in prop::collection::btree_map("[a-z.]{1,12}", prop::collection::vec(0usize..4, 0..4), 0..6)
+    ) {
+        let entries: Vec<_> = shapes.into_iter().map(|(name, shape)| (name, "F32", shape)).collect();
+        let (mut bytes, spans) = safetensors_header(&entries, &BTreeMap::from([("format".into(), "pt".into())])).unwrap();
+        let data = spans.iter().map(|span| span.1).max().unwrap_or(0);
+        bytes.extend(vec![0; data as usize]);
+        let reference = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+        let report = answer("model.safetensors", FileFormat::Safetensors, &bytes);
+        prop_assert!(report.ok, "{:?}", report.code);
+        prop_assert_eq!(report.tensors, entries.len());
+        for (name, _, shape) in entries {
+            prop_assert_eq!(reference.tensor(&name).unwrap().shape().to_vec(), shape);
+        }
+    }
 }

@@ -1,7 +1,9 @@
 //! One test binary, since linking Burn is slow. One line per area.
 
+mod bundle;
 mod cli;
 mod data;
+mod hostile;
 mod house;
 mod kernels;
 mod optim;

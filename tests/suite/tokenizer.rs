@@ -1,1 +1,222 @@
-//! t
+//! Tokenizers against the Python packages `tokenizers` and `sentencepiece`, chat templates against Jinja.
+
+use serde_json::Value;
+use tabtune::tokenizer::{Message, PartsModel, Tokenizer, TokenizerKind, TokenizerParts};
+
+fn golden(name: &str) -> Value {
+    let path = format!("{}/golden/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+fn strings(value: &Value) -> Vec<String> {
+    serde_json::from_value(value.clone()).unwrap()
+}
+
+fn ids(value: &Value) -> Vec<Vec<u32>> {
+    serde_json::from_value(value.clone()).unwrap()
+}
+
+/// The byte-level vocabulary of the golden, with ChatML's marks.
+pub fn byte_level(pre: &str) -> TokenizerParts {
+    let file = golden("tokenizers");
+    let tokens = strings(&file["byte_level"]["tokens"]);
+    let types = (0..tokens.len()).map(|id| if id < 3 { 3 } else { 1 }).collect();
+    let chat_template = golden("chats")["templates"]["chatml"].as_str().map(str::to_owned);
+    TokenizerParts {
+        model: PartsModel::ByteLevelBpe { merges: strings(&file["byte_level"]["merges"]), pre: pre.to_owned() },
+        tokens,
+        types,
+        bos: Some(1),
+        eos: vec![2, 0],
+        pad: Some(2),
+        unk: Some(0),
+        add_bos: None,
+        add_eos: None,
+        chat_template,
+    }
+}
+
+fn sentence_piece(add_space_prefix: bool) -> TokenizerParts {
+    let file = golden("tokenizers");
+    let piece = &file["sentence_piece"];
+    TokenizerParts {
+        model: PartsModel::SentencePiece { scores: serde_json::from_value(piece["scores"].clone()).unwrap(), add_space_prefix },
+        tokens: strings(&piece["tokens"]),
+        types: serde_json::from_value(piece["types"].clone()).unwrap(),
+        bos: Some(1),
+        eos: vec![2],
+        pad: None,
+        unk: Some(0),
+        add_bos: None,
+        add_eos: None,
+        chat_template: None,
+    }
+}
+
+#[test]
+fn byte_level_ids_equal_python_for_every_pre_tokenizer() {
+    let file = golden("tokenizers");
+    let lines = strings(&file["lines"]);
+    assert_eq!(lines.len(), 200);
+    for pre in ["gpt-2", "smollm", "llama-bpe", "qwen2"] {
+        let tokenizer = Tokenizer::from_parts(byte_level(pre)).unwrap();
+        for (line, expected) in lines.iter().zip(ids(&file["byte_level"]["ids"][pre])) {
+            assert_eq!(tokenizer.encode(line).unwrap(), expected, "{pre}: {line:?}");
+            if pre != "qwen2" {
+                assert_eq!(tokenizer.decode(&expected).unwrap(), *line, "{pre}");
+            }
+        }
+    }
+}
+
+#[test]
+fn pre_tokenizers_differ_where_they_should() {
+    let of = |pre: &str| Tokenizer::from_parts(byte_level(pre)).unwrap().encode("12345 67 8").unwrap().len();
+    assert!(of("smollm") > of("gpt-2") && of("qwen2") > of("llama-bpe"));
+    let unknown = Tokenizer::from_parts(byte_level("tekken")).unwrap_err();
+    assert_eq!((unknown.code(), unknown.to_string().contains("tekken")), ("model.config.unsupported", true));
+}
+
+#[test]
+fn sentence_piece_ids_equal_sentencepiece() {
+    let file = golden("tokenizers");
+    let piece = &file["sentence_piece"];
+    let tokenizer = Tokenizer::from_parts(sentence_piece(true)).unwrap();
+    for (line, expected) in strings(&piece["lines"]).iter().zip(ids(&piece["ids"])).filter(|(line, _)| !line.is_empty()) {
+        assert_eq!(tokenizer.encode(line).unwrap(), expected, "{line:?}");
+        assert_eq!(tokenizer.decode(&expected).unwrap(), *line);
+    }
+    // Without the prefix the text begins as it stands.
+    let bare = Tokenizer::from_parts(sentence_piece(false)).unwrap();
+    assert_eq!(bare.encode(" Bennet").unwrap(), tokenizer.encode("Bennet").unwrap());
+    assert_eq!(tokenizer.prompt_prefix(), [1]);
+    assert_eq!(tokenizer.encode_prompt("Bennet").unwrap(), [vec![1], tokenizer.encode("Bennet").unwrap()].concat());
+}
+
+#[test]
+fn exported_files_read_back_as_the_same_tokenizer() {
+    for parts in [byte_level("smollm"), byte_level("llama-bpe"), sentence_piece(true)] {
+        let made = Tokenizer::from_parts(parts).unwrap();
+        let files: std::collections::BTreeMap<String, Vec<u8>> = made.assets().into_iter().collect();
+        let get = |name: &str| files.get(name).map(Vec::as_slice);
+        let read = Tokenizer::from_hf(get("tokenizer.json").unwrap(), get("tokenizer_config.json"), get("chat_template.jinja")).unwrap();
+        for text in strings(&golden("tokenizers")["lines"]) {
+            assert_eq!(made.encode(&text).unwrap(), read.encode(&text).unwrap());
+        }
+        assert_eq!((made.bos(), made.eos().first(), made.pad()), (read.bos(), read.eos().first(), read.pad()));
+        assert_eq!((made.vocab_size(), made.kind(), made.chat_template()), (read.vocab_size(), read.kind(), read.chat_template()));
+        assert_eq!(made.assets(), read.assets());
+    }
+}
+
+#[test]
+fn long_texts_are_encoded_in_pieces_without_a_change() {
+    let file = golden("tokenizers");
+    let text = strings(&file["lines"]).join("\n").repeat(30);
+    assert!(text.len() > 300_000);
+    for parts in [byte_level("gpt-2"), byte_level("smollm"), byte_level("llama-bpe"), byte_level("qwen2"), sentence_piece(true)] {
+        let tokenizer = Tokenizer::from_parts(parts).unwrap();
+        // Where tokens begin is never computed piecewise.
+        let (whole, _) = tokenizer.encode_with_starts(&text).unwrap();
+        assert!(tokenizer.encode(&text).unwrap() == whole);
+    }
+}
+
+#[test]
+fn characters_have_ids_by_code_point_and_refuse_others() {
+    let tokenizer = Tokenizer::characters("hello\nwörld").unwrap();
+    assert_eq!((tokenizer.vocab_size(), tokenizer.kind()), (9, TokenizerKind::Characters));
+    assert_eq!(tokenizer.encode("\nöh").unwrap(), [0, 8, 3]);
+    assert_eq!(tokenizer.decode(&[3, 2, 4, 4, 5]).unwrap(), "hello");
+    assert_eq!(tokenizer.token_text(8).unwrap(), "ö");
+    let refused = tokenizer.encode("x").unwrap_err();
+    assert_eq!((refused.code(), refused.to_string().contains("'x'")), ("tokenizer.invalid", true));
+    let files = tokenizer.assets();
+    let read = Tokenizer::from_hf(&files[0].1, Some(&files[1].1), None).unwrap();
+    assert_eq!((read.kind(), read.encode("x").unwrap_err().code()), (TokenizerKind::Characters, "tokenizer.invalid"));
+    assert_eq!(Tokenizer::characters("").unwrap_err().code(), "data.too-short");
+}
+
+#[test]
+fn token_text_keeps_leading_spaces_and_marks_parts_of_characters() {
+    let tokenizer = Tokenizer::from_parts(sentence_piece(true)).unwrap();
+    let words = tokenizer.encode("of the").unwrap();
+    assert_eq!(words.iter().map(|&id| tokenizer.token_text(id).unwrap()).collect::<String>(), " of the");
+    let bytes = Tokenizer::from_parts(byte_level("smollm")).unwrap();
+    let smile = bytes.encode("🙂").unwrap();
+    assert!(smile.len() > 1 && bytes.token_text(smile[0]).unwrap().contains('\u{fffd}'));
+    assert_eq!(bytes.token_text(2).unwrap(), "<|im_end|>");
+    let beyond = bytes.token_text(1_000_000).unwrap_err();
+    assert_eq!(beyond.code(), "model.token-range");
+}
+
+#[test]
+fn broken_vocabularies_are_typed_errors() {
+    let change = |edit: fn(&mut TokenizerParts)| {
+        let mut parts = byte_level("smollm");
+        edit(&mut parts);
+        Tokenizer::from_parts(parts).unwrap_err().code()
+    };
+    assert_eq!(change(|p| p.tokens.clear()), "tokenizer.invalid");
+    assert_eq!(change(|p| p.types.truncate(5)), "tokenizer.invalid");
+    assert_eq!(change(|p| p.bos = Some(5000)), "tokenizer.invalid");
+    assert_eq!(change(|p| p.tokens[7] = p.tokens[6].clone()), "tokenizer.invalid");
+    for merge in ["nospace", "zz yy"] {
+        let mut parts = byte_level("smollm");
+        parts.model = PartsModel::ByteLevelBpe { merges: vec![merge.to_owned()], pre: "gpt-2".to_owned() };
+        assert_eq!(Tokenizer::from_parts(parts).unwrap_err().code(), "tokenizer.invalid");
+    }
+    let mut parts = sentence_piece(true);
+    parts.model = PartsModel::SentencePiece { scores: vec![0.0], add_space_prefix: true };
+    assert_eq!(Tokenizer::from_parts(parts).unwrap_err().code(), "tokenizer.invalid");
+    for bytes in [&b""[..], b"{", b"[]", b"{\"model\": 3}", b"\xff"] {
+        assert_eq!(Tokenizer::from_hf(bytes, None, None).unwrap_err().code(), "tokenizer.invalid");
+    }
+}
+
+/// A tokenizer whose only purpose is its chat template.
+fn with_template(template: &str, specials: &Value) -> Tokenizer {
+    let files = Tokenizer::from_parts(byte_level("gpt-2")).unwrap().assets();
+    Tokenizer::from_hf(&files[0].1, Some(specials.to_string().as_bytes()), Some(template.as_bytes())).unwrap()
+}
+
+#[test]
+fn chat_templates_equal_jinja() {
+    let file = golden("chats");
+    let cases = file["cases"].as_array().unwrap();
+    assert_eq!(cases.len(), 70);
+    for case in cases {
+        let name = case["template"].as_str().unwrap();
+        let tokenizer = with_template(file["templates"][name].as_str().unwrap(), &file["specials"]);
+        let messages: Vec<Message> = serde_json::from_value(file["chats"][case["chat"].as_str().unwrap()].clone()).unwrap();
+        let rendered = tokenizer.render_chat(&messages, case["add_generation_prompt"].as_bool().unwrap());
+        match case["error"].as_str() {
+            Some(message) => assert!(rendered.unwrap_err().to_string().contains(message), "{name}"),
+            None => assert_eq!(rendered.unwrap(), case["text"].as_str().unwrap(), "{name} {}", case["chat"]),
+        }
+    }
+}
+
+#[test]
+fn chat_templates_have_a_budget() {
+    let none = Value::Object(serde_json::Map::new());
+    for endless in [
+        "{% for i in range(9999) %}{% for j in range(9999) %}{% set x = 1 %}{% endfor %}{% endfor %}",
+        "{% for i in range(9999) %}{% for j in range(99) %}{{ 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx' }}{% endfor %}{% endfor %}",
+        "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+        "{{ strftime_now('%d') }}",
+        "{% if %}",
+        "{{ messages[0].content.nothing() }}",
+        "{{ raise_exception('no') }}",
+    ] {
+        let refused = with_template(endless, &none).render_chat(&[Message::new("user", "x")], false).unwrap_err();
+        assert_eq!(refused.code(), "tokenizer.template", "{endless}");
+    }
+    let large = " ".repeat((1 << 20) + 1);
+    assert_eq!(with_template(&large, &none).render_chat(&[], false).unwrap_err().code(), "tokenizer.template");
+    let mut bare = byte_level("gpt-2");
+    bare.chat_template = None;
+    let bare = Tokenizer::from_parts(bare).unwrap();
+    assert!(!bare.has_chat_template());
+    assert_eq!(bare.render_chat(&[], false).unwrap_err().code(), "tokenizer.template");
+}

@@ -4,7 +4,6 @@ import { TabtuneError } from './errors.js';
 /** The first fault of the device, if any. A step counts only if a later read succeeded and this is still empty. */
 export class DeviceWatch {
   #fault: TabtuneError | undefined;
-  #devices: GPUDevice[] = [];
   #lost: Promise<void> = new Promise(() => undefined);
 
   get fault(): TabtuneError | undefined {
@@ -25,7 +24,6 @@ export class DeviceWatch {
   }
 
   #watch(device: GPUDevice): void {
-    this.#devices.push(device);
     this.#lost = device.lost.then((info) => {
       this.#fault ??= new TabtuneError(
         'DEVICE_LOST',
@@ -45,11 +43,6 @@ export class DeviceWatch {
     if (error.code !== 'DEVICE_LOST' && error.code !== 'WORKER_CRASHED') return error;
     await Promise.race([this.#lost, new Promise((resolve) => setTimeout(resolve, 100))]);
     return this.#fault ?? error;
-  }
-
-  /** Fault injection for tests: loses the device as a driver would. */
-  destroy(): void {
-    for (const device of this.#devices) device.destroy();
   }
 }
 

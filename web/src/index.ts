@@ -13,5 +13,5 @@ export type { WorkerOptions } from './spawn.js';
 export { support } from './support.js';
 export type { Support } from './support.js';
 export { Trainer, TrainerMessage } from './trainer.js';
-export type { CreateOptions, Estimate, ExportOptions, ResumeOptions, StepEvent } from './trainer.js';
+export type { CreateOptions, Estimate, ExportOptions, ResumeOptions, StepEvent } from './run-options.js';
 export { VERSION } from './build.js';

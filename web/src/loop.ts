@@ -2,7 +2,7 @@
 import { aborted, TabtuneError } from './errors.js';
 import type { TrainerEvent } from './protocol.js';
 import { EventQueue } from './queue.js';
-import type { Connection } from './rpc.js';
+import type { Line } from './rpc.js';
 
 export interface RunOptions {
   signal?: AbortSignal;
@@ -30,8 +30,10 @@ export class RunLoop {
   #inWorker = false;
 
   constructor(
-    private readonly connection: Connection,
+    private readonly line: Line,
     private readonly completedSteps: () => number,
+    /** Puts another worker in place of one whose GPU is gone; throws what cannot be helped. */
+    private readonly recover: (error: TabtuneError, signal: AbortSignal | undefined) => Promise<void>,
   ) {}
 
   receive(event: TrainerEvent): void {
@@ -52,7 +54,7 @@ export class RunLoop {
     } finally {
       this.#queue = undefined;
       this.#endPause(false);
-      if (this.#inWorker) await this.connection.call('loop.pause', undefined).catch(() => undefined);
+      if (this.#inWorker) await this.line.connection.call('loop.pause', undefined).catch(() => undefined);
       await driven;
     }
   }
@@ -62,7 +64,8 @@ export class RunLoop {
     for (;;) {
       const left = target === undefined ? undefined : target - this.completedSteps();
       if (left !== undefined && left <= 0) return;
-      const { state } = await this.#inTheWorker(left, signal);
+      const state = await this.#oneRun(left, signal);
+      if (state === 'recovered') continue;
       if (state !== 'paused' || !this.#pause) return;
       const abort = (): void => this.#endPause(false);
       signal?.addEventListener('abort', abort, { once: true });
@@ -74,11 +77,21 @@ export class RunLoop {
     }
   }
 
+  async #oneRun(maxSteps: number | undefined, signal: AbortSignal | undefined): Promise<'paused' | 'stopped' | 'done' | 'recovered'> {
+    try {
+      return (await this.#inTheWorker(maxSteps, signal)).state;
+    } catch (thrown) {
+      if (!(thrown instanceof TabtuneError) || thrown.code !== 'DEVICE_LOST') throw thrown;
+      await this.recover(thrown, signal);
+      return 'recovered';
+    }
+  }
+
   async #inTheWorker(maxSteps: number | undefined, signal: AbortSignal | undefined) {
     if (this.#inWorker) throw busy();
     this.#inWorker = true;
     try {
-      return await this.connection.call('loop.run', { maxSteps }, { signal });
+      return await this.line.connection.call('loop.run', { maxSteps }, { signal });
     } finally {
       this.#inWorker = false;
     }
@@ -93,7 +106,7 @@ export class RunLoop {
   async pause(): Promise<void> {
     if (!this.#inWorker) return;
     this.#pause ??= newPause();
-    await this.connection.call('loop.pause', undefined);
+    await this.line.connection.call('loop.pause', undefined);
   }
 
   resume(): void {
@@ -101,7 +114,7 @@ export class RunLoop {
   }
 
   async stop(): Promise<void> {
-    await this.connection.call('loop.stop', undefined);
+    await this.line.connection.call('loop.stop', undefined);
     this.#endPause(false);
   }
 

@@ -21,7 +21,7 @@ export interface InfiniteSchedule extends Warmup { type: 'infinite'; /** 0 */ co
 export type ScheduleOptions = ConstantSchedule | CosineSchedule | LinearSchedule | WsdSchedule | InfiniteSchedule;
 
 /** Parameters by name pattern (glob); the first match wins. */
-export interface GroupOptions { pattern: string; optimizer?: OptimizerOptions; /** 1 */ learningRateScale?: number; /** false */ frozen?: boolean }
+export interface GroupOptions { pattern: string; optimizer?: OptimizerOptions; /** the optimizer's */ weightDecay?: number; /** 1 */ learningRateScale?: number; /** false */ frozen?: boolean }
 
 /** What a step computes. */
 export interface TrainOptions {
@@ -107,7 +107,7 @@ const scheduler = byType({ constant: warmup, cosine: falling, linear: falling, w
 
 const groups: Check = (value, path) => {
   if (!Array.isArray(value)) throw badOption(path, 'a list', value);
-  return value.map((group: unknown, index) => translate(objectOf(group, `${path}[${index}]`), { pattern: words, optimizer, learningRateScale: positive, frozen: truth }, `${path}[${index}]`));
+  return value.map((group: unknown, index) => translate(objectOf(group, `${path}[${index}]`), { pattern: words, optimizer, weightDecay: notNegative, learningRateScale: positive, frozen: truth }, `${path}[${index}]`));
 };
 
 const sampling: Checks = { maxTokens: positiveInteger, temperature: notNegative, topK: positiveInteger, topP: upToOne, seed: naturalNumber, topLogprobs: naturalNumber };

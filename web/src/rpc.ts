@@ -9,6 +9,11 @@ export interface Port {
   terminate?(): void;
 }
 
+/** Who has the connection of the moment: after a lost GPU it is another one. */
+export interface Line {
+  readonly connection: Connection;
+}
+
 export interface CallOptions {
   signal?: AbortSignal | undefined;
   onProgress?: ((progress: Progress) => void) | undefined;

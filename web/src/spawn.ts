@@ -10,8 +10,8 @@ export interface WorkerOptions {
   wasmBinary?: ArrayBuffer;
   /** From another origin it is imported by a worker made of a Blob, which needs `worker-src blob:`. */
   workerUrl?: string | URL;
-  /** A ready worker; it is not terminated by us. */
-  worker?: Port;
+  /** A ready worker, which is not terminated by us, or a function that starts one. */
+  worker?: Port | (() => Port);
 }
 
 const KEYS = ['wasmUrl', 'wasmBinary', 'workerUrl', 'worker'];
@@ -36,7 +36,9 @@ function startWorker(workerUrl: string | URL | undefined): Worker {
 
 /** A worker of the same build, ready for requests. */
 export async function spawn(options: WorkerOptions): Promise<Connection> {
-  const connection = new Connection(options.worker ?? startWorker(options.workerUrl), options.worker === undefined);
+  const { worker } = options;
+  const port = typeof worker === 'function' ? worker() : (worker ?? startWorker(options.workerUrl));
+  const connection = new Connection(port, typeof worker !== 'object');
   const hello = { protocol: PROTOCOL, version: VERSION, wasmHash: WASM_HASH };
   const wasmUrl = options.wasmUrl === undefined ? undefined : new URL(options.wasmUrl, location.href).href;
   try {

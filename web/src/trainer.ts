@@ -1,52 +1,19 @@
 import { naturalNumber, positiveInteger } from './checks.js';
 import { aborted, badOption } from './errors.js';
+import type { TabtuneError } from './errors.js';
 import { toSource } from './inputs.js';
-import type { DataInput } from './inputs.js';
 import { RunLoop } from './loop.js';
 import type { RunOptions } from './loop.js';
 import { Model } from './model.js';
 import { sampleJson, trainSettings } from './options.js';
-import type { DriveOptions, SampleOptions, TrainOptions } from './options.js';
-import type { CheckpointInfo, EvalReport, NamedFile, Progress, SampledToken, SessionInfo, TrainerEvent, TrainerState } from './protocol.js';
+import type { SampleOptions, TrainOptions } from './options.js';
+import type { CheckpointInfo, EvalReport, NamedFile, SampledToken, SessionInfo, TrainerEvent, TrainerState } from './protocol.js';
 import { EventQueue } from './queue.js';
+import { Recovery } from './recovery.js';
 import type { Connection } from './rpc.js';
+import type { CreateOptions, Estimate, ExportOptions, ResumeOptions, StepEvent } from './run-options.js';
 import { Checkpoints } from './runs.js';
 import { spawn, workerOptions } from './spawn.js';
-import type { WorkerOptions } from './spawn.js';
-
-interface Call {
-  signal?: AbortSignal;
-  onProgress?: (progress: Progress) => void;
-}
-export interface CreateOptions extends TrainOptions, DriveOptions, Call {
-  /** From `openModel` or `newModel`; the trainer takes it over. */
-  model: Model;
-  data: DataInput;
-  /** Name of the run in lists. The data's name */
-  label?: string;
-  /** Keep the data with the checkpoints (up to 64 MiB), so that the run resumes without it. true */
-  keepData?: boolean;
-}
-export interface ResumeOptions extends WorkerOptions, Call {
-  run: string;
-  /** The newest that is whole. */
-  generation?: number;
-  /** Only if the run does not keep its data; must be the same. */
-  data?: DataInput;
-}
-export interface Estimate {
-  /** Whether `needBytes` fit; `undefined` where the browser does not tell its memory. */
-  ok: boolean | undefined;
-  needBytes: number;
-  /** Half of the memory that the browser reports, if it does. */
-  haveBytes: number | undefined;
-  parts: { weights: number; grads: number; optimizer: number; activations: number };
-}
-export type StepEvent = Extract<TrainerEvent, { type: 'step' }>;
-export interface ExportOptions {
-  format?: 'safetensors';
-  signal?: AbortSignal;
-}
 
 /** An event of a trainer; `detail` is what `run` yields. */
 export class TrainerMessage extends Event {
@@ -60,21 +27,44 @@ export class Trainer extends EventTarget {
   /** Identifies the run in storage. */
   readonly runId: string;
   readonly checkpoints: Checkpoints;
-  readonly #connection: Connection;
+  /** Shared with the parts that call; recovery puts another connection in it. */
+  readonly #line: { connection: Connection };
+  readonly #recovery: Recovery;
   readonly #loop: RunLoop;
   #state: TrainerState = 'ready';
   #step: number;
   #steps: StepEvent[] | undefined;
 
-  private constructor(connection: Connection, info: SessionInfo) {
+  private constructor(connection: Connection, info: SessionInfo, recovery: Recovery) {
     super();
-    this.#connection = connection;
+    this.#recovery = recovery;
     this.runId = info.run;
     this.#step = info.completedSteps;
-    this.#loop = new RunLoop(connection, () => this.#step);
+    const line = { connection };
+    this.#line = line;
+    this.#listen(connection);
+    this.#loop = new RunLoop(line, () => this.#step, (lost, signal) => this.#recover(lost, signal));
+    this.checkpoints = new Checkpoints(line, info.run, (loaded) => (this.#step = loaded.completedSteps));
+  }
+
+  #listen(connection: Connection): void {
     connection.onEvents = (events) => events.forEach((event) => this.#receive(event));
     connection.onFatal = () => this.#receive({ type: 'state', state: 'failed', step: this.#step });
-    this.checkpoints = new Checkpoints(connection, info.run, (loaded) => (this.#step = loaded.completedSteps));
+  }
+
+  async #recover(lost: TabtuneError, signal: AbortSignal | undefined): Promise<void> {
+    this.#receive({ type: 'warning', step: this.#step, code: lost.code, message: lost.message });
+    this.#receive({ type: 'state', state: 'recovering', step: this.#step });
+    this.#line.connection.close(aborted('the lost worker'));
+    try {
+      const { connection, info } = await this.#recovery.again(lost, signal);
+      this.#line.connection = connection;
+      this.#step = info.completedSteps;
+      this.#listen(connection);
+    } catch (thrown) {
+      this.#receive({ type: 'state', state: 'failed', step: this.#step });
+      throw thrown;
+    }
   }
 
   /** A new run. Unknown options are BAD_OPTION. */
@@ -85,8 +75,10 @@ export class Trainer extends EventTarget {
     const { config, driver } = trainSettings(settings);
     const source = await toSource(data, 'data', 'text.txt');
     const connection = model.take();
-    const ask = { run: crypto.randomUUID(), label: label ?? source.name, config, driver, data: source, keepData };
-    return started(connection, () => connection.call('trainer.create', ask, { signal, onProgress }), (info) => new Trainer(connection, info));
+    const run = crypto.randomUUID();
+    const recovery = new Recovery(run, source, model.workerOptions);
+    const ask = { run, label: label ?? source.name, config, driver, data: source, keepData };
+    return started(connection, () => connection.call('trainer.create', ask, { signal, onProgress }), (info) => new Trainer(connection, info, recovery));
   }
 
   /** Goes on with a saved run, bit for bit where it stopped. */
@@ -96,7 +88,8 @@ export class Trainer extends EventTarget {
     const source = data === undefined ? undefined : await toSource(data, 'data', 'text.txt');
     const connection = await spawn(worker);
     const ask = { run, generation, data: source };
-    return started(connection, () => connection.call('trainer.resume', ask, { signal, onProgress }), (info) => new Trainer(connection, info));
+    const recovery = new Recovery(run, source, worker);
+    return started(connection, () => connection.call('trainer.resume', ask, { signal, onProgress }), (info) => new Trainer(connection, info, recovery));
   }
 
   /** GPU bytes of a run with these options, before any is taken. */
@@ -161,24 +154,24 @@ export class Trainer extends EventTarget {
   /** By hand from the next step on; `undefined` gives the rate back to the schedule. */
   setLearningRate(rate: number | undefined): Promise<void> {
     if (rate !== undefined && !(Number.isFinite(rate) && rate >= 0)) throw badOption('rate', 'a finite number >= 0', rate);
-    return this.#connection.call('rate.set', { rate });
+    return this.#line.connection.call('rate.set', { rate });
   }
 
   /** Starts the decay of a `wsd` or the annealing of an `infinite` schedule now. */
   startDecay(): Promise<void> {
-    return this.#connection.call('schedule.decay', undefined);
+    return this.#line.connection.call('schedule.decay', undefined);
   }
 
   /** The planned learning rate of steps 1 to `steps`. */
   previewSchedule(steps: number): Promise<number[]> {
     positiveInteger(steps, 'steps');
-    return this.#connection.call('schedule.preview', { steps });
+    return this.#line.connection.call('schedule.preview', { steps });
   }
 
   /** Mean loss and perplexity over the validation part of the data. */
   evaluate(options: { maxBatches?: number } = {}): Promise<EvalReport> {
     if (options.maxBatches !== undefined) naturalNumber(options.maxBatches, 'maxBatches');
-    return this.#connection.call('trainer.evaluate', { maxBatches: options.maxBatches });
+    return this.#line.connection.call('trainer.evaluate', { maxBatches: options.maxBatches });
   }
 
   /** Tokens as they are made; leaving the loop ends the generation. */
@@ -187,9 +180,9 @@ export class Trainer extends EventTarget {
     const json = sampleJson(sampling);
     const queue = new EventQueue<SampledToken>();
     const leaving = new AbortController();
-    const stream = this.#connection.openStream((token) => queue.push(token));
+    const stream = this.#line.connection.openStream((token) => queue.push(token));
     const both = signal ? AbortSignal.any([signal, leaving.signal]) : leaving.signal;
-    const made = this.#connection.call('trainer.sample', { stream, prompt, options: json }, { signal: both }).then(
+    const made = this.#line.connection.call('trainer.sample', { stream, prompt, options: json }, { signal: both }).then(
       () => queue.end(),
       (thrown: unknown) => queue.end(thrown),
     );
@@ -198,7 +191,7 @@ export class Trainer extends EventTarget {
     } finally {
       leaving.abort();
       await made;
-      this.#connection.closeStream(stream);
+      this.#line.connection.closeStream(stream);
     }
   }
 
@@ -219,17 +212,17 @@ export class Trainer extends EventTarget {
 
   #export({ format = 'safetensors', signal }: ExportOptions, container: 'zip' | 'files'): Promise<NamedFile[]> {
     if (format !== 'safetensors') throw badOption('format', "'safetensors'", format);
-    return this.#connection.call('model.export', { format, container }, { signal });
+    return this.#line.connection.call('model.export', { format, container }, { signal });
   }
 
   /** Settings, progress, model and adapter of the run. */
   inspect(): Promise<SessionInfo> {
-    return this.#connection.call('trainer.inspect', undefined);
+    return this.#line.connection.call('trainer.inspect', undefined);
   }
 
   /** Ends the worker and frees everything; unsaved steps are gone. */
   async dispose(): Promise<void> {
-    this.#connection.close(aborted('the trainer'));
+    this.#line.connection.close(aborted('the trainer'));
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -2,7 +2,7 @@
 import type { JsSource } from '../src/wasm-api.js';
 export type { JsSource } from '../src/wasm-api.js';
 
-const state = { stepMillis: 0, failAt: 0, failWith: undefined as unknown, checkpointBytes: 20_000_000, loads: 0 };
+const state = { stepMillis: 12, failAt: 0, failWith: undefined as unknown, checkpointBytes: 20_000_000, loads: 0 };
 /** Knobs of the tests. */
 export const fake = state;
 Reflect.set(globalThis, '__fakeWasm', state);

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 
 import { trainSettings } from '../src/options.js';
@@ -75,5 +76,32 @@ describe('model shape', () => {
   });
   it('refuses_heads_that_do_not_divide', () => {
     expect(() => modelJson({ hiddenSize: 100, numHiddenLayers: 1, numAttentionHeads: 3 })).toThrow('multiple of numAttentionHeads');
+  });
+});
+
+/** Fields of a Rust struct, in camelCase. */
+function rustFields(file: string, struct: string): string[] {
+  const source = readFileSync(new URL(`../../crate/src/config/${file}.rs`, import.meta.url), 'utf8');
+  const body = source.slice(source.indexOf(`pub struct ${struct} {`)).split('\n}')[0] ?? '';
+  return [...body.matchAll(/^ {4}pub ([a-z0-9_]+):/gm)].map(([, name = '']) => name.replace(/_([a-z0-9])/g, (_, c: string) => c.toUpperCase()));
+}
+
+describe('the core and the page know the same options', () => {
+  it.each([
+    ['optimizer', 'AdamwConfig', (key: string) => ({ optimizer: { type: 'adamw', [key]: null } })],
+    ['optimizer', 'AdafactorConfig', (key: string) => ({ optimizer: { type: 'adafactor', [key]: null } })],
+    ['optimizer', 'ApolloConfig', (key: string) => ({ optimizer: { type: 'apollo', [key]: null } })],
+    ['optimizer', 'SgdConfig', (key: string) => ({ optimizer: { type: 'sgd', [key]: null } })],
+    ['schedule', 'ConstantSchedule', (key: string) => ({ lrScheduler: { type: 'constant', [key]: null } })],
+    ['schedule', 'FallingSchedule', (key: string) => ({ lrScheduler: { type: 'cosine', [key]: null } })],
+    ['schedule', 'WsdSchedule', (key: string) => ({ lrScheduler: { type: 'wsd', [key]: null } })],
+    ['schedule', 'InfiniteSchedule', (key: string) => ({ lrScheduler: { type: 'infinite', [key]: null } })],
+    ['groups', 'GroupConfig', (key: string) => ({ groups: [{ [key]: null }] })],
+    ['train', 'TrainConfig', (key: string) => (key === 'schedule' ? { lrScheduler: null } : { [key]: null })],
+  ])('%s.rs %s', (file: string, struct: string, options: (key: string) => object) => {
+    const fields = rustFields(file, struct);
+    expect(fields.length).toBeGreaterThan(1);
+    // A known key complains of its value, null; an unknown one of its name.
+    for (const key of fields) expect(() => trainSettings(options(key))).toThrow(/found (null|undefined)$/);
   });
 });

@@ -152,6 +152,34 @@ describe('trainer', () => {
   });
 });
 
+describe('recovery', () => {
+  const lose = (step: number): void => {
+    Object.assign(fake, { failAt: step, failWith: { kind: 'DEVICE_LOST', code: 'device.lost', message: 'device lost: destroyed' } });
+  };
+  it('a_lost_gpu_goes_on_from_the_newest_checkpoint_in_another_worker', async () => {
+    let workers = 0;
+    const worker = () => {
+      workers += 1;
+      return fakeWorker();
+    };
+    const model = await newModel(SHAPE, TEXT, { worker });
+    await using trainer = await Trainer.create({ model, data: TEXT, steps: 10, seqLen: 16, logEvery: 1, saveEvery: 4 });
+    lose(7);
+    const events = await collect(trainer.run());
+    expect(workers).toBe(2);
+    expect(stepsOf(events)).toEqual([1, 2, 3, 4, 5, 6, 5, 6, 7, 8, 9, 10]);
+    const states = events.flatMap((event) => (event.type === 'state' && event.state !== 'ready' ? [event.state] : []));
+    expect(states).toEqual(['running', 'failed', 'recovering', 'running', 'done']);
+  });
+  it('without_a_checkpoint_the_loss_is_final', async () => {
+    const model = await newModel(SHAPE, TEXT, { worker: fakeWorker });
+    await using trainer = await Trainer.create({ model, data: TEXT, steps: 10, seqLen: 16, logEvery: 1 });
+    lose(3);
+    await expect(collect(trainer.run())).rejects.toMatchObject({ code: 'DEVICE_LOST' });
+    expect(trainer.state).toBe('failed');
+  });
+});
+
 describe('connection', () => {
   it('a_dead_worker_rejects_all_that_wait', async () => {
     const { port } = channel();

@@ -2,14 +2,18 @@
 
 use super::config_check::{check, unsupported};
 use super::gguf::{GgufFile, GgufValue};
+use super::names;
+use super::source::ByteSource;
+use super::tensors::dequantise;
 use crate::config::{Architecture, ModelConfig, RopeScaling};
 use crate::error::{Refusal, Result};
 
 /// The model that the metadata describes; `vocab_size` is the rows of the embedding.
-pub(super) fn config_from_gguf(file: &GgufFile, name: &str, tied: bool) -> Result<ModelConfig> {
+pub(super) fn config_from_gguf(file: &GgufFile, source: &dyn ByteSource, tied: bool) -> Result<ModelConfig> {
     let architecture = file.get("general.architecture").and_then(GgufValue::text);
+    let name = source.name();
     let family = architecture.ok_or_else(|| missing(name, "general.architecture"))?;
-    let keys = Keys { file, name, family };
+    let keys = Keys { file, source, name, family };
     let config = match family {
         "llama" | "qwen2" | "qwen3" => llama(&keys, tied)?,
         "gpt2" => gpt2(&keys, tied)?,
@@ -25,6 +29,7 @@ fn missing(name: &str, key: &str) -> crate::error::Error {
 
 struct Keys<'a> {
     file: &'a GgufFile,
+    source: &'a dyn ByteSource,
     name: &'a str,
     family: &'a str,
 }
@@ -60,7 +65,9 @@ impl<'a> Keys<'a> {
     fn heads(&self, key: &str) -> Result<Option<usize>> {
         match self.get(key).and_then(GgufValue::counts) {
             Some(list) => match list.split_first() {
-                Some((first, rest)) if rest.iter().all(|n| n == first) => usize::try_from(*first).map(Some).map_err(|_| self.wrong(key, "a count")),
+                Some((first, rest)) if rest.iter().all(|n| n == first) => {
+                    usize::try_from(*first).map(Some).map_err(|_| self.wrong(key, "a count"))
+                }
                 _ => Err(unsupported(&format!("{}.{key}", self.family), "different per layer", "one number")),
             },
             None => self.count(key),
@@ -87,8 +94,10 @@ impl<'a> Keys<'a> {
 
     fn rope_scaling(&self, head_dim: usize, theta: f64) -> Result<RopeScaling> {
         let word = self.text("rope.scaling.type")?.unwrap_or("none");
-        if self.file.tensor("rope_freqs.weight").is_some() {
-            return Err(unsupported("rope_freqs.weight", format!("for {} frequencies of base {theta}", head_dim / 2), "absent"));
+        if let Some(tensor) = self.file.tensor(names::ROPE_FREQS) {
+            let factors = dequantise(self.source, tensor)?;
+            let found = llama3_of(&factors, head_dim, theta).filter(|_| word == "none");
+            return found.ok_or_else(|| unsupported(names::ROPE_FREQS, "of an unknown rule", "the factors of Llama 3.1"));
         }
         match word {
             "none" => Ok(RopeScaling::Default),
@@ -99,6 +108,29 @@ impl<'a> Keys<'a> {
             _ => Err(unsupported(&self.full("rope.scaling.type"), word, "none, linear")),
         }
     }
+}
+
+/// GGUF keeps Llama 3.1's rule as one divisor per frequency. The rule that gives these divisors, if there is one with the published bounds.
+fn llama3_of(factors: &[f32], head_dim: usize, theta: f64) -> Option<RopeScaling> {
+    let (low, high) = (1.0, 4.0);
+    let stretch = f64::from(*factors.last()?);
+    let divisor = |j: usize, original: f64| {
+        let wavelength = std::f64::consts::TAU * theta.powf(2.0 * j as f64 / head_dim as f64);
+        let smooth = ((original / wavelength - low) / (high - low)).clamp(0.0, 1.0);
+        1.0 / ((1.0 - smooth) / stretch + smooth)
+    };
+    let fits = |original: f64| {
+        let close = |(j, &factor): (usize, &f32)| (divisor(j, original) - f64::from(factor)).abs() <= 1e-4 * f64::from(factor);
+        factors.len() == head_dim / 2 && stretch > 1.0 && factors.iter().enumerate().all(close)
+    };
+    let original = [2048usize, 4096, 8192, 16384, 32768].into_iter().find(|&original| fits(original as f64))?;
+    Some(RopeScaling::Llama3 {
+        // An F32 tensor holds the factor that config.json says.
+        factor: stretch,
+        low_freq_factor: low,
+        high_freq_factor: high,
+        original_max_position_embeddings: original,
+    })
 }
 
 fn llama(keys: &Keys<'_>, tied: bool) -> Result<ModelConfig> {
@@ -137,7 +169,9 @@ fn llama(keys: &Keys<'_>, tied: bool) -> Result<ModelConfig> {
         num_key_value_heads: keys.heads("attention.head_count_kv")?.unwrap_or(heads),
         head_dim,
         max_position_embeddings: context,
-        norm_eps: keys.number("attention.layer_norm_rms_epsilon")?.ok_or_else(|| missing(keys.name, &keys.full("attention.layer_norm_rms_epsilon")))?,
+        norm_eps: keys
+            .number("attention.layer_norm_rms_epsilon")?
+            .ok_or_else(|| missing(keys.name, &keys.full("attention.layer_norm_rms_epsilon")))?,
         rope_theta,
         rope_scaling: keys.rope_scaling(head_dim, rope_theta)?,
         tie_word_embeddings: tied,

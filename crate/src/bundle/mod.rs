@@ -30,4 +30,4 @@ pub use refusal::Warning;
 pub use safetensors::{SafetensorsFile, SafetensorsTensor, safetensors_header};
 pub use source::{ByteSink, ByteSource, MemorySource};
 pub use stream::{Chunk, FileInfo, FileStream, StreamTensor, StreamValues, digest_of};
-pub use tensors::{Bundle, SourceFormat};
+pub use tensors::{Bundle, SourceFormat, dequantise};

@@ -108,6 +108,9 @@ pub(crate) fn embedding(architecture: Architecture) -> &'static str {
 /// Name of the head, where it is not the input embedding.
 pub(crate) const HEAD: &str = "lm_head.weight";
 
+/// GGUF's frequency divisors, which the configuration takes up.
+pub(crate) const ROPE_FREQS: &str = "rope_freqs.weight";
+
 /// Puts the rows (or single values) of each head back: file row 2j + p of a head is Hugging Face's row p·H/2 + j.
 pub(crate) fn unpair_rows(values: &mut [f32], row: usize, heads: usize) {
     let rows = values.len() / row.max(1);

@@ -166,7 +166,12 @@ fn settle_vocabulary(config: &mut ModelConfig, entries: &[Entry], artifact: &str
 }
 
 /// A tied model may carry its head a second time, if it is the same.
-fn drop_equal_head(files: &[Box<dyn ByteSource>], config: &ModelConfig, entries: &mut Vec<Entry>, warnings: &mut Vec<Warning>) -> Result<()> {
+fn drop_equal_head(
+    files: &[Box<dyn ByteSource>],
+    config: &ModelConfig,
+    entries: &mut Vec<Entry>,
+    warnings: &mut Vec<Warning>,
+) -> Result<()> {
     let at = |name: &str| entries.iter().position(|entry| entry.name == name);
     let (Some(head), Some(embedding)) = (at(names::HEAD), at(names::embedding(config.architecture))) else { return Ok(()) };
     if !same_bytes(files, &entries[head], &entries[embedding])? {
@@ -202,12 +207,12 @@ fn open_gguf(files: Vec<Box<dyn ByteSource>>, at: usize) -> Result<Bundle> {
     let source = files[at].as_ref();
     let name = source.name().to_string();
     let file = GgufFile::open(source)?;
-    check_tokenizer(&file).map_err(|refusal| refusal.of(&name))?;
+    check_tokenizer(&file).map_err(|error| error.in_file(&name))?;
     let tied = file.tensor("output.weight").is_none();
-    let mut config = config_from_gguf(&file, &name, tied)?;
+    let mut config = config_from_gguf(&file, source, tied)?;
     let family = file.get("general.architecture").and_then(super::gguf::GgufValue::text).unwrap_or_default();
     let mut entries = Vec::new();
-    for tensor in &file.tensors {
+    for tensor in file.tensors.iter().filter(|tensor| tensor.name != names::ROPE_FREQS) {
         // A tensor without a Hugging Face name keeps its own, so that the model can say that it has no place for it.
         let (name_hf, layout) = names::from_gguf(&tensor.name, family, &config).unwrap_or((tensor.name.clone(), Layout::Same));
         let mut shape = narrow(&tensor.shape, &tensor.name, &name)?;
@@ -227,15 +232,13 @@ fn open_gguf(files: Vec<Box<dyn ByteSource>>, at: usize) -> Result<Bundle> {
         });
     }
     let mut warnings = file.warnings.clone();
-    if !tied {
-        let find = |name: &str| entries.iter().position(|entry: &Entry| entry.name == name);
-        if let (Some(head), Some(embedding)) = (find(names::HEAD), find(names::embedding(config.architecture))) {
-            if same_bytes(&files, &entries[head], &entries[embedding])? {
-                warnings.push(Warning::new("model.tied.copy", names::HEAD));
-                config.tie_word_embeddings = true;
-                entries.remove(head);
-            }
-        }
+    let find = |name: &str| entries.iter().position(|entry: &Entry| entry.name == name);
+    if let (false, Some(head), Some(embedding)) = (tied, find(names::HEAD), find(names::embedding(config.architecture)))
+        && same_bytes(&files, &entries[head], &entries[embedding])?
+    {
+        warnings.push(Warning::new("model.tied.copy", names::HEAD));
+        config.tie_word_embeddings = true;
+        entries.remove(head);
     }
     let tokenizer = tokenizer_parts(&file)?.map(Tokenizer::from_parts).transpose()?;
     Bundle::new(config, tokenizer, SourceFormat::Gguf, files, entries, warnings)

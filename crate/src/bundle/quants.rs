@@ -19,7 +19,7 @@ impl PartialEq for Block {
 
 impl Eq for Block {}
 
-const BLOCKS: [Block; 15] = [
+const BLOCKS: [Block; 18] = [
     Block { id: 2, elements: 32, bytes: 18, decode: q4_0 },
     Block { id: 3, elements: 32, bytes: 20, decode: q4_1 },
     Block { id: 6, elements: 32, bytes: 22, decode: q5_0 },
@@ -35,6 +35,9 @@ const BLOCKS: [Block; 15] = [
     Block { id: 34, elements: 256, bytes: 54, decode: tq1_0 },
     Block { id: 35, elements: 256, bytes: 66, decode: tq2_0 },
     Block { id: 39, elements: 32, bytes: 17, decode: mxfp4 },
+    Block { id: 40, elements: 64, bytes: 36, decode: nvfp4 },
+    Block { id: 41, elements: 128, bytes: 18, decode: q1_0 },
+    Block { id: 42, elements: 64, bytes: 18, decode: q2_0 },
 ];
 
 impl Block {
@@ -106,9 +109,9 @@ fn q8_0(b: &[u8], out: &mut Vec<f32>) {
 fn q2_k(b: &[u8], out: &mut Vec<f32>) {
     let (s, q) = (&b[..16], &b[16..80]);
     let (d, e) = (half_at(b, 80), half_at(b, 82));
-    for k in 0..16 {
+    for (k, &s) in s.iter().enumerate() {
         let (half, shift, run) = (k / 8, 2 * (k % 8 / 2), k % 2);
-        let (scale, min) = (d * f32::from(lo(s[k])), e * f32::from(hi(s[k])));
+        let (scale, min) = (d * f32::from(lo(s)), e * f32::from(hi(s)));
         let bytes = &q[32 * half + 16 * run..][..16];
         out.extend(bytes.iter().map(|&q| scale * f32::from((q >> shift) & 3) - min));
     }
@@ -132,11 +135,8 @@ fn q3_k(b: &[u8], out: &mut Vec<f32>) {
 
 /// Six-bit scale and minimum of run `j`, as Q4_K and Q5_K pack them.
 fn scale_min(s: &[u8], j: usize) -> (f32, f32) {
-    let (scale, min) = if j < 4 {
-        (s[j] & 63, s[j + 4] & 63)
-    } else {
-        (lo(s[j + 4]) | (s[j - 4] >> 6) << 4, hi(s[j + 4]) | (s[j] >> 6) << 4)
-    };
+    let (scale, min) =
+        if j < 4 { (s[j] & 63, s[j + 4] & 63) } else { (lo(s[j + 4]) | (s[j - 4] >> 6) << 4, hi(s[j + 4]) | (s[j] >> 6) << 4) };
     (f32::from(scale), f32::from(min))
 }
 
@@ -222,11 +222,40 @@ fn tq2_0(b: &[u8], out: &mut Vec<f32>) {
 }
 
 /// Twice the values of E2M1.
-const MXFP4: [f32; 16] = [0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 0.0, -1.0, -2.0, -3.0, -4.0, -6.0, -8.0, -12.0];
+const E2M1: [f32; 16] = [0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 0.0, -1.0, -2.0, -3.0, -4.0, -6.0, -8.0, -12.0];
 
 // F[nibble]·2^(e−128)
 fn mxfp4(b: &[u8], out: &mut Vec<f32>) {
     let e = u32::from(b[0]);
     let scale = f32::from_bits(if e < 2 { 0x0020_0000 << e } else { (e - 1) << 23 });
-    table_run(&b[1..17], &MXFP4, scale, out);
+    table_run(&b[1..17], &E2M1, scale, out);
+}
+
+/// Half of an unsigned E4M3 (bias 7); 0x00 and 0x7F are zero.
+fn ue4m3_half(byte: u8) -> f32 {
+    let (exponent, mantissa) = (i32::from(byte >> 3 & 15), f32::from(byte & 7));
+    match (byte, exponent) {
+        (0 | 0x7f, _) => 0.0,
+        (_, 0) => mantissa * 2f32.powi(-10),
+        _ => (1.0 + mantissa / 8.0) * 2f32.powi(exponent - 8),
+    }
+}
+
+// F[nibble]·(u(s_k)/2), runs of 16
+fn nvfp4(b: &[u8], out: &mut Vec<f32>) {
+    for k in 0..4 {
+        table_run(&b[4 + 8 * k..][..8], &E2M1, ue4m3_half(b[k]), out);
+    }
+}
+
+// bit ? d : −d, low bit first
+fn q1_0(b: &[u8], out: &mut Vec<f32>) {
+    let d = half_at(b, 0);
+    out.extend(b[2..18].iter().flat_map(|&q| (0..8).map(move |n| if q >> n & 1 == 1 { d } else { -d })));
+}
+
+// (q − 1)·d, low pair first
+fn q2_0(b: &[u8], out: &mut Vec<f32>) {
+    let d = half_at(b, 0);
+    out.extend(b[2..18].iter().flat_map(|&q| (0..4).map(move |n| (f32::from(q >> (2 * n) & 3) - 1.0) * d)));
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::decode::Encoding;
+use super::gguf::GgufTensor;
 use super::names::{self, Layout};
 use super::refusal::Warning;
 use super::source::{ByteSource, for_each_chunk};
@@ -104,7 +105,8 @@ impl Bundle {
             other => vec![other.clone()],
         };
         let vocab_size = self.config.vocab_size as u64;
-        let ids: Vec<u32> = eos.iter().filter_map(|id| id.as_u64().filter(|id| *id < vocab_size)).filter_map(|id| u32::try_from(id).ok()).collect();
+        let ids: Vec<u32> =
+            eos.iter().filter_map(|id| id.as_u64().filter(|id| *id < vocab_size)).filter_map(|id| u32::try_from(id).ok()).collect();
         if let Some(tokenizer) = &mut self.tokenizer {
             tokenizer.add_eos(&ids);
         }
@@ -130,21 +132,7 @@ impl Bundle {
     pub fn read_f32(&self, name: &str) -> Result<Vec<f32>> {
         let entry = self.entries.get(name).ok_or_else(|| Error::MissingTensors(vec![name.to_string()]))?;
         let source = self.files[entry.source].as_ref();
-        let (Some(encoding), Some(end)) = (entry.encoding, entry.end) else {
-            return Err(unreadable(&entry.dtype, &entry.stored_name, source.name()).into());
-        };
-        let (unit_bytes, unit_elements) = encoding.unit();
-        let count = usize::try_from((end - entry.begin) / unit_bytes as u64).ok().and_then(|units| units.checked_mul(unit_elements));
-        // 2^31 values are 8 GiB of f32.
-        let limit = (isize::MAX as usize / 4).min(1 << 31);
-        let Some(count) = count.filter(|count| *count <= limit) else {
-            return Err(Refusal::new("source.too-large").stage("read").of(source.name()).subject(&entry.stored_name).into());
-        };
-        let mut values = Vec::with_capacity(count);
-        for_each_chunk(source, entry.begin, end, unit_bytes, |piece| {
-            encoding.decode(piece, &mut values);
-            Ok(())
-        })?;
+        let mut values = decode_span(source, &entry.stored_name, &entry.dtype, entry.encoding, entry.begin, entry.end)?;
         match entry.layout {
             Layout::Same => {}
             Layout::PairedRows(heads) => names::unpair_rows(&mut values, entry.shape.iter().skip(1).product(), heads),
@@ -156,6 +144,37 @@ impl Bundle {
         }
         Ok(values)
     }
+}
+
+/// The values of a stored span in file order.
+fn decode_span(
+    source: &dyn ByteSource,
+    name: &str,
+    dtype: &str,
+    encoding: Option<Encoding>,
+    begin: u64,
+    end: Option<u64>,
+) -> Result<Vec<f32>> {
+    let (Some(encoding), Some(end)) = (encoding, end) else { return Err(unreadable(dtype, name, source.name()).into()) };
+    let (unit_bytes, unit_elements) = encoding.unit();
+    let units = usize::try_from(end.saturating_sub(begin) / unit_bytes as u64).ok();
+    // 2^31 values are 8 GiB of f32.
+    let limit = (isize::MAX as usize / 4).min(1 << 31);
+    let Some(count) = units.and_then(|units| units.checked_mul(unit_elements)).filter(|count| *count <= limit) else {
+        return Err(Refusal::new("source.too-large").stage("read").of(source.name()).subject(name).into());
+    };
+    let mut values = Vec::with_capacity(count);
+    for_each_chunk(source, begin, end, unit_bytes, |piece| {
+        encoding.decode(piece, &mut values);
+        Ok(())
+    })?;
+    Ok(values)
+}
+
+/// The values of a tensor of a GGUF file as the file orders them, row-major.
+pub fn dequantise(source: &dyn ByteSource, tensor: &GgufTensor) -> Result<Vec<f32>> {
+    let end = tensor.bytes.map(|bytes| tensor.begin.saturating_add(bytes));
+    decode_span(source, &tensor.name, &tensor.ggml_type.dtype(), Encoding::of_ggml(tensor.ggml_type), tensor.begin, end)
 }
 
 /// The refusal of a tensor whose stored type has no decoder.

@@ -178,3 +178,32 @@ macro_rules! kernel_params {
         }
     };
 }
+
+/// Declares the record of a kernel by its stem, with 64 invocations unless told; the path leads from the calling file to `shaders/`.
+#[macro_export]
+macro_rules! kernel_record {
+    ($(#[$meta:meta])* $name:ident, $stem:literal in $folder:literal, [$($binding:expr),+], $params:ty, $twin:expr) => {
+        $crate::kernel_record!($(#[$meta])* $name, $stem in $folder, [$($binding),+], $params, $twin, 64);
+    };
+    ($(#[$meta:meta])* $name:ident, $stem:literal in $folder:literal, [$($binding:expr),+], $params:ty, $twin:expr, $group:literal) => {
+        $(#[$meta])*
+        pub static $name: $crate::kernels::Kernel = $crate::kernels::Kernel {
+            name: $stem,
+            source: include_str!(concat!($folder, $stem, ".wgsl")),
+            bindings: &[$($binding),+],
+            params: <$params>::FIELDS,
+            workgroup: $group,
+            twin: $twin,
+        };
+    };
+}
+
+/// Workgroups of 64 invocations that cover `threads`.
+pub fn groups_of_64(threads: usize) -> u32 {
+    threads.div_ceil(64) as u32
+}
+
+/// Workgroups of `kernel` that cover `threads`.
+pub fn groups(kernel: &Kernel, threads: usize) -> u32 {
+    threads.div_ceil(kernel.workgroup as usize) as u32
+}

@@ -8,12 +8,20 @@ use burn_cubecl::{CubeBackend, tensor::CubeTensor};
 use cubecl::config::{CubeClRuntimeConfig, RuntimeConfig};
 use cubecl::prelude::{CubeCount, CubeDim, KernelId};
 use cubecl::server::{KernelArguments, MetadataBindingInfo};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::kernel::{Access, Kernel};
 use super::u32_copy;
 
 /// Most workgroups in one dimension of a dispatch (WebGPU's default limit).
 const MAX_GROUPS: u32 = 65_535;
+
+static DISPATCHES: AtomicU64 = AtomicU64::new(0);
+
+/// Kernels of the catalogue launched on wgpu since the start: for the dispatch budget of a step.
+pub fn dispatches() -> u64 {
+    DISPATCHES.load(Ordering::Relaxed)
+}
 
 /// A backend that can run a [`Kernel`].
 pub trait Launch: Backend {
@@ -34,6 +42,12 @@ pub trait Launch: Backend {
     fn one(kernel: &'static Kernel, buffers: Vec<FloatTensor<Self>>, params: &[u32], groups: u32) -> FloatTensor<Self> {
         let mut written = Self::launch(kernel, buffers, params, groups);
         written.pop().expect("the kernel declares one written buffer")
+    }
+
+    /// [`Launch::launch`] of a kernel that writes two buffers.
+    fn two(kernel: &'static Kernel, buffers: Vec<FloatTensor<Self>>, params: &[u32], groups: u32) -> [FloatTensor<Self>; 2] {
+        let mut written = Self::launch(kernel, buffers, params, groups).into_iter();
+        [(); 2].map(|()| written.next().expect("the kernel declares two written buffers"))
     }
 }
 
@@ -73,11 +87,18 @@ pub fn words_for(n: usize, dtype: DType) -> usize {
     (n * dtype.size()).div_ceil(4)
 }
 
+/// All leading dimensions as rows, and the last one.
+pub fn rows_columns(shape: &Shape) -> (usize, usize) {
+    let columns = shape.last().copied().unwrap_or(1);
+    (if columns == 0 { 0 } else { shape.num_elements() / columns }, columns)
+}
+
 fn dispatch(kernel: &'static Kernel, tensors: &[CubeTensor], params: &[u32], groups: u32) {
     let Some(first) = tensors.first() else { return };
     if groups == 0 {
         return;
     }
+    DISPATCHES.fetch_add(1, Ordering::Relaxed);
     let x = groups.min(MAX_GROUPS);
     // The parameters travel as CubeCL's info buffer: bound last, cached by value, and no submit as a buffer write would cost.
     let info = params.chunks(2).map(|pair| u64::from(pair[0]) | (u64::from(pair.get(1).copied().unwrap_or(0)) << 32)).collect();

@@ -1,4 +1,7 @@
 //! The WGSL kernels, their twins, and the operations the model is built of.
+//!
+//! The functions here take and give tensors of any device; on an autodiff device they are differentiable. Rows are tokens:
+//! `[B·T, C]`, so that nothing is ever transposed. Weights may be f32 or packed bf16 (storage only), everything else is f32.
 
 pub mod adafactor_apply;
 pub mod adafactor_moments;
@@ -11,49 +14,40 @@ pub mod adamw_bf16;
 pub mod apollo_apply;
 pub mod apollo_combine;
 pub mod apollo_project;
+pub mod attention;
 pub mod autodiff;
 pub mod cast_bf16;
 pub mod catalogue;
+pub mod column_sum;
+pub mod cross_entropy;
+pub mod elementwise;
+pub mod embedding;
 pub mod global_norm;
 mod kernel;
 pub mod launch;
+pub mod layer_norm;
 pub mod linear;
 pub mod noise;
 pub mod ops;
 mod packed;
 mod readback;
+pub mod rms_norm;
+pub mod rope;
 pub mod sgd;
 pub mod sgd_momentum;
-pub mod stock;
 pub mod sum_tree;
 pub mod u32_copy;
 
+pub use attention::{AttentionShape, MAX_HEAD_DIM};
 pub use catalogue::CATALOGUE;
 pub use kernel::{Access, Binding, COMMON, Kernel, Twin, Word, Words, read, update, write};
 pub use launch::{Buffer, Launch, run};
 pub use readback::{read_data, read_f32};
-pub use stock::{attention, cross_entropy, embedding, gelu, layer_norm, rms_norm, rope, swiglu};
+pub use rope::Positions;
 
 use burn::backend::Dispatch;
-use burn::tensor::Tensor;
+use burn::tensor::{Int, Tensor};
 use ops::ModelOps;
-
-/// Sizes of one attention call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AttentionShape {
-    /// B.
-    pub batch_size: usize,
-    /// T, the queries of each sequence.
-    pub query_len: usize,
-    /// Keys before the first query.
-    pub offset: usize,
-    /// Query heads.
-    pub num_attention_heads: usize,
-    /// Key and value heads.
-    pub num_key_value_heads: usize,
-    /// H.
-    pub head_dim: usize,
-}
 
 /// `x [n, k] · w [m, k]ᵀ → [n, m]`. The weights are f32 or packed bf16; their gradient is f32.
 pub fn linear(x: Tensor<2>, w: Tensor<2>) -> Tensor<2> {
@@ -63,4 +57,59 @@ pub fn linear(x: Tensor<2>, w: Tensor<2>) -> Tensor<2> {
 /// `x [n, k] · w [k, m] → [n, m]`, the layout of GPT-2's Conv1D. The weights are f32 or packed bf16; their gradient is f32.
 pub fn conv1d(x: Tensor<2>, w: Tensor<2>) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::conv1d(x.into_dispatch(), w.into_dispatch()))
+}
+
+/// `x [n, C] + b [C]`. Written over x where nobody else holds it.
+pub fn bias_add(x: Tensor<2>, b: Tensor<1>) -> Tensor<2> {
+    Tensor::from_dispatch(Dispatch::bias_add(x.into_dispatch(), b.into_dispatch()))
+}
+
+/// `x + y`, both `[n, C]`. Written over one of them where nobody else holds it.
+pub fn residual_add(x: Tensor<2>, y: Tensor<2>) -> Tensor<2> {
+    Tensor::from_dispatch(Dispatch::residual_add(x.into_dispatch(), y.into_dispatch()))
+}
+
+/// Rows of `w [V, C]` (f32 or packed bf16) at `ids [n]` → `[n, C]`, f32; an id outside the table gives zeros. The gradient is
+/// dense, f32.
+pub fn embedding(w: Tensor<2>, ids: Tensor<1, Int>) -> Tensor<2> {
+    Tensor::from_dispatch(Dispatch::embedding(w.into_dispatch(), ids.into_dispatch()))
+}
+
+/// `scale · Σ loss` in nats, `[1]`: logits `[n, V]`, targets `[n]`; targets that are no id (IGNORE_INDEX) count nothing. The gradient
+/// is written over the logits where nobody else holds them.
+pub fn cross_entropy(logits: Tensor<2>, targets: Tensor<1, Int>, scale: f32) -> Tensor<1> {
+    Tensor::from_dispatch(Dispatch::cross_entropy(logits.into_dispatch(), targets.into_dispatch(), scale))
+}
+
+/// RMSNorm of the rows of `x [n, C]` with `weight [C]`. For norms of heads, `x` is `[n · heads, H]`.
+pub fn rms_norm(x: Tensor<2>, weight: Tensor<1>, eps: f64) -> Tensor<2> {
+    Tensor::from_dispatch(Dispatch::rms_norm(x.into_dispatch(), weight.into_dispatch(), eps as f32))
+}
+
+/// LayerNorm of the rows of `x [n, C]` with `weight` and `bias [C]`.
+pub fn layer_norm(x: Tensor<2>, weight: Tensor<1>, bias: Tensor<1>, eps: f64) -> Tensor<2> {
+    let (weight, bias) = (weight.into_dispatch(), bias.into_dispatch());
+    Tensor::from_dispatch(Dispatch::layer_norm(x.into_dispatch(), weight, bias, eps as f32))
+}
+
+/// Rotary embedding of `x [B·T, heads·H]`, half-split pairing, by tables `[positions, H/2]` that need no gradient. Written over x where
+/// nobody else holds it.
+pub fn rope(x: Tensor<2>, cosines: Tensor<2>, sines: Tensor<2>, positions: Positions) -> Tensor<2> {
+    Tensor::from_dispatch(Dispatch::rope(x.into_dispatch(), cosines.into_dispatch(), sines.into_dispatch(), positions))
+}
+
+/// Causal attention: `q [B·T, heads·H]`, `k`, `v [B·(offset + T), kv_heads·H]` → `[B·T, heads·H]`; query t sees the keys
+/// `0 ..= offset + t` of its sequence, scores are divided by √H.
+pub fn attention(q: Tensor<2>, k: Tensor<2>, v: Tensor<2>, shape: AttentionShape) -> Tensor<2> {
+    Tensor::from_dispatch(Dispatch::attention(q.into_dispatch(), k.into_dispatch(), v.into_dispatch(), shape))
+}
+
+/// `silu(gate) · up`, both `[n, C]`. Their gradients are written over them where nobody else holds them.
+pub fn swiglu(gate: Tensor<2>, up: Tensor<2>) -> Tensor<2> {
+    Tensor::from_dispatch(Dispatch::swiglu(gate.into_dispatch(), up.into_dispatch()))
+}
+
+/// GELU in its tanh form, `[n, C]`; finite for every finite input. The gradient is written over x where nobody else holds it.
+pub fn gelu(x: Tensor<2>) -> Tensor<2> {
+    Tensor::from_dispatch(Dispatch::gelu(x.into_dispatch()))
 }

@@ -1,20 +1,42 @@
 //! The operations as a Burn backend extension: [`Launch`] backends run kernels, autodiff records our gradients.
 
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn::backend::tensor::FloatTensor;
-use burn::backend::{Autodiff, Backend, backend_extension};
+use burn::backend::tensor::{FloatTensor, IntTensor};
+use burn::backend::{Autodiff, Backend, TensorMetadata, backend_extension};
 
+use super::attention::{self, AttentionShape};
 use super::autodiff::record;
-use super::launch::Launch;
-use super::linear;
+use super::launch::{Launch, rows_columns};
+use super::rope::{self, Positions};
+use super::{cross_entropy, elementwise, embedding, layer_norm, linear, rms_norm};
 
-/// Operations of the model, differentiable on an autodiff backend.
+/// Operations of the model, differentiable on an autodiff backend. Shapes are told where [`crate::kernels`] wraps them.
 #[backend_extension(Cube, Flex: cfg(feature = "cpu"), Autodiff)]
 pub trait ModelOps: Backend {
     /// `x [n, k] · w [m, k]ᵀ`
     fn linear(x: FloatTensor<Self>, w: FloatTensor<Self>) -> FloatTensor<Self>;
     /// `x [n, k] · w [k, m]`
     fn conv1d(x: FloatTensor<Self>, w: FloatTensor<Self>) -> FloatTensor<Self>;
+    /// `x [n, C] + b [C]`
+    fn bias_add(x: FloatTensor<Self>, b: FloatTensor<Self>) -> FloatTensor<Self>;
+    /// `x + y`
+    fn residual_add(x: FloatTensor<Self>, y: FloatTensor<Self>) -> FloatTensor<Self>;
+    /// Rows of a table.
+    fn embedding(w: FloatTensor<Self>, ids: IntTensor<Self>) -> FloatTensor<Self>;
+    /// `scale Σ loss`
+    fn cross_entropy(logits: FloatTensor<Self>, targets: IntTensor<Self>, scale: f32) -> FloatTensor<Self>;
+    /// RMSNorm.
+    fn rms_norm(x: FloatTensor<Self>, w: FloatTensor<Self>, eps: f32) -> FloatTensor<Self>;
+    /// LayerNorm.
+    fn layer_norm(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>, eps: f32) -> FloatTensor<Self>;
+    /// Rotary embedding.
+    fn rope(x: FloatTensor<Self>, cosines: FloatTensor<Self>, sines: FloatTensor<Self>, positions: Positions) -> FloatTensor<Self>;
+    /// Causal attention.
+    fn attention(q: FloatTensor<Self>, k: FloatTensor<Self>, v: FloatTensor<Self>, shape: AttentionShape) -> FloatTensor<Self>;
+    /// `silu(gate) up`
+    fn swiglu(gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self>;
+    /// GELU, tanh form.
+    fn gelu(x: FloatTensor<Self>) -> FloatTensor<Self>;
 }
 
 impl<B: Launch> ModelOps for B {
@@ -23,6 +45,38 @@ impl<B: Launch> ModelOps for B {
     }
     fn conv1d(x: FloatTensor<B>, w: FloatTensor<B>) -> FloatTensor<B> {
         linear::backward_input::<B>(x, w)
+    }
+    fn bias_add(x: FloatTensor<B>, b: FloatTensor<B>) -> FloatTensor<B> {
+        elementwise::bias_add::<B>(x, b)
+    }
+    fn residual_add(x: FloatTensor<B>, y: FloatTensor<B>) -> FloatTensor<B> {
+        elementwise::residual_add::<B>(x, y)
+    }
+    fn embedding(w: FloatTensor<B>, ids: IntTensor<B>) -> FloatTensor<B> {
+        embedding::forward::<B>(w, B::ids(ids))
+    }
+    fn cross_entropy(logits: FloatTensor<B>, targets: IntTensor<B>, scale: f32) -> FloatTensor<B> {
+        cross_entropy::sum::<B>(cross_entropy::stats::<B>(logits, B::ids(targets)), scale)
+    }
+    fn rms_norm(x: FloatTensor<B>, w: FloatTensor<B>, eps: f32) -> FloatTensor<B> {
+        let [y, _] = rms_norm::forward::<B>(x, w, eps);
+        y
+    }
+    fn layer_norm(x: FloatTensor<B>, w: FloatTensor<B>, b: FloatTensor<B>, eps: f32) -> FloatTensor<B> {
+        let [y, _] = layer_norm::forward::<B>(x, w, b, eps);
+        y
+    }
+    fn rope(x: FloatTensor<B>, cosines: FloatTensor<B>, sines: FloatTensor<B>, positions: Positions) -> FloatTensor<B> {
+        rope::rope::<B>(x, [cosines, sines], positions, 1.0)
+    }
+    fn attention(q: FloatTensor<B>, k: FloatTensor<B>, v: FloatTensor<B>, shape: AttentionShape) -> FloatTensor<B> {
+        attention::forward::<B>(q, k, v, shape).0
+    }
+    fn swiglu(gate: FloatTensor<B>, up: FloatTensor<B>) -> FloatTensor<B> {
+        elementwise::swiglu::<B>(gate, up)
+    }
+    fn gelu(x: FloatTensor<B>) -> FloatTensor<B> {
+        elementwise::gelu::<B>(x)
     }
 }
 
@@ -36,5 +90,58 @@ impl<B: Launch, C: CheckpointStrategy> ModelOps for Autodiff<B, C> {
         let ((x, x_node), (w, w_node)) = (x.into_parts(), w.into_parts());
         let y = linear::backward_input::<B>(x.clone(), w.clone());
         record::<B, C, _, 2>([x_node, w_node], y, linear::Conv1d { x, w })
+    }
+    fn bias_add(x: FloatTensor<Self>, b: FloatTensor<Self>) -> FloatTensor<Self> {
+        let ((x, x_node), (b, b_node)) = (x.into_parts(), b.into_parts());
+        record::<B, C, _, 2>([x_node, b_node], elementwise::bias_add::<B>(x, b), elementwise::Bias)
+    }
+    fn residual_add(x: FloatTensor<Self>, y: FloatTensor<Self>) -> FloatTensor<Self> {
+        let ((x, x_node), (y, y_node)) = (x.into_parts(), y.into_parts());
+        record::<B, C, _, 2>([x_node, y_node], elementwise::residual_add::<B>(x, y), elementwise::Residual)
+    }
+    fn embedding(w: FloatTensor<Self>, ids: IntTensor<Self>) -> FloatTensor<Self> {
+        let (w, w_node) = w.into_parts();
+        let (vocab, width) = rows_columns(&w.shape());
+        let ids = B::ids(ids);
+        let y = embedding::forward::<B>(w, ids.clone());
+        record::<B, C, _, 1>([w_node], y, embedding::Embedding { ids, shape: [vocab, width] })
+    }
+    fn cross_entropy(logits: FloatTensor<Self>, targets: IntTensor<Self>, scale: f32) -> FloatTensor<Self> {
+        let (logits, node) = logits.into_parts();
+        let targets = B::ids(targets);
+        let stats = cross_entropy::stats::<B>(logits.clone(), targets.clone());
+        let loss = cross_entropy::sum::<B>(stats.clone(), scale);
+        record::<B, C, _, 1>([node], loss, cross_entropy::CrossEntropy { logits, targets, stats, scale })
+    }
+    fn rms_norm(x: FloatTensor<Self>, w: FloatTensor<Self>, eps: f32) -> FloatTensor<Self> {
+        let ((x, x_node), (w, w_node)) = (x.into_parts(), w.into_parts());
+        let [y, scales] = rms_norm::forward::<B>(x.clone(), w.clone(), eps);
+        record::<B, C, _, 2>([x_node, w_node], y, rms_norm::RmsNorm { x, w, scales })
+    }
+    fn layer_norm(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>, eps: f32) -> FloatTensor<Self> {
+        let ((x, x_node), (w, w_node), (b, b_node)) = (x.into_parts(), w.into_parts(), b.into_parts());
+        let [y, stats] = layer_norm::forward::<B>(x.clone(), w.clone(), b, eps);
+        record::<B, C, _, 3>([x_node, w_node, b_node], y, layer_norm::LayerNorm { x, w, stats })
+    }
+    fn rope(x: FloatTensor<Self>, cosines: FloatTensor<Self>, sines: FloatTensor<Self>, positions: Positions) -> FloatTensor<Self> {
+        let (x, node) = x.into_parts();
+        let tables = [cosines.into_primitive(), sines.into_primitive()];
+        let y = rope::rope::<B>(x, tables.clone(), positions, 1.0);
+        record::<B, C, _, 1>([node], y, rope::Rope { tables, positions })
+    }
+    fn attention(q: FloatTensor<Self>, k: FloatTensor<Self>, v: FloatTensor<Self>, shape: AttentionShape) -> FloatTensor<Self> {
+        let ((q, q_node), (k, k_node), (v, v_node)) = (q.into_parts(), k.into_parts(), v.into_parts());
+        let (y, rule) = attention::forward::<B>(q, k, v, shape);
+        record::<B, C, _, 3>([q_node, k_node, v_node], y, rule)
+    }
+    fn swiglu(gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self> {
+        let ((gate, gate_node), (up, up_node)) = (gate.into_parts(), up.into_parts());
+        let y = elementwise::swiglu::<B>(gate.clone(), up.clone());
+        record::<B, C, _, 2>([gate_node, up_node], y, elementwise::Swiglu { gate, up })
+    }
+    fn gelu(x: FloatTensor<Self>) -> FloatTensor<Self> {
+        let (x, node) = x.into_parts();
+        let y = elementwise::gelu::<B>(x.clone());
+        record::<B, C, _, 1>([node], y, elementwise::Gelu { x })
     }
 }

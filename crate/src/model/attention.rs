@@ -69,10 +69,10 @@ pub fn attend(
         v,
         kernels::AttentionShape {
             batch_size: span.batch_size,
-            query_len: span.seq_len,
+            seq_len: span.seq_len,
             offset: span.offset,
-            num_attention_heads: config.num_attention_heads,
-            num_key_value_heads: config.num_key_value_heads,
+            heads: config.num_attention_heads,
+            kv_heads: config.num_key_value_heads,
             head_dim: config.head_dim,
         },
     )

@@ -3,10 +3,10 @@
 use burn::module::Module;
 use burn::tensor::{Int, Tensor};
 
+use super::Span;
 use super::attention::{KvCache, attend};
 use super::layers::{Conv1d, Embedding, LayerNorm, Linear};
 use super::load::WeightSource;
-use super::Span;
 use crate::config::ModelConfig;
 use crate::error::Result;
 use crate::kernels;
@@ -79,7 +79,8 @@ impl Gpt2 {
         let device = ids.device();
         let (first, last) = (span.offset as i64, (span.offset + span.seq_len) as i64);
         let positions = Tensor::<1, Int>::arange(first..last, &device).repeat_dim(0, span.batch_size);
-        kernels::embedding(self.transformer.wte.weight.val(), ids) + kernels::embedding(self.transformer.wpe.weight.val(), positions)
+        let tokens = kernels::embedding(self.transformer.wte.weight.val(), ids);
+        kernels::residual_add(tokens, kernels::embedding(self.transformer.wpe.weight.val(), positions))
     }
 
     /// x [B·T, C] → [B·T, C].
@@ -89,9 +90,9 @@ impl Gpt2 {
         let qkv = block.attn.c_attn.forward(block.ln_1.forward(x.clone(), config.norm_eps));
         let part = |i: usize| qkv.clone().narrow(1, i * c, c);
         let attended = attend(config, part(0), part(1), part(2), span, cache, layer);
-        let x = x + block.attn.c_proj.forward(attended);
+        let x = kernels::residual_add(x, block.attn.c_proj.forward(attended));
         let hidden = block.mlp.c_fc.forward(block.ln_2.forward(x.clone(), config.norm_eps));
-        x + block.mlp.c_proj.forward(kernels::gelu(hidden))
+        kernels::residual_add(x, block.mlp.c_proj.forward(kernels::gelu(hidden)))
     }
 
     /// x [N, C] → logits [N, V].

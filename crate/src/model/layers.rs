@@ -19,7 +19,7 @@ impl Linear {
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         let y = kernels::linear(x, self.weight.val());
         match &self.bias {
-            Some(bias) => y + bias.val().unsqueeze(),
+            Some(bias) => kernels::bias_add(y, bias.val()),
             None => y,
         }
     }
@@ -37,7 +37,7 @@ pub struct Conv1d {
 impl Conv1d {
     /// x [N, in] → [N, out].
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        kernels::conv1d(x, self.weight.val()) + self.bias.val().unsqueeze()
+        kernels::bias_add(kernels::conv1d(x, self.weight.val()), self.bias.val())
     }
 }
 

@@ -3,11 +3,11 @@
 use burn::module::Module;
 use burn::tensor::{Int, Tensor};
 
+use super::Span;
 use super::attention::{KvCache, attend};
 use super::layers::{Embedding, Linear, RmsNorm};
 use super::load::WeightSource;
 use super::rope::Rope;
-use super::Span;
 use crate::config::ModelConfig;
 use crate::error::Result;
 use crate::kernels;
@@ -117,13 +117,11 @@ impl Llama {
         let q = per_head(attention.q_proj.forward(normed.clone()), config.num_attention_heads, &attention.q_norm);
         let k = per_head(attention.k_proj.forward(normed.clone()), config.num_key_value_heads, &attention.k_norm);
         let v = attention.v_proj.forward(normed);
-        let (cos, sin) = rope.window(span.offset, span.seq_len);
-        let q = kernels::rope(q, cos.clone(), sin.clone(), config.num_attention_heads);
-        let k = kernels::rope(k, cos, sin, config.num_key_value_heads);
-        let x = x + attention.o_proj.forward(attend(config, q, k, v, span, cache, layer));
+        let (q, k) = (rope.rotate(q, span), rope.rotate(k, span));
+        let x = kernels::residual_add(x, attention.o_proj.forward(attend(config, q, k, v, span, cache, layer)));
         let normed = block.post_attention_layernorm.forward(x.clone(), config.norm_eps);
         let gated = kernels::swiglu(block.mlp.gate_proj.forward(normed.clone()), block.mlp.up_proj.forward(normed));
-        x + block.mlp.down_proj.forward(gated)
+        kernels::residual_add(x, block.mlp.down_proj.forward(gated))
     }
 
     /// x [N, C] → logits [N, V].

@@ -4,7 +4,9 @@ use std::f64::consts::PI;
 
 use burn::tensor::{Device, Tensor, TensorData};
 
+use super::Span;
 use crate::config::{ModelConfig, RopeScaling};
+use crate::kernels::{self, Positions};
 
 /// cos and sin, each [max_position_embeddings, head_dim / 2].
 #[derive(Debug, Clone)]
@@ -51,9 +53,8 @@ impl Rope {
         Self { cos: Tensor::from_inner(self.cos.clone()), sin: Tensor::from_inner(self.sin.clone()) }
     }
 
-    /// cos and sin of positions offset .. offset + seq_len, each [seq_len, head_dim / 2].
-    pub fn window(&self, offset: usize, seq_len: usize) -> (Tensor<2>, Tensor<2>) {
-        let rows = offset..offset + seq_len;
-        (self.cos.clone().slice([rows.clone()]), self.sin.clone().slice([rows]))
+    /// Rotates the heads of x [B·T, heads·head_dim] by the positions of `span`.
+    pub fn rotate(&self, x: Tensor<2>, span: Span) -> Tensor<2> {
+        kernels::rope(x, self.cos.clone(), self.sin.clone(), Positions { len: span.seq_len, offset: span.offset })
     }
 }

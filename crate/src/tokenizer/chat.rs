@@ -185,7 +185,7 @@ fn python_method(_state: &mut State, value: &Value, method: &str, args: &[Value]
             ("upper", 0) => Value::from(text.to_uppercase()),
             ("lower", 0) => Value::from(text.to_lowercase()),
             ("capitalize", 0) => Value::from(capitalized(text)),
-            ("title", 0) => Value::from(text.split(' ').map(capitalized).collect::<Vec<_>>().join(" ")),
+            ("title", 0) => Value::from(titled(text)),
             ("isdigit", 0) => Value::from(!text.is_empty() && text.chars().all(|c| c.is_ascii_digit())),
             ("splitlines", 0) => Value::from(text.lines().map(Value::from).collect::<Vec<_>>()),
             ("split", 0) => Value::from(text.split_whitespace().map(Value::from).collect::<Vec<_>>()),
@@ -226,6 +226,21 @@ fn python_method(_state: &mut State, value: &Value, method: &str, args: &[Value]
 fn capitalized(text: &str) -> String {
     let mut characters = text.chars();
     characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters.as_str().to_lowercase().chars()).collect())
+}
+
+/// Upper case for a letter after none, lower case for the others.
+fn titled(text: &str) -> String {
+    let mut inside = false;
+    let mut result = String::with_capacity(text.len());
+    for character in text.chars() {
+        if inside {
+            result.extend(character.to_lowercase());
+        } else {
+            result.extend(character.to_uppercase());
+        }
+        inside = character.is_alphabetic();
+    }
+    result
 }
 
 /// `str.split(separator, maxsplit)`, from the right for `rsplit`.

@@ -31,7 +31,7 @@ pub fn head_loss_sum(model: &Model, x: Tensor<2>, targets: Tensor<1, Int>) -> Te
     for start in (0..rows).step_by(run) {
         let len = run.min(rows - start);
         let part = if len == rows { x.clone() } else { x.clone().narrow(0, start, len) };
-        let losses = kernels::cross_entropy(model.head(part), targets.clone().narrow(0, start, len)).sum();
+        let losses = kernels::cross_entropy(model.head(part), targets.clone().narrow(0, start, len), 1.0);
         total = Some(match total {
             Some(sum) => sum + losses,
             None => losses,

@@ -14,7 +14,7 @@ use crate::device::{Device, DeviceKind};
 use error::{JsResult, thrown};
 
 pub use model::{ModelHandle, estimate};
-pub use session::{Session, TokenStream};
+pub use session::{Session, TokenStream, preview_schedule};
 pub use stream::FileStream;
 
 thread_local! {

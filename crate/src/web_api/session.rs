@@ -47,8 +47,8 @@ pub struct Session(Slot);
 
 /// Settings from JSON; unknown keys are refused.
 pub(super) fn train_config(json: &str) -> Result<TrainConfig> {
-    let config: TrainConfig = serde_json::from_str(json)
-        .map_err(|error| Error::InvalidConfig(vec![Fault::new("options", "the keys of TrainConfig", error)]))?;
+    let config: TrainConfig =
+        serde_json::from_str(json).map_err(|error| Error::InvalidConfig(vec![Fault::new("options", "the keys of TrainConfig", error)]))?;
     config.validate()?;
     Ok(config)
 }
@@ -225,4 +225,12 @@ impl TokenStream {
             (run, token)
         })
     }
+}
+
+/// Learning rates that a new run with these settings plans for its steps 1 to `n`.
+#[wasm_bindgen(js_name = previewSchedule)]
+pub fn preview_schedule(config_json: &str, n: u32) -> JsResult<Vec<f64>> {
+    let config = train_config(config_json).map_err(thrown)?;
+    let start = schedule::resolve_start(&config.schedule, None, 0);
+    Ok(schedule::preview(n as usize, config.learning_rate, &config.schedule, start))
 }

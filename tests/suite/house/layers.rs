@@ -10,7 +10,7 @@ const ROWS: [(&str, u8); 18] = [
     ("config", 1),
     ("tokenizer", 2),
     ("kernels", 2),
-    ("device", 2),
+    ("device", 3),
     ("bundle", 3),
     ("data", 3),
     ("optim", 3),

@@ -60,3 +60,11 @@ fn names_of_machines_stay_out_of_the_lock() {
     let lock = text(&root().join("package-lock.json"));
     assert!(!lock.contains("\"resolved\""), "package-lock.json has download addresses; .npmrc leaves them out");
 }
+
+#[test]
+fn names_of_test_files_are_in_the_list() {
+    let main = text(&root().join("tests/suite/main.rs"));
+    let areas = files("tests/suite", &[".rs"]).into_iter().filter(|path| shown(path).matches('/').count() == 2);
+    let absent = areas.map(|path| stem(&path)).filter(|area| area != "main" && !main.lines().any(|line| line == format!("mod {area};")));
+    none(absent.map(|area| format!("tests/suite/{area}.rs is not in main.rs, so it never runs")).collect());
+}

@@ -1,47 +1,48 @@
-//! One kernel, one stem, four places: shader, module, test, row of shaders/README.md. A variant (`linear_forward_bf16`) may live in
-//! the module and the test of its family (`linear`).
+//! One kernel, one stem, four places: shader, module, test, row of shaders/README.md. Variants (`linear_forward_bf16`) may share the
+//! module and the tests of their family; the header of each shader says where its twin is.
 
 use super::none;
 use super::source::{files, root, shown, stem, text};
 use std::path::Path;
 
-/// Whether a module or test of this stem may hold a shader: the same stem, or the first words of it.
-fn holds(family: &str, shader: &str) -> bool {
-    shader.strip_prefix(family).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+/// The file that a shader's header names: `// … Twin: kernels/adamw.rs`.
+fn twin_of(shader: &str) -> Option<String> {
+    let header: Vec<&str> = shader.lines().take_while(|line| line.starts_with("//")).collect();
+    let (_, rest) = header.join("\n").split_once("Twin: ").map(|(before, after)| (before.to_owned(), after.to_owned()))?;
+    rest.split_whitespace().next().map(|path| path.trim_end_matches('.').to_owned())
 }
 
-fn missing(shader: &Path, modules: &[(String, String)], tests: &[(String, String)], readme: &str) -> Vec<String> {
+/// The part of a twin's path that a test names it by: `kernels/linear/kernels.rs` → `linear`.
+fn family_of(twin: &str) -> &str {
+    twin.split('/').nth(1).unwrap_or(twin).trim_end_matches(".rs")
+}
+
+fn missing(shader: &Path, source: &str, tests: &str, readme: &str) -> Vec<String> {
     let name = stem(shader);
     let place = |what: &str| format!("{}: {what}", shown(shader));
-    let included = modules.iter().any(|(module, text)| holds(module, &name) && text.contains(&format!("{name}.wgsl")));
-    let tested = tests
-        .iter()
-        .any(|(test, text)| holds(test, &name) && (*test == name || text.contains(&name) || text.contains(&name.to_uppercase())));
-    let row = readme.lines().any(|line| line.starts_with('|') && line.contains(&format!("`{name}`")));
+    let Some(twin) = twin_of(source) else { return vec![place("its header names no twin")] };
+    let module = root().join("crate/src").join(&twin);
+    let held = module.exists() && text(&module).contains(&name);
+    let row = format!("| `{name}` |");
     let mut findings = Vec::new();
-    if !included {
-        findings.push(place("no module of its stem in crate/src/kernels includes it"));
+    if !held {
+        findings.push(place(&format!("crate/src/{twin} does not have it")));
     }
-    if !tested {
-        findings.push(place("no test of its stem in tests/suite/kernels names it"));
+    if !tests.contains(family_of(&twin)) {
+        findings.push(place("no test in tests/suite/kernels names it or its family"));
     }
-    if !row {
-        findings.push(place("no row in shaders/README.md"));
+    if !readme.lines().any(|line| line.starts_with(&row) && line.contains(&twin)) {
+        findings.push(place(&format!("no row in shaders/README.md with {twin}")));
     }
     findings
 }
 
-fn stems_and_texts(folder: &str) -> Vec<(String, String)> {
-    files(folder, &[".rs"]).iter().map(|path| (stem(path), text(path))).collect()
-}
-
 #[test]
 fn stems_stand_in_all_four_places() {
-    let modules = stems_and_texts("crate/src/kernels");
-    let tests = stems_and_texts("tests/suite/kernels");
+    let tests: String = files("tests/suite/kernels", &[".rs"]).iter().map(|path| text(path)).collect();
     let shaders: Vec<_> = files("shaders", &[".wgsl"]).into_iter().filter(|path| stem(path) != "common").collect();
-    let readme = if shaders.is_empty() { String::new() } else { text(&root().join("shaders/README.md")) };
-    none(shaders.iter().flat_map(|shader| missing(shader, &modules, &tests, &readme)).collect());
+    let readme = text(&root().join("shaders/README.md"));
+    none(shaders.iter().flat_map(|shader| missing(shader, &text(shader), &tests, &readme)).collect());
 }
 
 #[test]
@@ -62,9 +63,11 @@ fn stems_in_the_readme_are_shaders() {
 }
 
 #[test]
-fn stems_of_variants_belong_to_their_family() {
-    assert!(holds("adamw", "adamw") && holds("adamw", "adamw_bf16") && holds("linear", "linear_backward_weight_any"));
-    assert!(!holds("adam", "adamw") && !holds("adamw_bf16", "adamw"));
-    let nothing = missing(Path::new("shaders/adamw.wgsl"), &[], &[], "");
-    assert_eq!(nothing.len(), 3);
+fn stems_find_what_is_missing() {
+    let source = "// y = x. x, y [n].\n// Twin: kernels/linear/kernels.rs\nstruct Params {}";
+    assert_eq!(twin_of(source).as_deref(), Some("kernels/linear/kernels.rs"));
+    assert_eq!(family_of("kernels/linear/kernels.rs"), "linear");
+    let shader = Path::new("shaders/nothing_at_all.wgsl");
+    assert_eq!(missing(shader, source, "", "").len(), 3);
+    assert_eq!(missing(shader, "// y = x", "", "").len(), 1, "no twin in the header");
 }

@@ -18,16 +18,25 @@ fn weights(n: usize, bf16: bool) -> Vec<u32> {
     if bf16 { packed(&values).0 } else { words(&values) }
 }
 
-fn forward(kernel: &'static Kernel, (n, m, k): (usize, usize, usize), bf16: bool, any: bool, row: bool) -> Case {
+/// Workgroups for one thread per block of outputs.
+fn groups(kernel: &Kernel, rows: u32, columns: u32) -> u32 {
+    let (height, width) = match kernel.name {
+        name if name.contains("row") => (1, 1),
+        name if name.contains("block") => (16, 8),
+        _ => (4, 4),
+    };
+    (rows.div_ceil(height) * columns.div_ceil(width)).div_ceil(kernel.workgroup)
+}
+
+fn forward(kernel: &'static Kernel, (n, m, k): (usize, usize, usize), bf16: bool, any: bool) -> Case {
     let (n32, m32, k32) = (n as u32, m as u32, k as u32);
     let params = if any {
         AnyParams { n: n32, m: m32, k: k32, packed: u32::from(bf16) }.words()
     } else {
         ForwardParams { n: n32, m: m32, k4: k32 / 4 }.words()
     };
-    let threads = if row { n32 * m32 } else { n32.div_ceil(4) * m32.div_ceil(4) };
     let buffers = vec![words(&noise(n * k, 1)), weights(m * k, bf16), poisoned(n * m)];
-    Case { kernel, buffers, params, groups: threads.div_ceil(64) }
+    Case { kernel, buffers, params, groups: groups(kernel, n32, m32) }
 }
 
 fn backward_input(kernel: &'static Kernel, (n, m, k): (usize, usize, usize), bf16: bool, any: bool) -> Case {
@@ -38,18 +47,15 @@ fn backward_input(kernel: &'static Kernel, (n, m, k): (usize, usize, usize), bf1
         BackwardParams { n: n32, m4: m32 / 4, k4: k32 / 4 }.words()
     };
     let buffers = vec![words(&noise(n * m, 1)), weights(m * k, bf16), poisoned(n * k)];
-    Case { kernel, buffers, params, groups: (n32.div_ceil(4) * k32.div_ceil(4)).div_ceil(64) }
+    Case { kernel, buffers, params, groups: groups(kernel, n32, k32) }
 }
 
 fn backward_weight(kernel: &'static Kernel, (n, m, k): (usize, usize, usize), any: bool) -> Case {
     let (n32, m32, k32) = (n as u32, m as u32, k as u32);
-    let params = if any {
-        AnyWeightParams { n: n32, m: m32, k: k32 }.words()
-    } else {
-        BackwardParams { n: n32, m4: m32 / 4, k4: k32 / 4 }.words()
-    };
+    let params =
+        if any { AnyWeightParams { n: n32, m: m32, k: k32 }.words() } else { BackwardParams { n: n32, m4: m32 / 4, k4: k32 / 4 }.words() };
     let buffers = vec![words(&noise(n * m, 1)), words(&noise(n * k, 2)), poisoned(m * k)];
-    Case { kernel, buffers, params, groups: (m32.div_ceil(4) * k32.div_ceil(4)).div_ceil(64) }
+    Case { kernel, buffers, params, groups: groups(kernel, m32, k32) }
 }
 
 fn all(shapes: Vec<(usize, usize, usize)>, case: impl Fn((usize, usize, usize)) -> Case) -> Vec<Case> {
@@ -58,21 +64,21 @@ fn all(shapes: Vec<(usize, usize, usize)>, case: impl Fn((usize, usize, usize)) 
 
 #[test]
 fn linear_forward_multiplies_by_the_transpose() {
-    check(&all(shapes(), |s| forward(&kernels::FORWARD, s, false, false, false)), BOUND, ("dot(p2, q1)", "dot(p2, q2)"));
-    check(&all(shapes(), |s| forward(&kernels::FORWARD_BF16, s, true, false, false)), BOUND, ("a3 +=", "a3 -="));
+    check(&all(shapes(), |s| forward(&kernels::FORWARD, s, false, false)), BOUND, ("dot(p2, q1)", "dot(p2, q2)"));
+    check(&all(shapes(), |s| forward(&kernels::FORWARD_BF16, s, true, false)), BOUND, ("a3 +=", "a3 -="));
 }
 
 #[test]
 fn linear_row_multiplies_by_the_transpose() {
-    check(&all(shapes(), |s| forward(&kernels::ROW, s, false, false, true)), BOUND, ("sum +=", "sum -="));
-    check(&all(shapes(), |s| forward(&kernels::ROW_BF16, s, true, false, true)), BOUND, ("i % m", "i % (m + 1u)"));
+    check(&all(shapes(), |s| forward(&kernels::ROW, s, false, false)), BOUND, ("sum +=", "sum -="));
+    check(&all(shapes(), |s| forward(&kernels::ROW_BF16, s, true, false)), BOUND, ("i % m", "i % (m + 1u)"));
 }
 
 #[test]
 fn linear_forward_any_takes_odd_shapes() {
     let flip = ("a1 +=", "a1 -=");
-    check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY, s, false, true, false)), BOUND, flip);
-    check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY, s, true, true, false)), BOUND, flip);
+    check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY, s, false, true)), BOUND, flip);
+    check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY, s, true, true)), BOUND, flip);
 }
 
 #[test]
@@ -92,4 +98,19 @@ fn linear_backward_input_any_takes_odd_shapes() {
 fn linear_backward_weight_sums_over_rows() {
     check(&all(shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT, s, false)), BOUND, ("p.z * q", "p.y * q"));
     check(&all(odd_shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_ANY, s, true)), BOUND, ("a3 +=", "a3 -="));
+}
+
+#[test]
+fn linear_blocks_agree_with_the_definition() {
+    let flip = ("a9 +=", "a9 -=");
+    check(&all(shapes(), |s| forward(&kernels::FORWARD_BLOCK, s, false, false)), BOUND, flip);
+    check(&all(shapes(), |s| forward(&kernels::FORWARD_BLOCK_BF16, s, true, false)), BOUND, flip);
+    check(&all(shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_BLOCK, s, false, false)), BOUND, flip);
+    check(&all(shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_BLOCK_BF16, s, true, false)), BOUND, flip);
+    check(&all(shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_BLOCK, s, false)), BOUND, flip);
+    check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY_BLOCK, s, false, true)), BOUND, flip);
+    check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY_BLOCK, s, true, true)), BOUND, flip);
+    check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY_BLOCK, s, false, true)), BOUND, flip);
+    check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY_BLOCK, s, true, true)), BOUND, flip);
+    check(&all(odd_shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_ANY_BLOCK, s, true)), BOUND, flip);
 }

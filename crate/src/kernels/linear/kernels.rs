@@ -1,6 +1,7 @@
 //! The records and twins of the linear kernels.
 
-use crate::kernels::kernel::{Kernel, Words, read, write};
+use crate::kernel_record;
+use crate::kernels::kernel::{Words, read, write};
 
 crate::kernel_params! {
     /// Shapes for the blocked forward kernels.
@@ -52,89 +53,138 @@ crate::kernel_params! {
     }
 }
 
-macro_rules! kernel {
-    ($(#[$meta:meta])* $name:ident, $stem:literal, $bindings:expr, $params:ty, $twin:expr) => {
-        $(#[$meta])*
-        pub static $name: Kernel = Kernel {
-            name: $stem,
-            source: include_str!(concat!("../../../../shaders/", $stem, ".wgsl")),
-            bindings: $bindings,
-            params: <$params>::FIELDS,
-            workgroup: 64,
-            twin: $twin,
-        };
-    };
-}
-
-kernel! {
+kernel_record! {
     /// `y = x Wᵀ`, f32, k a multiple of 4.
-    FORWARD, "linear_forward", &[read("x"), read("w"), write("y")], ForwardParams, |b, p| {
+    FORWARD, "linear_forward" in "../../../../shaders/", [read("x"), read("w"), write("y")], ForwardParams, |b, p| {
         let p = ForwardParams::from_words(p);
         forward(b, p.n, p.m, p.k4 * 4, false);
     }
 }
-kernel! {
+kernel_record! {
     /// `y = x Wᵀ`, bf16 weights, k a multiple of 4.
-    FORWARD_BF16, "linear_forward_bf16", &[read("x"), read("w"), write("y")], ForwardParams, |b, p| {
+    FORWARD_BF16, "linear_forward_bf16" in "../../../../shaders/", [read("x"), read("w"), write("y")], ForwardParams, |b, p| {
         let p = ForwardParams::from_words(p);
         forward(b, p.n, p.m, p.k4 * 4, true);
     }
 }
-kernel! {
+kernel_record! {
     /// `y = x Wᵀ` for few rows, f32, k a multiple of 4.
-    ROW, "linear_row", &[read("x"), read("w"), write("y")], ForwardParams, |b, p| {
+    ROW, "linear_row" in "../../../../shaders/", [read("x"), read("w"), write("y")], ForwardParams, |b, p| {
         let p = ForwardParams::from_words(p);
         forward(b, p.n, p.m, p.k4 * 4, false);
     }
 }
-kernel! {
+kernel_record! {
     /// `y = x Wᵀ` for few rows, bf16 weights, k a multiple of 4.
-    ROW_BF16, "linear_row_bf16", &[read("x"), read("w"), write("y")], ForwardParams, |b, p| {
+    ROW_BF16, "linear_row_bf16" in "../../../../shaders/", [read("x"), read("w"), write("y")], ForwardParams, |b, p| {
         let p = ForwardParams::from_words(p);
         forward(b, p.n, p.m, p.k4 * 4, true);
     }
 }
-kernel! {
+kernel_record! {
     /// `y = x Wᵀ`, any shape and weights.
-    FORWARD_ANY, "linear_forward_any", &[read("x"), read("w"), write("y")], AnyParams, |b, p| {
+    FORWARD_ANY, "linear_forward_any" in "../../../../shaders/", [read("x"), read("w"), write("y")], AnyParams, |b, p| {
         let p = AnyParams::from_words(p);
         forward(b, p.n, p.m, p.k, p.packed == 1);
     }
 }
-kernel! {
+kernel_record! {
     /// `dx = dy W`, f32, m and k multiples of 4.
-    BACKWARD_INPUT, "linear_backward_input", &[read("dy"), read("w"), write("dx")], BackwardParams, |b, p| {
+    BACKWARD_INPUT, "linear_backward_input" in "../../../../shaders/", [read("dy"), read("w"), write("dx")], BackwardParams, |b, p| {
         let p = BackwardParams::from_words(p);
         backward_input(b, p.n, p.m4 * 4, p.k4 * 4, false);
     }
 }
-kernel! {
+kernel_record! {
     /// `dx = dy W`, bf16 weights, m and k multiples of 4.
-    BACKWARD_INPUT_BF16, "linear_backward_input_bf16", &[read("dy"), read("w"), write("dx")], BackwardParams, |b, p| {
+    BACKWARD_INPUT_BF16, "linear_backward_input_bf16" in "../../../../shaders/", [read("dy"), read("w"), write("dx")], BackwardParams, |b, p| {
         let p = BackwardParams::from_words(p);
         backward_input(b, p.n, p.m4 * 4, p.k4 * 4, true);
     }
 }
-kernel! {
+kernel_record! {
     /// `dx = dy W`, any shape and weights.
-    BACKWARD_INPUT_ANY, "linear_backward_input_any", &[read("dy"), read("w"), write("dx")], AnyParams, |b, p| {
+    BACKWARD_INPUT_ANY, "linear_backward_input_any" in "../../../../shaders/", [read("dy"), read("w"), write("dx")], AnyParams, |b, p| {
         let p = AnyParams::from_words(p);
         backward_input(b, p.n, p.m, p.k, p.packed == 1);
     }
 }
-kernel! {
+kernel_record! {
     /// `dW = dyᵀ x`, m and k multiples of 4.
-    BACKWARD_WEIGHT, "linear_backward_weight", &[read("dy"), read("x"), write("dw")], BackwardParams, |b, p| {
+    BACKWARD_WEIGHT, "linear_backward_weight" in "../../../../shaders/", [read("dy"), read("x"), write("dw")], BackwardParams, |b, p| {
         let p = BackwardParams::from_words(p);
         backward_weight(b, p.n, p.m4 * 4, p.k4 * 4);
     }
 }
-kernel! {
+kernel_record! {
     /// `dW = dyᵀ x`, any shape.
-    BACKWARD_WEIGHT_ANY, "linear_backward_weight_any", &[read("dy"), read("x"), write("dw")], AnyWeightParams, |b, p| {
+    BACKWARD_WEIGHT_ANY, "linear_backward_weight_any" in "../../../../shaders/", [read("dy"), read("x"), write("dw")], AnyWeightParams, |b, p| {
         let p = AnyWeightParams::from_words(p);
         backward_weight(b, p.n, p.m, p.k);
     }
+}
+
+kernel_record! {
+    /// `y = x Wᵀ` for many rows, f32, k a multiple of 4.
+    FORWARD_BLOCK, "linear_forward_block" in "../../../../shaders/", [read("x"), read("w"), write("y")], ForwardParams, |b, p| {
+        let p = ForwardParams::from_words(p);
+        forward(b, p.n, p.m, p.k4 * 4, false);
+    }, 32
+}
+kernel_record! {
+    /// `y = x Wᵀ` for many rows, bf16 weights, k a multiple of 4.
+    FORWARD_BLOCK_BF16, "linear_forward_block_bf16" in "../../../../shaders/", [read("x"), read("w"), write("y")], ForwardParams, |b, p| {
+        let p = ForwardParams::from_words(p);
+        forward(b, p.n, p.m, p.k4 * 4, true);
+    }, 32
+}
+kernel_record! {
+    /// `dx = dy W` for many rows, f32, m and k multiples of 4.
+    BACKWARD_INPUT_BLOCK, "linear_backward_input_block" in "../../../../shaders/",
+    [read("dy"), read("w"), write("dx")], BackwardParams, |b, p| {
+        let p = BackwardParams::from_words(p);
+        backward_input(b, p.n, p.m4 * 4, p.k4 * 4, false);
+    }, 32
+}
+kernel_record! {
+    /// `dx = dy W` for many rows, bf16 weights, m and k multiples of 4.
+    BACKWARD_INPUT_BLOCK_BF16, "linear_backward_input_block_bf16" in "../../../../shaders/",
+    [read("dy"), read("w"), write("dx")], BackwardParams, |b, p| {
+        let p = BackwardParams::from_words(p);
+        backward_input(b, p.n, p.m4 * 4, p.k4 * 4, true);
+    }, 32
+}
+kernel_record! {
+    /// `dW = dyᵀ x`, m and k multiples of 4.
+    BACKWARD_WEIGHT_BLOCK, "linear_backward_weight_block" in "../../../../shaders/",
+    [read("dy"), read("x"), write("dw")], BackwardParams, |b, p| {
+        let p = BackwardParams::from_words(p);
+        backward_weight(b, p.n, p.m4 * 4, p.k4 * 4);
+    }, 32
+}
+
+kernel_record! {
+    /// `y = x Wᵀ` for many rows, any shape and weights.
+    FORWARD_ANY_BLOCK, "linear_forward_any_block" in "../../../../shaders/", [read("x"), read("w"), write("y")], AnyParams, |b, p| {
+        let p = AnyParams::from_words(p);
+        forward(b, p.n, p.m, p.k, p.packed == 1);
+    }, 32
+}
+kernel_record! {
+    /// `dx = dy W` for many rows, any shape and weights.
+    BACKWARD_INPUT_ANY_BLOCK, "linear_backward_input_any_block" in "../../../../shaders/",
+    [read("dy"), read("w"), write("dx")], AnyParams, |b, p| {
+        let p = AnyParams::from_words(p);
+        backward_input(b, p.n, p.m, p.k, p.packed == 1);
+    }, 32
+}
+kernel_record! {
+    /// `dW = dyᵀ x`, any shape.
+    BACKWARD_WEIGHT_ANY_BLOCK, "linear_backward_weight_any_block" in "../../../../shaders/",
+    [read("dy"), read("x"), write("dw")], AnyWeightParams, |b, p| {
+        let p = AnyWeightParams::from_words(p);
+        backward_weight(b, p.n, p.m, p.k);
+    }, 32
 }
 
 /// Element `i` of weights that are f32 or two bf16 in a word.

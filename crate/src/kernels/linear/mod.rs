@@ -1,31 +1,32 @@
 //! Linear layers: `y = x Wᵀ`, weights `[m, k]` in f32 or packed bf16, the sums in f32.
 //!
-//! Each of the three products picks a kernel by shape alone: the register block where widths are multiples of 4, `linear_row` for
-//! few rows, the `_any` kernels else. On the CPU, Burn's matmul stands in for the twins, which remain the definition.
+//! Each of the three products picks a kernel by shape alone: a register block where widths are multiples of 4 (16 by 8 for many
+//! rows, 4 by 4 for few), `linear_row` for one or two rows, the `_any` kernels else. On the CPU, Burn's matmul stands in for the twins, which remain the definition.
 
 pub mod kernels;
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
-use burn::tensor::{DType, Shape};
+use burn::tensor::DType;
 
 use super::autodiff::Rule;
-use super::launch::Launch;
+use super::kernel::groups;
+use super::launch::{Launch, rows_columns};
 use kernels::{AnyParams, AnyWeightParams, BackwardParams, ForwardParams};
 
-/// Up to this many rows one thread computes one output: the register block would repeat rows.
+/// Up to this many rows one thread computes one output: a register block would repeat rows.
 const FEW_ROWS: usize = 2;
 
-/// Threads of a workgroup of every linear kernel.
-const GROUP: usize = 64;
+/// Rows and columns of the large register block.
+const BLOCK: (usize, usize) = (16, 8);
 
-fn groups(threads: usize) -> u32 {
-    threads.div_ceil(GROUP) as u32
-}
+/// The large block pays from this many threads on; below, the 4 by 4 block spreads the work better.
+const BLOCK_THREADS: usize = 64;
 
-fn rows_columns(shape: &Shape) -> (usize, usize) {
-    let columns = shape.last().copied().unwrap_or(1);
-    (if columns == 0 { 0 } else { shape.num_elements() / columns }, columns)
+/// Threads of the large block for a product `[rows, columns]`, where it pays.
+fn block_threads(rows: usize, columns: usize) -> Option<usize> {
+    let threads = rows.div_ceil(BLOCK.0) * columns.div_ceil(BLOCK.1);
+    (rows >= BLOCK.0 - 4 && threads >= BLOCK_THREADS).then_some(threads)
 }
 
 /// `x [n, k] · w [m, k]ᵀ → [n, m]`
@@ -36,19 +37,25 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>) -> FloatTensor<B
     }
     let y = B::empty(&x, [n, m].into(), DType::F32);
     let packed = w.dtype() == DType::BF16;
+    let small = n.div_ceil(4) * m.div_ceil(4);
     let (kernel, params, threads) = if k % 4 != 0 {
         let params = AnyParams { n: n as u32, m: m as u32, k: k as u32, packed: u32::from(packed) };
-        (&kernels::FORWARD_ANY, params.words(), n.div_ceil(4) * m.div_ceil(4))
+        match block_threads(n, m) {
+            Some(threads) => (&kernels::FORWARD_ANY_BLOCK, params.words(), threads),
+            None => (&kernels::FORWARD_ANY, params.words(), small),
+        }
     } else {
         let params = ForwardParams { n: n as u32, m: m as u32, k4: k as u32 / 4 }.words();
-        match (n <= FEW_ROWS, packed) {
-            (true, false) => (&kernels::ROW, params, n * m),
-            (true, true) => (&kernels::ROW_BF16, params, n * m),
-            (false, false) => (&kernels::FORWARD, params, n.div_ceil(4) * m.div_ceil(4)),
-            (false, true) => (&kernels::FORWARD_BF16, params, n.div_ceil(4) * m.div_ceil(4)),
+        match (n <= FEW_ROWS, block_threads(n, m), packed) {
+            (true, _, false) => (&kernels::ROW, params, n * m),
+            (true, _, true) => (&kernels::ROW_BF16, params, n * m),
+            (_, Some(threads), false) => (&kernels::FORWARD_BLOCK, params, threads),
+            (_, Some(threads), true) => (&kernels::FORWARD_BLOCK_BF16, params, threads),
+            (_, None, false) => (&kernels::FORWARD, params, small),
+            (_, None, true) => (&kernels::FORWARD_BF16, params, small),
         }
     };
-    B::one(kernel, vec![x, w, y], &params, groups(threads))
+    B::one(kernel, vec![x, w, y], &params, groups(kernel, threads))
 }
 
 /// `dy [n, m] · w [m, k] → [n, k]`
@@ -59,14 +66,23 @@ pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: FloatTensor<B>) -> Float
     }
     let dx = B::empty(&dy, [n, k].into(), DType::F32);
     let packed = w.dtype() == DType::BF16;
-    let (kernel, params) = if m % 4 != 0 || k % 4 != 0 {
+    let small = n.div_ceil(4) * k.div_ceil(4);
+    let (kernel, params, threads) = if m % 4 != 0 || k % 4 != 0 {
         let params = AnyParams { n: n as u32, m: m as u32, k: k as u32, packed: u32::from(packed) };
-        (&kernels::BACKWARD_INPUT_ANY, params.words())
+        match block_threads(n, k) {
+            Some(threads) => (&kernels::BACKWARD_INPUT_ANY_BLOCK, params.words(), threads),
+            None => (&kernels::BACKWARD_INPUT_ANY, params.words(), small),
+        }
     } else {
         let params = BackwardParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4 }.words();
-        (if packed { &kernels::BACKWARD_INPUT_BF16 } else { &kernels::BACKWARD_INPUT }, params)
+        match (block_threads(n, k), packed) {
+            (Some(threads), false) => (&kernels::BACKWARD_INPUT_BLOCK, params, threads),
+            (Some(threads), true) => (&kernels::BACKWARD_INPUT_BLOCK_BF16, params, threads),
+            (None, false) => (&kernels::BACKWARD_INPUT, params, small),
+            (None, true) => (&kernels::BACKWARD_INPUT_BF16, params, small),
+        }
     };
-    B::one(kernel, vec![dy, w, dx], &params, groups(n.div_ceil(4) * k.div_ceil(4)))
+    B::one(kernel, vec![dy, w, dx], &params, groups(kernel, threads))
 }
 
 /// `dy [n, m]ᵀ · x [n, k] → [m, k]`, f32 whatever the weights are
@@ -76,12 +92,21 @@ pub fn backward_weight<B: Launch>(dy: FloatTensor<B>, x: FloatTensor<B>) -> Floa
         return B::float_matmul(B::float_transpose(dy), x);
     }
     let dw = B::empty(&x, [m, k].into(), DType::F32);
-    let (kernel, params) = if m % 4 != 0 || k % 4 != 0 {
-        (&kernels::BACKWARD_WEIGHT_ANY, AnyWeightParams { n: n as u32, m: m as u32, k: k as u32 }.words())
+    let small = m.div_ceil(4) * k.div_ceil(4);
+    let (kernel, params, threads) = if m % 4 != 0 || k % 4 != 0 {
+        let params = AnyWeightParams { n: n as u32, m: m as u32, k: k as u32 }.words();
+        match block_threads(m, k) {
+            Some(threads) => (&kernels::BACKWARD_WEIGHT_ANY_BLOCK, params, threads),
+            None => (&kernels::BACKWARD_WEIGHT_ANY, params, small),
+        }
     } else {
-        (&kernels::BACKWARD_WEIGHT, BackwardParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4 }.words())
+        let params = BackwardParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4 }.words();
+        match block_threads(m, k) {
+            Some(threads) => (&kernels::BACKWARD_WEIGHT_BLOCK, params, threads),
+            None => (&kernels::BACKWARD_WEIGHT, params, small),
+        }
     };
-    B::one(kernel, vec![dy, x, dw], &params, groups(m.div_ceil(4) * k.div_ceil(4)))
+    B::one(kernel, vec![dy, x, dw], &params, groups(kernel, threads))
 }
 
 /// The weights in f32, for the CPU only.

@@ -1,0 +1,75 @@
+//! Sums over rows: the gradient of a bias, and the last pass of the norms' weight gradients.
+
+use burn::backend::TensorMetadata;
+use burn::backend::tensor::FloatTensor;
+use burn::tensor::DType;
+
+use super::kernel::{Words, groups_of_64, read, write};
+use super::launch::{Launch, rows_columns};
+use crate::{kernel_params, kernel_record};
+
+/// Rows that one thread adds up.
+const ROWS: usize = 64;
+
+kernel_params! {
+    /// Shapes of a sum in parts.
+    pub struct Params {
+        /// Rows.
+        n: u32,
+        /// Columns.
+        width: u32,
+        /// Rows of a part.
+        rows: u32,
+        /// Parts.
+        parts: u32,
+    }
+}
+
+impl Params {
+    /// Cuts `n` rows of `width` columns into parts.
+    pub fn cut(n: usize, width: usize) -> Self {
+        let parts = n.div_ceil(ROWS).max(1) as u32;
+        Self { n: n as u32, width: width as u32, rows: ROWS as u32, parts }
+    }
+
+    /// The rows of a part, as the twins see them.
+    pub fn part(&self, part: usize) -> std::ops::Range<usize> {
+        let first = part * self.rows as usize;
+        first..(first + self.rows as usize).min(self.n as usize)
+    }
+
+    /// Workgroups for one thread per column of each part.
+    pub fn groups(&self) -> u32 {
+        groups_of_64((self.parts * self.width) as usize)
+    }
+}
+
+kernel_record! {
+    /// `y[p, c] = Σ x[r, c]` over the rows of part p.
+    KERNEL, "column_sum" in "../../../shaders/", [read("x"), write("y")], Params, twin
+}
+
+fn twin(buffers: &mut [Words<'_>], params: &[u32]) {
+    let p = Params::from_words(params);
+    let [x, y] = buffers else { return };
+    let width = p.width as usize;
+    for i in 0..p.parts as usize * width {
+        let sum: f64 = p.part(i / width).map(|r| f64::from(x.floats()[r * width + i % width])).sum();
+        y.floats_mut()[i] = sum as f32;
+    }
+}
+
+/// `x [n, C] → [C]`
+pub fn column_sum<B: Launch>(mut x: FloatTensor<B>) -> FloatTensor<B> {
+    loop {
+        let (n, width) = rows_columns(&x.shape());
+        let params = Params::cut(n, width);
+        let parts = params.parts as usize;
+        let shape = if parts == 1 { vec![width] } else { vec![parts, width] };
+        let y = B::empty(&x, shape.into(), DType::F32);
+        x = B::one(&KERNEL, vec![x, y], &params.words(), params.groups());
+        if parts == 1 {
+            return x;
+        }
+    }
+}

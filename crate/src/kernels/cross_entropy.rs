@@ -1,0 +1,161 @@
+//! Cross entropy of logits against token ids: the sum over counted rows times a scale. The gradient is written over the logits.
+
+use burn::backend::TensorMetadata;
+use burn::backend::tensor::FloatTensor;
+use burn::tensor::DType;
+
+use super::autodiff::Rule;
+use super::kernel::{Kernel, Words, groups_of_64, read, update, write};
+use super::launch::{Launch, rows_columns};
+use crate::{kernel_params, kernel_record};
+
+/// Elements of a row that one thread of the first pass covers, about.
+const PART: usize = 256;
+
+kernel_params! {
+    /// Shapes of the forward passes.
+    pub struct ForwardParams {
+        /// Rows.
+        n: u32,
+        /// Columns.
+        vocab: u32,
+        /// Parts that a row is cut into.
+        parts: u32,
+    }
+}
+
+kernel_params! {
+    /// Rows to add up, and the factor.
+    pub struct SumParams {
+        /// Rows.
+        n: u32,
+        /// Factor of the sum.
+        scale: f32,
+    }
+}
+
+kernel_params! {
+    /// Shapes of the gradient.
+    pub struct BackwardParams {
+        /// Rows.
+        n: u32,
+        /// Columns.
+        vocab: u32,
+        /// Factor of the sum.
+        scale: f32,
+    }
+}
+
+kernel_record! {
+    /// Maximum and sum of exponentials of parts of each row.
+    PARTIALS, "cross_entropy_partials" in "../../../shaders/", [read("logits"), write("partials")], ForwardParams, partials_twin
+}
+kernel_record! {
+    /// Loss and log-sum-exp of each row.
+    FORWARD, "cross_entropy_forward" in "../../../shaders/",
+    [read("logits"), read("targets"), read("partials"), write("stats")], ForwardParams, forward_twin
+}
+kernel_record! {
+    /// Gradient over the logits.
+    BACKWARD, "cross_entropy_backward" in "../../../shaders/",
+    [update("logits"), read("targets"), read("stats"), read("g")], BackwardParams, backward_twin
+}
+/// `y = scale Σ loss`
+pub static LOSS_SUM: Kernel = Kernel {
+    name: "loss_sum",
+    source: include_str!("../../../shaders/loss_sum.wgsl"),
+    bindings: &[read("stats"), write("y")],
+    params: SumParams::FIELDS,
+    workgroup: 256,
+    twin: |buffers, params| {
+        let p = SumParams::from_words(params);
+        let [stats, y] = buffers else { return };
+        let sum: f64 = (0..p.n as usize).map(|r| f64::from(stats.floats()[2 * r])).sum();
+        y.floats_mut()[0] = (f64::from(p.scale) * sum) as f32;
+    },
+};
+
+fn top_and_sum(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
+    let top = values.clone().fold(f64::NEG_INFINITY, f64::max);
+    (top, values.map(|v| (v - top).exp()).sum())
+}
+
+fn partials_twin(buffers: &mut [Words<'_>], params: &[u32]) {
+    let p = ForwardParams::from_words(params);
+    let [logits, partials] = buffers else { return };
+    let (vocab, parts) = (p.vocab as usize, p.parts as usize);
+    for i in 0..p.n as usize * parts {
+        let row = &logits.floats()[i / parts * vocab..][..vocab];
+        let (top, sum) = top_and_sum(row.iter().skip(i % parts).step_by(parts).map(|&v| f64::from(v)));
+        partials.floats_mut()[2 * i] = top as f32;
+        partials.floats_mut()[2 * i + 1] = sum as f32;
+    }
+}
+
+fn forward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
+    let p = ForwardParams::from_words(params);
+    let [logits, targets, _, stats] = buffers else { return };
+    let vocab = p.vocab as usize;
+    for r in 0..p.n as usize {
+        let row = &logits.floats()[r * vocab..][..vocab];
+        let (top, sum) = top_and_sum(row.iter().map(|&v| f64::from(v)));
+        let lse = top + sum.ln();
+        let target = usize::try_from(targets.ints()[r]).ok().and_then(|id| row.get(id));
+        stats.floats_mut()[2 * r] = target.map_or(0.0, |&v| lse - f64::from(v)) as f32;
+        stats.floats_mut()[2 * r + 1] = lse as f32;
+    }
+}
+
+fn backward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
+    let p = BackwardParams::from_words(params);
+    let [logits, targets, stats, g] = buffers else { return };
+    let vocab = p.vocab as usize;
+    let factor = f64::from(p.scale) * f64::from(g.floats()[0]);
+    for r in 0..p.n as usize {
+        let target = usize::try_from(targets.ints()[r]).ok().filter(|&id| id < vocab);
+        let lse = f64::from(stats.floats()[2 * r + 1]);
+        for (c, l) in logits.floats_mut()[r * vocab..][..vocab].iter_mut().enumerate() {
+            let hit = f64::from(u8::from(target == Some(c)));
+            *l = if target.is_some() { (factor * ((f64::from(*l) - lse).exp() - hit)) as f32 } else { 0.0 };
+        }
+    }
+}
+
+/// Loss and log-sum-exp of each row: logits `[n, V]`, targets `[n]` as words → `[n, 2]`
+pub fn stats<B: Launch>(logits: FloatTensor<B>, targets: FloatTensor<B>) -> FloatTensor<B> {
+    let (n, vocab) = rows_columns(&logits.shape());
+    let parts = vocab.div_ceil(PART).min(64).max(1);
+    let params = ForwardParams { n: n as u32, vocab: vocab as u32, parts: parts as u32 }.words();
+    let partials = B::empty(&logits, [n, parts, 2].into(), DType::F32);
+    let partials = B::one(&PARTIALS, vec![logits.clone(), partials], &params, groups_of_64(n * parts));
+    let stats = B::empty(&logits, [n, 2].into(), DType::F32);
+    B::one(&FORWARD, vec![logits, targets, partials, stats], &params, groups_of_64(n))
+}
+
+/// `scale Σ loss → [1]`
+pub fn sum<B: Launch>(stats: FloatTensor<B>, scale: f32) -> FloatTensor<B> {
+    let n = rows_columns(&stats.shape()).0 as u32;
+    let y = B::empty(&stats, [1].into(), DType::F32);
+    B::one(&LOSS_SUM, vec![stats, y], &SumParams { n, scale }.words(), 1)
+}
+
+/// Gradient of the logits.
+#[derive(Debug, Clone)]
+pub struct CrossEntropy<T> {
+    /// The logits; overwritten by their gradient if nobody else holds them.
+    pub logits: T,
+    /// Target ids as words.
+    pub targets: T,
+    /// Loss and log-sum-exp of each row.
+    pub stats: T,
+    /// Factor of the sum.
+    pub scale: f32,
+}
+
+impl<B: Launch> Rule<B, 1> for CrossEntropy<FloatTensor<B>> {
+    fn backward(self, g: FloatTensor<B>, _needs: [bool; 1]) -> [Option<FloatTensor<B>>; 1] {
+        let (n, vocab) = rows_columns(&self.logits.shape());
+        let params = BackwardParams { n: n as u32, vocab: vocab as u32, scale: self.scale }.words();
+        [Some(B::one(&BACKWARD, vec![self.logits, self.targets, self.stats, g], &params, groups_of_64(n * vocab)))]
+    }
+}

@@ -1,0 +1,141 @@
+//! Rows of a table, and the gradient of the table: summed along chains of equal ids, in one order and without atomics.
+
+use burn::backend::TensorMetadata;
+use burn::backend::tensor::FloatTensor;
+use burn::tensor::DType;
+
+use super::autodiff::Rule;
+use super::kernel::{Words, groups_of_64, read, write};
+use super::launch::{Launch, rows_columns};
+use crate::{kernel_params, kernel_record};
+
+kernel_params! {
+    /// Shapes of the gather.
+    pub struct ForwardParams {
+        /// Ids.
+        n: u32,
+        /// Rows of the table.
+        vocab: u32,
+        /// Columns of the table.
+        width: u32,
+        /// 1 where the table is packed bf16.
+        packed: u32,
+    }
+}
+
+kernel_params! {
+    /// Shapes of the chains.
+    pub struct LinksParams {
+        /// Ids.
+        n: u32,
+        /// Rows of the table.
+        vocab: u32,
+    }
+}
+
+kernel_params! {
+    /// Shapes of the gradient.
+    pub struct BackwardParams {
+        /// Ids.
+        n: u32,
+        /// Rows of the table.
+        vocab: u32,
+        /// Columns of the table.
+        width: u32,
+    }
+}
+
+kernel_record! {
+    /// `y[r] = w[ids[r]]`
+    FORWARD, "embedding_forward" in "../../../shaders/", [read("w"), read("ids"), write("y")], ForwardParams, forward_twin
+}
+kernel_record! {
+    /// First row and next row of each id.
+    LINKS, "embedding_links" in "../../../shaders/", [read("ids"), write("links")], LinksParams, links_twin
+}
+kernel_record! {
+    /// `dw[v] = Σ dy[r]` along the chain of v.
+    BACKWARD, "embedding_backward" in "../../../shaders/", [read("links"), read("dy"), write("dw")], BackwardParams, backward_twin
+}
+
+fn forward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
+    let p = ForwardParams::from_words(params);
+    let [w, ids, y] = buffers else { return };
+    let width = p.width as usize;
+    for r in 0..p.n as usize {
+        for c in 0..width {
+            let at = usize::try_from(ids.ints()[r]).ok().filter(|&id| id < p.vocab as usize).map(|id| id * width + c);
+            y.words_mut()[r * width + c] = match (at, p.packed) {
+                (None, _) => 0,
+                (Some(at), 0) => w.words()[at],
+                (Some(at), _) if at % 2 == 0 => w.words()[at / 2] << 16,
+                (Some(at), _) => w.words()[at / 2] & 0xffff_0000,
+            };
+        }
+    }
+}
+
+fn links_twin(buffers: &mut [Words<'_>], params: &[u32]) {
+    let p = LinksParams::from_words(params);
+    let [ids, links] = buffers else { return };
+    let (n, vocab) = (p.n as usize, p.vocab as usize);
+    links.words_mut()[..vocab + n].fill(p.n);
+    for r in (0..n).rev() {
+        if let Some(id) = usize::try_from(ids.ints()[r]).ok().filter(|&id| id < vocab) {
+            links.words_mut()[vocab + r] = links.words()[id];
+            links.words_mut()[id] = r as u32;
+        } else if let Some(next) = (r + 1..n).find(|&next| ids.ints()[next] == ids.ints()[r]) {
+            links.words_mut()[vocab + r] = next as u32;
+        }
+    }
+}
+
+fn backward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
+    let p = BackwardParams::from_words(params);
+    let [links, dy, dw] = buffers else { return };
+    let (n, vocab, width) = (p.n as usize, p.vocab as usize, p.width as usize);
+    for v in 0..vocab {
+        for c in 0..width {
+            let mut sum = 0.0;
+            let mut r = links.words()[v] as usize;
+            while r < n {
+                sum += f64::from(dy.floats()[r * width + c]);
+                r = links.words()[vocab + r] as usize;
+            }
+            dw.floats_mut()[v * width + c] = sum as f32;
+        }
+    }
+}
+
+/// `w [V, C]`, ids `[n]` as words → `[n, C]`, f32
+pub fn forward<B: Launch>(w: FloatTensor<B>, ids: FloatTensor<B>) -> FloatTensor<B> {
+    let (vocab, width) = rows_columns(&w.shape());
+    let n = ids.shape().num_elements();
+    let y = B::empty(&w, [n, width].into(), DType::F32);
+    let packed = u32::from(w.dtype() == DType::BF16);
+    let params = ForwardParams { n: n as u32, vocab: vocab as u32, width: width as u32, packed };
+    B::one(&FORWARD, vec![w, ids, y], &params.words(), groups_of_64(n * width))
+}
+
+/// Gradient of the table, dense f32 `[V, C]`.
+#[derive(Debug, Clone)]
+pub struct Embedding<T> {
+    /// Ids as words.
+    pub ids: T,
+    /// V and C.
+    pub shape: [usize; 2],
+}
+
+impl<B: Launch> Rule<B, 1> for Embedding<FloatTensor<B>> {
+    fn backward(self, dy: FloatTensor<B>, _needs: [bool; 1]) -> [Option<FloatTensor<B>>; 1] {
+        let [vocab, width] = self.shape;
+        let n = self.ids.shape().num_elements();
+        let (n32, vocab32, width32) = (n as u32, vocab as u32, width as u32);
+        let links = B::empty(&dy, [vocab + n].into(), DType::F32);
+        let params = LinksParams { n: n32, vocab: vocab32 }.words();
+        let links = B::one(&LINKS, vec![self.ids, links], &params, groups_of_64(vocab + n));
+        let dw = B::empty(&dy, self.shape.into(), DType::F32);
+        let params = BackwardParams { n: n32, vocab: vocab32, width: width32 }.words();
+        [Some(B::one(&BACKWARD, vec![links, dy, dw], &params, groups_of_64(vocab * width)))]
+    }
+}

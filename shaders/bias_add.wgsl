@@ -1,0 +1,21 @@
+// x[r, c] ← x[r, c] + b[c], in place. x [n, C], b [C]. One thread: one element. Twin: kernels/elementwise.rs
+struct Params {
+  n: u32,
+  width: u32,
+}
+
+@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> b: array<f32>;
+@group(0) @binding(2) var<storage, read_write> params: Params;
+
+@compute @workgroup_size(64)
+fn main(
+  @builtin(workgroup_id) group: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32,
+) {
+  let i = grid_index(group, groups, lane, 64u);
+  if (i < params.n * params.width) {
+    x[i] = x[i] + b[i % params.width];
+  }
+}

@@ -1,0 +1,34 @@
+// In place: x ← dy (h + 2 x h (1 − h) √(2/π) (1 + 3 · 0.044715 x²)), h = (1 + tanh(…)) / 2 as in gelu_forward. x, dy [n].
+// One thread: one element. Twin: kernels/elementwise.rs
+struct Params {
+  n: u32,
+}
+
+@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> dy: array<f32>;
+@group(0) @binding(2) var<storage, read_write> params: Params;
+
+// (1 + tanh u) / 2 = 1 / (1 + exp(−2u)), u = √(2/π) (x + 0.044715 x³): no cancellation, and finite for every finite x.
+fn half_tanh(x: f32) -> f32 {
+  let z = clamp(x, -20.0, 20.0);
+  let u = clamp(0.7978845608 * (z + 0.044715 * z * z * z), -43.0, 43.0);
+  return select(1.0 / (1.0 + exp(-2.0 * u)), 0.0, x < -20.0);
+}
+
+@compute @workgroup_size(64)
+fn main(
+  @builtin(workgroup_id) group: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32,
+) {
+  let i = grid_index(group, groups, lane, 64u);
+  if (i >= params.n) {
+    return;
+  }
+  let h = half_tanh(x[i]);
+  let z = clamp(x[i], -20.0, 20.0);
+  let slope = 2.0 * z * h * (1.0 - h) * 0.7978845608 * (1.0 + 0.134145 * z * z);
+  // A NaN input must stay one, and clamp would hide it.
+  let broken = select(0.0, x[i], is_nan_bits(bitcast<u32>(x[i])));
+  x[i] = dy[i] * (h + slope) + broken;
+}

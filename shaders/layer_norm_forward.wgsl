@@ -1,0 +1,44 @@
+// y = (x − mean) r w + b with r = 1 / sqrt(var + eps), var = mean((x − mean)²). x, y [n, C], w, b [C], stats [n, 2] = mean, r.
+// One thread: one row. Twin: kernels/layer_norm.rs
+struct Params {
+  n: u32,
+  width: u32,
+  eps: f32,
+}
+
+@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> w: array<f32>;
+@group(0) @binding(2) var<storage, read_write> b: array<f32>;
+@group(0) @binding(3) var<storage, read_write> y: array<f32>;
+@group(0) @binding(4) var<storage, read_write> stats: array<f32>;
+@group(0) @binding(5) var<storage, read_write> params: Params;
+
+@compute @workgroup_size(64)
+fn main(
+  @builtin(workgroup_id) group: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32,
+) {
+  let i = grid_index(group, groups, lane, 64u);
+  let width = params.width;
+  if (i >= params.n) {
+    return;
+  }
+  let row = i * width;
+  var sum = 0.0;
+  for (var c = 0u; c < width; c++) {
+    sum += x[row + c];
+  }
+  let mean = sum / f32(width);
+  var squares = 0.0;
+  for (var c = 0u; c < width; c++) {
+    let v = x[row + c] - mean;
+    squares += v * v;
+  }
+  let r = 1.0 / sqrt(squares / f32(width) + params.eps);
+  for (var c = 0u; c < width; c++) {
+    y[row + c] = (x[row + c] - mean) * r * w[c] + b[c];
+  }
+  stats[2u * i] = mean;
+  stats[2u * i + 1u] = r;
+}

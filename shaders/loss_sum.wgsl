@@ -1,0 +1,31 @@
+// y[0] = scale Σ_r stats[r, 0]: the losses of cross_entropy_forward. stats [n, 2], y [1]. One workgroup: 256 partial sums, then a
+// tree, so that the order is fixed. Twin: kernels/cross_entropy.rs
+struct Params {
+  n: u32,
+  scale: f32,
+}
+
+@group(0) @binding(0) var<storage, read_write> stats: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+@group(0) @binding(2) var<storage, read_write> params: Params;
+
+var<workgroup> sums: array<f32, 256>;
+
+@compute @workgroup_size(256)
+fn main(@builtin(local_invocation_index) lane: u32) {
+  var sum = 0.0;
+  for (var r = lane; r < params.n; r += 256u) {
+    sum += stats[2u * r];
+  }
+  sums[lane] = sum;
+  workgroupBarrier();
+  for (var half = 128u; half > 0u; half /= 2u) {
+    if (lane < half) {
+      sums[lane] += sums[lane + half];
+    }
+    workgroupBarrier();
+  }
+  if (lane == 0u) {
+    y[0] = params.scale * sums[0];
+  }
+}

@@ -1,0 +1,44 @@
+// Every kernel case that the Rust tests recorded, again in a real browser: the kernel agrees with its twin, its mutant does not.
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { root } from '../../web/toolchain.mjs';
+import { Browser } from './chromium.mjs';
+import { serve } from './site.mjs';
+
+const folder = process.env.TABTUNE_CASES;
+const names = folder && existsSync(folder) ? readdirSync(folder).filter((name) => name.endsWith('.json')) : [];
+
+let site;
+let browser;
+
+before(async () => {
+  site = await serve({ '/cases/': folder ?? '.', '/browser/': 'tests/browser' });
+  browser = await Browser.launch();
+});
+
+after(async () => {
+  await browser?.close();
+  await site?.close();
+});
+
+test('every shader has recorded cases', () => {
+  assert.ok(names.length > 0, 'run node tests/run.mjs rust browser: the Rust tests record the cases');
+  const recorded = new Set(names.map((name) => JSON.parse(readFileSync(join(folder, name), 'utf8')).kernel));
+  const shaders = readdirSync(join(root, 'shaders')).filter((name) => name.endsWith('.wgsl') && name !== 'common.wgsl');
+  assert.deepEqual(shaders.map((name) => name.slice(0, -'.wgsl'.length)).filter((stem) => !recorded.has(stem)), []);
+});
+
+for (const name of names.map((file) => file.slice(0, -'.json'.length)).sort()) {
+  test(`parity in the browser: ${name}`, async () => {
+    const { page, record } = await browser.open(`${site.url}/`);
+    const result = await page.evaluate(async (wanted) => (await import('/browser/replay.mjs')).replay(wanted), name);
+    await page.close();
+    assert.deepEqual([...record.errors, ...result.errors], []);
+    const worst = Math.max(...result.source.map(Number));
+    assert.ok(worst <= result.bound, `${result.kernel} differs by ${worst}, bound ${result.bound}: ${result.source}`);
+    const caught = result.mutant.map(Number).some((difference) => difference > result.bound);
+    assert.ok(caught, `${result.kernel}: the mutant passed: ${result.mutant}`);
+  });
+}

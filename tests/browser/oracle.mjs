@@ -1,0 +1,95 @@
+// The reference cases in a real browser, through the public API:
+//   node tests/browser/oracle.mjs ORACLE.json ASSETS [ID-PREFIX ...]
+// Kinds next, greedy and ce; the others need batches that the API does not take, and are left to the native runner.
+// One JSON object per case, then {"cases":n,"failed":m}; exit code 1 if any failed.
+import { readFileSync, readdirSync, statSync } from 'node:fs';
+import { basename, join, resolve } from 'node:path';
+import { Browser } from './chromium.mjs';
+import { serve } from './site.mjs';
+
+const PROBABILITY = 1e-4; // ten times what f32 on another order of sums was seen to give
+const LOSS = 1e-4; // relative
+
+const [oracleFile, assets, ...prefixes] = process.argv.slice(2);
+if (!assets) throw new Error('usage: node tests/browser/oracle.mjs ORACLE.json ASSETS [ID-PREFIX ...]');
+const wanted = ({ id, kind, lora }) =>
+  ['next', 'greedy', 'ce'].includes(kind) && !lora && (prefixes.length === 0 || prefixes.some((prefix) => id.startsWith(prefix)));
+const cases = JSON.parse(readFileSync(oracleFile, 'utf8')).cases.filter(wanted);
+
+/** Addresses of a model's files below the assets. */
+function filesOf(model) {
+  const path = join(assets, model);
+  if (!statSync(path).isDirectory()) return [model];
+  return readdirSync(path).map((name) => `${model}/${name}`);
+}
+
+/** Runs in the page: one case on an opened model. */
+async function runCase({ test, files, text }) {
+  const tabtune = await import('/dist/index.js');
+  const fetched = async (path) => new File([await (await fetch(`/assets/${path}`)).blob()], path.split('/').pop());
+  const model = await tabtune.openModel(await Promise.all(files.map(fetched)));
+  if (test.kind === 'ce') {
+    // The shortest beginning of the text that is exactly count + 1 tokens long: a run on it has one window.
+    const ids = (await model.tokenize(text.slice(0, test.count * 8))).slice(0, test.count + 1);
+    let length = test.count;
+    for (let found = []; found.length < ids.length || found.some((id, index) => id !== ids[index]); length++) {
+      found = await model.tokenize(text.slice(0, length));
+      if (found.length > ids.length + 4) throw new Error('no beginning of the text has these tokens');
+      if (found.length < ids.length - 8) length += ids.length - 8 - found.length;
+    }
+    const data = { text: text.slice(0, length - 1) };
+    const trainer = await tabtune.Trainer.create({ model, data, batchSize: 1, seqLen: test.count, steps: 1, learningRate: 1e-9, optimizer: { type: 'adamw', weightDecay: 0 } });
+    const [step] = await trainer.step(1);
+    await trainer.dispose();
+    return { ids: ids.slice(0, test.expect.first_ids.length), loss: step.loss, tokens: step.tokens };
+  }
+  const ids = await model.tokenize(test.prompt);
+  const trainer = await tabtune.Trainer.create({ model, data: { text: 'A text to make a trainer with. '.repeat(8) }, batchSize: 1, seqLen: 4 });
+  const tokens = [];
+  const options = { maxTokens: test.count ?? 1, temperature: 0, topLogprobs: 5 };
+  for await (const token of trainer.sample(test.prompt, options)) tokens.push(token);
+  await trainer.dispose();
+  return { ids, tokens };
+}
+
+function judge({ kind, expect }, found) {
+  const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
+  if (kind === 'ce') {
+    const error = Math.abs(found.loss - expect.mean) / expect.mean;
+    return { ok: same(found.ids, expect.first_ids) && error <= LOSS, error, bound: LOSS, loss: found.loss };
+  }
+  if (kind === 'greedy') {
+    const ids = found.tokens.map((token) => token.id);
+    const wrong = expect.ids.filter((id, index) => id !== ids[index]).length;
+    return { ok: wrong === 0, error: wrong, bound: 0 };
+  }
+  const top = found.tokens[0].top;
+  const error = Math.max(...expect.top5.map(({ id, prob }, index) => (top[index]?.id === id ? Math.abs(top[index].prob - prob) : Infinity)));
+  return { ok: same(found.ids, expect.ids) && error <= PROBABILITY, error: Number.isFinite(error) ? error : String(error), bound: PROBABILITY };
+}
+
+const site = await serve({ '/dist/': 'dist', '/assets/': resolve(assets) });
+const browser = await Browser.launch();
+let failed = 0;
+try {
+  for (const test of cases) {
+    const started = Date.now();
+    const { page, record } = await browser.open(`${site.url}/`);
+    let result;
+    try {
+      const text = test.text ? readFileSync(join(assets, test.text), 'utf8').slice(0, 16_000) : undefined;
+      result = judge(test, await page.evaluate(runCase, { test, files: filesOf(test.model), text }));
+    } catch (error) {
+      result = { ok: false, message: error.message };
+    }
+    await page.close();
+    if (record.errors.length > 0) result = { ...result, ok: false, console: record.errors };
+    if (!result.ok) failed++;
+    console.log(JSON.stringify({ id: test.id, kind: test.kind, ...result, secs: (Date.now() - started) / 1000 }));
+  }
+} finally {
+  await browser.close();
+  await site.close();
+}
+console.log(JSON.stringify({ oracle: basename(oracleFile), cases: cases.length, failed }));
+process.exitCode = failed === 0 ? 0 : 1;

@@ -1,0 +1,95 @@
+// Runs in the page: recorded kernel cases on this browser's WebGPU, compared with what their twins gave natively.
+const POISON = 0x7fc0dead;
+const MOST_GROUPS = 65535;
+const asFloat = new Float32Array(1);
+const asWord = new Uint32Array(asFloat.buffer);
+
+function floatOf(word) {
+  asWord[0] = word;
+  return asFloat[0];
+}
+
+/** Largest difference relative to the RMS of `expected`; infinite where only one of two values is finite. */
+function difference(found, expected) {
+  let squares = 0;
+  let finite = 0;
+  for (const word of expected) {
+    const value = floatOf(word);
+    if (Number.isFinite(value)) (squares += value * value), finite++;
+  }
+  const rms = Math.max(Math.sqrt(squares / Math.max(finite, 1)), 1e-30);
+  let largest = 0;
+  for (let i = 0; i < expected.length; i++) {
+    if (found[i] === expected[i]) continue;
+    const [f, e] = [floatOf(found[i]), floatOf(expected[i])];
+    const poisoned = found[i] === POISON || expected[i] === POISON;
+    if (Number.isFinite(f) && Number.isFinite(e)) largest = Math.max(largest, Math.abs(f - e) / rms);
+    else if (poisoned || !(Number.isNaN(f) && Number.isNaN(e))) return Infinity;
+  }
+  return largest;
+}
+
+async function pipelineOf(device, code) {
+  const module = device.createShaderModule({ code });
+  return device.createComputePipelineAsync({ layout: 'auto', compute: { module, entryPoint: 'main' } });
+}
+
+function storage(device, words) {
+  const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_SRC | GPUBufferUsage.COPY_DST;
+  const buffer = device.createBuffer({ size: Math.max(words.byteLength, 4), usage });
+  device.queue.writeBuffer(buffer, 0, words);
+  return buffer;
+}
+
+async function runCase(device, pipeline, test, wordsOf) {
+  const params = new Uint32Array(test.params.length + (test.params.length % 2));
+  params.set(test.params);
+  const buffers = [...test.buffers.map((place) => storage(device, wordsOf(place))), storage(device, params)];
+  const entries = buffers.map((buffer, binding) => ({ binding, resource: { buffer } }));
+  const bindGroup = device.createBindGroup({ layout: pipeline.getBindGroupLayout(0), entries });
+  const encoder = device.createCommandEncoder();
+  const pass = encoder.beginComputePass();
+  pass.setPipeline(pipeline);
+  pass.setBindGroup(0, bindGroup);
+  const x = Math.min(test.groups, MOST_GROUPS);
+  pass.dispatchWorkgroups(x, Math.ceil(test.groups / x));
+  pass.end();
+  const written = buffers.slice(0, -1).filter((_, index) => test.written[index]);
+  const reads = written.map((buffer) => {
+    const read = device.createBuffer({ size: buffer.size, usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST });
+    encoder.copyBufferToBuffer(buffer, 0, read, 0, buffer.size);
+    return read;
+  });
+  device.queue.submit([encoder.finish()]);
+  let largest = 0;
+  for (const [index, read] of reads.entries()) {
+    await read.mapAsync(GPUMapMode.READ);
+    const expected = wordsOf(test.expected[index]);
+    largest = Math.max(largest, difference(new Uint32Array(read.getMappedRange()).subarray(0, expected.length), expected));
+    read.destroy();
+  }
+  buffers.forEach((buffer) => buffer.destroy());
+  return largest;
+}
+
+/** Largest differences of the kernel and of its mutant over the cases of one recorded check, and GPU errors. */
+export async function replay(name) {
+  const manifest = await (await fetch(`/cases/${name}.json`)).json();
+  const words = new Uint32Array(await (await fetch(`/cases/${name}.bin`)).arrayBuffer());
+  const wordsOf = ({ start, length }) => words.subarray(start, start + length);
+  const adapter = await navigator.gpu.requestAdapter();
+  // No limits asked for: every kernel must run on the guaranteed minimum.
+  const device = await adapter.requestDevice();
+  const errors = [];
+  device.addEventListener('uncapturederror', (event) => errors.push(event.error.message));
+  const results = {};
+  for (const kind of ['source', 'mutant']) {
+    const pipeline = await pipelineOf(device, manifest[kind]);
+    results[kind] = [];
+    for (const test of manifest.cases) results[kind].push(await runCase(device, pipeline, test, wordsOf));
+  }
+  device.destroy();
+  const { kernel, bound } = manifest;
+  // JSON has no infinity: it crosses to the test as a text.
+  return { kernel, bound, errors, source: results.source.map(String), mutant: results.mutant.map(String) };
+}

@@ -1,0 +1,94 @@
+//! `config.json` ⇄ ModelConfig.
+
+use serde_json::{Value, json};
+use tabtune::bundle::{config_from_hf, config_to_hf};
+use tabtune::config::{Architecture, RopeScaling};
+
+fn llama() -> Value {
+    json!({"model_type": "llama", "vocab_size": 32, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "rope_theta": 5e5})
+}
+
+fn with(mut value: Value, key: &str, setting: Value) -> Value {
+    value[key] = setting;
+    value
+}
+
+#[test]
+fn llama_config_is_read() {
+    let config = config_from_hf(&llama()).unwrap();
+    assert_eq!((config.head_dim, config.num_key_value_heads, config.rope_theta), (4, 2, 5e5));
+    assert!(!config.tie_word_embeddings && !config.attention_bias && !config.qk_norm);
+    let wide = config_from_hf(&with(llama(), "head_dim", json!(8))).unwrap();
+    assert_eq!(wide.head_dim, 8);
+}
+
+#[test]
+fn rope_scaling_is_read_in_old_and_new_words() {
+    let linear = config_from_hf(&with(llama(), "rope_scaling", json!({"type": "linear", "factor": 2.0}))).unwrap();
+    assert_eq!(linear.rope_scaling, RopeScaling::Linear { factor: 2.0 });
+    let scaling = json!({"rope_type": "llama3", "rope_theta": 1e6, "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4,
+        "original_max_position_embeddings": 32});
+    let llama3 = config_from_hf(&with(llama(), "rope_parameters", scaling)).unwrap();
+    assert_eq!(llama3.rope_theta, 1e6);
+    let expected = RopeScaling::Llama3 { factor: 8.0, low_freq_factor: 1.0, high_freq_factor: 4.0, original_max_position_embeddings: 32 };
+    assert_eq!(llama3.rope_scaling, expected);
+}
+
+#[test]
+fn families_differ_in_biases_and_norms() {
+    let of = |name: &str| config_from_hf(&with(llama(), "model_type", json!(name))).unwrap();
+    assert!(of("qwen2").attention_bias && !of("qwen2").qk_norm);
+    assert!(of("qwen3").qk_norm && !of("qwen3").attention_bias);
+}
+
+#[test]
+fn gpt2_config_is_read() {
+    let value = json!({"model_type": "gpt2", "vocab_size": 50, "n_embd": 12, "n_layer": 2, "n_head": 3, "n_positions": 16,
+        "n_inner": null, "layer_norm_epsilon": 1e-5, "attn_pdrop": 0.1});
+    let config = config_from_hf(&value).unwrap();
+    assert_eq!(config.architecture, Architecture::Gpt2);
+    assert_eq!((config.intermediate_size, config.head_dim, config.max_position_embeddings), (48, 4, 16));
+    assert!(config.tie_word_embeddings);
+    assert_eq!(config_from_hf(&config_to_hf(&config)).unwrap(), config);
+}
+
+#[test]
+fn written_config_reads_back_equal() {
+    let scaling = json!({"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 32});
+    for name in ["llama", "qwen2", "qwen3"] {
+        let config = config_from_hf(&with(with(llama(), "model_type", json!(name)), "rope_scaling", scaling.clone())).unwrap();
+        assert_eq!(config_from_hf(&config_to_hf(&config)).unwrap(), config, "{name}");
+    }
+}
+
+#[test]
+fn what_is_not_built_is_refused_by_name() {
+    let mistral = with(llama(), "model_type", json!("mistral"));
+    let cases = [
+        (with(llama(), "model_type", json!("mamba")), "model.arch.unsupported", "model_type"),
+        (with(llama(), "hidden_act", json!("gelu")), "model.config.unsupported", "hidden_act"),
+        (with(llama(), "sliding_window", json!(32)), "model.config.unsupported", "sliding_window"),
+        (with(mistral, "sliding_window", json!(63)), "model.config.unsupported", "sliding_window"),
+        (with(llama(), "num_local_experts", json!(8)), "model.config.unsupported", "num_local_experts"),
+        (with(llama(), "mlp_bias", json!(true)), "model.config.unsupported", "mlp_bias"),
+        (with(llama(), "attention_bias", json!(true)), "model.config.unsupported", "attention_bias"),
+        (with(llama(), "rope_scaling", json!({"type": "yarn", "factor": 4})), "model.config.unsupported", "rope_scaling.rope_type"),
+        (with(llama(), "quantization_config", json!({"bits": 4})), "model.config.unsupported", "quantization_config"),
+        (with(llama(), "layer_types", json!(["sliding_attention"])), "model.config.unsupported", "layer_types"),
+        (with(llama(), "hidden_size", json!("16")), "model.config.type", "hidden_size"),
+        (with(llama(), "hidden_size", json!(18)), "model.config.heads", "num_attention_heads"),
+        (with(llama(), "num_key_value_heads", json!(3)), "model.config.kv-heads", "num_key_value_heads"),
+        (with(llama(), "num_hidden_layers", json!(513)), "model.config.layers", "num_hidden_layers"),
+        (with(llama(), "max_position_embeddings", json!(0)), "model.config.context", "max_position_embeddings"),
+        (with(llama(), "head_dim", json!(5)), "model.config.rope", "head_dim"),
+    ];
+    for (value, code, key) in cases {
+        let error = config_from_hf(&value).unwrap_err();
+        assert_eq!(error.code(), code, "{key}");
+        assert!(error.to_string().contains(key), "{key}: {error}");
+    }
+    let whole = with(with(llama(), "model_type", json!("mistral")), "sliding_window", json!(64));
+    assert!(config_from_hf(&whole).is_ok(), "a window as long as the context changes nothing");
+}

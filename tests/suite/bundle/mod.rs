@@ -1,0 +1,7 @@
+//! Files of models → configuration, tokenizer and tensors.
+
+mod config;
+mod files;
+mod folder;
+mod gguf;
+mod quants;

@@ -1,0 +1,72 @@
+use tabtune::kernels::cross_entropy::{self, BackwardParams, ForwardParams, SumParams};
+use tabtune_tests::kernels::{Case, check, noise, poisoned, words};
+
+/// f32 exp and log against f64.
+const BOUND: f64 = 3e-6;
+
+/// (n, V, parts)
+const SHAPES: [(usize, usize, usize); 5] = [(1, 1, 1), (255, 2, 1), (3, 257, 2), (4099, 5, 1), (2, 49_157, 64)];
+
+fn logits(n: usize, vocab: usize) -> Vec<u32> {
+    words(&noise(n * vocab, 1).iter().map(|v| v * 12.0).collect::<Vec<_>>())
+}
+
+fn targets(n: usize, vocab: usize) -> Vec<u32> {
+    (0..n).map(|r| if r % 5 == 4 { -100_i32 as u32 } else { (r * 7) as u32 % vocab as u32 }).collect()
+}
+
+fn partials((n, vocab, parts): (usize, usize, usize)) -> Case {
+    Case {
+        kernel: &cross_entropy::PARTIALS,
+        buffers: vec![logits(n, vocab), poisoned(n * parts * 2)],
+        params: ForwardParams { n: n as u32, vocab: vocab as u32, parts: parts as u32 }.words(),
+        groups: ((n * parts) as u32).div_ceil(64),
+    }
+}
+
+fn forward((n, vocab, parts): (usize, usize, usize)) -> Case {
+    let partials = partials((n, vocab, parts)).twin().remove(0);
+    Case {
+        kernel: &cross_entropy::FORWARD,
+        buffers: vec![logits(n, vocab), targets(n, vocab), partials, poisoned(n * 2)],
+        params: ForwardParams { n: n as u32, vocab: vocab as u32, parts: parts as u32 }.words(),
+        groups: (n as u32).div_ceil(64),
+    }
+}
+
+#[test]
+fn cross_entropy_partials_sum_exponentials() {
+    check(&SHAPES.map(partials), BOUND, ("- top)", "+ top)"));
+}
+
+#[test]
+fn cross_entropy_forward_is_minus_log_probability() {
+    check(&SHAPES.map(forward), BOUND, ("lse - logits", "lse + logits"));
+}
+
+#[test]
+fn loss_sum_adds_losses_times_the_scale() {
+    let case = |n: usize| Case {
+        kernel: &cross_entropy::LOSS_SUM,
+        buffers: vec![words(&noise(2 * n, 1).iter().map(|v| v + 1.0).collect::<Vec<_>>()), poisoned(1)],
+        params: SumParams { n: n as u32, scale: 0.37 }.words(),
+        groups: 1,
+    };
+    check(&[1, 255, 256, 257, 4099].map(case), BOUND, ("lane + half", "lane"));
+}
+
+#[test]
+fn cross_entropy_backward_is_softmax_minus_onehot() {
+    let case = |s: (usize, usize, usize)| {
+        let (n, vocab, _) = s;
+        let stats = forward(s).twin().remove(0);
+        Case {
+            kernel: &cross_entropy::BACKWARD,
+            buffers: vec![logits(n, vocab), targets(n, vocab), stats, words(&[1.7])],
+            params: BackwardParams { n: n as u32, vocab: vocab as u32, scale: 0.03 }.words(),
+            groups: ((n * vocab) as u32).div_ceil(64),
+        }
+    };
+    // The exponent of up to 24 carries its own rounding: relative 24 · 2⁻²⁴ · a few.
+    check(&SHAPES.map(case), 2e-5, ("- hit)", "+ hit)"));
+}

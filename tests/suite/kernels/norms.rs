@@ -1,0 +1,101 @@
+use tabtune::kernels::column_sum;
+use tabtune::kernels::rms_norm::{BackwardParams, ForwardParams};
+use tabtune::kernels::{layer_norm, rms_norm};
+use tabtune_tests::kernels::{Case, check, noise, poisoned, words};
+
+/// Sums of up to 4099 terms in f32 against f64.
+const BOUND: f64 = 1e-5;
+
+const SHAPES: [(usize, usize); 6] = [(1, 1), (255, 3), (256, 12), (257, 5), (2, 4099), (4099, 2)];
+
+fn rows(n: usize, width: usize, seed: u32) -> Vec<u32> {
+    words(&noise(n * width, seed).iter().map(|v| v + 0.3).collect::<Vec<_>>())
+}
+
+fn forward_params((n, width): (usize, usize)) -> Vec<u32> {
+    ForwardParams { n: n as u32, width: width as u32, eps: 1e-5 }.words()
+}
+
+fn backward_params((n, width): (usize, usize)) -> Vec<u32> {
+    BackwardParams { n: n as u32, width: width as u32 }.words()
+}
+
+fn rms(s: (usize, usize)) -> Case {
+    let buffers = vec![rows(s.0, s.1, 1), rows(1, s.1, 2), poisoned(s.0 * s.1), poisoned(s.0)];
+    Case { kernel: &rms_norm::FORWARD, buffers, params: forward_params(s), groups: (s.0 as u32).div_ceil(64) }
+}
+
+fn layer(s: (usize, usize)) -> Case {
+    let buffers = vec![rows(s.0, s.1, 1), rows(1, s.1, 2), rows(1, s.1, 3), poisoned(s.0 * s.1), poisoned(s.0 * 2)];
+    Case { kernel: &layer_norm::FORWARD, buffers, params: forward_params(s), groups: (s.0 as u32).div_ceil(64) }
+}
+
+#[test]
+fn rms_norm_scales_rows_to_one() {
+    check(&SHAPES.map(rms), BOUND, ("+ params.eps", "- params.eps * 1000.0"));
+}
+
+#[test]
+fn rms_norm_backward_is_its_gradient() {
+    let input = |s: (usize, usize)| Case {
+        kernel: &rms_norm::BACKWARD_INPUT,
+        buffers: vec![rows(s.0, s.1, 1), rows(1, s.1, 2), rms(s).twin().remove(1), rows(s.0, s.1, 4), poisoned(s.0 * s.1)],
+        params: backward_params(s),
+        groups: (s.0 as u32).div_ceil(64),
+    };
+    // One column: the gradient is a difference of nearly equal numbers.
+    let wide: Vec<Case> = SHAPES.into_iter().filter(|s| s.1 > 1).map(input).collect();
+    check(&wide, 5e-5, ("- x[row + c] * mean", "+ x[row + c] * mean"));
+    let weight = |s: (usize, usize)| {
+        let params = column_sum::Params::cut(s.0, s.1);
+        Case {
+            kernel: &rms_norm::BACKWARD_WEIGHT,
+            buffers: vec![rows(s.0, s.1, 1), rms(s).twin().remove(1), rows(s.0, s.1, 4), poisoned(params.parts as usize * s.1)],
+            params: params.words(),
+            groups: params.groups(),
+        }
+    };
+    check(&SHAPES.map(weight), BOUND, ("sum +=", "sum -="));
+}
+
+#[test]
+fn layer_norm_centres_and_scales_rows() {
+    // One column has no variance: what is left of it is eps.
+    let wide: Vec<Case> = SHAPES.into_iter().filter(|s| s.1 > 1).map(layer).collect();
+    check(&wide, 5e-5, ("+ b[c]", "- b[c]"));
+}
+
+#[test]
+fn layer_norm_backward_is_its_gradient() {
+    let input = |s: (usize, usize)| Case {
+        kernel: &layer_norm::BACKWARD_INPUT,
+        buffers: vec![rows(s.0, s.1, 1), rows(1, s.1, 2), layer(s).twin().remove(1), rows(s.0, s.1, 4), poisoned(s.0 * s.1)],
+        params: backward_params(s),
+        groups: (s.0 as u32).div_ceil(64),
+    };
+    // Two columns cancel to eps; from three on the gradient is a number of its own.
+    let wide: Vec<Case> = SHAPES.into_iter().filter(|s| s.1 > 2).map(input).collect();
+    check(&wide, 5e-5, ("- first", "+ first"));
+    let weight = |s: (usize, usize)| {
+        let params = column_sum::Params::cut(s.0, s.1);
+        let parts = params.parts as usize * s.1;
+        Case {
+            kernel: &layer_norm::BACKWARD_WEIGHT,
+            buffers: vec![rows(s.0, s.1, 1), layer(s).twin().remove(1), rows(s.0, s.1, 4), poisoned(parts), poisoned(parts)],
+            params: params.words(),
+            groups: params.groups(),
+        }
+    };
+    let wide: Vec<Case> = SHAPES.into_iter().filter(|s| s.1 > 1).map(weight).collect();
+    check(&wide, 5e-5, ("sum += d", "sum -= d"));
+}
+
+#[test]
+fn column_sum_adds_rows() {
+    let case = |s: (usize, usize)| {
+        let params = column_sum::Params::cut(s.0, s.1);
+        let buffers = vec![rows(s.0, s.1, 1), poisoned(params.parts as usize * s.1)];
+        Case { kernel: &column_sum::KERNEL, buffers, params: params.words(), groups: params.groups() }
+    };
+    check(&SHAPES.map(case), BOUND, ("r < end", "r + 1u < end"));
+}

@@ -1,0 +1,24 @@
+use tabtune::kernels::rope::{KERNEL, Params};
+use tabtune_tests::kernels::{Case, check, noise, words};
+
+/// (sequences, len, offset, heads, half)
+type Shape = (usize, usize, usize, usize, usize);
+
+fn case((sequences, len, offset, heads, half): Shape, sign: f32) -> Case {
+    let pairs = sequences * len * heads * half;
+    let table = (offset + len) * half;
+    let params = Params { pairs: pairs as u32, heads: heads as u32, half: half as u32, len: len as u32, offset: offset as u32, sign };
+    Case {
+        kernel: &KERNEL,
+        buffers: vec![words(&noise(2 * pairs, 1)), words(&noise(table, 2)), words(&noise(table, 3))],
+        params: params.words(),
+        groups: (pairs as u32).div_ceil(64),
+    }
+}
+
+#[test]
+fn rope_rotates_pairs_by_their_position() {
+    let shapes: [Shape; 5] = [(1, 1, 0, 1, 1), (2, 5, 3, 3, 16), (1, 257, 0, 2, 5), (3, 1, 40, 9, 32), (2, 64, 7, 1, 40)];
+    check(&shapes.map(|s| case(s, 1.0)), 1e-6, ("a * c - b * s", "a * c + b * s"));
+    check(&shapes.map(|s| case(s, -1.0)), 1e-6, ("* params.sign", "* 1.0 + 0.0 * params.sign"));
+}

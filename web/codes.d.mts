@@ -1,0 +1,3 @@
+export const README: string;
+export function codes(): string[];
+export function listed(readme: string): string[];

@@ -1,0 +1,31 @@
+/** The element of the page with this id; a missing one is a fault of index.html, not of the user. */
+export function byId<T extends HTMLElement>(id: string, kind: abstract new () => T): T {
+  const found = document.getElementById(id);
+  if (!(found instanceof kind)) throw new Error(`index.html has no ${kind.name} #${id}`);
+  return found;
+}
+
+/** A new element with text in it; text is never parsed. */
+export function make<K extends keyof HTMLElementTagNameMap>(tag: K, text = '', className = ''): HTMLElementTagNameMap[K] {
+  const element = document.createElement(tag);
+  element.textContent = text;
+  if (className !== '') element.className = className;
+  return element;
+}
+
+export function actionButton(text: string, label: string, act: () => void): HTMLButtonElement {
+  const button = make('button', text);
+  button.type = 'button';
+  button.setAttribute('aria-label', label);
+  button.addEventListener('click', act);
+  return button;
+}
+
+/** Offers a Blob as a download. */
+export function download(name: string, blob: Blob): void {
+  const link = make('a');
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}

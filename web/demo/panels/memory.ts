@@ -1,0 +1,21 @@
+import type { Estimate } from 'tabtune';
+
+import { byId, make } from '../dom.js';
+import { bytes } from '../format.js';
+
+/** The memory bar: what a run with these settings will take, by kind. */
+export function showMemory({ needBytes, haveBytes, ok, parts }: Estimate): void {
+  const section = byId('memory', HTMLElement);
+  section.hidden = false;
+  const verdict = ok === false ? `, more than half of the ${bytes((haveBytes ?? 0) * 2)} that this browser reports` : '';
+  byId('memory-total', HTMLOutputElement).textContent = `about ${bytes(needBytes)}${verdict}`;
+  const list = byId('memory-parts', HTMLElement);
+  list.replaceChildren();
+  for (const [kind, label] of [['weights', 'weights'], ['grads', 'gradients'], ['optimizer', 'optimizer'], ['activations', 'activations']] as const) {
+    const bar = section.querySelector<HTMLElement>(`.bar .${kind}`);
+    if (bar) bar.style.flexGrow = String(parts[kind] / Math.max(1, needBytes));
+    const item = make('span');
+    item.append(make('i', '', kind), `${label} ${bytes(parts[kind])}`);
+    list.append(item);
+  }
+}

@@ -1,0 +1,70 @@
+/** What the model writes, newest first. */
+import type { Trainer } from 'tabtune';
+
+import { byId, make } from '../dom.js';
+import { sampling } from '../settings.js';
+
+const KEPT = 60;
+const TOKENS = 300;
+
+export class Samples {
+  readonly #list = byId('samples', HTMLOListElement);
+  readonly #empty = byId('samples-empty', HTMLElement);
+  readonly #button = byId('write', HTMLButtonElement);
+  #writing: AbortController | undefined;
+  #trainer: Trainer | undefined;
+
+  constructor(private readonly onError: (thrown: unknown) => void) {
+    byId('sampler', HTMLFormElement).addEventListener('submit', (event) => {
+      event.preventDefault();
+      if (this.#writing) this.#writing.abort();
+      else void this.#write();
+    });
+  }
+
+  /** The trainer that writes; none disables the form. */
+  use(trainer: Trainer | undefined): void {
+    this.#writing?.abort();
+    this.#trainer = trainer;
+    this.#button.disabled = trainer === undefined;
+  }
+
+  clear(): void {
+    this.#list.replaceChildren();
+    this.#empty.hidden = false;
+  }
+
+  add(step: number, prompt: string, text: string): void {
+    this.#entry(step, prompt).append(text);
+  }
+
+  /** A new entry; what is appended to it is the model's. */
+  #entry(step: number, prompt: string): HTMLElement {
+    this.#empty.hidden = true;
+    const item = make('li');
+    const page = make('p');
+    page.append(make('b', prompt));
+    item.append(make('span', `Step ${step}`, 'when'), page);
+    this.#list.prepend(item);
+    while (this.#list.childElementCount > KEPT) this.#list.lastElementChild?.remove();
+    return page;
+  }
+
+  async #write(): Promise<void> {
+    const trainer = this.#trainer;
+    if (!trainer) return;
+    const controller = new AbortController();
+    this.#writing = controller;
+    this.#button.textContent = 'Stop writing';
+    const prompt = byId('prompt', HTMLInputElement).value || ' ';
+    try {
+      const page = this.#entry(trainer.completedSteps, prompt);
+      for await (const token of trainer.sample(prompt, { ...sampling(), maxTokens: TOKENS, signal: controller.signal })) page.append(token.text);
+    } catch (thrown) {
+      if (!controller.signal.aborted) this.onError(thrown);
+    } finally {
+      this.#writing = undefined;
+      this.#button.textContent = 'Write now';
+    }
+  }
+}

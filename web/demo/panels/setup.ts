@@ -1,0 +1,137 @@
+/** The next run: which model, which text, which settings; what they will take, and the learning rate they plan. */
+import { escaped, newModel, openModel, Trainer } from 'tabtune';
+import type { DataInput, Model, ModelInfo } from 'tabtune';
+
+import austen from '../assets/pride-and-prejudice.txt?raw';
+import { byId } from '../dom.js';
+import { onDrop } from '../drop.js';
+import { bytes, grouped, parameters } from '../format.js';
+import { contextOf, SCRATCH, trainOptions } from '../settings.js';
+import { showMemory } from './memory.js';
+
+const AUSTEN = { text: austen, name: 'pride-and-prejudice.txt' };
+const chosen = (name: string): string => document.querySelector<HTMLInputElement>(`input[name="${name}"]:checked`)?.value ?? '';
+const choose = (name: string, value: string): void => {
+  const radio = document.querySelector<HTMLInputElement>(`input[name="${name}"][value="${value}"]`);
+  if (radio) radio.checked = true;
+};
+
+export class Setup {
+  #modelFiles: File[] = [];
+  #dataFile: File | undefined;
+  #model: { key: string; opened: Promise<Model> } | undefined;
+  #fileCount = 0;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #round = 0;
+  readonly #fault = byId('setup-fault', HTMLElement);
+
+  constructor(private readonly onPlan: (curve: number[]) => void) {
+    const section = byId('setup', HTMLElement);
+    section.addEventListener('input', () => this.refresh(250));
+    for (const [id, take] of [
+      ['model-files', (files: File[]) => this.#takeModel(files)],
+      ['data-file', (files: File[]) => this.#takeData(files)],
+    ] as const) {
+      const input = byId(id, HTMLInputElement);
+      input.addEventListener('change', () => take([...(input.files ?? [])]));
+    }
+    onDrop(byId('drop-model', HTMLElement), (files) => this.#takeModel(files));
+    onDrop(byId('drop-data', HTMLElement), (files) => this.#takeData(files));
+  }
+
+  #takeModel(files: File[]): void {
+    if (files.length === 0) return;
+    this.#modelFiles = files;
+    this.#fileCount += 1;
+    choose('model', 'files');
+    this.refresh(0);
+  }
+
+  #takeData(files: File[]): void {
+    const [file] = files;
+    if (!file) return;
+    this.#dataFile = file;
+    this.#fileCount += 1;
+    choose('data', 'file');
+    this.refresh(0);
+  }
+
+  get data(): DataInput {
+    if (chosen('data') !== 'file') return AUSTEN;
+    if (!this.#dataFile) throw new Error('Choose a text file first, or train on Pride and Prejudice.');
+    return this.#dataFile;
+  }
+
+  get label(): string {
+    const model = chosen('model') === 'files' ? (this.#modelFiles[0]?.name ?? 'model') : 'small Llama';
+    const text = chosen('data') === 'file' ? (this.#dataFile?.name ?? 'text') : 'Pride and Prejudice';
+    return `${model} on ${text}`;
+  }
+
+  /** The heading, in the words of the present choice. */
+  #headline(info: ModelInfo): void {
+    const own = chosen('model') === 'files' || chosen('data') === 'file';
+    const reader = chosen('model') === 'files' ? escaped(this.#modelFiles[0]?.name ?? '') : 'A new small Llama';
+    const text = chosen('data') === 'file' ? escaped(this.#dataFile?.name ?? '') : 'Pride and Prejudice';
+    if (!own) return;
+    byId('run-title', HTMLElement).textContent = `${reader}, about to read ${text}`;
+    byId('run-story', HTMLElement).textContent =
+      chosen('model') === 'files' ? `All ${parameters(info.parameters)} parameters are trained on your GPU, and stay on this device.` : `${parameters(info.parameters)} random numbers read it letter by letter. Press the button and watch them find words.`;
+  }
+
+  /** The chosen model, open; the same until the choice changes. */
+  #open(): Promise<Model> {
+    const files = chosen('model') === 'files';
+    if (files && this.#modelFiles.length === 0) throw new Error('Choose the model’s files first: one GGUF, or config.json, tokenizer.json and the safetensors.');
+    const key = JSON.stringify([files, chosen('data'), this.#fileCount, files ? 0 : contextOf()]);
+    if (this.#model?.key === key) return this.#model.opened;
+    this.release();
+    const opened = files ? openModel(this.#modelFiles) : newModel({ ...SCRATCH, maxPositionEmbeddings: contextOf() }, this.data);
+    this.#model = { key, opened };
+    opened.catch(() => (this.#model = undefined));
+    return opened;
+  }
+
+  /** Gives the open model to a trainer. */
+  async take(): Promise<Model> {
+    const model = await this.#open();
+    this.#model = undefined;
+    return model;
+  }
+
+  /** Closes the open model, if any. */
+  release(): void {
+    void this.#model?.opened.then((model) => model.dispose()).catch(() => undefined);
+    this.#model = undefined;
+  }
+
+  /** Shows what the present choice means, after `delay` without another change. */
+  refresh(delay: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.show(), delay);
+  }
+
+  async show(): Promise<void> {
+    const round = ++this.#round;
+    try {
+      const data = this.data;
+      byId('data-facts', HTMLElement).textContent = data instanceof File ? `${escaped(data.name)}, ${bytes(data.size)}` : `${bytes(austen.length)} of text, embedded in this page`;
+      const model = await this.#open();
+      if (round !== this.#round) return;
+      const { info } = model;
+      const tokenizer = info.tokenizer?.kind ?? 'none';
+      byId('model-facts', HTMLElement).textContent = `${escaped(info.architecture)}, ${parameters(info.parameters)} parameters in ${info.tensors.length} tensors, vocabulary ${grouped(info.vocabSize)} (${escaped(tokenizer)})`;
+      const options = trainOptions();
+      this.#headline(info);
+      const [estimate, curve] = [await Trainer.estimate(model, options), await model.previewSchedule(options, options.steps)];
+      if (round !== this.#round) return;
+      showMemory(estimate);
+      this.onPlan(curve);
+      this.#fault.hidden = true;
+    } catch (thrown) {
+      if (round !== this.#round) return;
+      this.#fault.textContent = escaped(thrown instanceof Error ? thrown.message : String(thrown));
+      this.#fault.hidden = false;
+    }
+  }
+}

@@ -1,0 +1,81 @@
+/** The form's words as options of a run. */
+import type { DriveOptions, ModelShape, OptimizerOptions, ScheduleOptions, TrainOptions } from 'tabtune';
+
+import { byId } from './dom.js';
+
+/** The model that is trained from random weights: small enough for a software adapter, large enough to find words. */
+export const SCRATCH: ModelShape = { hiddenSize: 128, numHiddenLayers: 3, numAttentionHeads: 4 };
+const SHORTEST_CONTEXT = 256;
+/** Tokens of one sample during a run. */
+const SAMPLE_TOKENS = 180;
+
+const numberOf = (id: string): number => byId(id, HTMLInputElement).valueAsNumber;
+const wordOf = (id: string): string => byId(id, HTMLSelectElement).value;
+
+export const contextOf = (): number => Math.max(SHORTEST_CONTEXT, numberOf('s-length') || 0);
+
+function optimizerOf(word: string): OptimizerOptions {
+  switch (word) {
+    case 'adafactor':
+    case 'sgd':
+    case 'adamw':
+      return { type: word };
+    case 'apollo-mini':
+      return { type: 'apollo', mini: true };
+    default:
+      throw new Error(`the page offers no optimizer ${word}`);
+  }
+}
+
+/** Sensible phases of each schedule for a run of this length. */
+function scheduleOf(word: string, steps: number, peak: number): ScheduleOptions {
+  const warmupSteps = Math.min(100, Math.round(steps / 20));
+  const fifth = Math.max(1, Math.round(steps / 5));
+  switch (word) {
+    case 'cosine':
+      return { type: 'cosine', warmupSteps, minLearningRate: peak / 10 };
+    case 'linear':
+    case 'constant':
+      return { type: word, warmupSteps };
+    case 'wsd':
+      return { type: 'wsd', warmupSteps, decaySteps: fifth, decayStartStep: Math.max(warmupSteps, steps - fifth), decayType: 'one_minus_sqrt', minLearningRate: peak / 10 };
+    case 'infinite': {
+      const cooldownSteps = Math.max(1, Math.round(steps / 4));
+      const annealingStartStep = Math.max(warmupSteps + cooldownSteps, steps - fifth);
+      return { type: 'infinite', warmupSteps, cooldownSteps, constantLearningRate: peak / 2, annealingSteps: fifth, annealingStartStep, minLearningRate: peak / 20 };
+    }
+    default:
+      throw new Error(`the page offers no schedule ${word}`);
+  }
+}
+
+export function trainOptions(): TrainOptions & { steps: number } {
+  const steps = numberOf('s-steps');
+  const learningRate = numberOf('s-rate');
+  return {
+    steps,
+    learningRate,
+    batchSize: numberOf('s-batch'),
+    seqLen: numberOf('s-length'),
+    seed: numberOf('s-seed'),
+    precision: wordOf('s-precision') === 'bf16' ? 'bf16' : 'f32',
+    optimizer: optimizerOf(wordOf('s-optimizer')),
+    lrScheduler: scheduleOf(wordOf('s-schedule'), steps, learningRate),
+    validationFraction: 0.05,
+  };
+}
+
+export function driveOptions(): DriveOptions {
+  const steps = numberOf('s-steps');
+  return {
+    logEvery: 4,
+    evalEvery: Math.max(10, Math.round(steps / 10)),
+    evalBatches: 4,
+    sampleEvery: numberOf('s-sample'),
+    saveEvery: numberOf('s-save'),
+    samplePrompt: byId('prompt', HTMLInputElement).value || ' ',
+    sample: { ...sampling(), maxTokens: SAMPLE_TOKENS },
+  };
+}
+
+export const sampling = (): { temperature: number; seed: number } => ({ temperature: numberOf('temperature') || 0, seed: numberOf('s-seed') });

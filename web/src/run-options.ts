@@ -1,0 +1,41 @@
+/** What the calls of a trainer take and give. */
+import type { DataInput } from './inputs.js';
+import type { Model } from './model.js';
+import type { DriveOptions, TrainOptions } from './options.js';
+import type { Progress, TrainerEvent } from './protocol.js';
+import type { WorkerOptions } from './spawn.js';
+
+interface Call {
+  signal?: AbortSignal;
+  onProgress?: (progress: Progress) => void;
+}
+export interface CreateOptions extends TrainOptions, DriveOptions, Call {
+  /** From `openModel` or `newModel`; the trainer takes it over. */
+  model: Model;
+  data: DataInput;
+  /** Name of the run in lists. The data's name */
+  label?: string;
+  /** Keep the data with the checkpoints (up to 64 MiB), so that the run resumes without it. true */
+  keepData?: boolean;
+}
+export interface ResumeOptions extends WorkerOptions, Call {
+  run: string;
+  /** The newest that is whole. */
+  generation?: number;
+  /** Only if the run does not keep its data; must be the same. */
+  data?: DataInput;
+}
+export interface Estimate {
+  /** Whether `needBytes` fit; `undefined` where the browser does not tell its memory. */
+  ok: boolean | undefined;
+  needBytes: number;
+  /** Half of the memory that the browser reports, if it does. */
+  haveBytes: number | undefined;
+  parts: { weights: number; grads: number; optimizer: number; activations: number };
+}
+/** One finished step. */
+export type StepEvent = Extract<TrainerEvent, { type: 'step' }>;
+export interface ExportOptions {
+  format?: 'safetensors';
+  signal?: AbortSignal;
+}

@@ -1,0 +1,35 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it, vi } from 'vitest';
+
+import { ERROR_CODES } from '../src/errors.js';
+import { codes, listed, README } from '../codes.mjs';
+import { fakeWorker } from './channel.js';
+import { finetune } from './example.js';
+import { fake } from './fake-wasm.js';
+
+const readme = readFileSync(README, 'utf8');
+
+describe('readme', () => {
+  it('example_stands_there_as_it_is_tested', () => {
+    const example = readFileSync(new URL('./example.ts', import.meta.url), 'utf8').trim();
+    expect(readme).toContain(example);
+  });
+  it('example_runs', async () => {
+    fake.stepMillis = 0;
+    fake.checkpointBytes = 1000;
+    vi.stubGlobal('isSecureContext', true);
+    const gpu = { requestAdapter: async () => ({ info: { vendor: 'v', architecture: 'a', description: 'd' }, limits: { maxStorageBuffersPerShaderStage: 8 }, features: [] }) };
+    vi.stubGlobal('Worker', EventTarget);
+    vi.stubGlobal('navigator', { gpu, userAgent: 'test' });
+    const model = new File(['GGUF and the rest'], 'model.gguf');
+    const zip = await finetune([model], new File(['words '.repeat(200)], 'text.txt'), { worker: fakeWorker() });
+    expect(zip.size).toBeGreaterThan(1_000_000);
+  });
+  it('every_error_code_is_listed', () => {
+    for (const code of ERROR_CODES) expect(readme).toContain(`| \`${code}\` |`);
+  });
+  it('every_dotted_word_of_the_sources_is_listed_and_no_other', () => {
+    expect(listed(readme), 'run node web/codes.mjs --write').toEqual(expect.arrayContaining(codes()));
+    expect(listed(readme).length).toBe(codes().length);
+  });
+});
