@@ -6,6 +6,7 @@ mod data;
 mod hostile;
 mod house;
 mod kernels;
+mod replay;
 mod schedule;
 mod shader_contract;
 mod tokenizer;

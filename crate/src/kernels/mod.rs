@@ -16,6 +16,7 @@ pub mod apollo_combine;
 pub mod apollo_project;
 pub mod attention;
 pub mod autodiff;
+pub mod cast_bf16;
 pub mod catalogue;
 pub mod column_sum;
 pub mod cross_entropy;

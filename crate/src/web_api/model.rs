@@ -11,7 +11,7 @@ use crate::bundle::{Bundle, ModelAssets, config_from_hf, open_bundle};
 use crate::config::{ModelConfig, TrainConfig};
 use crate::error::{Error, Fault, Result};
 use crate::model::{Model, planned_parameters};
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::{Tokenizer, TokenizerKind};
 
 enum Weights {
     Files(Box<Bundle>),
@@ -36,7 +36,7 @@ struct TensorInfo {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct TokenizerInfo {
-    kind: String,
+    kind: TokenizerKind,
     eos: Vec<u32>,
     has_chat_template: bool,
 }
@@ -56,7 +56,12 @@ pub(super) struct ModelInfo {
 
 impl ModelInfo {
     /// Of a model of this shape.
-    pub(super) fn new(config: &ModelConfig, tokenizer: Option<&Tokenizer>, source_format: &str, dtype: impl Fn(&str) -> Option<String>) -> Self {
+    pub(super) fn new(
+        config: &ModelConfig,
+        tokenizer: Option<&Tokenizer>,
+        source_format: &str,
+        dtype: impl Fn(&str) -> Option<String>,
+    ) -> Self {
         let tensors: Vec<TensorInfo> = planned_parameters(config)
             .unwrap_or_default()
             .into_iter()
@@ -68,11 +73,7 @@ impl ModelInfo {
             tensors,
             config: config.clone(),
             vocab_size: config.vocab_size,
-            tokenizer: tokenizer.map(|t| TokenizerInfo {
-                kind: t.kind().to_string(),
-                eos: t.eos().to_vec(),
-                has_chat_template: t.has_chat_template(),
-            }),
+            tokenizer: tokenizer.map(|t| TokenizerInfo { kind: t.kind(), eos: t.eos().to_vec(), has_chat_template: t.has_chat_template() }),
             source_format: source_format.into(),
         }
     }

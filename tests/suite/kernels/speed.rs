@@ -22,7 +22,8 @@ fn wait(tensor: Tensor<2>) {
 fn linear_speed() {
     let Some(device) = gpu() else { return };
     let device = device.inner();
-    for (n, m, k) in [(512, 1024, 128), (512, 128, 128), (512, 344, 128), (512, 128, 344), (512, 128, 341), (1, 1024, 576), (64, 1536, 576)] {
+    for (n, m, k) in [(512, 1024, 128), (512, 128, 128), (512, 344, 128), (512, 128, 344), (512, 128, 341), (1, 1024, 576), (64, 1536, 576)]
+    {
         let x = Tensor::<2>::random([n, k], Distribution::Default, &device);
         let w = Tensor::<2>::random([m, k], Distribution::Default, &device);
         let dy = Tensor::<2>::random([n, m], Distribution::Default, &device);
