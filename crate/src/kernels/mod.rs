@@ -24,6 +24,8 @@ pub mod column_sum;
 pub mod cross_entropy;
 pub mod elementwise;
 pub mod embedding;
+#[cfg(feature = "cpu")]
+mod flex;
 pub mod global_norm;
 mod kernel;
 pub mod launch;
