@@ -4,6 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Fault, Result};
 
+/// Widest head that the attention kernels hold in registers.
+pub const MAX_HEAD_DIM: usize = 128;
+
 /// The model families that can be trained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -101,6 +104,9 @@ impl ModelConfig {
                 format!("a divisor of num_attention_heads {}", self.num_attention_heads),
                 self.num_key_value_heads,
             ));
+        }
+        if self.head_dim > MAX_HEAD_DIM {
+            faults.push(Fault::new("head_dim", format!("at most {MAX_HEAD_DIM}"), self.head_dim));
         }
         if self.architecture == Architecture::Llama && !self.head_dim.is_multiple_of(2) {
             faults.push(Fault::new("head_dim", "an even number", self.head_dim));

@@ -12,8 +12,7 @@ use super::kernel::groups_of_64;
 use super::launch::Launch;
 use kernels::{PadParams, Params};
 
-/// Widest head that the kernels hold in registers.
-pub const MAX_HEAD_DIM: usize = 128;
+pub use crate::config::MAX_HEAD_DIM;
 
 /// The shapes that rows do not tell. `head_dim` ≤ [`MAX_HEAD_DIM`], `kv_heads` divides `heads`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
