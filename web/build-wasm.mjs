@@ -1,5 +1,6 @@
 // crate → cargo (profile wasm) → wasm-bindgen → wasm-opt -Oz → web/pkg, by wasm-pack with our own tools on the PATH.
-// Does nothing when no input has changed. Fails when the result is larger than it may be.
+// Does nothing when no input has changed. Fails when the result is larger than it may be. TABTUNE_QUICK=1 leaves out wasm-opt,
+// which takes minutes, and with it the limits.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,6 +10,7 @@ import { WASM_PACK_VERSION, root, run } from './toolchain.mjs';
 const MB = 1_000_000;
 const LIMITS = { gzip: 3.8 * MB, brotli: 2.6 * MB };
 const INPUTS = ['Cargo.toml', 'Cargo.lock', 'crate', 'shaders'];
+const quick = process.env.TABTUNE_QUICK === '1';
 const packageDir = join(root, 'web', 'pkg');
 const wasmFile = join(packageDir, 'tabtune_bg.wasm');
 const recordFile = join(packageDir, 'build.json');
@@ -22,7 +24,7 @@ function filesOf(path) {
 }
 
 function inputDigest() {
-  const hash = createHash('sha256').update(WASM_PACK_VERSION);
+  const hash = createHash('sha256').update(WASM_PACK_VERSION).update(quick ? 'quick' : 'small');
   for (const file of INPUTS.flatMap((name) => filesOf(join(root, name)))) {
     hash.update(file.slice(root.length)).update('\0').update(readFileSync(file)).update('\0');
   }
@@ -31,12 +33,13 @@ function inputDigest() {
 
 function sizesOf(wasm) {
   const brotli = brotliCompressSync(wasm, {
-    params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_LGWIN]: 24, [constants.BROTLI_PARAM_SIZE_HINT]: wasm.length },
+    params: { [constants.BROTLI_PARAM_QUALITY]: quick ? 5 : 11, [constants.BROTLI_PARAM_LGWIN]: 24, [constants.BROTLI_PARAM_SIZE_HINT]: wasm.length },
   });
   return { raw: wasm.length, gzip: gzipSync(wasm, { level: 9 }).length, brotli: brotli.length };
 }
 
 function checkSizes(sizes) {
+  if (quick) return;
   for (const [name, limit] of Object.entries(LIMITS)) {
     if (sizes[name] > limit) throw new Error(`tabtune_bg.wasm is ${sizes[name]} bytes as ${name}, the limit is ${limit}`);
   }
@@ -62,6 +65,7 @@ export async function buildWasm() {
   rmSync(packageDir, { recursive: true, force: true });
   mkdirSync(packageDir, { recursive: true });
   const options = ['--mode', 'no-install', '--target', 'web', '--profile', 'wasm', '--out-dir', packageDir, '--out-name', 'tabtune', '--no-pack'];
+  if (quick) options.push('--no-opt');
   await run('wasm-pack', ['build', 'crate', ...options, '--', '--locked']);
   const wasm = readFileSync(wasmFile);
   const sizes = sizesOf(wasm);

@@ -1,4 +1,4 @@
-//! What every kernel must keep to, checked without a GPU (HOUSE.md §5).
+//! What every kernel must keep to, checked without a GPU (shaders/README.md, laws).
 
 use naga::{AddressSpace, ScalarKind, StorageAccess, TypeInner, proc::Layouter, valid};
 use std::collections::BTreeSet;
