@@ -98,17 +98,7 @@ impl Generator {
         model.check_span(Span { batch_size: 1, seq_len: prompt.len(), offset: 0 })?;
         let key = noise::key("sample:", config.seed, "");
         let pending = prompt.iter().map(|&id| id as i32).collect();
-        Ok(Self {
-            config,
-            cache: KvCache::default(),
-            pending,
-            ids: Vec::new(),
-            shown: String::new(),
-            stop,
-            generated: 0,
-            key,
-            done: false,
-        })
+        Ok(Self { config, cache: KvCache::default(), pending, ids: Vec::new(), shown: String::new(), stop, generated: 0, key, done: false })
     }
 
     /// The next token, or `None` at the end. Logits that are not finite are an error.

@@ -86,7 +86,7 @@ pub struct TrainArgs {
     #[arg(long, value_name = "T")]
     pub seq_len: Option<u64>,
     /// Peak learning rate.
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub learning_rate: Option<f64>,
     /// Steps of linear warmup.
     #[arg(long, value_name = "W")]
@@ -95,7 +95,7 @@ pub struct TrainArgs {
     #[arg(long, value_name = "NAME")]
     pub schedule: Option<String>,
     /// The schedule's last rate.
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub min_learning_rate: Option<f64>,
     /// Update rule.
     #[arg(long, value_name = "NAME")]
@@ -107,13 +107,13 @@ pub struct TrainArgs {
     #[arg(long, value_name = "K")]
     pub gradient_accumulation_steps: Option<u64>,
     /// Bound of the global gradient norm; 0 = none.
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub max_grad_norm: Option<f64>,
     /// Seed of everything random in the run.
     #[arg(long, value_name = "S")]
     pub seed: Option<u64>,
     /// Share of the data kept for evaluation, from its end.
-    #[arg(long, value_name = "X")]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub validation_fraction: Option<f64>,
     /// Recompute blocks in the backward pass: less memory, more time.
     #[arg(long)]
@@ -168,13 +168,13 @@ pub struct GenerateArgs {
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub max_tokens: usize,
     /// 0 = the most likely token each time.
-    #[arg(long, value_name = "X", default_value_t = 0.0)]
+    #[arg(long, value_name = "X", default_value_t = 0.0, allow_negative_numbers = true)]
     pub temperature: f64,
     /// Draw from the K most likely tokens; 0 = all.
     #[arg(long, value_name = "K", default_value_t = 0)]
     pub top_k: usize,
     /// Draw from the most likely tokens that make up this probability; 1 = all.
-    #[arg(long, value_name = "P", default_value_t = 1.0)]
+    #[arg(long, value_name = "P", default_value_t = 1.0, allow_negative_numbers = true)]
     pub top_p: f64,
     /// Seed of the draw.
     #[arg(long, value_name = "S", default_value_t = 0)]

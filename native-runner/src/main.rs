@@ -24,7 +24,9 @@ use output::Output;
 fn main() -> ExitCode {
     log_sink::install();
     let json = std::env::args_os().any(|argument| argument == "--json");
-    match run() {
+    // A driver may panic inside the libraries; the caller still gets its one line.
+    let outcome = std::panic::catch_unwind(run).unwrap_or_else(|_| Err(anyhow::anyhow!("a library panicked; its message is on stderr")));
+    match outcome {
         Ok(Outcome::Good) => ExitCode::SUCCESS,
         Ok(Outcome::Bad) => ExitCode::FAILURE,
         Err(failure) => {

@@ -16,7 +16,10 @@ fn binary() -> &'static Path {
         let folder = std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().to_path_buf();
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        build.current_dir(root).args(["build", "--workspace", "--bins", "--locked", "--quiet", "--target-dir"]).arg(folder.parent().unwrap());
+        build
+            .current_dir(root)
+            .args(["build", "--workspace", "--bins", "--locked", "--quiet", "--target-dir"])
+            .arg(folder.parent().unwrap());
         if folder.ends_with("release") {
             build.arg("--release");
         }
@@ -53,7 +56,8 @@ fn output(args: &[&str]) -> Output {
 fn run(args: &[&str]) -> Answer {
     let output = output(&[args, &["--json"]].concat());
     let text = String::from_utf8(output.stdout).unwrap();
-    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{args:?} printed {line:?}"))).collect();
+    let lines: Vec<Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{args:?} printed {line:?}"))).collect();
     assert!(lines.iter().all(Value::is_object));
     Answer { lines, good: output.status.code() == Some(0) }
 }
@@ -96,7 +100,8 @@ fn text(path: &Path) -> String {
     path.to_str().unwrap().to_string()
 }
 
-const POEM: &str = "Twas brillig, and the slithy toves\nDid gyre and gimble in the wabe:\nAll mimsy were the borogoves,\nAnd the mome raths outgrabe.\n";
+const POEM: &str =
+    "Twas brillig, and the slithy toves\nDid gyre and gimble in the wabe:\nAll mimsy were the borogoves,\nAnd the mome raths outgrabe.\n";
 
 /// A llama of two layers and a text, as files: (config.json, data).
 fn tiny(folder: &Path) -> (String, String) {

@@ -6,6 +6,8 @@ mod data;
 mod hostile;
 mod house;
 mod kernels;
+mod optim;
+mod replay;
 mod schedule;
 mod shader_contract;
 mod tokenizer;

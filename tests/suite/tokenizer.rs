@@ -74,7 +74,7 @@ fn pre_tokenizers_differ_where_they_should() {
     let of = |pre: &str| Tokenizer::from_parts(byte_level(pre)).unwrap().encode("12345 67 8").unwrap().len();
     assert!(of("smollm") > of("gpt-2") && of("qwen2") > of("llama-bpe"));
     let unknown = Tokenizer::from_parts(byte_level("tekken")).unwrap_err();
-    assert_eq!((unknown.code(), unknown.to_string().contains("tekken")), ("model.unsupported", true));
+    assert_eq!((unknown.code(), unknown.to_string().contains("tekken")), ("model.config.unsupported", true));
 }
 
 #[test]
@@ -116,8 +116,8 @@ fn long_texts_are_encoded_in_pieces_without_a_change() {
     assert!(text.len() > 300_000);
     for parts in [byte_level("gpt-2"), byte_level("smollm"), byte_level("llama-bpe"), byte_level("qwen2"), sentence_piece(true)] {
         let tokenizer = Tokenizer::from_parts(parts).unwrap();
-        // Offsets are never computed piecewise.
-        let (whole, _) = tokenizer.encode_with_offsets(&text).unwrap();
+        // Where tokens begin is never computed piecewise.
+        let (whole, _) = tokenizer.encode_with_starts(&text).unwrap();
         assert!(tokenizer.encode(&text).unwrap() == whole);
     }
 }

@@ -4,7 +4,7 @@ use super::index::{MAX_DEPTH, MAX_DOCUMENT_BYTES};
 use super::json::{self, Json, JsonFault};
 use super::refusal::Warning;
 use super::source::{ByteSource, read_document};
-use crate::error::{Refusal, Result};
+use crate::error::{Error, Refusal, Result};
 
 const MAX_RANK: u64 = 65_536;
 const MAX_PATTERN_BYTES: usize = 1_024;
@@ -54,10 +54,10 @@ const KNOWN: [&str; 38] = [
 /// Refuses an adapter that is not a plain LoRA; unknown fields are warnings.
 pub(super) fn check_adapter(source: &dyn ByteSource) -> Result<Vec<Warning>> {
     let bytes = read_document(source, MAX_DOCUMENT_BYTES)?;
-    check(&bytes).map_err(|refusal| refusal.of(source.name()).into())
+    check(&bytes).map_err(|error| error.in_file(source.name()))
 }
 
-fn check(bytes: &[u8]) -> std::result::Result<Vec<Warning>, Refusal> {
+fn check(bytes: &[u8]) -> Result<Vec<Warning>> {
     let text = std::str::from_utf8(bytes).map_err(|e| Refusal::new("adapter.json").at(e.valid_up_to() as u64))?;
     let document = json::parse(text, MAX_DEPTH).map_err(|fault| match fault {
         JsonFault::Syntax { at } => Refusal::new("adapter.json").at(at as u64),
@@ -66,11 +66,11 @@ fn check(bytes: &[u8]) -> std::result::Result<Vec<Warning>, Refusal> {
     })?;
     let fields = document.object().ok_or_else(|| Refusal::new("adapter.field.type").expected("an object"))?;
     let given = |key: &str| document.get(key).filter(|value| **value != Json::Null);
-    let need = |key: &str| given(key).ok_or_else(|| Refusal::new("adapter.field.missing").subject(key));
+    let need = |key: &str| given(key).ok_or_else(|| Error::from(Refusal::new("adapter.field.missing").subject(key)));
     let (kind, rank, alpha, targets) = (need("peft_type")?, need("r")?, need("lora_alpha")?, need("target_modules")?);
     let word = kind.text().ok_or_else(|| typed("peft_type", "text"))?;
     if word != "LORA" {
-        return Err(Refusal::new("adapter.type.unsupported").subject(word).expected("LORA"));
+        return Err(Refusal::new("adapter.type.unsupported").subject(word).expected("LORA").into());
     }
     check_rank("r", rank)?;
     pattern(&document, "rank_pattern", check_rank)?;
@@ -78,15 +78,15 @@ fn check(bytes: &[u8]) -> std::result::Result<Vec<Warning>, Refusal> {
     pattern(&document, "alpha_pattern", check_alpha)?;
     for key in ["use_dora", "use_qalora", "lora_bias"] {
         if given(key).is_some_and(|value| *value != Json::Bool(false)) {
-            return Err(Refusal::new("adapter.feature.unsupported").subject(key));
+            return Err(Refusal::new("adapter.feature.unsupported").subject(key).into());
         }
     }
     if given("bias").is_some_and(|value| value.text() != Some("none")) {
-        return Err(Refusal::new("adapter.feature.unsupported").subject("bias").expected("none"));
+        return Err(Refusal::new("adapter.feature.unsupported").subject("bias").expected("none").into());
     }
     for key in ["layer_replication", "target_parameters"] {
         if given(key).is_some_and(|value| value.list().is_none_or(|list| !list.is_empty())) {
-            return Err(Refusal::new("adapter.feature.unsupported").subject(key));
+            return Err(Refusal::new("adapter.feature.unsupported").subject(key).into());
         }
     }
     check_targets(targets)?;
@@ -98,24 +98,24 @@ fn typed(key: &str, expected: &str) -> Refusal {
     Refusal::new("adapter.field.type").subject(key).expected(expected)
 }
 
-fn check_rank(key: &str, value: &Json<'_>) -> std::result::Result<(), Refusal> {
+fn check_rank(key: &str, value: &Json<'_>) -> Result<()> {
     match value.count() {
         Some(1..=MAX_RANK) => Ok(()),
-        _ => Err(Refusal::new("adapter.rank").subject(key).expected(format!("an integer from 1 to {MAX_RANK}"))),
+        _ => Err(Refusal::new("adapter.rank").subject(key).expected(format!("an integer from 1 to {MAX_RANK}")).into()),
     }
 }
 
-fn check_alpha(key: &str, value: &Json<'_>) -> std::result::Result<(), Refusal> {
+fn check_alpha(key: &str, value: &Json<'_>) -> Result<()> {
     let number = if let Json::Number(digits) = value { digits.parse::<f64>().ok() } else { None };
     match number {
         Some(alpha) if alpha.is_finite() && alpha > 0.0 => Ok(()),
-        _ => Err(Refusal::new("adapter.alpha").subject(key).expected("finite and positive")),
+        _ => Err(Refusal::new("adapter.alpha").subject(key).expected("finite and positive").into()),
     }
 }
 
-type Rule = fn(&str, &Json<'_>) -> std::result::Result<(), Refusal>;
+type Rule = fn(&str, &Json<'_>) -> Result<()>;
 
-fn pattern(document: &Json<'_>, key: &str, rule: Rule) -> std::result::Result<(), Refusal> {
+fn pattern(document: &Json<'_>, key: &str, rule: Rule) -> Result<()> {
     let Some(value) = document.get(key).filter(|value| **value != Json::Null) else { return Ok(()) };
     for (module, value) in value.object().ok_or_else(|| typed(key, "an object"))? {
         check_pattern(module)?;
@@ -124,22 +124,22 @@ fn pattern(document: &Json<'_>, key: &str, rule: Rule) -> std::result::Result<()
     Ok(())
 }
 
-fn check_pattern(text: &str) -> std::result::Result<(), Refusal> {
+fn check_pattern(text: &str) -> Result<()> {
     if text.len() > MAX_PATTERN_BYTES {
-        return Err(Refusal::new("adapter.pattern.length").subject(text).expected(format!("at most {MAX_PATTERN_BYTES} bytes")));
+        return Err(Refusal::new("adapter.pattern.length").subject(text).expected(format!("at most {MAX_PATTERN_BYTES} bytes")).into());
     }
     Ok(())
 }
 
 /// One pattern, or a list of names.
-fn check_targets(targets: &Json<'_>) -> std::result::Result<(), Refusal> {
+fn check_targets(targets: &Json<'_>) -> Result<()> {
     let none = || Refusal::new("adapter.target.none").subject("target_modules");
     if let Some(text) = targets.text() {
-        return if text.is_empty() { Err(none()) } else { check_pattern(text) };
+        return if text.is_empty() { Err(none().into()) } else { check_pattern(text) };
     }
     let list = targets.list().ok_or_else(|| typed("target_modules", "text or a list of texts"))?;
     if list.is_empty() {
-        return Err(none());
+        return Err(none().into());
     }
     list.iter().try_for_each(|name| check_pattern(name.text().ok_or_else(|| typed("target_modules", "a list of texts"))?))
 }

@@ -28,60 +28,60 @@ fn refuse(code: &'static str) -> Refusal {
 }
 
 /// Refuses tokenizer metadata that contradicts itself; a file without any is fine.
-pub(super) fn check_tokenizer(file: &GgufFile) -> std::result::Result<(), Refusal> {
+pub(super) fn check_tokenizer(file: &GgufFile) -> Result<()> {
     if !file.metadata.iter().any(|(key, _)| key.starts_with("tokenizer.ggml.")) {
         return Ok(());
     }
     let model = file.get("tokenizer.ggml.model").and_then(GgufValue::text).ok_or_else(|| refuse("tokenizer.model.missing"))?;
     if !KNOWN_MODELS.contains(&model) {
-        return Err(refuse("tokenizer.model.unsupported").expected(KNOWN_MODELS.join(", ")).found(model));
+        return Err(refuse("tokenizer.model.unsupported").expected(KNOWN_MODELS.join(", ")).found(model).into());
     }
     let tokens = file.get("tokenizer.ggml.tokens").and_then(GgufValue::texts).ok_or_else(|| refuse("tokenizer.tokens.missing"))?;
     check_lists(file, &tokens)?;
     let mut seen = HashSet::with_capacity(tokens.len());
     if let Some(twice) = tokens.iter().find(|token| !seen.insert(**token)) {
-        return Err(refuse("tokenizer.token.duplicate").subject(&String::from_utf8_lossy(twice)));
+        return Err(refuse("tokenizer.token.duplicate").subject(&String::from_utf8_lossy(twice)).into());
     }
     let types = file.get("tokenizer.ggml.token_type").and_then(GgufValue::counts).unwrap_or_default();
     let bytes = tokens.iter().zip(&types).filter(|(_, kind)| **kind == BYTE);
     if let Some((token, _)) = bytes.into_iter().find(|(token, _)| !is_byte_form(token)) {
-        return Err(refuse("tokenizer.token.byte-form").expected("<0x00> to <0xFF>").found(String::from_utf8_lossy(token)));
+        return Err(refuse("tokenizer.token.byte-form").expected("<0x00> to <0xFF>").found(String::from_utf8_lossy(token)).into());
     }
     if model == "gpt2" {
         check_merges(file, &seen)?;
     }
     for (key, word) in IDS {
-        if let Some(value) = file.get(key) {
-            if !value.count().is_some_and(|id| id < tokens.len() as u64) {
-                let found = value.count().map_or_else(|| "no count".to_string(), |id| id.to_string());
-                return Err(refuse("tokenizer.id.range").subject(word).expected(format!("less than {}", tokens.len())).found(found));
-            }
+        let wrong = file.get(key).filter(|value| value.count().is_none_or(|id| id >= tokens.len() as u64));
+        if let Some(value) = wrong {
+            let found = value.count().map_or_else(|| "no count".to_string(), |id| id.to_string());
+            return Err(refuse("tokenizer.id.range").subject(word).expected(format!("less than {}", tokens.len())).found(found).into());
         }
     }
     let templates = file.get("tokenizer.chat_templates").and_then(GgufValue::texts).unwrap_or_default();
     for template in templates {
         let template = String::from_utf8_lossy(template);
         let named = file.get(&format!("tokenizer.chat_template.{template}")).is_some();
-        if !named && !(template == "default" && file.get("tokenizer.chat_template").is_some()) {
-            return Err(refuse("tokenizer.template.missing").subject(&template));
+        let unnamed = template == "default" && file.get("tokenizer.chat_template").is_some();
+        if !named && !unnamed {
+            return Err(refuse("tokenizer.template.missing").subject(&template).into());
         }
     }
     Ok(())
 }
 
-fn check_lists(file: &GgufFile, tokens: &[&[u8]]) -> std::result::Result<(), Refusal> {
+fn check_lists(file: &GgufFile, tokens: &[&[u8]]) -> Result<()> {
     let count = tokens.len() as u64;
     if let Some(scores) = file.get("tokenizer.ggml.scores") {
         match scores.array() {
             Some((6, found)) if found == count => {}
-            Some((6, found)) => return Err(refuse("tokenizer.scores.length").expected(count).found(found)),
-            _ => return Err(refuse("tokenizer.scores.type").expected("an array of f32")),
+            Some((6, found)) => return Err(refuse("tokenizer.scores.length").expected(count).found(found).into()),
+            _ => return Err(refuse("tokenizer.scores.type").expected("an array of f32").into()),
         }
     }
     if let Some(types) = file.get("tokenizer.ggml.token_type") {
         let found = types.array().map_or(0, |(_, found)| found);
         if types.counts().is_none() || found != count {
-            return Err(refuse("tokenizer.types.length").expected(count).found(found));
+            return Err(refuse("tokenizer.types.length").expected(count).found(found).into());
         }
     }
     Ok(())
@@ -91,14 +91,14 @@ fn is_byte_form(token: &[u8]) -> bool {
     matches!(token, [b'<', b'0', b'x', a, b, b'>'] if [a, b].into_iter().all(|d| matches!(d, b'0'..=b'9' | b'A'..=b'F')))
 }
 
-fn check_merges(file: &GgufFile, tokens: &HashSet<&[u8]>) -> std::result::Result<(), Refusal> {
+fn check_merges(file: &GgufFile, tokens: &HashSet<&[u8]>) -> Result<()> {
     let merges = file.get("tokenizer.ggml.merges").and_then(GgufValue::texts).ok_or_else(|| refuse("tokenizer.merges.missing"))?;
     for merge in merges {
         // The separator is the first space after the first byte: a part is never empty.
         let cut = merge.iter().skip(1).position(|&b| b == b' ').map(|at| at + 1);
         let known = cut.is_some_and(|at| tokens.contains(&merge[..at]) && tokens.contains(&merge[at + 1..]));
         if !known {
-            return Err(refuse("tokenizer.merge.unknown-part").subject(&String::from_utf8_lossy(merge)));
+            return Err(refuse("tokenizer.merge.unknown-part").subject(&String::from_utf8_lossy(merge)).into());
         }
     }
     Ok(())

@@ -34,7 +34,7 @@ pub(super) fn open_index(index: &dyn ByteSource, files: &[&dyn ByteSource]) -> R
             JsonFault::Duplicate { at, path } => Refusal::new("index.key.duplicate").subject(&path).at(at as u64),
         })
     })?;
-    let map = weight_map(&document).map_err(named)?;
+    let map = weight_map(&document).map_err(|error| error.in_file(index.name()))?;
     let mut shards = Vec::new();
     let mut absent = Vec::new();
     let wanted: BTreeSet<&str> = map.values().map(String::as_str).collect();
@@ -57,10 +57,10 @@ pub(super) fn open_index(index: &dyn ByteSource, files: &[&dyn ByteSource]) -> R
     Ok(ShardedFiles { shards, warnings })
 }
 
-fn weight_map(document: &Json<'_>) -> std::result::Result<BTreeMap<String, String>, Refusal> {
+fn weight_map(document: &Json<'_>) -> Result<BTreeMap<String, String>> {
     let typed = |subject: &str| Refusal::new("index.field.type").subject(subject);
     if document.object().is_none() {
-        return Err(typed("").expected("an object"));
+        return Err(typed("").expected("an object").into());
     }
     let map = document.get("weight_map").ok_or_else(|| Refusal::new("index.field.missing").subject("weight_map"))?;
     let entries = map.object().ok_or_else(|| typed("weight_map").expected("an object"))?;
@@ -69,13 +69,13 @@ fn weight_map(document: &Json<'_>) -> std::result::Result<BTreeMap<String, Strin
     for (tensor, shard) in entries {
         let shard = shard.text().ok_or_else(|| typed(tensor).expected("text"))?;
         if !is_shard_name(shard) {
-            return Err(Refusal::new("index.shard.name").subject(shard).expected("a plain file name that ends in .safetensors"));
+            return Err(Refusal::new("index.shard.name").subject(shard).expected("a plain file name that ends in .safetensors").into());
         }
         names.insert(shard);
         out.insert(tensor.to_string(), shard.to_string());
     }
     if names.len() > MAX_SHARDS {
-        return Err(Refusal::new("index.count.limit").expected(format!("at most {MAX_SHARDS} shards")).found(names.len()));
+        return Err(Refusal::new("index.count.limit").expected(format!("at most {MAX_SHARDS} shards")).found(names.len()).into());
     }
     Ok(out)
 }

@@ -148,12 +148,11 @@ impl InspectReport {
         self.code = Some(error.code());
         self.stage = "open";
         self.message = Some(error.to_string());
-        if let Error::Refused(list) = error {
-            if let Some(first) = list.first() {
-                self.stage = first.stage;
-                self.subject.clone_from(&first.subject);
-                self.found.clone_from(&first.found);
-            }
+        let first = if let Error::Refused(list) = error { list.first() } else { None };
+        if let Some(first) = first {
+            self.stage = first.stage;
+            self.subject.clone_from(&first.subject);
+            self.found.clone_from(&first.found);
         }
     }
 
@@ -191,8 +190,8 @@ impl InspectReport {
         self.warnings.extend(file.warnings.iter().cloned());
         let entry = |t: &GgufTensor| InventoryTensor { name: t.name.clone(), dtype: t.ggml_type.dtype(), shape: t.shape.clone() };
         self.inventory.extend(file.tensors.iter().map(entry));
-        if let Err(refusal) = check_tokenizer(&file) {
-            self.refuse(&refusal.of(source.name()).into());
+        if let Err(error) = check_tokenizer(&file) {
+            self.refuse(&error.in_file(source.name()));
         }
         for tensor in file.tensors.iter().filter(|_| read) {
             let dtype = tensor.ggml_type.dtype();

@@ -207,7 +207,7 @@ fn open_gguf(files: Vec<Box<dyn ByteSource>>, at: usize) -> Result<Bundle> {
     let source = files[at].as_ref();
     let name = source.name().to_string();
     let file = GgufFile::open(source)?;
-    check_tokenizer(&file).map_err(|refusal| refusal.of(&name))?;
+    check_tokenizer(&file).map_err(|error| error.in_file(&name))?;
     let tied = file.tensor("output.weight").is_none();
     let mut config = config_from_gguf(&file, source, tied)?;
     let family = file.get("general.architecture").and_then(super::gguf::GgufValue::text).unwrap_or_default();
@@ -232,15 +232,13 @@ fn open_gguf(files: Vec<Box<dyn ByteSource>>, at: usize) -> Result<Bundle> {
         });
     }
     let mut warnings = file.warnings.clone();
-    if !tied {
-        let find = |name: &str| entries.iter().position(|entry: &Entry| entry.name == name);
-        if let (Some(head), Some(embedding)) = (find(names::HEAD), find(names::embedding(config.architecture))) {
-            if same_bytes(&files, &entries[head], &entries[embedding])? {
-                warnings.push(Warning::new("model.tied.copy", names::HEAD));
-                config.tie_word_embeddings = true;
-                entries.remove(head);
-            }
-        }
+    let find = |name: &str| entries.iter().position(|entry: &Entry| entry.name == name);
+    if let (false, Some(head), Some(embedding)) = (tied, find(names::HEAD), find(names::embedding(config.architecture)))
+        && same_bytes(&files, &entries[head], &entries[embedding])?
+    {
+        warnings.push(Warning::new("model.tied.copy", names::HEAD));
+        config.tie_word_embeddings = true;
+        entries.remove(head);
     }
     let tokenizer = tokenizer_parts(&file)?.map(Tokenizer::from_parts).transpose()?;
     Bundle::new(config, tokenizer, SourceFormat::Gguf, files, entries, warnings)

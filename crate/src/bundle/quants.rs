@@ -109,9 +109,9 @@ fn q8_0(b: &[u8], out: &mut Vec<f32>) {
 fn q2_k(b: &[u8], out: &mut Vec<f32>) {
     let (s, q) = (&b[..16], &b[16..80]);
     let (d, e) = (half_at(b, 80), half_at(b, 82));
-    for k in 0..16 {
+    for (k, &s) in s.iter().enumerate() {
         let (half, shift, run) = (k / 8, 2 * (k % 8 / 2), k % 2);
-        let (scale, min) = (d * f32::from(lo(s[k])), e * f32::from(hi(s[k])));
+        let (scale, min) = (d * f32::from(lo(s)), e * f32::from(hi(s)));
         let bytes = &q[32 * half + 16 * run..][..16];
         out.extend(bytes.iter().map(|&q| scale * f32::from((q >> shift) & 3) - min));
     }

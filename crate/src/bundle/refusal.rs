@@ -129,21 +129,33 @@ pub(crate) fn known_mark(source: &dyn ByteSource) -> Option<&'static str> {
     }
 }
 
-/// Turns a refusal of a header into `format.mismatch` where the first bytes tell what the file is instead.
-pub(crate) fn or_mismatch(refusal: Refusal, source: &dyn ByteSource, own: &'static str) -> Refusal {
-    let header = refusal.code.contains(".header.") || refusal.code == "gguf.magic.invalid";
-    match known_mark(source) {
-        Some(mark) if header && mark != own => {
-            let hint = match mark {
-                "pickle" | "zip" => "Python pickles are never loaded; save the model as safetensors where it was made",
-                "git-lfs-pointer" => "this is a pointer; fetch the real file with git lfs pull",
-                "html" => "this is a web page; download the file itself",
-                "gzip" => "unpack the file first",
-                "legacy-ggml" => "convert the file to GGUF",
-                _ => "open the file as what it is",
-            };
-            Refusal::new("format.mismatch").of(&refusal.artifact).expected(own).found(mark).hint(hint)
-        }
-        _ => refusal,
+impl Error {
+    /// Names the file in refusals that do not name one yet.
+    pub(crate) fn in_file(self, name: &str) -> Self {
+        self.map_refusals(|refusal| if refusal.artifact.is_empty() { refusal.of(name) } else { refusal })
     }
+
+    fn map_refusals(self, change: impl Fn(Refusal) -> Refusal) -> Self {
+        match self {
+            Error::Refused(list) => Error::Refused(list.into_iter().map(change).collect()),
+            other => other,
+        }
+    }
+}
+
+/// Names the file, and turns a refusal of its header into `format.mismatch` where the first bytes tell what the file is instead.
+pub(crate) fn or_mismatch(error: Error, source: &dyn ByteSource, own: &'static str) -> Error {
+    error.in_file(source.name()).map_refusals(|refusal| {
+        let header = refusal.code.contains(".header.") || refusal.code == "gguf.magic.invalid";
+        let Some(mark) = known_mark(source).filter(|mark| header && *mark != own) else { return refusal };
+        let hint = match mark {
+            "pickle" | "zip" => "Python pickles are never loaded; save the model as safetensors where it was made",
+            "git-lfs-pointer" => "this is a pointer; fetch the real file with git lfs pull",
+            "html" => "this is a web page; download the file itself",
+            "gzip" => "unpack the file first",
+            "legacy-ggml" => "convert the file to GGUF",
+            _ => "open the file as what it is",
+        };
+        Refusal::new("format.mismatch").of(source.name()).expected(own).found(mark).hint(hint)
+    })
 }

@@ -28,10 +28,10 @@ pub(super) fn check_state_json(source: &dyn ByteSource) -> Result<Vec<InventoryT
         return Err(refusal.found(source.len()).into());
     }
     let bytes = read_document(source, MAX_BYTES)?;
-    check(&bytes).map_err(|refusal| refusal.of(source.name()).into())
+    check(&bytes).map_err(|error| error.in_file(source.name()))
 }
 
-fn check(bytes: &[u8]) -> std::result::Result<Vec<InventoryTensor>, Refusal> {
+fn check(bytes: &[u8]) -> Result<Vec<InventoryTensor>> {
     let text = std::str::from_utf8(bytes).map_err(|e| Refusal::new("json.syntax").at(e.valid_up_to() as u64))?;
     let document = json::parse(text, MAX_DEPTH).map_err(|fault| match fault {
         JsonFault::Syntax { at } => Refusal::new("json.syntax").at(at as u64),
@@ -39,25 +39,25 @@ fn check(bytes: &[u8]) -> std::result::Result<Vec<InventoryTensor>, Refusal> {
         JsonFault::Duplicate { at, path } => Refusal::new("json.key.duplicate").subject(&path).at(at as u64),
     })?;
     if document.get("format").and_then(Json::text) != Some(FORMAT) {
-        return Err(Refusal::new("json.format").expected(FORMAT));
+        return Err(Refusal::new("json.format").expected(FORMAT).into());
     }
     if document.get("version").and_then(Json::count) != Some(1) {
-        return Err(Refusal::new("json.version").expected("1"));
+        return Err(Refusal::new("json.version").expected("1").into());
     }
     let numbers = match document.get("encoding").and_then(Json::text) {
         Some("numbers") => true,
         Some("base64") => false,
-        _ => return Err(Refusal::new("json.encoding").expected("numbers or base64")),
+        _ => return Err(Refusal::new("json.encoding").expected("numbers or base64").into()),
     };
     let records = document.get("state_dict").and_then(Json::object);
     let records = records.ok_or_else(|| Refusal::new("json.field.type").subject("state_dict").expected("an object"))?;
     let mut sorted: Vec<_> = records.iter().collect();
     sorted.sort_by(|a, b| a.0.as_bytes().cmp(b.0.as_bytes()));
-    let tensors = sorted.into_iter().map(|(name, record)| tensor(name, record, numbers)).collect::<std::result::Result<Vec<_>, _>>()?;
+    let tensors = sorted.into_iter().map(|(name, record)| tensor(name, record, numbers)).collect::<Result<Vec<_>>>()?;
     if let Some(stated) = document.get("digests").and_then(|digests| digests.get("weights")) {
         let found = weights_digest(&tensors);
         if stated.text() != Some(found.as_str()) {
-            return Err(Refusal::new("digest.mismatch").subject("weights").found(found));
+            return Err(Refusal::new("digest.mismatch").subject("weights").found(found).into());
         }
     }
     Ok(tensors.into_iter().map(|tensor| tensor.entry).collect())
@@ -76,15 +76,15 @@ fn byte_len(dtype: &str, shape: &[u64]) -> Option<u64> {
     (elements / block).checked_mul(bytes)
 }
 
-fn tensor(name: &str, record: &Json<'_>, numbers: bool) -> std::result::Result<StateTensor, Refusal> {
+fn tensor(name: &str, record: &Json<'_>, numbers: bool) -> Result<StateTensor> {
     let refuse = |code: &'static str| Refusal::new(code).subject(name);
     if record.object().is_none() {
-        return Err(refuse("json.field.type").expected("an object"));
+        return Err(refuse("json.field.type").expected("an object").into());
     }
     let dtype = record.get("dtype").and_then(Json::text).ok_or_else(|| refuse("json.dtype").expected("a dtype word"))?;
     let plain = matches!(dtype, "F32" | "F16" | "BF16" | "BOOL" | "U8" | "I8" | "U16" | "I16" | "U32" | "I32" | "U64" | "I64");
     if numbers && !plain || byte_len(dtype, &[0]).is_none() {
-        return Err(refuse("json.dtype").found(dtype));
+        return Err(refuse("json.dtype").found(dtype).into());
     }
     let dims = record.get("shape").and_then(Json::list).ok_or_else(|| refuse("json.shape").expected("a list of counts"))?;
     let shape: Option<Vec<u64>> = dims.iter().map(Json::count).collect();
@@ -94,12 +94,12 @@ fn tensor(name: &str, record: &Json<'_>, numbers: bool) -> std::result::Result<S
         let values = record.get("values").and_then(Json::list).ok_or_else(|| refuse("json.field.type").expected("values, a list"))?;
         let elements = shape.iter().product::<u64>();
         if values.len() as u64 != elements {
-            return Err(refuse("json.tensor.length").expected(elements).found(values.len()));
+            return Err(refuse("json.tensor.length").expected(elements).found(values.len()).into());
         }
         let mut bytes = Vec::new();
         for (at, value) in values.iter().enumerate() {
             let Json::Number(digits) = value else {
-                return Err(refuse("json.value.type").expected("a number").found(format!("item {at}")));
+                return Err(refuse("json.value.type").expected("a number").found(format!("item {at}")).into());
             };
             store(dtype, digits, &mut bytes)
                 .ok_or_else(|| refuse("json.value.range").expected(format!("a value of {dtype}")).found(digits))?;
@@ -109,7 +109,7 @@ fn tensor(name: &str, record: &Json<'_>, numbers: bool) -> std::result::Result<S
         let data = record.get("data").and_then(Json::text).ok_or_else(|| refuse("json.field.type").expected("data, a text"))?;
         let bytes = base64(data).ok_or_else(|| refuse("json.base64").expected("the standard alphabet, padded"))?;
         if bytes.len() as u64 != need {
-            return Err(refuse("json.tensor.length").expected(need).found(bytes.len()));
+            return Err(refuse("json.tensor.length").expected(need).found(bytes.len()).into());
         }
         bytes
     };

@@ -75,10 +75,10 @@ fn conversation(messages: &[Message], tokenizer: &Tokenizer) -> Result<Example> 
     if spans.is_empty() {
         return Err(unusable("no message has the role assistant"));
     }
-    let (ids, offsets) = tokenizer.encode_with_offsets(&text)?;
+    let (ids, starts) = tokenizer.encode_with_starts(&text)?;
     let mut counted = vec![false; ids.len()];
     for span in spans {
-        let inside: Vec<usize> = (0..ids.len()).filter(|&at| offsets.get(at).is_some_and(|&(start, _)| span.contains(&start))).collect();
+        let inside: Vec<usize> = (0..ids.len()).filter(|&at| starts.get(at).is_some_and(|start| span.contains(start))).collect();
         // What the template writes after the end of the turn, often a line end, is never generated.
         let is_end = |at: &usize| ids.get(*at).is_some_and(|id| tokenizer.eos().contains(id));
         let last = inside.iter().rposition(is_end).map_or(inside.len(), |position| position + 1);

@@ -29,6 +29,7 @@ pub static CATALOGUE: &[&Kernel] = &[
     &super::apollo_apply::KERNEL,
     &super::apollo_combine::KERNEL,
     &super::apollo_project::KERNEL,
+    &super::cast_bf16::KERNEL,
     &super::global_norm::KERNEL,
     &super::sgd::KERNEL,
     &super::sgd_momentum::KERNEL,

@@ -65,10 +65,8 @@ fn mix(mut z: u64) -> u64 {
 
 /// The key of `name` for one purpose (`sr:`, `proj:`, …) in a run of this seed.
 pub fn key(purpose: &str, seed: u64, name: &str) -> [u32; 2] {
-    let hash = purpose
-        .bytes()
-        .chain(name.bytes())
-        .fold(0xCBF2_9CE4_8422_2325u64, |h, byte| (h ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3));
+    let hash =
+        purpose.bytes().chain(name.bytes()).fold(0xCBF2_9CE4_8422_2325u64, |h, byte| (h ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3));
     let k = mix(mix(seed.wrapping_add(0x9E37_79B9_7F4A_7C15)) ^ hash);
     [k as u32, (k >> 32) as u32]
 }

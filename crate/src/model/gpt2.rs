@@ -3,10 +3,10 @@
 use burn::module::Module;
 use burn::tensor::{Int, Tensor};
 
+use super::Span;
 use super::attention::{KvCache, attend};
 use super::layers::{Conv1d, Embedding, LayerNorm, Linear};
 use super::load::WeightSource;
-use super::Span;
 use crate::config::ModelConfig;
 use crate::error::Result;
 use crate::kernels;

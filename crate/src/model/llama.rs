@@ -3,11 +3,11 @@
 use burn::module::Module;
 use burn::tensor::{Int, Tensor};
 
+use super::Span;
 use super::attention::{KvCache, attend};
 use super::layers::{Embedding, Linear, RmsNorm};
 use super::load::WeightSource;
 use super::rope::Rope;
-use super::Span;
 use crate::config::ModelConfig;
 use crate::error::Result;
 use crate::kernels;

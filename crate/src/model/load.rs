@@ -106,7 +106,8 @@ impl<'a> BundleWeights<'a> {
     /// Refuses tensors that were left over: the model has no place for them.
     pub fn finish(self) -> Result<()> {
         // Buffers that some exporters write beside the weights; they hold nothing trained.
-        let ignored = |name: &String| name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name.ends_with("rotary_emb.inv_freq");
+        let ignored =
+            |name: &String| name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name.ends_with("rotary_emb.inv_freq");
         let unexpected: Vec<String> = self.unread.into_iter().filter(|name| !ignored(name)).collect();
         if unexpected.is_empty() { Ok(()) } else { Err(Error::UnexpectedTensors(unexpected)) }
     }

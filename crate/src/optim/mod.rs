@@ -18,6 +18,7 @@ use crate::error::{Error, Fault, Result};
 use crate::kernels::Buffer;
 use crate::kernels::noise::{self, Rounding};
 
+pub use apollo::orthogonal as orthogonal_projector;
 pub use clip::{clip_factor, global_norm, sum_of_squares};
 pub use groups::glob_matches;
 pub use state::{SavedState, StateData, StateTensor};
@@ -141,8 +142,8 @@ impl Optim {
         self.slots.values().filter(apollo).filter(adamw).map(|slot| slot.info.name.as_str()).collect()
     }
 
-    /// One step of parameter `name`: the new parameter, in place if nobody else holds `p`. Tensors are without autodiff, `grad` is f32,
-    /// `learning_rate` is the schedule's (the group's scale is applied here), `grad_scale` multiplies the gradient in the kernel
+    /// One step of parameter `name`: the new parameter, in place if nobody else holds `p`. Tensors are without autodiff, `grad` is f32 (both may
+    /// come flattened to [elements]), `learning_rate` is the schedule's (the group's scale is applied here), `grad_scale` multiplies the gradient in the kernel
     /// (clipping). Without a gradient, or if frozen, parameter and state stay as they are.
     pub fn step_param<const D: usize>(
         &mut self,
@@ -155,7 +156,7 @@ impl Optim {
         let slot = self.slots.get_mut(name).ok_or_else(|| Error::UnexpectedTensors(vec![name.to_string()]))?;
         let Some(grad) = grad.filter(|_| !slot.frozen) else { return Ok(p) };
         for found in [p.dims().to_vec(), grad.dims().to_vec()] {
-            if found != slot.info.shape && !(slot.info.shape.is_empty() && found == [1]) {
+            if found != slot.info.shape && found != [slot.info.elements()] {
                 return Err(Error::TensorShape { name: name.to_string(), expected: slot.info.shape.clone(), found });
             }
         }

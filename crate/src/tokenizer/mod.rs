@@ -162,14 +162,13 @@ impl Tokenizer {
         &self.prefix
     }
 
-    /// Ids of `text` and the bytes of `text` that each stands for, from and to.
-    pub fn encode_with_offsets(&self, text: &str) -> Result<(Vec<u32>, Vec<(usize, usize)>)> {
+    /// Ids of `text`, and the byte of `text` at which each begins.
+    pub fn encode_with_starts(&self, text: &str) -> Result<(Vec<u32>, Vec<usize>)> {
         if self.characters.is_some() {
-            let offsets = text.char_indices().map(|(start, character)| (start, start + character.len_utf8())).collect();
-            return Ok((self.encode(text)?, offsets));
+            return Ok((self.encode(text)?, text.char_indices().map(|(start, _)| start).collect()));
         }
         let encoding = self.inner.encode(text, false).map_err(|e| bad("encode", e))?;
-        Ok((encoding.get_ids().to_vec(), encoding.get_offsets().to_vec()))
+        Ok((encoding.get_ids().to_vec(), encoding.get_offsets().iter().map(|(start, _)| *start).collect()))
     }
 
     /// Text of `ids`, special tokens included.

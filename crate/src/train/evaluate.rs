@@ -3,8 +3,8 @@
 use super::loss::loss_sum;
 use super::report::EvalReport;
 use crate::data::Batch;
-use crate::kernels::read_f32;
 use crate::error::{Error, Result};
+use crate::kernels::read_f32;
 use crate::model::Model;
 
 /// Mean token loss over `batches`. Refuses when no target counts.

@@ -32,7 +32,14 @@ impl ParamVisitor for Harvest<'_> {
 }
 
 /// Adds scale·∂(sum of token losses)/∂p of `batch` to `sums`; returns the unscaled sum of token losses, shape [1].
-pub fn accumulate(model: &Model, batch: &Batch, scale: f64, recompute: bool, frozen: &dyn Fn(&str) -> bool, sums: &mut NamedGradients) -> Result<Tensor<1>> {
+pub fn accumulate(
+    model: &Model,
+    batch: &Batch,
+    scale: f64,
+    recompute: bool,
+    frozen: &dyn Fn(&str) -> bool,
+    sums: &mut NamedGradients,
+) -> Result<Tensor<1>> {
     let tracked = model.tracked(frozen);
     if recompute {
         return accumulate_by_block(&tracked, batch, scale, sums);

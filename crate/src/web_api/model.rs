@@ -56,7 +56,12 @@ pub(super) struct ModelInfo {
 
 impl ModelInfo {
     /// Of a model of this shape.
-    pub(super) fn new(config: &ModelConfig, tokenizer: Option<&Tokenizer>, source_format: &str, dtype: impl Fn(&str) -> Option<String>) -> Self {
+    pub(super) fn new(
+        config: &ModelConfig,
+        tokenizer: Option<&Tokenizer>,
+        source_format: &str,
+        dtype: impl Fn(&str) -> Option<String>,
+    ) -> Self {
         let tensors: Vec<TensorInfo> = planned_parameters(config)
             .unwrap_or_default()
             .into_iter()
@@ -68,11 +73,7 @@ impl ModelInfo {
             tensors,
             config: config.clone(),
             vocab_size: config.vocab_size,
-            tokenizer: tokenizer.map(|t| TokenizerInfo {
-                kind: t.kind(),
-                eos: t.eos().to_vec(),
-                has_chat_template: t.has_chat_template(),
-            }),
+            tokenizer: tokenizer.map(|t| TokenizerInfo { kind: t.kind(), eos: t.eos().to_vec(), has_chat_template: t.has_chat_template() }),
             source_format: source_format.into(),
         }
     }

@@ -47,8 +47,8 @@ pub struct Session(Slot);
 
 /// Settings from JSON; unknown keys are refused.
 pub(super) fn train_config(json: &str) -> Result<TrainConfig> {
-    let config: TrainConfig = serde_json::from_str(json)
-        .map_err(|error| Error::InvalidConfig(vec![Fault::new("options", "the keys of TrainConfig", error)]))?;
+    let config: TrainConfig =
+        serde_json::from_str(json).map_err(|error| Error::InvalidConfig(vec![Fault::new("options", "the keys of TrainConfig", error)]))?;
     config.validate()?;
     Ok(config)
 }

@@ -28,8 +28,9 @@ impl JsSource {
 
     /// Every byte of the file.
     pub fn bytes(&self) -> JsResult<Vec<u8>> {
-        let len = usize::try_from(self.size)
-            .map_err(|_| thrown(Error::SourceRead { name: self.name.clone(), reason: format!("{} bytes do not fit in memory", self.size) }))?;
+        let len = usize::try_from(self.size).map_err(|_| {
+            thrown(Error::SourceRead { name: self.name.clone(), reason: format!("{} bytes do not fit in memory", self.size) })
+        })?;
         let mut bytes = vec![0; len];
         self.read_at(0, &mut bytes).map_err(thrown)?;
         Ok(bytes)

@@ -81,7 +81,8 @@ fn config_that_does_not_fit_the_weights_is_refused() {
 fn unusable_data_is_refused() {
     let place = folder("data");
     let (config, _) = tiny(&place);
-    let (empty, short_text, binary) = (write(&place, "empty.txt", ""), write(&place, "short.txt", "abc"), write(&place, "binary.txt", b"abc\xff\xfe"));
+    let (empty, short_text, binary) =
+        (write(&place, "empty.txt", ""), write(&place, "short.txt", "abc"), write(&place, "binary.txt", b"abc\xff\xfe"));
     let lines = write(&place, "bad.jsonl", "{\"prompt\": 3}\n");
     let code = |data: &str| refuse(&short(&config, data)).0;
     assert!(["data.too-short", "tokenizer.invalid"].contains(&code(&empty).as_str()));

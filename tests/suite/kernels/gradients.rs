@@ -113,7 +113,7 @@ fn rope_matches_its_formula() {
     compare("rope", &[[2 * len, heads * 2 * half]], &ours, &|i| {
         let device = i[0].device();
         let x = i[0].clone().reshape([2, len, heads, 2 * half]);
-        let [cos, sin] = tables(&device, 7, half).map(|t| t.slice([offset..offset + len]).reshape([1, len, 1, half]));
+        let [cos, sin] = tables(&device, 7, half).map(|t| t.narrow(0, offset, len).reshape([1, len, 1, half]));
         let (a, b) = (x.clone().slice([0..2, 0..len, 0..heads, 0..half]), x.slice([0..2, 0..len, 0..heads, half..2 * half]));
         let turned = [a.clone() * cos.clone() - b.clone() * sin.clone(), b * cos + a * sin];
         Tensor::cat(turned.to_vec(), 3).reshape([2 * len, heads * 2 * half])
@@ -146,7 +146,9 @@ fn attention_matches_the_textbook() {
         kv_heads,
         head_dim,
     };
-    for s in [(1, 2, 0, 1, 1, 4), (2, 13, 0, 4, 4, 32), (1, 67, 0, 9, 3, 64), (2, 5, 0, 2, 1, 80), (1, 7, 11, 2, 2, 6), (2, 9, 0, 3, 1, 10)].map(shape) {
+    for s in [(1, 2, 0, 1, 1, 4), (2, 13, 0, 4, 4, 32), (1, 67, 0, 9, 3, 64), (2, 5, 0, 2, 1, 80), (1, 7, 11, 2, 2, 6), (2, 9, 0, 3, 1, 10)]
+        .map(shape)
+    {
         let (q, k) = (s.batch_size * s.seq_len, s.batch_size * (s.offset + s.seq_len));
         let shapes = [[q, s.heads * s.head_dim], [k, s.kv_heads * s.head_dim], [k, s.kv_heads * s.head_dim]];
         compare("attention", &shapes, &|i| kernels::attention(i[0].clone(), i[1].clone(), i[2].clone(), s), &|i| textbook(i, s));

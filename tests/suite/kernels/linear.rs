@@ -52,11 +52,8 @@ fn backward_input(kernel: &'static Kernel, (n, m, k): (usize, usize, usize), bf1
 
 fn backward_weight(kernel: &'static Kernel, (n, m, k): (usize, usize, usize), any: bool) -> Case {
     let (n32, m32, k32) = (n as u32, m as u32, k as u32);
-    let params = if any {
-        AnyWeightParams { n: n32, m: m32, k: k32 }.words()
-    } else {
-        BackwardParams { n: n32, m4: m32 / 4, k4: k32 / 4 }.words()
-    };
+    let params =
+        if any { AnyWeightParams { n: n32, m: m32, k: k32 }.words() } else { BackwardParams { n: n32, m4: m32 / 4, k4: k32 / 4 }.words() };
     let buffers = vec![words(&noise(n * m, 1)), words(&noise(n * k, 2)), poisoned(m * k)];
     Case { kernel, buffers, params, groups: groups(kernel, m32, k32) }
 }

@@ -1,12 +1,18 @@
 //! Per kernel: parity with its twin and a mutant that must be caught; per operation: gradients.
 
+mod adafactor;
+mod adamw;
+mod apollo;
 mod attention;
+mod cast_bf16;
 mod cross_entropy;
 mod elementwise;
 mod embedding;
+mod global_norm;
 mod gradients;
 mod linear;
 mod norms;
 mod rope;
+mod sgd;
 mod speed;
 mod u32_copy;

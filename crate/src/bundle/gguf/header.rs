@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 
 use super::cursor::{Cursor, refuse};
+use super::ggml_type::GgmlType;
 use super::layout::{self, TensorRecord};
-use super::types::GgmlType;
 use super::value::{GgufValue, KIND_ARRAY, KIND_BOOL, KIND_LAST, KIND_TEXT, plain_bytes};
 use crate::bundle::refusal::{Warning, or_mismatch};
 use crate::bundle::source::{ByteSource, base_name};
-use crate::error::{Error, Refusal, Result};
+use crate::error::Result;
 
 const MAX_COUNT: u64 = 100_000;
 const MAX_KEY_BYTES: u64 = 65_535;
@@ -48,12 +48,7 @@ pub struct GgufFile {
 impl GgufFile {
     /// Reads the header and checks everything that can be checked without the data.
     pub fn open(source: &dyn ByteSource) -> Result<Self> {
-        read(source).map_err(|error| match error {
-            Error::Refused(list) => {
-                Error::Refused(list.into_iter().map(|refusal| or_mismatch(refusal.of(source.name()), source, "gguf")).collect())
-            }
-            other => other,
-        })
+        read(source).map_err(|error| or_mismatch(error, source, "gguf"))
     }
 
     /// The value of `key`.
@@ -238,7 +233,7 @@ fn sized(dims: &[u64], ggml_type: GgmlType) -> Option<Option<u64>> {
 }
 
 /// A part of a split file opened alone is refused with the names of the others.
-fn check_split(file: &GgufFile, name: &str) -> std::result::Result<(), Refusal> {
+fn check_split(file: &GgufFile, name: &str) -> Result<()> {
     let count = file.get("split.count").and_then(GgufValue::count).unwrap_or(1);
     if count <= 1 {
         return Ok(());
@@ -249,5 +244,5 @@ fn check_split(file: &GgufFile, name: &str) -> std::result::Result<(), Refusal> 
     let own = file.get("split.no").and_then(GgufValue::count);
     let parts: Vec<String> =
         (0..count.min(4)).filter(|n| Some(*n) != own).map(|n| format!("{stem}-{:05}-of-{count:05}.gguf", n + 1)).collect();
-    Err(refuse("gguf.split.incomplete").expected(format!("{count} parts")).hint(format!("absent: {}", parts.join(", "))))
+    Err(refuse("gguf.split.incomplete").expected(format!("{count} parts")).hint(format!("absent: {}", parts.join(", "))).into())
 }

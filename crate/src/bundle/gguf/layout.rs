@@ -1,8 +1,8 @@
 //! Where the tensors of a GGUF file lie (hostile-files.md §3.5, §3.6).
 
 use super::cursor::refuse;
+use super::ggml_type::GgmlType;
 use super::header::GgufTensor;
-use super::types::GgmlType;
 use crate::bundle::refusal::Warning;
 use crate::bundle::source::{ByteSource, for_each_chunk};
 use crate::error::{Refusal, Result};
@@ -73,17 +73,17 @@ pub(super) fn place(
     Ok(placed.collect())
 }
 
-fn check_order(records: &[TensorRecord], alignment: u64) -> std::result::Result<(), Refusal> {
+fn check_order(records: &[TensorRecord], alignment: u64) -> Result<()> {
     let mut sorted: Vec<&TensorRecord> = records.iter().collect();
     sorted.sort_by_key(|record| (record.offset, record.bytes.unwrap_or(0)));
     let mut running = Some(0);
     let mut opaque_at = None;
     for record in &sorted {
         if running.is_some_and(|end| record.offset < end) || opaque_at == Some(record.offset) {
-            return Err(record.refuse("gguf.offset.overlap").found(record.offset));
+            return Err(record.refuse("gguf.offset.overlap").found(record.offset).into());
         }
         if running.is_some_and(|end| record.offset > end) {
-            return Err(record.refuse("gguf.offset.gap").expected(running.unwrap_or(0)).found(record.offset));
+            return Err(record.refuse("gguf.offset.gap").expected(running.unwrap_or(0)).found(record.offset).into());
         }
         running = record.end(alignment);
         opaque_at = running.is_none().then_some(record.offset);
@@ -92,7 +92,7 @@ fn check_order(records: &[TensorRecord], alignment: u64) -> std::result::Result<
     let mut last = 0;
     for record in records {
         if running.is_some_and(|end| record.offset != end) || record.offset < last {
-            return Err(record.refuse("gguf.offset.order").expected(running.unwrap_or(last)).found(record.offset));
+            return Err(record.refuse("gguf.offset.order").expected(running.unwrap_or(last)).found(record.offset).into());
         }
         last = record.offset;
         running = record.end(alignment);

@@ -1,11 +1,11 @@
 //! The GGUF container of llama.cpp, versions 2 and 3.
 
 mod cursor;
+mod ggml_type;
 mod header;
 mod layout;
-mod types;
 mod value;
 
+pub use ggml_type::GgmlType;
 pub use header::{GgufFile, GgufTensor};
-pub use types::GgmlType;
 pub use value::GgufValue;

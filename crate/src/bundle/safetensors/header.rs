@@ -6,7 +6,7 @@ use crate::bundle::json::{self, Json, JsonFault};
 use crate::bundle::refusal::{Warning, or_mismatch, unusual};
 use crate::bundle::safetensors::dtype_bits;
 use crate::bundle::source::{ByteSource, for_each_chunk};
-use crate::error::{Refusal, Result};
+use crate::error::{Error, Refusal, Result};
 
 const MAX_HEADER_BYTES: u64 = 100_000_000;
 const MAX_TENSORS: usize = 100_000;
@@ -43,42 +43,39 @@ pub struct SafetensorsFile {
 impl SafetensorsFile {
     /// Reads the header and checks everything that can be checked without the data.
     pub fn open(source: &dyn ByteSource) -> Result<Self> {
-        let header = match read_header(source)? {
-            Ok(header) => header,
-            Err(refusal) => return Err(or_mismatch(refusal.of(source.name()), source, "safetensors").into()),
-        };
-        judge(&header, source.len()).map_err(|refusal| or_mismatch(refusal.of(source.name()), source, "safetensors").into())
+        let open = || judge(&read_header(source)?, source.len());
+        open().map_err(|error| or_mismatch(error, source, "safetensors"))
     }
 }
 
-fn read_header(source: &dyn ByteSource) -> Result<std::result::Result<Vec<u8>, Refusal>> {
+fn read_header(source: &dyn ByteSource) -> Result<Vec<u8>> {
     let len = source.len();
     if len < 8 {
-        return Ok(Err(Refusal::new("safetensors.header.truncated").expected("at least 8 bytes").found(len)));
+        return Err(Refusal::new("safetensors.header.truncated").expected("at least 8 bytes").found(len).into());
     }
     let mut word = [0u8; 8];
     source.read_at(0, &mut word)?;
     let stated = u64::from_le_bytes(word);
     if stated > MAX_HEADER_BYTES {
         let limit = format!("a header of at most {MAX_HEADER_BYTES} bytes");
-        return Ok(Err(Refusal::new("safetensors.header.too-large").expected(limit).found(stated)));
+        return Err(Refusal::new("safetensors.header.too-large").expected(limit).found(stated).into());
     }
     if stated > len - 8 {
-        return Ok(Err(Refusal::new("safetensors.header.past-end").expected(format!("at most {} bytes", len - 8)).found(stated)));
+        return Err(Refusal::new("safetensors.header.past-end").expected(format!("at most {} bytes", len - 8)).found(stated).into());
     }
     let mut header = Vec::new();
     for_each_chunk(source, 8, 8 + stated, 1, |piece| {
         header.extend_from_slice(piece);
         Ok(())
     })?;
-    Ok(Ok(header))
+    Ok(header)
 }
 
-fn judge(header: &[u8], file_bytes: u64) -> std::result::Result<SafetensorsFile, Refusal> {
+fn judge(header: &[u8], file_bytes: u64) -> Result<SafetensorsFile> {
     let text = std::str::from_utf8(header)
         .map_err(|e| Refusal::new("safetensors.header.utf8").expected("UTF-8").at(8 + e.valid_up_to() as u64))?;
     if header.first() != Some(&b'{') {
-        return Err(Refusal::new("safetensors.header.start").expected("{").found(text.get(..1).unwrap_or("")).at(8));
+        return Err(Refusal::new("safetensors.header.start").expected("{").found(text.get(..1).unwrap_or("")).at(8).into());
     }
     let document = json::parse(text, MAX_DEPTH).map_err(|fault| match fault {
         JsonFault::Syntax { at } => Refusal::new("safetensors.header.json").expected("JSON").at(8 + at as u64),
@@ -91,7 +88,7 @@ fn judge(header: &[u8], file_bytes: u64) -> std::result::Result<SafetensorsFile,
     let metadata = metadata(&document)?;
     let count = entries.len() - usize::from(document.get("__metadata__").is_some());
     if count > MAX_TENSORS {
-        return Err(Refusal::new("safetensors.count.limit").expected(format!("at most {MAX_TENSORS} tensors")).found(count));
+        return Err(Refusal::new("safetensors.count.limit").expected(format!("at most {MAX_TENSORS} tensors")).found(count).into());
     }
     let mut warnings = Vec::new();
     let mut tensors = Vec::with_capacity(count);
@@ -108,32 +105,34 @@ fn judge(header: &[u8], file_bytes: u64) -> std::result::Result<SafetensorsFile,
     Ok(SafetensorsFile { tensors, metadata, warnings })
 }
 
-fn metadata(document: &Json<'_>) -> std::result::Result<BTreeMap<String, String>, Refusal> {
+fn metadata(document: &Json<'_>) -> Result<BTreeMap<String, String>> {
     let Some(value) = document.get("__metadata__") else { return Ok(BTreeMap::new()) };
     let wrong = |key: &str| Refusal::new("safetensors.metadata.type").subject(key).expected("text");
     let entries = value.object().ok_or_else(|| wrong("__metadata__"))?;
     entries.iter().map(|(key, value)| Ok((key.to_string(), value.text().ok_or_else(|| wrong(key))?.to_string()))).collect()
 }
 
-fn tensor(name: &str, record: &Json<'_>, warnings: &mut Vec<Warning>) -> std::result::Result<SafetensorsTensor, Refusal> {
+fn tensor(name: &str, record: &Json<'_>, warnings: &mut Vec<Warning>) -> Result<SafetensorsTensor> {
     let refuse = |code: &'static str| Refusal::new(code).subject(name);
     if name.is_empty() || name.len() > MAX_NAME_BYTES {
-        return Err(refuse("safetensors.name.invalid").expected(format!("1 to {MAX_NAME_BYTES} bytes")).found(name.len()));
+        return Err(refuse("safetensors.name.invalid").expected(format!("1 to {MAX_NAME_BYTES} bytes")).found(name.len()).into());
     }
     let fields = record.object().ok_or_else(|| refuse("safetensors.field.type").expected("an object"))?;
-    let field = |key: &str| record.get(key).ok_or_else(|| refuse("safetensors.field.missing").expected(key));
+    let field = |key: &str| record.get(key).ok_or_else(|| Error::from(refuse("safetensors.field.missing").expected(key)));
     let (dtype, shape, offsets) = (field("dtype")?, field("shape")?, field("data_offsets")?);
     let typed = |what: &str| refuse("safetensors.field.type").expected(what);
     let dtype = dtype.text().ok_or_else(|| typed("dtype as text"))?;
     let dims = shape.list().ok_or_else(|| typed("shape as a list"))?;
-    let Some([begin, end]) = offsets.list() else { return Err(typed("data_offsets as a list of two")) };
+    let Some([begin, end]) = offsets.list() else { return Err(typed("data_offsets as a list of two").into()) };
     let bits = dtype_bits(dtype).ok_or_else(|| refuse("safetensors.dtype.unknown").found(dtype))?;
     if dims.len() > MAX_RANK {
-        return Err(refuse("safetensors.shape.rank").expected(format!("at most {MAX_RANK}")).found(dims.len()));
+        return Err(refuse("safetensors.shape.rank").expected(format!("at most {MAX_RANK}")).found(dims.len()).into());
     }
-    let number =
-        |value: &Json<'_>| value.count().ok_or_else(|| refuse("safetensors.number.invalid").expected("an integer from 0 to 2^64 - 1"));
-    let shape = dims.iter().map(number).collect::<std::result::Result<Vec<u64>, _>>()?;
+    let number = |value: &Json<'_>| {
+        let invalid = || Error::from(refuse("safetensors.number.invalid").expected("an integer from 0 to 2^64 - 1"));
+        value.count().ok_or_else(invalid)
+    };
+    let shape = dims.iter().map(number).collect::<Result<Vec<u64>>>()?;
     let (begin, end) = (number(begin)?, number(end)?);
     let overflow = || refuse("safetensors.shape.overflow").expected("fewer than 2^64 bytes");
     // A zero dimension must not hide an overflow, so the product is taken over max(dim, 1).
@@ -141,13 +140,13 @@ fn tensor(name: &str, record: &Json<'_>, warnings: &mut Vec<Warning>) -> std::re
     u64::try_from(u128::from(product) * u128::from(bits) / 8).map_err(|_| overflow())?;
     let total_bits = if shape.contains(&0) { 0 } else { u128::from(product) * u128::from(bits) };
     if !total_bits.is_multiple_of(8) {
-        return Err(refuse("safetensors.dtype.sub-byte").expected("a whole number of bytes").found(format!("{total_bits} bits")));
+        return Err(refuse("safetensors.dtype.sub-byte").expected("a whole number of bytes").found(format!("{total_bits} bits")).into());
     }
     if begin > end {
-        return Err(refuse("safetensors.offset.order").found(format!("{begin} to {end}")));
+        return Err(refuse("safetensors.offset.order").found(format!("{begin} to {end}")).into());
     }
     if u128::from(end - begin) != total_bits / 8 {
-        return Err(refuse("safetensors.tensor.size-mismatch").expected(total_bits / 8).found(end - begin));
+        return Err(refuse("safetensors.tensor.size-mismatch").expected(total_bits / 8).found(end - begin).into());
     }
     if name.chars().any(unusual) {
         warnings.push(Warning::new("safetensors.name.unusual", name));
@@ -159,25 +158,25 @@ fn tensor(name: &str, record: &Json<'_>, warnings: &mut Vec<Warning>) -> std::re
 }
 
 /// The tensors must tile the data: no overlap, no gap, nothing missing, nothing left.
-fn layout(tensors: &[SafetensorsTensor], data_bytes: u64) -> std::result::Result<(), Refusal> {
+fn layout(tensors: &[SafetensorsTensor], data_bytes: u64) -> Result<()> {
     let mut order: Vec<&SafetensorsTensor> = tensors.iter().collect();
     order.sort_by_key(|tensor| (tensor.begin, tensor.end));
     let mut running = 0;
     for tensor in &order {
         if tensor.begin < running {
-            return Err(Refusal::new("safetensors.offset.overlap").subject(&tensor.name).expected(running).found(tensor.begin));
+            return Err(Refusal::new("safetensors.offset.overlap").subject(&tensor.name).expected(running).found(tensor.begin).into());
         }
         if tensor.begin > running {
-            return Err(Refusal::new("safetensors.offset.gap").subject(&tensor.name).expected(running).found(tensor.begin));
+            return Err(Refusal::new("safetensors.offset.gap").subject(&tensor.name).expected(running).found(tensor.begin).into());
         }
         running = tensor.end;
     }
     if let Some(tensor) = order.iter().find(|tensor| tensor.end > data_bytes) {
         let refusal = Refusal::new("safetensors.data.truncated").subject(&tensor.name);
-        return Err(refusal.expected(format!("{} bytes of data", tensor.end)).found(data_bytes));
+        return Err(refusal.expected(format!("{} bytes of data", tensor.end)).found(data_bytes).into());
     }
     if running < data_bytes {
-        return Err(Refusal::new("safetensors.data.trailing").expected(format!("{running} bytes of data")).found(data_bytes));
+        return Err(Refusal::new("safetensors.data.trailing").expected(format!("{running} bytes of data")).found(data_bytes).into());
     }
     Ok(())
 }

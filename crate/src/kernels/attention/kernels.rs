@@ -114,8 +114,7 @@ fn forward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
     for (b, t, h) in p.queries() {
         let at = p.query(b, t, h);
         let keys = p.offset as usize + t + 1;
-        let scores: Vec<f64> =
-            (0..keys).map(|j| f64::from(p.scale) * dot(row(q, at, width), row(k, p.key(b, j, h), width))).collect();
+        let scores: Vec<f64> = (0..keys).map(|j| f64::from(p.scale) * dot(row(q, at, width), row(k, p.key(b, j, h), width))).collect();
         let top = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let lse = top + scores.iter().map(|s| (s - top).exp()).sum::<f64>().ln();
         let mut sums = vec![0.0; width];

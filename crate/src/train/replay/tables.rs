@@ -1,0 +1,145 @@
+//! Tables of noise, rounding and projectors, checked on the twin and through the device's kernel.
+
+use burn::tensor::DType;
+use serde_json::Value;
+
+use super::Errors;
+use super::values::{Recorded, hex, words};
+use crate::device::Device;
+use crate::error::Result;
+use crate::kernels::noise::{self, Rounding, Stream};
+use crate::kernels::{Buffer, apollo_project, cast_bf16, read_data, run};
+use crate::optim::orthogonal_projector;
+
+/// Runs `cast_bf16` on f32 bit patterns; the bf16 patterns.
+async fn cast(x: &[u32], given: &[u32], params: cast_bf16::Params, device: &Device) -> Result<Vec<u16>> {
+    let tensors = device.inner();
+    let x = Buffer::from(words(x, &tensors));
+    let y = x.empty_like([params.n as usize], DType::BF16);
+    let buffers = vec![x, words(given, &tensors).into(), y];
+    let mut written = run(&cast_bf16::KERNEL, buffers, &params.words(), params.n.div_ceil(512));
+    let Some(y) = written.pop() else { return Ok(Vec::new()) };
+    let data = read_data(y.float::<1>()).await?;
+    Ok(data.as_bytes().chunks_exact(2).map(|b| u16::from_le_bytes([b[0], b[1]])).collect())
+}
+
+fn plain(n: usize, rounding: Rounding) -> cast_bf16::Params {
+    let rounding = rounding.word();
+    cast_bf16::Params {
+        n: n as u32,
+        stream: 2,
+        rounding,
+        key0: 0,
+        key1: 0,
+        step_low: 0,
+        step_high: 0,
+        first_pair_low: 0,
+        first_pair_high: 0,
+    }
+}
+
+/// Equal bits, or both ±0 on a device that flushes subnormals.
+fn same(x: u32, found: u16, expected: u16, twin: bool) -> bool {
+    found == expected || (!twin && x & 0x7F80_0000 == 0 && found & 0x7FFF == 0 && found & 0x8000 == expected & 0x8000)
+}
+
+/// `stochastic_round_bf16_expected`: pairs of value and noise, and values to nearest.
+pub(super) async fn rounding(root: &Value, device: &Device, errors: &mut Errors) -> Result<Option<()>> {
+    let rows = |key: &str, field: &str| -> Option<Vec<u32>> {
+        root[key].as_array()?.iter().map(|row| row[field].as_u64().map(|x| x as u32)).collect()
+    };
+    let twin = device.info().backend == "cpu";
+    let (Some(x), Some(given), Some(expected)) = (rows("cases", "f32_bits"), rows("cases", "noise"), rows("cases", "bf16_bits")) else {
+        return Ok(None);
+    };
+    let found = cast(&x, &given, plain(x.len(), Rounding::Given), device).await?;
+    for (i, &x) in x.iter().enumerate() {
+        let ours = noise::round_stochastic(f32::from_bits(x), given[i]);
+        let right = u32::from(ours) == expected[i] && same(x, found[i], expected[i] as u16, twin);
+        errors
+            .equal(|| format!("{x:08x} with noise {}: expected {:04x}, found {:04x}", given[i], expected[i], found[i]), u32::from(!right));
+    }
+    let (Some(x), Some(expected)) = (rows("nearest", "f32_bits"), rows("nearest", "bf16_bits")) else { return Ok(None) };
+    let found = cast(&x, &[0], plain(x.len(), Rounding::Nearest), device).await?;
+    for (i, &x) in x.iter().enumerate() {
+        let right = u32::from(noise::round_nearest(f32::from_bits(x))) == expected[i] && same(x, found[i], expected[i] as u16, twin);
+        errors.equal(|| format!("{x:08x} to nearest: expected {:04x}, found {:04x}", expected[i], found[i]), u32::from(!right));
+    }
+    Ok(Some(()))
+}
+
+/// The device's 16 bits of noise are `expected` at this place: the value with frac = noise stays, with frac = noise + 1 it grows.
+async fn device_noise_is(expected: u32, odd: usize, params: cast_bf16::Params, device: &Device) -> Result<bool> {
+    let one = 0x3F80_0000;
+    let mut right = true;
+    for (frac, grown) in [(expected, 0x3F80), (expected + 1, 0x3F81)] {
+        if frac <= 0xFFFF {
+            right &= cast(&[one | frac; 2], &[0], params, device).await?[odd] == grown;
+        }
+    }
+    Ok(right)
+}
+
+/// `philox_expected`: known answers of the generator, and triples of key, words, noise and rounding.
+pub(super) async fn noise(root: &Value, device: &Device, errors: &mut Errors) -> Result<Option<()>> {
+    let list = |value: &Value| -> Option<Vec<u32>> { value.as_array()?.iter().map(|x| hex(x).map(|x| x as u32)).collect() };
+    let four = |value: &Value| list(value).and_then(|list| <[u32; 4]>::try_from(list).ok());
+    let two = |value: &Value| list(value).and_then(|list| <[u32; 2]>::try_from(list).ok());
+    let place = |c: [u32; 4], k: [u32; 2], stream: u32| {
+        let params = plain(2, Rounding::Stochastic);
+        let (first_pair_low, first_pair_high, step_low, step_high) = (c[0], c[1], c[2], c[3]);
+        cast_bf16::Params { stream, key0: k[0], key1: k[1], step_low, step_high, first_pair_low, first_pair_high, ..params }
+    };
+    let (Some(answers), Some(triples)) = (root["known_answers"].as_array(), root["triples"].as_array()) else { return Ok(None) };
+    for row in answers {
+        let (Some(counter), Some(key), Some(words)) = (four(&row["counter"]), two(&row["key"]), four(&row["words"])) else {
+            return Ok(None);
+        };
+        let mut right = noise::philox(counter, key) == words;
+        for stream in 0..3u32 {
+            for odd in 0..2 {
+                let expected = words[stream as usize] >> (16 * odd) & 0xFFFF;
+                right &= device_noise_is(expected, odd as usize, place(counter, key, stream), device).await?;
+            }
+        }
+        errors.equal(|| format!("counter {counter:08x?}"), u32::from(!right));
+    }
+    for row in triples {
+        let (Some(seed), Some(name), Some(t)) = (hex(&row["seed"]), row["name"].as_str(), row["step"].as_u64()) else { return Ok(None) };
+        let (Some(i), Some(counter), Some(words)) = (row["element"].as_u64(), four(&row["counter"]), four(&row["words"])) else {
+            return Ok(None);
+        };
+        let (Some(x), Some(rounded)) = (hex(&row["f32_bits"]), hex(&row["bf16_bits_with_noise_p"])) else { return Ok(None) };
+        let key = noise::key(noise::STOCHASTIC_ROUNDING, seed, name);
+        let mut right = Some(key) == two(&row["key"]) && noise::words(key, i >> 1, t) == words;
+        for (stream, field) in [(Stream::M, "noise_m"), (Stream::V, "noise_v"), (Stream::P, "noise_p")] {
+            let expected = noise::noise(key, stream, i, t);
+            right &= row[field].as_u64() == Some(u64::from(expected));
+            right &= device_noise_is(expected, (i & 1) as usize, place(counter, key, stream as u32), device).await?;
+        }
+        let x = x as u32;
+        let found = cast(&[x; 2], &[0], place(counter, key, 2), device).await?[(i & 1) as usize];
+        let twin = noise::round_stochastic(f32::from_bits(x), noise::noise(key, Stream::P, i, t));
+        right &= u64::from(twin) == rounded && same(x, found, rounded as u16, device.info().backend == "cpu");
+        errors.equal(|| format!("{name} at step {t}, element {i}"), u32::from(!right));
+    }
+    Ok(Some(()))
+}
+
+/// `apollo_projector_expected`: matrices of both kinds.
+pub(super) fn projectors(root: &Value, errors: &mut Errors) -> Option<()> {
+    for case in root["cases"].as_array()? {
+        let (seed, name, refresh) = (hex(&case["seed"])?, case["name"].as_str()?, case["refresh"].as_u64()?);
+        let (dim, rank) = (case["dim"].as_u64()? as usize, case["rank"].as_u64()? as usize);
+        let key = noise::key(noise::PROJECTOR, seed, name);
+        let made = match case["kind"].as_str()? {
+            "normal" => apollo_project::normal(key, refresh, dim, rank),
+            _ => orthogonal_projector(key, refresh, dim, rank),
+        };
+        for (e, (found, expected)) in made.iter().zip(Recorded::read(&case["P"])?.values).enumerate() {
+            let place = || format!("{name}, refresh {refresh}, entry {e}: expected {expected:e}, found {found:e}");
+            errors.equal(place, u32::from(found.to_bits() != expected.to_bits()));
+        }
+    }
+    Some(())
+}

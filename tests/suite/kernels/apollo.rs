@@ -1,0 +1,90 @@
+use tabtune::kernels::{apollo_apply, apollo_combine, apollo_project};
+use tabtune_tests::kernels::{Case, check, noise, packed, poisoned, words};
+
+/// A device's sum may differ from its twin by 2e-6 relative (`optimizers.md` §8); R is a sum of products of both signs.
+const BOUND: f64 = 5e-6;
+
+/// channels, dim, rank, by row. Many channels come with many ranks: at rank 1 some channel's R cancels to almost nothing, and s = ‖R̃‖/‖R‖
+/// magnifies the last bit of it.
+const SHAPES: [(usize, usize, usize, bool); 6] =
+    [(1, 1, 1, true), (5, 3, 3, true), (257, 33, 8, false), (300, 64, 8, true), (255, 65, 9, false), (4099, 17, 12, false)];
+
+fn project((channels, dim, rank, by_row): (usize, usize, usize, bool), given: bool) -> Case {
+    let params = apollo_project::Params {
+        channels: channels as u32,
+        dim: dim as u32,
+        rank: rank as u32,
+        channel_stride: if by_row { dim as u32 } else { 1 },
+        dim_stride: if by_row { 1 } else { channels as u32 },
+        given: u32::from(given),
+        sigma: (dim as f32 / rank as f32).sqrt(),
+        unit: apollo_project::unit(dim),
+        w1: 0.1,
+        w2: 0.01,
+        eps: 1e-6,
+        scale: 0.5,
+        key0: 7,
+        key1: 11,
+        refresh_low: 2,
+        refresh_high: 0,
+    };
+    let v = noise(rank * channels, 4).into_iter().map(|x| x.abs() + 0.1).collect::<Vec<f32>>();
+    let matrix = if given { words(&noise(dim * rank, 2)) } else { vec![0] };
+    let buffers = vec![words(&noise(channels * dim, 1)), matrix, words(&noise(rank * channels, 3)), words(&v), poisoned(4 * channels)];
+    Case { kernel: &apollo_project::KERNEL, buffers, params: params.words(), groups: (channels as u32).div_ceil(256) }
+}
+
+fn combine(channels: usize, mini: u32, norm: f32) -> Case {
+    let params = apollo_combine::Params { channels: channels as u32, mini, front: 2.0, threshold: 0.5, gamma: 1.01 };
+    let stats = noise(4 * channels, 1).into_iter().map(|x| x.abs() + 0.1).collect::<Vec<f32>>();
+    let buffers = vec![words(&stats), vec![norm.to_bits()], poisoned(2)];
+    Case { kernel: &apollo_combine::KERNEL, buffers, params: params.words(), groups: 1 }
+}
+
+fn apply((rows, cols): (usize, usize), by_row: bool, mini: u32, rounding: u32) -> Case {
+    let n = rows * cols;
+    let params = apollo_apply::Params {
+        n: n as u32,
+        cols: cols as u32,
+        channels_are_rows: u32::from(by_row),
+        mini,
+        front: 2.0,
+        back: 3.0,
+        d: 0.999,
+        alpha: 0.01,
+        scale: 0.5,
+        rounding,
+        key0: 7,
+        key1: 11,
+        step_low: 3,
+        step_high: 1,
+    };
+    let p = if rounding == 0 { words(&noise(n, 2)) } else { packed(&noise(n, 2)).0 };
+    let channels = if by_row { rows } else { cols };
+    let buffers = vec![words(&noise(n, 1)), words(&noise(4 * channels, 3)), words(&[0.7, 1.25]), p];
+    Case { kernel: &apollo_apply::KERNEL, buffers, params: params.words(), groups: (n as u32).div_ceil(512) }
+}
+
+#[test]
+fn apollo_project_equals_its_twin() {
+    let cases: Vec<Case> = SHAPES.into_iter().flat_map(|shape| [project(shape, false), project(shape, true)]).collect();
+    check(&cases, BOUND, ("pair.y & 0x7fffffffu", "pair.y"));
+    check(&cases, BOUND, ("params.sigma * r[j]", "r[j]"));
+}
+
+#[test]
+fn apollo_combine_equals_its_twin() {
+    let cases: Vec<Case> =
+        [1, 255, 256, 257, 4099].into_iter().flat_map(|n| [combine(n, 0, 1.0), combine(n, 1, 1.0), combine(n, 0, 0.1)]).collect();
+    check(&cases, BOUND, ("norm[0] >= params.threshold", "norm[0] < params.threshold"));
+    check(&cases, BOUND, ("select(s * s * length, length,", "select(s * length, length,"));
+}
+
+#[test]
+fn apollo_apply_equals_its_twin() {
+    let shapes = [(1, 1), (3, 5), (16, 16), (257, 3), (3, 1367)];
+    let cases: Vec<Case> = shapes.into_iter().flat_map(|s| [apply(s, true, 0, 0), apply(s, false, 0, 0), apply(s, true, 1, 0)]).collect();
+    check(&cases, BOUND, ("/ factors[1]", "* factors[1]"));
+    let cases: Vec<Case> = shapes.into_iter().flat_map(|s| [apply(s, true, 0, 1), apply(s, false, 0, 2)]).collect();
+    check(&cases, 0.0, ("words.z", "words.x"));
+}

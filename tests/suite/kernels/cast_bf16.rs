@@ -1,0 +1,19 @@
+use tabtune::kernels::cast_bf16;
+use tabtune_tests::kernels::{Case, check, noise, poisoned, words};
+
+fn case(n: usize, stream: u32, rounding: u32) -> Case {
+    let (key0, key1, step_low, step_high, first_pair_low, first_pair_high) = (7, 11, 3, 1, u32::MAX - 5, 1);
+    let params = cast_bf16::Params { n: n as u32, stream, rounding, key0, key1, step_low, step_high, first_pair_low, first_pair_high };
+    let given = (0..n as u32).map(|i| i.wrapping_mul(40_503) & 0xFFFF).collect();
+    let buffers = vec![words(&noise(n, 1)), given, poisoned(n.div_ceil(2))];
+    Case { kernel: &cast_bf16::KERNEL, buffers, params: params.words(), groups: (n as u32).div_ceil(512) }
+}
+
+#[test]
+fn cast_bf16_equals_its_twin_bit_for_bit() {
+    let sizes = [1, 255, 256, 257, 4099];
+    let cases: Vec<Case> =
+        sizes.into_iter().flat_map(|n| [case(n, 0, 1), case(n, 0, 2), case(n, 1, 2), case(n, 2, 2), case(n, 0, 3)]).collect();
+    check(&cases, 0.0, ("words[params.stream]", "words[0]"));
+    check(&cases, 0.0, ("noise[i + 1u] << 16u", "noise[i + 1u] << 15u"));
+}

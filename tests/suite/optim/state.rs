@@ -1,0 +1,100 @@
+use burn::tensor::DType;
+use serde_json::json;
+use tabtune::device::Device;
+use tabtune::error::Error;
+use tabtune::optim::SavedState;
+use tabtune_tests::{block_on, cpu, gpu};
+
+use super::{Run, infos, rule, rules};
+
+fn saved(run: &Run) -> Vec<SavedState> {
+    let entries = run.optim.state_tensors().into_iter();
+    entries
+        .map(|(name, s)| SavedState { name, dtype: s.dtype.into(), shape: s.shape.clone(), bytes: block_on(s.bytes()).unwrap() })
+        .collect()
+}
+
+fn resumes_bitwise(device: &Device) {
+    for rule in rules() {
+        for dtype in [DType::F32, DType::BF16] {
+            let mut straight = Run::new(&rule, infos(dtype), device);
+            (1..=6).for_each(|t| straight.step(t));
+            let mut first = Run::new(&rule, infos(dtype), device);
+            (1..=3).for_each(|t| first.step(t));
+            let file = saved(&first);
+            let mut second = Run::new(&rule, infos(dtype), device);
+            second.step(9);
+            second.values = first.values.iter().map(|v| v.clone()).collect();
+            second.optim.load_state(file.clone(), &device.inner()).unwrap();
+            assert_eq!(saved(&second), file, "{rule:?} {dtype:?}");
+            // Loading twice is loading once; and the saved run goes on as if nothing had happened.
+            second.optim.load_state(file, &device.inner()).unwrap();
+            for t in 4..=6 {
+                second.step(t);
+                first.step(t);
+            }
+            assert_eq!(second.bytes(), straight.bytes(), "{rule:?} {dtype:?}");
+            assert_eq!(first.bytes(), straight.bytes(), "{rule:?} {dtype:?}");
+        }
+    }
+}
+
+#[test]
+fn resume_is_bitwise_on_the_cpu() {
+    resumes_bitwise(&cpu());
+}
+
+#[test]
+fn resume_is_bitwise_on_the_gpu() {
+    if let Some(device) = gpu() {
+        resumes_bitwise(&device);
+    }
+}
+
+#[test]
+fn states_have_the_layout_of_the_specification() {
+    let layout = |json, dtype| {
+        let mut run = Run::new(&rule(json), infos(dtype), &cpu());
+        run.step(1);
+        let entries = run.optim.state_tensors().into_iter().filter(|(name, _)| !name.ends_with(":step"));
+        entries.map(|(name, s)| format!("{} {} {:?}", name.trim_start_matches("layer."), s.dtype, s.shape)).collect::<Vec<_>>()
+    };
+    let adafactor = layout(json!({"type": "adafactor"}), DType::BF16);
+    assert_eq!(adafactor[..3], ["0.weight:row F32 [7]", "1.weight:col F32 [24]", "1.weight:row F32 [16]"]);
+    assert_eq!(adafactor[5..], ["3.weight:col F32 [4]", "3.weight:row F32 [10]"]);
+    let adamw = layout(json!({"type": "adamw"}), DType::BF16);
+    assert_eq!(adamw[6..], ["3.weight:m BF16 [2, 5, 4]", "3.weight:v BF16 [2, 5, 4]"]);
+    let apollo = layout(json!({"type": "apollo", "rank": 2}), DType::BF16);
+    assert_eq!(
+        apollo[..5],
+        ["0.weight:m BF16 [7]", "0.weight:v BF16 [7]", "1.weight:m F32 [2, 24]", "1.weight:norm F32 []", "1.weight:v F32 [2, 24]"]
+    );
+    assert_eq!(layout(json!({"type": "sgd"}), DType::F32), [""; 0]);
+}
+
+#[test]
+fn every_mismatch_is_listed_and_nothing_changes() {
+    let mut run = Run::new(&rule(json!({"type": "adamw"})), infos(DType::F32), &cpu());
+    run.step(1);
+    let before = run.bytes();
+    let mut file = saved(&run);
+    file.retain(|entry| entry.name != "layer.0.weight:v");
+    for entry in &mut file {
+        match entry.name.as_str() {
+            "layer.1.weight:m" => entry.dtype = "BF16".into(),
+            "layer.2.weight:m" => entry.shape = vec![9, 40],
+            "layer.3.weight:step" => entry.bytes = u64::MAX.to_le_bytes().to_vec(),
+            _ => {}
+        }
+    }
+    let extra = |name: &str| SavedState { name: name.into(), dtype: "F32".into(), shape: vec![], bytes: vec![0; 4] };
+    file.extend([extra("layer.0.weight:row"), extra("nobody:m"), extra("no colon")]);
+    let Err(Error::StateMismatch(faults)) = run.optim.load_state(file, &cpu().inner()) else { panic!("loaded") };
+    let mut keys: Vec<&str> = faults.iter().map(|fault| fault.key.as_str()).collect();
+    keys.sort();
+    assert_eq!(
+        keys,
+        ["layer.0.weight:row", "layer.0.weight:v", "layer.1.weight:m", "layer.2.weight:m", "layer.3.weight:step", "no colon", "nobody:m"]
+    );
+    assert_eq!(run.bytes(), before);
+}
