@@ -11,6 +11,7 @@ import { Samples } from './panels/samples.js';
 import { Setup } from './panels/setup.js';
 import { installTheme } from './panels/theme.js';
 import { Run } from './run.js';
+import { useSoftwareDefaults } from './settings.js';
 
 const charts = new Charts();
 const figures = new Figures();
@@ -57,6 +58,7 @@ async function begin(): Promise<void> {
     controls.say('Training is not possible in this browser; the reason stands above.');
     return;
   }
+  if (adapter?.software === true) useSoftwareDefaults();
   controls.enable('start', true);
   controls.say(adapter?.software === true ? 'Ready, in software.' : `Ready: ${[adapter?.vendor, adapter?.architecture].filter(Boolean).join(' ') || 'a GPU is here'}.`);
   await checkpoints.refresh();

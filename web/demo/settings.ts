@@ -3,8 +3,21 @@ import type { DriveOptions, ModelShape, OptimizerOptions, ScheduleOptions, Train
 
 import { byId } from './dom.js';
 
-/** The model that is trained from random weights: small enough for a software adapter, large enough to find words. */
-export const SCRATCH: ModelShape = { hiddenSize: 128, numHiddenLayers: 3, numAttentionHeads: 4 };
+/** The model that is trained from random weights: large enough to find words, small enough to do so while one watches. */
+const SCRATCH: ModelShape = { hiddenSize: 128, numHiddenLayers: 3, numAttentionHeads: 4 };
+/** The same for an adapter in software, which is a hundred times slower. */
+const SCRATCH_SOFTWARE: ModelShape = { hiddenSize: 64, numHiddenLayers: 2, numAttentionHeads: 2 };
+const SOFTWARE_NUMBERS = { 's-steps': 200, 's-batch': 4, 's-length': 48, 's-sample': 20, 's-save': 100, 's-rate': 0.004 };
+
+let scratch = SCRATCH;
+
+/** The defaults for an adapter in software. */
+export function useSoftwareDefaults(): void {
+  scratch = SCRATCH_SOFTWARE;
+  for (const [id, value] of Object.entries(SOFTWARE_NUMBERS)) byId(id, HTMLInputElement).valueAsNumber = value;
+}
+
+export const scratchShape = (): ModelShape => ({ ...scratch, maxPositionEmbeddings: contextOf() });
 const SHORTEST_CONTEXT = 256;
 /** Tokens of one sample during a run. */
 const SAMPLE_TOKENS = 180;

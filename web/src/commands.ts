@@ -47,7 +47,7 @@ export class Workplace {
   #device(): Promise<string> {
     return (this.#adapter ??= this.#core()
       .then(() => initDevice())
-      .then((info) => parsed.device(info).adapter));
+      .then((info) => parsed.device(info).adapter || this.#watch.adapter || 'an unnamed adapter'));
   }
 
   #opened(): ModelHandle {

@@ -4,7 +4,13 @@ import { TabtuneError } from './errors.js';
 /** The first fault of the device, if any. A step counts only if a later read succeeded and this is still empty. */
 export class DeviceWatch {
   #fault: TabtuneError | undefined;
+  #adapter = '';
   #lost: Promise<void> = new Promise(() => undefined);
+
+  /** The adapter's own words; the core sees none in a browser. */
+  get adapter(): string {
+    return this.#adapter;
+  }
 
   get fault(): TabtuneError | undefined {
     return this.#fault;
@@ -24,6 +30,9 @@ export class DeviceWatch {
   }
 
   #watch(device: GPUDevice): void {
+    // Absent before Chrome 133 and Firefox 141.
+    const info: GPUAdapterInfo | undefined = device.adapterInfo;
+    if (info) this.#adapter = info.description || [info.vendor, info.architecture].filter(Boolean).join(' ');
     this.#lost = device.lost.then((info) => {
       this.#fault ??= new TabtuneError(
         'DEVICE_LOST',

@@ -44,6 +44,7 @@ pub struct StreamTensor {
 
 /// Where a tensor's values are.
 #[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant, reason = "a handle for each tensor of a model: few, and short-lived")]
 pub enum StreamValues {
     /// On the device, flattened.
     Device(Tensor<1>),
@@ -62,6 +63,7 @@ impl StreamTensor {
 }
 
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "a handle for each tensor of a model: few, and short-lived")]
 enum Segment {
     Bytes(Vec<u8>),
     Device(Tensor<1>),

@@ -124,7 +124,7 @@ fn backward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
 /// Loss and log-sum-exp of each row: logits `[n, V]`, targets `[n]` as words → `[n, 2]`
 pub fn stats<B: Launch>(logits: FloatTensor<B>, targets: FloatTensor<B>) -> FloatTensor<B> {
     let (n, vocab) = rows_columns(&logits.shape());
-    let parts = vocab.div_ceil(PART).min(64).max(1);
+    let parts = vocab.div_ceil(PART).clamp(1, 64);
     let params = ForwardParams { n: n as u32, vocab: vocab as u32, parts: parts as u32 }.words();
     let partials = B::empty(&logits, [n, parts, 2].into(), DType::F32);
     let partials = B::one(&PARTIALS, vec![logits.clone(), partials], &params, groups_of_64(n * parts));

@@ -90,7 +90,7 @@ pub fn words_for(n: usize, dtype: DType) -> usize {
 /// All leading dimensions as rows, and the last one.
 pub fn rows_columns(shape: &Shape) -> (usize, usize) {
     let columns = shape.last().copied().unwrap_or(1);
-    (if columns == 0 { 0 } else { shape.num_elements() / columns }, columns)
+    (shape.num_elements().checked_div(columns).unwrap_or(0), columns)
 }
 
 fn dispatch(kernel: &'static Kernel, tensors: &[CubeTensor], params: &[u32], groups: u32) {
@@ -159,98 +159,12 @@ impl Launch for CubeBackend {
     }
 }
 
-#[cfg(feature = "cpu")]
-mod cpu {
-    use super::{Access, DType, Kernel, Launch, Shape, words_for};
-    use crate::kernels::kernel::Words;
-    use burn_flex::{Flex, FlexTensor, Layout};
-    use burn_std::Bytes;
-    use std::sync::Arc;
-
-    /// A tensor's bytes while its twin runs; `copy` where they cannot be seen as words in place (odd bf16 counts).
-    struct Lent {
-        bytes: Arc<Bytes>,
-        copy: Option<Vec<u32>>,
-        shape: Shape,
-        dtype: DType,
-        access: Access,
-    }
-
-    impl Lent {
-        fn new(tensor: FlexTensor, access: Access) -> Self {
-            let shape = tensor.layout().shape().clone();
-            let dtype = tensor.dtype();
-            let expected = shape.num_elements() * dtype.size();
-            let whole = tensor.is_contiguous() && tensor.layout().start_offset() == 0 && tensor.bytes().len() == expected;
-            let tensor = if whole { tensor } else { tensor.to_contiguous() };
-            let mut bytes = tensor.data_arc();
-            drop(tensor);
-            if access != Access::Read && Arc::get_mut(&mut bytes).is_none() {
-                bytes = Arc::new(Bytes::from_elems(bytes.to_vec()));
-            }
-            let fits = bytemuck::try_cast_slice::<u8, u32>(&bytes).is_ok();
-            let copy = (!fits).then(|| {
-                let mut words = vec![0u32; words_for(shape.num_elements(), dtype)];
-                bytemuck::cast_slice_mut::<u32, u8>(&mut words)[..bytes.len()].copy_from_slice(&bytes);
-                words
-            });
-            Self { bytes, copy, shape, dtype, access }
-        }
-
-        fn words(&mut self) -> Words<'_> {
-            match (&mut self.copy, self.access) {
-                (Some(copy), Access::Read) => Words::Read(copy),
-                (Some(copy), _) => Words::Write(copy),
-                (None, Access::Read) => Words::Read(bytemuck::cast_slice(&self.bytes)),
-                (None, _) => match Arc::get_mut(&mut self.bytes) {
-                    Some(bytes) => Words::Write(bytemuck::cast_slice_mut(bytes)),
-                    None => Words::Write(&mut []),
-                },
-            }
-        }
-
-        fn finish(self) -> FlexTensor {
-            let bytes = match self.copy {
-                Some(words) => {
-                    let all: &[u8] = bytemuck::cast_slice(&words);
-                    Bytes::from_bytes_vec(all[..self.shape.num_elements() * self.dtype.size()].to_vec())
-                }
-                None => return FlexTensor::from_arc(self.bytes, Layout::contiguous(self.shape), self.dtype),
-            };
-            FlexTensor::new(bytes, Layout::contiguous(self.shape), self.dtype)
-        }
-    }
-
-    impl Launch for Flex {
-        const TWINS: bool = true;
-
-        fn empty(_like: &FlexTensor, shape: Shape, dtype: DType) -> FlexTensor {
-            FlexTensor::empty(shape, dtype)
-        }
-
-        fn ids(ids: FlexTensor) -> FlexTensor {
-            match ids.dtype() {
-                DType::I32 | DType::U32 => ids,
-                _ => <Self as burn::backend::ops::IntTensorOps<Self>>::int_cast(ids, burn::tensor::IntDType::I32),
-            }
-        }
-
-        fn launch(kernel: &'static Kernel, buffers: Vec<FlexTensor>, params: &[u32], groups: u32) -> Vec<FlexTensor> {
-            let mut held: Vec<Lent> = buffers.into_iter().zip(kernel.bindings).map(|(t, b)| Lent::new(t, b.access)).collect();
-            if groups > 0 {
-                let mut words: Vec<Words<'_>> = held.iter_mut().map(Lent::words).collect();
-                (kernel.twin)(&mut words, params);
-            }
-            held.into_iter().filter(|h| h.access != Access::Read).map(Lent::finish).collect()
-        }
-    }
-}
-
 /// A tensor without autodiff, of any dtype and rank, as an argument or a result of [`run`].
 #[derive(Debug, Clone)]
 pub struct Buffer(Held);
 
 #[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant, reason = "a handle for each tensor of a model: few, and short-lived")]
 enum Held {
     Cube(CubeTensor),
     #[cfg(feature = "cpu")]

@@ -3,6 +3,8 @@
 //! The functions here take and give tensors of any device; on an autodiff device they are differentiable. Rows are tokens:
 //! `[B·T, C]`, so that nothing is ever transposed. Weights may be f32 or packed bf16 (storage only), everything else is f32.
 
+#![allow(clippy::needless_range_loop, reason = "twins index as their formula does")]
+
 pub mod adafactor_apply;
 pub mod adafactor_moments;
 pub mod adafactor_norm;
@@ -22,6 +24,8 @@ pub mod column_sum;
 pub mod cross_entropy;
 pub mod elementwise;
 pub mod embedding;
+#[cfg(feature = "cpu")]
+mod flex;
 pub mod global_norm;
 mod kernel;
 pub mod launch;

@@ -64,6 +64,7 @@ fn word(dtype: DType) -> &'static str {
 
 /// Where a state's values are.
 #[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant, reason = "a handle for each tensor of a model: few, and short-lived")]
 pub enum StateData {
     /// A counter on the host.
     Step(u64),

@@ -113,7 +113,7 @@ fn rope_matches_its_formula() {
     compare("rope", &[[2 * len, heads * 2 * half]], &ours, &|i| {
         let device = i[0].device();
         let x = i[0].clone().reshape([2, len, heads, 2 * half]);
-        let [cos, sin] = tables(&device, 7, half).map(|t| t.slice([offset..offset + len]).reshape([1, len, 1, half]));
+        let [cos, sin] = tables(&device, 7, half).map(|t| t.narrow(0, offset, len).reshape([1, len, 1, half]));
         let (a, b) = (x.clone().slice([0..2, 0..len, 0..heads, 0..half]), x.slice([0..2, 0..len, 0..heads, half..2 * half]));
         let turned = [a.clone() * cos.clone() - b.clone() * sin.clone(), b * cos + a * sin];
         Tensor::cat(turned.to_vec(), 3).reshape([2 * len, heads * 2 * half])

@@ -97,3 +97,49 @@ fn step_speed() {
         println!("step {i}: loss {loss:.4}, {:.2} s, cpu {:.2} s, {launched} dispatches", start.elapsed().as_secs_f64(), cpu_secs() - cpu);
     }
 }
+
+#[test]
+#[ignore = "a measurement"]
+fn op_speed() {
+    let Some(device) = gpu() else { return };
+    let device = device.autodiff();
+    let make = |rows: usize, columns: usize| {
+        Tensor::<2>::from_data(TensorData::new(noise(rows * columns, 7), [rows, columns]), &device).require_grad()
+    };
+    let (n, d, ffn, vocab) = (512, 128, 344, 1024);
+    let ids: Vec<i32> = (0..n as i32).map(|i| i * 31 % vocab).collect();
+    let ids = Tensor::<1, Int>::from_data(TensorData::new(ids, [n]), &device);
+    let (x, hidden, table) = (make(n, d), make(n, ffn), make(vocab as usize, d));
+    let (w, up, down) = (make(d, d), make(ffn, d), make(d, ffn));
+    let shape = AttentionShape { batch_size: 4, seq_len: 128, offset: 0, heads: 4, kv_heads: 4, head_dim: 32 };
+    let logits = make(n, vocab as usize);
+    let ops: Vec<(&str, Box<dyn Fn() -> Tensor<2>>)> = vec![
+        ("linear 128x128", Box::new(|| kernels::linear(x.clone(), w.clone()))),
+        ("linear 344x128", Box::new(|| kernels::linear(x.clone(), up.clone()))),
+        ("linear 128x344", Box::new(|| kernels::linear(hidden.clone(), down.clone()))),
+        ("linear 1024x128", Box::new(|| kernels::linear(x.clone(), table.clone()))),
+        ("attention", Box::new(|| kernels::attention(x.clone(), x.clone() * 1.0, x.clone() * 1.0, shape))),
+        ("rms_norm", Box::new(|| kernels::rms_norm(x.clone(), w.clone().slice([0..1]).reshape([d]), 1e-5))),
+        ("swiglu", Box::new(|| kernels::swiglu(hidden.clone(), hidden.clone() * 1.0))),
+        ("embedding", Box::new(|| kernels::embedding(table.clone(), ids.clone()))),
+        ("cross_entropy", Box::new(|| kernels::cross_entropy(logits.clone(), ids.clone(), 1.0).reshape([1, 1]))),
+        ("nothing", Box::new(|| x.clone() * 2.0)),
+    ];
+    for (name, op) in ops {
+        let forward = || wait(op().inner());
+        let both = || {
+            let grads = op().sum().backward();
+            let leaves = [&x, &hidden, &table, &w, &up, &down, &logits];
+            leaves.iter().filter_map(|t| t.grad(&grads)).for_each(wait);
+        };
+        let time = |run: &dyn Fn()| {
+            run();
+            let cpu = cpu_secs();
+            for _ in 0..4 {
+                run();
+            }
+            (cpu_secs() - cpu) / 4.0 * 1e3
+        };
+        println!("{name:16} forward {:.0} ms, with backward {:.0} ms of CPU", time(&forward), time(&both));
+    }
+}

@@ -13,7 +13,7 @@ export async function checkSupport(): Promise<Support> {
   } else if (found.adapter?.software === true) {
     box.className = 'notice plain';
     box.setAttribute('role', 'note');
-    box.replaceChildren(make('p', 'There is no graphics card here, so the browser computes in software. Everything works, only slower.'));
+    box.replaceChildren(make('p', 'There is no graphics card here, so the browser computes in software. Everything works, only slower; the built-in model is smaller for that.'));
     box.hidden = false;
   }
   return found;

@@ -6,7 +6,7 @@ import austen from '../assets/pride-and-prejudice.txt?raw';
 import { byId } from '../dom.js';
 import { onDrop } from '../drop.js';
 import { bytes, grouped, parameters } from '../format.js';
-import { contextOf, SCRATCH, trainOptions } from '../settings.js';
+import { contextOf, scratchShape, trainOptions } from '../settings.js';
 import { showMemory } from './memory.js';
 
 const AUSTEN = { text: austen, name: 'pride-and-prejudice.txt' };
@@ -70,13 +70,12 @@ export class Setup {
 
   /** The heading, in the words of the present choice. */
   #headline(info: ModelInfo): void {
-    const own = chosen('model') === 'files' || chosen('data') === 'file';
-    const reader = chosen('model') === 'files' ? escaped(this.#modelFiles[0]?.name ?? '') : 'A new small Llama';
-    const text = chosen('data') === 'file' ? escaped(this.#dataFile?.name ?? '') : 'Pride and Prejudice';
-    if (!own) return;
+    const files = chosen('model') === 'files';
+    const reader = files ? escaped(this.#modelFiles[0]?.name ?? '') : `${grouped(info.parameters)} random numbers`;
+    const text = chosen('data') === 'file' ? escaped(this.#dataFile?.name ?? '') : 'Austen';
     byId('run-title', HTMLElement).textContent = `${reader}, about to read ${text}`;
-    byId('run-story', HTMLElement).textContent =
-      chosen('model') === 'files' ? `All ${parameters(info.parameters)} parameters are trained on your GPU, and stay on this device.` : `${parameters(info.parameters)} random numbers read it letter by letter. Press the button and watch them find words.`;
+    if (files) byId('run-story', HTMLElement).textContent = `All ${parameters(info.parameters)} parameters are trained on your GPU, and stay on this device.`;
+    else if (chosen('data') === 'file') byId('run-story', HTMLElement).textContent = 'A small Llama with random weights reads your text letter by letter. Watch it find words.';
   }
 
   /** The chosen model, open; the same until the choice changes. */
@@ -86,7 +85,7 @@ export class Setup {
     const key = JSON.stringify([files, chosen('data'), this.#fileCount, files ? 0 : contextOf()]);
     if (this.#model?.key === key) return this.#model.opened;
     this.release();
-    const opened = files ? openModel(this.#modelFiles) : newModel({ ...SCRATCH, maxPositionEmbeddings: contextOf() }, this.data);
+    const opened = files ? openModel(this.#modelFiles) : newModel(scratchShape(), this.data);
     this.#model = { key, opened };
     opened.catch(() => (this.#model = undefined));
     return opened;

@@ -48,7 +48,8 @@ impl Errors {
     /// `error` must be at most `bound`.
     fn bound(&mut self, place: impl FnOnce() -> String, error: f64, bound: f64) {
         let share = if error == 0.0 { 0.0 } else { error / bound };
-        if !(share <= self.share.0) {
+        // A NaN must count as worse than anything.
+        if share.is_nan() || share > self.share.0 {
             self.share = (share, format!("{} {error:.3e} of {bound:.3e}", place()));
         }
     }

@@ -111,7 +111,7 @@ pub(super) async fn replay(root: &Value, device: &Device, errors: &mut Errors) -
             let data = read_data(value).await?;
             let found = decode(data.as_bytes(), expected.dtype);
             compare(&format!("{} at step {t}", track.name), &found, &expected, Some((t, &track.init)), &bounds, errors);
-            if !recorded_step(&entry["step"]).is_none_or(|step| step == optim.step_count(&track.name)) {
+            if recorded_step(&entry["step"]).is_some_and(|step| step != optim.step_count(&track.name)) {
                 errors.require(false, || format!("{} at step {t}: its step count is {}", track.name, optim.step_count(&track.name)));
             }
             for (theirs, ours) in [
