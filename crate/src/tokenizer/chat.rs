@@ -1,9 +1,10 @@
 //! Chat templates: Jinja as Hugging Face runs it, within a budget of work and output.
 
 use std::io;
+use std::sync::Arc;
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Kwargs, Serde, Value, ValueKind};
+use minijinja::value::{Enumerator, Kwargs, Object, Serde, Value, ValueKind};
 use minijinja::{Environment, Error as JinjaError, ErrorKind, State};
 use serde::{Deserialize, Serialize};
 
@@ -47,13 +48,38 @@ pub(super) fn render(source: &str, messages: &[Message], add_generation_prompt: 
     let template = env.template_from_named_str("chat_template", &source).map_err(refuse)?;
     let mut context: std::collections::BTreeMap<&str, Value> =
         specials.iter().map(|(key, text)| (*key, Value::from(text.as_str()))).collect();
-    context.insert("messages", Value::from(Serde(messages)));
+    let turns = messages.iter().map(|message| serde_json::to_value(message).map(ordered)).collect::<std::result::Result<Vec<_>, _>>();
+    context.insert("messages", Value::from(turns.map_err(|e| Error::Template { reason: e.to_string() })?));
     context.insert("add_generation_prompt", Value::from(add_generation_prompt));
     context.insert("tools", Value::from(()));
     context.insert("documents", Value::from(()));
     let mut output = Bounded(Vec::new());
     template.render_captured_to(Value::from(context), &mut output).map_err(refuse)?;
     String::from_utf8(output.0).map_err(|e| Error::Template { reason: e.to_string() })
+}
+
+/// A JSON object whose keys keep their order, as Jinja's dictionaries do; minijinja's own maps are sorted.
+#[derive(Debug)]
+struct Ordered(Vec<(Value, Value)>);
+
+impl Object for Ordered {
+    fn get_value(self: &Arc<Self>, key: &Value) -> Option<Value> {
+        self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone())
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Values(self.0.iter().map(|(name, _)| name.clone()).collect())
+    }
+}
+
+fn ordered(json: serde_json::Value) -> Value {
+    match json {
+        serde_json::Value::Object(fields) => {
+            Value::from_object(Ordered(fields.into_iter().map(|(key, value)| (Value::from(key), ordered(value))).collect()))
+        }
+        serde_json::Value::Array(items) => Value::from(items.into_iter().map(ordered).collect::<Vec<_>>()),
+        plain => Value::from(Serde(plain)),
+    }
 }
 
 fn refuse(error: JinjaError) -> Error {

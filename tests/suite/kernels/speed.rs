@@ -113,13 +113,14 @@ fn op_speed() {
     let (w, up, down) = (make(d, d), make(ffn, d), make(d, ffn));
     let shape = AttentionShape { batch_size: 4, seq_len: 128, offset: 0, heads: 4, kv_heads: 4, head_dim: 32 };
     let logits = make(n, vocab as usize);
-    let ops: Vec<(&str, Box<dyn Fn() -> Tensor<2>>)> = vec![
+    type Op<'a> = Box<dyn Fn() -> Tensor<2> + 'a>;
+    let ops: Vec<(&str, Op)> = vec![
         ("linear 128x128", Box::new(|| kernels::linear(x.clone(), w.clone()))),
         ("linear 344x128", Box::new(|| kernels::linear(x.clone(), up.clone()))),
         ("linear 128x344", Box::new(|| kernels::linear(hidden.clone(), down.clone()))),
         ("linear 1024x128", Box::new(|| kernels::linear(x.clone(), table.clone()))),
         ("attention", Box::new(|| kernels::attention(x.clone(), x.clone() * 1.0, x.clone() * 1.0, shape))),
-        ("rms_norm", Box::new(|| kernels::rms_norm(x.clone(), w.clone().slice([0..1]).reshape([d]), 1e-5))),
+        ("rms_norm", Box::new(|| kernels::rms_norm(x.clone(), w.clone().narrow(0, 0, 1).reshape([d]), 1e-5))),
         ("swiglu", Box::new(|| kernels::swiglu(hidden.clone(), hidden.clone() * 1.0))),
         ("embedding", Box::new(|| kernels::embedding(table.clone(), ids.clone()))),
         ("cross_entropy", Box::new(|| kernels::cross_entropy(logits.clone(), ids.clone(), 1.0).reshape([1, 1]))),

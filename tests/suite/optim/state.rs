@@ -24,7 +24,7 @@ fn resumes_bitwise(device: &Device) {
             let file = saved(&first);
             let mut second = Run::new(&rule, infos(dtype), device);
             second.step(9);
-            second.values = first.values.iter().map(|v| v.clone()).collect();
+            second.values = first.values.to_vec();
             second.optim.load_state(file.clone(), &device.inner()).unwrap();
             assert_eq!(saved(&second), file, "{rule:?} {dtype:?}");
             // Loading twice is loading once; and the saved run goes on as if nothing had happened.
