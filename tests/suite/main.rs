@@ -6,6 +6,7 @@ mod data;
 mod hostile;
 mod house;
 mod kernels;
+mod model;
 mod optim;
 mod replay;
 mod schedule;

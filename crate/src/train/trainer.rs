@@ -189,7 +189,7 @@ impl Trainer {
         self.model = Some(model.map(&mut Update { optim: &mut self.optim, gradients, learning_rate, clip }));
     }
 
-    /// Mean loss over the validation part, or over the training text where there is none; at most `max_batches`.
+    /// Mean loss over the validation part, at most `max_batches` of it. Refuses when nothing was kept for validation.
     pub async fn evaluate(&self, max_batches: Option<usize>) -> Result<EvalReport> {
         let batches = self.dataset.validation_batches(self.config.batch_size, self.config.seq_len);
         evaluate(self.model(), batches.take(max_batches.unwrap_or(usize::MAX))).await

@@ -1,0 +1,171 @@
+"""Tiny models of every family with the logits of a plain numpy forward pass in float64.
+
+usage: make_models.py   (numpy 2, safetensors 0.8; writes models/<name>/ and models/logits.json)
+Formulas: RMSNorm arXiv:1910.07467, RoPE arXiv:2104.09864 (half-split), llama3 scaling as in Llama 3.1's reference code,
+GPT-2's block as in its paper and released weights (Conv1D: weight [in, out]).
+"""
+import json
+import pathlib
+
+import numpy as np
+from safetensors.numpy import save_file
+
+HERE = pathlib.Path(__file__).parent / "models"
+IDS = [[3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5], [8, 9, 7, 9, 3, 2, 3, 8, 4, 6, 2]]
+LLAMA = {"hidden_size": 16, "intermediate_size": 20, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+         "max_position_embeddings": 32, "rms_norm_eps": 1e-5, "rope_theta": 500.0, "vocab_size": 12, "hidden_act": "silu"}
+MODELS = {
+    "llama3": {"model_type": "llama", "architectures": ["LlamaForCausalLM"], **LLAMA, "head_dim": 6, "tie_word_embeddings": False,
+               "rope_scaling": {"rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                                "original_max_position_embeddings": 16}},
+    "qwen2": {"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"], **LLAMA, "tie_word_embeddings": True},
+    "qwen3": {"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], **LLAMA, "head_dim": 8, "tie_word_embeddings": True},
+    "gpt2": {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 16, "n_layer": 2, "n_head": 4, "n_positions": 32,
+             "n_inner": 24, "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new", "vocab_size": 12},
+}
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def attend(q, k, v):
+    """q [T, heads, H], k and v [T, kv_heads, H] -> [T, heads * H]"""
+    t, heads, h = q.shape
+    group = heads // k.shape[1]
+    future = np.triu(np.ones((t, t), bool), 1)
+    out = np.empty((t, heads, h))
+    for head in range(heads):
+        scores = q[:, head] @ k[:, head // group].T / np.sqrt(h)
+        out[:, head] = softmax(np.where(future, -np.inf, scores)) @ v[:, head // group]
+    return out.reshape(t, heads * h)
+
+
+def rms(x, w, eps):
+    return x / np.sqrt((x * x).mean(-1, keepdims=True) + eps) * w
+
+
+def layer_norm(x, w, b, eps):
+    c = x - x.mean(-1, keepdims=True)
+    return c / np.sqrt((c * c).mean(-1, keepdims=True) + eps) * w + b
+
+
+def frequencies(config, h):
+    f = config["rope_theta"] ** (-np.arange(0, h, 2) / h)
+    s = config.get("rope_scaling")
+    if s is None:
+        return f
+    wavelength = 2 * np.pi / f
+    old = s["original_max_position_embeddings"]
+    low, high = old / s["low_freq_factor"], old / s["high_freq_factor"]
+    smooth = (old / wavelength - s["low_freq_factor"]) / (s["high_freq_factor"] - s["low_freq_factor"])
+    middle = (1 - smooth) * f / s["factor"] + smooth * f
+    return np.where(wavelength > low, f / s["factor"], np.where(wavelength < high, f, middle))
+
+
+def rotate(x, f):
+    angle = np.arange(x.shape[0])[:, None] * f[None]
+    cos, sin = np.cos(angle)[:, None], np.sin(angle)[:, None]
+    half = x.shape[-1] // 2
+    a, b = x[..., :half], x[..., half:]
+    return np.concatenate([a * cos - b * sin, b * cos + a * sin], -1)
+
+
+def llama(config, p, ids):
+    heads, kv = config["num_attention_heads"], config["num_key_value_heads"]
+    h = config.get("head_dim", config["hidden_size"] // heads)
+    eps, f = config["rms_norm_eps"], frequencies(config, h)
+    x = p["model.embed_tokens.weight"][ids]
+    for i in range(config["num_hidden_layers"]):
+        at = f"model.layers.{i}."
+
+        def linear(name, y):
+            return y @ p[at + name + ".weight"].T + p.get(at + name + ".bias", 0.0)
+
+        y = rms(x, p[at + "input_layernorm.weight"], eps)
+        q, k, v = (linear("self_attn." + n, y).reshape(len(ids), -1, h) for n in ("q_proj", "k_proj", "v_proj"))
+        if at + "self_attn.q_norm.weight" in p:
+            q, k = rms(q, p[at + "self_attn.q_norm.weight"], eps), rms(k, p[at + "self_attn.k_norm.weight"], eps)
+        x = x + linear("self_attn.o_proj", attend(rotate(q, f), rotate(k, f), v))
+        y = rms(x, p[at + "post_attention_layernorm.weight"], eps)
+        g = linear("mlp.gate_proj", y)
+        x = x + linear("mlp.down_proj", g / (1 + np.exp(-g)) * linear("mlp.up_proj", y))
+    head = p.get("lm_head.weight", p["model.embed_tokens.weight"])
+    return rms(x, p["model.norm.weight"], eps) @ head.T
+
+
+def gpt2(config, p, ids):
+    heads, eps = config["n_head"], config["layer_norm_epsilon"]
+    h = config["n_embd"] // heads
+    x = p["transformer.wte.weight"][ids] + p["transformer.wpe.weight"][: len(ids)]
+    for i in range(config["n_layer"]):
+        at = f"transformer.h.{i}."
+
+        def conv(name, y):
+            return y @ p[at + name + ".weight"] + p[at + name + ".bias"]
+
+        y = layer_norm(x, p[at + "ln_1.weight"], p[at + "ln_1.bias"], eps)
+        q, k, v = (part.reshape(len(ids), heads, h) for part in np.split(conv("attn.c_attn", y), 3, -1))
+        x = x + conv("attn.c_proj", attend(q, k, v))
+        y = conv("mlp.c_fc", layer_norm(x, p[at + "ln_2.weight"], p[at + "ln_2.bias"], eps))
+        x = x + conv("mlp.c_proj", 0.5 * y * (1 + np.tanh(np.sqrt(2 / np.pi) * (y + 0.044715 * y**3))))
+    return layer_norm(x, p["transformer.ln_f.weight"], p["transformer.ln_f.bias"], eps) @ p["transformer.wte.weight"].T
+
+
+def shapes(config):
+    if config["model_type"] == "gpt2":
+        c, f = config["n_embd"], config["n_inner"]
+        yield "transformer.wte.weight", (config["vocab_size"], c)
+        yield "transformer.wpe.weight", (config["n_positions"], c)
+        for i in range(config["n_layer"]):
+            at = f"transformer.h.{i}."
+            for name, (a, b) in {"attn.c_attn": (c, 3 * c), "attn.c_proj": (c, c), "mlp.c_fc": (c, f), "mlp.c_proj": (f, c)}.items():
+                yield at + name + ".weight", (a, b)
+                yield at + name + ".bias", (b,)
+            for name in ("ln_1", "ln_2"):
+                yield at + name + ".weight", (c,)
+                yield at + name + ".bias", (c,)
+        yield "transformer.ln_f.weight", (c,)
+        yield "transformer.ln_f.bias", (c,)
+        return
+    c, f, heads, kv = (config[k] for k in ("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads"))
+    h = config.get("head_dim", c // heads)
+    yield "model.embed_tokens.weight", (config["vocab_size"], c)
+    for i in range(config["num_hidden_layers"]):
+        at = f"model.layers.{i}."
+        for name, (out, inp) in {"self_attn.q_proj": (heads * h, c), "self_attn.k_proj": (kv * h, c), "self_attn.v_proj": (kv * h, c),
+                                 "self_attn.o_proj": (c, heads * h), "mlp.gate_proj": (f, c), "mlp.up_proj": (f, c),
+                                 "mlp.down_proj": (c, f)}.items():
+            yield at + name + ".weight", (out, inp)
+            if config["model_type"] == "qwen2" and name[-6:] in ("q_proj", "k_proj", "v_proj"):
+                yield at + name + ".bias", (out,)
+        for name in ("input_layernorm", "post_attention_layernorm"):
+            yield at + name + ".weight", (c,)
+        if config["model_type"] == "qwen3":
+            yield at + "self_attn.q_norm.weight", (h,)
+            yield at + "self_attn.k_norm.weight", (h,)
+    yield "model.norm.weight", (c,)
+    if not config["tie_word_embeddings"]:
+        yield "lm_head.weight", (config["vocab_size"], c)
+
+
+def main():
+    out = {"ids": IDS, "models": {}}
+    for number, (name, config) in enumerate(MODELS.items()):
+        rng = np.random.default_rng(number)
+        p = {}
+        for key, shape in shapes(config):
+            one = len(shape) == 1 and key.endswith("weight")
+            p[key] = ((1.0 if one else 0.0) + 0.4 * rng.standard_normal(shape)).astype(np.float32)
+        folder = HERE / name
+        folder.mkdir(parents=True, exist_ok=True)
+        save_file(p, str(folder / "model.safetensors"), {"format": "pt"})
+        (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
+        wide = {key: value.astype(np.float64) for key, value in p.items()}
+        forward = gpt2 if config["model_type"] == "gpt2" else llama
+        out["models"][name] = [forward(config, wide, ids).ravel().tolist() for ids in IDS]
+    (HERE / "logits.json").write_text(json.dumps(out) + "\n")
+
+
+main()

@@ -1,0 +1,239 @@
+//! Whole models: logits against a numpy forward pass in float64 (`golden/make_models.py`), gradients against finite differences, recomputed
+//! blocks, cached decoding, refusals.
+
+use std::path::PathBuf;
+
+use burn::tensor::Tensor;
+use tabtune::bundle::{Bundle, ByteSource, MemorySource, open_bundle};
+use tabtune::config::Precision;
+use tabtune::data::Batch;
+use tabtune::device::Device;
+use tabtune::kernels::read_f32;
+use tabtune::model::{Model, ParamMap, Span};
+use tabtune::train::{NamedGradients, accumulate, loss_sum};
+use tabtune_tests::{block_on, cpu, gpu};
+
+const FAMILIES: [&str; 4] = ["llama3", "qwen2", "qwen3", "gpt2"];
+
+fn golden(path: &str) -> Vec<u8> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden/models").join(path);
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn sources(family: &str) -> Vec<Box<dyn ByteSource>> {
+    let file = |name: &str| Box::new(MemorySource::new(name, golden(&format!("{family}/{name}")))) as Box<dyn ByteSource>;
+    vec![file("config.json"), file("model.safetensors")]
+}
+
+fn bundle(family: &str) -> Bundle {
+    open_bundle(sources(family)).unwrap()
+}
+
+fn model(family: &str, device: &Device) -> Model {
+    Model::from_bundle(&bundle(family), Precision::F32, &device.inner()).unwrap()
+}
+
+fn devices() -> Vec<Device> {
+    std::iter::once(cpu()).chain(gpu()).collect()
+}
+
+/// The golden's sequences and the logits of each, per family.
+fn expected(family: &str) -> Vec<(Vec<i32>, Vec<f64>)> {
+    let json: serde_json::Value = serde_json::from_slice(&golden("logits.json")).unwrap();
+    let ids: Vec<Vec<i32>> = serde_json::from_value(json["ids"].clone()).unwrap();
+    let logits: Vec<Vec<f64>> = serde_json::from_value(json["models"][family].clone()).unwrap();
+    ids.into_iter().zip(logits).collect()
+}
+
+fn batch() -> Batch {
+    let sequences = expected("gpt2");
+    let seq_len = sequences[0].0.len() - 1;
+    let inputs = sequences.iter().flat_map(|(ids, _)| ids[..seq_len].to_vec()).collect();
+    let targets = sequences.iter().flat_map(|(ids, _)| ids[1..].to_vec()).collect();
+    Batch { inputs, targets, batch_size: sequences.len(), seq_len }
+}
+
+/// Largest difference as a share of the largest logit.
+fn difference(found: &[f32], expected: &[f64]) -> f64 {
+    assert_eq!(found.len(), expected.len());
+    let largest = expected.iter().fold(0.0f64, |max, value| max.max(value.abs()));
+    found.iter().zip(expected).map(|(a, b)| (f64::from(*a) - b).abs()).fold(0.0, f64::max) / largest
+}
+
+#[test]
+fn logits_equal_numpy() {
+    for device in devices() {
+        for family in FAMILIES {
+            let model = model(family, &device);
+            for (ids, logits) in expected(family) {
+                let span = Span { batch_size: 1, seq_len: ids.len(), offset: 0 };
+                let found = block_on(read_f32(model.forward(model.token_tensor(&ids).unwrap(), span))).unwrap();
+                // Some hundred f32 operations deep; 1e-6 was seen.
+                let error = difference(&found, &logits);
+                assert!(error < 1e-5, "{family} on {}: {error:e}", device.info().adapter);
+            }
+        }
+    }
+}
+
+/// Moves every parameter along its own direction.
+struct Shift<'a> {
+    directions: &'a NamedGradients,
+    only: &'a str,
+    by: f64,
+}
+
+impl ParamMap for Shift<'_> {
+    fn map<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) -> Tensor<D> {
+        if name != self.only {
+            return tensor;
+        }
+        let shape = tensor.dims();
+        tensor + self.directions[name].clone().reshape(shape) * self.by
+    }
+}
+
+#[test]
+fn gradients_equal_finite_differences() {
+    // On the CPU, whose sums are the most exact; the GPU's gradients are compared with it below.
+    let device = cpu();
+    for family in FAMILIES {
+        let model = model(family, &device);
+        let mut gradients = NamedGradients::new();
+        block_on(async {
+            accumulate(&model, &batch(), 1.0, false, &|_| false, &mut gradients).unwrap();
+        });
+        assert_eq!(gradients.len(), model.parameters().len(), "{family}: every parameter has a gradient");
+        for (name, gradient) in &gradients {
+            let norm = block_on(read_f32(gradient.clone())).unwrap().iter().map(|g| f64::from(*g).powi(2)).sum::<f64>().sqrt();
+            if norm < 1e-3 {
+                continue;
+            }
+            // Along g/‖g‖ the derivative is ‖g‖.
+            let at = |by: f64| {
+                let shifted = model.clone().map(&mut Shift { directions: &gradients, only: name, by: by / norm });
+                f64::from(block_on(read_f32(loss_sum(&shifted, &batch()).unwrap())).unwrap()[0])
+            };
+            let h = 4e-3;
+            // Fourth order, so that curvature does not count; what is left is f32 noise of the loss, about 1e-5 / h.
+            let slope = (8.0 * (at(h) - at(-h)) - (at(2.0 * h) - at(-2.0 * h))) / (12.0 * h);
+            let error = (slope - norm).abs() / norm.max(1.0);
+            assert!(error < 0.01, "{family} {name}: slope {slope}, norm {norm}");
+        }
+    }
+}
+
+fn gradients_of(model: &Model, recompute: bool) -> Vec<(String, Vec<f32>)> {
+    let mut sums = NamedGradients::new();
+    accumulate(model, &batch(), 0.05, recompute, &|_| false, &mut sums).unwrap();
+    sums.into_iter().map(|(name, g)| (name, block_on(read_f32(g)).unwrap())).collect()
+}
+
+#[test]
+fn gradients_agree_between_devices_and_with_recomputed_blocks() {
+    for family in FAMILIES {
+        let truth = gradients_of(&model(family, &cpu()), false);
+        for device in devices() {
+            let model = model(family, &device);
+            let found = gradients_of(&model, false);
+            for ((name, found), (_, truth)) in found.iter().zip(&truth) {
+                let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>().sqrt();
+                let off = norm(&mut found.iter().zip(truth).map(|(a, b)| f64::from(a - b)));
+                let size = norm(&mut truth.iter().map(|v| f64::from(*v)));
+                assert!(off <= 1e-5 * size.max(1e-2), "{family} {name}: {off:e} of {size:e}");
+            }
+            // A block run again gives the same bits.
+            assert_eq!(gradients_of(&model, true), found, "{family}");
+        }
+    }
+}
+
+#[test]
+fn frozen_parameters_have_no_gradient() {
+    let model = model("qwen3", &cpu());
+    for recompute in [false, true] {
+        let mut sums = NamedGradients::new();
+        let frozen = |name: &str| !name.contains("layers.1.mlp");
+        accumulate(&model, &batch(), 1.0, recompute, &frozen, &mut sums).unwrap();
+        assert_eq!(sums.len(), 3, "{:?}", sums.keys());
+    }
+}
+
+#[test]
+fn cached_decoding_equals_the_whole_sequence() {
+    use tabtune::model::KvCache;
+    for device in devices() {
+        for family in FAMILIES {
+            let model = model(family, &device);
+            let (ids, logits) = expected(family).swap_remove(0);
+            let mut cache = KvCache::default();
+            let mut last = Vec::new();
+            for piece in [&ids[..4], &ids[4..5], &ids[5..]] {
+                let span = Span { batch_size: 1, seq_len: piece.len(), offset: cache.len() };
+                let mut x = model.embed(model.token_tensor(piece).unwrap(), span);
+                for layer in 0..model.config().num_hidden_layers {
+                    x = model.block(layer, x, span, Some(&mut cache));
+                }
+                cache.advance(piece.len());
+                last = block_on(read_f32(model.head(x.narrow(0, piece.len() - 1, 1)))).unwrap();
+            }
+            let vocab_size = model.config().vocab_size;
+            let error = difference(&last, &logits[logits.len() - vocab_size..]);
+            assert!(error < 1e-5, "{family} on {}: {error:e}", device.info().adapter);
+        }
+    }
+}
+
+#[test]
+fn weights_that_do_not_fit_are_refused_by_name() {
+    let config = |from: &str, to: &str| {
+        let text = String::from_utf8(golden("qwen2/config.json")).unwrap().replace(from, to);
+        let mut files = sources("qwen2");
+        files[0] = Box::new(MemorySource::new("config.json", text.into_bytes()));
+        open_bundle(files).and_then(|bundle| Model::from_bundle(&bundle, Precision::F32, &cpu().inner())).unwrap_err()
+    };
+    let missing = config("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3");
+    assert_eq!(missing.code(), "model.tensor.missing");
+    assert_eq!(missing.to_string().matches("model.layers.2.").count(), 12, "all are listed: {missing}");
+    let unexpected = config("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1");
+    assert_eq!(unexpected.code(), "model.tensor.unexpected");
+    let shape = config("\"intermediate_size\": 20", "\"intermediate_size\": 24");
+    assert_eq!(shape.code(), "model.tensor.shape");
+    assert!(shape.to_string().contains("expected [24, 16], found [20, 16]"), "{shape}");
+}
+
+#[test]
+fn token_ids_outside_the_vocabulary_are_refused() {
+    let model = model("gpt2", &cpu());
+    assert_eq!(model.token_tensor(&[1, 12]).unwrap_err().code(), "model.token-range");
+    assert_eq!(model.token_tensor(&[-1]).unwrap_err().code(), "model.token-range");
+    assert!(model.target_tensor(&[-100, 11]).is_ok());
+    let span = Span { batch_size: 1, seq_len: 30, offset: 3 };
+    assert_eq!(model.check_span(span).unwrap_err().code(), "model.context");
+}
+
+#[test]
+fn new_weights_depend_on_seed_and_name_alone() {
+    let config = bundle("llama3").config;
+    let values = |seed: u64| {
+        let model = Model::init(&config, seed, Precision::F32, &cpu().inner()).unwrap();
+        struct Values(Vec<f32>);
+        impl tabtune::model::ParamVisitor for Values {
+            fn visit<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) {
+                if name == "model.embed_tokens.weight" || name == "model.norm.weight" {
+                    self.0.extend(block_on(read_f32(tensor)).unwrap());
+                }
+            }
+        }
+        let mut found = Values(Vec::new());
+        model.visit(&mut found);
+        found.0
+    };
+    let (first, again, other) = (values(1), values(1), values(2));
+    assert_eq!(first, again);
+    assert_ne!(first, other);
+    let table = &first[..12 * 16];
+    let spread = (table.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>() / table.len() as f64).sqrt();
+    assert!((spread / config.initializer_range - 1.0).abs() < 0.15, "192 draws of deviation {}: {spread}", config.initializer_range);
+    assert!(first[12 * 16..].iter().all(|v| *v == 1.0), "norms start at 1");
+}
