@@ -47,6 +47,8 @@ fn run() -> anyhow::Result<Outcome> {
         Command::Tokenize(args) => commands::tokenize::run(&args, &output),
         Command::Inspect(args) => commands::inspect::run(&args, &output),
         Command::Check(args) => commands::check::run(&args, &output),
+        Command::Replay(args) => commands::replay::run(&args, &output),
+        Command::Bench(args) => commands::bench::run(&args, &output),
         Command::Export(args) => commands::export::run(&args, &output),
     }?;
     Ok(outcome)

@@ -1,10 +1,12 @@
 //! One module per command: arguments in, lines out.
 
+pub mod bench;
 pub mod check;
 pub mod evaluate;
 pub mod export;
 pub mod generate;
 pub mod inspect;
+pub mod replay;
 pub mod tokenize;
 pub mod train;
 

@@ -140,3 +140,26 @@ fn copy(from: &str, to: &Path) {
         std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
     }
 }
+
+#[test]
+fn replay_counts_what_fails_and_what_it_skips() {
+    let place = folder("replay");
+    let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/vectors");
+    let file = "sgd_bf16_philox_expected.json";
+    let sound = std::fs::read_to_string(vectors.join(file)).unwrap();
+    write(&place, file, &sound);
+    write(&place, "told.json", r#"{"replay": {"class": "information", "reason": "only told"}}"#);
+    let dir = text(&place);
+    let answer = succeed(&["replay", &dir, "--device", "cpu"]);
+    assert_eq!(answer.lines.len(), 3);
+    assert_eq!((&answer.lines[0]["file"], &answer.lines[0]["ok"]), (&json!(file), &json!(true)));
+    assert_eq!(answer.lines[1]["skipped"], json!("only told"));
+    assert_eq!([&answer.last()["files"], &answer.last()["failed"], &answer.last()["skipped"]], [&json!(2), &json!(0), &json!(1)]);
+    let mut root: Value = serde_json::from_str(&sound).unwrap();
+    root["seed"] = json!("0x1");
+    write(&place, "reseeded.json", root.to_string());
+    write(&place, "stray.json", "{}");
+    let answer = run(&["replay", &dir, "--device", "cpu"]);
+    assert!(!answer.good);
+    assert_eq!([&answer.last()["files"], &answer.last()["failed"]], [&json!(4), &json!(2)]);
+}

@@ -1,0 +1,115 @@
+//! `tabtune bench`: time on this device. Every figure is measured.
+
+use std::time::Instant;
+
+use burn::tensor::{DType, Tensor, TensorData};
+use serde_json::json;
+use tabtune::config::{AdafactorConfig, AdamwConfig, ApolloConfig, OptimizerConfig, SgdConfig, TrainConfig};
+use tabtune::device::Device;
+use tabtune::kernels::{self, Buffer, u32_copy};
+use tabtune::optim::{Optim, ParamInfo};
+
+use super::{Outcome, open_device};
+use crate::args::{BenchArgs, BenchSubject};
+use crate::error::Result;
+use crate::output::Output;
+
+const COLUMNS: usize = 2048;
+const WARM_UPS: usize = 2;
+const REPETITIONS: usize = 9;
+
+/// Prints one line per optimizer and precision.
+pub fn run(args: &BenchArgs, output: &Output) -> Result<Outcome> {
+    let BenchSubject::Optimizers = args.subject;
+    let device = open_device(args.device)?;
+    let rows = (args.elements as usize / COLUMNS).max(1);
+    output.fragment(&format!("{} · {}, matrix [{rows}, {COLUMNS}]\n", device.info().adapter, device.info().backend))?;
+    for (name, rule, passes) in rules() {
+        for dtype in [DType::F32, DType::BF16] {
+            let (bytes, secs) = optimizer(&device, &rule, passes, dtype, rows)?;
+            let copy_secs = copy(&device, bytes)?;
+            let rate = |secs: f64| bytes as f64 / secs / 1e9;
+            let precision = if dtype == DType::F32 { "f32" } else { "bf16" };
+            let line = json!({
+                "optimizer": name, "precision": precision, "elements": rows * COLUMNS, "bytes": bytes, "secs": secs, "copy_secs": copy_secs,
+                "gb_per_sec": rate(secs), "copy_gb_per_sec": rate(copy_secs), "ratio": copy_secs / secs,
+                "adapter": device.info().adapter, "backend": device.info().backend
+            });
+            output.line(&line, || {
+                let (mega, milli) = (bytes as f64 / 1e6, secs * 1e3);
+                let (own, plain, ratio) = (rate(secs), rate(copy_secs), copy_secs / secs);
+                format!("{name} {precision}: {mega:.1} MB in {milli:.2} ms, {own:.2} GB/s; copy {plain:.2} GB/s; ratio {ratio:.3}")
+            })?;
+        }
+    }
+    Ok(Outcome::Good)
+}
+
+/// Name, rule, and how often a step reads the gradient.
+fn rules() -> Vec<(&'static str, OptimizerConfig, usize)> {
+    let momentum = SgdConfig { momentum: 0.9, ..SgdConfig::default() };
+    let rank1 = ApolloConfig { rank: Some(1), ..ApolloConfig::default() };
+    vec![
+        ("adamw", OptimizerConfig::Adamw(AdamwConfig::default()), 1),
+        ("adafactor", OptimizerConfig::Adafactor(AdafactorConfig::default()), 3),
+        ("apollo", OptimizerConfig::Apollo(rank1), 2),
+        ("sgd", OptimizerConfig::Sgd(SgdConfig::default()), 1),
+        ("sgd_momentum", OptimizerConfig::Sgd(momentum), 1),
+    ]
+}
+
+/// Bytes that a step moves (gradient once per pass; parameter and state read and written), and its median seconds.
+fn optimizer(device: &Device, rule: &OptimizerConfig, passes: usize, dtype: DType, rows: usize) -> Result<(u64, f64)> {
+    let (tensors, shape) = (device.inner(), [rows, COLUMNS]);
+    let info = ParamInfo { name: "matrix".into(), shape: shape.to_vec(), dtype };
+    let config = TrainConfig { optimizer: rule.clone(), ..TrainConfig::default() };
+    let mut optim = Optim::new(&config, std::slice::from_ref(&info))?;
+    let n = info.elements();
+    let bytes = (4 * n * passes + 2 * dtype.size() * n) as u64 + 2 * optim.state_bytes();
+    // 0.5 in either dtype: the upper half of its f32 pattern is the bf16 one.
+    let half = 0.5f32.to_le_bytes();
+    let pattern = if dtype == DType::BF16 { &half[2..] } else { &half[..] };
+    let data = TensorData::from_bytes_vec(pattern.repeat(n), shape, dtype);
+    let mut held = Some(Tensor::<2>::from_data(data, (&tensors, dtype)));
+    let values: Vec<f32> = (0..n).map(|i| ((i % 251) as f32 - 125.0) * 1e-3).collect();
+    let grad = Tensor::<2>::from_data(TensorData::new(values, shape), &tensors);
+    let secs = median(device, || {
+        // Moved, so that the step writes in place.
+        if let Some(p) = held.take() {
+            held = Some(optim.step_param("matrix", p, Some(grad.clone()), 1e-3, 1.0)?);
+        }
+        Ok(())
+    })?;
+    Ok((bytes, secs))
+}
+
+/// Median seconds of a kernel that reads half of `bytes` and writes the other half.
+fn copy(device: &Device, bytes: u64) -> Result<f64> {
+    let words = (bytes / 8) as usize;
+    let x = Buffer::from(Tensor::<1>::ones([words], &device.inner()));
+    let mut y = vec![Buffer::from(Tensor::<1>::zeros([words], &device.inner()))];
+    let n = words as u32;
+    median(device, || {
+        let mut buffers = vec![x.clone()];
+        buffers.append(&mut y);
+        y = kernels::run(&u32_copy::KERNEL, buffers, &u32_copy::Params { n }.words(), n.div_ceil(u32_copy::KERNEL.workgroup));
+        Ok(())
+    })
+}
+
+fn median(device: &Device, mut work: impl FnMut() -> Result<()>) -> Result<f64> {
+    let tensors = device.inner();
+    let settle = || tensors.sync().map_err(|e| tabtune::Error::DeviceLost { reason: e.to_string() });
+    let mut secs = Vec::with_capacity(REPETITIONS);
+    for repetition in 0..WARM_UPS + REPETITIONS {
+        settle()?;
+        let clock = Instant::now();
+        work()?;
+        settle()?;
+        if repetition >= WARM_UPS {
+            secs.push(clock.elapsed().as_secs_f64());
+        }
+    }
+    secs.sort_by(f64::total_cmp);
+    Ok(secs[REPETITIONS / 2])
+}
