@@ -1,10 +1,12 @@
 // dx = dy W for any shape: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m], w [m, k] f32 or packed bf16, dx [n, k].
 // One thread: 4 rows by 4 columns of dx. Twin: kernels/linear/kernels.rs
+// Long sums are cut: slice s of dy's columns gives the partial sum dx[s], dx [S, n, k], and column_sum adds them up.
 struct Params {
   n: u32,
   m: u32,
   k: u32,
   packed: u32,
+  slice: u32,
 }
 
 @group(0) @binding(0) var<storage, read_write> dy: array<f32>;
@@ -33,11 +35,15 @@ fn main(
   let packed = params.packed;
   let columns = (k + 3u) / 4u;
   let block = grid_index(group, groups, lane, 64u);
-  let row = block / columns * 4u;
+  let blocks = (n + 3u) / 4u * columns;
+  let above = block / blocks * n;
+  let row = block % blocks / columns * 4u;
   let column = block % columns * 4u;
-  if (row >= n) {
+  let start = block / blocks * params.slice;
+  if (start >= m) {
     return;
   }
+  let end = min(start + params.slice, m);
   // Past the edge the last row or column is read again; its sums are not stored.
   let rows = min(vec4<u32>(row) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(n - 1u)) * m;
   let columns4 = min(vec4<u32>(column) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(k - 1u));
@@ -45,7 +51,7 @@ fn main(
   var a1 = vec4<f32>();
   var a2 = vec4<f32>();
   var a3 = vec4<f32>();
-  for (var c = 0u; c < m; c++) {
+  for (var c = start; c < end; c++) {
     let at = columns4 + vec4<u32>(c * k);
     let q = vec4<f32>(weight(at.x, packed), weight(at.y, packed), weight(at.z, packed), weight(at.w, packed));
     a0 += dy[rows.x + c] * q;
@@ -54,7 +60,7 @@ fn main(
     a3 += dy[rows.w + c] * q;
   }
   for (var c = 0u; c < 4u && column + c < k; c++) {
-    let out = row * k + column + c;
+    let out = (above + row) * k + column + c;
     dx[out] = a0[c];
     if (row + 1u < n) {
       dx[out + k] = a1[c];

@@ -1,10 +1,12 @@
 // dx = dy W for any shape with many rows: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m], w [m, k] f32 or packed bf16, dx [n, k].
 // One thread: 16 rows by 8 columns of dx. Twin: kernels/linear/kernels.rs
+// Long sums are cut: slice s of dy's columns gives the partial sum dx[s], dx [S, n, k], and column_sum adds them up.
 struct Params {
   n: u32,
   m: u32,
   k: u32,
   packed: u32,
+  slice: u32,
 }
 
 @group(0) @binding(0) var<storage, read_write> dy: array<f32>;
@@ -21,17 +23,17 @@ fn weight(i: u32, packed: u32) -> f32 {
   return select(bf16_low(word), bf16_high(word), (i & 1u) == 1u);
 }
 
-fn store(row: u32, column: u32, low: vec4<f32>, high: vec4<f32>) {
+fn store(row: u32, column: u32, low: vec4<f32>, high: vec4<f32>, above: u32) {
   let width = params.k;
   if (row >= params.n) {
     return;
   }
   for (var c = 0u; c < 4u; c++) {
     if (column + c < width) {
-      dx[row * width + column + c] = low[c];
+      dx[(above + row) * width + column + c] = low[c];
     }
     if (column + 4u + c < width) {
-      dx[row * width + column + 4u + c] = high[c];
+      dx[(above + row) * width + column + 4u + c] = high[c];
     }
   }
 }
@@ -48,11 +50,15 @@ fn main(
   let packed = params.packed;
   let columns = (k + 7u) / 8u;
   let block = grid_index(group, groups, lane, 32u);
-  let row = block / columns * 16u;
+  let blocks = (n + 15u) / 16u * columns;
+  let above = block / blocks * n;
+  let row = block % blocks / columns * 16u;
   let column = block % columns * 8u;
-  if (row >= n) {
+  let start = block / blocks * params.slice;
+  if (start >= m) {
     return;
   }
+  let end = min(start + params.slice, m);
   // Past the edge the last row or column is read again; its sums are not stored.
   let r0 = min(row + 0u, n - 1u) * m;
   let r1 = min(row + 1u, n - 1u) * m;
@@ -88,7 +94,7 @@ fn main(
   var a13 = vec4<f32>(); var b13 = vec4<f32>();
   var a14 = vec4<f32>(); var b14 = vec4<f32>();
   var a15 = vec4<f32>(); var b15 = vec4<f32>();
-  for (var i = 0u; i < m; i++) {
+  for (var i = start; i < end; i++) {
     let f = first + vec4<u32>(i * k);
     let s = second + vec4<u32>(i * k);
     let q = vec4<f32>(weight(f.x, packed), weight(f.y, packed), weight(f.z, packed), weight(f.w, packed));
@@ -110,20 +116,20 @@ fn main(
     let p14 = dy[r14 + i]; a14 += p14 * q; b14 += p14 * z;
     let p15 = dy[r15 + i]; a15 += p15 * q; b15 += p15 * z;
   }
-  store(row + 0u, column, a0, b0);
-  store(row + 1u, column, a1, b1);
-  store(row + 2u, column, a2, b2);
-  store(row + 3u, column, a3, b3);
-  store(row + 4u, column, a4, b4);
-  store(row + 5u, column, a5, b5);
-  store(row + 6u, column, a6, b6);
-  store(row + 7u, column, a7, b7);
-  store(row + 8u, column, a8, b8);
-  store(row + 9u, column, a9, b9);
-  store(row + 10u, column, a10, b10);
-  store(row + 11u, column, a11, b11);
-  store(row + 12u, column, a12, b12);
-  store(row + 13u, column, a13, b13);
-  store(row + 14u, column, a14, b14);
-  store(row + 15u, column, a15, b15);
+  store(row + 0u, column, a0, b0, above);
+  store(row + 1u, column, a1, b1, above);
+  store(row + 2u, column, a2, b2, above);
+  store(row + 3u, column, a3, b3, above);
+  store(row + 4u, column, a4, b4, above);
+  store(row + 5u, column, a5, b5, above);
+  store(row + 6u, column, a6, b6, above);
+  store(row + 7u, column, a7, b7, above);
+  store(row + 8u, column, a8, b8, above);
+  store(row + 9u, column, a9, b9, above);
+  store(row + 10u, column, a10, b10, above);
+  store(row + 11u, column, a11, b11, above);
+  store(row + 12u, column, a12, b12, above);
+  store(row + 13u, column, a13, b13, above);
+  store(row + 14u, column, a14, b14, above);
+  store(row + 15u, column, a15, b15, above);
 }

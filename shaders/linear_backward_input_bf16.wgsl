@@ -1,9 +1,11 @@
 // dx = dy W: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m] f32, w [m, k] bf16, two per word, widened in registers, dx [n, k]; m = 4 m4, k = 4 k4.
 // One thread: 4 rows by 4 columns of dx, sums in registers, no barriers. Twin: kernels/linear/kernels.rs
+// Long sums are cut: slice s of dy's columns gives the partial sum dx[s], dx [S, n, k], and column_sum adds them up.
 struct Params {
   n: u32,
   m4: u32,
   k4: u32,
+  slice4: u32,
 }
 
 @group(0) @binding(0) var<storage, read_write> dy: array<vec4<f32>>;
@@ -25,11 +27,15 @@ fn main(
   let m4 = params.m4;
   let k4 = params.k4;
   let block = grid_index(group, groups, lane, 64u);
-  let row = block / k4 * 4u;
+  let blocks = (n + 3u) / 4u * k4;
+  let above = block / blocks * n;
+  let row = block % blocks / k4 * 4u;
   let column = block % k4;
-  if (row >= n) {
+  let start = block / blocks * params.slice4;
+  if (start >= m4) {
     return;
   }
+  let end = min(start + params.slice4, m4);
   // Past the edge the last row is read again; its sums are not stored.
   let d0 = row * m4;
   let d1 = min(row + 1u, n - 1u) * m4;
@@ -39,8 +45,8 @@ fn main(
   var a1 = vec4<f32>();
   var a2 = vec4<f32>();
   var a3 = vec4<f32>();
-  var at = column;
-  for (var c = 0u; c < m4; c++) {
+  var at = 4u * start * k4 + column;
+  for (var c = start; c < end; c++) {
     let q0 = widen(w[at]);
     let q1 = widen(w[at + k4]);
     let q2 = widen(w[at + 2u * k4]);
@@ -55,14 +61,14 @@ fn main(
     let p3 = dy[d3 + c];
     a3 += p3.x * q0 + p3.y * q1 + p3.z * q2 + p3.w * q3;
   }
-  dx[row * k4 + column] = a0;
+  dx[(above + row) * k4 + column] = a0;
   if (row + 1u < n) {
-    dx[(row + 1u) * k4 + column] = a1;
+    dx[(above + row + 1u) * k4 + column] = a1;
   }
   if (row + 2u < n) {
-    dx[(row + 2u) * k4 + column] = a2;
+    dx[(above + row + 2u) * k4 + column] = a2;
   }
   if (row + 3u < n) {
-    dx[(row + 3u) * k4 + column] = a3;
+    dx[(above + row + 3u) * k4 + column] = a3;
   }
 }

@@ -1,10 +1,12 @@
 // dx = dy W for many rows: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m] f32, w [m, k] f32,
 // dx [n, k]; m = 4 m4, k = 4 k4. One thread: 16 rows by 8 columns of dx, sums in registers, no barriers.
 // Twin: kernels/linear/kernels.rs
+// Long sums are cut: slice s of dy's columns gives the partial sum dx[s], dx [S, n, k], and column_sum adds them up.
 struct Params {
   n: u32,
   m4: u32,
   k4: u32,
+  slice4: u32,
 }
 
 @group(0) @binding(0) var<storage, read_write> dy: array<vec4<f32>>;
@@ -12,12 +14,12 @@ struct Params {
 @group(0) @binding(2) var<storage, read_write> dx: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> params: Params;
 
-fn store(row: u32, column: u32, low: vec4<f32>, high: vec4<f32>) {
+fn store(row: u32, column: u32, low: vec4<f32>, high: vec4<f32>, above: u32) {
   let k4 = params.k4;
   if (row < params.n) {
-    dx[row * k4 + column] = low;
+    dx[(above + row) * k4 + column] = low;
     if (column + 1u < k4) {
-      dx[row * k4 + column + 1u] = high;
+      dx[(above + row) * k4 + column + 1u] = high;
     }
   }
 }
@@ -33,11 +35,15 @@ fn main(
   let k4 = params.k4;
   let columns = (k4 + 1u) / 2u;
   let block = grid_index(group, groups, lane, 32u);
-  let row = block / columns * 16u;
+  let blocks = (n + 15u) / 16u * columns;
+  let above = block / blocks * n;
+  let row = block % blocks / columns * 16u;
   let column = block % columns * 2u;
-  if (row >= n) {
+  let start = block / blocks * params.slice4;
+  if (start >= m4) {
     return;
   }
+  let end = min(start + params.slice4, m4);
   // Past the edge the last row or column is read again; its sums are not stored.
   let next = min(column + 1u, k4 - 1u);
   let d0 = min(row + 0u, n - 1u) * m4;
@@ -72,7 +78,7 @@ fn main(
   var a13 = vec4<f32>(); var b13 = vec4<f32>();
   var a14 = vec4<f32>(); var b14 = vec4<f32>();
   var a15 = vec4<f32>(); var b15 = vec4<f32>();
-  for (var c = 0u; c < m4; c++) {
+  for (var c = start; c < end; c++) {
     let p0 = dy[d0 + c];
     let p1 = dy[d1 + c];
     let p2 = dy[d2 + c];
@@ -111,20 +117,20 @@ fn main(
       a15 += p15[t] * q; b15 += p15[t] * z;
     }
   }
-  store(row + 0u, column, a0, b0);
-  store(row + 1u, column, a1, b1);
-  store(row + 2u, column, a2, b2);
-  store(row + 3u, column, a3, b3);
-  store(row + 4u, column, a4, b4);
-  store(row + 5u, column, a5, b5);
-  store(row + 6u, column, a6, b6);
-  store(row + 7u, column, a7, b7);
-  store(row + 8u, column, a8, b8);
-  store(row + 9u, column, a9, b9);
-  store(row + 10u, column, a10, b10);
-  store(row + 11u, column, a11, b11);
-  store(row + 12u, column, a12, b12);
-  store(row + 13u, column, a13, b13);
-  store(row + 14u, column, a14, b14);
-  store(row + 15u, column, a15, b15);
+  store(row + 0u, column, a0, b0, above);
+  store(row + 1u, column, a1, b1, above);
+  store(row + 2u, column, a2, b2, above);
+  store(row + 3u, column, a3, b3, above);
+  store(row + 4u, column, a4, b4, above);
+  store(row + 5u, column, a5, b5, above);
+  store(row + 6u, column, a6, b6, above);
+  store(row + 7u, column, a7, b7, above);
+  store(row + 8u, column, a8, b8, above);
+  store(row + 9u, column, a9, b9, above);
+  store(row + 10u, column, a10, b10, above);
+  store(row + 11u, column, a11, b11, above);
+  store(row + 12u, column, a12, b12, above);
+  store(row + 13u, column, a13, b13, above);
+  store(row + 14u, column, a14, b14, above);
+  store(row + 15u, column, a15, b15, above);
 }

@@ -121,7 +121,7 @@ impl Generator {
         self.pending = vec![id as i32];
         self.ids.push(id);
         let mut top = Vec::new();
-        for &id in likeliest(&logits).iter().take(self.config.top_logprobs) {
+        for id in likeliest(&logits, self.config.top_logprobs) {
             top.push(TopToken { id, text: tokenizer.token_text(id)?, prob: probabilities[id as usize] });
         }
         let text = self.added_text(tokenizer)?;
@@ -141,15 +141,14 @@ impl Generator {
     }
 
     fn choose(&self, logits: &[f32]) -> u32 {
-        let order = likeliest(logits);
         if self.config.temperature == 0.0 {
-            return order[0];
+            return likeliest(logits, 1)[0];
         }
         let weights = softmax(logits, self.config.temperature);
-        let keep = if self.config.top_k == 0 { order.len() } else { self.config.top_k.min(order.len()) };
+        let order = likeliest(logits, if self.config.top_k == 0 { logits.len() } else { self.config.top_k });
         let mut kept = Vec::new();
         let mut total = 0.0;
-        for &id in &order[..keep] {
+        for &id in &order {
             kept.push(id);
             total += weights[id as usize];
             if total >= self.config.top_p {
@@ -179,10 +178,15 @@ impl Generator {
     }
 }
 
-/// Token ids by falling logit; equal logits by rising id.
-fn likeliest(logits: &[f32]) -> Vec<u32> {
+/// The `count` likeliest token ids by falling logit; equal logits by rising id.
+fn likeliest(logits: &[f32], count: usize) -> Vec<u32> {
+    let by_logit = |&a: &u32, &b: &u32| logits[b as usize].total_cmp(&logits[a as usize]).then(a.cmp(&b));
     let mut order: Vec<u32> = (0..logits.len() as u32).collect();
-    order.sort_by(|&a, &b| logits[b as usize].total_cmp(&logits[a as usize]).then(a.cmp(&b)));
+    if count < order.len() {
+        order.select_nth_unstable_by(count, by_logit);
+        order.truncate(count);
+    }
+    order.sort_unstable_by(by_logit);
     order
 }
 

@@ -1,5 +1,5 @@
 use tabtune::kernels::Kernel;
-use tabtune::kernels::linear::kernels::{self, AnyParams, AnyWeightParams, BackwardParams, ForwardParams};
+use tabtune::kernels::linear::kernels::{self, AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, ForwardParams, InputParams};
 use tabtune_tests::kernels::{Case, check, noise, packed, poisoned, words};
 
 /// Sums of up to 4099 products in f32 against f64.
@@ -19,13 +19,13 @@ fn weights(n: usize, bf16: bool) -> Vec<u32> {
 }
 
 /// Workgroups for one thread per block of outputs.
-fn groups(kernel: &Kernel, rows: u32, columns: u32) -> u32 {
+fn groups(kernel: &Kernel, slices: u32, rows: u32, columns: u32) -> u32 {
     let (height, width) = match kernel.name {
-        name if name.contains("row") => (1, 1),
+        name if name.contains("row") => return rows * columns.div_ceil(8),
         name if name.contains("block") => (16, 8),
         _ => (4, 4),
     };
-    (rows.div_ceil(height) * columns.div_ceil(width)).div_ceil(kernel.workgroup)
+    (slices * rows.div_ceil(height) * columns.div_ceil(width)).div_ceil(kernel.workgroup)
 }
 
 fn forward(kernel: &'static Kernel, (n, m, k): (usize, usize, usize), bf16: bool, any: bool) -> Case {
@@ -36,18 +36,22 @@ fn forward(kernel: &'static Kernel, (n, m, k): (usize, usize, usize), bf16: bool
         ForwardParams { n: n32, m: m32, k4: k32 / 4 }.words()
     };
     let buffers = vec![words(&noise(n * k, 1)), weights(m * k, bf16), poisoned(n * m)];
-    Case { kernel, buffers, params, groups: groups(kernel, n32, m32) }
+    Case { kernel, buffers, params, groups: groups(kernel, 1, n32, m32) }
 }
 
+/// Columns of a slice: several of them in the longest shapes.
+const SLICE: usize = 1024;
+
 fn backward_input(kernel: &'static Kernel, (n, m, k): (usize, usize, usize), bf16: bool, any: bool) -> Case {
-    let (n32, m32, k32) = (n as u32, m as u32, k as u32);
+    let (n32, m32, k32, slice) = (n as u32, m as u32, k as u32, SLICE as u32);
     let params = if any {
-        AnyParams { n: n32, m: m32, k: k32, packed: u32::from(bf16) }.words()
+        AnyInputParams { n: n32, m: m32, k: k32, packed: u32::from(bf16), slice }.words()
     } else {
-        BackwardParams { n: n32, m4: m32 / 4, k4: k32 / 4 }.words()
+        InputParams { n: n32, m4: m32 / 4, k4: k32 / 4, slice4: slice / 4 }.words()
     };
-    let buffers = vec![words(&noise(n * m, 1)), weights(m * k, bf16), poisoned(n * k)];
-    Case { kernel, buffers, params, groups: groups(kernel, n32, k32) }
+    let slices = m.div_ceil(SLICE);
+    let buffers = vec![words(&noise(n * m, 1)), weights(m * k, bf16), poisoned(slices * n * k)];
+    Case { kernel, buffers, params, groups: groups(kernel, slices as u32, n32, k32) }
 }
 
 fn backward_weight(kernel: &'static Kernel, (n, m, k): (usize, usize, usize), any: bool) -> Case {
@@ -55,7 +59,7 @@ fn backward_weight(kernel: &'static Kernel, (n, m, k): (usize, usize, usize), an
     let params =
         if any { AnyWeightParams { n: n32, m: m32, k: k32 }.words() } else { BackwardParams { n: n32, m4: m32 / 4, k4: k32 / 4 }.words() };
     let buffers = vec![words(&noise(n * m, 1)), words(&noise(n * k, 2)), poisoned(m * k)];
-    Case { kernel, buffers, params, groups: groups(kernel, m32, k32) }
+    Case { kernel, buffers, params, groups: groups(kernel, 1, m32, k32) }
 }
 
 fn all(shapes: Vec<(usize, usize, usize)>, case: impl Fn((usize, usize, usize)) -> Case) -> Vec<Case> {
@@ -70,8 +74,8 @@ fn linear_forward_multiplies_by_the_transpose() {
 
 #[test]
 fn linear_row_multiplies_by_the_transpose() {
-    check(&all(shapes(), |s| forward(&kernels::ROW, s, false, false)), BOUND, ("sum +=", "sum -="));
-    check(&all(shapes(), |s| forward(&kernels::ROW_BF16, s, true, false)), BOUND, ("i % m", "i % (m + 1u)"));
+    check(&all(shapes(), |s| forward(&kernels::ROW, s, false, false)), BOUND, ("a += vec4", "a -= vec4"));
+    check(&all(shapes(), |s| forward(&kernels::ROW_BF16, s, true, false)), BOUND, ("j += 32u", "j += 33u"));
 }
 
 #[test]
@@ -92,6 +96,18 @@ fn linear_backward_input_any_takes_odd_shapes() {
     let flip = ("a2 +=", "a2 -=");
     check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY, s, false, true)), BOUND, flip);
     check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY, s, true, true)), BOUND, flip);
+}
+
+#[test]
+fn linear_backward_input_sums_every_slice() {
+    let long = |kernel, bf16, any| [backward_input(kernel, (13, 4100, 8), bf16, any)];
+    let flip = ("let end = min(start", "let end = min(start + 4u");
+    check(&long(&kernels::BACKWARD_INPUT, false, false), BOUND, flip);
+    check(&long(&kernels::BACKWARD_INPUT_BF16, true, false), BOUND, flip);
+    check(&long(&kernels::BACKWARD_INPUT_ANY, true, true), BOUND, flip);
+    check(&long(&kernels::BACKWARD_INPUT_BLOCK, false, false), BOUND, flip);
+    check(&long(&kernels::BACKWARD_INPUT_BLOCK_BF16, true, false), BOUND, flip);
+    check(&long(&kernels::BACKWARD_INPUT_ANY_BLOCK, false, true), BOUND, flip);
 }
 
 #[test]

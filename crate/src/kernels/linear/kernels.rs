@@ -28,6 +28,36 @@ crate::kernel_params! {
 }
 
 crate::kernel_params! {
+    /// Shapes for `dx = dy W` in slices of dy's columns.
+    pub struct InputParams {
+        /// Rows of dx and dy.
+        n: u32,
+        /// Columns of dy, rows of w, divided by 4.
+        m4: u32,
+        /// Columns of dx and w, divided by 4.
+        k4: u32,
+        /// Columns of a slice, divided by 4.
+        slice4: u32,
+    }
+}
+
+crate::kernel_params! {
+    /// Shapes for `dx = dy W` of any shape in slices of dy's columns.
+    pub struct AnyInputParams {
+        /// Rows of dx and dy.
+        n: u32,
+        /// Columns of dy, rows of w.
+        m: u32,
+        /// Columns of dx and w.
+        k: u32,
+        /// 1 where w is packed bf16.
+        packed: u32,
+        /// Columns of a slice.
+        slice: u32,
+    }
+}
+
+crate::kernel_params! {
     /// Shapes for the kernels of any shape with weights of either dtype.
     pub struct AnyParams {
         /// Rows of x and dy.
@@ -72,14 +102,14 @@ kernel_record! {
     ROW, "linear_row" in "../../../../shaders/", [read("x"), read("w"), write("y")], ForwardParams, |b, p| {
         let p = ForwardParams::from_words(p);
         forward(b, p.n, p.m, p.k4 * 4, false);
-    }
+    }, 32
 }
 kernel_record! {
     /// `y = x Wᵀ` for few rows, bf16 weights, k a multiple of 4.
     ROW_BF16, "linear_row_bf16" in "../../../../shaders/", [read("x"), read("w"), write("y")], ForwardParams, |b, p| {
         let p = ForwardParams::from_words(p);
         forward(b, p.n, p.m, p.k4 * 4, true);
-    }
+    }, 32
 }
 kernel_record! {
     /// `y = x Wᵀ`, any shape and weights.
@@ -90,23 +120,23 @@ kernel_record! {
 }
 kernel_record! {
     /// `dx = dy W`, f32, m and k multiples of 4.
-    BACKWARD_INPUT, "linear_backward_input" in "../../../../shaders/", [read("dy"), read("w"), write("dx")], BackwardParams, |b, p| {
-        let p = BackwardParams::from_words(p);
-        backward_input(b, p.n, p.m4 * 4, p.k4 * 4, false);
+    BACKWARD_INPUT, "linear_backward_input" in "../../../../shaders/", [read("dy"), read("w"), write("dx")], InputParams, |b, p| {
+        let p = InputParams::from_words(p);
+        backward_input(b, p.n, p.m4 * 4, p.k4 * 4, p.slice4 * 4, false);
     }
 }
 kernel_record! {
     /// `dx = dy W`, bf16 weights, m and k multiples of 4.
-    BACKWARD_INPUT_BF16, "linear_backward_input_bf16" in "../../../../shaders/", [read("dy"), read("w"), write("dx")], BackwardParams, |b, p| {
-        let p = BackwardParams::from_words(p);
-        backward_input(b, p.n, p.m4 * 4, p.k4 * 4, true);
+    BACKWARD_INPUT_BF16, "linear_backward_input_bf16" in "../../../../shaders/", [read("dy"), read("w"), write("dx")], InputParams, |b, p| {
+        let p = InputParams::from_words(p);
+        backward_input(b, p.n, p.m4 * 4, p.k4 * 4, p.slice4 * 4, true);
     }
 }
 kernel_record! {
     /// `dx = dy W`, any shape and weights.
-    BACKWARD_INPUT_ANY, "linear_backward_input_any" in "../../../../shaders/", [read("dy"), read("w"), write("dx")], AnyParams, |b, p| {
-        let p = AnyParams::from_words(p);
-        backward_input(b, p.n, p.m, p.k, p.packed == 1);
+    BACKWARD_INPUT_ANY, "linear_backward_input_any" in "../../../../shaders/", [read("dy"), read("w"), write("dx")], AnyInputParams, |b, p| {
+        let p = AnyInputParams::from_words(p);
+        backward_input(b, p.n, p.m, p.k, p.slice, p.packed == 1);
     }
 }
 kernel_record! {
@@ -141,17 +171,17 @@ kernel_record! {
 kernel_record! {
     /// `dx = dy W` for many rows, f32, m and k multiples of 4.
     BACKWARD_INPUT_BLOCK, "linear_backward_input_block" in "../../../../shaders/",
-    [read("dy"), read("w"), write("dx")], BackwardParams, |b, p| {
-        let p = BackwardParams::from_words(p);
-        backward_input(b, p.n, p.m4 * 4, p.k4 * 4, false);
+    [read("dy"), read("w"), write("dx")], InputParams, |b, p| {
+        let p = InputParams::from_words(p);
+        backward_input(b, p.n, p.m4 * 4, p.k4 * 4, p.slice4 * 4, false);
     }, 32
 }
 kernel_record! {
     /// `dx = dy W` for many rows, bf16 weights, m and k multiples of 4.
     BACKWARD_INPUT_BLOCK_BF16, "linear_backward_input_block_bf16" in "../../../../shaders/",
-    [read("dy"), read("w"), write("dx")], BackwardParams, |b, p| {
-        let p = BackwardParams::from_words(p);
-        backward_input(b, p.n, p.m4 * 4, p.k4 * 4, true);
+    [read("dy"), read("w"), write("dx")], InputParams, |b, p| {
+        let p = InputParams::from_words(p);
+        backward_input(b, p.n, p.m4 * 4, p.k4 * 4, p.slice4 * 4, true);
     }, 32
 }
 kernel_record! {
@@ -173,9 +203,9 @@ kernel_record! {
 kernel_record! {
     /// `dx = dy W` for many rows, any shape and weights.
     BACKWARD_INPUT_ANY_BLOCK, "linear_backward_input_any_block" in "../../../../shaders/",
-    [read("dy"), read("w"), write("dx")], AnyParams, |b, p| {
-        let p = AnyParams::from_words(p);
-        backward_input(b, p.n, p.m, p.k, p.packed == 1);
+    [read("dy"), read("w"), write("dx")], AnyInputParams, |b, p| {
+        let p = AnyInputParams::from_words(p);
+        backward_input(b, p.n, p.m, p.k, p.slice, p.packed == 1);
     }, 32
 }
 kernel_record! {
@@ -208,14 +238,17 @@ fn forward(buffers: &mut [Words<'_>], n: u32, m: u32, k: u32, packed: bool) {
     }
 }
 
-/// `dx[r, i] = Σ_c dy[r, c] w[c, i]`
-fn backward_input(buffers: &mut [Words<'_>], n: u32, m: u32, k: u32, packed: bool) {
+/// `dx[s, r, i] = Σ_c dy[r, c] w[c, i]` over the columns c of slice s
+fn backward_input(buffers: &mut [Words<'_>], n: u32, m: u32, k: u32, slice: u32, packed: bool) {
     let [dy, w, dx] = buffers else { return };
-    let (m, k) = (m as usize, k as usize);
-    for r in 0..n as usize {
-        for i in 0..k {
-            let sum: f64 = (0..m).map(|c| f64::from(dy.floats()[r * m + c]) * weight(w.words(), c * k + i, packed)).sum();
-            dx.floats_mut()[r * k + i] = sum as f32;
+    let (n, m, k, slice) = (n as usize, m as usize, k as usize, slice as usize);
+    for from in (0..m).step_by(slice) {
+        for r in 0..n {
+            for i in 0..k {
+                let columns = from..m.min(from + slice);
+                let sum: f64 = columns.map(|c| f64::from(dy.floats()[r * m + c]) * weight(w.words(), c * k + i, packed)).sum();
+                dx.floats_mut()[(from / slice * n + r) * k + i] = sum as f32;
+            }
         }
     }
 }

@@ -10,12 +10,20 @@ use burn::backend::tensor::FloatTensor;
 use burn::tensor::DType;
 
 use super::autodiff::Rule;
+use super::column_sum::column_sum;
 use super::kernel::groups;
 use super::launch::{Launch, rows_columns};
-use kernels::{AnyParams, AnyWeightParams, BackwardParams, ForwardParams};
+use kernels::{AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, ForwardParams, InputParams};
 
 /// Up to this many rows one thread computes one output: a register block would repeat rows.
 const FEW_ROWS: usize = 2;
+
+/// Outputs of a workgroup of `linear_row`.
+const ROW_OUTPUTS: usize = 8;
+
+/// Most products that `dx = dy W` sums in one thread, a multiple of 4. A head's vocabulary is longer: its rounding errors would
+/// grow with it, its dispatch would last long, and Mesa's lavapipe ends a thread's loops after 65,535 rounds in all.
+const SLICE: usize = 4096;
 
 /// Rows and columns of the large register block.
 const BLOCK: (usize, usize) = (16, 8);
@@ -46,9 +54,10 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>) -> FloatTensor<B
         }
     } else {
         let params = ForwardParams { n: n as u32, m: m as u32, k4: k as u32 / 4 }.words();
+        let row = n * m.div_ceil(ROW_OUTPUTS) * kernels::ROW.workgroup as usize;
         match (n <= FEW_ROWS, block_threads(n, m), packed) {
-            (true, _, false) => (&kernels::ROW, params, n * m),
-            (true, _, true) => (&kernels::ROW_BF16, params, n * m),
+            (true, _, false) => (&kernels::ROW, params, row),
+            (true, _, true) => (&kernels::ROW_BF16, params, row),
             (_, Some(threads), false) => (&kernels::FORWARD_BLOCK, params, threads),
             (_, Some(threads), true) => (&kernels::FORWARD_BLOCK_BF16, params, threads),
             (_, None, false) => (&kernels::FORWARD, params, small),
@@ -64,17 +73,18 @@ pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: FloatTensor<B>) -> Float
     if B::TWINS {
         return B::float_matmul(dy, widened::<B>(w));
     }
-    let dx = B::empty(&dy, [n, k].into(), DType::F32);
+    let slices = m.div_ceil(SLICE).max(1);
+    let dx = B::empty(&dy, [slices, n * k].into(), DType::F32);
     let packed = w.dtype() == DType::BF16;
     let small = n.div_ceil(4) * k.div_ceil(4);
     let (kernel, params, threads) = if m % 4 != 0 || k % 4 != 0 {
-        let params = AnyParams { n: n as u32, m: m as u32, k: k as u32, packed: u32::from(packed) };
+        let params = AnyInputParams { n: n as u32, m: m as u32, k: k as u32, packed: u32::from(packed), slice: SLICE as u32 };
         match block_threads(n, k) {
             Some(threads) => (&kernels::BACKWARD_INPUT_ANY_BLOCK, params.words(), threads),
             None => (&kernels::BACKWARD_INPUT_ANY, params.words(), small),
         }
     } else {
-        let params = BackwardParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4 }.words();
+        let params = InputParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4, slice4: SLICE as u32 / 4 }.words();
         match (block_threads(n, k), packed) {
             (Some(threads), false) => (&kernels::BACKWARD_INPUT_BLOCK, params, threads),
             (Some(threads), true) => (&kernels::BACKWARD_INPUT_BLOCK_BF16, params, threads),
@@ -82,7 +92,8 @@ pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: FloatTensor<B>) -> Float
             (None, true) => (&kernels::BACKWARD_INPUT_BF16, params, small),
         }
     };
-    B::one(kernel, vec![dy, w, dx], &params, groups(kernel, threads))
+    let dx = B::one(kernel, vec![dy, w, dx], &params, groups(kernel, slices * threads));
+    B::float_reshape(if slices == 1 { dx } else { column_sum::<B>(dx) }, [n, k].into())
 }
 
 /// `dy [n, m]ᵀ · x [n, k] → [m, k]`, f32 whatever the weights are
