@@ -37,7 +37,7 @@ pub enum Command {
     /// Recorded trajectories through the optimizers and schedules.
     Replay(ReplayArgs),
     /// Time on this device.
-    Bench(BenchArgs),
+    Bench(crate::commands::bench::BenchArgs),
     /// Weights of a checkpoint for other programs.
     Export(ExportArgs),
 }
@@ -242,27 +242,6 @@ pub struct ReplayArgs {
     /// Where to compute.
     #[arg(long, value_enum, default_value = "wgpu")]
     pub device: DeviceName,
-}
-
-/// `bench`.
-#[derive(Debug, Args)]
-pub struct BenchArgs {
-    /// What to measure.
-    #[arg(value_enum)]
-    pub subject: BenchSubject,
-    /// Elements of the matrix, in whole rows of 2048.
-    #[arg(long, value_name = "N", default_value_t = 4_194_304, value_parser = clap::value_parser!(u64).range(2048..=268_435_456))]
-    pub elements: u64,
-    /// Where to compute.
-    #[arg(long, value_enum, default_value = "wgpu")]
-    pub device: DeviceName,
-}
-
-/// What `bench` measures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum BenchSubject {
-    /// One step of each optimizer against a copy of the same bytes.
-    Optimizers,
 }
 
 /// `export`.

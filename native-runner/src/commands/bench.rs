@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use burn::tensor::{DType, Tensor, TensorData};
+use clap::{Args, ValueEnum};
 use serde_json::json;
 use tabtune::config::{AdafactorConfig, AdamwConfig, ApolloConfig, OptimizerConfig, SgdConfig, TrainConfig};
 use tabtune::device::Device;
@@ -10,13 +11,34 @@ use tabtune::kernels::{self, Buffer, u32_copy};
 use tabtune::optim::{Optim, ParamInfo};
 
 use super::{Outcome, open_device};
-use crate::args::{BenchArgs, BenchSubject};
+use crate::args::DeviceName;
 use crate::error::Result;
 use crate::output::Output;
 
 const COLUMNS: usize = 2048;
 const WARM_UPS: usize = 2;
 const REPETITIONS: usize = 9;
+
+/// `bench`.
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// What to measure.
+    #[arg(value_enum)]
+    pub subject: BenchSubject,
+    /// Elements of the matrix, in whole rows of 2048.
+    #[arg(long, value_name = "N", default_value_t = 4_194_304, value_parser = clap::value_parser!(u64).range(2048..=268_435_456))]
+    pub elements: u64,
+    /// Where to compute.
+    #[arg(long, value_enum, default_value = "wgpu")]
+    pub device: DeviceName,
+}
+
+/// What `bench` measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BenchSubject {
+    /// One step of each optimizer against a copy of the same bytes.
+    Optimizers,
+}
 
 /// Prints one line per optimizer and precision.
 pub fn run(args: &BenchArgs, output: &Output) -> Result<Outcome> {

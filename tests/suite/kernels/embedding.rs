@@ -39,13 +39,14 @@ fn embedding_forward_gathers_rows() {
 
 #[test]
 fn embedding_links_chain_equal_ids() {
+    let mutant = tabtune_tests::kernels::mutant(&embedding::LINKS, "== wanted", "!= wanted");
+    tabtune_tests::record::record(&SHAPES.map(|(n, vocab, _)| links(n, vocab)), 0.0, mutant);
     // Compared as integers: small words are denormal floats.
     let Some(gpu) = tabtune_tests::gpu() else { return };
     let cases = SHAPES.map(|(n, vocab, _)| links(n, vocab));
     for case in &cases {
         assert_eq!(case.device(case.kernel, &gpu.inner()), case.twin());
     }
-    let mutant = tabtune_tests::kernels::mutant(&embedding::LINKS, "== wanted", "!= wanted");
     assert_ne!(cases[1].device(mutant, &gpu.inner()), cases[1].twin());
 }
 
