@@ -72,7 +72,7 @@ fn main(
   var projected = 0.0;
   var moment = 0.0;
   for (var first_j = 0u; first_j < size.y; first_j += 8u) {
-    var r: array<f32, 8>;
+    var r = array<f32, 8>();
     for (var first_i = 0u; first_i < size.x; first_i += 32u) {
       workgroupBarrier();
       for (var k = lane; k < 256u; k += SIZE) {
@@ -81,7 +81,7 @@ fn main(
       workgroupBarrier();
       if (live) {
         // Four sums side by side: shorter chains lose less.
-        var sum: array<vec4<f32>, 8>;
+        var sum = array<vec4<f32>, 8>();
         var square = vec4<f32>(0.0);
         for (var e = 0u; e < min(32u, size.x - first_i); e += 4u) {
           let i = first_i + e;
