@@ -9,8 +9,9 @@ try {
   const { createServer } = await import('vite');
   const server = await createServer({ configFile: `${root}/web/vite.config.ts` });
   await server.listen();
-  console.log('\ntabtune: the demo is ready. Open it in a browser with WebGPU; add ?run to train at once.');
-  server.printUrls();
+  const [address] = server.resolvedUrls.local;
+  console.log(`\ntabtune: the demo is ready. Open ${address}?run in a browser with WebGPU: it trains its own model and text at once.`);
+  console.log(`${address} without ?run waits for the Train button.`);
 } catch (error) {
   console.error(`start: ${error.message}`);
   process.exitCode = 1;

@@ -1,7 +1,7 @@
 //! Opening a device: WebGPU (in the browser), Vulkan, Metal or DX12 through wgpu, or the CPU with the kernels' twins.
 
 use burn::tensor::Device as TensorDevice;
-use burn::tensor::wgpu::WgpuInitError;
+use burn::tensor::wgpu::{WgpuBackend, WgpuInitError};
 
 use crate::error::{Error, Result};
 use crate::kernels::launch;
@@ -73,7 +73,10 @@ impl Device {
     }
 
     async fn open_wgpu() -> Result<Self> {
-        let (tensors, setup) = TensorDevice::wgpu_options().tasks_max(32).init_with_setup_async().await.map_err(refused)?;
+        // On Linux the automatic choice would also try OpenGL, which cannot run the kernels and complains on stderr where there is no display.
+        let api = if cfg!(target_os = "linux") { WgpuBackend::Vulkan } else { WgpuBackend::Auto };
+        let (tensors, setup) =
+            TensorDevice::wgpu_options().graphics_api(api).tasks_max(32).init_with_setup_async().await.map_err(refused)?;
         let compiler = launch::compiler_of(&tensors);
         if compiler != "wgpu<wgsl>" {
             return Err(Error::NoAdapter { reason: format!("kernels are WGSL, this build compiles for {compiler}") });
