@@ -115,12 +115,18 @@ pub enum Error {
     },
 
     // tokenizer
-    /// A tokenizer file or a text cannot be used.
+    /// A tokenizer file cannot be used.
     #[error("tokenizer: {what}: {reason}")]
     Tokenizer {
         /// What was tried.
         what: String,
         /// Why it failed.
+        reason: String,
+    },
+    /// The tokenizer cannot turn a text into ids.
+    #[error("text: {reason}")]
+    TextNotEncodable {
+        /// Why.
         reason: String,
     },
     /// A chat template failed.
@@ -231,6 +237,7 @@ impl Error {
             Error::TokenRange { .. } => "model.token-range",
             Error::ContextExceeded { .. } => "model.context",
             Error::Tokenizer { .. } => "tokenizer.invalid",
+            Error::TextNotEncodable { .. } => "tokenizer.text",
             Error::Template { .. } => "tokenizer.template",
             Error::DataTooShort { .. } => "data.too-short",
             Error::DataNoTargets { .. } => "data.no-targets",
@@ -270,6 +277,7 @@ impl Error {
             | Error::Template { .. } => "BAD_MODEL_FILE",
             Error::SinkWrite { .. } => "STORAGE_FAILED",
             Error::TokenRange { .. }
+            | Error::TextNotEncodable { .. }
             | Error::ContextExceeded { .. }
             | Error::DataTooShort { .. }
             | Error::DataNoTargets { .. }

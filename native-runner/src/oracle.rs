@@ -2,6 +2,8 @@
 
 pub mod judge;
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -106,6 +108,9 @@ pub struct GradExpect {
     /// First four elements of some gradients.
     #[serde(default)]
     pub samples: serde_json::Map<String, Value>,
+    /// Path of a safetensors file with the gradient of every parameter, f32, from the assets folder.
+    #[serde(default)]
+    pub gradients: Option<String>,
 }
 
 /// Of `train`.
@@ -207,6 +212,16 @@ impl Verdict {
             swapped += row.iter().enumerate().filter(|(id, x)| !listed(*id) && f64::from(**x) - last.logit > TIE).count();
         }
         self.measures.push(Measure { name: "order".into(), error: swapped as f64, bound: 0.0 });
+    }
+
+    /// Whole gradients: the 2-norm of each difference relative to that of `want`.
+    pub fn whole(&mut self, want: &BTreeMap<String, Vec<f32>>, got: &BTreeMap<String, Vec<f32>>) {
+        self.equal("names", &got.keys().collect::<Vec<_>>(), &want.keys().collect::<Vec<_>>());
+        for (name, want) in want {
+            let got = got.get(name).filter(|got| got.len() == want.len());
+            let off = got.map_or(f64::NAN, |got| got.iter().zip(want).map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2)).sum());
+            self.near(format!("{name} whole"), (off / square_sum(want)).sqrt(), 0.0, NORM);
+        }
     }
 
     /// Norms and samples of gradients in f64; `gradient` finds one by its name.

@@ -1,43 +1,9 @@
 // Train, save, reload, resume, export in a real browser: the unbroken run and the broken one are the same run, bit for bit.
 import assert from 'node:assert/strict';
-import { after, before, test } from 'node:test';
-import { Browser } from './chromium.mjs';
-import { serve } from './site.mjs';
+import { test } from 'node:test';
+import { RUN, SHAPE, TEXT, create, scenarios } from './scenario.mjs';
 
-const SHAPE = { hiddenSize: 32, numHiddenLayers: 2, numAttentionHeads: 4, numKeyValueHeads: 2, maxPositionEmbeddings: 32 };
-const RUN = { steps: 6, batchSize: 2, seqLen: 16, gradientAccumulationSteps: 2, learningRate: 1e-2, warmupSteps: 2, seed: 7, validationFraction: 0.1 };
-const TEXT = 'It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want of a wife. '.repeat(20);
-
-let site;
-let browser;
-
-before(async () => {
-  site = await serve();
-  browser = await Browser.launch();
-});
-
-after(async () => {
-  await browser?.close();
-  await site?.close();
-});
-
-/** Runs `scenario(tabtune, argument)` in a fresh page; it must end without an error on the console. */
-async function inPage(scenario, argument) {
-  const { page, record } = await browser.open(`${site.url}/`);
-  const call = `(async (argument) => (${scenario})(await import('/dist/index.js'), argument))`;
-  // Functions are given as text, since the page's policy allows no eval; the protocol's own evaluation is exempt.
-  const result = await page.evaluate(`${call}(${JSON.stringify(argument ?? null)})`);
-  await page.close();
-  assert.deepEqual(record.errors, []);
-  assert.deepEqual([...record.origins], [site.url]);
-  return result;
-}
-
-/** Model and trainer from scratch, in the page. */
-const create = `async (tabtune, { shape, text, options }) => {
-  const model = await tabtune.newModel(shape, { text });
-  return tabtune.Trainer.create({ model, data: { text }, ...options });
-}`;
+const { inPage, restart } = scenarios();
 
 test('support says that this browser can train', async () => {
   const support = await inPage(async (tabtune) => tabtune.support());
@@ -74,7 +40,7 @@ for (const precision of ['f32', 'bf16']) {
       }`,
       argument,
     );
-    await browser.restart();
+    await restart();
     const second = await inPage(
       `async (tabtune, { run }) => {
         const trainer = await tabtune.Trainer.resume({ run });
@@ -115,21 +81,4 @@ test('export opens again with the same evaluation', async () => {
   );
   assert.equal(result.reopened, result.loss);
   assert.equal(result.length, 5);
-});
-
-test('bad input is a typed error, not a crash', async () => {
-  const codes = await inPage(
-    `async (tabtune, argument) => {
-      const code = (promise) => promise.then(() => 'none', (error) => error.code);
-      const junk = new File([new Uint8Array(1000)], 'model.gguf');
-      const tiny = { text: 'ab' };
-      return {
-        junk: await code(tabtune.openModel(junk)),
-        option: await code((async () => tabtune.Trainer.create({ model: await tabtune.newModel(argument.shape, tiny), data: { text: argument.text }, stepz: 3 }))()),
-        short: await code((async () => tabtune.Trainer.create({ model: await tabtune.newModel(argument.shape, tiny), data: { text: 'ab' }, seqLen: 16 }))()),
-      };
-    }`,
-    { shape: SHAPE, text: TEXT },
-  );
-  assert.deepEqual(codes, { junk: 'BAD_MODEL_FILE', option: 'BAD_OPTION', short: 'BAD_OPTION' });
 });

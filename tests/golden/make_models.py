@@ -1,15 +1,18 @@
-"""Tiny models of every family with the logits of a plain numpy forward pass in float64.
+"""Tiny models of every family with the logits of a plain forward pass in float64, and the gradients of its loss by JAX.
 
-usage: make_models.py   (numpy 2, safetensors 0.8; writes models/<name>/ and models/logits.json)
+usage: make_models.py   (numpy 2.4, jax 0.10, safetensors 0.8; writes models/<name>/ and models/logits.json)
 Formulas: RMSNorm arXiv:1910.07467, RoPE arXiv:2104.09864 (half-split), llama3 scaling as in Llama 3.1's reference code,
 GPT-2's block as in its paper and released weights (Conv1D: weight [in, out]).
 """
 import json
 import pathlib
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from safetensors.numpy import save_file
 
+jax.config.update("jax_enable_x64", True)
 HERE = pathlib.Path(__file__).parent / "models"
 IDS = [[3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5], [8, 9, 7, 9, 3, 2, 3, 8, 4, 6, 2]]
 LLAMA = {"hidden_size": 16, "intermediate_size": 20, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
@@ -26,7 +29,7 @@ MODELS = {
 
 
 def softmax(x):
-    e = np.exp(x - x.max(-1, keepdims=True))
+    e = jnp.exp(x - x.max(-1, keepdims=True))
     return e / e.sum(-1, keepdims=True)
 
 
@@ -34,49 +37,49 @@ def attend(q, k, v):
     """q [T, heads, H], k and v [T, kv_heads, H] -> [T, heads * H]"""
     t, heads, h = q.shape
     group = heads // k.shape[1]
-    future = np.triu(np.ones((t, t), bool), 1)
-    out = np.empty((t, heads, h))
+    future = jnp.triu(jnp.ones((t, t), bool), 1)
+    out = []
     for head in range(heads):
-        scores = q[:, head] @ k[:, head // group].T / np.sqrt(h)
-        out[:, head] = softmax(np.where(future, -np.inf, scores)) @ v[:, head // group]
-    return out.reshape(t, heads * h)
+        scores = q[:, head] @ k[:, head // group].T / jnp.sqrt(h)
+        out.append(softmax(jnp.where(future, -jnp.inf, scores)) @ v[:, head // group])
+    return jnp.stack(out, 1).reshape(t, heads * h)
 
 
 def rms(x, w, eps):
-    return x / np.sqrt((x * x).mean(-1, keepdims=True) + eps) * w
+    return x / jnp.sqrt((x * x).mean(-1, keepdims=True) + eps) * w
 
 
 def layer_norm(x, w, b, eps):
     c = x - x.mean(-1, keepdims=True)
-    return c / np.sqrt((c * c).mean(-1, keepdims=True) + eps) * w + b
+    return c / jnp.sqrt((c * c).mean(-1, keepdims=True) + eps) * w + b
 
 
 def frequencies(config, h):
-    f = config["rope_theta"] ** (-np.arange(0, h, 2) / h)
+    f = config["rope_theta"] ** (-jnp.arange(0, h, 2) / h)
     s = config.get("rope_scaling")
     if s is None:
         return f
-    wavelength = 2 * np.pi / f
+    wavelength = 2 * jnp.pi / f
     old = s["original_max_position_embeddings"]
     low, high = old / s["low_freq_factor"], old / s["high_freq_factor"]
     smooth = (old / wavelength - s["low_freq_factor"]) / (s["high_freq_factor"] - s["low_freq_factor"])
     middle = (1 - smooth) * f / s["factor"] + smooth * f
-    return np.where(wavelength > low, f / s["factor"], np.where(wavelength < high, f, middle))
+    return jnp.where(wavelength > low, f / s["factor"], jnp.where(wavelength < high, f, middle))
 
 
 def rotate(x, f):
-    angle = np.arange(x.shape[0])[:, None] * f[None]
-    cos, sin = np.cos(angle)[:, None], np.sin(angle)[:, None]
+    angle = jnp.arange(x.shape[0])[:, None] * f[None]
+    cos, sin = jnp.cos(angle)[:, None], jnp.sin(angle)[:, None]
     half = x.shape[-1] // 2
     a, b = x[..., :half], x[..., half:]
-    return np.concatenate([a * cos - b * sin, b * cos + a * sin], -1)
+    return jnp.concatenate([a * cos - b * sin, b * cos + a * sin], -1)
 
 
 def llama(config, p, ids):
     heads, kv = config["num_attention_heads"], config["num_key_value_heads"]
     h = config.get("head_dim", config["hidden_size"] // heads)
     eps, f = config["rms_norm_eps"], frequencies(config, h)
-    x = p["model.embed_tokens.weight"][ids]
+    x = p["model.embed_tokens.weight"][jnp.asarray(ids)]
     for i in range(config["num_hidden_layers"]):
         at = f"model.layers.{i}."
 
@@ -90,7 +93,7 @@ def llama(config, p, ids):
         x = x + linear("self_attn.o_proj", attend(rotate(q, f), rotate(k, f), v))
         y = rms(x, p[at + "post_attention_layernorm.weight"], eps)
         g = linear("mlp.gate_proj", y)
-        x = x + linear("mlp.down_proj", g / (1 + np.exp(-g)) * linear("mlp.up_proj", y))
+        x = x + linear("mlp.down_proj", g / (1 + jnp.exp(-g)) * linear("mlp.up_proj", y))
     head = p.get("lm_head.weight", p["model.embed_tokens.weight"])
     return rms(x, p["model.norm.weight"], eps) @ head.T
 
@@ -98,7 +101,7 @@ def llama(config, p, ids):
 def gpt2(config, p, ids):
     heads, eps = config["n_head"], config["layer_norm_epsilon"]
     h = config["n_embd"] // heads
-    x = p["transformer.wte.weight"][ids] + p["transformer.wpe.weight"][: len(ids)]
+    x = p["transformer.wte.weight"][jnp.asarray(ids)] + p["transformer.wpe.weight"][: len(ids)]
     for i in range(config["n_layer"]):
         at = f"transformer.h.{i}."
 
@@ -106,11 +109,20 @@ def gpt2(config, p, ids):
             return y @ p[at + name + ".weight"] + p[at + name + ".bias"]
 
         y = layer_norm(x, p[at + "ln_1.weight"], p[at + "ln_1.bias"], eps)
-        q, k, v = (part.reshape(len(ids), heads, h) for part in np.split(conv("attn.c_attn", y), 3, -1))
+        q, k, v = (part.reshape(len(ids), heads, h) for part in jnp.split(conv("attn.c_attn", y), 3, -1))
         x = x + conv("attn.c_proj", attend(q, k, v))
         y = conv("mlp.c_fc", layer_norm(x, p[at + "ln_2.weight"], p[at + "ln_2.bias"], eps))
-        x = x + conv("mlp.c_proj", 0.5 * y * (1 + np.tanh(np.sqrt(2 / np.pi) * (y + 0.044715 * y**3))))
+        x = x + conv("mlp.c_proj", 0.5 * y * (1 + jnp.tanh(jnp.sqrt(2 / jnp.pi) * (y + 0.044715 * y**3))))
     return layer_norm(x, p["transformer.ln_f.weight"], p["transformer.ln_f.bias"], eps) @ p["transformer.wte.weight"].T
+
+
+def loss(forward, config, p):
+    """Sum over all sequences of the cross-entropy of each token after the first, in nats."""
+    total = 0.0
+    for ids in IDS:
+        logits = forward(config, p, ids[:-1])
+        total += (jax.scipy.special.logsumexp(logits, -1) - logits[jnp.arange(len(ids) - 1), jnp.asarray(ids[1:])]).sum()
+    return total
 
 
 def shapes(config):
@@ -162,9 +174,11 @@ def main():
         folder.mkdir(parents=True, exist_ok=True)
         save_file(p, str(folder / "model.safetensors"), {"format": "pt"})
         (folder / "config.json").write_text(json.dumps(config, indent=1) + "\n")
-        wide = {key: value.astype(np.float64) for key, value in p.items()}
+        wide = {key: jnp.asarray(value, jnp.float64) for key, value in p.items()}
         forward = gpt2 if config["model_type"] == "gpt2" else llama
-        out["models"][name] = [forward(config, wide, ids).ravel().tolist() for ids in IDS]
+        out["models"][name] = [np.asarray(forward(config, wide, ids)).ravel().tolist() for ids in IDS]
+        gradients = jax.grad(lambda p: loss(forward, config, p))(wide)
+        save_file({key: np.asarray(value, np.float32) for key, value in gradients.items()}, str(folder / "gradients.safetensors"))
     (HERE / "logits.json").write_text(json.dumps(out) + "\n")
 
 

@@ -130,10 +130,10 @@ fn characters_have_ids_by_code_point_and_refuse_others() {
     assert_eq!(tokenizer.decode(&[3, 2, 4, 4, 5]).unwrap(), "hello");
     assert_eq!(tokenizer.token_text(8).unwrap(), "ö");
     let refused = tokenizer.encode("x").unwrap_err();
-    assert_eq!((refused.code(), refused.to_string().contains("'x'")), ("tokenizer.invalid", true));
+    assert_eq!((refused.code(), refused.to_string().contains("'x'")), ("tokenizer.text", true));
     let files = tokenizer.assets();
     let read = Tokenizer::from_hf(&files[0].1, Some(&files[1].1), None).unwrap();
-    assert_eq!((read.kind(), read.encode("x").unwrap_err().code()), (TokenizerKind::Characters, "tokenizer.invalid"));
+    assert_eq!((read.kind(), read.encode("x").unwrap_err().code()), (TokenizerKind::Characters, "tokenizer.text"));
     assert_eq!(Tokenizer::characters("").unwrap_err().code(), "data.too-short");
 }
 

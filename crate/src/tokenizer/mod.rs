@@ -62,6 +62,10 @@ fn bad(what: &str, reason: impl ToString) -> Error {
     Error::Tokenizer { what: what.to_owned(), reason: reason.to_string() }
 }
 
+fn unencodable(reason: impl ToString) -> Error {
+    Error::TextNotEncodable { reason: reason.to_string() }
+}
+
 impl Tokenizer {
     /// From the files of a Hugging Face folder: `tokenizer.json`, and where present `tokenizer_config.json` and `chat_template.jinja`.
     pub fn from_hf(tokenizer_json: &[u8], tokenizer_config: Option<&[u8]>, chat_template: Option<&[u8]>) -> Result<Self> {
@@ -143,7 +147,7 @@ impl Tokenizer {
     /// Ids of `text`. No special tokens are added, but their text is recognised where it occurs.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
         if let Some(table) = &self.characters {
-            let id = |c: char| table.get(&c).copied().ok_or_else(|| bad("encode", format!("the vocabulary lacks the character {c:?}")));
+            let id = |c: char| table.get(&c).copied().ok_or_else(|| unencodable(format!("the vocabulary lacks the character {c:?}")));
             return text.chars().map(id).collect();
         }
         self.split.encode(&self.inner, text)
@@ -154,7 +158,7 @@ impl Tokenizer {
         if self.characters.is_some() {
             return self.encode(text);
         }
-        Ok(self.inner.encode_fast(text, true).map_err(|e| bad("encode", e))?.get_ids().to_vec())
+        Ok(self.inner.encode_fast(text, true).map_err(unencodable)?.get_ids().to_vec())
     }
 
     /// What [`Self::encode_prompt`] puts in front of a text: nothing, or a beginning-of-text.
@@ -167,7 +171,7 @@ impl Tokenizer {
         if self.characters.is_some() {
             return Ok((self.encode(text)?, text.char_indices().map(|(start, _)| start).collect()));
         }
-        let encoding = self.inner.encode(text, false).map_err(|e| bad("encode", e))?;
+        let encoding = self.inner.encode(text, false).map_err(unencodable)?;
         Ok((encoding.get_ids().to_vec(), encoding.get_offsets().iter().map(|(start, _)| *start).collect()))
     }
 

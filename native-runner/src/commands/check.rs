@@ -1,9 +1,10 @@
 //! `tabtune check`: oracle cases through the real model, tokenizer, loss, gradients and trainer.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use safetensors::SafeTensors;
 use serde_json::{Map, Value, json};
 use tabtune::Error;
 use tabtune::config::Precision;
@@ -132,11 +133,15 @@ impl Bench {
             Task::Ce { text, .. } | Task::Grad { text, .. } | Task::Train { text, .. } => read_text(&self.assets.join(text))?,
             Task::Next { .. } | Task::Greedy { .. } => String::new(),
         };
+        let gradients = match &case.task {
+            Task::Grad { expect, .. } => expect.gradients.as_ref().map(|path| read_gradients(&self.assets.join(path))).transpose()?,
+            _ => None,
+        };
         self.load(&case)?;
         let absent = || unreadable(&case.model, "not loaded");
         let (_, model) = self.model.as_ref().ok_or_else(absent)?;
         let tokenizer = self.tokenizers.get(&case.tokenizer).ok_or_else(absent)?;
-        Ok(Answer::Judged(wait(judge(&case.task, &Subject { model, tokenizer, text: &text }))?))
+        Ok(Answer::Judged(wait(judge(&case.task, &Subject { model, tokenizer, text: &text, gradients }))?))
     }
 
     fn load(&mut self, case: &Case) -> Result<()> {
@@ -157,4 +162,12 @@ impl Bench {
 fn read_text(path: &Path) -> Result<String> {
     let bytes = read_file(path)?;
     Ok(String::from_utf8(bytes).map_err(|e| Error::DataNotUtf8 { byte_offset: e.utf8_error().valid_up_to() })?)
+}
+
+/// Tensors of an f32 safetensors file.
+fn read_gradients(path: &Path) -> Result<BTreeMap<String, Vec<f32>>> {
+    let bytes = read_file(path)?;
+    let file = SafeTensors::deserialize(&bytes).map_err(|e| unreadable(path.display(), e))?;
+    let floats = |data: &[u8]| data.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+    Ok(file.tensors().into_iter().map(|(name, view)| (name, floats(view.data()))).collect())
 }

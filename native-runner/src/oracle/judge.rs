@@ -1,5 +1,7 @@
 //! One case through the real model, tokenizer, loss, gradients and trainer. No files: the caller brings them.
 
+use std::collections::BTreeMap;
+
 use burn::tensor::Tensor;
 use serde_json::Value;
 use tabtune::config::{OptimizerConfig, TrainConfig};
@@ -22,6 +24,8 @@ pub struct Subject<'a> {
     pub tokenizer: &'a Tokenizer,
     /// The case's text; empty where it has none.
     pub text: &'a str,
+    /// The case's whole gradients, where it has them.
+    pub gradients: Option<BTreeMap<String, Vec<f32>>>,
 }
 
 /// Why a case cannot be run yet, if so.
@@ -121,11 +125,14 @@ async fn grad(starts: &[usize], length: usize, expect: &GradExpect, subject: &Su
     let loss = accumulate(subject.model, &batch, scale, false, &|_| false, &mut sums)?;
     let mut verdict = Verdict::default();
     verdict.relative("loss", f64::from(read_f32(loss).await?[0]) * scale, expect.loss, LOSS);
-    let mut gradients = std::collections::BTreeMap::new();
+    let mut gradients = BTreeMap::new();
     for (name, tensor) in sums {
         gradients.insert(name, read_f32(tensor).await?);
     }
     verdict.gradients(expect, |name| gradients.get(name).map(Vec::as_slice), gradients.len());
+    if let Some(want) = &subject.gradients {
+        verdict.whole(want, &gradients);
+    }
     Ok(verdict)
 }
 

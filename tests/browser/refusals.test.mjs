@@ -1,0 +1,123 @@
+// Bad input in a real browser: every refusal is a typed error, and what was running goes on.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { RUN, SHAPE, TEXT, create, scenarios } from './scenario.mjs';
+
+const { inPage } = scenarios();
+
+/** The code of a rejection, as page and core call it. */
+const code = `const code = (promise) => promise.then(() => 'none', (error) => [error.name, error.code, error.detail?.code].join(' '));`;
+
+/** The files of a good model, and the same with one replaced. */
+const folder = `
+  const trainer = await (${create})(tabtune, argument);
+  const files = (await trainer.exportFiles()).map(({ name, blob }) => new File([blob], name));
+  await trainer.dispose();
+  const changed = (name, parts) => files.map((file) => (file.name === name ? new File(parts, name) : file));
+  const named = (name) => files.find((file) => file.name === name);`;
+
+test('bad model files are refused by what is wrong with them', async () => {
+  const codes = await inPage(
+    `async (tabtune, argument) => {
+      ${code}
+      ${folder}
+      const weights = named('model.safetensors');
+      const config = JSON.parse(await named('config.json').text());
+      const configured = (change) => changed('config.json', [JSON.stringify({ ...config, ...change })]);
+      const trained = async (change) => tabtune.Trainer.create({ model: await tabtune.openModel(configured(change)), data: { text: argument.text }, ...argument.options });
+      const gguf = (bytes) => new File([new Uint8Array(bytes)], 'model.gguf');
+      return {
+        junk: await code(tabtune.openModel(gguf(1000))),
+        empty: await code(tabtune.openModel(gguf(0))),
+        noModel: await code(tabtune.openModel(new File(['a picture'], 'cat.png'))),
+        truncated: await code(tabtune.openModel(changed('model.safetensors', [weights.slice(0, weights.size - 100)]))),
+        header: await code(tabtune.openModel(changed('model.safetensors', [weights.slice(0, 40)]))),
+        noWeights: await code(tabtune.openModel(files.filter((file) => file !== weights))),
+        configText: await code(tabtune.openModel(changed('config.json', ['not json']))),
+        wider: await code(trained({ intermediate_size: config.intermediate_size + 4 })),
+        deeper: await code(trained({ num_hidden_layers: 3 })),
+        sliding: await code(tabtune.openModel(configured({ sliding_window: 16 }))),
+        activation: await code(tabtune.openModel(configured({ hidden_act: 'relu' }))),
+        good: await code(tabtune.openModel(files).then((model) => model.dispose())),
+      };
+    }`,
+    { shape: SHAPE, text: TEXT, options: RUN },
+  );
+  assert.deepEqual(codes, {
+    junk: 'TabtuneError BAD_MODEL_FILE gguf.magic.invalid',
+    empty: 'TabtuneError BAD_MODEL_FILE gguf.header.truncated',
+    noModel: 'TabtuneError BAD_MODEL_FILE format.unsupported',
+    truncated: 'TabtuneError BAD_MODEL_FILE safetensors.data.truncated',
+    header: 'TabtuneError BAD_MODEL_FILE safetensors.header.past-end',
+    noWeights: 'TabtuneError BAD_MODEL_FILE bundle.weights.missing',
+    configText: 'TabtuneError BAD_MODEL_FILE bundle.config.json',
+    wider: 'TabtuneError BAD_MODEL_FILE model.tensor.shape',
+    deeper: 'TabtuneError BAD_MODEL_FILE model.tensor.missing',
+    sliding: 'TabtuneError UNSUPPORTED_ARCH model.config.unsupported',
+    activation: 'TabtuneError UNSUPPORTED_ARCH model.config.unsupported',
+    good: 'none',
+  });
+});
+
+test('bad data and settings are refused by name', async () => {
+  const codes = await inPage(
+    `async (tabtune, argument) => {
+      ${code}
+      const model = () => tabtune.newModel(argument.shape, { text: argument.text });
+      const started = async (options) => tabtune.Trainer.create({ model: await model(), data: { text: argument.text }, ...argument.options, ...options });
+      const tried = (options) => code(started(options).then((trainer) => trainer.dispose()));
+      const jsonl = (text) => ({ data: new File([text], 'chat.jsonl') });
+      return {
+        unknown: await tried({ stepz: 3 }),
+        nested: await tried({ optimizer: { type: 'adamw', beta3: 0.9 } }),
+        kind: await tried({ optimizer: { type: 'lion' } }),
+        range: await tried({ learningRate: -1 }),
+        text: await tried({ batchSize: 'four' }),
+        empty: await tried({ data: { text: '' } }),
+        short: await tried({ data: { text: 'It is' } }),
+        utf8: await tried({ data: new File([new Uint8Array([0x49, 0xff, 0xfe])], 'text.txt') }),
+        json: await tried(jsonl('{"prompt": ')),
+        keys: await tried(jsonl('{"question": "a", "answer": "b"}')),
+        context: await tried({ seqLen: 64 }),
+        letters: await tried({ data: { text: 'Ω'.repeat(2000) } }),
+        good: await tried({}),
+      };
+    }`,
+    { shape: SHAPE, text: TEXT, options: RUN },
+  );
+  assert.deepEqual(codes, {
+    unknown: 'TabtuneError BAD_OPTION option.invalid',
+    nested: 'TabtuneError BAD_OPTION option.invalid',
+    kind: 'TabtuneError BAD_OPTION option.invalid',
+    range: 'TabtuneError BAD_OPTION option.invalid',
+    text: 'TabtuneError BAD_OPTION option.invalid',
+    empty: 'TabtuneError BAD_OPTION data.too-short',
+    short: 'TabtuneError BAD_OPTION data.too-short',
+    utf8: 'TabtuneError BAD_OPTION data.utf8',
+    json: 'TabtuneError BAD_OPTION data.line',
+    keys: 'TabtuneError BAD_OPTION data.line',
+    context: 'TabtuneError BAD_OPTION model.context',
+    letters: 'TabtuneError BAD_OPTION tokenizer.text',
+    good: 'none',
+  });
+});
+
+test('a full disk refuses the checkpoint and leaves the run', async () => {
+  const result = await inPage(
+    `async (tabtune, argument) => {
+      ${code}
+      const trainer = await (${create})(tabtune, argument);
+      await trainer.step(2);
+      const refused = await code(trainer.save());
+      const [step] = await trainer.step(1);
+      const blob = await trainer.export();
+      const checkpoints = await trainer.checkpoints.list();
+      await trainer.dispose();
+      return { refused, step: step.step, exported: blob.size > 1000, checkpoints: checkpoints.length };
+    }`,
+    // Noise does not compress; a small model and its moments are larger than this.
+    { shape: { ...SHAPE, hiddenSize: 128 }, text: TEXT, options: RUN },
+    (devtools, origin) => devtools.send('Storage.overrideQuotaForOrigin', { origin: `${origin}/`, quotaSize: 500_000 }),
+  );
+  assert.deepEqual(result, { refused: 'TabtuneError QUOTA_EXCEEDED storage.quota', step: 3, exported: true, checkpoints: 0 });
+});
