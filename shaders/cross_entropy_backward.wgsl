@@ -1,17 +1,15 @@
-// dlogits = scale · g · (exp(l − lse) − onehot(target)), in place over the logits; 0 in rows whose target is no id.
-// logits [n, V] → dlogits, targets [n] i32, stats [n, 2] = loss, lse; g [1], gradient of the loss. One thread: one element.
+// dlogits = exp(l − lse) − onehot(target), in place over the logits; 0 in rows whose target is no id.
+// logits [n, V] → dlogits, targets [n] i32, stats [n, 2] = loss, lse. One thread: one element.
 // Twin: kernels/cross_entropy.rs
 struct Params {
   n: u32,
   vocab: u32,
-  scale: f32,
 }
 
 @group(0) @binding(0) var<storage, read_write> logits: array<f32>;
 @group(0) @binding(1) var<storage, read_write> targets: array<i32>;
 @group(0) @binding(2) var<storage, read_write> stats: array<f32>;
-@group(0) @binding(3) var<storage, read_write> g: array<f32>;
-@group(0) @binding(4) var<storage, read_write> params: Params;
+@group(0) @binding(3) var<storage, read_write> params: Params;
 
 @compute @workgroup_size(64)
 fn main(
@@ -31,5 +29,5 @@ fn main(
     return;
   }
   let hit = select(0.0, 1.0, id == i % vocab);
-  logits[i] = params.scale * g[0] * (exp(logits[i] - stats[2u * row + 1u]) - hit);
+  logits[i] = exp(logits[i] - stats[2u * row + 1u]) - hit;
 }

@@ -1,8 +1,7 @@
-// y[0] = scale Σ_r stats[r, 0]: the losses of cross_entropy_forward. stats [n, 2], y [1]. One workgroup: 256 partial sums, then a
+// y[0] = Σ_r stats[r, 0]: the losses of cross_entropy_forward. stats [n, 2], y [1]. One workgroup: 256 partial sums, then a
 // tree, so that the order is fixed. Twin: kernels/cross_entropy.rs
 struct Params {
   n: u32,
-  scale: f32,
 }
 
 @group(0) @binding(0) var<storage, read_write> stats: array<f32>;
@@ -26,6 +25,6 @@ fn main(@builtin(local_invocation_index) lane: u32) {
     workgroupBarrier();
   }
   if (lane == 0u) {
-    y[0] = params.scale * sums[0];
+    y[0] = sums[0];
   }
 }

@@ -31,6 +31,7 @@ pub static CATALOGUE: &[&Kernel] = &[
     &super::apollo_project::KERNEL,
     &super::cast_bf16::KERNEL,
     &super::global_norm::KERNEL,
+    &super::scale::KERNEL,
     &super::sgd::KERNEL,
     &super::sgd_momentum::KERNEL,
     &super::sum_tree::KERNEL,

@@ -1,10 +1,9 @@
-//! Cross entropy of logits against token ids: the sum over counted rows times a scale. The gradient is written over the logits.
+//! Cross entropy of logits against token ids, summed over counted rows. The gradient is written over the logits.
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
 use burn::tensor::DType;
 
-use super::autodiff::Rule;
 use super::kernel::{Kernel, Words, groups_of_64, read, update, write};
 use super::launch::{Launch, rows_columns};
 use crate::{kernel_params, kernel_record};
@@ -25,12 +24,10 @@ kernel_params! {
 }
 
 kernel_params! {
-    /// Rows to add up, and the factor.
+    /// Rows to add up.
     pub struct SumParams {
         /// Rows.
         n: u32,
-        /// Factor of the sum.
-        scale: f32,
     }
 }
 
@@ -41,8 +38,6 @@ kernel_params! {
         n: u32,
         /// Columns.
         vocab: u32,
-        /// Factor of the sum.
-        scale: f32,
     }
 }
 
@@ -58,9 +53,9 @@ kernel_record! {
 kernel_record! {
     /// Gradient over the logits.
     BACKWARD, "cross_entropy_backward" in "../../../shaders/",
-    [update("logits"), read("targets"), read("stats"), read("g")], BackwardParams, backward_twin
+    [update("logits"), read("targets"), read("stats")], BackwardParams, backward_twin
 }
-/// `y = scale Σ loss`
+/// `y = Σ loss`
 pub static LOSS_SUM: Kernel = Kernel {
     name: "loss_sum",
     source: include_str!("../../../shaders/loss_sum.wgsl"),
@@ -71,7 +66,7 @@ pub static LOSS_SUM: Kernel = Kernel {
         let p = SumParams::from_words(params);
         let [stats, y] = buffers else { return };
         let sum: f64 = (0..p.n as usize).map(|r| f64::from(stats.floats()[2 * r])).sum();
-        y.floats_mut()[0] = (f64::from(p.scale) * sum) as f32;
+        y.floats_mut()[0] = sum as f32;
     },
 };
 
@@ -108,15 +103,14 @@ fn forward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
 
 fn backward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
     let p = BackwardParams::from_words(params);
-    let [logits, targets, stats, g] = buffers else { return };
+    let [logits, targets, stats] = buffers else { return };
     let vocab = p.vocab as usize;
-    let factor = f64::from(p.scale) * f64::from(g.floats()[0]);
     for r in 0..p.n as usize {
         let target = usize::try_from(targets.ints()[r]).ok().filter(|&id| id < vocab);
         let lse = f64::from(stats.floats()[2 * r + 1]);
         for (c, l) in logits.floats_mut()[r * vocab..][..vocab].iter_mut().enumerate() {
             let hit = f64::from(u8::from(target == Some(c)));
-            *l = if target.is_some() { (factor * ((f64::from(*l) - lse).exp() - hit)) as f32 } else { 0.0 };
+            *l = if target.is_some() { ((f64::from(*l) - lse).exp() - hit) as f32 } else { 0.0 };
         }
     }
 }
@@ -132,30 +126,16 @@ pub fn stats<B: Launch>(logits: FloatTensor<B>, targets: FloatTensor<B>) -> Floa
     B::one(&FORWARD, vec![logits, targets, partials, stats], &params, groups_of_64(n))
 }
 
-/// `scale Σ loss → [1]`
-pub fn sum<B: Launch>(stats: FloatTensor<B>, scale: f32) -> FloatTensor<B> {
+/// `Σ loss → [1]`
+pub fn sum<B: Launch>(stats: FloatTensor<B>) -> FloatTensor<B> {
     let n = rows_columns(&stats.shape()).0 as u32;
     let y = B::empty(&stats, [1].into(), DType::F32);
-    B::one(&LOSS_SUM, vec![stats, y], &SumParams { n, scale }.words(), 1)
+    B::one(&LOSS_SUM, vec![stats, y], &SumParams { n }.words(), 1)
 }
 
-/// Gradient of the logits.
-#[derive(Debug, Clone)]
-pub struct CrossEntropy<T> {
-    /// The logits; overwritten by their gradient if nobody else holds them.
-    pub logits: T,
-    /// Target ids as words.
-    pub targets: T,
-    /// Loss and log-sum-exp of each row.
-    pub stats: T,
-    /// Factor of the sum.
-    pub scale: f32,
-}
-
-impl<B: Launch> Rule<B, 1> for CrossEntropy<FloatTensor<B>> {
-    fn backward(self, g: FloatTensor<B>, _needs: [bool; 1]) -> [Option<FloatTensor<B>>; 1] {
-        let (n, vocab) = rows_columns(&self.logits.shape());
-        let params = BackwardParams { n: n as u32, vocab: vocab as u32, scale: self.scale }.words();
-        [Some(B::one(&BACKWARD, vec![self.logits, self.targets, self.stats, g], &params, groups_of_64(n * vocab)))]
-    }
+/// Gradient of `Σ loss` for the logits, over them where nobody else holds them.
+pub fn gradient<B: Launch>(logits: FloatTensor<B>, targets: FloatTensor<B>, stats: FloatTensor<B>) -> FloatTensor<B> {
+    let (n, vocab) = rows_columns(&logits.shape());
+    let params = BackwardParams { n: n as u32, vocab: vocab as u32 }.words();
+    B::one(&BACKWARD, vec![logits, targets, stats], &params, groups_of_64(n * vocab))
 }

@@ -27,6 +27,7 @@ pub mod embedding;
 #[cfg(feature = "cpu")]
 mod flex;
 pub mod global_norm;
+pub mod head_loss;
 mod kernel;
 pub mod launch;
 pub mod layer_norm;
@@ -37,6 +38,7 @@ mod packed;
 mod readback;
 pub mod rms_norm;
 pub mod rope;
+pub mod scale;
 pub mod sgd;
 pub mod sgd_momentum;
 pub mod sum_tree;
@@ -51,6 +53,7 @@ pub use rope::Positions;
 
 use burn::backend::Dispatch;
 use burn::tensor::{Int, Tensor};
+use head_loss::HeadPlan;
 use ops::ModelOps;
 
 /// `x [n, k] · w [m, k]ᵀ → [n, m]`. The weights are f32 or packed bf16; their gradient is f32.
@@ -79,10 +82,11 @@ pub fn embedding(w: Tensor<2>, ids: Tensor<1, Int>) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::embedding(w.into_dispatch(), ids.into_dispatch()))
 }
 
-/// `scale · Σ loss` in nats, `[1]`: logits `[n, V]`, targets `[n]`; targets that are no id (IGNORE_INDEX) count nothing. The gradient
-/// is written over the logits where nobody else holds them.
-pub fn cross_entropy(logits: Tensor<2>, targets: Tensor<1, Int>, scale: f32) -> Tensor<1> {
-    Tensor::from_dispatch(Dispatch::cross_entropy(logits.into_dispatch(), targets.into_dispatch(), scale))
+/// `Σ loss` in nats, `[1]`: rows of `x [n, C]` under the head `w [V, C]` (f32 or packed bf16), targets `[n]`; targets that are no id
+/// (IGNORE_INDEX) count nothing. No more than `rows` rows of logits exist at once, nor of their gradient.
+pub fn head_loss(x: Tensor<2>, w: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
+    let plan = HeadPlan { rows: rows.max(1), needs: [x.is_tracked(), w.is_tracked()] };
+    Tensor::from_dispatch(Dispatch::head_loss(x.into_dispatch(), w.into_dispatch(), targets.into_dispatch(), plan))
 }
 
 /// RMSNorm of the rows of `x [n, C]` with `weight [C]`. For norms of heads, `x` is `[n · heads, H]`.

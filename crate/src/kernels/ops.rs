@@ -6,9 +6,10 @@ use burn::backend::{Autodiff, Backend, TensorMetadata, backend_extension};
 
 use super::attention::{self, AttentionShape};
 use super::autodiff::record;
+use super::head_loss::HeadPlan;
 use super::launch::{Launch, rows_columns};
 use super::rope::{self, Positions};
-use super::{cross_entropy, elementwise, embedding, layer_norm, linear, rms_norm};
+use super::{elementwise, embedding, head_loss, layer_norm, linear, rms_norm};
 
 /// Operations of the model, differentiable on an autodiff backend. Shapes are told where [`crate::kernels`] wraps them.
 #[backend_extension(Cube, Flex: cfg(feature = "cpu"), Autodiff)]
@@ -23,8 +24,8 @@ pub trait ModelOps: Backend {
     fn residual_add(x: FloatTensor<Self>, y: FloatTensor<Self>) -> FloatTensor<Self>;
     /// Rows of a table.
     fn embedding(w: FloatTensor<Self>, ids: IntTensor<Self>) -> FloatTensor<Self>;
-    /// `scale Σ loss`
-    fn cross_entropy(logits: FloatTensor<Self>, targets: IntTensor<Self>, scale: f32) -> FloatTensor<Self>;
+    /// `Σ loss` of the rows of x under the head w.
+    fn head_loss(x: FloatTensor<Self>, w: FloatTensor<Self>, targets: IntTensor<Self>, plan: HeadPlan) -> FloatTensor<Self>;
     /// RMSNorm.
     fn rms_norm(x: FloatTensor<Self>, w: FloatTensor<Self>, eps: f32) -> FloatTensor<Self>;
     /// LayerNorm.
@@ -55,8 +56,8 @@ impl<B: Launch> ModelOps for B {
     fn embedding(w: FloatTensor<B>, ids: IntTensor<B>) -> FloatTensor<B> {
         embedding::forward::<B>(w, B::ids(ids))
     }
-    fn cross_entropy(logits: FloatTensor<B>, targets: IntTensor<B>, scale: f32) -> FloatTensor<B> {
-        cross_entropy::sum::<B>(cross_entropy::stats::<B>(logits, B::ids(targets)), scale)
+    fn head_loss(x: FloatTensor<B>, w: FloatTensor<B>, targets: IntTensor<B>, plan: HeadPlan) -> FloatTensor<B> {
+        head_loss::forward::<B>(x, w, targets, HeadPlan { needs: [false; 2], ..plan }).0
     }
     fn rms_norm(x: FloatTensor<B>, w: FloatTensor<B>, eps: f32) -> FloatTensor<B> {
         let [y, _] = rms_norm::forward::<B>(x, w, eps);
@@ -106,12 +107,10 @@ impl<B: Launch, C: CheckpointStrategy> ModelOps for Autodiff<B, C> {
         let y = embedding::forward::<B>(w, ids.clone());
         record::<B, C, _, 1>([w_node], y, embedding::Embedding { ids, shape: [vocab, width] })
     }
-    fn cross_entropy(logits: FloatTensor<Self>, targets: IntTensor<Self>, scale: f32) -> FloatTensor<Self> {
-        let (logits, node) = logits.into_parts();
-        let targets = B::ids(targets);
-        let stats = cross_entropy::stats::<B>(logits.clone(), targets.clone());
-        let loss = cross_entropy::sum::<B>(stats.clone(), scale);
-        record::<B, C, _, 1>([node], loss, cross_entropy::CrossEntropy { logits, targets, stats, scale })
+    fn head_loss(x: FloatTensor<Self>, w: FloatTensor<Self>, targets: IntTensor<Self>, plan: HeadPlan) -> FloatTensor<Self> {
+        let ((x, x_node), (w, w_node)) = (x.into_parts(), w.into_parts());
+        let (loss, rule) = head_loss::forward::<B>(x, w, targets, plan);
+        record::<B, C, _, 2>([x_node, w_node], loss, rule)
     }
     fn rms_norm(x: FloatTensor<Self>, w: FloatTensor<Self>, eps: f32) -> FloatTensor<Self> {
         let ((x, x_node), (w, w_node)) = (x.into_parts(), w.into_parts());

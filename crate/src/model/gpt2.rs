@@ -95,12 +95,9 @@ impl Gpt2 {
         kernels::residual_add(x, block.mlp.c_proj.forward(kernels::gelu(hidden)))
     }
 
-    /// x [N, C] → logits [N, V].
-    pub fn head(&self, config: &ModelConfig, x: Tensor<2>) -> Tensor<2> {
-        let x = self.transformer.ln_f.forward(x, config.norm_eps);
-        match &self.lm_head {
-            Some(head) => head.forward(x),
-            None => kernels::linear(x, self.transformer.wte.weight.val()),
-        }
+    /// The normed input of the head [N, C] and its weight [V, C].
+    pub fn before_head(&self, config: &ModelConfig, x: Tensor<2>) -> (Tensor<2>, Tensor<2>) {
+        let weight = self.lm_head.as_ref().map_or_else(|| self.transformer.wte.weight.val(), |head| head.weight.val());
+        (self.transformer.ln_f.forward(x, config.norm_eps), weight)
     }
 }

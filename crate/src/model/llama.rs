@@ -124,12 +124,9 @@ impl Llama {
         kernels::residual_add(x, block.mlp.down_proj.forward(gated))
     }
 
-    /// x [N, C] → logits [N, V].
-    pub fn head(&self, config: &ModelConfig, x: Tensor<2>) -> Tensor<2> {
-        let x = self.model.norm.forward(x, config.norm_eps);
-        match &self.lm_head {
-            Some(head) => head.forward(x),
-            None => kernels::linear(x, self.model.embed_tokens.weight.val()),
-        }
+    /// The normed input of the head [N, C] and its weight [V, C].
+    pub fn before_head(&self, config: &ModelConfig, x: Tensor<2>) -> (Tensor<2>, Tensor<2>) {
+        let weight = self.lm_head.as_ref().map_or_else(|| self.model.embed_tokens.weight.val(), |head| head.weight.val());
+        (self.model.norm.forward(x, config.norm_eps), weight)
     }
 }

@@ -20,6 +20,7 @@ pub use rope::frequencies;
 use crate::bundle::Bundle;
 use crate::config::{Architecture, ModelConfig, Precision};
 use crate::error::{Error, Result};
+use crate::kernels;
 use gpt2::Gpt2;
 use llama::Llama;
 use load::{BundleWeights, FreshWeights, WeightSource};
@@ -151,10 +152,21 @@ impl Model {
 
     /// Final norm and head. x [N, C] → logits [N, V].
     pub fn head(&self, x: Tensor<2>) -> Tensor<2> {
+        let (x, weight) = self.before_head(x);
+        kernels::linear(x, weight)
+    }
+
+    fn before_head(&self, x: Tensor<2>) -> (Tensor<2>, Tensor<2>) {
         match &self.body {
-            Body::Llama(llama) => llama.head(&self.config, x),
-            Body::Gpt2(gpt2) => gpt2.head(&self.config, x),
+            Body::Llama(llama) => llama.before_head(&self.config, x),
+            Body::Gpt2(gpt2) => gpt2.before_head(&self.config, x),
         }
+    }
+
+    /// Sum of the token losses in nats, shape [1], with at most `rows` rows of logits at once. x [N, C], targets [N].
+    pub fn head_loss(&self, x: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
+        let (x, weight) = self.before_head(x);
+        kernels::head_loss(x, weight, targets, rows)
     }
 
     /// Logits of every position. ids [B·T] → [B·T, V].

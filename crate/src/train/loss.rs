@@ -4,10 +4,9 @@ use burn::tensor::{Int, Tensor};
 
 use crate::data::Batch;
 use crate::error::Result;
-use crate::kernels;
 use crate::model::{Model, Span};
 
-/// Largest logits made at once. A longer batch goes through the head in runs of rows.
+/// Largest logits made at once, and as much for their gradient. A longer batch goes through the head in runs of rows.
 const MAX_LOGITS_BYTES: usize = 64 << 20;
 
 /// Sum of the token losses of `batch` in nats, shape [1], and the number of counted targets.
@@ -25,17 +24,5 @@ pub fn loss_sum(model: &Model, batch: &Batch) -> Result<Tensor<1>> {
 
 /// Sum of the token losses from the last block's output. x [N, C], targets [N] → [1].
 pub fn head_loss_sum(model: &Model, x: Tensor<2>, targets: Tensor<1, Int>) -> Tensor<1> {
-    let rows = x.dims()[0];
-    let run = (MAX_LOGITS_BYTES / 4 / model.config().vocab_size).clamp(1, rows);
-    let mut total: Option<Tensor<1>> = None;
-    for start in (0..rows).step_by(run) {
-        let len = run.min(rows - start);
-        let part = if len == rows { x.clone() } else { x.clone().narrow(0, start, len) };
-        let losses = kernels::cross_entropy(model.head(part), targets.clone().narrow(0, start, len), 1.0);
-        total = Some(match total {
-            Some(sum) => sum + losses,
-            None => losses,
-        });
-    }
-    total.expect("a batch has at least one row")
+    model.head_loss(x, targets, MAX_LOGITS_BYTES / 4 / model.config().vocab_size)
 }

@@ -156,7 +156,7 @@ fn attention_matches_the_textbook() {
 }
 
 #[test]
-fn embedding_and_cross_entropy_match_their_formulas() {
+fn embedding_and_head_loss_match_their_formulas() {
     let (n, vocab, width) = (70, 33, 12);
     let ids: Vec<i32> = (0..n as i32).map(|r| r * r % 31).collect();
     let int = |device: &TensorDevice, ids: &[i32]| Tensor::<1, Int>::from_data(TensorData::new(ids.to_vec(), [ids.len()]), device);
@@ -164,12 +164,17 @@ fn embedding_and_cross_entropy_match_their_formulas() {
         i[0].clone().select(0, int(&i[0].device(), &ids))
     });
     let targets: Vec<i32> = ids.iter().enumerate().map(|(r, &id)| if r % 4 == 3 { -100 } else { id }).collect();
-    let ours = |i: &Inputs| kernels::cross_entropy(i[0].clone(), int(&i[0].device(), &targets), 0.25).reshape([1, 1]);
-    compare("cross_entropy", &[[n, vocab]], &ours, &|i| {
-        let picked = (0..n * vocab).map(|at| if targets[at / vocab] == (at % vocab) as i32 { -0.25_f32 } else { 0.0 });
-        let picked = Tensor::<2>::from_data(TensorData::new(picked.collect::<Vec<_>>(), [n, vocab]), &i[0].device());
-        (burn::tensor::activation::log_softmax(i[0].clone(), 1) * picked).sum().reshape([1, 1])
-    });
+    for rows in [1, 32, n, 1000] {
+        // The factor stands for the upstream gradient.
+        let ours =
+            |i: &Inputs| (kernels::head_loss(i[0].clone(), i[1].clone(), int(&i[0].device(), &targets), rows) * 0.25).reshape([1, 1]);
+        compare("head_loss", &[[n, width], [vocab, width]], &ours, &|i| {
+            let picked = (0..n * vocab).map(|at| if targets[at / vocab] == (at % vocab) as i32 { -0.25_f32 } else { 0.0 });
+            let picked = Tensor::<2>::from_data(TensorData::new(picked.collect::<Vec<_>>(), [n, vocab]), &i[0].device());
+            let logits = i[0].clone().matmul(i[1].clone().transpose());
+            (burn::tensor::activation::log_softmax(logits, 1) * picked).sum().reshape([1, 1])
+        });
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod gradients;
 mod linear;
 mod norms;
 mod rope;
+mod scale;
 mod sgd;
 mod speed;
 mod u32_copy;
