@@ -122,6 +122,9 @@ pub struct TrainArgs {
     /// Recompute blocks in the backward pass: less memory, more time.
     #[arg(long)]
     pub gradient_checkpointing: bool,
+    /// Update each block as soon as its gradients are complete: least memory. Needs --max-grad-norm 0.
+    #[arg(long)]
+    pub gradient_release: bool,
     /// Where to compute.
     #[arg(long, value_enum, default_value = "wgpu")]
     pub device: DeviceName,

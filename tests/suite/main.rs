@@ -8,6 +8,7 @@ mod house;
 mod kernels;
 mod model;
 mod optim;
+mod release;
 mod replay;
 mod schedule;
 mod shader_contract;

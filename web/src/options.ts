@@ -49,6 +49,8 @@ export interface TrainOptions {
   precision?: 'bf16' | 'f32';
   /** Recompute blocks in the backward pass: less memory, more time. false */
   gradientCheckpointing?: boolean;
+  /** Update each block as soon as its gradients are complete: least memory. Needs one micro-batch a step and `maxGradNorm: 0`. false */
+  gradientRelease?: boolean;
   /** Share of the text kept for evaluation, from its end. 0 */
   validationFraction?: number;
   /** Seed of everything random. 0 */
@@ -125,6 +127,7 @@ const TRAIN: Checks = {
   groups,
   precision: among('bf16', 'f32'),
   gradientCheckpointing: truth,
+  gradientRelease: truth,
   validationFraction: belowOne,
   seed: naturalNumber,
 };

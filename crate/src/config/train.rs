@@ -44,6 +44,9 @@ pub struct TrainConfig {
     pub schedule: ScheduleConfig,
     /// Recompute each block in the backward pass instead of keeping its activations.
     pub gradient_checkpointing: bool,
+    /// Update the parameters of each block as soon as its gradients are complete, so that those of one block exist at a time. Blocks are
+    /// recomputed. For one micro-batch a step and no bound of the gradient norm.
+    pub gradient_release: bool,
     /// Share of the text kept for evaluation, from its end.
     pub validation_fraction: f64,
 }
@@ -63,6 +66,7 @@ impl Default for TrainConfig {
             groups: Vec::new(),
             schedule: ScheduleConfig::default(),
             gradient_checkpointing: false,
+            gradient_release: false,
             validation_fraction: 0.0,
         }
     }
@@ -89,6 +93,12 @@ impl TrainConfig {
         }
         if !(0.0..1.0).contains(&self.validation_fraction) {
             faults.push(Fault::new("validation_fraction", "0 ≤ fraction < 1", self.validation_fraction));
+        }
+        if self.gradient_release && self.gradient_accumulation_steps != 1 {
+            faults.push(Fault::new("gradient_accumulation_steps", "1 with gradient_release", self.gradient_accumulation_steps));
+        }
+        if self.gradient_release && self.max_grad_norm != 0.0 {
+            faults.push(Fault::new("max_grad_norm", "0 with gradient_release: the norm is known after the updates", self.max_grad_norm));
         }
         faults.extend(self.optimizer.faults(self.learning_rate));
         for (index, group) in self.groups.iter().enumerate() {

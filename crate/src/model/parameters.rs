@@ -95,6 +95,17 @@ impl Model {
         Self { rope, tracked: true, ..self.clone().map(&mut Track(frozen)) }
     }
 
+    /// The block that a parameter belongs to by its name; `None` for embeddings, the last norm and the head.
+    pub fn block_of(name: &str) -> Option<usize> {
+        let rest = name.strip_prefix("model.layers.").or_else(|| name.strip_prefix("transformer.h."))?;
+        rest.split('.').next()?.parse().ok()
+    }
+
+    /// Whether a parameter is read by [`Model::embed`].
+    pub fn is_embedding(name: &str) -> bool {
+        matches!(name, "model.embed_tokens.weight" | "transformer.wte.weight" | "transformer.wpe.weight")
+    }
+
     /// Name, shape and dtype of every parameter.
     pub fn parameters(&self) -> Vec<ParamInfo> {
         struct Collect(Vec<ParamInfo>);

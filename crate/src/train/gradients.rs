@@ -13,9 +13,15 @@ use crate::model::{Model, ParamVisitor, Span};
 pub type NamedGradients = BTreeMap<String, Tensor<1>>;
 
 /// Takes the gradients of a tracked model's parameters out of `gradients` and adds them to `sums`.
-struct Harvest<'a> {
-    gradients: &'a mut Gradients,
-    sums: &'a mut NamedGradients,
+pub(super) struct Harvest<'a> {
+    pub(super) gradients: &'a mut Gradients,
+    pub(super) sums: &'a mut NamedGradients,
+}
+
+/// Gradients of all that `output` was made of, from that of `output`.
+pub(super) fn carry(output: Tensor<2>, gradient: Tensor<2>) -> Gradients {
+    // The gradient of Σ y ⊙ g with respect to y is g.
+    (output * Tensor::from_inner(gradient)).sum().backward()
 }
 
 impl ParamVisitor for Harvest<'_> {
@@ -77,13 +83,12 @@ fn accumulate_by_block(tracked: &Model, batch: &Batch, scale: f64, sums: &mut Na
         let input = leaf(inputs.pop().expect("one input per block"));
         let Some(gradient) = upstream.take() else { break };
         let output = tracked.block(layer, input.clone(), span, None);
-        // The gradient of Σ y ⊙ g with respect to y is g.
-        upstream = harvest((output * Tensor::from_inner(gradient)).sum().backward(), Some(&input));
+        upstream = harvest(carry(output, gradient), Some(&input));
     }
     if let Some(gradient) = upstream {
         let embedded = tracked.embed(ids, span);
         if embedded.is_tracked() {
-            harvest((embedded * Tensor::from_inner(gradient)).sum().backward(), None);
+            harvest(carry(embedded, gradient), None);
         }
     }
     Ok(value)

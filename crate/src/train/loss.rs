@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::model::{Model, Span};
 
 /// Largest logits made at once, and as much for their gradient. A longer batch goes through the head in runs of rows.
-const MAX_LOGITS_BYTES: usize = 64 << 20;
+pub(super) const MAX_LOGITS_BYTES: usize = 64 << 20;
 
 /// Sum of the token losses of `batch` in nats, shape [1], and the number of counted targets.
 pub fn loss_sum(model: &Model, batch: &Batch) -> Result<Tensor<1>> {

@@ -4,6 +4,7 @@ mod evaluate;
 mod gradients;
 mod loss;
 mod memory;
+mod release;
 pub mod replay;
 mod report;
 mod trainer;

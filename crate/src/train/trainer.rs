@@ -123,7 +123,8 @@ impl Trainer {
         Ok(())
     }
 
-    /// One optimizer step. A loss or norm that is not finite is an error and changes nothing, the data order included.
+    /// One optimizer step. A loss or norm that is not finite is an error and changes nothing, the data order included; with gradient release
+    /// a norm that is not finite is found when the parameters have changed, and the run should go on from its checkpoint.
     pub async fn step(&mut self) -> Result<StepReport> {
         let before = self.loader.state();
         let batches: Vec<Batch> = (0..self.config.gradient_accumulation_steps).map(|_| self.loader.next(&self.dataset)).collect();
@@ -134,25 +135,34 @@ impl Trainer {
         outcome
     }
 
-    /// One optimizer step on `batches` instead of the loader's next.
+    /// One optimizer step on `batches` instead of the loader's next: one batch with gradient release.
     pub async fn step_on(&mut self, batches: &[Batch]) -> Result<StepReport> {
         let clock = Stopwatch::start();
         let step = self.progress.completed_steps + 1;
-        let (sums, loss, grad_norm, tokens) = self.gradients(batches).await?;
-        for (tensor, value) in [("loss", loss), ("grad_norm", grad_norm)] {
-            if !value.is_finite() {
-                return Err(Error::NonFinite { step, tensor, value });
-            }
-        }
         let learning_rate = self.learning_rate(step);
-        self.update(sums, learning_rate, clip_factor(grad_norm, self.config.max_grad_norm));
+        let finite = |tensor, value: f64| if value.is_finite() { Ok(()) } else { Err(Error::NonFinite { step, tensor, value }) };
+        let tokens = batches.iter().map(|batch| batch.counted() as u64).sum();
+        let (loss, grad_norm) = match batches {
+            [batch] if self.config.gradient_release => {
+                let (loss, grad_norm) = self.released_step(batch, step, learning_rate).await?;
+                finite("grad_norm", grad_norm)?;
+                (loss, grad_norm)
+            }
+            _ => {
+                let (sums, loss, grad_norm) = self.gradients(batches).await?;
+                finite("loss", loss)?;
+                finite("grad_norm", grad_norm)?;
+                self.update(sums, learning_rate, clip_factor(grad_norm, self.config.max_grad_norm));
+                (loss, grad_norm)
+            }
+        };
         self.progress.completed_steps = step;
         self.progress.tokens += tokens;
         Ok(StepReport { step, loss, grad_norm, learning_rate, tokens, secs: clock.secs() })
     }
 
-    /// Gradients of `batches`, their mean loss, norm and number of counted targets.
-    async fn gradients(&self, batches: &[Batch]) -> Result<(NamedGradients, f64, f64, u64)> {
+    /// Gradients of `batches`, their mean loss and norm.
+    async fn gradients(&self, batches: &[Batch]) -> Result<(NamedGradients, f64, f64)> {
         let tokens: usize = batches.iter().map(Batch::counted).sum();
         let scale = 1.0 / tokens.max(1) as f64;
         let optim = &self.optim;
@@ -168,10 +178,11 @@ impl Trainer {
         let values = read_f32(Tensor::cat(losses, 0)).await?;
         let (square_sum, losses) = values.split_last().expect("the norm was pushed");
         let loss = losses.iter().map(|&loss| f64::from(loss)).sum::<f64>() * scale;
-        Ok((sums, loss, f64::from(*square_sum).sqrt(), tokens as u64))
+        Ok((sums, loss, f64::from(*square_sum).sqrt()))
     }
 
-    fn update(&mut self, gradients: NamedGradients, learning_rate: f64, clip: f32) {
+    /// Updates the parameters that have a gradient.
+    pub(super) fn update(&mut self, gradients: NamedGradients, learning_rate: f64, clip: f32) {
         struct Update<'a> {
             optim: &'a mut Optim,
             gradients: NamedGradients,
