@@ -49,6 +49,8 @@ export interface TrainOptions {
   precision?: 'bf16' | 'f32';
   /** Recompute blocks in the backward pass: less memory, more time. false */
   gradientCheckpointing?: boolean;
+  /** 'sequential': as it lies in the data, from its first token, in every epoch. 'shuffled' */
+  dataOrder?: 'shuffled' | 'sequential';
   /** Share of the text kept for evaluation, from its end. 0 */
   validationFraction?: number;
   /** Seed of everything random. 0 */
@@ -125,6 +127,7 @@ const TRAIN: Checks = {
   groups,
   precision: among('bf16', 'f32'),
   gradientCheckpointing: truth,
+  dataOrder: among('shuffled', 'sequential'),
   validationFraction: belowOne,
   seed: naturalNumber,
 };

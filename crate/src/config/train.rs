@@ -16,6 +16,17 @@ pub enum Precision {
     Bf16,
 }
 
+/// The order in which the training data comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DataOrder {
+    /// By the seed, another in each epoch.
+    #[default]
+    Shuffled,
+    /// As it lies in the data, from its first token, the same in each epoch.
+    Sequential,
+}
+
 /// Everything that `Trainer` needs beside model and data. Unknown keys are refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -44,6 +55,8 @@ pub struct TrainConfig {
     pub schedule: ScheduleConfig,
     /// Recompute each block in the backward pass instead of keeping its activations.
     pub gradient_checkpointing: bool,
+    /// Order of the training data.
+    pub data_order: DataOrder,
     /// Share of the text kept for evaluation, from its end.
     pub validation_fraction: f64,
 }
@@ -63,6 +76,7 @@ impl Default for TrainConfig {
             groups: Vec::new(),
             schedule: ScheduleConfig::default(),
             gradient_checkpointing: false,
+            data_order: DataOrder::default(),
             validation_fraction: 0.0,
         }
     }
