@@ -72,7 +72,7 @@ class Subject {
     }
     this.gpuBytes = after.peakBytes;
     const memory = await this.page.evaluate(() => performance.measureUserAgentSpecificMemory());
-    this.peakHeap = Math.max(this.peakHeap, memory.bytes);
+    this.peakHeap = Math.max(this.peakHeap, memory.bytes + after.wasmBytes);
     return report;
   }
 
@@ -86,7 +86,7 @@ class Subject {
           const channel = new BroadcastChannel('bench-gpu');
           const give = (counts) => (channel.close(), resolve(counts));
           // No worker answers before the first step.
-          const timer = setTimeout(() => give({ dispatches: 0, bytes: 0, peakBytes: 0 }), 2000);
+          const timer = setTimeout(() => give({ dispatches: 0, peakBytes: 0, wasmBytes: 0 }), 2000);
           channel.onmessage = ({ data }) => data !== 'counts?' && (clearTimeout(timer), give(data));
           channel.postMessage('counts?');
         }),

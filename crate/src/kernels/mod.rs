@@ -40,6 +40,7 @@ pub mod rope;
 pub mod sgd;
 pub mod sgd_momentum;
 pub mod sum_tree;
+pub mod trace;
 pub mod u32_copy;
 
 pub use attention::{AttentionShape, MAX_HEAD_DIM};
