@@ -15,4 +15,5 @@ mod norms;
 mod rope;
 mod sgd;
 mod speed;
+mod trace;
 mod u32_copy;

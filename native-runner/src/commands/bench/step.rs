@@ -82,7 +82,8 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
     if stock.is_some() {
         let (stock_secs, stock_first, stock_last) = theirs.summary();
         line["stock"] = json!({ "secs": stock_secs, "first_loss": stock_first, "last_loss": stock_last, "ratio": stock_secs / secs });
-        text += &format!("\nstock operations: step {stock_secs:.3} s, loss {stock_first:.4} → {stock_last:.4}; ratio {:.2}", stock_secs / secs);
+        text +=
+            &format!("\nstock operations: step {stock_secs:.3} s, loss {stock_first:.4} → {stock_last:.4}; ratio {:.2}", stock_secs / secs);
     }
     output.line(&line, || text)
 }

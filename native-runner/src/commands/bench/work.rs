@@ -126,10 +126,8 @@ impl Shape {
             "hidden_size": self.d, "num_hidden_layers": self.layers, "num_attention_heads": self.heads, "num_key_value_heads": self.heads,
             "intermediate_size": self.ffn, "vocab_size": self.vocab, "max_position_embeddings": self.seq_len
         });
-        let sources: Vec<Box<dyn ByteSource>> = vec![
-            Box::new(MemorySource::new("config.json", config.to_string())),
-            Box::new(MemorySource::new("model.safetensors", bytes)),
-        ];
+        let sources: Vec<Box<dyn ByteSource>> =
+            vec![Box::new(MemorySource::new("config.json", config.to_string())), Box::new(MemorySource::new("model.safetensors", bytes))];
         Ok(open_bundle(sources)?)
     }
 
