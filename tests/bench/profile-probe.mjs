@@ -5,6 +5,7 @@ const kernels = new WeakMap();
 let device;
 let set;
 let stamped = [];
+let waitedMs = 0;
 
 const { createShaderModule, createComputePipeline, createComputePipelineAsync } = GPUDevice.prototype;
 const { beginComputePass } = GPUCommandEncoder.prototype;
@@ -24,6 +25,14 @@ GPUDevice.prototype.createComputePipelineAsync = async function (descriptor) {
   const pipeline = await createComputePipelineAsync.call(this, descriptor);
   kernels.set(pipeline, codes.get(descriptor.compute.module));
   return pipeline;
+};
+
+const { mapAsync } = GPUBuffer.prototype;
+/** The only wait of a step: for what the GPU has to finish before its loss can be read. */
+GPUBuffer.prototype.mapAsync = async function (...given) {
+  const begun = performance.now();
+  await mapAsync.apply(this, given);
+  waitedMs += performance.now() - begun;
 };
 
 /** Stands for a compute pass: every dispatch becomes a pass. */
@@ -60,10 +69,10 @@ GPUCommandEncoder.prototype.beginComputePass = function () {
   return new StampedPass(this);
 };
 
-/** Milliseconds of each dispatch since the last call, with its kernel's source. */
+/** Milliseconds of each dispatch since the last call, with its kernel's source, and those spent waiting. */
 async function take() {
-  const taken = stamped;
-  if (taken.length === 0) return [];
+  const [taken, waited] = [stamped, waitedMs];
+  if (taken.length === 0) return { waited, dispatches: [] };
   const bytes = taken.length * 16;
   const resolved = device.createBuffer({ size: bytes, usage: GPUBufferUsage.QUERY_RESOLVE | GPUBufferUsage.COPY_SRC });
   const read = device.createBuffer({ size: bytes, usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST });
@@ -72,9 +81,10 @@ async function take() {
   encoder.copyBufferToBuffer(resolved, 0, read, 0, bytes);
   device.queue.submit([encoder.finish()]);
   stamped = [];
-  await read.mapAsync(GPUMapMode.READ);
+  waitedMs = 0;
+  await mapAsync.call(read, GPUMapMode.READ);
   const stamps = new BigUint64Array(read.getMappedRange());
-  return taken.map((code, i) => ({ code, ms: Number(stamps[2 * i + 1] - stamps[2 * i]) / 1e6 }));
+  return { waited, dispatches: taken.map((code, i) => ({ code, ms: Number(stamps[2 * i + 1] - stamps[2 * i]) / 1e6 })) };
 }
 
 const channel = new BroadcastChannel('bench-profile');

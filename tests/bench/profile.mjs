@@ -31,7 +31,7 @@ try {
   await taken();
   const totals = new Map();
   const { stepMs } = await call(Number(steps));
-  const dispatches = await taken();
+  const { waited, dispatches } = await taken();
   for (const { code, ms } of dispatches) {
     const name = nameOf(code);
     const [count, sum] = totals.get(name) ?? [0, 0];
@@ -39,7 +39,7 @@ try {
   }
   const stamped = [...totals.values()].reduce((sum, [, ms]) => sum + ms, 0) / steps;
   const rows = [...totals].toSorted((a, b) => b[1][1] - a[1][1]).map(([name, [count, ms]]) => [name, count / steps, (ms / steps).toFixed(1), `${((ms / steps / stepMs) * 100).toFixed(1)} %`]);
-  console.log(`${size}: step ${stepMs.toFixed(0)} ms, ${dispatches.length / steps} dispatches, ${stamped.toFixed(0)} ms of it between their timestamps`);
+  console.log(`${size}: step ${stepMs.toFixed(0)} ms, ${dispatches.length / steps} dispatches, ${stamped.toFixed(0)} ms of it between their timestamps, ${(waited / steps).toFixed(0)} ms waiting for the GPU`);
   console.log(['| kernel | dispatches | ms per step | of the step |', '| --- | --- | --- | --- |', ...rows.map((row) => `| ${row.join(' | ')} |`)].join('\n'));
 } finally {
   await browser.close();
