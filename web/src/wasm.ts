@@ -17,7 +17,7 @@ function construct(exports: unknown): void {
   if (typeof exports !== 'object' || exports === null || constructed.has(exports)) return;
   constructed.add(exports);
   const constructors: unknown = Reflect.get(exports, '__wasm_call_ctors');
-  if (typeof constructors === 'function') constructors();
+  if (typeof constructors === 'function') Reflect.apply(constructors, undefined, []);
 }
 
 /** Loads the module once. Without `url` or `binary` it is the file beside this script. */
