@@ -168,6 +168,13 @@ pub enum Error {
         byte_offset: usize,
     },
 
+    /// A file of token ids is wrong.
+    #[error("token ids: {reason}")]
+    DataTokens {
+        /// Why.
+        reason: String,
+    },
+
     // optim
     /// A saved optimizer state does not fit; every difference is listed.
     #[error("optimizer state does not fit: {}", listed(.0))]
@@ -243,6 +250,7 @@ impl Error {
             Error::DataNoTargets { .. } => "data.no-targets",
             Error::DataLine { .. } => "data.line",
             Error::DataNotUtf8 { .. } => "data.utf8",
+            Error::DataTokens { .. } => "data.tokens",
             Error::StateMismatch(_) => "optim.state-mismatch",
             Error::ResumeMismatch(_) => "optim.resume-mismatch",
             Error::Groups(_) => "optim.groups",
@@ -282,7 +290,8 @@ impl Error {
             | Error::DataTooShort { .. }
             | Error::DataNoTargets { .. }
             | Error::DataLine { .. }
-            | Error::DataNotUtf8 { .. } => "BAD_OPTION",
+            | Error::DataNotUtf8 { .. }
+            | Error::DataTokens { .. } => "BAD_OPTION",
             Error::StateMismatch(_) | Error::ResumeMismatch(_) => "CHECKPOINT_MISMATCH",
             Error::NonFinite { .. } => "NON_FINITE",
             Error::CheckpointCorrupt { .. } => "CHECKPOINT_CORRUPT",

@@ -74,7 +74,8 @@ pub struct TrainArgs {
     /// Continue a run from its checkpoint folder. Needs the same --data; settings that contradict the checkpoint are refused.
     #[arg(long, value_name = "DIR")]
     pub resume: Option<PathBuf>,
-    /// Training text (UTF-8), or JSON lines if the name ends in .jsonl: {"messages":[…]} or {"prompt","completion"}.
+    /// Training text (UTF-8), or JSON lines if the name ends in .jsonl: {"messages":[…]} or {"prompt","completion"},
+    /// or token ids (u32, little endian) if it ends in .tokens.
     #[arg(long, value_name = "FILE")]
     pub data: PathBuf,
     /// Settings as JSON, with the keys of TrainConfig; options override it.

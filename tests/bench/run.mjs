@@ -1,75 +1,206 @@
-// npm run bench: step times of one small model, in Chromium and natively, as one JSON object per line.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+// npm run bench [-- tiny|small|medium …] [--peers jax,tfjs,nanogpt|none] [--rounds N] [--write]
+// The same model, trained by tabtune and by other libraries in one Chromium, one window of steps after the other.
+// --write puts the table into README.md. Exit code 1 when a loss is not that of the others.
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpus } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
+import { root } from '../../web/toolchain.mjs';
 import { Browser } from '../browser/chromium.mjs';
 import { serve } from '../browser/site.mjs';
-import { run } from '../../web/toolchain.mjs';
+import { PEERS, pagesDir, preparePage } from './peers.mjs';
+import * as spec from './spec.mjs';
 
-const STEPS = 30;
-const WARM = 5; // the first steps compile pipelines
-const SHAPE = { hiddenSize: 128, numHiddenLayers: 4, numAttentionHeads: 4, intermediateSize: 352, maxPositionEmbeddings: 64 };
-const RUN = { steps: STEPS, batchSize: 12, seqLen: 64, learningRate: 1e-3, seed: 1 };
-const TEXT = 'The quick brown fox jumps over the lazy dog, and the dog, being lazy, lets it pass without a word. '.repeat(400);
+const FIRST_LOSS = 1e-4; // relative, f32 in another order of sums
+const LATER_LOSS = 1e-2; // the same after some steps of training
+const WINDOW_MS = 4000; // steps of a window are as many as fit, so that a slow library does not hold up a fast one
+const MAX_WINDOW = 8;
+const MB = 1e6;
 
-/** Median seconds of a step, and tokens per second at it. */
-function summary(place, secs) {
-  const sorted = secs.slice(WARM).sort((a, b) => a - b);
-  const median = sorted[Math.floor(sorted.length / 2)];
-  return { place, steps: sorted.length, median_secs: median, tokens_per_sec: (RUN.batchSize * RUN.seqLen) / median };
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { peers: { type: 'string' }, rounds: { type: 'string', default: '5' }, write: { type: 'boolean', default: false } },
+});
+const sizes = positionals.length > 0 ? positionals : Object.keys(spec.SIZES);
+const peers = values.peers === undefined ? Object.keys(PEERS) : values.peers.split(',').filter((name) => name !== 'none');
+const rounds = Number(values.rounds);
+const unknown = [...sizes.filter((name) => !spec.SIZES[name]), ...peers.filter((name) => !PEERS[name])];
+if (unknown.length > 0 || !(rounds >= 1)) throw new Error(`unknown: ${unknown.join(', ') || `--rounds ${values.rounds}`}`);
+if (!existsSync(join(root, 'dist', 'tabtune_bg.wasm'))) throw new Error('dist is not there: run npm run build first');
+
+const median = (list) => list.toSorted((a, b) => a - b)[Math.floor(list.length / 2)];
+
+/** The shared description, where it is at hand, must give the same bytes. */
+async function checkSpec() {
+  const file = join(root, '..', 'shared', 'bench', 'spec.mjs');
+  if (!existsSync(file)) return;
+  const shared = await import(pathToFileURL(file));
+  const bytes = (array) => Buffer.from(array.buffer, array.byteOffset, array.byteLength);
+  for (const size of sizes.filter((name) => shared.SIZES[name])) {
+    const theirs = shared.initWeights(size);
+    const same =
+      bytes(shared.makeTokens(size)).equals(bytes(spec.makeTokens(size))) &&
+      spec.initWeights(size).every(({ name, data }, index) => name === theirs[index].name && bytes(data).equals(bytes(theirs[index].data)));
+    if (!same) throw new Error(`${size}: tokens or weights are not those of ${file}`);
+  }
 }
 
-async function inBrowser() {
-  const site = await serve();
-  const browser = await Browser.launch();
-  try {
-    const { page } = await browser.open(`${site.url}/`);
-    const secs = await page.evaluate(
-      async ({ shape, options, text }) => {
-        const { newModel, Trainer } = await import('/dist/index.js');
-        const trainer = await Trainer.create({ model: await newModel(shape, { text }), data: { text }, ...options });
-        const steps = await trainer.step(options.steps);
-        await trainer.dispose();
-        return steps.map((step) => step.secs);
-      },
-      { shape: SHAPE, options: RUN, text: TEXT },
+/** One library on its page. */
+class Subject {
+  losses = new Map();
+  windows = [];
+  peakHeap = 0;
+  done = 0;
+  dispatches = 0;
+
+  constructor(name, size, page, specUrl) {
+    Object.assign(this, { name, size, page, specUrl });
+  }
+
+  async call(steps) {
+    await this.page.bringToFront();
+    const before = await this.gpu();
+    const report = await this.page.evaluate((ask) => globalThis.__bench(ask), { size: this.size, steps, specUrl: this.specUrl });
+    const after = await this.gpu();
+    this.done += steps + (this.done === 0 ? 1 : 0);
+    // A reading per step, or one of the last.
+    report.losses.toReversed().forEach((loss, back) => this.losses.set(this.done - back, loss));
+    if (steps > 0) {
+      this.windows.push(report.stepMs);
+      this.dispatches = (after.dispatches - before.dispatches) / steps;
+    }
+    this.gpuBytes = after.peakBytes;
+    const memory = await this.page.evaluate(() => performance.measureUserAgentSpecificMemory());
+    this.peakHeap = Math.max(this.peakHeap, memory.bytes + after.wasmBytes);
+    return report;
+  }
+
+  /** Counters of the page, or of its worker. */
+  gpu() {
+    return this.page.evaluate(
+      () =>
+        new Promise((resolve) => {
+          const own = globalThis.__gpu?.();
+          if (own?.dispatches > 0) return resolve(own);
+          const channel = new BroadcastChannel('bench-gpu');
+          const give = (counts) => (channel.close(), resolve(counts));
+          // No worker answers before the first step.
+          const timer = setTimeout(() => give({ dispatches: 0, peakBytes: 0, wasmBytes: 0 }), 2000);
+          channel.onmessage = ({ data }) => data !== 'counts?' && (clearTimeout(timer), give(data));
+          channel.postMessage('counts?');
+        }),
     );
-    return summary('chromium', secs);
+  }
+}
+
+async function measure(size, browser, site) {
+  const subjects = [];
+  const script = readFileSync(new URL('./probe.mjs', import.meta.url), 'utf8');
+  const specUrl = `${site.url}/tests/bench/spec.mjs`;
+  for (const name of ['tabtune', ...peers]) {
+    const address = name === 'tabtune' ? '/tests/bench/tabtune.html?probe' : `/peers/${name}.html`;
+    const { page, record } = await browser.open(site.url + address, { script });
+    await page.waitForFunction(() => globalThis.__bench !== undefined);
+    const subject = new Subject(name, size, page, specUrl);
+    try {
+      const first = await subject.call(0);
+      Object.assign(subject, { params: first.params, firstStepMs: first.firstStepMs, tokens: first.tokens, sameInit: first.sameInit });
+      subjects.push(subject);
+      console.log(`${size} ${name}: first step ${(first.firstStepMs / 1000).toFixed(2)} s, loss ${first.losses[0].toFixed(6)}, ${first.params} parameters`);
+    } catch (error) {
+      console.log(`${size} ${name}: ${error.message}\n${record.errors.join('\n')}`);
+      subjects.push(Object.assign(subject, { failed: error.message.split('\n')[0] }));
+    }
+  }
+  const able = subjects.filter((subject) => !subject.failed);
+  // A window that is not counted: kernels of a second step may still have to be compiled.
+  for (const subject of able) await subject.call(1);
+  for (const subject of able) subject.perWindow = Math.min(MAX_WINDOW, Math.max(1, Math.floor(WINDOW_MS / subject.windows.pop())));
+  for (let round = 0; round < rounds; round++) {
+    for (let i = 0; i < able.length; i++) await able[(round + i) % able.length].call(able[(round + i) % able.length].perWindow);
+  }
+  for (const { page } of subjects) await page.close();
+  return subjects;
+}
+
+/** What is wrong with the losses and data of `subjects`. */
+function faults(subjects) {
+  const able = subjects.filter((subject) => !subject.failed);
+  const list = subjects.filter((subject) => subject.failed).map(({ name, failed }) => `${name}: ${failed}`);
+  const ours = able.find(({ name }) => name === 'tabtune');
+  if (!ours) return list;
+  const expected = spec.checksum(spec.makeTokens(ours.size));
+  for (const { name, tokens } of able) if (tokens !== expected) list.push(`${name}: tokens ${tokens}, not ${expected}`);
+  for (const peer of able.filter(({ name, sameInit }) => name !== 'tabtune' && sameInit)) {
+    for (const [step, loss] of peer.losses) {
+      if (!ours.losses.has(step)) continue;
+      const error = Math.abs(ours.losses.get(step) / loss - 1);
+      const bound = step === 1 ? FIRST_LOSS : LATER_LOSS;
+      if (!(error <= bound)) list.push(`step ${step}: loss ${ours.losses.get(step)} of tabtune, ${loss} of ${peer.name}: off by ${error.toExponential(1)}, bound ${bound}`);
+    }
+  }
+  return list;
+}
+
+function table(size, subjects) {
+  const { T, B } = spec.SIZES[size];
+  const ours = subjects.find(({ name, failed }) => name === 'tabtune' && !failed);
+  const rows = subjects.map((s) => {
+    if (s.failed) return [s.name, s.failed];
+    const step = median(s.windows) / 1000;
+    const range = `${(Math.min(...s.windows) / 1000).toFixed(2)}–${(Math.max(...s.windows) / 1000).toFixed(2)}`;
+    const steps = [...s.losses.keys()];
+    const [first, last] = [Math.min(...steps), Math.max(...steps)];
+    const ratio = ours ? step / (median(ours.windows) / 1000) : NaN;
+    const counted = [Math.round(s.dispatches), (s.gpuBytes / MB).toFixed(0), (s.peakHeap / MB).toFixed(0)];
+    const losses = `${s.losses.get(first).toFixed(4)} → ${s.losses.get(last).toFixed(4)} (${last})`;
+    return [s.name, (s.firstStepMs / 1000).toFixed(1), `${step.toFixed(2)} (${range})`, ((T * B) / step).toFixed(0), ratio.toFixed(2), ...counted, losses];
+  });
+  const head = ['library', 'first step, s', 'step, s (range)', 'tokens/s', 'tabtune is faster ×', 'dispatches', 'GPU peak, MB', 'heap peak, MB', 'loss, first → last (step)'];
+  return [head, head.map(() => '---'), ...rows].map((row) => `| ${row.join(' | ')} |`).join('\n');
+}
+
+async function adapterOf(browser, site) {
+  const { page } = await browser.open(`${site.url}/`);
+  const text = await page.evaluate(async () => {
+    const { info } = await navigator.gpu.requestAdapter();
+    return [info.vendor, info.architecture, info.description].filter(Boolean).join(' ');
+  });
+  await page.close();
+  return text;
+}
+
+/** Puts the tables of the measured sizes between their marks in README.md; other sizes stay. */
+function record(size, text) {
+  const file = new URL('./README.md', import.meta.url);
+  const [begin, end] = [`<!-- ${size}: npm run bench -- ${size} --write -->`, `<!-- end of ${size} -->`];
+  const page = readFileSync(file, 'utf8');
+  const [from, to] = [page.indexOf(begin), page.indexOf(end)];
+  if (from < 0 || to < from) throw new Error(`README.md has no marks for ${size}`);
+  writeFileSync(file, `${page.slice(0, from + begin.length)}\n${text}\n${page.slice(to)}`);
+}
+
+await checkSpec();
+for (const peer of peers) await preparePage(peer);
+const isolated = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp' };
+const site = await serve({ '/peers/': pagesDir, '/': '.' }, isolated);
+let failed = false;
+for (const size of sizes) {
+  const browser = await Browser.launch(['--enable-blink-features=ForceEagerMeasureMemory']);
+  try {
+    const subjects = await measure(size, browser, site);
+    const where = `${await adapterOf(browser, site)}, Chromium ${browser.version}, ${cpus().length} cores of ${cpus()[0]?.model.trim()}, ${new Date().toISOString().slice(0, 10)}, ${rounds} rounds.`;
+    const notes = subjects.filter(({ name }) => PEERS[name]?.other).map(({ name }) => ` ${name}: ${PEERS[name].other}.`);
+    const text = `${where}${notes.join('')}\n\n${table(size, subjects)}\n`;
+    console.log(`\n${size}: ${text}`);
+    const wrong = faults(subjects);
+    wrong.forEach((line) => console.log(`WRONG ${size}: ${line}`));
+    failed ||= wrong.length > 0;
+    if (values.write && wrong.length === 0) record(size, text);
   } finally {
     await browser.close();
-    await site.close();
   }
 }
-
-async function natively(device) {
-  const folder = mkdtempSync(join(tmpdir(), 'tabtune-bench-'));
-  try {
-    const config = {
-      model_type: 'llama',
-      hidden_act: 'silu',
-      hidden_size: SHAPE.hiddenSize,
-      num_hidden_layers: SHAPE.numHiddenLayers,
-      num_attention_heads: SHAPE.numAttentionHeads,
-      num_key_value_heads: SHAPE.numAttentionHeads,
-      intermediate_size: SHAPE.intermediateSize,
-      max_position_embeddings: SHAPE.maxPositionEmbeddings,
-      rms_norm_eps: 1e-5,
-      rope_theta: 10000,
-      tie_word_embeddings: true,
-    };
-    writeFileSync(join(folder, 'config.json'), JSON.stringify(config));
-    writeFileSync(join(folder, 'text.txt'), TEXT);
-    const options = ['--steps', RUN.steps, '--batch-size', RUN.batchSize, '--seq-len', RUN.seqLen, '--learning-rate', RUN.learningRate, '--seed', RUN.seed];
-    const files = ['--config', join(folder, 'config.json'), '--data', join(folder, 'text.txt')];
-    const secs = [];
-    const onLine = (line) => line.startsWith('{"step"') && secs.push(JSON.parse(line).secs);
-    await run('cargo', ['run', '--locked', '-q', '--bin', 'tabtune', '--', 'train', ...files, ...options.map(String), '--device', device, '--json'], { onLine });
-    return summary(device, secs);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-}
-
-const places = { browser: inBrowser, wgpu: () => natively('wgpu'), cpu: () => natively('cpu') };
-const asked = process.argv.slice(2);
-for (const name of asked.length > 0 ? asked : Object.keys(places)) console.log(JSON.stringify(await places[name]()));
+await site.close();
+process.exitCode = failed ? 1 : 0;

@@ -23,9 +23,12 @@ const FLAGS = [
 export class Browser {
   #profile = mkdtempSync(join(tmpdir(), 'tabtune-profile-'));
   #context;
+  #flags;
 
-  static async launch() {
+  /** `flags` are added to those that every scenario has. */
+  static async launch(flags = []) {
     const browser = new Browser();
+    browser.#flags = [...FLAGS, ...flags];
     await browser.#start();
     return browser;
   }
@@ -34,7 +37,7 @@ export class Browser {
     const executablePath = findChromium();
     if (!executablePath) throw new Error('no Chromium: run npm run setup, or set CHROMIUM to its path');
     // Playwright's own --headless is the old shell, which has no WebGPU.
-    const options = { executablePath, headless: false, args: ['--headless=new', ...FLAGS], viewport: { width: 1280, height: 900 } };
+    const options = { executablePath, headless: false, args: ['--headless=new', ...this.#flags], viewport: { width: 1280, height: 900 } };
     this.#context = await chromium.launchPersistentContext(this.#profile, options);
   }
 
@@ -49,9 +52,14 @@ export class Browser {
     rmSync(this.#profile, { recursive: true, force: true, maxRetries: 5 });
   }
 
-  /** A page and the record of its console errors, uncaught errors, failed requests and requested origins. */
-  async open(url) {
+  get version() {
+    return this.#context.browser()?.version() ?? '';
+  }
+
+  /** A page and the record of its console errors, uncaught errors, failed requests and requested origins. `script` runs before the page's own. */
+  async open(url, { script } = {}) {
     const page = await this.#context.newPage();
+    if (script) await page.addInitScript(script);
     const record = { errors: [], origins: new Set() };
     page.on('console', (message) => {
       if (message.type() === 'error') record.errors.push(message.text());

@@ -17,11 +17,11 @@ const TYPES = {
 const POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self' data: blob:";
 const EMPTY = '<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><title>tabtune scenario</title>';
 
-/** Serves `folders` (address prefix → folder, of the repository or absolute). An empty page is at `/`. */
-export function serve(folders = { '/dist/': 'dist', '/demo/': 'web/dist' }) {
+/** Serves `folders` (address prefix → folder, of the repository or absolute), with `more` headers. An empty page is at `/`. */
+export function serve(folders = { '/dist/': 'dist', '/demo/': 'web/dist' }, more = {}) {
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url, 'http://localhost');
-    const headers = { 'cache-control': 'no-store', 'cross-origin-resource-policy': 'same-origin' };
+    const headers = { 'cache-control': 'no-store', 'cross-origin-resource-policy': 'same-origin', ...more };
     if (pathname === '/') {
       response.writeHead(200, { ...headers, 'content-type': TYPES['.html'], 'content-security-policy': POLICY }).end(EMPTY);
       return;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
+use tabtune::config::DataOrder;
 use tabtune::data::{Batch, DataFormat, Dataset, IGNORE_INDEX, Loader};
 use tabtune::tokenizer::Tokenizer;
 
@@ -66,6 +67,41 @@ fn order_depends_on_seed_and_epoch_alone() {
     for (row, single) in rows(&five).iter().zip(&epoch) {
         assert_eq!(row.0, single.inputs);
     }
+}
+
+#[test]
+fn sequential_order_is_that_of_the_data_in_every_epoch() {
+    // 10 windows of 8 inputs and the token after the last.
+    let data = stream(81, 0.0);
+    let mut loader = Loader::ordered(&data, 4, 8, 7, DataOrder::Sequential).unwrap();
+    assert_eq!(loader.items_per_epoch(), 10);
+    let inputs: Vec<i32> = (0..5).flat_map(|_| loader.next(&data).inputs).collect();
+    assert_eq!(inputs, (0..80).chain(0..80).collect::<Vec<i32>>());
+    let mut resumed = Loader::ordered(&data, 4, 8, 7, DataOrder::Sequential).unwrap();
+    resumed.restore(loader.state()).unwrap();
+    assert_eq!(loader.next(&data), resumed.next(&data));
+    // Examples too come in the order of their lines.
+    let tokenizer = Tokenizer::from_parts(byte_level("gpt-2")).unwrap();
+    let lines: String = ["a", "b", "c"].map(|word| format!("{{\"prompt\": \"x\", \"completion\": \"{word}\"}}\n")).concat();
+    let examples = Dataset::from_bytes(lines.as_bytes(), DataFormat::Jsonl, &tokenizer, 0.0).unwrap();
+    let batch = Loader::ordered(&examples, 3, 16, 3, DataOrder::Sequential).unwrap().next(&examples);
+    assert_eq!(learned(&tokenizer, &batch).replace("<|im_end|>", ""), "abc");
+}
+
+#[test]
+fn token_files_are_ids_without_a_tokenizer() {
+    assert_eq!(DataFormat::of_name("corpus.tokens"), DataFormat::Tokens);
+    let ids: [u32; 4] = [3, 0x0102, 70_000, i32::MAX as u32];
+    let bytes: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
+    let data = Dataset::from_token_bytes(&bytes, 0.0).unwrap();
+    assert_eq!(data.digest(), Dataset::from_tokens(ids.to_vec(), 0.0).unwrap().digest());
+    assert_eq!(Loader::new(&data, 1, 3, 0).unwrap().next(&data).targets, [0x0102, 70_000, i32::MAX]);
+    // With a tokenizer at hand the ids stay as they are.
+    assert_eq!(Dataset::from_bytes(&bytes, DataFormat::Tokens, &letters(), 0.0).unwrap().digest(), data.digest());
+    let code = |bytes: &[u8]| Dataset::from_token_bytes(bytes, 0.0).unwrap_err().code();
+    assert_eq!(code(&bytes[..15]), "data.tokens");
+    assert_eq!(code(&[0, 0, 0, 0, 0, 0, 0, 0x80]), "data.tokens");
+    assert_eq!(code(&bytes[..4]), "data.too-short");
 }
 
 #[test]

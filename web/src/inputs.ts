@@ -9,8 +9,8 @@ export interface RangeReader {
   read(offset: number, length: number): Promise<Uint8Array> | Uint8Array;
 }
 export type Input = File | Blob | URL | Request | ArrayBuffer | RangeReader;
-/** Training data: a text or JSONL file (by its name, `.jsonl`), or the text itself. */
-export type DataInput = Input | { text: string; name?: string };
+/** Training data: a text, JSONL or token file (by its name: `.jsonl`, `.tokens`), the text itself, or its token ids. */
+export type DataInput = Input | { text: string; name?: string } | { tokens: Uint32Array; name?: string };
 
 const READ_BYTES = 8 << 20;
 
@@ -33,6 +33,11 @@ export async function toSource(input: DataInput, path: string, unnamed: string):
   }
   if (input instanceof ArrayBuffer) return { kind: 'bytes', name: await sniffed(new Blob([input.slice(0, 4)]), unnamed), bytes: input };
   if ('text' in input) return { kind: 'blob', name: input.name ?? 'text.txt', blob: new Blob([input.text], { type: 'text/plain' }) };
+  if ('tokens' in input) {
+    if (!(input.tokens instanceof Uint32Array)) throw badOption(`${path}.tokens`, 'a Uint32Array', input.tokens);
+    // The ending tells the core what the bytes are, also when the run is resumed from storage.
+    return { kind: 'blob', name: `${input.name ?? 'data'}.tokens`, blob: new Blob([input.tokens.slice()]) };
+  }
   if ('read' in input && typeof input.read === 'function') {
     const pieces: Blob[] = [];
     for (let at = 0; at < input.size; at += READ_BYTES) {

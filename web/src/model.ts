@@ -1,5 +1,5 @@
 /** A model that is open in a worker of its own, until a trainer takes both over. */
-import { aborted, TabtuneError } from './errors.js';
+import { aborted, badOption, TabtuneError } from './errors.js';
 import { toSource, toSources } from './inputs.js';
 import type { DataInput, Input } from './inputs.js';
 import { trainSettings } from './options.js';
@@ -88,6 +88,7 @@ export async function newModel(shape: ModelShape, data: DataInput, options: Open
   const { worker, call } = split(options);
   const config = modelJson(shape);
   const source = await toSource(data, 'data', 'text.txt');
+  if (options.tokenizer === undefined && source.name.endsWith('.tokens')) throw badOption('data', 'a text to take the characters of, or a tokenizer beside token ids', source.name);
   const tokenizer = options.tokenizer === undefined ? null : await toSource(options.tokenizer, 'tokenizer', 'tokenizer.json');
   return opened(worker, (connection) => connection.call('model.create', { config, tokenizer, data: source }, call));
 }

@@ -9,11 +9,22 @@ import { REQUESTS } from './protocol.js';
 export { ModelHandle, Session, estimate, initDevice, previewSchedule, version } from 'tabtune-wasm';
 export type { FileStream, JsSource, TokenStream } from 'tabtune-wasm';
 
+/** Instances whose constructors have run. */
+const constructed = new WeakSet<object>();
+
+/** Runs the module's constructors, once: `crate/build.rs` keeps the linker from calling them on every entry. */
+function construct(exports: unknown): void {
+  if (typeof exports !== 'object' || exports === null || constructed.has(exports)) return;
+  constructed.add(exports);
+  const constructors: unknown = Reflect.get(exports, '__wasm_call_ctors');
+  if (typeof constructors === 'function') Reflect.apply(constructors, undefined, []);
+}
+
 /** Loads the module once. Without `url` or `binary` it is the file beside this script. */
 export async function loadWasm(url: string | undefined, binary: ArrayBuffer | undefined): Promise<string> {
   const source = binary ?? url;
   try {
-    await init(source === undefined ? undefined : { module_or_path: source });
+    construct(await init(source === undefined ? undefined : { module_or_path: source }));
   } catch (thrown) {
     const reason = thrown instanceof Error ? thrown.message : String(thrown);
     throw new TabtuneError(

@@ -31,6 +31,16 @@ describe('trainer', () => {
     expect(events.at(-1)).toEqual({ type: 'state', state: 'done', step: 10 });
     expect(trainer.state).toBe('done');
   });
+  it('data_may_be_token_ids', async () => {
+    const tokens = Uint32Array.from({ length: 50 }, (_, i) => i);
+    await using trainer = await trainerOf({ data: { tokens }, dataOrder: 'sequential' });
+    // The stand-in counts bytes: four of each id crossed.
+    expect((await trainer.inspect()).dataTokens).toBe(200);
+    expect((await trainer.save()).dataName).toBe('data.tokens');
+    const wrong: unknown = { tokens: [1, 2, 3] };
+    await expect(trainerOf({ data: wrong as { tokens: Uint32Array } })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'data.tokens' } });
+    await expect(newModel(SHAPE, { tokens }, { worker: fakeWorker() })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'data' } });
+  });
   it('max_steps_bounds_a_run_and_the_next_goes_on', async () => {
     await using trainer = await trainerOf();
     expect(stepsOf(await collect(trainer.run({ maxSteps: 3 })))).toEqual([1, 2, 3]);

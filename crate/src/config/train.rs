@@ -16,6 +16,17 @@ pub enum Precision {
     Bf16,
 }
 
+/// The order in which the training data comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DataOrder {
+    /// By the seed, another in each epoch.
+    #[default]
+    Shuffled,
+    /// As it lies in the data, from its first token, the same in each epoch.
+    Sequential,
+}
+
 /// Everything that `Trainer` needs beside model and data. Unknown keys are refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -47,6 +58,8 @@ pub struct TrainConfig {
     /// Update the parameters of each block as soon as its gradients are complete, so that those of one block exist at a time. Blocks are
     /// recomputed. For one micro-batch a step and no bound of the gradient norm.
     pub gradient_release: bool,
+    /// Order of the training data.
+    pub data_order: DataOrder,
     /// Share of the text kept for evaluation, from its end.
     pub validation_fraction: f64,
 }
@@ -67,6 +80,7 @@ impl Default for TrainConfig {
             schedule: ScheduleConfig::default(),
             gradient_checkpointing: false,
             gradient_release: false,
+            data_order: DataOrder::default(),
             validation_fraction: 0.0,
         }
     }

@@ -15,13 +15,18 @@ pub enum DataFormat {
     Text,
     /// One JSON object per line: `{"messages": […]}` or `{"prompt": …, "completion": …}`.
     Jsonl,
+    /// Token ids, u32 little endian, one stream. No tokenizer is needed.
+    Tokens,
 }
 
 impl DataFormat {
-    /// By the ending of a file name: `.jsonl` and `.ndjson` are JSONL, everything else is text.
+    /// By the ending of a file name: `.jsonl` and `.ndjson` are JSONL, `.tokens` is token ids, everything else is text.
     pub fn of_name(name: &str) -> Self {
-        let name = name.to_ascii_lowercase();
-        if name.ends_with(".jsonl") || name.ends_with(".ndjson") { Self::Jsonl } else { Self::Text }
+        match name.to_ascii_lowercase().rsplit_once('.').map(|(_, ending)| ending) {
+            Some("jsonl" | "ndjson") => Self::Jsonl,
+            Some("tokens") => Self::Tokens,
+            _ => Self::Text,
+        }
     }
 }
 
@@ -51,12 +56,29 @@ pub struct Dataset {
 impl Dataset {
     /// Tokenizes `bytes`. `validation_fraction` (0 ≤ f < 1) of the tokens or examples, from the end, are kept for evaluation.
     pub fn from_bytes(bytes: &[u8], format: DataFormat, tokenizer: &Tokenizer, validation_fraction: f64) -> Result<Self> {
-        let text = std::str::from_utf8(bytes).map_err(|e| Error::DataNotUtf8 { byte_offset: e.valid_up_to() })?;
+        let text = || std::str::from_utf8(bytes).map_err(|e| Error::DataNotUtf8 { byte_offset: e.valid_up_to() });
         let pad = tokenizer.pad().or(tokenizer.eos().first().copied()).unwrap_or(0);
         match format {
-            DataFormat::Text => Self::new(Content::Text(tokenizer.encode(text)?), validation_fraction, pad),
-            DataFormat::Jsonl => Self::new(Content::Examples(read_examples(text, tokenizer)?), validation_fraction, pad),
+            DataFormat::Text => Self::new(Content::Text(tokenizer.encode(text()?)?), validation_fraction, pad),
+            DataFormat::Jsonl => Self::new(Content::Examples(read_examples(text()?, tokenizer)?), validation_fraction, pad),
+            DataFormat::Tokens => Self::from_token_bytes(bytes, validation_fraction),
         }
+    }
+
+    /// Token ids as u32, little endian.
+    pub fn from_token_bytes(bytes: &[u8], validation_fraction: f64) -> Result<Self> {
+        let (words, rest) = bytes.as_chunks::<4>();
+        if !rest.is_empty() {
+            let reason = format!("expected a multiple of 4 bytes, found {}", bytes.len());
+            return Err(Error::DataTokens { reason });
+        }
+        let tokens: Vec<u32> = words.iter().map(|word| u32::from_le_bytes(*word)).collect();
+        // Batches hold ids as i32, where a negative target does not count.
+        if let Some(position) = tokens.iter().position(|&id| i32::try_from(id).is_err()) {
+            let reason = format!("expected ids below 2^31, found {} at {position}", tokens[position]);
+            return Err(Error::DataTokens { reason });
+        }
+        Self::from_tokens(tokens, validation_fraction)
     }
 
     /// A stream of ids that is tokenized already.

@@ -1,9 +1,10 @@
-//! The order in which training batches come: a pure function of seed and epoch.
+//! The order in which training batches come: a pure function of seed and epoch, or that of the data.
 
 use serde::{Deserialize, Serialize};
 
 use super::batch::Batch;
 use super::corpus::{Dataset, Part};
+use crate::config::DataOrder;
 use crate::error::{Error, Fault, Result};
 use crate::kernels::noise;
 
@@ -29,10 +30,12 @@ pub struct LoaderState {
     pub digest: String,
 }
 
-/// Hands out training batches. A text is cut into windows that do not overlap, from an offset that changes with each epoch.
+/// Hands out training batches. A text is cut into windows that do not overlap, from an offset that changes with each epoch; in the data's own
+/// order they start at its first token in every epoch.
 #[derive(Debug, Clone)]
 pub struct Loader {
     batch_size: usize,
+    data_order: DataOrder,
     state: LoaderState,
     /// Tokens of the text, or the indices of the examples that have a target within T tokens.
     source: Source,
@@ -47,8 +50,13 @@ enum Source {
 }
 
 impl Loader {
-    /// A loader at the beginning of epoch 0.
+    /// A loader at the beginning of epoch 0, in shuffled order.
     pub fn new(dataset: &Dataset, batch_size: usize, seq_len: usize, seed: u64) -> Result<Self> {
+        Self::ordered(dataset, batch_size, seq_len, seed, DataOrder::Shuffled)
+    }
+
+    /// A loader at the beginning of epoch 0.
+    pub fn ordered(dataset: &Dataset, batch_size: usize, seq_len: usize, seed: u64, data_order: DataOrder) -> Result<Self> {
         let mut faults = Vec::new();
         for (key, value) in [("batch_size", batch_size), ("seq_len", seq_len)] {
             if value == 0 {
@@ -78,8 +86,8 @@ impl Loader {
             }
         };
         let state = LoaderState { seed, seq_len, epoch: 0, cursor: 0, digest: dataset.digest() };
-        let order = source.order(seed, 0, seq_len);
-        Ok(Self { batch_size, state, source, order })
+        let order = source.order(data_order, seed, 0, seq_len);
+        Ok(Self { batch_size, data_order, state, source, order })
     }
 
     /// The next batch; a batch may reach into the next epoch.
@@ -90,7 +98,7 @@ impl Loader {
             let Some(&item) = self.order.get(self.state.cursor as usize) else {
                 self.state.epoch += 1;
                 self.state.cursor = 0;
-                self.order = self.source.order(self.state.seed, self.state.epoch, seq_len);
+                self.order = self.source.order(self.data_order, self.state.seed, self.state.epoch, seq_len);
                 continue;
             };
             self.state.cursor += 1;
@@ -130,7 +138,7 @@ impl Loader {
         if !faults.is_empty() {
             return Err(Error::ResumeMismatch(faults));
         }
-        let order = self.source.order(state.seed, state.epoch, state.seq_len);
+        let order = self.source.order(self.data_order, state.seed, state.epoch, state.seq_len);
         if state.cursor > order.len() as u64 {
             let reason = format!("expected at most {}, found {}", order.len(), state.cursor);
             return Err(Error::CheckpointCorrupt { what: "loader.cursor".to_owned(), reason });
@@ -143,16 +151,20 @@ impl Loader {
 
 impl Source {
     /// What is handed out in `epoch`, in order.
-    fn order(&self, seed: u64, epoch: u64, seq_len: usize) -> Vec<u32> {
+    fn order(&self, data_order: DataOrder, seed: u64, epoch: u64, seq_len: usize) -> Vec<u32> {
+        let shuffled = data_order == DataOrder::Shuffled;
         let mut items = match self {
             Self::Examples { usable } => usable.clone(),
             Self::Text { tokens } => {
                 // Any offset below T that leaves room for one window; it moves the cuts between windows from epoch to epoch.
                 let room = tokens.saturating_sub(seq_len + 1).min(seq_len - 1);
-                let offset = below(noise::key(PURPOSE, seed, "offset"), 0, epoch, room as u64 + 1) as usize;
+                let offset = if shuffled { below(noise::key(PURPOSE, seed, "offset"), 0, epoch, room as u64 + 1) as usize } else { 0 };
                 (offset..tokens.saturating_sub(seq_len)).step_by(seq_len).map(|start| start as u32).collect()
             }
         };
+        if !shuffled {
+            return items;
+        }
         let key = noise::key(PURPOSE, seed, "order");
         for index in (1..items.len()).rev() {
             items.swap(index, below(key, index as u64, epoch, index as u64 + 1) as usize);

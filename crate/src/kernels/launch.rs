@@ -11,6 +11,7 @@ use cubecl::server::{KernelArguments, MetadataBindingInfo};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::kernel::{Access, Kernel};
+use super::trace::{self, Launched};
 use super::u32_copy;
 
 /// Most workgroups in one dimension of a dispatch (WebGPU's default limit).
@@ -99,6 +100,10 @@ fn dispatch(kernel: &'static Kernel, tensors: &[CubeTensor], params: &[u32], gro
         return;
     }
     DISPATCHES.fetch_add(1, Ordering::Relaxed);
+    trace::record(|| {
+        let words = tensors.iter().map(|t| words_for(t.shape().num_elements(), t.dtype)).collect();
+        Launched { kernel, words, params: params.to_vec(), groups }
+    });
     let x = groups.min(MAX_GROUPS);
     // The parameters travel as CubeCL's info buffer: bound last, cached by value, and no submit as a buffer write would cost.
     let info = params.chunks(2).map(|pair| u64::from(pair[0]) | (u64::from(pair.get(1).copied().unwrap_or(0)) << 32)).collect();

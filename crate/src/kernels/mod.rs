@@ -42,6 +42,7 @@ pub mod scale;
 pub mod sgd;
 pub mod sgd_momentum;
 pub mod sum_tree;
+pub mod trace;
 pub mod u32_copy;
 
 pub use attention::{AttentionShape, MAX_HEAD_DIM};

@@ -45,14 +45,14 @@ impl Trainer {
     pub fn new(model: Model, dataset: Dataset, config: TrainConfig) -> Result<Self> {
         config.validate()?;
         let progress = Progress { schedule_start: schedule::resolve_start(&config.schedule, None, 0), ..Progress::default() };
-        let loader = Loader::new(&dataset, config.batch_size, config.seq_len, config.seed)?;
+        let loader = Loader::ordered(&dataset, config.batch_size, config.seq_len, config.seed, config.data_order)?;
         Self::assemble(model, dataset, loader, config, progress)
     }
 
     /// A run that goes on: `loader` and `progress` from a checkpoint. The optimizer's state is loaded by the caller through [`Trainer::optim_mut`].
     pub fn resume(model: Model, dataset: Dataset, loader: LoaderState, config: TrainConfig, progress: Progress) -> Result<Self> {
         config.validate()?;
-        let mut fresh = Loader::new(&dataset, config.batch_size, config.seq_len, config.seed)?;
+        let mut fresh = Loader::ordered(&dataset, config.batch_size, config.seq_len, config.seed, config.data_order)?;
         fresh.restore(loader)?;
         Self::assemble(model, dataset, fresh, config, progress)
     }

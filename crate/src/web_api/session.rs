@@ -53,10 +53,15 @@ pub(super) fn train_config(json: &str) -> Result<TrainConfig> {
     Ok(config)
 }
 
-fn dataset(source: &JsSource, tokenizer: &Tokenizer, config: &TrainConfig) -> JsResult<Dataset> {
+/// The data in the format that its name says; token ids need no tokenizer.
+fn dataset(source: &JsSource, tokenizer: Result<&Tokenizer>, config: &TrainConfig) -> JsResult<Dataset> {
     use crate::bundle::ByteSource;
-    let format = DataFormat::of_name(source.name());
-    Dataset::from_bytes(&source.bytes()?, format, tokenizer, config.validation_fraction).map_err(thrown)
+    let (bytes, share) = (source.bytes()?, config.validation_fraction);
+    let dataset = match DataFormat::of_name(source.name()) {
+        DataFormat::Tokens => Dataset::from_token_bytes(&bytes, share),
+        format => tokenizer.and_then(|tokenizer| Dataset::from_bytes(&bytes, format, tokenizer, share)),
+    };
+    dataset.map_err(thrown)
 }
 
 /// Runs `work` on the state of `slot`, which is away meanwhile.
@@ -87,11 +92,11 @@ struct SessionInfo {
 
 #[wasm_bindgen]
 impl Session {
-    /// Starts a run; `model` is consumed. `data` is text, or JSONL when its name ends so.
+    /// Starts a run; `model` is consumed. `data` is text, or JSONL or token ids when its name ends so.
     pub fn create(model: ModelHandle, data: JsValue, config_json: String) -> Promise {
         future_to_promise(async move {
             let config = train_config(&config_json).map_err(thrown)?;
-            let dataset = dataset(&JsSource::new(data)?, model.tokenizer().map_err(thrown)?, &config)?;
+            let dataset = dataset(&JsSource::new(data)?, model.tokenizer(), &config)?;
             let (model, assets) = model.build(&config, &device()?.inner()).map_err(thrown)?;
             let trainer = Trainer::new(model, dataset, config).map_err(thrown)?;
             Ok(Session(Rc::new(RefCell::new(Some(Run { trainer, assets })))).into())
@@ -104,8 +109,8 @@ impl Session {
             let config = config_json.map(|json| train_config(&json)).transpose().map_err(thrown)?;
             let checkpoint = Checkpoint::open(sources(files)?).map_err(thrown)?;
             let assets = ModelAssets::of_bundle(checkpoint.bundle());
-            let absent = || thrown(Error::CheckpointCorrupt { what: "tokenizer.json".into(), reason: "the file is absent".into() });
-            let tokenizer = assets.tokenizer.as_ref().ok_or_else(absent)?;
+            let absent = || Error::CheckpointCorrupt { what: "tokenizer.json".into(), reason: "the file is absent".into() };
+            let tokenizer = assets.tokenizer.as_ref().ok_or_else(absent);
             let dataset = dataset(&JsSource::new(data)?, tokenizer, &checkpoint.manifest().train)?;
             let trainer = checkpoint.resume(dataset, config, &device()?.inner()).map_err(thrown)?;
             Ok(Session(Rc::new(RefCell::new(Some(Run { trainer, assets })))).into())

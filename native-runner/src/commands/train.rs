@@ -107,15 +107,19 @@ struct Data {
 }
 
 impl Data {
-    fn set(&self, tokenizer: &Tokenizer, config: &TrainConfig) -> Result<Dataset> {
-        Ok(Dataset::from_bytes(&self.bytes, self.format, tokenizer, config.validation_fraction)?)
+    /// Token ids need no tokenizer.
+    fn set(&self, tokenizer: Result<&Tokenizer>, config: &TrainConfig) -> Result<Dataset> {
+        Ok(match self.format {
+            DataFormat::Tokens => Dataset::from_token_bytes(&self.bytes, config.validation_fraction)?,
+            format => Dataset::from_bytes(&self.bytes, format, tokenizer?, config.validation_fraction)?,
+        })
     }
 }
 
 fn resume(args: &TrainArgs, folder: &Path, given: Map<String, Value>, data: &Data) -> Result<Run> {
     let checkpoint = Checkpoint::open(checkpoint_sources(folder)?)?;
     let config = settings::settle(given, Some(&checkpoint.manifest().train))?;
-    let dataset = data.set(tokenizer_of(checkpoint.bundle(), folder)?, &checkpoint.manifest().train)?;
+    let dataset = data.set(tokenizer_of(checkpoint.bundle(), folder), &checkpoint.manifest().train)?;
     let device = open_device(args.device)?;
     let trainer = checkpoint.resume(dataset, Some(config), &device.inner())?;
     Ok(Run { trainer, assets: ModelAssets::of_bundle(checkpoint.bundle()) })
@@ -123,14 +127,14 @@ fn resume(args: &TrainArgs, folder: &Path, given: Map<String, Value>, data: &Dat
 
 fn fine_tune(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data) -> Result<Run> {
     let bundle = open_model(path)?;
-    let dataset = data.set(tokenizer_of(&bundle, path)?, &config)?;
+    let dataset = data.set(tokenizer_of(&bundle, path), &config)?;
     let model = load_model(&bundle, config.precision, &open_device(args.device)?)?;
     Ok(Run { trainer: Trainer::new(model, dataset, config)?, assets: ModelAssets::of_bundle(&bundle) })
 }
 
 fn from_scratch(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data) -> Result<Run> {
     let (shape, tokenizer) = scratch::plan(path, &data.bytes)?;
-    let dataset = data.set(&tokenizer, &config)?;
+    let dataset = data.set(Ok(&tokenizer), &config)?;
     let device = open_device(args.device)?.inner();
     let model = Model::init(&shape, config.seed, config.precision, &device)?;
     Ok(Run { trainer: Trainer::new(model, dataset, config)?, assets: ModelAssets::of_config(&shape, Some(tokenizer)) })

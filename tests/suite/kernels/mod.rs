@@ -16,4 +16,5 @@ mod rope;
 mod scale;
 mod sgd;
 mod speed;
+mod trace;
 mod u32_copy;

@@ -1,55 +1,26 @@
-//! `tabtune bench`: time on this device. Every figure is measured.
-
-use std::time::Instant;
+//! One step of each optimizer against a copy of the same bytes.
 
 use burn::tensor::{DType, Tensor, TensorData};
-use clap::{Args, ValueEnum};
 use serde_json::json;
 use tabtune::config::{AdafactorConfig, AdamwConfig, ApolloConfig, OptimizerConfig, SgdConfig, TrainConfig};
 use tabtune::device::Device;
 use tabtune::kernels::{self, Buffer, u32_copy};
 use tabtune::optim::{Optim, ParamInfo};
 
-use super::{Outcome, open_device};
-use crate::args::DeviceName;
+use super::{BenchArgs, median};
 use crate::error::Result;
 use crate::output::Output;
 
 const COLUMNS: usize = 2048;
-const WARM_UPS: usize = 2;
-const REPETITIONS: usize = 9;
-
-/// `bench`.
-#[derive(Debug, Args)]
-pub struct BenchArgs {
-    /// What to measure.
-    #[arg(value_enum)]
-    pub subject: BenchSubject,
-    /// Elements of the matrix, in whole rows of 2048.
-    #[arg(long, value_name = "N", default_value_t = 4_194_304, value_parser = clap::value_parser!(u64).range(2048..=268_435_456))]
-    pub elements: u64,
-    /// Where to compute.
-    #[arg(long, value_enum, default_value = "wgpu")]
-    pub device: DeviceName,
-}
-
-/// What `bench` measures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum BenchSubject {
-    /// One step of each optimizer against a copy of the same bytes.
-    Optimizers,
-}
 
 /// Prints one line per optimizer and precision.
-pub fn run(args: &BenchArgs, output: &Output) -> Result<Outcome> {
-    let BenchSubject::Optimizers = args.subject;
-    let device = open_device(args.device)?;
+pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
     let rows = (args.elements as usize / COLUMNS).max(1);
     output.fragment(&format!("{} · {}, matrix [{rows}, {COLUMNS}]\n", device.info().adapter, device.info().backend))?;
     for (name, rule, passes) in rules() {
         for dtype in [DType::F32, DType::BF16] {
-            let (bytes, secs) = optimizer(&device, &rule, passes, dtype, rows)?;
-            let copy_secs = copy(&device, bytes)?;
+            let (bytes, secs) = optimizer(device, &rule, passes, dtype, rows)?;
+            let copy_secs = copy(device, bytes)?;
             let rate = |secs: f64| bytes as f64 / secs / 1e9;
             let precision = if dtype == DType::F32 { "f32" } else { "bf16" };
             let line = json!({
@@ -64,7 +35,7 @@ pub fn run(args: &BenchArgs, output: &Output) -> Result<Outcome> {
             })?;
         }
     }
-    Ok(Outcome::Good)
+    Ok(())
 }
 
 /// Name, rule, and how often a step reads the gradient.
@@ -106,7 +77,7 @@ fn optimizer(device: &Device, rule: &OptimizerConfig, passes: usize, dtype: DTyp
 }
 
 /// Median seconds of a kernel that reads half of `bytes` and writes the other half.
-fn copy(device: &Device, bytes: u64) -> Result<f64> {
+pub fn copy(device: &Device, bytes: u64) -> Result<f64> {
     let words = (bytes / 8) as usize;
     let x = Buffer::from(Tensor::<1>::ones([words], &device.inner()));
     let mut y = vec![Buffer::from(Tensor::<1>::zeros([words], &device.inner()))];
@@ -117,21 +88,4 @@ fn copy(device: &Device, bytes: u64) -> Result<f64> {
         y = kernels::run(&u32_copy::KERNEL, buffers, &u32_copy::Params { n }.words(), n.div_ceil(u32_copy::KERNEL.workgroup));
         Ok(())
     })
-}
-
-fn median(device: &Device, mut work: impl FnMut() -> Result<()>) -> Result<f64> {
-    let tensors = device.inner();
-    let settle = || tensors.sync().map_err(|e| tabtune::Error::DeviceLost { reason: e.to_string() });
-    let mut secs = Vec::with_capacity(REPETITIONS);
-    for repetition in 0..WARM_UPS + REPETITIONS {
-        settle()?;
-        let clock = Instant::now();
-        work()?;
-        settle()?;
-        if repetition >= WARM_UPS {
-            secs.push(clock.elapsed().as_secs_f64());
-        }
-    }
-    secs.sort_by(f64::total_cmp);
-    Ok(secs[REPETITIONS / 2])
 }

@@ -1,0 +1,121 @@
+//! Each kernel that a training step launches, timed by itself at the shapes of that step, beside a copy of as many bytes.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use burn::tensor::Tensor;
+use serde_json::json;
+use tabtune::device::Device;
+use tabtune::kernels::trace::{self, Launched};
+use tabtune::kernels::{self, Access, Buffer};
+
+use super::optimizers::copy;
+use super::{BenchArgs, REPETITIONS, middle, settle, step};
+use crate::error::{Result, RunError};
+use crate::output::Output;
+use crate::wait::wait;
+
+/// A measurement takes at least so long, so that one launch is not lost in the waiting.
+const LEAST_SECS: f64 = 0.02;
+const MOST_LAUNCHES: usize = 200;
+
+/// Prints one line per kernel and shape, those that cost a step most first.
+pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
+    let shape = args.size.shape();
+    let mut trainer = step::trainer(&shape, device)?;
+    wait(trainer.step())?;
+    trace::start();
+    wait(trainer.step())?;
+    let launches = trace::finish();
+    if launches.is_empty() {
+        return Err(RunError::Usage("bench kernels measures WGSL kernels: it needs --device wgpu".into()));
+    }
+    let mut distinct: BTreeMap<_, (Launched, usize)> = BTreeMap::new();
+    for launched in launches {
+        // What else the parameters say (a sign, a place in a buffer) takes no other time.
+        let key = (launched.kernel.name, launched.groups, launched.words.clone());
+        distinct.entry(key).or_insert((launched, 0)).1 += 1;
+    }
+    let mut lines = Vec::with_capacity(distinct.len());
+    for (launched, times) in distinct.into_values() {
+        let secs = time(device, &launched)?;
+        let bytes = bytes(&launched);
+        lines.push((launched, times, secs, bytes, copy(device, bytes.max(8))?));
+    }
+    lines.sort_by(|a, b| (b.1 as f64 * b.2).total_cmp(&(a.1 as f64 * a.2)));
+    let info = device.info();
+    output.fragment(&format!("{} · {}, {:?}, one step\n", info.adapter, info.backend, args.size))?;
+    for (launched, times, secs, bytes, copy_secs) in lines {
+        let rate = |amount: f64, secs: f64| amount / secs / 1e9;
+        let flops = flops(&launched).map(|flops| rate(flops, secs));
+        let (moved, copied) = (rate(bytes as f64, secs), rate(bytes as f64, copy_secs));
+        let line = json!({
+            "kernel": launched.kernel.name, "words": launched.words, "groups": launched.groups, "times": times, "secs": secs,
+            "step_secs": secs * times as f64, "gflop_per_sec": flops, "bytes": bytes, "gb_per_sec": moved, "copy_gb_per_sec": copied,
+            "copy_ratio": copy_secs / secs, "adapter": info.adapter, "backend": info.backend
+        });
+        output.line(&line, || {
+            let flops = flops.map_or_else(String::new, |rate| format!(", {rate:.2} GFLOP/s"));
+            let (name, words, milli) = (launched.kernel.name, &launched.words, secs * 1e3);
+            format!("{name} {words:?}: {times} × {milli:.3} ms{flops}, {moved:.2} GB/s; copy {copied:.2} GB/s")
+        })?;
+    }
+    Ok(())
+}
+
+/// Median seconds of one launch. All buffers hold ones; token ids are then no ids, so the kernels of the embedding add nothing up.
+fn time(device: &Device, launched: &Launched) -> Result<f64> {
+    let inner = device.inner();
+    let mut buffers: Vec<Buffer> = launched.words.iter().map(|&n| Tensor::<1>::ones([n.max(1)], &inner).into()).collect();
+    let mut once = || {
+        // Moved in and back out, so that written buffers are written in place.
+        let held = std::mem::take(&mut buffers);
+        let read: Vec<_> =
+            held.iter().zip(launched.kernel.bindings).map(|(b, binding)| (binding.access == Access::Read).then(|| b.clone())).collect();
+        let mut written = kernels::run(launched.kernel, held, &launched.params, launched.groups).into_iter();
+        buffers = read.into_iter().filter_map(|kept| kept.or_else(|| written.next())).collect();
+    };
+    once();
+    settle(device)?;
+    let clock = Instant::now();
+    once();
+    settle(device)?;
+    let launches = ((LEAST_SECS / clock.elapsed().as_secs_f64().max(1e-9)) as usize).clamp(1, MOST_LAUNCHES);
+    let mut secs = Vec::with_capacity(REPETITIONS);
+    for _ in 0..REPETITIONS {
+        settle(device)?;
+        let clock = Instant::now();
+        (0..launches).for_each(|_| once());
+        settle(device)?;
+        secs.push(clock.elapsed().as_secs_f64() / launches as f64);
+    }
+    Ok(middle(&mut secs))
+}
+
+/// Bytes of the buffers, those that are updated twice: once read and once written.
+fn bytes(launched: &Launched) -> u64 {
+    let times = |access: Access| if access == Access::Update { 2 } else { 1 };
+    launched.words.iter().zip(launched.kernel.bindings).map(|(&words, binding)| 4 * words as u64 * times(binding.access)).sum()
+}
+
+/// Floating point operations of the products of a linear or attention kernel; the other kernels are bound by memory.
+fn flops(launched: &Launched) -> Option<f64> {
+    let (name, params, words) = (launched.kernel.name, &launched.params, &launched.words);
+    let [first, second] = [0, 1].map(|i| words.get(i).map_or(0.0, |&n| n as f64));
+    if name.starts_with("linear_") {
+        // y [n, m] = x [n, k] w [m, k]: the three products of a layer have these sizes in other roles.
+        let n = f64::from(*params.first()?);
+        let packed = if name.ends_with("_bf16") { 2.0 } else { 1.0 };
+        let widths = if name.starts_with("linear_backward_weight") { (first / n) * (second / n) } else { second * packed };
+        return Some(2.0 * n * widths);
+    }
+    // Two products forward, three for the queries' gradient, four for keys and values; half of the square is masked.
+    let products = match name {
+        "attention_forward" => 2.0,
+        "attention_backward_query" => 3.0,
+        "attention_backward_key_value" => 4.0,
+        _ => return None,
+    };
+    let len = f64::from(*params.get(3)?);
+    Some(products * first * (len + 1.0))
+}

@@ -1,0 +1,93 @@
+//! `tabtune bench`: time on this device. Every figure is measured.
+
+mod kernels;
+mod optimizers;
+mod step;
+mod stock;
+mod work;
+
+use std::time::Instant;
+
+use clap::{Args, ValueEnum};
+use tabtune::device::Device;
+
+use super::{Outcome, open_device};
+use crate::args::DeviceName;
+use crate::error::Result;
+use crate::output::Output;
+use work::Size;
+
+const WARM_UPS: usize = 2;
+const REPETITIONS: usize = 9;
+
+/// `bench`.
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// What to measure.
+    #[arg(value_enum)]
+    pub subject: BenchSubject,
+    /// Of `optimizers`: elements of the matrix, in whole rows of 2048.
+    #[arg(long, value_name = "N", default_value_t = 4_194_304, value_parser = clap::value_parser!(u64).range(2048..=268_435_456))]
+    pub elements: u64,
+    /// Of `step` and `kernels`: the model whose step, or whose shapes, are measured.
+    #[arg(long, value_enum, default_value = "tiny")]
+    pub size: Size,
+    /// Of `step`: measured steps, after three that are not.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub steps: u64,
+    /// Of `step`: also train the same model in Burn's stock operations, in turns, and print the ratio.
+    #[arg(long)]
+    pub stock: bool,
+    /// Where to compute.
+    #[arg(long, value_enum, default_value = "wgpu")]
+    pub device: DeviceName,
+}
+
+/// What `bench` measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BenchSubject {
+    /// One step of each optimizer against a copy of the same bytes.
+    Optimizers,
+    /// Training steps of the benchmark's model (`tests/bench`).
+    Step,
+    /// Each kernel at the shapes of that model, against a copy.
+    Kernels,
+}
+
+/// Prints one line per thing measured.
+pub fn run(args: &BenchArgs, output: &Output) -> Result<Outcome> {
+    let device = open_device(args.device)?;
+    match args.subject {
+        BenchSubject::Optimizers => optimizers::run(args, &device, output),
+        BenchSubject::Step => step::run(args, &device, output),
+        BenchSubject::Kernels => kernels::run(args, &device, output),
+    }?;
+    Ok(Outcome::Good)
+}
+
+/// Waits until the device has done all that was asked of it.
+fn settle(device: &Device) -> Result<()> {
+    device.inner().sync().map_err(|e| tabtune::Error::DeviceLost { reason: e.to_string() })?;
+    Ok(())
+}
+
+/// Median seconds of `work`, warmed up.
+fn median(device: &Device, mut work: impl FnMut() -> Result<()>) -> Result<f64> {
+    let mut secs = Vec::with_capacity(REPETITIONS);
+    for repetition in 0..WARM_UPS + REPETITIONS {
+        settle(device)?;
+        let clock = Instant::now();
+        work()?;
+        settle(device)?;
+        if repetition >= WARM_UPS {
+            secs.push(clock.elapsed().as_secs_f64());
+        }
+    }
+    Ok(middle(&mut secs))
+}
+
+/// The middle of `values`, which has at least one.
+fn middle(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}

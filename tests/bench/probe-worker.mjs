@@ -1,0 +1,3 @@
+// The package's worker with the counters in front.
+import './probe.mjs';
+import '../../dist/worker.js';
