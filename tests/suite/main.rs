@@ -9,6 +9,7 @@ mod kernels;
 mod model;
 mod optim;
 mod replay;
+mod resume;
 mod schedule;
 mod shader_contract;
 mod tokenizer;

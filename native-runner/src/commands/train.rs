@@ -117,7 +117,7 @@ fn resume(args: &TrainArgs, folder: &Path, given: Map<String, Value>, data: &Dat
     let config = settings::settle(given, Some(&checkpoint.manifest().train))?;
     let dataset = data.set(tokenizer_of(checkpoint.bundle(), folder)?, &checkpoint.manifest().train)?;
     let device = open_device(args.device)?;
-    let trainer = checkpoint.resume(dataset, Some(config), &device.inner())?;
+    let trainer = checkpoint.resume(dataset, Some(config), &args.overrides, &device.inner())?;
     Ok(Run { trainer, assets: ModelAssets::of_bundle(checkpoint.bundle()) })
 }
 

@@ -50,6 +50,21 @@ fn resumed_run_equals_the_whole_run_bit_for_bit() {
 }
 
 #[test]
+fn resume_changes_only_what_override_names() {
+    let place = folder("override");
+    let (config, data) = tiny(&place);
+    let run = text(&place.join("run"));
+    succeed(&[&short(&config, &data)[..], &["--out", &run, "--stop-at", "2"]].concat());
+    let resume = ["train", "--resume", &run, "--data", &data, "--device", "cpu", "--steps", "6", "--learning-rate", "0.001"];
+    let (code, message) = refuse(&resume);
+    assert_eq!(code, "optim.resume-mismatch");
+    assert!(message.contains("learning_rate") && message.contains("steps"), "{message}");
+    let answer = succeed(&[&resume[..], &["--override", "learning_rate", "steps"]].concat());
+    let rates: Vec<f64> = answer.with("grad_norm").iter().map(|line| line["learning_rate"].as_f64().unwrap()).collect();
+    assert_eq!(rates, [0.001; 4]);
+}
+
+#[test]
 fn saving_replaces_the_checkpoint_and_leaves_nothing_beside() {
     let place = folder("saves");
     let (config, data) = tiny(&place);
