@@ -1,17 +1,15 @@
-//! `tabtune bench`: time on this device. Every figure is measured.
+//! One step of each optimizer against a copy of the same bytes.
 
 use std::time::Instant;
 
 use burn::tensor::{DType, Tensor, TensorData};
-use clap::{Args, ValueEnum};
 use serde_json::json;
 use tabtune::config::{AdafactorConfig, AdamwConfig, ApolloConfig, OptimizerConfig, SgdConfig, TrainConfig};
 use tabtune::device::Device;
 use tabtune::kernels::{self, Buffer, u32_copy};
 use tabtune::optim::{Optim, ParamInfo};
 
-use super::{Outcome, open_device};
-use crate::args::DeviceName;
+use super::Outcome;
 use crate::error::Result;
 use crate::output::Output;
 
@@ -19,37 +17,14 @@ const COLUMNS: usize = 2048;
 const WARM_UPS: usize = 2;
 const REPETITIONS: usize = 9;
 
-/// `bench`.
-#[derive(Debug, Args)]
-pub struct BenchArgs {
-    /// What to measure.
-    #[arg(value_enum)]
-    pub subject: BenchSubject,
-    /// Elements of the matrix, in whole rows of 2048.
-    #[arg(long, value_name = "N", default_value_t = 4_194_304, value_parser = clap::value_parser!(u64).range(2048..=268_435_456))]
-    pub elements: u64,
-    /// Where to compute.
-    #[arg(long, value_enum, default_value = "wgpu")]
-    pub device: DeviceName,
-}
-
-/// What `bench` measures.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum BenchSubject {
-    /// One step of each optimizer against a copy of the same bytes.
-    Optimizers,
-}
-
 /// Prints one line per optimizer and precision.
-pub fn run(args: &BenchArgs, output: &Output) -> Result<Outcome> {
-    let BenchSubject::Optimizers = args.subject;
-    let device = open_device(args.device)?;
-    let rows = (args.elements as usize / COLUMNS).max(1);
+pub fn run(elements: usize, device: &Device, output: &Output) -> Result<Outcome> {
+    let rows = (elements / COLUMNS).max(1);
     output.fragment(&format!("{} · {}, matrix [{rows}, {COLUMNS}]\n", device.info().adapter, device.info().backend))?;
     for (name, rule, passes) in rules() {
         for dtype in [DType::F32, DType::BF16] {
-            let (bytes, secs) = optimizer(&device, &rule, passes, dtype, rows)?;
-            let copy_secs = copy(&device, bytes)?;
+            let (bytes, secs) = optimizer(device, &rule, passes, dtype, rows)?;
+            let copy_secs = copy(device, bytes)?;
             let rate = |secs: f64| bytes as f64 / secs / 1e9;
             let precision = if dtype == DType::F32 { "f32" } else { "bf16" };
             let line = json!({
