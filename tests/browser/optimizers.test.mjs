@@ -10,19 +10,17 @@ import { serve } from './site.mjs';
 const OPTIMIZERS = [
   { type: 'adamw' },
   { type: 'adafactor' },
-  { type: 'adafactor', relative_step: true },
   { type: 'apollo', rank: 2, update_steps: 3 },
   { type: 'apollo', mini: true, projector: 'orthogonal', update_steps: 3 },
-  { type: 'sgd' },
   { type: 'sgd', momentum: 0.9, nesterov: true, weight_decay: 0.1 },
 ];
-// Every one is in its decay, or changing otherwise, at the stop after step 3.
+// Every one is in its decay, or changing otherwise, at the stop after step 2 of 4.
 const SCHEDULES = [
-  { type: 'cosine', warmup_steps: 4, total_steps: 6 },
-  { type: 'wsd', decay_start_step: 2, decay_steps: 5 },
-  { type: 'infinite', annealing_start_step: 1, tau: 4 },
+  { type: 'cosine', warmup_steps: 3, total_steps: 5 },
+  { type: 'wsd', decay_start_step: 1, decay_steps: 4 },
+  { type: 'infinite', annealing_start_step: 1, tau: 3 },
   { type: 'linear', total_steps: 5 },
-  { type: 'constant', warmup_steps: 4 },
+  { type: 'constant', warmup_steps: 3 },
 ];
 
 let site;
@@ -62,13 +60,14 @@ OPTIMIZERS.forEach((optimizer, index) => {
   for (const precision of ['f32', 'bf16']) {
     const schedule = SCHEDULES[(2 * index + (precision === 'f32' ? 0 : 1)) % SCHEDULES.length];
     test(`resume is bitwise: ${JSON.stringify(optimizer)} ${precision} ${schedule.type}`, async () => {
-      const config = { steps: 6, batch_size: 2, seq_len: 8, learning_rate: 1e-2, seed: 7, optimizer, precision, schedule };
-      const { straight, saved, resumed } = await inPage('resume', config);
-      assert.equal(straight.losses.length, 6);
-      assert.ok(straight.losses.every(Number.isFinite));
-      assert.deepEqual(resumed, { ...straight, losses: straight.losses.slice(3) });
-      assert.deepEqual(saved, straight);
-      assert.ok('optimizer.safetensors' in straight.digests && 'model.safetensors' in straight.digests);
+      const config = { steps: 4, batch_size: 2, seq_len: 8, learning_rate: 1e-2, seed: 7, optimizer, precision, schedule };
+      const { live, resumed } = await inPage('resume', config);
+      assert.equal(live.losses.length, 4);
+      assert.ok(live.losses.every(Number.isFinite) && new Set(live.losses).size === 4, live.losses.join());
+      assert.deepEqual(resumed, { ...live, losses: live.losses.slice(2) });
+      assert.ok('optimizer.safetensors' in live.digests && 'model.safetensors' in live.digests);
+      // Steps on a software GPU are slow: that a save leaves the live run as it was is shown on one.
+      if (index === 0) assert.deepEqual(await inPage('straight', config), live);
     });
   }
 });

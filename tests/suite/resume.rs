@@ -6,10 +6,11 @@ use tabtune::bundle::{ByteSource, MemorySource, ModelAssets, config_from_hf};
 use tabtune::checkpoint::{self, Checkpoint};
 use tabtune::config::{ModelConfig, TrainConfig};
 use tabtune::data::Dataset;
+use tabtune::device::DeviceLimits;
 use tabtune::error::{Error, Fault};
 use tabtune::model::Model;
 use tabtune::tokenizer::Tokenizer;
-use tabtune::train::Trainer;
+use tabtune::train::{Trainer, check_limits};
 use tabtune_tests::{block_on, cpu, gpu};
 
 const STEPS: u64 = 8;
@@ -157,6 +158,15 @@ fn resume_without_the_optimizers_state_is_another_run() {
     // Step 5 has the saved weights and batch; its update is the first that differs.
     assert_eq!(found[0], losses[STOP as usize]);
     assert_ne!(found[1..], losses[STOP as usize + 1..]);
+}
+
+#[test]
+fn limits_refuse_a_tensor_that_no_kernel_could_see_whole() {
+    // The largest tensor: the table of 13 letters, 8 wide.
+    let limits = |most| DeviceLimits { max_buffer_size: 1 << 20, max_storage_buffer_binding_size: most };
+    check_limits(&shape(), limits(4 * 13 * 8)).unwrap();
+    let refused = check_limits(&shape(), limits(4 * 13 * 8 - 1)).unwrap_err();
+    assert!(matches!(refused, Error::LimitExceeded { limit: "maxStorageBufferBindingSize", need: 416, have: 415 }), "{refused}");
 }
 
 /// The saved run with other settings.

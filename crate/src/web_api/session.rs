@@ -23,7 +23,7 @@ use crate::export;
 use crate::generate::{GenerateConfig, Generator};
 use crate::schedule;
 use crate::tokenizer::Tokenizer;
-use crate::train::Trainer;
+use crate::train::{Trainer, check_limits};
 
 struct Run {
     trainer: Trainer,
@@ -100,7 +100,7 @@ impl Session {
         future_to_promise(async move {
             let config = train_config(&config_json).map_err(thrown)?;
             let dataset = dataset(&JsSource::new(data)?, model.tokenizer().map_err(thrown)?, &config)?;
-            let (model, assets) = model.build(&config, &device()?.inner()).map_err(thrown)?;
+            let (model, assets) = model.build(&config, &device()?).map_err(thrown)?;
             let trainer = Trainer::new(model, dataset, config).map_err(thrown)?;
             Ok(Session(Rc::new(RefCell::new(Some(Run { trainer, assets })))).into())
         })
@@ -116,7 +116,9 @@ impl Session {
             let tokenizer = assets.tokenizer.as_ref().ok_or_else(absent)?;
             let dataset = dataset(&JsSource::new(data)?, tokenizer, &checkpoint.manifest().train)?;
             let config = changes_json.map(|json| changed(&checkpoint.manifest().train, &json)).transpose().map_err(thrown)?;
-            let trainer = checkpoint.resume(dataset, config, &overrides, &device()?.inner()).map_err(thrown)?;
+            let device = device()?;
+            check_limits(&checkpoint.manifest().model, device.info().limits).map_err(thrown)?;
+            let trainer = checkpoint.resume(dataset, config, &overrides, &device.inner()).map_err(thrown)?;
             Ok(Session(Rc::new(RefCell::new(Some(Run { trainer, assets })))).into())
         })
     }
