@@ -49,8 +49,17 @@ fn scalars() -> vec4<f32> {
   return vec4<f32>(part[0].z, c, rate, 1.0 - rate * params.decay);
 }
 
+// 1/√(row/S). A silent row beside a gradient of 1e15 would leave f32's normal range: there the roots are divided.
+fn row_factor(sum: f32, total: f32) -> f32 {
+  let share = sum / total;
+  if (share < 1.17549435e-38) {
+    return sqrt(total) / sqrt(sum);
+  }
+  return 1.0 / sqrt(share);
+}
+
 fn element(p0: f32, at: u32, s: vec4<f32>) -> f32 {
-  let rho = 1.0 / sqrt(row[at / params.cols] / s.x);
+  let rho = row_factor(row[at / params.cols], s.x);
   let kappa = 1.0 / sqrt(col[at % params.cols]);
   let u = ((bounded(g[at]) * params.scale * rho) * kappa) / s.y;
   return p0 * s.w - s.z * u;

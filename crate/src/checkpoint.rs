@@ -1,6 +1,8 @@
 //! Everything the next step depends on ⇄ files: `model.safetensors`, `optimizer.safetensors`, the model's documents, and last
 //! `checkpoint.json`, which names the SHA-256 of the others. A checkpoint folder is also a Hugging Face folder.
 
+mod settings;
+
 use std::collections::BTreeMap;
 
 use burn::tensor::Device;
@@ -153,13 +155,12 @@ impl Checkpoint {
         &self.bundle
     }
 
-    /// The run, ready for its next step. `config` may change what only shapes the rest of the schedule; any other difference is refused with the
-    /// full list, and so is other data.
-    pub fn resume(&self, dataset: Dataset, config: Option<TrainConfig>, device: &Device) -> Result<Trainer> {
-        let config = match config {
-            Some(config) => self.accept(config)?,
-            None => self.manifest.train.clone(),
-        };
+    /// The run, ready for its next step. `config` may change what only shapes the rest of the schedule, and the keys that `overrides` names
+    /// (`optimizer.weight_decay`, all below `optimizer`, or `all`); any other difference is refused with the full list, and so is other data.
+    /// What the saved state and the data order depend on cannot be overridden: kinds of optimizer, precision, seed, sequence length, kept share.
+    pub fn resume(&self, dataset: Dataset, config: Option<TrainConfig>, overrides: &[String], device: &Device) -> Result<Trainer> {
+        let saved = &self.manifest.train;
+        let config = settings::accept(saved, config.unwrap_or_else(|| saved.clone()), overrides)?;
         let digest = dataset.digest();
         if digest != self.manifest.data_digest {
             let rule = format!("the data of the checkpoint, SHA-256 {}", self.manifest.data_digest);
@@ -171,23 +172,6 @@ impl Checkpoint {
         let mut trainer = Trainer::resume(model, dataset, self.manifest.loader.clone(), config, progress)?;
         trainer.optim_mut().load_state(saved_state(self.optimizer.as_ref())?, device)?;
         Ok(trainer)
-    }
-
-    /// `config` if it differs from the saved one only in keys that a resume takes from the new configuration.
-    fn accept(&self, config: TrainConfig) -> Result<TrainConfig> {
-        config.validate()?;
-        let (saved, given) = (flat(&self.manifest.train)?, flat(&config)?);
-        let keys: std::collections::BTreeSet<&String> = saved.keys().chain(given.keys()).collect();
-        let absent = serde_json::Value::Null;
-        let faults: Vec<Fault> = keys
-            .into_iter()
-            .filter(|key| !schedule::is_config_only(&config.schedule, key))
-            .filter_map(|key| {
-                let (saved, given) = (saved.get(key).unwrap_or(&absent), given.get(key).unwrap_or(&absent));
-                (saved != given).then(|| Fault::new(key, saved.to_string(), given))
-            })
-            .collect();
-        if faults.is_empty() { Ok(config) } else { Err(Error::ResumeMismatch(faults)) }
     }
 }
 
@@ -223,23 +207,4 @@ fn verify(source: &dyn ByteSource, record: &FileRecord) -> Result<()> {
     }
     let found: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     if found == record.sha256 { Ok(()) } else { Err(corrupt(&record.name, format!("SHA-256 {found}, expected {}", record.sha256))) }
-}
-
-/// Dotted path → value of every leaf of a configuration.
-fn flat(config: &TrainConfig) -> Result<BTreeMap<String, serde_json::Value>> {
-    fn walk(path: String, value: serde_json::Value, into: &mut BTreeMap<String, serde_json::Value>) {
-        match value {
-            serde_json::Value::Object(fields) => {
-                for (key, value) in fields {
-                    walk(if path.is_empty() { key } else { format!("{path}.{key}") }, value, into);
-                }
-            }
-            leaf => {
-                into.insert(path, leaf);
-            }
-        }
-    }
-    let mut leaves = BTreeMap::new();
-    walk(String::new(), serde_json::to_value(config).map_err(|error| corrupt("train", error))?, &mut leaves);
-    Ok(leaves)
 }

@@ -74,6 +74,10 @@ pub struct TrainArgs {
     /// Continue a run from its checkpoint folder. Needs the same --data; settings that contradict the checkpoint are refused.
     #[arg(long, value_name = "DIR")]
     pub resume: Option<PathBuf>,
+    /// Accept these settings as given though the checkpoint has others: keys of TrainConfig (learning_rate, schedule.total_steps), what stands
+    /// above them (optimizer), or all.
+    #[arg(long = "override", value_name = "KEY", num_args = 1.., requires = "resume")]
+    pub overrides: Vec<String>,
     /// Training text (UTF-8), or JSON lines if the name ends in .jsonl: {"messages":[…]} or {"prompt","completion"},
     /// or token ids (u32, little endian) if it ends in .tokens.
     #[arg(long, value_name = "FILE")]

@@ -1,7 +1,7 @@
 //! A run's settings: defaults or a checkpoint's, under the file of `--train-config`, under the options.
 
 use serde_json::{Map, Value, json};
-use tabtune::config::TrainConfig;
+use tabtune::config::{TrainConfig, overlay};
 
 use crate::args::TrainArgs;
 use crate::error::{Result, RunError};
@@ -52,33 +52,9 @@ fn number(option: &str, x: f64) -> Result<Value> {
     if x.is_finite() { Ok(json!(x)) } else { Err(RunError::Usage(format!("--{option}: expected a finite number, found {x}"))) }
 }
 
-/// `under` with the keys of `over` on top, to any depth. Another `type` replaces the whole.
-fn overlay(under: Value, over: Value) -> Value {
-    match (under, over) {
-        (Value::Object(mut under), Value::Object(over)) => {
-            if over.get("type").is_some_and(|kind| under.get("type").is_some_and(|old| old != kind)) {
-                return Value::Object(over);
-            }
-            for (key, value) in over {
-                let old = under.remove(&key).unwrap_or(Value::Null);
-                under.insert(key, overlay(old, value));
-            }
-            Value::Object(under)
-        }
-        (_, over) => over,
-    }
-}
-
 /// The settings of a run: those of `saved` where it goes on, else the defaults, with what was `given` on top.
 pub fn settle(given: Map<String, Value>, saved: Option<&TrainConfig>) -> Result<TrainConfig> {
-    let under = serde_json::to_value(saved.unwrap_or(&TrainConfig::default())).map_err(refused)?;
-    let mut merged = overlay(under, Value::Object(given));
-    let steps = merged["steps"].clone();
-    // A schedule that falls over the run and says no length falls over the whole run.
-    if let Some(schedule) = merged["schedule"].as_object_mut().filter(|s| ["cosine", "linear"].iter().any(|kind| s["type"] == *kind)) {
-        schedule.entry("total_steps").or_insert(steps);
-    }
-    let config: TrainConfig = serde_json::from_value(merged).map_err(refused)?;
+    let config = saved.unwrap_or(&TrainConfig::default()).overlaid(given).map_err(refused)?;
     config.validate()?;
     Ok(config)
 }

@@ -61,6 +61,28 @@ for (const precision of ['f32', 'bf16']) {
   });
 }
 
+test('a resume changes only what override names', async () => {
+  const result = await inPage(
+    `async (tabtune, argument) => {
+      const trainer = await (${create})(tabtune, argument);
+      await trainer.step(1);
+      await trainer.save();
+      const run = trainer.runId;
+      await trainer.dispose();
+      const settings = { learningRate: 5e-3, steps: 9 };
+      const refused = await tabtune.Trainer.resume({ run, settings, override: ['steps'] }).then(() => 'none', ({ code, message }) => code + ' ' + message);
+      const changed = await tabtune.Trainer.resume({ run, settings, override: ['learningRate', 'steps'] });
+      const [step] = await changed.step(1);
+      const { totalSteps } = await changed.inspect();
+      await changed.dispose();
+      return { refused, rate: step.learningRate, totalSteps };
+    }`,
+    { shape: SHAPE, text: TEXT, options: { ...RUN, warmupSteps: 0 } },
+  );
+  assert.match(result.refused, /^CHECKPOINT_MISMATCH .*learning_rate/s);
+  assert.deepEqual([result.rate, result.totalSteps], [5e-3, 9]);
+});
+
 test('export opens again with the same evaluation', async () => {
   const result = await inPage(
     `async (tabtune, argument) => {

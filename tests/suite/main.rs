@@ -10,6 +10,7 @@ mod model;
 mod optim;
 mod release;
 mod replay;
+mod resume;
 mod schedule;
 mod shader_contract;
 mod tokenizer;

@@ -152,7 +152,7 @@ export class Workplace {
         await this.#device();
         if (signal.aborted) throw aborted('the resume');
         onProgress(phase('upload'));
-        const session = await Session.resume([...files].map(([name, blob]) => blobSource(name, blob)), data, ask.config);
+        const session = await Session.resume([...files].map(([name, blob]) => blobSource(name, blob)), data, ask.config, ask.override ?? []);
         const info = await this.#install({ session, data, run: ask.run, label: manifest.label, keepData: record.data !== undefined, driver });
         if (fellBack) this.#trained().warn(info.completedSteps, fellBack);
         onProgress(ready);

@@ -1,5 +1,5 @@
 /** Options of a run: validated here, translated to the core's `TrainConfig` JSON, validated again there. */
-import { among, belowOne, byType, naturalNumber, negative, notNegative, objectOf, positive, positiveInteger, startStep, translate, truth, upToOne, words } from './checks.js';
+import { among, belowOne, byType, naturalNumber, negative, notNegative, objectOf, positive, positiveInteger, snake, startStep, translate, truth, upToOne, words } from './checks.js';
 import type { Check, Checks } from './checks.js';
 import { badOption } from './errors.js';
 import type { Driver } from './protocol.js';
@@ -151,17 +151,34 @@ export function sampleJson(options: SampleOptions): string {
   return JSON.stringify({ max_tokens: 100, temperature: 0.8, ...translate(options, sampling, '') });
 }
 
-/** `TrainConfig` as JSON, and the driver's settings. Unknown keys are BAD_OPTION. */
-export function trainSettings(given: TrainOptions & DriveOptions): { config: string; driver: Driver } {
-  const train: object = Object.fromEntries(Object.entries(given).filter(([key]) => !Object.hasOwn(DRIVE, key)));
-  const drive: object = Object.fromEntries(Object.entries(given).filter(([key]) => Object.hasOwn(DRIVE, key)));
+/** The given options under Rust's names; the warmup inside the schedule. */
+function settings(train: object): { rest: Record<string, unknown>; schedule: Record<string, unknown> } {
   const { lr_scheduler: chosen, warmup_steps: warmupSteps, ...rest } = translate(train, TRAIN, '');
-  const config = { steps: DEFAULT_STEPS, ...rest };
-  const schedule: Record<string, unknown> = { ...(objectOf(chosen ?? { type: 'constant' }, 'lrScheduler')) };
+  const schedule: Record<string, unknown> = { ...objectOf(chosen ?? {}, 'lrScheduler') };
   if (warmupSteps !== undefined) {
     if (schedule['warmup_steps'] !== undefined) throw badOption('warmupSteps', 'it once, here or in lrScheduler', warmupSteps);
     schedule['warmup_steps'] = warmupSteps;
   }
+  return { rest, schedule };
+}
+
+/** What a resume changes: keys of `TrainConfig` as JSON, and Rust's names of those that may differ from the checkpoint. */
+export function resumeSettings(changes: TrainOptions, override: readonly string[]): { config: string; override: string[] } {
+  if (!Array.isArray(override)) throw badOption('override', 'a list of option names', override);
+  const { rest, schedule } = settings(objectOf(changes, 'settings'));
+  const config = Object.keys(schedule).length > 0 ? { ...rest, schedule } : rest;
+  const core = (name: unknown, index: number): string =>
+    snake(String(words(name, `override[${index}]`))).replace(/^lr_scheduler\b/, 'schedule').replace(/^warmup_steps$/, 'schedule.warmup_steps');
+  return { config: JSON.stringify(config), override: override.map(core) };
+}
+
+/** `TrainConfig` as JSON, and the driver's settings. Unknown keys are BAD_OPTION. */
+export function trainSettings(given: TrainOptions & DriveOptions): { config: string; driver: Driver } {
+  const train: object = Object.fromEntries(Object.entries(given).filter(([key]) => !Object.hasOwn(DRIVE, key)));
+  const drive: object = Object.fromEntries(Object.entries(given).filter(([key]) => Object.hasOwn(DRIVE, key)));
+  const { rest, schedule } = settings(train);
+  const config = { steps: DEFAULT_STEPS, ...rest };
+  schedule['type'] ??= 'constant';
   if (schedule['type'] === 'cosine' || schedule['type'] === 'linear') schedule['total_steps'] ??= config.steps;
   translate(drive, DRIVE, '');
   const { logEvery = 8, evalEvery = 0, evalBatches = 0, saveEvery = 0, saveTotalLimit = 2, sampleEvery = 0, samplePrompt = '', sample = {}, onNonFinite = 'stop' } = given;

@@ -146,7 +146,7 @@ export const REQUESTS = {
     reply: sessionInfo,
   },
   'trainer.resume': {
-    ask: record({ run: text, generation: optional(count), config: optional(text), driver: optional(driverShape), data: optional(sourceSpec) }),
+    ask: record({ run: text, generation: optional(count), config: optional(text), override: optional(listOf(text)), driver: optional(driverShape), data: optional(sourceSpec) }),
     reply: sessionInfo,
   },
   'trainer.inspect': { ask: nothing, reply: sessionInfo },

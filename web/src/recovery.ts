@@ -1,6 +1,6 @@
 /** After a lost GPU: a new worker, a new adapter, the newest whole checkpoint (browser.md §2). */
 import { aborted, TabtuneError } from './errors.js';
-import type { SessionInfo, SourceSpec } from './protocol.js';
+import type { Ask, SessionInfo } from './protocol.js';
 import type { Connection } from './rpc.js';
 import { spawn } from './spawn.js';
 import type { WorkerOptions } from './spawn.js';
@@ -19,8 +19,7 @@ export class Recovery {
   #lastLoss = -Infinity;
 
   constructor(
-    private readonly run: string,
-    private readonly data: SourceSpec | undefined,
+    private readonly ask: Ask<'trainer.resume'>,
     private readonly workerOptions: WorkerOptions,
   ) {}
 
@@ -34,7 +33,7 @@ export class Recovery {
       await sleep(secs * 1000, signal);
       const connection = await spawn(this.workerOptions);
       try {
-        return { connection, info: await connection.call('trainer.resume', { run: this.run, data: this.data }, { signal }) };
+        return { connection, info: await connection.call('trainer.resume', this.ask, { signal }) };
       } catch (thrown) {
         connection.close(aborted('the recovery'));
         if (!(thrown instanceof TabtuneError)) throw thrown;

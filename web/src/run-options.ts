@@ -24,6 +24,10 @@ export interface ResumeOptions extends WorkerOptions, Call {
   generation?: number;
   /** Only if the run does not keep its data; must be the same. */
   data?: DataInput;
+  /** Changes to the run's options. What differs from the checkpoint is CHECKPOINT_MISMATCH, except what only shapes the rest of a `wsd` or `infinite` schedule and what `override` names. */
+  settings?: TrainOptions;
+  /** Options that `settings` may change: `'learningRate'`, `'optimizer.weightDecay'`, all of `'optimizer'`, or `'all'`. None */
+  override?: readonly string[];
 }
 export interface Estimate {
   /** Whether `needBytes` fit; `undefined` where the browser does not tell its memory. */

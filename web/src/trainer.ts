@@ -5,7 +5,7 @@ import { toSource } from './inputs.js';
 import { RunLoop } from './loop.js';
 import type { RunOptions } from './loop.js';
 import { Model } from './model.js';
-import { sampleJson, trainSettings } from './options.js';
+import { resumeSettings, sampleJson, trainSettings } from './options.js';
 import type { SampleOptions, TrainOptions } from './options.js';
 import type { CheckpointInfo, EvalReport, NamedFile, SampledToken, SessionInfo, TrainerEvent, TrainerState } from './protocol.js';
 import { EventQueue } from './queue.js';
@@ -76,19 +76,20 @@ export class Trainer extends EventTarget {
     const source = await toSource(data, 'data', 'text.txt');
     const connection = model.take();
     const run = crypto.randomUUID();
-    const recovery = new Recovery(run, source, model.workerOptions);
+    const recovery = new Recovery({ run, data: source }, model.workerOptions);
     const ask = { run, label: label ?? source.name, config, driver, data: source, keepData };
     return started(connection, () => connection.call('trainer.create', ask, { signal, onProgress }), (info) => new Trainer(connection, info, recovery));
   }
 
   /** Goes on with a saved run, bit for bit where it stopped. */
   static async resume(options: ResumeOptions): Promise<Trainer> {
-    const { run, generation, data, signal, onProgress, ...rest } = options;
+    const { run, generation, data, settings, override = [], signal, onProgress, ...rest } = options;
     const worker = workerOptions(rest);
     const source = data === undefined ? undefined : await toSource(data, 'data', 'text.txt');
     const connection = await spawn(worker);
-    const ask = { run, generation, data: source };
-    const recovery = new Recovery(run, source, worker);
+    const changes = settings === undefined ? {} : resumeSettings(settings, override);
+    const ask = { run, generation, data: source, ...changes };
+    const recovery = new Recovery({ run, data: source, ...changes }, worker);
     return started(connection, () => connection.call('trainer.resume', ask, { signal, onProgress }), (info) => new Trainer(connection, info, recovery));
   }
 

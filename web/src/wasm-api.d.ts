@@ -20,7 +20,7 @@ export function estimate(model: ModelHandle, configJson: string): unknown;
 export class Session {
   private constructor();
   static create(model: ModelHandle, data: JsSource, configJson: string): Promise<Session>;
-  static resume(files: JsSource[], data: JsSource, configJson: string | undefined): Promise<Session>;
+  static resume(files: JsSource[], data: JsSource, changesJson: string | undefined, overrides: string[]): Promise<Session>;
   step(): Promise<unknown>;
   evaluate(maxBatches?: number): Promise<unknown>;
   generate(prompt: string, optionsJson: string): TokenStream;

@@ -102,12 +102,15 @@ export class Session {
     if (data.size < seqLen + 1) return refuse('BAD_OPTION', 'data.too-short', `training data too short: need ${seqLen + 1} tokens, have ${data.size}`);
     return new Session(model, config, data.read(0, data.size).byteLength, 0);
   }
-  static async resume(files: JsSource[], data: JsSource): Promise<Session> {
+  static async resume(files: JsSource[], data: JsSource, changesJson: string | undefined, overrides: string[]): Promise<Session> {
     const file = files.find(({ name }) => name === 'checkpoint.json');
     if (!file) return refuse('CHECKPOINT_CORRUPT', 'checkpoint.corrupt', 'checkpoint.json is missing');
     const stored = JSON.parse(new TextDecoder().decode(file.read(0, file.size))) as { step: number; config: Config };
     const model = ModelHandle.fromScratch('{"hidden_size":128,"num_hidden_layers":4}', 'characters', data.read(0, data.size));
-    return new Session(model, stored.config, data.size, stored.step);
+    const changes = JSON.parse(changesJson ?? '{}') as Config;
+    const refused = Object.keys(changes).filter((key) => !overrides.includes(key) && !overrides.includes('all'));
+    if (refused.length > 0) return refuse('CHECKPOINT_MISMATCH', 'optim.resume-mismatch', refused.join());
+    return new Session(model, { ...stored.config, ...changes }, data.size, stored.step);
   }
   #planned(step: number): number {
     return planned(this.config, step);

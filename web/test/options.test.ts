@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 
-import { trainSettings } from '../src/options.js';
+import { resumeSettings, trainSettings } from '../src/options.js';
 import { modelJson } from '../src/scratch.js';
 import { TabtuneError } from '../src/errors.js';
 
@@ -32,6 +32,13 @@ describe('options', () => {
   });
   it('nothing_given_leaves_the_defaults_to_the_core', () => {
     expect(config({})).toEqual({ steps: 100, schedule: { type: 'constant' } });
+  });
+  it('resume_settings_are_what_was_given_and_nothing_else', () => {
+    expect(resumeSettings({ learningRate: 1e-4, warmupSteps: 2 }, ['learningRate', 'warmupSteps', 'lrScheduler.totalSteps', 'optimizer.weightDecay', 'all'])).toEqual({
+      config: '{"learning_rate":0.0001,"schedule":{"warmup_steps":2}}',
+      override: ['learning_rate', 'schedule.warmup_steps', 'schedule.total_steps', 'optimizer.weight_decay', 'all'],
+    });
+    expect(resumeSettings({}, [])).toEqual({ config: '{}', override: [] });
   });
   it('groups_are_translated_with_their_optimizers', () => {
     expect(config({ groups: [{ pattern: '*norm*', frozen: true }, { pattern: '*', optimizer: { type: 'apollo', rank: 1, updateSteps: 10 } }] })).toMatchObject({

@@ -216,6 +216,18 @@ describe('checkpoints', () => {
     expect(second.completedSteps).toBe(4);
     expect(stepsOf(await collect(second.run()))).toEqual([5, 6, 7, 8, 9, 10]);
   });
+  it('resume_changes_only_what_override_names', async () => {
+    const first = await trainerOf();
+    await first.step(2);
+    await first.save();
+    await first.dispose();
+    const again = { run: first.runId, worker: fakeWorker(), settings: { learningRate: 1e-4, steps: 5 } };
+    const refused = Trainer.resume({ ...again, override: ['steps'] });
+    await expect(refused).rejects.toMatchObject({ code: 'CHECKPOINT_MISMATCH' });
+    await expect(refused).rejects.toThrow('learning_rate');
+    await using second = await Trainer.resume({ ...again, worker: fakeWorker(), override: ['steps', 'learningRate'] });
+    expect(stepsOf(await collect(second.run()))).toEqual([3, 4, 5]);
+  });
   it('load_puts_the_trainer_back', async () => {
     await using trainer = await trainerOf();
     await trainer.step(2);

@@ -1,6 +1,7 @@
 //! A training run's settings.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::{GroupConfig, OptimizerConfig, ScheduleConfig};
 use crate::error::{Error, Fault, Result};
@@ -86,7 +87,34 @@ impl Default for TrainConfig {
     }
 }
 
+/// `under` with the keys of `over` on top, to any depth. Another `type` replaces the whole.
+pub fn overlay(under: Value, over: Value) -> Value {
+    match (under, over) {
+        (Value::Object(mut under), Value::Object(over)) => {
+            if over.get("type").is_some_and(|kind| under.get("type").is_some_and(|old| old != kind)) {
+                return Value::Object(over);
+            }
+            for (key, value) in over {
+                let old = under.remove(&key).unwrap_or(Value::Null);
+                under.insert(key, overlay(old, value));
+            }
+            Value::Object(under)
+        }
+        (_, over) => over,
+    }
+}
+
 impl TrainConfig {
+    /// These settings with the `given` keys on top, not validated. A schedule that falls over the run and says no length falls over the whole run.
+    pub fn overlaid(&self, given: Map<String, Value>) -> serde_json::Result<Self> {
+        let mut merged = overlay(serde_json::to_value(self)?, Value::Object(given));
+        let steps = merged["steps"].clone();
+        if let Some(schedule) = merged["schedule"].as_object_mut().filter(|s| ["cosine", "linear"].iter().any(|kind| s["type"] == *kind)) {
+            schedule.entry("total_steps").or_insert(steps);
+        }
+        serde_json::from_value(merged)
+    }
+
     /// Refuses settings that cannot work; every fault is listed.
     pub fn validate(&self) -> Result<()> {
         let mut faults = Vec::new();

@@ -68,6 +68,12 @@ pub(super) fn scalars(rms_u: f32, rms_p: f32, relative_step: u32, [rate, decay, 
     (c, rate, 1.0 - rate * decay)
 }
 
+/// 1/√(row/S). A silent row beside a gradient of 1e15 would leave f32's normal range: there the roots are divided.
+fn row_factor(row: f32, total: f32) -> f32 {
+    let share = row / total;
+    if share < f32::MIN_POSITIVE { total.sqrt() / row.sqrt() } else { 1.0 / share.sqrt() }
+}
+
 fn twin(buffers: &mut [Words<'_>], params: &[u32]) {
     let s = Params::from_words(params);
     let [g, row, col, sums, given, p] = buffers else { return };
@@ -81,8 +87,7 @@ fn twin(buffers: &mut [Words<'_>], params: &[u32]) {
     let (c, rate, d) = scalars(rms_u, rms_p, s.relative_step, [s.rate, s.decay, s.d, s.clip, s.eps2]);
     let writes = Writes::new(s.rounding, [s.key0, s.key1], [s.step_low, s.step_high], [0, 0]);
     for i in 0..n {
-        let rho = 1.0 / (row[i / cols] / total).sqrt();
-        let u = ((bounded(g[i]) * s.scale * rho) * (1.0 / col[i % cols].sqrt())) / c;
+        let u = ((bounded(g[i]) * s.scale * row_factor(row[i / cols], total)) * (1.0 / col[i % cols].sqrt())) / c;
         writes.parameter(p, i, n, given.get(i), |p| p * d - rate * u);
     }
 }

@@ -225,6 +225,15 @@ impl Buffer {
         }
     }
 
+    /// Names the allocation behind it for as long as somebody holds it: what was written in place keeps its place.
+    pub fn place(&self) -> usize {
+        match &self.0 {
+            Held::Cube(tensor) => std::ptr::from_ref(tensor.handle.memory.descriptor()).addr(),
+            #[cfg(feature = "cpu")]
+            Held::Flex(tensor) => tensor.bytes().as_ptr().addr(),
+        }
+    }
+
     /// An uninitialised tensor on the device of this one.
     pub fn empty_like(&self, shape: impl Into<Shape>, dtype: DType) -> Self {
         Self(match &self.0 {

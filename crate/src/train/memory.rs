@@ -6,6 +6,7 @@ use burn::tensor::DType;
 
 use super::loss::MAX_LOGITS_BYTES;
 use crate::config::{ModelConfig, Precision, TrainConfig};
+use crate::device::DeviceLimits;
 use crate::error::Result;
 use crate::model::{Model, planned_parameters};
 use crate::optim::{Optim, ParamInfo};
@@ -28,6 +29,11 @@ impl MemoryPlan {
     pub fn total(&self) -> u64 {
         self.weights + self.gradients + self.optimizer + self.activations
     }
+}
+
+/// Refuses a model of which no kernel could see a tensor whole. Gradients are f32, whatever the weights are.
+pub fn check_limits(model: &ModelConfig, limits: DeviceLimits) -> Result<()> {
+    planned_parameters(model)?.iter().try_for_each(|(_, shape)| limits.check(4 * shape.iter().product::<usize>() as u64))
 }
 
 /// What training a model of this shape with these settings takes.

@@ -12,6 +12,6 @@ mod trainer;
 pub use evaluate::evaluate;
 pub use gradients::{NamedGradients, accumulate};
 pub use loss::{head_loss_sum, loss_sum};
-pub use memory::{MemoryPlan, memory_plan};
+pub use memory::{MemoryPlan, check_limits, memory_plan};
 pub use report::{EvalReport, StepReport};
 pub use trainer::{Progress, Trainer};

@@ -39,6 +39,14 @@ pub async fn init_device() -> JsResult<JsValue> {
     Ok(info)
 }
 
+/// Replays one file of recorded trajectories through the optimizers and schedules of this build → `ReplayReport`. For tests: the package does not
+/// call it.
+#[wasm_bindgen]
+pub async fn replay(file: String, bytes: Vec<u8>) -> JsResult<JsValue> {
+    let report = crate::train::replay::replay(&file, &bytes, &device()?).await;
+    plain(&report.map_err(thrown)?)
+}
+
 fn device() -> JsResult<Device> {
     let absent = || thrown(crate::Error::NoAdapter { reason: "initDevice has not been called".into() });
     DEVICE.with_borrow(Clone::clone).ok_or_else(absent)

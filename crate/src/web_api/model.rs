@@ -9,9 +9,11 @@ use super::plain;
 use super::source::sources;
 use crate::bundle::{Bundle, ModelAssets, config_from_hf, open_bundle};
 use crate::config::{ModelConfig, TrainConfig};
+use crate::device::Device;
 use crate::error::{Error, Fault, Result};
 use crate::model::{Model, planned_parameters};
 use crate::tokenizer::{Tokenizer, TokenizerKind};
+use crate::train::check_limits;
 
 enum Weights {
     Files(Box<Bundle>),
@@ -141,7 +143,9 @@ impl ModelHandle {
     }
 
     /// The model on the device and what travels with it.
-    pub(super) fn build(self, train: &TrainConfig, device: &burn::tensor::Device) -> Result<(Model, ModelAssets)> {
+    pub(super) fn build(self, train: &TrainConfig, device: &Device) -> Result<(Model, ModelAssets)> {
+        check_limits(&self.config, device.info().limits)?;
+        let device = &device.inner();
         let model = match &self.weights {
             Weights::Files(bundle) => Model::from_bundle(bundle, train.precision, device)?,
             Weights::Fresh => Model::init(&self.config, train.seed, train.precision, device)?,

@@ -23,7 +23,7 @@ use crate::export;
 use crate::generate::{GenerateConfig, Generator};
 use crate::schedule;
 use crate::tokenizer::Tokenizer;
-use crate::train::Trainer;
+use crate::train::{Trainer, check_limits};
 
 struct Run {
     trainer: Trainer,
@@ -45,10 +45,18 @@ const BUSY: Error = Error::Busy { doing: "another call of this session" };
 #[wasm_bindgen]
 pub struct Session(Slot);
 
+fn unreadable(error: serde_json::Error) -> Error {
+    Error::InvalidConfig(vec![Fault::new("options", "the keys of TrainConfig", error)])
+}
+
+/// `saved` with the keys of a JSON object on top.
+fn changed(saved: &TrainConfig, json: &str) -> Result<TrainConfig> {
+    serde_json::from_str(json).and_then(|changes| saved.overlaid(changes)).map_err(unreadable)
+}
+
 /// Settings from JSON; unknown keys are refused.
 pub(super) fn train_config(json: &str) -> Result<TrainConfig> {
-    let config: TrainConfig =
-        serde_json::from_str(json).map_err(|error| Error::InvalidConfig(vec![Fault::new("options", "the keys of TrainConfig", error)]))?;
+    let config: TrainConfig = serde_json::from_str(json).map_err(unreadable)?;
     config.validate()?;
     Ok(config)
 }
@@ -97,22 +105,25 @@ impl Session {
         future_to_promise(async move {
             let config = train_config(&config_json).map_err(thrown)?;
             let dataset = dataset(&JsSource::new(data)?, model.tokenizer(), &config)?;
-            let (model, assets) = model.build(&config, &device()?.inner()).map_err(thrown)?;
+            let (model, assets) = model.build(&config, &device()?).map_err(thrown)?;
             let trainer = Trainer::new(model, dataset, config).map_err(thrown)?;
             Ok(Session(Rc::new(RefCell::new(Some(Run { trainer, assets })))).into())
         })
     }
 
-    /// Goes on from the files of a checkpoint with the same data.
-    pub fn resume(files: Vec<JsValue>, data: JsValue, config_json: Option<String>) -> Promise {
+    /// Goes on from the files of a checkpoint with the same data. `changes_json` has the keys of TrainConfig that are not as in the checkpoint;
+    /// `overrides` names those that may differ.
+    pub fn resume(files: Vec<JsValue>, data: JsValue, changes_json: Option<String>, overrides: Vec<String>) -> Promise {
         future_to_promise(async move {
-            let config = config_json.map(|json| train_config(&json)).transpose().map_err(thrown)?;
             let checkpoint = Checkpoint::open(sources(files)?).map_err(thrown)?;
             let assets = ModelAssets::of_bundle(checkpoint.bundle());
             let absent = || Error::CheckpointCorrupt { what: "tokenizer.json".into(), reason: "the file is absent".into() };
             let tokenizer = assets.tokenizer.as_ref().ok_or_else(absent);
             let dataset = dataset(&JsSource::new(data)?, tokenizer, &checkpoint.manifest().train)?;
-            let trainer = checkpoint.resume(dataset, config, &device()?.inner()).map_err(thrown)?;
+            let config = changes_json.map(|json| changed(&checkpoint.manifest().train, &json)).transpose().map_err(thrown)?;
+            let device = device()?;
+            check_limits(&checkpoint.manifest().model, device.info().limits).map_err(thrown)?;
+            let trainer = checkpoint.resume(dataset, config, &overrides, &device.inner()).map_err(thrown)?;
             Ok(Session(Rc::new(RefCell::new(Some(Run { trainer, assets })))).into())
         })
     }

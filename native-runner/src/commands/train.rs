@@ -5,11 +5,12 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 use tabtune::bundle::ModelAssets;
 use tabtune::checkpoint::{Checkpoint, MANIFEST};
-use tabtune::config::TrainConfig;
+use tabtune::config::{ModelConfig, TrainConfig};
 use tabtune::data::{DataFormat, Dataset};
+use tabtune::device::Device;
 use tabtune::model::Model;
 use tabtune::tokenizer::Tokenizer;
-use tabtune::train::{StepReport, Trainer};
+use tabtune::train::{StepReport, Trainer, check_limits};
 
 use super::{Outcome, load_model, open_device, tokenizer_of};
 use crate::args::TrainArgs;
@@ -116,26 +117,33 @@ impl Data {
     }
 }
 
+/// The device, if it can hold each tensor of such a model.
+fn training_device(args: &TrainArgs, model: &ModelConfig) -> Result<Device> {
+    let device = open_device(args.device)?;
+    check_limits(model, device.info().limits)?;
+    Ok(device)
+}
+
 fn resume(args: &TrainArgs, folder: &Path, given: Map<String, Value>, data: &Data) -> Result<Run> {
     let checkpoint = Checkpoint::open(checkpoint_sources(folder)?)?;
     let config = settings::settle(given, Some(&checkpoint.manifest().train))?;
     let dataset = data.set(tokenizer_of(checkpoint.bundle(), folder), &checkpoint.manifest().train)?;
-    let device = open_device(args.device)?;
-    let trainer = checkpoint.resume(dataset, Some(config), &device.inner())?;
+    let device = training_device(args, &checkpoint.manifest().model)?;
+    let trainer = checkpoint.resume(dataset, Some(config), &args.overrides, &device.inner())?;
     Ok(Run { trainer, assets: ModelAssets::of_bundle(checkpoint.bundle()) })
 }
 
 fn fine_tune(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data) -> Result<Run> {
     let bundle = open_model(path)?;
     let dataset = data.set(tokenizer_of(&bundle, path), &config)?;
-    let model = load_model(&bundle, config.precision, &open_device(args.device)?)?;
+    let model = load_model(&bundle, config.precision, &training_device(args, &bundle.config)?)?;
     Ok(Run { trainer: Trainer::new(model, dataset, config)?, assets: ModelAssets::of_bundle(&bundle) })
 }
 
 fn from_scratch(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data) -> Result<Run> {
     let (shape, tokenizer) = scratch::plan(path, &data.bytes)?;
     let dataset = data.set(Ok(&tokenizer), &config)?;
-    let device = open_device(args.device)?.inner();
+    let device = training_device(args, &shape)?.inner();
     let model = Model::init(&shape, config.seed, config.precision, &device)?;
     Ok(Run { trainer: Trainer::new(model, dataset, config)?, assets: ModelAssets::of_config(&shape, Some(tokenizer)) })
 }

@@ -50,6 +50,53 @@ fn resumed_run_equals_the_whole_run_bit_for_bit() {
 }
 
 #[test]
+fn resume_changes_only_what_override_names() {
+    let place = folder("override");
+    let (config, data) = tiny(&place);
+    let run = text(&place.join("run"));
+    succeed(&[&short(&config, &data)[..], &["--out", &run, "--stop-at", "2"]].concat());
+    let resume = ["train", "--resume", &run, "--data", &data, "--device", "cpu", "--steps", "6", "--learning-rate", "0.001"];
+    let (code, message) = refuse(&resume);
+    assert_eq!(code, "optim.resume-mismatch");
+    assert!(message.contains("learning_rate") && message.contains("steps"), "{message}");
+    let answer = succeed(&[&resume[..], &["--override", "learning_rate", "steps"]].concat());
+    let rates: Vec<f64> = answer.with("grad_norm").iter().map(|line| line["learning_rate"].as_f64().unwrap()).collect();
+    assert_eq!(rates, [0.001; 4]);
+}
+
+/// Runs a bench where there is a GPU; its lines.
+fn bench(subject: &str, option: &str, value: &str) -> Vec<Value> {
+    if tabtune_tests::gpu().is_none() {
+        return Vec::new();
+    }
+    succeed(&["bench", subject, option, value]).with("optimizer").into_iter().cloned().collect()
+}
+
+#[test]
+fn bench_counts_the_dispatches_of_a_step() {
+    for line in bench("optimizers", "--elements", "8192") {
+        // One more would be a copy of what should be changed in place.
+        let expected = match line["optimizer"].as_str().unwrap() {
+            "adafactor" => 4,
+            "apollo" => 3,
+            _ => 1,
+        };
+        assert_eq!(line["dispatches"], json!(expected), "{line}");
+        assert!(line["ratio"].as_f64().unwrap() > 0.0);
+    }
+}
+
+#[test]
+fn bench_memory_keeps_its_bounds() {
+    for line in bench("memory", "--layers", "1") {
+        assert_eq!(line["ok"], json!(true), "{line}");
+        // Weights and gradients at least: a figure below would not be one of this model.
+        let least = if line["precision"] == "f32" { 8.0 } else { 6.0 };
+        assert!(line["bytes_per_parameter"].as_f64().unwrap() >= least, "{line}");
+    }
+}
+
+#[test]
 fn saving_replaces_the_checkpoint_and_leaves_nothing_beside() {
     let place = folder("saves");
     let (config, data) = tiny(&place);

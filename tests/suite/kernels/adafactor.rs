@@ -135,6 +135,21 @@ fn adafactor_apply_equals_its_twin() {
 }
 
 #[test]
+fn adafactor_keeps_a_silent_row_beside_a_huge_gradient() {
+    // row/S is below f32: 0·∞ would make NaN of a row without gradients.
+    let mut case = apply((3, 64), 0, 0);
+    case.buffers[0][..64].fill(0);
+    case.buffers[1] = words(&[6.4e-29, 1e30, 1.0]);
+    case.buffers[2] = words(&[1e30; 64]);
+    let lanes = case.buffers[3].len() / 3;
+    case.buffers[3] = words(&[vec![1e-30; lanes], vec![1.0; lanes], vec![1e30 / lanes as f32; lanes]].concat());
+    let d = 0.999;
+    let [before, after] = [&case.buffers[5], &case.twin()[0]].map(|p| tabtune_tests::kernels::floats(&p[..64]));
+    assert!(before.iter().zip(after).all(|(before, after)| before * d == after));
+    check(&[case], BOUND, ("share < 1.17549435e-38", "share < 0.0"));
+}
+
+#[test]
 fn adafactor_vectors_equal_their_twins() {
     check(&LENGTHS.map(vector_moments), BOUND, ("gi / sqrt(moment)", "gi * sqrt(moment)"));
     check(&LENGTHS.map(|n| vector_apply(n, 0)), BOUND, ("/ s.x", "* s.x"));

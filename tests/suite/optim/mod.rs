@@ -1,9 +1,11 @@
 //! The optimizers: rounding, layout independence, groups, state.
 
 mod groups;
+mod in_place;
 mod layout;
 mod rounding;
 mod state;
+mod truth;
 
 use burn::tensor::{DType, Tensor, TensorData};
 use tabtune::config::{OptimizerConfig, TrainConfig};

@@ -1,6 +1,7 @@
-//! `tabtune bench`: time on this device. Every figure is measured.
+//! `tabtune bench`: time and memory on this device. Every figure is measured.
 
 mod kernels;
+mod memory;
 mod optimizers;
 mod step;
 mod stock;
@@ -29,6 +30,9 @@ pub struct BenchArgs {
     /// Of `optimizers`: elements of the matrix, in whole rows of 2048.
     #[arg(long, value_name = "N", default_value_t = 4_194_304, value_parser = clap::value_parser!(u64).range(2048..=268_435_456))]
     pub elements: u64,
+    /// Of `memory`: blocks of the model; each has 0.85 million parameters.
+    #[arg(long, value_name = "N", default_value_t = 11, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub layers: u64,
     /// Of `step` and `kernels`: the model whose step, or whose shapes, are measured.
     #[arg(long, value_enum, default_value = "tiny")]
     pub size: Size,
@@ -52,15 +56,18 @@ pub enum BenchSubject {
     Step,
     /// Each kernel at the shapes of that model, against a copy.
     Kernels,
+    /// Bytes on the device per trained parameter; exit status 1 if a bound is broken.
+    Memory,
 }
 
 /// Prints one line per thing measured.
 pub fn run(args: &BenchArgs, output: &Output) -> Result<Outcome> {
     let device = open_device(args.device)?;
     match args.subject {
-        BenchSubject::Optimizers => optimizers::run(args, &device, output),
+        BenchSubject::Optimizers => optimizers::run(args.elements as usize, &device, output),
         BenchSubject::Step => step::run(args, &device, output),
         BenchSubject::Kernels => kernels::run(args, &device, output),
+        BenchSubject::Memory => return memory::run(args.layers as usize, &device, output),
     }?;
     Ok(Outcome::Good)
 }

@@ -1,0 +1,73 @@
+//! What a resume may change about a run's settings.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::corrupt;
+use crate::config::TrainConfig;
+use crate::error::{Error, Fault, Result};
+use crate::schedule;
+
+/// Overrides everything that can be overridden.
+const ALL: &str = "all";
+/// Settings that the saved state or the data order depends on.
+const FIXED: [&str; 4] = ["precision", "seed", "seq_len", "validation_fraction"];
+
+fn is_fixed(key: &str) -> bool {
+    FIXED.contains(&key) || key.ends_with("optimizer.type")
+}
+
+/// `name` is `key` or stands above it: `groups` and `groups[0]` cover `groups[0].weight_decay`.
+fn covers(name: &str, key: &str) -> bool {
+    key.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+}
+
+/// `given`, if it differs from `saved` only in keys that a resume takes from the new settings or that `overrides` names.
+pub(super) fn accept(saved: &TrainConfig, given: TrainConfig, overrides: &[String]) -> Result<TrainConfig> {
+    given.validate()?;
+    let (old, new) = (flat(saved)?, flat(&given)?);
+    let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    let known = |name: &&String| *name == ALL || keys.iter().any(|key| covers(name, key));
+    let unknown = |name| Fault::new("override", "a key of the settings, or all", name);
+    let faults: Vec<Fault> = overrides.iter().filter(|name| !known(name)).map(unknown).collect();
+    if !faults.is_empty() {
+        return Err(Error::InvalidConfig(faults));
+    }
+    let absent = Value::Null;
+    let mut faults = Vec::new();
+    for key in keys.into_iter().filter(|key| !schedule::is_config_only(&given.schedule, key)) {
+        let (old, new) = (old.get(key).unwrap_or(&absent), new.get(key).unwrap_or(&absent));
+        let named = overrides.iter().any(|name| name == ALL || covers(name, key));
+        if old == new || (named && !is_fixed(key)) {
+            continue;
+        }
+        let rule = if named { format!("{old}, which cannot be overridden") } else { old.to_string() };
+        faults.push(Fault::new(key, rule, new));
+    }
+    if faults.is_empty() { Ok(given) } else { Err(Error::ResumeMismatch(faults)) }
+}
+
+/// Path → value of every leaf of a configuration: `optimizer.beta1`, `groups[0].pattern`.
+fn flat(config: &TrainConfig) -> Result<BTreeMap<String, Value>> {
+    fn walk(path: String, value: Value, into: &mut BTreeMap<String, Value>) {
+        match value {
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    walk(if path.is_empty() { key } else { format!("{path}.{key}") }, value, into);
+                }
+            }
+            Value::Array(items) => {
+                for (index, value) in items.into_iter().enumerate() {
+                    walk(format!("{path}[{index}]"), value, into);
+                }
+            }
+            leaf => {
+                into.insert(path, leaf);
+            }
+        }
+    }
+    let mut leaves = BTreeMap::new();
+    walk(String::new(), serde_json::to_value(config).map_err(|error| corrupt("train", error))?, &mut leaves);
+    Ok(leaves)
+}

@@ -1,0 +1,113 @@
+//! Bytes on the device per trained parameter: weights, gradients and optimizer state, without activations.
+
+use serde_json::json;
+use tabtune::config::{AdafactorConfig, AdamwConfig, ApolloConfig, Architecture, ModelConfig, OptimizerConfig, Precision};
+use tabtune::config::{RopeScaling, SgdConfig, TrainConfig};
+use tabtune::data::{Batch, Dataset};
+use tabtune::device::Device;
+use tabtune::model::Model;
+use tabtune::train::{NamedGradients, Trainer, accumulate};
+
+use super::Outcome;
+use crate::error::{Result, RunError};
+use crate::output::Output;
+use crate::wait::wait;
+
+const VOCABULARY: usize = 4096;
+const SEQ_LEN: usize = 16;
+
+/// A Llama of 0.85 million parameters a block.
+fn shape(layers: usize) -> ModelConfig {
+    ModelConfig {
+        architecture: Architecture::Llama,
+        model_type: "llama".into(),
+        vocab_size: VOCABULARY,
+        hidden_size: 256,
+        intermediate_size: 768,
+        num_hidden_layers: layers,
+        num_attention_heads: 4,
+        num_key_value_heads: 4,
+        head_dim: 64,
+        max_position_embeddings: SEQ_LEN,
+        norm_eps: 1e-5,
+        rope_theta: 10_000.0,
+        rope_scaling: RopeScaling::Default,
+        tie_word_embeddings: true,
+        attention_bias: false,
+        qk_norm: false,
+        initializer_range: 0.02,
+    }
+}
+
+/// Name, rule, precision, and the most bytes per parameter that are accepted.
+fn runs() -> Vec<(&'static str, OptimizerConfig, Precision, f64)> {
+    let adamw = OptimizerConfig::Adamw(AdamwConfig::default());
+    let adafactor = OptimizerConfig::Adafactor(AdafactorConfig::default());
+    let apollo = OptimizerConfig::Apollo(ApolloConfig { rank: Some(1), ..ApolloConfig::default() });
+    let sgd = OptimizerConfig::Sgd(SgdConfig::default());
+    vec![
+        ("adamw", adamw.clone(), Precision::F32, 16.5),
+        ("adamw", adamw, Precision::Bf16, 10.5),
+        ("adafactor", adafactor.clone(), Precision::F32, 8.5),
+        ("adafactor", adafactor, Precision::Bf16, 6.5),
+        ("apollo", apollo.clone(), Precision::F32, 8.5),
+        ("apollo", apollo, Precision::Bf16, 6.5),
+        ("sgd", sgd.clone(), Precision::F32, 8.5),
+        ("sgd", sgd, Precision::Bf16, 6.5),
+    ]
+}
+
+/// Bytes on the device.
+#[derive(Debug, Clone, Copy)]
+struct Usage {
+    in_use: u64,
+    reserved: u64,
+}
+
+fn usage(device: &Device) -> Result<Usage> {
+    let tensors = device.inner();
+    tensors.sync().map_err(|e| tabtune::Error::DeviceLost { reason: e.to_string() })?;
+    let absent = || RunError::Usage(format!("{}: this device does not count its bytes", device.info().adapter));
+    let usage = tensors.memory_pool_usage().ok_or_else(absent)?;
+    Ok(Usage { in_use: usage.bytes_in_use, reserved: usage.bytes_reserved })
+}
+
+/// Prints one line per optimizer and precision.
+pub fn run(layers: usize, device: &Device, output: &Output) -> Result<Outcome> {
+    let mut good = true;
+    for (name, rule, precision, bound) in runs() {
+        device.inner().memory_cleanup();
+        let before = usage(device)?;
+        let config = TrainConfig { steps: 3, batch_size: 1, seq_len: SEQ_LEN, precision, optimizer: rule, ..TrainConfig::default() };
+        let tokens = (0..8 * SEQ_LEN as u32).collect();
+        let model = Model::init(&shape(layers), config.seed, precision, &device.inner())?;
+        let parameters = model.num_parameters() as f64;
+        let mut trainer = Trainer::new(model, Dataset::from_tokens(tokens, 0.0)?, config)?;
+        wait(trainer.step())?;
+        wait(trainer.step())?;
+        let between = usage(device)?;
+        // The gradients of a third step, held; what its activations took is free again.
+        let mut gradients = NamedGradients::new();
+        let batch =
+            Batch { inputs: (0..SEQ_LEN as i32).collect(), targets: (1..=SEQ_LEN as i32).collect(), batch_size: 1, seq_len: SEQ_LEN };
+        accumulate(trainer.model(), &batch, 1.0, false, &|name| trainer.optim().frozen(name), &mut gradients)?;
+        let held = usage(device)?;
+        drop(gradients);
+        drop(trainer);
+        let each = |bytes: u64| bytes as f64 / parameters;
+        let (in_use, idle) = (each(held.in_use - before.in_use), each(between.in_use - before.in_use));
+        let ok = in_use <= bound;
+        good &= ok;
+        let word = if precision == Precision::F32 { "f32" } else { "bf16" };
+        let line = json!({
+            "optimizer": name, "precision": word, "parameters": parameters, "bytes_per_parameter": in_use, "between_steps": idle,
+            "reserved_per_parameter": each(held.reserved), "bound": bound, "ok": ok, "adapter": device.info().adapter
+        });
+        output.line(&line, || {
+            let reserved = each(held.reserved);
+            let verdict = if ok { "ok" } else { "TOO MUCH" };
+            format!("{name} {word}: {in_use:.3} bytes per parameter with gradients (at most {bound}: {verdict}), {idle:.3} between steps, {reserved:.3} reserved")
+        })?;
+    }
+    Ok(if good { Outcome::Good } else { Outcome::Bad })
+}

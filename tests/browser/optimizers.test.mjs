@@ -1,0 +1,77 @@
+// The optimizers of the wasm build on this browser's WebGPU: recorded trajectories, and resume for every optimizer and precision.
+import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { root } from '../../web/toolchain.mjs';
+import { Browser } from './chromium.mjs';
+import { serve } from './site.mjs';
+
+const OPTIMIZERS = [
+  { type: 'adamw' },
+  { type: 'adafactor' },
+  { type: 'apollo', rank: 2, update_steps: 3 },
+  { type: 'apollo', mini: true, projector: 'orthogonal', update_steps: 3 },
+  { type: 'sgd', momentum: 0.9, nesterov: true, weight_decay: 0.1 },
+];
+// Every one is in its decay, or changing otherwise, at the stop after step 2 of 4.
+const SCHEDULES = [
+  { type: 'cosine', warmup_steps: 3, total_steps: 5 },
+  { type: 'wsd', decay_start_step: 1, decay_steps: 4 },
+  { type: 'infinite', annealing_start_step: 1, tau: 3 },
+  { type: 'linear', total_steps: 5 },
+  { type: 'constant', warmup_steps: 3 },
+];
+
+let site;
+let browser;
+let opened;
+
+before(async () => {
+  site = await serve({ '/pkg/': 'web/pkg', '/browser/': 'tests/browser', '/vectors/': 'tests/golden/vectors' });
+  browser = await Browser.launch();
+  // One page for all: its device compiles each kernel once.
+  opened = await browser.open(`${site.url}/`);
+});
+
+after(async () => {
+  await browser?.close();
+  await site?.close();
+});
+
+const inPage = (name, argument) =>
+  opened.page.evaluate(async ({ name, argument }) => (await import('/browser/wasm-page.mjs'))[name](argument), { name, argument });
+
+test('recorded trajectories replay in the browser', async () => {
+  const names = readdirSync(join(root, 'tests/golden/vectors')).filter((name) => name.endsWith('.json'));
+  const reports = await inPage('replayAll', names);
+  assert.deepEqual(reports.filter((report) => !report.ok), []);
+  const kinds = new Set(reports.filter((report) => !report.skipped).map((report) => report.kind));
+  assert.deepEqual([...kinds].sort(), ['noise', 'optimizer', 'projector', 'rounding', 'schedule']);
+  assert.ok(reports.filter((report) => !report.skipped).length >= 18);
+});
+
+test('a changed value in a recorded trajectory is seen', async () => {
+  const report = await inPage('replayChanged', 'adamw_bf16_philox_expected.json');
+  assert.equal(report.ok, false);
+});
+
+OPTIMIZERS.forEach((optimizer, index) => {
+  for (const precision of ['f32', 'bf16']) {
+    const schedule = SCHEDULES[(2 * index + (precision === 'f32' ? 0 : 1)) % SCHEDULES.length];
+    test(`resume is bitwise: ${JSON.stringify(optimizer)} ${precision} ${schedule.type}`, async () => {
+      const config = { steps: 4, batch_size: 2, seq_len: 8, learning_rate: 1e-2, seed: 7, optimizer, precision, schedule };
+      const { live, resumed } = await inPage('resume', config);
+      assert.equal(live.losses.length, 4);
+      assert.ok(live.losses.every(Number.isFinite) && new Set(live.losses).size === 4, live.losses.join());
+      assert.deepEqual(resumed, { ...live, losses: live.losses.slice(2) });
+      assert.ok('optimizer.safetensors' in live.digests && 'model.safetensors' in live.digests);
+      // Steps on a software GPU are slow: that a save leaves the live run as it was is shown on one.
+      if (index === 0) assert.deepEqual(await inPage('straight', config), live);
+    });
+  }
+});
+
+test('no error reached the console', () => {
+  assert.deepEqual(opened.record.errors, []);
+});

@@ -1,0 +1,87 @@
+// Runs in the page: the wasm module itself, without the package's worker around it.
+const core = await import('/pkg/tabtune.js');
+await core.default();
+await core.initDevice();
+
+const TEXT = 'It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want of a wife. '.repeat(5);
+const SHAPE = {
+  model_type: 'llama', hidden_size: 16, intermediate_size: 24, num_hidden_layers: 1, num_attention_heads: 2, num_key_value_heads: 1,
+  max_position_embeddings: 16, rms_norm_eps: 1e-5, tie_word_embeddings: true,
+};
+
+async function bytesOf(name) {
+  return new Uint8Array(await (await fetch(`/vectors/${name}`)).arrayBuffer());
+}
+
+/** The reports of these vector files. */
+export async function replayAll(names) {
+  const reports = [];
+  for (const name of names) reports.push(await core.replay(name, await bytesOf(name)));
+  return reports;
+}
+
+/** The report of a file in which one recorded moment is another. */
+export async function replayChanged(name) {
+  const recorded = JSON.parse(new TextDecoder().decode(await bytesOf(name)));
+  recorded.steps[2].params[1].v.bits[3] = '0001';
+  return core.replay(name, new TextEncoder().encode(JSON.stringify(recorded)));
+}
+
+function source(name, bytes) {
+  return { name, size: bytes.length, read: (offset, length) => bytes.subarray(offset, offset + length) };
+}
+
+/** The files of a session's checkpoint, by name. */
+async function save(session) {
+  const stream = session.checkpoint();
+  const files = stream.files().map(({ name, bytes }) => ({ name, bytes: new Uint8Array(Number(bytes)), filled: 0 }));
+  let index = 0;
+  for (let chunk = await stream.nextChunk(); chunk !== undefined; chunk = await stream.nextChunk()) {
+    while (files[index].filled === files[index].bytes.length) index++;
+    files[index].bytes.set(chunk, files[index].filled);
+    files[index].filled += chunk.length;
+  }
+  stream.free();
+  return files;
+}
+
+async function digests(session) {
+  const named = (await save(session)).map(async ({ name, bytes }) => [name, [...new Uint8Array(await crypto.subtle.digest('SHA-256', bytes))].join()]);
+  return Object.fromEntries(await Promise.all(named));
+}
+
+async function go(session, count) {
+  const losses = [];
+  for (let step = 0; step < count; step++) losses.push((await session.step()).loss);
+  return losses;
+}
+
+function start(config, data) {
+  const model = core.ModelHandle.fromScratch(JSON.stringify(SHAPE), 'characters', data.read(0, data.size));
+  return core.Session.create(model, data, JSON.stringify(config));
+}
+
+async function finish(session, before, count) {
+  const losses = [...before, ...(await go(session, count))];
+  const result = { losses, digests: await digests(session) };
+  session.free();
+  return result;
+}
+
+const text = new TextEncoder().encode(TEXT);
+const data = source('text.txt', text);
+
+/** Losses and digests of a run of four steps that is saved after two and goes on, and of the one resumed from that save. */
+export async function resume(config) {
+  const session = await start(config, data);
+  const before = await go(session, 2);
+  const files = await save(session);
+  const live = await finish(session, before, 2);
+  const again = await core.Session.resume(files.map(({ name, bytes }) => source(name, bytes)), data, undefined, []);
+  return { live, resumed: await finish(again, [], 2) };
+}
+
+/** The same of a run that is never saved before its end. */
+export async function straight(config) {
+  return finish(await start(config, data), [], 4);
+}

@@ -1,0 +1,239 @@
+//! Whole runs: stopped, saved and resumed against never stopped, for every optimizer, precision and schedule; what a resume may change.
+
+use burn::tensor::Device as TensorDevice;
+use serde_json::{Value, json};
+use tabtune::bundle::{ByteSource, MemorySource, ModelAssets, config_from_hf};
+use tabtune::checkpoint::{self, Checkpoint};
+use tabtune::config::{ModelConfig, TrainConfig};
+use tabtune::data::Dataset;
+use tabtune::device::DeviceLimits;
+use tabtune::error::{Error, Fault};
+use tabtune::model::Model;
+use tabtune::tokenizer::Tokenizer;
+use tabtune::train::{Trainer, check_limits};
+use tabtune_tests::{block_on, cpu, gpu};
+
+const STEPS: u64 = 8;
+const STOP: u64 = 4;
+const LETTERS: &str = "abcdefghijklm";
+
+type Files = Vec<(String, Vec<u8>)>;
+
+/// Matrices of both sides and vectors; small enough for a hundred runs.
+fn shape() -> ModelConfig {
+    let json = json!({
+        "model_type": "llama", "vocab_size": LETTERS.len(), "hidden_size": 8, "intermediate_size": 12, "num_hidden_layers": 1,
+        "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 8, "rms_norm_eps": 1e-5,
+        "tie_word_embeddings": true
+    });
+    config_from_hf(&json).unwrap()
+}
+
+fn dataset() -> Dataset {
+    let tokens = (0..400u32).map(|i| (i * i / 3 + i) % LETTERS.len() as u32).collect();
+    Dataset::from_tokens(tokens, 0.0).unwrap()
+}
+
+fn config(optimizer: &Value, precision: &str, schedule: &Value) -> TrainConfig {
+    let json = json!({
+        "steps": STEPS, "batch_size": 2, "seq_len": 6, "learning_rate": 1e-2, "seed": 3, "optimizer": optimizer, "precision": precision,
+        "schedule": schedule
+    });
+    serde_json::from_value(json).unwrap()
+}
+
+fn start(config: TrainConfig, device: &TensorDevice) -> Trainer {
+    let model = Model::init(&shape(), config.seed, config.precision, device).unwrap();
+    Trainer::new(model, dataset(), config).unwrap()
+}
+
+fn save(trainer: &Trainer) -> Files {
+    let assets = ModelAssets::of_config(&shape(), Some(Tokenizer::characters(LETTERS).unwrap()));
+    let mut stream = checkpoint::write(trainer, &assets).unwrap();
+    let mut files: Files = stream.files().iter().map(|file| (file.name.clone(), Vec::new())).collect();
+    while let Some(chunk) = block_on(stream.next_chunk()).unwrap() {
+        files[chunk.file].1.extend(chunk.bytes);
+    }
+    files
+}
+
+fn open(files: Files) -> Checkpoint {
+    let sources = files.into_iter().map(|(name, bytes)| Box::new(MemorySource::new(name, bytes)) as Box<dyn ByteSource>);
+    Checkpoint::open(sources.collect()).unwrap()
+}
+
+/// Losses of the steps up to `last`. A schedule that can decay and has no start begins its decay before step 4.
+fn go(trainer: &mut Trainer, last: u64) -> Vec<f64> {
+    let mut losses = Vec::new();
+    while trainer.progress().completed_steps < last {
+        if trainer.progress().completed_steps == 3 && trainer.progress().schedule_start.is_none() {
+            // Refused by the schedules that have no decay.
+            let _ = trainer.start_decay();
+        }
+        losses.push(block_on(trainer.step()).unwrap().loss);
+    }
+    losses
+}
+
+fn optimizers() -> [Value; 8] {
+    [
+        json!({"type": "adamw"}),
+        json!({"type": "adamw", "stochastic_rounding": false, "weight_decay": 0.1}),
+        json!({"type": "adafactor"}),
+        json!({"type": "adafactor", "relative_step": true}),
+        json!({"type": "apollo", "rank": 2, "update_steps": 3}),
+        json!({"type": "apollo", "mini": true, "projector": "orthogonal", "scale_front": true, "update_steps": 5}),
+        json!({"type": "sgd"}),
+        json!({"type": "sgd", "momentum": 0.9, "nesterov": true, "weight_decay": 0.1}),
+    ]
+}
+
+fn schedules() -> [Value; 8] {
+    [
+        json!({"type": "constant", "warmup_steps": 2}),
+        json!({"type": "cosine", "warmup_steps": 6, "total_steps": 8}),
+        json!({"type": "linear", "total_steps": 7, "min_learning_rate": 1e-4}),
+        // Planned, running at the stop; then started by hand.
+        json!({"type": "wsd", "decay_start_step": 2, "decay_steps": 5}),
+        json!({"type": "wsd", "decay_steps": 3, "decay_type": "one_minus_sqrt"}),
+        json!({"type": "infinite", "cooldown_steps": 3, "constant_learning_rate": 5e-3, "annealing_start_step": 6, "tau": 4.0}),
+        json!({"type": "infinite", "annealing_steps": 4, "annealing_type": "harmonic"}),
+        json!({"type": "infinite", "warmup_steps": 1, "annealing_steps": 9}),
+    ]
+}
+
+/// The run without a save, the run that is saved and goes on, and the run that is resumed are the same run.
+fn resumes_bitwise(optimizer: &Value, precision: &str, schedule: &Value, device: &TensorDevice) {
+    let what = format!("{optimizer} {precision} {schedule}");
+    let mut straight = start(config(optimizer, precision, schedule), device);
+    let losses = go(&mut straight, STEPS);
+    let end = save(&straight);
+
+    let mut saved = start(config(optimizer, precision, schedule), device);
+    let mut curve = go(&mut saved, STOP);
+    let middle = save(&saved);
+    let mut resumed = open(middle.clone()).resume(dataset(), None, &[], device).unwrap();
+    assert!(save(&resumed) == middle, "{what}: loading changed something");
+    let after = go(&mut resumed, STEPS);
+    assert_eq!(after, losses[STOP as usize..], "{what}: the resumed run");
+    assert!(save(&resumed) == end, "{what}: the resumed run ends with other bits");
+
+    curve.extend(go(&mut saved, STEPS));
+    assert_eq!(curve, losses, "{what}: the saved run");
+    assert!(save(&saved) == end, "{what}: saving harmed the live run");
+}
+
+#[test]
+fn resume_is_bitwise_for_every_optimizer_precision_and_schedule_on_the_cpu() {
+    let device = cpu().inner();
+    for optimizer in optimizers() {
+        for precision in ["f32", "bf16"] {
+            for schedule in schedules() {
+                resumes_bitwise(&optimizer, precision, &schedule, &device);
+            }
+        }
+    }
+}
+
+#[test]
+fn resume_is_bitwise_for_every_optimizer_on_the_gpu() {
+    let Some(device) = gpu() else { return };
+    for (index, (optimizer, schedule)) in optimizers().iter().zip(schedules()).enumerate() {
+        resumes_bitwise(optimizer, ["bf16", "f32"][index % 2], &schedule, &device.inner());
+    }
+}
+
+#[test]
+fn resume_without_the_optimizers_state_is_another_run() {
+    let device = cpu().inner();
+    let config = config(&optimizers()[0], "bf16", &schedules()[0]);
+    let mut straight = start(config.clone(), &device);
+    let losses = go(&mut straight, STEPS);
+    let mut first = start(config.clone(), &device);
+    go(&mut first, STOP);
+    let checkpoint = open(save(&first));
+    let model = Model::from_bundle(checkpoint.bundle(), config.precision, &device).unwrap();
+    let mut bare = Trainer::resume(model, dataset(), first.loader_state(), config, first.progress()).unwrap();
+    let found = go(&mut bare, STEPS);
+    // Step 5 has the saved weights and batch; its update is the first that differs.
+    assert_eq!(found[0], losses[STOP as usize]);
+    assert_ne!(found[1..], losses[STOP as usize + 1..]);
+}
+
+#[test]
+fn limits_refuse_a_tensor_that_no_kernel_could_see_whole() {
+    // The largest tensor: the table of 13 letters, 8 wide.
+    let limits = |most| DeviceLimits { max_buffer_size: 1 << 20, max_storage_buffer_binding_size: most };
+    check_limits(&shape(), limits(4 * 13 * 8)).unwrap();
+    let refused = check_limits(&shape(), limits(4 * 13 * 8 - 1)).unwrap_err();
+    assert!(matches!(refused, Error::LimitExceeded { limit: "maxStorageBufferBindingSize", need: 416, have: 415 }), "{refused}");
+}
+
+/// The saved run with other settings.
+fn changed(changes: Value, overrides: &[&str]) -> Result<Trainer, Error> {
+    let device = cpu().inner();
+    let optimizer = json!({"type": "sgd", "weight_decay": 0.1});
+    let mut first = start(config(&optimizer, "f32", &schedules()[1]), &device);
+    go(&mut first, 2);
+    let checkpoint = open(save(&first));
+    let Value::Object(changes) = changes else { panic!("settings are an object") };
+    let config = checkpoint.manifest().train.overlaid(changes).unwrap();
+    let overrides: Vec<String> = overrides.iter().map(|name| name.to_string()).collect();
+    checkpoint.resume(dataset(), Some(config), &overrides, &device)
+}
+
+fn refused(changes: Value, overrides: &[&str]) -> Vec<Fault> {
+    match changed(changes, overrides).map(|_| ()) {
+        Err(Error::ResumeMismatch(faults)) => faults,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn keys(faults: &[Fault]) -> Vec<&str> {
+    faults.iter().map(|fault| fault.key.as_str()).collect()
+}
+
+fn many() -> Value {
+    json!({"learning_rate": 2e-2, "steps": 20, "max_grad_norm": 0.5, "optimizer": {"weight_decay": 0.2}, "schedule": {"total_steps": 20}})
+}
+
+#[test]
+fn override_absent_lists_every_difference_and_names_both_values() {
+    let faults = refused(many(), &[]);
+    assert_eq!(keys(&faults), ["learning_rate", "max_grad_norm", "optimizer.weight_decay", "schedule.total_steps", "steps"]);
+    assert_eq!((faults[2].rule.as_str(), faults[2].value.as_str()), ("0.1", "0.2"));
+}
+
+#[test]
+fn override_permits_what_it_names_and_nothing_else() {
+    let faults = refused(many(), &["learning_rate", "optimizer"]);
+    assert_eq!(keys(&faults), ["max_grad_norm", "schedule.total_steps", "steps"]);
+    for overrides in [&["learning_rate", "max_grad_norm", "optimizer.weight_decay", "schedule.total_steps", "steps"][..], &["all"]] {
+        let mut run = changed(many(), overrides).unwrap();
+        // The cosine now falls over 20 steps from the new peak; the run may go that far.
+        assert!(run.learning_rate(8) > 1e-2, "{}", run.learning_rate(8));
+        assert_eq!((run.config().max_grad_norm, run.config().steps), (0.5, 20));
+        assert_eq!(go(&mut run, 9).len(), 7);
+    }
+    // Not needed for what only shapes the rest of the schedule, and harmless where nothing differs.
+    changed(json!({}), &["learning_rate"]).unwrap();
+}
+
+#[test]
+fn override_cannot_change_what_the_state_and_the_data_order_depend_on() {
+    let other = json!({"optimizer": {"type": "adamw"}, "seed": 4, "seq_len": 5, "precision": "bf16", "validation_fraction": 0.1});
+    let faults = refused(other, &["all"]);
+    assert_eq!(keys(&faults), ["optimizer.type", "precision", "seed", "seq_len", "validation_fraction"]);
+    assert!(faults.iter().all(|fault| fault.rule.ends_with("cannot be overridden")));
+    let groups = json!({"groups": [{"pattern": "*norm*", "optimizer": {"type": "adamw"}}, {"pattern": "*"}]});
+    assert_eq!(keys(&refused(groups, &["groups"])), ["groups[0].optimizer.type"]);
+    // A momentum that was never kept is missing in the state.
+    let Err(Error::StateMismatch(faults)) = changed(json!({"optimizer": {"momentum": 0.9}}), &["optimizer"]) else { panic!("resumed") };
+    assert!(faults.iter().all(|fault| fault.key.ends_with(":momentum")) && !faults.is_empty());
+}
+
+#[test]
+fn override_of_an_unknown_setting_is_refused_by_name() {
+    let Err(Error::InvalidConfig(faults)) = changed(json!({}), &["learning_rat", "all", "optimizer.betas"]) else { panic!("resumed") };
+    assert_eq!(faults.iter().map(|fault| fault.value.as_str()).collect::<Vec<_>>(), ["learning_rat", "optimizer.betas"]);
+}
