@@ -27,8 +27,9 @@ fn input_gradient(i: u32) {
   let r = scales[i];
   let mean = sum / f32(width) * r * r;
   for (var c = 0u; c < width; c++) {
-    let before = select(0.0, dx[row + c], params.add == 1u);
-    dx[row + c] = before + r * (dy[row + c] * w[c] - x[row + c] * mean);
+    // Rounded before it is added, as where another launch adds: a zero that no compiler knows keeps it from one fused operation.
+    let d = bitcast<f32>(bitcast<u32>(r * (dy[row + c] * w[c] - x[row + c] * mean)) + (params.add >> 1u));
+    dx[row + c] = select(0.0, dx[row + c], params.add == 1u) + d;
   }
 }
 

@@ -52,6 +52,7 @@ pub static CATALOGUE: &[&Kernel] = &[
     &cross_entropy::LOSS_SUM,
     &cross_entropy::BACKWARD,
     &rms_norm::FORWARD,
+    &rms_norm::ADD_FORWARD,
     &rms_norm::BACKWARD,
     &layer_norm::FORWARD,
     &layer_norm::BACKWARD_INPUT,

@@ -44,6 +44,11 @@ kernel_record! {
     [read("x"), read("w"), write("y"), write("scales")], ForwardParams, forward_twin
 }
 kernel_record! {
+    /// `sum ← x + sum`, and of it `y` and the scale `r` of each row.
+    ADD_FORWARD, "rms_norm_add_forward" in "../../../shaders/",
+    [read("x"), read("w"), update("sum"), write("y"), write("scales")], ForwardParams, add_forward_twin
+}
+kernel_record! {
     /// `dx = r (dy w − x r² mean(dy w x))`, and `dw = Σ dy x r` in parts.
     BACKWARD, "rms_norm_backward" in "../../../shaders/",
     [read("x"), read("w"), read("scales"), read("dy"), update("dx"), write("dw")], BackwardParams, backward_twin
@@ -64,6 +69,18 @@ fn forward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
     }
 }
 
+fn add_forward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
+    let [x, w, sum, y, scales] = buffers else { return };
+    let p = ForwardParams::from_words(params);
+    for i in 0..(p.n * p.width) as usize {
+        sum.floats_mut()[i] += x.floats()[i];
+    }
+    forward_twin(
+        &mut [Words::Read(sum.words()), Words::Read(w.words()), Words::Write(y.words_mut()), Words::Write(scales.words_mut())],
+        params,
+    );
+}
+
 fn backward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
     let p = BackwardParams::from_words(params);
     let [x, w, scales, dy, dx, dw] = buffers else { return };
@@ -75,8 +92,9 @@ fn backward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
         let r = f64::from(scales.floats()[row]);
         let mean = (0..width).map(|c| d(c) * x(c)).sum::<f64>() / width as f64;
         for c in 0..width {
-            let before = if p.add == 1 { f64::from(dx.floats()[at + c]) } else { 0.0 };
-            dx.floats_mut()[at + c] = (before + r * (d(c) - x(c) * r * r * mean)) as f32;
+            let before = if p.add == 1 { dx.floats()[at + c] } else { 0.0 };
+            // Rounded before it is added: the bits are those of two launches.
+            dx.floats_mut()[at + c] = before + (r * (d(c) - x(c) * r * r * mean)) as f32;
         }
     }
     let cut = column_sum::Params { n: p.n, width: p.width, rows: p.rows, parts: p.parts };
@@ -96,6 +114,16 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>, eps: f32) -> [Fl
     let scales = B::empty(&x, [n].into(), DType::F32);
     let params = ForwardParams { n: n as u32, width: width as u32, eps }.words();
     B::two(&FORWARD, vec![x, w, y, scales], &params, groups_of_64(n))
+}
+
+/// `x`, `addend [n, C]`, `w [C]` → their sum (over the addend where nobody else holds it), its norm, and the scale of each row `[n]`
+pub fn add_forward<B: Launch>(x: FloatTensor<B>, addend: FloatTensor<B>, w: FloatTensor<B>, eps: f32) -> [FloatTensor<B>; 3] {
+    let (n, width) = rows_columns(&x.shape());
+    let y = B::empty(&x, x.shape(), DType::F32);
+    let scales = B::empty(&x, [n].into(), DType::F32);
+    let params = ForwardParams { n: n as u32, width: width as u32, eps }.words();
+    let mut written = B::launch(&ADD_FORWARD, vec![x, w, addend, y, scales], &params, groups_of_64(n)).into_iter();
+    [(); 3].map(|()| written.next().expect("the kernel declares three written buffers"))
 }
 
 /// Gradients of RMSNorm.

@@ -1,5 +1,8 @@
+use burn::tensor::{Tensor, TensorData};
 use tabtune::kernels::attention::kernels::{self, BlockParams, PadParams, Params};
-use tabtune_tests::kernels::{Case, check, noise, poisoned, words};
+use tabtune::kernels::{AttentionShape, attention};
+use tabtune_tests::kernels::{Case, check, difference, noise, poisoned, words};
+use tabtune_tests::{block_on, cpu, gpu};
 
 /// f32 dot products, exp and sums over up to 131 keys against f64.
 const BOUND: f64 = 2e-5;
@@ -135,4 +138,27 @@ fn attention_backward_query_block_is_its_gradient() {
 fn attention_backward_key_value_block_is_its_gradient() {
     let cases = blocks(&backward_key_value, &kernels::BACKWARD_KEY_VALUE_BLOCK, &[5, 6]);
     check(&cases, BOUND, ("(m3 - f3)", "(m3 + f3)"));
+}
+
+/// Two query heads of 128 on one key head: the sums of a key take more rounds than llvmpipe gives a thread, so that they go in parts.
+#[test]
+#[ignore = "minutes on a software adapter"]
+fn attention_of_4096_tokens_agrees_with_the_twins() {
+    let Some(device) = gpu() else { return };
+    let shape = AttentionShape { batch_size: 1, seq_len: 4096, offset: 0, heads: 2, kv_heads: 1, head_dim: 128 };
+    let run = |device: &burn::tensor::Device| {
+        let tensor = |width: usize, seed| {
+            let values: Vec<f32> = noise(4096 * width, seed).iter().map(|v| 2.0 * v).collect();
+            Tensor::<2>::from_data(TensorData::new(values, [4096, width]), device)
+        };
+        let [q, k, v] = [(256, 1), (128, 2), (128, 3)].map(|(width, seed)| tensor(width, seed).require_grad());
+        let y = attention(q.clone(), k.clone(), v.clone(), shape);
+        let grads = (y.clone() * tensor(256, 4)).sum().backward();
+        let all = [y.inner()].into_iter().chain([q, k, v].map(|x| x.grad(&grads).expect("a gradient")));
+        all.map(|x| block_on(x.into_data_async()).unwrap().try_to_vec::<f32>().unwrap()).collect::<Vec<_>>()
+    };
+    for (found, expected) in run(&device.autodiff()).iter().zip(run(&cpu().autodiff())) {
+        let off = difference(found, &expected);
+        assert!(off <= BOUND, "off by {off:e}");
+    }
 }

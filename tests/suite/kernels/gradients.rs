@@ -73,6 +73,36 @@ fn rms_norm_matches_its_formula() {
 }
 
 #[test]
+fn add_rms_norm_matches_its_parts() {
+    let norm = |x: Tensor<2>, w: Tensor<2>| x.clone() / (x.powi_scalar(2).mean_dim(1) + 1e-5).sqrt() * w;
+    // The sum goes on beside its norm: two operations add to its gradient.
+    let ours = |i: &Inputs| {
+        let (sum, normed) = kernels::add_rms_norm(i[0].clone(), i[1].clone() * 1.0, i[2].clone().reshape([33]), 1e-5);
+        kernels::residual_add(sum, normed)
+    };
+    compare("add_rms_norm", &[[200, 33], [200, 33], [1, 33]], &ours, &|i| {
+        let sum = i[0].clone() + i[1].clone();
+        sum.clone() + norm(sum, i[2].clone())
+    });
+}
+
+#[test]
+fn inputs_of_several_products_gather_their_gradients() {
+    // The large block (64 rows and more) adds in place, the small one through another launch.
+    for n in [9, 132] {
+        let ours = |i: &Inputs| {
+            let x = i[0].clone() * 2.0;
+            let [a, b, c] = [1, 2, 3].map(|at| kernels::linear(x.clone(), i[at].clone()));
+            kernels::residual_add(kernels::residual_add(a, b), c)
+        };
+        compare("linear thrice", &[[n, 64], [72, 64], [72, 64], [72, 64]], &ours, &|i| {
+            let x = i[0].clone() * 2.0;
+            x.clone().matmul((i[1].clone() + i[2].clone() + i[3].clone()).transpose())
+        });
+    }
+}
+
+#[test]
 fn layer_norm_matches_its_formula() {
     for shape in [[1, 8], [200, 33]] {
         let width = shape[1];

@@ -37,6 +37,15 @@ fn rms_norm_scales_rows_to_one() {
 }
 
 #[test]
+fn rms_norm_add_forward_scales_the_sum() {
+    let case = |s: (usize, usize)| {
+        let buffers = vec![rows(s.0, s.1, 1), rows(1, s.1, 2), rows(s.0, s.1, 3), poisoned(s.0 * s.1), poisoned(s.0)];
+        Case { kernel: &rms_norm::ADD_FORWARD, buffers, params: forward_params(s), groups: (s.0 as u32).div_ceil(64) }
+    };
+    check(&SHAPES.map(case), BOUND, ("x[row + c] + sum", "x[row + c] - sum"));
+}
+
+#[test]
 fn rms_norm_backward_is_its_gradient() {
     let case = |s: (usize, usize), add: bool| {
         let cut = column_sum::Params::cut(s.0, s.1);
