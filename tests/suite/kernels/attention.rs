@@ -159,6 +159,7 @@ fn attention_of_4096_tokens_agrees_with_the_twins() {
     };
     for (found, expected) in run(&device.autodiff()).iter().zip(run(&cpu().autodiff())) {
         let off = difference(found, &expected);
-        assert!(off <= BOUND, "off by {off:e}");
+        // Sums of up to 8,192 terms; 4e-5 was seen, and a part that is lost or added twice shows as 0.1 and more.
+        assert!(off <= 2e-4, "off by {off:e}");
     }
 }
