@@ -1,6 +1,5 @@
 // dx = dy W for many rows: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m] f32, w [m, k] bf16, two per word, widened in registers,
-// dx [n, k]; m = 4 m4, k = 4 k4. One thread: 16 rows by 8 columns of dx, sums in registers, no barriers.
-// Twin: kernels/linear/kernels.rs
+// dx [n, k]; m = 4 m4, k = 4 k4. One thread: 16 rows by 16 columns of dx, no barriers. Twin: kernels/linear/kernels.rs
 // Long sums are cut: slice s of dy's columns gives the partial sum dx[s], dx [S, n, k], and column_sum adds them up.
 struct Params {
   n: u32,
@@ -18,17 +17,11 @@ fn widen(words: vec2<u32>) -> vec4<f32> {
   return vec4<f32>(bf16_low(words.x), bf16_high(words.x), bf16_low(words.y), bf16_high(words.y));
 }
 
-fn store(row: u32, column: u32, low: vec4<f32>, high: vec4<f32>, above: u32) {
-  let k4 = params.k4;
-  if (row < params.n) {
-    dx[(above + row) * k4 + column] = low;
-    if (column + 1u < k4) {
-      dx[(above + row) * k4 + column + 1u] = high;
-    }
-  }
+fn four(p: vec4<f32>, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) -> vec4<f32> {
+  return mat4x4<f32>(a, b, c, d) * p;
 }
 
-@compute @workgroup_size(32)
+@compute @workgroup_size(16)
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,
   @builtin(num_workgroups) groups: vec3<u32>,
@@ -37,104 +30,62 @@ fn main(
   let n = params.n;
   let m4 = params.m4;
   let k4 = params.k4;
-  let columns = (k4 + 1u) / 2u;
-  let block = grid_index(group, groups, lane, 32u);
+  let columns = (k4 + 3u) / 4u;
+  let block = grid_index(group, groups, lane, 16u);
   let blocks = (n + 15u) / 16u * columns;
   let above = block / blocks * n;
   let row = block % blocks / columns * 16u;
-  let column = block % columns * 2u;
+  let column = block % columns * 4u;
   let start = block / blocks * params.slice4;
   if (start >= m4) {
     return;
   }
   let end = min(start + params.slice4, m4);
-  // Past the edge the last row or column is read again; its sums are not stored.
-  let next = min(column + 1u, k4 - 1u);
-  let d0 = min(row + 0u, n - 1u) * m4;
-  let d1 = min(row + 1u, n - 1u) * m4;
-  let d2 = min(row + 2u, n - 1u) * m4;
-  let d3 = min(row + 3u, n - 1u) * m4;
-  let d4 = min(row + 4u, n - 1u) * m4;
-  let d5 = min(row + 5u, n - 1u) * m4;
-  let d6 = min(row + 6u, n - 1u) * m4;
-  let d7 = min(row + 7u, n - 1u) * m4;
-  let d8 = min(row + 8u, n - 1u) * m4;
-  let d9 = min(row + 9u, n - 1u) * m4;
-  let d10 = min(row + 10u, n - 1u) * m4;
-  let d11 = min(row + 11u, n - 1u) * m4;
-  let d12 = min(row + 12u, n - 1u) * m4;
-  let d13 = min(row + 13u, n - 1u) * m4;
-  let d14 = min(row + 14u, n - 1u) * m4;
-  let d15 = min(row + 15u, n - 1u) * m4;
-  var a0 = vec4<f32>(); var b0 = vec4<f32>();
-  var a1 = vec4<f32>(); var b1 = vec4<f32>();
-  var a2 = vec4<f32>(); var b2 = vec4<f32>();
-  var a3 = vec4<f32>(); var b3 = vec4<f32>();
-  var a4 = vec4<f32>(); var b4 = vec4<f32>();
-  var a5 = vec4<f32>(); var b5 = vec4<f32>();
-  var a6 = vec4<f32>(); var b6 = vec4<f32>();
-  var a7 = vec4<f32>(); var b7 = vec4<f32>();
-  var a8 = vec4<f32>(); var b8 = vec4<f32>();
-  var a9 = vec4<f32>(); var b9 = vec4<f32>();
-  var a10 = vec4<f32>(); var b10 = vec4<f32>();
-  var a11 = vec4<f32>(); var b11 = vec4<f32>();
-  var a12 = vec4<f32>(); var b12 = vec4<f32>();
-  var a13 = vec4<f32>(); var b13 = vec4<f32>();
-  var a14 = vec4<f32>(); var b14 = vec4<f32>();
-  var a15 = vec4<f32>(); var b15 = vec4<f32>();
+  // Past the edge the last row or column is taken again: the same sums in the same place.
+  let next1 = min(column + 1u, k4 - 1u);
+  let next2 = min(column + 2u, k4 - 1u);
+  let next3 = min(column + 3u, k4 - 1u);
+  let r0 = min(row + 0u, n - 1u); let r1 = min(row + 1u, n - 1u); let r2 = min(row + 2u, n - 1u); let r3 = min(row + 3u, n - 1u);
+  let r4 = min(row + 4u, n - 1u); let r5 = min(row + 5u, n - 1u); let r6 = min(row + 6u, n - 1u); let r7 = min(row + 7u, n - 1u);
+  let r8 = min(row + 8u, n - 1u); let r9 = min(row + 9u, n - 1u); let r10 = min(row + 10u, n - 1u); let r11 = min(row + 11u, n - 1u);
+  let r12 = min(row + 12u, n - 1u); let r13 = min(row + 13u, n - 1u); let r14 = min(row + 14u, n - 1u); let r15 = min(row + 15u, n - 1u);
+  var a0 = vec4<f32>(); var b0 = vec4<f32>(); var c0 = vec4<f32>(); var d0 = vec4<f32>(); var a1 = vec4<f32>(); var b1 = vec4<f32>(); var c1 = vec4<f32>(); var d1 = vec4<f32>();
+  var a2 = vec4<f32>(); var b2 = vec4<f32>(); var c2 = vec4<f32>(); var d2 = vec4<f32>(); var a3 = vec4<f32>(); var b3 = vec4<f32>(); var c3 = vec4<f32>(); var d3 = vec4<f32>();
+  var a4 = vec4<f32>(); var b4 = vec4<f32>(); var c4 = vec4<f32>(); var d4 = vec4<f32>(); var a5 = vec4<f32>(); var b5 = vec4<f32>(); var c5 = vec4<f32>(); var d5 = vec4<f32>();
+  var a6 = vec4<f32>(); var b6 = vec4<f32>(); var c6 = vec4<f32>(); var d6 = vec4<f32>(); var a7 = vec4<f32>(); var b7 = vec4<f32>(); var c7 = vec4<f32>(); var d7 = vec4<f32>();
+  var a8 = vec4<f32>(); var b8 = vec4<f32>(); var c8 = vec4<f32>(); var d8 = vec4<f32>(); var a9 = vec4<f32>(); var b9 = vec4<f32>(); var c9 = vec4<f32>(); var d9 = vec4<f32>();
+  var a10 = vec4<f32>(); var b10 = vec4<f32>(); var c10 = vec4<f32>(); var d10 = vec4<f32>(); var a11 = vec4<f32>(); var b11 = vec4<f32>(); var c11 = vec4<f32>(); var d11 = vec4<f32>();
+  var a12 = vec4<f32>(); var b12 = vec4<f32>(); var c12 = vec4<f32>(); var d12 = vec4<f32>(); var a13 = vec4<f32>(); var b13 = vec4<f32>(); var c13 = vec4<f32>(); var d13 = vec4<f32>();
+  var a14 = vec4<f32>(); var b14 = vec4<f32>(); var c14 = vec4<f32>(); var d14 = vec4<f32>(); var a15 = vec4<f32>(); var b15 = vec4<f32>(); var c15 = vec4<f32>(); var d15 = vec4<f32>();
   for (var c = start; c < end; c++) {
-    let p0 = dy[d0 + c];
-    let p1 = dy[d1 + c];
-    let p2 = dy[d2 + c];
-    let p3 = dy[d3 + c];
-    let p4 = dy[d4 + c];
-    let p5 = dy[d5 + c];
-    let p6 = dy[d6 + c];
-    let p7 = dy[d7 + c];
-    let p8 = dy[d8 + c];
-    let p9 = dy[d9 + c];
-    let p10 = dy[d10 + c];
-    let p11 = dy[d11 + c];
-    let p12 = dy[d12 + c];
-    let p13 = dy[d13 + c];
-    let p14 = dy[d14 + c];
-    let p15 = dy[d15 + c];
-    for (var t = 0u; t < 4u; t++) {
-      let at = (4u * c + t) * k4;
-      let q = widen(w[at + column]);
-      let z = widen(w[at + next]);
-      a0 += p0[t] * q; b0 += p0[t] * z;
-      a1 += p1[t] * q; b1 += p1[t] * z;
-      a2 += p2[t] * q; b2 += p2[t] * z;
-      a3 += p3[t] * q; b3 += p3[t] * z;
-      a4 += p4[t] * q; b4 += p4[t] * z;
-      a5 += p5[t] * q; b5 += p5[t] * z;
-      a6 += p6[t] * q; b6 += p6[t] * z;
-      a7 += p7[t] * q; b7 += p7[t] * z;
-      a8 += p8[t] * q; b8 += p8[t] * z;
-      a9 += p9[t] * q; b9 += p9[t] * z;
-      a10 += p10[t] * q; b10 += p10[t] * z;
-      a11 += p11[t] * q; b11 += p11[t] * z;
-      a12 += p12[t] * q; b12 += p12[t] * z;
-      a13 += p13[t] * q; b13 += p13[t] * z;
-      a14 += p14[t] * q; b14 += p14[t] * z;
-      a15 += p15[t] * q; b15 += p15[t] * z;
-    }
+    let at = 4u * c * k4;
+    let e0 = widen(w[at + column]); let e1 = widen(w[at + next1]); let e2 = widen(w[at + next2]); let e3 = widen(w[at + next3]);
+    let f0 = widen(w[at + 1u * k4 + column]); let f1 = widen(w[at + 1u * k4 + next1]); let f2 = widen(w[at + 1u * k4 + next2]); let f3 = widen(w[at + 1u * k4 + next3]);
+    let g0 = widen(w[at + 2u * k4 + column]); let g1 = widen(w[at + 2u * k4 + next1]); let g2 = widen(w[at + 2u * k4 + next2]); let g3 = widen(w[at + 2u * k4 + next3]);
+    let h0 = widen(w[at + 3u * k4 + column]); let h1 = widen(w[at + 3u * k4 + next1]); let h2 = widen(w[at + 3u * k4 + next2]); let h3 = widen(w[at + 3u * k4 + next3]);
+    let p0 = dy[r0 * m4 + c]; a0 += four(p0, e0, f0, g0, h0); b0 += four(p0, e1, f1, g1, h1); c0 += four(p0, e2, f2, g2, h2); d0 += four(p0, e3, f3, g3, h3);
+    let p1 = dy[r1 * m4 + c]; a1 += four(p1, e0, f0, g0, h0); b1 += four(p1, e1, f1, g1, h1); c1 += four(p1, e2, f2, g2, h2); d1 += four(p1, e3, f3, g3, h3);
+    let p2 = dy[r2 * m4 + c]; a2 += four(p2, e0, f0, g0, h0); b2 += four(p2, e1, f1, g1, h1); c2 += four(p2, e2, f2, g2, h2); d2 += four(p2, e3, f3, g3, h3);
+    let p3 = dy[r3 * m4 + c]; a3 += four(p3, e0, f0, g0, h0); b3 += four(p3, e1, f1, g1, h1); c3 += four(p3, e2, f2, g2, h2); d3 += four(p3, e3, f3, g3, h3);
+    let p4 = dy[r4 * m4 + c]; a4 += four(p4, e0, f0, g0, h0); b4 += four(p4, e1, f1, g1, h1); c4 += four(p4, e2, f2, g2, h2); d4 += four(p4, e3, f3, g3, h3);
+    let p5 = dy[r5 * m4 + c]; a5 += four(p5, e0, f0, g0, h0); b5 += four(p5, e1, f1, g1, h1); c5 += four(p5, e2, f2, g2, h2); d5 += four(p5, e3, f3, g3, h3);
+    let p6 = dy[r6 * m4 + c]; a6 += four(p6, e0, f0, g0, h0); b6 += four(p6, e1, f1, g1, h1); c6 += four(p6, e2, f2, g2, h2); d6 += four(p6, e3, f3, g3, h3);
+    let p7 = dy[r7 * m4 + c]; a7 += four(p7, e0, f0, g0, h0); b7 += four(p7, e1, f1, g1, h1); c7 += four(p7, e2, f2, g2, h2); d7 += four(p7, e3, f3, g3, h3);
+    let p8 = dy[r8 * m4 + c]; a8 += four(p8, e0, f0, g0, h0); b8 += four(p8, e1, f1, g1, h1); c8 += four(p8, e2, f2, g2, h2); d8 += four(p8, e3, f3, g3, h3);
+    let p9 = dy[r9 * m4 + c]; a9 += four(p9, e0, f0, g0, h0); b9 += four(p9, e1, f1, g1, h1); c9 += four(p9, e2, f2, g2, h2); d9 += four(p9, e3, f3, g3, h3);
+    let p10 = dy[r10 * m4 + c]; a10 += four(p10, e0, f0, g0, h0); b10 += four(p10, e1, f1, g1, h1); c10 += four(p10, e2, f2, g2, h2); d10 += four(p10, e3, f3, g3, h3);
+    let p11 = dy[r11 * m4 + c]; a11 += four(p11, e0, f0, g0, h0); b11 += four(p11, e1, f1, g1, h1); c11 += four(p11, e2, f2, g2, h2); d11 += four(p11, e3, f3, g3, h3);
+    let p12 = dy[r12 * m4 + c]; a12 += four(p12, e0, f0, g0, h0); b12 += four(p12, e1, f1, g1, h1); c12 += four(p12, e2, f2, g2, h2); d12 += four(p12, e3, f3, g3, h3);
+    let p13 = dy[r13 * m4 + c]; a13 += four(p13, e0, f0, g0, h0); b13 += four(p13, e1, f1, g1, h1); c13 += four(p13, e2, f2, g2, h2); d13 += four(p13, e3, f3, g3, h3);
+    let p14 = dy[r14 * m4 + c]; a14 += four(p14, e0, f0, g0, h0); b14 += four(p14, e1, f1, g1, h1); c14 += four(p14, e2, f2, g2, h2); d14 += four(p14, e3, f3, g3, h3);
+    let p15 = dy[r15 * m4 + c]; a15 += four(p15, e0, f0, g0, h0); b15 += four(p15, e1, f1, g1, h1); c15 += four(p15, e2, f2, g2, h2); d15 += four(p15, e3, f3, g3, h3);
   }
-  store(row + 0u, column, a0, b0, above);
-  store(row + 1u, column, a1, b1, above);
-  store(row + 2u, column, a2, b2, above);
-  store(row + 3u, column, a3, b3, above);
-  store(row + 4u, column, a4, b4, above);
-  store(row + 5u, column, a5, b5, above);
-  store(row + 6u, column, a6, b6, above);
-  store(row + 7u, column, a7, b7, above);
-  store(row + 8u, column, a8, b8, above);
-  store(row + 9u, column, a9, b9, above);
-  store(row + 10u, column, a10, b10, above);
-  store(row + 11u, column, a11, b11, above);
-  store(row + 12u, column, a12, b12, above);
-  store(row + 13u, column, a13, b13, above);
-  store(row + 14u, column, a14, b14, above);
-  store(row + 15u, column, a15, b15, above);
+  let o0 = (above + r0) * k4; dx[o0 + column] = a0; dx[o0 + next1] = b0; dx[o0 + next2] = c0; dx[o0 + next3] = d0; let o1 = (above + r1) * k4; dx[o1 + column] = a1; dx[o1 + next1] = b1; dx[o1 + next2] = c1; dx[o1 + next3] = d1;
+  let o2 = (above + r2) * k4; dx[o2 + column] = a2; dx[o2 + next1] = b2; dx[o2 + next2] = c2; dx[o2 + next3] = d2; let o3 = (above + r3) * k4; dx[o3 + column] = a3; dx[o3 + next1] = b3; dx[o3 + next2] = c3; dx[o3 + next3] = d3;
+  let o4 = (above + r4) * k4; dx[o4 + column] = a4; dx[o4 + next1] = b4; dx[o4 + next2] = c4; dx[o4 + next3] = d4; let o5 = (above + r5) * k4; dx[o5 + column] = a5; dx[o5 + next1] = b5; dx[o5 + next2] = c5; dx[o5 + next3] = d5;
+  let o6 = (above + r6) * k4; dx[o6 + column] = a6; dx[o6 + next1] = b6; dx[o6 + next2] = c6; dx[o6 + next3] = d6; let o7 = (above + r7) * k4; dx[o7 + column] = a7; dx[o7 + next1] = b7; dx[o7 + next2] = c7; dx[o7 + next3] = d7;
+  let o8 = (above + r8) * k4; dx[o8 + column] = a8; dx[o8 + next1] = b8; dx[o8 + next2] = c8; dx[o8 + next3] = d8; let o9 = (above + r9) * k4; dx[o9 + column] = a9; dx[o9 + next1] = b9; dx[o9 + next2] = c9; dx[o9 + next3] = d9;
+  let o10 = (above + r10) * k4; dx[o10 + column] = a10; dx[o10 + next1] = b10; dx[o10 + next2] = c10; dx[o10 + next3] = d10; let o11 = (above + r11) * k4; dx[o11 + column] = a11; dx[o11 + next1] = b11; dx[o11 + next2] = c11; dx[o11 + next3] = d11;
+  let o12 = (above + r12) * k4; dx[o12 + column] = a12; dx[o12 + next1] = b12; dx[o12 + next2] = c12; dx[o12 + next3] = d12; let o13 = (above + r13) * k4; dx[o13 + column] = a13; dx[o13 + next1] = b13; dx[o13 + next2] = c13; dx[o13 + next3] = d13;
+  let o14 = (above + r14) * k4; dx[o14 + column] = a14; dx[o14 + next1] = b14; dx[o14 + next2] = c14; dx[o14 + next3] = d14; let o15 = (above + r15) * k4; dx[o15 + column] = a15; dx[o15 + next1] = b15; dx[o15 + next2] = c15; dx[o15 + next3] = d15;
 }

@@ -1,6 +1,6 @@
 // y = x Wᵀ for many rows: y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k] f32, w [m, k] f32,
-// y [n, m]; k = 4 k4. One thread: 16 rows by 8 columns of y, sums in registers, no barriers: loads are what a software adapter
-// pays for, and this block does 21 multiplications for each. Twin: kernels/linear/kernels.rs
+// y [n, m]; k = 4 k4. One thread: 16 rows by 16 columns of y, no barriers: each number that is loaded serves 16 products, and loads are
+// what a software adapter pays for. Twin: kernels/linear/kernels.rs
 struct Params {
   n: u32,
   m: u32,
@@ -16,22 +16,14 @@ fn dots(p: vec4<f32>, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) ->
   return vec4<f32>(dot(p, a), dot(p, b), dot(p, c), dot(p, d));
 }
 
-fn store(row: u32, column: u32, low: vec4<f32>, high: vec4<f32>) {
-  let m = params.m;
-  if (row >= params.n) {
-    return;
-  }
-  for (var c = 0u; c < 4u; c++) {
-    if (column + c < m) {
-      y[row * m + column + c] = low[c];
-    }
-    if (column + 4u + c < m) {
-      y[row * m + column + 4u + c] = high[c];
-    }
-  }
+fn store(at: u32, columns: vec4<u32>, sums: vec4<f32>) {
+  y[at + columns.x] = sums.x;
+  y[at + columns.y] = sums.y;
+  y[at + columns.z] = sums.z;
+  y[at + columns.w] = sums.w;
 }
 
-@compute @workgroup_size(32)
+@compute @workgroup_size(16)
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,
   @builtin(num_workgroups) groups: vec3<u32>,
@@ -40,94 +32,82 @@ fn main(
   let n = params.n;
   let m = params.m;
   let k4 = params.k4;
-  let columns = (m + 7u) / 8u;
-  let block = grid_index(group, groups, lane, 32u);
+  let columns = (m + 15u) / 16u;
+  let block = grid_index(group, groups, lane, 16u);
   let row = block / columns * 16u;
-  let column = block % columns * 8u;
+  let column = block % columns * 16u;
   if (row >= n) {
     return;
   }
-  // Past the edge the last row or column is read again; its sums are not stored.
-  let x0 = min(row + 0u, n - 1u) * k4;
-  let x1 = min(row + 1u, n - 1u) * k4;
-  let x2 = min(row + 2u, n - 1u) * k4;
-  let x3 = min(row + 3u, n - 1u) * k4;
-  let x4 = min(row + 4u, n - 1u) * k4;
-  let x5 = min(row + 5u, n - 1u) * k4;
-  let x6 = min(row + 6u, n - 1u) * k4;
-  let x7 = min(row + 7u, n - 1u) * k4;
-  let x8 = min(row + 8u, n - 1u) * k4;
-  let x9 = min(row + 9u, n - 1u) * k4;
-  let x10 = min(row + 10u, n - 1u) * k4;
-  let x11 = min(row + 11u, n - 1u) * k4;
-  let x12 = min(row + 12u, n - 1u) * k4;
-  let x13 = min(row + 13u, n - 1u) * k4;
-  let x14 = min(row + 14u, n - 1u) * k4;
-  let x15 = min(row + 15u, n - 1u) * k4;
-  let w0 = min(column + 0u, m - 1u) * k4;
-  let w1 = min(column + 1u, m - 1u) * k4;
-  let w2 = min(column + 2u, m - 1u) * k4;
-  let w3 = min(column + 3u, m - 1u) * k4;
-  let w4 = min(column + 4u, m - 1u) * k4;
-  let w5 = min(column + 5u, m - 1u) * k4;
-  let w6 = min(column + 6u, m - 1u) * k4;
-  let w7 = min(column + 7u, m - 1u) * k4;
-  var a0 = vec4<f32>(); var b0 = vec4<f32>();
-  var a1 = vec4<f32>(); var b1 = vec4<f32>();
-  var a2 = vec4<f32>(); var b2 = vec4<f32>();
-  var a3 = vec4<f32>(); var b3 = vec4<f32>();
-  var a4 = vec4<f32>(); var b4 = vec4<f32>();
-  var a5 = vec4<f32>(); var b5 = vec4<f32>();
-  var a6 = vec4<f32>(); var b6 = vec4<f32>();
-  var a7 = vec4<f32>(); var b7 = vec4<f32>();
-  var a8 = vec4<f32>(); var b8 = vec4<f32>();
-  var a9 = vec4<f32>(); var b9 = vec4<f32>();
-  var a10 = vec4<f32>(); var b10 = vec4<f32>();
-  var a11 = vec4<f32>(); var b11 = vec4<f32>();
-  var a12 = vec4<f32>(); var b12 = vec4<f32>();
-  var a13 = vec4<f32>(); var b13 = vec4<f32>();
-  var a14 = vec4<f32>(); var b14 = vec4<f32>();
-  var a15 = vec4<f32>(); var b15 = vec4<f32>();
+  // Past the edge the last row or column is taken again: the same sums in the same place.
+  let r0 = min(row + 0u, n - 1u); let r1 = min(row + 1u, n - 1u); let r2 = min(row + 2u, n - 1u); let r3 = min(row + 3u, n - 1u);
+  let r4 = min(row + 4u, n - 1u); let r5 = min(row + 5u, n - 1u); let r6 = min(row + 6u, n - 1u); let r7 = min(row + 7u, n - 1u);
+  let r8 = min(row + 8u, n - 1u); let r9 = min(row + 9u, n - 1u); let r10 = min(row + 10u, n - 1u); let r11 = min(row + 11u, n - 1u);
+  let r12 = min(row + 12u, n - 1u); let r13 = min(row + 13u, n - 1u); let r14 = min(row + 14u, n - 1u); let r15 = min(row + 15u, n - 1u);
+  let ca = min(column + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(m - 1u));
+  let cb = min(column + vec4<u32>(4u, 5u, 6u, 7u), vec4<u32>(m - 1u));
+  let cc = min(column + vec4<u32>(8u, 9u, 10u, 11u), vec4<u32>(m - 1u));
+  let cd = min(column + vec4<u32>(12u, 13u, 14u, 15u), vec4<u32>(m - 1u));
+  var a0 = vec4<f32>(); var b0 = vec4<f32>(); var c0 = vec4<f32>(); var d0 = vec4<f32>(); var a1 = vec4<f32>(); var b1 = vec4<f32>(); var c1 = vec4<f32>(); var d1 = vec4<f32>();
+  var a2 = vec4<f32>(); var b2 = vec4<f32>(); var c2 = vec4<f32>(); var d2 = vec4<f32>(); var a3 = vec4<f32>(); var b3 = vec4<f32>(); var c3 = vec4<f32>(); var d3 = vec4<f32>();
+  var a4 = vec4<f32>(); var b4 = vec4<f32>(); var c4 = vec4<f32>(); var d4 = vec4<f32>(); var a5 = vec4<f32>(); var b5 = vec4<f32>(); var c5 = vec4<f32>(); var d5 = vec4<f32>();
+  var a6 = vec4<f32>(); var b6 = vec4<f32>(); var c6 = vec4<f32>(); var d6 = vec4<f32>(); var a7 = vec4<f32>(); var b7 = vec4<f32>(); var c7 = vec4<f32>(); var d7 = vec4<f32>();
+  var a8 = vec4<f32>(); var b8 = vec4<f32>(); var c8 = vec4<f32>(); var d8 = vec4<f32>(); var a9 = vec4<f32>(); var b9 = vec4<f32>(); var c9 = vec4<f32>(); var d9 = vec4<f32>();
+  var a10 = vec4<f32>(); var b10 = vec4<f32>(); var c10 = vec4<f32>(); var d10 = vec4<f32>(); var a11 = vec4<f32>(); var b11 = vec4<f32>(); var c11 = vec4<f32>(); var d11 = vec4<f32>();
+  var a12 = vec4<f32>(); var b12 = vec4<f32>(); var c12 = vec4<f32>(); var d12 = vec4<f32>(); var a13 = vec4<f32>(); var b13 = vec4<f32>(); var c13 = vec4<f32>(); var d13 = vec4<f32>();
+  var a14 = vec4<f32>(); var b14 = vec4<f32>(); var c14 = vec4<f32>(); var d14 = vec4<f32>(); var a15 = vec4<f32>(); var b15 = vec4<f32>(); var c15 = vec4<f32>(); var d15 = vec4<f32>();
   for (var i = 0u; i < k4; i++) {
-    let q0 = w[w0 + i];
-    let q1 = w[w1 + i];
-    let q2 = w[w2 + i];
-    let q3 = w[w3 + i];
-    let q4 = w[w4 + i];
-    let q5 = w[w5 + i];
-    let q6 = w[w6 + i];
-    let q7 = w[w7 + i];
-    let p0 = x[x0 + i]; a0 += dots(p0, q0, q1, q2, q3); b0 += dots(p0, q4, q5, q6, q7);
-    let p1 = x[x1 + i]; a1 += dots(p1, q0, q1, q2, q3); b1 += dots(p1, q4, q5, q6, q7);
-    let p2 = x[x2 + i]; a2 += dots(p2, q0, q1, q2, q3); b2 += dots(p2, q4, q5, q6, q7);
-    let p3 = x[x3 + i]; a3 += dots(p3, q0, q1, q2, q3); b3 += dots(p3, q4, q5, q6, q7);
-    let p4 = x[x4 + i]; a4 += dots(p4, q0, q1, q2, q3); b4 += dots(p4, q4, q5, q6, q7);
-    let p5 = x[x5 + i]; a5 += dots(p5, q0, q1, q2, q3); b5 += dots(p5, q4, q5, q6, q7);
-    let p6 = x[x6 + i]; a6 += dots(p6, q0, q1, q2, q3); b6 += dots(p6, q4, q5, q6, q7);
-    let p7 = x[x7 + i]; a7 += dots(p7, q0, q1, q2, q3); b7 += dots(p7, q4, q5, q6, q7);
-    let p8 = x[x8 + i]; a8 += dots(p8, q0, q1, q2, q3); b8 += dots(p8, q4, q5, q6, q7);
-    let p9 = x[x9 + i]; a9 += dots(p9, q0, q1, q2, q3); b9 += dots(p9, q4, q5, q6, q7);
-    let p10 = x[x10 + i]; a10 += dots(p10, q0, q1, q2, q3); b10 += dots(p10, q4, q5, q6, q7);
-    let p11 = x[x11 + i]; a11 += dots(p11, q0, q1, q2, q3); b11 += dots(p11, q4, q5, q6, q7);
-    let p12 = x[x12 + i]; a12 += dots(p12, q0, q1, q2, q3); b12 += dots(p12, q4, q5, q6, q7);
-    let p13 = x[x13 + i]; a13 += dots(p13, q0, q1, q2, q3); b13 += dots(p13, q4, q5, q6, q7);
-    let p14 = x[x14 + i]; a14 += dots(p14, q0, q1, q2, q3); b14 += dots(p14, q4, q5, q6, q7);
-    let p15 = x[x15 + i]; a15 += dots(p15, q0, q1, q2, q3); b15 += dots(p15, q4, q5, q6, q7);
+    let q0 = w[ca.x * k4 + i]; let q1 = w[ca.y * k4 + i]; let q2 = w[ca.z * k4 + i]; let q3 = w[ca.w * k4 + i];
+    let q4 = w[cb.x * k4 + i]; let q5 = w[cb.y * k4 + i]; let q6 = w[cb.z * k4 + i]; let q7 = w[cb.w * k4 + i];
+    let q8 = w[cc.x * k4 + i]; let q9 = w[cc.y * k4 + i]; let q10 = w[cc.z * k4 + i]; let q11 = w[cc.w * k4 + i];
+    let q12 = w[cd.x * k4 + i]; let q13 = w[cd.y * k4 + i]; let q14 = w[cd.z * k4 + i]; let q15 = w[cd.w * k4 + i];
+    let p0 = x[r0 * k4 + i];
+    a0 += dots(p0, q0, q1, q2, q3); b0 += dots(p0, q4, q5, q6, q7); c0 += dots(p0, q8, q9, q10, q11); d0 += dots(p0, q12, q13, q14, q15);
+    let p1 = x[r1 * k4 + i];
+    a1 += dots(p1, q0, q1, q2, q3); b1 += dots(p1, q4, q5, q6, q7); c1 += dots(p1, q8, q9, q10, q11); d1 += dots(p1, q12, q13, q14, q15);
+    let p2 = x[r2 * k4 + i];
+    a2 += dots(p2, q0, q1, q2, q3); b2 += dots(p2, q4, q5, q6, q7); c2 += dots(p2, q8, q9, q10, q11); d2 += dots(p2, q12, q13, q14, q15);
+    let p3 = x[r3 * k4 + i];
+    a3 += dots(p3, q0, q1, q2, q3); b3 += dots(p3, q4, q5, q6, q7); c3 += dots(p3, q8, q9, q10, q11); d3 += dots(p3, q12, q13, q14, q15);
+    let p4 = x[r4 * k4 + i];
+    a4 += dots(p4, q0, q1, q2, q3); b4 += dots(p4, q4, q5, q6, q7); c4 += dots(p4, q8, q9, q10, q11); d4 += dots(p4, q12, q13, q14, q15);
+    let p5 = x[r5 * k4 + i];
+    a5 += dots(p5, q0, q1, q2, q3); b5 += dots(p5, q4, q5, q6, q7); c5 += dots(p5, q8, q9, q10, q11); d5 += dots(p5, q12, q13, q14, q15);
+    let p6 = x[r6 * k4 + i];
+    a6 += dots(p6, q0, q1, q2, q3); b6 += dots(p6, q4, q5, q6, q7); c6 += dots(p6, q8, q9, q10, q11); d6 += dots(p6, q12, q13, q14, q15);
+    let p7 = x[r7 * k4 + i];
+    a7 += dots(p7, q0, q1, q2, q3); b7 += dots(p7, q4, q5, q6, q7); c7 += dots(p7, q8, q9, q10, q11); d7 += dots(p7, q12, q13, q14, q15);
+    let p8 = x[r8 * k4 + i];
+    a8 += dots(p8, q0, q1, q2, q3); b8 += dots(p8, q4, q5, q6, q7); c8 += dots(p8, q8, q9, q10, q11); d8 += dots(p8, q12, q13, q14, q15);
+    let p9 = x[r9 * k4 + i];
+    a9 += dots(p9, q0, q1, q2, q3); b9 += dots(p9, q4, q5, q6, q7); c9 += dots(p9, q8, q9, q10, q11); d9 += dots(p9, q12, q13, q14, q15);
+    let p10 = x[r10 * k4 + i];
+    a10 += dots(p10, q0, q1, q2, q3); b10 += dots(p10, q4, q5, q6, q7); c10 += dots(p10, q8, q9, q10, q11); d10 += dots(p10, q12, q13, q14, q15);
+    let p11 = x[r11 * k4 + i];
+    a11 += dots(p11, q0, q1, q2, q3); b11 += dots(p11, q4, q5, q6, q7); c11 += dots(p11, q8, q9, q10, q11); d11 += dots(p11, q12, q13, q14, q15);
+    let p12 = x[r12 * k4 + i];
+    a12 += dots(p12, q0, q1, q2, q3); b12 += dots(p12, q4, q5, q6, q7); c12 += dots(p12, q8, q9, q10, q11); d12 += dots(p12, q12, q13, q14, q15);
+    let p13 = x[r13 * k4 + i];
+    a13 += dots(p13, q0, q1, q2, q3); b13 += dots(p13, q4, q5, q6, q7); c13 += dots(p13, q8, q9, q10, q11); d13 += dots(p13, q12, q13, q14, q15);
+    let p14 = x[r14 * k4 + i];
+    a14 += dots(p14, q0, q1, q2, q3); b14 += dots(p14, q4, q5, q6, q7); c14 += dots(p14, q8, q9, q10, q11); d14 += dots(p14, q12, q13, q14, q15);
+    let p15 = x[r15 * k4 + i];
+    a15 += dots(p15, q0, q1, q2, q3); b15 += dots(p15, q4, q5, q6, q7); c15 += dots(p15, q8, q9, q10, q11); d15 += dots(p15, q12, q13, q14, q15);
   }
-  store(row + 0u, column, a0, b0);
-  store(row + 1u, column, a1, b1);
-  store(row + 2u, column, a2, b2);
-  store(row + 3u, column, a3, b3);
-  store(row + 4u, column, a4, b4);
-  store(row + 5u, column, a5, b5);
-  store(row + 6u, column, a6, b6);
-  store(row + 7u, column, a7, b7);
-  store(row + 8u, column, a8, b8);
-  store(row + 9u, column, a9, b9);
-  store(row + 10u, column, a10, b10);
-  store(row + 11u, column, a11, b11);
-  store(row + 12u, column, a12, b12);
-  store(row + 13u, column, a13, b13);
-  store(row + 14u, column, a14, b14);
-  store(row + 15u, column, a15, b15);
+  store(r0 * m, ca, a0); store(r0 * m, cb, b0); store(r0 * m, cc, c0); store(r0 * m, cd, d0);
+  store(r1 * m, ca, a1); store(r1 * m, cb, b1); store(r1 * m, cc, c1); store(r1 * m, cd, d1);
+  store(r2 * m, ca, a2); store(r2 * m, cb, b2); store(r2 * m, cc, c2); store(r2 * m, cd, d2);
+  store(r3 * m, ca, a3); store(r3 * m, cb, b3); store(r3 * m, cc, c3); store(r3 * m, cd, d3);
+  store(r4 * m, ca, a4); store(r4 * m, cb, b4); store(r4 * m, cc, c4); store(r4 * m, cd, d4);
+  store(r5 * m, ca, a5); store(r5 * m, cb, b5); store(r5 * m, cc, c5); store(r5 * m, cd, d5);
+  store(r6 * m, ca, a6); store(r6 * m, cb, b6); store(r6 * m, cc, c6); store(r6 * m, cd, d6);
+  store(r7 * m, ca, a7); store(r7 * m, cb, b7); store(r7 * m, cc, c7); store(r7 * m, cd, d7);
+  store(r8 * m, ca, a8); store(r8 * m, cb, b8); store(r8 * m, cc, c8); store(r8 * m, cd, d8);
+  store(r9 * m, ca, a9); store(r9 * m, cb, b9); store(r9 * m, cc, c9); store(r9 * m, cd, d9);
+  store(r10 * m, ca, a10); store(r10 * m, cb, b10); store(r10 * m, cc, c10); store(r10 * m, cd, d10);
+  store(r11 * m, ca, a11); store(r11 * m, cb, b11); store(r11 * m, cc, c11); store(r11 * m, cd, d11);
+  store(r12 * m, ca, a12); store(r12 * m, cb, b12); store(r12 * m, cc, c12); store(r12 * m, cd, d12);
+  store(r13 * m, ca, a13); store(r13 * m, cb, b13); store(r13 * m, cc, c13); store(r13 * m, cd, d13);
+  store(r14 * m, ca, a14); store(r14 * m, cb, b14); store(r14 * m, cc, c14); store(r14 * m, cd, d14);
+  store(r15 * m, ca, a15); store(r15 * m, cb, b15); store(r15 * m, cc, c15); store(r15 * m, cd, d15);
 }

@@ -82,6 +82,7 @@ impl Device {
             return Err(Error::NoAdapter { reason: format!("kernels are WGSL, this build compiles for {compiler}") });
         }
         let adapter = setup.adapter.get_info();
+        launch::set_adapter(adapter.device_type);
         let limits = setup.device.limits();
         let info = DeviceInfo {
             adapter: adapter.name,

@@ -5,15 +5,43 @@ use burn::backend::autodiff::grads::Gradients;
 use burn::backend::autodiff::ops::{Backward, NodeGuard, Ops, OpsKind};
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend};
+use std::any::Any;
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use super::elementwise::residual_add;
 use super::launch::Launch;
 
 /// What an operation keeps of its forward pass, and how it turns the gradient of its output into those of its `N` inputs.
 pub trait Rule<B: Backend, const N: usize>: Clone + Send + Debug + 'static {
     /// The gradient of each input that `needs` one.
     fn backward(self, grad: FloatTensor<B>, needs: [bool; N]) -> [Option<FloatTensor<B>>; N];
+
+    /// [`Rule::backward`] with the gradient of the first input added to `sum`, which other operations have begun. In place where a
+    /// rule's kernel can do so; else one launch more.
+    fn backward_onto(self, sum: FloatTensor<B>, grad: FloatTensor<B>, needs: [bool; N]) -> [Option<FloatTensor<B>>; N]
+    where
+        B: Launch,
+    {
+        let mut grads = self.backward(grad, needs);
+        grads[0] = Some(match grads[0].take() {
+            Some(grad) => residual_add::<B>(sum, grad),
+            None => sum,
+        });
+        grads
+    }
+}
+
+/// Inner nodes whose gradient one of our rules has begun and nobody has taken yet, while they live.
+static BEGUN: Mutex<BTreeMap<u64, Weak<dyn Any + Send + Sync>>> = Mutex::new(BTreeMap::new());
+
+/// More entries than this are looked through for nodes that are gone: those of Burn's own operations do not report back.
+const MANY: usize = 1024;
+
+fn begun() -> MutexGuard<'static, BTreeMap<u64, Weak<dyn Any + Send + Sync>>> {
+    BEGUN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[derive(Debug)]
@@ -24,10 +52,25 @@ impl<B: Launch, R: Rule<B, N>, const N: usize> Backward<B, N> for Step<R> {
 
     fn backward(self, ops: Ops<R, N>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
         let grad = grads.consume::<B>(&ops.node);
+        begun().remove(&ops.node.id.value);
         let needs = ops.parents.each_ref().map(Option::is_some);
-        for (parent, grad) in ops.parents.into_iter().zip(ops.state.backward(grad, needs)) {
+        // A leaf keeps its gradient when it is consumed: only an inner node gives its sum away.
+        let sum = ops.parents[0].as_ref().filter(|first| begun().remove(&first.id.value).is_some()).map(|first| grads.consume::<B>(first));
+        let found = match sum {
+            Some(sum) => ops.state.backward_onto(sum, grad, needs),
+            None => ops.state.backward(grad, needs),
+        };
+        for (parent, grad) in ops.parents.into_iter().zip(found) {
             if let (Some(parent), Some(grad)) = (parent, grad) {
                 grads.register::<B>(parent.id, grad);
+                if !parent.parents.is_empty() {
+                    let node: Arc<dyn Any + Send + Sync> = parent.clone();
+                    let mut begun = begun();
+                    begun.insert(parent.id.value, Arc::downgrade(&node));
+                    if begun.len() > MANY {
+                        begun.retain(|_, node| node.strong_count() > 0);
+                    }
+                }
             }
         }
     }

@@ -8,7 +8,8 @@ use burn_cubecl::{CubeBackend, tensor::CubeTensor};
 use cubecl::config::{CubeClRuntimeConfig, RuntimeConfig};
 use cubecl::prelude::{CubeCount, CubeDim, KernelId};
 use cubecl::server::{KernelArguments, MetadataBindingInfo};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::kernel::{Access, Kernel};
 use super::trace::{self, Launched};
@@ -17,11 +18,27 @@ use super::u32_copy;
 /// Most workgroups in one dimension of a dispatch (WebGPU's default limit).
 const MAX_GROUPS: u32 = 65_535;
 
-static DISPATCHES: AtomicU64 = AtomicU64::new(0);
+thread_local! {
+    static DISPATCHES: Cell<u64> = const { Cell::new(0) };
+}
 
-/// Kernels of the catalogue launched on wgpu since the start: for the dispatch budget of a step.
+/// Whether the adapter is a CPU that runs shaders. A fact of the machine, as its name: a run that is resumed there sees the same.
+static SOFTWARE: AtomicBool = AtomicBool::new(false);
+
+/// Kernels of the catalogue that this thread has launched on wgpu: for the dispatch budget of a step.
 pub fn dispatches() -> u64 {
-    DISPATCHES.load(Ordering::Relaxed)
+    DISPATCHES.get()
+}
+
+/// Tells what adapter the process has, before its first launch.
+pub fn set_adapter(kind: cubecl::wgpu::wgpu::DeviceType) {
+    SOFTWARE.store(kind == cubecl::wgpu::wgpu::DeviceType::Cpu, Ordering::Relaxed);
+}
+
+/// Whether the adapter is a CPU that runs shaders (llvmpipe, SwiftShader): there every load costs as much as some twenty products, so that
+/// kernels with large register blocks pay; a GPU would spill them.
+pub fn software() -> bool {
+    SOFTWARE.load(Ordering::Relaxed)
 }
 
 /// A backend that can run a [`Kernel`].
@@ -99,7 +116,7 @@ fn dispatch(kernel: &'static Kernel, tensors: &[CubeTensor], params: &[u32], gro
     if groups == 0 {
         return;
     }
-    DISPATCHES.fetch_add(1, Ordering::Relaxed);
+    DISPATCHES.set(DISPATCHES.get() + 1);
     trace::record(|| {
         let words = tensors.iter().map(|t| words_for(t.shape().num_elements(), t.dtype)).collect();
         Launched { kernel, words, params: params.to_vec(), groups }

@@ -8,8 +8,18 @@ use super::autodiff::Rule;
 use super::column_sum::{self, column_sum};
 use super::kernel::{Words, groups_of_64, read, write};
 use super::launch::{Launch, rows_columns};
-use super::rms_norm::{BackwardParams, ForwardParams};
-use crate::kernel_record;
+use super::rms_norm::ForwardParams;
+use crate::{kernel_params, kernel_record};
+
+kernel_params! {
+    /// Shapes of the input's gradient.
+    pub struct BackwardParams {
+        /// Rows.
+        n: u32,
+        /// C.
+        width: u32,
+    }
+}
 
 kernel_record! {
     /// `y`, and mean and `r` of each row.

@@ -95,6 +95,13 @@ pub fn rms_norm(x: Tensor<2>, weight: Tensor<1>, eps: f64) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::rms_norm(x.into_dispatch(), weight.into_dispatch(), eps as f32))
 }
 
+/// `x + y`, both `[n, C]`, and its RMSNorm with `weight [C]`. The sum is written over y where nobody else holds it.
+pub fn add_rms_norm(x: Tensor<2>, y: Tensor<2>, weight: Tensor<1>, eps: f64) -> (Tensor<2>, Tensor<2>) {
+    let (x, y, weight) = (x.into_dispatch(), y.into_dispatch(), weight.into_dispatch());
+    let (sum, normed) = Dispatch::add_rms_norm(x, y, weight, eps as f32);
+    (Tensor::from_dispatch(sum), Tensor::from_dispatch(normed))
+}
+
 /// LayerNorm of the rows of `x [n, C]` with `weight` and `bias [C]`.
 pub fn layer_norm(x: Tensor<2>, weight: Tensor<1>, bias: Tensor<1>, eps: f64) -> Tensor<2> {
     let (weight, bias) = (weight.into_dispatch(), bias.into_dispatch());

@@ -28,6 +28,8 @@ pub trait ModelOps: Backend {
     fn head_loss(x: FloatTensor<Self>, w: FloatTensor<Self>, targets: IntTensor<Self>, plan: HeadPlan) -> FloatTensor<Self>;
     /// RMSNorm.
     fn rms_norm(x: FloatTensor<Self>, w: FloatTensor<Self>, eps: f32) -> FloatTensor<Self>;
+    /// `x + y`, and its RMSNorm.
+    fn add_rms_norm(x: FloatTensor<Self>, y: FloatTensor<Self>, w: FloatTensor<Self>, eps: f32) -> (FloatTensor<Self>, FloatTensor<Self>);
     /// LayerNorm.
     fn layer_norm(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>, eps: f32) -> FloatTensor<Self>;
     /// Rotary embedding.
@@ -62,6 +64,10 @@ impl<B: Launch> ModelOps for B {
     fn rms_norm(x: FloatTensor<B>, w: FloatTensor<B>, eps: f32) -> FloatTensor<B> {
         let [y, _] = rms_norm::forward::<B>(x, w, eps);
         y
+    }
+    fn add_rms_norm(x: FloatTensor<B>, y: FloatTensor<B>, w: FloatTensor<B>, eps: f32) -> (FloatTensor<B>, FloatTensor<B>) {
+        let [sum, normed, _] = rms_norm::add_forward::<B>(x, y, w, eps);
+        (sum, normed)
     }
     fn layer_norm(x: FloatTensor<B>, w: FloatTensor<B>, b: FloatTensor<B>, eps: f32) -> FloatTensor<B> {
         let [y, _] = layer_norm::forward::<B>(x, w, b, eps);
@@ -116,6 +122,13 @@ impl<B: Launch, C: CheckpointStrategy> ModelOps for Autodiff<B, C> {
         let ((x, x_node), (w, w_node)) = (x.into_parts(), w.into_parts());
         let [y, scales] = rms_norm::forward::<B>(x.clone(), w.clone(), eps);
         record::<B, C, _, 2>([x_node, w_node], y, rms_norm::RmsNorm { x, w, scales })
+    }
+    fn add_rms_norm(x: FloatTensor<Self>, y: FloatTensor<Self>, w: FloatTensor<Self>, eps: f32) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        let ((x, x_node), (y, y_node), (w, w_node)) = (x.into_parts(), y.into_parts(), w.into_parts());
+        let [sum, normed, scales] = rms_norm::add_forward::<B>(x, y, w.clone(), eps);
+        let stream = record::<B, C, _, 2>([x_node, y_node], sum.clone(), elementwise::Residual);
+        let normed = record::<B, C, _, 2>([stream.node(), w_node], normed, rms_norm::RmsNorm { x: sum, w, scales });
+        (stream, normed)
     }
     fn layer_norm(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>, eps: f32) -> FloatTensor<Self> {
         let ((x, x_node), (w, w_node), (b, b_node)) = (x.into_parts(), w.into_parts(), b.into_parts());

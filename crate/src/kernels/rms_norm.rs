@@ -6,7 +6,7 @@ use burn::tensor::DType;
 
 use super::autodiff::Rule;
 use super::column_sum::{self, column_sum};
-use super::kernel::{Words, groups_of_64, read, write};
+use super::kernel::{Words, groups_of_64, read, update, write};
 use super::launch::{Launch, rows_columns};
 use crate::{kernel_params, kernel_record};
 
@@ -23,12 +23,18 @@ kernel_params! {
 }
 
 kernel_params! {
-    /// Shapes of the input's gradient.
+    /// Shapes of the gradients.
     pub struct BackwardParams {
         /// Rows.
         n: u32,
         /// C.
         width: u32,
+        /// Rows of a part of the weight's gradient.
+        rows: u32,
+        /// Parts of the weight's gradient; 0 where nobody wants it.
+        parts: u32,
+        /// 1 where dx holds a sum that this gradient is added to.
+        add: u32,
     }
 }
 
@@ -38,14 +44,14 @@ kernel_record! {
     [read("x"), read("w"), write("y"), write("scales")], ForwardParams, forward_twin
 }
 kernel_record! {
-    /// `dx = r (dy w − x r² mean(dy w x))`
-    BACKWARD_INPUT, "rms_norm_backward_input" in "../../../shaders/",
-    [read("x"), read("w"), read("scales"), read("dy"), write("dx")], BackwardParams, backward_input_twin
+    /// `sum ← x + sum`, and of it `y` and the scale `r` of each row.
+    ADD_FORWARD, "rms_norm_add_forward" in "../../../shaders/",
+    [read("x"), read("w"), update("sum"), write("y"), write("scales")], ForwardParams, add_forward_twin
 }
 kernel_record! {
-    /// `dw = Σ dy x r` in parts.
-    BACKWARD_WEIGHT, "rms_norm_backward_weight" in "../../../shaders/",
-    [read("x"), read("scales"), read("dy"), write("dw")], column_sum::Params, backward_weight_twin
+    /// `dx = r (dy w − x r² mean(dy w x))`, and `dw = Σ dy x r` in parts.
+    BACKWARD, "rms_norm_backward" in "../../../shaders/",
+    [read("x"), read("w"), read("scales"), read("dy"), update("dx"), write("dw")], BackwardParams, backward_twin
 }
 
 fn forward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
@@ -63,9 +69,21 @@ fn forward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
     }
 }
 
-fn backward_input_twin(buffers: &mut [Words<'_>], params: &[u32]) {
+fn add_forward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
+    let [x, w, sum, y, scales] = buffers else { return };
+    let p = ForwardParams::from_words(params);
+    for i in 0..(p.n * p.width) as usize {
+        sum.floats_mut()[i] += x.floats()[i];
+    }
+    forward_twin(
+        &mut [Words::Read(sum.words()), Words::Read(w.words()), Words::Write(y.words_mut()), Words::Write(scales.words_mut())],
+        params,
+    );
+}
+
+fn backward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
     let p = BackwardParams::from_words(params);
-    let [x, w, scales, dy, dx] = buffers else { return };
+    let [x, w, scales, dy, dx, dw] = buffers else { return };
     let width = p.width as usize;
     for row in 0..p.n as usize {
         let at = row * width;
@@ -74,21 +92,18 @@ fn backward_input_twin(buffers: &mut [Words<'_>], params: &[u32]) {
         let r = f64::from(scales.floats()[row]);
         let mean = (0..width).map(|c| d(c) * x(c)).sum::<f64>() / width as f64;
         for c in 0..width {
-            dx.floats_mut()[at + c] = (r * (d(c) - x(c) * r * r * mean)) as f32;
+            let before = if p.add == 1 { dx.floats()[at + c] } else { 0.0 };
+            // Rounded before it is added: the bits are those of two launches.
+            dx.floats_mut()[at + c] = before + (r * (d(c) - x(c) * r * r * mean)) as f32;
         }
     }
-}
-
-fn backward_weight_twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let p = column_sum::Params::from_words(params);
-    let [x, scales, dy, dw] = buffers else { return };
-    let width = p.width as usize;
+    let cut = column_sum::Params { n: p.n, width: p.width, rows: p.rows, parts: p.parts };
     for i in 0..p.parts as usize * width {
         let term = |r: usize| {
             let at = r * width + i % width;
             f64::from(dy.floats()[at]) * f64::from(x.floats()[at]) * f64::from(scales.floats()[r])
         };
-        dw.floats_mut()[i] = p.part(i / width).map(term).sum::<f64>() as f32;
+        dw.floats_mut()[i] = cut.part(i / width).map(term).sum::<f64>() as f32;
     }
 }
 
@@ -99,6 +114,16 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>, eps: f32) -> [Fl
     let scales = B::empty(&x, [n].into(), DType::F32);
     let params = ForwardParams { n: n as u32, width: width as u32, eps }.words();
     B::two(&FORWARD, vec![x, w, y, scales], &params, groups_of_64(n))
+}
+
+/// `x`, `addend [n, C]`, `w [C]` → their sum (over the addend where nobody else holds it), its norm, and the scale of each row `[n]`
+pub fn add_forward<B: Launch>(x: FloatTensor<B>, addend: FloatTensor<B>, w: FloatTensor<B>, eps: f32) -> [FloatTensor<B>; 3] {
+    let (n, width) = rows_columns(&x.shape());
+    let y = B::empty(&x, x.shape(), DType::F32);
+    let scales = B::empty(&x, [n].into(), DType::F32);
+    let params = ForwardParams { n: n as u32, width: width as u32, eps }.words();
+    let mut written = B::launch(&ADD_FORWARD, vec![x, w, addend, y, scales], &params, groups_of_64(n)).into_iter();
+    [(); 3].map(|()| written.next().expect("the kernel declares three written buffers"))
 }
 
 /// Gradients of RMSNorm.
@@ -112,21 +137,32 @@ pub struct RmsNorm<T> {
     pub scales: T,
 }
 
+/// dx, added to `sum` where there is one, and dw.
+fn backward<B: Launch>(
+    rule: RmsNorm<FloatTensor<B>>,
+    dy: FloatTensor<B>,
+    needs: [bool; 2],
+    sum: Option<FloatTensor<B>>,
+) -> [Option<FloatTensor<B>>; 2] {
+    let RmsNorm { x, w, scales } = rule;
+    let (n, width) = rows_columns(&x.shape());
+    let cut = column_sum::Params::cut(n, width);
+    let parts = if needs[1] { cut.parts } else { 0 };
+    let add = u32::from(sum.is_some());
+    let dx = sum.unwrap_or_else(|| B::empty(&x, x.shape(), DType::F32));
+    let dw = B::empty(&x, [parts.max(1) as usize, width].into(), DType::F32);
+    let params = BackwardParams { n: n as u32, width: width as u32, rows: cut.rows, parts, add }.words();
+    let groups = groups_of_64(n) + groups_of_64(parts as usize * width);
+    let [dx, dw] = B::two(&BACKWARD, vec![x, w, scales, dy, dx, dw], &params, groups);
+    [needs[0].then_some(dx), needs[1].then(|| column_sum::<B>(dw))]
+}
+
 impl<B: Launch> Rule<B, 2> for RmsNorm<FloatTensor<B>> {
     fn backward(self, dy: FloatTensor<B>, needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
-        let Self { x, w, scales } = self;
-        let (n, width) = rows_columns(&x.shape());
-        let dw = needs[1].then(|| {
-            let params = column_sum::Params::cut(n, width);
-            let dw = B::empty(&x, [params.parts as usize, width].into(), DType::F32);
-            let buffers = vec![x.clone(), scales.clone(), dy.clone(), dw];
-            column_sum::<B>(B::one(&BACKWARD_WEIGHT, buffers, &params.words(), params.groups()))
-        });
-        let dx = needs[0].then(|| {
-            let dx = B::empty(&x, x.shape(), DType::F32);
-            let params = BackwardParams { n: n as u32, width: width as u32 }.words();
-            B::one(&BACKWARD_INPUT, vec![x, w, scales, dy, dx], &params, groups_of_64(n))
-        });
-        [dx, dw]
+        backward::<B>(self, dy, needs, None)
+    }
+
+    fn backward_onto(self, sum: FloatTensor<B>, dy: FloatTensor<B>, needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
+        backward::<B>(self, dy, needs, Some(sum))
     }
 }

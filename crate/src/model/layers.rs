@@ -60,6 +60,11 @@ impl RmsNorm {
     pub fn forward(&self, x: Tensor<2>, eps: f64) -> Tensor<2> {
         kernels::rms_norm(x, self.weight.val(), eps)
     }
+
+    /// x + y and its norm, all [N, C].
+    pub fn add_forward(&self, x: Tensor<2>, y: Tensor<2>, eps: f64) -> (Tensor<2>, Tensor<2>) {
+        kernels::add_rms_norm(x, y, self.weight.val(), eps)
+    }
 }
 
 /// (x − mean)/√(var + ε) ⊙ w + b (arXiv:1607.06450). weight, bias [C].

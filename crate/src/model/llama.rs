@@ -118,8 +118,8 @@ impl Llama {
         let k = per_head(attention.k_proj.forward(normed.clone()), config.num_key_value_heads, &attention.k_norm);
         let v = attention.v_proj.forward(normed);
         let (q, k) = (rope.rotate(q, span), rope.rotate(k, span));
-        let x = kernels::residual_add(x, attention.o_proj.forward(attend(config, q, k, v, span, cache, layer)));
-        let normed = block.post_attention_layernorm.forward(x.clone(), config.norm_eps);
+        let attended = attention.o_proj.forward(attend(config, q, k, v, span, cache, layer));
+        let (x, normed) = block.post_attention_layernorm.add_forward(x, attended, config.norm_eps);
         let gated = kernels::swiglu(block.mlp.gate_proj.forward(normed.clone()), block.mlp.up_proj.forward(normed));
         kernels::residual_add(x, block.mlp.down_proj.forward(gated))
     }

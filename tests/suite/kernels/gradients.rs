@@ -73,6 +73,36 @@ fn rms_norm_matches_its_formula() {
 }
 
 #[test]
+fn add_rms_norm_matches_its_parts() {
+    let norm = |x: Tensor<2>, w: Tensor<2>| x.clone() / (x.powi_scalar(2).mean_dim(1) + 1e-5).sqrt() * w;
+    // The sum goes on beside its norm: two operations add to its gradient.
+    let ours = |i: &Inputs| {
+        let (sum, normed) = kernels::add_rms_norm(i[0].clone(), i[1].clone() * 1.0, i[2].clone().reshape([33]), 1e-5);
+        kernels::residual_add(sum, normed)
+    };
+    compare("add_rms_norm", &[[200, 33], [200, 33], [1, 33]], &ours, &|i| {
+        let sum = i[0].clone() + i[1].clone();
+        sum.clone() + norm(sum, i[2].clone())
+    });
+}
+
+#[test]
+fn inputs_of_several_products_gather_their_gradients() {
+    // The large block (64 rows and more) adds in place, the small one through another launch.
+    for n in [9, 132] {
+        let ours = |i: &Inputs| {
+            let x = i[0].clone() * 2.0;
+            let [a, b, c] = [1, 2, 3].map(|at| kernels::linear(x.clone(), i[at].clone()));
+            kernels::residual_add(kernels::residual_add(a, b), c)
+        };
+        compare("linear thrice", &[[n, 64], [72, 64], [72, 64], [72, 64]], &ours, &|i| {
+            let x = i[0].clone() * 2.0;
+            x.clone().matmul((i[1].clone() + i[2].clone() + i[3].clone()).transpose())
+        });
+    }
+}
+
+#[test]
 fn layer_norm_matches_its_formula() {
     for shape in [[1, 8], [200, 33]] {
         let width = shape[1];
@@ -206,5 +236,23 @@ fn shared_inputs_are_not_overwritten() {
         let _ = kernels::residual_add(x.clone(), x.clone());
         let _ = kernels::bias_add(x.clone(), Tensor::ones([8], &device.inner()));
         assert_eq!(values(x), before);
+    }
+}
+
+#[test]
+fn operations_repeat_bit_for_bit() {
+    let Some(device) = gpu() else { return };
+    let device = device.autodiff();
+    let shape = AttentionShape { batch_size: 1, seq_len: 67, offset: 0, heads: 9, kv_heads: 3, head_dim: 64 };
+    let attention = |i: &Inputs| kernels::attention(i[0].clone(), i[1].clone(), i[2].clone(), shape);
+    let linear = |i: &Inputs| kernels::linear(i[0].clone(), i[1].clone());
+    let norm = |i: &Inputs| kernels::add_rms_norm(i[0].clone(), i[1].clone(), i[2].clone().reshape([33]), 1e-5).1;
+    type Op<'a> = &'a dyn Fn(&Inputs) -> Tensor<2>;
+    let ops: [(&[[usize; 2]], Op); 3] =
+        [(&[[67, 576], [67, 192], [67, 192]], &attention), (&[[130, 72], [132, 72]], &linear), (&[[200, 33], [200, 33], [1, 33]], &norm)];
+    for (shapes, op) in ops {
+        let bits = || gradients(&device, shapes, op).concat().iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+        let first = bits();
+        assert!((0..3).all(|_| bits() == first), "{shapes:?}");
     }
 }

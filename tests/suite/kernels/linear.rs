@@ -1,16 +1,18 @@
 use tabtune::kernels::Kernel;
-use tabtune::kernels::linear::kernels::{self, AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, ForwardParams, InputParams};
+use tabtune::kernels::linear::kernels::{
+    self, AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, BothParams, ForwardParams, InputParams,
+};
 use tabtune_tests::kernels::{Case, check, noise, packed, poisoned, words};
 
 /// Sums of up to 4099 products in f32 against f64.
 const BOUND: f64 = 1e-5;
 
 fn shapes() -> Vec<(usize, usize, usize)> {
-    vec![(1, 4, 4), (5, 8, 12), (7, 12, 340), (255, 4, 8), (256, 8, 4), (257, 12, 4), (3, 4100, 64), (9, 64, 4100)]
+    vec![(1, 4, 4), (5, 8, 12), (7, 12, 340), (255, 4, 8), (256, 8, 4), (257, 12, 4), (3, 4100, 64), (9, 64, 4100), (33, 20, 36)]
 }
 
 fn odd_shapes() -> Vec<(usize, usize, usize)> {
-    vec![(1, 1, 1), (5, 3, 7), (7, 13, 341), (255, 2, 3), (256, 5, 3), (257, 3, 5), (2, 4099, 9), (3, 9, 4099)]
+    vec![(1, 1, 1), (5, 3, 7), (7, 13, 341), (255, 2, 3), (256, 5, 3), (257, 3, 5), (2, 4099, 9), (3, 9, 4099), (33, 19, 37)]
 }
 
 fn weights(n: usize, bf16: bool) -> Vec<u32> {
@@ -22,7 +24,8 @@ fn weights(n: usize, bf16: bool) -> Vec<u32> {
 fn groups(kernel: &Kernel, slices: u32, rows: u32, columns: u32) -> u32 {
     let (height, width) = match kernel.name {
         name if name.contains("row") => return rows * columns.div_ceil(8),
-        name if name.contains("block") => (16, 8),
+        name if name.contains("any_block") => (16, 8),
+        name if name.contains("block") => (16, 16),
         _ => (4, 4),
     };
     (slices * rows.div_ceil(height) * columns.div_ceil(width)).div_ceil(kernel.workgroup)
@@ -60,6 +63,15 @@ fn backward_weight(kernel: &'static Kernel, (n, m, k): (usize, usize, usize), an
         if any { AnyWeightParams { n: n32, m: m32, k: k32 }.words() } else { BackwardParams { n: n32, m4: m32 / 4, k4: k32 / 4 }.words() };
     let buffers = vec![words(&noise(n * m, 1)), words(&noise(n * k, 2)), poisoned(m * k)];
     Case { kernel, buffers, params, groups: groups(kernel, 1, m32, k32) }
+}
+
+/// Both gradients in one dispatch, dx on top of what is there where `add`.
+fn both(kernel: &'static Kernel, (n, m, k): (usize, usize, usize), bf16: bool, add: bool) -> Case {
+    let (n32, m32, k32) = (n as u32, m as u32, k as u32);
+    let params = BothParams { n: n32, m4: m32 / 4, k4: k32 / 4, add: u32::from(add) }.words();
+    let dx = if add { words(&noise(n * k, 3)) } else { poisoned(n * k) };
+    let buffers = vec![words(&noise(n * m, 1)), words(&noise(n * k, 2)), weights(m * k, bf16), dx, poisoned(m * k)];
+    Case { kernel, buffers, params, groups: groups(kernel, 1, n32, k32) + groups(kernel, 1, m32, k32) }
 }
 
 fn all(shapes: Vec<(usize, usize, usize)>, case: impl Fn((usize, usize, usize)) -> Case) -> Vec<Case> {
@@ -129,4 +141,14 @@ fn linear_blocks_agree_with_the_definition() {
     check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY_BLOCK, s, false, true)), BOUND, flip);
     check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY_BLOCK, s, true, true)), BOUND, flip);
     check(&all(odd_shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_ANY_BLOCK, s, true)), BOUND, flip);
+}
+
+#[test]
+fn linear_backward_block_gives_both_gradients() {
+    for add in [false, true] {
+        check(&all(shapes(), |s| both(&kernels::BACKWARD_BLOCK, s, false, add)), BOUND, ("dw[o9 + next1] = b9", "dw[o9 + next1] = a9"));
+        check(&all(shapes(), |s| both(&kernels::BACKWARD_BLOCK_BF16, s, true, add)), BOUND, ("c12 += four(p12, e2", "c12 -= four(p12, e2"));
+    }
+    let sums = |s| both(&kernels::BACKWARD_BLOCK, s, false, true);
+    check(&all(shapes(), sums), BOUND, ("params.add == 1u", "params.add == 2u"));
 }

@@ -4,6 +4,7 @@ mod adafactor;
 mod adamw;
 mod apollo;
 mod attention;
+mod budget;
 mod cast_bf16;
 mod cross_entropy;
 mod elementwise;

@@ -1,5 +1,6 @@
 use tabtune::kernels::column_sum;
-use tabtune::kernels::rms_norm::{BackwardParams, ForwardParams};
+use tabtune::kernels::layer_norm::BackwardParams;
+use tabtune::kernels::rms_norm::ForwardParams;
 use tabtune::kernels::{layer_norm, rms_norm};
 use tabtune_tests::kernels::{Case, check, noise, poisoned, words};
 
@@ -36,26 +37,30 @@ fn rms_norm_scales_rows_to_one() {
 }
 
 #[test]
+fn rms_norm_add_forward_scales_the_sum() {
+    let case = |s: (usize, usize)| {
+        let buffers = vec![rows(s.0, s.1, 1), rows(1, s.1, 2), rows(s.0, s.1, 3), poisoned(s.0 * s.1), poisoned(s.0)];
+        Case { kernel: &rms_norm::ADD_FORWARD, buffers, params: forward_params(s), groups: (s.0 as u32).div_ceil(64) }
+    };
+    check(&SHAPES.map(case), BOUND, ("x[row + c] + sum", "x[row + c] - sum"));
+}
+
+#[test]
 fn rms_norm_backward_is_its_gradient() {
-    let input = |s: (usize, usize)| Case {
-        kernel: &rms_norm::BACKWARD_INPUT,
-        buffers: vec![rows(s.0, s.1, 1), rows(1, s.1, 2), rms(s).twin().remove(1), rows(s.0, s.1, 4), poisoned(s.0 * s.1)],
-        params: backward_params(s),
-        groups: (s.0 as u32).div_ceil(64),
+    let case = |s: (usize, usize), add: bool| {
+        let cut = column_sum::Params::cut(s.0, s.1);
+        let dx = if add { rows(s.0, s.1, 5) } else { poisoned(s.0 * s.1) };
+        let scales = rms(s).twin().remove(1);
+        let buffers = vec![rows(s.0, s.1, 1), rows(1, s.1, 2), scales, rows(s.0, s.1, 4), dx, poisoned(cut.parts as usize * s.1)];
+        let (n, width) = (s.0 as u32, s.1 as u32);
+        let params = rms_norm::BackwardParams { n, width, rows: cut.rows, parts: cut.parts, add: u32::from(add) }.words();
+        Case { kernel: &rms_norm::BACKWARD, buffers, params, groups: n.div_ceil(64) + cut.groups() }
     };
     // One column: the gradient is a difference of nearly equal numbers.
-    let wide: Vec<Case> = SHAPES.into_iter().filter(|s| s.1 > 1).map(input).collect();
-    check(&wide, 5e-5, ("- x[row + c] * mean", "+ x[row + c] * mean"));
-    let weight = |s: (usize, usize)| {
-        let params = column_sum::Params::cut(s.0, s.1);
-        Case {
-            kernel: &rms_norm::BACKWARD_WEIGHT,
-            buffers: vec![rows(s.0, s.1, 1), rms(s).twin().remove(1), rows(s.0, s.1, 4), poisoned(params.parts as usize * s.1)],
-            params: params.words(),
-            groups: params.groups(),
-        }
-    };
-    check(&SHAPES.map(weight), BOUND, ("sum +=", "sum -="));
+    let wide = |add| SHAPES.into_iter().filter(|s| s.1 > 1).map(|s| case(s, add)).collect::<Vec<Case>>();
+    check(&wide(false), 5e-5, ("- x[row + c] * mean", "+ x[row + c] * mean"));
+    check(&wide(true), 5e-5, ("params.add == 1u", "params.add == 2u"));
+    check(&wide(false), 5e-5, ("* x[r * width + column]", "* x[r * width]"));
 }
 
 #[test]

@@ -2,17 +2,24 @@
 //! forward pass keeps the log-sum-exp of each row, the backward pass computes the weights again.
 
 pub mod kernels;
+mod twins;
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
 use burn::tensor::DType;
 
 use super::autodiff::Rule;
-use super::kernel::groups_of_64;
-use super::launch::Launch;
-use kernels::{PadParams, Params};
+use super::kernel::{groups, groups_of_64};
+use super::launch::{Launch, software};
+use kernels::{BlockParams, PadParams, Params};
 
 pub use crate::config::MAX_HEAD_DIM;
+
+/// Queries and keys of a block.
+const BLOCK: usize = 8;
+
+/// Most rounds of a thread's loops: Mesa's lavapipe ends them after 65,535, nested ones counted together.
+const ROUNDS: usize = 48_000;
 
 /// The shapes that rows do not tell. `head_dim` ≤ [`MAX_HEAD_DIM`], `kv_heads` divides `heads`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,8 +51,8 @@ impl AttentionShape {
         self.batch_size * (self.offset + self.seq_len) * self.kv_heads
     }
 
-    fn params(&self) -> Vec<u32> {
-        let params = Params {
+    fn params(&self) -> Params {
+        Params {
             batch: self.batch_size as u32,
             heads: self.heads as u32,
             kv_heads: self.kv_heads as u32,
@@ -53,8 +60,29 @@ impl AttentionShape {
             offset: self.offset as u32,
             width4: self.padded() as u32 / 4,
             scale: (1.0 / (self.head_dim as f64).sqrt()) as f32,
+        }
+    }
+
+    /// Whether a thread takes 8 queries: each number it loads serves 8 products, which pays where loads are dear. A GPU is kept busy by
+    /// many threads, and a few queries would be taken more than once.
+    fn blocks(&self) -> bool {
+        software() && self.seq_len >= BLOCK / 2
+    }
+
+    /// Threads of the block kernels for `rows` queries or keys of a sequence.
+    fn block_threads(&self, rows: usize, heads: usize) -> usize {
+        self.batch_size * rows.div_ceil(BLOCK) * heads
+    }
+
+    /// The parts of `rows` keys or queries that one launch can take each, when 8 of them cost `heads` passes over a head.
+    fn parts(&self, rows: usize, heads: usize) -> Vec<Vec<u32>> {
+        let step = (ROUNDS / (heads * (1 + self.padded() / 2)) * BLOCK).max(BLOCK);
+        let Params { batch, heads, kv_heads, len, offset, width4, scale } = self.params();
+        let part = |first: usize| {
+            let (first, end) = (first as u32, (first + step) as u32);
+            BlockParams { batch, heads, kv_heads, len, offset, width4, scale, first, end }.words()
         };
-        params.words()
+        (0..rows).step_by(step).map(part).collect()
     }
 }
 
@@ -98,8 +126,15 @@ pub fn forward<B: Launch>(
     let [q, k, v] = [q, k, v].map(|x| resized::<B>(x, from, to));
     let y = B::empty(&q, q.shape(), DType::F32);
     let stats = B::empty(&q, [shape.queries(), 2].into(), DType::F32);
-    let buffers = vec![q.clone(), k.clone(), v.clone(), y, stats];
-    let [y, stats] = B::two(&kernels::FORWARD, buffers, &shape.params(), groups_of_64(shape.queries()));
+    let [y, stats] = if shape.blocks() {
+        let groups = groups(&kernels::FORWARD_BLOCK, shape.block_threads(shape.seq_len, shape.heads));
+        shape.parts(shape.offset + shape.seq_len, 1).iter().fold([y, stats], |[y, stats], params| {
+            B::two(&kernels::FORWARD_BLOCK, vec![q.clone(), k.clone(), v.clone(), y, stats], params, groups)
+        })
+    } else {
+        let buffers = vec![q.clone(), k.clone(), v.clone(), y, stats];
+        B::two(&kernels::FORWARD, buffers, &shape.params().words(), groups_of_64(shape.queries()))
+    };
     (resized::<B>(y.clone(), to, from), Attention { q, k, v, y, stats, shape })
 }
 
@@ -109,11 +144,29 @@ impl<B: Launch> Rule<B, 3> for Attention<FloatTensor<B>> {
         let (from, to) = (shape.head_dim, shape.padded());
         let dy = resized::<B>(dy, from, to);
         let dq = B::empty(&q, q.shape(), DType::F32);
-        let buffers = vec![q.clone(), k.clone(), v.clone(), y, dy.clone(), stats, dq];
-        let [stats, dq] = B::two(&kernels::BACKWARD_QUERY, buffers, &shape.params(), groups_of_64(shape.queries()));
         let (dk, dv) = (B::empty(&k, k.shape(), DType::F32), B::empty(&v, v.shape(), DType::F32));
-        let buffers = vec![q, k, v, dy, stats, dk, dv];
-        let [dk, dv] = B::two(&kernels::BACKWARD_KEY_VALUE, buffers, &shape.params(), groups_of_64(shape.keys()));
+        let by_query = |[stats, dq]: [FloatTensor<B>; 2], kernel, params: &[u32], groups| {
+            B::two(kernel, vec![q.clone(), k.clone(), v.clone(), y.clone(), dy.clone(), stats, dq], params, groups)
+        };
+        let by_key = |stats: &FloatTensor<B>, [dk, dv]: [FloatTensor<B>; 2], kernel, params: &[u32], groups| {
+            B::two(kernel, vec![q.clone(), k.clone(), v.clone(), dy.clone(), stats.clone(), dk, dv], params, groups)
+        };
+        let [dq, dk, dv] = if shape.blocks() {
+            let keys = shape.offset + shape.seq_len;
+            let (by_queries, by_keys) = (&kernels::BACKWARD_QUERY_BLOCK, &kernels::BACKWARD_KEY_VALUE_BLOCK);
+            let threads = shape.block_threads(shape.seq_len, shape.heads);
+            let add = |sums: [FloatTensor<B>; 2], params: &Vec<u32>| by_query(sums, by_queries, params, groups(by_queries, threads));
+            let [stats, dq] = shape.parts(keys, 1).iter().fold([stats, dq], add);
+            let threads = shape.block_threads(keys, shape.kv_heads);
+            let add = |sums: [FloatTensor<B>; 2], params: &Vec<u32>| by_key(&stats, sums, by_keys, params, groups(by_keys, threads));
+            let [dk, dv] = shape.parts(shape.seq_len, shape.heads / shape.kv_heads).iter().fold([dk, dv], add);
+            [dq, dk, dv]
+        } else {
+            let params = shape.params().words();
+            let [stats, dq] = by_query([stats, dq], &kernels::BACKWARD_QUERY, &params, groups_of_64(shape.queries()));
+            let [dk, dv] = by_key(&stats, [dk, dv], &kernels::BACKWARD_KEY_VALUE, &params, groups_of_64(shape.keys()));
+            [dq, dk, dv]
+        };
         [dq, dk, dv].map(|x| Some(resized::<B>(x, to, from)))
     }
 }

@@ -1,7 +1,8 @@
 //! The records and twins of the linear kernels.
 
+use super::twins::{backward_input, backward_weight, both, forward};
 use crate::kernel_record;
-use crate::kernels::kernel::{Words, read, write};
+use crate::kernels::kernel::{read, update, write};
 
 crate::kernel_params! {
     /// Shapes for the blocked forward kernels.
@@ -24,6 +25,20 @@ crate::kernel_params! {
         m4: u32,
         /// Columns of x and w, divided by 4.
         k4: u32,
+    }
+}
+
+crate::kernel_params! {
+    /// Shapes for both gradients in one dispatch.
+    pub struct BothParams {
+        /// Rows of x and dy.
+        n: u32,
+        /// Columns of dy, rows of w, divided by 4.
+        m4: u32,
+        /// Columns of x and w, divided by 4.
+        k4: u32,
+        /// 1 where dx holds a sum that this gradient is added to.
+        add: u32,
     }
 }
 
@@ -159,14 +174,14 @@ kernel_record! {
     FORWARD_BLOCK, "linear_forward_block" in "../../../../shaders/", [read("x"), read("w"), write("y")], ForwardParams, |b, p| {
         let p = ForwardParams::from_words(p);
         forward(b, p.n, p.m, p.k4 * 4, false);
-    }, 32
+    }, 16
 }
 kernel_record! {
     /// `y = x Wᵀ` for many rows, bf16 weights, k a multiple of 4.
     FORWARD_BLOCK_BF16, "linear_forward_block_bf16" in "../../../../shaders/", [read("x"), read("w"), write("y")], ForwardParams, |b, p| {
         let p = ForwardParams::from_words(p);
         forward(b, p.n, p.m, p.k4 * 4, true);
-    }, 32
+    }, 16
 }
 kernel_record! {
     /// `dx = dy W` for many rows, f32, m and k multiples of 4.
@@ -174,7 +189,7 @@ kernel_record! {
     [read("dy"), read("w"), write("dx")], InputParams, |b, p| {
         let p = InputParams::from_words(p);
         backward_input(b, p.n, p.m4 * 4, p.k4 * 4, p.slice4 * 4, false);
-    }, 32
+    }, 16
 }
 kernel_record! {
     /// `dx = dy W` for many rows, bf16 weights, m and k multiples of 4.
@@ -182,7 +197,7 @@ kernel_record! {
     [read("dy"), read("w"), write("dx")], InputParams, |b, p| {
         let p = InputParams::from_words(p);
         backward_input(b, p.n, p.m4 * 4, p.k4 * 4, p.slice4 * 4, true);
-    }, 32
+    }, 16
 }
 kernel_record! {
     /// `dW = dyᵀ x`, m and k multiples of 4.
@@ -190,7 +205,18 @@ kernel_record! {
     [read("dy"), read("x"), write("dw")], BackwardParams, |b, p| {
         let p = BackwardParams::from_words(p);
         backward_weight(b, p.n, p.m4 * 4, p.k4 * 4);
-    }, 32
+    }, 16
+}
+
+kernel_record! {
+    /// `dx = dy W` and `dW = dyᵀ x` for many rows, f32, m and k multiples of 4.
+    BACKWARD_BLOCK, "linear_backward_block" in "../../../../shaders/",
+    [read("dy"), read("x"), read("w"), update("dx"), write("dw")], BothParams, |b, p| both(b, BothParams::from_words(p), false), 16
+}
+kernel_record! {
+    /// `dx = dy W` and `dW = dyᵀ x` for many rows, bf16 weights, m and k multiples of 4.
+    BACKWARD_BLOCK_BF16, "linear_backward_block_bf16" in "../../../../shaders/",
+    [read("dy"), read("x"), read("w"), update("dx"), write("dw")], BothParams, |b, p| both(b, BothParams::from_words(p), true), 16
 }
 
 kernel_record! {
@@ -215,52 +241,4 @@ kernel_record! {
         let p = AnyWeightParams::from_words(p);
         backward_weight(b, p.n, p.m, p.k);
     }, 32
-}
-
-/// Element `i` of weights that are f32 or two bf16 in a word.
-fn weight(words: &[u32], i: usize, packed: bool) -> f64 {
-    f64::from(f32::from_bits(match (packed, i % 2) {
-        (false, _) => words[i],
-        (true, 0) => words[i / 2] << 16,
-        (true, _) => words[i / 2] & 0xffff_0000,
-    }))
-}
-
-/// `y[r, c] = Σ_i x[r, i] w[c, i]`
-fn forward(buffers: &mut [Words<'_>], n: u32, m: u32, k: u32, packed: bool) {
-    let [x, w, y] = buffers else { return };
-    let (m, k) = (m as usize, k as usize);
-    for r in 0..n as usize {
-        for c in 0..m {
-            let sum: f64 = (0..k).map(|i| f64::from(x.floats()[r * k + i]) * weight(w.words(), c * k + i, packed)).sum();
-            y.floats_mut()[r * m + c] = sum as f32;
-        }
-    }
-}
-
-/// `dx[s, r, i] = Σ_c dy[r, c] w[c, i]` over the columns c of slice s
-fn backward_input(buffers: &mut [Words<'_>], n: u32, m: u32, k: u32, slice: u32, packed: bool) {
-    let [dy, w, dx] = buffers else { return };
-    let (n, m, k, slice) = (n as usize, m as usize, k as usize, slice as usize);
-    for from in (0..m).step_by(slice) {
-        for r in 0..n {
-            for i in 0..k {
-                let columns = from..m.min(from + slice);
-                let sum: f64 = columns.map(|c| f64::from(dy.floats()[r * m + c]) * weight(w.words(), c * k + i, packed)).sum();
-                dx.floats_mut()[(from / slice * n + r) * k + i] = sum as f32;
-            }
-        }
-    }
-}
-
-/// `dw[c, i] = Σ_r dy[r, c] x[r, i]`
-fn backward_weight(buffers: &mut [Words<'_>], n: u32, m: u32, k: u32) {
-    let [dy, x, dw] = buffers else { return };
-    let (n, m, k) = (n as usize, m as usize, k as usize);
-    for c in 0..m {
-        for i in 0..k {
-            let sum: f64 = (0..n).map(|r| f64::from(dy.floats()[r * m + c]) * f64::from(x.floats()[r * k + i])).sum();
-            dw.floats_mut()[c * k + i] = sum as f32;
-        }
-    }
 }

@@ -1,9 +1,12 @@
 //! Linear layers: `y = x Wᵀ`, weights `[m, k]` in f32 or packed bf16, the sums in f32.
 //!
-//! Each of the three products picks a kernel by shape alone: a register block where widths are multiples of 4 (16 by 8 for many
-//! rows, 4 by 4 for few), `linear_row` for one or two rows, the `_any` kernels else. On the CPU, Burn's matmul stands in for the twins, which remain the definition.
+//! Each product picks a kernel by its shape and by whether the adapter is a CPU: a register block where widths are multiples of 4 (16 by
+//! 16 for many rows on software adapters, 4 by 4 else), `linear_row` for one or two rows, the `_any` kernels for other widths. Both
+//! gradients share one dispatch where the large block takes them. On the CPU, Burn's matmul stands in for the twins, which remain the
+//! definition.
 
 pub mod kernels;
+mod twins;
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
@@ -11,9 +14,10 @@ use burn::tensor::DType;
 
 use super::autodiff::Rule;
 use super::column_sum::column_sum;
+use super::elementwise::residual_add;
 use super::kernel::groups;
-use super::launch::{Launch, rows_columns};
-use kernels::{AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, ForwardParams, InputParams};
+use super::launch::{Launch, rows_columns, software};
+use kernels::{AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, BothParams, ForwardParams, InputParams};
 
 /// Up to this many rows one thread computes one output: a register block would repeat rows.
 const FEW_ROWS: usize = 2;
@@ -25,16 +29,17 @@ const ROW_OUTPUTS: usize = 8;
 /// grow with it, its dispatch would last long, and Mesa's lavapipe ends a thread's loops after 65,535 rounds in all.
 const SLICE: usize = 4096;
 
-/// Rows and columns of the large register block.
-const BLOCK: (usize, usize) = (16, 8);
+/// Rows and columns of the large register block where widths are multiples of 4, and of the one for any width.
+const BLOCK: [usize; 2] = [16, 16];
+const ANY_BLOCK: [usize; 2] = [16, 8];
 
-/// The large block pays from this many threads on; below, the 4 by 4 block spreads the work better.
-const BLOCK_THREADS: usize = 64;
+/// A large block pays from this many threads on; below, the 4 by 4 block spreads the work better.
+const BLOCK_THREADS: usize = 32;
 
-/// Threads of the large block for a product `[rows, columns]`, where it pays.
-fn block_threads(rows: usize, columns: usize) -> Option<usize> {
-    let threads = rows.div_ceil(BLOCK.0) * columns.div_ceil(BLOCK.1);
-    (rows >= BLOCK.0 - 4 && threads >= BLOCK_THREADS).then_some(threads)
+/// Threads of a large block for a product `[rows, columns]`, where it pays.
+fn block_threads([height, width]: [usize; 2], rows: usize, columns: usize) -> Option<usize> {
+    let threads = rows.div_ceil(height) * columns.div_ceil(width);
+    (software() && rows >= height - 4 && threads >= BLOCK_THREADS).then_some(threads)
 }
 
 /// `x [n, k] · w [m, k]ᵀ → [n, m]`
@@ -48,14 +53,14 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>) -> FloatTensor<B
     let small = n.div_ceil(4) * m.div_ceil(4);
     let (kernel, params, threads) = if k % 4 != 0 {
         let params = AnyParams { n: n as u32, m: m as u32, k: k as u32, packed: u32::from(packed) };
-        match block_threads(n, m) {
+        match block_threads(ANY_BLOCK, n, m) {
             Some(threads) => (&kernels::FORWARD_ANY_BLOCK, params.words(), threads),
             None => (&kernels::FORWARD_ANY, params.words(), small),
         }
     } else {
         let params = ForwardParams { n: n as u32, m: m as u32, k4: k as u32 / 4 }.words();
         let row = n * m.div_ceil(ROW_OUTPUTS) * kernels::ROW.workgroup as usize;
-        match (n <= FEW_ROWS, block_threads(n, m), packed) {
+        match (n <= FEW_ROWS, block_threads(BLOCK, n, m), packed) {
             (true, _, false) => (&kernels::ROW, params, row),
             (true, _, true) => (&kernels::ROW_BF16, params, row),
             (_, Some(threads), false) => (&kernels::FORWARD_BLOCK, params, threads),
@@ -79,13 +84,13 @@ pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: FloatTensor<B>) -> Float
     let small = n.div_ceil(4) * k.div_ceil(4);
     let (kernel, params, threads) = if m % 4 != 0 || k % 4 != 0 {
         let params = AnyInputParams { n: n as u32, m: m as u32, k: k as u32, packed: u32::from(packed), slice: SLICE as u32 };
-        match block_threads(n, k) {
+        match block_threads(ANY_BLOCK, n, k) {
             Some(threads) => (&kernels::BACKWARD_INPUT_ANY_BLOCK, params.words(), threads),
             None => (&kernels::BACKWARD_INPUT_ANY, params.words(), small),
         }
     } else {
         let params = InputParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4, slice4: SLICE as u32 / 4 }.words();
-        match (block_threads(n, k), packed) {
+        match (block_threads(BLOCK, n, k), packed) {
             (Some(threads), false) => (&kernels::BACKWARD_INPUT_BLOCK, params, threads),
             (Some(threads), true) => (&kernels::BACKWARD_INPUT_BLOCK_BF16, params, threads),
             (None, false) => (&kernels::BACKWARD_INPUT, params, small),
@@ -106,18 +111,36 @@ pub fn backward_weight<B: Launch>(dy: FloatTensor<B>, x: FloatTensor<B>) -> Floa
     let small = m.div_ceil(4) * k.div_ceil(4);
     let (kernel, params, threads) = if m % 4 != 0 || k % 4 != 0 {
         let params = AnyWeightParams { n: n as u32, m: m as u32, k: k as u32 }.words();
-        match block_threads(m, k) {
+        match block_threads(ANY_BLOCK, m, k) {
             Some(threads) => (&kernels::BACKWARD_WEIGHT_ANY_BLOCK, params, threads),
             None => (&kernels::BACKWARD_WEIGHT_ANY, params, small),
         }
     } else {
         let params = BackwardParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4 }.words();
-        match block_threads(m, k) {
+        match block_threads(BLOCK, m, k) {
             Some(threads) => (&kernels::BACKWARD_WEIGHT_BLOCK, params, threads),
             None => (&kernels::BACKWARD_WEIGHT, params, small),
         }
     };
     B::one(kernel, vec![dy, x, dw], &params, groups(kernel, threads))
+}
+
+/// Whether [`both`] takes the shape.
+fn fits<B: Launch>(dy: &FloatTensor<B>, rule: &Linear<FloatTensor<B>>) -> bool {
+    let ((n, m), (_, k)) = (rows_columns(&dy.shape()), rows_columns(&rule.w.shape()));
+    let blocks = block_threads(BLOCK, n, k).is_some() && block_threads(BLOCK, m, k).is_some();
+    !B::TWINS && m % 4 == 0 && k % 4 == 0 && m <= SLICE && blocks
+}
+
+/// Both gradients of `y = x Wᵀ` in one dispatch, dx added to `sum` where there is one.
+fn both<B: Launch>(dy: FloatTensor<B>, rule: Linear<FloatTensor<B>>, sum: Option<FloatTensor<B>>) -> [FloatTensor<B>; 2] {
+    let ((n, m), (_, k)) = (rows_columns(&dy.shape()), rows_columns(&rule.w.shape()));
+    let kernel = if rule.w.dtype() == DType::BF16 { &kernels::BACKWARD_BLOCK_BF16 } else { &kernels::BACKWARD_BLOCK };
+    let groups = |rows: usize| groups(kernel, rows.div_ceil(BLOCK[0]) * k.div_ceil(BLOCK[1]));
+    let params = BothParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4, add: u32::from(sum.is_some()) }.words();
+    let dx = sum.unwrap_or_else(|| B::empty(&dy, [n, k].into(), DType::F32));
+    let dw = B::empty(&dy, [m, k].into(), DType::F32);
+    B::two(kernel, vec![dy, rule.x, rule.w, dx, dw], &params, groups(n) + groups(m))
 }
 
 /// The weights in f32, for the CPU only.
@@ -136,9 +159,20 @@ pub struct Linear<T> {
 
 impl<B: Launch> Rule<B, 2> for Linear<FloatTensor<B>> {
     fn backward(self, dy: FloatTensor<B>, needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
+        if needs == [true; 2] && fits::<B>(&dy, &self) {
+            return both::<B>(dy, self, None).map(Some);
+        }
         let dx = needs[0].then(|| backward_input::<B>(dy.clone(), self.w));
         let dw = needs[1].then(|| backward_weight::<B>(dy, self.x));
         [dx, dw]
+    }
+
+    fn backward_onto(self, sum: FloatTensor<B>, dy: FloatTensor<B>, needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
+        if needs[1] && fits::<B>(&dy, &self) {
+            return both::<B>(dy, self, Some(sum)).map(Some);
+        }
+        let [dx, dw] = Rule::<B, 2>::backward(self, dy, needs);
+        [dx.map(|dx| residual_add::<B>(sum, dx)), dw]
     }
 }
 

@@ -1,0 +1,171 @@
+//! What the attention kernels compute, from the formulas: sums in f64.
+
+use super::kernels::{BlockParams, Params};
+use crate::kernels::kernel::Words;
+
+/// Queries or keys of a thread of the block kernels.
+const BLOCK: usize = 8;
+
+impl Params {
+    fn width(&self) -> usize {
+        self.width4 as usize * 4
+    }
+
+    /// First element of query `t` of head `h` of sequence `b`, divided by the width.
+    fn query(&self, b: usize, t: usize, h: usize) -> usize {
+        (b * self.len as usize + t) * self.heads as usize + h
+    }
+
+    /// First element of key `j` for head `h` of sequence `b`, divided by the width.
+    fn key(&self, b: usize, j: usize, h: usize) -> usize {
+        let group = (self.heads / self.kv_heads) as usize;
+        (b * (self.offset + self.len) as usize + j) * self.kv_heads as usize + h / group
+    }
+
+    /// Every query: sequence, time, head.
+    fn queries(self) -> impl Iterator<Item = (usize, usize, usize)> {
+        let (len, heads) = (self.len as usize, self.heads as usize);
+        (0..self.batch as usize * len * heads).map(move |i| (i / heads / len, i / heads % len, i % heads))
+    }
+}
+
+impl BlockParams {
+    fn whole(&self) -> Params {
+        let Self { batch, heads, kv_heads, len, offset, width4, scale, .. } = *self;
+        Params { batch, heads, kv_heads, len, offset, width4, scale }
+    }
+
+    /// Keys that the last query of the block of query `t` sees.
+    fn keys_of_block(&self, t: usize) -> usize {
+        self.offset as usize + (t / BLOCK * BLOCK + BLOCK).min(self.len as usize)
+    }
+}
+
+fn dot(a: &[f32], b: &[f32]) -> f64 {
+    a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum()
+}
+
+fn add(sums: &mut [f64], factor: f64, row: &[f32]) {
+    for (sum, &value) in sums.iter_mut().zip(row) {
+        *sum += factor * f64::from(value);
+    }
+}
+
+fn store(words: &mut Words<'_>, row: usize, values: &[f64]) {
+    let width = values.len();
+    for (slot, &value) in words.floats_mut()[row * width..][..width].iter_mut().zip(values) {
+        *slot = value as f32;
+    }
+}
+
+fn row<'a>(words: &'a Words<'_>, row: usize, width: usize) -> &'a [f32] {
+    &words.floats()[row * width..][..width]
+}
+
+/// A row's sums so far in f64.
+fn held(words: &Words<'_>, at: usize, width: usize, fresh: bool) -> Vec<f64> {
+    row(words, at, width).iter().map(|&v| if fresh { 0.0 } else { f64::from(v) }).collect()
+}
+
+/// Adds the keys of `part`: y and stats hold the sums, the maximum and the total, and after the last key of a block the result.
+fn forward(buffers: &mut [Words<'_>], p: Params, part: std::ops::Range<usize>, keys_of_block: impl Fn(usize) -> usize) {
+    let [q, k, v, y, stats] = buffers else { return };
+    let width = p.width();
+    for (b, t, h) in p.queries() {
+        if part.start >= keys_of_block(t) {
+            continue;
+        }
+        let at = p.query(b, t, h);
+        let fresh = part.start == 0;
+        let (top, total) = (f64::from(stats.floats()[2 * at]), f64::from(stats.floats()[2 * at + 1]));
+        let (top, total) = if fresh { (f64::NEG_INFINITY, 0.0) } else { (top, total) };
+        let keys = part.start..part.end.min(p.offset as usize + t + 1).max(part.start);
+        let score = |j: usize| f64::from(p.scale) * dot(row(q, at, width), row(k, p.key(b, j, h), width));
+        let next = keys.clone().map(score).fold(top, f64::max);
+        let old = (top - next).exp();
+        let mut sums: Vec<f64> = held(y, at, width, fresh).iter().map(|sum| sum * old).collect();
+        for j in keys.clone() {
+            add(&mut sums, (score(j) - next).exp(), row(v, p.key(b, j, h), width));
+        }
+        let total = total * old + keys.map(|j| (score(j) - next).exp()).sum::<f64>();
+        let done = keys_of_block(t) <= part.end;
+        sums.iter_mut().filter(|_| done).for_each(|sum| *sum /= total);
+        store(y, at, &sums);
+        stats.floats_mut()[2 * at] = (if done { next + total.ln() } else { next }) as f32;
+        stats.floats_mut()[2 * at + 1] = if done { 0.0 } else { total as f32 };
+    }
+}
+
+pub fn forward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
+    let p = Params::from_words(params);
+    forward(buffers, p, 0..usize::MAX, |_| usize::MAX);
+}
+
+pub fn forward_block_twin(buffers: &mut [Words<'_>], params: &[u32]) {
+    let p = BlockParams::from_words(params);
+    forward(buffers, p.whole(), p.first as usize..p.end as usize, |t| p.keys_of_block(t));
+}
+
+fn backward_query(buffers: &mut [Words<'_>], p: Params, part: std::ops::Range<usize>) {
+    let [q, k, v, y, dy, stats, dq] = buffers else { return };
+    let width = p.width();
+    for (b, t, h) in p.queries() {
+        let at = p.query(b, t, h);
+        let keys = part.start..part.end.min(p.offset as usize + t + 1);
+        if keys.is_empty() {
+            continue;
+        }
+        let delta = dot(row(dy, at, width), row(y, at, width));
+        let lse = f64::from(stats.floats()[2 * at]);
+        let mut sums = held(dq, at, width, part.start == 0);
+        for j in keys {
+            let key = p.key(b, j, h);
+            let weight = (f64::from(p.scale) * dot(row(q, at, width), row(k, key, width)) - lse).exp();
+            let ds = weight * (dot(row(dy, at, width), row(v, key, width)) - delta);
+            add(&mut sums, f64::from(p.scale) * ds, row(k, key, width));
+        }
+        store(dq, at, &sums);
+        stats.floats_mut()[2 * at + 1] = delta as f32;
+    }
+}
+
+pub fn backward_query_twin(buffers: &mut [Words<'_>], params: &[u32]) {
+    backward_query(buffers, Params::from_words(params), 0..usize::MAX);
+}
+
+pub fn backward_query_block_twin(buffers: &mut [Words<'_>], params: &[u32]) {
+    let p = BlockParams::from_words(params);
+    backward_query(buffers, p.whole(), p.first as usize..p.end as usize);
+}
+
+fn backward_key_value(buffers: &mut [Words<'_>], p: Params, part: std::ops::Range<usize>) {
+    let [q, k, v, dy, stats, dk, dv] = buffers else { return };
+    let width = p.width();
+    let all = p.batch as usize * (p.offset + p.len) as usize * p.kv_heads as usize;
+    let begin = |words: &Words<'_>| (0..all).flat_map(|i| held(words, i, width, part.start == 0)).collect::<Vec<f64>>();
+    let (mut key_sums, mut value_sums) = (begin(dk), begin(dv));
+    for (b, t, h) in p.queries().filter(|(_, t, _)| part.contains(t)) {
+        let at = p.query(b, t, h);
+        let (lse, delta) = (f64::from(stats.floats()[2 * at]), f64::from(stats.floats()[2 * at + 1]));
+        for j in 0..=p.offset as usize + t {
+            let key = p.key(b, j, h);
+            let weight = (f64::from(p.scale) * dot(row(q, at, width), row(k, key, width)) - lse).exp();
+            let ds = weight * (dot(row(dy, at, width), row(v, key, width)) - delta);
+            add(&mut key_sums[key * width..][..width], f64::from(p.scale) * ds, row(q, at, width));
+            add(&mut value_sums[key * width..][..width], weight, row(dy, at, width));
+        }
+    }
+    for i in 0..all {
+        store(dk, i, &key_sums[i * width..][..width]);
+        store(dv, i, &value_sums[i * width..][..width]);
+    }
+}
+
+pub fn backward_key_value_twin(buffers: &mut [Words<'_>], params: &[u32]) {
+    backward_key_value(buffers, Params::from_words(params), 0..usize::MAX);
+}
+
+pub fn backward_key_value_block_twin(buffers: &mut [Words<'_>], params: &[u32]) {
+    let p = BlockParams::from_words(params);
+    backward_key_value(buffers, p.whole(), p.first as usize..p.end as usize);
+}

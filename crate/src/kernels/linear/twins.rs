@@ -1,0 +1,71 @@
+//! What the linear kernels compute, from the formulas: sums in f64.
+
+use super::kernels::BothParams;
+use crate::kernels::kernel::Words;
+
+/// Element `i` of weights that are f32 or two bf16 in a word.
+fn weight(words: &[u32], i: usize, packed: bool) -> f64 {
+    f64::from(f32::from_bits(match (packed, i % 2) {
+        (false, _) => words[i],
+        (true, 0) => words[i / 2] << 16,
+        (true, _) => words[i / 2] & 0xffff_0000,
+    }))
+}
+
+/// `y[r, c] = Σ_i x[r, i] w[c, i]`
+pub fn forward(buffers: &mut [Words<'_>], n: u32, m: u32, k: u32, packed: bool) {
+    let [x, w, y] = buffers else { return };
+    let (m, k) = (m as usize, k as usize);
+    for r in 0..n as usize {
+        for c in 0..m {
+            let sum: f64 = (0..k).map(|i| f64::from(x.floats()[r * k + i]) * weight(w.words(), c * k + i, packed)).sum();
+            y.floats_mut()[r * m + c] = sum as f32;
+        }
+    }
+}
+
+/// `dx[s, r, i] = Σ_c dy[r, c] w[c, i]` over the columns c of slice s
+pub fn backward_input(buffers: &mut [Words<'_>], n: u32, m: u32, k: u32, slice: u32, packed: bool) {
+    let [dy, w, dx] = buffers else { return };
+    let (n, m, k, slice) = (n as usize, m as usize, k as usize, slice as usize);
+    for from in (0..m).step_by(slice) {
+        for r in 0..n {
+            for i in 0..k {
+                let columns = from..m.min(from + slice);
+                let sum: f64 = columns.map(|c| f64::from(dy.floats()[r * m + c]) * weight(w.words(), c * k + i, packed)).sum();
+                dx.floats_mut()[(from / slice * n + r) * k + i] = sum as f32;
+            }
+        }
+    }
+}
+
+/// `dw[c, i] = Σ_r dy[r, c] x[r, i]`
+pub fn backward_weight(buffers: &mut [Words<'_>], n: u32, m: u32, k: u32) {
+    let [dy, x, dw] = buffers else { return };
+    let (n, m, k) = (n as usize, m as usize, k as usize);
+    for c in 0..m {
+        for i in 0..k {
+            let sum: f64 = (0..n).map(|r| f64::from(dy.floats()[r * m + c]) * f64::from(x.floats()[r * k + i])).sum();
+            dw.floats_mut()[c * k + i] = sum as f32;
+        }
+    }
+}
+
+/// `dx[r, i] = before + Σ_c dy[r, c] w[c, i]` and `dw[c, i] = Σ_r dy[r, c] x[r, i]`
+pub fn both(buffers: &mut [Words<'_>], p: BothParams, packed: bool) {
+    let [dy, x, w, dx, dw] = buffers else { return };
+    let (n, m, k) = (p.n as usize, p.m4 as usize * 4, p.k4 as usize * 4);
+    for r in 0..n {
+        for i in 0..k {
+            let sum: f64 = (0..m).map(|c| f64::from(dy.floats()[r * m + c]) * weight(w.words(), c * k + i, packed)).sum();
+            let before = if p.add == 1 { f64::from(dx.floats()[r * k + i]) } else { 0.0 };
+            dx.floats_mut()[r * k + i] = (before + sum) as f32;
+        }
+    }
+    for c in 0..m {
+        for i in 0..k {
+            let sum: f64 = (0..n).map(|r| f64::from(dy.floats()[r * m + c]) * f64::from(x.floats()[r * k + i])).sum();
+            dw.floats_mut()[c * k + i] = sum as f32;
+        }
+    }
+}
