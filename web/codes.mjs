@@ -22,7 +22,7 @@ export function codes() {
     ...words(text, new RegExp(`Refusal::new\\(\\s*"${WORD}"`, 'g')),
     ...words(text, /"((?:gguf|safetensors|index)\.[a-z0-9.-]+)"/g),
   ]);
-  const error = readFileSync(join(root, 'crate', 'src', 'error.rs'), 'utf8');
+  const error = readFileSync(join(root, 'crate', 'src', 'error', 'codes.rs'), 'utf8');
   const arms = words(error.slice(error.indexOf('pub fn code'), error.indexOf('pub fn kind')), new RegExp(`=> "${WORD}"`, 'g'));
   const typescript = sources(join(root, 'web', 'src'), '.ts').flatMap((text) => [
     ...words(text, new RegExp(`\\bcode: '${WORD}'`, 'g')),

@@ -1,27 +1,9 @@
-import { beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
-import { newModel, openModel, openSavedRuns, Trainer } from '../src/index.js';
-import type { CreateOptions, TrainerEvent } from '../src/index.js';
+import { newModel, openModel, Trainer } from '../src/index.js';
 import { fake } from './fake-wasm.js';
 import { channel, fakeWorker } from './channel.js';
-
-const TEXT = { text: 'A sentence of some length to learn from. '.repeat(20), name: 'some.txt' };
-const SHAPE = { hiddenSize: 8, numHiddenLayers: 1, numAttentionHeads: 2 };
-
-async function trainerOf(options: Partial<CreateOptions> = {}): Promise<Trainer> {
-  const model = await newModel(SHAPE, TEXT, { worker: fakeWorker() });
-  return Trainer.create({ model, data: TEXT, steps: 10, seqLen: 16, logEvery: 1, ...options });
-}
-async function collect(events: AsyncIterable<TrainerEvent>): Promise<TrainerEvent[]> {
-  const all: TrainerEvent[] = [];
-  for await (const event of events) all.push(event);
-  return all;
-}
-const stepsOf = (events: TrainerEvent[]): number[] => events.flatMap((event) => (event.type === 'step' ? [event.step] : []));
-
-beforeEach(() => {
-  Object.assign(fake, { stepMillis: 0, failAt: 0, failWith: undefined, checkpointBytes: 1000 });
-});
+import { SHAPE, TEXT, collect, stepsOf, trainerOf } from './runs.js';
 
 describe('trainer', () => {
   it('run_yields_every_step_and_ends_done', async () => {
@@ -202,54 +184,5 @@ describe('connection', () => {
     const waiting = newModel(SHAPE, TEXT, { worker: port });
     worker.postMessage({ type: 'surprise' });
     await expect(waiting).rejects.toMatchObject({ code: 'PROTOCOL' });
-  });
-});
-
-describe('checkpoints', () => {
-  it('resume_goes_on_from_the_saved_step_with_kept_data', async () => {
-    const first = await trainerOf({ label: 'mine' });
-    await first.step(4);
-    const saved = await first.save();
-    expect(saved).toMatchObject({ step: 4, generation: 1, label: 'mine', dataName: 'some.txt', hasData: true });
-    await first.dispose();
-    await using second = await Trainer.resume({ run: first.runId, worker: fakeWorker() });
-    expect(second.completedSteps).toBe(4);
-    expect(stepsOf(await collect(second.run()))).toEqual([5, 6, 7, 8, 9, 10]);
-  });
-  it('resume_changes_only_what_override_names', async () => {
-    const first = await trainerOf();
-    await first.step(2);
-    await first.save();
-    await first.dispose();
-    const again = { run: first.runId, worker: fakeWorker(), settings: { learningRate: 1e-4, steps: 5 } };
-    const refused = Trainer.resume({ ...again, override: ['steps'] });
-    await expect(refused).rejects.toMatchObject({ code: 'CHECKPOINT_MISMATCH' });
-    await expect(refused).rejects.toThrow('learning_rate');
-    await using second = await Trainer.resume({ ...again, worker: fakeWorker(), override: ['steps', 'learningRate'] });
-    expect(stepsOf(await collect(second.run()))).toEqual([3, 4, 5]);
-  });
-  it('load_puts_the_trainer_back', async () => {
-    await using trainer = await trainerOf();
-    await trainer.step(2);
-    await trainer.save();
-    await trainer.step(3);
-    await trainer.save();
-    expect((await trainer.checkpoints.load(1)).completedSteps).toBe(2);
-    expect((await trainer.step()).map((event) => event.step)).toEqual([3]);
-  });
-  it('export_and_import_of_a_file', async () => {
-    await using trainer = await trainerOf({ label: 'filed' });
-    await trainer.step(1);
-    const { generation } = await trainer.save();
-    const { name, blob } = await trainer.checkpoints.exportFile(generation);
-    expect(name).toBe('filed-step-1.tabtune');
-    const runs = await openSavedRuns({ worker: fakeWorker() });
-    const imported = await runs.importFile(blob);
-    expect(imported).toMatchObject({ step: 1, label: 'filed', hasData: true });
-    expect(imported.run).not.toBe(trainer.runId);
-    const bytes = new Uint8Array(await blob.arrayBuffer());
-    bytes[bytes.length - 5] = (bytes[bytes.length - 5] ?? 0) ^ 1;
-    await expect(runs.importFile(new Blob([bytes]))).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT' });
-    await expect(runs.importFile(new Blob(['short']))).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT', detail: { code: 'checkpoint.container.magic' } });
   });
 });

@@ -1,0 +1,25 @@
+/** A trainer over the replaced core, and what its runs report. */
+import { beforeEach } from 'vitest';
+
+import { newModel, Trainer } from '../src/index.js';
+import type { CreateOptions, TrainerEvent } from '../src/index.js';
+import { fake } from './fake-wasm.js';
+import { fakeWorker } from './channel.js';
+
+export const TEXT = { text: 'A sentence of some length to learn from. '.repeat(20), name: 'some.txt' };
+export const SHAPE = { hiddenSize: 8, numHiddenLayers: 1, numAttentionHeads: 2 };
+
+export async function trainerOf(options: Partial<CreateOptions> = {}): Promise<Trainer> {
+  const model = await newModel(SHAPE, TEXT, { worker: fakeWorker() });
+  return Trainer.create({ model, data: TEXT, steps: 10, seqLen: 16, logEvery: 1, ...options });
+}
+export async function collect(events: AsyncIterable<TrainerEvent>): Promise<TrainerEvent[]> {
+  const all: TrainerEvent[] = [];
+  for await (const event of events) all.push(event);
+  return all;
+}
+export const stepsOf = (events: TrainerEvent[]): number[] => events.flatMap((event) => (event.type === 'step' ? [event.step] : []));
+
+beforeEach(() => {
+  Object.assign(fake, { stepMillis: 0, failAt: 0, failWith: undefined, checkpointBytes: 1000 });
+});
