@@ -87,6 +87,20 @@ fn bench_counts_the_dispatches_of_a_step() {
 }
 
 #[test]
+fn bench_step_finds_as_many_buffers_after_the_last_step_as_after_the_second() {
+    if tabtune_tests::gpu().is_none() {
+        return;
+    }
+    let answer = succeed(&["bench", "step", "--size", "tiny", "--steps", "3"]);
+    let live = &answer.last()["live"];
+    for count in ["buffers", "bytes"] {
+        assert_eq!(live[count][0], live[count][1], "{live}");
+    }
+    // Weights and two moments, f32.
+    assert!(live["bytes"][0].as_u64().unwrap() >= 3 * 4 * 922_752, "{live}");
+}
+
+#[test]
 fn bench_memory_keeps_its_bounds() {
     for line in bench("memory", "--layers", "1") {
         assert_eq!(line["ok"], json!(true), "{line}");

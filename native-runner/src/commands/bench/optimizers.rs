@@ -4,7 +4,8 @@ use burn::tensor::{DType, Tensor, TensorData};
 use serde_json::json;
 use tabtune::config::{AdafactorConfig, AdamwConfig, ApolloConfig, OptimizerConfig, SgdConfig, TrainConfig};
 use tabtune::device::Device;
-use tabtune::kernels::{self, Buffer, launch, u32_copy};
+use tabtune::kernels::trace::{self, Launched};
+use tabtune::kernels::{self, Buffer, u32_copy};
 use tabtune::optim::{Optim, ParamInfo};
 
 use super::median;
@@ -19,14 +20,17 @@ pub fn run(elements: usize, device: &Device, output: &Output) -> Result<()> {
     output.fragment(&format!("{} · {}, matrix [{rows}, {COLUMNS}]\n", device.info().adapter, device.info().backend))?;
     for (name, rule, passes) in rules() {
         for dtype in [DType::F32, DType::BF16] {
-            let (bytes, secs, dispatches) = optimizer(device, &rule, passes, dtype, rows)?;
+            let (bytes, secs, launches) = optimizer(device, &rule, passes, dtype, rows)?;
+            let dispatches = launches.len();
             let copy_secs = copy(device, bytes)?;
             let rate = |secs: f64| bytes as f64 / secs / 1e9;
             let precision = if dtype == DType::F32 { "f32" } else { "bf16" };
             let line = json!({
                 "optimizer": name, "precision": precision, "elements": rows * COLUMNS, "bytes": bytes, "secs": secs, "copy_secs": copy_secs,
                 "dispatches": dispatches, "gb_per_sec": rate(secs), "copy_gb_per_sec": rate(copy_secs), "ratio": copy_secs / secs,
-                "adapter": device.info().adapter, "backend": device.info().backend
+                "adapter": device.info().adapter, "backend": device.info().backend,
+                // For the browser, where the same launches are timed (tests/bench/optimizers.mjs).
+                "launches": launches.iter().map(|l| json!([l.kernel.name, l.words, l.params, l.groups])).collect::<Vec<_>>()
             });
             output.line(&line, || {
                 let (mega, milli) = (bytes as f64 / 1e6, secs * 1e3);
@@ -53,8 +57,8 @@ fn rules() -> Vec<(&'static str, OptimizerConfig, usize)> {
     ]
 }
 
-/// Bytes that a step moves (gradient once per pass; parameter and state read and written), its median seconds, and its dispatches.
-fn optimizer(device: &Device, rule: &OptimizerConfig, passes: usize, dtype: DType, rows: usize) -> Result<(u64, f64, u64)> {
+/// Bytes that a step moves (gradient once per pass; parameter and state read and written), its median seconds, and its launches.
+fn optimizer(device: &Device, rule: &OptimizerConfig, passes: usize, dtype: DType, rows: usize) -> Result<(u64, f64, Vec<Launched>)> {
     let (tensors, shape) = (device.inner(), [rows, COLUMNS]);
     let info = ParamInfo { name: "matrix".into(), shape: shape.to_vec(), dtype };
     let config = TrainConfig { optimizer: rule.clone(), ..TrainConfig::default() };
@@ -68,17 +72,17 @@ fn optimizer(device: &Device, rule: &OptimizerConfig, passes: usize, dtype: DTyp
     let mut held = Some(Tensor::<2>::from_data(data, (&tensors, dtype)));
     let values: Vec<f32> = (0..n).map(|i| ((i % 251) as f32 - 125.0) * 1e-3).collect();
     let grad = Tensor::<2>::from_data(TensorData::new(values, shape), &tensors);
-    let mut dispatches = 0;
-    let secs = median(device, || {
-        let before = launch::dispatches();
+    let mut step = || {
         // Moved, so that the step writes in place.
         if let Some(p) = held.take() {
             held = Some(optim.step_param("matrix", p, Some(grad.clone()), 1e-3, 1.0)?);
         }
-        dispatches = launch::dispatches() - before;
         Ok(())
-    })?;
-    Ok((bytes, secs, dispatches))
+    };
+    let secs = median(device, &mut step)?;
+    trace::start();
+    step()?;
+    Ok((bytes, secs, trace::finish()))
 }
 
 /// Median seconds of a kernel that reads half of `bytes` and writes the other half.

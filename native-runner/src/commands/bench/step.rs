@@ -56,11 +56,14 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
     let mut stock = args.stock.then(|| Stock::new(shape, device.autodiff()));
 
     let (mut ours, mut theirs) = (Track::default(), Track::default());
-    let mut launched = 0;
-    for _ in 0..WARM_UPS + args.steps as usize {
+    let (mut launched, mut early) = (0, None);
+    for taken in 0..WARM_UPS + args.steps as usize {
         let before = dispatches();
         ours.step(device, || Ok(wait(trainer.step())?.loss))?;
         launched = dispatches() - before;
+        if taken == 1 {
+            early = live(device);
+        }
         if let Some(stock) = &mut stock {
             let batch = loader.next(&data);
             theirs.step(device, || stock.step(&batch))?;
@@ -79,6 +82,15 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
         "{} · {}: step {secs:.3} s, {tokens_per_sec:.0} tokens/s, loss {first_loss:.4} → {last_loss:.4}, {launched} dispatches, {per_layer} per layer",
         info.adapter, info.backend
     );
+    if let Some(((buffers, bytes), (late_buffers, late_bytes))) = early.zip(live(device)).filter(|_| stock.is_none()) {
+        line["live"] = json!({ "buffers": [buffers, late_buffers], "bytes": [bytes, late_bytes] });
+        let mega = |bytes: u64| bytes as f64 / 1e6;
+        text += &format!(
+            "\nalive after step 2: {buffers} buffers, {:.1} MB; after the last: {late_buffers} buffers, {:.1} MB",
+            mega(bytes),
+            mega(late_bytes)
+        );
+    }
     if stock.is_some() {
         let (stock_secs, stock_first, stock_last) = theirs.summary();
         line["stock"] = json!({ "secs": stock_secs, "first_loss": stock_first, "last_loss": stock_last, "ratio": stock_secs / secs });
@@ -91,6 +103,13 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
 pub fn trainer(shape: &Shape, device: &Device) -> Result<Trainer> {
     let model = Model::from_bundle(&shape.bundle()?, Precision::F32, &device.inner())?;
     Ok(Trainer::new(model, Dataset::from_tokens(shape.tokens(), 0.0)?, shape.train_config())?)
+}
+
+/// Buffers that are alive and their bytes, without those that only wait to be used again (the allocator's pools, CubeCL's cache of at most 512
+/// launch parameters).
+fn live(device: &Device) -> Option<(u64, u64)> {
+    device.inner().memory_cleanup();
+    device.inner().memory_pool_usage().map(|usage| (usage.number_allocs, usage.bytes_in_use))
 }
 
 /// Kernels of the catalogue that one more layer costs in a step: the difference between one layer and two. Burn's own operations (views, the
