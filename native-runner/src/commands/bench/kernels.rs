@@ -21,7 +21,7 @@ const MOST_LAUNCHES: usize = 200;
 
 /// Prints one line per kernel and shape, those that cost a step most first.
 pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
-    let shape = args.size.shape();
+    let shape = args.shape();
     let mut trainer = step::trainer(&shape, device)?;
     wait(trainer.step())?;
     trace::start();

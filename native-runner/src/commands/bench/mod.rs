@@ -16,7 +16,7 @@ use super::{Outcome, open_device};
 use crate::args::DeviceName;
 use crate::error::Result;
 use crate::output::Output;
-use work::Size;
+use work::{Shape, Size};
 
 const WARM_UPS: usize = 2;
 const REPETITIONS: usize = 9;
@@ -36,6 +36,9 @@ pub struct BenchArgs {
     /// Of `step` and `kernels`: the model whose step, or whose shapes, are measured.
     #[arg(long, value_enum, default_value = "tiny")]
     pub size: Size,
+    /// Of `step` and `kernels`: one sequence of so many tokens instead of the size's batch.
+    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u64).range(1..=65_536))]
+    pub seq_len: Option<u64>,
     /// Of `step`: measured steps, after three that are not.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub steps: u64,
@@ -45,6 +48,13 @@ pub struct BenchArgs {
     /// Where to compute.
     #[arg(long, value_enum, default_value = "wgpu")]
     pub device: DeviceName,
+}
+
+impl BenchArgs {
+    fn shape(&self) -> Shape {
+        let shape = self.size.shape();
+        self.seq_len.map_or(shape, |seq_len| Shape { seq_len: seq_len as usize, batch_size: 1, ..shape })
+    }
 }
 
 /// What `bench` measures.

@@ -47,7 +47,7 @@ impl Track {
 
 /// Prints one line.
 pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
-    let shape = args.size.shape();
+    let shape = args.shape();
     let mut trainer = trainer(&shape, device)?;
     let per_layer = dispatches_per_layer(&shape, device)?;
     let data = Dataset::from_tokens(shape.tokens(), 0.0)?;
