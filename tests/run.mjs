@@ -10,6 +10,8 @@ import { cacheDir, root, run } from '../web/toolchain.mjs';
 
 /** Kernel cases that the Rust tests write and the browser tests run again. */
 const casesDir = process.env.TABTUNE_CASES || join(cacheDir, 'cases');
+/** A test, or a file of them, that takes longer hangs. */
+const HANGING_MILLIS = 25 * 60 * 1000;
 const scratch = mkdtempSync(join(tmpdir(), 'tabtune-test-'));
 
 /** One check that passes or fails as a whole. */
@@ -66,7 +68,7 @@ const parts = {
     const reporters = ['--test-reporter=spec', '--test-reporter-destination=stdout', '--test-reporter=tap', `--test-reporter-destination=${report}`];
     const files = readdirSync(join(root, 'tests', 'browser')).filter((name) => name.endsWith('.test.mjs'));
     const paths = files.sort().map((name) => join('tests', 'browser', name));
-    const code = await run(process.execPath, ['--test', '--test-concurrency=1', ...reporters, ...paths], {
+    const code = await run(process.execPath, ['--test', '--test-concurrency=1', `--test-timeout=${HANGING_MILLIS}`, ...reporters, ...paths], {
       allowFailure: true,
       env: { TABTUNE_CASES: casesDir },
     });

@@ -1,6 +1,8 @@
 // Runs in the page: the wasm module itself, without the package's worker around it.
 const core = await import('/pkg/tabtune.js');
-await core.default();
+const { __wasm_call_ctors: construct } = await core.default();
+// As `web/src/wasm.ts` does: `crate/build.rs` keeps the linker from calling them on every entry.
+construct();
 await core.initDevice();
 
 const TEXT = 'It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want of a wife. '.repeat(5);
