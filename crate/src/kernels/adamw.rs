@@ -33,6 +33,9 @@ pub static KERNEL: Kernel = Kernel {
     twin,
 };
 
+/// The same for n a multiple of 4, four elements a thread.
+pub static WIDE: Kernel = Kernel { name: "adamw_wide", source: include_str!("../../../shaders/adamw_wide.wgsl"), ..KERNEL };
+
 /// New p, m, v of one element, all f32.
 pub(super) fn element(s: &Params, p: f32, g: f32, m: f32, v: f32) -> (f32, f32, f32) {
     let g = bounded(g) * s.scale;

@@ -30,25 +30,20 @@ kernel_params! {
 
 kernel_record! {
     /// `y = silu(gate) up`
-    SWIGLU_FORWARD, "swiglu_forward" in "../../../shaders/", [read("gate"), read("up"), write("y")], Params, |buffers, params| {
-        let [gate, up, y] = buffers else { return };
-        for i in 0..Params::from_words(params).n as usize {
-            let (g, u) = (f64::from(gate.floats()[i]), f64::from(up.floats()[i]));
-            y.floats_mut()[i] = (g * sigmoid(g) * u) as f32;
-        }
-    }
+    SWIGLU_FORWARD, "swiglu_forward" in "../../../shaders/", [read("gate"), read("up"), write("y")], Params, swiglu_twin
+}
+kernel_record! {
+    /// [`SWIGLU_FORWARD`] of a multiple of 4 elements.
+    SWIGLU_FORWARD_WIDE, "swiglu_forward_wide" in "../../../shaders/", [read("gate"), read("up"), write("y")], Params, swiglu_twin
 }
 kernel_record! {
     /// `gate ← dgate`, `up ← dup`
-    SWIGLU_BACKWARD, "swiglu_backward" in "../../../shaders/", [update("gate"), update("up"), read("dy")], Params, |buffers, params| {
-        let [gate, up, dy] = buffers else { return };
-        for i in 0..Params::from_words(params).n as usize {
-            let (g, u, d) = (f64::from(gate.floats()[i]), f64::from(up.floats()[i]), f64::from(dy.floats()[i]));
-            let s = sigmoid(g);
-            gate.floats_mut()[i] = (d * u * s * (1.0 + g * (1.0 - s))) as f32;
-            up.floats_mut()[i] = (d * g * s) as f32;
-        }
-    }
+    SWIGLU_BACKWARD, "swiglu_backward" in "../../../shaders/", [update("gate"), update("up"), read("dy")], Params, swiglu_backward_twin
+}
+kernel_record! {
+    /// [`SWIGLU_BACKWARD`] of a multiple of 4 elements.
+    SWIGLU_BACKWARD_WIDE, "swiglu_backward_wide" in "../../../shaders/",
+    [update("gate"), update("up"), read("dy")], Params, swiglu_backward_twin
 }
 kernel_record! {
     /// `y = x (1 + tanh(…)) / 2`
@@ -97,6 +92,24 @@ fn gelu_inner(x: f64) -> f64 {
     ROOT_2_PI * (x + 0.044715 * x * x * x)
 }
 
+fn swiglu_twin(buffers: &mut [Words<'_>], params: &[u32]) {
+    let [gate, up, y] = buffers else { return };
+    for i in 0..Params::from_words(params).n as usize {
+        let (g, u) = (f64::from(gate.floats()[i]), f64::from(up.floats()[i]));
+        y.floats_mut()[i] = (g * sigmoid(g) * u) as f32;
+    }
+}
+
+fn swiglu_backward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
+    let [gate, up, dy] = buffers else { return };
+    for i in 0..Params::from_words(params).n as usize {
+        let (g, u, d) = (f64::from(gate.floats()[i]), f64::from(up.floats()[i]), f64::from(dy.floats()[i]));
+        let s = sigmoid(g);
+        gate.floats_mut()[i] = (d * u * s * (1.0 + g * (1.0 - s))) as f32;
+        up.floats_mut()[i] = (d * g * s) as f32;
+    }
+}
+
 fn bias_twin(buffers: &mut [Words<'_>], params: &[u32]) {
     let p = BiasParams::from_words(params);
     let [x, b] = buffers else { return };
@@ -119,7 +132,12 @@ fn fresh<B: Launch>(kernel: &'static Kernel, mut inputs: Vec<FloatTensor<B>>) ->
 
 /// `silu(gate) up`, any shape
 pub fn swiglu<B: Launch>(gate: FloatTensor<B>, up: FloatTensor<B>) -> FloatTensor<B> {
-    fresh::<B>(&SWIGLU_FORWARD, vec![gate, up])
+    let n = gate.shape().num_elements();
+    if n % 4 != 0 {
+        return fresh::<B>(&SWIGLU_FORWARD, vec![gate, up]);
+    }
+    let y = B::empty(&gate, gate.shape(), DType::F32);
+    B::one(&SWIGLU_FORWARD_WIDE, vec![gate, up, y], &Params { n: n as u32 }.words(), groups_of_64(n / 4))
 }
 
 /// GELU in its tanh form, any shape
@@ -152,8 +170,10 @@ pub struct Swiglu<T> {
 
 impl<B: Launch> Rule<B, 2> for Swiglu<FloatTensor<B>> {
     fn backward(self, dy: FloatTensor<B>, _needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
-        let (params, groups) = params_of::<B>(&dy);
-        B::two(&SWIGLU_BACKWARD, vec![self.gate, self.up, dy], &params, groups).map(Some)
+        let n = dy.shape().num_elements();
+        let (kernel, threads) = if n % 4 == 0 { (&SWIGLU_BACKWARD_WIDE, n / 4) } else { (&SWIGLU_BACKWARD, n) };
+        let params = Params { n: n as u32 }.words();
+        B::two(kernel, vec![self.gate, self.up, dy], &params, groups_of_64(threads)).map(Some)
     }
 }
 

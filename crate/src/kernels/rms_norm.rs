@@ -54,6 +54,22 @@ kernel_record! {
     [read("x"), read("w"), read("scales"), read("dy"), update("dx"), write("dw")], BackwardParams, backward_twin
 }
 
+kernel_record! {
+    /// [`FORWARD`] where C is a multiple of 4.
+    FORWARD_WIDE, "rms_norm_forward_wide" in "../../../shaders/",
+    [read("x"), read("w"), write("y"), write("scales")], ForwardParams, forward_twin
+}
+kernel_record! {
+    /// [`ADD_FORWARD`] where C is a multiple of 4.
+    ADD_FORWARD_WIDE, "rms_norm_add_forward_wide" in "../../../shaders/",
+    [read("x"), read("w"), update("sum"), write("y"), write("scales")], ForwardParams, add_forward_twin
+}
+kernel_record! {
+    /// [`BACKWARD`] where C is a multiple of 4.
+    BACKWARD_WIDE, "rms_norm_backward_wide" in "../../../shaders/",
+    [read("x"), read("w"), read("scales"), read("dy"), update("dx"), write("dw")], BackwardParams, backward_twin
+}
+
 fn forward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
     let p = ForwardParams::from_words(params);
     let [x, w, y, scales] = buffers else { return };
@@ -113,7 +129,8 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>, eps: f32) -> [Fl
     let y = B::empty(&x, x.shape(), DType::F32);
     let scales = B::empty(&x, [n].into(), DType::F32);
     let params = ForwardParams { n: n as u32, width: width as u32, eps }.words();
-    B::two(&FORWARD, vec![x, w, y, scales], &params, groups_of_64(n))
+    let kernel = if width % 4 == 0 { &FORWARD_WIDE } else { &FORWARD };
+    B::two(kernel, vec![x, w, y, scales], &params, groups_of_64(n))
 }
 
 /// `x`, `addend [n, C]`, `w [C]` → their sum (over the addend where nobody else holds it), its norm, and the scale of each row `[n]`
@@ -122,7 +139,8 @@ pub fn add_forward<B: Launch>(x: FloatTensor<B>, addend: FloatTensor<B>, w: Floa
     let y = B::empty(&x, x.shape(), DType::F32);
     let scales = B::empty(&x, [n].into(), DType::F32);
     let params = ForwardParams { n: n as u32, width: width as u32, eps }.words();
-    let mut written = B::launch(&ADD_FORWARD, vec![x, w, addend, y, scales], &params, groups_of_64(n)).into_iter();
+    let kernel = if width % 4 == 0 { &ADD_FORWARD_WIDE } else { &ADD_FORWARD };
+    let mut written = B::launch(kernel, vec![x, w, addend, y, scales], &params, groups_of_64(n)).into_iter();
     [(); 3].map(|()| written.next().expect("the kernel declares three written buffers"))
 }
 
@@ -152,8 +170,9 @@ fn backward<B: Launch>(
     let dx = sum.unwrap_or_else(|| B::empty(&x, x.shape(), DType::F32));
     let dw = B::empty(&x, [parts.max(1) as usize, width].into(), DType::F32);
     let params = BackwardParams { n: n as u32, width: width as u32, rows: cut.rows, parts, add }.words();
-    let groups = groups_of_64(n) + groups_of_64(parts as usize * width);
-    let [dx, dw] = B::two(&BACKWARD, vec![x, w, scales, dy, dx, dw], &params, groups);
+    let (kernel, columns) = if width % 4 == 0 { (&BACKWARD_WIDE, width / 4) } else { (&BACKWARD, width) };
+    let groups = groups_of_64(n) + groups_of_64(parts as usize * columns);
+    let [dx, dw] = B::two(kernel, vec![x, w, scales, dy, dx, dw], &params, groups);
     [needs[0].then_some(dx), needs[1].then(|| column_sum::<B>(dw))]
 }
 

@@ -31,6 +31,11 @@ kernel_record! {
     KERNEL, "rope" in "../../../shaders/", [update("x"), read("cosines"), read("sines")], Params, twin
 }
 
+kernel_record! {
+    /// The same for halves that are a multiple of 4, four pairs a thread.
+    WIDE, "rope_wide" in "../../../shaders/", [update("x"), read("cosines"), read("sines")], Params, twin
+}
+
 fn twin(buffers: &mut [Words<'_>], params: &[u32]) {
     let p = Params::from_words(params);
     let [x, cosines, sines] = buffers else { return };
@@ -70,7 +75,8 @@ pub fn rope<B: Launch>(x: FloatTensor<B>, tables: [FloatTensor<B>; 2], positions
         sign,
     };
     let [cosines, sines] = tables;
-    B::one(&KERNEL, vec![x, cosines, sines], &params.words(), groups_of_64(pairs))
+    let (kernel, threads) = if half % 4 == 0 { (&WIDE, pairs / 4) } else { (&KERNEL, pairs) };
+    B::one(kernel, vec![x, cosines, sines], &params.words(), groups_of_64(threads))
 }
 
 /// Gradient of the rotation: the rotation back.

@@ -36,7 +36,9 @@ pub(super) fn step(rule: &AdamwConfig, u: &Update<'_>, p: Buffer, g: Buffer, sta
         buffers.push(u.noise.clone());
         dispatch(&adamw_bf16::KERNEL, buffers, &params.words(), u.groups(2))
     } else {
-        dispatch(&adamw::KERNEL, buffers, &adamw::Params { n, w1, w2, d, alpha, eps, scale }.words(), u.groups(1))
+        let params = adamw::Params { n, w1, w2, d, alpha, eps, scale }.words();
+        let (kernel, groups) = if n % 4 == 0 { (&adamw::WIDE, u.groups(4)) } else { (&adamw::KERNEL, u.groups(1)) };
+        dispatch(kernel, buffers, &params, groups)
     };
     (p, vec![m, v])
 }

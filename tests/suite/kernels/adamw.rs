@@ -15,6 +15,10 @@ fn case(n: usize) -> Case {
     Case { kernel: &adamw::KERNEL, buffers, params: params.words(), groups: (n as u32).div_ceil(256) }
 }
 
+fn wide_case(n: usize) -> Case {
+    Case { kernel: &adamw::WIDE, groups: (n as u32 / 4).div_ceil(256), ..case(n) }
+}
+
 fn packed_case(n: usize, rounding: u32) -> Case {
     let params = adamw_bf16::Params {
         n: n as u32,
@@ -42,6 +46,8 @@ fn packed_case(n: usize, rounding: u32) -> Case {
 fn adamw_equals_its_twin() {
     let cases: Vec<Case> = [1, 255, 256, 257, 4099, 65_536 * 256 + 3].map(case).into();
     check(&cases, BOUND, ("params.d - params.alpha", "params.d + params.alpha"));
+    let wide: Vec<Case> = [4, 1020, 1024, 1028, 4100, 65_536 * 256 + 4].map(wide_case).into();
+    check(&wide, BOUND, ("bounded(raw.z)", "bounded(raw.y)"));
 }
 
 #[test]

@@ -17,10 +17,17 @@ fn sizes(kernel: &'static Kernel) -> Vec<Case> {
     [1, 255, 256, 257, 4099, 65_536 * 64 + 7].map(|n| case(kernel, n)).into()
 }
 
+fn wide_sizes(kernel: &'static Kernel) -> Vec<Case> {
+    let wide = |n: usize| Case { groups: (n as u32 / 4).div_ceil(64), ..case(kernel, n) };
+    [4, 252, 256, 260, 4100, 65_536 * 256 + 8].map(wide).into()
+}
+
 #[test]
 fn swiglu_gates() {
     check(&sizes(&elementwise::SWIGLU_FORWARD), BOUND, ("min(-x", "min(x"));
     check(&sizes(&elementwise::SWIGLU_BACKWARD), BOUND, ("1.0 - s", "1.0 + s"));
+    check(&wide_sizes(&elementwise::SWIGLU_FORWARD_WIDE), BOUND, ("min(-x", "min(x"));
+    check(&wide_sizes(&elementwise::SWIGLU_BACKWARD_WIDE), BOUND, ("1.0 - s", "1.0 + s"));
 }
 
 #[test]
@@ -48,10 +55,13 @@ fn bias_add_adds_one_bias_per_column() {
 #[test]
 fn finite_inputs_give_finite_outputs() {
     let extremes = [0.0, 1e-40, 1e-7, 10.0, 13.0, 13.5, 44.0, 88.7, 89.0, 100.0, 1e30];
-    let inputs: Vec<f32> = extremes.iter().flat_map(|&v| [v, -v]).collect();
+    let inputs: Vec<f32> = extremes.iter().chain(&[12.0]).flat_map(|&v| [v, -v]).collect();
     let n = inputs.len();
     let Some(gpu) = tabtune_tests::gpu() else { return };
-    for kernel in [&elementwise::SWIGLU_FORWARD, &elementwise::SWIGLU_BACKWARD, &elementwise::GELU_FORWARD, &elementwise::GELU_BACKWARD] {
+    let gelu = [&elementwise::GELU_FORWARD, &elementwise::GELU_BACKWARD];
+    let swiglu = [&elementwise::SWIGLU_FORWARD, &elementwise::SWIGLU_BACKWARD];
+    let wide = [&elementwise::SWIGLU_FORWARD_WIDE, &elementwise::SWIGLU_BACKWARD_WIDE];
+    for kernel in gelu.into_iter().chain(swiglu).chain(wide) {
         let mut case = case(kernel, n);
         case.buffers[0] = words(&inputs);
         for found in [case.twin(), case.device(kernel, &gpu.inner())] {

@@ -7,7 +7,10 @@ use tabtune_tests::kernels::{Case, check, noise, poisoned, words};
 /// Sums of up to 4099 terms in f32 against f64.
 const BOUND: f64 = 1e-5;
 
-const SHAPES: [(usize, usize); 6] = [(1, 1), (255, 3), (256, 12), (257, 5), (2, 4099), (4099, 2)];
+const SHAPES: [(usize, usize); 6] = [(1, 1), (255, 3), (256, 13), (257, 5), (2, 4099), (4099, 2)];
+
+/// Widths that the `_wide` kernels take.
+const WIDE: [(usize, usize); 6] = [(1, 4), (255, 8), (256, 12), (257, 20), (2, 4100), (4099, 4)];
 
 fn rows(n: usize, width: usize, seed: u32) -> Vec<u32> {
     words(&noise(n * width, seed).iter().map(|v| v + 0.3).collect::<Vec<_>>())
@@ -23,7 +26,8 @@ fn backward_params((n, width): (usize, usize)) -> Vec<u32> {
 
 fn rms(s: (usize, usize)) -> Case {
     let buffers = vec![rows(s.0, s.1, 1), rows(1, s.1, 2), poisoned(s.0 * s.1), poisoned(s.0)];
-    Case { kernel: &rms_norm::FORWARD, buffers, params: forward_params(s), groups: (s.0 as u32).div_ceil(64) }
+    let kernel = if s.1 % 4 == 0 { &rms_norm::FORWARD_WIDE } else { &rms_norm::FORWARD };
+    Case { kernel, buffers, params: forward_params(s), groups: (s.0 as u32).div_ceil(64) }
 }
 
 fn layer(s: (usize, usize)) -> Case {
@@ -34,15 +38,18 @@ fn layer(s: (usize, usize)) -> Case {
 #[test]
 fn rms_norm_scales_rows_to_one() {
     check(&SHAPES.map(rms), BOUND, ("+ params.eps", "- params.eps * 1000.0"));
+    check(&WIDE.map(rms), BOUND, ("sums.z + sums.w", "sums.z - sums.w"));
 }
 
 #[test]
 fn rms_norm_add_forward_scales_the_sum() {
     let case = |s: (usize, usize)| {
         let buffers = vec![rows(s.0, s.1, 1), rows(1, s.1, 2), rows(s.0, s.1, 3), poisoned(s.0 * s.1), poisoned(s.0)];
-        Case { kernel: &rms_norm::ADD_FORWARD, buffers, params: forward_params(s), groups: (s.0 as u32).div_ceil(64) }
+        let kernel = if s.1 % 4 == 0 { &rms_norm::ADD_FORWARD_WIDE } else { &rms_norm::ADD_FORWARD };
+        Case { kernel, buffers, params: forward_params(s), groups: (s.0 as u32).div_ceil(64) }
     };
     check(&SHAPES.map(case), BOUND, ("x[row + c] + sum", "x[row + c] - sum"));
+    check(&WIDE.map(case), BOUND, ("x[row + c] + sum", "x[row + c] - sum"));
 }
 
 #[test]
@@ -54,13 +61,19 @@ fn rms_norm_backward_is_its_gradient() {
         let buffers = vec![rows(s.0, s.1, 1), rows(1, s.1, 2), scales, rows(s.0, s.1, 4), dx, poisoned(cut.parts as usize * s.1)];
         let (n, width) = (s.0 as u32, s.1 as u32);
         let params = rms_norm::BackwardParams { n, width, rows: cut.rows, parts: cut.parts, add: u32::from(add) }.words();
-        Case { kernel: &rms_norm::BACKWARD, buffers, params, groups: n.div_ceil(64) + cut.groups() }
+        let wide = s.1 % 4 == 0;
+        let kernel = if wide { &rms_norm::BACKWARD_WIDE } else { &rms_norm::BACKWARD };
+        let columns = cut.parts * width / if wide { 4 } else { 1 };
+        Case { kernel, buffers, params, groups: n.div_ceil(64) + columns.div_ceil(64) }
     };
     // One column: the gradient is a difference of nearly equal numbers.
     let wide = |add| SHAPES.into_iter().filter(|s| s.1 > 1).map(|s| case(s, add)).collect::<Vec<Case>>();
     check(&wide(false), 5e-5, ("- x[row + c] * mean", "+ x[row + c] * mean"));
     check(&wide(true), 5e-5, ("params.add == 1u", "params.add == 2u"));
     check(&wide(false), 5e-5, ("* x[r * width + column]", "* x[r * width]"));
+    check(&WIDE.map(|s| case(s, false)), 5e-5, ("- x[row + c] * mean", "+ x[row + c] * mean"));
+    check(&WIDE.map(|s| case(s, true)), 5e-5, ("params.add == 1u", "params.add == 2u"));
+    check(&WIDE.map(|s| case(s, false)), 5e-5, ("* x[r * quarters + column]", "* x[r * quarters]"));
 }
 
 #[test]

@@ -1,0 +1,62 @@
+// Gradients of rms_norm in one dispatch. First threads, one a row: dx = r (dy w − x r² mean(dy w x)), added to dx where add is 1.
+// Other threads, one for four columns of a part: dw = Σ_rows dy x r over the `rows` rows of each of P parts; column_sum adds the parts.
+// x, dy, dx [n, C], w [C], scales [n] = r, dw [P, C]; C a multiple of 4. Twin: kernels/rms_norm.rs
+struct Params {
+  n: u32,
+  width: u32,
+  rows: u32,
+  parts: u32,
+  add: u32,
+}
+
+@group(0) @binding(0) var<storage, read_write> x: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read_write> w: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read_write> scales: array<f32>;
+@group(0) @binding(3) var<storage, read_write> dy: array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read_write> dx: array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read_write> dw: array<vec4<f32>>;
+@group(0) @binding(6) var<storage, read_write> params: Params;
+
+fn input_gradient(i: u32) {
+  let quarters = params.width / 4u;
+  let row = i * quarters;
+  var sums = vec4<f32>();
+  for (var c = 0u; c < quarters; c++) {
+    sums += dy[row + c] * w[c] * x[row + c];
+  }
+  let r = scales[i];
+  let mean = ((sums.x + sums.y) + (sums.z + sums.w)) / f32(params.width) * r * r;
+  for (var c = 0u; c < quarters; c++) {
+    // Rounded before it is added, as where another launch adds: a zero that no compiler knows keeps it from one fused operation.
+    let d = bitcast<vec4<f32>>(bitcast<vec4<u32>>(r * (dy[row + c] * w[c] - x[row + c] * mean)) + (params.add >> 1u));
+    dx[row + c] = select(vec4<f32>(), dx[row + c], params.add == 1u) + d;
+  }
+}
+
+fn weight_gradient(i: u32) {
+  let quarters = params.width / 4u;
+  let column = i % quarters;
+  let first = i / quarters * params.rows;
+  let end = min(first + params.rows, params.n);
+  var sum = vec4<f32>();
+  for (var r = first; r < end; r++) {
+    sum += dy[r * quarters + column] * x[r * quarters + column] * scales[r];
+  }
+  dw[i] = sum;
+}
+
+@compute @workgroup_size(64)
+fn main(
+  @builtin(workgroup_id) group: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32,
+) {
+  let i = grid_index(group, groups, lane, 64u);
+  // The second part starts with a workgroup of its own.
+  let first = (params.n + 63u) / 64u * 64u;
+  if (i < params.n) {
+    input_gradient(i);
+  } else if (i >= first && i - first < params.parts * params.width / 4u) {
+    weight_gradient(i - first);
+  }
+}

@@ -1,0 +1,38 @@
+// y = x r w with r = 1 / sqrt(mean(x²) + eps). x [n, C], w [C], y [n, C], scales [n] = r; C a multiple of 4. One thread: one row, four
+// columns at a time. Twin: kernels/rms_norm.rs
+struct Params {
+  n: u32,
+  width: u32,
+  eps: f32,
+}
+
+@group(0) @binding(0) var<storage, read_write> x: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read_write> w: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read_write> y: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read_write> scales: array<f32>;
+@group(0) @binding(4) var<storage, read_write> params: Params;
+
+@compute @workgroup_size(64)
+fn main(
+  @builtin(workgroup_id) group: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32,
+) {
+  let i = grid_index(group, groups, lane, 64u);
+  let quarters = params.width / 4u;
+  if (i >= params.n) {
+    return;
+  }
+  let row = i * quarters;
+  var sums = vec4<f32>();
+  for (var c = 0u; c < quarters; c++) {
+    let v = x[row + c];
+    sums += v * v;
+  }
+  let sum = (sums.x + sums.y) + (sums.z + sums.w);
+  let r = 1.0 / sqrt(sum / f32(params.width) + params.eps);
+  for (var c = 0u; c < quarters; c++) {
+    y[row + c] = x[row + c] * r * w[c];
+  }
+  scales[i] = r;
+}
