@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
 
 use tabtune::device::{Device, DeviceKind};
+use tabtune::kernels::launch;
 
 struct Unpark(std::thread::Thread);
 
@@ -28,11 +29,19 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
+/// Set where a software adapter is to be taken for a GPU.
+pub const AS_A_GPU: &str = "TABTUNE_TESTS_AS_A_GPU";
+
 /// The GPU, or a software adapter. `None` where there is none, unless `REQUIRE_GPU=1`.
 pub fn gpu() -> Option<Device> {
     static GPU: OnceLock<Option<Device>> = OnceLock::new();
     GPU.get_or_init(|| match block_on(Device::open(DeviceKind::Wgpu)) {
-        Ok(device) => Some(device),
+        Ok(device) => {
+            if std::env::var_os(AS_A_GPU).is_some() {
+                launch::set_software(false);
+            }
+            Some(device)
+        }
         Err(error) if std::env::var("REQUIRE_GPU").is_ok_and(|v| v == "1") => panic!("REQUIRE_GPU=1, but {error}"),
         Err(error) => {
             eprintln!("skipped what needs a GPU: {error}");

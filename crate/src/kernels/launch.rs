@@ -32,7 +32,12 @@ pub fn dispatches() -> u64 {
 
 /// Tells what adapter the process has, before its first launch.
 pub fn set_adapter(kind: cubecl::wgpu::wgpu::DeviceType) {
-    SOFTWARE.store(kind == cubecl::wgpu::wgpu::DeviceType::Cpu, Ordering::Relaxed);
+    set_software(kind == cubecl::wgpu::wgpu::DeviceType::Cpu);
+}
+
+/// Chooses the kernels of software adapters, or those of GPUs.
+pub fn set_software(software: bool) {
+    SOFTWARE.store(software, Ordering::Relaxed);
 }
 
 /// Whether the adapter is a CPU that runs shaders (llvmpipe, SwiftShader): there every load costs as much as some twenty products, so that

@@ -1,6 +1,6 @@
 //! The records and twins of the linear kernels.
 
-use super::twins::{backward_input, backward_weight, both, forward};
+use super::twins::{backward_input, backward_weight, both, forward, tile};
 use crate::kernel_record;
 use crate::kernels::kernel::{read, update, write};
 
@@ -95,6 +95,24 @@ crate::kernel_params! {
         m: u32,
         /// Columns of x and dw.
         k: u32,
+    }
+}
+
+crate::kernel_params! {
+    /// Shapes for the gradients by tiles.
+    pub struct TileParams {
+        /// Rows of x and dy.
+        n: u32,
+        /// Columns of dy, rows of w, divided by 4.
+        m4: u32,
+        /// Columns of x and w, divided by 4.
+        k4: u32,
+        /// Columns of a slice of dy, divided by 4.
+        slice4: u32,
+        /// Workgroups that make dx; those after them make dW.
+        input: u32,
+        /// Bit 0 where dx, bit 1 where dW holds a sum that the gradient is added to.
+        add: u32,
     }
 }
 
@@ -241,4 +259,29 @@ kernel_record! {
         let p = AnyWeightParams::from_words(p);
         backward_weight(b, p.n, p.m, p.k);
     }, 32
+}
+
+kernel_record! {
+    /// `y = x Wᵀ` by tiles in workgroup memory, f32, k a multiple of 4.
+    FORWARD_TILE, "linear_forward_tile" in "../../../../shaders/", [read("x"), read("w"), write("y")], ForwardParams, |b, p| {
+        let p = ForwardParams::from_words(p);
+        forward(b, p.n, p.m, p.k4 * 4, false);
+    }
+}
+kernel_record! {
+    /// `y = x Wᵀ` by tiles in workgroup memory, bf16 weights, k a multiple of 4.
+    FORWARD_TILE_BF16, "linear_forward_tile_bf16" in "../../../../shaders/", [read("x"), read("w"), write("y")], ForwardParams, |b, p| {
+        let p = ForwardParams::from_words(p);
+        forward(b, p.n, p.m, p.k4 * 4, true);
+    }
+}
+kernel_record! {
+    /// `dx = dy W` and `dW = dyᵀ x` by tiles in workgroup memory, f32, m and k multiples of 4.
+    BACKWARD_TILE, "linear_backward_tile" in "../../../../shaders/",
+    [read("dy"), read("x"), read("w"), update("dx"), update("dw")], TileParams, |b, p| tile(b, TileParams::from_words(p), false)
+}
+kernel_record! {
+    /// `dx = dy W` and `dW = dyᵀ x` by tiles in workgroup memory, bf16 weights, m and k multiples of 4.
+    BACKWARD_TILE_BF16, "linear_backward_tile_bf16" in "../../../../shaders/",
+    [read("dy"), read("x"), read("w"), update("dx"), update("dw")], TileParams, |b, p| tile(b, TileParams::from_words(p), true)
 }

@@ -1,8 +1,8 @@
 //! Linear layers: `y = x Wᵀ`, weights `[m, k]` in f32 or packed bf16, the sums in f32.
 //!
-//! Each product picks a kernel by its shape and by whether the adapter is a CPU: a register block where widths are multiples of 4 (16 by
-//! 16 for many rows on software adapters, 4 by 4 else), `linear_row` for one or two rows, the `_any` kernels for other widths. Both
-//! gradients share one dispatch where the large block takes them. On the CPU, Burn's matmul stands in for the twins, which remain the
+//! Each product picks a kernel by its shape and by whether the adapter is a CPU: for many rows of widths that are multiples of 4 a register
+//! block of 16 by 16 on software adapters and tiles in workgroup memory on GPUs, for fewer rows a block of 4 by 4, `linear_row` for one or
+//! two, the `_any` kernels for other widths. Both gradients share one dispatch where a large block or tiles take them. On the CPU, Burn's matmul stands in for the twins, which remain the
 //! definition.
 
 pub mod kernels;
@@ -17,7 +17,7 @@ use super::column_sum::column_sum;
 use super::elementwise::residual_add;
 use super::kernel::groups;
 use super::launch::{Launch, rows_columns, software};
-use kernels::{AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, BothParams, ForwardParams, InputParams};
+use kernels::{AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, BothParams, ForwardParams, InputParams, TileParams};
 
 /// Up to this many rows one thread computes one output: a register block would repeat rows.
 const FEW_ROWS: usize = 2;
@@ -42,6 +42,44 @@ fn block_threads([height, width]: [usize; 2], rows: usize, columns: usize) -> Op
     (software() && rows >= height - 4 && threads >= BLOCK_THREADS).then_some(threads)
 }
 
+/// Rows and columns of a tile, and the rows from which tiles pay on a GPU: with fewer, most of a tile would be empty.
+const TILE: usize = 64;
+const TILE_ROWS: usize = TILE / 2;
+
+/// Whether products of `n` rows go by tiles.
+fn tiled(n: usize) -> bool {
+    !software() && n >= TILE_ROWS
+}
+
+/// Workgroups for the tiles of `[rows, columns]`.
+fn tiles(rows: usize, columns: usize) -> u32 {
+    (rows.div_ceil(TILE) * columns.div_ceil(TILE)) as u32
+}
+
+/// By tiles: dx where w is given, added to `sum` or else in slices of dy's columns `[slices, n·k]`, and dW where x is given. What is not
+/// made is a place holder.
+fn by_tiles<B: Launch>(
+    dy: FloatTensor<B>,
+    x: Option<FloatTensor<B>>,
+    w: Option<FloatTensor<B>>,
+    k: usize,
+    sum: Option<FloatTensor<B>>,
+) -> [FloatTensor<B>; 2] {
+    let (n, m) = rows_columns(&dy.shape());
+    let slices = m.div_ceil(SLICE).max(1);
+    let packed = w.as_ref().is_some_and(|w| w.dtype() == DType::BF16);
+    let kernel = if packed { &kernels::BACKWARD_TILE_BF16 } else { &kernels::BACKWARD_TILE };
+    let input = if w.is_some() { slices as u32 * tiles(n, k) } else { 0 };
+    let weight = if x.is_some() { tiles(m, k) } else { 0 };
+    let (m4, k4, slice4, add) = (m as u32 / 4, k as u32 / 4, SLICE as u32 / 4, u32::from(sum.is_some()));
+    let params = TileParams { n: n as u32, m4, k4, slice4, input, add }.words();
+    let place = |made: bool, rows: usize, columns: usize| B::empty(&dy, if made { [rows, columns] } else { [1, 4] }.into(), DType::F32);
+    let dx = sum.unwrap_or_else(|| place(input > 0, slices, n * k));
+    let dw = place(weight > 0, m, k);
+    let [x, w] = [x, w].map(|given| given.unwrap_or_else(|| place(false, 1, 4)));
+    B::two(kernel, vec![dy, x, w, dx, dw], &params, input + weight)
+}
+
 /// `x [n, k] · w [m, k]ᵀ → [n, m]`
 pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>) -> FloatTensor<B> {
     let ((n, k), (m, _)) = (rows_columns(&x.shape()), rows_columns(&w.shape()));
@@ -61,6 +99,9 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>) -> FloatTensor<B
         let params = ForwardParams { n: n as u32, m: m as u32, k4: k as u32 / 4 }.words();
         let row = n * m.div_ceil(ROW_OUTPUTS) * kernels::ROW.workgroup as usize;
         match (n <= FEW_ROWS, block_threads(BLOCK, n, m), packed) {
+            _ if tiled(n) => {
+                (if packed { &kernels::FORWARD_TILE_BF16 } else { &kernels::FORWARD_TILE }, params, tiles(n, m) as usize * TILE)
+            }
             (true, _, false) => (&kernels::ROW, params, row),
             (true, _, true) => (&kernels::ROW_BF16, params, row),
             (_, Some(threads), false) => (&kernels::FORWARD_BLOCK, params, threads),
@@ -79,6 +120,11 @@ pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: FloatTensor<B>) -> Float
         return B::float_matmul(dy, widened::<B>(w));
     }
     let slices = m.div_ceil(SLICE).max(1);
+    let whole = |dx| B::float_reshape(if slices == 1 { dx } else { column_sum::<B>(dx) }, [n, k].into());
+    if tiled(n) && m % 4 == 0 && k % 4 == 0 {
+        let [dx, _] = by_tiles::<B>(dy, None, Some(w), k, None);
+        return whole(dx);
+    }
     let dx = B::empty(&dy, [slices, n * k].into(), DType::F32);
     let packed = w.dtype() == DType::BF16;
     let small = n.div_ceil(4) * k.div_ceil(4);
@@ -98,7 +144,7 @@ pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: FloatTensor<B>) -> Float
         }
     };
     let dx = B::one(kernel, vec![dy, w, dx], &params, groups(kernel, slices * threads));
-    B::float_reshape(if slices == 1 { dx } else { column_sum::<B>(dx) }, [n, k].into())
+    whole(dx)
 }
 
 /// `dy [n, m]ᵀ · x [n, k] → [m, k]`, f32 whatever the weights are
@@ -106,6 +152,10 @@ pub fn backward_weight<B: Launch>(dy: FloatTensor<B>, x: FloatTensor<B>) -> Floa
     let ((n, m), (_, k)) = (rows_columns(&dy.shape()), rows_columns(&x.shape()));
     if B::TWINS {
         return B::float_matmul(B::float_transpose(dy), x);
+    }
+    if tiled(n) && m % 4 == 0 && k % 4 == 0 {
+        let [_, dw] = by_tiles::<B>(dy, Some(x), None, k, None);
+        return dw;
     }
     let dw = B::empty(&x, [m, k].into(), DType::F32);
     let small = m.div_ceil(4) * k.div_ceil(4);
@@ -129,12 +179,16 @@ pub fn backward_weight<B: Launch>(dy: FloatTensor<B>, x: FloatTensor<B>) -> Floa
 fn fits<B: Launch>(dy: &FloatTensor<B>, rule: &Linear<FloatTensor<B>>) -> bool {
     let ((n, m), (_, k)) = (rows_columns(&dy.shape()), rows_columns(&rule.w.shape()));
     let blocks = block_threads(BLOCK, n, k).is_some() && block_threads(BLOCK, m, k).is_some();
-    !B::TWINS && m % 4 == 0 && k % 4 == 0 && m <= SLICE && blocks
+    !B::TWINS && m % 4 == 0 && k % 4 == 0 && m <= SLICE && (blocks || tiled(n))
 }
 
 /// Both gradients of `y = x Wᵀ` in one dispatch, dx added to `sum` where there is one.
 fn both<B: Launch>(dy: FloatTensor<B>, rule: Linear<FloatTensor<B>>, sum: Option<FloatTensor<B>>) -> [FloatTensor<B>; 2] {
     let ((n, m), (_, k)) = (rows_columns(&dy.shape()), rows_columns(&rule.w.shape()));
+    if tiled(n) {
+        let [dx, dw] = by_tiles::<B>(dy, Some(rule.x), Some(rule.w), k, sum);
+        return [B::float_reshape(dx, [n, k].into()), dw];
+    }
     let kernel = if rule.w.dtype() == DType::BF16 { &kernels::BACKWARD_BLOCK_BF16 } else { &kernels::BACKWARD_BLOCK };
     let groups = |rows: usize| groups(kernel, rows.div_ceil(BLOCK[0]) * k.div_ceil(BLOCK[1]));
     let params = BothParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4, add: u32::from(sum.is_some()) }.words();

@@ -1,6 +1,6 @@
 //! What the linear kernels compute, from the formulas: sums in f64.
 
-use super::kernels::BothParams;
+use super::kernels::{BothParams, TileParams};
 use crate::kernels::kernel::Words;
 
 /// Element `i` of weights that are f32 or two bf16 in a word.
@@ -67,5 +67,31 @@ pub fn both(buffers: &mut [Words<'_>], p: BothParams, packed: bool) {
             let sum: f64 = (0..n).map(|r| f64::from(dy.floats()[r * m + c]) * f64::from(x.floats()[r * k + i])).sum();
             dw.floats_mut()[c * k + i] = sum as f32;
         }
+    }
+}
+
+/// `dx[s, r, i] (+)= Σ_c dy[r, c] w[c, i]` over the columns c of slice s where there are workgroups for it, `dw[c, i] (+)= Σ_r dy[r, c] x[r, i]`
+/// where dw is more than a place holder
+pub fn tile(buffers: &mut [Words<'_>], p: TileParams, packed: bool) {
+    let [dy, x, w, dx, dw] = buffers else { return };
+    let (n, m, k) = (p.n, p.m4 * 4, p.k4 * 4);
+    let onto = |sums: &mut Words<'_>, add: bool, gradient: &mut dyn FnMut(&mut Words<'_>)| {
+        let mut fresh = vec![0; sums.words().len()];
+        gradient(&mut Words::Write(&mut fresh));
+        let before = if add { sums.floats().to_vec() } else { vec![0.0; fresh.len()] };
+        let new = before.iter().zip(fresh).map(|(before, new)| before + f32::from_bits(new));
+        sums.floats_mut().copy_from_slice(&new.collect::<Vec<f32>>());
+    };
+    if p.input > 0 {
+        onto(dx, p.add & 1 == 1, &mut |fresh| {
+            let buffers = &mut [Words::Read(dy.words()), Words::Read(w.words()), Words::Write(fresh.words_mut())];
+            backward_input(buffers, n, m, k, p.slice4 * 4, packed);
+        });
+    }
+    if dw.words().len() == (m * k) as usize {
+        onto(dw, p.add & 2 == 2, &mut |fresh| {
+            let buffers = &mut [Words::Read(dy.words()), Words::Read(x.words()), Words::Write(fresh.words_mut())];
+            backward_weight(buffers, n, m, k);
+        });
     }
 }

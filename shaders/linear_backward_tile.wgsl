@@ -1,0 +1,143 @@
+// Gradients of y = x Wᵀ for GPUs in one dispatch: by the first `input` workgroups dx = dy W in slices of dy's columns, added to dx where
+// add has bit 0; by the others dW = dyᵀ x, added to dW where add has bit 1. dy [n, m], x [n, k], w [m, k] f32, dx [slices, n, k], dw [m, k]; m = 4 m4, k = 4 k4.
+// A workgroup: 64 rows by 64 columns of one of them, 16 products of the sum at a time in workgroup memory. Twin: kernels/linear/kernels.rs
+struct Params {
+  n: u32,
+  m4: u32,
+  k4: u32,
+  slice4: u32,
+  input: u32,
+  add: u32,
+}
+
+@group(0) @binding(0) var<storage, read_write> dy: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read_write> x: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read_write> w: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read_write> dx: array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read_write> dw: array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read_write> params: Params;
+
+var<workgroup> left: array<vec4<f32>, 320>;
+var<workgroup> right: array<vec4<f32>, 256>;
+// Loops with barriers need bounds that are known to be the same for all: whether dx is made, and the rounds.
+var<workgroup> plan: vec2<u32>;
+
+fn weight(at: u32) -> vec4<f32> {
+  return w[at];
+}
+
+// Rows ty + 8 a and the vectors tx, tx + 8 of dx; the sum runs over dy's columns first .. end (vectors).
+fn input_gradient(tile: u32, lane: u32, rounds: u32) {
+  let k4 = params.k4;
+  let across = (k4 + 15u) / 16u;
+  let tiles = across * ((params.n + 63u) / 64u);
+  let slice = tile / tiles;
+  let first = slice * params.slice4;
+  let end = min(first + params.slice4, params.m4);
+  let top = tile % tiles / across * 64u;
+  let column = tile % across * 16u;
+  var sums = array<vec4<f32>, 16>();
+  for (var round = 0u; round < rounds; round++) {
+    for (var e = 0u; e < 4u; e++) {
+      let row = lane / 4u + 16u * e;
+      let c = first + 4u * round + lane % 4u;
+      left[row * 5u + lane % 4u] = vec4<f32>();
+      if (top + row < params.n && c < end) {
+        left[row * 5u + lane % 4u] = dy[(top + row) * params.m4 + c];
+      }
+      let r = lane / 16u + 4u * e;
+      let i = column + lane % 16u;
+      right[r * 16u + lane % 16u] = vec4<f32>();
+      if (first + 4u * round + r / 4u < end && i < k4) {
+        right[r * 16u + lane % 16u] = weight((4u * (first + 4u * round) + r) * k4 + i);
+      }
+    }
+    workgroupBarrier();
+    for (var i = 0u; i < 4u; i++) {
+      let at = i * 64u + lane % 8u;
+      let a0 = right[at]; let b0 = right[at + 8u]; let a1 = right[at + 16u]; let b1 = right[at + 24u];
+      let a2 = right[at + 32u]; let b2 = right[at + 40u]; let a3 = right[at + 48u]; let b3 = right[at + 56u];
+      for (var a = 0u; a < 8u; a++) {
+        let p = left[(lane / 8u + 8u * a) * 5u + i];
+        sums[2u * a] += (p.x * a0 + p.y * a1) + (p.z * a2 + p.w * a3);
+        sums[2u * a + 1u] += (p.x * b0 + p.y * b1) + (p.z * b2 + p.w * b3);
+      }
+    }
+    workgroupBarrier();
+  }
+  for (var a = 0u; a < 16u; a++) {
+    let row = top + lane / 8u + 8u * (a / 2u);
+    let i = column + lane % 8u + 8u * (a % 2u);
+    if (row < params.n && i < k4) {
+      let at = (slice * params.n + row) * k4 + i;
+      dx[at] = select(vec4<f32>(), dx[at], (params.add & 1u) == 1u) + sums[a];
+    }
+  }
+}
+
+// The rows 4 (ty + 8 a) + e and the vectors tx, tx + 8 of dW; the sum runs over the rows of dy and x.
+fn weight_gradient(tile: u32, lane: u32, rounds: u32) {
+  let k4 = params.k4;
+  let across = (k4 + 15u) / 16u;
+  let top = tile / across * 16u;
+  let column = tile % across * 16u;
+  let tx = lane % 8u;
+  let ty = lane / 8u;
+  var sums = array<vec4<f32>, 16>();
+  for (var round = 0u; round < rounds; round++) {
+    for (var e = 0u; e < 4u; e++) {
+      let r = lane / 16u + 4u * e;
+      let row = 16u * round + r;
+      let v = lane % 16u;
+      left[r * 16u + v] = vec4<f32>();
+      right[r * 16u + v] = vec4<f32>();
+      if (row < params.n && top + v < params.m4) {
+        left[r * 16u + v] = dy[row * params.m4 + top + v];
+      }
+      if (row < params.n && column + v < k4) {
+        right[r * 16u + v] = x[row * k4 + column + v];
+      }
+    }
+    workgroupBarrier();
+    for (var r = 0u; r < 16u; r++) {
+      let p = left[r * 16u + ty];
+      let q = left[r * 16u + ty + 8u];
+      let a = right[r * 16u + tx];
+      let b = right[r * 16u + tx + 8u];
+      for (var e = 0u; e < 4u; e++) {
+        sums[2u * e] += p[e] * a;
+        sums[2u * e + 1u] += p[e] * b;
+        sums[2u * e + 8u] += q[e] * a;
+        sums[2u * e + 9u] += q[e] * b;
+      }
+    }
+    workgroupBarrier();
+  }
+  for (var a = 0u; a < 16u; a++) {
+    let v = top + ty + 8u * (a / 8u);
+    let i = column + tx + 8u * (a % 2u);
+    if (v < params.m4 && i < k4) {
+      let at = (4u * v + a % 8u / 2u) * k4 + i;
+      dw[at] = select(vec4<f32>(), dw[at], (params.add & 2u) == 2u) + sums[a];
+    }
+  }
+}
+
+@compute @workgroup_size(64)
+fn main(
+  @builtin(workgroup_id) group: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32,
+) {
+  let tile = group_index(group, groups);
+  if (lane == 0u) {
+    let before = tile < params.input;
+    plan = vec2<u32>(u32(before), select((params.n + 15u) / 16u, (min(params.slice4, params.m4) + 3u) / 4u, before));
+  }
+  let chosen = workgroupUniformLoad(&plan);
+  if (chosen.x == 1u) {
+    input_gradient(tile, lane, chosen.y);
+  } else {
+    weight_gradient(tile - params.input, lane, chosen.y);
+  }
+}
