@@ -1,4 +1,4 @@
-// Both gradients of y = x Wᵀ in one dispatch: dx = dy W (added to dx where add is 1) by the first workgroups, dW = dyᵀ x by the
+// Both gradients of y = x Wᵀ in one dispatch: dx = dy W (added to dx where add is 1) by some workgroups, dW = dyᵀ x by the
 // others. dy [n, m], x, dx [n, k], w [m, k] f32, dw [m, k] f32; m = 4 m4, k = 4 k4.
 // One thread: 16 rows by 16 columns of one of them, no barriers. Twin: kernels/linear/kernels.rs
 struct Params {
@@ -43,10 +43,8 @@ fn input_gradient(row: u32, column: u32) {
   let o14 = r14 * k4; var a14 = begin(o14 + column); var b14 = begin(o14 + next1); var c14 = begin(o14 + next2); var d14 = begin(o14 + next3); let o15 = r15 * k4; var a15 = begin(o15 + column); var b15 = begin(o15 + next1); var c15 = begin(o15 + next2); var d15 = begin(o15 + next3);
   for (var c = 0u; c < m4; c++) {
     let at = 4u * c * k4;
-    let e0 = w[at + column]; let e1 = w[at + next1]; let e2 = w[at + next2]; let e3 = w[at + next3];
-    let f0 = w[at + 1u * k4 + column]; let f1 = w[at + 1u * k4 + next1]; let f2 = w[at + 1u * k4 + next2]; let f3 = w[at + 1u * k4 + next3];
-    let g0 = w[at + 2u * k4 + column]; let g1 = w[at + 2u * k4 + next1]; let g2 = w[at + 2u * k4 + next2]; let g3 = w[at + 2u * k4 + next3];
-    let h0 = w[at + 3u * k4 + column]; let h1 = w[at + 3u * k4 + next1]; let h2 = w[at + 3u * k4 + next2]; let h3 = w[at + 3u * k4 + next3];
+    let e0 = w[at + column]; let e1 = w[at + next1]; let e2 = w[at + next2]; let e3 = w[at + next3]; let f0 = w[at + 1u * k4 + column]; let f1 = w[at + 1u * k4 + next1]; let f2 = w[at + 1u * k4 + next2]; let f3 = w[at + 1u * k4 + next3];
+    let g0 = w[at + 2u * k4 + column]; let g1 = w[at + 2u * k4 + next1]; let g2 = w[at + 2u * k4 + next2]; let g3 = w[at + 2u * k4 + next3]; let h0 = w[at + 3u * k4 + column]; let h1 = w[at + 3u * k4 + next1]; let h2 = w[at + 3u * k4 + next2]; let h3 = w[at + 3u * k4 + next3];
     let p0 = dy[r0 * m4 + c]; a0 += four(p0, e0, f0, g0, h0); b0 += four(p0, e1, f1, g1, h1); c0 += four(p0, e2, f2, g2, h2); d0 += four(p0, e3, f3, g3, h3);
     let p1 = dy[r1 * m4 + c]; a1 += four(p1, e0, f0, g0, h0); b1 += four(p1, e1, f1, g1, h1); c1 += four(p1, e2, f2, g2, h2); d1 += four(p1, e3, f3, g3, h3);
     let p2 = dy[r2 * m4 + c]; a2 += four(p2, e0, f0, g0, h0); b2 += four(p2, e1, f1, g1, h1); c2 += four(p2, e2, f2, g2, h2); d2 += four(p2, e3, f3, g3, h3);
@@ -91,14 +89,10 @@ fn weight_gradient(row0: u32, column: u32) {
   for (var r = 0u; r < n; r += 4u) {
     let at = min(r + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(n - 1u));
     let live = select(vec4<f32>(), vec4<f32>(1.0), r + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(n));
-    let e0 = x[at.x * k4 + column]; let e1 = x[at.x * k4 + next1]; let e2 = x[at.x * k4 + next2]; let e3 = x[at.x * k4 + next3];
-    let f0 = x[at.y * k4 + column]; let f1 = x[at.y * k4 + next1]; let f2 = x[at.y * k4 + next2]; let f3 = x[at.y * k4 + next3];
-    let g0 = x[at.z * k4 + column]; let g1 = x[at.z * k4 + next1]; let g2 = x[at.z * k4 + next2]; let g3 = x[at.z * k4 + next3];
-    let h0 = x[at.w * k4 + column]; let h1 = x[at.w * k4 + next1]; let h2 = x[at.w * k4 + next2]; let h3 = x[at.w * k4 + next3];
-    let s0 = dy[at.x * m4 + row0]; let s1 = dy[at.x * m4 + row1]; let s2 = dy[at.x * m4 + row2]; let s3 = dy[at.x * m4 + row3];
-    let t0 = dy[at.y * m4 + row0]; let t1 = dy[at.y * m4 + row1]; let t2 = dy[at.y * m4 + row2]; let t3 = dy[at.y * m4 + row3];
-    let u0 = dy[at.z * m4 + row0]; let u1 = dy[at.z * m4 + row1]; let u2 = dy[at.z * m4 + row2]; let u3 = dy[at.z * m4 + row3];
-    let v0 = dy[at.w * m4 + row0]; let v1 = dy[at.w * m4 + row1]; let v2 = dy[at.w * m4 + row2]; let v3 = dy[at.w * m4 + row3];
+    let e0 = x[at.x * k4 + column]; let e1 = x[at.x * k4 + next1]; let e2 = x[at.x * k4 + next2]; let e3 = x[at.x * k4 + next3]; let f0 = x[at.y * k4 + column]; let f1 = x[at.y * k4 + next1]; let f2 = x[at.y * k4 + next2]; let f3 = x[at.y * k4 + next3];
+    let g0 = x[at.z * k4 + column]; let g1 = x[at.z * k4 + next1]; let g2 = x[at.z * k4 + next2]; let g3 = x[at.z * k4 + next3]; let h0 = x[at.w * k4 + column]; let h1 = x[at.w * k4 + next1]; let h2 = x[at.w * k4 + next2]; let h3 = x[at.w * k4 + next3];
+    let s0 = dy[at.x * m4 + row0]; let s1 = dy[at.x * m4 + row1]; let s2 = dy[at.x * m4 + row2]; let s3 = dy[at.x * m4 + row3]; let t0 = dy[at.y * m4 + row0]; let t1 = dy[at.y * m4 + row1]; let t2 = dy[at.y * m4 + row2]; let t3 = dy[at.y * m4 + row3];
+    let u0 = dy[at.z * m4 + row0]; let u1 = dy[at.z * m4 + row1]; let u2 = dy[at.z * m4 + row2]; let u3 = dy[at.z * m4 + row3]; let v0 = dy[at.w * m4 + row0]; let v1 = dy[at.w * m4 + row1]; let v2 = dy[at.w * m4 + row2]; let v3 = dy[at.w * m4 + row3];
     let p0 = live * vec4<f32>(s0.x, t0.x, u0.x, v0.x); a0 += four(p0, e0, f0, g0, h0); b0 += four(p0, e1, f1, g1, h1); c0 += four(p0, e2, f2, g2, h2); d0 += four(p0, e3, f3, g3, h3);
     let p1 = live * vec4<f32>(s0.y, t0.y, u0.y, v0.y); a1 += four(p1, e0, f0, g0, h0); b1 += four(p1, e1, f1, g1, h1); c1 += four(p1, e2, f2, g2, h2); d1 += four(p1, e3, f3, g3, h3);
     let p2 = live * vec4<f32>(s0.z, t0.z, u0.z, v0.z); a2 += four(p2, e0, f0, g0, h0); b2 += four(p2, e1, f1, g1, h1); c2 += four(p2, e2, f2, g2, h2); d2 += four(p2, e3, f3, g3, h3);
@@ -133,13 +127,20 @@ fn main(
   @builtin(local_invocation_index) lane: u32,
 ) {
   let columns = (params.k4 + 3u) / 4u;
-  let blocks = (params.n + 15u) / 16u * columns;
-  // The second part starts with a workgroup of its own.
-  let first = (blocks + 15u) / 16u * 16u;
-  let i = grid_index(group, groups, lane, 16u);
-  if (i < blocks) {
-    input_gradient(i / columns * 16u, i % columns * 4u);
-  } else if (i >= first && (i - first) / columns * 4u < params.m4) {
-    weight_gradient((i - first) / columns * 4u, (i - first) % columns * 4u);
+  let input = ((params.n + 15u) / 16u * columns + 15u) / 16u;
+  let weight = ((params.m4 + 3u) / 4u * columns + 15u) / 16u;
+  // A core of a software adapter takes a run of workgroups: those of dW, which last longer, stand among those of dx.
+  let stride = (input + weight) / weight;
+  let g = group_index(group, groups);
+  if (g % stride == stride - 1u && g / stride < weight) {
+    let i = g / stride * 16u + lane;
+    if (i / columns * 4u < params.m4) {
+      weight_gradient(i / columns * 4u, i % columns * 4u);
+    }
+  } else {
+    let i = (g - min((g + 1u) / stride, weight)) * 16u + lane;
+    if (i / columns * 16u < params.n) {
+      input_gradient(i / columns * 16u, i % columns * 4u);
+    }
   }
 }

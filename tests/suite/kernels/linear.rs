@@ -26,6 +26,7 @@ fn groups(kernel: &Kernel, slices: u32, rows: u32, columns: u32) -> u32 {
         name if name.contains("row") => return rows * columns.div_ceil(8),
         name if name.contains("tile") => return slices * rows.div_ceil(64) * columns.div_ceil(64),
         name if name.contains("any_block") => (16, 8),
+        name if name.contains("forward_block") => (32, 16),
         name if name.contains("block") => (16, 16),
         _ => (4, 4),
     };

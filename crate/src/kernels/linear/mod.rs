@@ -1,7 +1,7 @@
 //! Linear layers: `y = x Wᵀ`, weights `[m, k]` in f32 or packed bf16, the sums in f32.
 //!
 //! Each product picks a kernel by its shape and by whether the adapter is a CPU: for many rows of widths that are multiples of 4 a register
-//! block of 16 by 16 on software adapters and tiles in workgroup memory on GPUs, for fewer rows a block of 4 by 4, `linear_row` for one or
+//! block of 16 or 32 by 16 on software adapters and tiles in workgroup memory on GPUs, for fewer rows a block of 4 by 4, `linear_row` for one or
 //! two, the `_any` kernels for other widths. Both gradients share one dispatch where a large block or tiles take them. On the CPU, Burn's matmul stands in for the twins, which remain the
 //! definition.
 
@@ -29,7 +29,8 @@ const ROW_OUTPUTS: usize = 8;
 /// grow with it, its dispatch would last long, and Mesa's lavapipe ends a thread's loops after 65,535 rounds in all.
 const SLICE: usize = 4096;
 
-/// Rows and columns of the large register block where widths are multiples of 4, and of the one for any width.
+/// Rows and columns of the large register blocks where widths are multiples of 4, and of the one for any width.
+const FORWARD_BLOCK: [usize; 2] = [32, 16];
 const BLOCK: [usize; 2] = [16, 16];
 const ANY_BLOCK: [usize; 2] = [16, 8];
 
@@ -98,7 +99,7 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>) -> FloatTensor<B
     } else {
         let params = ForwardParams { n: n as u32, m: m as u32, k4: k as u32 / 4 }.words();
         let row = n * m.div_ceil(ROW_OUTPUTS) * kernels::ROW.workgroup as usize;
-        match (n <= FEW_ROWS, block_threads(BLOCK, n, m), packed) {
+        match (n <= FEW_ROWS, block_threads(FORWARD_BLOCK, n, m), packed) {
             _ if tiled(n) => {
                 (if packed { &kernels::FORWARD_TILE_BF16 } else { &kernels::FORWARD_TILE }, params, tiles(n, m) as usize * TILE)
             }

@@ -106,11 +106,14 @@ fn flops(launched: &Launched) -> Option<f64> {
         // y [n, m] = x [n, k] w [m, k]: the three products of a layer have these sizes in other roles.
         let n = f64::from(*params.first()?);
         let packed = if name.ends_with("_bf16") { 2.0 } else { 1.0 };
-        let widths = if name.starts_with("linear_backward_weight") { (first / n) * (second / n) } else { second * packed };
-        return Some(2.0 * n * widths);
+        // Of dy [n, m] and x [n, k] one gradient or both are made; else the second buffer is w.
+        let both = words.len() == 5;
+        let of_rows = both || name.starts_with("linear_backward_weight");
+        let made = if both { words[3..].iter().filter(|&&words| words > 4).count() as f64 } else { 1.0 };
+        return Some(2.0 * n * made * if of_rows { (first / n) * (second / n) } else { second * packed });
     }
     // Two products forward, three for the queries' gradient, four for keys and values; half of the square is masked.
-    let products = match name {
+    let products = match name.trim_end_matches("_block") {
         "attention_forward" => 2.0,
         "attention_backward_query" => 3.0,
         "attention_backward_key_value" => 4.0,
