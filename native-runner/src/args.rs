@@ -130,6 +130,9 @@ pub struct TrainArgs {
     /// Update each block as soon as its gradients are complete: least memory. Needs --max-grad-norm 0.
     #[arg(long)]
     pub gradient_release: bool,
+    /// Let a token see no document but its own: of a text or of token ids, a document ends with each end token of the tokenizer (eos).
+    #[arg(long)]
+    pub document_mask: bool,
     /// Where to compute.
     #[arg(long, value_enum, default_value = "wgpu")]
     pub device: DeviceName,
@@ -162,6 +165,9 @@ pub struct EvaluateArgs {
     /// Tokens of the text to use, from its start [default: all].
     #[arg(long, value_name = "N")]
     pub max_tokens: Option<u64>,
+    /// Let a token see no document but its own, as `train --document-mask` does.
+    #[arg(long)]
+    pub document_mask: bool,
     /// Where to compute.
     #[arg(long, value_enum, default_value = "wgpu")]
     pub device: DeviceName,

@@ -66,7 +66,10 @@ fn dataset(source: &JsSource, tokenizer: Result<&Tokenizer>, config: &TrainConfi
     use crate::bundle::ByteSource;
     let (bytes, share) = (source.bytes()?, config.validation_fraction);
     let dataset = match DataFormat::of_name(source.name()) {
-        DataFormat::Tokens => Dataset::from_token_bytes(&bytes, share),
+        DataFormat::Tokens => {
+            let ends = tokenizer.map_or(&[][..], Tokenizer::eos);
+            Dataset::from_token_bytes(&bytes, share).map(|data| data.with_document_ends(ends))
+        }
         format => tokenizer.and_then(|tokenizer| Dataset::from_bytes(&bytes, format, tokenizer, share)),
     };
     dataset.map_err(thrown)

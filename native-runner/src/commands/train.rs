@@ -111,7 +111,10 @@ impl Data {
     /// Token ids need no tokenizer.
     fn set(&self, tokenizer: Result<&Tokenizer>, config: &TrainConfig) -> Result<Dataset> {
         Ok(match self.format {
-            DataFormat::Tokens => Dataset::from_token_bytes(&self.bytes, config.validation_fraction)?,
+            DataFormat::Tokens => {
+                let ends = tokenizer.map_or(&[][..], Tokenizer::eos);
+                Dataset::from_token_bytes(&self.bytes, config.validation_fraction)?.with_document_ends(ends)
+            }
             format => Dataset::from_bytes(&self.bytes, format, tokenizer?, config.validation_fraction)?,
         })
     }
