@@ -30,6 +30,18 @@ fn settings_are_refused_all_at_once() {
 }
 
 #[test]
+fn document_mask_without_an_end_token_is_refused() {
+    // The tokenizer of the checkpoint is the letters of its text.
+    let (out, data) = checkpoint();
+    let train = ["train", "--data", &data, "--model", &out, "--document-mask", "--device", "cpu"];
+    for args in [&train[..], &["evaluate", "--data", &data, "--model", &out, "--document-mask", "--device", "cpu"]] {
+        let (code, message) = refuse(args);
+        assert_eq!(code, "config.invalid", "{args:?}");
+        assert!(message.contains("document_mask") && message.contains("eos"), "{message}");
+    }
+}
+
+#[test]
 fn files_that_are_no_models_are_refused() {
     let place = folder("no-models");
     for (name, bytes) in [
