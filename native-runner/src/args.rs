@@ -74,8 +74,7 @@ pub struct TrainArgs {
     /// Continue a run from its checkpoint folder. Needs the same --data; settings that contradict the checkpoint are refused.
     #[arg(long, value_name = "DIR")]
     pub resume: Option<PathBuf>,
-    /// Accept these settings as given though the checkpoint has others: keys of TrainConfig (learning_rate, schedule.total_steps), what stands
-    /// above them (optimizer), or all.
+    /// Accept these settings though the checkpoint has others: keys of TrainConfig (learning_rate), what stands above them (optimizer), or all.
     #[arg(long = "override", value_name = "KEY", num_args = 1.., requires = "resume")]
     pub overrides: Vec<String>,
     /// Training text (UTF-8), or JSON lines if the name ends in .jsonl: {"messages":[…]} or {"prompt","completion"},
@@ -148,6 +147,9 @@ pub struct TrainArgs {
     /// Stop after this step, saving, as if interrupted; the run's plan (--steps) stays.
     #[arg(long, value_name = "STEP")]
     pub stop_at: Option<u64>,
+    /// Time each kernel and show the table at the end. Each is submitted by itself, so that steps take longer.
+    #[arg(long)]
+    pub profile: bool,
 }
 
 /// `evaluate`.

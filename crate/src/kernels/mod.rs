@@ -35,6 +35,7 @@ pub mod linear;
 pub mod noise;
 pub mod ops;
 mod packed;
+pub mod profile;
 mod readback;
 pub mod rms_norm;
 pub mod rope;

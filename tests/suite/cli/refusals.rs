@@ -12,6 +12,7 @@ fn command_line_faults_are_usage_errors() {
         &["train", "--data", &data, "--model", &out, "--learning-rate", "NaN"],
         &["train", "--data", &data, "--model", &out, "--save-every", "0", "--out", "x"],
         &["train", "--data", &data, "--model", &out, "--resume", &out],
+        &["train", "--data", &data, "--model", &out, "--profile", "--device", "cpu"],
         &["evaluate", "--model", &out],
         &["frobnicate"],
         &[],
