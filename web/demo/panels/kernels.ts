@@ -55,8 +55,10 @@ export class KernelPanel {
     this.#rows.replaceChildren(
       ...kernels.map(({ kernel, launches: each, ms: time, share }) => {
         const row = make('tr');
-        const name = make('th', kernel);
+        const name = make('th');
         name.scope = 'row';
+        // On a narrow screen a name breaks after its words.
+        for (const word of kernel.split(/(?<=_)/)) name.append(word, make('wbr'));
         row.append(name, ...[grouped(each), time.toFixed(2), `${(100 * share).toFixed(1)} %`].map((text) => make('td', text)));
         return row;
       }),
