@@ -1,5 +1,6 @@
 // dv_j = Σ_t p dy_t, dk_j = scale Σ_t ds q_t over the queries t ≥ j − offset of all heads that share the key; p, ds as in
 // attention_backward_query. q, dy [B, T, heads, H], k, v, dk, dv [B, offset + T, kv_heads, H], stats [B, T, heads, 2] = lse, delta.
+// With documents, a query sees the keys from its first one on, which stands behind the stats and grows with t.
 // One thread: one key of one head; four queries at a time. Twin: kernels/attention/kernels.rs
 struct Params {
   batch: u32,
@@ -9,6 +10,7 @@ struct Params {
   offset: u32,
   width4: u32,
   scale: f32,
+  documents: u32,
 }
 
 @group(0) @binding(0) var<storage, read_write> q: array<vec4<f32>>;
@@ -55,6 +57,14 @@ fn main(
       // Past the last query it is read again and its weight set to zero.
       let queries = base + min(vec4<u32>(t, t + 1u, t + 2u, t + 3u), vec4<u32>(len - 1u)) * heads;
       let rows = queries * width4;
+      var first_keys = vec4<u32>();
+      if (params.documents != 0u) {
+        let at_first = vec4<u32>(2u * params.batch * len * heads) + queries / heads;
+        first_keys = vec4<u32>(vec4<f32>(stats[at_first.x], stats[at_first.y], stats[at_first.z], stats[at_first.w]));
+        if (first_keys.x > j) {
+          break;
+        }
+      }
       var s = vec4<f32>();
       var d = vec4<f32>();
       for (var c = 0u; c < width4; c++) {
@@ -66,7 +76,7 @@ fn main(
       let at_stats = queries * 2u;
       let lse = vec4<f32>(stats[at_stats.x], stats[at_stats.y], stats[at_stats.z], stats[at_stats.w]);
       let delta = vec4<f32>(stats[at_stats.x + 1u], stats[at_stats.y + 1u], stats[at_stats.z + 1u], stats[at_stats.w + 1u]);
-      let seen = vec4<u32>(t, t + 1u, t + 2u, t + 3u) < vec4<u32>(len);
+      let seen = (vec4<u32>(t, t + 1u, t + 2u, t + 3u) < vec4<u32>(len)) & (first_keys <= vec4<u32>(j));
       let p = select(vec4<f32>(), exp(s - lse), seen);
       let ds = p * (d - delta) * params.scale;
       for (var c = 0u; c < width4; c++) {

@@ -1,5 +1,6 @@
 // dq = scale Σ_j ds_j k_j with p_j = exp(scale q k_j − lse), ds_j = p_j (dy v_j − delta), delta = dy y.
-// Shapes as in attention_forward; stats [B, T, heads, 2]: lse is read, delta written for attention_backward_key_value.
+// Shapes as in attention_forward; stats [B, T, heads, 2]: lse is read, delta written for attention_backward_key_value; with
+// documents, the first key of each query [B, T] stands behind them.
 // One thread: one query of one head; four keys at a time. Twin: kernels/attention/kernels.rs
 struct Params {
   batch: u32,
@@ -9,6 +10,7 @@ struct Params {
   offset: u32,
   width4: u32,
   scale: f32,
+  documents: u32,
 }
 
 @group(0) @binding(0) var<storage, read_write> q: array<vec4<f32>>;
@@ -49,7 +51,11 @@ fn main(
     delta += dot(grad[c], y[at + c]);
   }
   let lse = stats[2u * i];
-  for (var j = 0u; j < keys; j += 4u) {
+  var first = 0u;
+  if (params.documents != 0u) {
+    first = u32(stats[2u * params.batch * len * heads + i / heads]);
+  }
+  for (var j = first; j < keys; j += 4u) {
     // Past the last key it is read again and its weight set to zero.
     let rows = base + min(vec4<u32>(j, j + 1u, j + 2u, j + 3u), vec4<u32>(keys - 1u)) * step;
     var s = vec4<f32>();

@@ -10,6 +10,7 @@ struct Params {
   offset: u32,
   width4: u32,
   scale: f32,
+  documents: u32,
   first: u32,
   end: u32,
 }
@@ -23,15 +24,11 @@ struct Params {
 @group(0) @binding(6) var<storage, read_write> dq: array<vec4<f32>>;
 @group(0) @binding(7) var<storage, read_write> params: Params;
 
-fn dots(p: vec4<f32>, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) -> vec4<f32> {
-  return vec4<f32>(dot(p, a), dot(p, b), dot(p, c), dot(p, d));
-}
+fn dots(p: vec4<f32>, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) -> vec4<f32> { return vec4<f32>(dot(p, a), dot(p, b), dot(p, c), dot(p, d)); }
 
 @compute @workgroup_size(32)
 fn main(
-  @builtin(workgroup_id) group: vec3<u32>,
-  @builtin(num_workgroups) groups: vec3<u32>,
-  @builtin(local_invocation_index) lane: u32,
+  @builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32,
 ) {
   let i = grid_index(group, groups, lane, 32u);
   let heads = params.heads;
@@ -58,8 +55,13 @@ fn main(
   let qh = sh * width4;
   let base = (b * all * kv_heads + head / (heads / kv_heads)) * width4;
   let step = kv_heads * width4;
-  let seenl = vec4<u32>(params.offset) + tl;
-  let seenh = vec4<u32>(params.offset) + th;
+  var firstl = vec4<u32>(); var firsth = vec4<u32>();
+  if (params.documents != 0u) {
+    let tail = (2u * params.batch * heads + b) * len;
+    firstl = vec4<u32>(vec4<f32>(stats[tail + tl.x], stats[tail + tl.y], stats[tail + tl.z], stats[tail + tl.w]));
+    firsth = vec4<u32>(vec4<f32>(stats[tail + th.x], stats[tail + th.y], stats[tail + th.z], stats[tail + th.w]));
+  }
+  let seenl = params.offset + tl - firstl; let seenh = params.offset + th - firsth;
   let lsel = vec4<f32>(stats[2u * sl.x], stats[2u * sl.y], stats[2u * sl.z], stats[2u * sl.w]);
   let lseh = vec4<f32>(stats[2u * sh.x], stats[2u * sh.y], stats[2u * sh.z], stats[2u * sh.w]);
   var deltal = vec4<f32>();
@@ -78,7 +80,9 @@ fn main(
     stats[2u * sh.x + 1u] = deltah.x; stats[2u * sh.y + 1u] = deltah.y;
     stats[2u * sh.z + 1u] = deltah.z; stats[2u * sh.w + 1u] = deltah.w;
   }
-  for (var j = params.first; j < end; j += 8u) {
+  for (var j = max(params.first, firstl.x / 8u * 8u); j < end; j += 8u) {
+    // Keys counted from each query's first: those before it wrap around, past all that are seen.
+    let froml = vec4<u32>(j) - firstl; let fromh = vec4<u32>(j) - firsth;
     let kl = base + min(vec4<u32>(j, j + 1u, j + 2u, j + 3u), vec4<u32>(all - 1u)) * step;
     let kh = base + min(vec4<u32>(j + 4u, j + 5u, j + 6u, j + 7u), vec4<u32>(all - 1u)) * step;
     var l0 = vec4<f32>(); var h0 = vec4<f32>(); var m0 = vec4<f32>(); var n0 = vec4<f32>(); var l1 = vec4<f32>(); var h1 = vec4<f32>(); var m1 = vec4<f32>(); var n1 = vec4<f32>();
@@ -107,22 +111,22 @@ fn main(
       let b7 = k[kh.w + c]; l7 += dots(b7, a0, a1, a2, a3); h7 += dots(b7, a4, a5, a6, a7);
       let v7 = v[kh.w + c]; m7 += dots(v7, g0, g1, g2, g3); n7 += dots(v7, g4, g5, g6, g7);
     }
-    l0 = select(vec4<f32>(), exp(l0 * params.scale - lsel), vec4<u32>(j + 0u) <= seenl) * (m0 - deltal) * params.scale;
-    h0 = select(vec4<f32>(), exp(h0 * params.scale - lseh), vec4<u32>(j + 0u) <= seenh) * (n0 - deltah) * params.scale;
-    l1 = select(vec4<f32>(), exp(l1 * params.scale - lsel), vec4<u32>(j + 1u) <= seenl) * (m1 - deltal) * params.scale;
-    h1 = select(vec4<f32>(), exp(h1 * params.scale - lseh), vec4<u32>(j + 1u) <= seenh) * (n1 - deltah) * params.scale;
-    l2 = select(vec4<f32>(), exp(l2 * params.scale - lsel), vec4<u32>(j + 2u) <= seenl) * (m2 - deltal) * params.scale;
-    h2 = select(vec4<f32>(), exp(h2 * params.scale - lseh), vec4<u32>(j + 2u) <= seenh) * (n2 - deltah) * params.scale;
-    l3 = select(vec4<f32>(), exp(l3 * params.scale - lsel), vec4<u32>(j + 3u) <= seenl) * (m3 - deltal) * params.scale;
-    h3 = select(vec4<f32>(), exp(h3 * params.scale - lseh), vec4<u32>(j + 3u) <= seenh) * (n3 - deltah) * params.scale;
-    l4 = select(vec4<f32>(), exp(l4 * params.scale - lsel), vec4<u32>(j + 4u) <= seenl) * (m4 - deltal) * params.scale;
-    h4 = select(vec4<f32>(), exp(h4 * params.scale - lseh), vec4<u32>(j + 4u) <= seenh) * (n4 - deltah) * params.scale;
-    l5 = select(vec4<f32>(), exp(l5 * params.scale - lsel), vec4<u32>(j + 5u) <= seenl) * (m5 - deltal) * params.scale;
-    h5 = select(vec4<f32>(), exp(h5 * params.scale - lseh), vec4<u32>(j + 5u) <= seenh) * (n5 - deltah) * params.scale;
-    l6 = select(vec4<f32>(), exp(l6 * params.scale - lsel), vec4<u32>(j + 6u) <= seenl) * (m6 - deltal) * params.scale;
-    h6 = select(vec4<f32>(), exp(h6 * params.scale - lseh), vec4<u32>(j + 6u) <= seenh) * (n6 - deltah) * params.scale;
-    l7 = select(vec4<f32>(), exp(l7 * params.scale - lsel), vec4<u32>(j + 7u) <= seenl) * (m7 - deltal) * params.scale;
-    h7 = select(vec4<f32>(), exp(h7 * params.scale - lseh), vec4<u32>(j + 7u) <= seenh) * (n7 - deltah) * params.scale;
+    l0 = select(vec4<f32>(), exp(l0 * params.scale - lsel), froml + 0u <= seenl) * (m0 - deltal) * params.scale;
+    h0 = select(vec4<f32>(), exp(h0 * params.scale - lseh), fromh + 0u <= seenh) * (n0 - deltah) * params.scale;
+    l1 = select(vec4<f32>(), exp(l1 * params.scale - lsel), froml + 1u <= seenl) * (m1 - deltal) * params.scale;
+    h1 = select(vec4<f32>(), exp(h1 * params.scale - lseh), fromh + 1u <= seenh) * (n1 - deltah) * params.scale;
+    l2 = select(vec4<f32>(), exp(l2 * params.scale - lsel), froml + 2u <= seenl) * (m2 - deltal) * params.scale;
+    h2 = select(vec4<f32>(), exp(h2 * params.scale - lseh), fromh + 2u <= seenh) * (n2 - deltah) * params.scale;
+    l3 = select(vec4<f32>(), exp(l3 * params.scale - lsel), froml + 3u <= seenl) * (m3 - deltal) * params.scale;
+    h3 = select(vec4<f32>(), exp(h3 * params.scale - lseh), fromh + 3u <= seenh) * (n3 - deltah) * params.scale;
+    l4 = select(vec4<f32>(), exp(l4 * params.scale - lsel), froml + 4u <= seenl) * (m4 - deltal) * params.scale;
+    h4 = select(vec4<f32>(), exp(h4 * params.scale - lseh), fromh + 4u <= seenh) * (n4 - deltah) * params.scale;
+    l5 = select(vec4<f32>(), exp(l5 * params.scale - lsel), froml + 5u <= seenl) * (m5 - deltal) * params.scale;
+    h5 = select(vec4<f32>(), exp(h5 * params.scale - lseh), fromh + 5u <= seenh) * (n5 - deltah) * params.scale;
+    l6 = select(vec4<f32>(), exp(l6 * params.scale - lsel), froml + 6u <= seenl) * (m6 - deltal) * params.scale;
+    h6 = select(vec4<f32>(), exp(h6 * params.scale - lseh), fromh + 6u <= seenh) * (n6 - deltah) * params.scale;
+    l7 = select(vec4<f32>(), exp(l7 * params.scale - lsel), froml + 7u <= seenl) * (m7 - deltal) * params.scale;
+    h7 = select(vec4<f32>(), exp(h7 * params.scale - lseh), fromh + 7u <= seenh) * (n7 - deltah) * params.scale;
     for (var c = 0u; c < width4; c++) {
       let b0 = k[kl.x + c]; let b1 = k[kl.y + c]; let b2 = k[kl.z + c]; let b3 = k[kl.w + c];
       let b4 = k[kh.x + c]; let b5 = k[kh.y + c]; let b6 = k[kh.z + c]; let b7 = k[kh.w + c];

@@ -1,4 +1,5 @@
-// Causal attention, grouped queries, online softmax: y = softmax(scale q kᵀ) v over the keys 0 ..= offset + t.
+// Causal attention, grouped queries, online softmax: y = softmax(scale q kᵀ) v over the keys first ..= offset + t.
+// With documents, first is starts [B, T], which grows with t and is kept as f32 behind the stats; else 0 (and one word of starts is bound).
 // q, y [B, T, heads, H], k, v [B, offset + T, kv_heads, H], stats [B, T, heads, 2] = log Σ exp, 0; H = 4 width4 ≤ 128.
 // One thread: one query of one head; four keys at a time. Twin: kernels/attention/kernels.rs
 struct Params {
@@ -9,14 +10,16 @@ struct Params {
   offset: u32,
   width4: u32,
   scale: f32,
+  documents: u32,
 }
 
 @group(0) @binding(0) var<storage, read_write> q: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read_write> k: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> v: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> y: array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read_write> stats: array<f32>;
-@group(0) @binding(5) var<storage, read_write> params: Params;
+@group(0) @binding(3) var<storage, read_write> starts: array<u32>;
+@group(0) @binding(4) var<storage, read_write> y: array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read_write> stats: array<f32>;
+@group(0) @binding(6) var<storage, read_write> params: Params;
 
 @compute @workgroup_size(64)
 fn main(
@@ -36,16 +39,23 @@ fn main(
   let kv_head = i % heads / (heads / params.kv_heads);
   let base = (i / heads / len * (params.offset + len) * params.kv_heads + kv_head) * width4;
   let at = i * width4;
+  var first = 0u;
+  if (params.documents != 0u) {
+    first = min(starts[i / heads], keys - 1u);
+    if (i % heads == 0u) {
+      stats[2u * params.batch * len * heads + i / heads] = f32(first);
+    }
+  }
   var query: array<vec4<f32>, 32>;
   var sums: array<vec4<f32>, 32>;
   var top = 0.0;
   for (var c = 0u; c < width4; c++) {
     query[c] = q[at + c] * params.scale;
     sums[c] = vec4<f32>();
-    top += dot(query[c], k[base + c]);
+    top += dot(query[c], k[base + first * step + c]);
   }
   var total = 0.0;
-  for (var j = 0u; j < keys; j += 4u) {
+  for (var j = first; j < keys; j += 4u) {
     // Past the last key it is read again and its weight set to zero.
     let rows = base + min(vec4<u32>(j, j + 1u, j + 2u, j + 3u), vec4<u32>(keys - 1u)) * step;
     var s = vec4<f32>();

@@ -1,4 +1,4 @@
-// Causal attention, grouped queries, online softmax: y = softmax(scale q kᵀ) v over the keys 0 ..= offset + t.
+// Causal attention, grouped queries, online softmax: y = softmax(scale q kᵀ) v over the keys first ..= offset + t; first: attention_forward.
 // q, y [B, T, heads, H], k, v [B, offset + T, kv_heads, H], stats [B, T, heads, 2] = log Σ exp, 0; H = 4 width4.
 // One thread: 8 queries of one head against 8 keys at a time, so that each element loaded serves 8 products; y holds the sums.
 // A long row is cut: this launch adds the keys first .. end, stats keep the maximum and the sum between launches.
@@ -11,6 +11,7 @@ struct Params {
   offset: u32,
   width4: u32,
   scale: f32,
+  documents: u32,
   first: u32,
   end: u32,
 }
@@ -18,48 +19,48 @@ struct Params {
 @group(0) @binding(0) var<storage, read_write> q: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read_write> k: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> v: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, read_write> y: array<vec4<f32>>;
-@group(0) @binding(4) var<storage, read_write> stats: array<f32>;
-@group(0) @binding(5) var<storage, read_write> params: Params;
+@group(0) @binding(3) var<storage, read_write> starts: array<u32>;
+@group(0) @binding(4) var<storage, read_write> y: array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read_write> stats: array<f32>;
+@group(0) @binding(6) var<storage, read_write> params: Params;
 
 const LOWEST: f32 = -3.4028234e38;
 
-fn dots(p: vec4<f32>, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) -> vec4<f32> {
-  return vec4<f32>(dot(p, a), dot(p, b), dot(p, c), dot(p, d));
-}
+fn dots(p: vec4<f32>, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) -> vec4<f32> { return vec4<f32>(dot(p, a), dot(p, b), dot(p, c), dot(p, d)); }
 
 @compute @workgroup_size(32)
 fn main(
-  @builtin(workgroup_id) group: vec3<u32>,
-  @builtin(num_workgroups) groups: vec3<u32>,
-  @builtin(local_invocation_index) lane: u32,
+  @builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32,
 ) {
   let i = grid_index(group, groups, lane, 32u);
-  let heads = params.heads;
-  let kv_heads = params.kv_heads;
-  let len = params.len;
-  let width4 = params.width4;
+  let heads = params.heads; let kv_heads = params.kv_heads;
+  let len = params.len; let width4 = params.width4;
   let all = params.offset + len;
   let blocks = (len + 7u) / 8u;
   if (i >= params.batch * blocks * heads) {
     return;
   }
-  let head = i % heads;
-  let b = i / heads / blocks;
-  let t = i / heads % blocks * 8u;
+  let head = i % heads; let b = i / heads / blocks; let t = i / heads % blocks * 8u;
   let tl = min(vec4<u32>(t, t + 1u, t + 2u, t + 3u), vec4<u32>(len - 1u));
   let th = min(vec4<u32>(t + 4u, t + 5u, t + 6u, t + 7u), vec4<u32>(len - 1u));
   let keys = params.offset + th.w + 1u;
   let end = min(keys, params.end);
-  if (params.first >= end) {
-    return;
-  }
-  let sl = (b * len + tl) * heads + head;
-  let sh = (b * len + th) * heads + head;
-  let ql = sl * width4;
-  let qh = sh * width4;
+  if (params.first >= end) { return; }
+  let rl = b * len + tl; let sl = rl * heads + head; let ql = sl * width4;
+  let rh = b * len + th; let sh = rh * heads + head; let qh = sh * width4;
   let base = (b * all * kv_heads + head / (heads / kv_heads)) * width4;
   let step = kv_heads * width4;
+  var firstl = vec4<u32>(); var firsth = vec4<u32>();
+  if (params.documents != 0u) {
+    firstl = min(vec4<u32>(starts[rl.x], starts[rl.y], starts[rl.z], starts[rl.w]), params.offset + tl);
+    firsth = min(vec4<u32>(starts[rh.x], starts[rh.y], starts[rh.z], starts[rh.w]), params.offset + th);
+    if (head == 0u) {
+      let tail = 2u * params.batch * len * heads; let al = tail + rl; let ah = tail + rh;
+      stats[al.x] = f32(firstl.x); stats[al.y] = f32(firstl.y); stats[al.z] = f32(firstl.z); stats[al.w] = f32(firstl.w);
+      stats[ah.x] = f32(firsth.x); stats[ah.y] = f32(firsth.y); stats[ah.z] = f32(firsth.z); stats[ah.w] = f32(firsth.w);
+    }
+  }
+  let seenl = params.offset + tl - firstl; let seenh = params.offset + th - firsth;
   var topl = vec4<f32>(LOWEST); var toph = vec4<f32>(LOWEST);
   var suml = vec4<f32>(); var sumh = vec4<f32>();
   if (params.first == 0u) {
@@ -73,7 +74,9 @@ fn main(
     toph = vec4<f32>(stats[2u * sh.x], stats[2u * sh.y], stats[2u * sh.z], stats[2u * sh.w]);
     sumh = vec4<f32>(stats[2u * sh.x + 1u], stats[2u * sh.y + 1u], stats[2u * sh.z + 1u], stats[2u * sh.w + 1u]);
   }
-  for (var j = params.first; j < end; j += 8u) {
+  for (var j = max(params.first, firstl.x / 8u * 8u); j < end; j += 8u) {
+    // Keys counted from each query's first: those before it wrap around, past all that are seen.
+    let froml = vec4<u32>(j) - firstl; let fromh = vec4<u32>(j) - firsth;
     let kl = base + min(vec4<u32>(j, j + 1u, j + 2u, j + 3u), vec4<u32>(all - 1u)) * step;
     let kh = base + min(vec4<u32>(j + 4u, j + 5u, j + 6u, j + 7u), vec4<u32>(all - 1u)) * step;
     var l0 = vec4<f32>(); var h0 = vec4<f32>(); var l1 = vec4<f32>(); var h1 = vec4<f32>(); var l2 = vec4<f32>(); var h2 = vec4<f32>(); var l3 = vec4<f32>(); var h3 = vec4<f32>();
@@ -90,28 +93,26 @@ fn main(
       let b6 = k[kh.z + c]; l6 += dots(b6, a0, a1, a2, a3); h6 += dots(b6, a4, a5, a6, a7);
       let b7 = k[kh.w + c]; l7 += dots(b7, a0, a1, a2, a3); h7 += dots(b7, a4, a5, a6, a7);
     }
-    let seenl = vec4<u32>(params.offset) + tl;
-    let seenh = vec4<u32>(params.offset) + th;
-    l0 = select(vec4<f32>(LOWEST), l0 * params.scale, vec4<u32>(j + 0u) <= seenl); h0 = select(vec4<f32>(LOWEST), h0 * params.scale, vec4<u32>(j + 0u) <= seenh);
-    l1 = select(vec4<f32>(LOWEST), l1 * params.scale, vec4<u32>(j + 1u) <= seenl); h1 = select(vec4<f32>(LOWEST), h1 * params.scale, vec4<u32>(j + 1u) <= seenh);
-    l2 = select(vec4<f32>(LOWEST), l2 * params.scale, vec4<u32>(j + 2u) <= seenl); h2 = select(vec4<f32>(LOWEST), h2 * params.scale, vec4<u32>(j + 2u) <= seenh);
-    l3 = select(vec4<f32>(LOWEST), l3 * params.scale, vec4<u32>(j + 3u) <= seenl); h3 = select(vec4<f32>(LOWEST), h3 * params.scale, vec4<u32>(j + 3u) <= seenh);
-    l4 = select(vec4<f32>(LOWEST), l4 * params.scale, vec4<u32>(j + 4u) <= seenl); h4 = select(vec4<f32>(LOWEST), h4 * params.scale, vec4<u32>(j + 4u) <= seenh);
-    l5 = select(vec4<f32>(LOWEST), l5 * params.scale, vec4<u32>(j + 5u) <= seenl); h5 = select(vec4<f32>(LOWEST), h5 * params.scale, vec4<u32>(j + 5u) <= seenh);
-    l6 = select(vec4<f32>(LOWEST), l6 * params.scale, vec4<u32>(j + 6u) <= seenl); h6 = select(vec4<f32>(LOWEST), h6 * params.scale, vec4<u32>(j + 6u) <= seenh);
-    l7 = select(vec4<f32>(LOWEST), l7 * params.scale, vec4<u32>(j + 7u) <= seenl); h7 = select(vec4<f32>(LOWEST), h7 * params.scale, vec4<u32>(j + 7u) <= seenh);
+    l0 = select(vec4<f32>(LOWEST), l0 * params.scale, froml + 0u <= seenl); h0 = select(vec4<f32>(LOWEST), h0 * params.scale, fromh + 0u <= seenh);
+    l1 = select(vec4<f32>(LOWEST), l1 * params.scale, froml + 1u <= seenl); h1 = select(vec4<f32>(LOWEST), h1 * params.scale, fromh + 1u <= seenh);
+    l2 = select(vec4<f32>(LOWEST), l2 * params.scale, froml + 2u <= seenl); h2 = select(vec4<f32>(LOWEST), h2 * params.scale, fromh + 2u <= seenh);
+    l3 = select(vec4<f32>(LOWEST), l3 * params.scale, froml + 3u <= seenl); h3 = select(vec4<f32>(LOWEST), h3 * params.scale, fromh + 3u <= seenh);
+    l4 = select(vec4<f32>(LOWEST), l4 * params.scale, froml + 4u <= seenl); h4 = select(vec4<f32>(LOWEST), h4 * params.scale, fromh + 4u <= seenh);
+    l5 = select(vec4<f32>(LOWEST), l5 * params.scale, froml + 5u <= seenl); h5 = select(vec4<f32>(LOWEST), h5 * params.scale, fromh + 5u <= seenh);
+    l6 = select(vec4<f32>(LOWEST), l6 * params.scale, froml + 6u <= seenl); h6 = select(vec4<f32>(LOWEST), h6 * params.scale, fromh + 6u <= seenh);
+    l7 = select(vec4<f32>(LOWEST), l7 * params.scale, froml + 7u <= seenl); h7 = select(vec4<f32>(LOWEST), h7 * params.scale, fromh + 7u <= seenh);
     let nextl = max(topl, max(max(max(l0, l1), max(l2, l3)), max(max(l4, l5), max(l6, l7))));
     let oldl = exp(topl - nextl);
     let nexth = max(toph, max(max(max(h0, h1), max(h2, h3)), max(max(h4, h5), max(h6, h7))));
     let oldh = exp(toph - nexth);
-    l0 = select(vec4<f32>(), exp(l0 - nextl), vec4<u32>(j + 0u) <= seenl); h0 = select(vec4<f32>(), exp(h0 - nexth), vec4<u32>(j + 0u) <= seenh);
-    l1 = select(vec4<f32>(), exp(l1 - nextl), vec4<u32>(j + 1u) <= seenl); h1 = select(vec4<f32>(), exp(h1 - nexth), vec4<u32>(j + 1u) <= seenh);
-    l2 = select(vec4<f32>(), exp(l2 - nextl), vec4<u32>(j + 2u) <= seenl); h2 = select(vec4<f32>(), exp(h2 - nexth), vec4<u32>(j + 2u) <= seenh);
-    l3 = select(vec4<f32>(), exp(l3 - nextl), vec4<u32>(j + 3u) <= seenl); h3 = select(vec4<f32>(), exp(h3 - nexth), vec4<u32>(j + 3u) <= seenh);
-    l4 = select(vec4<f32>(), exp(l4 - nextl), vec4<u32>(j + 4u) <= seenl); h4 = select(vec4<f32>(), exp(h4 - nexth), vec4<u32>(j + 4u) <= seenh);
-    l5 = select(vec4<f32>(), exp(l5 - nextl), vec4<u32>(j + 5u) <= seenl); h5 = select(vec4<f32>(), exp(h5 - nexth), vec4<u32>(j + 5u) <= seenh);
-    l6 = select(vec4<f32>(), exp(l6 - nextl), vec4<u32>(j + 6u) <= seenl); h6 = select(vec4<f32>(), exp(h6 - nexth), vec4<u32>(j + 6u) <= seenh);
-    l7 = select(vec4<f32>(), exp(l7 - nextl), vec4<u32>(j + 7u) <= seenl); h7 = select(vec4<f32>(), exp(h7 - nexth), vec4<u32>(j + 7u) <= seenh);
+    l0 = select(vec4<f32>(), exp(l0 - nextl), froml + 0u <= seenl); h0 = select(vec4<f32>(), exp(h0 - nexth), fromh + 0u <= seenh);
+    l1 = select(vec4<f32>(), exp(l1 - nextl), froml + 1u <= seenl); h1 = select(vec4<f32>(), exp(h1 - nexth), fromh + 1u <= seenh);
+    l2 = select(vec4<f32>(), exp(l2 - nextl), froml + 2u <= seenl); h2 = select(vec4<f32>(), exp(h2 - nexth), fromh + 2u <= seenh);
+    l3 = select(vec4<f32>(), exp(l3 - nextl), froml + 3u <= seenl); h3 = select(vec4<f32>(), exp(h3 - nexth), fromh + 3u <= seenh);
+    l4 = select(vec4<f32>(), exp(l4 - nextl), froml + 4u <= seenl); h4 = select(vec4<f32>(), exp(h4 - nexth), fromh + 4u <= seenh);
+    l5 = select(vec4<f32>(), exp(l5 - nextl), froml + 5u <= seenl); h5 = select(vec4<f32>(), exp(h5 - nexth), fromh + 5u <= seenh);
+    l6 = select(vec4<f32>(), exp(l6 - nextl), froml + 6u <= seenl); h6 = select(vec4<f32>(), exp(h6 - nexth), fromh + 6u <= seenh);
+    l7 = select(vec4<f32>(), exp(l7 - nextl), froml + 7u <= seenl); h7 = select(vec4<f32>(), exp(h7 - nexth), fromh + 7u <= seenh);
     suml = suml * oldl + (((l0 + l1) + (l2 + l3)) + ((l4 + l5) + (l6 + l7)));
     topl = nextl;
     sumh = sumh * oldh + (((h0 + h1) + (h2 + h3)) + ((h4 + h5) + (h6 + h7)));
@@ -138,10 +139,8 @@ fn main(
       y[ql.x + c] = y0 / suml.x; y[ql.y + c] = y1 / suml.y; y[ql.z + c] = y2 / suml.z; y[ql.w + c] = y3 / suml.w;
       y[qh.x + c] = y4 / sumh.x; y[qh.y + c] = y5 / sumh.y; y[qh.z + c] = y6 / sumh.z; y[qh.w + c] = y7 / sumh.w;
     }
-    topl += log(suml);
-    toph += log(sumh);
-    suml = vec4<f32>();
-    sumh = vec4<f32>();
+    topl += log(suml); suml = vec4<f32>();
+    toph += log(sumh); sumh = vec4<f32>();
   }
   stats[2u * sl.x] = topl.x; stats[2u * sl.x + 1u] = suml.x; stats[2u * sl.y] = topl.y; stats[2u * sl.y + 1u] = suml.y;
   stats[2u * sl.z] = topl.z; stats[2u * sl.z + 1u] = suml.z; stats[2u * sl.w] = topl.w; stats[2u * sl.w + 1u] = suml.w;

@@ -95,7 +95,7 @@ impl Generator {
         if prompt.is_empty() {
             return Err(Error::InvalidConfig(vec![Fault::new("prompt", "at least one token", "none")]));
         }
-        model.check_span(Span { batch_size: 1, seq_len: prompt.len(), offset: 0 })?;
+        model.check_span(Span::whole(1, prompt.len()))?;
         let key = noise::key("sample:", config.seed, "");
         let pending = prompt.iter().map(|&id| id as i32).collect();
         Ok(Self { config, cache: KvCache::default(), pending, ids: Vec::new(), shown: String::new(), stop, generated: 0, key, done: false })
@@ -130,7 +130,7 @@ impl Generator {
 
     /// Logits after the pending tokens, which enter the cache. → V values.
     async fn logits(&mut self, model: &Model) -> Result<Vec<f32>> {
-        let span = Span { batch_size: 1, seq_len: self.pending.len(), offset: self.cache.len() };
+        let span = Span { offset: self.cache.len(), ..Span::whole(1, self.pending.len()) };
         model.check_span(span)?;
         let mut x = model.embed(model.token_tensor(&self.pending)?, span);
         for layer in 0..model.config().num_hidden_layers {

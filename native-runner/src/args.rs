@@ -74,8 +74,7 @@ pub struct TrainArgs {
     /// Continue a run from its checkpoint folder. Needs the same --data; settings that contradict the checkpoint are refused.
     #[arg(long, value_name = "DIR")]
     pub resume: Option<PathBuf>,
-    /// Accept these settings as given though the checkpoint has others: keys of TrainConfig (learning_rate, schedule.total_steps), what stands
-    /// above them (optimizer), or all.
+    /// Accept these settings though the checkpoint has others: keys of TrainConfig (learning_rate), what stands above them (optimizer), or all.
     #[arg(long = "override", value_name = "KEY", num_args = 1.., requires = "resume")]
     pub overrides: Vec<String>,
     /// Training text (UTF-8), or JSON lines if the name ends in .jsonl: {"messages":[…]} or {"prompt","completion"},
@@ -130,6 +129,9 @@ pub struct TrainArgs {
     /// Update each block as soon as its gradients are complete: least memory. Needs --max-grad-norm 0.
     #[arg(long)]
     pub gradient_release: bool,
+    /// Let a token see no document but its own: of a text or of token ids, a document ends with each end token of the tokenizer (eos).
+    #[arg(long)]
+    pub document_mask: bool,
     /// Where to compute.
     #[arg(long, value_enum, default_value = "wgpu")]
     pub device: DeviceName,
@@ -145,6 +147,9 @@ pub struct TrainArgs {
     /// Stop after this step, saving, as if interrupted; the run's plan (--steps) stays.
     #[arg(long, value_name = "STEP")]
     pub stop_at: Option<u64>,
+    /// Time each kernel and show the table at the end. Each is submitted by itself, so that steps take longer.
+    #[arg(long)]
+    pub profile: bool,
 }
 
 /// `evaluate`.
@@ -162,6 +167,9 @@ pub struct EvaluateArgs {
     /// Tokens of the text to use, from its start [default: all].
     #[arg(long, value_name = "N")]
     pub max_tokens: Option<u64>,
+    /// Let a token see no document but its own, as `train --document-mask` does.
+    #[arg(long)]
+    pub document_mask: bool,
     /// Where to compute.
     #[arg(long, value_enum, default_value = "wgpu")]
     pub device: DeviceName,

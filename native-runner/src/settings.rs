@@ -32,6 +32,7 @@ pub fn given(args: &TrainArgs) -> Result<Map<String, Value>> {
     set("precision", args.precision.clone().map(Value::from));
     set("gradient_checkpointing", args.gradient_checkpointing.then_some(Value::Bool(true)));
     set("gradient_release", args.gradient_release.then_some(Value::Bool(true)));
+    set("document_mask", args.document_mask.then_some(Value::Bool(true)));
     let min_learning_rate = args.min_learning_rate.map(|x| number("min-learning-rate", x)).transpose()?;
     for (key, inner, value) in [
         ("optimizer", "type", args.optimizer.clone().map(Value::from)),

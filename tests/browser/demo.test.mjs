@@ -35,6 +35,27 @@ test('demo trains at once with ?run, offline, and stops when asked', async () =>
   await page.close();
 });
 
+test('demo measures its kernels while it trains, and goes on', async () => {
+  const { page, record } = await browser.open(`${site.url}/demo/?run`);
+  await untilStep(page, 1);
+  await page.evaluate(() => (document.querySelector('#measure').closest('details').open = true));
+  await page.click('#measure');
+  await page.waitForSelector('#kernels tr', { timeout: 180_000 });
+  const rows = await page.$$eval('#kernels tr', (all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
+  const shown = Number(await page.getAttribute('#main', 'data-step'));
+  assert.match(await page.textContent('#kernels-facts'), /launches and [\d.]+ ms a step, mean of 3/);
+  const [, launches, ms, share] = rows.find(([kernel]) => kernel === 'adamw');
+  // One launch a parameter tensor of the built-in model's two blocks.
+  assert.ok(Number(launches) === 20 && Number(ms) >= 0 && share.endsWith('%'), `${rows}`);
+  assert.ok(Number(rows[0][2]) > 0, `${rows}`);
+  await untilStep(page, shown + 2);
+  await page.click('#stop');
+  await page.waitForFunction(() => document.querySelector('#main').dataset.state === 'stopped', undefined, { timeout: 60_000 });
+  assert.equal(await page.isDisabled('#measure'), true);
+  assert.deepEqual(record.errors, []);
+  await page.close();
+});
+
 test('demo without WebGPU says so in words', async () => {
   const { page } = await browser.open(`${site.url}/`);
   await page.addInitScript(() => Object.defineProperty(Navigator.prototype, 'gpu', { get: () => undefined }));

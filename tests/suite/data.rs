@@ -237,6 +237,40 @@ fn examples_are_cut_filled_and_left_out_when_nothing_is_learned() {
 }
 
 #[test]
+fn document_mask_starts_anew_after_each_end() {
+    let mut data = Dataset::from_tokens(vec![5, 9, 5, 5, 8, 9, 9, 5, 5, 5, 9], 0.0).unwrap();
+    let batch = |data: &Dataset| Loader::ordered(data, 2, 5, 0, DataOrder::Sequential).unwrap().next(data);
+    assert_eq!(batch(&data).document_starts, None, "unless asked for, a token sees all that is before it");
+    // A text whose documents have no known end is not taken for one document.
+    let refused = data.mask_documents(true).unwrap_err();
+    assert_eq!((refused.code(), refused.to_string().contains("document_mask")), ("config.invalid", true));
+    data = data.with_document_ends(&[9, 8]);
+    data.mask_documents(true).unwrap();
+    let found = batch(&data);
+    assert_eq!(found.inputs, [5, 9, 5, 5, 8, 9, 9, 5, 5, 5]);
+    // The end belongs to its document; each window starts one, whatever was before it.
+    assert_eq!(found.document_starts.unwrap(), [0, 0, 2, 2, 2, 0, 1, 2, 2, 2]);
+    let evaluated: Vec<Batch> = data.evaluation_batches(1, 6, None).collect();
+    assert_eq!(evaluated[0].document_starts.as_deref(), Some(&[0, 0, 2, 2, 2][..]));
+}
+
+#[test]
+fn document_mask_takes_the_tokenizers_ends_and_leaves_examples_whole() {
+    let tokenizer = Tokenizer::from_parts(byte_level("gpt-2")).unwrap();
+    let text = "one<|endoftext|>two<|endoftext|>";
+    let mut data = Dataset::from_bytes(text.as_bytes(), DataFormat::Text, &tokenizer, 0.0).unwrap();
+    data.mask_documents(true).unwrap();
+    let batch = data.evaluation_batches(1, 64, None).next().unwrap();
+    let end = tokenizer.encode("one<|endoftext|>").unwrap().len() as i32;
+    let starts = batch.document_starts.unwrap();
+    assert!(starts.iter().enumerate().all(|(at, &start)| start == if at < end as usize { 0 } else { end }), "{starts:?}");
+    // The turns of a conversation end with the same token and are one document.
+    let mut chat = Dataset::from_bytes(CHAT.as_bytes(), DataFormat::Jsonl, &tokenizer, 0.0).unwrap();
+    chat.mask_documents(true).unwrap();
+    assert_eq!(Loader::new(&chat, 1, 64, 0).unwrap().next(&chat).document_starts, None);
+}
+
+#[test]
 fn template_that_rewrites_earlier_turns_is_refused() {
     let chats: serde_json::Value =
         serde_json::from_slice(&std::fs::read(format!("{}/golden/chats.json", env!("CARGO_MANIFEST_DIR"))).unwrap()).unwrap();

@@ -50,7 +50,7 @@ fn batch() -> Batch {
     let seq_len = sequences[0].0.len() - 1;
     let inputs = sequences.iter().flat_map(|(ids, _)| ids[..seq_len].to_vec()).collect();
     let targets = sequences.iter().flat_map(|(ids, _)| ids[1..].to_vec()).collect();
-    Batch { inputs, targets, batch_size: sequences.len(), seq_len }
+    Batch { inputs, targets, batch_size: sequences.len(), seq_len, document_starts: None }
 }
 
 /// Largest difference as a share of the largest logit.
@@ -66,7 +66,7 @@ fn logits_equal_the_reference() {
         for family in FAMILIES {
             let model = model(family, &device);
             for (ids, logits) in expected(family) {
-                let span = Span { batch_size: 1, seq_len: ids.len(), offset: 0 };
+                let span = Span::whole(1, ids.len());
                 let found = block_on(read_f32(model.forward(model.token_tensor(&ids).unwrap(), span))).unwrap();
                 // Some hundred f32 operations deep; 1e-6 was seen.
                 let error = difference(&found, &logits);
@@ -167,6 +167,78 @@ fn gradients_equal_jax_and_those_of_recomputed_blocks() {
     }
 }
 
+/// The golden's two sequences as the documents of one window of each order; inputs, targets and starts of the documents.
+fn packed() -> Batch {
+    let documents: Vec<Vec<i32>> = expected("gpt2").into_iter().map(|(ids, _)| ids).collect();
+    let (short, long) = (&documents[0][..6], &documents[1][..]);
+    let mut batch = Batch { inputs: Vec::new(), targets: Vec::new(), batch_size: 2, seq_len: 15, document_starts: None };
+    let mut starts = Vec::new();
+    for pair in [[short, long], [long, short]] {
+        let first = pair[0].len() - 1;
+        for (ids, start) in [(pair[0], 0), (pair[1], first)] {
+            batch.inputs.extend(&ids[..ids.len() - 1]);
+            batch.targets.extend(&ids[1..]);
+            starts.extend(std::iter::repeat_n(start as i32, ids.len() - 1));
+        }
+    }
+    batch.document_starts = Some(starts);
+    batch
+}
+
+/// The documents of [`packed`], in its order, each as a batch of its own.
+fn alone() -> Vec<Batch> {
+    let batch = packed();
+    let starts = batch.document_starts.as_deref().unwrap();
+    let mut bounds: Vec<usize> = (0..30).filter(|at| at % 15 == starts[*at] as usize).collect();
+    bounds.push(30);
+    let part = |at: &[usize]| {
+        let (inputs, targets) = (batch.inputs[at[0]..at[1]].to_vec(), batch.targets[at[0]..at[1]].to_vec());
+        Batch { batch_size: 1, seq_len: inputs.len(), inputs, targets, document_starts: None }
+    };
+    bounds.windows(2).map(part).collect()
+}
+
+#[test]
+fn masked_documents_of_a_window_equal_documents_alone() {
+    assert_eq!(alone().iter().map(|batch| batch.seq_len).collect::<Vec<_>>(), [5, 10, 10, 5]);
+    let logits = |model: &Model, batch: &Batch| {
+        let starts = model.starts_tensor(batch.document_starts.as_deref());
+        let span = Span { document_starts: starts.as_ref(), ..Span::whole(batch.batch_size, batch.seq_len) };
+        block_on(read_f32(model.forward(model.token_tensor(&batch.inputs).unwrap(), span))).unwrap()
+    };
+    let gradients = |model: &Model, batches: &[Batch], recompute: bool| {
+        let mut sums = NamedGradients::new();
+        let losses = batches.iter().map(|batch| accumulate(model, batch, SCALE, recompute, &|_| false, &mut sums).unwrap());
+        let loss = losses.map(|loss| f64::from(block_on(read_f32(loss)).unwrap()[0])).sum::<f64>();
+        let sums: Vec<_> = sums.into_iter().map(|(name, g)| (name, block_on(read_f32(g)).unwrap())).collect();
+        (loss, sums)
+    };
+    let wide = |values: &[f32]| values.iter().map(|v| f64::from(*v)).collect::<Vec<_>>();
+    for device in devices() {
+        for family in FAMILIES {
+            let (model, what) = (model(family, &device), format!("{family} on {}", device.info().adapter));
+            let separate: Vec<f64> = alone().iter().flat_map(|batch| wide(&logits(&model, batch))).collect();
+            let error = difference(&logits(&model, &packed()), &separate);
+            // Rotations by other positions round otherwise; 1e-6 was seen.
+            assert!(error < 1e-5, "{what}: {error:e}");
+            let unmasked = difference(&logits(&model, &Batch { document_starts: None, ..packed() }), &separate);
+            assert!(unmasked > 1e-2, "{what}: the documents are too alike to tell");
+            let (loss, expected) = gradients(&model, &alone(), false);
+            for recompute in [false, true] {
+                let (found_loss, found) = gradients(&model, &[packed()], recompute);
+                assert!((found_loss - loss).abs() < 1e-5 * loss, "{what}: {found_loss} and {loss}");
+                for ((name, found), (_, expected)) in found.iter().zip(&expected) {
+                    let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>().sqrt();
+                    let off = norm(&mut found.iter().zip(expected).map(|(a, b)| f64::from(*a) - f64::from(*b)));
+                    let size = norm(&mut wide(expected).into_iter());
+                    // As in the comparison with the reference above; a key's bias has no gradient.
+                    assert!(off <= 1e-5 * size.max(1e-2), "{what} {name}: {off:e} of {size:e}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn frozen_parameters_have_no_gradient() {
     let model = model("qwen3", &cpu());
@@ -188,7 +260,7 @@ fn cached_decoding_equals_the_whole_sequence() {
             let mut cache = KvCache::default();
             let mut last = Vec::new();
             for piece in [&ids[..4], &ids[4..5], &ids[5..]] {
-                let span = Span { batch_size: 1, seq_len: piece.len(), offset: cache.len() };
+                let span = Span { offset: cache.len(), ..Span::whole(1, piece.len()) };
                 let mut x = model.embed(model.token_tensor(piece).unwrap(), span);
                 for layer in 0..model.config().num_hidden_layers {
                     x = model.block(layer, x, span, Some(&mut cache));
@@ -227,7 +299,7 @@ fn token_ids_outside_the_vocabulary_are_refused() {
     assert_eq!(model.token_tensor(&[1, 12]).unwrap_err().code(), "model.token-range");
     assert_eq!(model.token_tensor(&[-1]).unwrap_err().code(), "model.token-range");
     assert!(model.target_tensor(&[-100, 11]).is_ok());
-    let span = Span { batch_size: 1, seq_len: 30, offset: 3 };
+    let span = Span { offset: 3, ..Span::whole(1, 30) };
     assert_eq!(model.check_span(span).unwrap_err().code(), "model.context");
 }
 

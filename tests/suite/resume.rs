@@ -30,8 +30,12 @@ fn shape() -> ModelConfig {
 }
 
 fn dataset() -> Dataset {
+    dataset_split(0.0)
+}
+
+fn dataset_split(validation_fraction: f64) -> Dataset {
     let tokens = (0..400u32).map(|i| (i * i / 3 + i) % LETTERS.len() as u32).collect();
-    Dataset::from_tokens(tokens, 0.0).unwrap()
+    Dataset::from_tokens(tokens, validation_fraction).unwrap()
 }
 
 fn config(optimizer: &Value, precision: &str, schedule: &Value) -> TrainConfig {
@@ -158,6 +162,34 @@ fn resume_without_the_optimizers_state_is_another_run() {
     // Step 5 has the saved weights and batch; its update is the first that differs.
     assert_eq!(found[0], losses[STOP as usize]);
     assert_ne!(found[1..], losses[STOP as usize + 1..]);
+}
+
+#[test]
+fn resume_keeps_the_document_mask() {
+    let device = cpu().inner();
+    let run = |mask: bool| {
+        let config = TrainConfig { document_mask: mask, validation_fraction: 0.2, ..config(&optimizers()[0], "f32", &schedules()[0]) };
+        let model = Model::init(&shape(), config.seed, config.precision, &device).unwrap();
+        let data = || dataset_split(0.2).with_document_ends(&[4]);
+        let mut straight = Trainer::new(model.clone(), data(), config.clone()).unwrap();
+        let losses = go(&mut straight, STEPS);
+        let mut first = Trainer::new(model, data(), config).unwrap();
+        go(&mut first, STOP);
+        let checkpoint = open(save(&first));
+        let other = TrainConfig { document_mask: !mask, ..checkpoint.manifest().train.clone() };
+        let Err(Error::ResumeMismatch(faults)) = checkpoint.resume(data(), Some(other), &[], &device) else { panic!("resumed") };
+        assert_eq!(keys(&faults), ["document_mask"]);
+        let mut resumed = open(save(&first)).resume(data(), None, &[], &device).unwrap();
+        assert_eq!(go(&mut resumed, STEPS), losses[STOP as usize..]);
+        (losses, block_on(resumed.evaluate(None)).unwrap().loss)
+    };
+    let ((open_losses, open_eval), (masked_losses, masked_eval)) = (run(false), run(true));
+    assert_ne!(open_losses[0], masked_losses[0], "the first loss sees the mask");
+    assert_ne!(open_eval, masked_eval);
+    // A run with the mask needs the ends of documents.
+    let config = TrainConfig { document_mask: true, ..config(&optimizers()[0], "f32", &schedules()[0]) };
+    let model = Model::init(&shape(), 3, config.precision, &device).unwrap();
+    assert_eq!(Trainer::new(model, dataset(), config).map(|_| ()).unwrap_err().code(), "config.invalid");
 }
 
 #[test]

@@ -6,6 +6,7 @@ import { ignoreStrayDrops } from './drop.js';
 import { CheckpointPanel } from './panels/checkpoints.js';
 import { Controls } from './panels/controls.js';
 import { Figures } from './panels/figures.js';
+import { KernelPanel } from './panels/kernels.js';
 import { checkSupport } from './panels/notice.js';
 import { Samples } from './panels/samples.js';
 import { Setup } from './panels/setup.js';
@@ -34,10 +35,11 @@ const setup = new Setup((curve) => {
   if (controls.state === 'setup') charts.plan(curve);
 });
 const samples = new Samples(complain);
+const kernels = new KernelPanel(complain);
 const checkpoints: CheckpointPanel = new CheckpointPanel((info) => {
   run.resume(info).catch(complain);
 }, complain);
-const run: Run = new Run({ charts, controls, figures, samples, setup, checkpoints });
+const run: Run = new Run({ charts, controls, figures, kernels, samples, setup, checkpoints });
 
 ignoreStrayDrops();
 installTheme(() => charts.repaint());

@@ -8,6 +8,7 @@ import { grouped } from './format.js';
 import type { CheckpointPanel } from './panels/checkpoints.js';
 import type { Controls } from './panels/controls.js';
 import type { Figures } from './panels/figures.js';
+import type { KernelPanel } from './panels/kernels.js';
 import type { Samples } from './panels/samples.js';
 import type { Setup } from './panels/setup.js';
 import { driveOptions, trainOptions } from './settings.js';
@@ -17,6 +18,7 @@ export interface Panels {
   charts: Charts;
   controls: Controls;
   figures: Figures;
+  kernels: KernelPanel;
   samples: Samples;
   setup: Setup;
   checkpoints: CheckpointPanel;
@@ -52,7 +54,7 @@ export class Run {
   }
 
   async #begin(words: string, open: (signal: AbortSignal) => Promise<Trainer>): Promise<void> {
-    const { controls, charts, figures, samples } = this.panels;
+    const { controls, charts, figures, kernels, samples } = this.panels;
     await this.#close();
     const controller = new AbortController();
     this.#starting = controller;
@@ -64,6 +66,7 @@ export class Run {
       charts.clear();
       charts.plan(await trainer.previewSchedule(totalSteps));
       figures.clear(totalSteps);
+      kernels.clear();
       samples.clear();
       samples.use(trainer);
       controls.show('running', `Training on ${adapter}: ${grouped(model.parameters)} parameters.`);
@@ -123,8 +126,9 @@ export class Run {
   }
 
   #state(state: Extract<TrainerEvent, { type: 'state' }>['state'], step: number): void {
-    const { controls, figures } = this.panels;
+    const { controls, figures, kernels } = this.panels;
     figures.interrupt();
+    kernels.use(state === 'running' || state === 'paused' ? this.#trainer : undefined);
     if (state === 'running') controls.show('running');
     else if (state === 'recovering') controls.say('The GPU was lost. Going on from the last checkpoint …');
     else if (state === 'paused') controls.show('paused', `Paused after step ${grouped(step)}.`);
@@ -139,9 +143,10 @@ export class Run {
   };
 
   fail(thrown: unknown): void {
-    const { controls, samples } = this.panels;
+    const { controls, kernels, samples } = this.panels;
     const message = thrown instanceof Error ? thrown.message : String(thrown);
     const code = thrown instanceof TabtuneError ? ` (${thrown.code}${thrown.detail.code === undefined ? '' : `, ${thrown.detail.code}`})` : '';
+    kernels.use(undefined);
     samples.use(undefined);
     controls.show('failed', `${message}${code}`);
   }
@@ -196,6 +201,7 @@ export class Run {
   }
 
   async #close(): Promise<void> {
+    this.panels.kernels.use(undefined);
     this.panels.samples.use(undefined);
     const trainer = this.#trainer;
     this.#trainer = undefined;

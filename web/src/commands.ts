@@ -160,6 +160,7 @@ export class Workplace {
       }),
     'trainer.inspect': () => this.#trained().inspect(),
     'trainer.evaluate': ({ maxBatches }) => this.#trained().evaluate(maxBatches),
+    'trainer.profile': ({ steps }, { signal }) => this.#trained().profile(steps, signal),
     'trainer.sample': ({ stream, prompt, options }, { signal }) =>
       this.#trained().sample(prompt, options, signal, (token) => this.post({ type: 'token', stream, token })).then(() => undefined),
     'loop.run': ({ maxSteps }, { signal }) => this.#trained().run(maxSteps, signal),

@@ -3,8 +3,8 @@ import { Zip, ZipPassThrough } from 'fflate';
 
 import { aborted, TabtuneError } from './errors.js';
 import type { NamedFile } from './protocol.js';
-import { exactBuffer } from './storage/database.js';
-import type { FileStream } from './wasm.js';
+import { CHUNK_BYTES, exactBuffer } from './storage/database.js';
+import type { FileStream, JsSource } from './wasm.js';
 
 interface Listed {
   name: string;
@@ -64,4 +64,15 @@ export async function zipped(name: string, files: Listed[], stream: FileStream, 
   zip.end();
   if (failure) throw failure;
   return { name, blob: new Blob(pieces, { type: 'application/zip' }) };
+}
+
+/** A source's bytes in chunks of storage's size; `undefined` at the end. */
+export function inPieces(source: JsSource): () => Promise<Uint8Array | undefined> {
+  let at = 0;
+  return async () => {
+    const length = Math.min(CHUNK_BYTES, source.size - at);
+    if (length <= 0) return undefined;
+    at += length;
+    return source.read(at - length, length);
+  };
 }

@@ -1,6 +1,6 @@
 /** The page's half of the loop: one iterator over a run that may be paused and resumed in between. */
 import { aborted, TabtuneError } from './errors.js';
-import type { TrainerEvent } from './protocol.js';
+import type { Profile, TrainerEvent } from './protocol.js';
 import { EventQueue } from './queue.js';
 import type { Line } from './rpc.js';
 
@@ -87,11 +87,16 @@ export class RunLoop {
     }
   }
 
-  async #inTheWorker(maxSteps: number | undefined, signal: AbortSignal | undefined) {
+  #inTheWorker(maxSteps: number | undefined, signal: AbortSignal | undefined) {
+    return this.#alone(() => this.line.connection.call('loop.run', { maxSteps }, { signal }));
+  }
+
+  /** One loop at a time. */
+  async #alone<T>(work: () => Promise<T>): Promise<T> {
     if (this.#inWorker) throw busy();
     this.#inWorker = true;
     try {
-      return await this.line.connection.call('loop.run', { maxSteps }, { signal });
+      return await work();
     } finally {
       this.#inWorker = false;
     }
@@ -121,5 +126,10 @@ export class RunLoop {
   /** Exactly `count` steps, while no run is going on or it is paused. */
   async step(count: number, signal: AbortSignal | undefined): Promise<void> {
     await this.#inTheWorker(count, signal);
+  }
+
+  /** As `step`, with the time of each kernel. */
+  profile(steps: number, signal: AbortSignal | undefined): Promise<Profile> {
+    return this.#alone(() => this.line.connection.call('trainer.profile', { steps }, { signal }));
   }
 }

@@ -51,6 +51,8 @@ export interface TrainOptions {
   gradientCheckpointing?: boolean;
   /** Update each block as soon as its gradients are complete: least memory. Needs one micro-batch a step and `maxGradNorm: 0`. false */
   gradientRelease?: boolean;
+  /** false; true lets a token see no document but its own: a text's documents end with the tokenizer's end tokens (eos) */
+  documentMask?: boolean;
   /** 'sequential': as it lies in the data, from its first token, in every epoch. 'shuffled' */
   dataOrder?: 'shuffled' | 'sequential';
   /** Share of the text kept for evaluation, from its end. 0 */
@@ -130,6 +132,7 @@ const TRAIN: Checks = {
   precision: among('bf16', 'f32'),
   gradientCheckpointing: truth,
   gradientRelease: truth,
+  documentMask: truth,
   dataOrder: among('shuffled', 'sequential'),
   validationFraction: belowOne,
   seed: naturalNumber,

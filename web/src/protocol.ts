@@ -76,6 +76,23 @@ export type SessionInfo = Of<typeof sessionInfo>;
 const evalReport = record({ loss: number, perplexity: number, tokens: count });
 export type EvalReport = Of<typeof evalReport>;
 
+/** Where the GPU's time of a step goes: means over the steps that were timed. */
+const profile = record({
+  /** Steps that were timed. */
+  steps: count,
+  /** The device's timestamps, or the host's clock around each kernel. */
+  timing: oneOf('device', 'system'),
+  /** Milliseconds of all kernels in a step. */
+  ms: number,
+  /** Launches of tabtune's own kernels in a step. */
+  dispatches: number,
+  /** Launches in all steps without a time: shorter than the tick of the GPU's clock. */
+  unmeasured: count,
+  /** Dearest first; a kernel that Burn generated is `Burn: ` and its type. */
+  kernels: listOf(record({ kernel: text, launches: number, ms: number, share: number })),
+});
+export type Profile = Of<typeof profile>;
+
 const token = record({
   id: count,
   text,
@@ -151,6 +168,7 @@ export const REQUESTS = {
   },
   'trainer.inspect': { ask: nothing, reply: sessionInfo },
   'trainer.evaluate': { ask: record({ maxBatches: optional(count) }), reply: evalReport },
+  'trainer.profile': { ask: record({ steps: count }), reply: profile },
   'trainer.sample': { ask: record({ stream: count, prompt: text, options: text }), reply: nothing },
   'loop.run': { ask: record({ maxSteps: optional(count) }), reply: record({ state: oneOf('paused', 'stopped', 'done'), step: count }) },
   'loop.pause': { ask: nothing, reply: nothing },

@@ -2,11 +2,10 @@
 import { aborted, TabtuneError } from './errors.js';
 import type { DeviceWatch } from './device.js';
 import type { Outbox } from './outbox.js';
-import type { CheckpointInfo, Driver, EvalReport, NamedFile, SampledToken, SessionInfo, TrainerEvent, TrainerState } from './protocol.js';
+import type { CheckpointInfo, Driver, EvalReport, NamedFile, Profile, SampledToken, SessionInfo, TrainerEvent, TrainerState } from './protocol.js';
 import { infoOf } from './storage/checkpoints.js';
 import type { CheckpointStore } from './storage/checkpoints.js';
-import { CHUNK_BYTES } from './storage/database.js';
-import { gatherFiles, zipped } from './files.js';
+import { gatherFiles, inPieces, zipped } from './files.js';
 import { macrotask } from './pacing.js';
 import { parsed, wasmError } from './wasm.js';
 import type { JsSource, Session } from './wasm.js';
@@ -160,6 +159,18 @@ export class TrainingSession {
     }
   }
 
+  /** Time of each kernel in the next `steps` steps. */
+  async profile(steps: number, signal: AbortSignal): Promise<Profile> {
+    await this.#take((session) => session.startProfile());
+    let profile: Profile;
+    try {
+      await this.run(steps, signal);
+    } finally {
+      profile = await this.#take((session) => parsed.profile(session.finishProfile()));
+    }
+    return profile;
+  }
+
   evaluate(maxBatches: number | undefined): Promise<EvalReport> {
     return this.#take(async (session) => parsed.evaluation(await session.evaluate(maxBatches)));
   }
@@ -218,14 +229,7 @@ export class TrainingSession {
   async #register(): Promise<void> {
     const { run, label, data, driver, keepData, store } = this.parts;
     if (await store.hasRun(run)) return;
-    let at = 0;
-    const next = async () => {
-      const length = Math.min(CHUNK_BYTES, data.size - at);
-      if (length <= 0) return undefined;
-      at += length;
-      return data.read(at - length, length);
-    };
-    const kept = keepData && data.size <= KEPT_DATA_BYTES ? { bytes: data.size, next } : undefined;
+    const kept = keepData && data.size <= KEPT_DATA_BYTES ? { bytes: data.size, next: inPieces(data) } : undefined;
     await store.createRun({ run, label, createdAt: Date.now(), dataName: data.name, driver: JSON.stringify(driver) }, kept);
   }
 

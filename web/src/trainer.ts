@@ -7,7 +7,7 @@ import type { RunOptions } from './loop.js';
 import { Model } from './model.js';
 import { resumeSettings, sampleJson, trainSettings } from './options.js';
 import type { SampleOptions, TrainOptions } from './options.js';
-import type { CheckpointInfo, EvalReport, NamedFile, SampledToken, SessionInfo, TrainerEvent, TrainerState } from './protocol.js';
+import type { CheckpointInfo, EvalReport, NamedFile, Profile, SampledToken, SessionInfo, TrainerEvent, TrainerState } from './protocol.js';
 import { EventQueue } from './queue.js';
 import { Recovery } from './recovery.js';
 import type { Connection } from './rpc.js';
@@ -136,6 +136,12 @@ export class Trainer extends EventTarget {
     } finally {
       this.#steps = undefined;
     }
+  }
+
+  /** Where the GPU's time goes: the next `steps` steps with a timestamp around each kernel, which makes them slower. As `step`, while nothing runs. */
+  async profile(steps = 1, options: { signal?: AbortSignal } = {}): Promise<Profile> {
+    positiveInteger(steps, 'steps');
+    return this.#loop.profile(steps, options.signal);
   }
 
   /** Settles when the present step is over; the iterator of `run` stays open. */

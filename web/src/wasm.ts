@@ -97,6 +97,7 @@ function modelInfoOf(value: unknown) {
 export const parsed = {
   step: (value: unknown) => report(stepReport, value, 'StepReport'),
   evaluation: (value: unknown) => report(REQUESTS['trainer.evaluate'].reply, value, 'EvalReport'),
+  profile: (value: unknown) => report(REQUESTS['trainer.profile'].reply, value, 'ProfileReport'),
   estimate: (value: unknown) => report(REQUESTS['model.estimate'].reply, value, 'Estimate'),
   device: (value: unknown) => report(deviceInfo, value, 'DeviceInfo'),
   model: modelInfoOf,

@@ -87,6 +87,7 @@ export const previewSchedule = (configJson: string, n: number): Float64Array =>
 
 export class Session {
   #step: number;
+  #timed = 0;
   #rate: number | undefined;
   private constructor(
     readonly model: ModelHandle,
@@ -123,9 +124,17 @@ export class Session {
       throw state.failWith;
     }
     this.#step = step;
+    this.#timed += 1;
     const { batch_size: batch = 4, seq_len: seq = 128 } = this.config;
     const loss = 1.35 + 2.9 * Math.exp(-step / 90) + 0.09 * Math.sin(step * 1.7) * Math.cos(step * 0.37);
     return { step, loss, grad_norm: 0.6 + 2 * Math.exp(-step / 60) + 0.1 * Math.sin(step), learning_rate: this.#rate ?? this.#planned(step), tokens: BigInt(batch * seq), secs: state.stepMillis / 1000 };
+  }
+  startProfile(): void {
+    this.#timed = 0;
+  }
+  finishProfile(): unknown {
+    const kernels = [{ kernel: 'linear_forward', launches: 29, ms: 7.5, share: 0.75 }, { kernel: 'Burn: FullKernel', launches: 2, ms: 2.5, share: 0.25 }];
+    return { steps: BigInt(this.#timed), timing: 'device', ms: 10, dispatches: 29, unmeasured: BigInt(0), kernels };
   }
   async evaluate(): Promise<unknown> {
     const loss = 1.45 + 2.9 * Math.exp(-this.#step / 90);

@@ -19,7 +19,7 @@ const pathOf = (options: object): string | undefined => {
 
 describe('options', () => {
   it('camel_case_becomes_rusts_words', () => {
-    const options = { steps: 20, batchSize: 2, gradientAccumulationSteps: 3, warmupSteps: 4, maxGradNorm: 0, lrScheduler: { type: 'cosine', minLearningRate: 1e-5 }, optimizer: { type: 'adamw', weightDecay: 0.1 }, precision: 'bf16' };
+    const options = { steps: 20, batchSize: 2, gradientAccumulationSteps: 3, warmupSteps: 4, maxGradNorm: 0, lrScheduler: { type: 'cosine', minLearningRate: 1e-5 }, optimizer: { type: 'adamw', weightDecay: 0.1 }, precision: 'bf16', documentMask: true };
     expect(config(options)).toEqual({
       steps: 20,
       batch_size: 2,
@@ -27,6 +27,7 @@ describe('options', () => {
       max_grad_norm: 0,
       optimizer: { type: 'adamw', weight_decay: 0.1 },
       precision: 'bf16',
+      document_mask: true,
       schedule: { type: 'cosine', min_learning_rate: 1e-5, warmup_steps: 4, total_steps: 20 },
     });
   });

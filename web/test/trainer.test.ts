@@ -59,6 +59,21 @@ describe('trainer', () => {
     await trainer.resume();
     expect(stepsOf(await run)).toHaveLength(10);
   });
+  it('profile_makes_steps_and_tells_their_kernels_while_paused', async () => {
+    fake.stepMillis = 5;
+    await using trainer = await trainerOf();
+    const run = collect(trainer.run());
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    await expect(trainer.profile()).rejects.toMatchObject({ code: 'BUSY' });
+    await trainer.pause();
+    const at = trainer.completedSteps;
+    const { steps, timing, kernels } = await trainer.profile(2);
+    expect([steps, timing, kernels.map(({ kernel }) => kernel)]).toEqual([2, 'device', ['linear_forward', 'Burn: FullKernel']]);
+    expect(trainer.completedSteps).toBe(at + 2);
+    await expect(trainer.profile(0)).rejects.toMatchObject({ code: 'BAD_OPTION' });
+    await trainer.resume();
+    expect(stepsOf(await run)).toHaveLength(10);
+  });
   it('leaving_the_loop_pauses', async () => {
     fake.stepMillis = 5;
     await using trainer = await trainerOf({ steps: 100 });

@@ -59,6 +59,9 @@ pub struct TrainConfig {
     /// Update the parameters of each block as soon as its gradients are complete, so that those of one block exist at a time. Blocks are
     /// recomputed. For one micro-batch a step and no bound of the gradient norm.
     pub gradient_release: bool,
+    /// Let a token see no document but its own where a sequence holds several. Without it a token sees all that stands before it in the
+    /// sequence, as GPT-2 and most of its successors were trained.
+    pub document_mask: bool,
     /// Order of the training data.
     pub data_order: DataOrder,
     /// Share of the text kept for evaluation, from its end.
@@ -81,6 +84,7 @@ impl Default for TrainConfig {
             schedule: ScheduleConfig::default(),
             gradient_checkpointing: false,
             gradient_release: false,
+            document_mask: false,
             data_order: DataOrder::default(),
             validation_fraction: 0.0,
         }

@@ -1,6 +1,6 @@
 //! Batches [B, T] and how stretches of tokens fill them.
 
-use super::corpus::Part;
+use super::corpus::{Dataset, Part};
 
 /// A target that does not count.
 pub const IGNORE_INDEX: i32 = -100;
@@ -16,17 +16,34 @@ pub struct Batch {
     pub batch_size: usize,
     /// T.
     pub seq_len: usize,
+    /// The place in its sequence where each input's document starts [B, T]; absent where a sequence is one document.
+    pub document_starts: Option<Vec<i32>>,
 }
 
 impl Batch {
     pub(super) fn new(batch_size: usize, seq_len: usize) -> Self {
         let capacity = batch_size.saturating_mul(seq_len);
-        Self { inputs: Vec::with_capacity(capacity), targets: Vec::with_capacity(capacity), batch_size: 0, seq_len }
+        Self { inputs: Vec::with_capacity(capacity), targets: Vec::with_capacity(capacity), batch_size: 0, seq_len, document_starts: None }
     }
 
     /// Targets that count.
     pub fn counted(&self) -> usize {
         self.targets.iter().filter(|&&target| target != IGNORE_INDEX).count()
+    }
+
+    /// Makes each input see no document but its own. A document ends with one of the ids `ends`, as Megatron-LM's `reset_attention_mask` has it.
+    pub fn mask_documents(&mut self, ends: &[u32]) {
+        let starts_of = |row: &[i32]| -> Vec<i32> {
+            let next = |start: &mut usize, (at, &id): (usize, &i32)| {
+                let own = *start;
+                if u32::try_from(id).is_ok_and(|id| ends.contains(&id)) {
+                    *start = at + 1;
+                }
+                Some(own as i32)
+            };
+            row.iter().enumerate().scan(0, next).collect()
+        };
+        self.document_starts = Some(self.inputs.chunks(self.seq_len.max(1)).flat_map(starts_of).collect());
     }
 
     /// Appends a row: inputs are `ids` without the last, targets `ids` without the first. `counted` says which ids are worth learning
@@ -54,17 +71,19 @@ pub struct Batches<'a> {
     stride: usize,
     next: usize,
     pad: u32,
+    document_ends: Option<&'a [u32]>,
 }
 
 impl<'a> Batches<'a> {
-    pub(super) fn new(part: Part<'a>, batch_size: usize, seq_len: usize, stride: usize, pad: u32) -> Self {
+    pub(super) fn new(dataset: &'a Dataset, part: Part<'a>, batch_size: usize, seq_len: usize, stride: usize) -> Self {
         // No row is longer than the longest stretch of data, and there are no more rows than stretches.
         let (rows, longest) = match part {
             Part::Text(tokens) => (tokens.len().div_ceil(stride.max(1)), tokens.len()),
             Part::Examples(examples) => (examples.len(), examples.iter().map(|example| example.ids.len()).max().unwrap_or(0)),
         };
         let seq_len = seq_len.min(longest.saturating_sub(1)).max(1);
-        Self { part, batch_size: batch_size.min(rows).max(1), seq_len, stride: stride.max(1), next: 0, pad }
+        let (pad, document_ends) = (dataset.pad(), dataset.document_ends());
+        Self { part, batch_size: batch_size.min(rows).max(1), seq_len, stride: stride.max(1), next: 0, pad, document_ends }
     }
 
     /// The next window's ids and which of them count.
@@ -97,6 +116,9 @@ impl Iterator for Batches<'_> {
         while batch.batch_size < self.batch_size {
             let Some((ids, counted)) = self.row() else { break };
             batch.push(ids, counted, self.pad);
+        }
+        if let Some(ends) = self.document_ends {
+            batch.mask_documents(ends);
         }
         (batch.batch_size > 0).then_some(batch)
     }

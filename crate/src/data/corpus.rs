@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 
 use super::batch::Batches;
 use super::chat::{Example, read_examples};
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 use crate::tokenizer::Tokenizer;
 
 /// How a data file is read.
@@ -51,6 +51,15 @@ pub struct Dataset {
     train_items: usize,
     pad: u32,
     digest: String,
+    /// Ids that end a document of a text.
+    document_ends: Vec<u32>,
+    /// Whether a token sees no document but its own.
+    document_mask: bool,
+}
+
+/// The fault of a run with `document_mask` whose tokenizer has no end token.
+pub fn no_document_ends() -> Fault {
+    Fault::new("document_mask", "a tokenizer that names the token at the end of a document (eos)", "none")
 }
 
 impl Dataset {
@@ -58,11 +67,12 @@ impl Dataset {
     pub fn from_bytes(bytes: &[u8], format: DataFormat, tokenizer: &Tokenizer, validation_fraction: f64) -> Result<Self> {
         let text = || std::str::from_utf8(bytes).map_err(|e| Error::DataNotUtf8 { byte_offset: e.valid_up_to() });
         let pad = tokenizer.pad().or(tokenizer.eos().first().copied()).unwrap_or(0);
-        match format {
+        let dataset = match format {
             DataFormat::Text => Self::new(Content::Text(tokenizer.encode(text()?)?), validation_fraction, pad),
             DataFormat::Jsonl => Self::new(Content::Examples(read_examples(text()?, tokenizer)?), validation_fraction, pad),
             DataFormat::Tokens => Self::from_token_bytes(bytes, validation_fraction),
-        }
+        };
+        Ok(dataset?.with_document_ends(tokenizer.eos()))
     }
 
     /// Token ids as u32, little endian.
@@ -96,7 +106,27 @@ impl Dataset {
         }
         let train_items = (items as f64 * (1.0 - validation_fraction.clamp(0.0, 1.0))) as usize;
         let digest = digest(&content);
-        Ok(Self { content, train_items: train_items.min(items), pad, digest })
+        let (document_ends, document_mask) = (Vec::new(), false);
+        Ok(Self { content, train_items: train_items.min(items), pad, digest, document_ends, document_mask })
+    }
+
+    /// The data with the ids that end a document of a text, for [`Dataset::mask_documents`]; [`Dataset::from_bytes`] takes the tokenizer's.
+    pub fn with_document_ends(self, ids: &[u32]) -> Self {
+        Self { document_ends: ids.to_vec(), ..self }
+    }
+
+    /// Whether a token of a text sees no document but its own. Examples are documents already, one a row. Refuses a text whose ends are not known.
+    pub fn mask_documents(&mut self, mask: bool) -> Result<()> {
+        if mask && matches!(self.content, Content::Text(_)) && self.document_ends.is_empty() {
+            return Err(Error::InvalidConfig(vec![no_document_ends()]));
+        }
+        self.document_mask = mask;
+        Ok(())
+    }
+
+    /// The ids that end a document, where documents are told apart.
+    pub(super) fn document_ends(&self) -> Option<&[u32]> {
+        (self.document_mask && matches!(self.content, Content::Text(_))).then_some(&self.document_ends)
     }
 
     pub(super) fn train(&self) -> Part<'_> {
@@ -137,7 +167,7 @@ impl Dataset {
     /// Validation batches: every token but the first is predicted once, from windows of `seq_len` inputs that do not overlap. The last
     /// window is filled up with targets that do not count. Of examples, those with a target within `seq_len` tokens.
     pub fn validation_batches(&self, batch_size: usize, seq_len: usize) -> Batches<'_> {
-        Batches::new(self.validation(), batch_size, seq_len, seq_len, self.pad)
+        Batches::new(self, self.validation(), batch_size, seq_len, seq_len)
     }
 
     /// All data for `tabtune evaluate`: windows of `window` tokens that share none, every token but the first of a window predicted
@@ -156,7 +186,7 @@ impl Dataset {
             (part, None) => part,
         };
         let window = window.max(2);
-        Batches::new(part, batch_size, window - 1, window, self.pad)
+        Batches::new(self, part, batch_size, window - 1, window)
     }
 
     /// SHA-256 over the ids (u32, little endian) of a text; of examples, over each one's length, ids and counted marks.

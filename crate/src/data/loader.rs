@@ -111,6 +111,9 @@ impl Loader {
                 },
             }
         }
+        if let Some(ends) = dataset.document_ends() {
+            batch.mask_documents(ends);
+        }
         batch
     }
 

@@ -6,5 +6,5 @@ mod corpus;
 mod loader;
 
 pub use batch::{Batch, Batches, IGNORE_INDEX};
-pub use corpus::{DataFormat, Dataset};
+pub use corpus::{DataFormat, Dataset, no_document_ends};
 pub use loader::{Loader, LoaderState};

@@ -11,7 +11,10 @@ use cubecl::server::{KernelArguments, MetadataBindingInfo};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+pub(super) use cubecl::logging::{LaunchObservation, LaunchObserver, ProfileDuration, TimingMethod, TimingRequest};
+
 use super::kernel::{Access, Kernel};
+use super::profile::launching;
 use super::trace::{self, Launched};
 use super::u32_copy;
 
@@ -132,7 +135,7 @@ fn dispatch(kernel: &'static Kernel, tensors: &[CubeTensor], params: &[u32], gro
     let mut arguments = KernelArguments::new().with_buffers(tensors.iter().map(|t| t.handle.clone().binding()).collect());
     arguments.info = MetadataBindingInfo::custom(info);
     let source = SourceKernel::new(Wgsl(kernel), CubeDim::new_1d(kernel.workgroup));
-    first.client.launch(Box::new(source), CubeCount::Static(x, groups.div_ceil(x), 1), arguments);
+    launching(kernel.name, || first.client.launch(Box::new(source), CubeCount::Static(x, groups.div_ceil(x), 1), arguments));
 }
 
 fn new_like(like: &CubeTensor, shape: Shape, dtype: DType) -> CubeTensor {

@@ -35,6 +35,7 @@ pub mod linear;
 pub mod noise;
 pub mod ops;
 mod packed;
+pub mod profile;
 mod readback;
 pub mod rms_norm;
 pub mod rope;
@@ -53,7 +54,7 @@ pub use readback::{read_data, read_f32};
 pub use rope::Positions;
 
 use burn::backend::Dispatch;
-use burn::tensor::{Int, Tensor};
+use burn::tensor::{DType, Int, Tensor};
 use head_loss::HeadPlan;
 use ops::ModelOps;
 
@@ -115,9 +116,14 @@ pub fn rope(x: Tensor<2>, cosines: Tensor<2>, sines: Tensor<2>, positions: Posit
 }
 
 /// Causal attention: `q [B·T, heads·H]`, `k`, `v [B·(offset + T), kv_heads·H]` → `[B·T, heads·H]`; query t sees the keys
-/// `0 ..= offset + t` of its sequence, scores are divided by √H.
-pub fn attention(q: Tensor<2>, k: Tensor<2>, v: Tensor<2>, shape: AttentionShape) -> Tensor<2> {
-    Tensor::from_dispatch(Dispatch::attention(q.into_dispatch(), k.into_dispatch(), v.into_dispatch(), shape))
+/// `start ..= offset + t` of its sequence, scores are divided by √H. `starts [B·T]` are keys and grow with t, at most `offset + t`; where
+/// they are absent, each is 0.
+pub fn attention(q: Tensor<2>, k: Tensor<2>, v: Tensor<2>, starts: Option<Tensor<1, Int>>, shape: AttentionShape) -> Tensor<2> {
+    let documents = starts.is_some();
+    // A binding cannot be left out: without documents this one is not read.
+    let starts = starts.unwrap_or_else(|| Tensor::empty([1], (&q.device(), DType::I32)));
+    let (q, k, v) = (q.into_dispatch(), k.into_dispatch(), v.into_dispatch());
+    Tensor::from_dispatch(Dispatch::attention(q, k, v, starts.into_dispatch(), documents, shape))
 }
 
 /// `silu(gate) · up`, both `[n, C]`. Their gradients are written over them where nobody else holds them.

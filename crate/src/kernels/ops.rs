@@ -34,8 +34,15 @@ pub trait ModelOps: Backend {
     fn layer_norm(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>, eps: f32) -> FloatTensor<Self>;
     /// Rotary embedding.
     fn rope(x: FloatTensor<Self>, cosines: FloatTensor<Self>, sines: FloatTensor<Self>, positions: Positions) -> FloatTensor<Self>;
-    /// Causal attention.
-    fn attention(q: FloatTensor<Self>, k: FloatTensor<Self>, v: FloatTensor<Self>, shape: AttentionShape) -> FloatTensor<Self>;
+    /// Causal attention. Only with documents are `starts` read.
+    fn attention(
+        q: FloatTensor<Self>,
+        k: FloatTensor<Self>,
+        v: FloatTensor<Self>,
+        starts: IntTensor<Self>,
+        documents: bool,
+        shape: AttentionShape,
+    ) -> FloatTensor<Self>;
     /// `silu(gate) up`
     fn swiglu(gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self>;
     /// GELU, tanh form.
@@ -76,8 +83,15 @@ impl<B: Launch> ModelOps for B {
     fn rope(x: FloatTensor<B>, cosines: FloatTensor<B>, sines: FloatTensor<B>, positions: Positions) -> FloatTensor<B> {
         rope::rope::<B>(x, [cosines, sines], positions, 1.0)
     }
-    fn attention(q: FloatTensor<B>, k: FloatTensor<B>, v: FloatTensor<B>, shape: AttentionShape) -> FloatTensor<B> {
-        attention::forward::<B>(q, k, v, shape).0
+    fn attention(
+        q: FloatTensor<B>,
+        k: FloatTensor<B>,
+        v: FloatTensor<B>,
+        starts: IntTensor<B>,
+        documents: bool,
+        shape: AttentionShape,
+    ) -> FloatTensor<B> {
+        attention::forward::<B>(q, k, v, B::ids(starts), documents, shape).0
     }
     fn swiglu(gate: FloatTensor<B>, up: FloatTensor<B>) -> FloatTensor<B> {
         elementwise::swiglu::<B>(gate, up)
@@ -141,9 +155,16 @@ impl<B: Launch, C: CheckpointStrategy> ModelOps for Autodiff<B, C> {
         let y = rope::rope::<B>(x, tables.clone(), positions, 1.0);
         record::<B, C, _, 1>([node], y, rope::Rope { tables, positions })
     }
-    fn attention(q: FloatTensor<Self>, k: FloatTensor<Self>, v: FloatTensor<Self>, shape: AttentionShape) -> FloatTensor<Self> {
+    fn attention(
+        q: FloatTensor<Self>,
+        k: FloatTensor<Self>,
+        v: FloatTensor<Self>,
+        starts: IntTensor<Self>,
+        documents: bool,
+        shape: AttentionShape,
+    ) -> FloatTensor<Self> {
         let ((q, q_node), (k, k_node), (v, v_node)) = (q.into_parts(), k.into_parts(), v.into_parts());
-        let (y, rule) = attention::forward::<B>(q, k, v, shape);
+        let (y, rule) = attention::forward::<B>(q, k, v, B::ids(starts), documents, shape);
         record::<B, C, _, 3>([q_node, k_node, v_node], y, rule)
     }
     fn swiglu(gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self> {

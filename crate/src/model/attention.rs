@@ -43,13 +43,13 @@ impl KvCache {
     }
 }
 
-/// softmax(q·kᵀ/√H + causal)·v. q [B·T, heads·H], k and v [B·T, kv_heads·H] → [B·T, heads·H].
+/// softmax(q·kᵀ/√H + causal, within documents)·v. q [B·T, heads·H], k and v [B·T, kv_heads·H] → [B·T, heads·H].
 pub fn attend(
     config: &ModelConfig,
     q: Tensor<2>,
     k: Tensor<2>,
     v: Tensor<2>,
-    span: Span,
+    span: Span<'_>,
     cache: Option<&mut KvCache>,
     layer: usize,
 ) -> Tensor<2> {
@@ -67,6 +67,7 @@ pub fn attend(
         q,
         k,
         v,
+        span.document_starts.cloned(),
         kernels::AttentionShape {
             batch_size: span.batch_size,
             seq_len: span.seq_len,

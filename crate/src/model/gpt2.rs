@@ -74,17 +74,18 @@ impl Gpt2 {
         })
     }
 
-    /// ids [B·T] → [B·T, C].
-    pub fn embed(&self, ids: Tensor<1, Int>, span: Span) -> Tensor<2> {
+    /// ids [B·T] → [B·T, C]. Positions are counted from the start of the document.
+    pub fn embed(&self, ids: Tensor<1, Int>, span: Span<'_>) -> Tensor<2> {
         let device = ids.device();
         let (first, last) = (span.offset as i64, (span.offset + span.seq_len) as i64);
         let positions = Tensor::<1, Int>::arange(first..last, &device).repeat_dim(0, span.batch_size);
+        let positions = span.document_starts.cloned().map_or(positions.clone(), |starts| positions - starts);
         let tokens = kernels::embedding(self.transformer.wte.weight.val(), ids);
         kernels::residual_add(tokens, kernels::embedding(self.transformer.wpe.weight.val(), positions))
     }
 
     /// x [B·T, C] → [B·T, C].
-    pub fn block(&self, config: &ModelConfig, layer: usize, x: Tensor<2>, span: Span, cache: Option<&mut KvCache>) -> Tensor<2> {
+    pub fn block(&self, config: &ModelConfig, layer: usize, x: Tensor<2>, span: Span<'_>, cache: Option<&mut KvCache>) -> Tensor<2> {
         let block = &self.transformer.h[layer];
         let c = config.hidden_size;
         let qkv = block.attn.c_attn.forward(block.ln_1.forward(x.clone(), config.norm_eps));

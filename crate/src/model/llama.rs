@@ -102,7 +102,7 @@ impl Llama {
         config: &ModelConfig,
         layer: usize,
         x: Tensor<2>,
-        span: Span,
+        span: Span<'_>,
         rope: &Rope,
         cache: Option<&mut KvCache>,
     ) -> Tensor<2> {

@@ -27,14 +27,23 @@ use load::{BundleWeights, FreshWeights, WeightSource};
 use rope::Rope;
 
 /// Where a sequence stands: B sequences of T tokens whose first token has position `offset`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
+#[derive(Debug, Clone, Copy)]
+pub struct Span<'a> {
     /// B.
     pub batch_size: usize,
     /// T.
     pub seq_len: usize,
     /// Tokens before, held in the cache.
     pub offset: usize,
+    /// [B·T], the first token of each token's document: what stands before it is not seen. Absent where a sequence is one document.
+    pub document_starts: Option<&'a Tensor<1, Int>>,
+}
+
+impl Span<'_> {
+    /// B whole sequences of T tokens, each one document.
+    pub fn whole(batch_size: usize, seq_len: usize) -> Self {
+        Self { batch_size, seq_len, offset: 0, document_starts: None }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -120,19 +129,24 @@ impl Model {
         Ok(self.int_tensor(targets))
     }
 
+    /// The starts of documents as a tensor on the model's device, for [`Span::document_starts`]. → [starts.len()].
+    pub fn starts_tensor(&self, starts: Option<&[i32]>) -> Option<Tensor<1, Int>> {
+        starts.map(|starts| self.int_tensor(starts))
+    }
+
     fn int_tensor(&self, values: &[i32]) -> Tensor<1, Int> {
         let device = if self.tracked { self.device.clone().autodiff() } else { self.device.clone() };
         Tensor::from_data(TensorData::new(values.to_vec(), [values.len()]), (&device, DType::I32))
     }
 
     /// Refuses a sequence beyond the context.
-    pub fn check_span(&self, span: Span) -> Result<()> {
+    pub fn check_span(&self, span: Span<'_>) -> Result<()> {
         let (found, max) = (span.offset + span.seq_len, self.config.max_position_embeddings);
         if found > max { Err(Error::ContextExceeded { found, max }) } else { Ok(()) }
     }
 
     /// Token (and position) vectors. ids [B·T] → [B·T, C].
-    pub fn embed(&self, ids: Tensor<1, Int>, span: Span) -> Tensor<2> {
+    pub fn embed(&self, ids: Tensor<1, Int>, span: Span<'_>) -> Tensor<2> {
         match &self.body {
             Body::Llama(llama) => llama.embed(ids),
             Body::Gpt2(gpt2) => gpt2.embed(ids, span),
@@ -140,7 +154,7 @@ impl Model {
     }
 
     /// One transformer block. x [B·T, C] → [B·T, C]. With `cache`, keys and values of earlier tokens are read and these are added.
-    pub fn block(&self, layer: usize, x: Tensor<2>, span: Span, cache: Option<&mut KvCache>) -> Tensor<2> {
+    pub fn block(&self, layer: usize, x: Tensor<2>, span: Span<'_>, cache: Option<&mut KvCache>) -> Tensor<2> {
         match &self.body {
             Body::Llama(llama) => {
                 let rope = self.rope.as_ref().expect("a llama model is built with its tables");
@@ -170,7 +184,7 @@ impl Model {
     }
 
     /// Logits of every position. ids [B·T] → [B·T, V].
-    pub fn forward(&self, ids: Tensor<1, Int>, span: Span) -> Tensor<2> {
+    pub fn forward(&self, ids: Tensor<1, Int>, span: Span<'_>) -> Tensor<2> {
         let mut x = self.embed(ids, span);
         for layer in 0..self.config.num_hidden_layers {
             x = self.block(layer, x, span, None);

@@ -54,7 +54,7 @@ impl Rope {
     }
 
     /// Rotates the heads of x [B·T, heads·head_dim] by the positions of `span`.
-    pub fn rotate(&self, x: Tensor<2>, span: Span) -> Tensor<2> {
+    pub fn rotate(&self, x: Tensor<2>, span: Span<'_>) -> Tensor<2> {
         kernels::rope(x, self.cos.clone(), self.sin.clone(), Positions { len: span.seq_len, offset: span.offset })
     }
 }

@@ -59,7 +59,8 @@ pub fn accumulate(
 
 /// As [`accumulate`], holding only each block's input: a block is run again when its gradient is needed.
 fn accumulate_by_block(tracked: &Model, batch: &Batch, scale: f64, sums: &mut NamedGradients) -> Result<Tensor<1>> {
-    let span = Span { batch_size: batch.batch_size, seq_len: batch.seq_len, offset: 0 };
+    let starts = tracked.starts_tensor(batch.document_starts.as_deref());
+    let span = Span { document_starts: starts.as_ref(), ..Span::whole(batch.batch_size, batch.seq_len) };
     tracked.check_span(span)?;
     let ids = tracked.token_tensor(&batch.inputs)?;
     let targets = tracked.target_tensor(&batch.targets)?;

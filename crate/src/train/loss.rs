@@ -11,7 +11,8 @@ pub(super) const MAX_LOGITS_BYTES: usize = 64 << 20;
 
 /// Sum of the token losses of `batch` in nats, shape [1], and the number of counted targets.
 pub fn loss_sum(model: &Model, batch: &Batch) -> Result<Tensor<1>> {
-    let span = Span { batch_size: batch.batch_size, seq_len: batch.seq_len, offset: 0 };
+    let starts = model.starts_tensor(batch.document_starts.as_deref());
+    let span = Span { document_starts: starts.as_ref(), ..Span::whole(batch.batch_size, batch.seq_len) };
     model.check_span(span)?;
     let ids = model.token_tensor(&batch.inputs)?;
     let targets = model.target_tensor(&batch.targets)?;

@@ -17,8 +17,9 @@ impl Trainer {
     /// known when parameters have changed, and is the caller's to refuse.
     pub(super) async fn released_step(&mut self, batch: &Batch, step: u64, learning_rate: f64) -> Result<(f64, f64)> {
         let scale = 1.0 / batch.counted().max(1) as f64;
-        let span = Span { batch_size: batch.batch_size, seq_len: batch.seq_len, offset: 0 };
         let model = self.model();
+        let starts = model.starts_tensor(batch.document_starts.as_deref());
+        let span = Span { document_starts: starts.as_ref(), ..Span::whole(batch.batch_size, batch.seq_len) };
         model.check_span(span)?;
         let layers = model.config().num_hidden_layers;
         let mut inputs = vec![model.embed(model.token_tensor(&batch.inputs)?, span)];
@@ -30,6 +31,8 @@ impl Trainer {
         let mut held = NamedGradients::new();
         let input = leaf(inputs.pop());
         let view = self.part(None);
+        let starts = view.starts_tensor(batch.document_starts.as_deref());
+        let tracked_span = Span { document_starts: starts.as_ref(), ..span };
         let loss = head_loss_sum(&view, input.clone(), view.target_tensor(&batch.targets)?);
         let value = f64::from(read_f32(loss.clone().inner()).await?[0]) * scale;
         if !value.is_finite() {
@@ -46,7 +49,7 @@ impl Trainer {
             let input = leaf(inputs.pop());
             let Some(gradient) = upstream.take() else { break };
             let view = self.part(Some(layer));
-            let mut gradients = carry(view.block(layer, input.clone(), span, None), gradient);
+            let mut gradients = carry(view.block(layer, input.clone(), tracked_span, None), gradient);
             upstream = input.grad_remove(&mut gradients);
             let mut ready = NamedGradients::new();
             view.visit(&mut Harvest { gradients: &mut gradients, sums: &mut ready });
@@ -55,7 +58,7 @@ impl Trainer {
         }
 
         let view = self.part(None);
-        let embedded = view.embed(view.token_tensor(&batch.inputs)?, span);
+        let embedded = view.embed(view.token_tensor(&batch.inputs)?, tracked_span);
         if let Some(gradient) = upstream.filter(|_| embedded.is_tracked()) {
             let mut gradients = carry(embedded, gradient);
             view.visit(&mut Harvest { gradients: &mut gradients, sums: &mut held });

@@ -40,8 +40,8 @@ pub struct Progress {
 }
 
 impl Trainer {
-    /// A run from its first step. Refuses invalid settings, data too short for one batch, a sequence beyond the model's context, and groups that
-    /// do not cover the model.
+    /// A run from its first step. Refuses invalid settings, data too short for one batch, a sequence beyond the model's context, groups that
+    /// do not cover the model, and a document mask where the ends of documents are not known.
     pub fn new(model: Model, dataset: Dataset, config: TrainConfig) -> Result<Self> {
         config.validate()?;
         let progress = Progress { schedule_start: schedule::resolve_start(&config.schedule, None, 0), ..Progress::default() };
@@ -57,7 +57,8 @@ impl Trainer {
         Self::assemble(model, dataset, fresh, config, progress)
     }
 
-    fn assemble(model: Model, dataset: Dataset, loader: Loader, config: TrainConfig, progress: Progress) -> Result<Self> {
+    fn assemble(model: Model, mut dataset: Dataset, loader: Loader, config: TrainConfig, progress: Progress) -> Result<Self> {
+        dataset.mask_documents(config.document_mask)?;
         let max = model.config().max_position_embeddings;
         if config.seq_len > max {
             return Err(Error::ContextExceeded { found: config.seq_len, max });

@@ -21,6 +21,7 @@ use crate::data::{DataFormat, Dataset};
 use crate::error::{Error, Fault, Result};
 use crate::export;
 use crate::generate::{GenerateConfig, Generator};
+use crate::kernels::profile::{KernelTimes, Profile};
 use crate::schedule;
 use crate::tokenizer::Tokenizer;
 use crate::train::{Trainer, check_limits};
@@ -28,6 +29,8 @@ use crate::train::{Trainer, check_limits};
 struct Run {
     trainer: Trainer,
     assets: ModelAssets,
+    /// Present while steps are timed.
+    times: Option<KernelTimes>,
 }
 
 impl Run {
@@ -66,7 +69,10 @@ fn dataset(source: &JsSource, tokenizer: Result<&Tokenizer>, config: &TrainConfi
     use crate::bundle::ByteSource;
     let (bytes, share) = (source.bytes()?, config.validation_fraction);
     let dataset = match DataFormat::of_name(source.name()) {
-        DataFormat::Tokens => Dataset::from_token_bytes(&bytes, share),
+        DataFormat::Tokens => {
+            let ends = tokenizer.map_or(&[][..], Tokenizer::eos);
+            Dataset::from_token_bytes(&bytes, share).map(|data| data.with_document_ends(ends))
+        }
         format => tokenizer.and_then(|tokenizer| Dataset::from_bytes(&bytes, format, tokenizer, share)),
     };
     dataset.map_err(thrown)
@@ -107,7 +113,7 @@ impl Session {
             let dataset = dataset(&JsSource::new(data)?, model.tokenizer(), &config)?;
             let (model, assets) = model.build(&config, &device()?).map_err(thrown)?;
             let trainer = Trainer::new(model, dataset, config).map_err(thrown)?;
-            Ok(Session(Rc::new(RefCell::new(Some(Run { trainer, assets })))).into())
+            Ok(Session(Rc::new(RefCell::new(Some(Run { trainer, assets, times: None })))).into())
         })
     }
 
@@ -124,16 +130,40 @@ impl Session {
             let device = device()?;
             check_limits(&checkpoint.manifest().model, device.info().limits).map_err(thrown)?;
             let trainer = checkpoint.resume(dataset, config, &overrides, &device.inner()).map_err(thrown)?;
-            Ok(Session(Rc::new(RefCell::new(Some(Run { trainer, assets })))).into())
+            Ok(Session(Rc::new(RefCell::new(Some(Run { trainer, assets, times: None })))).into())
         })
     }
 
     /// One optimizer step → `StepReport`.
     pub fn step(&self) -> Promise {
         with_run(self.0.clone(), |mut run| async move {
+            let profile = run.times.is_some().then(Profile::start);
             let report = run.trainer.step().await;
+            if let (Some(profile), Some(times)) = (profile, run.times.as_mut()) {
+                profile.add_to(times).await;
+            }
             (run, report.map_err(thrown).and_then(|report| plain(&report)))
         })
+    }
+
+    /// Times the kernels of the steps from now on.
+    #[wasm_bindgen(js_name = startProfile)]
+    pub fn start_profile(&self) -> JsResult<()> {
+        self.change(|run| {
+            run.times = Some(KernelTimes::default());
+            Ok(())
+        })
+    }
+
+    /// Ends what `startProfile` began → `ProfileReport`.
+    #[wasm_bindgen(js_name = finishProfile)]
+    pub fn finish_profile(&self) -> JsResult<JsValue> {
+        let mut times = KernelTimes::default();
+        self.change(|run| {
+            times = run.times.take().unwrap_or_default();
+            Ok(())
+        })?;
+        plain(&times.report())
     }
 
     /// Mean loss over the validation part → `EvalReport`.

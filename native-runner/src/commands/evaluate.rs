@@ -2,7 +2,7 @@
 
 use tabtune::Error;
 use tabtune::config::Precision;
-use tabtune::data::Batch;
+use tabtune::data::{Batch, no_document_ends};
 
 use super::{Outcome, load_model, open_device, tokenizer_of};
 use crate::args::EvaluateArgs;
@@ -31,17 +31,26 @@ pub fn run(args: &EvaluateArgs, output: &Output) -> Result<Outcome> {
     if window - 1 > context {
         return Err(Error::ContextExceeded { found: window - 1, max: context }.into());
     }
+    let document_ends = args.document_mask.then(|| tokenizer.eos());
+    if document_ends.is_some_and(<[u32]>::is_empty) {
+        return Err(Error::InvalidConfig(vec![no_document_ends()]).into());
+    }
     let model = load_model(&bundle, Precision::F32, &open_device(args.device)?)?;
-    let report = wait(tabtune::train::evaluate(&model, windows(&ids, window)))?;
+    let report = wait(tabtune::train::evaluate(&model, windows(&ids, window, document_ends)))?;
     output.line(&report, || format!("loss {:.5} nats, perplexity {:.3}, over {} tokens", report.loss, report.perplexity, report.tokens))?;
     Ok(Outcome::Good)
 }
 
 /// One batch per window of `window` tokens; the last may be shorter, one token alone has nothing to predict.
-fn windows(ids: &[u32], window: usize) -> impl Iterator<Item = Batch> {
-    ids.chunks(window).filter(|ids| ids.len() > 1).map(|ids| {
+fn windows(ids: &[u32], window: usize, document_ends: Option<&[u32]>) -> impl Iterator<Item = Batch> {
+    ids.chunks(window).filter(|ids| ids.len() > 1).map(move |ids| {
         let as_i32 = |ids: &[u32]| ids.iter().map(|&id| id as i32).collect::<Vec<_>>();
         let seq_len = ids.len() - 1;
-        Batch { inputs: as_i32(&ids[..seq_len]), targets: as_i32(&ids[1..]), batch_size: 1, seq_len }
+        let (inputs, targets) = (as_i32(&ids[..seq_len]), as_i32(&ids[1..]));
+        let mut batch = Batch { inputs, targets, batch_size: 1, seq_len, document_starts: None };
+        if let Some(ends) = document_ends {
+            batch.mask_documents(ends);
+        }
+        batch
     })
 }

@@ -6,6 +6,7 @@ pub mod evaluate;
 pub mod export;
 pub mod generate;
 pub mod inspect;
+pub mod profile;
 pub mod replay;
 pub mod tokenize;
 pub mod train;

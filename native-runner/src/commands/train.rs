@@ -8,12 +8,13 @@ use tabtune::checkpoint::{Checkpoint, MANIFEST};
 use tabtune::config::{ModelConfig, TrainConfig};
 use tabtune::data::{DataFormat, Dataset};
 use tabtune::device::Device;
+use tabtune::kernels::profile::KernelTimes;
 use tabtune::model::Model;
 use tabtune::tokenizer::Tokenizer;
 use tabtune::train::{StepReport, Trainer, check_limits};
 
-use super::{Outcome, load_model, open_device, tokenizer_of};
-use crate::args::TrainArgs;
+use super::{Outcome, load_model, open_device, profile, tokenizer_of};
+use crate::args::{DeviceName, TrainArgs};
 use crate::error::{Result, RunError};
 use crate::files::{checkpoint_sources, file_name, open_model, read_file};
 use crate::output::Output;
@@ -33,13 +34,20 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
     if let Some(folder) = &args.out {
         check_place(folder, Some(MANIFEST))?;
     }
+    if args.profile && args.device == DeviceName::Cpu {
+        return Err(RunError::Usage("--profile: expected --device wgpu: the CPU launches no kernels".into()));
+    }
     let mut run = prepare(args)?;
     let total = run.trainer.config().steps;
     let last = args.stop_at.map_or(total, |step| step.min(total));
-    let progress = Progress::new(total, run.trainer.progress().completed_steps, !output.json());
+    let first = run.trainer.progress().completed_steps;
+    let progress = Progress::new(total, first, !output.json());
+    let mut times = args.profile.then(KernelTimes::default);
     let mut saved = None;
     while run.trainer.progress().completed_steps < last {
-        let report = wait(run.trainer.step())?;
+        // The first step compiles; it is timed only where it is the only one.
+        let timed = run.trainer.progress().completed_steps > first || first + 1 == last;
+        let report = profile::step(&mut run.trainer, times.as_mut().filter(|_| timed))?;
         output.json_line(&report)?;
         progress.step(report.step, shown(&report));
         let at_end = report.step == last;
@@ -54,6 +62,9 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
         }
     }
     progress.end();
+    if let Some(times) = times {
+        profile::print(&times.report(), output)?;
+    }
     // A run that had nothing left to do still leaves what was asked for.
     if let Some(folder) = args.out.as_deref().filter(|_| saved.is_none()) {
         save(&run, folder)?;
@@ -111,7 +122,10 @@ impl Data {
     /// Token ids need no tokenizer.
     fn set(&self, tokenizer: Result<&Tokenizer>, config: &TrainConfig) -> Result<Dataset> {
         Ok(match self.format {
-            DataFormat::Tokens => Dataset::from_token_bytes(&self.bytes, config.validation_fraction)?,
+            DataFormat::Tokens => {
+                let ends = tokenizer.map_or(&[][..], Tokenizer::eos);
+                Dataset::from_token_bytes(&self.bytes, config.validation_fraction)?.with_document_ends(ends)
+            }
             format => Dataset::from_bytes(&self.bytes, format, tokenizer?, config.validation_fraction)?,
         })
     }

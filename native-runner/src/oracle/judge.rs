@@ -47,7 +47,7 @@ pub async fn judge(task: &Task, subject: &Subject<'_>) -> Result<Verdict> {
 
 /// The last block's output. [B·T, C]
 fn hidden(model: &Model, ids: &[i32]) -> Result<Tensor<2>> {
-    let span = Span { batch_size: 1, seq_len: ids.len(), offset: 0 };
+    let span = Span::whole(1, ids.len());
     model.check_span(span)?;
     let mut x = model.embed(model.token_tensor(ids)?, span);
     for layer in 0..model.config().num_hidden_layers {
@@ -89,7 +89,7 @@ async fn greedy(prompt: &str, count: usize, expect: &GreedyExpect, subject: &Sub
 
 /// `length` inputs from each of `starts` and the ids after them.
 fn batch(ids: &[u32], starts: &[usize], length: usize) -> Result<Batch> {
-    let mut batch = Batch { inputs: Vec::new(), targets: Vec::new(), batch_size: starts.len(), seq_len: length };
+    let mut batch = Batch { inputs: Vec::new(), targets: Vec::new(), batch_size: starts.len(), seq_len: length, document_starts: None };
     for &start in starts {
         let end = start.saturating_add(length).saturating_add(1);
         let window = ids.get(start..end).filter(|w| w.len() > 1).ok_or(Error::DataTooShort { need: end, have: ids.len() })?;

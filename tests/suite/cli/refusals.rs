@@ -12,6 +12,7 @@ fn command_line_faults_are_usage_errors() {
         &["train", "--data", &data, "--model", &out, "--learning-rate", "NaN"],
         &["train", "--data", &data, "--model", &out, "--save-every", "0", "--out", "x"],
         &["train", "--data", &data, "--model", &out, "--resume", &out],
+        &["train", "--data", &data, "--model", &out, "--profile", "--device", "cpu"],
         &["evaluate", "--model", &out],
         &["frobnicate"],
         &[],
@@ -27,6 +28,18 @@ fn settings_are_refused_all_at_once() {
     assert_eq!(code, "config.invalid");
     assert!(message.contains("steps") && message.contains("learning_rate"), "{message}");
     assert_eq!(refuse(&["train", "--data", &data, "--model", &out, "--precision", "f8", "--device", "cpu"]).0, "cli.json");
+}
+
+#[test]
+fn document_mask_without_an_end_token_is_refused() {
+    // The tokenizer of the checkpoint is the letters of its text.
+    let (out, data) = checkpoint();
+    let train = ["train", "--data", &data, "--model", &out, "--document-mask", "--device", "cpu"];
+    for args in [&train[..], &["evaluate", "--data", &data, "--model", &out, "--document-mask", "--device", "cpu"]] {
+        let (code, message) = refuse(args);
+        assert_eq!(code, "config.invalid", "{args:?}");
+        assert!(message.contains("document_mask") && message.contains("eos"), "{message}");
+    }
 }
 
 #[test]

@@ -64,6 +64,35 @@ fn resume_changes_only_what_override_names() {
     assert_eq!(rates, [0.001; 4]);
 }
 
+#[test]
+fn profile_lists_every_launch_of_a_step_with_its_time() {
+    if tabtune_tests::gpu().is_none() {
+        return;
+    }
+    let place = folder("profile");
+    let (config, data) = tiny(&place);
+    let args: Vec<&str> = short(&config, &data).into_iter().map(|arg| if arg == "cpu" { "wgpu" } else { arg }).collect();
+    let answer = succeed(&[&args[..], &["--profile"]].concat());
+    assert_eq!(losses(&answer), losses(&succeed(&args)), "timing changes no bit");
+    let profile = &answer.with("profile")[0]["profile"];
+    assert_eq!(profile["steps"], json!(3), "all but the one that compiles");
+    let rows = profile["kernels"].as_array().unwrap();
+    let sum = |key: &str, ours: bool| {
+        let rows = rows.iter().filter(|row| !ours || !row["kernel"].as_str().unwrap().starts_with("Burn: "));
+        rows.map(|row| row[key].as_f64().unwrap()).sum::<f64>()
+    };
+    assert_eq!(sum("launches", true), profile["dispatches"].as_f64().unwrap());
+    assert!((sum("share", false) - 1.0).abs() < 1e-9 && (sum("ms", false) - profile["ms"].as_f64().unwrap()).abs() < 1e-9, "{profile}");
+    let launches = |kernel: &str| rows.iter().find(|row| row["kernel"] == kernel).map_or(0.0, |row| row["launches"].as_f64().unwrap());
+    // The table of the letters, 9 of each of 2 layers, the last norm.
+    assert_eq!([launches("adamw"), launches("swiglu_forward"), launches("loss_sum")], [20.0, 2.0, 1.0], "{profile}");
+    let known = |row: &&Value| tabtune::kernels::CATALOGUE.iter().any(|kernel| row["kernel"] == kernel.name);
+    assert!(rows.iter().filter(known).all(|row| row["ms"].as_f64().unwrap() > 0.0), "{profile}");
+    assert!(rows.iter().all(|row| known(&row) || row["kernel"].as_str().unwrap().starts_with("Burn: ")), "{profile}");
+    let table = String::from_utf8(output(&[&args[..], &["--profile", "--stop-at", "1"]].concat()).stdout).unwrap();
+    assert!(table.contains("mean of 1") && table.lines().any(|line| line.starts_with("adamw ")), "{table}");
+}
+
 /// Runs a bench where there is a GPU; its lines.
 fn bench(subject: &str, option: &str, value: &str) -> Vec<Value> {
     if tabtune_tests::gpu().is_none() {

@@ -1,18 +1,36 @@
 use burn::tensor::{Tensor, TensorData};
 use tabtune::kernels::attention::kernels::{self, BlockParams, PadParams, Params};
 use tabtune::kernels::{AttentionShape, attention};
-use tabtune_tests::kernels::{Case, check, difference, noise, poisoned, words};
+use tabtune_tests::kernels::{Case, check, difference, floats, noise, poisoned, words};
 use tabtune_tests::{block_on, cpu, gpu};
 
 /// f32 dot products, exp and sums over up to 131 keys against f64.
 const BOUND: f64 = 2e-5;
 
+/// Without documents, then with.
 fn shapes() -> Vec<Params> {
-    let shape = |(batch, heads, kv_heads, len, offset, width4)| {
-        let scale = 1.0 / ((width4 * 4) as f32).sqrt();
-        Params { batch, heads, kv_heads, len, offset, width4, scale }
+    let shapes = [(1, 1, 1, 1, 0, 1), (2, 4, 4, 5, 0, 8), (1, 9, 3, 67, 0, 16), (2, 2, 1, 31, 100, 20), (3, 4, 2, 1, 13, 32)];
+    let shape = |documents| {
+        move |(batch, heads, kv_heads, len, offset, width4)| {
+            let scale = 1.0 / ((width4 * 4) as f32).sqrt();
+            Params { batch, heads, kv_heads, len, offset, width4, scale, documents }
+        }
     };
-    [(1, 1, 1, 1, 0, 1), (2, 4, 4, 5, 0, 8), (1, 9, 3, 67, 0, 16), (2, 2, 1, 31, 100, 20), (3, 4, 2, 1, 13, 32)].map(shape).into()
+    shapes.into_iter().map(shape(0)).chain(shapes.into_iter().map(shape(1))).collect()
+}
+
+/// Where documents start: some of one token, some longer than a block, and otherwise in each sequence.
+fn starts(p: &Params) -> Vec<u32> {
+    if p.documents == 0 {
+        return poisoned(1);
+    }
+    let start = |b: u32, key: u32| [2, 3, 4 + b, 21, 50, 117].into_iter().filter(|&start| start <= key).max().unwrap_or(0);
+    (0..p.batch).flat_map(|b| (0..p.len).map(move |t| (b, t))).map(|(b, t)| start(b, p.offset + t)).collect()
+}
+
+/// Words of the stats: two a query, and the first key of each token.
+fn stats(p: &Params) -> usize {
+    (p.batch * p.len * (2 * p.heads + p.documents)) as usize
 }
 
 fn sizes(p: &Params) -> (usize, usize, usize) {
@@ -28,7 +46,7 @@ fn rows(n: usize, seed: u32) -> Vec<u32> {
 
 fn forward(p: Params) -> Case {
     let (queries, q, k) = sizes(&p);
-    let buffers = vec![rows(q, 1), rows(k, 2), rows(k, 3), poisoned(q), poisoned(2 * queries)];
+    let buffers = vec![rows(q, 1), rows(k, 2), rows(k, 3), starts(&p), poisoned(q), poisoned(stats(&p))];
     Case { kernel: &kernels::FORWARD, buffers, params: p.words(), groups: (queries as u32).div_ceil(64) }
 }
 
@@ -72,6 +90,51 @@ fn attention_backward_key_value_is_its_gradient() {
     check(&with_past(backward_key_value), BOUND, ("(d - delta)", "(d + delta)"));
 }
 
+fn with_documents() -> impl Iterator<Item = Params> {
+    shapes().into_iter().filter(|p| p.documents == 1 && p.offset + p.len > 1)
+}
+
+/// What each kernel does about documents, taken out: the masked cases must notice.
+#[test]
+fn attention_kernels_stop_at_the_document() {
+    let flip = |case: &dyn Fn(Params) -> Case, flip| check(&with_documents().map(case).collect::<Vec<_>>(), BOUND, flip);
+    flip(&forward, ("var j = first;", "var j = 0u;"));
+    flip(&backward_query, ("var j = first;", "var j = 0u;"));
+    flip(&backward_key_value, ("first_keys <= vec4<u32>(j)", "first_keys <= vec4<u32>(j + 1u)"));
+    let flip = |case: &dyn Fn(Params) -> Case, kernel, written: &[usize], flip| {
+        let cases = with_documents().flat_map(|p| [&[u32::MAX][..], &[16, 32, 48, 1024]].map(|ends| parts(p, case, kernel, ends, written)));
+        check(&cases.flatten().collect::<Vec<_>>(), BOUND, flip);
+    };
+    flip(&forward, &kernels::FORWARD_BLOCK, &[4, 5], ("fromh = vec4<u32>(j) - firsth", "fromh = vec4<u32>(j)"));
+    flip(&backward_query, &kernels::BACKWARD_QUERY_BLOCK, &[5, 6], ("froml = vec4<u32>(j) - firstl", "froml = vec4<u32>(j)"));
+    flip(&backward_key_value, &kernels::BACKWARD_KEY_VALUE_BLOCK, &[5, 6], ("jh - firsth.w < u7", "jh < u7"));
+}
+
+#[test]
+fn attention_twin_agrees_with_finite_differences_within_documents() {
+    let p = with_documents().next().expect("a shape with documents");
+    let (_, q, k) = sizes(&p);
+    let dy = floats(&rows(q, 4));
+    // Σ dy y as a function of one element of q, k or v; y is rounded to f32, dy is about 1.
+    let value = |buffer: usize, element: usize, by: f32| -> f64 {
+        let mut case = forward(p);
+        let moved = f32::from_bits(case.buffers[buffer][element]) + by;
+        case.buffers[buffer][element] = moved.to_bits();
+        floats(&case.twin()[0]).iter().zip(&dy).map(|(y, dy)| f64::from(*y) * f64::from(*dy)).sum()
+    };
+    let (by_query, by_key) = (backward_query(p).twin(), backward_key_value(p).twin());
+    for (buffer, n, gradient) in [(0, q, &by_query[1]), (1, k, &by_key[0]), (2, k, &by_key[1])] {
+        let gradient = floats(gradient);
+        for element in (0..n).step_by(7) {
+            let h = 1e-2;
+            let slope = (value(buffer, element, h) - value(buffer, element, -h)) / (2.0 * f64::from(h));
+            // Curvature gives h², the rounding of y 1e-6 / h.
+            let off = (slope - f64::from(gradient[element])).abs();
+            assert!(off <= 1e-3, "buffer {buffer} element {element}: slope {slope}, gradient {}", gradient[element]);
+        }
+    }
+}
+
 #[test]
 fn head_pad_widens_and_cuts() {
     let case = |(n, from, to): (usize, usize, usize)| Case {
@@ -85,8 +148,8 @@ fn head_pad_widens_and_cuts() {
 
 /// The same launch by a block kernel, over the part `first .. end` of the keys (or queries), from the sums in `written`.
 fn block(case: Case, p: Params, kernel: &'static tabtune::kernels::Kernel, part: std::ops::Range<u32>, threads: u32) -> Case {
-    let Params { batch, heads, kv_heads, len, offset, width4, scale } = p;
-    let params = BlockParams { batch, heads, kv_heads, len, offset, width4, scale, first: part.start, end: part.end }.words();
+    let Params { batch, heads, kv_heads, len, offset, width4, scale, documents } = p;
+    let params = BlockParams { batch, heads, kv_heads, len, offset, width4, scale, documents, first: part.start, end: part.end }.words();
     Case { kernel, params, groups: threads.div_ceil(32), ..case }
 }
 
@@ -121,9 +184,9 @@ fn blocks(case: &dyn Fn(Params) -> Case, kernel: &'static tabtune::kernels::Kern
 
 #[test]
 fn attention_forward_block_averages_the_values_of_the_past() {
-    let cases = blocks(&forward, &kernels::FORWARD_BLOCK, &[3, 4]);
+    let cases = blocks(&forward, &kernels::FORWARD_BLOCK, &[4, 5]);
     check(&cases, BOUND, ("+ c] * oldh.z", "+ c]"));
-    let alone = parts(shapes()[0], &forward, &kernels::FORWARD_BLOCK, &[u32::MAX], &[3, 4]);
+    let alone = parts(shapes()[0], &forward, &kernels::FORWARD_BLOCK, &[u32::MAX], &[4, 5]);
     // Rows past the edge are stored last, over the only one.
     check(&alone, BOUND, ("/ sumh.w", "* 2.0"));
 }
@@ -152,7 +215,7 @@ fn attention_of_4096_tokens_agrees_with_the_twins() {
             Tensor::<2>::from_data(TensorData::new(values, [4096, width]), device)
         };
         let [q, k, v] = [(256, 1), (128, 2), (128, 3)].map(|(width, seed)| tensor(width, seed).require_grad());
-        let y = attention(q.clone(), k.clone(), v.clone(), shape);
+        let y = attention(q.clone(), k.clone(), v.clone(), None, shape);
         let grads = (y.clone() * tensor(256, 4)).sum().backward();
         let all = [y.inner()].into_iter().chain([q, k, v].map(|x| x.grad(&grads).expect("a gradient")));
         all.map(|x| block_on(x.into_data_async()).unwrap().try_to_vec::<f32>().unwrap()).collect::<Vec<_>>()

@@ -45,7 +45,7 @@ fn launched(layers: usize, device: &Device) -> [u64; 2] {
     };
     let model = Model::init(&config, 1, Precision::F32, &device.inner()).unwrap();
     let ids: Vec<i32> = (0..512).map(|i| i * 37 % 256).collect();
-    let batch = Batch { inputs: ids.clone(), targets: ids, batch_size: 4, seq_len: 128 };
+    let batch = Batch { inputs: ids.clone(), targets: ids, batch_size: 4, seq_len: 128, document_starts: None };
     let mut update = Update { optim: Optim::new(&TrainConfig::default(), &model.parameters()).unwrap(), gradients: NamedGradients::new() };
     let before = dispatches();
     accumulate(&model, &batch, 1.0 / 512.0, false, &|_| false, &mut update.gradients).unwrap();

@@ -150,8 +150,8 @@ fn rope_matches_its_formula() {
     });
 }
 
-/// Scores in full, as the textbook has it.
-fn textbook(i: &Inputs, s: AttentionShape) -> Tensor<2> {
+/// Scores in full, as the textbook has it; query t sees the keys from `starts` of it on.
+fn textbook(i: &Inputs, starts: &[i32], s: AttentionShape) -> Tensor<2> {
     let device = i[0].device();
     let (b, t, keys, d) = (s.batch_size, s.seq_len, s.offset + s.seq_len, s.head_dim);
     let q = i[0].clone().reshape([b, t, s.heads, d]).swap_dims(1, 2);
@@ -160,8 +160,9 @@ fn textbook(i: &Inputs, s: AttentionShape) -> Tensor<2> {
         x.expand([b, s.kv_heads, s.heads / s.kv_heads, keys * d]).reshape([b, s.heads, keys, d])
     };
     let (k, v) = (spread(i[1].clone()), spread(i[2].clone()));
-    let hidden: Vec<f32> = (0..t * keys).map(|at| if at % keys > s.offset + at / keys { -1e9 } else { 0.0 }).collect();
-    let mask = Tensor::<2>::from_data(TensorData::new(hidden, [t, keys]), &device).reshape([1, 1, t, keys]);
+    let seen = |row: usize, key: usize| key <= s.offset + row % t && key as i32 >= starts[row];
+    let hidden: Vec<f32> = (0..b * t * keys).map(|at| if seen(at / keys, at % keys) { 0.0 } else { -1e9 }).collect();
+    let mask = Tensor::<2>::from_data(TensorData::new(hidden, [b * t, keys]), &device).reshape([b, 1, t, keys]);
     let weights = softmax(q.matmul(k.swap_dims(2, 3)) / (d as f64).sqrt() + mask, 3);
     weights.matmul(v).swap_dims(1, 2).reshape([b * t, s.heads * d])
 }
@@ -181,7 +182,16 @@ fn attention_matches_the_textbook() {
     {
         let (q, k) = (s.batch_size * s.seq_len, s.batch_size * (s.offset + s.seq_len));
         let shapes = [[q, s.heads * s.head_dim], [k, s.kv_heads * s.head_dim], [k, s.kv_heads * s.head_dim]];
-        compare("attention", &shapes, &|i| kernels::attention(i[0].clone(), i[1].clone(), i[2].clone(), s), &|i| textbook(i, s));
+        let ours = |i: &Inputs, starts| kernels::attention(i[0].clone(), i[1].clone(), i[2].clone(), starts, s);
+        compare("attention", &shapes, &|i| ours(i, None), &|i| textbook(i, &vec![0; q], s));
+        // Documents of 1, 2, 4 and more tokens, begun elsewhere in each sequence.
+        let start = |row: usize| {
+            let key = (s.offset + row % s.seq_len) as i32;
+            [2, 3, 5, 9 + (row / s.seq_len) as i32, 30].into_iter().filter(|&start| start <= key).max().unwrap_or(0)
+        };
+        let starts: Vec<i32> = (0..q).map(start).collect();
+        let tensor = |device: &TensorDevice| Tensor::<1, Int>::from_data(TensorData::new(starts.clone(), [q]), device);
+        compare("attention in documents", &shapes, &|i| ours(i, Some(tensor(&i[0].device()))), &|i| textbook(i, &starts, s));
     }
 }
 
@@ -244,7 +254,7 @@ fn operations_repeat_bit_for_bit() {
     let Some(device) = gpu() else { return };
     let device = device.autodiff();
     let shape = AttentionShape { batch_size: 1, seq_len: 67, offset: 0, heads: 9, kv_heads: 3, head_dim: 64 };
-    let attention = |i: &Inputs| kernels::attention(i[0].clone(), i[1].clone(), i[2].clone(), shape);
+    let attention = |i: &Inputs| kernels::attention(i[0].clone(), i[1].clone(), i[2].clone(), None, shape);
     let linear = |i: &Inputs| kernels::linear(i[0].clone(), i[1].clone());
     let norm = |i: &Inputs| kernels::add_rms_norm(i[0].clone(), i[1].clone(), i[2].clone().reshape([33]), 1e-5).1;
     type Op<'a> = &'a dyn Fn(&Inputs) -> Tensor<2>;

@@ -77,7 +77,7 @@ fn step_speed() {
             let y = norm(&x, &w[0]);
             let [q, k, v] = [2, 3, 4].map(|i| kernels::linear(y.clone(), w[i].clone()));
             let [q, k] = [q, k].map(|t| kernels::rope(t, rotations(), rotations(), positions));
-            x = kernels::residual_add(kernels::linear(kernels::attention(q, k, v, shape), w[5].clone()), x);
+            x = kernels::residual_add(kernels::linear(kernels::attention(q, k, v, None, shape), w[5].clone()), x);
             let y = norm(&x, &w[1]);
             let [gate, up] = [6, 7].map(|i| kernels::linear(y.clone(), w[i].clone()));
             x = kernels::residual_add(kernels::linear(kernels::swiglu(gate, up), w[8].clone()), x);
@@ -118,7 +118,7 @@ fn op_speed() {
         ("linear 344x128", Box::new(|| kernels::linear(x.clone(), up.clone()))),
         ("linear 128x344", Box::new(|| kernels::linear(hidden.clone(), down.clone()))),
         ("linear 1024x128", Box::new(|| kernels::linear(x.clone(), table.clone()))),
-        ("attention", Box::new(|| kernels::attention(x.clone(), x.clone() * 1.0, x.clone() * 1.0, shape))),
+        ("attention", Box::new(|| kernels::attention(x.clone(), x.clone() * 1.0, x.clone() * 1.0, None, shape))),
         ("rms_norm", Box::new(|| kernels::rms_norm(x.clone(), w.clone().narrow(0, 0, 1).reshape([d]), 1e-5))),
         ("swiglu", Box::new(|| kernels::swiglu(hidden.clone(), hidden.clone() * 1.0))),
         ("embedding", Box::new(|| kernels::embedding(table.clone(), ids.clone()))),

@@ -24,6 +24,8 @@ kernel_params! {
         width4: u32,
         /// Factor of the scores.
         scale: f32,
+        /// 1 where each query has a first key of its own; else it is 0.
+        documents: u32,
     }
 }
 
@@ -44,6 +46,8 @@ kernel_params! {
         width4: u32,
         /// Factor of the scores.
         scale: f32,
+        /// 1 where each query has a first key of its own; else it is 0.
+        documents: u32,
         /// First key (of the kernel of keys and values: query) of this launch, a multiple of 8.
         first: u32,
         /// Where this launch ends.
@@ -66,7 +70,7 @@ kernel_params! {
 kernel_record! {
     /// `y = softmax(scale q kᵀ) v` and the log-sum-exp.
     FORWARD, "attention_forward" in "../../../../shaders/",
-    [read("q"), read("k"), read("v"), write("y"), write("stats")], Params, forward_twin
+    [read("q"), read("k"), read("v"), read("starts"), write("y"), write("stats")], Params, forward_twin
 }
 kernel_record! {
     /// `dq`, and `delta = dy y` into the stats.
@@ -81,7 +85,7 @@ kernel_record! {
 kernel_record! {
     /// `y = softmax(scale q kᵀ) v` and the log-sum-exp, 8 queries per thread.
     FORWARD_BLOCK, "attention_forward_block" in "../../../../shaders/",
-    [read("q"), read("k"), read("v"), update("y"), update("stats")], BlockParams, forward_block_twin, 32
+    [read("q"), read("k"), read("v"), read("starts"), update("y"), update("stats")], BlockParams, forward_block_twin, 32
 }
 kernel_record! {
     /// `dq`, and `delta = dy y` into the stats, 8 queries per thread.

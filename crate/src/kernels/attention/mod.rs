@@ -1,4 +1,4 @@
-//! Causal attention with grouped queries: online softmax, so that memory grows with T and not with T² (arXiv:2205.14135). The
+//! Causal attention with grouped queries, within documents where their starts are given: online softmax, so that memory grows with T and not with T² (arXiv:2205.14135). The
 //! forward pass keeps the log-sum-exp of each row, the backward pass computes the weights again.
 
 pub mod kernels;
@@ -51,7 +51,7 @@ impl AttentionShape {
         self.batch_size * (self.offset + self.seq_len) * self.kv_heads
     }
 
-    fn params(&self) -> Params {
+    fn params(&self, documents: bool) -> Params {
         Params {
             batch: self.batch_size as u32,
             heads: self.heads as u32,
@@ -60,6 +60,7 @@ impl AttentionShape {
             offset: self.offset as u32,
             width4: self.padded() as u32 / 4,
             scale: (1.0 / (self.head_dim as f64).sqrt()) as f32,
+            documents: u32::from(documents),
         }
     }
 
@@ -75,12 +76,12 @@ impl AttentionShape {
     }
 
     /// The parts of `rows` keys or queries that one launch can take each, when 8 of them cost `heads` passes over a head.
-    fn parts(&self, rows: usize, heads: usize) -> Vec<Vec<u32>> {
+    fn parts(&self, documents: bool, rows: usize, heads: usize) -> Vec<Vec<u32>> {
         let step = (ROUNDS / (heads * (1 + self.padded() / 2)) * BLOCK).max(BLOCK);
-        let Params { batch, heads, kv_heads, len, offset, width4, scale } = self.params();
+        let Params { batch, heads, kv_heads, len, offset, width4, scale, documents } = self.params(documents);
         let part = |first: usize| {
             let (first, end) = (first as u32, (first + step) as u32);
-            BlockParams { batch, heads, kv_heads, len, offset, width4, scale, first, end }.words()
+            BlockParams { batch, heads, kv_heads, len, offset, width4, scale, documents, first, end }.words()
         };
         (0..rows).step_by(step).map(part).collect()
     }
@@ -109,38 +110,44 @@ pub struct Attention<T> {
     pub v: T,
     /// Output.
     pub y: T,
-    /// Log-sum-exp of each row.
+    /// Log-sum-exp and 0 of each row; behind them, with documents, the first key of each query.
     pub stats: T,
+    /// Whether each query has a first key of its own.
+    pub documents: bool,
     /// Shapes.
     pub shape: AttentionShape,
 }
 
-/// `q [B·T, heads·H]`, `k`, `v [B·(offset + T), kv_heads·H]` → `[B·T, heads·H]`, and what the backward pass needs.
+/// `q [B·T, heads·H]`, `k`, `v [B·(offset + T), kv_heads·H]` → `[B·T, heads·H]`, and what the backward pass needs. With `documents`,
+/// `starts [B·T]` holds the first key of each query.
 pub fn forward<B: Launch>(
     q: FloatTensor<B>,
     k: FloatTensor<B>,
     v: FloatTensor<B>,
+    starts: FloatTensor<B>,
+    documents: bool,
     shape: AttentionShape,
 ) -> (FloatTensor<B>, Attention<FloatTensor<B>>) {
     let (from, to) = (shape.head_dim, shape.padded());
     let [q, k, v] = [q, k, v].map(|x| resized::<B>(x, from, to));
     let y = B::empty(&q, q.shape(), DType::F32);
-    let stats = B::empty(&q, [shape.queries(), 2].into(), DType::F32);
+    let firsts = if documents { shape.batch_size * shape.seq_len } else { 0 };
+    let stats = B::empty(&q, [2 * shape.queries() + firsts].into(), DType::F32);
     let [y, stats] = if shape.blocks() {
         let groups = groups(&kernels::FORWARD_BLOCK, shape.block_threads(shape.seq_len, shape.heads));
-        shape.parts(shape.offset + shape.seq_len, 1).iter().fold([y, stats], |[y, stats], params| {
-            B::two(&kernels::FORWARD_BLOCK, vec![q.clone(), k.clone(), v.clone(), y, stats], params, groups)
+        shape.parts(documents, shape.offset + shape.seq_len, 1).iter().fold([y, stats], |[y, stats], params| {
+            B::two(&kernels::FORWARD_BLOCK, vec![q.clone(), k.clone(), v.clone(), starts.clone(), y, stats], params, groups)
         })
     } else {
-        let buffers = vec![q.clone(), k.clone(), v.clone(), y, stats];
-        B::two(&kernels::FORWARD, buffers, &shape.params().words(), groups_of_64(shape.queries()))
+        let buffers = vec![q.clone(), k.clone(), v.clone(), starts, y, stats];
+        B::two(&kernels::FORWARD, buffers, &shape.params(documents).words(), groups_of_64(shape.queries()))
     };
-    (resized::<B>(y.clone(), to, from), Attention { q, k, v, y, stats, shape })
+    (resized::<B>(y.clone(), to, from), Attention { q, k, v, y, stats, documents, shape })
 }
 
 impl<B: Launch> Rule<B, 3> for Attention<FloatTensor<B>> {
     fn backward(self, dy: FloatTensor<B>, _needs: [bool; 3]) -> [Option<FloatTensor<B>>; 3] {
-        let Self { q, k, v, y, stats, shape } = self;
+        let Self { q, k, v, y, stats, documents, shape } = self;
         let (from, to) = (shape.head_dim, shape.padded());
         let dy = resized::<B>(dy, from, to);
         let dq = B::empty(&q, q.shape(), DType::F32);
@@ -156,13 +163,13 @@ impl<B: Launch> Rule<B, 3> for Attention<FloatTensor<B>> {
             let (by_queries, by_keys) = (&kernels::BACKWARD_QUERY_BLOCK, &kernels::BACKWARD_KEY_VALUE_BLOCK);
             let threads = shape.block_threads(shape.seq_len, shape.heads);
             let add = |sums: [FloatTensor<B>; 2], params: &Vec<u32>| by_query(sums, by_queries, params, groups(by_queries, threads));
-            let [stats, dq] = shape.parts(keys, 1).iter().fold([stats, dq], add);
+            let [stats, dq] = shape.parts(documents, keys, 1).iter().fold([stats, dq], add);
             let threads = shape.block_threads(keys, shape.kv_heads);
             let add = |sums: [FloatTensor<B>; 2], params: &Vec<u32>| by_key(&stats, sums, by_keys, params, groups(by_keys, threads));
-            let [dk, dv] = shape.parts(shape.seq_len, shape.heads / shape.kv_heads).iter().fold([dk, dv], add);
+            let [dk, dv] = shape.parts(documents, shape.seq_len, shape.heads / shape.kv_heads).iter().fold([dk, dv], add);
             [dq, dk, dv]
         } else {
-            let params = shape.params().words();
+            let params = shape.params(documents).words();
             let [stats, dq] = by_query([stats, dq], &kernels::BACKWARD_QUERY, &params, groups_of_64(shape.queries()));
             let [dk, dv] = by_key(&stats, [dk, dv], &kernels::BACKWARD_KEY_VALUE, &params, groups_of_64(shape.keys()));
             [dq, dk, dv]

@@ -22,6 +22,16 @@ impl Params {
         (b * (self.offset + self.len) as usize + j) * self.kv_heads as usize + h / group
     }
 
+    /// Where the first key of query `t` of sequence `b` stands in the stats.
+    fn first_at(&self, b: usize, t: usize) -> usize {
+        (2 * (self.batch * self.heads) as usize + b) * self.len as usize + t
+    }
+
+    /// The first key that query `t` of sequence `b` sees, by the stats.
+    fn first(&self, stats: &Words<'_>, b: usize, t: usize) -> usize {
+        if self.documents == 0 { 0 } else { stats.floats()[self.first_at(b, t)] as usize }
+    }
+
     /// Every query: sequence, time, head.
     fn queries(self) -> impl Iterator<Item = (usize, usize, usize)> {
         let (len, heads) = (self.len as usize, self.heads as usize);
@@ -31,8 +41,8 @@ impl Params {
 
 impl BlockParams {
     fn whole(&self) -> Params {
-        let Self { batch, heads, kv_heads, len, offset, width4, scale, .. } = *self;
-        Params { batch, heads, kv_heads, len, offset, width4, scale }
+        let Self { batch, heads, kv_heads, len, offset, width4, scale, documents, .. } = *self;
+        Params { batch, heads, kv_heads, len, offset, width4, scale, documents }
     }
 
     /// Keys that the last query of the block of query `t` sees.
@@ -67,19 +77,28 @@ fn held(words: &Words<'_>, at: usize, width: usize, fresh: bool) -> Vec<f64> {
     row(words, at, width).iter().map(|&v| if fresh { 0.0 } else { f64::from(v) }).collect()
 }
 
+/// No score is below it: the maximum of a row that has seen nothing.
+const LOWEST: f64 = f32::MIN as f64;
+
 /// Adds the keys of `part`: y and stats hold the sums, the maximum and the total, and after the last key of a block the result.
 fn forward(buffers: &mut [Words<'_>], p: Params, part: std::ops::Range<usize>, keys_of_block: impl Fn(usize) -> usize) {
-    let [q, k, v, y, stats] = buffers else { return };
+    let [q, k, v, starts, y, stats] = buffers else { return };
     let width = p.width();
     for (b, t, h) in p.queries() {
         if part.start >= keys_of_block(t) {
             continue;
         }
         let at = p.query(b, t, h);
+        let last = p.offset as usize + t;
+        if p.documents != 0 {
+            let start = starts.words()[b * p.len as usize + t] as usize;
+            stats.floats_mut()[p.first_at(b, t)] = start.min(last) as f32;
+        }
+        let first = p.first(stats, b, t);
         let fresh = part.start == 0;
         let (top, total) = (f64::from(stats.floats()[2 * at]), f64::from(stats.floats()[2 * at + 1]));
-        let (top, total) = if fresh { (f64::NEG_INFINITY, 0.0) } else { (top, total) };
-        let keys = part.start..part.end.min(p.offset as usize + t + 1).max(part.start);
+        let (top, total) = if fresh { (LOWEST, 0.0) } else { (top, total) };
+        let keys = part.start.max(first)..part.end.min(last + 1);
         let score = |j: usize| f64::from(p.scale) * dot(row(q, at, width), row(k, p.key(b, j, h), width));
         let next = keys.clone().map(score).fold(top, f64::max);
         let old = (top - next).exp();
@@ -111,14 +130,14 @@ fn backward_query(buffers: &mut [Words<'_>], p: Params, part: std::ops::Range<us
     let width = p.width();
     for (b, t, h) in p.queries() {
         let at = p.query(b, t, h);
-        let keys = part.start..part.end.min(p.offset as usize + t + 1);
-        if keys.is_empty() {
+        let end = part.end.min(p.offset as usize + t + 1);
+        if part.start >= end {
             continue;
         }
         let delta = dot(row(dy, at, width), row(y, at, width));
         let lse = f64::from(stats.floats()[2 * at]);
         let mut sums = held(dq, at, width, part.start == 0);
-        for j in keys {
+        for j in part.start.max(p.first(stats, b, t))..end {
             let key = p.key(b, j, h);
             let weight = (f64::from(p.scale) * dot(row(q, at, width), row(k, key, width)) - lse).exp();
             let ds = weight * (dot(row(dy, at, width), row(v, key, width)) - delta);
@@ -147,7 +166,7 @@ fn backward_key_value(buffers: &mut [Words<'_>], p: Params, part: std::ops::Rang
     for (b, t, h) in p.queries().filter(|(_, t, _)| part.contains(t)) {
         let at = p.query(b, t, h);
         let (lse, delta) = (f64::from(stats.floats()[2 * at]), f64::from(stats.floats()[2 * at + 1]));
-        for j in 0..=p.offset as usize + t {
+        for j in p.first(stats, b, t)..=p.offset as usize + t {
             let key = p.key(b, j, h);
             let weight = (f64::from(p.scale) * dot(row(q, at, width), row(k, key, width)) - lse).exp();
             let ds = weight * (dot(row(dy, at, width), row(v, key, width)) - delta);

@@ -88,8 +88,13 @@ pub fn run(layers: usize, device: &Device, output: &Output) -> Result<Outcome> {
         let between = usage(device)?;
         // The gradients of a third step, held; what its activations took is free again.
         let mut gradients = NamedGradients::new();
-        let batch =
-            Batch { inputs: (0..SEQ_LEN as i32).collect(), targets: (1..=SEQ_LEN as i32).collect(), batch_size: 1, seq_len: SEQ_LEN };
+        let batch = Batch {
+            inputs: (0..SEQ_LEN as i32).collect(),
+            targets: (1..=SEQ_LEN as i32).collect(),
+            batch_size: 1,
+            seq_len: SEQ_LEN,
+            document_starts: None,
+        };
         accumulate(trainer.model(), &batch, 1.0, false, &|name| trainer.optim().frozen(name), &mut gradients)?;
         let held = usage(device)?;
         drop(gradients);

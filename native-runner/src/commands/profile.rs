@@ -1,0 +1,53 @@
+//! `tabtune train --profile`: time of each kernel, as a table.
+
+use std::fmt::Write;
+
+use serde_json::json;
+use tabtune::kernels::profile::{KernelTimes, Profile, ProfileReport, Timing};
+use tabtune::train::{StepReport, Trainer};
+
+use crate::error::Result;
+use crate::output::Output;
+use crate::wait::wait;
+
+/// One step, its kernels timed into `times` if asked.
+pub fn step(trainer: &mut Trainer, times: Option<&mut KernelTimes>) -> Result<StepReport> {
+    let Some(times) = times else { return Ok(wait(trainer.step())?) };
+    let profile = Profile::start();
+    let report = wait(trainer.step())?;
+    wait(profile.add_to(times));
+    Ok(report)
+}
+
+/// One JSON object, or a table.
+pub fn print(report: &ProfileReport, output: &Output) -> Result<()> {
+    output.line(&json!({ "profile": report }), || table(report))
+}
+
+fn table(report: &ProfileReport) -> String {
+    let by = match report.timing {
+        Timing::Device => "the device's timestamps",
+        Timing::System => "the host's clock, waiting for each kernel: the adapter has no timestamps",
+    };
+    let mut text = format!("kernels of a step, mean of {}, by {by}\n", report.steps);
+    let width = report.kernels.iter().map(|row| row.kernel.chars().count()).max().unwrap_or(0).max("kernel".len());
+    let mut line = |kernel: &str, launches: &str, ms: &str, share: &str| {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{kernel:width$}  {launches:>8}  {ms:>10}  {share:>6}");
+    };
+    line("kernel", "launches", "ms", "share");
+    for row in &report.kernels {
+        line(&row.kernel, &count(row.launches), &format!("{:.3}", row.ms), &format!("{:.1} %", 100.0 * row.share));
+    }
+    let launches = report.kernels.iter().map(|row| row.launches).sum();
+    line("all", &count(launches), &format!("{:.3}", report.ms), "");
+    if report.unmeasured > 0 {
+        let _ = writeln!(text, "{} launches were shorter than a tick of the clock", report.unmeasured);
+    }
+    text.trim_end().to_owned()
+}
+
+/// Launches of a step: whole, unless steps differ.
+fn count(launches: f64) -> String {
+    if launches.fract() == 0.0 { format!("{launches}") } else { format!("{launches:.1}") }
+}

@@ -1,0 +1,44 @@
+// trainer.profile in a real browser: the time of every kernel of a step, by its name, and a run that nobody would notice was timed.
+import assert from 'node:assert/strict';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { root } from '../../web/toolchain.mjs';
+import { RUN, SHAPE, TEXT, create, scenarios } from './scenario.mjs';
+
+const { inPage } = scenarios();
+const stems = new Set(readdirSync(join(root, 'shaders')).map((name) => name.replace(/\.wgsl$/, '')));
+
+test('profile lists every launch of a step with its time and changes no bit', async () => {
+  const { losses, profile, completed, timed } = await inPage(
+    `async (tabtune, argument) => {
+      const plain = await (${create})(tabtune, argument);
+      const losses = (await plain.step(4)).map((step) => step.loss);
+      await plain.dispose();
+      const trainer = await (${create})(tabtune, argument);
+      const timed = [];
+      trainer.addEventListener('step', ({ detail }) => timed.push(detail.loss));
+      await trainer.step(1);
+      const profile = await trainer.profile(2);
+      const completed = trainer.completedSteps;
+      await trainer.step(1);
+      await trainer.dispose();
+      return { losses, profile, completed, timed };
+    }`,
+    { shape: SHAPE, text: TEXT, options: RUN },
+  );
+  assert.deepEqual(timed, losses);
+  assert.deepEqual([profile.steps, profile.timing, completed], [2, 'device', 3]);
+  const ours = profile.kernels.filter(({ kernel }) => !kernel.startsWith('Burn: '));
+  assert.deepEqual(ours.map(({ kernel }) => kernel).filter((kernel) => !stems.has(kernel)), []);
+  assert.equal(ours.reduce((sum, { launches }) => sum + launches, 0), profile.dispatches);
+  // The letters' table, 9 of each of 2 layers, the last norm; and two micro-batches a step.
+  const launches = (name) => ours.find(({ kernel }) => kernel === name)?.launches;
+  assert.deepEqual([launches('adamw'), launches('swiglu_forward'), launches('loss_sum')], [20, 4, 2]);
+  // Chromium rounds timestamps to 0.1 ms: a small kernel may show none, the step cannot.
+  const ms = profile.kernels.reduce((sum, row) => sum + row.ms, 0);
+  assert.ok(ms > 1 && Math.abs(ms - profile.ms) < 1e-6, `${ms} ms of ${profile.ms}`);
+  assert.ok(profile.kernels[0].ms > 0 && profile.kernels.every((row) => row.ms >= 0));
+  assert.ok(Math.abs(profile.kernels.reduce((sum, row) => sum + row.share, 0) - 1) < 1e-9);
+  console.log(`profile: ${profile.ms.toFixed(1)} ms a step, ${profile.unmeasured} launches without a time, dearest ${JSON.stringify(profile.kernels.slice(0, 3))}`);
+});
