@@ -101,22 +101,24 @@ pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: FloatTensor<B>) -> Float
     B::float_reshape(if slices == 1 { dx } else { column_sum::<B>(dx) }, [n, k].into())
 }
 
-/// `dy [n, m]ᵀ · x [n, k] → [m, k]`, f32 whatever the weights are
-pub fn backward_weight<B: Launch>(dy: FloatTensor<B>, x: FloatTensor<B>) -> FloatTensor<B> {
+/// `dy [n, m]ᵀ · x [n, k] → [m, k]`, f32 whatever the weights are, added to `sum` where there is one
+pub fn backward_weight<B: Launch>(dy: FloatTensor<B>, x: FloatTensor<B>, sum: Option<FloatTensor<B>>) -> FloatTensor<B> {
     let ((n, m), (_, k)) = (rows_columns(&dy.shape()), rows_columns(&x.shape()));
     if B::TWINS {
-        return B::float_matmul(B::float_transpose(dy), x);
+        let dw = B::float_matmul(B::float_transpose(dy), x);
+        return if let Some(sum) = sum { residual_add::<B>(sum, dw) } else { dw };
     }
-    let dw = B::empty(&x, [m, k].into(), DType::F32);
+    let add = u32::from(sum.is_some());
+    let dw = sum.unwrap_or_else(|| B::empty(&x, [m, k].into(), DType::F32));
     let small = m.div_ceil(4) * k.div_ceil(4);
     let (kernel, params, threads) = if m % 4 != 0 || k % 4 != 0 {
-        let params = AnyWeightParams { n: n as u32, m: m as u32, k: k as u32 }.words();
+        let params = AnyWeightParams { n: n as u32, m: m as u32, k: k as u32, add }.words();
         match block_threads(ANY_BLOCK, m, k) {
             Some(threads) => (&kernels::BACKWARD_WEIGHT_ANY_BLOCK, params, threads),
             None => (&kernels::BACKWARD_WEIGHT_ANY, params, small),
         }
     } else {
-        let params = BackwardParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4 }.words();
+        let params = BackwardParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4, add }.words();
         match block_threads(BLOCK, m, k) {
             Some(threads) => (&kernels::BACKWARD_WEIGHT_BLOCK, params, threads),
             None => (&kernels::BACKWARD_WEIGHT, params, small),
@@ -163,7 +165,7 @@ impl<B: Launch> Rule<B, 2> for Linear<FloatTensor<B>> {
             return both::<B>(dy, self, None).map(Some);
         }
         let dx = needs[0].then(|| backward_input::<B>(dy.clone(), self.w));
-        let dw = needs[1].then(|| backward_weight::<B>(dy, self.x));
+        let dw = needs[1].then(|| backward_weight::<B>(dy, self.x, None));
         [dx, dw]
     }
 
@@ -188,7 +190,7 @@ pub struct Conv1d<T> {
 impl<B: Launch> Rule<B, 2> for Conv1d<FloatTensor<B>> {
     fn backward(self, dy: FloatTensor<B>, needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
         let dx = needs[0].then(|| forward::<B>(dy.clone(), self.w));
-        let dw = needs[1].then(|| backward_weight::<B>(self.x, dy));
+        let dw = needs[1].then(|| backward_weight::<B>(self.x, dy, None));
         [dx, dw]
     }
 }

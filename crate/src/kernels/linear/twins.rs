@@ -39,14 +39,15 @@ pub fn backward_input(buffers: &mut [Words<'_>], n: u32, m: u32, k: u32, slice: 
     }
 }
 
-/// `dw[c, i] = Σ_r dy[r, c] x[r, i]`
-pub fn backward_weight(buffers: &mut [Words<'_>], n: u32, m: u32, k: u32) {
+/// `dw[c, i] = before + Σ_r dy[r, c] x[r, i]`
+pub fn backward_weight(buffers: &mut [Words<'_>], n: u32, m: u32, k: u32, add: bool) {
     let [dy, x, dw] = buffers else { return };
     let (n, m, k) = (n as usize, m as usize, k as usize);
     for c in 0..m {
         for i in 0..k {
             let sum: f64 = (0..n).map(|r| f64::from(dy.floats()[r * m + c]) * f64::from(x.floats()[r * k + i])).sum();
-            dw.floats_mut()[c * k + i] = sum as f32;
+            let before = if add { f64::from(dw.floats()[c * k + i]) } else { 0.0 };
+            dw.floats_mut()[c * k + i] = (before + sum) as f32;
         }
     }
 }
