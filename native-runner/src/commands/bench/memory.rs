@@ -115,8 +115,8 @@ fn released(layers: usize, device: &Device, output: &Output) -> Result<bool> {
     };
     let model = || Ok(Model::init(&shape(layers), config.seed, precision, &device.inner())?);
     let parts = parts(model, config.clone(), device)?;
-    // 16 tokens have few activations: a second gradient of the embedding would be more than the half byte.
-    let bound = parts.each(parts.weights + parts.state + parts.gradients) + 0.5;
+    // 16 tokens have few activations. A second gradient of the embedding, without those of a block, would be 0.4 bytes with one block.
+    let bound = parts.each(parts.weights + parts.state + parts.gradients) + 0.2;
     let (found, reserved) = (parts.each(parts.in_use), parts.each(parts.reserved));
     let ok = found <= bound;
     let line = json!({
