@@ -1,4 +1,4 @@
-// dw[v] = Σ dy[r] over the chain of v. links [V + n] of embedding_links, dy [n, C], dw [V, C], every element written.
+// dw[v] += Σ dy[r] over the chain of v. links [V + n] of embedding_links, dy [n, C], dw [V, C]; rows of ids that do not occur stay.
 // One thread: one element of dw. Twin: kernels/embedding.rs
 struct Params {
   n: u32,
@@ -25,10 +25,13 @@ fn main(
   }
   let column = i % width;
   var r = links[i / width];
+  if (r >= n) {
+    return;
+  }
   var sum = 0.0;
   while (r < n) {
     sum += dy[r * width + column];
     r = links[params.vocab + r];
   }
-  dw[i] = sum;
+  dw[i] += sum;
 }

@@ -1,15 +1,20 @@
-// dW = dyᵀ x: dw[c, i] = Σ_r dy[r, c] x[r, i]. dy [n, m], x [n, k], dw [m, k]; m = 4 m4, k = 4 k4.
+// dW (+)= dyᵀ x: dw[c, i] = Σ_r dy[r, c] x[r, i], on top of what is there where add is 1. dy [n, m], x [n, k], dw [m, k]; m = 4 m4, k = 4 k4.
 // One thread: 4 rows by 4 columns of dW, sums in registers, no barriers. Twin: kernels/linear/kernels.rs
 struct Params {
   n: u32,
   m4: u32,
   k4: u32,
+  add: u32,
 }
 
 @group(0) @binding(0) var<storage, read_write> dy: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read_write> x: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> dw: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> params: Params;
+
+fn begin(at: u32) -> vec4<f32> {
+  return select(vec4<f32>(), dw[at], params.add == 1u);
+}
 
 @compute @workgroup_size(64)
 fn main(
@@ -26,10 +31,11 @@ fn main(
   if (row >= m4) {
     return;
   }
-  var a0 = vec4<f32>();
-  var a1 = vec4<f32>();
-  var a2 = vec4<f32>();
-  var a3 = vec4<f32>();
+  let out = row * 4u * k4 + column;
+  var a0 = begin(out);
+  var a1 = begin(out + k4);
+  var a2 = begin(out + 2u * k4);
+  var a3 = begin(out + 3u * k4);
   var d = row;
   var at = column;
   for (var r = 0u; r < n; r++) {
@@ -42,7 +48,6 @@ fn main(
     d += m4;
     at += k4;
   }
-  let out = row * 4u * k4 + column;
   dw[out] = a0;
   dw[out + k4] = a1;
   dw[out + 2u * k4] = a2;

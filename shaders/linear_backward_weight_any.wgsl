@@ -1,15 +1,20 @@
-// dW = dyᵀ x for any shape: dw[c, i] = Σ_r dy[r, c] x[r, i]. dy [n, m], x [n, k], dw [m, k].
+// dW (+)= dyᵀ x for any shape: dw[c, i] = Σ_r dy[r, c] x[r, i], on top of what is there where add is 1. dy [n, m], x [n, k], dw [m, k].
 // One thread: 4 rows by 4 columns of dW. Twin: kernels/linear/kernels.rs
 struct Params {
   n: u32,
   m: u32,
   k: u32,
+  add: u32,
 }
 
 @group(0) @binding(0) var<storage, read_write> dy: array<f32>;
 @group(0) @binding(1) var<storage, read_write> x: array<f32>;
 @group(0) @binding(2) var<storage, read_write> dw: array<f32>;
 @group(0) @binding(3) var<storage, read_write> params: Params;
+
+fn begin(at: u32) -> f32 {
+  return select(0.0, dw[at], params.add == 1u);
+}
 
 @compute @workgroup_size(64)
 fn main(
@@ -45,15 +50,15 @@ fn main(
   }
   for (var c = 0u; c < 4u && column + c < k; c++) {
     let out = row * k + column + c;
-    dw[out] = a0[c];
+    dw[out] = begin(out) + a0[c];
     if (row + 1u < m) {
-      dw[out + k] = a1[c];
+      dw[out + k] = begin(out + k) + a1[c];
     }
     if (row + 2u < m) {
-      dw[out + 2u * k] = a2[c];
+      dw[out + 2u * k] = begin(out + 2u * k) + a2[c];
     }
     if (row + 3u < m) {
-      dw[out + 3u * k] = a3[c];
+      dw[out + 3u * k] = begin(out + 3u * k) + a3[c];
     }
   }
 }

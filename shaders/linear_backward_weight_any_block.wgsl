@@ -1,15 +1,20 @@
-// dW = dyᵀ x for any shape: dw[c, i] = Σ_r dy[r, c] x[r, i]. dy [n, m], x [n, k], dw [m, k].
+// dW (+)= dyᵀ x for any shape: dw[c, i] = Σ_r dy[r, c] x[r, i], on top of what is there where add is 1. dy [n, m], x [n, k], dw [m, k].
 // One thread: 16 rows by 8 columns of dW. Twin: kernels/linear/kernels.rs
 struct Params {
   n: u32,
   m: u32,
   k: u32,
+  add: u32,
 }
 
 @group(0) @binding(0) var<storage, read_write> dy: array<f32>;
 @group(0) @binding(1) var<storage, read_write> x: array<f32>;
 @group(0) @binding(2) var<storage, read_write> dw: array<f32>;
 @group(0) @binding(3) var<storage, read_write> params: Params;
+
+fn put(at: u32, sum: f32) {
+  dw[at] = select(0.0, dw[at], params.add == 1u) + sum;
+}
 
 fn store(row: u32, column: u32, low: vec4<f32>, high: vec4<f32>) {
   let width = params.k;
@@ -18,10 +23,10 @@ fn store(row: u32, column: u32, low: vec4<f32>, high: vec4<f32>) {
   }
   for (var c = 0u; c < 4u; c++) {
     if (column + c < width) {
-      dw[row * width + column + c] = low[c];
+      put(row * width + column + c, low[c]);
     }
     if (column + 4u + c < width) {
-      dw[row * width + column + 4u + c] = high[c];
+      put(row * width + column + 4u + c, high[c]);
     }
   }
 }

@@ -1,9 +1,10 @@
-// dW = dyᵀ x: dw[c, i] = Σ_r dy[r, c] x[r, i]. dy [n, m], x [n, k], dw [m, k]; m = 4 m4, k = 4 k4.
+// dW (+)= dyᵀ x: dw[c, i] = Σ_r dy[r, c] x[r, i], on top of what is there where add is 1. dy [n, m], x [n, k], dw [m, k]; m = 4 m4, k = 4 k4.
 // One thread: 16 rows by 16 columns of dW, no barriers. Twin: kernels/linear/kernels.rs
 struct Params {
   n: u32,
   m4: u32,
   k4: u32,
+  add: u32,
 }
 
 @group(0) @binding(0) var<storage, read_write> dy: array<vec4<f32>>;
@@ -13,6 +14,10 @@ struct Params {
 
 fn four(p: vec4<f32>, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) -> vec4<f32> {
   return mat4x4<f32>(a, b, c, d) * p;
+}
+
+fn begin(at: u32) -> vec4<f32> {
+  return select(vec4<f32>(), dw[at], params.add == 1u);
 }
 
 @compute @workgroup_size(16)
@@ -31,21 +36,22 @@ fn main(
   if (row0 >= m4) {
     return;
   }
-  // Past the edge the last row or column is taken again: the same sums in the same place.
+  // Past the edge the last row or column is taken again: the same sums in the same place,
+  // which is why what is there is read before anything is written.
   let next1 = min(column + 1u, k4 - 1u);
   let next2 = min(column + 2u, k4 - 1u);
   let next3 = min(column + 3u, k4 - 1u);
   let row1 = min(row0 + 1u, m4 - 1u);
   let row2 = min(row0 + 2u, m4 - 1u);
   let row3 = min(row0 + 3u, m4 - 1u);
-  var a0 = vec4<f32>(); var b0 = vec4<f32>(); var c0 = vec4<f32>(); var d0 = vec4<f32>(); var a1 = vec4<f32>(); var b1 = vec4<f32>(); var c1 = vec4<f32>(); var d1 = vec4<f32>();
-  var a2 = vec4<f32>(); var b2 = vec4<f32>(); var c2 = vec4<f32>(); var d2 = vec4<f32>(); var a3 = vec4<f32>(); var b3 = vec4<f32>(); var c3 = vec4<f32>(); var d3 = vec4<f32>();
-  var a4 = vec4<f32>(); var b4 = vec4<f32>(); var c4 = vec4<f32>(); var d4 = vec4<f32>(); var a5 = vec4<f32>(); var b5 = vec4<f32>(); var c5 = vec4<f32>(); var d5 = vec4<f32>();
-  var a6 = vec4<f32>(); var b6 = vec4<f32>(); var c6 = vec4<f32>(); var d6 = vec4<f32>(); var a7 = vec4<f32>(); var b7 = vec4<f32>(); var c7 = vec4<f32>(); var d7 = vec4<f32>();
-  var a8 = vec4<f32>(); var b8 = vec4<f32>(); var c8 = vec4<f32>(); var d8 = vec4<f32>(); var a9 = vec4<f32>(); var b9 = vec4<f32>(); var c9 = vec4<f32>(); var d9 = vec4<f32>();
-  var a10 = vec4<f32>(); var b10 = vec4<f32>(); var c10 = vec4<f32>(); var d10 = vec4<f32>(); var a11 = vec4<f32>(); var b11 = vec4<f32>(); var c11 = vec4<f32>(); var d11 = vec4<f32>();
-  var a12 = vec4<f32>(); var b12 = vec4<f32>(); var c12 = vec4<f32>(); var d12 = vec4<f32>(); var a13 = vec4<f32>(); var b13 = vec4<f32>(); var c13 = vec4<f32>(); var d13 = vec4<f32>();
-  var a14 = vec4<f32>(); var b14 = vec4<f32>(); var c14 = vec4<f32>(); var d14 = vec4<f32>(); var a15 = vec4<f32>(); var b15 = vec4<f32>(); var c15 = vec4<f32>(); var d15 = vec4<f32>();
+  let o0 = (4u * row0 + 0u) * k4; var a0 = begin(o0 + column); var b0 = begin(o0 + next1); var c0 = begin(o0 + next2); var d0 = begin(o0 + next3); let o1 = (4u * row0 + 1u) * k4; var a1 = begin(o1 + column); var b1 = begin(o1 + next1); var c1 = begin(o1 + next2); var d1 = begin(o1 + next3);
+  let o2 = (4u * row0 + 2u) * k4; var a2 = begin(o2 + column); var b2 = begin(o2 + next1); var c2 = begin(o2 + next2); var d2 = begin(o2 + next3); let o3 = (4u * row0 + 3u) * k4; var a3 = begin(o3 + column); var b3 = begin(o3 + next1); var c3 = begin(o3 + next2); var d3 = begin(o3 + next3);
+  let o4 = (4u * row1 + 0u) * k4; var a4 = begin(o4 + column); var b4 = begin(o4 + next1); var c4 = begin(o4 + next2); var d4 = begin(o4 + next3); let o5 = (4u * row1 + 1u) * k4; var a5 = begin(o5 + column); var b5 = begin(o5 + next1); var c5 = begin(o5 + next2); var d5 = begin(o5 + next3);
+  let o6 = (4u * row1 + 2u) * k4; var a6 = begin(o6 + column); var b6 = begin(o6 + next1); var c6 = begin(o6 + next2); var d6 = begin(o6 + next3); let o7 = (4u * row1 + 3u) * k4; var a7 = begin(o7 + column); var b7 = begin(o7 + next1); var c7 = begin(o7 + next2); var d7 = begin(o7 + next3);
+  let o8 = (4u * row2 + 0u) * k4; var a8 = begin(o8 + column); var b8 = begin(o8 + next1); var c8 = begin(o8 + next2); var d8 = begin(o8 + next3); let o9 = (4u * row2 + 1u) * k4; var a9 = begin(o9 + column); var b9 = begin(o9 + next1); var c9 = begin(o9 + next2); var d9 = begin(o9 + next3);
+  let o10 = (4u * row2 + 2u) * k4; var a10 = begin(o10 + column); var b10 = begin(o10 + next1); var c10 = begin(o10 + next2); var d10 = begin(o10 + next3); let o11 = (4u * row2 + 3u) * k4; var a11 = begin(o11 + column); var b11 = begin(o11 + next1); var c11 = begin(o11 + next2); var d11 = begin(o11 + next3);
+  let o12 = (4u * row3 + 0u) * k4; var a12 = begin(o12 + column); var b12 = begin(o12 + next1); var c12 = begin(o12 + next2); var d12 = begin(o12 + next3); let o13 = (4u * row3 + 1u) * k4; var a13 = begin(o13 + column); var b13 = begin(o13 + next1); var c13 = begin(o13 + next2); var d13 = begin(o13 + next3);
+  let o14 = (4u * row3 + 2u) * k4; var a14 = begin(o14 + column); var b14 = begin(o14 + next1); var c14 = begin(o14 + next2); var d14 = begin(o14 + next3); let o15 = (4u * row3 + 3u) * k4; var a15 = begin(o15 + column); var b15 = begin(o15 + next1); var c15 = begin(o15 + next2); var d15 = begin(o15 + next3);
   for (var r = 0u; r < n; r += 4u) {
     let at = min(r + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(n - 1u));
     let live = select(vec4<f32>(), vec4<f32>(1.0), r + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(n));
@@ -74,12 +80,12 @@ fn main(
     let p14 = live * vec4<f32>(s3.z, t3.z, u3.z, v3.z); a14 += four(p14, e0, f0, g0, h0); b14 += four(p14, e1, f1, g1, h1); c14 += four(p14, e2, f2, g2, h2); d14 += four(p14, e3, f3, g3, h3);
     let p15 = live * vec4<f32>(s3.w, t3.w, u3.w, v3.w); a15 += four(p15, e0, f0, g0, h0); b15 += four(p15, e1, f1, g1, h1); c15 += four(p15, e2, f2, g2, h2); d15 += four(p15, e3, f3, g3, h3);
   }
-  let o0 = (4u * row0 + 0u) * k4; dw[o0 + column] = a0; dw[o0 + next1] = b0; dw[o0 + next2] = c0; dw[o0 + next3] = d0; let o1 = (4u * row0 + 1u) * k4; dw[o1 + column] = a1; dw[o1 + next1] = b1; dw[o1 + next2] = c1; dw[o1 + next3] = d1;
-  let o2 = (4u * row0 + 2u) * k4; dw[o2 + column] = a2; dw[o2 + next1] = b2; dw[o2 + next2] = c2; dw[o2 + next3] = d2; let o3 = (4u * row0 + 3u) * k4; dw[o3 + column] = a3; dw[o3 + next1] = b3; dw[o3 + next2] = c3; dw[o3 + next3] = d3;
-  let o4 = (4u * row1 + 0u) * k4; dw[o4 + column] = a4; dw[o4 + next1] = b4; dw[o4 + next2] = c4; dw[o4 + next3] = d4; let o5 = (4u * row1 + 1u) * k4; dw[o5 + column] = a5; dw[o5 + next1] = b5; dw[o5 + next2] = c5; dw[o5 + next3] = d5;
-  let o6 = (4u * row1 + 2u) * k4; dw[o6 + column] = a6; dw[o6 + next1] = b6; dw[o6 + next2] = c6; dw[o6 + next3] = d6; let o7 = (4u * row1 + 3u) * k4; dw[o7 + column] = a7; dw[o7 + next1] = b7; dw[o7 + next2] = c7; dw[o7 + next3] = d7;
-  let o8 = (4u * row2 + 0u) * k4; dw[o8 + column] = a8; dw[o8 + next1] = b8; dw[o8 + next2] = c8; dw[o8 + next3] = d8; let o9 = (4u * row2 + 1u) * k4; dw[o9 + column] = a9; dw[o9 + next1] = b9; dw[o9 + next2] = c9; dw[o9 + next3] = d9;
-  let o10 = (4u * row2 + 2u) * k4; dw[o10 + column] = a10; dw[o10 + next1] = b10; dw[o10 + next2] = c10; dw[o10 + next3] = d10; let o11 = (4u * row2 + 3u) * k4; dw[o11 + column] = a11; dw[o11 + next1] = b11; dw[o11 + next2] = c11; dw[o11 + next3] = d11;
-  let o12 = (4u * row3 + 0u) * k4; dw[o12 + column] = a12; dw[o12 + next1] = b12; dw[o12 + next2] = c12; dw[o12 + next3] = d12; let o13 = (4u * row3 + 1u) * k4; dw[o13 + column] = a13; dw[o13 + next1] = b13; dw[o13 + next2] = c13; dw[o13 + next3] = d13;
-  let o14 = (4u * row3 + 2u) * k4; dw[o14 + column] = a14; dw[o14 + next1] = b14; dw[o14 + next2] = c14; dw[o14 + next3] = d14; let o15 = (4u * row3 + 3u) * k4; dw[o15 + column] = a15; dw[o15 + next1] = b15; dw[o15 + next2] = c15; dw[o15 + next3] = d15;
+  dw[o0 + column] = a0; dw[o0 + next1] = b0; dw[o0 + next2] = c0; dw[o0 + next3] = d0; dw[o1 + column] = a1; dw[o1 + next1] = b1; dw[o1 + next2] = c1; dw[o1 + next3] = d1;
+  dw[o2 + column] = a2; dw[o2 + next1] = b2; dw[o2 + next2] = c2; dw[o2 + next3] = d2; dw[o3 + column] = a3; dw[o3 + next1] = b3; dw[o3 + next2] = c3; dw[o3 + next3] = d3;
+  dw[o4 + column] = a4; dw[o4 + next1] = b4; dw[o4 + next2] = c4; dw[o4 + next3] = d4; dw[o5 + column] = a5; dw[o5 + next1] = b5; dw[o5 + next2] = c5; dw[o5 + next3] = d5;
+  dw[o6 + column] = a6; dw[o6 + next1] = b6; dw[o6 + next2] = c6; dw[o6 + next3] = d6; dw[o7 + column] = a7; dw[o7 + next1] = b7; dw[o7 + next2] = c7; dw[o7 + next3] = d7;
+  dw[o8 + column] = a8; dw[o8 + next1] = b8; dw[o8 + next2] = c8; dw[o8 + next3] = d8; dw[o9 + column] = a9; dw[o9 + next1] = b9; dw[o9 + next2] = c9; dw[o9 + next3] = d9;
+  dw[o10 + column] = a10; dw[o10 + next1] = b10; dw[o10 + next2] = c10; dw[o10 + next3] = d10; dw[o11 + column] = a11; dw[o11 + next1] = b11; dw[o11 + next2] = c11; dw[o11 + next3] = d11;
+  dw[o12 + column] = a12; dw[o12 + next1] = b12; dw[o12 + next2] = c12; dw[o12 + next3] = d12; dw[o13 + column] = a13; dw[o13 + next1] = b13; dw[o13 + next2] = c13; dw[o13 + next3] = d13;
+  dw[o14 + column] = a14; dw[o14 + next1] = b14; dw[o14 + next2] = c14; dw[o14 + next3] = d14; dw[o15 + column] = a15; dw[o15 + next1] = b15; dw[o15 + next2] = c15; dw[o15 + next3] = d15;
 }

@@ -2,10 +2,10 @@
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
-use burn::tensor::DType;
+use burn::tensor::{DType, FloatDType};
 
 use super::autodiff::Rule;
-use super::kernel::{Words, groups_of_64, read, write};
+use super::kernel::{Words, groups_of_64, read, update, write};
 use super::launch::{Launch, rows_columns};
 use crate::{kernel_params, kernel_record};
 
@@ -54,8 +54,8 @@ kernel_record! {
     LINKS, "embedding_links" in "../../../shaders/", [read("ids"), write("links")], LinksParams, links_twin
 }
 kernel_record! {
-    /// `dw[v] = Σ dy[r]` along the chain of v.
-    BACKWARD, "embedding_backward" in "../../../shaders/", [read("links"), read("dy"), write("dw")], BackwardParams, backward_twin
+    /// `dw[v] += Σ dy[r]` along the chain of v.
+    BACKWARD, "embedding_backward" in "../../../shaders/", [read("links"), read("dy"), update("dw")], BackwardParams, backward_twin
 }
 
 fn forward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
@@ -102,7 +102,8 @@ fn backward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
                 sum += f64::from(dy.floats()[r * width + c]);
                 r = links.words()[vocab + r] as usize;
             }
-            dw.floats_mut()[v * width + c] = sum as f32;
+            // Rounded before it is added: the bits are those of a sum of two gradients.
+            dw.floats_mut()[v * width + c] += sum as f32;
         }
     }
 }
@@ -117,6 +118,18 @@ pub fn forward<B: Launch>(w: FloatTensor<B>, ids: FloatTensor<B>) -> FloatTensor
     B::one(&FORWARD, vec![w, ids, y], &params.words(), groups_of_64(n * width))
 }
 
+/// The gradient of the table `[V, C]` from that of its rows `dy [n, C]`, added to `sum` (over it where nobody else holds it)
+pub fn backward<B: Launch>(sum: FloatTensor<B>, ids: FloatTensor<B>, dy: FloatTensor<B>) -> FloatTensor<B> {
+    let (vocab, width) = rows_columns(&sum.shape());
+    let n = ids.shape().num_elements();
+    let (n32, vocab32, width32) = (n as u32, vocab as u32, width as u32);
+    let links = B::empty(&dy, [vocab + n].into(), DType::F32);
+    let params = LinksParams { n: n32, vocab: vocab32 }.words();
+    let links = B::one(&LINKS, vec![ids, links], &params, groups_of_64(vocab + n));
+    let params = BackwardParams { n: n32, vocab: vocab32, width: width32 }.words();
+    B::one(&BACKWARD, vec![links, dy, sum], &params, groups_of_64(vocab * width))
+}
+
 /// Gradient of the table, dense f32 `[V, C]`.
 #[derive(Debug, Clone)]
 pub struct Embedding<T> {
@@ -128,14 +141,7 @@ pub struct Embedding<T> {
 
 impl<B: Launch> Rule<B, 1> for Embedding<FloatTensor<B>> {
     fn backward(self, dy: FloatTensor<B>, _needs: [bool; 1]) -> [Option<FloatTensor<B>>; 1] {
-        let [vocab, width] = self.shape;
-        let n = self.ids.shape().num_elements();
-        let (n32, vocab32, width32) = (n as u32, vocab as u32, width as u32);
-        let links = B::empty(&dy, [vocab + n].into(), DType::F32);
-        let params = LinksParams { n: n32, vocab: vocab32 }.words();
-        let links = B::one(&LINKS, vec![self.ids, links], &params, groups_of_64(vocab + n));
-        let dw = B::empty(&dy, self.shape.into(), DType::F32);
-        let params = BackwardParams { n: n32, vocab: vocab32, width: width32 }.words();
-        [Some(B::one(&BACKWARD, vec![links, dy, dw], &params, groups_of_64(vocab * width)))]
+        let zeros = B::float_zeros(self.shape.into(), &dy.device(), FloatDType::F32);
+        [Some(backward::<B>(zeros, self.ids, dy))]
     }
 }

@@ -36,8 +36,10 @@ pub fn forward<B: Launch>(
 ) -> (FloatTensor<B>, HeadLoss<FloatTensor<B>>) {
     let (n, width) = rows_columns(&x.shape());
     let (mut losses, mut inputs, mut weight) = (Vec::new(), Vec::new(), None);
-    for start in (0..n).step_by(plan.rows) {
-        let run = start..n.min(start + plan.rows);
+    // As few runs as the plan allows, and about as long as each other.
+    let rows = n.div_ceil(n.div_ceil(plan.rows).max(1)).max(1);
+    for start in (0..n).step_by(rows) {
+        let run = start..n.min(start + rows);
         let (part, ids) = if run.len() == n {
             (x.clone(), targets.clone())
         } else {
@@ -56,8 +58,7 @@ pub fn forward<B: Launch>(
             inputs.push(linear::backward_input::<B>(dy.clone(), w.clone()));
         }
         if plan.needs[1] {
-            let dw = linear::backward_weight::<B>(dy, part);
-            weight = Some(weight.map_or(dw.clone(), |sum| B::float_add(sum, dw)));
+            weight = Some(linear::backward_weight::<B>(dy, part, weight));
         }
     }
     let joined = |mut parts: Vec<FloatTensor<B>>| if parts.len() > 1 { Some(B::float_cat(parts, 0)) } else { parts.pop() };

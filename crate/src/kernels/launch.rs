@@ -15,7 +15,7 @@ pub(super) use cubecl::logging::{LaunchObservation, LaunchObserver, ProfileDurat
 
 use super::kernel::{Access, Kernel};
 use super::profile::launching;
-use super::trace::{self, Launched};
+use super::trace::{self, Bytes, Launched};
 use super::u32_copy;
 
 /// Most workgroups in one dimension of a dispatch (WebGPU's default limit).
@@ -136,6 +136,10 @@ fn dispatch(kernel: &'static Kernel, tensors: &[CubeTensor], params: &[u32], gro
     arguments.info = MetadataBindingInfo::custom(info);
     let source = SourceKernel::new(Wgsl(kernel), CubeDim::new_1d(kernel.workgroup));
     launching(kernel.name, || first.client.launch(Box::new(source), CubeCount::Static(x, groups.div_ceil(x), 1), arguments));
+    trace::measure(|| {
+        let usage = CubeBackend::memory_pool_usage(&first.device)?;
+        Some(Bytes { in_use: usage.bytes_in_use, reserved: usage.bytes_reserved })
+    });
 }
 
 fn new_like(like: &CubeTensor, shape: Shape, dtype: DType) -> CubeTensor {

@@ -84,6 +84,12 @@ pub fn embedding(w: Tensor<2>, ids: Tensor<1, Int>) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::embedding(w.into_dispatch(), ids.into_dispatch()))
 }
 
+/// The gradient of [`embedding`]'s table from that of its output: `sum [V, C]`, with each row of `dy [n, C]` added to that of its id. Written over
+/// the sum where nobody else holds it: a tied table's gradient is never there twice. Not differentiable.
+pub fn embedding_backward(sum: Tensor<2>, ids: Tensor<1, Int>, dy: Tensor<2>) -> Tensor<2> {
+    Tensor::from_dispatch(Dispatch::embedding_backward(sum.into_dispatch(), ids.into_dispatch(), dy.into_dispatch()))
+}
+
 /// `Σ loss` in nats, `[1]`: rows of `x [n, C]` under the head `w [V, C]` (f32 or packed bf16), targets `[n]`; targets that are no id
 /// (IGNORE_INDEX) count nothing. No more than `rows` rows of logits exist at once, nor of their gradient.
 pub fn head_loss(x: Tensor<2>, w: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {

@@ -2,7 +2,7 @@
 
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::tensor::{FloatTensor, IntTensor};
-use burn::backend::{Autodiff, Backend, TensorMetadata, backend_extension};
+use burn::backend::{Autodiff, AutodiffBackend, Backend, TensorMetadata, backend_extension};
 
 use super::attention::{self, AttentionShape};
 use super::autodiff::record;
@@ -24,6 +24,8 @@ pub trait ModelOps: Backend {
     fn residual_add(x: FloatTensor<Self>, y: FloatTensor<Self>) -> FloatTensor<Self>;
     /// Rows of a table.
     fn embedding(w: FloatTensor<Self>, ids: IntTensor<Self>) -> FloatTensor<Self>;
+    /// The gradient of the table, added to `sum`; itself not differentiable.
+    fn embedding_backward(sum: FloatTensor<Self>, ids: IntTensor<Self>, dy: FloatTensor<Self>) -> FloatTensor<Self>;
     /// `Σ loss` of the rows of x under the head w.
     fn head_loss(x: FloatTensor<Self>, w: FloatTensor<Self>, targets: IntTensor<Self>, plan: HeadPlan) -> FloatTensor<Self>;
     /// RMSNorm.
@@ -64,6 +66,9 @@ impl<B: Launch> ModelOps for B {
     }
     fn embedding(w: FloatTensor<B>, ids: IntTensor<B>) -> FloatTensor<B> {
         embedding::forward::<B>(w, B::ids(ids))
+    }
+    fn embedding_backward(sum: FloatTensor<B>, ids: IntTensor<B>, dy: FloatTensor<B>) -> FloatTensor<B> {
+        embedding::backward::<B>(sum, B::ids(ids), dy)
     }
     fn head_loss(x: FloatTensor<B>, w: FloatTensor<B>, targets: IntTensor<B>, plan: HeadPlan) -> FloatTensor<B> {
         head_loss::forward::<B>(x, w, targets, HeadPlan { needs: [false; 2], ..plan }).0
@@ -126,6 +131,9 @@ impl<B: Launch, C: CheckpointStrategy> ModelOps for Autodiff<B, C> {
         let ids = B::ids(ids);
         let y = embedding::forward::<B>(w, ids.clone());
         record::<B, C, _, 1>([w_node], y, embedding::Embedding { ids, shape: [vocab, width] })
+    }
+    fn embedding_backward(sum: FloatTensor<Self>, ids: IntTensor<Self>, dy: FloatTensor<Self>) -> FloatTensor<Self> {
+        Self::from_inner(embedding::backward::<B>(sum.into_primitive(), B::ids(ids), dy.into_primitive()))
     }
     fn head_loss(x: FloatTensor<Self>, w: FloatTensor<Self>, targets: IntTensor<Self>, plan: HeadPlan) -> FloatTensor<Self> {
         let ((x, x_node), (w, w_node)) = (x.into_parts(), w.into_parts());

@@ -3,10 +3,10 @@
 use burn::module::Module;
 use burn::tensor::{Int, Tensor};
 
-use super::Span;
 use super::attention::{KvCache, attend};
 use super::layers::{Conv1d, Embedding, LayerNorm, Linear};
 use super::load::WeightSource;
+use super::{Lookup, Span};
 use crate::config::ModelConfig;
 use crate::error::Result;
 use crate::kernels;
@@ -74,14 +74,17 @@ impl Gpt2 {
         })
     }
 
-    /// ids [B·T] → [B·T, C]. Positions are counted from the start of the document.
-    pub fn embed(&self, ids: Tensor<1, Int>, span: Span<'_>) -> Tensor<2> {
+    /// The tables that embed tokens and positions; positions are counted from the start of the document.
+    pub fn lookups(&self, ids: Tensor<1, Int>, span: Span<'_>) -> Vec<Lookup> {
         let device = ids.device();
         let (first, last) = (span.offset as i64, (span.offset + span.seq_len) as i64);
         let positions = Tensor::<1, Int>::arange(first..last, &device).repeat_dim(0, span.batch_size);
         let positions = span.document_starts.cloned().map_or(positions.clone(), |starts| positions - starts);
-        let tokens = kernels::embedding(self.transformer.wte.weight.val(), ids);
-        kernels::residual_add(tokens, kernels::embedding(self.transformer.wpe.weight.val(), positions))
+        let tables = &self.transformer;
+        vec![
+            Lookup { name: "transformer.wte.weight", table: tables.wte.weight.val(), rows: ids },
+            Lookup { name: "transformer.wpe.weight", table: tables.wpe.weight.val(), rows: positions },
+        ]
     }
 
     /// x [B·T, C] → [B·T, C].

@@ -3,11 +3,11 @@
 use burn::module::Module;
 use burn::tensor::{Int, Tensor};
 
-use super::Span;
 use super::attention::{KvCache, attend};
 use super::layers::{Embedding, Linear, RmsNorm};
 use super::load::WeightSource;
 use super::rope::Rope;
+use super::{Lookup, Span};
 use crate::config::ModelConfig;
 use crate::error::Result;
 use crate::kernels;
@@ -91,9 +91,9 @@ impl Llama {
         })
     }
 
-    /// ids [N] → [N, C].
-    pub fn embed(&self, ids: Tensor<1, Int>) -> Tensor<2> {
-        kernels::embedding(self.model.embed_tokens.weight.val(), ids)
+    /// The table that embeds tokens.
+    pub fn lookups(&self, ids: Tensor<1, Int>) -> Vec<Lookup> {
+        vec![Lookup { name: "model.embed_tokens.weight", table: self.model.embed_tokens.weight.val(), rows: ids }]
     }
 
     /// x [B·T, C] → [B·T, C].

@@ -10,6 +10,8 @@ mod load;
 mod parameters;
 mod rope;
 
+use std::collections::BTreeMap;
+
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
 pub use attention::KvCache;
@@ -44,6 +46,16 @@ impl Span<'_> {
     pub fn whole(batch_size: usize, seq_len: usize) -> Self {
         Self { batch_size, seq_len, offset: 0, document_starts: None }
     }
+}
+
+/// A table of which [`Model::embed`] reads rows.
+struct Lookup {
+    /// State-dict name.
+    name: &'static str,
+    /// [rows, C].
+    table: Tensor<2>,
+    /// [B·T].
+    rows: Tensor<1, Int>,
 }
 
 #[derive(Debug, Clone)]
@@ -145,11 +157,28 @@ impl Model {
         if found > max { Err(Error::ContextExceeded { found, max }) } else { Ok(()) }
     }
 
+    fn lookups(&self, ids: Tensor<1, Int>, span: Span<'_>) -> Vec<Lookup> {
+        match &self.body {
+            Body::Llama(llama) => llama.lookups(ids),
+            Body::Gpt2(gpt2) => gpt2.lookups(ids, span),
+        }
+    }
+
     /// Token (and position) vectors. ids [B·T] → [B·T, C].
     pub fn embed(&self, ids: Tensor<1, Int>, span: Span<'_>) -> Tensor<2> {
-        match &self.body {
-            Body::Llama(llama) => llama.embed(ids),
-            Body::Gpt2(gpt2) => gpt2.embed(ids, span),
+        let found = self.lookups(ids, span).into_iter().map(|Lookup { table, rows, .. }| kernels::embedding(table, rows));
+        found.reduce(kernels::residual_add).expect("a model has a table of tokens")
+    }
+
+    /// Adds what `gradient [B·T, C]` of [`Model::embed`] gives to the sums of the tables that a tracked model trains, in place: the head has begun
+    /// the sum of a tied table, and another buffer of its size would be the largest of a step.
+    pub fn embed_backward(&self, ids: Tensor<1, Int>, span: Span<'_>, gradient: &Tensor<2>, sums: &mut BTreeMap<String, Tensor<1>>) {
+        for Lookup { name, table, rows } in self.lookups(ids, span).into_iter().filter(|lookup| lookup.table.is_tracked()) {
+            let shape = table.dims();
+            let begun = sums.remove(name).map(|sum| sum.reshape(shape));
+            let sum = begun.unwrap_or_else(|| Tensor::zeros(shape, (&self.device, DType::F32)));
+            let sum = kernels::embedding_backward(sum, rows.inner(), gradient.clone());
+            sums.insert(name.to_string(), sum.reshape([shape[0] * shape[1]]));
         }
     }
 
@@ -162,6 +191,11 @@ impl Model {
             }
             Body::Gpt2(gpt2) => gpt2.block(&self.config, layer, x, span, cache),
         }
+    }
+
+    /// All blocks. x [B·T, C] → [B·T, C].
+    pub fn blocks(&self, x: Tensor<2>, span: Span<'_>) -> Tensor<2> {
+        (0..self.config.num_hidden_layers).fold(x, |x, layer| self.block(layer, x, span, None))
     }
 
     /// Final norm and head. x [N, C] → logits [N, V].
@@ -185,10 +219,6 @@ impl Model {
 
     /// Logits of every position. ids [B·T] → [B·T, V].
     pub fn forward(&self, ids: Tensor<1, Int>, span: Span<'_>) -> Tensor<2> {
-        let mut x = self.embed(ids, span);
-        for layer in 0..self.config.num_hidden_layers {
-            x = self.block(layer, x, span, None);
-        }
-        self.head(x)
+        self.head(self.blocks(self.embed(ids, span), span))
     }
 }

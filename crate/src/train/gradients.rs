@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use burn::tensor::{Gradients, Tensor};
+use burn::tensor::{Gradients, Int, Tensor};
 
-use super::loss::{head_loss_sum, loss_sum};
+use super::loss::head_loss_sum;
 use crate::data::Batch;
 use crate::error::Result;
 use crate::model::{Model, ParamVisitor, Span};
@@ -47,50 +47,70 @@ pub fn accumulate(
     sums: &mut NamedGradients,
 ) -> Result<Tensor<1>> {
     let tracked = model.tracked(frozen);
-    if recompute {
-        return accumulate_by_block(&tracked, batch, scale, sums);
-    }
-    let loss = loss_sum(&tracked, batch)?;
-    let value = loss.clone().inner();
-    let mut gradients = (loss * scale).backward();
-    tracked.visit(&mut Harvest { gradients: &mut gradients, sums });
-    Ok(value)
-}
-
-/// As [`accumulate`], holding only each block's input: a block is run again when its gradient is needed.
-fn accumulate_by_block(tracked: &Model, batch: &Batch, scale: f64, sums: &mut NamedGradients) -> Result<Tensor<1>> {
     let starts = tracked.starts_tensor(batch.document_starts.as_deref());
     let span = Span { document_starts: starts.as_ref(), ..Span::whole(batch.batch_size, batch.seq_len) };
     tracked.check_span(span)?;
     let ids = tracked.token_tensor(&batch.inputs)?;
     let targets = tracked.target_tensor(&batch.targets)?;
+    // The tables' gradient is added after the rest, to the sum that a tied head has begun.
+    let embedded = tracked.embed(ids.clone(), span);
+    let trained = embedded.is_tracked();
+    let embedded = Tensor::from_inner(embedded.inner());
+    let embedded = if trained { embedded.require_grad() } else { embedded };
+    let whole = if recompute { backward_by_block } else { backward };
+    let (value, gradient) = whole(&tracked, embedded, span, targets, scale, sums);
+    if let Some(gradient) = gradient.filter(|_| trained) {
+        tracked.embed_backward(ids, span, &gradient, sums);
+    }
+    Ok(value)
+}
+
+/// From the embedded tokens to the gradients of all but their tables: the sum of token losses, and the gradient of `input`.
+fn backward(
+    tracked: &Model,
+    input: Tensor<2>,
+    span: Span<'_>,
+    targets: Tensor<1, Int>,
+    scale: f64,
+    sums: &mut NamedGradients,
+) -> (Tensor<1>, Option<Tensor<2>>) {
+    let loss = head_loss_sum(tracked, tracked.blocks(input.clone(), span), targets);
+    let value = loss.clone().inner();
+    let mut gradients = (loss * scale).backward();
+    tracked.visit(&mut Harvest { gradients: &mut gradients, sums });
+    (value, input.grad_remove(&mut gradients))
+}
+
+/// As [`backward`], holding only each block's input: a block is run again when its gradient is needed.
+fn backward_by_block(
+    tracked: &Model,
+    input: Tensor<2>,
+    span: Span<'_>,
+    targets: Tensor<1, Int>,
+    scale: f64,
+    sums: &mut NamedGradients,
+) -> (Tensor<1>, Option<Tensor<2>>) {
     let leaf = |x: Tensor<2>| Tensor::<2>::from_inner(x).require_grad();
-    let mut harvest = |mut gradients: Gradients, input: Option<&Tensor<2>>| {
-        let upstream = input.and_then(|x| x.grad_remove(&mut gradients));
+    let mut harvest = |mut gradients: Gradients, input: &Tensor<2>| {
+        let upstream = input.grad_remove(&mut gradients);
         tracked.visit(&mut Harvest { gradients: &mut gradients, sums });
         upstream
     };
 
-    let mut inputs = vec![tracked.embed(ids.clone(), span).inner()];
+    let mut inputs = vec![input.inner()];
     for layer in 0..tracked.config().num_hidden_layers {
         let x = Tensor::from_inner(inputs[layer].clone());
         inputs.push(tracked.block(layer, x, span, None).inner());
     }
-    let last = leaf(inputs.pop().expect("the embedding's output is there"));
+    let last = leaf(inputs.pop().expect("the embedded tokens are there"));
     let loss = head_loss_sum(tracked, last.clone(), targets);
     let value = loss.clone().inner();
-    let mut upstream = harvest((loss * scale).backward(), Some(&last));
+    let mut upstream = harvest((loss * scale).backward(), &last);
     for layer in (0..tracked.config().num_hidden_layers).rev() {
         let input = leaf(inputs.pop().expect("one input per block"));
         let Some(gradient) = upstream.take() else { break };
         let output = tracked.block(layer, input.clone(), span, None);
-        upstream = harvest(carry(output, gradient), Some(&input));
+        upstream = harvest(carry(output, gradient), &input);
     }
-    if let Some(gradient) = upstream {
-        let embedded = tracked.embed(ids, span);
-        if embedded.is_tracked() {
-            harvest(carry(embedded, gradient), None);
-        }
-    }
-    Ok(value)
+    (value, upstream)
 }

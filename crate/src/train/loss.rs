@@ -16,11 +16,7 @@ pub fn loss_sum(model: &Model, batch: &Batch) -> Result<Tensor<1>> {
     model.check_span(span)?;
     let ids = model.token_tensor(&batch.inputs)?;
     let targets = model.target_tensor(&batch.targets)?;
-    let mut x = model.embed(ids, span);
-    for layer in 0..model.config().num_hidden_layers {
-        x = model.block(layer, x, span, None);
-    }
-    Ok(head_loss_sum(model, x, targets))
+    Ok(head_loss_sum(model, model.blocks(model.embed(ids, span), span), targets))
 }
 
 /// Sum of the token losses from the last block's output. x [N, C], targets [N] → [1].

@@ -58,10 +58,8 @@ impl Trainer {
         }
 
         let view = self.part(None);
-        let embedded = view.embed(view.token_tensor(&batch.inputs)?, tracked_span);
-        if let Some(gradient) = upstream.filter(|_| embedded.is_tracked()) {
-            let mut gradients = carry(embedded, gradient);
-            view.visit(&mut Harvest { gradients: &mut gradients, sums: &mut held });
+        if let Some(gradient) = upstream {
+            view.embed_backward(view.token_tensor(&batch.inputs)?, tracked_span, &gradient, &mut held);
         }
         drop(view);
         squares.extend(self.release(held, learning_rate));

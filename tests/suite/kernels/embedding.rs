@@ -1,4 +1,6 @@
+use burn::tensor::{Int, Tensor};
 use tabtune::kernels::embedding::{self, BackwardParams, ForwardParams, LinksParams};
+use tabtune::kernels::{self, Buffer};
 use tabtune_tests::kernels::{Case, check, noise, packed, poisoned, words};
 
 /// (n, V, C), with ids that repeat, some never used, and two that are no ids.
@@ -51,13 +53,31 @@ fn embedding_links_chain_equal_ids() {
 }
 
 #[test]
-fn embedding_backward_sums_the_rows_of_an_id() {
+fn embedding_backward_adds_the_rows_of_an_id() {
     let case = |(n, vocab, width): (usize, usize, usize)| Case {
         kernel: &embedding::BACKWARD,
-        buffers: vec![links(n, vocab).twin().remove(0), words(&noise(n * width, 1)), poisoned(vocab * width)],
+        buffers: vec![links(n, vocab).twin().remove(0), words(&noise(n * width, 1)), words(&noise(vocab * width, 2))],
         params: BackwardParams { n: n as u32, vocab: vocab as u32, width: width as u32 }.words(),
         groups: ((vocab * width) as u32).div_ceil(64),
     };
     // Up to 233 terms in f32 against f64.
     check(&SHAPES.map(case), 1e-5, ("sum +=", "sum -="));
+    check(&SHAPES.map(case), 1e-5, ("dw[i] +=", "dw[i] ="));
+}
+
+#[test]
+fn embedding_backward_writes_over_the_sum() {
+    let Some(gpu) = tabtune_tests::gpu() else { return };
+    let device = gpu.inner();
+    let ids = Tensor::<1, Int>::from_data([2, 0, 2], &device);
+    let dy = Tensor::<2>::from_data([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], &device);
+    let sum = Tensor::<2>::from_data([[10.0, 20.0], [30.0, 40.0], [50.0, 60.0]], &device);
+    let place = Buffer::from(sum.clone()).place();
+    let added = kernels::embedding_backward(sum, ids.clone(), dy.clone());
+    assert_eq!(Buffer::from(added.clone()).place(), place, "a sum that nobody else holds is not copied");
+    let values = |tensor: Tensor<2>| tabtune_tests::block_on(kernels::read_data(tensor)).unwrap().try_to_vec::<f32>().unwrap();
+    assert_eq!(values(added.clone()), [13.0, 24.0, 30.0, 40.0, 56.0, 68.0]);
+    let again = kernels::embedding_backward(added.clone(), ids, dy);
+    assert_eq!(values(again), [16.0, 28.0, 30.0, 40.0, 62.0, 76.0]);
+    assert_eq!(values(added), [13.0, 24.0, 30.0, 40.0, 56.0, 68.0], "one that somebody holds is left alone");
 }

@@ -59,11 +59,16 @@ fn backward_input(kernel: &'static Kernel, (n, m, k): (usize, usize, usize), bf1
     Case { kernel, buffers, params, groups: groups(kernel, slices as u32, n32, k32) }
 }
 
-fn backward_weight(kernel: &'static Kernel, (n, m, k): (usize, usize, usize), any: bool) -> Case {
-    let (n32, m32, k32) = (n as u32, m as u32, k as u32);
-    let params =
-        if any { AnyWeightParams { n: n32, m: m32, k: k32 }.words() } else { BackwardParams { n: n32, m4: m32 / 4, k4: k32 / 4 }.words() };
-    let buffers = vec![words(&noise(n * m, 1)), words(&noise(n * k, 2)), poisoned(m * k)];
+/// dW on top of what is there where `add`.
+fn backward_weight(kernel: &'static Kernel, (n, m, k): (usize, usize, usize), any: bool, add: bool) -> Case {
+    let (n32, m32, k32, flag) = (n as u32, m as u32, k as u32, u32::from(add));
+    let params = if any {
+        AnyWeightParams { n: n32, m: m32, k: k32, add: flag }.words()
+    } else {
+        BackwardParams { n: n32, m4: m32 / 4, k4: k32 / 4, add: flag }.words()
+    };
+    let dw = if add { words(&noise(m * k, 3)) } else { poisoned(m * k) };
+    let buffers = vec![words(&noise(n * m, 1)), words(&noise(n * k, 2)), dw];
     Case { kernel, buffers, params, groups: groups(kernel, 1, m32, k32) }
 }
 
@@ -126,8 +131,19 @@ fn linear_backward_input_sums_every_slice() {
 
 #[test]
 fn linear_backward_weight_sums_over_rows() {
-    check(&all(shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT, s, false)), BOUND, ("p.z * q", "p.y * q"));
-    check(&all(odd_shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_ANY, s, true)), BOUND, ("a3 +=", "a3 -="));
+    for add in [false, true] {
+        check(&all(shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT, s, false, add)), BOUND, ("p.z * q", "p.y * q"));
+        check(&all(odd_shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_ANY, s, true, add)), BOUND, ("a3 +=", "a3 -="));
+    }
+}
+
+#[test]
+fn linear_backward_weight_adds_to_what_is_there() {
+    let flip = ("params.add == 1u", "params.add == 2u");
+    check(&all(shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT, s, false, true)), BOUND, flip);
+    check(&all(shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_BLOCK, s, false, true)), BOUND, flip);
+    check(&all(odd_shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_ANY, s, true, true)), BOUND, flip);
+    check(&all(odd_shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_ANY_BLOCK, s, true, true)), BOUND, flip);
 }
 
 #[test]
@@ -137,12 +153,12 @@ fn linear_blocks_agree_with_the_definition() {
     check(&all(shapes(), |s| forward(&kernels::FORWARD_BLOCK_BF16, s, true, false)), BOUND, flip);
     check(&all(shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_BLOCK, s, false, false)), BOUND, flip);
     check(&all(shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_BLOCK_BF16, s, true, false)), BOUND, flip);
-    check(&all(shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_BLOCK, s, false)), BOUND, flip);
+    check(&all(shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_BLOCK, s, false, false)), BOUND, flip);
     check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY_BLOCK, s, false, true)), BOUND, flip);
     check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY_BLOCK, s, true, true)), BOUND, flip);
     check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY_BLOCK, s, false, true)), BOUND, flip);
     check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY_BLOCK, s, true, true)), BOUND, flip);
-    check(&all(odd_shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_ANY_BLOCK, s, true)), BOUND, flip);
+    check(&all(odd_shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_ANY_BLOCK, s, true, false)), BOUND, flip);
 }
 
 #[test]

@@ -17,7 +17,7 @@ crate::kernel_params! {
 }
 
 crate::kernel_params! {
-    /// Shapes for the blocked backward kernels.
+    /// Shapes for the blocked weight gradient.
     pub struct BackwardParams {
         /// Rows of x and dy.
         n: u32,
@@ -25,6 +25,8 @@ crate::kernel_params! {
         m4: u32,
         /// Columns of x and w, divided by 4.
         k4: u32,
+        /// 1 where dw holds a sum that this gradient is added to.
+        add: u32,
     }
 }
 
@@ -95,6 +97,8 @@ crate::kernel_params! {
         m: u32,
         /// Columns of x and dw.
         k: u32,
+        /// 1 where dw holds a sum that this gradient is added to.
+        add: u32,
     }
 }
 
@@ -173,17 +177,17 @@ kernel_record! {
     }
 }
 kernel_record! {
-    /// `dW = dyᵀ x`, m and k multiples of 4.
-    BACKWARD_WEIGHT, "linear_backward_weight" in "../../../../shaders/", [read("dy"), read("x"), write("dw")], BackwardParams, |b, p| {
+    /// `dW (+)= dyᵀ x`, m and k multiples of 4.
+    BACKWARD_WEIGHT, "linear_backward_weight" in "../../../../shaders/", [read("dy"), read("x"), update("dw")], BackwardParams, |b, p| {
         let p = BackwardParams::from_words(p);
-        backward_weight(b, p.n, p.m4 * 4, p.k4 * 4);
+        backward_weight(b, p.n, p.m4 * 4, p.k4 * 4, p.add == 1);
     }
 }
 kernel_record! {
-    /// `dW = dyᵀ x`, any shape.
-    BACKWARD_WEIGHT_ANY, "linear_backward_weight_any" in "../../../../shaders/", [read("dy"), read("x"), write("dw")], AnyWeightParams, |b, p| {
+    /// `dW (+)= dyᵀ x`, any shape.
+    BACKWARD_WEIGHT_ANY, "linear_backward_weight_any" in "../../../../shaders/", [read("dy"), read("x"), update("dw")], AnyWeightParams, |b, p| {
         let p = AnyWeightParams::from_words(p);
-        backward_weight(b, p.n, p.m, p.k);
+        backward_weight(b, p.n, p.m, p.k, p.add == 1);
     }
 }
 
@@ -218,11 +222,11 @@ kernel_record! {
     }, 16
 }
 kernel_record! {
-    /// `dW = dyᵀ x`, m and k multiples of 4.
+    /// `dW (+)= dyᵀ x`, m and k multiples of 4.
     BACKWARD_WEIGHT_BLOCK, "linear_backward_weight_block" in "../../../../shaders/",
-    [read("dy"), read("x"), write("dw")], BackwardParams, |b, p| {
+    [read("dy"), read("x"), update("dw")], BackwardParams, |b, p| {
         let p = BackwardParams::from_words(p);
-        backward_weight(b, p.n, p.m4 * 4, p.k4 * 4);
+        backward_weight(b, p.n, p.m4 * 4, p.k4 * 4, p.add == 1);
     }, 16
 }
 
@@ -253,11 +257,11 @@ kernel_record! {
     }, 32
 }
 kernel_record! {
-    /// `dW = dyᵀ x`, any shape.
+    /// `dW (+)= dyᵀ x`, any shape.
     BACKWARD_WEIGHT_ANY_BLOCK, "linear_backward_weight_any_block" in "../../../../shaders/",
-    [read("dy"), read("x"), write("dw")], AnyWeightParams, |b, p| {
+    [read("dy"), read("x"), update("dw")], AnyWeightParams, |b, p| {
         let p = AnyWeightParams::from_words(p);
-        backward_weight(b, p.n, p.m, p.k);
+        backward_weight(b, p.n, p.m, p.k, p.add == 1);
     }, 32
 }
 

@@ -57,14 +57,14 @@ fn tiles(rows: usize, columns: usize) -> u32 {
     (rows.div_ceil(TILE) * columns.div_ceil(TILE)) as u32
 }
 
-/// By tiles: dx where w is given, added to `sum` or else in slices of dy's columns `[slices, n·k]`, and dW where x is given. What is not
-/// made is a place holder.
+/// By tiles: dx where w is given, added to its sum or else in slices of dy's columns `[slices, n·k]`, and dW where x is given, added to its
+/// sum where there is one. What is not made is a place holder.
 fn by_tiles<B: Launch>(
     dy: FloatTensor<B>,
     x: Option<FloatTensor<B>>,
     w: Option<FloatTensor<B>>,
     k: usize,
-    sum: Option<FloatTensor<B>>,
+    sums: [Option<FloatTensor<B>>; 2],
 ) -> [FloatTensor<B>; 2] {
     let (n, m) = rows_columns(&dy.shape());
     let slices = m.div_ceil(SLICE).max(1);
@@ -72,11 +72,13 @@ fn by_tiles<B: Launch>(
     let kernel = if packed { &kernels::BACKWARD_TILE_BF16 } else { &kernels::BACKWARD_TILE };
     let input = if w.is_some() { slices as u32 * tiles(n, k) } else { 0 };
     let weight = if x.is_some() { tiles(m, k) } else { 0 };
-    let (m4, k4, slice4, add) = (m as u32 / 4, k as u32 / 4, SLICE as u32 / 4, u32::from(sum.is_some()));
+    let (m4, k4, slice4, add) =
+        (m as u32 / 4, k as u32 / 4, SLICE as u32 / 4, u32::from(sums[0].is_some()) + 2 * u32::from(sums[1].is_some()));
     let params = TileParams { n: n as u32, m4, k4, slice4, input, add }.words();
     let place = |made: bool, rows: usize, columns: usize| B::empty(&dy, if made { [rows, columns] } else { [1, 4] }.into(), DType::F32);
-    let dx = sum.unwrap_or_else(|| place(input > 0, slices, n * k));
-    let dw = place(weight > 0, m, k);
+    let [dx, dw] = sums;
+    let dx = dx.unwrap_or_else(|| place(input > 0, slices, n * k));
+    let dw = dw.unwrap_or_else(|| place(weight > 0, m, k));
     let [x, w] = [x, w].map(|given| given.unwrap_or_else(|| place(false, 1, 4)));
     B::two(kernel, vec![dy, x, w, dx, dw], &params, input + weight)
 }
@@ -123,7 +125,7 @@ pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: FloatTensor<B>) -> Float
     let slices = m.div_ceil(SLICE).max(1);
     let whole = |dx| B::float_reshape(if slices == 1 { dx } else { column_sum::<B>(dx) }, [n, k].into());
     if tiled(n) && m % 4 == 0 && k % 4 == 0 {
-        let [dx, _] = by_tiles::<B>(dy, None, Some(w), k, None);
+        let [dx, _] = by_tiles::<B>(dy, None, Some(w), k, [None, None]);
         return whole(dx);
     }
     let dx = B::empty(&dy, [slices, n * k].into(), DType::F32);
@@ -148,26 +150,28 @@ pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: FloatTensor<B>) -> Float
     whole(dx)
 }
 
-/// `dy [n, m]ᵀ · x [n, k] → [m, k]`, f32 whatever the weights are
-pub fn backward_weight<B: Launch>(dy: FloatTensor<B>, x: FloatTensor<B>) -> FloatTensor<B> {
+/// `dy [n, m]ᵀ · x [n, k] → [m, k]`, f32 whatever the weights are, added to `sum` where there is one
+pub fn backward_weight<B: Launch>(dy: FloatTensor<B>, x: FloatTensor<B>, sum: Option<FloatTensor<B>>) -> FloatTensor<B> {
     let ((n, m), (_, k)) = (rows_columns(&dy.shape()), rows_columns(&x.shape()));
     if B::TWINS {
-        return B::float_matmul(B::float_transpose(dy), x);
+        let dw = B::float_matmul(B::float_transpose(dy), x);
+        return if let Some(sum) = sum { residual_add::<B>(sum, dw) } else { dw };
     }
     if tiled(n) && m % 4 == 0 && k % 4 == 0 {
-        let [_, dw] = by_tiles::<B>(dy, Some(x), None, k, None);
+        let [_, dw] = by_tiles::<B>(dy, Some(x), None, k, [None, sum]);
         return dw;
     }
-    let dw = B::empty(&x, [m, k].into(), DType::F32);
+    let add = u32::from(sum.is_some());
+    let dw = sum.unwrap_or_else(|| B::empty(&x, [m, k].into(), DType::F32));
     let small = m.div_ceil(4) * k.div_ceil(4);
     let (kernel, params, threads) = if m % 4 != 0 || k % 4 != 0 {
-        let params = AnyWeightParams { n: n as u32, m: m as u32, k: k as u32 }.words();
+        let params = AnyWeightParams { n: n as u32, m: m as u32, k: k as u32, add }.words();
         match block_threads(ANY_BLOCK, m, k) {
             Some(threads) => (&kernels::BACKWARD_WEIGHT_ANY_BLOCK, params, threads),
             None => (&kernels::BACKWARD_WEIGHT_ANY, params, small),
         }
     } else {
-        let params = BackwardParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4 }.words();
+        let params = BackwardParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4, add }.words();
         match block_threads(BLOCK, m, k) {
             Some(threads) => (&kernels::BACKWARD_WEIGHT_BLOCK, params, threads),
             None => (&kernels::BACKWARD_WEIGHT, params, small),
@@ -187,7 +191,7 @@ fn fits<B: Launch>(dy: &FloatTensor<B>, rule: &Linear<FloatTensor<B>>) -> bool {
 fn both<B: Launch>(dy: FloatTensor<B>, rule: Linear<FloatTensor<B>>, sum: Option<FloatTensor<B>>) -> [FloatTensor<B>; 2] {
     let ((n, m), (_, k)) = (rows_columns(&dy.shape()), rows_columns(&rule.w.shape()));
     if tiled(n) {
-        let [dx, dw] = by_tiles::<B>(dy, Some(rule.x), Some(rule.w), k, sum);
+        let [dx, dw] = by_tiles::<B>(dy, Some(rule.x), Some(rule.w), k, [sum, None]);
         return [B::float_reshape(dx, [n, k].into()), dw];
     }
     let kernel = if rule.w.dtype() == DType::BF16 { &kernels::BACKWARD_BLOCK_BF16 } else { &kernels::BACKWARD_BLOCK };
@@ -218,7 +222,7 @@ impl<B: Launch> Rule<B, 2> for Linear<FloatTensor<B>> {
             return both::<B>(dy, self, None).map(Some);
         }
         let dx = needs[0].then(|| backward_input::<B>(dy.clone(), self.w));
-        let dw = needs[1].then(|| backward_weight::<B>(dy, self.x));
+        let dw = needs[1].then(|| backward_weight::<B>(dy, self.x, None));
         [dx, dw]
     }
 
@@ -243,7 +247,7 @@ pub struct Conv1d<T> {
 impl<B: Launch> Rule<B, 2> for Conv1d<FloatTensor<B>> {
     fn backward(self, dy: FloatTensor<B>, needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
         let dx = needs[0].then(|| forward::<B>(dy.clone(), self.w));
-        let dw = needs[1].then(|| backward_weight::<B>(self.x, dy));
+        let dw = needs[1].then(|| backward_weight::<B>(self.x, dy, None));
         [dx, dw]
     }
 }

@@ -39,14 +39,15 @@ pub fn backward_input(buffers: &mut [Words<'_>], n: u32, m: u32, k: u32, slice: 
     }
 }
 
-/// `dw[c, i] = Σ_r dy[r, c] x[r, i]`
-pub fn backward_weight(buffers: &mut [Words<'_>], n: u32, m: u32, k: u32) {
+/// `dw[c, i] = before + Σ_r dy[r, c] x[r, i]`
+pub fn backward_weight(buffers: &mut [Words<'_>], n: u32, m: u32, k: u32, add: bool) {
     let [dy, x, dw] = buffers else { return };
     let (n, m, k) = (n as usize, m as usize, k as usize);
     for c in 0..m {
         for i in 0..k {
             let sum: f64 = (0..n).map(|r| f64::from(dy.floats()[r * m + c]) * f64::from(x.floats()[r * k + i])).sum();
-            dw.floats_mut()[c * k + i] = sum as f32;
+            let before = if add { f64::from(dw.floats()[c * k + i]) } else { 0.0 };
+            dw.floats_mut()[c * k + i] = (before + sum) as f32;
         }
     }
 }
@@ -75,23 +76,14 @@ pub fn both(buffers: &mut [Words<'_>], p: BothParams, packed: bool) {
 pub fn tile(buffers: &mut [Words<'_>], p: TileParams, packed: bool) {
     let [dy, x, w, dx, dw] = buffers else { return };
     let (n, m, k) = (p.n, p.m4 * 4, p.k4 * 4);
-    let onto = |sums: &mut Words<'_>, add: bool, gradient: &mut dyn FnMut(&mut Words<'_>)| {
-        let mut fresh = vec![0; sums.words().len()];
-        gradient(&mut Words::Write(&mut fresh));
-        let before = if add { sums.floats().to_vec() } else { vec![0.0; fresh.len()] };
-        let new = before.iter().zip(fresh).map(|(before, new)| before + f32::from_bits(new));
-        sums.floats_mut().copy_from_slice(&new.collect::<Vec<f32>>());
-    };
     if p.input > 0 {
-        onto(dx, p.add & 1 == 1, &mut |fresh| {
-            let buffers = &mut [Words::Read(dy.words()), Words::Read(w.words()), Words::Write(fresh.words_mut())];
-            backward_input(buffers, n, m, k, p.slice4 * 4, packed);
-        });
+        let before = if p.add & 1 == 1 { dx.floats().to_vec() } else { vec![0.0; dx.words().len()] };
+        let buffers = &mut [Words::Read(dy.words()), Words::Read(w.words()), Words::Write(dx.words_mut())];
+        backward_input(buffers, n, m, k, p.slice4 * 4, packed);
+        dx.floats_mut().iter_mut().zip(before).for_each(|(dx, before)| *dx += before);
     }
     if dw.words().len() == (m * k) as usize {
-        onto(dw, p.add & 2 == 2, &mut |fresh| {
-            let buffers = &mut [Words::Read(dy.words()), Words::Read(x.words()), Words::Write(fresh.words_mut())];
-            backward_weight(buffers, n, m, k);
-        });
+        let buffers = &mut [Words::Read(dy.words()), Words::Read(x.words()), Words::Write(dw.words_mut())];
+        backward_weight(buffers, n, m, k, p.add & 2 == 2);
     }
 }

@@ -2,11 +2,14 @@
 
 mod kernels;
 mod memory;
+mod model_memory;
 mod optimizers;
 mod step;
 mod stock;
+mod usage;
 mod work;
 
+use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
@@ -33,10 +36,25 @@ pub struct BenchArgs {
     /// Of `memory`: blocks of the model; each has 0.85 million parameters.
     #[arg(long, value_name = "N", default_value_t = 11, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub layers: u64,
+    /// Of `memory`: a step of this model instead (GGUF file or safetensors folder).
+    #[arg(long, value_name = "PATH")]
+    pub model: Option<PathBuf>,
+    /// With --model: f32 or bf16.
+    #[arg(long, value_name = "WORD", default_value = "bf16", requires = "model")]
+    pub precision: String,
+    /// With --model: adamw, adafactor, apollo or sgd.
+    #[arg(long, value_name = "WORD", default_value = "adamw", requires = "model")]
+    pub optimizer: String,
+    /// With --model: update each block as soon as its gradients are there.
+    #[arg(long, requires = "model")]
+    pub gradient_release: bool,
+    /// With --model: run each block again in the backward pass.
+    #[arg(long, requires = "model")]
+    pub gradient_checkpointing: bool,
     /// Of `step` and `kernels`: the model whose step, or whose shapes, are measured.
     #[arg(long, value_enum, default_value = "tiny")]
     pub size: Size,
-    /// Of `step` and `kernels`: one sequence of so many tokens instead of the size's batch.
+    /// Of `step` and `kernels`, and with --model: one sequence of so many tokens (instead of the size's batch; 512 with --model).
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u64).range(1..=65_536))]
     pub seq_len: Option<u64>,
     /// Of `step`: measured steps, after three that are not.
@@ -74,11 +92,14 @@ pub enum BenchSubject {
 pub fn run(args: &BenchArgs, output: &Output) -> Result<Outcome> {
     let device = open_device(args.device)?;
     match args.subject {
-        BenchSubject::Optimizers => optimizers::run(args.elements as usize, &device, output),
-        BenchSubject::Step => step::run(args, &device, output),
-        BenchSubject::Kernels => kernels::run(args, &device, output),
-        BenchSubject::Memory => return memory::run(args.layers as usize, &device, output),
-    }?;
+        BenchSubject::Optimizers => optimizers::run(args.elements as usize, &device, output)?,
+        BenchSubject::Step => step::run(args, &device, output)?,
+        BenchSubject::Kernels => kernels::run(args, &device, output)?,
+        BenchSubject::Memory => match &args.model {
+            Some(path) => model_memory::run(path, args, &device, output)?,
+            None => return memory::run(args.layers as usize, &device, output),
+        },
+    }
     Ok(Outcome::Good)
 }
 
@@ -107,4 +128,8 @@ fn median(device: &Device, mut work: impl FnMut() -> Result<()>) -> Result<f64> 
 fn middle(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
+}
+
+fn mega(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
 }

@@ -1,18 +1,21 @@
 //! Training steps of the benchmark's model, and in turns those of its stock form.
 
+use std::fmt::{Display, Formatter};
 use std::time::Instant;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tabtune::config::Precision;
 use tabtune::data::{Dataset, Loader};
 use tabtune::device::Device;
 use tabtune::kernels::launch::dispatches;
+use tabtune::kernels::trace::Bytes;
 use tabtune::model::Model;
 use tabtune::train::Trainer;
 
 use super::stock::Stock;
+use super::usage::{cleaned, most, usage};
 use super::work::Shape;
-use super::{BenchArgs, middle, settle};
+use super::{BenchArgs, mega, middle, settle};
 use crate::error::Result;
 use crate::output::Output;
 use crate::wait::wait;
@@ -45,6 +48,32 @@ impl Track {
     }
 }
 
+/// Bytes of a path: what it holds between steps, and what a step takes on top of it. Of the stock path, bytes in use are those when its forward
+/// pass is done: the most of the step can only be more. Its bytes reserved are those after the step: the allocator keeps what the step took.
+#[derive(Default)]
+struct Needs {
+    held: u64,
+    taken: Bytes,
+}
+
+impl Needs {
+    /// `idle` was in use before the step, by both paths.
+    fn took(&mut self, idle: Bytes, most: Bytes) {
+        self.taken = Bytes { in_use: most.in_use - idle.in_use, reserved: most.reserved - idle.in_use };
+    }
+
+    fn json(&self) -> Value {
+        json!({ "held": self.held, "in_use": self.held + self.taken.in_use, "reserved": self.held + self.taken.reserved })
+    }
+}
+
+impl Display for Needs {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let [held, in_use, reserved] = [self.held, self.held + self.taken.in_use, self.held + self.taken.reserved].map(mega);
+        write!(f, "{in_use:.1} MB in use at most, {held:.1} MB of them between steps; {reserved:.1} MB reserved")
+    }
+}
+
 /// Prints one line.
 pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
     let shape = args.shape();
@@ -54,19 +83,36 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
     let config = shape.train_config();
     let mut loader = Loader::ordered(&data, config.batch_size, config.seq_len, config.seed, config.data_order)?;
     let mut stock = args.stock.then(|| Stock::new(shape, device.autodiff()));
+    let counts_bytes = device.inner().memory_pool_usage().is_some();
 
     let (mut ours, mut theirs) = (Track::default(), Track::default());
+    let (mut our_needs, mut their_needs) = (Needs::default(), Needs::default());
     let (mut launched, mut early) = (0, None);
     for taken in 0..WARM_UPS + args.steps as usize {
+        // The second step is the first that finds the moments there.
+        let weighed = counts_bytes && taken == 1;
         let before = dispatches();
-        ours.step(device, || Ok(wait(trainer.step())?.loss))?;
+        let mut step = || ours.step(device, || Ok(wait(trainer.step())?.loss));
+        if weighed {
+            our_needs.took(cleaned(device)?, most(step)?);
+        } else {
+            step()?;
+        }
         launched = dispatches() - before;
         if taken == 1 {
             early = live(device);
         }
         if let Some(stock) = &mut stock {
             let batch = loader.next(&data);
-            theirs.step(device, || stock.step(&batch))?;
+            if weighed {
+                let idle = cleaned(device)?;
+                let mut forward = idle;
+                let after_forward = || usage(device).map(|usage| forward = usage);
+                theirs.step(device, || stock.step(&batch, after_forward))?;
+                their_needs.took(idle, Bytes { in_use: forward.in_use, ..usage(device)? });
+            } else {
+                theirs.step(device, || stock.step(&batch, || Ok(())))?;
+            }
         }
     }
     let (secs, first_loss, last_loss) = ours.summary();
@@ -84,7 +130,6 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
     );
     if let Some(((buffers, bytes), (late_buffers, late_bytes))) = early.zip(live(device)).filter(|_| stock.is_none()) {
         line["live"] = json!({ "buffers": [buffers, late_buffers], "bytes": [bytes, late_bytes] });
-        let mega = |bytes: u64| bytes as f64 / 1e6;
         text += &format!(
             "\nalive after step 2: {buffers} buffers, {:.1} MB; after the last: {late_buffers} buffers, {:.1} MB",
             mega(bytes),
@@ -96,6 +141,19 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
         line["stock"] = json!({ "secs": stock_secs, "first_loss": stock_first, "last_loss": stock_last, "ratio": stock_secs / secs });
         text +=
             &format!("\nstock operations: step {stock_secs:.3} s, loss {stock_first:.4} → {stock_last:.4}; ratio {:.2}", stock_secs / secs);
+    }
+    if counts_bytes {
+        let (with_both, trained_stock) = (cleaned(device)?.in_use, stock.is_some());
+        drop(trainer);
+        let with_stock = cleaned(device)?.in_use;
+        drop(stock);
+        (our_needs.held, their_needs.held) = (with_both - with_stock, with_stock - cleaned(device)?.in_use);
+        line["memory"] = our_needs.json();
+        text += &format!("\nweights, moments and a step: {our_needs}");
+        if trained_stock {
+            line["stock"]["memory"] = their_needs.json();
+            text += &format!("\nthe same of stock operations: {their_needs}");
+        }
     }
     output.line(&line, || text)
 }

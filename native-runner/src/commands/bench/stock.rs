@@ -84,11 +84,12 @@ impl Stock {
         log_softmax(logits, 1).gather(1, ids(&batch.targets).reshape([n, 1])).mean().neg()
     }
 
-    /// One step; the loss before it, read back as ours is.
-    pub fn step(&mut self, batch: &Batch) -> Result<f64> {
+    /// One step; the loss before it, read back as ours is. `after_forward` is called when all is there that the backward pass needs.
+    pub fn step(&mut self, batch: &Batch, after_forward: impl FnOnce() -> Result<()>) -> Result<f64> {
         self.step += 1;
         let weights: Vec<Tensor<2>> = self.parameters.iter().map(|p| Tensor::from_inner(p.value.clone()).require_grad()).collect();
         let loss = self.loss(&weights, batch);
+        after_forward()?;
         let value = loss.clone().inner();
         let mut gradients = loss.backward();
         let (beta1, beta2) = (ADAMW.beta1, ADAMW.beta2);

@@ -1,0 +1,105 @@
+//! Bytes on the device in a step of a model, by purpose.
+
+use std::path::Path;
+
+use serde_json::{Map, json};
+use tabtune::config::TrainConfig;
+use tabtune::data::Dataset;
+use tabtune::device::Device;
+use tabtune::model::Model;
+use tabtune::train::{Trainer, memory_plan};
+
+use super::usage::{cleaned, most, usage};
+use super::{BenchArgs, mega};
+use crate::commands::load_model;
+use crate::error::Result;
+use crate::files::open_model;
+use crate::output::Output;
+use crate::settings::settle;
+use crate::wait::wait;
+
+const SEQ_LEN: u64 = 512;
+
+fn config(args: &BenchArgs) -> Result<TrainConfig> {
+    let mut given = Map::new();
+    // Gradient release has no norm to clip by.
+    for (key, value) in [
+        ("steps", json!(2)),
+        ("batch_size", json!(1)),
+        ("seq_len", json!(args.seq_len.unwrap_or(SEQ_LEN))),
+        ("max_grad_norm", json!(if args.gradient_release { 0.0 } else { 1.0 })),
+        ("precision", json!(args.precision)),
+        ("optimizer", json!({ "type": args.optimizer })),
+        ("gradient_release", json!(args.gradient_release)),
+        ("gradient_checkpointing", json!(args.gradient_checkpointing)),
+    ] {
+        given.insert(key.into(), value);
+    }
+    settle(given, None)
+}
+
+/// Bytes in a step, by purpose.
+pub struct Parts {
+    pub parameters: usize,
+    /// In use when the model is loaded: parameters, and tables that are no parameters.
+    pub weights: u64,
+    /// What the first step leaves: moments.
+    pub state: u64,
+    /// What the plan says of the gradients that are alive at once.
+    pub gradients: u64,
+    /// At most in the second step.
+    pub in_use: u64,
+    pub reserved: u64,
+    pub secs: f64,
+}
+
+impl Parts {
+    /// Activations, logits, and what else comes and goes.
+    pub fn rest(&self) -> f64 {
+        self.in_use as f64 - (self.weights + self.state + self.gradients) as f64
+    }
+
+    pub fn each(&self, bytes: u64) -> f64 {
+        bytes as f64 / self.parameters as f64
+    }
+}
+
+/// Trains two steps; the second finds the optimizer's state there.
+pub fn parts(model: impl FnOnce() -> Result<Model>, config: TrainConfig, device: &Device) -> Result<Parts> {
+    let before = cleaned(device)?;
+    let model = model()?;
+    let (parameters, vocabulary) = (model.num_parameters(), model.config().vocab_size as u64);
+    let gradients = memory_plan(model.config(), &config)?.gradients;
+    let weights = usage(device)?.in_use - before.in_use;
+    let tokens = (0..3 * config.seq_len as u64 + 1).map(|i| (i * 7919 % vocabulary) as u32).collect();
+    let mut trainer = Trainer::new(model, Dataset::from_tokens(tokens, 0.0)?, config)?;
+    wait(trainer.step())?;
+    let state = cleaned(device)?.in_use - before.in_use - weights;
+    let mut secs = 0.0;
+    let most = most(|| {
+        secs = wait(trainer.step())?.secs;
+        Ok(())
+    })?;
+    let [in_use, reserved] = [most.in_use, most.reserved].map(|bytes| bytes - before.in_use);
+    Ok(Parts { parameters, weights, state, gradients, in_use, reserved, secs })
+}
+
+/// Prints one line.
+pub fn run(path: &Path, args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
+    let config = config(args)?;
+    let (seq_len, precision) = (config.seq_len, config.precision);
+    let parts = parts(|| load_model(&open_model(path)?, precision, device), config, device)?;
+    let Parts { parameters, weights, state, gradients, in_use, reserved, secs } = parts;
+    let line = json!({
+        "parameters": parameters, "tokens": seq_len, "weights": weights, "state": state, "gradients": gradients, "in_use": in_use,
+        "reserved": reserved, "rest": parts.rest(), "bytes_per_parameter": parts.each(in_use), "secs": secs, "adapter": device.info().adapter
+    });
+    output.line(&line, || {
+        let [in_use, reserved, weights, state, gradients] = [in_use, reserved, weights, state, gradients].map(mega);
+        format!(
+            "{parameters} parameters, {seq_len} tokens: {in_use:.1} MB in use at most in a step, {reserved:.1} MB reserved\nweights {weights:.1}, state {state:.1}, gradients {gradients:.1}, the rest {:.1} MB; {:.3} bytes per parameter in all",
+            parts.rest() / 1e6,
+            parts.each(parts.in_use)
+        )
+    })
+}
