@@ -52,7 +52,7 @@ fn entry(c: u32, i: u32) -> f32 {
   if (i >= params.dim) {
     return 0.0;
   }
-  return bounded(g[c * params.channel_stride + i * params.dim_stride]) * params.scale;
+  return bounded(g[c * params.channel_stride + i * params.dim_stride]);
 }
 
 @compute @workgroup_size(SIZE)
@@ -101,7 +101,8 @@ fn main(
     }
     if (live) {
       for (var j = 0u; j < width; j++) {
-        let x = params.sigma * r[j];
+        // Scaled after the sum: where it cancels, entries rounded before would show.
+        let x = params.sigma * (r[j] * params.scale);
         let at = (first_j + j) * params.channels + c;
         let mi = lerp(m[at], x, params.w1);
         let vi = lerp(v[at], x * x, params.w2);
@@ -115,7 +116,7 @@ fn main(
   }
   if (live) {
     stats[c] = sqrt(moment) / (sqrt(projected) + 1e-8);
-    stats[params.channels + c] = length;
+    stats[params.channels + c] = length * params.scale * params.scale;
     stats[2u * params.channels + c] = moment;
     stats[3u * params.channels + c] = projected;
   }

@@ -21,7 +21,12 @@ fn sums((rows, cols): (usize, usize)) -> Case {
     let params = adafactor_sums::Params { rows: rows as u32, cols: cols as u32, scale: 0.5, eps1: 1e-30 };
     let (across, down) = (cols.div_ceil(64), rows.div_ceil(32));
     let buffers = vec![words(&noise(rows * cols, 1)), poisoned(rows * across), poisoned(down * cols)];
-    Case { kernel: &adafactor_sums::KERNEL, buffers, params: params.words(), groups: (across * down).div_ceil(adafactor_sums::TILES) as u32 }
+    Case {
+        kernel: &adafactor_sums::KERNEL,
+        buffers,
+        params: params.words(),
+        groups: (across * down).div_ceil(adafactor_sums::TILES) as u32,
+    }
 }
 
 fn moments((rows, cols): (usize, usize)) -> Case {
