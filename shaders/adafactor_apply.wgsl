@@ -1,7 +1,8 @@
 // Adafactor, pass 4 of 4 (optimizers.md §5): the update of a matrix [rows, cols], f32 or packed bf16, in place.
 //   S = Σ row    r = √(Σp²/N)    η ← relative_step ? max(ε₂, r)·η : η    d = 1 − η·λ
 //   u = (g·1/√(row/S))·1/√col    c = max(√(Σu²/N)/clip, 1), Σu² = S·Σa²    x = p·d − η·(u/c)    store by stream p
-// Every workgroup adds the 3·L sums of pass 3 itself, then does 2048 pairs. `noise`: recorded replays only, 16 bits of element i in word i.
+// Every workgroup adds the 3·L sums of pass 3 itself (16 threads, then one), then does 2048 pairs. `noise`: recorded replays only, 16 bits of
+// element i in word i.
 // Twin: kernels/adafactor_apply.rs
 struct Params {
   rows: u32,
@@ -29,8 +30,8 @@ struct Params {
 @group(0) @binding(5) var<storage, read_write> p: array<u32>;
 @group(0) @binding(6) var<storage, read_write> params: Params;
 
-const SIZE: u32 = 256u;
-var<workgroup> part: array<vec3<f32>, 256>;
+const SIZE: u32 = 64u;
+var<workgroup> part: array<vec3<f32>, 16>;
 
 // The larger, but NaN stays NaN.
 fn at_least(x: f32, least: f32) -> f32 {
@@ -58,9 +59,9 @@ fn row_factor(sum: f32, total: f32) -> f32 {
   return 1.0 / sqrt(share);
 }
 
-fn element(p0: f32, at: u32, s: vec4<f32>) -> f32 {
-  let rho = row_factor(row[at / params.cols], s.x);
-  let kappa = 1.0 / sqrt(col[at % params.cols]);
+fn element(p0: f32, at: u32, i: u32, j: u32, s: vec4<f32>) -> f32 {
+  let rho = row_factor(row[i], s.x);
+  let kappa = 1.0 / sqrt(col[j]);
   let u = ((bounded(g[at]) * params.scale * rho) * kappa) / s.y;
   return p0 * s.w - s.z * u;
 }
@@ -79,47 +80,59 @@ fn pair_noise(pair: u32, paired: bool) -> u32 {
   return halves;
 }
 
+// The sums of lane k.
+fn lane_sums(k: u32) -> vec3<f32> {
+  if (k >= params.lanes) {
+    return vec3<f32>(0.0);
+  }
+  return vec3<f32>(sums[k], sums[params.lanes + k], sums[2u * params.lanes + k]);
+}
+
 @compute @workgroup_size(SIZE)
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,
   @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32,
 ) {
-  for (var k = lane; k < 256u; k += SIZE) {
-    var own = vec3<f32>(0.0);
-    if (k < params.lanes) {
-      own = vec3<f32>(sums[k], sums[params.lanes + k], sums[2u * params.lanes + k]);
+  // Strides 128, 64, 32, 16 …
+  for (var k = lane; k < 16u; k += SIZE) {
+    var x: array<vec3<f32>, 8>;
+    for (var e = 0u; e < 8u; e++) {
+      x[e] = lane_sums(k + 16u * e) + lane_sums(k + 16u * e + 128u);
     }
-    part[k] = own;
+    part[k] = ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));
   }
   workgroupBarrier();
-  for (var stride = 128u; stride > 0u; stride /= 2u) {
-    for (var k = lane; k < stride; k += SIZE) {
-      part[k] += part[k + stride];
+  // … and 8, 4, 2, 1.
+  if (lane == 0u) {
+    for (var stride = 8u; stride > 0u; stride /= 2u) {
+      for (var k = 0u; k < stride; k++) {
+        part[k] += part[k + stride];
+      }
     }
-    workgroupBarrier();
   }
+  workgroupBarrier();
   let s = scalars();
   let n = params.rows * params.cols;
   let first = group_index(group, groups) * 2048u;
-  for (var e = lane; e < 2048u; e += SIZE) {
-    let pair = first + e;
+  if (params.rounding == ROUND_F32) {
+    for (var at = 2u * first + lane; at < min(2u * first + 4096u, n); at += SIZE) {
+      let i = at / params.cols;
+      p[at] = bitcast<u32>(element(bitcast<f32>(p[at]), at, i, at - i * params.cols, s));
+    }
+    return;
+  }
+  for (var pair = first + lane; pair < min(first + 2048u, (n + 1u) / 2u); pair += SIZE) {
     let at = 2u * pair;
-    if (at >= n) {
-      break;
-    }
     let paired = at + 1u < n;
-    if (params.rounding == ROUND_F32) {
-      p[at] = bitcast<u32>(element(bitcast<f32>(p[at]), at, s));
-      if (paired) {
-        p[at + 1u] = bitcast<u32>(element(bitcast<f32>(p[at + 1u]), at + 1u, s));
-      }
-      continue;
-    }
-    let x0 = element(bf16_low(p[pair]), at, s);
+    let i = at / params.cols;
+    let j = at - i * params.cols;
+    let x0 = element(bf16_low(p[pair]), at, i, j, s);
     var x1 = 0.0;
     if (paired) {
-      x1 = element(bf16_high(p[pair]), at + 1u, s);
+      // The next in the row, or the first of the next row.
+      let wraps = j + 1u == params.cols;
+      x1 = element(bf16_high(p[pair]), at + 1u, select(i, i + 1u, wraps), select(j + 1u, 0u, wraps), s);
     }
     p[pair] = bf16_pair(x0, x1, pair_noise(pair, paired), params.rounding);
   }

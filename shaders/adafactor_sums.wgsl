@@ -1,6 +1,7 @@
 // Adafactor, pass 1 of 4 (optimizers.md §5): row and column sums of q = g² + ε₁ of a matrix [rows, cols], from one read of g.
-// A workgroup does a tile of 32 rows × 64 columns: column partials add the rows from top to bottom, row partials the columns by
-// strides 32 … 1 (§8). row_sums [rows, tiles across], col_sums [tiles down, cols]. Twin: kernels/adafactor_sums.rs
+// By tiles of 32 rows × 64 columns: column partials add the rows from top to bottom, row partials the columns by strides 32 … 1 (§8).
+// 8 threads do a tile, each the 8 columns k, k + 8, …: strides 32, 16, 8 in registers; then a thread adds the 8 leaves of a row, 8 rows a round.
+// row_sums [rows, tiles across], col_sums [tiles down, cols]. Twin: kernels/adafactor_sums.rs
 struct Params {
   rows: u32,
   cols: u32,
@@ -13,9 +14,17 @@ struct Params {
 @group(0) @binding(2) var<storage, read_write> col_sums: array<f32>;
 @group(0) @binding(3) var<storage, read_write> params: Params;
 
-const SIZE: u32 = 256u;
-var<workgroup> q: array<f32, 2048>;
-var<workgroup> eighths: array<f32, 256>;
+const SIZE: u32 = 64u;
+// 8 leaves a row, and a word that keeps rows in different banks.
+var<workgroup> leaves: array<f32, SIZE * 9u>;
+
+// q of row i at four columns; 0 past the end.
+fn squares(i: u32, j: vec4<u32>) -> vec4<f32> {
+  let inside = (vec4<u32>(i) < vec4<u32>(params.rows)) & (j < vec4<u32>(params.cols));
+  let at = select(vec4<u32>(0u), i * params.cols + j, inside);
+  let x = vec4<f32>(bounded(g[at.x]), bounded(g[at.y]), bounded(g[at.z]), bounded(g[at.w])) * params.scale;
+  return select(vec4<f32>(0.0), x * x + params.eps1, inside);
+}
 
 @compute @workgroup_size(SIZE)
 fn main(
@@ -23,44 +32,41 @@ fn main(
   @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32,
 ) {
-  let tile = group_index(group, groups);
+  let tile = group_index(group, groups) * (SIZE / 8u) + lane / 8u;
   let across = (params.cols + 63u) / 64u;
-  let down = (params.rows + 31u) / 32u;
+  let live = tile < across * ((params.rows + 31u) / 32u);
   let top = (tile / across) * 32u;
-  let left = (tile % across) * 64u;
-  for (var k = lane; k < 2048u; k += SIZE) {
-    let i = top + k / 64u;
-    let j = left + k % 64u;
-    var value = 0.0;
-    if (i < params.rows && j < params.cols) {
-      let x = bounded(g[i * params.cols + j]) * params.scale;
-      value = x * x + params.eps1;
+  let near = (tile % across) * 64u + lane % 8u + vec4<u32>(0u, 8u, 16u, 24u);
+  let far = near + 32u;
+  var near_sum = vec4<f32>(0.0);
+  var far_sum = vec4<f32>(0.0);
+  for (var round = 0u; round < 4u; round++) {
+    let first = top + 8u * round;
+    for (var i = 0u; i < 8u; i++) {
+      let a = squares(first + i, near);
+      let b = squares(first + i, far);
+      near_sum += a;
+      far_sum += b;
+      let q = a + b;
+      leaves[(lane - lane % 8u + i) * 9u + lane % 8u] = (q.x + q.z) + (q.y + q.w);
     }
-    q[k] = value;
-  }
-  workgroupBarrier();
-  for (var k = lane; k < 64u; k += SIZE) {
-    var sum = 0.0;
-    for (var i = 0u; i < 32u; i++) {
-      sum += q[i * 64u + k];
+    workgroupBarrier();
+    let i = first + lane % 8u;
+    if (live && i < params.rows) {
+      let k = lane * 9u;
+      let a = (leaves[k] + leaves[k + 4u]) + (leaves[k + 2u] + leaves[k + 6u]);
+      let b = (leaves[k + 1u] + leaves[k + 5u]) + (leaves[k + 3u] + leaves[k + 7u]);
+      row_sums[i * across + tile % across] = a + b;
     }
-    if (left + k < params.cols && tile < across * down) {
-      col_sums[(tile / across) * params.cols + left + k] = sum;
+    workgroupBarrier();
+  }
+  for (var e = 0u; e < 4u; e++) {
+    let at = (tile / across) * params.cols;
+    if (live && near[e] < params.cols) {
+      col_sums[at + near[e]] = near_sum[e];
     }
-  }
-  for (var k = lane; k < 256u; k += SIZE) {
-    let start = (k / 8u) * 64u + k % 8u;
-    let a = (q[start] + q[start + 32u]) + (q[start + 16u] + q[start + 48u]);
-    let b = (q[start + 8u] + q[start + 40u]) + (q[start + 24u] + q[start + 56u]);
-    eighths[k] = a + b;
-  }
-  workgroupBarrier();
-  for (var k = lane; k < 32u; k += SIZE) {
-    let e = 8u * k;
-    let a = (eighths[e] + eighths[e + 4u]) + (eighths[e + 2u] + eighths[e + 6u]);
-    let b = (eighths[e + 1u] + eighths[e + 5u]) + (eighths[e + 3u] + eighths[e + 7u]);
-    if (top + k < params.rows && tile < across * down) {
-      row_sums[(top + k) * across + tile % across] = a + b;
+    if (live && far[e] < params.cols) {
+      col_sums[at + far[e]] = far_sum[e];
     }
   }
 }

@@ -1,6 +1,7 @@
 // Adafactor on a vector of n elements, pass 2 of 2 (optimizers.md §5), f32 or packed bf16, in place.
 //   r = √(Σp²/N)    η ← relative_step ? max(ε₂, r)·η : η    d = 1 − η·λ    u = g/√row    c = max(√(Σu²/N)/clip, 1)    x = p·d − η·(u/c)
-// Every workgroup adds the 2·L sums of pass 1 itself, then does 2048 pairs. `noise`: recorded replays only, 16 bits of element i in word i.
+// Every workgroup adds the 2·L sums of pass 1 itself (16 threads, then one), then does 2048 pairs. `noise`: recorded replays only, 16 bits of
+// element i in word i.
 // Twin: kernels/adafactor_vector_apply.rs
 struct Params {
   n: u32,
@@ -26,8 +27,8 @@ struct Params {
 @group(0) @binding(4) var<storage, read_write> p: array<u32>;
 @group(0) @binding(5) var<storage, read_write> params: Params;
 
-const SIZE: u32 = 256u;
-var<workgroup> part: array<vec2<f32>, 256>;
+const SIZE: u32 = 64u;
+var<workgroup> part: array<vec2<f32>, 16>;
 
 // The larger, but NaN stays NaN.
 fn at_least(x: f32, least: f32) -> f32 {
@@ -64,42 +65,49 @@ fn pair_noise(pair: u32, paired: bool) -> u32 {
   return halves;
 }
 
+// The sums of lane k.
+fn lane_sums(k: u32) -> vec2<f32> {
+  if (k >= params.lanes) {
+    return vec2<f32>(0.0);
+  }
+  return vec2<f32>(sums[k], sums[params.lanes + k]);
+}
+
 @compute @workgroup_size(SIZE)
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,
   @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32,
 ) {
-  for (var k = lane; k < 256u; k += SIZE) {
-    var own = vec2<f32>(0.0);
-    if (k < params.lanes) {
-      own = vec2<f32>(sums[k], sums[params.lanes + k]);
+  // Strides 128, 64, 32, 16 …
+  for (var k = lane; k < 16u; k += SIZE) {
+    var x: array<vec2<f32>, 8>;
+    for (var e = 0u; e < 8u; e++) {
+      x[e] = lane_sums(k + 16u * e) + lane_sums(k + 16u * e + 128u);
     }
-    part[k] = own;
+    part[k] = ((x[0] + x[4]) + (x[2] + x[6])) + ((x[1] + x[5]) + (x[3] + x[7]));
   }
   workgroupBarrier();
-  for (var stride = 128u; stride > 0u; stride /= 2u) {
-    for (var k = lane; k < stride; k += SIZE) {
-      part[k] += part[k + stride];
+  // … and 8, 4, 2, 1.
+  if (lane == 0u) {
+    for (var stride = 8u; stride > 0u; stride /= 2u) {
+      for (var k = 0u; k < stride; k++) {
+        part[k] += part[k + stride];
+      }
     }
-    workgroupBarrier();
   }
+  workgroupBarrier();
   let s = scalars();
   let first = group_index(group, groups) * 2048u;
-  for (var e = lane; e < 2048u; e += SIZE) {
-    let pair = first + e;
-    let i = 2u * pair;
-    if (i >= params.n) {
-      break;
-    }
-    let paired = i + 1u < params.n;
-    if (params.rounding == ROUND_F32) {
+  if (params.rounding == ROUND_F32) {
+    for (var i = 2u * first + lane; i < min(2u * first + 4096u, params.n); i += SIZE) {
       p[i] = bitcast<u32>(element(bitcast<f32>(p[i]), i, s));
-      if (paired) {
-        p[i + 1u] = bitcast<u32>(element(bitcast<f32>(p[i + 1u]), i + 1u, s));
-      }
-      continue;
     }
+    return;
+  }
+  for (var pair = first + lane; pair < min(first + 2048u, (params.n + 1u) / 2u); pair += SIZE) {
+    let i = 2u * pair;
+    let paired = i + 1u < params.n;
     let x0 = element(bf16_low(p[pair]), i, s);
     var x1 = 0.0;
     if (paired) {

@@ -1,4 +1,5 @@
-// APOLLO, pass 2 of 3 (optimizers.md §6.2, 4–6): the tensor's scale (mini) and the growth limiter. One workgroup.
+// APOLLO, pass 2 of 3 (optimizers.md §6.2, 4–6): the tensor's scale (mini) and the growth limiter. One workgroup; the channels c, c + 256, … make
+// lane c of 256, the lanes go through strides 128 … 1: a thread has the four lanes k, k + 64, ….
 //   mini: s = √Σ‖R̃‖²/(√Σ‖R‖² + 1e-8)    n = front·√Σ(s·‖g‖)²    ℓ = N ≥ threshold ? max(n/(N + 1e-8), γ)/γ : 1    N ← n/ℓ
 // stats [4, channels] as apollo_project writes them; norm [1] = N; factors [2] = s (mini), ℓ. Twin: kernels/apollo_combine.rs
 struct Params {
@@ -14,29 +15,43 @@ struct Params {
 @group(0) @binding(2) var<storage, read_write> factors: array<f32>;
 @group(0) @binding(3) var<storage, read_write> params: Params;
 
-const SIZE: u32 = 256u;
-var<workgroup> part: array<vec3<f32>, 256>;
+const SIZE: u32 = 64u;
+var<workgroup> part: array<vec3<f32>, 64>;
+
+// What channel c adds.
+fn channel(c: u32) -> vec3<f32> {
+  if (c >= params.channels) {
+    return vec3<f32>(0.0);
+  }
+  let length = stats[params.channels + c];
+  let s = stats[c];
+  let own = select(s * s * length, length, params.mini != 0u);
+  return vec3<f32>(own, stats[2u * params.channels + c], stats[3u * params.channels + c]);
+}
+
+// Eight parts by strides 4, 2, 1 (times `step`).
+fn eight(k: u32, step: u32) -> vec3<f32> {
+  let a = (part[k] + part[k + 4u * step]) + (part[k + 2u * step] + part[k + 6u * step]);
+  return a + ((part[k + step] + part[k + 5u * step]) + (part[k + 3u * step] + part[k + 7u * step]));
+}
 
 @compute @workgroup_size(SIZE)
 fn main(@builtin(local_invocation_index) lane: u32) {
-  let channels = params.channels;
-  for (var k = lane; k < 256u; k += SIZE) {
-    var sum = vec3<f32>(0.0);
-    for (var c = k; c < channels; c += 256u) {
-      let length = stats[channels + c];
-      let s = stats[c];
-      sum += vec3<f32>(select(s * s * length, length, params.mini != 0u), stats[2u * channels + c], stats[3u * channels + c]);
+  for (var k = lane; k < 64u; k += SIZE) {
+    var x = array<vec3<f32>, 4>();
+    for (var c = k; c < params.channels; c += 256u) {
+      for (var e = 0u; e < 4u; e++) {
+        x[e] += channel(c + 64u * e);
+      }
     }
-    part[k] = sum;
+    part[k] = (x[0] + x[2]) + (x[1] + x[3]);
   }
   workgroupBarrier();
-  for (var stride = 128u; stride > 0u; stride /= 2u) {
-    for (var k = lane; k < stride; k += SIZE) {
-      part[k] += part[k + stride];
-    }
-    workgroupBarrier();
-  }
   if (lane == 0u) {
+    for (var k = 0u; k < 8u; k++) {
+      part[k] = eight(k, 8u);
+    }
+    part[0] = eight(0u, 1u);
     var s = 1.0;
     if (params.mini != 0u) {
       s = sqrt(part[0].y) / (sqrt(part[0].z) + 1e-8);

@@ -52,7 +52,7 @@ fn entry(c: u32, i: u32) -> f32 {
   if (i >= params.dim) {
     return 0.0;
   }
-  return bounded(g[c * params.channel_stride + i * params.dim_stride]) * params.scale;
+  return bounded(g[c * params.channel_stride + i * params.dim_stride]);
 }
 
 @compute @workgroup_size(SIZE)
@@ -72,6 +72,7 @@ fn main(
   var projected = 0.0;
   var moment = 0.0;
   for (var first_j = 0u; first_j < size.y; first_j += 8u) {
+    let width = min(8u, size.y - first_j);
     var r = array<f32, 8>();
     for (var first_i = 0u; first_i < size.x; first_i += 32u) {
       workgroupBarrier();
@@ -87,20 +88,21 @@ fn main(
           let i = first_i + e;
           let x = vec4<f32>(entry(c, i), entry(c, i + 1u), entry(c, i + 2u), entry(c, i + 3u));
           square += x * x;
-          for (var j = 0u; j < 8u; j++) {
+          for (var j = 0u; j < width; j++) {
             let k = e * 8u + j;
             sum[j] += vec4<f32>(tile[k], tile[k + 8u], tile[k + 16u], tile[k + 24u]) * x;
           }
         }
-        for (var j = 0u; j < 8u; j++) {
+        for (var j = 0u; j < width; j++) {
           r[j] += (sum[j].x + sum[j].z) + (sum[j].y + sum[j].w);
         }
         length += select(0.0, (square.x + square.z) + (square.y + square.w), first_j == 0u);
       }
     }
     if (live) {
-      for (var j = 0u; j < min(8u, size.y - first_j); j++) {
-        let x = params.sigma * r[j];
+      for (var j = 0u; j < width; j++) {
+        // Scaled after the sum: where it cancels, entries rounded before would show.
+        let x = params.sigma * (r[j] * params.scale);
         let at = (first_j + j) * params.channels + c;
         let mi = lerp(m[at], x, params.w1);
         let vi = lerp(v[at], x * x, params.w2);
@@ -114,7 +116,7 @@ fn main(
   }
   if (live) {
     stats[c] = sqrt(moment) / (sqrt(projected) + 1e-8);
-    stats[params.channels + c] = length;
+    stats[params.channels + c] = length * params.scale * params.scale;
     stats[2u * params.channels + c] = moment;
     stats[3u * params.channels + c] = projected;
   }

@@ -87,11 +87,9 @@ fn bf16_pair(low: f32, high: f32, noise: u32, rounding: u32) -> u32 {
 // A finite gradient beyond 1e15 is taken as 1e15 of its sign; NaN and Inf pass.
 fn bounded(g: f32) -> f32 {
   let bits = bitcast<u32>(g);
-  let size = bits & 0x7fffffffu;
-  if (size > 0x58635fa9u && size < 0x7f800000u) {
-    return bitcast<f32>((bits & 0x80000000u) | 0x58635fa9u);
-  }
-  return g;
+  // One test for 1e15 < |g| < ∞: below, the difference wraps.
+  let beyond = (bits & 0x7fffffffu) - 0x58635faau < 0x271ca056u;
+  return select(g, bitcast<f32>((bits & 0x80000000u) | 0x58635fa9u), beyond);
 }
 
 // a + w (b - a), from the nearer end.

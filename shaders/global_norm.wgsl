@@ -1,5 +1,5 @@
 // Sums of squares of a gradient of n elements, one for each block of 256 (optimizers.md §8): partials[first + block] = Σ bounded(g)².
-// A workgroup does 16 blocks; 16 threads a block, each 16 elements in registers; strides 128 … 1, as the block tree says.
+// A workgroup does 8 blocks; 8 threads a block, each 32 elements in registers: strides 128 … 8, and the first of them 4, 2, 1.
 // NaN and Inf pass into the sum. Twin: kernels/global_norm.rs
 struct Params {
   n: u32,
@@ -10,8 +10,8 @@ struct Params {
 @group(0) @binding(1) var<storage, read_write> partials: array<f32>;
 @group(0) @binding(2) var<storage, read_write> params: Params;
 
-const SIZE: u32 = 256u;
-var<workgroup> lanes: array<f32, 256>;
+const SIZE: u32 = 64u;
+var<workgroup> leaves: array<f32, SIZE>;
 
 fn square(i: u32) -> f32 {
   if (i >= params.n) {
@@ -21,40 +21,26 @@ fn square(i: u32) -> f32 {
   return x * x;
 }
 
+// Four values by strides 128, 64.
+fn four(i: u32) -> f32 {
+  return (square(i) + square(i + 128u)) + (square(i + 64u) + square(i + 192u));
+}
+
 @compute @workgroup_size(SIZE)
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,
   @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32,
 ) {
-  let first_block = group_index(group, groups) * 16u;
-  for (var k = lane; k < 256u; k += SIZE) {
-    let start = (first_block + k / 16u) * 256u + k % 16u;
-    var x: array<f32, 16>;
-    for (var e = 0u; e < 16u; e++) {
-      x[e] = square(start + 16u * e);
-    }
-    for (var stride = 8u; stride > 0u; stride /= 2u) {
-      for (var e = 0u; e < stride; e++) {
-        x[e] += x[e + stride];
-      }
-    }
-    lanes[k] = x[0];
-  }
+  let block = group_index(group, groups) * (SIZE / 8u) + lane / 8u;
+  let i = block * 256u + lane % 8u;
+  let a = (four(i) + four(i + 32u)) + (four(i + 16u) + four(i + 48u));
+  let b = (four(i + 8u) + four(i + 40u)) + (four(i + 24u) + four(i + 56u));
+  leaves[lane] = a + b;
   workgroupBarrier();
-  for (var k = lane; k < 16u; k += SIZE) {
-    let block = first_block + k;
-    if (block * 256u < params.n) {
-      var x: array<f32, 16>;
-      for (var e = 0u; e < 16u; e++) {
-        x[e] = lanes[16u * k + e];
-      }
-      for (var stride = 8u; stride > 0u; stride /= 2u) {
-        for (var e = 0u; e < stride; e++) {
-          x[e] += x[e + stride];
-        }
-      }
-      partials[params.first + block] = x[0];
-    }
+  if (lane % 8u == 0u && block * 256u < params.n) {
+    let even = (leaves[lane] + leaves[lane + 4u]) + (leaves[lane + 2u] + leaves[lane + 6u]);
+    let odd = (leaves[lane + 1u] + leaves[lane + 5u]) + (leaves[lane + 3u] + leaves[lane + 7u]);
+    partials[params.first + block] = even + odd;
   }
 }

@@ -1,5 +1,5 @@
-// node tests/bench/optimizers.mjs [ELEMENTS]: one step of each optimizer on a matrix, beside a copy of as many bytes, in Chromium. The launches are those
-// that `tabtune bench optimizers` makes natively, repeated with the same WGSL, parameters and buffer sizes.
+// node tests/bench/optimizers.mjs [ELEMENTS]: one step of each optimizer on a matrix, beside a copy of as many bytes, in Chromium, and each of its kernels
+// alone. The launches are those that `tabtune bench optimizers` makes natively, repeated with the same WGSL, parameters and buffer sizes.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -83,7 +83,9 @@ const site = await serve();
 const browser = await Browser.launch();
 try {
   const { page, record } = await browser.open(`${site.url}/`);
-  const lists = rows.flatMap((row, index) => [row.launches, copies[index]]);
+  const steps = rows.flatMap((row, index) => [row.launches, copies[index]]);
+  const kernels = rows.flatMap(({ optimizer, precision, launches }) => launches.length > 1 ? launches.map((launch) => [`${optimizer} ${precision}`, launch]) : []);
+  const lists = [...steps, ...kernels.map(([, launch]) => [launch])];
   const { adapter, times } = await page.evaluate(time, { lists, sources, repetitions: REPETITIONS });
   if (record.errors.length > 0) throw new Error(record.errors.join('\n'));
   console.log(`${adapter}, ${elements} elements, median of ${REPETITIONS}`);
@@ -93,6 +95,8 @@ try {
     const rate = (ms) => (bytes / ms / 1e6).toFixed(2);
     console.log(`| ${optimizer} ${precision} | ${dispatches} | ${(bytes / 1e6).toFixed(1)} | ${own.toFixed(0)} | ${rate(own)} | ${rate(copy)} | ${(copy / own).toFixed(3)} |`);
   }
+  console.log('\n| optimizer | kernel | time alone, ms |\n|---|---|---|');
+  for (const [index, [optimizer, [name]]] of kernels.entries()) console.log(`| ${optimizer} | ${name} | ${times[steps.length + index].toFixed(1)} |`);
 } finally {
   await browser.close();
   await site.close();

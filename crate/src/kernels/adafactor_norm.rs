@@ -29,7 +29,7 @@ pub static KERNEL: Kernel = Kernel {
     source: include_str!("../../../shaders/adafactor_norm.wgsl"),
     bindings: &[read("g"), read("p"), read("row"), read("col"), write("sums")],
     params: Params::FIELDS,
-    workgroup: 256,
+    workgroup: 64,
     twin,
 };
 

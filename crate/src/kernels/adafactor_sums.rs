@@ -7,6 +7,8 @@ use super::noise::bounded;
 pub const TILE_ROWS: usize = 32;
 /// Columns of a tile.
 pub const TILE_COLS: usize = 64;
+/// Tiles of one workgroup.
+pub const TILES: usize = 8;
 
 crate::kernel_params! {
     /// The matrix and what is added to its squares.
@@ -22,13 +24,13 @@ crate::kernel_params! {
     }
 }
 
-/// `g [A, B] → row_sums [A, ⌈B/64⌉], col_sums [⌈A/32⌉, B]`; a workgroup a tile.
+/// `g [A, B] → row_sums [A, ⌈B/64⌉], col_sums [⌈A/32⌉, B]`; 8 threads a tile.
 pub static KERNEL: Kernel = Kernel {
     name: "adafactor_sums",
     source: include_str!("../../../shaders/adafactor_sums.wgsl"),
     bindings: &[read("g"), write("row_sums"), write("col_sums")],
     params: Params::FIELDS,
-    workgroup: 256,
+    workgroup: 64,
     twin,
 };
 

@@ -45,7 +45,7 @@ pub static KERNEL: Kernel = Kernel {
     source: include_str!("../../../shaders/adafactor_vector_apply.wgsl"),
     bindings: &[read("g"), read("row"), read("sums"), read("noise"), update("p")],
     params: Params::FIELDS,
-    workgroup: 256,
+    workgroup: 64,
     twin,
 };
 

@@ -33,7 +33,7 @@ pub static KERNEL: Kernel = Kernel {
     source: include_str!("../../../shaders/adafactor_vector_moments.wgsl"),
     bindings: &[read("g"), read("p"), update("row"), write("sums")],
     params: Params::FIELDS,
-    workgroup: 256,
+    workgroup: 64,
     twin,
 };
 

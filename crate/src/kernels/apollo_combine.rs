@@ -24,7 +24,7 @@ pub static KERNEL: Kernel = Kernel {
     source: include_str!("../../../shaders/apollo_combine.wgsl"),
     bindings: &[read("stats"), update("norm"), write("factors")],
     params: Params::FIELDS,
-    workgroup: 256,
+    workgroup: 64,
     twin,
 };
 

@@ -69,6 +69,17 @@ pub fn unit(dim: usize) -> f32 {
     (1.0 / (63.0 * dim as f64).sqrt()) as f32
 }
 
+/// A sum that keeps what f64 would lose where large terms cancel (Neumaier 1974): two gradients at their bound of 1e15 hide the others.
+fn compensated(terms: impl Iterator<Item = f64>) -> f64 {
+    let (mut sum, mut lost) = (0f64, 0f64);
+    for x in terms {
+        let next = sum + x;
+        lost += if sum.abs() >= x.abs() { (sum - next) + x } else { (x - next) + sum };
+        sum = next;
+    }
+    sum + lost
+}
+
 fn twin(buffers: &mut [Words<'_>], params: &[u32]) {
     let s = Params::from_words(params);
     let [g, given, m, v, stats] = buffers else { return };
@@ -82,11 +93,12 @@ fn twin(buffers: &mut [Words<'_>], params: &[u32]) {
         &made
     };
     for c in 0..channels {
-        let entry = |i: usize| bounded(g[c * s.channel_stride as usize + i * s.dim_stride as usize]) * s.scale;
+        let entry = |i: usize| bounded(g[c * s.channel_stride as usize + i * s.dim_stride as usize]);
         let (mut projected, mut moment) = (0f64, 0f64);
         for j in 0..rank {
-            let sum: f64 = (0..dim).map(|i| f64::from(p[i * rank + j]) * f64::from(entry(i))).sum();
-            let r = s.sigma * sum as f32;
+            let sum = compensated((0..dim).map(|i| f64::from(p[i * rank + j]) * f64::from(entry(i))));
+            // Scaled after the sum: where it cancels, entries rounded before would show.
+            let r = s.sigma * (sum as f32 * s.scale);
             let at = j * channels + c;
             m[at] = lerp(m[at], r, s.w1);
             v[at] = lerp(v[at], r * r, s.w2);
@@ -94,7 +106,7 @@ fn twin(buffers: &mut [Words<'_>], params: &[u32]) {
             moment += f64::from(m[at] / (v[at].sqrt() + s.eps)).powi(2);
         }
         stats[c] = moment.sqrt() as f32 / (projected.sqrt() as f32 + 1e-8);
-        stats[channels + c] = (0..dim).map(|i| f64::from(entry(i)).powi(2)).sum::<f64>() as f32;
+        stats[channels + c] = (0..dim).map(|i| f64::from(entry(i)).powi(2)).sum::<f64>() as f32 * s.scale * s.scale;
         stats[2 * channels + c] = moment as f32;
         stats[3 * channels + c] = projected as f32;
     }

@@ -19,12 +19,12 @@ pub static KERNEL: Kernel = Kernel {
     source: include_str!("../../../shaders/global_norm.wgsl"),
     bindings: &[read("g"), update("partials")],
     params: Params::FIELDS,
-    workgroup: 256,
+    workgroup: 64,
     twin,
 };
 
 /// Elements of one workgroup.
-pub const ELEMENTS: usize = 4096;
+pub const ELEMENTS: usize = 2048;
 
 fn twin(buffers: &mut [Words<'_>], params: &[u32]) {
     let s = Params::from_words(params);

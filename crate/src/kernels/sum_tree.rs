@@ -16,7 +16,7 @@ pub static KERNEL: Kernel = Kernel {
     source: include_str!("../../../shaders/sum_tree.wgsl"),
     bindings: &[read("x"), write("y")],
     params: Params::FIELDS,
-    workgroup: 256,
+    workgroup: 64,
     twin,
 };
 

@@ -37,7 +37,8 @@ fn matrix(
     let row_sums = p.empty_like([rows as usize, across as usize], DType::F32);
     let col_sums = p.empty_like([down as usize, cols as usize], DType::F32);
     let params = adafactor_sums::Params { rows, cols, scale, eps1: rule.eps1 as f32 };
-    let [row_sums, col_sums] = dispatch(&adafactor_sums::KERNEL, vec![g.clone(), row_sums, col_sums], &params.words(), across * down);
+    let groups = (across * down).div_ceil(adafactor_sums::TILES as u32);
+    let [row_sums, col_sums] = dispatch(&adafactor_sums::KERNEL, vec![g.clone(), row_sums, col_sums], &params.words(), groups);
     let mut buffers = vec![row_sums, col_sums];
     buffers.extend(state);
     let params = adafactor_moments::Params { rows, cols, w: weight(rule, u.step) };

@@ -69,7 +69,7 @@ fn apply((rows, cols): (usize, usize), by_row: bool, mini: u32, rounding: u32) -
 fn apollo_project_equals_its_twin() {
     let cases: Vec<Case> = SHAPES.into_iter().flat_map(|shape| [project(shape, false), project(shape, true)]).collect();
     check(&cases, BOUND, ("pair.y & 0x7fffffffu", "pair.y"));
-    check(&cases, BOUND, ("params.sigma * r[j]", "r[j]"));
+    check(&cases, BOUND, ("params.sigma * (r[j] * params.scale)", "params.sigma * r[j]"));
 }
 
 #[test]
