@@ -1,9 +1,10 @@
-// The libraries we are measured against: installed into the cache in these very versions, their pages bundled beside them.
+// What we are measured against: libraries, installed into the cache in these very versions, and our model in Burn's own operations, built there.
+// Their pages are bundled beside them.
 import { build } from 'esbuild';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { cacheDir, run } from '../../web/toolchain.mjs';
+import { cacheDir, environment, run } from '../../web/toolchain.mjs';
 
 const peersDir = join(cacheDir, 'peers');
 export const pagesDir = join(peersDir, 'pages');
@@ -11,6 +12,7 @@ export const pagesDir = join(peersDir, 'pages');
 export const PEERS = {
   jax: { packages: { '@jax-js/jax': '0.1.25' } },
   tfjs: { packages: { '@tensorflow/tfjs': '4.22.0', '@tensorflow/tfjs-backend-webgpu': '4.22.0' } },
+  stock: { built: true },
   nanogpt: { packages: { '@genai-fi/nanogpt': '1.3.0' }, alias: { nanogpt: '@genai-fi/nanogpt/dist' }, other: 'GELU instead of SwiGLU, as many parameters; own initial weights' },
 };
 
@@ -31,10 +33,25 @@ async function install(peer) {
   return folder;
 }
 
+/** Builds the crate in `stock/`, as it is, into a module for pages. */
+async function buildStock() {
+  const folder = join(peersDir, 'stock');
+  const target = ['--target', 'wasm32-unknown-unknown', '--profile', 'wasm', '--locked'];
+  // As `crate/build.rs` has it for our own module.
+  const link = ['-C', 'link-arg=--export=__wasm_call_ctors'];
+  await run('cargo', ['rustc', '--package', 'tabtune-bench', '--lib', '--crate-type', 'cdylib', ...target, '--', ...link]);
+  const wasm = join(environment.CARGO_TARGET_DIR, 'wasm32-unknown-unknown', 'wasm', 'tabtune_bench.wasm');
+  await run('wasm-bindgen', [wasm, '--target', 'web', '--no-typescript', '--out-dir', folder]);
+  mkdirSync(pagesDir, { recursive: true });
+  copyFileSync(join(folder, 'tabtune_bench_bg.wasm'), join(pagesDir, 'tabtune_bench_bg.wasm'));
+  return folder;
+}
+
 /** Makes the page of a peer, below `pagesDir`. */
 export async function preparePage(peer) {
-  const folder = await install(peer);
-  const alias = Object.entries(PEERS[peer].alias ?? {}).map(([name, path]) => [name, join(folder, 'node_modules', path)]);
+  const { alias: own = {}, built } = PEERS[peer];
+  const folder = built ? await buildStock() : await install(peer);
+  const alias = built ? [['tabtune-bench', join(folder, 'tabtune_bench.js')]] : Object.entries(own).map(([name, path]) => [name, join(folder, 'node_modules', path)]);
   await build({
     entryPoints: [fileURLToPath(new URL(`./pages/${peer}.mjs`, import.meta.url))],
     outfile: join(pagesDir, `${peer}.js`),

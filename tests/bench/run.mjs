@@ -1,4 +1,4 @@
-// npm run bench [-- tiny|small|medium …] [--peers jax,tfjs,nanogpt|none] [--rounds N] [--write]
+// npm run bench [-- tiny|small|medium …] [--peers jax,tfjs,nanogpt,stock|none] [--rounds N] [--write]; stock only where it is asked for
 // The same model, trained by tabtune and by other libraries in one Chromium, one window of steps after the other.
 // --write puts the table into README.md. Exit code 1 when a loss is not that of the others.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -23,7 +23,7 @@ const { values, positionals } = parseArgs({
   options: { peers: { type: 'string' }, rounds: { type: 'string', default: '5' }, write: { type: 'boolean', default: false } },
 });
 const sizes = positionals.length > 0 ? positionals : Object.keys(spec.SIZES);
-const peers = values.peers === undefined ? Object.keys(PEERS) : values.peers.split(',').filter((name) => name !== 'none');
+const peers = values.peers === undefined ? Object.keys(PEERS).filter((name) => !PEERS[name].built) : values.peers.split(',').filter((name) => name !== 'none');
 const rounds = Number(values.rounds);
 const unknown = [...sizes.filter((name) => !spec.SIZES[name]), ...peers.filter((name) => !PEERS[name])];
 if (unknown.length > 0 || !(rounds >= 1)) throw new Error(`unknown: ${unknown.join(', ') || `--rounds ${values.rounds}`}`);

@@ -5,9 +5,7 @@ mod memory;
 mod model_memory;
 mod optimizers;
 mod step;
-mod stock;
 mod usage;
-mod work;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -19,7 +17,7 @@ use super::{Outcome, open_device};
 use crate::args::DeviceName;
 use crate::error::Result;
 use crate::output::Output;
-use work::{Shape, Size};
+use tabtune_bench::work::{MEDIUM, SMALL, Shape, TINY};
 
 const WARM_UPS: usize = 2;
 const REPETITIONS: usize = 9;
@@ -70,9 +68,24 @@ pub struct BenchArgs {
 
 impl BenchArgs {
     fn shape(&self) -> Shape {
-        let shape = self.size.shape();
+        let shape = match self.size {
+            Size::Tiny => TINY,
+            Size::Small => SMALL,
+            Size::Medium => MEDIUM,
+        };
         self.seq_len.map_or(shape, |seq_len| Shape { seq_len: seq_len as usize, batch_size: 1, ..shape })
     }
+}
+
+/// The benchmark's model (`tests/bench`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Size {
+    /// 0.92 M parameters, 4 sequences of 128 tokens.
+    Tiny,
+    /// 5.8 M parameters, 4 sequences of 256 tokens.
+    Small,
+    /// 33.6 M parameters, 2 sequences of 512 tokens.
+    Medium,
 }
 
 /// What `bench` measures.

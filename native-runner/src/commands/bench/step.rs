@@ -8,13 +8,14 @@ use tabtune::config::Precision;
 use tabtune::data::{Dataset, Loader};
 use tabtune::device::Device;
 use tabtune::kernels::launch::dispatches;
+use tabtune::kernels::read_f32;
 use tabtune::kernels::trace::Bytes;
 use tabtune::model::Model;
 use tabtune::train::Trainer;
+use tabtune_bench::stock::Stock;
+use tabtune_bench::work::Shape;
 
-use super::stock::Stock;
 use super::usage::{cleaned, most, usage};
-use super::work::Shape;
 use super::{BenchArgs, mega, middle, settle};
 use crate::error::Result;
 use crate::output::Output;
@@ -104,14 +105,18 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
         }
         if let Some(stock) = &mut stock {
             let batch = loader.next(&data);
+            let idle = if weighed { cleaned(device)? } else { Bytes::default() };
+            let mut in_use = 0;
+            theirs.step(device, || {
+                let forward = stock.forward(&batch);
+                if weighed {
+                    in_use = usage(device)?.in_use;
+                }
+                let loss = wait(read_f32(stock.update(forward)))?;
+                Ok(loss.first().map_or(f64::NAN, |&loss| f64::from(loss)))
+            })?;
             if weighed {
-                let idle = cleaned(device)?;
-                let mut forward = idle;
-                let after_forward = || usage(device).map(|usage| forward = usage);
-                theirs.step(device, || stock.step(&batch, after_forward))?;
-                their_needs.took(idle, Bytes { in_use: forward.in_use, ..usage(device)? });
-            } else {
-                theirs.step(device, || stock.step(&batch, || Ok(())))?;
+                their_needs.took(idle, Bytes { in_use, ..usage(device)? });
             }
         }
     }

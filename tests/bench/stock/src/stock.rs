@@ -3,11 +3,8 @@
 use burn::tensor::activation::{log_softmax, silu, softmax};
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 use tabtune::data::Batch;
-use tabtune::kernels::read_f32;
 
-use super::work::{ADAMW, LEARNING_RATE, NORM_EPS, ROPE_BASE, Shape};
-use crate::error::Result;
-use crate::wait::wait;
+use crate::work::{ADAMW, LEARNING_RATE, NORM_EPS, ROPE_BASE, Shape};
 
 /// Tensors of a block: norm, q, k, v, o, norm, gate, up, down.
 const OF_A_BLOCK: usize = 9;
@@ -30,6 +27,12 @@ pub struct Stock {
     /// True where a key comes after its query.
     later: Tensor<4, Bool>,
     step: i32,
+}
+
+/// A forward pass.
+pub struct Forward {
+    weights: Vec<Tensor<2>>,
+    loss: Tensor<1>,
 }
 
 impl Stock {
@@ -84,12 +87,20 @@ impl Stock {
         log_softmax(logits, 1).gather(1, ids(&batch.targets).reshape([n, 1])).mean().neg()
     }
 
-    /// One step; the loss before it, read back as ours is. `after_forward` is called when all is there that the backward pass needs.
-    pub fn step(&mut self, batch: &Batch, after_forward: impl FnOnce() -> Result<()>) -> Result<f64> {
-        self.step += 1;
+    /// Number of parameters.
+    pub fn parameters(&self) -> usize {
+        self.parameters.iter().map(|p| p.value.shape().num_elements()).sum()
+    }
+
+    /// The loss of `batch`, with all that its backward pass needs.
+    pub fn forward(&self, batch: &Batch) -> Forward {
         let weights: Vec<Tensor<2>> = self.parameters.iter().map(|p| Tensor::from_inner(p.value.clone()).require_grad()).collect();
-        let loss = self.loss(&weights, batch);
-        after_forward()?;
+        Forward { loss: self.loss(&weights, batch), weights }
+    }
+
+    /// One step of AdamW; the loss before it, [1], not read yet.
+    pub fn update(&mut self, Forward { weights, loss }: Forward) -> Tensor<1> {
+        self.step += 1;
         let value = loss.clone().inner();
         let mut gradients = loss.backward();
         let (beta1, beta2) = (ADAMW.beta1, ADAMW.beta2);
@@ -102,7 +113,7 @@ impl Stock {
             let decay = if parameter.decays { LEARNING_RATE * ADAMW.weight_decay } else { 0.0 };
             parameter.value = parameter.value.clone() * (1.0 - decay) - change * LEARNING_RATE;
         }
-        Ok(wait(read_f32(value))?.first().map_or(f64::NAN, |&loss| f64::from(loss)))
+        value
     }
 }
 
