@@ -2,6 +2,7 @@
 
 pub mod kernels;
 pub mod record;
+pub mod tape;
 
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};

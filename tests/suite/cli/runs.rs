@@ -127,6 +127,28 @@ fn bench_step_finds_as_many_buffers_after_the_last_step_as_after_the_second() {
     }
     // Weights and two moments, f32.
     assert!(live["bytes"][0].as_u64().unwrap() >= 3 * 4 * 922_752, "{live}");
+    // And in a step the gradients and 512 rows of logits.
+    let memory = &answer.last()["memory"];
+    let [held, in_use, reserved] = ["held", "in_use", "reserved"].map(|key| memory[key].as_u64().unwrap());
+    assert!(held >= 3 * 4 * 922_752 && in_use >= held + 4 * (922_752 + 512 * 1024) && reserved >= in_use, "{memory}");
+}
+
+#[test]
+fn bench_memory_of_a_model_adds_up() {
+    if tabtune_tests::gpu().is_none() {
+        return;
+    }
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/golden/models/qwen2");
+    let measured = |options: &[&str]| {
+        let answer = succeed(&[&["bench", "memory", "--model", model, "--precision", "f32", "--seq-len", "8"], options].concat());
+        ["parameters", "weights", "state", "gradients", "in_use"].map(|key| answer.last()[key].as_u64().unwrap())
+    };
+    let [parameters, weights, state, gradients, in_use] = measured(&[]);
+    // Each of the 20-odd tensors may end in an allocator's unfilled 256 bytes.
+    assert!((4 * parameters..8 * parameters + 8192).contains(&weights) && state >= 8 * parameters, "{weights} {state}");
+    assert!(gradients == 4 * parameters && in_use > weights + state + gradients, "{in_use}");
+    let [_, _, _, released, _] = measured(&["--gradient-release"]);
+    assert!(released < gradients, "{released}");
 }
 
 #[test]

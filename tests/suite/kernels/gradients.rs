@@ -46,7 +46,18 @@ fn compare(name: &str, shapes: &[[usize; 2]], ours: &dyn Fn(&Inputs) -> Tensor<2
 
 #[test]
 fn linear_matches_matmul() {
-    for (n, m, k) in [(1, 1, 1), (2, 12, 8), (13, 20, 36), (7, 341, 64), (130, 64, 341), (130, 72, 68), (17, 68, 128)] {
+    for (n, m, k) in [
+        (1, 1, 1),
+        (2, 12, 8),
+        (13, 20, 36),
+        (7, 341, 64),
+        (130, 64, 341),
+        (130, 72, 68),
+        (17, 68, 128),
+        (16, 16, 16),
+        (17, 17, 17),
+        (33, 33, 33),
+    ] {
         compare("linear", &[[n, k], [m, k]], &|i| kernels::linear(i[0].clone(), i[1].clone()), &|i| {
             i[0].clone().matmul(i[1].clone().transpose())
         });
@@ -64,7 +75,7 @@ fn bias_and_residual_match_addition() {
 
 #[test]
 fn rms_norm_matches_its_formula() {
-    for shape in [[1, 8], [200, 33]] {
+    for shape in [[1, 8], [16, 16], [17, 33], [200, 33]] {
         compare("rms_norm", &[shape, [1, shape[1]]], &|i| kernels::rms_norm(i[0].clone(), i[1].clone().reshape([shape[1]]), 1e-5), &|i| {
             let x = i[0].clone();
             x.clone() / (x.powi_scalar(2).mean_dim(1) + 1e-5).sqrt() * i[1].clone()
@@ -104,7 +115,7 @@ fn inputs_of_several_products_gather_their_gradients() {
 
 #[test]
 fn layer_norm_matches_its_formula() {
-    for shape in [[1, 8], [200, 33]] {
+    for shape in [[1, 8], [16, 16], [17, 33], [200, 33]] {
         let width = shape[1];
         let ours = |i: &Inputs| kernels::layer_norm(i[0].clone(), i[1].clone().reshape([width]), i[2].clone().reshape([width]), 1e-5);
         compare("layer_norm", &[shape, [1, width], [1, width]], &ours, &|i| {
@@ -116,15 +127,16 @@ fn layer_norm_matches_its_formula() {
 
 #[test]
 fn swiglu_and_gelu_match_their_formulas() {
-    let shape = [37, 11];
-    compare("swiglu", &[shape, shape], &|i| kernels::swiglu(i[0].clone(), i[1].clone()), &|i| {
-        burn::tensor::activation::silu(i[0].clone()) * i[1].clone()
-    });
-    compare("gelu", &[shape], &|i| kernels::gelu(i[0].clone()), &|i| {
-        let x = i[0].clone();
-        let inner = (x.clone() + x.clone().powi_scalar(3) * 0.044_715) * 0.797_884_560_8;
-        x * (inner.tanh() + 1.0) * 0.5
-    });
+    for shape in [[1, 1], [37, 11], [17, 33], [16, 16]] {
+        compare("swiglu", &[shape, shape], &|i| kernels::swiglu(i[0].clone(), i[1].clone()), &|i| {
+            burn::tensor::activation::silu(i[0].clone()) * i[1].clone()
+        });
+        compare("gelu", &[shape], &|i| kernels::gelu(i[0].clone()), &|i| {
+            let x = i[0].clone();
+            let inner = (x.clone() + x.clone().powi_scalar(3) * 0.044_715) * 0.797_884_560_8;
+            x * (inner.tanh() + 1.0) * 0.5
+        });
+    }
 }
 
 fn tables(device: &TensorDevice, positions: usize, half: usize) -> [Tensor<2>; 2] {
@@ -135,19 +147,20 @@ fn tables(device: &TensorDevice, positions: usize, half: usize) -> [Tensor<2>; 2
 
 #[test]
 fn rope_matches_its_formula() {
-    let (len, offset, heads, half) = (5, 2, 3, 4);
-    let ours = |i: &Inputs| {
-        let [cos, sin] = tables(&i[0].device(), 7, half);
-        kernels::rope(i[0].clone() * 1.0, cos, sin, Positions { len, offset })
-    };
-    compare("rope", &[[2 * len, heads * 2 * half]], &ours, &|i| {
-        let device = i[0].device();
-        let x = i[0].clone().reshape([2, len, heads, 2 * half]);
-        let [cos, sin] = tables(&device, 7, half).map(|t| t.narrow(0, offset, len).reshape([1, len, 1, half]));
-        let (a, b) = (x.clone().slice([0..2, 0..len, 0..heads, 0..half]), x.slice([0..2, 0..len, 0..heads, half..2 * half]));
-        let turned = [a.clone() * cos.clone() - b.clone() * sin.clone(), b * cos + a * sin];
-        Tensor::cat(turned.to_vec(), 3).reshape([2 * len, heads * 2 * half])
-    });
+    for (len, offset, heads, half) in [(5, 2, 3, 4), (1, 6, 9, 32), (7, 0, 3, 40)] {
+        let ours = |i: &Inputs| {
+            let [cos, sin] = tables(&i[0].device(), 7, half);
+            kernels::rope(i[0].clone() * 1.0, cos, sin, Positions { len, offset })
+        };
+        compare("rope", &[[2 * len, heads * 2 * half]], &ours, &|i| {
+            let device = i[0].device();
+            let x = i[0].clone().reshape([2, len, heads, 2 * half]);
+            let [cos, sin] = tables(&device, 7, half).map(|t| t.narrow(0, offset, len).reshape([1, len, 1, half]));
+            let (a, b) = (x.clone().slice([0..2, 0..len, 0..heads, 0..half]), x.slice([0..2, 0..len, 0..heads, half..2 * half]));
+            let turned = [a.clone() * cos.clone() - b.clone() * sin.clone(), b * cos + a * sin];
+            Tensor::cat(turned.to_vec(), 3).reshape([2 * len, heads * 2 * half])
+        });
+    }
 }
 
 /// Scores in full, as the textbook has it; query t sees the keys from `starts` of it on.
@@ -177,8 +190,17 @@ fn attention_matches_the_textbook() {
         kv_heads,
         head_dim,
     };
-    for s in [(1, 2, 0, 1, 1, 4), (2, 13, 0, 4, 4, 32), (1, 67, 0, 9, 3, 64), (2, 5, 0, 2, 1, 80), (1, 7, 11, 2, 2, 6), (2, 9, 0, 3, 1, 10)]
-        .map(shape)
+    for s in [
+        (1, 2, 0, 1, 1, 4),
+        (2, 13, 0, 4, 4, 32),
+        (1, 67, 0, 9, 3, 64),
+        (1, 17, 0, 9, 3, 80),
+        (1, 1, 16, 9, 3, 64),
+        (2, 5, 0, 2, 1, 80),
+        (1, 7, 11, 2, 2, 6),
+        (2, 9, 0, 3, 1, 10),
+    ]
+    .map(shape)
     {
         let (q, k) = (s.batch_size * s.seq_len, s.batch_size * (s.offset + s.seq_len));
         let shapes = [[q, s.heads * s.head_dim], [k, s.kv_heads * s.head_dim], [k, s.kv_heads * s.head_dim]];

@@ -162,6 +162,27 @@ fn linear_blocks_agree_with_the_definition() {
 }
 
 #[test]
+fn linear_twins_of_packed_weights_have_the_bits_of_widened_ones() {
+    let (n, m, k) = (5, 8, 12);
+    let wide = words(&packed(&noise(m * k, 2)).1);
+    let pairs = [
+        (forward(&kernels::FORWARD_BF16, (n, m, k), true, false), &kernels::FORWARD),
+        (forward(&kernels::FORWARD_ANY, (n, m, k), true, true), &kernels::FORWARD),
+        (backward_input(&kernels::BACKWARD_INPUT_BF16, (n, m, k), true, false), &kernels::BACKWARD_INPUT),
+        (backward_input(&kernels::BACKWARD_INPUT_ANY, (n, m, k), true, true), &kernels::BACKWARD_INPUT),
+    ];
+    for (bf16, kernel) in pairs {
+        let mut case = if kernel.name == "linear_forward" {
+            forward(kernel, (n, m, k), false, false)
+        } else {
+            backward_input(kernel, (n, m, k), false, false)
+        };
+        case.buffers[1] = wide.clone();
+        assert_eq!(bf16.twin(), case.twin(), "{}", bf16.kernel.name);
+    }
+}
+
+#[test]
 fn linear_backward_block_gives_both_gradients() {
     for add in [false, true] {
         check(&all(shapes(), |s| both(&kernels::BACKWARD_BLOCK, s, false, add)), BOUND, ("dw[o9 + next1] = b9", "dw[o9 + next1] = a9"));

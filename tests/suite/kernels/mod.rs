@@ -18,4 +18,5 @@ mod scale;
 mod sgd;
 mod speed;
 mod trace;
+mod truth;
 mod u32_copy;
