@@ -13,7 +13,8 @@ fn operations_and_models_hold_with_the_kernels_of_a_gpu() {
         return;
     }
     let mut again = Command::new(std::env::current_exe().unwrap());
-    let found = again.args(["kernels::gradients::", "model::", "release::", "as_a_gpu::"]).env(AS_A_GPU, "1").output().unwrap();
+    let found =
+        again.args(["kernels::gradients::", "kernels::truth::", "model::", "release::", "as_a_gpu::"]).env(AS_A_GPU, "1").output().unwrap();
     let (output, errors) = (String::from_utf8_lossy(&found.stdout), String::from_utf8_lossy(&found.stderr));
     assert!(found.status.success(), "{output}\n{errors}");
     for test in ["gradients_equal_jax_and_those_of_recomputed_blocks", "products_go_by_tiles"] {

@@ -6,8 +6,8 @@ use burn::tensor::DType;
 
 use super::autodiff::Rule;
 use super::column_sum::{self, column_sum};
-use super::kernel::{Words, groups_of_64, read, update, write};
-use super::launch::{Launch, rows_columns};
+use super::kernel::{Kernel, Words, groups_of_64, read, update, write};
+use super::launch::{Launch, rows_columns, software};
 use crate::{kernel_params, kernel_record};
 
 kernel_params! {
@@ -70,6 +70,32 @@ kernel_record! {
     [read("x"), read("w"), read("scales"), read("dy"), update("dx"), write("dw")], BackwardParams, backward_twin
 }
 
+kernel_record! {
+    /// [`FORWARD_WIDE`] with a workgroup a row.
+    FORWARD_GROUP, "rms_norm_forward_group" in "../../../shaders/",
+    [read("x"), read("w"), write("y"), write("scales")], ForwardParams, forward_twin
+}
+kernel_record! {
+    /// [`ADD_FORWARD_WIDE`] with a workgroup a row.
+    ADD_FORWARD_GROUP, "rms_norm_add_forward_group" in "../../../shaders/",
+    [read("x"), read("w"), update("sum"), write("y"), write("scales")], ForwardParams, add_forward_twin
+}
+kernel_record! {
+    /// [`BACKWARD_WIDE`] with a workgroup a row.
+    BACKWARD_GROUP, "rms_norm_backward_group" in "../../../shaders/",
+    [read("x"), read("w"), read("scales"), read("dy"), update("dx"), write("dw")], BackwardParams, backward_twin
+}
+
+/// The kernel for rows of `width` and its workgroups for `n` rows: `any` width, or for multiples of 4 `wide` with a thread a row where barriers
+/// are dear (software adapters) and `group` with a workgroup a row where neighbours should read neighbours (GPUs).
+fn chosen(n: usize, width: usize, [any, wide, group]: [&'static Kernel; 3]) -> (&'static Kernel, u32) {
+    match (width % 4 == 0, software()) {
+        (false, _) => (any, groups_of_64(n)),
+        (true, true) => (wide, groups_of_64(n)),
+        (true, false) => (group, n as u32),
+    }
+}
+
 fn forward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
     let p = ForwardParams::from_words(params);
     let [x, w, y, scales] = buffers else { return };
@@ -129,8 +155,8 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>, eps: f32) -> [Fl
     let y = B::empty(&x, x.shape(), DType::F32);
     let scales = B::empty(&x, [n].into(), DType::F32);
     let params = ForwardParams { n: n as u32, width: width as u32, eps }.words();
-    let kernel = if width % 4 == 0 { &FORWARD_WIDE } else { &FORWARD };
-    B::two(kernel, vec![x, w, y, scales], &params, groups_of_64(n))
+    let (kernel, groups) = chosen(n, width, [&FORWARD, &FORWARD_WIDE, &FORWARD_GROUP]);
+    B::two(kernel, vec![x, w, y, scales], &params, groups)
 }
 
 /// `x`, `addend [n, C]`, `w [C]` → their sum (over the addend where nobody else holds it), its norm, and the scale of each row `[n]`
@@ -139,8 +165,8 @@ pub fn add_forward<B: Launch>(x: FloatTensor<B>, addend: FloatTensor<B>, w: Floa
     let y = B::empty(&x, x.shape(), DType::F32);
     let scales = B::empty(&x, [n].into(), DType::F32);
     let params = ForwardParams { n: n as u32, width: width as u32, eps }.words();
-    let kernel = if width % 4 == 0 { &ADD_FORWARD_WIDE } else { &ADD_FORWARD };
-    let mut written = B::launch(kernel, vec![x, w, addend, y, scales], &params, groups_of_64(n)).into_iter();
+    let (kernel, groups) = chosen(n, width, [&ADD_FORWARD, &ADD_FORWARD_WIDE, &ADD_FORWARD_GROUP]);
+    let mut written = B::launch(kernel, vec![x, w, addend, y, scales], &params, groups).into_iter();
     [(); 3].map(|()| written.next().expect("the kernel declares three written buffers"))
 }
 
@@ -170,8 +196,9 @@ fn backward<B: Launch>(
     let dx = sum.unwrap_or_else(|| B::empty(&x, x.shape(), DType::F32));
     let dw = B::empty(&x, [parts.max(1) as usize, width].into(), DType::F32);
     let params = BackwardParams { n: n as u32, width: width as u32, rows: cut.rows, parts, add }.words();
-    let (kernel, columns) = if width % 4 == 0 { (&BACKWARD_WIDE, width / 4) } else { (&BACKWARD, width) };
-    let groups = groups_of_64(n) + groups_of_64(parts as usize * columns);
+    let (kernel, of_rows) = chosen(n, width, [&BACKWARD, &BACKWARD_WIDE, &BACKWARD_GROUP]);
+    let columns = if width % 4 == 0 { width / 4 } else { width };
+    let groups = of_rows + groups_of_64(parts as usize * columns);
     let [dx, dw] = B::two(kernel, vec![x, w, scales, dy, dx, dw], &params, groups);
     [needs[0].then_some(dx), needs[1].then(|| column_sum::<B>(dw))]
 }

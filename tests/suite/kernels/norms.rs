@@ -1,7 +1,7 @@
 use tabtune::kernels::column_sum;
 use tabtune::kernels::layer_norm::BackwardParams;
 use tabtune::kernels::rms_norm::ForwardParams;
-use tabtune::kernels::{layer_norm, rms_norm};
+use tabtune::kernels::{Kernel, layer_norm, rms_norm};
 use tabtune_tests::kernels::{Case, check, noise, poisoned, words};
 
 /// Sums of up to 4099 terms in f32 against f64.
@@ -41,39 +41,60 @@ fn rms_norm_scales_rows_to_one() {
     check(&WIDE.map(rms), BOUND, ("sums.z + sums.w", "sums.z - sums.w"));
 }
 
+fn add(s: (usize, usize)) -> Case {
+    let buffers = vec![rows(s.0, s.1, 1), rows(1, s.1, 2), rows(s.0, s.1, 3), poisoned(s.0 * s.1), poisoned(s.0)];
+    let kernel = if s.1 % 4 == 0 { &rms_norm::ADD_FORWARD_WIDE } else { &rms_norm::ADD_FORWARD };
+    Case { kernel, buffers, params: forward_params(s), groups: (s.0 as u32).div_ceil(64) }
+}
+
+/// The gradients, dx on top of what is there where `onto`.
+fn backward(s: (usize, usize), onto: bool) -> Case {
+    let cut = column_sum::Params::cut(s.0, s.1);
+    let dx = if onto { rows(s.0, s.1, 5) } else { poisoned(s.0 * s.1) };
+    let scales = rms(s).twin().remove(1);
+    let buffers = vec![rows(s.0, s.1, 1), rows(1, s.1, 2), scales, rows(s.0, s.1, 4), dx, poisoned(cut.parts as usize * s.1)];
+    let (n, width) = (s.0 as u32, s.1 as u32);
+    let params = rms_norm::BackwardParams { n, width, rows: cut.rows, parts: cut.parts, add: u32::from(onto) }.words();
+    let wide = s.1 % 4 == 0;
+    let kernel = if wide { &rms_norm::BACKWARD_WIDE } else { &rms_norm::BACKWARD };
+    let columns = cut.parts * width / if wide { 4 } else { 1 };
+    Case { kernel, buffers, params, groups: n.div_ceil(64) + columns.div_ceil(64) }
+}
+
 #[test]
 fn rms_norm_add_forward_scales_the_sum() {
-    let case = |s: (usize, usize)| {
-        let buffers = vec![rows(s.0, s.1, 1), rows(1, s.1, 2), rows(s.0, s.1, 3), poisoned(s.0 * s.1), poisoned(s.0)];
-        let kernel = if s.1 % 4 == 0 { &rms_norm::ADD_FORWARD_WIDE } else { &rms_norm::ADD_FORWARD };
-        Case { kernel, buffers, params: forward_params(s), groups: (s.0 as u32).div_ceil(64) }
-    };
-    check(&SHAPES.map(case), BOUND, ("x[row + c] + sum", "x[row + c] - sum"));
-    check(&WIDE.map(case), BOUND, ("x[row + c] + sum", "x[row + c] - sum"));
+    check(&SHAPES.map(add), BOUND, ("x[row + c] + sum", "x[row + c] - sum"));
+    check(&WIDE.map(add), BOUND, ("x[row + c] + sum", "x[row + c] - sum"));
 }
 
 #[test]
 fn rms_norm_backward_is_its_gradient() {
-    let case = |s: (usize, usize), add: bool| {
-        let cut = column_sum::Params::cut(s.0, s.1);
-        let dx = if add { rows(s.0, s.1, 5) } else { poisoned(s.0 * s.1) };
-        let scales = rms(s).twin().remove(1);
-        let buffers = vec![rows(s.0, s.1, 1), rows(1, s.1, 2), scales, rows(s.0, s.1, 4), dx, poisoned(cut.parts as usize * s.1)];
-        let (n, width) = (s.0 as u32, s.1 as u32);
-        let params = rms_norm::BackwardParams { n, width, rows: cut.rows, parts: cut.parts, add: u32::from(add) }.words();
-        let wide = s.1 % 4 == 0;
-        let kernel = if wide { &rms_norm::BACKWARD_WIDE } else { &rms_norm::BACKWARD };
-        let columns = cut.parts * width / if wide { 4 } else { 1 };
-        Case { kernel, buffers, params, groups: n.div_ceil(64) + columns.div_ceil(64) }
-    };
     // One column: the gradient is a difference of nearly equal numbers.
-    let wide = |add| SHAPES.into_iter().filter(|s| s.1 > 1).map(|s| case(s, add)).collect::<Vec<Case>>();
+    let wide = |onto| SHAPES.into_iter().filter(|s| s.1 > 1).map(|s| backward(s, onto)).collect::<Vec<Case>>();
     check(&wide(false), 5e-5, ("- x[row + c] * mean", "+ x[row + c] * mean"));
     check(&wide(true), 5e-5, ("params.add == 1u", "params.add == 2u"));
     check(&wide(false), 5e-5, ("* x[r * width + column]", "* x[r * width]"));
-    check(&WIDE.map(|s| case(s, false)), 5e-5, ("- x[row + c] * mean", "+ x[row + c] * mean"));
-    check(&WIDE.map(|s| case(s, true)), 5e-5, ("params.add == 1u", "params.add == 2u"));
-    check(&WIDE.map(|s| case(s, false)), 5e-5, ("* x[r * quarters + column]", "* x[r * quarters]"));
+    check(&WIDE.map(|s| backward(s, false)), 5e-5, ("- x[row + c] * mean", "+ x[row + c] * mean"));
+    check(&WIDE.map(|s| backward(s, true)), 5e-5, ("params.add == 1u", "params.add == 2u"));
+    check(&WIDE.map(|s| backward(s, false)), 5e-5, ("* x[r * quarters + column]", "* x[r * quarters]"));
+}
+
+/// The case of a `_wide` kernel by the one that takes a workgroup a row.
+fn by_groups(kernel: &'static Kernel, case: Case, n: usize) -> Case {
+    let groups = case.groups - (n as u32).div_ceil(64) + n as u32;
+    Case { kernel, groups, ..case }
+}
+
+#[test]
+fn rms_norm_by_workgroups_agrees_with_the_definition() {
+    let [sum, tree] = [("sums.z + sums.w", "sums.z - sums.w"), ("lanes[lane + stride]", "lanes[lane]")];
+    check(&WIDE.map(|s| by_groups(&rms_norm::FORWARD_GROUP, rms(s), s.0)), BOUND, sum);
+    check(&WIDE.map(|s| by_groups(&rms_norm::ADD_FORWARD_GROUP, add(s), s.0)), BOUND, tree);
+    for (onto, flip) in [(false, ("- x[at] * mean", "+ x[at] * mean")), (true, ("params.add == 1u", "params.add == 2u"))] {
+        check(&WIDE.map(|s| by_groups(&rms_norm::BACKWARD_GROUP, backward(s, onto), s.0)), 5e-5, flip);
+    }
+    let cases = WIDE.map(|s| by_groups(&rms_norm::BACKWARD_GROUP, backward(s, false), s.0));
+    check(&cases, 5e-5, ("* x[r * quarters + column]", "* x[r * quarters]"));
 }
 
 #[test]

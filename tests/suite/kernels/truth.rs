@@ -226,7 +226,7 @@ fn attention_is_true_to_float64() {
         let s = AttentionShape { batch_size, seq_len, offset, heads, kv_heads, head_dim };
         let (rows, keys) = (batch_size * seq_len, batch_size * (offset + seq_len));
         let shapes = [[rows, heads * head_dim], [keys, kv_heads * head_dim], [keys, kv_heads * head_dim]];
-        holds("attention", &shapes, &|i| kernels::attention(i[0].clone(), i[1].clone(), i[2].clone(), s), &|i| attention(i, s));
+        holds("attention", &shapes, &|i| kernels::attention(i[0].clone(), i[1].clone(), i[2].clone(), None, s), &|i| attention(i, s));
     }
 }
 
