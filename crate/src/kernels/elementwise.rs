@@ -133,7 +133,7 @@ fn fresh<B: Launch>(kernel: &'static Kernel, mut inputs: Vec<FloatTensor<B>>) ->
 /// `silu(gate) up`, any shape
 pub fn swiglu<B: Launch>(gate: FloatTensor<B>, up: FloatTensor<B>) -> FloatTensor<B> {
     let n = gate.shape().num_elements();
-    if n % 4 != 0 {
+    if !n.is_multiple_of(4) {
         return fresh::<B>(&SWIGLU_FORWARD, vec![gate, up]);
     }
     let y = B::empty(&gate, gate.shape(), DType::F32);
@@ -171,7 +171,7 @@ pub struct Swiglu<T> {
 impl<B: Launch> Rule<B, 2> for Swiglu<FloatTensor<B>> {
     fn backward(self, dy: FloatTensor<B>, _needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
         let n = dy.shape().num_elements();
-        let (kernel, threads) = if n % 4 == 0 { (&SWIGLU_BACKWARD_WIDE, n / 4) } else { (&SWIGLU_BACKWARD, n) };
+        let (kernel, threads) = if n.is_multiple_of(4) { (&SWIGLU_BACKWARD_WIDE, n / 4) } else { (&SWIGLU_BACKWARD, n) };
         let params = Params { n: n as u32 }.words();
         B::two(kernel, vec![self.gate, self.up, dy], &params, groups_of_64(threads)).map(Some)
     }

@@ -89,7 +89,7 @@ kernel_record! {
 /// The kernel for rows of `width` and its workgroups for `n` rows: `any` width, or for multiples of 4 `wide` with a thread a row where barriers
 /// are dear (software adapters) and `group` with a workgroup a row where neighbours should read neighbours (GPUs).
 fn chosen(n: usize, width: usize, [any, wide, group]: [&'static Kernel; 3]) -> (&'static Kernel, u32) {
-    match (width % 4 == 0, software()) {
+    match (width.is_multiple_of(4), software()) {
         (false, _) => (any, groups_of_64(n)),
         (true, true) => (wide, groups_of_64(n)),
         (true, false) => (group, n as u32),
@@ -197,7 +197,7 @@ fn backward<B: Launch>(
     let dw = B::empty(&x, [parts.max(1) as usize, width].into(), DType::F32);
     let params = BackwardParams { n: n as u32, width: width as u32, rows: cut.rows, parts, add }.words();
     let (kernel, of_rows) = chosen(n, width, [&BACKWARD, &BACKWARD_WIDE, &BACKWARD_GROUP]);
-    let columns = if width % 4 == 0 { width / 4 } else { width };
+    let columns = if width.is_multiple_of(4) { width / 4 } else { width };
     let groups = of_rows + groups_of_64(parts as usize * columns);
     let [dx, dw] = B::two(kernel, vec![x, w, scales, dy, dx, dw], &params, groups);
     [needs[0].then_some(dx), needs[1].then(|| column_sum::<B>(dw))]

@@ -75,7 +75,7 @@ pub fn rope<B: Launch>(x: FloatTensor<B>, tables: [FloatTensor<B>; 2], positions
         sign,
     };
     let [cosines, sines] = tables;
-    let (kernel, threads) = if half % 4 == 0 { (&WIDE, pairs / 4) } else { (&KERNEL, pairs) };
+    let (kernel, threads) = if half.is_multiple_of(4) { (&WIDE, pairs / 4) } else { (&KERNEL, pairs) };
     B::one(kernel, vec![x, cosines, sines], &params.words(), groups_of_64(threads))
 }
 

@@ -37,7 +37,7 @@ pub(super) fn step(rule: &AdamwConfig, u: &Update<'_>, p: Buffer, g: Buffer, sta
         dispatch(&adamw_bf16::KERNEL, buffers, &params.words(), u.groups(2))
     } else {
         let params = adamw::Params { n, w1, w2, d, alpha, eps, scale }.words();
-        let (kernel, groups) = if n % 4 == 0 { (&adamw::WIDE, u.groups(4)) } else { (&adamw::KERNEL, u.groups(1)) };
+        let (kernel, groups) = if n.is_multiple_of(4) { (&adamw::WIDE, u.groups(4)) } else { (&adamw::KERNEL, u.groups(1)) };
         dispatch(kernel, buffers, &params, groups)
     };
     (p, vec![m, v])

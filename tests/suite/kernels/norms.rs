@@ -26,7 +26,7 @@ fn backward_params((n, width): (usize, usize)) -> Vec<u32> {
 
 fn rms(s: (usize, usize)) -> Case {
     let buffers = vec![rows(s.0, s.1, 1), rows(1, s.1, 2), poisoned(s.0 * s.1), poisoned(s.0)];
-    let kernel = if s.1 % 4 == 0 { &rms_norm::FORWARD_WIDE } else { &rms_norm::FORWARD };
+    let kernel = if s.1.is_multiple_of(4) { &rms_norm::FORWARD_WIDE } else { &rms_norm::FORWARD };
     Case { kernel, buffers, params: forward_params(s), groups: (s.0 as u32).div_ceil(64) }
 }
 
@@ -43,7 +43,7 @@ fn rms_norm_scales_rows_to_one() {
 
 fn add(s: (usize, usize)) -> Case {
     let buffers = vec![rows(s.0, s.1, 1), rows(1, s.1, 2), rows(s.0, s.1, 3), poisoned(s.0 * s.1), poisoned(s.0)];
-    let kernel = if s.1 % 4 == 0 { &rms_norm::ADD_FORWARD_WIDE } else { &rms_norm::ADD_FORWARD };
+    let kernel = if s.1.is_multiple_of(4) { &rms_norm::ADD_FORWARD_WIDE } else { &rms_norm::ADD_FORWARD };
     Case { kernel, buffers, params: forward_params(s), groups: (s.0 as u32).div_ceil(64) }
 }
 
@@ -55,7 +55,7 @@ fn backward(s: (usize, usize), onto: bool) -> Case {
     let buffers = vec![rows(s.0, s.1, 1), rows(1, s.1, 2), scales, rows(s.0, s.1, 4), dx, poisoned(cut.parts as usize * s.1)];
     let (n, width) = (s.0 as u32, s.1 as u32);
     let params = rms_norm::BackwardParams { n, width, rows: cut.rows, parts: cut.parts, add: u32::from(onto) }.words();
-    let wide = s.1 % 4 == 0;
+    let wide = s.1.is_multiple_of(4);
     let kernel = if wide { &rms_norm::BACKWARD_WIDE } else { &rms_norm::BACKWARD };
     let columns = cut.parts * width / if wide { 4 } else { 1 };
     Case { kernel, buffers, params, groups: n.div_ceil(64) + columns.div_ceil(64) }
