@@ -49,6 +49,7 @@ test('demo measures its kernels while it trains, and goes on', async () => {
   assert.ok(Number(launches) === 20 && Number(ms) >= 0 && share.endsWith('%'), `${rows}`);
   assert.ok(Number(rows[0][2]) > 0, `${rows}`);
   await untilStep(page, shown + 2);
+  assert.match(await page.textContent('#status'), /^Going on after step \d+/);
   await page.click('#stop');
   await page.waitForFunction(() => document.querySelector('#main').dataset.state === 'stopped', undefined, { timeout: 60_000 });
   assert.equal(await page.isDisabled('#measure'), true);

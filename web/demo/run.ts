@@ -129,8 +129,12 @@ export class Run {
     const { controls, figures, kernels } = this.panels;
     figures.interrupt();
     kernels.use(state === 'running' || state === 'paused' ? this.#trainer : undefined);
-    if (state === 'running') controls.show('running');
-    else if (state === 'recovering') controls.say('The GPU was lost. Going on from the last checkpoint …');
+    if (state === 'running') {
+      const resumed = controls.state === 'paused';
+      controls.show('running');
+      if (resumed) controls.say(`Going on after step ${grouped(step)}.`);
+    }
+    if (state === 'recovering') controls.say('The GPU was lost. Going on from the last checkpoint …');
     else if (state === 'paused') controls.show('paused', `Paused after step ${grouped(step)}.`);
     else if (state === 'done') controls.show('done', `Done: ${grouped(step)} steps. Let it write, export it, or start another.`);
     else if (state === 'stopped') controls.show('stopped', `Stopped after step ${grouped(step)}.`);

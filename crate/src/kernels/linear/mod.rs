@@ -35,7 +35,7 @@ const BLOCK: [usize; 2] = [16, 16];
 const ANY_BLOCK: [usize; 2] = [16, 8];
 
 /// A large block pays from this many threads on; below, the 4 by 4 block spreads the work better.
-const BLOCK_THREADS: usize = 32;
+const BLOCK_THREADS: usize = 24;
 
 /// Threads of a large block for a product `[rows, columns]`, where it pays.
 fn block_threads([height, width]: [usize; 2], rows: usize, columns: usize) -> Option<usize> {
