@@ -1,14 +1,16 @@
-// y = x Wᵀ for GPUs: y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k] f32, w [m, k] f32, y [n, m]; k = 4 k4.
+// y = x Wᵀ for GPUs: y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k] f32, w [m, k] f32 or packed bf16, y [n, m]; k a multiple
+// of 4.
 // A workgroup: 64 rows by 64 columns of y, 16 products of the sum at a time in workgroup memory; a thread: the rows ty + 8 a and the
 // columns tx + 8 b. Rows in workgroup memory stand 5 vectors apart, so that 8 neighbours read 8 banks. Twin: kernels/linear/kernels.rs
 struct Params {
   n: u32,
   m: u32,
-  k4: u32,
+  k: u32,
+  packed: u32,
 }
 
 @group(0) @binding(0) var<storage, read_write> x: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read_write> w: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read_write> w: array<vec2<u32>>;
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
 @group(0) @binding(3) var<storage, read_write> params: Params;
 
@@ -17,8 +19,13 @@ var<workgroup> ws: array<vec4<f32>, 320>;
 // Loops with barriers need bounds that are known to be the same for all.
 var<workgroup> steps: u32;
 
+// Four weights from element 4 at on, f32 or bf16.
 fn weight(at: u32) -> vec4<f32> {
-  return w[at];
+  if (params.packed == 0u) {
+    return vec4<f32>(bitcast<vec2<f32>>(w[2u * at]), bitcast<vec2<f32>>(w[2u * at + 1u]));
+  }
+  let pair = w[at];
+  return vec4<f32>(bf16_low(pair.x), bf16_high(pair.x), bf16_low(pair.y), bf16_high(pair.y));
 }
 
 fn dots(p: vec4<f32>, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) -> vec4<f32> {
@@ -33,7 +40,7 @@ fn main(
 ) {
   let n = params.n;
   let m = params.m;
-  let k4 = params.k4;
+  let k4 = params.k / 4u;
   let across = (m + 63u) / 64u;
   let tile = group_index(group, groups);
   let top = tile / across * 64u;

@@ -1,5 +1,4 @@
-// Our page: the public API on a safetensors file that is made in memory. With ?probe its worker counts dispatches and buffers, with ?profile it
-// stamps their times.
+// Our page: the public API on a safetensors file that is made in memory. With ?probe its worker counts dispatches and buffers.
 import { openModel, Trainer } from '../../../dist/index.js';
 import { publish } from './contract.mjs';
 
@@ -39,9 +38,8 @@ function config(spec, size) {
   return new File([JSON.stringify({ model_type: 'llama', hidden_act: 'silu', tie_word_embeddings: true, rms_norm_eps: spec.NORM_EPS, rope_theta: spec.ROPE_BASE, ...shape })], 'config.json');
 }
 
-const asked = new URLSearchParams(location.search);
-const script = ['probe', 'profile'].find((name) => asked.has(name));
-const worker = script && (() => new Worker(new URL(`../${script}-worker.mjs`, import.meta.url), { type: 'module' }));
+const probed = new URLSearchParams(location.search).has('probe');
+const worker = probed && (() => new Worker(new URL('../probe-worker.mjs', import.meta.url), { type: 'module' }));
 
 publish(async (spec, size, tokens) => {
   const { T, B } = spec.SIZES[size];

@@ -205,7 +205,6 @@ fn attention_backward_key_value_block_is_its_gradient() {
 
 /// Two query heads of 128 on one key head: the sums of a key take more rounds than llvmpipe gives a thread, so that they go in parts.
 #[test]
-#[ignore = "minutes on a software adapter"]
 fn attention_of_4096_tokens_agrees_with_the_twins() {
     let Some(device) = gpu() else { return };
     let shape = AttentionShape { batch_size: 1, seq_len: 4096, offset: 0, heads: 2, kv_heads: 1, head_dim: 128 };

@@ -16,7 +16,6 @@ mod norms;
 mod rope;
 mod scale;
 mod sgd;
-mod speed;
 mod trace;
 mod truth;
 mod u32_copy;

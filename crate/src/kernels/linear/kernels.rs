@@ -117,6 +117,8 @@ crate::kernel_params! {
         input: u32,
         /// Bit 0 where dx, bit 1 where dW holds a sum that the gradient is added to.
         add: u32,
+        /// 1 where w is packed bf16.
+        packed: u32,
     }
 }
 
@@ -266,26 +268,14 @@ kernel_record! {
 }
 
 kernel_record! {
-    /// `y = x Wᵀ` by tiles in workgroup memory, f32, k a multiple of 4.
-    FORWARD_TILE, "linear_forward_tile" in "../../../../shaders/", [read("x"), read("w"), write("y")], ForwardParams, |b, p| {
-        let p = ForwardParams::from_words(p);
-        forward(b, p.n, p.m, p.k4 * 4, false);
+    /// `y = x Wᵀ` by tiles in workgroup memory, either dtype, k a multiple of 4.
+    FORWARD_TILE, "linear_forward_tile" in "../../../../shaders/", [read("x"), read("w"), write("y")], AnyParams, |b, p| {
+        let p = AnyParams::from_words(p);
+        forward(b, p.n, p.m, p.k, p.packed == 1);
     }
 }
 kernel_record! {
-    /// `y = x Wᵀ` by tiles in workgroup memory, bf16 weights, k a multiple of 4.
-    FORWARD_TILE_BF16, "linear_forward_tile_bf16" in "../../../../shaders/", [read("x"), read("w"), write("y")], ForwardParams, |b, p| {
-        let p = ForwardParams::from_words(p);
-        forward(b, p.n, p.m, p.k4 * 4, true);
-    }
-}
-kernel_record! {
-    /// `dx = dy W` and `dW = dyᵀ x` by tiles in workgroup memory, f32, m and k multiples of 4.
+    /// `dx = dy W` and `dW = dyᵀ x` by tiles in workgroup memory, either dtype, m and k multiples of 4.
     BACKWARD_TILE, "linear_backward_tile" in "../../../../shaders/",
-    [read("dy"), read("x"), read("w"), update("dx"), update("dw")], TileParams, |b, p| tile(b, TileParams::from_words(p), false)
-}
-kernel_record! {
-    /// `dx = dy W` and `dW = dyᵀ x` by tiles in workgroup memory, bf16 weights, m and k multiples of 4.
-    BACKWARD_TILE_BF16, "linear_backward_tile_bf16" in "../../../../shaders/",
-    [read("dy"), read("x"), read("w"), update("dx"), update("dw")], TileParams, |b, p| tile(b, TileParams::from_words(p), true)
+    [read("dy"), read("x"), read("w"), update("dx"), update("dw")], TileParams, |b, p| tile(b, TileParams::from_words(p))
 }

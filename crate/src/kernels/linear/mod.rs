@@ -1,9 +1,9 @@
 //! Linear layers: `y = x Wᵀ`, weights `[m, k]` in f32 or packed bf16, the sums in f32.
 //!
 //! Each product picks a kernel by its shape and by whether the adapter is a CPU: for many rows of widths that are multiples of 4 a register
-//! block of 16 or 32 by 16 on software adapters and tiles in workgroup memory on GPUs, for fewer rows a block of 4 by 4, `linear_row` for one or
-//! two, the `_any` kernels for other widths. Both gradients share one dispatch where a large block or tiles take them. On the CPU, Burn's matmul stands in for the twins, which remain the
-//! definition.
+//! block of 16 or 32 by 16 on software adapters and tiles in workgroup memory on GPUs, for fewer rows a block of 4 by 4, `linear_row` for
+//! one or two, the `_any` kernels for other widths. Both gradients share one dispatch where a large block or tiles take them. On the CPU,
+//! Burn's matmul stands in for the twins, which remain the definition.
 
 pub mod kernels;
 mod twins;
@@ -68,19 +68,18 @@ fn by_tiles<B: Launch>(
 ) -> [FloatTensor<B>; 2] {
     let (n, m) = rows_columns(&dy.shape());
     let slices = m.div_ceil(SLICE).max(1);
-    let packed = w.as_ref().is_some_and(|w| w.dtype() == DType::BF16);
-    let kernel = if packed { &kernels::BACKWARD_TILE_BF16 } else { &kernels::BACKWARD_TILE };
+    let packed = u32::from(w.as_ref().is_some_and(|w| w.dtype() == DType::BF16));
     let input = if w.is_some() { slices as u32 * tiles(n, k) } else { 0 };
     let weight = if x.is_some() { tiles(m, k) } else { 0 };
-    let (m4, k4, slice4, add) =
-        (m as u32 / 4, k as u32 / 4, SLICE as u32 / 4, u32::from(sums[0].is_some()) + 2 * u32::from(sums[1].is_some()));
-    let params = TileParams { n: n as u32, m4, k4, slice4, input, add }.words();
+    let add = u32::from(sums[0].is_some()) + 2 * u32::from(sums[1].is_some());
+    let (m4, k4, slice4) = (m as u32 / 4, k as u32 / 4, SLICE as u32 / 4);
+    let params = TileParams { n: n as u32, m4, k4, slice4, input, add, packed }.words();
     let place = |made: bool, rows: usize, columns: usize| B::empty(&dy, if made { [rows, columns] } else { [1, 4] }.into(), DType::F32);
     let [dx, dw] = sums;
     let dx = dx.unwrap_or_else(|| place(input > 0, slices, n * k));
     let dw = dw.unwrap_or_else(|| place(weight > 0, m, k));
     let [x, w] = [x, w].map(|given| given.unwrap_or_else(|| place(false, 1, 4)));
-    B::two(kernel, vec![dy, x, w, dx, dw], &params, input + weight)
+    B::two(&kernels::BACKWARD_TILE, vec![dy, x, w, dx, dw], &params, input + weight)
 }
 
 /// `x [n, k] · w [m, k]ᵀ → [n, m]`
@@ -91,6 +90,10 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>) -> FloatTensor<B
     }
     let y = B::empty(&x, [n, m].into(), DType::F32);
     let packed = w.dtype() == DType::BF16;
+    if tiled(n) && k % 4 == 0 {
+        let params = AnyParams { n: n as u32, m: m as u32, k: k as u32, packed: u32::from(packed) }.words();
+        return B::one(&kernels::FORWARD_TILE, vec![x, w, y], &params, tiles(n, m));
+    }
     let small = n.div_ceil(4) * m.div_ceil(4);
     let (kernel, params, threads) = if k % 4 != 0 {
         let params = AnyParams { n: n as u32, m: m as u32, k: k as u32, packed: u32::from(packed) };
@@ -102,9 +105,6 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>) -> FloatTensor<B
         let params = ForwardParams { n: n as u32, m: m as u32, k4: k as u32 / 4 }.words();
         let row = n * m.div_ceil(ROW_OUTPUTS) * kernels::ROW.workgroup as usize;
         match (n <= FEW_ROWS, block_threads(FORWARD_BLOCK, n, m), packed) {
-            _ if tiled(n) => {
-                (if packed { &kernels::FORWARD_TILE_BF16 } else { &kernels::FORWARD_TILE }, params, tiles(n, m) as usize * TILE)
-            }
             (true, _, false) => (&kernels::ROW, params, row),
             (true, _, true) => (&kernels::ROW_BF16, params, row),
             (_, Some(threads), false) => (&kernels::FORWARD_BLOCK, params, threads),

@@ -73,13 +73,13 @@ pub fn both(buffers: &mut [Words<'_>], p: BothParams, packed: bool) {
 
 /// `dx[s, r, i] (+)= Σ_c dy[r, c] w[c, i]` over the columns c of slice s where there are workgroups for it, `dw[c, i] (+)= Σ_r dy[r, c] x[r, i]`
 /// where dw is more than a place holder
-pub fn tile(buffers: &mut [Words<'_>], p: TileParams, packed: bool) {
+pub fn tile(buffers: &mut [Words<'_>], p: TileParams) {
     let [dy, x, w, dx, dw] = buffers else { return };
     let (n, m, k) = (p.n, p.m4 * 4, p.k4 * 4);
     if p.input > 0 {
         let before = if p.add & 1 == 1 { dx.floats().to_vec() } else { vec![0.0; dx.words().len()] };
         let buffers = &mut [Words::Read(dy.words()), Words::Read(w.words()), Words::Write(dx.words_mut())];
-        backward_input(buffers, n, m, k, p.slice4 * 4, packed);
+        backward_input(buffers, n, m, k, p.slice4 * 4, p.packed == 1);
         dx.floats_mut().iter_mut().zip(before).for_each(|(dx, before)| *dx += before);
     }
     if dw.words().len() == (m * k) as usize {
