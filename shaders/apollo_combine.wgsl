@@ -16,6 +16,8 @@ struct Params {
 @group(0) @binding(3) var<storage, read_write> params: Params;
 
 const SIZE: u32 = 64u;
+// What stands before squares of s·‖g‖: where a projection is all but zero s may be 1e8, beside entries of 1e15.
+const SMALL: f32 = 0x1p-40f;
 var<workgroup> part: array<vec3<f32>, 64>;
 
 // What channel c adds.
@@ -25,8 +27,8 @@ fn channel(c: u32) -> vec3<f32> {
   }
   let length = stats[params.channels + c];
   let s = stats[c];
-  let own = select(s * s * length, length, params.mini != 0u);
-  return vec3<f32>(own, stats[2u * params.channels + c], stats[3u * params.channels + c]);
+  let own = s * sqrt(length) * SMALL;
+  return vec3<f32>(select(own * own, length, params.mini != 0u), stats[2u * params.channels + c], stats[3u * params.channels + c]);
 }
 
 // Eight parts by strides 4, 2, 1 (times `step`).
@@ -53,10 +55,12 @@ fn main(@builtin(local_invocation_index) lane: u32) {
     }
     part[0] = eight(0u, 1u);
     var s = 1.0;
+    var length = sqrt(part[0].x) / SMALL;
     if (params.mini != 0u) {
       s = sqrt(part[0].y) / (sqrt(part[0].z) + 1e-8);
+      length = sqrt(part[0].x);
     }
-    let n = params.front * (s * sqrt(part[0].x));
+    let n = params.front * (s * length);
     var limit = 1.0;
     if (norm[0] >= params.threshold) {
       let growth = n / (norm[0] + 1e-8);

@@ -1,6 +1,7 @@
 // APOLLO, pass 1 of 3 (optimizers.md §6): R = σ·Pᵀ·G by channels, m ← lerp(m, R, w1), v ← lerp(v, R², w2), R̃ = m/(√v + ε).
 // A channel c is a column (left) or a row (right) of G: its entry i is g[c·channel_stride + i·dim_stride], i < dim. One thread a channel.
-// P [dim, rank] comes from `given` or is made here, 32 × 8 entries at a time: z·unit, z a sum of 63 signs (§6.3).
+// P [dim, rank] comes from `given` or is made here, 32 × 8 entries at a time: z·unit, z a sum of 63 signs (§6.3). Its product with G
+// keeps what f32 would lose where large terms cancel: at rank 1 a channel is scaled by 1/|R|.
 // m, v [rank, channels]; stats [4, channels] = s = ‖R̃‖/(‖R‖ + 1e-8), ‖g‖², ‖R̃‖², ‖R‖². Twin: kernels/apollo_project.rs
 struct Params {
   channels: u32,
@@ -55,6 +56,33 @@ fn entry(c: u32, i: u32) -> f32 {
   return bounded(g[c * params.channel_stride + i * params.dim_stride]);
 }
 
+// a + b and its rounding error (Knuth 1969); a zero that no compiler knows keeps it from simplifying the error away.
+fn two_sum(a: f32, b: f32, zero: u32) -> vec2<f32> {
+  let s = bitcast<f32>(bitcast<u32>(a + b) + zero);
+  let t = bitcast<f32>(bitcast<u32>(s - a) + zero);
+  return vec2<f32>(s, (a - (s - t)) + (b - t));
+}
+
+// A sum of three words: each takes what the one before it cannot hold.
+fn add(sum: vec3<f32>, x: f32, zero: u32) -> vec3<f32> {
+  let a = two_sum(sum.x, x, zero);
+  let b = two_sum(sum.y, a.y, zero);
+  return vec3<f32>(a.x, b.x, sum.z + b.y);
+}
+
+// sum + p·x, x in two: products of 12 bits by 12 are exact.
+fn add_product(sum: vec3<f32>, p: f32, x: vec2<f32>, zero: u32) -> vec3<f32> {
+  let high = bitcast<f32>(bitcast<u32>(p) & 0xfffff000u);
+  let low = p - high;
+  return add(add(add(add(sum, high * x.x, zero), high * x.y, zero), low * x.x, zero), low * x.y, zero);
+}
+
+// The words in one.
+fn whole(sum: vec3<f32>, zero: u32) -> f32 {
+  let a = two_sum(sum.x, sum.y, zero);
+  return a.x + (a.y + sum.z);
+}
+
 @compute @workgroup_size(SIZE)
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,
@@ -68,12 +96,13 @@ fn main(
   let size = workgroupUniformLoad(&extent);
   let c = grid_index(group, groups, lane, SIZE);
   let live = c < params.channels;
+  let zero = params.given >> 1u;
   var length = 0.0;
   var projected = 0.0;
   var moment = 0.0;
   for (var first_j = 0u; first_j < size.y; first_j += 8u) {
     let width = min(8u, size.y - first_j);
-    var r = array<f32, 8>();
+    var r = array<vec3<f32>, 8>();
     for (var first_i = 0u; first_i < size.x; first_i += 32u) {
       workgroupBarrier();
       for (var k = lane; k < 256u; k += SIZE) {
@@ -81,28 +110,22 @@ fn main(
       }
       workgroupBarrier();
       if (live) {
-        // Four sums side by side: shorter chains lose less.
-        var sum = array<vec4<f32>, 8>();
-        var square = vec4<f32>(0.0);
-        for (var e = 0u; e < min(32u, size.x - first_i); e += 4u) {
-          let i = first_i + e;
-          let x = vec4<f32>(entry(c, i), entry(c, i + 1u), entry(c, i + 2u), entry(c, i + 3u));
+        var square = 0.0;
+        for (var e = 0u; e < min(32u, size.x - first_i); e++) {
+          let x = entry(c, first_i + e);
+          let high = bitcast<f32>(bitcast<u32>(x) & 0xfffff000u);
           square += x * x;
           for (var j = 0u; j < width; j++) {
-            let k = e * 8u + j;
-            sum[j] += vec4<f32>(tile[k], tile[k + 8u], tile[k + 16u], tile[k + 24u]) * x;
+            r[j] = add_product(r[j], tile[e * 8u + j], vec2<f32>(high, x - high), zero);
           }
         }
-        for (var j = 0u; j < width; j++) {
-          r[j] += (sum[j].x + sum[j].z) + (sum[j].y + sum[j].w);
-        }
-        length += select(0.0, (square.x + square.z) + (square.y + square.w), first_j == 0u);
+        length += select(0.0, square, first_j == 0u);
       }
     }
     if (live) {
       for (var j = 0u; j < width; j++) {
         // Scaled after the sum: where it cancels, entries rounded before would show.
-        let x = params.sigma * (r[j] * params.scale);
+        let x = params.sigma * (whole(r[j], zero) * params.scale);
         let at = (first_j + j) * params.channels + c;
         let mi = lerp(m[at], x, params.w1);
         let vi = lerp(v[at], x * x, params.w2);

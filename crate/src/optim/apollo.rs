@@ -39,22 +39,25 @@ pub(super) fn resolve(rule: &OptimizerConfig, info: &ParamInfo) -> OptimizerConf
     }
 }
 
-/// The orthogonal projector P [dim, rank]: columns of signs, orthonormalised in f64 (§6.3).
+/// The orthogonal projector P [dim, rank], rank < dim: columns of signs, orthonormalised in f64 (§6.3). A column that the ones before span,
+/// as short ones may be, gives way to the first unit vector that they do not.
 pub fn orthogonal(key: [u32; 2], refresh: u64, dim: usize, rank: usize) -> Vec<f32> {
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).fold(0.0, |sum, (a, b)| sum + a * b);
     let mut columns: Vec<Vec<f64>> = Vec::with_capacity(rank);
     for j in 0..rank {
-        let entry = |i: usize| f64::from(apollo_project::signs(key, (i * rank + j) as u64, refresh));
-        let mut column: Vec<f64> = (0..dim).map(entry).collect();
-        for _ in 0..2 {
-            for q in &columns {
-                let along = q.iter().zip(&column).fold(0.0, |sum, (q, x)| sum + q * x);
-                for (x, q) in column.iter_mut().zip(q) {
-                    *x -= along * q;
-                }
+        let signs = (0..dim).map(|i| f64::from(apollo_project::signs(key, (i * rank + j) as u64, refresh))).collect();
+        let axes = (0..dim).map(|axis| (0..dim).map(|i| f64::from(u8::from(i == axis))).collect());
+        let apart = std::iter::once(signs).chain(axes).find_map(|mut column: Vec<f64>| {
+            let length = dot(&column, &column).sqrt();
+            for q in columns.iter().chain(&columns) {
+                let along = dot(q, &column);
+                column.iter_mut().zip(q).for_each(|(x, q)| *x -= along * q);
             }
-        }
-        let norm = column.iter().fold(0.0, |sum, x| sum + x * x).sqrt();
-        columns.push(column.iter().map(|x| x / norm).collect());
+            let norm = dot(&column, &column).sqrt();
+            column.iter_mut().for_each(|x| *x /= norm);
+            (norm > 1e-6 * length).then_some(column)
+        });
+        columns.extend(apart);
     }
     (0..dim * rank).map(|e| columns[e % rank][e / rank] as f32).collect()
 }

@@ -69,7 +69,21 @@ fn apply((rows, cols): (usize, usize), by_row: bool, mini: u32, rounding: u32) -
 fn apollo_project_equals_its_twin() {
     let cases: Vec<Case> = SHAPES.into_iter().flat_map(|shape| [project(shape, false), project(shape, true)]).collect();
     check(&cases, BOUND, ("pair.y & 0x7fffffffu", "pair.y"));
-    check(&cases, BOUND, ("params.sigma * (r[j] * params.scale)", "params.sigma * r[j]"));
+    check(&cases, BOUND, ("whole(r[j], zero) * params.scale", "whole(r[j], zero)"));
+}
+
+/// Two entries of each channel at the bound of 1e15 cancel: what is left has none of their digits.
+#[test]
+fn apollo_project_keeps_what_large_entries_hide() {
+    let shape = (300, 17, 1, true);
+    let mut case = project(shape, true);
+    let largest = f32::MAX.to_bits();
+    for channel in case.buffers[0].chunks_mut(shape.1) {
+        channel.iter_mut().for_each(|g| *g = (f32::from_bits(*g) * 1e-4).to_bits());
+        (channel[3], channel[8]) = (largest, largest | 1 << 31);
+    }
+    case.buffers[1][8] = case.buffers[1][3];
+    check(&[case], BOUND, ("two_sum(sum.y, a.y, zero)", "vec2<f32>(sum.y + a.y, 0.0)"));
 }
 
 #[test]
@@ -77,7 +91,15 @@ fn apollo_combine_equals_its_twin() {
     let cases: Vec<Case> =
         [1, 255, 256, 257, 4099].into_iter().flat_map(|n| [combine(n, 0, 1.0), combine(n, 1, 1.0), combine(n, 0, 0.1)]).collect();
     check(&cases, BOUND, ("norm[0] >= params.threshold", "norm[0] < params.threshold"));
-    check(&cases, BOUND, ("select(s * s * length, length,", "select(s * length, length,"));
+    check(&cases, BOUND, ("select(own * own, length,", "select(own, length,"));
+}
+
+/// R = 0 beside entries of 1e15: s = ‖R̃‖/1e-8, and the square of s·‖g‖ is none of f32.
+#[test]
+fn apollo_combine_takes_what_a_projector_misses() {
+    let mut case = combine(300, 0, 1.0);
+    (case.buffers[0][7], case.buffers[0][307]) = (2e8f32.to_bits(), 3e30f32.to_bits());
+    check(&[case], BOUND, ("SMALL: f32 = 0x1p-40f", "SMALL: f32 = 1.0"));
 }
 
 #[test]

@@ -47,11 +47,13 @@ pub fn run(elements: usize, device: &Device, output: &Output) -> Result<()> {
 /// Name, rule, and how often a step reads the gradient.
 fn rules() -> Vec<(&'static str, OptimizerConfig, usize)> {
     let momentum = SgdConfig { momentum: 0.9, ..SgdConfig::default() };
-    let rank1 = ApolloConfig { rank: Some(1), ..ApolloConfig::default() };
+    let apollo = |rank| OptimizerConfig::Apollo(ApolloConfig { rank: Some(rank), ..ApolloConfig::default() });
     vec![
         ("adamw", OptimizerConfig::Adamw(AdamwConfig::default()), 1),
         ("adafactor", OptimizerConfig::Adafactor(AdafactorConfig::default()), 3),
-        ("apollo", OptimizerConfig::Apollo(rank1), 2),
+        ("apollo", apollo(1), 2),
+        ("apollo_8", apollo(8), 2),
+        ("apollo_64", apollo(64), 2),
         ("sgd", OptimizerConfig::Sgd(SgdConfig::default()), 1),
         ("sgd_momentum", OptimizerConfig::Sgd(momentum), 1),
     ]
