@@ -7,6 +7,7 @@ mod data;
 mod hostile;
 mod house;
 mod kernels;
+mod memory;
 mod model;
 mod optim;
 mod release;

@@ -32,9 +32,11 @@ export interface ResumeOptions extends WorkerOptions, Call {
 export interface Estimate {
   /** Whether `needBytes` fit; `undefined` where the browser does not tell its memory. */
   ok: boolean | undefined;
+  /** Most bytes in use on the device in a step. */
   needBytes: number;
   /** Half of the memory that the browser reports, if it does. */
   haveBytes: number | undefined;
+  /** At the moment of a step that needs most; `activations` is what is needed beyond all gradients, which come as activations go. */
   parts: { weights: number; grads: number; optimizer: number; activations: number };
 }
 /** One finished step. */

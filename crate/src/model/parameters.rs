@@ -5,6 +5,7 @@ use burn::tensor::Tensor;
 
 use super::{Body, Model};
 use crate::bundle::{StreamTensor, StreamValues};
+use crate::config::ModelConfig;
 use crate::optim::ParamInfo;
 
 /// Sees each parameter, in the module tree's order.
@@ -104,6 +105,14 @@ impl Model {
     /// Whether a parameter is read by [`Model::embed`].
     pub fn is_embedding(name: &str) -> bool {
         matches!(name, "model.embed_tokens.weight" | "transformer.wte.weight" | "transformer.wpe.weight")
+    }
+
+    /// Whether the head's backward pass gives this parameter a gradient: the last norm and the head's weight, which may be the embedding's.
+    pub fn in_head(config: &ModelConfig, name: &str) -> bool {
+        match name {
+            "model.embed_tokens.weight" | "transformer.wte.weight" => config.tie_word_embeddings,
+            _ => Self::block_of(name).is_none() && !Self::is_embedding(name),
+        }
     }
 
     /// Name, shape and dtype of every parameter.

@@ -57,8 +57,13 @@ pub fn accumulate(
     let trained = embedded.is_tracked();
     let embedded = Tensor::from_inner(embedded.inner());
     let embedded = if trained { embedded.require_grad() } else { embedded };
-    let whole = if recompute { backward_by_block } else { backward };
-    let (value, gradient) = whole(&tracked, embedded, span, targets, scale, sums);
+    let (value, gradient) = if recompute {
+        let starts = model.starts_tensor(batch.document_starts.as_deref());
+        let inputs = block_inputs(model, embedded.inner(), Span { document_starts: starts.as_ref(), ..span });
+        backward_by_block(&tracked, inputs, span, targets, scale, sums)
+    } else {
+        backward(&tracked, embedded, span, targets, scale, sums)
+    };
     if let Some(gradient) = gradient.filter(|_| trained) {
         tracked.embed_backward(ids, span, &gradient, sums);
     }
@@ -81,10 +86,19 @@ fn backward(
     (value, input.grad_remove(&mut gradients))
 }
 
-/// As [`backward`], holding only each block's input: a block is run again when its gradient is needed.
+/// The input of each block and, last, that of the head. `model` is not tracked: the tape of a block would be kept until a backward pass.
+pub(super) fn block_inputs(model: &Model, embedded: Tensor<2>, span: Span<'_>) -> Vec<Tensor<2>> {
+    let mut inputs = vec![embedded];
+    for layer in 0..model.config().num_hidden_layers {
+        inputs.push(model.block(layer, inputs[layer].clone(), span, None));
+    }
+    inputs
+}
+
+/// As [`backward`], holding only the [`block_inputs`]: a block is run again when its gradient is needed.
 fn backward_by_block(
     tracked: &Model,
-    input: Tensor<2>,
+    mut inputs: Vec<Tensor<2>>,
     span: Span<'_>,
     targets: Tensor<1, Int>,
     scale: f64,
@@ -97,15 +111,11 @@ fn backward_by_block(
         upstream
     };
 
-    let mut inputs = vec![input.inner()];
-    for layer in 0..tracked.config().num_hidden_layers {
-        let x = Tensor::from_inner(inputs[layer].clone());
-        inputs.push(tracked.block(layer, x, span, None).inner());
-    }
-    let last = leaf(inputs.pop().expect("the embedded tokens are there"));
-    let loss = head_loss_sum(tracked, last.clone(), targets);
-    let value = loss.clone().inner();
-    let mut upstream = harvest((loss * scale).backward(), &last);
+    let (value, mut upstream) = {
+        let last = leaf(inputs.pop().expect("the head has an input"));
+        let loss = head_loss_sum(tracked, last.clone(), targets);
+        (loss.clone().inner(), harvest((loss * scale).backward(), &last))
+    };
     for layer in (0..tracked.config().num_hidden_layers).rev() {
         let input = leaf(inputs.pop().expect("one input per block"));
         let Some(gradient) = upstream.take() else { break };

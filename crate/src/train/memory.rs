@@ -1,26 +1,24 @@
 //! Bytes that a run takes on the device, planned before anything is allocated.
 
-use std::collections::BTreeMap;
-
 use burn::tensor::DType;
 
 use super::loss::MAX_LOGITS_BYTES;
-use crate::config::{ModelConfig, Precision, TrainConfig};
+use crate::config::{Architecture, ModelConfig, Precision, TrainConfig};
 use crate::device::DeviceLimits;
 use crate::error::Result;
 use crate::model::{Model, planned_parameters};
 use crate::optim::{Optim, ParamInfo};
 
-/// Bytes by purpose.
+/// Bytes by purpose at the moment of a step that needs most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryPlan {
-    /// Parameters.
+    /// Parameters and tables of rotary positions.
     pub weights: u64,
-    /// One f32 per trained value.
+    /// One f32 per trained value; with gradient release of one block at a time.
     pub gradients: u64,
     /// Moments.
     pub optimizer: u64,
-    /// What the backward pass needs, and the logits. An estimate.
+    /// What the backward pass and the logits need beyond `gradients`: gradients come as activations go.
     pub activations: u64,
 }
 
@@ -42,24 +40,60 @@ pub fn memory_plan(model: &ModelConfig, train: &TrainConfig) -> Result<MemoryPla
     let info = |(name, shape): (String, Vec<usize>)| ParamInfo { dtype: stored(&shape), name, shape };
     let parameters: Vec<ParamInfo> = planned_parameters(model)?.into_iter().map(info).collect();
     let optim = Optim::new(train, &parameters)?;
-    let (mut weights, mut gradients) = (0, BTreeMap::new());
+    let rope = if model.architecture == Architecture::Llama { model.max_position_embeddings * model.head_dim } else { 0 };
+    let (mut weights, mut blocks) = (4 * rope as u64, vec![0; model.num_hidden_layers]);
+    // Gradients outside the blocks; those of them that the head's backward pass makes; of these, the one that lookups add to.
+    let (mut outside, mut of_head, mut tied) = (0, 0, 0);
     for parameter in &parameters {
         let elements = parameter.elements() as u64;
         weights += elements * parameter.dtype.size() as u64;
-        if !optim.frozen(&parameter.name) {
-            *gradients.entry(Model::block_of(&parameter.name)).or_insert(0) += elements * 4;
+        let gradient = if optim.frozen(&parameter.name) { 0 } else { 4 * elements };
+        let in_head = Model::in_head(model, &parameter.name);
+        match Model::block_of(&parameter.name) {
+            Some(block) => blocks[block] += gradient,
+            None => outside += gradient,
         }
+        of_head += if in_head { gradient } else { 0 };
+        tied += if in_head && Model::is_embedding(&parameter.name) { gradient } else { 0 };
     }
-    let outside = gradients.remove(&None).unwrap_or(0);
-    let blocks = gradients.into_values();
-    let gradients = outside + if train.gradient_release { blocks.max().unwrap_or(0) } else { blocks.sum() };
-    let tokens = (train.batch_size * train.seq_len) as u64;
-    let hidden = model.hidden_size as u64;
-    // Per token and layer: two norms, q, k, v, the attention's output and its two numbers per head, two residual sums, three MLP tensors.
-    let per_layer = 8 * hidden + 3 * model.intermediate_size as u64 + 2 * model.num_attention_heads as u64;
-    let layers = if train.gradient_checkpointing || train.gradient_release { 1 } else { model.num_hidden_layers as u64 };
-    let inputs = model.num_hidden_layers as u64 * hidden;
-    let logits = (tokens * model.vocab_size as u64).min(MAX_LOGITS_BYTES as u64 / 4);
-    let activations = 4 * (tokens * (layers * per_layer + inputs) + 2 * logits);
-    Ok(MemoryPlan { weights, gradients, optimizer: optim.state_bytes(), activations })
+    let (all, largest) = (blocks.iter().sum::<u64>(), blocks.iter().copied().max().unwrap_or(0));
+    let release = train.gradient_release;
+    let gradients = if release { of_head.max(tied + largest).max(outside - of_head + tied) } else { outside + all };
+
+    let by_block = release || train.gradient_checkpointing;
+    let tokens = train.batch_size * train.seq_len;
+    let floats = |per_token: usize| 4 * (tokens * per_token) as u64;
+    let (row, block) = (floats(model.hidden_size), floats(kept_by_block(model)));
+    let kept = model.num_hidden_layers as u64 * if by_block { row } else { block };
+    let runs = tokens.div_ceil((MAX_LOGITS_BYTES / 4 / model.vocab_size).max(1)).max(1);
+    let logits = 4 * (tokens.div_ceil(runs) * model.vocab_size) as u64;
+    // A block in its backward pass: before its last linear layer has been gone through, or when all its gradients are there.
+    let mlp = floats(model.intermediate_size) + 4 * (model.intermediate_size * model.hidden_size) as u64;
+    let busy = (block + row + mlp).max(largest + 5 * row);
+    // Sums of earlier batches. The gradients of this one are added when all, or with checkpointing a block's, are there.
+    let earlier = if train.gradient_accumulation_steps > 1 { gradients } else { 0 };
+    // With the last block's output, its norm, and the gradient of that.
+    let head = earlier + of_head + kept + 3 * row + logits;
+    let last_block = if by_block { earlier + kept + busy + if release { tied } else { of_head } } else { 0 };
+    let first_block = busy
+        + match (release, by_block && earlier > 0) {
+            (true, _) => tied,
+            (false, true) => earlier,
+            (false, false) => earlier + of_head + all - blocks[0],
+        };
+    let lookups = gradients + 2 * row;
+    let most = head.max(last_block).max(first_block).max(lookups);
+    Ok(MemoryPlan { weights, gradients, optimizer: optim.state_bytes(), activations: most - gradients })
+}
+
+/// Values per token that a block keeps for its backward pass: norms their input and output, linear layers and activations their inputs,
+/// attention q, k, v, its output and two numbers per head.
+fn kept_by_block(model: &ModelConfig) -> usize {
+    let (hidden, mlp, heads, kv_heads) = (model.hidden_size, model.intermediate_size, model.num_attention_heads, model.num_key_value_heads);
+    let both = 4 * hidden + 2 * (heads + kv_heads) * model.head_dim + 2 * heads;
+    match model.architecture {
+        Architecture::Llama if model.qk_norm => both + 3 * mlp + 2 + (heads + kv_heads) * (model.head_dim + 1),
+        Architecture::Llama => both + 3 * mlp + 2,
+        Architecture::Gpt2 => both + 2 * mlp + 4,
+    }
 }

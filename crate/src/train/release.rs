@@ -3,7 +3,7 @@
 
 use burn::tensor::Tensor;
 
-use super::gradients::{Harvest, NamedGradients, carry};
+use super::gradients::{Harvest, NamedGradients, block_inputs, carry};
 use super::loss::head_loss_sum;
 use super::trainer::Trainer;
 use crate::data::Batch;
@@ -22,10 +22,7 @@ impl Trainer {
         let span = Span { document_starts: starts.as_ref(), ..Span::whole(batch.batch_size, batch.seq_len) };
         model.check_span(span)?;
         let layers = model.config().num_hidden_layers;
-        let mut inputs = vec![model.embed(model.token_tensor(&batch.inputs)?, span)];
-        for layer in 0..layers {
-            inputs.push(model.block(layer, inputs[layer].clone(), span, None));
-        }
+        let mut inputs = block_inputs(model, model.embed(model.token_tensor(&batch.inputs)?, span), span);
 
         let leaf = |x: Option<Tensor<2>>| Tensor::<2>::from_inner(x.expect("one input per block and one of the head")).require_grad();
         let mut held = NamedGradients::new();

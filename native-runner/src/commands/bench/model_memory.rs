@@ -47,6 +47,8 @@ pub struct Parts {
     pub state: u64,
     /// What the plan says of the gradients that are alive at once.
     pub gradients: u64,
+    /// What it says of all.
+    pub planned: u64,
     /// At most in the second step.
     pub in_use: u64,
     pub reserved: u64,
@@ -69,7 +71,8 @@ pub fn parts(model: impl FnOnce() -> Result<Model>, config: TrainConfig, device:
     let before = cleaned(device)?;
     let model = model()?;
     let (parameters, vocabulary) = (model.num_parameters(), model.config().vocab_size as u64);
-    let gradients = memory_plan(model.config(), &config)?.gradients;
+    let plan = memory_plan(model.config(), &config)?;
+    let (gradients, planned) = (plan.gradients, plan.total());
     let weights = usage(device)?.in_use - before.in_use;
     let tokens = (0..3 * config.seq_len as u64 + 1).map(|i| (i * 7919 % vocabulary) as u32).collect();
     let mut trainer = Trainer::new(model, Dataset::from_tokens(tokens, 0.0)?, config)?;
@@ -81,7 +84,7 @@ pub fn parts(model: impl FnOnce() -> Result<Model>, config: TrainConfig, device:
         Ok(())
     })?;
     let [in_use, reserved] = [most.in_use, most.reserved].map(|bytes| bytes - before.in_use);
-    Ok(Parts { parameters, weights, state, gradients, in_use, reserved, secs })
+    Ok(Parts { parameters, weights, state, gradients, planned, in_use, reserved, secs })
 }
 
 /// Prints one line.
@@ -89,15 +92,15 @@ pub fn run(path: &Path, args: &BenchArgs, device: &Device, output: &Output) -> R
     let config = config(args)?;
     let (seq_len, precision) = (config.seq_len, config.precision);
     let parts = parts(|| load_model(&open_model(path)?, precision, device), config, device)?;
-    let Parts { parameters, weights, state, gradients, in_use, reserved, secs } = parts;
+    let Parts { parameters, weights, state, gradients, planned, in_use, reserved, secs } = parts;
     let line = json!({
-        "parameters": parameters, "tokens": seq_len, "weights": weights, "state": state, "gradients": gradients, "in_use": in_use,
+        "parameters": parameters, "tokens": seq_len, "weights": weights, "state": state, "gradients": gradients, "in_use": in_use, "planned": planned,
         "reserved": reserved, "rest": parts.rest(), "bytes_per_parameter": parts.each(in_use), "secs": secs, "adapter": device.info().adapter
     });
     output.line(&line, || {
-        let [in_use, reserved, weights, state, gradients] = [in_use, reserved, weights, state, gradients].map(mega);
+        let [in_use, planned, reserved, weights, state, gradients] = [in_use, planned, reserved, weights, state, gradients].map(mega);
         format!(
-            "{parameters} parameters, {seq_len} tokens: {in_use:.1} MB in use at most in a step, {reserved:.1} MB reserved\nweights {weights:.1}, state {state:.1}, gradients {gradients:.1}, the rest {:.1} MB; {:.3} bytes per parameter in all",
+            "{parameters} parameters, {seq_len} tokens: {in_use:.1} MB in use at most in a step ({planned:.1} planned), {reserved:.1} MB reserved\nweights {weights:.1}, state {state:.1}, gradients {gradients:.1}, the rest {:.1} MB; {:.3} bytes per parameter in all",
             parts.rest() / 1e6,
             parts.each(parts.in_use)
         )
