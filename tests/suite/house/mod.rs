@@ -2,6 +2,7 @@
 
 mod layers;
 mod names;
+mod settings;
 mod source;
 mod stems;
 

@@ -6,7 +6,7 @@ import austen from '../assets/pride-and-prejudice.txt?raw';
 import { byId } from '../dom.js';
 import { onDrop } from '../drop.js';
 import { bytes, grouped, parameters } from '../format.js';
-import { contextOf, scratchShape, trainOptions } from '../settings.js';
+import { contextOf, scratchShape, suggestRate, trainOptions } from '../settings.js';
 import { showMemory } from './memory.js';
 
 const AUSTEN = { text: austen, name: 'pride-and-prejudice.txt' };
@@ -112,6 +112,7 @@ export class Setup {
 
   async show(): Promise<void> {
     const round = ++this.#round;
+    suggestRate(chosen('model') === 'files');
     try {
       const data = this.data;
       byId('data-facts', HTMLElement).textContent = data instanceof File ? `${escaped(data.name)}, ${bytes(data.size)}` : `${bytes(austen.length)} of text, embedded in this page`;
