@@ -140,10 +140,13 @@ fn resume_is_bitwise_for_every_optimizer_precision_and_schedule_on_the_cpu() {
 }
 
 #[test]
-fn resume_is_bitwise_for_every_optimizer_on_the_gpu() {
+fn resume_is_bitwise_for_every_optimizer_precision_and_schedule_on_the_gpu() {
     let Some(device) = gpu() else { return };
-    for (index, (optimizer, schedule)) in optimizers().iter().zip(schedules()).enumerate() {
-        resumes_bitwise(optimizer, ["bf16", "f32"][index % 2], &schedule, &device.inner());
+    let schedules = schedules();
+    for (index, optimizer) in optimizers().iter().enumerate() {
+        for (precision, offset) in [("f32", 0), ("bf16", 3)] {
+            resumes_bitwise(optimizer, precision, &schedules[(index + offset) % schedules.len()], &device.inner());
+        }
     }
 }
 
