@@ -1,6 +1,6 @@
 //! The same bits whatever the workgroup size, the split of a dispatch, and the order of the tensors (`optimizers.md` §15, 8).
 
-use burn::tensor::DType;
+use burn::tensor::{DType, Device as TensorDevice};
 use tabtune::kernels::{
     Kernel, adafactor_apply, adafactor_moments, adafactor_norm, adafactor_sums, adafactor_vector_apply, adafactor_vector_moments, adamw,
     adamw_bf16, apollo_apply, apollo_combine, apollo_project, cast_bf16, global_norm, sgd, sgd_momentum, sum_tree,
@@ -224,7 +224,13 @@ type Cut = fn(usize, usize) -> Case;
 /// What may be dispatched in parts: its noise starts at a given pair.
 const CUTS: [Cut; 4] = [adamw_pairs, sgd_pairs, momentum_pairs, cast_pairs];
 
-/// Kernels whose threads are on their own, with as many workgroups as threads: enough for any size of them.
+/// The case's threads, of which it has as many as groups, in workgroups of the kernel's size.
+fn spread(case: &Case, kernel: &'static Kernel, device: &TensorDevice) -> Vec<Vec<u32>> {
+    let (buffers, params) = (case.buffers.clone(), case.params.clone());
+    Case { kernel, buffers, params, groups: case.groups.div_ceil(kernel.workgroup) }.device(kernel, device)
+}
+
+/// Kernels whose threads are on their own, for [`spread`].
 fn alone() -> Vec<Case> {
     let n = 200_000;
     let params = adamw::Params { n: n as u32, w1: 0.1, w2: 1e-3, d: 0.999, alpha: 1e-2, eps: 1e-6, scale: 0.75 }.words();
@@ -276,27 +282,29 @@ fn alone() -> Vec<Case> {
 
 #[test]
 fn workgroup_size_does_not_show() {
-    let Some(device) = gpu() else { return };
-    for case in shared_work().into_iter().chain(alone()) {
-        let expected = case.device(case.kernel, &device.inner());
-        for size in [64, 128, 256].into_iter().filter(|&size| size != case.kernel.workgroup) {
-            assert!(case.device(resized(case.kernel, size), &device.inner()) == expected, "{} by {size}", case.kernel.name);
+    let Some(device) = gpu().map(|device| device.inner()) else { return };
+    let same = |kernel: &'static Kernel, bits: &dyn Fn(&'static Kernel) -> Vec<Vec<u32>>| {
+        let expected = bits(kernel);
+        for size in [64, 128, 256].into_iter().filter(|&size| size != kernel.workgroup) {
+            assert!(bits(resized(kernel, size)) == expected, "{} by {size}", kernel.name);
         }
-    }
+    };
+    shared_work().iter().for_each(|case| same(case.kernel, &|kernel| case.device(kernel, &device)));
+    alone().iter().for_each(|case| same(case.kernel, &|kernel| spread(case, kernel, &device)));
 }
 
 /// More than 65,535 workgroups lie in rows: here of one thread each, so that small tensors need them.
 #[test]
 fn a_folded_dispatch_gives_the_same_bits() {
-    let Some(device) = gpu() else { return };
+    let Some(device) = gpu().map(|device| device.inner()) else { return };
     for case in alone() {
         let name = case.kernel.name;
         assert!(case.groups > 65_535, "{name} is not folded");
-        let expected = case.device(case.kernel, &device.inner());
+        let expected = spread(&case, case.kernel, &device);
         let single = resized(case.kernel, 1);
-        assert!(case.device(single, &device.inner()) == expected, "{name}");
+        assert!(spread(&case, single, &device) == expected, "{name}");
         let flat = mutant(single, "grid_index(group, ", "grid_index(group * vec3<u32>(1u, 0u, 0u), ");
-        assert!(case.device(flat, &device.inner()) != expected, "{name}: nothing lies in the second row");
+        assert!(spread(&case, flat, &device) != expected, "{name}: nothing lies in the second row");
     }
 }
 
@@ -313,9 +321,9 @@ fn a_split_dispatch_gives_the_same_bits() {
         assert_eq!(wrong.params[low], 33_334 / 2);
         wrong.params[low] = 0;
         assert!(wrong.twin() != b.twin(), "{}", a.kernel.name);
-        let Some(device) = gpu() else { continue };
-        assert!(joined(a.device(a.kernel, &device.inner()), b.device(b.kernel, &device.inner())) == whole, "{}", a.kernel.name);
-        assert!(wrong.device(wrong.kernel, &device.inner()) != b.twin(), "{}", a.kernel.name);
+        let Some(device) = gpu().map(|device| device.inner()) else { continue };
+        assert!(joined(spread(&a, a.kernel, &device), spread(&b, b.kernel, &device)) == whole, "{}", a.kernel.name);
+        assert!(spread(&wrong, wrong.kernel, &device) != b.twin(), "{}", a.kernel.name);
     }
 }
 
