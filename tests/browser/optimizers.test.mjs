@@ -56,19 +56,38 @@ test('a changed value in a recorded trajectory is seen', async () => {
   assert.equal(report.ok, false);
 });
 
-const CASES = OPTIMIZERS.flatMap((optimizer) => ['f32', 'bf16'].flatMap((precision) => SCHEDULES.map((schedule) => ({ optimizer, precision, schedule }))));
-for (const { optimizer, precision, schedule } of CASES) {
-  test(`resume is bitwise: ${JSON.stringify(optimizer)} ${precision} ${schedule.type}`, async () => {
+const whole = OPTIMIZERS.flatMap((optimizer) => ['f32', 'bf16'].flatMap((precision) => SCHEDULES.map((schedule) => ({ optimizer, precision, schedule }))));
+// Less usual rules under one schedule, and a decay that is started by hand after the first step.
+const both = (optimizer, schedule, decay = false) => ['f32', 'bf16'].map((precision) => ({ optimizer, precision, schedule, decay }));
+const more = [
+  { optimizer: { type: 'adamw', stochastic_rounding: false, weight_decay: 0.1 }, precision: 'bf16', schedule: SCHEDULES[0] },
+  ...both({ type: 'adafactor', relative_step: true }, SCHEDULES[1]),
+  ...both({ type: 'sgd' }, SCHEDULES[2]),
+  ...both({ type: 'adamw' }, { type: 'wsd', decay_steps: 4 }, true),
+  ...both({ type: 'adafactor' }, { type: 'infinite', annealing_steps: 4, annealing_type: 'harmonic' }, true),
+];
+for (const { optimizer, precision, schedule, decay = false } of [...whole, ...more]) {
+  test(`resume is bitwise: ${JSON.stringify(optimizer)} ${precision} ${schedule.type}${decay ? ' started by hand' : ''}`, async () => {
     const config = { steps: 4, batch_size: 2, seq_len: 8, learning_rate: 1e-2, seed: 7, optimizer, precision, schedule };
-    const { live, resumed } = await inPage('resume', config);
+    const { live, resumed } = await inPage('resume', { ...config, decay });
     assert.equal(live.losses.length, 4);
     assert.ok(live.losses.every(Number.isFinite) && new Set(live.losses).size === 4, live.losses.join());
     assert.deepEqual(resumed, { ...live, losses: live.losses.slice(2) });
     assert.ok('optimizer.safetensors' in live.digests && 'model.safetensors' in live.digests);
-    // That a save leaves the live run as it was is shown on one optimizer.
-    if (optimizer === OPTIMIZERS[0]) assert.deepEqual(await inPage('straight', config), live);
+    // That a save leaves the live run as it was does not depend on the schedule.
+    if (schedule === SCHEDULES[0] || !SCHEDULES.includes(schedule)) assert.deepEqual(await inPage('straight', { ...config, decay }), live);
+    if (decay) assert.notDeepEqual((await inPage('straight', config)).losses, live.losses, 'the decay did nothing');
   });
 }
+
+test('what APOLLO leaves to AdamW is named', async () => {
+  const config = { steps: 4, batch_size: 2, seq_len: 8, precision: 'f32' };
+  const apollo = await inPage('fallbacks', { ...config, optimizer: { type: 'apollo', rank: 8 } });
+  const layer = (name) => `model.layers.0.${name}.weight`;
+  const projections = ['self_attn.k_proj', 'self_attn.v_proj'].map(layer);
+  assert.deepEqual(apollo, [layer('input_layernorm'), layer('post_attention_layernorm'), ...projections, 'model.norm.weight']);
+  assert.deepEqual(await inPage('fallbacks', { ...config, optimizer: { type: 'adamw' } }), []);
+});
 
 test('no error reached the console', () => {
   assert.deepEqual(opened.record.errors, []);

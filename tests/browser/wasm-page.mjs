@@ -52,9 +52,13 @@ async function digests(session) {
   return Object.fromEntries(await Promise.all(named));
 }
 
-async function go(session, count) {
+/** Losses of the next steps; a decay by hand begins after the first step of the run. */
+async function go(session, count, decay) {
   const losses = [];
-  for (let step = 0; step < count; step++) losses.push((await session.step()).loss);
+  for (let step = 0; step < count; step++) {
+    losses.push((await session.step()).loss);
+    if (decay && step === 0) session.startDecay();
+  }
   return losses;
 }
 
@@ -74,9 +78,9 @@ const text = new TextEncoder().encode(TEXT);
 const data = source('text.txt', text);
 
 /** Losses and digests of a run of four steps that is saved after two and goes on, and of the one resumed from that save. */
-export async function resume(config) {
+export async function resume({ decay, ...config }) {
   const session = await start(config, data);
-  const before = await go(session, 2);
+  const before = await go(session, 2, decay);
   const files = await save(session);
   const live = await finish(session, before, 2);
   const again = await core.Session.resume(files.map(({ name, bytes }) => source(name, bytes)), data, undefined, []);
@@ -84,6 +88,15 @@ export async function resume(config) {
 }
 
 /** The same of a run that is never saved before its end. */
-export async function straight(config) {
-  return finish(await start(config, data), [], 4);
+export async function straight({ decay, ...config }) {
+  const session = await start(config, data);
+  return finish(session, await go(session, 1, decay), 3);
+}
+
+/** Names of the tensors that APOLLO leaves to AdamW. */
+export async function fallbacks(config) {
+  const session = await start(config, data);
+  const { fallbacks } = session.info();
+  session.free();
+  return fallbacks;
 }

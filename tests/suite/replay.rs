@@ -72,6 +72,15 @@ fn the_full_set_replays_on_the_gpu() {
     }
 }
 
+/// Each of the 50 recorded entries is compared twice: as the host makes it, and as the device's kernel uses it.
+#[test]
+fn replay_draws_projectors_by_the_kernel() {
+    for device in [Some(cpu()), gpu()].into_iter().flatten() {
+        let report = report(&copies().join("apollo_projector_expected.json"), &device);
+        assert!(report.ok && report.detail.starts_with("0/100 "), "{report:?}");
+    }
+}
+
 #[test]
 fn replay_sees_a_changed_value() {
     let text = std::fs::read_to_string(copies().join("adamw_bf16_philox_expected.json")).unwrap();

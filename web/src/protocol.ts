@@ -70,6 +70,8 @@ const sessionInfo = record({
   model: modelInfo,
   dataTokens: count,
   gpuBytes: optional(number),
+  /** Tensors that APOLLO leaves to AdamW: those of one dimension, and those whose shorter side is at most the rank. */
+  fallbacks: listOf(text),
 });
 export type SessionInfo = Of<typeof sessionInfo>;
 

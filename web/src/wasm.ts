@@ -65,6 +65,7 @@ const rustSession = record({
   model: anything,
   dataTokens: count,
   gpuBytes: optional(number),
+  fallbacks: listOf(text),
 });
 const rustToken = record({ id: count, text, logprob: number, top: optional(listOf(record({ id: count, text, prob: number }))) });
 const rustModel = record({

@@ -27,6 +27,7 @@ interface Config {
   seq_len?: number;
   learning_rate?: number;
   schedule?: { warmup_steps?: number };
+  optimizer?: { type: string };
 }
 
 export class ModelHandle {
@@ -154,7 +155,7 @@ export class Session {
     return Float64Array.from({ length: n }, (_, i) => this.#planned(i + 1));
   }
   info(): unknown {
-    return { completed_steps: BigInt(this.#step), total_steps: this.config.steps, config: new Map(Object.entries(this.config)), model: this.model.info(), data_tokens: this.dataTokens };
+    return { completed_steps: BigInt(this.#step), total_steps: this.config.steps, config: new Map(Object.entries(this.config)), model: this.model.info(), data_tokens: this.dataTokens, fallbacks: this.config.optimizer?.type === 'apollo' ? ['model.norm.weight'] : [] };
   }
   checkpoint(): FileStream {
     const head = new TextEncoder().encode(JSON.stringify({ step: this.#step, config: this.config }));

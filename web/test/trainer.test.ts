@@ -23,6 +23,12 @@ describe('trainer', () => {
     await expect(trainerOf({ data: wrong as { tokens: Uint32Array } })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'data.tokens' } });
     await expect(newModel(SHAPE, { tokens }, { worker: fakeWorker() })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'data' } });
   });
+  it('inspect_names_what_apollo_leaves_to_adamw', async () => {
+    await using trainer = await trainerOf({ optimizer: { type: 'apollo', rank: 2 } });
+    expect((await trainer.inspect()).fallbacks).toEqual(['model.norm.weight']);
+    await using other = await trainerOf();
+    expect((await other.inspect()).fallbacks).toEqual([]);
+  });
   it('max_steps_bounds_a_run_and_the_next_goes_on', async () => {
     await using trainer = await trainerOf();
     expect(stepsOf(await collect(trainer.run({ maxSteps: 3 })))).toEqual([1, 2, 3]);

@@ -62,8 +62,22 @@ pub fn orthogonal(key: [u32; 2], refresh: u64, dim: usize, rank: usize) -> Vec<f
     (0..dim * rank).map(|e| columns[e % rank][e / rank] as f32).collect()
 }
 
-/// New parameter and state.
-pub(super) fn step(rule: &ApolloConfig, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> (Buffer, Vec<Buffer>) {
+/// An orthogonal projector on the device, kept until the next refresh. A function of (seed, name, refresh) and no state: it is never saved.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub refresh: u64,
+    pub matrix: Buffer,
+}
+
+/// New parameter and state; `held` is the projector of the step before, and then of this one.
+pub(super) fn step(
+    rule: &ApolloConfig,
+    u: &Update<'_>,
+    p: Buffer,
+    g: Buffer,
+    state: Vec<Buffer>,
+    held: &mut Option<Held>,
+) -> (Buffer, Vec<Buffer>) {
     let (rows, cols) = u.info.matrix().unwrap_or((1, u.info.elements()));
     let Side { by_row, dim, channels } = Side::of((rows, cols));
     let rank = rule.rank();
@@ -72,8 +86,12 @@ pub(super) fn step(rule: &ApolloConfig, u: &Update<'_>, p: Buffer, g: Buffer, st
     let projector = match (&u.projector, rule.projector) {
         (Some(matrix), _) => Some(matrix.clone()),
         (None, ProjectorKind::Orthogonal) => {
-            let matrix = TensorData::new(orthogonal(key, refresh, dim, rank), [dim * rank]);
-            Some(Tensor::<1>::from_data(matrix, (u.device, DType::F32)).into())
+            let present = held.take().filter(|held| held.refresh == refresh);
+            let made = || {
+                let matrix = TensorData::new(orthogonal(key, refresh, dim, rank), [dim * rank]);
+                Held { refresh, matrix: Tensor::<1>::from_data(matrix, (u.device, DType::F32)).into() }
+            };
+            Some(held.insert(present.unwrap_or_else(made)).matrix.clone())
         }
         (None, ProjectorKind::Normal) => None,
     };

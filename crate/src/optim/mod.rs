@@ -64,6 +64,8 @@ struct Slot {
     key: [u32; 2],
     layout: Layout,
     state: Option<State>,
+    /// APOLLO's, where it is orthogonal.
+    projector: Option<apollo::Held>,
 }
 
 /// The optimizer of a run. Parameters are updated one by one; state appears at the first step that has a gradient.
@@ -109,6 +111,7 @@ impl Optim {
                     layout: Layout::of(&rule, &info),
                     rule,
                     state: None,
+                    projector: None,
                     info,
                 };
                 slots.insert(slot.info.name.clone(), slot);
@@ -130,16 +133,25 @@ impl Optim {
         self.slots.get(name).and_then(|slot| slot.state.as_ref()).map_or(0, |state| state.step)
     }
 
-    /// Bytes of all state once every trained parameter has had a gradient.
+    /// Bytes of all state once every trained parameter has had a gradient: what is saved. APOLLO's orthogonal projectors, f32 [dim, rank]
+    /// for each matrix, are held beside it.
     pub fn state_bytes(&self) -> u64 {
         self.slots.values().filter(|slot| !slot.frozen).map(|slot| slot.layout.bytes()).sum()
     }
 
-    /// Names of the parameters that APOLLO leaves to AdamW (§6.1).
+    /// The orthogonal projector [dim, rank] that lies on the device for `name`, and the refresh that it belongs to. None before the first step
+    /// and after loading; normal projectors are made in the kernel.
+    pub fn projector(&self, name: &str) -> Option<(u64, Tensor<1>)> {
+        let held = self.slots.get(name)?.projector.as_ref()?;
+        Some((held.refresh, held.matrix.clone().float()))
+    }
+
+    /// Names of the trained parameters that APOLLO leaves to AdamW (§6.1).
     pub fn fallbacks(&self) -> Vec<&str> {
         let apollo = |slot: &&Slot| matches!(self.groups[slot.group].rule, OptimizerConfig::Apollo(_));
         let adamw = |slot: &&Slot| matches!(slot.rule, OptimizerConfig::Adamw(_));
-        self.slots.values().filter(apollo).filter(adamw).map(|slot| slot.info.name.as_str()).collect()
+        let trained = self.slots.values().filter(|slot| !slot.frozen);
+        trained.filter(apollo).filter(adamw).map(|slot| slot.info.name.as_str()).collect()
     }
 
     /// One step of parameter `name`: the new parameter, in place if nobody else holds `p`. Tensors are without autodiff, `grad` is f32 (both may
@@ -195,7 +207,7 @@ impl Optim {
             let (p, tensors) = match &slot.rule {
                 OptimizerConfig::Adamw(rule) => adamw::step(rule, &update, p, grad, tensors),
                 OptimizerConfig::Adafactor(rule) => adafactor::step(rule, &update, p, grad, tensors),
-                OptimizerConfig::Apollo(rule) => apollo::step(rule, &update, p, grad, tensors),
+                OptimizerConfig::Apollo(rule) => apollo::step(rule, &update, p, grad, tensors, &mut slot.projector),
                 OptimizerConfig::Sgd(rule) => sgd::step(rule, &update, p, grad, tensors),
             };
             state.tensors = tensors;

@@ -165,7 +165,9 @@ impl Optim {
         if !faults.is_empty() {
             return Err(Error::StateMismatch(faults));
         }
-        self.slots.values_mut().for_each(|slot| slot.state = None);
+        for slot in self.slots.values_mut() {
+            (slot.state, slot.projector) = (None, None);
+        }
         for (name, state) in loaded {
             if let Some(slot) = self.slots.get_mut(&name) {
                 slot.state = Some(state);

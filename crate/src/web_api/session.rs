@@ -102,6 +102,7 @@ struct SessionInfo {
     model: ModelInfo,
     data_tokens: usize,
     gpu_bytes: Option<u64>,
+    fallbacks: Vec<String>,
 }
 
 #[wasm_bindgen]
@@ -216,6 +217,7 @@ impl Session {
                 model: ModelInfo::new(trainer.model().config(), run.assets.tokenizer.as_ref(), "session", |name| dtypes.get(name).cloned()),
                 data_tokens: trainer.dataset().train_tokens(),
                 gpu_bytes: trainer.model().device().memory_pool_usage().map(|usage| usage.bytes_reserved),
+                fallbacks: trainer.optim().fallbacks().into_iter().map(String::from).collect(),
             })
         })?;
         plain(&info)

@@ -38,6 +38,7 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
         return Err(RunError::Usage("--profile: expected --device wgpu: the CPU launches no kernels".into()));
     }
     let mut run = prepare(args)?;
+    tell_fallbacks(&run.trainer.optim().fallbacks(), output)?;
     let total = run.trainer.config().steps;
     let last = args.stop_at.map_or(total, |step| step.min(total));
     let first = run.trainer.progress().completed_steps;
@@ -71,6 +72,19 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
         saved = Some(folder);
     }
     finish(&run.trainer, saved, output)
+}
+
+/// Names what APOLLO leaves to AdamW, if anything; all of it for programs.
+fn tell_fallbacks(names: &[&str], output: &Output) -> Result<()> {
+    const SHOWN: usize = 3;
+    if names.is_empty() {
+        return Ok(());
+    }
+    output.line(&json!({ "fallbacks": names }), || {
+        let more = if names.len() > SHOWN { format!(" and {} more", names.len() - SHOWN) } else { String::new() };
+        let shown = names[..names.len().min(SHOWN)].join(", ");
+        format!("APOLLO leaves {} tensors to AdamW, too small for its rank: {shown}{more}", names.len())
+    })
 }
 
 fn shown(report: &StepReport) -> String {

@@ -25,6 +25,34 @@ fn train_prints_a_line_per_step_and_the_end() {
 }
 
 #[test]
+fn train_names_what_apollo_leaves_to_adamw() {
+    let place = folder("fallbacks");
+    let (config, data) = tiny(&place);
+    let file = write(&place, "t.json", r#"{"optimizer": {"type": "apollo", "rank": 8}}"#);
+    let args = [&short(&config, &data)[..], &["--train-config", &file]].concat();
+    let answer = succeed(&args);
+    // Five norms, and the projections to the 8 columns of two heads of four.
+    let expected = json!([
+        "model.layers.0.input_layernorm.weight",
+        "model.layers.0.post_attention_layernorm.weight",
+        "model.layers.0.self_attn.k_proj.weight",
+        "model.layers.0.self_attn.v_proj.weight",
+        "model.layers.1.input_layernorm.weight",
+        "model.layers.1.post_attention_layernorm.weight",
+        "model.layers.1.self_attn.k_proj.weight",
+        "model.layers.1.self_attn.v_proj.weight",
+        "model.norm.weight"
+    ]);
+    assert_eq!(answer.lines[0], json!({ "fallbacks": expected }));
+    assert_eq!(answer.with("fallbacks").len(), 1);
+    let text = String::from_utf8(output(&args).stdout).unwrap();
+    let line = "APOLLO leaves 9 tensors to AdamW, too small for its rank: model.layers.0.input_layernorm.weight, \
+                model.layers.0.post_attention_layernorm.weight, model.layers.0.self_attn.k_proj.weight and 6 more";
+    assert_eq!(text.lines().next().unwrap(), line);
+    assert!(succeed(&short(&config, &data)).with("fallbacks").is_empty());
+}
+
+#[test]
 fn train_config_file_and_options_agree_and_options_win() {
     let place = folder("settings");
     let (config, data) = tiny(&place);

@@ -99,6 +99,9 @@ fn apollo_names_what_it_leaves_to_adamw() {
     let config = TrainConfig { optimizer: rule(json!({"type": "apollo", "rank": 9})), ..TrainConfig::default() };
     let optim = Optim::new(&config, &infos(DType::F32)).unwrap();
     assert_eq!(optim.fallbacks(), ["layer.0.weight", "layer.2.weight", "layer.3.weight"]);
+    let apollo = json!({"type": "apollo", "rank": 9});
+    let groups = json!([{"pattern": "layer.2.*", "frozen": true, "optimizer": apollo}, {"pattern": "*", "optimizer": apollo}]);
+    assert_eq!(Optim::new(&with(groups), &infos(DType::F32)).unwrap().fallbacks(), ["layer.0.weight", "layer.3.weight"]);
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! The same bits whatever the workgroup size, the split of a dispatch, and the order of the tensors (`optimizers.md` §15, 8).
 
-use burn::tensor::DType;
+use burn::tensor::{DType, Device as TensorDevice};
 use tabtune::kernels::{
-    Kernel, adafactor_apply, adafactor_norm, adafactor_sums, adamw_bf16, apollo_combine, apollo_project, global_norm, sum_tree,
+    Kernel, adafactor_apply, adafactor_moments, adafactor_norm, adafactor_sums, adafactor_vector_apply, adafactor_vector_moments, adamw,
+    adamw_bf16, apollo_apply, apollo_combine, apollo_project, cast_bf16, global_norm, sgd, sgd_momentum, sum_tree,
 };
-use tabtune_tests::kernels::{Case, noise, packed, poisoned, words};
+use tabtune_tests::kernels::{Case, mutant, noise, packed, poisoned, words};
 use tabtune_tests::{cpu, gpu};
 
 use super::{Run, infos, rules};
@@ -29,7 +30,8 @@ fn positive(n: usize, seed: u32) -> Vec<u32> {
     words(&noise(n, seed).into_iter().map(|x| x.abs() + 0.1).collect::<Vec<f32>>())
 }
 
-fn cases() -> Vec<Case> {
+/// Kernels whose workgroups share work.
+fn shared_work() -> Vec<Case> {
     let (rows, cols, n) = (300, 1100, 330_000);
     let lanes = 180;
     let sums = adafactor_sums::Params { rows, cols, scale: 0.5, eps1: 1e-30 };
@@ -70,6 +72,26 @@ fn cases() -> Vec<Case> {
         refresh_high: 0,
     };
     let combine = apollo_combine::Params { channels: cols, mini: 1, front: 2.0, threshold: 0.5, gamma: 1.01 };
+    let vector = 100_001;
+    let vector_moments =
+        adafactor_vector_moments::Params { n: vector, lanes: 49, scale: 0.5, eps1: 1e-30, w: 0.3, relative_step: 1, packed: 0 };
+    let vector_apply = adafactor_vector_apply::Params {
+        n: vector,
+        lanes: 49,
+        scale: 0.5,
+        rate: 0.01,
+        decay: 0.1,
+        d: 0.999,
+        clip: 0.7,
+        eps2: 1e-3,
+        relative_step: 1,
+        rounding: 2,
+        key0: 7,
+        key1: 11,
+        step_low: 3,
+        step_high: 1,
+    };
+    let vector = vector as usize;
     let g = words(&noise(n, 1));
     vec![
         Case {
@@ -98,6 +120,18 @@ fn cases() -> Vec<Case> {
             groups: 81,
         },
         Case {
+            kernel: &adafactor_vector_moments::KERNEL,
+            buffers: vec![words(&noise(vector, 1)), words(&noise(vector, 2)), positive(vector, 3), poisoned(98)],
+            params: vector_moments.words(),
+            groups: 49,
+        },
+        Case {
+            kernel: &adafactor_vector_apply::KERNEL,
+            buffers: vec![words(&noise(vector, 1)), positive(vector, 3), positive(98, 4), vec![0], packed(&noise(vector, 5)).0],
+            params: vector_apply.words(),
+            groups: 25,
+        },
+        Case {
             kernel: &apollo_project::KERNEL,
             buffers: vec![g, vec![0], words(&noise(3300, 2)), positive(3300, 3), poisoned(4400)],
             params: project.words(),
@@ -109,12 +143,22 @@ fn cases() -> Vec<Case> {
             params: combine.words(),
             groups: 1,
         },
-        adamw(0, 100_001),
     ]
 }
 
+/// Elements of the tensor that the parts below are cut from.
+const WHOLE: usize = 280_004;
+
+fn part(first: usize, n: usize, seed: u32) -> Vec<f32> {
+    noise(WHOLE, seed)[first..first + n].to_vec()
+}
+
+fn roots(first: usize, n: usize) -> Vec<f32> {
+    part(first, n, 4).into_iter().map(f32::abs).collect()
+}
+
 /// AdamW on elements `first` … `first + n` of a larger tensor; `first` is even.
-fn adamw(first: usize, n: usize) -> Case {
+fn adamw_pairs(first: usize, n: usize) -> Case {
     let params = adamw_bf16::Params {
         n: n as u32,
         w1: 0.1,
@@ -131,35 +175,156 @@ fn adamw(first: usize, n: usize) -> Case {
         first_pair_low: first as u32 / 2,
         first_pair_high: 0,
     };
-    let part = |seed| noise(200_002, seed)[first..first + n].to_vec();
-    let v = part(4).into_iter().map(f32::abs).collect::<Vec<f32>>();
-    let buffers = vec![packed(&part(1)).0, words(&part(2)), packed(&part(3)).0, packed(&v).0, vec![0]];
-    Case { kernel: &adamw_bf16::KERNEL, buffers, params: params.words(), groups: (n as u32).div_ceil(128) }
+    let [p, m] = [1, 3].map(|seed| packed(&part(first, n, seed)).0);
+    let buffers = vec![p, words(&part(first, n, 2)), m, packed(&roots(first, n)).0, vec![0]];
+    Case { kernel: &adamw_bf16::KERNEL, buffers, params: params.words(), groups: (n as u32).div_ceil(2) }
+}
+
+fn sgd_pairs(first: usize, n: usize) -> Case {
+    let (rate, d, scale, rounding) = (0.05, 0.99, 0.5, 2);
+    let (key0, key1, step_low, step_high, first_pair_low, first_pair_high) = (7, 11, 3, 1, first as u32 / 2, 0);
+    let n32 = n as u32;
+    let params = sgd::Params { n: n32, rate, d, scale, rounding, key0, key1, step_low, step_high, first_pair_low, first_pair_high };
+    let buffers = vec![packed(&part(first, n, 1)).0, words(&part(first, n, 2))];
+    Case { kernel: &sgd::KERNEL, buffers, params: params.words(), groups: n32.div_ceil(2) }
+}
+
+fn momentum_pairs(first: usize, n: usize) -> Case {
+    let params = sgd_momentum::Params {
+        n: n as u32,
+        rate: 0.05,
+        d: 0.99,
+        scale: 0.5,
+        momentum: 0.9,
+        nesterov: 1,
+        rounding: 2,
+        key0: 7,
+        key1: 11,
+        step_low: 3,
+        step_high: 1,
+        first_pair_low: first as u32 / 2,
+        first_pair_high: 0,
+    };
+    let [p, momentum] = [1, 3].map(|seed| packed(&part(first, n, seed)).0);
+    let buffers = vec![p, words(&part(first, n, 2)), momentum];
+    Case { kernel: &sgd_momentum::KERNEL, buffers, params: params.words(), groups: (n as u32).div_ceil(2) }
+}
+
+fn cast_pairs(first: usize, n: usize) -> Case {
+    let (key0, key1, step_low, step_high, first_pair_low, first_pair_high) = (7, 11, 3, 1, first as u32 / 2, 0);
+    let n32 = n as u32;
+    let params = cast_bf16::Params { n: n32, stream: 2, rounding: 2, key0, key1, step_low, step_high, first_pair_low, first_pair_high };
+    let buffers = vec![words(&part(first, n, 1)), vec![0], poisoned(n.div_ceil(2))];
+    Case { kernel: &cast_bf16::KERNEL, buffers, params: params.words(), groups: n32.div_ceil(2) }
+}
+
+/// A case for elements `first` … `first + n` of a larger tensor.
+type Cut = fn(usize, usize) -> Case;
+
+/// What may be dispatched in parts: its noise starts at a given pair.
+const CUTS: [Cut; 4] = [adamw_pairs, sgd_pairs, momentum_pairs, cast_pairs];
+
+/// The case's threads, of which it has as many as groups, in workgroups of the kernel's size.
+fn spread(case: &Case, kernel: &'static Kernel, device: &TensorDevice) -> Vec<Vec<u32>> {
+    let (buffers, params) = (case.buffers.clone(), case.params.clone());
+    Case { kernel, buffers, params, groups: case.groups.div_ceil(kernel.workgroup) }.device(kernel, device)
+}
+
+/// Kernels whose threads are on their own, for [`spread`].
+fn alone() -> Vec<Case> {
+    let n = 200_000;
+    let params = adamw::Params { n: n as u32, w1: 0.1, w2: 1e-3, d: 0.999, alpha: 1e-2, eps: 1e-6, scale: 0.75 }.words();
+    let adamw = |kernel, n: u32| {
+        let buffers = [1, 2, 3].map(|seed| words(&part(0, n as usize, seed)));
+        let buffers = [&buffers[..], &[words(&roots(0, n as usize))]].concat();
+        Case { kernel, buffers, params: [&[n], &params[1..]].concat(), groups: n }
+    };
+    let (rows, cols, channels) = (500, 400, 500);
+    let apply = apollo_apply::Params {
+        n: n as u32,
+        cols,
+        channels_are_rows: 1,
+        mini: 0,
+        front: 2.0,
+        back: 3.0,
+        d: 0.999,
+        alpha: 0.01,
+        scale: 0.5,
+        rounding: 2,
+        key0: 7,
+        key1: 11,
+        step_low: 3,
+        step_high: 1,
+    };
+    // Statistics of two rows, so long that a tree of blocks adds their parts, and of as many columns.
+    let moments = adafactor_moments::Params { rows: 2, cols: 70_000, w: 0.3 };
+    let (across, down) = (70_000usize.div_ceil(64), 1);
+    assert_eq!(rows * cols, n as u32);
+    let mut cases: Vec<Case> = CUTS.map(|cut| cut(0, n)).into();
+    cases.extend([
+        adamw(&adamw::KERNEL, 70_003),
+        Case { groups: 70_001, ..adamw(&adamw::WIDE, 280_004) },
+        Case {
+            kernel: &apollo_apply::KERNEL,
+            buffers: vec![words(&part(0, n, 1)), positive(4 * channels, 3), words(&[0.7, 1.25]), packed(&part(0, n, 2)).0],
+            params: apply.words(),
+            groups: n as u32 / 2,
+        },
+        Case {
+            kernel: &adafactor_moments::KERNEL,
+            buffers: vec![positive(2 * across, 1), positive(down * 70_000, 2), positive(2, 3), positive(70_000, 4)],
+            params: moments.words(),
+            groups: 70_002,
+        },
+    ]);
+    cases
 }
 
 #[test]
 fn workgroup_size_does_not_show() {
-    let Some(device) = gpu() else { return };
-    for case in cases() {
-        let expected = case.device(case.kernel, &device.inner());
-        for size in [64, 128, 256].into_iter().filter(|&size| size != case.kernel.workgroup) {
-            assert!(case.device(resized(case.kernel, size), &device.inner()) == expected, "{} by {size}", case.kernel.name);
+    let Some(device) = gpu().map(|device| device.inner()) else { return };
+    let same = |kernel: &'static Kernel, bits: &dyn Fn(&'static Kernel) -> Vec<Vec<u32>>| {
+        let expected = bits(kernel);
+        for size in [64, 128, 256].into_iter().filter(|&size| size != kernel.workgroup) {
+            assert!(bits(resized(kernel, size)) == expected, "{} by {size}", kernel.name);
         }
+    };
+    shared_work().iter().for_each(|case| same(case.kernel, &|kernel| case.device(kernel, &device)));
+    alone().iter().for_each(|case| same(case.kernel, &|kernel| spread(case, kernel, &device)));
+}
+
+/// More than 65,535 workgroups lie in rows: here of one thread each, so that small tensors need them.
+#[test]
+fn a_folded_dispatch_gives_the_same_bits() {
+    let Some(device) = gpu().map(|device| device.inner()) else { return };
+    for case in alone() {
+        let name = case.kernel.name;
+        assert!(case.groups > 65_535, "{name} is not folded");
+        let expected = spread(&case, case.kernel, &device);
+        let single = resized(case.kernel, 1);
+        assert!(spread(&case, single, &device) == expected, "{name}");
+        let flat = mutant(single, "grid_index(group, ", "grid_index(group * vec3<u32>(1u, 0u, 0u), ");
+        assert!(spread(&case, flat, &device) != expected, "{name}: nothing lies in the second row");
     }
 }
 
 #[test]
 fn a_split_dispatch_gives_the_same_bits() {
-    let whole = adamw(0, 100_000).twin();
-    let (a, b) = (adamw(0, 33_334), adamw(33_334, 66_666));
     let joined = |a: Vec<Vec<u32>>, b: Vec<Vec<u32>>| a.into_iter().zip(b).map(|(a, b)| [a, b].concat()).collect::<Vec<_>>();
-    assert!(joined(a.twin(), b.twin()) == whole);
-    let Some(device) = gpu() else { return };
-    assert!(joined(a.device(a.kernel, &device.inner()), b.device(b.kernel, &device.inner())) == whole);
-    // Without the first pair the second half would repeat the first half's noise.
-    let mut wrong = adamw(33_334, 66_666);
-    wrong.params[12] = 0;
-    assert!(wrong.twin() != adamw(33_334, 66_666).twin());
+    for cut in CUTS {
+        let whole = cut(0, 100_000).twin();
+        let (a, b) = (cut(0, 33_334), cut(33_334, 66_666));
+        assert!(joined(a.twin(), b.twin()) == whole, "{}", a.kernel.name);
+        // Without the first pair the second half would repeat the first half's noise.
+        let mut wrong = cut(33_334, 66_666);
+        let low = wrong.params.len() - 2;
+        assert_eq!(wrong.params[low], 33_334 / 2);
+        wrong.params[low] = 0;
+        assert!(wrong.twin() != b.twin(), "{}", a.kernel.name);
+        let Some(device) = gpu().map(|device| device.inner()) else { continue };
+        assert!(joined(spread(&a, a.kernel, &device), spread(&b, b.kernel, &device)) == whole, "{}", a.kernel.name);
+        assert!(spread(&wrong, wrong.kernel, &device) != b.twin(), "{}", a.kernel.name);
+    }
 }
 
 #[test]

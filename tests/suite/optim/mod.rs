@@ -1,8 +1,10 @@
 //! The optimizers: rounding, layout independence, groups, state.
 
+mod budget;
 mod groups;
 mod in_place;
 mod layout;
+mod projector;
 mod rounding;
 mod state;
 mod truth;

@@ -114,7 +114,7 @@ pub async fn replay(file: &str, bytes: &[u8], device: &Device) -> Result<ReplayR
     let mut allowed = 0;
     let done = match kind {
         "optimizer" => optimizer::replay(&root, device, &mut errors).await?.map(|tolerated| allowed = tolerated),
-        "projector" => tables::projectors(&root, &mut errors),
+        "projector" => tables::projectors(&root, device, &mut errors).await?,
         "noise" => tables::noise(&root, device, &mut errors).await?,
         "rounding" => tables::rounding(&root, device, &mut errors).await?,
         _ => schedule::replay(&root, &mut errors),

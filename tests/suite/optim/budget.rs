@@ -1,0 +1,57 @@
+//! How many kernels an update launches for each tensor, and the gradient's norm for all.
+
+use burn::tensor::{DType, Tensor};
+use tabtune::config::OptimizerConfig::{Adafactor, Apollo};
+use tabtune::kernels::Buffer;
+use tabtune::kernels::launch::dispatches;
+use tabtune::optim::{ParamInfo, sum_of_squares};
+use tabtune_tests::gpu;
+
+use super::{Run, rules};
+
+/// Launches of a running optimizer's step.
+fn launched(run: &mut Run) -> u64 {
+    run.step(1);
+    // What the allocator's thread has not taken up yet still holds a handle, and would be copied.
+    run.device.inner().sync().unwrap();
+    let before = dispatches();
+    run.step(2);
+    dispatches() - before
+}
+
+#[test]
+fn updates_keep_their_budget_of_dispatches() {
+    let Some(device) = gpu() else { return };
+    for rule in rules() {
+        for dtype in [DType::F32, DType::BF16] {
+            // Shapes of one workgroup and of many; both sides of APOLLO; one dimension, where it leaves the tensor to AdamW.
+            for (shape, matrix) in
+                [(vec![300, 700], true), (vec![40, 9], true), (vec![2, 5, 4], true), (vec![5000], false), (vec![7], false)]
+            {
+                let info = ParamInfo { name: "w".into(), shape: shape.clone(), dtype };
+                let found = launched(&mut Run::new(&rule, vec![info], &device));
+                let expected = match (&rule, matrix) {
+                    (Adafactor(_), true) => 4,
+                    (Adafactor(_), false) => 2,
+                    (Apollo(_), true) => 3,
+                    _ => 1,
+                };
+                assert_eq!(found, expected, "{rule:?} {dtype:?} {shape:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_norm_takes_a_dispatch_a_tensor_and_at_most_two_more() {
+    let Some(device) = gpu() else { return };
+    let ones = |n: usize| (Buffer::from(Tensor::<1>::ones([n], &device.inner())), n);
+    // Partial sums of more than one last workgroup come with the large one.
+    for (sizes, more) in [(vec![1], 0), (vec![8, 300, 5000], 1), (vec![8, 300, 65_536 * 256], 2)] {
+        let gradients = sizes.iter().map(|&n| ones(n)).collect();
+        let before = dispatches();
+        let sum = sum_of_squares(gradients).unwrap().into_scalar::<f32>();
+        assert_eq!(dispatches() - before, sizes.len() as u64 + more, "{sizes:?}");
+        assert_eq!(f64::from(sum), sizes.iter().sum::<usize>() as f64, "{sizes:?}");
+    }
+}

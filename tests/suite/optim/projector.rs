@@ -1,0 +1,102 @@
+//! Orthogonal projectors: made on the host and uploaded at each refresh, not at each step (`optimizers.md` §6.3).
+
+use burn::tensor::{DType, Tensor};
+use serde_json::json;
+use tabtune::device::Device;
+use tabtune::kernels::Buffer;
+use tabtune::kernels::noise::{self, PROJECTOR};
+use tabtune::optim::{SavedState, orthogonal_projector};
+use tabtune_tests::{block_on, cpu, gpu};
+
+use super::{Run, infos, rule, upload};
+
+const RANK: usize = 2;
+const UPDATE_STEPS: u64 = 3;
+/// A matrix of each side and one viewed as such, by their projected dimension; the first of `infos` is AdamW's.
+const MATRICES: [(usize, &str, usize); 3] = [(1, "layer.1.weight", 16), (2, "layer.2.weight", 9), (3, "layer.3.weight", 4)];
+
+fn start(device: &Device) -> Run {
+    let orthogonal = json!({"type": "apollo", "rank": RANK, "projector": "orthogonal", "update_steps": UPDATE_STEPS});
+    Run::new(&rule(orthogonal), infos(DType::BF16), device)
+}
+
+fn expected(name: &str, refresh: u64, dim: usize) -> Vec<f32> {
+    orthogonal_projector(noise::key(PROJECTOR, 42, name), refresh, dim, RANK)
+}
+
+/// A step with matrices that are uploaded for it.
+fn step_with_uploads(run: &mut Run, t: u32) {
+    for (_, name, dim) in MATRICES {
+        let matrix = expected(name, (u64::from(t) - 1) / UPDATE_STEPS, dim);
+        run.optim.give_projector(name, upload(&matrix, DType::F32, &run.device));
+    }
+    run.step(t);
+}
+
+fn held(run: &Run) -> Vec<(u64, Tensor<1>)> {
+    MATRICES.iter().map(|(_, name, _)| run.optim.projector(name).unwrap()).collect()
+}
+
+fn uploads_once_a_refresh(device: &Device) {
+    let mut run = start(device);
+    run.step(1);
+    assert!(run.optim.projector("layer.0.weight").is_none(), "AdamW has none");
+    for t in 2..=7u64 {
+        // Held meanwhile, so that a new upload cannot lie in its place.
+        let before = held(&run);
+        run.step(t as u32);
+        let refresh = (t - 1) / UPDATE_STEPS;
+        for (((was, old), (is, new)), (_, name, dim)) in before.into_iter().zip(held(&run)).zip(MATRICES) {
+            assert_eq!(is, refresh, "{name} at step {t}");
+            let [old, place] = [old, new.clone()].map(|tensor| Buffer::from(tensor).place());
+            assert_eq!(old == place, was == is, "{name} at step {t}");
+            let values = block_on(new.into_data_async()).unwrap();
+            assert_eq!(values.as_slice::<f32>().unwrap(), expected(name, refresh, dim), "{name} at step {t}");
+        }
+    }
+}
+
+fn keeps_the_bits(device: &Device) {
+    let mut uploaded = start(device);
+    (1..=8).for_each(|t| step_with_uploads(&mut uploaded, t));
+    assert!(uploaded.optim.projector("layer.1.weight").is_none(), "a given matrix is for one step");
+    let mut straight = start(device);
+    (1..=8).for_each(|t| straight.step(t));
+    assert_eq!(straight.bytes(), uploaded.bytes());
+
+    // Saved in the middle of a refresh and loaded where another refresh is held.
+    let mut first = start(device);
+    (1..=2).for_each(|t| first.step(t));
+    let entries = first.optim.state_tensors().into_iter();
+    let file: Vec<SavedState> = entries
+        .map(|(name, s)| SavedState { name, dtype: s.dtype.into(), shape: s.shape.clone(), bytes: block_on(s.bytes()).unwrap() })
+        .collect();
+    assert!(file.iter().all(|entry| !entry.name.ends_with("projector")));
+    let mut second = start(device);
+    (1..=5).for_each(|t| second.step(t));
+    second.values = first.values.to_vec();
+    second.optim.load_state(file, &device.inner()).unwrap();
+    assert!(second.optim.projector("layer.1.weight").is_none(), "loading drops what was held");
+    for t in 3..=8 {
+        first.step(t);
+        second.step(t);
+    }
+    assert_eq!(second.bytes(), straight.bytes());
+    assert_eq!(first.bytes(), straight.bytes());
+}
+
+#[test]
+fn orthogonal_projectors_are_uploaded_once_a_refresh() {
+    uploads_once_a_refresh(&cpu());
+    if let Some(device) = gpu() {
+        uploads_once_a_refresh(&device);
+    }
+}
+
+#[test]
+fn held_projectors_give_the_bits_of_fresh_ones() {
+    keeps_the_bits(&cpu());
+    if let Some(device) = gpu() {
+        keeps_the_bits(&device);
+    }
+}
