@@ -54,12 +54,14 @@ fn planned_bytes_are_those_in_use() {
     let few = json!({"batch_size": 1, "seq_len": 16, "precision": "f32"});
     let many = json!({"batch_size": 3, "seq_len": 100, "precision": "bf16"});
     let release = json!({"gradient_release": true, "max_grad_norm": 0.0, "optimizer": {"type": "adafactor"}});
+    let orthogonal = json!({"optimizer": {"type": "apollo", "rank": 48, "projector": "orthogonal"}});
     for (family, shape) in [("llama", llama), ("qwen3", qwen3), ("gpt2", gpt2)] {
         let shape = config_from_hf(&shape).unwrap();
-        for mode in [json!({}), json!({"gradient_checkpointing": true}), json!({"gradient_accumulation_steps": 2}), release.clone()] {
+        let modes = [json!({}), json!({"gradient_checkpointing": true}), json!({"gradient_accumulation_steps": 2}), release.clone()];
+        for mode in modes.iter().chain((family == "llama").then_some(&orthogonal)) {
             for tokens in [&few, &many] {
                 let mut settings = json!({"steps": 2});
-                for part in [tokens, &mode] {
+                for part in [tokens, mode] {
                     settings.as_object_mut().unwrap().extend(part.as_object().unwrap().clone());
                 }
                 let (planned, found) = planned_and_found(&shape, &settings, &device);

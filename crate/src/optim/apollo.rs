@@ -69,6 +69,16 @@ pub(super) struct Held {
     pub matrix: Buffer,
 }
 
+/// Bytes of the projector that a rule keeps on the device beside its state.
+pub(super) fn held_bytes(rule: &OptimizerConfig, info: &ParamInfo) -> u64 {
+    match (rule, info.matrix()) {
+        (OptimizerConfig::Apollo(rule), Some(matrix)) if rule.projector == ProjectorKind::Orthogonal => {
+            4 * (Side::of(matrix).dim * rule.rank()) as u64
+        }
+        _ => 0,
+    }
+}
+
 /// New parameter and state; `held` is the projector of the step before, and then of this one.
 pub(super) fn step(
     rule: &ApolloConfig,

@@ -133,10 +133,14 @@ impl Optim {
         self.slots.get(name).and_then(|slot| slot.state.as_ref()).map_or(0, |state| state.step)
     }
 
-    /// Bytes of all state once every trained parameter has had a gradient: what is saved. APOLLO's orthogonal projectors, f32 [dim, rank]
-    /// for each matrix, are held beside it.
+    /// Bytes of all state once every trained parameter has had a gradient: what is saved.
     pub fn state_bytes(&self) -> u64 {
         self.slots.values().filter(|slot| !slot.frozen).map(|slot| slot.layout.bytes()).sum()
+    }
+
+    /// Bytes of APOLLO's orthogonal projectors, f32 [dim, rank] for each matrix: held beside the state, and not saved.
+    pub fn projector_bytes(&self) -> u64 {
+        self.slots.values().filter(|slot| !slot.frozen).map(|slot| apollo::held_bytes(&slot.rule, &slot.info)).sum()
     }
 
     /// The orthogonal projector [dim, rank] that lies on the device for `name`, and the refresh that it belongs to. None before the first step

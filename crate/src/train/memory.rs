@@ -16,7 +16,7 @@ pub struct MemoryPlan {
     pub weights: u64,
     /// One f32 per trained value; with gradient release of one block at a time.
     pub gradients: u64,
-    /// Moments.
+    /// Moments, and APOLLO's orthogonal projectors.
     pub optimizer: u64,
     /// What the backward pass and the logits need beyond `gradients`: gradients come as activations go.
     pub activations: u64,
@@ -83,7 +83,8 @@ pub fn memory_plan(model: &ModelConfig, train: &TrainConfig) -> Result<MemoryPla
         };
     let lookups = gradients + 2 * row;
     let most = head.max(last_block).max(first_block).max(lookups);
-    Ok(MemoryPlan { weights, gradients, optimizer: optim.state_bytes(), activations: most - gradients })
+    let optimizer = optim.state_bytes() + optim.projector_bytes();
+    Ok(MemoryPlan { weights, gradients, optimizer, activations: most - gradients })
 }
 
 /// Values per token that a block keeps for its backward pass: norms their input and output, linear layers and activations their inputs,

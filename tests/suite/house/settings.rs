@@ -10,9 +10,9 @@ use super::source::{root, text};
 /// Keys and defaults of the table under `heading`; an object's default is its type.
 fn table(document: &str, heading: &str) -> BTreeMap<String, String> {
     let lines = document.lines().skip_while(|line| *line != heading).skip(1).take_while(|line| !line.starts_with('#'));
-    let rows = lines.filter_map(|line| line.strip_prefix("| `")?.split_once("` | ")).map(|(key, rest)| {
-        (key.to_owned(), rest.split(" |").next().unwrap_or_default().to_owned())
-    });
+    let rows = lines
+        .filter_map(|line| line.strip_prefix("| `")?.split_once("` | "))
+        .map(|(key, rest)| (key.to_owned(), rest.split(" |").next().unwrap_or_default().to_owned()));
     rows.collect()
 }
 
@@ -26,7 +26,8 @@ fn expected(settings: Value) -> BTreeMap<String, String> {
 /// Numbers may be written in any way.
 fn same(found: &BTreeMap<String, String>, expected: &BTreeMap<String, String>) -> bool {
     let read = |text: &String| serde_json::from_str::<Value>(text).ok().and_then(|value| value.as_f64());
-    found.keys().eq(expected.keys()) && found.values().zip(expected.values()).all(|(a, b)| a == b || read(a).is_some() && read(a) == read(b))
+    found.keys().eq(expected.keys())
+        && found.values().zip(expected.values()).all(|(a, b)| a == b || read(a).is_some() && read(a) == read(b))
 }
 
 #[test]
