@@ -208,7 +208,6 @@ fn changed(changes: Value, overrides: &[&str]) -> Result<Trainer, Error> {
     let mut first = start(config(&optimizer, "f32", &schedules()[1]), &device);
     go(&mut first, 2);
     let checkpoint = open(save(&first));
-    let Value::Object(changes) = changes else { panic!("settings are an object") };
     let config = checkpoint.manifest().train.overlaid(changes).unwrap();
     let overrides: Vec<String> = overrides.iter().map(|name| name.to_string()).collect();
     checkpoint.resume(dataset(), Some(config), &overrides, &device)
