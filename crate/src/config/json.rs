@@ -209,7 +209,8 @@ impl Sieve {
         let stands = |fault: &Fault| {
             let within = section(&fault.key);
             let near = |key: &String| *key == fault.key || (!within.is_empty() && (*key == within || section(key) == within));
-            !replaced.iter().any(near) && !(rate && ["rate", "decay"].iter().any(|word| fault.key.ends_with(word)))
+            let joined = rate && ["learning_rate", "learning_rate_scale", "weight_decay"].iter().any(|word| fault.key.ends_with(word));
+            !(joined || replaced.iter().any(near))
         };
         self.faults.extend(rules.into_iter().filter(stands));
         self.faults
