@@ -39,7 +39,7 @@ fn settings_are_refused_all_at_once() {
 #[test]
 fn settings_that_train_nothing_or_exhaust_memory_are_refused() {
     let (out, data) = checkpoint();
-    let train = ["train", "--data", &data, "--model", &out, "--device", "cpu"];
+    let train = ["train", "--data", &data, "--model", &out, "--seq-len", "16", "--device", "cpu"];
     let frozen = write(&folder("frozen"), "settings.json", r#"{"groups": [{"pattern": "*", "frozen": true}]}"#);
     for more in [["--train-config", &frozen], ["--gradient-accumulation-steps", "4000000000000000000"]] {
         assert_eq!(refuse(&[&train[..], &more].concat()).0, "config.invalid", "{more:?}");
