@@ -1,9 +1,13 @@
 //! The command line.
 
+mod train;
+
 use std::path::PathBuf;
 
-use clap::{ArgGroup, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use tabtune::device::DeviceKind;
+
+pub use train::TrainArgs;
 
 use crate::error::{Result, RunError};
 
@@ -58,98 +62,6 @@ impl From<DeviceName> for DeviceKind {
             DeviceName::Cpu => DeviceKind::Cpu,
         }
     }
-}
-
-/// `train`.
-#[derive(Debug, Args)]
-#[command(group(ArgGroup::new("start").required(true).args(["model", "config", "resume"])))]
-pub struct TrainArgs {
-    /// GGUF file, safetensors folder or checkpoint folder to start from.
-    #[arg(long, value_name = "PATH")]
-    pub model: Option<PathBuf>,
-    /// Hugging Face config.json of a model to train from scratch. The tokenizer is made of the characters of the data file, in code
-    /// point order, and vocab_size follows from it; a vocab_size in the file is not used.
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// Continue a run from its checkpoint folder. Needs the same --data; settings that contradict the checkpoint are refused.
-    #[arg(long, value_name = "DIR")]
-    pub resume: Option<PathBuf>,
-    /// Accept these settings though the checkpoint has others: keys of TrainConfig (learning_rate), what stands above them (optimizer), or all.
-    #[arg(long = "override", value_name = "KEY", num_args = 1.., requires = "resume")]
-    pub overrides: Vec<String>,
-    /// Training text (UTF-8), or JSON lines if the name ends in .jsonl: {"messages":[…]} or {"prompt","completion"},
-    /// or token ids (u32, little endian) if it ends in .tokens.
-    #[arg(long, value_name = "FILE")]
-    pub data: PathBuf,
-    /// Settings as JSON, with the keys of TrainConfig; options override it.
-    #[arg(long, value_name = "FILE")]
-    pub train_config: Option<PathBuf>,
-    /// Optimizer steps of the whole run, those before a resume included.
-    #[arg(long, value_name = "N")]
-    pub steps: Option<u64>,
-    /// Sequences of one micro-batch.
-    #[arg(long, value_name = "B")]
-    pub batch_size: Option<u64>,
-    /// Tokens of one sequence.
-    #[arg(long, value_name = "T")]
-    pub seq_len: Option<u64>,
-    /// Peak learning rate.
-    #[arg(long, value_name = "X", allow_negative_numbers = true)]
-    pub learning_rate: Option<f64>,
-    /// Steps of linear warmup.
-    #[arg(long, value_name = "W")]
-    pub warmup_steps: Option<u64>,
-    /// Learning rate over the steps: constant, cosine, linear, wsd or infinite; more of it by --train-config.
-    #[arg(long, value_name = "NAME")]
-    pub schedule: Option<String>,
-    /// The schedule's last rate.
-    #[arg(long, value_name = "X", allow_negative_numbers = true)]
-    pub min_learning_rate: Option<f64>,
-    /// Update rule.
-    #[arg(long, value_name = "NAME")]
-    pub optimizer: Option<String>,
-    /// Storage of weight matrices and moments: f32 or bf16.
-    #[arg(long, value_name = "NAME")]
-    pub precision: Option<String>,
-    /// Micro-batches per step.
-    #[arg(long, value_name = "K")]
-    pub gradient_accumulation_steps: Option<u64>,
-    /// Bound of the global gradient norm; 0 = none.
-    #[arg(long, value_name = "X", allow_negative_numbers = true)]
-    pub max_grad_norm: Option<f64>,
-    /// Seed of everything random in the run.
-    #[arg(long, value_name = "S")]
-    pub seed: Option<u64>,
-    /// Share of the data kept for evaluation, from its end.
-    #[arg(long, value_name = "X", allow_negative_numbers = true)]
-    pub validation_fraction: Option<f64>,
-    /// Recompute blocks in the backward pass: less memory, more time.
-    #[arg(long)]
-    pub gradient_checkpointing: bool,
-    /// Update each block as soon as its gradients are complete: least memory. Needs --max-grad-norm 0.
-    #[arg(long)]
-    pub gradient_release: bool,
-    /// Let a token see no document but its own: of a text or of token ids, a document ends with each end token of the tokenizer (eos).
-    #[arg(long)]
-    pub document_mask: bool,
-    /// Where to compute.
-    #[arg(long, value_enum, default_value = "wgpu")]
-    pub device: DeviceName,
-    /// Folder of the checkpoint; the newest replaces the one before.
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// Save every N steps, beside at the end.
-    #[arg(long, value_name = "N", requires = "out", value_parser = clap::value_parser!(u64).range(1..))]
-    pub save_every: Option<u64>,
-    /// Evaluate on the kept share of the data every N steps and at the end.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub eval_every: Option<u64>,
-    /// Stop after this step, saving, as if interrupted; the run's plan (--steps) stays.
-    #[arg(long, value_name = "STEP")]
-    pub stop_at: Option<u64>,
-    /// Time each kernel and show the table at the end. Each is submitted by itself, so that steps take longer.
-    #[arg(long)]
-    pub profile: bool,
 }
 
 /// `evaluate`.

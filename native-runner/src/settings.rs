@@ -29,6 +29,7 @@ pub fn given(args: &TrainArgs) -> Result<Map<String, Value>> {
     set("max_grad_norm", args.max_grad_norm.map(|x| number("max-grad-norm", x)).transpose()?);
     set("validation_fraction", args.validation_fraction.map(|x| number("validation-fraction", x)).transpose()?);
     set("seed", args.seed.map(Value::from));
+    set("groups", args.groups.clone().map(Value::from));
     set("precision", args.precision.clone().map(Value::from));
     set("gradient_checkpointing", args.gradient_checkpointing.then_some(Value::Bool(true)));
     set("gradient_release", args.gradient_release.then_some(Value::Bool(true)));
@@ -55,11 +56,5 @@ fn number(option: &str, x: f64) -> Result<Value> {
 
 /// The settings of a run: those of `saved` where it goes on, else the defaults, with what was `given` on top.
 pub fn settle(given: Map<String, Value>, saved: Option<&TrainConfig>) -> Result<TrainConfig> {
-    let config = saved.unwrap_or(&TrainConfig::default()).overlaid(given).map_err(refused)?;
-    config.validate()?;
-    Ok(config)
-}
-
-fn refused(error: serde_json::Error) -> RunError {
-    RunError::Json { name: "training settings".into(), reason: error.to_string() }
+    Ok(saved.unwrap_or(&TrainConfig::default()).overlaid(Value::Object(given))?)
 }

@@ -3,6 +3,7 @@
 mod as_a_gpu;
 mod bundle;
 mod cli;
+mod config;
 mod data;
 mod hostile;
 mod house;

@@ -4,7 +4,7 @@ use burn::tensor::Device as TensorDevice;
 use serde_json::{Value, json};
 use tabtune::bundle::{ByteSource, MemorySource, ModelAssets, config_from_hf};
 use tabtune::checkpoint::{self, Checkpoint};
-use tabtune::config::{ModelConfig, TrainConfig};
+use tabtune::config::{AdamwConfig, GroupConfig, ModelConfig, OptimizerConfig, TrainConfig};
 use tabtune::data::Dataset;
 use tabtune::device::DeviceLimits;
 use tabtune::error::{Error, Fault};
@@ -207,19 +207,26 @@ fn limits_refuse_a_tensor_that_no_kernel_could_see_whole() {
 
 /// The saved run with other settings.
 fn changed(changes: Value, overrides: &[&str]) -> Result<Trainer, Error> {
+    resumed(config(&json!({"type": "sgd", "weight_decay": 0.1}), "f32", &schedules()[1]), changes, overrides)
+}
+
+/// A run of these settings, saved and resumed with others.
+fn resumed(saved: TrainConfig, changes: Value, overrides: &[&str]) -> Result<Trainer, Error> {
     let device = cpu().inner();
-    let optimizer = json!({"type": "sgd", "weight_decay": 0.1});
-    let mut first = start(config(&optimizer, "f32", &schedules()[1]), &device);
+    let mut first = start(saved, &device);
     go(&mut first, 2);
     let checkpoint = open(save(&first));
-    let Value::Object(changes) = changes else { panic!("settings are an object") };
     let config = checkpoint.manifest().train.overlaid(changes).unwrap();
     let overrides: Vec<String> = overrides.iter().map(|name| name.to_string()).collect();
     checkpoint.resume(dataset(), Some(config), &overrides, &device)
 }
 
 fn refused(changes: Value, overrides: &[&str]) -> Vec<Fault> {
-    match changed(changes, overrides).map(|_| ()) {
+    faults(changed(changes, overrides))
+}
+
+fn faults(resumed: Result<Trainer, Error>) -> Vec<Fault> {
+    match resumed.map(|_| ()) {
         Err(Error::ResumeMismatch(faults)) => faults,
         other => panic!("{other:?}"),
     }
@@ -272,4 +279,48 @@ fn override_cannot_change_what_the_state_and_the_data_order_depend_on() {
 fn override_of_an_unknown_setting_is_refused_by_name() {
     let Err(Error::InvalidConfig(faults)) = changed(json!({}), &["learning_rat", "all", "optimizer.betas"]) else { panic!("resumed") };
     assert_eq!(faults.iter().map(|fault| fault.value.as_str()).collect::<Vec<_>>(), ["learning_rat", "optimizer.betas"]);
+}
+
+#[test]
+fn override_compares_the_groups_rules_in_force() {
+    let (norms, rest) = (json!({"pattern": "*norm*", "optimizer": {"weight_decay": 0.0}}), json!({"pattern": "*"}));
+    let groups = json!({"groups": [norms, rest]});
+    // The run had no groups: one of everything.
+    let listed = refused(groups.clone(), &[]);
+    assert_eq!(keys(&listed), ["groups[0].optimizer.weight_decay", "groups[0].pattern", "groups[1].pattern"]);
+    assert_eq!((listed[0].rule.as_str(), listed[0].value.as_str()), ("0.1", "0.0"));
+    assert_eq!(go(&mut changed(groups, &["groups"]).unwrap(), 3).len(), 1);
+    changed(json!({"groups": [{"pattern": "*", "optimizer": {"weight_decay": 0.1}}]}), &[]).unwrap();
+    changed(json!({"groups": [{"pattern": "*", "weight_decay": 0.1}]}), &[]).unwrap();
+    assert_eq!(keys(&refused(json!({"groups": [{"pattern": "*", "weight_decay": 0.2}]}), &[])), ["groups[0].weight_decay"]);
+    // What a group takes from the run is one difference, not two.
+    let saved = || TrainConfig { groups: GroupConfig::no_decay(), ..config(&json!({"type": "adamw"}), "f32", &schedules()[0]) };
+    let other = json!({"optimizer": {"beta1": 0.8}});
+    assert_eq!(keys(&faults(resumed(saved(), other, &[]))), ["optimizer.beta1"]);
+    // A group that was of another kind than the run cannot become one of the run's.
+    let kinds = TrainConfig {
+        groups: vec![GroupConfig { optimizer: Some(OptimizerConfig::Adamw(AdamwConfig::default())), ..GroupConfig::new("*") }],
+        ..config(&json!({"type": "sgd"}), "f32", &schedules()[0])
+    };
+    let kinds = faults(resumed(kinds, json!({"groups": []}), &["all"]));
+    assert_eq!((keys(&kinds), kinds[0].rule.as_str()), (vec!["groups[0].optimizer.type"], "\"adamw\", which cannot be overridden"));
+}
+
+#[test]
+fn values_in_force_are_no_difference_when_they_are_spelled_out() {
+    let mini = config(&json!({"type": "apollo", "mini": true}), "f32", &schedules()[0]);
+    resumed(mini.clone(), json!({"optimizer": {"rank": 1, "scale": 128}}), &[]).unwrap();
+    assert_eq!(keys(&faults(resumed(mini, json!({"optimizer": {"rank": 2, "scale": 64}}), &[]))), ["optimizer.rank", "optimizer.scale"]);
+    let infinite = config(&json!({"type": "sgd"}), "f32", &json!({"type": "infinite"}));
+    resumed(infinite, json!({"schedule": {"constant_learning_rate": 1e-2}}), &[]).unwrap();
+}
+
+#[test]
+fn annealing_may_get_a_length_of_the_other_kind() {
+    let saved = config(&json!({"type": "sgd"}), "f32", &json!({"type": "infinite", "tau": 4.0}));
+    let steps = resumed(saved.clone(), json!({"schedule": {"annealing_steps": 5, "start_annealing": true}}), &[]).unwrap();
+    let mut whole = saved;
+    whole.schedule = serde_json::from_value(json!({"type": "infinite", "annealing_steps": 5, "start_annealing": true})).unwrap();
+    assert_eq!(steps.config().schedule, whole.schedule);
+    assert!(steps.learning_rate(7) < 1e-2);
 }

@@ -1,5 +1,5 @@
-/** Checks of single option values; each returns what goes into Rust's JSON or throws BAD_OPTION with the path. */
-import { badOption } from './errors.js';
+/** Checks of option values; each returns what goes into Rust's JSON or throws BAD_OPTION with the path. */
+import { TabtuneError, badOption } from './errors.js';
 
 export type Check = (value: unknown, path: string) => unknown;
 export type Checks = Record<string, Check>;
@@ -44,23 +44,41 @@ export function objectOf(value: unknown, path: string): object {
   throw badOption(path, 'an object', value);
 }
 
+/** All of the work is tried; what it found wrong is one BAD_OPTION with the path of the first. */
+export function together(work: readonly (() => void)[]): void {
+  const faults: TabtuneError[] = [];
+  for (const check of work) {
+    try {
+      check();
+    } catch (thrown) {
+      if (!(thrown instanceof TabtuneError)) throw thrown;
+      faults.push(thrown);
+    }
+  }
+  const [first, ...rest] = faults;
+  if (first === undefined) return;
+  throw rest.length === 0 ? first : new TabtuneError(first.code, faults.map((fault) => fault.message).join('; '), first.detail);
+}
+
 /** The given options under Rust's names; an unknown key is an error, an undefined value is absent. */
 export function translate(given: object, checks: Checks, path: string): Record<string, unknown> {
   const result: Record<string, unknown> = {};
-  for (const [key, value] of Object.entries(given)) {
+  const read = ([key, value]: [string, unknown]) => (): void => {
     const at = path === '' ? key : `${path}.${key}`;
     const check = Object.hasOwn(checks, key) ? checks[key] : undefined;
     if (check === undefined) throw badOption(at, `one of ${Object.keys(checks).join(', ')}`, key);
     if (value !== undefined) result[snake(key)] = check(value, at);
-  }
+  };
+  together(Object.entries(given).map(read));
   return result;
 }
 
-/** An object told apart by `type`, each type with keys of its own. */
+/** An object told apart by `type`, each type with keys of its own. With `untyped` it may say no type, and has those keys. */
 export const byType =
-  (types: Record<string, Checks>): Check =>
+  (types: Record<string, Checks>, untyped?: Checks): Check =>
   (value, path) => {
     const { type, ...rest } = { type: undefined, ...objectOf(value, path) };
+    if (type === undefined && untyped !== undefined) return translate(rest, untyped, path);
     const kind = among(...Object.keys(types))(type, `${path}.type`);
     return { type: kind, ...translate(rest, types[String(kind)] ?? {}, path) };
   };

@@ -1,5 +1,5 @@
 /** Options of a run: validated here, translated to the core's `TrainConfig` JSON, validated again there. */
-import { among, belowOne, byType, naturalNumber, negative, notNegative, objectOf, positive, positiveInteger, snake, startStep, translate, truth, upToOne, words } from './checks.js';
+import { among, belowOne, byType, naturalNumber, negative, notNegative, objectOf, positive, positiveInteger, snake, startStep, together, translate, truth, upToOne, words } from './checks.js';
 import type { Check, Checks } from './checks.js';
 import { badOption } from './errors.js';
 import type { Driver } from './protocol.js';
@@ -11,6 +11,9 @@ export interface ApolloOptions { type: 'apollo'; /** required; 1 if mini */ rank
 export interface SgdOptions { type: 'sgd'; /** 0 */ momentum?: number; /** false */ nesterov?: boolean; /** 0 */ weightDecay?: number; /** true; bf16 only */ stochasticRounding?: boolean }
 export type OptimizerOptions = AdamwOptions | AdafactorOptions | ApolloOptions | SgdOptions;
 
+/** A whole optimizer, or hyperparameters laid over the run's. */
+export type GroupOptimizer = Partial<AdamwOptions> | Partial<AdafactorOptions> | Partial<ApolloOptions> | Partial<SgdOptions>;
+
 /** Warmup stands either here or in `TrainOptions.warmupSteps`. */
 interface Warmup { /** 0 */ warmupSteps?: number; /** true */ warmupFromZero?: boolean }
 export interface ConstantSchedule extends Warmup { type: 'constant' }
@@ -21,7 +24,7 @@ export interface InfiniteSchedule extends Warmup { type: 'infinite'; /** 0 */ co
 export type ScheduleOptions = ConstantSchedule | CosineSchedule | LinearSchedule | WsdSchedule | InfiniteSchedule;
 
 /** Parameters by name pattern (glob); the first match wins. */
-export interface GroupOptions { pattern: string; optimizer?: OptimizerOptions; /** the optimizer's */ weightDecay?: number; /** 1 */ learningRateScale?: number; /** false */ frozen?: boolean }
+export interface GroupOptions { pattern: string; /** the run's; of the same type or without one: keys over the run's */ optimizer?: GroupOptimizer; /** the optimizer's */ weightDecay?: number; /** 1 */ learningRateScale?: number; /** false */ frozen?: boolean }
 
 /** What a step computes. */
 export interface TrainOptions {
@@ -43,8 +46,8 @@ export interface TrainOptions {
   maxGradNorm?: number;
   /** Update rule. `{ type: 'adamw' }` */
   optimizer?: OptimizerOptions;
-  /** Parameter groups; none: one group of everything. */
-  groups?: GroupOptions[];
+  /** Parameter groups; none: one group of everything. 'no_decay': norms, biases and embeddings do not decay. */
+  groups?: GroupOptions[] | 'no_decay';
   /** Storage of matrices and moments; arithmetic is f32. 'f32' */
   precision?: 'bf16' | 'f32';
   /** Recompute blocks in the backward pass: less memory, more time. false */
@@ -104,6 +107,9 @@ const adamw: Checks = { beta1: belowOne, beta2: belowOne, eps: positive, weightD
 const adafactor: Checks = { decayRate: negative, beta2Cap: belowOne, clipThreshold: positive, eps1: positive, eps2: positive, weightDecay: notNegative, relativeStep: truth, stochasticRounding: truth };
 const apollo: Checks = { ...adamw, rank: positiveInteger, mini: truth, scale: positive, scaleFront: truth, updateSteps: positiveInteger, projector: among('normal', 'orthogonal') };
 const optimizer = byType({ adamw, adafactor, apollo, sgd });
+// Which of the keys fit the run's optimizer is known to the core.
+const groupOptimizer = byType({ adamw, adafactor, apollo, sgd }, { ...adafactor, ...apollo, ...sgd });
+const group: Checks = { pattern: words, optimizer: groupOptimizer, weightDecay: notNegative, learningRateScale: positive, frozen: truth };
 
 const warmup: Checks = { warmupSteps: naturalNumber, warmupFromZero: truth };
 const falling: Checks = { ...warmup, totalSteps: positiveInteger, minLearningRate: notNegative };
@@ -112,8 +118,14 @@ const infinite: Checks = { ...warmup, cooldownSteps: naturalNumber, constantLear
 const scheduler = byType({ constant: warmup, cosine: falling, linear: falling, wsd, infinite });
 
 const groups: Check = (value, path) => {
-  if (!Array.isArray(value)) throw badOption(path, 'a list', value);
-  return value.map((group: unknown, index) => translate(objectOf(group, `${path}[${index}]`), { pattern: words, optimizer, weightDecay: notNegative, learningRateScale: positive, frozen: truth }, `${path}[${index}]`));
+  if (value === 'no_decay') return value;
+  if (!Array.isArray(value)) throw badOption(path, "a list of groups, or 'no_decay'", value);
+  const list: unknown[] = [];
+  together(value.map((given: unknown, index) => () => {
+    const at = `${path}[${index}]`;
+    list.push(translate(objectOf(given, at), group, at));
+  }));
+  return list;
 };
 
 const sampling: Checks = { maxTokens: positiveInteger, temperature: notNegative, topK: positiveInteger, topP: upToOne, seed: naturalNumber, topLogprobs: naturalNumber };
@@ -177,13 +189,13 @@ export function resumeSettings(changes: TrainOptions, override: readonly string[
 
 /** `TrainConfig` as JSON, and the driver's settings. Unknown keys are BAD_OPTION. */
 export function trainSettings(given: TrainOptions & DriveOptions): { config: string; driver: Driver } {
+  // Checked as a whole first, so that the faults of both halves are reported together.
+  translate(given, { ...TRAIN, ...DRIVE }, '');
   const train: object = Object.fromEntries(Object.entries(given).filter(([key]) => !Object.hasOwn(DRIVE, key)));
-  const drive: object = Object.fromEntries(Object.entries(given).filter(([key]) => Object.hasOwn(DRIVE, key)));
   const { rest, schedule } = settings(train);
   const config = { steps: DEFAULT_STEPS, ...rest };
   schedule['type'] ??= 'constant';
   if (schedule['type'] === 'cosine' || schedule['type'] === 'linear') schedule['total_steps'] ??= config.steps;
-  translate(drive, DRIVE, '');
   const { logEvery = 8, evalEvery = 0, evalBatches = 0, saveEvery = 0, saveTotalLimit = 2, sampleEvery = 0, samplePrompt = '', sample = {}, onNonFinite = 'stop' } = given;
   const driver = { logEvery, evalEvery, evalBatches, saveEvery, saveTotalLimit, sampleEvery, samplePrompt, sample: sampleJson(sample), onNonFinite };
   return { config: JSON.stringify({ ...config, schedule }), driver };

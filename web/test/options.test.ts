@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { resumeSettings, trainSettings } from '../src/options.js';
 import { modelJson } from '../src/scratch.js';
 import { TabtuneError } from '../src/errors.js';
+import type { GroupOptions } from '../src/options.js';
 
 const config = (options: object): unknown => JSON.parse(trainSettings(options).config);
 const pathOf = (options: object): string | undefined => {
@@ -46,6 +47,23 @@ describe('options', () => {
       groups: [{ pattern: '*norm*', frozen: true }, { pattern: '*', optimizer: { type: 'apollo', rank: 1, update_steps: 10 } }],
     });
   });
+  it('groups_may_be_the_preset_or_lie_over_the_runs_optimizer', () => {
+    expect(config({ groups: 'no_decay' })).toMatchObject({ groups: 'no_decay' });
+    const groups: GroupOptions[] = [{ pattern: '*bias', optimizer: { weightDecay: 0, beta1: 0.8 } }, { pattern: '*', optimizer: { type: 'sgd', momentum: 0.9 } }];
+    expect(config({ groups })).toMatchObject({ groups: [{ pattern: '*bias', optimizer: { weight_decay: 0, beta1: 0.8 } }, { optimizer: { type: 'sgd', momentum: 0.9 } }] });
+  });
+  it('everything_wrong_is_said_at_once', () => {
+    const options = { learningrate: 1, batchSize: 1.5, optimizer: { type: 'adamw', rank: 3, beta1: 2 }, saveEvery: -1, groups: [{ pattern: 1 }, { frozen: 1, optimizer: { type: 'lion' } }], sample: { temperatur: 1 } };
+    let message = '';
+    try {
+      trainSettings(Object.assign({}, options as object));
+    } catch (thrown) {
+      if (!(thrown instanceof TabtuneError)) throw thrown;
+      expect([thrown.code, thrown.detail.path]).toEqual(['BAD_OPTION', 'learningrate']);
+      ({ message } = thrown);
+    }
+    expect(message.split('; ').map((fault) => fault.split(':')[0])).toEqual(['option learningrate', 'option batchSize', 'option optimizer.rank', 'option optimizer.beta1', 'option saveEvery', 'option groups[0].pattern', 'option groups[1].frozen', 'option groups[1].optimizer.type', 'option sample.temperatur']);
+  });
   it.each([
     [{ learningrate: 1 }, 'learningrate'],
     [{ batchSize: 1.5 }, 'batchSize'],
@@ -57,6 +75,9 @@ describe('options', () => {
     [{ optimizer: 'adamw' }, 'optimizer'],
     [{ lrScheduler: { type: 'wsd', decayType: 'cosine' } }, 'lrScheduler.decayType'],
     [{ groups: [{ pattern: 'a', lr: 1 }] }, 'groups[0].lr'],
+    [{ groups: 'nodecay' }, 'groups'],
+    [{ groups: [{ pattern: 'a', optimizer: { lr: 1 } }] }, 'groups[0].optimizer.lr'],
+    [{ optimizer: { beta1: 0.9 } }, 'optimizer.type'],
     [{ warmupSteps: 1, lrScheduler: { type: 'cosine', warmupSteps: 1 } }, 'warmupSteps'],
     [{ precision: 'f16' }, 'precision'],
     [{ saveEvery: -1 }, 'saveEvery'],

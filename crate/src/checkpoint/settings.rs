@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::corrupt;
-use crate::config::TrainConfig;
+use crate::config::{ApolloConfig, GroupConfig, OptimizerConfig, ScheduleConfig, TrainConfig};
 use crate::error::{Error, Fault, Result};
 use crate::schedule;
 
@@ -26,7 +26,7 @@ fn covers(name: &str, key: &str) -> bool {
 /// `given`, if it differs from `saved` only in keys that a resume takes from the new settings or that `overrides` names.
 pub(super) fn accept(saved: &TrainConfig, given: TrainConfig, overrides: &[String]) -> Result<TrainConfig> {
     given.validate()?;
-    let (old, new) = (flat(saved)?, flat(&given)?);
+    let (old, new) = (flat(settled(saved, &given)?), flat(settled(&given, saved)?));
     let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
     let known = |name: &&String| *name == ALL || keys.iter().any(|key| covers(name, key));
     let unknown = |name| Fault::new("override", "a key of the settings, or all", name);
@@ -48,8 +48,49 @@ pub(super) fn accept(saved: &TrainConfig, given: TrainConfig, overrides: &[Strin
     if faults.is_empty() { Ok(given) } else { Err(Error::ResumeMismatch(faults)) }
 }
 
+/// `rule` with what follows from its other keys.
+fn in_force(rule: OptimizerConfig) -> OptimizerConfig {
+    match rule {
+        OptimizerConfig::Apollo(c) => OptimizerConfig::Apollo(ApolloConfig { rank: Some(c.rank() as u64), scale: Some(c.scale()), ..c }),
+        other => other,
+    }
+}
+
+/// `config` in one way of saying it, so that what is equal in force is no difference. A group says what it takes from the run where that of
+/// `other` has its own.
+fn settled(config: &TrainConfig, other: &TrainConfig) -> Result<Value> {
+    let mut settled = TrainConfig { optimizer: in_force(config.optimizer.clone()), ..config.clone() };
+    if let ScheduleConfig::Infinite(schedule) = &mut settled.schedule
+        && schedule.cooldown_steps == 0
+    {
+        // It can only be the peak rate.
+        schedule.constant_learning_rate = None;
+    }
+    if settled.groups.is_empty() && !other.groups.is_empty() {
+        settled.groups.push(GroupConfig::new("*"));
+    }
+    let no_group = GroupConfig::new("");
+    for index in 0..settled.groups.len().max(other.groups.len()) {
+        if index == settled.groups.len() {
+            settled.groups.push(no_group.clone());
+        }
+        let (ours, theirs) = (&mut settled.groups[index], other.groups.get(index).unwrap_or(&no_group));
+        let rule = ours.rule(&config.optimizer);
+        let decay = rule.weight_decay();
+        if ours.optimizer.is_some() || theirs.optimizer.is_some() {
+            ours.optimizer = Some(in_force(rule));
+        }
+        if ours.weight_decay.is_some() || theirs.weight_decay.is_some() {
+            ours.weight_decay = Some(decay);
+            // It stands for the optimizer's, which is therefore none.
+            ours.optimizer = ours.optimizer.take().map(|rule| rule.with_weight_decay(0.0));
+        }
+    }
+    serde_json::to_value(settled).map_err(|error| corrupt("train", error))
+}
+
 /// Path → value of every leaf of a configuration: `optimizer.beta1`, `groups[0].pattern`.
-fn flat(config: &TrainConfig) -> Result<BTreeMap<String, Value>> {
+fn flat(settings: Value) -> BTreeMap<String, Value> {
     fn walk(path: String, value: Value, into: &mut BTreeMap<String, Value>) {
         match value {
             Value::Object(fields) => {
@@ -68,6 +109,6 @@ fn flat(config: &TrainConfig) -> Result<BTreeMap<String, Value>> {
         }
     }
     let mut leaves = BTreeMap::new();
-    walk(String::new(), serde_json::to_value(config).map_err(|error| corrupt("train", error))?, &mut leaves);
-    Ok(leaves)
+    walk(String::new(), settings, &mut leaves);
+    leaves
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::OptimizerConfig;
+use super::optimizer::{DECAY_RULE, is_decay, is_positive_f32};
 use crate::error::Fault;
 
 /// Parameters that match `pattern` and how they are treated. First match wins.
@@ -41,6 +42,12 @@ impl GroupConfig {
         vec![spared, Self::new("*")]
     }
 
+    /// The fault of groups that leave nothing to train.
+    pub fn all_frozen(groups: &[Self]) -> Option<Fault> {
+        let frozen = !groups.is_empty() && groups.iter().all(|group| group.frozen);
+        frozen.then(|| Fault::new("groups", "at least one that is not frozen", "none"))
+    }
+
     /// The update rule of this group in a run with the given one.
     pub fn rule(&self, run: &OptimizerConfig) -> OptimizerConfig {
         let rule = self.optimizer.as_ref().unwrap_or(run).clone();
@@ -54,17 +61,18 @@ impl GroupConfig {
     pub fn faults(&self, index: usize, learning_rate: f64) -> Vec<Fault> {
         let mut faults = Vec::new();
         let key = format!("groups[{index}]");
-        if !(self.learning_rate_scale.is_finite() && self.learning_rate_scale > 0.0) {
-            faults.push(Fault::new(format!("{key}.learning_rate_scale"), "finite and > 0", self.learning_rate_scale));
-        }
         let rate = learning_rate * self.learning_rate_scale;
+        if !(is_positive_f32(self.learning_rate_scale) && is_positive_f32(rate)) {
+            let rule = "finite and > 0 in f32, also multiplied by learning_rate";
+            faults.push(Fault::new(format!("{key}.learning_rate_scale"), rule, self.learning_rate_scale));
+        }
         if let Some(optimizer) = &self.optimizer {
             faults.extend(optimizer.faults_at(&format!("{key}.optimizer"), rate));
         }
         if let Some(decay) = self.weight_decay
-            && !(decay.is_finite() && decay >= 0.0 && rate * decay < 1.0)
+            && !is_decay(decay, rate)
         {
-            faults.push(Fault::new(format!("{key}.weight_decay"), "finite, ≥ 0, learning_rate·weight_decay < 1", decay));
+            faults.push(Fault::new(format!("{key}.weight_decay"), DECAY_RULE, decay));
         }
         faults
     }

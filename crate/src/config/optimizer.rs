@@ -183,6 +183,20 @@ impl Default for OptimizerConfig {
     }
 }
 
+/// The rule of [`is_decay`] in words.
+pub(super) const DECAY_RULE: &str = "finite, ≥ 0, learning_rate·weight_decay < 1";
+
+/// Above 0 in the arithmetic of the kernels, where 1e-40 may be 0 and 1e39 is infinite.
+pub(super) fn is_positive_f32(value: f64) -> bool {
+    let value = value as f32;
+    value.is_normal() && value > 0.0
+}
+
+/// A weight decay that at this rate, a positive one, shrinks and never turns a weight. It is finite then, in f32 too.
+pub(super) fn is_decay(decay: f64, rate: f64) -> bool {
+    decay >= 0.0 && rate * decay < 1.0
+}
+
 /// Collects broken rules under one prefix.
 struct Rules<'a> {
     prefix: &'a str,
@@ -197,17 +211,17 @@ impl Rules<'_> {
     }
 
     fn beta(&mut self, key: &str, beta: f64) {
-        self.check((0.0..1.0).contains(&beta), key, "0 ≤ β < 1", beta);
+        self.check((0.0..1.0).contains(&(beta as f32)), key, "0 ≤ β < 1 in f32", beta);
     }
 
     fn positive(&mut self, key: &str, value: f64) {
-        self.check(value.is_finite() && value > 0.0, key, "finite and > 0", value);
+        self.check(is_positive_f32(value), key, "finite and > 0 in f32", value);
     }
 
     fn moments(&mut self, beta1: f64, beta2: f64, eps: f64) {
         self.beta("beta1", beta1);
         self.beta("beta2", beta2);
-        self.check(eps.is_finite() && eps >= 1.2e-38, "eps", "finite and ≥ 1.2e-38", eps);
+        self.check((eps as f32).is_finite() && eps >= 1.2e-38, "eps", "finite in f32 and ≥ 1.2e-38", eps);
     }
 }
 
@@ -255,10 +269,10 @@ impl OptimizerConfig {
         match self {
             Self::Adamw(c) => rules.moments(c.beta1, c.beta2, c.eps),
             Self::Adafactor(c) => {
-                rules.check(c.decay_rate.is_finite() && c.decay_rate < 0.0, "decay_rate", "finite and < 0", c.decay_rate);
+                rules.check(is_positive_f32(-c.decay_rate), "decay_rate", "finite and < 0 in f32", c.decay_rate);
                 rules.beta("beta2_cap", c.beta2_cap);
                 rules.positive("clip_threshold", c.clip_threshold);
-                rules.check(c.eps1.is_finite() && c.eps1 >= 1e-30, "eps1", "finite and ≥ 1e-30", c.eps1);
+                rules.check((c.eps1 as f32).is_finite() && c.eps1 >= 1e-30, "eps1", "finite in f32 and ≥ 1e-30", c.eps1);
                 rules.positive("eps2", c.eps2);
             }
             Self::Apollo(c) => {
@@ -271,13 +285,12 @@ impl OptimizerConfig {
                 rules.check(c.update_steps >= 1, "update_steps", "an integer ≥ 1", c.update_steps);
             }
             Self::Sgd(c) => {
-                rules.check((0.0..1.0).contains(&c.momentum), "momentum", "0 ≤ μ < 1", c.momentum);
+                rules.check((0.0..1.0).contains(&(c.momentum as f32)), "momentum", "0 ≤ μ < 1 in f32", c.momentum);
                 rules.check(!c.nesterov || c.momentum > 0.0, "nesterov", "false without momentum > 0", c.nesterov);
             }
         }
         let decay = self.weight_decay();
-        let rule = "finite, ≥ 0, learning_rate·weight_decay < 1";
-        rules.check(decay.is_finite() && decay >= 0.0 && learning_rate * decay < 1.0, "weight_decay", rule, decay);
+        rules.check(is_decay(decay, learning_rate), "weight_decay", DECAY_RULE, decay);
         rules.faults
     }
 }

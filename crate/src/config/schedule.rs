@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::optimizer::is_positive_f32;
 use crate::error::Fault;
 
 /// No start step.
@@ -213,8 +214,8 @@ impl Checks {
             (Some(rate), 0) if rate != self.learning_rate => {
                 self.refuse("constant_learning_rate", format!("absent or {} without a cooldown", self.learning_rate), rate);
             }
-            (Some(rate), _) if !(rate.is_finite() && rate > 0.0 && rate <= self.learning_rate) => {
-                self.refuse("constant_learning_rate", format!("finite, > 0 and ≤ {}", self.learning_rate), rate);
+            (Some(rate), _) if !(is_positive_f32(rate) && rate <= self.learning_rate) => {
+                self.refuse("constant_learning_rate", format!("> 0 in f32 and ≤ {}", self.learning_rate), rate);
             }
             _ => {}
         }

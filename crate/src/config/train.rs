@@ -1,10 +1,13 @@
 //! A training run's settings.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
+use super::optimizer::is_positive_f32;
 use super::{GroupConfig, OptimizerConfig, ScheduleConfig};
 use crate::error::{Error, Fault, Result};
+
+/// Most tokens of one step, which are all gathered before it: 2 GiB of ids and targets.
+const MAX_STEP_TOKENS: usize = 1 << 28;
 
 /// How weight matrices and moments are stored. All arithmetic is f32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -91,36 +94,15 @@ impl Default for TrainConfig {
     }
 }
 
-/// `under` with the keys of `over` on top, to any depth. Another `type` replaces the whole.
-pub fn overlay(under: Value, over: Value) -> Value {
-    match (under, over) {
-        (Value::Object(mut under), Value::Object(over)) => {
-            if over.get("type").is_some_and(|kind| under.get("type").is_some_and(|old| old != kind)) {
-                return Value::Object(over);
-            }
-            for (key, value) in over {
-                let old = under.remove(&key).unwrap_or(Value::Null);
-                under.insert(key, overlay(old, value));
-            }
-            Value::Object(under)
-        }
-        (_, over) => over,
-    }
-}
-
 impl TrainConfig {
-    /// These settings with the `given` keys on top, not validated. A schedule that falls over the run and says no length falls over the whole run.
-    pub fn overlaid(&self, given: Map<String, Value>) -> serde_json::Result<Self> {
-        let mut merged = overlay(serde_json::to_value(self)?, Value::Object(given));
-        let steps = merged["steps"].clone();
-        if let Some(schedule) = merged["schedule"].as_object_mut().filter(|s| ["cosine", "linear"].iter().any(|kind| s["type"] == *kind)) {
-            schedule.entry("total_steps").or_insert(steps);
-        }
-        serde_json::from_value(merged)
-    }
-
     /// Refuses settings that cannot work; every fault is listed.
     pub fn validate(&self) -> Result<()> {
+        let faults = self.faults();
+        if faults.is_empty() { Ok(()) } else { Err(Error::InvalidConfig(faults)) }
+    }
+
+    /// Rules that these values break.
+    pub fn faults(&self) -> Vec<Fault> {
         let mut faults = Vec::new();
         let mut positive = |key: &str, value: u64| {
             if value == 0 {
@@ -131,11 +113,17 @@ impl TrainConfig {
         positive("batch_size", self.batch_size as u64);
         positive("seq_len", self.seq_len as u64);
         positive("gradient_accumulation_steps", self.gradient_accumulation_steps as u64);
-        if !(self.learning_rate.is_finite() && self.learning_rate > 0.0) {
-            faults.push(Fault::new("learning_rate", "finite and > 0", self.learning_rate));
+        let tokens = [self.batch_size, self.seq_len, self.gradient_accumulation_steps].into_iter().try_fold(1, usize::checked_mul);
+        if tokens.is_none_or(|tokens| tokens > MAX_STEP_TOKENS) {
+            let rule = format!("at most {MAX_STEP_TOKENS} tokens a step (batch_size·seq_len·gradient_accumulation_steps)");
+            let found = format!("{}·{}·{}", self.batch_size, self.seq_len, self.gradient_accumulation_steps);
+            faults.push(Fault::new("gradient_accumulation_steps", rule, found));
         }
-        if !(self.max_grad_norm.is_finite() && self.max_grad_norm >= 0.0) {
-            faults.push(Fault::new("max_grad_norm", "finite and ≥ 0", self.max_grad_norm));
+        if !is_positive_f32(self.learning_rate) {
+            faults.push(Fault::new("learning_rate", "finite and > 0 in f32", self.learning_rate));
+        }
+        if !(self.max_grad_norm == 0.0 || is_positive_f32(self.max_grad_norm)) {
+            faults.push(Fault::new("max_grad_norm", "0, or finite and > 0 in f32", self.max_grad_norm));
         }
         if !(0.0..1.0).contains(&self.validation_fraction) {
             faults.push(Fault::new("validation_fraction", "0 ≤ fraction < 1", self.validation_fraction));
@@ -150,7 +138,8 @@ impl TrainConfig {
         for (index, group) in self.groups.iter().enumerate() {
             faults.extend(group.faults(index, self.learning_rate));
         }
+        faults.extend(GroupConfig::all_frozen(&self.groups));
         faults.extend(self.schedule.faults(self.learning_rate));
-        if faults.is_empty() { Ok(()) } else { Err(Error::InvalidConfig(faults)) }
+        faults
     }
 }

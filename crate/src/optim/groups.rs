@@ -2,7 +2,10 @@
 
 use super::ParamInfo;
 use crate::config::{GroupConfig, OptimizerConfig, TrainConfig};
-use crate::error::{Error, Fault, Result};
+use crate::error::Fault;
+
+/// Parameters without a group that a refusal names.
+const MAX_NAMED: usize = 3;
 
 /// A group with its members.
 #[derive(Debug)]
@@ -54,8 +57,8 @@ pub fn glob_matches(pattern: &str, name: &str) -> bool {
     pattern[p..].iter().all(|&c| c == '*')
 }
 
-/// Sorts parameters into groups; a pattern without parameters and a parameter without pattern are refused by name.
-pub(super) fn resolve(config: &TrainConfig, params: &[ParamInfo]) -> Result<Vec<Group>> {
+/// Sorts parameters into groups. A pattern without parameters and a parameter without pattern are faults.
+pub(super) fn resolve(config: &TrainConfig, params: &[ParamInfo]) -> (Vec<Group>, Vec<Fault>) {
     let everything = [GroupConfig::new("*")];
     let configured = if config.groups.is_empty() { &everything[..] } else { &config.groups };
     let mut groups: Vec<Group> = configured
@@ -70,19 +73,24 @@ pub(super) fn resolve(config: &TrainConfig, params: &[ParamInfo]) -> Result<Vec<
             members: Vec::new(),
         })
         .collect();
-    let mut faults = Vec::new();
+    let mut left = Vec::new();
     for (at, param) in params.iter().enumerate() {
         match groups.iter_mut().find(|group| glob_matches(&group.pattern, &param.name)) {
             Some(group) => group.members.push(at),
-            None => faults.push(Fault::new(&param.name, "a group whose pattern matches", "none")),
+            None => left.push(param.name.as_str()),
         }
     }
-    for (index, group) in groups.iter().enumerate().filter(|(_, group)| group.members.is_empty()) {
+    let rule = "a pattern that matches parameters of no earlier group";
+    let empty = groups.iter().enumerate().filter(|(_, group)| group.members.is_empty());
+    let mut faults: Vec<Fault> = empty.map(|(index, group)| Fault::new(format!("groups[{index}].pattern"), rule, &group.pattern)).collect();
+    if !left.is_empty() {
+        let named = left[..left.len().min(MAX_NAMED)].join(", ");
+        let more = if left.len() > MAX_NAMED { format!(" and {} more", left.len() - MAX_NAMED) } else { String::new() };
         faults.push(Fault::new(
-            format!("groups[{index}].pattern"),
-            "a pattern that matches parameters of no earlier group",
-            &group.pattern,
+            "groups",
+            "a pattern for every parameter (a last group * takes the rest)",
+            format!("none for {named}{more}"),
         ));
     }
-    if faults.is_empty() { Ok(groups) } else { Err(Error::Groups(faults)) }
+    (groups, faults)
 }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use burn::tensor::{DType, Tensor};
 
-use crate::config::{OptimizerConfig, TrainConfig};
+use crate::config::{GroupConfig, OptimizerConfig, TrainConfig};
 use crate::error::{Error, Fault, Result};
 use crate::kernels::Buffer;
 use crate::kernels::noise::{self, Rounding};
@@ -80,11 +80,12 @@ pub struct Optim {
 }
 
 impl Optim {
-    /// Sorts `params` into the configuration's groups. Every fault is listed: settings, patterns that match nothing, parameters that
-    /// no pattern matches, dtypes other than f32 and bf16.
+    /// Sorts `params` into the configuration's groups. Every fault is listed: patterns that match nothing, parameters that no pattern
+    /// matches, settings, dtypes other than f32 and bf16.
     pub fn new(config: &TrainConfig, params: &[ParamInfo]) -> Result<Self> {
-        let groups = groups::resolve(config, params)?;
-        let mut faults = Vec::new();
+        let (groups, mut faults) = groups::resolve(config, params);
+        let of_names = faults.len();
+        faults.extend(GroupConfig::all_frozen(&config.groups));
         let mut slots = BTreeMap::new();
         for (index, group) in groups.iter().enumerate() {
             faults.extend(group.rule.faults_at(&group.key, config.learning_rate * group.rate_scale));
@@ -118,7 +119,7 @@ impl Optim {
             }
         }
         if !faults.is_empty() {
-            return Err(Error::InvalidConfig(faults));
+            return Err(if faults.len() == of_names { Error::Groups(faults) } else { Error::InvalidConfig(faults) });
         }
         Ok(Self { seed: config.seed, groups, slots, unread: None, recorded: BTreeMap::new() })
     }

@@ -49,19 +49,17 @@ const BUSY: Error = Error::Busy { doing: "another call of this session" };
 pub struct Session(Slot);
 
 fn unreadable(error: serde_json::Error) -> Error {
-    Error::InvalidConfig(vec![Fault::new("options", "the keys of TrainConfig", error)])
+    Error::InvalidConfig(vec![Fault::new("options", "JSON", error)])
 }
 
 /// `saved` with the keys of a JSON object on top.
 fn changed(saved: &TrainConfig, json: &str) -> Result<TrainConfig> {
-    serde_json::from_str(json).and_then(|changes| saved.overlaid(changes)).map_err(unreadable)
+    saved.overlaid(serde_json::from_str(json).map_err(unreadable)?)
 }
 
-/// Settings from JSON; unknown keys are refused.
+/// Settings from JSON; what is absent has its default.
 pub(super) fn train_config(json: &str) -> Result<TrainConfig> {
-    let config: TrainConfig = serde_json::from_str(json).map_err(unreadable)?;
-    config.validate()?;
-    Ok(config)
+    changed(&TrainConfig::default(), json)
 }
 
 /// The data in the format that its name says; token ids need no tokenizer.

@@ -27,7 +27,23 @@ fn settings_are_refused_all_at_once() {
     let (code, message) = refuse(&["train", "--data", &data, "--model", &out, "--steps", "0", "--learning-rate", "-1", "--device", "cpu"]);
     assert_eq!(code, "config.invalid");
     assert!(message.contains("steps") && message.contains("learning_rate"), "{message}");
-    assert_eq!(refuse(&["train", "--data", &data, "--model", &out, "--precision", "f8", "--device", "cpu"]).0, "cli.json");
+    let wrong = ["--precision", "f8", "--groups", "some", "--optimizer", "lion", "--batch-size", "0"];
+    let (code, message) = refuse(&[&["train", "--data", &data, "--model", &out, "--device", "cpu"], &wrong[..]].concat());
+    assert_eq!(code, "config.invalid");
+    assert!(
+        ["precision", "groups", "optimizer.type", "batch_size"].iter().all(|key| message.contains(&format!("{key}: expected"))),
+        "{message}"
+    );
+}
+
+#[test]
+fn settings_that_train_nothing_or_exhaust_memory_are_refused() {
+    let (out, data) = checkpoint();
+    let train = ["train", "--data", &data, "--model", &out, "--seq-len", "16", "--device", "cpu"];
+    let frozen = write(&folder("frozen"), "settings.json", r#"{"groups": [{"pattern": "*", "frozen": true}]}"#);
+    for more in [["--train-config", &frozen], ["--gradient-accumulation-steps", "4000000000000000000"]] {
+        assert_eq!(refuse(&[&train[..], &more].concat()).0, "config.invalid", "{more:?}");
+    }
 }
 
 #[test]

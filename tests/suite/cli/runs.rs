@@ -62,6 +62,20 @@ fn train_config_file_and_options_agree_and_options_win() {
 }
 
 #[test]
+fn groups_by_name_are_spelled_out_in_the_checkpoint() {
+    let place = folder("groups");
+    let (config, data) = tiny(&place);
+    let run = text(&place.join("run"));
+    succeed(&[&short(&config, &data)[..], &["--groups", "no_decay", "--out", &run, "--stop-at", "2"]].concat());
+    let manifest: Value = serde_json::from_slice(&std::fs::read(Path::new(&run).join("checkpoint.json")).unwrap()).unwrap();
+    let groups = manifest["train"]["groups"].as_array().unwrap();
+    assert_eq!(groups.iter().map(|group| &group["weight_decay"]).collect::<Vec<_>>(), [&json!(0.0), &Value::Null]);
+    // The name is no other setting than what it stands for.
+    let resume = ["train", "--resume", &run, "--data", &data, "--device", "cpu", "--groups", "no_decay"];
+    assert_eq!(succeed(&resume).last()["step"], json!(4));
+}
+
+#[test]
 fn resumed_run_equals_the_whole_run_bit_for_bit() {
     let place = folder("resume");
     let (config, data) = tiny(&place);

@@ -1,11 +1,13 @@
 use burn::tensor::DType;
 use serde_json::json;
+use tabtune::bundle::config_from_hf;
 use tabtune::config::{GroupConfig, TrainConfig};
 use tabtune::error::Error;
+use tabtune::model::planned_parameters;
 use tabtune::optim::{Optim, ParamInfo, clip_factor, glob_matches};
-use tabtune_tests::cpu;
+use tabtune_tests::{block_on, cpu};
 
-use super::{Run, infos, rule};
+use super::{Run, infos, rule, upload};
 
 fn with(groups: serde_json::Value) -> TrainConfig {
     serde_json::from_value(json!({ "groups": groups })).unwrap()
@@ -41,7 +43,13 @@ fn globs_match_whole_names() {
 fn first_match_wins_and_gaps_are_named() {
     let params = infos(DType::F32);
     let error = Optim::new(&with(json!([{"pattern": "layer.0.*"}, {"pattern": "layer.[1-3]*"}])), &params).unwrap_err();
-    assert_eq!(keys(error), ["layer.1.weight", "layer.2.weight", "layer.3.weight", "groups[1].pattern"]);
+    let Error::Groups(faults) = error else { panic!("{error}") };
+    assert_eq!(faults[0].key, "groups[1].pattern");
+    let rest = "none for layer.1.weight, layer.2.weight, layer.3.weight";
+    assert_eq!((faults.len(), faults[1].key.as_str(), faults[1].value.as_str()), (2, "groups", rest));
+    let many: Vec<ParamInfo> = (0..9).map(|k| ParamInfo { name: format!("p{k}"), shape: vec![2], dtype: DType::F32 }).collect();
+    let Error::Groups(faults) = Optim::new(&with(json!([{"pattern": "p0"}])), &many).unwrap_err() else { panic!("groups") };
+    assert_eq!(faults[0].value, "none for p1, p2, p3 and 5 more");
     let error = Optim::new(&with(json!([{"pattern": "*"}, {"pattern": "layer.0.*"}])), &params).unwrap_err();
     assert_eq!(keys(error), ["groups[1].pattern"]);
     let optim = Optim::new(&with(json!([{"pattern": "layer.0.*", "frozen": true}, {"pattern": "*"}])), &params).unwrap();
@@ -74,6 +82,66 @@ fn every_fault_of_every_group_is_listed() {
     assert!(serde_json::from_value::<tabtune::config::OptimizerConfig>(json!({"type": "adafactor", "beta1": 0.9})).is_err());
     let half = ParamInfo { name: "x".into(), shape: vec![2], dtype: DType::F16 };
     assert_eq!(keys(Optim::new(&TrainConfig::default(), &[half]).unwrap_err()), ["x"]);
+}
+
+#[test]
+fn faults_of_names_and_of_values_are_listed_together() {
+    let mut config = with(
+        json!([{"pattern": "x"}, {"pattern": "layer.[0-2]*", "optimizer": {"type": "sgd", "momentum": 2.0}}, {"pattern": "layer.0*", "optimizer": {"type": "sgd", "momentum": 3.0}}]),
+    );
+    config.groups[0].frozen = true;
+    let error = Optim::new(&config, &infos(DType::F32)).unwrap_err();
+    assert_eq!(error.code(), "config.invalid");
+    let expected = ["groups[0].pattern", "groups[1].pattern", "groups", "groups[1].optimizer.momentum", "groups[2].optimizer.momentum"];
+    assert_eq!(keys(error), expected);
+}
+
+#[test]
+fn all_parameters_frozen_is_refused() {
+    let error = Optim::new(&with(json!([{"pattern": "*", "frozen": true}])), &infos(DType::F32)).unwrap_err();
+    assert_eq!((error.code(), keys(error)), ("config.invalid", vec!["groups".to_string()]));
+}
+
+/// Weight decay of every parameter of a model, as the optimizer has it: what a zero gradient takes off a weight of 1.
+fn decays(model: &str) -> Vec<(String, Vec<usize>, bool)> {
+    let shape: serde_json::Value = match model {
+        "gpt2" => json!({"model_type": "gpt2", "vocab_size": 8, "n_embd": 8, "n_layer": 1, "n_head": 2, "n_positions": 8}),
+        _ => {
+            json!({"model_type": model, "vocab_size": 8, "hidden_size": 8, "intermediate_size": 12, "num_hidden_layers": 1, "num_attention_heads": 2,
+            "num_key_value_heads": 1, "max_position_embeddings": 8, "rms_norm_eps": 1e-5, "tie_word_embeddings": false})
+        }
+    };
+    let names = planned_parameters(&config_from_hf(&shape).unwrap()).unwrap();
+    let infos: Vec<ParamInfo> = names.into_iter().map(|(name, shape)| ParamInfo { name, shape, dtype: DType::F32 }).collect();
+    let run = json!({"groups": "no_decay", "optimizer": {"type": "sgd", "weight_decay": 0.1}});
+    let mut optim = Optim::new(&TrainConfig::default().overlaid(run).unwrap(), &infos).unwrap();
+    let device = cpu();
+    let one = |info: &ParamInfo| upload(&vec![1.0; info.elements()], DType::F32, &device);
+    let step = |info: ParamInfo| {
+        let after = optim.step_param(&info.name, one(&info), Some(one(&info).zeros_like()), 1.0, 1.0).unwrap();
+        let value = f32::from_le_bytes(block_on(after.into_data_async()).unwrap().as_bytes()[..4].try_into().unwrap());
+        assert!(value == 1.0 || value == 0.9, "{}: {value}", info.name);
+        (info.name, info.shape, value != 1.0)
+    };
+    infos.into_iter().map(step).collect()
+}
+
+#[test]
+fn preset_no_decay_spares_norms_biases_and_embeddings() {
+    for (model, spared) in [
+        ("gpt2", vec!["transformer.wte.weight", "transformer.wpe.weight"]),
+        ("llama", vec!["model.embed_tokens.weight"]),
+        ("qwen2", vec!["model.embed_tokens.weight"]),
+        ("qwen3", vec!["model.embed_tokens.weight"]),
+    ] {
+        let all = decays(model);
+        assert!(all.len() > 8, "{model}");
+        for (name, shape, decays) in all {
+            // Norms and biases are the vectors.
+            let expected = shape.len() > 1 && !spared.contains(&name.as_str());
+            assert_eq!(decays, expected, "{model}: {name}");
+        }
+    }
 }
 
 #[test]

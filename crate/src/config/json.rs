@@ -1,0 +1,218 @@
+//! Settings from JSON: what was given over what stood before, presets and groups spelled out, every fault found at once.
+
+use std::fmt::Display;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use super::{GroupConfig, OptimizerConfig, ScheduleConfig, TrainConfig};
+use crate::error::{Error, Fault, Result};
+
+/// The name of [`GroupConfig::no_decay`] in place of a list of groups.
+const NO_DECAY: &str = "no_decay";
+/// Characters of a value that a message shows.
+const MAX_SHOWN: usize = 80;
+
+type Object = Map<String, Value>;
+
+/// `under` with the keys of `over` on top, to any depth. Another `type` replaces the whole.
+pub fn overlay(under: Value, over: Value) -> Value {
+    match (under, over) {
+        (Value::Object(mut under), Value::Object(over)) => {
+            if over.get("type").is_some_and(|kind| under.get("type").is_some_and(|old| old != kind)) {
+                return Value::Object(over);
+            }
+            for (key, value) in over {
+                let slot = under.entry(key).or_insert(Value::Null);
+                *slot = overlay(slot.take(), value);
+            }
+            Value::Object(under)
+        }
+        (_, over) => over,
+    }
+}
+
+impl TrainConfig {
+    /// These settings with the `given` keys on top, validated: unknown keys, values of the wrong type and values that cannot work are
+    /// refused together. `groups` may be the name of a preset, and the optimizer of a group lies over the run's. A schedule that falls over
+    /// the run and says no length falls over the whole run.
+    pub fn overlaid(&self, given: Value) -> Result<Self> {
+        if !given.is_object() {
+            return Err(Error::InvalidConfig(vec![Fault::new("settings", "an object", shown(&given))]));
+        }
+        let mut sieve = Sieve::default();
+        let mut saved = value(self)?;
+        one_length(&mut saved, &given);
+        let mut settings = match overlay(saved, given) {
+            Value::Object(settings) => settings,
+            _ => Object::new(),
+        };
+        sieve.settings(&mut settings)?;
+        let config: Self = serde_json::from_value(Value::Object(settings)).map_err(unreadable)?;
+        let faults = sieve.with_rules(config.faults());
+        if faults.is_empty() { Ok(config) } else { Err(Error::InvalidConfig(faults)) }
+    }
+}
+
+/// An annealing has `annealing_steps` or `tau`: the one that is given takes the place of the other.
+fn one_length(saved: &mut Value, given: &Value) {
+    let given = |key: &str| given["schedule"].get(key).is_some_and(|value| !value.is_null() && *value != 0);
+    for (one, other, absent) in [("annealing_steps", "tau", Value::Null), ("tau", "annealing_steps", Value::from(0))] {
+        if given(one)
+            && let Some(old) = saved["schedule"].get_mut(other)
+        {
+            *old = absent;
+        }
+    }
+}
+
+fn unreadable(error: serde_json::Error) -> Error {
+    Error::InvalidConfig(vec![Fault::new("settings", "the keys of TrainConfig", error)])
+}
+
+fn value(of: &impl Serialize) -> Result<Value> {
+    serde_json::to_value(of).map_err(unreadable)
+}
+
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    if text.chars().count() <= MAX_SHOWN { text } else { text.chars().take(MAX_SHOWN - 1).chain(['…']).collect() }
+}
+
+/// Serde's words for what it expected, in ours.
+fn expected(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rsplit_once("expected ").map_or(text.as_str(), |(_, rule)| rule) {
+        "u64" => "an integer ≥ 0".into(),
+        "usize" => "an integer from 0 to 4294967295".into(),
+        "i64" => "an integer".into(),
+        "f64" => "a number".into(),
+        "a boolean" => "true or false".into(),
+        "string or map" => "a word".into(),
+        rule => rule.replace('`', "\""),
+    }
+}
+
+/// Takes out of settings what cannot be read, so that the rest can be, and notes it.
+#[derive(Default)]
+struct Sieve {
+    faults: Vec<Fault>,
+    /// Keys whose value has the wrong type; a default stands in for it.
+    replaced: Vec<String>,
+}
+
+impl Sieve {
+    fn refuse(&mut self, key: String, rule: impl Into<String>, found: impl Display) {
+        self.faults.push(Fault::new(&key, rule, found));
+        self.replaced.push(key);
+    }
+
+    fn settings(&mut self, settings: &mut Object) -> Result<()> {
+        let steps = settings.get("steps").cloned().unwrap_or_default();
+        let whole = steps.is_u64();
+        if let Some(Value::Object(schedule)) = settings.get_mut("schedule")
+            && ["cosine", "linear"].iter().any(|kind| schedule.get("type").is_some_and(|given| given == kind))
+        {
+            if whole {
+                schedule.entry("total_steps").or_insert(steps);
+            } else if !schedule.contains_key("total_steps") {
+                self.replaced.push("schedule.total_steps".into());
+            }
+        }
+        let schedule = self.tagged::<ScheduleConfig>("schedule", settings.shift_remove("schedule").unwrap_or_default())?;
+        let optimizer = self.tagged::<OptimizerConfig>("optimizer", settings.shift_remove("optimizer").unwrap_or_default())?;
+        let groups = self.groups(settings.shift_remove("groups").unwrap_or_default(), &optimizer)?;
+        self.known::<TrainConfig>("", settings, value(&TrainConfig::default())?)?;
+        settings.extend([("optimizer".into(), optimizer), ("groups".into(), groups), ("schedule".into(), schedule)]);
+        Ok(())
+    }
+
+    fn groups(&mut self, given: Value, run: &Value) -> Result<Value> {
+        let groups = match given {
+            Value::Array(groups) => groups,
+            Value::String(name) if name == NO_DECAY => return value(&GroupConfig::no_decay()),
+            other => {
+                self.refuse("groups".into(), format!("a list of groups, or \"{NO_DECAY}\""), shown(&other));
+                Vec::new()
+            }
+        };
+        groups.into_iter().enumerate().map(|(index, group)| self.group(&format!("groups[{index}]"), group, run)).collect()
+    }
+
+    /// A group; its optimizer, if it has one, lies over the run's.
+    fn group(&mut self, path: &str, given: Value, run: &Value) -> Result<Value> {
+        let everything = value(&GroupConfig::new("*"))?;
+        let Value::Object(mut group) = given else {
+            self.refuse(path.into(), "an object", shown(&given));
+            return Ok(everything);
+        };
+        let optimizer = match group.shift_remove("optimizer").unwrap_or_default() {
+            Value::Null => Value::Null,
+            given => self.tagged::<OptimizerConfig>(&format!("{path}.optimizer"), overlay(run.clone(), given))?,
+        };
+        if !group.contains_key("pattern") {
+            self.refuse(format!("{path}.pattern"), "a string", "nothing");
+        }
+        self.known::<GroupConfig>(path, &mut group, everything)?;
+        group.entry("pattern").or_insert("*".into());
+        group.insert("optimizer".into(), optimizer);
+        Ok(Value::Object(group))
+    }
+
+    /// An object whose `type` says which keys it has.
+    fn tagged<T: Serialize + DeserializeOwned + Default>(&mut self, path: &str, given: Value) -> Result<Value> {
+        let Value::Object(mut object) = given else {
+            self.refuse(path.into(), "an object", shown(&given));
+            return value(&T::default());
+        };
+        let kind = object.get("type").cloned().unwrap_or_default();
+        match serde_json::from_value::<T>(json!({ "type": kind })) {
+            Ok(default) => {
+                self.known::<T>(path, &mut object, value(&default)?)?;
+                Ok(Value::Object(object))
+            }
+            Err(_) => {
+                // No kind has an empty name: the answer lists the names there are.
+                let kinds = serde_json::from_value::<T>(json!({ "type": "" })).err().map_or_else(String::new, |error| expected(&error));
+                self.refuse(format!("{path}.type"), kinds, shown(&kind));
+                value(&T::default())
+            }
+        }
+    }
+
+    /// Leaves in `object` the keys of `default` whose value `T` can hold. Each is tried alone, so that each has its own fault.
+    fn known<T: DeserializeOwned>(&mut self, path: &str, object: &mut Object, default: Value) -> Result<()> {
+        for (key, given) in std::mem::take(object) {
+            let at = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            let Some(known) = default.as_object().filter(|known| known.contains_key(&key)) else {
+                let keys: Vec<&str> = default.as_object().into_iter().flat_map(Map::keys).map(String::as_str).collect();
+                self.faults.push(Fault::new(at, format!("one of {}", keys.join(", ")), "an unknown key"));
+                continue;
+            };
+            let mut alone = known.clone();
+            alone.insert(key.clone(), given.clone());
+            match serde_json::from_value::<T>(Value::Object(alone)) {
+                Ok(_) => _ = object.insert(key, given),
+                Err(error) => self.refuse(at, expected(&error), shown(&given)),
+            }
+        }
+        Ok(())
+    }
+
+    /// All faults: these, and those of the rules that do not rest on a replaced value. Within `optimizer`, `schedule` and a group, rules
+    /// join keys; above them the peak rate alone is joined with others.
+    fn with_rules(mut self, rules: Vec<Fault>) -> Vec<Fault> {
+        let section = |key: &str| key.rsplit_once('.').map_or_else(String::new, |(section, _)| section.to_string());
+        let rate = self.replaced.iter().any(|key| key == "learning_rate");
+        let replaced = &self.replaced;
+        let stands = |fault: &Fault| {
+            let within = section(&fault.key);
+            let near = |key: &String| *key == fault.key || (!within.is_empty() && (*key == within || section(key) == within));
+            let joined = rate && ["learning_rate", "learning_rate_scale", "weight_decay"].iter().any(|word| fault.key.ends_with(word));
+            !(joined || replaced.iter().any(near))
+        };
+        self.faults.extend(rules.into_iter().filter(stands));
+        self.faults
+    }
+}
