@@ -8,6 +8,7 @@ mod hostile;
 mod house;
 mod kernels;
 mod model;
+mod not_finite;
 mod optim;
 mod release;
 mod replay;
