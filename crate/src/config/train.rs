@@ -109,9 +109,14 @@ pub fn overlay(under: Value, over: Value) -> Value {
 }
 
 impl TrainConfig {
-    /// These settings with the `given` keys on top, not validated. A schedule that falls over the run and says no length falls over the whole run.
+    /// These settings with the `given` keys on top, not validated. A schedule that falls over the run and says no length falls over the whole
+    /// run, and one that did so goes on to do so where `given` changes the steps alone.
     pub fn overlaid(&self, given: Map<String, Value>) -> serde_json::Result<Self> {
-        let mut merged = overlay(serde_json::to_value(self)?, Value::Object(given));
+        let mut under = serde_json::to_value(self)?;
+        if under["schedule"]["total_steps"] == under["steps"] && given.contains_key("steps") {
+            under["schedule"]["total_steps"] = given["steps"].clone();
+        }
+        let mut merged = overlay(under, Value::Object(given));
         let steps = merged["steps"].clone();
         if let Some(schedule) = merged["schedule"].as_object_mut().filter(|s| ["cosine", "linear"].iter().any(|kind| s["type"] == *kind)) {
             schedule.entry("total_steps").or_insert(steps);
