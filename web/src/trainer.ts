@@ -169,7 +169,7 @@ export class Trainer extends EventTarget {
     return this.#line.connection.call('rate.set', { rate });
   }
 
-  /** Starts the decay of a `wsd` or the annealing of an `infinite` schedule now. */
+  /** Starts the decay of a `wsd` or the annealing of an `infinite` schedule now; a start that is planned or has come stays. */
   startDecay(): Promise<void> {
     return this.#line.connection.call('schedule.decay', undefined);
   }

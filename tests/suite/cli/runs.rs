@@ -94,6 +94,26 @@ fn finished_run_extended_by_its_steps_goes_on_along_the_longer_schedule() {
 }
 
 #[test]
+fn resume_starts_a_decay_or_annealing_by_the_settings_file() {
+    let place = folder("decay");
+    let (config, data) = tiny(&place);
+    for (schedule, start) in [
+        (r#"{"type": "wsd"}"#, r#"{"start_decay": true, "decay_steps": 2}"#),
+        (r#"{"type": "infinite"}"#, r#"{"start_annealing": true, "annealing_steps": 2, "annealing_type": "harmonic"}"#),
+    ] {
+        let run = text(&place.join("run"));
+        let planned = write(&place, "planned.json", format!(r#"{{"schedule": {schedule}}}"#));
+        succeed(&[&short(&config, &data)[..], &["--train-config", &planned, "--out", &run, "--stop-at", "2"]].concat());
+        let given = write(&place, "start.json", format!(r#"{{"schedule": {start}}}"#));
+        let answer = succeed(&["train", "--resume", &run, "--data", &data, "--device", "cpu", "--train-config", &given]);
+        let rates: Vec<f64> = answer.with("grad_norm").iter().map(|line| line["learning_rate"].as_f64().unwrap()).collect();
+        // From 0.01 to a tenth of it, harmonic: step 3 is the first of the decay, step 4 half way.
+        let expected = [0.01, 1.0 / (0.5 / 0.001 + 0.5 / 0.01)];
+        assert!(rates.len() == 2 && rates.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{schedule}: {rates:?}");
+    }
+}
+
+#[test]
 fn profile_lists_every_launch_of_a_step_with_its_time() {
     if tabtune_tests::gpu().is_none() {
         return;
