@@ -3,6 +3,8 @@
 
 mod settings;
 
+pub use settings::can_override;
+
 use std::collections::BTreeMap;
 
 use burn::tensor::Device;
@@ -18,7 +20,7 @@ use crate::error::{Error, Fault, Result};
 use crate::model::Model;
 use crate::optim::{Optim, SavedState, StateData, StateTensor};
 use crate::schedule;
-use crate::train::{Progress, Trainer};
+use crate::train::{Progress, Trainer, check_rate};
 
 /// Newest format that this version reads and the one it writes.
 pub const FORMAT_VERSION: u64 = 1;
@@ -29,6 +31,8 @@ const WEIGHTS: &str = "model.safetensors";
 const OPTIMIZER: &str = "optimizer.safetensors";
 /// No manifest is longer.
 const MAX_MANIFEST_BYTES: u64 = 64 << 20;
+/// Counts stay exact as JavaScript's numbers (`optimizers.md` §10).
+const MAX_COUNT: u64 = (1 << 53) - 1;
 
 /// One file of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -158,16 +162,20 @@ impl Checkpoint {
     /// The run, ready for its next step. `config` may change what only shapes the rest of the schedule, and the keys that `overrides` names
     /// (`optimizer.weight_decay`, all below `optimizer`, or `all`); any other difference is refused with the full list, and so is other data.
     /// What the saved state and the data order depend on cannot be overridden: kinds of optimizer, precision, seed, sequence length, kept share.
+    /// A new learning rate, or one that `overrides` names, ends a rate set by hand.
     pub fn resume(&self, dataset: Dataset, config: Option<TrainConfig>, overrides: &[String], device: &Device) -> Result<Trainer> {
         let saved = &self.manifest.train;
         let config = settings::accept(saved, config.unwrap_or_else(|| saved.clone()), overrides)?;
         let digest = dataset.digest();
         if digest != self.manifest.data_digest {
             let rule = format!("the data of the checkpoint, SHA-256 {}", self.manifest.data_digest);
-            return Err(Error::ResumeMismatch(vec![Fault::new("data", rule, digest)]));
+            return Err(Error::ResumeMismatch(vec![Fault::new(settings::DATA, rule, digest)]));
         }
         let model = Model::from_bundle(&self.bundle, self.manifest.precision, device)?;
         let mut progress = self.manifest.progress;
+        if settings::sets_rate(saved, &config, overrides) {
+            progress.manual_learning_rate = None;
+        }
         progress.schedule_start = schedule::resolve_start(&config.schedule, progress.schedule_start, progress.completed_steps);
         let mut trainer = Trainer::resume(model, dataset, self.manifest.loader.clone(), config, progress)?;
         trainer.optim_mut().load_state(saved_state(self.optimizer.as_ref())?, device)?;
@@ -189,7 +197,25 @@ fn parse(source: &dyn ByteSource) -> Result<Manifest> {
     if version == 0 || version > FORMAT_VERSION {
         return Err(Error::CheckpointVersion { found: version, supported: FORMAT_VERSION });
     }
-    serde_json::from_value(value).map_err(|error| corrupt(MANIFEST, error))
+    let manifest: Manifest = serde_json::from_value(value).map_err(|error| corrupt(MANIFEST, error))?;
+    check_progress(&manifest)?;
+    Ok(manifest)
+}
+
+/// Refuses counts and a rate that no run has.
+fn check_progress(manifest: &Manifest) -> Result<()> {
+    let Progress { completed_steps, tokens, schedule_start, manual_learning_rate } = manifest.progress;
+    let counts = [
+        ("progress.completed_steps", completed_steps),
+        ("progress.tokens", tokens),
+        ("progress.schedule_start", schedule_start.unwrap_or(0)),
+        ("loader.epoch", manifest.loader.epoch),
+    ];
+    if let Some((what, count)) = counts.into_iter().find(|&(_, count)| count > MAX_COUNT) {
+        return Err(corrupt(what, format!("expected at most {MAX_COUNT}, found {count}")));
+    }
+    let Some(rate) = manual_learning_rate else { return Ok(()) };
+    check_rate(&manifest.train, "manual_learning_rate", rate).map_err(|error| corrupt("progress", error))
 }
 
 fn verify(source: &dyn ByteSource, record: &FileRecord) -> Result<()> {

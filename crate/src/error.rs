@@ -198,6 +198,16 @@ pub enum Error {
         /// The value.
         value: f64,
     },
+    /// The gradient norm of a step with gradient release is not finite; it is known when parameters have been updated.
+    #[error(
+        "step {step}: grad_norm is {value}; with gradient_release parameters were updated before it was known: go on from the last checkpoint"
+    )]
+    NonFiniteReleased {
+        /// The step that failed.
+        step: u64,
+        /// The norm.
+        value: f64,
+    },
 
     // checkpoint
     /// A checkpoint is damaged or incomplete.

@@ -1,14 +1,16 @@
 //! What can go wrong in the runner: the crate's error, or a command that makes no sense.
 
+use tabtune::checkpoint::can_override;
+
 /// `Result` with [`RunError`].
 pub type Result<T> = std::result::Result<T, RunError>;
 
 /// A failure with a stable code.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The crate refused.
-    #[error(transparent)]
-    Tabtune(#[from] tabtune::Error),
+    /// The crate refused. Its text is told here, whole, and not again as a source.
+    #[error("{0}{hint}", hint = way_out(.0))]
+    Tabtune(tabtune::Error),
     /// The command line makes no sense.
     #[error("{0}")]
     Usage(String),
@@ -23,6 +25,19 @@ pub enum RunError {
     /// stdout is closed or full.
     #[error("cannot write to stdout: {0}")]
     Stdout(std::io::Error),
+}
+
+impl From<tabtune::Error> for RunError {
+    fn from(error: tabtune::Error) -> Self {
+        Self::Tabtune(error)
+    }
+}
+
+/// The option that lets through what a resume refused, if one does.
+fn way_out(error: &tabtune::Error) -> String {
+    let tabtune::Error::ResumeMismatch(faults) = error else { return String::new() };
+    let keys: Vec<&str> = faults.iter().map(|fault| fault.key.as_str()).filter(|key| can_override(key)).collect();
+    if keys.is_empty() { String::new() } else { format!(". Accept the given values with --override {}", keys.join(" ")) }
 }
 
 impl RunError {

@@ -59,12 +59,12 @@ test('bad model files are refused by what is wrong with them', async () => {
   });
 });
 
-test('bad data and settings are refused by name', async () => {
+test('bad data and settings are refused by name, and the model can be used again', async () => {
   const codes = await inPage(
     `async (tabtune, argument) => {
       ${code}
-      const model = () => tabtune.newModel(argument.shape, { text: argument.text });
-      const started = async (options) => tabtune.Trainer.create({ model: await model(), data: { text: argument.text }, ...argument.options, ...options });
+      const model = await tabtune.newModel(argument.shape, { text: argument.text });
+      const started = async (options) => tabtune.Trainer.create({ model, data: { text: argument.text }, ...argument.options, ...options });
       const tried = (options) => code(started(options).then((trainer) => trainer.dispose()));
       const jsonl = (text) => ({ data: new File([text], 'chat.jsonl') });
       return {
@@ -85,7 +85,10 @@ test('bad data and settings are refused by name', async () => {
         keys: await tried(jsonl('{"question": "a", "answer": "b"}')),
         context: await tried({ seqLen: 64 }),
         letters: await tried({ data: { text: 'Ω'.repeat(2000) } }),
+        groups: await tried({ groups: [{ pattern: 'nothing.*' }, { pattern: '*' }] }),
+        skip: await tried({ onNonFinite: 'skip', gradientRelease: true, gradientAccumulationSteps: 1, maxGradNorm: 0 }),
         good: await tried({}),
+        taken: await tried({}),
       };
     }`,
     { shape: SHAPE, text: TEXT, options: RUN },
@@ -108,7 +111,10 @@ test('bad data and settings are refused by name', async () => {
     keys: 'TabtuneError BAD_OPTION data.line',
     context: 'TabtuneError BAD_OPTION model.context',
     letters: 'TabtuneError BAD_OPTION tokenizer.text',
+    groups: 'TabtuneError BAD_OPTION optim.groups',
+    skip: 'TabtuneError BAD_OPTION option.invalid',
     good: 'none',
+    taken: 'TabtuneError BAD_OPTION model.taken',
   });
 });
 
@@ -130,4 +136,53 @@ test('a full disk refuses the checkpoint and leaves the run', async () => {
     (devtools, origin) => devtools.send('Storage.overrideQuotaForOrigin', { origin: `${origin}/`, quotaSize: 500_000 }),
   );
   assert.deepEqual(result, { refused: 'TabtuneError QUOTA_EXCEEDED storage.quota', step: 3, exported: true, checkpoints: 0 });
+});
+
+test('skip passes over the batches of a step that is not finite, and the run goes on with the next', async () => {
+  // In their own order a step takes 64 characters. The third step's hold the only Z; a batch's last target is the next one's first
+  // character, so that the text without them gives every other batch as it was.
+  const text = TEXT.slice(0, 128) + 'e' + TEXT.slice(1, 20) + 'Z' + TEXT.slice(20, 63) + 'e' + TEXT.slice(200, 600);
+  const result = await inPage(
+    `async (tabtune, argument) => {
+      const fresh = await (${create})(tabtune, argument);
+      const files = (await fresh.exportFiles()).map(({ name, blob }) => ({ name, blob }));
+      await fresh.dispose();
+      // The embedding of Z is not a number.
+      const weights = files.find(({ name }) => name === 'model.safetensors');
+      const bytes = new Uint8Array(await weights.blob.arrayBuffer());
+      const head = Number(new DataView(bytes.buffer).getBigUint64(0, true));
+      const entry = JSON.parse(new TextDecoder().decode(bytes.subarray(8, 8 + head)))['model.embed_tokens.weight'];
+      const opened = () => tabtune.openModel(files.map(({ name, blob }) => new File([blob], name)));
+      const whole = await opened();
+      const [id] = await whole.tokenize('Z');
+      whole.dispose();
+      const row = 4 * entry.shape[1];
+      const at = 8 + head + entry.data_offsets[0] + id * row;
+      for (let i = 0; i < row; i += 4) new DataView(bytes.buffer).setFloat32(at + i, NaN, true);
+      weights.blob = new Blob([bytes]);
+
+      const run = async (text, onNonFinite) => {
+        await using trainer = await tabtune.Trainer.create({ model: await opened(), data: { text }, ...argument.options, onNonFinite });
+        const events = [];
+        let failure = 'none';
+        try {
+          for await (const event of trainer.run()) events.push(event);
+        } catch ({ code, message }) {
+          failure = code + ': ' + message;
+        }
+        const steps = events.filter(({ type }) => type === 'step').map(({ step, loss, gradNorm }) => [step, loss, gradNorm]);
+        return { steps, failure, warnings: events.filter(({ type }) => type === 'warning').map(({ step, code }) => [step, code]) };
+      };
+      const { text } = argument;
+      return { dtype: entry.dtype, stopped: await run(text, 'stop'), skipped: await run(text, 'skip'), without: await run(text.slice(0, 128) + text.slice(192), 'stop') };
+    }`,
+    { shape: { ...SHAPE, tieWordEmbeddings: false }, text, options: { ...RUN, dataOrder: 'sequential', validationFraction: 0, logEvery: 1 } },
+  );
+  assert.equal(result.dtype, 'F32');
+  assert.equal(result.stopped.steps.length, 2);
+  assert.match(result.stopped.failure, /^NON_FINITE: step 3: loss is NaN; nothing was changed/);
+  assert.deepEqual(result.skipped.warnings, [[2, 'NON_FINITE']]);
+  assert.deepEqual([result.skipped.failure, result.without.failure], ['none', 'none']);
+  assert.equal(result.skipped.steps.length, 6);
+  assert.deepEqual(result.skipped.steps, result.without.steps);
 });

@@ -83,6 +83,35 @@ test('a resume changes only what override names', async () => {
   assert.deepEqual([result.rate, result.totalSteps], [5e-3, 9]);
 });
 
+test('a longer run takes its cosine along, and a new learning rate ends one set by hand', async () => {
+  const result = await inPage(
+    `async (tabtune, argument) => {
+      const trainer = await (${create})(tabtune, argument);
+      await trainer.step(1);
+      const refused = await trainer.setLearningRate(100).then(() => 'none', ({ code, detail }) => code + ' ' + detail.code);
+      await trainer.setLearningRate(1e-4);
+      await trainer.save();
+      const run = trainer.runId;
+      await trainer.dispose();
+      const resumed = async (settings, override) => {
+        await using again = await tabtune.Trainer.resume({ run, settings, override });
+        const [{ learningRate }] = await again.step(1);
+        return { learningRate, last: (await again.previewSchedule(9)).at(-1) };
+      };
+      return { refused, longer: await resumed({ steps: 9 }, ['steps']), faster: await resumed({ learningRate: 5e-3 }, ['learningRate']) };
+    }`,
+    { shape: SHAPE, text: TEXT, options: { ...RUN, warmupSteps: 0, lrScheduler: { type: 'cosine' } } },
+  );
+  assert.equal(result.refused, 'BAD_OPTION config.invalid');
+  const cosine = (peak, n, total) => (n >= total ? 0 : (peak / 2) * (1 + Math.cos((Math.PI * n) / total)));
+  // One rounding of f64.
+  const near = (found, expected) => assert.ok(Math.abs(found - expected) <= 1e-15, `${found} and ${expected}`);
+  assert.equal(result.longer.learningRate, 1e-4);
+  near(result.longer.last, cosine(1e-2, 8, 9));
+  near(result.faster.learningRate, cosine(5e-3, 1, 6));
+  assert.equal(result.faster.last, 0);
+});
+
 test('export opens again with the same evaluation', async () => {
   const result = await inPage(
     `async (tabtune, argument) => {

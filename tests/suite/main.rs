@@ -10,6 +10,7 @@ mod house;
 mod kernels;
 mod memory;
 mod model;
+mod not_finite;
 mod optim;
 mod release;
 mod replay;

@@ -263,6 +263,25 @@ fn override_permits_what_it_names_and_nothing_else() {
 }
 
 #[test]
+fn schedule_over_the_whole_run_follows_its_steps_and_no_other_does() {
+    // Saved: a cosine over all 8 steps.
+    assert_eq!(keys(&refused(json!({"steps": 20}), &[])), ["schedule.total_steps", "steps"]);
+    let total = |changes: Value, overrides: &[&str]| {
+        let run = changed(changes, overrides).unwrap();
+        serde_json::to_value(&run.config().schedule).unwrap()["total_steps"].clone()
+    };
+    assert_eq!(total(json!({"steps": 20}), &["steps"]), json!(20));
+    assert_eq!(total(json!({"steps": 7, "schedule": {"min_learning_rate": 0.0}}), &["steps"]), json!(7));
+    assert_eq!(total(json!({"steps": 20, "schedule": {"total_steps": 8}}), &["steps"]), json!(8));
+    assert_eq!(keys(&refused(json!({"steps": 20, "schedule": {"total_steps": 30}}), &["steps"])), ["schedule.total_steps"]);
+    let config = config(&json!({"type": "sgd"}), "f32", &json!({"type": "linear", "total_steps": 7}));
+    let longer = config.overlaid(json!({"steps": 20})).unwrap();
+    assert_eq!(longer.schedule, config.schedule, "a length of its own stays");
+    let wsd = TrainConfig { schedule: serde_json::from_value(json!({"type": "wsd"})).unwrap(), ..config };
+    assert_eq!(wsd.overlaid(json!({"steps": 20})).unwrap().schedule, wsd.schedule);
+}
+
+#[test]
 fn override_cannot_change_what_the_state_and_the_data_order_depend_on() {
     let other = json!({"optimizer": {"type": "adamw"}, "seed": 4, "seq_len": 5, "precision": "bf16", "validation_fraction": 0.1});
     let faults = refused(other, &["all"]);
@@ -323,4 +342,98 @@ fn annealing_may_get_a_length_of_the_other_kind() {
     whole.schedule = serde_json::from_value(json!({"type": "infinite", "annealing_steps": 5, "start_annealing": true})).unwrap();
     assert_eq!(steps.config().schedule, whole.schedule);
     assert!(steps.learning_rate(7) < 1e-2);
+}
+
+/// A run of three steps whose rate was then set by hand.
+fn by_hand(rate: f64) -> Files {
+    let mut first = start(config(&json!({"type": "sgd", "weight_decay": 0.1}), "f32", &schedules()[0]), &cpu().inner());
+    go(&mut first, 3);
+    first.set_learning_rate(Some(rate)).unwrap();
+    save(&first)
+}
+
+fn resume(files: Files, changes: Value, overrides: &[&str]) -> Result<Trainer, Error> {
+    let checkpoint = open(files);
+    let config = checkpoint.manifest().train.overlaid(changes).unwrap();
+    let overrides: Vec<String> = overrides.iter().map(|name| name.to_string()).collect();
+    checkpoint.resume(dataset(), Some(config), &overrides, &cpu().inner())
+}
+
+#[test]
+fn rate_set_by_hand_lasts_until_a_resume_sets_the_learning_rate() {
+    let rate = |changes: Value, overrides: &[&str]| resume(by_hand(5e-3), changes, overrides).unwrap().learning_rate(4);
+    assert_eq!(rate(json!({}), &[]), 5e-3);
+    assert_eq!(rate(json!({"steps": 9}), &["all"]), 5e-3);
+    assert_eq!(rate(json!({"learning_rate": 2e-2}), &["learning_rate"]), 2e-2);
+    assert_eq!(rate(json!({"learning_rate": 2e-2}), &["all"]), 2e-2);
+    // Named, though it is the saved value: that rate is asked for.
+    assert_eq!(rate(json!({"learning_rate": 1e-2}), &["learning_rate"]), 1e-2);
+}
+
+#[test]
+fn rate_set_by_hand_must_be_one_that_every_group_can_use() {
+    let groups = json!([
+        {"pattern": "*norm*", "weight_decay": 0.0, "learning_rate_scale": 1e9},
+        {"pattern": "*mlp*", "learning_rate_scale": 4.0, "weight_decay": 0.5},
+        {"pattern": "*embed*", "weight_decay": 1.0, "learning_rate_scale": 90.0, "frozen": true},
+        {"pattern": "*"}
+    ]);
+    let mut run = config(&json!({"type": "sgd", "weight_decay": 0.1}), "f32", &schedules()[0]);
+    run.groups = serde_json::from_value(groups).unwrap();
+    let mut trainer = start(run, &cpu().inner());
+    for good in [0.0, 1e-12, 0.25, 0.499] {
+        trainer.set_learning_rate(Some(good)).unwrap();
+        assert_eq!(trainer.learning_rate(1), good);
+    }
+    for (bad, faults) in [(-1.0, 1), (f64::NAN, 1), (0.5, 1), (10.0, 2), (f64::INFINITY, 3), (1e300, 3)] {
+        let Err(Error::InvalidConfig(found)) = trainer.set_learning_rate(Some(bad)) else { panic!("{bad} was taken") };
+        assert_eq!((found.len(), found[0].key.as_str()), (faults, "learning_rate"), "{bad}: {found:?}");
+        assert_eq!(trainer.learning_rate(1), 0.499, "a refused rate changes nothing");
+    }
+    trainer.set_learning_rate(None).unwrap();
+    assert_eq!(trainer.learning_rate(8), 1e-2);
+}
+
+#[test]
+fn rate_set_by_hand_is_checked_against_the_settings_of_the_resume() {
+    let changes = json!({"optimizer": {"weight_decay": 90.0}});
+    let Err(Error::InvalidConfig(faults)) = resume(by_hand(2e-2), changes.clone(), &["optimizer"]) else { panic!("resumed") };
+    assert_eq!(keys(&faults), ["manual_learning_rate"]);
+    resume(by_hand(1e-2), changes, &["optimizer"]).unwrap();
+}
+
+/// A checkpoint whose manifest was changed, which no hash guards.
+fn edited(edit: impl FnOnce(&mut Value)) -> Vec<Box<dyn ByteSource>> {
+    let mut files = by_hand(5e-3);
+    let manifest = files.iter_mut().find(|(name, _)| name == checkpoint::MANIFEST).unwrap();
+    let mut json = serde_json::from_slice(&manifest.1).unwrap();
+    edit(&mut json);
+    manifest.1 = json.to_string().into_bytes();
+    files.into_iter().map(|(name, bytes)| Box::new(MemorySource::new(name, bytes)) as Box<dyn ByteSource>).collect()
+}
+
+#[test]
+fn progress_that_no_run_has_is_a_damaged_checkpoint() {
+    for (part, key, values) in [
+        ("progress", "manual_learning_rate", vec![json!(-1), json!(1e300), json!(10.0)]),
+        ("progress", "tokens", vec![json!(u64::MAX), json!(1u64 << 53)]),
+        ("progress", "completed_steps", vec![json!(u64::MAX)]),
+        ("progress", "schedule_start", vec![json!(u64::MAX)]),
+        ("loader", "epoch", vec![json!(u64::MAX)]),
+    ] {
+        for value in values {
+            let error = Checkpoint::open(edited(|json| json[part][key] = value.clone())).map(|_| ()).unwrap_err();
+            assert_eq!(error.code(), "checkpoint.corrupt", "{key} {value}: {error}");
+            assert!(error.to_string().contains(key), "{error}");
+        }
+    }
+    // The greatest count is one; the sum of tokens saturates far beyond it.
+    let checkpoint = Checkpoint::open(edited(|json| json["progress"]["tokens"] = json!((1u64 << 53) - 1))).unwrap();
+    let mut run = checkpoint.resume(dataset(), None, &[], &cpu().inner()).unwrap();
+    block_on(run.step()).unwrap();
+    assert_eq!(run.progress().tokens, (1 << 53) - 1 + 12);
+    let progress = tabtune::train::Progress { tokens: u64::MAX, ..run.progress() };
+    let mut full = Trainer::resume(run.model().clone(), dataset(), run.loader_state(), run.config().clone(), progress).unwrap();
+    block_on(full.step()).unwrap();
+    assert_eq!(full.progress().tokens, u64::MAX);
 }

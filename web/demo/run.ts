@@ -44,7 +44,7 @@ export class Run {
     const { onProgress } = this;
     return this.#begin('Starting a run …', async (signal) => {
       const options = { ...trainOptions(), ...driveOptions(), data: setup.data, label: setup.label };
-      return Trainer.create({ model: await setup.take(), ...options, signal, onProgress });
+      return setup.handOver((model) => Trainer.create({ model, ...options, signal, onProgress }));
     });
   }
 

@@ -1,5 +1,5 @@
 /** What the worker does for each request. One worker serves one model, then one trainer. */
-import { aborted, protocolError, TabtuneError } from './errors.js';
+import { aborted, badOption, protocolError, TabtuneError } from './errors.js';
 import { DeviceWatch } from './device.js';
 import { Outbox } from './outbox.js';
 import { driverShape, PROTOCOL } from './protocol.js';
@@ -70,7 +70,14 @@ export class Workplace {
     const outbox = new Outbox((events) => this.post({ type: 'events', events }), parts.driver.logEvery);
     const shared = { adapter: await this.#device(), version: VERSION, store: this.#store, watch: this.#watch, outbox };
     const trainer = new TrainingSession({ ...parts, ...shared });
-    const info = await trainer.inspect();
+    let info: SessionInfo;
+    try {
+      info = await trainer.inspect();
+      refuseSkip(parts.driver, info.config);
+    } catch (thrown) {
+      await trainer.close().catch(() => undefined);
+      throw thrown;
+    }
     // Replaced only now that the new one is whole.
     await this.#trainer?.close();
     this.#trainer = trainer;
@@ -126,15 +133,17 @@ export class Workplace {
         onProgress(phase('compile'));
         await this.#device();
         if (signal.aborted) throw aborted('the start');
+        refuseSkip(ask.driver, JSON.parse(ask.config));
         onProgress(phase('upload'));
-        // The core consumes the handle, whether or not it succeeds.
-        this.#model = undefined;
         const session = await Session.create(model, data, ask.config);
         if (signal.aborted) {
           session.free();
           throw aborted('the start');
         }
         const info = await this.#install({ session, data, run: ask.run, label: ask.label, keepData: ask.keepData, driver: ask.driver });
+        // Only now: what was refused may be tried again with this model.
+        model.free();
+        this.#model = undefined;
         onProgress(ready);
         return info;
       }),
@@ -189,6 +198,12 @@ export class Workplace {
     },
     'model.export': ({ format, container }, { signal }) => this.#trained().exportModel(format, container, signal),
   };
+}
+
+/** With gradient release a step whose norm is not finite has changed parameters: there is nothing to skip. */
+function refuseSkip(driver: Driver, config: unknown): void {
+  const release: unknown = Reflect.get(Object(config), 'gradient_release');
+  if (driver.onNonFinite === 'skip' && release === true) throw badOption('onNonFinite', "'stop' with gradientRelease, which updates parameters before the norm is known", 'skip');
 }
 
 function onePiece(blob: Blob): () => Promise<Uint8Array | undefined> {

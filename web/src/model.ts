@@ -22,6 +22,7 @@ export class Model {
   /** Worker options, kept for the trainer's next worker. */
   readonly workerOptions: WorkerOptions;
   #connection: Connection | undefined;
+  #disposed = false;
 
   constructor(info: ModelInfo, connection: Connection, workerOptions: WorkerOptions) {
     this.info = info;
@@ -35,11 +36,17 @@ export class Model {
     return this.#connection;
   }
 
-  /** Gives the worker away. */
-  take(): Connection {
+  /** Gives the worker to what `start` makes; if it refuses, the model keeps it. */
+  async handOver<T>(start: (connection: Connection) => Promise<T>): Promise<T> {
     const connection = this.connection;
     this.#connection = undefined;
-    return connection;
+    try {
+      return await start(connection);
+    } catch (thrown) {
+      if (this.#disposed) connection.close(aborted('the model'));
+      else this.#connection = connection;
+      throw thrown;
+    }
   }
 
   tokenize(text: string): Promise<number[]> {
@@ -53,6 +60,7 @@ export class Model {
 
   /** Ends the worker; a model that a trainer took is not touched. */
   dispose(): void {
+    this.#disposed = true;
     this.#connection?.close(aborted('the model'));
     this.#connection = undefined;
   }

@@ -19,9 +19,14 @@ export class Recovery {
   #lastLoss = -Infinity;
 
   constructor(
-    private readonly ask: Ask<'trainer.resume'>,
+    private ask: Ask<'trainer.resume'>,
     private readonly workerOptions: WorkerOptions,
   ) {}
+
+  /** From now on the newest checkpoint has the settings that the run was resumed with, and what was set by hand since. */
+  saved(): void {
+    this.ask = { ...this.ask, config: undefined, override: undefined };
+  }
 
   /** The run, open again in another worker. Without a checkpoint, or with a worker that is not ours, `lost` is final. */
   async again(lost: TabtuneError, signal: AbortSignal | undefined): Promise<Recovered> {

@@ -10,7 +10,7 @@ interface Call {
   onProgress?: (progress: Progress) => void;
 }
 export interface CreateOptions extends TrainOptions, DriveOptions, Call {
-  /** From `openModel` or `newModel`; the trainer takes it over. */
+  /** From `openModel` or `newModel`; the trainer takes it over, unless it refuses. */
   model: Model;
   data: DataInput;
   /** Name of the run in lists. The data's name */

@@ -12,7 +12,7 @@ import type { JsSource, Session } from './wasm.js';
 
 /** Training data up to this size is kept with the run, so that it resumes with one click. */
 const KEPT_DATA_BYTES = 64 << 20;
-/** So many refused steps in a row are no longer a passing thing. */
+/** More refused steps in a row are no longer a passing thing. */
 const MAX_SKIPS = 10;
 
 export interface SessionParts {
@@ -113,7 +113,7 @@ export class TrainingSession {
     return { state, step };
   }
 
-  /** One step; `undefined` when it was refused and skipped. */
+  /** One step; `undefined` when it was refused and its batches are passed over. */
   async #step(before: number): Promise<number | undefined> {
     try {
       const report = await this.#take(async (session) => parsed.step(await session.step()));
@@ -124,6 +124,7 @@ export class TrainingSession {
     } catch (thrown) {
       const skippable = thrown instanceof TabtuneError && thrown.code === 'NON_FINITE' && this.parts.driver.onNonFinite === 'skip';
       if (!skippable || ++this.#skips > MAX_SKIPS) throw thrown;
+      await this.#take((session) => session.skipBatch());
       this.warn(before, thrown);
       return undefined;
     }

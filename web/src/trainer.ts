@@ -67,18 +67,17 @@ export class Trainer extends EventTarget {
     }
   }
 
-  /** A new run. Unknown options are BAD_OPTION. */
+  /** A new run. Unknown options are BAD_OPTION; after a refusal `model` can be used again. */
   static async create(options: CreateOptions): Promise<Trainer> {
     const { model, data, label, keepData = true, signal, onProgress, ...settings } = options;
     if (!(model instanceof Model)) throw badOption('model', 'a model of openModel or newModel', model);
     if (typeof keepData !== 'boolean') throw badOption('keepData', 'true or false', keepData);
     const { config, driver } = trainSettings(settings);
     const source = await toSource(data, 'data', 'text.txt');
-    const connection = model.take();
     const run = crypto.randomUUID();
     const recovery = new Recovery({ run, data: source }, model.workerOptions);
     const ask = { run, label: label ?? source.name, config, driver, data: source, keepData };
-    return started(connection, () => connection.call('trainer.create', ask, { signal, onProgress }), (info) => new Trainer(connection, info, recovery));
+    return model.handOver(async (connection) => new Trainer(connection, await connection.call('trainer.create', ask, { signal, onProgress }), recovery));
   }
 
   /** Goes on with a saved run, bit for bit where it stopped. */
@@ -90,7 +89,12 @@ export class Trainer extends EventTarget {
     const changes = settings === undefined ? {} : resumeSettings(settings, override);
     const ask = { run, generation, data: source, ...changes };
     const recovery = new Recovery({ run, data: source, ...changes }, worker);
-    return started(connection, () => connection.call('trainer.resume', ask, { signal, onProgress }), (info) => new Trainer(connection, info, recovery));
+    try {
+      return new Trainer(connection, await connection.call('trainer.resume', ask, { signal, onProgress }), recovery);
+    } catch (thrown) {
+      connection.close(aborted('the trainer'));
+      throw thrown;
+    }
   }
 
   /** GPU bytes of a run with these options, before any is taken. */
@@ -115,6 +119,7 @@ export class Trainer extends EventTarget {
       this.#steps?.push(event);
     }
     if (event.type === 'state') this.#state = event.state;
+    if (event.type === 'checkpoint') this.#recovery.saved();
     this.#loop.receive(event);
     this.dispatchEvent(new TrainerMessage(event));
   }
@@ -164,7 +169,7 @@ export class Trainer extends EventTarget {
     return this.#line.connection.call('rate.set', { rate });
   }
 
-  /** Starts the decay of a `wsd` or the annealing of an `infinite` schedule now. */
+  /** Starts the decay of a `wsd` or the annealing of an `infinite` schedule now; a start that is planned or has come stays. */
   startDecay(): Promise<void> {
     return this.#line.connection.call('schedule.decay', undefined);
   }
@@ -234,14 +239,5 @@ export class Trainer extends EventTarget {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.dispose();
-  }
-}
-
-async function started(connection: Connection, call: () => Promise<SessionInfo>, made: (info: SessionInfo) => Trainer): Promise<Trainer> {
-  try {
-    return made(await call());
-  } catch (thrown) {
-    connection.close(aborted('the trainer'));
-    throw thrown;
   }
 }

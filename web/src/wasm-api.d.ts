@@ -22,6 +22,7 @@ export class Session {
   static create(model: ModelHandle, data: JsSource, configJson: string): Promise<Session>;
   static resume(files: JsSource[], data: JsSource, changesJson: string | undefined, overrides: string[]): Promise<Session>;
   step(): Promise<unknown>;
+  skipBatch(): void;
   startProfile(): void;
   finishProfile(): unknown;
   evaluate(maxBatches?: number): Promise<unknown>;

@@ -2,8 +2,8 @@
 import type { JsSource } from '../src/wasm-api.js';
 export type { JsSource } from '../src/wasm-api.js';
 
-const state = { stepMillis: 12, failAt: 0, failWith: undefined as unknown, checkpointBytes: 20_000_000, loads: 0 };
-/** Knobs of the tests. */
+const state = { stepMillis: 12, failAt: 0, failWith: undefined as unknown, badBatches: [] as number[], batches: [] as number[], overrides: [] as string[][], checkpointBytes: 20_000_000, loads: 0 };
+/** Knobs of the tests: `failAt` throws once at that step, a bad batch throws whenever it is met. `batches` lists those trained on, `overrides` those of each resume. */
 export const fake = state;
 Reflect.set(globalThis, '__fakeWasm', state);
 
@@ -88,6 +88,7 @@ export const previewSchedule = (configJson: string, n: number): Float64Array =>
 
 export class Session {
   #step: number;
+  #batch: number;
   #timed = 0;
   #rate: number | undefined;
   private constructor(
@@ -95,24 +96,27 @@ export class Session {
     readonly config: Config,
     readonly dataTokens: number,
     step: number,
+    batch: number,
   ) {
     this.#step = step;
+    this.#batch = batch;
   }
   static async create(model: ModelHandle, data: JsSource, configJson: string): Promise<Session> {
     const config = JSON.parse(configJson) as Config;
     const seqLen = config.seq_len ?? 128;
     if (data.size < seqLen + 1) return refuse('BAD_OPTION', 'data.too-short', `training data too short: need ${seqLen + 1} tokens, have ${data.size}`);
-    return new Session(model, config, data.read(0, data.size).byteLength, 0);
+    return new Session(model, config, data.read(0, data.size).byteLength, 0, 0);
   }
   static async resume(files: JsSource[], data: JsSource, changesJson: string | undefined, overrides: string[]): Promise<Session> {
+    state.overrides.push(overrides);
     const file = files.find(({ name }) => name === 'checkpoint.json');
     if (!file) return refuse('CHECKPOINT_CORRUPT', 'checkpoint.corrupt', 'checkpoint.json is missing');
-    const stored = JSON.parse(new TextDecoder().decode(file.read(0, file.size))) as { step: number; config: Config };
+    const stored = JSON.parse(new TextDecoder().decode(file.read(0, file.size))) as { step: number; batch: number; config: Config };
     const model = ModelHandle.fromScratch('{"hidden_size":128,"num_hidden_layers":4}', 'characters', data.read(0, data.size));
     const changes = JSON.parse(changesJson ?? '{}') as Config;
     const refused = Object.keys(changes).filter((key) => !overrides.includes(key) && !overrides.includes('all'));
     if (refused.length > 0) return refuse('CHECKPOINT_MISMATCH', 'optim.resume-mismatch', refused.join());
-    return new Session(model, { ...stored.config, ...changes }, data.size, stored.step);
+    return new Session(model, { ...stored.config, ...changes }, data.size, stored.step, stored.batch);
   }
   #planned(step: number): number {
     return planned(this.config, step);
@@ -124,11 +128,18 @@ export class Session {
       state.failAt = 0;
       throw state.failWith;
     }
+    // A refused step leaves the data order where it is, as in the core.
+    if (state.badBatches.includes(this.#batch + 1)) return refuse('NON_FINITE', 'train.non-finite', `step ${step}: loss is NaN; nothing was changed`);
+    this.#batch += 1;
+    state.batches.push(this.#batch);
     this.#step = step;
     this.#timed += 1;
     const { batch_size: batch = 4, seq_len: seq = 128 } = this.config;
     const loss = 1.35 + 2.9 * Math.exp(-step / 90) + 0.09 * Math.sin(step * 1.7) * Math.cos(step * 0.37);
     return { step, loss, grad_norm: 0.6 + 2 * Math.exp(-step / 60) + 0.1 * Math.sin(step), learning_rate: this.#rate ?? this.#planned(step), tokens: BigInt(batch * seq), secs: state.stepMillis / 1000 };
+  }
+  skipBatch(): void {
+    this.#batch += 1;
   }
   startProfile(): void {
     this.#timed = 0;
@@ -158,7 +169,7 @@ export class Session {
     return { completed_steps: BigInt(this.#step), total_steps: this.config.steps, config: new Map(Object.entries(this.config)), model: this.model.info(), data_tokens: this.dataTokens, fallbacks: this.config.optimizer?.type === 'apollo' ? ['model.norm.weight'] : [] };
   }
   checkpoint(): FileStream {
-    const head = new TextEncoder().encode(JSON.stringify({ step: this.#step, config: this.config }));
+    const head = new TextEncoder().encode(JSON.stringify({ step: this.#step, batch: this.#batch, config: this.config }));
     const weights = new Uint8Array(state.checkpointBytes).map((_, i) => (i * 31 + this.#step) & 255);
     return new FileStream([['checkpoint.json', head], ['model.safetensors', weights]]);
   }

@@ -21,5 +21,5 @@ export async function collect(events: AsyncIterable<TrainerEvent>): Promise<Trai
 export const stepsOf = (events: TrainerEvent[]): number[] => events.flatMap((event) => (event.type === 'step' ? [event.step] : []));
 
 beforeEach(() => {
-  Object.assign(fake, { stepMillis: 0, failAt: 0, failWith: undefined, checkpointBytes: 1000 });
+  Object.assign(fake, { stepMillis: 0, failAt: 0, failWith: undefined, badBatches: [], batches: [], overrides: [], checkpointBytes: 1000 });
 });

@@ -11,6 +11,10 @@ use crate::schedule;
 
 /// Overrides everything that can be overridden.
 const ALL: &str = "all";
+/// Where the digests of the data differ.
+pub(super) const DATA: &str = "data";
+/// Length of a schedule that falls over the run.
+const TOTAL_STEPS: &str = "schedule.total_steps";
 /// Settings that the saved state or the data order depends on.
 const FIXED: [&str; 4] = ["precision", "seed", "seq_len", "validation_fraction"];
 
@@ -18,9 +22,19 @@ fn is_fixed(key: &str) -> bool {
     FIXED.contains(&key) || key.ends_with("optimizer.type")
 }
 
+/// Whether naming `key`, as a refused resume lists it, lets its new value through.
+pub fn can_override(key: &str) -> bool {
+    key != DATA && !is_fixed(key)
+}
+
 /// `name` is `key` or stands above it: `groups` and `groups[0]` cover `groups[0].weight_decay`.
 fn covers(name: &str, key: &str) -> bool {
     key.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+}
+
+/// Whether a resume sets the learning rate, by another value or by name: a rate set by hand then gives way.
+pub(super) fn sets_rate(saved: &TrainConfig, given: &TrainConfig, overrides: &[String]) -> bool {
+    saved.learning_rate != given.learning_rate || overrides.iter().any(|name| name == "learning_rate")
 }
 
 /// `given`, if it differs from `saved` only in keys that a resume takes from the new settings or that `overrides` names.
@@ -35,14 +49,17 @@ pub(super) fn accept(saved: &TrainConfig, given: TrainConfig, overrides: &[Strin
         return Err(Error::InvalidConfig(faults));
     }
     let absent = Value::Null;
+    // A schedule over the whole run, before and after, is no decision of its own.
+    let whole = |leaves: &BTreeMap<String, Value>| leaves.get(TOTAL_STEPS) == leaves.get("steps");
+    let follows = |key: &str| key == TOTAL_STEPS && whole(&old) && whole(&new);
     let mut faults = Vec::new();
     for key in keys.into_iter().filter(|key| !schedule::is_config_only(&given.schedule, key)) {
         let (old, new) = (old.get(key).unwrap_or(&absent), new.get(key).unwrap_or(&absent));
-        let named = overrides.iter().any(|name| name == ALL || covers(name, key));
+        let named = overrides.iter().any(|name| name == ALL || covers(name, key) || (name == "steps" && follows(key)));
         if old == new || (named && !is_fixed(key)) {
             continue;
         }
-        let rule = if named { format!("{old}, which cannot be overridden") } else { old.to_string() };
+        let rule = if is_fixed(key) { format!("{old}, which cannot be overridden") } else { old.to_string() };
         faults.push(Fault::new(key, rule, new));
     }
     if faults.is_empty() { Ok(given) } else { Err(Error::ResumeMismatch(faults)) }

@@ -36,7 +36,7 @@ pub fn overlay(under: Value, over: Value) -> Value {
 impl TrainConfig {
     /// These settings with the `given` keys on top, validated: unknown keys, values of the wrong type and values that cannot work are
     /// refused together. `groups` may be the name of a preset, and the optimizer of a group lies over the run's. A schedule that falls over
-    /// the run and says no length falls over the whole run.
+    /// the run and says no length falls over the whole run, and one that did so goes on to do so where `given` changes the steps alone.
     pub fn overlaid(&self, given: Value) -> Result<Self> {
         if !given.is_object() {
             return Err(Error::InvalidConfig(vec![Fault::new("settings", "an object", shown(&given))]));
@@ -44,6 +44,7 @@ impl TrainConfig {
         let mut sieve = Sieve::default();
         let mut saved = value(self)?;
         one_length(&mut saved, &given);
+        whole_run(&mut saved, &given);
         let mut settings = match overlay(saved, given) {
             Value::Object(settings) => settings,
             _ => Object::new(),
@@ -64,6 +65,13 @@ fn one_length(saved: &mut Value, given: &Value) {
         {
             *old = absent;
         }
+    }
+}
+
+/// A schedule that falls over the whole run goes on to do so where the steps alone are given.
+fn whole_run(saved: &mut Value, given: &Value) {
+    if given["steps"].is_u64() && saved["schedule"]["total_steps"] == saved["steps"] {
+        saved["schedule"]["total_steps"] = given["steps"].clone();
     }
 }
 

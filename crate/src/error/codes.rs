@@ -33,7 +33,7 @@ impl Error {
             Error::StateMismatch(_) => "optim.state-mismatch",
             Error::ResumeMismatch(_) => "optim.resume-mismatch",
             Error::Groups(_) => "optim.groups",
-            Error::NonFinite { .. } => "train.non-finite",
+            Error::NonFinite { .. } | Error::NonFiniteReleased { .. } => "train.non-finite",
             Error::CheckpointCorrupt { .. } => "checkpoint.corrupt",
             Error::CheckpointVersion { .. } => "checkpoint.version",
             Error::Busy { .. } => "session.busy",
@@ -72,7 +72,7 @@ impl Error {
             | Error::DataNotUtf8 { .. }
             | Error::DataTokens { .. } => "BAD_OPTION",
             Error::StateMismatch(_) | Error::ResumeMismatch(_) => "CHECKPOINT_MISMATCH",
-            Error::NonFinite { .. } => "NON_FINITE",
+            Error::NonFinite { .. } | Error::NonFiniteReleased { .. } => "NON_FINITE",
             Error::CheckpointCorrupt { .. } => "CHECKPOINT_CORRUPT",
             Error::CheckpointVersion { .. } => "CHECKPOINT_VERSION",
             Error::Busy { .. } => "BUSY",

@@ -4,10 +4,11 @@ use burn::tensor::Tensor;
 
 use super::evaluate::evaluate;
 use super::gradients::{NamedGradients, accumulate};
+use super::rate::check_rate;
 use super::report::{EvalReport, StepReport};
 use crate::config::TrainConfig;
 use crate::data::{Batch, Dataset, Loader, LoaderState};
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 use crate::kernels::{Buffer, read_f32};
 use crate::model::{Model, ParamMap};
 use crate::optim::{Optim, clip_factor, sum_of_squares};
@@ -50,8 +51,12 @@ impl Trainer {
     }
 
     /// A run that goes on: `loader` and `progress` from a checkpoint. The optimizer's state is loaded by the caller through [`Trainer::optim_mut`].
+    /// Refuses what [`Trainer::new`] refuses, and a rate set by hand that these settings do not allow.
     pub fn resume(model: Model, dataset: Dataset, loader: LoaderState, config: TrainConfig, progress: Progress) -> Result<Self> {
         config.validate()?;
+        if let Some(rate) = progress.manual_learning_rate {
+            check_rate(&config, "manual_learning_rate", rate)?;
+        }
         let mut fresh = Loader::ordered(&dataset, config.batch_size, config.seq_len, config.seed, config.data_order)?;
         fresh.restore(loader)?;
         Self::assemble(model, dataset, fresh, config, progress)
@@ -108,10 +113,10 @@ impl Trainer {
         self.progress.manual_learning_rate.unwrap_or(planned)
     }
 
-    /// Sets the rate by hand from the next step on; `None` gives it back to the schedule.
+    /// Sets the rate by hand from the next step on; `None` gives it back to the schedule. Refuses a rate that some group cannot use.
     pub fn set_learning_rate(&mut self, rate: Option<f64>) -> Result<()> {
-        if let Some(rate) = rate.filter(|rate| !(rate.is_finite() && *rate >= 0.0)) {
-            return Err(Error::InvalidConfig(vec![crate::error::Fault::new("learning_rate", "finite and ≥ 0", rate)]));
+        if let Some(rate) = rate {
+            check_rate(&self.config, "learning_rate", rate)?;
         }
         self.progress.manual_learning_rate = rate;
         Ok(())
@@ -124,16 +129,32 @@ impl Trainer {
         Ok(())
     }
 
-    /// One optimizer step. A loss or norm that is not finite is an error and changes nothing, the data order included; with gradient release
-    /// a norm that is not finite is found when the parameters have changed, and the run should go on from its checkpoint.
+    /// One optimizer step. A loss or norm that is not finite is an error and changes nothing, the data order included: the next call would
+    /// meet the same batches, unless [`Trainer::skip_batch`] passes over them. With gradient release a norm that is not finite is found when
+    /// the parameters have changed, and the run should go on from its checkpoint.
     pub async fn step(&mut self) -> Result<StepReport> {
         let before = self.loader.state();
-        let batches: Vec<Batch> = (0..self.config.gradient_accumulation_steps).map(|_| self.loader.next(&self.dataset)).collect();
+        let batches = self.next_batches();
         let outcome = self.step_on(&batches).await;
         if outcome.is_err() {
             self.loader.restore(before)?;
         }
         outcome
+    }
+
+    /// Passes over the batches of the next step, which are not trained on; no step is counted. Refused with gradient release: what a step
+    /// without a finite norm has changed cannot be passed over.
+    pub fn skip_batch(&mut self) -> Result<()> {
+        if self.config.gradient_release {
+            return Err(Error::InvalidConfig(vec![Fault::new("gradient_release", "false where steps are skipped", true)]));
+        }
+        self.next_batches();
+        Ok(())
+    }
+
+    /// The batches of one step; the data order moves on.
+    fn next_batches(&mut self) -> Vec<Batch> {
+        (0..self.config.gradient_accumulation_steps).map(|_| self.loader.next(&self.dataset)).collect()
     }
 
     /// One optimizer step on `batches` instead of the loader's next: one batch with gradient release.
@@ -146,7 +167,9 @@ impl Trainer {
         let (loss, grad_norm) = match batches {
             [batch] if self.config.gradient_release => {
                 let (loss, grad_norm) = self.released_step(batch, step, learning_rate).await?;
-                finite("grad_norm", grad_norm)?;
+                if !grad_norm.is_finite() {
+                    return Err(Error::NonFiniteReleased { step, value: grad_norm });
+                }
                 (loss, grad_norm)
             }
             _ => {
@@ -158,7 +181,7 @@ impl Trainer {
             }
         };
         self.progress.completed_steps = step;
-        self.progress.tokens += tokens;
+        self.progress.tokens = self.progress.tokens.saturating_add(tokens);
         Ok(StepReport { step, loss, grad_norm, learning_rate, tokens, secs: clock.secs() })
     }
 

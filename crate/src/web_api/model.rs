@@ -1,5 +1,7 @@
 //! An opened model: its files are checked, its weights are not on the GPU yet.
 
+use std::rc::Rc;
+
 use js_sys::{Reflect, Uint8Array};
 use serde::Serialize;
 use wasm_bindgen::prelude::*;
@@ -15,13 +17,15 @@ use crate::model::{Model, planned_parameters};
 use crate::tokenizer::{Tokenizer, TokenizerKind};
 use crate::train::check_limits;
 
+#[derive(Clone)]
 enum Weights {
-    Files(Box<Bundle>),
+    Files(Rc<Bundle>),
     Fresh,
 }
 
-/// A model to be trained.
+/// A model to be trained. Clones share its files.
 #[wasm_bindgen]
+#[derive(Clone)]
 pub struct ModelHandle {
     config: ModelConfig,
     weights: Weights,
@@ -87,7 +91,7 @@ impl ModelHandle {
     pub fn open(files: Vec<JsValue>) -> JsResult<ModelHandle> {
         let bundle = open_bundle(sources(files)?).map_err(thrown)?;
         let assets = ModelAssets::of_bundle(&bundle);
-        Ok(Self { config: bundle.config.clone(), weights: Weights::Files(Box::new(bundle)), assets })
+        Ok(Self { config: bundle.config.clone(), weights: Weights::Files(Rc::new(bundle)), assets })
     }
 
     /// A new model by a Hugging Face style configuration. `tokenizer` is `"characters"` (of `text`) or `{ tokenizerJson }`.
@@ -143,14 +147,14 @@ impl ModelHandle {
     }
 
     /// The model on the device and what travels with it.
-    pub(super) fn build(self, train: &TrainConfig, device: &Device) -> Result<(Model, ModelAssets)> {
+    pub(super) fn build(&self, train: &TrainConfig, device: &Device) -> Result<(Model, ModelAssets)> {
         check_limits(&self.config, device.info().limits)?;
         let device = &device.inner();
         let model = match &self.weights {
             Weights::Files(bundle) => Model::from_bundle(bundle, train.precision, device)?,
             Weights::Fresh => Model::init(&self.config, train.seed, train.precision, device)?,
         };
-        Ok((model, self.assets))
+        Ok((model, self.assets.clone()))
     }
 }
 

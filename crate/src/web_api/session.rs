@@ -105,8 +105,9 @@ struct SessionInfo {
 
 #[wasm_bindgen]
 impl Session {
-    /// Starts a run; `model` is consumed. `data` is text, or JSONL or token ids when its name ends so.
-    pub fn create(model: ModelHandle, data: JsValue, config_json: String) -> Promise {
+    /// Starts a run; `model` stays its caller's, to try again where this refuses. `data` is text, or JSONL or token ids when its name ends so.
+    pub fn create(model: &ModelHandle, data: JsValue, config_json: String) -> Promise {
+        let model = model.clone();
         future_to_promise(async move {
             let config = train_config(&config_json).map_err(thrown)?;
             let dataset = dataset(&JsSource::new(data)?, model.tokenizer(), &config)?;
@@ -143,6 +144,12 @@ impl Session {
             }
             (run, report.map_err(thrown).and_then(|report| plain(&report)))
         })
+    }
+
+    /// Passes over the batches of the next step.
+    #[wasm_bindgen(js_name = skipBatch)]
+    pub fn skip_batch(&self) -> JsResult<()> {
+        self.change(|run| run.trainer.skip_batch())
     }
 
     /// Times the kernels of the steps from now on.

@@ -17,7 +17,7 @@ pub struct TrainArgs {
     /// point order, and vocab_size follows from it; a vocab_size in the file is not used.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Continue a run from its checkpoint folder. Needs the same --data; settings that contradict the checkpoint are refused.
+    /// Continue a run from its checkpoint folder. Needs the same --data; settings that contradict the checkpoint are refused without --override.
     #[arg(long, value_name = "DIR")]
     pub resume: Option<PathBuf>,
     /// Accept these settings though the checkpoint has others: keys of TrainConfig (learning_rate), what stands above them (optimizer), or all.
@@ -27,10 +27,12 @@ pub struct TrainArgs {
     /// or token ids (u32, little endian) if it ends in .tokens.
     #[arg(long, value_name = "FILE")]
     pub data: PathBuf,
-    /// Settings as JSON, with the keys of TrainConfig; options override it.
+    /// Settings as JSON, with the keys of TrainConfig (crate/SETTINGS.md); options override it. Here a wsd schedule is told start_decay, an
+    /// infinite one start_annealing, from the first step or, with --resume, from where the run stands:
+    /// {"schedule":{"start_decay":true,"decay_steps":500}}
     #[arg(long, value_name = "FILE")]
     pub train_config: Option<PathBuf>,
-    /// Optimizer steps of the whole run, those before a resume included.
+    /// Optimizer steps of the whole run, those before a resume included. A cosine or linear schedule over the whole run follows them.
     #[arg(long, value_name = "N")]
     pub steps: Option<u64>,
     /// Sequences of one micro-batch.
@@ -51,7 +53,7 @@ pub struct TrainArgs {
     /// The schedule's last rate.
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub min_learning_rate: Option<f64>,
-    /// Update rule.
+    /// Update rule: adamw, adafactor, apollo or sgd; more of it by --train-config.
     #[arg(long, value_name = "NAME")]
     pub optimizer: Option<String>,
     /// Parameter groups by name: no_decay (norms, biases and embeddings do not decay); others by --train-config.

@@ -101,9 +101,58 @@ fn resume_changes_only_what_override_names() {
     let (code, message) = refuse(&resume);
     assert_eq!(code, "optim.resume-mismatch");
     assert!(message.contains("learning_rate") && message.contains("steps"), "{message}");
+    assert!(message.ends_with(". Accept the given values with --override learning_rate steps"), "{message}");
+    // What cannot be overridden is not among them.
+    let (_, message) = refuse(&[&resume[..], &["--seed", "9"]].concat());
+    assert!(message.contains("seed: expected 7, which cannot be overridden, found 9"), "{message}");
+    assert!(message.ends_with("--override learning_rate steps"), "{message}");
+    let other = write(&place, "other.txt", POEM.repeat(7).replace("slithy", "slithe"));
+    let (_, message) = refuse(&["train", "--resume", &run, "--data", &other, "--device", "cpu"]);
+    assert!(!message.contains("--override"), "{message}");
     let answer = succeed(&[&resume[..], &["--override", "learning_rate", "steps"]].concat());
     let rates: Vec<f64> = answer.with("grad_norm").iter().map(|line| line["learning_rate"].as_f64().unwrap()).collect();
     assert_eq!(rates, [0.001; 4]);
+}
+
+#[test]
+fn finished_run_extended_by_its_steps_goes_on_along_the_longer_schedule() {
+    let place = folder("extend");
+    let (config, data) = tiny(&place);
+    let run = text(&place.join("run"));
+    succeed(&[&short(&config, &data)[..], &["--schedule", "cosine", "--out", &run]].concat());
+    let resume = ["train", "--resume", &run, "--data", &data, "--device", "cpu", "--steps", "6"];
+    let (_, message) = refuse(&resume);
+    assert!(message.contains("schedule.total_steps: expected 4, found 6; steps: expected 4, found 6"), "{message}");
+    let answer = succeed(&[&resume[..], &["--override", "steps"]].concat());
+    let rates: Vec<f64> = answer.with("grad_norm").iter().map(|line| line["learning_rate"].as_f64().unwrap()).collect();
+    // Half a cosine over 6 steps: cos(4π/6) = −1/2, cos(5π/6) = −√3/2.
+    let expected = [0.01 * 0.5 * (1.0 - 0.5), 0.01 * 0.5 * (1.0 - 3f64.sqrt() / 2.0)];
+    assert!(rates.len() == 2 && rates.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{rates:?}");
+    // A length that was given is kept.
+    let longer = write(&place, "t.json", r#"{"schedule": {"total_steps": 9}}"#);
+    let resume = [&resume[..], &["--train-config", &longer]].concat();
+    assert!(refuse(&[&resume[..], &["--override", "steps"]].concat()).1.contains("schedule.total_steps: expected 4, found 9"));
+    succeed(&[&resume[..], &["--override", "steps", "schedule.total_steps"]].concat());
+}
+
+#[test]
+fn resume_starts_a_decay_or_annealing_by_the_settings_file() {
+    let place = folder("decay");
+    let (config, data) = tiny(&place);
+    for (schedule, start) in [
+        (r#"{"type": "wsd"}"#, r#"{"start_decay": true, "decay_steps": 2}"#),
+        (r#"{"type": "infinite"}"#, r#"{"start_annealing": true, "annealing_steps": 2, "annealing_type": "harmonic"}"#),
+    ] {
+        let run = text(&place.join("run"));
+        let planned = write(&place, "planned.json", format!(r#"{{"schedule": {schedule}}}"#));
+        succeed(&[&short(&config, &data)[..], &["--train-config", &planned, "--out", &run, "--stop-at", "2"]].concat());
+        let given = write(&place, "start.json", format!(r#"{{"schedule": {start}}}"#));
+        let answer = succeed(&["train", "--resume", &run, "--data", &data, "--device", "cpu", "--train-config", &given]);
+        let rates: Vec<f64> = answer.with("grad_norm").iter().map(|line| line["learning_rate"].as_f64().unwrap()).collect();
+        // From 0.01 to a tenth of it, harmonic: step 3 is the first of the decay, step 4 half way.
+        let expected = [0.01, 1.0 / (0.5 / 0.001 + 0.5 / 0.01)];
+        assert!(rates.len() == 2 && rates.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{schedule}: {rates:?}");
+    }
 }
 
 #[test]

@@ -91,11 +91,18 @@ export class Setup {
     return opened;
   }
 
-  /** Gives the open model to a trainer. */
-  async take(): Promise<Model> {
+  /** Gives the open model to the trainer that `start` makes; if it refuses, the next one has it. */
+  async handOver(start: (model: Model) => Promise<Trainer>): Promise<Trainer> {
     const model = await this.#open();
+    const held = this.#model;
     this.#model = undefined;
-    return model;
+    try {
+      return await start(model);
+    } catch (thrown) {
+      if (this.#model) model.dispose();
+      else this.#model = held;
+      throw thrown;
+    }
   }
 
   /** Closes the open model, if any. */

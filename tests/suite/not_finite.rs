@@ -1,0 +1,143 @@
+//! Steps whose loss or gradient norm is not finite: what they leave, and how a run passes over them.
+
+use burn::tensor::Tensor;
+use serde_json::{Value, json};
+use tabtune::bundle::config_from_hf;
+use tabtune::config::{Precision, TrainConfig};
+use tabtune::data::{Batch, Dataset, Loader};
+use tabtune::device::Device;
+use tabtune::error::Error;
+use tabtune::kernels::read_data;
+use tabtune::model::{Model, ParamMap, ParamVisitor};
+use tabtune::train::Trainer;
+use tabtune_tests::{block_on, cpu, gpu};
+
+const VOCAB: u32 = 13;
+/// A token that stands once in the data, among the inputs of step 3 alone.
+const RARE: u32 = 12;
+const RARE_AT: u32 = 56;
+
+fn dataset() -> Dataset {
+    let tokens = (0..400u32).map(|at| if at == RARE_AT { RARE } else { (at * at / 3 + at) % RARE }).collect();
+    Dataset::from_tokens(tokens, 0.0).unwrap()
+}
+
+fn config(changes: Value) -> TrainConfig {
+    let json = json!({
+        "steps": 9, "batch_size": 2, "seq_len": 6, "gradient_accumulation_steps": 2, "learning_rate": 1e-2, "seed": 3,
+        "data_order": "sequential", "optimizer": {"type": "adamw"}
+    });
+    serde_json::from_value(tabtune::config::overlay(json, changes)).unwrap()
+}
+
+/// Multiplies the rows of a parameter from a first one on by a factor: both by its name.
+struct Scale<F>(F);
+
+impl<F: Fn(&str) -> Option<(usize, f32)>> ParamMap for Scale<F> {
+    fn map<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) -> Tensor<D> {
+        let Some((first, factor)) = (self.0)(name) else { return tensor };
+        let dims = tensor.dims();
+        let rows: [_; D] = std::array::from_fn(|dim| if dim == 0 { first..dims[0] } else { 0..dims[dim] });
+        let values = tensor.clone().slice(rows.clone()).mul_scalar(factor);
+        tensor.slice_assign(rows, values)
+    }
+}
+
+/// A model of one layer whose two tables are its own; `scale` changes rows of its parameters.
+fn model(device: &Device, scale: impl Fn(&str) -> Option<(usize, f32)>) -> Model {
+    let json = json!({
+        "model_type": "llama", "vocab_size": VOCAB, "hidden_size": 8, "intermediate_size": 12, "num_hidden_layers": 1,
+        "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 8, "rms_norm_eps": 1e-5,
+        "tie_word_embeddings": false
+    });
+    let shape = config_from_hf(&json).unwrap();
+    Model::init(&shape, 3, Precision::F32, &device.inner()).unwrap().map(&mut Scale(scale))
+}
+
+/// Only what meets [`RARE`] is not a number.
+fn poisoned(device: &Device) -> Model {
+    model(device, |name| (name == "model.embed_tokens.weight").then_some((RARE as usize, f32::NAN)))
+}
+
+/// The loss is finite; on its way back through the attention the gradient leaves f32.
+fn steep(device: &Device) -> Model {
+    model(device, |name| match name {
+        "lm_head.weight" => Some((0, 1e12)),
+        "model.layers.0.self_attn.o_proj.weight" => Some((0, 1e35)),
+        "model.layers.0.self_attn.v_proj.weight" => Some((0, 1e-30)),
+        _ => None,
+    })
+}
+
+fn weights(model: &Model) -> Vec<(String, Vec<u8>)> {
+    struct Bits(Vec<(String, Vec<u8>)>);
+    impl ParamVisitor for Bits {
+        fn visit<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) {
+            self.0.push((name.to_string(), block_on(read_data(tensor)).unwrap().as_bytes().to_vec()));
+        }
+    }
+    let mut bits = Bits(Vec::new());
+    model.visit(&mut bits);
+    bits.0
+}
+
+#[test]
+fn skipped_batches_are_passed_over_and_training_goes_on_with_the_next() {
+    for device in [Some(cpu()), gpu()].into_iter().flatten() {
+        let mut trainer = Trainer::new(poisoned(&device), dataset(), config(json!({}))).unwrap();
+        let mut losses: Vec<f64> = (0..2).map(|_| block_on(trainer.step()).unwrap().loss).collect();
+        let (before, at) = (weights(trainer.model()), trainer.loader_state());
+        for _ in 0..2 {
+            // A refusal alone changes nothing, so that it comes again.
+            let error = block_on(trainer.step()).unwrap_err();
+            assert!(matches!(error, Error::NonFinite { step: 3, tensor: "loss", value } if value.is_nan()), "{error}");
+            assert_eq!((weights(trainer.model()) == before, trainer.loader_state()), (true, at.clone()));
+        }
+        trainer.skip_batch().unwrap();
+        assert_eq!((trainer.progress().completed_steps, trainer.loader_state().cursor), (2, at.cursor + 4), "two micro-batches of two");
+        for step in 3..6 {
+            let report = block_on(trainer.step()).unwrap();
+            assert_eq!(report.step, step);
+            losses.push(report.loss);
+        }
+
+        // The same run on the same batches without the third step's.
+        let (data, config) = (dataset(), config(json!({})));
+        let mut loader = Loader::ordered(&data, config.batch_size, config.seq_len, config.seed, config.data_order).unwrap();
+        let steps: Vec<[Batch; 2]> = (0..6).map(|_| [loader.next(&data), loader.next(&data)]).collect();
+        let mut other = Trainer::new(poisoned(&device), data, config).unwrap();
+        let kept = steps.iter().enumerate().filter(|(index, _)| *index != 2);
+        let expected: Vec<f64> = kept.map(|(_, batches)| block_on(other.step_on(batches)).unwrap().loss).collect();
+        assert_eq!(losses, expected);
+        assert!(weights(trainer.model()) == weights(other.model()), "other weights");
+    }
+}
+
+#[test]
+fn norm_that_is_not_finite_changes_nothing() {
+    for device in [Some(cpu()), gpu()].into_iter().flatten() {
+        let mut trainer = Trainer::new(steep(&device), dataset(), config(json!({}))).unwrap();
+        let before = weights(trainer.model());
+        let error = block_on(trainer.step()).unwrap_err();
+        assert!(matches!(error, Error::NonFinite { step: 1, tensor: "grad_norm", value } if !value.is_finite()), "{error}");
+        assert!(error.to_string().ends_with("nothing was changed") && weights(trainer.model()) == before);
+    }
+}
+
+#[test]
+fn released_norm_that_is_not_finite_says_that_parameters_changed() {
+    let released = json!({"gradient_release": true, "gradient_accumulation_steps": 1, "max_grad_norm": 0.0});
+    for device in [Some(cpu()), gpu()].into_iter().flatten() {
+        let mut trainer = Trainer::new(steep(&device), dataset(), config(released.clone())).unwrap();
+        let before = weights(trainer.model());
+        let error = block_on(trainer.step()).unwrap_err();
+        assert!(matches!(error, Error::NonFiniteReleased { step: 1, value } if !value.is_finite()), "{error}");
+        assert_eq!((error.code(), error.kind()), ("train.non-finite", "NON_FINITE"));
+        assert!(error.to_string().contains("were updated") && !error.to_string().contains("nothing was changed"), "{error}");
+        assert!(weights(trainer.model()) != before, "the text would be untrue");
+        // Such a step cannot be skipped; its data order is as before.
+        let at = trainer.loader_state();
+        assert_eq!(trainer.skip_batch().unwrap_err().code(), "config.invalid");
+        assert_eq!(trainer.loader_state(), at);
+    }
+}

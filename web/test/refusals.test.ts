@@ -1,0 +1,77 @@
+import { describe, expect, it } from 'vitest';
+
+import { newModel, openModel, Trainer } from '../src/index.js';
+import type { TrainerEvent, TrainOptions } from '../src/index.js';
+import { fake } from './fake-wasm.js';
+import { fakeWorker } from './channel.js';
+import { SHAPE, TEXT, collect, stepsOf, trainerOf } from './runs.js';
+
+describe('refusals', () => {
+  it('non_finite_stops_with_a_typed_error', async () => {
+    fake.failAt = 3;
+    fake.failWith = { kind: 'NON_FINITE', code: 'train.non-finite', message: 'step 3: loss is NaN; nothing was changed' };
+    await using trainer = await trainerOf();
+    await expect(collect(trainer.run())).rejects.toMatchObject({ code: 'NON_FINITE', detail: { code: 'train.non-finite' } });
+    expect(trainer.state).toBe('failed');
+  });
+  it('non_finite_can_be_skipped_with_a_warning', async () => {
+    fake.badBatches = [3, 5, 6];
+    await using trainer = await trainerOf({ onNonFinite: 'skip' });
+    const events = await collect(trainer.run());
+    expect(events.flatMap((event) => (event.type === 'warning' ? [[event.step, event.code]] : []))).toEqual([2, 3, 3].map((step) => [step, 'NON_FINITE']));
+    expect(stepsOf(events)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    expect(fake.batches).toEqual([1, 2, 4, 7, 8, 9, 10, 11, 12, 13]);
+  });
+  it('ten_skips_in_a_row_are_the_most', async () => {
+    const bad = Array.from({ length: 10 }, (_, i) => i + 3);
+    const warnings = (events: TrainerEvent[]): number => events.filter((event) => event.type === 'warning').length;
+    // Ten, a good one, and one more.
+    fake.badBatches = [...bad, 14];
+    await using passing = await trainerOf({ onNonFinite: 'skip' });
+    const events = await collect(passing.run());
+    expect([warnings(events), stepsOf(events).length]).toEqual([11, 10]);
+    fake.badBatches = [...bad, 13];
+    await using failing = await trainerOf({ onNonFinite: 'skip' });
+    const seen: TrainerEvent[] = [];
+    const run = (async () => {
+      for await (const event of failing.run()) seen.push(event);
+    })();
+    await expect(run).rejects.toMatchObject({ code: 'NON_FINITE' });
+    expect([warnings(seen), stepsOf(seen)]).toEqual([10, [1, 2]]);
+  });
+  it('skip_is_refused_with_gradient_release', async () => {
+    const refused = { code: 'BAD_OPTION', detail: { path: 'onNonFinite' } };
+    await expect(trainerOf({ onNonFinite: 'skip', gradientRelease: true, maxGradNorm: 0 })).rejects.toMatchObject(refused);
+    await using trainer = await trainerOf({ onNonFinite: 'skip' });
+    await trainer.save();
+    const run = trainer.runId;
+    await trainer.dispose();
+    const resume = (settings: TrainOptions) => Trainer.resume({ run, settings, override: ['all'], worker: fakeWorker() });
+    await expect(resume({ gradientRelease: true })).rejects.toMatchObject(refused);
+    await using resumed = await resume({});
+    expect((await resumed.step()).map((event) => event.step)).toEqual([1]);
+  });
+  it('a_model_can_be_used_again_after_a_refused_create', async () => {
+    const model = await newModel(SHAPE, TEXT, { worker: fakeWorker() });
+    await expect(Trainer.create({ model, data: TEXT, seqLen: 100_000 })).rejects.toMatchObject({ detail: { code: 'data.too-short' } });
+    expect(await model.tokenize('ab')).toEqual([97, 98]);
+    await using trainer = await Trainer.create({ model, data: TEXT, steps: 10, seqLen: 16 });
+    expect((await trainer.step()).map((event) => event.step)).toEqual([1]);
+    expect(() => model.connection).toThrow('handed to a trainer');
+  });
+  it('a_model_disposed_while_its_create_is_refused_ends_its_worker', async () => {
+    const model = await newModel(SHAPE, TEXT, { worker: fakeWorker() });
+    const { connection } = model;
+    const created = Trainer.create({ model, data: TEXT, seqLen: 100_000 });
+    await new Promise((resolve) => setTimeout(resolve, 0));
+    model.dispose();
+    await expect(created).rejects.toMatchObject({ detail: { code: 'data.too-short' } });
+    expect(connection.dead).toMatchObject({ code: 'ABORTED' });
+  });
+  it('unknown_options_and_bad_files_are_typed', async () => {
+    const model = await newModel(SHAPE, TEXT, { worker: fakeWorker() });
+    await expect(Trainer.create({ model, data: TEXT, ...{ lerningRate: 1 } })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'lerningRate' } });
+    await expect(openModel(new File(['nonsense'], 'x.bin'), { worker: fakeWorker() })).rejects.toMatchObject({ code: 'BAD_MODEL_FILE', detail: { code: 'bundle.unknown', refusal: { artifact: 'x.bin' } } });
+    await expect(trainerOf({ seqLen: 100_000 })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { code: 'data.too-short' } });
+  });
+});
