@@ -34,6 +34,8 @@ pub enum Command {
     Generate(GenerateArgs),
     /// Token ids of a text.
     Tokenize(TokenizeArgs),
+    /// The learning rates that a new run plans, one a step.
+    Schedule(ScheduleArgs),
     /// What is in model files, and whether they are sound.
     Inspect(InspectArgs),
     /// Compare with reference numbers.
@@ -128,6 +130,17 @@ pub struct TokenizeArgs {
     /// Text.
     #[arg(long, value_name = "TEXT")]
     pub text: String,
+}
+
+/// `schedule`.
+#[derive(Debug, Args)]
+pub struct ScheduleArgs {
+    /// Settings as JSON, as `train` takes them (crate/SETTINGS.md).
+    #[arg(long, value_name = "FILE")]
+    pub train_config: PathBuf,
+    /// Steps to show; those of the run if absent.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=10_000_000))]
+    pub steps: Option<u64>,
 }
 
 /// `inspect`.

@@ -45,6 +45,7 @@ fn run() -> anyhow::Result<Outcome> {
         Command::Evaluate(args) => commands::evaluate::run(&args, &output),
         Command::Generate(args) => commands::generate::run(&args, &output),
         Command::Tokenize(args) => commands::tokenize::run(&args, &output),
+        Command::Schedule(args) => commands::schedule::run(&args, &output),
         Command::Inspect(args) => commands::inspect::run(&args, &output),
         Command::Check(args) => commands::check::run(&args, &output),
         Command::Replay(args) => commands::replay::run(&args, &output),

@@ -1,5 +1,7 @@
 //! A run's settings: defaults or a checkpoint's, under the file of `--train-config`, under the options.
 
+use std::path::Path;
+
 use serde_json::{Map, Value, json};
 use tabtune::config::{TrainConfig, overlay};
 
@@ -7,15 +9,17 @@ use crate::args::TrainArgs;
 use crate::error::{Result, RunError};
 use crate::files::read_json;
 
+/// The settings in a file.
+pub fn from_file(path: &Path) -> Result<Map<String, Value>> {
+    match read_json(path)? {
+        Value::Object(keys) => Ok(keys),
+        _ => Err(RunError::Json { name: path.display().to_string(), reason: "expected an object of settings".into() }),
+    }
+}
+
 /// The settings that the user gave, as a JSON object of TrainConfig's keys; what was not said is absent.
 pub fn given(args: &TrainArgs) -> Result<Map<String, Value>> {
-    let mut keys = match &args.train_config {
-        None => Map::new(),
-        Some(path) => match read_json(path)? {
-            Value::Object(keys) => keys,
-            _ => return Err(RunError::Json { name: path.display().to_string(), reason: "expected an object of settings".into() }),
-        },
-    };
+    let mut keys = args.train_config.as_deref().map(from_file).transpose()?.unwrap_or_default();
     let mut set = |key: &str, value: Option<Value>| {
         if let Some(value) = value {
             keys.insert(key.to_string(), value);

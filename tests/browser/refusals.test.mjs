@@ -167,8 +167,8 @@ test('skip passes over the batches of a step that is not finite, and the run goe
         let failure = 'none';
         try {
           for await (const event of trainer.run()) events.push(event);
-        } catch ({ code, message }) {
-          failure = code + ': ' + message;
+        } catch ({ code, message, detail }) {
+          failure = code + ' of ' + detail.tensor + ' in ' + detail.step + ': ' + message;
         }
         const steps = events.filter(({ type }) => type === 'step').map(({ step, loss, gradNorm }) => [step, loss, gradNorm]);
         return { steps, failure, warnings: events.filter(({ type }) => type === 'warning').map(({ step, code }) => [step, code]) };
@@ -180,7 +180,7 @@ test('skip passes over the batches of a step that is not finite, and the run goe
   );
   assert.equal(result.dtype, 'F32');
   assert.equal(result.stopped.steps.length, 2);
-  assert.match(result.stopped.failure, /^NON_FINITE: step 3: loss is NaN; nothing was changed/);
+  assert.match(result.stopped.failure, /^NON_FINITE of loss in 3: step 3: loss is NaN; nothing was changed/);
   assert.deepEqual(result.skipped.warnings, [[2, 'NON_FINITE']]);
   assert.deepEqual([result.skipped.failure, result.without.failure], ['none', 'none']);
   assert.equal(result.skipped.steps.length, 6);

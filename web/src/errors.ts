@@ -38,6 +38,9 @@ export interface ErrorDetail {
   need?: number | undefined;
   have?: number | undefined;
   reason?: string | undefined;
+  /** Of NON_FINITE: the step that was refused, and `loss` or `grad_norm`. */
+  step?: number | undefined;
+  tensor?: string | undefined;
 }
 
 /** The one error class. The message says what, why and what to do. */
@@ -92,7 +95,7 @@ const CODES_BY_NAME = new Map<string, ErrorCode>([
   ['NotFoundError', 'BAD_MODEL_FILE'],
 ]);
 
-/** Any thrown value as a `TabtuneError`; wasm throws plain `{kind, code, message, refusal?}`. */
+/** Any thrown value as a `TabtuneError`; wasm throws plain `{kind, code, message, refusal?, step?, tensor?}`. */
 export function toTabtuneError(thrown: unknown, otherwise: ErrorCode = 'WORKER_CRASHED'): TabtuneError {
   if (thrown instanceof TabtuneError) return thrown;
   if (typeof thrown === 'object' && thrown !== null) {
@@ -104,6 +107,10 @@ export function toTabtuneError(thrown: unknown, otherwise: ErrorCode = 'WORKER_C
       const refusal: unknown = Reflect.get(thrown, 'refusal');
       const detail: ErrorDetail = typeof code === 'string' ? { code } : {};
       if (refusal !== undefined) detail.refusal = refusal;
+      const step: unknown = Reflect.get(thrown, 'step');
+      const tensor: unknown = Reflect.get(thrown, 'tensor');
+      if (typeof step === 'number') detail.step = step;
+      if (typeof tensor === 'string') detail.tensor = tensor;
       return new TabtuneError(kind, said, detail);
     }
     const name: unknown = Reflect.get(thrown, 'name');

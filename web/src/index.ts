@@ -6,6 +6,7 @@ export type { RunOptions } from './loop.js';
 export { Model, newModel, openModel } from './model.js';
 export type { OpenOptions } from './model.js';
 export type * from './options.js';
+export type * from './rule-options.js';
 export type { CheckpointInfo, EvalReport, ModelInfo, NamedFile, Profile, Progress, SampledToken, SessionInfo, TrainerEvent, TrainerState } from './protocol.js';
 export { Checkpoints, openSavedRuns, SavedRuns } from './runs.js';
 export type { ModelShape } from './scratch.js';

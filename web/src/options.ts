@@ -3,30 +3,9 @@ import { among, belowOne, byType, naturalNumber, negative, notNegative, objectOf
 import type { Check, Checks } from './checks.js';
 import { badOption } from './errors.js';
 import type { Driver } from './protocol.js';
+import type { GroupOptions, OptimizerOptions, ScheduleOptions } from './rule-options.js';
 
-/** Every option is optional; the default stands behind it. */
-export interface AdamwOptions { type: 'adamw'; /** 0.9 */ beta1?: number; /** 0.999 */ beta2?: number; /** 1e-6 */ eps?: number; /** 0.01 */ weightDecay?: number; /** true; bf16 only */ stochasticRounding?: boolean }
-export interface AdafactorOptions { type: 'adafactor'; /** -0.8 */ decayRate?: number; /** 0.999 */ beta2Cap?: number; /** 1 */ clipThreshold?: number; /** 1e-30 */ eps1?: number; /** 1e-3 */ eps2?: number; /** 0.01 */ weightDecay?: number; /** false */ relativeStep?: boolean; /** true; bf16 only */ stochasticRounding?: boolean }
-export interface ApolloOptions { type: 'apollo'; /** required; 1 if mini */ rank?: number; /** false */ mini?: boolean; /** 1; 128 if mini */ scale?: number; /** false */ scaleFront?: boolean; /** 200 */ updateSteps?: number; /** 'normal' */ projector?: 'normal' | 'orthogonal'; /** 0.9 */ beta1?: number; /** 0.999 */ beta2?: number; /** 1e-6 */ eps?: number; /** 0 */ weightDecay?: number; /** true; bf16 only */ stochasticRounding?: boolean }
-export interface SgdOptions { type: 'sgd'; /** 0 */ momentum?: number; /** false */ nesterov?: boolean; /** 0 */ weightDecay?: number; /** true; bf16 only */ stochasticRounding?: boolean }
-export type OptimizerOptions = AdamwOptions | AdafactorOptions | ApolloOptions | SgdOptions;
-
-/** A whole optimizer, or hyperparameters laid over the run's. */
-export type GroupOptimizer = Partial<AdamwOptions> | Partial<AdafactorOptions> | Partial<ApolloOptions> | Partial<SgdOptions>;
-
-/** Warmup stands either here or in `TrainOptions.warmupSteps`. */
-interface Warmup { /** 0 */ warmupSteps?: number; /** true */ warmupFromZero?: boolean }
-export interface ConstantSchedule extends Warmup { type: 'constant' }
-export interface CosineSchedule extends Warmup { type: 'cosine'; /** `steps` */ totalSteps?: number; /** 0 */ minLearningRate?: number }
-export interface LinearSchedule extends Warmup { type: 'linear'; /** `steps` */ totalSteps?: number; /** 0 */ minLearningRate?: number }
-export interface WsdSchedule extends Warmup { type: 'wsd'; decaySteps?: number; /** -1: none planned */ decayStartStep?: number; /** false */ startDecay?: boolean; /** 'harmonic' */ decayType?: 'harmonic' | 'rsqrt' | 'exponential' | 'linear' | 'one_minus_sqrt'; /** a tenth of the peak */ minLearningRate?: number }
-export interface InfiniteSchedule extends Warmup { type: 'infinite'; /** 0 */ cooldownSteps?: number; constantLearningRate?: number; annealingSteps?: number; tau?: number; /** -1: none planned */ annealingStartStep?: number; /** false */ startAnnealing?: boolean; /** 'exponential' */ annealingType?: 'exponential' | 'harmonic' | 'rsqrt'; minLearningRate?: number }
-export type ScheduleOptions = ConstantSchedule | CosineSchedule | LinearSchedule | WsdSchedule | InfiniteSchedule;
-
-/** Parameters by name pattern (glob); the first match wins. */
-export interface GroupOptions { pattern: string; /** the run's; of the same type or without one: keys over the run's */ optimizer?: GroupOptimizer; /** the optimizer's */ weightDecay?: number; /** 1 */ learningRateScale?: number; /** false */ frozen?: boolean }
-
-/** What a step computes. */
+/** What a step computes; each option's default ends its line. */
 export interface TrainOptions {
   /** Optimizer steps of the whole run. 100 */
   steps?: number;

@@ -19,6 +19,8 @@ const errorData = record({
     need: optional(number),
     have: optional(number),
     reason: optional(text),
+    step: optional(number),
+    tensor: optional(text),
   }),
   cause: optional(text),
 });

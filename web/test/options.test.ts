@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { resumeSettings, trainSettings } from '../src/options.js';
 import { modelJson } from '../src/scratch.js';
 import { TabtuneError } from '../src/errors.js';
-import type { GroupOptions } from '../src/options.js';
+import type { GroupOptions } from '../src/rule-options.js';
 
 const config = (options: object): unknown => JSON.parse(trainSettings(options).config);
 const pathOf = (options: object): string | undefined => {

@@ -9,9 +9,9 @@ import { SHAPE, TEXT, collect, stepsOf, trainerOf } from './runs.js';
 describe('refusals', () => {
   it('non_finite_stops_with_a_typed_error', async () => {
     fake.failAt = 3;
-    fake.failWith = { kind: 'NON_FINITE', code: 'train.non-finite', message: 'step 3: loss is NaN; nothing was changed' };
+    fake.failWith = { kind: 'NON_FINITE', code: 'train.non-finite', message: 'step 3: loss is NaN; nothing was changed', step: 3, tensor: 'loss' };
     await using trainer = await trainerOf();
-    await expect(collect(trainer.run())).rejects.toMatchObject({ code: 'NON_FINITE', detail: { code: 'train.non-finite' } });
+    await expect(collect(trainer.run())).rejects.toMatchObject({ code: 'NON_FINITE', detail: { code: 'train.non-finite', step: 3, tensor: 'loss' } });
     expect(trainer.state).toBe('failed');
   });
   it('non_finite_can_be_skipped_with_a_warning', async () => {

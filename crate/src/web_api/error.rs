@@ -15,6 +15,10 @@ struct Thrown<'a> {
     message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     refusal: Option<&'a [Refusal]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    step: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tensor: Option<&'static str>,
 }
 
 /// The object that is thrown for `error`.
@@ -23,6 +27,11 @@ pub fn thrown(error: Error) -> JsValue {
         Error::Refused(list) => Some(list.as_slice()),
         _ => None,
     };
-    let thrown = Thrown { kind: error.kind(), code: error.code(), message: error.to_string(), refusal };
+    let (step, tensor) = match error {
+        Error::NonFinite { step, tensor, .. } => (Some(step), Some(tensor)),
+        Error::NonFiniteReleased { step, .. } => (Some(step), Some("grad_norm")),
+        _ => (None, None),
+    };
+    let thrown = Thrown { kind: error.kind(), code: error.code(), message: error.to_string(), refusal, step, tensor };
     thrown.serialize(&serde_wasm_bindgen::Serializer::json_compatible()).unwrap_or_else(|_| JsValue::from_str(&error.to_string()))
 }

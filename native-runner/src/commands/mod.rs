@@ -8,6 +8,7 @@ pub mod generate;
 pub mod inspect;
 pub mod profile;
 pub mod replay;
+pub mod schedule;
 pub mod tokenize;
 pub mod train;
 

@@ -288,6 +288,25 @@ fn tokenize_gives_one_id_per_character() {
 }
 
 #[test]
+fn schedule_shows_the_rates_that_training_takes() {
+    let place = folder("schedule");
+    let file = place.join("settings.json");
+    let settings =
+        json!({"steps": 6, "learning_rate": 0.01, "schedule": {"type": "cosine", "warmup_steps": 2, "min_learning_rate": 0.001}});
+    std::fs::write(&file, settings.to_string()).unwrap();
+    let planned = succeed(&["schedule", "--train-config", &text(&file)]);
+    let rates: Vec<f64> = planned.lines.iter().map(|line| line["learning_rate"].as_f64().unwrap()).collect();
+    // 0 and B/2; then B and half a cosine over four steps, of which the minimum would be the next.
+    let half = |x: f64| 0.001 + 0.009 * 0.5 * (1.0 + (std::f64::consts::PI * x).cos());
+    assert_eq!(rates.len(), 6);
+    for (found, expected) in rates.iter().zip([0.0, 0.005, 0.01, half(0.25), half(0.5), half(0.75)]) {
+        assert!((found - expected).abs() < 1e-17, "{rates:?}");
+    }
+    assert_eq!(succeed(&["schedule", "--train-config", &text(&file), "--steps", "9"]).last()["learning_rate"], json!(0.001));
+    assert_eq!(refuse(&["schedule", "--train-config", &text(&place.join("absent"))]).0, "source.read");
+}
+
+#[test]
 fn evaluate_counts_every_position_but_a_windows_first() {
     let (out, data) = checkpoint();
     let answer = succeed(&["evaluate", "--model", &out, "--data", &data, "--seq-len", "16", "--max-tokens", "40", "--device", "cpu"]);
