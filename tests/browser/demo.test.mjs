@@ -57,6 +57,24 @@ test('demo measures its kernels while it trains, and goes on', async () => {
   await page.close();
 });
 
+test('demo suggests a rate for each rule until one is typed', async () => {
+  const { page, record } = await browser.open(`${site.url}/demo/`);
+  await page.waitForSelector('#start:enabled', { timeout: 180_000 });
+  const rateIs = (rate) => page.waitForFunction((wanted) => document.querySelector('#s-rate').valueAsNumber === wanted, rate, { timeout: 10_000 });
+  await rateIs(0.002);
+  await page.selectOption('#s-optimizer', 'sgd');
+  await rateIs(0.5);
+  await page.fill('#s-rate', '0.25');
+  await page.selectOption('#s-optimizer', 'adafactor');
+  // The plan follows the choice: when it has, a rate would have been suggested.
+  const before = await page.textContent('#memory-total');
+  await page.selectOption('#s-optimizer', 'adamw');
+  await page.waitForFunction((old) => document.querySelector('#memory-total').textContent !== old, before, { timeout: 10_000 });
+  await rateIs(0.25);
+  assert.deepEqual(record.errors, []);
+  await page.close();
+});
+
 test('demo without WebGPU says so in words', async () => {
   const { page } = await browser.open(`${site.url}/`);
   await page.addInitScript(() => Object.defineProperty(Navigator.prototype, 'gpu', { get: () => undefined }));

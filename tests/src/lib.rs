@@ -7,8 +7,10 @@ pub mod tape;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
 
+use burn::tensor::Tensor;
 use tabtune::device::{Device, DeviceKind};
-use tabtune::kernels::launch;
+use tabtune::kernels::{launch, read_data};
+use tabtune::model::{Model, ParamVisitor};
 
 struct Unpark(std::thread::Thread);
 
@@ -28,6 +30,19 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
             Poll::Pending => std::thread::park(),
         }
     }
+}
+
+/// Name and bytes of each parameter, as they are stored.
+pub fn weights(model: &Model) -> Vec<(String, Vec<u8>)> {
+    struct Bits(Vec<(String, Vec<u8>)>);
+    impl ParamVisitor for Bits {
+        fn visit<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) {
+            self.0.push((name.to_string(), block_on(read_data(tensor)).unwrap().as_bytes().to_vec()));
+        }
+    }
+    let mut bits = Bits(Vec::new());
+    model.visit(&mut bits);
+    bits.0
 }
 
 /// Set where a software adapter is to be taken for a GPU.

@@ -7,10 +7,9 @@ use tabtune::config::{Precision, TrainConfig};
 use tabtune::data::{Batch, Dataset, Loader};
 use tabtune::device::Device;
 use tabtune::error::Error;
-use tabtune::kernels::read_data;
-use tabtune::model::{Model, ParamMap, ParamVisitor};
+use tabtune::model::{Model, ParamMap};
 use tabtune::train::Trainer;
-use tabtune_tests::{block_on, cpu, gpu};
+use tabtune_tests::{block_on, cpu, gpu, weights};
 
 const VOCAB: u32 = 13;
 /// A token that stands once in the data, among the inputs of step 3 alone.
@@ -67,18 +66,6 @@ fn steep(device: &Device) -> Model {
         "model.layers.0.self_attn.v_proj.weight" => Some((0, 1e-30)),
         _ => None,
     })
-}
-
-fn weights(model: &Model) -> Vec<(String, Vec<u8>)> {
-    struct Bits(Vec<(String, Vec<u8>)>);
-    impl ParamVisitor for Bits {
-        fn visit<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) {
-            self.0.push((name.to_string(), block_on(read_data(tensor)).unwrap().as_bytes().to_vec()));
-        }
-    }
-    let mut bits = Bits(Vec::new());
-    model.visit(&mut bits);
-    bits.0
 }
 
 #[test]

@@ -2,15 +2,13 @@
 
 use std::path::PathBuf;
 
-use burn::tensor::Tensor;
 use tabtune::bundle::{ByteSource, MemorySource, open_bundle};
 use tabtune::config::{AdafactorConfig, GroupConfig, OptimizerConfig, Precision, TrainConfig};
 use tabtune::data::{Batch, Dataset};
 use tabtune::device::Device;
-use tabtune::kernels::read_data;
-use tabtune::model::{Model, ParamVisitor};
+use tabtune::model::Model;
 use tabtune::train::Trainer;
-use tabtune_tests::{block_on, cpu, gpu};
+use tabtune_tests::{block_on, cpu, gpu, weights};
 
 fn model(family: &str, precision: Precision, device: &Device) -> Model {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden/models").join(family);
@@ -40,18 +38,6 @@ fn config(precision: Precision, release: bool) -> TrainConfig {
         gradient_release: release,
         ..TrainConfig::default()
     }
-}
-
-fn weights(model: &Model) -> Vec<(String, Vec<u8>)> {
-    struct Bits(Vec<(String, Vec<u8>)>);
-    impl ParamVisitor for Bits {
-        fn visit<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) {
-            self.0.push((name.to_string(), block_on(read_data(tensor)).unwrap().as_bytes().to_vec()));
-        }
-    }
-    let mut bits = Bits(Vec::new());
-    model.visit(&mut bits);
-    bits.0
 }
 
 #[test]

@@ -9,7 +9,7 @@ const BOUND: f64 = 2e-6;
 /// One element, edges of a tile, many tiles, more than 256 tiles, and trees of more than one block (across, down).
 const SHAPES: [(usize, usize); 9] = [(1, 1), (1, 65), (32, 64), (33, 65), (31, 63), (257, 3), (300, 1100), (2, 16_500), (8300, 2)];
 
-fn positive(n: usize, seed: u32) -> Vec<u32> {
+pub(crate) fn positive(n: usize, seed: u32) -> Vec<u32> {
     words(&noise(n, seed).into_iter().map(|x| x.abs() + 0.1).collect::<Vec<f32>>())
 }
 
@@ -17,7 +17,7 @@ fn lanes(rows: usize, cols: usize) -> usize {
     (rows.div_ceil(32) * cols.div_ceil(64)).min(256)
 }
 
-fn sums((rows, cols): (usize, usize)) -> Case {
+pub(crate) fn sums((rows, cols): (usize, usize)) -> Case {
     let params = adafactor_sums::Params { rows: rows as u32, cols: cols as u32, scale: 0.5, eps1: 1e-30 };
     let (across, down) = (cols.div_ceil(64), rows.div_ceil(32));
     let buffers = vec![words(&noise(rows * cols, 1)), poisoned(rows * across), poisoned(down * cols)];
@@ -36,7 +36,7 @@ fn moments((rows, cols): (usize, usize)) -> Case {
     Case { kernel: &adafactor_moments::KERNEL, buffers, params: params.words(), groups: ((rows + cols) as u32).div_ceil(256) }
 }
 
-fn norm((rows, cols): (usize, usize), is_packed: bool) -> Case {
+pub(crate) fn norm((rows, cols): (usize, usize), is_packed: bool) -> Case {
     let lanes = lanes(rows, cols);
     let params = adafactor_norm::Params {
         rows: rows as u32,
@@ -51,7 +51,7 @@ fn norm((rows, cols): (usize, usize), is_packed: bool) -> Case {
     Case { kernel: &adafactor_norm::KERNEL, buffers, params: params.words(), groups: lanes as u32 }
 }
 
-fn apply((rows, cols): (usize, usize), rounding: u32, relative_step: u32) -> Case {
+pub(crate) fn apply((rows, cols): (usize, usize), rounding: u32, relative_step: u32) -> Case {
     let (lanes, n) = (lanes(rows, cols), rows * cols);
     let params = adafactor_apply::Params {
         rows: rows as u32,
@@ -82,7 +82,7 @@ fn vector_lanes(n: usize) -> usize {
     n.div_ceil(2048).min(256)
 }
 
-fn vector_moments(n: usize) -> Case {
+pub(crate) fn vector_moments(n: usize) -> Case {
     let lanes = vector_lanes(n);
     let params =
         adafactor_vector_moments::Params { n: n as u32, lanes: lanes as u32, scale: 0.5, eps1: 1e-30, w: 0.3, relative_step: 1, packed: 0 };
@@ -90,7 +90,7 @@ fn vector_moments(n: usize) -> Case {
     Case { kernel: &adafactor_vector_moments::KERNEL, buffers, params: params.words(), groups: lanes as u32 }
 }
 
-fn vector_apply(n: usize, rounding: u32) -> Case {
+pub(crate) fn vector_apply(n: usize, rounding: u32) -> Case {
     let lanes = vector_lanes(n);
     let params = adafactor_vector_apply::Params {
         n: n as u32,

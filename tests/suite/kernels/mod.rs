@@ -1,6 +1,6 @@
 //! Per kernel: parity with its twin and a mutant that must be caught; per operation: gradients.
 
-mod adafactor;
+pub(crate) mod adafactor;
 mod adamw;
 mod apollo;
 mod attention;

@@ -2,13 +2,14 @@
 
 use burn::tensor::{DType, Device as TensorDevice};
 use tabtune::kernels::{
-    Kernel, adafactor_apply, adafactor_moments, adafactor_norm, adafactor_sums, adafactor_vector_apply, adafactor_vector_moments, adamw,
-    adamw_bf16, apollo_apply, apollo_combine, apollo_project, cast_bf16, global_norm, sgd, sgd_momentum, sum_tree,
+    Kernel, adafactor_moments, adamw, adamw_bf16, apollo_apply, apollo_combine, apollo_project, cast_bf16, global_norm, sgd, sgd_momentum,
+    sum_tree,
 };
 use tabtune_tests::kernels::{Case, mutant, noise, packed, poisoned, words};
 use tabtune_tests::{cpu, gpu};
 
 use super::{Run, infos, rules};
+use crate::kernels::adafactor::{self, positive};
 
 /// The kernel with workgroups of `size`.
 fn resized(kernel: &'static Kernel, size: u32) -> &'static Kernel {
@@ -26,33 +27,9 @@ fn resized(kernel: &'static Kernel, size: u32) -> &'static Kernel {
     Box::leak(Box::new(Kernel { name: format!("{} by {size}", kernel.name).leak(), source: source.leak(), workgroup: size, ..*kernel }))
 }
 
-fn positive(n: usize, seed: u32) -> Vec<u32> {
-    words(&noise(n, seed).into_iter().map(|x| x.abs() + 0.1).collect::<Vec<f32>>())
-}
-
 /// Kernels whose workgroups share work.
 fn shared_work() -> Vec<Case> {
     let (rows, cols, n) = (300, 1100, 330_000);
-    let lanes = 180;
-    let sums = adafactor_sums::Params { rows, cols, scale: 0.5, eps1: 1e-30 };
-    let norm = adafactor_norm::Params { rows, cols, lanes, scale: 0.5, relative_step: 1, packed: 0 };
-    let apply = adafactor_apply::Params {
-        rows,
-        cols,
-        lanes,
-        scale: 0.5,
-        rate: 0.01,
-        decay: 0.1,
-        d: 0.999,
-        clip: 0.7,
-        eps2: 1e-3,
-        relative_step: 1,
-        rounding: 2,
-        key0: 7,
-        key1: 11,
-        step_low: 3,
-        step_high: 1,
-    };
     let project = apollo_project::Params {
         channels: cols,
         dim: rows,
@@ -72,26 +49,7 @@ fn shared_work() -> Vec<Case> {
         refresh_high: 0,
     };
     let combine = apollo_combine::Params { channels: cols, mini: 1, front: 2.0, threshold: 0.5, gamma: 1.01 };
-    let vector = 100_001;
-    let vector_moments =
-        adafactor_vector_moments::Params { n: vector, lanes: 49, scale: 0.5, eps1: 1e-30, w: 0.3, relative_step: 1, packed: 0 };
-    let vector_apply = adafactor_vector_apply::Params {
-        n: vector,
-        lanes: 49,
-        scale: 0.5,
-        rate: 0.01,
-        decay: 0.1,
-        d: 0.999,
-        clip: 0.7,
-        eps2: 1e-3,
-        relative_step: 1,
-        rounding: 2,
-        key0: 7,
-        key1: 11,
-        step_low: 3,
-        step_high: 1,
-    };
-    let vector = vector as usize;
+    let (shape, vector) = ((rows as usize, cols as usize), 100_001);
     let g = words(&noise(n, 1));
     vec![
         Case {
@@ -101,36 +59,11 @@ fn shared_work() -> Vec<Case> {
             groups: 162,
         },
         Case { kernel: &sum_tree::KERNEL, buffers: vec![g.clone(), poisoned(6)], params: vec![n as u32], groups: 6 },
-        Case {
-            kernel: &adafactor_sums::KERNEL,
-            buffers: vec![g.clone(), poisoned(300 * 18), poisoned(10 * 1100)],
-            params: sums.words(),
-            groups: 23,
-        },
-        Case {
-            kernel: &adafactor_norm::KERNEL,
-            buffers: vec![g.clone(), g.clone(), positive(300, 2), positive(1100, 3), poisoned(540)],
-            params: norm.words(),
-            groups: 180,
-        },
-        Case {
-            kernel: &adafactor_apply::KERNEL,
-            buffers: vec![g.clone(), positive(300, 2), positive(1100, 3), positive(540, 4), vec![0], packed(&noise(n, 5)).0],
-            params: apply.words(),
-            groups: 81,
-        },
-        Case {
-            kernel: &adafactor_vector_moments::KERNEL,
-            buffers: vec![words(&noise(vector, 1)), words(&noise(vector, 2)), positive(vector, 3), poisoned(98)],
-            params: vector_moments.words(),
-            groups: 49,
-        },
-        Case {
-            kernel: &adafactor_vector_apply::KERNEL,
-            buffers: vec![words(&noise(vector, 1)), positive(vector, 3), positive(98, 4), vec![0], packed(&noise(vector, 5)).0],
-            params: vector_apply.words(),
-            groups: 25,
-        },
+        adafactor::sums(shape),
+        adafactor::norm(shape, false),
+        adafactor::apply(shape, 2, 1),
+        adafactor::vector_moments(vector),
+        adafactor::vector_apply(vector, 2),
         Case {
             kernel: &apollo_project::KERNEL,
             buffers: vec![g, vec![0], words(&noise(3300, 2)), positive(3300, 3), poisoned(4400)],
