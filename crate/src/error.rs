@@ -2,10 +2,12 @@
 
 mod codes;
 mod refusal;
+mod words;
 
 use std::fmt;
 
 pub use refusal::{Fault, Refusal};
+pub use words::{CLASSES, WORDS, Word, class, word};
 
 /// `Result` with [`enum@Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;

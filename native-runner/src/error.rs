@@ -1,6 +1,7 @@
 //! What can go wrong in the runner: the crate's error, or a command that makes no sense.
 
 use tabtune::checkpoint::can_override;
+use tabtune::word;
 
 /// `Result` with [`RunError`].
 pub type Result<T> = std::result::Result<T, RunError>;
@@ -45,9 +46,9 @@ impl RunError {
     pub fn code(&self) -> &'static str {
         match self {
             RunError::Tabtune(error) => error.code(),
-            RunError::Usage(_) => "cli.usage",
-            RunError::Json { .. } => "cli.json",
-            RunError::Stdout(_) => "cli.stdout",
+            RunError::Usage(_) => word!("cli.usage").text(),
+            RunError::Json { .. } => word!("cli.json").text(),
+            RunError::Stdout(_) => word!("cli.stdout").text(),
         }
     }
 }

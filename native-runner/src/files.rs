@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use tabtune::bundle::{Bundle, ByteSource, open_bundle};
+use tabtune::bundle::{Bundle, ByteSource};
 use tabtune::checkpoint::MANIFEST;
 
 use crate::error::{Result, RunError, unreadable};
@@ -85,13 +85,9 @@ pub fn model_sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
     let mut paths = vec![path.clone()];
     if path.is_dir() {
         let all = files_of(&path)?;
-        let gguf: Vec<_> = all.iter().filter(|p| has_ending(p, &["gguf"])).cloned().collect();
         // A checkpoint folder is a model folder with two files more.
         let of_run = |p: &Path| [MANIFEST, "optimizer.safetensors"].contains(&file_name(p).as_str());
-        paths = all.into_iter().filter(|p| has_ending(p, &["json", "safetensors", "jinja"]) && !of_run(p)).collect();
-        if !paths.iter().any(|p| file_name(p) == "config.json") && gguf.len() == 1 {
-            paths = gguf;
-        }
+        paths = all.into_iter().filter(|p| has_ending(p, &["gguf", "json", "safetensors", "jinja"]) && !of_run(p)).collect();
         if paths.is_empty() {
             return Err(RunError::Usage(format!(
                 "{}: no model in this folder: expected config.json and model.safetensors, or one .gguf file",
@@ -106,9 +102,13 @@ pub fn model_sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
     Ok(sources)
 }
 
-/// Opens the model at `path`.
+/// Opens the model at `path`; what is odd but legal about it goes to stderr.
 pub fn open_model(path: &Path) -> Result<Bundle> {
-    Ok(open_bundle(model_sources(path)?)?)
+    let bundle = tabtune::model::open_model(model_sources(path)?)?;
+    for warning in &bundle.warnings {
+        log::warn!("{} [{}]", warning.message(), warning.code);
+    }
+    Ok(bundle)
 }
 
 /// Every file of a checkpoint folder.

@@ -74,7 +74,7 @@ fn pre_tokenizers_differ_where_they_should() {
     let of = |pre: &str| Tokenizer::from_parts(byte_level(pre)).unwrap().encode("12345 67 8").unwrap().len();
     assert!(of("smollm") > of("gpt-2") && of("qwen2") > of("llama-bpe"));
     let unknown = Tokenizer::from_parts(byte_level("tekken")).unwrap_err();
-    assert_eq!((unknown.code(), unknown.to_string().contains("tekken")), ("model.config.unsupported", true));
+    assert_eq!((unknown.code(), unknown.to_string().contains("tekken")), ("tokenizer.model.unsupported", true));
 }
 
 #[test]

@@ -1,7 +1,11 @@
 //! What travels with the weights: configuration and tokenizer, byte for byte as they came.
 
-use crate::bundle::{Bundle, config_to_hf};
+use serde_json::json;
+
+use crate::bundle::tensors::no_tokenizer;
+use crate::bundle::{Bundle, SourceFormat, Warning, config_to_hf};
 use crate::config::ModelConfig;
+use crate::error::{Error, Result};
 use crate::tokenizer::Tokenizer;
 
 /// Tokenizer and documents of a model.
@@ -9,21 +13,30 @@ use crate::tokenizer::Tokenizer;
 pub struct ModelAssets {
     /// Turns text into ids and back.
     pub tokenizer: Option<Tokenizer>,
+    /// What was odd but legal about the files.
+    pub warnings: Vec<Warning>,
+    tokenizer_refused: Option<Error>,
     /// File name and bytes: config.json, generation_config.json and the tokenizer's files, as present.
     pub documents: Vec<(String, Vec<u8>)>,
 }
 
 impl ModelAssets {
-    /// Of a model that was opened. Documents of a folder keep their bytes; a GGUF's are written from its metadata.
+    /// Of a model that was opened. Documents of a folder keep their bytes; a GGUF's are written from its metadata, with all ids that end a text.
     pub fn of_bundle(bundle: &Bundle) -> Self {
         let mut assets = Self::of_config(&bundle.config, bundle.tokenizer.clone());
         if let Some(bytes) = &bundle.config_json {
             assets.documents[0].1.clone_from(bytes);
         }
-        if let Some(bytes) = &bundle.generation_config_json {
-            assets.documents.push(("generation_config.json".into(), bytes.clone()));
-        }
+        let generation = bundle.generation_config_json.clone().or_else(|| generation_config(bundle));
+        assets.documents.extend(generation.map(|bytes| ("generation_config.json".into(), bytes)));
+        assets.warnings.clone_from(&bundle.warnings);
+        assets.tokenizer_refused = bundle.tokenizer_refused().cloned();
         assets
+    }
+
+    /// The tokenizer; without one, why there is none.
+    pub fn need_tokenizer(&self) -> Result<&Tokenizer> {
+        self.tokenizer.as_ref().ok_or_else(|| no_tokenizer(self.tokenizer_refused.as_ref()))
     }
 
     /// Of a model that starts from a configuration.
@@ -32,6 +45,27 @@ impl ModelAssets {
         text.push(b'\n');
         let mut documents = vec![("config.json".to_string(), text)];
         documents.extend(tokenizer.iter().flat_map(Tokenizer::assets));
-        Self { tokenizer, documents }
+        Self { tokenizer, warnings: Vec::new(), tokenizer_refused: None, documents }
     }
+}
+
+/// `generation_config.json` of a GGUF: its metadata say what begins, ends and fills a text, and no other document has it.
+fn generation_config(bundle: &Bundle) -> Option<Vec<u8>> {
+    let tokenizer = bundle.tokenizer.as_ref().filter(|_| bundle.source_format == SourceFormat::Gguf)?;
+    let mut document = serde_json::Map::new();
+    let mut set = |key: &str, value: serde_json::Value| document.insert(key.to_string(), value);
+    if let Some(bos) = tokenizer.bos().first() {
+        set("bos_token_id", json!(bos));
+    }
+    match tokenizer.eos() {
+        [] => None,
+        [only] => set("eos_token_id", json!(only)),
+        all => set("eos_token_id", json!(all)),
+    };
+    if let Some(pad) = tokenizer.pad() {
+        set("pad_token_id", json!(pad));
+    }
+    let mut text = serde_json::to_vec_pretty(&document).unwrap_or_default();
+    text.push(b'\n');
+    Some(text)
 }

@@ -1,7 +1,7 @@
 //! Where bytes come from and go to. The crate opens nothing itself.
 
 use crate::bundle::refusal::shown;
-use crate::error::{Error, Refusal, Result};
+use crate::error::{Error, Refusal, Result, word};
 
 /// Largest single read of a payload.
 pub const CHUNK_BYTES: usize = 4 << 20;
@@ -122,7 +122,8 @@ pub(crate) fn for_each_chunk(
 /// The whole of a document of at most `limit` bytes.
 pub(crate) fn read_document(source: &dyn ByteSource, limit: u64) -> Result<Vec<u8>> {
     if source.len() > limit {
-        let refusal = Refusal::new("source.too-large").of(source.name()).expected(format!("at most {limit} bytes")).found(source.len());
+        let refusal =
+            Refusal::new(word!("source.too-large")).of(source.name()).expected(format!("at most {limit} bytes")).found(source.len());
         return Err(refusal.into());
     }
     let mut bytes = Vec::new();

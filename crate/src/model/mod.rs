@@ -3,6 +3,7 @@
 //! A model is stored without autodiff; [`Model::tracked`] gives the view a training step differentiates.
 
 mod attention;
+mod check;
 mod gpt2;
 mod layers;
 mod llama;
@@ -15,6 +16,7 @@ use std::collections::BTreeMap;
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
 pub use attention::KvCache;
+pub use check::open_model;
 pub use load::planned_parameters;
 pub use parameters::{ParamMap, ParamVisitor};
 pub use rope::frequencies;

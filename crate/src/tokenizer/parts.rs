@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::bad;
-use crate::error::{Error, Result};
+use crate::error::{Refusal, Result, word};
 
 /// The rule that turns text into tokens.
 #[derive(Debug, Clone, PartialEq)]
@@ -219,11 +219,8 @@ fn byte_level(merges: &[String], pre: &str, vocab: Map<String, Value>) -> Result
         "qwen2" => (json!({"type": "NFC"}), sequence(pattern(QWEN2), false)),
         _ if is_llama_bpe(pre) => (Value::Null, sequence(pattern(LLAMA_BPE), false)),
         _ => {
-            return Err(Error::UnsupportedModel {
-                what: "tokenizer.ggml.pre".to_owned(),
-                found: pre.to_owned(),
-                supported: "gpt-2, smollm, llama-bpe, qwen2".to_owned(),
-            });
+            let refusal = Refusal::new(word!("tokenizer.model.unsupported")).stage("bind").subject("tokenizer.ggml.pre");
+            return Err(refusal.expected("gpt-2, smollm, llama-bpe, qwen2").found(pre).into());
         }
     };
     let mut pairs = Vec::with_capacity(merges.len());

@@ -1,7 +1,9 @@
 //! Files of models → configuration, tokenizer and tensors.
 
+mod companions;
 mod config;
 mod files;
+mod fit;
 mod folder;
 mod gguf;
 mod pieces;
