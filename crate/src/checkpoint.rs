@@ -78,8 +78,8 @@ pub fn write(trainer: &Trainer, assets: &ModelAssets) -> Result<FileStream> {
     let metadata = BTreeMap::from([("format".to_string(), "pt".to_string())]);
     stream.push_safetensors(WEIGHTS, trainer.model().stream_tensors(), &metadata)?;
     stream.push_safetensors(OPTIMIZER, state_tensors(trainer.optim()), &metadata)?;
-    for (name, bytes) in &assets.documents {
-        stream.push_bytes(name, bytes.clone());
+    for (name, bytes) in assets.documents_for(trainer.model().config(), trainer.model().precision())? {
+        stream.push_bytes(&name, bytes);
     }
     let files = stream.files().iter().enumerate();
     let manifest = Manifest {

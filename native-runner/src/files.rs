@@ -1,10 +1,10 @@
 //! The runner's only reader of files: sources for the crate, and whole small files.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use tabtune::bundle::{Bundle, ByteSource};
+use tabtune::bundle::{Bundle, ByteSource, truncated};
 use tabtune::checkpoint::MANIFEST;
 
 use crate::error::{Result, RunError, unreadable};
@@ -41,7 +41,16 @@ impl ByteSource for FileSource {
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> tabtune::Result<()> {
         let mut file = &self.file;
-        file.seek(SeekFrom::Start(offset)).and_then(|_| file.read_exact(buf)).map_err(|e| unreadable(self.path.display(), e))
+        let failed = |e: std::io::Error| unreadable(self.path.display(), e);
+        file.seek(SeekFrom::Start(offset)).map_err(failed)?;
+        match file.read_exact(buf) {
+            // The file became shorter after it was opened.
+            Err(e) if e.kind() == ErrorKind::UnexpectedEof => {
+                let len = file.metadata().map_err(failed)?.len();
+                Err(truncated(&self.name, offset, buf.len() as u64, len.saturating_sub(offset)))
+            }
+            other => other.map_err(failed),
+        }
     }
 }
 

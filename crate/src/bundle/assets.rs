@@ -3,10 +3,12 @@
 use serde_json::json;
 
 use crate::bundle::tensors::no_tokenizer;
-use crate::bundle::{Bundle, SourceFormat, Warning, config_to_hf};
-use crate::config::ModelConfig;
+use crate::bundle::{Bundle, SourceFormat, Warning, config_to_hf, edited_config};
+use crate::config::{ModelConfig, Precision};
 use crate::error::{Error, Result};
 use crate::tokenizer::Tokenizer;
+
+const CONFIG: &str = "config.json";
 
 /// Tokenizer and documents of a model.
 #[derive(Debug, Clone)]
@@ -39,11 +41,25 @@ impl ModelAssets {
         self.tokenizer.as_ref().ok_or_else(|| no_tokenizer(self.tokenizer_refused.as_ref()))
     }
 
+    /// The documents as they stand beside weights of this shape and precision: `config.json` says their dtype and the rows of their table, and
+    /// keeps every other byte.
+    pub fn documents_for(&self, config: &ModelConfig, precision: Precision) -> Result<Vec<(String, Vec<u8>)>> {
+        let dtype = match precision {
+            Precision::F32 => "float32",
+            Precision::Bf16 => "bfloat16",
+        };
+        let edited = |(name, bytes): &(String, Vec<u8>)| {
+            let bytes = if name == CONFIG { edited_config(bytes, dtype, config.vocab_size)? } else { bytes.clone() };
+            Ok((name.clone(), bytes))
+        };
+        self.documents.iter().map(edited).collect()
+    }
+
     /// Of a model that starts from a configuration.
     pub fn of_config(config: &ModelConfig, tokenizer: Option<Tokenizer>) -> Self {
         let mut text = serde_json::to_vec_pretty(&config_to_hf(config)).unwrap_or_default();
         text.push(b'\n');
-        let mut documents = vec![("config.json".to_string(), text)];
+        let mut documents = vec![(CONFIG.to_string(), text)];
         documents.extend(tokenizer.iter().flat_map(Tokenizer::assets));
         Self { tokenizer, warnings: Vec::new(), tokenizer_refused: None, documents }
     }

@@ -3,7 +3,8 @@
 use std::fmt::Display;
 
 use crate::bundle::source::{ByteSource, base_name};
-use crate::error::{Error, Refusal, Word, word};
+use crate::error::{Error, Refusal, Word, escaped, word};
+pub(crate) use crate::error::{shown, unusual};
 
 /// Something worth knowing about a file that was not refused.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -104,7 +105,7 @@ impl Refusal {
     /// What to do about it.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.hint = Some(escaped(&hint.into()));
         self
     }
 
@@ -120,28 +121,6 @@ impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
         Error::Refused(vec![refusal])
     }
-}
-
-/// Characters that a terminal or a page would act on instead of showing.
-pub(crate) fn unusual(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
-}
-
-/// Text of a file as it may be shown: at most 64 characters, acting characters escaped.
-pub(crate) fn shown(text: &str) -> String {
-    let mut out = String::new();
-    for (n, c) in text.chars().enumerate() {
-        if n == 64 {
-            out.push('…');
-            break;
-        }
-        if unusual(c) {
-            out.extend(c.escape_unicode());
-        } else {
-            out.push(c);
-        }
-    }
-    out
 }
 
 /// What a file that failed its header check really is, by its first bytes.

@@ -2,6 +2,7 @@
 
 mod companions;
 mod config;
+mod config_edit;
 mod files;
 mod fit;
 mod folder;

@@ -9,7 +9,7 @@ use crate::bundle::refusal::shown;
 use crate::error::{Refusal, Result, word};
 
 /// Names that a message lists.
-const LISTED: u64 = 8;
+const LISTED: usize = 8;
 
 impl GgufFile {
     /// Number of parts that the file says it is one of, where there are several.
@@ -36,10 +36,10 @@ fn incomplete(count: u64, present: &[u64], name: &str) -> Refusal {
     let stem = stem.len().checked_sub("-00001-of-00002".len()).and_then(|at| stem.get(..at)).unwrap_or(stem);
     let absent = (0..count).filter(|n| !present.contains(n));
     let mut parts: Vec<String> = Vec::new();
-    for n in absent.take(LISTED as usize + 1) {
+    for n in absent.take(LISTED + 1) {
         // The numbers of a file may be anything; a name counts from 1.
         let part = format!("{}-{:05}-of-{count:05}.gguf", shown(stem), u128::from(n) + 1);
-        parts.push(if (parts.len() as u64) < LISTED { part } else { "…".into() });
+        parts.push(if parts.len() < LISTED { part } else { "…".into() });
     }
     let refusal = refuse(word!("gguf.split.incomplete")).of(name).expected(format!("{count} parts")).found(present.len());
     refusal.hint(format!("absent: {}", parts.join(", ")))
