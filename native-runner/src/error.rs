@@ -1,6 +1,7 @@
 //! What can go wrong in the runner: the crate's error, or a command that makes no sense.
 
 use tabtune::checkpoint::can_override;
+use tabtune::error::Word;
 use tabtune::word;
 
 /// `Result` with [`RunError`].
@@ -61,4 +62,9 @@ pub fn unreadable(name: impl std::fmt::Display, reason: impl std::fmt::Display) 
 /// The crate's error of a sink that could not be written.
 pub fn unwritable(name: impl std::fmt::Display, reason: impl std::fmt::Display) -> tabtune::Error {
     tabtune::Error::SinkWrite { name: name.to_string(), reason: reason.to_string() }
+}
+
+/// The error of a checkpoint in one file that is not whole.
+pub fn damaged(code: Word, reason: impl std::fmt::Display) -> RunError {
+    tabtune::Error::CheckpointContainer { code, reason: reason.to_string() }.into()
 }

@@ -37,5 +37,5 @@ pub use pieces::{PIECE_ELEMENTS, Pieces};
 pub use refusal::Warning;
 pub use safetensors::{SafetensorsFile, SafetensorsTensor, safetensors_header};
 pub use source::{ByteSink, ByteSource, MemorySource, read_whole, truncated};
-pub use stream::{Chunk, FileInfo, FileStream, StreamTensor, StreamValues, digest_of};
+pub use stream::{Chunk, FileInfo, FileStream, StreamTensor, StreamValues};
 pub use tensors::{Bundle, SourceFormat, dequantise};

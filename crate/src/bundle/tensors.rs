@@ -143,6 +143,11 @@ impl Bundle {
         self.generation_config_json = bytes;
     }
 
+    /// Name and size of each file.
+    pub fn sources(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.files.iter().map(|file| (file.name(), file.len()))
+    }
+
     /// Hugging Face names of all tensors, ascending; a tied head is absent.
     pub fn names(&self) -> Vec<String> {
         self.entries.keys().cloned().collect()

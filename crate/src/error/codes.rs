@@ -35,7 +35,12 @@ impl Error {
             Error::Groups(_) => word!("optim.groups"),
             Error::NonFinite { .. } | Error::NonFiniteReleased { .. } => word!("train.non-finite"),
             Error::CheckpointCorrupt { .. } => word!("checkpoint.corrupt"),
+            Error::CheckpointLength { .. } => word!("checkpoint.file.length"),
+            Error::CheckpointHash { .. } => word!("checkpoint.chunk.hash"),
+            Error::CheckpointContainer { code, .. } => *code,
             Error::CheckpointVersion { .. } => word!("checkpoint.version"),
+            Error::MixedDevices { .. } => word!("kernel.mixed-devices"),
+            Error::Aborted => word!("call.aborted"),
             Error::Busy { .. } => word!("session.busy"),
         };
         word.text()

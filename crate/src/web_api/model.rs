@@ -7,15 +7,17 @@ use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
 use super::error::{JsResult, thrown};
+use super::interrupt::interrupt;
 use super::plain;
 use super::source::sources;
 use crate::bundle::{Bundle, ModelAssets, Warning, config_from_hf};
+use crate::checkpoint::Base;
 use crate::config::{ModelConfig, TrainConfig};
 use crate::device::Device;
 use crate::error::{Error, Fault, Result};
 use crate::model::{Model, open_model, planned_parameters};
 use crate::tokenizer::{Tokenizer, TokenizerKind};
-use crate::train::check_limits;
+use crate::train::{Notice, check_limits};
 
 #[derive(Clone)]
 enum Weights {
@@ -39,14 +41,6 @@ struct TensorInfo {
     shape: Vec<usize>,
 }
 
-/// Something odd but legal about the model's files.
-#[derive(Serialize)]
-struct WarningInfo {
-    code: &'static str,
-    subject: String,
-    message: String,
-}
-
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct TokenizerInfo {
@@ -66,7 +60,7 @@ pub(super) struct ModelInfo {
     vocab_size: usize,
     tokenizer: Option<TokenizerInfo>,
     source_format: String,
-    warnings: Vec<WarningInfo>,
+    warnings: Vec<Notice>,
 }
 
 impl ModelInfo {
@@ -146,8 +140,9 @@ impl ModelHandle {
             Weights::Files(bundle) => {
                 let format = bundle.source_format.to_string();
                 let info = ModelInfo::new(&self.config, self.assets.tokenizer.as_ref(), &format, |name| bundle.dtype(name));
-                let told = |w: &Warning| WarningInfo { code: w.code, subject: w.subject.clone(), message: w.message() };
-                ModelInfo { warnings: bundle.warnings.iter().map(told).collect(), ..info }
+                let notice =
+                    |warning: &Warning| Notice { code: warning.code, subject: Some(warning.subject.clone()), message: warning.message() };
+                ModelInfo { warnings: bundle.warnings.iter().map(notice).collect(), ..info }
             }
             Weights::Fresh => ModelInfo::new(&self.config, self.assets.tokenizer.as_ref(), "scratch", |_| None),
         }
@@ -157,13 +152,21 @@ impl ModelHandle {
         self.assets.need_tokenizer()
     }
 
+    /// The files that a run starts from.
+    pub(super) fn base(&self) -> Option<Base> {
+        match &self.weights {
+            Weights::Files(bundle) => Some(Base::of_bundle(bundle)),
+            Weights::Fresh => None,
+        }
+    }
+
     /// The model on the device and what travels with it.
-    pub(super) fn build(&self, train: &TrainConfig, device: &Device) -> Result<(Model, ModelAssets)> {
+    pub(super) async fn build(&self, train: &TrainConfig, device: &Device) -> Result<(Model, ModelAssets)> {
         check_limits(&self.config, device.info().limits)?;
-        let device = &device.inner();
+        let (device, interrupt) = (&device.inner(), &interrupt());
         let model = match &self.weights {
-            Weights::Files(bundle) => Model::from_bundle(bundle, train.precision, device)?,
-            Weights::Fresh => Model::init(&self.config, train.seed, train.precision, device)?,
+            Weights::Files(bundle) => Model::from_bundle(bundle, train.precision, device, interrupt).await?,
+            Weights::Fresh => Model::init(&self.config, train.seed, train.precision, device, interrupt).await?,
         };
         Ok((model, self.assets.clone()))
     }
