@@ -264,7 +264,7 @@ pub enum Error {
     #[error("not a whole tabtune checkpoint file: {}", escaped(reason))]
     CheckpointContainer {
         /// `checkpoint.container.` and what is wrong: `magic`, `head`, `name`, `chunk` or `length`.
-        code: Word,
+        word: Word,
         /// Why.
         reason: String,
     },

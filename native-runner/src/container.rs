@@ -8,8 +8,7 @@ use std::rc::Rc;
 use serde::Deserialize;
 use tabtune::bundle::ByteSource;
 use tabtune::checkpoint::sha256;
-
-use tabtune::word;
+use tabtune::error::word;
 
 use crate::error::{Result, damaged};
 use crate::files::FileSource;

@@ -65,6 +65,6 @@ pub fn unwritable(name: impl std::fmt::Display, reason: impl std::fmt::Display) 
 }
 
 /// The error of a checkpoint in one file that is not whole.
-pub fn damaged(code: Word, reason: impl std::fmt::Display) -> RunError {
-    tabtune::Error::CheckpointContainer { code, reason: reason.to_string() }.into()
+pub fn damaged(word: Word, reason: impl std::fmt::Display) -> RunError {
+    tabtune::Error::CheckpointContainer { word, reason: reason.to_string() }.into()
 }

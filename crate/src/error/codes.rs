@@ -37,7 +37,7 @@ impl Error {
             Error::CheckpointCorrupt { .. } => word!("checkpoint.corrupt"),
             Error::CheckpointLength { .. } => word!("checkpoint.file.length"),
             Error::CheckpointHash { .. } => word!("checkpoint.chunk.hash"),
-            Error::CheckpointContainer { code, .. } => *code,
+            Error::CheckpointContainer { word, .. } => *word,
             Error::CheckpointVersion { .. } => word!("checkpoint.version"),
             Error::MixedDevices { .. } => word!("kernel.mixed-devices"),
             Error::Aborted => word!("call.aborted"),
