@@ -226,6 +226,51 @@ pub enum Error {
         /// Newest readable format.
         supported: u64,
     },
+    /// A file of a checkpoint has another length than its manifest says.
+    #[error("checkpoint is damaged: {file}: expected {expected} bytes, found {found}")]
+    CheckpointLength {
+        /// The file.
+        file: String,
+        /// Bytes by the manifest.
+        expected: u64,
+        /// Bytes of the file.
+        found: u64,
+    },
+    /// A piece of a checkpoint's file has other bytes than were saved.
+    #[error("checkpoint is damaged: {file}, piece {piece}: expected SHA-256 {expected}, found {found}")]
+    CheckpointHash {
+        /// The file.
+        file: String,
+        /// Which piece, from 0; a checkpoint of version 1 has one a file.
+        piece: u64,
+        /// By the manifest.
+        expected: String,
+        /// Of the bytes.
+        found: String,
+    },
+    /// A checkpoint in one file is not whole.
+    #[error("not a whole tabtune checkpoint file: {reason}")]
+    CheckpointContainer {
+        /// `checkpoint.container.` and what is wrong: `magic`, `head`, `name`, `chunk` or `length`.
+        code: &'static str,
+        /// Why.
+        reason: String,
+    },
+
+    // kernels
+    /// One launch was given buffers of different devices.
+    #[error("kernel {kernel}: expected buffers of one device, found {}", .found.join(", "))]
+    MixedDevices {
+        /// The kernel.
+        kernel: &'static str,
+        /// Each buffer with its device.
+        found: Vec<String>,
+    },
+
+    // session
+    /// The caller asked for the end; the state is that of the last whole step.
+    #[error("ended because the caller asked for it")]
+    Aborted,
     /// A command arrived that the present state does not allow.
     #[error("busy: {doing}")]
     Busy {

@@ -61,3 +61,8 @@ pub fn unreadable(name: impl std::fmt::Display, reason: impl std::fmt::Display) 
 pub fn unwritable(name: impl std::fmt::Display, reason: impl std::fmt::Display) -> tabtune::Error {
     tabtune::Error::SinkWrite { name: name.to_string(), reason: reason.to_string() }
 }
+
+/// The error of a checkpoint in one file that is not whole.
+pub fn damaged(code: &'static str, reason: impl std::fmt::Display) -> RunError {
+    tabtune::Error::CheckpointContainer { code, reason: reason.to_string() }.into()
+}

@@ -5,8 +5,9 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use tabtune::bundle::{Bundle, ByteSource, open_bundle};
-use tabtune::checkpoint::MANIFEST;
+use tabtune::checkpoint::{Checkpoint, MANIFEST};
 
+use crate::container;
 use crate::error::{Result, RunError, unreadable};
 
 /// A file that the crate reads by ranges.
@@ -111,8 +112,13 @@ pub fn open_model(path: &Path) -> Result<Bundle> {
     Ok(open_bundle(model_sources(path)?)?)
 }
 
+/// Opens the checkpoint at `path`, a folder or one file as the browser exports it, and verifies each byte.
+pub fn open_checkpoint(path: &Path) -> Result<Checkpoint> {
+    if path.is_file() { Ok(Checkpoint::open_verified(container::sources(path)?)?) } else { Ok(Checkpoint::open(folder_sources(path)?)?) }
+}
+
 /// Every file of a checkpoint folder.
-pub fn checkpoint_sources(folder: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
+fn folder_sources(folder: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
     let folder = settled(folder);
     if !folder.is_dir() {
         return Err(unreadable(folder.display(), "not a checkpoint folder").into());

@@ -3,6 +3,7 @@
 
 mod args;
 mod commands;
+mod container;
 mod error;
 mod files;
 mod log_sink;

@@ -8,6 +8,7 @@ use tabtune::data::{Batch, Dataset, Loader};
 use tabtune::device::Device;
 use tabtune::error::Error;
 use tabtune::model::{Model, ParamMap};
+use tabtune::platform::Interrupt;
 use tabtune::train::Trainer;
 use tabtune_tests::{block_on, cpu, gpu, weights};
 
@@ -50,7 +51,7 @@ fn model(device: &Device, scale: impl Fn(&str) -> Option<(usize, f32)>) -> Model
         "tie_word_embeddings": false
     });
     let shape = config_from_hf(&json).unwrap();
-    Model::init(&shape, 3, Precision::F32, &device.inner()).unwrap().map(&mut Scale(scale))
+    block_on(Model::init(&shape, 3, Precision::F32, &device.inner(), &Interrupt::none())).unwrap().map(&mut Scale(scale))
 }
 
 /// Only what meets [`RARE`] is not a number.

@@ -11,7 +11,7 @@ use super::names::{self, Layout};
 use super::refusal::{Warning, known_mark};
 use super::safetensors::SafetensorsFile;
 use super::source::{ByteSource, base_name, for_each_chunk, read_document};
-use super::tensors::{Bundle, Entry, SourceFormat};
+use super::tensors::{Bundle, Entry, SourceFormat, narrow};
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result};
 use crate::tokenizer::Tokenizer;
@@ -141,12 +141,6 @@ fn open_weights(files: &[Box<dyn ByteSource>]) -> Result<(Shards, Vec<Warning>)>
         return Err(pickle(file.as_ref()));
     }
     Err(Refusal::new("bundle.weights.missing").of("config.json").expected("model.safetensors, or shards and their index").into())
-}
-
-/// Shapes that this machine can address.
-fn narrow(shape: &[u64], name: &str, artifact: &str) -> Result<Vec<usize>> {
-    let too_large = || Refusal::new("source.too-large").of(artifact).subject(name).found(format!("{shape:?}"));
-    shape.iter().map(|&dim| usize::try_from(dim).map_err(|_| too_large().into())).collect()
 }
 
 /// More rows than the vocabulary are padding, and take part as tokens that never occur; fewer are refused.

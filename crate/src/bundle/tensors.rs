@@ -5,9 +5,10 @@ use std::fmt;
 
 use super::decode::Encoding;
 use super::gguf::GgufTensor;
-use super::names::{self, Layout};
+use super::names::Layout;
+use super::pieces::{PIECE_ELEMENTS, Pieces};
 use super::refusal::Warning;
-use super::source::{ByteSource, for_each_chunk};
+use super::source::ByteSource;
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result};
 use crate::tokenizer::Tokenizer;
@@ -113,6 +114,11 @@ impl Bundle {
         self.generation_config_json = bytes;
     }
 
+    /// Name and size of each file.
+    pub fn sources(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.files.iter().map(|file| (file.name(), file.len()))
+    }
+
     /// Hugging Face names of all tensors, ascending; a tied head is absent.
     pub fn names(&self) -> Vec<String> {
         self.entries.keys().cloned().collect()
@@ -128,53 +134,52 @@ impl Bundle {
         self.entries.get(name).map(|entry| entry.dtype.clone())
     }
 
-    /// The tensor's values, row-major in Hugging Face's layout; blocks are dequantised. Reads through one small buffer.
-    pub fn read_f32(&self, name: &str) -> Result<Vec<f32>> {
+    /// The tensor's values, row-major in Hugging Face's layout, in pieces of at most `max_elements` values; blocks are dequantised.
+    pub fn pieces(&self, name: &str, max_elements: usize) -> Result<Pieces<'_>> {
         let entry = self.entries.get(name).ok_or_else(|| Error::MissingTensors(vec![name.to_string()]))?;
-        let source = self.files[entry.source].as_ref();
-        let mut values = decode_span(source, &entry.stored_name, &entry.dtype, entry.encoding, entry.begin, entry.end)?;
-        match entry.layout {
-            Layout::Same => {}
-            Layout::PairedRows(heads) => names::unpair_rows(&mut values, entry.shape.iter().skip(1).product(), heads),
-            Layout::Transposed => {
-                if let [rows, columns] = entry.shape[..] {
-                    values = names::transpose(&values, columns, rows);
-                }
-            }
+        Pieces::new(entry, self.files[entry.source].as_ref(), max_elements)
+    }
+
+    /// Calls `each` with the pieces in order: index of the piece's first value, values. Returns the number of NaN and infinite values.
+    pub fn for_each_piece(&self, name: &str, max_elements: usize, mut each: impl FnMut(u64, &[f32]) -> Result<()>) -> Result<u64> {
+        let mut pieces = self.pieces(name, max_elements)?;
+        while let Some((offset, values)) = pieces.next_piece()? {
+            each(offset, values)?;
         }
-        Ok(values)
+        Ok(pieces.non_finite())
+    }
+
+    /// NaN and infinite values of a tensor; reads all of it.
+    pub fn non_finite(&self, name: &str) -> Result<u64> {
+        self.for_each_piece(name, PIECE_ELEMENTS, |_, _| Ok(()))
+    }
+
+    /// All values of a tensor at once, for one that is known to be small.
+    pub fn read_f32(&self, name: &str) -> Result<Vec<f32>> {
+        self.pieces(name, PIECE_ELEMENTS)?.collect()
     }
 }
 
-/// The values of a stored span in file order.
-fn decode_span(
-    source: &dyn ByteSource,
-    name: &str,
-    dtype: &str,
-    encoding: Option<Encoding>,
-    begin: u64,
-    end: Option<u64>,
-) -> Result<Vec<f32>> {
-    let (Some(encoding), Some(end)) = (encoding, end) else { return Err(unreadable(dtype, name, source.name()).into()) };
-    let (unit_bytes, unit_elements) = encoding.unit();
-    let units = usize::try_from(end.saturating_sub(begin) / unit_bytes as u64).ok();
-    // 2^31 values are 8 GiB of f32.
-    let limit = (isize::MAX as usize / 4).min(1 << 31);
-    let Some(count) = units.and_then(|units| units.checked_mul(unit_elements)).filter(|count| *count <= limit) else {
-        return Err(Refusal::new("source.too-large").stage("read").of(source.name()).subject(name).into());
+/// The values of a tensor of a GGUF file as the file orders them, row-major, all at once.
+pub fn dequantise(source: &dyn ByteSource, tensor: &GgufTensor) -> Result<Vec<f32>> {
+    let entry = Entry {
+        name: tensor.name.clone(),
+        stored_name: tensor.name.clone(),
+        dtype: tensor.ggml_type.dtype(),
+        encoding: Encoding::of_ggml(tensor.ggml_type),
+        shape: narrow(&tensor.shape, &tensor.name, source.name())?,
+        source: 0,
+        begin: tensor.begin,
+        end: tensor.bytes.map(|bytes| tensor.begin.saturating_add(bytes)),
+        layout: Layout::Same,
     };
-    let mut values = Vec::with_capacity(count);
-    for_each_chunk(source, begin, end, unit_bytes, |piece| {
-        encoding.decode(piece, &mut values);
-        Ok(())
-    })?;
-    Ok(values)
+    Pieces::new(&entry, source, PIECE_ELEMENTS)?.collect()
 }
 
-/// The values of a tensor of a GGUF file as the file orders them, row-major.
-pub fn dequantise(source: &dyn ByteSource, tensor: &GgufTensor) -> Result<Vec<f32>> {
-    let end = tensor.bytes.map(|bytes| tensor.begin.saturating_add(bytes));
-    decode_span(source, &tensor.name, &tensor.ggml_type.dtype(), Encoding::of_ggml(tensor.ggml_type), tensor.begin, end)
+/// Shapes that this machine can address.
+pub(super) fn narrow(shape: &[u64], name: &str, artifact: &str) -> Result<Vec<usize>> {
+    let too_large = || Refusal::new("source.too-large").of(artifact).subject(name).found(format!("{shape:?}"));
+    shape.iter().map(|&dim| usize::try_from(dim).map_err(|_| too_large().into())).collect()
 }
 
 /// The refusal of a tensor whose stored type has no decoder.

@@ -35,7 +35,12 @@ impl Error {
             Error::Groups(_) => "optim.groups",
             Error::NonFinite { .. } | Error::NonFiniteReleased { .. } => "train.non-finite",
             Error::CheckpointCorrupt { .. } => "checkpoint.corrupt",
+            Error::CheckpointLength { .. } => "checkpoint.file.length",
+            Error::CheckpointHash { .. } => "checkpoint.chunk.hash",
+            Error::CheckpointContainer { code, .. } => code,
             Error::CheckpointVersion { .. } => "checkpoint.version",
+            Error::MixedDevices { .. } => "kernel.mixed-devices",
+            Error::Aborted => "call.aborted",
             Error::Busy { .. } => "session.busy",
         }
     }
@@ -73,7 +78,12 @@ impl Error {
             | Error::DataTokens { .. } => "BAD_OPTION",
             Error::StateMismatch(_) | Error::ResumeMismatch(_) => "CHECKPOINT_MISMATCH",
             Error::NonFinite { .. } | Error::NonFiniteReleased { .. } => "NON_FINITE",
-            Error::CheckpointCorrupt { .. } => "CHECKPOINT_CORRUPT",
+            Error::CheckpointCorrupt { .. }
+            | Error::CheckpointLength { .. }
+            | Error::CheckpointHash { .. }
+            | Error::CheckpointContainer { .. } => "CHECKPOINT_CORRUPT",
+            Error::MixedDevices { .. } => "SHADER_FAILED",
+            Error::Aborted => "ABORTED",
             Error::CheckpointVersion { .. } => "CHECKPOINT_VERSION",
             Error::Busy { .. } => "BUSY",
         }

@@ -17,6 +17,7 @@ use super::kernel::{Access, Kernel};
 use super::profile::launching;
 use super::trace::{self, Bytes, Launched};
 use super::u32_copy;
+use crate::error::{Error, Result};
 
 /// Most workgroups in one dimension of a dispatch (WebGPU's default limit).
 const MAX_GROUPS: u32 = 65_535;
@@ -182,7 +183,7 @@ impl Launch for CubeBackend {
                     }
                     let n = words_for(tensor.shape().num_elements(), tensor.dtype) as u32;
                     let copy = new_like(&tensor, tensor.shape(), tensor.dtype);
-                    let words = u32_copy::Params { n }.words();
+                    let words = u32_copy::Params::whole(n).words();
                     dispatch(&u32_copy::KERNEL, &[tensor, copy.clone()], &words, n.div_ceil(256));
                     copy
                 }
@@ -263,6 +264,15 @@ impl Buffer {
         }
     }
 
+    /// The kind of device it is on: `GPU`, whose shaders a CPU may run, or `CPU`, where twins run.
+    pub fn device_kind(&self) -> &'static str {
+        match &self.0 {
+            Held::Cube(_) => "GPU",
+            #[cfg(feature = "cpu")]
+            Held::Flex(_) => "CPU",
+        }
+    }
+
     /// An uninitialised tensor on the device of this one.
     pub fn empty_like(&self, shape: impl Into<Shape>, dtype: DType) -> Self {
         Self(match &self.0 {
@@ -273,9 +283,21 @@ impl Buffer {
     }
 }
 
-/// Runs `kernel` on tensors without autodiff, all of one device; returns the written buffers in binding order. In place where
-/// a written tensor is held by nobody else (see [`Launch::launch`]).
-pub fn run(kernel: &'static Kernel, buffers: Vec<Buffer>, params: &[u32], groups: u32) -> Vec<Buffer> {
+/// Refuses buffers of different devices; each comes with what the refusal calls it.
+pub fn check_devices<'a>(kernel: &'static Kernel, buffers: impl Iterator<Item = (&'a str, &'a Buffer)> + Clone) -> Result<()> {
+    let mut kinds = buffers.clone().map(|(_, buffer)| buffer.device_kind());
+    let first = kinds.next();
+    if kinds.all(|kind| Some(kind) == first) {
+        return Ok(());
+    }
+    let found = buffers.map(|(name, buffer)| format!("{name} on the {}", buffer.device_kind()));
+    Err(Error::MixedDevices { kernel: kernel.name, found: found.collect() })
+}
+
+/// Runs `kernel` on tensors without autodiff; returns the written buffers in binding order. In place where a written tensor is held by nobody
+/// else (see [`Launch::launch`]). Buffers of different devices are an error that names them.
+pub fn run(kernel: &'static Kernel, buffers: Vec<Buffer>, params: &[u32], groups: u32) -> Result<Vec<Buffer>> {
+    check_devices(kernel, kernel.bindings.iter().map(|binding| binding.name).zip(&buffers))?;
     let mut cube = Vec::with_capacity(buffers.len());
     #[cfg(feature = "cpu")]
     let mut flex = Vec::new();
@@ -288,7 +310,7 @@ pub fn run(kernel: &'static Kernel, buffers: Vec<Buffer>, params: &[u32], groups
     }
     #[cfg(feature = "cpu")]
     if cube.is_empty() {
-        return burn_flex::Flex::launch(kernel, flex, params, groups).into_iter().map(|t| Buffer(Held::Flex(t))).collect();
+        return Ok(burn_flex::Flex::launch(kernel, flex, params, groups).into_iter().map(|t| Buffer(Held::Flex(t))).collect());
     }
-    CubeBackend::launch(kernel, cube, params, groups).into_iter().map(|t| Buffer(Held::Cube(t))).collect()
+    Ok(CubeBackend::launch(kernel, cube, params, groups).into_iter().map(|t| Buffer(Held::Cube(t))).collect())
 }

@@ -44,13 +44,14 @@ pub mod sgd;
 pub mod sgd_momentum;
 pub mod sum_tree;
 pub mod trace;
+pub mod transfer;
 pub mod u32_copy;
 
 pub use attention::{AttentionShape, MAX_HEAD_DIM};
 pub use catalogue::CATALOGUE;
 pub use kernel::{Access, Binding, COMMON, Kernel, Twin, Word, Words, read, update, write};
 pub use launch::{Buffer, Launch, run};
-pub use readback::{read_data, read_f32};
+pub use readback::{StartedRead, read_data, read_f32};
 pub use rope::Positions;
 
 use burn::backend::Dispatch;

@@ -7,15 +7,17 @@ use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
 use super::error::{JsResult, thrown};
+use super::interrupt::interrupt;
 use super::plain;
 use super::source::sources;
-use crate::bundle::{Bundle, ModelAssets, config_from_hf, open_bundle};
+use crate::bundle::{Bundle, ModelAssets, Warning, config_from_hf, open_bundle};
+use crate::checkpoint::Base;
 use crate::config::{ModelConfig, TrainConfig};
 use crate::device::Device;
 use crate::error::{Error, Fault, Result};
 use crate::model::{Model, planned_parameters};
 use crate::tokenizer::{Tokenizer, TokenizerKind};
-use crate::train::check_limits;
+use crate::train::{Notice, check_limits};
 
 #[derive(Clone)]
 enum Weights {
@@ -58,6 +60,7 @@ pub(super) struct ModelInfo {
     vocab_size: usize,
     tokenizer: Option<TokenizerInfo>,
     source_format: String,
+    warnings: Vec<Notice>,
 }
 
 impl ModelInfo {
@@ -81,6 +84,7 @@ impl ModelInfo {
             vocab_size: config.vocab_size,
             tokenizer: tokenizer.map(|t| TokenizerInfo { kind: t.kind(), eos: t.eos().to_vec(), has_chat_template: t.has_chat_template() }),
             source_format: source_format.into(),
+            warnings: Vec::new(),
         }
     }
 }
@@ -135,7 +139,13 @@ impl ModelHandle {
         match &self.weights {
             Weights::Files(bundle) => {
                 let format = bundle.source_format.to_string();
-                ModelInfo::new(&self.config, self.assets.tokenizer.as_ref(), &format, |name| bundle.dtype(name))
+                let info = ModelInfo::new(&self.config, self.assets.tokenizer.as_ref(), &format, |name| bundle.dtype(name));
+                let notice = |warning: &Warning| Notice {
+                    code: warning.code,
+                    subject: Some(warning.subject.clone()),
+                    message: format!("{}: {}", warning.code, warning.subject),
+                };
+                ModelInfo { warnings: bundle.warnings.iter().map(notice).collect(), ..info }
             }
             Weights::Fresh => ModelInfo::new(&self.config, self.assets.tokenizer.as_ref(), "scratch", |_| None),
         }
@@ -146,13 +156,21 @@ impl ModelHandle {
         self.assets.tokenizer.as_ref().ok_or_else(absent)
     }
 
+    /// The files that a run starts from.
+    pub(super) fn base(&self) -> Option<Base> {
+        match &self.weights {
+            Weights::Files(bundle) => Some(Base::of_bundle(bundle)),
+            Weights::Fresh => None,
+        }
+    }
+
     /// The model on the device and what travels with it.
-    pub(super) fn build(&self, train: &TrainConfig, device: &Device) -> Result<(Model, ModelAssets)> {
+    pub(super) async fn build(&self, train: &TrainConfig, device: &Device) -> Result<(Model, ModelAssets)> {
         check_limits(&self.config, device.info().limits)?;
-        let device = &device.inner();
+        let (device, interrupt) = (&device.inner(), &interrupt());
         let model = match &self.weights {
-            Weights::Files(bundle) => Model::from_bundle(bundle, train.precision, device)?,
-            Weights::Fresh => Model::init(&self.config, train.seed, train.precision, device)?,
+            Weights::Files(bundle) => Model::from_bundle(bundle, train.precision, device, interrupt).await?,
+            Weights::Fresh => Model::init(&self.config, train.seed, train.precision, device, interrupt).await?,
         };
         Ok((model, self.assets.clone()))
     }

@@ -18,6 +18,7 @@ use tabtune::bundle::Bundle;
 use tabtune::config::Precision;
 use tabtune::device::Device;
 use tabtune::model::Model;
+use tabtune::platform::Interrupt;
 use tabtune::tokenizer::Tokenizer;
 
 use crate::args::DeviceName;
@@ -40,7 +41,7 @@ pub fn open_device(name: DeviceName) -> Result<Device> {
 
 /// The model of `bundle`, its weights on `device`.
 pub fn load_model(bundle: &Bundle, precision: Precision, device: &Device) -> Result<Model> {
-    Ok(Model::from_bundle(bundle, precision, &device.inner())?)
+    Ok(wait(Model::from_bundle(bundle, precision, &device.inner(), &Interrupt::none()))?)
 }
 
 /// The tokenizer that came with the model at `path`.

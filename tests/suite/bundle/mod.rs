@@ -4,4 +4,5 @@ mod config;
 mod files;
 mod folder;
 mod gguf;
+mod pieces;
 mod quants;
