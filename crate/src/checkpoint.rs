@@ -13,13 +13,11 @@ use std::collections::BTreeMap;
 
 use burn::tensor::Device;
 
-use crate::bundle::{
-    Bundle, ByteSource, FileStream, ModelAssets, SafetensorsFile, SafetensorsTensor, StreamTensor, StreamValues, open_bundle,
-};
+use crate::bundle::{Bundle, ByteSource, FileStream, ModelAssets, SafetensorsFile, SafetensorsTensor, StreamTensor, StreamValues};
 use crate::config::TrainConfig;
 use crate::data::{Dataset, LoaderState};
-use crate::error::{Error, Fault, Result};
-use crate::model::Model;
+use crate::error::{Error, Fault, Result, word};
+use crate::model::{Model, open_model};
 use crate::optim::{Optim, ParamInfo, SavedState, StateData, StateTensor};
 use crate::platform::Interrupt;
 use crate::schedule;
@@ -44,8 +42,8 @@ pub fn write(trainer: &Trainer, assets: &ModelAssets, origin: &Origin) -> Result
     let metadata = BTreeMap::from([("format".to_string(), "pt".to_string())]);
     stream.push_safetensors(WEIGHTS, trainer.model().stream_tensors(), &metadata)?;
     stream.push_safetensors(OPTIMIZER, state_tensors(trainer.optim()), &metadata)?;
-    for (name, bytes) in &assets.documents {
-        stream.push_bytes(name, bytes.clone());
+    for (name, bytes) in assets.documents_for(trainer.model().config(), trainer.model().precision())? {
+        stream.push_bytes(&name, bytes);
     }
     let files = stream.files().to_vec();
     let manifest = Manifest {
@@ -138,7 +136,7 @@ impl Checkpoint {
             if record.name == OPTIMIZER { optimizer = Some(source) } else { sources.push(source) }
         }
         let optimizer = optimizer.ok_or_else(|| corrupt(OPTIMIZER, "the manifest does not name it"))?;
-        Ok(Self { manifest, bundle: open_bundle(sources)?, optimizer })
+        Ok(Self { manifest, bundle: open_model(sources)?, optimizer })
     }
 
     /// What `checkpoint.json` says.
@@ -158,7 +156,7 @@ impl Checkpoint {
         let saved = self.manifest.environment.clone().unwrap_or_else(of_version_1);
         let changes = saved.differs(now)?;
         let message = format!("saved elsewhere ({changes}): the next steps may differ from the unbroken run's in their last digits");
-        Some(Notice { code: "checkpoint.environment", subject: None, message })
+        Some(Notice { code: word!("checkpoint.environment").text(), subject: None, message })
     }
 
     /// The run, ready for its next step. `config` may change what only shapes the rest of the schedule, and the keys that `overrides` names
@@ -190,7 +188,7 @@ impl Checkpoint {
         let dropped = trainer.optim_mut().load_state(entries, &with_state, device, interrupt).await?;
         if !dropped.is_empty() {
             let message = format!("frozen now, their optimizer state is dropped: {}", dropped.join(", "));
-            notices.push(Notice { code: "optim.state-dropped", subject: Some(dropped.join(", ")), message });
+            notices.push(Notice { code: word!("optim.state-dropped").text(), subject: Some(dropped.join(", ")), message });
         }
         trainer.add_notices(notices);
         Ok(trainer)
@@ -207,7 +205,7 @@ impl Checkpoint {
             return Err(Error::ResumeMismatch(vec![Fault::new(settings::DATA, rule, found)]));
         }
         let message = format!("the run goes on with other data, whose order begins anew: SHA-256 {found}, saved with {saved}");
-        notices.push(Notice { code: "checkpoint.data.changed", subject: None, message });
+        notices.push(Notice { code: word!("checkpoint.data.changed").text(), subject: None, message });
         Ok(LoaderState { epoch: 0, cursor: 0, digest: found, ..self.manifest.loader.clone() })
     }
 

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use serde::Deserialize;
 use tabtune::bundle::ByteSource;
 use tabtune::checkpoint::sha256;
+use tabtune::error::word;
 
 use crate::error::{Result, damaged};
 use crate::files::FileSource;
@@ -93,7 +94,7 @@ pub fn sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
     let expected = bodies().try_fold(begin, |end, body| end.checked_add(body.bytes));
     if expected != Some(whole.len()) {
         let expected = expected.map_or("no number".into(), |bytes| bytes.to_string());
-        return Err(damaged("checkpoint.container.length", format!("expected {expected} bytes, found {}", whole.len())));
+        return Err(damaged(word!("checkpoint.container.length"), format!("expected {expected} bytes, found {}", whole.len())));
     }
     let mut sources: Vec<Box<dyn ByteSource>> = Vec::new();
     let mut at = begin;
@@ -112,16 +113,16 @@ fn head(whole: &FileSource) -> Result<(Head, u64)> {
     let read = whole.len() >= FRONT_BYTES && whole.read_at(0, &mut front).is_ok();
     let (magic, length) = front.split_at(MAGIC.len());
     if !read || magic != MAGIC {
-        return Err(damaged("checkpoint.container.magic", "its first bytes are not TABTUNE1"));
+        return Err(damaged(word!("checkpoint.container.magic"), "its first bytes are not TABTUNE1"));
     }
     let length = length.iter().rev().fold(0, |length, byte| length << 8 | u64::from(*byte));
     let room = whole.len() - FRONT_BYTES;
     let fits = usize::try_from(length).ok().filter(|_| length <= MAX_HEAD_BYTES.min(room));
     let fits =
-        fits.ok_or_else(|| damaged("checkpoint.container.head", format!("a head of {length} bytes in a file of {}", whole.len())))?;
+        fits.ok_or_else(|| damaged(word!("checkpoint.container.head"), format!("a head of {length} bytes in a file of {}", whole.len())))?;
     let mut bytes = vec![0; fits];
     whole.read_at(FRONT_BYTES, &mut bytes)?;
-    let head: Head = serde_json::from_slice(&bytes).map_err(|error| damaged("checkpoint.container.head", error))?;
+    let head: Head = serde_json::from_slice(&bytes).map_err(|error| damaged(word!("checkpoint.container.head"), error))?;
     if head.format == 0 || head.format > FORMAT {
         return Err(tabtune::Error::CheckpointVersion { found: head.format, supported: FORMAT }.into());
     }
@@ -134,11 +135,14 @@ fn check(head: &Head) -> Result<()> {
     for Entry { name, body } in &head.manifest.files {
         let path = name.is_empty() || name.contains(['/', '\\', '\0']) || name.contains("..") || Path::new(name).is_absolute();
         if path || !names.insert(name) {
-            return Err(damaged("checkpoint.container.name", "a file name that is a path, or stands twice"));
+            return Err(damaged(word!("checkpoint.container.name"), "a file name that is a path, or stands twice"));
         }
         let sum = body.chunks.iter().try_fold(0u64, |sum, chunk| sum.checked_add(chunk.bytes));
         if sum != Some(body.bytes) || body.chunks.iter().any(|chunk| chunk.bytes == 0 || chunk.bytes > CHUNK_BYTES) {
-            return Err(damaged("checkpoint.container.chunk", format!("the chunks of {name} are not those of {} bytes", body.bytes)));
+            return Err(damaged(
+                word!("checkpoint.container.chunk"),
+                format!("the chunks of {name} are not those of {} bytes", body.bytes),
+            ));
         }
     }
     Ok(())

@@ -16,12 +16,12 @@ use tabtune_tests::{block_on, cpu, gpu};
 
 const STEPS: u64 = 8;
 const STOP: u64 = 4;
-const LETTERS: &str = "abcdefghijklm";
+pub const LETTERS: &str = "abcdefghijklm";
 
-type Files = Vec<(String, Vec<u8>)>;
+pub type Files = Vec<(String, Vec<u8>)>;
 
 /// Matrices of both sides and vectors; small enough for a hundred runs.
-fn shape() -> ModelConfig {
+pub fn shape() -> ModelConfig {
     let json = json!({
         "model_type": "llama", "vocab_size": LETTERS.len(), "hidden_size": 8, "intermediate_size": 12, "num_hidden_layers": 1,
         "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 8, "rms_norm_eps": 1e-5,
@@ -30,16 +30,16 @@ fn shape() -> ModelConfig {
     config_from_hf(&json).unwrap()
 }
 
-fn dataset() -> Dataset {
+pub fn dataset() -> Dataset {
     dataset_split(0.0)
 }
 
-fn dataset_split(validation_fraction: f64) -> Dataset {
+pub fn dataset_split(validation_fraction: f64) -> Dataset {
     let tokens = (0..400u32).map(|i| (i * i / 3 + i) % LETTERS.len() as u32).collect();
     Dataset::from_tokens(tokens, validation_fraction).unwrap()
 }
 
-fn config(optimizer: &Value, precision: &str, schedule: &Value) -> TrainConfig {
+pub fn config(optimizer: &Value, precision: &str, schedule: &Value) -> TrainConfig {
     let json = json!({
         "steps": STEPS, "batch_size": 2, "seq_len": 6, "learning_rate": 1e-2, "seed": 3, "optimizer": optimizer, "precision": precision,
         "schedule": schedule
@@ -47,12 +47,12 @@ fn config(optimizer: &Value, precision: &str, schedule: &Value) -> TrainConfig {
     serde_json::from_value(json).unwrap()
 }
 
-fn start(config: TrainConfig, device: &TensorDevice) -> Trainer {
+pub fn start(config: TrainConfig, device: &TensorDevice) -> Trainer {
     let model = block_on(Model::init(&shape(), config.seed, config.precision, device, &Interrupt::none())).unwrap();
     Trainer::new(model, dataset(), config).unwrap()
 }
 
-fn save(trainer: &Trainer) -> Files {
+pub fn save(trainer: &Trainer) -> Files {
     let assets = ModelAssets::of_config(&shape(), Some(Tokenizer::characters(LETTERS).unwrap()));
     let origin = Origin { environment: Environment::on("test"), base: None };
     let mut stream = checkpoint::write(trainer, &assets, &origin).unwrap();
@@ -67,13 +67,13 @@ fn save(trainer: &Trainer) -> Files {
     files
 }
 
-fn open(files: Files) -> Checkpoint {
+pub fn open(files: Files) -> Checkpoint {
     let sources = files.into_iter().map(|(name, bytes)| Box::new(MemorySource::new(name, bytes)) as Box<dyn ByteSource>);
     Checkpoint::open(sources.collect()).unwrap()
 }
 
 /// Losses of the steps up to `last`. A schedule that can decay and has no start begins its decay before step 4.
-fn go(trainer: &mut Trainer, last: u64) -> Vec<f64> {
+pub fn go(trainer: &mut Trainer, last: u64) -> Vec<f64> {
     let mut losses = Vec::new();
     while trainer.progress().completed_steps < last {
         if trainer.progress().completed_steps == 3 && trainer.progress().schedule_start.is_none() {
@@ -360,7 +360,7 @@ fn by_hand(rate: f64) -> Files {
     save(&first)
 }
 
-fn resume(files: Files, changes: Value, overrides: &[&str]) -> Result<Trainer, Error> {
+pub fn resume(files: Files, changes: Value, overrides: &[&str]) -> Result<Trainer, Error> {
     let checkpoint = open(files);
     let config = checkpoint.manifest().train.overlaid(changes).unwrap();
     let overrides: Vec<String> = overrides.iter().map(|name| name.to_string()).collect();

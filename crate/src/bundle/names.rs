@@ -97,6 +97,12 @@ pub(crate) fn from_hf(name: &str, config: &ModelConfig) -> Option<String> {
     Some(if config.architecture == Architecture::Gpt2 && bare { format!("transformer.{name}") } else { name.to_string() })
 }
 
+/// The block that a tensor stands in by its name, whichever family's or format's it is.
+pub(crate) fn block_of(name: &str) -> Option<usize> {
+    let rest = ["model.layers.", "transformer.h.", "blk."].iter().find_map(|start| name.strip_prefix(start))?;
+    rest.split_once('.')?.0.parse().ok()
+}
+
 /// Name of the input embedding.
 pub(crate) fn embedding(architecture: Architecture) -> &'static str {
     match architecture {

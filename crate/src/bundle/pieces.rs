@@ -4,7 +4,7 @@ use super::decode::Encoding;
 use super::names::Layout;
 use super::source::{ByteSource, for_each_chunk};
 use super::tensors::{Entry, unreadable};
-use crate::error::{Refusal, Result};
+use crate::error::{Refusal, Result, word};
 
 /// Values of the longest piece: 8 MiB of f32.
 pub const PIECE_ELEMENTS: usize = 2 << 20;
@@ -44,7 +44,7 @@ impl Stored<'_> {
     }
 
     fn too_large(&self) -> Refusal {
-        Refusal::new("source.too-large").stage("read").of(self.source.name()).subject(self.name)
+        Refusal::new(word!("source.too-large")).stage("read").of(self.source.name()).subject(self.name)
     }
 }
 

@@ -5,7 +5,8 @@ use std::ops::Range;
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use half::bf16;
 
-use super::launch::{Buffer, run, words_for};
+use super::buffer::{Buffer, run};
+use super::launch::words_for;
 use super::readback::read_data;
 use super::u32_copy::{KERNEL, Params};
 use crate::error::Result;

@@ -3,6 +3,7 @@
 //! A model is stored without autodiff; [`Model::tracked`] gives the view a training step differentiates.
 
 mod attention;
+mod check;
 mod gpt2;
 mod layers;
 mod llama;
@@ -16,13 +17,14 @@ use std::collections::BTreeMap;
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
 pub use attention::KvCache;
+pub use check::open_model;
 pub use load::planned_parameters;
 pub use parameters::{ParamMap, ParamVisitor};
 pub use rope::frequencies;
 
 use crate::bundle::Bundle;
 use crate::config::{Architecture, ModelConfig, Precision};
-use crate::error::{Error, Refusal, Result};
+use crate::error::{Error, Refusal, Result, word};
 use crate::kernels;
 use crate::platform::Interrupt;
 use gpt2::Gpt2;
@@ -117,7 +119,7 @@ impl Model {
     /// Refuses a model whose files have NaN or infinite weights: every such tensor with their number.
     pub fn check_finite(&self) -> Result<()> {
         let refusal = |(name, count): &(String, u64)| {
-            let refusal = Refusal::new("model.non-finite").stage("read").of("model").subject(name);
+            let refusal = Refusal::new(word!("model.non-finite")).stage("read").of("model").subject(name);
             refusal.expected("finite values").found(format!("{count} that are NaN or infinite"))
         };
         let refusals: Vec<Refusal> = self.non_finite.iter().map(refusal).collect();

@@ -15,9 +15,8 @@ use burn::tensor::{DType, Tensor};
 
 use crate::config::{GroupConfig, OptimizerConfig, TrainConfig};
 use crate::error::{Error, Fault, Result};
-use crate::kernels::launch::check_devices;
 use crate::kernels::noise::{self, Rounding};
-use crate::kernels::{Buffer, adafactor_apply, adamw as adamw_kernel, apollo_apply, sgd as sgd_kernel};
+use crate::kernels::{Buffer, adafactor_apply, adamw as adamw_kernel, apollo_apply, check_devices, sgd as sgd_kernel};
 
 pub use apollo::orthogonal as orthogonal_projector;
 pub use clip::{clip_factor, global_norm, sum_of_squares};

@@ -10,14 +10,14 @@ use super::error::{JsResult, thrown};
 use super::interrupt::interrupt;
 use super::plain;
 use super::source::sources;
-use crate::bundle::{Bundle, ModelAssets, Warning, config_from_hf, open_bundle};
+use crate::bundle::{Bundle, ModelAssets, Warning, config_from_hf};
 use crate::checkpoint::Base;
 use crate::config::{ModelConfig, TrainConfig};
 use crate::device::Device;
 use crate::error::{Error, Fault, Result};
-use crate::model::{Model, planned_parameters};
+use crate::model::{Model, open_model, planned_parameters};
 use crate::tokenizer::{Tokenizer, TokenizerKind};
-use crate::train::{Notice, check_limits};
+use crate::train::check_limits;
 
 #[derive(Clone)]
 enum Weights {
@@ -41,6 +41,14 @@ struct TensorInfo {
     shape: Vec<usize>,
 }
 
+/// Something odd but legal about the model's files.
+#[derive(Serialize)]
+struct WarningInfo {
+    code: &'static str,
+    subject: String,
+    message: String,
+}
+
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct TokenizerInfo {
@@ -60,7 +68,7 @@ pub(super) struct ModelInfo {
     vocab_size: usize,
     tokenizer: Option<TokenizerInfo>,
     source_format: String,
-    warnings: Vec<Notice>,
+    warnings: Vec<WarningInfo>,
 }
 
 impl ModelInfo {
@@ -93,7 +101,7 @@ impl ModelInfo {
 impl ModelHandle {
     /// Opens one GGUF file or the files of a Hugging Face folder.
     pub fn open(files: Vec<JsValue>) -> JsResult<ModelHandle> {
-        let bundle = open_bundle(sources(files)?).map_err(thrown)?;
+        let bundle = open_model(sources(files)?).map_err(thrown)?;
         let assets = ModelAssets::of_bundle(&bundle);
         Ok(Self { config: bundle.config.clone(), weights: Weights::Files(Rc::new(bundle)), assets })
     }
@@ -140,20 +148,15 @@ impl ModelHandle {
             Weights::Files(bundle) => {
                 let format = bundle.source_format.to_string();
                 let info = ModelInfo::new(&self.config, self.assets.tokenizer.as_ref(), &format, |name| bundle.dtype(name));
-                let notice = |warning: &Warning| Notice {
-                    code: warning.code,
-                    subject: Some(warning.subject.clone()),
-                    message: format!("{}: {}", warning.code, warning.subject),
-                };
-                ModelInfo { warnings: bundle.warnings.iter().map(notice).collect(), ..info }
+                let told = |w: &Warning| WarningInfo { code: w.code, subject: w.subject.clone(), message: w.message() };
+                ModelInfo { warnings: bundle.warnings.iter().map(told).collect(), ..info }
             }
             Weights::Fresh => ModelInfo::new(&self.config, self.assets.tokenizer.as_ref(), "scratch", |_| None),
         }
     }
 
     pub(super) fn tokenizer(&self) -> Result<&Tokenizer> {
-        let absent = || Error::Tokenizer { what: "model files".into(), reason: "there is no tokenizer.json among them".into() };
-        self.assets.tokenizer.as_ref().ok_or_else(absent)
+        self.assets.need_tokenizer()
     }
 
     /// The files that a run starts from.

@@ -16,7 +16,7 @@ use super::source::{JsSource, sources};
 use super::stream::FileStream;
 use super::tokens::TokenStream;
 use super::{device, plain};
-use crate::bundle::ModelAssets;
+use crate::bundle::{ByteSource, ModelAssets, read_whole};
 use crate::checkpoint::{self, Base, Checkpoint, Environment, Origin};
 use crate::config::TrainConfig;
 use crate::data::{DataFormat, Dataset};
@@ -72,8 +72,7 @@ pub(super) fn train_config(json: &str) -> Result<TrainConfig> {
 
 /// The data in the format that its name says; token ids need no tokenizer.
 fn dataset(source: &JsSource, tokenizer: Result<&Tokenizer>, config: &TrainConfig) -> JsResult<Dataset> {
-    use crate::bundle::ByteSource;
-    let (bytes, share) = (source.bytes()?, config.validation_fraction);
+    let (bytes, share) = (read_whole(source).map_err(thrown)?, config.validation_fraction);
     let dataset = match DataFormat::of_name(source.name()) {
         DataFormat::Tokens => {
             let ends = tokenizer.map_or(&[][..], Tokenizer::eos);

@@ -47,5 +47,8 @@ pub fn load_model(bundle: &Bundle, precision: Precision, device: &Device) -> Res
 /// The tokenizer that came with the model at `path`.
 pub fn tokenizer_of<'a>(bundle: &'a Bundle, path: &Path) -> Result<&'a Tokenizer> {
     let absent = || RunError::Usage(format!("{}: no tokenizer beside the weights: expected tokenizer.json", path.display()));
+    if bundle.tokenizer_refused().is_some() {
+        return Ok(bundle.need_tokenizer()?);
+    }
     bundle.tokenizer.as_ref().ok_or_else(absent)
 }
