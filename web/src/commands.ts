@@ -7,8 +7,7 @@ import type { Ask, Driver, ModelInfo, Progress, Reply, SessionInfo, Tag, WorkerM
 import { TrainingSession } from './session.js';
 import { openSource, openSources } from './sources.js';
 import type { OnProgress } from './sources.js';
-import { infoOf, CheckpointStore } from './storage/checkpoints.js';
-import { readContainer, writeContainer } from './storage/container.js';
+import { CheckpointStore } from './storage/checkpoints.js';
 import { lockRun } from './storage/lock.js';
 import type { RunLock } from './storage/lock.js';
 import { estimate, initDevice, loadWasm, ModelHandle, parsed, previewSchedule, Session } from './wasm.js';
@@ -149,10 +148,10 @@ export class Workplace {
       }),
     'trainer.resume': (ask, { signal, onProgress }) =>
       this.#locked(ask.run, async () => {
-        await this.#store.sweep(ask.run);
+        await this.#store.sweep();
         const present = this.#trainer?.parts.run === ask.run ? this.#trainer.parts : undefined;
         onProgress(phase('verify'));
-        const { manifest, files, fellBack } = await this.#store.load(ask.run, ask.generation);
+        const { manifest, files, warnings } = await this.#store.load(ask.run, ask.generation, signal, onProgress);
         const record = await this.#store.runRecord(ask.run);
         const kept = ask.data || present ? undefined : await this.#store.runData(ask.run);
         const data = ask.data ? await openSource(ask.data, signal, onProgress) : (present?.data ?? (kept && blobSource(record.dataName, kept)));
@@ -163,7 +162,7 @@ export class Workplace {
         onProgress(phase('upload'));
         const session = await Session.resume([...files].map(([name, blob]) => blobSource(name, blob)), data, ask.config, ask.override ?? []);
         const info = await this.#install({ session, data, run: ask.run, label: manifest.label, keepData: record.data !== undefined, driver });
-        if (fellBack) this.#trained().warn(info.completedSteps, fellBack);
+        for (const warning of warnings) this.#trained().warn(info.completedSteps, warning);
         onProgress(ready);
         return info;
       }),
@@ -181,21 +180,8 @@ export class Workplace {
     'checkpoint.save': () => this.#trained().save(),
     'checkpoint.list': ({ run }) => this.#store.list(run),
     'checkpoint.remove': ({ run, generation }) => this.#store.remove(run, generation).then(() => undefined),
-    'checkpoint.export': async ({ run, generation }) => {
-      const { manifest, files } = await this.#store.load(run, generation);
-      const record = await this.#store.runRecord(run);
-      return { name: `${manifest.label}-step-${manifest.step}.tabtune`, blob: writeContainer(manifest, files, record, await this.#store.runData(run)) };
-    },
-    'checkpoint.import': async ({ blob }) => {
-      const { manifest, run: record, next, data } = await readContainer(blob);
-      // An import never overwrites a run that is already here.
-      const run = (await this.#store.hasRun(record.run)) ? crypto.randomUUID() : record.run;
-      const source = data && { bytes: data.size, next: onePiece(data) };
-      await this.#store.createRun({ ...record, run }, source);
-      const { label, files, step, totalSteps, loss, environment } = manifest;
-      const saved = await this.#store.save(run, label, files, next, { step, totalSteps, loss, environment, keep: 2 });
-      return infoOf(saved, await this.#store.runRecord(run));
-    },
+    'checkpoint.export': ({ run, generation }, { signal, onProgress }) => this.#store.exportFile(run, generation, signal, onProgress),
+    'checkpoint.import': ({ blob }, { signal, onProgress }) => this.#store.importFile(blob, signal, onProgress),
     'model.export': ({ format, container }, { signal }) => this.#trained().exportModel(format, container, signal),
   };
 }
@@ -204,13 +190,4 @@ export class Workplace {
 function refuseSkip(driver: Driver, config: unknown): void {
   const release: unknown = Reflect.get(Object(config), 'gradient_release');
   if (driver.onNonFinite === 'skip' && release === true) throw badOption('onNonFinite', "'stop' with gradientRelease, which updates parameters before the norm is known", 'skip');
-}
-
-function onePiece(blob: Blob): () => Promise<Uint8Array | undefined> {
-  let given = false;
-  return async () => {
-    if (given) return undefined;
-    given = true;
-    return new Uint8Array(await blob.arrayBuffer());
-  };
 }

@@ -3,7 +3,8 @@ import { Zip, ZipPassThrough } from 'fflate';
 
 import { aborted, TabtuneError } from './errors.js';
 import type { NamedFile } from './protocol.js';
-import { CHUNK_BYTES, exactBuffer } from './storage/database.js';
+import { exactBuffer } from './storage/chunks.js';
+import { CHUNK_BYTES } from './storage/database.js';
 import type { FileStream, JsSource } from './wasm.js';
 
 interface Listed {

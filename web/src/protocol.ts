@@ -27,7 +27,7 @@ const errorData = record({
 
 /** How far a long call has got. Totals are known first. */
 const progress = record({
-  phase: oneOf('download', 'read', 'verify', 'upload', 'compile', 'ready'),
+  phase: oneOf('download', 'read', 'verify', 'upload', 'compile', 'save', 'export', 'import', 'ready'),
   file: optional(text),
   loaded: number,
   total: number,
@@ -116,17 +116,31 @@ const checkpointInfo = record({
   label: text,
   dataName: text,
   hasData: flag,
+  /** Marked by `keep`: retention never takes it. */
+  kept: flag,
+  validationLoss: optional(number),
+  /** Where it lies: the database, or only in its second home. */
+  home: oneOf('indexeddb', 'opfs'),
+  /** Why it cannot be read, as a dotted word. */
+  fault: optional(text),
 });
 export type CheckpointInfo = Of<typeof checkpointInfo>;
 
 const namedFile = record({ name: text, blob });
 export type NamedFile = Of<typeof namedFile>;
 
-/** What `run` yields and the trainer dispatches. */
-const trainerEvent = variant('type', {
+/** What is kept of a run beside its checkpoints, to draw its curves again. */
+const historyFields = {
   step: { step: count, loss: number, gradNorm: number, learningRate: number, tokens: count, secs: number },
   sample: { step: count, prompt: text, text },
   eval: { step: count, loss: number, perplexity: number, tokens: count },
+};
+export const historyEntry = variant('type', historyFields);
+export type HistoryEntry = Of<typeof historyEntry>;
+
+/** What `run` yields and the trainer dispatches. */
+const trainerEvent = variant('type', {
+  ...historyFields,
   checkpoint: { step: count, generation: count, bytes: count, secs: number },
   warning: { step: count, code: text, message: text },
   state: { state: oneOf('ready', 'running', 'paused', 'stopped', 'done', 'recovering', 'failed'), step: count },

@@ -215,8 +215,8 @@ export class TrainingSession {
       const { completedSteps, totalSteps } = parsed.session(session.info());
       const stream = session.checkpoint();
       try {
-        const meta = { step: completedSteps, totalSteps, loss: this.#loss, keep: driver.saveTotalLimit, environment: { version, adapter } };
-        return await store.save(run, label, parsed.files(stream.files()), () => stream.nextChunk(), meta);
+        const meta = { step: completedSteps, totalSteps, loss: this.#loss, saveTotalLimit: driver.saveTotalLimit, environment: { version, adapter } };
+        return await store.save({ run, label, files: parsed.files(stream.files()), next: () => stream.nextChunk(), meta });
       } finally {
         stream.free();
       }
@@ -231,7 +231,7 @@ export class TrainingSession {
     const { run, label, data, driver, keepData, store } = this.parts;
     if (await store.hasRun(run)) return;
     const kept = keepData && data.size <= KEPT_DATA_BYTES ? { bytes: data.size, next: inPieces(data) } : undefined;
-    await store.createRun({ run, label, createdAt: Date.now(), dataName: data.name, driver: JSON.stringify(driver) }, kept);
+    await store.registerRun({ run, label, createdAt: Date.now(), dataName: data.name, driver: JSON.stringify(driver) }, kept);
   }
 
   /** The model for others, as files or as one zip. */
