@@ -1,0 +1,76 @@
+// No room for a checkpoint: at every piece of a save, with an old head. The old head stands, the run goes on, the next save works.
+import { TINY, differences } from './arena.mjs';
+
+// Several pieces of 8 MiB and the small documents.
+const LARGE = { ...TINY, shape: { ...TINY.shape, hiddenSize: 256, numHiddenLayers: 2, numAttentionHeads: 4 } };
+
+async function refused(s, { truth, arm }) {
+  const run = s.current().runId;
+  const before = (await s.current().checkpoints.list())[0];
+  if (arm) await s.tell('arm', { at: { ...arm, do: 'quota' } });
+  const saved = await s.settled(s.current().save());
+  const list = await s.current().checkpoints.list();
+  const step = s.current().completedSteps + 1;
+  const [loss] = await s.step(1);
+  const wrong = [];
+  if (!saved.ok && (saved.code !== 'QUOTA_EXCEEDED' || saved.word !== 'storage.quota')) wrong.push(`save: ${saved.code} ${saved.word}`);
+  if (!saved.ok && list[0].generation !== before.generation) wrong.push(`a refused save made generation ${list[0].generation} the head`);
+  if (saved.ok && list[0].generation === before.generation) wrong.push('an acknowledged save is not the head');
+  const whole = await s.settled(s.current().checkpoints.exportFile());
+  if (!whole.ok) wrong.push(`the head is torn: ${whole.word}`);
+  if (loss !== truth[step]) wrong.push(`loss of step ${step}`);
+  return { run, refused: !saved.ok, wrong, generation: list[0].generation };
+}
+
+export async function quota(arena, tally, { short }) {
+  await injected(arena, tally);
+  await real(arena, tally, short ? 3 : 24);
+}
+
+/** Refused exactly at the k-th piece, for every k, by the hook in the worker. */
+async function injected(arena, tally) {
+  const fault = 'no room at the k-th piece, every k (storage call refused)';
+  const truth = await arena.truth(TINY, 40);
+  await arena.with(async (subject) => {
+    const count = await subject.do(async (s, setting) => {
+      await s.create(setting);
+      await s.step(1);
+      await s.tell('reset');
+      await s.current().save();
+      return (await s.tell('counts')).puts;
+    }, TINY);
+    for (let k = 1; k <= count; k++) {
+      const result = await subject.do(refused, { truth: truth.losses, arm: { put: k } });
+      tally.add(fault, [...result.wrong, ...(result.refused ? [] : [`piece ${k} was not refused`])]);
+    }
+    const end = await subject.do((s) => s.settled(s.current().save()));
+    tally.add('a save after refused ones', end.ok ? [] : [`${end.code} ${end.word}`]);
+  });
+}
+
+/** The browser's own quota, lowered in steps of a piece. */
+async function real(arena, tally, sizes) {
+  const fault = 'quota of the browser, lowered piece by piece';
+  const truth = await arena.truth(LARGE, sizes + 3);
+  await arena.with(async (subject) => {
+    const devtools = await subject.page.context().newCDPSession(subject.page);
+    const origin = `${arena.site.url}/`;
+    const bytes = await subject.do(async (s, setting) => {
+      await s.create(setting);
+      await s.step(1);
+      return (await s.current().save()).bytes;
+    }, LARGE);
+    let times = 0;
+    for (let k = 0; k < sizes; k++) {
+      const { usage } = await devtools.send('Storage.getUsageAndQuota', { origin });
+      await devtools.send('Storage.overrideQuotaForOrigin', { origin, quotaSize: Math.round(usage + (bytes * k) / sizes) });
+      const result = await subject.do(refused, { truth: truth.losses });
+      if (result.refused) times++;
+      tally.add(fault, result.wrong);
+      await devtools.send('Storage.overrideQuotaForOrigin', { origin });
+    }
+    tally.add('a save once there is room again', await subject.do(async (s) => ((await s.settled(s.current().save())).ok ? [] : ['refused'])));
+    tally.note(fault, `${times} refused of ${sizes}, ${bytes} bytes a save`);
+    if (times === 0) tally.add(fault, ['no save was refused']);
+  });
+}
