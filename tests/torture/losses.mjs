@@ -75,7 +75,8 @@ const inASave = async (s, { last, at, action }) => {
   const saved = await s.settled(s.current().save());
   const wrong = saved.ok ? [] : [`save: ${saved.code} ${saved.word} ${saved.message}`];
   if (saved.ok && saved.value.step !== 3) wrong.push(`saved step ${saved.value.step}`);
-  await s.step(last - 3);
+  const rest = await s.settled(s.step(last - 3));
+  if (!rest.ok) wrong.push(`the steps after it: ${rest.code} ${rest.word}`);
   return wrong;
 };
 

@@ -1,6 +1,7 @@
 // The parts of the torture: what each does in its full form and in the short form of npm test.
 import { abort } from './abort.mjs';
 import { csp } from './csp.mjs';
+import { files } from './files.mjs';
 import { flips } from './flips.mjs';
 import { heap } from './heap.mjs';
 import { hidden } from './hidden.mjs';
@@ -20,6 +21,7 @@ export const PARTS = {
   storage: { work: storage, full: { times: 10 }, short: { short: true } },
   quota: { work: quota, full: {}, short: { short: true } },
   flips: { work: flips, full: { times: 200, resumes: 20 }, short: { times: 64, resumes: 1 } },
+  files: { work: files, full: {}, short: {} },
   tabs: { work: tabs, full: { times: 10 }, short: {} },
   limits: { work: limits, full: { steps: 50 }, short: { steps: 5 } },
   soak: { work: soak, full: { steps: 2000, cycles: 50 }, short: { steps: 200, cycles: 5 } },
