@@ -2,9 +2,10 @@
 import { Chance, TINY, differences } from './arena.mjs';
 
 const FAULT = 'browser killed (kill -9) while saving';
-// Three pieces of weights and state, so that a kill can fall between them.
-const SETTING = { ...TINY, shape: { ...TINY.shape, hiddenSize: 128, numHiddenLayers: 2 } };
-const STEPS = 60;
+// Large enough for a save to take some time.
+const SETTING = { ...TINY, shape: { ...TINY.shape, hiddenSize: 64 } };
+/** Then another run is begun. */
+const STEPS = 30;
 
 /** Steps and saves for ever; each save is acknowledged outside of the browser before the next begins. */
 async function endless(s) {
@@ -37,7 +38,7 @@ async function judge(arena, truth, acknowledged) {
 }
 
 export async function kills(arena, tally, { times, seed = 1 }) {
-  const truth = await arena.truth(SETTING, STEPS + 40);
+  const truth = await arena.truth(SETTING, STEPS + 60);
   const chance = new Chance(seed);
   let subject;
   let at = STEPS;
@@ -53,7 +54,7 @@ export async function kills(arena, tally, { times, seed = 1 }) {
       if (Date.now() > until) throw new Error('no save was acknowledged');
       await new Promise((done) => setTimeout(done, 5));
     }
-    const delay = chance.below(700);
+    const delay = chance.below(400);
     await new Promise((done) => setTimeout(done, delay));
     await arena.browser.kill();
     await ended;

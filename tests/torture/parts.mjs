@@ -1,6 +1,8 @@
 // The parts of the torture: what each does in its full form and in the short form of npm test.
 import { abort } from './abort.mjs';
+import { crossing } from './crossing.mjs';
 import { csp } from './csp.mjs';
+import { defaults } from './defaults.mjs';
 import { files } from './files.mjs';
 import { flips } from './flips.mjs';
 import { heap } from './heap.mjs';
@@ -21,6 +23,8 @@ export const PARTS = {
   storage: { work: storage, full: { times: 10 }, short: { short: true } },
   quota: { work: quota, full: {}, short: { short: true } },
   flips: { work: flips, full: { times: 200, resumes: 20 }, short: { times: 64, resumes: 1 } },
+  defaults: { work: defaults, full: { times: 10 }, short: { times: 1 } },
+  crossing: { work: crossing, full: {}, short: {} },
   files: { work: files, full: {}, short: {} },
   tabs: { work: tabs, full: { times: 10 }, short: {} },
   limits: { work: limits, full: { steps: 50 }, short: { steps: 5 } },

@@ -24,18 +24,21 @@ async function refused(s, { truth, arm }) {
 
 export async function quota(arena, tally, { short }) {
   await injected(arena, tally);
-  await real(arena, tally, short ? 3 : 24);
+  await real(arena, tally, short ? 1 : 24);
 }
 
 /** Refused exactly at the k-th piece, for every k, by the hook in the worker. */
 async function injected(arena, tally) {
   const fault = 'no room at the k-th piece, every k (storage call refused)';
-  const truth = await arena.truth(TINY, 40);
+  const truth = await arena.truth(TINY, 80);
   await arena.with(async (subject) => {
     const count = await subject.do(async (s, setting) => {
       await s.create(setting);
       await s.step(1);
+      // The first save of a run stores its data too.
+      await s.current().save();
       await s.tell('reset');
+      await s.step(1);
       await s.current().save();
       return (await s.tell('counts')).puts;
     }, TINY);
@@ -48,29 +51,41 @@ async function injected(arena, tally) {
   });
 }
 
-/** The browser's own quota, lowered in steps of a piece. */
+/**
+ * The browser's own quota, lowered in steps of a piece. Chromium remembers how much room there was for half a minute: each time it is
+ * started anew, on the same profile.
+ */
 async function real(arena, tally, sizes) {
   const fault = 'quota of the browser, lowered piece by piece';
   const truth = await arena.truth(LARGE, sizes + 3);
-  await arena.with(async (subject) => {
-    const devtools = await subject.page.context().newCDPSession(subject.page);
-    const origin = `${arena.site.url}/`;
-    const bytes = await subject.do(async (s, setting) => {
-      await s.create(setting);
+  const origin = `${arena.site.url}/`;
+  const { run, bytes } = await arena.with((subject) =>
+    subject.do(async (s, setting) => {
+      const run = await s.create(setting);
       await s.step(1);
-      return (await s.current().save()).bytes;
-    }, LARGE);
-    let times = 0;
-    for (let k = 0; k < sizes; k++) {
+      const { bytes } = await s.current().save();
+      await s.current().dispose();
+      return { run, bytes };
+    }, LARGE),
+  );
+  let times = 0;
+  for (let k = 0; k < sizes; k++) {
+    await arena.browser.restart();
+    await arena.with(async (subject) => {
+      const devtools = await subject.page.context().newCDPSession(subject.page);
+      // A database that nobody has opened yet counts as empty.
+      await subject.do(async (s, run) => {
+        await s.resume({ run });
+        await s.step(1);
+      }, run);
       const { usage } = await devtools.send('Storage.getUsageAndQuota', { origin });
       await devtools.send('Storage.overrideQuotaForOrigin', { origin, quotaSize: Math.round(usage + (bytes * k) / sizes) });
       const result = await subject.do(refused, { truth: truth.losses });
       if (result.refused) times++;
       tally.add(fault, result.wrong);
       await devtools.send('Storage.overrideQuotaForOrigin', { origin });
-    }
-    tally.add('a save once there is room again', await subject.do(async (s) => ((await s.settled(s.current().save())).ok ? [] : ['refused'])));
-    tally.note(fault, `${times} refused of ${sizes}, ${bytes} bytes a save`);
-    if (times === 0) tally.add(fault, ['no save was refused']);
-  });
+    });
+  }
+  tally.note(fault, `${times} refused of ${sizes}, ${bytes} bytes a save`);
+  if (times === 0) tally.add(fault, ['no save was refused']);
 }
