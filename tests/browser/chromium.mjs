@@ -6,7 +6,7 @@ import { chromium } from 'playwright-core';
 import { findChromium } from '../../web/toolchain.mjs';
 
 /** WebGPU on SwiftShader, and nothing that looks for a network. */
-const FLAGS = [
+export const FLAGS = [
   '--enable-unsafe-webgpu',
   '--use-webgpu-adapter=swiftshader',
   '--disable-quic',
@@ -18,9 +18,6 @@ const FLAGS = [
   '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
   ...(process.platform === 'linux' && process.getuid() === 0 ? ['--no-sandbox'] : []),
 ];
-/** What Playwright adds so that pages in the background go on as in front; a test of hidden tabs leaves it out. */
-const THROTTLING = ['--disable-backgrounding-occluded-windows', '--disable-renderer-backgrounding', '--disable-background-timer-throttling'];
-
 /** The processes of this machine: number, process group and command line. */
 function processes() {
   return readdirSync('/proc')
@@ -42,15 +39,13 @@ export class Browser {
   #ownsProfile;
   #context;
   #flags;
-  #throttled;
 
   /** `flags` are added to those that every scenario has; `profile` is a folder that stays after `close`. */
-  static async launch(flags = [], { profile, throttled = false } = {}) {
+  static async launch(flags = [], { profile } = {}) {
     const browser = new Browser();
     browser.#ownsProfile = profile === undefined;
     browser.#profile = profile ?? mkdtempSync(join(tmpdir(), 'tabtune-profile-'));
     browser.#flags = [...FLAGS, ...flags];
-    browser.#throttled = throttled;
     await browser.start();
     return browser;
   }
@@ -61,7 +56,6 @@ export class Browser {
     if (!executablePath) throw new Error('no Chromium: run npm run setup, or set CHROMIUM to its path');
     // Playwright's own --headless is the old shell, which has no WebGPU.
     const options = { executablePath, headless: false, args: ['--headless=new', ...this.#flags], viewport: { width: 1280, height: 900 } };
-    if (this.#throttled) options.ignoreDefaultArgs = THROTTLING;
     this.#context = await chromium.launchPersistentContext(this.#profile, options);
   }
 

@@ -97,13 +97,15 @@ export class Subject {
   }
 }
 
+/** The package, and the modules that run in the page and in its worker. */
+export const FOLDERS = { '/dist/': process.env.TABTUNE_DIST || 'dist', '/torture/': 'tests/torture/in-browser' };
+
 export class Arena {
   /** `folders` are served beside the package and the page's module. */
-  static async start({ flags, profile, throttled, folders = {} } = {}) {
+  static async start({ flags, profile, folders = {} } = {}) {
     const arena = new Arena();
-    const dist = process.env.TABTUNE_DIST || 'dist';
-    arena.site = await serve({ '/dist/': dist, '/torture/': 'tests/torture/in-browser', ...folders });
-    arena.browser = await Browser.launch(flags, { profile, throttled });
+    arena.site = await serve({ ...FOLDERS, ...folders });
+    arena.browser = await Browser.launch(flags, { profile });
     return arena;
   }
 

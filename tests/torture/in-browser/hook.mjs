@@ -6,6 +6,8 @@ const now = () => performance.timeOrigin + performance.now();
 const counts = { submits: 0, maps: 0, puts: 0, buffers: 0, bytes: 0, mostBytes: 0, hashed: 0, stored: 0, reads: 0 };
 const violations = [];
 const databases = new Set();
+/** Sizes of the buffers that are neither destroyed nor collected. */
+const alive = new Map();
 let device;
 let instance;
 /** What happens at the n-th call of a kind from now on: `{ submit | map | put | read: n, do }`. */
@@ -96,7 +98,6 @@ if (typeof GPUAdapter !== 'undefined') {
     passed('map');
     return mapped;
   });
-  const alive = new Map();
   const gone = (key) => {
     const size = alive.get(key);
     if (size === undefined) return;
@@ -166,6 +167,11 @@ const COMMANDS = {
   fire: ({ action }) => fire(action),
   counts: () => ({ ...counts, wasm: instance?.exports.memory.buffer.byteLength ?? 0 }),
   reset: () => Object.assign(counts, { submits: 0, maps: 0, puts: 0, hashed: 0, stored: 0, reads: 0, mostBytes: counts.bytes }),
+  sizes: () => {
+    const found = {};
+    for (const size of alive.values()) found[size] = (found[size] ?? 0) + 1;
+    return found;
+  },
   violations: () => [...violations],
   fetch: ({ url }) => fetch(url).then(() => 'answered', (error) => error.name),
 };
