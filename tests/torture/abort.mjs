@@ -16,15 +16,24 @@ const CALLS = {
   load: (s, signal) => s.current().checkpoints.load(undefined, { signal }),
 };
 
-export async function abort(arena, tally, { delays, setting = TINY, microBatchMs = 300 }) {
-  const truth = await arena.truth(setting, 200);
+/** The sizes of SmolLM2-135M with two layers. */
+const SMOLLM2 = { ...TINY, sizes: { vocab: 49152, hidden: 576, intermediate: 1536, layers: 2, heads: 9, kvHeads: 3 } };
+
+export async function abort(arena, tally, { delays, large = false }) {
+  const setting = large ? SMOLLM2 : TINY;
+  const truth = await arena.truth(setting, large ? 60 : 200);
   await arena.with(async (subject) => {
-    await subject.do(async (s, setting) => {
+    const microBatchMs = await subject.do(async (s, setting) => {
       await s.create(setting);
       await s.step(1);
       await s.current().save();
+      const from = performance.now();
+      await s.step(2);
+      return (performance.now() - from) / 2 / setting.options.gradientAccumulationSteps;
     }, setting);
     for (const [name, call] of Object.entries(CALLS)) {
+      // Without a tokenizer there is nothing to sample.
+      if (large && name === 'sample') continue;
       for (const delay of delays) {
         const result = await subject.do(
           `async (s, { delay }) => {
@@ -68,8 +77,8 @@ async function starts(subject, tally, setting, truth, delays, microBatchMs) {
   const CALLS = {
     open: `(signal) => s.tabtune.openModel(globalThis.files, { worker: s.workers(), signal }).then((model) => model.dispose())`,
     create: `async (signal) => {
-      const model = await s.tabtune.newModel(setting.shape, { text: setting.text }, { worker: s.workers() });
-      const made = await s.settled(s.tabtune.Trainer.create({ model, data: { text: setting.text }, ...setting.options, signal }));
+      const model = await s.model(setting);
+      const made = await s.settled(s.tabtune.Trainer.create({ model, data: s.dataOf(setting), ...setting.options, signal }));
       if (made.ok) return made.value.dispose();
       model.dispose();
       throw Object.assign(new Error(made.message), { name: made.name, code: made.code });

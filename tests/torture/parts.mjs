@@ -29,7 +29,7 @@ export const PARTS = {
   tabs: { work: tabs, full: { times: 10 }, short: {} },
   limits: { work: limits, full: { steps: 50 }, short: { steps: 5 } },
   soak: { work: soak, full: { steps: 2000, cycles: 50 }, short: { steps: 200, cycles: 5 } },
-  abort: { work: abort, full: { delays: [0, 5, 20, 50, 100, 200, 400, 800] }, short: { delays: [30] } },
+  abort: { work: abort, full: { delays: [0, 50, 300, 1000, 3000], large: true }, short: { delays: [30] } },
   csp: { work: csp, full: {}, short: {} },
   heap: { work: heap, full: { megabytes: 256, bound: 96, optimizer: { type: 'apollo', rank: 256 } }, short: { megabytes: 96, bound: 48, optimizer: { type: 'sgd', momentum: 0.9 } } },
   hidden: { work: hidden, full: { secs: 600 }, short: { secs: 20 } },

@@ -58,15 +58,60 @@ export function adopt(made) {
 
 export const current = () => trainer;
 
-/** A new run of a model with fresh weights; `plans` for its workers. */
-export async function create({ shape, text, options, plans }) {
-  const model = await tabtune.newModel(shape, { text }, { worker: workers(plans) });
-  return adopt(await tabtune.Trainer.create({ model, data: { text }, ...options }));
+/** The files of a Llama of these sizes without a tokenizer; its weights are one block of noise after another. */
+export function modelFiles({ vocab, hidden, intermediate, layers, heads, kvHeads }) {
+  const config = {
+    architectures: ['LlamaForCausalLM'], model_type: 'llama', hidden_size: hidden, intermediate_size: intermediate, num_hidden_layers: layers,
+    num_attention_heads: heads, num_key_value_heads: kvHeads, max_position_embeddings: 64, rms_norm_eps: 1e-5, rope_theta: 10000, hidden_act: 'silu',
+    tie_word_embeddings: true, vocab_size: vocab, torch_dtype: 'float32',
+  };
+  const rows = (hidden / heads) * kvHeads;
+  const shapes = [['model.embed_tokens.weight', [vocab, hidden]], ['model.norm.weight', [hidden]]];
+  for (let layer = 0; layer < layers; layer++) {
+    const of = (name, ...shape) => shapes.push([`model.layers.${layer}.${name}.weight`, shape]);
+    of('input_layernorm', hidden);
+    of('post_attention_layernorm', hidden);
+    of('self_attn.q_proj', hidden, hidden);
+    of('self_attn.k_proj', rows, hidden);
+    of('self_attn.v_proj', rows, hidden);
+    of('self_attn.o_proj', hidden, hidden);
+    of('mlp.gate_proj', intermediate, hidden);
+    of('mlp.up_proj', intermediate, hidden);
+    of('mlp.down_proj', hidden, intermediate);
+  }
+  const header = {};
+  let at = 0;
+  for (const [name, shape] of shapes) {
+    const bytes = 4 * shape.reduce((a, b) => a * b);
+    header[name] = { dtype: 'F32', shape, data_offsets: [at, at + bytes] };
+    at += bytes;
+  }
+  const words = new Float32Array(1 << 18);
+  for (let i = 0; i < words.length; i++) words[i] = 0.04 * (((Math.imul(i + 1, 2654435761) >>> 8) & 0xffff) / 65536 - 0.5);
+  const noise = new Blob([words]);
+  const json = new TextEncoder().encode(JSON.stringify(header));
+  const front = new DataView(new ArrayBuffer(8));
+  front.setBigUint64(0, BigInt(json.byteLength), true);
+  const parts = [front.buffer, json];
+  for (let left = at; left > 0; left -= noise.size) parts.push(left >= noise.size ? noise : noise.slice(0, left));
+  return [new File(parts, 'model.safetensors'), new File([JSON.stringify(config)], 'config.json')];
 }
 
-export async function open({ files, data, options, plans }) {
-  const model = await tabtune.openModel(files, { worker: workers(plans) });
-  return adopt(await tabtune.Trainer.create({ model, data, ...options }));
+/** Token ids for a model without a tokenizer. */
+export const someTokens = (count) => Uint32Array.from({ length: count }, (_, i) => (i * 7919) % 1000);
+
+/** The model of a setting: fresh weights of a shape, or the files of `sizes`. */
+export async function model({ shape, sizes, text }, plans) {
+  const worker = workers(plans);
+  return sizes ? tabtune.openModel(modelFiles(sizes), { worker }) : tabtune.newModel(shape, { text }, { worker });
+}
+
+/** The data of a setting. */
+export const dataOf = ({ sizes, text }) => (sizes ? { tokens: someTokens(2000) } : { text });
+
+/** A new run; `plans` for its workers. */
+export async function create({ options, plans, ...setting }) {
+  return adopt(await tabtune.Trainer.create({ model: await model(setting, plans), data: dataOf(setting), ...options }));
 }
 
 export async function resume({ plans, ...options }) {
