@@ -21,8 +21,8 @@ export async function hidden(_, tally, { secs }) {
       await new Promise((done) => setTimeout(done, secs * 1000));
       return ((await steps()) - from) / ((performance.now() - started) / 1000);
     };
-    await rate(3);
-    const long = Math.min(secs / 2, 60);
+    await rate(2);
+    const long = Math.min(secs / 4, 60);
     const before = await rate(long);
     const other = await browser.open(`${site.url}/`);
     const state = await page.do('document.visibilityState');

@@ -3,7 +3,7 @@ import { Chance, TINY, differences } from './arena.mjs';
 
 const FAULT = 'browser killed (kill -9) while saving';
 // Large enough for a save to take some time.
-const SETTING = { ...TINY, shape: { ...TINY.shape, hiddenSize: 64 } };
+const LARGER = { ...TINY, shape: { ...TINY.shape, hiddenSize: 64 } };
 /** Then another run is begun. */
 const STEPS = 30;
 
@@ -37,8 +37,9 @@ async function judge(arena, truth, acknowledged) {
   return { subject, wrong, step: found.step + 2, ms: found.ms };
 }
 
-export async function kills(arena, tally, { times, seed = 1 }) {
-  const truth = await arena.truth(SETTING, STEPS + 60);
+export async function kills(arena, tally, { times, seed = 1, short }) {
+  const setting = short ? TINY : LARGER;
+  const truth = await arena.truth(setting, STEPS + 60);
   const chance = new Chance(seed);
   let subject;
   let at = STEPS;
@@ -47,7 +48,7 @@ export async function kills(arena, tally, { times, seed = 1 }) {
     if (at >= STEPS) {
       await subject?.close();
       subject = await arena.subject();
-      run = await subject.do((s, setting) => s.create(setting), SETTING);
+      run = await subject.do((s, setting) => s.create(setting), setting);
     }
     const ended = subject.do(endless).catch(() => undefined);
     for (const until = Date.now() + 60_000; subject.saved.length === 0; ) {

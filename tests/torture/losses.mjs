@@ -4,9 +4,10 @@ import { Arena, TINY, differences, lossFaults } from './arena.mjs';
 const LAST = 6;
 const SEEN_MS = 1000;
 
+let counted;
 /** GPU submissions of one step, so that a loss can be put into a part of it. */
-export function submitsOfAStep(arena) {
-  return arena.with((subject) =>
+export async function submitsOfAStep(arena) {
+  return (counted ??= await arena.with((subject) =>
     subject.do(async (s, setting) => {
       await s.create(setting);
       await s.step(2);
@@ -19,7 +20,7 @@ export function submitsOfAStep(arena) {
       await s.current().dispose();
       return { submits, maps, savingMaps: saving.maps };
     }, TINY),
-  );
+  ));
 }
 
 /** What was heard between the fault and the return. */
@@ -51,7 +52,7 @@ async function lose(arena, tally, truth, fault, work, argument, outside) {
       const told = heard(timeline);
       wrong = [...told.wrong, ...(result ?? []), ...(await lossFaults(subject, truth, LAST))];
       wrong.push(...differences('weights', await subject.do((s) => s.digests()), truth.digests[LAST]));
-      wrong.push(...differences('history', await subject.do(async (s) => (await s.current().history()).filter(({ type }) => type === 'step').map(({ loss }) => loss)), truth.losses.slice(1)));
+      wrong.push(...differences('history', await subject.do(async (s) => (await s.current().history()).filter(({ type }) => type === 'step').map(({ loss }) => loss)), truth.losses.slice(1, LAST + 1)));
       tally.add(fault, wrong, told.ms, SEEN_MS);
     } catch (error) {
       tally.add(fault, [...wrong, error.message.split('\n')[0]], 0);

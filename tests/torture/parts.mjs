@@ -17,7 +17,7 @@ import { storage } from './storage.mjs';
 import { tabs } from './tabs.mjs';
 
 export const PARTS = {
-  kills: { work: kills, full: { times: 50 }, short: { times: 4 } },
+  kills: { work: kills, full: { times: 50 }, short: { times: 4, short: true } },
   losses: { work: losses, full: { times: 4 }, short: { short: true } },
   panics: { work: panics, full: { times: 10 }, short: { times: 1 } },
   storage: { work: storage, full: { times: 10 }, short: { short: true } },

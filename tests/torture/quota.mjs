@@ -24,7 +24,8 @@ async function refused(s, { truth, arm }) {
 
 export async function quota(arena, tally, { short }) {
   await injected(arena, tally);
-  await real(arena, tally, short ? 1 : 24);
+  // The browser's own quota is met in refusals.test.mjs too.
+  if (!short) await real(arena, tally, 24);
 }
 
 /** Refused exactly at the k-th piece, for every k, by the hook in the worker. */
