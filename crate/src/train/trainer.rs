@@ -10,11 +10,12 @@ use crate::bundle::StreamValues;
 use crate::config::TrainConfig;
 use crate::data::{Batch, Dataset, Loader, LoaderState};
 use crate::error::{Error, Fault, Result};
+use crate::interrupt::Interrupt;
 use crate::kernels::transfer::settled;
 use crate::kernels::{Buffer, StartedRead, read_f32};
 use crate::model::{Model, ParamMap};
 use crate::optim::{Optim, clip_factor, sum_of_squares};
-use crate::platform::{Interrupt, Stopwatch};
+use crate::platform::Stopwatch;
 use crate::schedule;
 
 /// A model in training with everything its next step depends on.
