@@ -8,8 +8,8 @@ use tabtune::config::{AdamwConfig, GroupConfig, ModelConfig, OptimizerConfig, Tr
 use tabtune::data::Dataset;
 use tabtune::device::DeviceLimits;
 use tabtune::error::{Error, Fault};
+use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
-use tabtune::platform::Interrupt;
 use tabtune::tokenizer::Tokenizer;
 use tabtune::train::{Trainer, check_limits};
 use tabtune_tests::{block_on, cpu, gpu};
