@@ -1,4 +1,5 @@
 /** A checkpoint as one file: `TABTUNE1`, u64 length of the JSON head, the head, then every chunk in its order, then the run's data. */
+import type { Word } from '../words.js';
 import type { OnProgress } from '../sources.js';
 import { CHUNK_BYTES } from './database.js';
 import { corrupt, tooNew } from './faults.js';
@@ -27,7 +28,7 @@ export async function writeContainer(parcel: Parcel, signal?: AbortSignal, onPro
   return new Blob([front, head, ...bodies, ...(data ? [data] : [])], { type: 'application/octet-stream' });
 }
 
-const refuse = (what: string, code: string): Error => corrupt(`not a whole tabtune checkpoint file: ${what}`, code);
+const refuse = (what: string, code: Word): Error => corrupt(`not a whole tabtune checkpoint file: ${what}`, code);
 
 /** Opens an exported file. Its head is checked here, its chunks as they are read; nothing in it is used as a path. */
 export async function readContainer(blob: Blob): Promise<Parcel> {

@@ -1,12 +1,13 @@
 /** The words of storage: what IndexedDB and OPFS throw, said as a `TabtuneError`. */
 import { escaped, TabtuneError, toTabtuneError } from '../errors.js';
+import type { Word } from '../words.js';
 
 /** A name out of a file or a database, as it may stand in a message. */
 export const quoted = (name: string): string => escaped(name.length > 64 ? `${name.slice(0, 63)}…` : name);
 
 export const nameOf = (thrown: unknown): unknown => (typeof thrown === 'object' && thrown !== null ? Reflect.get(thrown, 'name') : undefined);
 
-export const corrupt = (what: string, code: string, path?: string): TabtuneError =>
+export const corrupt = (what: string, code: Word, path?: string): TabtuneError =>
   new TabtuneError('CHECKPOINT_CORRUPT', `checkpoint is damaged: ${what}`, path === undefined ? { code } : { code, path });
 
 export const absent = (run: string): TabtuneError =>
