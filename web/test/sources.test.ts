@@ -90,6 +90,7 @@ describe('a download', () => {
       const failing = fetched();
       await expect(failing).rejects.toMatchObject(refused('source.truncated'));
       await expect(failing).rejects.toMatchObject({ detail: { need: 100, have: 40 } });
+      if (answers.length === 1) expect(asked).toHaveLength(1);
     }
   });
   it('of_another_file_is_changed', async () => {
