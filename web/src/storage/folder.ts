@@ -1,10 +1,12 @@
 /** A checkpoint as a folder of files: what the native runner writes and reads, and what a user may pick. */
+import { sha256 as incremental } from '@noble/hashes/sha2.js';
+
 import { aborted } from '../errors.js';
 import type { NamedFile } from '../protocol.js';
 import { count, listOf, optional, record, ShapeError, text } from '../shape.js';
 import type { Of } from '../shape.js';
 import type { OnProgress } from '../sources.js';
-import { sha256 } from './chunks.js';
+import { hex, sha256 } from './chunks.js';
 import { CHUNK_BYTES } from './database.js';
 import { corrupt, nameOf, quoted, tooNew } from './faults.js';
 import { CHECKPOINT_JSON, MANIFEST_FORMAT, sumOf } from './manifest.js';
@@ -12,7 +14,6 @@ import type { ChunkRecord, FileRecord, Manifest } from './manifest.js';
 import { isFileName } from './names.js';
 import { carried, chunksIn } from './parcel.js';
 import type { Parcel } from './parcel.js';
-import { Sha256 } from './sha256.js';
 
 /** Versions of `checkpoint.json` that are read: 1 names one sum for each file, 2 one for each piece of 8 MiB. */
 const NEWEST_VERSION = 2;
@@ -31,7 +32,7 @@ type Document = Of<typeof documentShape>;
 export async function readFolder(given: readonly NamedFile[], signal?: AbortSignal, onProgress?: OnProgress): Promise<Parcel> {
   const files = new Map(given.map(({ name, blob }) => [name, blob]));
   const document = files.get(CHECKPOINT_JSON);
-  if (document === undefined) throw corrupt(`${CHECKPOINT_JSON} is absent: these are not the files of a checkpoint`, 'checkpoint.corrupt', CHECKPOINT_JSON);
+  if (document === undefined) throw corrupt(`${CHECKPOINT_JSON} is absent: these are not the files of a checkpoint`, 'checkpoint.corrupt', { path: CHECKPOINT_JSON });
   const said = await parsedDocument(document);
   const listed: FileRecord[] = [];
   let index = 0;
@@ -40,7 +41,7 @@ export async function readFolder(given: readonly NamedFile[], signal?: AbortSign
       throw corrupt(`${CHECKPOINT_JSON} names a file ${quoted(file.name)}`, 'checkpoint.container.name');
     }
     const blob = files.get(file.name);
-    if (blob === undefined) throw corrupt(`${quoted(file.name)} is absent`, 'checkpoint.corrupt', file.name);
+    if (blob === undefined) throw corrupt(`${quoted(file.name)} is absent`, 'checkpoint.corrupt', { path: file.name });
     if (blob.size !== file.bytes) throw corrupt(`${quoted(file.name)}: expected ${file.bytes} bytes, found ${blob.size}`, 'checkpoint.file.length');
     const sums = file.pieces ?? (await sumsOfWhole(file.name, blob, file.sha256, signal, onProgress));
     const chunks = chunksFrom(sums, file, index);
@@ -63,7 +64,7 @@ function manifestOf({ train, progress, written_by, environment }: Document, file
 }
 
 async function parsedDocument(blob: Blob): Promise<Document> {
-  const bad = (what: string, path: string): Error => corrupt(`${CHECKPOINT_JSON}: ${what}`, 'checkpoint.corrupt', path);
+  const bad = (what: string, path: string): Error => corrupt(`${CHECKPOINT_JSON}: ${what}`, 'checkpoint.corrupt', { path });
   if (blob.size > MAX_DOCUMENT_BYTES) throw bad(`${blob.size} bytes, at most ${MAX_DOCUMENT_BYTES}`, CHECKPOINT_JSON);
   let json: unknown;
   try {
@@ -91,13 +92,13 @@ async function parsedDocument(blob: Blob): Promise<Document> {
 function chunksFrom(sums: readonly string[], { name, bytes }: { name: string; bytes: number }, first: number): ChunkRecord[] {
   const pieces = Math.ceil(bytes / CHUNK_BYTES);
   const odd = sums.length !== pieces || sums.some((sum) => !/^[0-9a-f]{64}$/.test(sum));
-  if (odd) throw corrupt(`${CHECKPOINT_JSON} has ${sums.length} sums for the ${pieces} pieces of ${quoted(name)}`, 'checkpoint.corrupt', name);
+  if (odd) throw corrupt(`${CHECKPOINT_JSON} has ${sums.length} sums for the ${pieces} pieces of ${quoted(name)}`, 'checkpoint.corrupt', { path: name });
   return sums.map((sum, at) => ({ index: first + at, bytes: Math.min(CHUNK_BYTES, bytes - at * CHUNK_BYTES), sha256: sum }));
 }
 
-/** The sums of a file's pieces, once the whole of it has the sum that version 1 names. */
+/** The sums of a file's pieces, once the whole of it has the sum that version 1 names: browsers hash only what is whole in memory. */
 async function sumsOfWhole(name: string, blob: Blob, expected: string | undefined, signal?: AbortSignal, onProgress?: OnProgress): Promise<string[]> {
-  const whole = new Sha256();
+  const whole = incremental.create();
   const sums: string[] = [];
   for (let at = 0; at < blob.size; at += CHUNK_BYTES) {
     if (signal?.aborted) throw aborted('the import');
@@ -106,7 +107,7 @@ async function sumsOfWhole(name: string, blob: Blob, expected: string | undefine
     sums.push(await sha256(bytes));
     onProgress?.({ phase: 'verify', file: name, loaded: at + bytes.byteLength, total: blob.size, fraction: (at + bytes.byteLength) / blob.size });
   }
-  if (whole.finish() !== expected) throw corrupt(`${quoted(name)}: its SHA-256 differs`, 'checkpoint.chunk.hash');
+  if (hex(whole.digest()) !== expected) throw corrupt(`${quoted(name)}: its SHA-256 differs`, 'checkpoint.chunk.hash');
   return sums;
 }
 
