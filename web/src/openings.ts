@@ -55,11 +55,10 @@ export async function resumeTrainer(place: Workplace, ask: Ask<'trainer.resume'>
   const driver = ask.driver ?? driverShape(JSON.parse(record.driver), 'driver');
   const { label, generation } = manifest;
   const info = await place.install({ session, data, run, label, keepData: record.data !== undefined, driver, newData, generation });
-  const { trainer } = place;
-  trainer.saver.loss = manifest.loss;
-  for (const warning of warnings) trainer.warn(info.completedSteps, warning);
+  place.trainer.saver.loss = manifest.loss;
   onProgress(ready);
-  return info;
+  const passed = warnings.map(({ code, detail, message }) => ({ code: detail.code ?? code, message }));
+  return { ...info, warnings: [...passed, ...info.warnings] };
 }
 
 /** The live state goes only when the other one is whole; its memory goes first where both do not fit. */

@@ -44,7 +44,7 @@ export class Trainer extends EventTarget {
     link.handTo(this.#revival);
     this.checkpoints = new Checkpoints(link, info.run, () => this.#loop.running, (loaded) => this.#revival.loaded(loaded));
     this.#unwatch = onHidden(() => void link.call('checkpoint.autosave', undefined).catch(() => undefined));
-    for (const { code, message } of info.warnings) standing.warn(code, message);
+    this.#revival.tell(info.warnings);
     if (!lock.locked) standing.warn('run.unlocked', 'this browser cannot lock a run: do not train it in two tabs');
   }
 
