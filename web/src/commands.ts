@@ -31,6 +31,7 @@ export function handlersOf(place: Workplace): Handlers {
       await place.core();
       panicForTest();
     },
+    'device.look': () => place.trainer.look().then(nothing),
     'files.inspect': async ({ sources, format, read }, { signal, onProgress }) => {
       await place.core();
       const reports: Reply<'files.inspect'> = [];
