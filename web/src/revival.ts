@@ -2,7 +2,7 @@
 import type { TabtuneError } from './errors.js';
 import type { Owner } from './link.js';
 import type { RunLoop } from './loop.js';
-import type { SessionInfo, TrainerEvent, TrainerState } from './protocol.js';
+import type { Finding, SessionInfo, TrainerEvent, TrainerState } from './protocol.js';
 import { proposals } from './proposals.js';
 import type { Recovery } from './recovery.js';
 import type { Connection } from './rpc.js';
@@ -11,6 +11,7 @@ import type { Standing } from './standing.js';
 export class Revival implements Owner {
   /** The step at the end of the last call: a read after it has succeeded. */
   #settled: number;
+  readonly #told = new Set<string>();
   #stateBefore: TrainerState = 'ready';
   #restored: SessionInfo | undefined;
   /** The step of the newest generation, as far as is known. */
@@ -27,6 +28,15 @@ export class Revival implements Owner {
   ) {
     this.#settled = info.completedSteps;
     this.#saved = info.completedSteps;
+  }
+
+  /** What was found at a start, once. */
+  tell(findings: readonly Finding[]): void {
+    for (const { code, message } of findings) {
+      if (this.#told.has(message)) continue;
+      this.#told.add(message);
+      this.standing.warn(code, message);
+    }
   }
 
   /** A call has ended: what it made is confirmed. */
@@ -73,6 +83,7 @@ export class Revival implements Owner {
     this.#settled = completedSteps;
     if (completedSteps !== this.#saved) this.standing.receive({ type: 'state', state: 'recovering', step: completedSteps });
     this.#saved = completedSteps;
+    this.tell(info.warnings);
     this.#advice = '';
     // Where memory was not enough the same steps would end the same way.
     if (error.code === 'OUT_OF_MEMORY') this.#advice = proposals(info.config);

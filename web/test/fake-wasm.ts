@@ -24,7 +24,7 @@ export function panicForTest(): never {
 }
 export const requestAbort = (): void => void (currentWorker().state.abortAsked = true);
 export const clearAbort = (): void => void (currentWorker().state.abortAsked = false);
-export const inspectFile = (file: JsSource, format: string | undefined, read: boolean): unknown => ({ file: { bytes: file.size, format: format ?? 'gguf' }, read, refusals: [] });
+export const inspectFile = (file: JsSource, format: string | undefined, read: boolean, siblings: JsSource[] = []): unknown => ({ file: { bytes: file.size, format: format ?? 'gguf' }, read, siblings: siblings.map(({ name }) => name), refusals: [] });
 
 export async function initDevice(): Promise<unknown> {
   const { state, scope } = currentWorker();
@@ -59,6 +59,7 @@ export class Session {
   }
   static async create(model: ModelHandle, data: JsSource, configJson: string, allowNonFinite: boolean): Promise<Session> {
     await called('create');
+    if (fake.stepMillis > 0) await slices(4, fake.stepMillis / 4);
     const config = JSON.parse(configJson) as Config;
     const seqLen = config.seq_len ?? 128;
     if (data.size < seqLen + 1) return refuse('BAD_OPTION', 'data.too-short', `training data too short: need ${seqLen + 1} tokens, have ${data.size}`, { need: seqLen + 1, have: data.size });
@@ -68,6 +69,7 @@ export class Session {
   static async resume(files: JsSource[], data: JsSource, changesJson: string | undefined, overrides: string[]): Promise<Session> {
     fake.overrides.push(overrides);
     await called('resume');
+    if (fake.stepMillis > 0) await slices(4, fake.stepMillis / 4);
     const file = files.find(({ name }) => name === 'checkpoint.json');
     if (!file) return refuse('CHECKPOINT_CORRUPT', 'checkpoint.corrupt', 'checkpoint.json is missing', { path: 'checkpoint.json' });
     const stored = JSON.parse(new TextDecoder().decode(file.read(0, file.size))) as Checkpointed<Progress, Config>;
