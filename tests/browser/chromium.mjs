@@ -1,12 +1,12 @@
-// A real Chromium on a software adapter: flags, profiles, pages that record everything that goes wrong.
-import { mkdtempSync, rmSync } from 'node:fs';
+// A real Chromium on a software adapter: flags, profiles, pages that record everything that goes wrong, and its sudden death.
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 import { findChromium } from '../../web/toolchain.mjs';
 
 /** WebGPU on SwiftShader, and nothing that looks for a network. */
-const FLAGS = [
+export const FLAGS = [
   '--enable-unsafe-webgpu',
   '--use-webgpu-adapter=swiftshader',
   '--disable-quic',
@@ -18,22 +18,40 @@ const FLAGS = [
   '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
   ...(process.platform === 'linux' && process.getuid() === 0 ? ['--no-sandbox'] : []),
 ];
+/** The processes of this machine: number, process group and command line. */
+function processes() {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((name) => {
+      try {
+        const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
+        const [, , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+        return [{ pid: Number(name), group: Number(group), command: `${readFileSync(`/proc/${name}/cmdline`, 'utf8').replaceAll('\0', ' ')} ` }];
+      } catch {
+        return []; // ended meanwhile
+      }
+    });
+}
 
 /** A browser with a profile on disk of its own; what it stored outlives `restart`. */
 export class Browser {
-  #profile = mkdtempSync(join(tmpdir(), 'tabtune-profile-'));
+  #profile;
+  #ownsProfile;
   #context;
   #flags;
 
-  /** `flags` are added to those that every scenario has. */
-  static async launch(flags = []) {
+  /** `flags` are added to those that every scenario has; `profile` is a folder that stays after `close`. */
+  static async launch(flags = [], { profile } = {}) {
     const browser = new Browser();
+    browser.#ownsProfile = profile === undefined;
+    browser.#profile = profile ?? mkdtempSync(join(tmpdir(), 'tabtune-profile-'));
     browser.#flags = [...FLAGS, ...flags];
-    await browser.#start();
+    await browser.start();
     return browser;
   }
 
-  async #start() {
+  /** Starts on the same profile, after `kill`. */
+  async start() {
     const executablePath = findChromium();
     if (!executablePath) throw new Error('no Chromium: run npm run setup, or set CHROMIUM to its path');
     // Playwright's own --headless is the old shell, which has no WebGPU.
@@ -44,12 +62,48 @@ export class Browser {
   /** Ends the process and starts it again on the same profile. */
   async restart() {
     await this.#context.close();
-    await this.#start();
+    await this.start();
   }
 
   async close() {
     await this.#context.close();
-    rmSync(this.#profile, { recursive: true, force: true, maxRetries: 5 });
+    if (this.#ownsProfile) rmSync(this.#profile, { recursive: true, force: true, maxRetries: 5 });
+  }
+
+  /** This browser's processes: those of its group, found by the profile that the first of them names. */
+  #processes() {
+    const all = processes();
+    const own = all.find(({ command }) => command.includes(`--user-data-dir=${this.#profile} `) && !command.includes(' --type='));
+    return { group: own?.group, all: own ? all.filter(({ group }) => group === own.group) : [] };
+  }
+
+  /** kill -9 of the whole browser at this moment; the profile stays as it lies on the disk. */
+  async kill() {
+    const { group } = this.#processes();
+    if (group === undefined || group <= 1) throw new Error('the browser has no process group of its own');
+    process.kill(-group, 'SIGKILL');
+    await this.#context.close().catch(() => undefined);
+    for (const until = Date.now() + 10_000; this.#processes().group !== undefined; ) {
+      if (Date.now() > until) throw new Error('the browser outlived kill -9');
+      await new Promise((done) => setTimeout(done, 20));
+    }
+  }
+
+  get gpuProcess() {
+    return this.#processes().all.find(({ command }) => command.includes(' --type=gpu-process '))?.pid;
+  }
+
+  /** kill -9 of the GPU process alone. */
+  killGpu() {
+    const pid = this.gpuProcess;
+    if (pid === undefined) throw new Error('no GPU process runs');
+    process.kill(pid, 'SIGKILL');
+  }
+
+  /** Resident bytes of the GPU process, which hold all GPU memory of a software adapter. */
+  gpuBytes() {
+    const found = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${this.gpuProcess}/status`, 'utf8'));
+    return Number(found[1]) * 1024;
   }
 
   get version() {
