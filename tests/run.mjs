@@ -10,6 +10,8 @@ import { cacheDir, root, run } from '../web/toolchain.mjs';
 
 /** Kernel cases that the Rust tests write and the browser tests run again. */
 const casesDir = process.env.TABTUNE_CASES || join(cacheDir, 'cases');
+/** Browser tests with times to keep: nothing runs beside them. */
+const ALONE = ['survival-alone.test.mjs'];
 /** A test, or a file of them, that takes longer hangs. */
 const HANGING_MILLIS = 25 * 60 * 1000;
 const scratch = mkdtempSync(join(tmpdir(), 'tabtune-test-'));
@@ -33,9 +35,11 @@ function settle(result, code) {
 const parts = {
   async lint() {
     return add(
-      await check('cargo fmt', 'cargo', ['fmt', '--all', '--check']),
-      await check('cargo clippy', 'cargo', ['clippy', '--workspace', '--all-targets', '--locked', '--', '-D', 'warnings']),
-      await check('tsc and eslint', 'npm', ['run', '--silent', 'web:check']),
+      ...(await Promise.all([
+        check('cargo fmt', 'cargo', ['fmt', '--all', '--check']),
+        check('cargo clippy', 'cargo', ['clippy', '--workspace', '--all-targets', '--locked', '--', '-D', 'warnings']),
+        check('tsc and eslint', 'npm', ['run', '--silent', 'web:check']),
+      ])),
     );
   },
 
@@ -61,22 +65,31 @@ const parts = {
   },
 
   async browser() {
-    await buildWasm();
-    await run('npm', ['run', '--silent', 'web:package']);
-    await run('npm', ['run', '--silent', 'web:demo']);
-    const report = join(scratch, 'browser.tap');
-    const reporters = ['--test-reporter=spec', '--test-reporter-destination=stdout', '--test-reporter=tap', `--test-reporter-destination=${report}`];
-    const files = readdirSync(join(root, 'tests', 'browser')).filter((name) => name.endsWith('.test.mjs'));
-    const paths = files.sort().map((name) => join('tests', 'browser', name));
-    const code = await run(process.execPath, ['--test', '--test-concurrency=1', `--test-timeout=${HANGING_MILLIS}`, ...reporters, ...paths], {
-      allowFailure: true,
-      env: { TABTUNE_CASES: casesDir },
-    });
-    const text = existsSync(report) ? readFileSync(report, 'utf8') : '';
-    const count = (word) => Number(new RegExp(`^# ${word} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
-    return settle({ passed: count('pass'), failed: count('fail') + count('cancelled') }, code);
+    await (wasm ?? buildWasm());
+    await Promise.all([run('npm', ['run', '--silent', 'web:package']), run('npm', ['run', '--silent', 'web:demo'])]);
+    const files = readdirSync(join(root, 'tests', 'browser')).filter((name) => name.endsWith('.test.mjs')).sort();
+    // Pages wait for the GPU's process most of the time: two browsers keep two cores busy.
+    const together = await browserTests('together', files.filter((name) => !ALONE.includes(name)), 2);
+    return add(together, await browserTests('alone', ALONE, 1));
   },
 };
+
+/** Runs these files of tests, so many at a time. */
+async function browserTests(name, files, concurrency) {
+  const report = join(scratch, `browser-${name}.tap`);
+  const reporters = ['--test-reporter=spec', '--test-reporter-destination=stdout', '--test-reporter=tap', `--test-reporter-destination=${report}`];
+  const paths = files.map((file) => join('tests', 'browser', file));
+  const code = await run(process.execPath, ['--test', `--test-concurrency=${concurrency}`, `--test-timeout=${HANGING_MILLIS}`, ...reporters, ...paths], {
+    allowFailure: true,
+    env: { TABTUNE_CASES: casesDir },
+  });
+  const text = existsSync(report) ? readFileSync(report, 'utf8') : '';
+  const count = (word) => Number(new RegExp(`^# ${word} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
+  return settle({ passed: count('pass'), failed: count('fail') + count('cancelled') }, code);
+}
+
+/** The wasm of this run, built while the Rust tests run. */
+let wasm;
 
 async function runPart(name) {
   const started = Date.now();
@@ -99,8 +112,16 @@ async function main() {
   const started = Date.now();
   await setup({ tests: true });
   console.log(`setup: ready (${((Date.now() - started) / 1000).toFixed(0)} s)`);
+  const names = asked.length > 0 ? asked : Object.keys(parts);
   const results = [];
-  for (const name of asked.length > 0 ? asked : Object.keys(parts)) results.push(await runPart(name));
+  for (const name of names) {
+    if (name === 'rust' && names.includes('browser')) {
+      wasm = buildWasm();
+      // Told where it is waited for.
+      wasm.catch(() => undefined);
+    }
+    results.push(await runPart(name));
+  }
   console.log('');
   for (const { name, passed, failed, seconds } of results) console.log(`${name}: ${passed} passed, ${failed} failed (${seconds} s)`);
   const total = add(...results);

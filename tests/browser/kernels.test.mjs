@@ -12,10 +12,13 @@ const names = folder && existsSync(folder) ? readdirSync(folder).filter((name) =
 
 let site;
 let browser;
+let opened;
 
 before(async () => {
   site = await serve({ '/cases/': folder ?? '.', '/browser/': 'tests/browser' });
   browser = await Browser.launch();
+  // One page for all cases, with one device.
+  opened = await browser.open(`${site.url}/`);
 });
 
 after(async () => {
@@ -32,10 +35,8 @@ test('every shader has recorded cases', () => {
 
 for (const name of names.map((file) => file.slice(0, -'.json'.length)).sort()) {
   test(`parity in the browser: ${name}`, async () => {
-    const { page, record } = await browser.open(`${site.url}/`);
-    const result = await page.evaluate(async (wanted) => (await import('/browser/replay.mjs')).replay(wanted), name);
-    await page.close();
-    assert.deepEqual([...record.errors, ...result.errors], []);
+    const result = await opened.page.evaluate(async (wanted) => (await import('/browser/replay.mjs')).replay(wanted), name);
+    assert.deepEqual([...opened.record.errors.splice(0), ...result.errors], []);
     const worst = Math.max(...result.source.map(Number));
     assert.ok(worst <= result.bound, `${result.kernel} differs by ${worst}, bound ${result.bound}: ${result.source}`);
     const caught = result.mutant.map(Number).some((difference) => difference > result.bound);

@@ -72,23 +72,35 @@ async function runCase(device, pipeline, test, wordsOf) {
   return largest;
 }
 
-/** Largest differences of the kernel and of its mutant over the cases of one recorded check, and GPU errors. */
-export async function replay(name) {
-  const manifest = await (await fetch(`/cases/${name}.json`)).json();
-  const words = new Uint32Array(await (await fetch(`/cases/${name}.bin`)).arrayBuffer());
-  const wordsOf = ({ start, length }) => words.subarray(start, start + length);
+let opened;
+
+/** One device for all cases: buffers and pipelines are each case's own. */
+async function open() {
   const adapter = await navigator.gpu.requestAdapter();
   // No limits asked for: every kernel must run on the guaranteed minimum.
-  const device = await adapter.requestDevice();
+  return adapter.requestDevice();
+}
+
+/** Largest differences of the kernel and of its mutant over the cases of one recorded check, and GPU errors. */
+export async function replay(name) {
+  const [manifest, bytes] = await Promise.all([fetch(`/cases/${name}.json`).then((found) => found.json()), fetch(`/cases/${name}.bin`).then((found) => found.arrayBuffer())]);
+  const words = new Uint32Array(bytes);
+  const wordsOf = ({ start, length }) => words.subarray(start, start + length);
+  const device = await (opened ??= open());
   const errors = [];
-  device.addEventListener('uncapturederror', (event) => errors.push(event.error.message));
+  const hear = (event) => errors.push(event.error.message);
+  device.addEventListener('uncapturederror', hear);
   const results = {};
-  for (const kind of ['source', 'mutant']) {
-    const pipeline = await pipelineOf(device, manifest[kind]);
+  const kinds = ['source', 'mutant'];
+  // Two compilers at once.
+  const pipelines = await Promise.all(kinds.map((kind) => pipelineOf(device, manifest[kind])));
+  for (const [index, kind] of kinds.entries()) {
     results[kind] = [];
-    for (const test of manifest.cases) results[kind].push(await runCase(device, pipeline, test, wordsOf));
+    for (const test of manifest.cases) results[kind].push(await runCase(device, pipelines[index], test, wordsOf));
   }
-  device.destroy();
+  // An error of the last submission is reported after it.
+  await device.queue.onSubmittedWorkDone();
+  device.removeEventListener('uncapturederror', hear);
   const { kernel, bound } = manifest;
   // JSON has no infinity: it crosses to the test as a text.
   return { kernel, bound, errors, source: results.source.map(String), mutant: results.mutant.map(String) };

@@ -6,11 +6,12 @@ import { writeChunks, putChunk } from './chunks.js';
 import type { NextChunk } from './chunks.js';
 import { Connection } from './connection.js';
 import { committed, everyChunk, STRICT } from './database.js';
-import { absent } from './faults.js';
+import { absent, storageError } from './faults.js';
 import { readContainer, writeContainer } from './container.js';
 import { readFolder, writeFolder } from './folder.js';
 import { markKept, removeFrom } from './generations.js';
 import { historyOf, readBlocks } from './history.js';
+import type { Blocks } from './history.js';
 import { listAll } from './listing.js';
 import { loadNewest } from './loading.js';
 import type { Loaded } from './loading.js';
@@ -28,6 +29,15 @@ import { sweepRuns } from './sweep.js';
 
 export type { Loaded, SaveRequest };
 export { infoOf } from './manifest.js';
+
+/** What stands for the database where it is damaged: the second home is asked next. */
+const unlessFailed =
+  <T>(instead: T) =>
+  (thrown: unknown): T => {
+    const error = storageError(thrown);
+    if (error.code !== 'STORAGE_FAILED') throw error;
+    return instead;
+  };
 
 export class CheckpointStore {
   readonly #connection: Connection;
@@ -79,7 +89,7 @@ export class CheckpointStore {
   }
 
   async #record(run: string): Promise<RunRecord> {
-    const stored: unknown = await this.#connection.use((database) => database.get('runs', run)).catch(() => undefined);
+    const stored: unknown = await this.#connection.use((database) => database.get('runs', run)).catch(unlessFailed(undefined));
     try {
       if (stored !== undefined) return readRun(stored, run);
     } catch (thrown) {
@@ -140,7 +150,7 @@ export class CheckpointStore {
   }
 
   async #history(run: string, upToStep: number, generation: number | undefined): Promise<HistoryEntry[]> {
-    const blocks = await this.#connection.use((database) => readBlocks(database, run));
+    const blocks = await this.#connection.use((database) => readBlocks(database, run)).catch(unlessFailed<Blocks>(new Map()));
     if (blocks.size > 0) return historyOf(blocks, upToStep, generation);
     const housed = await resident(run);
     return (housed?.parcel.history ?? []).filter(({ step }) => step <= upToStep);

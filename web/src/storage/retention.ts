@@ -32,11 +32,11 @@ export function nextToGo(candidates: readonly Candidate[]): number | undefined {
   return found?.generation;
 }
 
-/** Those that go so that `limit` are left; fewer where more are always kept. */
+/** Those that go so that `limit` are left, or as many as are always kept: two at least. */
 export function beyondLimit(candidates: readonly Candidate[], limit: number): number[] {
   let left = [...candidates];
   const gone: number[] = [];
-  while (left.length > Math.max(LEAST_KEPT, limit)) {
+  while (left.length > limit) {
     const next = nextToGo(left);
     if (next === undefined) break;
     gone.push(next);

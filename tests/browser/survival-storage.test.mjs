@@ -1,0 +1,4 @@
+// The short form of the torture: kill -9, full storage, damaged pieces, hostile files.
+import { survive } from '../torture/short.mjs';
+
+survive(['kills', 'storage', 'quota', 'flips', 'files', 'defaults', 'crossing']);

@@ -1,0 +1,120 @@
+// Every call that can last is aborted at moments all over it: AbortError within its time, then the next step is the unbroken run's.
+import { TINY, differences } from './arena.mjs';
+
+const BOUND_MS = 500;
+
+/** Calls of a trainer; each begins with the state of a whole step and must leave one. */
+const CALLS = {
+  run: (s, signal) => s.run({ signal }),
+  step: (s, signal) => s.current().step(50, { signal }),
+  evaluate: (s, signal) => s.current().evaluate({ signal }),
+  sample: async (s, signal) => {
+    for await (const token of s.current().sample('It is', { maxTokens: 200, temperature: 1, signal })) void token;
+  },
+  save: (s, signal) => s.current().checkpoints.save({ signal }),
+  export: (s, signal) => s.current().export({ signal }),
+  load: (s, signal) => s.current().checkpoints.load(undefined, { signal }),
+};
+
+/** The sizes of SmolLM2-135M with two layers. */
+const SMOLLM2 = { ...TINY, sizes: { vocab: 49152, hidden: 576, intermediate: 1536, layers: 2, heads: 9, kvHeads: 3 } };
+
+export async function abort(arena, tally, { delays, large = false }) {
+  const setting = large ? SMOLLM2 : TINY;
+  const truth = await arena.truth(setting, large ? 60 : 200);
+  await arena.with(async (subject) => {
+    const microBatchMs = await subject.do(async (s, setting) => {
+      await s.create(setting);
+      await s.step(1);
+      await s.current().save();
+      const from = performance.now();
+      await s.step(2);
+      return (performance.now() - from) / 2 / setting.options.gradientAccumulationSteps;
+    }, setting);
+    for (const [name, call] of Object.entries(CALLS)) {
+      // Without a tokenizer there is nothing to sample.
+      if (large && name === 'sample') continue;
+      for (const delay of delays) {
+        const result = await subject.do(
+          `async (s, { delay }) => {
+            const call = ${call};
+            const controller = new AbortController();
+            let asked;
+            setTimeout(() => { asked = performance.now(); controller.abort(); }, delay);
+            const end = await s.settled(call(s, controller.signal));
+            const ms = asked === undefined ? 0 : performance.now() - asked;
+            const { value, ...how } = end;
+            const before = s.current().completedSteps;
+            const [loss] = await s.step(1);
+            return { how, ms, before, loss };
+          }`,
+          { delay },
+        ).catch((error) => ({ failed: error.message.split('\n')[0] }));
+        const fault = `abort of ${name}`;
+        if (result.failed) {
+          tally.add(fault, [result.failed]);
+          continue;
+        }
+        const wrong = result.how.ok || result.how.name === 'AbortError' ? [] : [`${result.how.code} ${result.how.word} ${result.how.message}`];
+        wrong.push(...differences(`loss of step ${result.before + 1}`, result.loss, truth.losses[result.before + 1]));
+        tally.add(fault, wrong, result.ms, BOUND_MS + microBatchMs);
+      }
+    }
+    await starts(subject, tally, setting, truth, delays, microBatchMs);
+  });
+}
+
+/** Calls that make something: aborted, the same call made again works. */
+async function starts(subject, tally, setting, truth, delays, microBatchMs) {
+  const made = await subject.do(async (s) => {
+    const saved = await s.current().save();
+    globalThis.files = (await s.current().exportFiles()).map(({ name, blob }) => new File([blob], name));
+    globalThis.container = (await s.current().checkpoints.exportFile()).blob;
+    const run = s.current().runId;
+    await s.current().dispose();
+    return { run, step: saved.step };
+  });
+  const CALLS = {
+    open: `(signal) => s.tabtune.openModel(globalThis.files, { worker: s.workers(), signal }).then((model) => model.dispose())`,
+    create: `async (signal) => {
+      const model = await s.model(setting);
+      const made = await s.settled(s.tabtune.Trainer.create({ model, data: s.dataOf(setting), ...setting.options, signal }));
+      if (made.ok) return made.value.dispose();
+      model.dispose();
+      throw Object.assign(new Error(made.message), { name: made.name, code: made.code });
+    }`,
+    resume: `(signal) => s.tabtune.Trainer.resume({ run, worker: s.workers(), signal }).then((trainer) => trainer.dispose())`,
+    import: `async (signal) => {
+      const runs = await s.runs();
+      const { run } = await runs.importFile(globalThis.container, { signal });
+      await runs.remove(run);
+    }`,
+  };
+  for (const [name, call] of Object.entries(CALLS)) {
+    for (const delay of delays) {
+      const result = await subject.do(
+        `async (s, { delay, setting, run }) => {
+          const call = ${call};
+          const controller = new AbortController();
+          let asked;
+          setTimeout(() => { asked = performance.now(); controller.abort(); }, delay);
+          const { value, ...how } = await s.settled(call(controller.signal));
+          const ms = asked === undefined ? 0 : performance.now() - asked;
+          const again = await s.settled(call(new AbortController().signal));
+          return { how, ms, again: again.ok || again.message };
+        }`,
+        { delay, setting, run: made.run },
+      );
+      const wrong = result.how.ok || result.how.name === 'AbortError' ? [] : [`${result.how.code} ${result.how.word} ${result.how.message}`];
+      wrong.push(...differences('the same again', result.again, true));
+      tally.add(`abort of ${name}`, wrong, result.ms, BOUND_MS + microBatchMs);
+    }
+  }
+  const next = await subject.do(async (s, { run }) => {
+    await s.resume({ run });
+    const losses = await s.step(1);
+    await s.current().dispose();
+    return losses;
+  }, made);
+  tally.add('abort of resume', differences('next loss', next, [truth.losses[made.step + 1]]));
+}

@@ -1,0 +1,178 @@
+// A browser with a profile, a site, and pages with a trainer under test; what breaks is counted, not thrown.
+import { Browser } from '../browser/chromium.mjs';
+import { serve } from '../browser/site.mjs';
+
+/** What all parts train: small enough for tens of steps a second on a software adapter. */
+const OLD = process.env.TABTUNE_OLD === '1';
+export const TINY = {
+  shape: { hiddenSize: 16, numHiddenLayers: 1, numAttentionHeads: 2, numKeyValueHeads: 1, maxPositionEmbeddings: 16 },
+  text: 'It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want of a wife. '.repeat(20),
+  options: { steps: 4000, batchSize: 1, seqLen: 8, gradientAccumulationSteps: 2, learningRate: 3e-3, seed: 7, validationFraction: 0.1, logEvery: 1, ...(OLD ? {} : { autosave: false }) },
+};
+
+/** Random numbers that can be had again: mulberry32 of a seed. */
+export class Chance {
+  constructor(seed) {
+    this.seed = seed;
+  }
+
+  /** In [0, 1). */
+  next() {
+    this.seed = (this.seed + 0x6d2b79f5) | 0;
+    let t = Math.imul(this.seed ^ (this.seed >>> 15), 1 | this.seed);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  }
+
+  below(n) {
+    return Math.floor(this.next() * n);
+  }
+}
+
+/** Counts by fault: how often it was made, how often what must hold held, the worst time. */
+export class Tally {
+  rows = new Map();
+  failures = [];
+
+  /** `wrong` lists what did not hold; none is a success. */
+  add(fault, wrong, ms, bound) {
+    const row = this.rows.get(fault) ?? { fault, times: 0, held: 0, worst: 0, bound };
+    const late = bound !== undefined && ms > bound ? [`${Math.round(ms)} ms, bound ${bound} ms`] : [];
+    const all = [...wrong, ...late];
+    row.times++;
+    if (all.length === 0) row.held++;
+    else this.failures.push(`${fault} (${row.times}): ${all.join('; ')}`);
+    row.worst = Math.max(row.worst, ms ?? 0);
+    this.rows.set(fault, row);
+    if (process.env.TORTURE_LOUD) console.log(`${fault}: ${all.length === 0 ? 'held' : all.join('; ')} (${Math.round(ms ?? 0)} ms)`);
+  }
+
+  /** A figure that belongs to the row. */
+  note(fault, words) {
+    const row = this.rows.get(fault);
+    if (row) row.note = words;
+  }
+}
+
+/** What differs, in words; nothing when all is equal. */
+export function differences(what, found, expected) {
+  const [f, e] = [JSON.stringify(found), JSON.stringify(expected)];
+  return f === e ? [] : [`${what}: expected ${e?.slice(0, 300)}, found ${f?.slice(0, 300)}`];
+}
+
+/** A page with the module `subject.mjs`; `saved` is what it acknowledged outside of the browser. */
+export class Subject {
+  saved = [];
+
+  constructor(page, record) {
+    this.page = page;
+    this.record = record;
+    page.on('console', (message) => {
+      const words = message.text();
+      if (words.startsWith('saved ')) this.saved.push(JSON.parse(words.slice('saved '.length)));
+    });
+  }
+
+  /** `work(subject, argument)` runs in the page. */
+  do(work, argument) {
+    const call = `(async (argument) => (${work})(await import('/torture/subject.mjs'), argument))`;
+    // Functions are given as text, since the page's policy allows no eval; the protocol's own evaluation is exempt.
+    return this.page.evaluate(`${call}(${JSON.stringify(argument ?? null)})`);
+  }
+
+  /** Waits in the page until `test(timeline, argument)` is true of what was heard. */
+  async until(test, argument, millis = 60_000) {
+    const wait = `async (s, argument) => {
+      const test = ${test};
+      for (const end = performance.now() + ${millis}; !test(s.timeline, argument); ) {
+        if (performance.now() > end) throw new Error('waited in vain for ' + test + ': ' + JSON.stringify(s.timeline.slice(-12)));
+        await new Promise((done) => setTimeout(done, 10));
+      }
+    }`;
+    await this.do(wait, argument);
+  }
+
+  close() {
+    return this.page.close();
+  }
+}
+
+/** Unbroken runs by their setting, and what of the smallest nearly every part wants. */
+const truths = new Map();
+const TINY_STEPS = 200;
+const TINY_DIGESTS = [5, 6];
+
+/** The package, and the modules that run in the page and in its worker. */
+export const FOLDERS = { '/dist/': process.env.TABTUNE_DIST || 'dist', '/torture/': 'tests/torture/in-browser' };
+
+export class Arena {
+  /** `folders` are served beside the package and the page's module. */
+  static async start({ flags, profile, folders = {} } = {}) {
+    const arena = new Arena();
+    arena.site = await serve({ ...FOLDERS, ...folders });
+    arena.browser = await Browser.launch(flags, { profile });
+    return arena;
+  }
+
+  async subject() {
+    const { page, record } = await this.browser.open(`${this.site.url}/`);
+    return new Subject(page, record);
+  }
+
+  /** Opens a page for `work`, and closes it whatever happens. */
+  async with(work) {
+    const subject = await this.subject();
+    try {
+      return await work(subject);
+    } finally {
+      await subject.close().catch(() => undefined);
+    }
+  }
+
+  /** Losses of the first steps of an unbroken run, and digests of its exported weights after each count of `at`. Made once for all parts. */
+  async truth(setting, count, at = []) {
+    const key = JSON.stringify(setting);
+    const known = truths.get(key);
+    if (known && known.losses.length > count && at.every((step) => step in known.digests)) return known;
+    const made = await this.with((subject) =>
+      subject.do(
+        async (s, { setting, count, at }) => {
+          await s.create(setting);
+          const losses = [0];
+          const digests = {};
+          for (const stop of [...new Set([...at, count])].sort((a, b) => a - b)) {
+            if (stop > losses.length - 1) losses.push(...(await s.step(stop - (losses.length - 1))));
+            if (at.includes(stop)) digests[stop] = await s.digests();
+          }
+          await s.current().dispose();
+          return { losses, digests };
+        },
+        setting === TINY ? { setting, count: Math.max(count, TINY_STEPS), at: [...new Set([...at, ...TINY_DIGESTS])] } : { setting, count, at },
+      ),
+    );
+    truths.set(key, made);
+    return made;
+  }
+
+  /** Browser and adapter, for the table. */
+  async machine() {
+    const adapter = await this.with((subject) => subject.do(async (s) => (await s.tabtune.support()).adapter));
+    return { browser: this.browser.version, adapter: adapter?.description || [adapter?.vendor, adapter?.architecture].filter(Boolean).join(' ') };
+  }
+
+  async end() {
+    await this.browser?.close().catch(() => undefined);
+    await this.site?.close();
+  }
+}
+
+/** What is wrong with the losses that a page reported, beside those of the unbroken run. */
+export async function lossFaults(subject, truth, last) {
+  const { found, changed } = await subject.do((s) => s.losses());
+  const wrong = changed.map((step) => `step ${step} was reported with two losses`);
+  for (const [step, loss] of Object.entries(found)) {
+    if (truth.losses[step] !== loss) wrong.push(`loss of step ${step} is ${loss}, unbroken ${truth.losses[step]}`);
+  }
+  if (last !== undefined && !(last in found)) wrong.push(`step ${last} was not reported`);
+  return wrong;
+}

@@ -1,0 +1,90 @@
+// Survival without a setting: a run of default options comes back from a loss at its first step, and from a tab that died between saves.
+import { Chance, TINY, differences, lossFaults } from './arena.mjs';
+
+const { autosave, ...options } = TINY.options;
+const DEFAULT = { ...TINY, options };
+/** The promise names 120 s; a test asks for another time by the same option. */
+const SAVE_SECS = 1;
+
+/** Loss of the GPU before anything was saved by hand. */
+async function firstStep(arena, tally, truth) {
+  await arena.with(async (subject) => {
+    const done = await subject.do(async (s, setting) => {
+      await s.create(setting);
+      await s.tell('arm', { at: { submit: 2, do: 'destroy' } });
+      const end = await s.settled(s.step(4));
+      return { end: end.ok || `${end.code} ${end.word}`, recovered: s.timeline.some(({ state }) => state === 'recovering') };
+    }, DEFAULT);
+    tally.add('GPU lost in the first step of a default run', [...differences('end', done, { end: true, recovered: true }), ...(await lossFaults(subject, truth, 4))]);
+  });
+}
+
+/** Steps, evaluations and samples come back with the run. */
+async function history(arena, tally) {
+  const fault = 'history of steps, evaluations and samples after a crash of the tab';
+  const setting = { ...DEFAULT, options: { ...options, evalEvery: 2, sampleEvery: 3, samplePrompt: 'It', sample: { maxTokens: 4 } } };
+  const first = await arena.subject();
+  const { run, heard } = await first.do(async (s, setting) => {
+    const run = await s.create(setting);
+    await s.run({ maxSteps: 7 });
+    await s.current().save();
+    return { run, heard: s.timeline.filter(({ type }) => ['step', 'eval', 'sample'].includes(type)).map(({ at, ...event }) => event) };
+  }, setting);
+  const devtools = await first.page.context().newCDPSession(first.page);
+  void devtools.send('Page.crash').catch(() => undefined);
+  await Promise.race([new Promise((done) => first.page.once('crash', done)), new Promise((done) => setTimeout(done, 5000))]);
+  void first.close().catch(() => undefined);
+  const found = await arena.with((next) =>
+    next.do(async (s, run) => {
+      await s.resume({ run });
+      const history = await s.current().history();
+      await s.current().dispose();
+      return history;
+    }, run),
+  );
+  const plain = (entries) => entries.map((entry) => Object.fromEntries(Object.keys(entry).sort().map((key) => [key, entry[key]])));
+  tally.add(fault, differences('history', plain(found), plain(heard)));
+}
+
+/** A tab that dies at a random moment loses no more than the time between two saves. */
+async function between(arena, tally, truth, { times, seed }) {
+  const chance = new Chance(seed);
+  const setting = { ...DEFAULT, options: { ...options, saveEverySecs: SAVE_SECS } };
+  for (let time = 0; time < times; time++) {
+    const subject = await arena.subject();
+    await subject.do((s, setting) => s.create(setting), setting);
+    const ended = subject.do((s) => s.run()).catch(() => undefined);
+    await subject.until((timeline) => timeline.some(({ type }) => type === 'checkpoint'));
+    await new Promise((done) => setTimeout(done, 1500 + chance.below(2000)));
+    const heard = await subject.do((s) => ({ run: s.current().runId, timeline: s.timeline.filter(({ type }) => type === 'step' || type === 'checkpoint') }));
+    const devtools = await subject.page.context().newCDPSession(subject.page);
+    void devtools.send('Page.crash').catch(() => undefined);
+    await Promise.race([new Promise((done) => subject.page.once('crash', done)), new Promise((done) => setTimeout(done, 5000))]);
+    await ended;
+    void subject.close().catch(() => undefined);
+    const found = await arena.with((next) => next.do((s, run) => s.takenUp(run), heard.run));
+    if (!found.resumed.ok) {
+      tally.add('tab crashed between automatic saves', [`resume: ${found.resumed.code} ${found.resumed.word}`]);
+      continue;
+    }
+    const steps = heard.timeline.filter(({ type }) => type === 'step');
+    const saves = heard.timeline.filter(({ type }) => type === 'checkpoint');
+    const kept = steps.findLast(({ step }) => step <= found.resumed.value);
+    const lost = steps.at(-1).at - (kept?.at ?? steps[0].at);
+    const slowest = Math.max(...saves.map(({ secs }) => secs * 1000));
+    const wrong = steps.at(-1).step < truth.losses.length - 3 ? differences('next losses', found.losses, truth.losses.slice(found.resumed.value + 1, found.resumed.value + 3)) : [];
+    const bound = Math.max(SAVE_SECS * 1000, 10 * slowest) + 2 * slowest + 500;
+    if (lost > bound) wrong.push(`${Math.round(lost)} ms of work lost, bound ${Math.round(bound)} ms (seed ${seed})`);
+    const span = (heard.timeline.at(-1).at - heard.timeline[0].at) / 1000;
+    const share = saves.reduce((sum, { secs }) => sum + secs, 0) / span;
+    tally.add('tab crashed between automatic saves', wrong, lost);
+    tally.note('tab crashed between automatic saves', `saveEverySecs ${SAVE_SECS}; worst is the work lost; saving took ${(100 * share).toFixed(1)} % of the time`);
+  }
+}
+
+export async function defaults(arena, tally, { times, seed = 5 }) {
+  const truth = await arena.truth(TINY, 400);
+  await firstStep(arena, tally, truth);
+  await history(arena, tally);
+  await between(arena, tally, truth, { times, seed });
+}

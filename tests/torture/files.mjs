@@ -1,0 +1,94 @@
+// Every hostile file in wasm, in the browser: the same answer as the native program gives.
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { environment, root, run } from '../../web/toolchain.mjs';
+import { Arena, differences } from './arena.mjs';
+
+const GOLDEN = join(root, 'tests', 'golden', 'hostile');
+const FAULT = 'hostile file, in wasm as natively';
+const BOUND_MS = 100;
+
+/** The native program, built if it is not there. */
+export async function native() {
+  const binary = join(environment.CARGO_TARGET_DIR, 'debug', 'tabtune');
+  await run('cargo', ['build', '--workspace', '--bins', '--locked', '--quiet']);
+  if (!existsSync(binary)) throw new Error(`${binary} is missing`);
+  return binary;
+}
+
+function bytesOf(part) {
+  if (part.text !== undefined) return Buffer.from(part.text);
+  if (part.hex !== undefined) return Buffer.from(part.hex, 'hex');
+  if (part.u64le !== undefined) {
+    const bytes = Buffer.alloc(8);
+    bytes.writeBigUInt64LE(BigInt(part.u64le));
+    return bytes;
+  }
+  return Buffer.from(part.repeat.repeat(part.count));
+}
+
+/** A shard of one F32 value per tensor. */
+function shard(tensors) {
+  const header = Object.fromEntries(tensors.map((name, index) => [name, { dtype: 'F32', shape: [1], data_offsets: [4 * index, 4 * index + 4] }]));
+  const json = Buffer.from(JSON.stringify(header));
+  const front = Buffer.alloc(8);
+  front.writeBigUInt64LE(BigInt(json.length));
+  return Buffer.concat([front, json, Buffer.alloc(4 * tensors.length)]);
+}
+
+const ENDINGS = { safetensors: 'safetensors', gguf: 'gguf', index: 'index.json', peft: 'adapter_config.json', json: 'state_dict.json' };
+
+/** Lays every case out in a folder of its own: the file to judge first, then its shards. */
+function laidOut(folder) {
+  const { cases } = JSON.parse(readFileSync(join(GOLDEN, 'expected.json'), 'utf8'));
+  return cases.map((each) => {
+    const place = join(folder, each.id);
+    mkdirSync(place);
+    const name = each.file ?? `${each.id}.${ENDINGS[each.format]}`;
+    if (each.file) copyFileSync(join(GOLDEN, each.file), join(place, name));
+    else writeFileSync(join(place, name), Buffer.concat(each.build.map(bytesOf)));
+    const shards = Object.entries(each.shards ?? {});
+    for (const [shardName, tensors] of shards) writeFileSync(join(place, shardName), shard(tensors));
+    return { id: each.id, format: each.format, names: [name, ...shards.map(([shardName]) => shardName)] };
+  });
+}
+
+/** Keys in one order, so that equal reports are equal texts. */
+function canonical(value) {
+  if (Array.isArray(value)) return value.map(canonical);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.keys(value).sort().filter((key) => value[key] !== undefined && value[key] !== null).map((key) => [key, canonical(value[key])]));
+}
+
+export async function files(_, tally) {
+  const folder = mkdtempSync(join(tmpdir(), 'tabtune-hostile-'));
+  const cases = laidOut(folder);
+  const binary = await native();
+  const arena = await Arena.start({ folders: { '/hostile/': folder } });
+  try {
+    await arena.with(async (subject) => {
+      const answers = await subject.do(async (s, cases) => {
+        const fetched = async ({ id, names }) => Promise.all(names.map(async (name) => new File([await (await fetch(`/hostile/${id}/${encodeURIComponent(name)}`)).blob()], name)));
+        // One call for all files of a format, which have names of their own; a file with others beside it alone.
+        const groups = Object.values(Object.groupBy(cases, ({ id, format, names }) => (names.length > 1 ? id : format)));
+        const all = {};
+        for (const group of groups) {
+          const files = (await Promise.all(group.map(fetched))).flat();
+          const { ok, value, code, message, ms } = await s.settled(s.tabtune.inspectFiles(files, { format: group[0].format, read: true }));
+          for (const { id, names } of group) all[id] = { found: ok ? value.find(({ name }) => name === names[0])?.report : `${code} ${message}`, ms: ms / files.length };
+        }
+        return all;
+      }, cases);
+      for (const { id, format, names } of cases) {
+        const printed = execFileSync(binary, ['inspect', '--json', '--read', '--as', format, join(folder, id, names[0])], { encoding: 'utf8' });
+        const expected = canonical(JSON.parse(printed.trim().split('\n')[0]));
+        tally.add(FAULT, differences(id, canonical(answers[id].found), expected), answers[id].ms, BOUND_MS);
+      }
+    });
+  } finally {
+    await arena.end();
+    rmSync(folder, { recursive: true });
+  }
+}

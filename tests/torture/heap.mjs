@@ -1,0 +1,56 @@
+// Wasm memory stays small whatever the model: a tensor much larger than the bound is opened, trained, saved, exported, imported, resumed.
+import { TINY } from './arena.mjs';
+
+export async function heap(arena, tally, { megabytes, bound, optimizer }) {
+  await arena.with(async (subject) => {
+    const found = await subject.do(
+      async (s, { megabytes, options }) => {
+        const grown = [];
+        const rates = {};
+        const note = async (call, ms, bytes) => {
+          const { wasm, wasmAtStart, reads, hashed, stored } = await s.tell('counts');
+          grown.push([call, wasm - wasmAtStart, Math.round(ms), reads]);
+          if (bytes) rates[call] = [bytes / 1e6 / (ms / 1000), hashed, stored];
+          await s.tell('reset');
+        };
+        const timed = async (call, work, bytes) => {
+          const from = performance.now();
+          const result = await work();
+          await note(call, performance.now() - from, bytes?.(result));
+          return result;
+        };
+        const files = s.modelFiles({ vocab: megabytes << 10, hidden: 256, intermediate: 16, layers: 1, heads: 4, kvHeads: 4 });
+        const tokens = s.someTokens(64);
+        const model = await timed('open', () => s.tabtune.openModel(files, { worker: s.workers() }));
+        const trainer = await timed('create', () => s.tabtune.Trainer.create({ model, data: { tokens }, ...options }));
+        s.adopt(trainer);
+        await timed('step', () => trainer.step(1));
+        const saved = await timed('save', () => trainer.save(), ({ bytes }) => bytes);
+        await timed('export', () => trainer.exportFiles());
+        const { blob } = await timed('export of the checkpoint', () => trainer.checkpoints.exportFile());
+        const [next] = (await trainer.step(1)).map(({ loss }) => loss);
+        const run = trainer.runId;
+        await trainer.dispose();
+        await timed('resume', () => s.resume({ run }), () => saved.bytes);
+        const [again] = await s.step(1);
+        const imported = await timed('import', () => s.current().checkpoints.importFile(blob), () => saved.bytes);
+        await s.current().dispose();
+        const runs = await s.runs();
+        await runs.remove(imported.run);
+        await runs.remove(run);
+        return { grown, rates, next, again, bytes: saved.bytes };
+      },
+      { megabytes, options: { ...TINY.options, validationFraction: 0, gradientAccumulationSteps: 1, optimizer } },
+    );
+    for (const [call, growth, ms, reads] of found.grown) {
+      const wrong = growth > bound * 2 ** 20 ? [`wasm memory grew by ${(growth / 2 ** 20).toFixed(1)} MiB, bound ${bound} MiB`] : [];
+      if (call === 'resume' && found.next !== found.again) wrong.push('the resumed run is another');
+      tally.add(`wasm memory: ${call}`, wrong, ms);
+      tally.note(`wasm memory: ${call}`, `+${(growth / 2 ** 20).toFixed(1)} MiB with a tensor of ${megabytes} MiB, largest read ${(reads / 2 ** 20).toFixed(1)} MiB`);
+    }
+    const [rate, hashed, stored] = found.rates.save;
+    const perByte = hashed / stored;
+    tally.add('bytes hashed per saved byte', perByte > 1.01 + (8 << 20) / stored || perByte < 0.99 ? [`${perByte.toFixed(3)}`] : []);
+    tally.note('bytes hashed per saved byte', `${perByte.toFixed(2)}; save ${rate.toFixed(0)} MB/s, resume ${found.rates.resume[0].toFixed(0)} MB/s, ${found.bytes} bytes`);
+  });
+}

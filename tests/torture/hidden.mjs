@@ -1,0 +1,45 @@
+// A tab behind another: training goes on at the same rate, and what was to be saved is saved.
+import { serve } from '../browser/site.mjs';
+import { FOLDERS, TINY } from './arena.mjs';
+import { PlainBrowser } from './plain.mjs';
+
+export async function hidden(_, tally, { secs }) {
+  const site = await serve(FOLDERS);
+  const browser = PlainBrowser.start();
+  try {
+    const page = await browser.open(`${site.url}/`);
+    // What the subject's module does, with little coming out of it.
+    await page.do(`(async () => {
+      globalThis.s = await import('/torture/subject.mjs');
+      const { autosave, ...options } = ${JSON.stringify(TINY.options)};
+      await s.create({ ...${JSON.stringify(TINY)}, options: { ...options, steps: 1000000, logEvery: 8 } });
+      globalThis.running = s.run().catch((error) => (globalThis.failure = error.message));
+    })()`);
+    const rate = async (secs) => {
+      const steps = () => page.do('s.current().completedSteps');
+      const [from, started] = [await steps(), performance.now()];
+      await new Promise((done) => setTimeout(done, secs * 1000));
+      return ((await steps()) - from) / ((performance.now() - started) / 1000);
+    };
+    await rate(2);
+    const long = Math.min(secs / 4, 60);
+    const before = await rate(long);
+    const other = await browser.open(`${site.url}/`);
+    const state = await page.do('document.visibilityState');
+    const behind = await rate(secs);
+    await page.front();
+    await other.close();
+    const after = await rate(long);
+    const failure = await page.do('globalThis.failure');
+    const fault = `tab hidden for ${secs} s`;
+    const wrong = state === 'hidden' && failure === undefined ? [] : [`the page is ${state}, ${failure}`];
+    // Beside other work the machine's own rate wanders: the mean of before and after is what it is compared with.
+    const shown = (before + after) / 2;
+    if (behind < 0.9 * shown) wrong.push(`${behind.toFixed(1)} steps a second, ${before.toFixed(1)} and ${after.toFixed(1)} when shown`);
+    tally.add(fault, wrong);
+    tally.note(fault, `${((100 * behind) / shown).toFixed(0)} % of the visible rate`);
+  } finally {
+    await browser.end();
+    await site.close();
+  }
+}

@@ -1,0 +1,215 @@
+// Runs in the page: one trainer under test, what it reported and when, and a line to the hook in its worker.
+const tabtune = await import('/dist/index.js');
+export { tabtune };
+
+/** Everything heard so far, with the page's clock. */
+export const timeline = [];
+let trainer;
+let hook;
+let asked = 0;
+
+const now = () => performance.timeOrigin + performance.now();
+
+/** Starts the package's worker behind the hook; the n-th start of this function has the n-th plan. */
+export function workers(plans = []) {
+  let next = 0;
+  return () => {
+    const plan = { ...plans[Math.min(next++, plans.length)], id: crypto.randomUUID() };
+    hook?.channel.close();
+    const channel = new BroadcastChannel(`faults ${plan.id}`);
+    const waiting = new Map();
+    hook = { channel, waiting };
+    channel.onmessage = ({ data }) => {
+      if ('fired' in data) timeline.push({ at: data.at, type: 'fired', fault: data.fired });
+      waiting.get(data.id)?.(data.reply);
+      waiting.delete(data.id);
+    };
+    timeline.push({ at: now(), type: 'worker' });
+    return new Worker(`/torture/worker.mjs?plan=${encodeURIComponent(JSON.stringify(plan))}`, { type: 'module' });
+  };
+}
+
+/** Asks the hook of the newest worker. */
+export function tell(command, more = {}) {
+  const id = ++asked;
+  return new Promise((resolve) => {
+    hook.waiting.set(id, resolve);
+    hook.channel.postMessage({ id, command, ...more });
+  });
+}
+
+/** How a promise ended, in what can cross to the test. */
+export async function settled(promise) {
+  const started = now();
+  try {
+    return { ok: true, value: await promise, ms: now() - started };
+  } catch (error) {
+    return { ok: false, name: error.name, code: error.code, word: error.detail?.code, step: error.detail?.step, recovered: error.detail?.recovered, message: error.message, ms: now() - started };
+  }
+}
+
+export function adopt(made) {
+  trainer = made;
+  for (const type of ['step', 'sample', 'eval', 'checkpoint', 'warning', 'state']) {
+    made.addEventListener(type, ({ detail }) => timeline.push({ at: now(), ...detail }));
+  }
+  return made.runId;
+}
+
+export const current = () => trainer;
+
+/** The files of a Llama of these sizes without a tokenizer; its weights are one block of noise after another. */
+export function modelFiles({ vocab, hidden, intermediate, layers, heads, kvHeads }) {
+  const config = {
+    architectures: ['LlamaForCausalLM'], model_type: 'llama', hidden_size: hidden, intermediate_size: intermediate, num_hidden_layers: layers,
+    num_attention_heads: heads, num_key_value_heads: kvHeads, max_position_embeddings: 64, rms_norm_eps: 1e-5, rope_theta: 10000, hidden_act: 'silu',
+    tie_word_embeddings: true, vocab_size: vocab, torch_dtype: 'float32',
+  };
+  const rows = (hidden / heads) * kvHeads;
+  const shapes = [['model.embed_tokens.weight', [vocab, hidden]], ['model.norm.weight', [hidden]]];
+  for (let layer = 0; layer < layers; layer++) {
+    const of = (name, ...shape) => shapes.push([`model.layers.${layer}.${name}.weight`, shape]);
+    of('input_layernorm', hidden);
+    of('post_attention_layernorm', hidden);
+    of('self_attn.q_proj', hidden, hidden);
+    of('self_attn.k_proj', rows, hidden);
+    of('self_attn.v_proj', rows, hidden);
+    of('self_attn.o_proj', hidden, hidden);
+    of('mlp.gate_proj', intermediate, hidden);
+    of('mlp.up_proj', intermediate, hidden);
+    of('mlp.down_proj', hidden, intermediate);
+  }
+  const header = {};
+  let at = 0;
+  for (const [name, shape] of shapes) {
+    const bytes = 4 * shape.reduce((a, b) => a * b);
+    header[name] = { dtype: 'F32', shape, data_offsets: [at, at + bytes] };
+    at += bytes;
+  }
+  const words = new Float32Array(1 << 18);
+  for (let i = 0; i < words.length; i++) words[i] = 0.04 * (((Math.imul(i + 1, 2654435761) >>> 8) & 0xffff) / 65536 - 0.5);
+  const noise = new Blob([words]);
+  const json = new TextEncoder().encode(JSON.stringify(header));
+  const front = new DataView(new ArrayBuffer(8));
+  front.setBigUint64(0, BigInt(json.byteLength), true);
+  const parts = [front.buffer, json];
+  for (let left = at; left > 0; left -= noise.size) parts.push(left >= noise.size ? noise : noise.slice(0, left));
+  return [new File(parts, 'model.safetensors'), new File([JSON.stringify(config)], 'config.json')];
+}
+
+/** Token ids for a model without a tokenizer. */
+export const someTokens = (count) => Uint32Array.from({ length: count }, (_, i) => (i * 7919) % 1000);
+
+/** The model of a setting: fresh weights of a shape, or the files of `sizes`. */
+export async function model({ shape, sizes, text }, plans) {
+  const worker = workers(plans);
+  return sizes ? tabtune.openModel(modelFiles(sizes), { worker }) : tabtune.newModel(shape, { text }, { worker });
+}
+
+/** The data of a setting. */
+export const dataOf = ({ sizes, text }) => (sizes ? { tokens: someTokens(2000) } : { text });
+
+/** A new run; `plans` for its workers. */
+export async function create({ options, plans, ...setting }) {
+  return adopt(await tabtune.Trainer.create({ model: await model(setting, plans), data: dataOf(setting), ...options }));
+}
+
+export async function resume({ plans, ...options }) {
+  adopt(await tabtune.Trainer.resume({ ...options, worker: workers(plans) }));
+  return trainer.completedSteps;
+}
+
+export const step = async (count) => (await trainer.step(count)).map(({ loss }) => loss);
+
+/** Runs to the end, or for `maxSteps`. */
+export async function run(options = {}) {
+  for await (const event of trainer.run(options)) void event;
+}
+
+/** Saves, and says so outside of the browser before anything else happens. */
+export async function saveAloud() {
+  const { run, generation, step } = await trainer.save();
+  console.info(`saved ${JSON.stringify({ run, generation, step })}`);
+  return { run, generation, step };
+}
+
+/** Losses by step as they were reported last, and whether a step was ever reported with two values. */
+export function losses() {
+  const found = {};
+  const changed = [];
+  for (const { type, step, loss } of timeline) {
+    if (type !== 'step') continue;
+    if (step in found && found[step] !== loss) changed.push(step);
+    found[step] = loss;
+  }
+  return { found, changed };
+}
+
+const hex = (buffer) => Array.from(new Uint8Array(buffer), (byte) => byte.toString(16).padStart(2, '0')).join('');
+export const digest = async (blob) => hex(await crypto.subtle.digest('SHA-256', await blob.arrayBuffer()));
+
+/** Digests of the exported files, by name. */
+export async function digests() {
+  const files = await trainer.exportFiles();
+  return Object.fromEntries(await Promise.all(files.map(async ({ name, blob }) => [name, await digest(blob)])));
+}
+
+let opened;
+/** The saved runs, through one worker for the whole page. */
+export const runs = () => (opened ??= tabtune.openSavedRuns());
+
+/** Opens the database as a stranger. */
+export function database(version) {
+  return new Promise((resolve, reject) => {
+    const request = indexedDB.open('tabtune', version);
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+}
+
+const answered = (request) =>
+  new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+
+/** Turns one bit of a stored piece, and gives it back when called again with the same numbers. */
+export async function flip({ run, generation, index, bit }) {
+  const base = await database();
+  const transaction = base.transaction('chunks', 'readwrite', { durability: 'strict' });
+  const done = new Promise((resolve, reject) => {
+    transaction.oncomplete = resolve;
+    transaction.onabort = () => reject(transaction.error);
+  });
+  const store = transaction.objectStore('chunks');
+  const bytes = new Uint8Array(await answered(store.get([run, generation, index])));
+  bytes[bit >> 3] ^= 1 << (bit & 7);
+  store.put(bytes.buffer, [run, generation, index]);
+  await done;
+  base.close();
+}
+
+/** Lengths of the stored pieces of a generation, in order. */
+export async function pieces({ run, generation }) {
+  const base = await database();
+  const store = base.transaction('chunks').objectStore('chunks');
+  const range = IDBKeyRange.bound([run, generation, 0], [run, generation, Number.MAX_SAFE_INTEGER]);
+  const all = (await answered(store.getAll(range))).map((bytes) => bytes.byteLength);
+  base.close();
+  return all;
+}
+
+/** What a new page finds of a run: its generations, which of them are torn, and the next two losses. */
+export async function takenUp(run) {
+  const all = await runs();
+  const list = await all.list(run);
+  const torn = [];
+  for (const { generation } of list) if (!(await settled(all.exportFile(run, generation))).ok) torn.push(generation);
+  const from = timeline.length;
+  const resumed = await settled(resume({ run }));
+  if (!resumed.ok) return { list, torn, resumed };
+  const losses = await step(2);
+  const warnings = timeline.slice(from).filter(({ type }) => type === 'warning').map(({ code }) => code);
+  await trainer.dispose();
+  return { list, torn, resumed, losses, warnings };
+}

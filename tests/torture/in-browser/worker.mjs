@@ -1,0 +1,3 @@
+// The package's worker behind a hook that breaks things on request.
+import './hook.mjs';
+import '/dist/worker.js';

@@ -1,0 +1,70 @@
+// kill -9 of the whole browser at random moments of saving: what was acknowledged is there, whole, and goes on bit for bit.
+import { Chance, TINY, differences } from './arena.mjs';
+
+const FAULT = 'browser killed (kill -9) while saving';
+// Large enough for a save to take some time.
+const LARGER = { ...TINY, shape: { ...TINY.shape, hiddenSize: 64 } };
+/** Then another run is begun. */
+const STEPS = 30;
+
+/** Steps and saves for ever; each save is acknowledged outside of the browser before the next begins. */
+async function endless(s) {
+  for (;;) {
+    await s.step(1);
+    await s.saveAloud();
+  }
+}
+
+/** Every listed generation is whole, the newest is not older than what was acknowledged, and the next steps are the unbroken run's. */
+async function judge(arena, truth, acknowledged) {
+  const wrong = [];
+  const subject = await arena.subject();
+  const found = await subject.do(async (s, { run, plans }) => {
+    const started = performance.now();
+    const runs = await s.runs();
+    const list = await runs.list(run);
+    const whole = [];
+    for (const { generation } of list) whole.push({ generation, ...(await s.settled(runs.exportFile(run, generation).then(({ blob }) => blob.size))) });
+    const step = await s.resume({ run, plans });
+    const ms = performance.now() - started;
+    return { list, whole, step, losses: await s.step(2), ms };
+  }, acknowledged);
+  const newest = found.list[0];
+  if (newest.step < acknowledged.step) wrong.push(`step ${acknowledged.step} was acknowledged, the newest is of ${newest.step}`);
+  wrong.push(...found.whole.filter(({ ok }) => !ok).map(({ generation, word }) => `generation ${generation} is torn: ${word}`));
+  wrong.push(...differences('resumed at', found.step, newest.step));
+  wrong.push(...differences('next losses', found.losses, truth.losses.slice(newest.step + 1, newest.step + 3)));
+  return { subject, wrong, step: found.step + 2, ms: found.ms };
+}
+
+export async function kills(arena, tally, { times, seed = 1, short }) {
+  const setting = short ? TINY : LARGER;
+  const truth = await arena.truth(setting, STEPS + 60);
+  const chance = new Chance(seed);
+  let subject;
+  let at = STEPS;
+  let run;
+  for (let count = 0; count < times; count++) {
+    if (at >= STEPS) {
+      await subject?.close();
+      subject = await arena.subject();
+      run = await subject.do((s, setting) => s.create(setting), setting);
+    }
+    const ended = subject.do(endless).catch(() => undefined);
+    for (const until = Date.now() + 60_000; subject.saved.length === 0; ) {
+      if (Date.now() > until) throw new Error('no save was acknowledged');
+      await new Promise((done) => setTimeout(done, 5));
+    }
+    const delay = chance.below(400);
+    await new Promise((done) => setTimeout(done, delay));
+    await arena.browser.kill();
+    await ended;
+    const acknowledged = { run, ...subject.saved.at(-1) };
+    await arena.browser.start();
+    const after = await judge(arena, truth, acknowledged);
+    tally.add(FAULT, after.wrong.map((each) => `${each} (seed ${seed}, kill ${count + 1}, after ${delay} ms)`), after.ms);
+    subject = after.subject;
+    at = after.step;
+  }
+  await subject?.close();
+}

@@ -1,0 +1,257 @@
+// The GPU goes away: in the forward pass, in the update, in a save, paused, idle. The run comes back and is the unbroken run.
+import { Arena, TINY, differences, lossFaults } from './arena.mjs';
+
+const LAST = 6;
+const SEEN_MS = 1000;
+
+let counted;
+/** GPU submissions of one step, so that a loss can be put into a part of it. */
+export async function submitsOfAStep(arena) {
+  return (counted ??= await arena.with((subject) =>
+    subject.do(async (s, setting) => {
+      await s.create(setting);
+      await s.step(2);
+      await s.tell('reset');
+      await s.step(1);
+      const { submits, maps } = await s.tell('counts');
+      await s.tell('reset');
+      await s.current().save();
+      const saving = await s.tell('counts');
+      await s.current().dispose();
+      return { submits, maps, savingMaps: saving.maps };
+    }, TINY),
+  ));
+}
+
+/** What was heard between the fault and the return. */
+function heard(timeline) {
+  const wrong = [];
+  const fired = timeline.find(({ type }) => type === 'fired');
+  const recovering = timeline.findIndex(({ type, state }) => type === 'state' && state === 'recovering');
+  if (!fired) return { wrong: ['the fault was not made'], ms: 0 };
+  if (recovering < 0) return { wrong: ['no state recovering'], ms: 0 };
+  const warned = timeline.findIndex(({ type, at }) => type === 'warning' && at >= fired.at - 1);
+  if (warned < 0) wrong.push('no warning');
+  const first = warned < 0 ? recovering : Math.min(warned, recovering);
+  const after = timeline.slice(first).find(({ type }) => type === 'step');
+  const { step } = timeline[recovering];
+  if (after && after.step !== step + 1) wrong.push(`goes on with step ${after.step} after "recovering" at ${step}`);
+  return { wrong, ms: timeline[first].at - fired.at };
+}
+
+/** One loss in one trainer: `work` steps to LAST in its own way, with the fault inside. */
+async function lose(arena, tally, truth, fault, work, argument, outside) {
+  await arena.with(async (subject) => {
+    await subject.do((s, setting) => s.create(setting), TINY);
+    let wrong = [];
+    try {
+      const done = subject.do(work, { last: LAST, ...argument });
+      await outside?.(subject);
+      const result = await done;
+      const timeline = await subject.do((s) => s.timeline);
+      const told = heard(timeline);
+      wrong = [...told.wrong, ...(result ?? []), ...(await lossFaults(subject, truth, LAST))];
+      wrong.push(...differences('weights', await subject.do((s) => s.digests()), truth.digests[LAST]));
+      wrong.push(...differences('history', await subject.do(async (s) => (await s.current().history()).filter(({ type }) => type === 'step').map(({ loss }) => loss)), truth.losses.slice(1, LAST + 1)));
+      tally.add(fault, wrong, told.ms, SEEN_MS);
+    } catch (error) {
+      tally.add(fault, [...wrong, error.message.split('\n')[0]], 0);
+    }
+  });
+}
+
+const inAStep = async (s, { last, at, action, maxSteps }) => {
+  await s.step(2);
+  await s.current().save();
+  await s.tell('arm', { at: { ...at, do: action } });
+  if (maxSteps) await s.run({ maxSteps: last - 2 });
+  else await s.step(last - 2);
+};
+
+const inASave = async (s, { last, at, action }) => {
+  await s.step(2);
+  await s.current().save();
+  await s.step(1);
+  await s.tell('arm', { at: { ...at, do: action } });
+  const saved = await s.settled(s.current().save());
+  const wrong = saved.ok ? [] : [`save: ${saved.code} ${saved.word} ${saved.message}`];
+  if (saved.ok && saved.value.step !== 3) wrong.push(`saved step ${saved.value.step}`);
+  const rest = await s.settled(s.step(last - 3));
+  if (!rest.ok) wrong.push(`the steps after it: ${rest.code} ${rest.word}`);
+  return wrong;
+};
+
+const whilePaused = async (s, { last, action }) => {
+  const trainer = s.current();
+  const running = (async () => {
+    for await (const event of trainer.run({ maxSteps: last })) if (event.type === 'step' && event.step === 3) void trainer.pause();
+  })();
+  const until = async (test) => {
+    for (const end = performance.now() + 30_000; !test(); await new Promise((done) => setTimeout(done, 10))) if (performance.now() > end) throw new Error('waited in vain');
+  };
+  await until(() => s.timeline.some(({ type, state }) => type === 'state' && state === 'paused'));
+  const pausedAt = trainer.completedSteps;
+  if (action) await s.tell('fire', { action });
+  else console.info('paused');
+  await until(() => s.timeline.some(({ type, state }) => type === 'state' && state === 'recovering'));
+  const from = s.timeline.findIndex(({ state }) => state === 'recovering');
+  await until(() => s.timeline.slice(from).some(({ type, state }) => type === 'state' && state === 'paused'));
+  const wrong = trainer.completedSteps === pausedAt ? [] : [`paused at ${pausedAt}, brought back to ${trainer.completedSteps}`];
+  await trainer.resume();
+  await running;
+  return wrong;
+};
+
+const whileIdle = async (s, { last, action }) => {
+  await s.step(3);
+  await s.tell('fire', { action });
+  await new Promise((done) => setTimeout(done, 1500));
+  const heard = s.timeline.some(({ state }) => state === 'recovering') ? [] : ['an idle trainer did not hear of it'];
+  await s.step(last - 3);
+  return heard;
+};
+
+/** A call other than stepping, with the loss in it; `settled` says what must come of it. */
+const inACall = async (s, { last, call, at }) => {
+  await s.step(3);
+  const trainer = s.current();
+  const calls = {
+    evaluate: () => trainer.evaluate().then(({ loss }) => loss),
+    export: () => s.digests(),
+    exportFile: () => trainer.save().then(() => trainer.checkpoints.exportFile()).then(({ blob }) => blob.size > 0),
+    sample: async () => {
+      let text = '';
+      for await (const token of trainer.sample('It is', { maxTokens: 6, temperature: 0 })) text += token.text;
+      return text;
+    },
+    load: () => trainer.checkpoints.load().then(({ completedSteps }) => completedSteps),
+  };
+  if (call === 'load' || call === 'exportFile') await trainer.save();
+  const unbroken = call === 'load' ? undefined : await calls[call]();
+  await s.tell('arm', { at: { ...at, do: 'destroy' } });
+  const broken = await s.settled(calls[call]());
+  const wrong = [];
+  // Only a sample that had begun is given up, and says that the trainer is back.
+  if (call === 'sample' && !broken.ok) {
+    if (broken.code !== 'DEVICE_LOST' || broken.recovered !== true) wrong.push(`sample: ${broken.code}, recovered ${broken.recovered}`);
+  } else if (!broken.ok) wrong.push(`${call}: ${broken.code} ${broken.word} ${broken.message}`);
+  else if (unbroken !== undefined && JSON.stringify(broken.value) !== JSON.stringify(unbroken)) wrong.push(`${call} gives something else after it`);
+  await s.step(last - trainer.completedSteps);
+  return wrong;
+};
+
+/** A rate set by hand and a decay begun by hand before the loss are in force after it. */
+async function byHand(arena, tally) {
+  const fault = 'GPU lost after setLearningRate and startDecay';
+  const setting = { ...TINY, options: { ...TINY.options, lrScheduler: { type: 'wsd', decaySteps: 6 } } };
+  const drive = async (s, { setting, lossy }) => {
+    await s.create(setting);
+    await s.step(1);
+    await s.current().save();
+    await s.step(1);
+    await s.current().setLearningRate(1e-3);
+    await s.step(1);
+    await s.current().setLearningRate(undefined);
+    await s.current().startDecay();
+    await s.step(1);
+    if (lossy) await s.tell('fire', { action: 'destroy' });
+    await s.step(3);
+    const steps = Object.fromEntries(s.timeline.filter(({ type }) => type === 'step').map(({ step, loss, learningRate }) => [step, [loss, learningRate]]));
+    const digests = await s.digests();
+    await s.current().dispose();
+    return { steps, digests };
+  };
+  const results = [];
+  for (const lossy of [false, true]) {
+    results.push(await arena.with((subject) => subject.do(drive, { setting, lossy })).catch((error) => ({ error: error.message.split('\n')[0] })));
+  }
+  tally.add(fault, differences('steps and weights', results[1], results[0]));
+}
+
+/** Losses one after another: a pause that grows, then a clear stop with the checkpoint whole. */
+async function again(arena, tally) {
+  await arena.with(async (subject) => {
+    const result = await subject.do(async (s, setting) => {
+      await s.create(setting);
+      await s.step(1);
+      await s.current().save();
+      const spans = [];
+      for (let loss = 0; loss < 2; loss++) {
+        await s.step(1);
+        const from = performance.now();
+        await s.tell('fire', { action: 'destroy' });
+        await s.step(1);
+        spans.push(performance.now() - from);
+      }
+      await s.tell('fire', { action: 'destroy' });
+      const third = await s.settled(s.step(1));
+      const run = s.current().runId;
+      await s.current().dispose();
+      const runs = await s.runs();
+      const whole = await s.settled(runs.exportFile(run));
+      return { spans, third, whole: whole.ok, list: (await runs.list(run)).length };
+    }, TINY);
+    const wrong = [];
+    if (result.spans[1] < 1000) wrong.push(`a second loss was retried after ${Math.round(result.spans[1])} ms`);
+    wrong.push(...differences('third loss', [result.third.ok, result.third.code], [false, 'GPU_UNAVAILABLE']));
+    if (!result.whole) wrong.push('the checkpoint is not whole');
+    tally.add('three GPU losses within 60 s: second waits, third is GPU_UNAVAILABLE', wrong, result.spans[1]);
+  });
+}
+
+export async function losses(arena, tally, { short, times = 1 }) {
+  const truth = await arena.truth(TINY, LAST, [LAST]);
+  const { submits, savingMaps } = await submitsOfAStep(arena);
+  const forward = { submit: submits + 1 };
+  const update = { submit: 2 * submits - 1 };
+  if (short) {
+    await lose(arena, tally, truth, 'GPU lost (destroy) in a forward pass', inAStep, { at: forward, action: 'destroy' });
+    await lose(arena, tally, truth, 'GPU lost (destroy) in a save', inASave, { at: { map: 2 }, action: 'destroy' });
+    await lose(arena, tally, truth, 'GPU lost (destroy) while paused', whilePaused, { action: 'destroy' });
+    return;
+  }
+  for (let time = 0; time < times; time++) {
+    await lose(arena, tally, truth, 'GPU lost (destroy) in a forward pass', inAStep, { at: { submit: 1 + ((time * 7) % submits) }, action: 'destroy', maxSteps: time % 2 });
+    await lose(arena, tally, truth, 'GPU lost (destroy) in an update', inAStep, { at: { submit: update.submit + (time % 2) }, action: 'destroy' });
+    await lose(arena, tally, truth, 'GPU lost (destroy) during a read', inAStep, { at: { map: 1 + time }, action: 'destroy' });
+    await lose(arena, tally, truth, 'GPU lost (destroy) in a save', inASave, { at: { map: 1 + (time % savingMaps) }, action: 'destroy' });
+    await lose(arena, tally, truth, 'GPU lost (destroy) while paused', whilePaused, { action: 'destroy' });
+    await lose(arena, tally, truth, 'GPU lost (destroy) while idle', whileIdle, { action: 'destroy' });
+  }
+  for (const call of ['evaluate', 'sample', 'export', 'load', 'exportFile']) {
+    await lose(arena, tally, truth, `GPU lost (destroy) in ${call}`, inACall, { call, at: call === 'load' ? { submit: 3 } : call === 'export' || call === 'exportFile' ? { map: 2 } : { submit: 4 } });
+  }
+  await byHand(arena, tally);
+  await again(arena, tally);
+  await processKills(tally, truth, times);
+}
+
+/** kill -9 of the GPU process: each in a browser of its own, which gives it up after some of them. */
+async function processKills(tally, truth, times) {
+  for (let time = 0; time < times; time++) {
+    for (const place of ['running', 'paused']) {
+      const arena = await Arena.start();
+      try {
+        const outside = async (subject) => {
+          const test = place === 'paused' ? (timeline) => timeline.some(({ state }) => state === 'paused') : (timeline) => timeline.some(({ step, type }) => type === 'step' && step >= 3);
+          await subject.until(test);
+          const at = Date.now();
+          arena.browser.killGpu();
+          await subject.do((s, at) => void s.timeline.push({ at, type: 'fired' }), at);
+        };
+        const long = { ...truth };
+        const work = place === 'paused' ? whilePaused : async (s, { last }) => {
+          await s.step(2);
+          await s.current().save();
+          for (let step = 2; step < last; step++) {
+            await s.step(1);
+            await new Promise((done) => setTimeout(done, 150));
+          }
+        };
+        await lose(arena, tally, long, `GPU process killed (kill -9), ${place}`, work, {}, outside);
+      } finally {
+        await arena.end();
+      }
+    }
+  }
+}

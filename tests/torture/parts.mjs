@@ -1,0 +1,36 @@
+// The parts of the torture: what each does in its full form and in the short form of npm test.
+import { abort } from './abort.mjs';
+import { crossing } from './crossing.mjs';
+import { csp } from './csp.mjs';
+import { defaults } from './defaults.mjs';
+import { files } from './files.mjs';
+import { flips } from './flips.mjs';
+import { heap } from './heap.mjs';
+import { hidden } from './hidden.mjs';
+import { kills } from './kills.mjs';
+import { limits } from './limits.mjs';
+import { losses } from './losses.mjs';
+import { panics } from './panics.mjs';
+import { quota } from './quota.mjs';
+import { soak } from './soak.mjs';
+import { storage } from './storage.mjs';
+import { tabs } from './tabs.mjs';
+
+export const PARTS = {
+  kills: { work: kills, full: { times: 50 }, short: { times: 4, short: true } },
+  losses: { work: losses, full: { times: 4 }, short: { short: true } },
+  panics: { work: panics, full: { times: 10 }, short: { times: 1 } },
+  storage: { work: storage, full: { times: 10 }, short: { short: true } },
+  quota: { work: quota, full: {}, short: { short: true } },
+  flips: { work: flips, full: { times: 200, resumes: 20 }, short: { times: 64, resumes: 1 } },
+  defaults: { work: defaults, full: { times: 10 }, short: { times: 1 } },
+  crossing: { work: crossing, full: {}, short: {} },
+  files: { work: files, full: {}, short: {} },
+  tabs: { work: tabs, full: { times: 10 }, short: {} },
+  limits: { work: limits, full: { steps: 50 }, short: { steps: 5 } },
+  soak: { work: soak, full: { steps: 2000, cycles: 50 }, short: { steps: 200, cycles: 5 } },
+  abort: { work: abort, full: { delays: [0, 50, 300, 1000, 3000], large: true }, short: { delays: [30] } },
+  csp: { work: csp, full: {}, short: {} },
+  heap: { work: heap, full: { megabytes: 256, bound: 96, optimizer: { type: 'apollo', rank: 256 } }, short: { megabytes: 96, bound: 48, optimizer: { type: 'sgd', momentum: 0.9 } } },
+  hidden: { work: hidden, full: { secs: 600 }, short: { secs: 20 } },
+};

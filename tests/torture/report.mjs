@@ -1,0 +1,29 @@
+// The committed table of what was done to tabtune and what held.
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { PARTS } from './parts.mjs';
+
+const FILE = join(import.meta.dirname, 'README.md');
+const HEAD = `# What was done to it, and what held
+
+\`npm run torture [part]\` does these things to the built package in a real Chromium with a profile on disk, and writes this table; a part
+run again replaces its own rows. *Held* counts the times that nothing acknowledged was lost, nothing was torn, the newest checkpoint was the
+right one, every error was the promised one, and the losses afterwards were the unbroken run's, bit for bit. *Worst* is the longest time until
+the fault was heard of, or until the run was back, as the fault's name says. \`npm test\` does all of it with smaller counts
+(\`tests/browser/survival*.test.mjs\`). A failure prints the seed of its random delays.
+
+| part | fault | times | held | worst | figures | date | browser | adapter |
+|---|---|---|---|---|---|---|---|---|
+`;
+
+/** Puts a part's rows into the table in the place of its old ones. */
+export function written(part, tally, { browser, adapter }) {
+  const old = existsSync(FILE) ? readFileSync(FILE, 'utf8').split('\n').filter((line) => line.startsWith('| ') && !line.startsWith('| part ')) : [];
+  const date = new Date().toISOString().slice(0, 10);
+  const fresh = [...tally.rows.values()].map(
+    ({ fault, times, held, worst, note }) => `| ${[part, fault, times, held, worst ? `${Math.round(worst)} ms` : '–', note ?? '', date, `Chromium ${browser}`, adapter].join(' | ')} |`,
+  );
+  const partOf = (line) => line.split('|')[1].trim();
+  const rows = Object.keys(PARTS).flatMap((name) => (name === part ? fresh : old.filter((line) => partOf(line) === name)));
+  writeFileSync(FILE, `${HEAD}${rows.join('\n')}\n`);
+}

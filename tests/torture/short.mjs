@@ -1,0 +1,22 @@
+// Parts of the torture with the counts of npm test: a test each, with a profile of its own.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Arena, Tally } from './arena.mjs';
+import { PARTS } from './parts.mjs';
+
+export function survive(names) {
+  for (const name of names) {
+    test(`survival: ${name}`, async () => {
+      const tally = new Tally();
+      const arena = await Arena.start();
+      try {
+        await PARTS[name].work(arena, tally, PARTS[name].short);
+      } finally {
+        await arena.end();
+      }
+      assert.deepEqual(tally.failures, []);
+      assert.ok(tally.rows.size > 0);
+      for (const { fault, times, worst, note } of tally.rows.values()) console.log(`${fault}: ${times}${worst ? `, worst ${Math.round(worst)} ms` : ''}${note ? `; ${note}` : ''}`);
+    });
+  }
+}

@@ -1,0 +1,77 @@
+// Long runs and many starts: GPU memory, wasm memory and the page's heap stay as they are.
+import { TINY, differences } from './arena.mjs';
+
+/** Bytes of the page's JavaScript heap and of its worker's after a collection. */
+async function heapOf(subject) {
+  const devtools = await subject.page.context().newCDPSession(subject.page);
+  await devtools.send('HeapProfiler.collectGarbage');
+  const { usedSize } = await devtools.send('Runtime.getHeapUsage');
+  await devtools.detach();
+  return usedSize;
+}
+
+export async function soak(arena, tally, { steps, cycles }) {
+  const fault = `${steps} steps`;
+  await arena.with(async (subject) => {
+    const at = async (count) => {
+      const facts = await subject.do(async (s, count) => {
+        // Only what is alive counts: what the timeline holds would grow.
+        if (count > 0) await s.step(count);
+        s.timeline.length = 0;
+        const { gpuBytes } = await s.current().inspect();
+        return { gpu: gpuBytes, ...(await s.tell('counts')) };
+      }, count);
+      return { ...facts, heap: await heapOf(subject) };
+    };
+    await subject.do((s, setting) => s.create(setting), { ...TINY, options: { ...TINY.options, logEvery: 8 } });
+    const early = await at(20);
+    const middle = await at(80);
+    const end = await at(steps - 100);
+    const wrong = [
+      ...differences('GPU bytes in use', end.gpu, early.gpu),
+      ...differences('wasm bytes after step 100', end.wasm, middle.wasm),
+    ];
+    if (end.buffers > early.buffers || end.bytes > early.bytes) wrong.push(`GPU buffers ${early.buffers} of ${early.bytes} bytes became ${end.buffers} of ${end.bytes}`);
+    if (end.heap > middle.heap + (2 << 20)) wrong.push(`the page's heap grew by ${end.heap - middle.heap} bytes`);
+    tally.add(fault, wrong);
+    tally.note(fault, `GPU ${end.gpu} bytes in ${end.buffers} buffers, wasm ${(end.wasm / 2 ** 20).toFixed(1)} MiB, heap ${((end.heap - middle.heap) / 1024).toFixed(0)} KiB more`);
+  });
+  await cyclesOf(arena, tally, cycles);
+}
+
+/** start, abort in the start, start again, dispose: nothing of it stays. */
+async function cyclesOf(arena, tally, cycles) {
+  const fault = 'start, abort, start, dispose';
+  const truth = await arena.truth(TINY, 2);
+  await arena.with(async (subject) => {
+    const base = [];
+    for (let cycle = 0; cycle < cycles; cycle++) {
+      const result = await subject.do(
+        async (s, { setting, delay }) => {
+          const model = await s.tabtune.newModel(setting.shape, { text: setting.text }, { worker: s.workers() });
+          const controller = new AbortController();
+          setTimeout(() => controller.abort(), delay);
+          const first = await s.settled(s.tabtune.Trainer.create({ model, data: { text: setting.text }, ...setting.options, signal: controller.signal }));
+          const trainer = first.ok ? first.value : await s.tabtune.Trainer.create({ model, data: { text: setting.text }, ...setting.options });
+          const losses = (await trainer.step(2)).map(({ loss }) => loss);
+          await trainer.dispose();
+          const { value, ...how } = first;
+          void value;
+          return { how, losses };
+        },
+        { setting: TINY, delay: 20 + 60 * (cycle % 7) },
+      );
+      const wrong = differences('losses', result.losses, truth.losses.slice(1, 3));
+      if (!result.how.ok && result.how.name !== 'AbortError') wrong.push(`the aborted start: ${result.how.code} ${result.how.message}`);
+      tally.add(fault, wrong, result.how.ms);
+      await new Promise((done) => setTimeout(done, 200));
+      base.push({ gpu: arena.browser.gpuBytes(), heap: await heapOf(subject) });
+    }
+    const [first, last] = [base[1], base.at(-1)];
+    const wrong = [];
+    if (last.heap > first.heap + (2 << 20)) wrong.push(`the page's heap grew by ${last.heap - first.heap} bytes`);
+    if (last.gpu > first.gpu + (32 << 20)) wrong.push(`the GPU process grew from ${first.gpu} to ${last.gpu} bytes`);
+    tally.add('nothing stays of disposed trainers', wrong);
+    tally.note('nothing stays of disposed trainers', `GPU process ${((last.gpu - first.gpu) / 2 ** 20).toFixed(1)} MiB, heap ${((last.heap - first.heap) / 1024).toFixed(0)} KiB more after ${cycles}`);
+  });
+}

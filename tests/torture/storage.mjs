@@ -1,0 +1,197 @@
+// The database, the tab and the disk fail around a save: no wrong head, nothing acknowledged lost, the run goes on.
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Arena, Chance, TINY, differences } from './arena.mjs';
+
+const STEPS = 40;
+
+function judge(found, acknowledged, truth) {
+  if (!found.resumed.ok) return [`resume: ${found.resumed.code} ${found.resumed.word}`];
+  const wrong = found.torn.map((generation) => `generation ${generation} is torn`);
+  const step = found.resumed.value;
+  if (step < acknowledged) wrong.push(`step ${acknowledged} was acknowledged, found ${step}`);
+  return [...wrong, ...differences('next losses', found.losses, truth.losses.slice(step + 1, step + 3))];
+}
+
+/** A tab crashes, or is closed, at a random moment of its saves. */
+async function tabs(arena, tally, truth, { times, seed = 3 }) {
+  const chance = new Chance(seed);
+  for (let time = 0; time < times; time++) {
+    for (const end of ['crashed', 'closed']) {
+      const subject = await arena.subject();
+      const run = await subject.do((s, setting) => s.create(setting), TINY);
+      const ended = subject.do(async (s) => {
+        for (;;) {
+          await s.step(1);
+          await s.saveAloud();
+        }
+      }).catch(() => undefined);
+      while (subject.saved.length === 0) await new Promise((done) => setTimeout(done, 5));
+      const delay = chance.below(400);
+      await new Promise((done) => setTimeout(done, delay));
+      if (end === 'crashed') {
+        const devtools = await subject.page.context().newCDPSession(subject.page);
+        void devtools.send('Page.crash').catch(() => undefined);
+        await Promise.race([new Promise((done) => subject.page.once('crash', done)), new Promise((done) => setTimeout(done, 5000))]);
+      }
+      const acknowledged = subject.saved.at(-1).step;
+      void subject.close().catch(() => undefined);
+      const found = await arena.with(async (next) => {
+        const free = await next.do(async (s, run) => {
+          const from = performance.now();
+          const held = async () => (await navigator.locks.query()).held.some(({ name }) => name.includes(run));
+          while ((await held()) && performance.now() - from < 5000) await new Promise((done) => setTimeout(done, 10));
+          return performance.now() - from;
+        }, run);
+        return { free, ...(await next.do((s, run) => s.takenUp(run), run)) };
+      });
+      const wrong = judge(found, acknowledged, truth).map((each) => `${each} (seed ${seed}, after ${delay} ms)`);
+      tally.add(`tab ${end} in a save; its lock is free`, wrong, found.free, 1000);
+    }
+  }
+}
+
+/** Faults in one trainer: an oversized buffer or broken shader before a save, a lost connection, deleting in a save. */
+async function inOne(arena, tally, truth, times) {
+  for (let time = 0; time < times; time++) {
+    for (const action of ['oversized', 'shader']) {
+      await arena.with(async (subject) => {
+        const found = await subject.do(
+          async (s, { setting, action }) => {
+            const run = await s.create(setting);
+            await s.step(2);
+            const head = (await s.current().save()).generation;
+            await s.step(1);
+            await s.tell('fire', { action });
+            const saved = await s.settled(s.current().save());
+            const again = await s.settled(s.current().save());
+            const list = await s.settled(s.current().checkpoints.list());
+            await s.current().dispose();
+            return { head, saved, again, list, ...(await s.takenUp(run)) };
+          },
+          { setting: TINY, action },
+        ).catch((error) => ({ failed: error.message.split('\n')[0] }));
+        const fault = action === 'oversized' ? 'oversized buffer, then save' : 'broken shader, then save';
+        if (found.failed) return tally.add(fault, [found.failed]);
+        const wrong = judge(found, 2, truth);
+        for (const saved of [found.saved, found.again]) if (saved.ok || saved.code !== 'SHADER_FAILED') wrong.push(`save: ${saved.ok ? 'acknowledged' : `${saved.code} ${saved.word}`}`);
+        if (found.list.length !== 0 && found.list[0]?.generation > found.head) wrong.push('a wrong generation is the head');
+        tally.add(fault, wrong);
+      });
+    }
+    await arena.with(async (subject) => {
+      const found = await subject.do(async (s, setting) => {
+        await s.create(setting);
+        await s.step(1);
+        await s.current().save();
+        await s.tell('fire', { action: 'closeDatabase' });
+        await s.step(1);
+        const saved = await s.settled(s.current().save());
+        return { saved, losses: await s.step(1), list: (await s.current().checkpoints.list()).map(({ step }) => step) };
+      }, TINY);
+      const wrong = found.saved.ok ? [] : [`save: ${found.saved.code} ${found.saved.word}`];
+      tally.add('connection to the database closed while open', [...wrong, ...differences('list and loss', [found.list, found.losses], [[2, 1], [truth.losses[3]]])]);
+    });
+    await arena.with(async (subject) => {
+      const found = await subject.do(async (s, setting) => {
+        const run = await s.create(setting);
+        await s.step(1);
+        const { generation } = await s.current().save();
+        await s.step(1);
+        const runs = await s.runs();
+        const saving = s.settled(s.current().save());
+        const stranger = await s.settled(runs.remove(run));
+        const own = await s.settled(s.current().checkpoints.remove(generation));
+        const saved = await saving;
+        return { stranger, own, saved, list: await s.current().checkpoints.list(), losses: await s.step(1), whole: await s.settled(s.current().checkpoints.exportFile()) };
+      }, TINY);
+      const wrong = differences('of another', [found.stranger.code, found.stranger.word], ['BUSY', 'run.locked']);
+      if (!found.own.ok || !found.saved.ok || !found.whole.ok) wrong.push(`remove ${found.own.code}, save ${found.saved.code} ${found.saved.word}, export ${found.whole.word}`);
+      wrong.push(...differences('left', found.list.map(({ step }) => step), [2]), ...differences('loss', found.losses, [truth.losses[3]]));
+      tally.add('deleting during a save', wrong);
+    });
+  }
+}
+
+/** The database is deleted under a running trainer: the second home brings the run back. */
+async function deleted(arena, tally, truth) {
+  const fault = 'database deleted while open';
+  await arena.with(async (subject) => {
+    const run = await subject.do(async (s, setting) => {
+      const made = await s.create(setting);
+      await s.step(3);
+      await s.current().save();
+      // The second home is written when a run stops.
+      await s.current().stop();
+      await new Promise((done) => setTimeout(done, 500));
+      return made;
+    }, TINY);
+    const devtools = await subject.page.context().newCDPSession(subject.page);
+    await devtools.send('Storage.clearDataForOrigin', { origin: arena.site.url, storageTypes: 'indexeddb' });
+    const live = await subject.do(async (s) => {
+      const losses = await s.step(1);
+      const saved = await s.settled(s.current().save());
+      await s.current().dispose();
+      return { losses, saved };
+    });
+    tally.add('a trainer whose database was deleted goes on', [...differences('loss', live.losses, [truth.losses[4]]), ...(live.saved.ok || live.saved.code?.startsWith('STORAGE') ? [] : [`save: ${live.saved.code}`])]);
+    await devtools.send('Storage.clearDataForOrigin', { origin: arena.site.url, storageTypes: 'indexeddb' });
+    const found = await arena.with((next) => next.do((s, run) => s.takenUp(run), run));
+    const wrong = judge(found, 3, truth);
+    if (found.resumed.ok && found.warnings.length === 0) wrong.push('where it came from was not said');
+    tally.add(fault, wrong);
+  });
+}
+
+/** The user data on a disk that is too small. */
+async function fullDisk(tally) {
+  const fault = 'disk full (profile on a small tmpfs)';
+  const folder = mkdtempSync(join(tmpdir(), 'tabtune-disk-'));
+  if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=160m', 'tmpfs', folder]).status !== 0) {
+    rmSync(folder, { recursive: true });
+    return tally.note(fault, 'not made: no right to mount');
+  }
+  let arena;
+  try {
+    arena = await Arena.start({ profile: folder });
+    const large = { ...TINY, shape: { ...TINY.shape, hiddenSize: 256, numHiddenLayers: 2 } };
+    const subject = await arena.subject();
+    const found = await subject.do(async (s, setting) => {
+      const run = await s.create({ ...setting, options: { ...setting.options, saveTotalLimit: 50 } });
+      const acknowledged = [];
+      let refused;
+      for (let step = 1; step < 40 && refused === undefined; step++) {
+        await s.step(1);
+        const saved = await s.settled(s.current().save());
+        if (saved.ok) acknowledged.push(saved.value.generation);
+        else refused = saved;
+      }
+      const losses = await s.step(1);
+      const list = await s.current().checkpoints.list();
+      const whole = await s.settled(s.current().checkpoints.exportFile());
+      await s.current().dispose();
+      return { run, refused, losses, newest: list[0]?.generation, acknowledged, whole };
+    }, large);
+    const wrong = [];
+    if (!found.refused || !['QUOTA_EXCEEDED', 'STORAGE_FAILED'].includes(found.refused.code)) wrong.push(`refused: ${found.refused?.code} ${found.refused?.word}`);
+    wrong.push(...differences('head', found.newest, found.acknowledged.at(-1)));
+    if (!found.whole.ok) wrong.push(`the head is torn: ${found.whole.word}`);
+    tally.add(fault, wrong);
+    tally.note(fault, `${found.refused?.code} after ${found.acknowledged.length} saves`);
+  } finally {
+    await arena?.end();
+    spawnSync('umount', ['-l', folder]);
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+export async function storage(arena, tally, { short, times = 1 }) {
+  const truth = await arena.truth(TINY, STEPS + 3);
+  await inOne(arena, tally, truth, times);
+  await deleted(arena, tally, truth);
+  if (short) return;
+  await tabs(arena, tally, truth, { times });
+  await fullDisk(tally);
+}

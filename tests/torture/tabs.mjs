@@ -1,0 +1,68 @@
+// Two tabs: one run trains in one of them; a newer version elsewhere; a tab that dies frees its run.
+import { TINY, differences } from './arena.mjs';
+
+export async function tabs(arena, tally, { times = 1 }) {
+  const truth = await arena.truth(TINY, 6);
+  for (let time = 0; time < times; time++) {
+    const first = await arena.subject();
+    const second = await arena.subject();
+    const run = await first.do(async (s, setting) => {
+      const made = await s.create(setting);
+      await s.step(1);
+      await s.current().save();
+      return made;
+    }, TINY);
+    const busy = await second.do((s, run) => s.settled(s.resume({ run })), run);
+    tally.add('second tab is BUSY', differences('the answer', [busy.ok, busy.code, busy.word], [false, 'BUSY', 'run.locked']), busy.ms, 100);
+    const devtools = await first.page.context().newCDPSession(first.page);
+    const freed = second.do(async (s, run) => {
+      const held = async () => (await navigator.locks.query()).held.some(({ name }) => name.includes(run));
+      for (const end = performance.now() + 10_000; (await held()) && performance.now() < end; ) await new Promise((done) => setTimeout(done, 5));
+      return Date.now();
+    }, run);
+    const crashed = Date.now();
+    void devtools.send('Page.crash').catch(() => undefined);
+    const ms = (await freed) - crashed;
+    const taken = await second.do(async (s, run) => {
+      await s.resume({ run });
+      return { losses: await s.step(1) };
+    }, run);
+    taken.ms = ms;
+    tally.add('lock of a crashed tab is free', differences('loss', taken.losses, [truth.losses[2]]), taken.ms, 1000);
+    await first.close().catch(() => undefined);
+    await upgraded(arena, tally, second, truth);
+    await second.close();
+  }
+}
+
+/** Another tab opens the database at a newer version: this one lets go, says so, and trains on. */
+async function upgraded(arena, tally, subject, truth) {
+  const from = await subject.do((s) => s.timeline.length);
+  const other = await arena.subject();
+  const opened = await other.do(async (s) => {
+    const started = performance.now();
+    const base = await s.database(99);
+    const ms = performance.now() - started;
+    base.close();
+    return ms;
+  });
+  const found = await subject.do(async (s, from) => {
+    const losses = await s.step(1);
+    const saved = await s.settled(s.current().save());
+    const told = s.timeline.slice(from).filter(({ type }) => type === 'warning').map(({ code }) => code);
+    return { losses, saved, told };
+  }, from);
+  const wrong = differences('loss', found.losses, [truth.losses[3]]);
+  wrong.push(...differences('save', [found.saved.ok, found.saved.code, found.saved.word], [false, 'STORAGE_BLOCKED', 'storage.closed']));
+  if (!found.told.includes('storage.closed')) wrong.push(`told: ${found.told}`);
+  tally.add('database upgraded by another tab', wrong, opened, 1000);
+  await other.do(
+    () =>
+      new Promise((resolve, reject) => {
+        const request = indexedDB.deleteDatabase('tabtune');
+        request.onsuccess = resolve;
+        request.onerror = () => reject(request.error);
+      }),
+  );
+  await other.close();
+}
