@@ -118,6 +118,7 @@ async function inOne(arena, tally, truth, times) {
 /** The database is deleted under a running trainer: the second home brings the run back. */
 async function deleted(arena, tally, truth) {
   const fault = 'database deleted while open';
+  const { autosave, ...options } = TINY.options;
   await arena.with(async (subject) => {
     const run = await subject.do(async (s, setting) => {
       const made = await s.create(setting);
@@ -125,9 +126,8 @@ async function deleted(arena, tally, truth) {
       await s.current().save();
       // The second home is written when a run stops.
       await s.current().stop();
-      await new Promise((done) => setTimeout(done, 500));
       return made;
-    }, TINY);
+    }, { ...TINY, options });
     const devtools = await subject.page.context().newCDPSession(subject.page);
     await devtools.send('Storage.clearDataForOrigin', { origin: arena.site.url, storageTypes: 'indexeddb' });
     const live = await subject.do(async (s) => {
