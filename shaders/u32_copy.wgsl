@@ -1,6 +1,9 @@
-// y = x, word for word, whatever the words mean (packed bf16 too). One thread a word. Twin: kernels/u32_copy.rs
+// y[y_start + i] = x[x_start + i] for i below n, word for word, whatever the words mean (packed bf16 too); the rest of y stays. One thread a word.
+// Twin: kernels/u32_copy.rs
 struct Params {
   n: u32,
+  x_start: u32,
+  y_start: u32,
 }
 
 @group(0) @binding(0) var<storage, read_write> x: array<u32>;
@@ -15,6 +18,6 @@ fn main(
 ) {
   let i = grid_index(group, groups, lane, 256u);
   if (i < params.n) {
-    y[i] = x[i];
+    y[params.y_start + i] = x[params.x_start + i];
   }
 }

@@ -2,10 +2,19 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vite';
+import type { Plugin } from 'vite';
+
+import { POLICY } from './policy.mjs';
 
 const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
 const wasm = at('./pkg/tabtune_bg.wasm');
 const { version } = JSON.parse(readFileSync(at('../package.json'), 'utf8')) as { version: string };
+
+/** The policy inside the built page too, for hosts that cannot send headers; it does not reach the worker. */
+const policyInPage: Plugin = {
+  name: 'policy-in-page',
+  transformIndexHtml: (_, { server }) => (server ? [] : [{ tag: 'meta', attrs: { 'http-equiv': 'Content-Security-Policy', content: POLICY }, injectTo: 'head-prepend' }]),
+};
 
 /** The demo page, served by `npm run web:dev` and built into `web/dist`. */
 export default defineConfig({
@@ -20,5 +29,7 @@ export default defineConfig({
   resolve: { alias: { 'tabtune-wasm': at('./pkg/tabtune.js'), tabtune: at('./src/index.ts') } },
   worker: { format: 'es' },
   build: { outDir: at('./dist'), emptyOutDir: true, target: 'es2022', assetsInlineLimit: 0, modulePreload: { polyfill: false } },
-  server: { port: 5173, fs: { allow: [at('..')] } },
+  plugins: [policyInPage],
+  server: { port: 5173, fs: { allow: [at('..')] }, headers: { 'Content-Security-Policy': POLICY } },
+  preview: { headers: { 'Content-Security-Policy': POLICY } },
 });

@@ -1,89 +1,53 @@
 //! Everything the next step depends on ⇄ files: `model.safetensors`, `optimizer.safetensors`, the model's documents, and last
-//! `checkpoint.json`, which names the SHA-256 of the others. A checkpoint folder is also a Hugging Face folder.
+//! `checkpoint.json`, which names the SHA-256 of each piece of the others. A checkpoint folder is also a Hugging Face folder.
 
+mod manifest;
+mod pieces;
 mod settings;
 
+pub use manifest::{Base, BaseFile, Environment, FORMAT_VERSION, FileRecord, MANIFEST, Manifest};
+pub use pieces::{pieces_of, sha256};
 pub use settings::can_override;
 
 use std::collections::BTreeMap;
 
 use burn::tensor::Device;
-use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
-use crate::bundle::{
-    Bundle, ByteSource, FileStream, ModelAssets, SafetensorsFile, SafetensorsTensor, StreamTensor, StreamValues, digest_of, open_bundle,
-};
-use crate::config::{ModelConfig, Precision, TrainConfig};
+use crate::bundle::{Bundle, ByteSource, FileStream, ModelAssets, SafetensorsFile, SafetensorsTensor, StreamTensor, StreamValues};
+use crate::config::TrainConfig;
 use crate::data::{Dataset, LoaderState};
-use crate::error::{Error, Fault, Result};
-use crate::model::Model;
-use crate::optim::{Optim, SavedState, StateData, StateTensor};
+use crate::error::{Error, Fault, Result, word};
+use crate::model::{Model, open_model};
+use crate::optim::{Optim, ParamInfo, SavedState, StateData, StateTensor};
+use crate::platform::Interrupt;
 use crate::schedule;
-use crate::train::{Progress, Trainer, check_rate};
+use crate::train::{Notice, Trainer};
 
-/// Newest format that this version reads and the one it writes.
-pub const FORMAT_VERSION: u64 = 1;
-/// The document that makes a checkpoint complete.
-pub const MANIFEST: &str = "checkpoint.json";
-const FORMAT: &str = "tabtune.checkpoint";
 const WEIGHTS: &str = "model.safetensors";
 const OPTIMIZER: &str = "optimizer.safetensors";
-/// No manifest is longer.
-const MAX_MANIFEST_BYTES: u64 = 64 << 20;
-/// Counts stay exact as JavaScript's numbers (`optimizers.md` §10).
-const MAX_COUNT: u64 = (1 << 53) - 1;
 
-/// One file of a checkpoint.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FileRecord {
-    /// File name.
-    pub name: String,
-    /// Size.
-    pub bytes: u64,
-    /// SHA-256, lower-case hex.
-    pub sha256: String,
+/// What a checkpoint says beside the state of its run.
+#[derive(Debug, Clone)]
+pub struct Origin {
+    /// Where the run goes on.
+    pub environment: Environment,
+    /// What it started from.
+    pub base: Option<Base>,
 }
 
-/// The contents of `checkpoint.json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Manifest {
-    /// Always `tabtune.checkpoint`.
-    pub format: String,
-    /// [`FORMAT_VERSION`].
-    pub version: u64,
-    /// Version of tabtune that wrote it.
-    pub written_by: String,
-    /// Shape of the model.
-    pub model: ModelConfig,
-    /// Storage of its matrices.
-    pub precision: Precision,
-    /// Settings of the run.
-    pub train: TrainConfig,
-    /// Where the run stands.
-    pub progress: Progress,
-    /// Where the data order stands.
-    pub loader: LoaderState,
-    /// SHA-256 of the token stream.
-    pub data_digest: String,
-    /// The other files.
-    pub files: Vec<FileRecord>,
-}
-
-/// The files of `trainer`'s checkpoint. Only reads: the next step gives the same bits with or without it.
-pub fn write(trainer: &Trainer, assets: &ModelAssets) -> Result<FileStream> {
+/// The files of `trainer`'s checkpoint. Only reads: the next step gives the same bits with or without it. The SHA-256 of each piece has to be
+/// told by [`FileStream::hashed`] before `checkpoint.json` is asked for, which names them.
+pub fn write(trainer: &Trainer, assets: &ModelAssets, origin: &Origin) -> Result<FileStream> {
     let mut stream = FileStream::new();
     let metadata = BTreeMap::from([("format".to_string(), "pt".to_string())]);
     stream.push_safetensors(WEIGHTS, trainer.model().stream_tensors(), &metadata)?;
     stream.push_safetensors(OPTIMIZER, state_tensors(trainer.optim()), &metadata)?;
-    for (name, bytes) in &assets.documents {
-        stream.push_bytes(name, bytes.clone());
+    for (name, bytes) in assets.documents_for(trainer.model().config(), trainer.model().precision())? {
+        stream.push_bytes(&name, bytes);
     }
-    let files = stream.files().iter().enumerate();
+    let files = stream.files().to_vec();
     let manifest = Manifest {
-        format: FORMAT.into(),
+        format: manifest::FORMAT.into(),
         version: FORMAT_VERSION,
         written_by: env!("CARGO_PKG_VERSION").into(),
         model: trainer.model().config().clone(),
@@ -92,10 +56,22 @@ pub fn write(trainer: &Trainer, assets: &ModelAssets) -> Result<FileStream> {
         progress: trainer.progress(),
         loader: trainer.loader_state(),
         data_digest: trainer.dataset().digest(),
-        files: files.map(|(index, file)| FileRecord { name: file.name.clone(), bytes: file.bytes, sha256: digest_of(index) }).collect(),
+        with_state: Some(trainer.optim().with_state()),
+        base: origin.base.clone(),
+        environment: Some(origin.environment.clone()),
+        files: Vec::new(),
     };
-    let text = serde_json::to_string_pretty(&manifest).map_err(|error| corrupt(MANIFEST, error))?;
-    stream.push_sealed(MANIFEST, text + "\n");
+    stream.push_sealed(MANIFEST, move |digests| {
+        let records = files.iter().zip(digests).map(|(file, pieces)| FileRecord {
+            name: file.name.clone(),
+            bytes: file.bytes,
+            pieces: Some(pieces.clone()),
+            sha256: None,
+        });
+        let manifest = Manifest { files: records.collect(), ..manifest.clone() };
+        let text = serde_json::to_string_pretty(&manifest).map_err(|error| corrupt(MANIFEST, error))?;
+        Ok((text + "\n").into_bytes())
+    })?;
     Ok(stream)
 }
 
@@ -111,21 +87,23 @@ fn state_tensors(optim: &Optim) -> Vec<StreamTensor> {
     optim.state_tensors().into_iter().map(stream).collect()
 }
 
-fn saved_state(source: &dyn ByteSource) -> Result<Vec<SavedState>> {
-    let read = |tensor: SafetensorsTensor| {
-        let mut bytes = vec![0; (tensor.end - tensor.begin) as usize];
-        source.read_at(tensor.begin, &mut bytes)?;
-        let shape = tensor.shape.iter().map(|&dim| dim as usize).collect();
-        Ok(SavedState { name: tensor.name, dtype: tensor.dtype, shape, bytes })
+/// The entries of an optimizer file; their values are read when they are asked for.
+fn saved_state(source: &dyn ByteSource) -> Result<Vec<SavedState<'_>>> {
+    let entry = |tensor: SafetensorsTensor| SavedState {
+        name: tensor.name,
+        dtype: tensor.dtype,
+        shape: tensor.shape,
+        bytes: tensor.end - tensor.begin,
+        read: Box::new(move |at, buffer| source.read_at(tensor.begin + at, buffer)),
     };
-    SafetensorsFile::open(source)?.tensors.into_iter().map(read).collect()
+    Ok(SafetensorsFile::open(source)?.tensors.into_iter().map(entry).collect())
 }
 
 fn corrupt(what: &str, reason: impl std::fmt::Display) -> Error {
     Error::CheckpointCorrupt { what: what.to_string(), reason: reason.to_string() }
 }
 
-/// A checkpoint that was opened and whose every byte was verified.
+/// An opened checkpoint.
 pub struct Checkpoint {
     manifest: Manifest,
     bundle: Bundle,
@@ -133,20 +111,32 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Opens the files of one checkpoint. Refuses a missing, cut or changed file and a newer format.
+    /// Opens the files of one checkpoint and verifies each byte. Refuses a missing, cut or changed file and a newer format.
     pub fn open(files: Vec<Box<dyn ByteSource>>) -> Result<Self> {
+        Self::opened(files, true)
+    }
+
+    /// Opens files whose bytes were verified where they come from; their lengths are looked at.
+    pub fn open_verified(files: Vec<Box<dyn ByteSource>>) -> Result<Self> {
+        Self::opened(files, false)
+    }
+
+    fn opened(files: Vec<Box<dyn ByteSource>>, verify: bool) -> Result<Self> {
         let mut by_name: BTreeMap<String, Box<dyn ByteSource>> = files.into_iter().map(|file| (file.name().to_string(), file)).collect();
         let manifest = by_name.remove(MANIFEST).ok_or_else(|| corrupt(MANIFEST, "the file is absent: the checkpoint is incomplete"))?;
-        let manifest = parse(manifest.as_ref())?;
+        let manifest = manifest::read(manifest.as_ref())?;
         let mut sources = Vec::new();
         let mut optimizer = None;
         for record in &manifest.files {
             let source = by_name.remove(&record.name).ok_or_else(|| corrupt(&record.name, "the file is absent"))?;
-            verify(source.as_ref(), record)?;
+            pieces::check_length(source.as_ref(), record)?;
+            if verify {
+                pieces::check_bytes(source.as_ref(), record)?;
+            }
             if record.name == OPTIMIZER { optimizer = Some(source) } else { sources.push(source) }
         }
         let optimizer = optimizer.ok_or_else(|| corrupt(OPTIMIZER, "the manifest does not name it"))?;
-        Ok(Self { manifest, bundle: open_bundle(sources)?, optimizer })
+        Ok(Self { manifest, bundle: open_model(sources)?, optimizer })
     }
 
     /// What `checkpoint.json` says.
@@ -159,78 +149,75 @@ impl Checkpoint {
         &self.bundle
     }
 
+    /// The warning that the run goes on elsewhere, where other bits are to be expected.
+    pub fn other_environment(&self, now: &Environment) -> Option<Notice> {
+        let of_version_1 =
+            || Environment { version: self.manifest.written_by.clone(), adapter: String::new(), kernels: now.kernels.clone() };
+        let saved = self.manifest.environment.clone().unwrap_or_else(of_version_1);
+        let changes = saved.differs(now)?;
+        let message = format!("saved elsewhere ({changes}): the next steps may differ from the unbroken run's in their last digits");
+        Some(Notice { code: word!("checkpoint.environment").text(), subject: None, message })
+    }
+
     /// The run, ready for its next step. `config` may change what only shapes the rest of the schedule, and the keys that `overrides` names
-    /// (`optimizer.weight_decay`, all below `optimizer`, or `all`); any other difference is refused with the full list, and so is other data.
-    /// What the saved state and the data order depend on cannot be overridden: kinds of optimizer, precision, seed, sequence length, kept share.
-    /// A new learning rate, or one that `overrides` names, ends a rate set by hand.
-    pub fn resume(&self, dataset: Dataset, config: Option<TrainConfig>, overrides: &[String], device: &Device) -> Result<Trainer> {
+    /// (`optimizer.weight_decay`, all below `optimizer`, or `all`); any other difference is refused with the full list. Other data are refused
+    /// too, unless `overrides` names `data`: their order then begins anew. What the saved state and the data order depend on cannot be
+    /// overridden: kinds of optimizer, precision, seed, sequence length, kept share. A new learning rate, or one that `overrides` names, ends a
+    /// rate set by hand. The state of parameters that are frozen now is left out. What follows from that is in [`Trainer::notices`].
+    pub async fn resume(
+        &self,
+        dataset: Dataset,
+        config: Option<TrainConfig>,
+        overrides: &[String],
+        device: &Device,
+        interrupt: &Interrupt,
+    ) -> Result<Trainer> {
         let saved = &self.manifest.train;
         let config = settings::accept(saved, config.unwrap_or_else(|| saved.clone()), overrides)?;
-        let digest = dataset.digest();
-        if digest != self.manifest.data_digest {
-            let rule = format!("the data of the checkpoint, SHA-256 {}", self.manifest.data_digest);
-            return Err(Error::ResumeMismatch(vec![Fault::new(settings::DATA, rule, digest)]));
-        }
-        let model = Model::from_bundle(&self.bundle, self.manifest.precision, device)?;
+        let mut notices = Vec::new();
+        let loader = self.loader_for(&dataset, overrides, &mut notices)?;
+        let model = Model::from_bundle(&self.bundle, self.manifest.precision, device, interrupt).await?;
         let mut progress = self.manifest.progress;
         if settings::sets_rate(saved, &config, overrides) {
             progress.manual_learning_rate = None;
         }
         progress.schedule_start = schedule::resolve_start(&config.schedule, progress.schedule_start, progress.completed_steps);
-        let mut trainer = Trainer::resume(model, dataset, self.manifest.loader.clone(), config, progress)?;
-        trainer.optim_mut().load_state(saved_state(self.optimizer.as_ref())?, device)?;
+        let with_state = self.with_state(&model.parameters())?;
+        let mut trainer = Trainer::resume(model, dataset, loader, config, progress)?;
+        let entries = saved_state(self.optimizer.as_ref())?;
+        let dropped = trainer.optim_mut().load_state(entries, &with_state, device, interrupt).await?;
+        if !dropped.is_empty() {
+            let message = format!("frozen now, their optimizer state is dropped: {}", dropped.join(", "));
+            notices.push(Notice { code: word!("optim.state-dropped").text(), subject: Some(dropped.join(", ")), message });
+        }
+        trainer.add_notices(notices);
         Ok(trainer)
     }
-}
 
-fn parse(source: &dyn ByteSource) -> Result<Manifest> {
-    if source.len() > MAX_MANIFEST_BYTES {
-        return Err(corrupt(MANIFEST, format!("{} bytes, at most {MAX_MANIFEST_BYTES}", source.len())));
+    /// Where the data order goes on: as saved, or on other data at its beginning.
+    fn loader_for(&self, dataset: &Dataset, overrides: &[String], notices: &mut Vec<Notice>) -> Result<LoaderState> {
+        let (saved, found) = (&self.manifest.data_digest, dataset.digest());
+        if *saved == found {
+            return Ok(self.manifest.loader.clone());
+        }
+        if !overrides.iter().any(|name| name == settings::DATA) {
+            let rule = format!("the data of the checkpoint, SHA-256 {saved}");
+            return Err(Error::ResumeMismatch(vec![Fault::new(settings::DATA, rule, found)]));
+        }
+        let message = format!("the run goes on with other data, whose order begins anew: SHA-256 {found}, saved with {saved}");
+        notices.push(Notice { code: word!("checkpoint.data.changed").text(), subject: None, message });
+        Ok(LoaderState { epoch: 0, cursor: 0, digest: found, ..self.manifest.loader.clone() })
     }
-    let mut bytes = vec![0; source.len() as usize];
-    source.read_at(0, &mut bytes)?;
-    let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(|error| corrupt(MANIFEST, error))?;
-    if value["format"] != FORMAT {
-        return Err(corrupt(MANIFEST, format!("format is {}, expected \"{FORMAT}\"", value["format"])));
-    }
-    let version = value["version"].as_u64().ok_or_else(|| corrupt(MANIFEST, "no version"))?;
-    if version == 0 || version > FORMAT_VERSION {
-        return Err(Error::CheckpointVersion { found: version, supported: FORMAT_VERSION });
-    }
-    let manifest: Manifest = serde_json::from_value(value).map_err(|error| corrupt(MANIFEST, error))?;
-    check_progress(&manifest)?;
-    Ok(manifest)
-}
 
-/// Refuses counts and a rate that no run has.
-fn check_progress(manifest: &Manifest) -> Result<()> {
-    let Progress { completed_steps, tokens, schedule_start, manual_learning_rate } = manifest.progress;
-    let counts = [
-        ("progress.completed_steps", completed_steps),
-        ("progress.tokens", tokens),
-        ("progress.schedule_start", schedule_start.unwrap_or(0)),
-        ("loader.epoch", manifest.loader.epoch),
-    ];
-    if let Some((what, count)) = counts.into_iter().find(|&(_, count)| count > MAX_COUNT) {
-        return Err(corrupt(what, format!("expected at most {MAX_COUNT}, found {count}")));
+    /// The parameters whose state was saved. Version 1 does not name them: there each that was trained has state from the first step on.
+    fn with_state(&self, parameters: &[ParamInfo]) -> Result<Vec<String>> {
+        if let Some(names) = &self.manifest.with_state {
+            return Ok(names.clone());
+        }
+        if self.manifest.progress.completed_steps == 0 {
+            return Ok(Vec::new());
+        }
+        let saved = Optim::new(&self.manifest.train, parameters)?;
+        Ok(parameters.iter().map(|parameter| parameter.name.clone()).filter(|name| !saved.frozen(name)).collect())
     }
-    let Some(rate) = manual_learning_rate else { return Ok(()) };
-    check_rate(&manifest.train, "manual_learning_rate", rate).map_err(|error| corrupt("progress", error))
-}
-
-fn verify(source: &dyn ByteSource, record: &FileRecord) -> Result<()> {
-    if source.len() != record.bytes {
-        return Err(corrupt(&record.name, format!("{} bytes, expected {}", source.len(), record.bytes)));
-    }
-    let mut digest = Sha256::new();
-    let mut buffer = vec![0; (8usize << 20).min(source.len() as usize)];
-    let mut offset = 0;
-    while offset < source.len() {
-        let len = buffer.len().min((source.len() - offset) as usize);
-        source.read_at(offset, &mut buffer[..len])?;
-        digest.update(&buffer[..len]);
-        offset += len as u64;
-    }
-    let found: String = digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    if found == record.sha256 { Ok(()) } else { Err(corrupt(&record.name, format!("SHA-256 {found}, expected {}", record.sha256))) }
 }

@@ -2,10 +2,15 @@
 
 mod codes;
 mod refusal;
+mod shown;
+mod words;
 
 use std::fmt;
 
 pub use refusal::{Fault, Refusal};
+pub(crate) use shown::unusual;
+pub use shown::{escaped, shown};
+pub use words::{CLASSES, WORDS, Word, class, word};
 
 /// `Result` with [`enum@Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -13,6 +18,11 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// Shows a list as `a; b; c`.
 fn listed<T: fmt::Display>(items: &[T]) -> String {
     items.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// Shows names of a file as `a, b, c`.
+fn shown_list(names: &[String]) -> String {
+    names.iter().map(|name| shown(name)).collect::<Vec<_>>().join(", ")
 }
 
 /// Everything that can go wrong in tabtune. [`Error::code`] is the stable word, [`Error::kind`] the class shown in TypeScript.
@@ -63,7 +73,7 @@ pub enum Error {
     #[error("{}", listed(.0))]
     Refused(Vec<Refusal>),
     /// A source could not be read.
-    #[error("cannot read {name}: {reason}")]
+    #[error("cannot read {}: {}", escaped(name), escaped(reason))]
     SourceRead {
         /// Name of the source.
         name: String,
@@ -71,7 +81,7 @@ pub enum Error {
         reason: String,
     },
     /// A sink could not be written.
-    #[error("cannot write {name}: {reason}")]
+    #[error("cannot write {}: {}", escaped(name), escaped(reason))]
     SinkWrite {
         /// Name of the sink.
         name: String,
@@ -81,10 +91,10 @@ pub enum Error {
 
     // model
     /// Tensors that the configuration calls for are not in the files.
-    #[error("missing tensors: {}", .0.join(", "))]
+    #[error("missing tensors: {}", shown_list(.0))]
     MissingTensors(Vec<String>),
     /// A tensor has another shape than the configuration says.
-    #[error("tensor \"{name}\": expected {expected:?}, found {found:?}")]
+    #[error("tensor \"{}\": expected {expected:?}, found {found:?}", shown(name))]
     TensorShape {
         /// Name of the tensor.
         name: String,
@@ -94,7 +104,7 @@ pub enum Error {
         found: Vec<usize>,
     },
     /// A tensor of the files has no place in the model.
-    #[error("tensors without a place in the model: {}", .0.join(", "))]
+    #[error("tensors without a place in the model: {}", shown_list(.0))]
     UnexpectedTensors(Vec<String>),
     /// A token id is outside the vocabulary.
     #[error("token id {id} at position {position}: expected less than {vocab_size}")]
@@ -117,7 +127,7 @@ pub enum Error {
 
     // tokenizer
     /// A tokenizer file cannot be used.
-    #[error("tokenizer: {what}: {reason}")]
+    #[error("tokenizer: {}: {}", escaped(what), escaped(reason))]
     Tokenizer {
         /// What was tried.
         what: String,
@@ -125,13 +135,13 @@ pub enum Error {
         reason: String,
     },
     /// The tokenizer cannot turn a text into ids.
-    #[error("text: {reason}")]
+    #[error("text: {}", escaped(reason))]
     TextNotEncodable {
         /// Why.
         reason: String,
     },
     /// A chat template failed.
-    #[error("chat template: {reason}")]
+    #[error("chat template: {}", escaped(reason))]
     Template {
         /// What the engine said.
         reason: String,
@@ -155,7 +165,7 @@ pub enum Error {
         seq_len: usize,
     },
     /// A line of a JSONL file is wrong.
-    #[error("data line {line}: {reason}")]
+    #[error("data line {line}: {}", escaped(reason))]
     DataLine {
         /// Line, counted from 1.
         line: usize,
@@ -211,7 +221,7 @@ pub enum Error {
 
     // checkpoint
     /// A checkpoint is damaged or incomplete.
-    #[error("checkpoint is damaged: {what}: {reason}")]
+    #[error("checkpoint is damaged: {}: {}", escaped(what), escaped(reason))]
     CheckpointCorrupt {
         /// File or field.
         what: String,
@@ -226,6 +236,51 @@ pub enum Error {
         /// Newest readable format.
         supported: u64,
     },
+    /// A file of a checkpoint has another length than its manifest says.
+    #[error("checkpoint is damaged: {file}: expected {expected} bytes, found {found}")]
+    CheckpointLength {
+        /// The file.
+        file: String,
+        /// Bytes by the manifest.
+        expected: u64,
+        /// Bytes of the file.
+        found: u64,
+    },
+    /// A piece of a checkpoint's file has other bytes than were saved.
+    #[error("checkpoint is damaged: {file}, piece {piece}: expected SHA-256 {expected}, found {found}")]
+    CheckpointHash {
+        /// The file.
+        file: String,
+        /// Which piece, from 0; a checkpoint of version 1 has one a file.
+        piece: u64,
+        /// By the manifest.
+        expected: String,
+        /// Of the bytes.
+        found: String,
+    },
+    /// A checkpoint in one file is not whole.
+    #[error("not a whole tabtune checkpoint file: {reason}")]
+    CheckpointContainer {
+        /// `checkpoint.container.` and what is wrong: `magic`, `head`, `name`, `chunk` or `length`.
+        word: Word,
+        /// Why.
+        reason: String,
+    },
+
+    // kernels
+    /// One launch was given buffers of different devices.
+    #[error("kernel {kernel}: expected buffers of one device, found {}", .found.join(", "))]
+    MixedDevices {
+        /// The kernel.
+        kernel: &'static str,
+        /// Each buffer with its device.
+        found: Vec<String>,
+    },
+
+    // session
+    /// The caller asked for the end; the state is that of the last whole step.
+    #[error("ended because the caller asked for it")]
+    Aborted,
     /// A command arrived that the present state does not allow.
     #[error("busy: {doing}")]
     Busy {

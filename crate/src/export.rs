@@ -6,13 +6,14 @@ use crate::bundle::{FileStream, ModelAssets};
 use crate::error::Result;
 use crate::model::Model;
 
-/// `model.safetensors` with the model's parameters in their stored dtype, and the documents that came with it.
+/// `model.safetensors` with the model's parameters in their stored dtype, and the documents that came with it, in which the dtype
+/// and the rows of the table are those written.
 pub fn safetensors_folder(model: &Model, assets: &ModelAssets) -> Result<FileStream> {
     let mut stream = FileStream::new();
     let metadata = BTreeMap::from([("format".to_string(), "pt".to_string())]);
     stream.push_safetensors("model.safetensors", model.stream_tensors(), &metadata)?;
-    for (name, bytes) in &assets.documents {
-        stream.push_bytes(name, bytes.clone());
+    for (name, bytes) in assets.documents_for(model.config(), model.precision())? {
+        stream.push_bytes(&name, bytes);
     }
     Ok(stream)
 }

@@ -1,6 +1,8 @@
 //! What can go wrong in the runner: the crate's error, or a command that makes no sense.
 
 use tabtune::checkpoint::can_override;
+use tabtune::error::Word;
+use tabtune::word;
 
 /// `Result` with [`RunError`].
 pub type Result<T> = std::result::Result<T, RunError>;
@@ -45,9 +47,9 @@ impl RunError {
     pub fn code(&self) -> &'static str {
         match self {
             RunError::Tabtune(error) => error.code(),
-            RunError::Usage(_) => "cli.usage",
-            RunError::Json { .. } => "cli.json",
-            RunError::Stdout(_) => "cli.stdout",
+            RunError::Usage(_) => word!("cli.usage").text(),
+            RunError::Json { .. } => word!("cli.json").text(),
+            RunError::Stdout(_) => word!("cli.stdout").text(),
         }
     }
 }
@@ -60,4 +62,9 @@ pub fn unreadable(name: impl std::fmt::Display, reason: impl std::fmt::Display) 
 /// The crate's error of a sink that could not be written.
 pub fn unwritable(name: impl std::fmt::Display, reason: impl std::fmt::Display) -> tabtune::Error {
     tabtune::Error::SinkWrite { name: name.to_string(), reason: reason.to_string() }
+}
+
+/// The error of a checkpoint in one file that is not whole.
+pub fn damaged(word: Word, reason: impl std::fmt::Display) -> RunError {
+    tabtune::Error::CheckpointContainer { word, reason: reason.to_string() }.into()
 }

@@ -1,12 +1,13 @@
 //! The runner's only reader of files: sources for the crate, and whole small files.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use tabtune::bundle::{Bundle, ByteSource, open_bundle};
-use tabtune::checkpoint::MANIFEST;
+use tabtune::bundle::{Bundle, ByteSource, truncated};
+use tabtune::checkpoint::{Checkpoint, MANIFEST};
 
+use crate::container;
 use crate::error::{Result, RunError, unreadable};
 
 /// A file that the crate reads by ranges.
@@ -41,7 +42,16 @@ impl ByteSource for FileSource {
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> tabtune::Result<()> {
         let mut file = &self.file;
-        file.seek(SeekFrom::Start(offset)).and_then(|_| file.read_exact(buf)).map_err(|e| unreadable(self.path.display(), e))
+        let failed = |e: std::io::Error| unreadable(self.path.display(), e);
+        file.seek(SeekFrom::Start(offset)).map_err(failed)?;
+        match file.read_exact(buf) {
+            // The file became shorter after it was opened.
+            Err(e) if e.kind() == ErrorKind::UnexpectedEof => {
+                let len = file.metadata().map_err(failed)?.len();
+                Err(truncated(&self.name, offset, buf.len() as u64, len.saturating_sub(offset)))
+            }
+            other => other.map_err(failed),
+        }
     }
 }
 
@@ -85,13 +95,9 @@ pub fn model_sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
     let mut paths = vec![path.clone()];
     if path.is_dir() {
         let all = files_of(&path)?;
-        let gguf: Vec<_> = all.iter().filter(|p| has_ending(p, &["gguf"])).cloned().collect();
         // A checkpoint folder is a model folder with two files more.
         let of_run = |p: &Path| [MANIFEST, "optimizer.safetensors"].contains(&file_name(p).as_str());
-        paths = all.into_iter().filter(|p| has_ending(p, &["json", "safetensors", "jinja"]) && !of_run(p)).collect();
-        if !paths.iter().any(|p| file_name(p) == "config.json") && gguf.len() == 1 {
-            paths = gguf;
-        }
+        paths = all.into_iter().filter(|p| has_ending(p, &["gguf", "json", "safetensors", "jinja"]) && !of_run(p)).collect();
         if paths.is_empty() {
             return Err(RunError::Usage(format!(
                 "{}: no model in this folder: expected config.json and model.safetensors, or one .gguf file",
@@ -106,13 +112,22 @@ pub fn model_sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
     Ok(sources)
 }
 
-/// Opens the model at `path`.
+/// Opens the model at `path`; what is odd but legal about it goes to stderr.
 pub fn open_model(path: &Path) -> Result<Bundle> {
-    Ok(open_bundle(model_sources(path)?)?)
+    let bundle = tabtune::model::open_model(model_sources(path)?)?;
+    for warning in &bundle.warnings {
+        log::warn!("{} [{}]", warning.message(), warning.code);
+    }
+    Ok(bundle)
+}
+
+/// Opens the checkpoint at `path`, a folder or one file as the browser exports it, and verifies each byte.
+pub fn open_checkpoint(path: &Path) -> Result<Checkpoint> {
+    if path.is_file() { Ok(Checkpoint::open_verified(container::sources(path)?)?) } else { Ok(Checkpoint::open(folder_sources(path)?)?) }
 }
 
 /// Every file of a checkpoint folder.
-pub fn checkpoint_sources(folder: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
+fn folder_sources(folder: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
     let folder = settled(folder);
     if !folder.is_dir() {
         return Err(unreadable(folder.display(), "not a checkpoint folder").into());

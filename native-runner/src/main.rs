@@ -3,6 +3,7 @@
 
 mod args;
 mod commands;
+mod container;
 mod error;
 mod files;
 mod log_sink;
@@ -30,7 +31,7 @@ fn main() -> ExitCode {
         Ok(Outcome::Good) => ExitCode::SUCCESS,
         Ok(Outcome::Bad) => ExitCode::FAILURE,
         Err(failure) => {
-            let code = failure.downcast_ref::<RunError>().map_or("cli.internal", RunError::code);
+            let code = failure.downcast_ref::<RunError>().map_or(tabtune::word!("cli.internal").text(), RunError::code);
             Output::new(json).failure(code, &format!("{failure:#}"));
             ExitCode::FAILURE
         }

@@ -5,6 +5,8 @@ use std::io::Write;
 use serde::Serialize;
 use serde_json::json;
 
+use tabtune::error::escaped;
+
 use crate::error::{Result, RunError};
 
 /// How results are shown.
@@ -28,7 +30,7 @@ impl Output {
     pub fn line(&self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result<()> {
         if self.json {
             let line = serde_json::to_string(value).map_err(|e| RunError::Json { name: "stdout".into(), reason: e.to_string() })?;
-            self.write(&format!("{line}\n"))
+            self.write(&format!("{}\n", in_json(&line)))
         } else {
             self.write(&format!("{}\n", text()))
         }
@@ -54,12 +56,26 @@ impl Output {
         if self.json {
             let line = json!({ "error": { "code": code, "message": message } });
             // A closed stdout is itself the failure: nothing is left to tell it to.
-            if self.write(&format!("{line}\n")).is_ok() {
+            if self.write(&format!("{}\n", in_json(&line.to_string()))).is_ok() {
                 return;
             }
         }
-        let one_line = message.split_whitespace().collect::<Vec<_>>().join(" ");
+        let one_line = escaped(&message.split_whitespace().collect::<Vec<_>>().join(" "));
         // eprintln! panics when stderr is closed.
         let _ = writeln!(std::io::stderr(), "error: {one_line} [{code}]");
     }
+}
+
+/// A line of JSON in which characters that a terminal acts on are written as JSON's escapes: the same values, shown instead of obeyed.
+fn in_json(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut units = [0u16; 2];
+    for c in line.chars() {
+        if escaped(c.encode_utf8(&mut [0; 4])).len() == c.len_utf8() {
+            out.push(c);
+        } else {
+            c.encode_utf16(&mut units).iter().for_each(|unit| out.push_str(&format!("\\u{unit:04x}")));
+        }
+    }
+    out
 }

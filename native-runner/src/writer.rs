@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use tabtune::bundle::FileStream;
+use tabtune::checkpoint::sha256;
 
 use crate::error::{Result, unwritable};
 use crate::files::files_of;
@@ -45,7 +46,7 @@ pub fn write_folder(folder: &Path, marker: Option<&str>, stream: &mut FileStream
     let partial = beside(folder, "partial");
     remove(&partial)?;
     fs::create_dir(&partial).map_err(|e| unwritable(partial.display(), e))?;
-    if let Err(error) = fill(&partial, stream) {
+    if let Err(error) = fill(&partial, marker.is_some(), stream) {
         // The first failure is the one to tell; what is left is overwritten by the next try.
         let _ = fs::remove_dir_all(&partial);
         return Err(error);
@@ -55,7 +56,8 @@ pub fn write_folder(folder: &Path, marker: Option<&str>, stream: &mut FileStream
     Ok(files_of(folder)?)
 }
 
-fn fill(folder: &Path, stream: &mut FileStream) -> Result<()> {
+/// `sealed`: the last document names the digests of the pieces before it.
+fn fill(folder: &Path, sealed: bool, stream: &mut FileStream) -> Result<()> {
     let names: Vec<String> = stream.files().iter().map(|file| file.name.clone()).collect();
     let mut next = wait(stream.next_chunk())?;
     for (index, name) in names.iter().enumerate() {
@@ -63,6 +65,9 @@ fn fill(folder: &Path, stream: &mut FileStream) -> Result<()> {
         let refused = |e: std::io::Error| unwritable(path.display(), e);
         let mut file = File::create_new(&path).map_err(refused)?;
         while let Some(chunk) = next.take_if(|chunk| chunk.file == index) {
+            if sealed {
+                stream.hashed(&sha256(&chunk.bytes))?;
+            }
             file.write_all(&chunk.bytes).map_err(refused)?;
             next = wait(stream.next_chunk())?;
         }

@@ -84,3 +84,23 @@ test('demo without WebGPU says so in words', async () => {
   assert.equal(await page.isDisabled('#start'), true);
   await page.close();
 });
+
+test('the policy binds the worker too: it cannot ask another address, and the About box says so', async () => {
+  // Another origin that would answer anyone.
+  const elsewhere = await serve({}, { 'access-control-allow-origin': '*' });
+  try {
+    const { page } = await browser.open(`${site.url}/demo/`);
+    await page.waitForSelector('#start:enabled', { timeout: 180_000 });
+    await page.click('#about-open');
+    await page.waitForFunction(() => document.querySelector('#policy').textContent !== '', undefined, { timeout: 10_000 });
+    assert.match(await page.textContent('#policy'), /^The browser sees to it: .* both talk to this address only/);
+    const asked = (url) => fetch(url).then(({ status }) => status, ({ name }) => name);
+    const [worker] = page.workers();
+    assert.equal(await worker.evaluate(asked, `${site.url}/demo/`), 200);
+    assert.equal(await worker.evaluate(asked, `${elsewhere.url}/`), 'TypeError');
+    assert.equal(await page.evaluate(asked, `${elsewhere.url}/`), 'TypeError');
+    await page.close();
+  } finally {
+    await elsewhere.close();
+  }
+});

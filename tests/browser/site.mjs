@@ -2,6 +2,7 @@
 import { createReadStream, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { extname, join, normalize, resolve } from 'node:path';
+import { POLICY } from '../../web/policy.mjs';
 import { root } from '../../web/toolchain.mjs';
 
 const TYPES = {
@@ -14,16 +15,19 @@ const TYPES = {
   '.txt': 'text/plain; charset=utf-8',
   '.wasm': 'application/wasm',
 };
-const POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; style-src 'self'; img-src 'self' data: blob:";
 const EMPTY = '<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><title>tabtune scenario</title>';
 
-/** Serves `folders` (address prefix → folder, of the repository or absolute), with `more` headers. An empty page is at `/`. */
-export function serve(folders = { '/dist/': 'dist', '/demo/': 'web/dist' }, more = {}) {
+/**
+ * Serves `folders` (address prefix → folder, of the repository or absolute), an empty page at `/`. Every response carries the policy,
+ * workers' too, unless another one is given, or null, and `more` headers.
+ */
+export function serve(folders = { '/dist/': 'dist', '/demo/': 'web/dist' }, { policy = POLICY, ...more } = {}) {
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url, 'http://localhost');
     const headers = { 'cache-control': 'no-store', 'cross-origin-resource-policy': 'same-origin', ...more };
+    if (policy !== null) headers['content-security-policy'] = policy;
     if (pathname === '/') {
-      response.writeHead(200, { ...headers, 'content-type': TYPES['.html'], 'content-security-policy': POLICY }).end(EMPTY);
+      response.writeHead(200, { ...headers, 'content-type': TYPES['.html'] }).end(EMPTY);
       return;
     }
     const prefix = Object.keys(folders).find((each) => pathname.startsWith(each));
@@ -35,7 +39,8 @@ export function serve(folders = { '/dist/': 'dist', '/demo/': 'web/dist' }, more
       return;
     }
     response.writeHead(200, { ...headers, 'content-type': TYPES[extname(file)] ?? 'application/octet-stream', 'content-length': stat.size });
-    createReadStream(file).pipe(response);
+    if (request.method === 'HEAD') response.end();
+    else createReadStream(file).pipe(response);
   });
   return new Promise((ready) => {
     server.listen(0, '127.0.0.1', () => {

@@ -66,7 +66,7 @@ impl Case {
     /// The written buffers by `kernel` (this case's own, or a mutant of it) on `device`.
     pub fn device(&self, kernel: &'static Kernel, device: &burn::tensor::Device) -> Vec<Vec<u32>> {
         let buffers = self.buffers.iter().map(|words| upload(words, device)).collect();
-        run(kernel, buffers, &self.params, self.groups).into_iter().map(|b| download(b.float::<1>())).collect()
+        run(kernel, buffers, &self.params, self.groups).expect("one device").into_iter().map(|b| download(b.float::<1>())).collect()
     }
 
     /// Largest difference between device and twin, relative to the RMS of the twin's buffer. Infinite where only one of them is

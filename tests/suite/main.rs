@@ -2,11 +2,13 @@
 
 mod as_a_gpu;
 mod bundle;
+mod checkpoint;
 mod cli;
 mod config;
 mod data;
 mod hostile;
 mod house;
+mod interrupt;
 mod kernels;
 mod memory;
 mod model;

@@ -9,6 +9,7 @@ use tabtune::data::Dataset;
 use tabtune::device::Device;
 use tabtune::kernels::trace::{watch_memory, watched_memory};
 use tabtune::model::Model;
+use tabtune::platform::Interrupt;
 use tabtune::train::{Trainer, memory_plan};
 use tabtune_tests::{block_on, gpu};
 
@@ -26,7 +27,7 @@ fn in_use(device: &Device) -> u64 {
 fn planned_and_found(shape: &ModelConfig, settings: &serde_json::Value, device: &Device) -> (u64, u64) {
     let config: TrainConfig = serde_json::from_value(settings.clone()).unwrap();
     let before = in_use(device);
-    let model = Model::init(shape, 1, config.precision, &device.inner()).unwrap();
+    let model = block_on(Model::init(shape, 1, config.precision, &device.inner(), &Interrupt::none())).unwrap();
     let planned = memory_plan(model.config(), &config).unwrap().total();
     let dataset = Dataset::from_tokens((0..4000).map(|i| i * 7919 % shape.vocab_size as u32).collect(), 0.0).unwrap();
     let mut trainer = Trainer::new(model, dataset, config).unwrap();

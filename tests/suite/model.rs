@@ -10,6 +10,7 @@ use tabtune::data::Batch;
 use tabtune::device::Device;
 use tabtune::kernels::read_f32;
 use tabtune::model::{Model, ParamMap, Span};
+use tabtune::platform::Interrupt;
 use tabtune::train::{NamedGradients, accumulate, loss_sum};
 use tabtune_tests::{block_on, cpu, gpu};
 
@@ -30,7 +31,7 @@ fn bundle(family: &str) -> Bundle {
 }
 
 fn model(family: &str, device: &Device) -> Model {
-    Model::from_bundle(&bundle(family), Precision::F32, &device.inner()).unwrap()
+    block_on(Model::from_bundle(&bundle(family), Precision::F32, &device.inner(), &Interrupt::none())).unwrap()
 }
 
 fn devices() -> Vec<Device> {
@@ -281,7 +282,9 @@ fn weights_that_do_not_fit_are_refused_by_name() {
         let text = String::from_utf8(golden("qwen2/config.json")).unwrap().replace(from, to);
         let mut files = sources("qwen2");
         files[0] = Box::new(MemorySource::new("config.json", text.into_bytes()));
-        open_bundle(files).and_then(|bundle| Model::from_bundle(&bundle, Precision::F32, &cpu().inner())).unwrap_err()
+        open_bundle(files)
+            .and_then(|bundle| block_on(Model::from_bundle(&bundle, Precision::F32, &cpu().inner(), &Interrupt::none())))
+            .unwrap_err()
     };
     let missing = config("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3");
     assert_eq!(missing.code(), "model.tensor.missing");
@@ -307,7 +310,7 @@ fn token_ids_outside_the_vocabulary_are_refused() {
 fn new_weights_depend_on_seed_and_name_alone() {
     let config = bundle("llama3").config;
     let values = |seed: u64| {
-        let model = Model::init(&config, seed, Precision::F32, &cpu().inner()).unwrap();
+        let model = block_on(Model::init(&config, seed, Precision::F32, &cpu().inner(), &Interrupt::none())).unwrap();
         struct Values(Vec<f32>);
         impl tabtune::model::ParamVisitor for Values {
             fn visit<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) {

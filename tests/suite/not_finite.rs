@@ -2,12 +2,13 @@
 
 use burn::tensor::Tensor;
 use serde_json::{Value, json};
-use tabtune::bundle::config_from_hf;
+use tabtune::bundle::{ByteSource, FileStream, MemorySource, config_from_hf, config_to_hf, open_bundle};
 use tabtune::config::{Precision, TrainConfig};
 use tabtune::data::{Batch, Dataset, Loader};
 use tabtune::device::Device;
 use tabtune::error::Error;
 use tabtune::model::{Model, ParamMap};
+use tabtune::platform::Interrupt;
 use tabtune::train::Trainer;
 use tabtune_tests::{block_on, cpu, gpu, weights};
 
@@ -50,7 +51,7 @@ fn model(device: &Device, scale: impl Fn(&str) -> Option<(usize, f32)>) -> Model
         "tie_word_embeddings": false
     });
     let shape = config_from_hf(&json).unwrap();
-    Model::init(&shape, 3, Precision::F32, &device.inner()).unwrap().map(&mut Scale(scale))
+    block_on(Model::init(&shape, 3, Precision::F32, &device.inner(), &Interrupt::none())).unwrap().map(&mut Scale(scale))
 }
 
 /// Only what meets [`RARE`] is not a number.
@@ -127,4 +128,33 @@ fn released_norm_that_is_not_finite_says_that_parameters_changed() {
         assert_eq!(trainer.skip_batch().unwrap_err().code(), "config.invalid");
         assert_eq!(trainer.loader_state(), at);
     }
+}
+
+#[test]
+fn weights_of_a_file_that_are_no_numbers_are_counted_and_refused_with_every_tensor() {
+    let cpu = cpu();
+    let shape = poisoned(&cpu).config().clone();
+    let scaled = model(&cpu, |name| match name {
+        "model.embed_tokens.weight" => Some((RARE as usize, f32::NAN)),
+        "lm_head.weight" => Some((11, f32::INFINITY)),
+        _ => None,
+    });
+    let mut stream = FileStream::new();
+    stream.push_bytes("config.json", serde_json::to_vec(&config_to_hf(&shape)).unwrap());
+    stream.push_safetensors("model.safetensors", scaled.stream_tensors(), &Default::default()).unwrap();
+    let mut files = vec![Vec::new(); 2];
+    while let Some(chunk) = block_on(stream.next_chunk()).unwrap() {
+        files[chunk.file].extend(chunk.bytes);
+    }
+    let sources = stream.files().iter().zip(files);
+    let sources = sources.map(|(file, bytes)| Box::new(MemorySource::new(file.name.clone(), bytes)) as Box<dyn ByteSource>);
+    let bundle = open_bundle(sources.collect()).unwrap();
+    for precision in [Precision::F32, Precision::Bf16] {
+        let loaded = block_on(Model::from_bundle(&bundle, precision, &cpu.inner(), &Interrupt::none())).unwrap();
+        let Err(Error::Refused(refusals)) = loaded.check_finite() else { panic!("not refused") };
+        let found: Vec<_> = refusals.iter().map(|r| (r.code, r.subject.as_deref().unwrap(), r.found.as_deref().unwrap())).collect();
+        let expected = [("model.embed_tokens.weight", "8 that are NaN or infinite"), ("lm_head.weight", "16 that are NaN or infinite")];
+        assert_eq!(found, expected.map(|(tensor, count)| ("model.non-finite", tensor, count)));
+    }
+    model(&cpu, |_| None).check_finite().unwrap();
 }

@@ -7,6 +7,7 @@ use tabtune::config::{AdafactorConfig, GroupConfig, OptimizerConfig, Precision, 
 use tabtune::data::{Batch, Dataset};
 use tabtune::device::Device;
 use tabtune::model::Model;
+use tabtune::platform::Interrupt;
 use tabtune::train::Trainer;
 use tabtune_tests::{block_on, cpu, gpu, weights};
 
@@ -14,7 +15,7 @@ fn model(family: &str, precision: Precision, device: &Device) -> Model {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden/models").join(family);
     let file = |name: &str| Box::new(MemorySource::new(name, std::fs::read(folder.join(name)).unwrap())) as Box<dyn ByteSource>;
     let bundle = open_bundle(vec![file("config.json"), file("model.safetensors")]).unwrap();
-    Model::from_bundle(&bundle, precision, &device.inner()).unwrap()
+    block_on(Model::from_bundle(&bundle, precision, &device.inner(), &Interrupt::none())).unwrap()
 }
 
 fn batch() -> Batch {

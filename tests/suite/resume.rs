@@ -3,24 +3,25 @@
 use burn::tensor::Device as TensorDevice;
 use serde_json::{Value, json};
 use tabtune::bundle::{ByteSource, MemorySource, ModelAssets, config_from_hf};
-use tabtune::checkpoint::{self, Checkpoint};
+use tabtune::checkpoint::{self, Checkpoint, Environment, Origin, sha256};
 use tabtune::config::{AdamwConfig, GroupConfig, ModelConfig, OptimizerConfig, TrainConfig};
 use tabtune::data::Dataset;
 use tabtune::device::DeviceLimits;
 use tabtune::error::{Error, Fault};
 use tabtune::model::Model;
+use tabtune::platform::Interrupt;
 use tabtune::tokenizer::Tokenizer;
 use tabtune::train::{Trainer, check_limits};
 use tabtune_tests::{block_on, cpu, gpu};
 
 const STEPS: u64 = 8;
 const STOP: u64 = 4;
-const LETTERS: &str = "abcdefghijklm";
+pub const LETTERS: &str = "abcdefghijklm";
 
-type Files = Vec<(String, Vec<u8>)>;
+pub type Files = Vec<(String, Vec<u8>)>;
 
 /// Matrices of both sides and vectors; small enough for a hundred runs.
-fn shape() -> ModelConfig {
+pub fn shape() -> ModelConfig {
     let json = json!({
         "model_type": "llama", "vocab_size": LETTERS.len(), "hidden_size": 8, "intermediate_size": 12, "num_hidden_layers": 1,
         "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 8, "rms_norm_eps": 1e-5,
@@ -29,16 +30,16 @@ fn shape() -> ModelConfig {
     config_from_hf(&json).unwrap()
 }
 
-fn dataset() -> Dataset {
+pub fn dataset() -> Dataset {
     dataset_split(0.0)
 }
 
-fn dataset_split(validation_fraction: f64) -> Dataset {
+pub fn dataset_split(validation_fraction: f64) -> Dataset {
     let tokens = (0..400u32).map(|i| (i * i / 3 + i) % LETTERS.len() as u32).collect();
     Dataset::from_tokens(tokens, validation_fraction).unwrap()
 }
 
-fn config(optimizer: &Value, precision: &str, schedule: &Value) -> TrainConfig {
+pub fn config(optimizer: &Value, precision: &str, schedule: &Value) -> TrainConfig {
     let json = json!({
         "steps": STEPS, "batch_size": 2, "seq_len": 6, "learning_rate": 1e-2, "seed": 3, "optimizer": optimizer, "precision": precision,
         "schedule": schedule
@@ -46,28 +47,33 @@ fn config(optimizer: &Value, precision: &str, schedule: &Value) -> TrainConfig {
     serde_json::from_value(json).unwrap()
 }
 
-fn start(config: TrainConfig, device: &TensorDevice) -> Trainer {
-    let model = Model::init(&shape(), config.seed, config.precision, device).unwrap();
+pub fn start(config: TrainConfig, device: &TensorDevice) -> Trainer {
+    let model = block_on(Model::init(&shape(), config.seed, config.precision, device, &Interrupt::none())).unwrap();
     Trainer::new(model, dataset(), config).unwrap()
 }
 
-fn save(trainer: &Trainer) -> Files {
+pub fn save(trainer: &Trainer) -> Files {
     let assets = ModelAssets::of_config(&shape(), Some(Tokenizer::characters(LETTERS).unwrap()));
-    let mut stream = checkpoint::write(trainer, &assets).unwrap();
+    let origin = Origin { environment: Environment::on("test"), base: None };
+    let mut stream = checkpoint::write(trainer, &assets, &origin).unwrap();
     let mut files: Files = stream.files().iter().map(|file| (file.name.clone(), Vec::new())).collect();
     while let Some(chunk) = block_on(stream.next_chunk()).unwrap() {
+        stream.hashed(&sha256(&chunk.bytes)).unwrap();
         files[chunk.file].1.extend(chunk.bytes);
+    }
+    for (file, (name, bytes)) in stream.files().iter().zip(&files) {
+        assert_eq!(file.bytes, bytes.len() as u64, "{name}");
     }
     files
 }
 
-fn open(files: Files) -> Checkpoint {
+pub fn open(files: Files) -> Checkpoint {
     let sources = files.into_iter().map(|(name, bytes)| Box::new(MemorySource::new(name, bytes)) as Box<dyn ByteSource>);
     Checkpoint::open(sources.collect()).unwrap()
 }
 
 /// Losses of the steps up to `last`. A schedule that can decay and has no start begins its decay before step 4.
-fn go(trainer: &mut Trainer, last: u64) -> Vec<f64> {
+pub fn go(trainer: &mut Trainer, last: u64) -> Vec<f64> {
     let mut losses = Vec::new();
     while trainer.progress().completed_steps < last {
         if trainer.progress().completed_steps == 3 && trainer.progress().schedule_start.is_none() {
@@ -116,7 +122,7 @@ fn resumes_bitwise(optimizer: &Value, precision: &str, schedule: &Value, device:
     let mut saved = start(config(optimizer, precision, schedule), device);
     let mut curve = go(&mut saved, STOP);
     let middle = save(&saved);
-    let mut resumed = open(middle.clone()).resume(dataset(), None, &[], device).unwrap();
+    let mut resumed = block_on(open(middle.clone()).resume(dataset(), None, &[], device, &Interrupt::none())).unwrap();
     assert!(save(&resumed) == middle, "{what}: loading changed something");
     let after = go(&mut resumed, STEPS);
     assert_eq!(after, losses[STOP as usize..], "{what}: the resumed run");
@@ -160,7 +166,7 @@ fn resume_without_the_optimizers_state_is_another_run() {
     let mut first = start(config.clone(), &device);
     go(&mut first, STOP);
     let checkpoint = open(save(&first));
-    let model = Model::from_bundle(checkpoint.bundle(), config.precision, &device).unwrap();
+    let model = block_on(Model::from_bundle(checkpoint.bundle(), config.precision, &device, &Interrupt::none())).unwrap();
     let mut bare = Trainer::resume(model, dataset(), first.loader_state(), config, first.progress()).unwrap();
     let found = go(&mut bare, STEPS);
     // Step 5 has the saved weights and batch; its update is the first that differs.
@@ -173,7 +179,7 @@ fn resume_keeps_the_document_mask() {
     let device = cpu().inner();
     let run = |mask: bool| {
         let config = TrainConfig { document_mask: mask, validation_fraction: 0.2, ..config(&optimizers()[0], "f32", &schedules()[0]) };
-        let model = Model::init(&shape(), config.seed, config.precision, &device).unwrap();
+        let model = block_on(Model::init(&shape(), config.seed, config.precision, &device, &Interrupt::none())).unwrap();
         let data = || dataset_split(0.2).with_document_ends(&[4]);
         let mut straight = Trainer::new(model.clone(), data(), config.clone()).unwrap();
         let losses = go(&mut straight, STEPS);
@@ -181,9 +187,11 @@ fn resume_keeps_the_document_mask() {
         go(&mut first, STOP);
         let checkpoint = open(save(&first));
         let other = TrainConfig { document_mask: !mask, ..checkpoint.manifest().train.clone() };
-        let Err(Error::ResumeMismatch(faults)) = checkpoint.resume(data(), Some(other), &[], &device) else { panic!("resumed") };
+        let Err(Error::ResumeMismatch(faults)) = block_on(checkpoint.resume(data(), Some(other), &[], &device, &Interrupt::none())) else {
+            panic!("resumed")
+        };
         assert_eq!(keys(&faults), ["document_mask"]);
-        let mut resumed = open(save(&first)).resume(data(), None, &[], &device).unwrap();
+        let mut resumed = block_on(open(save(&first)).resume(data(), None, &[], &device, &Interrupt::none())).unwrap();
         assert_eq!(go(&mut resumed, STEPS), losses[STOP as usize..]);
         (losses, block_on(resumed.evaluate(None)).unwrap().loss)
     };
@@ -192,7 +200,7 @@ fn resume_keeps_the_document_mask() {
     assert_ne!(open_eval, masked_eval);
     // A run with the mask needs the ends of documents.
     let config = TrainConfig { document_mask: true, ..config(&optimizers()[0], "f32", &schedules()[0]) };
-    let model = Model::init(&shape(), 3, config.precision, &device).unwrap();
+    let model = block_on(Model::init(&shape(), 3, config.precision, &device, &Interrupt::none())).unwrap();
     assert_eq!(Trainer::new(model, dataset(), config).map(|_| ()).unwrap_err().code(), "config.invalid");
 }
 
@@ -218,7 +226,7 @@ fn resumed(saved: TrainConfig, changes: Value, overrides: &[&str]) -> Result<Tra
     let checkpoint = open(save(&first));
     let config = checkpoint.manifest().train.overlaid(changes).unwrap();
     let overrides: Vec<String> = overrides.iter().map(|name| name.to_string()).collect();
-    checkpoint.resume(dataset(), Some(config), &overrides, &device)
+    block_on(checkpoint.resume(dataset(), Some(config), &overrides, &device, &Interrupt::none()))
 }
 
 fn refused(changes: Value, overrides: &[&str]) -> Vec<Fault> {
@@ -352,11 +360,11 @@ fn by_hand(rate: f64) -> Files {
     save(&first)
 }
 
-fn resume(files: Files, changes: Value, overrides: &[&str]) -> Result<Trainer, Error> {
+pub fn resume(files: Files, changes: Value, overrides: &[&str]) -> Result<Trainer, Error> {
     let checkpoint = open(files);
     let config = checkpoint.manifest().train.overlaid(changes).unwrap();
     let overrides: Vec<String> = overrides.iter().map(|name| name.to_string()).collect();
-    checkpoint.resume(dataset(), Some(config), &overrides, &cpu().inner())
+    block_on(checkpoint.resume(dataset(), Some(config), &overrides, &cpu().inner(), &Interrupt::none()))
 }
 
 #[test]
@@ -429,7 +437,7 @@ fn progress_that_no_run_has_is_a_damaged_checkpoint() {
     }
     // The greatest count is one; the sum of tokens saturates far beyond it.
     let checkpoint = Checkpoint::open(edited(|json| json["progress"]["tokens"] = json!((1u64 << 53) - 1))).unwrap();
-    let mut run = checkpoint.resume(dataset(), None, &[], &cpu().inner()).unwrap();
+    let mut run = block_on(checkpoint.resume(dataset(), None, &[], &cpu().inner(), &Interrupt::none())).unwrap();
     block_on(run.step()).unwrap();
     assert_eq!(run.progress().tokens, (1 << 53) - 1 + 12);
     let progress = tabtune::train::Progress { tokens: u64::MAX, ..run.progress() };

@@ -74,7 +74,7 @@ fn pre_tokenizers_differ_where_they_should() {
     let of = |pre: &str| Tokenizer::from_parts(byte_level(pre)).unwrap().encode("12345 67 8").unwrap().len();
     assert!(of("smollm") > of("gpt-2") && of("qwen2") > of("llama-bpe"));
     let unknown = Tokenizer::from_parts(byte_level("tekken")).unwrap_err();
-    assert_eq!((unknown.code(), unknown.to_string().contains("tekken")), ("model.config.unsupported", true));
+    assert_eq!((unknown.code(), unknown.to_string().contains("tekken")), ("tokenizer.model.unsupported", true));
 }
 
 #[test]
@@ -191,7 +191,8 @@ fn chat_templates_equal_jinja() {
         let messages: Vec<Message> = serde_json::from_value(file["chats"][case["chat"].as_str().unwrap()].clone()).unwrap();
         let rendered = tokenizer.render_chat(&messages, case["add_generation_prompt"].as_bool().unwrap());
         match case["error"].as_str() {
-            Some(message) => assert!(rendered.unwrap_err().to_string().contains(message), "{name}"),
+            // A template's own words are shown up to their 64th character.
+            Some(message) => assert!(rendered.unwrap_err().to_string().contains(&message[..message.len().min(60)]), "{name}"),
             None => assert_eq!(rendered.unwrap(), case["text"].as_str().unwrap(), "{name} {}", case["chat"]),
         }
     }
@@ -204,19 +205,60 @@ fn chat_templates_have_a_budget() {
         "{% for i in range(9999) %}{% for j in range(9999) %}{% set x = 1 %}{% endfor %}{% endfor %}",
         "{% for i in range(9999) %}{% for j in range(99) %}{{ 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx' }}{% endfor %}{% endfor %}",
         "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
-        "{{ strftime_now('%d') }}",
-        "{% if %}",
-        "{{ messages[0].content.nothing() }}",
-        "{{ raise_exception('no') }}",
     ] {
         let refused = with_template(endless, &none).render_chat(&[Message::new("user", "x")], false).unwrap_err();
-        assert_eq!(refused.code(), "tokenizer.template", "{endless}");
+        assert_eq!((refused.code(), refused.kind()), ("template.budget", "BAD_MODEL_FILE"), "{endless}");
     }
-    let large = " ".repeat((1 << 20) + 1);
-    assert_eq!(with_template(&large, &none).render_chat(&[], false).unwrap_err().code(), "tokenizer.template");
+    // Imported unrendered, refused when it is used.
+    let large = with_template(&" ".repeat((1 << 20) + 1), &none);
+    assert_eq!(large.render_chat(&[], false).unwrap_err().code(), "template.budget");
+    assert_eq!(with_template(&" ".repeat(1 << 20), &none).render_chat(&[], false).unwrap(), " ".repeat(1 << 20));
+    for wrong in ["{{ strftime_now('%d') }}", "{% if %}", "{{ messages[0].content.nothing() }}", "{{ raise_exception('no') }}"] {
+        let refused = with_template(wrong, &none).render_chat(&[Message::new("user", "x")], false).unwrap_err();
+        assert_eq!(refused.code(), "tokenizer.template", "{wrong}");
+    }
+    let spoken = format!("{{{{ raise_exception('\u{202e}{}') }}}}", "x".repeat(500));
+    let said = with_template(&spoken, &none).render_chat(&[], false).unwrap_err().to_string();
+    assert!(said.chars().count() < 160 && !said.contains('\u{202e}'), "{said}");
     let mut bare = byte_level("gpt-2");
     bare.chat_template = None;
     let bare = Tokenizer::from_parts(bare).unwrap();
     assert!(!bare.has_chat_template());
     assert_eq!(bare.render_chat(&[], false).unwrap_err().code(), "tokenizer.template");
+}
+
+/// A `tokenizer.json` of one letter whose texts are split by `pattern`.
+fn split_by(pattern: &Value) -> tabtune::Result<Tokenizer> {
+    let document = serde_json::json!({
+        "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,
+        "pre_tokenizer": {"type": "Split", "pattern": pattern, "behavior": "Isolated", "invert": false},
+        "post_processor": null, "decoder": null,
+        "model": {"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null, "end_of_word_suffix": null,
+            "fuse_unk": false, "byte_fallback": false, "ignore_merges": false, "vocab": {"x": 0, "y": 1, "xx": 2}, "merges": [["x", "x"]]}
+    });
+    Tokenizer::from_hf(document.to_string().as_bytes(), None, None)
+}
+
+#[test]
+fn patterns_of_a_tokenizer_have_a_budget() {
+    let endless = split_by(&serde_json::json!({"Regex": "(x+x+)+y(?!z)"})).unwrap();
+    assert_eq!(endless.encode("xxy").unwrap(), [2, 1]);
+    let text = "x".repeat(64);
+    for refused in
+        [endless.encode(&text).unwrap_err(), endless.encode_prompt(&text).unwrap_err(), endless.encode_with_starts(&text).unwrap_err()]
+    {
+        assert_eq!((refused.code(), refused.kind()), ("tokenizer.budget", "BAD_MODEL_FILE"));
+    }
+    for kind in ["Regex", "String"] {
+        let pattern = |bytes: usize| split_by(&serde_json::json!({ kind: "x".repeat(bytes) }));
+        assert_eq!(pattern((1 << 20) + 1).unwrap_err().code(), "tokenizer.budget", "{kind}");
+        assert!(pattern(1 << 10).is_ok(), "{kind}");
+    }
+}
+
+#[test]
+fn words_of_libraries_about_a_tokenizer_are_cut() {
+    let long = format!(r#"{{"version":"1.0","model":{{"type":"{}","vocab":{{}}}}}}"#, "\u{202e}é".repeat(500));
+    let said = Tokenizer::from_hf(long.as_bytes(), None, None).unwrap_err().to_string();
+    assert!(said.chars().count() < 120 && !said.contains('\u{202e}'), "{said}");
 }

@@ -11,6 +11,7 @@ import { checkSupport } from './panels/notice.js';
 import { Samples } from './panels/samples.js';
 import { Setup } from './panels/setup.js';
 import { installTheme } from './panels/theme.js';
+import { sayPolicy } from './policy.js';
 import { Run } from './run.js';
 import { useSoftwareDefaults } from './settings.js';
 
@@ -44,7 +45,10 @@ const run: Run = new Run({ charts, controls, figures, kernels, samples, setup, c
 ignoreStrayDrops();
 installTheme(() => charts.repaint());
 const about = byId('about', HTMLDialogElement);
-byId('about-open', HTMLButtonElement).addEventListener('click', () => about.showModal());
+byId('about-open', HTMLButtonElement).addEventListener('click', () => {
+  about.showModal();
+  sayPolicy().catch(complain);
+});
 byId('build', HTMLElement).textContent = `Version ${VERSION}.`;
 
 document.addEventListener('visibilitychange', () => {

@@ -30,6 +30,9 @@ const PHASES: Record<Progress['phase'], string> = {
   verify: 'Checking the checkpoint',
   upload: 'Moving the weights to the GPU',
   compile: 'Preparing the GPU',
+  save: 'Saving',
+  export: 'Exporting',
+  import: 'Importing',
   ready: 'Ready',
 };
 

@@ -1,5 +1,5 @@
 /** Checks of option values; each returns what goes into Rust's JSON or throws BAD_OPTION with the path. */
-import { TabtuneError, badOption } from './errors.js';
+import { TabtuneError, badOption, fault } from './errors.js';
 
 export type Check = (value: unknown, path: string) => unknown;
 export type Checks = Record<string, Check>;
@@ -12,6 +12,7 @@ const numeric =
   };
 
 export const positiveInteger = numeric('an integer >= 1', (v) => Number.isSafeInteger(v) && v >= 1);
+export const twoOrMore = numeric('an integer >= 2', (v) => Number.isSafeInteger(v) && v >= 2);
 export const naturalNumber = numeric('an integer >= 0', (v) => Number.isSafeInteger(v) && v >= 0);
 /** A step, or -1 for none. */
 export const startStep = numeric('an integer >= -1', (v) => Number.isSafeInteger(v) && v >= -1);
@@ -57,7 +58,7 @@ export function together(work: readonly (() => void)[]): void {
   }
   const [first, ...rest] = faults;
   if (first === undefined) return;
-  throw rest.length === 0 ? first : new TabtuneError(first.code, faults.map((fault) => fault.message).join('; '), first.detail);
+  throw rest.length === 0 ? first : fault('option.invalid', faults.map(({ message }) => message).join('; '), { path: first.detail.path });
 }
 
 /** The given options under Rust's names; an unknown key is an error, an undefined value is absent. */

@@ -1,11 +1,29 @@
-/** Sees every GPU fault first (platform.md §10): wgpu's own handler would panic inside the event callback. */
-import { TabtuneError } from './errors.js';
+/** Sees every GPU fault first: wgpu's own handler would panic inside the event callback. */
+import { fault } from './errors.js';
+import type { TabtuneError } from './errors.js';
+
+/** What is watched: a worker's global scope. */
+export interface WatchedScope {
+  GPUAdapter?: typeof GPUAdapter;
+  navigator?: { gpu?: GPU };
+}
+
+/** cubecl asks for it at its first operation, but uses it for profiling alone. */
+const PRETENDED = 'timestamp-query';
+/** The loss of a device is reported shortly after the read that it broke. */
+const LOSS_MILLIS = 100;
+
+/** The features of an adapter or a device, as wgpu is to see them. */
+const withPretended = (features: Iterable<string>): Set<string> => new Set([...features, PRETENDED]);
 
 /** The first fault of the device, if any. A step counts only if a later read succeeded and this is still empty. */
 export class DeviceWatch {
   #fault: TabtuneError | undefined;
   #adapter = '';
   #lost: Promise<void> = new Promise(() => undefined);
+  #hidden = new Set<string>();
+  #scope: WatchedScope = {};
+  #onFault: (error: TabtuneError) => void = () => undefined;
 
   /** The adapter's own words; the core sees none in a browser. */
   get adapter(): string {
@@ -16,51 +34,104 @@ export class DeviceWatch {
     return this.#fault;
   }
 
-  /** Wraps `requestDevice` before the core starts. */
-  install(): void {
-    if (typeof GPUAdapter === 'undefined') return;
-    // eslint-disable-next-line @typescript-eslint/unbound-method -- called with its adapter below
-    const request = GPUAdapter.prototype.requestDevice;
-    const watch = (device: GPUDevice): void => this.#watch(device);
-    GPUAdapter.prototype.requestDevice = async function (descriptor) {
-      const device = await request.call(this, descriptor);
-      watch(device);
-      return device;
+  /** Throws the fault, if there is one. */
+  check(): void {
+    if (this.#fault) throw this.#fault;
+  }
+
+  /** Whether the core believes in a feature that the device lacks. */
+  hides(feature: string): boolean {
+    return this.#hidden.has(feature);
+  }
+
+  /** Wraps `requestDevice` and the adapter's features before the core starts. */
+  install(scope: WatchedScope, onFault: (error: TabtuneError) => void): void {
+    this.#scope = scope;
+    this.#onFault = onFault;
+    const adapters = scope.GPUAdapter?.prototype;
+    if (adapters === undefined) return;
+    // eslint-disable-next-line @typescript-eslint/unbound-method -- called with its adapter
+    const request = adapters.requestDevice;
+    const requested = (adapter: GPUAdapter, descriptor: GPUDeviceDescriptor | undefined) => this.#request(adapter, request, descriptor);
+    adapters.requestDevice = function (descriptor) {
+      return requested(this, descriptor);
     };
+    // eslint-disable-next-line @typescript-eslint/unbound-method -- called with its adapter
+    const given = Object.getOwnPropertyDescriptor(adapters, 'features')?.get;
+    if (!given) return;
+    Object.defineProperty(adapters, 'features', {
+      configurable: true,
+      enumerable: true,
+      get(this: GPUAdapter) {
+        const features = given.call(this) as GPUSupportedFeatures;
+        return features.has(PRETENDED) ? features : withPretended(features);
+      },
+    });
+    this.#real = (adapter) => given.call(adapter) as GPUSupportedFeatures;
+  }
+
+  #real: (adapter: GPUAdapter) => GPUSupportedFeatures = (adapter) => adapter.features;
+
+  async #request(adapter: GPUAdapter, request: GPUAdapter['requestDevice'], descriptor: GPUDeviceDescriptor | undefined): Promise<GPUDevice> {
+    const lacks = !this.#real(adapter).has(PRETENDED);
+    const requiredFeatures = [...(descriptor?.requiredFeatures ?? [])].filter((feature) => !lacks || feature !== PRETENDED);
+    let device: GPUDevice;
+    try {
+      device = await request.call(adapter, { ...descriptor, requiredFeatures });
+    } catch (thrown) {
+      const reason = thrown instanceof Error ? thrown.message : String(thrown);
+      this.#raise(fault('device.no-adapter', `the GPU could not be opened: ${reason}`, { reason }, thrown));
+      throw thrown;
+    }
+    if (lacks) {
+      this.#hidden.add(PRETENDED);
+      Object.defineProperty(device, 'features', { value: withPretended(device.features) });
+    }
+    this.#watch(device);
+    return device;
+  }
+
+  #raise(error: TabtuneError): void {
+    if (this.#fault) return;
+    this.#fault = error;
+    this.#onFault(error);
   }
 
   #watch(device: GPUDevice): void {
     // Absent before Chrome 133 and Firefox 141.
     const info: GPUAdapterInfo | undefined = device.adapterInfo;
     if (info) this.#adapter = info.description || [info.vendor, info.architecture].filter(Boolean).join(' ');
-    this.#lost = device.lost.then((info) => {
-      this.#fault ??= new TabtuneError(
-        'DEVICE_LOST',
-        `the GPU was lost (${info.message || info.reason}). Training can go on from the last checkpoint.`,
-        { code: 'device.lost', reason: info.reason },
-      );
+    this.#lost = device.lost.then(({ reason, message }) => {
+      this.#raise(fault('device.lost', `the GPU was lost (${message || reason}).`, { reason }));
     });
     device.addEventListener('uncapturederror', (event) => {
       event.stopImmediatePropagation();
-      this.#fault ??= classify(event.error);
+      this.#raise(classify(event.error));
     });
   }
 
-  /** Names a failed read: the loss of the device is reported shortly after the read that it broke. */
+  /** Refuses before the core asks: without an adapter it would panic. */
+  async present(): Promise<void> {
+    const gpu = this.#scope.navigator?.gpu;
+    if (gpu && (await gpu.requestAdapter({ powerPreference: 'high-performance' })) === null) {
+      throw fault('device.no-adapter', 'WebGPU has no usable GPU now: its process may have stopped, or the browser gave it up');
+    }
+  }
+
+  /** Names a failed read. */
   async explain(error: TabtuneError): Promise<TabtuneError> {
     if (this.#fault) return this.#fault;
     if (error.code !== 'DEVICE_LOST' && error.code !== 'WORKER_CRASHED') return error;
-    await Promise.race([this.#lost, new Promise((resolve) => setTimeout(resolve, 100))]);
+    await Promise.race([this.#lost, new Promise((resolve) => setTimeout(resolve, LOSS_MILLIS))]);
     return this.#fault ?? error;
   }
 }
 
 function classify(error: GPUError): TabtuneError {
-  if (error instanceof GPUOutOfMemoryError) {
-    return new TabtuneError('OUT_OF_MEMORY', 'the GPU is out of memory. Use a smaller batchSize or seqLen, or precision bf16.', {
-      code: 'device.out-of-memory',
-      reason: error.message,
-    });
+  const reason = error.message;
+  if (error.constructor.name === 'GPUOutOfMemoryError') {
+    return fault('device.out-of-memory', 'the GPU is out of memory. Use a smaller batchSize or seqLen, or precision bf16.', { reason });
   }
-  return new TabtuneError('SHADER_FAILED', `the GPU refused a command: ${error.message}`, { code: 'device.uncaptured', reason: error.message });
+  const kernel = /"([a-z0-9_/]+)"/.exec(reason)?.[1];
+  return fault('device.uncaptured', `the GPU refused a command: ${reason}`, { reason, kernel });
 }

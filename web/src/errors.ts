@@ -1,3 +1,6 @@
+import { WORDS } from './words.js';
+import type { Word } from './words.js';
+
 /** Every class of failure. Words are never renamed; the exact Rust error stands in `detail.code`. */
 export const ERROR_CODES = [
   'UNSUPPORTED_BROWSER',
@@ -27,27 +30,49 @@ export const ERROR_CODES = [
 ] as const;
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
-/** What is known beyond the message: the dotted word, the path of an option, sizes, a file's refusal. */
+/** What is known beyond the message: the dotted word, and what belongs to it. */
 export interface ErrorDetail {
   /** Fixed dotted word, for example `safetensors.offset.overlap`. */
   code?: string | undefined;
-  /** Path of the option at fault. */
+  /** Path of the option, or name of the file, at fault. */
   path?: string | undefined;
-  /** A file's whole refusal. */
+  /** What a file was refused for. */
   refusal?: unknown;
+  /** All that it was refused for; never empty. */
+  refusals?: unknown[] | undefined;
   need?: number | undefined;
   have?: number | undefined;
+  /** Of LIMIT_EXCEEDED: which limit. */
+  limit?: string | undefined;
+  /** Of MISSING_FEATURE. */
+  feature?: string | undefined;
+  /** Of SHADER_FAILED. */
+  kernel?: string | undefined;
+  /** Where in a file, in bytes. */
+  offset?: number | undefined;
+  /** Of INTEGRITY: the sums expected and found. */
+  want?: string | undefined;
+  got?: string | undefined;
   reason?: string | undefined;
-  /** Of NON_FINITE: the step that was refused, and `loss` or `grad_norm`. */
+  /** The run that another tab holds. */
+  run?: string | undefined;
+  /** Of CHECKPOINT_CORRUPT: which chunk. */
+  chunk?: number | undefined;
+  /** Of NON_FINITE the step that was refused; of a GPU fault the last confirmed one. */
   step?: number | undefined;
+  /** Of NON_FINITE: `loss` or `grad_norm`. */
   tensor?: string | undefined;
+  /** The call was given up, and the trainer goes on in another worker. */
+  recovered?: boolean | undefined;
 }
+/** What TypeScript raises: its word is one of the list. */
+export type Detail = Omit<ErrorDetail, 'code'> & { code?: Word | undefined };
 
 /** The one error class. The message says what, why and what to do. */
 export class TabtuneError extends Error {
   readonly code: ErrorCode;
   readonly detail: ErrorDetail;
-  constructor(code: ErrorCode, message: string, detail: ErrorDetail = {}, cause?: unknown) {
+  constructor(code: ErrorCode, message: string, detail: Detail = {}, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause });
     // An abort must be recognisable as one everywhere that `signal` is: by its name.
     this.name = code === 'ABORTED' ? 'AbortError' : 'TabtuneError';
@@ -55,6 +80,15 @@ export class TabtuneError extends Error {
     this.detail = detail;
   }
 }
+
+type Raised = { [W in Word]: (typeof WORDS)[W] extends ErrorCode ? W : never }[Word];
+/** The error of a word, in that word's class. */
+export const fault = (code: Raised, message: string, detail: Omit<Detail, 'code'> = {}, cause?: unknown): TabtuneError =>
+  new TabtuneError(WORDS[code], message, { code, ...detail }, cause);
+
+/** The same failure with more known of it. */
+export const withDetail = (error: TabtuneError, more: Omit<Detail, 'code'>): TabtuneError =>
+  fromErrorData({ ...toErrorData(error), detail: { ...error.detail, ...more } });
 
 /** An error as it crosses between page and worker. */
 export interface ErrorData {
@@ -66,10 +100,10 @@ export interface ErrorData {
 
 export const isErrorCode = (word: unknown): word is ErrorCode => ERROR_CODES.some((code) => code === word);
 
-export const aborted = (what = 'the call'): TabtuneError => new TabtuneError('ABORTED', `${what} was aborted`);
+export const aborted = (what = 'the call'): TabtuneError => fault('call.aborted', `${what} was aborted`);
 export const badOption = (path: string, expected: string, found: unknown): TabtuneError =>
-  new TabtuneError('BAD_OPTION', `option ${path}: expected ${expected}, found ${shown(found)}`, { code: 'option.invalid', path });
-export const protocolError = (message: string): TabtuneError => new TabtuneError('PROTOCOL', message, { code: 'protocol.invalid' });
+  fault('option.invalid', `option ${path}: expected ${expected}, found ${shown(found)}`, { path });
+export const protocolError = (message: string): TabtuneError => fault('protocol.invalid', message);
 
 /** A value in a message: short, and with control and bidi characters escaped. */
 export function shown(value: unknown): string {
@@ -95,24 +129,41 @@ const CODES_BY_NAME = new Map<string, ErrorCode>([
   ['NotFoundError', 'BAD_MODEL_FILE'],
 ]);
 
-/** Any thrown value as a `TabtuneError`; wasm throws plain `{kind, code, message, refusal?, step?, tensor?}`. */
+const NUMBERS = ['need', 'have', 'offset', 'step', 'chunk'] as const;
+const TEXTS = ['code', 'path', 'limit', 'feature', 'kernel', 'want', 'got', 'reason', 'run', 'tensor'] as const;
+
+/** The fields that the core throws beside kind and message. */
+function detailOf(thrown: object): ErrorDetail {
+  const detail: ErrorDetail = {};
+  const given = (key: string): unknown => {
+    const value: unknown = Reflect.get(thrown, key);
+    return typeof value === 'bigint' ? Number(value) : value;
+  };
+  for (const key of NUMBERS) {
+    const value = given(key);
+    if (typeof value === 'number') detail[key] = value;
+  }
+  for (const key of TEXTS) {
+    const value = given(key);
+    if (typeof value === 'string') detail[key] = value;
+  }
+  const [refusal, refusals] = [given('refusal'), given('refusals')];
+  if (Array.isArray(refusals) && refusals.length > 0) detail.refusals = refusals;
+  if (refusal !== undefined) {
+    detail.refusal = refusal;
+    detail.refusals ??= [refusal];
+  }
+  return detail;
+}
+
+/** Any thrown value as a `TabtuneError`; wasm throws plain objects of `kind`, `code`, `message` and what belongs to them. */
 export function toTabtuneError(thrown: unknown, otherwise: ErrorCode = 'WORKER_CRASHED'): TabtuneError {
   if (thrown instanceof TabtuneError) return thrown;
   if (typeof thrown === 'object' && thrown !== null) {
     const kind: unknown = Reflect.get(thrown, 'kind');
     const message: unknown = Reflect.get(thrown, 'message');
     const said = typeof message === 'string' ? message : 'an unknown failure';
-    if (isErrorCode(kind)) {
-      const code: unknown = Reflect.get(thrown, 'code');
-      const refusal: unknown = Reflect.get(thrown, 'refusal');
-      const detail: ErrorDetail = typeof code === 'string' ? { code } : {};
-      if (refusal !== undefined) detail.refusal = refusal;
-      const step: unknown = Reflect.get(thrown, 'step');
-      const tensor: unknown = Reflect.get(thrown, 'tensor');
-      if (typeof step === 'number') detail.step = step;
-      if (typeof tensor === 'string') detail.tensor = tensor;
-      return new TabtuneError(kind, said, detail);
-    }
+    if (isErrorCode(kind)) return fromErrorData({ code: kind, message: said, detail: detailOf(thrown) });
     const name: unknown = Reflect.get(thrown, 'name');
     const code = (typeof name === 'string' ? CODES_BY_NAME.get(name) : undefined) ?? otherwise;
     return new TabtuneError(code, said, typeof name === 'string' ? { reason: name } : {}, thrown);
@@ -126,6 +177,7 @@ export function toErrorData(thrown: unknown): ErrorData {
   return { code: error.code, message: error.message, detail: { ...error.detail }, cause };
 }
 
-export function fromErrorData(data: ErrorData): TabtuneError {
-  return new TabtuneError(data.code, data.message, data.detail, data.cause);
+export function fromErrorData({ code, message, detail, cause }: ErrorData): TabtuneError {
+  // The core's words are the core's to list; here they are passed on.
+  return new TabtuneError(code, message, detail as Detail, cause);
 }

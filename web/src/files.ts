@@ -3,8 +3,16 @@ import { Zip, ZipPassThrough } from 'fflate';
 
 import { aborted, TabtuneError } from './errors.js';
 import type { NamedFile } from './protocol.js';
-import { CHUNK_BYTES, exactBuffer } from './storage/database.js';
+import { exactBuffer } from './storage/chunks.js';
+import { CHUNK_BYTES } from './storage/database.js';
+import type { OnProgress } from './sources.js';
 import type { FileStream, JsSource } from './wasm.js';
+
+/** What an export may be told, and told by. */
+export interface ExportCall {
+  signal: AbortSignal;
+  onProgress: OnProgress;
+}
 
 interface Listed {
   name: string;
@@ -12,7 +20,9 @@ interface Listed {
 }
 
 /** Calls `write` for every chunk of every file, in order; the last one of a file is told. */
-async function eachChunk(files: Listed[], stream: FileStream, signal: AbortSignal, write: (file: Listed, chunk: ArrayBuffer, last: boolean) => void): Promise<void> {
+async function eachChunk(files: Listed[], stream: FileStream, { signal, onProgress }: ExportCall, write: (file: Listed, chunk: ArrayBuffer, last: boolean) => void): Promise<void> {
+  const total = files.reduce((sum, file) => sum + file.bytes, 0);
+  let loaded = 0;
   for (const file of files) {
     let got = 0;
     do {
@@ -23,14 +33,16 @@ async function eachChunk(files: Listed[], stream: FileStream, signal: AbortSigna
       }
       got += chunk.byteLength;
       write(file, exactBuffer(chunk), got === file.bytes);
+      loaded += chunk.byteLength;
+      onProgress({ phase: 'export', file: file.name, loaded, total, fraction: total > 0 ? loaded / total : 1 });
     } while (got < file.bytes);
   }
 }
 
-export async function gatherFiles(files: Listed[], stream: FileStream, signal: AbortSignal): Promise<NamedFile[]> {
+export async function gatherFiles(files: Listed[], stream: FileStream, call: ExportCall): Promise<NamedFile[]> {
   const done: NamedFile[] = [];
   let pieces: Blob[] = [];
-  await eachChunk(files, stream, signal, (file, chunk, last) => {
+  await eachChunk(files, stream, call, (file, chunk, last) => {
     pieces.push(new Blob([chunk]));
     if (!last) return;
     done.push({ name: file.name, blob: new Blob(pieces) });
@@ -40,7 +52,7 @@ export async function gatherFiles(files: Listed[], stream: FileStream, signal: A
 }
 
 /** Zip of the files, stored without compression: weights do not compress. */
-export async function zipped(name: string, files: Listed[], stream: FileStream, signal: AbortSignal): Promise<NamedFile> {
+export async function zipped(name: string, files: Listed[], stream: FileStream, call: ExportCall): Promise<NamedFile> {
   const total = files.reduce((sum, file) => sum + file.bytes, 0);
   if (total >= 2 ** 32 - 2 ** 20) {
     throw new TabtuneError('LIMIT_EXCEEDED', 'a zip holds at most 4 GiB: export as separate files instead', { code: 'export.zip-size', need: total, have: 2 ** 32 });
@@ -52,7 +64,7 @@ export async function zipped(name: string, files: Listed[], stream: FileStream, 
     else pieces.push(new Blob([exactBuffer(data)]));
   });
   let entry: ZipPassThrough | undefined;
-  await eachChunk(files, stream, signal, (file, chunk, last) => {
+  await eachChunk(files, stream, call, (file, chunk, last) => {
     if (!entry) {
       entry = new ZipPassThrough(file.name);
       zip.add(entry);

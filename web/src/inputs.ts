@@ -31,7 +31,11 @@ export async function toSource(input: DataInput, path: string, unnamed: string):
   if (input instanceof Request) {
     return { kind: 'url', name: lastSegment(input.url), url: input.url, headers: [...input.headers].map(([key, value]) => [key, value]), credentials: input.credentials };
   }
-  if (input instanceof ArrayBuffer) return { kind: 'bytes', name: await sniffed(new Blob([input.slice(0, 4)]), unnamed), bytes: input };
+  if (input instanceof ArrayBuffer) {
+    // A copy that can leave memory for disk: the worker may need it again, and the caller may change its own.
+    const blob = new Blob([input]);
+    return { kind: 'blob', name: await sniffed(blob, unnamed), blob };
+  }
   if ('text' in input) return { kind: 'blob', name: input.name ?? 'text.txt', blob: new Blob([input.text], { type: 'text/plain' }) };
   if ('tokens' in input) {
     if (!(input.tokens instanceof Uint32Array)) throw badOption(`${path}.tokens`, 'a Uint32Array', input.tokens);

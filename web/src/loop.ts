@@ -1,8 +1,9 @@
 /** The page's half of the loop: one iterator over a run that may be paused and resumed in between. */
-import { aborted, TabtuneError } from './errors.js';
+import { aborted, fault, TabtuneError } from './errors.js';
+import type { Link } from './link.js';
 import type { Profile, TrainerEvent } from './protocol.js';
 import { EventQueue } from './queue.js';
-import type { Line } from './rpc.js';
+import type { Standing } from './standing.js';
 
 export interface RunOptions {
   signal?: AbortSignal;
@@ -22,22 +23,23 @@ function newPause(): Pause {
   return { over, end: (resumed) => end(resumed) };
 }
 
-const busy = (): TabtuneError => new TabtuneError('BUSY', 'this trainer is already running: pause it first', { code: 'loop.running' });
+const busy = (): TabtuneError => fault('loop.running', 'this trainer is already running: pause it first');
+type End = 'paused' | 'stopped' | 'done' | 'recovered';
 
 export class RunLoop {
   #queue: EventQueue<TrainerEvent> | undefined;
   #pause: Pause | undefined;
+  #stopping: Promise<void> | undefined;
   #inWorker = false;
 
   constructor(
-    private readonly line: Line,
-    private readonly completedSteps: () => number,
-    /** Puts another worker in place of one whose GPU is gone; throws what cannot be helped. */
-    private readonly recover: (error: TabtuneError, signal: AbortSignal | undefined) => Promise<void>,
+    private readonly link: Link,
+    private readonly standing: Standing,
   ) {}
 
-  receive(event: TrainerEvent): void {
-    this.#queue?.push(event);
+  /** Whether steps are being made, or will be after a recovery. */
+  get running(): boolean {
+    return this.#inWorker;
   }
 
   /** Yields every event until the run is done, stopped or aborted. Leaving the loop early pauses. */
@@ -45,6 +47,7 @@ export class RunLoop {
     if (this.#queue) throw busy();
     const queue = new EventQueue<TrainerEvent>();
     this.#queue = queue;
+    this.standing.follow((event) => queue.push(event));
     const driven = this.#drive(maxSteps, signal).then(
       () => queue.end(),
       (thrown: unknown) => queue.end(thrown),
@@ -53,42 +56,64 @@ export class RunLoop {
       yield* queue;
     } finally {
       this.#queue = undefined;
+      this.standing.follow(undefined);
+      if (this.#inWorker) await this.pause().catch(() => undefined);
       this.#endPause(false);
-      if (this.#inWorker) await this.line.connection.call('loop.pause', undefined).catch(() => undefined);
       await driven;
     }
   }
 
   async #drive(maxSteps: number | undefined, signal: AbortSignal | undefined): Promise<void> {
-    const target = maxSteps === undefined ? undefined : this.completedSteps() + maxSteps;
+    const target = maxSteps === undefined ? undefined : this.standing.step + maxSteps;
     for (;;) {
-      const left = target === undefined ? undefined : target - this.completedSteps();
-      if (left !== undefined && left <= 0) return;
-      const state = await this.#oneRun(left, signal);
-      if (state === 'recovered') continue;
-      if (state !== 'paused' || !this.#pause) return;
+      if (target !== undefined && target <= this.standing.step) return;
+      const end = await this.#untilNext(target, signal);
+      if (end === 'done' || end === 'stopped' || !this.#pause) return;
       const abort = (): void => this.#endPause(false);
       signal?.addEventListener('abort', abort, { once: true });
       if (signal?.aborted) abort();
-      const resumed = await this.#pause.over;
+      const resumed = await this.#pause?.over;
       signal?.removeEventListener('abort', abort);
       if (signal?.aborted) throw aborted('the run');
       if (!resumed) return;
     }
   }
 
-  async #oneRun(maxSteps: number | undefined, signal: AbortSignal | undefined): Promise<'paused' | 'stopped' | 'done' | 'recovered'> {
-    try {
-      return (await this.#inTheWorker(maxSteps, signal)).state;
-    } catch (thrown) {
-      if (!(thrown instanceof TabtuneError) || thrown.code !== 'DEVICE_LOST') throw thrown;
-      await this.recover(thrown, signal);
-      return 'recovered';
-    }
+  /** Runs on through losses until something else ends it. */
+  async #untilNext(target: number | undefined, signal: AbortSignal | undefined): Promise<End> {
+    return this.#alone(async () => {
+      for (;;) {
+        const left = target === undefined ? undefined : target - this.standing.step;
+        if (left !== undefined && left <= 0) return 'paused';
+        const end = await this.#once(left, signal, true);
+        if (end !== 'recovered') return end;
+        if (this.#stopping) {
+          await this.#stopping.catch(() => undefined);
+          return 'stopped';
+        }
+        if (this.#pause) {
+          this.standing.become('paused');
+          return 'paused';
+        }
+      }
+    });
   }
 
-  #inTheWorker(maxSteps: number | undefined, signal: AbortSignal | undefined) {
-    return this.#alone(() => this.line.connection.call('loop.run', { maxSteps }, { signal }));
+  /** One run in one worker. Where memory is not enough a run pauses (`may`); a step cannot. */
+  async #once(maxSteps: number | undefined, signal: AbortSignal | undefined, may: boolean): Promise<End> {
+    try {
+      return (await this.link.call('loop.run', { maxSteps }, { signal, again: () => false })).state;
+    } catch (thrown) {
+      if (!(thrown instanceof TabtuneError)) throw thrown;
+      if (thrown.detail.recovered === true) {
+        if (thrown.code !== 'OUT_OF_MEMORY') return 'recovered';
+        if (!may) throw thrown;
+        this.#pause ??= newPause();
+        return 'recovered';
+      }
+      if (thrown.code !== 'ABORTED' && thrown.code !== 'BUSY') this.standing.become('failed');
+      throw thrown;
+    }
   }
 
   /** One loop at a time. */
@@ -111,7 +136,7 @@ export class RunLoop {
   async pause(): Promise<void> {
     if (!this.#inWorker) return;
     this.#pause ??= newPause();
-    await this.line.connection.call('loop.pause', undefined);
+    await this.link.call('loop.pause', undefined);
   }
 
   resume(): void {
@@ -119,17 +144,33 @@ export class RunLoop {
   }
 
   async stop(): Promise<void> {
-    await this.line.connection.call('loop.stop', undefined);
+    this.#stopping ??= this.link.call('loop.stop', undefined).finally(() => (this.#stopping = undefined));
+    await this.#stopping;
     this.#endPause(false);
   }
 
   /** Exactly `count` steps, while no run is going on or it is paused. */
   async step(count: number, signal: AbortSignal | undefined): Promise<void> {
-    await this.#inTheWorker(count, signal);
+    await this.#alone(async () => {
+      const target = this.standing.step + count;
+      for (let left = count; left > 0; left = target - this.standing.step) {
+        if ((await this.#once(left, signal, false)) !== 'recovered') return;
+      }
+    });
   }
 
   /** As `step`, with the time of each kernel. */
   profile(steps: number, signal: AbortSignal | undefined): Promise<Profile> {
-    return this.#alone(() => this.line.connection.call('trainer.profile', { steps }, { signal }));
+    return this.#alone(async () => {
+      const target = this.standing.step + steps;
+      const left = (): number => Math.max(1, target - this.standing.step);
+      for (;;) {
+        try {
+          return await this.link.call('trainer.profile', { steps: left() }, { signal, again: () => false });
+        } catch (thrown) {
+          if (!(thrown instanceof TabtuneError) || thrown.detail.recovered !== true || thrown.code === 'OUT_OF_MEMORY') throw thrown;
+        }
+      }
+    });
   }
 }

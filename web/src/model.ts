@@ -1,14 +1,16 @@
 /** A model that is open in a worker of its own, until a trainer takes both over. */
-import { aborted, badOption, TabtuneError } from './errors.js';
+import { aborted, badOption, fault } from './errors.js';
 import { toSource, toSources } from './inputs.js';
 import type { DataInput, Input } from './inputs.js';
+import { Link } from './link.js';
+import type { Owner } from './link.js';
 import { trainSettings } from './options.js';
 import type { TrainOptions } from './options.js';
-import type { ModelInfo, Progress } from './protocol.js';
+import type { Ask, Finding, ModelInfo, Progress, Reply, Tag } from './protocol.js';
 import type { CallOptions, Connection } from './rpc.js';
 import { modelJson } from './scratch.js';
 import type { ModelShape } from './scratch.js';
-import { spawn, workerOptions } from './spawn.js';
+import { workerOptions } from './spawn.js';
 import type { WorkerOptions } from './spawn.js';
 
 export interface OpenOptions extends WorkerOptions {
@@ -16,53 +18,82 @@ export interface OpenOptions extends WorkerOptions {
   onProgress?: (progress: Progress) => void;
 }
 
+/** Opens the model in a worker; its inputs are kept, so that another worker can do it again. */
+type Open = (connection: Pick<Connection, 'call'>, options?: CallOptions) => Promise<ModelInfo>;
+
+/** Nothing of an open model has to be kept, so a core that does not answer an abort is ended soon. */
+const GRACE_MILLIS = 250;
+
+const ownerOf = (open: Open): Owner => ({
+  confirmed: () => 0,
+  lost: () => undefined,
+  restore: (connection) => open(connection).then(() => undefined),
+  recovered: () => undefined,
+  failed: () => undefined,
+  events: () => undefined,
+});
+
 export class Model {
   /** Architecture, tensors, configuration, tokenizer. */
   readonly info: ModelInfo;
-  /** Worker options, kept for the trainer's next worker. */
-  readonly workerOptions: WorkerOptions;
-  #connection: Connection | undefined;
+  readonly #open: Open;
+  #link: Link | undefined;
   #disposed = false;
 
-  constructor(info: ModelInfo, connection: Connection, workerOptions: WorkerOptions) {
+  constructor(info: ModelInfo, link: Link, open: Open) {
     this.info = info;
-    this.workerOptions = workerOptions;
-    this.#connection = connection;
+    this.#link = link;
+    this.#open = open;
   }
 
-  /** The live connection; a model that a trainer has taken has none. */
-  get connection(): Connection {
-    if (!this.#connection) throw new TabtuneError('BAD_OPTION', 'this model was handed to a trainer or disposed: open it again', { code: 'model.taken', path: 'model' });
-    return this.#connection;
+  /** What was found in the files and did not refuse them. */
+  get warnings(): readonly Finding[] {
+    return this.info.warnings;
+  }
+
+  /** The model's worker; a model that a trainer has taken has none. One that was lost for good is replaced. */
+  async #live(): Promise<Link> {
+    const link = this.#link;
+    if (!link) throw fault('model.taken', 'this model was handed to a trainer or disposed: open it again', { path: 'model' });
+    if (!link.failed || typeof link.worker.worker === 'object') return link;
+    const { link: next } = await opened(link.worker, this.#open, {});
+    if (this.#link === link) this.#link = next;
+    else next.close(aborted('the model'));
+    return this.#live();
   }
 
   /** Gives the worker to what `start` makes; if it refuses, the model keeps it. */
-  async handOver<T>(start: (connection: Connection) => Promise<T>): Promise<T> {
-    const connection = this.connection;
-    this.#connection = undefined;
+  async handOver<T>(start: (link: Link, open: Open) => Promise<T>): Promise<T> {
+    const link = await this.#live();
+    this.#link = undefined;
     try {
-      return await start(connection);
+      return await start(link, this.#open);
     } catch (thrown) {
-      if (this.#disposed) connection.close(aborted('the model'));
-      else this.#connection = connection;
+      if (this.#disposed) link.close(aborted('the model'));
+      else this.#link = link;
       throw thrown;
     }
   }
 
+  /** A request to the model's worker. */
+  async call<T extends Tag>(tag: T, ask: Ask<T>): Promise<Reply<T>> {
+    return (await this.#live()).call(tag, ask);
+  }
+
   tokenize(text: string): Promise<number[]> {
-    return this.connection.call('model.tokenize', { text });
+    return this.call('model.tokenize', { text });
   }
 
   /** The learning rate that a run with these options plans for its steps 1 to `steps`. */
   previewSchedule(options: TrainOptions, steps: number): Promise<number[]> {
-    return this.connection.call('model.preview', { config: trainSettings(options).config, steps });
+    return this.call('model.preview', { config: trainSettings(options).config, steps });
   }
 
   /** Ends the worker; a model that a trainer took is not touched. */
   dispose(): void {
     this.#disposed = true;
-    this.#connection?.close(aborted('the model'));
-    this.#connection = undefined;
+    this.#link?.close(aborted('the model'));
+    this.#link = undefined;
   }
 
   [Symbol.dispose](): void {
@@ -71,15 +102,15 @@ export class Model {
 }
 
 function split({ signal, onProgress, tokenizer: _, ...rest }: OpenOptions & { tokenizer?: unknown }): { worker: WorkerOptions; call: CallOptions } {
-  return { worker: workerOptions(rest), call: { signal, onProgress } };
+  return { worker: workerOptions(rest), call: { signal, onProgress, graceMillis: GRACE_MILLIS } };
 }
 
-async function opened(worker: WorkerOptions, open: (connection: Connection) => Promise<ModelInfo>): Promise<Model> {
-  const connection = await spawn(worker);
+async function opened(worker: WorkerOptions, open: Open, call: CallOptions): Promise<{ info: ModelInfo; link: Link }> {
+  const link = await Link.open(worker, ownerOf(open));
   try {
-    return new Model(await open(connection), connection, worker);
+    return { info: await open(link, call), link };
   } catch (thrown) {
-    connection.close(aborted('the model'));
+    link.close(aborted('the model'));
     throw thrown;
   }
 }
@@ -88,7 +119,9 @@ async function opened(worker: WorkerOptions, open: (connection: Connection) => P
 export async function openModel(files: Input | readonly Input[], options: OpenOptions = {}): Promise<Model> {
   const { worker, call } = split(options);
   const sources = await toSources(files, 'files');
-  return opened(worker, (connection) => connection.call('model.open', { sources }, call));
+  const open: Open = (connection, given = {}) => connection.call('model.open', { sources }, given);
+  const { info, link } = await opened(worker, open, call);
+  return new Model(info, link, open);
 }
 
 /** A model with fresh weights. Without `tokenizer` (a tokenizer.json) its vocabulary is the characters of `data`. */
@@ -98,5 +131,7 @@ export async function newModel(shape: ModelShape, data: DataInput, options: Open
   const source = await toSource(data, 'data', 'text.txt');
   if (options.tokenizer === undefined && source.name.endsWith('.tokens')) throw badOption('data', 'a text to take the characters of, or a tokenizer beside token ids', source.name);
   const tokenizer = options.tokenizer === undefined ? null : await toSource(options.tokenizer, 'tokenizer', 'tokenizer.json');
-  return opened(worker, (connection) => connection.call('model.create', { config, tokenizer, data: source }, call));
+  const open: Open = (connection, given = {}) => connection.call('model.create', { config, tokenizer, data: source }, given);
+  const { info, link } = await opened(worker, open, call);
+  return new Model(info, link, open);
 }

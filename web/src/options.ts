@@ -1,5 +1,5 @@
 /** Options of a run: validated here, translated to the core's `TrainConfig` JSON, validated again there. */
-import { among, belowOne, byType, naturalNumber, negative, notNegative, objectOf, positive, positiveInteger, snake, startStep, together, translate, truth, upToOne, words } from './checks.js';
+import { among, belowOne, byType, naturalNumber, negative, notNegative, objectOf, positive, positiveInteger, snake, startStep, together, translate, truth, twoOrMore, upToOne, words } from './checks.js';
 import type { Check, Checks } from './checks.js';
 import { badOption } from './errors.js';
 import type { Driver } from './protocol.js';
@@ -51,9 +51,13 @@ export interface DriveOptions {
   evalEvery?: number;
   /** Batches of one evaluation; 0 is all. 0 */
   evalBatches?: number;
+  /** Save by itself: before the first step, by time and steps, when the page is hidden, at the end. true */
+  autosave?: boolean;
+  /** Seconds between checkpoints, and at least ten times what the last one took; 0 is never. 120 */
+  saveEverySecs?: number;
   /** Steps between checkpoints; 0 is never. 0 */
   saveEvery?: number;
-  /** Checkpoints kept of the run, at least 2. 2 */
+  /** Checkpoints kept of the run, at least 2, beside those that are always kept. 4 */
   saveTotalLimit?: number;
   /** Steps between samples; 0 is never. 0 */
   sampleEvery?: number;
@@ -132,8 +136,10 @@ const DRIVE: Checks = {
   logEvery: positiveInteger,
   evalEvery: naturalNumber,
   evalBatches: naturalNumber,
+  autosave: truth,
+  saveEverySecs: notNegative,
   saveEvery: naturalNumber,
-  saveTotalLimit: positiveInteger,
+  saveTotalLimit: twoOrMore,
   sampleEvery: naturalNumber,
   samplePrompt: words,
   sample: (value, path) => translate(objectOf(value, path), sampling, path),
@@ -175,7 +181,8 @@ export function trainSettings(given: TrainOptions & DriveOptions): { config: str
   const config = { steps: DEFAULT_STEPS, ...rest };
   schedule['type'] ??= 'constant';
   if (schedule['type'] === 'cosine' || schedule['type'] === 'linear') schedule['total_steps'] ??= config.steps;
-  const { logEvery = 8, evalEvery = 0, evalBatches = 0, saveEvery = 0, saveTotalLimit = 2, sampleEvery = 0, samplePrompt = '', sample = {}, onNonFinite = 'stop' } = given;
-  const driver = { logEvery, evalEvery, evalBatches, saveEvery, saveTotalLimit, sampleEvery, samplePrompt, sample: sampleJson(sample), onNonFinite };
+  const { logEvery = 8, evalEvery = 0, evalBatches = 0, autosave = true, saveEverySecs = 120, saveEvery = 0, saveTotalLimit = 4, sampleEvery = 0, samplePrompt = '', sample = {}, onNonFinite = 'stop' } = given;
+  if (!autosave && saveEvery > 0) throw badOption('saveEvery', '0 with autosave: false', saveEvery);
+  const driver = { logEvery, evalEvery, evalBatches, autosave, saveEverySecs, saveEvery, saveTotalLimit, sampleEvery, samplePrompt, sample: sampleJson(sample), onNonFinite };
   return { config: JSON.stringify({ ...config, schedule }), driver };
 }

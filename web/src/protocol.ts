@@ -3,11 +3,15 @@
  * Tags are noun.verb. Every request has an id and exactly one reply; events have no id.
  */
 import { ERROR_CODES } from './errors.js';
-import { anything, blob, buffer, count, flag, listOf, nothing, nullable, number, oneOf, optional, record, text, variant } from './shape.js';
+import { checkpointInfo, estimate, evalReport, fileReport, historyEntry, modelInfo, namedFile, profile, progress, sessionInfo, token, trainerEvent } from './reports.js';
+import { anything, blob, buffer, count, directory, flag, listOf, nothing, nullable, number, oneOf, optional, otherwise, record, text, variant } from './shape.js';
 import type { Of, Shape } from './shape.js';
 
+export { historyEntry } from './reports.js';
+export type { CheckpointInfo, EvalReport, FileReport, Finding, HistoryEntry, ModelInfo, NamedFile, Profile, Progress, SampledToken, SessionInfo, TrainerEvent, TrainerState } from './reports.js';
+
 /** Raised whenever a message changes its form. */
-export const PROTOCOL = 1;
+export const PROTOCOL = 2;
 
 const errorData = record({
   code: oneOf(...ERROR_CODES),
@@ -16,24 +20,24 @@ const errorData = record({
     code: optional(text),
     path: optional(text),
     refusal: anything,
+    refusals: optional(listOf(anything)),
     need: optional(number),
     have: optional(number),
+    limit: optional(text),
+    feature: optional(text),
+    kernel: optional(text),
+    offset: optional(number),
+    want: optional(text),
+    got: optional(text),
     reason: optional(text),
+    run: optional(text),
+    chunk: optional(number),
     step: optional(number),
     tensor: optional(text),
+    recovered: optional(flag),
   }),
   cause: optional(text),
 });
-
-/** How far a long call has got. Totals are known first. */
-const progress = record({
-  phase: oneOf('download', 'read', 'verify', 'upload', 'compile', 'ready'),
-  file: optional(text),
-  loaded: number,
-  total: number,
-  fraction: number,
-});
-export type Progress = Of<typeof progress>;
 
 const sourceSpec = variant('kind', {
   blob: { name: text, blob },
@@ -47,109 +51,26 @@ const sourceSpec = variant('kind', {
 });
 export type SourceSpec = Of<typeof sourceSpec>;
 
-const modelInfo = record({
-  architecture: text,
-  parameters: count,
-  tensors: listOf(record({ name: text, dtype: text, shape: listOf(count) })),
-  config: anything,
-  vocabSize: count,
-  tokenizer: nullable(record({ kind: text, eos: listOf(count), hasChatTemplate: flag })),
-  sourceFormat: text,
-});
-export type ModelInfo = Of<typeof modelInfo>;
-
-const estimate = record({
-  needBytes: number,
-  parts: record({ weights: number, grads: number, optimizer: number, activations: number }),
-});
-
-const sessionInfo = record({
-  run: text,
-  adapter: text,
-  completedSteps: count,
-  totalSteps: count,
-  config: anything,
-  model: modelInfo,
-  dataTokens: count,
-  gpuBytes: optional(number),
-  /** Tensors that APOLLO leaves to AdamW: those of one dimension, and those whose shorter side is at most the rank. */
-  fallbacks: listOf(text),
-});
-export type SessionInfo = Of<typeof sessionInfo>;
-
-const evalReport = record({ loss: number, perplexity: number, tokens: count });
-export type EvalReport = Of<typeof evalReport>;
-
-/** Where the GPU's time of a step goes: means over the steps that were timed. */
-const profile = record({
-  /** Steps that were timed. */
-  steps: count,
-  /** The device's timestamps, or the host's clock around each kernel. */
-  timing: oneOf('device', 'system'),
-  /** Milliseconds of all kernels in a step. */
-  ms: number,
-  /** Launches of tabtune's own kernels in a step. */
-  dispatches: number,
-  /** Launches in all steps without a time: shorter than the tick of the GPU's clock. */
-  unmeasured: count,
-  /** Dearest first; a kernel that Burn generated is `Burn: ` and its type. */
-  kernels: listOf(record({ kernel: text, launches: number, ms: number, share: number })),
-});
-export type Profile = Of<typeof profile>;
-
-const token = record({
-  id: count,
-  text,
-  logprob: number,
-  top: listOf(record({ id: count, text, prob: number })),
-});
-export type SampledToken = Of<typeof token>;
-
-const checkpointInfo = record({
-  run: text,
-  generation: count,
-  step: count,
-  totalSteps: count,
-  loss: optional(number),
-  bytes: count,
-  savedAt: number,
-  label: text,
-  dataName: text,
-  hasData: flag,
-});
-export type CheckpointInfo = Of<typeof checkpointInfo>;
-
-const namedFile = record({ name: text, blob });
-export type NamedFile = Of<typeof namedFile>;
-
-/** What `run` yields and the trainer dispatches. */
-const trainerEvent = variant('type', {
-  step: { step: count, loss: number, gradNorm: number, learningRate: number, tokens: count, secs: number },
-  sample: { step: count, prompt: text, text },
-  eval: { step: count, loss: number, perplexity: number, tokens: count },
-  checkpoint: { step: count, generation: count, bytes: count, secs: number },
-  warning: { step: count, code: text, message: text },
-  state: { state: oneOf('ready', 'running', 'paused', 'stopped', 'done', 'recovering', 'failed'), step: count },
-  progress: { phase: oneOf('download', 'read', 'verify', 'upload', 'compile', 'ready'), file: optional(text), loaded: number, total: number, fraction: number },
-});
-export type TrainerEvent = Of<typeof trainerEvent>;
-export type TrainerState = Extract<TrainerEvent, { type: 'state' }>['state'];
-
-/** How the worker drives the loop; none of it changes what a step computes. */
+/** How the worker drives the loop; none of it changes what a step computes. Runs of version 0.1 lack some of it, imported folders all. */
 export const driverShape = record({
-  logEvery: count,
-  evalEvery: count,
-  evalBatches: count,
-  saveEvery: count,
-  saveTotalLimit: count,
-  sampleEvery: count,
-  samplePrompt: text,
-  sample: text,
-  onNonFinite: oneOf('stop', 'skip'),
+  logEvery: otherwise(count, 8),
+  evalEvery: otherwise(count, 0),
+  evalBatches: otherwise(count, 0),
+  autosave: otherwise(flag, true),
+  saveEvery: otherwise(count, 0),
+  saveEverySecs: otherwise(number, 120),
+  saveTotalLimit: otherwise(count, 4),
+  sampleEvery: otherwise(count, 0),
+  samplePrompt: otherwise(text, ''),
+  sample: otherwise(text, '{}'),
+  onNonFinite: otherwise(oneOf('stop', 'skip'), 'stop'),
 });
 export type Driver = Of<typeof driverShape>;
 
 const which = record({ run: text, generation: optional(count) });
+/** Where in the run something was done by hand: after this step, and after this generation was saved. */
+const moment = record({ step: count, generation: optional(count) });
+export type Moment = Of<typeof moment>;
 
 /** Every request: what is asked, what is answered. */
 export const REQUESTS = {
@@ -157,34 +78,59 @@ export const REQUESTS = {
     ask: record({ protocol: count, version: text, wasmHash: text, wasmUrl: optional(text), wasmBinary: optional(buffer) }),
     reply: record({ protocol: count, version: text, wasmHash: text }),
   },
+  /** For tests of recovery: the core panics, and no reply comes. */
+  'core.panic': { ask: nothing, reply: nothing },
+  'files.inspect': { ask: record({ sources: listOf(sourceSpec), format: optional(text), read: flag }), reply: listOf(fileReport) },
   'model.open': { ask: record({ sources: listOf(sourceSpec) }), reply: modelInfo },
   'model.create': { ask: record({ config: text, tokenizer: nullable(sourceSpec), data: sourceSpec }), reply: modelInfo },
   'model.tokenize': { ask: record({ text }), reply: listOf(count) },
   'model.estimate': { ask: record({ config: text }), reply: estimate },
   'model.preview': { ask: record({ config: text, steps: count }), reply: listOf(number) },
   'trainer.create': {
-    ask: record({ run: text, label: text, config: text, driver: driverShape, data: sourceSpec, keepData: flag }),
+    ask: record({ run: text, label: text, config: text, driver: driverShape, data: sourceSpec, keepData: flag, allowNonFinite: flag }),
     reply: sessionInfo,
   },
+  /** `changesUpTo`: a newer generation has the changes of `config` and `override` already. */
   'trainer.resume': {
-    ask: record({ run: text, generation: optional(count), config: optional(text), override: optional(listOf(text)), driver: optional(driverShape), data: optional(sourceSpec) }),
+    ask: record({
+      run: text,
+      generation: optional(count),
+      config: optional(text),
+      override: optional(listOf(text)),
+      changesUpTo: optional(count),
+      driver: optional(driverShape),
+      data: optional(sourceSpec),
+    }),
     reply: sessionInfo,
   },
+  /** As `trainer.resume`, in place of the live state. */
+  'trainer.load': { ask: record({ generation: optional(count) }), reply: sessionInfo },
   'trainer.inspect': { ask: nothing, reply: sessionInfo },
+  'trainer.history': { ask: nothing, reply: listOf(historyEntry) },
   'trainer.evaluate': { ask: record({ maxBatches: optional(count) }), reply: evalReport },
   'trainer.profile': { ask: record({ steps: count }), reply: profile },
-  'trainer.sample': { ask: record({ stream: count, prompt: text, options: text }), reply: nothing },
-  'loop.run': { ask: record({ maxSteps: optional(count) }), reply: record({ state: oneOf('paused', 'stopped', 'done'), step: count }) },
+  'trainer.sample': { ask: record({ prompt: text, options: text }), reply: nothing },
+  /** `again`: steps that were lost are made once more, and no state is told. */
+  'loop.run': {
+    ask: record({ maxSteps: optional(count), again: optional(flag) }),
+    reply: record({ state: oneOf('paused', 'stopped', 'done'), step: count }),
+  },
   'loop.pause': { ask: nothing, reply: nothing },
   'loop.stop': { ask: nothing, reply: nothing },
-  'rate.set': { ask: record({ rate: optional(number) }), reply: nothing },
-  'schedule.decay': { ask: nothing, reply: nothing },
+  'rate.set': { ask: record({ rate: optional(number) }), reply: moment },
+  'schedule.decay': { ask: nothing, reply: moment },
   'schedule.preview': { ask: record({ steps: count }), reply: listOf(number) },
   'checkpoint.save': { ask: nothing, reply: checkpointInfo },
+  /** A save where one is due, without waiting for it: the page is going out of sight. */
+  'checkpoint.autosave': { ask: nothing, reply: nothing },
   'checkpoint.list': { ask: record({ run: optional(text) }), reply: listOf(checkpointInfo) },
+  'checkpoint.history': { ask: which, reply: listOf(historyEntry) },
+  'checkpoint.keep': { ask: record({ run: text, generation: count, kept: flag }), reply: nothing },
+  'checkpoint.fork': { ask: record({ run: text, generation: optional(count), label: optional(text) }), reply: checkpointInfo },
   'checkpoint.remove': { ask: which, reply: nothing },
   'checkpoint.export': { ask: which, reply: namedFile },
-  'checkpoint.import': { ask: record({ blob }), reply: checkpointInfo },
+  'checkpoint.folder': { ask: record({ run: text, generation: optional(count), handle: directory }), reply: nothing },
+  'checkpoint.import': { ask: record({ files: listOf(namedFile) }), reply: checkpointInfo },
   'model.export': { ask: record({ format: oneOf('safetensors'), container: oneOf('zip', 'files') }), reply: listOf(namedFile) },
 } satisfies Record<string, { ask: Shape<unknown>; reply: Shape<unknown> }>;
 
@@ -206,8 +152,12 @@ export const workerMessage = variant('type', {
   reply: { id: count, reply: anything },
   error: { id: count, error: errorData },
   progress: { id: count, progress },
+  /** A token of the `trainer.sample` of this id. */
+  token: { id: count, token },
   events: { events: listOf(trainerEvent) },
-  token: { stream: count, token },
+  /** A fault of the GPU, when it is seen, whatever is going on. */
+  fault: { error: errorData },
+  /** The worker is of no more use. */
   fatal: { error: errorData },
 });
 export type WorkerMessage = Of<typeof workerMessage>;

@@ -1,66 +1,66 @@
-/** After a lost GPU: a new worker, a new adapter, the newest whole checkpoint (browser.md §2). */
-import { aborted, TabtuneError } from './errors.js';
+/** Puts a run together again in another worker: the newest whole checkpoint, or its inputs, then the steps that were lost. */
+import { TabtuneError } from './errors.js';
+import { Journal } from './journal.js';
 import type { Ask, SessionInfo } from './protocol.js';
 import type { Connection } from './rpc.js';
-import { spawn } from './spawn.js';
-import type { WorkerOptions } from './spawn.js';
 
-/** A GPU process that died twice needs more than five seconds; a minute in all is enough to know. */
-const DELAYS_SECS = [0, 1, 2, 4, 8, 16, 29];
-/** A second loss so soon after the first is not retried at once. */
-const SOON_MILLIS = 60_000;
-
-export interface Recovered {
-  connection: Connection;
-  info: SessionInfo;
+/** How a run was begun; without a checkpoint it is begun again. */
+export interface Beginning {
+  open(connection: Connection): Promise<unknown>;
+  ask: Ask<'trainer.create'>;
 }
+
+/** A checkpoint that cannot be used does not matter where the run can be begun again. */
+const UNUSABLE = /^(CHECKPOINT|STORAGE)_/;
 
 export class Recovery {
-  #lastLoss = -Infinity;
+  readonly journal = new Journal();
+  /** The generation of the live state where it is not the newest. */
+  #base: number | undefined;
 
   constructor(
-    private ask: Ask<'trainer.resume'>,
-    private readonly workerOptions: WorkerOptions,
-  ) {}
+    private readonly ask: Ask<'trainer.resume'>,
+    private readonly beginning: Beginning | undefined,
+  ) {
+    this.#base = ask.generation;
+  }
 
-  /** From now on the newest checkpoint has the settings that the run was resumed with, and what was set by hand since. */
+  /** From now on the newest generation is the live one. */
   saved(): void {
-    this.ask = { ...this.ask, config: undefined, override: undefined };
+    this.#base = undefined;
   }
 
-  /** The run, open again in another worker. Without a checkpoint, or with a worker that is not ours, `lost` is final. */
-  async again(lost: TabtuneError, signal: AbortSignal | undefined): Promise<Recovered> {
-    if (typeof this.workerOptions.worker === 'object') throw lost;
-    const now = performance.now();
-    const delays = now - this.#lastLoss < SOON_MILLIS ? DELAYS_SECS.slice(1) : DELAYS_SECS;
-    this.#lastLoss = now;
-    for (const secs of delays) {
-      await sleep(secs * 1000, signal);
-      const connection = await spawn(this.workerOptions);
-      try {
-        return { connection, info: await connection.call('trainer.resume', this.ask, { signal }) };
-      } catch (thrown) {
-        connection.close(aborted('the recovery'));
-        if (!(thrown instanceof TabtuneError)) throw thrown;
-        if (thrown.detail.code === 'checkpoint.none') throw lost;
-        if (thrown.code !== 'DEVICE_LOST' && thrown.code !== 'NO_ADAPTER') throw thrown;
-      }
+  /** The trainer went back to a generation. */
+  loaded(generation: number): void {
+    this.#base = generation;
+    this.journal.cut(generation);
+  }
+
+  /** The run as it was last saved. */
+  async reopen(connection: Connection): Promise<SessionInfo> {
+    try {
+      return await connection.call('trainer.resume', { ...this.ask, generation: this.#base });
+    } catch (thrown) {
+      if (!this.beginning || !(thrown instanceof TabtuneError) || !UNUSABLE.test(thrown.code)) throw thrown;
+      await this.beginning.open(connection);
+      return connection.call('trainer.create', this.beginning.ask);
     }
-    throw new TabtuneError('GPU_UNAVAILABLE', 'the GPU did not come back. The last checkpoint is whole: reload the page and resume it.', { code: 'device.unavailable' }, lost);
   }
-}
 
-function sleep(millis: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stop = (): void => {
-      clearTimeout(timer);
-      reject(aborted('the recovery'));
+  /** Makes the steps up to `target` again, and what was set by hand between them. */
+  async repeat(connection: Connection, { completedSteps, generation }: SessionInfo, target: number): Promise<void> {
+    let at = completedSteps;
+    const until = async (step: number): Promise<void> => {
+      if (step <= at) return;
+      await connection.call('loop.run', { maxSteps: step - at, again: true });
+      at = step;
     };
-    const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', stop);
-      resolve();
-    }, millis);
-    if (signal?.aborted) stop();
-    else signal?.addEventListener('abort', stop, { once: true });
-  });
+    for (const entry of this.journal.since(generation)) {
+      await until(entry.step);
+      const made = entry.set === 'rate' ? connection.call('rate.set', { rate: entry.rate }) : connection.call('schedule.decay', undefined);
+      // Generations that were saved on the way lack it too.
+      entry.generation = (await made).generation;
+    }
+    await until(target);
+  }
 }

@@ -1,4 +1,5 @@
-import { aborted, fromErrorData, protocolError, TabtuneError, toTabtuneError } from './errors.js';
+import { aborted, fault, fromErrorData, protocolError, toTabtuneError } from './errors.js';
+import type { TabtuneError } from './errors.js';
 import { REQUESTS, workerMessage } from './protocol.js';
 import type { Ask, Progress, Reply, SampledToken, Tag, TrainerEvent } from './protocol.js';
 
@@ -9,32 +10,31 @@ export interface Port {
   terminate?(): void;
 }
 
-/** Who has the connection of the moment: after a lost GPU it is another one. */
-export interface Line {
-  readonly connection: Connection;
-}
-
 export interface CallOptions {
   signal?: AbortSignal | undefined;
   onProgress?: ((progress: Progress) => void) | undefined;
-  transfer?: Transferable[];
+  onToken?: ((token: SampledToken) => void) | undefined;
+  /** After an abort the worker has this long to answer; then it is ended. For calls of which nothing has to be kept. */
+  graceMillis?: number | undefined;
 }
 
 interface Waiting {
   tag: Tag;
   resolve: (value: unknown) => void;
   reject: (error: TabtuneError) => void;
-  onProgress: ((progress: Progress) => void) | undefined;
+  options: CallOptions;
 }
 
 /** Requests to one worker, each settled exactly once; a dead worker rejects all that wait. */
 export class Connection {
   onEvents: (events: TrainerEvent[]) => void = () => undefined;
+  /** The worker has seen a fault of the GPU. */
+  onFault: (error: TabtuneError) => void = () => undefined;
+  /** The worker is gone, and nobody asked for that. */
   onFatal: (error: TabtuneError) => void = () => undefined;
   readonly #port: Port;
   readonly #ownsWorker: boolean;
   readonly #waiting = new Map<number, Waiting>();
-  readonly #streams = new Map<number, (token: SampledToken) => void>();
   #nextId = 1;
   #dead: TabtuneError | undefined;
 
@@ -46,7 +46,7 @@ export class Connection {
     port.addEventListener('error', (event) => {
       const message: unknown = Reflect.get(event, 'message');
       const said = typeof message === 'string' && message !== '' ? message : 'its script could not be loaded';
-      this.close(new TabtuneError('WORKER_CRASHED', `the training worker failed: ${said}. Reload the page; the last checkpoint is kept.`));
+      this.close(fault('worker.failed', `the training worker failed: ${said}. The last checkpoint is kept.`));
     });
   }
 
@@ -55,38 +55,40 @@ export class Connection {
   }
 
   call<T extends Tag>(tag: T, ask: Ask<T>, options: CallOptions = {}): Promise<Reply<T>> {
-    const { signal, onProgress, transfer = [] } = options;
+    const { signal, graceMillis } = options;
     if (this.#dead) return Promise.reject(this.#dead);
     if (signal?.aborted) return Promise.reject(aborted(tag));
     const id = this.#nextId++;
     const answered = new Promise<unknown>((resolve, reject) => {
-      this.#waiting.set(id, { tag, resolve, reject, onProgress });
+      this.#waiting.set(id, { tag, resolve, reject, options });
       try {
-        this.#port.postMessage({ type: 'request', id, tag, ask }, transfer);
+        this.#port.postMessage({ type: 'request', id, tag, ask }, []);
       } catch (thrown) {
         this.#waiting.delete(id);
         reject(toTabtuneError(thrown, 'PROTOCOL'));
       }
     });
-    const cancel = () => this.#port.postMessage({ type: 'cancel', id }, []);
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const cancel = (): void => {
+      this.#port.postMessage({ type: 'cancel', id }, []);
+      if (graceMillis !== undefined) timer = setTimeout(() => this.#giveUp(id, tag), graceMillis);
+    };
     signal?.addEventListener('abort', cancel, { once: true });
     return answered
-      .finally(() => signal?.removeEventListener('abort', cancel))
+      .finally(() => {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', cancel);
+      })
       .then((reply) => {
         // Each shape yields its own request's reply; the table's correlation is lost on a generic tag.
         return REQUESTS[tag].reply(reply, `${tag} reply`) as Reply<T>;
       });
   }
 
-  /** Tokens of one `trainer.sample` request; the number travels as its `stream`. */
-  openStream(onToken: (token: SampledToken) => void): number {
-    const stream = this.#nextId++;
-    this.#streams.set(stream, onToken);
-    return stream;
-  }
-
-  closeStream(stream: number): void {
-    this.#streams.delete(stream);
+  /** The core did not yield: the call is aborted by ending the worker. */
+  #giveUp(id: number, tag: Tag): void {
+    this.#take(id)?.reject(aborted(tag));
+    this.close(fault('worker.silent', `the worker did not answer the abort of ${tag} and was ended`));
   }
 
   /** Ends the worker, which is the only way to free wasm memory, and rejects all that wait. */
@@ -96,12 +98,13 @@ export class Connection {
     if (this.#ownsWorker) this.#port.terminate?.();
     const waiting = [...this.#waiting.values()];
     this.#waiting.clear();
-    this.#streams.clear();
     for (const { reject } of waiting) reject(reason);
     if (reason.code !== 'ABORTED') this.onFatal(reason);
   }
 
   #receive(event: Event): void {
+    // What a worker says after it was given up counts no more.
+    if (this.#dead) return;
     try {
       const message = workerMessage(Reflect.get(event, 'data'), 'message');
       switch (message.type) {
@@ -112,13 +115,16 @@ export class Connection {
           this.#take(message.id)?.reject(fromErrorData(message.error));
           return;
         case 'progress':
-          this.#waiting.get(message.id)?.onProgress?.(message.progress);
+          this.#waiting.get(message.id)?.options.onProgress?.(message.progress);
           return;
         case 'events':
           this.onEvents(message.events);
           return;
         case 'token':
-          this.#streams.get(message.stream)?.(message.token);
+          this.#waiting.get(message.id)?.options.onToken?.(message.token);
+          return;
+        case 'fault':
+          this.onFault(fromErrorData(message.error));
           return;
         case 'fatal':
           this.close(fromErrorData(message.error));

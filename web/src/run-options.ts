@@ -5,7 +5,8 @@ import type { DriveOptions, TrainOptions } from './options.js';
 import type { Progress, TrainerEvent } from './protocol.js';
 import type { WorkerOptions } from './spawn.js';
 
-interface Call {
+/** What every call that can last takes. */
+export interface Call {
   signal?: AbortSignal;
   onProgress?: (progress: Progress) => void;
 }
@@ -17,16 +18,18 @@ export interface CreateOptions extends TrainOptions, DriveOptions, Call {
   label?: string;
   /** Keep the data with the checkpoints (up to 64 MiB), so that the run resumes without it. true */
   keepData?: boolean;
+  /** Train although weights of the files are not finite. false */
+  allowNonFinite?: boolean;
 }
 export interface ResumeOptions extends WorkerOptions, Call {
   run: string;
   /** The newest that is whole. */
   generation?: number;
-  /** Only if the run does not keep its data; must be the same. */
+  /** Only if the run does not keep its data, and then the same; or other data with `override: ['data']`, whose order begins anew. */
   data?: DataInput;
   /** Changes to the run's options. What differs from the checkpoint is CHECKPOINT_MISMATCH, except what only shapes the rest of a `wsd` or `infinite` schedule and what `override` names. */
   settings?: TrainOptions;
-  /** Options that `settings` may change: `'learningRate'`, `'optimizer.weightDecay'`, all of `'optimizer'`, or `'all'`. None */
+  /** Options that `settings` may change: `'learningRate'`, `'optimizer.weightDecay'`, all of `'optimizer'`, `'data'`, or `'all'`. None */
   override?: readonly string[];
 }
 export interface Estimate {
@@ -41,7 +44,7 @@ export interface Estimate {
 }
 /** One finished step. */
 export type StepEvent = Extract<TrainerEvent, { type: 'step' }>;
-export interface ExportOptions {
+export interface ExportOptions extends Call {
   format?: 'safetensors';
-  signal?: AbortSignal;
 }
+export type SaveOptions = Call;

@@ -1,36 +1,84 @@
 /** The checkpoints of this browser, seen without a trainer: to offer them before one is open. */
-import { aborted } from './errors.js';
-import type { CheckpointInfo, NamedFile, SessionInfo } from './protocol.js';
-import type { Line } from './rpc.js';
+import { aborted, badOption, fault } from './errors.js';
+import type { Link } from './link.js';
+import type { CheckpointInfo, HistoryEntry, NamedFile, SessionInfo } from './protocol.js';
+import type { Call, SaveOptions } from './run-options.js';
+import type { CallOptions } from './rpc.js';
 import { spawn, workerOptions } from './spawn.js';
 import type { WorkerOptions } from './spawn.js';
+import { lockRun } from './storage/lock.js';
+
+/** Who answers what is asked of the storage. */
+type Stored = Pick<Link, 'call'>;
+/** What one stored checkpoint may be asked: its generation, or the newest that is whole. */
+interface ForkOptions {
+  generation?: number;
+  /** Name of the new run in lists. The old one's */
+  label?: string;
+}
+/** A `.tabtune` file, or the files of a checkpoint folder. */
+export type CheckpointInput = Blob | readonly File[];
+
+function importedFiles(input: CheckpointInput): NamedFile[] {
+  if (input instanceof Blob) return [{ name: 'name' in input ? String(input.name) : '', blob: input }];
+  if (!Array.isArray(input) || input.length === 0) throw badOption('file', 'a .tabtune file, or the files of a checkpoint folder', input);
+  return input.map((file: File) => ({ name: file.name, blob: file }));
+}
 
 /** The saved runs of this origin. Its worker loads no wasm and touches no GPU. */
 export class SavedRuns {
-  constructor(private readonly line: Line) {}
+  constructor(
+    private readonly stored: Stored,
+    private readonly close: () => void,
+  ) {}
 
-  /** Whole checkpoints, newest first. */
+  /** All checkpoints, newest first; one that cannot be resumed says why in `fault`. */
   list(run?: string): Promise<CheckpointInfo[]> {
-    return this.line.connection.call('checkpoint.list', { run });
+    return this.stored.call('checkpoint.list', { run });
   }
 
-  /** One generation, or the whole run with its kept data. */
-  remove(run: string, generation?: number): Promise<void> {
-    return this.line.connection.call('checkpoint.remove', { run, generation });
+  /** Steps, evaluations and samples up to a generation, by default the newest. */
+  history(run: string, generation?: number): Promise<HistoryEntry[]> {
+    return this.stored.call('checkpoint.history', { run, generation });
+  }
+
+  /** One generation, or the whole run with its kept data. BUSY while it is trained in another tab. */
+  async remove(run: string, generation?: number): Promise<void> {
+    const lock = await lockRun(run);
+    try {
+      await this.stored.call('checkpoint.remove', { run, generation });
+    } finally {
+      lock.release();
+    }
+  }
+
+  /** Marks a generation, so that it is never dropped to make room for newer ones. */
+  keep(run: string, generation: number, kept = true): Promise<void> {
+    return this.stored.call('checkpoint.keep', { run, generation, kept });
+  }
+
+  /** Copies a generation, with its data and history, into a run of its own. */
+  fork(run: string, { generation, label }: ForkOptions = {}): Promise<CheckpointInfo> {
+    return this.stored.call('checkpoint.fork', { run, generation, label });
   }
 
   /** The checkpoint as one file. */
-  exportFile(run: string, generation?: number): Promise<NamedFile> {
-    return this.line.connection.call('checkpoint.export', { run, generation });
+  exportFile(run: string, generation?: number, options: Call = {}): Promise<NamedFile> {
+    return this.stored.call('checkpoint.export', { run, generation }, options);
   }
 
-  /** Takes an exported file in, verified; an existing run is never overwritten. */
-  importFile(file: Blob): Promise<CheckpointInfo> {
-    return this.line.connection.call('checkpoint.import', { blob: file });
+  /** The checkpoint as a folder's files, which `tabtune train --resume` reads. */
+  exportFolder(run: string, handle: FileSystemDirectoryHandle, generation?: number, options: Call = {}): Promise<void> {
+    return this.stored.call('checkpoint.folder', { run, generation, handle }, options);
+  }
+
+  /** Takes an exported file or a folder's files in, verified; an existing run is never overwritten. */
+  async importFile(file: CheckpointInput, options: Call = {}): Promise<CheckpointInfo> {
+    return this.stored.call('checkpoint.import', { files: importedFiles(file) }, options satisfies CallOptions);
   }
 
   dispose(): void {
-    this.line.connection.close(aborted('the saved runs'));
+    this.close();
   }
 
   [Symbol.dispose](): void {
@@ -39,7 +87,8 @@ export class SavedRuns {
 }
 
 export async function openSavedRuns(options: WorkerOptions = {}): Promise<SavedRuns> {
-  return new SavedRuns({ connection: await spawn(workerOptions(options)) });
+  const connection = await spawn(workerOptions(options));
+  return new SavedRuns(connection, () => connection.close(aborted('the saved runs')));
 }
 
 /** The checkpoints of one trainer's run. */
@@ -47,11 +96,12 @@ export class Checkpoints {
   readonly #runs: SavedRuns;
 
   constructor(
-    private readonly line: Line,
+    private readonly link: Link,
     private readonly run: string,
+    private readonly running: () => boolean,
     private readonly onLoaded: (info: SessionInfo) => void,
   ) {
-    this.#runs = new SavedRuns(line);
+    this.#runs = new SavedRuns(link, () => undefined);
   }
 
   list(): Promise<CheckpointInfo[]> {
@@ -59,26 +109,42 @@ export class Checkpoints {
   }
 
   /** Settles when the disk has it. */
-  save(): Promise<CheckpointInfo> {
-    return this.line.connection.call('checkpoint.save', undefined);
+  save(options: SaveOptions = {}): Promise<CheckpointInfo> {
+    return this.link.call('checkpoint.save', undefined, options);
   }
 
-  /** Puts the trainer back to a saved generation, by default the newest that is whole. */
-  async load(generation?: number): Promise<SessionInfo> {
-    const loaded = await this.line.connection.call('trainer.resume', { run: this.run, generation });
+  /** Puts the trainer back to a saved generation, by default the newest that is whole. BUSY while it runs. */
+  async load(generation?: number, options: Call = {}): Promise<SessionInfo> {
+    if (this.running()) throw fault('loop.running', 'this trainer is running: pause it before a checkpoint is loaded');
+    const loaded = await this.link.call('trainer.load', { generation }, options);
     this.onLoaded(loaded);
     return loaded;
   }
 
+  /** One generation, or all of them. */
   remove(generation?: number): Promise<void> {
-    return this.#runs.remove(this.run, generation);
+    // The trainer holds the lock of its run, and its worker keeps a save and this apart.
+    if (this.link.failed) return this.#runs.remove(this.run, generation);
+    return this.link.call('checkpoint.remove', { run: this.run, generation });
   }
 
-  exportFile(generation?: number): Promise<NamedFile> {
-    return this.#runs.exportFile(this.run, generation);
+  keep(generation: number, kept = true): Promise<void> {
+    return this.#runs.keep(this.run, generation, kept);
   }
 
-  importFile(file: Blob): Promise<CheckpointInfo> {
-    return this.#runs.importFile(file);
+  fork(options: ForkOptions = {}): Promise<CheckpointInfo> {
+    return this.#runs.fork(this.run, options);
+  }
+
+  exportFile(generation?: number, options: Call = {}): Promise<NamedFile> {
+    return this.#runs.exportFile(this.run, generation, options);
+  }
+
+  exportFolder(handle: FileSystemDirectoryHandle, generation?: number, options: Call = {}): Promise<void> {
+    return this.#runs.exportFolder(this.run, handle, generation, options);
+  }
+
+  importFile(file: CheckpointInput, options: Call = {}): Promise<CheckpointInfo> {
+    return this.#runs.importFile(file, options);
   }
 }

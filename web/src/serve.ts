@@ -1,20 +1,23 @@
 /** The worker's side of the protocol: messages in, replies and events out. */
-import { Workplace } from './commands.js';
-import type { Context } from './commands.js';
+import { handlersOf } from './commands.js';
+import type { CallContext, Handlers } from './commands.js';
+import type { WatchedScope } from './device.js';
 import { protocolError, toErrorData } from './errors.js';
 import { isTag, pageMessage, REQUESTS } from './protocol.js';
 import type { Ask, Reply, Tag, WorkerMessage } from './protocol.js';
 import { wasmError } from './wasm.js';
+import { Workplace } from './workplace.js';
 
 /** What is served: a worker's global scope, or one end of a test's channel. */
-export interface Scope {
+export interface Scope extends WatchedScope {
   postMessage(message: unknown): void;
   addEventListener(type: 'message' | 'error' | 'unhandledrejection', listener: (event: Event) => void): void;
 }
 
 export function serve(scope: Scope): void {
   const post = (message: WorkerMessage): void => scope.postMessage(message);
-  const workplace = new Workplace(post);
+  const place = new Workplace(post, scope);
+  const handlers = handlersOf(place);
   const running = new Map<number, AbortController>();
 
   const receive = (data: unknown): void => {
@@ -28,7 +31,7 @@ export function serve(scope: Scope): void {
           return;
         case 'request':
           if (!isTag(message.tag)) throw protocolError(`unknown request ${message.tag}`);
-          void answer(workplace, running, post, id, message.tag, message.ask);
+          void answer(place, handlers, running, post, id, message.tag, message.ask);
           return;
         default:
           message satisfies never;
@@ -47,7 +50,8 @@ export function serve(scope: Scope): void {
 
 // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- ties ask, handler and reply to one tag
 async function answer<T extends Tag>(
-  workplace: Workplace,
+  place: Workplace,
+  handlers: Handlers,
   running: Map<number, AbortController>,
   post: (message: WorkerMessage) => void,
   id: number,
@@ -56,14 +60,21 @@ async function answer<T extends Tag>(
 ): Promise<void> {
   const controller = new AbortController();
   running.set(id, controller);
-  const context: Context = { signal: controller.signal, onProgress: (progress) => post({ type: 'progress', id, progress }) };
+  const context: CallContext = {
+    signal: controller.signal,
+    onProgress: (progress) => post({ type: 'progress', id, progress }),
+    onToken: (token) => post({ type: 'token', id, token }),
+  };
   try {
     // Both tables are indexed by the same tag; TypeScript loses that correlation on a generic one.
     const ask = REQUESTS[tag].ask(given, tag) as Ask<T>;
-    const handler: (ask: Ask<T>, context: Context) => Promise<Reply<T>> = workplace.handlers[tag];
-    post({ type: 'reply', id, reply: await handler(ask, context) });
+    const handler: (ask: Ask<T>, context: CallContext) => Promise<Reply<T>> = handlers[tag];
+    const reply = await handler(ask, context);
+    place.flush();
+    post({ type: 'reply', id, reply });
   } catch (thrown) {
     const error = toErrorData(wasmError(thrown));
+    place.flush();
     post({ type: 'error', id, error });
     // After a trap wasm memory is no longer to be trusted.
     if (thrown instanceof WebAssembly.RuntimeError) post({ type: 'fatal', error });

@@ -1,249 +1,223 @@
-/** The worker's trainer: one wasm `Session`, its loop, and its saves. All calls of the core go through one lane. */
-import { aborted, TabtuneError } from './errors.js';
+/** The worker's trainer: one run of the core, its loop, and when it is saved. All calls of the core go through one lane. */
+import { aborted, toTabtuneError } from './errors.js';
+import type { TabtuneError } from './errors.js';
 import type { DeviceWatch } from './device.js';
 import type { Outbox } from './outbox.js';
-import type { CheckpointInfo, Driver, EvalReport, NamedFile, Profile, SampledToken, SessionInfo, TrainerEvent, TrainerState } from './protocol.js';
-import { infoOf } from './storage/checkpoints.js';
-import type { CheckpointStore } from './storage/checkpoints.js';
-import { gatherFiles, inPieces, zipped } from './files.js';
+import type { CheckpointInfo, EvalReport, HistoryEntry, Moment, NamedFile, Profile, SampledToken, SessionInfo, TrainerEvent, TrainerState } from './protocol.js';
+import { gatherFiles, zipped } from './files.js';
+import type { ExportCall } from './files.js';
+import { Lane } from './lane.js';
 import { macrotask } from './pacing.js';
-import { parsed, wasmError } from './wasm.js';
-import type { JsSource, Session } from './wasm.js';
+import { Saver } from './saver.js';
+import type { SaveCall, SaverParts } from './saver.js';
+import { running, StepLoop } from './step-loop.js';
+import { parsed } from './wasm.js';
+import type { Session } from './wasm.js';
 
-/** Training data up to this size is kept with the run, so that it resumes with one click. */
-const KEPT_DATA_BYTES = 64 << 20;
-/** More refused steps in a row are no longer a passing thing. */
-const MAX_SKIPS = 10;
-
-export interface SessionParts {
-  session: Session;
-  run: string;
-  label: string;
-  adapter: string;
-  version: string;
-  driver: Driver;
-  data: JsSource;
-  keepData: boolean;
-  store: CheckpointStore;
+export interface SessionParts extends SaverParts {
   outbox: Outbox;
   watch: DeviceWatch;
+  /** What the state was loaded from. */
+  generation?: number | undefined;
 }
 
-type LoopEnd = { state: 'paused' | 'stopped' | 'done'; step: number };
+export interface Replacement {
+  session: Session;
+  generation: number;
+  failed?: unknown;
+}
 
 export class TrainingSession {
-  #lane: Promise<unknown> = Promise.resolve();
-  #looping: Promise<unknown> | undefined;
-  #asked: 'paused' | 'stopped' | undefined;
-  #loss: number | undefined;
-  #skips = 0;
+  readonly lane: Lane;
+  readonly saver: Saver;
+  /** The last step that a read has followed, without a fault. */
+  confirmed: number;
+  readonly loop: StepLoop;
+  /** Where the schedule's decay begins, which is saved and kept. */
+  scheduleStart: number | undefined;
+  #loading = false;
 
-  constructor(readonly parts: SessionParts) {}
+  constructor(
+    readonly parts: SessionParts,
+    private session: Session,
+    step: number,
+  ) {
+    this.confirmed = step;
+    this.loop = new StepLoop(this);
+    this.lane = new Lane(parts.watch);
+    this.saver = new Saver(parts, this.lane, (event) => this.emit(event), parts.generation, parts.generation === undefined ? undefined : step);
+  }
+
+  get loading(): boolean {
+    return this.#loading;
+  }
 
   /** Frees the core's session once the present call is over. */
   close(): Promise<void> {
-    return this.#take((session) => session.free());
+    return this.lane.take(() => this.session.free());
   }
 
-  /** One call of the core at a time; afterwards the device must still be whole for the result to count. */
-  #take<T>(work: (session: Session) => Promise<T> | T): Promise<T> {
-    const turn = this.#lane.then(async () => {
-      try {
-        const result = await work(this.parts.session);
-        if (this.parts.watch.fault) throw this.parts.watch.fault;
-        return result;
-      } catch (thrown) {
-        throw await this.parts.watch.explain(wasmError(thrown));
-      }
-    });
-    this.#lane = turn.catch(() => undefined);
-    return turn;
+  #info(): SessionInfo {
+    const { run, adapter } = this.parts;
+    return { ...parsed.session(this.session.info()), run, adapter, generation: this.saver.generation };
   }
 
   inspect(): Promise<SessionInfo> {
-    const { run, adapter } = this.parts;
-    return this.#take((session) => ({ ...parsed.session(session.info()), run, adapter }));
+    return this.lane.take(() => this.#info());
   }
 
-  #emit(event: TrainerEvent): void {
+  /**
+   * Puts another state in place of the live one. `load` may free the live one first; then it gives a state in any
+   * case, and the failure beside it.
+   */
+  async replace(load: (free: () => void, present: SessionInfo) => Promise<Replacement>, call: SaveCall): Promise<SessionInfo> {
+    if (this.loop.running || this.#loading) throw running();
+    this.#loading = true;
+    try {
+      return await this.lane.take(async () => {
+        if (this.saver.clock.needed(this.#info().completedSteps)) await this.saver.tryWrite(this.session, call);
+        const old = this.session;
+        let freed = false;
+        const free = (): void => {
+          if (!freed) old.free();
+          freed = true;
+        };
+        const { session, generation, failed } = await load(free, this.#info());
+        free();
+        this.session = session;
+        const { completedSteps } = parsed.session(session.info());
+        this.saver.loaded(generation, completedSteps);
+        this.confirmed = completedSteps;
+        if (failed !== undefined) throw toTabtuneError(failed);
+        return this.#info();
+      }, call.signal);
+    } finally {
+      this.#loading = false;
+    }
+  }
+
+  emit(event: TrainerEvent): void {
+    if (event.type === 'step' || event.type === 'eval' || event.type === 'sample') this.saver.record(event);
     this.parts.outbox.push(event);
   }
 
   announce(state: TrainerState, step: number): void {
-    this.#emit({ type: 'state', state, step });
+    this.emit({ type: 'state', state, step });
   }
 
-  warn(step: number, error: TabtuneError): void {
-    this.#emit({ type: 'warning', step, code: error.code, message: error.message });
+  warn(step: number, { code, detail, message }: TabtuneError): void {
+    this.emit({ type: 'warning', step, code: detail.code ?? code, message });
   }
 
-  /** Steps until paused, stopped, done, or `maxSteps` of them are made. */
-  async run(maxSteps: number | undefined, signal: AbortSignal): Promise<LoopEnd> {
-    if (this.#looping) throw new TabtuneError('BUSY', 'this trainer is already running: pause it first', { code: 'loop.running' });
-    this.#asked = undefined;
-    const loop = this.#loop(maxSteps, signal);
-    this.#looping = loop.catch(() => undefined);
-    try {
-      return await loop;
-    } finally {
-      this.#looping = undefined;
-      this.parts.outbox.flush();
-    }
+  async confirm(step: number): Promise<void> {
+    await this.lane.take(() => this.lane.confirm(() => this.session.confirm()));
+    this.confirmed = step;
   }
 
-  async #loop(maxSteps: number | undefined, signal: AbortSignal): Promise<LoopEnd> {
-    const { completedSteps, totalSteps } = await this.inspect();
-    let step = completedSteps;
-    const last = maxSteps === undefined ? totalSteps : Math.min(totalSteps, step + maxSteps);
-    this.announce('running', step);
-    try {
-      while (step < last && this.#asked === undefined && !signal.aborted) {
-        step = (await this.#step(step)) ?? step;
-        await this.#between(step, signal);
-        // One macrotask per step lets pause, stop and abort overtake.
-        await macrotask();
-      }
-    } catch (thrown) {
-      this.announce('failed', step);
-      throw thrown;
-    }
-    const state = this.#asked ?? (step >= totalSteps ? 'done' : 'paused');
-    this.announce(state, step);
-    if (signal.aborted) throw aborted('the run');
-    return { state, step };
+  /** The next step of the core. */
+  async step(before: number, signal: AbortSignal): Promise<number> {
+    const report = await this.lane.take(async () => parsed.step(await this.session.step()), signal);
+    // Its loss was read after the update before it, and before its own.
+    this.confirmed = before;
+    this.emit({ type: 'step', ...report });
+    return report.step;
   }
 
-  /** One step; `undefined` when it was refused and its batches are passed over. */
-  async #step(before: number): Promise<number | undefined> {
-    try {
-      const report = await this.#take(async (session) => parsed.step(await session.step()));
-      this.#skips = 0;
-      this.#loss = report.loss;
-      this.#emit({ type: 'step', ...report });
-      return report.step;
-    } catch (thrown) {
-      const skippable = thrown instanceof TabtuneError && thrown.code === 'NON_FINITE' && this.parts.driver.onNonFinite === 'skip';
-      if (!skippable || ++this.#skips > MAX_SKIPS) throw thrown;
-      await this.#take((session) => session.skipBatch());
-      this.warn(before, thrown);
-      return undefined;
-    }
+  skipBatch(): Promise<void> {
+    return this.lane.take(() => this.session.skipBatch());
   }
 
-  /** What is due after a step: evaluation, sample, save. */
-  async #between(step: number, signal: AbortSignal): Promise<void> {
-    const { evalEvery, evalBatches, sampleEvery, samplePrompt, sample, saveEvery } = this.parts.driver;
-    const due = (every: number): boolean => every > 0 && step > 0 && step % every === 0 && this.#skips === 0;
-    if (due(evalEvery)) this.#emit({ type: 'eval', step, ...(await this.evaluate(evalBatches || undefined)) });
-    if (due(sampleEvery)) {
-      let text = '';
-      await this.sample(samplePrompt, sample, signal, (token) => (text += token.text), false);
-      this.#emit({ type: 'sample', step, prompt: samplePrompt, text });
-    }
-    if (due(saveEvery)) await this.save().catch((thrown: unknown) => this.#survive(step, thrown));
+  startProfile(): Promise<void> {
+    return this.lane.take(() => this.session.startProfile());
   }
 
-  /** A save that finds no room costs a warning, not the run; anything else ends it. */
-  #survive(step: number, thrown: unknown): void {
-    if (!(thrown instanceof TabtuneError) || !['QUOTA_EXCEEDED', 'STORAGE_FAILED', 'STORAGE_BLOCKED'].includes(thrown.code)) throw thrown;
-    this.warn(step, thrown);
+  finishProfile(): Promise<Profile> {
+    return this.lane.take(() => parsed.profile(this.session.finishProfile()));
   }
 
-  /** Ends the loop after the present step and resolves when it has ended. */
-  async halt(state: 'paused' | 'stopped'): Promise<void> {
-    if (this.#looping) {
-      this.#asked = state;
-      await this.#looping;
-    } else if (state === 'stopped') {
-      this.announce('stopped', (await this.inspect()).completedSteps);
-      this.parts.outbox.flush();
-    }
-  }
-
-  /** Time of each kernel in the next `steps` steps. */
-  async profile(steps: number, signal: AbortSignal): Promise<Profile> {
-    await this.#take((session) => session.startProfile());
-    let profile: Profile;
-    try {
-      await this.run(steps, signal);
-    } finally {
-      profile = await this.#take((session) => parsed.profile(session.finishProfile()));
-    }
-    return profile;
-  }
-
-  evaluate(maxBatches: number | undefined): Promise<EvalReport> {
-    return this.#take(async (session) => parsed.evaluation(await session.evaluate(maxBatches)));
+  evaluate(maxBatches: number | undefined, signal: AbortSignal): Promise<EvalReport> {
+    return this.lane.take(async () => parsed.evaluation(await this.session.evaluate(maxBatches)), signal);
   }
 
   /** Text from the present weights; no step happens in between. */
-  sample(prompt: string, options: string, signal: AbortSignal, onToken: (token: SampledToken) => void, rejectAbort = true): Promise<void> {
-    return this.#take(async (session) => {
-      const stream = session.generate(prompt, options);
+  sample(prompt: string, options: string, signal: AbortSignal, onToken: (token: SampledToken) => void): Promise<void> {
+    return this.lane.take(async () => {
+      const stream = this.session.generate(prompt, options);
       try {
-        while (!signal.aborted) {
+        for (;;) {
+          if (signal.aborted) throw aborted('the sample');
           const token = parsed.token(await stream.next());
           if (token === undefined) return;
           onToken(token);
           await macrotask();
         }
-        if (rejectAbort) throw aborted('the sample');
       } finally {
         stream.free();
       }
+    }, signal);
+  }
+
+  /** Where the run stands, for what is done by hand. */
+  #moment(): Moment {
+    return { step: parsed.session(this.session.info()).completedSteps, generation: this.saver.generation };
+  }
+
+  setLearningRate(rate: number | undefined): Promise<Moment> {
+    return this.lane.take(() => {
+      this.session.setLearningRate(rate);
+      return this.#moment();
     });
   }
 
-  setLearningRate(rate: number | undefined): Promise<void> {
-    return this.#take((session) => session.setLearningRate(rate));
-  }
-
-  startDecay(): Promise<void> {
-    return this.#take((session) => session.startDecay());
+  /** The state right before is saved and stays, so that one run can be annealed more than once. */
+  startDecay(): Promise<Moment> {
+    return this.lane.take(async () => {
+      if (this.parts.driver.autosave) await this.saver.tryWrite(this.session, { mark: 'decay' });
+      this.session.startDecay();
+      this.scheduleStart = undefined;
+      return this.#moment();
+    });
   }
 
   preview(steps: number): Promise<number[]> {
-    return this.#take((session) => Array.from(session.previewSchedule(steps)));
+    return this.lane.take(() => Array.from(this.session.previewSchedule(steps)));
   }
 
-  /** Writes a generation; the lane is held, so what is saved is the state of one step. */
-  async save(): Promise<CheckpointInfo> {
-    const { run, label, store, version, adapter, driver } = this.parts;
-    const begun = performance.now();
-    const manifest = await this.#take(async (session) => {
-      await this.#register();
-      const { completedSteps, totalSteps } = parsed.session(session.info());
-      const stream = session.checkpoint();
-      try {
-        const meta = { step: completedSteps, totalSteps, loss: this.#loss, keep: driver.saveTotalLimit, environment: { version, adapter } };
-        return await store.save(run, label, parsed.files(stream.files()), () => stream.nextChunk(), meta);
-      } finally {
-        stream.free();
-      }
-    });
-    const { generation, bytes, step } = manifest;
-    this.#emit({ type: 'checkpoint', step, generation, bytes, secs: (performance.now() - begun) / 1000 });
-    return infoOf(manifest, await store.runRecord(run));
+  history(): Promise<HistoryEntry[]> {
+    return this.saver.history();
   }
 
-  /** The run's record and, if small enough, its data: at the first save, so that unsaved runs leave nothing behind. */
-  async #register(): Promise<void> {
-    const { run, label, data, driver, keepData, store } = this.parts;
-    if (await store.hasRun(run)) return;
-    const kept = keepData && data.size <= KEPT_DATA_BYTES ? { bytes: data.size, next: inPieces(data) } : undefined;
-    await store.createRun({ run, label, createdAt: Date.now(), dataName: data.name, driver: JSON.stringify(driver) }, kept);
+  /** A save by itself; what storage refuses is a warning. */
+  async autosave(step: number, signal?: AbortSignal): Promise<void> {
+    if (!this.parts.driver.autosave) return;
+    const mark = step === this.scheduleStart ? 'decay' : undefined;
+    await this.lane.take(() => this.saver.tryWrite(this.session, { mark, signal }), signal);
+  }
+
+  /** The last save for now, in both homes. */
+  async finalSave(step: number): Promise<void> {
+    if (this.saver.clock.needed(step)) await this.autosave(step);
+    await this.saver.mirror(true);
+  }
+
+  async save(call: SaveCall): Promise<CheckpointInfo> {
+    const info = await this.lane.take(() => this.saver.write(this.session, call), call.signal);
+    this.confirmed = info.step;
+    void this.saver.mirror(false);
+    this.parts.outbox.flush();
+    return info;
   }
 
   /** The model for others, as files or as one zip. */
-  exportModel(format: 'safetensors', container: 'zip' | 'files', signal: AbortSignal): Promise<NamedFile[]> {
-    return this.#take(async (session) => {
-      const stream = session.exportModel(format);
+  exportModel(format: 'safetensors', container: 'zip' | 'files', call: ExportCall): Promise<NamedFile[]> {
+    return this.lane.take(async () => {
+      const stream = this.session.exportModel(format);
       try {
         const files = parsed.files(stream.files());
-        return container === 'zip' ? [await zipped('model.zip', files, stream, signal)] : await gatherFiles(files, stream, signal);
+        return container === 'zip' ? [await zipped('model.zip', files, stream, call)] : await gatherFiles(files, stream, call);
       } finally {
         stream.free();
       }
-    });
+    }, call.signal);
   }
 }

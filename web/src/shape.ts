@@ -28,6 +28,8 @@ export const count = primitive('an integer >= 0', (v): v is number => typeof v =
 export const flag = primitive('a boolean', (v): v is boolean => typeof v === 'boolean');
 export const blob = primitive('a Blob', (v): v is Blob => v instanceof Blob);
 export const buffer = primitive('an ArrayBuffer', (v): v is ArrayBuffer => v instanceof ArrayBuffer);
+/** A folder that the user picked. */
+export const directory = primitive('a directory handle', (v): v is FileSystemDirectoryHandle => typeof v === 'object' && v !== null && Reflect.get(v, 'kind') === 'directory');
 /** Passed through unread: JSON of the Rust side, shown but never interpreted. */
 export const anything: Shape<unknown> = (value) => value;
 export const nothing = primitive('nothing', (v): v is undefined => v === undefined);
@@ -36,6 +38,12 @@ export const optional =
   <T>(inner: Shape<T>): Shape<T | undefined> =>
   (value, path) =>
     value === undefined ? undefined : inner(value, path);
+
+/** A value that older records lack. */
+export const otherwise =
+  <T>(inner: Shape<T>, value: T): Shape<T> =>
+  (given, path) =>
+    given === undefined ? value : inner(given, path);
 
 export const nullable =
   <T>(inner: Shape<T>): Shape<T | null> =>

@@ -1,5 +1,5 @@
 import { VERSION, WASM_HASH } from './build.js';
-import { badOption, TabtuneError } from './errors.js';
+import { badOption, fault, TabtuneError } from './errors.js';
 import { PROTOCOL } from './protocol.js';
 import { Connection } from './rpc.js';
 import type { Port } from './rpc.js';
@@ -14,6 +14,9 @@ export interface WorkerOptions {
   worker?: Port | (() => Port);
 }
 
+/** A worker whose script does nothing, because a bundler dropped it or it never loads, sends no error either. */
+const HELLO_MILLIS = 30_000;
+
 const KEYS = ['wasmUrl', 'wasmBinary', 'workerUrl', 'worker'];
 
 /** The given options, if all of them are known. */
@@ -24,7 +27,7 @@ export function workerOptions(given: WorkerOptions): WorkerOptions {
 }
 
 function startWorker(workerUrl: string | URL | undefined): Worker {
-  if (typeof Worker === 'undefined') throw new TabtuneError('UNSUPPORTED_BROWSER', 'module workers are needed: run this in a browser page', { code: 'browser.worker' });
+  if (typeof Worker === 'undefined') throw fault('browser.worker', 'module workers are needed: run this in a browser page');
   if (workerUrl === undefined) return new Worker(new URL('./worker.js', import.meta.url), { type: 'module', name: 'tabtune' });
   const url = new URL(workerUrl, location.href);
   if (url.origin === location.origin) return new Worker(url, { type: 'module', name: 'tabtune' });
@@ -41,11 +44,16 @@ export async function spawn(options: WorkerOptions): Promise<Connection> {
   const connection = new Connection(port, typeof worker !== 'object');
   const hello = { protocol: PROTOCOL, version: VERSION, wasmHash: WASM_HASH };
   const wasmUrl = options.wasmUrl === undefined ? undefined : new URL(options.wasmUrl, location.href).href;
+  const silent = setTimeout(() => {
+    connection.close(fault('worker.silent', `the worker did not answer within ${HELLO_MILLIS / 1000} seconds. Check that its script imports tabtune/worker and is served.`));
+  }, HELLO_MILLIS);
   try {
     await connection.call('worker.hello', { ...hello, wasmUrl, wasmBinary: options.wasmBinary });
   } catch (thrown) {
     if (thrown instanceof TabtuneError) connection.close(thrown);
     throw thrown;
+  } finally {
+    clearTimeout(silent);
   }
   return connection;
 }

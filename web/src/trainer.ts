@@ -1,145 +1,106 @@
 import { naturalNumber, positiveInteger } from './checks.js';
 import { aborted, badOption } from './errors.js';
-import type { TabtuneError } from './errors.js';
-import { toSource } from './inputs.js';
+import type { Link } from './link.js';
 import { RunLoop } from './loop.js';
 import type { RunOptions } from './loop.js';
-import { Model } from './model.js';
-import { resumeSettings, sampleJson, trainSettings } from './options.js';
+import type { Model } from './model.js';
+import { sampleJson, trainSettings } from './options.js';
 import type { SampleOptions, TrainOptions } from './options.js';
-import type { CheckpointInfo, EvalReport, NamedFile, Profile, SampledToken, SessionInfo, TrainerEvent, TrainerState } from './protocol.js';
-import { EventQueue } from './queue.js';
-import { Recovery } from './recovery.js';
-import type { Connection } from './rpc.js';
-import type { CreateOptions, Estimate, ExportOptions, ResumeOptions, StepEvent } from './run-options.js';
+import type { CheckpointInfo, EvalReport, HistoryEntry, NamedFile, Profile, SampledToken, SessionInfo, TrainerEvent, TrainerState } from './protocol.js';
+import type { Recovery } from './recovery.js';
+import { Revival } from './revival.js';
+import type { CreateOptions, Estimate, ExportOptions, ResumeOptions, SaveOptions, StepEvent } from './run-options.js';
 import { Checkpoints } from './runs.js';
-import { spawn, workerOptions } from './spawn.js';
-
-/** An event of a trainer; `detail` is what `run` yields. */
-export class TrainerMessage extends Event {
-  constructor(readonly detail: TrainerEvent) {
-    super(detail.type);
-  }
-}
+import { sampled } from './sampling.js';
+import { Standing, TrainerMessage } from './standing.js';
+import { created, resumed } from './starts.js';
+import type { Started } from './starts.js';
+import type { RunLock } from './storage/lock.js';
+import { onHidden } from './visibility.js';
 
 /** One training run in one worker. */
 export class Trainer extends EventTarget {
   /** Identifies the run in storage. */
   readonly runId: string;
   readonly checkpoints: Checkpoints;
-  /** Shared with the parts that call; recovery puts another connection in it. */
-  readonly #line: { connection: Connection };
+  readonly #link: Link;
+  readonly #lock: RunLock;
   readonly #recovery: Recovery;
+  readonly #standing: Standing;
+  readonly #revival: Revival;
   readonly #loop: RunLoop;
-  #state: TrainerState = 'ready';
-  #step: number;
-  #steps: StepEvent[] | undefined;
+  readonly #unwatch: () => void;
 
-  private constructor(connection: Connection, info: SessionInfo, recovery: Recovery) {
+  private constructor({ link, lock, info, recovery }: Started) {
     super();
-    this.#recovery = recovery;
     this.runId = info.run;
-    this.#step = info.completedSteps;
-    const line = { connection };
-    this.#line = line;
-    this.#listen(connection);
-    this.#loop = new RunLoop(line, () => this.#step, (lost, signal) => this.#recover(lost, signal));
-    this.checkpoints = new Checkpoints(line, info.run, (loaded) => (this.#step = loaded.completedSteps));
-  }
-
-  #listen(connection: Connection): void {
-    connection.onEvents = (events) => events.forEach((event) => this.#receive(event));
-    connection.onFatal = () => this.#receive({ type: 'state', state: 'failed', step: this.#step });
-  }
-
-  async #recover(lost: TabtuneError, signal: AbortSignal | undefined): Promise<void> {
-    this.#receive({ type: 'warning', step: this.#step, code: lost.code, message: lost.message });
-    this.#receive({ type: 'state', state: 'recovering', step: this.#step });
-    this.#line.connection.close(aborted('the lost worker'));
-    try {
-      const { connection, info } = await this.#recovery.again(lost, signal);
-      this.#line.connection = connection;
-      this.#step = info.completedSteps;
-      this.#listen(connection);
-    } catch (thrown) {
-      this.#receive({ type: 'state', state: 'failed', step: this.#step });
-      throw thrown;
-    }
+    this.#link = link;
+    this.#lock = lock;
+    this.#recovery = recovery;
+    const standing = new Standing(info.completedSteps, this);
+    this.#standing = standing;
+    this.#loop = new RunLoop(link, standing);
+    this.#revival = new Revival(standing, this.#loop, recovery, () => lock.release(), info);
+    link.handTo(this.#revival);
+    this.checkpoints = new Checkpoints(link, info.run, () => this.#loop.running, (loaded) => this.#revival.loaded(loaded));
+    this.#unwatch = onHidden(() => void link.call('checkpoint.autosave', undefined).catch(() => undefined));
+    this.#revival.tell(info.warnings);
+    if (!lock.locked) standing.warn('run.unlocked', 'this browser cannot lock a run: do not train it in two tabs');
   }
 
   /** A new run. Unknown options are BAD_OPTION; after a refusal `model` can be used again. */
   static async create(options: CreateOptions): Promise<Trainer> {
-    const { model, data, label, keepData = true, signal, onProgress, ...settings } = options;
-    if (!(model instanceof Model)) throw badOption('model', 'a model of openModel or newModel', model);
-    if (typeof keepData !== 'boolean') throw badOption('keepData', 'true or false', keepData);
-    const { config, driver } = trainSettings(settings);
-    const source = await toSource(data, 'data', 'text.txt');
-    const run = crypto.randomUUID();
-    const recovery = new Recovery({ run, data: source }, model.workerOptions);
-    const ask = { run, label: label ?? source.name, config, driver, data: source, keepData };
-    return model.handOver(async (connection) => new Trainer(connection, await connection.call('trainer.create', ask, { signal, onProgress }), recovery));
+    return new Trainer(await created(options));
   }
 
   /** Goes on with a saved run, bit for bit where it stopped. */
   static async resume(options: ResumeOptions): Promise<Trainer> {
-    const { run, generation, data, settings, override = [], signal, onProgress, ...rest } = options;
-    const worker = workerOptions(rest);
-    const source = data === undefined ? undefined : await toSource(data, 'data', 'text.txt');
-    const connection = await spawn(worker);
-    const changes = settings === undefined ? {} : resumeSettings(settings, override);
-    const ask = { run, generation, data: source, ...changes };
-    const recovery = new Recovery({ run, data: source, ...changes }, worker);
-    try {
-      return new Trainer(connection, await connection.call('trainer.resume', ask, { signal, onProgress }), recovery);
-    } catch (thrown) {
-      connection.close(aborted('the trainer'));
-      throw thrown;
-    }
+    return new Trainer(await resumed(options));
   }
 
   /** GPU bytes of a run with these options, before any is taken. */
   static async estimate(model: Model, options: TrainOptions = {}): Promise<Estimate> {
-    const { needBytes, parts } = await model.connection.call('model.estimate', { config: trainSettings(options).config });
+    const { needBytes, parts } = await model.call('model.estimate', { config: trainSettings(options).config });
     const reported: unknown = Reflect.get(navigator, 'deviceMemory');
     const haveBytes = typeof reported === 'number' ? reported * 2 ** 29 : undefined;
     return { ok: haveBytes === undefined ? undefined : needBytes <= haveBytes, needBytes, haveBytes, parts };
   }
 
   get state(): TrainerState {
-    return this.#state;
+    return this.#standing.state;
   }
 
   get completedSteps(): number {
-    return this.#step;
-  }
-
-  #receive(event: TrainerEvent): void {
-    if (event.type === 'step') {
-      this.#step = event.step;
-      this.#steps?.push(event);
-    }
-    if (event.type === 'state') this.#state = event.state;
-    if (event.type === 'checkpoint') this.#recovery.saved();
-    this.#loop.receive(event);
-    this.dispatchEvent(new TrainerMessage(event));
+    return this.#standing.step;
   }
 
   /** Trains and yields every event until done, stopped or aborted. Leaving the loop pauses. */
   run(options: RunOptions = {}): AsyncGenerator<TrainerEvent, void> {
     if (options.maxSteps !== undefined) positiveInteger(options.maxSteps, 'maxSteps');
-    return this.#loop.run(options);
+    return this.#ran(options);
+  }
+
+  async *#ran(options: RunOptions): AsyncGenerator<TrainerEvent, void> {
+    yield* this.#loop.run(options);
+    this.#revival.settle();
   }
 
   /** Exactly `count` steps; their reports. */
   async step(count = 1, options: { signal?: AbortSignal } = {}): Promise<StepEvent[]> {
     positiveInteger(count, 'count');
-    const steps: StepEvent[] = [];
-    this.#steps = steps;
+    const first = this.#standing.step + 1;
+    // A step that is made again after a loss has the same bits; it counts once.
+    const steps = new Map<number, StepEvent>();
+    const collect = (event: Event): void => {
+      if (event instanceof TrainerMessage && event.detail.type === 'step') steps.set(event.detail.step, event.detail);
+    };
+    this.addEventListener('step', collect);
     try {
       await this.#loop.step(count, options.signal);
-      return steps;
+      this.#revival.settle();
+      return [...steps.values()].filter(({ step }) => step >= first);
     } finally {
-      this.#steps = undefined;
+      this.removeEventListener('step', collect);
     }
   }
 
@@ -164,51 +125,41 @@ export class Trainer extends EventTarget {
   }
 
   /** By hand from the next step on; `undefined` gives the rate back to the schedule. */
-  setLearningRate(rate: number | undefined): Promise<void> {
+  async setLearningRate(rate: number | undefined): Promise<void> {
     if (rate !== undefined && !(Number.isFinite(rate) && rate >= 0)) throw badOption('rate', 'a finite number >= 0', rate);
-    return this.#line.connection.call('rate.set', { rate });
+    this.#recovery.journal.add({ set: 'rate', rate }, await this.#link.call('rate.set', { rate }));
   }
 
   /** Starts the decay of a `wsd` or the annealing of an `infinite` schedule now; a start that is planned or has come stays. */
-  startDecay(): Promise<void> {
-    return this.#line.connection.call('schedule.decay', undefined);
+  async startDecay(): Promise<void> {
+    this.#recovery.journal.add({ set: 'decay' }, await this.#link.call('schedule.decay', undefined));
   }
 
   /** The planned learning rate of steps 1 to `steps`. */
   previewSchedule(steps: number): Promise<number[]> {
     positiveInteger(steps, 'steps');
-    return this.#line.connection.call('schedule.preview', { steps });
+    return this.#link.call('schedule.preview', { steps });
   }
 
   /** Mean loss and perplexity over the validation part of the data. */
-  evaluate(options: { maxBatches?: number } = {}): Promise<EvalReport> {
+  evaluate(options: { maxBatches?: number; signal?: AbortSignal } = {}): Promise<EvalReport> {
     if (options.maxBatches !== undefined) naturalNumber(options.maxBatches, 'maxBatches');
-    return this.#line.connection.call('trainer.evaluate', { maxBatches: options.maxBatches });
+    return this.#link.call('trainer.evaluate', { maxBatches: options.maxBatches }, { signal: options.signal });
   }
 
   /** Tokens as they are made; leaving the loop ends the generation. */
-  async *sample(prompt: string, options: SampleOptions & { signal?: AbortSignal } = {}): AsyncGenerator<SampledToken, void> {
+  sample(prompt: string, options: SampleOptions & { signal?: AbortSignal } = {}): AsyncGenerator<SampledToken, void> {
     const { signal, ...sampling } = options;
-    const json = sampleJson(sampling);
-    const queue = new EventQueue<SampledToken>();
-    const leaving = new AbortController();
-    const stream = this.#line.connection.openStream((token) => queue.push(token));
-    const both = signal ? AbortSignal.any([signal, leaving.signal]) : leaving.signal;
-    const made = this.#line.connection.call('trainer.sample', { stream, prompt, options: json }, { signal: both }).then(
-      () => queue.end(),
-      (thrown: unknown) => queue.end(thrown),
-    );
-    try {
-      yield* queue;
-    } finally {
-      leaving.abort();
-      await made;
-      this.#line.connection.closeStream(stream);
-    }
+    return sampled(this.#link, prompt, sampleJson(sampling), signal);
   }
 
-  save(): Promise<CheckpointInfo> {
-    return this.checkpoints.save();
+  /** Every step, evaluation and sample of the run so far, those before a resume too. */
+  history(): Promise<HistoryEntry[]> {
+    return this.#link.call('trainer.history', undefined);
+  }
+
+  save(options: SaveOptions = {}): Promise<CheckpointInfo> {
+    return this.checkpoints.save(options);
   }
 
   /** The model for others: a zip of a Hugging Face folder. */
@@ -222,19 +173,21 @@ export class Trainer extends EventTarget {
     return this.#export(options, 'files');
   }
 
-  #export({ format = 'safetensors', signal }: ExportOptions, container: 'zip' | 'files'): Promise<NamedFile[]> {
+  #export({ format = 'safetensors', signal, onProgress }: ExportOptions, container: 'zip' | 'files'): Promise<NamedFile[]> {
     if (format !== 'safetensors') throw badOption('format', "'safetensors'", format);
-    return this.#line.connection.call('model.export', { format, container }, { signal });
+    return this.#link.call('model.export', { format, container }, { signal, onProgress });
   }
 
   /** Settings, progress, model and adapter of the run. */
   inspect(): Promise<SessionInfo> {
-    return this.#line.connection.call('trainer.inspect', undefined);
+    return this.#link.call('trainer.inspect', undefined);
   }
 
   /** Ends the worker and frees everything; unsaved steps are gone. */
   async dispose(): Promise<void> {
-    this.#line.connection.close(aborted('the trainer'));
+    this.#unwatch();
+    this.#link.close(aborted('the trainer'));
+    this.#lock.release();
   }
 
   [Symbol.asyncDispose](): Promise<void> {

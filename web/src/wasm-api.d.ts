@@ -6,6 +6,14 @@ export interface JsSource {
   read(offset: number, length: number): Uint8Array;
 }
 export function version(): string;
+/** The words of a panic, before its trap. */
+export function setPanicHook(onPanic: (message: string) => void): void;
+/** Panics; for tests of recovery. */
+export function panicForTest(): never;
+/** Long calls read it between micro-batches, batches, tokens, tensors and pieces, and reject with `call.aborted`. */
+export function requestAbort(): void;
+export function clearAbort(): void;
+export function inspectFile(file: JsSource, format: string | undefined, read: boolean): unknown;
 export function initDevice(): Promise<unknown>;
 export class ModelHandle {
   private constructor();
@@ -19,7 +27,7 @@ export function previewSchedule(configJson: string, n: number): Float64Array;
 export function estimate(model: ModelHandle, configJson: string): unknown;
 export class Session {
   private constructor();
-  static create(model: ModelHandle, data: JsSource, configJson: string): Promise<Session>;
+  static create(model: ModelHandle, data: JsSource, configJson: string, allowNonFinite: boolean): Promise<Session>;
   static resume(files: JsSource[], data: JsSource, changesJson: string | undefined, overrides: string[]): Promise<Session>;
   step(): Promise<unknown>;
   skipBatch(): void;
@@ -31,7 +39,9 @@ export class Session {
   startDecay(): void;
   previewSchedule(n: number): Float64Array;
   info(): unknown;
-  checkpoint(): FileStream;
+  /** Reads one element back: all that was submitted before is done, or it rejects. */
+  confirm(): Promise<void>;
+  checkpoint(adapter: string): FileStream;
   exportModel(format: 'safetensors'): FileStream;
   free(): void;
 }
@@ -43,6 +53,9 @@ export class TokenStream {
 export class FileStream {
   private constructor();
   files(): unknown;
+  /** One piece of 8 MiB of one file, its last one shorter. */
   nextChunk(): Promise<Uint8Array | undefined>;
+  /** The SHA-256 of the next piece, in order; `checkpoint.json`, the last file, holds them. */
+  hashed(sha256: string): void;
   free(): void;
 }

@@ -1,12 +1,13 @@
 /** The wasm module as the worker uses it: loading, and Rust's reports parsed into the protocol's words. */
 import init, * as api from 'tabtune-wasm';
 
-import { TabtuneError, toTabtuneError } from './errors.js';
+import { fault, toTabtuneError } from './errors.js';
+import type { TabtuneError } from './errors.js';
 import { anything, count, listOf, nullable, number, optional, record, text } from './shape.js';
 import type { Shape } from './shape.js';
 import { REQUESTS } from './protocol.js';
 
-export { ModelHandle, Session, estimate, initDevice, previewSchedule, version } from 'tabtune-wasm';
+export { ModelHandle, Session, clearAbort, estimate, initDevice, inspectFile, panicForTest, previewSchedule, requestAbort, setPanicHook, version } from 'tabtune-wasm';
 export type { FileStream, JsSource, TokenStream } from 'tabtune-wasm';
 
 /** Instances whose constructors have run. */
@@ -27,10 +28,10 @@ export async function loadWasm(url: string | undefined, binary: ArrayBuffer | un
     construct(await init(source === undefined ? undefined : { module_or_path: source }));
   } catch (thrown) {
     const reason = thrown instanceof Error ? thrown.message : String(thrown);
-    throw new TabtuneError(
-      'WORKER_CRASHED',
+    throw fault(
+      'wasm.load',
       `the WebAssembly module could not be loaded: ${reason}. Check that tabtune_bg.wasm is served and that the Content-Security-Policy has 'wasm-unsafe-eval'.`,
-      { code: 'wasm.load' },
+      {},
       thrown,
     );
   }
@@ -57,6 +58,12 @@ function plain(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, plain(inner)]));
 }
 
+/** The core says `null` for what there is not. */
+const missing =
+  <T>(inner: Shape<T>): Shape<T | undefined> =>
+  (value, path) =>
+    value === null || value === undefined ? undefined : inner(value, path);
+const finding = record({ code: text, subject: missing(text), message: text });
 const stepReport = record({ step: count, loss: number, gradNorm: number, learningRate: number, tokens: count, secs: number });
 const rustSession = record({
   completedSteps: count,
@@ -64,8 +71,11 @@ const rustSession = record({
   config: anything,
   model: anything,
   dataTokens: count,
-  gpuBytes: optional(number),
+  gpuBytes: missing(number),
   fallbacks: listOf(text),
+  warnings: listOf(finding),
+  scheduleStart: missing(count),
+  manualLearningRate: missing(number),
 });
 const rustToken = record({ id: count, text, logprob: number, top: optional(listOf(record({ id: count, text, prob: number }))) });
 const rustModel = record({
@@ -76,6 +86,7 @@ const rustModel = record({
   vocabSize: count,
   tokenizer: anything,
   sourceFormat: text,
+  warnings: listOf(finding),
 });
 const rustTokenizer = nullable(record({ kind: text, eos: listOf(count), hasChatTemplate: anything }));
 const deviceInfo = record({ adapter: text, backend: text });
@@ -117,7 +128,7 @@ export const parsed = {
 /** A failure of the core; a trap leaves the instance unusable, so it is named as the crash it is. */
 export function wasmError(thrown: unknown): TabtuneError {
   if (thrown instanceof WebAssembly.RuntimeError) {
-    return new TabtuneError('WORKER_CRASHED', `the training core crashed: ${thrown.message}. Reload the page; the last checkpoint is kept.`, {}, thrown);
+    return fault('core.panic', `the training core crashed: ${thrown.message}`, {}, thrown);
   }
   return toTabtuneError(thrown);
 }

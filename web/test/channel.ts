@@ -2,24 +2,35 @@
 import type { Port } from '../src/rpc.js';
 import type { Scope } from '../src/serve.js';
 import { serve } from '../src/serve.js';
+import { FakeWorkerState, gpuScope, workers } from './fake-gpu.js';
 
 class End extends EventTarget {
   other: End | undefined;
   closed = false;
+  onClose: () => void = () => undefined;
+  /** What arrives here runs in its worker. */
+  inside: (work: () => void) => void = (work) => work();
+  /** Messages that came, oldest first. */
+  received: unknown[] = [];
   postMessage(message: unknown): void {
     const data = copied(message);
     setTimeout(() => {
-      if (!this.closed && this.other && !this.other.closed) this.other.dispatchEvent(Object.assign(new Event('message'), { data }));
+      const { other } = this;
+      if (this.closed || !other || other.closed) return;
+      other.received.push(data);
+      other.inside(() => other.dispatchEvent(Object.assign(new Event('message'), { data })));
     }, 0);
   }
   terminate(): void {
     this.closed = true;
+    this.onClose();
   }
 }
 
-/** Structured clone, except for the tests' own Blobs, which Node cannot clone. */
+/** Structured clone, except for the tests' own Blobs and folders, which Node cannot clone. */
 function copied(value: unknown): unknown {
   if (value instanceof Blob || value instanceof ArrayBuffer) return value;
+  if (typeof value === 'object' && value !== null && Reflect.get(value, 'kind') === 'directory') return value;
   if (Array.isArray(value)) return value.map(copied);
   if (typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype) {
     return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, copied(inner)]));
@@ -27,21 +38,35 @@ function copied(value: unknown): unknown {
   return structuredClone(value);
 }
 
+export type FakePort = Port & EventTarget & { received: unknown[] };
 export interface Channel {
-  port: Port & EventTarget;
+  port: FakePort;
   worker: Scope & EventTarget;
 }
 
-export function channel(): Channel {
+function ends(): [End, End] {
   const [page, worker] = [new End(), new End()];
   page.other = worker;
   worker.other = page;
-  return { port: page, worker };
+  return [page, worker];
 }
 
+export function channel(): Channel {
+  const [port, worker] = ends();
+  return { port, worker };
+}
+
+/** The states of the workers that a test has started, oldest first. */
+export const started: FakeWorkerState[] = [];
+
 /** A page-side port with a served worker behind it. */
-export function fakeWorker(): Port & EventTarget {
-  const { port, worker } = channel();
-  serve(worker);
+export function fakeWorker(): FakePort {
+  const [port, worker] = ends();
+  const state = new FakeWorkerState();
+  started.push(state);
+  port.onClose = () => (state.terminated = true);
+  const scope = Object.assign(worker, gpuScope(state));
+  worker.inside = (work) => workers.run({ state, scope }, work);
+  worker.inside(() => serve(scope));
   return port;
 }

@@ -9,7 +9,7 @@ describe('checkpoints', () => {
     const first = await trainerOf({ label: 'mine' });
     await first.step(4);
     const saved = await first.save();
-    expect(saved).toMatchObject({ step: 4, generation: 1, label: 'mine', dataName: 'some.txt', hasData: true });
+    expect(saved).toMatchObject({ step: 4, generation: 2, label: 'mine', dataName: 'some.txt', hasData: true });
     await first.dispose();
     await using second = await Trainer.resume({ run: first.runId, worker: fakeWorker() });
     expect(second.completedSteps).toBe(4);
@@ -33,7 +33,8 @@ describe('checkpoints', () => {
     await trainer.save();
     await trainer.step(3);
     await trainer.save();
-    expect((await trainer.checkpoints.load(1)).completedSteps).toBe(2);
+    // The first generation is of step 0.
+    expect((await trainer.checkpoints.load(2)).completedSteps).toBe(2);
     expect((await trainer.step()).map((event) => event.step)).toEqual([3]);
   });
   it('export_and_import_of_a_file', async () => {

@@ -1,184 +1,161 @@
 /** A stand-in for the wasm core: the same face, arithmetic instead of a model. For tests only; it is never in a build. */
 import type { JsSource } from '../src/wasm-api.js';
+import { currentWorker } from './fake-gpu.js';
+import { called, fake, refuse, slices, unlessLost, wait } from './fake-calls.js';
+import type { Checkpointed } from './fake-files.js';
+import { FileStream } from './fake-files.js';
+import { ModelHandle, planned } from './fake-model.js';
+import type { Config } from './fake-model.js';
+
 export type { JsSource } from '../src/wasm-api.js';
-
-const state = { stepMillis: 12, failAt: 0, failWith: undefined as unknown, badBatches: [] as number[], batches: [] as number[], overrides: [] as string[][], checkpointBytes: 20_000_000, loads: 0 };
-/** Knobs of the tests: `failAt` throws once at that step, a bad batch throws whenever it is met. `batches` lists those trained on, `overrides` those of each resume. */
-export const fake = state;
-Reflect.set(globalThis, '__fakeWasm', state);
-
-const wait = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis));
-const refuse = (kind: string, code: string, message: string, more: object = {}): never => {
-  // The core throws plain objects, and so does its stand-in.
-  // eslint-disable-next-line @typescript-eslint/only-throw-error
-  throw { kind, code, message, ...more };
-};
+export { estimate, ModelHandle, previewSchedule } from './fake-model.js';
+export { FileStream } from './fake-files.js';
+export { fake } from './fake-calls.js';
 
 export default async function init(): Promise<unknown> {
-  state.loads += 1;
+  fake.loads += 1;
   return undefined;
 }
 export const version = (): string => 'fake';
-export const initDevice = async (): Promise<unknown> => ({ adapter: 'Fake adapter', backend: 'none', limits: new Map([['max_buffer_size', 1]]) });
+export const setPanicHook = (onPanic: (message: string) => void): void => void (currentWorker().state.onPanic = onPanic);
+export function panicForTest(): never {
+  currentWorker().state.onPanic('panicked at src/lib.rs:1: for a test');
+  throw new WebAssembly.RuntimeError('unreachable');
+}
+export const requestAbort = (): void => void (currentWorker().state.abortAsked = true);
+export const clearAbort = (): void => void (currentWorker().state.abortAsked = false);
+export const inspectFile = (file: JsSource, format: string | undefined, read: boolean): unknown => ({ file: { bytes: file.size, format: format ?? 'gguf' }, read, refusals: [] });
 
-interface Config {
-  steps: number;
-  batch_size?: number;
-  seq_len?: number;
-  learning_rate?: number;
-  schedule?: { warmup_steps?: number };
-  optimizer?: { type: string };
+export async function initDevice(): Promise<unknown> {
+  const { state, scope } = currentWorker();
+  state.initialised += 1;
+  await called('init');
+  const Adapter = scope.GPUAdapter as unknown as new () => GPUAdapter;
+  const adapter = new Adapter();
+  // As wgpu does: all features that it sees.
+  if (!adapter.features.has('timestamp-query')) state.onPanic('timestamp-query is needed');
+  await adapter.requestDevice({ requiredFeatures: [...adapter.features] as GPUFeatureName[] });
+  return { adapter: '', backend: 'none', limits: {} };
 }
 
-export class ModelHandle {
-  private constructor(
-    readonly shape: { hidden: number; layers: number; vocab: number; format: string; parameters: number },
-    readonly config: unknown,
-  ) {}
-  static open(files: JsSource[]): ModelHandle {
-    const [first] = files;
-    if (!first) return refuse('BAD_MODEL_FILE', 'bundle.empty', 'no files');
-    const magic = new TextDecoder('latin1').decode(first.read(0, Math.min(4, first.size)));
-    if (magic !== 'GGUF' && !files.some((file) => file.name === 'config.json')) {
-      const refusal = { code: 'bundle.unknown', stage: 'open', artifact: first.name };
-      return refuse('BAD_MODEL_FILE', 'bundle.unknown', `${first.name}: bundle.unknown, expected a GGUF file or config.json`, { refusal });
-    }
-    return new ModelHandle({ hidden: 576, layers: 30, vocab: 49152, format: magic === 'GGUF' ? 'gguf' : 'hf-folder', parameters: 134_515_008 }, { hidden_size: 576 });
-  }
-  static fromScratch(configJson: string, _tokenizer: unknown, text: Uint8Array): ModelHandle {
-    const config = JSON.parse(configJson) as { hidden_size: number; num_hidden_layers: number };
-    const vocab = new Set(new TextDecoder().decode(text)).size;
-    const { hidden_size: hidden, num_hidden_layers: layers } = config;
-    return new ModelHandle({ hidden, layers, vocab, format: 'scratch', parameters: vocab * hidden + layers * 12 * hidden * hidden }, config);
-  }
-  info(): unknown {
-    const { hidden, layers, vocab, format, parameters } = this.shape;
-    const tensors = [{ name: 'model.embed_tokens.weight', dtype: 'F32', shape: [vocab, hidden] }];
-    for (let i = 0; i < layers; i++) tensors.push({ name: `model.layers.${i}.mlp.down_proj.weight`, dtype: 'F32', shape: [hidden, 4 * hidden] });
-    const tokenizer = { kind: format === 'scratch' ? 'characters' : 'bpe', eos: new Uint32Array([2]), has_chat_template: format !== 'scratch' };
-    return { architecture: 'llama', parameters, tensors, config: this.config, vocab_size: vocab, tokenizer, source_format: format };
-  }
-  tokenize(text: string): Uint32Array {
-    return Uint32Array.from(text, (c) => c.codePointAt(0) ?? 0);
-  }
-  free(): void {
-    return;
-  }
+interface Progress {
+  step: number;
+  batch: number;
+  weight: number;
+  rate?: number;
+  decayStart?: number;
 }
-
-export function estimate(model: ModelHandle, configJson: string): unknown {
-  const config = JSON.parse(configJson) as Config & { precision?: string };
-  const n = model.shape.parameters;
-  const bytes = config.precision === 'bf16' ? 2 : 4;
-  const activations = (config.batch_size ?? 4) * (config.seq_len ?? 128) * model.shape.hidden * model.shape.layers * 40;
-  const parts = { weights: n * bytes, grads: n * 4, optimizer: n * bytes * 2, activations };
-  return { need_bytes: parts.weights + parts.grads + parts.optimizer + parts.activations, parts };
-}
-
-const SAMPLE = 'It is a truth universally acknowledged, that a single man in possession of a good fortune, must be in want of a wife. ';
-
-function planned(config: Config, step: number): number {
-  const { learning_rate: base = 1e-3, steps, schedule } = config;
-  const warmup = schedule?.warmup_steps ?? 0;
-  if (step - 1 < warmup) return (base * (step - 1)) / warmup;
-  return base * (0.05 + 0.95 * 0.5 * (1 + Math.cos((Math.PI * (step - 1 - warmup)) / Math.max(1, steps - warmup))));
-}
-export const previewSchedule = (configJson: string, n: number): Float64Array =>
-  Float64Array.from({ length: n }, (_, i) => planned(JSON.parse(configJson) as Config, i + 1));
 
 export class Session {
-  #step: number;
-  #batch: number;
   #timed = 0;
-  #rate: number | undefined;
+  #warnings: { code: string; message: string }[] = [];
   private constructor(
     readonly model: ModelHandle,
     readonly config: Config,
     readonly dataTokens: number,
-    step: number,
-    batch: number,
+    private progress: Progress,
   ) {
-    this.#step = step;
-    this.#batch = batch;
+    fake.sessions += 1;
   }
-  static async create(model: ModelHandle, data: JsSource, configJson: string): Promise<Session> {
+  static async create(model: ModelHandle, data: JsSource, configJson: string, allowNonFinite: boolean): Promise<Session> {
+    await called('create');
+    if (fake.stepMillis > 0) await slices(4, fake.stepMillis / 4);
     const config = JSON.parse(configJson) as Config;
     const seqLen = config.seq_len ?? 128;
-    if (data.size < seqLen + 1) return refuse('BAD_OPTION', 'data.too-short', `training data too short: need ${seqLen + 1} tokens, have ${data.size}`);
-    return new Session(model, config, data.read(0, data.size).byteLength, 0, 0);
+    if (data.size < seqLen + 1) return refuse('BAD_OPTION', 'data.too-short', `training data too short: need ${seqLen + 1} tokens, have ${data.size}`, { need: seqLen + 1, have: data.size });
+    if (fake.nonFinite && !allowNonFinite) return refuse('BAD_MODEL_FILE', 'model.non-finite', 'a weight is NaN');
+    return new Session(model, config, data.read(0, data.size).byteLength, { step: 0, batch: 0, weight: 1 });
   }
   static async resume(files: JsSource[], data: JsSource, changesJson: string | undefined, overrides: string[]): Promise<Session> {
-    state.overrides.push(overrides);
+    fake.overrides.push(overrides);
+    await called('resume');
+    if (fake.stepMillis > 0) await slices(4, fake.stepMillis / 4);
     const file = files.find(({ name }) => name === 'checkpoint.json');
-    if (!file) return refuse('CHECKPOINT_CORRUPT', 'checkpoint.corrupt', 'checkpoint.json is missing');
-    const stored = JSON.parse(new TextDecoder().decode(file.read(0, file.size))) as { step: number; batch: number; config: Config };
+    if (!file) return refuse('CHECKPOINT_CORRUPT', 'checkpoint.corrupt', 'checkpoint.json is missing', { path: 'checkpoint.json' });
+    const stored = JSON.parse(new TextDecoder().decode(file.read(0, file.size))) as Checkpointed<Progress, Config>;
     const model = ModelHandle.fromScratch('{"hidden_size":128,"num_hidden_layers":4}', 'characters', data.read(0, data.size));
     const changes = JSON.parse(changesJson ?? '{}') as Config;
     const refused = Object.keys(changes).filter((key) => !overrides.includes(key) && !overrides.includes('all'));
+    if (stored.data !== data.size && !overrides.includes('data')) refused.push('data');
     if (refused.length > 0) return refuse('CHECKPOINT_MISMATCH', 'optim.resume-mismatch', refused.join());
-    return new Session(model, { ...stored.config, ...changes }, data.size, stored.step, stored.batch);
-  }
-  #planned(step: number): number {
-    return planned(this.config, step);
+    const session = new Session(model, { ...stored.config, ...changes }, data.size, { ...stored.progress, batch: overrides.includes('data') ? 0 : stored.progress.batch });
+    if (Object.hasOwn(changes, 'groups')) session.#warnings.push({ code: 'optim.state-dropped', message: 'the state of 1 parameter that is frozen now was dropped' });
+    return session;
   }
   async step(): Promise<unknown> {
-    const step = this.#step + 1;
-    await wait(state.stepMillis);
-    if (state.failAt === step) {
-      state.failAt = 0;
-      throw state.failWith;
+    const { progress, config } = this;
+    const step = progress.step + 1;
+    const { batch_size: batch = 4, seq_len: seq = 128, gradient_accumulation_steps: micro = 1 } = config;
+    await called('step', step);
+    await slices(micro, fake.stepMillis / micro);
+    if (fake.failAt === step) {
+      fake.failAt = 0;
+      throw fake.failWith;
     }
     // A refused step leaves the data order where it is, as in the core.
-    if (state.badBatches.includes(this.#batch + 1)) return refuse('NON_FINITE', 'train.non-finite', `step ${step}: loss is NaN; nothing was changed`);
-    this.#batch += 1;
-    state.batches.push(this.#batch);
-    this.#step = step;
+    if (fake.badBatches.includes(progress.batch + 1)) return refuse('NON_FINITE', 'train.non-finite', `step ${step}: loss is NaN; nothing was changed`);
+    fake.batches.push(progress.batch + 1);
+    const decayed = progress.decayStart === undefined ? 1 : 1 / (2 + step - progress.decayStart);
+    const rate = (progress.rate ?? planned(config, step)) * decayed;
+    // The loss depends on all rates and batches before it.
+    const weight = progress.weight * (1 - rate) + Math.sin(progress.batch + 1) / 1000;
+    this.progress = { ...progress, step, batch: progress.batch + 1, weight };
     this.#timed += 1;
-    const { batch_size: batch = 4, seq_len: seq = 128 } = this.config;
-    const loss = 1.35 + 2.9 * Math.exp(-step / 90) + 0.09 * Math.sin(step * 1.7) * Math.cos(step * 0.37);
-    return { step, loss, grad_norm: 0.6 + 2 * Math.exp(-step / 60) + 0.1 * Math.sin(step), learning_rate: this.#rate ?? this.#planned(step), tokens: BigInt(batch * seq), secs: state.stepMillis / 1000 };
+    return { step, loss: 1.35 + Math.abs(progress.weight), gradNorm: 0.6 + 1 / step, learningRate: rate, tokens: batch * seq * micro, secs: fake.stepMillis / 1000 };
   }
   skipBatch(): void {
-    this.#batch += 1;
+    this.progress = { ...this.progress, batch: this.progress.batch + 1 };
   }
   startProfile(): void {
     this.#timed = 0;
   }
   finishProfile(): unknown {
     const kernels = [{ kernel: 'linear_forward', launches: 29, ms: 7.5, share: 0.75 }, { kernel: 'Burn: FullKernel', launches: 2, ms: 2.5, share: 0.25 }];
-    return { steps: BigInt(this.#timed), timing: 'device', ms: 10, dispatches: 29, unmeasured: BigInt(0), kernels };
+    return { steps: this.#timed, timing: 'device', ms: 10, dispatches: 29, unmeasured: 0, kernels };
   }
   async evaluate(): Promise<unknown> {
-    const loss = 1.45 + 2.9 * Math.exp(-this.#step / 90);
+    await called('evaluate', this.progress.step);
+    await slices(4, fake.stepMillis / 4);
+    const loss = 1.45 + Math.abs(this.progress.weight);
     return { loss, perplexity: Math.exp(loss), tokens: 4096 };
   }
   generate(prompt: string, optionsJson: string): TokenStream {
     const { max_tokens: max } = JSON.parse(optionsJson) as { max_tokens: number };
-    return new TokenStream(Math.min(max, 400), prompt.length, this.#step);
+    return new TokenStream(Math.min(max, 400), prompt.length, this.progress.step);
   }
   setLearningRate(rate: number | undefined): void {
-    this.#rate = rate;
+    const { rate: _, ...rest } = this.progress;
+    this.progress = rate === undefined ? rest : { ...rest, rate };
   }
   startDecay(): void {
-    return;
+    this.progress = { ...this.progress, decayStart: this.progress.decayStart ?? this.progress.step };
   }
   previewSchedule(n: number): Float64Array {
-    return Float64Array.from({ length: n }, (_, i) => this.#planned(i + 1));
+    return Float64Array.from({ length: n }, (_, i) => planned(this.config, i + 1));
+  }
+  async confirm(): Promise<void> {
+    await called('confirm', this.progress.step);
+    unlessLost();
   }
   info(): unknown {
-    return { completed_steps: BigInt(this.#step), total_steps: this.config.steps, config: new Map(Object.entries(this.config)), model: this.model.info(), data_tokens: this.dataTokens, fallbacks: this.config.optimizer?.type === 'apollo' ? ['model.norm.weight'] : [] };
+    const { step, rate, decayStart } = this.progress;
+    const { schedule } = this.config;
+    const scheduleStart = decayStart ?? (schedule?.decay_start_step === undefined || schedule.decay_start_step < 0 ? null : schedule.decay_start_step);
+    const fallbacks = this.config.optimizer?.type === 'apollo' ? ['model.norm.weight'] : [];
+    return { completedSteps: step, totalSteps: this.config.steps, config: this.config, model: this.model.info(), dataTokens: this.dataTokens, gpuBytes: fake.gpuBytes ?? null, fallbacks, warnings: this.#warnings, scheduleStart, manualLearningRate: rate ?? null };
   }
-  checkpoint(): FileStream {
-    const head = new TextEncoder().encode(JSON.stringify({ step: this.#step, batch: this.#batch, config: this.config }));
-    const weights = new Uint8Array(state.checkpointBytes).map((_, i) => (i * 31 + this.#step) & 255);
-    return new FileStream([['checkpoint.json', head], ['model.safetensors', weights]]);
+  checkpoint(adapter: string): FileStream {
+    const { progress, config } = this;
+    const weights = new Uint8Array(fake.checkpointBytes).map((_, i) => (i * 31 + progress.step) & 255);
+    const head = (pieces: string[]): Checkpointed<Progress, Config> => ({ progress, config, data: this.dataTokens, environment: { adapter }, pieces });
+    return new FileStream([['model.safetensors', weights]], head);
   }
   exportModel(): FileStream {
-    const weights = new Uint8Array(1_000_000).fill(this.#step & 255);
+    const weights = new Uint8Array(1_000_000).fill(this.progress.step & 255);
     return new FileStream([['config.json', new TextEncoder().encode('{}')], ['model.safetensors', weights]]);
   }
   free(): void {
-    return;
+    fake.sessions -= 1;
   }
 }
 
@@ -191,34 +168,11 @@ export class TokenStream {
   ) {}
   async next(): Promise<unknown> {
     if (this.#at >= this.max) return undefined;
-    await wait(state.stepMillis / 8);
-    const index = this.#at++;
-    const clean = ((index * 7919) % 97) / 97 < Math.min(0.97, this.skill / 150);
-    const text = clean ? (SAMPLE[index % SAMPLE.length] ?? ' ') : 'etaoin shrdlu'.charAt((index * 31) % 13);
+    await called('token', this.#at);
+    await wait(fake.stepMillis / 8);
+    unlessLost();
+    const text = 'etaoin shrdlu'.charAt((this.#at++ * 31) % 13);
     return { id: text.charCodeAt(0), text, logprob: -0.5, top: [] };
-  }
-  free(): void {
-    return;
-  }
-}
-
-export class FileStream {
-  #at = 0;
-  #file = 0;
-  constructor(readonly contents: [string, Uint8Array][]) {}
-  files(): unknown {
-    return this.contents.map(([name, bytes]) => ({ name, bytes: bytes.byteLength }));
-  }
-  async nextChunk(): Promise<Uint8Array | undefined> {
-    const current = this.contents[this.#file]?.[1];
-    if (!current) return undefined;
-    const chunk = current.subarray(this.#at, this.#at + (8 << 20));
-    this.#at += chunk.byteLength;
-    if (this.#at >= current.byteLength) {
-      this.#at = 0;
-      this.#file += 1;
-    }
-    return chunk;
   }
   free(): void {
     return;

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { newModel, openModel, Trainer } from '../src/index.js';
 import type { TrainerEvent, TrainOptions } from '../src/index.js';
 import { fake } from './fake-wasm.js';
-import { fakeWorker } from './channel.js';
+import { fakeWorker, started } from './channel.js';
 import { SHAPE, TEXT, collect, stepsOf, trainerOf } from './runs.js';
 
 describe('refusals', () => {
@@ -18,7 +18,7 @@ describe('refusals', () => {
     fake.badBatches = [3, 5, 6];
     await using trainer = await trainerOf({ onNonFinite: 'skip' });
     const events = await collect(trainer.run());
-    expect(events.flatMap((event) => (event.type === 'warning' ? [[event.step, event.code]] : []))).toEqual([2, 3, 3].map((step) => [step, 'NON_FINITE']));
+    expect(events.flatMap((event) => (event.type === 'warning' ? [[event.step, event.code]] : []))).toEqual([2, 3, 3].map((step) => [step, 'train.non-finite']));
     expect(stepsOf(events)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     expect(fake.batches).toEqual([1, 2, 4, 7, 8, 9, 10, 11, 12, 13]);
   });
@@ -57,16 +57,15 @@ describe('refusals', () => {
     expect(await model.tokenize('ab')).toEqual([97, 98]);
     await using trainer = await Trainer.create({ model, data: TEXT, steps: 10, seqLen: 16 });
     expect((await trainer.step()).map((event) => event.step)).toEqual([1]);
-    expect(() => model.connection).toThrow('handed to a trainer');
+    await expect(model.tokenize('ab')).rejects.toThrow('handed to a trainer');
   });
   it('a_model_disposed_while_its_create_is_refused_ends_its_worker', async () => {
-    const model = await newModel(SHAPE, TEXT, { worker: fakeWorker() });
-    const { connection } = model;
+    const model = await newModel(SHAPE, TEXT, { worker: fakeWorker });
     const created = Trainer.create({ model, data: TEXT, seqLen: 100_000 });
     await new Promise((resolve) => setTimeout(resolve, 0));
     model.dispose();
     await expect(created).rejects.toMatchObject({ detail: { code: 'data.too-short' } });
-    expect(connection.dead).toMatchObject({ code: 'ABORTED' });
+    expect(started.map(({ terminated }) => terminated)).toEqual([true]);
   });
   it('unknown_options_and_bad_files_are_typed', async () => {
     const model = await newModel(SHAPE, TEXT, { worker: fakeWorker() });

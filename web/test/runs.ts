@@ -3,14 +3,17 @@ import { beforeEach } from 'vitest';
 
 import { newModel, Trainer } from '../src/index.js';
 import type { CreateOptions, TrainerEvent } from '../src/index.js';
-import { fake } from './fake-wasm.js';
-import { fakeWorker } from './channel.js';
+import { DEFAULTS, fake } from './fake-calls.js';
+import { gpu } from './fake-gpu.js';
+import { fakeWorker, started } from './channel.js';
+import { freshOrigin } from './origin.js';
 
+export const origin = freshOrigin();
 export const TEXT = { text: 'A sentence of some length to learn from. '.repeat(20), name: 'some.txt' };
 export const SHAPE = { hiddenSize: 8, numHiddenLayers: 1, numAttentionHeads: 2 };
 
 export async function trainerOf(options: Partial<CreateOptions> = {}): Promise<Trainer> {
-  const model = await newModel(SHAPE, TEXT, { worker: fakeWorker() });
+  const model = await newModel(SHAPE, TEXT, { worker: fakeWorker });
   return Trainer.create({ model, data: TEXT, steps: 10, seqLen: 16, logEvery: 1, ...options });
 }
 export async function collect(events: AsyncIterable<TrainerEvent>): Promise<TrainerEvent[]> {
@@ -21,5 +24,7 @@ export async function collect(events: AsyncIterable<TrainerEvent>): Promise<Trai
 export const stepsOf = (events: TrainerEvent[]): number[] => events.flatMap((event) => (event.type === 'step' ? [event.step] : []));
 
 beforeEach(() => {
-  Object.assign(fake, { stepMillis: 0, failAt: 0, failWith: undefined, badBatches: [], batches: [], overrides: [], checkpointBytes: 1000 });
+  Object.assign(fake, DEFAULTS, { stepMillis: 0, badBatches: [], batches: [], overrides: [], checkpointBytes: 1000, sessions: 0 });
+  Object.assign(gpu, { absent: false, features: new Set(['timestamp-query']), requested: [] });
+  started.length = 0;
 });

@@ -3,13 +3,18 @@ import { beforeEach, describe, expect, it } from 'vitest';
 
 import { CheckpointStore } from '../src/storage/checkpoints.js';
 import { CHUNK_BYTES } from '../src/storage/database.js';
+import { freshOrigin } from './origin.js';
 
-const META = { step: 3, totalSteps: 9, loss: 2.5, keep: 2, environment: { version: '0', adapter: 'none' } };
+freshOrigin();
+
+const META = { step: 3, totalSteps: 9, loss: 2.5, saveTotalLimit: 2, environment: { version: '0', adapter: 'none' } };
 const bytesOf = (seed: number, length: number): Uint8Array => new Uint8Array(length).map((_, i) => (i * 7 + seed) & 255);
 
 let run = '';
-beforeEach(() => {
+const registered = (): Promise<void> => new CheckpointStore().registerRun({ run, label: 'label', createdAt: 1, dataName: 'some.txt', driver: '{}' });
+beforeEach(async () => {
   run = crypto.randomUUID();
+  await registered();
 });
 
 const streamed = (...files: Uint8Array[]) => {
@@ -18,7 +23,7 @@ const streamed = (...files: Uint8Array[]) => {
 };
 async function save(store: CheckpointStore, seed: number, length = 1000): Promise<void> {
   const { files, next } = streamed(bytesOf(seed, length), bytesOf(seed + 1, 10));
-  await store.save(run, 'label', files, next, META);
+  await store.save({ run, label: 'label', files, next, meta: META });
 }
 async function contents(store: CheckpointStore, generation?: number): Promise<number[]> {
   const { files } = await store.load(run, generation);
@@ -56,7 +61,7 @@ describe('storage', () => {
     await damage(2, 0);
     const loaded = await store.load(run);
     expect(loaded.manifest.generation).toBe(1);
-    expect(loaded.fellBack).toMatchObject({ code: 'CHECKPOINT_CORRUPT', detail: { code: 'checkpoint.chunk.hash' } });
+    expect(loaded.warnings[0]).toMatchObject({ code: 'CHECKPOINT_CORRUPT', detail: { code: 'checkpoint.chunk.hash' } });
     await damage(1, 1);
     await expect(store.load(run)).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT' });
   });
@@ -73,7 +78,7 @@ describe('storage', () => {
     await save(store, 1);
     const before = await chunkCount();
     const { files } = streamed(bytesOf(2, 1000));
-    await expect(store.save(run, 'label', files, async () => undefined, META)).rejects.toMatchObject({ code: 'STORAGE_FAILED', detail: { code: 'storage.stream' } });
+    await expect(store.save({ run, label: 'label', files, next: async () => undefined, meta: META })).rejects.toMatchObject({ code: 'STORAGE_FAILED', detail: { code: 'storage.stream' } });
     expect(await chunkCount()).toBe(before);
     expect(await contents(store)).toEqual([...bytesOf(1, 1000)]);
   });
@@ -84,7 +89,7 @@ describe('storage', () => {
     await database.put('chunks', new ArrayBuffer(4), [run, 2, 0]);
     database.close();
     const before = await chunkCount();
-    await store.sweep(run);
+    await store.sweep();
     expect(await chunkCount()).toBe(before - 1);
     expect(await contents(store)).toEqual([...bytesOf(1, 1000)]);
   });
@@ -109,7 +114,7 @@ describe('storage', () => {
   it('an_empty_file_of_a_checkpoint_survives', async () => {
     const store = new CheckpointStore();
     const { files, next } = streamed(new Uint8Array(), bytesOf(1, 4));
-    await store.save(run, 'label', files, next, META);
+    await store.save({ run, label: 'label', files, next, meta: META });
     expect((await store.load(run)).files.get('f0')?.size).toBe(0);
   });
 });

@@ -1,10 +1,11 @@
 //! `adapter_config.json` of PEFT: what a LoRA adapter must say (hostile-files.md §4).
 
-use super::index::{MAX_DEPTH, MAX_DOCUMENT_BYTES};
+use super::index::MAX_DEPTH;
 use super::json::{self, Json, JsonFault};
+use super::open::MAX_DOCUMENT_BYTES;
 use super::refusal::Warning;
 use super::source::{ByteSource, read_document};
-use crate::error::{Error, Refusal, Result};
+use crate::error::{Error, Refusal, Result, word};
 
 const MAX_RANK: u64 = 65_536;
 const MAX_PATTERN_BYTES: usize = 1_024;
@@ -58,19 +59,19 @@ pub(super) fn check_adapter(source: &dyn ByteSource) -> Result<Vec<Warning>> {
 }
 
 fn check(bytes: &[u8]) -> Result<Vec<Warning>> {
-    let text = std::str::from_utf8(bytes).map_err(|e| Refusal::new("adapter.json").at(e.valid_up_to() as u64))?;
+    let text = std::str::from_utf8(bytes).map_err(|e| Refusal::new(word!("adapter.json")).at(e.valid_up_to() as u64))?;
     let document = json::parse(text, MAX_DEPTH).map_err(|fault| match fault {
-        JsonFault::Syntax { at } => Refusal::new("adapter.json").at(at as u64),
-        JsonFault::Depth { at } => Refusal::new("adapter.depth").at(at as u64),
-        JsonFault::Duplicate { at, path } => Refusal::new("adapter.key.duplicate").subject(&path).at(at as u64),
+        JsonFault::Syntax { at } => Refusal::new(word!("adapter.json")).at(at as u64),
+        JsonFault::Depth { at } => Refusal::new(word!("adapter.depth")).at(at as u64),
+        JsonFault::Duplicate { at, path } => Refusal::new(word!("adapter.key.duplicate")).subject(&path).at(at as u64),
     })?;
-    let fields = document.object().ok_or_else(|| Refusal::new("adapter.field.type").expected("an object"))?;
+    let fields = document.object().ok_or_else(|| Refusal::new(word!("adapter.field.type")).expected("an object"))?;
     let given = |key: &str| document.get(key).filter(|value| **value != Json::Null);
-    let need = |key: &str| given(key).ok_or_else(|| Error::from(Refusal::new("adapter.field.missing").subject(key)));
+    let need = |key: &str| given(key).ok_or_else(|| Error::from(Refusal::new(word!("adapter.field.missing")).subject(key)));
     let (kind, rank, alpha, targets) = (need("peft_type")?, need("r")?, need("lora_alpha")?, need("target_modules")?);
     let word = kind.text().ok_or_else(|| typed("peft_type", "text"))?;
     if word != "LORA" {
-        return Err(Refusal::new("adapter.type.unsupported").subject(word).expected("LORA").into());
+        return Err(Refusal::new(word!("adapter.type.unsupported")).subject(word).expected("LORA").into());
     }
     check_rank("r", rank)?;
     pattern(&document, "rank_pattern", check_rank)?;
@@ -78,30 +79,30 @@ fn check(bytes: &[u8]) -> Result<Vec<Warning>> {
     pattern(&document, "alpha_pattern", check_alpha)?;
     for key in ["use_dora", "use_qalora", "lora_bias"] {
         if given(key).is_some_and(|value| *value != Json::Bool(false)) {
-            return Err(Refusal::new("adapter.feature.unsupported").subject(key).into());
+            return Err(Refusal::new(word!("adapter.feature.unsupported")).subject(key).into());
         }
     }
     if given("bias").is_some_and(|value| value.text() != Some("none")) {
-        return Err(Refusal::new("adapter.feature.unsupported").subject("bias").expected("none").into());
+        return Err(Refusal::new(word!("adapter.feature.unsupported")).subject("bias").expected("none").into());
     }
     for key in ["layer_replication", "target_parameters"] {
         if given(key).is_some_and(|value| value.list().is_none_or(|list| !list.is_empty())) {
-            return Err(Refusal::new("adapter.feature.unsupported").subject(key).into());
+            return Err(Refusal::new(word!("adapter.feature.unsupported")).subject(key).into());
         }
     }
     check_targets(targets)?;
     let unknown = fields.iter().filter(|(key, _)| !KNOWN.contains(&key.as_ref()));
-    Ok(unknown.map(|(key, _)| Warning::new("adapter.field.unknown", key)).collect())
+    Ok(unknown.map(|(key, _)| Warning::new(word!("adapter.field.unknown"), key)).collect())
 }
 
 fn typed(key: &str, expected: &str) -> Refusal {
-    Refusal::new("adapter.field.type").subject(key).expected(expected)
+    Refusal::new(word!("adapter.field.type")).subject(key).expected(expected)
 }
 
 fn check_rank(key: &str, value: &Json<'_>) -> Result<()> {
     match value.count() {
         Some(1..=MAX_RANK) => Ok(()),
-        _ => Err(Refusal::new("adapter.rank").subject(key).expected(format!("an integer from 1 to {MAX_RANK}")).into()),
+        _ => Err(Refusal::new(word!("adapter.rank")).subject(key).expected(format!("an integer from 1 to {MAX_RANK}")).into()),
     }
 }
 
@@ -109,7 +110,7 @@ fn check_alpha(key: &str, value: &Json<'_>) -> Result<()> {
     let number = if let Json::Number(digits) = value { digits.parse::<f64>().ok() } else { None };
     match number {
         Some(alpha) if alpha.is_finite() && alpha > 0.0 => Ok(()),
-        _ => Err(Refusal::new("adapter.alpha").subject(key).expected("finite and positive").into()),
+        _ => Err(Refusal::new(word!("adapter.alpha")).subject(key).expected("finite and positive").into()),
     }
 }
 
@@ -126,14 +127,17 @@ fn pattern(document: &Json<'_>, key: &str, rule: Rule) -> Result<()> {
 
 fn check_pattern(text: &str) -> Result<()> {
     if text.len() > MAX_PATTERN_BYTES {
-        return Err(Refusal::new("adapter.pattern.length").subject(text).expected(format!("at most {MAX_PATTERN_BYTES} bytes")).into());
+        return Err(Refusal::new(word!("adapter.pattern.length"))
+            .subject(text)
+            .expected(format!("at most {MAX_PATTERN_BYTES} bytes"))
+            .into());
     }
     Ok(())
 }
 
 /// One pattern, or a list of names.
 fn check_targets(targets: &Json<'_>) -> Result<()> {
-    let none = || Refusal::new("adapter.target.none").subject("target_modules");
+    let none = || Refusal::new(word!("adapter.target.none")).subject("target_modules");
     if let Some(text) = targets.text() {
         return if text.is_empty() { Err(none().into()) } else { check_pattern(text) };
     }

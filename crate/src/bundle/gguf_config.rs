@@ -3,17 +3,15 @@
 use super::config_check::{check, unsupported};
 use super::gguf::{GgufFile, GgufValue};
 use super::names;
-use super::source::ByteSource;
-use super::tensors::dequantise;
 use crate::config::{Architecture, ModelConfig, RopeScaling};
-use crate::error::{Refusal, Result};
+use crate::error::{Refusal, Result, word};
 
 /// The model that the metadata describes; `vocab_size` is the rows of the embedding.
-pub(super) fn config_from_gguf(file: &GgufFile, source: &dyn ByteSource, tied: bool) -> Result<ModelConfig> {
+/// `divisors` are those of the rotary frequencies, where the file has them.
+pub(super) fn config_from_gguf(file: &GgufFile, name: &str, divisors: Option<&[f32]>, tied: bool) -> Result<ModelConfig> {
     let architecture = file.get("general.architecture").and_then(GgufValue::text);
-    let name = source.name();
     let family = architecture.ok_or_else(|| missing(name, "general.architecture"))?;
-    let keys = Keys { file, source, name, family };
+    let keys = Keys { file, divisors, name, family };
     let config = match family {
         "llama" | "qwen2" | "qwen3" => llama(&keys, tied)?,
         "gpt2" => gpt2(&keys, tied)?,
@@ -24,12 +22,12 @@ pub(super) fn config_from_gguf(file: &GgufFile, source: &dyn ByteSource, tied: b
 }
 
 fn missing(name: &str, key: &str) -> crate::error::Error {
-    Refusal::new("bundle.config.key-missing").of(name).subject(key).into()
+    Refusal::new(word!("bundle.config.key-missing")).of(name).subject(key).into()
 }
 
 struct Keys<'a> {
     file: &'a GgufFile,
-    source: &'a dyn ByteSource,
+    divisors: Option<&'a [f32]>,
     name: &'a str,
     family: &'a str,
 }
@@ -41,7 +39,7 @@ impl<'a> Keys<'a> {
     }
 
     fn wrong(&self, key: &str, expected: &str) -> crate::error::Error {
-        Refusal::new("model.config.type").of(self.name).subject(&format!("{}.{key}", self.family)).expected(expected).into()
+        Refusal::new(word!("model.config.type")).of(self.name).subject(&format!("{}.{key}", self.family)).expected(expected).into()
     }
 
     fn count(&self, key: &str) -> Result<Option<usize>> {
@@ -82,10 +80,11 @@ impl<'a> Keys<'a> {
     fn vocab_size(&self) -> Result<usize> {
         let tensor = self.file.tensor("token_embd.weight");
         let rows = tensor.filter(|t| t.shape.len() == 2).and_then(|t| t.shape.first()).copied();
-        let rows = rows.ok_or_else(|| crate::error::Error::MissingTensors(vec!["token_embd.weight".into()]))?;
+        let absent = || Refusal::new(word!("model.tensor.missing")).of(self.name).subject("token_embd.weight");
+        let rows = rows.ok_or_else(absent)?;
         match self.count("vocab_size")? {
             Some(stated) if stated as u64 > rows => {
-                let refusal = Refusal::new("model.vocab.rows").of(self.name).subject("token_embd.weight");
+                let refusal = Refusal::new(word!("model.vocab.rows")).of(self.name).subject("token_embd.weight");
                 Err(refusal.expected(format!("at least {stated} rows")).found(rows).into())
             }
             _ => usize::try_from(rows).map_err(|_| self.wrong("vocab_size", "a count")),
@@ -94,9 +93,8 @@ impl<'a> Keys<'a> {
 
     fn rope_scaling(&self, head_dim: usize, theta: f64) -> Result<RopeScaling> {
         let word = self.text("rope.scaling.type")?.unwrap_or("none");
-        if let Some(tensor) = self.file.tensor(names::ROPE_FREQS) {
-            let factors = dequantise(self.source, tensor)?;
-            let found = llama3_of(&factors, head_dim, theta).filter(|_| word == "none");
+        if let Some(factors) = self.divisors {
+            let found = llama3_of(factors, head_dim, theta).filter(|_| word == "none");
             return found.ok_or_else(|| unsupported(names::ROPE_FREQS, "of an unknown rule", "the factors of Llama 3.1"));
         }
         match word {
@@ -147,7 +145,7 @@ fn llama(keys: &Keys<'_>, tied: bool) -> Result<ModelConfig> {
         Some(dim) => dim,
         None if heads > 0 && hidden_size.is_multiple_of(heads) => hidden_size / heads,
         None => {
-            let refusal = Refusal::new("model.config.heads").of(keys.name).subject(&keys.full("attention.head_count"));
+            let refusal = Refusal::new(word!("model.config.heads")).of(keys.name).subject(&keys.full("attention.head_count"));
             return Err(refusal.expected(format!("a divisor of {hidden_size}")).found(heads).into());
         }
     };
@@ -185,7 +183,7 @@ fn gpt2(keys: &Keys<'_>, tied: bool) -> Result<ModelConfig> {
     let hidden_size = keys.need("embedding_length")?;
     let heads = keys.heads("attention.head_count")?.ok_or_else(|| missing(keys.name, &keys.full("attention.head_count")))?;
     if heads == 0 || !hidden_size.is_multiple_of(heads) {
-        let refusal = Refusal::new("model.config.heads").of(keys.name).subject(&keys.full("attention.head_count"));
+        let refusal = Refusal::new(word!("model.config.heads")).of(keys.name).subject(&keys.full("attention.head_count"));
         return Err(refusal.expected(format!("a divisor of {hidden_size}")).found(heads).into());
     }
     Ok(ModelConfig {

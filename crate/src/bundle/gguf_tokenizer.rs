@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 
 use super::gguf::{GgufFile, GgufValue};
-use crate::error::{Error, Refusal, Result};
+use crate::error::{Error, Refusal, Result, Word, word};
 use crate::tokenizer::{PartsModel, TokenizerParts};
 
-const KNOWN_MODELS: [&str; 5] = ["gpt2", "llama", "bert", "t5", "gemma4"];
+const KNOWN_MODELS: [&str; 6] = ["gpt2", "llama", "bert", "t5", "gemma4", "rwkv"];
 const BYTE: u64 = 6;
 
 /// Ids that the metadata may name: key and the word shown.
@@ -23,7 +23,7 @@ const IDS: [(&str, &str); 10] = [
     ("tokenizer.ggml.mask_token_id", "mask"),
 ];
 
-fn refuse(code: &'static str) -> Refusal {
+fn refuse(code: Word) -> Refusal {
     Refusal::new(code).stage("bind")
 }
 
@@ -32,20 +32,20 @@ pub(super) fn check_tokenizer(file: &GgufFile) -> Result<()> {
     if !file.metadata.iter().any(|(key, _)| key.starts_with("tokenizer.ggml.")) {
         return Ok(());
     }
-    let model = file.get("tokenizer.ggml.model").and_then(GgufValue::text).ok_or_else(|| refuse("tokenizer.model.missing"))?;
+    let model = file.get("tokenizer.ggml.model").and_then(GgufValue::text).ok_or_else(|| refuse(word!("tokenizer.model.missing")))?;
     if !KNOWN_MODELS.contains(&model) {
-        return Err(refuse("tokenizer.model.unsupported").expected(KNOWN_MODELS.join(", ")).found(model).into());
+        return Err(refuse(word!("tokenizer.model.unsupported")).expected(KNOWN_MODELS.join(", ")).found(model).into());
     }
-    let tokens = file.get("tokenizer.ggml.tokens").and_then(GgufValue::texts).ok_or_else(|| refuse("tokenizer.tokens.missing"))?;
+    let tokens = file.get("tokenizer.ggml.tokens").and_then(GgufValue::texts).ok_or_else(|| refuse(word!("tokenizer.tokens.missing")))?;
     check_lists(file, &tokens)?;
     let mut seen = HashSet::with_capacity(tokens.len());
     if let Some(twice) = tokens.iter().find(|token| !seen.insert(**token)) {
-        return Err(refuse("tokenizer.token.duplicate").subject(&String::from_utf8_lossy(twice)).into());
+        return Err(refuse(word!("tokenizer.token.duplicate")).subject(&String::from_utf8_lossy(twice)).into());
     }
     let types = file.get("tokenizer.ggml.token_type").and_then(GgufValue::counts).unwrap_or_default();
     let bytes = tokens.iter().zip(&types).filter(|(_, kind)| **kind == BYTE);
     if let Some((token, _)) = bytes.into_iter().find(|(token, _)| !is_byte_form(token)) {
-        return Err(refuse("tokenizer.token.byte-form").expected("<0x00> to <0xFF>").found(String::from_utf8_lossy(token)).into());
+        return Err(refuse(word!("tokenizer.token.byte-form")).expected("<0x00> to <0xFF>").found(String::from_utf8_lossy(token)).into());
     }
     if model == "gpt2" {
         check_merges(file, &seen)?;
@@ -54,7 +54,11 @@ pub(super) fn check_tokenizer(file: &GgufFile) -> Result<()> {
         let wrong = file.get(key).filter(|value| value.count().is_none_or(|id| id >= tokens.len() as u64));
         if let Some(value) = wrong {
             let found = value.count().map_or_else(|| "no count".to_string(), |id| id.to_string());
-            return Err(refuse("tokenizer.id.range").subject(word).expected(format!("less than {}", tokens.len())).found(found).into());
+            return Err(refuse(word!("tokenizer.id.range"))
+                .subject(word)
+                .expected(format!("less than {}", tokens.len()))
+                .found(found)
+                .into());
         }
     }
     let templates = file.get("tokenizer.chat_templates").and_then(GgufValue::texts).unwrap_or_default();
@@ -63,7 +67,7 @@ pub(super) fn check_tokenizer(file: &GgufFile) -> Result<()> {
         let named = file.get(&format!("tokenizer.chat_template.{template}")).is_some();
         let unnamed = template == "default" && file.get("tokenizer.chat_template").is_some();
         if !named && !unnamed {
-            return Err(refuse("tokenizer.template.missing").subject(&template).into());
+            return Err(refuse(word!("tokenizer.template.missing")).subject(&template).into());
         }
     }
     Ok(())
@@ -74,14 +78,14 @@ fn check_lists(file: &GgufFile, tokens: &[&[u8]]) -> Result<()> {
     if let Some(scores) = file.get("tokenizer.ggml.scores") {
         match scores.array() {
             Some((6, found)) if found == count => {}
-            Some((6, found)) => return Err(refuse("tokenizer.scores.length").expected(count).found(found).into()),
-            _ => return Err(refuse("tokenizer.scores.type").expected("an array of f32").into()),
+            Some((6, found)) => return Err(refuse(word!("tokenizer.scores.length")).expected(count).found(found).into()),
+            _ => return Err(refuse(word!("tokenizer.scores.type")).expected("an array of f32").into()),
         }
     }
     if let Some(types) = file.get("tokenizer.ggml.token_type") {
         let found = types.array().map_or(0, |(_, found)| found);
         if types.counts().is_none() || found != count {
-            return Err(refuse("tokenizer.types.length").expected(count).found(found).into());
+            return Err(refuse(word!("tokenizer.types.length")).expected(count).found(found).into());
         }
     }
     Ok(())
@@ -92,20 +96,20 @@ fn is_byte_form(token: &[u8]) -> bool {
 }
 
 fn check_merges(file: &GgufFile, tokens: &HashSet<&[u8]>) -> Result<()> {
-    let merges = file.get("tokenizer.ggml.merges").and_then(GgufValue::texts).ok_or_else(|| refuse("tokenizer.merges.missing"))?;
+    let merges = file.get("tokenizer.ggml.merges").and_then(GgufValue::texts).ok_or_else(|| refuse(word!("tokenizer.merges.missing")))?;
     for merge in merges {
         // The separator is the first space after the first byte: a part is never empty.
         let cut = merge.iter().skip(1).position(|&b| b == b' ').map(|at| at + 1);
         let known = cut.is_some_and(|at| tokens.contains(&merge[..at]) && tokens.contains(&merge[at + 1..]));
         if !known {
-            return Err(refuse("tokenizer.merge.unknown-part").subject(&String::from_utf8_lossy(merge)).into());
+            return Err(refuse(word!("tokenizer.merge.unknown-part")).subject(&String::from_utf8_lossy(merge)).into());
         }
     }
     Ok(())
 }
 
 /// The vocabulary of metadata that passed [`check_tokenizer`]; absent if the file has none.
-pub(super) fn tokenizer_parts(file: &GgufFile) -> Result<Option<TokenizerParts>> {
+pub(super) fn tokenizer_parts(file: &GgufFile, name: &str) -> Result<Option<TokenizerParts>> {
     let Some(model) = file.get("tokenizer.ggml.model").and_then(GgufValue::text) else { return Ok(None) };
     let utf8 = |list: Vec<&[u8]>, what: &str| {
         let texts = list.into_iter().map(|text| std::str::from_utf8(text).map(str::to_string)).collect::<std::result::Result<Vec<_>, _>>();
@@ -123,7 +127,7 @@ pub(super) fn tokenizer_parts(file: &GgufFile) -> Result<Option<TokenizerParts>>
             scores: file.get("tokenizer.ggml.scores").and_then(GgufValue::floats).unwrap_or_default(),
             add_space_prefix: flag("tokenizer.ggml.add_space_prefix").unwrap_or(true),
         },
-        _ => return Err(super::config_check::unsupported("tokenizer.ggml.model", model, "gpt2, llama")),
+        _ => return Err(refuse(word!("tokenizer.model.unsupported")).of(name).expected("gpt2, llama").found(model).into()),
     };
     let mut eos = Vec::new();
     for key in ["tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"] {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::config_check::{check, unsupported};
 use crate::config::{Architecture, ModelConfig, RopeScaling};
-use crate::error::{Refusal, Result};
+use crate::error::{Refusal, Result, word};
 
 /// The model that a Hugging Face `config.json` describes.
 pub fn config_from_hf(json: &Value) -> Result<ModelConfig> {
@@ -23,11 +23,11 @@ pub fn config_from_hf(json: &Value) -> Result<ModelConfig> {
 struct Keys<'a>(&'a Map<String, Value>);
 
 fn missing(key: &str) -> crate::error::Error {
-    Refusal::new("bundle.config.key-missing").of("config.json").subject(key).into()
+    Refusal::new(word!("bundle.config.key-missing")).of("config.json").subject(key).into()
 }
 
 fn wrong(key: &str, expected: &str, found: &Value) -> crate::error::Error {
-    Refusal::new("model.config.type").of("config.json").subject(key).expected(expected).found(found).into()
+    Refusal::new(word!("model.config.type")).of("config.json").subject(key).expected(expected).found(found).into()
 }
 
 impl<'a> Keys<'a> {
@@ -170,7 +170,7 @@ fn head_dim(stated: Option<usize>, hidden_size: usize, heads: usize) -> Result<u
         Some(dim) => Ok(dim),
         None if heads > 0 && hidden_size.is_multiple_of(heads) => Ok(hidden_size / heads),
         None => {
-            let refusal = Refusal::new("model.config.heads").of("config.json").subject("num_attention_heads");
+            let refusal = Refusal::new(word!("model.config.heads")).of("config.json").subject("num_attention_heads");
             Err(refusal.expected(format!("a divisor of hidden_size {hidden_size}")).found(heads).into())
         }
     }

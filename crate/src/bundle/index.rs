@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::json::{self, Json, JsonFault};
+use super::open::MAX_DOCUMENT_BYTES;
 use super::refusal::Warning;
 use super::safetensors::SafetensorsFile;
 use super::source::{ByteSource, read_document};
-use crate::error::{Error, Refusal, Result};
+use crate::error::{Error, Refusal, Result, Word, word};
 
-/// Largest index, manifest or configuration document.
-pub(super) const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
 const MAX_SHARDS: usize = 10_000;
 const MAX_SHARD_NAME_BYTES: usize = 255;
 pub(super) const MAX_DEPTH: usize = 32;
@@ -26,12 +25,12 @@ pub(super) struct ShardedFiles {
 pub(super) fn open_index(index: &dyn ByteSource, files: &[&dyn ByteSource]) -> Result<ShardedFiles> {
     let named = |refusal: Refusal| Error::from(refusal.of(index.name()));
     let bytes = read_document(index, MAX_DOCUMENT_BYTES)?;
-    let text = std::str::from_utf8(&bytes).map_err(|e| named(Refusal::new("index.json").at(e.valid_up_to() as u64)))?;
+    let text = std::str::from_utf8(&bytes).map_err(|e| named(Refusal::new(word!("index.json")).at(e.valid_up_to() as u64)))?;
     let document = json::parse(text, MAX_DEPTH).map_err(|fault| {
         named(match fault {
-            JsonFault::Syntax { at } => Refusal::new("index.json").at(at as u64),
-            JsonFault::Depth { at } => Refusal::new("index.depth").at(at as u64),
-            JsonFault::Duplicate { at, path } => Refusal::new("index.key.duplicate").subject(&path).at(at as u64),
+            JsonFault::Syntax { at } => Refusal::new(word!("index.json")).at(at as u64),
+            JsonFault::Depth { at } => Refusal::new(word!("index.depth")).at(at as u64),
+            JsonFault::Duplicate { at, path } => Refusal::new(word!("index.key.duplicate")).subject(&path).at(at as u64),
         })
     })?;
     let map = weight_map(&document).map_err(|error| error.in_file(index.name()))?;
@@ -41,7 +40,7 @@ pub(super) fn open_index(index: &dyn ByteSource, files: &[&dyn ByteSource]) -> R
     for shard in wanted {
         match files.iter().position(|file| super::source::base_name(file.name()) == shard) {
             Some(at) => shards.push((at, SafetensorsFile::open(files[at])?)),
-            None => absent.push(Refusal::new("index.shard.missing").of(index.name()).subject(shard)),
+            None => absent.push(Refusal::new(word!("index.shard.missing")).of(index.name()).subject(shard)),
         }
     }
     if !absent.is_empty() {
@@ -52,30 +51,33 @@ pub(super) fn open_index(index: &dyn ByteSource, files: &[&dyn ByteSource]) -> R
     let total: u64 = shards.iter().flat_map(|(_, shard)| &shard.tensors).map(|tensor| tensor.end - tensor.begin).sum();
     let stated = document.get("metadata").and_then(|metadata| metadata.get("total_size"));
     if stated.is_some_and(|stated| stated.count() != Some(total)) {
-        warnings.push(Warning::new("index.total-size", "total_size"));
+        warnings.push(Warning::new(word!("index.total-size"), "total_size"));
     }
     Ok(ShardedFiles { shards, warnings })
 }
 
 fn weight_map(document: &Json<'_>) -> Result<BTreeMap<String, String>> {
-    let typed = |subject: &str| Refusal::new("index.field.type").subject(subject);
+    let typed = |subject: &str| Refusal::new(word!("index.field.type")).subject(subject);
     if document.object().is_none() {
         return Err(typed("").expected("an object").into());
     }
-    let map = document.get("weight_map").ok_or_else(|| Refusal::new("index.field.missing").subject("weight_map"))?;
+    let map = document.get("weight_map").ok_or_else(|| Refusal::new(word!("index.field.missing")).subject("weight_map"))?;
     let entries = map.object().ok_or_else(|| typed("weight_map").expected("an object"))?;
     let mut out = BTreeMap::new();
     let mut names = BTreeSet::new();
     for (tensor, shard) in entries {
         let shard = shard.text().ok_or_else(|| typed(tensor).expected("text"))?;
         if !is_shard_name(shard) {
-            return Err(Refusal::new("index.shard.name").subject(shard).expected("a plain file name that ends in .safetensors").into());
+            return Err(Refusal::new(word!("index.shard.name"))
+                .subject(shard)
+                .expected("a plain file name that ends in .safetensors")
+                .into());
         }
         names.insert(shard);
         out.insert(tensor.to_string(), shard.to_string());
     }
     if names.len() > MAX_SHARDS {
-        return Err(Refusal::new("index.count.limit").expected(format!("at most {MAX_SHARDS} shards")).found(names.len()).into());
+        return Err(Refusal::new(word!("index.count.limit")).expected(format!("at most {MAX_SHARDS} shards")).found(names.len()).into());
     }
     Ok(out)
 }
@@ -97,18 +99,18 @@ fn compare(map: &BTreeMap<String, String>, shards: &[(usize, SafetensorsFile)], 
             found.entry(&tensor.name).or_default().push(shard_name(*at));
         }
     }
-    let refuse = |code: &'static str, tensor: &str| Refusal::new(code).of(index).subject(tensor);
+    let refuse = |code: Word, tensor: &str| Refusal::new(code).of(index).subject(tensor);
     let mut lists: [Vec<Refusal>; 4] = Default::default();
     for (tensor, shards) in &found {
         match (shards.as_slice(), map.get(*tensor)) {
-            ([_, _, ..], _) => lists[0].push(refuse("index.tensor.duplicate", tensor).found(shards.join(", "))),
-            ([is], Some(said)) if is != said => lists[1].push(refuse("index.tensor.wrong-shard", tensor).expected(said).found(is)),
-            (_, None) => lists[3].push(refuse("index.tensor.unlisted", tensor)),
+            ([_, _, ..], _) => lists[0].push(refuse(word!("index.tensor.duplicate"), tensor).found(shards.join(", "))),
+            ([is], Some(said)) if is != said => lists[1].push(refuse(word!("index.tensor.wrong-shard"), tensor).expected(said).found(is)),
+            (_, None) => lists[3].push(refuse(word!("index.tensor.unlisted"), tensor)),
             _ => {}
         }
     }
     for tensor in map.keys().filter(|tensor| !found.contains_key(tensor.as_str())) {
-        lists[2].push(refuse("index.tensor.missing", tensor));
+        lists[2].push(refuse(word!("index.tensor.missing"), tensor));
     }
     let all: Vec<Refusal> = lists.into_iter().flatten().collect();
     if all.is_empty() { Ok(()) } else { Err(Error::Refused(all)) }

@@ -14,7 +14,7 @@ use super::safetensors::{SafetensorsFile, SafetensorsTensor, dtype_bits};
 use super::source::{ByteSource, base_name, for_each_chunk};
 use super::state_json::check_state_json;
 use super::tensors::unreadable;
-use crate::error::{Error, Refusal, Result};
+use crate::error::{Error, Refusal, Result, word};
 
 /// The formats that can be inspected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -129,7 +129,7 @@ pub fn inspect(source: &dyn ByteSource, format: Option<FileFormat>, siblings: &[
         Some(FileFormat::Index) => report.index(source, siblings, read),
         Some(FileFormat::Peft) => check_adapter(source).map(|warnings| report.warnings = warnings),
         Some(FileFormat::Json) => check_state_json(source).map(|tensors| report.inventory = tensors),
-        None => Err(Refusal::new("format.unsupported").of(source.name()).hint("say the format with --as").into()),
+        None => Err(Refusal::new(word!("format.unsupported")).of(source.name()).hint("say the format with --as").into()),
     };
     if let Err(error) = answer {
         report.refuse(&error);
@@ -159,7 +159,7 @@ impl InspectReport {
     fn count(&mut self, name: &str, non_finite: u64) {
         if non_finite > 0 {
             self.non_finite.insert(name.to_string(), non_finite);
-            self.warnings.push(Warning::new("tensor.non-finite", name));
+            self.warnings.push(Warning::new(word!("tensor.non-finite"), name));
         }
     }
 
@@ -178,7 +178,7 @@ impl InspectReport {
             })?;
             self.count(&tensor.name, non_finite);
             if bad_bool {
-                let refusal = Refusal::new("safetensors.payload.bool").stage("read").of(source.name()).subject(&tensor.name);
+                let refusal = Refusal::new(word!("safetensors.payload.bool")).stage("read").of(source.name()).subject(&tensor.name);
                 self.refuse(&refusal.expected("0 or 1").into());
             }
         }

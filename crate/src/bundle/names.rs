@@ -97,6 +97,12 @@ pub(crate) fn from_hf(name: &str, config: &ModelConfig) -> Option<String> {
     Some(if config.architecture == Architecture::Gpt2 && bare { format!("transformer.{name}") } else { name.to_string() })
 }
 
+/// The block that a tensor stands in by its name, whichever family's or format's it is.
+pub(crate) fn block_of(name: &str) -> Option<usize> {
+    let rest = ["model.layers.", "transformer.h.", "blk."].iter().find_map(|start| name.strip_prefix(start))?;
+    rest.split_once('.')?.0.parse().ok()
+}
+
 /// Name of the input embedding.
 pub(crate) fn embedding(architecture: Architecture) -> &'static str {
     match architecture {
@@ -110,29 +116,3 @@ pub(crate) const HEAD: &str = "lm_head.weight";
 
 /// GGUF's frequency divisors, which the configuration takes up.
 pub(crate) const ROPE_FREQS: &str = "rope_freqs.weight";
-
-/// Puts the rows (or single values) of each head back: file row 2j + p of a head is Hugging Face's row p·H/2 + j.
-pub(crate) fn unpair_rows(values: &mut [f32], row: usize, heads: usize) {
-    let rows = values.len() / row.max(1);
-    if heads == 0 || !rows.is_multiple_of(2 * heads) || rows == 0 {
-        return;
-    }
-    let head_rows = rows / heads;
-    let mut copy = vec![0.0; head_rows * row];
-    for head in values.chunks_exact_mut(head_rows * row) {
-        copy.copy_from_slice(head);
-        for (n, target) in head.chunks_exact_mut(row).enumerate() {
-            let (part, j) = (n / (head_rows / 2), n % (head_rows / 2));
-            target.copy_from_slice(&copy[(2 * j + part) * row..][..row]);
-        }
-    }
-}
-
-/// [rows, columns] → [columns, rows].
-pub(crate) fn transpose(values: &[f32], rows: usize, columns: usize) -> Vec<f32> {
-    let mut out = Vec::with_capacity(values.len());
-    for column in 0..columns {
-        out.extend((0..rows).map(|row| values[row * columns + column]));
-    }
-    out
-}

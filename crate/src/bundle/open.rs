@@ -1,189 +1,140 @@
 //! Telling what a set of files is, and opening it.
 
-use super::config_check::check;
-use super::decode::Encoding;
-use super::gguf::GgufFile;
-use super::gguf_config::config_from_gguf;
-use super::gguf_tokenizer::{check_tokenizer, tokenizer_parts};
-use super::hf_config::config_from_hf;
-use super::index::{MAX_DOCUMENT_BYTES, open_index};
-use super::names::{self, Layout};
+use std::collections::BTreeSet;
+
+use super::gguf_model::open_gguf;
+use super::hf_folder::open_folder;
 use super::refusal::{Warning, known_mark};
 use super::safetensors::SafetensorsFile;
 use super::source::{ByteSource, base_name, for_each_chunk, read_document};
-use super::tensors::{Bundle, Entry, SourceFormat};
-use crate::config::ModelConfig;
-use crate::error::{Error, Refusal, Result};
+use super::tensors::{Bundle, Entry};
+use crate::error::{Error, Refusal, Result, word};
 use crate::tokenizer::Tokenizer;
 
-const MAX_TOKENIZER_BYTES: u64 = 256 << 20;
-const INDEX: &str = "model.safetensors.index.json";
+/// Files of one model.
+pub(super) type Files = Vec<Box<dyn ByteSource>>;
 
-/// Opens the files of one model: one GGUF file, or the files of a Hugging Face folder by their names (`config.json`, `model.safetensors` or
-/// shards with their index, and where present `tokenizer.json`, `tokenizer_config.json`, `chat_template.jinja`, `generation_config.json`).
-/// Only headers and small documents are read.
-pub fn open_bundle(files: Vec<Box<dyn ByteSource>>) -> Result<Bundle> {
-    if find(&files, "config.json").is_some() {
+/// Largest tokenizer.json.
+const MAX_TOKENIZER_BYTES: u64 = 256 << 20;
+/// Largest index, manifest, configuration or template.
+pub(super) const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
+
+/// Opens the files of one model: one GGUF file or its parts in any order, or the files of a Hugging Face folder by their names (`config.json`,
+/// `model.safetensors` or shards with their index, and where present `tokenizer.json`, `tokenizer_config.json`, `chat_template.jinja`,
+/// `generation_config.json`). Of the weights only headers are read, but for two tables that may be one: those are compared.
+pub fn open_bundle(files: Files) -> Result<Bundle> {
+    refuse_adapter(&files)?;
+    let named = |end: &str| (0..files.len()).filter(|&at| lower_name(files[at].as_ref()).ends_with(end)).collect::<Vec<_>>();
+    let config = find(&files, "config.json").is_some();
+    let mut gguf = named(".gguf");
+    if config && (gguf.is_empty() || !named(".safetensors").is_empty()) {
         return open_folder(files);
     }
-    let gguf: Vec<usize> = (0..files.len()).filter(|&at| is_gguf(files[at].as_ref())).collect();
-    match gguf.as_slice() {
-        [at] => open_gguf(files, *at),
-        [_, second, ..] => {
-            let refusal = Refusal::new("bundle.ambiguous").of(files[*second].name()).expected("one GGUF file");
-            Err(refusal.found(gguf.len()).into())
-        }
-        [] => Err(no_model(&files)),
+    if gguf.is_empty() {
+        gguf = (0..files.len()).filter(|&at| known_mark(files[at].as_ref()) == Some("gguf")).collect();
     }
+    if gguf.is_empty() { Err(no_model(&files)) } else { open_gguf(files, &gguf) }
 }
 
-fn is_gguf(file: &dyn ByteSource) -> bool {
-    base_name(file.name()).to_ascii_lowercase().ends_with(".gguf") || known_mark(file) == Some("gguf")
+fn lower_name(file: &dyn ByteSource) -> String {
+    base_name(file.name()).to_ascii_lowercase()
 }
 
-fn no_model(files: &[Box<dyn ByteSource>]) -> Error {
+/// An adapter changes what its base computes: it is never passed over.
+fn refuse_adapter(files: &Files) -> Result<()> {
+    let of_adapter = |name: &str| name == "adapter_config.json" || name.starts_with("adapter_model.");
+    let found = files.iter().filter(|file| of_adapter(&lower_name(file.as_ref())));
+    let refusals: Vec<Refusal> = found.map(|file| adapter(file.name())).collect();
+    if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
+}
+
+/// The refusal of an adapter's file.
+pub(super) fn adapter(name: &str) -> Refusal {
+    let hint = "merge the adapter into its base where it was made and open the result, or open the base alone";
+    Refusal::new(word!("bundle.adapter")).of(name).subject(base_name(name)).expected("a model's own files").found("an adapter").hint(hint)
+}
+
+fn no_model(files: &Files) -> Error {
     let Some(first) = files.first() else {
-        return Refusal::new("bundle.empty").expected("one GGUF file, or config.json and model.safetensors").into();
+        return Refusal::new(word!("bundle.empty")).expected("one GGUF file, or config.json and model.safetensors").into();
     };
     let hint = "give one .gguf file, or config.json together with model.safetensors and tokenizer.json";
     if let Some(file) = files.iter().find(|file| base_name(file.name()).ends_with(".safetensors")) {
         return match SafetensorsFile::open(file.as_ref()) {
-            Ok(_) => Refusal::new("bundle.config.missing").of(file.name()).subject("config.json").hint(hint).into(),
+            Ok(_) => Refusal::new(word!("bundle.config.missing")).of(file.name()).subject("config.json").hint(hint).into(),
             Err(error) => error,
         };
     }
-    let pickled = files.iter().find(|file| is_pickle(file.as_ref()));
-    if let Some(file) = pickled {
-        return pickle(file.as_ref());
+    if let Some(error) = pickle(files) {
+        return error;
     }
-    Refusal::new("format.unsupported").of(first.name()).found(known_mark(first.as_ref()).unwrap_or("no model file")).hint(hint).into()
+    Refusal::new(word!("format.unsupported"))
+        .of(first.name())
+        .found(known_mark(first.as_ref()).unwrap_or("no model file"))
+        .hint(hint)
+        .into()
 }
 
-fn is_pickle(file: &dyn ByteSource) -> bool {
-    let name = base_name(file.name()).to_ascii_lowercase();
-    [".bin", ".pt", ".pth", ".ckpt"].iter().any(|end| name.ends_with(end)) && matches!(known_mark(file), Some("zip" | "pickle"))
-}
-
-fn pickle(file: &dyn ByteSource) -> Error {
+/// The refusal of weights that are a pickle, if one is among the files.
+pub(super) fn pickle(files: &Files) -> Option<Error> {
+    let is_pickle = |file: &dyn ByteSource| {
+        let name = lower_name(file);
+        [".bin", ".pt", ".pth", ".ckpt"].iter().any(|end| name.ends_with(end)) && matches!(known_mark(file), Some("zip" | "pickle"))
+    };
+    let file = files.iter().find(|file| is_pickle(file.as_ref()))?;
     let hint = "Python pickles are never loaded; save the model as safetensors where it was made";
-    Refusal::new("format.unsupported").of(file.name()).found("pickle").hint(hint).into()
+    Some(Refusal::new(word!("format.unsupported")).of(file.name()).found("pickle").hint(hint).into())
 }
 
-fn find(files: &[Box<dyn ByteSource>], name: &str) -> Option<usize> {
+/// Position of the file `name`.
+pub(super) fn find(files: &Files, name: &str) -> Option<usize> {
     files.iter().position(|file| base_name(file.name()) == name)
 }
 
-fn document(files: &[Box<dyn ByteSource>], name: &str, limit: u64) -> Result<Option<Vec<u8>>> {
+/// The bytes of the file `name`, where it is there.
+pub(super) fn document(files: &Files, name: &str, limit: u64) -> Result<Option<Vec<u8>>> {
     find(files, name).and_then(|at| files.get(at)).map(|file| read_document(file.as_ref(), limit)).transpose()
 }
 
-fn open_folder(files: Vec<Box<dyn ByteSource>>) -> Result<Bundle> {
-    let config_json = document(&files, "config.json", MAX_DOCUMENT_BYTES)?.unwrap_or_default();
-    let value = serde_json::from_slice(&config_json)
-        .map_err(|e| Error::from(Refusal::new("bundle.config.json").of("config.json").expected("JSON").found(e)))?;
-    let mut config = config_from_hf(&value)?;
-    let (shards, mut warnings) = open_weights(&files)?;
-    let mut entries = Vec::new();
-    for (source, file) in &shards {
-        for tensor in &file.tensors {
-            let Some(name) = names::from_hf(&tensor.name, &config) else { continue };
-            entries.push(Entry {
-                stored_name: tensor.name.clone(),
-                encoding: Encoding::of_word(&tensor.dtype),
-                dtype: tensor.dtype.clone(),
-                shape: narrow(&tensor.shape, &name, files[*source].name())?,
-                source: *source,
-                begin: tensor.begin,
-                end: Some(tensor.end),
-                layout: Layout::Same,
-                name,
-            });
+/// Documents of a tokenizer among the files.
+pub(super) const TOKENIZER_FILES: [&str; 3] = ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja"];
+
+/// The tokenizer of `tokenizer.json` and the documents beside it, where there is one.
+pub(super) fn hf_tokenizer(files: &Files) -> Result<Option<Tokenizer>> {
+    let [json, settings, template] = TOKENIZER_FILES;
+    let Some(json) = document(files, json, MAX_TOKENIZER_BYTES)? else { return Ok(None) };
+    let settings = document(files, settings, MAX_DOCUMENT_BYTES)?;
+    let template = document(files, template, MAX_DOCUMENT_BYTES)?;
+    Tokenizer::from_hf(&json, settings.as_deref(), template.as_deref()).map(Some)
+}
+
+/// A tokenizer that was refused leaves the tensors usable; a file that cannot be read does not.
+pub(super) fn or_refused<T>(result: Result<Option<T>>, refused: &mut Option<Error>, warnings: &mut Vec<Warning>) -> Result<Option<T>> {
+    match result {
+        Err(error) if of_tokenizer(&error) => {
+            warnings.push(Warning::of_error(&error, "tokenizer"));
+            *refused = Some(error);
+            Ok(None)
         }
+        other => other,
     }
-    settle_vocabulary(&mut config, &entries, files[shards.first().map_or(0, |s| s.0)].name(), &mut warnings)?;
-    if config.tie_word_embeddings {
-        drop_equal_head(&files, &config, &mut entries, &mut warnings)?;
-    }
-    let tokenizer = match document(&files, "tokenizer.json", MAX_TOKENIZER_BYTES)? {
-        Some(json) => {
-            let settings = document(&files, "tokenizer_config.json", MAX_DOCUMENT_BYTES)?;
-            let template = document(&files, "chat_template.jinja", MAX_DOCUMENT_BYTES)?;
-            Some(Tokenizer::from_hf(&json, settings.as_deref(), template.as_deref())?)
-        }
-        None => None,
-    };
-    let generation_config_json = document(&files, "generation_config.json", MAX_DOCUMENT_BYTES)?;
-    let mut bundle = Bundle::new(config, tokenizer, SourceFormat::HfFolder, files, entries, warnings)?;
-    bundle.config_json = Some(config_json);
-    bundle.add_generation_config(generation_config_json);
-    Ok(bundle)
 }
 
-type Shards = Vec<(usize, SafetensorsFile)>;
-
-fn open_weights(files: &[Box<dyn ByteSource>]) -> Result<(Shards, Vec<Warning>)> {
-    let plain: Vec<usize> = (0..files.len()).filter(|&at| base_name(files[at].name()).ends_with(".safetensors")).collect();
-    let single = find(files, "model.safetensors").or(match (plain.as_slice(), find(files, INDEX)) {
-        ([only], None) => Some(*only),
-        _ => None,
-    });
-    if let Some(at) = single {
-        let file = SafetensorsFile::open(files[at].as_ref())?;
-        let warnings = file.warnings.clone();
-        return Ok((vec![(at, file)], warnings));
-    }
-    if let Some(at) = find(files, INDEX) {
-        let all: Vec<&dyn ByteSource> = files.iter().map(AsRef::as_ref).collect();
-        let sharded = open_index(files[at].as_ref(), &all)?;
-        return Ok((sharded.shards, sharded.warnings));
-    }
-    if let Some(file) = files.iter().find(|file| is_pickle(file.as_ref())) {
-        return Err(pickle(file.as_ref()));
-    }
-    Err(Refusal::new("bundle.weights.missing").of("config.json").expected("model.safetensors, or shards and their index").into())
+fn of_tokenizer(error: &Error) -> bool {
+    let code = error.code();
+    code.starts_with("tokenizer.") || code.starts_with("template.") || code == word!("source.too-large").text()
 }
 
-/// Shapes that this machine can address.
-fn narrow(shape: &[u64], name: &str, artifact: &str) -> Result<Vec<usize>> {
-    let too_large = || Refusal::new("source.too-large").of(artifact).subject(name).found(format!("{shape:?}"));
-    shape.iter().map(|&dim| usize::try_from(dim).map_err(|_| too_large().into())).collect()
+/// A warning for each file that nothing was taken from, of those that `counts` picks.
+pub(super) fn unused(files: &Files, used: &BTreeSet<usize>, counts: impl Fn(&str) -> bool) -> Vec<Warning> {
+    let left = files.iter().enumerate().filter(|(at, _)| !used.contains(at)).map(|(_, file)| file);
+    left.filter(|file| counts(&lower_name(file.as_ref())))
+        .map(|file| Warning::new(word!("bundle.unused"), base_name(file.name())))
+        .collect()
 }
 
-/// More rows than the vocabulary are padding, and take part as tokens that never occur; fewer are refused.
-fn settle_vocabulary(config: &mut ModelConfig, entries: &[Entry], artifact: &str, warnings: &mut Vec<Warning>) -> Result<()> {
-    let name = names::embedding(config.architecture);
-    let Some(&rows) = entries.iter().find(|entry| entry.name == name).and_then(|entry| entry.shape.first()) else { return Ok(()) };
-    if rows < config.vocab_size {
-        let refusal = Refusal::new("model.vocab.rows").of(artifact).subject(name);
-        return Err(refusal.expected(format!("at least {} rows", config.vocab_size)).found(rows).into());
-    }
-    if rows > config.vocab_size {
-        warnings.push(Warning::new("model.vocab.padded", name));
-        config.vocab_size = rows;
-        check(config)?;
-    }
-    Ok(())
-}
-
-/// A tied model may carry its head a second time, if it is the same.
-fn drop_equal_head(
-    files: &[Box<dyn ByteSource>],
-    config: &ModelConfig,
-    entries: &mut Vec<Entry>,
-    warnings: &mut Vec<Warning>,
-) -> Result<()> {
-    let at = |name: &str| entries.iter().position(|entry| entry.name == name);
-    let (Some(head), Some(embedding)) = (at(names::HEAD), at(names::embedding(config.architecture))) else { return Ok(()) };
-    if !same_bytes(files, &entries[head], &entries[embedding])? {
-        let refusal = Refusal::new("model.tied.conflict").of(files[entries[head].source].name()).subject(names::HEAD);
-        return Err(refusal.expected("the input embedding, as config.json says").found("other values").into());
-    }
-    warnings.push(Warning::new("model.tied.copy", names::HEAD));
-    entries.remove(head);
-    Ok(())
-}
-
-fn same_bytes(files: &[Box<dyn ByteSource>], a: &Entry, b: &Entry) -> Result<bool> {
+/// Whether two tensors are stored alike.
+pub(super) fn same_bytes(files: &Files, a: &Entry, b: &Entry) -> Result<bool> {
     let (Some(a_end), Some(b_end)) = (a.end, b.end) else { return Ok(false) };
     if a.dtype != b.dtype || a.shape != b.shape || a_end - a.begin != b_end - b.begin {
         return Ok(false);
@@ -201,45 +152,4 @@ fn same_bytes(files: &[Box<dyn ByteSource>], a: &Entry, b: &Entry) -> Result<boo
         Ok(())
     })?;
     Ok(same)
-}
-
-fn open_gguf(files: Vec<Box<dyn ByteSource>>, at: usize) -> Result<Bundle> {
-    let source = files[at].as_ref();
-    let name = source.name().to_string();
-    let file = GgufFile::open(source)?;
-    check_tokenizer(&file).map_err(|error| error.in_file(&name))?;
-    let tied = file.tensor("output.weight").is_none();
-    let mut config = config_from_gguf(&file, source, tied)?;
-    let family = file.get("general.architecture").and_then(super::gguf::GgufValue::text).unwrap_or_default();
-    let mut entries = Vec::new();
-    for tensor in file.tensors.iter().filter(|tensor| tensor.name != names::ROPE_FREQS) {
-        // A tensor without a Hugging Face name keeps its own, so that the model can say that it has no place for it.
-        let (name_hf, layout) = names::from_gguf(&tensor.name, family, &config).unwrap_or((tensor.name.clone(), Layout::Same));
-        let mut shape = narrow(&tensor.shape, &tensor.name, &name)?;
-        if layout == Layout::Transposed {
-            shape.reverse();
-        }
-        entries.push(Entry {
-            stored_name: tensor.name.clone(),
-            name: name_hf,
-            encoding: Encoding::of_ggml(tensor.ggml_type),
-            dtype: tensor.ggml_type.dtype(),
-            shape,
-            source: at,
-            begin: tensor.begin,
-            end: tensor.bytes.map(|bytes| tensor.begin + bytes),
-            layout,
-        });
-    }
-    let mut warnings = file.warnings.clone();
-    let find = |name: &str| entries.iter().position(|entry: &Entry| entry.name == name);
-    if let (false, Some(head), Some(embedding)) = (tied, find(names::HEAD), find(names::embedding(config.architecture)))
-        && same_bytes(&files, &entries[head], &entries[embedding])?
-    {
-        warnings.push(Warning::new("model.tied.copy", names::HEAD));
-        config.tie_word_embeddings = true;
-        entries.remove(head);
-    }
-    let tokenizer = tokenizer_parts(&file)?.map(Tokenizer::from_parts).transpose()?;
-    Bundle::new(config, tokenizer, SourceFormat::Gguf, files, entries, warnings)
 }

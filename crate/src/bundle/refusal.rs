@@ -3,7 +3,8 @@
 use std::fmt::Display;
 
 use crate::bundle::source::{ByteSource, base_name};
-use crate::error::{Error, Refusal};
+use crate::error::{Error, Refusal, Word, escaped, word};
+pub(crate) use crate::error::{shown, unusual};
 
 /// Something worth knowing about a file that was not refused.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -12,19 +13,58 @@ pub struct Warning {
     pub code: &'static str,
     /// Tensor, key or shard, escaped and cut.
     pub subject: String,
+    /// The refusal of a part of a model that opened without it, in words.
+    #[serde(skip)]
+    refused: Option<String>,
 }
 
 impl Warning {
     /// A warning about `subject`, text of a file.
-    pub fn new(code: &'static str, subject: &str) -> Self {
-        Self { code, subject: shown(subject) }
+    pub fn new(code: Word, subject: &str) -> Self {
+        Self { code: code.text(), subject: shown(subject), refused: None }
+    }
+
+    /// The refusal of `part`, without which the model opened.
+    pub(super) fn of_error(error: &Error, part: &str) -> Self {
+        let subject = if let Error::Refused(list) = error { list.first().and_then(|first| first.subject.clone()) } else { None };
+        Self { code: error.code(), subject: subject.unwrap_or_else(|| part.to_string()), refused: Some(error.to_string()) }
+    }
+
+    /// The warning in words.
+    pub fn message(&self) -> String {
+        let subject = &self.subject;
+        match self.code {
+            _ if self.refused.is_some() => {
+                format!("the tokenizer was refused, and the model goes without it: {}", self.refused.as_deref().unwrap_or_default())
+            }
+            "bundle.unused" => format!("{subject} is beside the model and not used"),
+            "model.tensor.extra" => format!("the model has no place for the tensor {subject}: it is left out"),
+            "model.tied.copy" => format!("{subject} equals the input embedding: one copy is kept"),
+            "model.vocab.padded" => format!("{subject} has more rows than the vocabulary: they are kept, as tokens that never occur"),
+            "tensor.non-finite" => format!("{subject} has values that are NaN or infinite"),
+            "safetensors.field.unknown" | "adapter.field.unknown" => format!("the field {subject} is unknown and not used"),
+            "safetensors.name.unusual" => format!("the name {subject} has characters that are not shown as they are"),
+            "gguf.value.not-utf8" => format!("the text of {subject} is not UTF-8"),
+            "gguf.padding.final-absent" => format!("the padding after {subject} is absent"),
+            "index.total-size" => format!("{subject} is not the sum of the tensors"),
+            code => format!("{subject}: {code}"),
+        }
     }
 }
 
 impl Refusal {
     /// A refusal at stage `open` of a file not named yet.
-    pub fn new(code: &'static str) -> Self {
-        Self { code, stage: "open", artifact: String::new(), subject: None, expected: None, found: None, hint: None, byte_offset: None }
+    pub fn new(code: Word) -> Self {
+        Self {
+            code: code.text(),
+            stage: "open",
+            artifact: String::new(),
+            subject: None,
+            expected: None,
+            found: None,
+            hint: None,
+            byte_offset: None,
+        }
     }
 
     /// Names the file.
@@ -65,7 +105,7 @@ impl Refusal {
     /// What to do about it.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.hint = Some(escaped(&hint.into()));
         self
     }
 
@@ -81,28 +121,6 @@ impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
         Error::Refused(vec![refusal])
     }
-}
-
-/// Characters that a terminal or a page would act on instead of showing.
-pub(crate) fn unusual(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
-}
-
-/// Text of a file as it may be shown: at most 64 characters, acting characters escaped.
-pub(crate) fn shown(text: &str) -> String {
-    let mut out = String::new();
-    for (n, c) in text.chars().enumerate() {
-        if n == 64 {
-            out.push('…');
-            break;
-        }
-        if unusual(c) {
-            out.extend(c.escape_unicode());
-        } else {
-            out.push(c);
-        }
-    }
-    out
 }
 
 /// What a file that failed its header check really is, by its first bytes.
@@ -146,7 +164,7 @@ impl Error {
 /// Names the file, and turns a refusal of its header into `format.mismatch` where the first bytes tell what the file is instead.
 pub(crate) fn or_mismatch(error: Error, source: &dyn ByteSource, own: &'static str) -> Error {
     error.in_file(source.name()).map_refusals(|refusal| {
-        let header = refusal.code.contains(".header.") || refusal.code == "gguf.magic.invalid";
+        let header = refusal.code.contains(".header.") || refusal.code == word!("gguf.magic.invalid").text();
         let Some(mark) = known_mark(source).filter(|mark| header && *mark != own) else { return refusal };
         let hint = match mark {
             "pickle" | "zip" => "Python pickles are never loaded; save the model as safetensors where it was made",
@@ -156,6 +174,6 @@ pub(crate) fn or_mismatch(error: Error, source: &dyn ByteSource, own: &'static s
             "legacy-ggml" => "convert the file to GGUF",
             _ => "open the file as what it is",
         };
-        Refusal::new("format.mismatch").of(source.name()).expected(own).found(mark).hint(hint)
+        Refusal::new(word!("format.mismatch")).of(source.name()).expected(own).found(mark).hint(hint)
     })
 }

@@ -1,7 +1,6 @@
 //! Where bytes come from and go to. The crate opens nothing itself.
 
-use crate::bundle::refusal::shown;
-use crate::error::{Error, Refusal, Result};
+use crate::error::{Error, Refusal, Result, word};
 
 /// Largest single read of a payload.
 pub const CHUNK_BYTES: usize = 4 << 20;
@@ -84,7 +83,18 @@ impl ByteSink for Vec<u8> {
 }
 
 fn past_end<S: ByteSource + ?Sized>(source: &S, offset: u64, count: u64) -> Error {
-    Error::SourceRead { name: shown(source.name()), reason: format!("bytes {offset} + {count} of {}", source.len()) }
+    truncated(source.name(), offset, count, source.len().saturating_sub(offset))
+}
+
+/// The refusal of a source that has fewer bytes from `offset` on than were asked for: it is shorter than it said.
+pub fn truncated(name: &str, offset: u64, need: u64, have: u64) -> Error {
+    let refusal = Refusal::new(word!("source.truncated")).stage("read").of(name).at(offset);
+    refusal.expected(format!("{need} bytes")).found(have).into()
+}
+
+/// Every byte of a file that is needed as a whole.
+pub fn read_whole(source: &dyn ByteSource) -> Result<Vec<u8>> {
+    read_document(source, u64::MAX)
 }
 
 /// Last part of a name that may carry folders in front.
@@ -122,10 +132,13 @@ pub(crate) fn for_each_chunk(
 /// The whole of a document of at most `limit` bytes.
 pub(crate) fn read_document(source: &dyn ByteSource, limit: u64) -> Result<Vec<u8>> {
     if source.len() > limit {
-        let refusal = Refusal::new("source.too-large").of(source.name()).expected(format!("at most {limit} bytes")).found(source.len());
+        let refusal =
+            Refusal::new(word!("source.too-large")).of(source.name()).expected(format!("at most {limit} bytes")).found(source.len());
         return Err(refusal.into());
     }
+    let too_large = || Refusal::new(word!("source.too-large")).of(source.name()).expected("what memory can hold").found(source.len());
     let mut bytes = Vec::new();
+    usize::try_from(source.len()).ok().and_then(|len| bytes.try_reserve_exact(len).ok()).ok_or_else(too_large)?;
     for_each_chunk(source, 0, source.len(), 1, |piece| {
         bytes.extend_from_slice(piece);
         Ok(())

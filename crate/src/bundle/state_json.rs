@@ -9,7 +9,7 @@ use super::inspect::InventoryTensor;
 use super::json::{self, Json, JsonFault};
 use super::safetensors::dtype_bits;
 use super::source::{ByteSource, read_document};
-use crate::error::{Refusal, Result};
+use crate::error::{Refusal, Result, Word, word};
 
 const MAX_BYTES: u64 = 64 << 20;
 const MAX_RANK: usize = 8;
@@ -24,7 +24,7 @@ struct StateTensor {
 /// Reads the document, checks every tensor and the stated weights digest.
 pub(super) fn check_state_json(source: &dyn ByteSource) -> Result<Vec<InventoryTensor>> {
     if source.len() > MAX_BYTES {
-        let refusal = Refusal::new("json.size").of(source.name()).expected(format!("at most {MAX_BYTES} bytes"));
+        let refusal = Refusal::new(word!("json.size")).of(source.name()).expected(format!("at most {MAX_BYTES} bytes"));
         return Err(refusal.found(source.len()).into());
     }
     let bytes = read_document(source, MAX_BYTES)?;
@@ -32,32 +32,32 @@ pub(super) fn check_state_json(source: &dyn ByteSource) -> Result<Vec<InventoryT
 }
 
 fn check(bytes: &[u8]) -> Result<Vec<InventoryTensor>> {
-    let text = std::str::from_utf8(bytes).map_err(|e| Refusal::new("json.syntax").at(e.valid_up_to() as u64))?;
+    let text = std::str::from_utf8(bytes).map_err(|e| Refusal::new(word!("json.syntax")).at(e.valid_up_to() as u64))?;
     let document = json::parse(text, MAX_DEPTH).map_err(|fault| match fault {
-        JsonFault::Syntax { at } => Refusal::new("json.syntax").at(at as u64),
-        JsonFault::Depth { at } => Refusal::new("json.depth").at(at as u64),
-        JsonFault::Duplicate { at, path } => Refusal::new("json.key.duplicate").subject(&path).at(at as u64),
+        JsonFault::Syntax { at } => Refusal::new(word!("json.syntax")).at(at as u64),
+        JsonFault::Depth { at } => Refusal::new(word!("json.depth")).at(at as u64),
+        JsonFault::Duplicate { at, path } => Refusal::new(word!("json.key.duplicate")).subject(&path).at(at as u64),
     })?;
     if document.get("format").and_then(Json::text) != Some(FORMAT) {
-        return Err(Refusal::new("json.format").expected(FORMAT).into());
+        return Err(Refusal::new(word!("json.format")).expected(FORMAT).into());
     }
     if document.get("version").and_then(Json::count) != Some(1) {
-        return Err(Refusal::new("json.version").expected("1").into());
+        return Err(Refusal::new(word!("json.version")).expected("1").into());
     }
     let numbers = match document.get("encoding").and_then(Json::text) {
         Some("numbers") => true,
         Some("base64") => false,
-        _ => return Err(Refusal::new("json.encoding").expected("numbers or base64").into()),
+        _ => return Err(Refusal::new(word!("json.encoding")).expected("numbers or base64").into()),
     };
     let records = document.get("state_dict").and_then(Json::object);
-    let records = records.ok_or_else(|| Refusal::new("json.field.type").subject("state_dict").expected("an object"))?;
+    let records = records.ok_or_else(|| Refusal::new(word!("json.field.type")).subject("state_dict").expected("an object"))?;
     let mut sorted: Vec<_> = records.iter().collect();
     sorted.sort_by(|a, b| a.0.as_bytes().cmp(b.0.as_bytes()));
     let tensors = sorted.into_iter().map(|(name, record)| tensor(name, record, numbers)).collect::<Result<Vec<_>>>()?;
     if let Some(stated) = document.get("digests").and_then(|digests| digests.get("weights")) {
         let found = weights_digest(&tensors);
         if stated.text() != Some(found.as_str()) {
-            return Err(Refusal::new("digest.mismatch").subject("weights").found(found).into());
+            return Err(Refusal::new(word!("digest.mismatch")).subject("weights").found(found).into());
         }
     }
     Ok(tensors.into_iter().map(|tensor| tensor.entry).collect())
@@ -77,39 +77,40 @@ fn byte_len(dtype: &str, shape: &[u64]) -> Option<u64> {
 }
 
 fn tensor(name: &str, record: &Json<'_>, numbers: bool) -> Result<StateTensor> {
-    let refuse = |code: &'static str| Refusal::new(code).subject(name);
+    let refuse = |code: Word| Refusal::new(code).subject(name);
     if record.object().is_none() {
-        return Err(refuse("json.field.type").expected("an object").into());
+        return Err(refuse(word!("json.field.type")).expected("an object").into());
     }
-    let dtype = record.get("dtype").and_then(Json::text).ok_or_else(|| refuse("json.dtype").expected("a dtype word"))?;
+    let dtype = record.get("dtype").and_then(Json::text).ok_or_else(|| refuse(word!("json.dtype")).expected("a dtype word"))?;
     let plain = matches!(dtype, "F32" | "F16" | "BF16" | "BOOL" | "U8" | "I8" | "U16" | "I16" | "U32" | "I32" | "U64" | "I64");
     if numbers && !plain || byte_len(dtype, &[0]).is_none() {
-        return Err(refuse("json.dtype").found(dtype).into());
+        return Err(refuse(word!("json.dtype")).found(dtype).into());
     }
-    let dims = record.get("shape").and_then(Json::list).ok_or_else(|| refuse("json.shape").expected("a list of counts"))?;
+    let dims = record.get("shape").and_then(Json::list).ok_or_else(|| refuse(word!("json.shape")).expected("a list of counts"))?;
     let shape: Option<Vec<u64>> = dims.iter().map(Json::count).collect();
-    let shape = shape.filter(|shape| shape.len() <= MAX_RANK).ok_or_else(|| refuse("json.shape").expected("up to 8 counts"))?;
-    let need = byte_len(dtype, &shape).ok_or_else(|| refuse("json.shape").found(format!("{shape:?}")))?;
+    let shape = shape.filter(|shape| shape.len() <= MAX_RANK).ok_or_else(|| refuse(word!("json.shape")).expected("up to 8 counts"))?;
+    let need = byte_len(dtype, &shape).ok_or_else(|| refuse(word!("json.shape")).found(format!("{shape:?}")))?;
     let bytes = if numbers {
-        let values = record.get("values").and_then(Json::list).ok_or_else(|| refuse("json.field.type").expected("values, a list"))?;
+        let values =
+            record.get("values").and_then(Json::list).ok_or_else(|| refuse(word!("json.field.type")).expected("values, a list"))?;
         let elements = shape.iter().product::<u64>();
         if values.len() as u64 != elements {
-            return Err(refuse("json.tensor.length").expected(elements).found(values.len()).into());
+            return Err(refuse(word!("json.tensor.length")).expected(elements).found(values.len()).into());
         }
         let mut bytes = Vec::new();
         for (at, value) in values.iter().enumerate() {
             let Json::Number(digits) = value else {
-                return Err(refuse("json.value.type").expected("a number").found(format!("item {at}")).into());
+                return Err(refuse(word!("json.value.type")).expected("a number").found(format!("item {at}")).into());
             };
             store(dtype, digits, &mut bytes)
-                .ok_or_else(|| refuse("json.value.range").expected(format!("a value of {dtype}")).found(digits))?;
+                .ok_or_else(|| refuse(word!("json.value.range")).expected(format!("a value of {dtype}")).found(digits))?;
         }
         bytes
     } else {
-        let data = record.get("data").and_then(Json::text).ok_or_else(|| refuse("json.field.type").expected("data, a text"))?;
-        let bytes = base64(data).ok_or_else(|| refuse("json.base64").expected("the standard alphabet, padded"))?;
+        let data = record.get("data").and_then(Json::text).ok_or_else(|| refuse(word!("json.field.type")).expected("data, a text"))?;
+        let bytes = base64(data).ok_or_else(|| refuse(word!("json.base64")).expected("the standard alphabet, padded"))?;
         if bytes.len() as u64 != need {
-            return Err(refuse("json.tensor.length").expected(need).found(bytes.len()).into());
+            return Err(refuse(word!("json.tensor.length")).expected(need).found(bytes.len()).into());
         }
         bytes
     };

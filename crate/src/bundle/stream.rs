@@ -1,17 +1,18 @@
-//! Files that do not exist yet: their names and sizes are known, their bytes are read from the device one tensor at a time.
+//! Files that do not exist yet: their names and sizes are known, their bytes are read from the device a piece at a time.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::ops::Range;
 
 use burn::tensor::{DType, Tensor};
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 
 use super::safetensors_header;
-use crate::error::Result;
-use crate::kernels;
+use crate::error::{Error, Fault, Result};
+use crate::kernels::transfer::{PIECE_BYTES, Part, read_parts};
 
-/// Longest chunk that [`FileStream::next_chunk`] gives.
-const CHUNK_BYTES: usize = 8 << 20;
+/// Characters of a SHA-256 in hex.
+const DIGEST_LEN: usize = 64;
 
 /// Name and size of a file of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -22,7 +23,7 @@ pub struct FileInfo {
     pub bytes: u64,
 }
 
-/// Consecutive bytes of one file.
+/// A piece of one file: 8 MiB, the last of a file what is left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
     /// Index into [`FileStream::files`].
@@ -62,27 +63,41 @@ impl StreamTensor {
     }
 }
 
-#[derive(Debug)]
+/// Writes the last document, given the SHA-256 of each piece of each file before it, always of the same length.
+type Seal = Box<dyn Fn(&[Vec<String>]) -> Result<Vec<u8>>>;
+
 #[allow(clippy::large_enum_variant, reason = "a handle for each tensor of a model: few, and short-lived")]
 enum Segment {
     Bytes(Vec<u8>),
     Device(Tensor<1>),
-    /// JSON text in which [`digest_of`] stands for the digests of earlier files.
-    Sealed(String),
+    Sealed(Seal),
 }
 
-/// Files whose bytes come chunk by chunk. Tensors are kept as handles: a step taken meanwhile does not change what is written.
-#[derive(Debug, Default)]
+impl Segment {
+    /// Bytes of it, where they are known.
+    fn len(&self) -> u64 {
+        match self {
+            Segment::Bytes(bytes) => bytes.len() as u64,
+            Segment::Device(tensor) => (tensor.dims()[0] * tensor.dtype().size()) as u64,
+            Segment::Sealed(_) => 0,
+        }
+    }
+}
+
+/// Files whose bytes come piece by piece. Tensors are kept as handles: a step taken meanwhile does not change what is written.
+#[derive(Default)]
 pub struct FileStream {
     files: Vec<FileInfo>,
-    digests: Vec<Sha256>,
     segments: VecDeque<(usize, Segment)>,
-    rest: VecDeque<Chunk>,
+    /// Bytes of the first segment that were given.
+    given: u64,
+    digests: Vec<String>,
 }
 
-/// Stands in a sealed document for the SHA-256 of file `index`, which is not known before it was written. 64 characters, as the digest.
-pub fn digest_of(index: usize) -> String {
-    format!("{:@>64}", format!("@{index}"))
+impl fmt::Debug for FileStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileStream").field("files", &self.files).field("segments", &self.segments.len()).finish_non_exhaustive()
+    }
 }
 
 impl FileStream {
@@ -96,26 +111,28 @@ impl FileStream {
         &self.files
     }
 
-    fn push(&mut self, name: &str, bytes: u64, segments: Vec<Segment>) -> usize {
+    fn push(&mut self, name: &str, bytes: u64, segments: Vec<Segment>) {
         let index = self.files.len();
         self.files.push(FileInfo { name: name.to_string(), bytes });
-        self.digests.push(Sha256::new());
-        self.segments.extend(segments.into_iter().map(|segment| (index, segment)));
-        index
+        self.segments
+            .extend(segments.into_iter().filter(|segment| segment.len() > 0 || matches!(segment, Segment::Sealed(_))).map(|s| (index, s)));
     }
 
-    /// Adds a file of known bytes; returns its index.
-    pub fn push_bytes(&mut self, name: &str, bytes: Vec<u8>) -> usize {
-        self.push(name, bytes.len() as u64, vec![Segment::Bytes(bytes)])
+    /// Adds a file of known bytes.
+    pub fn push_bytes(&mut self, name: &str, bytes: Vec<u8>) {
+        self.push(name, bytes.len() as u64, vec![Segment::Bytes(bytes)]);
     }
 
-    /// Adds a JSON document in which [`digest_of`] stands for digests of files added before.
-    pub fn push_sealed(&mut self, name: &str, text: String) -> usize {
-        self.push(name, text.len() as u64, vec![Segment::Sealed(text)])
+    /// Adds the document that names the SHA-256 of each piece of the files before it, in lower-case hex; `seal` writes it, in one length
+    /// whatever the digests are. They are told by [`Self::hashed`].
+    pub fn push_sealed(&mut self, name: &str, seal: impl Fn(&[Vec<String>]) -> Result<Vec<u8>> + 'static) -> Result<()> {
+        let bytes = seal(&self.by_file(&[]))?.len() as u64;
+        self.push(name, bytes, vec![Segment::Sealed(Box::new(seal))]);
+        Ok(())
     }
 
-    /// Adds a safetensors file of `tensors` with `metadata`; returns its index.
-    pub fn push_safetensors(&mut self, name: &str, mut tensors: Vec<StreamTensor>, metadata: &BTreeMap<String, String>) -> Result<usize> {
+    /// Adds a safetensors file of `tensors` with `metadata`.
+    pub fn push_safetensors(&mut self, name: &str, mut tensors: Vec<StreamTensor>, metadata: &BTreeMap<String, String>) -> Result<()> {
         tensors.sort_by(|a, b| a.name.cmp(&b.name));
         let entries: Vec<_> = tensors.iter().map(|t| (t.name.clone(), t.dtype(), t.shape.clone())).collect();
         let (header, spans) = safetensors_header(&entries, metadata)?;
@@ -125,29 +142,87 @@ impl FileStream {
             StreamValues::Device(values) => Segment::Device(values),
             StreamValues::U64(value) => Segment::Bytes(value.to_le_bytes().to_vec()),
         }));
-        Ok(self.push(name, bytes, segments))
+        self.push(name, bytes, segments);
+        Ok(())
     }
 
-    /// The next bytes, or `None` when every file is complete.
+    /// The SHA-256 of the next piece in order, in lower-case hex: that of the first piece first. A stream without a sealed document has no use
+    /// for it.
+    pub fn hashed(&mut self, sha256: &str) -> Result<()> {
+        if sha256.len() != DIGEST_LEN || !sha256.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
+            return Err(Error::InvalidConfig(vec![Fault::new("hashed", "a SHA-256 in lower-case hex", sha256)]));
+        }
+        self.digests.push(sha256.to_string());
+        Ok(())
+    }
+
+    /// Digests by file, placeholders for those that are not known yet.
+    fn by_file(&self, known: &[String]) -> Vec<Vec<String>> {
+        let mut known = known.iter().cloned().chain(std::iter::repeat("0".repeat(DIGEST_LEN)));
+        let pieces = |file: &FileInfo| file.bytes.div_ceil(PIECE_BYTES as u64);
+        self.files.iter().map(|file| (0..pieces(file)).map_while(|_| known.next()).collect()).collect()
+    }
+
+    /// The next piece, or `None` when every file is complete. A sealed document needs the digests of all pieces before it.
     pub async fn next_chunk(&mut self) -> Result<Option<Chunk>> {
-        while self.rest.is_empty() {
-            let Some((file, segment)) = self.segments.pop_front() else { return Ok(None) };
-            let bytes = match segment {
-                Segment::Bytes(bytes) => bytes,
-                Segment::Device(tensor) => kernels::read_data(tensor).await?.bytes().to_vec(),
-                Segment::Sealed(text) => self.seal(text).into_bytes(),
-            };
-            self.digests[file].update(&bytes);
-            self.rest.extend(bytes.chunks(CHUNK_BYTES).map(|chunk| Chunk { file, bytes: chunk.to_vec() }));
+        let Some(&(file, _)) = self.segments.front() else { return Ok(None) };
+        self.unseal(file)?;
+        // What the piece is made of: bytes that are here, and parts of tensors, which come in one read.
+        let (mut layout, mut parts, mut len) = (Vec::new(), Vec::new(), 0);
+        while len < PIECE_BYTES
+            && let Some((index, segment)) = self.segments.front()
+            && *index == file
+        {
+            let left = segment.len() - self.given;
+            let now = usize::try_from(left).map_or(PIECE_BYTES - len, |left| left.min(PIECE_BYTES - len));
+            let range = self.given..self.given + now as u64;
+            match segment {
+                Segment::Device(tensor) => {
+                    parts.push(Part { tensor: tensor.clone(), bytes: range });
+                    layout.push((None, now));
+                }
+                Segment::Bytes(bytes) => layout.push((Some(slice(bytes, &range)), now)),
+                Segment::Sealed(_) => {}
+            }
+            len += now;
+            self.given += now as u64;
+            if self.given == segment.len() {
+                self.segments.pop_front();
+                self.given = 0;
+            }
         }
-        Ok(self.rest.pop_front())
+        let read = read_parts(&parts).await?;
+        let (mut read, mut bytes) = (read.as_slice(), Vec::with_capacity(len));
+        for (own, now) in layout {
+            match own {
+                Some(own) => bytes.extend(own),
+                None => {
+                    let (next, rest) = read.split_at(now);
+                    bytes.extend_from_slice(next);
+                    read = rest;
+                }
+            }
+        }
+        Ok(Some(Chunk { file, bytes }))
     }
 
-    fn seal(&self, mut text: String) -> String {
-        for (index, digest) in self.digests.iter().enumerate() {
-            let hex: String = digest.clone().finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-            text = text.replace(&digest_of(index), &hex);
+    /// Writes the sealed document, if the next bytes are its.
+    fn unseal(&mut self, file: usize) -> Result<()> {
+        let Some((_, Segment::Sealed(seal))) = self.segments.front() else { return Ok(()) };
+        let before: u64 = self.files[..file].iter().map(|file| file.bytes.div_ceil(PIECE_BYTES as u64)).sum();
+        if (self.digests.len() as u64) < before {
+            let rule = format!("the SHA-256 of {before} pieces before {}", self.files[file].name);
+            return Err(Error::InvalidConfig(vec![Fault::new("hashed", rule, self.digests.len())]));
         }
-        text
+        let mut digests = self.by_file(&self.digests);
+        digests.truncate(file);
+        let bytes = seal(&digests)?;
+        self.segments[0].1 = Segment::Bytes(bytes);
+        Ok(())
     }
+}
+
+fn slice(bytes: &[u8], range: &Range<u64>) -> Vec<u8> {
+    // Inside a vector, so the offsets are of this machine.
+    bytes[range.start as usize..range.end as usize].to_vec()
 }

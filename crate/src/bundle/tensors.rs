@@ -5,11 +5,12 @@ use std::fmt;
 
 use super::decode::Encoding;
 use super::gguf::GgufTensor;
-use super::names::{self, Layout};
+use super::names::Layout;
+use super::pieces::{PIECE_ELEMENTS, Pieces};
 use super::refusal::Warning;
-use super::source::{ByteSource, for_each_chunk};
+use super::source::ByteSource;
 use crate::config::ModelConfig;
-use crate::error::{Error, Refusal, Result};
+use crate::error::{Error, Refusal, Result, word};
 use crate::tokenizer::Tokenizer;
 
 /// Where a model came from.
@@ -53,6 +54,7 @@ pub struct Bundle {
     pub config: ModelConfig,
     /// Tokenizer, where the files have one.
     pub tokenizer: Option<Tokenizer>,
+    tokenizer_refused: Option<Error>,
     /// Where the model came from.
     pub source_format: SourceFormat,
     /// `config.json` byte for byte, of a folder.
@@ -61,8 +63,8 @@ pub struct Bundle {
     pub generation_config_json: Option<Vec<u8>>,
     /// What was odd but legal.
     pub warnings: Vec<Warning>,
-    files: Vec<Box<dyn ByteSource>>,
-    entries: BTreeMap<String, Entry>,
+    pub(super) files: Vec<Box<dyn ByteSource>>,
+    pub(super) entries: BTreeMap<String, Entry>,
 }
 
 impl fmt::Debug for Bundle {
@@ -76,7 +78,6 @@ impl fmt::Debug for Bundle {
 impl Bundle {
     pub(super) fn new(
         config: ModelConfig,
-        tokenizer: Option<Tokenizer>,
         source_format: SourceFormat,
         files: Vec<Box<dyn ByteSource>>,
         entries: Vec<Entry>,
@@ -85,16 +86,45 @@ impl Bundle {
         let mut map = BTreeMap::new();
         for entry in entries {
             let artifact = files.get(entry.source).map_or("", |file| file.name());
-            let refusal = Refusal::new("model.tensor.name-twice").of(artifact).subject(&entry.name);
+            let refusal = Refusal::new(word!("model.tensor.name-twice")).of(artifact).subject(&entry.name);
             if map.insert(entry.name.clone(), entry).is_some() {
                 return Err(refusal.into());
             }
         }
-        if let Some(tokenizer) = tokenizer.as_ref().filter(|tokenizer| tokenizer.vocab_size() > config.vocab_size) {
-            let refusal = Refusal::new("tokenizer.size.mismatch").stage("bind").of(files.first().map_or("", |file| file.name()));
-            return Err(refusal.expected(format!("at most {} tokens", config.vocab_size)).found(tokenizer.vocab_size()).into());
+        Ok(Self {
+            config,
+            tokenizer: None,
+            tokenizer_refused: None,
+            source_format,
+            config_json: None,
+            generation_config_json: None,
+            warnings,
+            files,
+            entries: map,
+        })
+    }
+
+    /// Takes the tokenizer, or why it was refused. One with more tokens than the model has rows is refused here.
+    pub(super) fn set_tokenizer(&mut self, tokenizer: Option<Tokenizer>, refused: Option<Error>) {
+        (self.tokenizer, self.tokenizer_refused) = (tokenizer, refused);
+        let found = self.tokenizer.as_ref().map_or(0, Tokenizer::vocab_size);
+        if found > self.config.vocab_size {
+            let refusal =
+                Refusal::new(word!("tokenizer.size.mismatch")).stage("bind").of(self.files.first().map_or("", |file| file.name()));
+            let error = refusal.expected(format!("at most {} tokens", self.config.vocab_size)).found(found).into();
+            self.warnings.push(Warning::of_error(&error, "tokenizer"));
+            (self.tokenizer, self.tokenizer_refused) = (None, Some(error));
         }
-        Ok(Self { config, tokenizer, source_format, config_json: None, generation_config_json: None, warnings, files, entries: map })
+    }
+
+    /// The tokenizer; without one, why there is none.
+    pub fn need_tokenizer(&self) -> Result<&Tokenizer> {
+        self.tokenizer.as_ref().ok_or_else(|| no_tokenizer(self.tokenizer_refused.as_ref()))
+    }
+
+    /// Why the files' tokenizer was refused, where it was.
+    pub fn tokenizer_refused(&self) -> Option<&Error> {
+        self.tokenizer_refused.as_ref()
     }
 
     /// Keeps the document, and the ids that it says end a text.
@@ -113,6 +143,11 @@ impl Bundle {
         self.generation_config_json = bytes;
     }
 
+    /// Name and size of each file.
+    pub fn sources(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.files.iter().map(|file| (file.name(), file.len()))
+    }
+
     /// Hugging Face names of all tensors, ascending; a tied head is absent.
     pub fn names(&self) -> Vec<String> {
         self.entries.keys().cloned().collect()
@@ -128,61 +163,67 @@ impl Bundle {
         self.entries.get(name).map(|entry| entry.dtype.clone())
     }
 
-    /// The tensor's values, row-major in Hugging Face's layout; blocks are dequantised. Reads through one small buffer.
-    pub fn read_f32(&self, name: &str) -> Result<Vec<f32>> {
-        let entry = self.entries.get(name).ok_or_else(|| Error::MissingTensors(vec![name.to_string()]))?;
-        let source = self.files[entry.source].as_ref();
-        let mut values = decode_span(source, &entry.stored_name, &entry.dtype, entry.encoding, entry.begin, entry.end)?;
-        match entry.layout {
-            Layout::Same => {}
-            Layout::PairedRows(heads) => names::unpair_rows(&mut values, entry.shape.iter().skip(1).product(), heads),
-            Layout::Transposed => {
-                if let [rows, columns] = entry.shape[..] {
-                    values = names::transpose(&values, columns, rows);
-                }
-            }
+    /// The tensor's values, row-major in Hugging Face's layout, in pieces of at most `max_elements` values; blocks are dequantised.
+    pub fn pieces(&self, name: &str, max_elements: usize) -> Result<Pieces<'_>> {
+        let absent = || Refusal::new(word!("model.tensor.missing")).stage("read").subject(name);
+        let entry = self.entries.get(name).ok_or_else(absent)?;
+        Pieces::new(entry, self.files[entry.source].as_ref(), max_elements)
+    }
+
+    /// Calls `each` with the pieces in order: index of the piece's first value, values. Returns the number of NaN and infinite values.
+    pub fn for_each_piece(&self, name: &str, max_elements: usize, mut each: impl FnMut(u64, &[f32]) -> Result<()>) -> Result<u64> {
+        let mut pieces = self.pieces(name, max_elements)?;
+        while let Some((offset, values)) = pieces.next_piece()? {
+            each(offset, values)?;
         }
-        Ok(values)
+        Ok(pieces.non_finite())
+    }
+
+    /// NaN and infinite values of a tensor; reads all of it.
+    pub fn non_finite(&self, name: &str) -> Result<u64> {
+        self.for_each_piece(name, PIECE_ELEMENTS, |_, _| Ok(()))
+    }
+
+    /// All values of a tensor at once, for one that is known to be small.
+    pub fn read_f32(&self, name: &str) -> Result<Vec<f32>> {
+        self.pieces(name, PIECE_ELEMENTS)?.collect()
     }
 }
 
-/// The values of a stored span in file order.
-fn decode_span(
-    source: &dyn ByteSource,
-    name: &str,
-    dtype: &str,
-    encoding: Option<Encoding>,
-    begin: u64,
-    end: Option<u64>,
-) -> Result<Vec<f32>> {
-    let (Some(encoding), Some(end)) = (encoding, end) else { return Err(unreadable(dtype, name, source.name()).into()) };
-    let (unit_bytes, unit_elements) = encoding.unit();
-    let units = usize::try_from(end.saturating_sub(begin) / unit_bytes as u64).ok();
-    // 2^31 values are 8 GiB of f32.
-    let limit = (isize::MAX as usize / 4).min(1 << 31);
-    let Some(count) = units.and_then(|units| units.checked_mul(unit_elements)).filter(|count| *count <= limit) else {
-        return Err(Refusal::new("source.too-large").stage("read").of(source.name()).subject(name).into());
-    };
-    let mut values = Vec::with_capacity(count);
-    for_each_chunk(source, begin, end, unit_bytes, |piece| {
-        encoding.decode(piece, &mut values);
-        Ok(())
-    })?;
-    Ok(values)
+/// Why a text cannot be turned into ids.
+pub(super) fn no_tokenizer(refused: Option<&Error>) -> Error {
+    let absent = || Error::Tokenizer { what: "model files".into(), reason: "there is no tokenizer.json among them".into() };
+    refused.cloned().unwrap_or_else(absent)
 }
 
-/// The values of a tensor of a GGUF file as the file orders them, row-major.
+/// The values of a tensor of a GGUF file as the file orders them, row-major, all at once.
 pub fn dequantise(source: &dyn ByteSource, tensor: &GgufTensor) -> Result<Vec<f32>> {
-    let end = tensor.bytes.map(|bytes| tensor.begin.saturating_add(bytes));
-    decode_span(source, &tensor.name, &tensor.ggml_type.dtype(), Encoding::of_ggml(tensor.ggml_type), tensor.begin, end)
+    let entry = Entry {
+        name: tensor.name.clone(),
+        stored_name: tensor.name.clone(),
+        dtype: tensor.ggml_type.dtype(),
+        encoding: Encoding::of_ggml(tensor.ggml_type),
+        shape: narrow(&tensor.shape, &tensor.name, source.name())?,
+        source: 0,
+        begin: tensor.begin,
+        end: tensor.bytes.map(|bytes| tensor.begin.saturating_add(bytes)),
+        layout: Layout::Same,
+    };
+    Pieces::new(&entry, source, PIECE_ELEMENTS)?.collect()
+}
+
+/// Shapes that this machine can address.
+pub(super) fn narrow(shape: &[u64], name: &str, artifact: &str) -> Result<Vec<usize>> {
+    let too_large = || Refusal::new(word!("source.too-large")).of(artifact).subject(name).found(format!("{shape:?}"));
+    shape.iter().map(|&dim| usize::try_from(dim).map_err(|_| too_large().into())).collect()
 }
 
 /// The refusal of a tensor whose stored type has no decoder.
 pub(super) fn unreadable(dtype: &str, name: &str, artifact: &str) -> Refusal {
     let code = match dtype.strip_prefix("GGML:") {
-        Some(number) if number.bytes().all(|b| b.is_ascii_digit()) => "gguf.tensor.type-unknown",
-        Some(_) => "gguf.tensor.type-unsupported",
-        None => "model.tensor.dtype",
+        Some(number) if number.bytes().all(|b| b.is_ascii_digit()) => word!("gguf.tensor.type-unknown"),
+        Some(_) => word!("gguf.tensor.type-unsupported"),
+        None => word!("model.tensor.dtype"),
     };
     Refusal::new(code).stage("read").of(artifact).subject(name).found(dtype)
 }

@@ -9,9 +9,9 @@ use crate::config::{ApolloConfig, GroupConfig, OptimizerConfig, ScheduleConfig, 
 use crate::error::{Error, Fault, Result};
 use crate::schedule;
 
-/// Overrides everything that can be overridden.
+/// Overrides every setting that can be overridden; other data are named by themselves.
 const ALL: &str = "all";
-/// Where the digests of the data differ.
+/// Lets other data through.
 pub(super) const DATA: &str = "data";
 /// Length of a schedule that falls over the run.
 const TOTAL_STEPS: &str = "schedule.total_steps";
@@ -24,7 +24,7 @@ fn is_fixed(key: &str) -> bool {
 
 /// Whether naming `key`, as a refused resume lists it, lets its new value through.
 pub fn can_override(key: &str) -> bool {
-    key != DATA && !is_fixed(key)
+    !is_fixed(key)
 }
 
 /// `name` is `key` or stands above it: `groups` and `groups[0]` cover `groups[0].weight_decay`.
@@ -42,8 +42,8 @@ pub(super) fn accept(saved: &TrainConfig, given: TrainConfig, overrides: &[Strin
     given.validate()?;
     let (old, new) = (flat(settled(saved, &given)?), flat(settled(&given, saved)?));
     let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
-    let known = |name: &&String| *name == ALL || keys.iter().any(|key| covers(name, key));
-    let unknown = |name| Fault::new("override", "a key of the settings, or all", name);
+    let known = |name: &&String| matches!(name.as_str(), ALL | DATA) || keys.iter().any(|key| covers(name, key));
+    let unknown = |name| Fault::new("override", "a key of the settings, all, or data", name);
     let faults: Vec<Fault> = overrides.iter().filter(|name| !known(name)).map(unknown).collect();
     if !faults.is_empty() {
         return Err(Error::InvalidConfig(faults));

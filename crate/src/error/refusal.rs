@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::escaped;
+
 /// One broken rule of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
@@ -22,7 +24,7 @@ impl Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: expected {}, found {}", self.key, self.rule, self.value)
+        write!(f, "{}: expected {}, found {}", escaped(&self.key), escaped(&self.rule), escaped(&self.value))
     }
 }
 
@@ -54,7 +56,10 @@ pub struct Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.artifact, self.code)?;
+        if !self.artifact.is_empty() {
+            write!(f, "{}: ", self.artifact)?;
+        }
+        f.write_str(self.code)?;
         if let Some(subject) = &self.subject {
             write!(f, " \"{subject}\"")?;
         }

@@ -1,16 +1,16 @@
 //! Running kernels: WGSL on wgpu, twins on the CPU backend. The only file that names CubeCL.
 
 use burn::backend::tensor::{FloatTensor, IntTensor};
-use burn::backend::{Backend, BackendTensor, DispatchTensorKind, TensorMetadata};
-use burn::tensor::{DType, Int, Shape, Tensor};
+use burn::backend::{Backend, TensorMetadata};
+use burn::tensor::{DType, Shape};
 use burn_cubecl::template::{KernelSource, SourceKernel, SourceTemplate};
-use burn_cubecl::{CubeBackend, tensor::CubeTensor};
 use cubecl::config::{CubeClRuntimeConfig, RuntimeConfig};
 use cubecl::prelude::{CubeCount, CubeDim, KernelId};
 use cubecl::server::{KernelArguments, MetadataBindingInfo};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+pub(super) use burn_cubecl::{CubeBackend, tensor::CubeTensor};
 pub(super) use cubecl::logging::{LaunchObservation, LaunchObserver, ProfileDuration, TimingMethod, TimingRequest};
 
 use super::kernel::{Access, Kernel};
@@ -182,7 +182,7 @@ impl Launch for CubeBackend {
                     }
                     let n = words_for(tensor.shape().num_elements(), tensor.dtype) as u32;
                     let copy = new_like(&tensor, tensor.shape(), tensor.dtype);
-                    let words = u32_copy::Params { n }.words();
+                    let words = u32_copy::Params::whole(n).words();
                     dispatch(&u32_copy::KERNEL, &[tensor, copy.clone()], &words, n.div_ceil(256));
                     copy
                 }
@@ -191,104 +191,4 @@ impl Launch for CubeBackend {
         dispatch(kernel, &tensors, params, groups);
         tensors.into_iter().zip(kernel.bindings).filter(|(_, b)| b.access != Access::Read).map(|(t, _)| t).collect()
     }
-}
-
-/// A tensor without autodiff, of any dtype and rank, as an argument or a result of [`run`].
-#[derive(Debug, Clone)]
-pub struct Buffer(Held);
-
-#[derive(Debug, Clone)]
-#[allow(clippy::large_enum_variant, reason = "a handle for each tensor of a model: few, and short-lived")]
-enum Held {
-    Cube(CubeTensor),
-    #[cfg(feature = "cpu")]
-    Flex(burn_flex::FlexTensor),
-}
-
-fn primitive<B: Backend<IntTensorPrimitive = <B as burn::backend::BackendTypes>::FloatTensorPrimitive>>(
-    tensor: BackendTensor<B>,
-) -> FloatTensor<B> {
-    match tensor {
-        BackendTensor::Autodiff(tensor) => tensor.into_primitive(),
-        BackendTensor::Int(tensor) => tensor,
-        other => other.float(),
-    }
-}
-
-impl From<DispatchTensorKind> for Buffer {
-    fn from(kind: DispatchTensorKind) -> Self {
-        match kind {
-            DispatchTensorKind::Cube(tensor) => Self(Held::Cube(primitive(tensor))),
-            #[cfg(feature = "cpu")]
-            DispatchTensorKind::Flex(tensor) => Self(Held::Flex(primitive(tensor))),
-            DispatchTensorKind::Autodiff(kind) => Self::from(*kind),
-            #[allow(unreachable_patterns, reason = "a dependent crate may build burn with further backends; `Device` opens none of them")]
-            _ => unreachable!("a tensor of a device that tabtune did not open"),
-        }
-    }
-}
-
-impl<const D: usize> From<Tensor<D>> for Buffer {
-    fn from(tensor: Tensor<D>) -> Self {
-        tensor.into_dispatch().kind.into()
-    }
-}
-
-impl<const D: usize> From<Tensor<D, Int>> for Buffer {
-    fn from(tensor: Tensor<D, Int>) -> Self {
-        Self(match Self::from(tensor.into_dispatch().kind).0 {
-            Held::Cube(tensor) => Held::Cube(CubeBackend::ids(tensor)),
-            #[cfg(feature = "cpu")]
-            Held::Flex(tensor) => Held::Flex(burn_flex::Flex::ids(tensor)),
-        })
-    }
-}
-
-impl Buffer {
-    /// Back to a float tensor (f32 or packed bf16) of rank `D`.
-    pub fn float<const D: usize>(self) -> Tensor<D> {
-        match self.0 {
-            Held::Cube(tensor) => Tensor::from_primitive::<CubeBackend>(tensor),
-            #[cfg(feature = "cpu")]
-            Held::Flex(tensor) => Tensor::from_primitive::<burn_flex::Flex>(tensor),
-        }
-    }
-
-    /// Names the allocation behind it for as long as somebody holds it: what was written in place keeps its place.
-    pub fn place(&self) -> usize {
-        match &self.0 {
-            Held::Cube(tensor) => std::ptr::from_ref(tensor.handle.memory.descriptor()).addr(),
-            #[cfg(feature = "cpu")]
-            Held::Flex(tensor) => tensor.bytes().as_ptr().addr(),
-        }
-    }
-
-    /// An uninitialised tensor on the device of this one.
-    pub fn empty_like(&self, shape: impl Into<Shape>, dtype: DType) -> Self {
-        Self(match &self.0 {
-            Held::Cube(tensor) => Held::Cube(CubeBackend::empty(tensor, shape.into(), dtype)),
-            #[cfg(feature = "cpu")]
-            Held::Flex(tensor) => Held::Flex(burn_flex::Flex::empty(tensor, shape.into(), dtype)),
-        })
-    }
-}
-
-/// Runs `kernel` on tensors without autodiff, all of one device; returns the written buffers in binding order. In place where
-/// a written tensor is held by nobody else (see [`Launch::launch`]).
-pub fn run(kernel: &'static Kernel, buffers: Vec<Buffer>, params: &[u32], groups: u32) -> Vec<Buffer> {
-    let mut cube = Vec::with_capacity(buffers.len());
-    #[cfg(feature = "cpu")]
-    let mut flex = Vec::new();
-    for Buffer(held) in buffers {
-        match held {
-            Held::Cube(tensor) => cube.push(tensor),
-            #[cfg(feature = "cpu")]
-            Held::Flex(tensor) => flex.push(tensor),
-        }
-    }
-    #[cfg(feature = "cpu")]
-    if cube.is_empty() {
-        return burn_flex::Flex::launch(kernel, flex, params, groups).into_iter().map(|t| Buffer(Held::Flex(t))).collect();
-    }
-    CubeBackend::launch(kernel, cube, params, groups).into_iter().map(|t| Buffer(Held::Cube(t))).collect()
 }

@@ -18,6 +18,7 @@ pub mod apollo_combine;
 pub mod apollo_project;
 pub mod attention;
 pub mod autodiff;
+mod buffer;
 pub mod cast_bf16;
 pub mod catalogue;
 pub mod column_sum;
@@ -44,13 +45,15 @@ pub mod sgd;
 pub mod sgd_momentum;
 pub mod sum_tree;
 pub mod trace;
+pub mod transfer;
 pub mod u32_copy;
 
 pub use attention::{AttentionShape, MAX_HEAD_DIM};
+pub use buffer::{Buffer, check_devices, run};
 pub use catalogue::CATALOGUE;
 pub use kernel::{Access, Binding, COMMON, Kernel, Twin, Word, Words, read, update, write};
-pub use launch::{Buffer, Launch, run};
-pub use readback::{read_data, read_f32};
+pub use launch::Launch;
+pub use readback::{StartedRead, read_data, read_f32};
 pub use rope::Positions;
 
 use burn::backend::Dispatch;

@@ -1,5 +1,9 @@
 //! Reading tensors back. Always awaited: a blocking read panics in the browser.
 
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::Poll;
+
 use burn::tensor::{Tensor, TensorData};
 
 use crate::error::{Error, Result};
@@ -13,4 +17,32 @@ pub async fn read_data<const D: usize>(tensor: Tensor<D>) -> Result<TensorData> 
 pub async fn read_f32<const D: usize>(tensor: Tensor<D>) -> Result<Vec<f32>> {
     let data = read_data(tensor).await?;
     data.try_to_vec().map_err(|error| Error::DeviceLost { reason: format!("{error:?}") })
+}
+
+/// A read of an f32 tensor that the device has been told of: it does not wait for what is submitted later.
+pub struct StartedRead(Reading);
+
+enum Reading {
+    Done(Result<Vec<f32>>),
+    Waiting(Pin<Box<dyn Future<Output = Result<Vec<f32>>>>>),
+}
+
+impl StartedRead {
+    /// Tells the device.
+    pub async fn of(tensor: Tensor<1>) -> Self {
+        let mut read = Box::pin(read_f32(tensor));
+        let first = poll_fn(|context| Poll::Ready(read.as_mut().poll(context))).await;
+        Self(match first {
+            Poll::Ready(values) => Reading::Done(values),
+            Poll::Pending => Reading::Waiting(read),
+        })
+    }
+
+    /// The values, when they have come.
+    pub async fn values(self) -> Result<Vec<f32>> {
+        match self.0 {
+            Reading::Done(values) => values,
+            Reading::Waiting(read) => read.await,
+        }
+    }
 }

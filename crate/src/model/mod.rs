@@ -3,30 +3,35 @@
 //! A model is stored without autodiff; [`Model::tracked`] gives the view a training step differentiates.
 
 mod attention;
+mod check;
 mod gpt2;
 mod layers;
 mod llama;
 mod load;
 mod parameters;
 mod rope;
+mod values;
 
 use std::collections::BTreeMap;
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
 pub use attention::KvCache;
+pub use check::open_model;
 pub use load::planned_parameters;
 pub use parameters::{ParamMap, ParamVisitor};
 pub use rope::frequencies;
 
 use crate::bundle::Bundle;
 use crate::config::{Architecture, ModelConfig, Precision};
-use crate::error::{Error, Result};
+use crate::error::{Error, Refusal, Result, word};
 use crate::kernels;
+use crate::platform::Interrupt;
 use gpt2::Gpt2;
 use llama::Llama;
-use load::{BundleWeights, FreshWeights, WeightSource};
+use load::{Loaded, WeightSource};
 use rope::Rope;
+use values::{BundleValues, FreshValues, Loading, Values};
 
 /// Where a sequence stands: B sequences of T tokens whose first token has position `offset`.
 #[derive(Debug, Clone, Copy)]
@@ -73,6 +78,7 @@ pub struct Model {
     rope: Option<Rope>,
     device: Device,
     tracked: bool,
+    non_finite: Vec<(String, u64)>,
 }
 
 impl Body {
@@ -86,26 +92,38 @@ impl Body {
 }
 
 impl Model {
-    fn new(config: &ModelConfig, precision: Precision, weights: &mut dyn WeightSource, device: &Device) -> Result<Self> {
-        let body = Body::new(config, weights)?;
+    async fn load(loading: Loading<'_>, source: &mut impl Values) -> Result<Self> {
+        loading.config.validate()?;
+        let mut loaded: Loaded = loading.run(source).await?;
+        let Loading { config, precision, device, .. } = loading;
+        let body = Body::new(config, &mut loaded)?;
         let rope = matches!(body, Body::Llama(_)).then(|| Rope::new(config, device));
-        Ok(Self { config: config.clone(), precision, body, rope, device: device.clone(), tracked: false })
+        Ok(Self { config: config.clone(), precision, body, rope, device: device.clone(), tracked: false, non_finite: Vec::new() })
     }
 
-    /// Loads a model, one tensor at a time. Refuses missing tensors (all listed), wrong shapes, and tensors that have no place in the model.
-    pub fn from_bundle(bundle: &Bundle, precision: Precision, device: &Device) -> Result<Self> {
+    /// Loads a model, piece by piece, with a pause after each. Refuses missing tensors (all listed), wrong shapes, and tensors that have no place
+    /// in the model.
+    pub async fn from_bundle(bundle: &Bundle, precision: Precision, device: &Device, interrupt: &Interrupt) -> Result<Self> {
         bundle.config.validate()?;
-        let mut weights = BundleWeights::new(bundle, precision, device);
-        weights.check(&bundle.config)?;
-        let model = Self::new(&bundle.config, precision, &mut weights, device)?;
-        weights.finish()?;
-        Ok(model)
+        let mut values = BundleValues::new(bundle)?;
+        let model = Self::load(Loading { config: &bundle.config, precision, device, interrupt }, &mut values).await?;
+        Ok(Self { non_finite: values.non_finite, ..model })
     }
 
     /// A new model whose weights are a pure function of `config` and `seed`: norms 1, biases 0, matrices near normal with mean 0 and standard
-    /// deviation `initializer_range`, those that write to the residual stream divided by √(2·layers).
-    pub fn init(config: &ModelConfig, seed: u64, precision: Precision, device: &Device) -> Result<Self> {
-        Self::new(config, precision, &mut FreshWeights::new(config, seed, precision, device), device)
+    /// deviation `initializer_range`, those that write to the residual stream divided by √(2·layers). Made piece by piece.
+    pub async fn init(config: &ModelConfig, seed: u64, precision: Precision, device: &Device, interrupt: &Interrupt) -> Result<Self> {
+        Self::load(Loading { config, precision, device, interrupt }, &mut FreshValues { config, seed }).await
+    }
+
+    /// Refuses a model whose files have NaN or infinite weights: every such tensor with their number.
+    pub fn check_finite(&self) -> Result<()> {
+        let refusal = |(name, count): &(String, u64)| {
+            let refusal = Refusal::new(word!("model.non-finite")).stage("read").of("model").subject(name);
+            refusal.expected("finite values").found(format!("{count} that are NaN or infinite"))
+        };
+        let refusals: Vec<Refusal> = self.non_finite.iter().map(refusal).collect();
+        if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
     }
 
     /// The configuration.

@@ -4,6 +4,7 @@ use burn::tensor::DType;
 
 use super::update::{Update, dispatch};
 use crate::config::AdafactorConfig;
+use crate::error::Result;
 use crate::kernels::{
     Buffer, adafactor_apply, adafactor_moments, adafactor_norm, adafactor_sums, adafactor_vector_apply, adafactor_vector_moments,
 };
@@ -11,7 +12,7 @@ use crate::kernels::{
 const MAX_LANES: u32 = 256;
 
 /// New parameter and state.
-pub(super) fn step(rule: &AdafactorConfig, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> (Buffer, Vec<Buffer>) {
+pub(super) fn step(rule: &AdafactorConfig, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> Result<(Buffer, Vec<Buffer>)> {
     match u.info.matrix() {
         Some((rows, cols)) => matrix(rule, u, (rows as u32, cols as u32), p, g, state),
         None => vector(rule, u, p, g, state),
@@ -30,7 +31,7 @@ fn matrix(
     p: Buffer,
     g: Buffer,
     state: Vec<Buffer>,
-) -> (Buffer, Vec<Buffer>) {
+) -> Result<(Buffer, Vec<Buffer>)> {
     let (across, down) = (cols.div_ceil(adafactor_sums::TILE_COLS as u32), rows.div_ceil(adafactor_sums::TILE_ROWS as u32));
     let lanes = (across * down).min(MAX_LANES);
     let (scale, relative_step) = (u.scale, u32::from(rule.relative_step));
@@ -38,16 +39,16 @@ fn matrix(
     let col_sums = p.empty_like([down as usize, cols as usize], DType::F32);
     let params = adafactor_sums::Params { rows, cols, scale, eps1: rule.eps1 as f32 };
     let groups = (across * down).div_ceil(adafactor_sums::TILES as u32);
-    let [row_sums, col_sums] = dispatch(&adafactor_sums::KERNEL, vec![g.clone(), row_sums, col_sums], &params.words(), groups);
+    let [row_sums, col_sums] = dispatch(&adafactor_sums::KERNEL, vec![g.clone(), row_sums, col_sums], &params.words(), groups)?;
     let mut buffers = vec![row_sums, col_sums];
     buffers.extend(state);
     let params = adafactor_moments::Params { rows, cols, w: weight(rule, u.step) };
-    let [row, col] = dispatch(&adafactor_moments::KERNEL, buffers, &params.words(), (rows + cols).div_ceil(256));
+    let [row, col] = dispatch(&adafactor_moments::KERNEL, buffers, &params.words(), (rows + cols).div_ceil(256))?;
     let sums = p.empty_like([3 * lanes as usize], DType::F32);
     let packed = u32::from(u.info.dtype == DType::BF16);
     let params = adafactor_norm::Params { rows, cols, lanes, scale, relative_step, packed };
     let buffers = vec![g.clone(), p.clone(), row.clone(), col.clone(), sums];
-    let [sums] = dispatch(&adafactor_norm::KERNEL, buffers, &params.words(), lanes);
+    let [sums] = dispatch(&adafactor_norm::KERNEL, buffers, &params.words(), lanes)?;
     let ([key0, key1], [step_low, step_high]) = (u.key, u.step_words());
     let params = adafactor_apply::Params {
         rows,
@@ -67,11 +68,11 @@ fn matrix(
         step_high,
     };
     let groups = u.n().div_ceil(2).div_ceil(adafactor_apply::PAIRS as u32);
-    let [p] = dispatch(&adafactor_apply::KERNEL, vec![g, row.clone(), col.clone(), sums, u.noise.clone(), p], &params.words(), groups);
-    (p, vec![row, col])
+    let [p] = dispatch(&adafactor_apply::KERNEL, vec![g, row.clone(), col.clone(), sums, u.noise.clone(), p], &params.words(), groups)?;
+    Ok((p, vec![row, col]))
 }
 
-fn vector(rule: &AdafactorConfig, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> (Buffer, Vec<Buffer>) {
+fn vector(rule: &AdafactorConfig, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> Result<(Buffer, Vec<Buffer>)> {
     let n = u.n();
     let lanes = n.div_ceil(adafactor_vector_moments::CHUNK as u32).min(MAX_LANES);
     let (scale, relative_step) = (u.scale, u32::from(rule.relative_step));
@@ -81,7 +82,7 @@ fn vector(rule: &AdafactorConfig, u: &Update<'_>, p: Buffer, g: Buffer, state: V
     let mut buffers = vec![g.clone(), p.clone()];
     buffers.extend(state);
     buffers.push(p.empty_like([2 * lanes as usize], DType::F32));
-    let [row, sums] = dispatch(&adafactor_vector_moments::KERNEL, buffers, &params.words(), lanes);
+    let [row, sums] = dispatch(&adafactor_vector_moments::KERNEL, buffers, &params.words(), lanes)?;
     let ([key0, key1], [step_low, step_high]) = (u.key, u.step_words());
     let params = adafactor_vector_apply::Params {
         n,
@@ -100,6 +101,6 @@ fn vector(rule: &AdafactorConfig, u: &Update<'_>, p: Buffer, g: Buffer, state: V
         step_high,
     };
     let groups = n.div_ceil(2).div_ceil(adafactor_apply::PAIRS as u32);
-    let [p] = dispatch(&adafactor_vector_apply::KERNEL, vec![g, row.clone(), sums, u.noise.clone(), p], &params.words(), groups);
-    (p, vec![row])
+    let [p] = dispatch(&adafactor_vector_apply::KERNEL, vec![g, row.clone(), sums, u.noise.clone(), p], &params.words(), groups)?;
+    Ok((p, vec![row]))
 }

@@ -4,10 +4,11 @@ use burn::tensor::DType;
 
 use super::update::{Update, dispatch};
 use crate::config::AdamwConfig;
+use crate::error::Result;
 use crate::kernels::{Buffer, adamw, adamw_bf16};
 
 /// New parameter and state.
-pub(super) fn step(rule: &AdamwConfig, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> (Buffer, Vec<Buffer>) {
+pub(super) fn step(rule: &AdamwConfig, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> Result<(Buffer, Vec<Buffer>)> {
     let (w1, w2) = ((1.0 - rule.beta1) as f32, (1.0 - rule.beta2) as f32);
     let (d, alpha, eps) = (u.decay(rule.weight_decay), u.alpha(rule.beta1, rule.beta2), rule.eps as f32);
     let (n, scale) = (u.n(), u.scale);
@@ -34,11 +35,11 @@ pub(super) fn step(rule: &AdamwConfig, u: &Update<'_>, p: Buffer, g: Buffer, sta
             first_pair_high,
         };
         buffers.push(u.noise.clone());
-        dispatch(&adamw_bf16::KERNEL, buffers, &params.words(), u.groups(2))
+        dispatch(&adamw_bf16::KERNEL, buffers, &params.words(), u.groups(2))?
     } else {
         let params = adamw::Params { n, w1, w2, d, alpha, eps, scale }.words();
         let (kernel, groups) = if n.is_multiple_of(4) { (&adamw::WIDE, u.groups(4)) } else { (&adamw::KERNEL, u.groups(1)) };
-        dispatch(kernel, buffers, &params, groups)
+        dispatch(kernel, buffers, &params, groups)?
     };
-    (p, vec![m, v])
+    Ok((p, vec![m, v]))
 }

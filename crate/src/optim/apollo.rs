@@ -6,6 +6,7 @@ use burn::tensor::{DType, Tensor, TensorData};
 use super::ParamInfo;
 use super::update::{Update, dispatch};
 use crate::config::{ApolloConfig, OptimizerConfig, ProjectorKind};
+use crate::error::Result;
 use crate::kernels::noise::{self, PROJECTOR};
 use crate::kernels::{Buffer, apollo_apply, apollo_combine, apollo_project};
 
@@ -87,7 +88,7 @@ pub(super) fn step(
     g: Buffer,
     state: Vec<Buffer>,
     held: &mut Option<Held>,
-) -> (Buffer, Vec<Buffer>) {
+) -> Result<(Buffer, Vec<Buffer>)> {
     let (rows, cols) = u.info.matrix().unwrap_or((1, u.info.elements()));
     let Side { by_row, dim, channels } = Side::of((rows, cols));
     let rank = rule.rank();
@@ -130,13 +131,13 @@ pub(super) fn step(
     let mut buffers = vec![g.clone(), projector.unwrap_or_else(|| u.unread.clone())];
     buffers.extend(state.by_ref().take(2));
     buffers.push(stats);
-    let [m, v, stats] = dispatch(&apollo_project::KERNEL, buffers, &project.words(), (channels as u32).div_ceil(256));
+    let [m, v, stats] = dispatch(&apollo_project::KERNEL, buffers, &project.words(), (channels as u32).div_ceil(256))?;
     let threshold = 0.01 * ((rank * channels) as f64).sqrt() * if rule.scale_front { rule.scale().sqrt() } else { 1.0 };
     let combine = apollo_combine::Params { channels: channels as u32, mini, front, threshold: threshold as f32, gamma: GAMMA as f32 };
     let mut buffers = vec![stats.clone()];
     buffers.extend(state);
     buffers.push(p.empty_like([2], DType::F32));
-    let [norm, factors] = dispatch(&apollo_combine::KERNEL, buffers, &combine.words(), 1);
+    let [norm, factors] = dispatch(&apollo_combine::KERNEL, buffers, &combine.words(), 1)?;
     let ([key0, key1], [step_low, step_high]) = (u.key, u.step_words());
     let apply = apollo_apply::Params {
         n: u.n(),
@@ -154,6 +155,6 @@ pub(super) fn step(
         step_low,
         step_high,
     };
-    let [p] = dispatch(&apollo_apply::KERNEL, vec![g, stats, factors, p], &apply.words(), u.groups(2));
-    (p, vec![m, v, norm])
+    let [p] = dispatch(&apollo_apply::KERNEL, vec![g, stats, factors, p], &apply.words(), u.groups(2))?;
+    Ok((p, vec![m, v, norm]))
 }

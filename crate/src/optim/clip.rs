@@ -7,14 +7,14 @@ use crate::error::{Error, Result};
 use crate::kernels::{Buffer, global_norm as blocks, sum_tree};
 
 /// Σ g² over all gradients (f32, contiguous), still on the device; `None` without gradients.
-pub fn sum_of_squares(grads: Vec<(Buffer, usize)>) -> Option<Tensor<1>> {
+pub fn sum_of_squares(grads: Vec<(Buffer, usize)>) -> Result<Option<Tensor<1>>> {
     let total: usize = grads.iter().map(|(_, n)| n.div_ceil(256)).sum();
-    let first = grads.iter().find(|(_, n)| *n > 0)?;
+    let Some(first) = grads.iter().find(|(_, n)| *n > 0) else { return Ok(None) };
     let mut partials = first.0.empty_like([total], DType::F32);
     let mut next = 0;
     for (grad, n) in grads.into_iter().filter(|(_, n)| *n > 0) {
         let params = blocks::Params { n: n as u32, first: next };
-        [partials] = dispatch(&blocks::KERNEL, vec![grad, partials], &params.words(), n.div_ceil(blocks::ELEMENTS) as u32);
+        [partials] = dispatch(&blocks::KERNEL, vec![grad, partials], &params.words(), n.div_ceil(blocks::ELEMENTS) as u32)?;
         next += n.div_ceil(256) as u32;
     }
     let mut n = total;
@@ -22,15 +22,15 @@ pub fn sum_of_squares(grads: Vec<(Buffer, usize)>) -> Option<Tensor<1>> {
         let outputs = n.div_ceil(sum_tree::VALUES);
         let out = partials.empty_like([outputs], DType::F32);
         let params = sum_tree::Params { n: n as u32 };
-        [partials] = dispatch(&sum_tree::KERNEL, vec![partials, out], &params.words(), outputs as u32);
+        [partials] = dispatch(&sum_tree::KERNEL, vec![partials, out], &params.words(), outputs as u32)?;
         n = outputs;
     }
-    Some(partials.float())
+    Ok(Some(partials.float()))
 }
 
 /// The global 2-norm of gradients; each comes with its number of elements. NaN or infinite if any element is.
 pub async fn global_norm(grads: Vec<(Buffer, usize)>) -> Result<f64> {
-    let Some(sum) = sum_of_squares(grads) else { return Ok(0.0) };
+    let Some(sum) = sum_of_squares(grads)? else { return Ok(0.0) };
     let data = sum.into_data_async().await.map_err(|e| Error::DeviceLost { reason: e.to_string() })?;
     let sum = data.iter::<f32>().next().unwrap_or(f32::NAN);
     Ok(f64::from(sum).sqrt())

@@ -15,13 +15,13 @@ use burn::tensor::{DType, Tensor};
 
 use crate::config::{GroupConfig, OptimizerConfig, TrainConfig};
 use crate::error::{Error, Fault, Result};
-use crate::kernels::Buffer;
 use crate::kernels::noise::{self, Rounding};
+use crate::kernels::{Buffer, adafactor_apply, adamw as adamw_kernel, apollo_apply, check_devices, sgd as sgd_kernel};
 
 pub use apollo::orthogonal as orthogonal_projector;
 pub use clip::{clip_factor, global_norm, sum_of_squares};
 pub use groups::glob_matches;
-pub use state::{SavedState, StateData, StateTensor};
+pub use state::{ReadSaved, SavedState, StateData, StateTensor};
 
 use state::{Layout, State};
 use update::Update;
@@ -66,6 +66,23 @@ struct Slot {
     state: Option<State>,
     /// APOLLO's, where it is orthogonal.
     projector: Option<apollo::Held>,
+}
+
+impl Slot {
+    /// Refuses, before anything changes, what a kernel could not be given together.
+    fn check_devices(&self, p: &Buffer, grad: &Buffer, recorded: Option<&update::Recorded>) -> Result<()> {
+        let kernel = match self.rule {
+            OptimizerConfig::Adamw(_) => &adamw_kernel::KERNEL,
+            OptimizerConfig::Adafactor(_) => &adafactor_apply::KERNEL,
+            OptimizerConfig::Apollo(_) => &apollo_apply::KERNEL,
+            OptimizerConfig::Sgd(_) => &sgd_kernel::KERNEL,
+        };
+        let names = self.layout.0.iter().map(|(name, ..)| *name);
+        let state = names.zip(self.state.iter().flat_map(|state| &state.tensors));
+        let given = recorded.into_iter().flat_map(|given| [("noise", &given.noise), ("projector", &given.projector)]);
+        let given = given.filter_map(|(name, buffer)| Some((name, buffer.as_ref()?)));
+        check_devices(kernel, [("p", p), ("g", grad)].into_iter().chain(state).chain(given))
+    }
 }
 
 /// The optimizer of a run. Parameters are updated one by one; state appears at the first step that has a gradient.
@@ -183,10 +200,11 @@ impl Optim {
             return Err(Error::InvalidConfig(vec![fault]));
         }
         let device = p.device();
-        let p = Buffer::from(p);
+        let (p, grad) = (Buffer::from(p), Buffer::from(grad));
+        slot.check_devices(&p, &grad, self.recorded.get(name))?;
         let mut state = match slot.state.take() {
             Some(state) => state,
-            None => slot.layout.zeros(&device),
+            None => slot.layout.zeros(&device)?,
         };
         state.step += 1;
         let unread = self.unread.get_or_insert_with(|| p.empty_like([1], DType::F32)).clone();
@@ -208,13 +226,14 @@ impl Optim {
         let p = if slot.info.elements() == 0 {
             p
         } else {
-            let (grad, tensors) = (Buffer::from(grad), std::mem::take(&mut state.tensors));
-            let (p, tensors) = match &slot.rule {
+            let tensors = std::mem::take(&mut state.tensors);
+            let stepped = match &slot.rule {
                 OptimizerConfig::Adamw(rule) => adamw::step(rule, &update, p, grad, tensors),
                 OptimizerConfig::Adafactor(rule) => adafactor::step(rule, &update, p, grad, tensors),
                 OptimizerConfig::Apollo(rule) => apollo::step(rule, &update, p, grad, tensors, &mut slot.projector),
                 OptimizerConfig::Sgd(rule) => sgd::step(rule, &update, p, grad, tensors),
             };
+            let (p, tensors) = stepped?;
             state.tensors = tensors;
             p
         };

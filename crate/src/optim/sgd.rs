@@ -2,10 +2,11 @@
 
 use super::update::{Update, dispatch};
 use crate::config::SgdConfig;
+use crate::error::Result;
 use crate::kernels::{Buffer, sgd, sgd_momentum};
 
 /// New parameter and state.
-pub(super) fn step(rule: &SgdConfig, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> (Buffer, Vec<Buffer>) {
+pub(super) fn step(rule: &SgdConfig, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> Result<(Buffer, Vec<Buffer>)> {
     let (n, rate, d, scale) = (u.n(), u.rate as f32, u.decay(rule.weight_decay), u.scale);
     let ([key0, key1], [step_low, step_high]) = (u.key, u.step_words());
     let rounding = u.rounding.word();
@@ -14,8 +15,8 @@ pub(super) fn step(rule: &SgdConfig, u: &Update<'_>, p: Buffer, g: Buffer, state
     buffers.extend(state);
     if rule.momentum == 0.0 {
         let params = sgd::Params { n, rate, d, scale, rounding, key0, key1, step_low, step_high, first_pair_low, first_pair_high };
-        let [p] = dispatch(&sgd::KERNEL, buffers, &params.words(), u.groups(2));
-        return (p, Vec::new());
+        let [p] = dispatch(&sgd::KERNEL, buffers, &params.words(), u.groups(2))?;
+        return Ok((p, Vec::new()));
     }
     let (momentum, nesterov) = (rule.momentum as f32, u32::from(rule.nesterov));
     let params = sgd_momentum::Params {
@@ -33,6 +34,6 @@ pub(super) fn step(rule: &SgdConfig, u: &Update<'_>, p: Buffer, g: Buffer, state
         first_pair_low,
         first_pair_high,
     };
-    let [p, momentum] = dispatch(&sgd_momentum::KERNEL, buffers, &params.words(), u.groups(2));
-    (p, vec![momentum])
+    let [p, momentum] = dispatch(&sgd_momentum::KERNEL, buffers, &params.words(), u.groups(2))?;
+    Ok((p, vec![momentum]))
 }

@@ -1,11 +1,15 @@
 //! Per-parameter state: its layout, its bytes (`optimizers.md` §10). Saving only reads; loading restores bits and casts nothing.
 
-use burn::tensor::{DType, Device, Tensor, TensorData};
+use std::collections::{BTreeMap, BTreeSet};
+
+use burn::tensor::{DType, Device, Tensor};
 
 use super::{Optim, ParamInfo, Slot, apollo};
 use crate::config::OptimizerConfig;
 use crate::error::{Error, Fault, Result};
 use crate::kernels::Buffer;
+use crate::kernels::transfer::{self, PIECE_BYTES, Upload};
+use crate::platform::Interrupt;
 
 /// Largest step that a JSON number still holds exactly.
 const MAX_STEP: u64 = (1 << 53) - 1;
@@ -44,17 +48,10 @@ impl Layout {
     }
 
     /// A fresh state: every tensor zero, no step taken.
-    pub fn zeros(&self, device: &Device) -> State {
-        let zero = |(_, shape, dtype): &(_, Vec<usize>, DType)| {
-            let n = shape.iter().product::<usize>();
-            upload(vec![0; n * dtype.size()], n, *dtype, device)
-        };
-        State { step: 0, tensors: self.0.iter().map(zero).collect() }
+    pub fn zeros(&self, device: &Device) -> Result<State> {
+        let zero = |(_, shape, dtype): &(_, Vec<usize>, DType)| Ok(transfer::zeros(shape.iter().product(), *dtype, device)?.into());
+        Ok(State { step: 0, tensors: self.0.iter().map(zero).collect::<Result<_>>()? })
     }
-}
-
-fn upload(bytes: Vec<u8>, n: usize, dtype: DType, device: &Device) -> Buffer {
-    Tensor::<1>::from_data(TensorData::from_bytes_vec(bytes, [n], dtype), (device, dtype)).into()
 }
 
 /// safetensors' word for a state's dtype.
@@ -106,17 +103,53 @@ impl StateTensor {
     }
 }
 
-/// One entry read from an optimizer file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SavedState {
+/// Reads bytes of a saved tensor from an offset on.
+pub type ReadSaved<'a> = Box<dyn Fn(u64, &mut [u8]) -> Result<()> + 'a>;
+
+/// One entry of an optimizer file, its values still there.
+pub struct SavedState<'a> {
     /// `<param>:<state>`.
     pub name: String,
     /// safetensors' word.
     pub dtype: String,
     /// Shape in the file.
-    pub shape: Vec<usize>,
-    /// Little-endian values.
-    pub bytes: Vec<u8>,
+    pub shape: Vec<u64>,
+    /// Length of the values.
+    pub bytes: u64,
+    /// Gives the values, little-endian.
+    pub read: ReadSaved<'a>,
+}
+
+impl SavedState<'_> {
+    fn is(&self, dtype: &str, shape: &[usize], bytes: usize) -> bool {
+        let same = self.shape.len() == shape.len() && self.shape.iter().zip(shape).all(|(&saved, &own)| saved == own as u64);
+        same && self.dtype == dtype && self.bytes == bytes as u64
+    }
+
+    fn shown(&self) -> String {
+        format!("{} {:?} of {} bytes", self.dtype, self.shape, self.bytes)
+    }
+
+    /// The values on the device, piece by piece.
+    async fn upload(&self, elements: usize, dtype: DType, device: &Device, interrupt: &Interrupt) -> Result<Buffer> {
+        let mut upload = Upload::new(elements, dtype, device);
+        let (mut at, mut piece) = (0, Vec::new());
+        while at < self.bytes {
+            let left = self.bytes - at;
+            piece.resize(usize::try_from(left).map_or(PIECE_BYTES, |left| left.min(PIECE_BYTES)), 0);
+            (self.read)(at, &mut piece)?;
+            upload.put_bytes(&piece)?;
+            upload.settle(interrupt).await?;
+            at += piece.len() as u64;
+        }
+        Ok(upload.finish()?.into())
+    }
+}
+
+/// A state whose entries fit, before its values are read.
+struct Fitting<'a> {
+    step: u64,
+    entries: Vec<SavedState<'a>>,
 }
 
 impl Optim {
@@ -136,34 +169,31 @@ impl Optim {
         entries
     }
 
-    /// Replaces all state by the saved one. Unknown parameters, missing or extra entries, other dtypes, shapes or lengths are refused, all
-    /// of them listed, and nothing is changed then.
-    pub fn load_state(&mut self, saved: Vec<SavedState>, device: &Device) -> Result<()> {
-        let mut faults = Vec::new();
-        let mut found = std::collections::BTreeMap::new();
-        for entry in saved {
-            let (param, key) = entry.name.rsplit_once(':').unwrap_or((&entry.name, ""));
-            let known = self.slots.get(param).filter(|slot| !slot.frozen).is_some_and(|slot| slot.knows(key));
-            if !known {
-                faults.push(Fault::new(&entry.name, "a state of this run", "an entry without a place"));
-            } else if let Some(twice) = found.insert((param.to_string(), key.to_string()), entry.clone()) {
-                faults.push(Fault::new(twice.name, "one entry", "two"));
+    /// Names of the parameters that have state.
+    pub fn with_state(&self) -> Vec<String> {
+        self.slots.values().filter(|slot| slot.state.is_some()).map(|slot| slot.info.name.clone()).collect()
+    }
+
+    /// Replaces all state by the saved one, of the parameters that `with_state` names. Unknown parameters, missing or extra entries, other
+    /// dtypes, shapes or lengths are refused, all of them listed, and nothing is changed then. The state of frozen parameters is left out: their
+    /// names are returned.
+    pub async fn load_state(
+        &mut self,
+        saved: Vec<SavedState<'_>>,
+        with_state: &[String],
+        device: &Device,
+        interrupt: &Interrupt,
+    ) -> Result<Vec<String>> {
+        let (fitting, dropped) = self.fitting(saved, with_state)?;
+        let mut loaded = Vec::with_capacity(fitting.len());
+        for (name, Fitting { step, entries }) in fitting {
+            let layout = self.slots.get(&name).map(|slot| slot.layout.clone()).unwrap_or(Layout(Vec::new()));
+            let mut tensors = Vec::with_capacity(entries.len());
+            for ((_, shape, dtype), entry) in layout.0.iter().zip(&entries) {
+                interrupt.check()?;
+                tensors.push(entry.upload(shape.iter().product(), *dtype, device, interrupt).await?);
             }
-        }
-        let mut loaded = Vec::new();
-        for (name, slot) in &self.slots {
-            let mut take = |key: &str| found.remove(&(name.clone(), key.to_string()));
-            let step = take("step");
-            let entries: Vec<_> = slot.layout.0.iter().map(|(key, ..)| take(key)).collect();
-            if step.is_none() && entries.iter().all(Option::is_none) {
-                continue;
-            }
-            if let Some(state) = slot.read(step, entries, device, &mut faults) {
-                loaded.push((name.clone(), state));
-            }
-        }
-        if !faults.is_empty() {
-            return Err(Error::StateMismatch(faults));
+            loaded.push((name, State { step, tensors }));
         }
         for slot in self.slots.values_mut() {
             (slot.state, slot.projector) = (None, None);
@@ -173,7 +203,41 @@ impl Optim {
                 slot.state = Some(state);
             }
         }
-        Ok(())
+        Ok(dropped)
+    }
+
+    /// The states that fit by parameter, and the frozen parameters whose state is left out.
+    #[allow(clippy::type_complexity, reason = "one use")]
+    fn fitting<'a>(&self, saved: Vec<SavedState<'a>>, with_state: &[String]) -> Result<(Vec<(String, Fitting<'a>)>, Vec<String>)> {
+        let (mut faults, mut found, mut dropped) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
+        for entry in saved {
+            let (param, key) = entry.name.rsplit_once(':').unwrap_or((&entry.name, ""));
+            match self.slots.get(param) {
+                Some(slot) if slot.frozen => drop(dropped.insert(param.to_string())),
+                Some(slot) if slot.knows(key) => {
+                    if let Some(twice) = found.insert((param.to_string(), key.to_string()), entry) {
+                        faults.push(Fault::new(twice.name, "one entry", "two"));
+                    }
+                }
+                _ => faults.push(Fault::new(&entry.name, "a state of this run", "an entry without a place")),
+            }
+        }
+        let unknown = with_state.iter().filter(|name| !self.slots.contains_key(*name));
+        faults.extend(unknown.map(|name| Fault::new(name, "a parameter of this run", "a name without a place")));
+        let expected: BTreeSet<&String> = with_state.iter().collect();
+        let mut fitting = Vec::new();
+        for (name, slot) in self.slots.iter().filter(|(_, slot)| !slot.frozen) {
+            let mut take = |key: &str| found.remove(&(name.clone(), key.to_string()));
+            let step = take("step");
+            let entries: Vec<_> = slot.layout.0.iter().map(|(key, ..)| take(key)).collect();
+            let absent = step.is_none() && entries.iter().all(Option::is_none);
+            match (absent, expected.contains(name)) {
+                (true, false) => {}
+                (false, false) => faults.push(Fault::new(name, "no state, as the checkpoint says", "entries of one")),
+                (_, true) => fitting.extend(slot.fits(step, entries, &mut faults)?.map(|state| (name.clone(), state))),
+            }
+        }
+        if faults.is_empty() { Ok((fitting, dropped.into_iter().collect())) } else { Err(Error::StateMismatch(faults)) }
     }
 }
 
@@ -182,36 +246,39 @@ impl Slot {
         key == "step" || self.layout.0.iter().any(|(name, ..)| *name == key)
     }
 
-    /// The state in these entries, or its faults.
-    fn read(&self, step: Option<SavedState>, entries: Vec<Option<SavedState>>, device: &Device, faults: &mut Vec<Fault>) -> Option<State> {
+    /// These entries, if they are the state of this parameter; else their faults.
+    fn fits<'a>(
+        &self,
+        step: Option<SavedState<'a>>,
+        entries: Vec<Option<SavedState<'a>>>,
+        faults: &mut Vec<Fault>,
+    ) -> Result<Option<Fitting<'a>>> {
         let before = faults.len();
         let name = &self.info.name;
-        let step_key = format!("{name}:step");
-        let step = step.map(|entry| (<[u8; 8]>::try_from(entry.bytes.as_slice()).map(u64::from_le_bytes), entry.dtype, entry.shape));
+        let rule = "U64 [] of at most 2⁵³ − 1";
         let step = match step {
-            Some((Ok(step), dtype, shape)) if dtype == "U64" && shape.is_empty() && step <= MAX_STEP => step,
-            Some((step, dtype, shape)) => {
-                faults.push(Fault::new(step_key, "U64 [] of at most 2⁵³ − 1", format!("{dtype} {shape:?} {step:?}")));
-                0
-            }
-            None => {
-                faults.push(Fault::new(step_key, "an entry", "none"));
-                0
+            None => Err("none".to_string()),
+            Some(entry) if !entry.is("U64", &[], 8) => Err(entry.shown()),
+            Some(entry) => {
+                let mut bytes = [0; 8];
+                (entry.read)(0, &mut bytes)?;
+                let step = u64::from_le_bytes(bytes);
+                if step <= MAX_STEP { Ok(step) } else { Err(step.to_string()) }
             }
         };
-        let mut tensors = Vec::new();
+        let step = step.unwrap_or_else(|found| {
+            faults.push(Fault::new(format!("{name}:step"), rule, found));
+            0
+        });
+        let mut kept = Vec::with_capacity(entries.len());
         for ((key, shape, dtype), entry) in self.layout.0.iter().zip(entries) {
-            let n = shape.iter().product::<usize>();
+            let rule = || format!("{} {shape:?}", word(*dtype));
             match entry {
-                None => faults.push(Fault::new(format!("{name}:{key}"), "an entry", "none")),
-                Some(entry) if entry.dtype != word(*dtype) || entry.shape != *shape || entry.bytes.len() != n * dtype.size() => {
-                    let rule = format!("{} {shape:?}", word(*dtype));
-                    faults.push(Fault::new(entry.name, rule, format!("{} {:?} of {} bytes", entry.dtype, entry.shape, entry.bytes.len())));
-                }
-                Some(entry) if faults.len() == before => tensors.push(upload(entry.bytes, n, *dtype, device)),
-                Some(_) => {}
+                None => faults.push(Fault::new(format!("{name}:{key}"), rule(), "none")),
+                Some(entry) if entry.is(word(*dtype), shape, shape.iter().product::<usize>() * dtype.size()) => kept.push(entry),
+                Some(entry) => faults.push(Fault::new(&entry.name, rule(), entry.shown())),
             }
         }
-        (faults.len() == before).then_some(State { step, tensors })
+        Ok((faults.len() == before).then_some(Fitting { step, entries: kept }))
     }
 }

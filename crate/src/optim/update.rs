@@ -3,6 +3,7 @@
 use burn::tensor::Device;
 
 use super::ParamInfo;
+use crate::error::Result;
 use crate::kernels::noise::Rounding;
 use crate::kernels::{Buffer, Kernel, run};
 
@@ -61,7 +62,7 @@ impl Update<'_> {
 }
 
 /// Runs a kernel that writes exactly `N` buffers.
-pub(super) fn dispatch<const N: usize>(kernel: &'static Kernel, buffers: Vec<Buffer>, params: &[u32], groups: u32) -> [Buffer; N] {
-    let written = run(kernel, buffers, params, groups);
-    written.try_into().unwrap_or_else(|written: Vec<Buffer>| unreachable!("{} writes {} buffers", kernel.name, written.len()))
+pub(super) fn dispatch<const N: usize>(kernel: &'static Kernel, buffers: Vec<Buffer>, params: &[u32], groups: u32) -> Result<[Buffer; N]> {
+    let written = run(kernel, buffers, params, groups)?;
+    Ok(written.try_into().unwrap_or_else(|written: Vec<Buffer>| unreachable!("{} writes {} buffers", kernel.name, written.len())))
 }

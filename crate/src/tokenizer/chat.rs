@@ -8,7 +8,7 @@ use minijinja::value::{Enumerator, Kwargs, Object, Serde, Value, ValueKind};
 use minijinja::{Environment, Error as JinjaError, ErrorKind, State};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Refusal, Result, shown, word};
 
 /// Instructions that one rendering may execute.
 const FUEL: u64 = 2_000_000;
@@ -41,7 +41,7 @@ impl Message {
 /// Renders `source` over `messages`. `specials` are the special tokens by their names in `tokenizer_config.json`.
 pub(super) fn render(source: &str, messages: &[Message], add_generation_prompt: bool, specials: &[(&str, String)]) -> Result<String> {
     if source.len() > TEMPLATE_BYTES {
-        return Err(Error::Template { reason: format!("expected at most {TEMPLATE_BYTES} bytes, found {}", source.len()) });
+        return Err(over(format!("at most {TEMPLATE_BYTES} bytes"), source.len()));
     }
     let source = without_generation_tags(source);
     let env = environment().map_err(refuse)?;
@@ -83,13 +83,25 @@ fn ordered(json: serde_json::Value) -> Value {
 }
 
 fn refuse(error: JinjaError) -> Error {
-    let at = error.line().map_or_else(String::new, |line| format!(" (line {line})"));
-    let reason = match error.kind() {
-        ErrorKind::OutOfFuel => format!("more than {FUEL} instructions"),
-        ErrorKind::WriteFailure => format!("more than {OUTPUT_BYTES} bytes of output"),
-        kind => error.detail().map_or_else(|| kind.to_string(), |detail| format!("{kind}: {detail}")),
-    };
-    Error::Template { reason: format!("{reason}{at}") }
+    let detail = error.detail().unwrap_or_default();
+    match error.kind() {
+        ErrorKind::OutOfFuel => over(format!("at most {FUEL} instructions"), "more"),
+        ErrorKind::WriteFailure => over(format!("at most {OUTPUT_BYTES} bytes of output"), "more"),
+        ErrorKind::InvalidOperation | ErrorKind::SyntaxError if detail.contains("recursion limit") => {
+            over(format!("at most {DEPTH} levels of calls and blocks"), "more")
+        }
+        kind => {
+            let at = error.line().map_or_else(String::new, |line| format!(" (line {line})"));
+            // The engine quotes the template, which may also raise a text of its own.
+            let reason = if detail.is_empty() { kind.to_string() } else { format!("{kind}: {}", shown(detail)) };
+            Error::Template { reason: format!("{reason}{at}") }
+        }
+    }
+}
+
+/// The refusal of a template that costs too much.
+fn over(expected: String, found: impl std::fmt::Display) -> Error {
+    Refusal::new(word!("template.budget")).stage("bind").of("chat template").expected(expected).found(found).into()
 }
 
 struct Bounded(Vec<u8>);

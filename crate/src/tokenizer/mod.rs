@@ -1,5 +1,6 @@
 //! Text ⇄ token ids, over the `tokenizers` crate, and the model's chat template.
 
+mod budget;
 mod characters;
 mod chat;
 mod parts;
@@ -9,7 +10,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shown};
 
 pub use chat::Message;
 pub use parts::{PartsModel, TokenizerParts};
@@ -41,6 +42,7 @@ pub enum TokenizerKind {
 #[derive(Debug, Clone)]
 pub struct Tokenizer {
     inner: tokenizers::Tokenizer,
+    patterns: budget::Patterns,
     kind: TokenizerKind,
     /// Characters only: a direct table, which refuses what the vocabulary lacks.
     characters: Option<HashMap<char, u32>>,
@@ -59,7 +61,8 @@ pub struct Tokenizer {
 }
 
 fn bad(what: &str, reason: impl ToString) -> Error {
-    Error::Tokenizer { what: what.to_owned(), reason: reason.to_string() }
+    // What the libraries say may quote the file.
+    Error::Tokenizer { what: what.to_owned(), reason: shown(&reason.to_string()) }
 }
 
 fn unencodable(reason: impl ToString) -> Error {
@@ -115,6 +118,7 @@ impl Tokenizer {
     }
 
     fn assemble(document: &[u8], config: &Value, template: Option<String>, assets: Vec<(String, Vec<u8>)>) -> Result<Self> {
+        let patterns = budget::Patterns::of(document)?;
         let mut inner = tokenizers::Tokenizer::from_bytes(document).map_err(|e| bad(TOKENIZER_FILE, e))?;
         // The file may carry the truncation and padding of its last training run; a text is always encoded whole.
         inner.with_truncation(None).map_err(|e| bad(TOKENIZER_FILE, e))?;
@@ -141,7 +145,7 @@ impl Tokenizer {
         let anchor = ["a", "e", "0"].iter().find_map(|text| inner.encode_fast(*text, false).ok()?.get_ids().last().copied());
         let wrapped = inner.encode_fast("", true).map_err(|e| bad(TOKENIZER_FILE, e))?;
         let prefix = wrapped.get_ids().iter().copied().take_while(|id| bos.contains(id)).collect();
-        Ok(Self { inner, kind, characters, vocab_size, anchor, split, specials, bos, prefix, eos, pad, template, assets })
+        Ok(Self { inner, patterns, kind, characters, vocab_size, anchor, split, specials, bos, prefix, eos, pad, template, assets })
     }
 
     /// Ids of `text`. No special tokens are added, but their text is recognised where it occurs.
@@ -150,6 +154,7 @@ impl Tokenizer {
             let id = |c: char| table.get(&c).copied().ok_or_else(|| unencodable(format!("the vocabulary lacks the character {c:?}")));
             return text.chars().map(id).collect();
         }
+        self.patterns.check(text)?;
         self.split.encode(&self.inner, text)
     }
 
@@ -158,6 +163,7 @@ impl Tokenizer {
         if self.characters.is_some() {
             return self.encode(text);
         }
+        self.patterns.check(text)?;
         Ok(self.inner.encode_fast(text, true).map_err(unencodable)?.get_ids().to_vec())
     }
 
@@ -171,6 +177,7 @@ impl Tokenizer {
         if self.characters.is_some() {
             return Ok((self.encode(text)?, text.char_indices().map(|(start, _)| start).collect()));
         }
+        self.patterns.check(text)?;
         let encoding = self.inner.encode(text, false).map_err(unencodable)?;
         Ok((encoding.get_ids().to_vec(), encoding.get_offsets().iter().map(|(start, _)| *start).collect()))
     }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::bad;
-use crate::error::{Error, Result};
+use crate::error::{Refusal, Result, word};
 
 /// The rule that turns text into tokens.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,10 +57,11 @@ const UNUSED: i32 = 5;
 const BYTE: i32 = 6;
 
 /// Llama 3: contractions, words with one leading sign, numbers of up to three digits, signs, line ends, spaces.
-const LLAMA_BPE: &str =
+pub(super) const LLAMA_BPE: &str =
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 /// Qwen2: the same with single digits.
-const QWEN2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
+pub(super) const QWEN2: &str =
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 
 impl TokenizerParts {
     /// The same vocabulary as a `tokenizer.json` document.
@@ -219,11 +220,8 @@ fn byte_level(merges: &[String], pre: &str, vocab: Map<String, Value>) -> Result
         "qwen2" => (json!({"type": "NFC"}), sequence(pattern(QWEN2), false)),
         _ if is_llama_bpe(pre) => (Value::Null, sequence(pattern(LLAMA_BPE), false)),
         _ => {
-            return Err(Error::UnsupportedModel {
-                what: "tokenizer.ggml.pre".to_owned(),
-                found: pre.to_owned(),
-                supported: "gpt-2, smollm, llama-bpe, qwen2".to_owned(),
-            });
+            let refusal = Refusal::new(word!("tokenizer.model.unsupported")).stage("bind").subject("tokenizer.ggml.pre");
+            return Err(refusal.expected("gpt-2, smollm, llama-bpe, qwen2").found(pre).into());
         }
     };
     let mut pairs = Vec::with_capacity(merges.len());

@@ -6,11 +6,13 @@ use crate::data::Batch;
 use crate::error::{Error, Result};
 use crate::kernels::read_f32;
 use crate::model::Model;
+use crate::platform::Interrupt;
 
-/// Mean token loss over `batches`. Refuses when no target counts.
-pub async fn evaluate(model: &Model, batches: impl Iterator<Item = Batch>) -> Result<EvalReport> {
+/// Mean token loss over `batches`; pauses between them. Refuses when no target counts.
+pub async fn evaluate(model: &Model, batches: impl Iterator<Item = Batch>, interrupt: &Interrupt) -> Result<EvalReport> {
     let (mut sum, mut tokens) = (0.0, 0u64);
     for batch in batches {
+        interrupt.pause().await?;
         sum += f64::from(read_f32(loss_sum(model, &batch)?).await?[0]);
         tokens += batch.counted() as u64;
     }

@@ -15,5 +15,5 @@ pub use gradients::{NamedGradients, accumulate};
 pub use loss::{head_loss_sum, loss_sum};
 pub use memory::{MemoryPlan, check_limits, memory_plan};
 pub use rate::check_rate;
-pub use report::{EvalReport, StepReport};
+pub use report::{EvalReport, Notice, StepReport};
 pub use trainer::{Progress, Trainer};

@@ -40,7 +40,7 @@ impl Trainer {
         view.visit(&mut Harvest { gradients: &mut gradients, sums: &mut held });
         drop(view);
         let ready = held.extract_if(.., |name, _| !Model::is_embedding(name)).collect();
-        let mut squares = Vec::from_iter(self.release(ready, learning_rate));
+        let mut squares = Vec::from_iter(self.release(ready, learning_rate)?);
 
         for layer in (0..layers).rev() {
             let input = leaf(inputs.pop());
@@ -51,7 +51,7 @@ impl Trainer {
             let mut ready = NamedGradients::new();
             view.visit(&mut Harvest { gradients: &mut gradients, sums: &mut ready });
             drop(view);
-            squares.extend(self.release(ready, learning_rate));
+            squares.extend(self.release(ready, learning_rate)?);
         }
 
         let view = self.part(None);
@@ -59,7 +59,7 @@ impl Trainer {
             view.embed_backward(view.token_tensor(&batch.inputs)?, tracked_span, &gradient, &mut held);
         }
         drop(view);
-        squares.extend(self.release(held, learning_rate));
+        squares.extend(self.release(held, learning_rate)?);
         let squares = if squares.is_empty() { Vec::new() } else { read_f32(Tensor::cat(squares, 0)).await? };
         Ok((value, squares.into_iter().map(f64::from).sum::<f64>().sqrt()))
     }
@@ -70,9 +70,9 @@ impl Trainer {
     }
 
     /// Updates the parameters of complete gradients; the sum of their squares.
-    fn release(&mut self, gradients: NamedGradients, learning_rate: f64) -> Option<Tensor<1>> {
-        let squares = sum_of_squares(gradients.values().map(|g| (Buffer::from(g.clone()), g.dims()[0])).collect());
+    fn release(&mut self, gradients: NamedGradients, learning_rate: f64) -> Result<Option<Tensor<1>>> {
+        let squares = sum_of_squares(gradients.values().map(|g| (Buffer::from(g.clone()), g.dims()[0])).collect())?;
         self.update(gradients, learning_rate, 1.0);
-        squares
+        Ok(squares)
     }
 }

@@ -29,3 +29,15 @@ pub struct EvalReport {
     /// Counted targets.
     pub tokens: u64,
 }
+
+/// Something that a caller should hear of, though nothing was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Notice {
+    /// Stable dotted word.
+    pub code: &'static str,
+    /// What it is about: names of parameters, a file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// What happened.
+    pub message: String,
+}

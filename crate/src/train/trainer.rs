@@ -5,14 +5,16 @@ use burn::tensor::Tensor;
 use super::evaluate::evaluate;
 use super::gradients::{NamedGradients, accumulate};
 use super::rate::check_rate;
-use super::report::{EvalReport, StepReport};
+use super::report::{EvalReport, Notice, StepReport};
+use crate::bundle::StreamValues;
 use crate::config::TrainConfig;
 use crate::data::{Batch, Dataset, Loader, LoaderState};
 use crate::error::{Error, Fault, Result};
-use crate::kernels::{Buffer, read_f32};
+use crate::kernels::transfer::settled;
+use crate::kernels::{Buffer, StartedRead, read_f32};
 use crate::model::{Model, ParamMap};
 use crate::optim::{Optim, clip_factor, sum_of_squares};
-use crate::platform::Stopwatch;
+use crate::platform::{Interrupt, Stopwatch};
 use crate::schedule;
 
 /// A model in training with everything its next step depends on.
@@ -24,6 +26,8 @@ pub struct Trainer {
     optim: Optim,
     config: TrainConfig,
     progress: Progress,
+    notices: Vec<Notice>,
+    interrupt: Interrupt,
 }
 
 /// Where a run stands.
@@ -69,7 +73,22 @@ impl Trainer {
             return Err(Error::ContextExceeded { found: config.seq_len, max });
         }
         let optim = Optim::new(&config, &model.parameters())?;
-        Ok(Self { model: Some(model), dataset, loader, optim, config, progress })
+        Ok(Self { model: Some(model), dataset, loader, optim, config, progress, notices: Vec::new(), interrupt: Interrupt::none() })
+    }
+
+    /// What steps and evaluations look at between micro-batches and batches: one that is asked to end is [`Error::Aborted`] and leaves no trace.
+    pub fn set_interrupt(&mut self, interrupt: Interrupt) {
+        self.interrupt = interrupt;
+    }
+
+    /// What a caller should hear of since the run was put together.
+    pub fn notices(&self) -> &[Notice] {
+        &self.notices
+    }
+
+    /// Adds to [`Self::notices`].
+    pub fn add_notices(&mut self, notices: Vec<Notice>) {
+        self.notices.extend(notices);
     }
 
     /// The model as it stands.
@@ -107,6 +126,14 @@ impl Trainer {
         self.progress
     }
 
+    /// Waits until everything that was submitted before is done: one element of a parameter is read.
+    pub async fn confirm(&self) -> Result<()> {
+        match self.model().stream_tensors().pop().map(|tensor| tensor.values) {
+            Some(StreamValues::Device(tensor)) => settled(tensor).await,
+            _ => Ok(()),
+        }
+    }
+
     /// The learning rate of `step`, counted from 1.
     pub fn learning_rate(&self, step: u64) -> f64 {
         let planned = schedule::learning_rate(step, self.config.learning_rate, &self.config.schedule, self.progress.schedule_start);
@@ -131,8 +158,10 @@ impl Trainer {
 
     /// One optimizer step. A loss or norm that is not finite is an error and changes nothing, the data order included: the next call would
     /// meet the same batches, unless [`Trainer::skip_batch`] passes over them. With gradient release a norm that is not finite is found when
-    /// the parameters have changed, and the run should go on from its checkpoint.
+    /// the parameters have changed, and the run should go on from its checkpoint. A step that is asked to end between its micro-batches is given
+    /// up without a trace; with gradient release it is finished.
     pub async fn step(&mut self) -> Result<StepReport> {
+        self.interrupt.check()?;
         let before = self.loader.state();
         let batches = self.next_batches();
         let outcome = self.step_on(&batches).await;
@@ -192,15 +221,26 @@ impl Trainer {
         let optim = &self.optim;
         let frozen = |name: &str| optim.frozen(name);
         let mut sums = NamedGradients::new();
+        // A micro-batch is submitted when the one before the last is done: the device has work meanwhile, and a step that is given up leaves no
+        // more than one running.
         let mut losses = Vec::with_capacity(batches.len());
-        for batch in batches {
-            losses.push(accumulate(self.model(), batch, scale, self.config.gradient_checkpointing, &frozen, &mut sums)?);
+        let (mut reading, mut last): (Option<StartedRead>, _) = (None, None);
+        for (index, batch) in batches.iter().enumerate() {
+            let loss = accumulate(self.model(), batch, scale, self.config.gradient_checkpointing, &frozen, &mut sums)?;
+            let started = if index + 1 < batches.len() { Some(StartedRead::of(loss.clone()).await) } else { None };
+            last = Some(loss);
+            if let Some(before) = std::mem::replace(&mut reading, started) {
+                losses.extend(before.values().await?);
+                self.interrupt.pause().await?;
+            }
         }
         let flat = sums.values().map(|g| (Buffer::from(g.clone()), g.dims()[0])).collect();
-        let frozen_all = Tensor::zeros_like(&losses[0]);
-        losses.push(sum_of_squares(flat).unwrap_or(frozen_all));
-        let values = read_f32(Tensor::cat(losses, 0)).await?;
-        let (square_sum, losses) = values.split_last().expect("the norm was pushed");
+        let last = last.expect("a step has a micro-batch");
+        let frozen_all = Tensor::zeros_like(&last);
+        let square_sum = sum_of_squares(flat)?.unwrap_or(frozen_all);
+        let values = read_f32(Tensor::cat(vec![last, square_sum], 0)).await?;
+        let (square_sum, last) = values.split_last().expect("the norm was read");
+        losses.extend(last);
         let loss = losses.iter().map(|&loss| f64::from(loss)).sum::<f64>() * scale;
         Ok((sums, loss, f64::from(*square_sum).sqrt()))
     }
@@ -227,6 +267,6 @@ impl Trainer {
     /// Mean loss over the validation part, at most `max_batches` of it. Refuses when nothing was kept for validation.
     pub async fn evaluate(&self, max_batches: Option<usize>) -> Result<EvalReport> {
         let batches = self.dataset.validation_batches(self.config.batch_size, self.config.seq_len);
-        evaluate(self.model(), batches.take(max_batches.unwrap_or(usize::MAX))).await
+        evaluate(self.model(), batches.take(max_batches.unwrap_or(usize::MAX)), &self.interrupt).await
     }
 }

@@ -8,30 +8,67 @@ use crate::error::{Error, Refusal};
 /// Result of an exported function.
 pub type JsResult<T> = Result<T, JsValue>;
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Thrown<'a> {
     kind: &'static str,
     code: &'static str,
     message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    refusal: Option<&'a [Refusal]>,
+    refusal: Option<&'a Refusal>,
+    #[serde(skip_serializing_if = "<[Refusal]>::is_empty")]
+    refusals: &'a [Refusal],
     #[serde(skip_serializing_if = "Option::is_none")]
     step: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    tensor: Option<&'static str>,
+    tensor: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    need: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    have: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kernel: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    offset: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chunk: Option<u64>,
+}
+
+/// The fields of `error` that its kind promises.
+fn fields(error: &Error) -> Thrown<'_> {
+    let mut thrown = Thrown { kind: error.kind(), code: error.code(), message: error.to_string(), ..Thrown::default() };
+    match error {
+        Error::Refused(list) => {
+            (thrown.refusal, thrown.refusals) = (list.first(), list);
+            thrown.offset = list.first().and_then(|refusal| refusal.byte_offset);
+        }
+        Error::NonFinite { step, tensor, .. } => (thrown.step, thrown.tensor) = (Some(*step), Some(*tensor)),
+        Error::NonFiniteReleased { step, .. } => (thrown.step, thrown.tensor) = (Some(*step), Some("grad_norm")),
+        Error::LimitExceeded { limit, need, have } => (thrown.limit, thrown.need, thrown.have) = (Some(*limit), Some(*need), Some(*have)),
+        Error::DataTooShort { need, have } => (thrown.need, thrown.have) = (Some(*need as u64), Some(*have as u64)),
+        Error::InvalidConfig(faults) | Error::Groups(faults) | Error::StateMismatch(faults) | Error::ResumeMismatch(faults) => {
+            thrown.path = faults.first().map(|fault| fault.key.as_str());
+        }
+        Error::UnsupportedModel { what, .. } | Error::CheckpointCorrupt { what, .. } => thrown.path = Some(what),
+        Error::CheckpointLength { file, expected, found } => {
+            (thrown.path, thrown.need, thrown.have) = (Some(file.as_str()), Some(*expected), Some(*found));
+        }
+        Error::CheckpointHash { file, piece, .. } => (thrown.path, thrown.chunk) = (Some(file.as_str()), Some(*piece)),
+        Error::TensorShape { name, .. } => thrown.tensor = Some(name),
+        Error::MissingTensors(names) | Error::UnexpectedTensors(names) => thrown.tensor = names.first().map(String::as_str),
+        Error::DataNotUtf8 { byte_offset } => thrown.offset = Some(*byte_offset as u64),
+        Error::SourceRead { name, .. } | Error::SinkWrite { name, .. } => thrown.path = Some(name),
+        Error::MixedDevices { kernel, .. } => thrown.kernel = Some(kernel),
+        _ => {}
+    }
+    thrown
 }
 
 /// The object that is thrown for `error`.
 pub fn thrown(error: Error) -> JsValue {
-    let refusal = match &error {
-        Error::Refused(list) => Some(list.as_slice()),
-        _ => None,
-    };
-    let (step, tensor) = match error {
-        Error::NonFinite { step, tensor, .. } => (Some(step), Some(tensor)),
-        Error::NonFiniteReleased { step, .. } => (Some(step), Some("grad_norm")),
-        _ => (None, None),
-    };
-    let thrown = Thrown { kind: error.kind(), code: error.code(), message: error.to_string(), refusal, step, tensor };
-    thrown.serialize(&serde_wasm_bindgen::Serializer::json_compatible()).unwrap_or_else(|_| JsValue::from_str(&error.to_string()))
+    let fields = fields(&error);
+    fields.serialize(&serde_wasm_bindgen::Serializer::json_compatible()).unwrap_or_else(|_| JsValue::from_str(&error.to_string()))
 }

@@ -1,10 +1,14 @@
 //! The crate as the browser's worker sees it. Compiled for wasm alone.
 
 mod error;
+mod inspect;
+mod interrupt;
 mod model;
+mod panic;
 mod session;
 mod source;
 mod stream;
+mod tokens;
 
 use std::cell::RefCell;
 
@@ -13,9 +17,13 @@ use wasm_bindgen::prelude::*;
 use crate::device::{Device, DeviceKind};
 use error::{JsResult, thrown};
 
+pub use inspect::inspect_file;
+pub use interrupt::{clear_abort, request_abort};
 pub use model::{ModelHandle, estimate};
-pub use session::{Session, TokenStream, preview_schedule};
+pub use panic::{panic_for_test, set_panic_hook};
+pub use session::{Session, preview_schedule};
 pub use stream::FileStream;
+pub use tokens::TokenStream;
 
 thread_local! {
     static DEVICE: RefCell<Option<Device>> = const { RefCell::new(None) };

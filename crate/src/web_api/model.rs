@@ -7,13 +7,15 @@ use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
 use super::error::{JsResult, thrown};
+use super::interrupt::interrupt;
 use super::plain;
 use super::source::sources;
-use crate::bundle::{Bundle, ModelAssets, config_from_hf, open_bundle};
+use crate::bundle::{Bundle, ModelAssets, Warning, config_from_hf};
+use crate::checkpoint::Base;
 use crate::config::{ModelConfig, TrainConfig};
 use crate::device::Device;
 use crate::error::{Error, Fault, Result};
-use crate::model::{Model, planned_parameters};
+use crate::model::{Model, open_model, planned_parameters};
 use crate::tokenizer::{Tokenizer, TokenizerKind};
 use crate::train::check_limits;
 
@@ -39,6 +41,14 @@ struct TensorInfo {
     shape: Vec<usize>,
 }
 
+/// Something odd but legal about the model's files.
+#[derive(Serialize)]
+struct WarningInfo {
+    code: &'static str,
+    subject: String,
+    message: String,
+}
+
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct TokenizerInfo {
@@ -58,6 +68,7 @@ pub(super) struct ModelInfo {
     vocab_size: usize,
     tokenizer: Option<TokenizerInfo>,
     source_format: String,
+    warnings: Vec<WarningInfo>,
 }
 
 impl ModelInfo {
@@ -81,6 +92,7 @@ impl ModelInfo {
             vocab_size: config.vocab_size,
             tokenizer: tokenizer.map(|t| TokenizerInfo { kind: t.kind(), eos: t.eos().to_vec(), has_chat_template: t.has_chat_template() }),
             source_format: source_format.into(),
+            warnings: Vec::new(),
         }
     }
 }
@@ -89,7 +101,7 @@ impl ModelInfo {
 impl ModelHandle {
     /// Opens one GGUF file or the files of a Hugging Face folder.
     pub fn open(files: Vec<JsValue>) -> JsResult<ModelHandle> {
-        let bundle = open_bundle(sources(files)?).map_err(thrown)?;
+        let bundle = open_model(sources(files)?).map_err(thrown)?;
         let assets = ModelAssets::of_bundle(&bundle);
         Ok(Self { config: bundle.config.clone(), weights: Weights::Files(Rc::new(bundle)), assets })
     }
@@ -135,24 +147,33 @@ impl ModelHandle {
         match &self.weights {
             Weights::Files(bundle) => {
                 let format = bundle.source_format.to_string();
-                ModelInfo::new(&self.config, self.assets.tokenizer.as_ref(), &format, |name| bundle.dtype(name))
+                let info = ModelInfo::new(&self.config, self.assets.tokenizer.as_ref(), &format, |name| bundle.dtype(name));
+                let told = |w: &Warning| WarningInfo { code: w.code, subject: w.subject.clone(), message: w.message() };
+                ModelInfo { warnings: bundle.warnings.iter().map(told).collect(), ..info }
             }
             Weights::Fresh => ModelInfo::new(&self.config, self.assets.tokenizer.as_ref(), "scratch", |_| None),
         }
     }
 
     pub(super) fn tokenizer(&self) -> Result<&Tokenizer> {
-        let absent = || Error::Tokenizer { what: "model files".into(), reason: "there is no tokenizer.json among them".into() };
-        self.assets.tokenizer.as_ref().ok_or_else(absent)
+        self.assets.need_tokenizer()
+    }
+
+    /// The files that a run starts from.
+    pub(super) fn base(&self) -> Option<Base> {
+        match &self.weights {
+            Weights::Files(bundle) => Some(Base::of_bundle(bundle)),
+            Weights::Fresh => None,
+        }
     }
 
     /// The model on the device and what travels with it.
-    pub(super) fn build(&self, train: &TrainConfig, device: &Device) -> Result<(Model, ModelAssets)> {
+    pub(super) async fn build(&self, train: &TrainConfig, device: &Device) -> Result<(Model, ModelAssets)> {
         check_limits(&self.config, device.info().limits)?;
-        let device = &device.inner();
+        let (device, interrupt) = (&device.inner(), &interrupt());
         let model = match &self.weights {
-            Weights::Files(bundle) => Model::from_bundle(bundle, train.precision, device)?,
-            Weights::Fresh => Model::init(&self.config, train.seed, train.precision, device)?,
+            Weights::Files(bundle) => Model::from_bundle(bundle, train.precision, device, interrupt).await?,
+            Weights::Fresh => Model::init(&self.config, train.seed, train.precision, device, interrupt).await?,
         };
         Ok((model, self.assets.clone()))
     }

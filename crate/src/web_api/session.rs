@@ -10,12 +10,14 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
 use super::error::{JsResult, thrown};
+use super::interrupt::interrupt;
 use super::model::{ModelHandle, ModelInfo};
 use super::source::{JsSource, sources};
 use super::stream::FileStream;
+use super::tokens::TokenStream;
 use super::{device, plain};
-use crate::bundle::ModelAssets;
-use crate::checkpoint::{self, Checkpoint};
+use crate::bundle::{ByteSource, ModelAssets, read_whole};
+use crate::checkpoint::{self, Base, Checkpoint, Environment, Origin};
 use crate::config::TrainConfig;
 use crate::data::{DataFormat, Dataset};
 use crate::error::{Error, Fault, Result};
@@ -24,25 +26,31 @@ use crate::generate::{GenerateConfig, Generator};
 use crate::kernels::profile::{KernelTimes, Profile};
 use crate::schedule;
 use crate::tokenizer::Tokenizer;
-use crate::train::{Trainer, check_limits};
+use crate::train::{Notice, Trainer, check_limits};
 
-struct Run {
-    trainer: Trainer,
+pub(super) struct Run {
+    pub(super) trainer: Trainer,
     assets: ModelAssets,
+    base: Option<Base>,
     /// Present while steps are timed.
     times: Option<KernelTimes>,
 }
 
 impl Run {
-    fn tokenizer(&self) -> Result<&Tokenizer> {
+    fn new(mut trainer: Trainer, assets: ModelAssets, base: Option<Base>) -> Self {
+        trainer.set_interrupt(interrupt());
+        Self { trainer, assets, base, times: None }
+    }
+
+    pub(super) fn tokenizer(&self) -> Result<&Tokenizer> {
         let absent = || Error::Tokenizer { what: "model files".into(), reason: "there is no tokenizer.json among them".into() };
         self.assets.tokenizer.as_ref().ok_or_else(absent)
     }
 }
 
-type Slot = Rc<RefCell<Option<Run>>>;
+pub(super) type Slot = Rc<RefCell<Option<Run>>>;
 
-const BUSY: Error = Error::Busy { doing: "another call of this session" };
+pub(super) const BUSY: Error = Error::Busy { doing: "another call of this session" };
 
 /// A trainer with its tokenizer.
 #[wasm_bindgen]
@@ -64,8 +72,7 @@ pub(super) fn train_config(json: &str) -> Result<TrainConfig> {
 
 /// The data in the format that its name says; token ids need no tokenizer.
 fn dataset(source: &JsSource, tokenizer: Result<&Tokenizer>, config: &TrainConfig) -> JsResult<Dataset> {
-    use crate::bundle::ByteSource;
-    let (bytes, share) = (source.bytes()?, config.validation_fraction);
+    let (bytes, share) = (read_whole(source).map_err(thrown)?, config.validation_fraction);
     let dataset = match DataFormat::of_name(source.name()) {
         DataFormat::Tokens => {
             let ends = tokenizer.map_or(&[][..], Tokenizer::eos);
@@ -77,7 +84,7 @@ fn dataset(source: &JsSource, tokenizer: Result<&Tokenizer>, config: &TrainConfi
 }
 
 /// Runs `work` on the state of `slot`, which is away meanwhile.
-fn with_run<T, F>(slot: Slot, work: impl FnOnce(Run) -> F + 'static) -> Promise
+pub(super) fn with_run<T, F>(slot: Slot, work: impl FnOnce(Run) -> F + 'static) -> Promise
 where
     T: Into<JsValue>,
     F: Future<Output = (Run, JsResult<T>)>,
@@ -101,27 +108,36 @@ struct SessionInfo {
     data_tokens: usize,
     gpu_bytes: Option<u64>,
     fallbacks: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schedule_start: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    manual_learning_rate: Option<f64>,
+    warnings: Vec<Notice>,
 }
 
 #[wasm_bindgen]
 impl Session {
     /// Starts a run; `model` stays its caller's, to try again where this refuses. `data` is text, or JSONL or token ids when its name ends so.
-    pub fn create(model: &ModelHandle, data: JsValue, config_json: String) -> Promise {
+    /// Weights that are NaN or infinite are refused unless they are allowed.
+    pub fn create(model: &ModelHandle, data: JsValue, config_json: String, allow_non_finite: bool) -> Promise {
         let model = model.clone();
         future_to_promise(async move {
             let config = train_config(&config_json).map_err(thrown)?;
             let dataset = dataset(&JsSource::new(data)?, model.tokenizer(), &config)?;
-            let (model, assets) = model.build(&config, &device()?).map_err(thrown)?;
-            let trainer = Trainer::new(model, dataset, config).map_err(thrown)?;
-            Ok(Session(Rc::new(RefCell::new(Some(Run { trainer, assets, times: None })))).into())
+            let (weights, assets) = model.build(&config, &device()?).await.map_err(thrown)?;
+            if !allow_non_finite {
+                weights.check_finite().map_err(thrown)?;
+            }
+            let trainer = Trainer::new(weights, dataset, config).map_err(thrown)?;
+            Ok(Session(Rc::new(RefCell::new(Some(Run::new(trainer, assets, model.base()))))).into())
         })
     }
 
-    /// Goes on from the files of a checkpoint with the same data. `changes_json` has the keys of TrainConfig that are not as in the checkpoint;
-    /// `overrides` names those that may differ.
+    /// Goes on from the files of a checkpoint, whose bytes the caller has verified, with the same data. `changes_json` has the keys of TrainConfig
+    /// that are not as in the checkpoint; `overrides` names those that may differ, and `data` where the data do.
     pub fn resume(files: Vec<JsValue>, data: JsValue, changes_json: Option<String>, overrides: Vec<String>) -> Promise {
         future_to_promise(async move {
-            let checkpoint = Checkpoint::open(sources(files)?).map_err(thrown)?;
+            let checkpoint = Checkpoint::open_verified(sources(files)?).map_err(thrown)?;
             let assets = ModelAssets::of_bundle(checkpoint.bundle());
             let absent = || Error::CheckpointCorrupt { what: "tokenizer.json".into(), reason: "the file is absent".into() };
             let tokenizer = assets.tokenizer.as_ref().ok_or_else(absent);
@@ -129,8 +145,20 @@ impl Session {
             let config = changes_json.map(|json| changed(&checkpoint.manifest().train, &json)).transpose().map_err(thrown)?;
             let device = device()?;
             check_limits(&checkpoint.manifest().model, device.info().limits).map_err(thrown)?;
-            let trainer = checkpoint.resume(dataset, config, &overrides, &device.inner()).map_err(thrown)?;
-            Ok(Session(Rc::new(RefCell::new(Some(Run { trainer, assets, times: None })))).into())
+            let resumed = checkpoint.resume(dataset, config, &overrides, &device.inner(), &interrupt()).await;
+            let mut trainer = resumed.map_err(thrown)?;
+            // The page knows the adapter by another name.
+            trainer.add_notices(Vec::from_iter(checkpoint.other_environment(&Environment::on(""))));
+            let base = checkpoint.manifest().base.clone();
+            Ok(Session(Rc::new(RefCell::new(Some(Run::new(trainer, assets, base))))).into())
+        })
+    }
+
+    /// Resolves when everything that was submitted before is done.
+    pub fn confirm(&self) -> Promise {
+        with_run(self.0.clone(), |run| async move {
+            let done = run.trainer.confirm().await;
+            (run, done.map(|()| JsValue::UNDEFINED).map_err(thrown))
         })
     }
 
@@ -185,7 +213,7 @@ impl Session {
         let wrong = |error| thrown(Error::InvalidConfig(vec![Fault::new("sample", "the keys of GenerateConfig", error)]));
         let config: GenerateConfig = serde_json::from_str(options_json).map_err(wrong)?;
         let generator = self.read(|run| Generator::new(run.trainer.model(), run.tokenizer()?, prompt, config))?;
-        Ok(TokenStream { run: self.0.clone(), generator: Rc::new(RefCell::new(Some(generator))) })
+        Ok(TokenStream::of(self.0.clone(), generator))
     }
 
     /// Sets the learning rate by hand; undefined gives it back to the schedule.
@@ -223,14 +251,18 @@ impl Session {
                 data_tokens: trainer.dataset().train_tokens(),
                 gpu_bytes: trainer.model().device().memory_pool_usage().map(|usage| usage.bytes_reserved),
                 fallbacks: trainer.optim().fallbacks().into_iter().map(String::from).collect(),
+                schedule_start: trainer.progress().schedule_start,
+                manual_learning_rate: trainer.progress().manual_learning_rate,
+                warnings: trainer.notices().to_vec(),
             })
         })?;
         plain(&info)
     }
 
-    /// The files of a checkpoint of the present state.
-    pub fn checkpoint(&self) -> JsResult<FileStream> {
-        self.read(|run| checkpoint::write(&run.trainer, &run.assets)).map(FileStream::of)
+    /// The files of a checkpoint of the present state, on the adapter of this name.
+    pub fn checkpoint(&self, adapter: &str) -> JsResult<FileStream> {
+        let origin = |run: &Run| Origin { environment: Environment::on(adapter), base: run.base.clone() };
+        self.read(|run| checkpoint::write(&run.trainer, &run.assets, &origin(run))).map(FileStream::of)
     }
 
     /// The model for others; `format` is `safetensors`.
@@ -252,31 +284,6 @@ impl Session {
     fn change(&self, work: impl FnOnce(&mut Run) -> Result<()>) -> JsResult<()> {
         let mut slot = self.0.borrow_mut();
         work(slot.as_mut().ok_or_else(|| thrown(BUSY))?).map_err(thrown)
-    }
-}
-
-/// Generated tokens, one at a time.
-#[wasm_bindgen]
-pub struct TokenStream {
-    run: Slot,
-    generator: Rc<RefCell<Option<Generator>>>,
-}
-
-#[wasm_bindgen]
-impl TokenStream {
-    /// The next `GeneratedToken`, or undefined at the end.
-    pub fn next(&self) -> Promise {
-        let slot = self.generator.clone();
-        with_run(self.run.clone(), move |run| async move {
-            let Some(mut generator) = slot.borrow_mut().take() else { return (run, Err(thrown(BUSY))) };
-            let token = match run.tokenizer() {
-                Ok(tokenizer) => generator.next(run.trainer.model(), tokenizer).await,
-                Err(error) => Err(error),
-            };
-            *slot.borrow_mut() = Some(generator);
-            let token = token.map_err(thrown).and_then(|token| token.map_or(Ok(JsValue::UNDEFINED), |token| plain(&token)));
-            (run, token)
-        })
     }
 }
 

@@ -4,7 +4,7 @@ use js_sys::{Function, Reflect, Uint8Array};
 use wasm_bindgen::{JsCast, JsValue};
 
 use super::error::{JsResult, thrown};
-use crate::bundle::ByteSource;
+use crate::bundle::{ByteSource, truncated};
 use crate::error::{Error, Result};
 
 /// `{ name, size, read(offset, length) }`.
@@ -24,16 +24,6 @@ impl JsSource {
         let size = field("size")?.as_f64().filter(|size| *size >= 0.0 && *size <= 9_007_199_254_740_991.0).ok_or_else(|| wrong("size"))?;
         let read = field("read")?.dyn_into::<Function>().map_err(|_| wrong("read function"))?;
         Ok(Self { name, size: size as u64, object, read })
-    }
-
-    /// Every byte of the file.
-    pub fn bytes(&self) -> JsResult<Vec<u8>> {
-        let len = usize::try_from(self.size).map_err(|_| {
-            thrown(Error::SourceRead { name: self.name.clone(), reason: format!("{} bytes do not fit in memory", self.size) })
-        })?;
-        let mut bytes = vec![0; len];
-        self.read_at(0, &mut bytes).map_err(thrown)?;
-        Ok(bytes)
     }
 }
 
@@ -60,7 +50,7 @@ impl ByteSource for JsSource {
         let bytes = read.map_err(|error| failed(format!("{error:?}")))?;
         let bytes = bytes.dyn_into::<Uint8Array>().map_err(|_| failed("read did not return bytes".into()))?;
         if bytes.length() as usize != buf.len() {
-            return Err(failed(format!("at {offset}: expected {} bytes, found {}", buf.len(), bytes.length())));
+            return Err(truncated(&self.name, offset, buf.len() as u64, u64::from(bytes.length())));
         }
         bytes.copy_to(buf);
         Ok(())

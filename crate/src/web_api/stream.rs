@@ -1,4 +1,4 @@
-//! Files to be written, chunk by chunk.
+//! Files to be written, piece by piece.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -8,17 +8,27 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
 use super::error::{JsResult, thrown};
+use super::interrupt::interrupt;
 use super::plain;
 use crate::bundle;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Names and sizes first, then the bytes in order.
 #[wasm_bindgen]
-pub struct FileStream(Rc<RefCell<Option<bundle::FileStream>>>);
+pub struct FileStream(Rc<RefCell<State>>);
+
+struct State {
+    /// Away while a piece is read.
+    stream: Option<bundle::FileStream>,
+    files: Vec<bundle::FileInfo>,
+    /// Digests that came meanwhile.
+    waiting: Vec<String>,
+}
 
 impl FileStream {
     pub(super) fn of(stream: bundle::FileStream) -> Self {
-        Self(Rc::new(RefCell::new(Some(stream))))
+        let files = stream.files().to_vec();
+        Self(Rc::new(RefCell::new(State { stream: Some(stream), files, waiting: Vec::new() })))
     }
 }
 
@@ -26,25 +36,35 @@ impl FileStream {
 impl FileStream {
     /// `{ name, bytes }` of each file.
     pub fn files(&self) -> JsResult<JsValue> {
-        match self.0.borrow().as_ref() {
-            Some(stream) => plain(&stream.files()),
-            None => Err(thrown(Error::Busy { doing: "reading a chunk" })),
-        }
+        plain(&self.0.borrow().files)
     }
 
-    /// The next bytes, at most 8 MiB and all of one file, or undefined at the end.
+    /// The next piece: 8 MiB of one file, the last of a file shorter; undefined at the end.
     #[wasm_bindgen(js_name = nextChunk)]
     pub fn next_chunk(&self) -> Promise {
-        let slot = self.0.clone();
+        let state = self.0.clone();
         future_to_promise(async move {
-            let taken = slot.borrow_mut().take();
+            let taken = state.borrow_mut().stream.take();
             let mut stream = taken.ok_or_else(|| thrown(Error::Busy { doing: "reading a chunk" }))?;
-            let chunk = stream.next_chunk().await;
-            *slot.borrow_mut() = Some(stream);
+            let waiting = std::mem::take(&mut state.borrow_mut().waiting);
+            let chunk = next(&mut stream, waiting).await;
+            state.borrow_mut().stream = Some(stream);
             Ok(match chunk.map_err(thrown)? {
                 Some(chunk) => Uint8Array::from(chunk.bytes.as_slice()).into(),
                 None => JsValue::UNDEFINED,
             })
         })
     }
+
+    /// The SHA-256 of the next piece that was given, in hex and in order. Those of all earlier files must be told before the first piece of
+    /// checkpoint.json is asked for; an export has no use for them.
+    pub fn hashed(&self, sha256: String) {
+        self.0.borrow_mut().waiting.push(sha256);
+    }
+}
+
+async fn next(stream: &mut bundle::FileStream, digests: Vec<String>) -> Result<Option<bundle::Chunk>> {
+    digests.iter().try_for_each(|digest| stream.hashed(digest))?;
+    interrupt().pause().await?;
+    stream.next_chunk().await
 }

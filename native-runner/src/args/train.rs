@@ -17,12 +17,16 @@ pub struct TrainArgs {
     /// point order, and vocab_size follows from it; a vocab_size in the file is not used.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Continue a run from its checkpoint folder. Needs the same --data; settings that contradict the checkpoint are refused without --override.
-    #[arg(long, value_name = "DIR")]
+    /// Continue a run from its checkpoint folder, or from the .tabtune file that the browser exports. Needs the same --data; settings that contradict the checkpoint are refused without --override.
+    #[arg(long, value_name = "PATH")]
     pub resume: Option<PathBuf>,
-    /// Accept these settings though the checkpoint has others: keys of TrainConfig (learning_rate), what stands above them (optimizer), or all.
+    /// Accept these settings though the checkpoint has others: keys of TrainConfig (learning_rate), what stands above them (optimizer), or all;
+    /// data, to go on with other data, whose order begins anew.
     #[arg(long = "override", value_name = "KEY", num_args = 1.., requires = "resume")]
     pub overrides: Vec<String>,
+    /// Start though weights of --model are NaN or infinite.
+    #[arg(long, requires = "model")]
+    pub allow_non_finite: bool,
     /// Training text (UTF-8), or JSON lines if the name ends in .jsonl: {"messages":[…]} or {"prompt","completion"},
     /// or token ids (u32, little endian) if it ends in .tokens.
     #[arg(long, value_name = "FILE")]

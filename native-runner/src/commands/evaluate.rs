@@ -3,6 +3,7 @@
 use tabtune::Error;
 use tabtune::config::Precision;
 use tabtune::data::{Batch, no_document_ends};
+use tabtune::platform::Interrupt;
 
 use super::{Outcome, load_model, open_device, tokenizer_of};
 use crate::args::EvaluateArgs;
@@ -36,7 +37,7 @@ pub fn run(args: &EvaluateArgs, output: &Output) -> Result<Outcome> {
         return Err(Error::InvalidConfig(vec![no_document_ends()]).into());
     }
     let model = load_model(&bundle, Precision::F32, &open_device(args.device)?)?;
-    let report = wait(tabtune::train::evaluate(&model, windows(&ids, window, document_ends)))?;
+    let report = wait(tabtune::train::evaluate(&model, windows(&ids, window, document_ends), &Interrupt::none()))?;
     output.line(&report, || format!("loss {:.5} nats, perplexity {:.3}, over {} tokens", report.loss, report.perplexity, report.tokens))?;
     Ok(Outcome::Good)
 }

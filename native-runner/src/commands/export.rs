@@ -2,13 +2,12 @@
 
 use serde_json::json;
 use tabtune::bundle::ModelAssets;
-use tabtune::checkpoint::Checkpoint;
 use tabtune::export::safetensors_folder;
 
 use super::{Outcome, load_model, open_device};
 use crate::args::{DeviceName, ExportArgs, ExportFormat};
 use crate::error::Result;
-use crate::files::checkpoint_sources;
+use crate::files::open_checkpoint;
 use crate::output::Output;
 use crate::writer::{check_place, write_folder};
 
@@ -16,7 +15,7 @@ use crate::writer::{check_place, write_folder};
 pub fn run(args: &ExportArgs, output: &Output) -> Result<Outcome> {
     let ExportFormat::Safetensors = args.format;
     check_place(&args.to, None)?;
-    let checkpoint = Checkpoint::open(checkpoint_sources(&args.checkpoint)?)?;
+    let checkpoint = open_checkpoint(&args.checkpoint)?;
     // Nothing is computed, so no GPU is asked for.
     let model = load_model(checkpoint.bundle(), checkpoint.manifest().precision, &open_device(DeviceName::Cpu)?)?;
     let mut stream = safetensors_folder(&model, &ModelAssets::of_bundle(checkpoint.bundle()))?;

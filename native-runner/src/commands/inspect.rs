@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use tabtune::bundle::{ByteSource, FileFormat, InspectReport, inspect};
+use serde::Serialize;
+use tabtune::bundle::{ByteSource, FileFormat, InspectReport, Warning, inspect};
+use tabtune::error::{Refusal, shown};
 
 use super::Outcome;
 use crate::args::InspectArgs;
 use crate::error::{Result, RunError};
-use crate::files::{FileSource, file_name, files_of};
+use crate::files::{FileSource, file_name, files_of, model_sources};
 use crate::output::Output;
 
 /// Prints one report per file. A refused file is an answer, not a failure of the command.
@@ -20,7 +22,63 @@ pub fn run(args: &InspectArgs, output: &Output) -> Result<Outcome> {
         let report = inspect(&source, format, &siblings, args.read);
         output.line(&report, || readable(&report))?;
     }
+    for folder in args.paths.iter().filter(|path| path.is_dir()) {
+        if files_of(folder)?.iter().any(|path| matches!(file_name(path).as_str(), "config.json") || file_name(path).ends_with(".gguf")) {
+            let report = ModelReport::of(folder)?;
+            output.line(&report, || report.readable())?;
+        }
+    }
     Ok(Outcome::Good)
+}
+
+/// The answer to a folder as one model: what its files are together.
+#[derive(Serialize)]
+struct ModelReport {
+    model: String,
+    ok: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    refusals: Vec<Refusal>,
+    warnings: Vec<ModelWarning>,
+}
+
+#[derive(Serialize)]
+struct ModelWarning {
+    code: &'static str,
+    subject: String,
+    message: String,
+}
+
+impl ModelReport {
+    fn of(folder: &Path) -> Result<Self> {
+        let mut report =
+            Self { model: shown(&file_name(folder)), ok: true, code: None, message: None, refusals: Vec::new(), warnings: Vec::new() };
+        match tabtune::model::open_model(model_sources(folder)?) {
+            Ok(bundle) => {
+                let told = |w: &Warning| ModelWarning { code: w.code, subject: w.subject.clone(), message: w.message() };
+                report.warnings = bundle.warnings.iter().map(told).collect();
+            }
+            Err(error) => {
+                (report.ok, report.code, report.message) = (false, Some(error.code()), Some(error.to_string()));
+                if let tabtune::Error::Refused(list) = error {
+                    report.refusals = list;
+                }
+            }
+        }
+        Ok(report)
+    }
+
+    fn readable(&self) -> String {
+        let mut lines = vec![match (&self.code, &self.message) {
+            (Some(code), message) => format!("{}: as a model refused: {} [{code}]", self.model, message.as_deref().unwrap_or("")),
+            (None, _) => format!("{}: opens as a model", self.model),
+        }];
+        lines.extend(self.warnings.iter().map(|w| format!("  warning {} [{}]", w.message, w.code)));
+        lines.join("\n")
+    }
 }
 
 fn format_of(word: &str) -> Result<FileFormat> {
@@ -61,6 +119,6 @@ fn readable(report: &InspectReport) -> String {
         (None, _) => format!("{}: {format}, sound, {} tensors", report.file, report.tensors),
     }];
     lines.extend(report.warnings.iter().map(|w| format!("  warning {} {}", w.code, w.subject)));
-    lines.extend(report.inventory.iter().map(|t| format!("  {} {} {:?}", t.name, t.dtype, t.shape)));
+    lines.extend(report.inventory.iter().map(|t| format!("  {} {} {:?}", shown(&t.name), shown(&t.dtype), t.shape)));
     lines.join("\n")
 }

@@ -18,6 +18,7 @@ use tabtune::bundle::Bundle;
 use tabtune::config::Precision;
 use tabtune::device::Device;
 use tabtune::model::Model;
+use tabtune::platform::Interrupt;
 use tabtune::tokenizer::Tokenizer;
 
 use crate::args::DeviceName;
@@ -40,11 +41,14 @@ pub fn open_device(name: DeviceName) -> Result<Device> {
 
 /// The model of `bundle`, its weights on `device`.
 pub fn load_model(bundle: &Bundle, precision: Precision, device: &Device) -> Result<Model> {
-    Ok(Model::from_bundle(bundle, precision, &device.inner())?)
+    Ok(wait(Model::from_bundle(bundle, precision, &device.inner(), &Interrupt::none()))?)
 }
 
 /// The tokenizer that came with the model at `path`.
 pub fn tokenizer_of<'a>(bundle: &'a Bundle, path: &Path) -> Result<&'a Tokenizer> {
     let absent = || RunError::Usage(format!("{}: no tokenizer beside the weights: expected tokenizer.json", path.display()));
+    if bundle.tokenizer_refused().is_some() {
+        return Ok(bundle.need_tokenizer()?);
+    }
     bundle.tokenizer.as_ref().ok_or_else(absent)
 }

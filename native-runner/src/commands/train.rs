@@ -4,19 +4,20 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use tabtune::bundle::ModelAssets;
-use tabtune::checkpoint::{Checkpoint, MANIFEST};
+use tabtune::checkpoint::{Base, Environment, MANIFEST, Origin};
 use tabtune::config::{ModelConfig, TrainConfig};
 use tabtune::data::{DataFormat, Dataset};
 use tabtune::device::Device;
 use tabtune::kernels::profile::KernelTimes;
 use tabtune::model::Model;
+use tabtune::platform::Interrupt;
 use tabtune::tokenizer::Tokenizer;
 use tabtune::train::{StepReport, Trainer, check_limits};
 
 use super::{Outcome, load_model, open_device, profile, tokenizer_of};
 use crate::args::{DeviceName, TrainArgs};
 use crate::error::{Result, RunError};
-use crate::files::{checkpoint_sources, file_name, open_model, read_file};
+use crate::files::{file_name, open_checkpoint, open_model, read_file};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::wait::wait;
@@ -27,6 +28,7 @@ use crate::{scratch, settings};
 struct Run {
     trainer: Trainer,
     assets: ModelAssets,
+    origin: Origin,
 }
 
 /// Trains, evaluates and saves as asked; prints one line per step.
@@ -39,6 +41,9 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
     }
     let mut run = prepare(args)?;
     tell_fallbacks(&run.trainer.optim().fallbacks(), output)?;
+    for notice in run.trainer.notices() {
+        output.line(&json!({ "warning": notice }), || format!("warning: {} [{}]", notice.message, notice.code))?;
+    }
     let total = run.trainer.config().steps;
     let last = args.stop_at.map_or(total, |step| step.min(total));
     let first = run.trainer.progress().completed_steps;
@@ -110,7 +115,7 @@ fn finish(trainer: &Trainer, saved: Option<&Path>, output: &Output) -> Result<Ou
 }
 
 fn save(run: &Run, folder: &Path) -> Result<()> {
-    let mut stream = tabtune::checkpoint::write(&run.trainer, &run.assets)?;
+    let mut stream = tabtune::checkpoint::write(&run.trainer, &run.assets, &run.origin)?;
     write_folder(folder, Some(MANIFEST), &mut stream)?;
     Ok(())
 }
@@ -153,25 +158,34 @@ fn training_device(args: &TrainArgs, model: &ModelConfig) -> Result<Device> {
 }
 
 fn resume(args: &TrainArgs, folder: &Path, given: Map<String, Value>, data: &Data) -> Result<Run> {
-    let checkpoint = Checkpoint::open(checkpoint_sources(folder)?)?;
+    let checkpoint = open_checkpoint(folder)?;
     let config = settings::settle(given, Some(&checkpoint.manifest().train))?;
     let dataset = data.set(tokenizer_of(checkpoint.bundle(), folder), &checkpoint.manifest().train)?;
     let device = training_device(args, &checkpoint.manifest().model)?;
-    let trainer = checkpoint.resume(dataset, Some(config), &args.overrides, &device.inner())?;
-    Ok(Run { trainer, assets: ModelAssets::of_bundle(checkpoint.bundle()) })
+    let mut trainer = wait(checkpoint.resume(dataset, Some(config), &args.overrides, &device.inner(), &Interrupt::none()))?;
+    let environment = Environment::on(&device.info().adapter);
+    trainer.add_notices(Vec::from_iter(checkpoint.other_environment(&environment)));
+    let origin = Origin { environment, base: checkpoint.manifest().base.clone() };
+    Ok(Run { trainer, assets: ModelAssets::of_bundle(checkpoint.bundle()), origin })
 }
 
 fn fine_tune(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data) -> Result<Run> {
     let bundle = open_model(path)?;
     let dataset = data.set(tokenizer_of(&bundle, path), &config)?;
-    let model = load_model(&bundle, config.precision, &training_device(args, &bundle.config)?)?;
-    Ok(Run { trainer: Trainer::new(model, dataset, config)?, assets: ModelAssets::of_bundle(&bundle) })
+    let device = training_device(args, &bundle.config)?;
+    let model = load_model(&bundle, config.precision, &device)?;
+    if !args.allow_non_finite {
+        model.check_finite()?;
+    }
+    let origin = Origin { environment: Environment::on(&device.info().adapter), base: Some(Base::of_bundle(&bundle)) };
+    Ok(Run { trainer: Trainer::new(model, dataset, config)?, assets: ModelAssets::of_bundle(&bundle), origin })
 }
 
 fn from_scratch(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data) -> Result<Run> {
     let (shape, tokenizer) = scratch::plan(path, &data.bytes)?;
     let dataset = data.set(Ok(&tokenizer), &config)?;
-    let device = training_device(args, &shape)?.inner();
-    let model = Model::init(&shape, config.seed, config.precision, &device)?;
-    Ok(Run { trainer: Trainer::new(model, dataset, config)?, assets: ModelAssets::of_config(&shape, Some(tokenizer)) })
+    let device = training_device(args, &shape)?;
+    let model = wait(Model::init(&shape, config.seed, config.precision, &device.inner(), &Interrupt::none()))?;
+    let origin = Origin { environment: Environment::on(&device.info().adapter), base: None };
+    Ok(Run { trainer: Trainer::new(model, dataset, config)?, assets: ModelAssets::of_config(&shape, Some(tokenizer)), origin })
 }

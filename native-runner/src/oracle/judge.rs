@@ -10,6 +10,7 @@ use tabtune::error::Fault;
 use tabtune::generate::{GenerateConfig, Generator};
 use tabtune::kernels::read_f32;
 use tabtune::model::{Model, ParamVisitor, Span};
+use tabtune::platform::Interrupt;
 use tabtune::tokenizer::Tokenizer;
 use tabtune::train::{NamedGradients, Trainer, accumulate, evaluate, head_loss_sum};
 use tabtune::{Error, Result};
@@ -177,7 +178,7 @@ async fn train(length: usize, steps: &[Vec<usize>], optimizer: &Value, expect: &
         verdict.relative(format!("grad_norms[{place}]"), report.grad_norm, want(&expect.grad_norms), NORM);
     }
     if let Some(starts) = steps.last() {
-        let report = evaluate(trainer.model(), std::iter::once(batch(&ids, starts, length)?)).await?;
+        let report = evaluate(trainer.model(), std::iter::once(batch(&ids, starts, length)?), &Interrupt::none()).await?;
         verdict.relative("final_loss", report.loss, expect.final_loss, LOSS);
     }
     verdict.relative("param_norm", parameter_norm(trainer.model()).await?, expect.param_norm, LOSS);

@@ -90,7 +90,8 @@ fn files_that_are_no_model_are_told_apart() {
     assert_eq!(code(vec![file("config.json", "{"), file("model.safetensors", "")]), "bundle.config.json");
     assert_eq!(code(vec![file("config.json", config(true)), file("pytorch_model.bin", *b"PK\x03\x04....")]), "format.unsupported");
     assert_eq!(code(vec![file("config.json", config(true)), file("model.safetensors", "")]), "safetensors.header.truncated");
-    assert_eq!(code(vec![file("a.gguf", "GGUF"), file("b.gguf", "GGUF")]), "bundle.ambiguous");
+    let empty = || super::files::gguf(&[], &[]);
+    assert_eq!(code(vec![file("a.gguf", empty()), file("b.gguf", empty())]), "bundle.ambiguous");
 }
 
 /// Counts the bytes that are read.

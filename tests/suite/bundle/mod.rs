@@ -1,7 +1,11 @@
 //! Files of models → configuration, tokenizer and tensors.
 
+mod companions;
 mod config;
+mod config_edit;
 mod files;
+mod fit;
 mod folder;
 mod gguf;
+mod pieces;
 mod quants;

@@ -193,3 +193,59 @@ fn copy_with(from: &str, to: &Path, name: &str, bytes: &[u8]) {
     }
     std::fs::write(to.join(name), bytes).unwrap();
 }
+
+/// A folder of the golden models' files under other names, and files made here.
+fn model_folder(name: &str, golden: &[(&str, &str)], made: &[(&str, &[u8])]) -> String {
+    let place = folder(name);
+    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/models");
+    for (from, to) in golden {
+        std::fs::copy(models.join(from), place.join(to)).unwrap();
+    }
+    made.iter().for_each(|(name, bytes)| drop(write(&place, name, bytes)));
+    text(&place)
+}
+
+#[test]
+fn folder_of_a_model_is_inspected_as_one() {
+    let adapter = [("adapter_config.json", &b"{}"[..])];
+    let place =
+        model_folder("adapter", &[("qwen2/config.json", "config.json"), ("qwen2/model.safetensors", "model.safetensors")], &adapter);
+    let answer = succeed(&["inspect", &place]);
+    assert_eq!(answer.last()["code"], json!("bundle.adapter"));
+    assert_eq!(answer.last()["refusals"][0]["subject"], json!("adapter_config.json"));
+    assert_eq!(refuse(&["tokenize", "--model", &place, "--text", "a"]).0, "bundle.adapter");
+    let place = model_folder("beside", &[("qwen2.gguf", "q.gguf"), ("llama3/config.json", "config.json")], &[]);
+    let answer = succeed(&["inspect", &place]);
+    assert_eq!((&answer.last()["ok"], &answer.last()["warnings"][0]["code"]), (&json!(true), &json!("bundle.unused")));
+    assert!(answer.last()["warnings"][0]["message"].as_str().unwrap().contains("config.json"));
+    assert_eq!(succeed(&["tokenize", "--model", &place, "--text", "user"]).last()["ids"], json!([4, 5, 6, 7]));
+    let parts = ["qwen3-00001-of-00003.gguf", "qwen3-00002-of-00003.gguf", "qwen3-00003-of-00003.gguf"];
+    let place = model_folder("parts", &parts.map(|part| (part, part)), &[]);
+    assert_eq!(succeed(&["tokenize", "--model", &place, "--text", "user"]).last()["ids"], json!([4, 5, 6, 7]));
+    assert_eq!(refuse(&["tokenize", "--model", &text(&Path::new(&place).join(parts[1])), "--text", "a"]).0, "gguf.split.incomplete");
+}
+
+/// Names and texts of a file reach the terminal escaped, and programs unchanged.
+#[test]
+fn text_of_files_is_shown_and_not_obeyed() {
+    let place = folder("bidi");
+    let name = format!("\u{202e}\u{9b}31m{}", "n".repeat(500));
+    let header = json!({ &name: {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]} }).to_string();
+    let bytes = [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &[0; 4]].concat();
+    let path = write(&place, "odd.safetensors", bytes);
+    let acts = |bytes: &[u8]| String::from_utf8_lossy(bytes).chars().any(|c| c != '\n' && (c.is_control() || c == '\u{202e}'));
+    let plain = output(&["inspect", &path]);
+    assert!(!acts(&plain.stdout) && plain.stdout.len() < 400, "{}", String::from_utf8_lossy(&plain.stdout));
+    let json = output(&["inspect", &path, "--json"]);
+    assert!(!acts(&json.stdout));
+    let report: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(report["inventory"][0]["name"], json!(name));
+    write(
+        &place,
+        "config.json",
+        br#"{"model_type": "llama", "vocab_size": 1, "hidden_size": 1, "intermediate_size": 1, "num_hidden_layers": 1,
+        "num_attention_heads": 1, "head_dim": 2, "max_position_embeddings": 8, "hidden_act": "\u202e\u009b silu"}"#,
+    );
+    let refused = output(&["tokenize", "--model", &text(&place), "--text", "a"]);
+    assert!(!refused.status.success() && !acts(&refused.stderr) && !acts(&refused.stdout));
+}

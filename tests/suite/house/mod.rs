@@ -5,6 +5,7 @@ mod names;
 mod settings;
 mod source;
 mod stems;
+mod words;
 
 /// Fails with every finding, one a line.
 #[track_caller]

@@ -7,8 +7,9 @@ use tabtune::device::Device;
 use tabtune::kernels::launch::dispatches;
 use tabtune::model::{Model, ParamMap};
 use tabtune::optim::Optim;
+use tabtune::platform::Interrupt;
 use tabtune::train::{NamedGradients, accumulate};
-use tabtune_tests::gpu;
+use tabtune_tests::{block_on, gpu};
 
 struct Update {
     optim: Optim,
@@ -43,7 +44,7 @@ fn launched(layers: usize, device: &Device) -> [u64; 2] {
         qk_norm: false,
         initializer_range: 0.02,
     };
-    let model = Model::init(&config, 1, Precision::F32, &device.inner()).unwrap();
+    let model = block_on(Model::init(&config, 1, Precision::F32, &device.inner(), &Interrupt::none())).unwrap();
     let ids: Vec<i32> = (0..512).map(|i| i * 37 % 256).collect();
     let batch = Batch { inputs: ids.clone(), targets: ids, batch_size: 4, seq_len: 128, document_starts: None };
     let mut update = Update { optim: Optim::new(&TrainConfig::default(), &model.parameters()).unwrap(), gradients: NamedGradients::new() };

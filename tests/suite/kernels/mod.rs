@@ -17,5 +17,6 @@ mod rope;
 mod scale;
 mod sgd;
 mod trace;
+mod transfer;
 mod truth;
 mod u32_copy;

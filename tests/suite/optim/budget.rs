@@ -50,7 +50,7 @@ fn the_norm_takes_a_dispatch_a_tensor_and_at_most_two_more() {
     for (sizes, more) in [(vec![1], 0), (vec![8, 300, 5000], 1), (vec![8, 300, 65_536 * 256], 2)] {
         let gradients = sizes.iter().map(|&n| ones(n)).collect();
         let before = dispatches();
-        let sum = sum_of_squares(gradients).unwrap().into_scalar::<f32>();
+        let sum = sum_of_squares(gradients).unwrap().unwrap().into_scalar::<f32>();
         assert_eq!(dispatches() - before, sizes.len() as u64 + more, "{sizes:?}");
         assert_eq!(f64::from(sum), sizes.iter().sum::<usize>() as f64, "{sizes:?}");
     }

@@ -5,9 +5,10 @@ use serde_json::json;
 use tabtune::device::Device;
 use tabtune::kernels::Buffer;
 use tabtune::kernels::noise::{self, PROJECTOR};
-use tabtune::optim::{SavedState, orthogonal_projector};
+use tabtune::optim::orthogonal_projector;
 use tabtune_tests::{block_on, cpu, gpu};
 
+use super::state::{load, saved};
 use super::{Run, infos, rule, upload};
 
 const RANK: usize = 2;
@@ -67,15 +68,12 @@ fn keeps_the_bits(device: &Device) {
     // Saved in the middle of a refresh and loaded where another refresh is held.
     let mut first = start(device);
     (1..=2).for_each(|t| first.step(t));
-    let entries = first.optim.state_tensors().into_iter();
-    let file: Vec<SavedState> = entries
-        .map(|(name, s)| SavedState { name, dtype: s.dtype.into(), shape: s.shape.clone(), bytes: block_on(s.bytes()).unwrap() })
-        .collect();
+    let file = saved(&first);
     assert!(file.iter().all(|entry| !entry.name.ends_with("projector")));
     let mut second = start(device);
     (1..=5).for_each(|t| second.step(t));
     second.values = first.values.to_vec();
-    second.optim.load_state(file, &device.inner()).unwrap();
+    load(&mut second, &file, device).unwrap();
     assert!(second.optim.projector("layer.1.weight").is_none(), "loading drops what was held");
     for t in 3..=8 {
         first.step(t);

@@ -1,200 +1,231 @@
-/** The checkpoints of this origin: save, list, load with fallback, remove. */
-import { escaped, TabtuneError } from '../errors.js';
-import type { CheckpointInfo } from '../protocol.js';
-import { MANIFEST_FORMAT, openDatabase, runShape, storageError } from './database.js';
-import type { Database, Manifest, RunRecord } from './database.js';
-import { corrupt, dropChunks, publish, readFiles, readManifest, writeChunks } from './generations.js';
-import type { Incoming, NextChunk } from './generations.js';
+/** The checkpoints of this origin: what can be done with them, over all of their homes. */
+import { TabtuneError } from '../errors.js';
+import type { CheckpointInfo, HistoryEntry, NamedFile } from '../protocol.js';
+import type { OnProgress } from '../sources.js';
+import { writeChunks, putChunk } from './chunks.js';
+import type { NextChunk } from './chunks.js';
+import { Connection } from './connection.js';
+import { committed, everyChunk, STRICT } from './database.js';
+import { absent, storageError } from './faults.js';
+import { readContainer, writeContainer } from './container.js';
+import { readFolder, writeFolder } from './folder.js';
+import { markKept, removeFrom } from './generations.js';
+import { historyOf, readBlocks } from './history.js';
+import type { Blocks } from './history.js';
+import { listAll } from './listing.js';
+import { loadNewest } from './loading.js';
+import type { Loaded } from './loading.js';
+import { infoOf, readRun } from './manifest.js';
+import type { Manifest, RunRecord } from './manifest.js';
+import { mirrorNewest, restoreRun } from './mirror.js';
+import { asFileName } from './names.js';
+import { evict, resident } from './opfs.js';
+import { chunksIn, chunksOf, dataOf } from './parcel.js';
+import type { Parcel } from './parcel.js';
+import { saveGeneration } from './saving.js';
+import type { SaveRequest } from './saving.js';
+import { takeIn } from './staging.js';
+import { sweepRuns } from './sweep.js';
 
-/** State that a save carries beside its bytes. */
-export interface SaveMeta {
-  step: number;
-  totalSteps: number;
-  loss: number | undefined;
-  /** Generations kept of the run; at least two, so that one bad disk block is not the end. */
-  keep: number;
-  environment: Manifest['environment'];
-}
+export type { Loaded, SaveRequest };
+export { infoOf } from './manifest.js';
 
-export interface Loaded {
-  manifest: Manifest;
-  files: Map<string, Blob>;
-  /** Why the newest generation was passed over, if it was. */
-  fellBack: TabtuneError | undefined;
-}
+/** What stands for the database where it is damaged: the second home is asked next. */
+const unlessFailed =
+  <T>(instead: T) =>
+  (thrown: unknown): T => {
+    const error = storageError(thrown);
+    if (error.code !== 'STORAGE_FAILED') throw error;
+    return instead;
+  };
 
 export class CheckpointStore {
-  #database: Promise<Database> | undefined;
-  #saving: { run: string; generation: number } | undefined;
+  readonly #connection: Connection;
+  /** Generations found damaged, and the one that was loaded or saved last, by run. */
+  readonly #damaged = new Map<string, Set<number>>();
+  readonly #present = new Map<string, number>();
+  readonly #saving = new Set<string>();
 
-  #open(): Promise<Database> {
-    this.#database ??= openDatabase(() => {
-      this.#database = undefined;
-    }).catch((thrown: unknown) => {
-      this.#database = undefined;
-      throw thrown;
-    });
-    return this.#database;
+  constructor(hooks: { onClosed: () => void } = { onClosed: () => undefined }) {
+    this.#connection = new Connection(hooks.onClosed);
   }
 
-  /** Runs `work` on the database; a lost connection is opened once more, unless `work` consumes a stream. */
-  async #with<T>(work: (database: Database) => Promise<T>, repeatable = true): Promise<T> {
-    try {
-      return await work(await this.#open());
-    } catch (thrown) {
-      const name: unknown = typeof thrown === 'object' && thrown !== null ? Reflect.get(thrown, 'name') : undefined;
-      if (name !== 'InvalidStateError' || !repeatable) throw storageError(thrown);
-      this.#database = undefined;
-      try {
-        return await work(await this.#open());
-      } catch (again) {
-        throw storageError(again);
-      }
-    }
+  #damagedOf(run: string): Set<number> {
+    const known = this.#damaged.get(run) ?? new Set();
+    this.#damaged.set(run, known);
+    return known;
   }
 
   /** Whether the run is registered. */
-  async hasRun(run: string): Promise<boolean> {
-    return (await this.#with((database) => database.getKey('runs', run))) !== undefined;
+  hasRun(run: string): Promise<boolean> {
+    return this.#connection.hold(async () => (await this.#connection.use((database) => database.getKey('runs', run))) !== undefined);
   }
 
   /** Registers a run, with its training data if that is to be kept. */
-  createRun(record: Omit<RunRecord, 'data'>, data: { bytes: number; next: NextChunk } | undefined): Promise<void> {
-    return this.#with(async (database) => {
+  registerRun(record: Omit<RunRecord, 'data'>, data?: { bytes: number; next: NextChunk }): Promise<void> {
+    const { run } = record;
+    return this.#connection.hold(async () => {
       let kept: RunRecord['data'];
       if (data !== undefined) {
-        const [file] = await writeChunks(database, record.run, 0, [{ name: 'data', bytes: data.bytes }], data.next);
-        kept = file && { bytes: file.bytes, chunks: file.chunks };
+        const put = (index: number, bytes: ArrayBuffer): Promise<void> => this.#connection.use((database) => putChunk(database, [run, 0, index], bytes));
+        try {
+          const [file] = await writeChunks([{ name: 'data', bytes: data.bytes }], data.next, { put });
+          kept = file && { bytes: file.bytes, chunks: file.chunks };
+        } catch (thrown) {
+          await this.#connection.use((database) => database.delete('chunks', everyChunk(run, 0))).catch(() => undefined);
+          throw thrown;
+        }
       }
-      const transaction = database.transaction('runs', 'readwrite', { durability: 'strict' });
-      void transaction.store.put({ ...record, data: kept }, record.run).catch(() => undefined);
-      await transaction.done;
-    }, false);
+      await this.#connection.use((database) => {
+        const transaction = database.transaction('runs', 'readwrite', STRICT);
+        return committed(transaction, [transaction.store.put({ ...record, data: kept }, run)]);
+      });
+    });
   }
 
-  async runRecord(run: string): Promise<RunRecord> {
-    const stored = await this.#with((database) => database.get('runs', run));
-    if (stored === undefined) throw missing(run);
+  /** What is known of the run: in the database, otherwise in its second home. */
+  runRecord(run: string): Promise<RunRecord> {
+    return this.#connection.hold(() => this.#record(run));
+  }
+
+  async #record(run: string): Promise<RunRecord> {
+    const stored: unknown = await this.#connection.use((database) => database.get('runs', run)).catch(unlessFailed(undefined));
     try {
-      return runShape(stored, 'run');
-    } catch {
-      throw corrupt(`the record of run ${escaped(run)}`, 'checkpoint.run');
+      if (stored !== undefined) return readRun(stored, run);
+    } catch (thrown) {
+      const housed = (await resident(run))?.head.run;
+      if (housed) return housed;
+      throw thrown;
     }
+    const housed = (await resident(run))?.head.run;
+    if (housed) return housed;
+    throw absent(run);
   }
 
   /** The run's kept training data, verified. */
-  async runData(run: string): Promise<Blob | undefined> {
-    const { data } = await this.runRecord(run);
-    if (data === undefined) return undefined;
-    const files = await this.#with((database) => readFiles(database, run, 0, [{ name: 'data', ...data }]));
-    return files.get('data');
+  runData(run: string): Promise<Blob | undefined> {
+    return this.#connection.hold(async () => {
+      const record = await this.#record(run);
+      if (record.data === undefined) return undefined;
+      try {
+        return await dataOf({ record, data: chunksOf(this.#connection, run, 0).data });
+      } catch (thrown) {
+        const housed = await resident(run);
+        if (housed?.head.run?.data === undefined) throw thrown;
+        return dataOf(housed.parcel);
+      }
+    });
   }
 
   /** Streams a generation in; the old head stays until the new one is whole. */
-  save(run: string, label: string, files: Incoming[], next: NextChunk, meta: SaveMeta): Promise<Manifest> {
-    return this.#with(async (database) => {
-      const { keep, ...rest } = meta;
-      const bytes = files.reduce((sum, file) => sum + file.bytes, 0);
-      await checkRoom(bytes);
-      const generation = ((await database.get('heads', run)) ?? 0) + 1;
-      this.#saving = { run, generation };
+  save(request: SaveRequest): Promise<Manifest> {
+    const { run } = request;
+    return this.#connection.hold(async () => {
+      if (this.#saving.has(run)) throw new TabtuneError('BUSY', 'this run is being saved already', { code: 'session.busy' });
+      this.#saving.add(run);
       try {
-        // Chunks of an attempt that died halfway may lie there.
-        await dropChunks(database, run, generation);
-        const written = await writeChunks(database, run, generation, files, next);
-        const manifest: Manifest = { format: MANIFEST_FORMAT, run, generation, label, savedAt: Date.now(), bytes, files: written, ...rest };
-        await publish(database, manifest, Math.max(2, keep));
+        const manifest = await saveGeneration(this.#connection, request, { damaged: this.#damagedOf(run), present: this.#present.get(run) });
+        this.#present.set(run, manifest.generation);
         return manifest;
-      } catch (thrown) {
-        await dropChunks(database, run, generation).catch(() => undefined);
-        throw thrown;
       } finally {
-        this.#saving = undefined;
+        this.#saving.delete(run);
       }
-    }, false);
+    });
   }
 
   /** The given generation, or the newest that is whole. */
-  load(run: string, generation?: number): Promise<Loaded> {
-    return this.#with(async (database) => {
-      const keys = await database.getAllKeys('manifests', IDBKeyRange.bound([run, 0], [run, Number.MAX_SAFE_INTEGER]));
-      const candidates = keys.map(([, g]) => g).filter((g) => generation === undefined || g === generation).reverse();
-      let fault: TabtuneError | undefined;
-      for (const candidate of candidates) {
-        try {
-          const manifest = await readManifest(database, run, candidate);
-          if (manifest === undefined) continue;
-          return { manifest, files: await readFiles(database, run, candidate, manifest.files), fellBack: fault };
-        } catch (thrown) {
-          if (!(thrown instanceof TabtuneError) || thrown.code !== 'CHECKPOINT_CORRUPT') throw thrown;
-          fault ??= thrown;
-        }
-      }
-      throw fault ?? missing(run);
+  load(run: string, generation?: number, signal?: AbortSignal, onProgress?: OnProgress): Promise<Loaded> {
+    return this.#connection.hold(async () => {
+      const onDamaged = (found: number): unknown => this.#damagedOf(run).add(found);
+      const loaded = await loadNewest(this.#connection, { run, generation, signal, onProgress, onDamaged });
+      if (loaded.home === 'opfs') await restoreRun(this.#connection, run);
+      this.#present.set(run, loaded.manifest.generation);
+      return loaded;
     });
   }
 
-  /** Every whole generation, newest first. Damaged manifests are left out: they cannot be resumed. */
+  /** Steps, evaluations and samples up to a step, along the branch that was loaded or saved last. */
+  history(run: string, upToStep: number): Promise<HistoryEntry[]> {
+    return this.#connection.hold(() => this.#history(run, upToStep, this.#present.get(run)));
+  }
+
+  async #history(run: string, upToStep: number, generation: number | undefined): Promise<HistoryEntry[]> {
+    const blocks = await this.#connection.use((database) => readBlocks(database, run)).catch(unlessFailed<Blocks>(new Map()));
+    if (blocks.size > 0) return historyOf(blocks, upToStep, generation);
+    const housed = await resident(run);
+    return (housed?.parcel.history ?? []).filter(({ step }) => step <= upToStep);
+  }
+
+  /** Every generation, newest first; those that cannot be read with their `fault`. */
   list(run?: string): Promise<CheckpointInfo[]> {
-    return this.#with(async (database) => {
-      const found: CheckpointInfo[] = [];
-      for (const [owner, generation] of await database.getAllKeys('manifests')) {
-        if (run !== undefined && owner !== run) continue;
-        const manifest = await readManifest(database, owner, generation).catch(() => undefined);
-        if (manifest === undefined) continue;
-        const record = await this.runRecord(owner).catch(() => undefined);
-        found.push(infoOf(manifest, record));
-      }
-      return found.sort((a, b) => b.savedAt - a.savedAt);
+    return this.#connection.hold(() => listAll(this.#connection, run));
+  }
+
+  /** Marks a generation as one that retention never takes, or takes the mark away. */
+  keep(run: string, generation: number, kept: boolean): Promise<void> {
+    return this.#connection.hold(async () => {
+      if (!(await this.#connection.use((database) => markKept(database, run, generation, kept)))) throw absent(run);
     });
   }
 
-  /** Removes one generation, or the run with everything it has. */
+  /** A generation with everything that leads to it, to be written somewhere. */
+  async #parcel(run: string, generation: number | undefined, signal?: AbortSignal, onProgress?: OnProgress): Promise<Parcel> {
+    const onDamaged = (found: number): unknown => this.#damagedOf(run).add(found);
+    const { manifest, files, home } = await loadNewest(this.#connection, { run, generation, signal, onProgress, onDamaged });
+    const housed = home === 'opfs' ? await resident(run, manifest.generation) : undefined;
+    if (housed) return housed.parcel;
+    const record = await this.#record(run).catch(() => undefined);
+    const history = await this.#history(run, manifest.step, manifest.generation);
+    return { manifest, record, history, chunk: chunksIn(files, undefined).chunk, data: chunksOf(this.#connection, run, 0).data, verified: files };
+  }
+
+  /** The generation as the first one of a run of its own, with data and history. */
+  fork(run: string, generation: number | undefined, label: string, signal?: AbortSignal, onProgress?: OnProgress): Promise<CheckpointInfo> {
+    return this.#connection.hold(async () => {
+      const { manifest, record } = await takeIn(this.#connection, await this.#parcel(run, generation, signal), { label, phase: 'save', signal, onProgress });
+      return infoOf(manifest, record);
+    });
+  }
+
+  /** Removes one generation, or the run with everything it has. The caller holds the run's lock. */
   remove(run: string, generation?: number): Promise<void> {
-    return this.#with(async (database) => {
-      const transaction = database.transaction(['manifests', 'heads', 'chunks', 'runs'], 'readwrite', { durability: 'strict' });
-      const manifests = transaction.objectStore('manifests');
-      const keys = await manifests.getAllKeys(IDBKeyRange.bound([run, 0], [run, Number.MAX_SAFE_INTEGER]));
-      const left = generation === undefined ? [] : keys.filter(([, g]) => g !== generation);
-      const range = (low: number, high: number) => IDBKeyRange.bound([run, low, 0], [run, high, Number.MAX_SAFE_INTEGER]);
-      const drop = left.length === 0 ? range(0, Number.MAX_SAFE_INTEGER) : range(generation ?? 0, generation ?? 0);
-      void transaction.objectStore('chunks').delete(drop).catch(() => undefined);
-      for (const key of keys) if (!left.includes(key)) void manifests.delete(key).catch(() => undefined);
-      const newest = left.at(-1)?.[1];
-      if (newest === undefined) {
-        void transaction.objectStore('heads').delete(run).catch(() => undefined);
-        void transaction.objectStore('runs').delete(run).catch(() => undefined);
-      } else void transaction.objectStore('heads').put(newest, run).catch(() => undefined);
-      await transaction.done;
+    return this.#connection.hold(async () => {
+      const gone = await this.#connection.use((database) => removeFrom(database, run, generation, this.#saving.has(run)));
+      await evict(run, gone === 'run' ? undefined : generation);
     });
   }
 
-  /** Deletes chunks that no manifest names; never while a save runs. */
-  sweep(run: string): Promise<void> {
-    return this.#with(async (database) => {
-      if (this.#saving !== undefined) return;
-      const manifests = await database.getAllKeys('manifests', IDBKeyRange.bound([run, 0], [run, Number.MAX_SAFE_INTEGER]));
-      const known = new Set([0, ...manifests.map(([, g]) => g)]);
-      const chunks = await database.getAllKeys('chunks', IDBKeyRange.bound([run, 0, 0], [run, Number.MAX_SAFE_INTEGER, 0]));
-      for (const orphan of new Set(chunks.map(([, g]) => g))) if (!known.has(orphan)) await dropChunks(database, run, orphan);
+  /** The checkpoint as one file. */
+  exportFile(run: string, generation?: number, signal?: AbortSignal, onProgress?: OnProgress): Promise<NamedFile> {
+    return this.#connection.hold(async () => {
+      const parcel = await this.#parcel(run, generation, signal, onProgress);
+      const { label, step } = parcel.manifest;
+      return { name: `${asFileName(label)}-step-${step}.tabtune`, blob: await writeContainer(parcel, signal, onProgress) };
     });
   }
-}
 
-const missing = (run: string): TabtuneError => new TabtuneError('CHECKPOINT_CORRUPT', `run ${escaped(run)} has no checkpoint in this browser`, { code: 'checkpoint.none' });
+  /** The checkpoint's files in a folder that the user picked; `checkpoint.json` comes last. */
+  exportFolder(run: string, generation: number | undefined, folder: FileSystemDirectoryHandle, signal?: AbortSignal, onProgress?: OnProgress): Promise<void> {
+    return this.#connection.hold(async () => writeFolder(await this.#parcel(run, generation, signal), folder, signal, onProgress));
+  }
 
-export function infoOf(manifest: Manifest, record: RunRecord | undefined): CheckpointInfo {
-  const { run, generation, step, totalSteps, loss, bytes, savedAt, label } = manifest;
-  return { run, generation, step, totalSteps, loss, bytes, savedAt, label, dataName: record?.dataName ?? '', hasData: record?.data !== undefined };
-}
+  /** Takes a `.tabtune` or a folder's files in, verified, as a run that is not here yet. */
+  importFile(given: Blob | readonly NamedFile[], signal?: AbortSignal, onProgress?: OnProgress): Promise<CheckpointInfo> {
+    return this.#connection.hold(async () => {
+      const parcel = given instanceof Blob ? await readContainer(given) : await readFolder(given, signal, onProgress);
+      const { run, label } = parcel.manifest;
+      const { manifest, record } = await takeIn(this.#connection, parcel, { run, label, phase: 'import', signal, onProgress });
+      return infoOf(manifest, record);
+    });
+  }
 
-/** Compares the need with the browser's own estimate before the first byte is written. */
-async function checkRoom(need: number): Promise<void> {
-  const estimate = await globalThis.navigator?.storage?.estimate?.().catch(() => undefined);
-  if (estimate?.quota === undefined) return;
-  const free = estimate.quota - (estimate.usage ?? 0);
-  if (need > free) {
-    const message = `this checkpoint needs ${need} bytes and the browser allows ${free} more. Delete older runs, or export to a file.`;
-    throw new TabtuneError('QUOTA_EXCEEDED', message, { code: 'storage.quota', need, have: free });
+  /** Takes what crashed tabs left, of all runs whose lock is free. */
+  sweep(): Promise<void> {
+    return this.#connection.hold(() => sweepRuns(this.#connection));
+  }
+
+  /** Writes the newest generation to its second home: at most every 10 minutes unless forced, and only where there is room for two. */
+  mirror(run: string, force: boolean): Promise<boolean> {
+    return this.#connection.hold(() => mirrorNewest(this.#connection, run, force));
   }
 }

@@ -1,41 +1,18 @@
+/** The database of this origin: its stores and its versions. */
 import { openDB } from 'idb';
 import type { DBSchema, IDBPDatabase } from 'idb';
 
-import { TabtuneError, toTabtuneError } from '../errors.js';
-import { count, listOf, number, optional, record, text } from '../shape.js';
-import type { Of } from '../shape.js';
+import { blocked, storageError } from './faults.js';
 
-/** A piece of a file: at most this long, always an ArrayBuffer (browser.md §3 has the measurements). */
+/**
+ * A piece of a file: at most this long, always an ArrayBuffer. In a private window of Chromium a value above 127 MiB aborts its
+ * transaction, and in a normal one a Blob of 512 MiB does.
+ */
 export const CHUNK_BYTES = 8 << 20;
-/** Written in every manifest; a newer one is CHECKPOINT_VERSION. */
-export const MANIFEST_FORMAT = 1;
-
-/** The list of chunks that make a generation, with the hash of each. Its presence is what makes the generation exist. */
-export const manifestShape = record({
-  format: count,
-  run: text,
-  generation: count,
-  label: text,
-  step: count,
-  totalSteps: count,
-  loss: optional(number),
-  savedAt: number,
-  bytes: count,
-  environment: record({ version: text, adapter: text }),
-  files: listOf(record({ name: text, bytes: count, chunks: listOf(record({ index: count, bytes: count, sha256: text })) })),
-});
-export type Manifest = Of<typeof manifestShape>;
-
-/** What is known of a run beside its generations: name, and the training data if it was kept. */
-export const runShape = record({
-  run: text,
-  label: text,
-  createdAt: number,
-  dataName: text,
-  driver: text,
-  data: optional(record({ bytes: count, chunks: listOf(record({ index: count, bytes: count, sha256: text })) })),
-});
-export type RunRecord = Of<typeof runShape>;
+const NAME = 'tabtune';
+const VERSION = 2;
+/** How long another tab may take to end its save and close an older version. */
+const BLOCKED_MILLIS = 3000;
 
 /** `[run, generation, index]`; generation 0 holds the run's training data. */
 export type ChunkKey = [string, number, number];
@@ -43,66 +20,79 @@ export type ChunkKey = [string, number, number];
 interface Stores extends DBSchema {
   chunks: { key: ChunkKey; value: ArrayBuffer };
   manifests: { key: [string, number]; value: unknown };
-  heads: { key: string; value: number };
+  heads: { key: string; value: unknown };
   runs: { key: string; value: unknown };
+  /** Since version 2: `[run, generation it was saved with]`. */
+  history: { key: [string, number]; value: unknown };
 }
 export type Database = IDBPDatabase<Stores>;
+export const STORES = ['chunks', 'manifests', 'heads', 'runs', 'history'] as const;
+export const STRICT = { durability: 'strict' } as const;
 
-/** Opens the database of this origin. */
-export async function openDatabase(onVersionChange: () => void): Promise<Database> {
-  let blocked = false;
-  try {
-    const database = await Promise.race([
-      openDB<Stores>('tabtune', 1, {
-        upgrade(db) {
-          db.createObjectStore('chunks');
-          db.createObjectStore('manifests');
-          db.createObjectStore('heads');
-          db.createObjectStore('runs');
-        },
-        blocked() {
-          blocked = true;
-        },
-        blocking(_current, _asked, event) {
-          onVersionChange();
-          if (event.target instanceof IDBDatabase) event.target.close();
-        },
-      }),
-      new Promise<never>((_, reject) => {
-        setTimeout(() => blocked && reject(blockedError()), 3000);
-      }),
-    ]);
-    return database;
-  } catch (thrown) {
-    if (thrown instanceof TabtuneError) throw thrown;
-    throw storageError(thrown);
-  }
+/** What may happen to an open connection. */
+export interface Watch {
+  /** Another tab opens a newer version. */
+  newer(): void;
+  /** Another tab deletes the database. */
+  deleted(): void;
+  /** The browser closed the connection. */
+  lost(): void;
 }
 
-const blockedError = (): TabtuneError =>
-  new TabtuneError('STORAGE_BLOCKED', 'the checkpoint storage is held by another version of this page: close the other tab and try again', {
-    code: 'storage.blocked',
+export function openDatabase(watch: Watch): Promise<Database> {
+  return new Promise((resolve, reject) => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let givenUp = false;
+    openDB<Stores>(NAME, VERSION, {
+      upgrade(database, from) {
+        if (from < 1) for (const store of ['chunks', 'manifests', 'heads', 'runs'] as const) database.createObjectStore(store);
+        if (from < 2) database.createObjectStore('history');
+      },
+      blocked() {
+        timer = setTimeout(() => {
+          givenUp = true;
+          reject(blocked());
+        }, BLOCKED_MILLIS);
+      },
+      blocking: (_version, asked) => (asked === null ? watch.deleted() : watch.newer()),
+      terminated: () => watch.lost(),
+    }).then(
+      (database) => {
+        clearTimeout(timer);
+        if (givenUp) database.close();
+        else resolve(database);
+      },
+      (thrown: unknown) => {
+        clearTimeout(timer);
+        reject(storageError(thrown));
+      },
+    );
   });
+}
 
-/** IndexedDB's failures in our words; a full disk shows only as the aborted transaction's error. */
-export function storageError(thrown: unknown): TabtuneError {
-  if (thrown instanceof TabtuneError) return thrown;
-  const error = toTabtuneError(thrown, 'STORAGE_FAILED');
-  if (error.code === 'QUOTA_EXCEEDED') {
-    return new TabtuneError('QUOTA_EXCEEDED', 'the browser has no room left for this checkpoint. Delete older runs, or export this one to a file.', { code: 'storage.quota' }, thrown);
+/** All generations of a run, its data among them. */
+export const everyGeneration = (run: string): IDBKeyRange => IDBKeyRange.bound([run, 0], [run, Number.MAX_SAFE_INTEGER]);
+export const everyChunk = (run: string, generation?: number): IDBKeyRange =>
+  IDBKeyRange.bound([run, generation ?? 0, 0], [run, generation ?? Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER]);
+
+/** Resolves when the disk has it. The first request to fail says why, which the transaction itself does not. */
+export async function committed(transaction: { done: Promise<void>; abort(): void }, requests: readonly Promise<unknown>[]): Promise<void> {
+  await Promise.all([...requests, transaction.done]);
+}
+
+/** Work of several reads and writes in one transaction; what it throws takes all of it back. */
+export async function within<T>(transaction: { done: Promise<void>; abort(): void }, work: () => Promise<T>): Promise<T> {
+  transaction.done.catch(() => undefined);
+  try {
+    const result = await work();
+    await transaction.done;
+    return result;
+  } catch (thrown) {
+    try {
+      transaction.abort();
+    } catch {
+      // It has aborted by itself.
+    }
+    throw thrown;
   }
-  return new TabtuneError('STORAGE_FAILED', `checkpoint storage failed: ${error.message || error.detail.reason || 'no reason given'}`, { code: 'storage.failed' }, thrown);
-}
-
-/** Lower-case hex SHA-256. */
-export async function sha256(bytes: ArrayBuffer): Promise<string> {
-  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
-  return Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('');
-}
-
-/** The bytes of a view as an ArrayBuffer of exactly its length, copied out of wasm memory. */
-export function exactBuffer(view: Uint8Array): ArrayBuffer {
-  const copy = new ArrayBuffer(view.byteLength);
-  new Uint8Array(copy).set(view);
-  return copy;
 }

@@ -1,128 +1,146 @@
-/** Writing and reading one generation: chunks first, read-back, then manifest and head in one strict transaction. */
-import { TabtuneError } from '../errors.js';
-import { CHUNK_BYTES, exactBuffer, MANIFEST_FORMAT, manifestShape, sha256, storageError } from './database.js';
-import type { Database, Manifest } from './database.js';
+/** Generations of a run in the database: what there is, how one comes to exist, how it goes. */
+import type { Connection } from './connection.js';
+import { everyChunk, everyGeneration, STORES, STRICT, within } from './database.js';
+import type { Database } from './database.js';
+import { vanished } from './faults.js';
+import type { HistoryBlock } from './history.js';
+import { readManifest } from './manifest.js';
+import type { Manifest, RunRecord } from './manifest.js';
+import { beyondLimit, nextToGo } from './retention.js';
 
-/** A file on its way into storage. */
-export interface Incoming {
-  name: string;
-  bytes: number;
-}
-/** Chunks of all files, in their order; a chunk never crosses a file. */
-export type NextChunk = () => Promise<Uint8Array | undefined>;
-
-interface ChunkRecord {
-  index: number;
-  bytes: number;
-  sha256: string;
-}
-
-const everyChunk = (run: string, generation: number) => IDBKeyRange.bound([run, generation, 0], [run, generation, Number.MAX_SAFE_INTEGER]);
-
-/** Puts one chunk and resolves when the disk has it. */
-async function putChunk(database: Database, run: string, generation: number, index: number, bytes: ArrayBuffer): Promise<ChunkRecord> {
-  const hash = await sha256(bytes);
-  const length = bytes.byteLength;
-  const transaction = database.transaction('chunks', 'readwrite', { durability: 'strict' });
-  void transaction.store.put(bytes, [run, generation, index]).catch(() => undefined);
-  await transaction.done;
-  return { index, bytes: length, sha256: hash };
+/** What a save has to know of its run. */
+export interface Standing {
+  registered: boolean;
+  /** The highest number that was ever used and may still be named somewhere. */
+  highest: number;
+  generations: number[];
 }
 
-/** Streams `files` into the chunks of a generation; on failure nothing of them remains. */
-export async function writeChunks(database: Database, run: string, generation: number, files: Incoming[], next: NextChunk): Promise<Manifest['files']> {
-  const written: Manifest['files'] = [];
-  let index = 0;
-  try {
-    for (const file of files) {
-      const chunks: ChunkRecord[] = [];
-      let got = 0;
-      while (got < file.bytes) {
-        const chunk = await next();
-        if (chunk === undefined || chunk.byteLength === 0 || got + chunk.byteLength > file.bytes) {
-          throw new TabtuneError('STORAGE_FAILED', `the checkpoint stream of ${file.name} ended at ${got} of ${file.bytes} bytes`, { code: 'storage.stream' });
-        }
-        for (let at = 0; at < chunk.byteLength; at += CHUNK_BYTES) {
-          const piece = chunk.subarray(at, Math.min(at + CHUNK_BYTES, chunk.byteLength));
-          chunks.push(await putChunk(database, run, generation, index++, exactBuffer(piece)));
-        }
-        got += chunk.byteLength;
-      }
-      written.push({ name: file.name, bytes: file.bytes, chunks });
+export async function standingOf(database: Database, run: string): Promise<Standing> {
+  const transaction = database.transaction(['manifests', 'heads', 'runs', 'history']);
+  const [record, head, manifests, blocks] = await Promise.all([
+    transaction.objectStore('runs').getKey(run),
+    transaction.objectStore('heads').get(run),
+    transaction.objectStore('manifests').getAllKeys(everyGeneration(run)),
+    transaction.objectStore('history').getAllKeys(everyGeneration(run)),
+  ]);
+  const generations = manifests.map(([, generation]) => generation);
+  const highest = Math.max(0, Number.isSafeInteger(head) ? Number(head) : 0, ...generations, ...blocks.map(([, generation]) => generation));
+  return { registered: record !== undefined, highest, generations };
+}
+
+/** The manifests of a run that can be read, and the generations whose manifest is damaged. One of a newer format is neither. */
+async function sorted(stored: { keys: [string, number][]; values: unknown[] }, run: string): Promise<{ whole: Manifest[]; damaged: number[] }> {
+  const whole: Manifest[] = [];
+  const damaged: number[] = [];
+  for (const [at, [, generation]] of stored.keys.entries()) {
+    try {
+      whole.push(readManifest(stored.values[at], run, generation));
+    } catch (thrown) {
+      if (Reflect.get(Object(thrown), 'code') === 'CHECKPOINT_CORRUPT') damaged.push(generation);
     }
-    await readBack(database, run, generation, written);
-    return written;
-  } catch (thrown) {
-    await dropChunks(database, run, generation).catch(() => undefined);
-    throw storageError(thrown);
   }
+  return { whole, damaged };
 }
 
-/** One random chunk is read again before the generation may count. */
-async function readBack(database: Database, run: string, generation: number, files: Manifest['files']): Promise<void> {
-  const all = files.flatMap((file) => file.chunks);
-  const chosen = all[Math.floor(Math.random() * all.length)];
-  if (chosen === undefined) return;
-  await verified(database, run, generation, chosen);
+export interface Publication {
+  manifest: Manifest;
+  block: HistoryBlock;
+  /** Generations kept of the run. */
+  limit: number;
+  /** Generations known to be damaged: they do not count as kept. */
+  damaged: ReadonlySet<number>;
+  /** A run that becomes known with this, its first generation. */
+  record?: RunRecord | undefined;
 }
 
-async function verified(database: Database, run: string, generation: number, chunk: ChunkRecord): Promise<ArrayBuffer> {
-  const bytes = await database.get('chunks', [run, generation, chunk.index]);
-  const where = `chunk ${chunk.index} of run ${run}, generation ${generation}`;
-  if (bytes === undefined) throw corrupt(`${where} is missing`, 'checkpoint.chunk.missing');
-  if (bytes.byteLength !== chunk.bytes) throw corrupt(`${where}: expected ${chunk.bytes} bytes, found ${bytes.byteLength}`, 'checkpoint.chunk.length');
-  if ((await sha256(bytes)) !== chunk.sha256) throw corrupt(`${where}: its SHA-256 differs`, 'checkpoint.chunk.hash');
-  return bytes;
-}
-
-export const corrupt = (what: string, code: string): TabtuneError => new TabtuneError('CHECKPOINT_CORRUPT', `checkpoint is damaged: ${what}`, { code });
-
-/** Every chunk of the files, verified, as Blobs: they may leave memory for disk again. */
-export async function readFiles(database: Database, run: string, generation: number, files: Manifest['files']): Promise<Map<string, Blob>> {
-  const blobs = new Map<string, Blob>();
-  for (const file of files) {
-    const pieces: Blob[] = [];
-    for (const chunk of file.chunks) pieces.push(new Blob([await verified(database, run, generation, chunk)]));
-    const blob = new Blob(pieces);
-    if (blob.size !== file.bytes) throw corrupt(`${file.name}: expected ${file.bytes} bytes, found ${blob.size}`, 'checkpoint.file.length');
-    blobs.set(file.name, blob);
-  }
-  return blobs;
-}
-
-/** The step that makes a generation exist: manifest, head, and the removal of what is now too old. */
-export async function publish(database: Database, manifest: Manifest, keep: number): Promise<void> {
+/** The one transaction that makes a generation exist; a second time changes nothing. */
+export async function publish(database: Database, { manifest, block, limit, damaged, record }: Publication): Promise<void> {
   const { run, generation } = manifest;
-  const transaction = database.transaction(['manifests', 'heads', 'chunks'], 'readwrite', { durability: 'strict' });
+  const transaction = database.transaction(STORES, 'readwrite', STRICT);
   const manifests = transaction.objectStore('manifests');
-  const older = (await manifests.getAllKeys(IDBKeyRange.bound([run, 0], [run, generation - 1]))).map(([, g]) => g);
-  const doomed = older.slice(0, Math.max(0, older.length - (keep - 1)));
-  for (const old of doomed) {
-    void manifests.delete([run, old]).catch(() => undefined);
-    void transaction.objectStore('chunks').delete(everyChunk(run, old)).catch(() => undefined);
-  }
-  void manifests.put(manifest, [run, generation]).catch(() => undefined);
-  void transaction.objectStore('heads').put(generation, run).catch(() => undefined);
-  await transaction.done;
+  const chunks = transaction.objectStore('chunks');
+  await within(transaction, async () => {
+    const [known, count, dataCount] = await Promise.all([
+      transaction.objectStore('runs').getKey(run),
+      chunks.count(everyChunk(run, generation)),
+      record?.data ? chunks.count(everyChunk(run, 0)) : undefined,
+    ]);
+    if (known === undefined && record === undefined) throw vanished(run, 'the record');
+    const expected = manifest.files.reduce((sum, file) => sum + file.chunks.length, 0);
+    if (count !== expected) throw vanished(run, `${expected - count} of ${expected} chunks`);
+    if (dataCount !== undefined && dataCount !== record?.data?.chunks.length) throw vanished(run, 'the data');
+    const keys = await manifests.getAllKeys(everyGeneration(run));
+    const found = await sorted({ keys, values: await manifests.getAll(everyGeneration(run)) }, run);
+    const older = found.whole.filter((other) => other.generation !== generation && !damaged.has(other.generation));
+    const bad = [...found.damaged, ...[...damaged].filter((other) => keys.some(([, key]) => key === other))].filter((other) => other !== generation);
+    const requests: Promise<unknown>[] = [
+      manifests.put(manifest, [run, generation]),
+      transaction.objectStore('history').put(block, [run, generation]),
+      transaction.objectStore('heads').put(generation, run),
+    ];
+    if (record) requests.push(transaction.objectStore('runs').put(record, run));
+    for (const gone of [...beyondLimit([...older, manifest], limit), ...beyondBad(older.length, bad)]) {
+      requests.push(manifests.delete([run, gone]), chunks.delete(everyChunk(run, gone)));
+    }
+    await Promise.all(requests);
+  });
 }
 
-export async function dropChunks(database: Database, run: string, generation: number): Promise<void> {
-  const transaction = database.transaction('chunks', 'readwrite');
-  void transaction.store.delete(everyChunk(run, generation)).catch(() => undefined);
-  await transaction.done;
+/** Damaged generations go once another whole one stands beside the new one. */
+const beyondBad = (whole: number, bad: readonly number[]): readonly number[] => (whole > 0 ? bad : []);
+
+/** Drops the generation that retention would take next; its bytes, or `undefined` where all must stay. */
+export async function dropFurther(connection: Connection, run: string, damaged: ReadonlySet<number>): Promise<number | undefined> {
+  return connection.use(async (database) => {
+    const transaction = database.transaction(['manifests', 'chunks'], 'readwrite', STRICT);
+    const manifests = transaction.objectStore('manifests');
+    return within(transaction, async () => {
+      const keys = await manifests.getAllKeys(everyGeneration(run));
+      const { whole } = await sorted({ keys, values: await manifests.getAll(everyGeneration(run)) }, run);
+      const next = nextToGo(whole.filter(({ generation }) => !damaged.has(generation)));
+      const gone = whole.find(({ generation }) => generation === next);
+      if (gone === undefined) return undefined;
+      await Promise.all([manifests.delete([run, gone.generation]), transaction.objectStore('chunks').delete(everyChunk(run, gone.generation))]);
+      return gone.bytes;
+    });
+  });
 }
 
-/** A stored manifest, checked; `undefined` if there is none. */
-export async function readManifest(database: Database, run: string, generation: number): Promise<Manifest | undefined> {
-  const stored = await database.get('manifests', [run, generation]);
-  if (stored === undefined) return undefined;
-  const format: unknown = typeof stored === 'object' && stored !== null ? Reflect.get(stored, 'format') : undefined;
-  if (typeof format === 'number' && format > MANIFEST_FORMAT) {
-    throw new TabtuneError('CHECKPOINT_VERSION', `checkpoint format ${format}: this version reads up to ${MANIFEST_FORMAT}. Update the page.`, { code: 'checkpoint.version' });
-  }
-  try {
-    return manifestShape(stored, 'manifest');
-  } catch (thrown) {
-    throw corrupt(`manifest of run ${run}, generation ${generation}: ${thrown instanceof Error ? thrown.message : String(thrown)}`, 'checkpoint.manifest');
-  }
+/** Marks a generation as kept, or takes the mark away. */
+export async function markKept(database: Database, run: string, generation: number, kept: boolean): Promise<boolean> {
+  const transaction = database.transaction('manifests', 'readwrite', STRICT);
+  return within(transaction, async () => {
+    const stored: unknown = await transaction.store.get([run, generation]);
+    if (stored === undefined) return false;
+    await transaction.store.put({ ...readManifest(stored, run, generation), kept }, [run, generation]);
+    return true;
+  });
+}
+
+/** Removes one generation, or the run with everything it has. A generation that is being written stays, and its run with it. */
+export async function removeFrom(database: Database, run: string, generation: number | undefined, saving: boolean): Promise<'run' | 'generation'> {
+  const transaction = database.transaction(STORES, 'readwrite', STRICT);
+  const manifests = transaction.objectStore('manifests');
+  const chunks = transaction.objectStore('chunks');
+  return within(transaction, async () => {
+    const keys = await manifests.getAllKeys(everyGeneration(run));
+    const left = generation === undefined ? [] : keys.map(([, key]) => key).filter((key) => key !== generation);
+    const others = await chunks.getAllKeys(everyChunk(run));
+    const writing = saving || others.some(([, key]) => key !== 0 && key !== generation);
+    const newest = left.at(-1);
+    if (generation !== undefined && (newest !== undefined || writing)) {
+      const head = newest === undefined ? transaction.objectStore('heads').delete(run) : transaction.objectStore('heads').put(newest, run);
+      await Promise.all([manifests.delete([run, generation]), chunks.delete(everyChunk(run, generation)), head]);
+      return 'generation';
+    }
+    await Promise.all([
+      manifests.delete(everyGeneration(run)),
+      chunks.delete(everyChunk(run)),
+      transaction.objectStore('history').delete(everyGeneration(run)),
+      transaction.objectStore('heads').delete(run),
+      transaction.objectStore('runs').delete(run),
+    ]);
+    return 'run';
+  });
 }

@@ -3,22 +3,38 @@ import { TabtuneError } from '../errors.js';
 /** Holds a run for as long as the trainer lives; a crashed tab frees it by itself. */
 export interface RunLock {
   readonly run: string;
+  /** False where the browser has no Web Locks: then nothing keeps a second tab out. */
+  readonly locked: boolean;
   release(): void;
 }
 
+const nameOfLock = (run: string): string => `tabtune:${run}`;
+const lockManager = (): LockManager | undefined => globalThis.navigator?.locks;
+
 /** Takes the run's Web Lock at once or fails with BUSY. */
 export async function lockRun(run: string): Promise<RunLock> {
-  const locks: LockManager | undefined = globalThis.navigator?.locks;
-  if (locks === undefined) return { run, release: () => undefined };
+  const locks = lockManager();
+  if (locks === undefined) return { run, locked: false, release: () => undefined };
   return new Promise((resolve, reject) => {
     locks
-      .request(`tabtune:${run}`, { mode: 'exclusive', ifAvailable: true }, (lock) => {
+      .request(nameOfLock(run), { mode: 'exclusive', ifAvailable: true }, (lock) => {
         if (lock === null) {
           reject(new TabtuneError('BUSY', `run ${run} is being trained in another tab: pause and close it there first`, { code: 'run.locked' }));
           return undefined;
         }
-        return new Promise<void>((free) => resolve({ run, release: () => free() }));
+        return new Promise<void>((free) => resolve({ run, locked: true, release: () => free() }));
       })
       .catch((thrown: unknown) => reject(new TabtuneError('STORAGE_FAILED', 'the run could not be locked', { code: 'storage.lock' }, thrown)));
+  });
+}
+
+/** `work` under the run's lock if nobody holds it; without Web Locks nobody can know, so it is left out. */
+export async function ifFree(run: string, work: () => Promise<void>): Promise<boolean> {
+  const locks = lockManager();
+  if (locks === undefined) return false;
+  return locks.request(nameOfLock(run), { mode: 'exclusive', ifAvailable: true }, async (lock) => {
+    if (lock === null) return false;
+    await work();
+    return true;
   });
 }

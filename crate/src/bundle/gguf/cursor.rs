@@ -1,7 +1,7 @@
 //! Sequential reading of a GGUF header through a buffer, so that nothing beyond it is read and nothing is reserved from a claim.
 
 use crate::bundle::source::ByteSource;
-use crate::error::{Error, Refusal, Result};
+use crate::error::{Error, Refusal, Result, Word, word};
 
 const WINDOW_BYTES: usize = 64 << 10;
 
@@ -14,7 +14,7 @@ pub(super) struct Cursor<'a> {
 }
 
 /// Either a refusal of the file or a source that failed.
-pub(super) fn refuse(code: &'static str) -> Refusal {
+pub(super) fn refuse(code: Word) -> Refusal {
     Refusal::new(code)
 }
 
@@ -28,7 +28,7 @@ impl<'a> Cursor<'a> {
     }
 
     fn truncated(&self, need: u64) -> Error {
-        refuse("gguf.header.truncated").expected(format!("{need} more bytes")).found(self.len - self.at).at(self.at).into()
+        refuse(word!("gguf.header.truncated")).expected(format!("{need} more bytes")).found(self.len - self.at).at(self.at).into()
     }
 
     /// Appends the next `count` bytes to `out`; the file's length is asked before anything grows.
@@ -75,7 +75,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// A length and as many bytes; a length over `limit` is `code`, before the bytes left are asked.
-    pub(super) fn text(&mut self, limit: u64, code: &'static str, subject: Option<&str>, out: &mut Vec<u8>) -> Result<u64> {
+    pub(super) fn text(&mut self, limit: u64, code: Word, subject: Option<&str>, out: &mut Vec<u8>) -> Result<u64> {
         let at = self.at;
         let count = self.u64()?;
         if count > limit {

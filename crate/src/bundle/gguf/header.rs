@@ -8,7 +8,7 @@ use super::layout::{self, TensorRecord};
 use super::value::{GgufValue, KIND_ARRAY, KIND_BOOL, KIND_LAST, KIND_TEXT, plain_bytes};
 use crate::bundle::refusal::{Warning, or_mismatch};
 use crate::bundle::source::{ByteSource, base_name};
-use crate::error::Result;
+use crate::error::{Result, Word, word};
 
 const MAX_COUNT: u64 = 100_000;
 const MAX_KEY_BYTES: u64 = 65_535;
@@ -48,7 +48,12 @@ pub struct GgufFile {
 impl GgufFile {
     /// Reads the header and checks everything that can be checked without the data.
     pub fn open(source: &dyn ByteSource) -> Result<Self> {
-        read(source).map_err(|error| or_mismatch(error, source, "gguf"))
+        read(source, true).map_err(|error| or_mismatch(error, source, "gguf"))
+    }
+
+    /// As [`Self::open`], for a file that may be one part of several.
+    pub(crate) fn open_part(source: &dyn ByteSource) -> Result<Self> {
+        read(source, false).map_err(|error| or_mismatch(error, source, "gguf"))
     }
 
     /// The value of `key`.
@@ -62,16 +67,16 @@ impl GgufFile {
     }
 }
 
-fn read(source: &dyn ByteSource) -> Result<GgufFile> {
+fn read(source: &dyn ByteSource, alone: bool) -> Result<GgufFile> {
     let mut cursor = Cursor::new(source);
     let magic = cursor.u32()?;
     if magic.to_le_bytes() != *b"GGUF" {
-        return Err(refuse("gguf.magic.invalid").expected("GGUF").at(0).into());
+        return Err(refuse(word!("gguf.magic.invalid")).expected("GGUF").at(0).into());
     }
     let version = cursor.u32()?;
     if !matches!(version, 2 | 3) {
         let swapped = matches!(version.swap_bytes(), 1..=3);
-        let code = if swapped { "gguf.version.big-endian" } else { "gguf.version.unsupported" };
+        let code = if swapped { word!("gguf.version.big-endian") } else { word!("gguf.version.unsupported") };
         return Err(refuse(code).expected("version 2 or 3, little-endian").found(version).at(4).into());
     }
     let tensor_count = limited(&mut cursor, "tensors")?;
@@ -86,11 +91,13 @@ fn read(source: &dyn ByteSource) -> Result<GgufFile> {
         padded_sum = layout::padded(record.bytes.unwrap_or(0), alignment)
             .and_then(|bytes| padded_sum.checked_add(bytes))
             .filter(|sum| *sum <= MAX_SIZE)
-            .ok_or_else(|| refuse("gguf.tensor.size-overflow").subject(&record.name))?;
+            .ok_or_else(|| refuse(word!("gguf.tensor.size-overflow")).subject(&record.name))?;
         records.push(record);
     }
     let mut file = GgufFile { metadata, tensors: Vec::new(), warnings };
-    check_split(&file, source.name())?;
+    if alone {
+        file.check_whole(base_name(source.name()))?;
+    }
     file.tensors = layout::place(source, records, cursor.at(), alignment, &mut file.warnings)?;
     Ok(file)
 }
@@ -99,7 +106,7 @@ fn limited(cursor: &mut Cursor<'_>, what: &'static str) -> Result<u64> {
     let at = cursor.at();
     let count = cursor.u64()?;
     if count > MAX_COUNT {
-        return Err(refuse("gguf.count.limit").subject(what).expected(format!("at most {MAX_COUNT}")).found(count).at(at).into());
+        return Err(refuse(word!("gguf.count.limit")).subject(what).expected(format!("at most {MAX_COUNT}")).found(count).at(at).into());
     }
     Ok(count)
 }
@@ -113,23 +120,23 @@ fn read_metadata(cursor: &mut Cursor<'_>, count: u64, warnings: &mut Vec<Warning
     for _ in 0..count {
         let at = cursor.at();
         let mut bytes = Vec::new();
-        if cursor.text(MAX_KEY_BYTES, "gguf.key.length", None, &mut bytes)? == 0 {
-            return Err(refuse("gguf.key.empty").at(at).into());
+        if cursor.text(MAX_KEY_BYTES, word!("gguf.key.length"), None, &mut bytes)? == 0 {
+            return Err(refuse(word!("gguf.key.empty")).at(at).into());
         }
-        let key = String::from_utf8(bytes.split_off(8)).map_err(|_| refuse("gguf.key.utf8").at(at))?;
+        let key = String::from_utf8(bytes.split_off(8)).map_err(|_| refuse(word!("gguf.key.utf8")).at(at))?;
         if !seen.insert(key.clone()) {
-            return Err(refuse("gguf.key.duplicate").subject(&key).at(at).into());
+            return Err(refuse(word!("gguf.key.duplicate")).subject(&key).at(at).into());
         }
         let value = read_value(cursor, &key)?;
         if value.kind == KIND_TEXT && value.text().is_none() {
-            warnings.push(Warning::new("gguf.value.not-utf8", &key));
+            warnings.push(Warning::new(word!("gguf.value.not-utf8"), &key));
         }
         if key == "general.alignment" {
             let stated = if value.kind == 4 { value.count().and_then(|n| u32::try_from(n).ok()) } else { None };
             alignment = match stated {
                 Some(n) if n.is_power_of_two() && n <= MAX_ALIGNMENT => u64::from(n),
                 _ => {
-                    let refusal = refuse("gguf.alignment.invalid").subject(&key).expected("a u32 power of two, at most 2^20");
+                    let refusal = refuse(word!("gguf.alignment.invalid")).subject(&key).expected("a u32 power of two, at most 2^20");
                     return Err(stated.map_or(refusal.clone(), |n| refusal.found(n)).into());
                 }
             };
@@ -141,7 +148,7 @@ fn read_metadata(cursor: &mut Cursor<'_>, count: u64, warnings: &mut Vec<Warning
 
 fn read_value(cursor: &mut Cursor<'_>, key: &str) -> Result<GgufValue> {
     let at = cursor.at();
-    let wrong = |kind: u32| refuse("gguf.value.type").subject(key).expected("0 to 12").found(kind).at(at);
+    let wrong = |kind: u32| refuse(word!("gguf.value.type")).subject(key).expected("0 to 12").found(kind).at(at);
     let kind = cursor.u32()?;
     let mut bytes = Vec::new();
     if kind > KIND_LAST {
@@ -153,14 +160,19 @@ fn read_value(cursor: &mut Cursor<'_>, key: &str) -> Result<GgufValue> {
     }
     let item = cursor.u32()?;
     if item == KIND_ARRAY {
-        return Err(refuse("gguf.value.nested-array").subject(key).at(at).into());
+        return Err(refuse(word!("gguf.value.nested-array")).subject(key).at(at).into());
     }
     if item > KIND_LAST {
         return Err(wrong(item).into());
     }
     let count = cursor.u64()?;
     if count > MAX_ITEMS {
-        return Err(refuse("gguf.array.limit").subject(key).expected(format!("at most {MAX_ITEMS} items")).found(count).at(at).into());
+        return Err(refuse(word!("gguf.array.limit"))
+            .subject(key)
+            .expected(format!("at most {MAX_ITEMS} items"))
+            .found(count)
+            .at(at)
+            .into());
     }
     bytes.extend_from_slice(&item.to_le_bytes());
     bytes.extend_from_slice(&count.to_le_bytes());
@@ -171,7 +183,7 @@ fn read_value(cursor: &mut Cursor<'_>, key: &str) -> Result<GgufValue> {
 fn items(cursor: &mut Cursor<'_>, key: &str, kind: u32, count: u64, out: &mut Vec<u8>) -> Result<()> {
     let Some(size) = plain_bytes(kind) else {
         for _ in 0..count {
-            cursor.text(MAX_TEXT_BYTES, "gguf.string.limit", Some(key), out)?;
+            cursor.text(MAX_TEXT_BYTES, word!("gguf.string.limit"), Some(key), out)?;
         }
         return Ok(());
     };
@@ -180,7 +192,7 @@ fn items(cursor: &mut Cursor<'_>, key: &str, kind: u32, count: u64, out: &mut Ve
     // At most 2^24 items of 8 bytes.
     cursor.append(count * size as u64, out)?;
     if kind == KIND_BOOL && out[start..].iter().any(|&byte| byte > 1) {
-        return Err(refuse("gguf.value.bool").subject(key).expected("0 or 1").at(at).into());
+        return Err(refuse(word!("gguf.value.bool")).subject(key).expected("0 or 1").at(at).into());
     }
     Ok(())
 }
@@ -188,18 +200,18 @@ fn items(cursor: &mut Cursor<'_>, key: &str, kind: u32, count: u64, out: &mut Ve
 fn read_record(cursor: &mut Cursor<'_>, names: &mut HashSet<String>) -> Result<TensorRecord> {
     let at = cursor.at();
     let mut bytes = Vec::new();
-    cursor.text(MAX_NAME_BYTES, "gguf.name.length", None, &mut bytes)?;
-    let name = String::from_utf8(bytes.split_off(8)).map_err(|_| refuse("gguf.name.utf8").at(at))?;
-    let wrong = |code: &'static str| refuse(code).subject(&name).at(at);
+    cursor.text(MAX_NAME_BYTES, word!("gguf.name.length"), None, &mut bytes)?;
+    let name = String::from_utf8(bytes.split_off(8)).map_err(|_| refuse(word!("gguf.name.utf8")).at(at))?;
+    let wrong = |code: Word| refuse(code).subject(&name).at(at);
     if name.is_empty() || name.chars().any(char::is_control) {
-        return Err(wrong("gguf.name.invalid").into());
+        return Err(wrong(word!("gguf.name.invalid")).into());
     }
     if !names.insert(name.clone()) {
-        return Err(wrong("gguf.name.duplicate").into());
+        return Err(wrong(word!("gguf.name.duplicate")).into());
     }
     let rank = cursor.u32()?;
     if rank > MAX_RANK {
-        return Err(wrong("gguf.tensor.rank").expected(format!("at most {MAX_RANK}")).found(rank).into());
+        return Err(wrong(word!("gguf.tensor.rank")).expected(format!("at most {MAX_RANK}")).found(rank).into());
     }
     let mut dims = Vec::new();
     for _ in 0..rank {
@@ -208,14 +220,14 @@ fn read_record(cursor: &mut Cursor<'_>, names: &mut HashSet<String>) -> Result<T
     let ggml_type = GgmlType::from_id(cursor.u32()?);
     let offset = cursor.u64()?;
     if let Some(dim) = dims.iter().find(|dim| **dim > MAX_SIZE) {
-        return Err(wrong("gguf.tensor.dim-range").expected("less than 2^63").found(dim).into());
+        return Err(wrong(word!("gguf.tensor.dim-range")).expected("less than 2^63").found(dim).into());
     }
     let inner = dims.first().copied().unwrap_or(1);
     if let Some((block, _)) = ggml_type.block.filter(|(block, _)| !inner.is_multiple_of(*block)) {
         let expected = format!("a row that is a multiple of {block}");
-        return Err(wrong("gguf.tensor.block-row").expected(expected).found(inner).into());
+        return Err(wrong(word!("gguf.tensor.block-row")).expected(expected).found(inner).into());
     }
-    let bytes = sized(&dims, ggml_type).ok_or_else(|| wrong("gguf.tensor.size-overflow").expected("less than 2^63"))?;
+    let bytes = sized(&dims, ggml_type).ok_or_else(|| wrong(word!("gguf.tensor.size-overflow")).expected("less than 2^63"))?;
     dims.reverse();
     Ok(TensorRecord { name, ggml_type, shape: dims, offset, bytes })
 }
@@ -230,19 +242,4 @@ fn sized(dims: &[u64], ggml_type: GgmlType) -> Option<Option<u64>> {
     let blocks = product(dims.get(1..).unwrap_or_default())?.checked_mul(row_blocks)?;
     let bytes = blocks.checked_mul(block_bytes).filter(|n| *n <= MAX_SIZE)?;
     Some(Some(if dims.contains(&0) { 0 } else { bytes }))
-}
-
-/// A part of a split file opened alone is refused with the names of the others.
-fn check_split(file: &GgufFile, name: &str) -> Result<()> {
-    let count = file.get("split.count").and_then(GgufValue::count).unwrap_or(1);
-    if count <= 1 {
-        return Ok(());
-    }
-    let name = base_name(name);
-    let stem = name.strip_suffix(".gguf").unwrap_or(name);
-    let stem = stem.len().checked_sub("-00001-of-00002".len()).and_then(|at| stem.get(..at)).unwrap_or(stem);
-    let own = file.get("split.no").and_then(GgufValue::count);
-    let parts: Vec<String> =
-        (0..count.min(4)).filter(|n| Some(*n) != own).map(|n| format!("{stem}-{:05}-of-{count:05}.gguf", n + 1)).collect();
-    Err(refuse("gguf.split.incomplete").expected(format!("{count} parts")).hint(format!("absent: {}", parts.join(", "))).into())
 }

@@ -5,7 +5,7 @@ use super::ggml_type::GgmlType;
 use super::header::GgufTensor;
 use crate::bundle::refusal::Warning;
 use crate::bundle::source::{ByteSource, for_each_chunk};
-use crate::error::{Refusal, Result};
+use crate::error::{Refusal, Result, Word, word};
 
 /// A tensor record with its offset in the data.
 pub(super) struct TensorRecord {
@@ -22,7 +22,7 @@ impl TensorRecord {
         self.offset.checked_add(padded(self.bytes?, alignment)?)
     }
 
-    fn refuse(&self, code: &'static str) -> Refusal {
+    fn refuse(&self, code: Word) -> Refusal {
         refuse(code).subject(&self.name)
     }
 }
@@ -50,15 +50,23 @@ pub(super) fn place(
     }
     for record in &records {
         if record.offset > data_bytes {
-            return Err(record.refuse("gguf.offset.out-of-file").expected(format!("at most {data_bytes}")).found(record.offset).into());
+            return Err(record
+                .refuse(word!("gguf.offset.out-of-file"))
+                .expected(format!("at most {data_bytes}"))
+                .found(record.offset)
+                .into());
         }
         if !record.offset.is_multiple_of(alignment) {
-            return Err(record.refuse("gguf.offset.misaligned").expected(format!("a multiple of {alignment}")).found(record.offset).into());
+            return Err(record
+                .refuse(word!("gguf.offset.misaligned"))
+                .expected(format!("a multiple of {alignment}"))
+                .found(record.offset)
+                .into());
         }
         // A file that ends before its data begin lacks even an empty tensor's place.
         if source.len() < start || record.bytes.is_some_and(|bytes| bytes > data_bytes - record.offset) {
             let expected = format!("{} bytes", record.bytes.unwrap_or(0));
-            return Err(record.refuse("gguf.data.truncated").expected(expected).found(data_bytes - record.offset).into());
+            return Err(record.refuse(word!("gguf.data.truncated")).expected(expected).found(data_bytes - record.offset).into());
         }
     }
     check_order(&records, alignment)?;
@@ -80,10 +88,10 @@ fn check_order(records: &[TensorRecord], alignment: u64) -> Result<()> {
     let mut opaque_at = None;
     for record in &sorted {
         if running.is_some_and(|end| record.offset < end) || opaque_at == Some(record.offset) {
-            return Err(record.refuse("gguf.offset.overlap").found(record.offset).into());
+            return Err(record.refuse(word!("gguf.offset.overlap")).found(record.offset).into());
         }
         if running.is_some_and(|end| record.offset > end) {
-            return Err(record.refuse("gguf.offset.gap").expected(running.unwrap_or(0)).found(record.offset).into());
+            return Err(record.refuse(word!("gguf.offset.gap")).expected(running.unwrap_or(0)).found(record.offset).into());
         }
         running = record.end(alignment);
         opaque_at = running.is_none().then_some(record.offset);
@@ -92,7 +100,7 @@ fn check_order(records: &[TensorRecord], alignment: u64) -> Result<()> {
     let mut last = 0;
     for record in records {
         if running.is_some_and(|end| record.offset != end) || record.offset < last {
-            return Err(record.refuse("gguf.offset.order").expected(running.unwrap_or(last)).found(record.offset).into());
+            return Err(record.refuse(word!("gguf.offset.order")).expected(running.unwrap_or(last)).found(record.offset).into());
         }
         last = record.offset;
         running = record.end(alignment);
@@ -116,13 +124,13 @@ fn check_tail(
         return Err(trailing(start.saturating_add(end)).into());
     }
     if data_bytes < padded_end {
-        warnings.push(Warning::new("gguf.padding.final-absent", &last.name));
+        warnings.push(Warning::new(word!("gguf.padding.final-absent"), &last.name));
     }
     Ok(())
 }
 
 fn trailing(at: u64) -> Refusal {
-    refuse("gguf.data.trailing").expected("nothing, or zero bytes up to the alignment").at(at)
+    refuse(word!("gguf.data.trailing")).expected("nothing, or zero bytes up to the alignment").at(at)
 }
 
 /// Only zero bytes from `begin` to `end`.

@@ -4,8 +4,10 @@ mod cursor;
 mod ggml_type;
 mod header;
 mod layout;
+mod split;
 mod value;
 
 pub use ggml_type::GgmlType;
 pub use header::{GgufFile, GgufTensor};
+pub(crate) use split::join_parts;
 pub use value::GgufValue;

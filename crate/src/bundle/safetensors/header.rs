@@ -6,7 +6,7 @@ use crate::bundle::json::{self, Json, JsonFault};
 use crate::bundle::refusal::{Warning, or_mismatch, unusual};
 use crate::bundle::safetensors::dtype_bits;
 use crate::bundle::source::{ByteSource, for_each_chunk};
-use crate::error::{Error, Refusal, Result};
+use crate::error::{Error, Refusal, Result, Word, word};
 
 const MAX_HEADER_BYTES: u64 = 100_000_000;
 const MAX_TENSORS: usize = 100_000;
@@ -51,17 +51,17 @@ impl SafetensorsFile {
 fn read_header(source: &dyn ByteSource) -> Result<Vec<u8>> {
     let len = source.len();
     if len < 8 {
-        return Err(Refusal::new("safetensors.header.truncated").expected("at least 8 bytes").found(len).into());
+        return Err(Refusal::new(word!("safetensors.header.truncated")).expected("at least 8 bytes").found(len).into());
     }
     let mut word = [0u8; 8];
     source.read_at(0, &mut word)?;
     let stated = u64::from_le_bytes(word);
     if stated > MAX_HEADER_BYTES {
         let limit = format!("a header of at most {MAX_HEADER_BYTES} bytes");
-        return Err(Refusal::new("safetensors.header.too-large").expected(limit).found(stated).into());
+        return Err(Refusal::new(word!("safetensors.header.too-large")).expected(limit).found(stated).into());
     }
     if stated > len - 8 {
-        return Err(Refusal::new("safetensors.header.past-end").expected(format!("at most {} bytes", len - 8)).found(stated).into());
+        return Err(Refusal::new(word!("safetensors.header.past-end")).expected(format!("at most {} bytes", len - 8)).found(stated).into());
     }
     let mut header = Vec::new();
     for_each_chunk(source, 8, 8 + stated, 1, |piece| {
@@ -73,22 +73,22 @@ fn read_header(source: &dyn ByteSource) -> Result<Vec<u8>> {
 
 fn judge(header: &[u8], file_bytes: u64) -> Result<SafetensorsFile> {
     let text = std::str::from_utf8(header)
-        .map_err(|e| Refusal::new("safetensors.header.utf8").expected("UTF-8").at(8 + e.valid_up_to() as u64))?;
+        .map_err(|e| Refusal::new(word!("safetensors.header.utf8")).expected("UTF-8").at(8 + e.valid_up_to() as u64))?;
     if header.first() != Some(&b'{') {
-        return Err(Refusal::new("safetensors.header.start").expected("{").found(text.get(..1).unwrap_or("")).at(8).into());
+        return Err(Refusal::new(word!("safetensors.header.start")).expected("{").found(text.get(..1).unwrap_or("")).at(8).into());
     }
     let document = json::parse(text, MAX_DEPTH).map_err(|fault| match fault {
-        JsonFault::Syntax { at } => Refusal::new("safetensors.header.json").expected("JSON").at(8 + at as u64),
+        JsonFault::Syntax { at } => Refusal::new(word!("safetensors.header.json")).expected("JSON").at(8 + at as u64),
         JsonFault::Depth { at } => {
-            Refusal::new("safetensors.header.depth").expected(format!("at most {MAX_DEPTH} levels")).at(8 + at as u64)
+            Refusal::new(word!("safetensors.header.depth")).expected(format!("at most {MAX_DEPTH} levels")).at(8 + at as u64)
         }
-        JsonFault::Duplicate { at, path } => Refusal::new("safetensors.key.duplicate").subject(&path).at(8 + at as u64),
+        JsonFault::Duplicate { at, path } => Refusal::new(word!("safetensors.key.duplicate")).subject(&path).at(8 + at as u64),
     })?;
     let entries = document.object().unwrap_or_default();
     let metadata = metadata(&document)?;
     let count = entries.len() - usize::from(document.get("__metadata__").is_some());
     if count > MAX_TENSORS {
-        return Err(Refusal::new("safetensors.count.limit").expected(format!("at most {MAX_TENSORS} tensors")).found(count).into());
+        return Err(Refusal::new(word!("safetensors.count.limit")).expected(format!("at most {MAX_TENSORS} tensors")).found(count).into());
     }
     let mut warnings = Vec::new();
     let mut tensors = Vec::with_capacity(count);
@@ -107,52 +107,55 @@ fn judge(header: &[u8], file_bytes: u64) -> Result<SafetensorsFile> {
 
 fn metadata(document: &Json<'_>) -> Result<BTreeMap<String, String>> {
     let Some(value) = document.get("__metadata__") else { return Ok(BTreeMap::new()) };
-    let wrong = |key: &str| Refusal::new("safetensors.metadata.type").subject(key).expected("text");
+    let wrong = |key: &str| Refusal::new(word!("safetensors.metadata.type")).subject(key).expected("text");
     let entries = value.object().ok_or_else(|| wrong("__metadata__"))?;
     entries.iter().map(|(key, value)| Ok((key.to_string(), value.text().ok_or_else(|| wrong(key))?.to_string()))).collect()
 }
 
 fn tensor(name: &str, record: &Json<'_>, warnings: &mut Vec<Warning>) -> Result<SafetensorsTensor> {
-    let refuse = |code: &'static str| Refusal::new(code).subject(name);
+    let refuse = |code: Word| Refusal::new(code).subject(name);
     if name.is_empty() || name.len() > MAX_NAME_BYTES {
-        return Err(refuse("safetensors.name.invalid").expected(format!("1 to {MAX_NAME_BYTES} bytes")).found(name.len()).into());
+        return Err(refuse(word!("safetensors.name.invalid")).expected(format!("1 to {MAX_NAME_BYTES} bytes")).found(name.len()).into());
     }
-    let fields = record.object().ok_or_else(|| refuse("safetensors.field.type").expected("an object"))?;
-    let field = |key: &str| record.get(key).ok_or_else(|| Error::from(refuse("safetensors.field.missing").expected(key)));
+    let fields = record.object().ok_or_else(|| refuse(word!("safetensors.field.type")).expected("an object"))?;
+    let field = |key: &str| record.get(key).ok_or_else(|| Error::from(refuse(word!("safetensors.field.missing")).expected(key)));
     let (dtype, shape, offsets) = (field("dtype")?, field("shape")?, field("data_offsets")?);
-    let typed = |what: &str| refuse("safetensors.field.type").expected(what);
+    let typed = |what: &str| refuse(word!("safetensors.field.type")).expected(what);
     let dtype = dtype.text().ok_or_else(|| typed("dtype as text"))?;
     let dims = shape.list().ok_or_else(|| typed("shape as a list"))?;
     let Some([begin, end]) = offsets.list() else { return Err(typed("data_offsets as a list of two").into()) };
-    let bits = dtype_bits(dtype).ok_or_else(|| refuse("safetensors.dtype.unknown").found(dtype))?;
+    let bits = dtype_bits(dtype).ok_or_else(|| refuse(word!("safetensors.dtype.unknown")).found(dtype))?;
     if dims.len() > MAX_RANK {
-        return Err(refuse("safetensors.shape.rank").expected(format!("at most {MAX_RANK}")).found(dims.len()).into());
+        return Err(refuse(word!("safetensors.shape.rank")).expected(format!("at most {MAX_RANK}")).found(dims.len()).into());
     }
     let number = |value: &Json<'_>| {
-        let invalid = || Error::from(refuse("safetensors.number.invalid").expected("an integer from 0 to 2^64 - 1"));
+        let invalid = || Error::from(refuse(word!("safetensors.number.invalid")).expected("an integer from 0 to 2^64 - 1"));
         value.count().ok_or_else(invalid)
     };
     let shape = dims.iter().map(number).collect::<Result<Vec<u64>>>()?;
     let (begin, end) = (number(begin)?, number(end)?);
-    let overflow = || refuse("safetensors.shape.overflow").expected("fewer than 2^64 bytes");
+    let overflow = || refuse(word!("safetensors.shape.overflow")).expected("fewer than 2^64 bytes");
     // A zero dimension must not hide an overflow, so the product is taken over max(dim, 1).
     let product = shape.iter().try_fold(1u64, |product, &dim| product.checked_mul(dim.max(1))).ok_or_else(overflow)?;
     u64::try_from(u128::from(product) * u128::from(bits) / 8).map_err(|_| overflow())?;
     let total_bits = if shape.contains(&0) { 0 } else { u128::from(product) * u128::from(bits) };
     if !total_bits.is_multiple_of(8) {
-        return Err(refuse("safetensors.dtype.sub-byte").expected("a whole number of bytes").found(format!("{total_bits} bits")).into());
+        return Err(refuse(word!("safetensors.dtype.sub-byte"))
+            .expected("a whole number of bytes")
+            .found(format!("{total_bits} bits"))
+            .into());
     }
     if begin > end {
-        return Err(refuse("safetensors.offset.order").found(format!("{begin} to {end}")).into());
+        return Err(refuse(word!("safetensors.offset.order")).found(format!("{begin} to {end}")).into());
     }
     if u128::from(end - begin) != total_bits / 8 {
-        return Err(refuse("safetensors.tensor.size-mismatch").expected(total_bits / 8).found(end - begin).into());
+        return Err(refuse(word!("safetensors.tensor.size-mismatch")).expected(total_bits / 8).found(end - begin).into());
     }
     if name.chars().any(unusual) {
-        warnings.push(Warning::new("safetensors.name.unusual", name));
+        warnings.push(Warning::new(word!("safetensors.name.unusual"), name));
     }
     for (key, _) in fields.iter().filter(|(key, _)| !matches!(key.as_ref(), "dtype" | "shape" | "data_offsets")) {
-        warnings.push(Warning::new("safetensors.field.unknown", &format!("{name}/{key}")));
+        warnings.push(Warning::new(word!("safetensors.field.unknown"), &format!("{name}/{key}")));
     }
     Ok(SafetensorsTensor { name: name.to_string(), dtype: dtype.to_string(), shape, begin, end })
 }
@@ -164,19 +167,23 @@ fn layout(tensors: &[SafetensorsTensor], data_bytes: u64) -> Result<()> {
     let mut running = 0;
     for tensor in &order {
         if tensor.begin < running {
-            return Err(Refusal::new("safetensors.offset.overlap").subject(&tensor.name).expected(running).found(tensor.begin).into());
+            return Err(Refusal::new(word!("safetensors.offset.overlap"))
+                .subject(&tensor.name)
+                .expected(running)
+                .found(tensor.begin)
+                .into());
         }
         if tensor.begin > running {
-            return Err(Refusal::new("safetensors.offset.gap").subject(&tensor.name).expected(running).found(tensor.begin).into());
+            return Err(Refusal::new(word!("safetensors.offset.gap")).subject(&tensor.name).expected(running).found(tensor.begin).into());
         }
         running = tensor.end;
     }
     if let Some(tensor) = order.iter().find(|tensor| tensor.end > data_bytes) {
-        let refusal = Refusal::new("safetensors.data.truncated").subject(&tensor.name);
+        let refusal = Refusal::new(word!("safetensors.data.truncated")).subject(&tensor.name);
         return Err(refusal.expected(format!("{} bytes of data", tensor.end)).found(data_bytes).into());
     }
     if running < data_bytes {
-        return Err(Refusal::new("safetensors.data.trailing").expected(format!("{running} bytes of data")).found(data_bytes).into());
+        return Err(Refusal::new(word!("safetensors.data.trailing")).expected(format!("{running} bytes of data")).found(data_bytes).into());
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::bundle::safetensors::dtype_bits;
-use crate::error::{Refusal, Result};
+use crate::error::{Refusal, Result, word};
 
 /// Bytes of a header, and the span of each tensor's data.
 pub type SafetensorsHeader = (Vec<u8>, Vec<(u64, u64)>);
@@ -28,17 +28,17 @@ pub fn safetensors_header(
         let (name, dtype, shape) = &entries[index];
         let twice = position > 0 && entries[order[position - 1]].0 == *name;
         if name.is_empty() || name.len() > 1_024 || name == "__metadata__" || twice || name.chars().any(char::is_control) {
-            return Err(Refusal::new("export.name.invalid").of("safetensors").subject(name).into());
+            return Err(Refusal::new(word!("export.name.invalid")).of("safetensors").subject(name).into());
         }
         let bytes = shape
             .iter()
             .try_fold(dtype_bits(dtype).unwrap_or(0), |bits, &dim| bits.checked_mul(dim as u64))
             .filter(|bits| dtype_bits(dtype).is_some() && bits.is_multiple_of(8))
-            .ok_or_else(|| Refusal::new("export.tensor.size").of("safetensors").subject(name).found(format!("{dtype} {shape:?}")))?
+            .ok_or_else(|| Refusal::new(word!("export.tensor.size")).of("safetensors").subject(name).found(format!("{dtype} {shape:?}")))?
             / 8;
         let end = running
             .checked_add(bytes)
-            .ok_or_else(|| Refusal::new("export.tensor.size").of("safetensors").subject(name).found(format!("{dtype} {shape:?}")))?;
+            .ok_or_else(|| Refusal::new(word!("export.tensor.size")).of("safetensors").subject(name).found(format!("{dtype} {shape:?}")))?;
         if json.len() > 1 {
             json.push(',');
         }

@@ -67,25 +67,26 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
 fn time(device: &Device, launched: &Launched) -> Result<f64> {
     let inner = device.inner();
     let mut buffers: Vec<Buffer> = launched.words.iter().map(|&n| Tensor::<1>::ones([n.max(1)], &inner).into()).collect();
-    let mut once = || {
+    let mut once = || -> Result<()> {
         // Moved in and back out, so that written buffers are written in place.
         let held = std::mem::take(&mut buffers);
         let read: Vec<_> =
             held.iter().zip(launched.kernel.bindings).map(|(b, binding)| (binding.access == Access::Read).then(|| b.clone())).collect();
-        let mut written = kernels::run(launched.kernel, held, &launched.params, launched.groups).into_iter();
+        let mut written = kernels::run(launched.kernel, held, &launched.params, launched.groups)?.into_iter();
         buffers = read.into_iter().filter_map(|kept| kept.or_else(|| written.next())).collect();
+        Ok(())
     };
-    once();
+    once()?;
     settle(device)?;
     let clock = Instant::now();
-    once();
+    once()?;
     settle(device)?;
     let launches = ((LEAST_SECS / clock.elapsed().as_secs_f64().max(1e-9)) as usize).clamp(1, MOST_LAUNCHES);
     let mut secs = Vec::with_capacity(REPETITIONS);
     for _ in 0..REPETITIONS {
         settle(device)?;
         let clock = Instant::now();
-        (0..launches).for_each(|_| once());
+        (0..launches).try_for_each(|_| once())?;
         settle(device)?;
         secs.push(clock.elapsed().as_secs_f64() / launches as f64);
     }

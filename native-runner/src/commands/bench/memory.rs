@@ -6,6 +6,7 @@ use tabtune::config::{RopeScaling, SgdConfig, TrainConfig};
 use tabtune::data::{Batch, Dataset};
 use tabtune::device::Device;
 use tabtune::model::Model;
+use tabtune::platform::Interrupt;
 use tabtune::train::{NamedGradients, Trainer, accumulate};
 
 use super::Outcome;
@@ -67,7 +68,7 @@ pub fn run(layers: usize, device: &Device, output: &Output) -> Result<Outcome> {
         let before = usage(device)?;
         let config = TrainConfig { steps: 3, batch_size: 1, seq_len: SEQ_LEN, precision, optimizer: rule, ..TrainConfig::default() };
         let tokens = (0..8 * SEQ_LEN as u32).collect();
-        let model = Model::init(&shape(layers), config.seed, precision, &device.inner())?;
+        let model = wait(Model::init(&shape(layers), config.seed, precision, &device.inner(), &Interrupt::none()))?;
         let parameters = model.num_parameters() as f64;
         let mut trainer = Trainer::new(model, Dataset::from_tokens(tokens, 0.0)?, config)?;
         wait(trainer.step())?;
@@ -118,7 +119,7 @@ fn released(layers: usize, device: &Device, output: &Output) -> Result<bool> {
         max_grad_norm: 0.0,
         ..TrainConfig::default()
     };
-    let model = || Ok(Model::init(&shape(layers), config.seed, precision, &device.inner())?);
+    let model = || Ok(wait(Model::init(&shape(layers), config.seed, precision, &device.inner(), &Interrupt::none()))?);
     let parts = parts(model, config.clone(), device)?;
     // 16 tokens have few activations. A second gradient of the embedding, without those of a block, would be 0.4 bytes with one block.
     let bound = parts.each(parts.weights + parts.state + parts.gradients) + 0.2;

@@ -96,7 +96,7 @@ pub fn copy(device: &Device, bytes: u64) -> Result<f64> {
     median(device, || {
         let mut buffers = vec![x.clone()];
         buffers.append(&mut y);
-        y = kernels::run(&u32_copy::KERNEL, buffers, &u32_copy::Params { n }.words(), n.div_ceil(u32_copy::KERNEL.workgroup));
+        y = kernels::run(&u32_copy::KERNEL, buffers, &u32_copy::Params::whole(n).words(), n.div_ceil(u32_copy::KERNEL.workgroup))?;
         Ok(())
     })
 }

@@ -11,6 +11,7 @@ use tabtune::kernels::launch::dispatches;
 use tabtune::kernels::read_f32;
 use tabtune::kernels::trace::Bytes;
 use tabtune::model::Model;
+use tabtune::platform::Interrupt;
 use tabtune::train::Trainer;
 use tabtune_bench::stock::Stock;
 use tabtune_bench::work::Shape;
@@ -164,7 +165,7 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
 }
 
 pub fn trainer(shape: &Shape, device: &Device) -> Result<Trainer> {
-    let model = Model::from_bundle(&shape.bundle()?, Precision::F32, &device.inner())?;
+    let model = wait(Model::from_bundle(&shape.bundle()?, Precision::F32, &device.inner(), &Interrupt::none()))?;
     Ok(Trainer::new(model, Dataset::from_tokens(shape.tokens(), 0.0)?, shape.train_config())?)
 }
 

@@ -1,0 +1,84 @@
+//! A GGUF file, or the parts of a split one → bundle.
+
+use std::collections::BTreeSet;
+
+use super::decode::Encoding;
+use super::gguf::{GgufFile, GgufValue, join_parts};
+use super::gguf_config::config_from_gguf;
+use super::gguf_tokenizer::{check_tokenizer, tokenizer_parts};
+use super::names::{self, Layout};
+use super::open::{Files, MAX_DOCUMENT_BYTES, TOKENIZER_FILES, adapter, document, find, hf_tokenizer, or_refused, same_bytes, unused};
+use super::refusal::Warning;
+use super::source::base_name;
+use super::tensors::{Bundle, Entry, SourceFormat, dequantise, narrow};
+use crate::error::{Refusal, Result, word};
+use crate::tokenizer::Tokenizer;
+
+const GENERATION: &str = "generation_config.json";
+
+/// Opens the GGUF files at the positions `gguf`; the others serve where the GGUF lacks what they have.
+pub(super) fn open_gguf(files: Files, gguf: &[usize]) -> Result<Bundle> {
+    let parts = gguf.iter().map(|&at| Ok((at, GgufFile::open_part(files[at].as_ref())?))).collect::<Result<Vec<_>>>()?;
+    let alone = parts.iter().find(|(_, part)| !part.is_part()).map(|(at, _)| *at);
+    if let (Some(alone), [_, _, ..]) = (alone, gguf) {
+        let refusal = Refusal::new(word!("bundle.ambiguous")).of(files[alone].name()).expected("one GGUF file, or the parts of one");
+        return Err(refusal.found(gguf.len()).into());
+    }
+    let (file, homes) = join_parts(parts, |at| base_name(files[at].name()).to_string())?;
+    let name = files[homes.first().copied().unwrap_or(gguf[0])].name().to_string();
+    if file.get("general.type").and_then(GgufValue::text) == Some("adapter") {
+        return Err(adapter(&name).into());
+    }
+    let home = |tensor: &str| file.tensors.iter().position(|t| t.name == tensor).map(|at| (homes[at], &file.tensors[at]));
+    let divisors = home(names::ROPE_FREQS).map(|(at, tensor)| dequantise(files[at].as_ref(), tensor)).transpose()?;
+    let tied = file.tensor("output.weight").is_none();
+    let mut config = config_from_gguf(&file, &name, divisors.as_deref(), tied)?;
+    let family = file.get("general.architecture").and_then(GgufValue::text).unwrap_or_default();
+    let mut entries = Vec::new();
+    for (tensor, &source) in file.tensors.iter().zip(&homes).filter(|(tensor, _)| tensor.name != names::ROPE_FREQS) {
+        // A tensor without a Hugging Face name keeps its own, so that the model can say that it has no place for it.
+        let (name_hf, layout) = names::from_gguf(&tensor.name, family, &config).unwrap_or((tensor.name.clone(), Layout::Same));
+        let mut shape = narrow(&tensor.shape, &tensor.name, files[source].name())?;
+        if layout == Layout::Transposed {
+            shape.reverse();
+        }
+        entries.push(Entry {
+            stored_name: tensor.name.clone(),
+            name: name_hf,
+            encoding: Encoding::of_ggml(tensor.ggml_type),
+            dtype: tensor.ggml_type.dtype(),
+            shape,
+            source,
+            begin: tensor.begin,
+            end: tensor.bytes.map(|bytes| tensor.begin + bytes),
+            layout,
+        });
+    }
+    let mut warnings = file.warnings.clone();
+    let find_entry = |name: &str| entries.iter().position(|entry: &Entry| entry.name == name);
+    if let (false, Some(head), Some(embedding)) = (tied, find_entry(names::HEAD), find_entry(names::embedding(config.architecture)))
+        && same_bytes(&files, &entries[head], &entries[embedding])?
+    {
+        warnings.push(Warning::new(word!("model.tied.copy"), names::HEAD));
+        config.tie_word_embeddings = true;
+        entries.remove(head);
+    }
+    let mut used: BTreeSet<usize> = gguf.iter().copied().collect();
+    let mut refused = None;
+    let own = || -> Result<Option<Tokenizer>> {
+        check_tokenizer(&file).map_err(|error| error.in_file(&name))?;
+        tokenizer_parts(&file, &name)?.map(Tokenizer::from_parts).transpose()
+    };
+    let mut tokenizer = or_refused(own(), &mut refused, &mut warnings)?;
+    let mut generation = None;
+    if tokenizer.is_none() && find(&files, TOKENIZER_FILES[0]).is_some() {
+        tokenizer = or_refused(hf_tokenizer(&files), &mut refused, &mut warnings)?;
+        generation = document(&files, GENERATION, MAX_DOCUMENT_BYTES)?;
+        used.extend(TOKENIZER_FILES.iter().chain([&GENERATION]).filter_map(|name| find(&files, name)));
+    }
+    warnings.extend(unused(&files, &used, |_| true));
+    let mut bundle = Bundle::new(config, SourceFormat::Gguf, files, entries, warnings)?;
+    bundle.set_tokenizer(tokenizer, refused);
+    bundle.add_generation_config(generation);
+    Ok(bundle)
+}

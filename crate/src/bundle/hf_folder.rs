@@ -1,0 +1,110 @@
+//! The files of a Hugging Face folder → bundle.
+
+use std::collections::BTreeSet;
+
+use super::config_check::check;
+use super::decode::Encoding;
+use super::hf_config::config_from_hf;
+use super::index::open_index;
+use super::names::{self, Layout};
+use super::open::{Files, MAX_DOCUMENT_BYTES, document, find, hf_tokenizer, or_refused, pickle, same_bytes, unused};
+use super::refusal::Warning;
+use super::safetensors::SafetensorsFile;
+use super::source::{ByteSource, base_name};
+use super::tensors::{Bundle, Entry, SourceFormat, narrow};
+use crate::config::ModelConfig;
+use crate::error::{Error, Refusal, Result, word};
+
+const INDEX: &str = "model.safetensors.index.json";
+
+/// Opens a folder that has a `config.json`.
+pub(super) fn open_folder(files: Files) -> Result<Bundle> {
+    let config_json = document(&files, "config.json", MAX_DOCUMENT_BYTES)?.unwrap_or_default();
+    let value = serde_json::from_slice(&config_json)
+        .map_err(|e| Error::from(Refusal::new(word!("bundle.config.json")).of("config.json").expected("JSON").found(e)))?;
+    let mut config = config_from_hf(&value)?;
+    let (shards, mut warnings) = open_weights(&files)?;
+    let mut entries = Vec::new();
+    for (source, file) in &shards {
+        for tensor in &file.tensors {
+            let Some(name) = names::from_hf(&tensor.name, &config) else { continue };
+            entries.push(Entry {
+                stored_name: tensor.name.clone(),
+                encoding: Encoding::of_word(&tensor.dtype),
+                dtype: tensor.dtype.clone(),
+                shape: narrow(&tensor.shape, &name, files[*source].name())?,
+                source: *source,
+                begin: tensor.begin,
+                end: Some(tensor.end),
+                layout: Layout::Same,
+                name,
+            });
+        }
+    }
+    let used: BTreeSet<usize> = shards.iter().map(|(at, _)| *at).collect();
+    warnings.extend(unused(&files, &used, |name| name.ends_with(".safetensors") || name.ends_with(".gguf")));
+    settle_vocabulary(&mut config, &entries, files[shards.first().map_or(0, |s| s.0)].name(), &mut warnings)?;
+    if config.tie_word_embeddings {
+        drop_equal_head(&files, &config, &mut entries, &mut warnings)?;
+    }
+    let mut refused = None;
+    let tokenizer = or_refused(hf_tokenizer(&files), &mut refused, &mut warnings)?;
+    let generation_config_json = document(&files, "generation_config.json", MAX_DOCUMENT_BYTES)?;
+    let mut bundle = Bundle::new(config, SourceFormat::HfFolder, files, entries, warnings)?;
+    bundle.set_tokenizer(tokenizer, refused);
+    bundle.config_json = Some(config_json);
+    bundle.add_generation_config(generation_config_json);
+    Ok(bundle)
+}
+
+type Shards = Vec<(usize, SafetensorsFile)>;
+
+fn open_weights(files: &Files) -> Result<(Shards, Vec<Warning>)> {
+    let plain: Vec<usize> = (0..files.len()).filter(|&at| base_name(files[at].name()).ends_with(".safetensors")).collect();
+    let single = find(files, "model.safetensors").or(match (plain.as_slice(), find(files, INDEX)) {
+        ([only], None) => Some(*only),
+        _ => None,
+    });
+    if let Some(at) = single {
+        let file = SafetensorsFile::open(files[at].as_ref())?;
+        let warnings = file.warnings.clone();
+        return Ok((vec![(at, file)], warnings));
+    }
+    if let Some(at) = find(files, INDEX) {
+        let all: Vec<&dyn ByteSource> = files.iter().map(AsRef::as_ref).collect();
+        let sharded = open_index(files[at].as_ref(), &all)?;
+        return Ok((sharded.shards, sharded.warnings));
+    }
+    let absent =
+        || Refusal::new(word!("bundle.weights.missing")).of("config.json").expected("model.safetensors, or shards and their index");
+    Err(pickle(files).unwrap_or_else(|| absent().into()))
+}
+
+/// More rows than the vocabulary are padding, and take part as tokens that never occur; fewer are refused.
+fn settle_vocabulary(config: &mut ModelConfig, entries: &[Entry], artifact: &str, warnings: &mut Vec<Warning>) -> Result<()> {
+    let name = names::embedding(config.architecture);
+    let Some(&rows) = entries.iter().find(|entry| entry.name == name).and_then(|entry| entry.shape.first()) else { return Ok(()) };
+    if rows < config.vocab_size {
+        let refusal = Refusal::new(word!("model.vocab.rows")).of(artifact).subject(name);
+        return Err(refusal.expected(format!("at least {} rows", config.vocab_size)).found(rows).into());
+    }
+    if rows > config.vocab_size {
+        warnings.push(Warning::new(word!("model.vocab.padded"), name));
+        config.vocab_size = rows;
+        check(config)?;
+    }
+    Ok(())
+}
+
+/// A tied model may carry its head a second time, if it is the same.
+fn drop_equal_head(files: &Files, config: &ModelConfig, entries: &mut Vec<Entry>, warnings: &mut Vec<Warning>) -> Result<()> {
+    let at = |name: &str| entries.iter().position(|entry| entry.name == name);
+    let (Some(head), Some(embedding)) = (at(names::HEAD), at(names::embedding(config.architecture))) else { return Ok(()) };
+    if !same_bytes(files, &entries[head], &entries[embedding])? {
+        let refusal = Refusal::new(word!("model.tied.conflict")).of(files[entries[head].source].name()).subject(names::HEAD);
+        return Err(refusal.expected("the input embedding, as config.json says").found("other values").into());
+    }
+    warnings.push(Warning::new(word!("model.tied.copy"), names::HEAD));
+    entries.remove(head);
+    Ok(())
+}

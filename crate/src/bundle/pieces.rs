@@ -1,0 +1,191 @@
+//! A tensor's values piece by piece, in Hugging Face's layout, so that a tensor larger than memory still passes through.
+
+use super::decode::Encoding;
+use super::names::Layout;
+use super::source::{ByteSource, for_each_chunk};
+use super::tensors::{Entry, unreadable};
+use crate::error::{Refusal, Result, word};
+
+/// Values of the longest piece: 8 MiB of f32.
+pub const PIECE_ELEMENTS: usize = 2 << 20;
+
+/// The stored values of a tensor, in the order of the file.
+struct Stored<'a> {
+    source: &'a dyn ByteSource,
+    name: &'a str,
+    encoding: Encoding,
+    begin: u64,
+    end: u64,
+}
+
+impl Stored<'_> {
+    /// Appends `count` values from the value `first` on.
+    fn read(&self, first: u64, count: u64, out: &mut Vec<f32>) -> Result<()> {
+        let (unit_bytes, unit) = self.encoding.unit();
+        let (bytes, elements) = (unit_bytes as u64, unit as u64);
+        let place = |unit: u64| unit.checked_mul(bytes).and_then(|at| self.begin.checked_add(at)).filter(|at| *at <= self.end);
+        let span = (place(first / elements), first.checked_add(count).and_then(|last| place(last.div_ceil(elements))));
+        let (Some(from), Some(to)) = span else {
+            // A shape of more values than the file has for it.
+            return Err(self.too_large().into());
+        };
+        let start = out.len();
+        for_each_chunk(self.source, from, to, unit_bytes, |piece| {
+            self.encoding.decode(piece, out);
+            Ok(())
+        })?;
+        // Less than a block.
+        let before = usize::try_from(first % elements).map_err(|_| self.too_large())?;
+        if before > 0 {
+            out.drain(start..start + before);
+        }
+        out.truncate(start + usize::try_from(count).map_err(|_| self.too_large())?);
+        Ok(())
+    }
+
+    fn too_large(&self) -> Refusal {
+        Refusal::new(word!("source.too-large")).stage("read").of(self.source.name()).subject(self.name)
+    }
+}
+
+/// A tensor's values in order, one piece at a time. It holds two pieces at most, whatever the tensor's size.
+pub struct Pieces<'a> {
+    stored: Stored<'a>,
+    layout: Layout,
+    /// Rows of the tensor, and values of a row.
+    rows: u64,
+    row: u64,
+    /// Most values of a piece.
+    limit: u64,
+    at: u64,
+    non_finite: u64,
+    values: Vec<f32>,
+    scratch: Vec<f32>,
+}
+
+impl<'a> Pieces<'a> {
+    /// Of `entry`, with at most `max_elements` values a piece, and never more than [`PIECE_ELEMENTS`].
+    pub(super) fn new(entry: &'a Entry, source: &'a dyn ByteSource, max_elements: usize) -> Result<Self> {
+        let (Some(encoding), Some(end)) = (entry.encoding, entry.end) else {
+            return Err(unreadable(&entry.dtype, &entry.stored_name, source.name()).into());
+        };
+        let stored = Stored { source, name: &entry.stored_name, encoding, begin: entry.begin, end };
+        let product = |dims: &[usize]| dims.iter().try_fold(1u64, |n, &dim| n.checked_mul(dim as u64));
+        let rows = entry.shape.first().map_or(1, |&rows| rows as u64);
+        let row = product(entry.shape.get(1..).unwrap_or_default()).ok_or_else(|| stored.too_large())?;
+        rows.checked_mul(row).ok_or_else(|| stored.too_large())?;
+        let whole = max_elements.clamp(1, PIECE_ELEMENTS);
+        // Pieces that begin inside a block would decode it twice.
+        let unit = encoding.unit().1;
+        let limit = if whole > unit { whole / unit * unit } else { whole } as u64;
+        let layout = match entry.layout {
+            Layout::PairedRows(heads) if heads == 0 || !rows.is_multiple_of(2 * heads as u64) => Layout::Same,
+            Layout::Transposed if entry.shape.len() != 2 => Layout::Same,
+            layout => layout,
+        };
+        Ok(Self { stored, layout, rows, row, limit, at: 0, non_finite: 0, values: Vec::new(), scratch: Vec::new() })
+    }
+
+    /// Values of the tensor.
+    pub fn elements(&self) -> u64 {
+        self.rows * self.row
+    }
+
+    /// NaN and infinite values among the pieces given so far.
+    pub fn non_finite(&self) -> u64 {
+        self.non_finite
+    }
+
+    /// The index of the first value of the next piece, and the piece; nothing after the last. Pieces join without gaps.
+    pub fn next_piece(&mut self) -> Result<Option<(u64, &[f32])>> {
+        let left = self.elements() - self.at;
+        if left == 0 {
+            return Ok(None);
+        }
+        let at = self.at;
+        self.values.clear();
+        self.scratch.clear();
+        match self.layout {
+            Layout::Same => self.stored.read(at, left.min(self.limit), &mut self.values)?,
+            Layout::PairedRows(heads) => self.unpaired(heads as u64, left)?,
+            Layout::Transposed => self.transposed()?,
+        }
+        self.at += self.values.len() as u64;
+        self.non_finite += self.values.iter().filter(|value| !value.is_finite()).count() as u64;
+        Ok(Some((at, &self.values)))
+    }
+
+    /// All values, where memory holds them.
+    pub(super) fn collect(mut self) -> Result<Vec<f32>> {
+        let too_large = || self.stored.too_large().found(format!("{} values", self.elements()));
+        // 2^31 values are 8 GiB of f32.
+        let count = usize::try_from(self.elements()).ok().filter(|count| *count <= 1 << 31).ok_or_else(too_large)?;
+        let mut values = Vec::new();
+        values.try_reserve_exact(count).map_err(|_| too_large())?;
+        while let Some((_, piece)) = self.next_piece()? {
+            values.extend_from_slice(piece);
+        }
+        Ok(values)
+    }
+
+    /// Row `p·H/2 + j` of each head from the file's row `2j + p`.
+    fn unpaired(&mut self, heads: u64, left: u64) -> Result<()> {
+        let (row, head_rows) = (self.row, self.rows / heads);
+        let stored_row = |n: u64| {
+            let (head, n) = (n / head_rows, n % head_rows);
+            head * head_rows + 2 * (n % (head_rows / 2)) + n / (head_rows / 2)
+        };
+        let head = head_rows * row;
+        if head <= self.limit {
+            // Whole heads, read at once.
+            let count = (self.limit / head * head).min(left);
+            self.stored.read(self.at, count, &mut self.scratch)?;
+            let first = self.at / row;
+            for n in first..first + count / row {
+                let from = usize::try_from((stored_row(n) - first) * row).map_err(|_| self.stored.too_large())?;
+                let width = usize::try_from(row).map_err(|_| self.stored.too_large())?;
+                self.values.extend_from_slice(&self.scratch[from..from + width]);
+            }
+            return Ok(());
+        }
+        let mut at = self.at;
+        while at < self.at + self.limit.min(left) {
+            let column = at % row;
+            let count = (row - column).min(self.at + self.limit.min(left) - at);
+            self.stored.read(stored_row(at / row) * row + column, count, &mut self.values)?;
+            at += count;
+        }
+        Ok(())
+    }
+
+    /// Whole rows, or a part of one that is longer than a piece, gathered by one pass over what the file has of their columns.
+    fn transposed(&mut self) -> Result<()> {
+        let (row, rows) = (self.row, self.rows);
+        let (first_row, first_column) = (self.at / row, self.at % row);
+        let (some_rows, some_columns) =
+            if row <= self.limit { ((self.limit / row).min(rows - first_row), row) } else { (1, (row - first_column).min(self.limit)) };
+        let count = usize::try_from(some_rows * some_columns).map_err(|_| self.stored.too_large())?;
+        self.values.resize(count, 0.0);
+        // The file's rows are the tensor's columns.
+        let (mut at, end) = (first_column * rows, (first_column + some_columns) * rows);
+        while at < end {
+            self.scratch.clear();
+            let now = (end - at).min(self.limit);
+            self.stored.read(at, now, &mut self.scratch)?;
+            let (mut from, stop) = (at, at + now);
+            while from < stop {
+                let (column, begin) = (from / rows, from % rows);
+                let here = (rows - begin).min(stop - from);
+                for n in begin.max(first_row)..(begin + here).min(first_row + some_rows) {
+                    let place = (n - first_row) * some_columns + column - first_column;
+                    let (place, value) = (usize::try_from(place), usize::try_from(from - at + n - begin));
+                    let (Ok(place), Ok(value)) = (place, value) else { return Err(self.stored.too_large().into()) };
+                    self.values[place] = self.scratch[value];
+                }
+                from += here;
+            }
+            at = stop;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,60 @@
+//! The bytes of a checkpoint's files against their lengths and digests. Offsets are u64 and stay it: a browser counts memory in 32 bits.
+
+use sha2::{Digest, Sha256};
+
+use super::manifest::FileRecord;
+use crate::bundle::ByteSource;
+use crate::error::{Error, Result};
+
+/// Bytes of a piece, but for the last of a file.
+const PIECE_BYTES: u64 = 8 << 20;
+
+/// Pieces of a file of `bytes`.
+pub(super) fn count_of(bytes: u64) -> u64 {
+    bytes.div_ceil(PIECE_BYTES)
+}
+
+/// Offset and length of each piece of a file of `bytes`.
+pub fn pieces_of(bytes: u64) -> impl Iterator<Item = (u64, u64)> {
+    (0..count_of(bytes)).map(move |index| (index * PIECE_BYTES, (bytes - index * PIECE_BYTES).min(PIECE_BYTES)))
+}
+
+/// The SHA-256 of `bytes` as it stands in `checkpoint.json`.
+pub fn sha256(bytes: &[u8]) -> String {
+    hex(Sha256::digest(bytes).as_slice())
+}
+
+fn hex(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Refuses a file of another length.
+pub(super) fn check_length(source: &dyn ByteSource, record: &FileRecord) -> Result<()> {
+    let (expected, found) = (record.bytes, source.len());
+    if found == expected { Ok(()) } else { Err(Error::CheckpointLength { file: record.name.clone(), expected, found }) }
+}
+
+/// Refuses a file of other bytes; reads all of it, piece by piece.
+pub(super) fn check_bytes(source: &dyn ByteSource, record: &FileRecord) -> Result<()> {
+    let differs = |piece, expected: &String, found: String| {
+        if *expected == found {
+            return Ok(());
+        }
+        Err(Error::CheckpointHash { file: record.name.clone(), piece, expected: expected.clone(), found })
+    };
+    let mut whole = Sha256::new();
+    let mut digests = record.pieces.iter().flatten();
+    let mut buffer = Vec::new();
+    for (piece, (offset, len)) in (0..).zip(pieces_of(record.bytes)) {
+        buffer.resize(usize::try_from(len).expect("a piece fits into any memory"), 0);
+        source.read_at(offset, &mut buffer)?;
+        match digests.next() {
+            Some(expected) => differs(piece, expected, sha256(&buffer))?,
+            None => whole.update(&buffer),
+        }
+    }
+    match &record.sha256 {
+        Some(expected) => differs(0, expected, hex(whole.finalize().as_slice())),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,130 @@
+//! Tensors as kernels take and give them, whatever their device, dtype and rank.
+
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Backend, BackendTensor, DispatchTensorKind};
+use burn::tensor::{DType, Int, Shape, Tensor};
+
+use super::kernel::Kernel;
+use super::launch::{CubeBackend, CubeTensor, Launch};
+use crate::error::{Error, Result};
+
+/// A tensor without autodiff, of any dtype and rank, as an argument or a result of [`run`].
+#[derive(Debug, Clone)]
+pub struct Buffer(Held);
+
+#[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant, reason = "a handle for each tensor of a model: few, and short-lived")]
+enum Held {
+    Cube(CubeTensor),
+    #[cfg(feature = "cpu")]
+    Flex(burn_flex::FlexTensor),
+}
+
+fn primitive<B: Backend<IntTensorPrimitive = <B as burn::backend::BackendTypes>::FloatTensorPrimitive>>(
+    tensor: BackendTensor<B>,
+) -> FloatTensor<B> {
+    match tensor {
+        BackendTensor::Autodiff(tensor) => tensor.into_primitive(),
+        BackendTensor::Int(tensor) => tensor,
+        other => other.float(),
+    }
+}
+
+impl From<DispatchTensorKind> for Buffer {
+    fn from(kind: DispatchTensorKind) -> Self {
+        match kind {
+            DispatchTensorKind::Cube(tensor) => Self(Held::Cube(primitive(tensor))),
+            #[cfg(feature = "cpu")]
+            DispatchTensorKind::Flex(tensor) => Self(Held::Flex(primitive(tensor))),
+            DispatchTensorKind::Autodiff(kind) => Self::from(*kind),
+            #[allow(unreachable_patterns, reason = "a dependent crate may build burn with further backends; `Device` opens none of them")]
+            _ => unreachable!("a tensor of a device that tabtune did not open"),
+        }
+    }
+}
+
+impl<const D: usize> From<Tensor<D>> for Buffer {
+    fn from(tensor: Tensor<D>) -> Self {
+        tensor.into_dispatch().kind.into()
+    }
+}
+
+impl<const D: usize> From<Tensor<D, Int>> for Buffer {
+    fn from(tensor: Tensor<D, Int>) -> Self {
+        Self(match Self::from(tensor.into_dispatch().kind).0 {
+            Held::Cube(tensor) => Held::Cube(CubeBackend::ids(tensor)),
+            #[cfg(feature = "cpu")]
+            Held::Flex(tensor) => Held::Flex(burn_flex::Flex::ids(tensor)),
+        })
+    }
+}
+
+impl Buffer {
+    /// Back to a float tensor (f32 or packed bf16) of rank `D`.
+    pub fn float<const D: usize>(self) -> Tensor<D> {
+        match self.0 {
+            Held::Cube(tensor) => Tensor::from_primitive::<CubeBackend>(tensor),
+            #[cfg(feature = "cpu")]
+            Held::Flex(tensor) => Tensor::from_primitive::<burn_flex::Flex>(tensor),
+        }
+    }
+
+    /// Names the allocation behind it for as long as somebody holds it: what was written in place keeps its place.
+    pub fn place(&self) -> usize {
+        match &self.0 {
+            Held::Cube(tensor) => std::ptr::from_ref(tensor.handle.memory.descriptor()).addr(),
+            #[cfg(feature = "cpu")]
+            Held::Flex(tensor) => tensor.bytes().as_ptr().addr(),
+        }
+    }
+
+    /// The kind of device it is on: `GPU`, whose shaders a CPU may run, or `CPU`, where twins run.
+    pub fn device_kind(&self) -> &'static str {
+        match &self.0 {
+            Held::Cube(_) => "GPU",
+            #[cfg(feature = "cpu")]
+            Held::Flex(_) => "CPU",
+        }
+    }
+
+    /// An uninitialised tensor on the device of this one.
+    pub fn empty_like(&self, shape: impl Into<Shape>, dtype: DType) -> Self {
+        Self(match &self.0 {
+            Held::Cube(tensor) => Held::Cube(CubeBackend::empty(tensor, shape.into(), dtype)),
+            #[cfg(feature = "cpu")]
+            Held::Flex(tensor) => Held::Flex(burn_flex::Flex::empty(tensor, shape.into(), dtype)),
+        })
+    }
+}
+
+/// Refuses buffers of different devices; each comes with what the refusal calls it.
+pub fn check_devices<'a>(kernel: &'static Kernel, buffers: impl Iterator<Item = (&'a str, &'a Buffer)> + Clone) -> Result<()> {
+    let mut kinds = buffers.clone().map(|(_, buffer)| buffer.device_kind());
+    let first = kinds.next();
+    if kinds.all(|kind| Some(kind) == first) {
+        return Ok(());
+    }
+    let found = buffers.map(|(name, buffer)| format!("{name} on the {}", buffer.device_kind()));
+    Err(Error::MixedDevices { kernel: kernel.name, found: found.collect() })
+}
+
+/// Runs `kernel` on tensors without autodiff; returns the written buffers in binding order. In place where a written tensor is held by nobody
+/// else (see [`Launch::launch`]). Buffers of different devices are an error that names them.
+pub fn run(kernel: &'static Kernel, buffers: Vec<Buffer>, params: &[u32], groups: u32) -> Result<Vec<Buffer>> {
+    check_devices(kernel, kernel.bindings.iter().map(|binding| binding.name).zip(&buffers))?;
+    let mut cube = Vec::with_capacity(buffers.len());
+    #[cfg(feature = "cpu")]
+    let mut flex = Vec::new();
+    for Buffer(held) in buffers {
+        match held {
+            Held::Cube(tensor) => cube.push(tensor),
+            #[cfg(feature = "cpu")]
+            Held::Flex(tensor) => flex.push(tensor),
+        }
+    }
+    #[cfg(feature = "cpu")]
+    if cube.is_empty() {
+        return Ok(burn_flex::Flex::launch(kernel, flex, params, groups).into_iter().map(|t| Buffer(Held::Flex(t))).collect());
+    }
+    Ok(CubeBackend::launch(kernel, cube, params, groups).into_iter().map(|t| Buffer(Held::Cube(t))).collect())
+}

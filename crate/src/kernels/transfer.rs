@@ -1,0 +1,191 @@
+//! Tensors to the device and back by pieces: the host holds a piece, never a tensor.
+
+use std::ops::Range;
+
+use burn::tensor::{DType, Device, Tensor, TensorData};
+use half::bf16;
+
+use super::buffer::{Buffer, run};
+use super::launch::words_for;
+use super::readback::read_data;
+use super::u32_copy::{KERNEL, Params};
+use crate::error::Result;
+use crate::platform::Interrupt;
+
+/// Longest piece.
+pub const PIECE_BYTES: usize = 8 << 20;
+
+fn staged(mut bytes: Vec<u8>, device: &Device) -> (Buffer, u32) {
+    let words = bytes.len().div_ceil(4);
+    bytes.resize(words * 4, 0);
+    let data = TensorData::from_bytes_vec(bytes, [words], DType::F32);
+    // Fewer than 2³² words: a piece.
+    (Tensor::<1>::from_data(data, (device, DType::F32)).into(), words as u32)
+}
+
+fn copy(x: Buffer, y: Buffer, params: Params) -> Result<Buffer> {
+    let mut written = run(&KERNEL, vec![x, y], &params.words(), params.n.div_ceil(KERNEL.workgroup))?;
+    Ok(written.pop().expect("the kernel declares one written buffer"))
+}
+
+/// A tensor on its way to the device, f32 or packed bf16. Its values come in order, in runs of any length.
+#[derive(Debug)]
+pub struct Upload {
+    device: Device,
+    elements: usize,
+    dtype: DType,
+    /// Present once a piece has left.
+    target: Option<Buffer>,
+    sent_words: u32,
+    pending: Vec<u8>,
+    unsettled: bool,
+}
+
+impl Upload {
+    /// Of a tensor `[elements]` of F32 or BF16.
+    pub fn new(elements: usize, dtype: DType, device: &Device) -> Self {
+        Self { device: device.clone(), elements, dtype, target: None, sent_words: 0, pending: Vec::new(), unsettled: false }
+    }
+
+    /// Bytes of the tensor.
+    fn bytes(&self) -> usize {
+        self.elements * self.dtype.size()
+    }
+
+    /// The next values; bf16 is rounded to nearest.
+    pub fn put(&mut self, values: &[f32]) -> Result<()> {
+        match self.dtype {
+            DType::BF16 => values.chunks(PIECE_BYTES / 2).try_for_each(|values| {
+                let packed: Vec<bf16> = values.iter().map(|&value| bf16::from_f32(value)).collect();
+                self.put_bytes(bytemuck::cast_slice(&packed))
+            }),
+            _ => self.put_bytes(bytemuck::cast_slice(values)),
+        }
+    }
+
+    /// The next values, little-endian, as the device stores them.
+    pub fn put_bytes(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            if self.pending.is_empty() {
+                let left = self.bytes().saturating_sub(4 * self.sent_words as usize);
+                self.pending.reserve_exact(left.min(PIECE_BYTES));
+            }
+            let (now, rest) = bytes.split_at(bytes.len().min(PIECE_BYTES - self.pending.len()));
+            self.pending.extend_from_slice(now);
+            bytes = rest;
+            if self.pending.len() == PIECE_BYTES && self.bytes() > PIECE_BYTES {
+                self.send()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&mut self) -> Result<()> {
+        let (staging, words) = staged(std::mem::take(&mut self.pending), &self.device);
+        let target = self.target.take().unwrap_or_else(|| staging.empty_like([self.elements], self.dtype));
+        self.target = Some(copy(staging, target, Params { n: words, x_start: 0, y_start: self.sent_words })?);
+        self.sent_words += words;
+        self.unsettled = true;
+        Ok(())
+    }
+
+    /// Waits until what has left is on the device, so that no queue holds it, and pauses. Call between pieces.
+    pub async fn settle(&mut self, interrupt: &Interrupt) -> Result<()> {
+        if std::mem::take(&mut self.unsettled)
+            && let Some(target) = &self.target
+        {
+            settled(target.clone().float()).await?;
+            interrupt.pause().await?;
+        }
+        Ok(())
+    }
+
+    /// The tensor, when all its values were put.
+    pub fn finish(mut self) -> Result<Tensor<1>> {
+        let whole = 4 * self.sent_words as usize + self.pending.len();
+        assert_eq!(whole, self.bytes(), "the pieces of a tensor hold its elements");
+        if self.target.is_some() && !self.pending.is_empty() {
+            self.send()?;
+        }
+        Ok(match self.target {
+            Some(target) => target.float(),
+            None => {
+                let data = TensorData::from_bytes_vec(self.pending, [self.elements], self.dtype);
+                Tensor::from_data(data, (&self.device, self.dtype))
+            }
+        })
+    }
+}
+
+/// Waits until all that was submitted before is done on the device of `tensor`, which has an element.
+pub async fn settled(tensor: Tensor<1>) -> Result<()> {
+    read_parts(&[Part { tensor, bytes: 0..4 }]).await.map(drop)
+}
+
+/// Zeros `[elements]`, F32 or BF16.
+pub fn zeros(elements: usize, dtype: DType, device: &Device) -> Result<Tensor<1>> {
+    let mut upload = Upload::new(elements, dtype, device);
+    if upload.bytes() <= PIECE_BYTES {
+        upload.pending = vec![0; upload.bytes()];
+        return upload.finish();
+    }
+    let (zeros, piece) = staged(vec![0; PIECE_BYTES], device);
+    let mut target = zeros.empty_like([elements], dtype);
+    let words = words_for(elements, dtype) as u32;
+    let mut done = 0;
+    while done < words {
+        let n = piece.min(words - done);
+        target = copy(zeros.clone(), target, Params { n, x_start: 0, y_start: done })?;
+        done += n;
+    }
+    Ok(target.float())
+}
+
+/// Some bytes of a tensor on the device, as they are stored.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// The tensor.
+    pub tensor: Tensor<1>,
+    /// Which bytes; not none.
+    pub bytes: Range<u64>,
+}
+
+impl Part {
+    /// The first of the 32-bit words that hold the bytes, and their number.
+    fn words(&self) -> (u64, u64) {
+        let first = self.bytes.start / 4;
+        (first, self.bytes.end.div_ceil(4) - first)
+    }
+}
+
+/// The bytes of `parts` one after another, in one read. All are of one device; keep them small together.
+pub async fn read_parts(parts: &[Part]) -> Result<Vec<u8>> {
+    let Some(first) = parts.first() else { return Ok(Vec::new()) };
+    if let [part] = parts
+        && part.bytes.start == 0
+        && part.bytes.end == (part.tensor.dims()[0] * part.tensor.dtype().size()) as u64
+    {
+        let data = read_data(part.tensor.clone()).await?;
+        return Ok(data.as_bytes()[..(part.bytes.end as usize).min(data.as_bytes().len())].to_vec());
+    }
+    let total: u64 = parts.iter().map(|part| part.words().1).sum();
+    let mut staging = Buffer::from(first.tensor.clone()).empty_like([total as usize], DType::F32);
+    let mut at = 0;
+    for part in parts {
+        let (first, n) = part.words();
+        // Word indices of a tensor of fewer than 2³² elements; a staging buffer is a few pieces.
+        let params = Params { n: n as u32, x_start: first as u32, y_start: at };
+        staging = copy(part.tensor.clone().into(), staging, params)?;
+        at += n as u32;
+    }
+    let data = read_data(staging.float::<1>()).await?;
+    let (mut words, mut bytes) = (data.as_bytes(), Vec::new());
+    for part in parts {
+        let (first, n) = part.words();
+        let (own, rest) = words.split_at((4 * n) as usize);
+        let skip = (part.bytes.start - 4 * first) as usize;
+        bytes.extend_from_slice(&own[skip..skip + (part.bytes.end - part.bytes.start) as usize]);
+        words = rest;
+    }
+    Ok(bytes)
+}

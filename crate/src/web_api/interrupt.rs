@@ -1,0 +1,64 @@
+//! Ending long calls: the worker sets a flag, and they look at it after letting its messages in.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use js_sys::{Function, Promise};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
+
+use crate::platform::Interrupt;
+
+#[wasm_bindgen]
+extern "C" {
+    type MessageChannel;
+    #[wasm_bindgen(constructor)]
+    fn new() -> MessageChannel;
+    #[wasm_bindgen(method, getter)]
+    fn port1(this: &MessageChannel) -> MessagePort;
+    #[wasm_bindgen(method, getter)]
+    fn port2(this: &MessageChannel) -> MessagePort;
+
+    type MessagePort;
+    #[wasm_bindgen(method, setter)]
+    fn set_onmessage(this: &MessagePort, listener: &Function);
+    #[wasm_bindgen(method, js_name = postMessage)]
+    fn post_message(this: &MessagePort, message: &JsValue);
+    #[wasm_bindgen(method)]
+    fn close(this: &MessagePort);
+}
+
+/// One round of the event loop. A timer would wait for 4 ms.
+fn round() -> Pin<Box<dyn Future<Output = ()>>> {
+    let channel = MessageChannel::new();
+    let arrived = Promise::new(&mut |resolve, _| {
+        channel.port1().set_onmessage(&resolve);
+        channel.port2().post_message(&JsValue::NULL);
+    });
+    Box::pin(async move {
+        // It is never rejected.
+        let _ = JsFuture::from(arrived).await;
+        channel.port1().close();
+    })
+}
+
+thread_local! {
+    static INTERRUPT: Interrupt = Interrupt::giving_way(round);
+}
+
+/// What every call of this instance looks at.
+pub fn interrupt() -> Interrupt {
+    INTERRUPT.with(Clone::clone)
+}
+
+/// Ends the calls that are under way, between micro-batches, batches, tokens or pieces: they reject with `call.aborted`.
+#[wasm_bindgen(js_name = requestAbort)]
+pub fn request_abort() {
+    interrupt().request();
+}
+
+/// Takes `requestAbort` back; before each call that can last.
+#[wasm_bindgen(js_name = clearAbort)]
+pub fn clear_abort() {
+    interrupt().clear();
+}

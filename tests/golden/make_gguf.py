@@ -1,0 +1,121 @@
+"""The models of make_models.py as GGUF files, as llama.cpp's converter lays them out: names, row order of llama's q and k, transposed GPT-2 matrices.
+
+usage: make_gguf.py   (no packages; writes models/<name>.gguf, and qwen3 in three parts)
+The vocabulary of twelve tokens spells "user" and "assistant". qwen2 has a chat template and two end ids: eos ends a turn, eot a text.
+llama3 goes without rope scaling: GGUF states it as divisors, of which only the published originals can be told.
+"""
+import json
+import pathlib
+import struct
+
+HERE = pathlib.Path(__file__).parent / "models"
+TOKENS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "Ċ", "u", "s", "e", "r", "a", "i", "t", "n"]
+CHAT = ("{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
+        "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}")
+U16, U32, I32, F32, BOOL, TEXT, ARRAY = 2, 4, 5, 6, 7, 8, 9
+FAMILY = {"llama3": ("llama", "llama-bpe"), "qwen2": ("qwen2", "qwen2"), "qwen3": ("qwen3", "qwen2"), "gpt2": ("gpt2", "gpt-2")}
+
+
+def tensors_of(path):
+    data = path.read_bytes()
+    length = struct.unpack("<Q", data[:8])[0]
+    header, data = json.loads(data[8 : 8 + length]), data[8 + length :]
+    for name, record in header.items():
+        if name != "__metadata__":
+            begin, end = record["data_offsets"]
+            yield name, record["shape"], list(struct.iter_unpack("<f", data[begin:end]))
+
+
+def text(value):
+    value = value.encode()
+    return struct.pack("<Q", len(value)) + value
+
+
+def value(kind, content):
+    if kind == ARRAY:
+        item, items = content
+        return struct.pack("<IQ", item, len(items)) + b"".join(value(item, one) for one in items)
+    return text(content) if kind == TEXT else struct.pack({U16: "<H", U32: "<I", I32: "<i", F32: "<f", BOOL: "<B"}[kind], content)
+
+
+LLAMA = {"input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k",
+         "self_attn.v_proj": "attn_v", "self_attn.o_proj": "attn_output", "self_attn.q_norm": "attn_q_norm",
+         "self_attn.k_norm": "attn_k_norm", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down"}
+GPT2 = {"ln_1": "attn_norm", "ln_2": "ffn_norm", "attn.c_attn": "attn_qkv", "attn.c_proj": "attn_output", "mlp.c_fc": "ffn_up",
+        "mlp.c_proj": "ffn_down"}
+OUTER = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output", "transformer.wte": "token_embd",
+         "transformer.wpe": "position_embd", "transformer.ln_f": "output_norm"}
+
+
+def gguf_name(name):
+    stem, end = name.rsplit(".", 1)
+    if stem in OUTER:
+        return f"{OUTER[stem]}.{end}"
+    _, _, number, inner = stem.split(".", 3)
+    return f"blk.{number}.{(LLAMA if stem.startswith('model.') else GPT2)[inner]}.{end}"
+
+
+def laid_out(name, shape, values, config):
+    """Rows as the converter writes them."""
+    if config["model_type"] == "llama" and ("q_proj" in name or "k_proj" in name):
+        heads = config["num_attention_heads" if "q_proj" in name else "num_key_value_heads"]
+        width, half = shape[1], shape[0] // heads // 2
+        rows = [values[r * width : (r + 1) * width] for r in range(shape[0])]
+        order = [head * 2 * half + part * half + j for head in range(heads) for j in range(half) for part in range(2)]
+        return shape, [one for r in order for one in rows[r]]
+    if config["model_type"] == "gpt2" and len(shape) == 2 and ".h." in name:
+        return [shape[1], shape[0]], [values[r * shape[1] + c] for c in range(shape[1]) for r in range(shape[0])]
+    return shape, values
+
+
+def metadata(config, family, pre, chat):
+    gpt2 = family == "gpt2"
+    heads = config["n_head" if gpt2 else "num_attention_heads"]
+    keys = [("general.architecture", TEXT, family), ("general.name", TEXT, f"tiny {family}")]
+    counts = {"context_length": config["n_positions" if gpt2 else "max_position_embeddings"],
+              "embedding_length": config["n_embd" if gpt2 else "hidden_size"],
+              "block_count": config["n_layer" if gpt2 else "num_hidden_layers"],
+              "feed_forward_length": config["n_inner" if gpt2 else "intermediate_size"], "attention.head_count": heads,
+              "attention.head_count_kv": heads if gpt2 else config["num_key_value_heads"]}
+    if "head_dim" in config:
+        counts |= {f"attention.{part}_length": config["head_dim"] for part in ("key", "value")} | {"rope.dimension_count": config["head_dim"]}
+    keys += [(f"{family}.{key}", U32, count) for key, count in counts.items()]
+    if gpt2:
+        keys.append(("gpt2.attention.layer_norm_epsilon", F32, config["layer_norm_epsilon"]))
+    else:
+        keys += [(f"{family}.attention.layer_norm_rms_epsilon", F32, config["rms_norm_eps"]),
+                 (f"{family}.rope.freq_base", F32, config["rope_theta"])]
+    keys += [("tokenizer.ggml.model", TEXT, "gpt2"), ("tokenizer.ggml.pre", TEXT, pre), ("tokenizer.ggml.tokens", ARRAY, (TEXT, TOKENS)),
+             ("tokenizer.ggml.token_type", ARRAY, (I32, [3, 3, 3] + [1] * 9)), ("tokenizer.ggml.merges", ARRAY, (TEXT, [])),
+             ("tokenizer.ggml.eos_token_id", U32, 2 if chat else 0), ("tokenizer.ggml.add_bos_token", BOOL, 0)]
+    if chat:
+        keys += [("tokenizer.ggml.eot_token_id", U32, 0), ("tokenizer.chat_template", TEXT, CHAT)]
+    return keys
+
+
+def write(path, keys, tensors):
+    out = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(keys))
+    out += b"".join(text(key) + struct.pack("<I", kind) + value(kind, content) for key, kind, content in keys)
+    offset, data = 0, b""
+    for name, shape, values in tensors:
+        out += text(name) + struct.pack(f"<I{len(shape)}QIQ", len(shape), *reversed(shape), 0, offset)
+        piece = b"".join(struct.pack("<f", *one) for one in values)
+        piece += bytes(-len(piece) % 32)
+        data, offset = data + piece, offset + len(piece)
+    path.write_bytes(out + bytes(-len(out) % 32) + data)
+
+
+for model, (family, pre) in FAMILY.items():
+    config = json.loads((HERE / model / "config.json").read_text())
+    tensors = [(gguf_name(name), *laid_out(name, shape, values, config)) for name, shape, values in
+               sorted(tensors_of(HERE / model / "model.safetensors"))]
+    keys = metadata(config, family, pre, model == "qwen2")
+    if model != "qwen3":
+        write(HERE / f"{model}.gguf", keys, tensors)
+        continue
+    # As gguf-split does it: the metadata stand in the first part.
+    cuts = [0, 9, 18, len(tensors)]
+    for number in range(3):
+        split = [("split.no", U16, number), ("split.count", U16, 3), ("split.tensors.count", I32, len(tensors))]
+        part = tensors[cuts[number] : cuts[number + 1]]
+        write(HERE / f"qwen3-{number + 1:05}-of-00003.gguf", (keys if number == 0 else []) + split, part)

@@ -1,0 +1,87 @@
+//! Tensors read piece by piece: the pieces join to the whole in Hugging Face's layout, whatever their length.
+
+use tabtune::bundle::{Bundle, PIECE_ELEMENTS, open_bundle};
+
+use super::files::{Meta, Tensor, file, gguf, ramp, safetensors};
+
+/// A llama with 4 query heads of 6 and 2 key heads, or a GPT-2, of width 24.
+fn open(family: &'static str, tensors: &[Tensor]) -> Bundle {
+    let key = |key: &str| &*Box::leak(format!("{family}.{key}").into_boxed_str());
+    let mut metadata = vec![("general.architecture", Meta::Text(family))];
+    let counts = [("context_length", 16), ("embedding_length", 24), ("block_count", 1), ("feed_forward_length", 8)];
+    metadata.extend(counts.map(|(name, count)| (key(name), Meta::U32(count))));
+    metadata.extend([(key("attention.head_count"), Meta::U32(4)), (key("attention.head_count_kv"), Meta::U32(2))]);
+    metadata.extend(["layer_norm_rms_epsilon", "layer_norm_epsilon"].map(|name| (key(&format!("attention.{name}")), Meta::F32(1e-5))));
+    open_bundle(vec![file("m.gguf", gguf(&metadata, tensors))]).unwrap()
+}
+
+/// Reads in pieces of every kind of length and compares with `expected`.
+fn joins(bundle: &Bundle, name: &str, expected: &[f32]) {
+    for limit in [1, 2, 3, 5, 23, 24, 25, 48, 72, 143, 144, 145, 288, 10_000, usize::MAX] {
+        let mut found = Vec::new();
+        let odd = bundle.for_each_piece(name, limit, |offset, values| {
+            assert_eq!(offset, found.len() as u64, "{name}, pieces of {limit}");
+            assert!((1..=limit.min(PIECE_ELEMENTS)).contains(&values.len()), "{name}, pieces of {limit}: {}", values.len());
+            found.extend_from_slice(values);
+            Ok(())
+        });
+        assert_eq!(odd.unwrap(), 0);
+        assert_eq!(found, expected, "{name}, pieces of {limit}");
+    }
+    assert_eq!(bundle.read_f32(name).unwrap(), expected);
+}
+
+#[test]
+fn pieces_of_plain_rows_join() {
+    let tensors = [("token_embd.weight", vec![7, 24], ramp(168, 3.0)), ("blk.0.attn_norm.weight", vec![24], ramp(24, 1.0))];
+    let bundle = open("llama", &tensors);
+    joins(&bundle, "model.embed_tokens.weight", &ramp(168, 3.0));
+    joins(&bundle, "model.layers.0.input_layernorm.weight", &ramp(24, 1.0));
+}
+
+#[test]
+fn pieces_of_paired_rows_join_in_the_order_of_hugging_face() {
+    // Row 2j + p of a head of six rows is its row 3p + j.
+    let order = [0, 2, 4, 1, 3, 5];
+    let expected = |heads: usize, width: usize| -> Vec<f32> {
+        let rows = (0..heads).flat_map(|head| order.map(|row| 6 * head + row));
+        rows.flat_map(|row| (0..width).map(move |column| (row * width + column) as f32)).collect()
+    };
+    let tensors = [
+        ("token_embd.weight", vec![3, 24], ramp(72, 0.0)),
+        ("blk.0.attn_q.weight", vec![24, 24], ramp(576, 0.0)),
+        ("blk.0.attn_k.weight", vec![12, 24], ramp(288, 0.0)),
+        ("blk.0.attn_q.bias", vec![24], ramp(24, 0.0)),
+    ];
+    let bundle = open("llama", &tensors);
+    joins(&bundle, "model.layers.0.self_attn.q_proj.weight", &expected(4, 24));
+    joins(&bundle, "model.layers.0.self_attn.k_proj.weight", &expected(2, 24));
+    joins(&bundle, "model.layers.0.self_attn.q_proj.bias", &expected(4, 1));
+}
+
+#[test]
+fn pieces_of_transposed_matrices_join() {
+    let tensors = [("token_embd.weight", vec![3, 24], ramp(72, 0.0)), ("blk.0.attn_qkv.weight", vec![72, 24], ramp(1728, 0.0))];
+    let bundle = open("gpt2", &tensors);
+    let expected: Vec<f32> = (0..24).flat_map(|row| (0..72).map(move |column| (column * 24 + row) as f32)).collect();
+    joins(&bundle, "transformer.h.0.attn.c_attn.weight", &expected);
+}
+
+#[test]
+fn pieces_count_what_is_not_finite() {
+    let config = r#"{"model_type": "llama", "vocab_size": 3, "hidden_size": 4, "intermediate_size": 4, "num_hidden_layers": 1,
+        "num_attention_heads": 1, "max_position_embeddings": 8, "tie_word_embeddings": true}"#;
+    let mut values = ramp(12, 0.0);
+    values[1] = f32::NAN;
+    values[7] = f32::INFINITY;
+    values[11] = f32::NEG_INFINITY;
+    let tensors = [("model.embed_tokens.weight", vec![3, 4], values), ("model.norm.weight", vec![4], ramp(4, 0.0))];
+    let bundle = open_bundle(vec![file("config.json", config), file("model.safetensors", safetensors(&tensors))]).unwrap();
+    assert_eq!(bundle.non_finite("model.embed_tokens.weight").unwrap(), 3);
+    assert_eq!(bundle.non_finite("model.norm.weight").unwrap(), 0);
+    let mut pieces = bundle.pieces("model.embed_tokens.weight", 6).unwrap();
+    assert_eq!((pieces.elements(), pieces.non_finite()), (12, 0));
+    pieces.next_piece().unwrap();
+    assert_eq!(pieces.non_finite(), 1, "counted as they come");
+    assert_eq!(bundle.non_finite("absent").unwrap_err().code(), "model.tensor.missing");
+}

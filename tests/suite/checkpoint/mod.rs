@@ -1,0 +1,44 @@
+//! Checkpoints: the words of what is refused, what a resume may change, and their bytes piece by piece.
+
+mod changes;
+mod golden;
+mod pieces;
+mod words;
+
+use serde_json::Value;
+use tabtune::Error;
+use tabtune::bundle::{ByteSource, MemorySource};
+use tabtune::checkpoint::{Checkpoint, MANIFEST, pieces_of, sha256};
+
+use crate::resume::Files;
+
+/// Opens the files as they are.
+pub fn opened(files: Files) -> Result<Checkpoint, Error> {
+    let sources = files.into_iter().map(|(name, bytes)| Box::new(MemorySource::new(name, bytes)) as Box<dyn ByteSource>);
+    Checkpoint::open(sources.collect())
+}
+
+/// The file called `name`.
+pub fn file<'a>(files: &'a mut Files, name: &str) -> &'a mut Vec<u8> {
+    &mut files.iter_mut().find(|(own, _)| own == name).unwrap().1
+}
+
+/// The files with another `checkpoint.json`.
+pub fn edited(mut files: Files, edit: impl FnOnce(&mut Value)) -> Files {
+    let manifest = file(&mut files, MANIFEST);
+    let mut json = serde_json::from_slice(manifest).unwrap();
+    edit(&mut json);
+    *manifest = json.to_string().into_bytes();
+    files
+}
+
+/// Gives a file other bytes, and the manifest their length and digests.
+pub fn replaced(mut files: Files, name: &str, bytes: Vec<u8>) -> Files {
+    let digests: Vec<String> = pieces_of(bytes.len() as u64).map(|(at, len)| sha256(&bytes[at as usize..(at + len) as usize])).collect();
+    let len = bytes.len();
+    *file(&mut files, name) = bytes;
+    edited(files, |json| {
+        let record = json["files"].as_array_mut().unwrap().iter_mut().find(|record| record["name"] == name).unwrap();
+        (record["bytes"], record["pieces"]) = (len.into(), digests.into());
+    })
+}

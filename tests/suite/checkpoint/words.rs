@@ -1,0 +1,143 @@
+use serde_json::json;
+use tabtune::Error;
+use tabtune::bundle::safetensors_header;
+use tabtune::checkpoint::{FORMAT_VERSION, MANIFEST};
+use tabtune_tests::{block_on, cpu};
+
+use super::{edited, file, opened, replaced};
+use crate::resume::{Files, config, dataset, go, save, start};
+
+fn saved() -> Files {
+    let mut run = start(config(&json!({"type": "adamw"}), "f32", &json!({"type": "constant"})), &cpu().inner());
+    go(&mut run, 2);
+    save(&run)
+}
+
+fn refused(files: Files) -> Error {
+    opened(files).map(|_| ()).unwrap_err()
+}
+
+/// The word, and the path that the refusal names.
+fn path(files: Files) -> (&'static str, String) {
+    match refused(files) {
+        Error::CheckpointCorrupt { what, .. } => ("checkpoint.corrupt", what),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn manifest_that_is_cut_or_of_another_shape_is_corrupt_and_its_path_is_named() {
+    opened(saved()).unwrap();
+    let mut cut = saved();
+    file(&mut cut, MANIFEST).truncate(99);
+    assert_eq!(path(cut), ("checkpoint.corrupt", MANIFEST.to_string()));
+    let cases = [
+        ("progress.completed_steps", json!(-1)),
+        ("progress.tokens", json!(1u64 << 53)),
+        ("progress.schedule_start", json!(1.5)),
+        ("loader.epoch", json!(u64::MAX)),
+        ("loader.cursor", json!(-3)),
+        ("with_state", json!("all")),
+        ("environment", json!(null)),
+        ("train", json!([])),
+        ("files", json!({})),
+        ("unknown", json!(1)),
+    ];
+    for (key, value) in cases {
+        let files =
+            edited(saved(), |json| *json.pointer_mut(&format!("/{}", key.replace('.', "/"))).unwrap_or(&mut json!(0)) = value.clone());
+        let files = if key == "unknown" { edited(files, |json| json[key] = value) } else { files };
+        assert_eq!(path(files), ("checkpoint.corrupt", key.to_string()));
+    }
+    let without = |key: &'static str| edited(saved(), |json| drop(json.as_object_mut().unwrap().remove(key)));
+    for key in ["with_state", "base", "environment", "model", "data_digest"] {
+        assert_eq!(path(without(key)).1, key);
+    }
+    // Digests of another number, or of the other version.
+    assert_eq!(path(edited(saved(), |json| json["files"][0]["pieces"] = json!([]))).1, "files[0].pieces");
+    assert_eq!(path(edited(saved(), |json| json["files"][1]["sha256"] = json!("0".repeat(64)))).1, "files[1].pieces");
+}
+
+#[test]
+fn data_cursor_past_the_data_is_corrupt() {
+    let checkpoint = opened(edited(saved(), |json| json["loader"]["cursor"] = json!(67))).unwrap();
+    let resumed = block_on(checkpoint.resume(dataset(), None, &[], &cpu().inner(), &tabtune::platform::Interrupt::none()));
+    let error = resumed.map(|_| ()).unwrap_err();
+    assert!(matches!(&error, Error::CheckpointCorrupt { what, .. } if what == "loader.cursor"), "{error}");
+}
+
+#[test]
+fn newer_format_is_a_version_and_no_damage() {
+    let error = refused(edited(saved(), |json| json["version"] = json!(FORMAT_VERSION + 1)));
+    assert_eq!((error.code(), error.kind()), ("checkpoint.version", "CHECKPOINT_VERSION"));
+}
+
+#[test]
+fn file_of_another_length_and_piece_of_other_bytes_have_words_of_their_own() {
+    let mut longer = saved();
+    file(&mut longer, "model.safetensors").push(0);
+    let error = refused(longer);
+    assert_eq!((error.code(), error.kind()), ("checkpoint.file.length", "CHECKPOINT_CORRUPT"));
+    for name in ["model.safetensors", "optimizer.safetensors", "config.json"] {
+        let mut flipped = saved();
+        *file(&mut flipped, name).last_mut().unwrap() ^= 1;
+        let error = refused(flipped);
+        assert_eq!((error.code(), error.kind()), ("checkpoint.chunk.hash", "CHECKPOINT_CORRUPT"));
+        assert!(matches!(error, Error::CheckpointHash { file, piece: 0, .. } if file == name));
+    }
+    let mut absent = saved();
+    absent.retain(|(name, _)| name != "config.json");
+    assert_eq!(path(absent).1, "config.json");
+}
+
+/// An optimizer file of these entries: name, dtype, shape, bytes.
+fn optimizer(entries: &[(&str, &'static str, Vec<usize>, Vec<u8>)]) -> Vec<u8> {
+    let heads: Vec<_> = entries.iter().map(|(name, dtype, shape, _)| (name.to_string(), *dtype, shape.clone())).collect();
+    let (mut file, spans) = safetensors_header(&heads, &Default::default()).unwrap();
+    let mut order: Vec<usize> = (0..entries.len()).collect();
+    order.sort_by_key(|&at| spans[at].0);
+    order.into_iter().for_each(|at| file.extend(&entries[at].3));
+    file
+}
+
+#[test]
+fn optimizer_state_that_does_not_fit_is_refused_with_all_names() {
+    let step = |n: u64| n.to_le_bytes().to_vec();
+    let entries = [
+        ("model.norm.weight:m", "F32", vec![8], vec![0; 32]),
+        ("model.norm.weight:step", "U64", vec![], step(1 << 53)),
+        ("model.norm.weight:v", "BF16", vec![8], vec![0; 16]),
+        ("model.embed_tokens.weight:m", "F32", vec![8, 13], vec![0; 416]),
+        ("nobody:step", "U64", vec![], step(1)),
+    ];
+    let files = replaced(saved(), "optimizer.safetensors", optimizer(&entries));
+    let resumed = block_on(opened(files).unwrap().resume(dataset(), None, &[], &cpu().inner(), &Default::default()));
+    let Err(Error::StateMismatch(faults)) = resumed.map(|_| ()) else { panic!("resumed") };
+    let keys: Vec<&str> = faults.iter().map(|fault| fault.key.as_str()).collect();
+    for key in
+        ["model.norm.weight:step", "model.norm.weight:v", "model.embed_tokens.weight:m", "model.embed_tokens.weight:v", "nobody:step"]
+    {
+        assert!(keys.contains(&key), "{key} in {keys:?}");
+    }
+    // All others that have state by the manifest and none in the file.
+    for absent in ["model.layers.0.mlp.up_proj.weight:step", "model.layers.0.input_layernorm.weight:m"] {
+        assert!(keys.contains(&absent), "{absent} in {keys:?}");
+    }
+}
+
+#[test]
+fn state_that_is_absent_though_a_parameter_should_have_it_is_refused() {
+    let empty = replaced(saved(), "optimizer.safetensors", optimizer(&[]));
+    let checkpoint = opened(empty).unwrap();
+    let resumed = block_on(checkpoint.resume(dataset(), None, &[], &cpu().inner(), &Default::default()));
+    let Err(Error::StateMismatch(faults)) = resumed.map(|_| ()) else { panic!("a run went on without its moments") };
+    assert_eq!(faults.iter().filter(|fault| fault.key.ends_with(":step")).count(), checkpoint.bundle().names().len());
+    // A parameter without state begins one.
+    let none = edited(replaced(saved(), "optimizer.safetensors", optimizer(&[])), |json| json["with_state"] = json!([]));
+    block_on(opened(none).unwrap().resume(dataset(), None, &[], &cpu().inner(), &Default::default())).unwrap();
+    // One that has state, though the checkpoint says that it has none.
+    let unsaid = edited(saved(), |json| json["with_state"].as_array_mut().unwrap().retain(|name| name != "model.norm.weight"));
+    let resumed = block_on(opened(unsaid).unwrap().resume(dataset(), None, &[], &cpu().inner(), &Default::default()));
+    let Err(Error::StateMismatch(faults)) = resumed.map(|_| ()) else { panic!("resumed") };
+    assert_eq!(faults.iter().map(|fault| fault.key.as_str()).collect::<Vec<_>>(), ["model.norm.weight"]);
+}

@@ -1,0 +1,132 @@
+//! Checkpoints from elsewhere: in one file, with other data, with weights that are no numbers.
+
+use tabtune::checkpoint::sha256;
+
+use super::*;
+
+/// What is done to a head and to what follows it.
+type Edit<'a> = &'a dyn Fn(&mut Value, &mut Vec<u8>);
+
+/// The files of the checkpoint folder as one file, its head changed by `edit`.
+fn container(out: &str, place: &Path, edit: impl FnOnce(&mut Value, &mut Vec<u8>)) -> String {
+    let mut names: Vec<String> = std::fs::read_dir(out).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort_by_key(|name| name == "checkpoint.json");
+    let mut body = Vec::new();
+    let files: Vec<Value> = names
+        .iter()
+        .map(|name| {
+            let bytes = std::fs::read(Path::new(out).join(name)).unwrap();
+            // Chunks as storage cuts them, smaller here.
+            let chunks: Vec<Value> = bytes.chunks(5000).map(|chunk| json!({"bytes": chunk.len(), "sha256": sha256(chunk)})).collect();
+            let record = json!({"name": name, "bytes": bytes.len(), "chunks": chunks});
+            body.extend(bytes);
+            record
+        })
+        .collect();
+    let data = b"the run's data";
+    body.extend(data);
+    let kept = json!({"bytes": data.len(), "chunks": [{"bytes": data.len(), "sha256": sha256(data)}]});
+    let mut head =
+        json!({"format": 1, "manifest": {"format": 1, "bytes": 0, "files": files}, "run": {"id": "r", "data": kept}, "history": []});
+    edit(&mut head, &mut body);
+    let head = head.to_string();
+    let mut file = b"TABTUNE1".to_vec();
+    file.extend((head.len() as u64).to_le_bytes());
+    file.extend(head.as_bytes());
+    file.extend(body);
+    write(place, "run.tabtune", file)
+}
+
+#[test]
+fn resume_reads_a_checkpoint_in_one_file_as_its_folder() {
+    let (out, data) = checkpoint();
+    let place = folder("container");
+    let resumed = |from: &str, to: &str| {
+        let to = text(&place.join(to));
+        let args = ["train", "--resume", from, "--data", &data, "--device", "cpu", "--steps", "7", "--override", "steps", "--out", &to];
+        let losses: Vec<Value> = succeed(&args).with("loss").iter().map(|line| line["loss"].clone()).collect();
+        (losses, std::fs::read(Path::new(&to).join("model.safetensors")).unwrap())
+    };
+    let file = container(&out, &place, |_, _| {});
+    let (losses, weights) = resumed(&file, "a");
+    assert_eq!(losses.len(), 3);
+    assert!((losses, weights) == resumed(&out, "b"));
+    let exported = text(&place.join("weights"));
+    succeed(&["export", "--checkpoint", &file, "--to", &exported]);
+    assert!(Path::new(&exported).join("model.safetensors").is_file());
+}
+
+#[test]
+fn checkpoint_in_one_file_that_is_damaged_is_refused_by_what_is_wrong() {
+    let (out, data) = checkpoint();
+    let refused = |place: &Path, edit: Edit<'_>| {
+        let file = container(&out, place, edit);
+        refuse(&["train", "--resume", &file, "--data", &data, "--device", "cpu"]).0
+    };
+    let place = folder("damaged");
+    let cases: [(&str, Edit<'_>); 10] = [
+        ("checkpoint.chunk.hash", &|_, body| body[70] ^= 1),
+        ("checkpoint.container.length", &|_, body| body.truncate(body.len() - 1)),
+        ("checkpoint.container.length", &|_, body| body.push(0)),
+        ("checkpoint.container.name", &|head, _| head["manifest"]["files"][0]["name"] = json!("../config.json")),
+        ("checkpoint.container.name", &|head, _| head["manifest"]["files"][0]["name"] = json!("a\\b")),
+        ("checkpoint.container.name", &|head, _| head["manifest"]["files"][0]["name"] = head["manifest"]["files"][1]["name"].clone()),
+        ("checkpoint.container.chunk", &|head, _| head["manifest"]["files"][0]["bytes"] = json!(3)),
+        ("checkpoint.container.head", &|head, _| head["manifest"]["files"] = json!(7)),
+        ("checkpoint.version", &|head, _| head["format"] = json!(99)),
+        ("checkpoint.corrupt", &|head, body| {
+            let last = head["manifest"]["files"].as_array_mut().unwrap().pop().unwrap();
+            let (manifest, data) = (last["bytes"].as_u64().unwrap() as usize, 14);
+            let end = body.len() - data;
+            body.drain(end - manifest..end);
+        }),
+    ];
+    for (index, (code, edit)) in cases.into_iter().enumerate() {
+        assert_eq!(refused(&place, edit), code, "case {index}");
+    }
+    let file = container(&out, &place, |_, _| {});
+    let bytes = std::fs::read(&file).unwrap();
+    let refused = |bytes: &[u8]| {
+        let file = write(&place, "cut.tabtune", bytes);
+        refuse(&["train", "--resume", &file, "--data", &data, "--device", "cpu"]).0
+    };
+    assert_eq!(refused(&bytes[..12]), "checkpoint.container.magic");
+    assert_eq!(refused(&bytes[..99]), "checkpoint.container.head");
+    assert_eq!(refused(&[b"TABTUNE2", &bytes[8..]].concat()), "checkpoint.container.magic");
+    assert_eq!(refused(&[b"TABTUNE1", &[255; 8][..], &bytes[16..]].concat()), "checkpoint.container.head");
+}
+
+#[test]
+fn resume_goes_on_with_other_data_where_data_is_named_and_says_so() {
+    let (out, _) = checkpoint();
+    let place = folder("data");
+    let other = write(&place, "other.txt", POEM.repeat(5));
+    let args = ["train", "--resume", &out, "--data", &other, "--device", "cpu", "--steps", "6"];
+    let (code, message) = refuse(&args);
+    assert_eq!(code, "optim.resume-mismatch");
+    assert!(message.contains("data") && message.contains("--override"), "{message}");
+    let answer = succeed(&[&args[..], &["--override", "steps", "data"]].concat());
+    assert_eq!(answer.with("warning")[0]["warning"]["code"], json!("checkpoint.data.changed"));
+    assert_eq!(answer.with("loss").len(), 2);
+}
+
+#[test]
+fn weights_that_are_no_numbers_are_refused_at_the_start_unless_they_are_allowed() {
+    let (out, data) = checkpoint();
+    let place = folder("non-finite");
+    let model = text(&place.join("model"));
+    succeed(&["export", "--checkpoint", &out, "--to", &model]);
+    let weights = Path::new(&model).join("model.safetensors");
+    let mut bytes = std::fs::read(&weights).unwrap();
+    let end = bytes.len();
+    // The last values of model.norm.weight.
+    bytes[end - 4..].copy_from_slice(&f32::NAN.to_le_bytes());
+    bytes[end - 8..end - 4].copy_from_slice(&f32::INFINITY.to_le_bytes());
+    std::fs::write(&weights, bytes).unwrap();
+    let args = ["train", "--model", &model, "--data", &data, "--device", "cpu", "--steps", "1", "--batch-size", "1", "--seq-len", "8"];
+    let (code, message) = refuse(&args);
+    assert_eq!(code, "model.non-finite");
+    assert!(message.contains("model.norm.weight") && message.contains("2 that are NaN or infinite"), "{message}");
+    // Allowed, the run begins; its first step says that its loss is no number.
+    assert_eq!(refuse(&[&args[..], &["--allow-non-finite"]].concat()).0, "train.non-finite");
+}

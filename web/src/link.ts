@@ -1,0 +1,182 @@
+/** The worker of the moment, and how a call survives its loss: another worker gets the state back, then the call is made again. */
+import { aborted, TabtuneError, withDetail } from './errors.js';
+import { Losses } from './losses.js';
+import type { Ask, Reply, Tag, TrainerEvent } from './protocol.js';
+import type { CallOptions, Connection } from './rpc.js';
+import { spawn } from './spawn.js';
+import type { WorkerOptions } from './spawn.js';
+
+/** What the owner of a link does when its worker is lost. */
+export interface Owner {
+  /** The last step that is surely done. */
+  confirmed(error: TabtuneError): number;
+  lost(error: TabtuneError): void;
+  /** Puts into another worker what the old one held. */
+  restore(connection: Connection, error: TabtuneError): Promise<void>;
+  recovered(error: TabtuneError): void;
+  failed(error: TabtuneError): void;
+  events(events: TrainerEvent[]): void;
+}
+
+export interface LinkOptions extends CallOptions {
+  /** Whether a call hit by a loss may be made again; otherwise it rejects once all else is recovered. */
+  again?: () => boolean;
+}
+
+const LOSSES: readonly string[] = ['DEVICE_LOST', 'WORKER_CRASHED', 'OUT_OF_MEMORY'];
+const isLoss = (error: TabtuneError): boolean => LOSSES.includes(error.code) && error.detail.code !== 'wasm.load';
+/** What needs neither GPU nor core is answered after the end of a run too. */
+const STORED = /^checkpoint\.(list|history|keep|fork|remove|export|folder|import)$/;
+
+export class Link {
+  #connection: Connection;
+  #recovering: Promise<void> | undefined;
+  #failed: TabtuneError | undefined;
+  #closed: TabtuneError | undefined;
+  #losses = new Losses();
+  #spare: Promise<Connection> | undefined;
+  /** Another worker on its way to be the one. */
+  #next: Connection | undefined;
+
+  private constructor(
+    connection: Connection,
+    readonly worker: WorkerOptions,
+    private owner: Owner,
+  ) {
+    this.#connection = connection;
+    this.#listen(connection);
+  }
+
+  static async open(worker: WorkerOptions, owner: Owner): Promise<Link> {
+    return new Link(await spawn(worker), worker, owner);
+  }
+
+  get failed(): TabtuneError | undefined {
+    return this.#failed;
+  }
+
+  /** From now on somebody else's state is in the worker. */
+  handTo(owner: Owner): void {
+    this.owner = owner;
+  }
+
+  async call<T extends Tag>(tag: T, ask: Ask<T>, options: LinkOptions = {}): Promise<Reply<T>> {
+    const { signal, again = () => true } = options;
+    if (this.#failed && STORED.test(tag)) return (await this.#spareWorker()).call(tag, ask, options);
+    for (;;) {
+      const connection = await this.#ready(signal);
+      try {
+        return await connection.call(tag, ask, options);
+      } catch (thrown) {
+        this.#check();
+        if (!(thrown instanceof TabtuneError) || !isLoss(thrown)) throw thrown;
+        this.#lose(thrown, connection);
+        if (thrown.code !== 'OUT_OF_MEMORY' && again()) continue;
+        await this.#ready(signal);
+        throw withDetail(thrown, { recovered: true });
+      }
+    }
+  }
+
+  /** Ends the worker; what waits is rejected with the reason. */
+  close(reason: TabtuneError): void {
+    this.#closed ??= reason;
+    this.#connection.close(reason);
+    this.#next?.close(reason);
+    void this.#spare?.then((connection) => connection.close(reason)).catch(() => undefined);
+  }
+
+  /** Nothing goes on after the end. */
+  #check(): void {
+    if (this.#closed) throw this.#closed;
+  }
+
+  /** The worker that has the state, once there is one. */
+  async #ready(signal: AbortSignal | undefined): Promise<Connection> {
+    while (this.#recovering) await unlessAborted(this.#recovering, signal);
+    const ended = this.#closed ?? this.#failed ?? this.#connection.dead;
+    if (ended) throw ended;
+    return this.#connection;
+  }
+
+  #listen(connection: Connection): void {
+    connection.onEvents = (events) => this.owner.events(events);
+    connection.onFault = (error) => this.#lose(error, connection);
+    connection.onFatal = (error) => this.#lose(error, connection);
+  }
+
+  #lose(error: TabtuneError, connection: Connection): void {
+    if (connection !== this.#connection || this.#recovering || this.#failed || this.#closed) return;
+    // The step is taken before the worker is given up, which may be all that is known of it.
+    const confirmed = this.owner.confirmed(error);
+    const known = withDetail(error, { step: confirmed });
+    this.#recovering = this.#recover(known, confirmed).then(
+      () => {
+        this.#recovering = undefined;
+        this.owner.recovered(known);
+      },
+      (thrown: unknown) => {
+        this.#recovering = undefined;
+        this.#failed = thrown instanceof TabtuneError ? thrown : known;
+        if (!this.#closed) this.owner.failed(this.#failed);
+      },
+    );
+    connection.close(known);
+  }
+
+  async #recover(lost: TabtuneError, confirmed: number): Promise<void> {
+    // Somebody else's worker cannot be started again, and what a shader did once it does again.
+    if (!isLoss(lost) || typeof this.worker.worker === 'object') throw lost;
+    this.owner.lost(lost);
+    let error = lost;
+    for (;;) {
+      const memory = error.code === 'OUT_OF_MEMORY';
+      if (!memory) await sleep(this.#losses.delayAfter(error, confirmed) * 1000);
+      this.#check();
+      try {
+        const connection = await spawn(this.worker);
+        this.#next = connection;
+        if (this.#closed) connection.close(this.#closed);
+        connection.onEvents = (events) => this.owner.events(events);
+        connection.onFault = (fault) => connection.close(fault);
+        await this.owner.restore(connection, error);
+        if (connection.dead) throw connection.dead;
+        this.#losses.over();
+        this.#connection = connection;
+        this.#listen(connection);
+        return;
+      } catch (thrown) {
+        if (!(thrown instanceof TabtuneError)) throw thrown;
+        this.#next?.close(thrown);
+        this.#check();
+        const temporary = (isLoss(thrown) && !(memory && thrown.code === 'OUT_OF_MEMORY') && thrown.detail.code !== 'worker.silent') || thrown.code === 'NO_ADAPTER';
+        if (!temporary) throw thrown;
+        error = thrown;
+      } finally {
+        this.#next = undefined;
+      }
+    }
+  }
+
+  /** A worker for storage alone. */
+  #spareWorker(): Promise<Connection> {
+    this.#spare ??= spawn(this.worker).catch((thrown: unknown) => {
+      this.#spare = undefined;
+      throw thrown;
+    });
+    return this.#spare;
+  }
+}
+
+const sleep = (millis: number): Promise<void> => (millis === 0 ? Promise.resolve() : new Promise((resolve) => setTimeout(resolve, millis)));
+
+/** An abort ends the waiting of its own call; what is waited for goes on for the others. */
+function unlessAborted(work: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
+  if (!signal) return work;
+  return new Promise((resolve, reject) => {
+    const stop = (): void => reject(aborted());
+    if (signal.aborted) stop();
+    signal.addEventListener('abort', stop, { once: true });
+    void work.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
+  });
+}

@@ -1,0 +1,102 @@
+/** How the worker comes to a trainer: a new run, a saved one, or another generation of the live one. */
+import { aborted, fault } from './errors.js';
+import { driverShape } from './protocol.js';
+import type { Ask, SessionInfo } from './protocol.js';
+import { blobSource, openSource } from './sources.js';
+import { interruptible } from './lane.js';
+import { wholeSource } from './whole-source.js';
+import type { JsSource } from './wasm.js';
+import { Session } from './wasm.js';
+import { phase, ready, refuseSkip } from './workplace.js';
+import type { Context, Workplace } from './workplace.js';
+
+/** Of the memory that the browser tells, in GiB, the GPU has about half; 4 where it does not tell. */
+const BYTES_PER_GIB = 2 ** 29;
+
+const sourcesOf = (files: Map<string, Blob>): JsSource[] => [...files].map(([name, blob]) => blobSource(name, blob));
+
+export async function createTrainer(place: Workplace, ask: Ask<'trainer.create'>, { signal, onProgress }: Context): Promise<SessionInfo> {
+  const { model } = place;
+  const data = wholeSource(await openSource(ask.data, signal, onProgress));
+  onProgress(phase('compile'));
+  await place.device();
+  if (signal.aborted) throw aborted('the start');
+  refuseSkip(ask.driver, JSON.parse(ask.config));
+  onProgress(phase('upload'));
+  const session = await interruptible(signal, () => Session.create(model, data, ask.config, ask.allowNonFinite));
+  const { run, label, keepData, driver } = ask;
+  const info = await place.install({ session, data, run, label, keepData, driver, newData: false });
+  // Only now: what was refused may be tried again with this model.
+  place.freeModel();
+  place.sweep();
+  onProgress(ready);
+  return info;
+}
+
+export async function resumeTrainer(place: Workplace, ask: Ask<'trainer.resume'>, { signal, onProgress }: Context): Promise<SessionInfo> {
+  const { store } = place;
+  const { run } = ask;
+  place.sweep();
+  onProgress(phase('verify'));
+  const { manifest, files, warnings } = await store.load(run, ask.generation, signal, onProgress);
+  const record = await store.runRecord(run);
+  const kept = ask.data ? undefined : await store.runData(run);
+  const data = ask.data ? await openSource(ask.data, signal, onProgress) : kept && blobSource(record.dataName, kept);
+  if (!data) throw fault('data.missing', 'the training data of this run was not kept: give the same file as `data`', { path: 'data' });
+  wholeSource(data);
+  await place.device();
+  if (signal.aborted) throw aborted('the resume');
+  onProgress(phase('upload'));
+  // A generation that was saved after the changes has them.
+  const changed = ask.changesUpTo === undefined || manifest.generation <= ask.changesUpTo;
+  const [config, override] = changed ? [ask.config, ask.override ?? []] : [undefined, []];
+  const session = await interruptible(signal, () => Session.resume(sourcesOf(files), data, config, override));
+  const newData = ask.override?.includes('data') === true;
+  const driver = ask.driver ?? driverShape(JSON.parse(record.driver), 'driver');
+  const { label, generation } = manifest;
+  const info = await place.install({ session, data, run, label, keepData: record.data !== undefined, driver, newData, generation });
+  place.trainer.saver.loss = manifest.loss;
+  onProgress(ready);
+  const passed = warnings.map(({ code, detail, message }) => ({ code: detail.code ?? code, message }));
+  return { ...info, warnings: [...passed, ...info.warnings] };
+}
+
+/** The live state goes only when the other one is whole; its memory goes first where both do not fit. */
+export async function loadGeneration(place: Workplace, ask: Ask<'trainer.load'>, { signal, onProgress }: Context): Promise<SessionInfo> {
+  const { store, trainer } = place;
+  const { run, data } = trainer.parts;
+  const opened = async (generation: number | undefined, free: () => void): Promise<{ session: Session; generation: number }> => {
+    const { manifest, files, warnings } = await store.load(run, generation, signal, onProgress);
+    free();
+    onProgress(phase('upload'));
+    const session = await Session.resume(sourcesOf(files), data, undefined, []);
+    for (const warning of warnings) trainer.warn(manifest.step, warning);
+    trainer.saver.loss = manifest.loss;
+    return { session, generation: manifest.generation };
+  };
+  const info = await trainer.replace(
+    async (free, { gpuBytes, completedSteps }) => {
+      const saved = trainer.saver.clock.savedStep === completedSteps ? trainer.saver.generation : undefined;
+      if (saved === undefined || fitsTwice(gpuBytes)) return opened(ask.generation, () => undefined);
+      let freed = false;
+      try {
+        return await opened(ask.generation, () => {
+          freed = true;
+          free();
+        });
+      } catch (thrown) {
+        if (!freed) throw thrown;
+        return { ...(await opened(saved, () => undefined)), failed: thrown };
+      }
+    },
+    { signal, onProgress },
+  );
+  onProgress(ready);
+  return info;
+}
+
+function fitsTwice(gpuBytes: number | undefined): boolean {
+  if (gpuBytes === undefined) return true;
+  const told: unknown = Reflect.get(globalThis.navigator ?? {}, 'deviceMemory');
+  return 2 * gpuBytes <= (typeof told === 'number' ? told : 4) * BYTES_PER_GIB;
+}

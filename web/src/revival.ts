@@ -1,0 +1,112 @@
+/** What a trainer does when its worker is lost, and what it tells of it. */
+import type { TabtuneError } from './errors.js';
+import type { Owner } from './link.js';
+import type { RunLoop } from './loop.js';
+import type { Finding, SessionInfo, TrainerEvent, TrainerState } from './protocol.js';
+import { proposals } from './proposals.js';
+import type { Recovery } from './recovery.js';
+import type { Connection } from './rpc.js';
+import type { Standing } from './standing.js';
+
+export class Revival implements Owner {
+  /** The step at the end of the last call: a read after it has succeeded. */
+  #settled: number;
+  readonly #told = new Set<string>();
+  #stateBefore: TrainerState = 'ready';
+  #restored: SessionInfo | undefined;
+  /** The step of the newest generation, as far as is known. */
+  #saved = 0;
+  /** What may be done where memory was not enough. */
+  #advice = '';
+
+  constructor(
+    private readonly standing: Standing,
+    private readonly loop: RunLoop,
+    private readonly recovery: Recovery,
+    private readonly release: () => void,
+    info: SessionInfo,
+  ) {
+    this.#settled = info.completedSteps;
+    this.#saved = info.completedSteps;
+  }
+
+  /** What was found at a start, once. */
+  tell(findings: readonly Finding[]): void {
+    for (const { code, message } of findings) {
+      if (this.#told.has(message)) continue;
+      this.#told.add(message);
+      this.standing.warn(code, message);
+    }
+  }
+
+  /** A call has ended: what it made is confirmed. */
+  settle(): void {
+    this.#settled = this.standing.step;
+  }
+
+  /** The trainer stands at a generation that was loaded in place of the live state. */
+  loaded(info: SessionInfo): void {
+    this.standing.step = info.completedSteps;
+    this.settle();
+    this.#saved = info.completedSteps;
+    if (info.generation !== undefined) this.recovery.loaded(info.generation);
+  }
+
+  confirmed(error: TabtuneError): number {
+    const { step } = this.standing;
+    if (error.detail.step !== undefined) return error.detail.step;
+    // The loss of the last step was read before its update.
+    return this.loop.running ? Math.max(this.#settled, step - 1) : step;
+  }
+
+  events(events: TrainerEvent[]): void {
+    for (const event of events) {
+      if (event.type === 'checkpoint') {
+        this.#saved = event.step;
+        this.recovery.saved();
+      }
+      this.standing.receive(event);
+    }
+  }
+
+  lost(error: TabtuneError): void {
+    this.#stateBefore = this.standing.state;
+    this.standing.warn(error.detail.code ?? error.code, error.message);
+    this.standing.receive({ type: 'state', state: 'recovering', step: this.#saved });
+  }
+
+  async restore(connection: Connection, error: TabtuneError): Promise<void> {
+    const info = await this.recovery.reopen(connection);
+    const { completedSteps } = info;
+    this.#restored = info;
+    this.standing.step = completedSteps;
+    this.#settled = completedSteps;
+    if (completedSteps !== this.#saved) this.standing.receive({ type: 'state', state: 'recovering', step: completedSteps });
+    this.#saved = completedSteps;
+    this.tell(info.warnings);
+    this.#advice = '';
+    // Where memory was not enough the same steps would end the same way.
+    if (error.code === 'OUT_OF_MEMORY') this.#advice = proposals(info.config);
+    else await this.recovery.repeat(connection, info, error.detail.step ?? completedSteps);
+    this.#settled = this.standing.step;
+  }
+
+  recovered(error: TabtuneError): void {
+    const from = this.#restored?.completedSteps ?? 0;
+    const { step } = this.standing;
+    const message = `${error.message} The run was put together again after step ${from} and stands after step ${step}.`;
+    this.standing.warn('run.recovered', message);
+    // A loop that goes on says so itself.
+    if (this.#advice === '') {
+      if (!this.loop.running) this.standing.become(this.#stateBefore);
+      return;
+    }
+    this.standing.warn('run.memory', this.#advice);
+    if (!this.loop.running) this.standing.become('paused');
+  }
+
+  failed(_error: TabtuneError): void {
+    this.standing.become('failed');
+    this.release();
+  }
+}

@@ -1,0 +1,26 @@
+/** Tokens of one `trainer.sample` call, as they are made. */
+import type { Link } from './link.js';
+import type { SampledToken } from './protocol.js';
+import { EventQueue } from './queue.js';
+
+/** Leaving the loop ends the generation. A loss makes it anew, unless a token was given already. */
+export async function* sampled(link: Link, prompt: string, options: string, signal: AbortSignal | undefined): AsyncGenerator<SampledToken, void> {
+  const queue = new EventQueue<SampledToken>();
+  const leaving = new AbortController();
+  let begun = false;
+  const onToken = (token: SampledToken): void => {
+    begun = true;
+    queue.push(token);
+  };
+  const both = signal ? AbortSignal.any([signal, leaving.signal]) : leaving.signal;
+  const made = link.call('trainer.sample', { prompt, options }, { signal: both, onToken, again: () => !begun }).then(
+    () => queue.end(),
+    (thrown: unknown) => queue.end(thrown),
+  );
+  try {
+    yield* queue;
+  } finally {
+    leaving.abort();
+    await made;
+  }
+}

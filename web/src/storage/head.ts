@@ -1,0 +1,26 @@
+/** What goes with a generation out of the database, as JSON: its manifest, its run, its history. */
+import { historyEntry } from '../protocol.js';
+import { count, listOf, optional, record } from '../shape.js';
+import type { Of } from '../shape.js';
+import { MANIFEST_FORMAT, manifestShape, runShape } from './manifest.js';
+import type { Parcel } from './parcel.js';
+
+/** Format 1 had no history. */
+export const headShape = record({ format: count, manifest: manifestShape, run: optional(runShape), history: optional(listOf(historyEntry)) });
+export type Head = Of<typeof headShape>;
+
+/** JSON has no word for a loss that is not finite. */
+const NON_FINITE = 'nonFinite';
+const spelled = (_key: string, value: unknown): unknown => (typeof value === 'number' && !Number.isFinite(value) ? { [NON_FINITE]: String(value) } : value);
+const restored = (_key: string, value: unknown): unknown => {
+  if (typeof value !== 'object' || value === null || Object.keys(value).length !== 1) return value;
+  const word: unknown = Reflect.get(value, NON_FINITE);
+  return word === 'NaN' || word === 'Infinity' || word === '-Infinity' ? Number(word) : value;
+};
+
+export function headJson({ manifest, record: run, history }: Pick<Parcel, 'manifest' | 'record' | 'history'>): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(JSON.stringify({ format: MANIFEST_FORMAT, manifest, run, history }, spelled));
+}
+
+/** Any JSON value with its losses as they were; it is not checked yet. */
+export const parsedJson = (json: string): unknown => JSON.parse(json, restored);

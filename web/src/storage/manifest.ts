@@ -1,0 +1,97 @@
+/** What is known of a generation and of its run, as it is stored. */
+import type { CheckpointInfo } from '../protocol.js';
+import { count, flag, listOf, number, oneOf, optional, record, text } from '../shape.js';
+import type { Of, Shape } from '../shape.js';
+import { corrupt, quoted, tooNew } from './faults.js';
+
+/** Written in every manifest and every exported file; 1 had no history, no marks. A newer one is CHECKPOINT_VERSION. */
+export const MANIFEST_FORMAT = 2;
+
+/** The document that makes a checkpoint's files a checkpoint. */
+export const CHECKPOINT_JSON = 'checkpoint.json';
+
+const chunkShape = record({ index: count, bytes: count, sha256: text });
+export type ChunkRecord = Of<typeof chunkShape>;
+const fileShape = record({ name: text, bytes: count, chunks: listOf(chunkShape) });
+export type FileRecord = Of<typeof fileShape>;
+
+/** JSON of format 1 has null where a loss was not finite. */
+const loss: Shape<number | undefined> = (value, path) => (value === null ? undefined : optional(number)(value, path));
+
+/** The list of chunks that make a generation, with the hash of each. Its presence is what makes the generation exist. */
+export const manifestShape = record({
+  format: count,
+  run: text,
+  generation: count,
+  label: text,
+  step: count,
+  totalSteps: count,
+  loss,
+  validationLoss: loss,
+  savedAt: number,
+  bytes: count,
+  /** Never taken by retention: by the user's wish, or because a decay starts here. */
+  kept: optional(flag),
+  mark: optional(oneOf('decay')),
+  environment: record({ version: text, adapter: text }),
+  files: listOf(fileShape),
+});
+export type Manifest = Of<typeof manifestShape>;
+
+/** What is known of a run beside its generations: name, and the training data if it was kept. */
+export const runShape = record({
+  run: text,
+  label: text,
+  createdAt: number,
+  dataName: text,
+  driver: text,
+  data: optional(record({ bytes: count, chunks: listOf(chunkShape) })),
+});
+export type RunRecord = Of<typeof runShape>;
+
+const reasonOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown));
+
+/** A stored manifest, checked against itself and against the place where it lies. */
+export function readManifest(stored: unknown, run: string, generation: number): Manifest {
+  const where = `manifest of run ${quoted(run)}, generation ${generation}`;
+  const format: unknown = typeof stored === 'object' && stored !== null ? Reflect.get(stored, 'format') : undefined;
+  if (typeof format === 'number' && format > MANIFEST_FORMAT) throw tooNew(format, MANIFEST_FORMAT);
+  let manifest: Manifest;
+  try {
+    manifest = manifestShape(stored, 'manifest');
+  } catch (thrown) {
+    throw corrupt(`${where}: ${reasonOf(thrown)}`, 'checkpoint.manifest');
+  }
+  if (manifest.run !== run || manifest.generation !== generation) {
+    throw corrupt(`${where}: it is that of run ${quoted(manifest.run)}, generation ${manifest.generation}`, 'checkpoint.manifest');
+  }
+  const odd = manifest.files.find((file) => sumOf(file.chunks) !== file.bytes);
+  if (odd) throw corrupt(`${where}: ${quoted(odd.name)} has ${odd.bytes} bytes, its chunks ${sumOf(odd.chunks)}`, 'checkpoint.file.length');
+  return manifest;
+}
+
+/** A stored run record, checked. */
+export function readRun(stored: unknown, run: string): RunRecord {
+  try {
+    const found = runShape(stored, 'run');
+    if (found.run === run) return found;
+  } catch {
+    // Said below, as of a record that is another run's.
+  }
+  throw corrupt(`the record of run ${quoted(run)}`, 'checkpoint.run');
+}
+
+export const sumOf = (chunks: readonly { bytes: number }[]): number => chunks.reduce((sum, chunk) => sum + chunk.bytes, 0);
+
+/** What a list of checkpoints shows. */
+export function infoOf(manifest: Manifest, known: RunRecord | undefined, home: 'indexeddb' | 'opfs' = 'indexeddb', fault?: string): CheckpointInfo {
+  const { run, generation, step, totalSteps, loss, validationLoss, bytes, savedAt, label, kept = false } = manifest;
+  const data = { dataName: known?.dataName ?? '', hasData: known?.data !== undefined };
+  return { run, generation, step, totalSteps, loss, validationLoss, bytes, savedAt, label, kept, home, fault, ...data };
+}
+
+/** A generation that cannot be read is shown by what is left of it. */
+export function unreadable(run: string, generation: number, known: RunRecord | undefined, fault: string): CheckpointInfo {
+  const nothing = { step: 0, totalSteps: 0, bytes: 0, savedAt: known?.createdAt ?? 0, label: known?.label ?? run };
+  return { run, generation, ...nothing, kept: false, home: 'indexeddb', fault, dataName: known?.dataName ?? '', hasData: known?.data !== undefined };
+}

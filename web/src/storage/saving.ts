@@ -1,0 +1,119 @@
+/** A save: chunks, read-back, a last look at the GPU, and then the one transaction that counts. */
+import { aborted, TabtuneError } from '../errors.js';
+import type { HistoryEntry } from '../protocol.js';
+import type { OnProgress } from '../sources.js';
+import { dropUnpublished, putChunk, readChunk, writeChunks } from './chunks.js';
+import type { Incoming, NextChunk } from './chunks.js';
+import type { Connection } from './connection.js';
+import { failed, foreign, nameOf, noRoom, storageError, vanished } from './faults.js';
+import { dropFurther, publish, standingOf } from './generations.js';
+import { newBlock, readBlocks } from './history.js';
+import { MANIFEST_FORMAT, sumOf } from './manifest.js';
+import type { FileRecord, Manifest } from './manifest.js';
+import { resident } from './opfs.js';
+import { freeBytes, makeRoom } from './room.js';
+
+export interface SaveMeta {
+  step: number;
+  totalSteps: number;
+  loss?: number | undefined;
+  validationLoss?: number | undefined;
+  environment: Manifest['environment'];
+  /** Generations kept of the run; at least two. */
+  saveTotalLimit: number;
+  /** A decay or annealing starts here: the generation is kept for further ones. */
+  mark?: 'decay' | undefined;
+}
+
+export interface SaveRequest {
+  run: string;
+  label: string;
+  files: readonly Incoming[];
+  /** Pieces of 8 MiB, the last of a file shorter; each is copied before the next is asked for. */
+  next: NextChunk;
+  /** Told the SHA-256 of each piece, in order. */
+  hashed?: ((sha256: string) => unknown) | undefined;
+  /** Asked before the generation counts; a fault of the GPU that it throws passes unchanged. */
+  confirm?: (() => Promise<void>) | undefined;
+  meta: SaveMeta;
+  /** What happened since the last generation. */
+  history?: readonly HistoryEntry[] | undefined;
+  signal?: AbortSignal | undefined;
+  onProgress?: OnProgress | undefined;
+}
+
+/** What the store knows of the run beside the database. */
+export interface SaveContext {
+  damaged: ReadonlySet<number>;
+  /** The generation that was loaded or saved last. */
+  present: number | undefined;
+}
+
+export async function saveGeneration(connection: Connection, request: SaveRequest, { damaged, present }: SaveContext): Promise<Manifest> {
+  const { run, label, files, meta, signal } = request;
+  const { saveTotalLimit: limit, mark, ...rest } = meta;
+  const standing = await connection.use((database) => standingOf(database, run));
+  if (!standing.registered) throw vanished(run, 'the record');
+  // A run that came back from its second home goes on from the number that it has there.
+  const housed = standing.generations.length === 0 ? ((await resident(run))?.generation ?? 0) : 0;
+  const generation = Math.max(standing.highest, housed) + 1;
+  const bytes = sumOf(files);
+  await makeRoom(bytes, () => dropFurther(connection, run, damaged));
+  // Chunks of an attempt that died halfway may lie there.
+  await connection.use((database) => dropUnpublished(database, run, generation));
+  try {
+    const written = await writeGeneration(connection, request, generation, damaged);
+    await readBack(connection, run, generation, written);
+    if (signal?.aborted) throw aborted('the save');
+    await foreign(async () => request.confirm?.())();
+    const manifest: Manifest = { format: MANIFEST_FORMAT, run, generation, label, savedAt: Date.now(), bytes, files: written, ...rest };
+    if (mark) Object.assign(manifest, { mark, kept: true });
+    const blocks = await connection.use((database) => readBlocks(database, run));
+    const block = newBlock(blocks, request.history ?? [], meta.step, present);
+    await connection.use((database) => publish(database, { manifest, block, limit, damaged }));
+    return manifest;
+  } catch (thrown) {
+    await connection.use((database) => dropUnpublished(database, run, generation)).catch(() => undefined);
+    throw thrown;
+  }
+}
+
+async function writeGeneration(connection: Connection, request: SaveRequest, generation: number, damaged: ReadonlySet<number>): Promise<FileRecord[]> {
+  const { run, files, next, hashed, signal, onProgress } = request;
+  const total = sumOf(files);
+  let loaded = 0;
+  const put = async (index: number, bytes: ArrayBuffer): Promise<void> => {
+    for (;;) {
+      try {
+        return await connection.use((database) => putChunk(database, [run, generation, index], bytes));
+      } catch (thrown) {
+        if (nameOf(thrown) !== 'QuotaExceededError') throw thrown;
+        // An estimate need not show a quota; where there is no more than this, the disk took `loaded` bytes.
+        if ((await dropFurther(connection, run, damaged)) === undefined) throw noRoom(total, Math.min(loaded, (await freeBytes()) ?? loaded), thrown);
+      }
+    }
+  };
+  return writeChunks(files, foreign(next), {
+    put,
+    hashed: hashed && foreign(hashed),
+    signal,
+    onBytes: (file, bytes) => {
+      loaded += bytes;
+      onProgress?.({ phase: 'save', file, loaded, total, fraction: total > 0 ? loaded / total : 1 });
+    },
+  });
+}
+
+/** One random chunk is read again before the generation may count. What is wrong with it is a fault of the disk, not of a checkpoint. */
+async function readBack(connection: Connection, run: string, generation: number, files: readonly FileRecord[]): Promise<void> {
+  const all = files.flatMap((file) => file.chunks);
+  const chosen = all[Math.floor(Math.random() * all.length)];
+  if (chosen === undefined) return;
+  try {
+    await readChunk(connection, [run, generation], chosen);
+  } catch (thrown) {
+    const error = thrown instanceof TabtuneError ? thrown : storageError(thrown);
+    if (error.detail.code === 'checkpoint.chunk.missing') throw vanished(run, `chunk ${chosen.index}`);
+    throw error.code === 'CHECKPOINT_CORRUPT' ? failed(`what was written was not read back: ${error.message}`, error) : error;
+  }
+}

@@ -1,0 +1,65 @@
+/** Knobs of the fake core, and what happens in each of its calls. */
+import { currentWorker } from './fake-gpu.js';
+import type { FakeWorkerState } from './fake-gpu.js';
+
+export type CallName = 'init' | 'create' | 'resume' | 'step' | 'evaluate' | 'token' | 'confirm' | 'chunk';
+export interface Called {
+  call: CallName;
+  /** Step, token or piece. */
+  at: number;
+  worker: FakeWorkerState;
+}
+
+/** `failAt` throws once at that step, a bad batch throws whenever it is met; `onCall` sees every call before it is made. */
+export const fake = {
+  stepMillis: 12,
+  failAt: 0,
+  failWith: undefined as unknown,
+  badBatches: [] as number[],
+  /** Batches that were trained on. */
+  batches: [] as number[],
+  /** The overrides of each resume. */
+  overrides: [] as string[][],
+  checkpointBytes: 20_000_000,
+  loads: 0,
+  /** Sessions that were made and not freed. */
+  sessions: 0,
+  gpuBytes: undefined as number | undefined,
+  nonFinite: false,
+  onCall: undefined as ((called: Called) => unknown) | undefined,
+};
+export const DEFAULTS = { ...fake };
+Reflect.set(globalThis, '__fakeWasm', fake);
+
+export const wait = (millis: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, millis));
+export const refuse = (kind: string, code: string, message: string, more: object = {}): never => {
+  // The core throws plain objects, and so does its stand-in.
+  // eslint-disable-next-line @typescript-eslint/only-throw-error
+  throw { kind, code, message, ...more };
+};
+
+/** Reads of a lost device are refused. */
+export function unlessLost(): void {
+  if (currentWorker().state.device?.isLost === true) refuse('DEVICE_LOST', 'device.lost', 'the device is poisoned');
+}
+
+/** A panic tells its words; its promise never settles. */
+export const panic = (worker: FakeWorkerState, words = 'index out of bounds'): Promise<never> => {
+  worker.onPanic(`panicked at src/train.rs:7: ${words}`);
+  return new Promise(() => undefined);
+};
+
+export async function called(call: CallName, at = 0): Promise<void> {
+  const worker = currentWorker().state;
+  await fake.onCall?.({ call, at, worker });
+  unlessLost();
+}
+
+/** Work in parts, between which an abort is heard. */
+export async function slices(count: number, millis: number): Promise<void> {
+  for (let part = 0; part < count; part++) {
+    await wait(millis);
+    unlessLost();
+    if (currentWorker().state.abortAsked) refuse('ABORTED', 'call.aborted', 'the call was given up');
+  }
+}

@@ -1,0 +1,68 @@
+/** The fake core's models: shapes and plans, no weights. */
+import type { JsSource } from '../src/wasm-api.js';
+import { refuse } from './fake-calls.js';
+
+export interface Config {
+  steps: number;
+  batch_size?: number;
+  seq_len?: number;
+  gradient_accumulation_steps?: number;
+  learning_rate?: number;
+  schedule?: { warmup_steps?: number; decay_start_step?: number };
+  optimizer?: { type: string };
+}
+
+export class ModelHandle {
+  private constructor(
+    readonly shape: { hidden: number; layers: number; vocab: number; format: string; parameters: number },
+    readonly config: unknown,
+  ) {}
+  static open(files: JsSource[]): ModelHandle {
+    const [first] = files;
+    if (!first) return refuse('BAD_MODEL_FILE', 'bundle.empty', 'no files');
+    const magic = new TextDecoder('latin1').decode(first.read(0, Math.min(4, first.size)));
+    if (magic !== 'GGUF' && !files.some((file) => file.name === 'config.json')) {
+      const refusal = { code: 'bundle.unknown', stage: 'open', artifact: first.name };
+      return refuse('BAD_MODEL_FILE', 'bundle.unknown', `${first.name}: bundle.unknown, expected a GGUF file or config.json`, { refusal, refusals: [refusal, { ...refusal, code: 'bundle.second' }], path: first.name, offset: 4 });
+    }
+    return new ModelHandle({ hidden: 576, layers: 30, vocab: 49152, format: magic === 'GGUF' ? 'gguf' : 'hf-folder', parameters: 134_515_008 }, { hidden_size: 576 });
+  }
+  static fromScratch(configJson: string, _tokenizer: unknown, text: Uint8Array): ModelHandle {
+    const config = JSON.parse(configJson) as { hidden_size: number; num_hidden_layers: number };
+    const vocab = new Set(new TextDecoder().decode(text)).size;
+    const { hidden_size: hidden, num_hidden_layers: layers } = config;
+    return new ModelHandle({ hidden, layers, vocab, format: 'scratch', parameters: vocab * hidden + layers * 12 * hidden * hidden }, config);
+  }
+  info(): unknown {
+    const { hidden, layers, vocab, format, parameters } = this.shape;
+    const tensors = [{ name: 'model.embed_tokens.weight', dtype: 'F32', shape: [vocab, hidden] }];
+    for (let i = 0; i < layers; i++) tensors.push({ name: `model.layers.${i}.mlp.down_proj.weight`, dtype: 'F32', shape: [hidden, 4 * hidden] });
+    const tokenizer = { kind: format === 'scratch' ? 'characters' : 'bpe', eos: [2], hasChatTemplate: format !== 'scratch' };
+    const warnings = format === 'gguf' ? [{ code: 'model.tensor.extra', subject: 'rope_freqs.weight', message: 'rope_freqs.weight is not used' }] : [];
+    return { architecture: 'llama', parameters, tensors, config: this.config, vocabSize: vocab, tokenizer, sourceFormat: format, warnings };
+  }
+  tokenize(text: string): Uint32Array {
+    return Uint32Array.from(text, (c) => c.codePointAt(0) ?? 0);
+  }
+  free(): void {
+    return;
+  }
+}
+
+export function estimate(model: ModelHandle, configJson: string): unknown {
+  const config = JSON.parse(configJson) as Config & { precision?: string };
+  const n = model.shape.parameters;
+  const bytes = config.precision === 'bf16' ? 2 : 4;
+  const activations = (config.batch_size ?? 4) * (config.seq_len ?? 128) * model.shape.hidden * model.shape.layers * 40;
+  const parts = { weights: n * bytes, grads: n * 4, optimizer: n * bytes * 2, activations };
+  return { needBytes: parts.weights + parts.grads + parts.optimizer + parts.activations, parts };
+}
+
+export function planned(config: Config, step: number): number {
+  const { learning_rate: base = 1e-3, steps, schedule } = config;
+  const warmup = schedule?.warmup_steps ?? 0;
+  if (step - 1 < warmup) return (base * (step - 1)) / warmup;
+  return base * (0.05 + 0.95 * 0.5 * (1 + Math.cos((Math.PI * (step - 1 - warmup)) / Math.max(1, steps - warmup))));
+}
+export const previewSchedule = (configJson: string, n: number): Float64Array =>
+  Float64Array.from({ length: n }, (_, i) => planned(JSON.parse(configJson) as Config, i + 1));

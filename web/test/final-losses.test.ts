@@ -1,0 +1,124 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+
+import { newModel, Trainer } from '../src/index.js';
+import type { TrainerEvent } from '../src/index.js';
+import { fakeWorker, started } from './channel.js';
+import { fake, panic } from './fake-calls.js';
+import { gpu } from './fake-gpu.js';
+import { listened, loseIn } from './losses.js';
+import { SHAPE, TEXT, collect, stepsOf, trainerOf } from './runs.js';
+
+afterEach(() => vi.useRealTimers());
+
+/** Time that passes for timers, with room for what has none. */
+async function pass(millis: number): Promise<void> {
+  for (let at = 0; at < millis; at += 25) {
+    await vi.advanceTimersByTimeAsync(25);
+    for (let turn = 0; turn < 40; turn++) await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+const fakeTime = () => vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+describe('losses that are final', () => {
+  it('a_second_loss_waits_and_a_third_within_a_minute_is_gpu_unavailable', async () => {
+    fakeTime();
+    const trainer = trainerOf();
+    await pass(1000);
+    await using ready = await trainer;
+    const events = listened(ready);
+    const run = collect(ready.run());
+    run.catch(() => undefined);
+    const count = loseIn('step', 3, 'lost', 3);
+    await pass(1000);
+    // The first is recovered from at once; the second waits a second.
+    expect([count.happened, started.length]).toEqual([2, 2]);
+    await pass(2500);
+    expect([count.happened, started.length]).toEqual([3, 3]);
+    await expect(run).rejects.toMatchObject({ code: 'GPU_UNAVAILABLE', detail: { code: 'device.unavailable' } });
+    expect(ready.state).toBe('failed');
+    expect(events.at(-1)).toMatchObject({ state: 'failed' });
+    // The checkpoints are there, and their run can be opened again.
+    const listing = ready.checkpoints.list();
+    await pass(1000);
+    expect((await listing).map(({ step }) => step)).toEqual([0]);
+  });
+  it('without_an_adapter_it_tries_for_a_minute', async () => {
+    fakeTime();
+    const trainer = trainerOf();
+    await pass(1000);
+    await using ready = await trainer;
+    const evaluated = ready.evaluate();
+    evaluated.catch(() => undefined);
+    loseIn('evaluate');
+    gpu.absent = true;
+    const tries: number[] = [];
+    for (let second = 0; second < 62; second++) {
+      const before = started.length;
+      await pass(1000);
+      if (started.length > before) tries.push(second);
+    }
+    expect(tries).toEqual([0, 1, 3, 7, 15, 31, 60]);
+    await expect(evaluated).rejects.toMatchObject({ code: 'GPU_UNAVAILABLE' });
+  });
+  it('an_adapter_that_comes_back_late_is_used', async () => {
+    fakeTime();
+    const trainer = trainerOf();
+    await pass(1000);
+    await using ready = await trainer;
+    const evaluated = ready.evaluate();
+    loseIn('evaluate');
+    gpu.absent = true;
+    setTimeout(() => (gpu.absent = false), 5000);
+    await pass(10_000);
+    expect(await evaluated).toMatchObject({ tokens: 4096 });
+  });
+  it('the_same_trap_twice_without_a_confirmed_step_between_is_final', async () => {
+    await using trainer = await trainerOf();
+    const count = loseIn('step', 4, 'panic', 9);
+    await expect(collect(trainer.run())).rejects.toMatchObject({ code: 'WORKER_CRASHED', detail: { code: 'core.panic', step: 2 } });
+    expect(count.happened).toBe(2);
+    expect(trainer.state).toBe('failed');
+  });
+  it('traps_with_steps_between_them_are_recovered', async () => {
+    await using trainer = await trainerOf();
+    const at = new Set([3, 6, 9]);
+    fake.onCall = ({ call, at: step, worker }) => (call === 'step' && at.delete(step) ? panic(worker) : undefined);
+    expect(new Set(stepsOf(await collect(trainer.run()))).size).toBe(10);
+    expect(started).toHaveLength(4);
+  });
+  it('a_refused_shader_is_not_tried_again', async () => {
+    await using trainer = await trainerOf();
+    fake.onCall = ({ call, at, worker }) => {
+      if (call === 'step' && at === 4) worker.device?.complain('GPUValidationError', 'Invalid ComputePipeline "adamw_bf16"');
+    };
+    await expect(collect(trainer.run())).rejects.toMatchObject({ code: 'SHADER_FAILED', detail: { kernel: 'adamw_bf16', step: 2 } });
+    expect(stepsOf(await trainer.checkpoints.list().then(() => []))).toEqual([]);
+    expect([trainer.state, started.filter(({ initialised }) => initialised > 0).length]).toEqual(['failed', 1]);
+  });
+  it('too_little_memory_pauses_the_run_in_another_worker_with_proposals', async () => {
+    await using trainer = await trainerOf({ saveEvery: 2, batchSize: 8 });
+    let once = true;
+    fake.onCall = ({ call, at, worker }) => {
+      if (call !== 'step' || at !== 4 || !once) return;
+      once = false;
+      worker.device?.complain('GPUOutOfMemoryError', 'no memory');
+    };
+    const events: TrainerEvent[] = [];
+    for await (const event of trainer.run()) {
+      events.push(event);
+      if (event.type === 'state' && event.state === 'paused') break;
+    }
+    expect(started).toHaveLength(2);
+    const advice = events.find((event) => event.type === 'warning' && event.code === 'run.memory');
+    expect(advice).toMatchObject({ code: 'run.memory' });
+    expect(advice?.type === 'warning' && advice.message).toContain('batchSize 4 with gradientAccumulationSteps 2');
+    expect([trainer.state, trainer.completedSteps]).toEqual(['paused', 2]);
+    expect((await trainer.step()).map(({ step }) => step)).toEqual([3]);
+  });
+  it('a_worker_that_is_not_ours_is_not_replaced', async () => {
+    const model = await newModel(SHAPE, TEXT, { worker: fakeWorker() });
+    await using trainer = await Trainer.create({ model, data: TEXT, steps: 10, seqLen: 16, logEvery: 1 });
+    loseIn('step', 3);
+    await expect(collect(trainer.run())).rejects.toMatchObject({ code: 'DEVICE_LOST' });
+    expect(trainer.state).toBe('failed');
+  });
+});

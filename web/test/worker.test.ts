@@ -1,0 +1,178 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+
+import { newModel, openModel, openSavedRuns, Trainer } from '../src/index.js';
+import { Outbox } from '../src/outbox.js';
+import { WORDS } from '../src/words.js';
+import { ERROR_CODES } from '../src/errors.js';
+import { wholeSource } from '../src/whole-source.js';
+import { channel, fakeWorker, started } from './channel.js';
+import { fake } from './fake-calls.js';
+import { gpu } from './fake-gpu.js';
+import { SHAPE, TEXT, collect, stepsOf, trainerOf } from './runs.js';
+
+afterEach(() => vi.useRealTimers());
+
+describe('device', () => {
+  it('without_timestamp_query_all_but_profile_works', async () => {
+    gpu.features = new Set();
+    await using trainer = await trainerOf();
+    expect(stepsOf(await collect(trainer.run({ maxSteps: 3 })))).toEqual([1, 2, 3]);
+    expect(gpu.requested).toEqual([[]]);
+    await expect(trainer.profile()).rejects.toMatchObject({ code: 'MISSING_FEATURE', detail: { code: 'device.feature', feature: 'timestamp-query' } });
+    expect((await trainer.step()).map(({ step }) => step)).toEqual([4]);
+  });
+  it('with_timestamp_query_it_is_asked_for', async () => {
+    await using trainer = await trainerOf();
+    expect((await trainer.profile()).timing).toBe('device');
+    expect(gpu.requested).toEqual([['timestamp-query']]);
+  });
+  it('a_device_that_could_not_be_had_is_asked_for_again', async () => {
+    using model = await newModel(SHAPE, TEXT, { worker: fakeWorker });
+    const options = { model, data: TEXT, steps: 10, seqLen: 16 };
+    gpu.absent = true;
+    await expect(Trainer.create(options)).rejects.toMatchObject({ code: 'NO_ADAPTER', detail: { code: 'device.no-adapter' } });
+    gpu.absent = false;
+    await using trainer = await Trainer.create(options);
+    expect((await trainer.inspect()).adapter).toBe('Fake adapter');
+    expect(started).toHaveLength(1);
+  });
+});
+
+describe('one run, one trainer', () => {
+  it('a_second_trainer_of_a_run_is_busy_at_once_until_the_first_is_gone', async () => {
+    const first = await trainerOf();
+    await first.save();
+    const begun = performance.now();
+    await expect(Trainer.resume({ run: first.runId, worker: fakeWorker })).rejects.toMatchObject({ code: 'BUSY', detail: { code: 'run.locked' } });
+    expect(performance.now() - begun).toBeLessThan(100);
+    using runs = await openSavedRuns({ worker: fakeWorker });
+    await expect(runs.remove(first.runId)).rejects.toMatchObject({ code: 'BUSY' });
+    await first.dispose();
+    await (await Trainer.resume({ run: first.runId, worker: fakeWorker })).dispose();
+    await runs.remove(first.runId);
+    expect(await runs.list(first.runId)).toEqual([]);
+  });
+  it('without_locks_it_is_said', async () => {
+    vi.stubGlobal('navigator', {});
+    await using trainer = await trainerOf();
+    const [warning] = await collect(trainer.run({ maxSteps: 1 }));
+    expect(warning).toMatchObject({ type: 'warning', code: 'run.unlocked' });
+  });
+  it('loading_is_busy_during_a_run_and_saves_what_is_not_saved', async () => {
+    fake.stepMillis = 5;
+    await using trainer = await trainerOf();
+    const run = collect(trainer.run());
+    await expect(trainer.checkpoints.load()).rejects.toMatchObject({ code: 'BUSY', detail: { code: 'loop.running' } });
+    await vi.waitFor(() => expect(trainer.completedSteps).toBeGreaterThan(1));
+    await trainer.pause();
+    const at = trainer.completedSteps;
+    await trainer.checkpoints.load(1);
+    expect([trainer.completedSteps, (await trainer.checkpoints.list()).map(({ step }) => step)]).toEqual([0, [at, 0]]);
+    await trainer.resume();
+    await run;
+  });
+  it.each([[1 << 20, 2], [8 * 2 ** 30, 1]])('a_model_of_%i_bytes_is_loaded_beside_at_most_%i_sessions', async (gpuBytes, most) => {
+    fake.gpuBytes = gpuBytes;
+    await using trainer = await trainerOf();
+    await trainer.step(2);
+    const before = fake.sessions;
+    let seen = 0;
+    fake.onCall = ({ call }) => {
+      if (call === 'resume') seen = fake.sessions - before + 2;
+    };
+    await trainer.checkpoints.load(1);
+    expect([seen, fake.sessions, trainer.completedSteps]).toEqual([most, before, 0]);
+  });
+  it('a_load_that_fails_leaves_a_whole_state', async () => {
+    fake.gpuBytes = 8 * 2 ** 30;
+    await using trainer = await trainerOf();
+    await trainer.step(2);
+    let once = true;
+    fake.onCall = ({ call }) => {
+      if (call !== 'resume' || !once) return;
+      once = false;
+      // eslint-disable-next-line @typescript-eslint/only-throw-error -- as the core does
+      throw { kind: 'LIMIT_EXCEEDED', code: 'device.limit', message: 'a buffer is too large', limit: 'max_buffer_size', need: 2, have: 1 };
+    };
+    await expect(trainer.checkpoints.load(1)).rejects.toMatchObject({ code: 'LIMIT_EXCEEDED', detail: { limit: 'max_buffer_size', need: 2, have: 1 } });
+    expect((await trainer.step()).map(({ step }) => step)).toEqual([3]);
+  });
+  it('other_data_begin_their_order_anew_and_stay', async () => {
+    const first = await trainerOf();
+    await first.step(3);
+    await first.save();
+    await first.dispose();
+    const data = { text: 'Other words altogether. '.repeat(30), name: 'other.txt' };
+    const again = { run: first.runId, worker: fakeWorker };
+    await expect(Trainer.resume({ ...again, data })).rejects.toMatchObject({ code: 'CHECKPOINT_MISMATCH' });
+    await expect(Trainer.resume({ ...again, override: ['data'] })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'data' } });
+    const second = await Trainer.resume({ ...again, data, override: ['data'] });
+    fake.batches = [];
+    await second.step(1);
+    expect(fake.batches).toEqual([1]);
+    expect((await second.save()).dataName).toBe('other.txt');
+    await second.dispose();
+    await using third = await Trainer.resume(again);
+    expect(third.completedSteps).toBe(4);
+  });
+});
+
+describe('protocol', () => {
+  it('a_silent_worker_is_a_crashed_one_after_half_a_minute', async () => {
+    vi.useFakeTimers();
+    const { port } = channel();
+    const opened = newModel(SHAPE, TEXT, { worker: port });
+    opened.catch(() => undefined);
+    await vi.advanceTimersByTimeAsync(29_900);
+    const early = await Promise.race([opened.catch(() => 'ended'), Promise.resolve('waiting')]);
+    await vi.advanceTimersByTimeAsync(200);
+    expect(early).toBe('waiting');
+    await expect(opened).rejects.toMatchObject({ code: 'WORKER_CRASHED', detail: { code: 'worker.silent' } });
+  });
+  it('unknown_tags_and_fields_of_wrong_type_are_protocol', async () => {
+    const port = fakeWorker();
+    port.postMessage({ type: 'request', id: 1, tag: 'model.surprise', ask: undefined }, []);
+    port.postMessage({ type: 'request', id: 2, tag: 'trainer.evaluate', ask: { maxBatches: 'many' } }, []);
+    await vi.waitFor(() => expect(port.received).toHaveLength(2));
+    expect(port.received).toMatchObject([{ type: 'error', id: 1, error: { code: 'PROTOCOL' } }, { type: 'error', id: 2, error: { code: 'PROTOCOL' } }]);
+  });
+  it('what_the_core_says_of_a_refusal_crosses', async () => {
+    await expect(openModel(new File(['nonsense'], 'x.bin'), { worker: fakeWorker })).rejects.toMatchObject({
+      code: 'BAD_MODEL_FILE',
+      detail: { code: 'bundle.unknown', path: 'x.bin', offset: 4, refusal: { artifact: 'x.bin' }, refusals: [{ code: 'bundle.unknown' }, { code: 'bundle.second' }] },
+    });
+    await expect(trainerOf({ seqLen: 100_000 })).rejects.toMatchObject({ detail: { code: 'data.too-short', need: 100_001, have: 820 } });
+    using model = await openModel(new File(['GGUF....'], 'a.gguf'), { worker: fakeWorker });
+    expect(model.warnings).toEqual([{ code: 'model.tensor.extra', subject: 'rope_freqs.weight', message: 'rope_freqs.weight is not used' }]);
+  });
+  it('weights_that_are_not_finite_are_refused_unless_allowed', async () => {
+    fake.nonFinite = true;
+    await expect(trainerOf()).rejects.toMatchObject({ detail: { code: 'model.non-finite' } });
+    await using trainer = await trainerOf({ allowNonFinite: true });
+    expect(await trainer.step()).toHaveLength(1);
+  });
+  it('a_run_posts_at_most_ten_messages_of_events_a_second', () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    const posts: number[] = [];
+    const outbox = new Outbox(() => posts.push(performance.now()), 1);
+    for (let step = 1; step <= 3000; step++) {
+      outbox.push({ type: 'step', step, loss: 1, gradNorm: 1, learningRate: 1, tokens: 1, secs: 0 });
+      vi.advanceTimersByTime(1);
+    }
+    expect(posts.length).toBeLessThanOrEqual(31);
+    outbox.close();
+    const before = posts.length;
+    outbox.push({ type: 'state', state: 'running', step: 1 });
+    vi.advanceTimersByTime(1000);
+    expect(posts).toHaveLength(before);
+  });
+  it('data_beyond_the_memory_of_a_tab_are_refused_by_size', () => {
+    const source = (name: string, size: number) => ({ name, size, read: () => new Uint8Array() });
+    expect(wholeSource(source('a.txt', 600 << 20)).size).toBe(600 << 20);
+    expect(() => wholeSource(source('a.txt', 700 << 20))).toThrow(expect.objectContaining({ code: 'LIMIT_EXCEEDED' }));
+    expect(wholeSource(source('a.tokens', 1400 << 20)).size).toBe(1400 << 20);
+  });
+  it('every_word_has_a_class', () => {
+    for (const code of Object.values(WORDS)) expect(['warning', ...ERROR_CODES]).toContain(code);
+  });
+});
