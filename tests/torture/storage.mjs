@@ -39,12 +39,7 @@ async function tabs(arena, tally, truth, { times, seed = 3 }) {
       const acknowledged = subject.saved.at(-1).step;
       void subject.close().catch(() => undefined);
       const found = await arena.with(async (next) => {
-        const free = await next.do(async (s, run) => {
-          const from = performance.now();
-          const held = async () => (await navigator.locks.query()).held.some(({ name }) => name.includes(run));
-          while ((await held()) && performance.now() - from < 5000) await new Promise((done) => setTimeout(done, 10));
-          return performance.now() - from;
-        }, run);
+        const free = await next.do((s, run) => s.freed(run), run);
         return { free, ...(await next.do((s, run) => s.takenUp(run), run)) };
       });
       const wrong = judge(found, acknowledged, truth).map((each) => `${each} (seed ${seed}, after ${delay} ms)`);
