@@ -31,13 +31,15 @@ export function handlersOf(place: Workplace): Handlers {
       await place.core();
       panicForTest();
     },
+    'device.look': () => place.trainer.look().then(nothing),
     'files.inspect': async ({ sources, format, read }, { signal, onProgress }) => {
       await place.core();
       const reports: Reply<'files.inspect'> = [];
-      for (const source of await openSources(sources, signal, onProgress)) {
+      const opened = await openSources(sources, signal, onProgress);
+      for (const source of opened) {
         if (signal.aborted) throw aborted('the inspection');
         onProgress(phase('read', source.name));
-        reports.push({ name: source.name, report: inspectFile(source, format, read) });
+        reports.push({ name: source.name, report: inspectFile(source, format, read, opened.filter((other) => other !== source)) });
       }
       return reports;
     },

@@ -6,7 +6,7 @@ import { blobSource, openSource } from './sources.js';
 import { interruptible } from './lane.js';
 import { wholeSource } from './whole-source.js';
 import type { JsSource } from './wasm.js';
-import { Session } from './wasm.js';
+import { clearAbort, Session } from './wasm.js';
 import { phase, ready, refuseSkip } from './workplace.js';
 import type { Context, Workplace } from './workplace.js';
 
@@ -65,8 +65,8 @@ export async function resumeTrainer(place: Workplace, ask: Ask<'trainer.resume'>
 export async function loadGeneration(place: Workplace, ask: Ask<'trainer.load'>, { signal, onProgress }: Context): Promise<SessionInfo> {
   const { store, trainer } = place;
   const { run, data } = trainer.parts;
-  const opened = async (generation: number | undefined, free: () => void): Promise<{ session: Session; generation: number }> => {
-    const { manifest, files, warnings } = await store.load(run, generation, signal, onProgress);
+  const opened = async (generation: number | undefined, free: () => void, until?: AbortSignal): Promise<{ session: Session; generation: number }> => {
+    const { manifest, files, warnings } = await store.load(run, generation, until, onProgress);
     free();
     onProgress(phase('upload'));
     const session = await Session.resume(sourcesOf(files), data, undefined, []);
@@ -77,15 +77,17 @@ export async function loadGeneration(place: Workplace, ask: Ask<'trainer.load'>,
   const info = await trainer.replace(
     async (free, { gpuBytes, completedSteps }) => {
       const saved = trainer.saver.clock.savedStep === completedSteps ? trainer.saver.generation : undefined;
-      if (saved === undefined || fitsTwice(gpuBytes)) return opened(ask.generation, () => undefined);
+      if (saved === undefined || fitsTwice(gpuBytes)) return opened(ask.generation, () => undefined, signal);
       let freed = false;
       try {
         return await opened(ask.generation, () => {
           freed = true;
           free();
-        });
+        }, signal);
       } catch (thrown) {
         if (!freed) throw thrown;
+        // Back to where it was, which no abort stops.
+        clearAbort();
         return { ...(await opened(saved, () => undefined)), failed: thrown };
       }
     },

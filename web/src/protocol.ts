@@ -80,6 +80,8 @@ export const REQUESTS = {
   },
   /** For tests of recovery: the core panics, and no reply comes. */
   'core.panic': { ask: nothing, reply: nothing },
+  /** A read of the device: a frozen tab may have lost it without a word. */
+  'device.look': { ask: nothing, reply: nothing },
   'files.inspect': { ask: record({ sources: listOf(sourceSpec), format: optional(text), read: flag }), reply: listOf(fileReport) },
   'model.open': { ask: record({ sources: listOf(sourceSpec) }), reply: modelInfo },
   'model.create': { ask: record({ config: text, tokenizer: nullable(sourceSpec), data: sourceSpec }), reply: modelInfo },

@@ -109,6 +109,11 @@ export class TrainingSession {
     this.emit({ type: 'warning', step, code: detail.code ?? code, message });
   }
 
+  /** A read while nothing runs; a loop reads by itself. */
+  async look(): Promise<void> {
+    if (!this.loop.running) await this.lane.take(() => this.lane.confirm(() => this.session.confirm()));
+  }
+
   async confirm(step: number): Promise<void> {
     await this.lane.take(() => this.lane.confirm(() => this.session.confirm()));
     this.confirmed = step;

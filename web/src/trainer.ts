@@ -16,7 +16,7 @@ import { Standing, TrainerMessage } from './standing.js';
 import { created, resumed } from './starts.js';
 import type { Started } from './starts.js';
 import type { RunLock } from './storage/lock.js';
-import { onHidden } from './visibility.js';
+import { watchVisibility } from './visibility.js';
 
 /** One training run in one worker. */
 export class Trainer extends EventTarget {
@@ -43,7 +43,8 @@ export class Trainer extends EventTarget {
     this.#revival = new Revival(standing, this.#loop, recovery, () => lock.release(), info);
     link.handTo(this.#revival);
     this.checkpoints = new Checkpoints(link, info.run, () => this.#loop.running, (loaded) => this.#revival.loaded(loaded));
-    this.#unwatch = onHidden(() => void link.call('checkpoint.autosave', undefined).catch(() => undefined));
+    const tell = (tag: 'checkpoint.autosave' | 'device.look') => (): void => void link.call(tag, undefined).catch(() => undefined);
+    this.#unwatch = watchVisibility(tell('checkpoint.autosave'), tell('device.look'));
     this.#revival.tell(info.warnings);
     if (!lock.locked) standing.warn('run.unlocked', 'this browser cannot lock a run: do not train it in two tabs');
   }

@@ -1,13 +1,11 @@
 /** When the page goes out of sight it may not come back: `pagehide` is the last that a closed tab hears. */
-export function onHidden(work: () => void): () => void {
+export function watchVisibility(onHidden: () => void, onReturn: () => void): () => void {
   if (typeof document === 'undefined' || typeof window === 'undefined') return () => undefined;
-  const changed = (): void => {
-    if (document.visibilityState === 'hidden') work();
-  };
+  const changed = (): void => (document.visibilityState === 'hidden' ? onHidden() : onReturn());
   document.addEventListener('visibilitychange', changed);
-  window.addEventListener('pagehide', work);
+  window.addEventListener('pagehide', onHidden);
   return () => {
     document.removeEventListener('visibilitychange', changed);
-    window.removeEventListener('pagehide', work);
+    window.removeEventListener('pagehide', onHidden);
   };
 }

@@ -13,7 +13,8 @@ export function panicForTest(): never;
 /** Long calls read it between micro-batches, batches, tokens, tensors and pieces, and reject with `call.aborted`. */
 export function requestAbort(): void;
 export function clearAbort(): void;
-export function inspectFile(file: JsSource, format: string | undefined, read: boolean): unknown;
+/** An index finds its shards among the siblings. */
+export function inspectFile(file: JsSource, format: string | undefined, read: boolean, siblings?: JsSource[]): unknown;
 export function initDevice(): Promise<unknown>;
 export class ModelHandle {
   private constructor();

@@ -24,7 +24,7 @@ export function panicForTest(): never {
 }
 export const requestAbort = (): void => void (currentWorker().state.abortAsked = true);
 export const clearAbort = (): void => void (currentWorker().state.abortAsked = false);
-export const inspectFile = (file: JsSource, format: string | undefined, read: boolean): unknown => ({ file: { bytes: file.size, format: format ?? 'gguf' }, read, refusals: [] });
+export const inspectFile = (file: JsSource, format: string | undefined, read: boolean, siblings: JsSource[] = []): unknown => ({ file: { bytes: file.size, format: format ?? 'gguf' }, read, siblings: siblings.map(({ name }) => name), refusals: [] });
 
 export async function initDevice(): Promise<unknown> {
   const { state, scope } = currentWorker();

@@ -3,7 +3,6 @@ import { beforeEach, describe, expect, it } from 'vitest';
 
 import { CheckpointStore } from '../src/storage/checkpoints.js';
 import { CHUNK_BYTES } from '../src/storage/database.js';
-import { Sha256 } from '../src/storage/sha256.js';
 import { freshOrigin, StoredFile, StoredFolder } from './origin.js';
 import { bytesOf, keysOf, NOTHING, registered, streamed, tamper } from './saves.js';
 
@@ -100,19 +99,5 @@ describe('a folder', () => {
     const back = await store.importFile(given(new Map([...folder.entries].map(([name, file]) => [name, file instanceof StoredFile ? file.content : new Uint8Array()]))));
     expect(back).toMatchObject({ step: 12 });
     expect(await keysOf(back.run)).not.toEqual(NOTHING);
-  });
-});
-
-describe('sha256', () => {
-  it('of_a_stream_is_that_of_the_whole', () => {
-    for (const length of [0, 1, 55, 56, 63, 64, 65, 119, 120, 255, 256, 257, 100_003]) {
-      for (const step of [1, 7, 64, 4099, 200_000]) {
-        if (step === 1 && length > 1000) continue;
-        const bytes = bytesOf(length, length);
-        const hash = new Sha256();
-        for (let at = 0; at < length; at += step) hash.update(bytes.subarray(at, at + step));
-        expect(hash.finish(), `${length} bytes by ${step}`).toBe(sum(bytes));
-      }
-    }
   });
 });

@@ -101,6 +101,12 @@ describe('automatic saves', () => {
     listeners.get('pagehide')?.();
     await trainer.inspect();
     expect(await trainer.checkpoints.list()).toHaveLength(2);
+    // On return the device is read.
+    const looked = loseIn('confirm');
+    vi.stubGlobal('document', { visibilityState: 'visible' });
+    listeners.get('visibilitychange')?.();
+    await vi.waitFor(() => expect([looked.happened, trainer.state]).toEqual([1, 'paused']));
+    vi.stubGlobal('document', { removeEventListener: (type: string) => listeners.delete(type) });
     await trainer.dispose();
     expect(listeners.size).toBe(0);
     due.mockRestore();

@@ -1,13 +1,15 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { newModel, openModel, openSavedRuns, Trainer } from '../src/index.js';
+import { DeviceWatch } from '../src/device.js';
+import { Lane } from '../src/lane.js';
 import { Outbox } from '../src/outbox.js';
 import { WORDS } from '../src/words.js';
 import { ERROR_CODES } from '../src/errors.js';
 import { wholeSource } from '../src/whole-source.js';
 import { channel, fakeWorker, started } from './channel.js';
 import { fake } from './fake-calls.js';
-import { gpu } from './fake-gpu.js';
+import { FakeWorkerState, gpu, gpuScope, workers } from './fake-gpu.js';
 import { SHAPE, TEXT, collect, stepsOf, trainerOf } from './runs.js';
 
 afterEach(() => vi.useRealTimers());
@@ -35,6 +37,27 @@ describe('device', () => {
     await using trainer = await Trainer.create(options);
     expect((await trainer.inspect()).adapter).toBe('Fake adapter');
     expect(started).toHaveLength(1);
+  });
+});
+
+describe('lane', () => {
+  it('nothing_of_the_core_begins_with_a_fault_set_and_a_fault_names_what_failed', async () => {
+    const watch = new DeviceWatch();
+    const adapters = gpuScope(new FakeWorkerState());
+    const told: unknown[] = [];
+    watch.install(adapters, (error) => told.push(error.code));
+    const Adapter = adapters.GPUAdapter as unknown as new () => GPUAdapter;
+    const device = await new Adapter().requestDevice({});
+    const lane = new Lane(watch);
+    await workers.run({ state: new FakeWorkerState(), scope: adapters }, async () => {
+      expect(await lane.take(() => 1)).toBe(1);
+      device.destroy();
+      let begun = false;
+      // The core's own words for a read that failed are less exact.
+      await expect(lane.take(() => Promise.reject(Object.assign(new Error('no map'), { kind: 'DEVICE_LOST' })))).rejects.toMatchObject({ detail: { code: 'device.lost', reason: 'destroyed' } });
+      await expect(lane.take(() => (begun = true))).rejects.toMatchObject({ code: 'DEVICE_LOST' });
+      expect([begun, told]).toEqual([false, ['DEVICE_LOST']]);
+    });
   });
 });
 
@@ -95,6 +118,16 @@ describe('one run, one trainer', () => {
       throw { kind: 'LIMIT_EXCEEDED', code: 'device.limit', message: 'a buffer is too large', limit: 'max_buffer_size', need: 2, have: 1 };
     };
     await expect(trainer.checkpoints.load(1)).rejects.toMatchObject({ code: 'LIMIT_EXCEEDED', detail: { limit: 'max_buffer_size', need: 2, have: 1 } });
+    expect((await trainer.step()).map(({ step }) => step)).toEqual([3]);
+  });
+  it('a_load_that_is_aborted_with_one_model_in_memory_comes_back_too', async () => {
+    Object.assign(fake, { gpuBytes: 8 * 2 ** 30, stepMillis: 40 });
+    await using trainer = await trainerOf();
+    await trainer.step(2);
+    const controller = new AbortController();
+    fake.onCall = ({ call }) => call === 'resume' && controller.abort();
+    await expect(trainer.checkpoints.load(1, { signal: controller.signal })).rejects.toMatchObject({ name: 'AbortError' });
+    fake.onCall = undefined;
     expect((await trainer.step()).map(({ step }) => step)).toEqual([3]);
   });
   it('other_data_begin_their_order_anew_and_stay', async () => {

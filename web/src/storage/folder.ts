@@ -1,10 +1,12 @@
 /** A checkpoint as a folder of files: what the native runner writes and reads, and what a user may pick. */
+import { sha256 as incremental } from '@noble/hashes/sha2.js';
+
 import { aborted } from '../errors.js';
 import type { NamedFile } from '../protocol.js';
 import { count, listOf, optional, record, ShapeError, text } from '../shape.js';
 import type { Of } from '../shape.js';
 import type { OnProgress } from '../sources.js';
-import { sha256 } from './chunks.js';
+import { hex, sha256 } from './chunks.js';
 import { CHUNK_BYTES } from './database.js';
 import { corrupt, nameOf, quoted, tooNew } from './faults.js';
 import { CHECKPOINT_JSON, MANIFEST_FORMAT, sumOf } from './manifest.js';
@@ -12,7 +14,6 @@ import type { ChunkRecord, FileRecord, Manifest } from './manifest.js';
 import { isFileName } from './names.js';
 import { carried, chunksIn } from './parcel.js';
 import type { Parcel } from './parcel.js';
-import { Sha256 } from './sha256.js';
 
 /** Versions of `checkpoint.json` that are read: 1 names one sum for each file, 2 one for each piece of 8 MiB. */
 const NEWEST_VERSION = 2;
@@ -95,9 +96,9 @@ function chunksFrom(sums: readonly string[], { name, bytes }: { name: string; by
   return sums.map((sum, at) => ({ index: first + at, bytes: Math.min(CHUNK_BYTES, bytes - at * CHUNK_BYTES), sha256: sum }));
 }
 
-/** The sums of a file's pieces, once the whole of it has the sum that version 1 names. */
+/** The sums of a file's pieces, once the whole of it has the sum that version 1 names: browsers hash only what is whole in memory. */
 async function sumsOfWhole(name: string, blob: Blob, expected: string | undefined, signal?: AbortSignal, onProgress?: OnProgress): Promise<string[]> {
-  const whole = new Sha256();
+  const whole = incremental.create();
   const sums: string[] = [];
   for (let at = 0; at < blob.size; at += CHUNK_BYTES) {
     if (signal?.aborted) throw aborted('the import');
@@ -106,7 +107,7 @@ async function sumsOfWhole(name: string, blob: Blob, expected: string | undefine
     sums.push(await sha256(bytes));
     onProgress?.({ phase: 'verify', file: name, loaded: at + bytes.byteLength, total: blob.size, fraction: (at + bytes.byteLength) / blob.size });
   }
-  if (whole.finish() !== expected) throw corrupt(`${quoted(name)}: its SHA-256 differs`, 'checkpoint.chunk.hash');
+  if (hex(whole.digest()) !== expected) throw corrupt(`${quoted(name)}: its SHA-256 differs`, 'checkpoint.chunk.hash');
   return sums;
 }
 
