@@ -36,6 +36,7 @@ async function history(arena, tally) {
   void first.close().catch(() => undefined);
   const found = await arena.with((next) =>
     next.do(async (s, run) => {
+      await s.freed(run);
       await s.resume({ run });
       const history = await s.current().history();
       await s.current().dispose();

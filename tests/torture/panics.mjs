@@ -16,8 +16,8 @@ export async function panics(arena, tally, { times }) {
           await s.current().save();
           await s.tell('arm', { at: { submit, do: 'panic' } });
           await s.step(last - 1);
-          const warning = s.timeline.find(({ type }) => type === 'warning');
           const fired = s.timeline.find(({ type }) => type === 'fired');
+          const warning = s.timeline.find(({ type, at }) => type === 'warning' && at >= fired?.at - 1);
           return { digests: await s.digests(), warning, ms: (warning?.at ?? Infinity) - fired?.at };
         },
         { setting: TINY, submit: 1 + ((time * 11) % (2 * submits)), last: LAST },
@@ -44,6 +44,7 @@ export async function panics(arena, tally, { times }) {
       { setting: TINY, plan },
     );
     const wrong = differences('the end', [result.end.ok, result.end.code, result.whole], [false, 'WORKER_CRASHED', true]);
+    if (!/panic/i.test(result.end.message)) wrong.push(`it says: ${result.end.message}`);
     tally.add('core panics again at the same place: a clear stop', wrong);
   });
 }

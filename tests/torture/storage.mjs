@@ -39,12 +39,7 @@ async function tabs(arena, tally, truth, { times, seed = 3 }) {
       const acknowledged = subject.saved.at(-1).step;
       void subject.close().catch(() => undefined);
       const found = await arena.with(async (next) => {
-        const free = await next.do(async (s, run) => {
-          const from = performance.now();
-          const held = async () => (await navigator.locks.query()).held.some(({ name }) => name.includes(run));
-          while ((await held()) && performance.now() - from < 5000) await new Promise((done) => setTimeout(done, 10));
-          return performance.now() - from;
-        }, run);
+        const free = await next.do((s, run) => s.freed(run), run);
         return { free, ...(await next.do((s, run) => s.takenUp(run), run)) };
       });
       const wrong = judge(found, acknowledged, truth).map((each) => `${each} (seed ${seed}, after ${delay} ms)`);
@@ -118,6 +113,7 @@ async function inOne(arena, tally, truth, times) {
 /** The database is deleted under a running trainer: the second home brings the run back. */
 async function deleted(arena, tally, truth) {
   const fault = 'database deleted while open';
+  const { autosave, ...options } = TINY.options;
   await arena.with(async (subject) => {
     const run = await subject.do(async (s, setting) => {
       const made = await s.create(setting);
@@ -125,9 +121,8 @@ async function deleted(arena, tally, truth) {
       await s.current().save();
       // The second home is written when a run stops.
       await s.current().stop();
-      await new Promise((done) => setTimeout(done, 500));
       return made;
-    }, TINY);
+    }, { ...TINY, options });
     const devtools = await subject.page.context().newCDPSession(subject.page);
     await devtools.send('Storage.clearDataForOrigin', { origin: arena.site.url, storageTypes: 'indexeddb' });
     const live = await subject.do(async (s) => {

@@ -199,8 +199,17 @@ export async function pieces({ run, generation }) {
   return all;
 }
 
-/** What a new page finds of a run: its generations, which of them are torn, and the next two losses. */
+/** Waits until no tab holds the run; how long that took. */
+export async function freed(run) {
+  const from = performance.now();
+  const held = async () => (await navigator.locks.query()).held.some(({ name }) => name.includes(run));
+  while ((await held()) && performance.now() - from < 5000) await new Promise((done) => setTimeout(done, 5));
+  return performance.now() - from;
+}
+
+/** What a new page finds of a run that nobody holds any more: its generations, which of them are torn, and the next two losses. */
 export async function takenUp(run) {
+  await freed(run);
   const all = await runs();
   const list = await all.list(run);
   const torn = [];
