@@ -17,7 +17,7 @@ use crate::device::Device;
 use crate::error::{Error, Fault, Result};
 use crate::model::{Model, open_model, planned_parameters};
 use crate::tokenizer::{Tokenizer, TokenizerKind};
-use crate::train::check_limits;
+use crate::train::{Notice, check_limits};
 
 #[derive(Clone)]
 enum Weights {
