@@ -9,7 +9,12 @@ const FOLDER = 'tests/golden/models';
 /** The GGUF files below the golden models; the parts of one model together, last part first. */
 function grouped() {
   const found = readdirSync(join(root, FOLDER), { recursive: true }).filter((name) => name.endsWith('.gguf')).sort().reverse();
-  return Object.entries(Object.groupBy(found, (name) => name.replace(/(-\d{5}-of-\d{5})?\.gguf$/, '')));
+  const groups = new Map();
+  for (const name of found) {
+    const stem = name.replace(/(-\d{5}-of-\d{5})?\.gguf$/, '');
+    groups.set(stem, [...(groups.get(stem) ?? []), name]);
+  }
+  return [...groups];
 }
 
 /** Opens, trains three steps, saves, trains two more; then another worker resumes and makes those two again. */
@@ -34,6 +39,43 @@ async function goOn(s, { names, options, tokens, chat }) {
   return { architecture, eos: tokenizer?.eos, losses, again, ends, eosAfter: info.model.tokenizer?.eos };
 }
 
+const CHAT = '{"messages":[{"role":"user","content":"a star"},{"role":"assistant","content":"it is a satin tree"}]}\n'.repeat(40);
+/** End of a turn, and of a text; and a letter. */
+const [IM_END, END_OF_TEXT, LETTER] = [2, 0, 7];
+
+/** How many tokens are sampled of a model that has learnt to say nothing but `id`. */
+async function saidOf(s, { names, options, id }) {
+  const files = await Promise.all(names.map(async (name) => new File([await (await fetch(`/models/${name}`)).blob()], name)));
+  const model = await s.tabtune.openModel(files, { worker: s.workers() });
+  s.adopt(await s.tabtune.Trainer.create({ model, data: { tokens: new Uint32Array(400).fill(id) }, ...options }));
+  await s.step(25);
+  let said = 0;
+  for await (const token of s.current().sample('a', { maxTokens: 12, temperature: 0 })) {
+    if (token.text !== '' || token.id === id) said++;
+  }
+  await s.current().dispose();
+  return said;
+}
+
+export async function chats(arena, tally) {
+  const fault = 'chat run from a GGUF with two end tokens';
+  const names = ['qwen2.gguf'];
+  const options = { ...TINY.options, validationFraction: 0, seqLen: 16 };
+  await arena.with(async (subject) => {
+    const found = await subject.do(goOn, { names, options: { ...options, seqLen: 32 }, chat: CHAT });
+    const ends = [END_OF_TEXT, IM_END];
+    const sorted = (ids) => [ids].flat().sort((a, b) => a - b);
+    tally.add(fault, [
+      ...differences('losses after the resume', found.again, found.losses),
+      ...differences('end tokens opened, exported, resumed', [found.eos, found.ends, found.eosAfter].map(sorted), [ends, ends, ends]),
+    ]);
+    const said = {};
+    for (const id of [IM_END, END_OF_TEXT, LETTER]) said[id] = await subject.do(saidOf, { names, id, options: { ...options, learningRate: 3e-2 } });
+    const stops = [IM_END, END_OF_TEXT].every((id) => said[id] <= 1);
+    tally.add('a sample stops at both end tokens', stops && said[LETTER] === 12 ? [] : [`tokens said: ${JSON.stringify(said)}`]);
+  });
+}
+
 export async function models(_, tally) {
   const arena = await Arena.start({ folders: { '/models/': FOLDER } });
   const families = new Set();
@@ -49,6 +91,7 @@ export async function models(_, tally) {
         tally.add(fault, wrong.map((each) => `${name}: ${each}`));
       });
     }
+    await chats(arena, tally);
   } finally {
     await arena.end();
   }

@@ -10,6 +10,7 @@ import { hidden } from './hidden.mjs';
 import { kills } from './kills.mjs';
 import { limits } from './limits.mjs';
 import { losses } from './losses.mjs';
+import { models } from './models.mjs';
 import { panics } from './panics.mjs';
 import { quota } from './quota.mjs';
 import { soak } from './soak.mjs';
@@ -26,6 +27,7 @@ export const PARTS = {
   defaults: { work: defaults, full: { times: 10 }, short: { times: 1 } },
   crossing: { work: crossing, full: {}, short: {} },
   files: { work: files, full: {}, short: {} },
+  models: { work: models, full: {}, short: {} },
   tabs: { work: tabs, full: { times: 10 }, short: {} },
   limits: { work: limits, full: { steps: 50 }, short: { steps: 5 } },
   soak: { work: soak, full: { steps: 2000, cycles: 50 }, short: { steps: 200, cycles: 5 } },
