@@ -137,6 +137,7 @@ test('going on with another run asks before the one that goes on is ended', asyn
   const begun = Number(await page.getAttribute('#main', 'data-step'));
   await untilStep(page, begun + 1);
   const title = await page.textContent('#run-title');
+  assert.equal(await page.locator('#checkpoints > li').filter({ hasText: 'open in this page' }).count(), 1);
   const other = page.locator('#checkpoints > li').filter({ hasNotText: 'open in this page' }).getByRole('button', { name: /^Go on with/ }).first();
   const go = async () => {
     await other.click();
@@ -149,8 +150,8 @@ test('going on with another run asks before the one that goes on is ended', asyn
   assert.equal(await page.textContent('#run-title'), title);
   await go();
   await page.getByRole('button', { name: /then end it$|^End it$/ }).click();
-  await page.waitForFunction((old) => document.querySelector('#run-title').textContent !== old, title, { timeout: 180_000 });
-  await page.waitForFunction(() => document.querySelector('#main').dataset.state === 'running', undefined, { timeout: 180_000 });
+  await page.waitForFunction((old) => document.querySelector('#run-title').textContent !== old, title, { timeout: 60_000 });
+  await page.waitForFunction(() => document.querySelector('#main').dataset.state === 'running', undefined, { timeout: 60_000 });
   await stop(page);
   assert.deepEqual(record.errors, []);
   await page.close();

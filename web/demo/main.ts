@@ -1,4 +1,5 @@
 import { VERSION } from 'tabtune';
+import workerUrl from 'tabtune/worker?worker&url';
 
 import { Charts } from './charts.js';
 import { byId } from './dom.js';
@@ -65,7 +66,7 @@ installTheme(() => charts.repaint());
 const about = byId('about', HTMLDialogElement);
 byId('about-open', HTMLButtonElement).addEventListener('click', () => {
   about.showModal();
-  sayPolicy().catch(complain);
+  sayPolicy(workerUrl).catch(complain);
 });
 byId('build', HTMLElement).textContent = `Version ${VERSION}.`;
 
@@ -77,7 +78,7 @@ async function lastRun(): Promise<string> {
   view.restore(await checkpoints.history(id), totalSteps, { run: id, label });
   // The next run's plan takes the place of the last run's curves as soon as something is chosen for it.
   byId('setup', HTMLElement).addEventListener('input', () => controls.state === 'setup' && view.clear(0), { once: true });
-  controls.offer(step < totalSteps ? `Go on with ${label}` : `Open ${label} again`);
+  run.offer(last);
   return ` Here is what you did last: ${label}, step ${grouped(step)} of ${grouped(totalSteps)}, saved ${when(savedAt)}.`;
 }
 

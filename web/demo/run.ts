@@ -19,6 +19,7 @@ export interface Panels extends Shown {
 
 export class Run {
   #live: LiveRun | undefined;
+  #offered: CheckpointInfo | undefined;
   #starting: { controller: AbortController; over: Promise<unknown> } | undefined;
 
   constructor(private readonly panels: Panels) {
@@ -63,10 +64,16 @@ export class Run {
     return answer === undefined ? undefined : data;
   }
 
-  /** Goes on: with the run that is open, or else with the newest checkpoint on this device. */
+  /** Offers to go on with a saved run. */
+  offer(info: CheckpointInfo): void {
+    this.#offered = info;
+    this.panels.controls.offer(`${info.step < info.totalSteps ? 'Go on with' : 'Open again:'} ${info.label}`);
+  }
+
+  /** Goes on: with the run that is open, or else with the newest checkpoint of the one that was lost or offered. */
   async goOn(): Promise<void> {
     if (this.#live && !this.#live.lost) return this.#live.drive();
-    const newest = await this.panels.checkpoints.newest(this.#live?.trainer.runId);
+    const newest = await this.panels.checkpoints.newest(this.#live?.trainer.runId ?? this.#offered?.run);
     if (newest) await this.resume(newest);
     else this.panels.controls.say('There is no checkpoint to go on from.');
   }
@@ -106,6 +113,8 @@ export class Run {
     samples.use(trainer);
     controls.offer('Go on');
     controls.say(`Training on ${adapter}: ${grouped(model.parameters)} parameters.`);
+    // The list says which run is open here.
+    void this.panels.checkpoints.refresh();
     return live;
   }
 
@@ -179,6 +188,8 @@ export class Run {
   async #close(): Promise<void> {
     const live = this.#live;
     this.#live = undefined;
-    await live?.close();
+    if (!live) return;
+    await live.close();
+    void this.panels.checkpoints.refresh();
   }
 }
