@@ -14,7 +14,7 @@ afterEach(() => vi.useRealTimers());
 async function pass(millis: number): Promise<void> {
   for (let at = 0; at < millis; at += 25) {
     await vi.advanceTimersByTimeAsync(25);
-    for (let turn = 0; turn < 40; turn++) await new Promise((resolve) => setImmediate(resolve));
+    for (let turn = 0; turn < 120; turn++) await new Promise((resolve) => setImmediate(resolve));
   }
 }
 const fakeTime = () => vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
