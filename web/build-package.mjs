@@ -6,7 +6,7 @@ import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 
-/** JavaScript of the package, page and worker together, gzip (browser.md §7). */
+/** JavaScript of the package, page and worker together, gzip. */
 const JS_BUDGET = 60_000;
 
 const at = (path) => fileURLToPath(new URL(path, import.meta.url));

@@ -1,5 +1,6 @@
-// The dotted words of every error, collected from the sources: `node web/codes.mjs --write` puts them into web/README.md.
-import { readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+// The dotted words of every error and warning, from the two tables that raise them: `node web/codes.mjs --write` puts them into web/README.md.
+// A word outside its table compiles in neither language: Rust's `word!()` and the type `Word` of TypeScript see to that.
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -7,28 +8,18 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 export const README = join(root, 'web', 'README.md');
 const [BEGIN, END] = ['<!-- codes: node web/codes.mjs --write -->', '<!-- end of codes -->'];
 
-function sources(folder, ending) {
-  return readdirSync(folder)
-    .map((name) => join(folder, name))
-    .flatMap((path) => (statSync(path).isDirectory() ? sources(path, ending) : path.endsWith(ending) ? [readFileSync(path, 'utf8')] : []));
-}
-
 const words = (text, pattern) => [...text.matchAll(pattern)].map((match) => match[1]);
-const WORD = '([a-z0-9_]+(?:[.][a-z0-9-]+)+)';
+
+/** The words of a table of which each row has one, quoted, in front. */
+function table(...path) {
+  const found = words(readFileSync(join(root, ...path), 'utf8'), /^ +["']([a-z0-9_]+(?:[.][a-z0-9-]+)+)["'][,:]/gm);
+  if (found.length === 0) throw new Error(`${path.join('/')} has no words`);
+  return found;
+}
 
 /** All dotted words, sorted. */
 export function codes() {
-  const rust = sources(join(root, 'crate', 'src'), '.rs').flatMap((text) => [
-    ...words(text, new RegExp(`Refusal::new\\(\\s*"${WORD}"`, 'g')),
-    ...words(text, /"((?:gguf|safetensors|index)\.[a-z0-9.-]+)"/g),
-  ]);
-  const error = readFileSync(join(root, 'crate', 'src', 'error', 'codes.rs'), 'utf8');
-  const arms = words(error.slice(error.indexOf('pub fn code'), error.indexOf('pub fn kind')), new RegExp(`=> "${WORD}"`, 'g'));
-  const typescript = sources(join(root, 'web', 'src'), '.ts').flatMap((text) => [
-    ...words(text, new RegExp(`\\bcode: '${WORD}'`, 'g')),
-    ...words(text, new RegExp(`(?:corrupt|refuse)\\([^\\n]*, '${WORD}'\\)`, 'g')),
-  ]);
-  return [...new Set([...rust, ...arms, ...typescript])].sort();
+  return [...new Set([...table('crate', 'src', 'error', 'word_list.rs'), ...table('web', 'src', 'words.ts')])].sort();
 }
 
 /** The list as it stands in the README. */

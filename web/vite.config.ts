@@ -26,7 +26,13 @@ export default defineConfig({
     __TABTUNE_WASM_HASH__: JSON.stringify(existsSync(wasm) ? createHash('sha256').update(readFileSync(wasm)).digest('hex') : 'unbuilt'),
   },
   optimizeDeps: { include: ['uplot', 'idb', 'fflate'] },
-  resolve: { alias: { 'tabtune-wasm': at('./pkg/tabtune.js'), tabtune: at('./src/index.ts') } },
+  resolve: {
+    alias: [
+      { find: 'tabtune-wasm', replacement: at('./pkg/tabtune.js') },
+      { find: /^tabtune\/worker(?=\?)/, replacement: at('./src/worker.ts') },
+      { find: /^tabtune$/, replacement: at('./src/index.ts') },
+    ],
+  },
   worker: { format: 'es' },
   build: { outDir: at('./dist'), emptyOutDir: true, target: 'es2022', assetsInlineLimit: 0, modulePreload: { polyfill: false } },
   plugins: [policyInPage],

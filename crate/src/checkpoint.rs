@@ -17,9 +17,9 @@ use crate::bundle::{Bundle, ByteSource, FileStream, ModelAssets, SafetensorsFile
 use crate::config::TrainConfig;
 use crate::data::{Dataset, LoaderState};
 use crate::error::{Error, Fault, Result, word};
+use crate::interrupt::Interrupt;
 use crate::model::{Model, open_model};
 use crate::optim::{Optim, ParamInfo, SavedState, StateData, StateTensor};
-use crate::platform::Interrupt;
 use crate::schedule;
 use crate::train::{Notice, Trainer};
 

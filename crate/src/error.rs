@@ -3,6 +3,7 @@
 mod codes;
 mod refusal;
 mod shown;
+mod word_list;
 mod words;
 
 use std::fmt;
@@ -10,7 +11,8 @@ use std::fmt;
 pub use refusal::{Fault, Refusal};
 pub(crate) use shown::unusual;
 pub use shown::{escaped, shown};
-pub use words::{CLASSES, WORDS, Word, class, word};
+pub use word_list::WORDS;
+pub use words::{CLASSES, Word, class, word};
 
 /// `Result` with [`enum@Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -237,7 +239,7 @@ pub enum Error {
         supported: u64,
     },
     /// A file of a checkpoint has another length than its manifest says.
-    #[error("checkpoint is damaged: {file}: expected {expected} bytes, found {found}")]
+    #[error("checkpoint is damaged: {}: expected {expected} bytes, found {found}", escaped(file))]
     CheckpointLength {
         /// The file.
         file: String,
@@ -247,7 +249,7 @@ pub enum Error {
         found: u64,
     },
     /// A piece of a checkpoint's file has other bytes than were saved.
-    #[error("checkpoint is damaged: {file}, piece {piece}: expected SHA-256 {expected}, found {found}")]
+    #[error("checkpoint is damaged: {}, piece {piece}: expected SHA-256 {}, found {found}", escaped(file), shown(expected))]
     CheckpointHash {
         /// The file.
         file: String,
@@ -259,7 +261,7 @@ pub enum Error {
         found: String,
     },
     /// A checkpoint in one file is not whole.
-    #[error("not a whole tabtune checkpoint file: {reason}")]
+    #[error("not a whole tabtune checkpoint file: {}", escaped(reason))]
     CheckpointContainer {
         /// `checkpoint.container.` and what is wrong: `magic`, `head`, `name`, `chunk` or `length`.
         word: Word,

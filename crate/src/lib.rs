@@ -7,6 +7,7 @@ pub mod error;
 pub mod platform;
 
 pub mod config;
+pub mod interrupt;
 
 pub mod device;
 pub mod kernels;

@@ -133,7 +133,13 @@ fn head(whole: &FileSource) -> Result<(Head, u64)> {
 fn check(head: &Head) -> Result<()> {
     let mut names = BTreeSet::new();
     for Entry { name, body } in &head.manifest.files {
-        let path = name.is_empty() || name.contains(['/', '\\', '\0']) || name.contains("..") || Path::new(name).is_absolute();
+        let drive = name.as_bytes().get(1) == Some(&b':');
+        let path = name.is_empty()
+            || name == "."
+            || drive
+            || name.contains(['/', '\\', '\0'])
+            || name.contains("..")
+            || Path::new(name).is_absolute();
         if path || !names.insert(name) {
             return Err(damaged(word!("checkpoint.container.name"), "a file name that is a path, or stands twice"));
         }

@@ -1,5 +1,6 @@
 // The demo as it is served: one click trains its embedded default, with no network and no error on the console.
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { Browser } from './chromium.mjs';
 import { serve } from './site.mjs';
@@ -23,13 +24,35 @@ async function untilStep(page, step) {
   return { loss: Number(await page.textContent('#f-loss')), state: await page.getAttribute('#main', 'data-state') };
 }
 
+async function stop(page) {
+  await page.click('#stop');
+  await page.waitForFunction(() => document.querySelector('#main').dataset.state === 'stopped', undefined, { timeout: 60_000 });
+}
+
+/** What of a run is to be seen when it rests. */
+async function shown(page) {
+  // Figures are drawn in the next frame.
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+  return page.evaluate(() => {
+    const words = (id) => document.querySelector(id).textContent;
+    const samples = [...document.querySelectorAll('#samples li')].map((item) => item.textContent);
+    return { step: parseInt(words('#f-step').replace(/\D/, ''), 10), loss: words('#f-loss'), summary: words('#loss-summary'), samples: samples.length, newest: samples[0] };
+  });
+}
+
+/** The steps in the log that the page offers. */
+async function loggedSteps(page) {
+  const [file] = await Promise.all([page.waitForEvent('download'), page.evaluate(() => document.querySelector('#log').click())]);
+  const lines = readFileSync(await file.path(), 'utf8').trim().split('\n').slice(1);
+  return lines.map((line) => Number(line.split(',')[0]));
+}
+
 test('demo trains at once with ?run, offline, and stops when asked', async () => {
   const { page, record } = await browser.open(`${site.url}/demo/?run`);
   const early = await untilStep(page, 1);
   const later = await untilStep(page, 9);
   assert.ok(later.loss < early.loss, `loss falls: ${early.loss} to ${later.loss}`);
-  await page.click('#stop');
-  await page.waitForFunction(() => document.querySelector('#main').dataset.state !== 'running', undefined, { timeout: 60_000 });
+  await stop(page);
   assert.deepEqual(record.errors, []);
   assert.deepEqual([...record.origins], [site.url]);
   await page.close();
@@ -50,8 +73,7 @@ test('demo measures its kernels while it trains, and goes on', async () => {
   assert.ok(Number(rows[0][2]) > 0, `${rows}`);
   await untilStep(page, shown + 2);
   assert.match(await page.textContent('#status'), /^Going on after step \d+/);
-  await page.click('#stop');
-  await page.waitForFunction(() => document.querySelector('#main').dataset.state === 'stopped', undefined, { timeout: 60_000 });
+  await stop(page);
   assert.equal(await page.isDisabled('#measure'), true);
   assert.deepEqual(record.errors, []);
   await page.close();
@@ -75,13 +97,84 @@ test('demo suggests a rate for each rule until one is typed', async () => {
   await page.close();
 });
 
-test('demo without WebGPU says so in words', async () => {
+test('a reload brings back curve, samples and form; the run goes on, also after a lost GPU, and its steps rise', async () => {
+  const { page, record } = await browser.open(`${site.url}/demo/`);
+  await page.waitForSelector('#start:enabled', { timeout: 180_000 });
+  for (const [id, value] of [['#s-seed', '7'], ['#s-sample', '4'], ['#s-batch', '1'], ['#s-length', '16']]) await page.fill(id, value);
+  await page.click('#start');
+  await untilStep(page, 5);
+  await stop(page);
+  const before = await shown(page);
+  assert.ok(before.samples >= 1 && before.summary.startsWith('From '), JSON.stringify(before));
+  await page.reload();
+  await page.waitForSelector('#goon:not([hidden])', { timeout: 60_000 });
+  assert.deepEqual(await shown(page), before);
+  assert.deepEqual([await page.inputValue('#s-seed'), await page.inputValue('#s-sample')], ['7', '4']);
+  assert.match(await page.textContent('#goon'), /^Go on with small Llama on Pride and Prejudice/);
+  await page.click('#goon');
+  await page.waitForFunction(() => document.querySelector('#main').dataset.state === 'running', undefined, { timeout: 180_000 });
+  await untilStep(page, before.step + 1);
+  assert.deepEqual(record.errors, []);
+  browser.killGpu();
+  await page.waitForSelector('#warning-list [data-code="run.recovered"]', { timeout: 60_000 });
+  await untilStep(page, Number(await page.getAttribute('#main', 'data-step')) + 1);
+  await stop(page);
+  const { step } = await shown(page);
+  const logged = await loggedSteps(page);
+  assert.deepEqual(logged, Array.from({ length: step }, (_, index) => index + 1));
+  await page.close();
+});
+
+test('going on with another run asks before the one that goes on is ended', async () => {
+  const { page, record } = await browser.open(`${site.url}/demo/`);
+  await page.waitForSelector('#goon:not([hidden])', { timeout: 180_000 });
+  const runs = await page.locator('#checkpoints > li').count();
+  await page.locator('#checkpoints > li > details > summary').first().click();
+  await page.locator('#checkpoints > li').first().getByRole('button', { name: /^Fork / }).first().click();
+  await page.waitForFunction((count) => document.querySelectorAll('#checkpoints > li').length === count, runs + 1, { timeout: 60_000 });
+  await page.click('#goon');
+  await page.waitForFunction(() => document.querySelector('#main').dataset.state === 'running', undefined, { timeout: 180_000 });
+  const begun = Number(await page.getAttribute('#main', 'data-step'));
+  await untilStep(page, begun + 1);
+  const title = await page.textContent('#run-title');
+  assert.equal(await page.locator('#checkpoints > li').filter({ hasText: 'open in this page' }).count(), 1);
+  const other = page.locator('#checkpoints > li').filter({ hasNotText: 'open in this page' }).getByRole('button', { name: /^Go on with/ }).first();
+  const go = async () => {
+    await other.click();
+    await page.waitForSelector('#ask[open]', { timeout: 10_000 });
+  };
+  await go();
+  assert.match(await page.textContent('#ask-words'), /A run is going on, and it would end here/);
+  await page.keyboard.press('Escape');
+  await untilStep(page, begun + 2);
+  assert.equal(await page.textContent('#run-title'), title);
+  await go();
+  await page.getByRole('button', { name: /then end it$|^End it$/ }).click();
+  await page.waitForFunction((old) => document.querySelector('#run-title').textContent !== old, title, { timeout: 60_000 });
+  await page.waitForFunction(() => document.querySelector('#main').dataset.state === 'running', undefined, { timeout: 60_000 });
+  await stop(page);
+  assert.deepEqual(record.errors, []);
+  await page.close();
+});
+
+test('demo without WebGPU says so in words; what is stored can be taken home and deleted', async () => {
   const { page } = await browser.open(`${site.url}/`);
   await page.addInitScript(() => Object.defineProperty(Navigator.prototype, 'gpu', { get: () => undefined }));
   await page.goto(`${site.url}/demo/`);
   await page.waitForSelector('#notice:not([hidden])', { timeout: 30_000 });
   assert.match(await page.textContent('#notice'), /WebGPU/);
   assert.equal(await page.isDisabled('#start'), true);
+  const runs = page.locator('#checkpoints > li');
+  await runs.first().waitFor({ timeout: 30_000 });
+  const count = await runs.count();
+  assert.equal(await page.getByRole('button', { name: /^Go on/ }).count(), 0);
+  assert.match(await page.textContent('#kept-help'), /Without a GPU/);
+  const [file] = await Promise.all([page.waitForEvent('download'), runs.first().getByRole('button', { name: /^Download / }).first().click()]);
+  assert.match(file.suggestedFilename(), /\.tabtune$/);
+  assert.equal(readFileSync(await file.path()).subarray(0, 8).toString(), 'TABTUNE1');
+  await runs.first().locator('> .acts').getByRole('button', { name: /^Delete / }).click();
+  await page.locator('#ask').getByRole('button', { name: 'Delete' }).click();
+  await page.waitForFunction((left) => document.querySelectorAll('#checkpoints > li').length === left, count - 1, { timeout: 30_000 });
   await page.close();
 });
 

@@ -33,13 +33,16 @@ function source(name, bytes) {
   return { name, size: bytes.length, read: (offset, length) => bytes.subarray(offset, offset + length) };
 }
 
+const hex = (digest) => [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+
 /** The files of a session's checkpoint, by name. */
 async function save(session) {
-  const stream = session.checkpoint();
+  const stream = session.checkpoint('a test');
   const files = stream.files().map(({ name, bytes }) => ({ name, bytes: new Uint8Array(Number(bytes)), filled: 0 }));
   let index = 0;
   for (let chunk = await stream.nextChunk(); chunk !== undefined; chunk = await stream.nextChunk()) {
     while (files[index].filled === files[index].bytes.length) index++;
+    stream.hashed(hex(await crypto.subtle.digest('SHA-256', chunk)));
     files[index].bytes.set(chunk, files[index].filled);
     files[index].filled += chunk.length;
   }
@@ -64,7 +67,7 @@ async function go(session, count, decay) {
 
 function start(config, data) {
   const model = core.ModelHandle.fromScratch(JSON.stringify(SHAPE), 'characters', data.read(0, data.size));
-  return core.Session.create(model, data, JSON.stringify(config));
+  return core.Session.create(model, data, JSON.stringify(config), false);
 }
 
 async function finish(session, before, count) {

@@ -7,8 +7,8 @@ use std::pin::Pin;
 use serde_json::json;
 use tabtune::Error;
 use tabtune::config::{ModelConfig, Precision, TrainConfig};
+use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
-use tabtune::platform::Interrupt;
 use tabtune::train::Trainer;
 use tabtune_tests::{block_on, cpu, gpu, weights};
 

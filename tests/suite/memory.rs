@@ -7,9 +7,9 @@ use tabtune::bundle::config_from_hf;
 use tabtune::config::{ModelConfig, TrainConfig};
 use tabtune::data::Dataset;
 use tabtune::device::Device;
+use tabtune::interrupt::Interrupt;
 use tabtune::kernels::trace::{watch_memory, watched_memory};
 use tabtune::model::Model;
-use tabtune::platform::Interrupt;
 use tabtune::train::{Trainer, memory_plan};
 use tabtune_tests::{block_on, gpu};
 

@@ -8,9 +8,9 @@ use tabtune::bundle::{Bundle, ByteSource, MemorySource, open_bundle};
 use tabtune::config::Precision;
 use tabtune::data::Batch;
 use tabtune::device::Device;
+use tabtune::interrupt::Interrupt;
 use tabtune::kernels::read_f32;
 use tabtune::model::{Model, ParamMap, Span};
-use tabtune::platform::Interrupt;
 use tabtune::train::{NamedGradients, accumulate, loss_sum};
 use tabtune_tests::{block_on, cpu, gpu};
 

@@ -7,8 +7,8 @@ use tabtune::config::{Precision, TrainConfig};
 use tabtune::data::{Batch, Dataset, Loader};
 use tabtune::device::Device;
 use tabtune::error::Error;
+use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, ParamMap};
-use tabtune::platform::Interrupt;
 use tabtune::train::Trainer;
 use tabtune_tests::{block_on, cpu, gpu, weights};
 

@@ -6,8 +6,8 @@ use tabtune::bundle::{ByteSource, MemorySource, open_bundle};
 use tabtune::config::{AdafactorConfig, GroupConfig, OptimizerConfig, Precision, TrainConfig};
 use tabtune::data::{Batch, Dataset};
 use tabtune::device::Device;
+use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
-use tabtune::platform::Interrupt;
 use tabtune::train::Trainer;
 use tabtune_tests::{block_on, cpu, gpu, weights};
 

@@ -2,14 +2,14 @@
 
 use burn::tensor::Device as TensorDevice;
 use serde_json::{Value, json};
-use tabtune::bundle::{ByteSource, MemorySource, ModelAssets, config_from_hf};
+use tabtune::bundle::{Bundle, ByteSource, MemorySource, ModelAssets, config_from_hf};
 use tabtune::checkpoint::{self, Checkpoint, Environment, Origin, sha256};
 use tabtune::config::{AdamwConfig, GroupConfig, ModelConfig, OptimizerConfig, TrainConfig};
 use tabtune::data::Dataset;
 use tabtune::device::DeviceLimits;
 use tabtune::error::{Error, Fault};
+use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
-use tabtune::platform::Interrupt;
 use tabtune::tokenizer::Tokenizer;
 use tabtune::train::{Trainer, check_limits};
 use tabtune_tests::{block_on, cpu, gpu};
@@ -53,9 +53,17 @@ pub fn start(config: TrainConfig, device: &TensorDevice) -> Trainer {
 }
 
 pub fn save(trainer: &Trainer) -> Files {
-    let assets = ModelAssets::of_config(&shape(), Some(Tokenizer::characters(LETTERS).unwrap()));
+    written(trainer, &ModelAssets::of_config(&shape(), Some(Tokenizer::characters(LETTERS).unwrap())))
+}
+
+/// As [`save`], with the documents of `bundle`.
+pub fn save_with(trainer: &Trainer, bundle: &Bundle) -> Files {
+    written(trainer, &ModelAssets::of_bundle(bundle))
+}
+
+fn written(trainer: &Trainer, assets: &ModelAssets) -> Files {
     let origin = Origin { environment: Environment::on("test"), base: None };
-    let mut stream = checkpoint::write(trainer, &assets, &origin).unwrap();
+    let mut stream = checkpoint::write(trainer, assets, &origin).unwrap();
     let mut files: Files = stream.files().iter().map(|file| (file.name.clone(), Vec::new())).collect();
     while let Some(chunk) = block_on(stream.next_chunk()).unwrap() {
         stream.hashed(&sha256(&chunk.bytes)).unwrap();

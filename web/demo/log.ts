@@ -1,19 +1,39 @@
-/** Every step of the run, for those who want the numbers. */
-import type { StepEvent } from 'tabtune';
+/** Everything that the run has reported, for those who want the numbers. */
+import type { TrainerEvent } from 'tabtune';
+
+/** What is kept of a run, and comes back with it. */
+export type Entry = Extract<TrainerEvent, { type: 'step' | 'eval' | 'sample' }>;
+export type Step = Extract<TrainerEvent, { type: 'step' }>;
 
 export class Log {
-  #steps: StepEvent[] = [];
+  #entries: Entry[] = [];
 
   clear(): void {
-    this.#steps = [];
+    this.#entries = [];
   }
 
-  add(event: StepEvent): void {
-    this.#steps.push(event);
+  add(entry: Entry): void {
+    this.#entries.push(entry);
+  }
+
+  /** Forgets everything after `step`. */
+  cut(step: number): void {
+    this.#entries = this.#entries.filter((entry) => entry.step <= step);
   }
 
   csv(): Blob {
-    const rows = this.#steps.map(({ step, loss, gradNorm, learningRate, tokens, secs }) => [step, loss, gradNorm, learningRate, tokens, secs].join(','));
-    return new Blob([['step,loss,grad_norm,learning_rate,tokens,secs', ...rows, ''].join('\n')], { type: 'text/csv' });
+    const evaluations = new Map(this.#entries.flatMap((entry) => (entry.type === 'eval' ? [[entry.step, entry] as const] : [])));
+    const rows = this.#entries.flatMap((entry) => {
+      if (entry.type !== 'step') return [];
+      const { step, loss, gradNorm, learningRate, tokens, secs } = entry;
+      const evaluation = evaluations.get(step);
+      return [[step, loss, gradNorm, learningRate, tokens, secs, evaluation?.loss ?? '', evaluation?.perplexity ?? ''].join(',')];
+    });
+    return new Blob([['step,loss,grad_norm,learning_rate,tokens,secs,validation_loss,validation_perplexity', ...rows, ''].join('\n')], { type: 'text/csv' });
+  }
+
+  /** The same with the samples; `about` tells which run it is. */
+  json(about: object): Blob {
+    return new Blob([JSON.stringify({ ...about, entries: this.#entries }, undefined, 1)], { type: 'application/json' });
   }
 }

@@ -1,8 +1,11 @@
 import { VERSION } from 'tabtune';
+import workerUrl from 'tabtune/worker?worker&url';
 
 import { Charts } from './charts.js';
 import { byId } from './dom.js';
 import { ignoreStrayDrops } from './drop.js';
+import { keepForm, restoreForm } from './form.js';
+import { grouped, when } from './format.js';
 import { CheckpointPanel } from './panels/checkpoints.js';
 import { Controls } from './panels/controls.js';
 import { Figures } from './panels/figures.js';
@@ -11,14 +14,17 @@ import { checkSupport } from './panels/notice.js';
 import { Samples } from './panels/samples.js';
 import { Setup } from './panels/setup.js';
 import { installTheme } from './panels/theme.js';
+import { Warnings } from './panels/warnings.js';
 import { sayPolicy } from './policy.js';
 import { Run } from './run.js';
 import { useSoftwareDefaults } from './settings.js';
+import { View } from './view.js';
+import { faultOf } from './words.js';
 
 const charts = new Charts();
 const figures = new Figures();
 /** What the user asked for and could not be done is said, and the run goes on. */
-const complain = (thrown: unknown): void => controls.say(thrown instanceof Error ? thrown.message : String(thrown));
+const complain = (thrown: unknown): void => controls.say(faultOf(thrown));
 const acting = (work: () => Promise<void>) => (): void => {
   work().catch(complain);
 };
@@ -28,46 +34,73 @@ const controls: Controls = new Controls({
   pause: acting(() => run.togglePause()),
   one: acting(() => run.oneStep()),
   stop: acting(() => run.stop()),
+  goon: acting(() => run.goOn()),
   save: acting(() => run.save()),
   export: acting(() => run.export()),
+  take: acting(() => run.take()),
   again: acting(() => run.again()),
 });
-const setup = new Setup((curve) => {
-  if (controls.state === 'setup') charts.plan(curve);
-});
 const samples = new Samples(complain);
+const view = new View(charts, figures, samples);
+const setup = new Setup((curve) => {
+  if (controls.state === 'setup' && charts.empty) charts.plan(curve);
+});
 const kernels = new KernelPanel(complain);
-const checkpoints: CheckpointPanel = new CheckpointPanel((info) => {
-  run.resume(info).catch(complain);
-}, complain);
-const run: Run = new Run({ charts, controls, figures, kernels, samples, setup, checkpoints });
+const checkpoints: CheckpointPanel = new CheckpointPanel({
+  resume: (info, generation) => void run.resume(info, generation).catch(complain),
+  say: (words) => controls.say(words),
+  trainerOf: (id) => run.trainerOf(id),
+});
+const warnings = new Warnings((code) => {
+  if (code === 'storage.quota') {
+    const stored = { text: 'See what is stored', act: () => byId('kept-title', HTMLElement).scrollIntoView() };
+    return [{ text: 'Export the model', act: acting(() => run.export()) }, stored];
+  }
+  if (code === 'storage.closed') return [{ text: 'Reload', act: () => location.reload() }];
+  return [];
+});
+const run: Run = new Run({ charts, controls, figures, kernels, samples, setup, checkpoints, view, warnings });
 
 ignoreStrayDrops();
 installTheme(() => charts.repaint());
 const about = byId('about', HTMLDialogElement);
 byId('about-open', HTMLButtonElement).addEventListener('click', () => {
   about.showModal();
-  sayPolicy().catch(complain);
+  sayPolicy(workerUrl).catch(complain);
 });
 byId('build', HTMLElement).textContent = `Version ${VERSION}.`;
 
-document.addEventListener('visibilitychange', () => {
-  if (document.hidden) acting(() => run.rescue())();
-  else charts.repaint();
-});
+/** Shows the run that was saved last, and offers to go on with it. */
+async function lastRun(): Promise<string> {
+  const last = await checkpoints.newest();
+  if (!last) return '';
+  const { run: id, label, step, totalSteps, savedAt } = last;
+  view.restore(await checkpoints.history(id), totalSteps, { run: id, label });
+  // The next run's plan takes the place of the last run's curves as soon as something is chosen for it.
+  byId('setup', HTMLElement).addEventListener('input', () => controls.state === 'setup' && view.clear(0), { once: true });
+  run.offer(last);
+  return ` Here is what you did last: ${label}, step ${grouped(step)} of ${grouped(totalSteps)}, saved ${when(savedAt)}.`;
+}
 
 async function begin(): Promise<void> {
   controls.show('setup');
   controls.enable('start', false);
+  const restored = restoreForm();
+  keepForm();
   const { ok, adapter } = await checkSupport();
+  if (!ok) checkpoints.withoutGpu();
+  else if (adapter?.software === true) useSoftwareDefaults(!restored);
+  await checkpoints.refresh();
+  // What is kept is no reason not to start.
+  const last = await lastRun().catch((thrown: unknown) => ` ${faultOf(thrown)}`);
   if (!ok) {
-    controls.say('Training is not possible in this browser; the reason stands above.');
+    controls.offer(undefined);
+    controls.say(`Training is not possible in this browser; the reason stands above.${last}`);
     return;
   }
-  if (adapter?.software === true) useSoftwareDefaults();
   controls.enable('start', true);
-  controls.say(adapter?.software === true ? 'Ready, in software.' : `Ready: ${[adapter?.vendor, adapter?.architecture].filter(Boolean).join(' ') || 'a GPU is here'}.`);
-  await checkpoints.refresh();
+  const ready = adapter?.software === true ? 'Ready, in software.' : `Ready: ${[adapter?.vendor, adapter?.architecture].filter(Boolean).join(' ') || 'a GPU is here'}.`;
+  controls.say(`${ready}${last}`);
   await setup.show();
   if (new URLSearchParams(location.search).has('run')) await run.start();
 }

@@ -1,5 +1,4 @@
 /** What the browser enforces where this page is served: the worker, which reads the files and trains, has the policy of its own response alone. */
-import workerUrl from '../src/worker.ts?worker&url';
 import { byId } from './dom.js';
 
 /** Whether a Content-Security-Policy header lets its page or worker talk to its own address and to nothing else. Several policies all hold. */
@@ -17,7 +16,7 @@ export function confines(header: string | null): boolean {
 }
 
 /** Says in the About box what is enforced; asks for the headers of the worker's own file and for nothing else. */
-export async function sayPolicy(): Promise<void> {
+export async function sayPolicy(workerUrl: string): Promise<void> {
   const answer = await fetch(workerUrl, { method: 'HEAD' }).catch(() => undefined);
   byId('policy', HTMLElement).textContent = confines(answer?.headers.get('content-security-policy') ?? null)
     ? 'The browser sees to it: the Content-Security-Policy of this page and of the worker that trains lets both talk to this address only.'

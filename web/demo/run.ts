@@ -1,217 +1,195 @@
-/** One training run on the page: from the button to the exported model. */
-import { TabtuneError, Trainer } from 'tabtune';
-import type { CheckpointInfo, Progress, TrainerEvent } from 'tabtune';
+/** From the button to the exported model: one run at a time, and none given up unasked. */
+import { escaped, Trainer } from 'tabtune';
+import type { CheckpointInfo, DataInput, Progress } from 'tabtune';
 
+import { ask, askToEnd } from './ask.js';
 import type { Charts } from './charts.js';
 import { byId, download } from './dom.js';
 import { grouped } from './format.js';
-import type { CheckpointPanel } from './panels/checkpoints.js';
-import type { Controls } from './panels/controls.js';
-import type { Figures } from './panels/figures.js';
-import type { KernelPanel } from './panels/kernels.js';
-import type { Samples } from './panels/samples.js';
+import { LiveRun } from './live.js';
+import type { Shown } from './live.js';
 import type { Setup } from './panels/setup.js';
 import { driveOptions, trainOptions } from './settings.js';
-import { keepAwake } from './wake.js';
+import { faultOf, progressOf } from './words.js';
 
-export interface Panels {
+export interface Panels extends Shown {
   charts: Charts;
-  controls: Controls;
-  figures: Figures;
-  kernels: KernelPanel;
-  samples: Samples;
   setup: Setup;
-  checkpoints: CheckpointPanel;
 }
 
-const PHASES: Record<Progress['phase'], string> = {
-  download: 'Downloading',
-  read: 'Reading the model',
-  verify: 'Checking the checkpoint',
-  upload: 'Moving the weights to the GPU',
-  compile: 'Preparing the GPU',
-  save: 'Saving',
-  export: 'Exporting',
-  import: 'Importing',
-  ready: 'Ready',
-};
-
 export class Run {
-  #trainer: Trainer | undefined;
-  #starting: AbortController | undefined;
+  #live: LiveRun | undefined;
+  #offered: CheckpointInfo | undefined;
+  #starting: { controller: AbortController; over: Promise<unknown> } | undefined;
 
-  constructor(private readonly panels: Panels) {}
-
-  start(): Promise<void> {
-    const { setup } = this.panels;
-    const { onProgress } = this;
-    return this.#begin('Starting a run …', async (signal) => {
-      const options = { ...trainOptions(), ...driveOptions(), data: setup.data, label: setup.label };
-      return setup.handOver((model) => Trainer.create({ model, ...options, signal, onProgress }));
+  constructor(private readonly panels: Panels) {
+    addEventListener('beforeunload', (event) => {
+      // What the browser then asks is in its own words.
+      if ((this.#live?.unsaved ?? 0) > 0) event.preventDefault();
     });
   }
 
-  resume({ run, generation }: CheckpointInfo): Promise<void> {
-    const { onProgress } = this;
-    return this.#begin('Opening the checkpoint …', (signal) => Trainer.resume({ run, generation, signal, onProgress }));
+  /** The trainer of the run with this id, if it is open in this page and whole. */
+  trainerOf(run: string): Trainer | undefined {
+    return this.#live?.trainer.runId === run && !this.#live.lost ? this.#live.trainer : undefined;
+  }
+
+  start(): Promise<void> {
+    const { setup } = this.panels;
+    return this.#begin('Starting a run …', async (signal) => {
+      const options = { ...trainOptions(), ...driveOptions(), data: setup.data, label: setup.label };
+      return setup.handOver((model) => Trainer.create({ model, ...options, signal, onProgress: this.#onProgress }));
+    });
+  }
+
+  /** A saved run, from `generation` or else from its newest whole one. */
+  async resume(info: CheckpointInfo, generation?: number): Promise<void> {
+    const { run, label } = info;
+    const data = info.hasData ? undefined : await this.#dataFor(info);
+    if (!info.hasData && data === undefined) return;
+    return this.#begin('Opening the checkpoint …', (signal) => {
+      // Two models need not be open at once.
+      this.panels.setup.release();
+      byId('run-title', HTMLElement).textContent = escaped(label) || 'A run without a name';
+      byId('run-story', HTMLElement).textContent = 'It goes on where it was saved, with its own text and settings; the form below is for the next run.';
+      return Trainer.resume({ run, generation, data, signal, onProgress: this.#onProgress });
+    });
+  }
+
+  /** The text of a run that does not keep its own: what is chosen in the form, if the user says so. */
+  async #dataFor({ dataName }: CheckpointInfo): Promise<DataInput | undefined> {
+    const { data, dataLabel } = this.panels.setup;
+    const own = dataName === '' ? 'Its text is not kept with this run.' : `Its text, ${dataName}, is not kept with this run.`;
+    const answer = await ask('Which text?', `${own} It goes on with the same text alone. Chosen in the form below is ${dataLabel}.`, { go: `Go on with ${dataLabel}` });
+    return answer === undefined ? undefined : data;
+  }
+
+  /** Offers to go on with a saved run. */
+  offer(info: CheckpointInfo): void {
+    this.#offered = info;
+    this.panels.controls.offer(`${info.step < info.totalSteps ? 'Go on with' : 'Open again:'} ${info.label}`);
+  }
+
+  /** Goes on: with the run that is open, or else with the newest checkpoint of the one that was lost or offered. */
+  async goOn(): Promise<void> {
+    if (this.#live && !this.#live.lost) return this.#live.drive();
+    const newest = await this.panels.checkpoints.newest(this.#live?.trainer.runId ?? this.#offered?.run);
+    if (newest) await this.resume(newest);
+    else this.panels.controls.say('There is no checkpoint to go on from.');
   }
 
   async #begin(words: string, open: (signal: AbortSignal) => Promise<Trainer>): Promise<void> {
-    const { controls, charts, figures, kernels, samples } = this.panels;
-    await this.#close();
+    if (!(await this.#mayLeave())) return;
+    this.#starting?.controller.abort();
+    await this.#starting?.over;
     const controller = new AbortController();
-    this.#starting = controller;
+    const opened = this.#open(words, open, controller.signal).catch(async (thrown: unknown) => {
+      await this.#close();
+      // The form is still there, for another try.
+      this.panels.controls.show('setup', controller.signal.aborted ? 'The start was called off.' : faultOf(thrown));
+      return undefined;
+    });
+    const starting = { controller, over: opened };
+    this.#starting = starting;
+    const live = await opened;
+    if (this.#starting === starting) this.#starting = undefined;
+    await live?.drive();
+  }
+
+  async #open(words: string, open: (signal: AbortSignal) => Promise<Trainer>, signal: AbortSignal): Promise<LiveRun> {
+    const { controls, charts, kernels, samples, view, warnings } = this.panels;
+    await this.#close();
     controls.show('starting', words);
-    try {
-      const trainer = await open(controller.signal);
-      this.#trainer = trainer;
-      const { totalSteps, adapter, model } = await trainer.inspect();
-      charts.clear();
-      charts.plan(await trainer.previewSchedule(totalSteps));
-      figures.clear(totalSteps);
-      kernels.clear();
-      samples.clear();
-      samples.use(trainer);
-      controls.show('running', `Training on ${adapter}: ${grouped(model.parameters)} parameters.`);
-      await this.#drive(trainer);
-    } catch (thrown) {
-      if (controller.signal.aborted) controls.show('setup', 'The start was called off.');
-      else this.fail(thrown);
-    } finally {
-      this.#starting = undefined;
-    }
-  }
-
-  async #drive(trainer: Trainer): Promise<void> {
-    const { controls, figures, charts } = this.panels;
-    const awake = keepAwake();
-    try {
-      for await (const event of trainer.run()) this.#show(event);
-    } finally {
-      awake();
-      figures.finish();
-      byId('loss-summary', HTMLElement).textContent = charts.summary();
-    }
-    if (controls.state === 'running') controls.show('paused', 'Paused.');
-  }
-
-  #show(event: TrainerEvent): void {
-    const { controls, charts, figures, samples, checkpoints } = this.panels;
-    switch (event.type) {
-      case 'step':
-        byId('main', HTMLElement).dataset['step'] = String(event.step);
-        charts.step(event.step, event.loss, event.learningRate);
-        figures.step(event);
-        return;
-      case 'eval':
-        charts.validation(event.step, event.loss);
-        figures.evaluation(event);
-        return;
-      case 'sample':
-        samples.add(event.step, event.prompt, event.text);
-        return;
-      case 'checkpoint':
-        controls.say(`Checkpoint of step ${grouped(event.step)} saved.`);
-        void checkpoints.refresh();
-        return;
-      case 'warning':
-        controls.say(event.message);
-        return;
-      case 'state':
-        this.#state(event.state, event.step);
-        return;
-      case 'progress':
-        this.onProgress(event);
-        return;
-      default:
-        event satisfies never;
-    }
-  }
-
-  #state(state: Extract<TrainerEvent, { type: 'state' }>['state'], step: number): void {
-    const { controls, figures, kernels } = this.panels;
-    figures.interrupt();
-    kernels.use(state === 'running' || state === 'paused' ? this.#trainer : undefined);
-    if (state === 'running') {
-      const resumed = controls.state === 'paused';
-      controls.show('running');
-      if (resumed) controls.say(`Going on after step ${grouped(step)}.`);
-    }
-    if (state === 'recovering') controls.say('The GPU was lost. Going on from the last checkpoint …');
-    else if (state === 'paused') controls.show('paused', `Paused after step ${grouped(step)}.`);
-    else if (state === 'done') controls.show('done', `Done: ${grouped(step)} steps. Let it write, export it, or start another.`);
-    else if (state === 'stopped') controls.show('stopped', `Stopped after step ${grouped(step)}.`);
+    warnings.clear();
+    const trainer = await open(signal);
+    const live = new LiveRun(trainer, this.panels);
+    this.#live = live;
+    const { totalSteps, completedSteps, adapter, model, config } = await trainer.inspect();
+    live.total = totalSteps;
+    charts.plan(await trainer.previewSchedule(totalSteps));
+    view.restore(await trainer.history(), totalSteps, { run: trainer.runId, adapter, settings: config });
+    byId('main', HTMLElement).dataset['step'] = String(completedSteps);
+    kernels.clear();
+    samples.use(trainer);
+    controls.offer('Go on');
+    controls.say(`Training on ${adapter}: ${grouped(model.parameters)} parameters.`);
+    // The list says which run is open here.
+    void this.panels.checkpoints.refresh();
+    return live;
   }
 
   /** Arrow: handed over as a callback. */
-  readonly onProgress = ({ phase, file, fraction }: Progress): void => {
-    const share = fraction > 0 && fraction < 1 ? `, ${Math.round(fraction * 100)} %` : '';
-    if (this.panels.controls.state === 'starting') this.panels.controls.say(`${PHASES[phase]}${file === undefined ? '' : ` ${file}`}${share} …`);
+  readonly #onProgress = (progress: Progress): void => {
+    if (this.panels.controls.state === 'starting') this.panels.controls.say(progressOf(progress));
   };
 
-  fail(thrown: unknown): void {
-    const { controls, kernels, samples } = this.panels;
-    const message = thrown instanceof Error ? thrown.message : String(thrown);
-    const code = thrown instanceof TabtuneError ? ` (${thrown.code}${thrown.detail.code === undefined ? '' : `, ${thrown.detail.code}`})` : '';
-    kernels.use(undefined);
-    samples.use(undefined);
-    controls.show('failed', `${message}${code}`);
-  }
-
   async togglePause(): Promise<void> {
-    const { controls } = this.panels;
-    if (controls.state === 'running') {
-      controls.say('Pausing after this step …');
-      await this.#trainer?.pause();
-    } else await this.#trainer?.resume();
+    if (this.panels.controls.state === 'running') {
+      this.panels.controls.say('Pausing after this step …');
+      await this.#live?.trainer.pause();
+    } else await this.#live?.trainer.resume();
   }
 
   async oneStep(): Promise<void> {
-    await this.#trainer?.step();
+    await this.#live?.trainer.step();
   }
 
   async stop(): Promise<void> {
-    this.#starting?.abort();
-    await this.#trainer?.stop();
+    this.#starting?.controller.abort();
+    await this.#live?.trainer.stop();
   }
 
   async save(): Promise<void> {
-    // Asked within the click, which is the only time that browsers listen.
-    void navigator.storage.persist();
-    this.panels.controls.say('Saving …');
-    const { step } = (await this.#trainer?.save()) ?? {};
-    if (step !== undefined) this.panels.controls.say(`Checkpoint of step ${grouped(step)} saved.`);
-    await this.panels.checkpoints.refresh();
+    const { controls, checkpoints } = this.panels;
+    // Within the click, which is the only time that browsers listen.
+    checkpoints.persist().catch((thrown: unknown) => controls.say(faultOf(thrown)));
+    controls.say('Saving …');
+    const { step } = (await this.#live?.trainer.save()) ?? {};
+    if (step !== undefined) controls.say(`Checkpoint of step ${grouped(step)} saved.`);
   }
 
   async export(): Promise<void> {
     this.panels.controls.say('Writing the model …');
-    const blob = await this.#trainer?.export({ format: 'safetensors' });
+    const blob = await this.#live?.trainer.export({ format: 'safetensors', onProgress: (progress) => this.panels.controls.say(progressOf(progress)) });
     if (!blob) return;
     download('tabtune-model.zip', blob);
     this.panels.controls.say('Exported: a zip of a Hugging Face folder.');
   }
 
-  /** The page is about to be hidden or closed: whatever can be saved is. */
-  async rescue(): Promise<void> {
-    if (this.panels.controls.state === 'running') await this.#trainer?.save();
+  /** The newest checkpoint of the run as a file. */
+  async take(): Promise<void> {
+    const run = this.#live?.trainer.runId;
+    if (run !== undefined) await this.panels.checkpoints.download(run);
   }
 
   async again(): Promise<void> {
+    if (!(await this.#mayLeave())) return;
     await this.#close();
-    const { controls, charts, figures, samples, setup } = this.panels;
-    charts.clear();
-    figures.clear(0);
-    samples.clear();
+    const { controls, view, setup, warnings } = this.panels;
+    view.clear(0);
+    warnings.clear();
     setup.refresh(0);
+    controls.offer(undefined);
     controls.show('setup', 'Ready.');
   }
 
+  /** Asks before a run that goes on, or steps that no checkpoint has, are given up. */
+  async #mayLeave(): Promise<boolean> {
+    const live = this.#live;
+    if (!live || (!live.going && live.unsaved === 0)) return true;
+    const answer = await askToEnd(live.going, live.unsaved);
+    if (answer === 'save') {
+      if (live.going) await live.trainer.pause();
+      await live.trainer.save();
+    }
+    return answer !== undefined;
+  }
+
   async #close(): Promise<void> {
-    this.panels.kernels.use(undefined);
-    this.panels.samples.use(undefined);
-    const trainer = this.#trainer;
-    this.#trainer = undefined;
-    await trainer?.dispose();
+    const live = this.#live;
+    this.#live = undefined;
+    if (!live) return;
+    await live.close();
+    void this.panels.checkpoints.refresh();
   }
 }

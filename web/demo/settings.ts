@@ -7,7 +7,7 @@ import { byId } from './dom.js';
 const SCRATCH: ModelShape = { hiddenSize: 128, numHiddenLayers: 3, numAttentionHeads: 4 };
 /** The same for an adapter in software, which is a hundred times slower. */
 const SCRATCH_SOFTWARE: ModelShape = { hiddenSize: 64, numHiddenLayers: 2, numAttentionHeads: 2 };
-const SOFTWARE_NUMBERS = { 's-steps': 200, 's-batch': 4, 's-length': 48, 's-sample': 20, 's-save': 100 };
+const SOFTWARE_NUMBERS = { 's-steps': 200, 's-batch': 4, 's-length': 48, 's-sample': 20 };
 
 /** Rates that serve the small model: of those tried over 200 steps, the best of each rule. */
 const RATES: Readonly<Record<string, number>> = { adamw: 0.002, adafactor: 0.004, 'apollo-mini': 0.004, sgd: 0.5 };
@@ -25,9 +25,10 @@ export function suggestRate(trained: boolean): void {
   suggested = rate;
 }
 
-/** The defaults for an adapter in software. */
-export function useSoftwareDefaults(): void {
+/** The defaults for an adapter in software; its numbers only where none were typed before. */
+export function useSoftwareDefaults(numbers: boolean): void {
   scratch = SCRATCH_SOFTWARE;
+  if (!numbers) return;
   for (const [id, value] of Object.entries(SOFTWARE_NUMBERS)) byId(id, HTMLInputElement).valueAsNumber = value;
 }
 

@@ -22,7 +22,7 @@ export interface OpenOptions extends WorkerOptions {
 type Open = (connection: Pick<Connection, 'call'>, options?: CallOptions) => Promise<ModelInfo>;
 
 /** Nothing of an open model has to be kept, so a core that does not answer an abort is ended soon. */
-const GRACE_MILLIS = 250;
+const GRACE_MILLIS = 100;
 
 const ownerOf = (open: Open): Owner => ({
   confirmed: () => 0,

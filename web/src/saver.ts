@@ -37,7 +37,7 @@ export class Saver {
   loss: number | undefined;
   #since: HistoryEntry[] = [];
   #lastEval: { step: number; loss: number } | undefined;
-  #registered = false;
+  #replaced = false;
   #mirroring: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -77,7 +77,6 @@ export class Saver {
   removed(): void {
     this.generation = undefined;
     this.clock.savedStep = undefined;
-    this.#registered = false;
   }
 
   /** Writes a generation inside a turn of the lane, so that what is saved is the state of one step. */
@@ -114,6 +113,7 @@ export class Saver {
       this.generation = manifest.generation;
       this.step = step;
       this.clock.savedStep = step;
+      await this.#replaceData();
       const { generation, bytes } = manifest;
       this.emit({ type: 'checkpoint', step, generation, bytes, secs: (performance.now() - begun) / 1000 });
       return infoOf(manifest, await store.runRecord(run));
@@ -151,11 +151,20 @@ export class Saver {
 
   /** The run's record and, if small enough, its data: at the first save, so that unsaved runs leave nothing behind. */
   async #register(): Promise<void> {
-    const { run, label, data, driver, keepData, newData, store } = this.parts;
-    const known = await store.hasRun(run);
-    if (known && (this.#registered || !newData)) return;
+    if (await this.parts.store.hasRun(this.parts.run)) return;
+    await this.#putRecord();
+  }
+
+  /** Other data replace those that the run has kept once a generation stands on them. */
+  async #replaceData(): Promise<void> {
+    if (!this.parts.newData || this.#replaced) return;
+    this.#replaced = true;
+    await this.#putRecord();
+  }
+
+  async #putRecord(): Promise<void> {
+    const { run, label, data, driver, keepData, store } = this.parts;
     const kept = keepData && data.size <= KEPT_DATA_BYTES ? { bytes: data.size, next: inPieces(data) } : undefined;
     await store.registerRun({ run, label, createdAt: Date.now(), dataName: data.name, driver: JSON.stringify(driver) }, kept);
-    this.#registered = true;
   }
 }

@@ -21,7 +21,7 @@ export interface Started {
 }
 
 /** Of a start nothing has to be kept, so a core that does not answer an abort is ended soon. */
-const GRACE_MILLIS = 250;
+const GRACE_MILLIS = 100;
 /** A resume that is hit by a loss is simply made again. */
 const NOTHING_YET: Owner = {
   confirmed: () => 0,

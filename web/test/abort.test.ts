@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
 import { inspectFiles, newModel, openModel, openSavedRuns, Trainer } from '../src/index.js';
 import { fakeWorker, started } from './channel.js';
@@ -102,15 +102,19 @@ describe('abort', () => {
     const files = [new File(['GGUF....'], 'a.gguf')];
     await quickly(openModel(files, { worker: fakeWorker, signal: aborted }));
     await quickly(inspectFiles(files, { worker: fakeWorker, signal: aborted }));
-    // Large enough that the abort comes in time.
-    fake.checkpointBytes = 40_000_000;
     await using trainer = await trainerOf();
     await trainer.save();
     const { blob } = await trainer.checkpoints.exportFile();
     using runs = await openSavedRuns({ worker: fakeWorker });
+    const read = Object.getOwnPropertyDescriptor(Blob.prototype, 'arrayBuffer')?.value as () => Promise<ArrayBuffer>;
+    const slow = vi.spyOn(Blob.prototype, 'arrayBuffer').mockImplementation(async function (this: Blob) {
+      await wait(20);
+      return read.call(this);
+    });
     const controller = new AbortController();
     const imported = runs.importFile(blob, { signal: controller.signal, onProgress: () => controller.abort() });
     await quickly(imported);
+    slow.mockRestore();
   });
 });
 

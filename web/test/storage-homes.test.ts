@@ -132,11 +132,12 @@ describe('the second home', () => {
     await fresh.sweep();
     expect(folder()).toEqual([]);
   });
-  it('tells_the_number_that_the_next_generation_has', async () => {
+  it('tells_number_and_history_of_the_next_generation_after_the_database_was_deleted', async () => {
     await store.mirror(run, true);
     const fresh = forget();
     await fresh.registerRun({ run, label: 'mine', createdAt: 1, dataName: '', driver: '{}' });
-    expect((await fresh.save(requestOf(run, 4))).generation).toBe(2);
+    expect((await fresh.save(requestOf(run, 4, { history: [stepEntry(4)] }))).generation).toBe(2);
+    expect(await fresh.history(run, 4)).toEqual([stepEntry(1), stepEntry(2), stepEntry(3, NaN), stepEntry(4)]);
   });
   it('exports_and_forks_as_the_database_does', async () => {
     await store.mirror(run, true);

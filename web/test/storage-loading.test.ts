@@ -43,6 +43,10 @@ describe('loading', () => {
       await expect(store.load(run, 2)).rejects.toMatchObject({ code: 'CHECKPOINT_CORRUPT', detail: { code: word } });
     });
   }
+  it('names_the_chunk_at_fault', async () => {
+    await flip(run, 2, 1);
+    expect((await store.load(run)).warnings[0]?.detail.chunk).toBe(1);
+  });
   it('a_large_value_whose_file_is_gone_is_a_missing_chunk', async () => {
     // eslint-disable-next-line @typescript-eslint/unbound-method -- called on its object below
     const get = IDBObjectStore.prototype.get;

@@ -77,7 +77,7 @@ fn check(bytes: &[u8]) -> Result<Vec<Warning>> {
     pattern(&document, "rank_pattern", check_rank)?;
     check_alpha("lora_alpha", alpha)?;
     pattern(&document, "alpha_pattern", check_alpha)?;
-    for key in ["use_dora", "use_qalora", "lora_bias"] {
+    for key in ["use_dora", "use_qalora", "use_bdlora", "lora_bias"] {
         if given(key).is_some_and(|value| *value != Json::Bool(false)) {
             return Err(Refusal::new(word!("adapter.feature.unsupported")).subject(key).into());
         }
@@ -85,10 +85,16 @@ fn check(bytes: &[u8]) -> Result<Vec<Warning>> {
     if given("bias").is_some_and(|value| value.text() != Some("none")) {
         return Err(Refusal::new(word!("adapter.feature.unsupported")).subject("bias").expected("none").into());
     }
-    for key in ["layer_replication", "target_parameters"] {
-        if given(key).is_some_and(|value| value.list().is_none_or(|list| !list.is_empty())) {
+    for key in ["layer_replication", "target_parameters", "trainable_token_indices", "alora_invocation_tokens", "arrow_config"] {
+        let empty = |value: &Json<'_>| value.list().is_some_and(<[_]>::is_empty) || value.object().is_some_and(<[_]>::is_empty);
+        if given(key).is_some_and(|value| !empty(value)) {
             return Err(Refusal::new(word!("adapter.feature.unsupported")).subject(key).into());
         }
+    }
+    // These ways of starting change the base, so the adapter fits no other.
+    let start = given("init_lora_weights").and_then(Json::text).unwrap_or_default();
+    if matches!(start, "pissa" | "olora" | "corda" | "loftq") || start.starts_with("pissa_niter_") {
+        return Err(Refusal::new(word!("adapter.feature.unsupported")).subject("init_lora_weights").found(start).into());
     }
     check_targets(targets)?;
     let unknown = fields.iter().filter(|(key, _)| !KNOWN.contains(&key.as_ref()));

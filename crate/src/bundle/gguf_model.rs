@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::decode::Encoding;
 use super::gguf::{GgufFile, GgufValue, join_parts};
 use super::gguf_config::config_from_gguf;
-use super::gguf_tokenizer::{check_tokenizer, tokenizer_parts};
+use super::gguf_tokenizer::{check_tokenizer, end_ids, tokenizer_parts};
 use super::names::{self, Layout};
 use super::open::{Files, MAX_DOCUMENT_BYTES, TOKENIZER_FILES, adapter, document, find, hf_tokenizer, or_refused, same_bytes, unused};
 use super::refusal::Warning;
@@ -73,6 +73,10 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize]) -> Result<Bundle> {
     let mut generation = None;
     if tokenizer.is_none() && find(&files, TOKENIZER_FILES[0]).is_some() {
         tokenizer = or_refused(hf_tokenizer(&files), &mut refused, &mut warnings)?;
+        // What ends a turn is known from the metadata, whatever is wrong with the vocabulary beside it.
+        if let Some(tokenizer) = &mut tokenizer {
+            tokenizer.add_eos(&end_ids(&file));
+        }
         generation = document(&files, GENERATION, MAX_DOCUMENT_BYTES)?;
         used.extend(TOKENIZER_FILES.iter().chain([&GENERATION]).filter_map(|name| find(&files, name)));
     }

@@ -108,6 +108,16 @@ fn check_merges(file: &GgufFile, tokens: &HashSet<&[u8]>) -> Result<()> {
     Ok(())
 }
 
+/// Ids that end a text or a turn: eos, eot, eom without repeats.
+pub(super) fn end_ids(file: &GgufFile) -> Vec<u32> {
+    let mut ids = Vec::new();
+    for key in ["tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"] {
+        let id = file.get(key).and_then(GgufValue::count).and_then(|id| u32::try_from(id).ok());
+        ids.extend(id.filter(|id| !ids.contains(id)));
+    }
+    ids
+}
+
 /// The vocabulary of metadata that passed [`check_tokenizer`]; absent if the file has none.
 pub(super) fn tokenizer_parts(file: &GgufFile, name: &str) -> Result<Option<TokenizerParts>> {
     let Some(model) = file.get("tokenizer.ggml.model").and_then(GgufValue::text) else { return Ok(None) };
@@ -129,17 +139,13 @@ pub(super) fn tokenizer_parts(file: &GgufFile, name: &str) -> Result<Option<Toke
         },
         _ => return Err(refuse(word!("tokenizer.model.unsupported")).of(name).expected("gpt2, llama").found(model).into()),
     };
-    let mut eos = Vec::new();
-    for key in ["tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"] {
-        eos.extend(id(key).filter(|id| !eos.contains(id)));
-    }
     let types = file.get("tokenizer.ggml.token_type").and_then(GgufValue::counts).unwrap_or_default();
     Ok(Some(TokenizerParts {
         model: rule,
         tokens: texts("tokenizer.ggml.tokens")?,
         types: types.into_iter().map(|kind| i32::try_from(kind).unwrap_or(0)).collect(),
         bos: id("tokenizer.ggml.bos_token_id"),
-        eos,
+        eos: end_ids(file),
         pad: id("tokenizer.ggml.padding_token_id"),
         unk: id("tokenizer.ggml.unknown_token_id"),
         add_bos: flag("tokenizer.ggml.add_bos_token"),

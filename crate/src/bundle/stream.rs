@@ -192,6 +192,9 @@ impl FileStream {
             }
         }
         let read = read_parts(&parts).await?;
+        if layout.len() == parts.len() {
+            return Ok(Some(Chunk { file, bytes: read }));
+        }
         let (mut read, mut bytes) = (read.as_slice(), Vec::with_capacity(len));
         for (own, now) in layout {
             match own {

@@ -97,10 +97,18 @@ pub struct Kernel {
     pub twin: Twin,
 }
 
+/// Parameters of the optimizers' kernels that have another value in each step.
+const VARYING: [&str; 7] = ["alpha", "rate", "w", "eps1", "relative_step", "refresh_low", "step_low"];
+
 /// Text put in front of every shader.
 pub const COMMON: &str = include_str!("../../../shaders/common.wgsl");
 
 impl Kernel {
+    /// Whether its parameters are others in each step, so that nothing is won by keeping them.
+    pub fn varies(&self) -> bool {
+        self.params.iter().any(|(name, _)| VARYING.contains(name))
+    }
+
     /// The WGSL as it is compiled.
     pub fn assembled(&self) -> String {
         let mut text = String::with_capacity(COMMON.len() + self.source.len() + 1);

@@ -21,6 +21,9 @@ use super::u32_copy;
 /// Most workgroups in one dimension of a dispatch (WebGPU's default limit).
 const MAX_GROUPS: u32 = 65_535;
 
+/// Words of the longest parameters that CubeCL keeps on the device for another launch with the same ones: 2048 bytes.
+const LONGEST_KEPT: usize = 256;
+
 thread_local! {
     static DISPATCHES: Cell<u64> = const { Cell::new(0) };
 }
@@ -131,7 +134,12 @@ fn dispatch(kernel: &'static Kernel, tensors: &[CubeTensor], params: &[u32], gro
     });
     let x = groups.min(MAX_GROUPS);
     // The parameters travel as CubeCL's info buffer: bound last, cached by value, and no submit as a buffer write would cost.
-    let info = params.chunks(2).map(|pair| u64::from(pair[0]) | (u64::from(pair.get(1).copied().unwrap_or(0)) << 32)).collect();
+    let mut info: Vec<u64> =
+        params.chunks(2).map(|pair| u64::from(pair[0]) | (u64::from(pair.get(1).copied().unwrap_or(0)) << 32)).collect();
+    if kernel.varies() {
+        // Kept, they would fill the cache with a buffer a launch and push out those that come again. Longer ones are not kept.
+        info.resize(LONGEST_KEPT + 1, 0);
+    }
     let mut arguments = KernelArguments::new().with_buffers(tensors.iter().map(|t| t.handle.clone().binding()).collect());
     arguments.info = MetadataBindingInfo::custom(info);
     let source = SourceKernel::new(Wgsl(kernel), CubeDim::new_1d(kernel.workgroup));

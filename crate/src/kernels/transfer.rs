@@ -10,10 +10,13 @@ use super::launch::words_for;
 use super::readback::read_data;
 use super::u32_copy::{KERNEL, Params};
 use crate::error::Result;
-use crate::platform::Interrupt;
+use crate::interrupt::Interrupt;
 
 /// Longest piece.
 pub const PIECE_BYTES: usize = 8 << 20;
+
+/// What is read of a file, or made, before it joins a piece.
+pub const RUN_BYTES: usize = 2 << 20;
 
 fn staged(mut bytes: Vec<u8>, device: &Device) -> (Buffer, u32) {
     let words = bytes.len().div_ceil(4);

@@ -22,11 +22,11 @@ pub use load::planned_parameters;
 pub use parameters::{ParamMap, ParamVisitor};
 pub use rope::frequencies;
 
-use crate::bundle::Bundle;
+use crate::bundle::{Bundle, refuse_non_finite};
 use crate::config::{Architecture, ModelConfig, Precision};
-use crate::error::{Error, Refusal, Result, word};
+use crate::error::{Error, Result};
+use crate::interrupt::Interrupt;
 use crate::kernels;
-use crate::platform::Interrupt;
 use gpt2::Gpt2;
 use llama::Llama;
 use load::{Loaded, WeightSource};
@@ -118,12 +118,7 @@ impl Model {
 
     /// Refuses a model whose files have NaN or infinite weights: every such tensor with their number.
     pub fn check_finite(&self) -> Result<()> {
-        let refusal = |(name, count): &(String, u64)| {
-            let refusal = Refusal::new(word!("model.non-finite")).stage("read").of("model").subject(name);
-            refusal.expected("finite values").found(format!("{count} that are NaN or infinite"))
-        };
-        let refusals: Vec<Refusal> = self.non_finite.iter().map(refusal).collect();
-        if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
+        refuse_non_finite(&self.non_finite)
     }
 
     /// The configuration.

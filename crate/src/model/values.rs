@@ -3,12 +3,12 @@
 use burn::tensor::{DType, Device};
 
 use super::load::{Asked, Kind, Loaded, MatrixRole, asked_parameters};
-use crate::bundle::{Bundle, PIECE_ELEMENTS};
+use crate::bundle::Bundle;
 use crate::config::{ModelConfig, Precision};
 use crate::error::{Error, Result};
+use crate::interrupt::Interrupt;
 use crate::kernels::noise;
-use crate::kernels::transfer::{PIECE_BYTES, Upload, settled};
-use crate::platform::Interrupt;
+use crate::kernels::transfer::{PIECE_BYTES, RUN_BYTES, Upload, settled};
 
 /// Parameters on their way to a device.
 pub(super) struct Loading<'a> {
@@ -81,7 +81,7 @@ impl<'a> BundleValues<'a> {
 
 impl Values for BundleValues<'_> {
     async fn give(&mut self, asked: &Asked, upload: &mut Upload, interrupt: &Interrupt) -> Result<()> {
-        let mut pieces = self.bundle.pieces(&asked.name, PIECE_ELEMENTS)?;
+        let mut pieces = self.bundle.pieces(&asked.name, RUN_BYTES / 4)?;
         while let Some((_, values)) = pieces.next_piece()? {
             upload.put(values)?;
             upload.settle(interrupt).await?;
@@ -125,7 +125,7 @@ impl Values for FreshValues<'_> {
         let elements = asked.shape.iter().map(|&dim| dim as u64).product();
         let mut at: u64 = 0;
         while at < elements {
-            let end = elements.min(at + PIECE_ELEMENTS as u64);
+            let end = elements.min(at + (RUN_BYTES / 4) as u64);
             upload.put(&(at..end).map(value).collect::<Vec<f32>>())?;
             upload.settle(interrupt).await?;
             at = end;

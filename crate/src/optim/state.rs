@@ -7,9 +7,9 @@ use burn::tensor::{DType, Device, Tensor};
 use super::{Optim, ParamInfo, Slot, apollo};
 use crate::config::OptimizerConfig;
 use crate::error::{Error, Fault, Result};
+use crate::interrupt::Interrupt;
 use crate::kernels::Buffer;
-use crate::kernels::transfer::{self, PIECE_BYTES, Upload};
-use crate::platform::Interrupt;
+use crate::kernels::transfer::{self, RUN_BYTES, Upload};
 
 /// Largest step that a JSON number still holds exactly.
 const MAX_STEP: u64 = (1 << 53) - 1;
@@ -133,14 +133,14 @@ impl SavedState<'_> {
     /// The values on the device, piece by piece.
     async fn upload(&self, elements: usize, dtype: DType, device: &Device, interrupt: &Interrupt) -> Result<Buffer> {
         let mut upload = Upload::new(elements, dtype, device);
-        let (mut at, mut piece) = (0, Vec::new());
+        let (mut at, mut run) = (0, Vec::new());
         while at < self.bytes {
             let left = self.bytes - at;
-            piece.resize(usize::try_from(left).map_or(PIECE_BYTES, |left| left.min(PIECE_BYTES)), 0);
-            (self.read)(at, &mut piece)?;
-            upload.put_bytes(&piece)?;
+            run.resize(usize::try_from(left).map_or(RUN_BYTES, |left| left.min(RUN_BYTES)), 0);
+            (self.read)(at, &mut run)?;
+            upload.put_bytes(&run)?;
             upload.settle(interrupt).await?;
-            at += piece.len() as u64;
+            at += run.len() as u64;
         }
         Ok(upload.finish()?.into())
     }

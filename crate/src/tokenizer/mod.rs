@@ -4,6 +4,7 @@ mod budget;
 mod characters;
 mod chat;
 mod parts;
+mod python;
 mod split;
 
 use std::collections::HashMap;

@@ -4,9 +4,9 @@ use super::loss::loss_sum;
 use super::report::EvalReport;
 use crate::data::Batch;
 use crate::error::{Error, Result};
+use crate::interrupt::Interrupt;
 use crate::kernels::read_f32;
 use crate::model::Model;
-use crate::platform::Interrupt;
 
 /// Mean token loss over `batches`; pauses between them. Refuses when no target counts.
 pub async fn evaluate(model: &Model, batches: impl Iterator<Item = Batch>, interrupt: &Interrupt) -> Result<EvalReport> {

@@ -10,11 +10,12 @@ use crate::bundle::StreamValues;
 use crate::config::TrainConfig;
 use crate::data::{Batch, Dataset, Loader, LoaderState};
 use crate::error::{Error, Fault, Result};
+use crate::interrupt::Interrupt;
 use crate::kernels::transfer::settled;
 use crate::kernels::{Buffer, StartedRead, read_f32};
 use crate::model::{Model, ParamMap};
 use crate::optim::{Optim, clip_factor, sum_of_squares};
-use crate::platform::{Interrupt, Stopwatch};
+use crate::platform::Stopwatch;
 use crate::schedule;
 
 /// A model in training with everything its next step depends on.
@@ -226,13 +227,23 @@ impl Trainer {
         let mut losses = Vec::with_capacity(batches.len());
         let (mut reading, mut last): (Option<StartedRead>, _) = (None, None);
         for (index, batch) in batches.iter().enumerate() {
-            let loss = accumulate(self.model(), batch, scale, self.config.gradient_checkpointing, &frozen, &mut sums)?;
-            let started = if index + 1 < batches.len() { Some(StartedRead::of(loss.clone()).await) } else { None };
-            last = Some(loss);
-            if let Some(before) = std::mem::replace(&mut reading, started) {
-                losses.extend(before.values().await?);
-                self.interrupt.pause().await?;
+            let submitted = accumulate(self.model(), batch, scale, self.config.gradient_checkpointing, &frozen, &mut sums);
+            let before = reading.take();
+            if let Ok(loss) = &submitted
+                && index + 1 < batches.len()
+            {
+                reading = Some(StartedRead::of(loss.clone()).await);
             }
+            if let Some(before) = before {
+                losses.extend(before.values().await?);
+            }
+            let paused = if losses.is_empty() { Ok(()) } else { self.interrupt.pause().await };
+            if let Some(read) = reading.take_if(|_| paused.is_err()) {
+                // The buffer that a read waits for may not be given away before it has come.
+                read.values().await?;
+            }
+            paused?;
+            last = Some(submitted?);
         }
         let flat = sums.values().map(|g| (Buffer::from(g.clone()), g.dims()[0])).collect();
         let last = last.expect("a step has a micro-batch");

@@ -7,7 +7,7 @@ use js_sys::{Function, Promise};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 
-use crate::platform::Interrupt;
+use crate::interrupt::Interrupt;
 
 #[wasm_bindgen]
 extern "C" {

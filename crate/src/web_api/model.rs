@@ -17,7 +17,7 @@ use crate::device::Device;
 use crate::error::{Error, Fault, Result};
 use crate::model::{Model, open_model, planned_parameters};
 use crate::tokenizer::{Tokenizer, TokenizerKind};
-use crate::train::check_limits;
+use crate::train::{Notice, check_limits};
 
 #[derive(Clone)]
 enum Weights {
@@ -41,14 +41,6 @@ struct TensorInfo {
     shape: Vec<usize>,
 }
 
-/// Something odd but legal about the model's files.
-#[derive(Serialize)]
-struct WarningInfo {
-    code: &'static str,
-    subject: String,
-    message: String,
-}
-
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct TokenizerInfo {
@@ -68,7 +60,7 @@ pub(super) struct ModelInfo {
     vocab_size: usize,
     tokenizer: Option<TokenizerInfo>,
     source_format: String,
-    warnings: Vec<WarningInfo>,
+    warnings: Vec<Notice>,
 }
 
 impl ModelInfo {
@@ -148,8 +140,9 @@ impl ModelHandle {
             Weights::Files(bundle) => {
                 let format = bundle.source_format.to_string();
                 let info = ModelInfo::new(&self.config, self.assets.tokenizer.as_ref(), &format, |name| bundle.dtype(name));
-                let told = |w: &Warning| WarningInfo { code: w.code, subject: w.subject.clone(), message: w.message() };
-                ModelInfo { warnings: bundle.warnings.iter().map(told).collect(), ..info }
+                let notice =
+                    |warning: &Warning| Notice { code: warning.code, subject: Some(warning.subject.clone()), message: warning.message() };
+                ModelInfo { warnings: bundle.warnings.iter().map(notice).collect(), ..info }
             }
             Weights::Fresh => ModelInfo::new(&self.config, self.assets.tokenizer.as_ref(), "scratch", |_| None),
         }

@@ -3,7 +3,7 @@
 use tabtune::Error;
 use tabtune::config::Precision;
 use tabtune::data::{Batch, no_document_ends};
-use tabtune::platform::Interrupt;
+use tabtune::interrupt::Interrupt;
 
 use super::{Outcome, load_model, open_device, tokenizer_of};
 use crate::args::EvaluateArgs;

@@ -17,8 +17,8 @@ use std::path::Path;
 use tabtune::bundle::Bundle;
 use tabtune::config::Precision;
 use tabtune::device::Device;
+use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
-use tabtune::platform::Interrupt;
 use tabtune::tokenizer::Tokenizer;
 
 use crate::args::DeviceName;

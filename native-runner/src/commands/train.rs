@@ -8,9 +8,9 @@ use tabtune::checkpoint::{Base, Environment, MANIFEST, Origin};
 use tabtune::config::{ModelConfig, TrainConfig};
 use tabtune::data::{DataFormat, Dataset};
 use tabtune::device::Device;
+use tabtune::interrupt::Interrupt;
 use tabtune::kernels::profile::KernelTimes;
 use tabtune::model::Model;
-use tabtune::platform::Interrupt;
 use tabtune::tokenizer::Tokenizer;
 use tabtune::train::{StepReport, Trainer, check_limits};
 

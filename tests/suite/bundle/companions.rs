@@ -176,6 +176,7 @@ fn tokenizer_file_serves_where_the_gguf_has_none() {
     let bundle = beside(broken());
     assert_eq!(codes(&bundle)[0].0, "tokenizer.model.unsupported");
     assert_eq!(bundle.need_tokenizer().unwrap().encode("user").unwrap(), [4, 5, 6, 7]);
+    assert_eq!(bundle.need_tokenizer().unwrap().eos(), [2, 1, 0], "the file's own end ids count too");
     assert!(bundle.need_tokenizer().unwrap().has_chat_template());
 }
 

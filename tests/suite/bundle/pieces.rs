@@ -1,18 +1,23 @@
 //! Tensors read piece by piece: the pieces join to the whole in Hugging Face's layout, whatever their length.
 
-use tabtune::bundle::{Bundle, PIECE_ELEMENTS, open_bundle};
+use tabtune::Error;
+use tabtune::bundle::{Bundle, ByteSource, MemorySource, PIECE_ELEMENTS, open_bundle, read_whole, refuse_non_finite, truncated};
 
 use super::files::{Meta, Tensor, file, gguf, ramp, safetensors};
 
-/// A llama with 4 query heads of 6 and 2 key heads, or a GPT-2, of width 24.
-fn open(family: &'static str, tensors: &[Tensor]) -> Bundle {
+/// Of a llama with 4 query heads of 6 and 2 key heads, or a GPT-2, of width 24.
+fn metadata(family: &'static str) -> Vec<(&'static str, Meta)> {
     let key = |key: &str| &*Box::leak(format!("{family}.{key}").into_boxed_str());
     let mut metadata = vec![("general.architecture", Meta::Text(family))];
     let counts = [("context_length", 16), ("embedding_length", 24), ("block_count", 1), ("feed_forward_length", 8)];
     metadata.extend(counts.map(|(name, count)| (key(name), Meta::U32(count))));
     metadata.extend([(key("attention.head_count"), Meta::U32(4)), (key("attention.head_count_kv"), Meta::U32(2))]);
     metadata.extend(["layer_norm_rms_epsilon", "layer_norm_epsilon"].map(|name| (key(&format!("attention.{name}")), Meta::F32(1e-5))));
-    open_bundle(vec![file("m.gguf", gguf(&metadata, tensors))]).unwrap()
+    metadata
+}
+
+fn open(family: &'static str, tensors: &[Tensor]) -> Bundle {
+    open_bundle(vec![file("m.gguf", gguf(&metadata(family), tensors))]).unwrap()
 }
 
 /// Reads in pieces of every kind of length and compares with `expected`.
@@ -84,4 +89,70 @@ fn pieces_count_what_is_not_finite() {
     pieces.next_piece().unwrap();
     assert_eq!(pieces.non_finite(), 1, "counted as they come");
     assert_eq!(bundle.non_finite("absent").unwrap_err().code(), "model.tensor.missing");
+}
+
+#[test]
+fn pieces_of_blocks_join_wherever_they_are_cut() {
+    // Rows of 64 in Q8_0: d = 1 and 32 signed bytes, twice a row. Written as F32 of as many bytes, then named what they are.
+    let byte = |n: usize| (n * 7 % 251) as u8;
+    let blocks: Vec<u8> = (0..48).flat_map(|block| [0x00, 0x3c].into_iter().chain((0..32).map(move |n| byte(32 * block + n)))).collect();
+    let words: Vec<f32> = blocks.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+    let name = "blk.0.attn_q.weight";
+    let tensors = [("token_embd.weight", vec![3, 24], ramp(72, 0.0)), (name, vec![17, 24], words)];
+    let mut bytes = gguf(&metadata("llama"), &tensors);
+    let at = bytes.windows(name.len()).position(|window| window == name.as_bytes()).unwrap() + name.len() + 4;
+    bytes[at..at + 8].copy_from_slice(&64u64.to_le_bytes());
+    bytes[at + 8..at + 16].copy_from_slice(&24u64.to_le_bytes());
+    bytes[at + 16..at + 20].copy_from_slice(&8u32.to_le_bytes());
+    let bundle = open_bundle(vec![file("m.gguf", bytes)]).unwrap();
+    assert_eq!(bundle.dtype("model.layers.0.self_attn.q_proj.weight").as_deref(), Some("GGML:Q8_0"));
+    let rows = (0..4).flat_map(|head| [0, 2, 4, 1, 3, 5].map(|row| 6 * head + row));
+    let expected: Vec<f32> = rows.flat_map(|row| (0..64).map(move |column| f32::from(byte(64 * row + column) as i8))).collect();
+    joins(&bundle, "model.layers.0.self_attn.q_proj.weight", &expected);
+}
+
+/// Says that it has more bytes than it has.
+struct Lying(Vec<u8>, u64);
+
+impl ByteSource for Lying {
+    fn name(&self) -> &str {
+        "model.safetensors"
+    }
+    fn len(&self) -> u64 {
+        self.1
+    }
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> tabtune::Result<()> {
+        let from = usize::try_from(offset).unwrap().min(self.0.len());
+        let have = &self.0[from..];
+        let filled = have.get(..buf.len()).map(|bytes| buf.copy_from_slice(bytes));
+        filled.ok_or_else(|| truncated(self.name(), offset, buf.len() as u64, have.len() as u64))
+    }
+}
+
+#[test]
+fn sources_that_end_early_or_pass_memory_have_their_words() {
+    let bytes = safetensors(&[("model.embed_tokens.weight", vec![3, 4], ramp(12, 0.0))]);
+    let said = bytes.len() as u64;
+    let config = r#"{"model_type": "llama", "vocab_size": 3, "hidden_size": 4, "intermediate_size": 4, "num_hidden_layers": 1,
+        "num_attention_heads": 1, "max_position_embeddings": 8, "tie_word_embeddings": true}"#;
+    let short = Lying(bytes[..bytes.len() - 4].to_vec(), said);
+    let bundle = open_bundle(vec![file("config.json", config), Box::new(short)]).unwrap();
+    let error = bundle.read_f32("model.embed_tokens.weight").unwrap_err();
+    assert_eq!((error.code(), error.kind()), ("source.truncated", "BAD_MODEL_FILE"));
+    assert_eq!(MemorySource::new("a", *b"abc").read_at(2, &mut [0; 2]).unwrap_err().code(), "source.truncated");
+    for claim in [1 << 60, u64::MAX] {
+        let error = read_whole(&Lying(Vec::new(), claim)).unwrap_err();
+        assert_eq!((error.code(), error.kind()), ("source.too-large", "LIMIT_EXCEEDED"), "{claim}");
+    }
+    assert_eq!(read_whole(&Lying(b"abc".to_vec(), 3)).unwrap(), b"abc");
+}
+
+#[test]
+fn weights_that_are_not_finite_are_refused_by_name_and_number() {
+    let counts = [("a".to_string(), 2), ("b".to_string(), 0), ("c".to_string(), 7)];
+    let Err(Error::Refused(list)) = refuse_non_finite(&counts) else { panic!("not refused") };
+    let found: Vec<_> = list.iter().map(|r| (r.code, r.subject.as_deref().unwrap(), r.found.as_deref().unwrap())).collect();
+    assert_eq!(found, [("model.non-finite", "a", "2 NaN or infinite"), ("model.non-finite", "c", "7 NaN or infinite")]);
+    assert_eq!(Error::Refused(list).kind(), "NON_FINITE");
+    assert!(refuse_non_finite(&counts[1..2]).is_ok());
 }

@@ -61,7 +61,7 @@ fn manifest_that_is_cut_or_of_another_shape_is_corrupt_and_its_path_is_named() {
 #[test]
 fn data_cursor_past_the_data_is_corrupt() {
     let checkpoint = opened(edited(saved(), |json| json["loader"]["cursor"] = json!(67))).unwrap();
-    let resumed = block_on(checkpoint.resume(dataset(), None, &[], &cpu().inner(), &tabtune::platform::Interrupt::none()));
+    let resumed = block_on(checkpoint.resume(dataset(), None, &[], &cpu().inner(), &tabtune::interrupt::Interrupt::none()));
     let error = resumed.map(|_| ()).unwrap_err();
     assert!(matches!(&error, Error::CheckpointCorrupt { what, .. } if what == "loader.cursor"), "{error}");
 }

@@ -96,14 +96,23 @@ fn config_that_does_not_fit_the_weights_is_refused() {
     let (out, data) = checkpoint();
     let place = folder("misfit");
     let config = std::fs::read_to_string(Path::new(&out).join("config.json")).unwrap();
-    for (key, value) in [("num_hidden_layers", json!(3)), ("intermediate_size", json!(32)), ("num_hidden_layers", json!(1))] {
+    for (key, value) in [("num_hidden_layers", json!(3)), ("intermediate_size", json!(32)), ("vocab_size", json!(999))] {
         let mut changed: Value = serde_json::from_str(&config).unwrap();
         changed[key] = value;
         let model = place.join("model");
         copy_with(&out, &model, "config.json", changed.to_string().as_bytes());
         let (code, _) = refuse(&["evaluate", "--model", &text(&model), "--data", &data, "--device", "cpu"]);
         assert!(code.starts_with("model."), "{key}: {code}");
+        // Before any device: inspect has none.
+        assert_eq!(succeed(&["inspect", &text(&model)]).last()["code"], json!(code));
     }
+    let mut shorter: Value = serde_json::from_str(&config).unwrap();
+    shorter["num_hidden_layers"] = json!(1);
+    let model = place.join("shorter");
+    copy_with(&out, &model, "config.json", shorter.to_string().as_bytes());
+    let warnings = succeed(&["inspect", &text(&model)]).last()["warnings"].clone();
+    let extra = warnings.as_array().unwrap().iter().filter(|warning| warning["code"] == "model.tensor.extra").count();
+    assert_eq!(extra, 9, "the second layer: {warnings}");
 }
 
 #[test]

@@ -207,6 +207,14 @@ fn peft_rows() {
     assert_eq!(with(r#"{"alpha_pattern":{"q":-1}}"#), "adapter.alpha");
     assert_eq!(with(r#"{"bias":"all"}"#), "adapter.feature.unsupported");
     assert_eq!(with(r#"{"layer_replication":[[0,1]]}"#), "adapter.feature.unsupported");
+    for key in ["use_bdlora", "trainable_token_indices", "alora_invocation_tokens", "arrow_config", "target_parameters"] {
+        assert_eq!(with(&format!(r#"{{"{key}":{{"a":1}}}}"#)), "adapter.feature.unsupported", "{key}");
+        assert_eq!(with(&format!(r#"{{"{key}":null}}"#)), "ok", "{key}");
+    }
+    assert_eq!(with(r#"{"trainable_token_indices":[]}"#), "ok");
+    for (start, code) in [("pissa", "adapter.feature.unsupported"), ("pissa_niter_16", "adapter.feature.unsupported"), ("gaussian", "ok")] {
+        assert_eq!(with(&format!(r#"{{"init_lora_weights":"{start}"}}"#)), code, "{start}");
+    }
     assert_eq!(with(r#"{"target_modules":[]}"#), "adapter.target.none");
     assert_eq!(with(&format!(r#"{{"target_modules":"{}"}}"#, "x".repeat(1025))), "adapter.pattern.length");
 }

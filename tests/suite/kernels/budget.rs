@@ -4,10 +4,10 @@ use burn::tensor::Tensor;
 use tabtune::config::{Architecture, ModelConfig, Precision, RopeScaling, TrainConfig};
 use tabtune::data::Batch;
 use tabtune::device::Device;
+use tabtune::interrupt::Interrupt;
 use tabtune::kernels::launch::dispatches;
 use tabtune::model::{Model, ParamMap};
 use tabtune::optim::Optim;
-use tabtune::platform::Interrupt;
 use tabtune::train::{NamedGradients, accumulate};
 use tabtune_tests::{block_on, gpu};
 

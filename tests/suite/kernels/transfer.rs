@@ -1,9 +1,9 @@
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use half::bf16;
 use tabtune::Error;
+use tabtune::interrupt::Interrupt;
 use tabtune::kernels::transfer::{PIECE_BYTES, Part, Upload, read_parts, zeros};
 use tabtune::kernels::{Buffer, read_data, run, u32_copy};
-use tabtune::platform::Interrupt;
 use tabtune_tests::{block_on, cpu, gpu};
 
 /// Numbers of values before, at and behind the ends of pieces.

@@ -2,8 +2,8 @@ use burn::tensor::DType;
 use serde_json::json;
 use tabtune::device::Device;
 use tabtune::error::Error;
+use tabtune::interrupt::Interrupt;
 use tabtune::optim::{SavedState, StateTensor};
-use tabtune::platform::Interrupt;
 use tabtune_tests::{block_on, cpu, gpu};
 
 use super::{Run, infos, rule, rules};

@@ -1,72 +1,174 @@
-/** The saved runs of this browser: resume, download, delete. */
+/** The saved runs of this browser: gone on with, forked, kept, taken home, brought in, deleted. Needs no GPU. */
 import { escaped, openSavedRuns } from 'tabtune';
-import type { CheckpointInfo, SavedRuns } from 'tabtune';
+import type { CheckpointInfo, HistoryEntry, SavedRuns, Trainer } from 'tabtune';
 
-import { actionButton, byId, download, make } from '../dom.js';
-import { bytes, grouped, when } from '../format.js';
+import { ask } from '../ask.js';
+import { byId, download } from '../dom.js';
+import { onDrop } from '../drop.js';
+import { bytes, grouped } from '../format.js';
+import { faultOf, progressOf } from '../words.js';
+import { pickFolder, runItem } from './run-item.js';
+import type { RunActs } from './run-item.js';
+
+interface Surroundings {
+  resume: (info: CheckpointInfo, generation?: number) => void;
+  say: (words: string) => void;
+  /** The trainer that holds this run, if it is this page's. */
+  trainerOf: (run: string) => Trainer | undefined;
+}
+/** What a run's checkpoints can be asked, by whoever holds its lock. */
+type Shelf = Pick<Trainer['checkpoints'], 'keep' | 'fork' | 'remove' | 'exportFile' | 'exportFolder'>;
 
 export class CheckpointPanel {
   #runs: Promise<SavedRuns> | undefined;
+  #trains = true;
+  #refused = false;
+  /** Runs whose list of checkpoints is open. */
+  readonly #open = new Set<string>();
+  readonly #fault = byId('kept-fault', HTMLElement);
 
-  constructor(
-    private readonly onResume: (info: CheckpointInfo) => void,
-    private readonly onError: (thrown: unknown) => void,
-  ) {}
+  constructor(private readonly around: Surroundings) {
+    const input = byId('checkpoint-files', HTMLInputElement);
+    input.addEventListener('change', () => {
+      const files = [...(input.files ?? [])];
+      // The same files can be chosen again.
+      input.value = '';
+      this.#act(() => this.#import(files));
+    });
+    onDrop(byId('drop-checkpoint', HTMLElement), (files) => this.#act(() => this.#import(files)));
+    byId('persist', HTMLButtonElement).addEventListener('click', () => this.#act(() => this.persist()));
+  }
+
+  /** Without a GPU nothing goes on here. */
+  withoutGpu(): void {
+    this.#trains = false;
+    byId('kept-help', HTMLElement).hidden = false;
+  }
 
   #store(): Promise<SavedRuns> {
-    return (this.#runs ??= openSavedRuns());
+    this.#runs ??= openSavedRuns().catch((thrown: unknown) => {
+      this.#runs = undefined;
+      throw thrown;
+    });
+    return this.#runs;
+  }
+
+  /** Does what was asked; a failure is said beside the list, and the list is shown as it is then. */
+  #act(work: () => Promise<void>): void {
+    this.#fault.hidden = true;
+    work()
+      .catch((thrown: unknown) => this.#complain(thrown))
+      .then(() => this.refresh())
+      .catch((thrown: unknown) => this.#complain(thrown));
+  }
+
+  #complain(thrown: unknown): void {
+    this.#fault.textContent = faultOf(thrown);
+    this.#fault.hidden = false;
   }
 
   async refresh(): Promise<void> {
     try {
       const found = await (await this.#store()).list();
-      byId('checkpoints', HTMLUListElement).replaceChildren(...found.map((info) => this.#item(info)));
+      const groups = new Map<string, CheckpointInfo[]>();
+      for (const info of found) groups.set(info.run, [...(groups.get(info.run) ?? []), info]);
+      const active = document.activeElement?.getAttribute('aria-label');
+      const list = byId('checkpoints', HTMLUListElement);
+      list.replaceChildren(...[...groups].map(([run, infos]) => runItem(infos, this.#acts(run), this.#open.has(run))));
+      // The list is made anew: whoever was at a button is still there.
+      if (active) [...list.querySelectorAll('button')].find((button) => button.getAttribute('aria-label') === active)?.focus();
       byId('checkpoints-empty', HTMLElement).hidden = found.length > 0;
       await this.#storageLine();
     } catch (thrown) {
-      this.onError(thrown);
+      this.#complain(thrown);
     }
   }
 
-  #item(info: CheckpointInfo): HTMLLIElement {
-    const item = make('li');
-    const facts = make('div');
-    const name = `${escaped(info.label)}, step ${grouped(info.step)}`;
-    const loss = info.loss === undefined ? '' : ` · loss ${info.loss.toFixed(3)}`;
-    facts.append(make('strong', name), make('div', `${when(info.savedAt)} · step ${grouped(info.step)} of ${grouped(info.totalSteps)}${loss} · ${bytes(info.bytes)}`, 'meta'));
-    const acts = make('div', '', 'acts');
-    acts.append(
-      actionButton('Resume', `Resume ${name}`, () => this.onResume(info)),
-      actionButton('Download', `Download ${name}`, () => void this.#download(info)),
-      actionButton('Delete', `Delete ${name}`, () => void this.#remove(info, name)),
-    );
-    item.append(facts, acts);
-    return item;
+  /** The newest checkpoint that can be read, of `run` or of all. */
+  async newest(run?: string): Promise<CheckpointInfo | undefined> {
+    return (await (await this.#store()).list(run)).find(({ fault }) => fault === undefined);
   }
 
-  async #download({ run, generation }: CheckpointInfo): Promise<void> {
-    try {
-      const { name, blob } = await (await this.#store()).exportFile(run, generation);
-      download(name, blob);
-    } catch (thrown) {
-      this.onError(thrown);
-    }
+  /** What a saved run has reported. */
+  async history(run: string): Promise<HistoryEntry[]> {
+    return (await this.#store()).history(run);
   }
 
-  async #remove({ run, generation }: CheckpointInfo, name: string): Promise<void> {
-    if (!confirm(`Delete the checkpoint “${name}”? This cannot be undone.`)) return;
-    try {
-      await (await this.#store()).remove(run, generation);
-    } catch (thrown) {
-      this.onError(thrown);
-    }
-    await this.refresh();
+  async #shelf(run: string): Promise<Shelf> {
+    const trainer = this.around.trainerOf(run);
+    if (trainer) return trainer.checkpoints;
+    const runs = await this.#store();
+    return {
+      keep: (generation, kept) => runs.keep(run, generation, kept),
+      fork: (options) => runs.fork(run, options),
+      remove: (generation) => runs.remove(run, generation),
+      exportFile: (generation) => runs.exportFile(run, generation),
+      exportFolder: (handle, generation) => runs.exportFolder(run, handle, generation),
+    };
+  }
+
+  #acts(run: string): RunActs {
+    const live = this.around.trainerOf(run) !== undefined;
+    return {
+      live,
+      resume: this.#trains ? this.around.resume : undefined,
+      opened: (open) => void (open ? this.#open.add(run) : this.#open.delete(run)),
+      download: (info) => this.#act(() => this.download(run, info?.generation)),
+      keep: (info) => this.#act(async () => (await this.#shelf(run)).keep(info.generation, !info.kept)),
+      fork: (info) => this.#act(() => this.#fork(info)),
+      folder: (info) => this.#act(() => this.#folder(run, info)),
+      remove: (info, all) => this.#act(() => this.#remove(run, info, live, all)),
+    };
+  }
+
+  async download(run: string, generation?: number): Promise<void> {
+    this.around.say('Writing the file …');
+    const { name, blob } = await (await this.#shelf(run)).exportFile(generation);
+    download(name, blob);
+    this.around.say(`${name}: ${bytes(blob.size)}.`);
+  }
+
+  async #fork({ run, generation, label, step }: CheckpointInfo): Promise<void> {
+    await (await this.#shelf(run)).fork({ generation, label: `${label}, again from step ${step}` });
+    this.around.say(`Forked: a run of its own goes on from step ${grouped(step)}.`);
+  }
+
+  async #folder(run: string, info: CheckpointInfo | undefined): Promise<void> {
+    const handle = await pickFolder();
+    if (!handle) return;
+    this.around.say(`Writing into the folder ${escaped(handle.name)} …`);
+    await (await this.#shelf(run)).exportFolder(handle, info?.generation);
+    this.around.say(`The folder ${escaped(handle.name)} holds the checkpoint. tabtune train --resume goes on from it.`);
+  }
+
+  async #remove(run: string, info: CheckpointInfo, live: boolean, all = false): Promise<void> {
+    const what = all ? `the run “${info.label}” with all its checkpoints` : `the checkpoint of step ${grouped(info.step)} of “${info.label}”`;
+    const answer = await ask(`Delete ${all ? 'this run' : 'this checkpoint'}?`, `This deletes ${what} from this device. It cannot be undone${live ? '; the run goes on' : ''}.`, { remove: 'Delete' });
+    if (answer === 'remove') await (await this.#shelf(run)).remove(all ? undefined : info.generation);
+  }
+
+  async #import(files: File[]): Promise<void> {
+    const [first] = files;
+    if (!first) return;
+    const onProgress = (progress: Parameters<typeof progressOf>[0]): void => this.around.say(progressOf(progress));
+    const { label, step } = await (await this.#store()).importFile(files.length === 1 ? first : files, { onProgress });
+    this.around.say(`Brought in: ${escaped(label)}, step ${grouped(step)}.`);
+  }
+
+  /** Asks the browser to keep what is stored; to be called within a click. */
+  async persist(): Promise<void> {
+    this.#refused = !(await navigator.storage.persist());
+    await this.#storageLine();
   }
 
   async #storageLine(): Promise<void> {
     const { usage, quota } = await navigator.storage.estimate();
     const persisted = await navigator.storage.persisted();
     const room = usage === undefined || quota === undefined ? '' : `${bytes(usage)} used of ${bytes(quota)} that this browser allows. `;
-    byId('storage', HTMLElement).textContent = `${room}${persisted ? 'The browser has promised to keep it.' : 'The browser may clear it when the disk is full: download what you want to keep.'}`;
+    const promise = persisted
+      ? 'The browser has promised to keep it.'
+      : `${this.#refused ? 'The browser was asked to keep it and did not promise: it' : 'The browser'} may clear it when the disk is full. Download what you want to keep.`;
+    byId('storage', HTMLElement).textContent = `${room}${promise}`;
+    byId('persist', HTMLButtonElement).hidden = persisted || this.#refused;
   }
 }

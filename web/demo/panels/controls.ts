@@ -3,24 +3,33 @@ import { escaped } from 'tabtune';
 
 import { byId } from '../dom.js';
 
-export type PageState = 'setup' | 'starting' | 'running' | 'paused' | 'done' | 'stopped' | 'failed';
-export type Action = 'start' | 'pause' | 'one' | 'stop' | 'save' | 'export' | 'again';
+/** `failed`: the run stopped at an error, and can still be saved; `lost`: its worker or GPU is gone, the checkpoint is not. */
+export type PageState = 'setup' | 'starting' | 'running' | 'recovering' | 'paused' | 'done' | 'stopped' | 'failed' | 'lost';
+export type Action = 'start' | 'pause' | 'one' | 'stop' | 'goon' | 'save' | 'export' | 'take' | 'again';
 
 const SHOWN: Record<PageState, Action[]> = {
-  setup: ['start'],
+  setup: ['start', 'goon'],
   starting: ['stop'],
   running: ['pause', 'stop', 'save'],
+  recovering: ['stop'],
   paused: ['pause', 'one', 'stop', 'save', 'export'],
   done: ['save', 'export', 'again'],
-  stopped: ['save', 'export', 'again'],
-  failed: ['again'],
+  stopped: ['goon', 'save', 'export', 'again'],
+  failed: ['goon', 'save', 'export', 'again'],
+  lost: ['goon', 'take', 'again'],
 };
-const ACTIONS: Action[] = ['start', 'pause', 'one', 'stop', 'save', 'export', 'again'];
+const ACTIONS: Action[] = ['start', 'pause', 'one', 'stop', 'goon', 'save', 'export', 'take', 'again'];
+/** A reader that speaks is not to be talked over. */
+const SPOKEN_EVERY_MILLIS = 10_000;
 
 export class Controls {
   readonly #main = byId('main', HTMLElement);
   readonly #status = byId('status', HTMLElement);
+  readonly #spoken = byId('spoken', HTMLElement);
   #state: PageState = 'setup';
+  #goOn: string | undefined;
+  #lastSpoken = -Infinity;
+  #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(acts: Record<Action, () => void>) {
     for (const action of ACTIONS) byId(action, HTMLButtonElement).addEventListener('click', acts[action]);
@@ -30,22 +39,43 @@ export class Controls {
     return this.#state;
   }
 
-  show(state: PageState, words?: string): void {
-    const active = document.activeElement;
-    this.#state = state;
-    this.#main.dataset['state'] = state;
-    for (const action of ACTIONS) byId(action, HTMLButtonElement).hidden = !SHOWN[state].includes(action);
-    byId('pause', HTMLButtonElement).textContent = state === 'paused' ? 'Resume' : 'Pause';
-    byId('progress', HTMLElement).hidden = state === 'setup';
-    if (words !== undefined) this.say(words);
-    // A focused button that vanished hands the focus to the first that is there.
-    if (active instanceof HTMLButtonElement && active.hidden) byId(SHOWN[state][0] ?? 'start', HTMLButtonElement).focus();
+  /** What there is to go on with, in the button's words; nothing takes the button away. */
+  offer(words: string | undefined): void {
+    this.#goOn = words;
+    this.#buttons();
   }
 
-  /** Told aloud by screen readers, so only for what matters. */
+  show(state: PageState, words?: string): void {
+    this.#state = state;
+    this.#main.dataset['state'] = state;
+    this.#buttons();
+    byId('progress', HTMLElement).hidden = state === 'setup';
+    if (words !== undefined) this.say(words);
+  }
+
+  #buttons(): void {
+    const active = document.activeElement;
+    const shown = SHOWN[this.#state].filter((action) => action !== 'goon' || this.#goOn !== undefined);
+    for (const action of ACTIONS) byId(action, HTMLButtonElement).hidden = !shown.includes(action);
+    byId('goon', HTMLButtonElement).textContent = this.#goOn ?? '';
+    byId('pause', HTMLButtonElement).textContent = this.#state === 'paused' ? 'Resume' : 'Pause';
+    byId('stop', HTMLButtonElement).textContent = this.#state === 'starting' ? 'Cancel' : 'Stop';
+    // A focused button that vanished hands the focus to the first that is there.
+    if (active instanceof HTMLButtonElement && active.hidden) byId(shown[0] ?? 'start', HTMLButtonElement).focus();
+  }
+
+  /** Shown at once; told aloud by screen readers when they have been left in peace long enough, the newest words alone. */
   say(words: string): void {
     const safe = escaped(words);
-    if (this.#status.textContent !== safe) this.#status.textContent = safe;
+    if (this.#status.textContent === safe) return;
+    this.#status.textContent = safe;
+    this.#timer ??= setTimeout(() => this.#speak(), Math.max(0, this.#lastSpoken + SPOKEN_EVERY_MILLIS - performance.now()));
+  }
+
+  #speak(): void {
+    this.#timer = undefined;
+    this.#lastSpoken = performance.now();
+    this.#spoken.textContent = this.#status.textContent;
   }
 
   enable(action: Action, enabled: boolean): void {

@@ -1,9 +1,9 @@
 /** The figures of the run: measured, or a dash. */
-import type { EvalReport, StepEvent } from 'tabtune';
+import type { EvalReport } from 'tabtune';
 
-import { byId, download, make } from '../dom.js';
+import { byId, make } from '../dom.js';
 import { duration, grouped, rate, secs } from '../format.js';
-import { Log } from '../log.js';
+import type { Step } from '../log.js';
 
 /** Steps over which speed is averaged. */
 const WINDOW = 20;
@@ -11,19 +11,18 @@ const TABLE_ROWS = 12;
 
 export class Figures {
   #recent: { at: number; tokens: number }[] = [];
+  #last: Step[] = [];
+  #evaluations: { step: number; loss: number }[] = [];
   #total = 0;
-  readonly #log = new Log();
-
-  constructor() {
-    byId('log', HTMLButtonElement).addEventListener('click', () => download('tabtune-log.csv', this.#log.csv()));
-  }
+  #due = false;
 
   clear(total: number): void {
     this.#recent = [];
+    this.#last = [];
+    this.#evaluations = [];
     this.#total = total;
-    this.#log.clear();
-    for (const id of ['f-step', 'f-loss', 'f-eval', 'f-rate', 'f-time', 'f-eta']) byId(id, HTMLElement).textContent = '–';
-    byId('rows', HTMLElement).replaceChildren();
+    for (const id of ['f-rate', 'f-eta']) byId(id, HTMLElement).textContent = '–';
+    this.#draw();
   }
 
   /** A pause must not count as a slow step. */
@@ -31,22 +30,54 @@ export class Figures {
     this.#recent = [];
   }
 
-  step(event: StepEvent): void {
-    this.#log.add(event);
-    const bar = byId('progress', HTMLElement);
-    const share = this.#total > 0 ? event.step / this.#total : 0;
-    bar.setAttribute('aria-valuenow', String(Math.round(share * 100)));
-    bar.querySelector('span')?.style.setProperty('transform', `scaleX(${Math.min(1, share)})`);
-    byId('f-step', HTMLElement).replaceChildren(grouped(event.step), ' ', make('small', `of ${grouped(this.#total)}`));
-    byId('f-loss', HTMLElement).textContent = event.loss.toFixed(3);
-    byId('f-time', HTMLElement).textContent = secs(event.secs);
-    this.#speed(event);
-    this.#row(event);
+  /** Forgets everything after `step`. */
+  cut(step: number): void {
+    this.interrupt();
+    this.#last = this.#last.filter((each) => each.step <= step);
+    this.#evaluations = this.#evaluations.filter((each) => each.step <= step);
+    this.#draw();
   }
 
-  #speed({ step, tokens }: StepEvent): void {
-    this.#recent.push({ at: performance.now(), tokens });
+  /** A step; one that was made before, and comes back with the run's history, says nothing about the speed. */
+  step(event: Step, live: boolean): void {
+    this.#last.push(event);
+    if (this.#last.length > TABLE_ROWS) this.#last.shift();
+    if (live) this.#recent.push({ at: performance.now(), tokens: event.tokens });
     if (this.#recent.length > WINDOW) this.#recent.shift();
+    this.#draw();
+  }
+
+  evaluation({ loss }: EvalReport, step: number): void {
+    this.#evaluations.push({ step, loss });
+    this.#draw();
+  }
+
+  /** Once a frame, however many steps came. */
+  #draw(): void {
+    if (this.#due) return;
+    this.#due = true;
+    requestAnimationFrame(() => {
+      this.#due = false;
+      const last = this.#last.at(-1);
+      this.#progress(last?.step ?? 0);
+      if (last) byId('f-step', HTMLElement).replaceChildren(grouped(last.step), ' ', make('small', `of ${grouped(this.#total)}`));
+      else byId('f-step', HTMLElement).textContent = '–';
+      byId('f-loss', HTMLElement).textContent = last?.loss.toFixed(3) ?? '–';
+      byId('f-time', HTMLElement).textContent = last ? secs(last.secs) : '–';
+      byId('f-eval', HTMLElement).textContent = this.#evaluations.at(-1)?.loss.toFixed(3) ?? '–';
+      this.#speed(last?.step ?? 0);
+      byId('rows', HTMLElement).replaceChildren(...this.#last.toReversed().map(row));
+    });
+  }
+
+  #progress(step: number): void {
+    const share = this.#total > 0 ? Math.min(1, step / this.#total) : 0;
+    const bar = byId('progress', HTMLElement);
+    bar.setAttribute('aria-valuenow', String(Math.round(share * 100)));
+    bar.querySelector('span')?.style.setProperty('transform', `scaleX(${share})`);
+  }
+
+  #speed(step: number): void {
     const [first] = this.#recent;
     const last = this.#recent.at(-1);
     if (!first || !last || last.at - first.at < 200) return;
@@ -57,20 +88,15 @@ export class Figures {
     byId('f-eta', HTMLElement).textContent = left > 0 ? duration((left * elapsed) / counted.length) : '–';
   }
 
-  #row(event: StepEvent): void {
-    const row = make('tr');
-    for (const text of [grouped(event.step), event.loss.toFixed(4), event.gradNorm.toFixed(3), rate(event.learningRate), event.secs.toFixed(3)]) row.append(make('td', text));
-    const rows = byId('rows', HTMLElement);
-    rows.prepend(row);
-    while (rows.childElementCount > TABLE_ROWS) rows.lastElementChild?.remove();
-  }
-
-  evaluation({ loss }: EvalReport): void {
-    byId('f-eval', HTMLElement).textContent = loss.toFixed(3);
-  }
-
   /** The end: nothing is left to wait for. */
   finish(): void {
     byId('f-eta', HTMLElement).textContent = '–';
+    this.interrupt();
   }
+}
+
+function row(event: Step): HTMLTableRowElement {
+  const made = make('tr');
+  for (const text of [grouped(event.step), event.loss.toFixed(4), event.gradNorm.toFixed(3), rate(event.learningRate), event.secs.toFixed(3)]) made.append(make('td', text));
+  return made;
 }

@@ -2,9 +2,11 @@
 import type { Trainer } from 'tabtune';
 
 import { byId, make } from '../dom.js';
+import { grouped } from '../format.js';
 import { sampling } from '../settings.js';
 
-const KEPT = 60;
+/** Entries shown; the log has them all. */
+export const KEPT = 60;
 const TOKENS = 300;
 
 export class Samples {
@@ -38,13 +40,20 @@ export class Samples {
     this.#entry(step, prompt).append(text);
   }
 
+  /** Forgets what was written after `step`. */
+  cut(step: number): void {
+    for (const item of [...this.#list.children]) if (item instanceof HTMLElement && Number(item.dataset['step']) > step) item.remove();
+    this.#empty.hidden = this.#list.childElementCount > 0;
+  }
+
   /** A new entry; what is appended to it is the model's. */
   #entry(step: number, prompt: string): HTMLElement {
     this.#empty.hidden = true;
     const item = make('li');
+    item.dataset['step'] = String(step);
     const page = make('p');
     page.append(make('b', prompt));
-    item.append(make('span', `Step ${step}`, 'when'), page);
+    item.append(make('span', `Step ${grouped(step)}`, 'when'), page);
     this.#list.prepend(item);
     while (this.#list.childElementCount > KEPT) this.#list.lastElementChild?.remove();
     return page;

@@ -3,13 +3,15 @@ import { escaped, newModel, openModel, Trainer } from 'tabtune';
 import type { DataInput, Model, ModelInfo } from 'tabtune';
 
 import austen from '../assets/pride-and-prejudice.txt?raw';
-import { byId } from '../dom.js';
+import { byId, make } from '../dom.js';
 import { onDrop } from '../drop.js';
 import { bytes, grouped, parameters } from '../format.js';
 import { contextOf, scratchShape, suggestRate, trainOptions } from '../settings.js';
 import { showMemory } from './memory.js';
 
 const AUSTEN = { text: austen, name: 'pride-and-prejudice.txt' };
+/** Findings shown of a model's files. */
+const FINDINGS = 6;
 const chosen = (name: string): string => document.querySelector<HTMLInputElement>(`input[name="${name}"]:checked`)?.value ?? '';
 const choose = (name: string, value: string): void => {
   const radio = document.querySelector<HTMLInputElement>(`input[name="${name}"][value="${value}"]`);
@@ -62,10 +64,13 @@ export class Setup {
     return this.#dataFile;
   }
 
+  get dataLabel(): string {
+    return chosen('data') === 'file' ? (this.#dataFile?.name ?? 'text') : 'Pride and Prejudice';
+  }
+
   get label(): string {
     const model = chosen('model') === 'files' ? (this.#modelFiles[0]?.name ?? 'model') : 'small Llama';
-    const text = chosen('data') === 'file' ? (this.#dataFile?.name ?? 'text') : 'Pride and Prejudice';
-    return `${model} on ${text}`;
+    return `${model} on ${this.dataLabel}`;
   }
 
   /** The heading, in the words of the present choice. */
@@ -89,6 +94,15 @@ export class Setup {
     this.#model = { key, opened };
     opened.catch(() => (this.#model = undefined));
     return opened;
+  }
+
+  /** What was odd in the model's files, though it did not refuse them. */
+  #findings(warnings: Model['warnings']): void {
+    const list = byId('model-warnings', HTMLUListElement);
+    const lines = warnings.slice(0, FINDINGS).map(({ message }) => make('li', escaped(message)));
+    if (warnings.length > FINDINGS) lines.push(make('li', `and ${grouped(warnings.length - FINDINGS)} more like these`));
+    list.replaceChildren(...lines);
+    list.hidden = lines.length === 0;
   }
 
   /** Gives the open model to the trainer that `start` makes; if it refuses, the next one has it. */
@@ -127,6 +141,7 @@ export class Setup {
       if (round !== this.#round) return;
       const { info } = model;
       const tokenizer = info.tokenizer?.kind ?? 'none';
+      this.#findings(model.warnings);
       byId('model-facts', HTMLElement).textContent = `${escaped(info.architecture)}, ${parameters(info.parameters)} parameters in ${info.tensors.length} tensors, vocabulary ${grouped(info.vocabSize)} (${escaped(tokenizer)})`;
       const options = trainOptions();
       this.#headline(info);

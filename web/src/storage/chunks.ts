@@ -89,15 +89,15 @@ export async function readChunk(connection: Connection, [run, generation]: [stri
       return undefined;
     }),
   );
-  if (!(bytes instanceof ArrayBuffer)) throw corrupt(`${where} is missing`, 'checkpoint.chunk.missing');
+  if (!(bytes instanceof ArrayBuffer)) throw corrupt(`${where} is missing`, 'checkpoint.chunk.missing', { chunk: chunk.index });
   await checked(bytes, chunk, where);
   return bytes;
 }
 
 /** Refuses bytes that are not the chunk's. */
 export async function checked(bytes: ArrayBuffer, chunk: ChunkRecord, where: string): Promise<void> {
-  if (bytes.byteLength !== chunk.bytes) throw corrupt(`${where}: expected ${chunk.bytes} bytes, found ${bytes.byteLength}`, 'checkpoint.chunk.length');
-  if ((await sha256(bytes)) !== chunk.sha256) throw corrupt(`${where}: its SHA-256 differs`, 'checkpoint.chunk.hash');
+  if (bytes.byteLength !== chunk.bytes) throw corrupt(`${where}: expected ${chunk.bytes} bytes, found ${bytes.byteLength}`, 'checkpoint.chunk.length', { chunk: chunk.index });
+  if ((await sha256(bytes)) !== chunk.sha256) throw corrupt(`${where}: its SHA-256 differs`, 'checkpoint.chunk.hash', { chunk: chunk.index });
 }
 
 /** Takes the chunks of a save that failed, unless the generation came to exist after all. */

@@ -7,8 +7,8 @@ export const quoted = (name: string): string => escaped(name.length > 64 ? `${na
 
 export const nameOf = (thrown: unknown): unknown => (typeof thrown === 'object' && thrown !== null ? Reflect.get(thrown, 'name') : undefined);
 
-export const corrupt = (what: string, code: Word, path?: string): TabtuneError =>
-  new TabtuneError('CHECKPOINT_CORRUPT', `checkpoint is damaged: ${what}`, path === undefined ? { code } : { code, path });
+export const corrupt = (what: string, code: Word, place: { path?: string; chunk?: number } = {}): TabtuneError =>
+  new TabtuneError('CHECKPOINT_CORRUPT', `checkpoint is damaged: ${what}`, { code, ...place });
 
 export const absent = (run: string): TabtuneError =>
   new TabtuneError('CHECKPOINT_CORRUPT', `run ${quoted(run)} has no checkpoint in this browser`, { code: 'checkpoint.none' });

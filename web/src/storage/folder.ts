@@ -32,7 +32,7 @@ type Document = Of<typeof documentShape>;
 export async function readFolder(given: readonly NamedFile[], signal?: AbortSignal, onProgress?: OnProgress): Promise<Parcel> {
   const files = new Map(given.map(({ name, blob }) => [name, blob]));
   const document = files.get(CHECKPOINT_JSON);
-  if (document === undefined) throw corrupt(`${CHECKPOINT_JSON} is absent: these are not the files of a checkpoint`, 'checkpoint.corrupt', CHECKPOINT_JSON);
+  if (document === undefined) throw corrupt(`${CHECKPOINT_JSON} is absent: these are not the files of a checkpoint`, 'checkpoint.corrupt', { path: CHECKPOINT_JSON });
   const said = await parsedDocument(document);
   const listed: FileRecord[] = [];
   let index = 0;
@@ -41,7 +41,7 @@ export async function readFolder(given: readonly NamedFile[], signal?: AbortSign
       throw corrupt(`${CHECKPOINT_JSON} names a file ${quoted(file.name)}`, 'checkpoint.container.name');
     }
     const blob = files.get(file.name);
-    if (blob === undefined) throw corrupt(`${quoted(file.name)} is absent`, 'checkpoint.corrupt', file.name);
+    if (blob === undefined) throw corrupt(`${quoted(file.name)} is absent`, 'checkpoint.corrupt', { path: file.name });
     if (blob.size !== file.bytes) throw corrupt(`${quoted(file.name)}: expected ${file.bytes} bytes, found ${blob.size}`, 'checkpoint.file.length');
     const sums = file.pieces ?? (await sumsOfWhole(file.name, blob, file.sha256, signal, onProgress));
     const chunks = chunksFrom(sums, file, index);
@@ -64,7 +64,7 @@ function manifestOf({ train, progress, written_by, environment }: Document, file
 }
 
 async function parsedDocument(blob: Blob): Promise<Document> {
-  const bad = (what: string, path: string): Error => corrupt(`${CHECKPOINT_JSON}: ${what}`, 'checkpoint.corrupt', path);
+  const bad = (what: string, path: string): Error => corrupt(`${CHECKPOINT_JSON}: ${what}`, 'checkpoint.corrupt', { path });
   if (blob.size > MAX_DOCUMENT_BYTES) throw bad(`${blob.size} bytes, at most ${MAX_DOCUMENT_BYTES}`, CHECKPOINT_JSON);
   let json: unknown;
   try {
@@ -92,7 +92,7 @@ async function parsedDocument(blob: Blob): Promise<Document> {
 function chunksFrom(sums: readonly string[], { name, bytes }: { name: string; bytes: number }, first: number): ChunkRecord[] {
   const pieces = Math.ceil(bytes / CHUNK_BYTES);
   const odd = sums.length !== pieces || sums.some((sum) => !/^[0-9a-f]{64}$/.test(sum));
-  if (odd) throw corrupt(`${CHECKPOINT_JSON} has ${sums.length} sums for the ${pieces} pieces of ${quoted(name)}`, 'checkpoint.corrupt', name);
+  if (odd) throw corrupt(`${CHECKPOINT_JSON} has ${sums.length} sums for the ${pieces} pieces of ${quoted(name)}`, 'checkpoint.corrupt', { path: name });
   return sums.map((sum, at) => ({ index: first + at, bytes: Math.min(CHUNK_BYTES, bytes - at * CHUNK_BYTES), sha256: sum }));
 }
 

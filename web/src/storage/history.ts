@@ -27,9 +27,11 @@ export async function readBlocks(database: Database, run: string): Promise<Block
 }
 
 /** The last step before `entries` began. */
-function startOf(entries: readonly HistoryEntry[], step: number): number {
+export function startOf(entries: readonly HistoryEntry[], step: number): number {
   return entries.reduce((least, entry) => (entry.type === 'step' ? Math.min(least, entry.step - 1) : least), step);
 }
+
+export const upTo = (entries: readonly HistoryEntry[], step: number): HistoryEntry[] => entries.filter((entry) => entry.step <= step);
 
 /** The generation at `step`, of several the `preferred`; otherwise the last before it. */
 function generationAt(steps: ReadonlyMap<number, number>, step: number, preferred: number | undefined): number | undefined {
@@ -59,5 +61,5 @@ export function historyOf(blocks: Blocks, upToStep: number, preferred: number | 
     if (block) chain.push(block.entries);
     next = block?.after;
   }
-  return chain.reverse().flat().filter(({ step }) => step <= upToStep);
+  return upTo(chain.reverse().flat(), upToStep);
 }

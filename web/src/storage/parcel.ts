@@ -33,7 +33,7 @@ export function chunksIn(files: ReadonlyMap<string, Blob>, data: Blob | undefine
   const read = async (blob: Blob | undefined, name: string, offset: number, chunk: ChunkRecord): Promise<ArrayBuffer> => {
     const where = `${quoted(name)}, bytes ${offset} to ${offset + chunk.bytes}`;
     const bytes = await blob?.slice(offset, offset + chunk.bytes).arrayBuffer().catch(() => undefined);
-    if (bytes === undefined) throw refuse?.(`${where}: it cannot be read`) ?? corrupt(`${where}: it cannot be read`, 'checkpoint.chunk.missing');
+    if (bytes === undefined) throw refuse?.(`${where}: it cannot be read`) ?? corrupt(`${where}: it cannot be read`, 'checkpoint.chunk.missing', { chunk: chunk.index });
     await checked(bytes, chunk, where).catch((thrown: unknown) => {
       throw refuse?.(`${where}: other bytes than its sum says`) ?? thrown;
     });

@@ -7,7 +7,7 @@ import type { Incoming, NextChunk } from './chunks.js';
 import type { Connection } from './connection.js';
 import { failed, foreign, nameOf, noRoom, storageError, vanished } from './faults.js';
 import { dropFurther, publish, standingOf } from './generations.js';
-import { newBlock, readBlocks } from './history.js';
+import { newBlock, readBlocks, startOf, upTo } from './history.js';
 import { MANIFEST_FORMAT, sumOf } from './manifest.js';
 import type { FileRecord, Manifest } from './manifest.js';
 import { resident } from './opfs.js';
@@ -54,9 +54,9 @@ export async function saveGeneration(connection: Connection, request: SaveReques
   const { saveTotalLimit: limit, mark, ...rest } = meta;
   const standing = await connection.use((database) => standingOf(database, run));
   if (!standing.registered) throw vanished(run, 'the record');
-  // A run that came back from its second home goes on from the number that it has there.
-  const housed = standing.generations.length === 0 ? ((await resident(run))?.generation ?? 0) : 0;
-  const generation = Math.max(standing.highest, housed) + 1;
+  // A run whose database was deleted goes on from the number and the history that its second home has.
+  const housed = standing.generations.length === 0 ? await resident(run) : undefined;
+  const generation = Math.max(standing.highest, housed?.generation ?? 0) + 1;
   const bytes = sumOf(files);
   await makeRoom(bytes, () => dropFurther(connection, run, damaged));
   // Chunks of an attempt that died halfway may lie there.
@@ -69,7 +69,9 @@ export async function saveGeneration(connection: Connection, request: SaveReques
     const manifest: Manifest = { format: MANIFEST_FORMAT, run, generation, label, savedAt: Date.now(), bytes, files: written, ...rest };
     if (mark) Object.assign(manifest, { mark, kept: true });
     const blocks = await connection.use((database) => readBlocks(database, run));
-    const block = newBlock(blocks, request.history ?? [], meta.step, present);
+    const recent = request.history ?? [];
+    const entries = blocks.size === 0 && housed ? [...upTo(housed.parcel.history, startOf(recent, meta.step)), ...recent] : recent;
+    const block = newBlock(blocks, entries, meta.step, present);
     await connection.use((database) => publish(database, { manifest, block, limit, damaged }));
     return manifest;
   } catch (thrown) {

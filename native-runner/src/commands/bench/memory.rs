@@ -5,8 +5,8 @@ use tabtune::config::{AdafactorConfig, AdamwConfig, ApolloConfig, Architecture, 
 use tabtune::config::{RopeScaling, SgdConfig, TrainConfig};
 use tabtune::data::{Batch, Dataset};
 use tabtune::device::Device;
+use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
-use tabtune::platform::Interrupt;
 use tabtune::train::{NamedGradients, Trainer, accumulate};
 
 use super::Outcome;

@@ -1,0 +1,31 @@
+/** A question in plain words, with a button for each answer. */
+import { escaped } from 'tabtune';
+
+import { byId, make } from './dom.js';
+import { grouped } from './format.js';
+
+/** The chosen answer, or nothing when the dialog was left. The first answer is the one to recommend. */
+export function ask<T extends string>(title: string, words: string, answers: Readonly<Record<T, string>>): Promise<T | undefined> {
+  const dialog = byId('ask', HTMLDialogElement);
+  byId('ask-title', HTMLElement).textContent = escaped(title);
+  byId('ask-words', HTMLElement).textContent = escaped(words);
+  const given: { answer?: T } = {};
+  const buttons = Object.keys(answers).map((key, index) => {
+    const answer = key as T;
+    const button = make('button', answers[answer], index === 0 ? 'primary' : '');
+    button.addEventListener('click', () => (given.answer = answer));
+    return button;
+  });
+  const leave = make('button', 'Cancel');
+  byId('ask-choices', HTMLFormElement).replaceChildren(...buttons, leave);
+  dialog.showModal();
+  return new Promise((resolve) => dialog.addEventListener('close', () => resolve(given.answer), { once: true }));
+}
+
+/** Before a run that goes on, or steps that no checkpoint has, are given up. */
+export function askToEnd(going: boolean, unsaved: number): Promise<'save' | 'discard' | undefined> {
+  const begin = going ? 'A run is going on, and it would end here. ' : '';
+  if (unsaved === 0) return ask('End this run?', `${begin}All its steps are saved.`, { discard: 'End it' });
+  const steps = unsaved === 1 ? 'The last step is' : `The last ${grouped(unsaved)} steps are`;
+  return ask('End this run?', `${begin}${steps} not saved yet.`, { save: 'Save, then end it', discard: unsaved === 1 ? 'Discard it' : 'Discard them' });
+}

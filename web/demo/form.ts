@@ -1,0 +1,41 @@
+/** The form of the next run, kept over a reload or a crash. Files cannot be kept: a page may read them only after they were chosen. */
+import { byId } from './dom.js';
+
+const KEY = 'tabtune.form';
+type Field = HTMLInputElement | HTMLSelectElement;
+
+function fields(): Field[] {
+  const all = [...byId('setup', HTMLElement).querySelectorAll('input, select'), ...byId('sampler', HTMLElement).querySelectorAll('input')];
+  return all.filter((each): each is Field => (each instanceof HTMLInputElement && each.type !== 'file' && each.type !== 'radio') || each instanceof HTMLSelectElement);
+}
+
+/** Puts back what was typed; false when nothing was kept. */
+export function restoreForm(): boolean {
+  let kept: unknown;
+  try {
+    kept = JSON.parse(localStorage.getItem(KEY) ?? 'null');
+  } catch {
+    // Storage may be switched off, or hold something else: the defaults serve.
+  }
+  if (typeof kept !== 'object' || kept === null) return false;
+  for (const field of fields()) {
+    const value: unknown = Reflect.get(kept, field.id);
+    if (typeof value !== 'string') continue;
+    const before = field.value;
+    field.value = value;
+    // A word that is no longer offered leaves a list without a choice.
+    if (field.value === '' && value !== '') field.value = before;
+  }
+  return true;
+}
+
+export function keepForm(): void {
+  const keep = (): void => {
+    try {
+      localStorage.setItem(KEY, JSON.stringify(Object.fromEntries(fields().map((field) => [field.id, field.value]))));
+    } catch {
+      // Nothing depends on it.
+    }
+  };
+  for (const id of ['setup', 'sampler']) byId(id, HTMLElement).addEventListener('input', keep);
+}

@@ -1,0 +1,151 @@
+/** The run that is open in this page: its trainer, and what the page shows of it. */
+import { TrainerMessage } from 'tabtune';
+import type { Trainer, TrainerEvent, TrainerState } from 'tabtune';
+
+import { byId } from './dom.js';
+import { grouped } from './format.js';
+import type { CheckpointPanel } from './panels/checkpoints.js';
+import type { Controls } from './panels/controls.js';
+import type { Figures } from './panels/figures.js';
+import type { KernelPanel } from './panels/kernels.js';
+import type { Samples } from './panels/samples.js';
+import type { Warnings } from './panels/warnings.js';
+import type { View } from './view.js';
+import { keepAwake } from './wake.js';
+import { faultOf, isFinal, progressOf } from './words.js';
+
+export interface Shown {
+  controls: Controls;
+  figures: Figures;
+  kernels: KernelPanel;
+  samples: Samples;
+  checkpoints: CheckpointPanel;
+  view: View;
+  warnings: Warnings;
+}
+
+/** The tab's title while nothing runs. */
+const TITLE = document.title;
+const TYPES = ['step', 'eval', 'sample', 'checkpoint', 'warning', 'state', 'progress'] as const;
+const RESTING = {
+  paused: (step: string) => `Paused after step ${step}.`,
+  stopped: (step: string) => `Stopped after step ${step}.`,
+  done: (step: string) => `Done: ${step} steps. Let it write, export it, or start another.`,
+};
+
+export class LiveRun {
+  /** Steps of the whole run. */
+  total = 0;
+  #saved: number;
+  #lost = false;
+  readonly #leaving = new AbortController();
+
+  constructor(
+    readonly trainer: Trainer,
+    private readonly shown: Shown,
+  ) {
+    this.#saved = trainer.completedSteps;
+    // An idle trainer has news too: a lost GPU, say.
+    for (const type of TYPES) trainer.addEventListener(type, (event) => event instanceof TrainerMessage && this.#show(event.detail), { signal: this.#leaving.signal });
+  }
+
+  /** Its worker or GPU is gone for good; what was saved is not. */
+  get lost(): boolean {
+    return this.#lost;
+  }
+
+  get going(): boolean {
+    return !this.#lost && ['running', 'recovering'].includes(this.shown.controls.state);
+  }
+
+  /** Steps that would be gone with the trainer. */
+  get unsaved(): number {
+    return this.#lost ? 0 : Math.max(0, this.trainer.completedSteps - this.#saved);
+  }
+
+  /** Trains until done, stopped, left, or an error; the events come to the listeners. */
+  async drive(): Promise<void> {
+    const { controls, figures, view } = this.shown;
+    const awake = keepAwake();
+    controls.show('running', controls.state === 'starting' ? undefined : `Going on after step ${grouped(this.trainer.completedSteps)}.`);
+    try {
+      for await (const _ of this.trainer.run());
+    } catch (thrown) {
+      if (!this.#leaving.signal.aborted) this.#fail(thrown);
+    } finally {
+      awake();
+      figures.finish();
+      view.summarise();
+      document.title = TITLE;
+    }
+    if (!this.#leaving.signal.aborted && controls.state === 'running') controls.show('paused', 'Paused.');
+  }
+
+  #show(event: TrainerEvent): void {
+    const { controls, view, checkpoints, warnings } = this.shown;
+    switch (event.type) {
+      case 'step':
+        byId('main', HTMLElement).dataset['step'] = String(event.step);
+        document.title = `${grouped(event.step)} of ${grouped(this.total)}, loss ${event.loss.toFixed(2)} · tabtune`;
+        view.add(event);
+        return;
+      case 'eval':
+      case 'sample':
+        view.add(event);
+        return;
+      case 'checkpoint':
+        this.#saved = event.step;
+        if (event.step > 0) controls.say(`Checkpoint of step ${grouped(event.step)} saved.`);
+        void checkpoints.refresh();
+        return;
+      case 'warning':
+        warnings.add(event);
+        return;
+      case 'state':
+        this.#state(event.state, event.step);
+        return;
+      case 'progress':
+        if (controls.state === 'recovering') controls.say(progressOf(event));
+        return;
+      default:
+        event satisfies never;
+    }
+  }
+
+  #state(state: TrainerState, step: number): void {
+    const { controls, figures, kernels, view } = this.shown;
+    figures.interrupt();
+    kernels.use(state === 'running' || state === 'paused' ? this.trainer : undefined);
+    if (state === 'running') {
+      const again = controls.state === 'paused' || controls.state === 'recovering';
+      controls.show('running');
+      if (again) controls.say(`Going on after step ${grouped(step)}.`);
+    } else if (state === 'recovering') {
+      view.cut(step);
+      controls.show('recovering', `The GPU or the worker was lost. Going on after step ${grouped(step)} …`);
+    } else if (state === 'paused' || state === 'stopped' || state === 'done') controls.show(state, RESTING[state](grouped(step)));
+  }
+
+  /** The run stopped at an error; what can still be done is offered. */
+  #fail(thrown: unknown): void {
+    const { controls, kernels, samples } = this.shown;
+    kernels.use(undefined);
+    this.#lost = isFinal(thrown);
+    if (!this.#lost) {
+      controls.show('failed', `${faultOf(thrown)}. The run stands after step ${grouped(this.trainer.completedSteps)}: it can be saved, exported, and go on.`);
+      return;
+    }
+    samples.use(undefined);
+    const step = grouped(this.#saved);
+    controls.offer(this.#saved > 0 ? `Go on after step ${step}` : undefined);
+    controls.show('lost', `${faultOf(thrown)}. ${this.#saved > 0 ? `The checkpoint of step ${step} is on this device.` : 'Nothing was saved yet.'}`);
+  }
+
+  /** Ends it; what has not been saved is gone. */
+  async close(): Promise<void> {
+    this.#leaving.abort();
+    this.shown.kernels.use(undefined);
+    this.shown.samples.use(undefined);
+    await this.trainer.dispose();
+  }
+}

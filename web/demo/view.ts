@@ -1,0 +1,76 @@
+/** What the page shows of one run: curves, figures, samples and the log, always up to the same step. */
+import type { Charts } from './charts.js';
+import { byId, download } from './dom.js';
+import { Log } from './log.js';
+import type { Entry } from './log.js';
+import type { Figures } from './panels/figures.js';
+import { KEPT } from './panels/samples.js';
+import type { Samples } from './panels/samples.js';
+
+export class View {
+  readonly #log = new Log();
+  #about: object = {};
+
+  constructor(
+    private readonly charts: Charts,
+    private readonly figures: Figures,
+    private readonly samples: Samples,
+  ) {
+    byId('log', HTMLButtonElement).addEventListener('click', () => download('tabtune-log.csv', this.#log.csv()));
+    byId('log-json', HTMLButtonElement).addEventListener('click', () => download('tabtune-log.json', this.#log.json(this.#about)));
+  }
+
+  clear(totalSteps: number, about: object = {}): void {
+    this.#about = about;
+    this.#log.clear();
+    this.charts.clear();
+    this.figures.clear(totalSteps);
+    this.samples.clear();
+    byId('loss-summary', HTMLElement).textContent = '';
+  }
+
+  /** A run that was there before, from its first step. */
+  restore(entries: readonly Entry[], totalSteps: number, about: object): void {
+    this.clear(totalSteps, about);
+    const samples = entries.filter((entry) => entry.type === 'sample').slice(-KEPT);
+    for (const entry of entries) if (entry.type !== 'sample') this.#take(entry, false);
+    for (const sample of samples) this.samples.add(sample.step, sample.prompt, sample.text);
+    for (const entry of entries) this.#log.add(entry);
+    this.summarise();
+  }
+
+  add(entry: Entry): void {
+    this.#log.add(entry);
+    this.#take(entry, true);
+  }
+
+  #take(entry: Entry, live: boolean): void {
+    switch (entry.type) {
+      case 'step':
+        this.charts.step(entry.step, entry.loss, entry.learningRate);
+        this.figures.step(entry, live);
+        return;
+      case 'eval':
+        this.charts.validation(entry.step, entry.loss);
+        this.figures.evaluation(entry, entry.step);
+        return;
+      case 'sample':
+        this.samples.add(entry.step, entry.prompt, entry.text);
+        return;
+      default:
+        entry satisfies never;
+    }
+  }
+
+  /** The run goes on after `step`; what came later is made again. */
+  cut(step: number): void {
+    this.#log.cut(step);
+    this.charts.cut(step);
+    this.figures.cut(step);
+    this.samples.cut(step);
+  }
+
+  summarise(): void {
+    byId('loss-summary', HTMLElement).textContent = this.charts.summary();
+  }
+}

@@ -1,0 +1,153 @@
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+
+import type { Progress } from '../src/protocol.js';
+import { blobSource, bytesSource, openSource } from '../src/sources.js';
+import { bytesOf } from './saves.js';
+
+const WHOLE = bytesOf(1, 100);
+type Answer = (range: string | null, headers: Headers) => Response | Promise<Response>;
+let asked: Headers[] = [];
+/** Answers the requests in turn; the last one answers all that follow. */
+function served(...answers: Answer[]): void {
+  asked = [];
+  vi.stubGlobal('fetch', async (_url: string, { headers, signal }: { headers: HeadersInit; signal: AbortSignal }) => {
+    if (signal.aborted) throw new DOMException('aborted', 'AbortError');
+    const given = new Headers(headers);
+    asked.push(given);
+    const answer = answers[Math.min(asked.length, answers.length) - 1];
+    if (answer === undefined) throw new TypeError('Failed to fetch');
+    return answer(given.get('range'), given);
+  });
+  return;
+}
+/** A body that ends, or breaks off, after some bytes. */
+function reply(status: number, bytes: Uint8Array<ArrayBuffer>, headers: Record<string, string>, breaks = false): Response {
+  const body = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      if (bytes.byteLength > 0) controller.enqueue(bytes.slice());
+      bytes = bytes.slice(0, 0);
+      if (breaks) controller.error(new TypeError('network error'));
+      else controller.close();
+    },
+  });
+  // A body is handed over before it breaks.
+  return new Response(body, { status, headers });
+}
+const TAG = { etag: '"one"' };
+const cut = (at: number, headers: Record<string, string> = TAG): Answer => () => reply(200, WHOLE.slice(0, at), { 'content-length': '100', ...headers });
+const rest = (from: number, to = 100, headers: Record<string, string> = TAG): Answer => () =>
+  reply(206, WHOLE.slice(from, to), { 'content-range': `bytes ${from}-99/100`, 'content-length': String(100 - from), ...headers });
+
+async function fetched(onProgress: (progress: Progress) => void = () => undefined, signal = new AbortController().signal): Promise<Uint8Array> {
+  const source = await openSource({ kind: 'url', name: 'm', url: 'https://here/m', headers: [['x-key', 'k']], credentials: 'omit' }, signal, onProgress);
+  return source.read(0, source.size);
+}
+const refused = (code: string): object => ({ code: 'BAD_MODEL_FILE', detail: { code } });
+
+beforeEach(() => {
+  // Waits are short here, in their order.
+  const timer = vi.spyOn(globalThis, 'setTimeout').mockImplementation(((work: () => void) => setImmediate(work)) as unknown as typeof setTimeout);
+  return () => {
+    timer.mockRestore();
+    vi.unstubAllGlobals();
+  };
+});
+
+describe('a download', () => {
+  it('is_whole_and_tells_its_progress', async () => {
+    served(cut(100));
+    const seen: number[] = [];
+    expect([...(await fetched(({ loaded, total, fraction }) => seen.push(loaded, total, fraction)))]).toEqual([...WHOLE]);
+    expect(seen).toEqual([100, 100, 1]);
+    expect(asked[0]?.get('x-key')).toBe('k');
+  });
+  it('that_ends_early_goes_on_by_range', async () => {
+    served(cut(40), rest(40, 60), rest(60));
+    expect([...(await fetched())]).toEqual([...WHOLE]);
+    expect(asked.map((headers) => [headers.get('range'), headers.get('if-range'), headers.get('x-key')])).toEqual([[null, null, 'k'], ['bytes=40-', '"one"', 'k'], ['bytes=60-', '"one"', 'k']]);
+  });
+  it('that_breaks_off_goes_on_by_range', async () => {
+    served(() => reply(200, WHOLE.slice(0, 0), { 'content-length': '100', ...TAG }, true), rest(0));
+    expect([...(await fetched())]).toEqual([...WHOLE]);
+  });
+  it('goes_on_after_a_while_without_a_network', async () => {
+    served(cut(40), () => Promise.reject(new TypeError('Failed to fetch')), rest(40));
+    expect([...(await fetched())]).toEqual([...WHOLE]);
+  });
+  it('goes_on_with_a_date_and_with_a_server_that_has_no_ranges', async () => {
+    const date = { 'last-modified': 'Sun, 01 Nov 2026 00:00:00 GMT', etag: 'W/"weak"' };
+    served(cut(40, date), cut(100, date));
+    expect([...(await fetched())]).toEqual([...WHOLE]);
+    expect(asked[1]?.get('if-range')).toBe(date['last-modified']);
+  });
+  it('whose_range_is_hidden_goes_on_where_the_length_fits', async () => {
+    served(cut(40), () => reply(206, WHOLE.slice(40), { 'content-length': '60' }));
+    expect([...(await fetched())]).toEqual([...WHOLE]);
+  });
+  it('that_cannot_go_on_is_truncated', async () => {
+    for (const answers of [[cut(40, {})], [cut(40), cut(40)], [cut(40), () => reply(403, WHOLE, {})], [cut(40), () => Promise.reject(new TypeError('no network'))]]) {
+      served(...answers);
+      const failing = fetched();
+      await expect(failing).rejects.toMatchObject(refused('source.truncated'));
+      await expect(failing).rejects.toMatchObject({ detail: { need: 100, have: 40 } });
+      if (answers.length === 1) expect(asked).toHaveLength(1);
+    }
+  });
+  it('of_another_file_is_changed', async () => {
+    const other = { etag: '"two"' };
+    const answers: Answer[] = [cut(100, other), rest(40, 100, other), () => reply(416, WHOLE, {}), () => reply(206, WHOLE.slice(40), { 'content-range': 'bytes 40-199/200', ...TAG })];
+    for (const answer of answers) {
+      served(cut(40), answer);
+      await expect(fetched()).rejects.toMatchObject(refused('source.changed'));
+    }
+  });
+  it('with_a_reply_for_another_range_is_refused', async () => {
+    for (const answer of [rest(39), rest(41), () => reply(206, WHOLE.slice(40), { ...TAG }), () => reply(206, WHOLE.slice(40), { 'content-range': 'lines 3-4/5', ...TAG })]) {
+      served(cut(40), answer);
+      await expect(fetched()).rejects.toMatchObject(refused('source.range'));
+    }
+  });
+  it('that_is_refused_is_said', async () => {
+    served(() => reply(404, WHOLE, {}));
+    await expect(fetched()).rejects.toMatchObject(refused('source.download'));
+    served();
+    await expect(fetched()).rejects.toMatchObject(refused('source.download'));
+  });
+  it('of_an_encoded_body_is_not_measured_by_its_length', async () => {
+    served(() => reply(200, WHOLE, { 'content-length': '7', 'content-encoding': 'gzip' }));
+    expect((await fetched()).byteLength).toBe(100);
+    served(() => reply(200, WHOLE, { 'content-length': '7' }));
+    expect((await fetched()).byteLength).toBe(100);
+    served(() => reply(200, WHOLE, { 'content-length': '700', 'content-encoding': 'br' }));
+    expect((await fetched()).byteLength).toBe(100);
+  });
+  it('can_be_aborted_also_while_it_waits', async () => {
+    const controller = new AbortController();
+    served(cut(40), () => {
+      setTimeout(() => controller.abort(), 100);
+      return Promise.reject(new TypeError('no network'));
+    });
+    await expect(fetched(() => undefined, controller.signal)).rejects.toMatchObject({ name: 'AbortError' });
+    await expect(fetched(() => undefined, AbortSignal.abort())).rejects.toMatchObject({ name: 'AbortError' });
+  });
+});
+
+describe('a source', () => {
+  it('reads_beyond_four_gib', () => {
+    const size = 2 ** 32 + 8;
+    const slices: number[][] = [];
+    const blob = { size, slice: (from: number, to: number) => (slices.push([from, to]), new Blob([bytesOf(5, to - from)])) };
+    const source = blobSource('big', blob as unknown as Blob);
+    expect(source.size).toBe(size);
+    expect([...source.read(2 ** 32 + 3, 5)]).toEqual([...bytesOf(5, 5)]);
+    expect(slices).toEqual([[2 ** 32 + 3, 2 ** 32 + 8]]);
+    expect(() => source.read(2 ** 32 + 3, 6)).toThrow(expect.objectContaining(refused('source.read')));
+  });
+  it('that_cannot_be_read_any_more_is_said_with_its_name_cut_and_escaped', () => {
+    const gone = { size: 8, slice: () => { throw new DOMException('it has changed', 'NotReadableError'); } };
+    const name = `a\u202eb\n${'x'.repeat(100)}`;
+    expect(() => blobSource(name, gone as unknown as Blob).read(0, 4)).toThrow(expect.objectContaining(refused('source.read')));
+    expect(() => blobSource(name, gone as unknown as Blob).read(0, 4)).toThrow(/^cannot read a\\u\{202e\}b\\u\{a\}x{59}…: it has changed$/);
+    expect(() => bytesSource(name, new Uint8Array(3)).read(1, 3)).toThrow(/bytes 1 to 4 asked of 3/);
+  });
+});
