@@ -41,17 +41,18 @@ async function goOn(s, { names, options, tokens, chat }) {
 
 const CHAT = '{"messages":[{"role":"user","content":"a star"},{"role":"assistant","content":"it is a satin tree"}]}\n'.repeat(40);
 /** End of a turn, and of a text; and a letter. */
-const [IM_END, END_OF_TEXT, LETTER] = [2, 0, 7];
+const [IM_END, END_OF_TEXT, LETTER, A] = [2, 0, 7, 8];
 
-/** How many tokens are sampled of a model that has learnt to say nothing but `id`. */
-async function saidOf(s, { names, options, id }) {
+/** How many tokens are sampled after an `a` of a model that has learnt to say `id` after it. */
+async function saidOf(s, { names, options, a, id }) {
   const files = await Promise.all(names.map(async (name) => new File([await (await fetch(`/models/${name}`)).blob()], name)));
   const model = await s.tabtune.openModel(files, { worker: s.workers() });
-  s.adopt(await s.tabtune.Trainer.create({ model, data: { tokens: new Uint32Array(400).fill(id) }, ...options }));
+  s.adopt(await s.tabtune.Trainer.create({ model, data: { tokens: Uint32Array.from({ length: 400 }, (_, i) => (i % 2 === 0 ? a : id)) }, ...options }));
   await s.step(25);
   let said = 0;
   for await (const token of s.current().sample('a', { maxTokens: 12, temperature: 0 })) {
-    if (token.text !== '' || token.id === id) said++;
+    void token;
+    said++;
   }
   await s.current().dispose();
   return said;
@@ -70,7 +71,7 @@ export async function chats(arena, tally) {
       ...differences('end tokens opened, exported, resumed', [found.eos, found.ends, found.eosAfter].map(sorted), [ends, ends, ends]),
     ]);
     const said = {};
-    for (const id of [IM_END, END_OF_TEXT, LETTER]) said[id] = await subject.do(saidOf, { names, id, options: { ...options, learningRate: 3e-2 } });
+    for (const id of [IM_END, END_OF_TEXT, LETTER]) said[id] = await subject.do(saidOf, { names, id, a: A, options: { ...options, learningRate: 3e-2 } });
     const stops = [IM_END, END_OF_TEXT].every((id) => said[id] <= 1);
     tally.add('a sample stops at both end tokens', stops && said[LETTER] === 12 ? [] : [`tokens said: ${JSON.stringify(said)}`]);
   });
