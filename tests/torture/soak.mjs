@@ -1,6 +1,11 @@
 // Long runs and many starts: GPU memory, wasm memory and the page's heap stay as they are.
 import { TINY, differences } from './arena.mjs';
 
+/** Steps until nothing new is kept. */
+const WARM = 120;
+/** What the cache of parameters may come to: 512 of the smallest pages. */
+const CACHED_BYTES = 512 * 1024;
+
 /** Bytes of the page's JavaScript heap and of its worker's after a collection. */
 async function heapOf(subject) {
   const devtools = await subject.page.context().newCDPSession(subject.page);
@@ -25,16 +30,17 @@ export async function soak(arena, tally, { steps, cycles }) {
     };
     await subject.do((s, setting) => s.create(setting), { ...TINY, options: { ...TINY.options, logEvery: 8 } });
     const early = await at(20);
-    const middle = await at(80);
-    const end = await at(steps - 100);
-    const wrong = [
-      ...differences('GPU bytes in use', end.gpu, early.gpu),
-      ...differences('wasm bytes after step 100', end.wasm, middle.wasm),
-    ];
-    if (end.buffers > early.buffers || end.bytes > early.bytes) wrong.push(`GPU buffers ${early.buffers} of ${early.bytes} bytes became ${end.buffers} of ${end.bytes}`);
+    // CubeCL keeps the parameters of launches by their value, and those that hold a step's number are new in each: its cache is full by then.
+    const middle = await at(WARM - 20);
+    const end = await at(steps - WARM);
+    // Fewer are no growth: pages that nothing uses go back.
+    const wrong = differences('wasm bytes', end.wasm, middle.wasm);
+    if (end.gpu > middle.gpu) wrong.push(`GPU bytes in the pool ${middle.gpu}, then ${end.gpu}`);
+    if (end.buffers > middle.buffers || end.bytes > middle.bytes) wrong.push(`GPU buffers ${middle.buffers} of ${middle.bytes} bytes became ${end.buffers} of ${end.bytes}`);
+    if (end.bytes - early.bytes > CACHED_BYTES) wrong.push(`GPU bytes ${early.bytes} at step 20, ${end.bytes} at the end`);
     if (end.heap > middle.heap + (2 << 20)) wrong.push(`the page's heap grew by ${end.heap - middle.heap} bytes`);
     tally.add(fault, wrong);
-    tally.note(fault, `GPU ${end.gpu} bytes in ${end.buffers} buffers, wasm ${(end.wasm / 2 ** 20).toFixed(1)} MiB, heap ${((end.heap - middle.heap) / 1024).toFixed(0)} KiB more`);
+    tally.note(fault, `GPU ${early.bytes} bytes in ${early.buffers} buffers at step 20, ${end.bytes} in ${end.buffers} at the end, wasm ${(end.wasm / 2 ** 20).toFixed(1)} MiB, heap ${((end.heap - middle.heap) / 1024).toFixed(0)} KiB more`);
   });
   await cyclesOf(arena, tally, cycles);
 }
