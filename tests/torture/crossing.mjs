@@ -71,14 +71,14 @@ export async function crossing(_, tally) {
         }
         const names = readdirSync(back);
         const returned = await arena.with((subject) =>
-          subject.do(async (s, { base, names }) => {
+          subject.do(async (s, { base, names, text }) => {
             const files = await Promise.all(names.map(async (name) => new File([await (await fetch(`${base}/${name}`)).blob()], name)));
             const { run } = await (await s.runs()).importFile(files);
-            const from = await s.resume({ run, data: undefined });
+            const from = await s.resume({ run, data: { text } });
             const losses = await s.step(10);
             await s.current().dispose();
             return { from, losses };
-          }, { base: `/crossing/native-${how.replace('.', '')}`, names }).catch((error) => ({ failed: error.message.split('\n')[0] })),
+          }, { base: `/crossing/native-${how.replace('.', '')}`, names, text: TINY.text }).catch((error) => ({ failed: error.message.split('\n')[0] })),
         );
         wrong.push(...(returned.failed ? [returned.failed] : differences('back in the browser', returned, { from: 3, losses: made.losses })));
         tally.add(fault, wrong);

@@ -55,7 +55,7 @@ async function between(arena, tally, truth, { times, seed }) {
     const subject = await arena.subject();
     await subject.do((s, setting) => s.create(setting), setting);
     const ended = subject.do((s) => s.run()).catch(() => undefined);
-    await subject.until((timeline) => timeline.some(({ type }) => type === 'checkpoint'));
+    await subject.until((timeline) => ['checkpoint', 'step'].every((wanted) => timeline.some(({ type }) => type === wanted)));
     await new Promise((done) => setTimeout(done, 1500 + chance.below(2000)));
     const heard = await subject.do((s) => ({ run: s.current().runId, timeline: s.timeline.filter(({ type }) => type === 'step' || type === 'checkpoint') }));
     const devtools = await subject.page.context().newCDPSession(subject.page);
