@@ -173,9 +173,13 @@ impl Checkpoint {
         interrupt: &Interrupt,
     ) -> Result<Trainer> {
         let saved = &self.manifest.train;
-        let config = settings::accept(saved, config.unwrap_or_else(|| saved.clone()), overrides)?;
+        let (digest, named) = (dataset.digest(), overrides.iter().any(|name| name == settings::DATA));
+        let other_data = digest != self.manifest.data_digest;
+        let rule = || format!("the data of the checkpoint, SHA-256 {}", self.manifest.data_digest);
+        let unnamed = (other_data && !named).then(|| Fault::new(settings::DATA, rule(), &digest));
+        let config = settings::accept(saved, config.unwrap_or_else(|| saved.clone()), overrides, Vec::from_iter(unnamed))?;
         let mut notices = Vec::new();
-        let loader = self.loader_for(&dataset, overrides, &mut notices)?;
+        let loader = if other_data { self.loader_of(digest, &mut notices) } else { self.manifest.loader.clone() };
         let model = Model::from_bundle(&self.bundle, self.manifest.precision, device, interrupt).await?;
         let mut progress = self.manifest.progress;
         if settings::sets_rate(saved, &config, overrides) {
@@ -194,19 +198,12 @@ impl Checkpoint {
         Ok(trainer)
     }
 
-    /// Where the data order goes on: as saved, or on other data at its beginning.
-    fn loader_for(&self, dataset: &Dataset, overrides: &[String], notices: &mut Vec<Notice>) -> Result<LoaderState> {
-        let (saved, found) = (&self.manifest.data_digest, dataset.digest());
-        if *saved == found {
-            return Ok(self.manifest.loader.clone());
-        }
-        if !overrides.iter().any(|name| name == settings::DATA) {
-            let rule = format!("the data of the checkpoint, SHA-256 {saved}");
-            return Err(Error::ResumeMismatch(vec![Fault::new(settings::DATA, rule, found)]));
-        }
-        let message = format!("the run goes on with other data, whose order begins anew: SHA-256 {found}, saved with {saved}");
+    /// The beginning of the order of other data.
+    fn loader_of(&self, digest: String, notices: &mut Vec<Notice>) -> LoaderState {
+        let saved = &self.manifest.data_digest;
+        let message = format!("the run goes on with other data, whose order begins anew: SHA-256 {digest}, saved with {saved}");
         notices.push(Notice { code: word!("checkpoint.data.changed").text(), subject: None, message });
-        Ok(LoaderState { epoch: 0, cursor: 0, digest: found, ..self.manifest.loader.clone() })
+        LoaderState { epoch: 0, cursor: 0, digest, ..self.manifest.loader.clone() }
     }
 
     /// The parameters whose state was saved. Version 1 does not name them: there each that was trained has state from the first step on.

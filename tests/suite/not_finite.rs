@@ -153,7 +153,7 @@ fn weights_of_a_file_that_are_no_numbers_are_counted_and_refused_with_every_tens
         let loaded = block_on(Model::from_bundle(&bundle, precision, &cpu.inner(), &Interrupt::none())).unwrap();
         let Err(Error::Refused(refusals)) = loaded.check_finite() else { panic!("not refused") };
         let found: Vec<_> = refusals.iter().map(|r| (r.code, r.subject.as_deref().unwrap(), r.found.as_deref().unwrap())).collect();
-        let expected = [("model.embed_tokens.weight", "8 that are NaN or infinite"), ("lm_head.weight", "16 that are NaN or infinite")];
+        let expected = [("model.embed_tokens.weight", "8 NaN or infinite"), ("lm_head.weight", "16 NaN or infinite")];
         assert_eq!(found, expected.map(|(tensor, count)| ("model.non-finite", tensor, count)));
     }
     model(&cpu, |_| None).check_finite().unwrap();

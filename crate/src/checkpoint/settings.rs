@@ -38,7 +38,8 @@ pub(super) fn sets_rate(saved: &TrainConfig, given: &TrainConfig, overrides: &[S
 }
 
 /// `given`, if it differs from `saved` only in keys that a resume takes from the new settings or that `overrides` names.
-pub(super) fn accept(saved: &TrainConfig, given: TrainConfig, overrides: &[String]) -> Result<TrainConfig> {
+/// `other` are the differences beside the settings; they are listed with those.
+pub(super) fn accept(saved: &TrainConfig, given: TrainConfig, overrides: &[String], other: Vec<Fault>) -> Result<TrainConfig> {
     given.validate()?;
     let (old, new) = (flat(settled(saved, &given)?), flat(settled(&given, saved)?));
     let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
@@ -62,6 +63,7 @@ pub(super) fn accept(saved: &TrainConfig, given: TrainConfig, overrides: &[Strin
         let rule = if is_fixed(key) { format!("{old}, which cannot be overridden") } else { old.to_string() };
         faults.push(Fault::new(key, rule, new));
     }
+    faults.extend(other);
     if faults.is_empty() { Ok(given) } else { Err(Error::ResumeMismatch(faults)) }
 }
 

@@ -118,7 +118,7 @@ impl Model {
 
     /// Refuses a model whose files have NaN or infinite weights: every such tensor with their number.
     pub fn check_finite(&self) -> Result<()> {
-        refuse_non_finite(&self.non_finite)
+        refuse_non_finite(&self.non_finite).map_err(|error| error.in_file("model"))
     }
 
     /// The configuration.

@@ -67,6 +67,12 @@ fn other_data_are_refused_by_name_unless_data_is_named() {
         let Err(Error::ResumeMismatch(faults)) = on_other_data(overrides).map(|_| ()) else { panic!("resumed on other data") };
         assert_eq!(faults.iter().map(|fault| fault.key.as_str()).collect::<Vec<_>>(), ["data"]);
     }
+    // With what else differs, all at once.
+    let checkpoint = opened(saved_at(adamw(), 4)).unwrap();
+    let config = checkpoint.manifest().train.overlaid(json!({"learning_rate": 1.0})).unwrap();
+    let both = block_on(checkpoint.resume(other_data(), Some(config), &[], &cpu().inner(), &Default::default()));
+    let Err(Error::ResumeMismatch(faults)) = both.map(|_| ()) else { panic!("resumed") };
+    assert_eq!(faults.iter().map(|fault| fault.key.as_str()).collect::<Vec<_>>(), ["learning_rate", "data"]);
     let mut run = on_other_data(&["data"]).unwrap();
     assert_eq!(codes(&run), ["checkpoint.data.changed"]);
     // The order begins anew, by the same seed: the batches of a fresh run on these data.

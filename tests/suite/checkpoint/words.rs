@@ -39,7 +39,7 @@ fn manifest_that_is_cut_or_of_another_shape_is_corrupt_and_its_path_is_named() {
         ("loader.cursor", json!(-3)),
         ("with_state", json!("all")),
         ("environment", json!(null)),
-        ("train", json!([])),
+        ("train", json!(7)),
         ("files", json!({})),
         ("unknown", json!(1)),
     ];
