@@ -26,7 +26,7 @@ export const PARTS = {
   flips: { work: flips, full: { times: 200, resumes: 20 }, short: { times: 64, resumes: 1 } },
   defaults: { work: defaults, full: { times: 10 }, short: { times: 1 } },
   crossing: { work: crossing, full: {}, short: {} },
-  files: { work: files, full: {}, short: {} },
+  files: { work: files, full: {}, short: { short: true } },
   models: { work: models, full: {}, short: {} },
   tabs: { work: tabs, full: { times: 10 }, short: {} },
   limits: { work: limits, full: { steps: 50 }, short: { steps: 5 } },
