@@ -1,5 +1,5 @@
 /** How the worker comes to a trainer: a new run, a saved one, or another generation of the live one. */
-import { aborted, fault } from './errors.js';
+import { aborted, escaped, fault } from './errors.js';
 import { driverShape } from './protocol.js';
 import type { Ask, SessionInfo } from './protocol.js';
 import { blobSource, openSource } from './sources.js';
@@ -7,6 +7,7 @@ import { interruptible } from './lane.js';
 import { wholeSource } from './whole-source.js';
 import type { JsSource } from './wasm.js';
 import { clearAbort, Session } from './wasm.js';
+import type { Word } from './words.js';
 import { phase, ready, refuseSkip } from './workplace.js';
 import type { Context, Workplace } from './workplace.js';
 
@@ -44,7 +45,7 @@ export async function resumeTrainer(place: Workplace, ask: Ask<'trainer.resume'>
   const data = ask.data ? await openSource(ask.data, signal, onProgress) : kept && blobSource(record.dataName, kept);
   if (!data) throw fault('data.missing', 'the training data of this run was not kept: give the same file as `data`', { path: 'data' });
   wholeSource(data);
-  await place.device();
+  const adapter = await place.device();
   if (signal.aborted) throw aborted('the resume');
   onProgress(phase('upload'));
   // A generation that was saved after the changes has them.
@@ -58,7 +59,15 @@ export async function resumeTrainer(place: Workplace, ask: Ask<'trainer.resume'>
   place.trainer.saver.loss = manifest.loss;
   onProgress(ready);
   const passed = warnings.map(({ code, detail, message }) => ({ code: detail.code ?? code, message }));
-  return { ...info, warnings: [...passed, ...info.warnings] };
+  return { ...info, warnings: [...passed, ...info.warnings, ...elsewhere(manifest.environment.adapter, adapter, info)] };
+}
+
+/** The core tells another version; in a browser only the worker knows the adapter. */
+function elsewhere(saved: string, adapter: string, { warnings }: SessionInfo): SessionInfo['warnings'] {
+  const code = 'checkpoint.environment' satisfies Word;
+  // Documents of version 1 do not say it.
+  if (saved === '' || saved === adapter || warnings.some((warning) => warning.code === code)) return [];
+  return [{ code, message: `saved on ${escaped(saved)}, going on with ${escaped(adapter)}: the next steps may differ from the unbroken run's in their last digits` }];
 }
 
 /** The live state goes only when the other one is whole; its memory goes first where both do not fit. */

@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 
 import { openSavedRuns, Trainer } from '../src/index.js';
+import type { TrainerEvent } from '../src/index.js';
 import { fakeWorker } from './channel.js';
+import { gpu } from './fake-gpu.js';
 import { collect, stepsOf, trainerOf } from './runs.js';
 
 describe('checkpoints', () => {
@@ -14,6 +16,17 @@ describe('checkpoints', () => {
     await using second = await Trainer.resume({ run: first.runId, worker: fakeWorker() });
     expect(second.completedSteps).toBe(4);
     expect(stepsOf(await collect(second.run()))).toEqual([5, 6, 7, 8, 9, 10]);
+  });
+  it('a_resume_on_another_adapter_says_so', async () => {
+    const first = await trainerOf();
+    await first.step(1);
+    await first.save();
+    await first.dispose();
+    gpu.adapter = 'Another adapter';
+    await using second = await Trainer.resume({ run: first.runId, worker: fakeWorker() });
+    gpu.adapter = 'Fake adapter';
+    const told = await new Promise<TrainerEvent>((resolve) => second.addEventListener('warning', (event) => resolve(Reflect.get(event, 'detail') as TrainerEvent), { once: true }));
+    expect(told).toMatchObject({ code: 'checkpoint.environment', message: expect.stringMatching(/Fake adapter.*Another adapter/) as unknown });
   });
   it('resume_changes_only_what_override_names', async () => {
     const first = await trainerOf();

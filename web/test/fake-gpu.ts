@@ -4,7 +4,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { WatchedScope } from '../src/device.js';
 
 export class FakeDevice extends EventTarget {
-  readonly adapterInfo = { description: 'Fake adapter', vendor: '', architecture: '' };
+  readonly adapterInfo = { description: gpu.adapter, vendor: '', architecture: '' };
   features = new Set<string>();
   isLost = false;
   readonly lost: Promise<{ reason: string; message: string }>;
@@ -45,6 +45,8 @@ export function currentWorker(): { state: FakeWorkerState; scope: WatchedScope }
 export const gpu = {
   /** Adapters are not to be had. */
   absent: false,
+  /** Its name. */
+  adapter: 'Fake adapter',
   /** Of the adapter. */
   features: new Set<string>(['timestamp-query']),
   /** Features that a device was asked for, newest last. */

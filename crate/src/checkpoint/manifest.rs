@@ -20,7 +20,7 @@ pub const MANIFEST: &str = "checkpoint.json";
 pub(super) const FORMAT: &str = "tabtune.checkpoint";
 /// No manifest is longer.
 const MAX_MANIFEST_BYTES: u64 = 64 << 20;
-/// Counts stay exact as JavaScript's numbers (`optimizers.md` §10).
+/// Counts stay exact as JavaScript's numbers.
 const MAX_COUNT: u64 = (1 << 53) - 1;
 
 /// One file of a checkpoint.

@@ -1,4 +1,4 @@
-//! The parts of a split GGUF file, in any order → one file (hostile-files.md §3.4).
+//! The parts of a split GGUF file, in any order → one file.
 
 use std::collections::BTreeMap;
 
