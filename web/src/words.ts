@@ -5,8 +5,6 @@
 export const WORDS = {
   'browser.worker': 'UNSUPPORTED_BROWSER',
   'call.aborted': 'ABORTED',
-  'checkpoint.base.mismatch': 'INTEGRITY',
-  'checkpoint.base.missing': 'CHECKPOINT_MISMATCH',
   'checkpoint.chunk.hash': 'CHECKPOINT_CORRUPT',
   'checkpoint.chunk.length': 'CHECKPOINT_CORRUPT',
   'checkpoint.chunk.missing': 'CHECKPOINT_CORRUPT',
@@ -16,7 +14,6 @@ export const WORDS = {
   'checkpoint.container.magic': 'CHECKPOINT_CORRUPT',
   'checkpoint.container.name': 'CHECKPOINT_CORRUPT',
   'checkpoint.corrupt': 'CHECKPOINT_CORRUPT',
-  'checkpoint.data.changed': 'warning',
   'checkpoint.environment': 'warning',
   'checkpoint.file.length': 'CHECKPOINT_CORRUPT',
   'checkpoint.head': 'warning',
