@@ -1,7 +1,35 @@
 // Wasm memory stays small whatever the model: a tensor much larger than the bound is opened, trained, saved, exported, imported, resumed.
-import { TINY } from './arena.mjs';
+import { TINY, differences } from './arena.mjs';
+
+/** Weights that lie behind more bytes than wasm can number with its own words. */
+async function behindFourGiB(arena, tally, bound) {
+  const fault = 'weights behind 6 GB in one file';
+  const sizes = { vocab: 1000, hidden: 64, intermediate: 128, layers: 1, heads: 4, kvHeads: 4 };
+  await arena.with(async (subject) => {
+    const trained = (towerBytes) =>
+      subject.do(
+        async (s, { sizes, options }) => {
+          const model = await s.tabtune.openModel(s.modelFiles(sizes), { worker: s.workers() });
+          const warnings = model.warnings.map(({ code }) => code);
+          const trainer = await s.tabtune.Trainer.create({ model, data: { tokens: s.someTokens(200) }, ...options });
+          const losses = (await trainer.step(2)).map(({ loss }) => loss);
+          const { wasm, wasmAtStart } = await s.tell('counts');
+          await trainer.dispose();
+          return { warnings, losses, grown: wasm - wasmAtStart };
+        },
+        { sizes: { ...sizes, towerBytes }, options: { ...TINY.options, validationFraction: 0 } },
+      );
+    const plain = await trained(0);
+    const large = await trained(6_000_000_000);
+    const wrong = [...differences('losses', large.losses, plain.losses), ...differences('warnings', large.warnings, ['model.tensor.extra'])];
+    if (large.grown > bound * 2 ** 20) wrong.push(`wasm memory grew by ${(large.grown / 2 ** 20).toFixed(1)} MiB, bound ${bound} MiB`);
+    tally.add(fault, wrong);
+    tally.note(fault, `wasm +${(large.grown / 2 ** 20).toFixed(1)} MiB, losses as without`);
+  });
+}
 
 export async function heap(arena, tally, { megabytes, bound, optimizer }) {
+  await behindFourGiB(arena, tally, bound);
   await arena.with(async (subject) => {
     const found = await subject.do(
       async (s, { megabytes, options }) => {

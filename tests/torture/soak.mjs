@@ -4,6 +4,8 @@ import { TINY, differences } from './arena.mjs';
 /** Steps until nothing new is kept on the GPU, and until wasm and the page's heap have their size. */
 const EARLY = 20;
 const WARM = 120;
+/** Small buffers on their way when they are counted: a read's, and what is collected later. The pool's own figure has no such slack. */
+const ON_THEIR_WAY = 8;
 
 /** Bytes of the page's JavaScript heap and of its worker's after a collection. */
 async function heapOf(subject) {
@@ -34,7 +36,7 @@ export async function soak(arena, tally, { steps, cycles }) {
     // Fewer are no growth: pages that nothing uses go back.
     const wrong = differences('wasm bytes', end.wasm, middle.wasm);
     if (end.gpu > early.gpu) wrong.push(`GPU bytes in the pool ${early.gpu}, then ${end.gpu}`);
-    if (end.buffers > early.buffers || end.bytes > early.bytes) wrong.push(`GPU buffers ${early.buffers} of ${early.bytes} bytes became ${end.buffers} of ${end.bytes}`);
+    if (end.buffers > early.buffers + ON_THEIR_WAY || end.bytes > 1.02 * early.bytes) wrong.push(`GPU buffers ${early.buffers} of ${early.bytes} bytes became ${end.buffers} of ${end.bytes}`);
     if (end.heap > middle.heap + (2 << 20)) wrong.push(`the page's heap grew by ${end.heap - middle.heap} bytes`);
     tally.add(fault, wrong);
     tally.note(fault, `GPU ${early.bytes} bytes in ${early.buffers} buffers at step 20, ${end.bytes} in ${end.buffers} at the end, wasm ${(end.wasm / 2 ** 20).toFixed(1)} MiB, heap ${((end.heap - middle.heap) / 1024).toFixed(0)} KiB more`);

@@ -58,8 +58,11 @@ export function adopt(made) {
 
 export const current = () => trainer;
 
-/** The files of a Llama of these sizes without a tokenizer; its weights are one block of noise after another. */
-export function modelFiles({ vocab, hidden, intermediate, layers, heads, kvHeads }) {
+/**
+ * The files of a Llama of these sizes without a tokenizer; its weights are one block of noise after another. In front of them may lie so many
+ * bytes of a tower that the model does not use.
+ */
+export function modelFiles({ vocab, hidden, intermediate, layers, heads, kvHeads, towerBytes = 0 }) {
   const config = {
     architectures: ['LlamaForCausalLM'], model_type: 'llama', hidden_size: hidden, intermediate_size: intermediate, num_hidden_layers: layers,
     num_attention_heads: heads, num_key_value_heads: kvHeads, max_position_embeddings: 64, rms_norm_eps: 1e-5, rope_theta: 10000, hidden_act: 'silu',
@@ -79,8 +82,8 @@ export function modelFiles({ vocab, hidden, intermediate, layers, heads, kvHeads
     of('mlp.up_proj', intermediate, hidden);
     of('mlp.down_proj', hidden, intermediate);
   }
-  const header = {};
-  let at = 0;
+  const header = towerBytes > 0 ? { 'vision_tower.weight': { dtype: 'U8', shape: [1000, towerBytes / 1000], data_offsets: [0, towerBytes] } } : {};
+  let at = towerBytes;
   for (const [name, shape] of shapes) {
     const bytes = 4 * shape.reduce((a, b) => a * b);
     header[name] = { dtype: 'F32', shape, data_offsets: [at, at + bytes] };
@@ -93,7 +96,12 @@ export function modelFiles({ vocab, hidden, intermediate, layers, heads, kvHeads
   const front = new DataView(new ArrayBuffer(8));
   front.setBigUint64(0, BigInt(json.byteLength), true);
   const parts = [front.buffer, json];
-  for (let left = at; left > 0; left -= noise.size) parts.push(left >= noise.size ? noise : noise.slice(0, left));
+  // A Blob of Blobs takes the place of one of them.
+  const repeat = (block, bytes) => {
+    for (let left = bytes; left > 0; left -= block.size) parts.push(left >= block.size ? block : block.slice(0, left));
+  };
+  repeat(new Blob([new Uint8Array(64 << 20)]), towerBytes);
+  repeat(noise, at - towerBytes);
   return [new File(parts, 'model.safetensors'), new File([JSON.stringify(config)], 'config.json')];
 }
 
