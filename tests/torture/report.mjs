@@ -9,7 +9,7 @@ const HEAD = `# What was done to it, and what held
 \`npm run torture [part]\` does these things to the built package in a real Chromium with a profile on disk, and writes this table; a part
 run again replaces its own rows. *Held* counts the times that nothing acknowledged was lost, nothing was torn, the newest checkpoint was the
 right one, every error was the promised one, and the losses afterwards were the unbroken run's, bit for bit. *Worst* is the longest time until
-the fault was heard of, or until the run was back, as the fault's name says. \`npm test\` does all of it with smaller counts
+the fault was heard of, or until the run was back, as the fault's name says. \`npm test\` does most of it with smaller counts
 (\`tests/browser/survival*.test.mjs\`). A failure prints the seed of its random delays.
 
 | part | fault | times | held | worst | figures | date | browser | adapter |
