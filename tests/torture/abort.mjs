@@ -21,7 +21,7 @@ const SMOLLM2 = { ...TINY, sizes: { vocab: 49152, hidden: 576, intermediate: 153
 
 export async function abort(arena, tally, { delays, large = false }) {
   const setting = large ? SMOLLM2 : TINY;
-  const truth = await arena.truth(setting, large ? 60 : 200);
+  const truth = await arena.truth(setting, large ? 60 : 100);
   await arena.with(async (subject) => {
     const microBatchMs = await subject.do(async (s, setting) => {
       await s.create(setting);

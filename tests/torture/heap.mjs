@@ -28,11 +28,11 @@ async function behindFourGiB(arena, tally, bound) {
   });
 }
 
-export async function heap(arena, tally, { megabytes, bound, optimizer }) {
+export async function heap(arena, tally, { sizes, bound, optimizer }) {
   await behindFourGiB(arena, tally, bound);
   await arena.with(async (subject) => {
     const found = await subject.do(
-      async (s, { megabytes, options }) => {
+      async (s, { sizes, options }) => {
         const grown = [];
         const rates = {};
         const note = async (call, ms, bytes) => {
@@ -47,7 +47,7 @@ export async function heap(arena, tally, { megabytes, bound, optimizer }) {
           await note(call, performance.now() - from, bytes?.(result));
           return result;
         };
-        const files = s.modelFiles({ vocab: megabytes << 10, hidden: 256, intermediate: 16, layers: 1, heads: 4, kvHeads: 4 });
+        const files = s.modelFiles(sizes);
         const tokens = s.someTokens(64);
         const model = await timed('open', () => s.tabtune.openModel(files, { worker: s.workers() }));
         const trainer = await timed('create', () => s.tabtune.Trainer.create({ model, data: { tokens }, ...options }));
@@ -68,13 +68,13 @@ export async function heap(arena, tally, { megabytes, bound, optimizer }) {
         await runs.remove(run);
         return { grown, rates, next, again, bytes: saved.bytes };
       },
-      { megabytes, options: { ...TINY.options, validationFraction: 0, gradientAccumulationSteps: 1, optimizer } },
+      { sizes, options: { ...TINY.options, validationFraction: 0, gradientAccumulationSteps: 1, optimizer } },
     );
     for (const [call, growth, ms, reads] of found.grown) {
       const wrong = growth > bound * 2 ** 20 ? [`wasm memory grew by ${(growth / 2 ** 20).toFixed(1)} MiB, bound ${bound} MiB`] : [];
       if (call === 'resume' && found.next !== found.again) wrong.push('the resumed run is another');
       tally.add(`wasm memory: ${call}`, wrong, ms);
-      tally.note(`wasm memory: ${call}`, `+${(growth / 2 ** 20).toFixed(1)} MiB with a tensor of ${megabytes} MiB, largest read ${(reads / 2 ** 20).toFixed(1)} MiB`);
+      tally.note(`wasm memory: ${call}`, `+${(growth / 2 ** 20).toFixed(1)} MiB with a tensor of ${(sizes.vocab * sizes.hidden) / 2 ** 18} MiB, largest read ${(reads / 2 ** 20).toFixed(1)} MiB`);
     }
     const [rate, hashed, stored] = found.rates.save;
     const perByte = hashed / stored;

@@ -3,6 +3,9 @@ import { serve } from '../browser/site.mjs';
 import { FOLDERS, TINY } from './arena.mjs';
 import { PlainBrowser } from './plain.mjs';
 
+/** Hiding does not save within this time of the last save. */
+const SAVE_APART_SECS = 30;
+
 export async function hidden(_, tally, { secs }) {
   const site = await serve(FOLDERS);
   const browser = PlainBrowser.start();
@@ -21,11 +24,18 @@ export async function hidden(_, tally, { secs }) {
       await new Promise((done) => setTimeout(done, secs * 1000));
       return ((await steps()) - from) / ((performance.now() - started) / 1000);
     };
-    await rate(2);
-    const long = Math.min(secs / 4, 60);
+    await rate(1);
+    const long = Math.min(secs / 8, 60);
     const before = await rate(long);
     const other = await browser.open(`${site.url}/`);
     const state = await page.do('document.visibilityState');
+    // Not within 30 s of the last save, so the short form sees none.
+    const hiddenAt = Date.now();
+    const savesAtHiding = async () => page.do(`s.timeline.filter(({ type, at }) => type === 'checkpoint' && at >= ${hiddenAt} - 2000).length`);
+    if (long > SAVE_APART_SECS) {
+      for (const end = Date.now() + 10_000; (await savesAtHiding()) === 0 && Date.now() < end; ) await new Promise((done) => setTimeout(done, 100));
+      tally.add('saved when the tab was hidden', (await savesAtHiding()) > 0 ? [] : ['no checkpoint within 10 s'], Date.now() - hiddenAt);
+    }
     const behind = await rate(secs);
     await page.front();
     await other.close();

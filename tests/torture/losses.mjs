@@ -120,6 +120,25 @@ async function again(arena, tally) {
   });
 }
 
+/** After a loss there is no adapter any more, as where the browser has given the GPU up: a clear stop after a minute, with the checkpoint whole. */
+async function noAdapter(arena, tally) {
+  await arena.with(async (subject) => {
+    const result = await subject.do(async (s, setting) => {
+      await s.create({ ...setting, plans: [{}, { noAdapter: true }] });
+      await s.step(1);
+      await s.current().save();
+      await s.tell('fire', { action: 'destroy' });
+      const { ok, code, ms } = await s.settled(s.step(1));
+      const run = s.current().runId;
+      await s.current().dispose();
+      const whole = await s.settled((await s.runs()).exportFile(run));
+      return { ok, code, ms, whole: whole.ok };
+    }, TINY);
+    const { ms, ...found } = result;
+    tally.add('GPU lost and no adapter within 60 s: GPU_UNAVAILABLE', differences('end', found, { ok: false, code: 'GPU_UNAVAILABLE', whole: true }), ms, 75_000);
+  });
+}
+
 export async function losses(arena, tally, { short, times = 1 }) {
   const truth = await arena.truth(TINY, LAST, [LAST]);
   const { submits, savingMaps } = await submitsOfAStep(arena);
@@ -144,6 +163,7 @@ export async function losses(arena, tally, { short, times = 1 }) {
   }
   await byHand(arena, tally);
   await again(arena, tally);
+  await noAdapter(arena, tally);
   await processKills(tally, truth, times);
 }
 

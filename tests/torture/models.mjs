@@ -40,19 +40,25 @@ async function goOn(s, { names, options, tokens, chat }) {
 }
 
 const CHAT = '{"messages":[{"role":"user","content":"a star"},{"role":"assistant","content":"it is a satin tree"}]}\n'.repeat(40);
-/** End of a turn, and of a text; and a letter. */
-const [IM_END, END_OF_TEXT, LETTER, A] = [2, 0, 7, 8];
+/** End of a text, and of a turn; and a letter. */
+const [END_OF_TEXT, IM_END, R] = [0, 2, 7];
+/** What comes after a letter in the text that the model learns: an end of each kind, or a letter that follows itself. */
+const AFTER = { a: [8, IM_END], t: [10, END_OF_TEXT], u: [4, R, R, R, R, R, R, R, R] };
 
-/** How many tokens are sampled after an `a` of a model that has learnt to say `id` after it. */
-async function saidOf(s, { names, options, a, id }) {
+/** How many tokens are sampled after each letter by a model that has learnt what comes after it. */
+async function saidOf(s, { names, options, after }) {
   const files = await Promise.all(names.map(async (name) => new File([await (await fetch(`/models/${name}`)).blob()], name)));
   const model = await s.tabtune.openModel(files, { worker: s.workers() });
-  s.adopt(await s.tabtune.Trainer.create({ model, data: { tokens: Uint32Array.from({ length: 400 }, (_, i) => (i % 2 === 0 ? a : id)) }, ...options }));
-  await s.step(25);
-  let said = 0;
-  for await (const token of s.current().sample('a', { maxTokens: 12, temperature: 0 })) {
-    void token;
-    said++;
+  const round = Object.values(after).flat();
+  s.adopt(await s.tabtune.Trainer.create({ model, data: { tokens: Uint32Array.from({ length: 40 * round.length }, (_, i) => round[i % round.length]) }, ...options }));
+  await s.step(60);
+  const said = {};
+  for (const letter of Object.keys(after)) {
+    said[letter] = 0;
+    for await (const token of s.current().sample(letter, { maxTokens: 12, temperature: 0 })) {
+      void token;
+      said[letter]++;
+    }
   }
   await s.current().dispose();
   return said;
@@ -61,7 +67,7 @@ async function saidOf(s, { names, options, a, id }) {
 export async function chats(arena, tally) {
   const fault = 'chat run from a GGUF with two end tokens';
   const names = ['qwen2.gguf'];
-  const options = { ...TINY.options, validationFraction: 0, seqLen: 16 };
+  const options = { ...TINY.options, validationFraction: 0 };
   await arena.with(async (subject) => {
     const found = await subject.do(goOn, { names, options: { ...options, seqLen: 32 }, chat: CHAT });
     const ends = [END_OF_TEXT, IM_END];
@@ -70,10 +76,9 @@ export async function chats(arena, tally) {
       ...differences('losses after the resume', found.again, found.losses),
       ...differences('end tokens opened, exported, resumed', [found.eos, found.ends, found.eosAfter].map(sorted), [ends, ends, ends]),
     ]);
-    const said = {};
-    for (const id of [IM_END, END_OF_TEXT, LETTER]) said[id] = await subject.do(saidOf, { names, id, a: A, options: { ...options, learningRate: 3e-2 } });
-    const stops = [IM_END, END_OF_TEXT].every((id) => said[id] <= 1);
-    tally.add('a sample stops at both end tokens', stops && said[LETTER] === 12 ? [] : [`tokens said: ${JSON.stringify(said)}`]);
+    const said = await subject.do(saidOf, { names, after: AFTER, options: { ...options, batchSize: 8, learningRate: 3e-2 } });
+    const stops = said.a <= 1 && said.t <= 1 && said.u === 12;
+    tally.add('a sample stops at both end tokens', stops ? [] : [`tokens said: ${JSON.stringify(said)}`]);
   });
 }
 
@@ -84,8 +89,7 @@ export async function models(_, tally) {
     for (const [name, names] of grouped()) {
       await arena.with(async (subject) => {
         const fault = `GGUF ${names.length > 1 ? `in ${names.length} parts ` : ''}opens, trains, resumes`;
-        const options = { ...TINY.options, seqLen: 4 };
-        const found = await subject.do(goOn, { names, options, tokens: 400 }).catch((error) => ({ failed: error.message.split('\n')[0] }));
+        const found = await subject.do(goOn, { names, options: TINY.options, tokens: 400 }).catch((error) => ({ failed: error.message.split('\n')[0] }));
         families.add(found.architecture);
         const wrong = found.failed ? [found.failed] : differences('losses after the resume', found.again, found.losses);
         if (!found.failed) wrong.push(...differences('end tokens after the resume', found.eosAfter, found.eos));

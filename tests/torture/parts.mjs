@@ -17,6 +17,11 @@ import { soak } from './soak.mjs';
 import { storage } from './storage.mjs';
 import { tabs } from './tabs.mjs';
 
+/** A model with two tensors of 256 MiB, whose checkpoint with AdamW has 1.6 GB. */
+const TWO_OF_256_MIB = { vocab: 256 << 10, hidden: 256, intermediate: 16, layers: 1, heads: 4, kvHeads: 4, tied: false };
+/** One of 96 MiB. */
+const ONE_OF_96_MIB = { ...TWO_OF_256_MIB, vocab: 96 << 10, tied: true };
+
 export const PARTS = {
   kills: { work: kills, full: { times: 50 }, short: { times: 4, short: true } },
   losses: { work: losses, full: { times: 4 }, short: { short: true } },
@@ -24,7 +29,7 @@ export const PARTS = {
   storage: { work: storage, full: { times: 10 }, short: { short: true } },
   quota: { work: quota, full: {}, short: { short: true } },
   flips: { work: flips, full: { times: 200, resumes: 20 }, short: { times: 64, resumes: 1 } },
-  defaults: { work: defaults, full: { times: 10 }, short: { times: 1 } },
+  defaults: { work: defaults, full: { times: 10, long: 2 }, short: { times: 1 } },
   crossing: { work: crossing, full: {}, short: {} },
   files: { work: files, full: {}, short: { short: true } },
   models: { work: models, full: {}, short: {} },
@@ -33,6 +38,6 @@ export const PARTS = {
   soak: { work: soak, full: { steps: 2000, cycles: 50 }, short: { steps: 200, cycles: 5 } },
   abort: { work: abort, full: { delays: [0, 50, 300, 1000, 3000], large: true }, short: { delays: [30] } },
   csp: { work: csp, full: {}, short: {} },
-  heap: { work: heap, full: { megabytes: 256, bound: 96, optimizer: { type: 'apollo', rank: 256 } }, short: { megabytes: 96, bound: 48, optimizer: { type: 'sgd', momentum: 0.9 } } },
+  heap: { work: heap, full: { sizes: TWO_OF_256_MIB, bound: 96, optimizer: { type: 'adamw' } }, short: { sizes: ONE_OF_96_MIB, bound: 48, optimizer: { type: 'sgd', momentum: 0.9 } } },
   hidden: { work: hidden, full: { secs: 600 }, short: { secs: 20 } },
 };

@@ -1,6 +1,6 @@
 // The database, the tab and the disk fail around a save: no wrong head, nothing acknowledged lost, the run goes on.
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Arena, Chance, TINY, differences } from './arena.mjs';
@@ -140,41 +140,82 @@ async function deleted(arena, tally, truth) {
   });
 }
 
-/** The user data on a disk that is too small. */
-async function fullDisk(tally) {
+const MIB = 2 ** 20;
+
+/** Another program's file that takes all of the disk but for `left` bytes. */
+function fill(folder, left) {
+  const file = openSync(join(folder, 'filler'), 'a');
+  const free = () => {
+    const { bavail, bsize } = statfsSync(folder);
+    return bavail * bsize - left;
+  };
+  try {
+    for (let bytes = free(); bytes > 0; bytes = free()) writeSync(file, Buffer.alloc(Math.min(bytes, MIB)));
+  } catch (error) {
+    // The browser took the last of it.
+    if (error.code !== 'ENOSPC') throw error;
+  } finally {
+    closeSync(file);
+  }
+}
+const unfill = (folder) => rmSync(join(folder, 'filler'), { force: true });
+
+/** Another program fills the disk with the user data, before a save and in the middle of one, then makes room again. */
+async function fullDisk(tally, { seed = 9 }) {
   const fault = 'disk full (profile on a small tmpfs)';
   const folder = mkdtempSync(join(tmpdir(), 'tabtune-disk-'));
-  if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=160m', 'tmpfs', folder]).status !== 0) {
+  if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=320m', 'tmpfs', folder]).status !== 0) {
     rmSync(folder, { recursive: true });
-    return tally.note(fault, 'not made: no right to mount');
+    tally.add(fault, ['not made: no right to mount']);
+    return;
   }
+  const chance = new Chance(seed);
+  const large = { ...TINY, shape: { ...TINY.shape, hiddenSize: 256, numHiddenLayers: 2 } };
+  const answers = {};
   let arena;
   try {
     arena = await Arena.start({ profile: folder });
-    const large = { ...TINY, shape: { ...TINY.shape, hiddenSize: 256, numHiddenLayers: 2 } };
+    const truth = await arena.truth(large, 24);
     const subject = await arena.subject();
-    const found = await subject.do(async (s, setting) => {
-      const run = await s.create({ ...setting, options: { ...setting.options, saveTotalLimit: 50 } });
-      const acknowledged = [];
-      let refused;
-      for (let step = 1; step < 40 && refused === undefined; step++) {
-        await s.step(1);
-        const saved = await s.settled(s.current().save());
-        if (saved.ok) acknowledged.push(saved.value.generation);
-        else refused = saved;
+    const run = await subject.do((s, setting) => s.create(setting), large);
+    const save = () => subject.do(async (s) => {
+      const { ok, code, word, message, value } = await s.settled(s.current().save());
+      return { ok, code, word, message, generation: value?.generation, step: s.current().completedSteps };
+    });
+    await subject.do((s) => s.step(1));
+    let head = await save();
+    for (const [when, left] of [['before', 0], ['before', 1], ['before', 6], ['before', 12], ['within', 0], ['within', 0], ['within', 0], ['within', 0]]) {
+      await subject.do((s) => s.step(1));
+      const delay = chance.below(150);
+      // Less than a save takes is left, so that the rest is gone in no time.
+      fill(folder, when === 'before' ? left * MIB : 24 * MIB);
+      const saving = save();
+      if (when === 'within') {
+        await new Promise((done) => setTimeout(done, delay));
+        fill(folder, left * MIB);
       }
-      const losses = await s.step(1);
-      const list = await s.current().checkpoints.list();
-      const whole = await s.settled(s.current().checkpoints.exportFile());
-      await s.current().dispose();
-      return { run, refused, losses, newest: list[0]?.generation, acknowledged, whole };
-    }, large);
-    const wrong = [];
-    if (!found.refused || !['QUOTA_EXCEEDED', 'STORAGE_FAILED'].includes(found.refused.code)) wrong.push(`refused: ${found.refused?.code} ${found.refused?.word}`);
-    wrong.push(...differences('head', found.newest, found.acknowledged.at(-1)));
-    if (!found.whole.ok) wrong.push(`the head is torn: ${found.whole.word}`);
-    tally.add(fault, wrong);
-    tally.note(fault, `${found.refused?.code} after ${found.acknowledged.length} saves`);
+      const full = await saving;
+      const words = full.ok ? 'saved' : `${full.code} ${full.word}`;
+      answers[words] = (answers[words] ?? 0) + 1;
+      const wrong = [];
+      if (full.ok) head = full;
+      else if (!['QUOTA_EXCEEDED', 'STORAGE_FAILED', 'STORAGE_BLOCKED'].includes(full.code)) wrong.push(`save: ${full.code} ${full.word} ${full.message}`);
+      if (full.ok && when === 'before') wrong.push('saved on a full disk');
+      unfill(folder);
+      const found = await subject.do(async (s) => ({ list: await s.settled(s.current().checkpoints.list()), whole: await s.settled(s.current().checkpoints.exportFile()), losses: await s.step(1) }));
+      wrong.push(...differences('head', found.list.ok ? found.list.value[0]?.generation : found.list.word, head.generation));
+      if (!found.whole.ok) wrong.push(`the head is torn: ${found.whole.code} ${found.whole.word}`);
+      const again = await save();
+      if (again.ok) head = again;
+      else wrong.push(`with room again: ${again.code} ${again.word} ${again.message}`);
+      wrong.push(...differences('loss', found.losses, [truth.losses[again.step]]));
+      tally.add(fault, wrong.map((each) => `${each} (${when}, ${left} MiB left, after ${delay} ms)`));
+    }
+    tally.note(fault, Object.entries(answers).map(([words, count]) => `${words} ${count} times`).join(', '));
+    await arena.browser.kill();
+    await arena.browser.start();
+    const found = await arena.with((next) => next.do((s, run) => s.takenUp(run), run));
+    tally.add('browser killed after its disk was full', judge(found, head.step, truth));
   } finally {
     await arena?.end();
     spawnSync('umount', ['-l', folder]);
@@ -188,5 +229,5 @@ export async function storage(arena, tally, { short, times = 1 }) {
   await deleted(arena, tally, truth);
   if (short) return;
   await tabs(arena, tally, truth, { times });
-  await fullDisk(tally);
+  await fullDisk(tally, {});
 }

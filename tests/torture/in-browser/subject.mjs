@@ -62,14 +62,15 @@ export const current = () => trainer;
  * The files of a Llama of these sizes without a tokenizer; its weights are one block of noise after another. In front of them may lie so many
  * bytes of a tower that the model does not use.
  */
-export function modelFiles({ vocab, hidden, intermediate, layers, heads, kvHeads, towerBytes = 0 }) {
+export function modelFiles({ vocab, hidden, intermediate, layers, heads, kvHeads, tied = true, towerBytes = 0 }) {
   const config = {
     architectures: ['LlamaForCausalLM'], model_type: 'llama', hidden_size: hidden, intermediate_size: intermediate, num_hidden_layers: layers,
     num_attention_heads: heads, num_key_value_heads: kvHeads, max_position_embeddings: 64, rms_norm_eps: 1e-5, rope_theta: 10000, hidden_act: 'silu',
-    tie_word_embeddings: true, vocab_size: vocab, torch_dtype: 'float32',
+    tie_word_embeddings: tied, vocab_size: vocab, torch_dtype: 'float32',
   };
   const rows = (hidden / heads) * kvHeads;
   const shapes = [['model.embed_tokens.weight', [vocab, hidden]], ['model.norm.weight', [hidden]]];
+  if (!tied) shapes.push(['lm_head.weight', [vocab, hidden]]);
   for (let layer = 0; layer < layers; layer++) {
     const of = (name, ...shape) => shapes.push([`model.layers.${layer}.${name}.weight`, shape]);
     of('input_layernorm', hidden);

@@ -1,0 +1,127 @@
+// Faults that once lost work or memory and have no other test in a real browser: each is made here as a user would meet it.
+import assert from 'node:assert/strict';
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { build } from 'esbuild';
+import { root } from '../../web/toolchain.mjs';
+import { Arena, TINY } from '../torture/arena.mjs';
+
+let arena;
+let folder;
+
+/** A user's own worker of one line, made by a bundler that drops what has no side effects. */
+async function bundledWorker(place) {
+  mkdirSync(join(place, 'node_modules'));
+  symlinkSync(root, join(place, 'node_modules', 'tabtune'));
+  writeFileSync(join(place, 'mine.js'), "import 'tabtune/worker';\n");
+  await build({ entryPoints: [join(place, 'mine.js')], outfile: join(place, 'bundle', 'worker.js'), bundle: true, format: 'esm', minify: true, logLevel: 'error' });
+  copyFileSync(join(root, 'dist', 'tabtune_bg.wasm'), join(place, 'bundle', 'tabtune_bg.wasm'));
+}
+
+before(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'tabtune-mended-'));
+  await bundledWorker(folder);
+  arena = await Arena.start({ folders: { '/bundle/': join(folder, 'bundle') } });
+});
+after(async () => {
+  await arena?.end();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test("a user's own worker keeps the package's through tree shaking, and trains", async () => {
+  const losses = await arena.with((subject) =>
+    subject.do(async (s, { shape, text, options }) => {
+      const worker = () => new Worker('/bundle/worker.js', { type: 'module' });
+      const model = await s.tabtune.newModel(shape, { text }, { worker });
+      const trainer = await s.tabtune.Trainer.create({ model, data: { text }, ...options });
+      const losses = (await trainer.step(2)).map(({ loss }) => loss);
+      await trainer.dispose();
+      return losses;
+    }, TINY),
+  );
+  assert.deepEqual(losses, (await arena.truth(TINY, 2)).losses.slice(1, 3));
+});
+
+test('a refused import leaves no run, no piece and no history behind', async () => {
+  const { refused, before, after } = await arena.with((subject) =>
+    subject.do(async (s, setting) => {
+      await s.create(setting);
+      await s.step(1);
+      await s.current().save();
+      const whole = new Uint8Array(await (await s.current().checkpoints.exportFile()).blob.arrayBuffer());
+      await s.current().dispose();
+      const stored = async () => {
+        const base = await s.database();
+        const keys = {};
+        for (const name of base.objectStoreNames) {
+          const request = base.transaction(name).objectStore(name).getAllKeys();
+          keys[name] = await new Promise((resolve) => (request.onsuccess = () => resolve(request.result.map(String))));
+        }
+        base.close();
+        return keys;
+      };
+      const before = await stored();
+      whole[whole.length - 1] ^= 1;
+      const refused = [];
+      const runs = await s.runs();
+      for (const file of [new Blob([whole]), new Blob([whole.slice(0, -1)])]) {
+        const { ok, code, word } = await s.settled(runs.importFile(file));
+        refused.push([ok, code, word]);
+      }
+      return { refused, before, after: await stored() };
+    }, TINY),
+  );
+  assert.deepEqual(refused, [
+    [false, 'CHECKPOINT_CORRUPT', 'checkpoint.container.chunk'],
+    [false, 'CHECKPOINT_CORRUPT', 'checkpoint.container.length'],
+  ]);
+  assert.deepEqual(after, before);
+});
+
+test('a checkpoint is not loaded into a trainer that runs, and the run goes on as unbroken', async () => {
+  const { refused, losses } = await arena.with((subject) =>
+    subject.do(async (s, setting) => {
+      await s.create(setting);
+      await s.step(1);
+      await s.current().save();
+      let refused;
+      for await (const event of s.current().run({ maxSteps: 4 })) {
+        if (event.type === 'step' && refused === undefined) refused = await s.settled(s.current().checkpoints.load());
+      }
+      await s.current().dispose();
+      return { refused, losses: s.losses().found };
+    }, TINY),
+  );
+  assert.deepEqual([refused.ok, refused.code, refused.word], [false, 'BUSY', 'loop.running']);
+  const { losses: truth } = await arena.truth(TINY, 5);
+  assert.deepEqual(losses, Object.fromEntries([1, 2, 3, 4, 5].map((step) => [step, truth[step]])));
+});
+
+test('dispose gives the GPU memory of a trainer back', async () => {
+  const MIB = 2 ** 20;
+  await arena.with(async (subject) => {
+    // A trainer of the same kind first: what the browser itself keeps is there before anything is measured.
+    await subject.do(async (s, setting) => {
+      await s.create(setting);
+      await s.step(1);
+      await s.current().dispose();
+    }, TINY);
+    await new Promise((done) => setTimeout(done, 500));
+    const empty = arena.browser.gpuBytes();
+    const sizes = { vocab: 32768, hidden: 256, intermediate: 512, layers: 1, heads: 4, kvHeads: 4 };
+    await subject.do(async (s, setting) => {
+      await s.create(setting);
+      await s.step(1);
+    }, { ...TINY, sizes, options: { ...TINY.options, validationFraction: 0, gradientAccumulationSteps: 1 } });
+    const full = arena.browser.gpuBytes();
+    await subject.do((s) => s.current().dispose());
+    let left = Infinity;
+    for (const until = Date.now() + 5000; Date.now() < until && left > 24 * MIB; await new Promise((done) => setTimeout(done, 50))) {
+      left = arena.browser.gpuBytes() - empty;
+    }
+    assert.ok(full - empty > 100 * MIB, `the trainer took ${((full - empty) / MIB).toFixed(0)} MiB`);
+    assert.ok(left <= 24 * MIB, `${(left / MIB).toFixed(1)} of ${((full - empty) / MIB).toFixed(1)} MiB are left after dispose`);
+  });
+});
