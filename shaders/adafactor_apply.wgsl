@@ -1,4 +1,5 @@
-// Adafactor, pass 4 of 4 (optimizers.md §5): the update of a matrix [rows, cols], f32 or packed bf16, in place.
+// Adafactor, pass 4 of 4 (shaders/README.md, "Adafactor"; arXiv:1804.04235): the update of a matrix [rows, cols], f32 or packed bf16, in
+// place.
 //   S = Σ row    r = √(Σp²/N)    η ← relative_step ? max(ε₂, r)·η : η    d = 1 − η·λ
 //   u = (g·1/√(row/S))·1/√col    c = max(√(Σu²/N)/clip, 1), Σu² = S·Σa²    x = p·d − η·(u/c)    store by stream p
 // Every workgroup adds the 3·L sums of pass 3 itself (16 threads, then one), then does 2048 pairs. `noise`: recorded replays only, 16 bits of

@@ -1,5 +1,7 @@
-// Adafactor, pass 2 of 4 (optimizers.md §5): row ← lerp(row, Σⱼ q, w), col ← lerp(col, Σᵢ q, w) from the partials of pass 1, which
-// go through the block tree of §8. One thread a row or a column, the trees in registers. Twin: kernels/adafactor_moments.rs
+// Adafactor, pass 2 of 4 (shaders/README.md, "Adafactor"; arXiv:1804.04235): the second moments, from the partials of pass 1.
+//   row ← lerp(row, Σⱼ q, w)    col ← lerp(col, Σᵢ q, w)
+// The partials go through the block tree ("Block tree" there). One thread per row or column, the trees in registers.
+// Twin: kernels/adafactor_moments.rs
 struct Params {
   rows: u32,
   cols: u32,

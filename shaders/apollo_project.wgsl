@@ -1,7 +1,8 @@
-// APOLLO, pass 1 of 3 (optimizers.md §6): R = σ·Pᵀ·G by channels, m ← lerp(m, R, w1), v ← lerp(v, R², w2), R̃ = m/(√v + ε).
-// A channel c is a column (left) or a row (right) of G: its entry i is g[c·channel_stride + i·dim_stride], i < dim. One thread a channel.
-// P [dim, rank] comes from `given` or is made here, 32 × 8 entries at a time: z·unit, z a sum of 63 signs (§6.3). Its product with G
-// keeps what f32 would lose where large terms cancel: at rank 1 a channel is scaled by 1/|R|.
+// APOLLO, pass 1 of 3 (shaders/README.md, "APOLLO"; arXiv:2412.05270): projected moments and scales, by channels.
+//   R = σ·Pᵀ·G    m ← lerp(m, R, w1)    v ← lerp(v, R², w2)    R̃ = m/(√v + ε)
+// A channel c is a column (left) or a row (right) of G: its entry i is g[c·channel_stride + i·dim_stride], i < dim. One
+// thread a channel. P [dim, rank] comes from `given` or is made here, 32 × 8 entries at a time: z·unit, z a sum of 63 signs ("APOLLO
+// projectors" there). Its product with G keeps what f32 would lose where large terms cancel: at rank 1 a channel is scaled by 1/|R|.
 // m, v [rank, channels]; stats [4, channels] = s = ‖R̃‖/(‖R‖ + 1e-8), ‖g‖², ‖R̃‖², ‖R‖². Twin: kernels/apollo_project.rs
 struct Params {
   channels: u32,

@@ -1,4 +1,4 @@
-//! Rules that hold for the configuration of any file (hostile-files.md §6).
+//! Rules that hold for the configuration of any file (crate/FORMATS.md, "The model").
 
 use std::fmt::Display;
 

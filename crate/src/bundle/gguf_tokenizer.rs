@@ -1,4 +1,4 @@
-//! Tokenizer metadata of GGUF: the checks of hostile-files.md §3.8, and the vocabulary that the tokenizer is made of.
+//! Tokenizer metadata of GGUF: the checks (crate/FORMATS.md, "Tokenizer of a GGUF"), and the vocabulary that the tokenizer is made of.
 
 use std::collections::HashSet;
 

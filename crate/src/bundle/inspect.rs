@@ -1,4 +1,5 @@
-//! What a file is and whether it is sound: the report of `tabtune inspect` (hostile-files.md §1.10). It judges the file, not the model.
+//! What a file is and whether it is sound: the report of `tabtune inspect` (crate/FORMATS.md, "Refusals"). It judges the file, not the
+//! model.
 
 use std::collections::BTreeMap;
 

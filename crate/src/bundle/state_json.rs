@@ -1,4 +1,4 @@
-//! The JSON state dict (model-io.md §4.3): values as numbers, or stored bytes as base64.
+//! The JSON state dict (crate/FORMATS.md, "JSON state dict"): values as numbers, or stored bytes as base64.
 
 use half::{bf16, f16};
 use sha2::{Digest, Sha256};
@@ -178,7 +178,7 @@ fn base64(text: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// model-io.md §3: SHA-256 over the leaves, ascending by name.
+/// SHA-256 over the digests of the tensors, ascending by name (crate/FORMATS.md, "JSON state dict").
 fn weights_digest(tensors: &[StateTensor]) -> String {
     let prefixed = |hash: &mut Sha256, text: &str| {
         hash.update((text.len() as u64).to_le_bytes());

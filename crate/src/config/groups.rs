@@ -1,4 +1,4 @@
-//! Parameter groups (`optimizers.md` §9).
+//! Parameter groups.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Update rules and parameter groups (`optimizers.md` §4–§9).
+//! Settings of the update rules (shaders/README.md, "Update rules").
 
 use serde::{Deserialize, Serialize};
 
@@ -131,7 +131,7 @@ impl ApolloConfig {
         self.scale.unwrap_or(if self.mini { 128.0 } else { 1.0 })
     }
 
-    /// The rule of parameters that are too small to project (§6.1).
+    /// The rule of parameters that are too small to project: those without two dimensions, or with a shorter side of at most the rank.
     pub fn fallback(&self) -> AdamwConfig {
         AdamwConfig {
             beta1: self.beta1,

@@ -8,7 +8,7 @@ use crate::config::DataOrder;
 use crate::error::{Error, Fault, Result};
 use crate::kernels::noise;
 
-/// Purpose of the noise that orders the data (`optimizers.md` §3.2).
+/// Purpose of the noise that orders the data (shaders/README.md, "Noise").
 const PURPOSE: &str = "data:";
 
 /// Most tokens of one batch.

@@ -1,4 +1,4 @@
-//! Adafactor's update of a matrix, in place: relative step, clip by RMS, decoupled decay (`optimizers.md` §5).
+//! Adafactor's update of a matrix, in place: relative step, clip by RMS, decoupled decay (shaders/README.md, "Adafactor").
 
 use super::kernel::{Kernel, Words, read, update};
 use super::noise::bounded;

@@ -1,4 +1,4 @@
-//! Adafactor: four dispatches a matrix, two a vector (`optimizers.md` §5). State: row and col in f32, or row alone.
+//! Adafactor: four dispatches a matrix, two a vector (shaders/README.md, "Adafactor"). State: row and col in f32, or row alone.
 
 use burn::tensor::DType;
 

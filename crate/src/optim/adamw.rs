@@ -1,4 +1,4 @@
-//! AdamW: one dispatch (`optimizers.md` §4). State: m, v as the parameter.
+//! AdamW: one dispatch (shaders/README.md, "AdamW"). State: m, v as the parameter.
 
 use burn::tensor::DType;
 

@@ -1,4 +1,4 @@
-//! The global gradient norm: one dispatch a tensor and at most two more, one read (`optimizers.md` §2, §8, §12).
+//! The global gradient norm: one dispatch a tensor and at most two more, one read (shaders/README.md, "Update rules" and "Block tree").
 
 use burn::tensor::{DType, Tensor};
 

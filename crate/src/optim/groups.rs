@@ -1,4 +1,4 @@
-//! Parameter groups: who is optimized how (`optimizers.md` §9). First match wins.
+//! Parameter groups: who is optimized how. First match wins.
 
 use super::ParamInfo;
 use crate::config::{GroupConfig, OptimizerConfig, TrainConfig};

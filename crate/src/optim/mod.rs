@@ -1,4 +1,4 @@
-//! The optimizers: parameter groups, per-parameter typed state, one update at a time (`optimizers.md` §4–§10).
+//! The optimizers: parameter groups, per-parameter typed state, one update at a time (shaders/README.md, "Update rules").
 
 mod adafactor;
 mod adamw;
@@ -168,7 +168,8 @@ impl Optim {
         Some((held.refresh, held.matrix.clone().float()))
     }
 
-    /// Names of the trained parameters that APOLLO leaves to AdamW (§6.1).
+    /// Names of the trained parameters that APOLLO leaves to AdamW: those without two dimensions, and those whose shorter side is at most
+    /// the rank.
     pub fn fallbacks(&self) -> Vec<&str> {
         let apollo = |slot: &&Slot| matches!(self.groups[slot.group].rule, OptimizerConfig::Apollo(_));
         let adamw = |slot: &&Slot| matches!(slot.rule, OptimizerConfig::Adamw(_));

@@ -1,4 +1,4 @@
-//! SGD: one dispatch (`optimizers.md` §7). State: momentum as the parameter, if μ > 0.
+//! SGD: one dispatch (shaders/README.md, "SGD"). State: momentum as the parameter, if μ > 0.
 
 use super::update::{Update, dispatch};
 use crate::config::SgdConfig;

@@ -1,4 +1,4 @@
-//! Per-parameter state: its layout, its bytes (`optimizers.md` §10). Saving only reads; loading restores bits and casts nothing.
+//! Per-parameter state: its layout, its bytes (crate/FORMATS.md, "Checkpoint folder"). Saving only reads; loading restores bits and casts nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 

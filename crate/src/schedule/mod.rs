@@ -1,4 +1,4 @@
-//! The learning rate as a pure function of the step, and when a decay starts (`optimizers.md` §11).
+//! The learning rate as a pure function of the step, and when a decay starts.
 //!
 //! Steps count from 1; the curves are written over n = step − 1, the steps that are complete before it. All f64.
 

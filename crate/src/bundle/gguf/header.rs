@@ -1,4 +1,4 @@
-//! Reading and judging the header of a GGUF file (hostile-files.md §3.1 to §3.4).
+//! Reading and judging the header of a GGUF file (crate/FORMATS.md, "GGUF").
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Reading and judging the header of a safetensors file (hostile-files.md §2).
+//! Reading and judging the header of a safetensors file (crate/FORMATS.md, "safetensors").
 
 use std::collections::BTreeMap;
 

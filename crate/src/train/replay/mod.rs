@@ -1,4 +1,4 @@
-//! Replaying recorded trajectories (`vectors/README.md`) through the real optimizers, kernels and schedules.
+//! Replaying recorded trajectories (tests/golden/vectors/README.md) through the real optimizers, kernels and schedules.
 
 mod optimizer;
 mod schedule;
