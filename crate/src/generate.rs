@@ -101,7 +101,8 @@ impl Generator {
         Ok(Self { config, cache: KvCache::default(), pending, ids: Vec::new(), shown: String::new(), stop, generated: 0, key, done: false })
     }
 
-    /// The next token, or `None` at the end. Logits that are not finite are an error.
+    /// The next token, or `None` after a stop token, `max_tokens`, or the model's context. Logits that are not finite are
+    /// [`Error::NonFinite`] with the number of tokens so far as its step; the pending tokens are in the cache then, so the text cannot go on.
     pub async fn next(&mut self, model: &Model, tokenizer: &Tokenizer) -> Result<Option<GeneratedToken>> {
         let context = model.config().max_position_embeddings;
         if self.done || self.generated == self.config.max_tokens || self.cache.len() + self.pending.len() > context {

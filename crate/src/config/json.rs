@@ -88,7 +88,7 @@ fn shown(value: &Value) -> String {
     if text.chars().count() <= MAX_SHOWN { text } else { text.chars().take(MAX_SHOWN - 1).chain(['…']).collect() }
 }
 
-/// Serde's words for what it expected, in ours.
+/// Serde's words for what it expected, in ours. The range of a `usize` is the browser's, which has 32 bits; a native build takes more.
 fn expected(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once("expected ").map_or(text.as_str(), |(_, rule)| rule) {
