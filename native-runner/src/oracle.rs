@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Of the largest absolute logit: f32 on a GPU against float64 (`assets/README.md`).
+/// Of the largest absolute logit: f32 on a GPU against the float64 of the case.
 pub const LOGIT: f64 = 1e-4;
 /// Relative, mean loss of a batch.
 pub const LOSS: f64 = 1e-5;
