@@ -42,7 +42,7 @@ pub enum Error {
         what: String,
         /// Its value.
         found: String,
-        /// What would do.
+        /// What is supported.
         supported: String,
     },
 

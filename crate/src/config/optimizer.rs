@@ -192,7 +192,7 @@ pub(super) fn is_positive_f32(value: f64) -> bool {
     value.is_normal() && value > 0.0
 }
 
-/// A weight decay that at this rate, a positive one, shrinks and never turns a weight. It is finite then, in f32 too.
+/// Whether a weight decay shrinks weights at this positive rate and never changes their sign. It is then finite in f32 as well.
 pub(super) fn is_decay(decay: f64, rate: f64) -> bool {
     decay >= 0.0 && rate * decay < 1.0
 }

@@ -11,7 +11,7 @@ use crate::kernels::{
 
 const MAX_LANES: u32 = 256;
 
-/// New parameter and state.
+/// The new parameter and state.
 pub(super) fn step(rule: &AdafactorConfig, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> Result<(Buffer, Vec<Buffer>)> {
     match u.info.matrix() {
         Some((rows, cols)) => matrix(rule, u, (rows as u32, cols as u32), p, g, state),

@@ -1,5 +1,5 @@
 //! APOLLO: three dispatches a matrix (shaders/README.md, "APOLLO"). State: m, v [r, channels], norm, all f32. The projector is a function
-//! of (seed, name, refresh) and no state.
+//! of (seed, name, refresh), not state.
 
 use burn::tensor::{DType, Tensor, TensorData};
 
@@ -63,14 +63,15 @@ pub fn orthogonal(key: [u32; 2], refresh: u64, dim: usize, rank: usize) -> Vec<f
     (0..dim * rank).map(|e| columns[e % rank][e / rank] as f32).collect()
 }
 
-/// An orthogonal projector on the device, kept until the next refresh. A function of (seed, name, refresh) and no state: it is never saved.
+/// An orthogonal projector on the device, kept until the next refresh. It is a function of (seed, name, refresh) and not state: it is never
+/// saved.
 #[derive(Debug)]
 pub(super) struct Held {
     pub refresh: u64,
     pub matrix: Buffer,
 }
 
-/// Bytes of the projector that a rule keeps on the device beside its state.
+/// Bytes of the projector that a rule keeps on the device in addition to its state.
 pub(super) fn held_bytes(rule: &OptimizerConfig, info: &ParamInfo) -> u64 {
     match (rule, info.matrix()) {
         (OptimizerConfig::Apollo(rule), Some(matrix)) if rule.projector == ProjectorKind::Orthogonal => {
@@ -80,7 +81,7 @@ pub(super) fn held_bytes(rule: &OptimizerConfig, info: &ParamInfo) -> u64 {
     }
 }
 
-/// New parameter and state; `held` is the projector of the step before, and then of this one.
+/// The new parameter and state; `held` is the projector of the previous step on entry, and of this step on return.
 pub(super) fn step(
     rule: &ApolloConfig,
     u: &Update<'_>,

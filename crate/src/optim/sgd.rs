@@ -5,7 +5,7 @@ use crate::config::SgdConfig;
 use crate::error::Result;
 use crate::kernels::{Buffer, sgd, sgd_momentum};
 
-/// New parameter and state.
+/// The new parameter and state.
 pub(super) fn step(rule: &SgdConfig, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> Result<(Buffer, Vec<Buffer>)> {
     let (n, rate, d, scale) = (u.n(), u.rate as f32, u.decay(rule.weight_decay), u.scale);
     let ([key0, key1], [step_low, step_high]) = (u.key, u.step_words());

@@ -1,4 +1,4 @@
-//! The training loss as a sum over counted targets, in nats; whoever adds up batches divides by the number of those targets.
+//! The training loss as a sum over counted targets, in nats. The caller divides by their number, for the mean.
 
 use burn::tensor::{Int, Tensor};
 
@@ -6,7 +6,7 @@ use crate::data::Batch;
 use crate::error::Result;
 use crate::model::{Model, Span};
 
-/// Largest logits made at once, and as much for their gradient. A longer batch goes through the head in runs of rows.
+/// Maximum size of the logits computed at once; their gradient takes as much. A longer batch goes through the head in runs of rows.
 pub(super) const MAX_LOGITS_BYTES: usize = 64 << 20;
 
 /// Sum of the losses of the counted targets of `batch`, in nats. → [1]
