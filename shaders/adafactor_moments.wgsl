@@ -22,7 +22,7 @@ fn partial_at(by_row: bool, start: u32, stride: u32, k: u32) -> f32 {
   return col_sums[start + k * stride];
 }
 
-// Smallest power of two ≥ n, and its bits.
+// Exponent of the smallest power of two ≥ n.
 fn bits_for(n: u32) -> u32 {
   return 32u - countLeadingZeros(max(n, 1u) - 1u);
 }

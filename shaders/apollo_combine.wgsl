@@ -17,7 +17,7 @@ struct Params {
 @group(0) @binding(3) var<storage, read_write> params: Params;
 
 const SIZE: u32 = 64u;
-// What stands before squares of s·‖g‖: where a projection is all but zero s may be 1e8, beside entries of 1e15.
+// Factor applied before squaring s·‖g‖: if a projection is nearly zero, s may be 1e8, with entries of 1e15.
 const SMALL: f32 = 0x1p-40f;
 var<workgroup> part: array<vec3<f32>, 64>;
 
