@@ -1,4 +1,4 @@
-//! Cross entropy of logits against token ids, summed over counted rows. The gradient is written over the logits.
+//! Cross entropy of logits against token ids, summed over counted rows. The gradient replaces the logits in place.
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
@@ -8,7 +8,7 @@ use super::kernel::{Kernel, Words, groups_of_64, read, update, write};
 use super::launch::{Launch, rows_columns};
 use crate::{kernel_params, kernel_record};
 
-/// Elements of a row that one thread of the first pass covers, about.
+/// Approximate number of elements of a row that one thread of the first pass covers.
 const PART: usize = 256;
 
 kernel_params! {
@@ -51,7 +51,7 @@ kernel_record! {
     [read("logits"), read("targets"), read("partials"), write("stats")], ForwardParams, forward_twin
 }
 kernel_record! {
-    /// Gradient over the logits.
+    /// The gradient, in place of the logits.
     BACKWARD, "cross_entropy_backward" in "../../../shaders/",
     [update("logits"), read("targets"), read("stats")], BackwardParams, backward_twin
 }
@@ -133,7 +133,7 @@ pub fn sum<B: Launch>(stats: FloatTensor<B>) -> FloatTensor<B> {
     B::one(&LOSS_SUM, vec![stats, y], &SumParams { n }.words(), 1)
 }
 
-/// Gradient of `Σ loss` for the logits, over them where nobody else holds them.
+/// Gradient of `Σ loss` for the logits, in place if they are uniquely owned.
 pub fn gradient<B: Launch>(logits: FloatTensor<B>, targets: FloatTensor<B>, stats: FloatTensor<B>) -> FloatTensor<B> {
     let (n, vocab) = rows_columns(&logits.shape());
     let params = BackwardParams { n: n as u32, vocab: vocab as u32 }.words();

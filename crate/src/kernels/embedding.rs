@@ -102,7 +102,7 @@ fn backward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
                 sum += f64::from(dy.floats()[r * width + c]);
                 r = links.words()[vocab + r] as usize;
             }
-            // Rounded before it is added: the bits are those of a sum of two gradients.
+            // Rounded before it is added, so that the bits equal those of a sum of two gradients.
             dw.floats_mut()[v * width + c] += sum as f32;
         }
     }
@@ -118,7 +118,7 @@ pub fn forward<B: Launch>(w: FloatTensor<B>, ids: FloatTensor<B>) -> FloatTensor
     B::one(&FORWARD, vec![w, ids, y], &params.words(), groups_of_64(n * width))
 }
 
-/// The gradient of the table `[V, C]` from that of its rows `dy [n, C]`, added to `sum` (over it where nobody else holds it)
+/// The gradient of the table `[V, C]` from that of its rows `dy [n, C]`, added to `sum` (in place if it is uniquely owned)
 pub fn backward<B: Launch>(sum: FloatTensor<B>, ids: FloatTensor<B>, dy: FloatTensor<B>) -> FloatTensor<B> {
     let (vocab, width) = rows_columns(&sum.shape());
     let n = ids.shape().num_elements();

@@ -5,7 +5,7 @@
 pub enum Access {
     /// Only read; may be shared.
     Read,
-    /// Every element is written, none is read before; the old contents do not matter.
+    /// Every element is written and none is read before; the old contents do not matter.
     Write,
     /// Read and written in place.
     Update,
@@ -63,7 +63,7 @@ impl Words<'_> {
         bytemuck::cast_slice(self.words())
     }
 
-    /// The raw words, writable; empty where the kernel declared that it only reads.
+    /// The raw words, writable; empty if the kernel declared the buffer read-only.
     pub fn words_mut(&mut self) -> &mut [u32] {
         match self {
             Words::Read(_) => &mut [],
@@ -71,7 +71,7 @@ impl Words<'_> {
         }
     }
 
-    /// The words as writable f32; empty where the kernel declared that it only reads.
+    /// The words as writable f32; empty if the kernel declared the buffer read-only.
     pub fn floats_mut(&mut self) -> &mut [f32] {
         bytemuck::cast_slice_mut(self.words_mut())
     }
@@ -97,14 +97,14 @@ pub struct Kernel {
     pub twin: Twin,
 }
 
-/// Parameters of the optimizers' kernels that have another value in each step.
+/// Parameters of the optimizers' kernels that change with every step.
 const VARYING: [&str; 7] = ["alpha", "rate", "w", "eps1", "relative_step", "refresh_low", "step_low"];
 
 /// Text put in front of every shader.
 pub const COMMON: &str = include_str!("../../../shaders/common.wgsl");
 
 impl Kernel {
-    /// Whether its parameters are others in each step, so that nothing is won by keeping them.
+    /// Whether its parameters change with every step, so that caching them would gain nothing.
     pub fn varies(&self) -> bool {
         self.params.iter().any(|(name, _)| VARYING.contains(name))
     }
@@ -187,7 +187,7 @@ macro_rules! kernel_params {
     };
 }
 
-/// Declares the record of a kernel by its stem, with 64 invocations unless told; the path leads from the calling file to `shaders/`.
+/// Declares the record of a kernel by its stem, with 64 invocations by default; the path leads from the calling file to `shaders/`.
 #[macro_export]
 macro_rules! kernel_record {
     ($(#[$meta:meta])* $name:ident, $stem:literal in $folder:literal, [$($binding:expr),+], $params:ty, $twin:expr) => {
@@ -206,12 +206,12 @@ macro_rules! kernel_record {
     };
 }
 
-/// Workgroups of 64 invocations that cover `threads`.
+/// Number of workgroups of 64 invocations that cover `threads`.
 pub fn groups_of_64(threads: usize) -> u32 {
     threads.div_ceil(64) as u32
 }
 
-/// Workgroups of `kernel` that cover `threads`.
+/// Number of workgroups of `kernel` that cover `threads`.
 pub fn groups(kernel: &Kernel, threads: usize) -> u32 {
     threads.div_ceil(kernel.workgroup as usize) as u32
 }

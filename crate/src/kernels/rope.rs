@@ -11,7 +11,7 @@ use crate::{kernel_params, kernel_record};
 kernel_params! {
     /// Shapes, the position of the first row, the direction.
     pub struct Params {
-        /// Pairs in all.
+        /// Total number of pairs.
         pairs: u32,
         /// Heads of a row.
         heads: u32,
@@ -32,7 +32,7 @@ kernel_record! {
 }
 
 kernel_record! {
-    /// The same for halves that are a multiple of 4, four pairs a thread.
+    /// The same for halves that are a multiple of 4, with four pairs per thread.
     WIDE, "rope_wide" in "../../../shaders/", [update("x"), read("cosines"), read("sines")], Params, twin
 }
 
@@ -52,7 +52,7 @@ fn twin(buffers: &mut [Words<'_>], params: &[u32]) {
     }
 }
 
-/// Where the rows of a tensor stand.
+/// The positions of the rows of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Positions {
     /// Rows of a sequence; sequences follow each other.
@@ -61,7 +61,7 @@ pub struct Positions {
     pub offset: usize,
 }
 
-/// Rotates `x [rows, heads · H]` by the tables `[positions, H / 2]`; over x where nobody else holds it.
+/// Rotates `x [rows, heads · H]` by the tables `[positions, H / 2]`; in place of x if it is uniquely owned.
 pub fn rope<B: Launch>(x: FloatTensor<B>, tables: [FloatTensor<B>; 2], positions: Positions, sign: f32) -> FloatTensor<B> {
     let half = rows_columns(&tables[0].shape()).1.max(1);
     let (_, width) = rows_columns(&x.shape());
@@ -84,7 +84,7 @@ pub fn rope<B: Launch>(x: FloatTensor<B>, tables: [FloatTensor<B>; 2], positions
 pub struct Rope<T> {
     /// Cosines and sines.
     pub tables: [T; 2],
-    /// Where the rows stand.
+    /// The positions of the rows.
     pub positions: Positions,
 }
 

@@ -25,7 +25,7 @@ kernel_record! {
     }
 }
 
-/// `f [1] · x`, over x where nobody else holds it.
+/// `f [1] · x`, in place of x if it is uniquely owned.
 pub fn scale<B: Launch>(x: FloatTensor<B>, f: FloatTensor<B>) -> FloatTensor<B> {
     let n = x.shape().num_elements();
     B::one(&KERNEL, vec![x, f], &Params { n: n as u32 }.words(), groups_of_64(n))

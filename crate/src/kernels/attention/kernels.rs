@@ -24,7 +24,7 @@ kernel_params! {
         width4: u32,
         /// Factor of the scores.
         scale: f32,
-        /// 1 where each query has a first key of its own; else it is 0.
+        /// 1 if each query has a first key of its own; otherwise the first key is 0.
         documents: u32,
     }
 }
@@ -46,9 +46,9 @@ kernel_params! {
         width4: u32,
         /// Factor of the scores.
         scale: f32,
-        /// 1 where each query has a first key of its own; else it is 0.
+        /// 1 if each query has a first key of its own; otherwise the first key is 0.
         documents: u32,
-        /// First key (of the kernel of keys and values: query) of this launch, a multiple of 8.
+        /// First key of this launch (in the kernel for dk and dv: first query), a multiple of 8.
         first: u32,
         /// Where this launch ends.
         end: u32,
@@ -58,7 +58,7 @@ kernel_params! {
 kernel_params! {
     /// Shapes of a change of head width.
     pub struct PadParams {
-        /// Heads in all.
+        /// Total number of heads.
         n: u32,
         /// Width of the input's heads.
         from_width: u32,
@@ -98,7 +98,7 @@ kernel_record! {
     [read("q"), read("k"), read("v"), read("dy"), read("stats"), update("dk"), update("dv")], BlockParams, backward_key_value_block_twin, 32
 }
 kernel_record! {
-    /// Heads widened with zeros or cut back.
+    /// Widens heads with zeros, or cuts them back.
     HEAD_PAD, "head_pad" in "../../../../shaders/", [read("x"), write("y")], PadParams, |buffers, params| {
         let p = PadParams::from_words(params);
         let [x, y] = buffers else { return };

@@ -25,7 +25,7 @@ crate::kernel_params! {
         m4: u32,
         /// Columns of x and w, divided by 4.
         k4: u32,
-        /// 1 where dw holds a sum that this gradient is added to.
+        /// 1 where dw contains a sum that this gradient is added to.
         add: u32,
     }
 }
@@ -39,7 +39,7 @@ crate::kernel_params! {
         m4: u32,
         /// Columns of x and w, divided by 4.
         k4: u32,
-        /// 1 where dx holds a sum that this gradient is added to.
+        /// 1 where dx contains a sum that this gradient is added to.
         add: u32,
     }
 }
@@ -97,7 +97,7 @@ crate::kernel_params! {
         m: u32,
         /// Columns of x and dw.
         k: u32,
-        /// 1 where dw holds a sum that this gradient is added to.
+        /// 1 where dw contains a sum that this gradient is added to.
         add: u32,
     }
 }
@@ -113,7 +113,7 @@ crate::kernel_params! {
         k4: u32,
         /// Columns of a slice of dy, divided by 4.
         slice4: u32,
-        /// Workgroups that make dx; those after them make dW.
+        /// Number of workgroups that compute dx; the remaining ones compute dW.
         input: u32,
         /// Bit 0 where dx, bit 1 where dW holds a sum that the gradient is added to.
         add: u32,
