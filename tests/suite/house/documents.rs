@@ -29,7 +29,8 @@ fn mentions(line: &str) -> Vec<Mention<'_>> {
         if rest.starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')) {
             continue;
         }
-        let begin = line[..at].rfind(|c| !in_path(c)).map_or(0, |before| before + line[before..].chars().next().map_or(1, char::len_utf8));
+        let begin =
+            line[..at].rfind(|c: char| !in_path(c)).map_or(0, |before| before + line[before..].chars().next().map_or(1, char::len_utf8));
         if begin < at && !line[begin..].starts_with("//") {
             found.push(Mention { path: &line[begin..at + ending.len()], headings: headings(rest) });
         }
