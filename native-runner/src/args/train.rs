@@ -90,6 +90,9 @@ pub struct TrainArgs {
     /// Where to compute.
     #[arg(long, value_enum, default_value = "wgpu")]
     pub device: DeviceName,
+    /// Treat a software adapter as a GPU: the kernels of GPUs run on it. `tests/same-bits.mjs` compares them.
+    #[arg(long, hide = true)]
+    pub as_gpu: bool,
     /// Folder of the checkpoint; a new checkpoint replaces the previous one.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,

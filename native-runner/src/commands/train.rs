@@ -9,6 +9,7 @@ use tabtune::config::{ModelConfig, TrainConfig};
 use tabtune::data::{DataFormat, Dataset};
 use tabtune::device::Device;
 use tabtune::interrupt::Interrupt;
+use tabtune::kernels::launch;
 use tabtune::kernels::profile::KernelTimes;
 use tabtune::model::Model;
 use tabtune::tokenizer::Tokenizer;
@@ -153,6 +154,9 @@ impl Data {
 /// Opens the device and checks that it can hold each tensor of such a model.
 fn training_device(args: &TrainArgs, model: &ModelConfig) -> Result<Device> {
     let device = open_device(args.device)?;
+    if args.as_gpu {
+        launch::set_software(false);
+    }
     check_limits(model, device.info().limits)?;
     Ok(device)
 }
