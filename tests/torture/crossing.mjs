@@ -15,7 +15,7 @@ function trained(binary, from, data, out, count, first) {
   return lines.filter(({ loss, step }) => loss !== undefined && step > first).map(({ loss }) => loss);
 }
 
-export async function crossing(_, tally) {
+export async function crossing(_, tally, { short }) {
   const folder = mkdtempSync(join(tmpdir(), 'tabtune-crossing-'));
   const binary = await native();
   const arena = await Arena.start({ folders: { '/crossing/': folder } });
@@ -54,7 +54,8 @@ export async function crossing(_, tally) {
     writeFileSync(file, Buffer.from(made.file, 'base64'));
     const picked = mkdtempSync(join(folder, 'picked-'));
     for (const [name, bytes] of made.files) writeFileSync(join(picked, name), Buffer.from(bytes, 'base64'));
-    for (const [how, from] of [['.tabtune', file], ['folder', picked]]) {
+    // In the short form the folder that the native program writes comes back, the one that the browser wrote does not go out.
+    for (const [how, from] of short ? [['.tabtune', file]] : [['.tabtune', file], ['folder', picked]]) {
       const fault = `browser → ${how} → native → browser`;
       try {
         const back = join(folder, `native-${how.replace('.', '')}`);

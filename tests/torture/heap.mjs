@@ -50,9 +50,11 @@ async function beyondFourGiB(arena, tally) {
   });
 }
 
-export async function heap(arena, tally, { sizes, bound, optimizer, readAll = false }) {
-  await behindFourGiB(arena, tally, bound);
-  if (readAll) await beyondFourGiB(arena, tally);
+export async function heap(arena, tally, { sizes, bound, optimizer, beyond = false }) {
+  if (beyond) {
+    await behindFourGiB(arena, tally, bound);
+    await beyondFourGiB(arena, tally);
+  }
   await arena.with(async (subject) => {
     const found = await subject.do(
       async (s, { sizes, options }) => {
