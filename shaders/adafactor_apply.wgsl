@@ -1,8 +1,9 @@
-// Adafactor, pass 4 of 4 (optimizers.md §5): the update of a matrix [rows, cols], f32 or packed bf16, in place.
+// Adafactor, pass 4 of 4 (shaders/README.md, "Adafactor"; arXiv:1804.04235): the update of a matrix [rows, cols], f32 or packed bf16, in
+// place.
 //   S = Σ row    r = √(Σp²/N)    η ← relative_step ? max(ε₂, r)·η : η    d = 1 − η·λ
 //   u = (g·1/√(row/S))·1/√col    c = max(√(Σu²/N)/clip, 1), Σu² = S·Σa²    x = p·d − η·(u/c)    store by stream p
-// Every workgroup adds the 3·L sums of pass 3 itself (16 threads, then one), then does 2048 pairs. `noise`: recorded replays only, 16 bits of
-// element i in word i.
+// Every workgroup adds the 3·L sums of pass 3 itself (16 threads, then one), then updates 2048 pairs. `noise`: recorded replays only, 16
+// bits of element i in word i.
 // Twin: kernels/adafactor_apply.rs
 struct Params {
   rows: u32,
@@ -33,7 +34,7 @@ struct Params {
 const SIZE: u32 = 64u;
 var<workgroup> part: array<vec3<f32>, 16>;
 
-// The larger, but NaN stays NaN.
+// The maximum, except that NaN stays NaN.
 fn at_least(x: f32, least: f32) -> f32 {
   return select(max(x, least), x, is_nan_bits(bitcast<u32>(x)));
 }
@@ -50,7 +51,7 @@ fn scalars() -> vec4<f32> {
   return vec4<f32>(part[0].z, c, rate, 1.0 - rate * params.decay);
 }
 
-// 1/√(row/S). A silent row beside a gradient of 1e15 would leave f32's normal range: there the roots are divided.
+// 1/√(row/S). A row with tiny gradients next to one of 1e15 would leave f32's normal range: then the quotient of the roots is used.
 fn row_factor(sum: f32, total: f32) -> f32 {
   let share = sum / total;
   if (share < 1.17549435e-38) {

@@ -1,5 +1,7 @@
-// Adafactor, pass 2 of 4 (optimizers.md §5): row ← lerp(row, Σⱼ q, w), col ← lerp(col, Σᵢ q, w) from the partials of pass 1, which
-// go through the block tree of §8. One thread a row or a column, the trees in registers. Twin: kernels/adafactor_moments.rs
+// Adafactor, pass 2 of 4 (shaders/README.md, "Adafactor"; arXiv:1804.04235): the second moments, from the partials of pass 1.
+//   row ← lerp(row, Σⱼ q, w)    col ← lerp(col, Σᵢ q, w)
+// The partials go through the block tree ("Block tree" there). One thread per row or column, the trees in registers.
+// Twin: kernels/adafactor_moments.rs
 struct Params {
   rows: u32,
   cols: u32,
@@ -20,7 +22,7 @@ fn partial_at(by_row: bool, start: u32, stride: u32, k: u32) -> f32 {
   return col_sums[start + k * stride];
 }
 
-// Smallest power of two ≥ n, and its bits.
+// Exponent of the smallest power of two ≥ n.
 fn bits_for(n: u32) -> u32 {
   return 32u - countLeadingZeros(max(n, 1u) - 1u);
 }

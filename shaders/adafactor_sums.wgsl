@@ -1,7 +1,8 @@
-// Adafactor, pass 1 of 4 (optimizers.md §5): row and column sums of q = g² + ε₁ of a matrix [rows, cols], from one read of g.
-// By tiles of 32 rows × 64 columns: column partials add the rows from top to bottom, row partials the columns by strides 32 … 1 (§8).
-// 8 threads do a tile, each the 8 columns k, k + 8, …: strides 32, 16, 8 in registers; then a thread adds the 8 leaves of a row, 8 rows a round.
-// row_sums [rows, tiles across], col_sums [tiles down, cols]. Twin: kernels/adafactor_sums.rs
+// Adafactor, pass 1 of 4 (shaders/README.md, "Adafactor"; arXiv:1804.04235): row and column sums of q = g² + ε₁ of a matrix [rows, cols],
+// from one read of g. By tiles of 32 rows × 64 columns: column partials add the rows from top to bottom, row partials the columns by
+// strides 32 … 1 ("Block tree" there). 8 threads sum a tile, each of them the 8 columns k, k + 8, …: strides 32, 16, 8 in registers; then a
+// thread adds the 8 leaves of a row, 8 rows per round. row_sums [rows, tiles across], col_sums [tiles down, cols].
+// Twin: kernels/adafactor_sums.rs
 struct Params {
   rows: u32,
   cols: u32,
@@ -15,7 +16,7 @@ struct Params {
 @group(0) @binding(3) var<storage, read_write> params: Params;
 
 const SIZE: u32 = 64u;
-// 8 leaves a row, and a word that keeps rows in different banks.
+// 8 leaves per row, and one word of padding to keep rows in different banks.
 var<workgroup> leaves: array<f32, SIZE * 9u>;
 
 // q of row i at four columns; 0 past the end.

@@ -1,7 +1,7 @@
-// Adafactor on a vector of n elements, pass 2 of 2 (optimizers.md §5), f32 or packed bf16, in place.
+// Adafactor on a vector of n elements, pass 2 of 2 (shaders/README.md, "Adafactor"; arXiv:1804.04235), f32 or packed bf16, in place.
 //   r = √(Σp²/N)    η ← relative_step ? max(ε₂, r)·η : η    d = 1 − η·λ    u = g/√row    c = max(√(Σu²/N)/clip, 1)    x = p·d − η·(u/c)
-// Every workgroup adds the 2·L sums of pass 1 itself (16 threads, then one), then does 2048 pairs. `noise`: recorded replays only, 16 bits of
-// element i in word i.
+// Every workgroup adds the 2·L sums of pass 1 itself (16 threads, then one), then updates 2048 pairs. `noise`: recorded replays only, 16
+// bits of element i in word i.
 // Twin: kernels/adafactor_vector_apply.rs
 struct Params {
   n: u32,
@@ -30,7 +30,7 @@ struct Params {
 const SIZE: u32 = 64u;
 var<workgroup> part: array<vec2<f32>, 16>;
 
-// The larger, but NaN stays NaN.
+// The maximum, except that NaN stays NaN.
 fn at_least(x: f32, least: f32) -> f32 {
   return select(max(x, least), x, is_nan_bits(bitcast<u32>(x)));
 }

@@ -1,5 +1,6 @@
-// AdamW on a packed bf16 tensor of n elements with bf16 m and v and an f32 gradient, in place (optimizers.md §2–§4). One thread
-// a word = two elements; all arithmetic f32, the three writes rounded (nearest, or stochastic with one Philox call a word).
+// AdamW on a packed bf16 tensor of n elements with bf16 m and v and an f32 gradient, in place (shaders/README.md, "AdamW";
+// arXiv:1711.05101, 2010.06192). One thread per word, that is two elements; all arithmetic f32, the three writes rounded (nearest, or
+// stochastic with one Philox call a word).
 //   g ← bounded(g)·scale    m′ = lerp(m, g, w1)    v′ = lerp(v, g², w2)    x = p·d − α·m′/(√v′ + ε)    store m′, v′, x
 // `noise` is read in recorded replays only: for stream s (m, v, p) and element i the 16 bits in word s·n + i.
 // Twin: kernels/adamw_bf16.rs

@@ -1,4 +1,5 @@
-// APOLLO, pass 3 of 3 (optimizers.md §6.2, 5–7): the update of a matrix [rows, cols], f32 or packed bf16, in place. One thread two elements.
+// APOLLO, pass 3 of 3 (shaders/README.md, "APOLLO", 3 to 5; arXiv:2412.05270): the update of a matrix [rows, cols], f32 or packed bf16, in
+// place. One thread: two elements.
 //   U = g·s (of the row, the column, or the tensor)    U ← back·((front·U)/ℓ)    x = p·d − α·U    store by stream p
 // stats, factors as apollo_project and apollo_combine write them. Twin: kernels/apollo_apply.rs
 struct Params {

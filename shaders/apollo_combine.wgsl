@@ -1,5 +1,6 @@
-// APOLLO, pass 2 of 3 (optimizers.md §6.2, 4–6): the tensor's scale (mini) and the growth limiter. One workgroup; the channels c, c + 256, … make
-// lane c of 256, the lanes go through strides 128 … 1: a thread has the four lanes k, k + 64, ….
+// APOLLO, pass 2 of 3 (shaders/README.md, "APOLLO", 3 and 4; limiter: arXiv:2410.01623): the tensor's scale (mini) and the growth limiter.
+// One workgroup; the channels c, c + 256, … make lane c of 256, the lanes go through strides 128 … 1: a thread has the four lanes
+// k, k + 64, ….
 //   mini: s = √Σ‖R̃‖²/(√Σ‖R‖² + 1e-8)    n = front·√Σ(s·‖g‖)²    ℓ = N ≥ threshold ? max(n/(N + 1e-8), γ)/γ : 1    N ← n/ℓ
 // stats [4, channels] as apollo_project writes them; norm [1] = N; factors [2] = s (mini), ℓ. Twin: kernels/apollo_combine.rs
 struct Params {
@@ -16,7 +17,7 @@ struct Params {
 @group(0) @binding(3) var<storage, read_write> params: Params;
 
 const SIZE: u32 = 64u;
-// What stands before squares of s·‖g‖: where a projection is all but zero s may be 1e8, beside entries of 1e15.
+// Factor applied before squaring s·‖g‖: if a projection is nearly zero, s may be 1e8, with entries of 1e15.
 const SMALL: f32 = 0x1p-40f;
 var<workgroup> part: array<vec3<f32>, 64>;
 

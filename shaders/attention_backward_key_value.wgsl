@@ -1,6 +1,6 @@
 // dv_j = Σ_t p dy_t, dk_j = scale Σ_t ds q_t over the queries t ≥ j − offset of all heads that share the key; p, ds as in
 // attention_backward_query. q, dy [B, T, heads, H], k, v, dk, dv [B, offset + T, kv_heads, H], stats [B, T, heads, 2] = lse, delta.
-// With documents, a query sees the keys from its first one on, which stands behind the stats and grows with t.
+// With documents, a query sees the keys from its first one on, which is stored after the stats and grows with t.
 // One thread: one key of one head; four queries at a time. Twin: kernels/attention/kernels.rs
 struct Params {
   batch: u32,
@@ -54,7 +54,7 @@ fn main(
   for (var g = 0u; g < shared_by; g++) {
     let base = i / kv_heads / all * len * heads + i % kv_heads * shared_by + g;
     for (var t = first; t < len; t += 4u) {
-      // Past the last query it is read again and its weight set to zero.
+      // Past the last query it is read again with weight zero.
       let queries = base + min(vec4<u32>(t, t + 1u, t + 2u, t + 3u), vec4<u32>(len - 1u)) * heads;
       let rows = queries * width4;
       var first_keys = vec4<u32>();

@@ -1,7 +1,7 @@
 // dv_j = Σ_t p dy_t, dk_j = scale Σ_t ds q_t over the queries t ≥ j − offset of all heads that share the key; p, ds as in
 // attention_backward_query_block. q, dy [B, T, heads, H], k, v, dk, dv [B, offset + T, kv_heads, H], stats [B, T, heads, 2] = lse, delta.
 // One thread: 8 keys of one head against 8 queries at a time, dk and dv hold the sums; this launch adds the queries first .. end.
-// Past an edge the last row is taken again: the same numbers in the same place. Twin: kernels/attention/kernels.rs
+// Past an edge the last row is computed again: the same numbers are stored in the same place. Twin: kernels/attention/kernels.rs
 struct Params {
   batch: u32,
   heads: u32,

@@ -1,6 +1,6 @@
 // dq = scale Σ_j ds_j k_j with p_j = exp(scale q k_j − lse), ds_j = p_j (dy v_j − delta), delta = dy y.
 // Shapes as in attention_forward; stats [B, T, heads, 2]: lse is read, delta written for attention_backward_key_value; with
-// documents, the first key of each query [B, T] stands behind them.
+// documents, the first key of each query [B, T] is stored after them.
 // One thread: one query of one head; four keys at a time. Twin: kernels/attention/kernels.rs
 struct Params {
   batch: u32,
@@ -56,7 +56,7 @@ fn main(
     first = u32(stats[2u * params.batch * len * heads + i / heads]);
   }
   for (var j = first; j < keys; j += 4u) {
-    // Past the last key it is read again and its weight set to zero.
+    // Past the last key it is read again with weight zero.
     let rows = base + min(vec4<u32>(j, j + 1u, j + 2u, j + 3u), vec4<u32>(keys - 1u)) * step;
     var s = vec4<f32>();
     var d = vec4<f32>();

@@ -1,7 +1,7 @@
 // dq = scale Σ_j ds_j k_j with p_j = exp(scale q k_j − lse), ds_j = p_j (dy v_j − delta), delta = dy y.
 // Shapes as in attention_forward; stats [B, T, heads, 2]: lse is read, delta written for the kernel of keys and values.
 // One thread: 8 queries of one head against 8 keys at a time, dq holds the sums; this launch adds the keys first .. end.
-// Past an edge the last row is taken again: the same numbers in the same place. Twin: kernels/attention/kernels.rs
+// Past an edge the last row is computed again: the same numbers are stored in the same place. Twin: kernels/attention/kernels.rs
 struct Params {
   batch: u32,
   heads: u32,

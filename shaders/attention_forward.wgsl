@@ -1,6 +1,6 @@
 // Causal attention, grouped queries, online softmax: y = softmax(scale q kᵀ) v over the keys first ..= offset + t.
-// With documents, first is starts [B, T], which grows with t and is kept as f32 behind the stats; else 0 (and one word of starts is bound).
-// q, y [B, T, heads, H], k, v [B, offset + T, kv_heads, H], stats [B, T, heads, 2] = log Σ exp, 0; H = 4 width4 ≤ 128.
+// With documents, first is starts [B, T], which grows with t and is stored as f32 after the stats; otherwise first is 0 (and one word of
+// starts is bound). q, y [B, T, heads, H], k, v [B, offset + T, kv_heads, H], stats [B, T, heads, 2] = log Σ exp, 0; H = 4 width4 ≤ 128.
 // One thread: one query of one head; four keys at a time. Twin: kernels/attention/kernels.rs
 struct Params {
   batch: u32,
@@ -56,7 +56,7 @@ fn main(
   }
   var total = 0.0;
   for (var j = first; j < keys; j += 4u) {
-    // Past the last key it is read again and its weight set to zero.
+    // Past the last key it is read again with weight zero.
     let rows = base + min(vec4<u32>(j, j + 1u, j + 2u, j + 3u), vec4<u32>(keys - 1u)) * step;
     var s = vec4<f32>();
     for (var c = 0u; c < width4; c++) {

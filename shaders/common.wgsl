@@ -1,4 +1,4 @@
-// Put in front of every kernel. Indices past 65,535 workgroups, tests of NaN and Inf on bits, bf16 in halves of a word.
+// Prepended to every kernel: indices past 65,535 workgroups, tests of NaN and Inf on bits, bf16 in halves of a word.
 
 // Number of this workgroup in the folded grid (x <= 65535).
 fn group_index(group: vec3<u32>, groups: vec3<u32>) -> u32 {
@@ -34,7 +34,7 @@ fn bf16_nearest(bits: u32) -> u32 {
   return select(rounded, ((bits >> 16u) & 0x8000u) | 0x7fc0u, is_nan_bits(bits));
 }
 
-// High word of the 64-bit product.
+// The high word of the 64-bit product.
 fn mul_high(a: u32, b: u32) -> u32 {
   let al = a & 0xffffu;
   let ah = a >> 16u;
@@ -87,12 +87,12 @@ fn bf16_pair(low: f32, high: f32, noise: u32, rounding: u32) -> u32 {
 // A finite gradient beyond 1e15 is taken as 1e15 of its sign; NaN and Inf pass.
 fn bounded(g: f32) -> f32 {
   let bits = bitcast<u32>(g);
-  // One test for 1e15 < |g| < ∞: below, the difference wraps.
+  // One test for 1e15 < |g| < ∞: for smaller values the difference wraps around.
   let beyond = (bits & 0x7fffffffu) - 0x58635faau < 0x271ca056u;
   return select(g, bitcast<f32>((bits & 0x80000000u) | 0x58635fa9u), beyond);
 }
 
-// a + w (b - a), from the nearer end.
+// a + w (b - a), from the nearer end, so that w = 0 and w = 1 are exact.
 fn lerp(a: f32, b: f32, w: f32) -> f32 {
   if (w < 0.5) {
     return a + w * (b - a);

@@ -1,5 +1,5 @@
-// Chains of equal ids, so that the gradient sums each row of the table in one order, without atomics.
-// links[v] = first r with ids[r] = v, links[V + r] = next r' > r with ids[r'] = ids[r]; n where there is none.
+// Chains of equal ids, so that the gradient sums each row of the table in a fixed order, without atomics.
+// links[v] = first r with ids[r] = v, links[V + r] = next r' > r with ids[r'] = ids[r]; n if there is none.
 // One thread: one link. Twin: kernels/embedding.rs
 struct Params {
   n: u32,

@@ -1,4 +1,4 @@
-// Both gradients of y = x Wᵀ in one dispatch: dx = dy W (added to dx where add is 1) by some workgroups, dW = dyᵀ x by the
+// Both gradients of y = x Wᵀ in one dispatch: dx = dy W (added to dx if add is 1) by some workgroups, dW = dyᵀ x by the
 // others. dy [n, m], x, dx [n, k], w [m, k] bf16, two per word, widened in registers, dw [m, k] f32; m = 4 m4, k = 4 k4.
 // One thread: 16 rows by 16 columns of one of them, no barriers. Twin: kernels/linear/kernels.rs
 struct Params {
@@ -27,7 +27,7 @@ fn begin(at: u32) -> vec4<f32> {
   return select(vec4<f32>(), dx[at], params.add == 1u);
 }
 
-// Past the edge the last row or column is taken again: the same sums in the same place.
+// Past the edge the last row or column is computed again: the same sums are stored in the same place.
 fn input_gradient(row: u32, column: u32) {
   let n = params.n;
   let m4 = params.m4;
@@ -133,7 +133,7 @@ fn main(
   let columns = (params.k4 + 3u) / 4u;
   let input = ((params.n + 15u) / 16u * columns + 15u) / 16u;
   let weight = ((params.m4 + 3u) / 4u * columns + 15u) / 16u;
-  // A core of a software adapter takes a run of workgroups: those of dW, which last longer, stand among those of dx.
+  // A core of a software adapter takes a run of consecutive workgroups, so the slower ones of dW are interleaved with those of dx.
   let stride = (input + weight) / weight;
   let g = group_index(group, groups);
   if (g % stride == stride - 1u && g / stride < weight) {

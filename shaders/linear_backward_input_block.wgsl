@@ -37,7 +37,7 @@ fn main(
     return;
   }
   let end = min(start + params.slice4, m4);
-  // Past the edge the last row or column is taken again: the same sums in the same place.
+  // Past the edge the last row or column is computed again: the same sums are stored in the same place.
   let next1 = min(column + 1u, k4 - 1u);
   let next2 = min(column + 2u, k4 - 1u);
   let next3 = min(column + 3u, k4 - 1u);

@@ -1,6 +1,7 @@
-// Gradients of y = x Wᵀ for GPUs in one dispatch: by the first `input` workgroups dx = dy W in slices of dy's columns, added to dx where
-// add has bit 0; by the others dW = dyᵀ x, added to dW where add has bit 1. dy [n, m], x [n, k], w [m, k] f32 or packed bf16, dx [slices, n, k], dw [m, k]; m = 4 m4, k = 4 k4.
-// A workgroup: 64 rows by 64 columns of one of them, 16 products of the sum at a time in workgroup memory. Twin: kernels/linear/kernels.rs
+// Gradients of y = x Wᵀ for GPUs in one dispatch: by the first `input` workgroups dx = dy W in slices of dy's columns, added to dx if
+// add has bit 0; by the others dW = dyᵀ x, added to dW if add has bit 1. dy [n, m], x [n, k], w [m, k] f32 or packed bf16, dx [slices, n,
+// k], dw [m, k]; m = 4 m4, k = 4 k4. A workgroup: 64 rows by 64 columns of one of them, 16 products of the sum at a time in workgroup
+// memory. Twin: kernels/linear/kernels.rs
 struct Params {
   n: u32,
   m4: u32,
@@ -20,10 +21,10 @@ struct Params {
 
 var<workgroup> left: array<vec4<f32>, 320>;
 var<workgroup> right: array<vec4<f32>, 256>;
-// Loops with barriers need bounds that are known to be the same for all: whether dx is made, and the rounds.
+// Loops with barriers need bounds that are provably uniform: whether dx is computed, and the number of rounds.
 var<workgroup> plan: vec2<u32>;
 
-// Four weights from element 4 at on, f32 or bf16.
+// The four weights from element 4 at on, f32 or bf16.
 fn weight(at: u32) -> vec4<f32> {
   if (params.packed == 0u) {
     return vec4<f32>(bitcast<vec2<f32>>(w[2u * at]), bitcast<vec2<f32>>(w[2u * at + 1u]));

@@ -1,5 +1,5 @@
-// dW (+)= dyᵀ x: dw[c, i] = Σ_r dy[r, c] x[r, i], on top of what is there where add is 1. dy [n, m], x [n, k], dw [m, k]; m = 4 m4, k = 4 k4.
-// One thread: 16 rows by 16 columns of dW, no barriers. Twin: kernels/linear/kernels.rs
+// dW (+)= dyᵀ x: dw[c, i] = Σ_r dy[r, c] x[r, i], added to the values in dw if add is 1. dy [n, m], x [n, k], dw [m, k]; m = 4 m4, k = 4
+// k4. One thread: 16 rows by 16 columns of dW, no barriers. Twin: kernels/linear/kernels.rs
 struct Params {
   n: u32,
   m4: u32,
@@ -36,8 +36,8 @@ fn main(
   if (row0 >= m4) {
     return;
   }
-  // Past the edge the last row or column is taken again: the same sums in the same place,
-  // which is why what is there is read before anything is written.
+  // Past the edge the last row or column is computed again: the same sums are stored in the same place,
+  // so the old values are read before anything is written.
   let next1 = min(column + 1u, k4 - 1u);
   let next2 = min(column + 2u, k4 - 1u);
   let next3 = min(column + 3u, k4 - 1u);

@@ -1,6 +1,6 @@
 // y = x Wᵀ for many rows: y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k] f32, w [m, k] bf16, two per word, widened in registers,
-// y [n, m]; k = 4 k4. One thread: 32 rows by 16 columns of y, no barriers: a number that is loaded serves 16 or 32 products, and loads are
-// what a software adapter pays for. Twin: kernels/linear/kernels.rs
+// y [n, m]; k = 4 k4. One thread: 32 rows by 16 columns of y, no barriers: each loaded number serves 16 or 32 products, and loads are
+// slow on software adapters. Twin: kernels/linear/kernels.rs
 struct Params {
   n: u32,
   m: u32,
@@ -43,7 +43,7 @@ fn main(
   if (row >= n) {
     return;
   }
-  // Past the edge the last row or column is taken again: the same sums in the same place.
+  // Past the edge the last row or column is computed again: the same sums are stored in the same place.
   let r0 = min(row + 0u, n - 1u); let r1 = min(row + 1u, n - 1u); let r2 = min(row + 2u, n - 1u); let r3 = min(row + 3u, n - 1u);
   let r4 = min(row + 4u, n - 1u); let r5 = min(row + 5u, n - 1u); let r6 = min(row + 6u, n - 1u); let r7 = min(row + 7u, n - 1u);
   let r8 = min(row + 8u, n - 1u); let r9 = min(row + 9u, n - 1u); let r10 = min(row + 10u, n - 1u); let r11 = min(row + 11u, n - 1u);

@@ -1,7 +1,8 @@
 // y = x Wᵀ for GPUs: y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k] f32, w [m, k] f32 or packed bf16, y [n, m]; k a multiple
 // of 4.
 // A workgroup: 64 rows by 64 columns of y, 16 products of the sum at a time in workgroup memory; a thread: the rows ty + 8 a and the
-// columns tx + 8 b. Rows in workgroup memory stand 5 vectors apart, so that 8 neighbours read 8 banks. Twin: kernels/linear/kernels.rs
+// columns tx + 8 b. Rows in workgroup memory are 5 vectors apart, so that 8 neighbouring threads read 8 different banks.
+// Twin: kernels/linear/kernels.rs
 struct Params {
   n: u32,
   m: u32,
@@ -16,10 +17,10 @@ struct Params {
 
 var<workgroup> xs: array<vec4<f32>, 320>;
 var<workgroup> ws: array<vec4<f32>, 320>;
-// Loops with barriers need bounds that are known to be the same for all.
+// Loops with barriers need bounds that are provably uniform.
 var<workgroup> steps: u32;
 
-// Four weights from element 4 at on, f32 or bf16.
+// The four weights from element 4 at on, f32 or bf16.
 fn weight(at: u32) -> vec4<f32> {
   if (params.packed == 0u) {
     return vec4<f32>(bitcast<vec2<f32>>(w[2u * at]), bitcast<vec2<f32>>(w[2u * at + 1u]));

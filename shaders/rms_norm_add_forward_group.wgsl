@@ -1,5 +1,5 @@
 // sum = x + sum, y = sum r w with r = 1 / sqrt(mean(sum²) + eps): the residual stream and the norm that reads it in one dispatch.
-// x, sum, y [n, C], w [C], scales [n] = r; C a multiple of 4. For GPUs: one workgroup a row. Twin: kernels/rms_norm.rs
+// x, sum, y [n, C], w [C], scales [n] = r; C a multiple of 4. For GPUs: one workgroup per row. Twin: kernels/rms_norm.rs
 struct Params {
   n: u32,
   width: u32,
@@ -40,7 +40,7 @@ fn main(
     workgroupBarrier();
   }
   let r = 1.0 / sqrt(lanes[0] / f32(params.width) + params.eps);
-  // Each thread reads back what it has written itself.
+  // Each thread reads only what it has written itself.
   for (var c = lane; c < end; c += 64u) {
     y[row * quarters + c] = sum[row * quarters + c] * r * w[c];
   }

@@ -1,5 +1,5 @@
-// Gradients of rms_norm in one dispatch. First threads, one a row: dx = r (dy w − x r² mean(dy w x)), added to dx where add is 1.
-// Other threads, one for four columns of a part: dw = Σ_rows dy x r over the `rows` rows of each of P parts; column_sum adds the parts.
+// Gradients of rms_norm in one dispatch. First threads, one per row: dx = r (dy w − x r² mean(dy w x)), added to dx if add is 1.
+// Other threads, one per four columns of a part: dw = Σ_rows dy x r over the `rows` rows of each of P parts; column_sum adds the parts.
 // x, dy, dx [n, C], w [C], scales [n] = r, dw [P, C]; C a multiple of 4. Twin: kernels/rms_norm.rs
 struct Params {
   n: u32,
@@ -27,7 +27,7 @@ fn input_gradient(i: u32) {
   let r = scales[i];
   let mean = ((sums.x + sums.y) + (sums.z + sums.w)) / f32(params.width) * r * r;
   for (var c = 0u; c < quarters; c++) {
-    // Rounded before it is added, as where another launch adds: a zero that no compiler knows keeps it from one fused operation.
+    // Rounded before it is added, as if another launch added it: a zero that the compiler does not know prevents a fused operation.
     let d = bitcast<vec4<f32>>(bitcast<vec4<u32>>(r * (dy[row + c] * w[c] - x[row + c] * mean)) + (params.add >> 1u));
     dx[row + c] = select(vec4<f32>(), dx[row + c], params.add == 1u) + d;
   }
@@ -52,7 +52,7 @@ fn main(
   @builtin(local_invocation_index) lane: u32,
 ) {
   let i = grid_index(group, groups, lane, 64u);
-  // The second part starts with a workgroup of its own.
+  // The second part starts with a new workgroup.
   let first = (params.n + 63u) / 64u * 64u;
   if (i < params.n) {
     input_gradient(i);

@@ -1,4 +1,4 @@
-// SGD without momentum on n elements, in place (optimizers.md §7). One thread two elements: one packed word (bf16) or two (f32).
+// SGD without momentum on n elements, in place (shaders/README.md, "SGD"). One thread: two elements, one packed word (bf16) or two (f32).
 //   g ← bounded(g)·scale    p ← p·d − η·g        d = 1 − ηλ. Twin: kernels/sgd.rs
 struct Params {
   n: u32,

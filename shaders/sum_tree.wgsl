@@ -1,5 +1,5 @@
-// Two levels of the block tree (optimizers.md §8): y[j] = the tree sum of x[65536·j …], n values in all; a workgroup an output.
-// Repeated until one value is left. Twin: kernels/sum_tree.rs
+// Two levels of the block tree (shaders/README.md, "Block tree"): y[j] = the tree sum of x[65536·j …], n values in total; one workgroup per
+// output. Repeated until one value is left. Twin: kernels/sum_tree.rs
 struct Params {
   n: u32,
 }
@@ -47,7 +47,7 @@ fn main(
 ) {
   let output = group_index(group, groups);
   let start = output * 65536u;
-  // A round does SIZE / 8 blocks. Loop bounds around barriers have to be uniform.
+  // A round sums SIZE / 8 blocks. Loop bounds around barriers have to be uniform.
   if (lane == 0u) {
     let count = (min(max(params.n, start) - start, 65536u) + 255u) / 256u;
     rounds = (8u * count + SIZE - 1u) / SIZE;

@@ -1,5 +1,5 @@
-//! Everything the next step depends on ⇄ files: `model.safetensors`, `optimizer.safetensors`, the model's documents, and last
-//! `checkpoint.json`, which names the SHA-256 of each piece of the others. A checkpoint folder is also a Hugging Face folder.
+//! Converts everything the next step depends on to files and back: `model.safetensors`, `optimizer.safetensors`, the model's documents, and
+//! last `checkpoint.json`, which names the SHA-256 of each piece of the others. A checkpoint folder is also a Hugging Face folder.
 
 mod manifest;
 mod pieces;
@@ -29,14 +29,14 @@ const OPTIMIZER: &str = "optimizer.safetensors";
 /// What a checkpoint says beside the state of its run.
 #[derive(Debug, Clone)]
 pub struct Origin {
-    /// Where the run goes on.
+    /// Where the run is being trained now.
     pub environment: Environment,
-    /// What it started from.
+    /// What the run started from.
     pub base: Option<Base>,
 }
 
-/// The files of `trainer`'s checkpoint. Only reads: the next step gives the same bits with or without it. The SHA-256 of each piece has to be
-/// told by [`FileStream::hashed`] before `checkpoint.json` is asked for, which names them.
+/// The files of `trainer`'s checkpoint. It only reads: the next step gives the same bits with or without it. The SHA-256 of each piece has
+/// to be passed to [`FileStream::hashed`] before `checkpoint.json`, which contains them, is requested.
 pub fn write(trainer: &Trainer, assets: &ModelAssets, origin: &Origin) -> Result<FileStream> {
     let mut stream = FileStream::new();
     let metadata = BTreeMap::from([("format".to_string(), "pt".to_string())]);
@@ -87,7 +87,7 @@ fn state_tensors(optim: &Optim) -> Vec<StreamTensor> {
     optim.state_tensors().into_iter().map(stream).collect()
 }
 
-/// The entries of an optimizer file; their values are read when they are asked for.
+/// The entries of an optimizer file; their values are read on demand.
 fn saved_state(source: &dyn ByteSource) -> Result<Vec<SavedState<'_>>> {
     let entry = |tensor: SafetensorsTensor| SavedState {
         name: tensor.name,
@@ -116,7 +116,7 @@ impl Checkpoint {
         Self::opened(files, true)
     }
 
-    /// Opens files whose bytes were verified where they come from; their lengths are looked at.
+    /// Opens files whose bytes the caller has verified; only their lengths are checked.
     pub fn open_verified(files: Vec<Box<dyn ByteSource>>) -> Result<Self> {
         Self::opened(files, false)
     }
@@ -149,7 +149,7 @@ impl Checkpoint {
         &self.bundle
     }
 
-    /// The warning that the run goes on elsewhere, where other bits are to be expected.
+    /// The warning that the run continues in another environment, if that may give other bits.
     pub fn other_environment(&self, now: &Environment) -> Option<Notice> {
         let of_version_1 =
             || Environment { version: self.manifest.written_by.clone(), adapter: String::new(), kernels: now.kernels.clone() };
@@ -162,8 +162,9 @@ impl Checkpoint {
     /// The run, ready for its next step. `config` may change what only shapes the rest of the schedule, and the keys that `overrides` names
     /// (`optimizer.weight_decay`, all below `optimizer`, or `all`); any other difference is refused with the full list. Other data are refused
     /// too, unless `overrides` names `data`: their order then begins anew. What the saved state and the data order depend on cannot be
-    /// overridden: kinds of optimizer, precision, seed, sequence length, kept share. A new learning rate, or one that `overrides` names, ends a
-    /// rate set by hand. The state of parameters that are frozen now is left out. What follows from that is in [`Trainer::notices`].
+    /// overridden: kinds of optimizer, precision, seed, sequence length, share kept for evaluation. A new learning rate, or one that
+    /// `overrides` names, ends a rate set by hand. The state of parameters that are frozen now is left out. [`Trainer::notices`] tells
+    /// about such consequences.
     pub async fn resume(
         &self,
         dataset: Dataset,
@@ -198,7 +199,7 @@ impl Checkpoint {
         Ok(trainer)
     }
 
-    /// The beginning of the order of other data.
+    /// The state of the loader at the beginning of other data.
     fn loader_of(&self, digest: String, notices: &mut Vec<Notice>) -> LoaderState {
         let saved = &self.manifest.data_digest;
         let message = format!("the run goes on with other data, whose order begins anew: SHA-256 {digest}, saved with {saved}");

@@ -1,4 +1,4 @@
-//! Opening a device: WebGPU (in the browser), Vulkan, Metal or DX12 through wgpu, or the CPU with the kernels' twins.
+//! Opens a device: WebGPU (in the browser), Vulkan, Metal or DX12 through wgpu, or the CPU with the kernels' twins.
 
 use burn::tensor::Device as TensorDevice;
 use burn::tensor::wgpu::{WgpuBackend, WgpuInitError};
@@ -16,7 +16,7 @@ pub enum DeviceKind {
     Cpu,
 }
 
-/// What is known of an opened device.
+/// Facts about an opened device.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeviceInfo {
@@ -32,14 +32,14 @@ pub struct DeviceInfo {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DeviceLimits {
-    /// Largest buffer.
+    /// Maximum size of a buffer.
     pub max_buffer_size: u64,
-    /// Largest part of a buffer that a kernel can see.
+    /// Maximum size of the part of a buffer that is bound to a kernel.
     pub max_storage_buffer_binding_size: u64,
 }
 
 impl DeviceLimits {
-    /// Refuses a tensor of `bytes` that no kernel could see whole.
+    /// Refuses a tensor of `bytes` that could not be bound to a kernel as a whole.
     pub fn check(&self, bytes: u64) -> Result<()> {
         if bytes > self.max_buffer_size {
             return Err(Error::LimitExceeded { limit: "maxBufferSize", need: bytes, have: self.max_buffer_size });
@@ -60,7 +60,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// Opens a device; wgpu once per process (per wasm instance), clone it afterwards.
+    /// Opens a device. Open wgpu once per process (per wasm instance) and clone the device afterwards.
     pub async fn open(kind: DeviceKind) -> Result<Self> {
         launch::configure_runtime();
         // Reads are lazy by default and would show later in-place updates.
@@ -103,17 +103,17 @@ impl Device {
         Self { tensors: TensorDevice::flex(), info }
     }
 
-    /// For tensors that take no part in autodiff: state, evaluation, generation.
+    /// The device for tensors outside autodiff: state, evaluation, generation.
     pub fn inner(&self) -> TensorDevice {
         self.tensors.clone()
     }
 
-    /// For the tensors of a training step.
+    /// The device for the tensors of a training step.
     pub fn autodiff(&self) -> TensorDevice {
         self.tensors.clone().autodiff()
     }
 
-    /// What is known of it.
+    /// Facts about the device.
     pub fn info(&self) -> &DeviceInfo {
         &self.info
     }

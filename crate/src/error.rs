@@ -42,7 +42,7 @@ pub enum Error {
         what: String,
         /// Its value.
         found: String,
-        /// What would do.
+        /// What is supported.
         supported: String,
     },
 
@@ -200,12 +200,12 @@ pub enum Error {
     Groups(Vec<Fault>),
 
     // train
-    /// The loss or the gradient norm is not finite; nothing was changed.
+    /// The loss or the gradient norm of a step is not finite; nothing was changed. Or the logits of a generated token are not.
     #[error("step {step}: {tensor} is {value}; nothing was changed")]
     NonFinite {
-        /// The step that was refused.
+        /// The step that was refused; in generation the number of tokens so far.
         step: u64,
-        /// `loss` or `grad_norm`.
+        /// `loss` or `grad_norm`; `logits` in generation.
         tensor: &'static str,
         /// The value.
         value: f64,

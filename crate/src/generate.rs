@@ -11,13 +11,13 @@ use crate::tokenizer::Tokenizer;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct GenerateConfig {
-    /// Tokens at most.
+    /// Maximum number of tokens.
     pub max_tokens: usize,
     /// 0 = always the likeliest token.
     pub temperature: f64,
     /// Only the k likeliest; 0 = all.
     pub top_k: usize,
-    /// Only the likeliest whose probabilities reach p together; 1 = all.
+    /// Only the likeliest tokens whose probabilities add up to p; 1 = all.
     pub top_p: f64,
     /// Seed of the choices.
     pub seed: u64,
@@ -101,7 +101,8 @@ impl Generator {
         Ok(Self { config, cache: KvCache::default(), pending, ids: Vec::new(), shown: String::new(), stop, generated: 0, key, done: false })
     }
 
-    /// The next token, or `None` at the end. Logits that are not finite are an error.
+    /// The next token, or `None` after a stop token, `max_tokens`, or the model's context. Logits that are not finite are
+    /// [`Error::NonFinite`] with the number of tokens so far as its step; the pending tokens are in the cache then, so the text cannot go on.
     pub async fn next(&mut self, model: &Model, tokenizer: &Tokenizer) -> Result<Option<GeneratedToken>> {
         let context = model.config().max_position_embeddings;
         if self.done || self.generated == self.config.max_tokens || self.cache.len() + self.pending.len() > context {
@@ -128,7 +129,7 @@ impl Generator {
         Ok(Some(GeneratedToken { id, text, logprob: probabilities[id as usize].ln(), top }))
     }
 
-    /// Logits after the pending tokens, which enter the cache. → V values.
+    /// The V logits after the pending tokens, which are added to the cache.
     async fn logits(&mut self, model: &Model) -> Result<Vec<f32>> {
         let span = Span { offset: self.cache.len(), ..Span::whole(1, self.pending.len()) };
         model.check_span(span)?;
@@ -168,7 +169,7 @@ impl Generator {
         kept[kept.len() - 1]
     }
 
-    /// Text that the newest token adds. A character split over tokens appears with its last one.
+    /// The text that the newest token adds. A character that is split over tokens appears with the last of them.
     fn added_text(&mut self, tokenizer: &Tokenizer) -> Result<String> {
         let text = tokenizer.decode(&self.ids)?;
         let complete = text.trim_end_matches('\u{FFFD}');
@@ -178,7 +179,7 @@ impl Generator {
     }
 }
 
-/// The `count` likeliest token ids by falling logit; equal logits by rising id.
+/// The `count` likeliest token ids by descending logit; equal logits by ascending id.
 fn likeliest(logits: &[f32], count: usize) -> Vec<u32> {
     let by_logit = |&a: &u32, &b: &u32| logits[b as usize].total_cmp(&logits[a as usize]).then(a.cmp(&b));
     let mut order: Vec<u32> = (0..logits.len() as u32).collect();

@@ -1,4 +1,4 @@
-//! How long work is asked to end, and lets others work meanwhile.
+//! Cancelling long work, and letting other work run in between.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
 
-/// Lets others work before it is done. In a browser's worker: one round of its event loop, in which messages arrive.
+/// A future that lets other work run. In a browser's worker: one round of its event loop, in which messages arrive.
 pub type GiveWay = fn() -> Pin<Box<dyn Future<Output = ()>>>;
 
-/// Given to work that can last, which looks at it between pieces. Clones share the request.
+/// Passed to long work, which checks it between pieces. Clones share the request.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt {
     asked: Arc<AtomicBool>,
@@ -18,12 +18,12 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Nobody asks, nobody waits.
+    /// An interrupt that is never requested and never gives way.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Gives way at every pause.
+    /// An interrupt that gives way at every pause.
     pub fn giving_way(give_way: GiveWay) -> Self {
         Self { give_way: Some(give_way), ..Self::default() }
     }
@@ -33,12 +33,12 @@ impl Interrupt {
         self.asked.store(true, Ordering::Relaxed);
     }
 
-    /// Takes the request back.
+    /// Withdraws the request.
     pub fn clear(&self) {
         self.asked.store(false, Ordering::Relaxed);
     }
 
-    /// [`Error::Aborted`] where the work was asked to end.
+    /// [`Error::Aborted`] if the work was asked to end.
     pub fn check(&self) -> Result<()> {
         if self.asked.load(Ordering::Relaxed) { Err(Error::Aborted) } else { Ok(()) }
     }

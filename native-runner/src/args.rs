@@ -18,7 +18,7 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
-    /// One JSON object per line on stdout, and nothing else there.
+    /// Print one JSON object per line on stdout, and nothing else.
     #[arg(long, global = true)]
     pub json: bool,
 }
@@ -28,27 +28,27 @@ pub struct Cli {
 pub enum Command {
     /// Train or fine-tune a model.
     Train(Box<TrainArgs>),
-    /// Mean loss and perplexity of a text.
+    /// Print the mean loss and perplexity of a text.
     Evaluate(EvaluateArgs),
     /// Continue a text.
     Generate(GenerateArgs),
-    /// Token ids of a text.
+    /// Print the token ids of a text.
     Tokenize(TokenizeArgs),
-    /// The learning rates that a new run plans, one a step.
+    /// Print the learning rates that a new run plans, one per step.
     Schedule(ScheduleArgs),
-    /// What is in model files, and whether they are sound.
+    /// Show what is in model files, and whether they are sound.
     Inspect(InspectArgs),
     /// Compare with reference numbers.
     Check(CheckArgs),
-    /// Recorded trajectories through the optimizers and schedules.
+    /// Replay recorded trajectories through the optimizers and schedules.
     Replay(ReplayArgs),
-    /// Time on this device.
+    /// Measure time and memory on this device.
     Bench(crate::commands::bench::BenchArgs),
-    /// Weights of a checkpoint for other programs.
+    /// Write the weights of a checkpoint for other programs.
     Export(ExportArgs),
 }
 
-/// Where the arithmetic happens.
+/// The device that computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum DeviceName {
     /// WGSL on Vulkan, Metal or DX12.
@@ -78,10 +78,10 @@ pub struct EvaluateArgs {
     /// Tokens of one window; every position but a window's first counts [default: the model's context, at most 512].
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u64).range(2..))]
     pub seq_len: Option<u64>,
-    /// Tokens of the text to use, from its start [default: all].
+    /// Number of tokens of the text to use, from its start [default: all].
     #[arg(long, value_name = "N")]
     pub max_tokens: Option<u64>,
-    /// Let a token see no document but its own, as `train --document-mask` does.
+    /// Let a token see only its own document, as `train --document-mask` does.
     #[arg(long)]
     pub document_mask: bool,
     /// Where to compute.
@@ -98,22 +98,22 @@ pub struct GenerateArgs {
     /// Text to continue.
     #[arg(long, value_name = "TEXT")]
     pub prompt: String,
-    /// Tokens to add.
+    /// Number of tokens to add.
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub max_tokens: usize,
-    /// 0 = the most likely token each time.
+    /// Temperature; 0 = always the most likely token.
     #[arg(long, value_name = "X", default_value_t = 0.0, allow_negative_numbers = true)]
     pub temperature: f64,
     /// Draw from the K most likely tokens; 0 = all.
     #[arg(long, value_name = "K", default_value_t = 0)]
     pub top_k: usize,
-    /// Draw from the most likely tokens that make up this probability; 1 = all.
+    /// Draw from the most likely tokens whose probabilities add up to this; 1 = all.
     #[arg(long, value_name = "P", default_value_t = 1.0, allow_negative_numbers = true)]
     pub top_p: f64,
     /// Seed of the draw.
     #[arg(long, value_name = "S", default_value_t = 0)]
     pub seed: u64,
-    /// Show the K most likely tokens of each place.
+    /// Show the K most likely tokens at each position.
     #[arg(long, value_name = "K", default_value_t = 0)]
     pub top_logprobs: usize,
     /// Where to compute.
@@ -138,7 +138,7 @@ pub struct ScheduleArgs {
     /// Settings as JSON, as `train` takes them (crate/SETTINGS.md).
     #[arg(long, value_name = "FILE")]
     pub train_config: PathBuf,
-    /// Steps to show; those of the run if absent.
+    /// Number of steps to show [default: those of the run].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=10_000_000))]
     pub steps: Option<u64>,
 }
@@ -152,7 +152,7 @@ pub struct InspectArgs {
     /// Format: safetensors, gguf, index, peft or json [default: by the name's ending].
     #[arg(long = "as", value_name = "FORMAT")]
     pub format: Option<String>,
-    /// Read every tensor too.
+    /// Read the values of every tensor as well.
     #[arg(long)]
     pub read: bool,
 }
@@ -163,7 +163,7 @@ pub struct CheckArgs {
     /// File of cases.
     #[arg(value_name = "ORACLE.json")]
     pub oracle: PathBuf,
-    /// Folder that the cases' paths start from.
+    /// Folder that the paths in the cases are relative to.
     #[arg(long, value_name = "DIR")]
     pub assets: PathBuf,
     /// Where to compute.
@@ -191,7 +191,7 @@ pub struct ExportArgs {
     /// Checkpoint folder.
     #[arg(long, value_name = "DIR")]
     pub checkpoint: PathBuf,
-    /// Folder to make; must not exist or be empty.
+    /// Folder to create; it must not exist, or be empty.
     #[arg(long, value_name = "DIR")]
     pub to: PathBuf,
     /// Format of the weights.

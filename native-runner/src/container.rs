@@ -1,5 +1,5 @@
 //! A checkpoint in one file, as the browser exports it: `TABTUNE1`, the length of a JSON head (u64, little endian), the head, then the bytes of
-//! the files one after another. They are read where they lie.
+//! the files one after another. They are read in place, without a copy.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -15,14 +15,14 @@ use crate::files::FileSource;
 
 const MAGIC: &[u8; 8] = b"TABTUNE1";
 const FRONT_BYTES: u64 = 16;
-/// A head lists chunks and holds a run's history: one that is larger is no head.
+/// Maximum size of a head, which lists chunks and holds a run's history.
 const MAX_HEAD_BYTES: u64 = 256 << 20;
-/// Longest chunk.
+/// Maximum size of a chunk.
 const CHUNK_BYTES: u64 = 8 << 20;
 /// Newest format of the head.
 const FORMAT: u64 = 2;
 
-/// What of the head a resume needs.
+/// The part of the head that a resume needs.
 #[derive(Deserialize)]
 struct Head {
     format: u64,
@@ -59,7 +59,7 @@ struct Chunk {
     sha256: String,
 }
 
-/// Some bytes of a file as a file of their own.
+/// A range of a file as a file of its own.
 struct Inner {
     name: String,
     whole: Rc<FileSource>,
@@ -107,7 +107,7 @@ pub fn sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
     Ok(sources)
 }
 
-/// The head, and where it ends.
+/// The head, and its end in the file.
 fn head(whole: &FileSource) -> Result<(Head, u64)> {
     let mut front = [0; 16];
     let read = whole.len() >= FRONT_BYTES && whole.read_at(0, &mut front).is_ok();
@@ -129,7 +129,7 @@ fn head(whole: &FileSource) -> Result<(Head, u64)> {
     Ok((head, FRONT_BYTES + length))
 }
 
-/// Refuses names that are paths or stand twice, and chunks that are none of ours.
+/// Refuses names that are paths or occur twice, and chunks that no tabtune writes.
 fn check(head: &Head) -> Result<()> {
     let mut names = BTreeSet::new();
     for Entry { name, body } in &head.manifest.files {

@@ -10,13 +10,13 @@ pub type Result<T> = std::result::Result<T, RunError>;
 /// A failure with a stable code.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The crate refused. Its text is told here, whole, and not again as a source.
+    /// An error of the crate. Its whole text is shown here, so it is not repeated as a source.
     #[error("{0}{hint}", hint = way_out(.0))]
     Tabtune(tabtune::Error),
     /// The command line makes no sense.
     #[error("{0}")]
     Usage(String),
-    /// A JSON document of the user's is not what it should be.
+    /// A JSON document of the user is not valid.
     #[error("{name}: {reason}")]
     Json {
         /// The file.
@@ -35,7 +35,7 @@ impl From<tabtune::Error> for RunError {
     }
 }
 
-/// The option that lets through what a resume refused, if one does.
+/// The option that would allow what a resume refused, if there is one.
 fn way_out(error: &tabtune::Error) -> String {
     let tabtune::Error::ResumeMismatch(faults) = error else { return String::new() };
     let keys: Vec<&str> = faults.iter().map(|fault| fault.key.as_str()).filter(|key| can_override(key)).collect();

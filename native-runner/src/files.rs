@@ -1,4 +1,4 @@
-//! The runner's only reader of files: sources for the crate, and whole small files.
+//! The only module of the runner that reads files: sources for the crate, and whole small files.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
@@ -71,7 +71,7 @@ pub fn read_json(path: &Path) -> Result<serde_json::Value> {
     serde_json::from_slice(&bytes).map_err(|e| RunError::Json { name: path.display().to_string(), reason: e.to_string() })
 }
 
-/// The plain files of a folder, by name.
+/// The plain files of a folder, sorted by name.
 pub fn files_of(folder: &Path) -> tabtune::Result<Vec<PathBuf>> {
     let refused = |e: std::io::Error| unreadable(folder.display(), e);
     let mut paths = Vec::new();
@@ -89,13 +89,13 @@ fn has_ending(path: &Path, endings: &[&str]) -> bool {
     path.extension().and_then(|e| e.to_str()).is_some_and(|e| endings.iter().any(|want| e.eq_ignore_ascii_case(want)))
 }
 
-/// The sources of the model at `path`: one GGUF or safetensors file, or what a folder holds of a model.
+/// The sources of the model at `path`: one GGUF or safetensors file, or the model files of a folder.
 pub fn model_sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
     let path = settled(path);
     let mut paths = vec![path.clone()];
     if path.is_dir() {
         let all = files_of(&path)?;
-        // A checkpoint folder is a model folder with two files more.
+        // A checkpoint folder is a model folder with two more files.
         let of_run = |p: &Path| [MANIFEST, "optimizer.safetensors"].contains(&file_name(p).as_str());
         paths = all.into_iter().filter(|p| has_ending(p, &["gguf", "json", "safetensors", "jinja"]) && !of_run(p)).collect();
         if paths.is_empty() {
@@ -112,7 +112,7 @@ pub fn model_sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
     Ok(sources)
 }
 
-/// Opens the model at `path`; what is odd but legal about it goes to stderr.
+/// Opens the model at `path`; its warnings go to stderr.
 pub fn open_model(path: &Path) -> Result<Bundle> {
     let bundle = tabtune::model::open_model(model_sources(path)?)?;
     for warning in &bundle.warnings {
@@ -139,7 +139,7 @@ fn folder_sources(folder: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
     Ok(sources)
 }
 
-/// `folder`, or the complete one that a crash between two renames left beside it.
+/// `folder`, or the complete one that a crash between two renames left next to it.
 fn settled(folder: &Path) -> PathBuf {
     let previous = crate::writer::beside(folder, "previous");
     if !folder.exists() && previous.is_dir() { previous } else { folder.to_path_buf() }

@@ -1,4 +1,4 @@
-//! Warnings of the libraries on stderr: shader faults are only logged.
+//! Prints the libraries' warnings on stderr, because shader faults are only logged.
 
 use std::io::Write;
 

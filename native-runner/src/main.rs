@@ -25,7 +25,7 @@ use output::Output;
 fn main() -> ExitCode {
     log_sink::install();
     let json = std::env::args_os().any(|argument| argument == "--json");
-    // A driver may panic inside the libraries; the caller still gets its one line.
+    // A driver may panic inside the libraries; the caller must still get its one line.
     let outcome = std::panic::catch_unwind(run).unwrap_or_else(|_| Err(anyhow::anyhow!("a library panicked; its message is on stderr")));
     match outcome {
         Ok(Outcome::Good) => ExitCode::SUCCESS,

@@ -1,4 +1,4 @@
-//! Reference cases and the comparison with them: data in, verdict out; no files, no device.
+//! Reference cases and the comparison with them, as pure functions: no files, no device.
 
 pub mod judge;
 
@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Of the largest absolute logit: f32 on a GPU against float64 (`assets/README.md`).
+/// Bound of a logit, relative to the largest absolute one: f32 on a GPU against the float64 of the case.
 pub const LOGIT: f64 = 1e-4;
-/// Relative, mean loss of a batch.
+/// Relative bound of the mean loss of a batch.
 pub const LOSS: f64 = 1e-5;
-/// Relative, gradient norms.
+/// Relative bound of gradient norms.
 pub const NORM: f64 = 1e-4;
-/// Logits nearer than this may change places.
+/// Tokens whose logits are closer than this may swap places.
 pub const TIE: f64 = 0.01;
 
 /// A file of cases; each is parsed on its own, so that one bad case fails alone.
@@ -38,7 +38,7 @@ pub struct Case {
     pub task: Task,
 }
 
-/// What to compute, and what comes out.
+/// What to compute, and the expected results.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Task {
@@ -70,7 +70,7 @@ pub struct Likely {
 pub struct NextExpect {
     /// Ids of the prompt.
     pub ids: Vec<u32>,
-    /// In falling order.
+    /// In descending order.
     pub top5: Vec<Likely>,
 }
 
@@ -131,9 +131,9 @@ pub struct TrainExpect {
 pub struct Measure {
     /// What was compared.
     pub name: String,
-    /// How far off.
+    /// Its error.
     pub error: f64,
-    /// How far off it may be.
+    /// The bound of the error.
     pub bound: f64,
 }
 
@@ -165,12 +165,12 @@ impl Verdict {
         !self.measures.is_empty() && self.measures.iter().all(Measure::ok)
     }
 
-    /// The figure that is nearest to its bound, or furthest past it.
+    /// The figure that is closest to its bound, or furthest beyond it.
     pub fn worst(&self) -> Option<&Measure> {
         self.measures.iter().max_by(|a, b| a.strain().total_cmp(&b.strain()))
     }
 
-    /// Names of the figures out of bounds.
+    /// Names of the figures beyond their bounds.
     pub fn failures(&self) -> impl Iterator<Item = &Measure> {
         self.measures.iter().filter(|m| !m.ok())
     }
@@ -186,7 +186,7 @@ impl Verdict {
         self.measures.push(Measure { name: name.into(), error: (got - want).abs() / scale, bound });
     }
 
-    /// Number of places where two lists differ; none may.
+    /// Number of positions at which two lists differ; the bound is 0.
     pub fn equal<T: PartialEq>(&mut self, name: impl Into<String>, got: &[T], want: &[T]) {
         let common = got.iter().zip(want).filter(|(a, b)| a != b).count();
         self.measures.push(Measure { name: name.into(), error: (common + got.len().abs_diff(want.len())) as f64, bound: 0.0 });
@@ -237,7 +237,7 @@ impl Verdict {
         for (name, values) in &want.samples {
             let values: Vec<f64> = values.as_array().into_iter().flatten().map(|v| v.as_f64().unwrap_or(f64::NAN)).collect();
             let Some(got) = gradient(name) else { continue };
-            // An element may be small by cancellation: judged by the size of its neighbours.
+            // An element may be small by cancellation, so it is compared relative to the size of its neighbours.
             let rms = (square_sum(got) / got.len().max(1) as f64).sqrt();
             let scale = values.iter().fold(rms, |a, v| a.max(v.abs()));
             for (place, value) in values.iter().enumerate() {

@@ -36,7 +36,7 @@ impl Output {
         }
     }
 
-    /// One result that people see elsewhere (on the progress bar).
+    /// One result for programs; people see it elsewhere (on the progress bar).
     pub fn json_line(&self, value: &impl Serialize) -> Result<()> {
         if self.json { self.line(value, String::new) } else { Ok(()) }
     }
@@ -55,7 +55,7 @@ impl Output {
     pub fn failure(&self, code: &str, message: &str) {
         if self.json {
             let line = json!({ "error": { "code": code, "message": message } });
-            // A closed stdout is itself the failure: nothing is left to tell it to.
+            // A closed stdout is itself the failure, and nobody is left to report it to.
             if self.write(&format!("{}\n", in_json(&line.to_string()))).is_ok() {
                 return;
             }
@@ -66,7 +66,7 @@ impl Output {
     }
 }
 
-/// A line of JSON in which characters that a terminal acts on are written as JSON's escapes: the same values, shown instead of obeyed.
+/// A line of JSON in which characters that a terminal would act on are written as JSON escapes.
 fn in_json(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut units = [0u16; 2];

@@ -1,4 +1,4 @@
-//! The progress bar of a training run, on stderr; hidden where nobody looks.
+//! The progress bar of a training run, on stderr; hidden if stderr is not a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -9,7 +9,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A bar over `total` steps of which `done` are done.
+    /// A bar over `total` steps of which `done` are complete.
     pub fn new(total: u64, done: u64, shown: bool) -> Self {
         let bar =
             ProgressBar::with_draw_target(Some(total), if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() });
@@ -27,12 +27,12 @@ impl Progress {
         self.bar.set_message(message);
     }
 
-    /// Runs `write` while the bar is away.
+    /// Runs `write` while the bar is hidden.
     pub fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
         self.bar.suspend(write)
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn end(&self) {
         self.bar.finish_and_clear();
     }

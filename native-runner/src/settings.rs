@@ -1,4 +1,4 @@
-//! A run's settings: defaults or a checkpoint's, under the file of `--train-config`, under the options.
+//! A run's settings: the defaults or those of a checkpoint, overridden by the file of `--train-config`, overridden by the options.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ pub fn from_file(path: &Path) -> Result<Map<String, Value>> {
     }
 }
 
-/// The settings that the user gave, as a JSON object of TrainConfig's keys; what was not said is absent.
+/// The settings that the user gave, as a JSON object with keys of TrainConfig; other keys are absent.
 pub fn given(args: &TrainArgs) -> Result<Map<String, Value>> {
     let mut keys = args.train_config.as_deref().map(from_file).transpose()?.unwrap_or_default();
     let mut set = |key: &str, value: Option<Value>| {
@@ -53,12 +53,12 @@ pub fn given(args: &TrainArgs) -> Result<Map<String, Value>> {
     Ok(keys)
 }
 
-/// JSON has no NaN or infinity: they would silently become null.
+/// Refuses NaN and infinity: JSON has neither, so they would silently become null.
 fn number(option: &str, x: f64) -> Result<Value> {
     if x.is_finite() { Ok(json!(x)) } else { Err(RunError::Usage(format!("--{option}: expected a finite number, found {x}"))) }
 }
 
-/// The settings of a run: those of `saved` where it goes on, else the defaults, with what was `given` on top.
+/// The settings of a run: those of `saved` for a resume, otherwise the defaults, overridden by those that were `given`.
 pub fn settle(given: Map<String, Value>, saved: Option<&TrainConfig>) -> Result<TrainConfig> {
     Ok(saved.unwrap_or(&TrainConfig::default()).overlaid(Value::Object(given))?)
 }

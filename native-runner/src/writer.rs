@@ -1,4 +1,4 @@
-//! Writes a folder of files so that it is there whole or not at all.
+//! Writes a folder of files so that it is either complete or absent.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -11,7 +11,7 @@ use crate::error::{Result, unwritable};
 use crate::files::files_of;
 use crate::wait::wait;
 
-/// `folder` with a further ending: `run` → `run.partial`.
+/// `folder` with another ending: `run` → `run.partial`.
 pub fn beside(folder: &Path, ending: &str) -> PathBuf {
     let mut name = folder.file_name().unwrap_or_default().to_os_string();
     name.push(".");
@@ -19,8 +19,8 @@ pub fn beside(folder: &Path, ending: &str) -> PathBuf {
     folder.with_file_name(name)
 }
 
-/// Refuses a place that cannot become `folder`, before the work that is to be written there.
-/// A folder that holds other things than a file called `marker` beside its own is never replaced.
+/// Refuses a place that cannot become `folder`, before the work whose results go there.
+/// A folder that is not empty is replaced only if it contains a file named `marker`.
 pub fn check_place(folder: &Path, marker: Option<&str>) -> Result<()> {
     let refuse = |reason: &str| Err(unwritable(folder.display(), reason).into());
     if folder.file_name().is_none() {
@@ -40,14 +40,14 @@ pub fn check_place(folder: &Path, marker: Option<&str>) -> Result<()> {
     fs::create_dir_all(parent(folder)).map_err(|e| unwritable(parent(folder).display(), e).into())
 }
 
-/// Writes `stream` as `folder`: beside it, flushed, renamed into place. Returns the paths of the files.
+/// Writes `stream` as `folder`: next to it, flushed, then renamed. Returns the paths of the files.
 pub fn write_folder(folder: &Path, marker: Option<&str>, stream: &mut FileStream) -> Result<Vec<PathBuf>> {
     check_place(folder, marker)?;
     let partial = beside(folder, "partial");
     remove(&partial)?;
     fs::create_dir(&partial).map_err(|e| unwritable(partial.display(), e))?;
     if let Err(error) = fill(&partial, marker.is_some(), stream) {
-        // The first failure is the one to tell; what is left is overwritten by the next try.
+        // The first failure is the one to report; the next attempt overwrites what is left.
         let _ = fs::remove_dir_all(&partial);
         return Err(error);
     }
@@ -56,7 +56,7 @@ pub fn write_folder(folder: &Path, marker: Option<&str>, stream: &mut FileStream
     Ok(files_of(folder)?)
 }
 
-/// `sealed`: the last document names the digests of the pieces before it.
+/// `sealed`: the last document contains the digests of the pieces before it.
 fn fill(folder: &Path, sealed: bool, stream: &mut FileStream) -> Result<()> {
     let names: Vec<String> = stream.files().iter().map(|file| file.name.clone()).collect();
     let mut next = wait(stream.next_chunk())?;
@@ -80,7 +80,7 @@ fn fill(folder: &Path, sealed: bool, stream: &mut FileStream) -> Result<()> {
     Ok(())
 }
 
-/// Puts `partial` in the place of `folder`. Between the two renames the old one is whole under `.previous`.
+/// Puts `partial` in the place of `folder`. Between the two renames the old folder is complete under `.previous`.
 fn replace(folder: &Path, partial: &Path) -> Result<()> {
     let previous = beside(folder, "previous");
     let refused = |e: std::io::Error| unwritable(folder.display(), e);
@@ -107,7 +107,7 @@ fn parent(folder: &Path) -> &Path {
     }
 }
 
-/// Makes names in `folder` durable. Windows cannot open a folder, and needs no flush there.
+/// Makes names in `folder` durable. Windows cannot open a folder, and does not need this flush.
 fn flush_folder(folder: &Path) -> Result<()> {
     match File::open(folder) {
         Ok(handle) => handle.sync_all().map_err(|e| unwritable(folder.display(), e).into()),

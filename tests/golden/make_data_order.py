@@ -1,4 +1,5 @@
-"""Prints the window starts of `order_is_fixed_by_the_specification` (tests/suite/data.rs): Philox4x32-10 as optimizers.md §3.2 says.
+"""Prints the window starts of `order_is_fixed_by_the_specification` (tests/suite/data.rs): Philox4x32-10 as in
+shaders/README.md, "Noise".
 
     python make_data_order.py
 """

@@ -1,4 +1,4 @@
-//! Vector files through the real optimizers and schedules: the copies in `golden/vectors`, and all of `../shared/vectors` where it is.
+//! Vector files through the real optimizers and schedules: the copies in `golden/vectors`, and all of `../shared/vectors` if it exists.
 
 use std::path::{Path, PathBuf};
 

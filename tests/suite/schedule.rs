@@ -1,4 +1,5 @@
-//! Learning-rate schedules against curves of the reference, resumes, and the promises of `optimizers.md` §11.
+//! Learning-rate schedules against curves of the reference, resumes, and the promises of a curve: never above the peak, never
+//! below the minimum once warmup is over, no rise after it, and exactly the minimum from the end on.
 
 use std::collections::BTreeSet;
 

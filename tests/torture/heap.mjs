@@ -28,8 +28,31 @@ async function behindFourGiB(arena, tally, bound) {
   });
 }
 
-export async function heap(arena, tally, { sizes, bound, optimizer }) {
+/** Every byte of a file that is 8 bytes longer than wasm can number with its own words is read, and the reading ends. */
+async function beyondFourGiB(arena, tally) {
+  const fault = 'a file of 2³² + 8 bytes is read to its end';
+  await arena.with(async (subject) => {
+    const found = await subject.do(async (s) => {
+      const header = (length) => JSON.stringify({ w: { dtype: 'F32', shape: [length / 4], data_offsets: [0, length] } }).padEnd(88);
+      const total = 2 ** 32 + 8;
+      const length = total - 8 - header(2 ** 32).length;
+      const front = new DataView(new ArrayBuffer(8));
+      front.setBigUint64(0, BigInt(header(length).length), true);
+      const zeros = new Blob([new Uint8Array(64 << 20)]);
+      // The last four bytes are a NaN, which only a reader that came to the end can count.
+      const body = [...Array(Math.floor((length - 4) / zeros.size)).fill(zeros), zeros.slice(0, (length - 4) % zeros.size), new Uint8Array([0, 0, 192, 127])];
+      const file = new File([front.buffer, header(length), ...body], 'large.safetensors');
+      const { ok, value, message, ms } = await s.settled(s.tabtune.inspectFiles(file, { read: true }));
+      return { size: file.size, report: ok ? JSON.stringify(value[0].report) : message, ms };
+    });
+    const wrong = [...differences('size', found.size, 2 ** 32 + 8), ...(found.report.includes('non-finite') ? [] : [`the last element was not seen: ${found.report.slice(0, 300)}`])];
+    tally.add(fault, wrong, found.ms);
+  });
+}
+
+export async function heap(arena, tally, { sizes, bound, optimizer, readAll = false }) {
   await behindFourGiB(arena, tally, bound);
+  if (readAll) await beyondFourGiB(arena, tally);
   await arena.with(async (subject) => {
     const found = await subject.do(
       async (s, { sizes, options }) => {

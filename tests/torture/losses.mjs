@@ -124,7 +124,7 @@ async function again(arena, tally) {
 async function noAdapter(arena, tally) {
   await arena.with(async (subject) => {
     const result = await subject.do(async (s, setting) => {
-      await s.create({ ...setting, plans: [{}, { noAdapter: true }] });
+      await s.create({ ...setting, plans: [{}, ...Array(30).fill({ noAdapter: true })] });
       await s.step(1);
       await s.current().save();
       await s.tell('fire', { action: 'destroy' });

@@ -38,6 +38,6 @@ export const PARTS = {
   soak: { work: soak, full: { steps: 2000, cycles: 50 }, short: { steps: 200, cycles: 5 } },
   abort: { work: abort, full: { delays: [0, 50, 300, 1000, 3000], large: true }, short: { delays: [30] } },
   csp: { work: csp, full: {}, short: {} },
-  heap: { work: heap, full: { sizes: TWO_OF_256_MIB, bound: 96, optimizer: { type: 'adamw' } }, short: { sizes: ONE_OF_96_MIB, bound: 48, optimizer: { type: 'sgd', momentum: 0.9 } } },
+  heap: { work: heap, full: { sizes: TWO_OF_256_MIB, bound: 96, optimizer: { type: 'adamw' }, readAll: true }, short: { sizes: ONE_OF_96_MIB, bound: 48, optimizer: { type: 'sgd', momentum: 0.9 } } },
   hidden: { work: hidden, full: { secs: 600 }, short: { secs: 20 } },
 };

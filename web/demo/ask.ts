@@ -4,7 +4,7 @@ import { escaped } from 'tabtune';
 import { byId, make } from './dom.js';
 import { grouped } from './format.js';
 
-/** The chosen answer, or nothing when the dialog was left. The first answer is the one to recommend. */
+/** The chosen answer, or `undefined` if the dialog was closed. The first answer is the recommended one. */
 export function ask<T extends string>(title: string, words: string, answers: Readonly<Record<T, string>>): Promise<T | undefined> {
   const dialog = byId('ask', HTMLDialogElement);
   byId('ask-title', HTMLElement).textContent = escaped(title);
@@ -22,7 +22,7 @@ export function ask<T extends string>(title: string, words: string, answers: Rea
   return new Promise((resolve) => dialog.addEventListener('close', () => resolve(given.answer), { once: true }));
 }
 
-/** Before a run that goes on, or steps that no checkpoint has, are given up. */
+/** Asks before a running run, or steps that are in no checkpoint, are discarded. */
 export function askToEnd(going: boolean, unsaved: number): Promise<'save' | 'discard' | undefined> {
   const begin = going ? 'A run is going on, and it would end here. ' : '';
   if (unsaved === 0) return ask('End this run?', `${begin}All its steps are saved.`, { discard: 'End it' });

@@ -7,7 +7,7 @@ import { rate } from './format.js';
 
 const colour = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
-/** One uPlot that follows its box and the theme. */
+/** A uPlot chart that follows the size of its box and the theme. */
 class Plot {
   #plot: uPlot | undefined;
   #due = false;
@@ -22,7 +22,7 @@ class Plot {
     new ResizeObserver(() => this.#plot?.setSize({ width: box.clientWidth, height: height() })).observe(box);
   }
 
-  /** Asks for a new drawing in the next frame; while the page is hidden there is none, and it is drawn on return. */
+  /** Requests a redraw in the next frame; a hidden page has no frames, so it is redrawn when it is shown again. */
   draw(): void {
     if (this.#due) return;
     this.#due = true;
@@ -35,7 +35,7 @@ class Plot {
     });
   }
 
-  /** Drops the drawing: for another theme, or another run. */
+  /** Discards the chart, for another theme or another run. */
   reset(): void {
     this.#plot?.destroy();
     this.#plot = undefined;
@@ -122,7 +122,7 @@ export class Charts {
     this.#draw();
   }
 
-  /** The run goes on after `step`: what came later is made again. */
+  /** The run continues after `step`; later steps are repeated. */
   cut(step: number): void {
     this.#curve.cut(step);
     this.#draw();
@@ -132,7 +132,7 @@ export class Charts {
     return this.#curve.summary();
   }
 
-  /** Draws again in the colours of the present theme. */
+  /** Redraws in the colours of the current theme. */
   repaint(): void {
     this.#loss.reset();
     this.#rate.reset();

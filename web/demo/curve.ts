@@ -1,11 +1,11 @@
 /**
  * The losses and rates of a run in a bounded number of buckets, each with its lowest and its highest loss, so that a chart of a million steps
- * shows every spike and costs as much as one of a thousand. A bucket covers a fixed range of steps: what is drawn stays where it is while the run grows.
+ * shows every spike and costs as much as one of a thousand. A bucket covers a fixed range of steps, so that what is drawn does not move while the run grows.
  */
 
 /** More buckets than the chart has pixels would only cost time. */
 const LIMIT = 1024;
-/** Weight of what was before in the exponential mean: about ten steps. */
+/** Weight of the previous value in the exponential mean: about ten steps. */
 const MEMORY = 0.9;
 
 interface Point {
@@ -18,7 +18,7 @@ interface Bucket {
   key: number;
   low: Point;
   high: Point;
-  /** Of the bucket's first step. */
+  /** Value of the bucket's first step. */
   rate: number;
   validation: number | null;
 }
@@ -46,7 +46,7 @@ export class Curve {
     this.cut(0);
   }
 
-  /** A step that was there before is where the run went on: it and all after it are made again. */
+  /** A step that exists already is where the run continued: it and all later ones are replaced. */
   push(step: number, loss: number, rate: number): void {
     if (step <= this.lastStep) this.cut(step - 1);
     this.#steps.push(step);
@@ -101,7 +101,7 @@ export class Curve {
     if (this.#buckets.length > LIMIT) this.#halve();
   }
 
-  /** Twice the steps in each bucket. */
+  /** Doubles the number of steps in each bucket. */
   #halve(): void {
     this.#stride *= 2;
     const merged: Bucket[] = [];
@@ -151,7 +151,7 @@ export class Curve {
     return columns;
   }
 
-  /** The curve in one sentence, for those who do not see it. */
+  /** The curve in one sentence, for people who cannot see it. */
   summary(): string {
     const [first] = this.#losses;
     if (first === undefined) return '';

@@ -9,7 +9,7 @@ export function onDrop(target: HTMLElement, take: (files: File[]) => void): void
     event.preventDefault();
     target.classList.remove('over');
     const items = [...(event.dataTransfer?.items ?? [])];
-    // Entries must be taken before the event is over; they are read later.
+    // Entries must be taken before the event ends; they are read later.
     const entries = items.flatMap((item) => item.webkitGetAsEntry() ?? []);
     Promise.all(entries.map(filesOf)).then(
       (files) => take(files.flat()),
@@ -18,7 +18,7 @@ export function onDrop(target: HTMLElement, take: (files: File[]) => void): void
   });
 }
 
-/** A file dropped beside its target must not replace the page. */
+/** A file that is dropped next to its target must not replace the page. */
 export function ignoreStrayDrops(): void {
   for (const type of ['dragover', 'drop']) addEventListener(type, (event) => event.preventDefault());
 }

@@ -9,13 +9,13 @@ function fields(): Field[] {
   return all.filter((each): each is Field => (each instanceof HTMLInputElement && each.type !== 'file' && each.type !== 'radio') || each instanceof HTMLSelectElement);
 }
 
-/** Puts back what was typed; false when nothing was kept. */
+/** Restores what was typed; false if nothing was kept. */
 export function restoreForm(): boolean {
   let kept: unknown;
   try {
     kept = JSON.parse(localStorage.getItem(KEY) ?? 'null');
   } catch {
-    // Storage may be switched off, or hold something else: the defaults serve.
+    // Storage may be disabled, or contain something else: then the defaults are used.
   }
   if (typeof kept !== 'object' || kept === null) return false;
   for (const field of fields()) {
@@ -23,7 +23,7 @@ export function restoreForm(): boolean {
     if (typeof value !== 'string') continue;
     const before = field.value;
     field.value = value;
-    // A word that is no longer offered leaves a list without a choice.
+    // A value that is no longer offered would leave a list without a choice.
     if (field.value === '' && value !== '') field.value = before;
   }
   return true;

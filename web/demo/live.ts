@@ -1,4 +1,4 @@
-/** The run that is open in this page: its trainer, and what the page shows of it. */
+/** The run that is open in this page: its trainer, and its display. */
 import { TrainerMessage } from 'tabtune';
 import type { Trainer, TrainerEvent, TrainerState } from 'tabtune';
 
@@ -45,11 +45,11 @@ export class LiveRun {
     private readonly shown: Shown,
   ) {
     this.#saved = trainer.completedSteps;
-    // An idle trainer has news too: a lost GPU, say.
+    // An idle trainer also has events, for example a lost GPU.
     for (const type of TYPES) trainer.addEventListener(type, (event) => event instanceof TrainerMessage && this.#show(event.detail), { signal: this.#leaving.signal });
   }
 
-  /** Its worker or GPU is gone for good; what was saved is not. */
+  /** Its worker or GPU is lost for good; the saved checkpoints are not. */
   get lost(): boolean {
     return this.#lost;
   }
@@ -58,12 +58,12 @@ export class LiveRun {
     return !this.#lost && ['running', 'recovering'].includes(this.shown.controls.state);
   }
 
-  /** Steps that would be gone with the trainer. */
+  /** Number of steps that would be lost with the trainer. */
   get unsaved(): number {
     return this.#lost ? 0 : Math.max(0, this.trainer.completedSteps - this.#saved);
   }
 
-  /** Trains until done, stopped, left, or an error; the events come to the listeners. */
+  /** Trains until done, stopped, left, or an error; the listeners receive the events. */
   async drive(): Promise<void> {
     const { controls, figures, view } = this.shown;
     const awake = keepAwake();
@@ -126,7 +126,7 @@ export class LiveRun {
     } else if (state === 'paused' || state === 'stopped' || state === 'done') controls.show(state, RESTING[state](grouped(step)));
   }
 
-  /** The run stopped at an error; what can still be done is offered. */
+  /** Shows that the run stopped at an error, and offers what can still be done. */
   #fail(thrown: unknown): void {
     const { controls, kernels, samples } = this.shown;
     kernels.use(undefined);
@@ -141,7 +141,7 @@ export class LiveRun {
     controls.show('lost', `${faultOf(thrown)}. ${this.#saved > 0 ? `The checkpoint of step ${step} is on this device.` : 'Nothing was saved yet.'}`);
   }
 
-  /** Ends it; what has not been saved is gone. */
+  /** Ends the run; unsaved steps are lost. */
   async close(): Promise<void> {
     this.#leaving.abort();
     this.shown.kernels.use(undefined);

@@ -1,7 +1,7 @@
 /** Everything that the run has reported, for those who want the numbers. */
 import type { TrainerEvent } from 'tabtune';
 
-/** What is kept of a run, and comes back with it. */
+/** The entries that are saved with a run and restored with it. */
 export type Entry = Extract<TrainerEvent, { type: 'step' | 'eval' | 'sample' }>;
 export type Step = Extract<TrainerEvent, { type: 'step' }>;
 

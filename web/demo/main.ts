@@ -23,7 +23,7 @@ import { faultOf } from './words.js';
 
 const charts = new Charts();
 const figures = new Figures();
-/** What the user asked for and could not be done is said, and the run goes on. */
+/** Shows why a request of the user failed; the run continues. */
 const complain = (thrown: unknown): void => controls.say(faultOf(thrown));
 const acting = (work: () => Promise<void>) => (): void => {
   work().catch(complain);
@@ -70,7 +70,7 @@ byId('about-open', HTMLButtonElement).addEventListener('click', () => {
 });
 byId('build', HTMLElement).textContent = `Version ${VERSION}.`;
 
-/** Shows the run that was saved last, and offers to go on with it. */
+/** Shows the run that was saved last, and offers to continue it. */
 async function lastRun(): Promise<string> {
   const last = await checkpoints.newest();
   if (!last) return '';
@@ -91,7 +91,7 @@ async function begin(): Promise<void> {
   if (!ok) checkpoints.withoutGpu();
   else if (adapter?.software === true) useSoftwareDefaults(!restored);
   await checkpoints.refresh();
-  // What is kept is no reason not to start.
+  // A fault in stored data must not prevent the start.
   const last = await lastRun().catch((thrown: unknown) => ` ${faultOf(thrown)}`);
   if (!ok) {
     controls.offer(undefined);

@@ -1,13 +1,13 @@
-/** What the browser enforces where this page is served: the worker, which reads the files and trains, has the policy of its own response alone. */
+/** The Content-Security-Policy that the browser enforces: the worker, which reads the files and trains, has only the policy of its own response. */
 import { byId } from './dom.js';
 
-/** Whether a Content-Security-Policy header lets its page or worker talk to its own address and to nothing else. Several policies all hold. */
+/** Whether a Content-Security-Policy header lets its page or worker talk to its own origin only. All of several policies apply. */
 export function confines(header: string | null): boolean {
   return (header ?? '').split(',').some((policy) => {
     const directives = new Map<string, string>();
     for (const text of policy.split(';')) {
       const [name = '', ...sources] = text.trim().split(/\s+/);
-      // The first directive of a name counts.
+      // Only the first directive of each name counts.
       if (!directives.has(name.toLowerCase())) directives.set(name.toLowerCase(), sources.join(' ').toLowerCase());
     }
     const allowed = directives.get('connect-src') ?? directives.get('default-src');
@@ -15,7 +15,7 @@ export function confines(header: string | null): boolean {
   });
 }
 
-/** Says in the About box what is enforced; asks for the headers of the worker's own file and for nothing else. */
+/** Shows in the About box what is enforced, after a request for the headers of the worker's own file. */
 export async function sayPolicy(workerUrl: string): Promise<void> {
   const answer = await fetch(workerUrl, { method: 'HEAD' }).catch(() => undefined);
   byId('policy', HTMLElement).textContent = confines(answer?.headers.get('content-security-policy') ?? null)

@@ -1,4 +1,4 @@
-/** From the button to the exported model: one run at a time, and none given up unasked. */
+/** From the start button to the exported model: one run at a time, and none is discarded without asking. */
 import { escaped, Trainer } from 'tabtune';
 import type { CheckpointInfo, DataInput, Progress } from 'tabtune';
 
@@ -29,7 +29,7 @@ export class Run {
     });
   }
 
-  /** The trainer of the run with this id, if it is open in this page and whole. */
+  /** The trainer of the run with this id, if it is open in this page and not lost. */
   trainerOf(run: string): Trainer | undefined {
     return this.#live?.trainer.runId === run && !this.#live.lost ? this.#live.trainer : undefined;
   }
@@ -56,7 +56,7 @@ export class Run {
     });
   }
 
-  /** The text of a run that does not keep its own: what is chosen in the form, if the user says so. */
+  /** The text for a run that does not keep its own: the one chosen in the form, if the user agrees. */
   async #dataFor({ dataName }: CheckpointInfo): Promise<DataInput | undefined> {
     const { data, dataLabel } = this.panels.setup;
     const own = dataName === '' ? 'Its text is not kept with this run.' : `Its text, ${dataName}, is not kept with this run.`;
@@ -64,13 +64,13 @@ export class Run {
     return answer === undefined ? undefined : data;
   }
 
-  /** Offers to go on with a saved run. */
+  /** Offers to continue a saved run. */
   offer(info: CheckpointInfo): void {
     this.#offered = info;
     this.panels.controls.offer(`${info.step < info.totalSteps ? 'Go on with' : 'Open again:'} ${info.label}`);
   }
 
-  /** Goes on: with the run that is open, or else with the newest checkpoint of the one that was lost or offered. */
+  /** Continues the open run, or else the newest checkpoint of the one that was lost or offered. */
   async goOn(): Promise<void> {
     if (this.#live && !this.#live.lost) return this.#live.drive();
     const newest = await this.panels.checkpoints.newest(this.#live?.trainer.runId ?? this.#offered?.run);
@@ -141,7 +141,7 @@ export class Run {
 
   async save(): Promise<void> {
     const { controls, checkpoints } = this.panels;
-    // Within the click, which is the only time that browsers listen.
+    // Within the click, because browsers accept the request only then.
     checkpoints.persist().catch((thrown: unknown) => controls.say(faultOf(thrown)));
     controls.say('Saving …');
     const { step } = (await this.#live?.trainer.save()) ?? {};
@@ -173,7 +173,7 @@ export class Run {
     controls.show('setup', 'Ready.');
   }
 
-  /** Asks before a run that goes on, or steps that no checkpoint has, are given up. */
+  /** Asks before a running run, or steps that are in no checkpoint, are discarded. */
   async #mayLeave(): Promise<boolean> {
     const live = this.#live;
     if (!live || (!live.going && live.unsaved === 0)) return true;

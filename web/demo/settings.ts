@@ -1,17 +1,17 @@
-/** The form's words as options of a run. */
+/** Translates the form to options of a run. */
 import type { DriveOptions, ModelShape, OptimizerOptions, ScheduleOptions, TrainOptions } from 'tabtune';
 
 import { byId } from './dom.js';
 
 /** The model that is trained from random weights: large enough to find words, small enough to do so while one watches. */
 const SCRATCH: ModelShape = { hiddenSize: 128, numHiddenLayers: 3, numAttentionHeads: 4 };
-/** The same for an adapter in software, which is a hundred times slower. */
+/** The same for a software adapter, which is a hundred times slower. */
 const SCRATCH_SOFTWARE: ModelShape = { hiddenSize: 64, numHiddenLayers: 2, numAttentionHeads: 2 };
 const SOFTWARE_NUMBERS = { 's-steps': 200, 's-batch': 4, 's-length': 48, 's-sample': 20 };
 
-/** Rates that serve the small model: of those tried over 200 steps, the best of each rule. */
+/** Rates for the small model: the best of those tried over 200 steps, for each rule. */
 const RATES: Readonly<Record<string, number>> = { adamw: 0.002, adafactor: 0.004, 'apollo-mini': 0.004, sgd: 0.5 };
-/** A trained model is to be moved, not made. */
+/** Rates for a trained model, which should change only a little. */
 const FINE_TUNING = 1 / 20;
 
 let scratch = SCRATCH;
@@ -25,7 +25,7 @@ export function suggestRate(trained: boolean): void {
   suggested = rate;
 }
 
-/** The defaults for an adapter in software; its numbers only where none were typed before. */
+/** Applies the defaults for a software adapter, except where a number was typed before. */
 export function useSoftwareDefaults(numbers: boolean): void {
   scratch = SCRATCH_SOFTWARE;
   if (!numbers) return;

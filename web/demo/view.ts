@@ -1,4 +1,4 @@
-/** What the page shows of one run: curves, figures, samples and the log, always up to the same step. */
+/** The display of one run: curves, figures, samples and the log, always up to the same step. */
 import type { Charts } from './charts.js';
 import { byId, download } from './dom.js';
 import { Log } from './log.js';
@@ -29,7 +29,7 @@ export class View {
     byId('loss-summary', HTMLElement).textContent = '';
   }
 
-  /** A run that was there before, from its first step. */
+  /** Shows the history of a run, from its first step. */
   restore(entries: readonly Entry[], totalSteps: number, about: object): void {
     this.clear(totalSteps, about);
     const samples = entries.filter((entry) => entry.type === 'sample').slice(-KEPT);
@@ -62,7 +62,7 @@ export class View {
     }
   }
 
-  /** The run goes on after `step`; what came later is made again. */
+  /** The run continues after `step`; later steps are repeated. */
   cut(step: number): void {
     this.#log.cut(step);
     this.charts.cut(step);

@@ -1,4 +1,4 @@
-/** Keeps the screen on while training; the lock ends with every hiding and is asked for again. */
+/** Keeps the screen on while training; the lock is released whenever the page is hidden, and requested again. */
 export function keepAwake(): () => void {
   let sentinel: WakeLockSentinel | undefined;
   let wanted = true;
@@ -9,7 +9,7 @@ export function keepAwake(): () => void {
         sentinel = lock;
         if (!wanted) void lock.release();
       },
-      // A refusal (power saving, policy) costs comfort, not training.
+      // Without the lock (power saving, policy) training still works.
       () => undefined,
     );
   };

@@ -1,4 +1,4 @@
-/** What the run, the files and the storage report, in plain words. Unknown words are shown as they came. */
+/** Reports of the run, the files and the storage, in plain words. Unknown codes are shown as they are. */
 import { escaped, TabtuneError } from 'tabtune';
 import type { Progress } from 'tabtune';
 
@@ -36,7 +36,7 @@ const TITLES: Readonly<Record<string, string>> = {
   'model.tensor.extra': 'A tensor of the file is not used',
   'model.non-finite': 'The weights hold values that are not numbers',
 };
-/** For words that begin so. */
+/** For codes with this beginning. */
 const FAMILIES: readonly (readonly [string, string])[] = [
   ['checkpoint.', 'A stored checkpoint is damaged'],
   ['storage.', 'The browser’s storage failed'],
@@ -47,7 +47,7 @@ export function titleOf(code: string): string {
   return TITLES[code] ?? FAMILIES.find(([start]) => code.startsWith(start))?.[1] ?? 'Note';
 }
 
-/** A failure in one line, its exact words last. */
+/** A failure in one line, with its exact message at the end. */
 export function faultOf(thrown: unknown): string {
   const message = escaped(thrown instanceof Error ? thrown.message : String(thrown)).replace(/\.$/, '');
   if (!(thrown instanceof TabtuneError)) return message;

@@ -1,9 +1,9 @@
-/** When a save is due by itself. */
+/** Decides when an automatic save is due. */
 import type { Driver } from './protocol.js';
 
 /** Saving costs at most a tenth of the time. */
 const TIMES_LAST_SAVE = 10;
-/** Changing tabs to and fro is no reason to save each time. */
+/** Switching tabs back and forth should not save each time. */
 const HIDDEN_MILLIS = 30_000;
 
 export class SaveClock {
@@ -21,13 +21,13 @@ export class SaveClock {
     this.#triedAt = this.now();
   }
 
-  /** A save that fails is not tried again at every step. */
+  /** Records an attempt to save, so that a failed one is not repeated at every step. */
   tried(millis: number): void {
     this.#triedAt = this.now();
     this.#tookMillis = millis;
   }
 
-  /** Whether anything would be lost. */
+  /** Whether unsaved steps exist. */
   needed(step: number): boolean {
     return this.driver.autosave && this.savedStep !== step;
   }

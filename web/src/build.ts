@@ -1,4 +1,4 @@
-/** The build's own facts; `web/build-package.mjs` and the Vite configurations replace the names. */
+/** Constants of the build; `web/build-package.mjs` and the Vite configurations substitute their values. */
 declare const __TABTUNE_VERSION__: string;
 declare const __TABTUNE_WASM_HASH__: string;
 

@@ -45,7 +45,7 @@ export function objectOf(value: unknown, path: string): object {
   throw badOption(path, 'an object', value);
 }
 
-/** All of the work is tried; what it found wrong is one BAD_OPTION with the path of the first. */
+/** Runs all checks; their faults together are one BAD_OPTION with the path of the first. */
 export function together(work: readonly (() => void)[]): void {
   const faults: TabtuneError[] = [];
   for (const check of work) {
@@ -61,7 +61,7 @@ export function together(work: readonly (() => void)[]): void {
   throw rest.length === 0 ? first : fault('option.invalid', faults.map(({ message }) => message).join('; '), { path: first.detail.path });
 }
 
-/** The given options under Rust's names; an unknown key is an error, an undefined value is absent. */
+/** The given options under Rust's names; an unknown key is an error, an undefined value is omitted. */
 export function translate(given: object, checks: Checks, path: string): Record<string, unknown> {
   const result: Record<string, unknown> = {};
   const read = ([key, value]: [string, unknown]) => (): void => {
@@ -74,7 +74,7 @@ export function translate(given: object, checks: Checks, path: string): Record<s
   return result;
 }
 
-/** An object told apart by `type`, each type with keys of its own. With `untyped` it may say no type, and has those keys. */
+/** An object whose `type` decides its keys. With `untyped` the type may be missing, and the object has those keys. */
 export const byType =
   (types: Record<string, Checks>, untyped?: Checks): Check =>
   (value, path) => {

@@ -1,4 +1,4 @@
-/** What the worker does for each request. One worker serves one model, then one trainer. */
+/** The worker's handler of each request. One worker serves one model, then one trainer. */
 import { VERSION, WASM_HASH } from './build.js';
 import { aborted, protocolError } from './errors.js';
 import { createTrainer, loadGeneration, resumeTrainer } from './openings.js';
@@ -93,7 +93,7 @@ export function handlersOf(place: Workplace): Handlers {
     'checkpoint.remove': async ({ run, generation }) => {
       const trainer = place.trainerOf(run);
       if (!trainer) return store.remove(run, generation).then(nothing);
-      // Not while a save writes.
+      // Not during a save.
       return trainer.lane.take(async () => {
         await store.remove(run, generation);
         if (!(await store.hasRun(run))) trainer.saver.removed();

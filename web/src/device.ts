@@ -2,18 +2,18 @@
 import { fault } from './errors.js';
 import type { TabtuneError } from './errors.js';
 
-/** What is watched: a worker's global scope. */
+/** The scope that is watched: a worker's global scope. */
 export interface WatchedScope {
   GPUAdapter?: typeof GPUAdapter;
   navigator?: { gpu?: GPU };
 }
 
-/** cubecl asks for it at its first operation, but uses it for profiling alone. */
+/** CubeCL requires it at its first operation, but uses it only for profiling. */
 const PRETENDED = 'timestamp-query';
 /** The loss of a device is reported shortly after the read that it broke. */
 const LOSS_MILLIS = 100;
 
-/** The features of an adapter or a device, as wgpu is to see them. */
+/** The features of an adapter or a device, as wgpu should see them. */
 const withPretended = (features: Iterable<string>): Set<string> => new Set([...features, PRETENDED]);
 
 /** The first fault of the device, if any. A step counts only if a later read succeeded and this is still empty. */
@@ -25,7 +25,7 @@ export class DeviceWatch {
   #scope: WatchedScope = {};
   #onFault: (error: TabtuneError) => void = () => undefined;
 
-  /** The adapter's own words; the core sees none in a browser. */
+  /** The adapter's name; the core gets none in a browser. */
   get adapter(): string {
     return this.#adapter;
   }
@@ -39,7 +39,7 @@ export class DeviceWatch {
     if (this.#fault) throw this.#fault;
   }
 
-  /** Whether the core believes in a feature that the device lacks. */
+  /** Whether the core was told of a feature that the device lacks. */
   hides(feature: string): boolean {
     return this.#hidden.has(feature);
   }
@@ -110,7 +110,7 @@ export class DeviceWatch {
     });
   }
 
-  /** Refuses before the core asks: without an adapter it would panic. */
+  /** Refuses a missing adapter before the core requests one, because the core would panic. */
   async present(): Promise<void> {
     const gpu = this.#scope.navigator?.gpu;
     if (gpu && (await gpu.requestAdapter({ powerPreference: 'high-performance' })) === null) {
@@ -118,7 +118,7 @@ export class DeviceWatch {
     }
   }
 
-  /** Names a failed read. */
+  /** The cause of a failed read. */
   async explain(error: TabtuneError): Promise<TabtuneError> {
     if (this.#fault) return this.#fault;
     if (error.code !== 'DEVICE_LOST' && error.code !== 'WORKER_CRASHED') return error;

@@ -1,4 +1,4 @@
-/** A file from a URL, whole: what ends early goes on by range where the server allows it. */
+/** Downloads a whole file: a download that ends early is continued by range requests if the server allows it. */
 import { aborted, fault } from './errors.js';
 import type { SourceSpec } from './protocol.js';
 import type { OnProgress } from './sources.js';
@@ -9,7 +9,7 @@ type Spec = Extract<SourceSpec, { kind: 'url' }>;
 /** Bytes gathered before they become a Blob, which can leave memory for disk. */
 const GATHERED_BYTES = 8 << 20;
 const REPORTED_BYTES = 1 << 20;
-/** Waits before a download that ended early is gone on with; any progress begins them anew. */
+/** Delays before a download that ended early is continued; any progress restarts the sequence. */
 const DELAYS_MILLIS = [0, 1000, 4000];
 
 class Download {
@@ -19,7 +19,7 @@ class Download {
   #reported = 0;
   #loaded = 0;
   #total: number | undefined;
-  /** A strong ETag or a date: what says that it is still the same file. */
+  /** A strong ETag or a date, which shows that it is still the same file. */
   #validator: string | undefined;
 
   constructor(
@@ -68,7 +68,7 @@ class Download {
     return response;
   }
 
-  /** The rest, from where it broke off. */
+  /** The rest, from where the download broke off. */
   async #further(): Promise<boolean> {
     if (this.#validator === undefined) throw this.#truncated('the server does not say whether it is still the same file');
     let response: Response;
@@ -96,14 +96,14 @@ class Download {
     if (this.#total !== undefined && total !== undefined && total !== this.#total) {
       throw fault('source.changed', `${this.#url} changed while it was downloaded: ${this.#total} bytes became ${total}. Try again`);
     }
-    // A reply of another origin may hide its range; its length tells it too.
+    // A cross-origin reply may hide its range; the length shows it as well.
     const length = Number(response.headers.get('content-length') ?? NaN);
     const fits = said === null ? this.#total !== undefined && length === this.#total - this.#loaded : from === this.#loaded;
     if (!fits) throw fault('source.range', `${this.#url}: bytes from ${this.#loaded} were asked for, the reply is ${quoted(said ?? 'of an unknown range')}`);
     this.#total ??= total;
   }
 
-  /** Reads a body to its end, passing over what is there already; whether that is the end of the file. */
+  /** Reads a body to its end, skipping what was read already. Returns whether the file is complete. */
   async #read(response: Response, passed: number): Promise<boolean> {
     let skip = passed;
     const reader = response.body?.getReader();
@@ -119,7 +119,7 @@ class Download {
       if (this.signal.aborted) throw aborted('the download');
       return false;
     }
-    // More than was said: the body was encoded, and its length hidden.
+    // More than was announced: the body was encoded, and its length hidden.
     if (this.#total !== undefined && this.#loaded > this.#total) this.#total = undefined;
     return this.#total === undefined ? skip === 0 : this.#loaded === this.#total;
   }

@@ -1,7 +1,7 @@
 import { WORDS } from './words.js';
 import type { Word } from './words.js';
 
-/** Every class of failure. Words are never renamed; the exact Rust error stands in `detail.code`. */
+/** Every class of failure. The names are never changed; `detail.code` has the exact Rust error. */
 export const ERROR_CODES = [
   'UNSUPPORTED_BROWSER',
   'NO_ADAPTER',
@@ -30,15 +30,15 @@ export const ERROR_CODES = [
 ] as const;
 export type ErrorCode = (typeof ERROR_CODES)[number];
 
-/** What is known beyond the message: the dotted word, and what belongs to it. */
+/** Details beyond the message: the dotted word, and fields that belong to it. */
 export interface ErrorDetail {
   /** Fixed dotted word, for example `safetensors.offset.overlap`. */
   code?: string | undefined;
   /** Path of the option, or name of the file, at fault. */
   path?: string | undefined;
-  /** What a file was refused for. */
+  /** Why a file was refused. */
   refusal?: unknown;
-  /** All that it was refused for; never empty. */
+  /** All reasons why it was refused; never empty. */
   refusals?: unknown[] | undefined;
   need?: number | undefined;
   have?: number | undefined;
@@ -50,7 +50,7 @@ export interface ErrorDetail {
   kernel?: string | undefined;
   /** Where in a file, in bytes. */
   offset?: number | undefined;
-  /** Of INTEGRITY: the sums expected and found. */
+  /** Of INTEGRITY: the expected and the found digest. */
   want?: string | undefined;
   got?: string | undefined;
   reason?: string | undefined;
@@ -62,10 +62,10 @@ export interface ErrorDetail {
   step?: number | undefined;
   /** Of NON_FINITE: `loss` or `grad_norm`. */
   tensor?: string | undefined;
-  /** The call was given up, and the trainer goes on in another worker. */
+  /** The call was abandoned, and the trainer continues in another worker. */
   recovered?: boolean | undefined;
 }
-/** What TypeScript raises: its word is one of the list. */
+/** Details of an error that TypeScript raises: its code is in the list. */
 export type Detail = Omit<ErrorDetail, 'code'> & { code?: Word | undefined };
 
 /** The one error class. The message says what, why and what to do. */
@@ -86,7 +86,7 @@ type Raised = { [W in Word]: (typeof WORDS)[W] extends ErrorCode ? W : never }[W
 export const fault = (code: Raised, message: string, detail: Omit<Detail, 'code'> = {}, cause?: unknown): TabtuneError =>
   new TabtuneError(WORDS[code], message, { code, ...detail }, cause);
 
-/** The same failure with more known of it. */
+/** The same failure with more details. */
 export const withDetail = (error: TabtuneError, more: Omit<Detail, 'code'>): TabtuneError =>
   fromErrorData({ ...toErrorData(error), detail: { ...error.detail, ...more } });
 
@@ -116,7 +116,7 @@ export function shown(value: unknown): string {
   return escaped(word.length > 120 ? `${word.slice(0, 119)}…` : word);
 }
 
-/** File and tensor names are data: control and bidi characters are shown, not obeyed. */
+/** File and tensor names are data: control and bidi characters are escaped. */
 export function escaped(name: string): string {
   return name.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (c) => `\\u{${(c.codePointAt(0) ?? 0).toString(16)}}`);
 }
@@ -178,6 +178,6 @@ export function toErrorData(thrown: unknown): ErrorData {
 }
 
 export function fromErrorData({ code, message, detail, cause }: ErrorData): TabtuneError {
-  // The core's words are the core's to list; here they are passed on.
+  // The core lists its own words; here they are passed on.
   return new TabtuneError(code, message, detail as Detail, cause);
 }

@@ -8,7 +8,7 @@ import { CHUNK_BYTES } from './storage/database.js';
 import type { OnProgress } from './sources.js';
 import type { FileStream, JsSource } from './wasm.js';
 
-/** What an export may be told, and told by. */
+/** Signal and progress callback of an export. */
 export interface ExportCall {
   signal: AbortSignal;
   onProgress: OnProgress;
@@ -19,7 +19,7 @@ interface Listed {
   bytes: number;
 }
 
-/** Calls `write` for every chunk of every file, in order; the last one of a file is told. */
+/** Calls `write` for every chunk of every file, in order, and tells it which chunk is the last of a file. */
 async function eachChunk(files: Listed[], stream: FileStream, { signal, onProgress }: ExportCall, write: (file: Listed, chunk: ArrayBuffer, last: boolean) => void): Promise<void> {
   const total = files.reduce((sum, file) => sum + file.bytes, 0);
   let loaded = 0;

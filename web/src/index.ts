@@ -1,4 +1,4 @@
-/** tabtune: train language models in a browser tab. Importing this touches no browser object. */
+/** tabtune: train language models in a browser tab. Importing this module uses no browser object. */
 export { ERROR_CODES, escaped, TabtuneError } from './errors.js';
 export type { ErrorCode, ErrorDetail } from './errors.js';
 export type { DataInput, Input, RangeReader } from './inputs.js';

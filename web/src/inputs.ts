@@ -1,4 +1,4 @@
-/** What a caller may hand over, turned into what can cross to the worker. Nothing is read here but names and first bytes. */
+/** Turns inputs of a caller into values that can be sent to the worker. Only names and first bytes are read here. */
 import { badOption } from './errors.js';
 import type { SourceSpec } from './protocol.js';
 
@@ -14,7 +14,7 @@ export type DataInput = Input | { text: string; name?: string } | { tokens: Uint
 
 const READ_BYTES = 8 << 20;
 
-/** Names of files that have none, by their first bytes. */
+/** Names for inputs without a name, by their first bytes. */
 async function sniffed(first: Blob, otherwise: string): Promise<string> {
   const magic = new TextDecoder('latin1').decode(await first.slice(0, 4).arrayBuffer());
   return magic === 'GGUF' ? 'model.gguf' : otherwise;
@@ -32,7 +32,7 @@ export async function toSource(input: DataInput, path: string, unnamed: string):
     return { kind: 'url', name: lastSegment(input.url), url: input.url, headers: [...input.headers].map(([key, value]) => [key, value]), credentials: input.credentials };
   }
   if (input instanceof ArrayBuffer) {
-    // A copy that can leave memory for disk: the worker may need it again, and the caller may change its own.
+    // A copy, which the browser can move to disk: the worker may need it again, and the caller may change the original.
     const blob = new Blob([input]);
     return { kind: 'blob', name: await sniffed(blob, unnamed), blob };
   }

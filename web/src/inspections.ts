@@ -9,13 +9,13 @@ import { spawn, workerOptions } from './spawn.js';
 export interface InspectOptions extends OpenOptions {
   /** Read as this format, whatever the name and first bytes say. */
   format?: string;
-  /** Read all bytes too, not the header alone. true */
+  /** Read all bytes, not only the header. true */
   read?: boolean;
 }
-/** The core reads a file without pause; an abort ends its worker. */
+/** The core reads a file without a pause, so an abort ends its worker. */
 const GRACE_MILLIS = 50;
 
-/** What `tabtune inspect --json` prints of each file, in their order; a refused one has its refusals in the report. */
+/** What `tabtune inspect --json` prints of each file, in the given order; the report of a refused file has its refusals. */
 export async function inspectFiles(files: Input | readonly Input[], options: InspectOptions = {}): Promise<FileReport[]> {
   const { signal, onProgress, format, read = true, ...rest } = options;
   const sources = await toSources(files, 'files');

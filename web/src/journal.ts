@@ -1,4 +1,4 @@
-/** What was set by hand in a run, with the moment it was set: a run that is put together again needs it at the same steps. */
+/** Changes made by hand during a run, with the step at which they were made: a recovered run needs them at the same steps. */
 import type { Moment } from './protocol.js';
 
 type Change = { set: 'rate'; rate: number | undefined } | { set: 'decay' };
@@ -11,13 +11,13 @@ export class Journal {
     this.#entries.push({ ...change, step, generation });
   }
 
-  /** What the state of this generation lacks, oldest first; of no generation: all of it. */
+  /** The changes that the state of this generation lacks, oldest first; without a generation, all changes. */
   since(generation: number | undefined): Entry[] {
     // An entry made after generation g was saved is in g + 1, whichever step that is.
     return this.#entries.filter((entry) => (entry.generation ?? 0) >= (generation ?? 0));
   }
 
-  /** The trainer went back to this generation: what came later did not happen. */
+  /** The trainer went back to this generation: later changes are dropped. */
   cut(generation: number): void {
     this.#entries = this.#entries.filter((entry) => (entry.generation ?? 0) < generation);
   }

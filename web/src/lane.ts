@@ -1,10 +1,10 @@
-/** One call of the core at a time; afterwards the device must still be whole for the result to count. */
+/** Runs one call of the core at a time. Its result counts only if the device had no fault by its end. */
 import { aborted } from './errors.js';
 import type { DeviceWatch } from './device.js';
 import { macrotask } from './pacing.js';
 import { clearAbort, requestAbort, wasmError } from './wasm.js';
 
-/** A call of the core that `signal` makes give up, at the state of the last whole step. */
+/** A call of the core that `signal` can abort; the state is then that of the last whole step. */
 export async function interruptible<T>(signal: AbortSignal | undefined, work: () => Promise<T> | T): Promise<T> {
   if (signal?.aborted) throw aborted();
   clearAbort();
@@ -27,7 +27,7 @@ export class Lane {
     return turn;
   }
 
-  /** Work inside a turn: nothing begins with a fault set, and a fault names what failed. */
+  /** Runs work in a turn: it does not start after a fault, and a fault during it becomes its error. */
   async guard<T>(work: () => Promise<T> | T): Promise<T> {
     this.watch.check();
     try {
@@ -39,7 +39,7 @@ export class Lane {
     }
   }
 
-  /** A read after everything that was submitted, then room for the fault that it may have been. */
+  /** Reads after everything submitted before, then waits for a fault that this may have caused. */
   confirm(read: () => Promise<void>): Promise<void> {
     return this.guard(async () => {
       await read();

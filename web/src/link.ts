@@ -1,4 +1,4 @@
-/** The worker of the moment, and how a call survives its loss: another worker gets the state back, then the call is made again. */
+/** The current worker, and how a call survives its loss: another worker restores the state, then the call is repeated. */
 import { aborted, TabtuneError, withDetail } from './errors.js';
 import { Losses } from './losses.js';
 import type { Ask, Reply, Tag, TrainerEvent } from './protocol.js';
@@ -8,10 +8,10 @@ import type { WorkerOptions } from './spawn.js';
 
 /** What the owner of a link does when its worker is lost. */
 export interface Owner {
-  /** The last step that is surely done. */
+  /** The last confirmed step. */
   confirmed(error: TabtuneError): number;
   lost(error: TabtuneError): void;
-  /** Puts into another worker what the old one held. */
+  /** Restores the state of the old worker in a new one. */
   restore(connection: Connection, error: TabtuneError): Promise<void>;
   recovered(error: TabtuneError): void;
   failed(error: TabtuneError): void;
@@ -19,13 +19,13 @@ export interface Owner {
 }
 
 export interface LinkOptions extends CallOptions {
-  /** Whether a call hit by a loss may be made again; otherwise it rejects once all else is recovered. */
+  /** Whether a call that was hit by a loss may be repeated; otherwise it rejects after the recovery. */
   again?: () => boolean;
 }
 
 const LOSSES: readonly string[] = ['DEVICE_LOST', 'WORKER_CRASHED', 'OUT_OF_MEMORY'];
 const isLoss = (error: TabtuneError): boolean => LOSSES.includes(error.code) && error.detail.code !== 'wasm.load';
-/** What needs neither GPU nor core is answered after the end of a run too. */
+/** Requests that need neither GPU nor core, which are answered even after the end of a run. */
 const STORED = /^checkpoint\.(list|history|keep|fork|remove|export|folder|import)$/;
 
 export class Link {
@@ -35,7 +35,7 @@ export class Link {
   #closed: TabtuneError | undefined;
   #losses = new Losses();
   #spare: Promise<Connection> | undefined;
-  /** Another worker on its way to be the one. */
+  /** A new worker that is being prepared. */
   #next: Connection | undefined;
 
   private constructor(
@@ -55,7 +55,7 @@ export class Link {
     return this.#failed;
   }
 
-  /** From now on somebody else's state is in the worker. */
+  /** From now on the worker holds the state of another owner. */
   handTo(owner: Owner): void {
     this.owner = owner;
   }
@@ -78,7 +78,7 @@ export class Link {
     }
   }
 
-  /** Ends the worker; what waits is rejected with the reason. */
+  /** Ends the worker; waiting calls reject with the reason. */
   close(reason: TabtuneError): void {
     this.#closed ??= reason;
     this.#connection.close(reason);
@@ -86,12 +86,12 @@ export class Link {
     void this.#spare?.then((connection) => connection.close(reason)).catch(() => undefined);
   }
 
-  /** Nothing goes on after the end. */
+  /** Throws if the link has ended. */
   #check(): void {
     if (this.#closed) throw this.#closed;
   }
 
-  /** The worker that has the state, once there is one. */
+  /** The worker with the state, once it is ready. */
   async #ready(signal: AbortSignal | undefined): Promise<Connection> {
     while (this.#recovering) await unlessAborted(this.#recovering, signal);
     const ended = this.#closed ?? this.#failed ?? this.#connection.dead;
@@ -107,7 +107,7 @@ export class Link {
 
   #lose(error: TabtuneError, connection: Connection): void {
     if (connection !== this.#connection || this.#recovering || this.#failed || this.#closed) return;
-    // The step is taken before the worker is given up, which may be all that is known of it.
+    // The step is recorded before the worker is discarded, because nothing else may be known of it.
     const confirmed = this.owner.confirmed(error);
     const known = withDetail(error, { step: confirmed });
     this.#recovering = this.#recover(known, confirmed).then(
@@ -125,7 +125,7 @@ export class Link {
   }
 
   async #recover(lost: TabtuneError, confirmed: number): Promise<void> {
-    // Somebody else's worker cannot be started again, and what a shader did once it does again.
+    // A worker of the caller cannot be restarted, and a shader that failed would fail again.
     if (!isLoss(lost) || typeof this.worker.worker === 'object') throw lost;
     this.owner.lost(lost);
     let error = lost;
@@ -158,7 +158,7 @@ export class Link {
     }
   }
 
-  /** A worker for storage alone. */
+  /** A worker for storage only. */
   #spareWorker(): Promise<Connection> {
     this.#spare ??= spawn(this.worker).catch((thrown: unknown) => {
       this.#spare = undefined;
@@ -170,7 +170,7 @@ export class Link {
 
 const sleep = (millis: number): Promise<void> => (millis === 0 ? Promise.resolve() : new Promise((resolve) => setTimeout(resolve, millis)));
 
-/** An abort ends the waiting of its own call; what is waited for goes on for the others. */
+/** An abort ends only the waiting of its own call; the recovery continues for the others. */
 function unlessAborted(work: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
   if (!signal) return work;
   return new Promise((resolve, reject) => {

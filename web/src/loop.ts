@@ -7,11 +7,11 @@ import type { Standing } from './standing.js';
 
 export interface RunOptions {
   signal?: AbortSignal;
-  /** Stop after so many steps; the run goes on with the next call. */
+  /** Stop after this many steps; the next call continues the run. */
   maxSteps?: number;
 }
 
-/** A pause that lasts until it is resumed (true) or given up (false). */
+/** A pause that lasts until the run is resumed (true) or ended (false). */
 interface Pause {
   over: Promise<boolean>;
   end(resumed: boolean): void;
@@ -79,7 +79,7 @@ export class RunLoop {
     }
   }
 
-  /** Runs on through losses until something else ends it. */
+  /** Continues through losses of the worker until something else ends the run. */
   async #untilNext(target: number | undefined, signal: AbortSignal | undefined): Promise<End> {
     return this.#alone(async () => {
       for (;;) {
@@ -99,7 +99,7 @@ export class RunLoop {
     });
   }
 
-  /** One run in one worker. Where memory is not enough a run pauses (`may`); a step cannot. */
+  /** One run in one worker. If memory is not enough a run may pause (`may`); a step cannot. */
   async #once(maxSteps: number | undefined, signal: AbortSignal | undefined, may: boolean): Promise<End> {
     try {
       return (await this.link.call('loop.run', { maxSteps }, { signal, again: () => false })).state;
@@ -132,7 +132,7 @@ export class RunLoop {
     this.#pause = undefined;
   }
 
-  /** Settles when the present step is over; the iterator stays open. */
+  /** Settles after the current step; the iterator stays open. */
   async pause(): Promise<void> {
     if (!this.#inWorker) return;
     this.#pause ??= newPause();
@@ -149,7 +149,7 @@ export class RunLoop {
     this.#endPause(false);
   }
 
-  /** Exactly `count` steps, while no run is going on or it is paused. */
+  /** Exactly `count` steps, while no run is in progress or it is paused. */
   async step(count: number, signal: AbortSignal | undefined): Promise<void> {
     await this.#alone(async () => {
       const target = this.standing.step + count;

@@ -2,10 +2,10 @@
 import { fault } from './errors.js';
 import type { TabtuneError } from './errors.js';
 
-/** A GPU process that died twice needs more than five seconds; a minute in all is enough to know. */
+/** A GPU process that died twice needs more than five seconds; after a minute in total it will not come back. */
 const DELAYS_SECS = [0, 1, 2, 4, 8, 16, 29];
 const WINDOW_MILLIS = 60_000;
-/** Losses of the GPU within the window that are not recovered from any more. */
+/** With this many losses of the GPU within the window there is no further recovery. */
 const TOO_MANY = 3;
 
 interface Crash {
@@ -17,19 +17,19 @@ interface Crash {
 export class Losses {
   #lost: number[] = [];
   #crash: Crash | undefined;
-  /** Place in the delays of the present recovery. */
+  /** Index into the delays of the current recovery. */
   #tries = 0;
 
   constructor(private readonly now: () => number = () => performance.now()) {}
 
-  /** Seconds to wait before another worker is started; throws what is final. `confirmed` is the last confirmed step. */
+  /** Seconds to wait before another worker is started; throws if there is no further recovery. `confirmed` is the last confirmed step. */
   delayAfter(error: TabtuneError, confirmed: number): number {
     if (error.code === 'WORKER_CRASHED') return this.#crashed(error, confirmed);
     if (error.code === 'DEVICE_LOST') {
       const now = this.now();
       this.#lost = [...this.#lost.filter((time) => now - time < WINDOW_MILLIS), now];
       if (this.#lost.length >= TOO_MANY) throw unavailable(error);
-      // One soon after another is not tried again at once.
+      // After a loss that closely follows another, the retry is delayed.
       this.#tries = Math.max(this.#tries, this.#lost.length - 1);
     }
     const delay = DELAYS_SECS[this.#tries++];
@@ -37,12 +37,12 @@ export class Losses {
     return delay;
   }
 
-  /** Recovered: the next loss starts a recovery of its own. */
+  /** Marks the recovery as complete: the next loss starts a new one. */
   over(): void {
     this.#tries = 0;
   }
 
-  /** A crash that comes again before a step is confirmed would come for ever. */
+  /** A crash that repeats before a step is confirmed would repeat forever. */
   #crashed(error: TabtuneError, confirmed: number): number {
     const before = this.#crash !== undefined && confirmed <= this.#crash.confirmed ? this.#crash : undefined;
     this.#crash = { words: error.message, confirmed, times: (before?.times ?? 0) + 1 };

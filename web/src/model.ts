@@ -21,7 +21,7 @@ export interface OpenOptions extends WorkerOptions {
 /** Opens the model in a worker; its inputs are kept, so that another worker can do it again. */
 type Open = (connection: Pick<Connection, 'call'>, options?: CallOptions) => Promise<ModelInfo>;
 
-/** Nothing of an open model has to be kept, so a core that does not answer an abort is ended soon. */
+/** An open model has no state to lose, so a core that does not answer an abort is ended soon. */
 const GRACE_MILLIS = 100;
 
 const ownerOf = (open: Open): Owner => ({
@@ -46,12 +46,12 @@ export class Model {
     this.#open = open;
   }
 
-  /** What was found in the files and did not refuse them. */
+  /** Warnings about the files. */
   get warnings(): readonly Finding[] {
     return this.info.warnings;
   }
 
-  /** The model's worker; a model that a trainer has taken has none. One that was lost for good is replaced. */
+  /** The model's worker; a model that a trainer has taken over has none. A worker that was lost for good is replaced. */
   async #live(): Promise<Link> {
     const link = this.#link;
     if (!link) throw fault('model.taken', 'this model was handed to a trainer or disposed: open it again', { path: 'model' });
@@ -89,7 +89,7 @@ export class Model {
     return this.call('model.preview', { config: trainSettings(options).config, steps });
   }
 
-  /** Ends the worker; a model that a trainer took is not touched. */
+  /** Ends the worker; does nothing if a trainer has taken the model over. */
   dispose(): void {
     this.#disposed = true;
     this.#link?.close(aborted('the model'));

@@ -1,4 +1,4 @@
-/** How the worker comes to a trainer: a new run, a saved one, or another generation of the live one. */
+/** Opens a trainer in the worker: a new run, a saved one, or another generation of the live one. */
 import { aborted, escaped, fault } from './errors.js';
 import { driverShape } from './protocol.js';
 import type { Ask, SessionInfo } from './protocol.js';
@@ -11,7 +11,7 @@ import type { Word } from './words.js';
 import { phase, ready, refuseSkip } from './workplace.js';
 import type { Context, Workplace } from './workplace.js';
 
-/** Of the memory that the browser tells, in GiB, the GPU has about half; 4 where it does not tell. */
+/** The GPU has about half of the memory that the browser reports, in GiB; 4 if it reports none. */
 const BYTES_PER_GIB = 2 ** 29;
 
 const sourcesOf = (files: Map<string, Blob>): JsSource[] => [...files].map(([name, blob]) => blobSource(name, blob));
@@ -27,7 +27,7 @@ export async function createTrainer(place: Workplace, ask: Ask<'trainer.create'>
   const session = await interruptible(signal, () => Session.create(model, data, ask.config, ask.allowNonFinite));
   const { run, label, keepData, driver } = ask;
   const info = await place.install({ session, data, run, label, keepData, driver, newData: false });
-  // Only now: what was refused may be tried again with this model.
+  // Only now, because after a refusal the model can be used again.
   place.freeModel();
   place.sweep();
   onProgress(ready);
@@ -48,7 +48,7 @@ export async function resumeTrainer(place: Workplace, ask: Ask<'trainer.resume'>
   const adapter = await place.device();
   if (signal.aborted) throw aborted('the resume');
   onProgress(phase('upload'));
-  // A generation that was saved after the changes has them.
+  // A generation that was saved after the changes contains them.
   const changed = ask.changesUpTo === undefined || manifest.generation <= ask.changesUpTo;
   const [config, override] = changed ? [ask.config, ask.override ?? []] : [undefined, []];
   const session = await interruptible(signal, () => Session.resume(sourcesOf(files), data, config, override));
@@ -62,15 +62,15 @@ export async function resumeTrainer(place: Workplace, ask: Ask<'trainer.resume'>
   return { ...info, warnings: [...passed, ...info.warnings, ...elsewhere(manifest.environment.adapter, adapter, info)] };
 }
 
-/** The core tells another version; in a browser only the worker knows the adapter. */
+/** Compares the environments: the core compares versions, but in a browser only the worker knows the adapter. */
 function elsewhere(saved: string, adapter: string, { warnings }: SessionInfo): SessionInfo['warnings'] {
   const code = 'checkpoint.environment' satisfies Word;
-  // Documents of version 1 do not say it.
+  // Documents of version 1 do not contain it.
   if (saved === '' || saved === adapter || warnings.some((warning) => warning.code === code)) return [];
   return [{ code, message: `saved on ${escaped(saved)}, going on with ${escaped(adapter)}: the next steps may differ from the unbroken run's in their last digits` }];
 }
 
-/** The live state goes only when the other one is whole; its memory goes first where both do not fit. */
+/** The live state is dropped only after the other one is verified; its memory is freed first if both do not fit. */
 export async function loadGeneration(place: Workplace, ask: Ask<'trainer.load'>, { signal, onProgress }: Context): Promise<SessionInfo> {
   const { store, trainer } = place;
   const { run, data } = trainer.parts;
@@ -95,7 +95,7 @@ export async function loadGeneration(place: Workplace, ask: Ask<'trainer.load'>,
         }, signal);
       } catch (thrown) {
         if (!freed) throw thrown;
-        // Back to where it was, which no abort stops.
+        // Restores the previous state; this cannot be aborted.
         clearAbort();
         return { ...(await opened(saved, () => undefined)), failed: thrown };
       }

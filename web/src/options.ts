@@ -33,7 +33,7 @@ export interface TrainOptions {
   gradientCheckpointing?: boolean;
   /** Update each block as soon as its gradients are complete: least memory. Needs one micro-batch a step and `maxGradNorm: 0`. false */
   gradientRelease?: boolean;
-  /** false; true lets a token see no document but its own: a text's documents end with the tokenizer's end tokens (eos) */
+  /** false; true lets a token see only its own document: a text's documents end with the tokenizer's end tokens (eos) */
   documentMask?: boolean;
   /** 'sequential': as it lies in the data, from its first token, in every epoch. 'shuffled' */
   dataOrder?: 'shuffled' | 'sequential';
@@ -43,9 +43,9 @@ export interface TrainOptions {
   seed?: number;
 }
 
-/** How the loop is driven; it changes no step. */
+/** How the loop is driven; this changes no step. */
 export interface DriveOptions {
-  /** Steps gathered into one message. 8 */
+  /** Number of steps per message. 8 */
   logEvery?: number;
   /** Steps between evaluations; 0 is never. 0 */
   evalEvery?: number;
@@ -57,7 +57,7 @@ export interface DriveOptions {
   saveEverySecs?: number;
   /** Steps between checkpoints; 0 is never. 0 */
   saveEvery?: number;
-  /** Checkpoints kept of the run, at least 2, beside those that are always kept. 4 */
+  /** Checkpoints kept of the run, at least 2, in addition to those that are always kept. 4 */
   saveTotalLimit?: number;
   /** Steps between samples; 0 is never. 0 */
   sampleEvery?: number;
@@ -65,7 +65,7 @@ export interface DriveOptions {
   samplePrompt?: string;
   /** Their other options. */
   sample?: SampleOptions;
-  /** A step whose loss or gradient is not finite changes nothing; then the run stops or goes on. 'stop' */
+  /** A step whose loss or gradient is not finite changes nothing; then the run stops or continues. 'stop' */
   onNonFinite?: 'stop' | 'skip';
 }
 
@@ -90,7 +90,7 @@ const adamw: Checks = { beta1: belowOne, beta2: belowOne, eps: positive, weightD
 const adafactor: Checks = { decayRate: negative, beta2Cap: belowOne, clipThreshold: positive, eps1: positive, eps2: positive, weightDecay: notNegative, relativeStep: truth, stochasticRounding: truth };
 const apollo: Checks = { ...adamw, rank: positiveInteger, mini: truth, scale: positive, scaleFront: truth, updateSteps: positiveInteger, projector: among('normal', 'orthogonal') };
 const optimizer = byType({ adamw, adafactor, apollo, sgd });
-// Which of the keys fit the run's optimizer is known to the core.
+// Only the core knows which of the keys fit the run's optimizer.
 const groupOptimizer = byType({ adamw, adafactor, apollo, sgd }, { ...adafactor, ...apollo, ...sgd });
 const group: Checks = { pattern: words, optimizer: groupOptimizer, weightDecay: notNegative, learningRateScale: positive, frozen: truth };
 

@@ -1,6 +1,6 @@
 import type { TrainerEvent } from './protocol.js';
 
-/** Events on their way to the page: gathered per `logEvery`, never more than ten messages a second. */
+/** Events on their way to the page: collected per `logEvery`, at most ten messages per second. */
 export class Outbox {
   #waiting: TrainerEvent[] = [];
   #lastPost = 0;
@@ -18,12 +18,12 @@ export class Outbox {
     this.#waiting.push(event);
     const steps = event.type === 'step' ? this.#waiting.filter((e) => e.type === 'step').length : this.logEvery;
     const since = this.now() - this.#lastPost;
-    // A quarter of a second bounds how stale the page can be when steps are slow.
+    // The page is at most a quarter of a second behind when steps are slow.
     if (since >= (steps >= this.logEvery ? 100 : 250)) this.flush();
     else this.#timer ??= setTimeout(() => this.flush(), Math.max(0, (steps >= this.logEvery ? 100 : 250) - since));
   }
 
-  /** Sends what happened so far, and nothing after it. */
+  /** Sends the collected events, and none after them. */
   close(): void {
     this.flush();
     this.#closed = true;

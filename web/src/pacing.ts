@@ -1,4 +1,4 @@
-/** Lets queued messages in; timers of a worker are not throttled, but they are clamped, and this is not. */
+/** Lets queued messages be handled. A worker's timers are not throttled but have a minimum delay; this has none. */
 export function macrotask(): Promise<void> {
   return new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();

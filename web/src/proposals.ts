@@ -1,4 +1,4 @@
-/** Ways to need less memory that leave the batch of a step as it is, most harmless first. */
+/** Ways to need less memory without changing the batch of a step, those with the least side effects first. */
 function setting(config: unknown, key: string): unknown {
   return typeof config === 'object' && config !== null ? Reflect.get(config, key) : undefined;
 }

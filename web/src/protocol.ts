@@ -1,5 +1,5 @@
 /**
- * The waist: what page and worker say to each other. Both sides import this file, it imports neither.
+ * The protocol between page and worker. Both sides import this file; it imports neither.
  * Tags are noun.verb. Every request has an id and exactly one reply; events have no id.
  */
 import { ERROR_CODES } from './errors.js';
@@ -10,7 +10,7 @@ import type { Of, Shape } from './shape.js';
 export { historyEntry } from './reports.js';
 export type { CheckpointInfo, EvalReport, FileReport, Finding, HistoryEntry, ModelInfo, NamedFile, Profile, Progress, SampledToken, SessionInfo, TrainerEvent, TrainerState } from './reports.js';
 
-/** Raised whenever a message changes its form. */
+/** Incremented whenever the form of a message changes. */
 export const PROTOCOL = 2;
 
 const errorData = record({
@@ -51,7 +51,7 @@ const sourceSpec = variant('kind', {
 });
 export type SourceSpec = Of<typeof sourceSpec>;
 
-/** How the worker drives the loop; none of it changes what a step computes. Runs of version 0.1 lack some of it, imported folders all. */
+/** How the worker drives the loop; none of this changes what a step computes. Runs of version 0.1 lack some fields, imported folders lack all. */
 export const driverShape = record({
   logEvery: otherwise(count, 8),
   evalEvery: otherwise(count, 0),
@@ -68,11 +68,11 @@ export const driverShape = record({
 export type Driver = Of<typeof driverShape>;
 
 const which = record({ run: text, generation: optional(count) });
-/** Where in the run something was done by hand: after this step, and after this generation was saved. */
+/** When something was done by hand: after this step, and after this generation was saved. */
 const moment = record({ step: count, generation: optional(count) });
 export type Moment = Of<typeof moment>;
 
-/** Every request: what is asked, what is answered. */
+/** Every request, with the shapes of its arguments and reply. */
 export const REQUESTS = {
   'worker.hello': {
     ask: record({ protocol: count, version: text, wasmHash: text, wasmUrl: optional(text), wasmBinary: optional(buffer) }),
@@ -80,7 +80,7 @@ export const REQUESTS = {
   },
   /** For tests of recovery: the core panics, and no reply comes. */
   'core.panic': { ask: nothing, reply: nothing },
-  /** A read of the device: a frozen tab may have lost it without a word. */
+  /** A read of the device: a frozen tab may have lost it without notice. */
   'device.look': { ask: nothing, reply: nothing },
   'files.inspect': { ask: record({ sources: listOf(sourceSpec), format: optional(text), read: flag }), reply: listOf(fileReport) },
   'model.open': { ask: record({ sources: listOf(sourceSpec) }), reply: modelInfo },
@@ -92,7 +92,7 @@ export const REQUESTS = {
     ask: record({ run: text, label: text, config: text, driver: driverShape, data: sourceSpec, keepData: flag, allowNonFinite: flag }),
     reply: sessionInfo,
   },
-  /** `changesUpTo`: a newer generation has the changes of `config` and `override` already. */
+  /** `changesUpTo`: a newer generation already contains the changes of `config` and `override`. */
   'trainer.resume': {
     ask: record({
       run: text,
@@ -112,7 +112,7 @@ export const REQUESTS = {
   'trainer.evaluate': { ask: record({ maxBatches: optional(count) }), reply: evalReport },
   'trainer.profile': { ask: record({ steps: count }), reply: profile },
   'trainer.sample': { ask: record({ prompt: text, options: text }), reply: nothing },
-  /** `again`: steps that were lost are made once more, and no state is told. */
+  /** `again`: lost steps are repeated, and no states are reported. */
   'loop.run': {
     ask: record({ maxSteps: optional(count), again: optional(flag) }),
     reply: record({ state: oneOf('paused', 'stopped', 'done'), step: count }),
@@ -123,7 +123,7 @@ export const REQUESTS = {
   'schedule.decay': { ask: nothing, reply: moment },
   'schedule.preview': { ask: record({ steps: count }), reply: listOf(number) },
   'checkpoint.save': { ask: nothing, reply: checkpointInfo },
-  /** A save where one is due, without waiting for it: the page is going out of sight. */
+  /** Saves if that is due, without waiting for it: the page is being hidden. */
   'checkpoint.autosave': { ask: nothing, reply: nothing },
   'checkpoint.list': { ask: record({ run: optional(text) }), reply: listOf(checkpointInfo) },
   'checkpoint.history': { ask: which, reply: listOf(historyEntry) },
@@ -142,7 +142,7 @@ export type Reply<T extends Tag> = Of<(typeof REQUESTS)[T]['reply']>;
 
 export const isTag = (word: string): word is Tag => Object.hasOwn(REQUESTS, word);
 
-/** Page to worker. `ask` is parsed by the request's own shape. */
+/** Page to worker. `ask` is parsed with the shape of the request. */
 export const pageMessage = variant('type', {
   request: { id: count, tag: text, ask: anything },
   cancel: { id: count },
@@ -157,9 +157,9 @@ export const workerMessage = variant('type', {
   /** A token of the `trainer.sample` of this id. */
   token: { id: count, token },
   events: { events: listOf(trainerEvent) },
-  /** A fault of the GPU, when it is seen, whatever is going on. */
+  /** A fault of the GPU, reported as soon as it is seen. */
   fault: { error: errorData },
-  /** The worker is of no more use. */
+  /** The worker cannot be used any more. */
   fatal: { error: errorData },
 });
 export type WorkerMessage = Of<typeof workerMessage>;

@@ -1,6 +1,6 @@
 import { toTabtuneError } from './errors.js';
 
-/** Values pushed from one side, iterated on the other; the end or the failure comes after all of them. */
+/** A queue: values are pushed on one side and iterated on the other; the end or the failure follows the last value. */
 export class EventQueue<T> implements AsyncIterableIterator<T> {
   #values: T[] = [];
   #ended: { error: Error | undefined } | undefined;
@@ -12,7 +12,7 @@ export class EventQueue<T> implements AsyncIterableIterator<T> {
     this.#wake?.();
   }
 
-  /** `error` undefined is a plain end. */
+  /** Without `error` the queue ends normally. */
   end(error?: unknown): void {
     this.#ended ??= { error: error === undefined || error instanceof Error ? error : toTabtuneError(error) };
     this.#wake?.();

@@ -1,21 +1,21 @@
-/** Puts a run together again in another worker: the newest whole checkpoint, or its inputs, then the steps that were lost. */
+/** Restores a run in another worker: from the newest whole checkpoint or its inputs, and then repeats the steps that were lost. */
 import { TabtuneError } from './errors.js';
 import { Journal } from './journal.js';
 import type { Ask, SessionInfo } from './protocol.js';
 import type { Connection } from './rpc.js';
 
-/** How a run was begun; without a checkpoint it is begun again. */
+/** How a run was started; without a checkpoint it is started again. */
 export interface Beginning {
   open(connection: Connection): Promise<unknown>;
   ask: Ask<'trainer.create'>;
 }
 
-/** A checkpoint that cannot be used does not matter where the run can be begun again. */
+/** Codes of an unusable checkpoint, which does not matter if the run can be started again. */
 const UNUSABLE = /^(CHECKPOINT|STORAGE)_/;
 
 export class Recovery {
   readonly journal = new Journal();
-  /** The generation of the live state where it is not the newest. */
+  /** The generation of the live state, if it is not the newest. */
   #base: number | undefined;
 
   constructor(
@@ -36,7 +36,7 @@ export class Recovery {
     this.journal.cut(generation);
   }
 
-  /** The run as it was last saved. */
+  /** Opens the run as it was last saved. */
   async reopen(connection: Connection): Promise<SessionInfo> {
     try {
       return await connection.call('trainer.resume', { ...this.ask, generation: this.#base });
@@ -47,7 +47,7 @@ export class Recovery {
     }
   }
 
-  /** Makes the steps up to `target` again, and what was set by hand between them. */
+  /** Repeats the steps up to `target`, and the changes made by hand between them. */
   async repeat(connection: Connection, { completedSteps, generation }: SessionInfo, target: number): Promise<void> {
     let at = completedSteps;
     const until = async (step: number): Promise<void> => {
@@ -58,7 +58,7 @@ export class Recovery {
     for (const entry of this.journal.since(generation)) {
       await until(entry.step);
       const made = entry.set === 'rate' ? connection.call('rate.set', { rate: entry.rate }) : connection.call('schedule.decay', undefined);
-      // Generations that were saved on the way lack it too.
+      // Generations that were saved meanwhile lack it too.
       entry.generation = (await made).generation;
     }
     await until(target);

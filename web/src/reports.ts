@@ -1,8 +1,8 @@
-/** What the worker reports: models, sessions, checkpoints, and the events of a run. Both sides parse with these shapes. */
+/** The worker's reports: models, sessions, checkpoints, and the events of a run. Both sides parse with these shapes. */
 import { anything, blob, count, flag, listOf, nullable, number, oneOf, optional, record, text, variant } from './shape.js';
 import type { Of } from './shape.js';
 
-/** What was noticed and does not refuse: its dotted word, what it is about, a sentence. */
+/** A warning: its dotted word, its subject, a sentence. */
 const finding = record({ code: text, subject: optional(text), message: text });
 export type Finding = Of<typeof finding>;
 
@@ -14,7 +14,7 @@ export const modelInfo = record({
   vocabSize: count,
   tokenizer: nullable(record({ kind: text, eos: listOf(count), hasChatTemplate: flag })),
   sourceFormat: text,
-  /** Findings of the files that did not refuse them. */
+  /** Warnings about the files. */
   warnings: listOf(finding),
 });
 export type ModelInfo = Of<typeof modelInfo>;
@@ -35,11 +35,11 @@ export const sessionInfo = record({
   gpuBytes: optional(number),
   /** Tensors that APOLLO leaves to AdamW: those of one dimension, and those whose shorter side is at most the rank. */
   fallbacks: listOf(text),
-  /** What a resume dropped or took otherwise. */
+  /** Warnings about what a resume dropped or changed. */
   warnings: listOf(finding),
   /** Step after which a decay or an annealing begins, if one is planned or has begun. */
   scheduleStart: optional(count),
-  /** The rate set by hand that is in force. */
+  /** The current rate, if it was set by hand. */
   manualLearningRate: optional(number),
   /** The generation that this state was loaded from or last saved as. */
   generation: optional(count),
@@ -59,7 +59,7 @@ export const profile = record({
   ms: number,
   /** Launches of tabtune's own kernels in a step. */
   dispatches: number,
-  /** Launches in all steps without a time: shorter than the tick of the GPU's clock. */
+  /** Number of launches in all steps that were shorter than the resolution of the GPU's clock, and so have no time. */
   unmeasured: count,
   /** Slowest first; a kernel that Burn generated is `Burn: ` and its type. */
   kernels: listOf(record({ kernel: text, launches: number, ms: number, share: number })),
@@ -109,7 +109,7 @@ const progressFields = {
   total: number,
   fraction: number,
 };
-/** How far a long call has got. Totals are known first. */
+/** Progress of a long call. Totals are known from the start. */
 export const progress = record(progressFields);
 export type Progress = Of<typeof progress>;
 
@@ -118,7 +118,7 @@ const historyFields = {
   sample: { step: count, prompt: text, text },
   eval: { step: count, loss: number, perplexity: number, tokens: count },
 };
-/** What is kept of a run beside its state: its steps, evaluations and samples. */
+/** The history that is kept with a run's state: steps, evaluations and samples. */
 export const historyEntry = variant('type', historyFields);
 export type HistoryEntry = Of<typeof historyEntry>;
 
@@ -128,7 +128,7 @@ export const trainerEvent = variant('type', {
   checkpoint: { step: count, generation: count, bytes: count, secs: number },
   /** `code` is a dotted word. */
   warning: { step: count, code: text, message: text },
-  /** `recovering` names the step that the run goes on from. */
+  /** `recovering` has the step from which the run continues. */
   state: { state: oneOf('ready', 'running', 'paused', 'stopped', 'done', 'recovering', 'failed'), step: count },
   progress: progressFields,
 });

@@ -1,4 +1,4 @@
-/** What a trainer does when its worker is lost, and what it tells of it. */
+/** What a trainer does and reports when its worker is lost. */
 import type { TabtuneError } from './errors.js';
 import type { Owner } from './link.js';
 import type { RunLoop } from './loop.js';
@@ -9,14 +9,14 @@ import type { Connection } from './rpc.js';
 import type { Standing } from './standing.js';
 
 export class Revival implements Owner {
-  /** The step at the end of the last call: a read after it has succeeded. */
+  /** The step at the end of the last call, after which a read has succeeded. */
   #settled: number;
   readonly #told = new Set<string>();
   #stateBefore: TrainerState = 'ready';
   #restored: SessionInfo | undefined;
   /** The step of the newest generation, as far as is known. */
   #saved = 0;
-  /** What may be done where memory was not enough. */
+  /** Proposals for when memory was not enough. */
   #advice = '';
 
   constructor(
@@ -30,7 +30,7 @@ export class Revival implements Owner {
     this.#saved = info.completedSteps;
   }
 
-  /** What was found at a start, once. */
+  /** Warnings of the start, reported once. */
   tell(findings: readonly Finding[]): void {
     for (const { code, message } of findings) {
       if (this.#told.has(message)) continue;
@@ -39,12 +39,12 @@ export class Revival implements Owner {
     }
   }
 
-  /** A call has ended: what it made is confirmed. */
+  /** A call has ended: its steps are confirmed. */
   settle(): void {
     this.#settled = this.standing.step;
   }
 
-  /** The trainer stands at a generation that was loaded in place of the live state. */
+  /** A generation was loaded in place of the live state. */
   loaded(info: SessionInfo): void {
     this.standing.step = info.completedSteps;
     this.settle();
@@ -85,7 +85,7 @@ export class Revival implements Owner {
     this.#saved = completedSteps;
     this.tell(info.warnings);
     this.#advice = '';
-    // Where memory was not enough the same steps would end the same way.
+    // If memory was not enough, the same steps would fail again.
     if (error.code === 'OUT_OF_MEMORY') this.#advice = proposals(info.config);
     else await this.recovery.repeat(connection, info, error.detail.step ?? completedSteps);
     this.#settled = this.standing.step;
@@ -96,7 +96,7 @@ export class Revival implements Owner {
     const { step } = this.standing;
     const message = `${error.message} The run was put together again after step ${from} and stands after step ${step}.`;
     this.standing.warn('run.recovered', message);
-    // A loop that goes on says so itself.
+    // A loop that continues reports this itself.
     if (this.#advice === '') {
       if (!this.loop.running) this.standing.become(this.#stateBefore);
       return;

@@ -3,7 +3,7 @@ import type { TabtuneError } from './errors.js';
 import { REQUESTS, workerMessage } from './protocol.js';
 import type { Ask, Progress, Reply, SampledToken, Tag, TrainerEvent } from './protocol.js';
 
-/** What the page needs of a worker; a real `Worker` has it, and so has a test's `MessagePort`. */
+/** The part of a worker that the page uses; a real `Worker` has it, and so has a `MessagePort` in tests. */
 export interface Port {
   postMessage(message: unknown, transfer: Transferable[]): void;
   addEventListener(type: 'message' | 'messageerror' | 'error', listener: (event: Event) => void): void;
@@ -14,7 +14,7 @@ export interface CallOptions {
   signal?: AbortSignal | undefined;
   onProgress?: ((progress: Progress) => void) | undefined;
   onToken?: ((token: SampledToken) => void) | undefined;
-  /** After an abort the worker has this long to answer; then it is ended. For calls of which nothing has to be kept. */
+  /** How long the worker may take to answer an abort before it is ended. For calls without state to lose. */
   graceMillis?: number | undefined;
 }
 
@@ -25,12 +25,12 @@ interface Waiting {
   options: CallOptions;
 }
 
-/** Requests to one worker, each settled exactly once; a dead worker rejects all that wait. */
+/** Requests to one worker, each settled exactly once; the end of the worker rejects all waiting ones. */
 export class Connection {
   onEvents: (events: TrainerEvent[]) => void = () => undefined;
   /** The worker has seen a fault of the GPU. */
   onFault: (error: TabtuneError) => void = () => undefined;
-  /** The worker is gone, and nobody asked for that. */
+  /** The worker ended unexpectedly. */
   onFatal: (error: TabtuneError) => void = () => undefined;
   readonly #port: Port;
   readonly #ownsWorker: boolean;
@@ -91,7 +91,7 @@ export class Connection {
     this.close(fault('worker.silent', `the worker did not answer the abort of ${tag} and was ended`));
   }
 
-  /** Ends the worker, which is the only way to free wasm memory, and rejects all that wait. */
+  /** Ends the worker, which is the only way to free wasm memory, and rejects all waiting requests. */
   close(reason: TabtuneError): void {
     if (this.#dead) return;
     this.#dead = reason;
@@ -103,7 +103,7 @@ export class Connection {
   }
 
   #receive(event: Event): void {
-    // What a worker says after it was given up counts no more.
+    // Messages of a discarded worker are ignored.
     if (this.#dead) return;
     try {
       const message = workerMessage(Reflect.get(event, 'data'), 'message');

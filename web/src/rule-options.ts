@@ -15,7 +15,7 @@ export interface AdamwOptions {
   stochasticRounding?: boolean;
 }
 
-/** Adafactor without first moment (arXiv:1804.04235): two vectors of state for a matrix. */
+/** Adafactor without a first moment (arXiv:1804.04235): two vectors of state for a matrix. */
 export interface AdafactorOptions {
   type: 'adafactor';
   /** A new statistic has the weight t^decayRate. -0.8 */

@@ -8,9 +8,9 @@ import { spawn, workerOptions } from './spawn.js';
 import type { WorkerOptions } from './spawn.js';
 import { lockRun } from './storage/lock.js';
 
-/** Who answers what is asked of the storage. */
+/** Who answers requests to the storage. */
 type Stored = Pick<Link, 'call'>;
-/** What one stored checkpoint may be asked: its generation, or the newest that is whole. */
+/** Options of calls on one stored checkpoint: its generation, by default the newest whole one. */
 interface ForkOptions {
   generation?: number;
   /** Name of the new run in lists. The old one's */
@@ -32,7 +32,7 @@ export class SavedRuns {
     private readonly close: () => void,
   ) {}
 
-  /** All checkpoints, newest first; one that cannot be resumed says why in `fault`. */
+  /** All checkpoints, newest first; one that cannot be resumed has the reason in `fault`. */
   list(run?: string): Promise<CheckpointInfo[]> {
     return this.stored.call('checkpoint.list', { run });
   }
@@ -72,7 +72,7 @@ export class SavedRuns {
     return this.stored.call('checkpoint.folder', { run, generation, handle }, options);
   }
 
-  /** Takes an exported file or a folder's files in, verified; an existing run is never overwritten. */
+  /** Imports an exported file or a folder's files, verified; an existing run is never overwritten. */
   async importFile(file: CheckpointInput, options: Call = {}): Promise<CheckpointInfo> {
     return this.stored.call('checkpoint.import', { files: importedFiles(file) }, options satisfies CallOptions);
   }
@@ -108,7 +108,7 @@ export class Checkpoints {
     return this.#runs.list(this.run);
   }
 
-  /** Settles when the disk has it. */
+  /** Settles when the data are on disk. */
   save(options: SaveOptions = {}): Promise<CheckpointInfo> {
     return this.link.call('checkpoint.save', undefined, options);
   }
@@ -123,7 +123,7 @@ export class Checkpoints {
 
   /** One generation, or all of them. */
   remove(generation?: number): Promise<void> {
-    // The trainer holds the lock of its run, and its worker keeps a save and this apart.
+    // The trainer holds the lock of its run, and its worker serializes this with saves.
     if (this.link.failed) return this.#runs.remove(this.run, generation);
     return this.link.call('checkpoint.remove', { run: this.run, generation });
   }

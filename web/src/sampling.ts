@@ -3,7 +3,7 @@ import type { Link } from './link.js';
 import type { SampledToken } from './protocol.js';
 import { EventQueue } from './queue.js';
 
-/** Leaving the loop ends the generation. A loss makes it anew, unless a token was given already. */
+/** Leaving the loop ends the generation. After a loss it is repeated, unless a token was already returned. */
 export async function* sampled(link: Link, prompt: string, options: string, signal: AbortSignal | undefined): AsyncGenerator<SampledToken, void> {
   const queue = new EventQueue<SampledToken>();
   const leaving = new AbortController();

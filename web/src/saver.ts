@@ -10,7 +10,7 @@ import type { CheckpointStore } from './storage/checkpoints.js';
 import { parsed } from './wasm.js';
 import type { JsSource, Session } from './wasm.js';
 
-/** Training data up to this size is kept with the run, so that it resumes with one click. */
+/** Training data up to this size are kept with the run, so that it can be resumed with one click. */
 const KEPT_DATA_BYTES = 64 << 20;
 const OF_STORAGE = /^(QUOTA_EXCEEDED|STORAGE_|CHECKPOINT_)/;
 
@@ -64,7 +64,7 @@ export class Saver {
     return [...saved, ...this.#since];
   }
 
-  /** The live state is this generation's now. */
+  /** The live state is now that of this generation. */
   loaded(generation: number, step: number): void {
     this.generation = generation;
     this.step = step;
@@ -73,13 +73,13 @@ export class Saver {
     this.#lastEval = undefined;
   }
 
-  /** The run has no generation any more. */
+  /** The run has no generations left. */
   removed(): void {
     this.generation = undefined;
     this.clock.savedStep = undefined;
   }
 
-  /** Writes a generation inside a turn of the lane, so that what is saved is the state of one step. */
+  /** Writes a generation in a turn of the lane, so that the saved state is that of one step. */
   async write(session: Session, { mark, signal, onProgress }: SaveCall = {}): Promise<CheckpointInfo> {
     const { run, label, store, version, adapter, driver } = this.parts;
     const begun = performance.now();
@@ -92,7 +92,7 @@ export class Saver {
         run,
         label,
         files: parsed.files(stream.files()),
-        // The core's faults keep their class: storage passes on what is typed.
+        // The core's errors keep their class: storage passes on typed errors.
         next: () => this.lane.guard(() => stream.nextChunk()),
         hashed: (sha256) => stream.hashed(sha256),
         confirm: () => this.lane.confirm(() => session.confirm()),
@@ -123,7 +123,7 @@ export class Saver {
     }
   }
 
-  /** As `write`; what storage refuses is a warning, and the run goes on. */
+  /** As `write`, but a failure of the storage is a warning, and the run continues. */
   async tryWrite(session: Session, call: SaveCall = {}): Promise<void> {
     try {
       await this.write(session, call);
@@ -155,7 +155,7 @@ export class Saver {
     await this.#putRecord();
   }
 
-  /** Other data replace those that the run has kept once a generation stands on them. */
+  /** Other data replace those that the run has kept, after a generation that uses them was saved. */
   async #replaceData(): Promise<void> {
     if (!this.parts.newData || this.#replaced) return;
     this.#replaced = true;

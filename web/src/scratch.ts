@@ -41,7 +41,7 @@ const SHAPE = {
   initializerRange: positive,
 };
 
-/** Keys that GPT-2 calls otherwise, and those that it does not have. */
+/** Keys that have another name in GPT-2, and those that it does not have. */
 const GPT2_NAMES: Record<string, string | undefined> = {
   hidden_size: 'n_embd',
   num_hidden_layers: 'n_layer',
@@ -52,7 +52,7 @@ const GPT2_NAMES: Record<string, string | undefined> = {
   initializer_range: 'initializer_range',
 };
 
-/** The model's config.json without `vocab_size`, which is the tokenizer's. */
+/** The model's config.json without `vocab_size`, which the tokenizer determines. */
 export function modelJson(shape: ModelShape): string {
   const { architecture = 'llama', ...given } = translate(shape, SHAPE, 'shape');
   const { hiddenSize, numHiddenLayers, numAttentionHeads } = shape;

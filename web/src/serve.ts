@@ -8,7 +8,7 @@ import type { Ask, Reply, Tag, WorkerMessage } from './protocol.js';
 import { wasmError } from './wasm.js';
 import { Workplace } from './workplace.js';
 
-/** What is served: a worker's global scope, or one end of a test's channel. */
+/** The port that is served: a worker's global scope, or one end of a channel in tests. */
 export interface Scope extends WatchedScope {
   postMessage(message: unknown): void;
   addEventListener(type: 'message' | 'error' | 'unhandledrejection', listener: (event: Event) => void): void;
@@ -76,7 +76,7 @@ async function answer<T extends Tag>(
     const error = toErrorData(wasmError(thrown));
     place.flush();
     post({ type: 'error', id, error });
-    // After a trap wasm memory is no longer to be trusted.
+    // After a trap the wasm memory cannot be trusted any more.
     if (thrown instanceof WebAssembly.RuntimeError) post({ type: 'fatal', error });
   } finally {
     running.delete(id);

@@ -17,7 +17,7 @@ import type { Session } from './wasm.js';
 export interface SessionParts extends SaverParts {
   outbox: Outbox;
   watch: DeviceWatch;
-  /** What the state was loaded from. */
+  /** The generation from which the state was loaded. */
   generation?: number | undefined;
 }
 
@@ -30,7 +30,7 @@ export interface Replacement {
 export class TrainingSession {
   readonly lane: Lane;
   readonly saver: Saver;
-  /** The last step that a read has followed, without a fault. */
+  /** The last step after which a read has succeeded without a fault. */
   confirmed: number;
   readonly loop: StepLoop;
   /** Where the schedule's decay begins, which is saved and kept. */
@@ -52,7 +52,7 @@ export class TrainingSession {
     return this.#loading;
   }
 
-  /** Frees the core's session once the present call is over. */
+  /** Frees the core's session after the current call. */
   close(): Promise<void> {
     return this.lane.take(() => this.session.free());
   }
@@ -109,7 +109,7 @@ export class TrainingSession {
     this.emit({ type: 'warning', step, code: detail.code ?? code, message });
   }
 
-  /** A read while nothing runs; a loop reads by itself. */
+  /** Reads while nothing runs; a loop reads by itself. */
   async look(): Promise<void> {
     if (!this.loop.running) await this.lane.take(() => this.lane.confirm(() => this.session.confirm()));
   }
@@ -119,7 +119,7 @@ export class TrainingSession {
     this.confirmed = step;
   }
 
-  /** The next step of the core. */
+  /** Runs the next step of the core. */
   async step(before: number, signal: AbortSignal): Promise<number> {
     const report = await this.lane.take(async () => parsed.step(await this.session.step()), signal);
     // Its loss was read after the update before it, and before its own.
@@ -144,7 +144,7 @@ export class TrainingSession {
     return this.lane.take(async () => parsed.evaluation(await this.session.evaluate(maxBatches)), signal);
   }
 
-  /** Text from the present weights; no step happens in between. */
+  /** Generates text from the current weights; no step is made meanwhile. */
   sample(prompt: string, options: string, signal: AbortSignal, onToken: (token: SampledToken) => void): Promise<void> {
     return this.lane.take(async () => {
       const stream = this.session.generate(prompt, options);
@@ -162,7 +162,7 @@ export class TrainingSession {
     }, signal);
   }
 
-  /** Where the run stands, for what is done by hand. */
+  /** The current position of the run, for changes made by hand. */
   #moment(): Moment {
     return { step: parsed.session(this.session.info()).completedSteps, generation: this.saver.generation };
   }
@@ -174,7 +174,7 @@ export class TrainingSession {
     });
   }
 
-  /** The state right before is saved and stays, so that one run can be annealed more than once. */
+  /** The state right before is saved and kept, so that one run can be annealed more than once. */
   startDecay(): Promise<Moment> {
     return this.lane.take(async () => {
       if (this.parts.driver.autosave) await this.saver.tryWrite(this.session, { mark: 'decay' });
@@ -192,7 +192,7 @@ export class TrainingSession {
     return this.saver.history();
   }
 
-  /** A save by itself; what storage refuses is a warning. */
+  /** An automatic save; a failure of the storage is a warning. */
   async autosave(step: number, signal?: AbortSignal): Promise<void> {
     if (!this.parts.driver.autosave) return;
     const mark = step === this.scheduleStart ? 'decay' : undefined;
@@ -213,7 +213,7 @@ export class TrainingSession {
     return info;
   }
 
-  /** The model for others, as files or as one zip. */
+  /** The model for other programs, as files or as one zip. */
   exportModel(format: 'safetensors', container: 'zip' | 'files', call: ExportCall): Promise<NamedFile[]> {
     return this.lane.take(async () => {
       const stream = this.session.exportModel(format);

@@ -1,6 +1,6 @@
 /**
- * Parsing at the door: a `Shape` turns an unknown value into a typed one or throws, naming the path.
- * Everything that crosses between page and worker, or comes out of storage, goes through one.
+ * Parsing of untrusted values: a `Shape` turns an unknown value into a typed one or throws an error with the path.
+ * Everything that is sent between page and worker, or read from storage, is parsed with one.
  */
 export type Shape<T> = (value: unknown, path: string) => T;
 /** The type that a shape yields. */
@@ -30,7 +30,7 @@ export const blob = primitive('a Blob', (v): v is Blob => v instanceof Blob);
 export const buffer = primitive('an ArrayBuffer', (v): v is ArrayBuffer => v instanceof ArrayBuffer);
 /** A folder that the user picked. */
 export const directory = primitive('a directory handle', (v): v is FileSystemDirectoryHandle => typeof v === 'object' && v !== null && Reflect.get(v, 'kind') === 'directory');
-/** Passed through unread: JSON of the Rust side, shown but never interpreted. */
+/** Passed through unparsed: JSON of the Rust side, which is shown but never interpreted. */
 export const anything: Shape<unknown> = (value) => value;
 export const nothing = primitive('nothing', (v): v is undefined => v === undefined);
 

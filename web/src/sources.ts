@@ -1,4 +1,4 @@
-/** The only reader of files: whatever the page hands over becomes a source of synchronous range reads. */
+/** The only module that reads files: inputs of the page become sources of synchronous range reads. */
 import { download } from './download.js';
 import { fault } from './errors.js';
 import type { TabtuneError } from './errors.js';
@@ -8,7 +8,7 @@ import type { JsSource } from './wasm.js';
 
 export type OnProgress = (progress: Progress) => void;
 
-/** A source over a Blob; reads one range at a time, so a weight file is never whole in memory. */
+/** A source over a Blob; it reads one range at a time, so a weight file is never in memory as a whole. */
 export function blobSource(name: string, blob: Blob): JsSource {
   const reader = new FileReaderSync();
   return {
@@ -39,7 +39,7 @@ export function bytesSource(name: string, bytes: Uint8Array): JsSource {
 
 const readError = (name: string, reason: string): TabtuneError => fault('source.read', `cannot read ${quoted(name)}: ${reason}`);
 
-/** Opens what the page named; a URL is downloaded to a Blob first. */
+/** Opens an input; a URL is downloaded to a Blob first. */
 export async function openSource(spec: SourceSpec, signal: AbortSignal, onProgress: OnProgress): Promise<JsSource> {
   switch (spec.kind) {
     case 'blob':

@@ -8,13 +8,13 @@ import type { Port } from './rpc.js';
 export interface WorkerOptions {
   wasmUrl?: string | URL;
   wasmBinary?: ArrayBuffer;
-  /** From another origin it is imported by a worker made of a Blob, which needs `worker-src blob:`. */
+  /** A URL of another origin is imported by a worker made from a Blob, which needs `worker-src blob:`. */
   workerUrl?: string | URL;
   /** A ready worker, which is not terminated by us, or a function that starts one. */
   worker?: Port | (() => Port);
 }
 
-/** A worker whose script does nothing, because a bundler dropped it or it never loads, sends no error either. */
+/** Time limit for the first message: a worker whose script does nothing, because a bundler dropped it or it never loads, sends no error. */
 const HELLO_MILLIS = 30_000;
 
 const KEYS = ['wasmUrl', 'wasmBinary', 'workerUrl', 'worker'];

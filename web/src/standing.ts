@@ -1,4 +1,4 @@
-/** Where a run stands, as its trainer knows it, and who hears of it. */
+/** The state of a run as its trainer knows it, and its listeners. */
 import type { TrainerEvent, TrainerState } from './protocol.js';
 
 /** An event of a trainer; `detail` is what `run` yields. */
@@ -10,11 +10,11 @@ export class TrainerMessage extends Event {
 
 export class Standing {
   state: TrainerState = 'ready';
-  /** A loop that iterates. */
+  /** The loop that is iterating. */
   #loop: ((event: TrainerEvent) => void) | undefined;
-  /** Told before anybody could listen. */
+  /** Events from before anybody could listen. */
   #early: TrainerEvent[] | undefined = [];
-  /** Warnings that no loop has heard. */
+  /** Warnings that no loop has received. */
   #unseen: TrainerEvent[] = [];
 
   constructor(
@@ -22,7 +22,7 @@ export class Standing {
     public step: number,
     private readonly target: EventTarget,
   ) {
-    // Once whoever made the trainer has had time to listen.
+    // After the creator of the trainer had time to add listeners.
     setTimeout(() => {
       const early = this.#early ?? [];
       this.#early = undefined;
@@ -37,7 +37,7 @@ export class Standing {
     else this.#tell(event);
   }
 
-  /** A loop hears of everything, and first of what was warned of while there was none. */
+  /** A loop receives every event, beginning with the warnings from before it started. */
   follow(loop: ((event: TrainerEvent) => void) | undefined): void {
     this.#loop = loop;
     if (loop) this.#unseen.splice(0).forEach(loop);

@@ -1,4 +1,4 @@
-/** How a trainer gets its worker, its run's lock, and the way to put both together again. */
+/** Gives a trainer its worker, the lock of its run, and the means to recover. */
 import { truth } from './checks.js';
 import { aborted, badOption } from './errors.js';
 import { toSource } from './inputs.js';
@@ -20,9 +20,9 @@ export interface Started {
   recovery: Recovery;
 }
 
-/** Of a start nothing has to be kept, so a core that does not answer an abort is ended soon. */
+/** A start has no state to lose, so a core that does not answer an abort is ended soon. */
 const GRACE_MILLIS = 100;
-/** A resume that is hit by a loss is simply made again. */
+/** A resume that is hit by a loss is repeated. */
 const NOTHING_YET: Owner = {
   confirmed: () => 0,
   lost: () => undefined,
@@ -32,7 +32,7 @@ const NOTHING_YET: Owner = {
   events: () => undefined,
 };
 
-/** Runs `start` under the run's lock, which whatever it throws gives back. */
+/** Runs `start` under the run's lock, which is released if it throws. */
 async function locked(run: string, start: (lock: RunLock) => Promise<Started>): Promise<Started> {
   const lock = await lockRun(run);
   try {

@@ -1,16 +1,16 @@
-/** The worker's half of the loop: steps, what is due between them, and how it ends. */
+/** The worker's half of the loop: the steps, the work between them, and the end. */
 import { aborted, fault, TabtuneError, withDetail } from './errors.js';
 import { macrotask } from './pacing.js';
 import type { Profile } from './protocol.js';
 import type { TrainingSession } from './session.js';
 
-/** More refused steps in a row are no longer a passing thing. */
+/** More refused steps in a row are not a transient problem. */
 const MAX_SKIPS = 10;
 
 type LoopEnd = { state: 'paused' | 'stopped' | 'done'; step: number };
 interface LoopCall {
   maxSteps?: number | undefined;
-  /** Lost steps are made again: their states were told before. */
+  /** Lost steps are repeated: their states were reported before. */
   again?: boolean | undefined;
 }
 
@@ -51,12 +51,12 @@ export class StepLoop {
     const last = maxSteps === undefined ? totalSteps : Math.min(totalSteps, step + maxSteps);
     if (!again) this.trainer.announce('running', step);
     try {
-      // Before the first step: what is lost then would be lost whole.
+      // Saved before the first step, because without a checkpoint a loss would cost everything.
       if (this.trainer.saver.generation === undefined && step < last) await this.#autosave(step, signal);
       while (step < last && this.#asked === undefined && !signal.aborted) {
         step = (await this.#step(step, signal)) ?? step;
         await this.#between(step, signal);
-        // One macrotask per step lets pause, stop and abort overtake.
+        // One macrotask per step lets pause, stop and abort be handled.
         await macrotask();
       }
       await this.trainer.confirm(step);
@@ -73,7 +73,7 @@ export class StepLoop {
     return { state, step };
   }
 
-  /** One step; `undefined` when it was refused and its batches are passed over. */
+  /** One step; `undefined` if it was refused and its batches are skipped. */
   async #step(before: number, signal: AbortSignal): Promise<number | undefined> {
     try {
       const step = await this.trainer.step(before, signal);
@@ -110,7 +110,7 @@ export class StepLoop {
     void this.trainer.saver.mirror(false);
   }
 
-  /** The page is out of sight: saves after the present step, or now. */
+  /** The page is hidden: saves after the current step, or now. */
   async saveHidden(): Promise<void> {
     if (this.#looping) {
       this.#saveSoon = true;
@@ -120,7 +120,7 @@ export class StepLoop {
     if (this.trainer.saver.clock.dueHidden(completedSteps)) await this.#autosave(completedSteps);
   }
 
-  /** Ends the loop after the present step and resolves when it has ended. */
+  /** Ends the loop after the current step and resolves when it has ended. */
   async halt(state: 'paused' | 'stopped'): Promise<void> {
     if (this.#looping) {
       this.#asked = state;

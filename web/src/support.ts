@@ -1,6 +1,6 @@
 import type { ErrorCode } from './errors.js';
 
-/** What this browser can do. `help` says in words what to do about a `code`. */
+/** The capabilities of this browser. `help` says in words what to do about a `code`. */
 export interface Support {
   ok: boolean;
   code?: Extract<ErrorCode, 'UNSUPPORTED_BROWSER' | 'NO_ADAPTER' | 'LIMIT_EXCEEDED'>;
@@ -11,10 +11,10 @@ export interface Support {
   storage: { quota: number | undefined; usage: number | undefined; persisted: boolean | undefined; locks: boolean; indexedDb: boolean };
 }
 
-/** WebGPU's guaranteed minimum; a device below it is not WebGPU. */
+/** WebGPU's guaranteed minimum. */
 const MIN_STORAGE_BUFFERS = 8;
 
-/** Looks at the browser; never throws. */
+/** Examines the browser; never throws. */
 export async function support(): Promise<Support> {
   const nothing: Support = {
     ok: false,

@@ -54,7 +54,7 @@ export class Trainer extends EventTarget {
     return new Trainer(await created(options));
   }
 
-  /** Goes on with a saved run, bit for bit where it stopped. */
+  /** Continues a saved run from where it stopped, bit for bit. */
   static async resume(options: ResumeOptions): Promise<Trainer> {
     return new Trainer(await resumed(options));
   }
@@ -86,11 +86,11 @@ export class Trainer extends EventTarget {
     this.#revival.settle();
   }
 
-  /** Exactly `count` steps; their reports. */
+  /** Makes exactly `count` steps and returns their reports. */
   async step(count = 1, options: { signal?: AbortSignal } = {}): Promise<StepEvent[]> {
     positiveInteger(count, 'count');
     const first = this.#standing.step + 1;
-    // A step that is made again after a loss has the same bits; it counts once.
+    // A step that is repeated after a loss has the same bits, and counts once.
     const steps = new Map<number, StepEvent>();
     const collect = (event: Event): void => {
       if (event instanceof TrainerMessage && event.detail.type === 'step') steps.set(event.detail.step, event.detail);
@@ -111,7 +111,7 @@ export class Trainer extends EventTarget {
     return this.#loop.profile(steps, options.signal);
   }
 
-  /** Settles when the present step is over; the iterator of `run` stays open. */
+  /** Settles after the current step; the iterator of `run` stays open. */
   pause(): Promise<void> {
     return this.#loop.pause();
   }
@@ -120,18 +120,18 @@ export class Trainer extends EventTarget {
     this.#loop.resume();
   }
 
-  /** Ends `run` after the present step. The trainer still evaluates, samples, saves and exports. */
+  /** Ends `run` after the current step. The trainer can still evaluate, sample, save and export. */
   stop(): Promise<void> {
     return this.#loop.stop();
   }
 
-  /** By hand from the next step on; `undefined` gives the rate back to the schedule. */
+  /** Sets the rate by hand from the next step on; `undefined` returns control to the schedule. */
   async setLearningRate(rate: number | undefined): Promise<void> {
     if (rate !== undefined && !(Number.isFinite(rate) && rate >= 0)) throw badOption('rate', 'a finite number >= 0', rate);
     this.#recovery.journal.add({ set: 'rate', rate }, await this.#link.call('rate.set', { rate }));
   }
 
-  /** Starts the decay of a `wsd` or the annealing of an `infinite` schedule now; a start that is planned or has come stays. */
+  /** Starts the decay of a `wsd` or the annealing of an `infinite` schedule now; a start that is planned or past is kept. */
   async startDecay(): Promise<void> {
     this.#recovery.journal.add({ set: 'decay' }, await this.#link.call('schedule.decay', undefined));
   }
@@ -163,7 +163,7 @@ export class Trainer extends EventTarget {
     return this.checkpoints.save(options);
   }
 
-  /** The model for others: a zip of a Hugging Face folder. */
+  /** The model for other programs: a zip of a Hugging Face folder. */
   async export(options: ExportOptions = {}): Promise<Blob> {
     const [file] = await this.#export(options, 'zip');
     return file?.blob ?? new Blob();
@@ -184,7 +184,7 @@ export class Trainer extends EventTarget {
     return this.#link.call('trainer.inspect', undefined);
   }
 
-  /** Ends the worker and frees everything; unsaved steps are gone. */
+  /** Ends the worker and frees everything; unsaved steps are lost. */
   async dispose(): Promise<void> {
     this.#unwatch();
     this.#link.close(aborted('the trainer'));

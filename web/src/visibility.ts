@@ -1,4 +1,4 @@
-/** When the page goes out of sight it may not come back: `pagehide` is the last that a closed tab hears. */
+/** Reports when the page is hidden, since it may not come back: `pagehide` is the last event of a tab that is closed. */
 export function watchVisibility(onHidden: () => void, onReturn: () => void): () => void {
   if (typeof document === 'undefined' || typeof window === 'undefined') return () => undefined;
   const changed = (): void => (document.visibilityState === 'hidden' ? onHidden() : onReturn());

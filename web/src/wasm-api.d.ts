@@ -1,4 +1,4 @@
-/** The face of the Rust core (`crate/src/web_api`), as the worker sees it. Reports are parsed in `wasm.ts`, so they are `unknown` here. */
+/** The interface of the Rust core (`crate/src/web_api`) for the worker. Reports are parsed in `wasm.ts`, so they are `unknown` here. */
 export default function init(options?: { module_or_path: BufferSource | URL | string }): Promise<unknown>;
 export interface JsSource {
   name: string;
@@ -6,11 +6,11 @@ export interface JsSource {
   read(offset: number, length: number): Uint8Array;
 }
 export function version(): string;
-/** The words of a panic, before its trap. */
+/** Receives the message of a panic, before its trap. */
 export function setPanicHook(onPanic: (message: string) => void): void;
 /** Panics; for tests of recovery. */
 export function panicForTest(): never;
-/** Long calls read it between micro-batches, batches, tokens, tensors and pieces, and reject with `call.aborted`. */
+/** Sets a flag that long calls check between micro-batches, batches, tokens, tensors and pieces, and then reject with `call.aborted`. */
 export function requestAbort(): void;
 export function clearAbort(): void;
 /** An index finds its shards among the siblings. */
@@ -40,7 +40,7 @@ export class Session {
   startDecay(): void;
   previewSchedule(n: number): Float64Array;
   info(): unknown;
-  /** Reads one element back: all that was submitted before is done, or it rejects. */
+  /** Reads one element back: resolves when everything submitted before is done, or rejects. */
   confirm(): Promise<void>;
   checkpoint(adapter: string): FileStream;
   exportModel(format: 'safetensors'): FileStream;

@@ -1,4 +1,4 @@
-/** The wasm module as the worker uses it: loading, and Rust's reports parsed into the protocol's words. */
+/** Loads the wasm module and parses Rust's reports into the types of the protocol. */
 import init, * as api from 'tabtune-wasm';
 
 import { fault, toTabtuneError } from './errors.js';
@@ -58,7 +58,7 @@ function plain(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, plain(inner)]));
 }
 
-/** The core says `null` for what there is not. */
+/** The core has `null` for missing values. */
 const missing =
   <T>(inner: Shape<T>): Shape<T | undefined> =>
   (value, path) =>
@@ -91,7 +91,7 @@ const rustModel = record({
 const rustTokenizer = nullable(record({ kind: text, eos: listOf(count), hasChatTemplate: anything }));
 const deviceInfo = record({ adapter: text, backend: text });
 
-/** Parses one report of the core; a wrong one is our own fault, and is said so. */
+/** Parses one report of the core; an invalid one is a bug of ours, and is reported as such. */
 function report<T>(shape: Shape<T>, value: unknown, path: string): T {
   return shape(camel(value), `wasm ${path}`);
 }

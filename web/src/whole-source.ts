@@ -1,10 +1,10 @@
-/** Sources that the core reads whole: its memory ends at 4 GiB, and running out of it would be a trap. */
+/** Checks sources that the core reads as a whole: its memory is at most 4 GiB, and running out of it would be a trap. */
 import { escaped, fault } from './errors.js';
 import type { JsSource } from './wasm.js';
 
-/** What is left for data beside the core itself and the pieces of a checkpoint. */
+/** Memory that is left for data, apart from the core itself and the pieces of a checkpoint. */
 const MEMORY_BYTES = 3 * 2 ** 30;
-/** A text lies there with the id of each of its tokens, which may be single bytes; token ids lie there twice while they are checked. */
+/** A text is held together with the ids of its tokens, which may be single bytes; token ids are held twice while they are checked. */
 const bytesPerByte = (name: string): number => (name.endsWith('.tokens') ? 2 : 5);
 
 /** The source, if it fits into the core's memory. */

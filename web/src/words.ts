@@ -1,6 +1,6 @@
 /**
  * Every dotted word that TypeScript raises, with its class. A word that is not here does not compile. Those of the core
- * stand in `crate/src/error`, and come as they are.
+ * are in `crate/src/error`, and are passed on unchanged.
  */
 export const WORDS = {
   'browser.worker': 'UNSUPPORTED_BROWSER',

@@ -1,4 +1,4 @@
-/** Everything a worker holds: the core, the device, the storage, and one model, then one trainer. */
+/** The state of a worker: the core, the device, the storage, and one model, later one trainer. */
 import { VERSION } from './build.js';
 import { badOption, fault, protocolError, TabtuneError, toErrorData, withDetail } from './errors.js';
 import { DeviceWatch } from './device.js';
@@ -49,7 +49,7 @@ export class Workplace {
     this.#watch.install(scope, (error) => this.#fault(error));
   }
 
-  /** The page hears of a fault when it is seen, whatever goes on; nothing is reported after it. */
+  /** Reports a fault to the page as soon as it is seen; nothing is reported after it. */
   #fault(error: TabtuneError): void {
     this.#outbox?.close();
     this.post({ type: 'fault', error: toErrorData(this.#known(error)) });
@@ -59,7 +59,7 @@ export class Workplace {
     return this.#trainer ? withDetail(error, { step: this.#trainer.confirmed }) : error;
   }
 
-  /** The words of a panic, which the trap after it does not have. */
+  /** The message of a panic, which the trap after it does not contain. */
   #panic(message: string): void {
     this.#outbox?.close();
     this.post({ type: 'fatal', error: toErrorData(this.#known(fault('core.panic', `the training core crashed: ${message}`))) });
@@ -83,7 +83,7 @@ export class Workplace {
     return this.#wasm;
   }
 
-  /** The adapter's name; a device that could not be had is asked for again. */
+  /** The adapter's name; a device that could not be opened is requested again. */
   device(): Promise<string> {
     this.#adapter ??= this.core()
       .then(() => this.#watch.present())
@@ -96,7 +96,7 @@ export class Workplace {
     return this.#adapter;
   }
 
-  /** Once per worker: what crashed tabs left behind. */
+  /** Removes what crashed tabs left behind, once per worker. */
   sweep(): void {
     if (this.#swept) return;
     this.#swept = true;
@@ -124,13 +124,13 @@ export class Workplace {
     return parsed.model(model.info());
   }
 
-  /** A trainer has taken the model over. */
+  /** Marks the model as taken over by a trainer. */
   freeModel(): void {
     this.#model?.free();
     this.#model = undefined;
   }
 
-  /** What the page should know of the safety of a run before it starts. */
+  /** Warnings about the safety of a run before it starts. */
   async #storageFindings({ autosave }: Driver): Promise<Finding[]> {
     const found: Finding[] = [];
     if (!autosave) found.push({ code: 'run.unprotected', message: 'autosave is off: what is not saved by hand is lost with the tab' });
@@ -138,7 +138,7 @@ export class Workplace {
     return found;
   }
 
-  /** The page hears of no result before its events. */
+  /** The page receives no result before the events that belong to it. */
   flush(): void {
     this.#outbox?.flush();
   }
@@ -163,7 +163,7 @@ export class Workplace {
   }
 }
 
-/** A private window refuses its files; where it does not, nobody can tell it from others. */
+/** A private window refuses file storage; one that does not cannot be told from a normal window. */
 const filesRefused = async (): Promise<boolean> => {
   const storage: Partial<StorageManager> | undefined = globalThis.navigator?.storage;
   return storage?.getDirectory?.().then(() => false, () => true) ?? false;

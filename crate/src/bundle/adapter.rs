@@ -1,4 +1,4 @@
-//! `adapter_config.json` of PEFT: what a LoRA adapter must say (hostile-files.md §4).
+//! `adapter_config.json` of PEFT: what a LoRA adapter must say (crate/FORMATS.md, "PEFT adapter").
 
 use super::index::MAX_DEPTH;
 use super::json::{self, Json, JsonFault};

@@ -23,7 +23,8 @@ pub struct ModelAssets {
 }
 
 impl ModelAssets {
-    /// Of a model that was opened. Documents of a folder keep their bytes; a GGUF's are written from its metadata, with all ids that end a text.
+    /// The assets of a model that was opened. Documents of a folder keep their bytes; those of a GGUF are written from its metadata, with
+    /// all ids that end a text.
     pub fn of_bundle(bundle: &Bundle) -> Self {
         let mut assets = Self::of_config(&bundle.config, bundle.tokenizer.clone());
         if let Some(bytes) = &bundle.config_json {
@@ -41,7 +42,7 @@ impl ModelAssets {
         self.tokenizer.as_ref().ok_or_else(|| no_tokenizer(self.tokenizer_refused.as_ref()))
     }
 
-    /// The documents as they stand beside weights of this shape and precision: `config.json` says their dtype and the rows of their table, and
+    /// The documents that go with weights of this shape and precision: `config.json` states the dtype and the rows of the embedding, and
     /// keeps every other byte.
     pub fn documents_for(&self, config: &ModelConfig, precision: Precision) -> Result<Vec<(String, Vec<u8>)>> {
         let dtype = match precision {
@@ -55,7 +56,7 @@ impl ModelAssets {
         self.documents.iter().map(edited).collect()
     }
 
-    /// Of a model that starts from a configuration.
+    /// The assets of a new model, from its configuration.
     pub fn of_config(config: &ModelConfig, tokenizer: Option<Tokenizer>) -> Self {
         let mut text = serde_json::to_vec_pretty(&config_to_hf(config)).unwrap_or_default();
         text.push(b'\n');
@@ -65,7 +66,7 @@ impl ModelAssets {
     }
 }
 
-/// `generation_config.json` of a GGUF: its metadata say what begins, ends and fills a text, and no other document has it.
+/// `generation_config.json` of a GGUF: its metadata hold the ids that begin, end and pad a text, and no other document has them.
 fn generation_config(bundle: &Bundle) -> Option<Vec<u8>> {
     let tokenizer = bundle.tokenizer.as_ref().filter(|_| bundle.source_format == SourceFormat::Gguf)?;
     let mut document = serde_json::Map::new();

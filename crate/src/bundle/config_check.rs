@@ -1,4 +1,4 @@
-//! Rules that hold for the configuration of any file (hostile-files.md §6).
+//! Rules that hold for the configuration of any file (crate/FORMATS.md, "The model").
 
 use std::fmt::Display;
 
@@ -8,13 +8,13 @@ use crate::error::{Error, Refusal, Result, Word, word};
 const MAX_LAYERS: usize = 512;
 const MAX_CONTEXT: usize = 1 << 24;
 
-/// A key whose value asks for what tabtune does not have.
+/// The refusal of a key whose value asks for something tabtune does not have.
 pub(super) fn unsupported(what: &str, found: impl Display, supported: &str) -> Error {
     use super::refusal::shown;
     Error::UnsupportedModel { what: shown(what), found: shown(&found.to_string()), supported: supported.to_string() }
 }
 
-/// Refuses shapes that no model has.
+/// Refuses impossible shapes.
 pub(super) fn check(config: &ModelConfig) -> Result<()> {
     let mut refusals = Vec::new();
     let mut refuse = |code: Word, key: &str, expected: String, found: usize| {

@@ -16,7 +16,7 @@ pub(crate) enum Encoding {
 }
 
 impl Encoding {
-    /// Of a safetensors dtype word.
+    /// The encoding of a safetensors dtype word.
     pub(crate) fn of_word(word: &str) -> Option<Self> {
         Some(match word {
             "F32" => Self::F32,
@@ -27,12 +27,12 @@ impl Encoding {
         })
     }
 
-    /// Of a ggml type.
+    /// The encoding of a ggml type.
     pub(crate) fn of_ggml(ggml_type: GgmlType) -> Option<Self> {
         Self::of_word(&ggml_type.dtype()).or_else(|| quants::Block::of_id(ggml_type.id).map(Self::Blocks))
     }
 
-    /// Bytes and elements that belong together.
+    /// Bytes and elements of the smallest unit that can be decoded by itself.
     pub(crate) fn unit(self) -> (usize, usize) {
         match self {
             Self::F32 => (4, 1),

@@ -1,4 +1,4 @@
-//! Whether the tensors of a bundle are those of its model: names, shapes, dtypes, all findings at once.
+//! Checks that the tensors of a bundle are those of its model: names, shapes, dtypes, all findings at once.
 
 use std::collections::BTreeSet;
 

@@ -7,7 +7,7 @@ use crate::config::{Architecture, ModelConfig, RopeScaling};
 use crate::error::{Refusal, Result, word};
 
 /// The model that the metadata describes; `vocab_size` is the rows of the embedding.
-/// `divisors` are those of the rotary frequencies, where the file has them.
+/// `divisors` are the divisors of the rotary frequencies, if the file has them.
 pub(super) fn config_from_gguf(file: &GgufFile, name: &str, divisors: Option<&[f32]>, tied: bool) -> Result<ModelConfig> {
     let architecture = file.get("general.architecture").and_then(GgufValue::text);
     let family = architecture.ok_or_else(|| missing(name, "general.architecture"))?;
@@ -59,7 +59,7 @@ impl<'a> Keys<'a> {
         self.get(key).map(|value| value.text().ok_or_else(|| self.wrong(key, "text"))).transpose()
     }
 
-    /// A count that may also be one equal count per layer.
+    /// A count, or a list with the same count for every layer.
     fn heads(&self, key: &str) -> Result<Option<usize>> {
         match self.get(key).and_then(GgufValue::counts) {
             Some(list) => match list.split_first() {
@@ -108,7 +108,8 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// GGUF keeps Llama 3.1's rule as one divisor per frequency. The rule that gives these divisors, if there is one with the published bounds.
+/// GGUF stores Llama 3.1's rule as one divisor per frequency. Finds the rule that gives these divisors, if one with the published bounds
+/// does.
 fn llama3_of(factors: &[f32], head_dim: usize, theta: f64) -> Option<RopeScaling> {
     let (low, high) = (1.0, 4.0);
     let stretch = f64::from(*factors.last()?);

@@ -16,7 +16,7 @@ use crate::tokenizer::Tokenizer;
 
 const GENERATION: &str = "generation_config.json";
 
-/// Opens the GGUF files at the positions `gguf`; the others serve where the GGUF lacks what they have.
+/// Opens the GGUF files at the positions `gguf`; the other files serve only where the GGUF lacks what they have.
 pub(super) fn open_gguf(files: Files, gguf: &[usize]) -> Result<Bundle> {
     let parts = gguf.iter().map(|&at| Ok((at, GgufFile::open_part(files[at].as_ref())?))).collect::<Result<Vec<_>>>()?;
     let alone = parts.iter().find(|(_, part)| !part.is_part()).map(|(at, _)| *at);
@@ -36,7 +36,7 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize]) -> Result<Bundle> {
     let family = file.get("general.architecture").and_then(GgufValue::text).unwrap_or_default();
     let mut entries = Vec::new();
     for (tensor, &source) in file.tensors.iter().zip(&homes).filter(|(tensor, _)| tensor.name != names::ROPE_FREQS) {
-        // A tensor without a Hugging Face name keeps its own, so that the model can say that it has no place for it.
+        // A tensor without a Hugging Face name keeps its own, so that the model can report it as unexpected.
         let (name_hf, layout) = names::from_gguf(&tensor.name, family, &config).unwrap_or((tensor.name.clone(), Layout::Same));
         let mut shape = narrow(&tensor.shape, &tensor.name, files[source].name())?;
         if layout == Layout::Transposed {
@@ -73,7 +73,7 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize]) -> Result<Bundle> {
     let mut generation = None;
     if tokenizer.is_none() && find(&files, TOKENIZER_FILES[0]).is_some() {
         tokenizer = or_refused(hf_tokenizer(&files), &mut refused, &mut warnings)?;
-        // What ends a turn is known from the metadata, whatever is wrong with the vocabulary beside it.
+        // The metadata say what ends a turn, whatever is wrong with the vocabulary.
         if let Some(tokenizer) = &mut tokenizer {
             tokenizer.add_eos(&end_ids(&file));
         }

@@ -1,4 +1,4 @@
-//! Tokenizer metadata of GGUF: the checks of hostile-files.md §3.8, and the vocabulary that the tokenizer is made of.
+//! Tokenizer metadata of GGUF: the checks (crate/FORMATS.md, "Tokenizer of a GGUF"), and the vocabulary that the tokenizer is made of.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use crate::tokenizer::{PartsModel, TokenizerParts};
 const KNOWN_MODELS: [&str; 6] = ["gpt2", "llama", "bert", "t5", "gemma4", "rwkv"];
 const BYTE: u64 = 6;
 
-/// Ids that the metadata may name: key and the word shown.
+/// Ids that the metadata may name: key, and the word that messages use.
 const IDS: [(&str, &str); 10] = [
     ("tokenizer.ggml.bos_token_id", "bos"),
     ("tokenizer.ggml.eos_token_id", "eos"),
@@ -118,7 +118,7 @@ pub(super) fn end_ids(file: &GgufFile) -> Vec<u32> {
     ids
 }
 
-/// The vocabulary of metadata that passed [`check_tokenizer`]; absent if the file has none.
+/// The vocabulary of metadata that passed [`check_tokenizer`]; `None` if the file has none.
 pub(super) fn tokenizer_parts(file: &GgufFile, name: &str) -> Result<Option<TokenizerParts>> {
     let Some(model) = file.get("tokenizer.ggml.model").and_then(GgufValue::text) else { return Ok(None) };
     let utf8 = |list: Vec<&[u8]>, what: &str| {

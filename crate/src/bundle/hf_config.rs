@@ -1,4 +1,4 @@
-//! `config.json` ⇄ [`ModelConfig`]. What tabtune does not have is refused by its key.
+//! `config.json` ⇄ [`ModelConfig`]. Features that tabtune does not have are refused by their key.
 
 use serde_json::{Map, Value, json};
 
@@ -31,7 +31,7 @@ fn wrong(key: &str, expected: &str, found: &Value) -> crate::error::Error {
 }
 
 impl<'a> Keys<'a> {
-    /// A key that is there and not null.
+    /// The value of a key that is present and not null.
     fn get(&self, key: &str) -> Option<&'a Value> {
         self.0.get(key).filter(|value| !value.is_null())
     }
@@ -57,7 +57,7 @@ impl<'a> Keys<'a> {
         self.count(key)?.ok_or_else(|| missing(key))
     }
 
-    /// Features that change the arithmetic and are not built, whatever the family.
+    /// Refuses features that change the arithmetic and are not supported in any family.
     fn refuse_features(&self) -> Result<()> {
         let experts = ["num_experts", "num_local_experts", "n_routed_experts", "moe_intermediate_size"];
         let zero = ["attn_logit_softcapping", "final_logit_softcapping", "embedding_multiplier", "logits_scaling", "residual_multiplier"];
@@ -86,7 +86,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// A window that is shorter than the context and switched on.
+    /// Refuses a sliding window that is switched on and shorter than the context.
     fn refuse_sliding_window(&self, model_type: &str, context: usize) -> Result<()> {
         let given = self.0.get("sliding_window");
         // transformers fills a Mistral config without the key with 4096.
@@ -209,7 +209,7 @@ fn gpt2(keys: &Keys<'_>) -> Result<ModelConfig> {
     })
 }
 
-/// The same model in the words of `config.json`.
+/// The model as a `config.json`.
 pub fn config_to_hf(config: &ModelConfig) -> Value {
     if config.architecture == Architecture::Gpt2 {
         return json!({

@@ -6,8 +6,8 @@ use crate::error::{Error, Refusal, Result, word};
 
 const DTYPES: [&str; 2] = ["torch_dtype", "dtype"];
 
-/// The document with the dtype word of the weights as they are written, and the rows of their table as `vocab_size`. The word goes where the
-/// document has one (`torch_dtype`, `dtype` or both), else to a new `torch_dtype` in front.
+/// The document with the dtype word of the weights as they are written, and the rows of their table as `vocab_size`. The dtype goes where
+/// the document has one (`torch_dtype`, `dtype` or both), else to a new `torch_dtype` in front.
 pub fn edited_config(document: &[u8], dtype: &str, vocab_size: usize) -> Result<Vec<u8>> {
     let broken = || Error::from(Refusal::new(word!("bundle.config.json")).of("config.json").expected("a JSON object"));
     let text = std::str::from_utf8(document).map_err(|_| broken())?;
@@ -42,7 +42,7 @@ pub fn edited_config(document: &[u8], dtype: &str, vocab_size: usize) -> Result<
     Ok(out.into_bytes())
 }
 
-/// Keys of the outermost object of a sound JSON text, and where their values stand.
+/// Keys of the outermost object of a valid JSON text, and the byte ranges of their values.
 fn fields(text: &str) -> Option<Vec<(String, Range<usize>)>> {
     let bytes = text.as_bytes();
     let space = |mut at: usize| {
@@ -67,7 +67,7 @@ fn fields(text: &str) -> Option<Vec<(String, Range<usize>)>> {
     }
 }
 
-/// One past the text that begins at `at`.
+/// The end of the text that begins at `at`.
 fn text_end(bytes: &[u8], at: usize) -> Option<usize> {
     let mut at = at + 1;
     loop {
@@ -79,7 +79,7 @@ fn text_end(bytes: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// One past the value that begins at `at`.
+/// The end of the value that begins at `at`.
 fn value_end(bytes: &[u8], at: usize) -> Option<usize> {
     let (mut depth, mut at) = (0usize, at);
     loop {

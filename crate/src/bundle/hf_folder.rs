@@ -80,7 +80,7 @@ fn open_weights(files: &Files) -> Result<(Shards, Vec<Warning>)> {
     Err(pickle(files).unwrap_or_else(|| absent().into()))
 }
 
-/// More rows than the vocabulary are padding, and take part as tokens that never occur; fewer are refused.
+/// Rows beyond the vocabulary are padding: they are kept, as tokens that never occur. Fewer rows than the vocabulary are refused.
 fn settle_vocabulary(config: &mut ModelConfig, entries: &[Entry], artifact: &str, warnings: &mut Vec<Warning>) -> Result<()> {
     let name = names::embedding(config.architecture);
     let Some(&rows) = entries.iter().find(|entry| entry.name == name).and_then(|entry| entry.shape.first()) else { return Ok(()) };
@@ -96,7 +96,7 @@ fn settle_vocabulary(config: &mut ModelConfig, entries: &[Entry], artifact: &str
     Ok(())
 }
 
-/// A tied model may carry its head a second time, if it is the same.
+/// A tied model may hold its head as a second tensor if the bytes are equal.
 fn drop_equal_head(files: &Files, config: &ModelConfig, entries: &mut Vec<Entry>, warnings: &mut Vec<Warning>) -> Result<()> {
     let at = |name: &str| entries.iter().position(|entry| entry.name == name);
     let (Some(head), Some(embedding)) = (at(names::HEAD), at(names::embedding(config.architecture))) else { return Ok(()) };

@@ -90,7 +90,7 @@ fn is_shard_name(name: &str) -> bool {
         && name.strip_suffix(".safetensors").is_some_and(|stem| !stem.is_empty())
 }
 
-/// Every kind of disagreement is listed whole; the kinds come in a fixed order.
+/// Lists all disagreements of every kind; the kinds come in a fixed order.
 fn compare(map: &BTreeMap<String, String>, shards: &[(usize, SafetensorsFile)], files: &[&dyn ByteSource], index: &str) -> Result<()> {
     let shard_name = |at: usize| files.get(at).map_or("", |file| super::source::base_name(file.name()));
     let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();

@@ -1,4 +1,5 @@
-//! What a file is and whether it is sound: the report of `tabtune inspect` (hostile-files.md §1.10). It judges the file, not the model.
+//! Finds out what a file is and whether it is sound: the report of `tabtune inspect` (crate/FORMATS.md, "Refusals"). It judges the file,
+//! not the model.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +34,7 @@ pub enum FileFormat {
 }
 
 impl FileFormat {
-    /// The format of a word of `--as`.
+    /// The format that a value of `--as` names.
     pub fn from_word(word: &str) -> Option<Self> {
         Some(match word {
             "safetensors" => Self::Safetensors,
@@ -71,12 +72,12 @@ pub struct InventoryTensor {
     pub shape: Vec<u64>,
 }
 
-/// The answer to a file.
+/// The verdict on a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InspectReport {
     /// Name of the file, escaped.
     pub file: String,
-    /// As what it was read.
+    /// The format it was read as.
     pub format: Option<FileFormat>,
     /// Nothing was refused.
     pub ok: bool,
@@ -94,7 +95,7 @@ pub struct InspectReport {
     /// The refusal or error in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Odd but legal.
+    /// What is unusual but allowed.
     pub warnings: Vec<Warning>,
     /// Tensor → number of NaN and infinite values; only after reading, only where there are any.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -139,7 +140,7 @@ pub fn inspect(source: &dyn ByteSource, format: Option<FileFormat>, siblings: &[
 }
 
 impl InspectReport {
-    /// The first refusal is the answer.
+    /// Records a refusal; only the first one counts.
     fn refuse(&mut self, error: &Error) {
         if !self.ok {
             return;
@@ -204,7 +205,7 @@ impl InspectReport {
                 Some(encoding @ Encoding::Blocks(_)) => {
                     let (mut non_finite, mut values) = (0, Vec::new());
                     for_each_chunk(source, begin, end, encoding.unit().0, |piece| {
-                        // A chunk of blocks is decoded in parts, so that the f32 copy stays small too.
+                        // A chunk of blocks is decoded in parts, to keep the f32 copy small as well.
                         for part in piece.chunks(encoding.unit().0 * 1024) {
                             values.clear();
                             encoding.decode(part, &mut values);
@@ -233,7 +234,7 @@ impl InspectReport {
         for (at, _) in &sharded.shards {
             self.safetensors(siblings[*at], read)?;
         }
-        // The shards' own warnings came with their headers.
+        // The shards' own warnings were added with their headers.
         self.warnings.extend(sharded.warnings.into_iter().filter(|warning| warning.code.starts_with("index.")));
         Ok(())
     }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// A parsed value; text is borrowed from the document unless it held escapes.
+/// A parsed value; text is borrowed from the document unless it contains escapes.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Json<'a> {
     Null,
@@ -141,7 +141,7 @@ impl<'a> Scan<'a> {
     fn object(&mut self, depth: usize) -> Result<Json<'a>, JsonFault> {
         self.deeper(depth)?;
         let mut entries: Vec<(Cow<'a, str>, Json<'a>)> = Vec::new();
-        // Records have three keys; the set is for the objects that have thousands.
+        // Most objects have a few keys; the set is for those with thousands.
         let mut seen: HashSet<Cow<'a, str>> = HashSet::new();
         if self.take(b'}') {
             return Ok(Json::Object(entries));

@@ -2,18 +2,19 @@
 
 use crate::config::{Architecture, ModelConfig};
 
-/// What has to be done to the rows of a stored tensor to get the Hugging Face layout.
+/// How the rows of a stored tensor become the Hugging Face layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Layout {
     /// Stored as Hugging Face has it.
     Same,
-    /// Rows of each of so many heads in adjacent-pair order; Hugging Face has the halves apart.
+    /// The rows of each head (the field is the number of heads) alternate between the two halves; Hugging Face stores one half after the
+    /// other.
     PairedRows(usize),
     /// Stored [out, in]; Hugging Face's Conv1D has [in, out].
     Transposed,
 }
 
-/// Hugging Face's name of a tensor of a GGUF file, and its layout; absent for tensors that Hugging Face files do not hold.
+/// Hugging Face's name of a tensor of a GGUF file, and its layout; `None` for tensors that Hugging Face files do not have.
 pub(crate) fn from_gguf(name: &str, gguf_architecture: &str, config: &ModelConfig) -> Option<(String, Layout)> {
     match config.architecture {
         Architecture::Llama => llama(name, gguf_architecture == "llama", config),
@@ -86,7 +87,7 @@ fn gpt2(name: &str) -> Option<(String, Layout)> {
     Some((format!("transformer.h.{number}.{inner}.{end}"), layout))
 }
 
-/// Hugging Face's full name of a tensor of a folder; absent for buffers that hold nothing trained.
+/// Hugging Face's full name of a tensor of a folder; `None` for buffers that hold nothing trained.
 pub(crate) fn from_hf(name: &str, config: &ModelConfig) -> Option<String> {
     let buffer = name.ends_with("rotary_emb.inv_freq")
         || config.architecture == Architecture::Gpt2 && (name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias"));
@@ -97,7 +98,7 @@ pub(crate) fn from_hf(name: &str, config: &ModelConfig) -> Option<String> {
     Some(if config.architecture == Architecture::Gpt2 && bare { format!("transformer.{name}") } else { name.to_string() })
 }
 
-/// The block that a tensor stands in by its name, whichever family's or format's it is.
+/// The block that a tensor belongs to by its name, in any family and format.
 pub(crate) fn block_of(name: &str) -> Option<usize> {
     let rest = ["model.layers.", "transformer.h.", "blk."].iter().find_map(|start| name.strip_prefix(start))?;
     rest.split_once('.')?.0.parse().ok()
@@ -111,8 +112,8 @@ pub(crate) fn embedding(architecture: Architecture) -> &'static str {
     }
 }
 
-/// Name of the head, where it is not the input embedding.
+/// Name of the head, if it is not the input embedding.
 pub(crate) const HEAD: &str = "lm_head.weight";
 
-/// GGUF's frequency divisors, which the configuration takes up.
+/// GGUF's divisors of the rotary frequencies, which become part of the configuration.
 pub(crate) const ROPE_FREQS: &str = "rope_freqs.weight";

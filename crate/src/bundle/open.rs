@@ -1,4 +1,4 @@
-//! Telling what a set of files is, and opening it.
+//! Finds out what a set of files is, and opens it.
 
 use std::collections::BTreeSet;
 
@@ -20,8 +20,9 @@ const MAX_TOKENIZER_BYTES: u64 = 256 << 20;
 pub(super) const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
 
 /// Opens the files of one model: one GGUF file or its parts in any order, or the files of a Hugging Face folder by their names (`config.json`,
-/// `model.safetensors` or shards with their index, and where present `tokenizer.json`, `tokenizer_config.json`, `chat_template.jinja`,
-/// `generation_config.json`). Of the weights only headers are read, but for two tables that may be one: those are compared.
+/// `model.safetensors` or shards with their index, and if present `tokenizer.json`, `tokenizer_config.json`, `chat_template.jinja`,
+/// `generation_config.json`). Only the headers of the weights are read, except that the bytes of embedding and head are compared where they
+/// may be equal.
 pub fn open_bundle(files: Files) -> Result<Bundle> {
     refuse_adapter(&files)?;
     let named = |end: &str| (0..files.len()).filter(|&at| lower_name(files[at].as_ref()).ends_with(end)).collect::<Vec<_>>();
@@ -40,7 +41,7 @@ fn lower_name(file: &dyn ByteSource) -> String {
     base_name(file.name()).to_ascii_lowercase()
 }
 
-/// An adapter changes what its base computes: it is never passed over.
+/// Refuses adapter files: an adapter changes what its base computes, so it is never ignored.
 fn refuse_adapter(files: &Files) -> Result<()> {
     let of_adapter = |name: &str| name == "adapter_config.json" || name.starts_with("adapter_model.");
     let found = files.iter().filter(|file| of_adapter(&lower_name(file.as_ref())));
@@ -91,7 +92,7 @@ pub(super) fn find(files: &Files, name: &str) -> Option<usize> {
     files.iter().position(|file| base_name(file.name()) == name)
 }
 
-/// The bytes of the file `name`, where it is there.
+/// The bytes of the file `name`, if it is present.
 pub(super) fn document(files: &Files, name: &str, limit: u64) -> Result<Option<Vec<u8>>> {
     find(files, name).and_then(|at| files.get(at)).map(|file| read_document(file.as_ref(), limit)).transpose()
 }
@@ -99,7 +100,7 @@ pub(super) fn document(files: &Files, name: &str, limit: u64) -> Result<Option<V
 /// Documents of a tokenizer among the files.
 pub(super) const TOKENIZER_FILES: [&str; 3] = ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja"];
 
-/// The tokenizer of `tokenizer.json` and the documents beside it, where there is one.
+/// The tokenizer of `tokenizer.json` and the documents beside it, if there is one.
 pub(super) fn hf_tokenizer(files: &Files) -> Result<Option<Tokenizer>> {
     let [json, settings, template] = TOKENIZER_FILES;
     let Some(json) = document(files, json, MAX_TOKENIZER_BYTES)? else { return Ok(None) };
@@ -125,7 +126,7 @@ fn of_tokenizer(error: &Error) -> bool {
     code.starts_with("tokenizer.") || code.starts_with("template.") || code == word!("source.too-large").text()
 }
 
-/// A warning for each file that nothing was taken from, of those that `counts` picks.
+/// A warning for each unused file whose name `counts` accepts.
 pub(super) fn unused(files: &Files, used: &BTreeSet<usize>, counts: impl Fn(&str) -> bool) -> Vec<Warning> {
     let left = files.iter().enumerate().filter(|(at, _)| !used.contains(at)).map(|(_, file)| file);
     left.filter(|file| counts(&lower_name(file.as_ref())))
@@ -133,7 +134,7 @@ pub(super) fn unused(files: &Files, used: &BTreeSet<usize>, counts: impl Fn(&str
         .collect()
 }
 
-/// Whether two tensors are stored alike.
+/// Whether two tensors have the same dtype, shape and bytes.
 pub(super) fn same_bytes(files: &Files, a: &Entry, b: &Entry) -> Result<bool> {
     let (Some(a_end), Some(b_end)) = (a.end, b.end) else { return Ok(false) };
     if a.dtype != b.dtype || a.shape != b.shape || a_end - a.begin != b_end - b.begin {

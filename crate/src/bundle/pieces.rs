@@ -1,4 +1,4 @@
-//! A tensor's values piece by piece, in Hugging Face's layout, so that a tensor larger than memory still passes through.
+//! A tensor's values piece by piece, in Hugging Face's layout, so that even a tensor larger than memory can be read.
 
 use super::decode::Encoding;
 use super::names::Layout;
@@ -6,7 +6,7 @@ use super::source::{ByteSource, for_each_chunk};
 use super::tensors::{Entry, unreadable};
 use crate::error::{Refusal, Result, word};
 
-/// Values of the longest piece: 8 MiB of f32.
+/// Maximum number of values in a piece: 8 MiB of f32.
 pub const PIECE_ELEMENTS: usize = 2 << 20;
 
 /// The stored values of a tensor, in the order of the file.
@@ -26,7 +26,7 @@ impl Stored<'_> {
         let place = |unit: u64| unit.checked_mul(bytes).and_then(|at| self.begin.checked_add(at)).filter(|at| *at <= self.end);
         let span = (place(first / elements), first.checked_add(count).and_then(|last| place(last.div_ceil(elements))));
         let (Some(from), Some(to)) = span else {
-            // A shape of more values than the file has for it.
+            // The shape has more values than the file.
             return Err(self.too_large().into());
         };
         let start = out.len();
@@ -55,7 +55,7 @@ pub struct Pieces<'a> {
     /// Rows of the tensor, and values of a row.
     rows: u64,
     row: u64,
-    /// Most values of a piece.
+    /// Maximum number of values in a piece.
     limit: u64,
     at: u64,
     non_finite: u64,
@@ -64,7 +64,7 @@ pub struct Pieces<'a> {
 }
 
 impl<'a> Pieces<'a> {
-    /// Of `entry`, with at most `max_elements` values a piece, and never more than [`PIECE_ELEMENTS`].
+    /// The pieces of `entry`, with at most `max_elements` values each, and never more than [`PIECE_ELEMENTS`].
     pub(super) fn new(entry: &'a Entry, source: &'a dyn ByteSource, max_elements: usize) -> Result<Self> {
         let (Some(encoding), Some(end)) = (entry.encoding, entry.end) else {
             return Err(unreadable(&entry.dtype, &entry.stored_name, source.name()).into());
@@ -115,7 +115,7 @@ impl<'a> Pieces<'a> {
         Ok(Some((at, &self.values)))
     }
 
-    /// All values, where memory holds them.
+    /// All values at once, if they fit into memory.
     pub(super) fn collect(mut self) -> Result<Vec<f32>> {
         let too_large = || self.stored.too_large().found(format!("{} values", self.elements()));
         // 2^31 values are 8 GiB of f32.
@@ -158,7 +158,7 @@ impl<'a> Pieces<'a> {
         Ok(())
     }
 
-    /// Whole rows, or a part of one that is longer than a piece, gathered by one pass over what the file has of their columns.
+    /// Whole rows, or a part of a row that is longer than a piece, gathered in one pass over their columns in the file.
     fn transposed(&mut self) -> Result<()> {
         let (row, rows) = (self.row, self.rows);
         let (first_row, first_column) = (self.at / row, self.at % row);

@@ -1,4 +1,5 @@
-//! ggml's blocks → f32. All arithmetic is f32 in the order written, so every value equals ggml's bit for bit (model-io.md, Appendix A).
+//! ggml's blocks → f32. All arithmetic is f32 in the order written, so every value equals that of ggml's own `dequantize_row_*` bit for
+//! bit.
 
 use half::f16;
 

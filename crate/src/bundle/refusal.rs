@@ -53,7 +53,7 @@ impl Warning {
 }
 
 impl Refusal {
-    /// A refusal at stage `open` of a file not named yet.
+    /// A refusal at stage `open`; the file is not named yet.
     pub fn new(code: Word) -> Self {
         Self {
             code: code.text(),
@@ -161,7 +161,7 @@ impl Error {
     }
 }
 
-/// Names the file, and turns a refusal of its header into `format.mismatch` where the first bytes tell what the file is instead.
+/// Names the file, and turns a refusal of its header into `format.mismatch` if the first bytes show what the file really is.
 pub(crate) fn or_mismatch(error: Error, source: &dyn ByteSource, own: &'static str) -> Error {
     error.in_file(source.name()).map_refusals(|refusal| {
         let header = refusal.code.contains(".header.") || refusal.code == word!("gguf.magic.invalid").text();

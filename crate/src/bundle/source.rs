@@ -1,4 +1,4 @@
-//! Where bytes come from and go to. The crate opens nothing itself.
+//! Sources and sinks of bytes. The crate itself opens no file.
 
 use crate::error::{Error, Refusal, Result, word};
 
@@ -86,13 +86,13 @@ fn past_end<S: ByteSource + ?Sized>(source: &S, offset: u64, count: u64) -> Erro
     truncated(source.name(), offset, count, source.len().saturating_sub(offset))
 }
 
-/// The refusal of a source that has fewer bytes from `offset` on than were asked for: it is shorter than it said.
+/// The refusal of a source that has fewer bytes from `offset` on than were asked for: it is shorter than it claimed.
 pub fn truncated(name: &str, offset: u64, need: u64, have: u64) -> Error {
     let refusal = Refusal::new(word!("source.truncated")).stage("read").of(name).at(offset);
     refusal.expected(format!("{need} bytes")).found(have).into()
 }
 
-/// Every byte of a file that is needed as a whole.
+/// Reads a whole file.
 pub fn read_whole(source: &dyn ByteSource) -> Result<Vec<u8>> {
     read_document(source, u64::MAX)
 }
@@ -129,7 +129,7 @@ pub(crate) fn for_each_chunk(
     Ok(())
 }
 
-/// The whole of a document of at most `limit` bytes.
+/// Reads a whole document of at most `limit` bytes.
 pub(crate) fn read_document(source: &dyn ByteSource, limit: u64) -> Result<Vec<u8>> {
     if source.len() > limit {
         let refusal =

@@ -1,4 +1,4 @@
-//! The JSON state dict (model-io.md §4.3): values as numbers, or stored bytes as base64.
+//! The JSON state dict (crate/FORMATS.md, "JSON state dict"): values as numbers, or stored bytes as base64.
 
 use half::{bf16, f16};
 use sha2::{Digest, Sha256};
@@ -63,7 +63,7 @@ fn check(bytes: &[u8]) -> Result<Vec<InventoryTensor>> {
     Ok(tensors.into_iter().map(|tensor| tensor.entry).collect())
 }
 
-/// Bytes of a tensor; absent for an unknown dtype, a row that no block fits, or a size beyond 64 bits.
+/// Bytes of a tensor; `None` for an unknown dtype, a row that is not a multiple of the block, or a size beyond 64 bits.
 fn byte_len(dtype: &str, shape: &[u64]) -> Option<u64> {
     let elements = shape.iter().try_fold(1u64, |product, &dim| product.checked_mul(dim))?;
     if let Some(bits) = dtype_bits(dtype) {
@@ -117,7 +117,7 @@ fn tensor(name: &str, record: &Json<'_>, numbers: bool) -> Result<StateTensor> {
     Ok(StateTensor { entry: InventoryTensor { name: name.to_string(), dtype: dtype.to_string(), shape }, bytes })
 }
 
-/// Appends the little-endian bytes of a number; absent if the dtype cannot hold it.
+/// Appends the little-endian bytes of a number; `None` if the dtype cannot hold it.
 fn store(dtype: &str, digits: &str, out: &mut Vec<u8>) -> Option<()> {
     if matches!(dtype, "F32" | "F16" | "BF16") {
         let value: f32 = digits.parse().ok().filter(|value: &f32| value.is_finite())?;
@@ -178,7 +178,7 @@ fn base64(text: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// model-io.md §3: SHA-256 over the leaves, ascending by name.
+/// SHA-256 over the digests of the tensors, ascending by name (crate/FORMATS.md, "JSON state dict").
 fn weights_digest(tensors: &[StateTensor]) -> String {
     let prefixed = |hash: &mut Sha256, text: &str| {
         hash.update((text.len() as u64).to_le_bytes());

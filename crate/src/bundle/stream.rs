@@ -23,7 +23,7 @@ pub struct FileInfo {
     pub bytes: u64,
 }
 
-/// A piece of one file: 8 MiB, the last of a file what is left.
+/// A piece of one file: 8 MiB; the last piece of a file holds the rest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chunk {
     /// Index into [`FileStream::files`].
@@ -74,7 +74,7 @@ enum Segment {
 }
 
 impl Segment {
-    /// Bytes of it, where they are known.
+    /// Its bytes, if they are known.
     fn len(&self) -> u64 {
         match self {
             Segment::Bytes(bytes) => bytes.len() as u64,
@@ -84,12 +84,12 @@ impl Segment {
     }
 }
 
-/// Files whose bytes come piece by piece. Tensors are kept as handles: a step taken meanwhile does not change what is written.
+/// Files whose bytes come piece by piece. Tensors are kept as handles, so a step that is taken meanwhile does not change what is written.
 #[derive(Default)]
 pub struct FileStream {
     files: Vec<FileInfo>,
     segments: VecDeque<(usize, Segment)>,
-    /// Bytes of the first segment that were given.
+    /// Bytes of the first segment that were already handed out.
     given: u64,
     digests: Vec<String>,
 }
@@ -123,8 +123,8 @@ impl FileStream {
         self.push(name, bytes.len() as u64, vec![Segment::Bytes(bytes)]);
     }
 
-    /// Adds the document that names the SHA-256 of each piece of the files before it, in lower-case hex; `seal` writes it, in one length
-    /// whatever the digests are. They are told by [`Self::hashed`].
+    /// Adds the document that names the SHA-256 of each piece of the files before it, in lower-case hex; `seal` writes it, with the same
+    /// length whatever the digests are. They are told by [`Self::hashed`].
     pub fn push_sealed(&mut self, name: &str, seal: impl Fn(&[Vec<String>]) -> Result<Vec<u8>> + 'static) -> Result<()> {
         let bytes = seal(&self.by_file(&[]))?.len() as u64;
         self.push(name, bytes, vec![Segment::Sealed(Box::new(seal))]);
@@ -146,8 +146,8 @@ impl FileStream {
         Ok(())
     }
 
-    /// The SHA-256 of the next piece in order, in lower-case hex: that of the first piece first. A stream without a sealed document has no use
-    /// for it.
+    /// Takes the SHA-256 of the next piece in order, in lower-case hex, from the first piece on. A stream without a sealed document has no
+    /// use for it.
     pub fn hashed(&mut self, sha256: &str) -> Result<()> {
         if sha256.len() != DIGEST_LEN || !sha256.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
             return Err(Error::InvalidConfig(vec![Fault::new("hashed", "a SHA-256 in lower-case hex", sha256)]));
@@ -167,7 +167,7 @@ impl FileStream {
     pub async fn next_chunk(&mut self) -> Result<Option<Chunk>> {
         let Some(&(file, _)) = self.segments.front() else { return Ok(None) };
         self.unseal(file)?;
-        // What the piece is made of: bytes that are here, and parts of tensors, which come in one read.
+        // A piece consists of bytes in memory and parts of tensors, which are read from the device at once.
         let (mut layout, mut parts, mut len) = (Vec::new(), Vec::new(), 0);
         while len < PIECE_BYTES
             && let Some((index, segment)) = self.segments.front()
@@ -209,7 +209,7 @@ impl FileStream {
         Ok(Some(Chunk { file, bytes }))
     }
 
-    /// Writes the sealed document, if the next bytes are its.
+    /// Writes the sealed document, if its bytes come next.
     fn unseal(&mut self, file: usize) -> Result<()> {
         let Some((_, Segment::Sealed(seal))) = self.segments.front() else { return Ok(()) };
         let before: u64 = self.files[..file].iter().map(|file| file.bytes.div_ceil(PIECE_BYTES as u64)).sum();
@@ -226,6 +226,6 @@ impl FileStream {
 }
 
 fn slice(bytes: &[u8], range: &Range<u64>) -> Vec<u8> {
-    // Inside a vector, so the offsets are of this machine.
+    // Inside a vector, so the offsets fit into `usize`.
     bytes[range.start as usize..range.end as usize].to_vec()
 }

@@ -32,7 +32,7 @@ impl fmt::Display for SourceFormat {
     }
 }
 
-/// Where a tensor lies and what it takes to read it.
+/// Where a tensor is stored and how it is read.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) name: String,
@@ -43,7 +43,7 @@ pub(super) struct Entry {
     pub(super) shape: Vec<usize>,
     pub(super) source: usize,
     pub(super) begin: u64,
-    /// Absent for types whose size nobody knows.
+    /// `None` for types of unknown size.
     pub(super) end: Option<u64>,
     pub(super) layout: Layout,
 }
@@ -52,16 +52,16 @@ pub(super) struct Entry {
 pub struct Bundle {
     /// Shape of the model.
     pub config: ModelConfig,
-    /// Tokenizer, where the files have one.
+    /// Tokenizer, if the files have one.
     pub tokenizer: Option<Tokenizer>,
     tokenizer_refused: Option<Error>,
     /// Where the model came from.
     pub source_format: SourceFormat,
-    /// `config.json` byte for byte, of a folder.
+    /// `config.json` byte for byte, if the model came as a folder.
     pub config_json: Option<Vec<u8>>,
-    /// `generation_config.json` byte for byte, where present.
+    /// `generation_config.json` byte for byte, if present.
     pub generation_config_json: Option<Vec<u8>>,
-    /// What was odd but legal.
+    /// What is unusual but allowed.
     pub warnings: Vec<Warning>,
     pub(super) files: Vec<Box<dyn ByteSource>>,
     pub(super) entries: BTreeMap<String, Entry>,
@@ -104,7 +104,7 @@ impl Bundle {
         })
     }
 
-    /// Takes the tokenizer, or why it was refused. One with more tokens than the model has rows is refused here.
+    /// Sets the tokenizer, or the reason why it was refused. One with more tokens than the model has rows is refused here.
     pub(super) fn set_tokenizer(&mut self, tokenizer: Option<Tokenizer>, refused: Option<Error>) {
         (self.tokenizer, self.tokenizer_refused) = (tokenizer, refused);
         let found = self.tokenizer.as_ref().map_or(0, Tokenizer::vocab_size);
@@ -117,17 +117,17 @@ impl Bundle {
         }
     }
 
-    /// The tokenizer; without one, why there is none.
+    /// The tokenizer, or an error that says why there is none.
     pub fn need_tokenizer(&self) -> Result<&Tokenizer> {
         self.tokenizer.as_ref().ok_or_else(|| no_tokenizer(self.tokenizer_refused.as_ref()))
     }
 
-    /// Why the files' tokenizer was refused, where it was.
+    /// Why the files' tokenizer was refused, if it was.
     pub fn tokenizer_refused(&self) -> Option<&Error> {
         self.tokenizer_refused.as_ref()
     }
 
-    /// Keeps the document, and the ids that it says end a text.
+    /// Keeps the document and the ids that end a text according to it.
     pub(super) fn add_generation_config(&mut self, bytes: Option<Vec<u8>>) {
         let value: serde_json::Value = bytes.as_deref().and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
         let eos = match &value["eos_token_id"] {
@@ -148,7 +148,7 @@ impl Bundle {
         self.files.iter().map(|file| (file.name(), file.len()))
     }
 
-    /// Hugging Face names of all tensors, ascending; a tied head is absent.
+    /// Hugging Face names of all tensors in ascending order; a tied head is not among them.
     pub fn names(&self) -> Vec<String> {
         self.entries.keys().cloned().collect()
     }
@@ -184,7 +184,7 @@ impl Bundle {
         self.for_each_piece(name, PIECE_ELEMENTS, |_, _| Ok(()))
     }
 
-    /// All values of a tensor at once, for one that is known to be small.
+    /// All values of a tensor that is known to be small.
     pub fn read_f32(&self, name: &str) -> Result<Vec<f32>> {
         self.pieces(name, PIECE_ELEMENTS)?.collect()
     }
@@ -196,7 +196,7 @@ pub(super) fn no_tokenizer(refused: Option<&Error>) -> Error {
     refused.cloned().unwrap_or_else(absent)
 }
 
-/// The values of a tensor of a GGUF file as the file orders them, row-major, all at once.
+/// All values of a tensor of a GGUF file, row-major, in the order of the file.
 pub fn dequantise(source: &dyn ByteSource, tensor: &GgufTensor) -> Result<Vec<f32>> {
     let entry = Entry {
         name: tensor.name.clone(),
@@ -212,7 +212,7 @@ pub fn dequantise(source: &dyn ByteSource, tensor: &GgufTensor) -> Result<Vec<f3
     Pieces::new(&entry, source, PIECE_ELEMENTS)?.collect()
 }
 
-/// Shapes that this machine can address.
+/// The shape in `usize`; refused if this machine cannot address it.
 pub(super) fn narrow(shape: &[u64], name: &str, artifact: &str) -> Result<Vec<usize>> {
     let too_large = || Refusal::new(word!("source.too-large")).of(artifact).subject(name).found(format!("{shape:?}"));
     shape.iter().map(|&dim| usize::try_from(dim).map_err(|_| too_large().into())).collect()

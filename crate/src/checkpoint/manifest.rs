@@ -18,9 +18,9 @@ pub const FORMAT_VERSION: u64 = 2;
 /// The document that makes a checkpoint complete.
 pub const MANIFEST: &str = "checkpoint.json";
 pub(super) const FORMAT: &str = "tabtune.checkpoint";
-/// No manifest is longer.
+/// Maximum size of a manifest.
 const MAX_MANIFEST_BYTES: u64 = 64 << 20;
-/// Counts stay exact as JavaScript's numbers.
+/// Maximum count: JavaScript's numbers are exact up to it.
 const MAX_COUNT: u64 = (1 << 53) - 1;
 
 /// One file of a checkpoint.
@@ -31,7 +31,7 @@ pub struct FileRecord {
     pub name: String,
     /// Size.
     pub bytes: u64,
-    /// SHA-256 of each 8 MiB, the last of what is left, lower-case hex.
+    /// SHA-256 of each piece of 8 MiB, the last one shorter, in lower-case hex.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pieces: Option<Vec<String>>,
     /// SHA-256 of the whole file, lower-case hex: version 1.
@@ -67,26 +67,26 @@ impl Base {
     }
 }
 
-/// What the bits of a run depend on beside its settings.
+/// What the bits of a run depend on in addition to its settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Environment {
     /// Version of tabtune.
     pub version: String,
-    /// Name of the adapter; empty where nobody told it.
+    /// Name of the adapter; empty if it is not known.
     pub adapter: String,
     /// Which kernels run: `gpu` or `software`.
     pub kernels: String,
 }
 
 impl Environment {
-    /// The present one, on the adapter of this name.
+    /// The current environment, on the adapter of this name.
     pub fn on(adapter: &str) -> Self {
         let kernels = if launch::software() { "software" } else { "gpu" };
         Self { version: env!("CARGO_PKG_VERSION").into(), adapter: adapter.into(), kernels: kernels.into() }
     }
 
-    /// How `now` differs, in words; `None` where the same bits are to be expected.
+    /// How `now` differs, in words; `None` if the same bits are to be expected.
     pub(super) fn differs(&self, now: &Self) -> Option<String> {
         let told = !self.adapter.is_empty() && !now.adapter.is_empty();
         let pairs = [
@@ -121,11 +121,11 @@ pub struct Manifest {
     pub loader: LoaderState,
     /// SHA-256 of the token stream.
     pub data_digest: String,
-    /// The parameters that have optimizer state; version 1 does not say.
+    /// The parameters that have optimizer state; `None` in version 1.
     pub with_state: Option<Vec<String>>,
-    /// What the run started from; unknown or nothing where absent.
+    /// What the run started from; `None` if that is unknown or the model was new.
     pub base: Option<Base>,
-    /// Where it was saved; version 1 knows its `written_by` alone.
+    /// Where it was saved; `None` in version 1, which only has `written_by`.
     pub environment: Option<Environment>,
     /// The other files.
     pub files: Vec<FileRecord>,
@@ -141,7 +141,7 @@ impl Fields {
     }
 }
 
-/// What `source` says; a newer version, a missing or unknown field and a value that no run has are refused by path.
+/// Parses `source`; a newer version, a missing or unknown field and an impossible value are refused by path.
 pub(super) fn read(source: &dyn ByteSource) -> Result<Manifest> {
     let len = usize::try_from(source.len()).ok().filter(|_| source.len() <= MAX_MANIFEST_BYTES);
     let len = len.ok_or_else(|| corrupt(MANIFEST, format!("{} bytes, at most {MAX_MANIFEST_BYTES}", source.len())))?;
@@ -184,7 +184,7 @@ pub(super) fn read(source: &dyn ByteSource) -> Result<Manifest> {
     Ok(manifest)
 }
 
-/// Refuses counts that no run has.
+/// Refuses impossible counts.
 fn check_counts(manifest: &Value) -> Result<()> {
     let counts = ["/progress/completed_steps", "/progress/tokens", "/progress/schedule_start", "/loader/epoch", "/loader/cursor"];
     for pointer in counts {
@@ -197,7 +197,7 @@ fn check_counts(manifest: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a file whose digests are not those of its version and length.
+/// Refuses a record whose digests do not match its version and length in number and form.
 fn check_file(index: usize, file: &FileRecord, newer: bool) -> Result<()> {
     let path = |key: &str| format!("files[{index}].{key}");
     let (digests, other, expected, key) = match newer {

@@ -1,4 +1,4 @@
-//! The bytes of a checkpoint's files against their lengths and digests. Offsets are u64 and stay it: a browser counts memory in 32 bits.
+//! Compares the bytes of a checkpoint's files with their lengths and digests. Offsets stay u64, because a browser's `usize` has 32 bits.
 
 use sha2::{Digest, Sha256};
 
@@ -6,10 +6,10 @@ use super::manifest::FileRecord;
 use crate::bundle::ByteSource;
 use crate::error::{Error, Result};
 
-/// Bytes of a piece, but for the last of a file.
+/// Bytes of a piece, except for the last one of a file.
 const PIECE_BYTES: u64 = 8 << 20;
 
-/// Pieces of a file of `bytes`.
+/// Number of pieces of a file of `bytes`.
 pub(super) fn count_of(bytes: u64) -> u64 {
     bytes.div_ceil(PIECE_BYTES)
 }
@@ -19,7 +19,7 @@ pub fn pieces_of(bytes: u64) -> impl Iterator<Item = (u64, u64)> {
     (0..count_of(bytes)).map(move |index| (index * PIECE_BYTES, (bytes - index * PIECE_BYTES).min(PIECE_BYTES)))
 }
 
-/// The SHA-256 of `bytes` as it stands in `checkpoint.json`.
+/// The SHA-256 of `bytes` as `checkpoint.json` has it.
 pub fn sha256(bytes: &[u8]) -> String {
     hex(Sha256::digest(bytes).as_slice())
 }

@@ -9,11 +9,11 @@ use crate::config::{ApolloConfig, GroupConfig, OptimizerConfig, ScheduleConfig, 
 use crate::error::{Error, Fault, Result};
 use crate::schedule;
 
-/// Overrides every setting that can be overridden; other data are named by themselves.
+/// Overrides every setting that can be overridden; other data need [`DATA`] as well.
 const ALL: &str = "all";
-/// Lets other data through.
+/// Allows other data.
 pub(super) const DATA: &str = "data";
-/// Length of a schedule that falls over the run.
+/// Length of a schedule that decays over the whole run.
 const TOTAL_STEPS: &str = "schedule.total_steps";
 /// Settings that the saved state or the data order depends on.
 const FIXED: [&str; 4] = ["precision", "seed", "seq_len", "validation_fraction"];
@@ -22,23 +22,23 @@ fn is_fixed(key: &str) -> bool {
     FIXED.contains(&key) || key.ends_with("optimizer.type")
 }
 
-/// Whether naming `key`, as a refused resume lists it, lets its new value through.
+/// Whether the new value of `key`, as a refused resume lists it, can be allowed by naming it.
 pub fn can_override(key: &str) -> bool {
     !is_fixed(key)
 }
 
-/// `name` is `key` or stands above it: `groups` and `groups[0]` cover `groups[0].weight_decay`.
+/// Whether `name` is `key` or a parent of it: `groups` and `groups[0]` cover `groups[0].weight_decay`.
 fn covers(name: &str, key: &str) -> bool {
     key.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
-/// Whether a resume sets the learning rate, by another value or by name: a rate set by hand then gives way.
+/// Whether a resume sets the learning rate, by another value or by name: it then replaces a rate set by hand.
 pub(super) fn sets_rate(saved: &TrainConfig, given: &TrainConfig, overrides: &[String]) -> bool {
     saved.learning_rate != given.learning_rate || overrides.iter().any(|name| name == "learning_rate")
 }
 
 /// `given`, if it differs from `saved` only in keys that a resume takes from the new settings or that `overrides` names.
-/// `other` are the differences beside the settings; they are listed with those.
+/// `other` are differences outside the settings; they are listed too.
 pub(super) fn accept(saved: &TrainConfig, given: TrainConfig, overrides: &[String], other: Vec<Fault>) -> Result<TrainConfig> {
     given.validate()?;
     let (old, new) = (flat(settled(saved, &given)?), flat(settled(&given, saved)?));
@@ -50,7 +50,7 @@ pub(super) fn accept(saved: &TrainConfig, given: TrainConfig, overrides: &[Strin
         return Err(Error::InvalidConfig(faults));
     }
     let absent = Value::Null;
-    // A schedule over the whole run, before and after, is no decision of its own.
+    // A schedule that spans the whole run, before and after, follows from `steps`.
     let whole = |leaves: &BTreeMap<String, Value>| leaves.get(TOTAL_STEPS) == leaves.get("steps");
     let follows = |key: &str| key == TOTAL_STEPS && whole(&old) && whole(&new);
     let mut faults = Vec::new();
@@ -67,7 +67,7 @@ pub(super) fn accept(saved: &TrainConfig, given: TrainConfig, overrides: &[Strin
     if faults.is_empty() { Ok(given) } else { Err(Error::ResumeMismatch(faults)) }
 }
 
-/// `rule` with what follows from its other keys.
+/// `rule` with the defaults that depend on its other keys filled in.
 fn in_force(rule: OptimizerConfig) -> OptimizerConfig {
     match rule {
         OptimizerConfig::Apollo(c) => OptimizerConfig::Apollo(ApolloConfig { rank: Some(c.rank() as u64), scale: Some(c.scale()), ..c }),
@@ -75,8 +75,8 @@ fn in_force(rule: OptimizerConfig) -> OptimizerConfig {
     }
 }
 
-/// `config` in one way of saying it, so that what is equal in force is no difference. A group says what it takes from the run where that of
-/// `other` has its own.
+/// `config` in a normal form, so that settings with the same effect are equal. A group spells out what it inherits from the run if the
+/// group of `other` has a value of its own.
 fn settled(config: &TrainConfig, other: &TrainConfig) -> Result<Value> {
     let mut settled = TrainConfig { optimizer: in_force(config.optimizer.clone()), ..config.clone() };
     if let ScheduleConfig::Infinite(schedule) = &mut settled.schedule
@@ -101,7 +101,7 @@ fn settled(config: &TrainConfig, other: &TrainConfig) -> Result<Value> {
         }
         if ours.weight_decay.is_some() || theirs.weight_decay.is_some() {
             ours.weight_decay = Some(decay);
-            // It stands for the optimizer's, which is therefore none.
+            // It replaces the decay of the optimizer, which is therefore set to 0.
             ours.optimizer = ours.optimizer.take().map(|rule| rule.with_weight_decay(0.0));
         }
     }

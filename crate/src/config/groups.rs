@@ -1,4 +1,4 @@
-//! Parameter groups (`optimizers.md` §9).
+//! Parameter groups.
 
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +36,7 @@ impl GroupConfig {
         Self { pattern: pattern.into(), optimizer: None, weight_decay: None, learning_rate_scale: 1.0, frozen: false }
     }
 
-    /// The preset `no_decay`: norms, biases and embeddings do not decay, everything else as the run says.
+    /// The preset `no_decay`: norms, biases and embeddings have no weight decay, everything else has that of the run.
     pub fn no_decay() -> Vec<Self> {
         let spared = Self { weight_decay: Some(0.0), ..Self::new("{*norm*,*.ln_*,*bias,*embed*,*wte.*,*wpe.*}") };
         vec![spared, Self::new("*")]
@@ -57,7 +57,7 @@ impl GroupConfig {
         }
     }
 
-    /// Rules that this group, number `index`, breaks.
+    /// The rules that this group, at `index`, breaks.
     pub fn faults(&self, index: usize, learning_rate: f64) -> Vec<Fault> {
         let mut faults = Vec::new();
         let key = format!("groups[{index}]");

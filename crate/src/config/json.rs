@@ -1,4 +1,4 @@
-//! Settings from JSON: what was given over what stood before, presets and groups spelled out, every fault found at once.
+//! Reads settings from JSON: lays the given keys over previous settings, expands presets and groups, and reports every fault at once.
 
 use std::fmt::Display;
 
@@ -11,12 +11,12 @@ use crate::error::{Error, Fault, Result};
 
 /// The name of [`GroupConfig::no_decay`] in place of a list of groups.
 const NO_DECAY: &str = "no_decay";
-/// Characters of a value that a message shows.
+/// Maximum number of characters of a value in a message.
 const MAX_SHOWN: usize = 80;
 
 type Object = Map<String, Value>;
 
-/// `under` with the keys of `over` on top, to any depth. Another `type` replaces the whole.
+/// `under` with the keys of `over` on top, to any depth. A different `type` replaces the whole object.
 pub fn overlay(under: Value, over: Value) -> Value {
     match (under, over) {
         (Value::Object(mut under), Value::Object(over)) => {
@@ -34,9 +34,9 @@ pub fn overlay(under: Value, over: Value) -> Value {
 }
 
 impl TrainConfig {
-    /// These settings with the `given` keys on top, validated: unknown keys, values of the wrong type and values that cannot work are
-    /// refused together. `groups` may be the name of a preset, and the optimizer of a group lies over the run's. A schedule that falls over
-    /// the run and says no length falls over the whole run, and one that did so goes on to do so where `given` changes the steps alone.
+    /// Validates these settings with the `given` keys on top: unknown keys, values of the wrong type and values that cannot work are
+    /// refused together. `groups` may be the name of a preset, and the optimizer of a group is laid over that of the run. A cosine or
+    /// linear schedule without `total_steps` spans the whole run, and one that did so still does if `given` changes only `steps`.
     pub fn overlaid(&self, given: Value) -> Result<Self> {
         if !given.is_object() {
             return Err(Error::InvalidConfig(vec![Fault::new("settings", "an object", shown(&given))]));
@@ -68,7 +68,7 @@ fn one_length(saved: &mut Value, given: &Value) {
     }
 }
 
-/// A schedule that falls over the whole run goes on to do so where the steps alone are given.
+/// Keeps a schedule that spans the whole run doing so if only `steps` is given.
 fn whole_run(saved: &mut Value, given: &Value) {
     if given["steps"].is_u64() && saved["schedule"]["total_steps"] == saved["steps"] {
         saved["schedule"]["total_steps"] = given["steps"].clone();
@@ -88,7 +88,7 @@ fn shown(value: &Value) -> String {
     if text.chars().count() <= MAX_SHOWN { text } else { text.chars().take(MAX_SHOWN - 1).chain(['…']).collect() }
 }
 
-/// Serde's words for what it expected, in ours.
+/// Serde's words for what it expected, in ours. The range of a `usize` is the browser's, which has 32 bits; a native build takes more.
 fn expected(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once("expected ").map_or(text.as_str(), |(_, rule)| rule) {
@@ -102,7 +102,7 @@ fn expected(error: &serde_json::Error) -> String {
     }
 }
 
-/// Takes out of settings what cannot be read, so that the rest can be, and notes it.
+/// Removes what cannot be read from settings, records a fault for it, and so lets the rest be read.
 #[derive(Default)]
 struct Sieve {
     faults: Vec<Fault>,
@@ -148,7 +148,7 @@ impl Sieve {
         groups.into_iter().enumerate().map(|(index, group)| self.group(&format!("groups[{index}]"), group, run)).collect()
     }
 
-    /// A group; its optimizer, if it has one, lies over the run's.
+    /// Reads a group; its optimizer, if it has one, is laid over that of the run.
     fn group(&mut self, path: &str, given: Value, run: &Value) -> Result<Value> {
         let everything = value(&GroupConfig::new("*"))?;
         let Value::Object(mut group) = given else {
@@ -181,7 +181,7 @@ impl Sieve {
                 Ok(Value::Object(object))
             }
             Err(_) => {
-                // No kind has an empty name: the answer lists the names there are.
+                // No kind has an empty name, so the error lists the names that exist.
                 let kinds = serde_json::from_value::<T>(json!({ "type": "" })).err().map_or_else(String::new, |error| expected(&error));
                 self.refuse(format!("{path}.type"), kinds, shown(&kind));
                 value(&T::default())
@@ -189,7 +189,7 @@ impl Sieve {
         }
     }
 
-    /// Leaves in `object` the keys of `default` whose value `T` can hold. Each is tried alone, so that each has its own fault.
+    /// Keeps in `object` only keys of `default` whose value fits `T`. Each is tried by itself, so that each gets its own fault.
     fn known<T: DeserializeOwned>(&mut self, path: &str, object: &mut Object, default: Value) -> Result<()> {
         for (key, given) in std::mem::take(object) {
             let at = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
@@ -208,8 +208,8 @@ impl Sieve {
         Ok(())
     }
 
-    /// All faults: these, and those of the rules that do not rest on a replaced value. Within `optimizer`, `schedule` and a group, rules
-    /// join keys; above them the peak rate alone is joined with others.
+    /// All faults: the recorded ones, and those of rules that do not depend on a replaced value. Within `optimizer`, `schedule` and a
+    /// group, rules combine keys; at the top level only the peak rate is combined with others.
     fn with_rules(mut self, rules: Vec<Fault>) -> Vec<Fault> {
         let section = |key: &str| key.rsplit_once('.').map_or_else(String::new, |(section, _)| section.to_string());
         let rate = self.replaced.iter().any(|key| key == "learning_rate");

@@ -1,4 +1,4 @@
-//! Update rules and parameter groups (`optimizers.md` §4–§9).
+//! Settings of the update rules (shaders/README.md, "Update rules").
 
 use serde::{Deserialize, Serialize};
 
@@ -131,7 +131,7 @@ impl ApolloConfig {
         self.scale.unwrap_or(if self.mini { 128.0 } else { 1.0 })
     }
 
-    /// The rule of parameters that are too small to project (§6.1).
+    /// The rule of parameters that are too small to project: those without two dimensions, or with a shorter side of at most the rank.
     pub fn fallback(&self) -> AdamwConfig {
         AdamwConfig {
             beta1: self.beta1,
@@ -192,7 +192,7 @@ pub(super) fn is_positive_f32(value: f64) -> bool {
     value.is_normal() && value > 0.0
 }
 
-/// A weight decay that at this rate, a positive one, shrinks and never turns a weight. It is finite then, in f32 too.
+/// Whether a weight decay shrinks weights at this positive rate and never changes their sign. It is then finite in f32 as well.
 pub(super) fn is_decay(decay: f64, rate: f64) -> bool {
     decay >= 0.0 && rate * decay < 1.0
 }

@@ -1,4 +1,4 @@
-//! Learning-rate schedules (`optimizers.md` §11, §14).
+//! Settings of the learning-rate schedules; `crate/src/schedule/curve.rs` has the curves.
 
 use serde::{Deserialize, Serialize};
 

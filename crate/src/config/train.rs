@@ -6,7 +6,7 @@ use super::optimizer::is_positive_f32;
 use super::{GroupConfig, OptimizerConfig, ScheduleConfig};
 use crate::error::{Error, Fault, Result};
 
-/// Most tokens of one step, which are all gathered before it: 2 GiB of ids and targets.
+/// Maximum number of tokens in one step, which are all collected before it: 2 GiB of ids and targets.
 const MAX_STEP_TOKENS: usize = 1 << 28;
 
 /// How weight matrices and moments are stored. All arithmetic is f32.
@@ -31,7 +31,7 @@ pub enum DataOrder {
     Sequential,
 }
 
-/// Everything that `Trainer` needs beside model and data. Unknown keys are refused.
+/// Everything that `Trainer` needs in addition to model and data. Unknown keys are refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TrainConfig {

@@ -1,4 +1,4 @@
-//! Batches [B, T] and how stretches of tokens fill them.
+//! Batches [B, T], and how runs of tokens fill them.
 
 use super::corpus::{Dataset, Part};
 
@@ -16,7 +16,7 @@ pub struct Batch {
     pub batch_size: usize,
     /// T.
     pub seq_len: usize,
-    /// The place in its sequence where each input's document starts [B, T]; absent where a sequence is one document.
+    /// The position in its sequence at which each input's document starts [B, T]; `None` if a sequence is one document.
     pub document_starts: Option<Vec<i32>>,
 }
 
@@ -31,7 +31,8 @@ impl Batch {
         self.targets.iter().filter(|&&target| target != IGNORE_INDEX).count()
     }
 
-    /// Makes each input see no document but its own. A document ends with one of the ids `ends`, as Megatron-LM's `reset_attention_mask` has it.
+    /// Lets each input see only its own document. A document ends with one of the ids `ends`, as Megatron-LM's `reset_attention_mask` has
+    /// it.
     pub fn mask_documents(&mut self, ends: &[u32]) {
         let starts_of = |row: &[i32]| -> Vec<i32> {
             let next = |start: &mut usize, (at, &id): (usize, &i32)| {
@@ -46,8 +47,8 @@ impl Batch {
         self.document_starts = Some(self.inputs.chunks(self.seq_len.max(1)).flat_map(starts_of).collect());
     }
 
-    /// Appends a row: inputs are `ids` without the last, targets `ids` without the first. `counted` says which ids are worth learning
-    /// (all, if absent). Cut or filled with `pad` to the batch's length.
+    /// Appends a row: inputs are `ids` without the last, targets `ids` without the first. `counted` tells which ids are to be learned
+    /// (`None`: all). The row is cut or padded with `pad` to the batch's length.
     pub(super) fn push(&mut self, ids: &[u32], counted: Option<&[bool]>, pad: u32) {
         let pairs = ids.len().saturating_sub(1).min(self.seq_len);
         let filling = self.seq_len - pairs;
@@ -76,7 +77,7 @@ pub struct Batches<'a> {
 
 impl<'a> Batches<'a> {
     pub(super) fn new(dataset: &'a Dataset, part: Part<'a>, batch_size: usize, seq_len: usize, stride: usize) -> Self {
-        // No row is longer than the longest stretch of data, and there are no more rows than stretches.
+        // No row is longer than the longest run of data, and there are no more rows than runs.
         let (rows, longest) = match part {
             Part::Text(tokens) => (tokens.len().div_ceil(stride.max(1)), tokens.len()),
             Part::Examples(examples) => (examples.len(), examples.iter().map(|example| example.ids.len()).max().unwrap_or(0)),

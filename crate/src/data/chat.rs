@@ -1,4 +1,4 @@
-//! JSONL lines as examples: which tokens the model reads, and which of them it learns to say.
+//! JSONL lines as examples: which tokens the model reads, and which of them it learns to produce.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -21,7 +21,7 @@ impl Example {
     }
 }
 
-/// Every line that is not blank is one example; a line that cannot be one is refused with its number.
+/// Every line that is not blank is one example; an invalid line is refused with its number.
 pub(super) fn read_examples(text: &str, tokenizer: &Tokenizer) -> Result<Vec<Example>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut examples = Vec::new();
@@ -44,7 +44,7 @@ pub(super) fn read_examples(text: &str, tokenizer: &Tokenizer) -> Result<Vec<Exa
     Ok(examples)
 }
 
-/// The completion counts, with the token that ends it.
+/// The completion counts as a target, including the token that ends it.
 fn completed(prompt: &str, completion: &str, tokenizer: &Tokenizer) -> Result<Example> {
     let mut ids = tokenizer.prompt_prefix().to_vec();
     ids.extend(tokenizer.encode(prompt)?);
@@ -58,7 +58,7 @@ fn completed(prompt: &str, completion: &str, tokenizer: &Tokenizer) -> Result<Ex
     Ok(Example { ids, counted })
 }
 
-/// The assistant's turns count, from what follows the generation prompt to the token that ends the turn.
+/// The assistant's turns count as targets, from the end of the generation prompt to the token that ends the turn.
 fn conversation(messages: &[Message], tokenizer: &Tokenizer) -> Result<Example> {
     let text = tokenizer.render_chat(messages, false)?;
     let mut spans = Vec::new();
@@ -91,7 +91,7 @@ fn conversation(messages: &[Message], tokenizer: &Tokenizer) -> Result<Example> 
     Ok(Example { ids, counted })
 }
 
-/// The line is filled in by the reader.
+/// The caller fills in the line number.
 fn unusable(reason: impl Into<String>) -> Error {
     Error::DataLine { line: 0, reason: reason.into() }
 }

@@ -20,7 +20,7 @@ pub enum DataFormat {
 }
 
 impl DataFormat {
-    /// By the ending of a file name: `.jsonl` and `.ndjson` are JSONL, `.tokens` is token ids, everything else is text.
+    /// The format by the ending of a file name: `.jsonl` and `.ndjson` are JSONL, `.tokens` is token ids, everything else is text.
     pub fn of_name(name: &str) -> Self {
         match name.to_ascii_lowercase().rsplit_once('.').map(|(_, ending)| ending) {
             Some("jsonl" | "ndjson") => Self::Jsonl,
@@ -53,7 +53,7 @@ pub struct Dataset {
     digest: String,
     /// Ids that end a document of a text.
     document_ends: Vec<u32>,
-    /// Whether a token sees no document but its own.
+    /// Whether a token sees only its own document.
     document_mask: bool,
 }
 
@@ -91,7 +91,7 @@ impl Dataset {
         Self::from_tokens(tokens, validation_fraction)
     }
 
-    /// A stream of ids that is tokenized already.
+    /// A stream of token ids.
     pub fn from_tokens(tokens: Vec<u32>, validation_fraction: f64) -> Result<Self> {
         Self::new(Content::Text(tokens), validation_fraction, 0)
     }
@@ -115,7 +115,8 @@ impl Dataset {
         Self { document_ends: ids.to_vec(), ..self }
     }
 
-    /// Whether a token of a text sees no document but its own. Examples are documents already, one a row. Refuses a text whose ends are not known.
+    /// Sets whether a token of a text sees only its own document. Examples are documents already, one per row. Refuses a text if the ends
+    /// of its documents are unknown.
     pub fn mask_documents(&mut self, mask: bool) -> Result<()> {
         if mask && matches!(self.content, Content::Text(_)) && self.document_ends.is_empty() {
             return Err(Error::InvalidConfig(vec![no_document_ends()]));
@@ -124,7 +125,7 @@ impl Dataset {
         Ok(())
     }
 
-    /// The ids that end a document, where documents are told apart.
+    /// The ids that end a document, if documents are masked from each other.
     pub(super) fn document_ends(&self) -> Option<&[u32]> {
         (self.document_mask && matches!(self.content, Content::Text(_))).then_some(&self.document_ends)
     }
@@ -165,13 +166,14 @@ impl Dataset {
     }
 
     /// Validation batches: every token but the first is predicted once, from windows of `seq_len` inputs that do not overlap. The last
-    /// window is filled up with targets that do not count. Of examples, those with a target within `seq_len` tokens.
+    /// window is filled up with targets that do not count. Of examples, only those with a target within the first `seq_len` tokens are
+    /// used.
     pub fn validation_batches(&self, batch_size: usize, seq_len: usize) -> Batches<'_> {
         Batches::new(self, self.validation(), batch_size, seq_len, seq_len)
     }
 
-    /// All data for `tabtune evaluate`: windows of `window` tokens that share none, every token but the first of a window predicted
-    /// (so T = `window` − 1), from the start of the file and at most `max_tokens` far.
+    /// All data for `tabtune evaluate`: disjoint windows of `window` tokens in which every token but the first is predicted
+    /// (so T = `window` − 1), from the start of the file up to `max_tokens`.
     pub fn evaluation_batches(&self, batch_size: usize, window: usize, max_tokens: Option<usize>) -> Batches<'_> {
         let part = match (self.whole(), max_tokens) {
             (Part::Text(tokens), Some(most)) => Part::Text(tokens.get(..most).unwrap_or(tokens)),

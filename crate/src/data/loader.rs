@@ -1,4 +1,4 @@
-//! The order in which training batches come: a pure function of seed and epoch, or that of the data.
+//! The order of training batches: a pure function of seed and epoch, or the order of the data.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,13 +8,13 @@ use crate::config::DataOrder;
 use crate::error::{Error, Fault, Result};
 use crate::kernels::noise;
 
-/// Purpose of the noise that orders the data (`optimizers.md` §3.2).
+/// Purpose of the noise that orders the data (shaders/README.md, "Noise").
 const PURPOSE: &str = "data:";
 
-/// Most tokens of one batch.
+/// Maximum number of tokens in one batch.
 const MAX_TOKENS: usize = 1 << 27;
 
-/// Where a loader stands; with the same data and settings it goes on exactly from there.
+/// The position of a loader; with the same data and settings it continues exactly from there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LoaderState {
@@ -22,9 +22,9 @@ pub struct LoaderState {
     pub seed: u64,
     /// T.
     pub seq_len: usize,
-    /// Passes over the data that are complete.
+    /// Number of complete passes over the data.
     pub epoch: u64,
-    /// Windows or examples of this pass that were handed out.
+    /// Number of windows or examples handed out in this pass.
     pub cursor: u64,
     /// [`Dataset::digest`] of the data.
     pub digest: String,
@@ -122,12 +122,12 @@ impl Loader {
         self.order.len()
     }
 
-    /// Where the loader stands.
+    /// The position of the loader.
     pub fn state(&self) -> LoaderState {
         self.state.clone()
     }
 
-    /// Goes to `state`. Other data, seed or sequence length would give another order: all differences are refused.
+    /// Restores `state`. Other data, another seed or another sequence length would give another order: all differences are refused.
     pub fn restore(&mut self, state: LoaderState) -> Result<()> {
         let mut faults = Vec::new();
         let mut same = |key: &str, ours: String, theirs: String| {
@@ -153,7 +153,7 @@ impl Loader {
 }
 
 impl Source {
-    /// What is handed out in `epoch`, in order.
+    /// The items of `epoch`, in order.
     fn order(&self, data_order: DataOrder, seed: u64, epoch: u64, seq_len: usize) -> Vec<u32> {
         let shuffled = data_order == DataOrder::Shuffled;
         let mut items = match self {

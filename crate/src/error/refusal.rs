@@ -28,7 +28,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Why a file was refused (`hostile-files.md`, rule 5).
+/// Why a file was refused (crate/FORMATS.md, "Refusals").
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Refusal {
     /// Stable dotted word, for example `safetensors.offset.overlap`.

@@ -1,14 +1,14 @@
-//! Text of files as it may be shown: on a page, in a terminal, in a message.
+//! Makes text of files safe to show on a page, in a terminal and in messages.
 
-/// Characters of a file's text that a message shows.
+/// Maximum number of characters of a file's text in a message.
 const SHOWN: usize = 64;
 
-/// Characters that a terminal or a page would act on instead of showing.
+/// Whether a terminal or a page would act on a character instead of showing it.
 pub(crate) fn unusual(c: char) -> bool {
     c.is_control() || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
-/// Text with its acting characters escaped, uncut: for words of our own that may hold a little of a file's.
+/// Text with such characters escaped, uncut: for our own messages, which may contain some text of a file.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -21,7 +21,7 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-/// Text of a file: at most 64 characters, acting characters escaped.
+/// Text of a file: at most 64 characters, those that a terminal or page would act on escaped.
 pub fn shown(text: &str) -> String {
     let mut kept = text.char_indices();
     match kept.nth(SHOWN) {

@@ -20,7 +20,7 @@ impl Word {
     /// The word `text` of the list.
     ///
     /// # Panics
-    /// Where the list lacks it, or no class covers it.
+    /// If the list lacks it, or no class covers it.
     pub const fn listed(text: &'static str) -> Self {
         assert!(is_listed(text), "not a word of crate/src/error/word_list.rs");
         assert!(!class(text).is_empty(), "no class covers this word");
@@ -55,7 +55,7 @@ const fn starts(text: &[u8], start: &[u8]) -> bool {
     true
 }
 
-/// The upper-case class of a word: that of the longest row of the table that begins it, at a dot. Empty where there is none.
+/// The upper-case class of a word: that of the longest row of the table that begins it, at a dot. Empty if there is none.
 pub const fn class(word: &str) -> &'static str {
     let (mut at, mut best, mut found) = (0, 0, "");
     while at < CLASSES.len() {

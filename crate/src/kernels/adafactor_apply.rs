@@ -1,4 +1,4 @@
-//! Adafactor's update of a matrix, in place: relative step, clip by RMS, decoupled decay (`optimizers.md` §5).
+//! Adafactor's update of a matrix, in place: relative step, clip by RMS, decoupled decay (shaders/README.md, "Adafactor").
 
 use super::kernel::Words;
 use super::noise::bounded;
@@ -46,7 +46,7 @@ crate::kernel! {
 /// Pairs of elements of one workgroup.
 pub const PAIRS: usize = 2048;
 
-/// The larger, but NaN stays NaN.
+/// The maximum, except that NaN stays NaN.
 fn at_least(x: f32, least: f32) -> f32 {
     if x.is_nan() { x } else { x.max(least) }
 }
@@ -61,7 +61,7 @@ pub(super) fn scalars(rms_u: f32, rms_p: f32, relative_step: u32, [rate, decay, 
     (c, rate, 1.0 - rate * decay)
 }
 
-/// 1/√(row/S). A silent row beside a gradient of 1e15 would leave f32's normal range: there the roots are divided.
+/// 1/√(row/S). A row with tiny gradients next to one of 1e15 would leave f32's normal range: then the quotient of the roots is used.
 fn row_factor(row: f32, total: f32) -> f32 {
     let share = row / total;
     if share < f32::MIN_POSITIVE { total.sqrt() / row.sqrt() } else { 1.0 / share.sqrt() }

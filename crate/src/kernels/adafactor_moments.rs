@@ -1,4 +1,4 @@
-//! `row ← lerp(row, Σⱼ q, w)`, `col ← lerp(col, Σᵢ q, w)` from the tiles' partial sums (`optimizers.md` §5).
+//! `row ← lerp(row, Σⱼ q, w)`, `col ← lerp(col, Σᵢ q, w)` from the tiles' partial sums (shaders/README.md, "Adafactor").
 
 use super::adafactor_sums::{TILE_COLS, TILE_ROWS};
 use super::kernel::Words;

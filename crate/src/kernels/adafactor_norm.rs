@@ -1,4 +1,4 @@
-//! Sums behind the update's size: Σ a², Σ p² (relative step) and Σ row of a matrix (`optimizers.md` §5).
+//! Sums behind the update's size: Σ a², Σ p² (relative step) and Σ row of a matrix (shaders/README.md, "Adafactor").
 
 use super::adafactor_sums::{TILE_COLS, TILE_ROWS};
 use super::kernel::Words;

@@ -1,4 +1,4 @@
-//! Row and column sums of `q = g² + ε₁` of a matrix, by tiles of 32 × 64 (`optimizers.md` §5, §8).
+//! Row and column sums of `q = g² + ε₁` of a matrix, by tiles of 32 × 64 (shaders/README.md, "Adafactor" and "Block tree").
 
 use super::kernel::Words;
 use super::noise::bounded;

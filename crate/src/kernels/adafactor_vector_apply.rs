@@ -1,4 +1,4 @@
-//! Adafactor's update of a vector, in place (`optimizers.md` §5).
+//! Adafactor's update of a vector, in place (shaders/README.md, "Adafactor").
 
 use super::adafactor_apply::scalars;
 use super::kernel::Words;

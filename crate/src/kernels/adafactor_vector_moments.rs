@@ -1,4 +1,4 @@
-//! Adafactor's second moment of a vector, and the sums behind the update's size (`optimizers.md` §5).
+//! Adafactor's second moment of a vector, and the sums behind the update's size (shaders/README.md, "Adafactor").
 
 use super::kernel::Words;
 use super::noise::{bounded, lerp};

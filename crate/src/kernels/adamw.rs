@@ -1,4 +1,4 @@
-//! AdamW on an f32 tensor, in place (`optimizers.md` §4): `m ← lerp(m, g, w1)`, `v ← lerp(v, g², w2)`, `p ← p·d − α·m/(√v + ε)`.
+//! AdamW on an f32 tensor, in place (shaders/README.md, "AdamW"): `m ← lerp(m, g, w1)`, `v ← lerp(v, g², w2)`, `p ← p·d − α·m/(√v + ε)`.
 
 use super::kernel::Words;
 use super::noise::{bounded, lerp};
@@ -25,7 +25,7 @@ crate::kernel! {
     },
     twin twin;
 
-    /// The same for n a multiple of 4, four elements a thread.
+    /// The same for n a multiple of 4, with four elements per thread.
     pub WIDE = "adamw_wide" as KERNEL;
 }
 

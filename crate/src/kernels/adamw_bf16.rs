@@ -1,4 +1,4 @@
-//! AdamW on a packed bf16 tensor with bf16 moments, in place; three rounded writes (`optimizers.md` §2–§4).
+//! AdamW on a packed bf16 tensor with bf16 moments, in place; three rounded writes (shaders/README.md, "AdamW").
 
 use super::adamw;
 use super::kernel::Words;

@@ -1,4 +1,4 @@
-//! APOLLO's update of a matrix, in place (`optimizers.md` §6.2, 5–7): `U = G·s`, limited; `x = p·d − α·√scale·U`.
+//! APOLLO's update of a matrix, in place (shaders/README.md, "APOLLO", 3 to 5): `U = G·s`, limited; `x = p·d − α·√scale·U`.
 
 use super::kernel::Words;
 use super::noise::bounded;

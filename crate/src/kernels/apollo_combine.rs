@@ -1,4 +1,4 @@
-//! APOLLO's tensor scale (mini) and norm-growth limiter (`optimizers.md` §6.2, 4–6; limiter: arXiv:2410.01623).
+//! APOLLO's tensor scale (mini) and norm-growth limiter (shaders/README.md, "APOLLO", 3 and 4; limiter: arXiv:2410.01623).
 
 use super::kernel::Words;
 

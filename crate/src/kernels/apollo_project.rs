@@ -1,4 +1,4 @@
-//! APOLLO's projected moments and channel scales (`optimizers.md` §6): `R = σ·Pᵀ·G`, Adam's moments of R, `s = ‖R̃‖/‖R‖`.
+//! APOLLO's projected moments and channel scales (shaders/README.md, "APOLLO"): `R = σ·Pᵀ·G`, Adam's moments of R, `s = ‖R̃‖/‖R‖`.
 
 use super::kernel::Words;
 use super::noise::{bounded, lerp, words};
@@ -44,7 +44,7 @@ crate::kernel! {
     twin twin
 }
 
-/// z of entry `e` = i·r + j at refresh `k`: an odd integer, the sum of 63 fair signs (§6.3).
+/// z of entry `e` = i·r + j at refresh `k`: an odd integer, the sum of 63 fair signs (shaders/README.md, "APOLLO projectors").
 pub fn signs(key: [u32; 2], e: u64, k: u64) -> i32 {
     let x = words(key, e >> 1, k);
     let (a, b) = if e & 1 == 0 { (x[0], x[1]) } else { (x[2], x[3]) };

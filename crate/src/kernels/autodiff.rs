@@ -1,4 +1,4 @@
-//! Recording an operation with a gradient of our own.
+//! Records an operation with a gradient of our own on Burn's tape.
 
 use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
 use burn::backend::autodiff::grads::Gradients;
@@ -19,8 +19,8 @@ pub trait Rule<B: Backend, const N: usize>: Clone + Send + Debug + 'static {
     /// The gradient of each input that `needs` one.
     fn backward(self, grad: FloatTensor<B>, needs: [bool; N]) -> [Option<FloatTensor<B>>; N];
 
-    /// [`Rule::backward`] with the gradient of the first input added to `sum`, which other operations have begun. In place where a
-    /// rule's kernel can do so; else one launch more.
+    /// [`Rule::backward`] with the gradient of the first input added to `sum`, which other operations have begun. In place if the
+    /// rule's kernel can do so, otherwise with one more launch.
     fn backward_onto(self, sum: FloatTensor<B>, grad: FloatTensor<B>, needs: [bool; N]) -> [Option<FloatTensor<B>>; N]
     where
         B: Launch,
@@ -34,10 +34,10 @@ pub trait Rule<B: Backend, const N: usize>: Clone + Send + Debug + 'static {
     }
 }
 
-/// Inner nodes whose gradient one of our rules has begun and nobody has taken yet, while they live.
+/// Inner nodes whose gradient one of our rules has begun and that was not consumed yet; entries last as long as the nodes.
 static BEGUN: Mutex<BTreeMap<u64, Weak<dyn Any + Send + Sync>>> = Mutex::new(BTreeMap::new());
 
-/// More entries than this are looked through for nodes that are gone: those of Burn's own operations do not report back.
+/// With more entries than this, those of dropped nodes are removed: nodes of Burn's own operations do not report their end.
 const MANY: usize = 1024;
 
 fn begun() -> MutexGuard<'static, BTreeMap<u64, Weak<dyn Any + Send + Sync>>> {
@@ -76,7 +76,7 @@ impl<B: Launch, R: Rule<B, N>, const N: usize> Backward<B, N> for Step<R> {
     }
 }
 
-/// Puts `output`, computed from `inputs`, on the tape with its rule. The rule is dropped where nothing needs a gradient.
+/// Puts `output`, computed from `inputs`, on the tape with its rule. The rule is dropped if no input needs a gradient.
 pub fn record<B: Launch, C: CheckpointStrategy, R: Rule<B, N>, const N: usize>(
     inputs: [NodeGuard; N],
     output: FloatTensor<B>,

@@ -1,4 +1,4 @@
-//! Tensors as kernels take and give them, whatever their device, dtype and rank.
+//! Tensors as arguments and results of kernels, of any device, dtype and rank.
 
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, BackendTensor, DispatchTensorKind};
@@ -69,7 +69,7 @@ impl Buffer {
         }
     }
 
-    /// Names the allocation behind it for as long as somebody holds it: what was written in place keeps its place.
+    /// An identifier of the underlying allocation, valid while a handle exists: writing in place does not change it.
     pub fn place(&self) -> usize {
         match &self.0 {
             Held::Cube(tensor) => std::ptr::from_ref(tensor.handle.memory.descriptor()).addr(),
@@ -78,7 +78,7 @@ impl Buffer {
         }
     }
 
-    /// The kind of device it is on: `GPU`, whose shaders a CPU may run, or `CPU`, where twins run.
+    /// The kind of device it is on: `GPU` (which may be a software adapter), or `CPU`, where twins run.
     pub fn device_kind(&self) -> &'static str {
         match &self.0 {
             Held::Cube(_) => "GPU",
@@ -97,7 +97,7 @@ impl Buffer {
     }
 }
 
-/// Refuses buffers of different devices for the kernel of this name; each comes with what the refusal calls it.
+/// Refuses buffers of different devices for the kernel of this name; each comes with its name in the refusal.
 pub fn check_devices<'a>(kernel: &'static str, buffers: impl Iterator<Item = (&'a str, &'a Buffer)> + Clone) -> Result<()> {
     let mut kinds = buffers.clone().map(|(_, buffer)| buffer.device_kind());
     let first = kinds.next();
@@ -108,7 +108,7 @@ pub fn check_devices<'a>(kernel: &'static str, buffers: impl Iterator<Item = (&'
     Err(Error::MixedDevices { kernel, found: found.collect() })
 }
 
-/// Runs `kernel` on tensors without autodiff; returns the written buffers. In place where a written tensor is held by nobody else (see
+/// Runs `kernel` on tensors without autodiff; returns the written buffers. A written tensor is changed in place if it is uniquely owned (see
 /// [`Launch::launch`]). Buffers of different devices are an error that names them.
 pub fn run<P: KernelParams, const R: usize, const W: usize>(
     kernel: &'static Kernel<P, R, W>,

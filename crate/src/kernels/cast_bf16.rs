@@ -1,4 +1,4 @@
-//! f32 → packed bf16, nearest or stochastic (`optimizers.md` §3).
+//! f32 → packed bf16, nearest or stochastic (shaders/README.md, "Rounding to bf16").
 
 use super::kernel::Words;
 use super::noise::Stream;

@@ -1,4 +1,4 @@
-//! All kernels, one line each, in the order of `shaders/README.md`.
+//! All kernels, one line each; their order has no meaning. `shaders/README.md` describes them.
 
 use super::AnyKernel;
 use super::attention::kernels as attention;

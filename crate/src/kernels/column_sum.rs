@@ -34,7 +34,7 @@ impl Params {
         Self { n: n as u32, width: width as u32, rows: ROWS as u32, parts }
     }
 
-    /// The rows of a part, as the twins see them.
+    /// The range of rows of a part, for the twins.
     pub fn part(&self, part: usize) -> std::ops::Range<usize> {
         let first = part * self.rows as usize;
         first..(first + self.rows as usize).min(self.n as usize)

@@ -1,4 +1,4 @@
-//! Cross entropy of logits against token ids, summed over counted rows. The gradient is written over the logits.
+//! Cross entropy of logits against token ids, summed over counted rows. The gradient replaces the logits in place.
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
@@ -7,7 +7,7 @@ use burn::tensor::DType;
 use super::kernel::{Words, groups_of_64};
 use super::launch::{Launch, rows_columns};
 
-/// Elements of a row that one thread of the first pass covers, about.
+/// Approximate number of elements of a row that one thread of the first pass covers.
 const PART: usize = 256;
 
 crate::kernel! {
@@ -29,7 +29,7 @@ crate::kernel! {
     pub FORWARD = "cross_entropy_forward" [64], (logits, targets, partials) -> (stats), ForwardParams, twin forward_twin
 }
 crate::kernel! {
-    /// Gradient over the logits.
+    /// The gradient, in place of the logits.
     pub BACKWARD = "cross_entropy_backward" [64], (targets, stats) -> (mut logits),
     /// Shapes of the gradient.
     struct BackwardParams {
@@ -113,7 +113,7 @@ pub fn sum<B: Launch>(stats: FloatTensor<B>) -> FloatTensor<B> {
     y
 }
 
-/// Gradient of `Σ loss` for the logits, over them where nobody else holds them.
+/// Gradient of `Σ loss` for the logits, in place if they are uniquely owned.
 pub fn gradient<B: Launch>(logits: FloatTensor<B>, targets: FloatTensor<B>, stats: FloatTensor<B>) -> FloatTensor<B> {
     let (n, vocab) = rows_columns(&logits.shape());
     let params = BackwardParams { n: n as u32, vocab: vocab as u32 };

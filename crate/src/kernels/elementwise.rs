@@ -129,7 +129,7 @@ pub fn gelu<B: Launch>(x: FloatTensor<B>) -> FloatTensor<B> {
     fresh::<B, 1>(&GELU_FORWARD, [x], 1)
 }
 
-/// `x [n, C] + b [C]`, over x where nobody else holds it
+/// `x [n, C] + b [C]`, in place of x if it is uniquely owned
 pub fn bias_add<B: Launch>(x: FloatTensor<B>, b: FloatTensor<B>) -> FloatTensor<B> {
     let (n, width) = rows_columns(&x.shape());
     let params = BiasParams { n: n as u32, width: width as u32 };
@@ -137,7 +137,7 @@ pub fn bias_add<B: Launch>(x: FloatTensor<B>, b: FloatTensor<B>) -> FloatTensor<
     x
 }
 
-/// `x + y`, over one of them where nobody else holds it
+/// `x + y`, in place of one of them if it is uniquely owned
 pub fn residual_add<B: Launch>(x: FloatTensor<B>, y: FloatTensor<B>) -> FloatTensor<B> {
     let (x, y) = if x.can_mut() || !y.can_mut() { (x, y) } else { (y, x) };
     let (params, groups) = params_of::<B>(&x);
@@ -145,7 +145,7 @@ pub fn residual_add<B: Launch>(x: FloatTensor<B>, y: FloatTensor<B>) -> FloatTen
     x
 }
 
-/// Gradients of SwiGLU, written over the inputs where nobody else holds them.
+/// Gradients of SwiGLU, in place of the inputs if they are uniquely owned.
 #[derive(Debug, Clone)]
 pub struct Swiglu<T> {
     /// Before the SiLU.
@@ -162,7 +162,7 @@ impl<B: Launch> Rule<B, 2> for Swiglu<FloatTensor<B>> {
     }
 }
 
-/// Gradient of GELU, written over the input where nobody else holds it.
+/// Gradient of GELU, in place of the input if it is uniquely owned.
 #[derive(Debug, Clone)]
 pub struct Gelu<T> {
     /// The input.

@@ -89,7 +89,7 @@ fn backward_twin([links, dy]: [&[u32]; 2], [dw]: [&mut [u32]; 1], p: &BackwardPa
                 sum += f64::from(dy.floats()[r * width + c]);
                 r = links[vocab + r] as usize;
             }
-            // Rounded before it is added: the bits are those of a sum of two gradients.
+            // Rounded before it is added, so that the bits equal those of a sum of two gradients.
             dw.floats_mut()[v * width + c] += sum as f32;
         }
     }
@@ -106,7 +106,7 @@ pub fn forward<B: Launch>(w: FloatTensor<B>, ids: FloatTensor<B>) -> FloatTensor
     y
 }
 
-/// The gradient of the table `[V, C]` from that of its rows `dy [n, C]`, added to `sum` (over it where nobody else holds it)
+/// The gradient of the table `[V, C]` from that of its rows `dy [n, C]`, added to `sum` (in place if it is uniquely owned)
 pub fn backward<B: Launch>(sum: FloatTensor<B>, ids: FloatTensor<B>, dy: FloatTensor<B>) -> FloatTensor<B> {
     let (vocab, width) = rows_columns(&sum.shape());
     let n = ids.shape().num_elements();

@@ -1,4 +1,4 @@
-//! Running kernels on Burn's CPU backend: their twins, on the tensors' own bytes.
+//! Runs kernels on Burn's CPU backend: their twins, on the tensors' own bytes.
 
 use burn::tensor::{DType, Shape};
 use burn_flex::{Flex, FlexTensor, Layout};

@@ -1,4 +1,4 @@
-//! Σg² of a gradient by blocks of 256 (`optimizers.md` §8), the first stage of the global norm.
+//! Σg² of a gradient by blocks of 256 (shaders/README.md, "Block tree"), the first stage of the global norm.
 
 use super::kernel::Words;
 use super::noise::bounded;

@@ -1,5 +1,5 @@
-//! The head fused with cross entropy: logits and their gradient exist for some rows at a time. The loss ends the forward pass, so the
-//! gradients of its inputs are made there and only scaled in the backward pass.
+//! The head fused with cross entropy: logits and their gradient exist for some rows at a time. The loss is the end of the forward pass, so
+//! the gradients of its inputs are computed there and only scaled in the backward pass.
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::{FloatTensor, IntTensor};
@@ -36,7 +36,7 @@ pub fn forward<B: Launch>(
 ) -> (FloatTensor<B>, HeadLoss<FloatTensor<B>>) {
     let (n, width) = rows_columns(&x.shape());
     let (mut losses, mut inputs, mut weight) = (Vec::new(), Vec::new(), None);
-    // As few runs as the plan allows, and about as long as each other.
+    // As few runs as the plan allows, of about equal length.
     let rows = n.div_ceil(n.div_ceil(plan.rows).max(1)).max(1);
     for start in (0..n).step_by(rows) {
         let run = start..n.min(start + rows);

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 pub enum Access {
     /// Only read; may be shared.
     Read,
-    /// Every element is written, none is read before; the old contents do not matter.
+    /// Every element is written and none is read before; the old contents do not matter.
     Write,
     /// Read and written in place.
     Update,
@@ -139,7 +139,7 @@ pub struct AnyKernel {
     pub twin: AnyTwin,
 }
 
-/// Parameters of the optimizers' kernels that have another value in each step.
+/// Parameters of the optimizers' kernels that change with every step.
 const VARYING: [&str; 7] = ["alpha", "rate", "w", "eps1", "relative_step", "refresh_low", "step_low"];
 
 /// Text put in front of every shader.
@@ -167,7 +167,7 @@ impl<P: KernelParams, const R: usize, const W: usize> Kernel<P, R, W> {
         &self.any
     }
 
-    /// Workgroups that cover `threads`.
+    /// Number of workgroups that cover `threads`.
     pub fn groups(&self, threads: usize) -> u32 {
         threads.div_ceil(self.any.workgroup as usize) as u32
     }
@@ -179,7 +179,7 @@ impl AnyKernel {
         self.bindings.iter().take_while(|binding| binding.access == Access::Read).count()
     }
 
-    /// Whether its parameters are others in each step, so that nothing is won by keeping them.
+    /// Whether its parameters change with every step, so that caching them would gain nothing.
     pub fn varies(&self) -> bool {
         self.params.iter().any(|(name, _)| VARYING.contains(name))
     }
@@ -248,7 +248,7 @@ impl Word for f32 {
     }
 }
 
-/// Workgroups of 64 invocations that cover `threads`.
+/// Number of workgroups of 64 invocations that cover `threads`.
 pub fn groups_of_64(threads: usize) -> u32 {
     threads.div_ceil(64) as u32
 }

@@ -18,36 +18,36 @@ use super::profile::launching;
 use super::trace::{self, Bytes, Launched};
 use super::u32_copy;
 
-/// Most workgroups in one dimension of a dispatch (WebGPU's default limit).
+/// Maximum number of workgroups in one dimension of a dispatch (WebGPU's default limit).
 const MAX_GROUPS: u32 = 65_535;
 
-/// Words of the longest parameters that CubeCL keeps on the device for another launch with the same ones: 2048 bytes.
+/// Maximum number of words of parameters that CubeCL caches on the device for another launch with the same ones: 2048 bytes.
 const LONGEST_KEPT: usize = 256;
 
 thread_local! {
     static DISPATCHES: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Whether the adapter is a CPU that runs shaders. A fact of the machine, as its name: a run that is resumed there sees the same.
+/// Whether the adapter is a CPU that runs shaders. It is a property of the machine: a run that is resumed there sees the same value.
 static SOFTWARE: AtomicBool = AtomicBool::new(false);
 
-/// Kernels of the catalogue that this thread has launched on wgpu: for the dispatch budget of a step.
+/// Number of kernels of the catalogue that this thread has launched on wgpu: for the dispatch budget of a step.
 pub fn dispatches() -> u64 {
     DISPATCHES.get()
 }
 
-/// Tells what adapter the process has, before its first launch.
+/// Records the adapter of the process; to be called before its first launch.
 pub fn set_adapter(kind: cubecl::wgpu::wgpu::DeviceType) {
     set_software(kind == cubecl::wgpu::wgpu::DeviceType::Cpu);
 }
 
-/// Chooses the kernels of software adapters, or those of GPUs.
+/// Selects the kernels for software adapters, or those for GPUs.
 pub fn set_software(software: bool) {
     SOFTWARE.store(software, Ordering::Relaxed);
 }
 
-/// Whether the adapter is a CPU that runs shaders (llvmpipe, SwiftShader): there every load costs as much as some twenty products, so that
-/// kernels with large register blocks pay; a GPU would spill them.
+/// Whether the adapter is a CPU that runs shaders (llvmpipe, SwiftShader): there a load costs about as much as twenty products, so that
+/// kernels with large register blocks pay off; a GPU would spill them.
 pub fn software() -> bool {
     SOFTWARE.load(Ordering::Relaxed)
 }
@@ -81,7 +81,7 @@ pub trait Launch: Backend {
     fn launch_any(kernel: &'static AnyKernel, buffers: Vec<FloatTensor<Self>>, params: &[u32], groups: u32) -> Vec<FloatTensor<Self>>;
 }
 
-/// One stream, so that work is ordered and a run repeats bit for bit. Before the first tensor.
+/// Configures a single stream, so that work is ordered and a run repeats bit for bit. To be called before the first tensor is made.
 pub fn configure_runtime() {
     let mut config = CubeClRuntimeConfig::default();
     config.streaming.max_streams = 1;
@@ -90,7 +90,7 @@ pub fn configure_runtime() {
     }
 }
 
-/// Name of the runtime and compiler behind a device; kernels need `wgpu<wgsl>`, the CPU has none.
+/// Name of the runtime and compiler behind a device; kernels need `wgpu<wgsl>`; `none` on the CPU.
 pub fn compiler_of(device: &burn::tensor::Device) -> String {
     match device.as_dispatch() {
         burn::backend::DispatchDevice::Cube(device) => device.client().name().to_string(),
@@ -139,7 +139,7 @@ fn dispatch(kernel: &'static AnyKernel, tensors: &[CubeTensor], params: &[u32], 
     let mut info: Vec<u64> =
         params.chunks(2).map(|pair| u64::from(pair[0]) | (u64::from(pair.get(1).copied().unwrap_or(0)) << 32)).collect();
     if kernel.varies() {
-        // Kept, they would fill the cache with a buffer a launch and push out those that come again. Longer ones are not kept.
+        // Cached, they would add a buffer to the cache with every launch and evict those that are used again. Longer ones are not cached.
         info.resize(LONGEST_KEPT + 1, 0);
     }
     let mut arguments = KernelArguments::new().with_buffers(tensors.iter().map(|t| t.handle.clone().binding()).collect());

@@ -1,7 +1,8 @@
 //! The WGSL kernels, their twins, and the operations the model is built of.
 //!
-//! The functions here take and give tensors of any device; on an autodiff device they are differentiable. Rows are tokens:
-//! `[B·T, C]`, so that nothing is ever transposed. Weights may be f32 or packed bf16 (storage only), everything else is f32.
+//! The functions here work on tensors of any device; on an autodiff device they are differentiable. A buffer is changed in place only if it
+//! is uniquely owned, that is, if no other handle shares it. Rows are tokens: `[B·T, C]`, so that nothing is ever transposed. Weights may
+//! be f32 or packed bf16 (storage only), everything else is f32.
 
 #![allow(clippy::needless_range_loop, reason = "twins index as their formula does")]
 
@@ -72,12 +73,12 @@ pub fn conv1d(x: Tensor<2>, w: Tensor<2>) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::conv1d(x.into_dispatch(), w.into_dispatch()))
 }
 
-/// `x [n, C] + b [C]`. Written over x where nobody else holds it.
+/// `x [n, C] + b [C]`, in place of x if it is uniquely owned.
 pub fn bias_add(x: Tensor<2>, b: Tensor<1>) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::bias_add(x.into_dispatch(), b.into_dispatch()))
 }
 
-/// `x + y`, both `[n, C]`. Written over one of them where nobody else holds it.
+/// `x + y`, both `[n, C]`, in place of one of them if it is uniquely owned.
 pub fn residual_add(x: Tensor<2>, y: Tensor<2>) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::residual_add(x.into_dispatch(), y.into_dispatch()))
 }
@@ -88,13 +89,13 @@ pub fn embedding(w: Tensor<2>, ids: Tensor<1, Int>) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::embedding(w.into_dispatch(), ids.into_dispatch()))
 }
 
-/// The gradient of [`embedding`]'s table from that of its output: `sum [V, C]`, with each row of `dy [n, C]` added to that of its id. Written over
-/// the sum where nobody else holds it: a tied table's gradient is never there twice. Not differentiable.
+/// The gradient of [`embedding`]'s table from that of its output: `sum [V, C]`, with each row of `dy [n, C]` added to that of its id. It is
+/// computed in place if the sum is uniquely owned, so that a tied table's gradient never exists twice. Not differentiable.
 pub fn embedding_backward(sum: Tensor<2>, ids: Tensor<1, Int>, dy: Tensor<2>) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::embedding_backward(sum.into_dispatch(), ids.into_dispatch(), dy.into_dispatch()))
 }
 
-/// `Σ loss` in nats, `[1]`: rows of `x [n, C]` under the head `w [V, C]` (f32 or packed bf16), targets `[n]`; targets that are no id
+/// `Σ loss` in nats, `[1]`: rows of `x [n, C]` under the head `w [V, C]` (f32 or packed bf16), targets `[n]`; targets that are not an id
 /// (IGNORE_INDEX) count nothing. No more than `rows` rows of logits exist at once, nor of their gradient.
 pub fn head_loss(x: Tensor<2>, w: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
     let plan = HeadPlan { rows: rows.max(1), needs: [x.is_tracked(), w.is_tracked()] };
@@ -106,7 +107,7 @@ pub fn rms_norm(x: Tensor<2>, weight: Tensor<1>, eps: f64) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::rms_norm(x.into_dispatch(), weight.into_dispatch(), eps as f32))
 }
 
-/// `x + y`, both `[n, C]`, and its RMSNorm with `weight [C]`. The sum is written over y where nobody else holds it.
+/// `x + y`, both `[n, C]`, and its RMSNorm with `weight [C]`. The sum is computed in place of y if it is uniquely owned.
 pub fn add_rms_norm(x: Tensor<2>, y: Tensor<2>, weight: Tensor<1>, eps: f64) -> (Tensor<2>, Tensor<2>) {
     let (x, y, weight) = (x.into_dispatch(), y.into_dispatch(), weight.into_dispatch());
     let (sum, normed) = Dispatch::add_rms_norm(x, y, weight, eps as f32);
@@ -119,29 +120,29 @@ pub fn layer_norm(x: Tensor<2>, weight: Tensor<1>, bias: Tensor<1>, eps: f64) ->
     Tensor::from_dispatch(Dispatch::layer_norm(x.into_dispatch(), weight, bias, eps as f32))
 }
 
-/// Rotary embedding of `x [B·T, heads·H]`, half-split pairing, by tables `[positions, H/2]` that need no gradient. Written over x where
-/// nobody else holds it.
+/// Rotary embedding of `x [B·T, heads·H]`, half-split pairing, by tables `[positions, H/2]` that need no gradient. In place of x if
+/// it is uniquely owned.
 pub fn rope(x: Tensor<2>, cosines: Tensor<2>, sines: Tensor<2>, positions: Positions) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::rope(x.into_dispatch(), cosines.into_dispatch(), sines.into_dispatch(), positions))
 }
 
 /// Causal attention: `q [B·T, heads·H]`, `k`, `v [B·(offset + T), kv_heads·H]` → `[B·T, heads·H]`; query t sees the keys
-/// `start ..= offset + t` of its sequence, scores are divided by √H. `starts [B·T]` are keys and grow with t, at most `offset + t`; where
-/// they are absent, each is 0.
+/// `start ..= offset + t` of its sequence, scores are divided by √H. `starts [B·T]` are key indices that grow with t, at most `offset + t`;
+/// if they are `None`, each is 0.
 pub fn attention(q: Tensor<2>, k: Tensor<2>, v: Tensor<2>, starts: Option<Tensor<1, Int>>, shape: AttentionShape) -> Tensor<2> {
     let documents = starts.is_some();
-    // A binding cannot be left out: without documents this one is not read.
+    // A binding cannot be omitted: without documents this one is not read.
     let starts = starts.unwrap_or_else(|| Tensor::empty([1], (&q.device(), DType::I32)));
     let (q, k, v) = (q.into_dispatch(), k.into_dispatch(), v.into_dispatch());
     Tensor::from_dispatch(Dispatch::attention(q, k, v, starts.into_dispatch(), documents, shape))
 }
 
-/// `silu(gate) · up`, both `[n, C]`. Their gradients are written over them where nobody else holds them.
+/// `silu(gate) · up`, both `[n, C]`. Their gradients are computed in place if they are uniquely owned.
 pub fn swiglu(gate: Tensor<2>, up: Tensor<2>) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::swiglu(gate.into_dispatch(), up.into_dispatch()))
 }
 
-/// GELU in its tanh form, `[n, C]`; finite for every finite input. The gradient is written over x where nobody else holds it.
+/// GELU in its tanh form, `[n, C]`; finite for every finite input. The gradient is computed in place of x if it is uniquely owned.
 pub fn gelu(x: Tensor<2>) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::gelu(x.into_dispatch()))
 }

@@ -1,4 +1,5 @@
-//! Philox4x32-10 noise, its keys, and the rounding of f32 to bf16 (`optimizers.md` §3): the twin of what `common.wgsl` does.
+//! Philox4x32-10 noise, its keys, and the rounding of f32 to bf16 (shaders/README.md, "Noise" and "Rounding to bf16"): the twin of what
+//! `common.wgsl` does.
 
 /// Purpose of the noise that rounds parameters and moments.
 pub const STOCHASTIC_ROUNDING: &str = "sr:";
@@ -111,12 +112,12 @@ pub fn widen(bits: u16) -> f32 {
     f32::from_bits(u32::from(bits) << 16)
 }
 
-/// A finite gradient beyond ±1e15 is taken as ±1e15 (§2); NaN and Inf pass.
+/// A finite gradient beyond ±1e15 is taken as ±1e15, so that g² stays finite; NaN and Inf pass.
 pub fn bounded(g: f32) -> f32 {
     if g.is_finite() { g.clamp(-1e15, 1e15) } else { g }
 }
 
-/// a + w·(b − a), from the nearer end (§1).
+/// a + w·(b − a), computed from the nearer end, so that w = 0 and w = 1 give a and b exactly.
 pub fn lerp(a: f32, b: f32, w: f32) -> f32 {
     if w < 0.5 { a + w * (b - a) } else { b - (b - a) * (1.0 - w) }
 }

@@ -11,7 +11,7 @@ use super::launch::{Launch, rows_columns};
 use super::rope::{self, Positions};
 use super::{elementwise, embedding, head_loss, layer_norm, linear, rms_norm};
 
-/// Operations of the model, differentiable on an autodiff backend. Shapes are told where [`crate::kernels`] wraps them.
+/// Operations of the model, differentiable on an autodiff backend. [`crate::kernels`], which wraps them, states the shapes.
 #[backend_extension(Cube, Flex: cfg(feature = "cpu"), Autodiff)]
 pub trait ModelOps: Backend {
     /// `x [n, k] · w [m, k]ᵀ`
@@ -36,7 +36,7 @@ pub trait ModelOps: Backend {
     fn layer_norm(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>, eps: f32) -> FloatTensor<Self>;
     /// Rotary embedding.
     fn rope(x: FloatTensor<Self>, cosines: FloatTensor<Self>, sines: FloatTensor<Self>, positions: Positions) -> FloatTensor<Self>;
-    /// Causal attention. Only with documents are `starts` read.
+    /// Causal attention. `starts` is read only with documents.
     fn attention(
         q: FloatTensor<Self>,
         k: FloatTensor<Self>,

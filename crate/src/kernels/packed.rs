@@ -1,4 +1,4 @@
-//! bf16 elements in 32-bit words, and how twins write them (`optimizers.md` §2, §3): even elements in the low half.
+//! bf16 elements in 32-bit words, and how twins write them (shaders/README.md, "Rounding to bf16"): even elements in the low half.
 
 use super::noise::{Rounding, Stream, round_nearest, round_stochastic, select, widen, words};
 

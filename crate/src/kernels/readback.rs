@@ -1,4 +1,4 @@
-//! Reading tensors back. Always awaited: a blocking read panics in the browser.
+//! Reads tensors back. Reads are always awaited: a blocking read panics in the browser.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use burn::tensor::{Tensor, TensorData};
 
 use crate::error::{Error, Result};
 
-/// The stored bytes of a tensor with shape and dtype.
+/// The stored bytes of a tensor, with its shape and dtype.
 pub async fn read_data<const D: usize>(tensor: Tensor<D>) -> Result<TensorData> {
     tensor.into_data_async().await.map_err(|error| Error::DeviceLost { reason: error.to_string() })
 }
@@ -19,7 +19,7 @@ pub async fn read_f32<const D: usize>(tensor: Tensor<D>) -> Result<Vec<f32>> {
     data.try_to_vec().map_err(|error| Error::DeviceLost { reason: format!("{error:?}") })
 }
 
-/// A read of an f32 tensor that the device has been told of: it does not wait for what is submitted later.
+/// A read of an f32 tensor that was already submitted to the device: it does not wait for what is submitted later.
 pub struct StartedRead(Reading);
 
 enum Reading {
@@ -28,7 +28,7 @@ enum Reading {
 }
 
 impl StartedRead {
-    /// Tells the device.
+    /// Submits the read.
     pub async fn of(tensor: Tensor<1>) -> Self {
         let mut read = Box::pin(read_f32(tensor));
         let first = poll_fn(|context| Poll::Ready(read.as_mut().poll(context))).await;
@@ -38,7 +38,7 @@ impl StartedRead {
         })
     }
 
-    /// The values, when they have come.
+    /// Waits for the values.
     pub async fn values(self) -> Result<Vec<f32>> {
         match self.0 {
             Reading::Done(values) => values,

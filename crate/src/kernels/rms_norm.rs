@@ -25,7 +25,7 @@ crate::kernel! {
 
     /// [`FORWARD`] where C is a multiple of 4.
     pub FORWARD_WIDE = "rms_norm_forward_wide" as FORWARD;
-    /// [`FORWARD_WIDE`] with a workgroup a row.
+    /// [`FORWARD_WIDE`] with one workgroup per row.
     pub FORWARD_GROUP = "rms_norm_forward_group" as FORWARD;
 }
 crate::kernel! {
@@ -34,7 +34,7 @@ crate::kernel! {
 
     /// [`ADD_FORWARD`] where C is a multiple of 4.
     pub ADD_FORWARD_WIDE = "rms_norm_add_forward_wide" as ADD_FORWARD;
-    /// [`ADD_FORWARD_WIDE`] with a workgroup a row.
+    /// [`ADD_FORWARD_WIDE`] with one workgroup per row.
     pub ADD_FORWARD_GROUP = "rms_norm_add_forward_group" as ADD_FORWARD;
 }
 crate::kernel! {
@@ -48,21 +48,22 @@ crate::kernel! {
         width: u32,
         /// Rows of a part of the weight's gradient.
         rows: u32,
-        /// Parts of the weight's gradient; 0 where nobody wants it.
+        /// Parts of the weight's gradient; 0 if it is not requested.
         parts: u32,
-        /// 1 where dx holds a sum that this gradient is added to.
+        /// 1 if dx contains a sum that this gradient is added to.
         add: u32,
     },
     twin backward_twin;
 
     /// [`BACKWARD`] where C is a multiple of 4.
     pub BACKWARD_WIDE = "rms_norm_backward_wide" as BACKWARD;
-    /// [`BACKWARD_WIDE`] with a workgroup a row.
+    /// [`BACKWARD_WIDE`] with one workgroup per row.
     pub BACKWARD_GROUP = "rms_norm_backward_group" as BACKWARD;
 }
 
-/// The kernel for rows of `width` and its workgroups for `n` rows: `any` width, or for multiples of 4 `wide` with a thread a row where barriers
-/// are dear (software adapters) and `group` with a workgroup a row where neighbours should read neighbours (GPUs).
+/// The kernel for rows of `width` and its number of workgroups for `n` rows: `any` width, or for multiples of 4 `wide` with one thread per
+/// row where barriers are slow (software adapters) and `group` with one workgroup per row where neighbouring threads should read
+/// neighbouring elements (GPUs).
 fn chosen<P: KernelParams, const R: usize, const W: usize>(
     n: usize,
     width: usize,
@@ -105,7 +106,7 @@ fn backward_twin([x, w, scales, dy]: [&[u32]; 4], [dx, dw]: [&mut [u32]; 2], p: 
         let mean = (0..width).map(|c| d(c) * x(c)).sum::<f64>() / width as f64;
         for c in 0..width {
             let before = if p.add == 1 { dx.floats()[at + c] } else { 0.0 };
-            // Rounded before it is added: the bits are those of two launches.
+            // Rounded before it is added, so that the bits equal those of two launches.
             dx.floats_mut()[at + c] = before + (r * (d(c) - x(c) * r * r * mean)) as f32;
         }
     }
@@ -129,7 +130,7 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>, eps: f32) -> [Fl
     B::launch(kernel, [x, w], [y, scales], &params, groups)
 }
 
-/// `x`, `addend [n, C]`, `w [C]` → their sum (over the addend where nobody else holds it), its norm, and the scale of each row `[n]`
+/// `x`, `addend [n, C]`, `w [C]` → their sum (in place of the addend if it is uniquely owned), its norm, and the scale of each row `[n]`
 pub fn add_forward<B: Launch>(x: FloatTensor<B>, addend: FloatTensor<B>, w: FloatTensor<B>, eps: f32) -> [FloatTensor<B>; 3] {
     let (n, width) = rows_columns(&x.shape());
     let y = B::empty(&x, x.shape(), DType::F32);
@@ -150,7 +151,7 @@ pub struct RmsNorm<T> {
     pub scales: T,
 }
 
-/// dx, added to `sum` where there is one, and dw.
+/// dx, added to `sum` if there is one, and dw.
 fn backward<B: Launch>(
     rule: RmsNorm<FloatTensor<B>>,
     dy: FloatTensor<B>,

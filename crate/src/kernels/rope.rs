@@ -12,7 +12,7 @@ crate::kernel! {
     pub KERNEL = "rope" [64], (cosines, sines) -> (mut x),
     /// Shapes, the position of the first row, the direction.
     struct Params {
-        /// Pairs in all.
+        /// Total number of pairs.
         pairs: u32,
         /// Heads of a row.
         heads: u32,
@@ -27,7 +27,7 @@ crate::kernel! {
     },
     twin twin;
 
-    /// The same for halves that are a multiple of 4, four pairs a thread.
+    /// The same for halves that are a multiple of 4, with four pairs per thread.
     pub WIDE = "rope_wide" as KERNEL;
 }
 
@@ -45,7 +45,7 @@ fn twin([cosines, sines]: [&[u32]; 2], [x]: [&mut [u32]; 1], p: &Params) {
     }
 }
 
-/// Where the rows of a tensor stand.
+/// The positions of the rows of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Positions {
     /// Rows of a sequence; sequences follow each other.
@@ -54,7 +54,7 @@ pub struct Positions {
     pub offset: usize,
 }
 
-/// Rotates `x [rows, heads · H]` by the tables `[positions, H / 2]`; over x where nobody else holds it.
+/// Rotates `x [rows, heads · H]` by the tables `[positions, H / 2]`; in place of x if it is uniquely owned.
 pub fn rope<B: Launch>(x: FloatTensor<B>, tables: [FloatTensor<B>; 2], positions: Positions, sign: f32) -> FloatTensor<B> {
     let half = rows_columns(&tables[0].shape()).1.max(1);
     let (_, width) = rows_columns(&x.shape());
@@ -77,7 +77,7 @@ pub fn rope<B: Launch>(x: FloatTensor<B>, tables: [FloatTensor<B>; 2], positions
 pub struct Rope<T> {
     /// Cosines and sines.
     pub tables: [T; 2],
-    /// Where the rows stand.
+    /// The positions of the rows.
     pub positions: Positions,
 }
 

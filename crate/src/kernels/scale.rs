@@ -20,7 +20,7 @@ crate::kernel! {
     }
 }
 
-/// `f [1] · x`, over x where nobody else holds it.
+/// `f [1] · x`, in place of x if it is uniquely owned.
 pub fn scale<B: Launch>(x: FloatTensor<B>, f: FloatTensor<B>) -> FloatTensor<B> {
     let n = x.shape().num_elements();
     let [x] = B::launch(&KERNEL, [f], [x], &Params { n: n as u32 }, groups_of_64(n));

@@ -1,4 +1,4 @@
-//! SGD without momentum, in place (`optimizers.md` §7): `p ← p·d − η·g`.
+//! SGD without momentum, in place (shaders/README.md, "SGD"): `p ← p·d − η·g`.
 
 use super::kernel::Words;
 use super::noise::bounded;

@@ -1,4 +1,4 @@
-//! SGD with momentum, optionally Nesterov's, in place (`optimizers.md` §7): `b = μ·buf + g`, `p ← p·d − η·(b or g + μ·b)`.
+//! SGD with momentum, optionally Nesterov's, in place (shaders/README.md, "SGD"): `b = μ·buf + g`, `p ← p·d − η·(b or g + μ·b)`.
 
 use super::kernel::Words;
 use super::noise::{Stream, bounded};

@@ -1,4 +1,4 @@
-//! Sums of 65,536 values each by the block tree (`optimizers.md` §8).
+//! Sums of 65,536 values each by the block tree (shaders/README.md, "Block tree").
 
 use super::kernel::Words;
 

@@ -1,4 +1,4 @@
-//! What a stretch of work launches, for counting and for timing each kernel by itself, and the bytes that are alive meanwhile.
+//! Records the launches of a piece of work, for counting and for timing each kernel by itself, and the bytes in use meanwhile.
 
 use std::sync::Mutex;
 
@@ -7,7 +7,7 @@ use super::AnyKernel;
 /// One launch of a kernel on wgpu.
 #[derive(Debug, Clone)]
 pub struct Launched {
-    /// What ran.
+    /// The kernel that ran.
     pub kernel: &'static AnyKernel,
     /// Words of each buffer, in binding order.
     pub words: Vec<usize>,
@@ -23,12 +23,12 @@ fn slot() -> std::sync::MutexGuard<'static, Option<Vec<Launched>>> {
     TRACE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Starts to record the launches of this process, of all devices.
+/// Starts recording the launches of this process, on all devices.
 pub fn start() {
     *slot() = Some(Vec::new());
 }
 
-/// The launches since [`start`], in order; recording ends.
+/// Ends recording. Returns the launches since [`start`], in order.
 pub fn finish() -> Vec<Launched> {
     slot().take().unwrap_or_default()
 }
@@ -40,12 +40,12 @@ pub(super) fn record(launched: impl FnOnce() -> Launched) {
     }
 }
 
-/// Bytes on a device: what tensors hold, and what the allocator keeps for them.
+/// Bytes on a device: those used by tensors, and those reserved by the allocator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Bytes {
-    /// Of buffers that somebody holds.
+    /// Bytes of buffers that are in use.
     pub in_use: u64,
-    /// Of all the allocator's pages.
+    /// Bytes of all pages of the allocator.
     pub reserved: u64,
 }
 
@@ -55,13 +55,13 @@ fn peak() -> std::sync::MutexGuard<'static, Option<Bytes>> {
     PEAK.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Starts to ask the allocator for its bytes at each launch of this process. What a launch reads and writes is alive then, so that the
-/// most found is the most there was, but for what Burn's own operations make and drop between two launches.
+/// Starts to query the allocator at each launch of this process. What a launch reads and writes is in use then, so the
+/// observed peak is the true peak, except for what Burn's own operations allocate and free between two launches.
 pub fn watch_memory() {
     *peak() = Some(Bytes::default());
 }
 
-/// The most bytes since [`watch_memory`]; asking ends.
+/// Ends the queries. Returns the peak since [`watch_memory`].
 pub fn watched_memory() -> Bytes {
     peak().take().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Tensors to the device and back by pieces: the host holds a piece, never a tensor.
+//! Moves tensors to the device and back in pieces: the host holds a piece, never a whole tensor.
 
 use std::ops::Range;
 
@@ -12,10 +12,10 @@ use super::u32_copy::{KERNEL, Params};
 use crate::error::Result;
 use crate::interrupt::Interrupt;
 
-/// Longest piece.
+/// Maximum size of a piece.
 pub const PIECE_BYTES: usize = 8 << 20;
 
-/// What is read of a file, or made, before it joins a piece.
+/// Bytes that are read from a file, or computed, at a time before they are added to a piece.
 pub const RUN_BYTES: usize = 2 << 20;
 
 fn staged(mut bytes: Vec<u8>, device: &Device) -> (Buffer, u32) {
@@ -31,13 +31,13 @@ fn copy(x: Buffer, y: Buffer, params: Params) -> Result<Buffer> {
     Ok(y)
 }
 
-/// A tensor on its way to the device, f32 or packed bf16. Its values come in order, in runs of any length.
+/// A tensor on its way to the device, f32 or packed bf16. Its values are added in order, in runs of any length.
 #[derive(Debug)]
 pub struct Upload {
     device: Device,
     elements: usize,
     dtype: DType,
-    /// Present once a piece has left.
+    /// `Some` once the first piece was sent.
     target: Option<Buffer>,
     sent_words: u32,
     pending: Vec<u8>,
@@ -45,7 +45,7 @@ pub struct Upload {
 }
 
 impl Upload {
-    /// Of a tensor `[elements]` of F32 or BF16.
+    /// The upload of a tensor `[elements]` of F32 or BF16.
     pub fn new(elements: usize, dtype: DType, device: &Device) -> Self {
         Self { device: device.clone(), elements, dtype, target: None, sent_words: 0, pending: Vec::new(), unsettled: false }
     }
@@ -55,7 +55,7 @@ impl Upload {
         self.elements * self.dtype.size()
     }
 
-    /// The next values; bf16 is rounded to nearest.
+    /// Adds the next values; for bf16 they are rounded to nearest.
     pub fn put(&mut self, values: &[f32]) -> Result<()> {
         match self.dtype {
             DType::BF16 => values.chunks(PIECE_BYTES / 2).try_for_each(|values| {
@@ -66,7 +66,7 @@ impl Upload {
         }
     }
 
-    /// The next values, little-endian, as the device stores them.
+    /// Adds the next values, little-endian, as the device stores them.
     pub fn put_bytes(&mut self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
             if self.pending.is_empty() {
@@ -92,7 +92,7 @@ impl Upload {
         Ok(())
     }
 
-    /// Waits until what has left is on the device, so that no queue holds it, and pauses. Call between pieces.
+    /// Waits until what was sent is on the device, so that no queue holds it, and pauses. To be called between pieces.
     pub async fn settle(&mut self, interrupt: &Interrupt) -> Result<()> {
         if std::mem::take(&mut self.unsettled)
             && let Some(target) = &self.target
@@ -103,7 +103,7 @@ impl Upload {
         Ok(())
     }
 
-    /// The tensor, when all its values were put.
+    /// The tensor, after all its values were added.
     pub fn finish(mut self) -> Result<Tensor<1>> {
         let whole = 4 * self.sent_words as usize + self.pending.len();
         assert_eq!(whole, self.bytes(), "the pieces of a tensor hold its elements");
@@ -120,7 +120,7 @@ impl Upload {
     }
 }
 
-/// Waits until all that was submitted before is done on the device of `tensor`, which has an element.
+/// Waits until all work submitted before is done on the device of `tensor`, which must not be empty.
 pub async fn settled(tensor: Tensor<1>) -> Result<()> {
     read_parts(&[Part { tensor, bytes: 0..4 }]).await.map(drop)
 }
@@ -149,7 +149,7 @@ pub fn zeros(elements: usize, dtype: DType, device: &Device) -> Result<Tensor<1>
 pub struct Part {
     /// The tensor.
     pub tensor: Tensor<1>,
-    /// Which bytes; not none.
+    /// The range of bytes; not empty.
     pub bytes: Range<u64>,
 }
 
@@ -161,7 +161,7 @@ impl Part {
     }
 }
 
-/// The bytes of `parts` one after another, in one read. All are of one device; keep them small together.
+/// Reads the bytes of `parts`, one after another, at once. All are on one device; their total should be small.
 pub async fn read_parts(parts: &[Part]) -> Result<Vec<u8>> {
     let Some(first) = parts.first() else { return Ok(Vec::new()) };
     if let [part] = parts

@@ -14,17 +14,17 @@ pub struct KvCache {
 }
 
 impl KvCache {
-    /// Tokens held.
+    /// Number of cached tokens.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether nothing is held yet.
+    /// Whether the cache is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Counts tokens whose keys and values every layer has added.
+    /// Counts tokens after every layer has added their keys and values.
     pub fn advance(&mut self, tokens: usize) {
         self.len += tokens;
     }

@@ -1,11 +1,11 @@
-//! Files → a bundle whose tensors are those of its model.
+//! Opens files as a bundle whose tensors are those of its model.
 
 use super::planned_parameters;
 use crate::bundle::{Bundle, ByteSource, open_bundle};
 use crate::error::Result;
 
-/// Opens the files of one model and compares their tensors with the model's, before any device is there. Every absent name, name without a place
-/// inside a block, other shape and unreadable dtype is listed; tensors elsewhere without a place are left out, with a warning.
+/// Opens the files of one model and compares their tensors with the model's, before a device is opened. Every missing name, unexpected name
+/// inside a block, different shape and unreadable dtype is listed; unexpected tensors elsewhere are left out, with a warning.
 pub fn open_model(files: Vec<Box<dyn ByteSource>>) -> Result<Bundle> {
     let mut bundle = open_bundle(files)?;
     let planned = planned_parameters(&bundle.config)?;

@@ -47,7 +47,7 @@ pub struct Gpt2 {
 }
 
 impl Gpt2 {
-    /// Asks `weights` for every parameter by its name.
+    /// Builds the modules from the parameters that `weights` gives by name.
     pub fn new(config: &ModelConfig, weights: &mut dyn WeightSource) -> Result<Self> {
         let (c, f) = (config.hidden_size, config.intermediate_size);
         let mut h = Vec::with_capacity(config.num_hidden_layers);

@@ -1,4 +1,4 @@
-//! The Llama family: RMSNorm, RoPE, grouped-query attention, SwiGLU; biases of Qwen2 and q/k norm of Qwen3 where the configuration says so.
+//! The Llama family: RMSNorm, RoPE, grouped-query attention, SwiGLU; biases of Qwen2 and q/k norm of Qwen3 if the configuration says so.
 
 use burn::module::Module;
 use burn::tensor::{Int, Tensor};
@@ -52,7 +52,7 @@ pub struct Llama {
 }
 
 impl Llama {
-    /// Asks `weights` for every parameter by its name.
+    /// Builds the modules from the parameters that `weights` gives by name.
     pub fn new(config: &ModelConfig, weights: &mut dyn WeightSource) -> Result<Self> {
         let (c, f, h) = (config.hidden_size, config.intermediate_size, config.head_dim);
         let (q, kv) = (config.num_attention_heads * h, config.num_key_value_heads * h);

@@ -1,4 +1,4 @@
-//! What a model asks for, parameter by parameter, and how it gets what was loaded.
+//! The parameters that a model requests, and how it gets their loaded values.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ use crate::error::{Error, Result};
 /// What a matrix does, which decides its initial spread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MatrixRole {
-    /// Reads the residual stream, or is a table.
+    /// It reads the residual stream, or is a table.
     Inner,
-    /// Writes to the residual stream.
+    /// It writes to the residual stream.
     Residual,
 }
 
@@ -22,7 +22,7 @@ pub enum MatrixRole {
 pub trait WeightSource {
     /// A matrix of this shape.
     fn matrix(&mut self, name: &str, shape: [usize; 2], role: MatrixRole) -> Result<Param<Tensor<2>>>;
-    /// A vector; `fresh` is what a new model starts with.
+    /// A vector; `fresh` is its initial value in a new model.
     fn vector(&mut self, name: &str, len: usize, fresh: f32) -> Result<Param<Tensor<1>>>;
 }
 
@@ -64,7 +64,7 @@ impl dyn WeightSource + '_ {
     }
 }
 
-/// A parameter that a model asks for.
+/// A parameter that a model requests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asked {
     /// State-dict name.
@@ -84,7 +84,7 @@ pub enum Kind {
     Vector(f32),
 }
 
-/// Notes what a model asks for; its parameters are never made.
+/// Records the requests of a model; its parameters are never made.
 #[derive(Default)]
 struct Plan {
     asked: Vec<Asked>,
@@ -108,7 +108,7 @@ impl WeightSource for Plan {
     }
 }
 
-/// Every parameter of a model of this configuration, in the order in which it asks.
+/// Every parameter of a model of this configuration, in the order of its requests.
 pub fn asked_parameters(config: &ModelConfig) -> Result<Vec<Asked>> {
     let mut plan = Plan::default();
     super::Body::new(config, &mut plan)?;

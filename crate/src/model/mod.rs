@@ -33,16 +33,16 @@ use load::{Loaded, WeightSource};
 use rope::Rope;
 use values::{BundleValues, FreshValues, Loading, Values};
 
-/// Where a sequence stands: B sequences of T tokens whose first token has position `offset`.
+/// The positions of a batch: B sequences of T tokens whose first token has position `offset`.
 #[derive(Debug, Clone, Copy)]
 pub struct Span<'a> {
     /// B.
     pub batch_size: usize,
     /// T.
     pub seq_len: usize,
-    /// Tokens before, held in the cache.
+    /// Number of earlier tokens in the cache.
     pub offset: usize,
-    /// [B·T], the first token of each token's document: what stands before it is not seen. Absent where a sequence is one document.
+    /// [B·T], the position of the first token of each token's document, before which nothing is seen. `None` if a sequence is one document.
     pub document_starts: Option<&'a Tensor<1, Int>>,
 }
 
@@ -53,7 +53,7 @@ impl Span<'_> {
     }
 }
 
-/// A table of which [`Model::embed`] reads rows.
+/// A table whose rows [`Model::embed`] reads.
 struct Lookup {
     /// State-dict name.
     name: &'static str,
@@ -101,8 +101,8 @@ impl Model {
         Ok(Self { config: config.clone(), precision, body, rope, device: device.clone(), tracked: false, non_finite: Vec::new() })
     }
 
-    /// Loads a model, piece by piece, with a pause after each. Refuses missing tensors (all listed), wrong shapes, and tensors that have no place
-    /// in the model.
+    /// Loads a model, piece by piece, with a pause after each. Refuses missing tensors (all listed), wrong shapes, and tensors that do not
+    /// belong to the model.
     pub async fn from_bundle(bundle: &Bundle, precision: Precision, device: &Device, interrupt: &Interrupt) -> Result<Self> {
         bundle.config.validate()?;
         let mut values = BundleValues::new(bundle)?;
@@ -110,13 +110,13 @@ impl Model {
         Ok(Self { non_finite: values.non_finite, ..model })
     }
 
-    /// A new model whose weights are a pure function of `config` and `seed`: norms 1, biases 0, matrices near normal with mean 0 and standard
-    /// deviation `initializer_range`, those that write to the residual stream divided by √(2·layers). Made piece by piece.
+    /// A new model whose weights are a pure function of `config` and `seed`: norms 1, biases 0, matrices nearly normal with mean 0 and
+    /// standard deviation `initializer_range`, those that write to the residual stream divided by √(2·layers). Made piece by piece.
     pub async fn init(config: &ModelConfig, seed: u64, precision: Precision, device: &Device, interrupt: &Interrupt) -> Result<Self> {
         Self::load(Loading { config, precision, device, interrupt }, &mut FreshValues { config, seed }).await
     }
 
-    /// Refuses a model whose files have NaN or infinite weights: every such tensor with their number.
+    /// Refuses a model with NaN or infinite weights; lists every such tensor with their number.
     pub fn check_finite(&self) -> Result<()> {
         refuse_non_finite(&self.non_finite).map_err(|error| error.in_file("model"))
     }
@@ -183,8 +183,8 @@ impl Model {
         found.reduce(kernels::residual_add).expect("a model has a table of tokens")
     }
 
-    /// Adds what `gradient [B·T, C]` of [`Model::embed`] gives to the sums of the tables that a tracked model trains, in place: the head has begun
-    /// the sum of a tied table, and another buffer of its size would be the largest of a step.
+    /// Adds what `gradient [B·T, C]` of [`Model::embed`] gives to the sums of the tables that a tracked model trains, in place: the head's
+    /// backward pass has begun the sum of a tied table, and another buffer of its size would be the largest of a step.
     pub fn embed_backward(&self, ids: Tensor<1, Int>, span: Span<'_>, gradient: &Tensor<2>, sums: &mut BTreeMap<String, Tensor<1>>) {
         for Lookup { name, table, rows } in self.lookups(ids, span).into_iter().filter(|lookup| lookup.table.is_tracked()) {
             let shape = table.dims();

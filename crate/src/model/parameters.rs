@@ -1,4 +1,4 @@
-//! Walking a model's parameters by their state-dict names.
+//! Visits a model's parameters by their state-dict names.
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::Tensor;
@@ -8,13 +8,13 @@ use crate::bundle::{StreamTensor, StreamValues};
 use crate::config::ModelConfig;
 use crate::optim::ParamInfo;
 
-/// Sees each parameter, in the module tree's order.
+/// Visits each parameter, in the order of the module tree.
 pub trait ParamVisitor {
     /// `name` is the state-dict name.
     fn visit<const D: usize>(&mut self, name: &str, tensor: Tensor<D>);
 }
 
-/// Replaces each parameter, in the module tree's order.
+/// Replaces each parameter, in the order of the module tree.
 pub trait ParamMap {
     /// `name` is the state-dict name. The tensor is the only handle unless the model was cloned.
     fn map<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) -> Tensor<D>;
@@ -90,7 +90,7 @@ impl Model {
     }
 
     /// The view that a training step differentiates: the same buffers as leaves of a new graph. Drop it before the parameters are updated,
-    /// so that the update finds unique handles.
+    /// so that the update finds the parameters uniquely owned.
     pub fn tracked(&self, frozen: &dyn Fn(&str) -> bool) -> Self {
         let rope = self.rope.as_ref().map(super::rope::Rope::tracked);
         Self { rope, tracked: true, ..self.clone().map(&mut Track(frozen)) }
@@ -115,7 +115,7 @@ impl Model {
         }
     }
 
-    /// Name, shape and dtype of every parameter.
+    /// The name, shape and dtype of every parameter.
     pub fn parameters(&self) -> Vec<ParamInfo> {
         struct Collect(Vec<ParamInfo>);
         impl ParamVisitor for Collect {

@@ -39,7 +39,7 @@ impl Rope {
     pub fn new(config: &ModelConfig, device: &Device) -> Self {
         let (positions, half) = (config.max_position_embeddings, config.head_dim / 2);
         let frequencies = frequencies(config);
-        // The reference forms the angle in f32 before it takes sin and cos; so do we, in its order.
+        // The reference computes the angle in f32 before it takes sin and cos; this does the same in the same order.
         let angle = |i: usize| f64::from((i / half) as f32 * frequencies[i % half] as f32);
         let table = |f: fn(f64) -> f64| {
             let values: Vec<f32> = (0..positions * half).map(|i| f(angle(i)) as f32).collect();

@@ -1,4 +1,4 @@
-//! Where a model's parameters come from: files, or a seed. Either gives them piece by piece.
+//! Sources of a model's parameters: files, or a seed. Both give them piece by piece.
 
 use burn::tensor::{DType, Device};
 
@@ -45,7 +45,7 @@ impl Loading<'_> {
 
 /// Gives the values of parameters.
 pub(super) trait Values {
-    /// Puts those of `asked`.
+    /// Adds the values of `asked` to the upload.
     async fn give(&mut self, asked: &Asked, upload: &mut Upload, interrupt: &Interrupt) -> Result<()>;
 }
 
@@ -57,8 +57,8 @@ pub(super) struct BundleValues<'a> {
 }
 
 impl<'a> BundleValues<'a> {
-    /// Reads from `bundle`. Refuses tensors that the model calls for and the files lack, other shapes, and tensors that the model has no place
-    /// for; all of a kind are listed.
+    /// Reads from `bundle`. Refuses tensors that the files lack, different shapes, and tensors that do not belong to the model;
+    /// all of a kind are listed.
     pub fn new(bundle: &'a Bundle) -> Result<Self> {
         let planned = asked_parameters(&bundle.config)?;
         let missing: Vec<String> = planned.iter().filter(|asked| bundle.shape(&asked.name).is_none()).map(|a| a.name.clone()).collect();
@@ -70,7 +70,7 @@ impl<'a> BundleValues<'a> {
                 return Err(Error::TensorShape { name: name.clone(), expected: shape.clone(), found });
             }
         }
-        // Buffers that some exporters write beside the weights; they hold nothing trained.
+        // Buffers that some exporters write next to the weights; they hold nothing trained.
         let ignored =
             |name: &String| name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name.ends_with("rotary_emb.inv_freq");
         let known: std::collections::BTreeSet<&String> = planned.iter().map(|asked| &asked.name).collect();

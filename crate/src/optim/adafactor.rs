@@ -1,4 +1,4 @@
-//! Adafactor: four dispatches a matrix, two a vector (`optimizers.md` §5). State: row and col in f32, or row alone.
+//! Adafactor: four dispatches a matrix, two a vector (shaders/README.md, "Adafactor"). State: row and col in f32, or row alone.
 
 use burn::tensor::DType;
 
@@ -11,7 +11,7 @@ use crate::kernels::{
 
 const MAX_LANES: u32 = 256;
 
-/// New parameter and state.
+/// The new parameter and state.
 pub(super) fn step(rule: &AdafactorConfig, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> Result<(Buffer, Vec<Buffer>)> {
     match u.info.matrix() {
         Some((rows, cols)) => matrix(rule, u, (rows as u32, cols as u32), p, g, state),

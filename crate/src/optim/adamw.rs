@@ -1,4 +1,4 @@
-//! AdamW: one dispatch (`optimizers.md` §4). State: m, v as the parameter.
+//! AdamW: one dispatch (shaders/README.md, "AdamW"). State: m, v as the parameter.
 
 use burn::tensor::DType;
 
@@ -7,7 +7,7 @@ use crate::config::AdamwConfig;
 use crate::error::Result;
 use crate::kernels::{Buffer, adamw, adamw_bf16, run};
 
-/// New parameter and state.
+/// The new parameter and state.
 pub(super) fn step(rule: &AdamwConfig, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> Result<(Buffer, Vec<Buffer>)> {
     let (w1, w2) = ((1.0 - rule.beta1) as f32, (1.0 - rule.beta2) as f32);
     let (d, alpha, eps) = (u.decay(rule.weight_decay), u.alpha(rule.beta1, rule.beta2), rule.eps as f32);

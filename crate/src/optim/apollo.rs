@@ -1,5 +1,5 @@
-//! APOLLO: three dispatches a matrix (`optimizers.md` §6). State: m, v [r, channels], norm, all f32. The projector is a function of
-//! (seed, name, refresh) and no state.
+//! APOLLO: three dispatches a matrix (shaders/README.md, "APOLLO"). State: m, v [r, channels], norm, all f32. The projector is a function
+//! of (seed, name, refresh), not state.
 
 use burn::tensor::{DType, Tensor, TensorData};
 
@@ -31,7 +31,7 @@ impl Side {
     }
 }
 
-/// The rule of a parameter: APOLLO, or AdamW where there is nothing to project (§6.1).
+/// The rule of a parameter: APOLLO, or AdamW where there is nothing to project: no two dimensions, or a shorter side of at most the rank.
 pub(super) fn resolve(rule: &OptimizerConfig, info: &ParamInfo) -> OptimizerConfig {
     match (rule, info.matrix()) {
         (OptimizerConfig::Apollo(apollo), None) => OptimizerConfig::Adamw(apollo.fallback()),
@@ -40,8 +40,8 @@ pub(super) fn resolve(rule: &OptimizerConfig, info: &ParamInfo) -> OptimizerConf
     }
 }
 
-/// The orthogonal projector P [dim, rank], rank < dim: columns of signs, orthonormalised in f64 (§6.3). A column that the ones before span,
-/// as short ones may be, gives way to the first unit vector that they do not.
+/// The orthogonal projector P [dim, rank], rank < dim: columns of signs, orthonormalised in f64 (shaders/README.md, "APOLLO projectors"). A
+/// column that the ones before span, as short ones may be, gives way to the first unit vector that they do not.
 pub fn orthogonal(key: [u32; 2], refresh: u64, dim: usize, rank: usize) -> Vec<f32> {
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).fold(0.0, |sum, (a, b)| sum + a * b);
     let mut columns: Vec<Vec<f64>> = Vec::with_capacity(rank);
@@ -63,14 +63,15 @@ pub fn orthogonal(key: [u32; 2], refresh: u64, dim: usize, rank: usize) -> Vec<f
     (0..dim * rank).map(|e| columns[e % rank][e / rank] as f32).collect()
 }
 
-/// An orthogonal projector on the device, kept until the next refresh. A function of (seed, name, refresh) and no state: it is never saved.
+/// An orthogonal projector on the device, kept until the next refresh. It is a function of (seed, name, refresh) and not state: it is never
+/// saved.
 #[derive(Debug)]
 pub(super) struct Held {
     pub refresh: u64,
     pub matrix: Buffer,
 }
 
-/// Bytes of the projector that a rule keeps on the device beside its state.
+/// Bytes of the projector that a rule keeps on the device in addition to its state.
 pub(super) fn held_bytes(rule: &OptimizerConfig, info: &ParamInfo) -> u64 {
     match (rule, info.matrix()) {
         (OptimizerConfig::Apollo(rule), Some(matrix)) if rule.projector == ProjectorKind::Orthogonal => {
@@ -80,7 +81,7 @@ pub(super) fn held_bytes(rule: &OptimizerConfig, info: &ParamInfo) -> u64 {
     }
 }
 
-/// New parameter and state; `held` is the projector of the step before, and then of this one.
+/// The new parameter and state; `held` is the projector of the previous step on entry, and of this step on return.
 pub(super) fn step(
     rule: &ApolloConfig,
     u: &Update<'_>,

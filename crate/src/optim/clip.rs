@@ -1,4 +1,4 @@
-//! The global gradient norm: one dispatch a tensor and at most two more, one read (`optimizers.md` §2, §8, §12).
+//! The global gradient norm: one dispatch a tensor and at most two more, one read (shaders/README.md, "Update rules" and "Block tree").
 
 use burn::tensor::{DType, Tensor};
 
@@ -35,7 +35,7 @@ pub async fn global_norm(grads: Vec<(Buffer, usize)>) -> Result<f64> {
     Ok(f64::from(sum).sqrt())
 }
 
-/// What gradients are multiplied by so that their norm is at most `max_grad_norm` (0 = no bound).
+/// The factor that makes the norm of the gradients at most `max_grad_norm` (0 = no bound).
 pub fn clip_factor(norm: f64, max_grad_norm: f64) -> f32 {
     if max_grad_norm > 0.0 && norm > max_grad_norm { (max_grad_norm / norm) as f32 } else { 1.0 }
 }

@@ -1,16 +1,16 @@
-//! Parameter groups: who is optimized how (`optimizers.md` §9). First match wins.
+//! Parameter groups: who is optimized how. First match wins.
 
 use super::ParamInfo;
 use crate::config::{GroupConfig, OptimizerConfig, TrainConfig};
 use crate::error::Fault;
 
-/// Parameters without a group that a refusal names.
+/// Maximum number of parameters without a group that a refusal names.
 const MAX_NAMED: usize = 3;
 
 /// A group with its members.
 #[derive(Debug)]
 pub(super) struct Group {
-    /// Where its rule stands in the configuration.
+    /// Path of its rule in the configuration.
     pub key: String,
     pub pattern: String,
     pub rule: OptimizerConfig,
@@ -20,7 +20,7 @@ pub(super) struct Group {
     pub members: Vec<usize>,
 }
 
-/// True if the whole of `name` matches: `*` any text, `?` one character, `{a,b}` either.
+/// Whether the whole of `name` matches: `*` any text, `?` one character, `{a,b}` either.
 pub fn glob_matches(pattern: &str, name: &str) -> bool {
     if let Some(open) = pattern.find('{')
         && let Some(close) = pattern[open..].find('}').map(|at| open + at)
@@ -57,7 +57,7 @@ pub fn glob_matches(pattern: &str, name: &str) -> bool {
     pattern[p..].iter().all(|&c| c == '*')
 }
 
-/// Sorts parameters into groups. A pattern without parameters and a parameter without pattern are faults.
+/// Sorts parameters into groups. A pattern that matches nothing and a parameter that no pattern matches are faults.
 pub(super) fn resolve(config: &TrainConfig, params: &[ParamInfo]) -> (Vec<Group>, Vec<Fault>) {
     let everything = [GroupConfig::new("*")];
     let configured = if config.groups.is_empty() { &everything[..] } else { &config.groups };

@@ -1,4 +1,4 @@
-//! The optimizers: parameter groups, per-parameter typed state, one update at a time (`optimizers.md` §4–§10).
+//! The optimizers: parameter groups, per-parameter typed state, one update at a time (shaders/README.md, "Update rules").
 
 mod adafactor;
 mod adamw;
@@ -52,7 +52,7 @@ impl ParamInfo {
     }
 }
 
-/// The update rule of one parameter, with everything that does not change over the run.
+/// A parameter with its update rule and state, and what stays the same over the run.
 #[derive(Debug)]
 struct Slot {
     info: ParamInfo,
@@ -64,12 +64,12 @@ struct Slot {
     key: [u32; 2],
     layout: Layout,
     state: Option<State>,
-    /// APOLLO's, where it is orthogonal.
+    /// APOLLO's projector, if it is orthogonal.
     projector: Option<apollo::Held>,
 }
 
 impl Slot {
-    /// Refuses, before anything changes, what a kernel could not be given together.
+    /// Refuses buffers on different devices, before anything changes.
     fn check_devices(&self, p: &Buffer, grad: &Buffer, recorded: Option<&update::Recorded>) -> Result<()> {
         let kernel = match self.rule {
             OptimizerConfig::Adamw(_) => adamw_kernel::KERNEL.any(),
@@ -91,7 +91,7 @@ pub struct Optim {
     seed: u64,
     groups: Vec<groups::Group>,
     slots: BTreeMap<String, Slot>,
-    /// One word, bound where a kernel does not read a buffer.
+    /// A buffer of one word, bound in place of a buffer that a kernel does not read.
     unread: Option<Buffer>,
     recorded: BTreeMap<String, update::Recorded>,
 }
@@ -141,12 +141,12 @@ impl Optim {
         Ok(Self { seed: config.seed, groups, slots, unread: None, recorded: BTreeMap::new() })
     }
 
-    /// True if `name` is in a frozen group (or unknown): it needs no gradient.
+    /// Whether `name` is in a frozen group, or unknown: it needs no gradient.
     pub fn frozen(&self, name: &str) -> bool {
         self.slots.get(name).is_none_or(|slot| slot.frozen)
     }
 
-    /// Steps that `name` has taken.
+    /// Number of steps that `name` has taken.
     pub fn step_count(&self, name: &str) -> u64 {
         self.slots.get(name).and_then(|slot| slot.state.as_ref()).map_or(0, |state| state.step)
     }
@@ -156,19 +156,20 @@ impl Optim {
         self.slots.values().filter(|slot| !slot.frozen).map(|slot| slot.layout.bytes()).sum()
     }
 
-    /// Bytes of APOLLO's orthogonal projectors, f32 [dim, rank] for each matrix: held beside the state, and not saved.
+    /// Bytes of APOLLO's orthogonal projectors, f32 [dim, rank] for each matrix: kept in addition to the state, and not saved.
     pub fn projector_bytes(&self) -> u64 {
         self.slots.values().filter(|slot| !slot.frozen).map(|slot| apollo::held_bytes(&slot.rule, &slot.info)).sum()
     }
 
-    /// The orthogonal projector [dim, rank] that lies on the device for `name`, and the refresh that it belongs to. None before the first step
+    /// The orthogonal projector [dim, rank] of `name` on the device, with its refresh index. `None` before the first step
     /// and after loading; normal projectors are made in the kernel.
     pub fn projector(&self, name: &str) -> Option<(u64, Tensor<1>)> {
         let held = self.slots.get(name)?.projector.as_ref()?;
         Some((held.refresh, held.matrix.clone().float()))
     }
 
-    /// Names of the trained parameters that APOLLO leaves to AdamW (§6.1).
+    /// Names of the trained parameters that APOLLO leaves to AdamW: those without two dimensions, and those whose shorter side is at most
+    /// the rank.
     pub fn fallbacks(&self) -> Vec<&str> {
         let apollo = |slot: &&Slot| matches!(self.groups[slot.group].rule, OptimizerConfig::Apollo(_));
         let adamw = |slot: &&Slot| matches!(slot.rule, OptimizerConfig::Adamw(_));
@@ -176,9 +177,10 @@ impl Optim {
         trained.filter(apollo).filter(adamw).map(|slot| slot.info.name.as_str()).collect()
     }
 
-    /// One step of parameter `name`: the new parameter, in place if nobody else holds `p`. Tensors are without autodiff, `grad` is f32 (both may
-    /// come flattened to [elements]), `learning_rate` is the schedule's (the group's scale is applied here), `grad_scale` multiplies the gradient in the kernel
-    /// (clipping). Without a gradient, or if frozen, parameter and state stay as they are.
+    /// One step of parameter `name`: returns the new parameter, computed in place if `p` is uniquely owned. Tensors are without autodiff,
+    /// `grad` is f32 (both may come flattened to [elements]), `learning_rate` is the schedule's (the group's scale is applied here),
+    /// `grad_scale` multiplies the gradient in the kernel (clipping). Without a gradient, or if frozen, parameter and state stay as they
+    /// are.
     pub fn step_param<const D: usize>(
         &mut self,
         name: &str,
@@ -222,7 +224,7 @@ impl Optim {
             projector: recorded.projector,
             unread,
         };
-        // Nothing to dispatch for a tensor without elements; its step counts all the same.
+        // A tensor without elements needs no dispatch; its step still counts.
         let p = if slot.info.elements() == 0 {
             p
         } else {

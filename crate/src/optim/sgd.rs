@@ -1,11 +1,11 @@
-//! SGD: one dispatch (`optimizers.md` §7). State: momentum as the parameter, if μ > 0.
+//! SGD: one dispatch (shaders/README.md, "SGD"). State: momentum as the parameter, if μ > 0.
 
 use super::update::{Update, tensors};
 use crate::config::SgdConfig;
 use crate::error::Result;
 use crate::kernels::{Buffer, run, sgd, sgd_momentum};
 
-/// New parameter and state.
+/// The new parameter and state.
 pub(super) fn step(rule: &SgdConfig, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> Result<(Buffer, Vec<Buffer>)> {
     let (n, rate, d, scale) = (u.n(), u.rate as f32, u.decay(rule.weight_decay), u.scale);
     let ([key0, key1], [step_low, step_high]) = (u.key, u.step_words());

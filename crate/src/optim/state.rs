@@ -1,4 +1,4 @@
-//! Per-parameter state: its layout, its bytes (`optimizers.md` §10). Saving only reads; loading restores bits and casts nothing.
+//! Per-parameter state: its layout, its bytes (crate/FORMATS.md, "Checkpoint folder"). Saving only reads; loading restores bits and casts nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::interrupt::Interrupt;
 use crate::kernels::Buffer;
 use crate::kernels::transfer::{self, RUN_BYTES, Upload};
 
-/// Largest step that a JSON number still holds exactly.
+/// Largest step that a JSON number represents exactly.
 const MAX_STEP: u64 = (1 << 53) - 1;
 
 /// The tensors of one parameter's state, without values.
@@ -54,7 +54,7 @@ impl Layout {
     }
 }
 
-/// safetensors' word for a state's dtype.
+/// The dtype word of safetensors for a state.
 fn word(dtype: DType) -> &'static str {
     if dtype == DType::BF16 { "BF16" } else { "F32" }
 }
@@ -106,17 +106,17 @@ impl StateTensor {
 /// Reads bytes of a saved tensor from an offset on.
 pub type ReadSaved<'a> = Box<dyn Fn(u64, &mut [u8]) -> Result<()> + 'a>;
 
-/// One entry of an optimizer file, its values still there.
+/// One entry of an optimizer file, whose values were not read yet.
 pub struct SavedState<'a> {
     /// `<param>:<state>`.
     pub name: String,
-    /// safetensors' word.
+    /// dtype word of safetensors.
     pub dtype: String,
     /// Shape in the file.
     pub shape: Vec<u64>,
     /// Length of the values.
     pub bytes: u64,
-    /// Gives the values, little-endian.
+    /// Reads the values, little-endian.
     pub read: ReadSaved<'a>,
 }
 
@@ -146,15 +146,15 @@ impl SavedState<'_> {
     }
 }
 
-/// A state whose entries fit, before its values are read.
+/// A state whose entries have the right shapes and dtypes, before its values are read.
 struct Fitting<'a> {
     step: u64,
     entries: Vec<SavedState<'a>>,
 }
 
 impl Optim {
-    /// Every state tensor as `(<param>:<state>, tensor)`, sorted by name; parameters that never had a gradient have none. While the handles
-    /// live, a step copies instead of working in place.
+    /// Every state tensor as `(<param>:<state>, tensor)`, sorted by name; parameters that never had a gradient have none. As long as the
+    /// handles exist, a step copies instead of working in place.
     pub fn state_tensors(&self) -> Vec<(String, StateTensor)> {
         let mut entries = Vec::new();
         for (name, slot) in &self.slots {
@@ -175,7 +175,7 @@ impl Optim {
     }
 
     /// Replaces all state by the saved one, of the parameters that `with_state` names. Unknown parameters, missing or extra entries, other
-    /// dtypes, shapes or lengths are refused, all of them listed, and nothing is changed then. The state of frozen parameters is left out: their
+    /// dtypes, shapes or lengths are refused, all of them listed, and nothing is changed. The state of frozen parameters is left out: their
     /// names are returned.
     pub async fn load_state(
         &mut self,
@@ -206,7 +206,7 @@ impl Optim {
         Ok(dropped)
     }
 
-    /// The states that fit by parameter, and the frozen parameters whose state is left out.
+    /// The states that fit, by parameter, and the frozen parameters whose state is left out.
     #[allow(clippy::type_complexity, reason = "one use")]
     fn fitting<'a>(&self, saved: Vec<SavedState<'a>>, with_state: &[String]) -> Result<(Vec<(String, Fitting<'a>)>, Vec<String>)> {
         let (mut faults, mut found, mut dropped) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
@@ -246,7 +246,7 @@ impl Slot {
         key == "step" || self.layout.0.iter().any(|(name, ..)| *name == key)
     }
 
-    /// These entries, if they are the state of this parameter; else their faults.
+    /// The entries, if they are the state of this parameter; otherwise adds their faults.
     fn fits<'a>(
         &self,
         step: Option<SavedState<'a>>,

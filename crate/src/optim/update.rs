@@ -1,4 +1,4 @@
-//! What every rule is told about one step of one parameter.
+//! The inputs of every rule for one step of one parameter.
 
 use burn::tensor::Device;
 
@@ -33,7 +33,7 @@ pub(super) struct Update<'a> {
 }
 
 impl Update<'_> {
-    /// Elements; checked when the optimizer was made.
+    /// Number of elements; it fits, as was checked when the optimizer was made.
     pub fn n(&self) -> u32 {
         self.info.elements() as u32
     }
@@ -54,7 +54,7 @@ impl Update<'_> {
         (self.rate * (1.0 - beta2.powf(t)).sqrt() / (1.0 - beta1.powf(t))) as f32
     }
 
-    /// Workgroups of 256 threads with `per_thread` elements each.
+    /// Number of workgroups of 256 threads, for `per_thread` elements per thread.
     pub fn groups(&self, per_thread: u32) -> u32 {
         self.n().div_ceil(per_thread).div_ceil(256)
     }

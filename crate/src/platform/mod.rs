@@ -1,4 +1,4 @@
-//! The one place where browser and native differ: the clock.
+//! The clock: the only place where browser and native differ.
 
 #[cfg(not(target_family = "wasm"))]
 mod native;

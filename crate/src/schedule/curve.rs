@@ -1,10 +1,10 @@
-//! The curves.
+//! The learning rate as a function of the step.
 
 use std::f64::consts::PI;
 
 use crate::config::{DecayType, FallingSchedule, InfiniteSchedule, ScheduleConfig, WsdSchedule};
 
-/// Share of the rate before a decay that remains after it, unless `min_learning_rate` says otherwise.
+/// Final rate of a decay as a share of the rate before it, if `min_learning_rate` is not given.
 const DEFAULT_MINIMUM: f64 = 0.1;
 
 /// The rate of optimizer step `step`, counted from 1. `base` is the run's `learning_rate` B; `start` is the resolved start of the decay.
@@ -30,7 +30,7 @@ pub fn preview(n: usize, base: f64, schedule: &ScheduleConfig, start: Option<u64
     (1..=n as u64).map(|step| learning_rate(step, base, schedule, start)).collect()
 }
 
-/// Rounding must not carry a rate past either end.
+/// Clamps a rate, because rounding must not move it past either end.
 fn between(low: f64, high: f64, rate: f64) -> f64 {
     rate.max(low).min(high)
 }
@@ -84,10 +84,10 @@ fn infinite(n: u64, base: f64, s: &InfiniteSchedule, start: Option<u64>) -> f64 
     }
 }
 
-/// From `high` to `minimum` over `length` steps, of which `done` are complete; from there on exactly `minimum`.
+/// From `high` to `minimum` over `length` steps, of which `done` are complete; after that exactly `minimum`.
 fn decay(done: u64, length: f64, form: DecayType, high: f64, minimum: f64) -> f64 {
     let x = done as f64 / length;
-    // Written so that a length of 0 (x is NaN or infinite) ends at the minimum too.
+    // Written so that a length of 0 (x is NaN or infinite) also gives the minimum.
     let inside = x < 1.0;
     if !inside {
         return minimum;

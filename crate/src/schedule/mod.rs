@@ -1,6 +1,6 @@
-//! The learning rate as a pure function of the step, and when a decay starts (`optimizers.md` §11).
+//! The learning rate as a pure function of the step, and when a decay starts.
 //!
-//! Steps count from 1; the curves are written over n = step − 1, the steps that are complete before it. All f64.
+//! Steps count from 1; the curves are functions of n = step − 1, the number of completed steps. All arithmetic is f64.
 
 mod curve;
 mod start;

@@ -1,4 +1,4 @@
-//! When a decay or annealing starts, and what a resume may change about it.
+//! Decides when a decay or annealing starts, and what a resume may change about it.
 
 use crate::config::ScheduleConfig;
 use crate::error::{Error, Fault, Result};
@@ -23,7 +23,7 @@ pub fn resolve_start(schedule: &ScheduleConfig, saved: Option<u64>, completed: u
     }
 }
 
-/// Starts the decay of a live run and sets the flag in its configuration, so that a resume goes on with it. A decay that has a start
+/// Starts the decay of a live run and sets the flag in its configuration, so that a resume continues it. A decay that has a start
 /// keeps it. Returns the resolved start.
 pub fn trigger(schedule: &mut ScheduleConfig, start: Option<u64>, completed: u64) -> Result<Option<u64>> {
     let refuse = |key: &str, rule: &str, value: &str| Err(Error::InvalidConfig(vec![Fault::new(key, rule, value)]));

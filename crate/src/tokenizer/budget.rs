@@ -1,5 +1,6 @@
-//! What the patterns of a `tokenizer.json` may cost. The engine gives up on a text after a million steps back, and the `tokenizers` crate then
-//! stops splitting without a word: the ids would be wrong. So patterns that are not known to be harmless are tried on each text first.
+//! Limits the cost of the patterns of a `tokenizer.json`. The engine gives up on a text after a million backtracking steps, and the
+//! `tokenizers` crate then silently stops splitting: the ids would be wrong. So patterns that are not known to be harmless are tried on
+//! each text first.
 
 use std::sync::Arc;
 
@@ -11,10 +12,10 @@ use super::parts::{LLAMA_BPE, QWEN2};
 use super::{TOKENIZER_FILE, bad};
 use crate::error::{Error, Refusal, Result, word};
 
-/// Bytes of all patterns of a document.
+/// Maximum total size of the patterns of a document.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 
-/// The parts of a `tokenizer.json` that hold patterns; the vocabulary is passed over unread.
+/// The parts of a `tokenizer.json` that hold patterns; the vocabulary is skipped.
 #[derive(Deserialize)]
 struct Document {
     #[serde(default)]
@@ -25,12 +26,12 @@ struct Document {
     decoder: Value,
 }
 
-/// Patterns that a text must be tried with, before it is split by them.
+/// Patterns that must be tried on a text before they split it.
 #[derive(Debug, Clone)]
 pub(super) struct Patterns(Arc<Vec<Regex>>);
 
 impl Patterns {
-    /// Of a document. Refuses more than 1 MiB of patterns.
+    /// The patterns of a document. Refuses more than 1 MiB of them.
     pub(super) fn of(document: &[u8]) -> Result<Self> {
         let Document { normalizer, pre_tokenizer, decoder } = serde_json::from_slice(document).map_err(|e| bad(TOKENIZER_FILE, e))?;
         let mut found = Vec::new();
@@ -46,7 +47,7 @@ impl Patterns {
         Ok(Self(Arc::new(compiled.collect::<Result<_>>()?)))
     }
 
-    /// Refuses a text on which a pattern needs more steps than the engine takes.
+    /// Refuses a text on which a pattern needs more backtracking steps than the engine allows.
     pub(super) fn check(&self, text: &str) -> Result<()> {
         let stopped = self.0.iter().find_map(|pattern| pattern.find_iter(text).find_map(std::result::Result::err));
         stopped.map_or(Ok(()), |error| Err(over("a pattern that matches within the engine's limit".into(), error)))
@@ -57,7 +58,7 @@ fn over(expected: String, found: impl std::fmt::Display) -> Error {
     Refusal::new(word!("tokenizer.budget")).stage("bind").of(TOKENIZER_FILE).expected(expected).found(found).into()
 }
 
-/// Every `{"Regex": text}` and `{"String": text}` below `value`, with whether it is the former.
+/// Every `{"Regex": text}` (true) and `{"String": text}` (false) below `value`.
 fn collect<'a>(value: &'a Value, out: &mut Vec<(bool, &'a str)>) {
     match value {
         Value::Object(fields) => {

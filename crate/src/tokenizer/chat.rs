@@ -1,4 +1,4 @@
-//! Chat templates: Jinja as Hugging Face runs it, within a budget of work and output.
+//! Renders chat templates: Jinja as Hugging Face runs it, with limits on work and output.
 
 use std::io;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use serde::{Deserialize, Serialize};
 use super::python;
 use crate::error::{Error, Refusal, Result, shown, word};
 
-/// Instructions that one rendering may execute.
+/// Maximum number of instructions in one rendering.
 const FUEL: u64 = 2_000_000;
-/// Bytes that one rendering may write.
+/// Maximum output of one rendering, in bytes.
 const OUTPUT_BYTES: usize = 8 << 20;
-/// Bytes of a template that is still rendered.
+/// Maximum size of a template, in bytes.
 const TEMPLATE_BYTES: usize = 1 << 20;
-/// Nested macro calls and blocks.
+/// Maximum depth of nested macro calls and blocks.
 const DEPTH: usize = 64;
 
 /// One turn of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// `system`, `user`, `assistant`, or what else the template knows.
+    /// `system`, `user`, `assistant`, or another role that the template knows.
     pub role: String,
     /// The text.
     pub content: String,
@@ -93,7 +93,7 @@ fn refuse(error: JinjaError) -> Error {
         }
         kind => {
             let at = error.line().map_or_else(String::new, |line| format!(" (line {line})"));
-            // The engine quotes the template, which may also raise a text of its own.
+            // The engine's message quotes the template, which may also raise errors with a text of its own.
             let reason = if detail.is_empty() { kind.to_string() } else { format!("{kind}: {}", shown(detail)) };
             Error::Template { reason: format!("{reason}{at}") }
         }
@@ -128,7 +128,7 @@ fn environment<'a>() -> Result<Environment<'a>, JinjaError> {
     env.set_recursion_limit(DEPTH);
     env.set_unknown_method_callback(python::method);
     env.add_filter("tojson", to_json);
-    // `strftime_now` is left out: there is no clock here, and templates ask whether it is defined.
+    // `strftime_now` is not defined: there is no clock here, and templates check whether it is defined.
     env.add_function("raise_exception", |message: String| -> Result<Value, JinjaError> {
         Err(JinjaError::new(ErrorKind::InvalidOperation, message))
     });
@@ -162,7 +162,7 @@ fn without_generation_tags(source: &str) -> String {
 /// Python's `json.dumps(value, ensure_ascii=False, indent=indent)`.
 fn to_json(value: &Value, kwargs: Kwargs) -> Result<String, JinjaError> {
     let indent = kwargs.get::<Option<usize>>("indent")?;
-    // `sort_keys` and `separators` are accepted as Hugging Face's filter accepts them only with their default meaning.
+    // `sort_keys` and `separators` are accepted, as in Hugging Face's filter, but only with their default values.
     kwargs.assert_all_used()?;
     let value = serde_json::to_value(value).map_err(|e| JinjaError::new(ErrorKind::BadSerialization, e.to_string()))?;
     let mut out = String::new();

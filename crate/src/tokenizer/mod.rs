@@ -23,7 +23,7 @@ const TEMPLATE_FILE: &str = "chat_template.jinja";
 /// Names of the special tokens in `tokenizer_config.json`, as chat templates see them.
 const SPECIAL_KEYS: [&str; 4] = ["bos_token", "eos_token", "unk_token", "pad_token"];
 
-/// How the vocabulary is put together, for inspectors.
+/// The kind of vocabulary, for display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TokenizerKind {
@@ -45,10 +45,10 @@ pub struct Tokenizer {
     inner: tokenizers::Tokenizer,
     patterns: budget::Patterns,
     kind: TokenizerKind,
-    /// Characters only: a direct table, which refuses what the vocabulary lacks.
+    /// For vocabularies of characters only: a direct table, which refuses characters that it lacks.
     characters: Option<HashMap<char, u32>>,
     vocab_size: usize,
-    /// A token that decodes by itself; what follows it is decoded as in the middle of a text.
+    /// A token that is decoded first, so that what follows it is decoded as in the middle of a text.
     anchor: Option<u32>,
     split: split::SplitRule,
     /// Key of [`SPECIAL_KEYS`] and text.
@@ -62,7 +62,7 @@ pub struct Tokenizer {
 }
 
 fn bad(what: &str, reason: impl ToString) -> Error {
-    // What the libraries say may quote the file.
+    // Messages of the libraries may quote the file.
     Error::Tokenizer { what: what.to_owned(), reason: shown(&reason.to_string()) }
 }
 
@@ -71,7 +71,7 @@ fn unencodable(reason: impl ToString) -> Error {
 }
 
 impl Tokenizer {
-    /// From the files of a Hugging Face folder: `tokenizer.json`, and where present `tokenizer_config.json` and `chat_template.jinja`.
+    /// From the files of a Hugging Face folder: `tokenizer.json`, and if present `tokenizer_config.json` and `chat_template.jinja`.
     pub fn from_hf(tokenizer_json: &[u8], tokenizer_config: Option<&[u8]>, chat_template: Option<&[u8]>) -> Result<Self> {
         let config: Value = match tokenizer_config {
             Some(bytes) => serde_json::from_slice(bytes).map_err(|e| bad(CONFIG_FILE, e))?,
@@ -121,7 +121,7 @@ impl Tokenizer {
     fn assemble(document: &[u8], config: &Value, template: Option<String>, assets: Vec<(String, Vec<u8>)>) -> Result<Self> {
         let patterns = budget::Patterns::of(document)?;
         let mut inner = tokenizers::Tokenizer::from_bytes(document).map_err(|e| bad(TOKENIZER_FILE, e))?;
-        // The file may carry the truncation and padding of its last training run; a text is always encoded whole.
+        // The file may contain the truncation and padding of its last training run; a text is always encoded whole.
         inner.with_truncation(None).map_err(|e| bad(TOKENIZER_FILE, e))?;
         inner.with_padding(None);
         let vocab = inner.get_vocab(true);
@@ -195,7 +195,7 @@ impl Tokenizer {
         self.inner.decode(ids, true).map_err(|e| bad("decode", e))
     }
 
-    /// Text that `id` adds in the middle of a text; the replacement character stands for parts of a character.
+    /// The text that `id` adds in the middle of a text; the replacement character stands for parts of a character.
     pub fn token_text(&self, id: u32) -> Result<String> {
         if let Some(anchor) = self.anchor {
             let (before, both) = (self.decode(&[anchor])?, self.decode(&[anchor, id])?);
@@ -220,7 +220,7 @@ impl Tokenizer {
         self.vocab_size
     }
 
-    /// How the vocabulary is put together.
+    /// The kind of vocabulary.
     pub fn kind(&self) -> TokenizerKind {
         self.kind
     }
@@ -235,7 +235,7 @@ impl Tokenizer {
         &self.eos
     }
 
-    /// The id that fills short sequences, where the model has one.
+    /// The id that pads short sequences, if the model has one.
     pub fn pad(&self) -> Option<u32> {
         self.pad
     }
@@ -249,7 +249,7 @@ impl Tokenizer {
         }
     }
 
-    /// Whether [`Self::render_chat`] can work.
+    /// Whether there is a template for [`Self::render_chat`].
     pub fn has_chat_template(&self) -> bool {
         self.template.is_some()
     }
@@ -276,7 +276,7 @@ fn special_text(value: &Value) -> Option<String> {
     value.as_str().or_else(|| value.get("content")?.as_str()).map(str::to_owned)
 }
 
-/// `chat_template` is a text, or a list of `{name, template}` of which `default` counts.
+/// `chat_template` is a text, or a list of `{name, template}` of which `default` is used.
 fn template_of_config(config: &Value) -> Option<String> {
     let value = config.get("chat_template")?;
     if let Some(text) = value.as_str() {

@@ -1,4 +1,4 @@
-//! A tokenizer from the vocabulary that a GGUF file carries.
+//! A tokenizer from the vocabulary of a GGUF file.
 
 use serde_json::{Map, Value, json};
 
@@ -33,13 +33,13 @@ pub struct TokenizerParts {
     pub tokens: Vec<String>,
     /// `tokenizer.ggml.token_type`: 1 normal, 2 unknown, 3 control, 4 user defined, 5 unused, 6 byte. Empty = all normal.
     pub types: Vec<i32>,
-    /// Begins a text.
+    /// Id that begins a text.
     pub bos: Option<u32>,
-    /// End a text or a turn: eos, eot, eom without repeats.
+    /// Ids that end a text or a turn: eos, eot, eom without repeats.
     pub eos: Vec<u32>,
-    /// Fills short sequences.
+    /// Id that pads short sequences.
     pub pad: Option<u32>,
-    /// Stands for what has no token.
+    /// Id for text without a token.
     pub unk: Option<u32>,
     /// `tokenizer.ggml.add_bos_token`; absent: yes for SentencePiece and `llama-bpe`, else no.
     pub add_bos: Option<bool>,

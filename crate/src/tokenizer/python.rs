@@ -92,7 +92,7 @@ fn split(text: &str, separator: &str, most: Option<&Value>, from_right: bool) ->
     Ok(Value::from(parts))
 }
 
-/// `startswith` and `endswith` take a text or several.
+/// The texts that `startswith` and `endswith` compare with: one, or several.
 fn any_of(args: &[Value], test: impl Fn(&str) -> bool) -> Result<bool, JinjaError> {
     let argument = args.first().ok_or_else(|| JinjaError::from(ErrorKind::MissingArgument))?;
     if let Some(text) = argument.as_str() {

@@ -1,27 +1,27 @@
-//! Encoding of long texts in pieces. The `tokenizers` crate keeps more than a hundred bytes per token while it works, so a corpus of
-//! many megabytes must not pass through it at once. A cut is made only where it cannot change a token.
+//! Encodes long texts in pieces. The `tokenizers` crate keeps more than a hundred bytes per token while it works, so a corpus of
+//! many megabytes must not go through it at once. A cut is made only where it cannot change a token.
 
 use std::collections::HashMap;
 
 use super::bad;
 use crate::error::Result;
 
-/// Bytes of one piece, about.
+/// Approximate size of a piece, in bytes.
 const PIECE_BYTES: usize = 256 * 1024;
 
-/// What to do with the space between two words at a cut.
+/// What happens to the space between two words at a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SplitRule {
     /// It begins the next piece.
     KeepSpace,
     /// It is left out, since the tokenizer puts one in front of every text.
     DropSpace,
-    /// No cuts.
+    /// No cuts are made.
     Whole,
 }
 
 impl SplitRule {
-    /// Cuts are allowed if no token reaches across letter, space, letter and the two halves of probe texts give the tokens of the whole.
+    /// Allows cuts if no token reaches across letter, space, letter, and if the halves of probe texts give the tokens of the whole.
     pub(super) fn probe(inner: &tokenizers::Tokenizer, vocab: &HashMap<String, u32>) -> Self {
         if vocab.keys().any(|token| crosses_words(token)) {
             return Self::Whole;

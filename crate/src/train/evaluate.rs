@@ -8,7 +8,7 @@ use crate::interrupt::Interrupt;
 use crate::kernels::read_f32;
 use crate::model::Model;
 
-/// Mean token loss over `batches`; pauses between them. Refuses when no target counts.
+/// Mean token loss over `batches`, with a pause between them. Refuses batches without a counted target.
 pub async fn evaluate(model: &Model, batches: impl Iterator<Item = Batch>, interrupt: &Interrupt) -> Result<EvalReport> {
     let (mut sum, mut tokens) = (0.0, 0u64);
     for batch in batches {

@@ -18,7 +18,7 @@ pub(super) struct Harvest<'a> {
     pub(super) sums: &'a mut NamedGradients,
 }
 
-/// Gradients of all that `output` was made of, from that of `output`.
+/// Gradients of everything `output` was computed from, given the gradient of `output`.
 pub(super) fn carry(output: Tensor<2>, gradient: Tensor<2>) -> Gradients {
     // The gradient of Σ y ⊙ g with respect to y is g.
     (output * Tensor::from_inner(gradient)).sum().backward()
@@ -52,7 +52,7 @@ pub fn accumulate(
     tracked.check_span(span)?;
     let ids = tracked.token_tensor(&batch.inputs)?;
     let targets = tracked.target_tensor(&batch.targets)?;
-    // The tables' gradient is added after the rest, to the sum that a tied head has begun.
+    // The gradient of the tables is added last, to the sum that a tied head has begun.
     let embedded = tracked.embed(ids.clone(), span);
     let trained = embedded.is_tracked();
     let embedded = Tensor::from_inner(embedded.inner());
@@ -70,7 +70,8 @@ pub fn accumulate(
     Ok(value)
 }
 
-/// From the embedded tokens to the gradients of all but their tables: the sum of token losses, and the gradient of `input`.
+/// Computes the gradients of everything except the tables from the embedded tokens `input`. Returns the sum of token losses and the
+/// gradient of `input`.
 fn backward(
     tracked: &Model,
     input: Tensor<2>,
@@ -86,7 +87,8 @@ fn backward(
     (value, input.grad_remove(&mut gradients))
 }
 
-/// The input of each block and, last, that of the head. `model` is not tracked: the tape of a block would be kept until a backward pass.
+/// The input of each block and, at the end, that of the head. `model` is not tracked: the tape of a block would be kept until a backward
+/// pass.
 pub(super) fn block_inputs(model: &Model, embedded: Tensor<2>, span: Span<'_>) -> Vec<Tensor<2>> {
     let mut inputs = vec![embedded];
     for layer in 0..model.config().num_hidden_layers {
@@ -95,7 +97,7 @@ pub(super) fn block_inputs(model: &Model, embedded: Tensor<2>, span: Span<'_>) -
     inputs
 }
 
-/// As [`backward`], holding only the [`block_inputs`]: a block is run again when its gradient is needed.
+/// As [`backward`], but keeps only the [`block_inputs`]: a block is run again when its gradient is needed.
 fn backward_by_block(
     tracked: &Model,
     mut inputs: Vec<Tensor<2>>,

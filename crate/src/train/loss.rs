@@ -1,4 +1,4 @@
-//! The training loss: mean over counted targets, in nats.
+//! The training loss as a sum over counted targets, in nats. The caller divides by their number, for the mean.
 
 use burn::tensor::{Int, Tensor};
 
@@ -6,10 +6,10 @@ use crate::data::Batch;
 use crate::error::Result;
 use crate::model::{Model, Span};
 
-/// Largest logits made at once, and as much for their gradient. A longer batch goes through the head in runs of rows.
+/// Maximum size of the logits computed at once; their gradient takes as much. A longer batch goes through the head in runs of rows.
 pub(super) const MAX_LOGITS_BYTES: usize = 64 << 20;
 
-/// Sum of the token losses of `batch` in nats, shape [1], and the number of counted targets.
+/// Sum of the losses of the counted targets of `batch`, in nats. → [1]
 pub fn loss_sum(model: &Model, batch: &Batch) -> Result<Tensor<1>> {
     let starts = model.starts_tensor(batch.document_starts.as_deref());
     let span = Span { document_starts: starts.as_ref(), ..Span::whole(batch.batch_size, batch.seq_len) };

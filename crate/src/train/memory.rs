@@ -1,4 +1,4 @@
-//! Bytes that a run takes on the device, planned before anything is allocated.
+//! Plans the bytes that a run takes on the device, before anything is allocated.
 
 use burn::tensor::DType;
 
@@ -9,32 +9,32 @@ use crate::error::Result;
 use crate::model::{Model, planned_parameters};
 use crate::optim::{Optim, ParamInfo};
 
-/// Bytes by purpose at the moment of a step that needs most.
+/// Bytes by purpose at the peak of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryPlan {
     /// Parameters and tables of rotary positions.
     pub weights: u64,
-    /// One f32 per trained value; with gradient release of one block at a time.
+    /// One f32 per trained value; with gradient release, those of one block at a time.
     pub gradients: u64,
     /// Moments, and APOLLO's orthogonal projectors.
     pub optimizer: u64,
-    /// What the backward pass and the logits need beyond `gradients`: gradients come as activations go.
+    /// What the backward pass and the logits need in addition to `gradients` at the peak: activations are freed while gradients are made.
     pub activations: u64,
 }
 
 impl MemoryPlan {
-    /// All of it.
+    /// The sum.
     pub fn total(&self) -> u64 {
         self.weights + self.gradients + self.optimizer + self.activations
     }
 }
 
-/// Refuses a model of which no kernel could see a tensor whole. Gradients are f32, whatever the weights are.
+/// Refuses a model with a tensor that cannot be bound to a kernel as a whole. Gradients are f32, whatever the weights are.
 pub fn check_limits(model: &ModelConfig, limits: DeviceLimits) -> Result<()> {
     planned_parameters(model)?.iter().try_for_each(|(_, shape)| limits.check(4 * shape.iter().product::<usize>() as u64))
 }
 
-/// What training a model of this shape with these settings takes.
+/// The memory that training a model of this shape with these settings takes.
 pub fn memory_plan(model: &ModelConfig, train: &TrainConfig) -> Result<MemoryPlan> {
     let stored = |shape: &[usize]| if shape.len() > 1 && train.precision == Precision::Bf16 { DType::BF16 } else { DType::F32 };
     let info = |(name, shape): (String, Vec<usize>)| ParamInfo { dtype: stored(&shape), name, shape };
@@ -42,7 +42,7 @@ pub fn memory_plan(model: &ModelConfig, train: &TrainConfig) -> Result<MemoryPla
     let optim = Optim::new(train, &parameters)?;
     let rope = if model.architecture == Architecture::Llama { model.max_position_embeddings * model.head_dim } else { 0 };
     let (mut weights, mut blocks) = (4 * rope as u64, vec![0; model.num_hidden_layers]);
-    // Gradients outside the blocks; those of them that the head's backward pass makes; of these, the one that lookups add to.
+    // Gradients outside the blocks; among them those that the head's backward pass makes; among these the one that lookups add to.
     let (mut outside, mut of_head, mut tied) = (0, 0, 0);
     for parameter in &parameters {
         let elements = parameter.elements() as u64;
@@ -67,12 +67,12 @@ pub fn memory_plan(model: &ModelConfig, train: &TrainConfig) -> Result<MemoryPla
     let kept = model.num_hidden_layers as u64 * if by_block { row } else { block };
     let runs = tokens.div_ceil((MAX_LOGITS_BYTES / 4 / model.vocab_size).max(1)).max(1);
     let logits = 4 * (tokens.div_ceil(runs) * model.vocab_size) as u64;
-    // A block in its backward pass: before its last linear layer has been gone through, or when all its gradients are there.
+    // A block in its backward pass: before the pass through its last linear layer, or when all its gradients exist.
     let mlp = floats(model.intermediate_size) + 4 * (model.intermediate_size * model.hidden_size) as u64;
     let busy = (block + row + mlp).max(largest + 5 * row);
-    // Sums of earlier batches. The gradients of this one are added when all, or with checkpointing a block's, are there.
+    // Sums of earlier batches. The gradients of this one are added when all of them exist, or with checkpointing those of a block.
     let earlier = if train.gradient_accumulation_steps > 1 { gradients } else { 0 };
-    // With the last block's output, its norm, and the gradient of that.
+    // Includes the last block's output, its norm, and the gradient of the norm.
     let head = earlier + of_head + kept + 3 * row + logits;
     let last_block = if by_block { earlier + kept + busy + if release { tied } else { of_head } } else { 0 };
     let first_block = busy
@@ -87,8 +87,8 @@ pub fn memory_plan(model: &ModelConfig, train: &TrainConfig) -> Result<MemoryPla
     Ok(MemoryPlan { weights, gradients, optimizer, activations: most - gradients })
 }
 
-/// Values per token that a block keeps for its backward pass: norms their input and output, linear layers and activations their inputs,
-/// attention q, k, v, its output and two numbers per head.
+/// Number of values per token that a block keeps for its backward pass: norms keep their input and output, linear layers and activations
+/// their inputs, and attention q, k, v, its output and two numbers per head.
 fn kept_by_block(model: &ModelConfig) -> usize {
     let (hidden, mlp, heads, kv_heads) = (model.hidden_size, model.intermediate_size, model.num_attention_heads, model.num_key_value_heads);
     let both = 4 * hidden + 2 * (heads + kv_heads) * model.head_dim + 2 * heads;

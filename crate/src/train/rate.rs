@@ -1,4 +1,4 @@
-//! Which learning rates may be set by hand.
+//! Checks learning rates that are set by hand.
 
 use crate::config::{GroupConfig, TrainConfig};
 use crate::error::{Error, Fault, Result};

@@ -1,5 +1,5 @@
 //! Gradient release: the backward pass goes block by block, and the parameters of a block are updated before the gradients of the next
-//! one are made (LOMO, arXiv:2306.09782). Alive at once are the gradients of one block and that of a tied embedding.
+//! one are made (LOMO, arXiv:2306.09782). Only the gradients of one block and that of a tied embedding exist at once.
 
 use burn::tensor::Tensor;
 
@@ -14,7 +14,7 @@ use crate::optim::sum_of_squares;
 
 impl Trainer {
     /// One step on `batch`: mean loss and gradient norm. The loss is checked before anything changes; a norm that is not finite is only
-    /// known when parameters have changed, and is the caller's to refuse.
+    /// known after parameters have changed, and the caller has to refuse it.
     pub(super) async fn released_step(&mut self, batch: &Batch, step: u64, learning_rate: f64) -> Result<(f64, f64)> {
         let scale = 1.0 / batch.counted().max(1) as f64;
         let model = self.model();
@@ -69,7 +69,7 @@ impl Trainer {
         self.model().tracked(&|name| self.optim().frozen(name) || Model::block_of(name) != block)
     }
 
-    /// Updates the parameters of complete gradients; the sum of their squares.
+    /// Updates the parameters whose gradients are complete. Returns the sum of squares of these gradients.
     fn release(&mut self, gradients: NamedGradients, learning_rate: f64) -> Result<Option<Tensor<1>>> {
         let squares = sum_of_squares(gradients.values().map(|g| (Buffer::from(g.clone()), g.dims()[0])).collect())?;
         self.update(gradients, learning_rate, 1.0);

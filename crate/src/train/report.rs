@@ -1,4 +1,4 @@
-//! What a step and an evaluation report.
+//! The reports of a step and of an evaluation.
 
 use serde::Serialize;
 
@@ -30,12 +30,12 @@ pub struct EvalReport {
     pub tokens: u64,
 }
 
-/// Something that a caller should hear of, though nothing was refused.
+/// A warning: something the caller should know, although nothing was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Notice {
     /// Stable dotted word.
     pub code: &'static str,
-    /// What it is about: names of parameters, a file.
+    /// Its subject: names of parameters, or a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// What happened.

@@ -20,7 +20,7 @@ use crate::schedule;
 
 /// A model in training with everything its next step depends on.
 pub struct Trainer {
-    /// Absent only while an update replaces its parameters.
+    /// `None` only while an update replaces its parameters.
     model: Option<Model>,
     dataset: Dataset,
     loader: Loader,
@@ -31,15 +31,15 @@ pub struct Trainer {
     interrupt: Interrupt,
 }
 
-/// Where a run stands.
+/// The progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Progress {
-    /// Optimizer steps done.
+    /// Number of completed optimizer steps.
     pub completed_steps: u64,
-    /// Counted targets so far.
+    /// Number of counted targets so far.
     pub tokens: u64,
-    /// Resolved start of the schedule's decay or annealing.
+    /// Step at which the schedule's decay or annealing starts, if it is decided.
     pub schedule_start: Option<u64>,
     /// A rate set by hand, until it is released.
     pub manual_learning_rate: Option<f64>,
@@ -55,8 +55,8 @@ impl Trainer {
         Self::assemble(model, dataset, loader, config, progress)
     }
 
-    /// A run that goes on: `loader` and `progress` from a checkpoint. The optimizer's state is loaded by the caller through [`Trainer::optim_mut`].
-    /// Refuses what [`Trainer::new`] refuses, and a rate set by hand that these settings do not allow.
+    /// A run that continues: `loader` and `progress` from a checkpoint. The optimizer's state is loaded by the caller through
+    /// [`Trainer::optim_mut`]. Refuses what [`Trainer::new`] refuses, and a rate set by hand that these settings do not allow.
     pub fn resume(model: Model, dataset: Dataset, loader: LoaderState, config: TrainConfig, progress: Progress) -> Result<Self> {
         config.validate()?;
         if let Some(rate) = progress.manual_learning_rate {
@@ -77,12 +77,13 @@ impl Trainer {
         Ok(Self { model: Some(model), dataset, loader, optim, config, progress, notices: Vec::new(), interrupt: Interrupt::none() })
     }
 
-    /// What steps and evaluations look at between micro-batches and batches: one that is asked to end is [`Error::Aborted`] and leaves no trace.
+    /// The interrupt that steps and evaluations check between micro-batches and batches: a call that is asked to end gives
+    /// [`Error::Aborted`] and changes nothing.
     pub fn set_interrupt(&mut self, interrupt: Interrupt) {
         self.interrupt = interrupt;
     }
 
-    /// What a caller should hear of since the run was put together.
+    /// The notices since the run was created.
     pub fn notices(&self) -> &[Notice] {
         &self.notices
     }
@@ -92,7 +93,7 @@ impl Trainer {
         self.notices.extend(notices);
     }
 
-    /// The model as it stands.
+    /// The model in its current state.
     pub fn model(&self) -> &Model {
         self.model.as_ref().expect("the model is away only inside update")
     }
@@ -117,17 +118,17 @@ impl Trainer {
         &mut self.optim
     }
 
-    /// Where the data order stands.
+    /// The position in the data order.
     pub fn loader_state(&self) -> LoaderState {
         self.loader.state()
     }
 
-    /// Where the run stands.
+    /// The progress of the run.
     pub fn progress(&self) -> Progress {
         self.progress
     }
 
-    /// Waits until everything that was submitted before is done: one element of a parameter is read.
+    /// Waits until everything submitted before is done, by reading one element of a parameter.
     pub async fn confirm(&self) -> Result<()> {
         match self.model().stream_tensors().pop().map(|tensor| tensor.values) {
             Some(StreamValues::Device(tensor)) => settled(tensor).await,
@@ -141,7 +142,7 @@ impl Trainer {
         self.progress.manual_learning_rate.unwrap_or(planned)
     }
 
-    /// Sets the rate by hand from the next step on; `None` gives it back to the schedule. Refuses a rate that some group cannot use.
+    /// Sets the rate by hand from the next step on; `None` returns control to the schedule. Refuses a rate that some group cannot use.
     pub fn set_learning_rate(&mut self, rate: Option<f64>) -> Result<()> {
         if let Some(rate) = rate {
             check_rate(&self.config, "learning_rate", rate)?;
@@ -150,7 +151,7 @@ impl Trainer {
         Ok(())
     }
 
-    /// Starts the schedule's decay or annealing now; one that has begun goes on. A schedule that cannot decay is an error.
+    /// Starts the schedule's decay or annealing now; one that has begun continues. A schedule that cannot decay is an error.
     pub fn start_decay(&mut self) -> Result<()> {
         self.progress.schedule_start =
             schedule::trigger(&mut self.config.schedule, self.progress.schedule_start, self.progress.completed_steps)?;
@@ -158,7 +159,7 @@ impl Trainer {
     }
 
     /// One optimizer step. A loss or norm that is not finite is an error and changes nothing, the data order included: the next call would
-    /// meet the same batches, unless [`Trainer::skip_batch`] passes over them. With gradient release a norm that is not finite is found when
+    /// get the same batches again, unless [`Trainer::skip_batch`] skips them. With gradient release a norm that is not finite is found when
     /// the parameters have changed, and the run should go on from its checkpoint. A step that is asked to end between its micro-batches is given
     /// up without a trace; with gradient release it is finished.
     pub async fn step(&mut self) -> Result<StepReport> {
@@ -172,8 +173,8 @@ impl Trainer {
         outcome
     }
 
-    /// Passes over the batches of the next step, which are not trained on; no step is counted. Refused with gradient release: what a step
-    /// without a finite norm has changed cannot be passed over.
+    /// Skips the batches of the next step, without training on them or counting a step. Refused with gradient release: what a step
+    /// without a finite norm has changed cannot be undone.
     pub fn skip_batch(&mut self) -> Result<()> {
         if self.config.gradient_release {
             return Err(Error::InvalidConfig(vec![Fault::new("gradient_release", "false where steps are skipped", true)]));
@@ -182,7 +183,7 @@ impl Trainer {
         Ok(())
     }
 
-    /// The batches of one step; the data order moves on.
+    /// Takes the batches of one step; the data order advances.
     fn next_batches(&mut self) -> Vec<Batch> {
         (0..self.config.gradient_accumulation_steps).map(|_| self.loader.next(&self.dataset)).collect()
     }
@@ -215,15 +216,15 @@ impl Trainer {
         Ok(StepReport { step, loss, grad_norm, learning_rate, tokens, secs: clock.secs() })
     }
 
-    /// Gradients of `batches`, their mean loss and norm.
+    /// The gradients of `batches`, their mean loss and norm.
     async fn gradients(&self, batches: &[Batch]) -> Result<(NamedGradients, f64, f64)> {
         let tokens: usize = batches.iter().map(Batch::counted).sum();
         let scale = 1.0 / tokens.max(1) as f64;
         let optim = &self.optim;
         let frozen = |name: &str| optim.frozen(name);
         let mut sums = NamedGradients::new();
-        // A micro-batch is submitted when the one before the last is done: the device has work meanwhile, and a step that is given up leaves no
-        // more than one running.
+        // A micro-batch is submitted when the one before the last is done: the device always has work, and a step that is abandoned leaves
+        // no more than one running.
         let mut losses = Vec::with_capacity(batches.len());
         let (mut reading, mut last): (Option<StartedRead>, _) = (None, None);
         for (index, batch) in batches.iter().enumerate() {
@@ -239,7 +240,7 @@ impl Trainer {
             }
             let paused = if losses.is_empty() { Ok(()) } else { self.interrupt.pause().await };
             if let Some(read) = reading.take_if(|_| paused.is_err()) {
-                // The buffer that a read waits for may not be given away before it has come.
+                // The buffer must be kept until the read of it has completed.
                 read.values().await?;
             }
             paused?;
@@ -275,7 +276,7 @@ impl Trainer {
         self.model = Some(model.map(&mut Update { optim: &mut self.optim, gradients, learning_rate, clip }));
     }
 
-    /// Mean loss over the validation part, at most `max_batches` of it. Refuses when nothing was kept for validation.
+    /// Mean loss over at most `max_batches` of the validation part. Refuses if nothing was kept for validation.
     pub async fn evaluate(&self, max_batches: Option<usize>) -> Result<EvalReport> {
         let batches = self.dataset.validation_batches(self.config.batch_size, self.config.seq_len);
         evaluate(self.model(), batches.take(max_batches.unwrap_or(usize::MAX)), &self.interrupt).await

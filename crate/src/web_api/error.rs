@@ -37,7 +37,7 @@ struct Thrown<'a> {
     chunk: Option<u64>,
 }
 
-/// The fields of `error` that its kind promises.
+/// The fields that an error of its kind has.
 fn fields(error: &Error) -> Thrown<'_> {
     let mut thrown = Thrown { kind: error.kind(), code: error.code(), message: error.to_string(), ..Thrown::default() };
     match error {

@@ -1,4 +1,4 @@
-//! What a file is and whether it is sound, without a GPU.
+//! Finds out what a file is and whether it is sound, without a GPU.
 
 use wasm_bindgen::prelude::*;
 
@@ -8,8 +8,8 @@ use super::source::{JsSource, sources};
 use crate::bundle::{ByteSource, FileFormat, inspect};
 use crate::error::{Error, Fault};
 
-/// The report of `tabtune inspect --json` on one file, as what `format` says it is; with `read`, its values are looked at too.
-/// An index finds its shards among `siblings`.
+/// The report of `tabtune inspect --json` on one file, read as `format`; with `read`, its values are checked too.
+/// The shards of an index are found among `siblings`.
 #[wasm_bindgen(js_name = inspectFile)]
 pub fn inspect_file(file: JsValue, format: Option<String>, read: bool, siblings: Option<Vec<JsValue>>) -> JsResult<JsValue> {
     let unknown = |word: &str| thrown(Error::InvalidConfig(vec![Fault::new("format", "safetensors, gguf, index, peft or json", word)]));

@@ -1,4 +1,4 @@
-//! Ending long calls: the worker sets a flag, and they look at it after letting its messages in.
+//! Ends long calls: the worker sets a flag, and they check it after letting the worker receive messages.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -46,18 +46,18 @@ thread_local! {
     static INTERRUPT: Interrupt = Interrupt::giving_way(round);
 }
 
-/// What every call of this instance looks at.
+/// The interrupt of all calls of this instance.
 pub fn interrupt() -> Interrupt {
     INTERRUPT.with(Clone::clone)
 }
 
-/// Ends the calls that are under way, between micro-batches, batches, tokens or pieces: they reject with `call.aborted`.
+/// Ends the running calls between micro-batches, batches, tokens or pieces: they reject with `call.aborted`.
 #[wasm_bindgen(js_name = requestAbort)]
 pub fn request_abort() {
     interrupt().request();
 }
 
-/// Takes `requestAbort` back; before each call that can last.
+/// Withdraws `requestAbort`; to be called before each long call.
 #[wasm_bindgen(js_name = clearAbort)]
 pub fn clear_abort() {
     interrupt().clear();

@@ -1,4 +1,4 @@
-//! The crate as the browser's worker sees it. Compiled for wasm alone.
+//! The API for the browser's worker. Compiled for wasm only.
 
 mod error;
 mod inspect;
@@ -47,7 +47,7 @@ pub async fn init_device() -> JsResult<JsValue> {
     Ok(info)
 }
 
-/// Replays one file of recorded trajectories through the optimizers and schedules of this build → `ReplayReport`. For tests: the package does not
+/// Replays one file of recorded trajectories through the optimizers and schedules of this build → `ReplayReport`. Only tests
 /// call it.
 #[wasm_bindgen]
 pub async fn replay(file: String, bytes: Vec<u8>) -> JsResult<JsValue> {

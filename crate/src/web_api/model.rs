@@ -49,7 +49,7 @@ struct TokenizerInfo {
     has_chat_template: bool,
 }
 
-/// What is known of a model.
+/// Facts about a model.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ModelInfo {
@@ -64,7 +64,7 @@ pub(super) struct ModelInfo {
 }
 
 impl ModelInfo {
-    /// Of a model of this shape.
+    /// The facts about a model of this shape.
     pub(super) fn new(
         config: &ModelConfig,
         tokenizer: Option<&Tokenizer>,
@@ -160,7 +160,7 @@ impl ModelHandle {
         }
     }
 
-    /// The model on the device and what travels with it.
+    /// The model on the device, with its tokenizer and documents.
     pub(super) async fn build(&self, train: &TrainConfig, device: &Device) -> Result<(Model, ModelAssets)> {
         check_limits(&self.config, device.info().limits)?;
         let (device, interrupt) = (&device.inner(), &interrupt());

@@ -1,4 +1,4 @@
-//! What a panic says, before the instance traps.
+//! Reports a panic before the instance traps.
 
 use std::cell::RefCell;
 
@@ -9,20 +9,20 @@ thread_local! {
     static LISTENER: RefCell<Option<Function>> = const { RefCell::new(None) };
 }
 
-/// `on_panic` is called with the words and the place of a panic. The instance is dead when it returns.
+/// Registers `on_panic`, which is called with the message and the location of a panic. The instance is dead when it returns.
 #[wasm_bindgen(js_name = setPanicHook)]
 pub fn set_panic_hook(on_panic: Function) {
     LISTENER.with_borrow_mut(|listener| *listener = Some(on_panic));
     std::panic::set_hook(Box::new(|panic| {
         let listener = LISTENER.try_with(|listener| listener.try_borrow().ok().and_then(|listener| listener.clone()));
         if let Ok(Some(listener)) = listener {
-            // Nothing is left to do where the listener throws.
+            // Nothing is left to do if the listener throws.
             let _ = listener.call1(&JsValue::NULL, &JsValue::from_str(&panic.to_string()));
         }
     }));
 }
 
-/// Panics: what a crash of the core looks like, for tests of recovery.
+/// Panics, to test how a crash of the core is recovered from.
 #[wasm_bindgen(js_name = panicForTest)]
 pub fn panic_for_test() {
     std::panic::panic_any("a panic that a test asked for");

@@ -1,4 +1,4 @@
-//! A run in the browser. State is taken out for each call, so that two calls at once are a typed refusal, not a broken borrow.
+//! A run in the browser. State is taken out for each call, so that concurrent calls are a typed refusal, not a failed borrow.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -32,7 +32,7 @@ pub(super) struct Run {
     pub(super) trainer: Trainer,
     assets: ModelAssets,
     base: Option<Base>,
-    /// Present while steps are timed.
+    /// `Some` while steps are timed.
     times: Option<KernelTimes>,
 }
 
@@ -60,17 +60,17 @@ fn unreadable(error: serde_json::Error) -> Error {
     Error::InvalidConfig(vec![Fault::new("options", "JSON", error)])
 }
 
-/// `saved` with the keys of a JSON object on top.
+/// `saved` with the keys of a JSON object laid over it.
 fn changed(saved: &TrainConfig, json: &str) -> Result<TrainConfig> {
     saved.overlaid(serde_json::from_str(json).map_err(unreadable)?)
 }
 
-/// Settings from JSON; what is absent has its default.
+/// Settings from JSON; missing keys have their defaults.
 pub(super) fn train_config(json: &str) -> Result<TrainConfig> {
     changed(&TrainConfig::default(), json)
 }
 
-/// The data in the format that its name says; token ids need no tokenizer.
+/// The data, in the format that its name implies; token ids need no tokenizer.
 fn dataset(source: &JsSource, tokenizer: Result<&Tokenizer>, config: &TrainConfig) -> JsResult<Dataset> {
     let (bytes, share) = (read_whole(source).map_err(thrown)?, config.validation_fraction);
     let dataset = match DataFormat::of_name(source.name()) {
@@ -83,7 +83,7 @@ fn dataset(source: &JsSource, tokenizer: Result<&Tokenizer>, config: &TrainConfi
     dataset.map_err(thrown)
 }
 
-/// Runs `work` on the state of `slot`, which is away meanwhile.
+/// Runs `work` on the state of `slot`, which is empty meanwhile.
 pub(super) fn with_run<T, F>(slot: Slot, work: impl FnOnce(Run) -> F + 'static) -> Promise
 where
     T: Into<JsValue>,
@@ -117,8 +117,8 @@ struct SessionInfo {
 
 #[wasm_bindgen]
 impl Session {
-    /// Starts a run; `model` stays its caller's, to try again where this refuses. `data` is text, or JSONL or token ids when its name ends so.
-    /// Weights that are NaN or infinite are refused unless they are allowed.
+    /// Starts a run. The caller keeps `model`, to try again after a refusal. `data` is text, or JSONL or token ids if its name ends
+    /// accordingly. Weights that are NaN or infinite are refused unless they are allowed.
     pub fn create(model: &ModelHandle, data: JsValue, config_json: String, allow_non_finite: bool) -> Promise {
         let model = model.clone();
         future_to_promise(async move {
@@ -133,8 +133,8 @@ impl Session {
         })
     }
 
-    /// Goes on from the files of a checkpoint, whose bytes the caller has verified, with the same data. `changes_json` has the keys of TrainConfig
-    /// that are not as in the checkpoint; `overrides` names those that may differ, and `data` where the data do.
+    /// Continues from the files of a checkpoint, whose bytes the caller has verified, with the same data. `changes_json` has the keys of
+    /// TrainConfig that differ from the checkpoint; `overrides` names those that may differ, and `data` if other data are given.
     pub fn resume(files: Vec<JsValue>, data: JsValue, changes_json: Option<String>, overrides: Vec<String>) -> Promise {
         future_to_promise(async move {
             let checkpoint = Checkpoint::open_verified(sources(files)?).map_err(thrown)?;
@@ -174,7 +174,7 @@ impl Session {
         })
     }
 
-    /// Passes over the batches of the next step.
+    /// Skips the batches of the next step.
     #[wasm_bindgen(js_name = skipBatch)]
     pub fn skip_batch(&self) -> JsResult<()> {
         self.change(|run| run.trainer.skip_batch())
@@ -189,7 +189,7 @@ impl Session {
         })
     }
 
-    /// Ends what `startProfile` began → `ProfileReport`.
+    /// Ends `startProfile` → `ProfileReport`.
     #[wasm_bindgen(js_name = finishProfile)]
     pub fn finish_profile(&self) -> JsResult<JsValue> {
         let mut times = KernelTimes::default();
@@ -208,7 +208,7 @@ impl Session {
         })
     }
 
-    /// Text after `prompt`, from the weights as they are at each token.
+    /// Generates text after `prompt`, with the weights at the time of each token.
     pub fn generate(&self, prompt: &str, options_json: &str) -> JsResult<TokenStream> {
         let wrong = |error| thrown(Error::InvalidConfig(vec![Fault::new("sample", "the keys of GenerateConfig", error)]));
         let config: GenerateConfig = serde_json::from_str(options_json).map_err(wrong)?;
@@ -216,7 +216,7 @@ impl Session {
         Ok(TokenStream::of(self.0.clone(), generator))
     }
 
-    /// Sets the learning rate by hand; undefined gives it back to the schedule.
+    /// Sets the learning rate by hand; undefined returns control to the schedule.
     #[wasm_bindgen(js_name = setLearningRate)]
     pub fn set_learning_rate(&self, rate: Option<f64>) -> JsResult<()> {
         self.change(|run| run.trainer.set_learning_rate(rate))
@@ -259,13 +259,13 @@ impl Session {
         plain(&info)
     }
 
-    /// The files of a checkpoint of the present state, on the adapter of this name.
+    /// The files of a checkpoint of the current state, on the adapter of this name.
     pub fn checkpoint(&self, adapter: &str) -> JsResult<FileStream> {
         let origin = |run: &Run| Origin { environment: Environment::on(adapter), base: run.base.clone() };
         self.read(|run| checkpoint::write(&run.trainer, &run.assets, &origin(run))).map(FileStream::of)
     }
 
-    /// The model for others; `format` is `safetensors`.
+    /// The model as files for other programs; `format` is `safetensors`.
     #[wasm_bindgen(js_name = exportModel)]
     pub fn export_model(&self, format: &str) -> JsResult<FileStream> {
         if format != "safetensors" {

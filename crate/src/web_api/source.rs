@@ -16,7 +16,7 @@ pub struct JsSource {
 }
 
 impl JsSource {
-    /// Takes the fields of `object`.
+    /// A source from the fields of `object`.
     pub fn new(object: JsValue) -> JsResult<Self> {
         let field = |key: &str| Reflect::get(&object, &JsValue::from_str(key));
         let name = field("name")?.as_string().unwrap_or_default();

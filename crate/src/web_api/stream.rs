@@ -1,4 +1,4 @@
-//! Files to be written, piece by piece.
+//! Files that are written piece by piece.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,10 +18,10 @@ use crate::error::{Error, Result};
 pub struct FileStream(Rc<RefCell<State>>);
 
 struct State {
-    /// Away while a piece is read.
+    /// `None` while a piece is read.
     stream: Option<bundle::FileStream>,
     files: Vec<bundle::FileInfo>,
-    /// Digests that came meanwhile.
+    /// Digests that were received meanwhile.
     waiting: Vec<String>,
 }
 
@@ -56,8 +56,8 @@ impl FileStream {
         })
     }
 
-    /// The SHA-256 of the next piece that was given, in hex and in order. Those of all earlier files must be told before the first piece of
-    /// checkpoint.json is asked for; an export has no use for them.
+    /// The SHA-256 of the next piece that was given, in hex and in order. Those of all earlier files must be given before the first piece
+    /// of checkpoint.json is requested; an export does not need them.
     pub fn hashed(&self, sha256: String) {
         self.0.borrow_mut().waiting.push(sha256);
     }

@@ -1,4 +1,4 @@
-//! Generated text, a token at a time.
+//! Generated text, one token at a time.
 
 use std::cell::RefCell;
 use std::rc::Rc;

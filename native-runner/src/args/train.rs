@@ -14,25 +14,25 @@ pub struct TrainArgs {
     #[arg(long, value_name = "PATH")]
     pub model: Option<PathBuf>,
     /// Hugging Face config.json of a model to train from scratch. The tokenizer is made of the characters of the data file, in code
-    /// point order, and vocab_size follows from it; a vocab_size in the file is not used.
+    /// point order, and determines vocab_size; a vocab_size in the file is ignored.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Continue a run from its checkpoint folder, or from the .tabtune file that the browser exports. Needs the same --data; settings that contradict the checkpoint are refused without --override.
     #[arg(long, value_name = "PATH")]
     pub resume: Option<PathBuf>,
-    /// Accept these settings though the checkpoint has others: keys of TrainConfig (learning_rate), what stands above them (optimizer), or all;
-    /// data, to go on with other data, whose order begins anew.
+    /// Accept these settings although the checkpoint has others: keys of TrainConfig (learning_rate), groups of keys (optimizer), or all;
+    /// data, to continue with other data, whose order then starts from the beginning.
     #[arg(long = "override", value_name = "KEY", num_args = 1.., requires = "resume")]
     pub overrides: Vec<String>,
-    /// Start though weights of --model are NaN or infinite.
+    /// Start even if weights of --model are NaN or infinite.
     #[arg(long, requires = "model")]
     pub allow_non_finite: bool,
     /// Training text (UTF-8), or JSON lines if the name ends in .jsonl: {"messages":[…]} or {"prompt","completion"},
     /// or token ids (u32, little endian) if it ends in .tokens.
     #[arg(long, value_name = "FILE")]
     pub data: PathBuf,
-    /// Settings as JSON, with the keys of TrainConfig (crate/SETTINGS.md); options override it. Here a wsd schedule is told start_decay, an
-    /// infinite one start_annealing, from the first step or, with --resume, from where the run stands:
+    /// Settings as JSON, with the keys of TrainConfig (crate/SETTINGS.md); options override them. This is also how to set start_decay of a
+    /// wsd schedule or start_annealing of an infinite one, for a start at the first step or, with --resume, at the current one:
     /// {"schedule":{"start_decay":true,"decay_steps":500}}
     #[arg(long, value_name = "FILE")]
     pub train_config: Option<PathBuf>,
@@ -51,16 +51,16 @@ pub struct TrainArgs {
     /// Steps of linear warmup.
     #[arg(long, value_name = "W")]
     pub warmup_steps: Option<u64>,
-    /// Learning rate over the steps: constant, cosine, linear, wsd or infinite; more of it by --train-config.
+    /// Learning rate over the steps: constant, cosine, linear, wsd or infinite; --train-config sets its details.
     #[arg(long, value_name = "NAME")]
     pub schedule: Option<String>,
-    /// The schedule's last rate.
+    /// The final rate of the schedule.
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub min_learning_rate: Option<f64>,
-    /// Update rule: adamw, adafactor, apollo or sgd; more of it by --train-config.
+    /// Update rule: adamw, adafactor, apollo or sgd; --train-config sets its details.
     #[arg(long, value_name = "NAME")]
     pub optimizer: Option<String>,
-    /// Parameter groups by name: no_decay (norms, biases and embeddings do not decay); others by --train-config.
+    /// Parameter groups by name: no_decay (norms, biases and embeddings have no weight decay); --train-config sets others.
     #[arg(long, value_name = "NAME")]
     pub groups: Option<String>,
     /// Storage of weight matrices and moments: f32 or bf16.
@@ -84,25 +84,28 @@ pub struct TrainArgs {
     /// Update each block as soon as its gradients are complete: least memory. Needs --max-grad-norm 0.
     #[arg(long)]
     pub gradient_release: bool,
-    /// Let a token see no document but its own: of a text or of token ids, a document ends with each end token of the tokenizer (eos).
+    /// Let a token see only its own document: in a text or in token ids, a document ends with each end token of the tokenizer (eos).
     #[arg(long)]
     pub document_mask: bool,
     /// Where to compute.
     #[arg(long, value_enum, default_value = "wgpu")]
     pub device: DeviceName,
-    /// Folder of the checkpoint; the newest replaces the one before.
+    /// Treat a software adapter as a GPU: the kernels of GPUs run on it. `tests/same-bits.mjs` compares them.
+    #[arg(long, hide = true)]
+    pub as_gpu: bool,
+    /// Folder of the checkpoint; a new checkpoint replaces the previous one.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Save every N steps, beside at the end.
+    /// Save every N steps, as well as at the end.
     #[arg(long, value_name = "N", requires = "out", value_parser = clap::value_parser!(u64).range(1..))]
     pub save_every: Option<u64>,
     /// Evaluate on the kept share of the data every N steps and at the end.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub eval_every: Option<u64>,
-    /// Stop after this step, saving, as if interrupted; the run's plan (--steps) stays.
+    /// Save and stop after this step, as if interrupted; the planned length (--steps) is unchanged.
     #[arg(long, value_name = "STEP")]
     pub stop_at: Option<u64>,
-    /// Time each kernel and show the table at the end. Each is submitted by itself, so that steps take longer.
+    /// Time each kernel and print a table at the end. Each kernel is submitted by itself, so steps take longer.
     #[arg(long)]
     pub profile: bool,
 }

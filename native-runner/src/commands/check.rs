@@ -21,7 +21,7 @@ use crate::oracle::{Case, Oracle, Task, Verdict};
 use crate::output::Output;
 use crate::wait::wait;
 
-/// Assets that only `fetch-assets.sh --full` makes: their absence is no failure.
+/// Assets that only `fetch-assets.sh --full` makes: their absence is not a failure.
 const FULL_ASSETS: [&str; 2] = ["smollm2/hf", "smollm2/SmolLM2-135M-Instruct.F16.gguf"];
 
 enum Answer {
@@ -109,7 +109,7 @@ fn readable(line: &Map<String, Value>) -> String {
     )
 }
 
-/// What the cases share: the device, and the model of the last case.
+/// State shared by the cases: the device, and the model of the last case.
 struct Bench {
     assets: PathBuf,
     device: Device,
@@ -150,7 +150,7 @@ impl Bench {
             self.tokenizers.insert(case.tokenizer.clone(), Tokenizer::from_hf(&bytes, None, None)?);
         }
         if self.model.as_ref().is_none_or(|(path, _)| *path != case.model) {
-            // The old weights go before the new ones come.
+            // The old weights are freed before the new ones are loaded.
             self.model = None;
             let bundle = open_model(&self.assets.join(&case.model))?;
             self.model = Some((case.model.clone(), load_model(&bundle, Precision::F32, &self.device)?));

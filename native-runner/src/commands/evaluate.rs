@@ -12,7 +12,7 @@ use crate::files::{open_model, read_file};
 use crate::output::Output;
 use crate::wait::wait;
 
-/// Longest window unless asked for.
+/// Maximum window by default.
 const DEFAULT_WINDOW: usize = 512;
 
 /// Prints mean loss, perplexity and the number of counted tokens.
@@ -42,7 +42,7 @@ pub fn run(args: &EvaluateArgs, output: &Output) -> Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// One batch per window of `window` tokens; the last may be shorter, one token alone has nothing to predict.
+/// One batch per window of `window` tokens; the last may be shorter, but a single token has nothing to predict.
 fn windows(ids: &[u32], window: usize, document_ends: Option<&[u32]>) -> impl Iterator<Item = Batch> {
     ids.chunks(window).filter(|ids| ids.len() > 1).map(move |ids| {
         let as_i32 = |ids: &[u32]| ids.iter().map(|&id| id as i32).collect::<Vec<_>>();

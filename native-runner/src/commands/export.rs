@@ -16,7 +16,7 @@ pub fn run(args: &ExportArgs, output: &Output) -> Result<Outcome> {
     let ExportFormat::Safetensors = args.format;
     check_place(&args.to, None)?;
     let checkpoint = open_checkpoint(&args.checkpoint)?;
-    // Nothing is computed, so no GPU is asked for.
+    // Nothing is computed, so no GPU is needed.
     let model = load_model(checkpoint.bundle(), checkpoint.manifest().precision, &open_device(DeviceName::Cpu)?)?;
     let mut stream = safetensors_folder(&model, &ModelAssets::of_bundle(checkpoint.bundle()))?;
     let files: Vec<String> = write_folder(&args.to, None, &mut stream)?.iter().map(|path| path.display().to_string()).collect();

@@ -1,4 +1,4 @@
-//! `tabtune inspect`: what is in files, and whether they are sound.
+//! `tabtune inspect`: shows what is in files, and whether they are sound.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::error::{Result, RunError};
 use crate::files::{FileSource, file_name, files_of, model_sources};
 use crate::output::Output;
 
-/// Prints one report per file. A refused file is an answer, not a failure of the command.
+/// Prints one report per file. A refused file is a result, not a failure of the command.
 pub fn run(args: &InspectArgs, output: &Output) -> Result<Outcome> {
     let format = args.format.as_deref().map(format_of).transpose()?;
     for path in expand(&args.paths)? {
@@ -31,7 +31,7 @@ pub fn run(args: &InspectArgs, output: &Output) -> Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// The answer to a folder as one model: what its files are together.
+/// The verdict on a folder as one model.
 #[derive(Serialize)]
 struct ModelReport {
     model: String,
@@ -90,7 +90,7 @@ fn is_index(path: &Path, format: Option<FileFormat>) -> bool {
     format.or_else(|| FileFormat::of_name(&file_name(path))) == Some(FileFormat::Index)
 }
 
-/// A folder stands for the files in it whose names tell their format.
+/// Replaces a folder by the files in it whose names show their format.
 fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for path in paths {

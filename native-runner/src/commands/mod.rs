@@ -25,12 +25,12 @@ use crate::args::DeviceName;
 use crate::error::{Result, RunError};
 use crate::wait::wait;
 
-/// How a command ended that did not fail: `Bad` is an answer too, with exit status 1.
+/// The result of a command that did not fail. `Bad` is a result too, with exit status 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// All well.
     Good,
-    /// Something that was checked is not as it should be.
+    /// A check did not pass.
     Bad,
 }
 

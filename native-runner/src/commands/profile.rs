@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::output::Output;
 use crate::wait::wait;
 
-/// One step, its kernels timed into `times` if asked.
+/// Runs one step; if `times` is given, adds the times of its kernels to it.
 pub fn step(trainer: &mut Trainer, times: Option<&mut KernelTimes>) -> Result<StepReport> {
     let Some(times) = times else { return Ok(wait(trainer.step())?) };
     let profile = Profile::start();
@@ -32,7 +32,7 @@ fn table(report: &ProfileReport) -> String {
     let mut text = format!("kernels of a step, mean of {}, by {by}\n", report.steps);
     let width = report.kernels.iter().map(|row| row.kernel.chars().count()).max().unwrap_or(0).max("kernel".len());
     let mut line = |kernel: &str, launches: &str, ms: &str, share: &str| {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "{kernel:width$}  {launches:>8}  {ms:>10}  {share:>6}");
     };
     line("kernel", "launches", "ms", "share");
@@ -47,7 +47,7 @@ fn table(report: &ProfileReport) -> String {
     text.trim_end().to_owned()
 }
 
-/// Launches of a step: whole, unless steps differ.
+/// Launches per step: an integer, unless steps differ.
 fn count(launches: f64) -> String {
     if launches.fract() == 0.0 { format!("{launches}") } else { format!("{launches:.1}") }
 }

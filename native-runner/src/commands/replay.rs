@@ -1,4 +1,4 @@
-//! `tabtune replay`: recorded trajectories through the real optimizers and schedules.
+//! `tabtune replay`: replays recorded trajectories through the real optimizers and schedules.
 
 use serde_json::json;
 use tabtune::train::replay::{ReplayReport, replay};

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::output::Output;
 use crate::settings::{from_file, settle};
 
-/// Prints a step and its rate a line.
+/// Prints one line per step, with its rate.
 pub fn run(args: &ScheduleArgs, output: &Output) -> Result<Outcome> {
     let config = settle(from_file(&args.train_config)?, None)?;
     let steps = args.steps.unwrap_or(config.steps);

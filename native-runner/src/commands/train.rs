@@ -9,6 +9,7 @@ use tabtune::config::{ModelConfig, TrainConfig};
 use tabtune::data::{DataFormat, Dataset};
 use tabtune::device::Device;
 use tabtune::interrupt::Interrupt;
+use tabtune::kernels::launch;
 use tabtune::kernels::profile::KernelTimes;
 use tabtune::model::Model;
 use tabtune::tokenizer::Tokenizer;
@@ -24,14 +25,14 @@ use crate::wait::wait;
 use crate::writer::{check_place, write_folder};
 use crate::{scratch, settings};
 
-/// A trainer and what travels with its weights.
+/// A trainer, and the documents that go with its weights.
 struct Run {
     trainer: Trainer,
     assets: ModelAssets,
     origin: Origin,
 }
 
-/// Trains, evaluates and saves as asked; prints one line per step.
+/// Trains, evaluates and saves as requested; prints one line per step.
 pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
     if let Some(folder) = &args.out {
         check_place(folder, Some(MANIFEST))?;
@@ -51,7 +52,7 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
     let mut times = args.profile.then(KernelTimes::default);
     let mut saved = None;
     while run.trainer.progress().completed_steps < last {
-        // The first step compiles; it is timed only where it is the only one.
+        // The first step compiles kernels; it is timed only if it is the only one.
         let timed = run.trainer.progress().completed_steps > first || first + 1 == last;
         let report = profile::step(&mut run.trainer, times.as_mut().filter(|_| timed))?;
         output.json_line(&report)?;
@@ -71,7 +72,7 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
     if let Some(times) = times {
         profile::print(&times.report(), output)?;
     }
-    // A run that had nothing left to do still leaves what was asked for.
+    // A run that had nothing left to do still writes the requested output.
     if let Some(folder) = args.out.as_deref().filter(|_| saved.is_none()) {
         save(&run, folder)?;
         saved = Some(folder);
@@ -79,7 +80,7 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
     finish(&run.trainer, saved, output)
 }
 
-/// Names what APOLLO leaves to AdamW, if anything; all of it for programs.
+/// Names the tensors that APOLLO leaves to AdamW, if any; the complete list for programs.
 fn tell_fallbacks(names: &[&str], output: &Output) -> Result<()> {
     const SHOWN: usize = 3;
     if names.is_empty() {
@@ -131,7 +132,7 @@ fn prepare(args: &TrainArgs) -> Result<Run> {
     }
 }
 
-/// The training data as it lies in its file.
+/// The training data, as bytes of its file.
 struct Data {
     bytes: Vec<u8>,
     format: DataFormat,
@@ -150,9 +151,12 @@ impl Data {
     }
 }
 
-/// The device, if it can hold each tensor of such a model.
+/// Opens the device and checks that it can hold each tensor of such a model.
 fn training_device(args: &TrainArgs, model: &ModelConfig) -> Result<Device> {
     let device = open_device(args.device)?;
+    if args.as_gpu {
+        launch::set_software(false);
+    }
     check_limits(model, device.info().limits)?;
     Ok(device)
 }

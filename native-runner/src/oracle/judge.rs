@@ -1,4 +1,4 @@
-//! One case through the real model, tokenizer, loss, gradients and trainer. No files: the caller brings them.
+//! Runs one case through the real model, tokenizer, loss, gradients and trainer. The caller reads the files.
 
 use std::collections::BTreeMap;
 
@@ -23,9 +23,9 @@ pub struct Subject<'a> {
     pub model: &'a Model,
     /// The case's tokenizer.
     pub tokenizer: &'a Tokenizer,
-    /// The case's text; empty where it has none.
+    /// The case's text; empty if it has none.
     pub text: &'a str,
-    /// The case's whole gradients, where it has them.
+    /// The case's whole gradients, if it has them.
     pub gradients: Option<BTreeMap<String, Vec<f32>>>,
 }
 
@@ -88,7 +88,7 @@ async fn greedy(prompt: &str, count: usize, expect: &GreedyExpect, subject: &Sub
     Ok(verdict)
 }
 
-/// `length` inputs from each of `starts` and the ids after them.
+/// `length` inputs from each of `starts`, and the ids that follow them.
 fn batch(ids: &[u32], starts: &[usize], length: usize) -> Result<Batch> {
     let mut batch = Batch { inputs: Vec::new(), targets: Vec::new(), batch_size: starts.len(), seq_len: length, document_starts: None };
     for &start in starts {
@@ -112,7 +112,7 @@ async fn ce(start: usize, count: usize, expect: &CeExpect, subject: &Subject<'_>
     for (name, place, want) in [("first", 0, expect.first), ("last", count - 1, expect.last)] {
         let logits = row(model, &x, place).await?;
         let largest = logits.iter().fold(0f32, |a, x| a.max(x.abs()));
-        // A single loss is a difference of logits, each off by LOGIT at most.
+        // A single loss is a difference of logits, each with an error of at most LOGIT.
         let bound = (2.0 * LOGIT * f64::from(largest)).min(want.abs() * 1e-2);
         verdict.near(name, cross_entropy(&logits, batch.targets[place] as usize), want, bound);
     }
@@ -137,7 +137,7 @@ async fn grad(starts: &[usize], length: usize, expect: &GradExpect, subject: &Su
     Ok(verdict)
 }
 
-/// The case's words for an optimizer in those of TrainConfig. The learning rate is the run's.
+/// Translates the case's optimizer to TrainConfig. The learning rate belongs to the run.
 fn optimizer_config(case: &Value) -> std::result::Result<OptimizerConfig, serde_json::Error> {
     let mut keys = case.as_object().cloned().unwrap_or_default();
     keys.remove("learning_rate");

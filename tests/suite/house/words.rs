@@ -29,7 +29,7 @@ fn words_of_the_table_are_those_that_the_code_raises() {
     assert_eq!(idle, Vec::<&str>::new(), "classes of no word");
 }
 
-/// The table of hostile-files.md §8, as far as Rust raises its words.
+/// A word takes the class of the longest row that begins it: words on both sides of such rows, and plain ones.
 #[test]
 fn words_have_the_class_of_their_longest_beginning() {
     for (word, expected) in [

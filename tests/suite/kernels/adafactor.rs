@@ -3,7 +3,7 @@ use tabtune::kernels::{
 };
 use tabtune_tests::kernels::{Case, check, noise, packed, poisoned, words};
 
-/// A device's sum may differ from its twin by 2e-6 relative (`optimizers.md` §8).
+/// A device's sum may differ from its twin by 2e-6 relative (shaders/README.md, "Block tree").
 const BOUND: f64 = 2e-6;
 
 /// One element, edges of a tile, many tiles, more than 256 tiles, and trees of more than one block (across, down).

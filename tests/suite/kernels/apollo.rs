@@ -1,7 +1,7 @@
 use tabtune::kernels::{apollo_apply, apollo_combine, apollo_project};
 use tabtune_tests::kernels::{Case, check, noise, packed, poisoned, words};
 
-/// A device's sum may differ from its twin by 2e-6 relative (`optimizers.md` §8); R is a sum of products of both signs.
+/// A device's sum may differ from its twin by 2e-6 relative (shaders/README.md, "Block tree"); R is a sum of products of both signs.
 const BOUND: f64 = 5e-6;
 
 /// channels, dim, rank, by row. Many channels come with many ranks: at rank 1 some channel's R cancels to almost nothing, and s = ‖R̃‖/‖R‖

@@ -1,7 +1,7 @@
 use tabtune::kernels::{global_norm, sum_tree};
 use tabtune_tests::kernels::{Case, check, noise, poisoned, words};
 
-/// A device's sum may differ from its twin by 2e-6 relative (`optimizers.md` §8).
+/// A device's sum may differ from its twin by 2e-6 relative (shaders/README.md, "Block tree").
 const BOUND: f64 = 2e-6;
 
 fn squares(n: usize) -> Case {

@@ -1,4 +1,5 @@
-//! The same bits whatever the workgroup size, the split of a dispatch, and the order of the tensors (`optimizers.md` §15, 8).
+//! The same bits whatever the workgroup size, the split of a dispatch, and the order of the tensors (shaders/README.md, "Noise",
+//! "Block tree").
 
 use burn::tensor::{DType, Device as TensorDevice};
 use tabtune::kernels::{

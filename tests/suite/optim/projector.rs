@@ -1,4 +1,4 @@
-//! Orthogonal projectors: made on the host and uploaded at each refresh, not at each step (`optimizers.md` §6.3).
+//! Orthogonal projectors: made on the host and uploaded at each refresh, not at each step (shaders/README.md, "APOLLO projectors").
 
 use burn::tensor::{DType, Tensor};
 use serde_json::json;

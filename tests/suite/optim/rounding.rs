@@ -1,5 +1,5 @@
-//! Stochastic rounding (`optimizers.md` §15, 1–7). Each property is shown to break for truncation and for nearest, or, where those have it by
-//! nature, for broken variants of them.
+//! Stochastic rounding (shaders/README.md, "Rounding to bf16" and "Noise"). Each property is shown to break for truncation and for nearest,
+//! or, where those have it by nature, for broken variants of them.
 
 use burn::tensor::{DType, Tensor, TensorData};
 use serde_json::json;
@@ -89,7 +89,7 @@ const PROPERTIES: [Property; 7] = [
     Property {
         name: "NaN stays the quiet NaN of its sign for every payload class",
         holds: nan_stays,
-        // Nearest by definition (§3.1) keeps NaN; by addition alone it does not.
+        // Nearest by definition keeps NaN; by addition alone it does not.
         breaks: &[("truncation", truncation), ("nearest by addition", nearest_by_addition), ("noise by addition", noise_by_addition)],
     },
     Property {

@@ -1,7 +1,8 @@
 //! Every optimizer against float64 arithmetic written from its paper, over random configurations, shapes and gradients.
 //!
 //! The formulas here are the papers': bias-corrected moments, sums and norms in f64, nothing fused or rounded. Ours by definition and taken over:
-//! the gradient bound of 1e15 (`optimizers.md` §2), ε beside the uncorrected √v, and APOLLO's seeded projector and limiter start (§6).
+//! the gradient bound of 1e15, ε beside the uncorrected √v, and APOLLO's seeded projector and limiter start
+//! (shaders/README.md, "Update rules").
 
 use burn::tensor::{DType, Tensor};
 use serde_json::json;

@@ -1,4 +1,4 @@
-/** The saved runs of this browser: gone on with, forked, kept, taken home, brought in, deleted. Needs no GPU. */
+/** The saved runs of this browser: to resume, fork, keep, export, import, delete. Needs no GPU. */
 import { escaped, openSavedRuns } from 'tabtune';
 import type { CheckpointInfo, HistoryEntry, SavedRuns, Trainer } from 'tabtune';
 
@@ -16,7 +16,7 @@ interface Surroundings {
   /** The trainer that holds this run, if it is this page's. */
   trainerOf: (run: string) => Trainer | undefined;
 }
-/** What a run's checkpoints can be asked, by whoever holds its lock. */
+/** The operations on a run's checkpoints, by the holder of its lock. */
 type Shelf = Pick<Trainer['checkpoints'], 'keep' | 'fork' | 'remove' | 'exportFile' | 'exportFolder'>;
 
 export class CheckpointPanel {
@@ -39,7 +39,7 @@ export class CheckpointPanel {
     byId('persist', HTMLButtonElement).addEventListener('click', () => this.#act(() => this.persist()));
   }
 
-  /** Without a GPU nothing goes on here. */
+  /** Without a GPU no run can be resumed here. */
   withoutGpu(): void {
     this.#trains = false;
     byId('kept-help', HTMLElement).hidden = false;
@@ -53,7 +53,7 @@ export class CheckpointPanel {
     return this.#runs;
   }
 
-  /** Does what was asked; a failure is said beside the list, and the list is shown as it is then. */
+  /** Performs an action; shows a failure next to the list, and then the list as it is. */
   #act(work: () => Promise<void>): void {
     this.#fault.hidden = true;
     work()
@@ -75,7 +75,7 @@ export class CheckpointPanel {
       const active = document.activeElement?.getAttribute('aria-label');
       const list = byId('checkpoints', HTMLUListElement);
       list.replaceChildren(...[...groups].map(([run, infos]) => runItem(infos, this.#acts(run), this.#open.has(run))));
-      // The list is made anew: whoever was at a button is still there.
+      // The list is rebuilt, so the focus is restored to the same button.
       if (active) [...list.querySelectorAll('button')].find((button) => button.getAttribute('aria-label') === active)?.focus();
       byId('checkpoints-empty', HTMLElement).hidden = found.length > 0;
       await this.#storageLine();
@@ -89,7 +89,7 @@ export class CheckpointPanel {
     return (await (await this.#store()).list(run)).find(({ fault }) => fault === undefined);
   }
 
-  /** What a saved run has reported. */
+  /** The history of a saved run. */
   async history(run: string): Promise<HistoryEntry[]> {
     return (await this.#store()).history(run);
   }

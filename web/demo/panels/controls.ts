@@ -1,4 +1,4 @@
-/** The buttons and the line below them; which of them are there follows from the state. */
+/** The buttons and the line below them; the state decides which of them are shown. */
 import { escaped } from 'tabtune';
 
 import { byId } from '../dom.js';
@@ -19,7 +19,7 @@ const SHOWN: Record<PageState, Action[]> = {
   lost: ['goon', 'take', 'again'],
 };
 const ACTIONS: Action[] = ['start', 'pause', 'one', 'stop', 'goon', 'save', 'export', 'take', 'again'];
-/** A reader that speaks is not to be talked over. */
+/** A screen reader that is speaking should not be interrupted. */
 const SPOKEN_EVERY_MILLIS = 10_000;
 
 export class Controls {
@@ -39,7 +39,7 @@ export class Controls {
     return this.#state;
   }
 
-  /** What there is to go on with, in the button's words; nothing takes the button away. */
+  /** The label of the button that continues a run; `undefined` hides the button. */
   offer(words: string | undefined): void {
     this.#goOn = words;
     this.#buttons();
@@ -60,11 +60,11 @@ export class Controls {
     byId('goon', HTMLButtonElement).textContent = this.#goOn ?? '';
     byId('pause', HTMLButtonElement).textContent = this.#state === 'paused' ? 'Resume' : 'Pause';
     byId('stop', HTMLButtonElement).textContent = this.#state === 'starting' ? 'Cancel' : 'Stop';
-    // A focused button that vanished hands the focus to the first that is there.
+    // If a focused button is hidden, the first visible one gets the focus.
     if (active instanceof HTMLButtonElement && active.hidden) byId(shown[0] ?? 'start', HTMLButtonElement).focus();
   }
 
-  /** Shown at once; told aloud by screen readers when they have been left in peace long enough, the newest words alone. */
+  /** Shown at once; announced by screen readers only after a pause, and only the newest text. */
   say(words: string): void {
     const safe = escaped(words);
     if (this.#status.textContent === safe) return;

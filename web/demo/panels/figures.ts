@@ -38,7 +38,7 @@ export class Figures {
     this.#draw();
   }
 
-  /** A step; one that was made before, and comes back with the run's history, says nothing about the speed. */
+  /** Adds a step; one that is restored from the run's history does not count for the speed. */
   step(event: Step, live: boolean): void {
     this.#last.push(event);
     if (this.#last.length > TABLE_ROWS) this.#last.shift();
@@ -52,7 +52,7 @@ export class Figures {
     this.#draw();
   }
 
-  /** Once a frame, however many steps came. */
+  /** Once per frame, however many steps were made. */
   #draw(): void {
     if (this.#due) return;
     this.#due = true;
@@ -88,7 +88,7 @@ export class Figures {
     byId('f-eta', HTMLElement).textContent = left > 0 ? duration((left * elapsed) / counted.length) : '–';
   }
 
-  /** The end: nothing is left to wait for. */
+  /** The end of the run: no time remains. */
   finish(): void {
     byId('f-eta', HTMLElement).textContent = '–';
     this.interrupt();

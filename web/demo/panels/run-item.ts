@@ -9,7 +9,7 @@ import { titleOf } from '../words.js';
 export interface RunActs {
   /** The run is open in this page. */
   live: boolean;
-  /** Absent where nothing can go on. */
+  /** `undefined` if runs cannot be resumed. */
   resume: ((info: CheckpointInfo, generation?: number) => void) | undefined;
   opened: (open: boolean) => void;
   download: (info?: CheckpointInfo) => void;
@@ -25,7 +25,7 @@ const picker = (): Picker | undefined => {
   return typeof found === 'function' ? (found.bind(globalThis) as Picker) : undefined;
 };
 
-/** A folder of the user's choice; nothing when they leave the dialog. */
+/** A folder that the user chooses; `undefined` if the dialog is closed. */
 export async function pickFolder(): Promise<FileSystemDirectoryHandle | undefined> {
   try {
     return await picker()?.({ mode: 'readwrite' });

@@ -24,7 +24,7 @@ export class Samples {
     });
   }
 
-  /** The trainer that writes; none disables the form. */
+  /** The trainer that generates; without one the form is disabled. */
   use(trainer: Trainer | undefined): void {
     this.#writing?.abort();
     this.#trainer = trainer;
@@ -46,7 +46,7 @@ export class Samples {
     this.#empty.hidden = this.#list.childElementCount > 0;
   }
 
-  /** A new entry; what is appended to it is the model's. */
+  /** Adds an entry, to which the model's text is appended. */
   #entry(step: number, prompt: string): HTMLElement {
     this.#empty.hidden = true;
     const item = make('li');

@@ -73,7 +73,7 @@ export class Setup {
     return `${model} on ${this.dataLabel}`;
   }
 
-  /** The heading, in the words of the present choice. */
+  /** The heading for the current choice. */
   #headline(info: ModelInfo): void {
     const files = chosen('model') === 'files';
     const reader = files ? escaped(this.#modelFiles[0]?.name ?? '') : `${grouped(info.parameters)} random numbers`;
@@ -83,7 +83,7 @@ export class Setup {
     else if (chosen('data') === 'file') byId('run-story', HTMLElement).textContent = 'A small Llama with random weights reads your text letter by letter. Watch it find words.';
   }
 
-  /** The chosen model, open; the same until the choice changes. */
+  /** The chosen model, opened; it is the same object until the choice changes. */
   #open(): Promise<Model> {
     const files = chosen('model') === 'files';
     if (files && this.#modelFiles.length === 0) throw new Error('Choose the model’s files first: one GGUF, or config.json, tokenizer.json and the safetensors.');
@@ -96,7 +96,7 @@ export class Setup {
     return opened;
   }
 
-  /** What was odd in the model's files, though it did not refuse them. */
+  /** Warnings about the model's files. */
   #findings(warnings: Model['warnings']): void {
     const list = byId('model-warnings', HTMLUListElement);
     const lines = warnings.slice(0, FINDINGS).map(({ message }) => make('li', escaped(message)));
@@ -105,7 +105,7 @@ export class Setup {
     list.hidden = lines.length === 0;
   }
 
-  /** Gives the open model to the trainer that `start` makes; if it refuses, the next one has it. */
+  /** Gives the open model to the trainer that `start` makes; if that fails, the model is kept for the next attempt. */
   async handOver(start: (model: Model) => Promise<Trainer>): Promise<Trainer> {
     const model = await this.#open();
     const held = this.#model;
@@ -125,7 +125,7 @@ export class Setup {
     this.#model = undefined;
   }
 
-  /** Shows what the present choice means, after `delay` without another change. */
+  /** Shows the effects of the current choice, after `delay` without another change. */
   refresh(delay: number): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.show(), delay);

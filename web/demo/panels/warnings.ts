@@ -1,4 +1,4 @@
-/** What went wrong on the way and how it went on: one entry for each kind, with what can be done about it. */
+/** Problems during the run and how they were handled: one entry of each kind, with what can be done about it. */
 import { escaped } from 'tabtune';
 import type { TrainerEvent } from 'tabtune';
 
@@ -29,7 +29,7 @@ export class Warnings {
   }
 
   add({ step, code, message }: Omit<Warning, 'type'>): void {
-    // How it ended tells how it began.
+    // The entry about the end of a recovery replaces the one about its beginning.
     if (code === 'run.recovered') for (const each of this.#list.querySelectorAll<HTMLElement>(LOSSES)) each.remove();
     const count = (this.#counts.get(code) ?? 0) + 1;
     this.#counts.set(code, count);

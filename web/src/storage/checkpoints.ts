@@ -1,4 +1,4 @@
-/** The checkpoints of this origin: what can be done with them, over all of their homes. */
+/** The checkpoints of this origin and the operations on them, in all of their homes. */
 import { TabtuneError } from '../errors.js';
 import type { CheckpointInfo, HistoryEntry, NamedFile } from '../protocol.js';
 import type { OnProgress } from '../sources.js';
@@ -30,7 +30,7 @@ import { sweepRuns } from './sweep.js';
 export type { Loaded, SaveRequest };
 export { infoOf } from './manifest.js';
 
-/** What stands for the database where it is damaged: the second home is asked next. */
+/** The fallback for a damaged database: the second home is tried next. */
 const unlessFailed =
   <T>(instead: T) =>
   (thrown: unknown): T => {
@@ -83,7 +83,7 @@ export class CheckpointStore {
     });
   }
 
-  /** What is known of the run: in the database, otherwise in its second home. */
+  /** The record of the run, from the database or else from its second home. */
   runRecord(run: string): Promise<RunRecord> {
     return this.#connection.hold(() => this.#record(run));
   }
@@ -117,7 +117,7 @@ export class CheckpointStore {
     });
   }
 
-  /** Streams a generation in; the old head stays until the new one is whole. */
+  /** Streams a generation into the database; the old head stays valid until the new generation is complete. */
   save(request: SaveRequest): Promise<Manifest> {
     const { run } = request;
     return this.#connection.hold(async () => {
@@ -133,7 +133,7 @@ export class CheckpointStore {
     });
   }
 
-  /** The given generation, or the newest that is whole. */
+  /** The given generation, or the newest whole one. */
   load(run: string, generation?: number, signal?: AbortSignal, onProgress?: OnProgress): Promise<Loaded> {
     return this.#connection.hold(async () => {
       const onDamaged = (found: number): unknown => this.#damagedOf(run).add(found);
@@ -161,14 +161,14 @@ export class CheckpointStore {
     return this.#connection.hold(() => listAll(this.#connection, run));
   }
 
-  /** Marks a generation as one that retention never takes, or takes the mark away. */
+  /** Marks a generation as one that retention never removes, or removes the mark. */
   keep(run: string, generation: number, kept: boolean): Promise<void> {
     return this.#connection.hold(async () => {
       if (!(await this.#connection.use((database) => markKept(database, run, generation, kept)))) throw absent(run);
     });
   }
 
-  /** A generation with everything that leads to it, to be written somewhere. */
+  /** A generation with its run's record and history, to be written elsewhere. */
   async #parcel(run: string, generation: number | undefined, signal?: AbortSignal, onProgress?: OnProgress): Promise<Parcel> {
     const onDamaged = (found: number): unknown => this.#damagedOf(run).add(found);
     const { manifest, files, home } = await loadNewest(this.#connection, { run, generation, signal, onProgress, onDamaged });
@@ -179,7 +179,7 @@ export class CheckpointStore {
     return { manifest, record, history, chunk: chunksIn(files, undefined).chunk, data: chunksOf(this.#connection, run, 0).data, verified: files };
   }
 
-  /** The generation as the first one of a run of its own, with data and history. */
+  /** Copies a generation as the first one of a new run, with data and history. */
   fork(run: string, generation: number | undefined, label: string, signal?: AbortSignal, onProgress?: OnProgress): Promise<CheckpointInfo> {
     return this.#connection.hold(async () => {
       const { manifest, record } = await takeIn(this.#connection, await this.#parcel(run, generation, signal), { label, phase: 'save', signal, onProgress });
@@ -209,7 +209,7 @@ export class CheckpointStore {
     return this.#connection.hold(async () => writeFolder(await this.#parcel(run, generation, signal), folder, signal, onProgress));
   }
 
-  /** Takes a `.tabtune` or a folder's files in, verified, as a run that is not here yet. */
+  /** Imports a `.tabtune` file or a folder's files, verified, as a new run. */
   importFile(given: Blob | readonly NamedFile[], signal?: AbortSignal, onProgress?: OnProgress): Promise<CheckpointInfo> {
     return this.#connection.hold(async () => {
       const parcel = given instanceof Blob ? await readContainer(given) : await readFolder(given, signal, onProgress);
@@ -219,7 +219,7 @@ export class CheckpointStore {
     });
   }
 
-  /** Takes what crashed tabs left, of all runs whose lock is free. */
+  /** Removes what crashed tabs left behind, of all runs whose lock is free. */
   sweep(): Promise<void> {
     return this.#connection.hold(() => sweepRuns(this.#connection));
   }

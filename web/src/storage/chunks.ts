@@ -1,4 +1,4 @@
-/** Pieces of files on their way into the database and back. */
+/** Writes files to the database in chunks, and reads them back. */
 import { aborted } from '../errors.js';
 import type { Connection } from './connection.js';
 import { CHUNK_BYTES, committed, everyChunk, STRICT } from './database.js';
@@ -11,7 +11,7 @@ export interface Incoming {
   name: string;
   bytes: number;
 }
-/** Chunks of all files, in their order: 8 MiB each, the last of a file shorter. */
+/** Gives the chunks of all files in order: 8 MiB each, the last of a file shorter. */
 export type NextChunk = () => Promise<Uint8Array | undefined>;
 
 /** Lower-case hex SHA-256. */
@@ -28,21 +28,21 @@ export function exactBuffer(view: Uint8Array): ArrayBuffer {
   return copy;
 }
 
-/** Puts one chunk and resolves when the disk has it. */
+/** Stores one chunk and resolves when it is on disk. */
 export async function putChunk(database: Database, key: ChunkKey, bytes: ArrayBuffer): Promise<void> {
   const transaction = database.transaction('chunks', 'readwrite', STRICT);
   await committed(transaction, [transaction.store.put(bytes, key)]);
 }
 
 export interface Writing {
-  /** Puts one chunk; where room is short it may make some and try again. */
+  /** Stores one chunk; if there is no room it may free some and try again. */
   put: (index: number, bytes: ArrayBuffer) => Promise<void>;
   hashed?: ((sha256: string) => unknown) | undefined;
   signal?: AbortSignal | undefined;
   onBytes?: ((file: string, bytes: number) => void) | undefined;
 }
 
-/** Streams files into chunks. Two are in memory: the one being read, and the one before, being hashed and written. */
+/** Streams files into chunks. Two are in memory: one is being read while the previous one is hashed and written. */
 export async function writeChunks(files: readonly Incoming[], next: NextChunk, { put, hashed, signal, onBytes }: Writing): Promise<FileRecord[]> {
   const written: FileRecord[] = [];
   let flying: Promise<void> = Promise.resolve();
@@ -78,12 +78,12 @@ export async function writeChunks(files: readonly Incoming[], next: NextChunk, {
   }
 }
 
-/** A chunk as it was written, or why not. */
+/** Reads a chunk and verifies that it is as it was written. */
 export async function readChunk(connection: Connection, [run, generation]: [string, number], chunk: ChunkRecord): Promise<ArrayBuffer> {
   const where = `chunk ${chunk.index} of run ${quoted(run)}, generation ${generation}`;
   const bytes: unknown = await connection.use((database) =>
     database.get('chunks', [run, generation, chunk.index]).catch((thrown: unknown) => {
-      // Browsers keep large values in files of their own, which may be gone.
+      // Browsers keep large values in separate files, which may be missing.
       const name: unknown = Reflect.get(Object(thrown), 'name');
       if (name === 'InvalidStateError' || name === 'AbortError') throw thrown;
       return undefined;
@@ -94,13 +94,13 @@ export async function readChunk(connection: Connection, [run, generation]: [stri
   return bytes;
 }
 
-/** Refuses bytes that are not the chunk's. */
+/** Refuses bytes that do not match the chunk's length and hash. */
 export async function checked(bytes: ArrayBuffer, chunk: ChunkRecord, where: string): Promise<void> {
   if (bytes.byteLength !== chunk.bytes) throw corrupt(`${where}: expected ${chunk.bytes} bytes, found ${bytes.byteLength}`, 'checkpoint.chunk.length', { chunk: chunk.index });
   if ((await sha256(bytes)) !== chunk.sha256) throw corrupt(`${where}: its SHA-256 differs`, 'checkpoint.chunk.hash', { chunk: chunk.index });
 }
 
-/** Takes the chunks of a save that failed, unless the generation came to exist after all. */
+/** Removes the chunks of a failed save, unless the generation was published after all. */
 export async function dropUnpublished(database: Database, run: string, generation: number): Promise<void> {
   const transaction = database.transaction(['chunks', 'manifests'], 'readwrite');
   const published = transaction.objectStore('manifests').getKey([run, generation]);

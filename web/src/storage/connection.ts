@@ -1,4 +1,4 @@
-/** The one connection of a worker: opened when first used, once more when it was lost, given up to a newer version. */
+/** The only connection of a worker: opened at first use, reopened after a loss, closed for a newer version. */
 import { TabtuneError } from '../errors.js';
 import { openDatabase } from './database.js';
 import type { Database } from './database.js';
@@ -43,7 +43,7 @@ export class Connection {
     else this.#closing = undefined;
   }
 
-  /** One call of the store: what asks for the database meanwhile waits for its end. */
+  /** One call of the store: other uses of the database wait for its end. */
   async hold<T>(work: () => Promise<T>): Promise<T> {
     if (this.#closing === 'newer') throw closed();
     this.#held += 1;

@@ -13,10 +13,10 @@ import type { Parcel } from './parcel.js';
 
 const MAGIC = 'TABTUNE1';
 const FRONT_BYTES = 16;
-/** A head lists chunks and holds a history: one that is larger is no head. */
+/** Maximum size of a head, which lists chunks and holds a history. */
 const MAX_HEAD_BYTES = 256 << 20;
 
-/** Composed of Blobs, so that memory holds one chunk at a time; each is verified on the way. */
+/** Composes the file of Blobs, so that memory holds one chunk at a time; each chunk is verified. */
 export async function writeContainer(parcel: Parcel, signal?: AbortSignal, onProgress?: OnProgress): Promise<Blob> {
   const head = headJson(parcel);
   const front = new ArrayBuffer(FRONT_BYTES);
@@ -30,7 +30,7 @@ export async function writeContainer(parcel: Parcel, signal?: AbortSignal, onPro
 
 const refuse = (what: string, code: Word): Error => corrupt(`not a whole tabtune checkpoint file: ${what}`, code);
 
-/** Opens an exported file. Its head is checked here, its chunks as they are read; nothing in it is used as a path. */
+/** Opens an exported file. Its head is checked here, its chunks when they are read; nothing in it is used as a path. */
 export async function readContainer(blob: Blob): Promise<Parcel> {
   const front = await blob.slice(0, FRONT_BYTES).arrayBuffer();
   if (front.byteLength < FRONT_BYTES || new TextDecoder().decode(front.slice(0, 8)) !== MAGIC) {
@@ -56,7 +56,7 @@ export async function readContainer(blob: Blob): Promise<Parcel> {
   return { manifest, record, history, ...chunksIn(bodies, data, (where) => refuse(where, 'checkpoint.container.chunk')) };
 }
 
-/** Chunks are taken in as they are, so they must be as storage makes them. */
+/** Checks that chunks have the form in which the storage writes them, because they are imported unchanged. */
 function checkChunks(bytes: number, chunks: readonly ChunkRecord[]): void {
   const odd = chunks.find((chunk) => chunk.bytes === 0 || chunk.bytes > CHUNK_BYTES || !/^[0-9a-f]{64}$/.test(chunk.sha256));
   if (odd) throw refuse(`chunk ${odd.index} of ${odd.bytes} bytes`, 'checkpoint.container.chunk');

@@ -11,7 +11,7 @@ import { blocked, storageError } from './faults.js';
 export const CHUNK_BYTES = 8 << 20;
 const NAME = 'tabtune';
 const VERSION = 2;
-/** How long another tab may take to end its save and close an older version. */
+/** How long another tab may take to finish its save and close an older version. */
 const BLOCKED_MILLIS = 3000;
 
 /** `[run, generation, index]`; generation 0 holds the run's training data. */
@@ -70,17 +70,17 @@ export function openDatabase(watch: Watch): Promise<Database> {
   });
 }
 
-/** All generations of a run, its data among them. */
+/** The key range of all generations of a run, including its data. */
 export const everyGeneration = (run: string): IDBKeyRange => IDBKeyRange.bound([run, 0], [run, Number.MAX_SAFE_INTEGER]);
 export const everyChunk = (run: string, generation?: number): IDBKeyRange =>
   IDBKeyRange.bound([run, generation ?? 0, 0], [run, generation ?? Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER]);
 
-/** Resolves when the disk has it. The first request to fail says why, which the transaction itself does not. */
+/** Resolves when the transaction is on disk. The first failed request gives the reason, which the transaction itself does not have. */
 export async function committed(transaction: { done: Promise<void>; abort(): void }, requests: readonly Promise<unknown>[]): Promise<void> {
   await Promise.all([...requests, transaction.done]);
 }
 
-/** Work of several reads and writes in one transaction; what it throws takes all of it back. */
+/** Runs several reads and writes in one transaction; an error in `work` rolls all of them back. */
 export async function within<T>(transaction: { done: Promise<void>; abort(): void }, work: () => Promise<T>): Promise<T> {
   transaction.done.catch(() => undefined);
   try {
@@ -91,7 +91,7 @@ export async function within<T>(transaction: { done: Promise<void>; abort(): voi
     try {
       transaction.abort();
     } catch {
-      // It has aborted by itself.
+      // The transaction was already aborted.
     }
     throw thrown;
   }

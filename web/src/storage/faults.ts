@@ -1,8 +1,8 @@
-/** The words of storage: what IndexedDB and OPFS throw, said as a `TabtuneError`. */
+/** Errors of the storage: turns what IndexedDB and OPFS throw into a `TabtuneError`. */
 import { escaped, TabtuneError, toTabtuneError } from '../errors.js';
 import type { Word } from '../words.js';
 
-/** A name out of a file or a database, as it may stand in a message. */
+/** A name from a file or a database, made safe for a message. */
 export const quoted = (name: string): string => escaped(name.length > 64 ? `${name.slice(0, 63)}…` : name);
 
 export const nameOf = (thrown: unknown): unknown => (typeof thrown === 'object' && thrown !== null ? Reflect.get(thrown, 'name') : undefined);
@@ -36,7 +36,7 @@ export const blocked = (): TabtuneError =>
 export const closed = (cause?: unknown): TabtuneError =>
   new TabtuneError('STORAGE_BLOCKED', 'a newer version of this page has taken the checkpoint storage over: reload this tab', { code: 'storage.closed' }, cause);
 
-/** IndexedDB's failures in our words. A fault of the core, which has a `kind`, is not storage's and passes. */
+/** Translates failures of IndexedDB. An error of the core, which has a `kind`, is passed on unchanged. */
 export function storageError(thrown: unknown): TabtuneError {
   if (thrown instanceof TabtuneError) return thrown;
   const error = toTabtuneError(thrown, 'STORAGE_FAILED');
@@ -48,7 +48,7 @@ export function storageError(thrown: unknown): TabtuneError {
   return failed(error.message || error.detail.reason || 'no reason given', thrown);
 }
 
-/** What a caller's own function threw: it passes through storage as it is. */
+/** Wraps what a function of the caller threw, so that it passes through the storage unchanged. */
 export class Foreign {
   constructor(readonly thrown: unknown) {}
 }

@@ -15,7 +15,7 @@ import { isFileName } from './names.js';
 import { carried, chunksIn } from './parcel.js';
 import type { Parcel } from './parcel.js';
 
-/** Versions of `checkpoint.json` that are read: 1 names one sum for each file, 2 one for each piece of 8 MiB. */
+/** Newest version of `checkpoint.json` that is read: 1 has one digest per file, 2 one per piece of 8 MiB. */
 const NEWEST_VERSION = 2;
 const MAX_DOCUMENT_BYTES = 64 << 20;
 
@@ -28,7 +28,7 @@ const documentShape = record({
 });
 type Document = Of<typeof documentShape>;
 
-/** Checks the files of a folder against its `checkpoint.json`. Files that it does not name are left out. */
+/** Checks the files of a folder against its `checkpoint.json`. Files that it does not name are ignored. */
 export async function readFolder(given: readonly NamedFile[], signal?: AbortSignal, onProgress?: OnProgress): Promise<Parcel> {
   const files = new Map(given.map(({ name, blob }) => [name, blob]));
   const document = files.get(CHECKPOINT_JSON);
@@ -96,7 +96,7 @@ function chunksFrom(sums: readonly string[], { name, bytes }: { name: string; by
   return sums.map((sum, at) => ({ index: first + at, bytes: Math.min(CHUNK_BYTES, bytes - at * CHUNK_BYTES), sha256: sum }));
 }
 
-/** The sums of a file's pieces, once the whole of it has the sum that version 1 names: browsers hash only what is whole in memory. */
+/** The digests of a file's pieces, after the whole file was verified against its digest of version 1. It is hashed incrementally, because browsers hash only buffers. */
 async function sumsOfWhole(name: string, blob: Blob, expected: string | undefined, signal?: AbortSignal, onProgress?: OnProgress): Promise<string[]> {
   const whole = incremental.create();
   const sums: string[] = [];
@@ -111,7 +111,7 @@ async function sumsOfWhole(name: string, blob: Blob, expected: string | undefine
   return sums;
 }
 
-/** Writes the checkpoint's files; while they are written the folder has no `checkpoint.json`, so it is never taken for a whole one. */
+/** Writes the checkpoint's files; while they are written the folder has no `checkpoint.json`, so it is never mistaken for a complete one. */
 export async function writeFolder(parcel: Parcel, folder: FileSystemDirectoryHandle, signal?: AbortSignal, onProgress?: OnProgress): Promise<void> {
   await folder.removeEntry(CHECKPOINT_JSON).catch((thrown: unknown) => {
     if (nameOf(thrown) !== 'NotFoundError') throw thrown;

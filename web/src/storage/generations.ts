@@ -1,4 +1,4 @@
-/** Generations of a run in the database: what there is, how one comes to exist, how it goes. */
+/** Generations of a run in the database: list, publish, remove. */
 import type { Connection } from './connection.js';
 import { everyChunk, everyGeneration, STORES, STRICT, within } from './database.js';
 import type { Database } from './database.js';
@@ -8,10 +8,10 @@ import { readManifest } from './manifest.js';
 import type { Manifest, RunRecord } from './manifest.js';
 import { beyondLimit, nextToGo } from './retention.js';
 
-/** What a save has to know of its run. */
+/** The facts about a run that a save needs. */
 export interface Standing {
   registered: boolean;
-  /** The highest number that was ever used and may still be named somewhere. */
+  /** The highest generation number that may still be referenced. */
   highest: number;
   generations: number[];
 }
@@ -29,7 +29,7 @@ export async function standingOf(database: Database, run: string): Promise<Stand
   return { registered: record !== undefined, highest, generations };
 }
 
-/** The manifests of a run that can be read, and the generations whose manifest is damaged. One of a newer format is neither. */
+/** The readable manifests of a run, and the generations with a damaged manifest. A manifest of a newer format is neither. */
 async function sorted(stored: { keys: [string, number][]; values: unknown[] }, run: string): Promise<{ whole: Manifest[]; damaged: number[] }> {
   const whole: Manifest[] = [];
   const damaged: number[] = [];
@@ -46,15 +46,15 @@ async function sorted(stored: { keys: [string, number][]; values: unknown[] }, r
 export interface Publication {
   manifest: Manifest;
   block: HistoryBlock;
-  /** Generations kept of the run. */
+  /** Number of generations to keep. */
   limit: number;
-  /** Generations known to be damaged: they do not count as kept. */
+  /** Generations that are known to be damaged, and do not count as kept. */
   damaged: ReadonlySet<number>;
-  /** A run that becomes known with this, its first generation. */
+  /** The record of a run that is registered with this, its first generation. */
   record?: RunRecord | undefined;
 }
 
-/** The one transaction that makes a generation exist; a second time changes nothing. */
+/** The single transaction that publishes a generation; repeating it changes nothing. */
 export async function publish(database: Database, { manifest, block, limit, damaged, record }: Publication): Promise<void> {
   const { run, generation } = manifest;
   const transaction = database.transaction(STORES, 'readwrite', STRICT);
@@ -87,10 +87,10 @@ export async function publish(database: Database, { manifest, block, limit, dama
   });
 }
 
-/** Damaged generations go once another whole one stands beside the new one. */
+/** Damaged generations are removed once there is another whole one in addition to the new one. */
 const beyondBad = (whole: number, bad: readonly number[]): readonly number[] => (whole > 0 ? bad : []);
 
-/** Drops the generation that retention would take next; its bytes, or `undefined` where all must stay. */
+/** Removes the generation that retention would remove next. Returns its bytes, or `undefined` if all must be kept. */
 export async function dropFurther(connection: Connection, run: string, damaged: ReadonlySet<number>): Promise<number | undefined> {
   return connection.use(async (database) => {
     const transaction = database.transaction(['manifests', 'chunks'], 'readwrite', STRICT);
@@ -107,7 +107,7 @@ export async function dropFurther(connection: Connection, run: string, damaged: 
   });
 }
 
-/** Marks a generation as kept, or takes the mark away. */
+/** Marks a generation as kept, or removes the mark. */
 export async function markKept(database: Database, run: string, generation: number, kept: boolean): Promise<boolean> {
   const transaction = database.transaction('manifests', 'readwrite', STRICT);
   return within(transaction, async () => {
@@ -118,7 +118,7 @@ export async function markKept(database: Database, run: string, generation: numb
   });
 }
 
-/** Removes one generation, or the run with everything it has. A generation that is being written stays, and its run with it. */
+/** Removes one generation, or the run with everything it has. A generation that is being written is kept, and so is its run. */
 export async function removeFrom(database: Database, run: string, generation: number | undefined, saving: boolean): Promise<'run' | 'generation'> {
   const transaction = database.transaction(STORES, 'readwrite', STRICT);
   const manifests = transaction.objectStore('manifests');

@@ -1,4 +1,4 @@
-/** What goes with a generation out of the database, as JSON: its manifest, its run, its history. */
+/** The JSON that accompanies a generation outside the database: its manifest, its run, its history. */
 import { historyEntry } from '../protocol.js';
 import { count, listOf, optional, record } from '../shape.js';
 import type { Of } from '../shape.js';
@@ -9,7 +9,7 @@ import type { Parcel } from './parcel.js';
 export const headShape = record({ format: count, manifest: manifestShape, run: optional(runShape), history: optional(listOf(historyEntry)) });
 export type Head = Of<typeof headShape>;
 
-/** JSON has no word for a loss that is not finite. */
+/** Key for a loss that is not finite, which JSON cannot express as a number. */
 const NON_FINITE = 'nonFinite';
 const spelled = (_key: string, value: unknown): unknown => (typeof value === 'number' && !Number.isFinite(value) ? { [NON_FINITE]: String(value) } : value);
 const restored = (_key: string, value: unknown): unknown => {
@@ -22,5 +22,5 @@ export function headJson({ manifest, record: run, history }: Pick<Parcel, 'manif
   return new TextEncoder().encode(JSON.stringify({ format: MANIFEST_FORMAT, manifest, run, history }, spelled));
 }
 
-/** Any JSON value with its losses as they were; it is not checked yet. */
+/** Any JSON value, with losses that are not finite restored; it is not checked yet. */
 export const parsedJson = (json: string): unknown => JSON.parse(json, restored);

@@ -11,7 +11,7 @@ const blockShape = record({ after: optional(count), step: count, entries: listOf
 export type HistoryBlock = Of<typeof blockShape>;
 export type Blocks = Map<number, HistoryBlock>;
 
-/** The blocks of a run by generation. One that is damaged is left out: curves with a hole are better than none. */
+/** The blocks of a run by generation. Damaged blocks are left out: curves with a gap are better than none. */
 export async function readBlocks(database: Database, run: string): Promise<Blocks> {
   const transaction = database.transaction('history');
   const [keys, values] = await Promise.all([transaction.store.getAllKeys(everyGeneration(run)), transaction.store.getAll(everyGeneration(run))]);
@@ -33,7 +33,7 @@ export function startOf(entries: readonly HistoryEntry[], step: number): number 
 
 export const upTo = (entries: readonly HistoryEntry[], step: number): HistoryEntry[] => entries.filter((entry) => entry.step <= step);
 
-/** The generation at `step`, of several the `preferred`; otherwise the last before it. */
+/** The generation at `step`, the `preferred` one if there are several; otherwise the last before it. */
 function generationAt(steps: ReadonlyMap<number, number>, step: number, preferred: number | undefined): number | undefined {
   if (preferred !== undefined && steps.get(preferred) === step) return preferred;
   const reached = [...steps].filter(([, at]) => at <= step).sort(([a, x], [b, y]) => y - x || b - a);
@@ -54,7 +54,7 @@ export function historyOf(blocks: Blocks, upToStep: number, preferred: number | 
   const at = generationAt(stepsOf(blocks), upToStep, preferred);
   const exact = at !== undefined && blocks.get(at)?.step === upToStep;
   const seen = new Set<number>();
-  // Where no generation ends at the step, the newest that went past it knows more than the last before it.
+  // If no generation ends at the step, the newest one beyond it has more of the history than the last before it.
   for (let next = exact ? at : (beyond ?? at); next !== undefined && !seen.has(next); ) {
     seen.add(next);
     const block = blocks.get(next);

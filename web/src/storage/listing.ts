@@ -1,4 +1,4 @@
-/** What there is of checkpoints, whole or not. */
+/** Lists the existing checkpoints, whole or not. */
 import { TabtuneError } from '../errors.js';
 import type { CheckpointInfo } from '../protocol.js';
 import type { Connection } from './connection.js';
@@ -7,7 +7,7 @@ import { infoOf, readManifest, readRun, unreadable } from './manifest.js';
 import type { RunRecord } from './manifest.js';
 import { resident, residents } from './opfs.js';
 
-/** Every generation, newest first. A run that only its second home has is listed from there. */
+/** Every generation, newest first. A run that exists only in its second home is listed from there. */
 export async function listAll(connection: Connection, run: string | undefined): Promise<CheckpointInfo[]> {
   let failure: TabtuneError | undefined;
   const found = await inDatabase(connection, run).catch((thrown: unknown) => {

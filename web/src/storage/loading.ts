@@ -1,4 +1,4 @@
-/** Which generation of a run is loaded: the newest whole one, and every fall on the way is said. */
+/** Loads the newest whole generation of a run, with a warning for each that is skipped. */
 import { TabtuneError } from '../errors.js';
 import type { OnProgress } from '../sources.js';
 import type { Connection } from './connection.js';
@@ -13,7 +13,7 @@ export interface Loaded {
   manifest: Manifest;
   files: Map<string, Blob>;
   home: 'indexeddb' | 'opfs';
-  /** Why a newer generation, or the database, was passed over. */
+  /** Why a newer generation, or the database, was skipped. */
   warnings: TabtuneError[];
 }
 
@@ -25,7 +25,7 @@ interface Asked {
   onDamaged: (generation: number) => void;
 }
 
-/** What makes an older generation, and at last the second home, be tried. */
+/** Errors after which an older generation, and finally the second home, is tried. */
 const passable = (error: TabtuneError): boolean => error.code === 'CHECKPOINT_CORRUPT' || error.code === 'STORAGE_FAILED';
 
 const asPassable = (thrown: unknown): TabtuneError => {

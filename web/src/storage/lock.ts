@@ -1,6 +1,6 @@
 import { TabtuneError } from '../errors.js';
 
-/** Holds a run for as long as the trainer lives; a crashed tab frees it by itself. */
+/** The lock of a run, held as long as the trainer exists; it is released automatically if the tab crashes. */
 export interface RunLock {
   readonly run: string;
   /** False where the browser has no Web Locks: then nothing keeps a second tab out. */
@@ -28,7 +28,7 @@ export async function lockRun(run: string): Promise<RunLock> {
   });
 }
 
-/** `work` under the run's lock if nobody holds it; without Web Locks nobody can know, so it is left out. */
+/** Runs `work` under the run's lock if it is free. Without Web Locks that is unknown, so `work` is skipped. */
 export async function ifFree(run: string, work: () => Promise<void>): Promise<boolean> {
   const locks = lockManager();
   if (locks === undefined) return false;

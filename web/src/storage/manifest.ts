@@ -1,10 +1,10 @@
-/** What is known of a generation and of its run, as it is stored. */
+/** The stored records of generations and of runs. */
 import type { CheckpointInfo } from '../protocol.js';
 import { count, flag, listOf, number, oneOf, optional, record, text } from '../shape.js';
 import type { Of, Shape } from '../shape.js';
 import { corrupt, quoted, tooNew } from './faults.js';
 
-/** Written in every manifest and every exported file; 1 had no history, no marks. A newer one is CHECKPOINT_VERSION. */
+/** Written in every manifest and every exported file; 1 had no history and no marks. A newer one is CHECKPOINT_VERSION. */
 export const MANIFEST_FORMAT = 2;
 
 /** The document that makes a checkpoint's files a checkpoint. */
@@ -15,7 +15,7 @@ export type ChunkRecord = Of<typeof chunkShape>;
 const fileShape = record({ name: text, bytes: count, chunks: listOf(chunkShape) });
 export type FileRecord = Of<typeof fileShape>;
 
-/** JSON of format 1 has null where a loss was not finite. */
+/** JSON of format 1 has null for a loss that was not finite. */
 const loss: Shape<number | undefined> = (value, path) => (value === null ? undefined : optional(number)(value, path));
 
 /** The list of chunks that make a generation, with the hash of each. Its presence is what makes the generation exist. */
@@ -30,7 +30,7 @@ export const manifestShape = record({
   validationLoss: loss,
   savedAt: number,
   bytes: count,
-  /** Never taken by retention: by the user's wish, or because a decay starts here. */
+  /** Never removed by retention, because the user wants to keep it or because a decay starts here. */
   kept: optional(flag),
   mark: optional(oneOf('decay')),
   environment: record({ version: text, adapter: text }),
@@ -38,7 +38,7 @@ export const manifestShape = record({
 });
 export type Manifest = Of<typeof manifestShape>;
 
-/** What is known of a run beside its generations: name, and the training data if it was kept. */
+/** The record of a run, in addition to its generations: its name, and the training data if they are kept. */
 export const runShape = record({
   run: text,
   label: text,
@@ -51,7 +51,7 @@ export type RunRecord = Of<typeof runShape>;
 
 const reasonOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown));
 
-/** A stored manifest, checked against itself and against the place where it lies. */
+/** A stored manifest, checked for consistency and against its key. */
 export function readManifest(stored: unknown, run: string, generation: number): Manifest {
   const where = `manifest of run ${quoted(run)}, generation ${generation}`;
   const format: unknown = typeof stored === 'object' && stored !== null ? Reflect.get(stored, 'format') : undefined;
@@ -76,21 +76,21 @@ export function readRun(stored: unknown, run: string): RunRecord {
     const found = runShape(stored, 'run');
     if (found.run === run) return found;
   } catch {
-    // Said below, as of a record that is another run's.
+    // Reported below, like a record of another run.
   }
   throw corrupt(`the record of run ${quoted(run)}`, 'checkpoint.run');
 }
 
 export const sumOf = (chunks: readonly { bytes: number }[]): number => chunks.reduce((sum, chunk) => sum + chunk.bytes, 0);
 
-/** What a list of checkpoints shows. */
+/** The entry of a checkpoint in a list. */
 export function infoOf(manifest: Manifest, known: RunRecord | undefined, home: 'indexeddb' | 'opfs' = 'indexeddb', fault?: string): CheckpointInfo {
   const { run, generation, step, totalSteps, loss, validationLoss, bytes, savedAt, label, kept = false } = manifest;
   const data = { dataName: known?.dataName ?? '', hasData: known?.data !== undefined };
   return { run, generation, step, totalSteps, loss, validationLoss, bytes, savedAt, label, kept, home, fault, ...data };
 }
 
-/** A generation that cannot be read is shown by what is left of it. */
+/** The entry of a generation that cannot be read. */
 export function unreadable(run: string, generation: number, known: RunRecord | undefined, fault: string): CheckpointInfo {
   const nothing = { step: 0, totalSteps: 0, bytes: 0, savedAt: known?.createdAt ?? 0, label: known?.label ?? run };
   return { run, generation, ...nothing, kept: false, home: 'indexeddb', fault, dataName: known?.dataName ?? '', hasData: known?.data !== undefined };

@@ -1,4 +1,4 @@
-/** Between the database and the second home, both ways. */
+/** Copies between the database and the second home, in both directions. */
 import { TabtuneError } from '../errors.js';
 import { putChunk } from './chunks.js';
 import type { Connection } from './connection.js';
@@ -13,7 +13,7 @@ import { freeBytes } from './room.js';
 
 const MIRROR_EVERY_MILLIS = 10 * 60_000;
 
-/** Writes the newest generation to its second home; false where that is not due, or there is no room for two. */
+/** Writes the newest generation to its second home; false if that is not due, or if there is no room for two. */
 export async function mirrorNewest(connection: Connection, run: string, force: boolean): Promise<boolean> {
   const keys = await connection.use((database) => database.getAllKeys('manifests', everyGeneration(run)));
   const generation = keys.at(-1)?.[1];
@@ -43,7 +43,7 @@ export async function mirrorNewest(connection: Connection, run: string, force: b
   return false;
 }
 
-/** What the database lacks of a run that came from its second home, but for the generation itself: the next save brings one. */
+/** Restores what the database lacks of a run that came from its second home, except for the generation itself: the next save adds one. */
 export async function restoreRun(connection: Connection, run: string): Promise<boolean> {
   const there = await resident(run);
   if (there?.head.run === undefined) return false;
@@ -66,7 +66,7 @@ export async function restoreRun(connection: Connection, run: string): Promise<b
     });
     return true;
   } catch {
-    // The checkpoint itself was read; without room for the rest the run is registered anew by its next save.
+    // The checkpoint itself was read; if there is no room for the rest, the next save registers the run again.
     return false;
   }
 }

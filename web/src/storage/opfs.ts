@@ -7,11 +7,11 @@ import { carried, chunksIn } from './parcel.js';
 import type { Parcel } from './parcel.js';
 
 const ROOT = 'tabtune';
-/** What the database knows of run and generation, beside the checkpoint's own files. */
+/** File with the database's records of run and generation, in addition to the checkpoint's own files. */
 const HEAD = 'tabtune.json';
 const DATA = 'data';
 
-/** Of a dedicated worker; the DOM library does not declare it. */
+/** Available in dedicated workers; the DOM library does not declare it. */
 interface AccessHandle {
   truncate(size: number): void;
   write(bytes: ArrayBuffer, options: { at: number }): number;
@@ -33,7 +33,7 @@ async function root(create: boolean): Promise<FileSystemDirectoryHandle | undefi
 
 async function inside(folder: FileSystemDirectoryHandle, name: string, create: boolean): Promise<FileSystemDirectoryHandle | undefined> {
   if (create) return folder.getDirectoryHandle(name, { create });
-  // A name that is no folder's, or a folder that is not there.
+  // The name is not that of a folder, or the folder does not exist.
   return folder.getDirectoryHandle(name).catch(() => undefined);
 }
 
@@ -103,7 +103,7 @@ async function openGeneration(folder: FileSystemDirectoryHandle, generation: num
   return { generation, head, parcel: { manifest, record, history, ...chunksIn(files, data) }, savedAt };
 }
 
-/** Writes a generation beside the one that is there, which goes once the new one is complete. */
+/** Writes a generation next to the existing one, which is removed once the new one is complete. */
 export async function settle(parcel: Parcel): Promise<void> {
   const { run, generation, files } = parcel.manifest;
   const home = await root(true);
@@ -164,7 +164,7 @@ export async function evict(run: string, generation?: number): Promise<void> {
   if (folder !== undefined) await leave(folder, String(generation));
 }
 
-/** Takes what a mirroring that broke off left; a generation has its checkpoint.json last. */
+/** Removes what an interrupted copy left; the checkpoint.json of a generation is written last. */
 export async function tidy(run: string): Promise<void> {
   const home = await root(false);
   const folder = home && (await inside(home, run, false));

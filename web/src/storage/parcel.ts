@@ -1,4 +1,4 @@
-/** A generation on its way between homes, whichever they are. */
+/** A generation that is copied from one home to another. */
 import { aborted } from '../errors.js';
 import type { HistoryEntry, Progress } from '../protocol.js';
 import type { OnProgress } from '../sources.js';
@@ -7,16 +7,16 @@ import type { Connection } from './connection.js';
 import { corrupt, quoted } from './faults.js';
 import type { ChunkRecord, FileRecord, Manifest, RunRecord } from './manifest.js';
 
-/** What a generation says of itself and of its run; its chunks are read one at a time, each verified. */
+/** A generation with its records; its chunks are read one at a time, and each is verified. */
 export interface Parcel {
   manifest: Manifest;
   record: RunRecord | undefined;
   history: HistoryEntry[];
   /** The bytes of the chunk that begins at `offset` of the file. */
   chunk: (file: FileRecord, offset: number, chunk: ChunkRecord) => Promise<ArrayBuffer>;
-  /** The same of the run's kept data. */
+  /** The same for the run's kept data. */
   data: (offset: number, chunk: ChunkRecord) => Promise<ArrayBuffer>;
-  /** The files, where every chunk was verified already. */
+  /** The files, if every chunk was already verified. */
   verified?: ReadonlyMap<string, Blob>;
 }
 
@@ -28,7 +28,7 @@ export function chunksOf(connection: Connection, run: string, generation: number
   };
 }
 
-/** How to read the chunks of files; `refuse` says what other bytes than the expected ones are. */
+/** How to read the chunks of files; `refuse` makes the error for bytes that differ from the expected ones. */
 export function chunksIn(files: ReadonlyMap<string, Blob>, data: Blob | undefined, refuse?: (where: string) => Error): Pick<Parcel, 'chunk' | 'data'> {
   const read = async (blob: Blob | undefined, name: string, offset: number, chunk: ChunkRecord): Promise<ArrayBuffer> => {
     const where = `${quoted(name)}, bytes ${offset} to ${offset + chunk.bytes}`;
@@ -52,7 +52,7 @@ interface Carried {
   record: ChunkRecord;
 }
 
-/** Every chunk of the files in their order, with progress and a look at the signal before each. */
+/** Every chunk of the files in order, with progress, and a check of the signal before each. */
 export async function* carried(parcel: Pick<Parcel, 'manifest' | 'chunk'>, phase: Progress['phase'], signal?: AbortSignal, onProgress?: OnProgress): AsyncGenerator<Carried> {
   const total = parcel.manifest.bytes;
   let loaded = 0;
@@ -68,7 +68,7 @@ export async function* carried(parcel: Pick<Parcel, 'manifest' | 'chunk'>, phase
   }
 }
 
-/** The files as Blobs, which may leave memory for disk, once every chunk was verified. */
+/** The files as Blobs, which the browser may move to disk, after every chunk was verified. */
 export async function filesOf(parcel: Pick<Parcel, 'manifest' | 'chunk'>, phase: Progress['phase'], signal?: AbortSignal, onProgress?: OnProgress): Promise<Map<string, Blob>> {
   const pieces = new Map<string, Blob[]>(parcel.manifest.files.map((file) => [file.name, []]));
   for await (const { bytes, file } of carried(parcel, phase, signal, onProgress)) pieces.get(file.name)?.push(new Blob([bytes]));

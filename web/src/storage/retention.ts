@@ -1,6 +1,6 @@
-/** Which generations of a run stay. */
+/** Decides which generations of a run are kept. */
 
-/** What the choice depends on. */
+/** The facts that the choice depends on. */
 export interface Candidate {
   generation: number;
   savedAt: number;
@@ -8,17 +8,17 @@ export interface Candidate {
   validationLoss?: number | undefined;
 }
 
-/** Fewer than two would let one bad disk block be the end of a run. */
+/** At least two are kept, because with one a single bad disk block could end a run. */
 export const LEAST_KEPT = 2;
 
-/** Of `candidates`, in the order of their generations: those that no limit and no lack of room takes. */
+/** Those of `candidates`, given in the order of their generations, that are kept whatever the limit and the free space. */
 function alwaysKept(candidates: readonly Candidate[]): Set<number> {
   const newest = candidates.slice(-LEAST_KEPT);
   const best = candidates.filter(({ validationLoss = NaN }) => Number.isFinite(validationLoss)).sort((a, b) => (a.validationLoss ?? 0) - (b.validationLoss ?? 0)).slice(0, 1);
   return new Set([...newest, ...best, ...candidates.filter(({ kept }) => kept)].map(({ generation }) => generation));
 }
 
-/** The next to go: the one whose neighbours lie closest in time. The first has none before it, so it goes last. */
+/** The next one to remove: the one whose neighbours are closest in time. The first has no predecessor, so it is removed last. */
 export function nextToGo(candidates: readonly Candidate[]): number | undefined {
   const sorted = [...candidates].sort((a, b) => a.generation - b.generation);
   const always = alwaysKept(sorted);
@@ -32,7 +32,7 @@ export function nextToGo(candidates: readonly Candidate[]): number | undefined {
   return found?.generation;
 }
 
-/** Those that go so that `limit` are left, or as many as are always kept: two at least. */
+/** Those to remove so that `limit` are left, or as many as are always kept, which is at least two. */
 export function beyondLimit(candidates: readonly Candidate[], limit: number): number[] {
   let left = [...candidates];
   const gone: number[] = [];

@@ -1,13 +1,13 @@
-/** Room on the disk, as the browser tells it. */
+/** Free space on the disk, as the browser reports it. */
 import { noRoom } from './faults.js';
 
-/** Bytes that the browser's own estimate leaves, where it makes one. */
+/** Free bytes according to the browser's estimate, if it gives one. */
 export async function freeBytes(): Promise<number | undefined> {
   const estimate = await globalThis.navigator?.storage?.estimate?.().catch(() => undefined);
   return estimate?.quota === undefined ? undefined : Math.max(0, estimate.quota - (estimate.usage ?? 0));
 }
 
-/** Before the first byte is written. `drop` gives up what may go, one by one, and says how many bytes that was. */
+/** Makes room before the first byte is written. `drop` removes one thing that may go, and returns its bytes. */
 export async function makeRoom(need: number, drop: () => Promise<number | undefined>): Promise<void> {
   let free = await freeBytes();
   while (free !== undefined && need > free) {

@@ -1,4 +1,4 @@
-/** A save: chunks, read-back, a last look at the GPU, and then the one transaction that counts. */
+/** A save: write chunks, read one back, check the GPU once more, and then publish in one transaction. */
 import { aborted, TabtuneError } from '../errors.js';
 import type { HistoryEntry } from '../protocol.js';
 import type { OnProgress } from '../sources.js';
@@ -19,7 +19,7 @@ export interface SaveMeta {
   loss?: number | undefined;
   validationLoss?: number | undefined;
   environment: Manifest['environment'];
-  /** Generations kept of the run; at least two. */
+  /** Number of generations to keep of the run; at least two. */
   saveTotalLimit: number;
   /** A decay or annealing starts here: the generation is kept for further ones. */
   mark?: 'decay' | undefined;
@@ -31,9 +31,9 @@ export interface SaveRequest {
   files: readonly Incoming[];
   /** Pieces of 8 MiB, the last of a file shorter; each is copied before the next is asked for. */
   next: NextChunk;
-  /** Told the SHA-256 of each piece, in order. */
+  /** Receives the SHA-256 of each piece, in order. */
   hashed?: ((sha256: string) => unknown) | undefined;
-  /** Asked before the generation counts; a fault of the GPU that it throws passes unchanged. */
+  /** Called before the generation is published; a fault of the GPU that it throws is passed on unchanged. */
   confirm?: (() => Promise<void>) | undefined;
   meta: SaveMeta;
   /** What happened since the last generation. */
@@ -42,7 +42,7 @@ export interface SaveRequest {
   onProgress?: OnProgress | undefined;
 }
 
-/** What the store knows of the run beside the database. */
+/** What the store knows of the run in addition to the database. */
 export interface SaveContext {
   damaged: ReadonlySet<number>;
   /** The generation that was loaded or saved last. */
@@ -54,12 +54,12 @@ export async function saveGeneration(connection: Connection, request: SaveReques
   const { saveTotalLimit: limit, mark, ...rest } = meta;
   const standing = await connection.use((database) => standingOf(database, run));
   if (!standing.registered) throw vanished(run, 'the record');
-  // A run whose database was deleted goes on from the number and the history that its second home has.
+  // A run whose database was deleted continues with the number and the history of its second home.
   const housed = standing.generations.length === 0 ? await resident(run) : undefined;
   const generation = Math.max(standing.highest, housed?.generation ?? 0) + 1;
   const bytes = sumOf(files);
   await makeRoom(bytes, () => dropFurther(connection, run, damaged));
-  // Chunks of an attempt that died halfway may lie there.
+  // Chunks of an interrupted attempt may exist.
   await connection.use((database) => dropUnpublished(database, run, generation));
   try {
     const written = await writeGeneration(connection, request, generation, damaged);
@@ -90,7 +90,7 @@ async function writeGeneration(connection: Connection, request: SaveRequest, gen
         return await connection.use((database) => putChunk(database, [run, generation, index], bytes));
       } catch (thrown) {
         if (nameOf(thrown) !== 'QuotaExceededError') throw thrown;
-        // An estimate need not show a quota; where there is no more than this, the disk took `loaded` bytes.
+        // The estimate may not reflect the quota; if nothing else is known, `loaded` bytes did fit.
         if ((await dropFurther(connection, run, damaged)) === undefined) throw noRoom(total, Math.min(loaded, (await freeBytes()) ?? loaded), thrown);
       }
     }
@@ -106,7 +106,7 @@ async function writeGeneration(connection: Connection, request: SaveRequest, gen
   });
 }
 
-/** One random chunk is read again before the generation may count. What is wrong with it is a fault of the disk, not of a checkpoint. */
+/** Reads one random chunk back before the generation is published. An error in it is a fault of the disk, not of a checkpoint. */
 async function readBack(connection: Connection, run: string, generation: number, files: readonly FileRecord[]): Promise<void> {
   const all = files.flatMap((file) => file.chunks);
   const chosen = all[Math.floor(Math.random() * all.length)];

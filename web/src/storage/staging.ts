@@ -1,4 +1,4 @@
-/** A generation taken in as a run of its own: seen only in its last transaction, and gone without a trace if that is not reached. */
+/** Imports a generation as a new run: its last transaction makes it visible, and without that it is removed without a trace. */
 import { aborted, TabtuneError } from '../errors.js';
 import type { OnProgress } from '../sources.js';
 import { putChunk } from './chunks.js';
@@ -23,7 +23,7 @@ export interface Staged {
 }
 
 interface Wish {
-  /** The id that is taken if no run has it. */
+  /** The preferred id, used if no run has it. */
   run?: string | undefined;
   label: string;
   phase: 'import' | 'save';
@@ -31,7 +31,7 @@ interface Wish {
   onProgress?: OnProgress | undefined;
 }
 
-/** Chunks lie under the new run's id, without record and manifest, so a sweep takes those of a tab that died. */
+/** Chunks are stored under the new run's id, without record and manifest, so a sweep removes those of a tab that crashed. */
 export async function takeIn(connection: Connection, parcel: Parcel, wish: Wish): Promise<Staged> {
   const need = parcel.manifest.bytes + (parcel.record?.data?.bytes ?? 0);
   await makeRoom(need, async () => undefined);
@@ -47,7 +47,7 @@ export async function takeIn(connection: Connection, parcel: Parcel, wish: Wish)
   }
 }
 
-/** A run that nobody has, locked against the sweep of another tab. */
+/** An unused run id, locked against the sweep of another tab. */
 async function newRun(connection: Connection, wished: string | undefined): Promise<RunLock> {
   if (wished !== undefined && isRunId(wished) && !(await isKnown(connection, wished))) {
     const lock = await lockRun(wished).catch(() => undefined);
@@ -96,7 +96,7 @@ async function stage(connection: Connection, parcel: Parcel, run: string, { labe
   return { manifest, record };
 }
 
-/** All chunks of a run that did not come to exist. */
+/** Removes all chunks of a run that was not published. */
 async function dropStaged(database: Database, run: string): Promise<void> {
   const transaction = database.transaction(['chunks', 'runs'], 'readwrite');
   const known = transaction.objectStore('runs').getKey(run);

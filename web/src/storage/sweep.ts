@@ -1,4 +1,4 @@
-/** What crashed tabs left behind: chunks that no manifest names, and runs that never had a generation. */
+/** Removes what crashed tabs left behind: chunks that no manifest names, and runs that never had a generation. */
 import type { Connection } from './connection.js';
 import { everyChunk, everyGeneration, STORES, within } from './database.js';
 import type { Database } from './database.js';
@@ -30,7 +30,7 @@ async function suspectRuns(database: Database): Promise<string[]> {
   return [...new Set([...orphaned, ...all.filter((run) => !withManifest.has(run))])];
 }
 
-/** A run that lives on in its second home keeps its record, its data and its history. */
+/** A run that still exists in its second home keeps its record, its data and its history. */
 async function sweepRun(database: Database, run: string, housed: boolean): Promise<void> {
   const transaction = database.transaction(STORES, 'readwrite');
   await within(transaction, async () => {

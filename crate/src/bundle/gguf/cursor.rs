@@ -1,4 +1,4 @@
-//! Sequential reading of a GGUF header through a buffer, so that nothing beyond it is read and nothing is reserved from a claim.
+//! Sequential reading of a GGUF header through a buffer, so that nothing beyond it is read and no memory is reserved on the file's word.
 
 use crate::bundle::source::ByteSource;
 use crate::error::{Error, Refusal, Result, Word, word};
@@ -31,7 +31,7 @@ impl<'a> Cursor<'a> {
         refuse(word!("gguf.header.truncated")).expected(format!("{need} more bytes")).found(self.len - self.at).at(self.at).into()
     }
 
-    /// Appends the next `count` bytes to `out`; the file's length is asked before anything grows.
+    /// Appends the next `count` bytes to `out`; the file's length is checked before anything grows.
     pub(super) fn append(&mut self, count: u64, out: &mut Vec<u8>) -> Result<()> {
         if count > self.len - self.at {
             return Err(self.truncated(count));
@@ -74,7 +74,7 @@ impl<'a> Cursor<'a> {
         Ok(u64::from_le_bytes(self.exact()?))
     }
 
-    /// A length and as many bytes; a length over `limit` is `code`, before the bytes left are asked.
+    /// Reads a length and as many bytes; a length over `limit` is refused with `code` before the remaining bytes are compared.
     pub(super) fn text(&mut self, limit: u64, code: Word, subject: Option<&str>, out: &mut Vec<u8>) -> Result<u64> {
         let at = self.at;
         let count = self.u64()?;

@@ -5,9 +5,9 @@
 pub struct GgmlType {
     /// Number in the file.
     pub id: u32,
-    /// Name, or the number of a type that nobody knows.
+    /// Name; `None` for a type that is not known.
     name: Option<&'static str>,
-    /// Elements and bytes of a block; absent for types whose size is unknown or that never stand in files.
+    /// Elements and bytes of a block; `None` for types whose size is unknown or that never occur in files.
     pub block: Option<(u64, u64)>,
 }
 
@@ -64,7 +64,7 @@ impl GgmlType {
         }
     }
 
-    /// ggml has, or had, a type of this number.
+    /// Whether ggml has a type of this number.
     pub fn is_known(self) -> bool {
         self.name.is_some()
     }

@@ -1,4 +1,4 @@
-//! Reading and judging the header of a GGUF file (hostile-files.md §3.1 to §3.4).
+//! Reading and judging the header of a GGUF file (crate/FORMATS.md, "GGUF").
 
 use std::collections::HashSet;
 
@@ -30,7 +30,7 @@ pub struct GgufTensor {
     pub shape: Vec<u64>,
     /// First byte, counted from the start of the file.
     pub begin: u64,
-    /// Bytes; absent for a type whose size nobody knows.
+    /// Bytes; `None` for a type of unknown size.
     pub bytes: Option<u64>,
 }
 
@@ -41,7 +41,7 @@ pub struct GgufFile {
     pub metadata: Vec<(String, GgufValue)>,
     /// Tensors, in the order of the file.
     pub tensors: Vec<GgufTensor>,
-    /// What was odd but legal.
+    /// What is unusual but allowed.
     pub warnings: Vec<Warning>,
 }
 
@@ -232,7 +232,7 @@ fn read_record(cursor: &mut Cursor<'_>, names: &mut HashSet<String>) -> Result<T
     Ok(TensorRecord { name, ggml_type, shape: dims, offset, bytes })
 }
 
-/// Bytes of a tensor, `None` inside for opaque types; absent where elements or bytes pass 2^63 − 1.
+/// Bytes of a tensor, `Some(None)` for types of unknown size; `None` where elements or bytes exceed 2^63 − 1.
 fn sized(dims: &[u64], ggml_type: GgmlType) -> Option<Option<u64>> {
     // max(dim, 1): a zero dimension must not hide an overflow.
     let product = |dims: &[u64]| dims.iter().try_fold(1u64, |n, &dim| n.checked_mul(dim.max(1))).filter(|n| *n <= MAX_SIZE);

@@ -1,4 +1,4 @@
-//! Where the tensors of a GGUF file lie (hostile-files.md §3.5, §3.6).
+//! Where the tensors of a GGUF file lie (crate/FORMATS.md, "GGUF").
 
 use super::cursor::refuse;
 use super::ggml_type::GgmlType;

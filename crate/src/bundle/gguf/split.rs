@@ -8,11 +8,11 @@ use super::value::GgufValue;
 use crate::bundle::refusal::shown;
 use crate::error::{Refusal, Result, word};
 
-/// Names that a message lists.
+/// Maximum number of names that a message lists.
 const LISTED: usize = 8;
 
 impl GgufFile {
-    /// Number of parts that the file says it is one of, where there are several.
+    /// The number of parts that the file states, if it is more than one.
     fn split_count(&self) -> Option<u64> {
         self.get("split.count").and_then(GgufValue::count).filter(|count| *count > 1)
     }
@@ -30,7 +30,7 @@ impl GgufFile {
     }
 }
 
-/// The refusal that names the absent parts, after the name of one that is there.
+/// The refusal that names the missing parts, derived from the name of one that is present.
 fn incomplete(count: u64, present: &[u64], name: &str) -> Refusal {
     let stem = name.strip_suffix(".gguf").unwrap_or(name);
     let stem = stem.len().checked_sub("-00001-of-00002".len()).and_then(|at| stem.get(..at)).unwrap_or(stem);
@@ -45,7 +45,7 @@ fn incomplete(count: u64, present: &[u64], name: &str) -> Refusal {
     refusal.hint(format!("absent: {}", parts.join(", ")))
 }
 
-/// One file of all parts, and for each of its tensors the position that came with its part. The metadata are those of the first part.
+/// Joins all parts into one file, with the source index of each of its tensors. The metadata are those of the first part.
 pub(crate) fn join_parts(parts: Vec<(usize, GgufFile)>, name: impl Fn(usize) -> String) -> Result<(GgufFile, Vec<usize>)> {
     let mut by_number: BTreeMap<u64, (usize, GgufFile)> = BTreeMap::new();
     let mut count = 1;

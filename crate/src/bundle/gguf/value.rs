@@ -12,7 +12,7 @@ pub(super) const KIND_TEXT: u32 = 8;
 pub(super) const KIND_ARRAY: u32 = 9;
 pub(super) const KIND_LAST: u32 = 12;
 
-/// Bytes of a plain value; absent for texts and arrays.
+/// Bytes of a plain value; `None` for texts and arrays.
 pub(super) fn plain_bytes(kind: u32) -> Option<usize> {
     match kind {
         0 | 1 | KIND_BOOL => Some(1),
@@ -64,7 +64,7 @@ impl GgufValue {
         }
     }
 
-    /// Type of the items and number of them, for an array.
+    /// Type and number of the items of an array.
     pub fn array(&self) -> Option<(u32, u64)> {
         if self.kind != KIND_ARRAY {
             return None;

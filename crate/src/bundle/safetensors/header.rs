@@ -1,4 +1,4 @@
-//! Reading and judging the header of a safetensors file (hostile-files.md §2).
+//! Reading and judging the header of a safetensors file (crate/FORMATS.md, "safetensors").
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub struct SafetensorsFile {
     pub tensors: Vec<SafetensorsTensor>,
     /// The free texts of `__metadata__`.
     pub metadata: BTreeMap<String, String>,
-    /// What was odd but legal.
+    /// What is unusual but allowed.
     pub warnings: Vec<Warning>,
 }
 
@@ -98,7 +98,7 @@ fn judge(header: &[u8], file_bytes: u64) -> Result<SafetensorsFile> {
     let start = 8 + header.len() as u64;
     layout(&tensors, file_bytes - start)?;
     for tensor in &mut tensors {
-        // Ends were compared with the file's length, so that the sums fit.
+        // The ends were compared with the file's length, so the sums cannot overflow.
         tensor.begin += start;
         tensor.end += start;
     }

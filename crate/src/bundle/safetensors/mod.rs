@@ -6,7 +6,7 @@ mod writer;
 pub use header::{SafetensorsFile, SafetensorsTensor};
 pub use writer::safetensors_header;
 
-/// Bits of one element of a dtype word, absent for a word the format does not have.
+/// Bits of one element of a dtype; `None` for a word that the format does not have.
 pub(crate) fn dtype_bits(word: &str) -> Option<u64> {
     Some(match word {
         "F4" => 4,

@@ -24,7 +24,7 @@ crate::kernel! {
         width4: u32,
         /// Factor of the scores.
         scale: f32,
-        /// 1 where each query has a first key of its own; else it is 0.
+        /// 1 if each query has a first key of its own; otherwise the first key is 0.
         documents: u32,
     },
     twin forward_twin
@@ -56,9 +56,9 @@ crate::kernel! {
         width4: u32,
         /// Factor of the scores.
         scale: f32,
-        /// 1 where each query has a first key of its own; else it is 0.
+        /// 1 if each query has a first key of its own; otherwise the first key is 0.
         documents: u32,
-        /// First key (of the kernel of keys and values: query) of this launch, a multiple of 8.
+        /// First key of this launch (in the kernel for dk and dv: first query), a multiple of 8.
         first: u32,
         /// Where this launch ends.
         end: u32,
@@ -76,11 +76,11 @@ crate::kernel! {
     twin backward_key_value_block_twin
 }
 crate::kernel! {
-    /// Heads widened with zeros or cut back.
+    /// Widens heads with zeros, or cuts them back.
     pub HEAD_PAD = "head_pad" [64], (x) -> (y),
     /// Shapes of a change of head width.
     struct PadParams {
-        /// Heads in all.
+        /// Total number of heads.
         n: u32,
         /// Width of the input's heads.
         from_width: u32,

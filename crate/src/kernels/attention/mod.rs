@@ -1,5 +1,5 @@
-//! Causal attention with grouped queries, within documents where their starts are given: online softmax, so that memory grows with T and not with T² (arXiv:2205.14135). The
-//! forward pass keeps the log-sum-exp of each row, the backward pass computes the weights again.
+//! Causal attention with grouped queries, within documents if their starts are given: online softmax, so that memory grows with T and not
+//! with T² (arXiv:2205.14135). The forward pass keeps the log-sum-exp of each row, the backward pass computes the weights again.
 
 pub mod kernels;
 mod twins;
@@ -18,10 +18,10 @@ pub use crate::config::MAX_HEAD_DIM;
 /// Queries and keys of a block.
 const BLOCK: usize = 8;
 
-/// Most rounds of a thread's loops: Mesa's lavapipe ends them after 65,535, nested ones counted together.
+/// Maximum number of loop rounds in a thread: Mesa's lavapipe ends loops after 65,535 rounds, nested ones counted together.
 const ROUNDS: usize = 48_000;
 
-/// The shapes that rows do not tell. `head_dim` ≤ [`MAX_HEAD_DIM`], `kv_heads` divides `heads`.
+/// The shapes that cannot be derived from the number of rows. `head_dim` ≤ [`MAX_HEAD_DIM`], `kv_heads` divides `heads`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AttentionShape {
     /// B.
@@ -64,8 +64,8 @@ impl AttentionShape {
         }
     }
 
-    /// Whether a thread takes 8 queries: each number it loads serves 8 products, which pays where loads are dear. A GPU is kept busy by
-    /// many threads, and a few queries would be taken more than once.
+    /// Whether a thread takes 8 queries: each number it loads serves 8 products, which pays off where loads are slow. A GPU needs
+    /// many threads instead, and with few queries a block would compute some of them twice.
     fn blocks(&self) -> bool {
         software() && self.seq_len >= BLOCK / 2
     }
@@ -75,7 +75,7 @@ impl AttentionShape {
         self.batch_size * rows.div_ceil(BLOCK) * heads
     }
 
-    /// The parts of `rows` keys or queries that one launch can take each, when 8 of them cost `heads` passes over a head.
+    /// Parameters of the launches that together cover `rows` keys or queries, if 8 of them cost `heads` passes over a head.
     fn parts(&self, documents: bool, rows: usize, heads: usize) -> Vec<BlockParams> {
         let step = (ROUNDS / (heads * (1 + self.padded() / 2)) * BLOCK).max(BLOCK);
         let Params { batch, heads, kv_heads, len, offset, width4, scale, documents } = self.params(documents);
@@ -87,7 +87,7 @@ impl AttentionShape {
     }
 }
 
-/// Heads of `from` elements to heads of `to`: the kernels read four at a time.
+/// Changes heads of `from` elements into heads of `to`: the kernels read four elements at a time.
 fn resized<B: Launch>(x: FloatTensor<B>, from: usize, to: usize) -> FloatTensor<B> {
     if from == to {
         return x;
@@ -111,7 +111,7 @@ pub struct Attention<T> {
     pub v: T,
     /// Output.
     pub y: T,
-    /// Log-sum-exp and 0 of each row; behind them, with documents, the first key of each query.
+    /// Log-sum-exp and 0 of each row; after them, with documents, the first key of each query.
     pub stats: T,
     /// Whether each query has a first key of its own.
     pub documents: bool,

@@ -1,4 +1,4 @@
-//! What the attention kernels compute, from the formulas: sums in f64.
+//! The attention kernels' definitions from the formulas, with sums in f64.
 
 use super::kernels::{BlockParams, Params};
 use crate::kernels::kernel::Words;
@@ -22,7 +22,7 @@ impl Params {
         (b * (self.offset + self.len) as usize + j) * self.kv_heads as usize + h / group
     }
 
-    /// Where the first key of query `t` of sequence `b` stands in the stats.
+    /// Index of the first key of query `t` of sequence `b` in the stats.
     fn first_at(&self, b: usize, t: usize) -> usize {
         (2 * (self.batch * self.heads) as usize + b) * self.len as usize + t
     }
@@ -77,7 +77,7 @@ fn held(floats: &[f32], at: usize, width: usize, fresh: bool) -> Vec<f64> {
     row(floats, at, width).iter().map(|&v| if fresh { 0.0 } else { f64::from(v) }).collect()
 }
 
-/// No score is below it: the maximum of a row that has seen nothing.
+/// Below every score: the maximum of a row before its first key.
 const LOWEST: f64 = f32::MIN as f64;
 
 /// Adds the keys of `part`: y and stats hold the sums, the maximum and the total, and after the last key of a block the result.

@@ -113,7 +113,7 @@ crate::kernel! {
         m4: u32,
         /// Columns of x and w, divided by 4.
         k4: u32,
-        /// 1 where dw holds a sum that this gradient is added to.
+        /// 1 where dw contains a sum that this gradient is added to.
         add: u32,
     },
     twin |read, [dw], p| backward_weight(read, dw, [p.n, p.m4 * 4, p.k4 * 4], p.add == 1);
@@ -132,7 +132,7 @@ crate::kernel! {
         m: u32,
         /// Columns of x and dw.
         k: u32,
-        /// 1 where dw holds a sum that this gradient is added to.
+        /// 1 where dw contains a sum that this gradient is added to.
         add: u32,
     },
     twin |read, [dw], p| backward_weight(read, dw, [p.n, p.m, p.k], p.add == 1);
@@ -152,7 +152,7 @@ crate::kernel! {
         m4: u32,
         /// Columns of x and w, divided by 4.
         k4: u32,
-        /// 1 where dx holds a sum that this gradient is added to.
+        /// 1 where dx contains a sum that this gradient is added to.
         add: u32,
     },
     twin |read, written, p| both(read, written, p, false)
@@ -175,7 +175,7 @@ crate::kernel! {
         k4: u32,
         /// Columns of a slice of dy, divided by 4.
         slice4: u32,
-        /// Workgroups that make dx; those after them make dW.
+        /// Number of workgroups that compute dx; the remaining ones compute dW.
         input: u32,
         /// Bit 0 where dx, bit 1 where dW holds a sum that the gradient is added to.
         add: u32,

@@ -1,9 +1,9 @@
 //! Linear layers: `y = x Wᵀ`, weights `[m, k]` in f32 or packed bf16, the sums in f32.
 //!
 //! Each product picks a kernel by its shape and by whether the adapter is a CPU: for many rows of widths that are multiples of 4 a register
-//! block of 16 or 32 by 16 on software adapters and tiles in workgroup memory on GPUs, for fewer rows a block of 4 by 4, `linear_row` for
-//! one or two, the `_any` kernels for other widths. Both gradients share one dispatch where a large block or tiles take them. On the CPU,
-//! Burn's matmul stands in for the twins, which remain the definition.
+//! block of 16 or 32 by 16 on software adapters and tiles in workgroup memory on GPUs, for fewer rows blocks of 4 by 4, `linear_row` for
+//! one or two, the `_any` kernels for other widths. Both gradients share one dispatch if large blocks or tiles compute them. On the CPU,
+//! Burn's matmul is used instead of the twins, which remain the definition.
 
 pub mod kernels;
 mod twins;
@@ -18,13 +18,13 @@ use super::elementwise::residual_add;
 use super::launch::{Launch, rows_columns, software};
 use kernels::{AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, BothParams, ForwardParams, InputParams, TileParams};
 
-/// Up to this many rows one thread computes one output: a register block would repeat rows.
+/// Up to this many rows one thread computes one output: a register block would compute rows twice.
 const FEW_ROWS: usize = 2;
 
 /// Outputs of a workgroup of `linear_row`.
 const ROW_OUTPUTS: usize = 8;
 
-/// Most products that `dx = dy W` sums in one thread, a multiple of 4. A head's vocabulary is longer: its rounding errors would
+/// Maximum number of products that `dx = dy W` sums in one thread, a multiple of 4. A vocabulary is longer: rounding errors would
 /// grow with it, its dispatch would last long, and Mesa's lavapipe ends a thread's loops after 65,535 rounds in all.
 const SLICE: usize = 4096;
 
@@ -33,20 +33,20 @@ const FORWARD_BLOCK: [usize; 2] = [32, 16];
 const BLOCK: [usize; 2] = [16, 16];
 const ANY_BLOCK: [usize; 2] = [16, 8];
 
-/// A large block pays from this many threads on; below, the 4 by 4 block spreads the work better.
+/// A large block pays off from this many threads on; with fewer, the 4 by 4 block spreads the work better.
 const BLOCK_THREADS: usize = 24;
 
-/// Threads of a large block for a product `[rows, columns]`, where it pays.
+/// Number of threads for a product `[rows, columns]` by large blocks, if they pay off.
 fn block_threads([height, width]: [usize; 2], rows: usize, columns: usize) -> Option<usize> {
     let threads = rows.div_ceil(height) * columns.div_ceil(width);
     (software() && rows >= height - 4 && threads >= BLOCK_THREADS).then_some(threads)
 }
 
-/// Rows and columns of a tile, and the rows from which tiles pay on a GPU: with fewer, most of a tile would be empty.
+/// Rows and columns of a tile, and the number of rows from which tiles pay off on a GPU: with fewer, most of a tile would be empty.
 const TILE: usize = 64;
 const TILE_ROWS: usize = TILE / 2;
 
-/// Whether products of `n` rows go by tiles.
+/// Whether products of `n` rows are computed by tiles.
 fn tiled(n: usize) -> bool {
     !software() && n >= TILE_ROWS
 }
@@ -56,8 +56,8 @@ fn tiles(rows: usize, columns: usize) -> u32 {
     (rows.div_ceil(TILE) * columns.div_ceil(TILE)) as u32
 }
 
-/// By tiles: dx where w is given, added to its sum or else in slices of dy's columns `[slices, n·k]`, and dW where x is given, added to its
-/// sum where there is one. What is not made is a place holder.
+/// Computes by tiles dx if w is given, added to its sum or in slices of dy's columns `[slices, n·k]`, and dW if x is given, added to its
+/// sum if there is one. An output that is not requested is a placeholder.
 fn by_tiles<B: Launch>(
     dy: FloatTensor<B>,
     x: Option<FloatTensor<B>>,
@@ -150,7 +150,7 @@ pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: FloatTensor<B>) -> Float
     whole(dx)
 }
 
-/// `dy [n, m]ᵀ · x [n, k] → [m, k]`, f32 whatever the weights are, added to `sum` where there is one
+/// `dy [n, m]ᵀ · x [n, k] → [m, k]`, f32 whatever the weights are, added to `sum` if there is one
 pub fn backward_weight<B: Launch>(dy: FloatTensor<B>, x: FloatTensor<B>, sum: Option<FloatTensor<B>>) -> FloatTensor<B> {
     let ((n, m), (_, k)) = (rows_columns(&dy.shape()), rows_columns(&x.shape()));
     if B::TWINS {
@@ -189,7 +189,7 @@ fn fits<B: Launch>(dy: &FloatTensor<B>, rule: &Linear<FloatTensor<B>>) -> bool {
     !B::TWINS && m % 4 == 0 && k % 4 == 0 && m <= SLICE && (blocks || tiled(n))
 }
 
-/// Both gradients of `y = x Wᵀ` in one dispatch, dx added to `sum` where there is one.
+/// Both gradients of `y = x Wᵀ` in one dispatch, dx added to `sum` if there is one.
 fn both<B: Launch>(dy: FloatTensor<B>, rule: Linear<FloatTensor<B>>, sum: Option<FloatTensor<B>>) -> [FloatTensor<B>; 2] {
     let ((n, m), (_, k)) = (rows_columns(&dy.shape()), rows_columns(&rule.w.shape()));
     if tiled(n) {
@@ -214,7 +214,7 @@ fn widened<B: Launch>(w: FloatTensor<B>) -> FloatTensor<B> {
 pub struct Linear<T> {
     /// Input rows.
     pub x: T,
-    /// Weights, still packed if they were.
+    /// Weights, in their storage dtype.
     pub w: T,
 }
 
@@ -242,7 +242,7 @@ impl<B: Launch> Rule<B, 2> for Linear<FloatTensor<B>> {
 pub struct Conv1d<T> {
     /// Input rows.
     pub x: T,
-    /// Weights, still packed if they were.
+    /// Weights, in their storage dtype.
     pub w: T,
 }
 

@@ -1,4 +1,4 @@
-//! What the linear kernels compute, from the formulas: sums in f64.
+//! The linear kernels' definitions from the formulas, with sums in f64.
 
 use super::kernels::{BothParams, TileParams};
 use crate::kernels::kernel::Words;
@@ -69,7 +69,7 @@ pub fn both([dy, x, w]: [&[u32]; 3], [dx, dw]: [&mut [u32]; 2], p: &BothParams, 
 }
 
 /// `dx[s, r, i] (+)= Σ_c dy[r, c] w[c, i]` over the columns c of slice s where there are workgroups for it, `dw[c, i] (+)= Σ_r dy[r, c] x[r, i]`
-/// where dw is more than a place holder
+/// where dw is more than a placeholder
 pub fn tile([dy, x, w]: [&[u32]; 3], [dx, dw]: [&mut [u32]; 2], p: &TileParams) {
     let shape = [p.n, p.m4 * 4, p.k4 * 4];
     if p.input > 0 {

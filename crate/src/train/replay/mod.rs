@@ -1,4 +1,4 @@
-//! Replaying recorded trajectories (`vectors/README.md`) through the real optimizers, kernels and schedules.
+//! Replays recorded trajectories (tests/golden/vectors/README.md) through the real optimizers, kernels and schedules.
 
 mod optimizer;
 mod schedule;
@@ -10,20 +10,20 @@ use serde_json::Value;
 use crate::device::Device;
 use crate::error::{Error, Result};
 
-/// How one file fared.
+/// The result of one file.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct ReplayReport {
     /// Name of the file.
     pub file: String,
     /// `optimizer`, `schedule`, `rounding`, `noise` or `projector`.
     pub kind: &'static str,
-    /// Largest error as a share of its bound (`tolerance` is 1); for bit-exact values the number that differ.
+    /// Largest error as a share of its bound (`tolerance` is 1); for bit-exact values the number of those that differ.
     pub max_error: f64,
     /// Largest `max_error` that is accepted.
     pub tolerance: f64,
     /// Within the tolerance.
     pub ok: bool,
-    /// The largest errors in their own units, and what they were found on.
+    /// The largest errors in their own units, and where they were found.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub detail: String,
     /// Why the file is not replayed.
@@ -90,7 +90,7 @@ impl Errors {
     }
 }
 
-/// Replays one vector file, given by name and bytes, on `device`. A file that is not one of ours is an error.
+/// Replays one vector file, given by name and bytes, on `device`. A file of another format is an error.
 pub async fn replay(file: &str, bytes: &[u8], device: &Device) -> Result<ReplayReport> {
     let root: Value = serde_json::from_slice(bytes).map_err(|e| unreadable(file, &e.to_string()))?;
     let class = root["replay"]["class"].as_str().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Optimizer trajectories: every parameter and state after every step.
+//! Replays optimizer trajectories and compares every parameter and state after every step.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +16,14 @@ use crate::optim::{Optim, ParamInfo};
 /// Bounds of the file's replay class.
 struct Bounds {
     exact: bool,
-    /// The reference rounds moments from a fused multiply-add: where ours and its cancel to nothing they may differ by `state`.
+    /// The reference rounds moments from a fused multiply-add: where both cancel to nearly zero they may differ by `state`.
     fused_states: bool,
     per_step: f64,
     displacement: f64,
     state: f64,
 }
 
-/// One parameter on its way.
+/// One parameter during the replay.
 struct Track {
     name: String,
     init: Vec<f32>,
@@ -70,7 +70,7 @@ fn config(root: &Value) -> Option<TrainConfig> {
     Some(TrainConfig { learning_rate: hyper["lr"].as_f64()?, seed: hex(&root["seed"]).unwrap_or(0), optimizer, ..TrainConfig::default() })
 }
 
-/// Replays the file; the number of values that may be one bf16 ulp off. `None` if the file has another form.
+/// Replays the file. Returns the number of values that may be one bf16 ulp off, or `None` if the file has another form.
 pub(super) async fn replay(root: &Value, device: &Device, errors: &mut Errors) -> Result<Option<usize>> {
     let Some(config) = config(root) else { return Ok(None) };
     let number = |key: &str| root["replay"][key].as_f64();
@@ -92,7 +92,7 @@ pub(super) async fn replay(root: &Value, device: &Device, errors: &mut Errors) -
         for (track, entry) in tracks.iter_mut().zip(entries) {
             let grad = Recorded::read(&entry["grad"]);
             if let (Some(draws), true) = (&mut draws, grad.is_some()) {
-                // A seed first, then the noise.
+                // A seed comes first, then the noise.
                 let Some(noise) = draws.by_ref().nth(1).and_then(|draw| usizes(&draw["values"])) else { return Ok(None) };
                 let noise: Vec<u32> = noise.into_iter().map(|n| n as u32).collect();
                 optim.give_noise(&track.name, words(&noise, &tensors));

@@ -49,7 +49,7 @@ fn start_of(value: &Value) -> Option<u64> {
     value.as_i64().and_then(|start| u64::try_from(start).ok())
 }
 
-/// A curve and what is known of it.
+/// A curve with its facts.
 struct Curve<'a> {
     name: &'a str,
     base: f64,

@@ -11,7 +11,7 @@ use crate::kernels::noise::{self, Rounding, Stream};
 use crate::kernels::{Buffer, apollo_project, cast_bf16, read_data, run};
 use crate::optim::orthogonal_projector;
 
-/// Runs `cast_bf16` on f32 bit patterns; the bf16 patterns.
+/// Runs `cast_bf16` on f32 bit patterns. Returns the bf16 patterns.
 async fn cast(x: &[u32], given: &[u32], params: cast_bf16::Params, device: &Device) -> Result<Vec<u16>> {
     let tensors = device.inner();
     let x = Buffer::from(words(x, &tensors));
@@ -36,7 +36,7 @@ fn plain(n: usize, rounding: Rounding) -> cast_bf16::Params {
     }
 }
 
-/// Equal bits, or both ±0 on a device that flushes subnormals.
+/// Whether the bits are equal, or both are ±0 on a device that flushes subnormals.
 fn same(x: u32, found: u16, expected: u16, twin: bool) -> bool {
     found == expected || (!twin && x & 0x7F80_0000 == 0 && found & 0x7FFF == 0 && found & 0x8000 == expected & 0x8000)
 }
@@ -66,7 +66,8 @@ pub(super) async fn rounding(root: &Value, device: &Device, errors: &mut Errors)
     Ok(Some(()))
 }
 
-/// The device's 16 bits of noise are `expected` at this place: the value with frac = noise stays, with frac = noise + 1 it grows.
+/// Checks that the device's 16 bits of noise at this place are `expected`: a value with frac = noise stays, one with frac = noise + 1
+/// grows.
 async fn device_noise_is(expected: u32, odd: usize, params: cast_bf16::Params, device: &Device) -> Result<bool> {
     let one = 0x3F80_0000;
     let mut right = true;
@@ -124,7 +125,7 @@ pub(super) async fn noise(root: &Value, device: &Device, errors: &mut Errors) ->
     Ok(Some(()))
 }
 
-/// The projector [dim, rank] that `apollo_project` uses: its product with the unit vectors, one a channel, written by moments that keep
+/// The projector [dim, rank] that `apollo_project` uses, from its product with the unit vectors, one per channel, with moments that keep
 /// nothing. `given` is uploaded; without it the kernel makes the normal one.
 async fn projected(key: [u32; 2], refresh: u64, (dim, rank): (usize, usize), given: Option<&[f32]>, device: &Device) -> Result<Vec<f32>> {
     let tensors = device.inner();
@@ -152,7 +153,7 @@ async fn projected(key: [u32; 2], refresh: u64, (dim, rank): (usize, usize), giv
     let (read, stats) = ([upload(units), upload(given.unwrap_or(&[0.0]).to_vec())], upload(vec![0.0; 4 * dim]));
     let [m, _, _] = run(&apollo_project::KERNEL, read, [zeros(), zeros(), stats], &params, (dim as u32).div_ceil(256))?;
     let data = read_data(m.float::<1>()).await?;
-    // [rank, channels], a channel for each of the dim rows of P.
+    // [rank, channels], one channel for each of the dim rows of P.
     let m: Vec<f32> = data.as_bytes().chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
     Ok((0..dim * rank).map(|e| m[e % rank * dim + e / rank]).collect())
 }

@@ -59,7 +59,7 @@ pub(super) fn usizes(value: &Value) -> Option<Vec<usize>> {
     value.as_array()?.iter().map(|n| n.as_u64().map(|n| n as usize)).collect()
 }
 
-/// 32-bit words on a device, in the guise of f32.
+/// 32-bit words on a device, stored as f32.
 pub(super) fn words(words: &[u32], device: &burn::tensor::Device) -> Tensor<1> {
     raw(words.iter().flat_map(|w| w.to_le_bytes()).collect(), words.len(), DType::F32, device)
 }

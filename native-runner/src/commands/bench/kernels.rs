@@ -1,4 +1,4 @@
-//! Each kernel that a training step launches, timed by itself at the shapes of that step, beside a copy of as many bytes.
+//! Times each kernel that a training step launches by itself, at the shapes of that step, and compares it with a copy of as many bytes.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -15,11 +15,11 @@ use crate::error::{Result, RunError};
 use crate::output::Output;
 use crate::wait::wait;
 
-/// A measurement takes at least so long, so that one launch is not lost in the waiting.
+/// Minimum duration of a measurement, so that the wait for the device does not dominate.
 const LEAST_SECS: f64 = 0.02;
 const MOST_LAUNCHES: usize = 200;
 
-/// Prints one line per kernel and shape, those that cost a step most first.
+/// Prints one line per kernel and shape, slowest first.
 pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
     let shape = args.shape();
     let mut trainer = step::trainer(&shape, device)?;
@@ -32,7 +32,7 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
     }
     let mut distinct: BTreeMap<_, (Launched, usize)> = BTreeMap::new();
     for launched in launches {
-        // What else the parameters say (a sign, a place in a buffer) takes no other time.
+        // The other parameters (a sign, a place in a buffer) do not change the time.
         let key = (launched.kernel.name, launched.groups, launched.words.clone());
         distinct.entry(key).or_insert((launched, 0)).1 += 1;
     }
@@ -63,12 +63,13 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
     Ok(())
 }
 
-/// Median seconds of one launch. All buffers hold ones; token ids are then no ids, so the kernels of the embedding add nothing up.
+/// Median seconds of one launch. All buffers are filled with ones; these are not valid token ids, so the kernels of the embedding add
+/// nothing.
 fn time(device: &Device, launched: &Launched) -> Result<f64> {
     let inner = device.inner();
     let mut buffers: Vec<Buffer> = launched.words.iter().map(|&n| Tensor::<1>::ones([n.max(1)], &inner).into()).collect();
     let mut once = || -> Result<()> {
-        // Moved in and back out, so that written buffers are written in place.
+        // Moved in and out again, so that the buffers stay uniquely owned and are written in place.
         let held = std::mem::take(&mut buffers);
         let read: Vec<_> =
             held.iter().zip(launched.kernel.bindings).map(|(b, binding)| (binding.access == Access::Read).then(|| b.clone())).collect();
@@ -93,7 +94,7 @@ fn time(device: &Device, launched: &Launched) -> Result<f64> {
     Ok(middle(&mut secs))
 }
 
-/// Bytes of the buffers, those that are updated twice: once read and once written.
+/// Bytes of the buffers; updated ones count twice, because they are read and written.
 fn bytes(launched: &Launched) -> u64 {
     let times = |access: Access| if access == Access::Update { 2 } else { 1 };
     launched.words.iter().zip(launched.kernel.bindings).map(|(&words, binding)| 4 * words as u64 * times(binding.access)).sum()
@@ -107,13 +108,14 @@ fn flops(launched: &Launched) -> Option<f64> {
         // y [n, m] = x [n, k] w [m, k]: the three products of a layer have these sizes in other roles.
         let n = f64::from(*params.first()?);
         let packed = if name.ends_with("_bf16") { 2.0 } else { 1.0 };
-        // Of dy [n, m] and x [n, k] one gradient or both are made; else the second buffer is w.
+        // From dy [n, m] and x [n, k] one or both gradients are computed; otherwise the second buffer is w.
         let both = words.len() == 5;
         let of_rows = both || name.starts_with("linear_backward_weight");
         let made = if both { words[3..].iter().filter(|&&words| words > 4).count() as f64 } else { 1.0 };
         return Some(2.0 * n * made * if of_rows { (first / n) * (second / n) } else { second * packed });
     }
-    // Two products forward, three for the queries' gradient, four for keys and values; half of the square is masked.
+    // Two products in the forward pass, three for the gradient of the queries, four for those of keys and values; half of the square is
+    // masked.
     let products = match name.trim_end_matches("_block") {
         "attention_forward" => 2.0,
         "attention_backward_query" => 3.0,

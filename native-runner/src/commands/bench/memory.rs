@@ -42,7 +42,7 @@ fn shape(layers: usize) -> ModelConfig {
     }
 }
 
-/// Name, rule, precision, and the most bytes per parameter that are accepted.
+/// Name, rule, precision, and the accepted maximum of bytes per parameter.
 fn runs() -> Vec<(&'static str, OptimizerConfig, Precision, f64)> {
     let adamw = OptimizerConfig::Adamw(AdamwConfig::default());
     let adafactor = OptimizerConfig::Adafactor(AdafactorConfig::default());
@@ -74,7 +74,7 @@ pub fn run(layers: usize, device: &Device, output: &Output) -> Result<Outcome> {
         wait(trainer.step())?;
         wait(trainer.step())?;
         let between = usage(device)?;
-        // The gradients of a third step, held; what its activations took is free again.
+        // The gradients of a third step are kept; the memory of its activations is free again.
         let mut gradients = NamedGradients::new();
         let batch = Batch {
             inputs: (0..SEQ_LEN as i32).collect(),
@@ -106,7 +106,7 @@ pub fn run(layers: usize, device: &Device, output: &Output) -> Result<Outcome> {
     Ok(if good { Outcome::Good } else { Outcome::Bad })
 }
 
-/// Gradient release: the most of a whole step, where at most a block's gradients and those outside the blocks are alive.
+/// Gradient release: the peak of a whole step, in which at most the gradients of one block and those outside the blocks exist.
 fn released(layers: usize, device: &Device, output: &Output) -> Result<bool> {
     let (precision, optimizer) = (Precision::Bf16, OptimizerConfig::Adafactor(AdafactorConfig::default()));
     let config = TrainConfig {
@@ -121,7 +121,7 @@ fn released(layers: usize, device: &Device, output: &Output) -> Result<bool> {
     };
     let model = || Ok(wait(Model::init(&shape(layers), config.seed, precision, &device.inner(), &Interrupt::none()))?);
     let parts = parts(model, config.clone(), device)?;
-    // 16 tokens have few activations. A second gradient of the embedding, without those of a block, would be 0.4 bytes with one block.
+    // 16 tokens need few activations. A second gradient of the embedding would be 0.4 bytes per parameter with one block.
     let bound = parts.each(parts.weights + parts.state + parts.gradients) + 0.2;
     let (found, reserved) = (parts.each(parts.in_use), parts.each(parts.reserved));
     let ok = found <= bound;

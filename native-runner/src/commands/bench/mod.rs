@@ -28,13 +28,13 @@ pub struct BenchArgs {
     /// What to measure.
     #[arg(value_enum)]
     pub subject: BenchSubject,
-    /// Of `optimizers`: elements of the matrix, in whole rows of 2048.
+    /// For `optimizers`: elements of the matrix, in whole rows of 2048.
     #[arg(long, value_name = "N", default_value_t = 4_194_304, value_parser = clap::value_parser!(u64).range(2048..=268_435_456))]
     pub elements: u64,
-    /// Of `memory`: blocks of the model; each has 0.85 million parameters.
+    /// For `memory`: blocks of the model; each has 0.85 million parameters.
     #[arg(long, value_name = "N", default_value_t = 11, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub layers: u64,
-    /// Of `memory`: a step of this model instead (GGUF file or safetensors folder).
+    /// For `memory`: measure a step of this model instead (GGUF file or safetensors folder).
     #[arg(long, value_name = "PATH")]
     pub model: Option<PathBuf>,
     /// With --model: f32 or bf16.
@@ -43,22 +43,23 @@ pub struct BenchArgs {
     /// With --model: adamw, adafactor, apollo or sgd.
     #[arg(long, value_name = "WORD", default_value = "adamw", requires = "model")]
     pub optimizer: String,
-    /// With --model: update each block as soon as its gradients are there.
+    /// With --model: update each block as soon as its gradients are complete.
     #[arg(long, requires = "model")]
     pub gradient_release: bool,
     /// With --model: run each block again in the backward pass.
     #[arg(long, requires = "model")]
     pub gradient_checkpointing: bool,
-    /// Of `step` and `kernels`: the model whose step, or whose shapes, are measured.
+    /// For `step` and `kernels`: the model whose step or shapes are measured.
     #[arg(long, value_enum, default_value = "tiny")]
     pub size: Size,
-    /// Of `step` and `kernels`, and with --model: one sequence of so many tokens (instead of the size's batch; 512 with --model).
+    /// For `step` and `kernels`, and with --model: use one sequence of this many tokens (instead of the batch of the size; 512 with
+    /// --model).
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u64).range(1..=65_536))]
     pub seq_len: Option<u64>,
-    /// Of `step`: measured steps, after three that are not.
+    /// For `step`: number of measured steps, after three warm-up steps.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub steps: u64,
-    /// Of `step`: also train the same model in Burn's stock operations, in turns, and print the ratio.
+    /// For `step`: also train the same model with Burn's stock operations, in turns, and print the ratio.
     #[arg(long)]
     pub stock: bool,
     /// Where to compute.
@@ -116,13 +117,13 @@ pub fn run(args: &BenchArgs, output: &Output) -> Result<Outcome> {
     Ok(Outcome::Good)
 }
 
-/// Waits until the device has done all that was asked of it.
+/// Waits until the device has finished all submitted work.
 fn settle(device: &Device) -> Result<()> {
     device.inner().sync().map_err(|e| tabtune::Error::DeviceLost { reason: e.to_string() })?;
     Ok(())
 }
 
-/// Median seconds of `work`, warmed up.
+/// Median seconds of `work`, after a warm-up.
 fn median(device: &Device, mut work: impl FnMut() -> Result<()>) -> Result<f64> {
     let mut secs = Vec::with_capacity(REPETITIONS);
     for repetition in 0..WARM_UPS + REPETITIONS {

@@ -41,22 +41,22 @@ fn config(args: &BenchArgs) -> Result<TrainConfig> {
 /// Bytes in a step, by purpose.
 pub struct Parts {
     pub parameters: usize,
-    /// In use when the model is loaded: parameters, and tables that are no parameters.
+    /// In use after the model is loaded: parameters, and tables that are not parameters.
     pub weights: u64,
-    /// What the first step leaves: moments.
+    /// Added by the first step: moments.
     pub state: u64,
-    /// What the plan says of the gradients that are alive at once.
+    /// Planned bytes of the gradients that exist at once.
     pub gradients: u64,
-    /// What it says of all.
+    /// Planned total.
     pub planned: u64,
-    /// At most in the second step.
+    /// Peak in the second step.
     pub in_use: u64,
     pub reserved: u64,
     pub secs: f64,
 }
 
 impl Parts {
-    /// Activations, logits, and what else comes and goes.
+    /// Activations, logits, and other temporary buffers.
     pub fn rest(&self) -> f64 {
         self.in_use as f64 - (self.weights + self.state + self.gradients) as f64
     }
@@ -66,7 +66,7 @@ impl Parts {
     }
 }
 
-/// Trains two steps; the second finds the optimizer's state there.
+/// Trains two steps; in the second the optimizer's state exists.
 pub fn parts(model: impl FnOnce() -> Result<Model>, config: TrainConfig, device: &Device) -> Result<Parts> {
     let before = cleaned(device)?;
     let model = model()?;

@@ -29,7 +29,7 @@ pub fn run(elements: usize, device: &Device, output: &Output) -> Result<()> {
                 "optimizer": name, "precision": precision, "elements": rows * COLUMNS, "bytes": bytes, "secs": secs, "copy_secs": copy_secs,
                 "dispatches": dispatches, "gb_per_sec": rate(secs), "copy_gb_per_sec": rate(copy_secs), "ratio": copy_secs / secs,
                 "adapter": device.info().adapter, "backend": device.info().backend,
-                // For the browser, where the same launches are timed (tests/bench/optimizers.mjs).
+                // Used for the browser, where the same launches are timed (tests/bench/optimizers.mjs).
                 "launches": launches.iter().map(|l| json!([l.kernel.name, l.words, l.params, l.groups])).collect::<Vec<_>>()
             });
             output.line(&line, || {
@@ -67,7 +67,7 @@ fn optimizer(device: &Device, rule: &OptimizerConfig, passes: usize, dtype: DTyp
     let mut optim = Optim::new(&config, std::slice::from_ref(&info))?;
     let n = info.elements();
     let bytes = (4 * n * passes + 2 * dtype.size() * n) as u64 + 2 * optim.state_bytes();
-    // 0.5 in either dtype: the upper half of its f32 pattern is the bf16 one.
+    // 0.5 in both dtypes: the upper half of the f32 pattern is the bf16 pattern.
     let half = 0.5f32.to_le_bytes();
     let pattern = if dtype == DType::BF16 { &half[2..] } else { &half[..] };
     let data = TensorData::from_bytes_vec(pattern.repeat(n), shape, dtype);
@@ -75,7 +75,7 @@ fn optimizer(device: &Device, rule: &OptimizerConfig, passes: usize, dtype: DTyp
     let values: Vec<f32> = (0..n).map(|i| ((i % 251) as f32 - 125.0) * 1e-3).collect();
     let grad = Tensor::<2>::from_data(TensorData::new(values, shape), &tensors);
     let mut step = || {
-        // Moved, so that the step writes in place.
+        // Moved, so that it is uniquely owned and the step writes in place.
         if let Some(p) = held.take() {
             held = Some(optim.step_param("matrix", p, Some(grad.clone()), 1e-3, 1.0)?);
         }

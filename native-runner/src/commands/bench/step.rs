@@ -1,4 +1,4 @@
-//! Training steps of the benchmark's model, and in turns those of its stock form.
+//! Measures training steps of the benchmark's model, in turns with those of its stock form.
 
 use std::fmt::{Display, Formatter};
 use std::time::Instant;
@@ -22,7 +22,7 @@ use crate::error::Result;
 use crate::output::Output;
 use crate::wait::wait;
 
-/// Steps before the measured ones: pipelines are compiled, pools filled.
+/// Warm-up steps: pipelines are compiled, pools are filled.
 const WARM_UPS: usize = 3;
 
 /// Seconds and losses of the steps of one path.
@@ -33,7 +33,7 @@ struct Track {
 }
 
 impl Track {
-    /// One step by `work`, which gives its loss.
+    /// Measures one step by `work`, which returns its loss.
     fn step(&mut self, device: &Device, work: impl FnOnce() -> Result<f64>) -> Result<()> {
         let clock = Instant::now();
         let loss = work()?;
@@ -50,8 +50,9 @@ impl Track {
     }
 }
 
-/// Bytes of a path: what it holds between steps, and what a step takes on top of it. Of the stock path, bytes in use are those when its forward
-/// pass is done: the most of the step can only be more. Its bytes reserved are those after the step: the allocator keeps what the step took.
+/// Bytes of a path: those between steps, and what a step adds to them. For the stock path, bytes in use are measured when its forward
+/// pass is complete: the peak of the step can only be higher. Its reserved bytes are measured after the step: the allocator keeps what the
+/// step took.
 #[derive(Default)]
 struct Needs {
     held: u64,
@@ -59,7 +60,7 @@ struct Needs {
 }
 
 impl Needs {
-    /// `idle` was in use before the step, by both paths.
+    /// `idle` bytes were in use before the step, by both paths together.
     fn took(&mut self, idle: Bytes, most: Bytes) {
         self.taken = Bytes { in_use: most.in_use - idle.in_use, reserved: most.reserved - idle.in_use };
     }
@@ -91,7 +92,7 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
     let (mut our_needs, mut their_needs) = (Needs::default(), Needs::default());
     let (mut launched, mut early) = (0, None);
     for taken in 0..WARM_UPS + args.steps as usize {
-        // The second step is the first that finds the moments there.
+        // In the first step the moments do not exist yet.
         let weighed = counts_bytes && taken == 1;
         let before = dispatches();
         let mut step = || ours.step(device, || Ok(wait(trainer.step())?.loss));
@@ -169,7 +170,7 @@ pub fn trainer(shape: &Shape, device: &Device) -> Result<Trainer> {
     Ok(Trainer::new(model, Dataset::from_tokens(shape.tokens(), 0.0)?, shape.train_config())?)
 }
 
-/// Buffers that are alive and their bytes, without those that only wait to be used again (the allocator's pools, CubeCL's cache of at most 512
+/// Number and bytes of buffers in use, without those that are only kept for reuse (the allocator's pools, CubeCL's cache of at most 512
 /// launch parameters).
 fn live(device: &Device) -> Option<(u64, u64)> {
     device.inner().memory_cleanup();

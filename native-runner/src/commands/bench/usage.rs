@@ -1,4 +1,4 @@
-//! Bytes on the device, now and at most.
+//! Bytes on the device: current and peak.
 
 use tabtune::device::Device;
 use tabtune::kernels::trace::{Bytes, watch_memory, watched_memory};
@@ -6,7 +6,7 @@ use tabtune::kernels::trace::{Bytes, watch_memory, watched_memory};
 use super::settle;
 use crate::error::{Result, RunError};
 
-/// Bytes as they are when the device has done all that was asked of it.
+/// The bytes after the device has finished all submitted work.
 pub fn usage(device: &Device) -> Result<Bytes> {
     settle(device)?;
     let absent = || RunError::Usage(format!("{}: this device does not count its bytes", device.info().adapter));
@@ -14,14 +14,14 @@ pub fn usage(device: &Device) -> Result<Bytes> {
     Ok(Bytes { in_use: usage.bytes_in_use, reserved: usage.bytes_reserved })
 }
 
-/// [`usage`] when the allocator has given back the pages that nobody needs.
+/// [`usage`] after the allocator has returned its unused pages.
 pub fn cleaned(device: &Device) -> Result<Bytes> {
     settle(device)?;
     device.inner().memory_cleanup();
     usage(device)
 }
 
-/// The most bytes while `work` runs, asked for at each launch of a kernel of ours.
+/// The peak while `work` runs, sampled at each launch of one of our kernels.
 pub fn most(work: impl FnOnce() -> Result<()>) -> Result<Bytes> {
     watch_memory();
     let outcome = work();
