@@ -21,11 +21,11 @@ struct Params {
   first_pair_high: u32,
 }
 
-@group(0) @binding(0) var<storage, read_write> p: array<u32>;
-@group(0) @binding(1) var<storage, read_write> g: array<f32>;
-@group(0) @binding(2) var<storage, read_write> m: array<u32>;
-@group(0) @binding(3) var<storage, read_write> v: array<u32>;
-@group(0) @binding(4) var<storage, read_write> noise: array<u32>;
+@group(0) @binding(0) var<storage, read_write> g: array<f32>;
+@group(0) @binding(1) var<storage, read_write> noise: array<u32>;
+@group(0) @binding(2) var<storage, read_write> p: array<u32>;
+@group(0) @binding(3) var<storage, read_write> m: array<u32>;
+@group(0) @binding(4) var<storage, read_write> v: array<u32>;
 @group(0) @binding(5) var<storage, read_write> params: Params;
 
 // m′, v′ and x of one element.

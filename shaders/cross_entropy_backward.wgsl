@@ -6,9 +6,9 @@ struct Params {
   vocab: u32,
 }
 
-@group(0) @binding(0) var<storage, read_write> logits: array<f32>;
-@group(0) @binding(1) var<storage, read_write> targets: array<i32>;
-@group(0) @binding(2) var<storage, read_write> stats: array<f32>;
+@group(0) @binding(0) var<storage, read_write> targets: array<i32>;
+@group(0) @binding(1) var<storage, read_write> stats: array<f32>;
+@group(0) @binding(2) var<storage, read_write> logits: array<f32>;
 @group(0) @binding(3) var<storage, read_write> params: Params;
 
 @compute @workgroup_size(64)

@@ -10,9 +10,9 @@ struct Params {
   sign: f32,
 }
 
-@group(0) @binding(0) var<storage, read_write> x: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read_write> cosines: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read_write> sines: array<vec4<f32>>;
+@group(0) @binding(0) var<storage, read_write> cosines: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read_write> sines: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read_write> x: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> params: Params;
 
 @compute @workgroup_size(64)

@@ -18,8 +18,8 @@ struct Params {
   first_pair_high: u32,
 }
 
-@group(0) @binding(0) var<storage, read_write> p: array<u32>;
-@group(0) @binding(1) var<storage, read_write> g: array<f32>;
+@group(0) @binding(0) var<storage, read_write> g: array<f32>;
+@group(0) @binding(1) var<storage, read_write> p: array<u32>;
 @group(0) @binding(2) var<storage, read_write> buf: array<u32>;
 @group(0) @binding(3) var<storage, read_write> params: Params;
 

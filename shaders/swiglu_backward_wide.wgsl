@@ -4,9 +4,9 @@ struct Params {
   n: u32,
 }
 
-@group(0) @binding(0) var<storage, read_write> gate: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read_write> up: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read_write> dy: array<vec4<f32>>;
+@group(0) @binding(0) var<storage, read_write> dy: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read_write> gate: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read_write> up: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> params: Params;
 
 fn sigmoid(x: vec4<f32>) -> vec4<f32> {

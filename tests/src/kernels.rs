@@ -1,7 +1,7 @@
 //! Running one kernel on raw words, on the device and as its twin, and measuring the difference.
 
 use burn::tensor::{Tensor, TensorData};
-use tabtune::kernels::{Access, Buffer, Kernel, Words, run};
+use tabtune::kernels::{AnyKernel, Buffer, Kernel, KernelParams, run_any};
 
 /// What an unwritten output looks like: a NaN no computation makes.
 pub const POISON: u32 = 0x7fc0_dead;
@@ -9,7 +9,7 @@ pub const POISON: u32 = 0x7fc0_dead;
 /// One launch: buffers in binding order (written ones by their length), parameters, workgroups.
 pub struct Case {
     /// The kernel.
-    pub kernel: &'static Kernel,
+    pub kernel: &'static AnyKernel,
     /// Contents of each buffer; those the kernel fills are poisoned.
     pub buffers: Vec<Vec<u32>>,
     /// Words of `Params`.
@@ -47,31 +47,36 @@ pub fn packed(values: &[f32]) -> (Vec<u32>, Vec<f32>) {
 }
 
 impl Case {
-    /// The written buffers by the twin.
-    pub fn twin(&self) -> Vec<Vec<u32>> {
-        let mut buffers = self.buffers.clone();
-        let mut views: Vec<Words<'_>> = buffers
-            .iter_mut()
-            .zip(self.kernel.bindings)
-            .map(|(b, binding)| if binding.access == Access::Read { Words::Read(b) } else { Words::Write(b) })
-            .collect();
-        (self.kernel.twin)(&mut views, &self.params);
-        self.written(buffers)
+    /// A launch of `kernel`: contents of what it reads and of what it writes, where it fills them poisoned.
+    pub fn new<P: KernelParams, const R: usize, const W: usize>(
+        kernel: &'static Kernel<P, R, W>,
+        read: [Vec<u32>; R],
+        written: [Vec<u32>; W],
+        params: &P,
+        groups: u32,
+    ) -> Self {
+        let buffers = read.into_iter().chain(written).collect();
+        Self { kernel: kernel.any(), buffers, params: params.words(), groups }
     }
 
-    fn written(&self, buffers: Vec<Vec<u32>>) -> Vec<Vec<u32>> {
-        buffers.into_iter().zip(self.kernel.bindings).filter(|(_, b)| b.access != Access::Read).map(|(b, _)| b).collect()
+    /// The written buffers by the twin.
+    pub fn twin(&self) -> Vec<Vec<u32>> {
+        let mut read = self.buffers.clone();
+        let mut written = read.split_off(self.kernel.reads());
+        let views = read.iter().map(Vec::as_slice).collect();
+        (self.kernel.twin)(views, written.iter_mut().map(Vec::as_mut_slice).collect(), &self.params);
+        written
     }
 
     /// The written buffers by `kernel` (this case's own, or a mutant of it) on `device`.
-    pub fn device(&self, kernel: &'static Kernel, device: &burn::tensor::Device) -> Vec<Vec<u32>> {
+    pub fn device(&self, kernel: &'static AnyKernel, device: &burn::tensor::Device) -> Vec<Vec<u32>> {
         let buffers = self.buffers.iter().map(|words| upload(words, device)).collect();
-        run(kernel, buffers, &self.params, self.groups).expect("one device").into_iter().map(|b| download(b.float::<1>())).collect()
+        run_any(kernel, buffers, &self.params, self.groups).expect("one device").into_iter().map(|b| download(b.float::<1>())).collect()
     }
 
     /// Largest difference between device and twin, relative to the RMS of the twin's buffer. Infinite where only one of them is
     /// finite; both NaN, or the same infinity, agree.
-    pub fn difference(&self, kernel: &'static Kernel, device: &burn::tensor::Device) -> f64 {
+    pub fn difference(&self, kernel: &'static AnyKernel, device: &burn::tensor::Device) -> f64 {
         let pairs = self.device(kernel, device).into_iter().zip(self.twin());
         pairs.map(|(found, expected)| difference(&floats(&found), &floats(&expected))).fold(0.0, f64::max)
     }
@@ -119,18 +124,11 @@ fn download(tensor: Tensor<1>) -> Vec<u32> {
 }
 
 /// The kernel with the first `from` in its source replaced by `to`, under another name.
-pub fn mutant(kernel: &'static Kernel, from: &str, to: &str) -> &'static Kernel {
+pub fn mutant(kernel: &'static AnyKernel, from: &str, to: &str) -> &'static AnyKernel {
     assert!(kernel.source.contains(from), "{}: nothing to flip: {from:?}", kernel.name);
     let source = kernel.source.replacen(from, to, 1);
     let name = format!("{} with {to:?} for {from:?}", kernel.name);
-    Box::leak(Box::new(Kernel {
-        name: name.leak(),
-        source: source.leak(),
-        bindings: kernel.bindings,
-        params: kernel.params,
-        workgroup: kernel.workgroup,
-        twin: kernel.twin,
-    }))
+    Box::leak(Box::new(AnyKernel { name: name.leak(), source: source.leak(), ..*kernel }))
 }
 
 /// Asserts that device and twin agree within `bound` on every case, and that the flipped kernel does not on any one of them.

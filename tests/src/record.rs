@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use tabtune::kernels::{Access, Kernel};
+use tabtune::kernels::{Access, AnyKernel};
 
 use crate::kernels::Case;
 
@@ -30,7 +30,7 @@ impl Words {
 }
 
 /// Writes the cases of one check to the folder that `TABTUNE_CASES` names: `<test>.json` and `<test>.bin`. Without it, nothing.
-pub fn record(cases: &[Case], bound: f64, mutant: &Kernel) {
+pub fn record(cases: &[Case], bound: f64, mutant: &AnyKernel) {
     let Some(folder) = std::env::var_os("TABTUNE_CASES").map(PathBuf::from) else { return };
     let mut words = Words::default();
     let small = cases.iter().filter(|case| case.buffers.iter().map(Vec::len).sum::<usize>() <= MOST_WORDS);

@@ -2,9 +2,9 @@
 
 use naga::{AddressSpace, ScalarKind, StorageAccess, TypeInner, proc::Layouter, valid};
 use std::collections::BTreeSet;
-use tabtune::kernels::{CATALOGUE, Kernel};
+use tabtune::kernels::{Access, AnyKernel, CATALOGUE};
 
-fn module(kernel: &Kernel) -> naga::Module {
+fn module(kernel: &AnyKernel) -> naga::Module {
     let source = kernel.assembled();
     naga::front::wgsl::parse_str(&source).unwrap_or_else(|e| panic!("{}: {}", kernel.name, e.emit_to_string(&source)))
 }
@@ -60,6 +60,8 @@ fn bindings_are_those_of_the_record() {
         let expected: Vec<(u32, String)> = names.enumerate().map(|(i, name)| (i as u32, name.to_string())).collect();
         assert_eq!(found, expected, "{}", kernel.name);
         assert!(found.len() <= 8, "{}: more than 8 storage buffers", kernel.name);
+        let written = &kernel.bindings[kernel.reads()..];
+        assert!(written.iter().all(|b| b.access != Access::Read), "{}: reads after it writes", kernel.name);
     }
 }
 

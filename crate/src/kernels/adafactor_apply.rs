@@ -1,12 +1,14 @@
 //! Adafactor's update of a matrix, in place: relative step, clip by RMS, decoupled decay (shaders/README.md, "Adafactor").
 
-use super::kernel::{Kernel, Words, read, update};
+use super::kernel::Words;
 use super::noise::bounded;
 use super::packed::Writes;
 
-crate::kernel_params! {
+crate::kernel! {
+    /// `g [A, B], row [A], col [B], sums [3L], noise [N]` (one word where it is not read), `p [A, B]` f32 or packed bf16.
+    pub KERNEL = "adafactor_apply" [64], (g, row, col, sums, noise) -> (mut p),
     /// Scalars of a step and the place of the noise.
-    pub struct Params {
+    struct Params {
         /// A.
         rows: u32,
         /// B.
@@ -37,18 +39,9 @@ crate::kernel_params! {
         step_low: u32,
         /// The parameter's step, high word.
         step_high: u32,
-    }
+    },
+    twin twin
 }
-
-/// `g [A, B], row [A], col [B], sums [3L], noise [N]` (one word where it is not read), `p [A, B]` f32 or packed bf16.
-pub static KERNEL: Kernel = Kernel {
-    name: "adafactor_apply",
-    source: include_str!("../../../shaders/adafactor_apply.wgsl"),
-    bindings: &[read("g"), read("row"), read("col"), read("sums"), read("noise"), update("p")],
-    params: Params::FIELDS,
-    workgroup: 64,
-    twin,
-};
 
 /// Pairs of elements of one workgroup.
 pub const PAIRS: usize = 2048;
@@ -74,10 +67,8 @@ fn row_factor(row: f32, total: f32) -> f32 {
     if share < f32::MIN_POSITIVE { total.sqrt() / row.sqrt() } else { 1.0 / share.sqrt() }
 }
 
-fn twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let s = Params::from_words(params);
-    let [g, row, col, sums, given, p] = buffers else { return };
-    let (g, row, col, given, p) = (g.floats(), row.floats(), col.floats(), given.words(), p.words_mut());
+fn twin([g, row, col, sums, given]: [&[u32]; 5], [p]: [&mut [u32]; 1], s: &Params) {
+    let (g, row, col) = (g.floats(), row.floats(), col.floats());
     let lanes = s.lanes as usize;
     let sum = |k: usize| sums.floats()[k * lanes..][..lanes].iter().map(|&x| f64::from(x)).sum::<f64>();
     let (cols, n) = (s.cols as usize, s.rows as usize * s.cols as usize);

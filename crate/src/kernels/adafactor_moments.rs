@@ -1,34 +1,25 @@
 //! `row ← lerp(row, Σⱼ q, w)`, `col ← lerp(col, Σᵢ q, w)` from the tiles' partial sums (shaders/README.md, "Adafactor").
 
 use super::adafactor_sums::{TILE_COLS, TILE_ROWS};
-use super::kernel::{Kernel, Words, read, update};
+use super::kernel::Words;
 use super::noise::lerp;
 
-crate::kernel_params! {
+crate::kernel! {
+    /// `row_sums [A, ⌈B/64⌉], col_sums [⌈A/32⌉, B]` into `row [A], col [B]`; one thread each.
+    pub KERNEL = "adafactor_moments" [256], (row_sums, col_sums) -> (mut row, mut col),
     /// The matrix and the weight of this step.
-    pub struct Params {
+    struct Params {
         /// A.
         rows: u32,
         /// B.
         cols: u32,
         /// max(t^decay_rate, 1 − beta2_cap).
         w: f32,
-    }
+    },
+    twin twin
 }
 
-/// `row_sums [A, ⌈B/64⌉], col_sums [⌈A/32⌉, B]` into `row [A], col [B]`; one thread each.
-pub static KERNEL: Kernel = Kernel {
-    name: "adafactor_moments",
-    source: include_str!("../../../shaders/adafactor_moments.wgsl"),
-    bindings: &[read("row_sums"), read("col_sums"), update("row"), update("col")],
-    params: Params::FIELDS,
-    workgroup: 256,
-    twin,
-};
-
-fn twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let s = Params::from_words(params);
-    let [row_sums, col_sums, row, col] = buffers else { return };
+fn twin([row_sums, col_sums]: [&[u32]; 2], [row, col]: [&mut [u32]; 2], s: &Params) {
     let (row_sums, col_sums) = (row_sums.floats(), col_sums.floats());
     let (rows, cols) = (s.rows as usize, s.cols as usize);
     let (across, down) = (cols.div_ceil(TILE_COLS), rows.div_ceil(TILE_ROWS));

@@ -1,13 +1,15 @@
 //! Sums behind the update's size: Σ a², Σ p² (relative step) and Σ row of a matrix (shaders/README.md, "Adafactor").
 
 use super::adafactor_sums::{TILE_COLS, TILE_ROWS};
-use super::kernel::{Kernel, Words, read, write};
+use super::kernel::Words;
 use super::noise::bounded;
 use super::packed::get;
 
-crate::kernel_params! {
+crate::kernel! {
+    /// `g, p [A, B], row [A], col [B] → sums [3L]`.
+    pub KERNEL = "adafactor_norm" [64], (g, p, row, col) -> (sums),
     /// The matrix and how its work is shared out.
-    pub struct Params {
+    struct Params {
         /// A.
         rows: u32,
         /// B.
@@ -20,23 +22,12 @@ crate::kernel_params! {
         relative_step: u32,
         /// 1: p is packed bf16.
         packed: u32,
-    }
+    },
+    twin twin
 }
 
-/// `g, p [A, B], row [A], col [B] → sums [3L]`.
-pub static KERNEL: Kernel = Kernel {
-    name: "adafactor_norm",
-    source: include_str!("../../../shaders/adafactor_norm.wgsl"),
-    bindings: &[read("g"), read("p"), read("row"), read("col"), write("sums")],
-    params: Params::FIELDS,
-    workgroup: 64,
-    twin,
-};
-
-fn twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let s = Params::from_words(params);
-    let [g, p, row, col, sums] = buffers else { return };
-    let (g, p, row, col) = (g.floats(), p.words(), row.floats(), col.floats());
+fn twin([g, p, row, col]: [&[u32]; 4], [sums]: [&mut [u32]; 1], s: &Params) {
+    let (g, row, col) = (g.floats(), row.floats(), col.floats());
     let (rows, cols, lanes) = (s.rows as usize, s.cols as usize, s.lanes as usize);
     let across = cols.div_ceil(TILE_COLS);
     let mut total = vec![0f64; 3 * lanes];

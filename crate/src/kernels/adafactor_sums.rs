@@ -1,6 +1,6 @@
 //! Row and column sums of `q = g² + ε₁` of a matrix, by tiles of 32 × 64 (shaders/README.md, "Adafactor" and "Block tree").
 
-use super::kernel::{Kernel, Words, read, write};
+use super::kernel::Words;
 use super::noise::bounded;
 
 /// Rows of a tile.
@@ -10,9 +10,11 @@ pub const TILE_COLS: usize = 64;
 /// Tiles of one workgroup.
 pub const TILES: usize = 8;
 
-crate::kernel_params! {
+crate::kernel! {
+    /// `g [A, B] → row_sums [A, ⌈B/64⌉], col_sums [⌈A/32⌉, B]`; 8 threads a tile.
+    pub KERNEL = "adafactor_sums" [64], (g) -> (row_sums, col_sums),
     /// The matrix and what is added to its squares.
-    pub struct Params {
+    struct Params {
         /// A.
         rows: u32,
         /// B.
@@ -21,22 +23,11 @@ crate::kernel_params! {
         scale: f32,
         /// ε₁.
         eps1: f32,
-    }
+    },
+    twin twin
 }
 
-/// `g [A, B] → row_sums [A, ⌈B/64⌉], col_sums [⌈A/32⌉, B]`; 8 threads a tile.
-pub static KERNEL: Kernel = Kernel {
-    name: "adafactor_sums",
-    source: include_str!("../../../shaders/adafactor_sums.wgsl"),
-    bindings: &[read("g"), write("row_sums"), write("col_sums")],
-    params: Params::FIELDS,
-    workgroup: 64,
-    twin,
-};
-
-fn twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let s = Params::from_words(params);
-    let [g, row_sums, col_sums] = buffers else { return };
+fn twin([g]: [&[u32]; 1], [row_sums, col_sums]: [&mut [u32]; 2], s: &Params) {
     let (g, row_sums, col_sums) = (g.floats(), row_sums.floats_mut(), col_sums.floats_mut());
     let (rows, cols) = (s.rows as usize, s.cols as usize);
     let across = cols.div_ceil(TILE_COLS);

@@ -1,13 +1,15 @@
 //! Adafactor's update of a vector, in place (shaders/README.md, "Adafactor").
 
 use super::adafactor_apply::scalars;
-use super::kernel::{Kernel, Words, read, update};
+use super::kernel::Words;
 use super::noise::bounded;
 use super::packed::Writes;
 
-crate::kernel_params! {
+crate::kernel! {
+    /// `g, row [n], sums [2L], noise [n]` (one word where it is not read), `p [n]` f32 or packed bf16.
+    pub KERNEL = "adafactor_vector_apply" [64], (g, row, sums, noise) -> (mut p),
     /// Scalars of a step and the place of the noise.
-    pub struct Params {
+    struct Params {
         /// Elements.
         n: u32,
         /// L of `adafactor_vector_moments`.
@@ -36,23 +38,12 @@ crate::kernel_params! {
         step_low: u32,
         /// The parameter's step, high word.
         step_high: u32,
-    }
+    },
+    twin twin
 }
 
-/// `g, row [n], sums [2L], noise [n]` (one word where it is not read), `p [n]` f32 or packed bf16.
-pub static KERNEL: Kernel = Kernel {
-    name: "adafactor_vector_apply",
-    source: include_str!("../../../shaders/adafactor_vector_apply.wgsl"),
-    bindings: &[read("g"), read("row"), read("sums"), read("noise"), update("p")],
-    params: Params::FIELDS,
-    workgroup: 64,
-    twin,
-};
-
-fn twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let s = Params::from_words(params);
-    let [g, row, sums, given, p] = buffers else { return };
-    let (g, row, given, p) = (g.floats(), row.floats(), given.words(), p.words_mut());
+fn twin([g, row, sums, given]: [&[u32]; 4], [p]: [&mut [u32]; 1], s: &Params) {
+    let (g, row) = (g.floats(), row.floats());
     let (lanes, n) = (s.lanes as usize, s.n as usize);
     let rms = |k: usize| (sums.floats()[k * lanes..][..lanes].iter().map(|&x| f64::from(x)).sum::<f64>() / n as f64).sqrt() as f32;
     let (c, rate, d) = scalars(rms(0), rms(1), s.relative_step, [s.rate, s.decay, s.d, s.clip, s.eps2]);

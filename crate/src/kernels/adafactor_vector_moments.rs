@@ -1,15 +1,17 @@
 //! Adafactor's second moment of a vector, and the sums behind the update's size (shaders/README.md, "Adafactor").
 
-use super::kernel::{Kernel, Words, read, update, write};
+use super::kernel::Words;
 use super::noise::{bounded, lerp};
 use super::packed::get;
 
 /// Elements of a chunk: a lane's unit of work.
 pub const CHUNK: usize = 2048;
 
-crate::kernel_params! {
+crate::kernel! {
+    /// `g [n], p [n], row [n] → sums [2L]`.
+    pub KERNEL = "adafactor_vector_moments" [64], (g, p) -> (mut row, sums),
     /// The vector and the scalars of a step.
-    pub struct Params {
+    struct Params {
         /// Elements.
         n: u32,
         /// L = min(256, chunks): workgroups.
@@ -24,23 +26,12 @@ crate::kernel_params! {
         relative_step: u32,
         /// 1: p is packed bf16.
         packed: u32,
-    }
+    },
+    twin twin
 }
 
-/// `g [n], p [n], row [n] → sums [2L]`.
-pub static KERNEL: Kernel = Kernel {
-    name: "adafactor_vector_moments",
-    source: include_str!("../../../shaders/adafactor_vector_moments.wgsl"),
-    bindings: &[read("g"), read("p"), update("row"), write("sums")],
-    params: Params::FIELDS,
-    workgroup: 64,
-    twin,
-};
-
-fn twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let s = Params::from_words(params);
-    let [g, p, row, sums] = buffers else { return };
-    let (g, p, row) = (g.floats(), p.words(), row.floats_mut());
+fn twin([g, p]: [&[u32]; 2], [row, sums]: [&mut [u32]; 2], s: &Params) {
+    let (g, row) = (g.floats(), row.floats_mut());
     let lanes = s.lanes as usize;
     let mut total = vec![0f64; 2 * lanes];
     for i in 0..s.n as usize {

@@ -1,11 +1,13 @@
 //! AdamW on an f32 tensor, in place (shaders/README.md, "AdamW"): `m ← lerp(m, g, w1)`, `v ← lerp(v, g², w2)`, `p ← p·d − α·m/(√v + ε)`.
 
-use super::kernel::{Kernel, Words, read, update};
+use super::kernel::Words;
 use super::noise::{bounded, lerp};
 
-crate::kernel_params! {
+crate::kernel! {
+    /// `p, g, m, v [n]`, all f32.
+    pub KERNEL = "adamw" [256], (g) -> (mut p, mut m, mut v),
     /// Scalars of a step, computed in f64 and rounded once.
-    pub struct Params {
+    struct Params {
         /// Elements.
         n: u32,
         /// 1 − β1.
@@ -20,21 +22,12 @@ crate::kernel_params! {
         eps: f32,
         /// Factor of the gradient (clipping).
         scale: f32,
-    }
+    },
+    twin twin;
+
+    /// The same for n a multiple of 4, with four elements per thread.
+    pub WIDE = "adamw_wide" as KERNEL;
 }
-
-/// `p, g, m, v [n]`, all f32.
-pub static KERNEL: Kernel = Kernel {
-    name: "adamw",
-    source: include_str!("../../../shaders/adamw.wgsl"),
-    bindings: &[update("p"), read("g"), update("m"), update("v")],
-    params: Params::FIELDS,
-    workgroup: 256,
-    twin,
-};
-
-/// The same for n a multiple of 4, four elements a thread.
-pub static WIDE: Kernel = Kernel { name: "adamw_wide", source: include_str!("../../../shaders/adamw_wide.wgsl"), ..KERNEL };
 
 /// New p, m, v of one element, all f32.
 pub(super) fn element(s: &Params, p: f32, g: f32, m: f32, v: f32) -> (f32, f32, f32) {
@@ -44,11 +37,9 @@ pub(super) fn element(s: &Params, p: f32, g: f32, m: f32, v: f32) -> (f32, f32, 
     (p * s.d - s.alpha * (m / (v.sqrt() + s.eps)), m, v)
 }
 
-fn twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let s = Params::from_words(params);
-    let [p, g, m, v] = buffers else { return };
+fn twin([g]: [&[u32]; 1], [p, m, v]: [&mut [u32]; 3], s: &Params) {
     let (p, m, v) = (p.floats_mut(), m.floats_mut(), v.floats_mut());
     for (i, &g) in g.floats().iter().enumerate().take(s.n as usize) {
-        (p[i], m[i], v[i]) = element(&s, p[i], g, m[i], v[i]);
+        (p[i], m[i], v[i]) = element(s, p[i], g, m[i], v[i]);
     }
 }

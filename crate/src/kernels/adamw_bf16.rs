@@ -1,13 +1,15 @@
 //! AdamW on a packed bf16 tensor with bf16 moments, in place; three rounded writes (shaders/README.md, "AdamW").
 
 use super::adamw;
-use super::kernel::{Kernel, Words, read, update};
+use super::kernel::Words;
 use super::noise::Stream;
 use super::packed::{Writes, get, put};
 
-crate::kernel_params! {
+crate::kernel! {
+    /// `p, m, v [n]` packed bf16, `g [n]` f32, `noise [3n]` u32 (one word where it is not read).
+    pub KERNEL = "adamw_bf16" [256], (g, noise) -> (mut p, mut m, mut v),
     /// Scalars of a step and the place of the noise.
-    pub struct Params {
+    struct Params {
         /// Elements.
         n: u32,
         /// 1 − β1.
@@ -36,30 +38,18 @@ crate::kernel_params! {
         first_pair_low: u32,
         /// Pair index of word 0, high word.
         first_pair_high: u32,
-    }
+    },
+    twin twin
 }
 
-/// `p, m, v [n]` packed bf16, `g [n]` f32, `noise [3n]` u32 (one word where it is not read).
-pub static KERNEL: Kernel = Kernel {
-    name: "adamw_bf16",
-    source: include_str!("../../../shaders/adamw_bf16.wgsl"),
-    bindings: &[update("p"), read("g"), update("m"), update("v"), read("noise")],
-    params: Params::FIELDS,
-    workgroup: 256,
-    twin,
-};
-
-fn twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let s = Params::from_words(params);
-    let [p, g, m, v, given] = buffers else { return };
-    let (p, m, v) = (p.words_mut(), m.words_mut(), v.words_mut());
+fn twin([g, given]: [&[u32]; 2], [p, m, v]: [&mut [u32]; 3], s: &Params) {
     let rule = adamw::Params { n: s.n, w1: s.w1, w2: s.w2, d: s.d, alpha: s.alpha, eps: s.eps, scale: s.scale };
     let writes = Writes::new(s.rounding, [s.key0, s.key1], [s.step_low, s.step_high], [s.first_pair_low, s.first_pair_high]);
     let n = s.n as usize;
     for (i, &g) in g.floats().iter().enumerate().take(n) {
         let (x, m1, v1) = adamw::element(&rule, get(p, i), g, get(m, i), get(v, i));
         let words = writes.words(i);
-        let round = |stream: Stream, value: f32| writes.round(value, words, stream, i, given.words().get(stream as usize * n + i));
+        let round = |stream: Stream, value: f32| writes.round(value, words, stream, i, given.get(stream as usize * n + i));
         let (m1, v1, x) = (round(Stream::M, m1), round(Stream::V, v1), round(Stream::P, x));
         put(m, i, n, m1);
         put(v, i, n, v1);

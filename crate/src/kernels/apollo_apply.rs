@@ -1,12 +1,14 @@
 //! APOLLO's update of a matrix, in place (shaders/README.md, "APOLLO", 3 to 5): `U = G·s`, limited; `x = p·d − α·√scale·U`.
 
-use super::kernel::{Kernel, Words, read, update};
+use super::kernel::Words;
 use super::noise::bounded;
 use super::packed::Writes;
 
-crate::kernel_params! {
+crate::kernel! {
+    /// `g [A, B], stats [4, channels], factors [2], p [A, B]` f32 or packed bf16.
+    pub KERNEL = "apollo_apply" [256], (g, stats, factors) -> (mut p),
     /// Scalars of a step and the place of the noise.
-    pub struct Params {
+    struct Params {
         /// Elements.
         n: u32,
         /// B.
@@ -35,23 +37,12 @@ crate::kernel_params! {
         step_low: u32,
         /// The parameter's step, high word.
         step_high: u32,
-    }
+    },
+    twin twin
 }
 
-/// `g [A, B], stats [4, channels], factors [2], p [A, B]` f32 or packed bf16.
-pub static KERNEL: Kernel = Kernel {
-    name: "apollo_apply",
-    source: include_str!("../../../shaders/apollo_apply.wgsl"),
-    bindings: &[read("g"), read("stats"), read("factors"), update("p")],
-    params: Params::FIELDS,
-    workgroup: 256,
-    twin,
-};
-
-fn twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let s = Params::from_words(params);
-    let [g, stats, factors, p] = buffers else { return };
-    let (g, stats, factors, p) = (g.floats(), stats.floats(), factors.floats(), p.words_mut());
+fn twin([g, stats, factors]: [&[u32]; 3], [p]: [&mut [u32]; 1], s: &Params) {
+    let (g, stats, factors) = (g.floats(), stats.floats(), factors.floats());
     let (n, cols) = (s.n as usize, s.cols as usize);
     let writes = Writes::new(s.rounding, [s.key0, s.key1], [s.step_low, s.step_high], [0, 0]);
     for i in 0..n {

@@ -1,10 +1,12 @@
 //! APOLLO's tensor scale (mini) and norm-growth limiter (shaders/README.md, "APOLLO", 3 and 4; limiter: arXiv:2410.01623).
 
-use super::kernel::{Kernel, Words, read, update, write};
+use super::kernel::Words;
 
-crate::kernel_params! {
+crate::kernel! {
+    /// `stats [4, channels], norm [1] → factors [2]` = s (mini), ℓ; one workgroup.
+    pub KERNEL = "apollo_combine" [64], (stats) -> (mut norm, factors),
     /// Scalars of a step.
-    pub struct Params {
+    struct Params {
         /// Channels.
         channels: u32,
         /// 1: one scale for the tensor.
@@ -15,22 +17,11 @@ crate::kernel_params! {
         threshold: f32,
         /// γ.
         gamma: f32,
-    }
+    },
+    twin twin
 }
 
-/// `stats [4, channels], norm [1] → factors [2]` = s (mini), ℓ; one workgroup.
-pub static KERNEL: Kernel = Kernel {
-    name: "apollo_combine",
-    source: include_str!("../../../shaders/apollo_combine.wgsl"),
-    bindings: &[read("stats"), update("norm"), write("factors")],
-    params: Params::FIELDS,
-    workgroup: 64,
-    twin,
-};
-
-fn twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let p = Params::from_words(params);
-    let [stats, norm, factors] = buffers else { return };
+fn twin([stats]: [&[u32]; 1], [norm, factors]: [&mut [u32]; 2], p: &Params) {
     let (stats, norm, factors) = (stats.floats(), &mut norm.floats_mut()[0], factors.floats_mut());
     let channels = p.channels as usize;
     let sum = |k: usize| stats[k * channels..][..channels].iter().map(|&x| f64::from(x)).sum::<f64>();

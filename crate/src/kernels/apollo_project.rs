@@ -1,11 +1,13 @@
 //! APOLLO's projected moments and channel scales (shaders/README.md, "APOLLO"): `R = σ·Pᵀ·G`, Adam's moments of R, `s = ‖R̃‖/‖R‖`.
 
-use super::kernel::{Kernel, Words, read, update, write};
+use super::kernel::Words;
 use super::noise::{bounded, lerp, words};
 
-crate::kernel_params! {
+crate::kernel! {
+    /// `g [A, B], given [dim, r]` (one word where it is not read), `m, v [r, channels]`, `stats [4, channels]`.
+    pub KERNEL = "apollo_project" [256], (g, given) -> (mut m, mut v, stats),
     /// The matrix by channels, the projector, and the scalars of a step.
-    pub struct Params {
+    struct Params {
         /// Channels.
         channels: u32,
         /// Length of a channel.
@@ -38,18 +40,9 @@ crate::kernel_params! {
         refresh_low: u32,
         /// Refresh index, high word.
         refresh_high: u32,
-    }
+    },
+    twin twin
 }
-
-/// `g [A, B], given [dim, r]` (one word where it is not read), `m, v [r, channels]`, `stats [4, channels]`.
-pub static KERNEL: Kernel = Kernel {
-    name: "apollo_project",
-    source: include_str!("../../../shaders/apollo_project.wgsl"),
-    bindings: &[read("g"), read("given"), update("m"), update("v"), write("stats")],
-    params: Params::FIELDS,
-    workgroup: 256,
-    twin,
-};
 
 /// z of entry `e` = i·r + j at refresh `k`: an odd integer, the sum of 63 fair signs (shaders/README.md, "APOLLO projectors").
 pub fn signs(key: [u32; 2], e: u64, k: u64) -> i32 {
@@ -80,9 +73,7 @@ fn compensated(terms: impl Iterator<Item = f64>) -> f64 {
     sum + lost
 }
 
-fn twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let s = Params::from_words(params);
-    let [g, given, m, v, stats] = buffers else { return };
+fn twin([g, given]: [&[u32]; 2], [m, v, stats]: [&mut [u32]; 3], s: &Params) {
     let (g, m, v, stats) = (g.floats(), m.floats_mut(), v.floats_mut(), stats.floats_mut());
     let (channels, dim, rank) = (s.channels as usize, s.dim as usize, s.rank as usize);
     let made;

@@ -4,7 +4,7 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, BackendTensor, DispatchTensorKind};
 use burn::tensor::{DType, Int, Shape, Tensor};
 
-use super::kernel::Kernel;
+use super::kernel::{AnyKernel, Kernel, KernelParams};
 use super::launch::{CubeBackend, CubeTensor, Launch};
 use crate::error::{Error, Result};
 
@@ -97,21 +97,39 @@ impl Buffer {
     }
 }
 
-/// Refuses buffers of different devices; each comes with its name in the refusal.
-pub fn check_devices<'a>(kernel: &'static Kernel, buffers: impl Iterator<Item = (&'a str, &'a Buffer)> + Clone) -> Result<()> {
+/// Refuses buffers of different devices for the kernel of this name; each comes with its name in the refusal.
+pub fn check_devices<'a>(kernel: &'static str, buffers: impl Iterator<Item = (&'a str, &'a Buffer)> + Clone) -> Result<()> {
     let mut kinds = buffers.clone().map(|(_, buffer)| buffer.device_kind());
     let first = kinds.next();
     if kinds.all(|kind| Some(kind) == first) {
         return Ok(());
     }
     let found = buffers.map(|(name, buffer)| format!("{name} on the {}", buffer.device_kind()));
-    Err(Error::MixedDevices { kernel: kernel.name, found: found.collect() })
+    Err(Error::MixedDevices { kernel, found: found.collect() })
 }
 
-/// Runs `kernel` on tensors without autodiff; returns the written buffers in binding order. A written tensor is changed in place if it is
-/// uniquely owned (see [`Launch::launch`]). Buffers of different devices are an error that names them.
-pub fn run(kernel: &'static Kernel, buffers: Vec<Buffer>, params: &[u32], groups: u32) -> Result<Vec<Buffer>> {
-    check_devices(kernel, kernel.bindings.iter().map(|binding| binding.name).zip(&buffers))?;
+/// Runs `kernel` on tensors without autodiff; returns the written buffers. A written tensor is changed in place if it is uniquely owned (see
+/// [`Launch::launch`]). Buffers of different devices are an error that names them.
+pub fn run<P: KernelParams, const R: usize, const W: usize>(
+    kernel: &'static Kernel<P, R, W>,
+    read: [Buffer; R],
+    written: [Buffer; W],
+    params: &P,
+    groups: u32,
+) -> Result<[Buffer; W]> {
+    let buffers = read.into_iter().chain(written).collect();
+    let mut written = run_any(kernel.any(), buffers, &params.words(), groups)?.into_iter();
+    Ok([(); W].map(|()| written.next().expect("a kernel gives back what it writes")))
+}
+
+/// [`run`] of a kernel without types, for launches that were recorded: buffers in binding order, the parameters as words.
+///
+/// # Panics
+///
+/// On another number of buffers than the kernel has.
+pub fn run_any(kernel: &'static AnyKernel, buffers: Vec<Buffer>, params: &[u32], groups: u32) -> Result<Vec<Buffer>> {
+    assert_eq!(buffers.len(), kernel.bindings.len(), "buffers of {}", kernel.name);
+    check_devices(kernel.name, kernel.bindings.iter().map(|binding| binding.name).zip(&buffers))?;
     let mut cube = Vec::with_capacity(buffers.len());
     #[cfg(feature = "cpu")]
     let mut flex = Vec::new();
@@ -124,7 +142,7 @@ pub fn run(kernel: &'static Kernel, buffers: Vec<Buffer>, params: &[u32], groups
     }
     #[cfg(feature = "cpu")]
     if cube.is_empty() {
-        return Ok(burn_flex::Flex::launch(kernel, flex, params, groups).into_iter().map(|t| Buffer(Held::Flex(t))).collect());
+        return Ok(burn_flex::Flex::launch_any(kernel, flex, params, groups).into_iter().map(|t| Buffer(Held::Flex(t))).collect());
     }
-    Ok(CubeBackend::launch(kernel, cube, params, groups).into_iter().map(|t| Buffer(Held::Cube(t))).collect())
+    Ok(CubeBackend::launch_any(kernel, cube, params, groups).into_iter().map(|t| Buffer(Held::Cube(t))).collect())
 }

@@ -1,12 +1,14 @@
 //! f32 → packed bf16, nearest or stochastic (shaders/README.md, "Rounding to bf16").
 
-use super::kernel::{Kernel, Words, read, write};
+use super::kernel::Words;
 use super::noise::Stream;
 use super::packed::{Writes, put};
 
-crate::kernel_params! {
+crate::kernel! {
+    /// `x [n]` f32, `noise [n]` u32 (one word where it is not read) `→ y [n]` packed.
+    pub KERNEL = "cast_bf16" [256], (x, noise) -> (y),
     /// The rounding and the place of its noise.
-    pub struct Params {
+    struct Params {
         /// Elements.
         n: u32,
         /// `Stream`: 0 m, 1 v, 2 p.
@@ -25,27 +27,15 @@ crate::kernel_params! {
         first_pair_low: u32,
         /// Pair index of word 0, high word.
         first_pair_high: u32,
-    }
+    },
+    twin twin
 }
 
-/// `x [n]` f32, `noise [n]` u32 (one word where it is not read) `→ y [n]` packed.
-pub static KERNEL: Kernel = Kernel {
-    name: "cast_bf16",
-    source: include_str!("../../../shaders/cast_bf16.wgsl"),
-    bindings: &[read("x"), read("noise"), write("y")],
-    params: Params::FIELDS,
-    workgroup: 256,
-    twin,
-};
-
-fn twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let s = Params::from_words(params);
-    let [x, given, y] = buffers else { return };
+fn twin([x, given]: [&[u32]; 2], [y]: [&mut [u32]; 1], s: &Params) {
     let writes = Writes::new(s.rounding, [s.key0, s.key1], [s.step_low, s.step_high], [s.first_pair_low, s.first_pair_high]);
     let stream = [Stream::M, Stream::V, Stream::P][s.stream.min(2) as usize];
-    let y = y.words_mut();
     for (i, &x) in x.floats().iter().enumerate().take(s.n as usize) {
-        let bits = writes.round(x, writes.words(i), stream, i, given.words().get(i));
+        let bits = writes.round(x, writes.words(i), stream, i, given.get(i));
         put(y, i, s.n as usize, bits);
     }
 }

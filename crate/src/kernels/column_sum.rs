@@ -4,16 +4,17 @@ use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
 use burn::tensor::DType;
 
-use super::kernel::{Words, groups_of_64, read, write};
+use super::kernel::{Words, groups_of_64};
 use super::launch::{Launch, rows_columns};
-use crate::{kernel_params, kernel_record};
 
 /// Rows that one thread adds up.
 const ROWS: usize = 64;
 
-kernel_params! {
+crate::kernel! {
+    /// `y[p, c] = Σ x[r, c]` over the rows of part p.
+    pub KERNEL = "column_sum" [64], (x) -> (y),
     /// Shapes of a sum in parts.
-    pub struct Params {
+    struct Params {
         /// Rows.
         n: u32,
         /// Columns.
@@ -22,7 +23,8 @@ kernel_params! {
         rows: u32,
         /// Parts.
         parts: u32,
-    }
+    },
+    twin twin
 }
 
 impl Params {
@@ -44,14 +46,7 @@ impl Params {
     }
 }
 
-kernel_record! {
-    /// `y[p, c] = Σ x[r, c]` over the rows of part p.
-    KERNEL, "column_sum" in "../../../shaders/", [read("x"), write("y")], Params, twin
-}
-
-fn twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let p = Params::from_words(params);
-    let [x, y] = buffers else { return };
+fn twin([x]: [&[u32]; 1], [y]: [&mut [u32]; 1], p: &Params) {
     let width = p.width as usize;
     for i in 0..p.parts as usize * width {
         let sum: f64 = p.part(i / width).map(|r| f64::from(x.floats()[r * width + i % width])).sum();
@@ -67,7 +62,7 @@ pub fn column_sum<B: Launch>(mut x: FloatTensor<B>) -> FloatTensor<B> {
         let parts = params.parts as usize;
         let shape = if parts == 1 { vec![width] } else { vec![parts, width] };
         let y = B::empty(&x, shape.into(), DType::F32);
-        x = B::one(&KERNEL, vec![x, y], &params.words(), params.groups());
+        [x] = B::launch(&KERNEL, [x], [y], &params, params.groups());
         if parts == 1 {
             return x;
         }

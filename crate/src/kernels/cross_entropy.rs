@@ -4,80 +4,62 @@ use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
 use burn::tensor::DType;
 
-use super::kernel::{Kernel, Words, groups_of_64, read, update, write};
+use super::kernel::{Words, groups_of_64};
 use super::launch::{Launch, rows_columns};
-use crate::{kernel_params, kernel_record};
 
 /// Approximate number of elements of a row that one thread of the first pass covers.
 const PART: usize = 256;
 
-kernel_params! {
+crate::kernel! {
+    /// Maximum and sum of exponentials of parts of each row.
+    pub PARTIALS = "cross_entropy_partials" [64], (logits) -> (partials),
     /// Shapes of the forward passes.
-    pub struct ForwardParams {
+    struct ForwardParams {
         /// Rows.
         n: u32,
         /// Columns.
         vocab: u32,
         /// Parts that a row is cut into.
         parts: u32,
-    }
+    },
+    twin partials_twin
 }
-
-kernel_params! {
-    /// Rows to add up.
-    pub struct SumParams {
-        /// Rows.
-        n: u32,
-    }
+crate::kernel! {
+    /// Loss and log-sum-exp of each row.
+    pub FORWARD = "cross_entropy_forward" [64], (logits, targets, partials) -> (stats), ForwardParams, twin forward_twin
 }
-
-kernel_params! {
+crate::kernel! {
+    /// The gradient, in place of the logits.
+    pub BACKWARD = "cross_entropy_backward" [64], (targets, stats) -> (mut logits),
     /// Shapes of the gradient.
-    pub struct BackwardParams {
+    struct BackwardParams {
         /// Rows.
         n: u32,
         /// Columns.
         vocab: u32,
-    }
+    },
+    twin backward_twin
 }
-
-kernel_record! {
-    /// Maximum and sum of exponentials of parts of each row.
-    PARTIALS, "cross_entropy_partials" in "../../../shaders/", [read("logits"), write("partials")], ForwardParams, partials_twin
-}
-kernel_record! {
-    /// Loss and log-sum-exp of each row.
-    FORWARD, "cross_entropy_forward" in "../../../shaders/",
-    [read("logits"), read("targets"), read("partials"), write("stats")], ForwardParams, forward_twin
-}
-kernel_record! {
-    /// The gradient, in place of the logits.
-    BACKWARD, "cross_entropy_backward" in "../../../shaders/",
-    [update("logits"), read("targets"), read("stats")], BackwardParams, backward_twin
-}
-/// `y = Σ loss`
-pub static LOSS_SUM: Kernel = Kernel {
-    name: "loss_sum",
-    source: include_str!("../../../shaders/loss_sum.wgsl"),
-    bindings: &[read("stats"), write("y")],
-    params: SumParams::FIELDS,
-    workgroup: 256,
-    twin: |buffers, params| {
-        let p = SumParams::from_words(params);
-        let [stats, y] = buffers else { return };
+crate::kernel! {
+    /// `y = Σ loss`
+    pub LOSS_SUM = "loss_sum" [256], (stats) -> (y),
+    /// Rows to add up.
+    struct SumParams {
+        /// Rows.
+        n: u32,
+    },
+    twin |[stats], [y], p| {
         let sum: f64 = (0..p.n as usize).map(|r| f64::from(stats.floats()[2 * r])).sum();
         y.floats_mut()[0] = sum as f32;
-    },
-};
+    }
+}
 
 fn top_and_sum(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
     let top = values.clone().fold(f64::NEG_INFINITY, f64::max);
     (top, values.map(|v| (v - top).exp()).sum())
 }
 
-fn partials_twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let p = ForwardParams::from_words(params);
-    let [logits, partials] = buffers else { return };
+fn partials_twin([logits]: [&[u32]; 1], [partials]: [&mut [u32]; 1], p: &ForwardParams) {
     let (vocab, parts) = (p.vocab as usize, p.parts as usize);
     for i in 0..p.n as usize * parts {
         let row = &logits.floats()[i / parts * vocab..][..vocab];
@@ -87,9 +69,7 @@ fn partials_twin(buffers: &mut [Words<'_>], params: &[u32]) {
     }
 }
 
-fn forward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let p = ForwardParams::from_words(params);
-    let [logits, targets, _, stats] = buffers else { return };
+fn forward_twin([logits, targets, _]: [&[u32]; 3], [stats]: [&mut [u32]; 1], p: &ForwardParams) {
     let vocab = p.vocab as usize;
     for r in 0..p.n as usize {
         let row = &logits.floats()[r * vocab..][..vocab];
@@ -101,9 +81,7 @@ fn forward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
     }
 }
 
-fn backward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let p = BackwardParams::from_words(params);
-    let [logits, targets, stats] = buffers else { return };
+fn backward_twin([targets, stats]: [&[u32]; 2], [logits]: [&mut [u32]; 1], p: &BackwardParams) {
     let vocab = p.vocab as usize;
     for r in 0..p.n as usize {
         let target = usize::try_from(targets.ints()[r]).ok().filter(|&id| id < vocab);
@@ -119,23 +97,26 @@ fn backward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
 pub fn stats<B: Launch>(logits: FloatTensor<B>, targets: FloatTensor<B>) -> FloatTensor<B> {
     let (n, vocab) = rows_columns(&logits.shape());
     let parts = vocab.div_ceil(PART).clamp(1, 64);
-    let params = ForwardParams { n: n as u32, vocab: vocab as u32, parts: parts as u32 }.words();
+    let params = ForwardParams { n: n as u32, vocab: vocab as u32, parts: parts as u32 };
     let partials = B::empty(&logits, [n, parts, 2].into(), DType::F32);
-    let partials = B::one(&PARTIALS, vec![logits.clone(), partials], &params, groups_of_64(n * parts));
+    let [partials] = B::launch(&PARTIALS, [logits.clone()], [partials], &params, groups_of_64(n * parts));
     let stats = B::empty(&logits, [n, 2].into(), DType::F32);
-    B::one(&FORWARD, vec![logits, targets, partials, stats], &params, groups_of_64(n))
+    let [stats] = B::launch(&FORWARD, [logits, targets, partials], [stats], &params, groups_of_64(n));
+    stats
 }
 
 /// `Σ loss → [1]`
 pub fn sum<B: Launch>(stats: FloatTensor<B>) -> FloatTensor<B> {
     let n = rows_columns(&stats.shape()).0 as u32;
     let y = B::empty(&stats, [1].into(), DType::F32);
-    B::one(&LOSS_SUM, vec![stats, y], &SumParams { n }.words(), 1)
+    let [y] = B::launch(&LOSS_SUM, [stats], [y], &SumParams { n }, 1);
+    y
 }
 
 /// Gradient of `Σ loss` for the logits, in place if they are uniquely owned.
 pub fn gradient<B: Launch>(logits: FloatTensor<B>, targets: FloatTensor<B>, stats: FloatTensor<B>) -> FloatTensor<B> {
     let (n, vocab) = rows_columns(&logits.shape());
-    let params = BackwardParams { n: n as u32, vocab: vocab as u32 }.words();
-    B::one(&BACKWARD, vec![logits, targets, stats], &params, groups_of_64(n * vocab))
+    let params = BackwardParams { n: n as u32, vocab: vocab as u32 };
+    let [logits] = B::launch(&BACKWARD, [targets, stats], [logits], &params, groups_of_64(n * vocab));
+    logits
 }

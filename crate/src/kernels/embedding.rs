@@ -5,13 +5,14 @@ use burn::backend::tensor::FloatTensor;
 use burn::tensor::{DType, FloatDType};
 
 use super::autodiff::Rule;
-use super::kernel::{Words, groups_of_64, read, update, write};
+use super::kernel::{Words, groups_of_64};
 use super::launch::{Launch, rows_columns};
-use crate::{kernel_params, kernel_record};
 
-kernel_params! {
+crate::kernel! {
+    /// `y[r] = w[ids[r]]`
+    pub FORWARD = "embedding_forward" [64], (w, ids) -> (y),
     /// Shapes of the gather.
-    pub struct ForwardParams {
+    struct ForwardParams {
         /// Ids.
         n: u32,
         /// Rows of the table.
@@ -20,87 +21,73 @@ kernel_params! {
         width: u32,
         /// 1 where the table is packed bf16.
         packed: u32,
-    }
+    },
+    twin forward_twin
 }
-
-kernel_params! {
+crate::kernel! {
+    /// First row and next row of each id.
+    pub LINKS = "embedding_links" [64], (ids) -> (links),
     /// Shapes of the chains.
-    pub struct LinksParams {
+    struct LinksParams {
         /// Ids.
         n: u32,
         /// Rows of the table.
         vocab: u32,
-    }
+    },
+    twin links_twin
 }
-
-kernel_params! {
+crate::kernel! {
+    /// `dw[v] += Σ dy[r]` along the chain of v.
+    pub BACKWARD = "embedding_backward" [64], (links, dy) -> (mut dw),
     /// Shapes of the gradient.
-    pub struct BackwardParams {
+    struct BackwardParams {
         /// Ids.
         n: u32,
         /// Rows of the table.
         vocab: u32,
         /// Columns of the table.
         width: u32,
-    }
+    },
+    twin backward_twin
 }
 
-kernel_record! {
-    /// `y[r] = w[ids[r]]`
-    FORWARD, "embedding_forward" in "../../../shaders/", [read("w"), read("ids"), write("y")], ForwardParams, forward_twin
-}
-kernel_record! {
-    /// First row and next row of each id.
-    LINKS, "embedding_links" in "../../../shaders/", [read("ids"), write("links")], LinksParams, links_twin
-}
-kernel_record! {
-    /// `dw[v] += Σ dy[r]` along the chain of v.
-    BACKWARD, "embedding_backward" in "../../../shaders/", [read("links"), read("dy"), update("dw")], BackwardParams, backward_twin
-}
-
-fn forward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let p = ForwardParams::from_words(params);
-    let [w, ids, y] = buffers else { return };
+fn forward_twin([w, ids]: [&[u32]; 2], [y]: [&mut [u32]; 1], p: &ForwardParams) {
     let width = p.width as usize;
     for r in 0..p.n as usize {
         for c in 0..width {
             let at = usize::try_from(ids.ints()[r]).ok().filter(|&id| id < p.vocab as usize).map(|id| id * width + c);
-            y.words_mut()[r * width + c] = match (at, p.packed) {
+            y[r * width + c] = match (at, p.packed) {
                 (None, _) => 0,
-                (Some(at), 0) => w.words()[at],
-                (Some(at), _) if at % 2 == 0 => w.words()[at / 2] << 16,
-                (Some(at), _) => w.words()[at / 2] & 0xffff_0000,
+                (Some(at), 0) => w[at],
+                (Some(at), _) if at % 2 == 0 => w[at / 2] << 16,
+                (Some(at), _) => w[at / 2] & 0xffff_0000,
             };
         }
     }
 }
 
-fn links_twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let p = LinksParams::from_words(params);
-    let [ids, links] = buffers else { return };
+fn links_twin([ids]: [&[u32]; 1], [links]: [&mut [u32]; 1], p: &LinksParams) {
     let (n, vocab) = (p.n as usize, p.vocab as usize);
-    links.words_mut()[..vocab + n].fill(p.n);
+    links[..vocab + n].fill(p.n);
     for r in (0..n).rev() {
         if let Some(id) = usize::try_from(ids.ints()[r]).ok().filter(|&id| id < vocab) {
-            links.words_mut()[vocab + r] = links.words()[id];
-            links.words_mut()[id] = r as u32;
+            links[vocab + r] = links[id];
+            links[id] = r as u32;
         } else if let Some(next) = (r + 1..n).find(|&next| ids.ints()[next] == ids.ints()[r]) {
-            links.words_mut()[vocab + r] = next as u32;
+            links[vocab + r] = next as u32;
         }
     }
 }
 
-fn backward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let p = BackwardParams::from_words(params);
-    let [links, dy, dw] = buffers else { return };
+fn backward_twin([links, dy]: [&[u32]; 2], [dw]: [&mut [u32]; 1], p: &BackwardParams) {
     let (n, vocab, width) = (p.n as usize, p.vocab as usize, p.width as usize);
     for v in 0..vocab {
         for c in 0..width {
             let mut sum = 0.0;
-            let mut r = links.words()[v] as usize;
+            let mut r = links[v] as usize;
             while r < n {
                 sum += f64::from(dy.floats()[r * width + c]);
-                r = links.words()[vocab + r] as usize;
+                r = links[vocab + r] as usize;
             }
             // Rounded before it is added, so that the bits equal those of a sum of two gradients.
             dw.floats_mut()[v * width + c] += sum as f32;
@@ -115,7 +102,8 @@ pub fn forward<B: Launch>(w: FloatTensor<B>, ids: FloatTensor<B>) -> FloatTensor
     let y = B::empty(&w, [n, width].into(), DType::F32);
     let packed = u32::from(w.dtype() == DType::BF16);
     let params = ForwardParams { n: n as u32, vocab: vocab as u32, width: width as u32, packed };
-    B::one(&FORWARD, vec![w, ids, y], &params.words(), groups_of_64(n * width))
+    let [y] = B::launch(&FORWARD, [w, ids], [y], &params, groups_of_64(n * width));
+    y
 }
 
 /// The gradient of the table `[V, C]` from that of its rows `dy [n, C]`, added to `sum` (in place if it is uniquely owned)
@@ -124,10 +112,10 @@ pub fn backward<B: Launch>(sum: FloatTensor<B>, ids: FloatTensor<B>, dy: FloatTe
     let n = ids.shape().num_elements();
     let (n32, vocab32, width32) = (n as u32, vocab as u32, width as u32);
     let links = B::empty(&dy, [vocab + n].into(), DType::F32);
-    let params = LinksParams { n: n32, vocab: vocab32 }.words();
-    let links = B::one(&LINKS, vec![ids, links], &params, groups_of_64(vocab + n));
-    let params = BackwardParams { n: n32, vocab: vocab32, width: width32 }.words();
-    B::one(&BACKWARD, vec![links, dy, sum], &params, groups_of_64(vocab * width))
+    let [links] = B::launch(&LINKS, [ids], [links], &LinksParams { n: n32, vocab: vocab32 }, groups_of_64(vocab + n));
+    let params = BackwardParams { n: n32, vocab: vocab32, width: width32 };
+    let [sum] = B::launch(&BACKWARD, [links, dy], [sum], &params, groups_of_64(vocab * width));
+    sum
 }
 
 /// Gradient of the table, dense f32 `[V, C]`.

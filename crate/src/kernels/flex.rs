@@ -5,7 +5,7 @@ use burn_flex::{Flex, FlexTensor, Layout};
 use burn_std::Bytes;
 use std::sync::Arc;
 
-use super::kernel::{Access, Kernel, Words};
+use super::kernel::{Access, AnyKernel};
 use super::launch::{Launch, words_for};
 
 /// A tensor's bytes while its twin runs; `copy` where they cannot be seen as words in place (odd bf16 counts).
@@ -14,7 +14,6 @@ struct Lent {
     copy: Option<Vec<u32>>,
     shape: Shape,
     dtype: DType,
-    access: Access,
 }
 
 impl Lent {
@@ -35,18 +34,17 @@ impl Lent {
             bytemuck::cast_slice_mut::<u32, u8>(&mut words)[..bytes.len()].copy_from_slice(&bytes);
             words
         });
-        Self { bytes, copy, shape, dtype, access }
+        Self { bytes, copy, shape, dtype }
     }
 
-    fn words(&mut self) -> Words<'_> {
-        match (&mut self.copy, self.access) {
-            (Some(copy), Access::Read) => Words::Read(copy),
-            (Some(copy), _) => Words::Write(copy),
-            (None, Access::Read) => Words::Read(bytemuck::cast_slice(&self.bytes)),
-            (None, _) => match Arc::get_mut(&mut self.bytes) {
-                Some(bytes) => Words::Write(bytemuck::cast_slice_mut(bytes)),
-                None => Words::Write(&mut []),
-            },
+    fn words(&self) -> &[u32] {
+        self.copy.as_deref().unwrap_or_else(|| bytemuck::cast_slice(&self.bytes))
+    }
+
+    fn words_mut(&mut self) -> &mut [u32] {
+        match &mut self.copy {
+            Some(copy) => copy,
+            None => bytemuck::cast_slice_mut(Arc::get_mut(&mut self.bytes).expect("bytes to be written were made this buffer's own")),
         }
     }
 
@@ -76,12 +74,12 @@ impl Launch for Flex {
         }
     }
 
-    fn launch(kernel: &'static Kernel, buffers: Vec<FlexTensor>, params: &[u32], groups: u32) -> Vec<FlexTensor> {
-        let mut held: Vec<Lent> = buffers.into_iter().zip(kernel.bindings).map(|(t, b)| Lent::new(t, b.access)).collect();
+    fn launch_any(kernel: &'static AnyKernel, buffers: Vec<FlexTensor>, params: &[u32], groups: u32) -> Vec<FlexTensor> {
+        let mut lent: Vec<Lent> = buffers.into_iter().zip(kernel.bindings).map(|(t, b)| Lent::new(t, b.access)).collect();
+        let mut written = lent.split_off(kernel.reads());
         if groups > 0 {
-            let mut words: Vec<Words<'_>> = held.iter_mut().map(Lent::words).collect();
-            (kernel.twin)(&mut words, params);
+            (kernel.twin)(lent.iter().map(Lent::words).collect(), written.iter_mut().map(Lent::words_mut).collect(), params);
         }
-        held.into_iter().filter(|h| h.access != Access::Read).map(Lent::finish).collect()
+        written.into_iter().map(Lent::finish).collect()
     }
 }

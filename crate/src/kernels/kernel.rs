@@ -1,4 +1,6 @@
-//! What a kernel is: its WGSL, its bindings, and the twin that defines it.
+//! What a kernel is: its WGSL, its bindings, its parameters, and the twin that defines it.
+
+use std::marker::PhantomData;
 
 /// What a kernel does with a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,90 +22,163 @@ pub struct Binding {
     pub access: Access,
 }
 
-/// A buffer the kernel only reads.
-pub const fn read(name: &'static str) -> Binding {
-    Binding { name, access: Access::Read }
-}
-
-/// A buffer the kernel fills.
-pub const fn write(name: &'static str) -> Binding {
-    Binding { name, access: Access::Write }
-}
-
-/// A buffer the kernel changes in place.
-pub const fn update(name: &'static str) -> Binding {
-    Binding { name, access: Access::Update }
-}
-
-/// A buffer as its twin sees it: raw 32-bit words.
-#[derive(Debug)]
-pub enum Words<'a> {
-    /// Of a [`Access::Read`] binding.
-    Read(&'a [u32]),
-    /// Of a written binding.
-    Write(&'a mut [u32]),
-}
-
-impl Words<'_> {
-    /// The raw words.
-    pub fn words(&self) -> &[u32] {
-        match self {
-            Words::Read(words) => words,
-            Words::Write(words) => words,
-        }
-    }
-
+/// A buffer's raw 32-bit words as its twin sees them.
+pub trait Words {
     /// The words as f32.
-    pub fn floats(&self) -> &[f32] {
-        bytemuck::cast_slice(self.words())
-    }
-
+    fn floats(&self) -> &[f32];
     /// The words as i32.
-    pub fn ints(&self) -> &[i32] {
-        bytemuck::cast_slice(self.words())
+    fn ints(&self) -> &[i32];
+    /// The words as writable f32.
+    fn floats_mut(&mut self) -> &mut [f32];
+}
+
+impl Words for [u32] {
+    fn floats(&self) -> &[f32] {
+        bytemuck::cast_slice(self)
     }
 
-    /// The raw words, writable; empty if the kernel declared the buffer read-only.
-    pub fn words_mut(&mut self) -> &mut [u32] {
-        match self {
-            Words::Read(_) => &mut [],
-            Words::Write(words) => words,
-        }
+    fn ints(&self) -> &[i32] {
+        bytemuck::cast_slice(self)
     }
 
-    /// The words as writable f32; empty if the kernel declared the buffer read-only.
-    pub fn floats_mut(&mut self) -> &mut [f32] {
-        bytemuck::cast_slice_mut(self.words_mut())
+    fn floats_mut(&mut self) -> &mut [f32] {
+        bytemuck::cast_slice_mut(self)
     }
 }
 
-/// The CPU function that defines a kernel: buffers in binding order, then the words of its `Params`.
-pub type Twin = fn(&mut [Words<'_>], &[u32]);
+/// The CPU function that defines a kernel: the buffers that it reads, those that it writes, and its parameters.
+pub type Twin<P, const R: usize, const W: usize> = fn([&[u32]; R], [&mut [u32]; W], &P);
 
-/// One kernel: a WGSL file and the twin of the same stem.
+/// A [`Twin`] of a kernel without types: the parameters as words.
+pub type AnyTwin = fn(Vec<&[u32]>, Vec<&mut [u32]>, &[u32]);
+
+/// Calls a twin of which only the number of buffers is not known to the compiler.
+///
+/// # Panics
+///
+/// On another number of buffers, or fewer words of parameters.
+pub fn apply<P: KernelParams, const R: usize, const W: usize>(
+    twin: Twin<P, R, W>,
+    read: Vec<&[u32]>,
+    written: Vec<&mut [u32]>,
+    params: &[u32],
+) {
+    let read = read.try_into().expect("a buffer for each binding that is read");
+    let written = written.try_into().expect("a buffer for each binding that is written");
+    twin(read, written, &P::from_words(params));
+}
+
+/// One kernel: a WGSL file and the twin of the same stem. `P` are its parameters, `R` buffers are only read, `W` are written. Made by
+/// [`kernel!`](crate::kernel).
+///
+/// A launch gives each buffer and the parameters, and has back what was written:
+///
+/// ```
+/// use burn::backend::tensor::FloatTensor;
+/// use tabtune::kernels::{Launch, scale};
+///
+/// fn scaled<B: Launch>(x: FloatTensor<B>, f: FloatTensor<B>) -> FloatTensor<B> {
+///     let [x] = B::launch(&scale::KERNEL, [f], [x], &scale::Params { n: 4 }, 1);
+///     x
+/// }
+/// ```
+///
+/// Another number of buffers does not compile:
+///
+/// ```compile_fail
+/// # use burn::backend::tensor::FloatTensor;
+/// # use tabtune::kernels::{Launch, scale};
+/// fn scaled<B: Launch>(x: FloatTensor<B>, f: FloatTensor<B>) -> FloatTensor<B> {
+///     let [x] = B::launch(&scale::KERNEL, [f.clone(), f], [x], &scale::Params { n: 4 }, 1);
+///     x
+/// }
+/// ```
+///
+/// Nor do the parameters of another kernel:
+///
+/// ```compile_fail
+/// # use burn::backend::tensor::FloatTensor;
+/// # use tabtune::kernels::{Launch, elementwise, scale};
+/// fn scaled<B: Launch>(x: FloatTensor<B>, f: FloatTensor<B>) -> FloatTensor<B> {
+///     let [x] = B::launch(&scale::KERNEL, [f], [x], &elementwise::Params { n: 4 }, 1);
+///     x
+/// }
+/// ```
+///
+/// Nor does a twin that writes to what the kernel only reads. This one is right:
+///
+/// ```
+/// # use tabtune::kernels::{Twin, Words, scale};
+/// const TWIN: Twin<scale::Params, 1, 1> = |[f], [x], p| x.floats_mut()[..p.n as usize].iter_mut().for_each(|x| *x *= f.floats()[0]);
+/// ```
+///
+/// ```compile_fail
+/// # use tabtune::kernels::{Twin, Words, scale};
+/// const TWIN: Twin<scale::Params, 1, 1> = |[f], [x], p| f.floats_mut()[..p.n as usize].iter_mut().for_each(|f| *f *= x.floats()[0]);
+/// ```
 #[derive(Debug)]
-pub struct Kernel {
-    /// Stem of the shader; also the key of the pipeline cache.
+pub struct Kernel<P, const R: usize, const W: usize> {
+    any: AnyKernel,
+    types: PhantomData<fn(&P)>,
+}
+
+/// A [`Kernel`] without its types: what a list of all of them, a trace and a recorded launch hold.
+#[derive(Debug, Clone, Copy)]
+pub struct AnyKernel {
+    /// Stem of the shader.
     pub name: &'static str,
     /// Text of `shaders/<name>.wgsl`, without `common.wgsl`.
     pub source: &'static str,
-    /// Storage buffers in binding order; the parameters follow as the last one.
+    /// Storage buffers in binding order: those that are read, then those that are written; the parameters follow as the last one.
     pub bindings: &'static [Binding],
-    /// Fields of `Params` in order, each one word: name and WGSL type.
+    /// Fields of the parameters in order, each one word: name and WGSL type.
     pub params: &'static [(&'static str, &'static str)],
     /// Invocations of a workgroup.
     pub workgroup: u32,
     /// The definition.
-    pub twin: Twin,
+    pub twin: AnyTwin,
 }
 
 /// Parameters of the optimizers' kernels that change with every step.
 const VARYING: [&str; 7] = ["alpha", "rate", "w", "eps1", "relative_step", "refresh_low", "step_low"];
 
 /// Text put in front of every shader.
-pub const COMMON: &str = include_str!("../../../shaders/common.wgsl");
+pub const COMMON: &str = crate::kernel!(@source "common");
 
-impl Kernel {
+impl<P: KernelParams, const R: usize, const W: usize> Kernel<P, R, W> {
+    /// For [`kernel!`](crate::kernel), which counts the bindings.
+    pub const fn new(name: &'static str, source: &'static str, bindings: &'static [Binding], workgroup: u32, twin: AnyTwin) -> Self {
+        assert!(bindings.len() == R + W);
+        Self { any: AnyKernel { name, source, bindings, params: P::FIELDS, workgroup, twin }, types: PhantomData }
+    }
+
+    /// The same with another shader.
+    pub const fn variant(&self, name: &'static str, source: &'static str) -> Self {
+        Self { any: AnyKernel { name, source, ..self.any }, types: PhantomData }
+    }
+
+    /// The same with workgroups of another size.
+    pub const fn in_groups_of(&self, workgroup: u32) -> Self {
+        Self { any: AnyKernel { workgroup, ..self.any }, types: PhantomData }
+    }
+
+    /// The kernel without its types.
+    pub const fn any(&self) -> &AnyKernel {
+        &self.any
+    }
+
+    /// Number of workgroups that cover `threads`.
+    pub fn groups(&self, threads: usize) -> u32 {
+        threads.div_ceil(self.any.workgroup as usize) as u32
+    }
+}
+
+impl AnyKernel {
+    /// How many bindings are only read; the others follow them.
+    pub fn reads(&self) -> usize {
+        self.bindings.iter().take_while(|binding| binding.access == Access::Read).count()
+    }
+
     /// Whether its parameters change with every step, so that caching them would gain nothing.
     pub fn varies(&self) -> bool {
         self.params.iter().any(|(name, _)| VARYING.contains(name))
@@ -117,6 +192,20 @@ impl Kernel {
         text.push_str(self.source);
         text
     }
+}
+
+/// The parameters of a kernel: a struct of one-word fields in the order of the shader's `Params`.
+pub trait KernelParams: Copy {
+    /// Names and WGSL types of the fields.
+    const FIELDS: &'static [(&'static str, &'static str)];
+    /// The struct as words.
+    fn words(&self) -> Vec<u32>;
+    /// The struct from words.
+    ///
+    /// # Panics
+    ///
+    /// On fewer words than it has fields.
+    fn from_words(words: &[u32]) -> Self;
 }
 
 /// A type of one 32-bit word that a `Params` field may have.
@@ -159,59 +248,7 @@ impl Word for f32 {
     }
 }
 
-/// Declares the `Params` struct of a kernel: one-word fields in the order of the shader's struct.
-#[macro_export]
-macro_rules! kernel_params {
-    ($(#[$meta:meta])* pub struct $name:ident { $($(#[$fmeta:meta])* $field:ident : $ty:ty),+ $(,)? }) => {
-        $(#[$meta])*
-        #[repr(C)]
-        #[derive(Debug, Clone, Copy, PartialEq)]
-        pub struct $name { $($(#[$fmeta])* pub $field: $ty),+ }
-
-        impl $name {
-            /// Names and WGSL types of the fields.
-            pub const FIELDS: &'static [(&'static str, &'static str)] =
-                &[$((stringify!($field), <$ty as $crate::kernels::Word>::WGSL)),+];
-
-            /// The struct as words.
-            pub fn words(&self) -> Vec<u32> {
-                vec![$($crate::kernels::Word::to_word(self.$field)),+]
-            }
-
-            /// The struct from words; a missing word reads as zero.
-            pub fn from_words(words: &[u32]) -> Self {
-                let mut rest = words.iter().copied();
-                Self { $($field: $crate::kernels::Word::from_word(rest.next().unwrap_or(0))),+ }
-            }
-        }
-    };
-}
-
-/// Declares the record of a kernel by its stem, with 64 invocations by default; the path leads from the calling file to `shaders/`.
-#[macro_export]
-macro_rules! kernel_record {
-    ($(#[$meta:meta])* $name:ident, $stem:literal in $folder:literal, [$($binding:expr),+], $params:ty, $twin:expr) => {
-        $crate::kernel_record!($(#[$meta])* $name, $stem in $folder, [$($binding),+], $params, $twin, 64);
-    };
-    ($(#[$meta:meta])* $name:ident, $stem:literal in $folder:literal, [$($binding:expr),+], $params:ty, $twin:expr, $group:literal) => {
-        $(#[$meta])*
-        pub static $name: $crate::kernels::Kernel = $crate::kernels::Kernel {
-            name: $stem,
-            source: include_str!(concat!($folder, $stem, ".wgsl")),
-            bindings: &[$($binding),+],
-            params: <$params>::FIELDS,
-            workgroup: $group,
-            twin: $twin,
-        };
-    };
-}
-
 /// Number of workgroups of 64 invocations that cover `threads`.
 pub fn groups_of_64(threads: usize) -> u32 {
     threads.div_ceil(64) as u32
-}
-
-/// Number of workgroups of `kernel` that cover `threads`.
-pub fn groups(kernel: &Kernel, threads: usize) -> u32 {
-    threads.div_ceil(kernel.workgroup as usize) as u32
 }

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(super) use burn_cubecl::{CubeBackend, tensor::CubeTensor};
 pub(super) use cubecl::logging::{LaunchObservation, LaunchObserver, ProfileDuration, TimingMethod, TimingRequest};
 
-use super::kernel::{Access, Kernel};
+use super::kernel::{Access, AnyKernel, Kernel, KernelParams};
 use super::profile::launching;
 use super::trace::{self, Bytes, Launched};
 use super::u32_copy;
@@ -63,21 +63,22 @@ pub trait Launch: Backend {
     /// Token ids as a buffer of i32 words.
     fn ids(ids: IntTensor<Self>) -> FloatTensor<Self>;
 
-    /// Runs `kernel` over `groups` workgroups and returns the written buffers in binding order. A shared `Update` buffer is
-    /// copied first, a shared `Write` buffer is replaced by a new one; buffers held once are written in place.
-    fn launch(kernel: &'static Kernel, buffers: Vec<FloatTensor<Self>>, params: &[u32], groups: u32) -> Vec<FloatTensor<Self>>;
-
-    /// [`Launch::launch`] of a kernel that writes one buffer, given last.
-    fn one(kernel: &'static Kernel, buffers: Vec<FloatTensor<Self>>, params: &[u32], groups: u32) -> FloatTensor<Self> {
-        let mut written = Self::launch(kernel, buffers, params, groups);
-        written.pop().expect("the kernel declares one written buffer")
+    /// Runs `kernel` over `groups` workgroups and returns the written buffers. A shared `Update` buffer is copied first, a shared `Write`
+    /// buffer is replaced by a new one; buffers held once are written in place.
+    fn launch<P: KernelParams, const R: usize, const W: usize>(
+        kernel: &'static Kernel<P, R, W>,
+        read: [FloatTensor<Self>; R],
+        written: [FloatTensor<Self>; W],
+        params: &P,
+        groups: u32,
+    ) -> [FloatTensor<Self>; W] {
+        let buffers = read.into_iter().chain(written).collect();
+        let mut written = Self::launch_any(kernel.any(), buffers, &params.words(), groups).into_iter();
+        [(); W].map(|()| written.next().expect("a kernel gives back what it writes"))
     }
 
-    /// [`Launch::launch`] of a kernel that writes two buffers.
-    fn two(kernel: &'static Kernel, buffers: Vec<FloatTensor<Self>>, params: &[u32], groups: u32) -> [FloatTensor<Self>; 2] {
-        let mut written = Self::launch(kernel, buffers, params, groups).into_iter();
-        [(); 2].map(|()| written.next().expect("the kernel declares two written buffers"))
-    }
+    /// [`Launch::launch`] of a kernel without types, for launches that were recorded: buffers in binding order, the parameters as words.
+    fn launch_any(kernel: &'static AnyKernel, buffers: Vec<FloatTensor<Self>>, params: &[u32], groups: u32) -> Vec<FloatTensor<Self>>;
 }
 
 /// Configures a single stream, so that work is ordered and a run repeats bit for bit. To be called before the first tensor is made.
@@ -97,14 +98,15 @@ pub fn compiler_of(device: &burn::tensor::Device) -> String {
     }
 }
 
-struct Wgsl(&'static Kernel);
+struct Wgsl(&'static AnyKernel);
 
 impl KernelSource for Wgsl {
     fn source(&self) -> SourceTemplate {
         SourceTemplate::new(self.0.assembled())
     }
     fn id(&self) -> KernelId {
-        KernelId::new::<Self>().info(self.0.name)
+        // By the text's place too: kernels of two crates may have one name.
+        KernelId::new::<Self>().info((self.0.name, self.0.source.as_ptr().addr()))
     }
     fn lang(&self) -> &'static str {
         "wgsl"
@@ -122,7 +124,7 @@ pub fn rows_columns(shape: &Shape) -> (usize, usize) {
     (shape.num_elements().checked_div(columns).unwrap_or(0), columns)
 }
 
-fn dispatch(kernel: &'static Kernel, tensors: &[CubeTensor], params: &[u32], groups: u32) {
+fn dispatch(kernel: &'static AnyKernel, tensors: &[CubeTensor], params: &[u32], groups: u32) {
     let Some(first) = tensors.first() else { return };
     if groups == 0 {
         return;
@@ -175,7 +177,7 @@ impl Launch for CubeBackend {
         }
     }
 
-    fn launch(kernel: &'static Kernel, buffers: Vec<CubeTensor>, params: &[u32], groups: u32) -> Vec<CubeTensor> {
+    fn launch_any(kernel: &'static AnyKernel, buffers: Vec<CubeTensor>, params: &[u32], groups: u32) -> Vec<CubeTensor> {
         let tensors: Vec<CubeTensor> = buffers
             .into_iter()
             .zip(kernel.bindings)
@@ -191,7 +193,7 @@ impl Launch for CubeBackend {
                     let n = words_for(tensor.shape().num_elements(), tensor.dtype) as u32;
                     let copy = new_like(&tensor, tensor.shape(), tensor.dtype);
                     let words = u32_copy::Params::whole(n).words();
-                    dispatch(&u32_copy::KERNEL, &[tensor, copy.clone()], &words, n.div_ceil(256));
+                    dispatch(u32_copy::KERNEL.any(), &[tensor, copy.clone()], &words, n.div_ceil(256));
                     copy
                 }
             })

@@ -6,40 +6,32 @@ use burn::tensor::DType;
 
 use super::autodiff::Rule;
 use super::column_sum::{self, column_sum};
-use super::kernel::{Words, groups_of_64, read, write};
+use super::kernel::{Words, groups_of_64};
 use super::launch::{Launch, rows_columns};
 use super::rms_norm::ForwardParams;
-use crate::{kernel_params, kernel_record};
 
-kernel_params! {
+crate::kernel! {
+    /// `y`, and mean and `r` of each row.
+    pub FORWARD = "layer_norm_forward" [64], (x, w, b) -> (y, stats), ForwardParams, twin forward_twin
+}
+crate::kernel! {
+    /// `dx = r (dy w − mean(dy w) − z mean(dy w z))`, `z = (x − mean) r`
+    pub BACKWARD_INPUT = "layer_norm_backward_input" [64], (x, w, stats, dy) -> (dx),
     /// Shapes of the input's gradient.
-    pub struct BackwardParams {
+    struct BackwardParams {
         /// Rows.
         n: u32,
         /// C.
         width: u32,
-    }
+    },
+    twin backward_input_twin
 }
-
-kernel_record! {
-    /// `y`, and mean and `r` of each row.
-    FORWARD, "layer_norm_forward" in "../../../shaders/",
-    [read("x"), read("w"), read("b"), write("y"), write("stats")], ForwardParams, forward_twin
-}
-kernel_record! {
-    /// `dx = r (dy w − mean(dy w) − z mean(dy w z))`, `z = (x − mean) r`
-    BACKWARD_INPUT, "layer_norm_backward_input" in "../../../shaders/",
-    [read("x"), read("w"), read("stats"), read("dy"), write("dx")], BackwardParams, backward_input_twin
-}
-kernel_record! {
+crate::kernel! {
     /// `dw = Σ dy z`, `db = Σ dy` in parts.
-    BACKWARD_WEIGHT, "layer_norm_backward_weight" in "../../../shaders/",
-    [read("x"), read("stats"), read("dy"), write("dw"), write("db")], column_sum::Params, backward_weight_twin
+    pub BACKWARD_WEIGHT = "layer_norm_backward_weight" [64], (x, stats, dy) -> (dw, db), column_sum::Params, twin backward_weight_twin
 }
 
-fn forward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let p = ForwardParams::from_words(params);
-    let [x, w, b, y, stats] = buffers else { return };
+fn forward_twin([x, w, b]: [&[u32]; 3], [y, stats]: [&mut [u32]; 2], p: &ForwardParams) {
     let width = p.width as usize;
     for row in 0..p.n as usize {
         let x = &x.floats()[row * width..][..width];
@@ -55,9 +47,7 @@ fn forward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
     }
 }
 
-fn backward_input_twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let p = BackwardParams::from_words(params);
-    let [x, w, stats, dy, dx] = buffers else { return };
+fn backward_input_twin([x, w, stats, dy]: [&[u32]; 4], [dx]: [&mut [u32]; 1], p: &BackwardParams) {
     let width = p.width as usize;
     for row in 0..p.n as usize {
         let at = row * width;
@@ -72,9 +62,7 @@ fn backward_input_twin(buffers: &mut [Words<'_>], params: &[u32]) {
     }
 }
 
-fn backward_weight_twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let p = column_sum::Params::from_words(params);
-    let [x, stats, dy, dw, db] = buffers else { return };
+fn backward_weight_twin([x, stats, dy]: [&[u32]; 3], [dw, db]: [&mut [u32]; 2], p: &column_sum::Params) {
     let width = p.width as usize;
     for i in 0..p.parts as usize * width {
         let dy = |r: usize| f64::from(dy.floats()[r * width + i % width]);
@@ -92,8 +80,8 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>, b: FloatTensor<B
     let (n, width) = rows_columns(&x.shape());
     let y = B::empty(&x, x.shape(), DType::F32);
     let stats = B::empty(&x, [n, 2].into(), DType::F32);
-    let params = ForwardParams { n: n as u32, width: width as u32, eps }.words();
-    B::two(&FORWARD, vec![x, w, b, y, stats], &params, groups_of_64(n))
+    let params = ForwardParams { n: n as u32, width: width as u32, eps };
+    B::launch(&FORWARD, [x, w, b], [y, stats], &params, groups_of_64(n))
 }
 
 /// Gradients of LayerNorm.
@@ -115,15 +103,16 @@ impl<B: Launch> Rule<B, 3> for LayerNorm<FloatTensor<B>> {
         if needs[1] || needs[2] {
             let params = column_sum::Params::cut(n, width);
             let [part_w, part_b] = [(); 2].map(|()| B::empty(&x, [params.parts as usize, width].into(), DType::F32));
-            let buffers = vec![x.clone(), stats.clone(), dy.clone(), part_w, part_b];
-            let [part_w, part_b] = B::two(&BACKWARD_WEIGHT, buffers, &params.words(), params.groups());
+            let read = [x.clone(), stats.clone(), dy.clone()];
+            let [part_w, part_b] = B::launch(&BACKWARD_WEIGHT, read, [part_w, part_b], &params, params.groups());
             dw = needs[1].then(|| column_sum::<B>(part_w));
             db = needs[2].then(|| column_sum::<B>(part_b));
         }
         let dx = needs[0].then(|| {
             let dx = B::empty(&x, x.shape(), DType::F32);
-            let params = BackwardParams { n: n as u32, width: width as u32 }.words();
-            B::one(&BACKWARD_INPUT, vec![x, w, stats, dy, dx], &params, groups_of_64(n))
+            let params = BackwardParams { n: n as u32, width: width as u32 };
+            let [dx] = B::launch(&BACKWARD_INPUT, [x, w, stats, dy], [dx], &params, groups_of_64(n));
+            dx
         });
         [dx, dw, db]
     }

@@ -24,6 +24,7 @@ pub mod cast_bf16;
 pub mod catalogue;
 pub mod column_sum;
 pub mod cross_entropy;
+mod declare;
 pub mod elementwise;
 pub mod embedding;
 #[cfg(feature = "cpu")]
@@ -50,9 +51,9 @@ pub mod transfer;
 pub mod u32_copy;
 
 pub use attention::{AttentionShape, MAX_HEAD_DIM};
-pub use buffer::{Buffer, check_devices, run};
+pub use buffer::{Buffer, check_devices, run, run_any};
 pub use catalogue::CATALOGUE;
-pub use kernel::{Access, Binding, COMMON, Kernel, Twin, Word, Words, read, update, write};
+pub use kernel::{Access, AnyKernel, AnyTwin, Binding, COMMON, Kernel, KernelParams, Twin, Word, Words, apply};
 pub use launch::Launch;
 pub use readback::{StartedRead, read_data, read_f32};
 pub use rope::Positions;

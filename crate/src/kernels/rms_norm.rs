@@ -6,25 +6,42 @@ use burn::tensor::DType;
 
 use super::autodiff::Rule;
 use super::column_sum::{self, column_sum};
-use super::kernel::{Kernel, Words, groups_of_64, read, update, write};
+use super::kernel::{Kernel, KernelParams, Words, groups_of_64};
 use super::launch::{Launch, rows_columns, software};
-use crate::{kernel_params, kernel_record};
 
-kernel_params! {
+crate::kernel! {
+    /// `y` and the scale `r` of each row.
+    pub FORWARD = "rms_norm_forward" [64], (x, w) -> (y, scales),
     /// Shapes and eps.
-    pub struct ForwardParams {
+    struct ForwardParams {
         /// Rows.
         n: u32,
         /// C.
         width: u32,
         /// Added to the mean square.
         eps: f32,
-    }
-}
+    },
+    twin forward_twin;
 
-kernel_params! {
+    /// [`FORWARD`] where C is a multiple of 4.
+    pub FORWARD_WIDE = "rms_norm_forward_wide" as FORWARD;
+    /// [`FORWARD_WIDE`] with one workgroup per row.
+    pub FORWARD_GROUP = "rms_norm_forward_group" as FORWARD;
+}
+crate::kernel! {
+    /// `sum ← x + sum`, and of it `y` and the scale `r` of each row.
+    pub ADD_FORWARD = "rms_norm_add_forward" [64], (x, w) -> (mut sum, y, scales), ForwardParams, twin add_forward_twin;
+
+    /// [`ADD_FORWARD`] where C is a multiple of 4.
+    pub ADD_FORWARD_WIDE = "rms_norm_add_forward_wide" as ADD_FORWARD;
+    /// [`ADD_FORWARD_WIDE`] with one workgroup per row.
+    pub ADD_FORWARD_GROUP = "rms_norm_add_forward_group" as ADD_FORWARD;
+}
+crate::kernel! {
+    /// `dx = r (dy w − x r² mean(dy w x))`, and `dw = Σ dy x r` in parts.
+    pub BACKWARD = "rms_norm_backward" [64], (x, w, scales, dy) -> (mut dx, dw),
     /// Shapes of the gradients.
-    pub struct BackwardParams {
+    struct BackwardParams {
         /// Rows.
         n: u32,
         /// C.
@@ -35,61 +52,23 @@ kernel_params! {
         parts: u32,
         /// 1 if dx contains a sum that this gradient is added to.
         add: u32,
-    }
-}
+    },
+    twin backward_twin;
 
-kernel_record! {
-    /// `y` and the scale `r` of each row.
-    FORWARD, "rms_norm_forward" in "../../../shaders/",
-    [read("x"), read("w"), write("y"), write("scales")], ForwardParams, forward_twin
-}
-kernel_record! {
-    /// `sum ← x + sum`, and of it `y` and the scale `r` of each row.
-    ADD_FORWARD, "rms_norm_add_forward" in "../../../shaders/",
-    [read("x"), read("w"), update("sum"), write("y"), write("scales")], ForwardParams, add_forward_twin
-}
-kernel_record! {
-    /// `dx = r (dy w − x r² mean(dy w x))`, and `dw = Σ dy x r` in parts.
-    BACKWARD, "rms_norm_backward" in "../../../shaders/",
-    [read("x"), read("w"), read("scales"), read("dy"), update("dx"), write("dw")], BackwardParams, backward_twin
-}
-
-kernel_record! {
-    /// [`FORWARD`] where C is a multiple of 4.
-    FORWARD_WIDE, "rms_norm_forward_wide" in "../../../shaders/",
-    [read("x"), read("w"), write("y"), write("scales")], ForwardParams, forward_twin
-}
-kernel_record! {
-    /// [`ADD_FORWARD`] where C is a multiple of 4.
-    ADD_FORWARD_WIDE, "rms_norm_add_forward_wide" in "../../../shaders/",
-    [read("x"), read("w"), update("sum"), write("y"), write("scales")], ForwardParams, add_forward_twin
-}
-kernel_record! {
     /// [`BACKWARD`] where C is a multiple of 4.
-    BACKWARD_WIDE, "rms_norm_backward_wide" in "../../../shaders/",
-    [read("x"), read("w"), read("scales"), read("dy"), update("dx"), write("dw")], BackwardParams, backward_twin
-}
-
-kernel_record! {
-    /// [`FORWARD_WIDE`] with one workgroup per row.
-    FORWARD_GROUP, "rms_norm_forward_group" in "../../../shaders/",
-    [read("x"), read("w"), write("y"), write("scales")], ForwardParams, forward_twin
-}
-kernel_record! {
-    /// [`ADD_FORWARD_WIDE`] with one workgroup per row.
-    ADD_FORWARD_GROUP, "rms_norm_add_forward_group" in "../../../shaders/",
-    [read("x"), read("w"), update("sum"), write("y"), write("scales")], ForwardParams, add_forward_twin
-}
-kernel_record! {
+    pub BACKWARD_WIDE = "rms_norm_backward_wide" as BACKWARD;
     /// [`BACKWARD_WIDE`] with one workgroup per row.
-    BACKWARD_GROUP, "rms_norm_backward_group" in "../../../shaders/",
-    [read("x"), read("w"), read("scales"), read("dy"), update("dx"), write("dw")], BackwardParams, backward_twin
+    pub BACKWARD_GROUP = "rms_norm_backward_group" as BACKWARD;
 }
 
 /// The kernel for rows of `width` and its number of workgroups for `n` rows: `any` width, or for multiples of 4 `wide` with one thread per
 /// row where barriers are slow (software adapters) and `group` with one workgroup per row where neighbouring threads should read
 /// neighbouring elements (GPUs).
-fn chosen(n: usize, width: usize, [any, wide, group]: [&'static Kernel; 3]) -> (&'static Kernel, u32) {
+fn chosen<P: KernelParams, const R: usize, const W: usize>(
+    n: usize,
+    width: usize,
+    [any, wide, group]: [&'static Kernel<P, R, W>; 3],
+) -> (&'static Kernel<P, R, W>, u32) {
     match (width.is_multiple_of(4), software()) {
         (false, _) => (any, groups_of_64(n)),
         (true, true) => (wide, groups_of_64(n)),
@@ -97,9 +76,7 @@ fn chosen(n: usize, width: usize, [any, wide, group]: [&'static Kernel; 3]) -> (
     }
 }
 
-fn forward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let p = ForwardParams::from_words(params);
-    let [x, w, y, scales] = buffers else { return };
+fn forward_twin([x, w]: [&[u32]; 2], [y, scales]: [&mut [u32]; 2], p: &ForwardParams) {
     let width = p.width as usize;
     for row in 0..p.n as usize {
         let x = &x.floats()[row * width..][..width];
@@ -112,21 +89,14 @@ fn forward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
     }
 }
 
-fn add_forward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let [x, w, sum, y, scales] = buffers else { return };
-    let p = ForwardParams::from_words(params);
+fn add_forward_twin([x, w]: [&[u32]; 2], [sum, y, scales]: [&mut [u32]; 3], p: &ForwardParams) {
     for i in 0..(p.n * p.width) as usize {
         sum.floats_mut()[i] += x.floats()[i];
     }
-    forward_twin(
-        &mut [Words::Read(sum.words()), Words::Read(w.words()), Words::Write(y.words_mut()), Words::Write(scales.words_mut())],
-        params,
-    );
+    forward_twin([sum, w], [y, scales], p);
 }
 
-fn backward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let p = BackwardParams::from_words(params);
-    let [x, w, scales, dy, dx, dw] = buffers else { return };
+fn backward_twin([x, w, scales, dy]: [&[u32]; 4], [dx, dw]: [&mut [u32]; 2], p: &BackwardParams) {
     let width = p.width as usize;
     for row in 0..p.n as usize {
         let at = row * width;
@@ -155,9 +125,9 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>, eps: f32) -> [Fl
     let (n, width) = rows_columns(&x.shape());
     let y = B::empty(&x, x.shape(), DType::F32);
     let scales = B::empty(&x, [n].into(), DType::F32);
-    let params = ForwardParams { n: n as u32, width: width as u32, eps }.words();
+    let params = ForwardParams { n: n as u32, width: width as u32, eps };
     let (kernel, groups) = chosen(n, width, [&FORWARD, &FORWARD_WIDE, &FORWARD_GROUP]);
-    B::two(kernel, vec![x, w, y, scales], &params, groups)
+    B::launch(kernel, [x, w], [y, scales], &params, groups)
 }
 
 /// `x`, `addend [n, C]`, `w [C]` → their sum (in place of the addend if it is uniquely owned), its norm, and the scale of each row `[n]`
@@ -165,10 +135,9 @@ pub fn add_forward<B: Launch>(x: FloatTensor<B>, addend: FloatTensor<B>, w: Floa
     let (n, width) = rows_columns(&x.shape());
     let y = B::empty(&x, x.shape(), DType::F32);
     let scales = B::empty(&x, [n].into(), DType::F32);
-    let params = ForwardParams { n: n as u32, width: width as u32, eps }.words();
+    let params = ForwardParams { n: n as u32, width: width as u32, eps };
     let (kernel, groups) = chosen(n, width, [&ADD_FORWARD, &ADD_FORWARD_WIDE, &ADD_FORWARD_GROUP]);
-    let mut written = B::launch(kernel, vec![x, w, addend, y, scales], &params, groups).into_iter();
-    [(); 3].map(|()| written.next().expect("the kernel declares three written buffers"))
+    B::launch(kernel, [x, w], [addend, y, scales], &params, groups)
 }
 
 /// Gradients of RMSNorm.
@@ -196,11 +165,11 @@ fn backward<B: Launch>(
     let add = u32::from(sum.is_some());
     let dx = sum.unwrap_or_else(|| B::empty(&x, x.shape(), DType::F32));
     let dw = B::empty(&x, [parts.max(1) as usize, width].into(), DType::F32);
-    let params = BackwardParams { n: n as u32, width: width as u32, rows: cut.rows, parts, add }.words();
+    let params = BackwardParams { n: n as u32, width: width as u32, rows: cut.rows, parts, add };
     let (kernel, of_rows) = chosen(n, width, [&BACKWARD, &BACKWARD_WIDE, &BACKWARD_GROUP]);
     let columns = if width.is_multiple_of(4) { width / 4 } else { width };
     let groups = of_rows + groups_of_64(parts as usize * columns);
-    let [dx, dw] = B::two(kernel, vec![x, w, scales, dy, dx, dw], &params, groups);
+    let [dx, dw] = B::launch(kernel, [x, w, scales, dy], [dx, dw], &params, groups);
     [needs[0].then_some(dx), needs[1].then(|| column_sum::<B>(dw))]
 }
 

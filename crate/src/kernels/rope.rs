@@ -4,13 +4,14 @@ use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
 
 use super::autodiff::Rule;
-use super::kernel::{Words, groups_of_64, read, update};
+use super::kernel::{Words, groups_of_64};
 use super::launch::{Launch, rows_columns};
-use crate::{kernel_params, kernel_record};
 
-kernel_params! {
+crate::kernel! {
+    /// `(a, b) ← (a c − b s, b c + a s)`
+    pub KERNEL = "rope" [64], (cosines, sines) -> (mut x),
     /// Shapes, the position of the first row, the direction.
-    pub struct Params {
+    struct Params {
         /// Total number of pairs.
         pairs: u32,
         /// Heads of a row.
@@ -23,22 +24,14 @@ kernel_params! {
         offset: u32,
         /// 1, or −1 to turn back.
         sign: f32,
-    }
-}
+    },
+    twin twin;
 
-kernel_record! {
-    /// `(a, b) ← (a c − b s, b c + a s)`
-    KERNEL, "rope" in "../../../shaders/", [update("x"), read("cosines"), read("sines")], Params, twin
-}
-
-kernel_record! {
     /// The same for halves that are a multiple of 4, with four pairs per thread.
-    WIDE, "rope_wide" in "../../../shaders/", [update("x"), read("cosines"), read("sines")], Params, twin
+    pub WIDE = "rope_wide" as KERNEL;
 }
 
-fn twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let p = Params::from_words(params);
-    let [x, cosines, sines] = buffers else { return };
+fn twin([cosines, sines]: [&[u32]; 2], [x]: [&mut [u32]; 1], p: &Params) {
     let half = p.half as usize;
     for i in 0..p.pairs as usize {
         let head = i / half;
@@ -74,9 +67,9 @@ pub fn rope<B: Launch>(x: FloatTensor<B>, tables: [FloatTensor<B>; 2], positions
         offset: positions.offset as u32,
         sign,
     };
-    let [cosines, sines] = tables;
     let (kernel, threads) = if half.is_multiple_of(4) { (&WIDE, pairs / 4) } else { (&KERNEL, pairs) };
-    B::one(kernel, vec![x, cosines, sines], &params.words(), groups_of_64(threads))
+    let [x] = B::launch(kernel, tables, [x], &params, groups_of_64(threads));
+    x
 }
 
 /// Gradient of the rotation: the rotation back.

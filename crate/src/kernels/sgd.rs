@@ -1,12 +1,14 @@
 //! SGD without momentum, in place (shaders/README.md, "SGD"): `p ← p·d − η·g`.
 
-use super::kernel::{Kernel, Words, read, update};
+use super::kernel::Words;
 use super::noise::bounded;
 use super::packed::Writes;
 
-crate::kernel_params! {
+crate::kernel! {
+    /// `p [n]` f32 or packed bf16, `g [n]` f32.
+    pub KERNEL = "sgd" [256], (g) -> (mut p),
     /// Scalars of a step and the place of the noise.
-    pub struct Params {
+    struct Params {
         /// Elements.
         n: u32,
         /// η.
@@ -29,23 +31,11 @@ crate::kernel_params! {
         first_pair_low: u32,
         /// Pair index of word 0, high word.
         first_pair_high: u32,
-    }
+    },
+    twin twin
 }
 
-/// `p [n]` f32 or packed bf16, `g [n]` f32.
-pub static KERNEL: Kernel = Kernel {
-    name: "sgd",
-    source: include_str!("../../../shaders/sgd.wgsl"),
-    bindings: &[update("p"), read("g")],
-    params: Params::FIELDS,
-    workgroup: 256,
-    twin,
-};
-
-fn twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let s = Params::from_words(params);
-    let [p, g] = buffers else { return };
-    let p = p.words_mut();
+fn twin([g]: [&[u32]; 1], [p]: [&mut [u32]; 1], s: &Params) {
     let writes = Writes::new(s.rounding, [s.key0, s.key1], [s.step_low, s.step_high], [s.first_pair_low, s.first_pair_high]);
     for (i, &g) in g.floats().iter().enumerate().take(s.n as usize) {
         writes.parameter(p, i, s.n as usize, None, |p| p * s.d - s.rate * (bounded(g) * s.scale));

@@ -1,12 +1,14 @@
 //! SGD with momentum, optionally Nesterov's, in place (shaders/README.md, "SGD"): `b = μ·buf + g`, `p ← p·d − η·(b or g + μ·b)`.
 
-use super::kernel::{Kernel, Words, read, update};
+use super::kernel::Words;
 use super::noise::{Stream, bounded};
 use super::packed::{Writes, get, put};
 
-crate::kernel_params! {
+crate::kernel! {
+    /// `p, buf [n]` f32 or packed bf16, `g [n]` f32.
+    pub KERNEL = "sgd_momentum" [256], (g) -> (mut p, mut buf),
     /// Scalars of a step and the place of the noise.
-    pub struct Params {
+    struct Params {
         /// Elements.
         n: u32,
         /// η.
@@ -33,23 +35,12 @@ crate::kernel_params! {
         first_pair_low: u32,
         /// Pair index of word 0, high word.
         first_pair_high: u32,
-    }
+    },
+    twin twin
 }
 
-/// `p, buf [n]` f32 or packed bf16, `g [n]` f32.
-pub static KERNEL: Kernel = Kernel {
-    name: "sgd_momentum",
-    source: include_str!("../../../shaders/sgd_momentum.wgsl"),
-    bindings: &[update("p"), read("g"), update("buf")],
-    params: Params::FIELDS,
-    workgroup: 256,
-    twin,
-};
-
-fn twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let s = Params::from_words(params);
-    let [p, g, buf] = buffers else { return };
-    let (p, buf, n) = (p.words_mut(), buf.words_mut(), s.n as usize);
+fn twin([g]: [&[u32]; 1], [p, buf]: [&mut [u32]; 2], s: &Params) {
+    let n = s.n as usize;
     let writes = Writes::new(s.rounding, [s.key0, s.key1], [s.step_low, s.step_high], [s.first_pair_low, s.first_pair_high]);
     for (i, &g) in g.floats().iter().enumerate().take(n) {
         let g = bounded(g) * s.scale;

@@ -2,13 +2,13 @@
 
 use std::sync::Mutex;
 
-use super::Kernel;
+use super::AnyKernel;
 
 /// One launch of a kernel on wgpu.
 #[derive(Debug, Clone)]
 pub struct Launched {
     /// The kernel that ran.
-    pub kernel: &'static Kernel,
+    pub kernel: &'static AnyKernel,
     /// Words of each buffer, in binding order.
     pub words: Vec<usize>,
     /// Words of its parameters.

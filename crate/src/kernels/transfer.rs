@@ -27,8 +27,8 @@ fn staged(mut bytes: Vec<u8>, device: &Device) -> (Buffer, u32) {
 }
 
 fn copy(x: Buffer, y: Buffer, params: Params) -> Result<Buffer> {
-    let mut written = run(&KERNEL, vec![x, y], &params.words(), params.n.div_ceil(KERNEL.workgroup))?;
-    Ok(written.pop().expect("the kernel declares one written buffer"))
+    let [y] = run(&KERNEL, [x], [y], &params, KERNEL.groups(params.n as usize))?;
+    Ok(y)
 }
 
 /// A tensor on its way to the device, f32 or packed bf16. Its values are added in order, in runs of any length.

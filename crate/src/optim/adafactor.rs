@@ -2,11 +2,11 @@
 
 use burn::tensor::DType;
 
-use super::update::{Update, dispatch};
+use super::update::{Update, tensors};
 use crate::config::AdafactorConfig;
 use crate::error::Result;
 use crate::kernels::{
-    Buffer, adafactor_apply, adafactor_moments, adafactor_norm, adafactor_sums, adafactor_vector_apply, adafactor_vector_moments,
+    Buffer, adafactor_apply, adafactor_moments, adafactor_norm, adafactor_sums, adafactor_vector_apply, adafactor_vector_moments, run,
 };
 
 const MAX_LANES: u32 = 256;
@@ -39,16 +39,14 @@ fn matrix(
     let col_sums = p.empty_like([down as usize, cols as usize], DType::F32);
     let params = adafactor_sums::Params { rows, cols, scale, eps1: rule.eps1 as f32 };
     let groups = (across * down).div_ceil(adafactor_sums::TILES as u32);
-    let [row_sums, col_sums] = dispatch(&adafactor_sums::KERNEL, vec![g.clone(), row_sums, col_sums], &params.words(), groups)?;
-    let mut buffers = vec![row_sums, col_sums];
-    buffers.extend(state);
+    let [row_sums, col_sums] = run(&adafactor_sums::KERNEL, [g.clone()], [row_sums, col_sums], &params, groups)?;
     let params = adafactor_moments::Params { rows, cols, w: weight(rule, u.step) };
-    let [row, col] = dispatch(&adafactor_moments::KERNEL, buffers, &params.words(), (rows + cols).div_ceil(256))?;
+    let [row, col] = run(&adafactor_moments::KERNEL, [row_sums, col_sums], tensors(state), &params, (rows + cols).div_ceil(256))?;
     let sums = p.empty_like([3 * lanes as usize], DType::F32);
     let packed = u32::from(u.info.dtype == DType::BF16);
     let params = adafactor_norm::Params { rows, cols, lanes, scale, relative_step, packed };
-    let buffers = vec![g.clone(), p.clone(), row.clone(), col.clone(), sums];
-    let [sums] = dispatch(&adafactor_norm::KERNEL, buffers, &params.words(), lanes)?;
+    let read = [g.clone(), p.clone(), row.clone(), col.clone()];
+    let [sums] = run(&adafactor_norm::KERNEL, read, [sums], &params, lanes)?;
     let ([key0, key1], [step_low, step_high]) = (u.key, u.step_words());
     let params = adafactor_apply::Params {
         rows,
@@ -68,7 +66,7 @@ fn matrix(
         step_high,
     };
     let groups = u.n().div_ceil(2).div_ceil(adafactor_apply::PAIRS as u32);
-    let [p] = dispatch(&adafactor_apply::KERNEL, vec![g, row.clone(), col.clone(), sums, u.noise.clone(), p], &params.words(), groups)?;
+    let [p] = run(&adafactor_apply::KERNEL, [g, row.clone(), col.clone(), sums, u.noise.clone()], [p], &params, groups)?;
     Ok((p, vec![row, col]))
 }
 
@@ -79,10 +77,9 @@ fn vector(rule: &AdafactorConfig, u: &Update<'_>, p: Buffer, g: Buffer, state: V
     let packed = u32::from(u.info.dtype == DType::BF16);
     let params =
         adafactor_vector_moments::Params { n, lanes, scale, eps1: rule.eps1 as f32, w: weight(rule, u.step), relative_step, packed };
-    let mut buffers = vec![g.clone(), p.clone()];
-    buffers.extend(state);
-    buffers.push(p.empty_like([2 * lanes as usize], DType::F32));
-    let [row, sums] = dispatch(&adafactor_vector_moments::KERNEL, buffers, &params.words(), lanes)?;
+    let [row] = tensors(state);
+    let sums = p.empty_like([2 * lanes as usize], DType::F32);
+    let [row, sums] = run(&adafactor_vector_moments::KERNEL, [g.clone(), p.clone()], [row, sums], &params, lanes)?;
     let ([key0, key1], [step_low, step_high]) = (u.key, u.step_words());
     let params = adafactor_vector_apply::Params {
         n,
@@ -101,6 +98,6 @@ fn vector(rule: &AdafactorConfig, u: &Update<'_>, p: Buffer, g: Buffer, state: V
         step_high,
     };
     let groups = n.div_ceil(2).div_ceil(adafactor_apply::PAIRS as u32);
-    let [p] = dispatch(&adafactor_vector_apply::KERNEL, vec![g, row.clone(), sums, u.noise.clone(), p], &params.words(), groups)?;
+    let [p] = run(&adafactor_vector_apply::KERNEL, [g, row.clone(), sums, u.noise.clone()], [p], &params, groups)?;
     Ok((p, vec![row]))
 }

@@ -4,11 +4,11 @@
 use burn::tensor::{DType, Tensor, TensorData};
 
 use super::ParamInfo;
-use super::update::{Update, dispatch};
+use super::update::{Update, tensors};
 use crate::config::{ApolloConfig, OptimizerConfig, ProjectorKind};
 use crate::error::Result;
 use crate::kernels::noise::{self, PROJECTOR};
-use crate::kernels::{Buffer, apollo_apply, apollo_combine, apollo_project};
+use crate::kernels::{Buffer, apollo_apply, apollo_combine, apollo_project, run};
 
 /// Growth that the limiter allows from one step to the next.
 const GAMMA: f64 = 1.01;
@@ -128,17 +128,13 @@ pub(super) fn step(
         refresh_high: (refresh >> 32) as u32,
     };
     let stats = p.empty_like([4, channels], DType::F32);
-    let mut state = state.into_iter();
-    let mut buffers = vec![g.clone(), projector.unwrap_or_else(|| u.unread.clone())];
-    buffers.extend(state.by_ref().take(2));
-    buffers.push(stats);
-    let [m, v, stats] = dispatch(&apollo_project::KERNEL, buffers, &project.words(), (channels as u32).div_ceil(256))?;
+    let [m, v, norm] = tensors(state);
+    let read = [g.clone(), projector.unwrap_or_else(|| u.unread.clone())];
+    let [m, v, stats] = run(&apollo_project::KERNEL, read, [m, v, stats], &project, (channels as u32).div_ceil(256))?;
     let threshold = 0.01 * ((rank * channels) as f64).sqrt() * if rule.scale_front { rule.scale().sqrt() } else { 1.0 };
     let combine = apollo_combine::Params { channels: channels as u32, mini, front, threshold: threshold as f32, gamma: GAMMA as f32 };
-    let mut buffers = vec![stats.clone()];
-    buffers.extend(state);
-    buffers.push(p.empty_like([2], DType::F32));
-    let [norm, factors] = dispatch(&apollo_combine::KERNEL, buffers, &combine.words(), 1)?;
+    let factors = p.empty_like([2], DType::F32);
+    let [norm, factors] = run(&apollo_combine::KERNEL, [stats.clone()], [norm, factors], &combine, 1)?;
     let ([key0, key1], [step_low, step_high]) = (u.key, u.step_words());
     let apply = apollo_apply::Params {
         n: u.n(),
@@ -156,6 +152,6 @@ pub(super) fn step(
         step_low,
         step_high,
     };
-    let [p] = dispatch(&apollo_apply::KERNEL, vec![g, stats, factors, p], &apply.words(), u.groups(2))?;
+    let [p] = run(&apollo_apply::KERNEL, [g, stats, factors], [p], &apply, u.groups(2))?;
     Ok((p, vec![m, v, norm]))
 }

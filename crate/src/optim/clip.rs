@@ -2,9 +2,8 @@
 
 use burn::tensor::{DType, Tensor};
 
-use super::update::dispatch;
 use crate::error::{Error, Result};
-use crate::kernels::{Buffer, global_norm as blocks, sum_tree};
+use crate::kernels::{Buffer, global_norm as blocks, run, sum_tree};
 
 /// Σ g² over all gradients (f32, contiguous), still on the device; `None` without gradients.
 pub fn sum_of_squares(grads: Vec<(Buffer, usize)>) -> Result<Option<Tensor<1>>> {
@@ -14,7 +13,7 @@ pub fn sum_of_squares(grads: Vec<(Buffer, usize)>) -> Result<Option<Tensor<1>>> 
     let mut next = 0;
     for (grad, n) in grads.into_iter().filter(|(_, n)| *n > 0) {
         let params = blocks::Params { n: n as u32, first: next };
-        [partials] = dispatch(&blocks::KERNEL, vec![grad, partials], &params.words(), n.div_ceil(blocks::ELEMENTS) as u32)?;
+        [partials] = run(&blocks::KERNEL, [grad], [partials], &params, n.div_ceil(blocks::ELEMENTS) as u32)?;
         next += n.div_ceil(256) as u32;
     }
     let mut n = total;
@@ -22,7 +21,7 @@ pub fn sum_of_squares(grads: Vec<(Buffer, usize)>) -> Result<Option<Tensor<1>>> 
         let outputs = n.div_ceil(sum_tree::VALUES);
         let out = partials.empty_like([outputs], DType::F32);
         let params = sum_tree::Params { n: n as u32 };
-        [partials] = dispatch(&sum_tree::KERNEL, vec![partials, out], &params.words(), outputs as u32)?;
+        [partials] = run(&sum_tree::KERNEL, [partials], [out], &params, outputs as u32)?;
         n = outputs;
     }
     Ok(Some(partials.float()))

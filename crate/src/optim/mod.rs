@@ -72,16 +72,16 @@ impl Slot {
     /// Refuses buffers on different devices, before anything changes.
     fn check_devices(&self, p: &Buffer, grad: &Buffer, recorded: Option<&update::Recorded>) -> Result<()> {
         let kernel = match self.rule {
-            OptimizerConfig::Adamw(_) => &adamw_kernel::KERNEL,
-            OptimizerConfig::Adafactor(_) => &adafactor_apply::KERNEL,
-            OptimizerConfig::Apollo(_) => &apollo_apply::KERNEL,
-            OptimizerConfig::Sgd(_) => &sgd_kernel::KERNEL,
+            OptimizerConfig::Adamw(_) => adamw_kernel::KERNEL.any(),
+            OptimizerConfig::Adafactor(_) => adafactor_apply::KERNEL.any(),
+            OptimizerConfig::Apollo(_) => apollo_apply::KERNEL.any(),
+            OptimizerConfig::Sgd(_) => sgd_kernel::KERNEL.any(),
         };
         let names = self.layout.0.iter().map(|(name, ..)| *name);
         let state = names.zip(self.state.iter().flat_map(|state| &state.tensors));
         let given = recorded.into_iter().flat_map(|given| [("noise", &given.noise), ("projector", &given.projector)]);
         let given = given.filter_map(|(name, buffer)| Some((name, buffer.as_ref()?)));
-        check_devices(kernel, [("p", p), ("g", grad)].into_iter().chain(state).chain(given))
+        check_devices(kernel.name, [("p", p), ("g", grad)].into_iter().chain(state).chain(given))
     }
 }
 

@@ -1,9 +1,9 @@
 //! SGD: one dispatch (shaders/README.md, "SGD"). State: momentum as the parameter, if μ > 0.
 
-use super::update::{Update, dispatch};
+use super::update::{Update, tensors};
 use crate::config::SgdConfig;
 use crate::error::Result;
-use crate::kernels::{Buffer, sgd, sgd_momentum};
+use crate::kernels::{Buffer, run, sgd, sgd_momentum};
 
 /// The new parameter and state.
 pub(super) fn step(rule: &SgdConfig, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> Result<(Buffer, Vec<Buffer>)> {
@@ -11,11 +11,9 @@ pub(super) fn step(rule: &SgdConfig, u: &Update<'_>, p: Buffer, g: Buffer, state
     let ([key0, key1], [step_low, step_high]) = (u.key, u.step_words());
     let rounding = u.rounding.word();
     let (first_pair_low, first_pair_high) = (0, 0);
-    let mut buffers = vec![p, g];
-    buffers.extend(state);
     if rule.momentum == 0.0 {
         let params = sgd::Params { n, rate, d, scale, rounding, key0, key1, step_low, step_high, first_pair_low, first_pair_high };
-        let [p] = dispatch(&sgd::KERNEL, buffers, &params.words(), u.groups(2))?;
+        let [p] = run(&sgd::KERNEL, [g], [p], &params, u.groups(2))?;
         return Ok((p, Vec::new()));
     }
     let (momentum, nesterov) = (rule.momentum as f32, u32::from(rule.nesterov));
@@ -34,6 +32,7 @@ pub(super) fn step(rule: &SgdConfig, u: &Update<'_>, p: Buffer, g: Buffer, state
         first_pair_low,
         first_pair_high,
     };
-    let [p, momentum] = dispatch(&sgd_momentum::KERNEL, buffers, &params.words(), u.groups(2))?;
+    let [buf] = tensors(state);
+    let [p, momentum] = run(&sgd_momentum::KERNEL, [g], [p, buf], &params, u.groups(2))?;
     Ok((p, vec![momentum]))
 }

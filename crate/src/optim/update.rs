@@ -3,9 +3,8 @@
 use burn::tensor::Device;
 
 use super::ParamInfo;
-use crate::error::Result;
+use crate::kernels::Buffer;
 use crate::kernels::noise::Rounding;
-use crate::kernels::{Buffer, Kernel, run};
 
 /// Recorded randomness for one step.
 #[derive(Debug, Default)]
@@ -61,8 +60,7 @@ impl Update<'_> {
     }
 }
 
-/// Runs a kernel that writes exactly `N` buffers.
-pub(super) fn dispatch<const N: usize>(kernel: &'static Kernel, buffers: Vec<Buffer>, params: &[u32], groups: u32) -> Result<[Buffer; N]> {
-    let written = run(kernel, buffers, params, groups)?;
-    Ok(written.try_into().unwrap_or_else(|written: Vec<Buffer>| unreachable!("{} writes {} buffers", kernel.name, written.len())))
+/// The state of a rule whose layout has `N` tensors.
+pub(super) fn tensors<const N: usize>(state: Vec<Buffer>) -> [Buffer; N] {
+    state.try_into().unwrap_or_else(|state: Vec<Buffer>| unreachable!("a layout of {N} tensors, a state of {}", state.len()))
 }

@@ -20,20 +20,16 @@ fn lanes(rows: usize, cols: usize) -> usize {
 pub(crate) fn sums((rows, cols): (usize, usize)) -> Case {
     let params = adafactor_sums::Params { rows: rows as u32, cols: cols as u32, scale: 0.5, eps1: 1e-30 };
     let (across, down) = (cols.div_ceil(64), rows.div_ceil(32));
-    let buffers = vec![words(&noise(rows * cols, 1)), poisoned(rows * across), poisoned(down * cols)];
-    Case {
-        kernel: &adafactor_sums::KERNEL,
-        buffers,
-        params: params.words(),
-        groups: (across * down).div_ceil(adafactor_sums::TILES) as u32,
-    }
+    let written = [poisoned(rows * across), poisoned(down * cols)];
+    let groups = (across * down).div_ceil(adafactor_sums::TILES) as u32;
+    Case::new(&adafactor_sums::KERNEL, [words(&noise(rows * cols, 1))], written, &params, groups)
 }
 
 fn moments((rows, cols): (usize, usize)) -> Case {
     let params = adafactor_moments::Params { rows: rows as u32, cols: cols as u32, w: 0.3 };
     let (across, down) = (cols.div_ceil(64), rows.div_ceil(32));
-    let buffers = vec![positive(rows * across, 1), positive(down * cols, 2), positive(rows, 3), positive(cols, 4)];
-    Case { kernel: &adafactor_moments::KERNEL, buffers, params: params.words(), groups: ((rows + cols) as u32).div_ceil(256) }
+    let (read, written) = ([positive(rows * across, 1), positive(down * cols, 2)], [positive(rows, 3), positive(cols, 4)]);
+    Case::new(&adafactor_moments::KERNEL, read, written, &params, ((rows + cols) as u32).div_ceil(256))
 }
 
 pub(crate) fn norm((rows, cols): (usize, usize), is_packed: bool) -> Case {
@@ -47,8 +43,8 @@ pub(crate) fn norm((rows, cols): (usize, usize), is_packed: bool) -> Case {
         packed: u32::from(is_packed),
     };
     let p = if is_packed { packed(&noise(rows * cols, 2)).0 } else { words(&noise(rows * cols, 2)) };
-    let buffers = vec![words(&noise(rows * cols, 1)), p, positive(rows, 3), positive(cols, 4), poisoned(3 * lanes)];
-    Case { kernel: &adafactor_norm::KERNEL, buffers, params: params.words(), groups: lanes as u32 }
+    let read = [words(&noise(rows * cols, 1)), p, positive(rows, 3), positive(cols, 4)];
+    Case::new(&adafactor_norm::KERNEL, read, [poisoned(3 * lanes)], &params, lanes as u32)
 }
 
 pub(crate) fn apply((rows, cols): (usize, usize), rounding: u32, relative_step: u32) -> Case {
@@ -72,8 +68,8 @@ pub(crate) fn apply((rows, cols): (usize, usize), rounding: u32, relative_step: 
     };
     let p = if rounding == 0 { words(&noise(n, 2)) } else { packed(&noise(n, 2)).0 };
     let given = (0..n as u32).map(|i| i.wrapping_mul(40_503) & 0xFFFF).collect();
-    let buffers = vec![words(&noise(n, 1)), positive(rows, 3), positive(cols, 4), positive(3 * lanes, 5), given, p];
-    Case { kernel: &adafactor_apply::KERNEL, buffers, params: params.words(), groups: (n as u32).div_ceil(2).div_ceil(2048) }
+    let read = [words(&noise(n, 1)), positive(rows, 3), positive(cols, 4), positive(3 * lanes, 5), given];
+    Case::new(&adafactor_apply::KERNEL, read, [p], &params, (n as u32).div_ceil(2).div_ceil(2048))
 }
 
 const LENGTHS: [usize; 7] = [1, 2, 255, 256, 257, 4099, 600_001];
@@ -86,8 +82,8 @@ pub(crate) fn vector_moments(n: usize) -> Case {
     let lanes = vector_lanes(n);
     let params =
         adafactor_vector_moments::Params { n: n as u32, lanes: lanes as u32, scale: 0.5, eps1: 1e-30, w: 0.3, relative_step: 1, packed: 0 };
-    let buffers = vec![words(&noise(n, 1)), words(&noise(n, 2)), positive(n, 3), poisoned(2 * lanes)];
-    Case { kernel: &adafactor_vector_moments::KERNEL, buffers, params: params.words(), groups: lanes as u32 }
+    let (read, written) = ([words(&noise(n, 1)), words(&noise(n, 2))], [positive(n, 3), poisoned(2 * lanes)]);
+    Case::new(&adafactor_vector_moments::KERNEL, read, written, &params, lanes as u32)
 }
 
 pub(crate) fn vector_apply(n: usize, rounding: u32) -> Case {
@@ -110,8 +106,8 @@ pub(crate) fn vector_apply(n: usize, rounding: u32) -> Case {
     };
     let p = if rounding == 0 { words(&noise(n, 2)) } else { packed(&noise(n, 2)).0 };
     let given = (0..n as u32).map(|i| i.wrapping_mul(40_503) & 0xFFFF).collect();
-    let buffers = vec![words(&noise(n, 1)), positive(n, 3), positive(2 * lanes, 5), given, p];
-    Case { kernel: &adafactor_vector_apply::KERNEL, buffers, params: params.words(), groups: (n as u32).div_ceil(2).div_ceil(2048) }
+    let read = [words(&noise(n, 1)), positive(n, 3), positive(2 * lanes, 5), given];
+    Case::new(&adafactor_vector_apply::KERNEL, read, [p], &params, (n as u32).div_ceil(2).div_ceil(2048))
 }
 
 #[test]

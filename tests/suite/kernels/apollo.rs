@@ -30,15 +30,15 @@ fn project((channels, dim, rank, by_row): (usize, usize, usize, bool), given: bo
     };
     let v = noise(rank * channels, 4).into_iter().map(|x| x.abs() + 0.1).collect::<Vec<f32>>();
     let matrix = if given { words(&noise(dim * rank, 2)) } else { vec![0] };
-    let buffers = vec![words(&noise(channels * dim, 1)), matrix, words(&noise(rank * channels, 3)), words(&v), poisoned(4 * channels)];
-    Case { kernel: &apollo_project::KERNEL, buffers, params: params.words(), groups: (channels as u32).div_ceil(256) }
+    let written = [words(&noise(rank * channels, 3)), words(&v), poisoned(4 * channels)];
+    let read = [words(&noise(channels * dim, 1)), matrix];
+    Case::new(&apollo_project::KERNEL, read, written, &params, (channels as u32).div_ceil(256))
 }
 
 fn combine(channels: usize, mini: u32, norm: f32) -> Case {
     let params = apollo_combine::Params { channels: channels as u32, mini, front: 2.0, threshold: 0.5, gamma: 1.01 };
     let stats = noise(4 * channels, 1).into_iter().map(|x| x.abs() + 0.1).collect::<Vec<f32>>();
-    let buffers = vec![words(&stats), vec![norm.to_bits()], poisoned(2)];
-    Case { kernel: &apollo_combine::KERNEL, buffers, params: params.words(), groups: 1 }
+    Case::new(&apollo_combine::KERNEL, [words(&stats)], [vec![norm.to_bits()], poisoned(2)], &params, 1)
 }
 
 fn apply((rows, cols): (usize, usize), by_row: bool, mini: u32, rounding: u32) -> Case {
@@ -61,8 +61,8 @@ fn apply((rows, cols): (usize, usize), by_row: bool, mini: u32, rounding: u32) -
     };
     let p = if rounding == 0 { words(&noise(n, 2)) } else { packed(&noise(n, 2)).0 };
     let channels = if by_row { rows } else { cols };
-    let buffers = vec![words(&noise(n, 1)), words(&noise(4 * channels, 3)), words(&[0.7, 1.25]), p];
-    Case { kernel: &apollo_apply::KERNEL, buffers, params: params.words(), groups: (n as u32).div_ceil(512) }
+    let read = [words(&noise(n, 1)), words(&noise(4 * channels, 3)), words(&[0.7, 1.25])];
+    Case::new(&apollo_apply::KERNEL, read, [p], &params, (n as u32).div_ceil(512))
 }
 
 #[test]

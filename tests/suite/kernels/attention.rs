@@ -1,6 +1,6 @@
 use burn::tensor::{Tensor, TensorData};
 use tabtune::kernels::attention::kernels::{self, BlockParams, PadParams, Params};
-use tabtune::kernels::{AttentionShape, attention};
+use tabtune::kernels::{AnyKernel, AttentionShape, KernelParams, attention};
 use tabtune_tests::kernels::{Case, check, difference, floats, noise, poisoned, words};
 use tabtune_tests::{block_on, cpu, gpu};
 
@@ -46,24 +46,24 @@ fn rows(n: usize, seed: u32) -> Vec<u32> {
 
 fn forward(p: Params) -> Case {
     let (queries, q, k) = sizes(&p);
-    let buffers = vec![rows(q, 1), rows(k, 2), rows(k, 3), starts(&p), poisoned(q), poisoned(stats(&p))];
-    Case { kernel: &kernels::FORWARD, buffers, params: p.words(), groups: (queries as u32).div_ceil(64) }
+    let read = [rows(q, 1), rows(k, 2), rows(k, 3), starts(&p)];
+    Case::new(&kernels::FORWARD, read, [poisoned(q), poisoned(stats(&p))], &p, (queries as u32).div_ceil(64))
 }
 
 fn backward_query(p: Params) -> Case {
     let (queries, q, k) = sizes(&p);
     let mut made = forward(p).twin();
     let (stats, y) = (made.remove(1), made.remove(0));
-    let buffers = vec![rows(q, 1), rows(k, 2), rows(k, 3), y, rows(q, 4), stats, poisoned(q)];
-    Case { kernel: &kernels::BACKWARD_QUERY, buffers, params: p.words(), groups: (queries as u32).div_ceil(64) }
+    let read = [rows(q, 1), rows(k, 2), rows(k, 3), y, rows(q, 4)];
+    Case::new(&kernels::BACKWARD_QUERY, read, [stats, poisoned(q)], &p, (queries as u32).div_ceil(64))
 }
 
 fn backward_key_value(p: Params) -> Case {
     let (_, q, k) = sizes(&p);
     let stats = backward_query(p).twin().remove(0);
-    let buffers = vec![rows(q, 1), rows(k, 2), rows(k, 3), rows(q, 4), stats, poisoned(k), poisoned(k)];
+    let read = [rows(q, 1), rows(k, 2), rows(k, 3), rows(q, 4), stats];
     let keys = (p.batch * (p.offset + p.len) * p.kv_heads).div_ceil(64);
-    Case { kernel: &kernels::BACKWARD_KEY_VALUE, buffers, params: p.words(), groups: keys }
+    Case::new(&kernels::BACKWARD_KEY_VALUE, read, [poisoned(k), poisoned(k)], &p, keys)
 }
 
 fn all(case: impl Fn(Params) -> Case) -> Vec<Case> {
@@ -105,9 +105,9 @@ fn attention_kernels_stop_at_the_document() {
         let cases = with_documents().flat_map(|p| [&[u32::MAX][..], &[16, 32, 48, 1024]].map(|ends| parts(p, case, kernel, ends, written)));
         check(&cases.flatten().collect::<Vec<_>>(), BOUND, flip);
     };
-    flip(&forward, &kernels::FORWARD_BLOCK, &[4, 5], ("fromh = vec4<u32>(j) - firsth", "fromh = vec4<u32>(j)"));
-    flip(&backward_query, &kernels::BACKWARD_QUERY_BLOCK, &[5, 6], ("froml = vec4<u32>(j) - firstl", "froml = vec4<u32>(j)"));
-    flip(&backward_key_value, &kernels::BACKWARD_KEY_VALUE_BLOCK, &[5, 6], ("jh - firsth.w < u7", "jh < u7"));
+    flip(&forward, kernels::FORWARD_BLOCK.any(), &[4, 5], ("fromh = vec4<u32>(j) - firsth", "fromh = vec4<u32>(j)"));
+    flip(&backward_query, kernels::BACKWARD_QUERY_BLOCK.any(), &[5, 6], ("froml = vec4<u32>(j) - firstl", "froml = vec4<u32>(j)"));
+    flip(&backward_key_value, kernels::BACKWARD_KEY_VALUE_BLOCK.any(), &[5, 6], ("jh - firsth.w < u7", "jh < u7"));
 }
 
 #[test]
@@ -137,30 +137,23 @@ fn attention_twin_agrees_with_finite_differences_within_documents() {
 
 #[test]
 fn head_pad_widens_and_cuts() {
-    let case = |(n, from, to): (usize, usize, usize)| Case {
-        kernel: &kernels::HEAD_PAD,
-        buffers: vec![words(&noise(n * from, 1)), poisoned(n * to)],
-        params: PadParams { n: n as u32, from_width: from as u32, to_width: to as u32 }.words(),
-        groups: ((n * to) as u32).div_ceil(64),
+    let case = |(n, from, to): (usize, usize, usize)| {
+        let params = PadParams { n: n as u32, from_width: from as u32, to_width: to as u32 };
+        let groups = ((n * to) as u32).div_ceil(64);
+        Case::new(&kernels::HEAD_PAD, [words(&noise(n * from, 1))], [poisoned(n * to)], &params, groups)
     };
     check(&[(1, 2, 4), (257, 6, 8), (4099, 8, 6), (3, 4, 4)].map(case), 0.0, ("column < params", "column + 1u < params"));
 }
 
 /// The same launch by a block kernel, over the part `first .. end` of the keys (or queries), from the sums in `written`.
-fn block(case: Case, p: Params, kernel: &'static tabtune::kernels::Kernel, part: std::ops::Range<u32>, threads: u32) -> Case {
+fn block(case: Case, p: Params, kernel: &'static AnyKernel, part: std::ops::Range<u32>, threads: u32) -> Case {
     let Params { batch, heads, kv_heads, len, offset, width4, scale, documents } = p;
-    let params = BlockParams { batch, heads, kv_heads, len, offset, width4, scale, documents, first: part.start, end: part.end }.words();
-    Case { kernel, params, groups: threads.div_ceil(32), ..case }
+    let params = BlockParams { batch, heads, kv_heads, len, offset, width4, scale, documents, first: part.start, end: part.end };
+    Case { kernel, params: params.words(), groups: threads.div_ceil(32), ..case }
 }
 
 /// Several launches of parts: each starts from what the twin made of the parts before, put into the buffers at `written`.
-fn parts(
-    p: Params,
-    case: &dyn Fn(Params) -> Case,
-    kernel: &'static tabtune::kernels::Kernel,
-    ends: &[u32],
-    written: &[usize],
-) -> Vec<Case> {
+fn parts(p: Params, case: &dyn Fn(Params) -> Case, kernel: &'static AnyKernel, ends: &[u32], written: &[usize]) -> Vec<Case> {
     let by_key = kernel.name.contains("key_value");
     let (rows, heads) = if by_key { (p.offset + p.len, p.kv_heads) } else { (p.len, p.heads) };
     let threads = p.batch * rows.div_ceil(8) * heads;
@@ -177,29 +170,29 @@ fn parts(
     cases
 }
 
-fn blocks(case: &dyn Fn(Params) -> Case, kernel: &'static tabtune::kernels::Kernel, written: &[usize]) -> Vec<Case> {
+fn blocks(case: &dyn Fn(Params) -> Case, kernel: &'static AnyKernel, written: &[usize]) -> Vec<Case> {
     let past = shapes().into_iter().filter(|p| p.offset + p.len > 1);
     past.flat_map(|p| [&[u32::MAX][..], &[16, 32, 48, 1024]].map(|ends| parts(p, case, kernel, ends, written))).flatten().collect()
 }
 
 #[test]
 fn attention_forward_block_averages_the_values_of_the_past() {
-    let cases = blocks(&forward, &kernels::FORWARD_BLOCK, &[4, 5]);
+    let cases = blocks(&forward, kernels::FORWARD_BLOCK.any(), &[4, 5]);
     check(&cases, BOUND, ("+ c] * oldh.z", "+ c]"));
-    let alone = parts(shapes()[0], &forward, &kernels::FORWARD_BLOCK, &[u32::MAX], &[4, 5]);
+    let alone = parts(shapes()[0], &forward, kernels::FORWARD_BLOCK.any(), &[u32::MAX], &[4, 5]);
     // Rows past the edge are stored last, over the only one.
     check(&alone, BOUND, ("/ sumh.w", "* 2.0"));
 }
 
 #[test]
 fn attention_backward_query_block_is_its_gradient() {
-    let cases = blocks(&backward_query, &kernels::BACKWARD_QUERY_BLOCK, &[5, 6]);
+    let cases = blocks(&backward_query, kernels::BACKWARD_QUERY_BLOCK.any(), &[5, 6]);
     check(&cases, BOUND, ("(n5 - deltah)", "(n5 + deltah)"));
 }
 
 #[test]
 fn attention_backward_key_value_block_is_its_gradient() {
-    let cases = blocks(&backward_key_value, &kernels::BACKWARD_KEY_VALUE_BLOCK, &[5, 6]);
+    let cases = blocks(&backward_key_value, kernels::BACKWARD_KEY_VALUE_BLOCK.any(), &[5, 6]);
     check(&cases, BOUND, ("(m3 - f3)", "(m3 + f3)"));
 }
 

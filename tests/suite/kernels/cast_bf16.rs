@@ -5,8 +5,7 @@ fn case(n: usize, stream: u32, rounding: u32) -> Case {
     let (key0, key1, step_low, step_high, first_pair_low, first_pair_high) = (7, 11, 3, 1, u32::MAX - 5, 1);
     let params = cast_bf16::Params { n: n as u32, stream, rounding, key0, key1, step_low, step_high, first_pair_low, first_pair_high };
     let given = (0..n as u32).map(|i| i.wrapping_mul(40_503) & 0xFFFF).collect();
-    let buffers = vec![words(&noise(n, 1)), given, poisoned(n.div_ceil(2))];
-    Case { kernel: &cast_bf16::KERNEL, buffers, params: params.words(), groups: (n as u32).div_ceil(512) }
+    Case::new(&cast_bf16::KERNEL, [words(&noise(n, 1)), given], [poisoned(n.div_ceil(2))], &params, (n as u32).div_ceil(512))
 }
 
 #[test]

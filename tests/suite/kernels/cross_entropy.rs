@@ -16,22 +16,16 @@ fn targets(n: usize, vocab: usize) -> Vec<u32> {
 }
 
 fn partials((n, vocab, parts): (usize, usize, usize)) -> Case {
-    Case {
-        kernel: &cross_entropy::PARTIALS,
-        buffers: vec![logits(n, vocab), poisoned(n * parts * 2)],
-        params: ForwardParams { n: n as u32, vocab: vocab as u32, parts: parts as u32 }.words(),
-        groups: ((n * parts) as u32).div_ceil(64),
-    }
+    let params = ForwardParams { n: n as u32, vocab: vocab as u32, parts: parts as u32 };
+    let written = [poisoned(n * parts * 2)];
+    Case::new(&cross_entropy::PARTIALS, [logits(n, vocab)], written, &params, ((n * parts) as u32).div_ceil(64))
 }
 
 fn forward((n, vocab, parts): (usize, usize, usize)) -> Case {
     let partials = partials((n, vocab, parts)).twin().remove(0);
-    Case {
-        kernel: &cross_entropy::FORWARD,
-        buffers: vec![logits(n, vocab), targets(n, vocab), partials, poisoned(n * 2)],
-        params: ForwardParams { n: n as u32, vocab: vocab as u32, parts: parts as u32 }.words(),
-        groups: (n as u32).div_ceil(64),
-    }
+    let params = ForwardParams { n: n as u32, vocab: vocab as u32, parts: parts as u32 };
+    let read = [logits(n, vocab), targets(n, vocab), partials];
+    Case::new(&cross_entropy::FORWARD, read, [poisoned(n * 2)], &params, (n as u32).div_ceil(64))
 }
 
 #[test]
@@ -46,11 +40,9 @@ fn cross_entropy_forward_is_minus_log_probability() {
 
 #[test]
 fn loss_sum_adds_losses() {
-    let case = |n: usize| Case {
-        kernel: &cross_entropy::LOSS_SUM,
-        buffers: vec![words(&noise(2 * n, 1).iter().map(|v| v + 1.0).collect::<Vec<_>>()), poisoned(1)],
-        params: SumParams { n: n as u32 }.words(),
-        groups: 1,
+    let case = |n: usize| {
+        let stats = words(&noise(2 * n, 1).iter().map(|v| v + 1.0).collect::<Vec<_>>());
+        Case::new(&cross_entropy::LOSS_SUM, [stats], [poisoned(1)], &SumParams { n: n as u32 }, 1)
     };
     check(&[1, 255, 256, 257, 4099].map(case), BOUND, ("lane + half", "lane"));
 }
@@ -60,12 +52,9 @@ fn cross_entropy_backward_is_softmax_minus_onehot() {
     let case = |s: (usize, usize, usize)| {
         let (n, vocab, _) = s;
         let stats = forward(s).twin().remove(0);
-        Case {
-            kernel: &cross_entropy::BACKWARD,
-            buffers: vec![logits(n, vocab), targets(n, vocab), stats],
-            params: BackwardParams { n: n as u32, vocab: vocab as u32 }.words(),
-            groups: ((n * vocab) as u32).div_ceil(64),
-        }
+        let params = BackwardParams { n: n as u32, vocab: vocab as u32 };
+        let read = [targets(n, vocab), stats];
+        Case::new(&cross_entropy::BACKWARD, read, [logits(n, vocab)], &params, ((n * vocab) as u32).div_ceil(64))
     };
     // The exponent of up to 24 carries its own rounding: relative 24 · 2⁻²⁴ · a few.
     check(&SHAPES.map(case), 2e-5, ("- hit;", "+ hit;"));

@@ -16,24 +16,18 @@ fn ids(n: usize, vocab: usize) -> Vec<u32> {
 }
 
 fn links(n: usize, vocab: usize) -> Case {
-    Case {
-        kernel: &embedding::LINKS,
-        buffers: vec![ids(n, vocab), poisoned(n + vocab)],
-        params: LinksParams { n: n as u32, vocab: vocab as u32 }.words(),
-        groups: ((n + vocab) as u32).div_ceil(64),
-    }
+    let params = LinksParams { n: n as u32, vocab: vocab as u32 };
+    Case::new(&embedding::LINKS, [ids(n, vocab)], [poisoned(n + vocab)], &params, ((n + vocab) as u32).div_ceil(64))
 }
 
 #[test]
 fn embedding_forward_gathers_rows() {
     let case = |(n, vocab, width): (usize, usize, usize), bf16: bool| {
         let table = noise(vocab * width, 1);
-        Case {
-            kernel: &embedding::FORWARD,
-            buffers: vec![if bf16 { packed(&table).0 } else { words(&table) }, ids(n, vocab), poisoned(n * width)],
-            params: ForwardParams { n: n as u32, vocab: vocab as u32, width: width as u32, packed: u32::from(bf16) }.words(),
-            groups: ((n * width) as u32).div_ceil(64),
-        }
+        let table = if bf16 { packed(&table).0 } else { words(&table) };
+        let params = ForwardParams { n: n as u32, vocab: vocab as u32, width: width as u32, packed: u32::from(bf16) };
+        let written = [poisoned(n * width)];
+        Case::new(&embedding::FORWARD, [table, ids(n, vocab)], written, &params, ((n * width) as u32).div_ceil(64))
     };
     check(&SHAPES.map(|s| case(s, false)), 0.0, ("id * width + i % width", "id * width + i / width"));
     check(&SHAPES.map(|s| case(s, true)), 0.0, ("bf16_low(word), bf16_high(word)", "bf16_high(word), bf16_low(word)"));
@@ -41,7 +35,7 @@ fn embedding_forward_gathers_rows() {
 
 #[test]
 fn embedding_links_chain_equal_ids() {
-    let mutant = tabtune_tests::kernels::mutant(&embedding::LINKS, "== wanted", "!= wanted");
+    let mutant = tabtune_tests::kernels::mutant(embedding::LINKS.any(), "== wanted", "!= wanted");
     tabtune_tests::record::record(&SHAPES.map(|(n, vocab, _)| links(n, vocab)), 0.0, mutant);
     // Compared as integers: small words are denormal floats.
     let Some(gpu) = tabtune_tests::gpu() else { return };
@@ -54,11 +48,11 @@ fn embedding_links_chain_equal_ids() {
 
 #[test]
 fn embedding_backward_adds_the_rows_of_an_id() {
-    let case = |(n, vocab, width): (usize, usize, usize)| Case {
-        kernel: &embedding::BACKWARD,
-        buffers: vec![links(n, vocab).twin().remove(0), words(&noise(n * width, 1)), words(&noise(vocab * width, 2))],
-        params: BackwardParams { n: n as u32, vocab: vocab as u32, width: width as u32 }.words(),
-        groups: ((vocab * width) as u32).div_ceil(64),
+    let case = |(n, vocab, width): (usize, usize, usize)| {
+        let params = BackwardParams { n: n as u32, vocab: vocab as u32, width: width as u32 };
+        let read = [links(n, vocab).twin().remove(0), words(&noise(n * width, 1))];
+        let sum = words(&noise(vocab * width, 2));
+        Case::new(&embedding::BACKWARD, read, [sum], &params, ((vocab * width) as u32).div_ceil(64))
     };
     // Up to 233 terms in f32 against f64.
     check(&SHAPES.map(case), 1e-5, ("sum +=", "sum -="));

@@ -7,15 +7,15 @@ const BOUND: f64 = 2e-6;
 fn squares(n: usize) -> Case {
     let blocks = n.div_ceil(256);
     let params = global_norm::Params { n: n as u32, first: 3 };
-    let buffers = vec![words(&noise(n, 1)), poisoned(blocks + 5)];
-    Case { kernel: &global_norm::KERNEL, buffers, params: params.words(), groups: n.div_ceil(global_norm::ELEMENTS) as u32 }
+    let groups = n.div_ceil(global_norm::ELEMENTS) as u32;
+    Case::new(&global_norm::KERNEL, [words(&noise(n, 1))], [poisoned(blocks + 5)], &params, groups)
 }
 
 fn tree(n: usize) -> Case {
     let outputs = n.div_ceil(sum_tree::VALUES);
     let x = noise(n, 1).into_iter().map(f32::abs).collect::<Vec<f32>>();
     let params = sum_tree::Params { n: n as u32 };
-    Case { kernel: &sum_tree::KERNEL, buffers: vec![words(&x), poisoned(outputs)], params: params.words(), groups: outputs as u32 }
+    Case::new(&sum_tree::KERNEL, [words(&x)], [poisoned(outputs)], &params, outputs as u32)
 }
 
 #[test]

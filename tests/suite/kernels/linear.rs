@@ -1,7 +1,7 @@
-use tabtune::kernels::Kernel;
 use tabtune::kernels::linear::kernels::{
     self, AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, BothParams, ForwardParams, InputParams, TileParams,
 };
+use tabtune::kernels::{AnyKernel, Kernel, KernelParams};
 use tabtune_tests::kernels::{Case, check, noise, packed, poisoned, words};
 
 /// Sums of up to 4099 products in f32 against f64.
@@ -21,7 +21,7 @@ fn weights(n: usize, bf16: bool) -> Vec<u32> {
 }
 
 /// Workgroups for one thread per block of outputs.
-fn groups(kernel: &Kernel, slices: u32, rows: u32, columns: u32) -> u32 {
+fn groups(kernel: &AnyKernel, slices: u32, rows: u32, columns: u32) -> u32 {
     let (height, width) = match kernel.name {
         name if name.contains("row") => return rows * columns.div_ceil(8),
         name if name.contains("tile") => return slices * rows.div_ceil(64) * columns.div_ceil(64),
@@ -33,52 +33,59 @@ fn groups(kernel: &Kernel, slices: u32, rows: u32, columns: u32) -> u32 {
     (slices * rows.div_ceil(height) * columns.div_ceil(width)).div_ceil(kernel.workgroup)
 }
 
-fn forward(kernel: &'static Kernel, (n, m, k): (usize, usize, usize), bf16: bool, any: bool) -> Case {
-    let (n32, m32, k32) = (n as u32, m as u32, k as u32);
-    let params = if any {
-        AnyParams { n: n32, m: m32, k: k32, packed: u32::from(bf16) }.words()
-    } else {
-        ForwardParams { n: n32, m: m32, k4: k32 / 4 }.words()
+/// Parameters of the kernels for widths that are multiples of 4, and of those for any width.
+trait Shape: KernelParams {
+    /// `flag`: whether w is packed, or whether dW holds a sum.
+    fn of(shape: (usize, usize, usize), flag: bool) -> Self;
+}
+
+macro_rules! shape {
+    ($params:ident, |$n:ident, $m:ident, $k:ident, $flag:ident| $made:expr) => {
+        impl Shape for $params {
+            fn of((n, m, k): (usize, usize, usize), flag: bool) -> Self {
+                let ($n, $m, $k, $flag) = (n as u32, m as u32, k as u32, u32::from(flag));
+                $made
+            }
+        }
     };
-    let buffers = vec![words(&noise(n * k, 1)), weights(m * k, bf16), poisoned(n * m)];
-    Case { kernel, buffers, params, groups: groups(kernel, 1, n32, m32) }
+}
+
+shape!(ForwardParams, |n, m, k, _packed| ForwardParams { n, m, k4: k / 4 });
+shape!(AnyParams, |n, m, k, packed| AnyParams { n, m, k, packed });
+shape!(InputParams, |n, m, k, _packed| InputParams { n, m4: m / 4, k4: k / 4, slice4: SLICE as u32 / 4 });
+shape!(AnyInputParams, |n, m, k, packed| AnyInputParams { n, m, k, packed, slice: SLICE as u32 });
+shape!(BackwardParams, |n, m, k, add| BackwardParams { n, m4: m / 4, k4: k / 4, add });
+shape!(AnyWeightParams, |n, m, k, add| AnyWeightParams { n, m, k, add });
+
+fn forward<P: Shape>(kernel: &'static Kernel<P, 2, 1>, (n, m, k): (usize, usize, usize), bf16: bool) -> Case {
+    let read = [words(&noise(n * k, 1)), weights(m * k, bf16)];
+    Case::new(kernel, read, [poisoned(n * m)], &P::of((n, m, k), bf16), groups(kernel.any(), 1, n as u32, m as u32))
 }
 
 /// Columns of a slice: several of them in the longest shapes.
 const SLICE: usize = 1024;
 
-fn backward_input(kernel: &'static Kernel, (n, m, k): (usize, usize, usize), bf16: bool, any: bool) -> Case {
-    let (n32, m32, k32, slice) = (n as u32, m as u32, k as u32, SLICE as u32);
-    let params = if any {
-        AnyInputParams { n: n32, m: m32, k: k32, packed: u32::from(bf16), slice }.words()
-    } else {
-        InputParams { n: n32, m4: m32 / 4, k4: k32 / 4, slice4: slice / 4 }.words()
-    };
+fn backward_input<P: Shape>(kernel: &'static Kernel<P, 2, 1>, (n, m, k): (usize, usize, usize), bf16: bool) -> Case {
     let slices = m.div_ceil(SLICE);
-    let buffers = vec![words(&noise(n * m, 1)), weights(m * k, bf16), poisoned(slices * n * k)];
-    Case { kernel, buffers, params, groups: groups(kernel, slices as u32, n32, k32) }
+    let (read, written) = ([words(&noise(n * m, 1)), weights(m * k, bf16)], [poisoned(slices * n * k)]);
+    Case::new(kernel, read, written, &P::of((n, m, k), bf16), groups(kernel.any(), slices as u32, n as u32, k as u32))
 }
 
 /// dW on top of what is there where `add`.
-fn backward_weight(kernel: &'static Kernel, (n, m, k): (usize, usize, usize), any: bool, add: bool) -> Case {
-    let (n32, m32, k32, flag) = (n as u32, m as u32, k as u32, u32::from(add));
-    let params = if any {
-        AnyWeightParams { n: n32, m: m32, k: k32, add: flag }.words()
-    } else {
-        BackwardParams { n: n32, m4: m32 / 4, k4: k32 / 4, add: flag }.words()
-    };
+fn backward_weight<P: Shape>(kernel: &'static Kernel<P, 2, 1>, (n, m, k): (usize, usize, usize), add: bool) -> Case {
     let dw = if add { words(&noise(m * k, 3)) } else { poisoned(m * k) };
-    let buffers = vec![words(&noise(n * m, 1)), words(&noise(n * k, 2)), dw];
-    Case { kernel, buffers, params, groups: groups(kernel, 1, m32, k32) }
+    let read = [words(&noise(n * m, 1)), words(&noise(n * k, 2))];
+    Case::new(kernel, read, [dw], &P::of((n, m, k), add), groups(kernel.any(), 1, m as u32, k as u32))
 }
 
 /// Both gradients in one dispatch, dx on top of what is there where `add`.
-fn both(kernel: &'static Kernel, (n, m, k): (usize, usize, usize), bf16: bool, add: bool) -> Case {
+fn both(kernel: &'static Kernel<BothParams, 3, 2>, (n, m, k): (usize, usize, usize), bf16: bool, add: bool) -> Case {
     let (n32, m32, k32) = (n as u32, m as u32, k as u32);
-    let params = BothParams { n: n32, m4: m32 / 4, k4: k32 / 4, add: u32::from(add) }.words();
+    let params = BothParams { n: n32, m4: m32 / 4, k4: k32 / 4, add: u32::from(add) };
     let dx = if add { words(&noise(n * k, 3)) } else { poisoned(n * k) };
-    let buffers = vec![words(&noise(n * m, 1)), words(&noise(n * k, 2)), weights(m * k, bf16), dx, poisoned(m * k)];
-    Case { kernel, buffers, params, groups: groups(kernel, 1, n32, k32) + groups(kernel, 1, m32, k32) }
+    let read = [words(&noise(n * m, 1)), words(&noise(n * k, 2)), weights(m * k, bf16)];
+    let groups = groups(kernel.any(), 1, n32, k32) + groups(kernel.any(), 1, m32, k32);
+    Case::new(kernel, read, [dx, poisoned(m * k)], &params, groups)
 }
 
 fn all(shapes: Vec<(usize, usize, usize)>, case: impl Fn((usize, usize, usize)) -> Case) -> Vec<Case> {
@@ -87,99 +94,95 @@ fn all(shapes: Vec<(usize, usize, usize)>, case: impl Fn((usize, usize, usize)) 
 
 #[test]
 fn linear_forward_multiplies_by_the_transpose() {
-    check(&all(shapes(), |s| forward(&kernels::FORWARD, s, false, false)), BOUND, ("dot(p2, q1)", "dot(p2, q2)"));
-    check(&all(shapes(), |s| forward(&kernels::FORWARD_BF16, s, true, false)), BOUND, ("a3 +=", "a3 -="));
+    check(&all(shapes(), |s| forward(&kernels::FORWARD, s, false)), BOUND, ("dot(p2, q1)", "dot(p2, q2)"));
+    check(&all(shapes(), |s| forward(&kernels::FORWARD_BF16, s, true)), BOUND, ("a3 +=", "a3 -="));
 }
 
 #[test]
 fn linear_row_multiplies_by_the_transpose() {
-    check(&all(shapes(), |s| forward(&kernels::ROW, s, false, false)), BOUND, ("a += vec4", "a -= vec4"));
-    check(&all(shapes(), |s| forward(&kernels::ROW_BF16, s, true, false)), BOUND, ("j += 32u", "j += 33u"));
+    check(&all(shapes(), |s| forward(&kernels::ROW, s, false)), BOUND, ("a += vec4", "a -= vec4"));
+    check(&all(shapes(), |s| forward(&kernels::ROW_BF16, s, true)), BOUND, ("j += 32u", "j += 33u"));
 }
 
 #[test]
 fn linear_forward_any_takes_odd_shapes() {
     let flip = ("a1 +=", "a1 -=");
-    check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY, s, false, true)), BOUND, flip);
-    check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY, s, true, true)), BOUND, flip);
+    check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY, s, false)), BOUND, flip);
+    check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY, s, true)), BOUND, flip);
 }
 
 #[test]
 fn linear_backward_input_multiplies_by_the_weights() {
-    check(&all(shapes(), |s| backward_input(&kernels::BACKWARD_INPUT, s, false, false)), BOUND, ("p1.z * q2", "p1.z * q1"));
-    check(&all(shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_BF16, s, true, false)), BOUND, ("p0.w * q3", "p0.x * q3"));
+    check(&all(shapes(), |s| backward_input(&kernels::BACKWARD_INPUT, s, false)), BOUND, ("p1.z * q2", "p1.z * q1"));
+    check(&all(shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_BF16, s, true)), BOUND, ("p0.w * q3", "p0.x * q3"));
 }
 
 #[test]
 fn linear_backward_input_any_takes_odd_shapes() {
     let flip = ("a2 +=", "a2 -=");
-    check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY, s, false, true)), BOUND, flip);
-    check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY, s, true, true)), BOUND, flip);
+    check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY, s, false)), BOUND, flip);
+    check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY, s, true)), BOUND, flip);
 }
 
 #[test]
 fn linear_backward_input_sums_every_slice() {
-    let long = |kernel, bf16, any| [backward_input(kernel, (13, 4100, 8), bf16, any)];
+    let long = (13, 4100, 8);
     let flip = ("let end = min(start", "let end = min(start + 4u");
-    check(&long(&kernels::BACKWARD_INPUT, false, false), BOUND, flip);
-    check(&long(&kernels::BACKWARD_INPUT_BF16, true, false), BOUND, flip);
-    check(&long(&kernels::BACKWARD_INPUT_ANY, true, true), BOUND, flip);
-    check(&long(&kernels::BACKWARD_INPUT_BLOCK, false, false), BOUND, flip);
-    check(&long(&kernels::BACKWARD_INPUT_BLOCK_BF16, true, false), BOUND, flip);
-    check(&long(&kernels::BACKWARD_INPUT_ANY_BLOCK, false, true), BOUND, flip);
+    check(&[backward_input(&kernels::BACKWARD_INPUT, long, false)], BOUND, flip);
+    check(&[backward_input(&kernels::BACKWARD_INPUT_BF16, long, true)], BOUND, flip);
+    check(&[backward_input(&kernels::BACKWARD_INPUT_ANY, long, true)], BOUND, flip);
+    check(&[backward_input(&kernels::BACKWARD_INPUT_BLOCK, long, false)], BOUND, flip);
+    check(&[backward_input(&kernels::BACKWARD_INPUT_BLOCK_BF16, long, true)], BOUND, flip);
+    check(&[backward_input(&kernels::BACKWARD_INPUT_ANY_BLOCK, long, false)], BOUND, flip);
 }
 
 #[test]
 fn linear_backward_weight_sums_over_rows() {
     for add in [false, true] {
-        check(&all(shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT, s, false, add)), BOUND, ("p.z * q", "p.y * q"));
-        check(&all(odd_shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_ANY, s, true, add)), BOUND, ("a3 +=", "a3 -="));
+        check(&all(shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT, s, add)), BOUND, ("p.z * q", "p.y * q"));
+        check(&all(odd_shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_ANY, s, add)), BOUND, ("a3 +=", "a3 -="));
     }
 }
 
 #[test]
 fn linear_backward_weight_adds_to_what_is_there() {
     let flip = ("params.add == 1u", "params.add == 2u");
-    check(&all(shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT, s, false, true)), BOUND, flip);
-    check(&all(shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_BLOCK, s, false, true)), BOUND, flip);
-    check(&all(odd_shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_ANY, s, true, true)), BOUND, flip);
-    check(&all(odd_shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_ANY_BLOCK, s, true, true)), BOUND, flip);
+    check(&all(shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT, s, true)), BOUND, flip);
+    check(&all(shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_BLOCK, s, true)), BOUND, flip);
+    check(&all(odd_shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_ANY, s, true)), BOUND, flip);
+    check(&all(odd_shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_ANY_BLOCK, s, true)), BOUND, flip);
 }
 
 #[test]
 fn linear_blocks_agree_with_the_definition() {
     let flip = ("a9 +=", "a9 -=");
-    check(&all(shapes(), |s| forward(&kernels::FORWARD_BLOCK, s, false, false)), BOUND, flip);
-    check(&all(shapes(), |s| forward(&kernels::FORWARD_BLOCK_BF16, s, true, false)), BOUND, flip);
-    check(&all(shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_BLOCK, s, false, false)), BOUND, flip);
-    check(&all(shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_BLOCK_BF16, s, true, false)), BOUND, flip);
-    check(&all(shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_BLOCK, s, false, false)), BOUND, flip);
-    check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY_BLOCK, s, false, true)), BOUND, flip);
-    check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY_BLOCK, s, true, true)), BOUND, flip);
-    check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY_BLOCK, s, false, true)), BOUND, flip);
-    check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY_BLOCK, s, true, true)), BOUND, flip);
-    check(&all(odd_shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_ANY_BLOCK, s, true, false)), BOUND, flip);
+    check(&all(shapes(), |s| forward(&kernels::FORWARD_BLOCK, s, false)), BOUND, flip);
+    check(&all(shapes(), |s| forward(&kernels::FORWARD_BLOCK_BF16, s, true)), BOUND, flip);
+    check(&all(shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_BLOCK, s, false)), BOUND, flip);
+    check(&all(shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_BLOCK_BF16, s, true)), BOUND, flip);
+    check(&all(shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_BLOCK, s, false)), BOUND, flip);
+    check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY_BLOCK, s, false)), BOUND, flip);
+    check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY_BLOCK, s, true)), BOUND, flip);
+    check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY_BLOCK, s, false)), BOUND, flip);
+    check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY_BLOCK, s, true)), BOUND, flip);
+    check(&all(odd_shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_ANY_BLOCK, s, false)), BOUND, flip);
 }
 
 #[test]
 fn linear_twins_of_packed_weights_have_the_bits_of_widened_ones() {
     let (n, m, k) = (5, 8, 12);
     let wide = words(&packed(&noise(m * k, 2)).1);
-    let pairs = [
-        (forward(&kernels::FORWARD_BF16, (n, m, k), true, false), &kernels::FORWARD),
-        (forward(&kernels::FORWARD_ANY, (n, m, k), true, true), &kernels::FORWARD),
-        (backward_input(&kernels::BACKWARD_INPUT_BF16, (n, m, k), true, false), &kernels::BACKWARD_INPUT),
-        (backward_input(&kernels::BACKWARD_INPUT_ANY, (n, m, k), true, true), &kernels::BACKWARD_INPUT),
-    ];
-    for (bf16, kernel) in pairs {
-        let mut case = if kernel.name == "linear_forward" {
-            forward(kernel, (n, m, k), false, false)
-        } else {
-            backward_input(kernel, (n, m, k), false, false)
-        };
+    let widened = |mut case: Case| {
         case.buffers[1] = wide.clone();
-        assert_eq!(bf16.twin(), case.twin(), "{}", bf16.kernel.name);
-    }
+        case.twin()
+    };
+    let shape = (n, m, k);
+    let expected = widened(forward(&kernels::FORWARD, shape, false));
+    assert_eq!(forward(&kernels::FORWARD_BF16, shape, true).twin(), expected);
+    assert_eq!(forward(&kernels::FORWARD_ANY, shape, true).twin(), expected);
+    let expected = widened(backward_input(&kernels::BACKWARD_INPUT, shape, false));
+    assert_eq!(backward_input(&kernels::BACKWARD_INPUT_BF16, shape, true).twin(), expected);
+    assert_eq!(backward_input(&kernels::BACKWARD_INPUT_ANY, shape, true).twin(), expected);
 }
 
 #[test]
@@ -197,8 +200,8 @@ fn tile((n, m, k): (usize, usize, usize), bf16: bool, made: [bool; 2], add: [boo
     let kernel = &kernels::BACKWARD_TILE;
     let (n32, m32, k32) = (n as u32, m as u32, k as u32);
     let slices = if add[0] { 1 } else { m.div_ceil(SLICE) };
-    let input = if made[0] { groups(kernel, slices as u32, n32, k32) } else { 0 };
-    let weight = if made[1] { groups(kernel, 1, m32, k32) } else { 0 };
+    let input = if made[0] { groups(kernel.any(), slices as u32, n32, k32) } else { 0 };
+    let weight = if made[1] { groups(kernel.any(), 1, m32, k32) } else { 0 };
     let slice4 = if add[0] { m32 / 4 } else { SLICE as u32 / 4 };
     let (add_both, packed) = (u32::from(add[0]) + 2 * u32::from(add[1]), u32::from(bf16));
     let params = TileParams { n: n32, m4: m32 / 4, k4: k32 / 4, slice4, input, add: add_both, packed };
@@ -209,15 +212,14 @@ fn tile((n, m, k): (usize, usize, usize), bf16: bool, made: [bool; 2], add: [boo
     };
     let (dx, dw) = (sum(made[0], slices * n * k, add[0]), sum(made[1], m * k, add[1]));
     let weights = weights(m * k, bf16);
-    let buffers = vec![words(&noise(n * m, 1)), words(&noise(n * k, 2)), weights, dx, dw];
-    Case { kernel, buffers, params: params.words(), groups: input + weight }
+    Case::new(kernel, [words(&noise(n * m, 1)), words(&noise(n * k, 2)), weights], [dx, dw], &params, input + weight)
 }
 
 #[test]
 fn linear_tiles_agree_with_the_definition() {
     let shapes = || shapes().into_iter().chain([(64, 64, 64), (65, 68, 132), (130, 60, 64), (63, 256, 68)]).collect();
-    check(&all(shapes(), |s| forward(&kernels::FORWARD_TILE, s, false, true)), BOUND, ("dots(p, q4, q5", "dots(p, q5, q4"));
-    check(&all(shapes(), |s| forward(&kernels::FORWARD_TILE, s, true, true)), BOUND, ("(k4 + 3u) / 4u", "k4 / 4u"));
+    check(&all(shapes(), |s| forward(&kernels::FORWARD_TILE, s, false)), BOUND, ("dots(p, q4, q5", "dots(p, q5, q4"));
+    check(&all(shapes(), |s| forward(&kernels::FORWARD_TILE, s, true)), BOUND, ("(k4 + 3u) / 4u", "k4 / 4u"));
     for bf16 in [false, true] {
         for (made, add, flip) in [
             ([true, true], [false, false], ("p.z * a2", "p.z * a1")),

@@ -13,6 +13,7 @@ mod global_norm;
 mod gradients;
 mod linear;
 mod norms;
+mod own;
 mod rope;
 mod scale;
 mod sgd;

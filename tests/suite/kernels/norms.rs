@@ -1,7 +1,7 @@
 use tabtune::kernels::column_sum;
 use tabtune::kernels::layer_norm::BackwardParams;
 use tabtune::kernels::rms_norm::ForwardParams;
-use tabtune::kernels::{Kernel, layer_norm, rms_norm};
+use tabtune::kernels::{Kernel, KernelParams, layer_norm, rms_norm};
 use tabtune_tests::kernels::{Case, check, noise, poisoned, words};
 
 /// Sums of up to 4099 terms in f32 against f64.
@@ -16,23 +16,24 @@ fn rows(n: usize, width: usize, seed: u32) -> Vec<u32> {
     words(&noise(n * width, seed).iter().map(|v| v + 0.3).collect::<Vec<_>>())
 }
 
-fn forward_params((n, width): (usize, usize)) -> Vec<u32> {
-    ForwardParams { n: n as u32, width: width as u32, eps: 1e-5 }.words()
+fn forward_params((n, width): (usize, usize)) -> ForwardParams {
+    ForwardParams { n: n as u32, width: width as u32, eps: 1e-5 }
 }
 
-fn backward_params((n, width): (usize, usize)) -> Vec<u32> {
-    BackwardParams { n: n as u32, width: width as u32 }.words()
+fn backward_params((n, width): (usize, usize)) -> BackwardParams {
+    BackwardParams { n: n as u32, width: width as u32 }
 }
 
 fn rms(s: (usize, usize)) -> Case {
-    let buffers = vec![rows(s.0, s.1, 1), rows(1, s.1, 2), poisoned(s.0 * s.1), poisoned(s.0)];
+    let (read, written) = ([rows(s.0, s.1, 1), rows(1, s.1, 2)], [poisoned(s.0 * s.1), poisoned(s.0)]);
     let kernel = if s.1.is_multiple_of(4) { &rms_norm::FORWARD_WIDE } else { &rms_norm::FORWARD };
-    Case { kernel, buffers, params: forward_params(s), groups: (s.0 as u32).div_ceil(64) }
+    Case::new(kernel, read, written, &forward_params(s), (s.0 as u32).div_ceil(64))
 }
 
 fn layer(s: (usize, usize)) -> Case {
-    let buffers = vec![rows(s.0, s.1, 1), rows(1, s.1, 2), rows(1, s.1, 3), poisoned(s.0 * s.1), poisoned(s.0 * 2)];
-    Case { kernel: &layer_norm::FORWARD, buffers, params: forward_params(s), groups: (s.0 as u32).div_ceil(64) }
+    let read = [rows(s.0, s.1, 1), rows(1, s.1, 2), rows(1, s.1, 3)];
+    let written = [poisoned(s.0 * s.1), poisoned(s.0 * 2)];
+    Case::new(&layer_norm::FORWARD, read, written, &forward_params(s), (s.0 as u32).div_ceil(64))
 }
 
 #[test]
@@ -42,9 +43,9 @@ fn rms_norm_scales_rows_to_one() {
 }
 
 fn add(s: (usize, usize)) -> Case {
-    let buffers = vec![rows(s.0, s.1, 1), rows(1, s.1, 2), rows(s.0, s.1, 3), poisoned(s.0 * s.1), poisoned(s.0)];
+    let written = [rows(s.0, s.1, 3), poisoned(s.0 * s.1), poisoned(s.0)];
     let kernel = if s.1.is_multiple_of(4) { &rms_norm::ADD_FORWARD_WIDE } else { &rms_norm::ADD_FORWARD };
-    Case { kernel, buffers, params: forward_params(s), groups: (s.0 as u32).div_ceil(64) }
+    Case::new(kernel, [rows(s.0, s.1, 1), rows(1, s.1, 2)], written, &forward_params(s), (s.0 as u32).div_ceil(64))
 }
 
 /// The gradients, dx on top of what is there where `onto`.
@@ -52,13 +53,14 @@ fn backward(s: (usize, usize), onto: bool) -> Case {
     let cut = column_sum::Params::cut(s.0, s.1);
     let dx = if onto { rows(s.0, s.1, 5) } else { poisoned(s.0 * s.1) };
     let scales = rms(s).twin().remove(1);
-    let buffers = vec![rows(s.0, s.1, 1), rows(1, s.1, 2), scales, rows(s.0, s.1, 4), dx, poisoned(cut.parts as usize * s.1)];
+    let read = [rows(s.0, s.1, 1), rows(1, s.1, 2), scales, rows(s.0, s.1, 4)];
     let (n, width) = (s.0 as u32, s.1 as u32);
-    let params = rms_norm::BackwardParams { n, width, rows: cut.rows, parts: cut.parts, add: u32::from(onto) }.words();
+    let params = rms_norm::BackwardParams { n, width, rows: cut.rows, parts: cut.parts, add: u32::from(onto) };
     let wide = s.1.is_multiple_of(4);
     let kernel = if wide { &rms_norm::BACKWARD_WIDE } else { &rms_norm::BACKWARD };
     let columns = cut.parts * width / if wide { 4 } else { 1 };
-    Case { kernel, buffers, params, groups: n.div_ceil(64) + columns.div_ceil(64) }
+    let written = [dx, poisoned(cut.parts as usize * s.1)];
+    Case::new(kernel, read, written, &params, n.div_ceil(64) + columns.div_ceil(64))
 }
 
 #[test]
@@ -80,9 +82,9 @@ fn rms_norm_backward_is_its_gradient() {
 }
 
 /// The case of a `_wide` kernel by the one that takes a workgroup a row.
-fn by_groups(kernel: &'static Kernel, case: Case, n: usize) -> Case {
+fn by_groups<P: KernelParams, const R: usize, const W: usize>(kernel: &'static Kernel<P, R, W>, case: Case, n: usize) -> Case {
     let groups = case.groups - (n as u32).div_ceil(64) + n as u32;
-    Case { kernel, groups, ..case }
+    Case { kernel: kernel.any(), groups, ..case }
 }
 
 #[test]
@@ -106,11 +108,10 @@ fn layer_norm_centres_and_scales_rows() {
 
 #[test]
 fn layer_norm_backward_is_its_gradient() {
-    let input = |s: (usize, usize)| Case {
-        kernel: &layer_norm::BACKWARD_INPUT,
-        buffers: vec![rows(s.0, s.1, 1), rows(1, s.1, 2), layer(s).twin().remove(1), rows(s.0, s.1, 4), poisoned(s.0 * s.1)],
-        params: backward_params(s),
-        groups: (s.0 as u32).div_ceil(64),
+    let input = |s: (usize, usize)| {
+        let read = [rows(s.0, s.1, 1), rows(1, s.1, 2), layer(s).twin().remove(1), rows(s.0, s.1, 4)];
+        let written = [poisoned(s.0 * s.1)];
+        Case::new(&layer_norm::BACKWARD_INPUT, read, written, &backward_params(s), (s.0 as u32).div_ceil(64))
     };
     // Two columns cancel to eps; from three on the gradient is a number of its own.
     let wide: Vec<Case> = SHAPES.into_iter().filter(|s| s.1 > 2).map(input).collect();
@@ -118,12 +119,8 @@ fn layer_norm_backward_is_its_gradient() {
     let weight = |s: (usize, usize)| {
         let params = column_sum::Params::cut(s.0, s.1);
         let parts = params.parts as usize * s.1;
-        Case {
-            kernel: &layer_norm::BACKWARD_WEIGHT,
-            buffers: vec![rows(s.0, s.1, 1), layer(s).twin().remove(1), rows(s.0, s.1, 4), poisoned(parts), poisoned(parts)],
-            params: params.words(),
-            groups: params.groups(),
-        }
+        let read = [rows(s.0, s.1, 1), layer(s).twin().remove(1), rows(s.0, s.1, 4)];
+        Case::new(&layer_norm::BACKWARD_WEIGHT, read, [poisoned(parts), poisoned(parts)], &params, params.groups())
     };
     let wide: Vec<Case> = SHAPES.into_iter().filter(|s| s.1 > 1).map(weight).collect();
     check(&wide, 5e-5, ("sum += d", "sum -= d"));
@@ -133,8 +130,8 @@ fn layer_norm_backward_is_its_gradient() {
 fn column_sum_adds_rows() {
     let case = |s: (usize, usize)| {
         let params = column_sum::Params::cut(s.0, s.1);
-        let buffers = vec![rows(s.0, s.1, 1), poisoned(params.parts as usize * s.1)];
-        Case { kernel: &column_sum::KERNEL, buffers, params: params.words(), groups: params.groups() }
+        let written = [poisoned(params.parts as usize * s.1)];
+        Case::new(&column_sum::KERNEL, [rows(s.0, s.1, 1)], written, &params, params.groups())
     };
     check(&SHAPES.map(case), BOUND, ("r < end", "r + 1u < end"));
 }

@@ -13,8 +13,7 @@ fn plain(n: usize, rounding: u32) -> Case {
     let (key0, key1, step_low, step_high, first_pair_low, first_pair_high) = (7, 11, 3, 1, u32::MAX - 5, 1);
     let n32 = n as u32;
     let params = sgd::Params { n: n32, rate, d, scale, rounding, key0, key1, step_low, step_high, first_pair_low, first_pair_high };
-    let buffers = vec![values(n, 1, rounding), words(&noise(n, 2))];
-    Case { kernel: &sgd::KERNEL, buffers, params: params.words(), groups: n32.div_ceil(512) }
+    Case::new(&sgd::KERNEL, [words(&noise(n, 2))], [values(n, 1, rounding)], &params, n32.div_ceil(512))
 }
 
 fn momentum(n: usize, rounding: u32, nesterov: u32) -> Case {
@@ -36,8 +35,8 @@ fn momentum(n: usize, rounding: u32, nesterov: u32) -> Case {
         first_pair_low,
         first_pair_high,
     };
-    let buffers = vec![values(n, 1, rounding), words(&noise(n, 2)), values(n, 3, rounding)];
-    Case { kernel: &sgd_momentum::KERNEL, buffers, params: params.words(), groups: n32.div_ceil(512) }
+    let written = [values(n, 1, rounding), values(n, 3, rounding)];
+    Case::new(&sgd_momentum::KERNEL, [words(&noise(n, 2))], written, &params, n32.div_ceil(512))
 }
 
 const SIZES: [usize; 6] = [1, 2, 255, 256, 257, 4099];

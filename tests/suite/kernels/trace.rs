@@ -8,7 +8,7 @@ fn trace_has_the_launches_between_start_and_finish() {
     let Some(device) = gpu() else { return };
     let make = |n: usize| Buffer::from(burn::tensor::Tensor::<1>::ones([n], &device.inner()));
     // Odd sizes, since other tests may launch the same kernel meanwhile.
-    let copy = |n: usize| kernels::run(&u32_copy::KERNEL, vec![make(n), make(n)], &u32_copy::Params::whole(n as u32).words(), 12).unwrap();
+    let copy = |n: usize| kernels::run(&u32_copy::KERNEL, [make(n)], [make(n)], &u32_copy::Params::whole(n as u32), 12).unwrap();
     copy(2741);
     trace::start();
     copy(2742);

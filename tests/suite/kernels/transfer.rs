@@ -67,7 +67,7 @@ fn buffers_of_two_devices_in_one_launch_are_an_error_that_names_them() {
     let on = |device: &Device| Buffer::from(Tensor::<1>::from_data(TensorData::new(vec![1.0f32; 4], [4]), device));
     let (here, there) = (cpu().inner(), gpu.inner());
     for (x, y) in [(&here, &there), (&there, &here)] {
-        let found = run(&u32_copy::KERNEL, vec![on(x), on(y)], &u32_copy::Params::whole(4).words(), 1);
+        let found = run(&u32_copy::KERNEL, [on(x)], [on(y)], &u32_copy::Params::whole(4), 1);
         let Err(Error::MixedDevices { kernel, found }) = found.map(|_| ()) else { panic!("launched") };
         assert_eq!(kernel, "u32_copy");
         assert!(found[0].starts_with("x on the ") && found[1].starts_with("y on the ") && found.join(" ").contains("CPU"), "{found:?}");

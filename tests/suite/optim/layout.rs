@@ -3,8 +3,8 @@
 
 use burn::tensor::{DType, Device as TensorDevice};
 use tabtune::kernels::{
-    Kernel, adafactor_moments, adamw, adamw_bf16, apollo_apply, apollo_combine, apollo_project, cast_bf16, global_norm, sgd, sgd_momentum,
-    sum_tree,
+    AnyKernel, adafactor_moments, adamw, adamw_bf16, apollo_apply, apollo_combine, apollo_project, cast_bf16, global_norm, sgd,
+    sgd_momentum, sum_tree,
 };
 use tabtune_tests::kernels::{Case, mutant, noise, packed, poisoned, words};
 use tabtune_tests::{cpu, gpu};
@@ -13,7 +13,7 @@ use super::{Run, infos, rules};
 use crate::kernels::adafactor::{self, positive};
 
 /// The kernel with workgroups of `size`.
-fn resized(kernel: &'static Kernel, size: u32) -> &'static Kernel {
+fn resized(kernel: &'static AnyKernel, size: u32) -> &'static AnyKernel {
     let constant = |size: u32| format!("const SIZE: u32 = {size}u;");
     let own = kernel.workgroup;
     let source = if kernel.source.contains(&constant(own)) {
@@ -25,7 +25,7 @@ fn resized(kernel: &'static Kernel, size: u32) -> &'static Kernel {
             .replace(&format!("lane, {own}u)"), &format!("lane, {size}u)"))
     };
     assert!(source != kernel.source, "{}", kernel.name);
-    Box::leak(Box::new(Kernel { name: format!("{} by {size}", kernel.name).leak(), source: source.leak(), workgroup: size, ..*kernel }))
+    Box::leak(Box::new(AnyKernel { name: format!("{} by {size}", kernel.name).leak(), source: source.leak(), workgroup: size, ..*kernel }))
 }
 
 /// Kernels whose workgroups share work.
@@ -53,30 +53,15 @@ fn shared_work() -> Vec<Case> {
     let (shape, vector) = ((rows as usize, cols as usize), 100_001);
     let g = words(&noise(n, 1));
     vec![
-        Case {
-            kernel: &global_norm::KERNEL,
-            buffers: vec![g.clone(), poisoned(1290)],
-            params: global_norm::Params { n: n as u32, first: 0 }.words(),
-            groups: 162,
-        },
-        Case { kernel: &sum_tree::KERNEL, buffers: vec![g.clone(), poisoned(6)], params: vec![n as u32], groups: 6 },
+        Case::new(&global_norm::KERNEL, [g.clone()], [poisoned(1290)], &global_norm::Params { n: n as u32, first: 0 }, 162),
+        Case::new(&sum_tree::KERNEL, [g.clone()], [poisoned(6)], &sum_tree::Params { n: n as u32 }, 6),
         adafactor::sums(shape),
         adafactor::norm(shape, false),
         adafactor::apply(shape, 2, 1),
         adafactor::vector_moments(vector),
         adafactor::vector_apply(vector, 2),
-        Case {
-            kernel: &apollo_project::KERNEL,
-            buffers: vec![g, vec![0], words(&noise(3300, 2)), positive(3300, 3), poisoned(4400)],
-            params: project.words(),
-            groups: 18,
-        },
-        Case {
-            kernel: &apollo_combine::KERNEL,
-            buffers: vec![positive(4400, 1), vec![0x3f80_0000], poisoned(2)],
-            params: combine.words(),
-            groups: 1,
-        },
+        Case::new(&apollo_project::KERNEL, [g, vec![0]], [words(&noise(3300, 2)), positive(3300, 3), poisoned(4400)], &project, 18),
+        Case::new(&apollo_combine::KERNEL, [positive(4400, 1)], [vec![0x3f80_0000], poisoned(2)], &combine, 1),
     ]
 }
 
@@ -110,8 +95,8 @@ fn adamw_pairs(first: usize, n: usize) -> Case {
         first_pair_high: 0,
     };
     let [p, m] = [1, 3].map(|seed| packed(&part(first, n, seed)).0);
-    let buffers = vec![p, words(&part(first, n, 2)), m, packed(&roots(first, n)).0, vec![0]];
-    Case { kernel: &adamw_bf16::KERNEL, buffers, params: params.words(), groups: (n as u32).div_ceil(2) }
+    let (read, written) = ([words(&part(first, n, 2)), vec![0]], [p, m, packed(&roots(first, n)).0]);
+    Case::new(&adamw_bf16::KERNEL, read, written, &params, (n as u32).div_ceil(2))
 }
 
 fn sgd_pairs(first: usize, n: usize) -> Case {
@@ -119,8 +104,7 @@ fn sgd_pairs(first: usize, n: usize) -> Case {
     let (key0, key1, step_low, step_high, first_pair_low, first_pair_high) = (7, 11, 3, 1, first as u32 / 2, 0);
     let n32 = n as u32;
     let params = sgd::Params { n: n32, rate, d, scale, rounding, key0, key1, step_low, step_high, first_pair_low, first_pair_high };
-    let buffers = vec![packed(&part(first, n, 1)).0, words(&part(first, n, 2))];
-    Case { kernel: &sgd::KERNEL, buffers, params: params.words(), groups: n32.div_ceil(2) }
+    Case::new(&sgd::KERNEL, [words(&part(first, n, 2))], [packed(&part(first, n, 1)).0], &params, n32.div_ceil(2))
 }
 
 fn momentum_pairs(first: usize, n: usize) -> Case {
@@ -140,16 +124,15 @@ fn momentum_pairs(first: usize, n: usize) -> Case {
         first_pair_high: 0,
     };
     let [p, momentum] = [1, 3].map(|seed| packed(&part(first, n, seed)).0);
-    let buffers = vec![p, words(&part(first, n, 2)), momentum];
-    Case { kernel: &sgd_momentum::KERNEL, buffers, params: params.words(), groups: (n as u32).div_ceil(2) }
+    Case::new(&sgd_momentum::KERNEL, [words(&part(first, n, 2))], [p, momentum], &params, (n as u32).div_ceil(2))
 }
 
 fn cast_pairs(first: usize, n: usize) -> Case {
     let (key0, key1, step_low, step_high, first_pair_low, first_pair_high) = (7, 11, 3, 1, first as u32 / 2, 0);
     let n32 = n as u32;
     let params = cast_bf16::Params { n: n32, stream: 2, rounding: 2, key0, key1, step_low, step_high, first_pair_low, first_pair_high };
-    let buffers = vec![words(&part(first, n, 1)), vec![0], poisoned(n.div_ceil(2))];
-    Case { kernel: &cast_bf16::KERNEL, buffers, params: params.words(), groups: n32.div_ceil(2) }
+    let (read, written) = ([words(&part(first, n, 1)), vec![0]], [poisoned(n.div_ceil(2))]);
+    Case::new(&cast_bf16::KERNEL, read, written, &params, n32.div_ceil(2))
 }
 
 /// A case for elements `first` … `first + n` of a larger tensor.
@@ -159,7 +142,7 @@ type Cut = fn(usize, usize) -> Case;
 const CUTS: [Cut; 4] = [adamw_pairs, sgd_pairs, momentum_pairs, cast_pairs];
 
 /// The case's threads, of which it has as many as groups, in workgroups of the kernel's size.
-fn spread(case: &Case, kernel: &'static Kernel, device: &TensorDevice) -> Vec<Vec<u32>> {
+fn spread(case: &Case, kernel: &'static AnyKernel, device: &TensorDevice) -> Vec<Vec<u32>> {
     let (buffers, params) = (case.buffers.clone(), case.params.clone());
     Case { kernel, buffers, params, groups: case.groups.div_ceil(kernel.workgroup) }.device(kernel, device)
 }
@@ -167,11 +150,10 @@ fn spread(case: &Case, kernel: &'static Kernel, device: &TensorDevice) -> Vec<Ve
 /// Kernels whose threads are on their own, for [`spread`].
 fn alone() -> Vec<Case> {
     let n = 200_000;
-    let params = adamw::Params { n: n as u32, w1: 0.1, w2: 1e-3, d: 0.999, alpha: 1e-2, eps: 1e-6, scale: 0.75 }.words();
     let adamw = |kernel, n: u32| {
-        let buffers = [1, 2, 3].map(|seed| words(&part(0, n as usize, seed)));
-        let buffers = [&buffers[..], &[words(&roots(0, n as usize))]].concat();
-        Case { kernel, buffers, params: [&[n], &params[1..]].concat(), groups: n }
+        let params = adamw::Params { n, w1: 0.1, w2: 1e-3, d: 0.999, alpha: 1e-2, eps: 1e-6, scale: 0.75 };
+        let [p, g, m] = [1, 2, 3].map(|seed| words(&part(0, n as usize, seed)));
+        Case::new(kernel, [g], [p, m, words(&roots(0, n as usize))], &params, n)
     };
     let (rows, cols, channels) = (500, 400, 500);
     let apply = apollo_apply::Params {
@@ -198,18 +180,20 @@ fn alone() -> Vec<Case> {
     cases.extend([
         adamw(&adamw::KERNEL, 70_003),
         Case { groups: 70_001, ..adamw(&adamw::WIDE, 280_004) },
-        Case {
-            kernel: &apollo_apply::KERNEL,
-            buffers: vec![words(&part(0, n, 1)), positive(4 * channels, 3), words(&[0.7, 1.25]), packed(&part(0, n, 2)).0],
-            params: apply.words(),
-            groups: n as u32 / 2,
-        },
-        Case {
-            kernel: &adafactor_moments::KERNEL,
-            buffers: vec![positive(2 * across, 1), positive(down * 70_000, 2), positive(2, 3), positive(70_000, 4)],
-            params: moments.words(),
-            groups: 70_002,
-        },
+        Case::new(
+            &apollo_apply::KERNEL,
+            [words(&part(0, n, 1)), positive(4 * channels, 3), words(&[0.7, 1.25])],
+            [packed(&part(0, n, 2)).0],
+            &apply,
+            n as u32 / 2,
+        ),
+        Case::new(
+            &adafactor_moments::KERNEL,
+            [positive(2 * across, 1), positive(down * 70_000, 2)],
+            [positive(2, 3), positive(70_000, 4)],
+            &moments,
+            70_002,
+        ),
     ]);
     cases
 }
@@ -217,7 +201,7 @@ fn alone() -> Vec<Case> {
 #[test]
 fn workgroup_size_does_not_show() {
     let Some(device) = gpu().map(|device| device.inner()) else { return };
-    let same = |kernel: &'static Kernel, bits: &dyn Fn(&'static Kernel) -> Vec<Vec<u32>>| {
+    let same = |kernel: &'static AnyKernel, bits: &dyn Fn(&'static AnyKernel) -> Vec<Vec<u32>>| {
         let expected = bits(kernel);
         for size in [64, 128, 256].into_iter().filter(|&size| size != kernel.workgroup) {
             assert!(bits(resized(kernel, size)) == expected, "{} by {size}", kernel.name);

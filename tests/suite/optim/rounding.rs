@@ -216,8 +216,8 @@ fn cast(device: &Device, rounding: Rounding) -> impl Fn(&[u32], &[u32]) -> Vec<u
             cast_bf16::Params { n, stream, rounding, key0: 0, key1: 0, step_low: 0, step_high: 0, first_pair_low: 0, first_pair_high: 0 };
         let x = buffer(bits);
         let y = x.empty_like([bits.len()], DType::BF16);
-        let mut written = run(&cast_bf16::KERNEL, vec![x, buffer(noise), y], &place.words(), n.div_ceil(512)).unwrap();
-        let data = block_on(read_data(written.pop().unwrap().float::<1>())).unwrap();
+        let [y] = run(&cast_bf16::KERNEL, [x, buffer(noise)], [y], &place, n.div_ceil(512)).unwrap();
+        let data = block_on(read_data(y.float::<1>())).unwrap();
         data.as_bytes().chunks_exact(2).map(|b| u16::from_le_bytes([b[0], b[1]])).collect()
     }
 }

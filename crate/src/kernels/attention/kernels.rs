@@ -4,12 +4,12 @@ use super::twins::{
     backward_key_value_block_twin, backward_key_value_twin, backward_query_block_twin, backward_query_twin, forward_block_twin,
     forward_twin,
 };
-use crate::kernels::kernel::{read, update, write};
-use crate::{kernel_params, kernel_record};
 
-kernel_params! {
+crate::kernel! {
+    /// `y = softmax(scale q kᵀ) v` and the log-sum-exp.
+    pub FORWARD = "attention_forward" [64], (q, k, v, starts) -> (y, stats),
     /// Shapes and the scale of the scores.
-    pub struct Params {
+    struct Params {
         /// B.
         batch: u32,
         /// Heads of q.
@@ -26,12 +26,22 @@ kernel_params! {
         scale: f32,
         /// 1 if each query has a first key of its own; otherwise the first key is 0.
         documents: u32,
-    }
+    },
+    twin forward_twin
 }
-
-kernel_params! {
+crate::kernel! {
+    /// `dq`, and `delta = dy y` into the stats.
+    pub BACKWARD_QUERY = "attention_backward_query" [64], (q, k, v, y, dy) -> (mut stats, dq), Params, twin backward_query_twin
+}
+crate::kernel! {
+    /// `dk` and `dv`.
+    pub BACKWARD_KEY_VALUE = "attention_backward_key_value" [64], (q, k, v, dy, stats) -> (dk, dv), Params, twin backward_key_value_twin
+}
+crate::kernel! {
+    /// `y = softmax(scale q kᵀ) v` and the log-sum-exp, 8 queries per thread.
+    pub FORWARD_BLOCK = "attention_forward_block" [32], (q, k, v, starts) -> (mut y, mut stats),
     /// Shapes, the scale of the scores and the part of a long row.
-    pub struct BlockParams {
+    struct BlockParams {
         /// B.
         batch: u32,
         /// Heads of q.
@@ -52,60 +62,36 @@ kernel_params! {
         first: u32,
         /// Where this launch ends.
         end: u32,
-    }
+    },
+    twin forward_block_twin
 }
-
-kernel_params! {
+crate::kernel! {
+    /// `dq`, and `delta = dy y` into the stats, 8 queries per thread.
+    pub BACKWARD_QUERY_BLOCK = "attention_backward_query_block" [32], (q, k, v, y, dy) -> (mut stats, mut dq), BlockParams,
+    twin backward_query_block_twin
+}
+crate::kernel! {
+    /// `dk` and `dv`, 8 keys per thread.
+    pub BACKWARD_KEY_VALUE_BLOCK = "attention_backward_key_value_block" [32], (q, k, v, dy, stats) -> (mut dk, mut dv), BlockParams,
+    twin backward_key_value_block_twin
+}
+crate::kernel! {
+    /// Widens heads with zeros, or cuts them back.
+    pub HEAD_PAD = "head_pad" [64], (x) -> (y),
     /// Shapes of a change of head width.
-    pub struct PadParams {
+    struct PadParams {
         /// Total number of heads.
         n: u32,
         /// Width of the input's heads.
         from_width: u32,
         /// Width of the output's heads.
         to_width: u32,
-    }
-}
-
-kernel_record! {
-    /// `y = softmax(scale q kᵀ) v` and the log-sum-exp.
-    FORWARD, "attention_forward" in "../../../../shaders/",
-    [read("q"), read("k"), read("v"), read("starts"), write("y"), write("stats")], Params, forward_twin
-}
-kernel_record! {
-    /// `dq`, and `delta = dy y` into the stats.
-    BACKWARD_QUERY, "attention_backward_query" in "../../../../shaders/",
-    [read("q"), read("k"), read("v"), read("y"), read("dy"), update("stats"), write("dq")], Params, backward_query_twin
-}
-kernel_record! {
-    /// `dk` and `dv`.
-    BACKWARD_KEY_VALUE, "attention_backward_key_value" in "../../../../shaders/",
-    [read("q"), read("k"), read("v"), read("dy"), read("stats"), write("dk"), write("dv")], Params, backward_key_value_twin
-}
-kernel_record! {
-    /// `y = softmax(scale q kᵀ) v` and the log-sum-exp, 8 queries per thread.
-    FORWARD_BLOCK, "attention_forward_block" in "../../../../shaders/",
-    [read("q"), read("k"), read("v"), read("starts"), update("y"), update("stats")], BlockParams, forward_block_twin, 32
-}
-kernel_record! {
-    /// `dq`, and `delta = dy y` into the stats, 8 queries per thread.
-    BACKWARD_QUERY_BLOCK, "attention_backward_query_block" in "../../../../shaders/",
-    [read("q"), read("k"), read("v"), read("y"), read("dy"), update("stats"), update("dq")], BlockParams, backward_query_block_twin, 32
-}
-kernel_record! {
-    /// `dk` and `dv`, 8 keys per thread.
-    BACKWARD_KEY_VALUE_BLOCK, "attention_backward_key_value_block" in "../../../../shaders/",
-    [read("q"), read("k"), read("v"), read("dy"), read("stats"), update("dk"), update("dv")], BlockParams, backward_key_value_block_twin, 32
-}
-kernel_record! {
-    /// Widens heads with zeros, or cuts them back.
-    HEAD_PAD, "head_pad" in "../../../../shaders/", [read("x"), write("y")], PadParams, |buffers, params| {
-        let p = PadParams::from_words(params);
-        let [x, y] = buffers else { return };
+    },
+    twin |[x], [y], p| {
         let (from, to) = (p.from_width as usize, p.to_width as usize);
         for i in 0..p.n as usize * to {
             let column = i % to;
-            y.words_mut()[i] = if column < from { x.words()[i / to * from + column] } else { 0 };
+            y[i] = if column < from { x[i / to * from + column] } else { 0 };
         }
     }
 }

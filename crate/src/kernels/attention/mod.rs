@@ -9,7 +9,7 @@ use burn::backend::tensor::FloatTensor;
 use burn::tensor::DType;
 
 use super::autodiff::Rule;
-use super::kernel::{groups, groups_of_64};
+use super::kernel::groups_of_64;
 use super::launch::{Launch, software};
 use kernels::{BlockParams, PadParams, Params};
 
@@ -76,12 +76,12 @@ impl AttentionShape {
     }
 
     /// Parameters of the launches that together cover `rows` keys or queries, if 8 of them cost `heads` passes over a head.
-    fn parts(&self, documents: bool, rows: usize, heads: usize) -> Vec<Vec<u32>> {
+    fn parts(&self, documents: bool, rows: usize, heads: usize) -> Vec<BlockParams> {
         let step = (ROUNDS / (heads * (1 + self.padded() / 2)) * BLOCK).max(BLOCK);
         let Params { batch, heads, kv_heads, len, offset, width4, scale, documents } = self.params(documents);
         let part = |first: usize| {
             let (first, end) = (first as u32, (first + step) as u32);
-            BlockParams { batch, heads, kv_heads, len, offset, width4, scale, documents, first, end }.words()
+            BlockParams { batch, heads, kv_heads, len, offset, width4, scale, documents, first, end }
         };
         (0..rows).step_by(step).map(part).collect()
     }
@@ -95,8 +95,9 @@ fn resized<B: Launch>(x: FloatTensor<B>, from: usize, to: usize) -> FloatTensor<
     let n = x.shape().num_elements() / from;
     let width = x.shape().last().copied().unwrap_or(from) / from * to;
     let y = B::empty(&x, [n * to / width, width].into(), DType::F32);
-    let params = PadParams { n: n as u32, from_width: from as u32, to_width: to as u32 }.words();
-    B::one(&kernels::HEAD_PAD, vec![x, y], &params, groups_of_64(n * to))
+    let params = PadParams { n: n as u32, from_width: from as u32, to_width: to as u32 };
+    let [y] = B::launch(&kernels::HEAD_PAD, [x], [y], &params, groups_of_64(n * to));
+    y
 }
 
 /// What the backward pass needs, heads padded.
@@ -134,13 +135,13 @@ pub fn forward<B: Launch>(
     let firsts = if documents { shape.batch_size * shape.seq_len } else { 0 };
     let stats = B::empty(&q, [2 * shape.queries() + firsts].into(), DType::F32);
     let [y, stats] = if shape.blocks() {
-        let groups = groups(&kernels::FORWARD_BLOCK, shape.block_threads(shape.seq_len, shape.heads));
-        shape.parts(documents, shape.offset + shape.seq_len, 1).iter().fold([y, stats], |[y, stats], params| {
-            B::two(&kernels::FORWARD_BLOCK, vec![q.clone(), k.clone(), v.clone(), starts.clone(), y, stats], params, groups)
+        let groups = kernels::FORWARD_BLOCK.groups(shape.block_threads(shape.seq_len, shape.heads));
+        shape.parts(documents, shape.offset + shape.seq_len, 1).iter().fold([y, stats], |sums, params| {
+            B::launch(&kernels::FORWARD_BLOCK, [q.clone(), k.clone(), v.clone(), starts.clone()], sums, params, groups)
         })
     } else {
-        let buffers = vec![q.clone(), k.clone(), v.clone(), starts, y, stats];
-        B::two(&kernels::FORWARD, buffers, &shape.params(documents).words(), groups_of_64(shape.queries()))
+        let read = [q.clone(), k.clone(), v.clone(), starts];
+        B::launch(&kernels::FORWARD, read, [y, stats], &shape.params(documents), groups_of_64(shape.queries()))
     };
     (resized::<B>(y.clone(), to, from), Attention { q, k, v, y, stats, documents, shape })
 }
@@ -152,26 +153,24 @@ impl<B: Launch> Rule<B, 3> for Attention<FloatTensor<B>> {
         let dy = resized::<B>(dy, from, to);
         let dq = B::empty(&q, q.shape(), DType::F32);
         let (dk, dv) = (B::empty(&k, k.shape(), DType::F32), B::empty(&v, v.shape(), DType::F32));
-        let by_query = |[stats, dq]: [FloatTensor<B>; 2], kernel, params: &[u32], groups| {
-            B::two(kernel, vec![q.clone(), k.clone(), v.clone(), y.clone(), dy.clone(), stats, dq], params, groups)
-        };
-        let by_key = |stats: &FloatTensor<B>, [dk, dv]: [FloatTensor<B>; 2], kernel, params: &[u32], groups| {
-            B::two(kernel, vec![q.clone(), k.clone(), v.clone(), dy.clone(), stats.clone(), dk, dv], params, groups)
-        };
+        let of_query = || [q.clone(), k.clone(), v.clone(), y.clone(), dy.clone()];
+        let of_key = |stats: &FloatTensor<B>| [q.clone(), k.clone(), v.clone(), dy.clone(), stats.clone()];
         let [dq, dk, dv] = if shape.blocks() {
             let keys = shape.offset + shape.seq_len;
-            let (by_queries, by_keys) = (&kernels::BACKWARD_QUERY_BLOCK, &kernels::BACKWARD_KEY_VALUE_BLOCK);
-            let threads = shape.block_threads(shape.seq_len, shape.heads);
-            let add = |sums: [FloatTensor<B>; 2], params: &Vec<u32>| by_query(sums, by_queries, params, groups(by_queries, threads));
+            let (by_query, by_key) = (&kernels::BACKWARD_QUERY_BLOCK, &kernels::BACKWARD_KEY_VALUE_BLOCK);
+            let groups = by_query.groups(shape.block_threads(shape.seq_len, shape.heads));
+            let add = |sums, params: &BlockParams| B::launch(by_query, of_query(), sums, params, groups);
             let [stats, dq] = shape.parts(documents, keys, 1).iter().fold([stats, dq], add);
-            let threads = shape.block_threads(keys, shape.kv_heads);
-            let add = |sums: [FloatTensor<B>; 2], params: &Vec<u32>| by_key(&stats, sums, by_keys, params, groups(by_keys, threads));
+            let groups = by_key.groups(shape.block_threads(keys, shape.kv_heads));
+            let add = |sums, params: &BlockParams| B::launch(by_key, of_key(&stats), sums, params, groups);
             let [dk, dv] = shape.parts(documents, shape.seq_len, shape.heads / shape.kv_heads).iter().fold([dk, dv], add);
             [dq, dk, dv]
         } else {
-            let params = shape.params(documents).words();
-            let [stats, dq] = by_query([stats, dq], &kernels::BACKWARD_QUERY, &params, groups_of_64(shape.queries()));
-            let [dk, dv] = by_key(&stats, [dk, dv], &kernels::BACKWARD_KEY_VALUE, &params, groups_of_64(shape.keys()));
+            let params = shape.params(documents);
+            let groups = groups_of_64(shape.queries());
+            let [stats, dq] = B::launch(&kernels::BACKWARD_QUERY, of_query(), [stats, dq], &params, groups);
+            let groups = groups_of_64(shape.keys());
+            let [dk, dv] = B::launch(&kernels::BACKWARD_KEY_VALUE, of_key(&stats), [dk, dv], &params, groups);
             [dq, dk, dv]
         };
         [dq, dk, dv].map(|x| Some(resized::<B>(x, to, from)))

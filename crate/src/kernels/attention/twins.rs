@@ -28,8 +28,8 @@ impl Params {
     }
 
     /// The first key that query `t` of sequence `b` sees, by the stats.
-    fn first(&self, stats: &Words<'_>, b: usize, t: usize) -> usize {
-        if self.documents == 0 { 0 } else { stats.floats()[self.first_at(b, t)] as usize }
+    fn first(&self, stats: &[f32], b: usize, t: usize) -> usize {
+        if self.documents == 0 { 0 } else { stats[self.first_at(b, t)] as usize }
     }
 
     /// Every query: sequence, time, head.
@@ -61,28 +61,35 @@ fn add(sums: &mut [f64], factor: f64, row: &[f32]) {
     }
 }
 
-fn store(words: &mut Words<'_>, row: usize, values: &[f64]) {
+fn store(floats: &mut [f32], row: usize, values: &[f64]) {
     let width = values.len();
-    for (slot, &value) in words.floats_mut()[row * width..][..width].iter_mut().zip(values) {
+    for (slot, &value) in floats[row * width..][..width].iter_mut().zip(values) {
         *slot = value as f32;
     }
 }
 
-fn row<'a>(words: &'a Words<'_>, row: usize, width: usize) -> &'a [f32] {
-    &words.floats()[row * width..][..width]
+fn row(floats: &[f32], row: usize, width: usize) -> &[f32] {
+    &floats[row * width..][..width]
 }
 
 /// A row's sums so far in f64.
-fn held(words: &Words<'_>, at: usize, width: usize, fresh: bool) -> Vec<f64> {
-    row(words, at, width).iter().map(|&v| if fresh { 0.0 } else { f64::from(v) }).collect()
+fn held(floats: &[f32], at: usize, width: usize, fresh: bool) -> Vec<f64> {
+    row(floats, at, width).iter().map(|&v| if fresh { 0.0 } else { f64::from(v) }).collect()
 }
 
 /// Below every score: the maximum of a row before its first key.
 const LOWEST: f64 = f32::MIN as f64;
 
 /// Adds the keys of `part`: y and stats hold the sums, the maximum and the total, and after the last key of a block the result.
-fn forward(buffers: &mut [Words<'_>], p: Params, part: std::ops::Range<usize>, keys_of_block: impl Fn(usize) -> usize) {
-    let [q, k, v, starts, y, stats] = buffers else { return };
+fn forward(
+    [q, k, v, starts]: [&[u32]; 4],
+    written: [&mut [u32]; 2],
+    p: Params,
+    part: std::ops::Range<usize>,
+    keys_of_block: impl Fn(usize) -> usize,
+) {
+    let [q, k, v] = [q, k, v].map(Words::floats);
+    let [y, stats] = written.map(Words::floats_mut);
     let width = p.width();
     for (b, t, h) in p.queries() {
         if part.start >= keys_of_block(t) {
@@ -91,12 +98,12 @@ fn forward(buffers: &mut [Words<'_>], p: Params, part: std::ops::Range<usize>, k
         let at = p.query(b, t, h);
         let last = p.offset as usize + t;
         if p.documents != 0 {
-            let start = starts.words()[b * p.len as usize + t] as usize;
-            stats.floats_mut()[p.first_at(b, t)] = start.min(last) as f32;
+            let start = starts[b * p.len as usize + t] as usize;
+            stats[p.first_at(b, t)] = start.min(last) as f32;
         }
         let first = p.first(stats, b, t);
         let fresh = part.start == 0;
-        let (top, total) = (f64::from(stats.floats()[2 * at]), f64::from(stats.floats()[2 * at + 1]));
+        let (top, total) = (f64::from(stats[2 * at]), f64::from(stats[2 * at + 1]));
         let (top, total) = if fresh { (LOWEST, 0.0) } else { (top, total) };
         let keys = part.start.max(first)..part.end.min(last + 1);
         let score = |j: usize| f64::from(p.scale) * dot(row(q, at, width), row(k, p.key(b, j, h), width));
@@ -110,23 +117,22 @@ fn forward(buffers: &mut [Words<'_>], p: Params, part: std::ops::Range<usize>, k
         let done = keys_of_block(t) <= part.end;
         sums.iter_mut().filter(|_| done).for_each(|sum| *sum /= total);
         store(y, at, &sums);
-        stats.floats_mut()[2 * at] = (if done { next + total.ln() } else { next }) as f32;
-        stats.floats_mut()[2 * at + 1] = if done { 0.0 } else { total as f32 };
+        stats[2 * at] = (if done { next + total.ln() } else { next }) as f32;
+        stats[2 * at + 1] = if done { 0.0 } else { total as f32 };
     }
 }
 
-pub fn forward_twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let p = Params::from_words(params);
-    forward(buffers, p, 0..usize::MAX, |_| usize::MAX);
+pub fn forward_twin(read: [&[u32]; 4], written: [&mut [u32]; 2], p: &Params) {
+    forward(read, written, *p, 0..usize::MAX, |_| usize::MAX);
 }
 
-pub fn forward_block_twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let p = BlockParams::from_words(params);
-    forward(buffers, p.whole(), p.first as usize..p.end as usize, |t| p.keys_of_block(t));
+pub fn forward_block_twin(read: [&[u32]; 4], written: [&mut [u32]; 2], p: &BlockParams) {
+    forward(read, written, p.whole(), p.first as usize..p.end as usize, |t| p.keys_of_block(t));
 }
 
-fn backward_query(buffers: &mut [Words<'_>], p: Params, part: std::ops::Range<usize>) {
-    let [q, k, v, y, dy, stats, dq] = buffers else { return };
+fn backward_query(read: [&[u32]; 5], written: [&mut [u32]; 2], p: Params, part: std::ops::Range<usize>) {
+    let [q, k, v, y, dy] = read.map(Words::floats);
+    let [stats, dq] = written.map(Words::floats_mut);
     let width = p.width();
     for (b, t, h) in p.queries() {
         let at = p.query(b, t, h);
@@ -135,7 +141,7 @@ fn backward_query(buffers: &mut [Words<'_>], p: Params, part: std::ops::Range<us
             continue;
         }
         let delta = dot(row(dy, at, width), row(y, at, width));
-        let lse = f64::from(stats.floats()[2 * at]);
+        let lse = f64::from(stats[2 * at]);
         let mut sums = held(dq, at, width, part.start == 0);
         for j in part.start.max(p.first(stats, b, t))..end {
             let key = p.key(b, j, h);
@@ -144,28 +150,28 @@ fn backward_query(buffers: &mut [Words<'_>], p: Params, part: std::ops::Range<us
             add(&mut sums, f64::from(p.scale) * ds, row(k, key, width));
         }
         store(dq, at, &sums);
-        stats.floats_mut()[2 * at + 1] = delta as f32;
+        stats[2 * at + 1] = delta as f32;
     }
 }
 
-pub fn backward_query_twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    backward_query(buffers, Params::from_words(params), 0..usize::MAX);
+pub fn backward_query_twin(read: [&[u32]; 5], written: [&mut [u32]; 2], p: &Params) {
+    backward_query(read, written, *p, 0..usize::MAX);
 }
 
-pub fn backward_query_block_twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let p = BlockParams::from_words(params);
-    backward_query(buffers, p.whole(), p.first as usize..p.end as usize);
+pub fn backward_query_block_twin(read: [&[u32]; 5], written: [&mut [u32]; 2], p: &BlockParams) {
+    backward_query(read, written, p.whole(), p.first as usize..p.end as usize);
 }
 
-fn backward_key_value(buffers: &mut [Words<'_>], p: Params, part: std::ops::Range<usize>) {
-    let [q, k, v, dy, stats, dk, dv] = buffers else { return };
+fn backward_key_value(read: [&[u32]; 5], written: [&mut [u32]; 2], p: Params, part: std::ops::Range<usize>) {
+    let [q, k, v, dy, stats] = read.map(Words::floats);
+    let [dk, dv] = written.map(Words::floats_mut);
     let width = p.width();
     let all = p.batch as usize * (p.offset + p.len) as usize * p.kv_heads as usize;
-    let begin = |words: &Words<'_>| (0..all).flat_map(|i| held(words, i, width, part.start == 0)).collect::<Vec<f64>>();
+    let begin = |sums: &[f32]| (0..all).flat_map(|i| held(sums, i, width, part.start == 0)).collect::<Vec<f64>>();
     let (mut key_sums, mut value_sums) = (begin(dk), begin(dv));
     for (b, t, h) in p.queries().filter(|(_, t, _)| part.contains(t)) {
         let at = p.query(b, t, h);
-        let (lse, delta) = (f64::from(stats.floats()[2 * at]), f64::from(stats.floats()[2 * at + 1]));
+        let (lse, delta) = (f64::from(stats[2 * at]), f64::from(stats[2 * at + 1]));
         for j in p.first(stats, b, t)..=p.offset as usize + t {
             let key = p.key(b, j, h);
             let weight = (f64::from(p.scale) * dot(row(q, at, width), row(k, key, width)) - lse).exp();
@@ -180,11 +186,10 @@ fn backward_key_value(buffers: &mut [Words<'_>], p: Params, part: std::ops::Rang
     }
 }
 
-pub fn backward_key_value_twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    backward_key_value(buffers, Params::from_words(params), 0..usize::MAX);
+pub fn backward_key_value_twin(read: [&[u32]; 5], written: [&mut [u32]; 2], p: &Params) {
+    backward_key_value(read, written, *p, 0..usize::MAX);
 }
 
-pub fn backward_key_value_block_twin(buffers: &mut [Words<'_>], params: &[u32]) {
-    let p = BlockParams::from_words(params);
-    backward_key_value(buffers, p.whole(), p.first as usize..p.end as usize);
+pub fn backward_key_value_block_twin(read: [&[u32]; 5], written: [&mut [u32]; 2], p: &BlockParams) {
+    backward_key_value(read, written, p.whole(), p.first as usize..p.end as usize);
 }

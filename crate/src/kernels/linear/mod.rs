@@ -15,7 +15,6 @@ use burn::tensor::DType;
 use super::autodiff::Rule;
 use super::column_sum::column_sum;
 use super::elementwise::residual_add;
-use super::kernel::groups;
 use super::launch::{Launch, rows_columns, software};
 use kernels::{AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, BothParams, ForwardParams, InputParams, TileParams};
 
@@ -73,13 +72,13 @@ fn by_tiles<B: Launch>(
     let weight = if x.is_some() { tiles(m, k) } else { 0 };
     let add = u32::from(sums[0].is_some()) + 2 * u32::from(sums[1].is_some());
     let (m4, k4, slice4) = (m as u32 / 4, k as u32 / 4, SLICE as u32 / 4);
-    let params = TileParams { n: n as u32, m4, k4, slice4, input, add, packed }.words();
+    let params = TileParams { n: n as u32, m4, k4, slice4, input, add, packed };
     let place = |made: bool, rows: usize, columns: usize| B::empty(&dy, if made { [rows, columns] } else { [1, 4] }.into(), DType::F32);
     let [dx, dw] = sums;
     let dx = dx.unwrap_or_else(|| place(input > 0, slices, n * k));
     let dw = dw.unwrap_or_else(|| place(weight > 0, m, k));
     let [x, w] = [x, w].map(|given| given.unwrap_or_else(|| place(false, 1, 4)));
-    B::two(&kernels::BACKWARD_TILE, vec![dy, x, w, dx, dw], &params, input + weight)
+    B::launch(&kernels::BACKWARD_TILE, [dy, x, w], [dx, dw], &params, input + weight)
 }
 
 /// `x [n, k] · w [m, k]ᵀ → [n, m]`
@@ -90,30 +89,30 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>) -> FloatTensor<B
     }
     let y = B::empty(&x, [n, m].into(), DType::F32);
     let packed = w.dtype() == DType::BF16;
-    if tiled(n) && k % 4 == 0 {
-        let params = AnyParams { n: n as u32, m: m as u32, k: k as u32, packed: u32::from(packed) }.words();
-        return B::one(&kernels::FORWARD_TILE, vec![x, w, y], &params, tiles(n, m));
-    }
+    let any = AnyParams { n: n as u32, m: m as u32, k: k as u32, packed: u32::from(packed) };
     let small = n.div_ceil(4) * m.div_ceil(4);
-    let (kernel, params, threads) = if k % 4 != 0 {
-        let params = AnyParams { n: n as u32, m: m as u32, k: k as u32, packed: u32::from(packed) };
-        match block_threads(ANY_BLOCK, n, m) {
-            Some(threads) => (&kernels::FORWARD_ANY_BLOCK, params.words(), threads),
-            None => (&kernels::FORWARD_ANY, params.words(), small),
-        }
+    let [y] = if tiled(n) && k % 4 == 0 {
+        B::launch(&kernels::FORWARD_TILE, [x, w], [y], &any, tiles(n, m))
+    } else if k % 4 != 0 {
+        let (kernel, threads) = match block_threads(ANY_BLOCK, n, m) {
+            Some(threads) => (&kernels::FORWARD_ANY_BLOCK, threads),
+            None => (&kernels::FORWARD_ANY, small),
+        };
+        B::launch(kernel, [x, w], [y], &any, kernel.groups(threads))
     } else {
-        let params = ForwardParams { n: n as u32, m: m as u32, k4: k as u32 / 4 }.words();
-        let row = n * m.div_ceil(ROW_OUTPUTS) * kernels::ROW.workgroup as usize;
-        match (n <= FEW_ROWS, block_threads(FORWARD_BLOCK, n, m), packed) {
-            (true, _, false) => (&kernels::ROW, params, row),
-            (true, _, true) => (&kernels::ROW_BF16, params, row),
-            (_, Some(threads), false) => (&kernels::FORWARD_BLOCK, params, threads),
-            (_, Some(threads), true) => (&kernels::FORWARD_BLOCK_BF16, params, threads),
-            (_, None, false) => (&kernels::FORWARD, params, small),
-            (_, None, true) => (&kernels::FORWARD_BF16, params, small),
-        }
+        let params = ForwardParams { n: n as u32, m: m as u32, k4: k as u32 / 4 };
+        let row = n * m.div_ceil(ROW_OUTPUTS) * kernels::ROW.any().workgroup as usize;
+        let (kernel, threads) = match (n <= FEW_ROWS, block_threads(FORWARD_BLOCK, n, m), packed) {
+            (true, _, false) => (&kernels::ROW, row),
+            (true, _, true) => (&kernels::ROW_BF16, row),
+            (_, Some(threads), false) => (&kernels::FORWARD_BLOCK, threads),
+            (_, Some(threads), true) => (&kernels::FORWARD_BLOCK_BF16, threads),
+            (_, None, false) => (&kernels::FORWARD, small),
+            (_, None, true) => (&kernels::FORWARD_BF16, small),
+        };
+        B::launch(kernel, [x, w], [y], &params, kernel.groups(threads))
     };
-    B::one(kernel, vec![x, w, y], &params, groups(kernel, threads))
+    y
 }
 
 /// `dy [n, m] · w [m, k] → [n, k]`
@@ -131,22 +130,23 @@ pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: FloatTensor<B>) -> Float
     let dx = B::empty(&dy, [slices, n * k].into(), DType::F32);
     let packed = w.dtype() == DType::BF16;
     let small = n.div_ceil(4) * k.div_ceil(4);
-    let (kernel, params, threads) = if m % 4 != 0 || k % 4 != 0 {
+    let [dx] = if m % 4 != 0 || k % 4 != 0 {
         let params = AnyInputParams { n: n as u32, m: m as u32, k: k as u32, packed: u32::from(packed), slice: SLICE as u32 };
-        match block_threads(ANY_BLOCK, n, k) {
-            Some(threads) => (&kernels::BACKWARD_INPUT_ANY_BLOCK, params.words(), threads),
-            None => (&kernels::BACKWARD_INPUT_ANY, params.words(), small),
-        }
+        let (kernel, threads) = match block_threads(ANY_BLOCK, n, k) {
+            Some(threads) => (&kernels::BACKWARD_INPUT_ANY_BLOCK, threads),
+            None => (&kernels::BACKWARD_INPUT_ANY, small),
+        };
+        B::launch(kernel, [dy, w], [dx], &params, kernel.groups(slices * threads))
     } else {
-        let params = InputParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4, slice4: SLICE as u32 / 4 }.words();
-        match (block_threads(BLOCK, n, k), packed) {
-            (Some(threads), false) => (&kernels::BACKWARD_INPUT_BLOCK, params, threads),
-            (Some(threads), true) => (&kernels::BACKWARD_INPUT_BLOCK_BF16, params, threads),
-            (None, false) => (&kernels::BACKWARD_INPUT, params, small),
-            (None, true) => (&kernels::BACKWARD_INPUT_BF16, params, small),
-        }
+        let params = InputParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4, slice4: SLICE as u32 / 4 };
+        let (kernel, threads) = match (block_threads(BLOCK, n, k), packed) {
+            (Some(threads), false) => (&kernels::BACKWARD_INPUT_BLOCK, threads),
+            (Some(threads), true) => (&kernels::BACKWARD_INPUT_BLOCK_BF16, threads),
+            (None, false) => (&kernels::BACKWARD_INPUT, small),
+            (None, true) => (&kernels::BACKWARD_INPUT_BF16, small),
+        };
+        B::launch(kernel, [dy, w], [dx], &params, kernel.groups(slices * threads))
     };
-    let dx = B::one(kernel, vec![dy, w, dx], &params, groups(kernel, slices * threads));
     whole(dx)
 }
 
@@ -164,20 +164,22 @@ pub fn backward_weight<B: Launch>(dy: FloatTensor<B>, x: FloatTensor<B>, sum: Op
     let add = u32::from(sum.is_some());
     let dw = sum.unwrap_or_else(|| B::empty(&x, [m, k].into(), DType::F32));
     let small = m.div_ceil(4) * k.div_ceil(4);
-    let (kernel, params, threads) = if m % 4 != 0 || k % 4 != 0 {
-        let params = AnyWeightParams { n: n as u32, m: m as u32, k: k as u32, add }.words();
-        match block_threads(ANY_BLOCK, m, k) {
-            Some(threads) => (&kernels::BACKWARD_WEIGHT_ANY_BLOCK, params, threads),
-            None => (&kernels::BACKWARD_WEIGHT_ANY, params, small),
-        }
+    let [dw] = if m % 4 != 0 || k % 4 != 0 {
+        let params = AnyWeightParams { n: n as u32, m: m as u32, k: k as u32, add };
+        let (kernel, threads) = match block_threads(ANY_BLOCK, m, k) {
+            Some(threads) => (&kernels::BACKWARD_WEIGHT_ANY_BLOCK, threads),
+            None => (&kernels::BACKWARD_WEIGHT_ANY, small),
+        };
+        B::launch(kernel, [dy, x], [dw], &params, kernel.groups(threads))
     } else {
-        let params = BackwardParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4, add }.words();
-        match block_threads(BLOCK, m, k) {
-            Some(threads) => (&kernels::BACKWARD_WEIGHT_BLOCK, params, threads),
-            None => (&kernels::BACKWARD_WEIGHT, params, small),
-        }
+        let params = BackwardParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4, add };
+        let (kernel, threads) = match block_threads(BLOCK, m, k) {
+            Some(threads) => (&kernels::BACKWARD_WEIGHT_BLOCK, threads),
+            None => (&kernels::BACKWARD_WEIGHT, small),
+        };
+        B::launch(kernel, [dy, x], [dw], &params, kernel.groups(threads))
     };
-    B::one(kernel, vec![dy, x, dw], &params, groups(kernel, threads))
+    dw
 }
 
 /// Whether [`both`] takes the shape.
@@ -195,11 +197,11 @@ fn both<B: Launch>(dy: FloatTensor<B>, rule: Linear<FloatTensor<B>>, sum: Option
         return [B::float_reshape(dx, [n, k].into()), dw];
     }
     let kernel = if rule.w.dtype() == DType::BF16 { &kernels::BACKWARD_BLOCK_BF16 } else { &kernels::BACKWARD_BLOCK };
-    let groups = |rows: usize| groups(kernel, rows.div_ceil(BLOCK[0]) * k.div_ceil(BLOCK[1]));
-    let params = BothParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4, add: u32::from(sum.is_some()) }.words();
+    let groups = |rows: usize| kernel.groups(rows.div_ceil(BLOCK[0]) * k.div_ceil(BLOCK[1]));
+    let params = BothParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4, add: u32::from(sum.is_some()) };
     let dx = sum.unwrap_or_else(|| B::empty(&dy, [n, k].into(), DType::F32));
     let dw = B::empty(&dy, [m, k].into(), DType::F32);
-    B::two(kernel, vec![dy, rule.x, rule.w, dx, dw], &params, groups(n) + groups(m))
+    B::launch(kernel, [dy, rule.x, rule.w], [dx, dw], &params, groups(n) + groups(m))
 }
 
 /// The weights in f32, for the CPU only.

@@ -13,26 +13,25 @@ fn weight(words: &[u32], i: usize, packed: bool) -> f64 {
 }
 
 /// `y[r, c] = Σ_i x[r, i] w[c, i]`
-pub fn forward(buffers: &mut [Words<'_>], n: u32, m: u32, k: u32, packed: bool) {
-    let [x, w, y] = buffers else { return };
-    let (m, k) = (m as usize, k as usize);
-    for r in 0..n as usize {
+pub fn forward([x, w]: [&[u32]; 2], y: &mut [u32], shape: [u32; 3], packed: bool) {
+    let [n, m, k] = shape.map(|size| size as usize);
+    for r in 0..n {
         for c in 0..m {
-            let sum: f64 = (0..k).map(|i| f64::from(x.floats()[r * k + i]) * weight(w.words(), c * k + i, packed)).sum();
+            let sum: f64 = (0..k).map(|i| f64::from(x.floats()[r * k + i]) * weight(w, c * k + i, packed)).sum();
             y.floats_mut()[r * m + c] = sum as f32;
         }
     }
 }
 
 /// `dx[s, r, i] = Σ_c dy[r, c] w[c, i]` over the columns c of slice s
-pub fn backward_input(buffers: &mut [Words<'_>], n: u32, m: u32, k: u32, slice: u32, packed: bool) {
-    let [dy, w, dx] = buffers else { return };
-    let (n, m, k, slice) = (n as usize, m as usize, k as usize, slice as usize);
+pub fn backward_input([dy, w]: [&[u32]; 2], dx: &mut [u32], shape: [u32; 3], slice: u32, packed: bool) {
+    let [n, m, k] = shape.map(|size| size as usize);
+    let slice = slice as usize;
     for from in (0..m).step_by(slice) {
         for r in 0..n {
             for i in 0..k {
                 let columns = from..m.min(from + slice);
-                let sum: f64 = columns.map(|c| f64::from(dy.floats()[r * m + c]) * weight(w.words(), c * k + i, packed)).sum();
+                let sum: f64 = columns.map(|c| f64::from(dy.floats()[r * m + c]) * weight(w, c * k + i, packed)).sum();
                 dx.floats_mut()[(from / slice * n + r) * k + i] = sum as f32;
             }
         }
@@ -40,9 +39,8 @@ pub fn backward_input(buffers: &mut [Words<'_>], n: u32, m: u32, k: u32, slice: 
 }
 
 /// `dw[c, i] = before + Σ_r dy[r, c] x[r, i]`
-pub fn backward_weight(buffers: &mut [Words<'_>], n: u32, m: u32, k: u32, add: bool) {
-    let [dy, x, dw] = buffers else { return };
-    let (n, m, k) = (n as usize, m as usize, k as usize);
+pub fn backward_weight([dy, x]: [&[u32]; 2], dw: &mut [u32], shape: [u32; 3], add: bool) {
+    let [n, m, k] = shape.map(|size| size as usize);
     for c in 0..m {
         for i in 0..k {
             let sum: f64 = (0..n).map(|r| f64::from(dy.floats()[r * m + c]) * f64::from(x.floats()[r * k + i])).sum();
@@ -53,12 +51,11 @@ pub fn backward_weight(buffers: &mut [Words<'_>], n: u32, m: u32, k: u32, add: b
 }
 
 /// `dx[r, i] = before + Σ_c dy[r, c] w[c, i]` and `dw[c, i] = Σ_r dy[r, c] x[r, i]`
-pub fn both(buffers: &mut [Words<'_>], p: BothParams, packed: bool) {
-    let [dy, x, w, dx, dw] = buffers else { return };
+pub fn both([dy, x, w]: [&[u32]; 3], [dx, dw]: [&mut [u32]; 2], p: &BothParams, packed: bool) {
     let (n, m, k) = (p.n as usize, p.m4 as usize * 4, p.k4 as usize * 4);
     for r in 0..n {
         for i in 0..k {
-            let sum: f64 = (0..m).map(|c| f64::from(dy.floats()[r * m + c]) * weight(w.words(), c * k + i, packed)).sum();
+            let sum: f64 = (0..m).map(|c| f64::from(dy.floats()[r * m + c]) * weight(w, c * k + i, packed)).sum();
             let before = if p.add == 1 { f64::from(dx.floats()[r * k + i]) } else { 0.0 };
             dx.floats_mut()[r * k + i] = (before + sum) as f32;
         }
@@ -73,17 +70,14 @@ pub fn both(buffers: &mut [Words<'_>], p: BothParams, packed: bool) {
 
 /// `dx[s, r, i] (+)= Σ_c dy[r, c] w[c, i]` over the columns c of slice s where there are workgroups for it, `dw[c, i] (+)= Σ_r dy[r, c] x[r, i]`
 /// where dw is more than a placeholder
-pub fn tile(buffers: &mut [Words<'_>], p: TileParams) {
-    let [dy, x, w, dx, dw] = buffers else { return };
-    let (n, m, k) = (p.n, p.m4 * 4, p.k4 * 4);
+pub fn tile([dy, x, w]: [&[u32]; 3], [dx, dw]: [&mut [u32]; 2], p: &TileParams) {
+    let shape = [p.n, p.m4 * 4, p.k4 * 4];
     if p.input > 0 {
-        let before = if p.add & 1 == 1 { dx.floats().to_vec() } else { vec![0.0; dx.words().len()] };
-        let buffers = &mut [Words::Read(dy.words()), Words::Read(w.words()), Words::Write(dx.words_mut())];
-        backward_input(buffers, n, m, k, p.slice4 * 4, p.packed == 1);
+        let before = if p.add & 1 == 1 { dx.floats().to_vec() } else { vec![0.0; dx.len()] };
+        backward_input([dy, w], dx, shape, p.slice4 * 4, p.packed == 1);
         dx.floats_mut().iter_mut().zip(before).for_each(|(dx, before)| *dx += before);
     }
-    if dw.words().len() == (m * k) as usize {
-        let buffers = &mut [Words::Read(dy.words()), Words::Read(x.words()), Words::Write(dw.words_mut())];
-        backward_weight(buffers, n, m, k, p.add & 2 == 2);
+    if dw.len() == (shape[1] * shape[2]) as usize {
+        backward_weight([dy, x], dw, shape, p.add & 2 == 2);
     }
 }

@@ -16,9 +16,7 @@ async fn cast(x: &[u32], given: &[u32], params: cast_bf16::Params, device: &Devi
     let tensors = device.inner();
     let x = Buffer::from(words(x, &tensors));
     let y = x.empty_like([params.n as usize], DType::BF16);
-    let buffers = vec![x, words(given, &tensors).into(), y];
-    let mut written = run(&cast_bf16::KERNEL, buffers, &params.words(), params.n.div_ceil(512))?;
-    let Some(y) = written.pop() else { return Ok(Vec::new()) };
+    let [y] = run(&cast_bf16::KERNEL, [x, words(given, &tensors).into()], [y], &params, params.n.div_ceil(512))?;
     let data = read_data(y.float::<1>()).await?;
     Ok(data.as_bytes().chunks_exact(2).map(|b| u16::from_le_bytes([b[0], b[1]])).collect())
 }
@@ -152,9 +150,8 @@ async fn projected(key: [u32; 2], refresh: u64, (dim, rank): (usize, usize), giv
     };
     let units = (0..dim * dim).map(|e| f32::from(u8::from(e % (dim + 1) == 0))).collect();
     let zeros = || upload(vec![0.0; rank * dim]);
-    let buffers = vec![upload(units), upload(given.unwrap_or(&[0.0]).to_vec()), zeros(), zeros(), upload(vec![0.0; 4 * dim])];
-    let written = run(&apollo_project::KERNEL, buffers, &params.words(), (dim as u32).div_ceil(256))?;
-    let Some(m) = written.into_iter().next() else { return Ok(Vec::new()) };
+    let (read, stats) = ([upload(units), upload(given.unwrap_or(&[0.0]).to_vec())], upload(vec![0.0; 4 * dim]));
+    let [m, _, _] = run(&apollo_project::KERNEL, read, [zeros(), zeros(), stats], &params, (dim as u32).div_ceil(256))?;
     let data = read_data(m.float::<1>()).await?;
     // [rank, channels], one channel for each of the dim rows of P.
     let m: Vec<f32> = data.as_bytes().chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();

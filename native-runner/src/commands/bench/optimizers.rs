@@ -91,12 +91,14 @@ fn optimizer(device: &Device, rule: &OptimizerConfig, passes: usize, dtype: DTyp
 pub fn copy(device: &Device, bytes: u64) -> Result<f64> {
     let words = (bytes / 8) as usize;
     let x = Buffer::from(Tensor::<1>::ones([words], &device.inner()));
-    let mut y = vec![Buffer::from(Tensor::<1>::zeros([words], &device.inner()))];
+    let mut y = Some(Buffer::from(Tensor::<1>::zeros([words], &device.inner())));
     let n = words as u32;
     median(device, || {
-        let mut buffers = vec![x.clone()];
-        buffers.append(&mut y);
-        y = kernels::run(&u32_copy::KERNEL, buffers, &u32_copy::Params::whole(n).words(), n.div_ceil(u32_copy::KERNEL.workgroup))?;
+        if let Some(held) = y.take() {
+            let [written] =
+                kernels::run(&u32_copy::KERNEL, [x.clone()], [held], &u32_copy::Params::whole(n), u32_copy::KERNEL.groups(words))?;
+            y = Some(written);
+        }
         Ok(())
     })
 }

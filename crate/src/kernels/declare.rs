@@ -1,0 +1,153 @@
+//! The form in which kernels are declared.
+
+/// Declares a [`Kernel`](crate::kernels::Kernel): its stem (the text is `shaders/<stem>.wgsl`), the invocations of a workgroup, the buffers
+/// it reads `->` those it writes (`mut` where it reads them too), its parameters, and its twin. Variants may follow, which share all but the
+/// shader, and the workgroup where one is given.
+///
+/// A kernel of one's own comes with its text, which is compiled behind `common.wgsl` ([`COMMON`](crate::kernels::COMMON)):
+///
+/// ```
+/// use burn::tensor::{DType, Tensor, TensorData};
+/// use tabtune::kernels::{Buffer, Words, run};
+///
+/// tabtune::kernel! {
+///     /// `y = f x`
+///     pub SCALED = "scaled" text (r"
+///         struct Params { n: u32, f: f32 }
+///         @group(0) @binding(0) var<storage, read_write> x: array<f32>;
+///         @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+///         @group(0) @binding(2) var<storage, read_write> params: Params;
+///
+///         @compute @workgroup_size(64)
+///         fn main(
+///             @builtin(workgroup_id) group: vec3<u32>,
+///             @builtin(num_workgroups) groups: vec3<u32>,
+///             @builtin(local_invocation_index) lane: u32,
+///         ) {
+///             let i = grid_index(group, groups, lane, 64u);
+///             if (i < params.n) { y[i] = params.f * x[i]; }
+///         }
+///     ") [64], (x) -> (y),
+///     /// How many elements, and the factor.
+///     struct ScaledParams {
+///         /// Elements.
+///         n: u32,
+///         /// The factor.
+///         f: f32,
+///     },
+///     twin |[x], [y], p| {
+///         for i in 0..p.n as usize {
+///             y.floats_mut()[i] = p.f * x.floats()[i];
+///         }
+///     }
+/// }
+///
+/// # #[cfg(not(feature = "cpu"))]
+/// # fn main() {}
+/// # #[cfg(feature = "cpu")]
+/// # fn main() -> tabtune::error::Result<()> {
+/// let device = tabtune::device::Device::cpu().inner();
+/// let x = Buffer::from(Tensor::<1>::from_data([1.0, 2.0, 3.0], &device));
+/// let y = x.empty_like([3], DType::F32);
+/// let [y] = run(&SCALED, [x], [y], &ScaledParams { n: 3, f: 0.5 }, SCALED.groups(3))?;
+/// y.float::<1>().into_data().assert_eq(&TensorData::from([0.5f32, 1.0, 1.5]), true);
+/// # Ok(())
+/// # }
+/// ```
+#[macro_export]
+macro_rules! kernel {
+    // The text of a shader.
+    (@source $stem:literal) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../shaders/", $stem, ".wgsl"))
+    };
+    (@source $stem:literal $text:expr) => {
+        $text
+    };
+
+    // How many buffers there are; `mut` belongs to the one after it.
+    (@count $($($name:ident)+),*) => {
+        <[&str]>::len(&[$(stringify!($($name)+)),*])
+    };
+
+    // The type of a kernel.
+    (@type $params:ty, ($($read:ident),*) -> ($($($written:ident)+),+)) => {
+        $crate::kernels::Kernel<$params, { $crate::kernel!(@count $($read),*) }, { $crate::kernel!(@count $($($written)+),+) }>
+    };
+
+    // How a written buffer is bound.
+    (@written mut $name:ident) => {
+        $crate::kernels::Binding { name: stringify!($name), access: $crate::kernels::Access::Update }
+    };
+    (@written $name:ident) => {
+        $crate::kernels::Binding { name: stringify!($name), access: $crate::kernels::Access::Write }
+    };
+
+    // Kernels with the type of the one that they share all else with.
+    (@variants $kernel:ty {$(
+        $(#[$meta:meta])* $vis:vis $name:ident = $stem:literal $(text ($text:expr))? $([$group:literal])? as $base:ident;
+    )*}) => {$(
+        $(#[$meta])*
+        $vis static $name: $kernel = $base.variant($stem, $crate::kernel!(@source $stem $($text)?))$(.in_groups_of($group))?;
+    )*};
+
+    // A kernel and the struct of its parameters.
+    (
+        $(#[$meta:meta])* $vis:vis $name:ident = $stem:literal $(text ($text:expr))? [$group:literal],
+        ($($read:ident),*) -> ($($($written:ident)+),+),
+        $(#[$params_meta:meta])* struct $params:ident { $($(#[$field_meta:meta])* $field:ident : $field_type:ty),+ $(,)? },
+        twin $twin:expr
+        $(; $($variants:tt)*)?
+    ) => {
+        $(#[$params_meta])*
+        #[derive(Debug, Clone, Copy, PartialEq)]
+        $vis struct $params { $($(#[$field_meta])* pub $field: $field_type),+ }
+
+        impl $crate::kernels::KernelParams for $params {
+            const FIELDS: &'static [(&'static str, &'static str)] =
+                &[$((stringify!($field), <$field_type as $crate::kernels::Word>::WGSL)),+];
+
+            fn words(&self) -> Vec<u32> {
+                vec![$($crate::kernels::Word::to_word(self.$field)),+]
+            }
+
+            fn from_words(words: &[u32]) -> Self {
+                let mut rest = words.iter().copied();
+                Self { $($field: $crate::kernels::Word::from_word(rest.next().expect("a word for each field"))),+ }
+            }
+        }
+
+        $crate::kernel! {
+            $(#[$meta])* $vis $name = $stem $(text ($text))? [$group], ($($read),*) -> ($($($written)+),+), $params, twin $twin
+            $(; $($variants)*)?
+        }
+    };
+
+    // A kernel whose parameters are those of another one.
+    (
+        $(#[$meta:meta])* $vis:vis $name:ident = $stem:literal $(text ($text:expr))? [$group:literal],
+        ($($read:ident),*) -> ($($($written:ident)+),+),
+        $params:ty,
+        twin $twin:expr
+        $(; $($variants:tt)*)?
+    ) => {
+        $(#[$meta])*
+        $vis static $name: $crate::kernel!(@type $params, ($($read),*) -> ($($($written)+),+)) = {
+            const TWIN: $crate::kernels::Twin<
+                $params,
+                { $crate::kernel!(@count $($read),*) },
+                { $crate::kernel!(@count $($($written)+),+) },
+            > = $twin;
+            $crate::kernels::Kernel::new(
+                $stem,
+                $crate::kernel!(@source $stem $($text)?),
+                &[
+                    $($crate::kernels::Binding { name: stringify!($read), access: $crate::kernels::Access::Read },)*
+                    $($crate::kernel!(@written $($written)+)),+
+                ],
+                $group,
+                |read, written, params| $crate::kernels::apply(TWIN, read, written, params),
+            )
+        };
+        $crate::kernel!(@variants $crate::kernel!(@type $params, ($($read),*) -> ($($($written)+),+)) { $($($variants)*)? });
+    };
+}
