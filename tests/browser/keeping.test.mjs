@@ -1,4 +1,5 @@
-// Faults that once lost work or memory and have no other test in a real browser: each is made here as a user would meet it.
+// What a trainer keeps and what it gives back: its worker through a bundler, the database at a refused import, the run at a refused load, GPU
+// memory at `dispose`.
 import assert from 'node:assert/strict';
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -21,7 +22,7 @@ async function bundledWorker(place) {
 }
 
 before(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'tabtune-mended-'));
+  folder = mkdtempSync(join(tmpdir(), 'tabtune-keeping-'));
   await bundledWorker(folder);
   arena = await Arena.start({ folders: { '/bundle/': join(folder, 'bundle') } });
 });
