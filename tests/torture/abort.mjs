@@ -27,9 +27,6 @@ export async function abort(arena, tally, { delays, large = false }) {
       await s.create(setting);
       await s.step(1);
       await s.current().save();
-      // The first token and the first evaluation compile kernels, which nothing interrupts.
-      await s.current().evaluate();
-      if (!setting.sizes) for await (const token of s.current().sample('It is', { maxTokens: 2 })) void token;
       const from = performance.now();
       await s.step(2);
       return (performance.now() - from) / 2 / setting.options.gradientAccumulationSteps;

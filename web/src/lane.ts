@@ -1,7 +1,7 @@
 /** Runs one call of the core at a time. Its result counts only if the device had no fault by its end. */
 import { aborted } from './errors.js';
 import type { DeviceWatch } from './device.js';
-import { macrotask } from './pacing.js';
+import { macrotask, unlessAborted } from './pacing.js';
 import { clearAbort, requestAbort, wasmError } from './wasm.js';
 
 /** A call of the core that `signal` can abort; the state is then that of the last whole step. */
@@ -25,6 +25,14 @@ export class Lane {
     const turn = this.#turn.then(() => interruptible(signal, () => this.guard(work)));
     this.#turn = turn.catch(() => undefined);
     return turn;
+  }
+
+  /**
+   * A turn that changes nothing: an abort settles at once, even while the device compiles kernels, which nothing interrupts. The turn
+   * ends when the core has stopped.
+   */
+  look<T>(work: () => Promise<T> | T, signal: AbortSignal): Promise<T> {
+    return unlessAborted(this.take(work, signal), signal);
   }
 
   /** Runs work in a turn: it does not start after a fault, and a fault during it becomes its error. */

@@ -1,6 +1,7 @@
 /** The current worker, and how a call survives its loss: another worker restores the state, then the call is repeated. */
-import { aborted, TabtuneError, withDetail } from './errors.js';
+import { TabtuneError, withDetail } from './errors.js';
 import { Losses } from './losses.js';
+import { unlessAborted } from './pacing.js';
 import type { Ask, Reply, Tag, TrainerEvent } from './protocol.js';
 import type { CallOptions, Connection } from './rpc.js';
 import { spawn } from './spawn.js';
@@ -93,6 +94,7 @@ export class Link {
 
   /** The worker with the state, once it is ready. */
   async #ready(signal: AbortSignal | undefined): Promise<Connection> {
+    // An abort ends only the waiting of its own call; the recovery continues for the others.
     while (this.#recovering) await unlessAborted(this.#recovering, signal);
     const ended = this.#closed ?? this.#failed ?? this.#connection.dead;
     if (ended) throw ended;
@@ -169,14 +171,3 @@ export class Link {
 }
 
 const sleep = (millis: number): Promise<void> => (millis === 0 ? Promise.resolve() : new Promise((resolve) => setTimeout(resolve, millis)));
-
-/** An abort ends only the waiting of its own call; the recovery continues for the others. */
-function unlessAborted(work: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
-  if (!signal) return work;
-  return new Promise((resolve, reject) => {
-    const stop = (): void => reject(aborted());
-    if (signal.aborted) stop();
-    signal.addEventListener('abort', stop, { once: true });
-    void work.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
-  });
-}

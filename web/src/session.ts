@@ -141,12 +141,12 @@ export class TrainingSession {
   }
 
   evaluate(maxBatches: number | undefined, signal: AbortSignal): Promise<EvalReport> {
-    return this.lane.take(async () => parsed.evaluation(await this.session.evaluate(maxBatches)), signal);
+    return this.lane.look(async () => parsed.evaluation(await this.session.evaluate(maxBatches)), signal);
   }
 
   /** Generates text from the current weights; no step is made meanwhile. */
   sample(prompt: string, options: string, signal: AbortSignal, onToken: (token: SampledToken) => void): Promise<void> {
-    return this.lane.take(async () => {
+    return this.lane.look(async () => {
       const stream = this.session.generate(prompt, options);
       try {
         for (;;) {

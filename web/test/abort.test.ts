@@ -71,6 +71,27 @@ describe('abort', () => {
     await expect(evaluated).rejects.toMatchObject(ABORTED);
     expect((await run).map(({ step }) => step)).toEqual([1, 2]);
   });
+  it.each([
+    ['evaluate', 'evaluate', (trainer: Trainer, signal: AbortSignal) => trainer.evaluate({ signal })],
+    ['sample', 'token', (trainer: Trainer, signal: AbortSignal) => collectTokens(trainer, signal)],
+  ] as const)('of_%s_settles_while_the_device_still_compiles_and_the_next_call_waits_for_it', async (_, where, call) => {
+    await using trainer = await trainerOf();
+    await trainer.step(2);
+    let compiled = false;
+    fake.onCall = async ({ call }) => {
+      if (call === 'step') expect(compiled).toBe(true);
+      if (call !== where) return;
+      await wait(1000);
+      compiled = true;
+    };
+    const controller = new AbortController();
+    setTimeout(() => controller.abort(), 20);
+    await expect(call(trainer, controller.signal)).rejects.toMatchObject(ABORTED);
+    expect(compiled).toBe(false);
+    const [next] = await trainer.step();
+    expect([next?.step, compiled]).toEqual([3, true]);
+    fake.onCall = undefined;
+  });
   it('of_create_leaves_the_model_usable_and_of_resume_gives_the_lock_back', async () => {
     using model = await newModel(SHAPE, TEXT, { worker: fakeWorker });
     const options = { model, data: TEXT, steps: 10, seqLen: 16 };
