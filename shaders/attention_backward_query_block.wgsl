@@ -1,7 +1,9 @@
+// Made by shaders/blocks.mjs
 // dq = scale Σ_j ds_j k_j with p_j = exp(scale q k_j − lse), ds_j = p_j (dy v_j − delta), delta = dy y.
-// Shapes as in attention_forward; stats [B, T, heads, 2]: lse is read, delta written for the kernel of keys and values.
-// One thread: 8 queries of one head against 8 keys at a time, dq holds the sums; this launch adds the keys first .. end.
-// Past an edge the last row is computed again: the same numbers are stored in the same place. Twin: kernels/attention/kernels.rs
+// Shapes as in attention_forward; stats [B, T, heads, 2]: lse is read, delta written for the kernel of keys and
+// values. One thread: 8 queries of one head against 8 keys at a time, dq holds the sums; this launch adds the keys
+// first .. end. Past an edge the last row is computed again: the same numbers are stored in the same place.
+// Twin: kernels/attention/kernels.rs
 struct Params {
   batch: u32,
   heads: u32,
@@ -24,17 +26,18 @@ struct Params {
 @group(0) @binding(6) var<storage, read_write> dq: array<vec4<f32>>;
 @group(0) @binding(7) var<storage, read_write> params: Params;
 
-fn dots(p: vec4<f32>, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) -> vec4<f32> { return vec4<f32>(dot(p, a), dot(p, b), dot(p, c), dot(p, d)); }
+fn dots(p: vec4<f32>, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) -> vec4<f32> {
+  return vec4<f32>(dot(p, a), dot(p, b), dot(p, c), dot(p, d));
+}
 
 @compute @workgroup_size(32)
 fn main(
-  @builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32,
+  @builtin(workgroup_id) group: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32,
 ) {
   let i = grid_index(group, groups, lane, 32u);
-  let heads = params.heads;
-  let kv_heads = params.kv_heads;
-  let len = params.len;
-  let width4 = params.width4;
+  let heads = params.heads; let kv_heads = params.kv_heads; let len = params.len; let width4 = params.width4;
   let all = params.offset + len;
   let blocks = (len + 7u) / 8u;
   if (i >= params.batch * blocks * heads) {
@@ -55,25 +58,35 @@ fn main(
   let qh = sh * width4;
   let base = (b * all * kv_heads + head / (heads / kv_heads)) * width4;
   let step = kv_heads * width4;
-  var firstl = vec4<u32>(); var firsth = vec4<u32>();
+  var firstl = vec4<u32>();
+  var firsth = vec4<u32>();
   if (params.documents != 0u) {
     let tail = (2u * params.batch * heads + b) * len;
     firstl = vec4<u32>(vec4<f32>(stats[tail + tl.x], stats[tail + tl.y], stats[tail + tl.z], stats[tail + tl.w]));
     firsth = vec4<u32>(vec4<f32>(stats[tail + th.x], stats[tail + th.y], stats[tail + th.z], stats[tail + th.w]));
   }
-  let seenl = params.offset + tl - firstl; let seenh = params.offset + th - firsth;
+  let seenl = params.offset + tl - firstl;
+  let seenh = params.offset + th - firsth;
   let lsel = vec4<f32>(stats[2u * sl.x], stats[2u * sl.y], stats[2u * sl.z], stats[2u * sl.w]);
   let lseh = vec4<f32>(stats[2u * sh.x], stats[2u * sh.y], stats[2u * sh.z], stats[2u * sh.w]);
   var deltal = vec4<f32>();
   var deltah = vec4<f32>();
   for (var c = 0u; c < width4; c++) {
-    deltal += vec4<f32>(dot(dy[ql.x + c], y[ql.x + c]), dot(dy[ql.y + c], y[ql.y + c]), dot(dy[ql.z + c], y[ql.z + c]), dot(dy[ql.w + c], y[ql.w + c]));
-    deltah += vec4<f32>(dot(dy[qh.x + c], y[qh.x + c]), dot(dy[qh.y + c], y[qh.y + c]), dot(dy[qh.z + c], y[qh.z + c]), dot(dy[qh.w + c], y[qh.w + c]));
+    deltal += vec4<f32>(
+      dot(dy[ql.x + c], y[ql.x + c]), dot(dy[ql.y + c], y[ql.y + c]),
+      dot(dy[ql.z + c], y[ql.z + c]), dot(dy[ql.w + c], y[ql.w + c])
+    );
+    deltah += vec4<f32>(
+      dot(dy[qh.x + c], y[qh.x + c]), dot(dy[qh.y + c], y[qh.y + c]),
+      dot(dy[qh.z + c], y[qh.z + c]), dot(dy[qh.w + c], y[qh.w + c])
+    );
   }
   if (params.first == 0u) {
     for (var c = 0u; c < width4; c++) {
-      dq[ql.x + c] = vec4<f32>(); dq[ql.y + c] = vec4<f32>(); dq[ql.z + c] = vec4<f32>(); dq[ql.w + c] = vec4<f32>();
-      dq[qh.x + c] = vec4<f32>(); dq[qh.y + c] = vec4<f32>(); dq[qh.z + c] = vec4<f32>(); dq[qh.w + c] = vec4<f32>();
+      dq[ql.x + c] = vec4<f32>(); dq[ql.y + c] = vec4<f32>();
+      dq[ql.z + c] = vec4<f32>(); dq[ql.w + c] = vec4<f32>();
+      dq[qh.x + c] = vec4<f32>(); dq[qh.y + c] = vec4<f32>();
+      dq[qh.z + c] = vec4<f32>(); dq[qh.w + c] = vec4<f32>();
     }
     stats[2u * sl.x + 1u] = deltal.x; stats[2u * sl.y + 1u] = deltal.y;
     stats[2u * sl.z + 1u] = deltal.z; stats[2u * sl.w + 1u] = deltal.w;
@@ -82,13 +95,18 @@ fn main(
   }
   for (var j = max(params.first, firstl.x / 8u * 8u); j < end; j += 8u) {
     // Keys counted from each query's first: those before it wrap around, past all that are seen.
-    let froml = vec4<u32>(j) - firstl; let fromh = vec4<u32>(j) - firsth;
+    let froml = vec4<u32>(j) - firstl;
+    let fromh = vec4<u32>(j) - firsth;
     let kl = base + min(vec4<u32>(j, j + 1u, j + 2u, j + 3u), vec4<u32>(all - 1u)) * step;
     let kh = base + min(vec4<u32>(j + 4u, j + 5u, j + 6u, j + 7u), vec4<u32>(all - 1u)) * step;
-    var l0 = vec4<f32>(); var h0 = vec4<f32>(); var m0 = vec4<f32>(); var n0 = vec4<f32>(); var l1 = vec4<f32>(); var h1 = vec4<f32>(); var m1 = vec4<f32>(); var n1 = vec4<f32>();
-    var l2 = vec4<f32>(); var h2 = vec4<f32>(); var m2 = vec4<f32>(); var n2 = vec4<f32>(); var l3 = vec4<f32>(); var h3 = vec4<f32>(); var m3 = vec4<f32>(); var n3 = vec4<f32>();
-    var l4 = vec4<f32>(); var h4 = vec4<f32>(); var m4 = vec4<f32>(); var n4 = vec4<f32>(); var l5 = vec4<f32>(); var h5 = vec4<f32>(); var m5 = vec4<f32>(); var n5 = vec4<f32>();
-    var l6 = vec4<f32>(); var h6 = vec4<f32>(); var m6 = vec4<f32>(); var n6 = vec4<f32>(); var l7 = vec4<f32>(); var h7 = vec4<f32>(); var m7 = vec4<f32>(); var n7 = vec4<f32>();
+    var l0 = vec4<f32>(); var h0 = vec4<f32>(); var m0 = vec4<f32>(); var n0 = vec4<f32>();
+    var l1 = vec4<f32>(); var h1 = vec4<f32>(); var m1 = vec4<f32>(); var n1 = vec4<f32>();
+    var l2 = vec4<f32>(); var h2 = vec4<f32>(); var m2 = vec4<f32>(); var n2 = vec4<f32>();
+    var l3 = vec4<f32>(); var h3 = vec4<f32>(); var m3 = vec4<f32>(); var n3 = vec4<f32>();
+    var l4 = vec4<f32>(); var h4 = vec4<f32>(); var m4 = vec4<f32>(); var n4 = vec4<f32>();
+    var l5 = vec4<f32>(); var h5 = vec4<f32>(); var m5 = vec4<f32>(); var n5 = vec4<f32>();
+    var l6 = vec4<f32>(); var h6 = vec4<f32>(); var m6 = vec4<f32>(); var n6 = vec4<f32>();
+    var l7 = vec4<f32>(); var h7 = vec4<f32>(); var m7 = vec4<f32>(); var n7 = vec4<f32>();
     for (var c = 0u; c < width4; c++) {
       let a0 = q[ql.x + c]; let a1 = q[ql.y + c]; let a2 = q[ql.z + c]; let a3 = q[ql.w + c];
       let a4 = q[qh.x + c]; let a5 = q[qh.y + c]; let a6 = q[qh.z + c]; let a7 = q[qh.w + c];
@@ -132,14 +150,30 @@ fn main(
       let b4 = k[kh.x + c]; let b5 = k[kh.y + c]; let b6 = k[kh.z + c]; let b7 = k[kh.w + c];
       let y0 = dq[ql.x + c]; let y1 = dq[ql.y + c]; let y2 = dq[ql.z + c]; let y3 = dq[ql.w + c];
       let y4 = dq[qh.x + c]; let y5 = dq[qh.y + c]; let y6 = dq[qh.z + c]; let y7 = dq[qh.w + c];
-      dq[ql.x + c] = y0 + (l0.x * b0 + l1.x * b1 + l2.x * b2 + l3.x * b3 + l4.x * b4 + l5.x * b5 + l6.x * b6 + l7.x * b7);
-      dq[ql.y + c] = y1 + (l0.y * b0 + l1.y * b1 + l2.y * b2 + l3.y * b3 + l4.y * b4 + l5.y * b5 + l6.y * b6 + l7.y * b7);
-      dq[ql.z + c] = y2 + (l0.z * b0 + l1.z * b1 + l2.z * b2 + l3.z * b3 + l4.z * b4 + l5.z * b5 + l6.z * b6 + l7.z * b7);
-      dq[ql.w + c] = y3 + (l0.w * b0 + l1.w * b1 + l2.w * b2 + l3.w * b3 + l4.w * b4 + l5.w * b5 + l6.w * b6 + l7.w * b7);
-      dq[qh.x + c] = y4 + (h0.x * b0 + h1.x * b1 + h2.x * b2 + h3.x * b3 + h4.x * b4 + h5.x * b5 + h6.x * b6 + h7.x * b7);
-      dq[qh.y + c] = y5 + (h0.y * b0 + h1.y * b1 + h2.y * b2 + h3.y * b3 + h4.y * b4 + h5.y * b5 + h6.y * b6 + h7.y * b7);
-      dq[qh.z + c] = y6 + (h0.z * b0 + h1.z * b1 + h2.z * b2 + h3.z * b3 + h4.z * b4 + h5.z * b5 + h6.z * b6 + h7.z * b7);
-      dq[qh.w + c] = y7 + (h0.w * b0 + h1.w * b1 + h2.w * b2 + h3.w * b3 + h4.w * b4 + h5.w * b5 + h6.w * b6 + h7.w * b7);
+      dq[ql.x + c] = y0 + (
+        l0.x * b0 + l1.x * b1 + l2.x * b2 + l3.x * b3 + l4.x * b4 + l5.x * b5 + l6.x * b6 + l7.x * b7
+      );
+      dq[ql.y + c] = y1 + (
+        l0.y * b0 + l1.y * b1 + l2.y * b2 + l3.y * b3 + l4.y * b4 + l5.y * b5 + l6.y * b6 + l7.y * b7
+      );
+      dq[ql.z + c] = y2 + (
+        l0.z * b0 + l1.z * b1 + l2.z * b2 + l3.z * b3 + l4.z * b4 + l5.z * b5 + l6.z * b6 + l7.z * b7
+      );
+      dq[ql.w + c] = y3 + (
+        l0.w * b0 + l1.w * b1 + l2.w * b2 + l3.w * b3 + l4.w * b4 + l5.w * b5 + l6.w * b6 + l7.w * b7
+      );
+      dq[qh.x + c] = y4 + (
+        h0.x * b0 + h1.x * b1 + h2.x * b2 + h3.x * b3 + h4.x * b4 + h5.x * b5 + h6.x * b6 + h7.x * b7
+      );
+      dq[qh.y + c] = y5 + (
+        h0.y * b0 + h1.y * b1 + h2.y * b2 + h3.y * b3 + h4.y * b4 + h5.y * b5 + h6.y * b6 + h7.y * b7
+      );
+      dq[qh.z + c] = y6 + (
+        h0.z * b0 + h1.z * b1 + h2.z * b2 + h3.z * b3 + h4.z * b4 + h5.z * b5 + h6.z * b6 + h7.z * b7
+      );
+      dq[qh.w + c] = y7 + (
+        h0.w * b0 + h1.w * b1 + h2.w * b2 + h3.w * b3 + h4.w * b4 + h5.w * b5 + h6.w * b6 + h7.w * b7
+      );
     }
   }
 }

@@ -1,8 +1,11 @@
-// Causal attention, grouped queries, online softmax: y = softmax(scale q kᵀ) v over the keys first ..= offset + t; first: attention_forward.
-// q, y [B, T, heads, H], k, v [B, offset + T, kv_heads, H], stats [B, T, heads, 2] = log Σ exp, 0; H = 4 width4.
-// One thread: 8 queries of one head against 8 keys at a time, so that each element loaded serves 8 products; y holds the sums.
-// A long row is cut: this launch adds the keys first .. end, stats keep the maximum and the sum between launches.
-// Past an edge the last row is computed again: the same numbers are stored in the same place. Twin: kernels/attention/kernels.rs
+// Made by shaders/blocks.mjs
+// Causal attention, grouped queries, online softmax: y = softmax(scale q kᵀ) v over the keys first ..= offset + t;
+// first: attention_forward. q, y [B, T, heads, H], k, v [B, offset + T, kv_heads, H],
+// stats [B, T, heads, 2] = log Σ exp, 0; H = 4 width4.
+// One thread: 8 queries of one head against 8 keys at a time, so that each element loaded serves 8 products; y holds
+// the sums. A long row is cut: this launch adds the keys first .. end, stats keep the maximum and the sum between
+// launches. Past an edge the last row is computed again: the same numbers are stored in the same place.
+// Twin: kernels/attention/kernels.rs
 struct Params {
   batch: u32,
   heads: u32,
@@ -26,47 +29,64 @@ struct Params {
 
 const LOWEST: f32 = -3.4028234e38;
 
-fn dots(p: vec4<f32>, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) -> vec4<f32> { return vec4<f32>(dot(p, a), dot(p, b), dot(p, c), dot(p, d)); }
+fn dots(p: vec4<f32>, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) -> vec4<f32> {
+  return vec4<f32>(dot(p, a), dot(p, b), dot(p, c), dot(p, d));
+}
 
 @compute @workgroup_size(32)
 fn main(
-  @builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32,
+  @builtin(workgroup_id) group: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32,
 ) {
   let i = grid_index(group, groups, lane, 32u);
-  let heads = params.heads; let kv_heads = params.kv_heads;
-  let len = params.len; let width4 = params.width4;
+  let heads = params.heads; let kv_heads = params.kv_heads; let len = params.len; let width4 = params.width4;
   let all = params.offset + len;
   let blocks = (len + 7u) / 8u;
   if (i >= params.batch * blocks * heads) {
     return;
   }
-  let head = i % heads; let b = i / heads / blocks; let t = i / heads % blocks * 8u;
+  let head = i % heads;
+  let b = i / heads / blocks;
+  let t = i / heads % blocks * 8u;
   let tl = min(vec4<u32>(t, t + 1u, t + 2u, t + 3u), vec4<u32>(len - 1u));
   let th = min(vec4<u32>(t + 4u, t + 5u, t + 6u, t + 7u), vec4<u32>(len - 1u));
   let keys = params.offset + th.w + 1u;
   let end = min(keys, params.end);
-  if (params.first >= end) { return; }
+  if (params.first >= end) {
+    return;
+  }
   let rl = b * len + tl; let sl = rl * heads + head; let ql = sl * width4;
   let rh = b * len + th; let sh = rh * heads + head; let qh = sh * width4;
   let base = (b * all * kv_heads + head / (heads / kv_heads)) * width4;
   let step = kv_heads * width4;
-  var firstl = vec4<u32>(); var firsth = vec4<u32>();
+  var firstl = vec4<u32>();
+  var firsth = vec4<u32>();
   if (params.documents != 0u) {
     firstl = min(vec4<u32>(starts[rl.x], starts[rl.y], starts[rl.z], starts[rl.w]), params.offset + tl);
     firsth = min(vec4<u32>(starts[rh.x], starts[rh.y], starts[rh.z], starts[rh.w]), params.offset + th);
     if (head == 0u) {
-      let tail = 2u * params.batch * len * heads; let al = tail + rl; let ah = tail + rh;
-      stats[al.x] = f32(firstl.x); stats[al.y] = f32(firstl.y); stats[al.z] = f32(firstl.z); stats[al.w] = f32(firstl.w);
-      stats[ah.x] = f32(firsth.x); stats[ah.y] = f32(firsth.y); stats[ah.z] = f32(firsth.z); stats[ah.w] = f32(firsth.w);
+      let tail = 2u * params.batch * len * heads;
+      let al = tail + rl;
+      let ah = tail + rh;
+      stats[al.x] = f32(firstl.x); stats[al.y] = f32(firstl.y);
+      stats[al.z] = f32(firstl.z); stats[al.w] = f32(firstl.w);
+      stats[ah.x] = f32(firsth.x); stats[ah.y] = f32(firsth.y);
+      stats[ah.z] = f32(firsth.z); stats[ah.w] = f32(firsth.w);
     }
   }
-  let seenl = params.offset + tl - firstl; let seenh = params.offset + th - firsth;
-  var topl = vec4<f32>(LOWEST); var toph = vec4<f32>(LOWEST);
-  var suml = vec4<f32>(); var sumh = vec4<f32>();
+  let seenl = params.offset + tl - firstl;
+  let seenh = params.offset + th - firsth;
+  var topl = vec4<f32>(LOWEST);
+  var toph = vec4<f32>(LOWEST);
+  var suml = vec4<f32>();
+  var sumh = vec4<f32>();
   if (params.first == 0u) {
     for (var c = 0u; c < width4; c++) {
-      y[ql.x + c] = vec4<f32>(); y[ql.y + c] = vec4<f32>(); y[ql.z + c] = vec4<f32>(); y[ql.w + c] = vec4<f32>();
-      y[qh.x + c] = vec4<f32>(); y[qh.y + c] = vec4<f32>(); y[qh.z + c] = vec4<f32>(); y[qh.w + c] = vec4<f32>();
+      y[ql.x + c] = vec4<f32>(); y[ql.y + c] = vec4<f32>();
+      y[ql.z + c] = vec4<f32>(); y[ql.w + c] = vec4<f32>();
+      y[qh.x + c] = vec4<f32>(); y[qh.y + c] = vec4<f32>();
+      y[qh.z + c] = vec4<f32>(); y[qh.w + c] = vec4<f32>();
     }
   } else {
     topl = vec4<f32>(stats[2u * sl.x], stats[2u * sl.y], stats[2u * sl.z], stats[2u * sl.w]);
@@ -76,11 +96,18 @@ fn main(
   }
   for (var j = max(params.first, firstl.x / 8u * 8u); j < end; j += 8u) {
     // Keys counted from each query's first: those before it wrap around, past all that are seen.
-    let froml = vec4<u32>(j) - firstl; let fromh = vec4<u32>(j) - firsth;
+    let froml = vec4<u32>(j) - firstl;
+    let fromh = vec4<u32>(j) - firsth;
     let kl = base + min(vec4<u32>(j, j + 1u, j + 2u, j + 3u), vec4<u32>(all - 1u)) * step;
     let kh = base + min(vec4<u32>(j + 4u, j + 5u, j + 6u, j + 7u), vec4<u32>(all - 1u)) * step;
-    var l0 = vec4<f32>(); var h0 = vec4<f32>(); var l1 = vec4<f32>(); var h1 = vec4<f32>(); var l2 = vec4<f32>(); var h2 = vec4<f32>(); var l3 = vec4<f32>(); var h3 = vec4<f32>();
-    var l4 = vec4<f32>(); var h4 = vec4<f32>(); var l5 = vec4<f32>(); var h5 = vec4<f32>(); var l6 = vec4<f32>(); var h6 = vec4<f32>(); var l7 = vec4<f32>(); var h7 = vec4<f32>();
+    var l0 = vec4<f32>(); var h0 = vec4<f32>();
+    var l1 = vec4<f32>(); var h1 = vec4<f32>();
+    var l2 = vec4<f32>(); var h2 = vec4<f32>();
+    var l3 = vec4<f32>(); var h3 = vec4<f32>();
+    var l4 = vec4<f32>(); var h4 = vec4<f32>();
+    var l5 = vec4<f32>(); var h5 = vec4<f32>();
+    var l6 = vec4<f32>(); var h6 = vec4<f32>();
+    var l7 = vec4<f32>(); var h7 = vec4<f32>();
     for (var c = 0u; c < width4; c++) {
       let a0 = q[ql.x + c]; let a1 = q[ql.y + c]; let a2 = q[ql.z + c]; let a3 = q[ql.w + c];
       let a4 = q[qh.x + c]; let a5 = q[qh.y + c]; let a6 = q[qh.z + c]; let a7 = q[qh.w + c];
@@ -93,26 +120,42 @@ fn main(
       let b6 = k[kh.z + c]; l6 += dots(b6, a0, a1, a2, a3); h6 += dots(b6, a4, a5, a6, a7);
       let b7 = k[kh.w + c]; l7 += dots(b7, a0, a1, a2, a3); h7 += dots(b7, a4, a5, a6, a7);
     }
-    l0 = select(vec4<f32>(LOWEST), l0 * params.scale, froml + 0u <= seenl); h0 = select(vec4<f32>(LOWEST), h0 * params.scale, fromh + 0u <= seenh);
-    l1 = select(vec4<f32>(LOWEST), l1 * params.scale, froml + 1u <= seenl); h1 = select(vec4<f32>(LOWEST), h1 * params.scale, fromh + 1u <= seenh);
-    l2 = select(vec4<f32>(LOWEST), l2 * params.scale, froml + 2u <= seenl); h2 = select(vec4<f32>(LOWEST), h2 * params.scale, fromh + 2u <= seenh);
-    l3 = select(vec4<f32>(LOWEST), l3 * params.scale, froml + 3u <= seenl); h3 = select(vec4<f32>(LOWEST), h3 * params.scale, fromh + 3u <= seenh);
-    l4 = select(vec4<f32>(LOWEST), l4 * params.scale, froml + 4u <= seenl); h4 = select(vec4<f32>(LOWEST), h4 * params.scale, fromh + 4u <= seenh);
-    l5 = select(vec4<f32>(LOWEST), l5 * params.scale, froml + 5u <= seenl); h5 = select(vec4<f32>(LOWEST), h5 * params.scale, fromh + 5u <= seenh);
-    l6 = select(vec4<f32>(LOWEST), l6 * params.scale, froml + 6u <= seenl); h6 = select(vec4<f32>(LOWEST), h6 * params.scale, fromh + 6u <= seenh);
-    l7 = select(vec4<f32>(LOWEST), l7 * params.scale, froml + 7u <= seenl); h7 = select(vec4<f32>(LOWEST), h7 * params.scale, fromh + 7u <= seenh);
+    l0 = select(vec4<f32>(LOWEST), l0 * params.scale, froml + 0u <= seenl);
+    h0 = select(vec4<f32>(LOWEST), h0 * params.scale, fromh + 0u <= seenh);
+    l1 = select(vec4<f32>(LOWEST), l1 * params.scale, froml + 1u <= seenl);
+    h1 = select(vec4<f32>(LOWEST), h1 * params.scale, fromh + 1u <= seenh);
+    l2 = select(vec4<f32>(LOWEST), l2 * params.scale, froml + 2u <= seenl);
+    h2 = select(vec4<f32>(LOWEST), h2 * params.scale, fromh + 2u <= seenh);
+    l3 = select(vec4<f32>(LOWEST), l3 * params.scale, froml + 3u <= seenl);
+    h3 = select(vec4<f32>(LOWEST), h3 * params.scale, fromh + 3u <= seenh);
+    l4 = select(vec4<f32>(LOWEST), l4 * params.scale, froml + 4u <= seenl);
+    h4 = select(vec4<f32>(LOWEST), h4 * params.scale, fromh + 4u <= seenh);
+    l5 = select(vec4<f32>(LOWEST), l5 * params.scale, froml + 5u <= seenl);
+    h5 = select(vec4<f32>(LOWEST), h5 * params.scale, fromh + 5u <= seenh);
+    l6 = select(vec4<f32>(LOWEST), l6 * params.scale, froml + 6u <= seenl);
+    h6 = select(vec4<f32>(LOWEST), h6 * params.scale, fromh + 6u <= seenh);
+    l7 = select(vec4<f32>(LOWEST), l7 * params.scale, froml + 7u <= seenl);
+    h7 = select(vec4<f32>(LOWEST), h7 * params.scale, fromh + 7u <= seenh);
     let nextl = max(topl, max(max(max(l0, l1), max(l2, l3)), max(max(l4, l5), max(l6, l7))));
     let oldl = exp(topl - nextl);
     let nexth = max(toph, max(max(max(h0, h1), max(h2, h3)), max(max(h4, h5), max(h6, h7))));
     let oldh = exp(toph - nexth);
-    l0 = select(vec4<f32>(), exp(l0 - nextl), froml + 0u <= seenl); h0 = select(vec4<f32>(), exp(h0 - nexth), fromh + 0u <= seenh);
-    l1 = select(vec4<f32>(), exp(l1 - nextl), froml + 1u <= seenl); h1 = select(vec4<f32>(), exp(h1 - nexth), fromh + 1u <= seenh);
-    l2 = select(vec4<f32>(), exp(l2 - nextl), froml + 2u <= seenl); h2 = select(vec4<f32>(), exp(h2 - nexth), fromh + 2u <= seenh);
-    l3 = select(vec4<f32>(), exp(l3 - nextl), froml + 3u <= seenl); h3 = select(vec4<f32>(), exp(h3 - nexth), fromh + 3u <= seenh);
-    l4 = select(vec4<f32>(), exp(l4 - nextl), froml + 4u <= seenl); h4 = select(vec4<f32>(), exp(h4 - nexth), fromh + 4u <= seenh);
-    l5 = select(vec4<f32>(), exp(l5 - nextl), froml + 5u <= seenl); h5 = select(vec4<f32>(), exp(h5 - nexth), fromh + 5u <= seenh);
-    l6 = select(vec4<f32>(), exp(l6 - nextl), froml + 6u <= seenl); h6 = select(vec4<f32>(), exp(h6 - nexth), fromh + 6u <= seenh);
-    l7 = select(vec4<f32>(), exp(l7 - nextl), froml + 7u <= seenl); h7 = select(vec4<f32>(), exp(h7 - nexth), fromh + 7u <= seenh);
+    l0 = select(vec4<f32>(), exp(l0 - nextl), froml + 0u <= seenl);
+    h0 = select(vec4<f32>(), exp(h0 - nexth), fromh + 0u <= seenh);
+    l1 = select(vec4<f32>(), exp(l1 - nextl), froml + 1u <= seenl);
+    h1 = select(vec4<f32>(), exp(h1 - nexth), fromh + 1u <= seenh);
+    l2 = select(vec4<f32>(), exp(l2 - nextl), froml + 2u <= seenl);
+    h2 = select(vec4<f32>(), exp(h2 - nexth), fromh + 2u <= seenh);
+    l3 = select(vec4<f32>(), exp(l3 - nextl), froml + 3u <= seenl);
+    h3 = select(vec4<f32>(), exp(h3 - nexth), fromh + 3u <= seenh);
+    l4 = select(vec4<f32>(), exp(l4 - nextl), froml + 4u <= seenl);
+    h4 = select(vec4<f32>(), exp(h4 - nexth), fromh + 4u <= seenh);
+    l5 = select(vec4<f32>(), exp(l5 - nextl), froml + 5u <= seenl);
+    h5 = select(vec4<f32>(), exp(h5 - nexth), fromh + 5u <= seenh);
+    l6 = select(vec4<f32>(), exp(l6 - nextl), froml + 6u <= seenl);
+    h6 = select(vec4<f32>(), exp(h6 - nexth), fromh + 6u <= seenh);
+    l7 = select(vec4<f32>(), exp(l7 - nextl), froml + 7u <= seenl);
+    h7 = select(vec4<f32>(), exp(h7 - nexth), fromh + 7u <= seenh);
     suml = suml * oldl + (((l0 + l1) + (l2 + l3)) + ((l4 + l5) + (l6 + l7)));
     topl = nextl;
     sumh = sumh * oldh + (((h0 + h1) + (h2 + h3)) + ((h4 + h5) + (h6 + h7)));
@@ -120,30 +163,54 @@ fn main(
     for (var c = 0u; c < width4; c++) {
       let b0 = v[kl.x + c]; let b1 = v[kl.y + c]; let b2 = v[kl.z + c]; let b3 = v[kl.w + c];
       let b4 = v[kh.x + c]; let b5 = v[kh.y + c]; let b6 = v[kh.z + c]; let b7 = v[kh.w + c];
-      let y0 = y[ql.x + c] * oldl.x; let y1 = y[ql.y + c] * oldl.y; let y2 = y[ql.z + c] * oldl.z; let y3 = y[ql.w + c] * oldl.w;
-      let y4 = y[qh.x + c] * oldh.x; let y5 = y[qh.y + c] * oldh.y; let y6 = y[qh.z + c] * oldh.z; let y7 = y[qh.w + c] * oldh.w;
-      y[ql.x + c] = y0 + (l0.x * b0 + l1.x * b1 + l2.x * b2 + l3.x * b3 + l4.x * b4 + l5.x * b5 + l6.x * b6 + l7.x * b7);
-      y[ql.y + c] = y1 + (l0.y * b0 + l1.y * b1 + l2.y * b2 + l3.y * b3 + l4.y * b4 + l5.y * b5 + l6.y * b6 + l7.y * b7);
-      y[ql.z + c] = y2 + (l0.z * b0 + l1.z * b1 + l2.z * b2 + l3.z * b3 + l4.z * b4 + l5.z * b5 + l6.z * b6 + l7.z * b7);
-      y[ql.w + c] = y3 + (l0.w * b0 + l1.w * b1 + l2.w * b2 + l3.w * b3 + l4.w * b4 + l5.w * b5 + l6.w * b6 + l7.w * b7);
-      y[qh.x + c] = y4 + (h0.x * b0 + h1.x * b1 + h2.x * b2 + h3.x * b3 + h4.x * b4 + h5.x * b5 + h6.x * b6 + h7.x * b7);
-      y[qh.y + c] = y5 + (h0.y * b0 + h1.y * b1 + h2.y * b2 + h3.y * b3 + h4.y * b4 + h5.y * b5 + h6.y * b6 + h7.y * b7);
-      y[qh.z + c] = y6 + (h0.z * b0 + h1.z * b1 + h2.z * b2 + h3.z * b3 + h4.z * b4 + h5.z * b5 + h6.z * b6 + h7.z * b7);
-      y[qh.w + c] = y7 + (h0.w * b0 + h1.w * b1 + h2.w * b2 + h3.w * b3 + h4.w * b4 + h5.w * b5 + h6.w * b6 + h7.w * b7);
+      let y0 = y[ql.x + c] * oldl.x; let y1 = y[ql.y + c] * oldl.y;
+      let y2 = y[ql.z + c] * oldl.z; let y3 = y[ql.w + c] * oldl.w;
+      let y4 = y[qh.x + c] * oldh.x; let y5 = y[qh.y + c] * oldh.y;
+      let y6 = y[qh.z + c] * oldh.z; let y7 = y[qh.w + c] * oldh.w;
+      y[ql.x + c] = y0 + (
+        l0.x * b0 + l1.x * b1 + l2.x * b2 + l3.x * b3 + l4.x * b4 + l5.x * b5 + l6.x * b6 + l7.x * b7
+      );
+      y[ql.y + c] = y1 + (
+        l0.y * b0 + l1.y * b1 + l2.y * b2 + l3.y * b3 + l4.y * b4 + l5.y * b5 + l6.y * b6 + l7.y * b7
+      );
+      y[ql.z + c] = y2 + (
+        l0.z * b0 + l1.z * b1 + l2.z * b2 + l3.z * b3 + l4.z * b4 + l5.z * b5 + l6.z * b6 + l7.z * b7
+      );
+      y[ql.w + c] = y3 + (
+        l0.w * b0 + l1.w * b1 + l2.w * b2 + l3.w * b3 + l4.w * b4 + l5.w * b5 + l6.w * b6 + l7.w * b7
+      );
+      y[qh.x + c] = y4 + (
+        h0.x * b0 + h1.x * b1 + h2.x * b2 + h3.x * b3 + h4.x * b4 + h5.x * b5 + h6.x * b6 + h7.x * b7
+      );
+      y[qh.y + c] = y5 + (
+        h0.y * b0 + h1.y * b1 + h2.y * b2 + h3.y * b3 + h4.y * b4 + h5.y * b5 + h6.y * b6 + h7.y * b7
+      );
+      y[qh.z + c] = y6 + (
+        h0.z * b0 + h1.z * b1 + h2.z * b2 + h3.z * b3 + h4.z * b4 + h5.z * b5 + h6.z * b6 + h7.z * b7
+      );
+      y[qh.w + c] = y7 + (
+        h0.w * b0 + h1.w * b1 + h2.w * b2 + h3.w * b3 + h4.w * b4 + h5.w * b5 + h6.w * b6 + h7.w * b7
+      );
     }
   }
   if (keys <= params.end) {
     for (var c = 0u; c < width4; c++) {
       let y0 = y[ql.x + c]; let y1 = y[ql.y + c]; let y2 = y[ql.z + c]; let y3 = y[ql.w + c];
       let y4 = y[qh.x + c]; let y5 = y[qh.y + c]; let y6 = y[qh.z + c]; let y7 = y[qh.w + c];
-      y[ql.x + c] = y0 / suml.x; y[ql.y + c] = y1 / suml.y; y[ql.z + c] = y2 / suml.z; y[ql.w + c] = y3 / suml.w;
-      y[qh.x + c] = y4 / sumh.x; y[qh.y + c] = y5 / sumh.y; y[qh.z + c] = y6 / sumh.z; y[qh.w + c] = y7 / sumh.w;
+      y[ql.x + c] = y0 / suml.x; y[ql.y + c] = y1 / suml.y;
+      y[ql.z + c] = y2 / suml.z; y[ql.w + c] = y3 / suml.w;
+      y[qh.x + c] = y4 / sumh.x; y[qh.y + c] = y5 / sumh.y;
+      y[qh.z + c] = y6 / sumh.z; y[qh.w + c] = y7 / sumh.w;
     }
     topl += log(suml); suml = vec4<f32>();
     toph += log(sumh); sumh = vec4<f32>();
   }
-  stats[2u * sl.x] = topl.x; stats[2u * sl.x + 1u] = suml.x; stats[2u * sl.y] = topl.y; stats[2u * sl.y + 1u] = suml.y;
-  stats[2u * sl.z] = topl.z; stats[2u * sl.z + 1u] = suml.z; stats[2u * sl.w] = topl.w; stats[2u * sl.w + 1u] = suml.w;
-  stats[2u * sh.x] = toph.x; stats[2u * sh.x + 1u] = sumh.x; stats[2u * sh.y] = toph.y; stats[2u * sh.y + 1u] = sumh.y;
-  stats[2u * sh.z] = toph.z; stats[2u * sh.z + 1u] = sumh.z; stats[2u * sh.w] = toph.w; stats[2u * sh.w + 1u] = sumh.w;
+  stats[2u * sl.x] = topl.x; stats[2u * sl.x + 1u] = suml.x;
+  stats[2u * sl.y] = topl.y; stats[2u * sl.y + 1u] = suml.y;
+  stats[2u * sl.z] = topl.z; stats[2u * sl.z + 1u] = suml.z;
+  stats[2u * sl.w] = topl.w; stats[2u * sl.w + 1u] = suml.w;
+  stats[2u * sh.x] = toph.x; stats[2u * sh.x + 1u] = sumh.x;
+  stats[2u * sh.y] = toph.y; stats[2u * sh.y + 1u] = sumh.y;
+  stats[2u * sh.z] = toph.z; stats[2u * sh.z + 1u] = sumh.z;
+  stats[2u * sh.w] = toph.w; stats[2u * sh.w + 1u] = sumh.w;
 }

@@ -1,5 +1,6 @@
-// dx = dy W for any shape with many rows: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m], w [m, k] f32 or packed bf16, dx [n, k].
-// One thread: 16 rows by 8 columns of dx. Twin: kernels/linear/kernels.rs
+// Made by shaders/blocks.mjs
+// dx = dy W for any shape with many rows: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m], w [m, k] f32 or packed bf16,
+// dx [n, k]. One thread: 16 rows by 8 columns of dx. Twin: kernels/linear/kernels.rs
 // Long sums are cut: slice s of dy's columns gives the partial sum dx[s], dx [S, n, k], and column_sum adds them up.
 struct Params {
   n: u32,
@@ -44,10 +45,7 @@ fn main(
   @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32,
 ) {
-  let n = params.n;
-  let m = params.m;
-  let k = params.k;
-  let packed = params.packed;
+  let n = params.n; let m = params.m; let k = params.k; let packed = params.packed;
   let columns = (k + 7u) / 8u;
   let block = grid_index(group, groups, lane, 32u);
   let blocks = (n + 15u) / 16u * columns;
@@ -60,22 +58,14 @@ fn main(
   }
   let end = min(start + params.slice, m);
   // Past the edge the last row or column is read again; its sums are not stored.
-  let r0 = min(row + 0u, n - 1u) * m;
-  let r1 = min(row + 1u, n - 1u) * m;
-  let r2 = min(row + 2u, n - 1u) * m;
-  let r3 = min(row + 3u, n - 1u) * m;
-  let r4 = min(row + 4u, n - 1u) * m;
-  let r5 = min(row + 5u, n - 1u) * m;
-  let r6 = min(row + 6u, n - 1u) * m;
-  let r7 = min(row + 7u, n - 1u) * m;
-  let r8 = min(row + 8u, n - 1u) * m;
-  let r9 = min(row + 9u, n - 1u) * m;
-  let r10 = min(row + 10u, n - 1u) * m;
-  let r11 = min(row + 11u, n - 1u) * m;
-  let r12 = min(row + 12u, n - 1u) * m;
-  let r13 = min(row + 13u, n - 1u) * m;
-  let r14 = min(row + 14u, n - 1u) * m;
-  let r15 = min(row + 15u, n - 1u) * m;
+  let r0 = min(row + 0u, n - 1u) * m; let r1 = min(row + 1u, n - 1u) * m;
+  let r2 = min(row + 2u, n - 1u) * m; let r3 = min(row + 3u, n - 1u) * m;
+  let r4 = min(row + 4u, n - 1u) * m; let r5 = min(row + 5u, n - 1u) * m;
+  let r6 = min(row + 6u, n - 1u) * m; let r7 = min(row + 7u, n - 1u) * m;
+  let r8 = min(row + 8u, n - 1u) * m; let r9 = min(row + 9u, n - 1u) * m;
+  let r10 = min(row + 10u, n - 1u) * m; let r11 = min(row + 11u, n - 1u) * m;
+  let r12 = min(row + 12u, n - 1u) * m; let r13 = min(row + 13u, n - 1u) * m;
+  let r14 = min(row + 14u, n - 1u) * m; let r15 = min(row + 15u, n - 1u) * m;
   let first = min(vec4<u32>(column) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(k - 1u));
   let second = min(vec4<u32>(column) + vec4<u32>(4u, 5u, 6u, 7u), vec4<u32>(k - 1u));
   var a0 = vec4<f32>(); var b0 = vec4<f32>();
@@ -116,20 +106,12 @@ fn main(
     let p14 = dy[r14 + i]; a14 += p14 * q; b14 += p14 * z;
     let p15 = dy[r15 + i]; a15 += p15 * q; b15 += p15 * z;
   }
-  store(row + 0u, column, a0, b0, above);
-  store(row + 1u, column, a1, b1, above);
-  store(row + 2u, column, a2, b2, above);
-  store(row + 3u, column, a3, b3, above);
-  store(row + 4u, column, a4, b4, above);
-  store(row + 5u, column, a5, b5, above);
-  store(row + 6u, column, a6, b6, above);
-  store(row + 7u, column, a7, b7, above);
-  store(row + 8u, column, a8, b8, above);
-  store(row + 9u, column, a9, b9, above);
-  store(row + 10u, column, a10, b10, above);
-  store(row + 11u, column, a11, b11, above);
-  store(row + 12u, column, a12, b12, above);
-  store(row + 13u, column, a13, b13, above);
-  store(row + 14u, column, a14, b14, above);
-  store(row + 15u, column, a15, b15, above);
+  store(row + 0u, column, a0, b0, above); store(row + 1u, column, a1, b1, above);
+  store(row + 2u, column, a2, b2, above); store(row + 3u, column, a3, b3, above);
+  store(row + 4u, column, a4, b4, above); store(row + 5u, column, a5, b5, above);
+  store(row + 6u, column, a6, b6, above); store(row + 7u, column, a7, b7, above);
+  store(row + 8u, column, a8, b8, above); store(row + 9u, column, a9, b9, above);
+  store(row + 10u, column, a10, b10, above); store(row + 11u, column, a11, b11, above);
+  store(row + 12u, column, a12, b12, above); store(row + 13u, column, a13, b13, above);
+  store(row + 14u, column, a14, b14, above); store(row + 15u, column, a15, b15, above);
 }

@@ -1,5 +1,6 @@
-// dW (+)= dyᵀ x for any shape: dw[c, i] = Σ_r dy[r, c] x[r, i], added to the values in dw if add is 1. dy [n, m], x [n, k], dw [m, k].
-// One thread: 16 rows by 8 columns of dW. Twin: kernels/linear/kernels.rs
+// Made by shaders/blocks.mjs
+// dW (+)= dyᵀ x for any shape: dw[c, i] = Σ_r dy[r, c] x[r, i], added to the values in dw if add is 1. dy [n, m],
+// x [n, k], dw [m, k]. One thread: 16 rows by 8 columns of dW. Twin: kernels/linear/kernels.rs
 struct Params {
   n: u32,
   m: u32,
@@ -37,9 +38,7 @@ fn main(
   @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32,
 ) {
-  let n = params.n;
-  let m = params.m;
-  let k = params.k;
+  let n = params.n; let m = params.m; let k = params.k;
   let columns = (k + 7u) / 8u;
   let block = grid_index(group, groups, lane, 32u);
   let row = block / columns * 16u;
@@ -48,22 +47,14 @@ fn main(
     return;
   }
   // Past the edge the last row or column is read again; its sums are not stored.
-  let r0 = min(row + 0u, m - 1u);
-  let r1 = min(row + 1u, m - 1u);
-  let r2 = min(row + 2u, m - 1u);
-  let r3 = min(row + 3u, m - 1u);
-  let r4 = min(row + 4u, m - 1u);
-  let r5 = min(row + 5u, m - 1u);
-  let r6 = min(row + 6u, m - 1u);
-  let r7 = min(row + 7u, m - 1u);
-  let r8 = min(row + 8u, m - 1u);
-  let r9 = min(row + 9u, m - 1u);
-  let r10 = min(row + 10u, m - 1u);
-  let r11 = min(row + 11u, m - 1u);
-  let r12 = min(row + 12u, m - 1u);
-  let r13 = min(row + 13u, m - 1u);
-  let r14 = min(row + 14u, m - 1u);
-  let r15 = min(row + 15u, m - 1u);
+  let r0 = min(row + 0u, m - 1u); let r1 = min(row + 1u, m - 1u);
+  let r2 = min(row + 2u, m - 1u); let r3 = min(row + 3u, m - 1u);
+  let r4 = min(row + 4u, m - 1u); let r5 = min(row + 5u, m - 1u);
+  let r6 = min(row + 6u, m - 1u); let r7 = min(row + 7u, m - 1u);
+  let r8 = min(row + 8u, m - 1u); let r9 = min(row + 9u, m - 1u);
+  let r10 = min(row + 10u, m - 1u); let r11 = min(row + 11u, m - 1u);
+  let r12 = min(row + 12u, m - 1u); let r13 = min(row + 13u, m - 1u);
+  let r14 = min(row + 14u, m - 1u); let r15 = min(row + 15u, m - 1u);
   let first = min(vec4<u32>(column) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(k - 1u));
   let second = min(vec4<u32>(column) + vec4<u32>(4u, 5u, 6u, 7u), vec4<u32>(k - 1u));
   var a0 = vec4<f32>(); var b0 = vec4<f32>();
@@ -104,20 +95,12 @@ fn main(
     let p14 = dy[i * m + r14]; a14 += p14 * q; b14 += p14 * z;
     let p15 = dy[i * m + r15]; a15 += p15 * q; b15 += p15 * z;
   }
-  store(row + 0u, column, a0, b0);
-  store(row + 1u, column, a1, b1);
-  store(row + 2u, column, a2, b2);
-  store(row + 3u, column, a3, b3);
-  store(row + 4u, column, a4, b4);
-  store(row + 5u, column, a5, b5);
-  store(row + 6u, column, a6, b6);
-  store(row + 7u, column, a7, b7);
-  store(row + 8u, column, a8, b8);
-  store(row + 9u, column, a9, b9);
-  store(row + 10u, column, a10, b10);
-  store(row + 11u, column, a11, b11);
-  store(row + 12u, column, a12, b12);
-  store(row + 13u, column, a13, b13);
-  store(row + 14u, column, a14, b14);
-  store(row + 15u, column, a15, b15);
+  store(row + 0u, column, a0, b0); store(row + 1u, column, a1, b1);
+  store(row + 2u, column, a2, b2); store(row + 3u, column, a3, b3);
+  store(row + 4u, column, a4, b4); store(row + 5u, column, a5, b5);
+  store(row + 6u, column, a6, b6); store(row + 7u, column, a7, b7);
+  store(row + 8u, column, a8, b8); store(row + 9u, column, a9, b9);
+  store(row + 10u, column, a10, b10); store(row + 11u, column, a11, b11);
+  store(row + 12u, column, a12, b12); store(row + 13u, column, a13, b13);
+  store(row + 14u, column, a14, b14); store(row + 15u, column, a15, b15);
 }

@@ -1,5 +1,6 @@
-// y = x Wᵀ for any shape with many rows: y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k], w [m, k] f32 or packed bf16, y [n, m].
-// One thread: 16 rows by 8 columns of y. Twin: kernels/linear/kernels.rs
+// Made by shaders/blocks.mjs
+// y = x Wᵀ for any shape with many rows: y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k], w [m, k] f32 or packed bf16,
+// y [n, m]. One thread: 16 rows by 8 columns of y. Twin: kernels/linear/kernels.rs
 struct Params {
   n: u32,
   m: u32,
@@ -42,10 +43,7 @@ fn main(
   @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32,
 ) {
-  let n = params.n;
-  let m = params.m;
-  let k = params.k;
-  let packed = params.packed;
+  let n = params.n; let m = params.m; let k = params.k; let packed = params.packed;
   let columns = (m + 7u) / 8u;
   let block = grid_index(group, groups, lane, 32u);
   let row = block / columns * 16u;
@@ -54,22 +52,14 @@ fn main(
     return;
   }
   // Past the edge the last row or column is read again; its sums are not stored.
-  let r0 = min(row + 0u, n - 1u) * k;
-  let r1 = min(row + 1u, n - 1u) * k;
-  let r2 = min(row + 2u, n - 1u) * k;
-  let r3 = min(row + 3u, n - 1u) * k;
-  let r4 = min(row + 4u, n - 1u) * k;
-  let r5 = min(row + 5u, n - 1u) * k;
-  let r6 = min(row + 6u, n - 1u) * k;
-  let r7 = min(row + 7u, n - 1u) * k;
-  let r8 = min(row + 8u, n - 1u) * k;
-  let r9 = min(row + 9u, n - 1u) * k;
-  let r10 = min(row + 10u, n - 1u) * k;
-  let r11 = min(row + 11u, n - 1u) * k;
-  let r12 = min(row + 12u, n - 1u) * k;
-  let r13 = min(row + 13u, n - 1u) * k;
-  let r14 = min(row + 14u, n - 1u) * k;
-  let r15 = min(row + 15u, n - 1u) * k;
+  let r0 = min(row + 0u, n - 1u) * k; let r1 = min(row + 1u, n - 1u) * k;
+  let r2 = min(row + 2u, n - 1u) * k; let r3 = min(row + 3u, n - 1u) * k;
+  let r4 = min(row + 4u, n - 1u) * k; let r5 = min(row + 5u, n - 1u) * k;
+  let r6 = min(row + 6u, n - 1u) * k; let r7 = min(row + 7u, n - 1u) * k;
+  let r8 = min(row + 8u, n - 1u) * k; let r9 = min(row + 9u, n - 1u) * k;
+  let r10 = min(row + 10u, n - 1u) * k; let r11 = min(row + 11u, n - 1u) * k;
+  let r12 = min(row + 12u, n - 1u) * k; let r13 = min(row + 13u, n - 1u) * k;
+  let r14 = min(row + 14u, n - 1u) * k; let r15 = min(row + 15u, n - 1u) * k;
   let first = min(vec4<u32>(column) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(m - 1u)) * k;
   let second = min(vec4<u32>(column) + vec4<u32>(4u, 5u, 6u, 7u), vec4<u32>(m - 1u)) * k;
   var a0 = vec4<f32>(); var b0 = vec4<f32>();
@@ -110,20 +100,12 @@ fn main(
     let p14 = x[r14 + i]; a14 += p14 * q; b14 += p14 * z;
     let p15 = x[r15 + i]; a15 += p15 * q; b15 += p15 * z;
   }
-  store(row + 0u, column, a0, b0);
-  store(row + 1u, column, a1, b1);
-  store(row + 2u, column, a2, b2);
-  store(row + 3u, column, a3, b3);
-  store(row + 4u, column, a4, b4);
-  store(row + 5u, column, a5, b5);
-  store(row + 6u, column, a6, b6);
-  store(row + 7u, column, a7, b7);
-  store(row + 8u, column, a8, b8);
-  store(row + 9u, column, a9, b9);
-  store(row + 10u, column, a10, b10);
-  store(row + 11u, column, a11, b11);
-  store(row + 12u, column, a12, b12);
-  store(row + 13u, column, a13, b13);
-  store(row + 14u, column, a14, b14);
-  store(row + 15u, column, a15, b15);
+  store(row + 0u, column, a0, b0); store(row + 1u, column, a1, b1);
+  store(row + 2u, column, a2, b2); store(row + 3u, column, a3, b3);
+  store(row + 4u, column, a4, b4); store(row + 5u, column, a5, b5);
+  store(row + 6u, column, a6, b6); store(row + 7u, column, a7, b7);
+  store(row + 8u, column, a8, b8); store(row + 9u, column, a9, b9);
+  store(row + 10u, column, a10, b10); store(row + 11u, column, a11, b11);
+  store(row + 12u, column, a12, b12); store(row + 13u, column, a13, b13);
+  store(row + 14u, column, a14, b14); store(row + 15u, column, a15, b15);
 }

@@ -38,6 +38,7 @@ const parts = {
       ...(await Promise.all([
         check('cargo fmt', 'cargo', ['fmt', '--all', '--check']),
         check('cargo clippy', 'cargo', ['clippy', '--workspace', '--all-targets', '--locked', '--', '-D', 'warnings']),
+        check('unrolled shaders', process.execPath, ['shaders/blocks.mjs', '--check']),
         check('tsc and eslint', 'npm', ['run', '--silent', 'web:check']),
       ])),
     );

@@ -16,11 +16,12 @@ fn names_of_files_say_something() {
 
 #[test]
 fn names_stand_for_short_files() {
-    let limits: [(&str, &str, usize); 8] = [
+    let limits: [(&str, &str, usize); 9] = [
         ("crate/src", ".rs", 300),
         ("native-runner/src", ".rs", 300),
         ("tests/src", ".rs", 300),
         ("shaders", ".wgsl", 150),
+        ("shaders", ".mjs", 250),
         ("web", ".ts", 250),
         ("web", ".mjs", 250),
         ("tests", ".mjs", 250),
@@ -31,7 +32,8 @@ fn names_stand_for_short_files() {
         for path in files(folder, &[ending]) {
             let whole = text(&path);
             let lines = without_tests(&whole).lines().count();
-            if lines > limit {
+            // What a script unrolls is read in its template.
+            if lines > limit && !whole.starts_with("// Made by shaders/blocks.mjs\n") {
                 findings.push(format!("{}: {lines} lines, the limit is {limit}", shown(&path)));
             }
         }

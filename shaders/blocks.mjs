@@ -1,0 +1,42 @@
+// Writes the unrolled shaders `*_block.wgsl`, whose templates are in shaders/blocks.
+//   node shaders/blocks.mjs            writes them
+//   node shaders/blocks.mjs --check    compares them with what would be written, and names those that differ
+// Each sum of a block is a variable of its own (a0, b0 … d31), so that a shader repeats each step row by row; a template says it once.
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import * as attention from './blocks/attention.mjs';
+import { layout } from './blocks/layout.mjs';
+import * as linear from './blocks/linear.mjs';
+import * as linearAny from './blocks/linear_any.mjs';
+
+function made() {
+  const templates = Object.entries({ ...linear, ...linearAny, ...attention });
+  return templates.map(([name, template]) => ({
+    shown: `shaders/${name}.wgsl`,
+    path: fileURLToPath(new URL(`${name}.wgsl`, import.meta.url)),
+    text: layout(name, template),
+  }));
+}
+
+function main(args) {
+  const asked = args.join(' ');
+  if (asked !== '' && asked !== '--check') throw new Error(`expected --check or nothing, found ${asked}`);
+  const outdated = made().filter(({ path, text }) => !existsSync(path) || readFileSync(path, 'utf8') !== text);
+  if (asked === '') {
+    outdated.forEach(({ shown, path, text }) => {
+      writeFileSync(path, text);
+      console.log(`${shown}: written`);
+    });
+    return 0;
+  }
+  outdated.forEach(({ shown }) => console.error(`${shown}: differs from its template in shaders/blocks`));
+  if (outdated.length > 0) console.error('Change the template, not the shader, then run: node shaders/blocks.mjs');
+  return outdated.length === 0 ? 0 : 1;
+}
+
+try {
+  process.exitCode = main(process.argv.slice(2));
+} catch (error) {
+  console.error(`blocks: ${error.message}`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,83 @@
+// What the templates of unrolled shaders share: repetition, the frame of a kernel, and the layout of the text.
+
+/** Longest line of a shader. */
+const COLUMNS = 120;
+
+/** Elements of a vector. */
+export const LANES = ['x', 'y', 'z', 'w'];
+
+/** One product of a row with four others. */
+export const DOTS = `
+  fn dots(p: vec4<f32>, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) -> vec4<f32> {
+    return vec4<f32>(dot(p, a), dot(p, b), dot(p, c), dot(p, d));
+  }`;
+
+/** Four rows added up, each times one element of p. */
+export const FOUR = `
+  fn four(p: vec4<f32>, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) -> vec4<f32> {
+    return mat4x4<f32>(a, b, c, d) * p;
+  }`;
+
+/** `part(0)`, `part(1)` … `part(count - 1)`, so many on a line. */
+export function each(count, part, perLine = 1) {
+  return Array.from({ length: count }, (_, i) => part(i) + ((i + 1) % perLine === 0 ? '\n' : ' ')).join('').trimEnd();
+}
+
+/** `part(0), part(1)` … of so many. */
+export function list(count, part, separator = ', ') {
+  return Array.from({ length: count }, (_, i) => part(i)).join(separator);
+}
+
+/** Sums that start at zero, those of one row on a line: `a0`, `b0` … for the names `ab`. */
+export function zeros(rows, names) {
+  return each(rows, (r) => [...names].map((name) => `var ${name}${r} = vec4<f32>();`).join(' '));
+}
+
+/** Buffers of vec4, for `bindings`. */
+export function vectors(...names) {
+  return names.map((name) => `${name}: vec4<f32>`);
+}
+
+/** The parameters by name, u32 unless the name says otherwise (`scale: f32`), and the bindings, which they end. */
+export function bindings(parameters, ...buffers) {
+  const fields = parameters.map((name) => (name.includes(':') ? name : `${name}: u32`));
+  const types = [...buffers.map((buffer) => buffer.replace(/: (.*)/, ': array<$1>')), 'params: Params'];
+  return `struct Params {
+    ${fields.map((field) => `${field},`).join('\n')}
+  }
+
+  ${types.map((type, i) => `@group(0) @binding(${i}) var<storage, read_write> ${type};`).join('\n')}`;
+}
+
+/** The entry point, of so many threads a workgroup. */
+export function main(threads, body) {
+  return `
+    @compute @workgroup_size(${threads})
+    fn main(
+      @builtin(workgroup_id) group: vec3<u32>,
+      @builtin(num_workgroups) groups: vec3<u32>,
+      @builtin(local_invocation_index) lane: u32,
+    ) {
+      ${body}
+    }`;
+}
+
+/** The parameters of these names as variables. */
+export function fromParams(...names) {
+  return names.map((name) => `let ${name} = params.${name};`).join(' ');
+}
+
+/** The text of a shader: each line indented by the brackets that are open where it starts, no blank line inside a function. */
+export function layout(name, template) {
+  const lines = ['// Made by shaders/blocks.mjs'];
+  let depth = 0;
+  for (const text of template.trim().split('\n').map((line) => line.trim())) {
+    if (text === '' && (depth > 0 || lines.at(-1) === '')) continue;
+    const code = text.startsWith('//') ? '' : text;
+    const line = '  '.repeat(depth - /^[)}]*/.exec(code)[0].length) + text;
+    if (line.length > COLUMNS) throw new Error(`${name}: expected at most ${COLUMNS} columns, found ${line.length}: ${text}`);
+    depth += code.split(/[({]/).length - code.split(/[)}]/).length;
+    lines.push(line);
+  }
+  return `${lines.join('\n')}\n`;
+}
