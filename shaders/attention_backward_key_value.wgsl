@@ -1,5 +1,6 @@
-// dv_j = Σ_t p dy_t, dk_j = scale Σ_t ds q_t over the queries t ≥ j − offset of all heads that share the key; p, ds as in
-// attention_backward_query. q, dy [B, T, heads, H], k, v, dk, dv [B, offset + T, kv_heads, H], stats [B, T, heads, 2] = lse, delta.
+// dv_j = Σ_t p dy_t, dk_j = scale Σ_t ds q_t over the queries t ≥ j − offset of all heads that share the key; p, ds as
+// in attention_backward_query. q, dy [B, T, heads, H], k, v, dk, dv [B, offset + T, kv_heads, H], stats [B, T, heads,
+// 2] = lse, delta.
 // With documents, a query sees the keys from its first one on, which is stored after the stats and grows with t.
 // One thread: one key of one head; four queries at a time. Twin: kernels/attention/kernels.rs
 struct Params {
@@ -75,7 +76,8 @@ fn main(
       }
       let at_stats = queries * 2u;
       let lse = vec4<f32>(stats[at_stats.x], stats[at_stats.y], stats[at_stats.z], stats[at_stats.w]);
-      let delta = vec4<f32>(stats[at_stats.x + 1u], stats[at_stats.y + 1u], stats[at_stats.z + 1u], stats[at_stats.w + 1u]);
+      let next = at_stats + vec4<u32>(1u);
+      let delta = vec4<f32>(stats[next.x], stats[next.y], stats[next.z], stats[next.w]);
       let seen = (vec4<u32>(t, t + 1u, t + 2u, t + 3u) < vec4<u32>(len)) & (first_keys <= vec4<u32>(j));
       let p = select(vec4<f32>(), exp(s - lse), seen);
       let ds = p * (d - delta) * params.scale;

@@ -1,4 +1,5 @@
-// For each part of each row of logits [n, V], cut into P interleaved parts: the maximum and Σ exp(l − maximum). partials [n, P, 2].
+// For each part of each row of logits [n, V], cut into P interleaved parts: the maximum and Σ exp(l − maximum).
+// partials [n, P, 2].
 // One thread: one part. P ≤ V. Twin: kernels/cross_entropy.rs
 struct Params {
   n: u32,

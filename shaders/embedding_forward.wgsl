@@ -1,13 +1,11 @@
-// y[r] = w[ids[r]], rows of C. w [V, C] f32 or packed bf16, ids [n] i32, y [n, C]. An id outside 0..V gives zeros.
+// y[r] = w[ids[r]], rows of C. w [V, C], ids [n] i32, y [n, C]. An id outside 0..V gives zeros.
 // One thread: one element of y. Twin: kernels/embedding.rs
 struct Params {
   n: u32,
   vocab: u32,
-  width: u32,
-  packed: u32,
+  k: u32,
 }
 
-@group(0) @binding(0) var<storage, read_write> w: array<u32>;
 @group(0) @binding(1) var<storage, read_write> ids: array<i32>;
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
 @group(0) @binding(3) var<storage, read_write> params: Params;
@@ -19,7 +17,7 @@ fn main(
   @builtin(local_invocation_index) lane: u32,
 ) {
   let i = grid_index(group, groups, lane, 64u);
-  let width = params.width;
+  let width = params.k;
   if (i >= params.n * width) {
     return;
   }
@@ -28,11 +26,5 @@ fn main(
     y[i] = 0.0;
     return;
   }
-  let at = id * width + i % width;
-  if (params.packed == 0u) {
-    y[i] = bitcast<f32>(w[at]);
-  } else {
-    let word = w[at / 2u];
-    y[i] = select(bf16_low(word), bf16_high(word), (at & 1u) == 1u);
-  }
+  y[i] = weight1(id, i % width);
 }

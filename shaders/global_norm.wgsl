@@ -1,6 +1,7 @@
 // Sums of squares of a gradient of n elements, one for each block of 256 (shaders/README.md, "Block tree").
 //   partials[first + block] = Σ bounded(g)²
-// A workgroup sums 8 blocks; 8 threads per block, each with 32 elements in registers: strides 128 … 8, and the first of them 4, 2, 1.
+// A workgroup sums 8 blocks; 8 threads per block, each with 32 elements in registers: strides 128 … 8, and the first of
+// them 4, 2, 1.
 // NaN and Inf pass into the sum. Twin: kernels/global_norm.rs
 struct Params {
   n: u32,

@@ -1,6 +1,6 @@
 // Made by shaders/blocks.mjs
 // Both gradients of y = x Wᵀ in one dispatch: dx = dy W (added to dx if add is 1) by some workgroups, dW = dyᵀ x by the
-// others. dy [n, m], x, dx [n, k], w [m, k] f32, dw [m, k] f32; m = 4 m4, k = 4 k4.
+// others. dy [n, m], x, dx [n, k], w [m, k], dw [m, k] f32; m = 4 m4, k = 4 k4.
 // One thread: 16 rows by 16 columns of one of them, no barriers. Twin: kernels/linear/kernels.rs
 struct Params {
   n: u32,
@@ -9,9 +9,8 @@ struct Params {
   add: u32,
 }
 
-@group(0) @binding(0) var<storage, read_write> dy: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read_write> x: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read_write> w: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read_write> dy: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read_write> x: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> dx: array<vec4<f32>>;
 @group(0) @binding(4) var<storage, read_write> dw: array<vec4<f32>>;
 @group(0) @binding(5) var<storage, read_write> params: Params;
@@ -87,14 +86,14 @@ fn input_gradient(row: u32, column: u32) {
   var a15 = begin(o15 + column); var b15 = begin(o15 + next1);
   var c15 = begin(o15 + next2); var d15 = begin(o15 + next3);
   for (var c = 0u; c < m4; c++) {
-    let at = 4u * c * k4;
-    let e0 = w[at + column]; let e1 = w[at + next1]; let e2 = w[at + next2]; let e3 = w[at + next3];
-    let f0 = w[at + 1u * k4 + column]; let f1 = w[at + 1u * k4 + next1];
-    let f2 = w[at + 1u * k4 + next2]; let f3 = w[at + 1u * k4 + next3];
-    let g0 = w[at + 2u * k4 + column]; let g1 = w[at + 2u * k4 + next1];
-    let g2 = w[at + 2u * k4 + next2]; let g3 = w[at + 2u * k4 + next3];
-    let h0 = w[at + 3u * k4 + column]; let h1 = w[at + 3u * k4 + next1];
-    let h2 = w[at + 3u * k4 + next2]; let h3 = w[at + 3u * k4 + next3];
+    let e0 = weight4(4u * c, column); let e1 = weight4(4u * c, next1);
+    let e2 = weight4(4u * c, next2); let e3 = weight4(4u * c, next3);
+    let f0 = weight4(4u * c + 1u, column); let f1 = weight4(4u * c + 1u, next1);
+    let f2 = weight4(4u * c + 1u, next2); let f3 = weight4(4u * c + 1u, next3);
+    let g0 = weight4(4u * c + 2u, column); let g1 = weight4(4u * c + 2u, next1);
+    let g2 = weight4(4u * c + 2u, next2); let g3 = weight4(4u * c + 2u, next3);
+    let h0 = weight4(4u * c + 3u, column); let h1 = weight4(4u * c + 3u, next1);
+    let h2 = weight4(4u * c + 3u, next2); let h3 = weight4(4u * c + 3u, next3);
     let p0 = dy[r0 * m4 + c];
     a0 += four(p0, e0, f0, g0, h0); b0 += four(p0, e1, f1, g1, h1);
     c0 += four(p0, e2, f2, g2, h2); d0 += four(p0, e3, f3, g3, h3);

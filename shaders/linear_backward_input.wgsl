@@ -1,4 +1,4 @@
-// dx = dy W: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m] f32, w [m, k] f32, dx [n, k]; m = 4 m4, k = 4 k4.
+// dx = dy W: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m] f32, w [m, k], dx [n, k]; m = 4 m4, k = 4 k4.
 // One thread: 4 rows by 4 columns of dx, sums in registers, no barriers. Twin: kernels/linear/kernels.rs
 // Long sums are cut: slice s of dy's columns gives the partial sum dx[s], dx [S, n, k], and column_sum adds them up.
 struct Params {
@@ -8,8 +8,7 @@ struct Params {
   slice4: u32,
 }
 
-@group(0) @binding(0) var<storage, read_write> dy: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read_write> w: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read_write> dy: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> dx: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> params: Params;
 
@@ -41,13 +40,11 @@ fn main(
   var a1 = vec4<f32>();
   var a2 = vec4<f32>();
   var a3 = vec4<f32>();
-  var at = 4u * start * k4 + column;
   for (var c = start; c < end; c++) {
-    let q0 = w[at];
-    let q1 = w[at + k4];
-    let q2 = w[at + 2u * k4];
-    let q3 = w[at + 3u * k4];
-    at += 4u * k4;
+    let q0 = weight4(4u * c, column);
+    let q1 = weight4(4u * c + 1u, column);
+    let q2 = weight4(4u * c + 2u, column);
+    let q3 = weight4(4u * c + 3u, column);
     let p0 = dy[d0 + c];
     a0 += p0.x * q0 + p0.y * q1 + p0.z * q2 + p0.w * q3;
     let p1 = dy[d1 + c];

@@ -1,27 +1,16 @@
-// dx = dy W for any shape: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m], w [m, k] f32 or packed bf16, dx [n, k].
+// dx = dy W for any shape: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m], w [m, k], dx [n, k].
 // One thread: 4 rows by 4 columns of dx. Twin: kernels/linear/kernels.rs
 // Long sums are cut: slice s of dy's columns gives the partial sum dx[s], dx [S, n, k], and column_sum adds them up.
 struct Params {
   n: u32,
   m: u32,
   k: u32,
-  packed: u32,
   slice: u32,
 }
 
-@group(0) @binding(0) var<storage, read_write> dy: array<f32>;
-@group(0) @binding(1) var<storage, read_write> w: array<u32>;
+@group(0) @binding(1) var<storage, read_write> dy: array<f32>;
 @group(0) @binding(2) var<storage, read_write> dx: array<f32>;
 @group(0) @binding(3) var<storage, read_write> params: Params;
-
-// Element i of w, which is f32 or packed bf16.
-fn weight(i: u32, packed: u32) -> f32 {
-  if (packed == 0u) {
-    return bitcast<f32>(w[i]);
-  }
-  let word = w[i / 2u];
-  return select(bf16_low(word), bf16_high(word), (i & 1u) == 1u);
-}
 
 @compute @workgroup_size(64)
 fn main(
@@ -32,7 +21,6 @@ fn main(
   let n = params.n;
   let m = params.m;
   let k = params.k;
-  let packed = params.packed;
   let columns = (k + 3u) / 4u;
   let block = grid_index(group, groups, lane, 64u);
   let blocks = (n + 3u) / 4u * columns;
@@ -46,14 +34,13 @@ fn main(
   let end = min(start + params.slice, m);
   // Past the edge the last row or column is read again; its sums are not stored.
   let rows = min(vec4<u32>(row) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(n - 1u)) * m;
-  let columns4 = min(vec4<u32>(column) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(k - 1u));
+  let i = min(vec4<u32>(column) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(k - 1u));
   var a0 = vec4<f32>();
   var a1 = vec4<f32>();
   var a2 = vec4<f32>();
   var a3 = vec4<f32>();
   for (var c = start; c < end; c++) {
-    let at = columns4 + vec4<u32>(c * k);
-    let q = vec4<f32>(weight(at.x, packed), weight(at.y, packed), weight(at.z, packed), weight(at.w, packed));
+    let q = vec4<f32>(weight1(c, i.x), weight1(c, i.y), weight1(c, i.z), weight1(c, i.w));
     a0 += dy[rows.x + c] * q;
     a1 += dy[rows.y + c] * q;
     a2 += dy[rows.z + c] * q;

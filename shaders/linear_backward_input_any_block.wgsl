@@ -1,28 +1,17 @@
 // Made by shaders/blocks.mjs
-// dx = dy W for any shape with many rows: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m], w [m, k] f32 or packed bf16,
+// dx = dy W for any shape with many rows: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m], w [m, k],
 // dx [n, k]. One thread: 16 rows by 8 columns of dx. Twin: kernels/linear/kernels.rs
 // Long sums are cut: slice s of dy's columns gives the partial sum dx[s], dx [S, n, k], and column_sum adds them up.
 struct Params {
   n: u32,
   m: u32,
   k: u32,
-  packed: u32,
   slice: u32,
 }
 
-@group(0) @binding(0) var<storage, read_write> dy: array<f32>;
-@group(0) @binding(1) var<storage, read_write> w: array<u32>;
+@group(0) @binding(1) var<storage, read_write> dy: array<f32>;
 @group(0) @binding(2) var<storage, read_write> dx: array<f32>;
 @group(0) @binding(3) var<storage, read_write> params: Params;
-
-// Element i of w, which is f32 or packed bf16.
-fn weight(i: u32, packed: u32) -> f32 {
-  if (packed == 0u) {
-    return bitcast<f32>(w[i]);
-  }
-  let word = w[i / 2u];
-  return select(bf16_low(word), bf16_high(word), (i & 1u) == 1u);
-}
 
 fn store(row: u32, column: u32, low: vec4<f32>, high: vec4<f32>, above: u32) {
   let width = params.k;
@@ -45,7 +34,7 @@ fn main(
   @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32,
 ) {
-  let n = params.n; let m = params.m; let k = params.k; let packed = params.packed;
+  let n = params.n; let m = params.m; let k = params.k;
   let columns = (k + 7u) / 8u;
   let block = grid_index(group, groups, lane, 32u);
   let blocks = (n + 15u) / 16u * columns;
@@ -85,10 +74,8 @@ fn main(
   var a14 = vec4<f32>(); var b14 = vec4<f32>();
   var a15 = vec4<f32>(); var b15 = vec4<f32>();
   for (var i = start; i < end; i++) {
-    let f = first + vec4<u32>(i * k);
-    let s = second + vec4<u32>(i * k);
-    let q = vec4<f32>(weight(f.x, packed), weight(f.y, packed), weight(f.z, packed), weight(f.w, packed));
-    let z = vec4<f32>(weight(s.x, packed), weight(s.y, packed), weight(s.z, packed), weight(s.w, packed));
+    let q = vec4<f32>(weight1(i, first.x), weight1(i, first.y), weight1(i, first.z), weight1(i, first.w));
+    let z = vec4<f32>(weight1(i, second.x), weight1(i, second.y), weight1(i, second.z), weight1(i, second.w));
     let p0 = dy[r0 + i]; a0 += p0 * q; b0 += p0 * z;
     let p1 = dy[r1 + i]; a1 += p1 * q; b1 += p1 * z;
     let p2 = dy[r2 + i]; a2 += p2 * q; b2 += p2 * z;

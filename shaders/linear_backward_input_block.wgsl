@@ -1,5 +1,5 @@
 // Made by shaders/blocks.mjs
-// dx = dy W for many rows: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m] f32, w [m, k] f32,
+// dx = dy W for many rows: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m] f32, w [m, k],
 // dx [n, k]; m = 4 m4, k = 4 k4. One thread: 16 rows by 16 columns of dx, no barriers. Twin: kernels/linear/kernels.rs
 // Long sums are cut: slice s of dy's columns gives the partial sum dx[s], dx [S, n, k], and column_sum adds them up.
 struct Params {
@@ -9,8 +9,7 @@ struct Params {
   slice4: u32,
 }
 
-@group(0) @binding(0) var<storage, read_write> dy: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read_write> w: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read_write> dy: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> dx: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> params: Params;
 
@@ -65,14 +64,14 @@ fn main(
   var a14 = vec4<f32>(); var b14 = vec4<f32>(); var c14 = vec4<f32>(); var d14 = vec4<f32>();
   var a15 = vec4<f32>(); var b15 = vec4<f32>(); var c15 = vec4<f32>(); var d15 = vec4<f32>();
   for (var c = start; c < end; c++) {
-    let at = 4u * c * k4;
-    let e0 = w[at + column]; let e1 = w[at + next1]; let e2 = w[at + next2]; let e3 = w[at + next3];
-    let f0 = w[at + 1u * k4 + column]; let f1 = w[at + 1u * k4 + next1];
-    let f2 = w[at + 1u * k4 + next2]; let f3 = w[at + 1u * k4 + next3];
-    let g0 = w[at + 2u * k4 + column]; let g1 = w[at + 2u * k4 + next1];
-    let g2 = w[at + 2u * k4 + next2]; let g3 = w[at + 2u * k4 + next3];
-    let h0 = w[at + 3u * k4 + column]; let h1 = w[at + 3u * k4 + next1];
-    let h2 = w[at + 3u * k4 + next2]; let h3 = w[at + 3u * k4 + next3];
+    let e0 = weight4(4u * c, column); let e1 = weight4(4u * c, next1);
+    let e2 = weight4(4u * c, next2); let e3 = weight4(4u * c, next3);
+    let f0 = weight4(4u * c + 1u, column); let f1 = weight4(4u * c + 1u, next1);
+    let f2 = weight4(4u * c + 1u, next2); let f3 = weight4(4u * c + 1u, next3);
+    let g0 = weight4(4u * c + 2u, column); let g1 = weight4(4u * c + 2u, next1);
+    let g2 = weight4(4u * c + 2u, next2); let g3 = weight4(4u * c + 2u, next3);
+    let h0 = weight4(4u * c + 3u, column); let h1 = weight4(4u * c + 3u, next1);
+    let h2 = weight4(4u * c + 3u, next2); let h3 = weight4(4u * c + 3u, next3);
     let p0 = dy[r0 * m4 + c];
     a0 += four(p0, e0, f0, g0, h0); b0 += four(p0, e1, f1, g1, h1);
     c0 += four(p0, e2, f2, g2, h2); d0 += four(p0, e3, f3, g3, h3);

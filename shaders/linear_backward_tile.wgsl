@@ -1,7 +1,7 @@
-// Gradients of y = x Wᵀ for GPUs in one dispatch: by the first `input` workgroups dx = dy W in slices of dy's columns, added to dx if
-// add has bit 0; by the others dW = dyᵀ x, added to dW if add has bit 1. dy [n, m], x [n, k], w [m, k] f32 or packed bf16, dx [slices, n,
-// k], dw [m, k]; m = 4 m4, k = 4 k4. A workgroup: 64 rows by 64 columns of one of them, 16 products of the sum at a time in workgroup
-// memory. Twin: kernels/linear/kernels.rs
+// Gradients of y = x Wᵀ for GPUs in one dispatch: by the first `input` workgroups dx = dy W in slices of dy's columns,
+// added to dx if add has bit 0; by the others dW = dyᵀ x, added to dW if add has bit 1. dy [n, m], x [n, k], w [m, k],
+// dx [slices, n, k], dw [m, k]; m = 4 m4, k = 4 k4. A workgroup: 64 rows by 64 columns of one of them, 16 products of
+// the sum at a time in workgroup memory. Twin: kernels/linear/kernels.rs
 struct Params {
   n: u32,
   m4: u32,
@@ -9,12 +9,10 @@ struct Params {
   slice4: u32,
   input: u32,
   add: u32,
-  packed: u32,
 }
 
-@group(0) @binding(0) var<storage, read_write> dy: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read_write> x: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, read_write> w: array<vec2<u32>>;
+@group(0) @binding(1) var<storage, read_write> dy: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, read_write> x: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> dx: array<vec4<f32>>;
 @group(0) @binding(4) var<storage, read_write> dw: array<vec4<f32>>;
 @group(0) @binding(5) var<storage, read_write> params: Params;
@@ -23,15 +21,6 @@ var<workgroup> left: array<vec4<f32>, 320>;
 var<workgroup> right: array<vec4<f32>, 256>;
 // Loops with barriers need bounds that are provably uniform: whether dx is computed, and the number of rounds.
 var<workgroup> plan: vec2<u32>;
-
-// The four weights from element 4 at on, f32 or bf16.
-fn weight(at: u32) -> vec4<f32> {
-  if (params.packed == 0u) {
-    return vec4<f32>(bitcast<vec2<f32>>(w[2u * at]), bitcast<vec2<f32>>(w[2u * at + 1u]));
-  }
-  let pair = w[at];
-  return vec4<f32>(bf16_low(pair.x), bf16_high(pair.x), bf16_low(pair.y), bf16_high(pair.y));
-}
 
 // Rows ty + 8 a and the vectors tx, tx + 8 of dx; the sum runs over dy's columns first .. end (vectors).
 fn input_gradient(tile: u32, lane: u32, rounds: u32) {
@@ -56,7 +45,7 @@ fn input_gradient(tile: u32, lane: u32, rounds: u32) {
       let i = column + lane % 16u;
       right[r * 16u + lane % 16u] = vec4<f32>();
       if (first + 4u * round + r / 4u < end && i < k4) {
-        right[r * 16u + lane % 16u] = weight((4u * (first + 4u * round) + r) * k4 + i);
+        right[r * 16u + lane % 16u] = weight4(4u * (first + 4u * round) + r, i);
       }
     }
     workgroupBarrier();

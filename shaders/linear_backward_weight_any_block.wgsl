@@ -74,10 +74,8 @@ fn main(
   var a14 = vec4<f32>(); var b14 = vec4<f32>();
   var a15 = vec4<f32>(); var b15 = vec4<f32>();
   for (var i = 0u; i < n; i++) {
-    let f = first + vec4<u32>(i * k);
-    let s = second + vec4<u32>(i * k);
-    let q = vec4<f32>(x[f.x], x[f.y], x[f.z], x[f.w]);
-    let z = vec4<f32>(x[s.x], x[s.y], x[s.z], x[s.w]);
+    let q = vec4<f32>(x[i * k + first.x], x[i * k + first.y], x[i * k + first.z], x[i * k + first.w]);
+    let z = vec4<f32>(x[i * k + second.x], x[i * k + second.y], x[i * k + second.z], x[i * k + second.w]);
     let p0 = dy[i * m + r0]; a0 += p0 * q; b0 += p0 * z;
     let p1 = dy[i * m + r1]; a1 += p1 * q; b1 += p1 * z;
     let p2 = dy[i * m + r2]; a2 += p2 * q; b2 += p2 * z;

@@ -1,4 +1,4 @@
-// y = x Wᵀ: y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k] f32, w [m, k] f32, y [n, m]; k = 4 k4.
+// y = x Wᵀ: y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k] f32, w [m, k], y [n, m]; k = 4 k4.
 // One thread: 4 rows by 4 columns of y, sums in registers, no barriers. Twin: kernels/linear/kernels.rs
 struct Params {
   n: u32,
@@ -6,8 +6,7 @@ struct Params {
   k4: u32,
 }
 
-@group(0) @binding(0) var<storage, read_write> x: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read_write> w: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read_write> x: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
 @group(0) @binding(3) var<storage, read_write> params: Params;
 
@@ -43,19 +42,18 @@ fn main(
   let x1 = min(row + 1u, n - 1u) * k4;
   let x2 = min(row + 2u, n - 1u) * k4;
   let x3 = min(row + 3u, n - 1u) * k4;
-  let w0 = column * k4;
-  let w1 = min(column + 1u, m - 1u) * k4;
-  let w2 = min(column + 2u, m - 1u) * k4;
-  let w3 = min(column + 3u, m - 1u) * k4;
+  let c1 = min(column + 1u, m - 1u);
+  let c2 = min(column + 2u, m - 1u);
+  let c3 = min(column + 3u, m - 1u);
   var a0 = vec4<f32>();
   var a1 = vec4<f32>();
   var a2 = vec4<f32>();
   var a3 = vec4<f32>();
   for (var i = 0u; i < k4; i++) {
-    let q0 = w[w0 + i];
-    let q1 = w[w1 + i];
-    let q2 = w[w2 + i];
-    let q3 = w[w3 + i];
+    let q0 = weight4(column, i);
+    let q1 = weight4(c1, i);
+    let q2 = weight4(c2, i);
+    let q3 = weight4(c3, i);
     let p0 = x[x0 + i];
     a0 += vec4<f32>(dot(p0, q0), dot(p0, q1), dot(p0, q2), dot(p0, q3));
     let p1 = x[x1 + i];

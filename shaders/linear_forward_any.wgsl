@@ -1,25 +1,14 @@
-// y = x Wᵀ for any shape: y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k], w [m, k] f32 or packed bf16, y [n, m].
+// y = x Wᵀ for any shape: y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k], w [m, k], y [n, m].
 // One thread: 4 rows by 4 columns of y. Twin: kernels/linear/kernels.rs
 struct Params {
   n: u32,
   m: u32,
   k: u32,
-  packed: u32,
 }
 
-@group(0) @binding(0) var<storage, read_write> x: array<f32>;
-@group(0) @binding(1) var<storage, read_write> w: array<u32>;
+@group(0) @binding(1) var<storage, read_write> x: array<f32>;
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
 @group(0) @binding(3) var<storage, read_write> params: Params;
-
-// Element i of w, which is f32 or packed bf16.
-fn weight(i: u32, packed: u32) -> f32 {
-  if (packed == 0u) {
-    return bitcast<f32>(w[i]);
-  }
-  let word = w[i / 2u];
-  return select(bf16_low(word), bf16_high(word), (i & 1u) == 1u);
-}
 
 @compute @workgroup_size(64)
 fn main(
@@ -30,7 +19,6 @@ fn main(
   let n = params.n;
   let m = params.m;
   let k = params.k;
-  let packed = params.packed;
   let columns = (m + 3u) / 4u;
   let block = grid_index(group, groups, lane, 64u);
   let row = block / columns * 4u;
@@ -40,17 +28,17 @@ fn main(
   }
   // Past the edge the last row or column is read again; its sums are not stored.
   let rows = min(vec4<u32>(row) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(n - 1u)) * k;
-  let columns4 = min(vec4<u32>(column) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(m - 1u)) * k;
+  let columns4 = min(vec4<u32>(column) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(m - 1u));
   var a0 = vec4<f32>();
   var a1 = vec4<f32>();
   var a2 = vec4<f32>();
   var a3 = vec4<f32>();
   for (var i = 0u; i < k; i++) {
     let q = vec4<f32>(
-      weight(columns4.x + i, packed),
-      weight(columns4.y + i, packed),
-      weight(columns4.z + i, packed),
-      weight(columns4.w + i, packed),
+      weight1(columns4.x, i),
+      weight1(columns4.y, i),
+      weight1(columns4.z, i),
+      weight1(columns4.w, i),
     );
     a0 += x[rows.x + i] * q;
     a1 += x[rows.y + i] * q;

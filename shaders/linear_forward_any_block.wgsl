@@ -1,26 +1,15 @@
 // Made by shaders/blocks.mjs
-// y = x Wᵀ for any shape with many rows: y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k], w [m, k] f32 or packed bf16,
+// y = x Wᵀ for any shape with many rows: y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k], w [m, k],
 // y [n, m]. One thread: 16 rows by 8 columns of y. Twin: kernels/linear/kernels.rs
 struct Params {
   n: u32,
   m: u32,
   k: u32,
-  packed: u32,
 }
 
-@group(0) @binding(0) var<storage, read_write> x: array<f32>;
-@group(0) @binding(1) var<storage, read_write> w: array<u32>;
+@group(0) @binding(1) var<storage, read_write> x: array<f32>;
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
 @group(0) @binding(3) var<storage, read_write> params: Params;
-
-// Element i of w, which is f32 or packed bf16.
-fn weight(i: u32, packed: u32) -> f32 {
-  if (packed == 0u) {
-    return bitcast<f32>(w[i]);
-  }
-  let word = w[i / 2u];
-  return select(bf16_low(word), bf16_high(word), (i & 1u) == 1u);
-}
 
 fn store(row: u32, column: u32, low: vec4<f32>, high: vec4<f32>) {
   let width = params.m;
@@ -43,7 +32,7 @@ fn main(
   @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32,
 ) {
-  let n = params.n; let m = params.m; let k = params.k; let packed = params.packed;
+  let n = params.n; let m = params.m; let k = params.k;
   let columns = (m + 7u) / 8u;
   let block = grid_index(group, groups, lane, 32u);
   let row = block / columns * 16u;
@@ -60,8 +49,8 @@ fn main(
   let r10 = min(row + 10u, n - 1u) * k; let r11 = min(row + 11u, n - 1u) * k;
   let r12 = min(row + 12u, n - 1u) * k; let r13 = min(row + 13u, n - 1u) * k;
   let r14 = min(row + 14u, n - 1u) * k; let r15 = min(row + 15u, n - 1u) * k;
-  let first = min(vec4<u32>(column) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(m - 1u)) * k;
-  let second = min(vec4<u32>(column) + vec4<u32>(4u, 5u, 6u, 7u), vec4<u32>(m - 1u)) * k;
+  let first = min(vec4<u32>(column) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(m - 1u));
+  let second = min(vec4<u32>(column) + vec4<u32>(4u, 5u, 6u, 7u), vec4<u32>(m - 1u));
   var a0 = vec4<f32>(); var b0 = vec4<f32>();
   var a1 = vec4<f32>(); var b1 = vec4<f32>();
   var a2 = vec4<f32>(); var b2 = vec4<f32>();
@@ -79,10 +68,8 @@ fn main(
   var a14 = vec4<f32>(); var b14 = vec4<f32>();
   var a15 = vec4<f32>(); var b15 = vec4<f32>();
   for (var i = 0u; i < k; i++) {
-    let f = first + vec4<u32>(i);
-    let s = second + vec4<u32>(i);
-    let q = vec4<f32>(weight(f.x, packed), weight(f.y, packed), weight(f.z, packed), weight(f.w, packed));
-    let z = vec4<f32>(weight(s.x, packed), weight(s.y, packed), weight(s.z, packed), weight(s.w, packed));
+    let q = vec4<f32>(weight1(first.x, i), weight1(first.y, i), weight1(first.z, i), weight1(first.w, i));
+    let z = vec4<f32>(weight1(second.x, i), weight1(second.y, i), weight1(second.z, i), weight1(second.w, i));
     let p0 = x[r0 + i]; a0 += p0 * q; b0 += p0 * z;
     let p1 = x[r1 + i]; a1 += p1 * q; b1 += p1 * z;
     let p2 = x[r2 + i]; a2 += p2 * q; b2 += p2 * z;

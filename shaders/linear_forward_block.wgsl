@@ -1,5 +1,5 @@
 // Made by shaders/blocks.mjs
-// y = x Wᵀ for many rows: y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k] f32, w [m, k] f32,
+// y = x Wᵀ for many rows: y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k] f32, w [m, k],
 // y [n, m]; k = 4 k4. One thread: 32 rows by 16 columns of y, no barriers: each loaded number serves 16 or 32 products,
 // and loads are slow on software adapters. Twin: kernels/linear/kernels.rs
 struct Params {
@@ -8,8 +8,7 @@ struct Params {
   k4: u32,
 }
 
-@group(0) @binding(0) var<storage, read_write> x: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read_write> w: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read_write> x: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
 @group(0) @binding(3) var<storage, read_write> params: Params;
 
@@ -92,10 +91,10 @@ fn main(
   var a30 = vec4<f32>(); var b30 = vec4<f32>(); var c30 = vec4<f32>(); var d30 = vec4<f32>();
   var a31 = vec4<f32>(); var b31 = vec4<f32>(); var c31 = vec4<f32>(); var d31 = vec4<f32>();
   for (var i = 0u; i < k4; i++) {
-    let q0 = w[ca.x * k4 + i]; let q1 = w[ca.y * k4 + i]; let q2 = w[ca.z * k4 + i]; let q3 = w[ca.w * k4 + i];
-    let q4 = w[cb.x * k4 + i]; let q5 = w[cb.y * k4 + i]; let q6 = w[cb.z * k4 + i]; let q7 = w[cb.w * k4 + i];
-    let q8 = w[cc.x * k4 + i]; let q9 = w[cc.y * k4 + i]; let q10 = w[cc.z * k4 + i]; let q11 = w[cc.w * k4 + i];
-    let q12 = w[cd.x * k4 + i]; let q13 = w[cd.y * k4 + i]; let q14 = w[cd.z * k4 + i]; let q15 = w[cd.w * k4 + i];
+    let q0 = weight4(ca.x, i); let q1 = weight4(ca.y, i); let q2 = weight4(ca.z, i); let q3 = weight4(ca.w, i);
+    let q4 = weight4(cb.x, i); let q5 = weight4(cb.y, i); let q6 = weight4(cb.z, i); let q7 = weight4(cb.w, i);
+    let q8 = weight4(cc.x, i); let q9 = weight4(cc.y, i); let q10 = weight4(cc.z, i); let q11 = weight4(cc.w, i);
+    let q12 = weight4(cd.x, i); let q13 = weight4(cd.y, i); let q14 = weight4(cd.z, i); let q15 = weight4(cd.w, i);
     let p0 = x[r0 * k4 + i];
     a0 += dots(p0, q0, q1, q2, q3); b0 += dots(p0, q4, q5, q6, q7);
     c0 += dots(p0, q8, q9, q10, q11); d0 += dots(p0, q12, q13, q14, q15);

@@ -1,17 +1,16 @@
-// y = x Wᵀ for GPUs: y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k] f32, w [m, k] f32 or packed bf16, y [n, m]; k a multiple
+// y = x Wᵀ for GPUs: y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k] f32, w [m, k], y [n, m]; k a multiple
 // of 4.
-// A workgroup: 64 rows by 64 columns of y, 16 products of the sum at a time in workgroup memory; a thread: the rows ty + 8 a and the
-// columns tx + 8 b. Rows in workgroup memory are 5 vectors apart, so that 8 neighbouring threads read 8 different banks.
+// A workgroup: 64 rows by 64 columns of y, 16 products of the sum at a time in workgroup memory; a thread: the rows ty
+// + 8 a and the columns tx + 8 b. Rows in workgroup memory are 5 vectors apart, so that 8 neighbouring threads read 8
+// different banks.
 // Twin: kernels/linear/kernels.rs
 struct Params {
   n: u32,
   m: u32,
-  k: u32,
-  packed: u32,
+  k4: u32,
 }
 
-@group(0) @binding(0) var<storage, read_write> x: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read_write> w: array<vec2<u32>>;
+@group(0) @binding(1) var<storage, read_write> x: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
 @group(0) @binding(3) var<storage, read_write> params: Params;
 
@@ -19,15 +18,6 @@ var<workgroup> xs: array<vec4<f32>, 320>;
 var<workgroup> ws: array<vec4<f32>, 320>;
 // Loops with barriers need bounds that are provably uniform.
 var<workgroup> steps: u32;
-
-// The four weights from element 4 at on, f32 or bf16.
-fn weight(at: u32) -> vec4<f32> {
-  if (params.packed == 0u) {
-    return vec4<f32>(bitcast<vec2<f32>>(w[2u * at]), bitcast<vec2<f32>>(w[2u * at + 1u]));
-  }
-  let pair = w[at];
-  return vec4<f32>(bf16_low(pair.x), bf16_high(pair.x), bf16_low(pair.y), bf16_high(pair.y));
-}
 
 fn dots(p: vec4<f32>, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) -> vec4<f32> {
   return vec4<f32>(dot(p, a), dot(p, b), dot(p, c), dot(p, d));
@@ -41,7 +31,7 @@ fn main(
 ) {
   let n = params.n;
   let m = params.m;
-  let k4 = params.k / 4u;
+  let k4 = params.k4;
   let across = (m + 63u) / 64u;
   let tile = group_index(group, groups);
   let top = tile / across * 64u;
@@ -63,7 +53,7 @@ fn main(
         p = x[(top + row) * k4 + i];
       }
       if (left + row < m && i < k4) {
-        q = weight((left + row) * k4 + i);
+        q = weight4(left + row, i);
       }
       xs[row * 5u + lane % 4u] = p;
       ws[row * 5u + lane % 4u] = q;

@@ -1,4 +1,4 @@
-// y = x Wᵀ for few rows (generation): y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k] f32, w [m, k] f32, y [n, m]; k = 4 k4.
+// y = x Wᵀ for few rows (generation): y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k] f32, w [m, k], y [n, m]; k = 4 k4.
 // One workgroup: 8 elements of a row of y, x read once for all; neighbouring threads read neighbouring words of w.
 // Twin: kernels/linear/kernels.rs
 struct Params {
@@ -7,12 +7,18 @@ struct Params {
   k4: u32,
 }
 
-@group(0) @binding(0) var<storage, read_write> x: array<vec4<f32>>;
-@group(0) @binding(1) var<storage, read_write> w: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read_write> x: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
 @group(0) @binding(3) var<storage, read_write> params: Params;
 
 var<workgroup> partials: array<f32, 256>;
+
+// The products of p with four rows of w at i.
+fn dots(p: vec4<f32>, rows: vec4<u32>, i: u32) -> vec4<f32> {
+  return vec4<f32>(
+    dot(p, weight4(rows.x, i)), dot(p, weight4(rows.y, i)), dot(p, weight4(rows.z, i)), dot(p, weight4(rows.w, i)),
+  );
+}
 
 @compute @workgroup_size(32)
 fn main(
@@ -29,14 +35,14 @@ fn main(
   if (row < params.n) {
     let from_x = row * k4;
     // Past the edge the last row of w is read again; its sum is not stored.
-    let low = min(vec4<u32>(first) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(m - 1u)) * k4;
-    let high = min(vec4<u32>(first) + vec4<u32>(4u, 5u, 6u, 7u), vec4<u32>(m - 1u)) * k4;
+    let low = min(vec4<u32>(first) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(m - 1u));
+    let high = min(vec4<u32>(first) + vec4<u32>(4u, 5u, 6u, 7u), vec4<u32>(m - 1u));
     var a = vec4<f32>();
     var b = vec4<f32>();
     for (var j = lane; j < k4; j += 32u) {
       let p = x[from_x + j];
-      a += vec4<f32>(dot(p, w[low.x + j]), dot(p, w[low.y + j]), dot(p, w[low.z + j]), dot(p, w[low.w + j]));
-      b += vec4<f32>(dot(p, w[high.x + j]), dot(p, w[high.y + j]), dot(p, w[high.z + j]), dot(p, w[high.w + j]));
+      a += dots(p, low, j);
+      b += dots(p, high, j);
     }
     for (var c = 0u; c < 4u; c++) {
       partials[c * 32u + lane] = a[c];

@@ -1,5 +1,7 @@
-// Gradients of rms_norm in one dispatch. First threads, one per row: dx = r (dy w − x r² mean(dy w x)), added to dx if add is 1.
-// Other threads, one per column of a part: dw = Σ_rows dy x r over the `rows` rows of each of P parts; column_sum adds the parts.
+// Gradients of rms_norm in one dispatch. First threads, one per row: dx = r (dy w − x r² mean(dy w x)), added to dx if
+// add is 1.
+// Other threads, one per column of a part: dw = Σ_rows dy x r over the `rows` rows of each of P parts; column_sum adds
+// the parts.
 // x, dy, dx [n, C], w [C], scales [n] = r, dw [P, C]. Twin: kernels/rms_norm.rs
 struct Params {
   n: u32,
@@ -27,7 +29,8 @@ fn input_gradient(i: u32) {
   let r = scales[i];
   let mean = sum / f32(width) * r * r;
   for (var c = 0u; c < width; c++) {
-    // Rounded before it is added, as if another launch added it: a zero that the compiler does not know prevents a fused operation.
+    // Rounded before it is added, as if another launch added it: a zero that the compiler does not know prevents a
+    // fused operation.
     let d = bitcast<f32>(bitcast<u32>(r * (dy[row + c] * w[c] - x[row + c] * mean)) + (params.add >> 1u));
     dx[row + c] = select(0.0, dx[row + c], params.add == 1u) + d;
   }

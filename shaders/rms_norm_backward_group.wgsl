@@ -1,6 +1,7 @@
-// Gradients of rms_norm in one dispatch, for GPUs. First workgroups, one per row: dx = r (dy w − x r² mean(dy w x)), added to dx if add is
-// 1. Threads of the other workgroups, one per four columns of a part: dw = Σ_rows dy x r over the `rows` rows of each of P parts;
-// column_sum adds the parts. x, dy, dx [n, C], w [C], scales [n] = r, dw [P, C]; C a multiple of 4. Twin: kernels/rms_norm.rs
+// Gradients of rms_norm in one dispatch, for GPUs. First workgroups, one per row: dx = r (dy w − x r² mean(dy w x)),
+// added to dx if add is 1. Threads of the other workgroups, one per four columns of a part: dw = Σ_rows dy x r over the
+// `rows` rows of each of P parts; column_sum adds the parts. x, dy, dx [n, C], w [C], scales [n] = r, dw [P, C]; C a
+// multiple of 4. Twin: kernels/rms_norm.rs
 struct Params {
   n: u32,
   width: u32,
@@ -57,7 +58,8 @@ fn main(
     let mean = lanes[0] / f32(params.width) * r * r;
     for (var c = lane; c < end; c += 64u) {
       let at = row * quarters + c;
-      // Rounded before it is added, as if another launch added it: a zero that the compiler does not know prevents a fused operation.
+      // Rounded before it is added, as if another launch added it: a zero that the compiler does not know prevents a
+      // fused operation.
       let d = bitcast<vec4<f32>>(bitcast<vec4<u32>>(r * (dy[at] * w[c] - x[at] * mean)) + (params.add >> 1u));
       dx[at] = select(vec4<f32>(), dx[at], params.add == 1u) + d;
     }

@@ -1,5 +1,7 @@
-// Gradients of rms_norm in one dispatch. First threads, one per row: dx = r (dy w − x r² mean(dy w x)), added to dx if add is 1.
-// Other threads, one per four columns of a part: dw = Σ_rows dy x r over the `rows` rows of each of P parts; column_sum adds the parts.
+// Gradients of rms_norm in one dispatch. First threads, one per row: dx = r (dy w − x r² mean(dy w x)), added to dx if
+// add is 1.
+// Other threads, one per four columns of a part: dw = Σ_rows dy x r over the `rows` rows of each of P parts; column_sum
+// adds the parts.
 // x, dy, dx [n, C], w [C], scales [n] = r, dw [P, C]; C a multiple of 4. Twin: kernels/rms_norm.rs
 struct Params {
   n: u32,
@@ -27,7 +29,8 @@ fn input_gradient(i: u32) {
   let r = scales[i];
   let mean = ((sums.x + sums.y) + (sums.z + sums.w)) / f32(params.width) * r * r;
   for (var c = 0u; c < quarters; c++) {
-    // Rounded before it is added, as if another launch added it: a zero that the compiler does not know prevents a fused operation.
+    // Rounded before it is added, as if another launch added it: a zero that the compiler does not know prevents a
+    // fused operation.
     let d = bitcast<vec4<f32>>(bitcast<vec4<u32>>(r * (dy[row + c] * w[c] - x[row + c] * mean)) + (params.add >> 1u));
     dx[row + c] = select(vec4<f32>(), dx[row + c], params.add == 1u) + d;
   }

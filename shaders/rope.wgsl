@@ -1,5 +1,7 @@
-// Rotary embedding, half-split pairing, in place: (a, b) ← (a c − b s, b c + a s) for the elements i and i + half of each head.
-// x [rows, heads · 2 half]; row r has position offset + r mod len; cosines, sines [positions, half]. sign −1 is the backward pass.
+// Rotary embedding, half-split pairing, in place: (a, b) ← (a c − b s, b c + a s) for the elements i and i + half of
+// each head.
+// x [rows, heads · 2 half]; row r has position offset + r mod len; cosines, sines [positions, half]. sign −1 is the
+// backward pass.
 // One thread: one pair. Twin: kernels/rope.rs
 struct Params {
   pairs: u32,

@@ -38,15 +38,19 @@ export function vectors(...names) {
   return names.map((name) => `${name}: vec4<f32>`);
 }
 
-/** The parameters by name, u32 unless the name says otherwise (`scale: f32`), and the bindings, which they end. */
+/**
+ * The parameters by name, u32 unless the name says otherwise (`scale: f32`), and the bindings, which they end. `w` belongs to the chunk
+ * that reads the weights.
+ */
 export function bindings(parameters, ...buffers) {
   const fields = parameters.map((name) => (name.includes(':') ? name : `${name}: u32`));
   const types = [...buffers.map((buffer) => buffer.replace(/: (.*)/, ': array<$1>')), 'params: Params'];
+  const bound = types.map((type, i) => (type === 'w' ? '' : `@group(0) @binding(${i}) var<storage, read_write> ${type};\n`));
   return `struct Params {
     ${fields.map((field) => `${field},`).join('\n')}
   }
 
-  ${types.map((type, i) => `@group(0) @binding(${i}) var<storage, read_write> ${type};`).join('\n')}`;
+  ${bound.join('').trimEnd()}`;
 }
 
 /** The entry point, of so many threads a workgroup. */

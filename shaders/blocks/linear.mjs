@@ -20,9 +20,8 @@ const addFour = (r) => each(4, (i) => `${'abcd'[i]}${r} += four(p${r}, e${i}, f$
 /** Four columns of dy at a time, with the four rows of w that belong to them. */
 const inputLoop = (first, last) => `
   for (var c = ${first}; c < ${last}; c++) {
-    let at = 4u * c * k4;
-    ${each(4, (i) => `let e${i} = w[at + ${COLUMNS[i]}];`, 4)}
-    ${each(3, (j) => each(4, (i) => `let ${'fgh'[j]}${i} = w[at + ${j + 1}u * k4 + ${COLUMNS[i]}];`, 2))}
+    ${each(4, (i) => `let e${i} = weight4(4u * c, ${COLUMNS[i]});`, 2)}
+    ${each(3, (j) => each(4, (i) => `let ${'fgh'[j]}${i} = weight4(4u * c + ${j + 1}u, ${COLUMNS[i]});`, 2))}
     ${each(16, (r) => `let p${r} = dy[r${r} * m4 + c];
       ${addFour(r)}`)}
   }`;
@@ -48,10 +47,10 @@ const beginWith = (array) => `
   }`;
 
 export const linear_forward_block = `
-// y = x Wᵀ for many rows: y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k] f32, w [m, k] f32,
+// y = x Wᵀ for many rows: y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k] f32, w [m, k],
 // y [n, m]; k = 4 k4. One thread: 32 rows by 16 columns of y, no barriers: each loaded number serves 16 or 32 products,
 // and loads are slow on software adapters. Twin: kernels/linear/kernels.rs
-${bindings(['n', 'm', 'k4'], ...vectors('x', 'w'), 'y: f32')}
+${bindings(['n', 'm', 'k4'], 'w', ...vectors('x'), 'y: f32')}
 ${DOTS}
 
 fn store(at: u32, columns: vec4<u32>, sums: vec4<f32>) {
@@ -71,7 +70,7 @@ ${main(16, `
   ${each(4, (j) => `let c${'abcd'[j]} = min(column + vec4<u32>(${list(4, (i) => `${4 * j + i}u`)}), vec4<u32>(m - 1u));`)}
   ${zeros(32, 'abcd')}
   for (var i = 0u; i < k4; i++) {
-    ${each(16, (c) => `let q${c} = w[c${'abcd'[c >> 2]}.${LANES[c % 4]} * k4 + i];`, 4)}
+    ${each(16, (c) => `let q${c} = weight4(c${'abcd'[c >> 2]}.${LANES[c % 4]}, i);`, 4)}
     ${each(32, (r) => `let p${r} = x[r${r} * k4 + i];
       a${r} += dots(p${r}, q0, q1, q2, q3); b${r} += dots(p${r}, q4, q5, q6, q7);
       c${r} += dots(p${r}, q8, q9, q10, q11); d${r} += dots(p${r}, q12, q13, q14, q15);`)}
@@ -79,10 +78,10 @@ ${main(16, `
   ${each(32, (r) => each(4, (j) => `store(r${r} * m, c${'abcd'[j]}, ${'abcd'[j]}${r});`, 4))}`)}`;
 
 export const linear_backward_input_block = `
-// dx = dy W for many rows: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m] f32, w [m, k] f32,
+// dx = dy W for many rows: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m] f32, w [m, k],
 // dx [n, k]; m = 4 m4, k = 4 k4. One thread: 16 rows by 16 columns of dx, no barriers. Twin: kernels/linear/kernels.rs
 // Long sums are cut: slice s of dy's columns gives the partial sum dx[s], dx [S, n, k], and column_sum adds them up.
-${bindings(['n', 'm4', 'k4', 'slice4'], ...vectors('dy', 'w', 'dx'))}
+${bindings(['n', 'm4', 'k4', 'slice4'], 'w', ...vectors('dy', 'dx'))}
 ${FOUR}
 ${main(16, `
   ${fromParams('n', 'm4', 'k4')}
@@ -131,9 +130,9 @@ ${main(16, `
 
 export const linear_backward_block = `
 // Both gradients of y = x Wᵀ in one dispatch: dx = dy W (added to dx if add is 1) by some workgroups, dW = dyᵀ x by the
-// others. dy [n, m], x, dx [n, k], w [m, k] f32, dw [m, k] f32; m = 4 m4, k = 4 k4.
+// others. dy [n, m], x, dx [n, k], w [m, k], dw [m, k] f32; m = 4 m4, k = 4 k4.
 // One thread: 16 rows by 16 columns of one of them, no barriers. Twin: kernels/linear/kernels.rs
-${bindings(['n', 'm4', 'k4', 'add'], ...vectors('dy', 'x', 'w', 'dx', 'dw'))}
+${bindings(['n', 'm4', 'k4', 'add'], 'w', ...vectors('dy', 'x', 'dx', 'dw'))}
 ${FOUR}
 ${beginWith('dx')}
 

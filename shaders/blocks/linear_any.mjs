@@ -2,16 +2,6 @@
 // template of the shader of its name.
 import { LANES, bindings, each, fromParams, main, zeros } from './layout.mjs';
 
-const weight = `
-// Element i of w, which is f32 or packed bf16.
-fn weight(i: u32, packed: u32) -> f32 {
-  if (packed == 0u) {
-    return bitcast<f32>(w[i]);
-  }
-  let word = w[i / 2u];
-  return select(bf16_low(word), bf16_high(word), (i & 1u) == 1u);
-}`;
-
 /** Stores 8 columns of a row, as far as the [rows, width] matrix goes. `put(at, sum)` stores one. */
 const store = (rows, width, put, more = '', row = 'row') => `
 fn store(row: u32, column: u32, low: vec4<f32>, high: vec4<f32>${more}) {
@@ -29,34 +19,31 @@ fn store(row: u32, column: u32, low: vec4<f32>, high: vec4<f32>${more}) {
   }
 }`;
 
-/** The rows r0 … r15, times `step`, and the first and second four columns, times `stride`. */
-const clampedAny = (rows, columns, step = '', stride = '') => `
+/** The rows r0 … r15, times `step`, and the first and second four columns. */
+const clampedAny = (rows, columns, step = '') => `
   // Past the edge the last row or column is read again; its sums are not stored.
   ${each(16, (r) => `let r${r} = min(row + ${r}u, ${rows} - 1u)${step};`, 2)}
-  let first = min(vec4<u32>(column) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(${columns} - 1u))${stride};
-  let second = min(vec4<u32>(column) + vec4<u32>(4u, 5u, 6u, 7u), vec4<u32>(${columns} - 1u))${stride};`;
+  let first = min(vec4<u32>(column) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(${columns} - 1u));
+  let second = min(vec4<u32>(column) + vec4<u32>(4u, 5u, 6u, 7u), vec4<u32>(${columns} - 1u));`;
 
-/** The sums: `left(r)` is the number of row r, `right` the element at an index, `step` what a round adds to the index. */
-const loopAny = (from, to, step, left, right) => `
+/** The sums: in round i, `left(r)` is the number of row r, `right` that of a column. */
+const loopAny = (from, to, left, right) => `
   ${zeros(16, 'ab')}
   for (var i = ${from}; i < ${to}; i++) {
-    let f = first + vec4<u32>(${step});
-    let s = second + vec4<u32>(${step});
-    let q = vec4<f32>(${LANES.map((x) => right(`f.${x}`)).join(', ')});
-    let z = vec4<f32>(${LANES.map((x) => right(`s.${x}`)).join(', ')});
+    let q = vec4<f32>(${LANES.map((x) => right(`first.${x}`)).join(', ')});
+    let z = vec4<f32>(${LANES.map((x) => right(`second.${x}`)).join(', ')});
     ${each(16, (r) => `let p${r} = ${left(r)}; a${r} += p${r} * q; b${r} += p${r} * z;`)}
   }`;
 
 const storeAny = (more = '') => each(16, (r) => `store(row + ${r}u, column, a${r}, b${r}${more});`, 2);
 
 export const linear_forward_any_block = `
-// y = x Wᵀ for any shape with many rows: y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k], w [m, k] f32 or packed bf16,
+// y = x Wᵀ for any shape with many rows: y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k], w [m, k],
 // y [n, m]. One thread: 16 rows by 8 columns of y. Twin: kernels/linear/kernels.rs
-${bindings(['n', 'm', 'k', 'packed'], 'x: f32', 'w: u32', 'y: f32')}
-${weight}
+${bindings(['n', 'm', 'k'], 'w', 'x: f32', 'y: f32')}
 ${store('n', 'm', (at, sum) => `y[${at}] = ${sum};`)}
 ${main(32, `
-  ${fromParams('n', 'm', 'k', 'packed')}
+  ${fromParams('n', 'm', 'k')}
   let columns = (m + 7u) / 8u;
   let block = grid_index(group, groups, lane, 32u);
   let row = block / columns * 16u;
@@ -64,19 +51,18 @@ ${main(32, `
   if (row >= n) {
     return;
   }
-  ${clampedAny('n', 'm', ' * k', ' * k')}
-  ${loopAny('0u', 'k', 'i', (r) => `x[r${r} + i]`, (at) => `weight(${at}, packed)`)}
+  ${clampedAny('n', 'm', ' * k')}
+  ${loopAny('0u', 'k', (r) => `x[r${r} + i]`, (column) => `weight1(${column}, i)`)}
   ${storeAny()}`)}`;
 
 export const linear_backward_input_any_block = `
-// dx = dy W for any shape with many rows: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m], w [m, k] f32 or packed bf16,
+// dx = dy W for any shape with many rows: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m], w [m, k],
 // dx [n, k]. One thread: 16 rows by 8 columns of dx. Twin: kernels/linear/kernels.rs
 // Long sums are cut: slice s of dy's columns gives the partial sum dx[s], dx [S, n, k], and column_sum adds them up.
-${bindings(['n', 'm', 'k', 'packed', 'slice'], 'dy: f32', 'w: u32', 'dx: f32')}
-${weight}
+${bindings(['n', 'm', 'k', 'slice'], 'w', 'dy: f32', 'dx: f32')}
 ${store('n', 'k', (at, sum) => `dx[${at}] = ${sum};`, ', above: u32', '(above + row)')}
 ${main(32, `
-  ${fromParams('n', 'm', 'k', 'packed')}
+  ${fromParams('n', 'm', 'k')}
   let columns = (k + 7u) / 8u;
   let block = grid_index(group, groups, lane, 32u);
   let blocks = (n + 15u) / 16u * columns;
@@ -89,7 +75,7 @@ ${main(32, `
   }
   let end = min(start + params.slice, m);
   ${clampedAny('n', 'k', ' * m')}
-  ${loopAny('start', 'end', 'i * k', (r) => `dy[r${r} + i]`, (at) => `weight(${at}, packed)`)}
+  ${loopAny('start', 'end', (r) => `dy[r${r} + i]`, (column) => `weight1(i, ${column})`)}
   ${storeAny(', above')}`)}`;
 
 export const linear_backward_weight_any_block = `
@@ -111,5 +97,5 @@ ${main(32, `
     return;
   }
   ${clampedAny('m', 'k')}
-  ${loopAny('0u', 'n', 'i * k', (r) => `dy[i * m + r${r}]`, (at) => `x[${at}]`)}
+  ${loopAny('0u', 'n', (r) => `dy[i * m + r${r}]`, (column) => `x[i * k + ${column}]`)}
   ${storeAny()}`)}`;

@@ -1,7 +1,7 @@
 //! Running one kernel on raw words, on the device and as its twin, and measuring the difference.
 
 use burn::tensor::{Tensor, TensorData};
-use tabtune::kernels::{AnyKernel, Buffer, Kernel, KernelParams, run_any};
+use tabtune::kernels::{AnyKernel, Buffer, Chunk, Kernel, KernelParams, run_any};
 
 /// What an unwritten output looks like: a NaN no computation makes.
 pub const POISON: u32 = 0x7fc0_dead;
@@ -64,7 +64,7 @@ impl Case {
         let mut read = self.buffers.clone();
         let mut written = read.split_off(self.kernel.reads());
         let views = read.iter().map(Vec::as_slice).collect();
-        (self.kernel.twin)(views, written.iter_mut().map(Vec::as_mut_slice).collect(), &self.params);
+        self.kernel.define(views, written.iter_mut().map(Vec::as_mut_slice).collect(), &self.params);
         written
     }
 
@@ -123,12 +123,19 @@ fn download(tensor: Tensor<1>) -> Vec<u32> {
     words(data.as_slice::<f32>().expect("f32 data"))
 }
 
-/// The kernel with the first `from` in its source replaced by `to`, under another name.
+/// The kernel with the first `from` in its stem, or else in its chunk, replaced by `to`, under another name.
 pub fn mutant(kernel: &'static AnyKernel, from: &str, to: &str) -> &'static AnyKernel {
-    assert!(kernel.source.contains(from), "{}: nothing to flip: {from:?}", kernel.name);
-    let source = kernel.source.replacen(from, to, 1);
-    let name = format!("{} with {to:?} for {from:?}", kernel.name);
-    Box::leak(Box::new(AnyKernel { name: name.leak(), source: source.leak(), ..*kernel }))
+    let flipped = |text: &str| -> Option<&'static str> { text.contains(from).then(|| &*text.replacen(from, to, 1).leak()) };
+    let name = format!("{} with {to:?} for {from:?}", kernel.name).leak();
+    let (source, chunk) = match (flipped(kernel.source), kernel.chunk) {
+        (Some(source), chunk) => (source, chunk),
+        (None, Some(chunk)) => {
+            let text = flipped(chunk.text).unwrap_or_else(|| panic!("{}: nothing to flip: {from:?}", kernel.name));
+            (kernel.source, Some(&*Box::leak(Box::new(Chunk { text, ..*chunk }))))
+        }
+        (None, None) => panic!("{}: nothing to flip: {from:?}", kernel.name),
+    };
+    Box::leak(Box::new(AnyKernel { name, source, chunk, ..*kernel }))
 }
 
 /// Asserts that device and twin agree within `bound` on every case, and that the flipped kernel does not on any one of them.

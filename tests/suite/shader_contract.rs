@@ -2,7 +2,7 @@
 
 use naga::{AddressSpace, ScalarKind, StorageAccess, TypeInner, proc::Layouter, valid};
 use std::collections::BTreeSet;
-use tabtune::kernels::{Access, AnyKernel, CATALOGUE};
+use tabtune::kernels::{Access, AnyKernel, COMMON, catalogue};
 
 fn module(kernel: &AnyKernel) -> naga::Module {
     let source = kernel.assembled();
@@ -11,18 +11,22 @@ fn module(kernel: &AnyKernel) -> naga::Module {
 
 #[test]
 fn catalogue_is_the_shader_folder() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../shaders");
-    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let stems: BTreeSet<String> = files.filter_map(|name| name.strip_suffix(".wgsl").map(String::from)).collect();
-    let mut names: BTreeSet<String> = CATALOGUE.iter().map(|kernel| kernel.name.to_string()).collect();
-    assert_eq!(names.len(), CATALOGUE.len(), "a name occurs twice");
-    names.insert("common".into());
-    assert_eq!(stems, names);
+    let texts = |folder: &str| -> BTreeSet<String> {
+        let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../shaders")).join(folder);
+        let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        files.filter(|path| path.extension().is_some_and(|end| end == "wgsl")).map(|path| std::fs::read_to_string(path).unwrap()).collect()
+    };
+    let names: BTreeSet<&str> = catalogue().map(|kernel| kernel.name).collect();
+    assert_eq!(names.len(), catalogue().count(), "a name occurs twice");
+    let stems = catalogue().map(|kernel| kernel.source).chain([COMMON]).map(String::from).collect();
+    assert!(texts("") == stems, "a shader that no kernel has, or a kernel with another text");
+    let chunks = catalogue().filter_map(|kernel| kernel.chunk).map(|chunk| chunk.text.to_string()).collect();
+    assert!(texts("chunks") == chunks, "a chunk that no kernel has, or a kernel with another one");
 }
 
 #[test]
 fn shaders_validate_and_have_no_template_holes() {
-    for kernel in CATALOGUE {
+    for kernel in catalogue() {
         let module = module(kernel);
         let mut validator = valid::Validator::new(valid::ValidationFlags::all(), valid::Capabilities::empty());
         validator.validate(&module).unwrap_or_else(|e| panic!("{}: {}", kernel.name, e.emit_to_string(&kernel.assembled())));
@@ -35,7 +39,7 @@ fn shaders_validate_and_have_no_template_holes() {
 
 #[test]
 fn entry_points_are_main_with_the_recorded_workgroup() {
-    for kernel in CATALOGUE {
+    for kernel in catalogue() {
         let module = module(kernel);
         assert_eq!(module.entry_points.len(), 1, "{}", kernel.name);
         let entry = &module.entry_points[0];
@@ -47,7 +51,7 @@ fn entry_points_are_main_with_the_recorded_workgroup() {
 
 #[test]
 fn bindings_are_those_of_the_record() {
-    for kernel in CATALOGUE {
+    for kernel in catalogue() {
         let module = module(kernel);
         let mut found: Vec<(u32, String)> = Vec::new();
         for (_, variable) in module.global_variables.iter() {
@@ -69,7 +73,7 @@ fn bindings_are_those_of_the_record() {
 
 #[test]
 fn every_binding_is_used() {
-    for kernel in CATALOGUE {
+    for kernel in catalogue() {
         let module = module(kernel);
         let mut validator = valid::Validator::new(valid::ValidationFlags::all(), valid::Capabilities::empty());
         let info = validator.validate(&module).unwrap();
@@ -82,7 +86,7 @@ fn every_binding_is_used() {
 
 #[test]
 fn params_have_the_recorded_fields() {
-    for kernel in CATALOGUE {
+    for kernel in catalogue() {
         let module = module(kernel);
         let mut layouter = Layouter::default();
         layouter.update(module.to_ctx()).unwrap();
@@ -110,7 +114,7 @@ fn params_have_the_recorded_fields() {
 
 #[test]
 fn workgroup_memory_is_within_16_kib() {
-    for kernel in CATALOGUE {
+    for kernel in catalogue() {
         let module = module(kernel);
         let mut layouter = Layouter::default();
         layouter.update(module.to_ctx()).unwrap();

@@ -1,21 +1,18 @@
 //! All kernels, one line each; their order has no meaning. `shaders/README.md` describes them.
 
-use super::AnyKernel;
 use super::attention::kernels as attention;
 use super::linear::kernels as linear;
+use super::{AnyKernel, StorageType};
 use super::{column_sum, cross_entropy, elementwise, embedding, layer_norm, rms_norm, rope, u32_copy};
 
-/// Every kernel; the stems of `shaders/` are exactly these names and `common`.
-pub static CATALOGUE: &[&AnyKernel] = &[
+/// Every kernel; the stems of `shaders/` are those of these kernels and `common`.
+pub fn catalogue() -> impl Iterator<Item = &'static AnyKernel> {
+    ALIKE.iter().copied().chain(STORED.iter().flatten().copied())
+}
+
+/// Those of f32, or of whatever dtype their parameters say.
+static ALIKE: &[&AnyKernel] = &[
     u32_copy::KERNEL.any(),
-    linear::FORWARD.any(),
-    linear::FORWARD_BF16.any(),
-    linear::ROW.any(),
-    linear::ROW_BF16.any(),
-    linear::FORWARD_ANY.any(),
-    linear::BACKWARD_INPUT.any(),
-    linear::BACKWARD_INPUT_BF16.any(),
-    linear::BACKWARD_INPUT_ANY.any(),
     linear::BACKWARD_WEIGHT.any(),
     linear::BACKWARD_WEIGHT_ANY.any(),
     super::adafactor_apply::KERNEL.any(),
@@ -36,19 +33,8 @@ pub static CATALOGUE: &[&AnyKernel] = &[
     super::sgd::KERNEL.any(),
     super::sgd_momentum::KERNEL.any(),
     super::sum_tree::KERNEL.any(),
-    linear::FORWARD_BLOCK.any(),
-    linear::FORWARD_BLOCK_BF16.any(),
-    linear::BACKWARD_INPUT_BLOCK.any(),
-    linear::BACKWARD_INPUT_BLOCK_BF16.any(),
     linear::BACKWARD_WEIGHT_BLOCK.any(),
-    linear::BACKWARD_BLOCK.any(),
-    linear::BACKWARD_BLOCK_BF16.any(),
-    linear::FORWARD_TILE.any(),
-    linear::BACKWARD_TILE.any(),
-    linear::FORWARD_ANY_BLOCK.any(),
-    linear::BACKWARD_INPUT_ANY_BLOCK.any(),
     linear::BACKWARD_WEIGHT_ANY_BLOCK.any(),
-    embedding::FORWARD.any(),
     embedding::LINKS.any(),
     embedding::BACKWARD.any(),
     cross_entropy::PARTIALS.any(),
@@ -85,4 +71,21 @@ pub static CATALOGUE: &[&AnyKernel] = &[
     elementwise::GELU_BACKWARD.any(),
     elementwise::BIAS_ADD.any(),
     elementwise::RESIDUAL_ADD.any(),
+];
+
+/// Those of each storage type of the weights.
+static STORED: &[[&AnyKernel; StorageType::ALL.len()]] = &[
+    linear::FORWARD.all(),
+    linear::ROW.all(),
+    linear::FORWARD_BLOCK.all(),
+    linear::FORWARD_TILE.all(),
+    linear::FORWARD_ANY.all(),
+    linear::FORWARD_ANY_BLOCK.all(),
+    linear::BACKWARD_INPUT.all(),
+    linear::BACKWARD_INPUT_BLOCK.all(),
+    linear::BACKWARD_INPUT_ANY.all(),
+    linear::BACKWARD_INPUT_ANY_BLOCK.all(),
+    linear::BACKWARD_BLOCK.all(),
+    linear::BACKWARD_TILE.all(),
+    embedding::FORWARD.all(),
 ];

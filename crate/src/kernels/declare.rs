@@ -4,6 +4,9 @@
 /// it reads `->` those it writes (`mut` where it reads them too), its parameters, and its twin. Variants may follow, which share all but the
 /// shader, and the workgroup where one is given.
 ///
+/// A stem that reads weights says which chunk it calls, `of weight4` or `of weight1`, and has `w` as its first buffer: it becomes a kernel
+/// for each storage type ([`Stored`](crate::kernels::Stored)), and its twin sees the weights in f32.
+///
 /// A kernel of one's own comes with its text, which is compiled behind `common.wgsl` ([`COMMON`](crate::kernels::COMMON)):
 ///
 /// ```
@@ -64,14 +67,36 @@ macro_rules! kernel {
         $text
     };
 
+    // The name of a kernel, or its names by the storage type of the weights.
+    (@name $stem:literal) => {
+        $stem
+    };
+    (@name $stem:literal of $weights:ident) => {
+        [$stem, concat!($stem, "_bf16")]
+    };
+
     // How many buffers there are; `mut` belongs to the one after it.
     (@count $($($name:ident)+),*) => {
         <[&str]>::len(&[$(stringify!($($name)+)),*])
     };
 
-    // The type of a kernel.
+    // The type of a kernel, or of one for each storage type of the weights.
     (@type $params:ty, ($($read:ident),*) -> ($($($written:ident)+),+)) => {
         $crate::kernels::Kernel<$params, { $crate::kernel!(@count $($read),*) }, { $crate::kernel!(@count $($($written)+),+) }>
+    };
+    (@type of $weights:ident $params:ty, ($($read:ident),*) -> ($($($written:ident)+),+)) => {
+        $crate::kernels::Stored<$params, { $crate::kernel!(@count $($read),*) }, { $crate::kernel!(@count $($($written)+),+) }>
+    };
+
+    // A kernel as it is, or for each storage type of the weights.
+    (@made $stem:literal, $kernel:expr) => {
+        $kernel
+    };
+    (@made $stem:literal of weight4, $kernel:expr) => {
+        $crate::kernels::Stored::new(&$kernel, $crate::kernel!(@name $stem of weight4), &$crate::kernels::WEIGHT4)
+    };
+    (@made $stem:literal of weight1, $kernel:expr) => {
+        $crate::kernels::Stored::new(&$kernel, $crate::kernel!(@name $stem of weight1), &$crate::kernels::WEIGHT1)
     };
 
     // How a written buffer is bound.
@@ -84,15 +109,16 @@ macro_rules! kernel {
 
     // Kernels with the type of the one that they share all else with.
     (@variants $kernel:ty {$(
-        $(#[$meta:meta])* $vis:vis $name:ident = $stem:literal $(text ($text:expr))? $([$group:literal])? as $base:ident;
+        $(#[$meta:meta])* $vis:vis $name:ident = $stem:literal $(of $weights:ident)? $(text ($text:expr))? $([$group:literal])? as $base:ident;
     )*}) => {$(
         $(#[$meta])*
-        $vis static $name: $kernel = $base.variant($stem, $crate::kernel!(@source $stem $($text)?))$(.in_groups_of($group))?;
+        $vis static $name: $kernel =
+            $base.variant($crate::kernel!(@name $stem $(of $weights)?), $crate::kernel!(@source $stem $($text)?))$(.in_groups_of($group))?;
     )*};
 
     // A kernel and the struct of its parameters.
     (
-        $(#[$meta:meta])* $vis:vis $name:ident = $stem:literal $(text ($text:expr))? [$group:literal],
+        $(#[$meta:meta])* $vis:vis $name:ident = $stem:literal $(of $weights:ident)? $(text ($text:expr))? [$group:literal],
         ($($read:ident),*) -> ($($($written:ident)+),+),
         $(#[$params_meta:meta])* struct $params:ident { $($(#[$field_meta:meta])* $field:ident : $field_type:ty),+ $(,)? },
         twin $twin:expr
@@ -117,37 +143,39 @@ macro_rules! kernel {
         }
 
         $crate::kernel! {
-            $(#[$meta])* $vis $name = $stem $(text ($text))? [$group], ($($read),*) -> ($($($written)+),+), $params, twin $twin
+            $(#[$meta])* $vis $name = $stem $(of $weights)? $(text ($text))? [$group],
+            ($($read),*) -> ($($($written)+),+), $params, twin $twin
             $(; $($variants)*)?
         }
     };
 
     // A kernel whose parameters are those of another one.
     (
-        $(#[$meta:meta])* $vis:vis $name:ident = $stem:literal $(text ($text:expr))? [$group:literal],
+        $(#[$meta:meta])* $vis:vis $name:ident = $stem:literal $(of $weights:ident)? $(text ($text:expr))? [$group:literal],
         ($($read:ident),*) -> ($($($written:ident)+),+),
         $params:ty,
         twin $twin:expr
         $(; $($variants:tt)*)?
     ) => {
         $(#[$meta])*
-        $vis static $name: $crate::kernel!(@type $params, ($($read),*) -> ($($($written)+),+)) = {
+        $vis static $name: $crate::kernel!(@type $(of $weights)? $params, ($($read),*) -> ($($($written)+),+)) = {
             const TWIN: $crate::kernels::Twin<
                 $params,
                 { $crate::kernel!(@count $($read),*) },
                 { $crate::kernel!(@count $($($written)+),+) },
             > = $twin;
-            $crate::kernels::Kernel::new(
+            const BINDINGS: &[$crate::kernels::Binding] = &[
+                $($crate::kernels::Binding { name: stringify!($read), access: $crate::kernels::Access::Read },)*
+                $($crate::kernel!(@written $($written)+)),+
+            ];
+            $crate::kernel!(@made $stem $(of $weights)?, $crate::kernels::Kernel::new(
                 $stem,
                 $crate::kernel!(@source $stem $($text)?),
-                &[
-                    $($crate::kernels::Binding { name: stringify!($read), access: $crate::kernels::Access::Read },)*
-                    $($crate::kernel!(@written $($written)+)),+
-                ],
+                BINDINGS,
                 $group,
                 |read, written, params| $crate::kernels::apply(TWIN, read, written, params),
-            )
+            ))
         };
-        $crate::kernel!(@variants $crate::kernel!(@type $params, ($($read),*) -> ($($($written)+),+)) { $($($variants)*)? });
+        $crate::kernel!(@variants $crate::kernel!(@type $(of $weights)? $params, ($($read),*) -> ($($($written)+),+)) { $($($variants)*)? });
     };
 }

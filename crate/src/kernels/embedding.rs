@@ -7,10 +7,11 @@ use burn::tensor::{DType, FloatDType};
 use super::autodiff::Rule;
 use super::kernel::{Words, groups_of_64};
 use super::launch::{Launch, rows_columns};
+use super::storage_type::StorageType;
 
 crate::kernel! {
     /// `y[r] = w[ids[r]]`
-    pub FORWARD = "embedding_forward" [64], (w, ids) -> (y),
+    pub FORWARD = "embedding_forward" of weight1 [64], (w, ids) -> (y),
     /// Shapes of the gather.
     struct ForwardParams {
         /// Ids.
@@ -18,9 +19,7 @@ crate::kernel! {
         /// Rows of the table.
         vocab: u32,
         /// Columns of the table.
-        width: u32,
-        /// 1 where the table is packed bf16.
-        packed: u32,
+        k: u32,
     },
     twin forward_twin
 }
@@ -52,16 +51,11 @@ crate::kernel! {
 }
 
 fn forward_twin([w, ids]: [&[u32]; 2], [y]: [&mut [u32]; 1], p: &ForwardParams) {
-    let width = p.width as usize;
+    let width = p.k as usize;
     for r in 0..p.n as usize {
         for c in 0..width {
-            let at = usize::try_from(ids.ints()[r]).ok().filter(|&id| id < p.vocab as usize).map(|id| id * width + c);
-            y[r * width + c] = match (at, p.packed) {
-                (None, _) => 0,
-                (Some(at), 0) => w[at],
-                (Some(at), _) if at % 2 == 0 => w[at / 2] << 16,
-                (Some(at), _) => w[at / 2] & 0xffff_0000,
-            };
+            let id = usize::try_from(ids.ints()[r]).ok().filter(|&id| id < p.vocab as usize);
+            y[r * width + c] = id.map_or(0, |id| w[id * width + c]);
         }
     }
 }
@@ -100,9 +94,9 @@ pub fn forward<B: Launch>(w: FloatTensor<B>, ids: FloatTensor<B>) -> FloatTensor
     let (vocab, width) = rows_columns(&w.shape());
     let n = ids.shape().num_elements();
     let y = B::empty(&w, [n, width].into(), DType::F32);
-    let packed = u32::from(w.dtype() == DType::BF16);
-    let params = ForwardParams { n: n as u32, vocab: vocab as u32, width: width as u32, packed };
-    let [y] = B::launch(&FORWARD, [w, ids], [y], &params, groups_of_64(n * width));
+    let kernel = FORWARD.of(StorageType::of(w.dtype()));
+    let params = ForwardParams { n: n as u32, vocab: vocab as u32, k: width as u32 };
+    let [y] = B::launch(kernel, [w, ids], [y], &params, groups_of_64(n * width));
     y
 }
 

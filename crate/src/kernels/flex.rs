@@ -78,7 +78,7 @@ impl Launch for Flex {
         let mut lent: Vec<Lent> = buffers.into_iter().zip(kernel.bindings).map(|(t, b)| Lent::new(t, b.access)).collect();
         let mut written = lent.split_off(kernel.reads());
         if groups > 0 {
-            (kernel.twin)(lent.iter().map(Lent::words).collect(), written.iter_mut().map(Lent::words_mut).collect(), params);
+            kernel.define(lent.iter().map(Lent::words).collect(), written.iter_mut().map(Lent::words_mut).collect(), params);
         }
         written.into_iter().map(Lent::finish).collect()
     }

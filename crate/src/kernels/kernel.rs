@@ -2,6 +2,8 @@
 
 use std::marker::PhantomData;
 
+use super::storage_type::Chunk;
+
 /// What a kernel does with a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
@@ -125,17 +127,19 @@ pub struct Kernel<P, const R: usize, const W: usize> {
 /// A [`Kernel`] without its types: what a list of all of them, a trace and a recorded launch hold.
 #[derive(Debug, Clone, Copy)]
 pub struct AnyKernel {
-    /// Stem of the shader.
+    /// Stem of the shader, with the storage type of the weights unless that is f32.
     pub name: &'static str,
-    /// Text of `shaders/<name>.wgsl`, without `common.wgsl`.
+    /// Text of the stem, without `common.wgsl`.
     pub source: &'static str,
+    /// What reads the weights, if the kernel has any: its first buffer.
+    pub chunk: Option<&'static Chunk>,
     /// Storage buffers in binding order: those that are read, then those that are written; the parameters follow as the last one.
     pub bindings: &'static [Binding],
     /// Fields of the parameters in order, each one word: name and WGSL type.
     pub params: &'static [(&'static str, &'static str)],
     /// Invocations of a workgroup.
     pub workgroup: u32,
-    /// The definition.
+    /// The definition on weights in f32; [`Self::define`] decodes them first.
     pub twin: AnyTwin,
 }
 
@@ -149,12 +153,17 @@ impl<P: KernelParams, const R: usize, const W: usize> Kernel<P, R, W> {
     /// For [`kernel!`](crate::kernel), which counts the bindings.
     pub const fn new(name: &'static str, source: &'static str, bindings: &'static [Binding], workgroup: u32, twin: AnyTwin) -> Self {
         assert!(bindings.len() == R + W);
-        Self { any: AnyKernel { name, source, bindings, params: P::FIELDS, workgroup, twin }, types: PhantomData }
+        Self { any: AnyKernel { name, source, chunk: None, bindings, params: P::FIELDS, workgroup, twin }, types: PhantomData }
     }
 
     /// The same with another shader.
     pub const fn variant(&self, name: &'static str, source: &'static str) -> Self {
         Self { any: AnyKernel { name, source, ..self.any }, types: PhantomData }
+    }
+
+    /// The same with a chunk that reads the weights.
+    pub(super) const fn with_chunk(&self, name: &'static str, chunk: &'static Chunk) -> Self {
+        Self { any: AnyKernel { name, chunk: Some(chunk), ..self.any }, types: PhantomData }
     }
 
     /// The same with workgroups of another size.
@@ -184,13 +193,22 @@ impl AnyKernel {
         self.params.iter().any(|(name, _)| VARYING.contains(name))
     }
 
-    /// The WGSL as it is compiled.
+    /// Computes what the kernel defines: the buffers that it reads, those that it writes, and its parameters as words.
+    ///
+    /// # Panics
+    ///
+    /// On another number of buffers, or fewer words of parameters.
+    pub fn define(&self, read: Vec<&[u32]>, written: Vec<&mut [u32]>, params: &[u32]) {
+        let weights = self.chunk.map(|chunk| (chunk.decode)(read[0]));
+        let weights = weights.as_deref().into_iter();
+        let read = weights.clone().chain(read.into_iter().skip(weights.count())).collect();
+        (self.twin)(read, written, params);
+    }
+
+    /// The WGSL as it is compiled: `common.wgsl`, the chunk if there is one, the stem.
     pub fn assembled(&self) -> String {
-        let mut text = String::with_capacity(COMMON.len() + self.source.len() + 1);
-        text.push_str(COMMON);
-        text.push('\n');
-        text.push_str(self.source);
-        text
+        let chunk = self.chunk.map(|chunk| chunk.text);
+        [Some(COMMON), chunk, Some(self.source)].into_iter().flatten().collect::<Vec<_>>().join("\n")
     }
 }
 

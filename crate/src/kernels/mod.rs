@@ -45,6 +45,7 @@ pub mod rope;
 pub mod scale;
 pub mod sgd;
 pub mod sgd_momentum;
+mod storage_type;
 pub mod sum_tree;
 pub mod trace;
 pub mod transfer;
@@ -52,11 +53,12 @@ pub mod u32_copy;
 
 pub use attention::{AttentionShape, MAX_HEAD_DIM};
 pub use buffer::{Buffer, check_devices, run, run_any};
-pub use catalogue::CATALOGUE;
+pub use catalogue::catalogue;
 pub use kernel::{Access, AnyKernel, AnyTwin, Binding, COMMON, Kernel, KernelParams, Twin, Word, Words, apply};
 pub use launch::Launch;
 pub use readback::{StartedRead, read_data, read_f32};
 pub use rope::Positions;
+pub use storage_type::{Chunk, Chunks, StorageType, Stored, WEIGHT1, WEIGHT4};
 
 use burn::backend::Dispatch;
 use burn::tensor::{DType, Int, Tensor};

@@ -1,6 +1,6 @@
 use burn::tensor::{Int, Tensor};
 use tabtune::kernels::embedding::{self, BackwardParams, ForwardParams, LinksParams};
-use tabtune::kernels::{self, Buffer};
+use tabtune::kernels::{self, Buffer, StorageType};
 use tabtune_tests::kernels::{Case, check, noise, packed, poisoned, words};
 
 /// (n, V, C), with ids that repeat, some never used, and two that are no ids.
@@ -22,15 +22,16 @@ fn links(n: usize, vocab: usize) -> Case {
 
 #[test]
 fn embedding_forward_gathers_rows() {
-    let case = |(n, vocab, width): (usize, usize, usize), bf16: bool| {
+    let case = |(n, vocab, width): (usize, usize, usize), storage: StorageType| {
         let table = noise(vocab * width, 1);
-        let table = if bf16 { packed(&table).0 } else { words(&table) };
-        let params = ForwardParams { n: n as u32, vocab: vocab as u32, width: width as u32, packed: u32::from(bf16) };
+        let table = if storage == StorageType::Bf16 { packed(&table).0 } else { words(&table) };
+        let params = ForwardParams { n: n as u32, vocab: vocab as u32, k: width as u32 };
         let written = [poisoned(n * width)];
-        Case::new(&embedding::FORWARD, [table, ids(n, vocab)], written, &params, ((n * width) as u32).div_ceil(64))
+        Case::new(embedding::FORWARD.of(storage), [table, ids(n, vocab)], written, &params, ((n * width) as u32).div_ceil(64))
     };
-    check(&SHAPES.map(|s| case(s, false)), 0.0, ("id * width + i % width", "id * width + i / width"));
-    check(&SHAPES.map(|s| case(s, true)), 0.0, ("bf16_low(word), bf16_high(word)", "bf16_high(word), bf16_low(word)"));
+    check(&SHAPES.map(|s| case(s, StorageType::F32)), 0.0, ("weight1(id, i % width)", "weight1(id, i / width)"));
+    check(&SHAPES.map(|s| case(s, StorageType::F32)), 0.0, ("row * params.k", "row + params.k"));
+    check(&SHAPES.map(|s| case(s, StorageType::Bf16)), 0.0, ("bf16_low(word), bf16_high(word)", "bf16_high(word), bf16_low(word)"));
 }
 
 #[test]

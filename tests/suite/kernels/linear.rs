@@ -1,7 +1,8 @@
+use tabtune::kernels::StorageType::{self, Bf16, F32};
 use tabtune::kernels::linear::kernels::{
     self, AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, BothParams, ForwardParams, InputParams, TileParams,
 };
-use tabtune::kernels::{AnyKernel, Kernel, KernelParams};
+use tabtune::kernels::{AnyKernel, Kernel, KernelParams, Stored};
 use tabtune_tests::kernels::{Case, check, noise, packed, poisoned, words};
 
 /// Sums of up to 4099 products in f32 against f64.
@@ -15,9 +16,12 @@ fn odd_shapes() -> Vec<(usize, usize, usize)> {
     vec![(1, 1, 1), (5, 3, 7), (7, 13, 341), (255, 2, 3), (256, 5, 3), (257, 3, 5), (2, 4099, 9), (3, 9, 4099), (33, 19, 37)]
 }
 
-fn weights(n: usize, bf16: bool) -> Vec<u32> {
+fn weights(n: usize, storage: StorageType) -> Vec<u32> {
     let values = noise(n, 2);
-    if bf16 { packed(&values).0 } else { words(&values) }
+    match storage {
+        F32 => words(&values),
+        Bf16 => packed(&values).0,
+    }
 }
 
 /// Workgroups for one thread per block of outputs.
@@ -35,40 +39,42 @@ fn groups(kernel: &AnyKernel, slices: u32, rows: u32, columns: u32) -> u32 {
 
 /// Parameters of the kernels for widths that are multiples of 4, and of those for any width.
 trait Shape: KernelParams {
-    /// `flag`: whether w is packed, or whether dW holds a sum.
-    fn of(shape: (usize, usize, usize), flag: bool) -> Self;
+    /// `add`: whether dW holds a sum.
+    fn of(shape: (usize, usize, usize), add: bool) -> Self;
 }
 
 macro_rules! shape {
-    ($params:ident, |$n:ident, $m:ident, $k:ident, $flag:ident| $made:expr) => {
+    ($params:ident, |$n:ident, $m:ident, $k:ident, $add:ident| $made:expr) => {
         impl Shape for $params {
-            fn of((n, m, k): (usize, usize, usize), flag: bool) -> Self {
-                let ($n, $m, $k, $flag) = (n as u32, m as u32, k as u32, u32::from(flag));
+            fn of((n, m, k): (usize, usize, usize), add: bool) -> Self {
+                let ($n, $m, $k, $add) = (n as u32, m as u32, k as u32, u32::from(add));
                 $made
             }
         }
     };
 }
 
-shape!(ForwardParams, |n, m, k, _packed| ForwardParams { n, m, k4: k / 4 });
-shape!(AnyParams, |n, m, k, packed| AnyParams { n, m, k, packed });
-shape!(InputParams, |n, m, k, _packed| InputParams { n, m4: m / 4, k4: k / 4, slice4: SLICE as u32 / 4 });
-shape!(AnyInputParams, |n, m, k, packed| AnyInputParams { n, m, k, packed, slice: SLICE as u32 });
+shape!(ForwardParams, |n, m, k, _add| ForwardParams { n, m, k4: k / 4 });
+shape!(AnyParams, |n, m, k, _add| AnyParams { n, m, k });
+shape!(InputParams, |n, m, k, _add| InputParams { n, m4: m / 4, k4: k / 4, slice4: SLICE as u32 / 4 });
+shape!(AnyInputParams, |n, m, k, _add| AnyInputParams { n, m, k, slice: SLICE as u32 });
 shape!(BackwardParams, |n, m, k, add| BackwardParams { n, m4: m / 4, k4: k / 4, add });
 shape!(AnyWeightParams, |n, m, k, add| AnyWeightParams { n, m, k, add });
 
-fn forward<P: Shape>(kernel: &'static Kernel<P, 2, 1>, (n, m, k): (usize, usize, usize), bf16: bool) -> Case {
-    let read = [words(&noise(n * k, 1)), weights(m * k, bf16)];
-    Case::new(kernel, read, [poisoned(n * m)], &P::of((n, m, k), bf16), groups(kernel.any(), 1, n as u32, m as u32))
+fn forward<P: Shape>(kernel: &'static Stored<P, 2, 1>, (n, m, k): (usize, usize, usize), storage: StorageType) -> Case {
+    let kernel = kernel.of(storage);
+    let read = [weights(m * k, storage), words(&noise(n * k, 1))];
+    Case::new(kernel, read, [poisoned(n * m)], &P::of((n, m, k), false), groups(kernel.any(), 1, n as u32, m as u32))
 }
 
 /// Columns of a slice: several of them in the longest shapes.
 const SLICE: usize = 1024;
 
-fn backward_input<P: Shape>(kernel: &'static Kernel<P, 2, 1>, (n, m, k): (usize, usize, usize), bf16: bool) -> Case {
+fn backward_input<P: Shape>(kernel: &'static Stored<P, 2, 1>, (n, m, k): (usize, usize, usize), storage: StorageType) -> Case {
+    let kernel = kernel.of(storage);
     let slices = m.div_ceil(SLICE);
-    let (read, written) = ([words(&noise(n * m, 1)), weights(m * k, bf16)], [poisoned(slices * n * k)]);
-    Case::new(kernel, read, written, &P::of((n, m, k), bf16), groups(kernel.any(), slices as u32, n as u32, k as u32))
+    let (read, written) = ([weights(m * k, storage), words(&noise(n * m, 1))], [poisoned(slices * n * k)]);
+    Case::new(kernel, read, written, &P::of((n, m, k), false), groups(kernel.any(), slices as u32, n as u32, k as u32))
 }
 
 /// dW on top of what is there where `add`.
@@ -79,11 +85,12 @@ fn backward_weight<P: Shape>(kernel: &'static Kernel<P, 2, 1>, (n, m, k): (usize
 }
 
 /// Both gradients in one dispatch, dx on top of what is there where `add`.
-fn both(kernel: &'static Kernel<BothParams, 3, 2>, (n, m, k): (usize, usize, usize), bf16: bool, add: bool) -> Case {
+fn both((n, m, k): (usize, usize, usize), storage: StorageType, add: bool) -> Case {
+    let kernel = kernels::BACKWARD_BLOCK.of(storage);
     let (n32, m32, k32) = (n as u32, m as u32, k as u32);
     let params = BothParams { n: n32, m4: m32 / 4, k4: k32 / 4, add: u32::from(add) };
     let dx = if add { words(&noise(n * k, 3)) } else { poisoned(n * k) };
-    let read = [words(&noise(n * m, 1)), words(&noise(n * k, 2)), weights(m * k, bf16)];
+    let read = [weights(m * k, storage), words(&noise(n * m, 1)), words(&noise(n * k, 2))];
     let groups = groups(kernel.any(), 1, n32, k32) + groups(kernel.any(), 1, m32, k32);
     Case::new(kernel, read, [dx, poisoned(m * k)], &params, groups)
 }
@@ -94,46 +101,56 @@ fn all(shapes: Vec<(usize, usize, usize)>, case: impl Fn((usize, usize, usize)) 
 
 #[test]
 fn linear_forward_multiplies_by_the_transpose() {
-    check(&all(shapes(), |s| forward(&kernels::FORWARD, s, false)), BOUND, ("dot(p2, q1)", "dot(p2, q2)"));
-    check(&all(shapes(), |s| forward(&kernels::FORWARD_BF16, s, true)), BOUND, ("a3 +=", "a3 -="));
+    check(&all(shapes(), |s| forward(&kernels::FORWARD, s, F32)), BOUND, ("dot(p2, q1)", "dot(p2, q2)"));
+    check(&all(shapes(), |s| forward(&kernels::FORWARD, s, Bf16)), BOUND, ("a3 +=", "a3 -="));
+}
+
+#[test]
+fn weights_are_read_as_they_are_stored() {
+    for (storage, flip) in [(F32, ("row * params.k4 + i", "row * params.k4")), (Bf16, ("bf16_low(words.y)", "bf16_high(words.y)"))] {
+        check(&all(shapes(), |s| forward(&kernels::FORWARD, s, storage)), BOUND, flip);
+    }
+    for (storage, flip) in [(F32, ("row * params.k + i", "row * params.k")), (Bf16, ("(at & 1u) == 1u", "(at & 1u) == 0u"))] {
+        check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY, s, storage)), BOUND, flip);
+    }
 }
 
 #[test]
 fn linear_row_multiplies_by_the_transpose() {
-    check(&all(shapes(), |s| forward(&kernels::ROW, s, false)), BOUND, ("a += vec4", "a -= vec4"));
-    check(&all(shapes(), |s| forward(&kernels::ROW_BF16, s, true)), BOUND, ("j += 32u", "j += 33u"));
+    check(&all(shapes(), |s| forward(&kernels::ROW, s, F32)), BOUND, ("a += dots", "a -= dots"));
+    check(&all(shapes(), |s| forward(&kernels::ROW, s, Bf16)), BOUND, ("j += 32u", "j += 33u"));
 }
 
 #[test]
 fn linear_forward_any_takes_odd_shapes() {
     let flip = ("a1 +=", "a1 -=");
-    check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY, s, false)), BOUND, flip);
-    check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY, s, true)), BOUND, flip);
+    check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY, s, F32)), BOUND, flip);
+    check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY, s, Bf16)), BOUND, flip);
 }
 
 #[test]
 fn linear_backward_input_multiplies_by_the_weights() {
-    check(&all(shapes(), |s| backward_input(&kernels::BACKWARD_INPUT, s, false)), BOUND, ("p1.z * q2", "p1.z * q1"));
-    check(&all(shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_BF16, s, true)), BOUND, ("p0.w * q3", "p0.x * q3"));
+    check(&all(shapes(), |s| backward_input(&kernels::BACKWARD_INPUT, s, F32)), BOUND, ("p1.z * q2", "p1.z * q1"));
+    check(&all(shapes(), |s| backward_input(&kernels::BACKWARD_INPUT, s, Bf16)), BOUND, ("p0.w * q3", "p0.x * q3"));
 }
 
 #[test]
 fn linear_backward_input_any_takes_odd_shapes() {
     let flip = ("a2 +=", "a2 -=");
-    check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY, s, false)), BOUND, flip);
-    check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY, s, true)), BOUND, flip);
+    check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY, s, F32)), BOUND, flip);
+    check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY, s, Bf16)), BOUND, flip);
 }
 
 #[test]
 fn linear_backward_input_sums_every_slice() {
     let long = (13, 4100, 8);
     let flip = ("let end = min(start", "let end = min(start + 4u");
-    check(&[backward_input(&kernels::BACKWARD_INPUT, long, false)], BOUND, flip);
-    check(&[backward_input(&kernels::BACKWARD_INPUT_BF16, long, true)], BOUND, flip);
-    check(&[backward_input(&kernels::BACKWARD_INPUT_ANY, long, true)], BOUND, flip);
-    check(&[backward_input(&kernels::BACKWARD_INPUT_BLOCK, long, false)], BOUND, flip);
-    check(&[backward_input(&kernels::BACKWARD_INPUT_BLOCK_BF16, long, true)], BOUND, flip);
-    check(&[backward_input(&kernels::BACKWARD_INPUT_ANY_BLOCK, long, false)], BOUND, flip);
+    check(&[backward_input(&kernels::BACKWARD_INPUT, long, F32)], BOUND, flip);
+    check(&[backward_input(&kernels::BACKWARD_INPUT, long, Bf16)], BOUND, flip);
+    check(&[backward_input(&kernels::BACKWARD_INPUT_ANY, long, Bf16)], BOUND, flip);
+    check(&[backward_input(&kernels::BACKWARD_INPUT_BLOCK, long, F32)], BOUND, flip);
+    check(&[backward_input(&kernels::BACKWARD_INPUT_BLOCK, long, Bf16)], BOUND, flip);
+    check(&[backward_input(&kernels::BACKWARD_INPUT_ANY_BLOCK, long, F32)], BOUND, flip);
 }
 
 #[test]
@@ -156,15 +173,15 @@ fn linear_backward_weight_adds_to_what_is_there() {
 #[test]
 fn linear_blocks_agree_with_the_definition() {
     let flip = ("a9 +=", "a9 -=");
-    check(&all(shapes(), |s| forward(&kernels::FORWARD_BLOCK, s, false)), BOUND, flip);
-    check(&all(shapes(), |s| forward(&kernels::FORWARD_BLOCK_BF16, s, true)), BOUND, flip);
-    check(&all(shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_BLOCK, s, false)), BOUND, flip);
-    check(&all(shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_BLOCK_BF16, s, true)), BOUND, flip);
+    check(&all(shapes(), |s| forward(&kernels::FORWARD_BLOCK, s, F32)), BOUND, flip);
+    check(&all(shapes(), |s| forward(&kernels::FORWARD_BLOCK, s, Bf16)), BOUND, flip);
+    check(&all(shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_BLOCK, s, F32)), BOUND, flip);
+    check(&all(shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_BLOCK, s, Bf16)), BOUND, flip);
     check(&all(shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_BLOCK, s, false)), BOUND, flip);
-    check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY_BLOCK, s, false)), BOUND, flip);
-    check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY_BLOCK, s, true)), BOUND, flip);
-    check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY_BLOCK, s, false)), BOUND, flip);
-    check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY_BLOCK, s, true)), BOUND, flip);
+    check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY_BLOCK, s, F32)), BOUND, flip);
+    check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY_BLOCK, s, Bf16)), BOUND, flip);
+    check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY_BLOCK, s, F32)), BOUND, flip);
+    check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY_BLOCK, s, Bf16)), BOUND, flip);
     check(&all(odd_shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_ANY_BLOCK, s, false)), BOUND, flip);
 }
 
@@ -173,54 +190,54 @@ fn linear_twins_of_packed_weights_have_the_bits_of_widened_ones() {
     let (n, m, k) = (5, 8, 12);
     let wide = words(&packed(&noise(m * k, 2)).1);
     let widened = |mut case: Case| {
-        case.buffers[1] = wide.clone();
+        case.buffers[0] = wide.clone();
         case.twin()
     };
     let shape = (n, m, k);
-    let expected = widened(forward(&kernels::FORWARD, shape, false));
-    assert_eq!(forward(&kernels::FORWARD_BF16, shape, true).twin(), expected);
-    assert_eq!(forward(&kernels::FORWARD_ANY, shape, true).twin(), expected);
-    let expected = widened(backward_input(&kernels::BACKWARD_INPUT, shape, false));
-    assert_eq!(backward_input(&kernels::BACKWARD_INPUT_BF16, shape, true).twin(), expected);
-    assert_eq!(backward_input(&kernels::BACKWARD_INPUT_ANY, shape, true).twin(), expected);
+    let expected = widened(forward(&kernels::FORWARD, shape, F32));
+    assert_eq!(forward(&kernels::FORWARD, shape, Bf16).twin(), expected);
+    assert_eq!(forward(&kernels::FORWARD_ANY, shape, Bf16).twin(), expected);
+    let expected = widened(backward_input(&kernels::BACKWARD_INPUT, shape, F32));
+    assert_eq!(backward_input(&kernels::BACKWARD_INPUT, shape, Bf16).twin(), expected);
+    assert_eq!(backward_input(&kernels::BACKWARD_INPUT_ANY, shape, Bf16).twin(), expected);
 }
 
 #[test]
 fn linear_backward_block_gives_both_gradients() {
     for add in [false, true] {
-        check(&all(shapes(), |s| both(&kernels::BACKWARD_BLOCK, s, false, add)), BOUND, ("dw[o9 + next1] = b9", "dw[o9 + next1] = a9"));
-        check(&all(shapes(), |s| both(&kernels::BACKWARD_BLOCK_BF16, s, true, add)), BOUND, ("c12 += four(p12, e2", "c12 -= four(p12, e2"));
+        check(&all(shapes(), |s| both(s, F32, add)), BOUND, ("dw[o9 + next1] = b9", "dw[o9 + next1] = a9"));
+        check(&all(shapes(), |s| both(s, Bf16, add)), BOUND, ("c12 += four(p12, e2", "c12 -= four(p12, e2"));
     }
-    let sums = |s| both(&kernels::BACKWARD_BLOCK, s, false, true);
+    let sums = |s| both(s, F32, true);
     check(&all(shapes(), sums), BOUND, ("params.add == 1u", "params.add == 2u"));
 }
 
 /// The gradients that `made` asks for, on top of what is there where `add`; `[dx, dW]` both.
-fn tile((n, m, k): (usize, usize, usize), bf16: bool, made: [bool; 2], add: [bool; 2]) -> Case {
-    let kernel = &kernels::BACKWARD_TILE;
+fn tile((n, m, k): (usize, usize, usize), storage: StorageType, made: [bool; 2], add: [bool; 2]) -> Case {
+    let kernel = kernels::BACKWARD_TILE.of(storage);
     let (n32, m32, k32) = (n as u32, m as u32, k as u32);
     let slices = if add[0] { 1 } else { m.div_ceil(SLICE) };
     let input = if made[0] { groups(kernel.any(), slices as u32, n32, k32) } else { 0 };
     let weight = if made[1] { groups(kernel.any(), 1, m32, k32) } else { 0 };
     let slice4 = if add[0] { m32 / 4 } else { SLICE as u32 / 4 };
-    let (add_both, packed) = (u32::from(add[0]) + 2 * u32::from(add[1]), u32::from(bf16));
-    let params = TileParams { n: n32, m4: m32 / 4, k4: k32 / 4, slice4, input, add: add_both, packed };
+    let add_both = u32::from(add[0]) + 2 * u32::from(add[1]);
+    let params = TileParams { n: n32, m4: m32 / 4, k4: k32 / 4, slice4, input, add: add_both };
     let sum = |made: bool, len: usize, add: bool| match (made, add) {
         (false, _) => poisoned(4),
         (true, false) => poisoned(len),
         (true, true) => words(&noise(len, 3)),
     };
     let (dx, dw) = (sum(made[0], slices * n * k, add[0]), sum(made[1], m * k, add[1]));
-    let weights = weights(m * k, bf16);
-    Case::new(kernel, [words(&noise(n * m, 1)), words(&noise(n * k, 2)), weights], [dx, dw], &params, input + weight)
+    let read = [weights(m * k, storage), words(&noise(n * m, 1)), words(&noise(n * k, 2))];
+    Case::new(kernel, read, [dx, dw], &params, input + weight)
 }
 
 #[test]
 fn linear_tiles_agree_with_the_definition() {
     let shapes = || shapes().into_iter().chain([(64, 64, 64), (65, 68, 132), (130, 60, 64), (63, 256, 68)]).collect();
-    check(&all(shapes(), |s| forward(&kernels::FORWARD_TILE, s, false)), BOUND, ("dots(p, q4, q5", "dots(p, q5, q4"));
-    check(&all(shapes(), |s| forward(&kernels::FORWARD_TILE, s, true)), BOUND, ("(k4 + 3u) / 4u", "k4 / 4u"));
-    for bf16 in [false, true] {
+    check(&all(shapes(), |s| forward(&kernels::FORWARD_TILE, s, F32)), BOUND, ("dots(p, q4, q5", "dots(p, q5, q4"));
+    check(&all(shapes(), |s| forward(&kernels::FORWARD_TILE, s, Bf16)), BOUND, ("(k4 + 3u) / 4u", "k4 / 4u"));
+    for storage in StorageType::ALL {
         for (made, add, flip) in [
             ([true, true], [false, false], ("p.z * a2", "p.z * a1")),
             ([true, true], [true, true], ("(params.add & 1u) == 1u", "params.add == 1u")),
@@ -228,7 +245,7 @@ fn linear_tiles_agree_with_the_definition() {
             ([true, false], [false, false], ("let first = slice * params.slice4;", "let first = 0u;")),
             ([false, true], [false, true], ("q[e] * b", "p[e] * b")),
         ] {
-            check(&all(shapes(), |s| tile(s, bf16, made, add)), BOUND, flip);
+            check(&all(shapes(), |s| tile(s, storage, made, add)), BOUND, flip);
         }
     }
 }

@@ -3,9 +3,9 @@
 use super::twins::{backward_input, backward_weight, both, forward, tile};
 
 crate::kernel! {
-    /// `y = x Wᵀ`, f32, k a multiple of 4.
-    pub FORWARD = "linear_forward" [64], (x, w) -> (y),
-    /// Shapes for the blocked forward kernels.
+    /// `y = x Wᵀ`, k a multiple of 4.
+    pub FORWARD = "linear_forward" of weight4 [64], (w, x) -> (y),
+    /// Shapes for widths that are multiples of 4.
     struct ForwardParams {
         /// Rows of x and y.
         n: u32,
@@ -14,27 +14,19 @@ crate::kernel! {
         /// Columns of x and w, divided by 4.
         k4: u32,
     },
-    twin |read, [y], p| forward(read, y, [p.n, p.m, p.k4 * 4], false);
+    twin |read, [y], p| forward(read, y, [p.n, p.m, p.k4 * 4]);
 
-    /// `y = x Wᵀ` for few rows, f32, k a multiple of 4.
-    pub ROW = "linear_row" [32] as FORWARD;
-    /// `y = x Wᵀ` for many rows, f32, k a multiple of 4.
-    pub FORWARD_BLOCK = "linear_forward_block" [16] as FORWARD;
+    /// `y = x Wᵀ` for few rows, k a multiple of 4.
+    pub ROW = "linear_row" of weight4 [32] as FORWARD;
+    /// `y = x Wᵀ` for many rows, k a multiple of 4.
+    pub FORWARD_BLOCK = "linear_forward_block" of weight4 [16] as FORWARD;
+    /// `y = x Wᵀ` by tiles in workgroup memory, k a multiple of 4.
+    pub FORWARD_TILE = "linear_forward_tile" of weight4 as FORWARD;
 }
 crate::kernel! {
-    /// `y = x Wᵀ`, bf16 weights, k a multiple of 4.
-    pub FORWARD_BF16 = "linear_forward_bf16" [64], (x, w) -> (y), ForwardParams,
-    twin |read, [y], p| forward(read, y, [p.n, p.m, p.k4 * 4], true);
-
-    /// `y = x Wᵀ` for few rows, bf16 weights, k a multiple of 4.
-    pub ROW_BF16 = "linear_row_bf16" [32] as FORWARD_BF16;
-    /// `y = x Wᵀ` for many rows, bf16 weights, k a multiple of 4.
-    pub FORWARD_BLOCK_BF16 = "linear_forward_block_bf16" [16] as FORWARD_BF16;
-}
-crate::kernel! {
-    /// `y = x Wᵀ`, any shape and weights.
-    pub FORWARD_ANY = "linear_forward_any" [64], (x, w) -> (y),
-    /// Shapes for the kernels of any shape with weights of either dtype.
+    /// `y = x Wᵀ`, any shape.
+    pub FORWARD_ANY = "linear_forward_any" of weight1 [64], (w, x) -> (y),
+    /// Shapes for any width.
     struct AnyParams {
         /// Rows of x and dy.
         n: u32,
@@ -42,20 +34,16 @@ crate::kernel! {
         m: u32,
         /// Columns of x and w.
         k: u32,
-        /// 1 where w is packed bf16.
-        packed: u32,
     },
-    twin |read, [y], p| forward(read, y, [p.n, p.m, p.k], p.packed == 1);
+    twin |read, [y], p| forward(read, y, [p.n, p.m, p.k]);
 
-    /// `y = x Wᵀ` for many rows, any shape and weights.
-    pub FORWARD_ANY_BLOCK = "linear_forward_any_block" [32] as FORWARD_ANY;
-    /// `y = x Wᵀ` by tiles in workgroup memory, either dtype, k a multiple of 4.
-    pub FORWARD_TILE = "linear_forward_tile" as FORWARD_ANY;
+    /// `y = x Wᵀ` for many rows, any shape.
+    pub FORWARD_ANY_BLOCK = "linear_forward_any_block" of weight1 [32] as FORWARD_ANY;
 }
 
 crate::kernel! {
-    /// `dx = dy W`, f32, m and k multiples of 4.
-    pub BACKWARD_INPUT = "linear_backward_input" [64], (dy, w) -> (dx),
+    /// `dx = dy W`, m and k multiples of 4.
+    pub BACKWARD_INPUT = "linear_backward_input" of weight4 [64], (w, dy) -> (dx),
     /// Shapes for `dx = dy W` in slices of dy's columns.
     struct InputParams {
         /// Rows of dx and dy.
@@ -67,22 +55,14 @@ crate::kernel! {
         /// Columns of a slice, divided by 4.
         slice4: u32,
     },
-    twin |read, [dx], p| backward_input(read, dx, [p.n, p.m4 * 4, p.k4 * 4], p.slice4 * 4, false);
+    twin |read, [dx], p| backward_input(read, dx, [p.n, p.m4 * 4, p.k4 * 4], p.slice4 * 4);
 
     /// `dx = dy W` for many rows, f32, m and k multiples of 4.
-    pub BACKWARD_INPUT_BLOCK = "linear_backward_input_block" [16] as BACKWARD_INPUT;
+    pub BACKWARD_INPUT_BLOCK = "linear_backward_input_block" of weight4 [16] as BACKWARD_INPUT;
 }
 crate::kernel! {
-    /// `dx = dy W`, bf16 weights, m and k multiples of 4.
-    pub BACKWARD_INPUT_BF16 = "linear_backward_input_bf16" [64], (dy, w) -> (dx), InputParams,
-    twin |read, [dx], p| backward_input(read, dx, [p.n, p.m4 * 4, p.k4 * 4], p.slice4 * 4, true);
-
-    /// `dx = dy W` for many rows, bf16 weights, m and k multiples of 4.
-    pub BACKWARD_INPUT_BLOCK_BF16 = "linear_backward_input_block_bf16" [16] as BACKWARD_INPUT_BF16;
-}
-crate::kernel! {
-    /// `dx = dy W`, any shape and weights.
-    pub BACKWARD_INPUT_ANY = "linear_backward_input_any" [64], (dy, w) -> (dx),
+    /// `dx = dy W`, any shape.
+    pub BACKWARD_INPUT_ANY = "linear_backward_input_any" of weight1 [64], (w, dy) -> (dx),
     /// Shapes for `dx = dy W` of any shape in slices of dy's columns.
     struct AnyInputParams {
         /// Rows of dx and dy.
@@ -91,15 +71,13 @@ crate::kernel! {
         m: u32,
         /// Columns of dx and w.
         k: u32,
-        /// 1 where w is packed bf16.
-        packed: u32,
         /// Columns of a slice.
         slice: u32,
     },
-    twin |read, [dx], p| backward_input(read, dx, [p.n, p.m, p.k], p.slice, p.packed == 1);
+    twin |read, [dx], p| backward_input(read, dx, [p.n, p.m, p.k], p.slice);
 
-    /// `dx = dy W` for many rows, any shape and weights.
-    pub BACKWARD_INPUT_ANY_BLOCK = "linear_backward_input_any_block" [32] as BACKWARD_INPUT_ANY;
+    /// `dx = dy W` for many rows, any shape.
+    pub BACKWARD_INPUT_ANY_BLOCK = "linear_backward_input_any_block" of weight1 [32] as BACKWARD_INPUT_ANY;
 }
 
 crate::kernel! {
@@ -142,8 +120,8 @@ crate::kernel! {
 }
 
 crate::kernel! {
-    /// `dx = dy W` and `dW = dyᵀ x` for many rows, f32, m and k multiples of 4.
-    pub BACKWARD_BLOCK = "linear_backward_block" [16], (dy, x, w) -> (mut dx, dw),
+    /// `dx = dy W` and `dW = dyᵀ x` for many rows, m and k multiples of 4.
+    pub BACKWARD_BLOCK = "linear_backward_block" of weight4 [16], (w, dy, x) -> (mut dx, dw),
     /// Shapes for both gradients in one dispatch.
     struct BothParams {
         /// Rows of x and dy.
@@ -155,16 +133,11 @@ crate::kernel! {
         /// 1 where dx contains a sum that this gradient is added to.
         add: u32,
     },
-    twin |read, written, p| both(read, written, p, false)
+    twin both
 }
 crate::kernel! {
-    /// `dx = dy W` and `dW = dyᵀ x` for many rows, bf16 weights, m and k multiples of 4.
-    pub BACKWARD_BLOCK_BF16 = "linear_backward_block_bf16" [16], (dy, x, w) -> (mut dx, dw), BothParams,
-    twin |read, written, p| both(read, written, p, true)
-}
-crate::kernel! {
-    /// `dx = dy W` and `dW = dyᵀ x` by tiles in workgroup memory, either dtype, m and k multiples of 4.
-    pub BACKWARD_TILE = "linear_backward_tile" [64], (dy, x, w) -> (mut dx, mut dw),
+    /// `dx = dy W` and `dW = dyᵀ x` by tiles in workgroup memory, m and k multiples of 4.
+    pub BACKWARD_TILE = "linear_backward_tile" of weight4 [64], (w, dy, x) -> (mut dx, mut dw),
     /// Shapes for the gradients by tiles.
     struct TileParams {
         /// Rows of x and dy.
@@ -179,8 +152,6 @@ crate::kernel! {
         input: u32,
         /// Bit 0 where dx, bit 1 where dW holds a sum that the gradient is added to.
         add: u32,
-        /// 1 where w is packed bf16.
-        packed: u32,
     },
     twin tile
 }

@@ -16,6 +16,7 @@ use super::autodiff::Rule;
 use super::column_sum::column_sum;
 use super::elementwise::residual_add;
 use super::launch::{Launch, rows_columns, software};
+use super::storage_type::StorageType;
 use kernels::{AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, BothParams, ForwardParams, InputParams, TileParams};
 
 /// Up to this many rows one thread computes one output: a register block would compute rows twice.
@@ -67,18 +68,19 @@ fn by_tiles<B: Launch>(
 ) -> [FloatTensor<B>; 2] {
     let (n, m) = rows_columns(&dy.shape());
     let slices = m.div_ceil(SLICE).max(1);
-    let packed = u32::from(w.as_ref().is_some_and(|w| w.dtype() == DType::BF16));
+    // Without weights the kernel reads none.
+    let storage = w.as_ref().map_or(StorageType::F32, |w| StorageType::of(w.dtype()));
     let input = if w.is_some() { slices as u32 * tiles(n, k) } else { 0 };
     let weight = if x.is_some() { tiles(m, k) } else { 0 };
     let add = u32::from(sums[0].is_some()) + 2 * u32::from(sums[1].is_some());
     let (m4, k4, slice4) = (m as u32 / 4, k as u32 / 4, SLICE as u32 / 4);
-    let params = TileParams { n: n as u32, m4, k4, slice4, input, add, packed };
+    let params = TileParams { n: n as u32, m4, k4, slice4, input, add };
     let place = |made: bool, rows: usize, columns: usize| B::empty(&dy, if made { [rows, columns] } else { [1, 4] }.into(), DType::F32);
     let [dx, dw] = sums;
     let dx = dx.unwrap_or_else(|| place(input > 0, slices, n * k));
     let dw = dw.unwrap_or_else(|| place(weight > 0, m, k));
     let [x, w] = [x, w].map(|given| given.unwrap_or_else(|| place(false, 1, 4)));
-    B::launch(&kernels::BACKWARD_TILE, [dy, x, w], [dx, dw], &params, input + weight)
+    B::launch(kernels::BACKWARD_TILE.of(storage), [w, dy, x], [dx, dw], &params, input + weight)
 }
 
 /// `x [n, k] · w [m, k]ᵀ → [n, m]`
@@ -88,29 +90,30 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>) -> FloatTensor<B
         return B::float_matmul(x, B::float_transpose(widened::<B>(w)));
     }
     let y = B::empty(&x, [n, m].into(), DType::F32);
-    let packed = w.dtype() == DType::BF16;
-    let any = AnyParams { n: n as u32, m: m as u32, k: k as u32, packed: u32::from(packed) };
+    let storage = StorageType::of(w.dtype());
     let small = n.div_ceil(4) * m.div_ceil(4);
-    let [y] = if tiled(n) && k % 4 == 0 {
-        B::launch(&kernels::FORWARD_TILE, [x, w], [y], &any, tiles(n, m))
-    } else if k % 4 != 0 {
+    let [y] = if k % 4 != 0 {
+        let params = AnyParams { n: n as u32, m: m as u32, k: k as u32 };
         let (kernel, threads) = match block_threads(ANY_BLOCK, n, m) {
             Some(threads) => (&kernels::FORWARD_ANY_BLOCK, threads),
             None => (&kernels::FORWARD_ANY, small),
         };
-        B::launch(kernel, [x, w], [y], &any, kernel.groups(threads))
+        let kernel = kernel.of(storage);
+        B::launch(kernel, [w, x], [y], &params, kernel.groups(threads))
     } else {
         let params = ForwardParams { n: n as u32, m: m as u32, k4: k as u32 / 4 };
-        let row = n * m.div_ceil(ROW_OUTPUTS) * kernels::ROW.any().workgroup as usize;
-        let (kernel, threads) = match (n <= FEW_ROWS, block_threads(FORWARD_BLOCK, n, m), packed) {
-            (true, _, false) => (&kernels::ROW, row),
-            (true, _, true) => (&kernels::ROW_BF16, row),
-            (_, Some(threads), false) => (&kernels::FORWARD_BLOCK, threads),
-            (_, Some(threads), true) => (&kernels::FORWARD_BLOCK_BF16, threads),
-            (_, None, false) => (&kernels::FORWARD, small),
-            (_, None, true) => (&kernels::FORWARD_BF16, small),
-        };
-        B::launch(kernel, [x, w], [y], &params, kernel.groups(threads))
+        if tiled(n) {
+            B::launch(kernels::FORWARD_TILE.of(storage), [w, x], [y], &params, tiles(n, m))
+        } else {
+            let row = n * m.div_ceil(ROW_OUTPUTS) * kernels::ROW.of(storage).any().workgroup as usize;
+            let (kernel, threads) = match (n <= FEW_ROWS, block_threads(FORWARD_BLOCK, n, m)) {
+                (true, _) => (&kernels::ROW, row),
+                (_, Some(threads)) => (&kernels::FORWARD_BLOCK, threads),
+                (_, None) => (&kernels::FORWARD, small),
+            };
+            let kernel = kernel.of(storage);
+            B::launch(kernel, [w, x], [y], &params, kernel.groups(threads))
+        }
     };
     y
 }
@@ -128,24 +131,24 @@ pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: FloatTensor<B>) -> Float
         return whole(dx);
     }
     let dx = B::empty(&dy, [slices, n * k].into(), DType::F32);
-    let packed = w.dtype() == DType::BF16;
+    let storage = StorageType::of(w.dtype());
     let small = n.div_ceil(4) * k.div_ceil(4);
     let [dx] = if m % 4 != 0 || k % 4 != 0 {
-        let params = AnyInputParams { n: n as u32, m: m as u32, k: k as u32, packed: u32::from(packed), slice: SLICE as u32 };
+        let params = AnyInputParams { n: n as u32, m: m as u32, k: k as u32, slice: SLICE as u32 };
         let (kernel, threads) = match block_threads(ANY_BLOCK, n, k) {
             Some(threads) => (&kernels::BACKWARD_INPUT_ANY_BLOCK, threads),
             None => (&kernels::BACKWARD_INPUT_ANY, small),
         };
-        B::launch(kernel, [dy, w], [dx], &params, kernel.groups(slices * threads))
+        let kernel = kernel.of(storage);
+        B::launch(kernel, [w, dy], [dx], &params, kernel.groups(slices * threads))
     } else {
         let params = InputParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4, slice4: SLICE as u32 / 4 };
-        let (kernel, threads) = match (block_threads(BLOCK, n, k), packed) {
-            (Some(threads), false) => (&kernels::BACKWARD_INPUT_BLOCK, threads),
-            (Some(threads), true) => (&kernels::BACKWARD_INPUT_BLOCK_BF16, threads),
-            (None, false) => (&kernels::BACKWARD_INPUT, small),
-            (None, true) => (&kernels::BACKWARD_INPUT_BF16, small),
+        let (kernel, threads) = match block_threads(BLOCK, n, k) {
+            Some(threads) => (&kernels::BACKWARD_INPUT_BLOCK, threads),
+            None => (&kernels::BACKWARD_INPUT, small),
         };
-        B::launch(kernel, [dy, w], [dx], &params, kernel.groups(slices * threads))
+        let kernel = kernel.of(storage);
+        B::launch(kernel, [w, dy], [dx], &params, kernel.groups(slices * threads))
     };
     whole(dx)
 }
@@ -196,12 +199,12 @@ fn both<B: Launch>(dy: FloatTensor<B>, rule: Linear<FloatTensor<B>>, sum: Option
         let [dx, dw] = by_tiles::<B>(dy, Some(rule.x), Some(rule.w), k, [sum, None]);
         return [B::float_reshape(dx, [n, k].into()), dw];
     }
-    let kernel = if rule.w.dtype() == DType::BF16 { &kernels::BACKWARD_BLOCK_BF16 } else { &kernels::BACKWARD_BLOCK };
+    let kernel = kernels::BACKWARD_BLOCK.of(StorageType::of(rule.w.dtype()));
     let groups = |rows: usize| kernel.groups(rows.div_ceil(BLOCK[0]) * k.div_ceil(BLOCK[1]));
     let params = BothParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4, add: u32::from(sum.is_some()) };
     let dx = sum.unwrap_or_else(|| B::empty(&dy, [n, k].into(), DType::F32));
     let dw = B::empty(&dy, [m, k].into(), DType::F32);
-    B::launch(kernel, [dy, rule.x, rule.w], [dx, dw], &params, groups(n) + groups(m))
+    B::launch(kernel, [rule.w, dy, rule.x], [dx, dw], &params, groups(n) + groups(m))
 }
 
 /// The weights in f32, for the CPU only.

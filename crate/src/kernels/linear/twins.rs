@@ -3,35 +3,26 @@
 use super::kernels::{BothParams, TileParams};
 use crate::kernels::kernel::Words;
 
-/// Element `i` of weights that are f32 or two bf16 in a word.
-fn weight(words: &[u32], i: usize, packed: bool) -> f64 {
-    f64::from(f32::from_bits(match (packed, i % 2) {
-        (false, _) => words[i],
-        (true, 0) => words[i / 2] << 16,
-        (true, _) => words[i / 2] & 0xffff_0000,
-    }))
-}
-
 /// `y[r, c] = Σ_i x[r, i] w[c, i]`
-pub fn forward([x, w]: [&[u32]; 2], y: &mut [u32], shape: [u32; 3], packed: bool) {
+pub fn forward([w, x]: [&[u32]; 2], y: &mut [u32], shape: [u32; 3]) {
     let [n, m, k] = shape.map(|size| size as usize);
     for r in 0..n {
         for c in 0..m {
-            let sum: f64 = (0..k).map(|i| f64::from(x.floats()[r * k + i]) * weight(w, c * k + i, packed)).sum();
+            let sum: f64 = (0..k).map(|i| f64::from(x.floats()[r * k + i]) * f64::from(w.floats()[c * k + i])).sum();
             y.floats_mut()[r * m + c] = sum as f32;
         }
     }
 }
 
 /// `dx[s, r, i] = Σ_c dy[r, c] w[c, i]` over the columns c of slice s
-pub fn backward_input([dy, w]: [&[u32]; 2], dx: &mut [u32], shape: [u32; 3], slice: u32, packed: bool) {
+pub fn backward_input([w, dy]: [&[u32]; 2], dx: &mut [u32], shape: [u32; 3], slice: u32) {
     let [n, m, k] = shape.map(|size| size as usize);
     let slice = slice as usize;
     for from in (0..m).step_by(slice) {
         for r in 0..n {
             for i in 0..k {
                 let columns = from..m.min(from + slice);
-                let sum: f64 = columns.map(|c| f64::from(dy.floats()[r * m + c]) * weight(w, c * k + i, packed)).sum();
+                let sum: f64 = columns.map(|c| f64::from(dy.floats()[r * m + c]) * f64::from(w.floats()[c * k + i])).sum();
                 dx.floats_mut()[(from / slice * n + r) * k + i] = sum as f32;
             }
         }
@@ -51,11 +42,11 @@ pub fn backward_weight([dy, x]: [&[u32]; 2], dw: &mut [u32], shape: [u32; 3], ad
 }
 
 /// `dx[r, i] = before + Σ_c dy[r, c] w[c, i]` and `dw[c, i] = Σ_r dy[r, c] x[r, i]`
-pub fn both([dy, x, w]: [&[u32]; 3], [dx, dw]: [&mut [u32]; 2], p: &BothParams, packed: bool) {
+pub fn both([w, dy, x]: [&[u32]; 3], [dx, dw]: [&mut [u32]; 2], p: &BothParams) {
     let (n, m, k) = (p.n as usize, p.m4 as usize * 4, p.k4 as usize * 4);
     for r in 0..n {
         for i in 0..k {
-            let sum: f64 = (0..m).map(|c| f64::from(dy.floats()[r * m + c]) * weight(w, c * k + i, packed)).sum();
+            let sum: f64 = (0..m).map(|c| f64::from(dy.floats()[r * m + c]) * f64::from(w.floats()[c * k + i])).sum();
             let before = if p.add == 1 { f64::from(dx.floats()[r * k + i]) } else { 0.0 };
             dx.floats_mut()[r * k + i] = (before + sum) as f32;
         }
@@ -70,11 +61,11 @@ pub fn both([dy, x, w]: [&[u32]; 3], [dx, dw]: [&mut [u32]; 2], p: &BothParams, 
 
 /// `dx[s, r, i] (+)= Σ_c dy[r, c] w[c, i]` over the columns c of slice s where there are workgroups for it, `dw[c, i] (+)= Σ_r dy[r, c] x[r, i]`
 /// where dw is more than a placeholder
-pub fn tile([dy, x, w]: [&[u32]; 3], [dx, dw]: [&mut [u32]; 2], p: &TileParams) {
+pub fn tile([w, dy, x]: [&[u32]; 3], [dx, dw]: [&mut [u32]; 2], p: &TileParams) {
     let shape = [p.n, p.m4 * 4, p.k4 * 4];
     if p.input > 0 {
         let before = if p.add & 1 == 1 { dx.floats().to_vec() } else { vec![0.0; dx.len()] };
-        backward_input([dy, w], dx, shape, p.slice4 * 4, p.packed == 1);
+        backward_input([w, dy], dx, shape, p.slice4 * 4);
         dx.floats_mut().iter_mut().zip(before).for_each(|(dx, before)| *dx += before);
     }
     if dw.len() == (shape[1] * shape[2]) as usize {
