@@ -23,7 +23,7 @@ const llama = (hidden_size, intermediate_size, num_hidden_layers, num_attention_
 });
 const qwen3 = { model_type: 'qwen3', head_dim: 128, max_position_embeddings: 40960, rms_norm_eps: 1e-6, rope_theta: 1000000 };
 const llama32 = { max_position_embeddings: 131072, rope_theta: 500000, head_dim: 64 };
-/** Models that people know, with what their config.json says. */
+/** Models that people know, with the sizes of their config.json. */
 const MODELS = {
   'SmolLM2 135M': llama(576, 1536, 30, 9, 3, 49152),
   'SmolLM2 360M': llama(960, 2560, 32, 15, 5, 49152),
