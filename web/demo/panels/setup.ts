@@ -73,12 +73,12 @@ export class Setup {
     return `${model} on ${this.dataLabel}`;
   }
 
-  /** The heading for the current choice. */
+  /** The heading for the current choice; it stands while the run goes on, too. */
   #headline(info: ModelInfo): void {
     const files = chosen('model') === 'files';
-    const reader = files ? escaped(this.#modelFiles[0]?.name ?? '') : `${grouped(info.parameters)} random numbers`;
+    const reader = files ? `${escaped(this.#modelFiles[0]?.name ?? '')} reads` : `${grouped(info.parameters)} random numbers read`;
     const text = chosen('data') === 'file' ? escaped(this.#dataFile?.name ?? '') : 'Austen';
-    byId('run-title', HTMLElement).textContent = `${reader}, about to read ${text}`;
+    byId('run-title', HTMLElement).textContent = `${reader} ${text}`;
     if (files) byId('run-story', HTMLElement).textContent = `All ${parameters(info.parameters)} parameters are trained on your GPU, and stay on this device.`;
     else if (chosen('data') === 'file') byId('run-story', HTMLElement).textContent = 'A small Llama with random weights reads your text letter by letter. Watch it find words.';
   }
