@@ -1,6 +1,7 @@
 //! Opens a device: WebGPU (in the browser), Vulkan, Metal or DX12 through wgpu, or the CPU with the kernels' twins.
 
 use burn::tensor::Device as TensorDevice;
+use burn::tensor::DeviceKind as AdapterKind;
 use burn::tensor::wgpu::{WgpuBackend, WgpuInitError};
 
 use crate::error::{Error, Result};
@@ -11,6 +12,8 @@ use crate::kernels::launch;
 pub enum DeviceKind {
     /// WGSL on the best adapter wgpu finds.
     Wgpu,
+    /// WGSL on a CPU that runs shaders, even where there is a GPU. Browsers choose their adapter themselves.
+    Software,
     /// Burn's CPU backend with the kernels' twins.
     #[cfg(feature = "cpu")]
     Cpu,
@@ -60,29 +63,30 @@ pub struct Device {
 }
 
 impl Device {
-    /// Opens a device. Open wgpu once per process (per wasm instance) and clone the device afterwards.
+    /// Opens a device. Open each kind once per process (per wasm instance) and clone the device afterwards.
     pub async fn open(kind: DeviceKind) -> Result<Self> {
         launch::configure_runtime();
         // Reads are lazy by default and would show later in-place updates.
         burn_std::set_runtime_kind(burn_std::RuntimeKind::Async);
         match kind {
-            DeviceKind::Wgpu => Self::open_wgpu().await,
+            DeviceKind::Wgpu => Self::open_wgpu(AdapterKind::DefaultDevice).await,
+            DeviceKind::Software => Self::open_wgpu(AdapterKind::Cpu).await,
             #[cfg(feature = "cpu")]
             DeviceKind::Cpu => Ok(Self::cpu()),
         }
     }
 
-    async fn open_wgpu() -> Result<Self> {
+    async fn open_wgpu(kind: AdapterKind) -> Result<Self> {
         // On Linux the automatic choice would also try OpenGL, which cannot run the kernels and complains on stderr where there is no display.
         let api = if cfg!(target_os = "linux") { WgpuBackend::Vulkan } else { WgpuBackend::Auto };
-        let (tensors, setup) =
-            TensorDevice::wgpu_options().graphics_api(api).tasks_max(32).init_with_setup_async().await.map_err(refused)?;
+        let options = TensorDevice::wgpu_options().device_kind(kind).graphics_api(api).tasks_max(32);
+        let (tensors, setup) = options.init_with_setup_async().await.map_err(refused)?;
         let compiler = launch::compiler_of(&tensors);
         if compiler != "wgpu<wgsl>" {
             return Err(Error::NoAdapter { reason: format!("kernels are WGSL, this build compiles for {compiler}") });
         }
         let adapter = setup.adapter.get_info();
-        launch::set_adapter(adapter.device_type);
+        launch::set_adapter(&tensors, adapter.device_type);
         let limits = setup.device.limits();
         let info = DeviceInfo {
             adapter: adapter.name,

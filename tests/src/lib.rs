@@ -45,19 +45,11 @@ pub fn weights(model: &Model) -> Vec<(String, Vec<u8>)> {
     bits.0
 }
 
-/// Set where a software adapter is to be taken for a GPU.
-pub const AS_A_GPU: &str = "TABTUNE_TESTS_AS_A_GPU";
-
 /// The GPU, or a software adapter. `None` where there is none, unless `REQUIRE_GPU=1`.
 pub fn gpu() -> Option<Device> {
     static GPU: OnceLock<Option<Device>> = OnceLock::new();
     GPU.get_or_init(|| match block_on(Device::open(DeviceKind::Wgpu)) {
-        Ok(device) => {
-            if std::env::var_os(AS_A_GPU).is_some() {
-                launch::set_software(false);
-            }
-            Some(device)
-        }
+        Ok(device) => Some(device),
         Err(error) if std::env::var("REQUIRE_GPU").is_ok_and(|v| v == "1") => panic!("REQUIRE_GPU=1, but {error}"),
         Err(error) => {
             eprintln!("skipped what needs a GPU: {error}");
@@ -65,6 +57,23 @@ pub fn gpu() -> Option<Device> {
         }
     })
     .clone()
+}
+
+/// A second device on a software adapter, taken for a GPU: the kernels that GPUs run. `None` where [`gpu`] has them, or is none.
+pub fn as_a_gpu() -> Option<Device> {
+    static AS_A_GPU: OnceLock<Option<Device>> = OnceLock::new();
+    let open = || {
+        gpu().filter(|gpu| launch::is_software(&gpu.inner()))?;
+        let device = block_on(Device::open(DeviceKind::Software)).expect("a software adapter that opened before");
+        launch::set_software(&device.inner(), false);
+        Some(device)
+    };
+    AS_A_GPU.get_or_init(open).clone()
+}
+
+/// The CPU, and every device that runs shaders.
+pub fn devices() -> Vec<Device> {
+    [Some(cpu()), gpu(), as_a_gpu()].into_iter().flatten().collect()
 }
 
 /// The CPU with the kernels' twins.

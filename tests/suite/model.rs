@@ -12,7 +12,7 @@ use tabtune::interrupt::Interrupt;
 use tabtune::kernels::read_f32;
 use tabtune::model::{Model, ParamMap, Span};
 use tabtune::train::{NamedGradients, accumulate, loss_sum};
-use tabtune_tests::{block_on, cpu, gpu};
+use tabtune_tests::{block_on, cpu, devices};
 
 const FAMILIES: [&str; 4] = ["llama3", "qwen2", "qwen3", "gpt2"];
 
@@ -32,10 +32,6 @@ fn bundle(family: &str) -> Bundle {
 
 fn model(family: &str, device: &Device) -> Model {
     block_on(Model::from_bundle(&bundle(family), Precision::F32, &device.inner(), &Interrupt::none())).unwrap()
-}
-
-fn devices() -> Vec<Device> {
-    std::iter::once(cpu()).chain(gpu()).collect()
 }
 
 /// The golden's sequences and the logits of each, per family.

@@ -9,7 +9,7 @@ use tabtune::device::Device;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
 use tabtune::train::Trainer;
-use tabtune_tests::{block_on, cpu, gpu, weights};
+use tabtune_tests::{block_on, devices, weights};
 
 fn model(family: &str, precision: Precision, device: &Device) -> Model {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden/models").join(family);
@@ -44,7 +44,7 @@ fn config(precision: Precision, release: bool) -> TrainConfig {
 #[test]
 fn released_steps_equal_the_usual_ones_bitwise() {
     // Tied and untied heads, two embedding tables; qwen2's Conv-free blocks have biases.
-    for (device, family) in [Some(cpu()), gpu()].into_iter().flatten().flat_map(|d| ["llama3", "qwen2", "gpt2"].map(|f| (d.clone(), f))) {
+    for (device, family) in devices().into_iter().flat_map(|d| ["llama3", "qwen2", "gpt2"].map(|f| (d.clone(), f))) {
         // One family in two documents a window.
         let document_starts = (family == "gpt2").then(|| (0..24).map(|at| if at % 12 < 7 { 0 } else { 7 }).collect());
         let batch = Batch { document_starts, ..batch() };

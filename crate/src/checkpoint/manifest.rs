@@ -80,9 +80,9 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// The current environment, on the adapter of this name.
-    pub fn on(adapter: &str) -> Self {
-        let kernels = if launch::software() { "software" } else { "gpu" };
+    /// The current environment, on a device whose adapter has this name.
+    pub fn on(device: &burn::tensor::Device, adapter: &str) -> Self {
+        let kernels = if launch::is_software(device) { "software" } else { "gpu" };
         Self { version: env!("CARGO_PKG_VERSION").into(), adapter: adapter.into(), kernels: kernels.into() }
     }
 

@@ -6,10 +6,11 @@ use burn::backend::autodiff::ops::{Backward, NodeGuard, Ops, OpsKind};
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend};
 use std::any::Any;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use super::elementwise::residual_add;
 use super::launch::Launch;
@@ -34,14 +35,27 @@ pub trait Rule<B: Backend, const N: usize>: Clone + Send + Debug + 'static {
     }
 }
 
-/// Inner nodes whose gradient one of our rules has begun and that was not consumed yet; entries last as long as the nodes.
-static BEGUN: Mutex<BTreeMap<u64, Weak<dyn Any + Send + Sync>>> = Mutex::new(BTreeMap::new());
+thread_local! {
+    /// Inner nodes whose gradient one of our rules has begun and that was not consumed yet; entries last as long as the nodes. A backward
+    /// pass stays on its thread.
+    static BEGUN: RefCell<BTreeMap<u64, Weak<dyn Any + Send + Sync>>> = const { RefCell::new(BTreeMap::new()) };
+}
 
 /// With more entries than this, those of dropped nodes are removed: nodes of Burn's own operations do not report their end.
 const MANY: usize = 1024;
 
-fn begun() -> MutexGuard<'static, BTreeMap<u64, Weak<dyn Any + Send + Sync>>> {
-    BEGUN.lock().unwrap_or_else(PoisonError::into_inner)
+/// Forgets that the gradient of a node was begun. Whether it was.
+fn take_begun(node: u64) -> bool {
+    BEGUN.with_borrow_mut(|begun| begun.remove(&node).is_some())
+}
+
+fn set_begun(node: u64, alive: Weak<dyn Any + Send + Sync>) {
+    BEGUN.with_borrow_mut(|begun| {
+        begun.insert(node, alive);
+        if begun.len() > MANY {
+            begun.retain(|_, node| node.strong_count() > 0);
+        }
+    });
 }
 
 #[derive(Debug)]
@@ -52,10 +66,10 @@ impl<B: Launch, R: Rule<B, N>, const N: usize> Backward<B, N> for Step<R> {
 
     fn backward(self, ops: Ops<R, N>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
         let grad = grads.consume::<B>(&ops.node);
-        begun().remove(&ops.node.id.value);
+        take_begun(ops.node.id.value);
         let needs = ops.parents.each_ref().map(Option::is_some);
         // A leaf keeps its gradient when it is consumed: only an inner node gives its sum away.
-        let sum = ops.parents[0].as_ref().filter(|first| begun().remove(&first.id.value).is_some()).map(|first| grads.consume::<B>(first));
+        let sum = ops.parents[0].as_ref().filter(|first| take_begun(first.id.value)).map(|first| grads.consume::<B>(first));
         let found = match sum {
             Some(sum) => ops.state.backward_onto(sum, grad, needs),
             None => ops.state.backward(grad, needs),
@@ -65,11 +79,7 @@ impl<B: Launch, R: Rule<B, N>, const N: usize> Backward<B, N> for Step<R> {
                 grads.register::<B>(parent.id, grad);
                 if !parent.parents.is_empty() {
                     let node: Arc<dyn Any + Send + Sync> = parent.clone();
-                    let mut begun = begun();
-                    begun.insert(parent.id.value, Arc::downgrade(&node));
-                    if begun.len() > MANY {
-                        begun.retain(|_, node| node.strong_count() > 0);
-                    }
+                    set_begun(parent.id.value, Arc::downgrade(&node));
                 }
             }
         }

@@ -63,6 +63,10 @@ impl Lent {
 impl Launch for Flex {
     const TWINS: bool = true;
 
+    fn software(_of: &FlexTensor) -> bool {
+        false
+    }
+
     fn empty(_like: &FlexTensor, shape: Shape, dtype: DType) -> FlexTensor {
         FlexTensor::empty(shape, dtype)
     }

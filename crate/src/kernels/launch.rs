@@ -3,12 +3,13 @@
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Backend, TensorMetadata};
 use burn::tensor::{DType, Shape};
+use burn_cubecl::CubeDevice;
 use burn_cubecl::template::{KernelSource, SourceKernel, SourceTemplate};
 use cubecl::config::{CubeClRuntimeConfig, RuntimeConfig};
 use cubecl::prelude::{CubeCount, CubeDim, KernelId};
 use cubecl::server::{KernelArguments, MetadataBindingInfo};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{PoisonError, RwLock};
 
 pub(super) use burn_cubecl::{CubeBackend, tensor::CubeTensor};
 pub(super) use cubecl::logging::{LaunchObservation, LaunchObserver, ProfileDuration, TimingMethod, TimingRequest};
@@ -28,34 +29,50 @@ thread_local! {
     static DISPATCHES: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Whether the adapter is a CPU that runs shaders. It is a property of the machine: a run that is resumed there sees the same value.
-static SOFTWARE: AtomicBool = AtomicBool::new(false);
+/// The devices whose adapter is a CPU that runs shaders.
+static SOFTWARE: RwLock<Vec<CubeDevice>> = RwLock::new(Vec::new());
 
 /// Number of kernels of the catalogue that this thread has launched on wgpu: for the dispatch budget of a step.
 pub fn dispatches() -> u64 {
     DISPATCHES.get()
 }
 
-/// Records the adapter of the process; to be called before its first launch.
-pub fn set_adapter(kind: cubecl::wgpu::wgpu::DeviceType) {
-    set_software(kind == cubecl::wgpu::wgpu::DeviceType::Cpu);
+/// Records the adapter of a device; to be called before its first launch.
+pub fn set_adapter(device: &burn::tensor::Device, kind: cubecl::wgpu::wgpu::DeviceType) {
+    set_software(device, kind == cubecl::wgpu::wgpu::DeviceType::Cpu);
 }
 
-/// Selects the kernels for software adapters, or those for GPUs.
-pub fn set_software(software: bool) {
-    SOFTWARE.store(software, Ordering::Relaxed);
+/// Selects the kernels of a device: those for software adapters, or those for GPUs, which are what a device has by default. To be called
+/// before its first launch.
+pub fn set_software(device: &burn::tensor::Device, software: bool) {
+    let burn::backend::DispatchDevice::Cube(device) = device.as_dispatch() else { return };
+    let mut list = SOFTWARE.write().unwrap_or_else(PoisonError::into_inner);
+    list.retain(|known| known != device);
+    if software {
+        list.push(device.clone());
+    }
 }
 
-/// Whether the adapter is a CPU that runs shaders (llvmpipe, SwiftShader): there a load costs about as much as twenty products, so that
-/// kernels with large register blocks pay off; a GPU would spill them.
-pub fn software() -> bool {
-    SOFTWARE.load(Ordering::Relaxed)
+/// Whether a device has the kernels for software adapters (llvmpipe, SwiftShader): there a load costs about as much as twenty products, so
+/// that kernels with large register blocks pay off; a GPU would spill them.
+pub fn is_software(device: &burn::tensor::Device) -> bool {
+    match device.as_dispatch() {
+        burn::backend::DispatchDevice::Cube(device) => in_software(device),
+        _ => false,
+    }
+}
+
+fn in_software(device: &CubeDevice) -> bool {
+    SOFTWARE.read().unwrap_or_else(PoisonError::into_inner).contains(device)
 }
 
 /// A backend that can run a [`Kernel`].
 pub trait Launch: Backend {
     /// Whether kernels run as their twins on the CPU.
     const TWINS: bool;
+
+    /// [`is_software`] of the device of a tensor. The choice of a kernel asks this and shapes, nothing else.
+    fn software(of: &FloatTensor<Self>) -> bool;
 
     /// An uninitialised contiguous tensor on the device of `like`.
     fn empty(like: &FloatTensor<Self>, shape: Shape, dtype: DType) -> FloatTensor<Self>;
@@ -165,6 +182,10 @@ fn contiguous(tensor: CubeTensor) -> CubeTensor {
 
 impl Launch for CubeBackend {
     const TWINS: bool = false;
+
+    fn software(of: &CubeTensor) -> bool {
+        in_software(&of.device)
+    }
 
     fn empty(like: &CubeTensor, shape: Shape, dtype: DType) -> CubeTensor {
         new_like(like, shape, dtype)

@@ -7,7 +7,7 @@ use burn::tensor::DType;
 use super::autodiff::Rule;
 use super::column_sum::{self, column_sum};
 use super::kernel::{Kernel, KernelParams, Words, groups_of_64};
-use super::launch::{Launch, rows_columns, software};
+use super::launch::{Launch, rows_columns};
 
 crate::kernel! {
     /// `y` and the scale `r` of each row.
@@ -65,11 +65,12 @@ crate::kernel! {
 /// row where barriers are slow (software adapters) and `group` with one workgroup per row where neighbouring threads should read
 /// neighbouring elements (GPUs).
 fn chosen<P: KernelParams, const R: usize, const W: usize>(
+    software: bool,
     n: usize,
     width: usize,
     [any, wide, group]: [&'static Kernel<P, R, W>; 3],
 ) -> (&'static Kernel<P, R, W>, u32) {
-    match (width.is_multiple_of(4), software()) {
+    match (width.is_multiple_of(4), software) {
         (false, _) => (any, groups_of_64(n)),
         (true, true) => (wide, groups_of_64(n)),
         (true, false) => (group, n as u32),
@@ -126,7 +127,7 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>, eps: f32) -> [Fl
     let y = B::empty(&x, x.shape(), DType::F32);
     let scales = B::empty(&x, [n].into(), DType::F32);
     let params = ForwardParams { n: n as u32, width: width as u32, eps };
-    let (kernel, groups) = chosen(n, width, [&FORWARD, &FORWARD_WIDE, &FORWARD_GROUP]);
+    let (kernel, groups) = chosen(B::software(&x), n, width, [&FORWARD, &FORWARD_WIDE, &FORWARD_GROUP]);
     B::launch(kernel, [x, w], [y, scales], &params, groups)
 }
 
@@ -136,7 +137,7 @@ pub fn add_forward<B: Launch>(x: FloatTensor<B>, addend: FloatTensor<B>, w: Floa
     let y = B::empty(&x, x.shape(), DType::F32);
     let scales = B::empty(&x, [n].into(), DType::F32);
     let params = ForwardParams { n: n as u32, width: width as u32, eps };
-    let (kernel, groups) = chosen(n, width, [&ADD_FORWARD, &ADD_FORWARD_WIDE, &ADD_FORWARD_GROUP]);
+    let (kernel, groups) = chosen(B::software(&x), n, width, [&ADD_FORWARD, &ADD_FORWARD_WIDE, &ADD_FORWARD_GROUP]);
     B::launch(kernel, [x, w], [addend, y, scales], &params, groups)
 }
 
@@ -166,7 +167,7 @@ fn backward<B: Launch>(
     let dx = sum.unwrap_or_else(|| B::empty(&x, x.shape(), DType::F32));
     let dw = B::empty(&x, [parts.max(1) as usize, width].into(), DType::F32);
     let params = BackwardParams { n: n as u32, width: width as u32, rows: cut.rows, parts, add };
-    let (kernel, of_rows) = chosen(n, width, [&BACKWARD, &BACKWARD_WIDE, &BACKWARD_GROUP]);
+    let (kernel, of_rows) = chosen(B::software(&dy), n, width, [&BACKWARD, &BACKWARD_WIDE, &BACKWARD_GROUP]);
     let columns = if width.is_multiple_of(4) { width / 4 } else { width };
     let groups = of_rows + groups_of_64(parts as usize * columns);
     let [dx, dw] = B::launch(kernel, [x, w, scales, dy], [dx, dw], &params, groups);

@@ -1,6 +1,6 @@
-//! Records the launches of a piece of work, for counting and for timing each kernel by itself, and the bytes in use meanwhile.
+//! Records the launches of a thread, for counting and for timing each kernel by itself, and the bytes in use meanwhile.
 
-use std::sync::Mutex;
+use std::cell::RefCell;
 
 use super::AnyKernel;
 
@@ -17,27 +17,28 @@ pub struct Launched {
     pub groups: u32,
 }
 
-static TRACE: Mutex<Option<Vec<Launched>>> = Mutex::new(None);
-
-fn slot() -> std::sync::MutexGuard<'static, Option<Vec<Launched>>> {
-    TRACE.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+thread_local! {
+    static TRACE: RefCell<Option<Vec<Launched>>> = const { RefCell::new(None) };
+    static PEAK: RefCell<Option<Bytes>> = const { RefCell::new(None) };
 }
 
-/// Starts recording the launches of this process, on all devices.
+/// Starts recording the launches of this thread, on all devices.
 pub fn start() {
-    *slot() = Some(Vec::new());
+    TRACE.set(Some(Vec::new()));
 }
 
 /// Ends recording. Returns the launches since [`start`], in order.
 pub fn finish() -> Vec<Launched> {
-    slot().take().unwrap_or_default()
+    TRACE.take().unwrap_or_default()
 }
 
 /// Called at each launch.
 pub(super) fn record(launched: impl FnOnce() -> Launched) {
-    if let Some(list) = slot().as_mut() {
-        list.push(launched());
-    }
+    TRACE.with_borrow_mut(|list| {
+        if let Some(list) = list {
+            list.push(launched());
+        }
+    });
 }
 
 /// Bytes on a device: those used by tensors, and those reserved by the allocator.
@@ -49,29 +50,25 @@ pub struct Bytes {
     pub reserved: u64,
 }
 
-static PEAK: Mutex<Option<Bytes>> = Mutex::new(None);
-
-fn peak() -> std::sync::MutexGuard<'static, Option<Bytes>> {
-    PEAK.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
-/// Starts to query the allocator at each launch of this process. What a launch reads and writes is in use then, so the
+/// Starts to query the allocator at each launch of this thread. What a launch reads and writes is in use then, so the
 /// observed peak is the true peak, except for what Burn's own operations allocate and free between two launches.
 pub fn watch_memory() {
-    *peak() = Some(Bytes::default());
+    PEAK.set(Some(Bytes::default()));
 }
 
 /// Ends the queries. Returns the peak since [`watch_memory`].
 pub fn watched_memory() -> Bytes {
-    peak().take().unwrap_or_default()
+    PEAK.take().unwrap_or_default()
 }
 
 /// Called at each launch.
 pub(super) fn measure(now: impl FnOnce() -> Option<Bytes>) {
-    if let Some(most) = peak().as_mut()
-        && let Some(now) = now()
-    {
-        most.in_use = most.in_use.max(now.in_use);
-        most.reserved = most.reserved.max(now.reserved);
-    }
+    PEAK.with_borrow_mut(|most| {
+        if let Some(most) = most
+            && let Some(now) = now()
+        {
+            most.in_use = most.in_use.max(now.in_use);
+            most.reserved = most.reserved.max(now.reserved);
+        }
+    });
 }

@@ -148,7 +148,7 @@ impl Session {
             let resumed = checkpoint.resume(dataset, config, &overrides, &device.inner(), &interrupt()).await;
             let mut trainer = resumed.map_err(thrown)?;
             // The page knows the adapter by another name.
-            trainer.add_notices(Vec::from_iter(checkpoint.other_environment(&Environment::on(""))));
+            trainer.add_notices(Vec::from_iter(checkpoint.other_environment(&Environment::on(&device.inner(), ""))));
             let base = checkpoint.manifest().base.clone();
             Ok(Session(Rc::new(RefCell::new(Some(Run::new(trainer, assets, base))))).into())
         })
@@ -261,7 +261,8 @@ impl Session {
 
     /// The files of a checkpoint of the current state, on the adapter of this name.
     pub fn checkpoint(&self, adapter: &str) -> JsResult<FileStream> {
-        let origin = |run: &Run| Origin { environment: Environment::on(adapter), base: run.base.clone() };
+        let environment = Environment::on(&device()?.inner(), adapter);
+        let origin = |run: &Run| Origin { environment: environment.clone(), base: run.base.clone() };
         self.read(|run| checkpoint::write(&run.trainer, &run.assets, &origin(run))).map(FileStream::of)
     }
 

@@ -155,7 +155,7 @@ impl Data {
 fn training_device(args: &TrainArgs, model: &ModelConfig) -> Result<Device> {
     let device = open_device(args.device)?;
     if args.as_gpu {
-        launch::set_software(false);
+        launch::set_software(&device.inner(), false);
     }
     check_limits(model, device.info().limits)?;
     Ok(device)
@@ -167,7 +167,7 @@ fn resume(args: &TrainArgs, folder: &Path, given: Map<String, Value>, data: &Dat
     let dataset = data.set(tokenizer_of(checkpoint.bundle(), folder), &checkpoint.manifest().train)?;
     let device = training_device(args, &checkpoint.manifest().model)?;
     let mut trainer = wait(checkpoint.resume(dataset, Some(config), &args.overrides, &device.inner(), &Interrupt::none()))?;
-    let environment = Environment::on(&device.info().adapter);
+    let environment = Environment::on(&device.inner(), &device.info().adapter);
     trainer.add_notices(Vec::from_iter(checkpoint.other_environment(&environment)));
     let origin = Origin { environment, base: checkpoint.manifest().base.clone() };
     Ok(Run { trainer, assets: ModelAssets::of_bundle(checkpoint.bundle()), origin })
@@ -181,7 +181,7 @@ fn fine_tune(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data) ->
     if !args.allow_non_finite {
         model.check_finite()?;
     }
-    let origin = Origin { environment: Environment::on(&device.info().adapter), base: Some(Base::of_bundle(&bundle)) };
+    let origin = Origin { environment: Environment::on(&device.inner(), &device.info().adapter), base: Some(Base::of_bundle(&bundle)) };
     Ok(Run { trainer: Trainer::new(model, dataset, config)?, assets: ModelAssets::of_bundle(&bundle), origin })
 }
 
@@ -190,6 +190,6 @@ fn from_scratch(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data)
     let dataset = data.set(Ok(&tokenizer), &config)?;
     let device = training_device(args, &shape)?;
     let model = wait(Model::init(&shape, config.seed, config.precision, &device.inner(), &Interrupt::none()))?;
-    let origin = Origin { environment: Environment::on(&device.info().adapter), base: None };
+    let origin = Origin { environment: Environment::on(&device.inner(), &device.info().adapter), base: None };
     Ok(Run { trainer: Trainer::new(model, dataset, config)?, assets: ModelAssets::of_config(&shape, Some(tokenizer)), origin })
 }

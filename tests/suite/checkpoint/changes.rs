@@ -134,12 +134,13 @@ fn one_run_gives_several_annealed_models() {
 fn another_environment_is_a_warning() {
     use tabtune::checkpoint::Environment;
     let checkpoint = opened(saved_at(adamw(), 1)).unwrap();
-    let here = Environment::on("test");
+    let device = cpu().inner();
+    let here = Environment::on(&device, "test");
     assert_eq!(checkpoint.other_environment(&here), None);
     // Who does not know the adapter's name does not complain of it.
-    assert_eq!(checkpoint.other_environment(&Environment::on("")), None);
+    assert_eq!(checkpoint.other_environment(&Environment::on(&device, "")), None);
     for other in [Environment { version: "9.9.9".into(), ..here.clone() }, Environment { kernels: "another".into(), ..here }] {
         assert_eq!(checkpoint.other_environment(&other).unwrap().code, "checkpoint.environment");
     }
-    assert!(checkpoint.other_environment(&Environment::on("other")).unwrap().message.contains("adapter test, now other"));
+    assert!(checkpoint.other_environment(&Environment::on(&device, "other")).unwrap().message.contains("adapter test, now other"));
 }

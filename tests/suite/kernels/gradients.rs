@@ -4,7 +4,7 @@ use burn::tensor::activation::softmax;
 use burn::tensor::{Device as TensorDevice, Distribution, Int, Tensor, TensorData};
 use tabtune::kernels::{self, AttentionShape, Positions};
 use tabtune_tests::kernels::{noise, relative_l2};
-use tabtune_tests::{block_on, cpu, gpu};
+use tabtune_tests::{block_on, cpu, devices};
 
 /// Relative L2 of f32 sums of a few hundred terms in two orders.
 const BOUND: f64 = 2e-6;
@@ -34,7 +34,7 @@ fn gradients(device: &TensorDevice, shapes: &[[usize; 2]], op: &dyn Fn(&Inputs) 
 /// Asserts that `ours` on every device equals `stock` on the CPU.
 fn compare(name: &str, shapes: &[[usize; 2]], ours: &dyn Fn(&Inputs) -> Tensor<2>, stock: &dyn Fn(&Inputs) -> Tensor<2>) {
     let expected = gradients(&cpu().autodiff(), shapes, stock);
-    for device in [Some(cpu()), gpu()].into_iter().flatten() {
+    for device in devices() {
         let found = gradients(&device.autodiff(), shapes, ours);
         for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
             let expected: Vec<f64> = expected.iter().map(|&v| f64::from(v)).collect();
@@ -242,7 +242,7 @@ fn embedding_and_head_loss_match_their_formulas() {
 #[test]
 fn packed_weights_equal_their_widened_values_bitwise() {
     let bf16 = |values: &[f32]| values.iter().map(|&v| half::bf16::from_f32(v)).collect::<Vec<_>>();
-    for device in [Some(cpu()), gpu()].into_iter().flatten() {
+    for device in devices() {
         let device = device.autodiff();
         for (n, m, k) in [(1, 12, 8), (9, 12, 8), (5, 7, 9), (2, 5, 3), (70, 72, 68), (70, 71, 67)] {
             let packed = bf16(&noise(m * k, 3));
@@ -262,7 +262,7 @@ fn packed_weights_equal_their_widened_values_bitwise() {
 
 #[test]
 fn shared_inputs_are_not_overwritten() {
-    for device in [Some(cpu()), gpu()].into_iter().flatten() {
+    for device in devices() {
         let x = Tensor::<2>::random([9, 8], Distribution::Default, &device.inner());
         let before = values(x.clone());
         let _ = kernels::residual_add(x.clone(), x.clone());
@@ -273,8 +273,12 @@ fn shared_inputs_are_not_overwritten() {
 
 #[test]
 fn operations_repeat_bit_for_bit() {
-    let Some(device) = gpu() else { return };
-    let device = device.autodiff();
+    for device in devices() {
+        repeats(&device.autodiff());
+    }
+}
+
+fn repeats(device: &burn::tensor::Device) {
     let shape = AttentionShape { batch_size: 1, seq_len: 67, offset: 0, heads: 9, kv_heads: 3, head_dim: 64 };
     let attention = |i: &Inputs| kernels::attention(i[0].clone(), i[1].clone(), i[2].clone(), None, shape);
     let linear = |i: &Inputs| kernels::linear(i[0].clone(), i[1].clone());
@@ -283,7 +287,7 @@ fn operations_repeat_bit_for_bit() {
     let ops: [(&[[usize; 2]], Op); 3] =
         [(&[[67, 576], [67, 192], [67, 192]], &attention), (&[[130, 72], [132, 72]], &linear), (&[[200, 33], [200, 33], [1, 33]], &norm)];
     for (shapes, op) in ops {
-        let bits = || gradients(&device, shapes, op).concat().iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+        let bits = || gradients(device, shapes, op).concat().iter().map(|v| v.to_bits()).collect::<Vec<_>>();
         let first = bits();
         assert!((0..3).all(|_| bits() == first), "{shapes:?}");
     }

@@ -5,7 +5,7 @@ use burn::tensor::{DType, Int, Tensor, TensorData};
 use tabtune::kernels::{self, AttentionShape, Positions};
 use tabtune_tests::kernels::noise;
 use tabtune_tests::tape::{Tape, Var, dot};
-use tabtune_tests::{block_on, cpu, gpu};
+use tabtune_tests::{block_on, devices};
 
 /// Relative L2 of values: f32 sums of at most some hundred terms.
 const VALUES: f64 = 2e-6;
@@ -55,7 +55,7 @@ fn distance(found: &[f32], truth: &[f64]) -> f64 {
 
 fn holds(name: &str, shapes: &[[usize; 2]], op: &dyn Fn(&Inputs) -> Tensor<2>, formula: &Formula<'_>) {
     let truth = truth(shapes, formula);
-    for device in [Some(cpu()), gpu()].into_iter().flatten() {
+    for device in devices() {
         let adapter = &device.info().adapter;
         let once = found(&device.autodiff(), shapes, op);
         for (i, (found, truth)) in once.iter().zip(&truth).enumerate() {

@@ -10,7 +10,7 @@ use burn::tensor::DType;
 
 use super::autodiff::Rule;
 use super::kernel::groups_of_64;
-use super::launch::{Launch, software};
+use super::launch::Launch;
 use kernels::{BlockParams, PadParams, Params};
 
 pub use crate::config::MAX_HEAD_DIM;
@@ -66,8 +66,8 @@ impl AttentionShape {
 
     /// Whether a thread takes 8 queries: each number it loads serves 8 products, which pays off where loads are slow. A GPU needs
     /// many threads instead, and with few queries a block would compute some of them twice.
-    fn blocks(&self) -> bool {
-        software() && self.seq_len >= BLOCK / 2
+    fn blocks(&self, software: bool) -> bool {
+        software && self.seq_len >= BLOCK / 2
     }
 
     /// Threads of the block kernels for `rows` queries or keys of a sequence.
@@ -134,7 +134,7 @@ pub fn forward<B: Launch>(
     let y = B::empty(&q, q.shape(), DType::F32);
     let firsts = if documents { shape.batch_size * shape.seq_len } else { 0 };
     let stats = B::empty(&q, [2 * shape.queries() + firsts].into(), DType::F32);
-    let [y, stats] = if shape.blocks() {
+    let [y, stats] = if shape.blocks(B::software(&q)) {
         let groups = kernels::FORWARD_BLOCK.groups(shape.block_threads(shape.seq_len, shape.heads));
         shape.parts(documents, shape.offset + shape.seq_len, 1).iter().fold([y, stats], |sums, params| {
             B::launch(&kernels::FORWARD_BLOCK, [q.clone(), k.clone(), v.clone(), starts.clone()], sums, params, groups)
@@ -155,7 +155,7 @@ impl<B: Launch> Rule<B, 3> for Attention<FloatTensor<B>> {
         let (dk, dv) = (B::empty(&k, k.shape(), DType::F32), B::empty(&v, v.shape(), DType::F32));
         let of_query = || [q.clone(), k.clone(), v.clone(), y.clone(), dy.clone()];
         let of_key = |stats: &FloatTensor<B>| [q.clone(), k.clone(), v.clone(), dy.clone(), stats.clone()];
-        let [dq, dk, dv] = if shape.blocks() {
+        let [dq, dk, dv] = if shape.blocks(B::software(&q)) {
             let keys = shape.offset + shape.seq_len;
             let (by_query, by_key) = (&kernels::BACKWARD_QUERY_BLOCK, &kernels::BACKWARD_KEY_VALUE_BLOCK);
             let groups = by_query.groups(shape.block_threads(shape.seq_len, shape.heads));

@@ -15,7 +15,7 @@ use burn::tensor::DType;
 use super::autodiff::Rule;
 use super::column_sum::column_sum;
 use super::elementwise::residual_add;
-use super::launch::{Launch, rows_columns, software};
+use super::launch::{Launch, rows_columns};
 use super::storage_type::StorageType;
 use kernels::{AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, BothParams, ForwardParams, InputParams, TileParams};
 
@@ -38,9 +38,9 @@ const ANY_BLOCK: [usize; 2] = [16, 8];
 const BLOCK_THREADS: usize = 24;
 
 /// Number of threads for a product `[rows, columns]` by large blocks, if they pay off.
-fn block_threads([height, width]: [usize; 2], rows: usize, columns: usize) -> Option<usize> {
+fn block_threads(software: bool, [height, width]: [usize; 2], rows: usize, columns: usize) -> Option<usize> {
     let threads = rows.div_ceil(height) * columns.div_ceil(width);
-    (software() && rows >= height - 4 && threads >= BLOCK_THREADS).then_some(threads)
+    (software && rows >= height - 4 && threads >= BLOCK_THREADS).then_some(threads)
 }
 
 /// Rows and columns of a tile, and the number of rows from which tiles pay off on a GPU: with fewer, most of a tile would be empty.
@@ -48,8 +48,8 @@ const TILE: usize = 64;
 const TILE_ROWS: usize = TILE / 2;
 
 /// Whether products of `n` rows are computed by tiles.
-fn tiled(n: usize) -> bool {
-    !software() && n >= TILE_ROWS
+fn tiled(software: bool, n: usize) -> bool {
+    !software && n >= TILE_ROWS
 }
 
 /// Workgroups for the tiles of `[rows, columns]`.
@@ -90,11 +90,11 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>) -> FloatTensor<B
         return B::float_matmul(x, B::float_transpose(widened::<B>(w)));
     }
     let y = B::empty(&x, [n, m].into(), DType::F32);
-    let storage = StorageType::of(w.dtype());
+    let (storage, software) = (StorageType::of(w.dtype()), B::software(&x));
     let small = n.div_ceil(4) * m.div_ceil(4);
     let [y] = if k % 4 != 0 {
         let params = AnyParams { n: n as u32, m: m as u32, k: k as u32 };
-        let (kernel, threads) = match block_threads(ANY_BLOCK, n, m) {
+        let (kernel, threads) = match block_threads(software, ANY_BLOCK, n, m) {
             Some(threads) => (&kernels::FORWARD_ANY_BLOCK, threads),
             None => (&kernels::FORWARD_ANY, small),
         };
@@ -102,11 +102,11 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>) -> FloatTensor<B
         B::launch(kernel, [w, x], [y], &params, kernel.groups(threads))
     } else {
         let params = ForwardParams { n: n as u32, m: m as u32, k4: k as u32 / 4 };
-        if tiled(n) {
+        if tiled(software, n) {
             B::launch(kernels::FORWARD_TILE.of(storage), [w, x], [y], &params, tiles(n, m))
         } else {
             let row = n * m.div_ceil(ROW_OUTPUTS) * kernels::ROW.of(storage).any().workgroup as usize;
-            let (kernel, threads) = match (n <= FEW_ROWS, block_threads(FORWARD_BLOCK, n, m)) {
+            let (kernel, threads) = match (n <= FEW_ROWS, block_threads(software, FORWARD_BLOCK, n, m)) {
                 (true, _) => (&kernels::ROW, row),
                 (_, Some(threads)) => (&kernels::FORWARD_BLOCK, threads),
                 (_, None) => (&kernels::FORWARD, small),
@@ -124,9 +124,10 @@ pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: FloatTensor<B>) -> Float
     if B::TWINS {
         return B::float_matmul(dy, widened::<B>(w));
     }
+    let software = B::software(&dy);
     let slices = m.div_ceil(SLICE).max(1);
     let whole = |dx| B::float_reshape(if slices == 1 { dx } else { column_sum::<B>(dx) }, [n, k].into());
-    if tiled(n) && m % 4 == 0 && k % 4 == 0 {
+    if tiled(software, n) && m % 4 == 0 && k % 4 == 0 {
         let [dx, _] = by_tiles::<B>(dy, None, Some(w), k, [None, None]);
         return whole(dx);
     }
@@ -135,7 +136,7 @@ pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: FloatTensor<B>) -> Float
     let small = n.div_ceil(4) * k.div_ceil(4);
     let [dx] = if m % 4 != 0 || k % 4 != 0 {
         let params = AnyInputParams { n: n as u32, m: m as u32, k: k as u32, slice: SLICE as u32 };
-        let (kernel, threads) = match block_threads(ANY_BLOCK, n, k) {
+        let (kernel, threads) = match block_threads(software, ANY_BLOCK, n, k) {
             Some(threads) => (&kernels::BACKWARD_INPUT_ANY_BLOCK, threads),
             None => (&kernels::BACKWARD_INPUT_ANY, small),
         };
@@ -143,7 +144,7 @@ pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: FloatTensor<B>) -> Float
         B::launch(kernel, [w, dy], [dx], &params, kernel.groups(slices * threads))
     } else {
         let params = InputParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4, slice4: SLICE as u32 / 4 };
-        let (kernel, threads) = match block_threads(BLOCK, n, k) {
+        let (kernel, threads) = match block_threads(software, BLOCK, n, k) {
             Some(threads) => (&kernels::BACKWARD_INPUT_BLOCK, threads),
             None => (&kernels::BACKWARD_INPUT, small),
         };
@@ -160,7 +161,8 @@ pub fn backward_weight<B: Launch>(dy: FloatTensor<B>, x: FloatTensor<B>, sum: Op
         let dw = B::float_matmul(B::float_transpose(dy), x);
         return if let Some(sum) = sum { residual_add::<B>(sum, dw) } else { dw };
     }
-    if tiled(n) && m % 4 == 0 && k % 4 == 0 {
+    let software = B::software(&dy);
+    if tiled(software, n) && m % 4 == 0 && k % 4 == 0 {
         let [_, dw] = by_tiles::<B>(dy, Some(x), None, k, [None, sum]);
         return dw;
     }
@@ -169,14 +171,14 @@ pub fn backward_weight<B: Launch>(dy: FloatTensor<B>, x: FloatTensor<B>, sum: Op
     let small = m.div_ceil(4) * k.div_ceil(4);
     let [dw] = if m % 4 != 0 || k % 4 != 0 {
         let params = AnyWeightParams { n: n as u32, m: m as u32, k: k as u32, add };
-        let (kernel, threads) = match block_threads(ANY_BLOCK, m, k) {
+        let (kernel, threads) = match block_threads(software, ANY_BLOCK, m, k) {
             Some(threads) => (&kernels::BACKWARD_WEIGHT_ANY_BLOCK, threads),
             None => (&kernels::BACKWARD_WEIGHT_ANY, small),
         };
         B::launch(kernel, [dy, x], [dw], &params, kernel.groups(threads))
     } else {
         let params = BackwardParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4, add };
-        let (kernel, threads) = match block_threads(BLOCK, m, k) {
+        let (kernel, threads) = match block_threads(software, BLOCK, m, k) {
             Some(threads) => (&kernels::BACKWARD_WEIGHT_BLOCK, threads),
             None => (&kernels::BACKWARD_WEIGHT, small),
         };
@@ -188,14 +190,15 @@ pub fn backward_weight<B: Launch>(dy: FloatTensor<B>, x: FloatTensor<B>, sum: Op
 /// Whether [`both`] takes the shape.
 fn fits<B: Launch>(dy: &FloatTensor<B>, rule: &Linear<FloatTensor<B>>) -> bool {
     let ((n, m), (_, k)) = (rows_columns(&dy.shape()), rows_columns(&rule.w.shape()));
-    let blocks = block_threads(BLOCK, n, k).is_some() && block_threads(BLOCK, m, k).is_some();
-    !B::TWINS && m % 4 == 0 && k % 4 == 0 && m <= SLICE && (blocks || tiled(n))
+    let software = B::software(dy);
+    let blocks = block_threads(software, BLOCK, n, k).is_some() && block_threads(software, BLOCK, m, k).is_some();
+    !B::TWINS && m % 4 == 0 && k % 4 == 0 && m <= SLICE && (blocks || tiled(software, n))
 }
 
 /// Both gradients of `y = x Wᵀ` in one dispatch, dx added to `sum` if there is one.
 fn both<B: Launch>(dy: FloatTensor<B>, rule: Linear<FloatTensor<B>>, sum: Option<FloatTensor<B>>) -> [FloatTensor<B>; 2] {
     let ((n, m), (_, k)) = (rows_columns(&dy.shape()), rows_columns(&rule.w.shape()));
-    if tiled(n) {
+    if tiled(B::software(&dy), n) {
         let [dx, dw] = by_tiles::<B>(dy, Some(rule.x), Some(rule.w), k, [sum, None]);
         return [B::float_reshape(dx, [n, k].into()), dw];
     }
