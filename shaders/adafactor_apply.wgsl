@@ -16,11 +16,7 @@ struct Params {
   clip: f32,
   eps2: f32,
   relative_step: u32,
-  rounding: u32,
-  key0: u32,
-  key1: u32,
-  step_low: u32,
-  step_high: u32,
+  @align(16) noise: Noise,
 }
 
 @group(0) @binding(0) var<storage, read_write> g: array<f32>;
@@ -68,11 +64,11 @@ fn element(p0: f32, at: u32, i: u32, j: u32, s: vec4<f32>) -> f32 {
 }
 
 fn pair_noise(pair: u32, paired: bool) -> u32 {
-  if (params.rounding == ROUND_STOCHASTIC) {
-    return philox(vec4<u32>(pair, 0u, params.step_low, params.step_high), vec2<u32>(params.key0, params.key1)).z;
+  if (params.noise.rounding == ROUND_STOCHASTIC) {
+    return noise_words(params.noise, pair).z;
   }
   var halves = 0u;
-  if (params.rounding == ROUND_GIVEN) {
+  if (params.noise.rounding == ROUND_GIVEN) {
     halves = noise[2u * pair];
     if (paired) {
       halves |= noise[2u * pair + 1u] << 16u;
@@ -116,7 +112,7 @@ fn main(
   let s = scalars();
   let n = params.rows * params.cols;
   let first = group_index(group, groups) * 2048u;
-  if (params.rounding == ROUND_F32) {
+  if (params.noise.rounding == ROUND_F32) {
     for (var at = 2u * first + lane; at < min(2u * first + 4096u, n); at += SIZE) {
       let i = at / params.cols;
       p[at] = bitcast<u32>(element(bitcast<f32>(p[at]), at, i, at - i * params.cols, s));
@@ -135,6 +131,6 @@ fn main(
       let wraps = j + 1u == params.cols;
       x1 = element(bf16_high(p[pair]), at + 1u, select(i, i + 1u, wraps), select(j + 1u, 0u, wraps), s);
     }
-    p[pair] = bf16_pair(x0, x1, pair_noise(pair, paired), params.rounding);
+    p[pair] = bf16_pair(x0, x1, pair_noise(pair, paired), params.noise.rounding);
   }
 }

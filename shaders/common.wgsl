@@ -68,6 +68,19 @@ fn bf16_stochastic(bits: u32, noise: u32) -> u32 {
   return select(rounded, high, (rounded & 0x7fffu) == 0x7f80u);
 }
 
+// What rounds the writes of one step of one parameter. The last field of `Params`, at a multiple of 16 bytes. Twin: kernels/noise.rs
+struct Noise {
+  key: vec2<u32>,
+  // Low and high word.
+  step: vec2<u32>,
+  rounding: u32,
+}
+
+// The words of elements 2·pair and 2·pair + 1, two halves each: streams m, v, p.
+fn noise_words(noise: Noise, pair: u32) -> vec4<u32> {
+  return philox(vec4<u32>(pair, 0u, noise.step), noise.key);
+}
+
 // How a write is rounded: kernels/noise.rs, Rounding. F32 means that the tensor is not packed.
 const ROUND_F32: u32 = 0u;
 const ROUND_NEAREST: u32 = 1u;

@@ -83,7 +83,7 @@ pub fn memory_plan(model: &ModelConfig, train: &TrainConfig) -> Result<MemoryPla
         };
     let lookups = gradients + 2 * row;
     let most = head.max(last_block).max(first_block).max(lookups);
-    let optimizer = optim.state_bytes() + optim.projector_bytes();
+    let optimizer = optim.state_bytes() + optim.side_bytes();
     Ok(MemoryPlan { weights, gradients, optimizer, activations: most - gradients })
 }
 
