@@ -16,10 +16,10 @@ use std::collections::BTreeMap;
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
+pub use crate::parameters::{ParamMap, ParamVisitor};
 pub use attention::KvCache;
 pub use check::open_model;
 pub use load::planned_parameters;
-pub use parameters::{ParamMap, ParamVisitor};
 pub use rope::frequencies;
 
 use crate::bundle::{Bundle, refuse_non_finite};

@@ -5,6 +5,7 @@ mod adamw;
 mod apollo;
 mod clip;
 mod groups;
+mod module;
 mod rule;
 mod sgd;
 mod state;
@@ -18,44 +19,20 @@ use crate::config::{GroupConfig, TrainConfig};
 use crate::error::{Error, Fault, Result};
 use crate::kernels::noise::{self, Noise, Rounding};
 use crate::kernels::{Buffer, check_devices};
+pub use crate::parameters::ParamInfo;
 
 pub use adafactor::Adafactor;
 pub use adamw::Adamw;
 pub use apollo::{Apollo, orthogonal};
 pub use clip::{clip_factor, global_norm, sum_of_squares};
 pub use groups::glob_matches;
+pub use module::OptimSettings;
 pub use rule::{Layout, Rule, Update};
 pub use sgd::Sgd;
 pub use state::{ReadSaved, SavedState, StateData, StateTensor};
 
 use rule::{Made, Recorded, made};
 use state::State;
-
-/// A parameter as the optimizer knows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ParamInfo {
-    /// State-dict name.
-    pub name: String,
-    /// Shape; the optimizer sees rank ≥ 2 as (product of the leading dimensions, last).
-    pub shape: Vec<usize>,
-    /// F32, or BF16 packed.
-    pub dtype: DType,
-}
-
-impl ParamInfo {
-    /// Number of elements.
-    pub fn elements(&self) -> usize {
-        self.shape.iter().product()
-    }
-
-    /// (A, B) of rank ≥ 2.
-    fn matrix(&self) -> Option<(usize, usize)> {
-        match self.shape.as_slice() {
-            [] | [_] => None,
-            [leading @ .., last] => Some((leading.iter().product(), *last)),
-        }
-    }
-}
 
 /// A parameter with its update rule and state, and what stays the same over the run.
 #[derive(Debug)]
@@ -72,6 +49,21 @@ struct Slot {
 }
 
 impl Slot {
+    /// Refuses another shape or dtype than that of the parameter, which may come flattened.
+    fn check_tensors<const D: usize>(&self, p: &Tensor<D>, grad: &Tensor<D>) -> Result<()> {
+        let ParamInfo { name, shape, dtype } = &self.info;
+        for found in [p.dims().to_vec(), grad.dims().to_vec()] {
+            if found != *shape && found != [self.info.elements()] {
+                return Err(Error::TensorShape { name: name.clone(), expected: shape.clone(), found });
+            }
+        }
+        if p.dtype() != *dtype || grad.dtype() != DType::F32 {
+            let fault = Fault::new(name, format!("{dtype:?} with an F32 gradient"), format!("{:?}, {:?}", p.dtype(), grad.dtype()));
+            return Err(Error::InvalidConfig(vec![fault]));
+        }
+        Ok(())
+    }
+
     /// Refuses buffers on different devices, before anything changes.
     fn check_devices(&self, p: &Buffer, grad: &Buffer, recorded: Option<&Recorded>) -> Result<()> {
         let names = self.layout.0.iter().map(|(name, ..)| *name);
@@ -87,6 +79,10 @@ impl Slot {
 pub struct Optim {
     seed: u64,
     peak_rate: f64,
+    /// Bound of the norm in [`Optim::step_module`]; 0 = none.
+    max_grad_norm: f64,
+    /// The factor that the bound gives the next step, once its norm is known.
+    clip: Option<f32>,
     slots: BTreeMap<String, Slot>,
     /// A buffer of one word, bound in place of a buffer that a kernel does not read.
     unread: Option<Buffer>,
@@ -134,7 +130,15 @@ impl Optim {
         if !faults.is_empty() {
             return Err(if faults.len() == of_names { Error::Groups(faults) } else { Error::InvalidConfig(faults) });
         }
-        Ok(Self { seed: config.seed, peak_rate: config.learning_rate, slots, unread: None, recorded: BTreeMap::new() })
+        Ok(Self {
+            seed: config.seed,
+            peak_rate: config.learning_rate,
+            max_grad_norm: 0.0,
+            clip: None,
+            slots,
+            unread: None,
+            recorded: BTreeMap::new(),
+        })
     }
 
     /// Moves the trained parameters whose names match `pattern` by rules of the caller's own: `make` gives the instance of each, whose state
@@ -160,6 +164,10 @@ impl Optim {
     pub fn rule<R: Rule>(&self, name: &str) -> Option<&R> {
         let rule: &dyn Any = &*self.slots.get(name)?.rule;
         rule.downcast_ref()
+    }
+
+    fn slot(&self, name: &str) -> Result<&Slot> {
+        self.slots.get(name).ok_or_else(|| Error::UnexpectedTensors(vec![name.to_string()]))
     }
 
     /// Whether `name` is in a frozen group, or unknown: it needs no gradient.
@@ -203,18 +211,9 @@ impl Optim {
     ) -> Result<Tensor<D>> {
         let slot = self.slots.get_mut(name).ok_or_else(|| Error::UnexpectedTensors(vec![name.to_string()]))?;
         let Some(grad) = grad.filter(|_| !slot.frozen) else { return Ok(p) };
-        for found in [p.dims().to_vec(), grad.dims().to_vec()] {
-            if found != slot.info.shape && found != [slot.info.elements()] {
-                return Err(Error::TensorShape { name: name.to_string(), expected: slot.info.shape.clone(), found });
-            }
-        }
-        if p.dtype() != slot.info.dtype || grad.dtype() != DType::F32 {
-            let fault =
-                Fault::new(name, format!("{:?} with an F32 gradient", slot.info.dtype), format!("{:?}, {:?}", p.dtype(), grad.dtype()));
-            return Err(Error::InvalidConfig(vec![fault]));
-        }
+        slot.check_tensors(&p, &grad)?;
         let device = p.device();
-        let (p, grad) = (Buffer::from(p), Buffer::from(grad));
+        let (p, grad) = (Buffer::of(p)?, Buffer::of(grad)?);
         slot.check_devices(&p, &grad, self.recorded.get(name))?;
         let mut state = match slot.state.take() {
             Some(state) => state,

@@ -96,6 +96,20 @@ pub struct SavedState<'a> {
 }
 
 impl SavedState<'_> {
+    /// An entry of [`Optim::state_tensors`] whose bytes are in memory.
+    pub fn from_bytes(name: String, entry: &StateTensor, bytes: Vec<u8>) -> Self {
+        let shape = entry.shape.iter().map(|&dim| dim as u64).collect();
+        let length = bytes.len() as u64;
+        let read = move |at: u64, out: &mut [u8]| {
+            let found = usize::try_from(at).ok().and_then(|at| bytes.get(at..)?.get(..out.len()));
+            let found =
+                found.ok_or_else(|| Error::CheckpointLength { file: "state".into(), expected: at + out.len() as u64, found: length })?;
+            out.copy_from_slice(found);
+            Ok(())
+        };
+        Self { name, dtype: entry.dtype.to_string(), shape, bytes: length, read: Box::new(read) }
+    }
+
     fn is(&self, dtype: &str, shape: &[usize], bytes: usize) -> bool {
         let same = self.shape.len() == shape.len() && self.shape.iter().zip(shape).all(|(&saved, &own)| saved == own as u64);
         same && self.dtype == dtype && self.bytes == bytes as u64
