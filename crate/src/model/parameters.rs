@@ -2,9 +2,8 @@
 
 use burn::tensor::Tensor;
 
-use super::{Body, Model};
+use super::{Body, Model, Part};
 use crate::bundle::{StreamTensor, StreamValues};
-use crate::config::ModelConfig;
 use crate::parameters::{self, ParamInfo, ParamMap, ParamVisitor};
 
 /// Makes each parameter a leaf of a new autodiff graph, except the frozen ones.
@@ -39,26 +38,12 @@ impl Model {
     /// so that the update finds the parameters uniquely owned.
     pub fn tracked(&self, frozen: &dyn Fn(&str) -> bool) -> Self {
         let rope = self.rope.as_ref().map(super::rope::Rope::tracked);
-        Self { rope, tracked: true, ..self.clone().map(&mut Track(frozen)) }
+        Self { rope, ..self.clone().map(&mut Track(frozen)) }
     }
 
-    /// The block that a parameter belongs to by its name; `None` for embeddings, the last norm and the head.
-    pub fn block_of(name: &str) -> Option<usize> {
-        let rest = name.strip_prefix("model.layers.").or_else(|| name.strip_prefix("transformer.h."))?;
-        rest.split('.').next()?.parse().ok()
-    }
-
-    /// Whether a parameter is read by [`Model::embed`].
-    pub fn is_embedding(name: &str) -> bool {
-        matches!(name, "model.embed_tokens.weight" | "transformer.wte.weight" | "transformer.wpe.weight")
-    }
-
-    /// Whether the head's backward pass gives this parameter a gradient: the last norm and the head's weight, which may be the embedding's.
-    pub fn in_head(config: &ModelConfig, name: &str) -> bool {
-        match name {
-            "model.embed_tokens.weight" | "transformer.wte.weight" => config.tie_word_embeddings,
-            _ => Self::block_of(name).is_none() && !Self::is_embedding(name),
-        }
+    /// Where the parameter of this name stands; `None` if the model has none.
+    pub fn part(&self, name: &str) -> Option<Part> {
+        self.parts.get(name).copied()
     }
 
     /// The name, shape and dtype of every parameter.

@@ -5,10 +5,11 @@ use burn::module::{Module, Param, ParamId};
 use burn::nn::{BatchNorm, BatchNormConfig, Linear, LinearConfig};
 use burn::optim::{GradientsParams, SgdConfig as BurnSgd};
 use burn::tensor::activation::relu;
-use burn::tensor::{DType, Device as TensorDevice, Tensor, TensorData};
+use burn::tensor::{DType, Device as TensorDevice, Int, Tensor, TensorData};
 use tabtune::config::{FallingSchedule, GroupConfig, OptimizerConfig, ScheduleConfig, SgdConfig};
 use tabtune::error::{Error, Fault};
 use tabtune::kernels::Buffer;
+use tabtune::model::layers::{self, Embedding};
 use tabtune::optim::{Layout, Optim, OptimSettings, ParamInfo, Rule, Update, clip_factor};
 use tabtune::parameters::{ParamMap, ParamVisitor, map, parameters, visit};
 use tabtune::schedule::{Scheduler, learning_rate};
@@ -262,6 +263,37 @@ fn a_scheduler_gives_the_rates_of_its_schedule() {
     assert_eq!(resumed.step(), scheduler.step());
     assert_eq!(faults(Scheduler::new(-0.2, ScheduleConfig::default()).unwrap_err())[0], "learning_rate");
     assert_eq!(faults(scheduler.start_decay().unwrap_err()), ["schedule.type"]);
+}
+
+#[derive(Module, Debug)]
+struct Packed {
+    table: Embedding,
+    head: layers::Linear,
+}
+
+#[test]
+fn packed_modules_train_with_the_layers_of_the_crate() {
+    each_device(|device| {
+        let packed = |rows: usize, seed| {
+            let data = TensorData::new(noise(rows * 8, seed), [rows, 8]);
+            Param::from_tensor(Tensor::<2>::from_data(data, (device, DType::BF16)).require_grad())
+        };
+        let mut module = Packed { table: Embedding { weight: packed(6, 1) }, head: layers::Linear { weight: packed(3, 2), bias: None } };
+        let mut optim = Optim::for_module(&module, &OptimSettings { learning_rate: 0.02, ..OptimSettings::default() }).unwrap();
+        let loss = |module: &Packed| {
+            let ids = Tensor::<1, Int>::from_ints([0, 5, 2, 2], device);
+            (module.head.forward(module.table.forward(ids)) - 0.5).powi_scalar(2).mean()
+        };
+        let value = |loss: Tensor<1>| loss.into_data().iter::<f32>().next().unwrap();
+        let first = value(loss(&module));
+        for _ in 0..60 {
+            let grads = GradientsParams::from_grads(loss(&module).backward(), &module);
+            module = optim.step_module(0.02, module, grads).unwrap();
+        }
+        assert_eq!(module.table.weight.val().dtype(), DType::BF16);
+        let last = value(loss(&module));
+        assert!(last < 0.1 * first, "{first} to {last}");
+    });
 }
 
 #[test]
