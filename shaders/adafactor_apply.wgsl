@@ -1,9 +1,9 @@
-// Adafactor, pass 4 of 4 (shaders/README.md, "Adafactor"; arXiv:1804.04235): the update of a matrix [rows, cols], f32 or packed bf16, in
-// place.
+// Adafactor, pass 4 of 4 (shaders/README.md, "Adafactor"; arXiv:1804.04235): the update of a matrix [rows, cols], f32
+// or packed bf16, in place.
 //   S = Σ row    r = √(Σp²/N)    η ← relative_step ? max(ε₂, r)·η : η    d = 1 − η·λ
 //   u = (g·1/√(row/S))·1/√col    c = max(√(Σu²/N)/clip, 1), Σu² = S·Σa²    x = p·d − η·(u/c)    store by stream p
-// Every workgroup adds the 3·L sums of pass 3 itself (16 threads, then one), then updates 2048 pairs. `noise`: recorded replays only, 16
-// bits of element i in word i.
+// Every workgroup adds the 3·L sums of pass 3 itself (16 threads, then one), then updates 2048 pairs. `noise`: recorded
+// replays only, 16 bits of element i in word i.
 // Twin: kernels/adafactor_apply.rs
 struct Params {
   rows: u32,
@@ -16,11 +16,7 @@ struct Params {
   clip: f32,
   eps2: f32,
   relative_step: u32,
-  rounding: u32,
-  key0: u32,
-  key1: u32,
-  step_low: u32,
-  step_high: u32,
+  @align(16) noise: Noise,
 }
 
 @group(0) @binding(0) var<storage, read_write> g: array<f32>;
@@ -51,7 +47,8 @@ fn scalars() -> vec4<f32> {
   return vec4<f32>(part[0].z, c, rate, 1.0 - rate * params.decay);
 }
 
-// 1/√(row/S). A row with tiny gradients next to one of 1e15 would leave f32's normal range: then the quotient of the roots is used.
+// 1/√(row/S). A row with tiny gradients next to one of 1e15 would leave f32's normal range: then the quotient of the
+// roots is used.
 fn row_factor(sum: f32, total: f32) -> f32 {
   let share = sum / total;
   if (share < 1.17549435e-38) {
@@ -68,11 +65,11 @@ fn element(p0: f32, at: u32, i: u32, j: u32, s: vec4<f32>) -> f32 {
 }
 
 fn pair_noise(pair: u32, paired: bool) -> u32 {
-  if (params.rounding == ROUND_STOCHASTIC) {
-    return philox(vec4<u32>(pair, 0u, params.step_low, params.step_high), vec2<u32>(params.key0, params.key1)).z;
+  if (params.noise.rounding == ROUND_STOCHASTIC) {
+    return noise_words(params.noise, pair).z;
   }
   var halves = 0u;
-  if (params.rounding == ROUND_GIVEN) {
+  if (params.noise.rounding == ROUND_GIVEN) {
     halves = noise[2u * pair];
     if (paired) {
       halves |= noise[2u * pair + 1u] << 16u;
@@ -116,7 +113,7 @@ fn main(
   let s = scalars();
   let n = params.rows * params.cols;
   let first = group_index(group, groups) * 2048u;
-  if (params.rounding == ROUND_F32) {
+  if (params.noise.rounding == ROUND_F32) {
     for (var at = 2u * first + lane; at < min(2u * first + 4096u, n); at += SIZE) {
       let i = at / params.cols;
       p[at] = bitcast<u32>(element(bitcast<f32>(p[at]), at, i, at - i * params.cols, s));
@@ -135,6 +132,6 @@ fn main(
       let wraps = j + 1u == params.cols;
       x1 = element(bf16_high(p[pair]), at + 1u, select(i, i + 1u, wraps), select(j + 1u, 0u, wraps), s);
     }
-    p[pair] = bf16_pair(x0, x1, pair_noise(pair, paired), params.rounding);
+    p[pair] = bf16_pair(x0, x1, pair_noise(pair, paired), params.noise.rounding);
   }
 }

@@ -1,4 +1,5 @@
-// Adafactor, pass 2 of 4 (shaders/README.md, "Adafactor"; arXiv:1804.04235): the second moments, from the partials of pass 1.
+// Adafactor, pass 2 of 4 (shaders/README.md, "Adafactor"; arXiv:1804.04235): the second moments, from the partials of
+// pass 1.
 //   row ← lerp(row, Σⱼ q, w)    col ← lerp(col, Σᵢ q, w)
 // The partials go through the block tree ("Block tree" there). One thread per row or column, the trees in registers.
 // Twin: kernels/adafactor_moments.rs
@@ -27,7 +28,8 @@ fn bits_for(n: u32) -> u32 {
   return 32u - countLeadingZeros(max(n, 1u) - 1u);
 }
 
-// Leaves in bit-reversed order and a binary counter of open sums: the same additions as strides 128 … 1 over a block padded with 0.
+// Leaves in bit-reversed order and a binary counter of open sums: the same additions as strides 128 … 1 over a block
+// padded with 0.
 fn block_sum(by_row: bool, start: u32, stride: u32, first: u32, n: u32) -> f32 {
   let bits = bits_for(n);
   var open: array<f32, 9>;

@@ -1,7 +1,9 @@
-// Adafactor, pass 3 of 4 (shaders/README.md, "Adafactor"; arXiv:1804.04235): what the update's size needs, over a matrix [rows, cols].
-// Workgroup ℓ of L = min(256, tiles) takes the tiles (32 × 64) ℓ, ℓ + L, … and writes Σ a², a = (g·1/√row)·1/√col, to sums[ℓ]; Σ p² to
-// sums[L + ℓ] (relative_step only, else 0); and Σ row over the rows of its blocks of 256 to sums[2L + ℓ]. Lane k of 256 has column k % 64
-// and each fourth row of a tile; the lanes go through strides 128 … 1: a thread has the four lanes of a column.
+// Adafactor, pass 3 of 4 (shaders/README.md, "Adafactor"; arXiv:1804.04235): what the update's size needs, over a
+// matrix [rows, cols].
+// Workgroup ℓ of L = min(256, tiles) takes the tiles (32 × 64) ℓ, ℓ + L, … and writes Σ a², a = (g·1/√row)·1/√col, to
+// sums[ℓ]; Σ p² to sums[L + ℓ] (relative_step only, else 0); and Σ row over the rows of its blocks of 256 to sums[2L +
+// ℓ]. Lane k of 256 has column k % 64 and each fourth row of a tile; the lanes go through strides 128 … 1: a thread has
+// the four lanes of a column.
 // Twin: kernels/adafactor_norm.rs
 struct Params {
   rows: u32,
@@ -79,7 +81,11 @@ fn main(
         total[e] += row[first + 64u * e];
       }
     }
-    part[k] = vec3<f32>((u.x + u.z) + (u.y + u.w), (x.x + x.z) + (x.y + x.w), (total.x + total.z) + (total.y + total.w));
+    part[k] = vec3<f32>(
+      (u.x + u.z) + (u.y + u.w),
+      (x.x + x.z) + (x.y + x.w),
+      (total.x + total.z) + (total.y + total.w),
+    );
   }
   workgroupBarrier();
   if (lane == 0u && me < params.lanes) {

@@ -1,7 +1,9 @@
-// Adafactor on a vector of n elements, pass 2 of 2 (shaders/README.md, "Adafactor"; arXiv:1804.04235), f32 or packed bf16, in place.
-//   r = √(Σp²/N)    η ← relative_step ? max(ε₂, r)·η : η    d = 1 − η·λ    u = g/√row    c = max(√(Σu²/N)/clip, 1)    x = p·d − η·(u/c)
-// Every workgroup adds the 2·L sums of pass 1 itself (16 threads, then one), then updates 2048 pairs. `noise`: recorded replays only, 16
-// bits of element i in word i.
+// Adafactor on a vector of n elements, pass 2 of 2 (shaders/README.md, "Adafactor"; arXiv:1804.04235), f32 or packed
+// bf16, in place.
+//   r = √(Σp²/N)    η ← relative_step ? max(ε₂, r)·η : η    d = 1 − η·λ
+//   u = g/√row    c = max(√(Σu²/N)/clip, 1)    x = p·d − η·(u/c)
+// Every workgroup adds the 2·L sums of pass 1 itself (16 threads, then one), then updates 2048 pairs. `noise`: recorded
+// replays only, 16 bits of element i in word i.
 // Twin: kernels/adafactor_vector_apply.rs
 struct Params {
   n: u32,
@@ -13,11 +15,7 @@ struct Params {
   clip: f32,
   eps2: f32,
   relative_step: u32,
-  rounding: u32,
-  key0: u32,
-  key1: u32,
-  step_low: u32,
-  step_high: u32,
+  @align(16) noise: Noise,
 }
 
 @group(0) @binding(0) var<storage, read_write> g: array<f32>;
@@ -52,11 +50,11 @@ fn element(p0: f32, i: u32, s: vec3<f32>) -> f32 {
 }
 
 fn pair_noise(pair: u32, paired: bool) -> u32 {
-  if (params.rounding == ROUND_STOCHASTIC) {
-    return philox(vec4<u32>(pair, 0u, params.step_low, params.step_high), vec2<u32>(params.key0, params.key1)).z;
+  if (params.noise.rounding == ROUND_STOCHASTIC) {
+    return noise_words(params.noise, pair).z;
   }
   var halves = 0u;
-  if (params.rounding == ROUND_GIVEN) {
+  if (params.noise.rounding == ROUND_GIVEN) {
     halves = noise[2u * pair];
     if (paired) {
       halves |= noise[2u * pair + 1u] << 16u;
@@ -99,7 +97,7 @@ fn main(
   workgroupBarrier();
   let s = scalars();
   let first = group_index(group, groups) * 2048u;
-  if (params.rounding == ROUND_F32) {
+  if (params.noise.rounding == ROUND_F32) {
     for (var i = 2u * first + lane; i < min(2u * first + 4096u, params.n); i += SIZE) {
       p[i] = bitcast<u32>(element(bitcast<f32>(p[i]), i, s));
     }
@@ -113,6 +111,6 @@ fn main(
     if (paired) {
       x1 = element(bf16_high(p[pair]), i + 1u, s);
     }
-    p[pair] = bf16_pair(x0, x1, pair_noise(pair, paired), params.rounding);
+    p[pair] = bf16_pair(x0, x1, pair_noise(pair, paired), params.noise.rounding);
   }
 }

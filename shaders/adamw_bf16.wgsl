@@ -1,6 +1,6 @@
-// AdamW on a packed bf16 tensor of n elements with bf16 m and v and an f32 gradient, in place (shaders/README.md, "AdamW";
-// arXiv:1711.05101, 2010.06192). One thread per word, that is two elements; all arithmetic f32, the three writes rounded (nearest, or
-// stochastic with one Philox call a word).
+// AdamW on a packed bf16 tensor of n elements with bf16 m and v and an f32 gradient, in place (shaders/README.md,
+// "AdamW"; arXiv:1711.05101, 2010.06192). One thread per word, that is two elements; all arithmetic f32, the three
+// writes rounded (nearest, or stochastic with one Philox call a word).
 //   g ← bounded(g)·scale    m′ = lerp(m, g, w1)    v′ = lerp(v, g², w2)    x = p·d − α·m′/(√v′ + ε)    store m′, v′, x
 // `noise` is read in recorded replays only: for stream s (m, v, p) and element i the 16 bits in word s·n + i.
 // Twin: kernels/adamw_bf16.rs
@@ -12,13 +12,7 @@ struct Params {
   alpha: f32,
   eps: f32,
   scale: f32,
-  rounding: u32,
-  key0: u32,
-  key1: u32,
-  step_low: u32,
-  step_high: u32,
-  first_pair_low: u32,
-  first_pair_high: u32,
+  @align(16) noise: Noise,
 }
 
 @group(0) @binding(0) var<storage, read_write> g: array<f32>;
@@ -38,13 +32,11 @@ fn element(p0: f32, g0: f32, m0: f32, v0: f32) -> vec3<f32> {
 
 // The noise of streams m, v, p for the pair, as packed halves.
 fn pair_noise(pair: u32, paired: bool) -> vec3<u32> {
-  if (params.rounding == ROUND_STOCHASTIC) {
-    let low = params.first_pair_low + pair;
-    let high = params.first_pair_high + select(0u, 1u, low < pair);
-    return philox(vec4<u32>(low, high, params.step_low, params.step_high), vec2<u32>(params.key0, params.key1)).xyz;
+  if (params.noise.rounding == ROUND_STOCHASTIC) {
+    return noise_words(params.noise, pair).xyz;
   }
   var halves = vec3<u32>(0u);
-  if (params.rounding == ROUND_GIVEN) {
+  if (params.noise.rounding == ROUND_GIVEN) {
     for (var s = 0u; s < 3u; s++) {
       let at = s * params.n + 2u * pair;
       halves[s] = noise[at];
@@ -73,7 +65,7 @@ fn main(
     high = element(bf16_high(p[w]), g[2u * w + 1u], bf16_high(m[w]), bf16_high(v[w]));
   }
   let bits = pair_noise(w, paired);
-  m[w] = bf16_pair(low.x, high.x, bits.x, params.rounding);
-  v[w] = bf16_pair(low.y, high.y, bits.y, params.rounding);
-  p[w] = bf16_pair(low.z, high.z, bits.z, params.rounding);
+  m[w] = bf16_pair(low.x, high.x, bits.x, params.noise.rounding);
+  v[w] = bf16_pair(low.y, high.y, bits.y, params.noise.rounding);
+  p[w] = bf16_pair(low.z, high.z, bits.z, params.noise.rounding);
 }

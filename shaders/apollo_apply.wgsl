@@ -1,5 +1,5 @@
-// APOLLO, pass 3 of 3 (shaders/README.md, "APOLLO", 3 to 5; arXiv:2412.05270): the update of a matrix [rows, cols], f32 or packed bf16, in
-// place. One thread: two elements.
+// APOLLO, pass 3 of 3 (shaders/README.md, "APOLLO", 3 to 5; arXiv:2412.05270): the update of a matrix [rows, cols], f32
+// or packed bf16, in place. One thread: two elements.
 //   U = g·s (of the row, the column, or the tensor)    U ← back·((front·U)/ℓ)    x = p·d − α·U    store by stream p
 // stats, factors as apollo_project and apollo_combine write them. Twin: kernels/apollo_apply.rs
 struct Params {
@@ -12,11 +12,7 @@ struct Params {
   d: f32,
   alpha: f32,
   scale: f32,
-  rounding: u32,
-  key0: u32,
-  key1: u32,
-  step_low: u32,
-  step_high: u32,
+  @align(16) noise: Noise,
 }
 
 @group(0) @binding(0) var<storage, read_write> g: array<f32>;
@@ -46,7 +42,7 @@ fn main(
     return;
   }
   let paired = i + 1u < params.n;
-  if (params.rounding == ROUND_F32) {
+  if (params.noise.rounding == ROUND_F32) {
     p[i] = bitcast<u32>(element(bitcast<f32>(p[i]), i));
     if (paired) {
       p[i + 1u] = bitcast<u32>(element(bitcast<f32>(p[i + 1u]), i + 1u));
@@ -58,6 +54,6 @@ fn main(
   if (paired) {
     x1 = element(bf16_high(p[pair]), i + 1u);
   }
-  let words = philox(vec4<u32>(pair, 0u, params.step_low, params.step_high), vec2<u32>(params.key0, params.key1));
-  p[pair] = bf16_pair(x0, x1, words.z, params.rounding);
+  let words = noise_words(params.noise, pair);
+  p[pair] = bf16_pair(x0, x1, words.z, params.noise.rounding);
 }

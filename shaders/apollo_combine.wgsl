@@ -1,8 +1,11 @@
-// APOLLO, pass 2 of 3 (shaders/README.md, "APOLLO", 3 and 4; limiter: arXiv:2410.01623): the tensor's scale (mini) and the growth limiter.
-// One workgroup; the channels c, c + 256, … make lane c of 256, the lanes go through strides 128 … 1: a thread has the four lanes
-// k, k + 64, ….
-//   mini: s = √Σ‖R̃‖²/(√Σ‖R‖² + 1e-8)    n = front·√Σ(s·‖g‖)²    ℓ = N ≥ threshold ? max(n/(N + 1e-8), γ)/γ : 1    N ← n/ℓ
-// stats [4, channels] as apollo_project writes them; norm [1] = N; factors [2] = s (mini), ℓ. Twin: kernels/apollo_combine.rs
+// APOLLO, pass 2 of 3 (shaders/README.md, "APOLLO", 3 and 4; limiter: arXiv:2410.01623): the tensor's scale (mini) and
+// the growth limiter.
+// One workgroup; the channels c, c + 256, … make lane c of 256, the lanes go through strides 128 … 1: a thread has the
+// four lanes k, k + 64, ….
+//   mini: s = √Σ‖R̃‖²/(√Σ‖R‖² + 1e-8)    n = front·√Σ(s·‖g‖)²
+//   ℓ = N ≥ threshold ? max(n/(N + 1e-8), γ)/γ : 1    N ← n/ℓ
+// stats [4, channels] as apollo_project writes them; norm [1] = N; factors [2] = s (mini), ℓ.
+// Twin: kernels/apollo_combine.rs
 struct Params {
   channels: u32,
   mini: u32,
@@ -29,7 +32,8 @@ fn channel(c: u32) -> vec3<f32> {
   let length = stats[params.channels + c];
   let s = stats[c];
   let own = s * sqrt(length) * SMALL;
-  return vec3<f32>(select(own * own, length, params.mini != 0u), stats[2u * params.channels + c], stats[3u * params.channels + c]);
+  let squared = select(own * own, length, params.mini != 0u);
+  return vec3<f32>(squared, stats[2u * params.channels + c], stats[3u * params.channels + c]);
 }
 
 // Eight parts by strides 4, 2, 1 (times `step`).

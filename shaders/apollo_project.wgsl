@@ -1,9 +1,11 @@
 // APOLLO, pass 1 of 3 (shaders/README.md, "APOLLO"; arXiv:2412.05270): projected moments and scales, by channels.
 //   R = σ·Pᵀ·G    m ← lerp(m, R, w1)    v ← lerp(v, R², w2)    R̃ = m/(√v + ε)
 // A channel c is a column (left) or a row (right) of G: its entry i is g[c·channel_stride + i·dim_stride], i < dim. One
-// thread per channel. P [dim, rank] comes from `given` or is made here, 32 × 8 entries at a time: z·unit, z a sum of 63 signs ("APOLLO
-// projectors" there). Its product with G keeps what f32 would lose where large terms cancel: at rank 1 a channel is scaled by 1/|R|.
-// m, v [rank, channels]; stats [4, channels] = s = ‖R̃‖/(‖R‖ + 1e-8), ‖g‖², ‖R̃‖², ‖R‖². Twin: kernels/apollo_project.rs
+// thread per channel. P [dim, rank] comes from `given` or is made here, 32 × 8 entries at a time: z·unit, z a sum of 63
+// signs ("APOLLO projectors" there). Its product with G keeps what f32 would lose where large terms cancel: at rank 1 a
+// channel is scaled by 1/|R|.
+// m, v [rank, channels]; stats [4, channels] = s = ‖R̃‖/(‖R‖ + 1e-8), ‖g‖², ‖R̃‖², ‖R‖².
+// Twin: kernels/apollo_project.rs
 struct Params {
   channels: u32,
   dim: u32,
@@ -57,7 +59,8 @@ fn entry(c: u32, i: u32) -> f32 {
   return bounded(g[c * params.channel_stride + i * params.dim_stride]);
 }
 
-// a + b and its rounding error (Knuth 1969); adding a zero that the compiler does not know keeps it from simplifying the error away.
+// a + b and its rounding error (Knuth 1969); adding a zero that the compiler does not know keeps it from simplifying
+// the error away.
 fn two_sum(a: f32, b: f32, zero: u32) -> vec2<f32> {
   let s = bitcast<f32>(bitcast<u32>(a + b) + zero);
   let t = bitcast<f32>(bitcast<u32>(s - a) + zero);

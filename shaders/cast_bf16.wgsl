@@ -1,15 +1,12 @@
-// y = bf16(x), packed, n elements (shaders/README.md, "Rounding to bf16"): nearest, or stochastic with the noise of one stream
-// (0 m, 1 v, 2 p), or with given noise, 16 bits of element i in word i. One thread per word. Twin: kernels/cast_bf16.rs
+// y = bf16(x), packed, n elements (shaders/README.md, "Rounding to bf16"): nearest, or stochastic with the noise of one
+// stream (0 m, 1 v, 2 p), or with given noise, 16 bits of element i in word i. One thread per word.
+// Twin: kernels/cast_bf16.rs
 struct Params {
   n: u32,
   stream: u32,
-  rounding: u32,
-  key0: u32,
-  key1: u32,
-  step_low: u32,
-  step_high: u32,
   first_pair_low: u32,
   first_pair_high: u32,
+  @align(16) noise: Noise,
 }
 
 @group(0) @binding(0) var<storage, read_write> x: array<f32>;
@@ -30,12 +27,12 @@ fn main(
   }
   let paired = i + 1u < params.n;
   var halves = 0u;
-  if (params.rounding == ROUND_STOCHASTIC) {
+  if (params.noise.rounding == ROUND_STOCHASTIC) {
     let low = params.first_pair_low + pair;
     let high = params.first_pair_high + select(0u, 1u, low < pair);
-    let words = philox(vec4<u32>(low, high, params.step_low, params.step_high), vec2<u32>(params.key0, params.key1));
+    let words = philox(vec4<u32>(low, high, params.noise.step), params.noise.key);
     halves = words[params.stream];
-  } else if (params.rounding == ROUND_GIVEN) {
+  } else if (params.noise.rounding == ROUND_GIVEN) {
     halves = noise[i];
     if (paired) {
       halves |= noise[i + 1u] << 16u;
@@ -45,5 +42,5 @@ fn main(
   if (paired) {
     odd = x[i + 1u];
   }
-  y[pair] = bf16_pair(x[i], odd, halves, params.rounding);
+  y[pair] = bf16_pair(x[i], odd, halves, params.noise.rounding);
 }

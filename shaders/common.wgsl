@@ -58,7 +58,8 @@ fn philox(counter: vec4<u32>, key: vec2<u32>) -> vec4<u32> {
   return c;
 }
 
-// f32 bits to bf16, away from zero with probability frac/65536; noise of 16 bits. NaN and Inf stay, finite values saturate.
+// f32 bits to bf16, away from zero with probability frac/65536; noise of 16 bits. NaN and Inf stay, finite values
+// saturate.
 fn bf16_stochastic(bits: u32, noise: u32) -> u32 {
   let high = bits >> 16u;
   if ((bits & 0x7f800000u) == 0x7f800000u) {
@@ -66,6 +67,20 @@ fn bf16_stochastic(bits: u32, noise: u32) -> u32 {
   }
   let rounded = high + select(0u, 1u, noise < (bits & 0xffffu));
   return select(rounded, high, (rounded & 0x7fffu) == 0x7f80u);
+}
+
+// What rounds the writes of one step of one parameter. The last field of `Params`, at a multiple of 16 bytes.
+// Twin: kernels/noise.rs
+struct Noise {
+  key: vec2<u32>,
+  // Low and high word.
+  step: vec2<u32>,
+  rounding: u32,
+}
+
+// The words of elements 2·pair and 2·pair + 1, two halves each: streams m, v, p.
+fn noise_words(noise: Noise, pair: u32) -> vec4<u32> {
+  return philox(vec4<u32>(pair, 0u, noise.step), noise.key);
 }
 
 // How a write is rounded: kernels/noise.rs, Rounding. F32 means that the tensor is not packed.

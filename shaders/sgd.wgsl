@@ -1,17 +1,12 @@
-// SGD without momentum on n elements, in place (shaders/README.md, "SGD"). One thread: two elements, one packed word (bf16) or two (f32).
+// SGD without momentum on n elements, in place (shaders/README.md, "SGD"). One thread: two elements, one packed word
+// (bf16) or two (f32).
 //   g ← bounded(g)·scale    p ← p·d − η·g        d = 1 − ηλ. Twin: kernels/sgd.rs
 struct Params {
   n: u32,
   rate: f32,
   d: f32,
   scale: f32,
-  rounding: u32,
-  key0: u32,
-  key1: u32,
-  step_low: u32,
-  step_high: u32,
-  first_pair_low: u32,
-  first_pair_high: u32,
+  @align(16) noise: Noise,
 }
 
 @group(0) @binding(0) var<storage, read_write> g: array<f32>;
@@ -34,7 +29,7 @@ fn main(
     return;
   }
   let paired = i + 1u < params.n;
-  if (params.rounding == ROUND_F32) {
+  if (params.noise.rounding == ROUND_F32) {
     p[i] = bitcast<u32>(element(bitcast<f32>(p[i]), i));
     if (paired) {
       p[i + 1u] = bitcast<u32>(element(bitcast<f32>(p[i + 1u]), i + 1u));
@@ -46,8 +41,6 @@ fn main(
   if (paired) {
     x1 = element(bf16_high(p[pair]), i + 1u);
   }
-  let low = params.first_pair_low + pair;
-  let high = params.first_pair_high + select(0u, 1u, low < pair);
-  let words = philox(vec4<u32>(low, high, params.step_low, params.step_high), vec2<u32>(params.key0, params.key1));
-  p[pair] = bf16_pair(x0, x1, words.z, params.rounding);
+  let words = noise_words(params.noise, pair);
+  p[pair] = bf16_pair(x0, x1, words.z, params.noise.rounding);
 }

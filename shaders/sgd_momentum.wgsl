@@ -1,5 +1,5 @@
-// SGD with momentum, optionally Nesterov's, on n elements, in place (shaders/README.md, "SGD"). One thread: two elements, one packed word
-// of p and buf (bf16) or two (f32).
+// SGD with momentum, optionally Nesterov's, on n elements, in place (shaders/README.md, "SGD"). One thread: two
+// elements, one packed word of p and buf (bf16) or two (f32).
 //   g ← bounded(g)·scale    b = μ·buf + g    u = nesterov ? g + μ·b : b    p ← p·d − η·u    buf ← b
 // b is rounded with stream m, p with stream p. Twin: kernels/sgd_momentum.rs
 struct Params {
@@ -9,13 +9,7 @@ struct Params {
   scale: f32,
   momentum: f32,
   nesterov: u32,
-  rounding: u32,
-  key0: u32,
-  key1: u32,
-  step_low: u32,
-  step_high: u32,
-  first_pair_low: u32,
-  first_pair_high: u32,
+  @align(16) noise: Noise,
 }
 
 @group(0) @binding(0) var<storage, read_write> g: array<f32>;
@@ -49,7 +43,7 @@ fn main(
     return;
   }
   let paired = i + 1u < params.n;
-  if (params.rounding == ROUND_F32) {
+  if (params.noise.rounding == ROUND_F32) {
     store_f32(i);
     if (paired) {
       store_f32(i + 1u);
@@ -61,9 +55,7 @@ fn main(
   if (paired) {
     r1 = element(bf16_high(p[pair]), bf16_high(buf[pair]), i + 1u);
   }
-  let low = params.first_pair_low + pair;
-  let high = params.first_pair_high + select(0u, 1u, low < pair);
-  let words = philox(vec4<u32>(low, high, params.step_low, params.step_high), vec2<u32>(params.key0, params.key1));
-  buf[pair] = bf16_pair(r0.x, r1.x, words.x, params.rounding);
-  p[pair] = bf16_pair(r0.y, r1.y, words.z, params.rounding);
+  let words = noise_words(params.noise, pair);
+  buf[pair] = bf16_pair(r0.x, r1.x, words.x, params.noise.rounding);
+  p[pair] = bf16_pair(r0.y, r1.y, words.z, params.noise.rounding);
 }

@@ -270,6 +270,12 @@ pub enum Error {
     },
 
     // kernels
+    /// A tensor of a backend that these kernels do not run on.
+    #[error("expected a tensor on wgpu, or on Burn's CPU backend with the feature `cpu`, found one on {}", shown(found))]
+    ForeignBackend {
+        /// Its device.
+        found: String,
+    },
     /// One launch was given buffers of different devices.
     #[error("kernel {kernel}: expected buffers of one device, found {}", .found.join(", "))]
     MixedDevices {

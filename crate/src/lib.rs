@@ -1,5 +1,5 @@
 //! tabtune: train and fine-tune language models in a browser tab, and natively.
-#![doc = include_str!("../ARCHITECTURE.md")]
+#![doc = include_str!("../README.md")]
 #![deny(missing_docs)]
 #![forbid(unsafe_code)]
 
@@ -11,6 +11,7 @@ pub mod interrupt;
 
 pub mod device;
 pub mod kernels;
+pub mod parameters;
 pub mod tokenizer;
 
 pub mod bundle;

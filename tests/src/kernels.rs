@@ -1,6 +1,7 @@
 //! Running one kernel on raw words, on the device and as its twin, and measuring the difference.
 
 use burn::tensor::{Tensor, TensorData};
+use tabtune::kernels::noise::{Noise, Rounding};
 use tabtune::kernels::{AnyKernel, Buffer, Chunk, Kernel, KernelParams, run_any};
 
 /// What an unwritten output looks like: a NaN no computation makes.
@@ -37,6 +38,11 @@ pub fn noise(n: usize, seed: u32) -> Vec<f32> {
             (z ^ (z >> 16)) as f32 / 2_147_483_648.0 - 1.0
         })
         .collect()
+}
+
+/// What rounds the writes of a kernel under test; both words of its step count.
+pub fn place(rounding: u32) -> Noise {
+    Noise { key: [7, 11], step: 3 | 1 << 32, rounding: Rounding::from_word(rounding) }
 }
 
 /// The values as packed bf16 (nearest), and widened again.

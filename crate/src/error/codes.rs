@@ -39,6 +39,7 @@ impl Error {
             Error::CheckpointHash { .. } => word!("checkpoint.chunk.hash"),
             Error::CheckpointContainer { word, .. } => *word,
             Error::CheckpointVersion { .. } => word!("checkpoint.version"),
+            Error::ForeignBackend { .. } => word!("kernel.foreign-backend"),
             Error::MixedDevices { .. } => word!("kernel.mixed-devices"),
             Error::Aborted => word!("call.aborted"),
             Error::Busy { .. } => word!("session.busy"),

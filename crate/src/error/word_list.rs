@@ -115,6 +115,7 @@ pub const WORDS: &[&str] = &[
     "json.value.range",
     "json.value.type",
     "json.version",
+    "kernel.foreign-backend",
     "kernel.mixed-devices",
     "model.arch.unsupported",
     "model.config.context",

@@ -1,13 +1,13 @@
 //! Adafactor's update of a matrix, in place: relative step, clip by RMS, decoupled decay (shaders/README.md, "Adafactor").
 
 use super::kernel::Words;
-use super::noise::bounded;
+use super::noise::{Noise, bounded};
 use super::packed::Writes;
 
 crate::kernel! {
     /// `g [A, B], row [A], col [B], sums [3L], noise [N]` (one word where it is not read), `p [A, B]` f32 or packed bf16.
     pub KERNEL = "adafactor_apply" [64], (g, row, col, sums, noise) -> (mut p),
-    /// Scalars of a step and the place of the noise.
+    /// Scalars of a step and its noise.
     struct Params {
         /// A.
         rows: u32,
@@ -29,16 +29,8 @@ crate::kernel! {
         eps2: f32,
         /// 1: η is multiplied by max(ε₂, RMS of p).
         relative_step: u32,
-        /// `Rounding::word`.
-        rounding: u32,
-        /// Philox key.
-        key0: u32,
-        /// Philox key.
-        key1: u32,
-        /// The parameter's step, low word.
-        step_low: u32,
-        /// The parameter's step, high word.
-        step_high: u32,
+        /// What rounds the writes.
+        noise: Noise,
     },
     twin twin
 }
@@ -76,7 +68,7 @@ fn twin([g, row, col, sums, given]: [&[u32]; 5], [p]: [&mut [u32]; 1], s: &Param
     let rms_u = (sum(2) * sum(0) / n as f64).sqrt() as f32;
     let rms_p = (sum(1) / n as f64).sqrt() as f32;
     let (c, rate, d) = scalars(rms_u, rms_p, s.relative_step, [s.rate, s.decay, s.d, s.clip, s.eps2]);
-    let writes = Writes::new(s.rounding, [s.key0, s.key1], [s.step_low, s.step_high], [0, 0]);
+    let writes = Writes::new(s.noise);
     for i in 0..n {
         let u = ((bounded(g[i]) * s.scale * row_factor(row[i / cols], total)) * (1.0 / col[i % cols].sqrt())) / c;
         writes.parameter(p, i, n, given.get(i), |p| p * d - rate * u);

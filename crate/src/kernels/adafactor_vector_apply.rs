@@ -2,13 +2,13 @@
 
 use super::adafactor_apply::scalars;
 use super::kernel::Words;
-use super::noise::bounded;
+use super::noise::{Noise, bounded};
 use super::packed::Writes;
 
 crate::kernel! {
     /// `g, row [n], sums [2L], noise [n]` (one word where it is not read), `p [n]` f32 or packed bf16.
     pub KERNEL = "adafactor_vector_apply" [64], (g, row, sums, noise) -> (mut p),
-    /// Scalars of a step and the place of the noise.
+    /// Scalars of a step and its noise.
     struct Params {
         /// Elements.
         n: u32,
@@ -28,16 +28,8 @@ crate::kernel! {
         eps2: f32,
         /// 1: η is multiplied by max(ε₂, RMS of p).
         relative_step: u32,
-        /// `Rounding::word`.
-        rounding: u32,
-        /// Philox key.
-        key0: u32,
-        /// Philox key.
-        key1: u32,
-        /// The parameter's step, low word.
-        step_low: u32,
-        /// The parameter's step, high word.
-        step_high: u32,
+        /// What rounds the writes.
+        noise: Noise,
     },
     twin twin
 }
@@ -47,7 +39,7 @@ fn twin([g, row, sums, given]: [&[u32]; 4], [p]: [&mut [u32]; 1], s: &Params) {
     let (lanes, n) = (s.lanes as usize, s.n as usize);
     let rms = |k: usize| (sums.floats()[k * lanes..][..lanes].iter().map(|&x| f64::from(x)).sum::<f64>() / n as f64).sqrt() as f32;
     let (c, rate, d) = scalars(rms(0), rms(1), s.relative_step, [s.rate, s.decay, s.d, s.clip, s.eps2]);
-    let writes = Writes::new(s.rounding, [s.key0, s.key1], [s.step_low, s.step_high], [0, 0]);
+    let writes = Writes::new(s.noise);
     for i in 0..n {
         let u = (bounded(g[i]) * s.scale / row[i].sqrt()) / c;
         writes.parameter(p, i, n, given.get(i), |p| p * d - rate * u);

@@ -2,13 +2,13 @@
 
 use super::adamw;
 use super::kernel::Words;
-use super::noise::Stream;
+use super::noise::{Noise, Stream};
 use super::packed::{Writes, get, put};
 
 crate::kernel! {
     /// `p, m, v [n]` packed bf16, `g [n]` f32, `noise [3n]` u32 (one word where it is not read).
     pub KERNEL = "adamw_bf16" [256], (g, noise) -> (mut p, mut m, mut v),
-    /// Scalars of a step and the place of the noise.
+    /// Scalars of a step and its noise.
     struct Params {
         /// Elements.
         n: u32,
@@ -24,27 +24,15 @@ crate::kernel! {
         eps: f32,
         /// Factor of the gradient (clipping).
         scale: f32,
-        /// `Rounding::word`.
-        rounding: u32,
-        /// Philox key.
-        key0: u32,
-        /// Philox key.
-        key1: u32,
-        /// The parameter's step, low word.
-        step_low: u32,
-        /// The parameter's step, high word.
-        step_high: u32,
-        /// Pair index of word 0, low word.
-        first_pair_low: u32,
-        /// Pair index of word 0, high word.
-        first_pair_high: u32,
+        /// What rounds the writes.
+        noise: Noise,
     },
     twin twin
 }
 
 fn twin([g, given]: [&[u32]; 2], [p, m, v]: [&mut [u32]; 3], s: &Params) {
     let rule = adamw::Params { n: s.n, w1: s.w1, w2: s.w2, d: s.d, alpha: s.alpha, eps: s.eps, scale: s.scale };
-    let writes = Writes::new(s.rounding, [s.key0, s.key1], [s.step_low, s.step_high], [s.first_pair_low, s.first_pair_high]);
+    let writes = Writes::new(s.noise);
     let n = s.n as usize;
     for (i, &g) in g.floats().iter().enumerate().take(n) {
         let (x, m1, v1) = adamw::element(&rule, get(p, i), g, get(m, i), get(v, i));

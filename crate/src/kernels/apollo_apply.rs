@@ -1,13 +1,13 @@
 //! APOLLO's update of a matrix, in place (shaders/README.md, "APOLLO", 3 to 5): `U = G·s`, limited; `x = p·d − α·√scale·U`.
 
 use super::kernel::Words;
-use super::noise::bounded;
+use super::noise::{Noise, bounded};
 use super::packed::Writes;
 
 crate::kernel! {
     /// `g [A, B], stats [4, channels], factors [2], p [A, B]` f32 or packed bf16.
     pub KERNEL = "apollo_apply" [256], (g, stats, factors) -> (mut p),
-    /// Scalars of a step and the place of the noise.
+    /// Scalars of a step and its noise.
     struct Params {
         /// Elements.
         n: u32,
@@ -27,16 +27,8 @@ crate::kernel! {
         alpha: f32,
         /// Factor of the gradient (clipping).
         scale: f32,
-        /// `Rounding::word`.
-        rounding: u32,
-        /// Philox key.
-        key0: u32,
-        /// Philox key.
-        key1: u32,
-        /// The parameter's step, low word.
-        step_low: u32,
-        /// The parameter's step, high word.
-        step_high: u32,
+        /// What rounds the writes.
+        noise: Noise,
     },
     twin twin
 }
@@ -44,7 +36,7 @@ crate::kernel! {
 fn twin([g, stats, factors]: [&[u32]; 3], [p]: [&mut [u32]; 1], s: &Params) {
     let (g, stats, factors) = (g.floats(), stats.floats(), factors.floats());
     let (n, cols) = (s.n as usize, s.cols as usize);
-    let writes = Writes::new(s.rounding, [s.key0, s.key1], [s.step_low, s.step_high], [0, 0]);
+    let writes = Writes::new(s.noise);
     for i in 0..n {
         let channel = if s.channels_are_rows != 0 { i / cols } else { i % cols };
         let u = bounded(g[i]) * s.scale * if s.mini != 0 { factors[0] } else { stats[channel] };

@@ -1,12 +1,23 @@
 //! Tensors as arguments and results of kernels, of any device, dtype and rank.
 
+use burn::backend::BackendTypes;
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{Backend, BackendTensor, DispatchTensorKind};
+use burn::backend::{Backend, BackendTensor, Cube, DispatchTensorKind, TensorMetadata};
 use burn::tensor::{DType, Int, Shape, Tensor};
 
 use super::kernel::{AnyKernel, Kernel, KernelParams};
 use super::launch::{CubeBackend, CubeTensor, Launch};
 use crate::error::{Error, Result};
+
+/// What the kernels run on: Burn's tensors themselves.
+#[diagnostic::on_unimplemented(
+    message = "tabtune cannot be built with Burn's feature `fusion`: its kernels write to tensors in place, which fusion would defer",
+    label = "turn the feature `fusion` of burn off (`default-features = false`)"
+)]
+trait Unfused {}
+impl Unfused for CubeBackend {}
+const fn is_unfused<B: Unfused>() {}
+const _: () = is_unfused::<Cube>();
 
 /// A tensor without autodiff, of any dtype and rank, as an argument or a result of [`run`].
 #[derive(Debug, Clone)]
@@ -30,28 +41,22 @@ fn primitive<B: Backend<IntTensorPrimitive = <B as burn::backend::BackendTypes>:
     }
 }
 
-impl From<DispatchTensorKind> for Buffer {
-    fn from(kind: DispatchTensorKind) -> Self {
-        match kind {
-            DispatchTensorKind::Cube(tensor) => Self(Held::Cube(primitive(tensor))),
-            #[cfg(feature = "cpu")]
-            DispatchTensorKind::Flex(tensor) => Self(Held::Flex(primitive(tensor))),
-            DispatchTensorKind::Autodiff(kind) => Self::from(*kind),
-            #[allow(unreachable_patterns, reason = "a dependent crate may build burn with further backends; `Device` opens none of them")]
-            _ => unreachable!("a tensor of a device that tabtune did not open"),
-        }
-    }
-}
-
 impl<const D: usize> From<Tensor<D>> for Buffer {
+    /// # Panics
+    ///
+    /// On a tensor that [`Buffer::of`] refuses.
     fn from(tensor: Tensor<D>) -> Self {
-        tensor.into_dispatch().kind.into()
+        Self::of(tensor).expect("a tensor of a device that this crate opened")
     }
 }
 
 impl<const D: usize> From<Tensor<D, Int>> for Buffer {
+    /// # Panics
+    ///
+    /// On a tensor of a backend without these kernels.
     fn from(tensor: Tensor<D, Int>) -> Self {
-        Self(match Self::from(tensor.into_dispatch().kind).0 {
+        let held = Self::of_kind(tensor.into_dispatch().kind).expect("a tensor of a device that this crate opened");
+        Self(match held.0 {
             Held::Cube(tensor) => Held::Cube(CubeBackend::ids(tensor)),
             #[cfg(feature = "cpu")]
             Held::Flex(tensor) => Held::Flex(burn_flex::Flex::ids(tensor)),
@@ -60,6 +65,22 @@ impl<const D: usize> From<Tensor<D, Int>> for Buffer {
 }
 
 impl Buffer {
+    /// The buffer of `tensor`. A tensor of a backend without these kernels, which a dependent crate may build Burn with, is an error.
+    pub fn of<const D: usize>(tensor: Tensor<D>) -> Result<Self> {
+        Self::of_kind(tensor.into_dispatch().kind)
+    }
+
+    fn of_kind(kind: DispatchTensorKind) -> Result<Self> {
+        match kind {
+            DispatchTensorKind::Cube(tensor) => Ok(Self(Held::Cube(primitive(tensor)))),
+            #[cfg(feature = "cpu")]
+            DispatchTensorKind::Flex(tensor) => Ok(Self(Held::Flex(primitive(tensor)))),
+            DispatchTensorKind::Autodiff(kind) => Self::of_kind(*kind),
+            #[allow(unreachable_patterns, reason = "a dependent crate may build burn with further backends")]
+            other => Err(Error::ForeignBackend { found: format!("{:?}", other.device()) }),
+        }
+    }
+
     /// Back to a float tensor (f32 or packed bf16) of rank `D`.
     pub fn float<const D: usize>(self) -> Tensor<D> {
         match self.0 {
@@ -87,6 +108,15 @@ impl Buffer {
         }
     }
 
+    /// The GPU it is on; `None` on the CPU.
+    fn device(&self) -> Option<&<CubeBackend as BackendTypes>::Device> {
+        match &self.0 {
+            Held::Cube(tensor) => Some(&tensor.device),
+            #[cfg(feature = "cpu")]
+            Held::Flex(_) => None,
+        }
+    }
+
     /// An uninitialised tensor on the device of this one.
     pub fn empty_like(&self, shape: impl Into<Shape>, dtype: DType) -> Self {
         Self(match &self.0 {
@@ -99,12 +129,15 @@ impl Buffer {
 
 /// Refuses buffers of different devices for the kernel of this name; each comes with its name in the refusal.
 pub fn check_devices<'a>(kernel: &'static str, buffers: impl Iterator<Item = (&'a str, &'a Buffer)> + Clone) -> Result<()> {
-    let mut kinds = buffers.clone().map(|(_, buffer)| buffer.device_kind());
-    let first = kinds.next();
-    if kinds.all(|kind| Some(kind) == first) {
+    let mut devices = buffers.clone().map(|(_, buffer)| buffer.device());
+    let first = devices.next();
+    if devices.all(|device| Some(device) == first) {
         return Ok(());
     }
-    let found = buffers.map(|(name, buffer)| format!("{name} on the {}", buffer.device_kind()));
+    let found = buffers.map(|(name, buffer)| match buffer.device() {
+        Some(device) => format!("{name} on the GPU {device:?}"),
+        None => format!("{name} on the CPU"),
+    });
     Err(Error::MixedDevices { kernel, found: found.collect() })
 }
 

@@ -1,7 +1,7 @@
 //! f32 → packed bf16, nearest or stochastic (shaders/README.md, "Rounding to bf16").
 
 use super::kernel::Words;
-use super::noise::Stream;
+use super::noise::{Noise, Stream};
 use super::packed::{Writes, put};
 
 crate::kernel! {
@@ -13,26 +13,18 @@ crate::kernel! {
         n: u32,
         /// `Stream`: 0 m, 1 v, 2 p.
         stream: u32,
-        /// `Rounding::word`.
-        rounding: u32,
-        /// Philox key.
-        key0: u32,
-        /// Philox key.
-        key1: u32,
-        /// t, low word.
-        step_low: u32,
-        /// t, high word.
-        step_high: u32,
         /// Pair index of word 0, low word.
         first_pair_low: u32,
         /// Pair index of word 0, high word.
         first_pair_high: u32,
+        /// What rounds the writes.
+        noise: Noise,
     },
     twin twin
 }
 
 fn twin([x, given]: [&[u32]; 2], [y]: [&mut [u32]; 1], s: &Params) {
-    let writes = Writes::new(s.rounding, [s.key0, s.key1], [s.step_low, s.step_high], [s.first_pair_low, s.first_pair_high]);
+    let writes = Writes::from_pair(s.noise, [s.first_pair_low, s.first_pair_high]);
     let stream = [Stream::M, Stream::V, Stream::P][s.stream.min(2) as usize];
     for (i, &x) in x.floats().iter().enumerate().take(s.n as usize) {
         let bits = writes.round(x, writes.words(i), stream, i, given.get(i));

@@ -130,15 +130,17 @@ macro_rules! kernel {
 
         impl $crate::kernels::KernelParams for $params {
             const FIELDS: &'static [(&'static str, &'static str)] =
-                &[$((stringify!($field), <$field_type as $crate::kernels::Word>::WGSL)),+];
+                &[$((stringify!($field), <$field_type as $crate::kernels::Field>::WGSL)),+];
 
             fn words(&self) -> Vec<u32> {
-                vec![$($crate::kernels::Word::to_word(self.$field)),+]
+                let mut words = Vec::new();
+                $($crate::kernels::Field::put(self.$field, &mut words);)+
+                words
             }
 
             fn from_words(words: &[u32]) -> Self {
-                let mut rest = words.iter().copied();
-                Self { $($field: $crate::kernels::Word::from_word(rest.next().expect("a word for each field"))),+ }
+                let mut at = 0;
+                Self { $($field: $crate::kernels::Field::take(words, &mut at)),+ }
             }
         }
 

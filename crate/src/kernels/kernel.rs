@@ -135,7 +135,7 @@ pub struct AnyKernel {
     pub chunk: Option<&'static Chunk>,
     /// Storage buffers in binding order: those that are read, then those that are written; the parameters follow as the last one.
     pub bindings: &'static [Binding],
-    /// Fields of the parameters in order, each one word: name and WGSL type.
+    /// Fields of the parameters in order: name and WGSL type.
     pub params: &'static [(&'static str, &'static str)],
     /// Invocations of a workgroup.
     pub workgroup: u32,
@@ -144,7 +144,7 @@ pub struct AnyKernel {
 }
 
 /// Parameters of the optimizers' kernels that change with every step.
-const VARYING: [&str; 7] = ["alpha", "rate", "w", "eps1", "relative_step", "refresh_low", "step_low"];
+const VARYING: [&str; 7] = ["alpha", "rate", "w", "eps1", "relative_step", "refresh_low", "noise"];
 
 /// Text put in front of every shader.
 pub const COMMON: &str = crate::kernel!(@source "common");
@@ -212,7 +212,7 @@ impl AnyKernel {
     }
 }
 
-/// The parameters of a kernel: a struct of one-word fields in the order of the shader's `Params`.
+/// The parameters of a kernel: a struct with the fields of the shader's `Params`, in their order.
 pub trait KernelParams: Copy {
     /// Names and WGSL types of the fields.
     const FIELDS: &'static [(&'static str, &'static str)];
@@ -226,7 +226,34 @@ pub trait KernelParams: Copy {
     fn from_words(words: &[u32]) -> Self;
 }
 
-/// A type of one 32-bit word that a `Params` field may have.
+/// A type that a field of `Params` may have: a [`Word`], or as the last one a [`Noise`](super::noise::Noise).
+pub trait Field: Copy {
+    /// Its WGSL name.
+    const WGSL: &'static str;
+    /// Adds its words, at the place that the shader expects.
+    fn put(self, words: &mut Vec<u32>);
+    /// From its words at `at`, which moves past them.
+    ///
+    /// # Panics
+    ///
+    /// On fewer words than it has.
+    fn take(words: &[u32], at: &mut usize) -> Self;
+}
+
+impl<W: Word> Field for W {
+    const WGSL: &'static str = <W as Word>::WGSL;
+
+    fn put(self, words: &mut Vec<u32>) {
+        words.push(self.to_word());
+    }
+
+    fn take(words: &[u32], at: &mut usize) -> Self {
+        *at += 1;
+        W::from_word(words[*at - 1])
+    }
+}
+
+/// A type of one 32-bit word.
 pub trait Word: Copy {
     /// Its WGSL name.
     const WGSL: &'static str;

@@ -54,7 +54,7 @@ pub mod u32_copy;
 pub use attention::{AttentionShape, MAX_HEAD_DIM};
 pub use buffer::{Buffer, check_devices, run, run_any};
 pub use catalogue::catalogue;
-pub use kernel::{Access, AnyKernel, AnyTwin, Binding, COMMON, Kernel, KernelParams, Twin, Word, Words, apply};
+pub use kernel::{Access, AnyKernel, AnyTwin, Binding, COMMON, Field, Kernel, KernelParams, Twin, Word, Words, apply};
 pub use launch::Launch;
 pub use readback::{StartedRead, read_data, read_f32};
 pub use rope::Positions;

@@ -1,6 +1,8 @@
 //! Philox4x32-10 noise, its keys, and the rounding of f32 to bf16 (shaders/README.md, "Noise" and "Rounding to bf16"): the twin of what
 //! `common.wgsl` does.
 
+use super::kernel::Field;
+
 /// Purpose of the noise that rounds parameters and moments.
 pub const STOCHASTIC_ROUNDING: &str = "sr:";
 /// Purpose of APOLLO's projectors.
@@ -39,6 +41,45 @@ impl Rounding {
             Rounding::Stochastic => 2,
             Rounding::Given => 3,
         }
+    }
+
+    /// The rounding of this word; the shaders take every other word for given noise of zero.
+    pub fn from_word(word: u32) -> Self {
+        match word {
+            0 => Rounding::None,
+            1 => Rounding::Nearest,
+            2 => Rounding::Stochastic,
+            _ => Rounding::Given,
+        }
+    }
+}
+
+/// What rounds the writes of one step of one parameter: the last field of a kernel's parameters, `@align(16) noise: Noise` in its shader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Noise {
+    /// Philox key of the parameter: [`key`].
+    pub key: [u32; 2],
+    /// The parameter's step, counted from 1.
+    pub step: u64,
+    /// How values are written back.
+    pub rounding: Rounding,
+}
+
+impl Field for Noise {
+    const WGSL: &'static str = "Noise";
+
+    fn put(self, words: &mut Vec<u32>) {
+        words.resize(words.len().next_multiple_of(4), 0);
+        words.extend([self.key[0], self.key[1], self.step as u32, (self.step >> 32) as u32, self.rounding.word()]);
+        words.resize(words.len().next_multiple_of(4), 0);
+    }
+
+    fn take(words: &[u32], at: &mut usize) -> Self {
+        let first = at.next_multiple_of(4);
+        *at = (first + 5).next_multiple_of(4);
+        let word = |i: usize| words[first + i];
+        let step = u64::from(word(2)) | u64::from(word(3)) << 32;
+        Self { key: [word(0), word(1)], step, rounding: Rounding::from_word(word(4)) }
     }
 }
 

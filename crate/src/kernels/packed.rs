@@ -1,6 +1,6 @@
 //! bf16 elements in 32-bit words, and how twins write them (shaders/README.md, "Rounding to bf16"): even elements in the low half.
 
-use super::noise::{Rounding, Stream, round_nearest, round_stochastic, select, widen, words};
+use super::noise::{Noise, Rounding, Stream, round_nearest, round_stochastic, select, widen, words};
 
 /// Element `i` of packed words.
 pub(super) fn get(packed: &[u32], i: usize) -> f32 {
@@ -18,37 +18,38 @@ pub(super) fn put(packed: &mut [u32], i: usize, n: usize, bits: u16) {
 
 /// How a twin rounds the writes of one step.
 pub(super) struct Writes {
-    rounding: u32,
-    key: [u32; 2],
-    step: u64,
+    noise: Noise,
     first_pair: u64,
 }
 
 impl Writes {
-    /// From the words of `Params`; 64-bit values come as low, high.
-    pub(super) fn new(rounding: u32, key: [u32; 2], step: [u32; 2], first_pair: [u32; 2]) -> Self {
-        let wide = |[low, high]: [u32; 2]| u64::from(low) | u64::from(high) << 32;
-        Self { rounding, key, step: wide(step), first_pair: wide(first_pair) }
+    /// The writes of a whole tensor.
+    pub(super) fn new(noise: Noise) -> Self {
+        Self { noise, first_pair: 0 }
+    }
+
+    /// Writes whose first two elements are this pair (low, high word) of the noise.
+    pub(super) fn from_pair(noise: Noise, [low, high]: [u32; 2]) -> Self {
+        Self { noise, first_pair: u64::from(low) | u64::from(high) << 32 }
     }
 
     /// True where the tensor is f32.
     pub(super) fn is_f32(&self) -> bool {
-        self.rounding == Rounding::None.word()
+        self.noise.rounding == Rounding::None
     }
 
     /// The Philox words of element `i`'s pair.
     pub(super) fn words(&self, i: usize) -> [u32; 4] {
-        if self.rounding == Rounding::Stochastic.word() { words(self.key, self.first_pair + i as u64 / 2, self.step) } else { [0; 4] }
+        let Noise { key, step, rounding } = self.noise;
+        if rounding == Rounding::Stochastic { words(key, self.first_pair + i as u64 / 2, step) } else { [0; 4] }
     }
 
     /// bf16 bits of `value`, with the noise of `stream` or the given one.
     pub(super) fn round(&self, value: f32, words: [u32; 4], stream: Stream, i: usize, given: Option<&u32>) -> u16 {
-        if self.rounding == Rounding::Nearest.word() {
-            round_nearest(value)
-        } else if self.rounding == Rounding::Given.word() {
-            round_stochastic(value, given.copied().unwrap_or(0) & 0xFFFF)
-        } else {
-            round_stochastic(value, select(words, stream, (i & 1) as u32))
+        match self.noise.rounding {
+            Rounding::Nearest => round_nearest(value),
+            Rounding::Given => round_stochastic(value, given.copied().unwrap_or(0) & 0xFFFF),
+            Rounding::Stochastic | Rounding::None => round_stochastic(value, select(words, stream, (i & 1) as u32)),
         }
     }
 

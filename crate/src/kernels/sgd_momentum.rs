@@ -1,13 +1,13 @@
 //! SGD with momentum, optionally Nesterov's, in place (shaders/README.md, "SGD"): `b = μ·buf + g`, `p ← p·d − η·(b or g + μ·b)`.
 
 use super::kernel::Words;
-use super::noise::{Stream, bounded};
+use super::noise::{Noise, Stream, bounded};
 use super::packed::{Writes, get, put};
 
 crate::kernel! {
     /// `p, buf [n]` f32 or packed bf16, `g [n]` f32.
     pub KERNEL = "sgd_momentum" [256], (g) -> (mut p, mut buf),
-    /// Scalars of a step and the place of the noise.
+    /// Scalars of a step and its noise.
     struct Params {
         /// Elements.
         n: u32,
@@ -21,27 +21,15 @@ crate::kernel! {
         momentum: f32,
         /// 1: u = g + μ·b.
         nesterov: u32,
-        /// `Rounding::word`.
-        rounding: u32,
-        /// Philox key.
-        key0: u32,
-        /// Philox key.
-        key1: u32,
-        /// The parameter's step, low word.
-        step_low: u32,
-        /// The parameter's step, high word.
-        step_high: u32,
-        /// Pair index of word 0, low word.
-        first_pair_low: u32,
-        /// Pair index of word 0, high word.
-        first_pair_high: u32,
+        /// What rounds the writes.
+        noise: Noise,
     },
     twin twin
 }
 
 fn twin([g]: [&[u32]; 1], [p, buf]: [&mut [u32]; 2], s: &Params) {
     let n = s.n as usize;
-    let writes = Writes::new(s.rounding, [s.key0, s.key1], [s.step_low, s.step_high], [s.first_pair_low, s.first_pair_high]);
+    let writes = Writes::new(s.noise);
     for (i, &g) in g.floats().iter().enumerate().take(n) {
         let g = bounded(g) * s.scale;
         let old = if writes.is_f32() { f32::from_bits(buf[i]) } else { get(buf, i) };

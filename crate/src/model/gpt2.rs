@@ -3,10 +3,11 @@
 use burn::module::Module;
 use burn::tensor::{Int, Tensor};
 
+use super::Span;
 use super::attention::{KvCache, attend};
+use super::family::{Family, Lookup, Part, Place, Role, kept_outside_mlp};
 use super::layers::{Conv1d, Embedding, LayerNorm, Linear};
-use super::load::WeightSource;
-use super::{Lookup, Span};
+use super::load::{Site, WeightSource};
 use crate::config::ModelConfig;
 use crate::error::Result;
 use crate::kernels;
@@ -52,30 +53,43 @@ impl Gpt2 {
         let (c, f) = (config.hidden_size, config.intermediate_size);
         let mut h = Vec::with_capacity(config.num_hidden_layers);
         for layer in 0..config.num_hidden_layers {
-            let at = |part: &str| format!("transformer.h.{layer}.{part}");
+            let mut site = Site { weights, part: Part::Block(layer), prefix: format!("transformer.h.{layer}.") };
             h.push(Block {
-                ln_1: weights.layer_norm(&at("ln_1"), c)?,
+                ln_1: site.layer_norm("ln_1", c)?,
                 attn: Attention {
-                    c_attn: weights.conv1d(&at("attn.c_attn"), c, 3 * c)?,
-                    c_proj: weights.conv1d(&at("attn.c_proj"), c, c)?,
+                    c_attn: site.conv1d("attn.c_attn", [c, 3 * c], Role::Inner)?,
+                    c_proj: site.conv1d("attn.c_proj", [c, c], Role::Residual)?,
                 },
-                ln_2: weights.layer_norm(&at("ln_2"), c)?,
-                mlp: Mlp { c_fc: weights.conv1d(&at("mlp.c_fc"), c, f)?, c_proj: weights.conv1d(&at("mlp.c_proj"), f, c)? },
+                ln_2: site.layer_norm("ln_2", c)?,
+                mlp: Mlp {
+                    c_fc: site.conv1d("mlp.c_fc", [c, f], Role::Inner)?,
+                    c_proj: site.conv1d("mlp.c_proj", [f, c], Role::Residual)?,
+                },
             });
         }
-        Ok(Self {
-            transformer: Transformer {
-                wte: weights.embedding("transformer.wte", config.vocab_size, c)?,
-                wpe: weights.embedding("transformer.wpe", config.max_position_embeddings, c)?,
-                h,
-                ln_f: weights.layer_norm("transformer.ln_f", c)?,
-            },
-            lm_head: if config.tie_word_embeddings { None } else { Some(weights.linear("lm_head", config.vocab_size, c, false)?) },
-        })
+        let tied = config.tie_word_embeddings;
+        let prefix = || "transformer.".to_string();
+        let wte = Site { weights, part: Part::Table { tied }, prefix: prefix() }.embedding("wte", [config.vocab_size, c])?;
+        let wpe =
+            Site { weights, part: Part::Table { tied: false }, prefix: prefix() }.embedding("wpe", [config.max_position_embeddings, c])?;
+        let ln_f = Site { weights, part: Part::Head, prefix: prefix() }.layer_norm("ln_f", c)?;
+        let mut head = Site { weights, part: Part::Head, prefix: String::new() };
+        let lm_head = if tied { None } else { Some(head.linear("lm_head", [config.vocab_size, c], false, Role::Inner)?) };
+        Ok(Self { transformer: Transformer { wte, wpe, h, ln_f }, lm_head })
+    }
+}
+
+impl Family for Gpt2 {
+    fn kept_per_token(&self, config: &ModelConfig) -> usize {
+        kept_outside_mlp(config) + 2 * config.intermediate_size + 4
     }
 
-    /// The tables that embed tokens and positions; positions are counted from the start of the document.
-    pub fn lookups(&self, ids: Tensor<1, Int>, span: Span<'_>) -> Vec<Lookup> {
+    fn rotates(&self) -> bool {
+        false
+    }
+
+    /// Positions are counted from the start of the document.
+    fn lookups(&self, ids: Tensor<1, Int>, span: Span<'_>) -> Vec<Lookup> {
         let device = ids.device();
         let (first, last) = (span.offset as i64, (span.offset + span.seq_len) as i64);
         let positions = Tensor::<1, Int>::arange(first..last, &device).repeat_dim(0, span.batch_size);
@@ -87,8 +101,8 @@ impl Gpt2 {
         ]
     }
 
-    /// x [B·T, C] → [B·T, C].
-    pub fn block(&self, config: &ModelConfig, layer: usize, x: Tensor<2>, span: Span<'_>, cache: Option<&mut KvCache>) -> Tensor<2> {
+    fn block(&self, place: Place<'_>, x: Tensor<2>, span: Span<'_>, cache: Option<&mut KvCache>) -> Tensor<2> {
+        let Place { config, layer, .. } = place;
         let block = &self.transformer.h[layer];
         let c = config.hidden_size;
         let qkv = block.attn.c_attn.forward(block.ln_1.forward(x.clone(), config.norm_eps));
@@ -99,8 +113,7 @@ impl Gpt2 {
         kernels::residual_add(x, block.mlp.c_proj.forward(kernels::gelu(hidden)))
     }
 
-    /// The normed input of the head [N, C] and its weight [V, C].
-    pub fn before_head(&self, config: &ModelConfig, x: Tensor<2>) -> (Tensor<2>, Tensor<2>) {
+    fn before_head(&self, config: &ModelConfig, x: Tensor<2>) -> (Tensor<2>, Tensor<2>) {
         let weight = self.lm_head.as_ref().map_or_else(|| self.transformer.wte.weight.val(), |head| head.weight.val());
         (self.transformer.ln_f.forward(x, config.norm_eps), weight)
     }

@@ -1,7 +1,8 @@
-//! The layers that both families are made of. Field names are the last parts of the state-dict names.
+//! The layers that both families are made of, for modules of one's own too: a packed bf16 weight may meet no other operation. Field names are
+//! the last parts of the state-dict names.
 
 use burn::module::{Module, Param};
-use burn::tensor::Tensor;
+use burn::tensor::{Int, Tensor};
 
 use crate::kernels;
 
@@ -46,6 +47,13 @@ impl Conv1d {
 pub struct Embedding {
     /// [V, C].
     pub weight: Param<Tensor<2>>,
+}
+
+impl Embedding {
+    /// ids [N] → [N, C]; an id outside the table gives zeros.
+    pub fn forward(&self, ids: Tensor<1, Int>) -> Tensor<2> {
+        kernels::embedding(self.weight.val(), ids)
+    }
 }
 
 /// x/rms(x) ⊙ w (arXiv:1910.07467). weight [C].

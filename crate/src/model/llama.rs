@@ -3,11 +3,11 @@
 use burn::module::Module;
 use burn::tensor::{Int, Tensor};
 
+use super::Span;
 use super::attention::{KvCache, attend};
+use super::family::{Family, Lookup, Part, Place, Role, kept_outside_mlp};
 use super::layers::{Embedding, Linear, RmsNorm};
-use super::load::WeightSource;
-use super::rope::Rope;
-use super::{Lookup, Span};
+use super::load::{Site, WeightSource};
 use crate::config::ModelConfig;
 use crate::error::Result;
 use crate::kernels;
@@ -58,54 +58,56 @@ impl Llama {
         let (q, kv) = (config.num_attention_heads * h, config.num_key_value_heads * h);
         let mut layers = Vec::with_capacity(config.num_hidden_layers);
         for layer in 0..config.num_hidden_layers {
-            let at = |part: &str| format!("model.layers.{layer}.{part}");
-            let mut linear = |part: &str, out: usize, input: usize, bias: bool| weights.linear(&at(part), out, input, bias);
+            let mut site = Site { weights, part: Part::Block(layer), prefix: format!("model.layers.{layer}.") };
+            let biased = config.attention_bias;
             let self_attn = Attention {
-                q_proj: linear("self_attn.q_proj", q, c, config.attention_bias)?,
-                k_proj: linear("self_attn.k_proj", kv, c, config.attention_bias)?,
-                v_proj: linear("self_attn.v_proj", kv, c, config.attention_bias)?,
-                o_proj: linear("self_attn.o_proj", c, q, false)?,
-                q_norm: if config.qk_norm { Some(weights.rms_norm(&at("self_attn.q_norm"), h)?) } else { None },
-                k_norm: if config.qk_norm { Some(weights.rms_norm(&at("self_attn.k_norm"), h)?) } else { None },
+                q_proj: site.linear("self_attn.q_proj", [q, c], biased, Role::Inner)?,
+                k_proj: site.linear("self_attn.k_proj", [kv, c], biased, Role::Inner)?,
+                v_proj: site.linear("self_attn.v_proj", [kv, c], biased, Role::Inner)?,
+                o_proj: site.linear("self_attn.o_proj", [c, q], false, Role::Residual)?,
+                q_norm: if config.qk_norm { Some(site.rms_norm("self_attn.q_norm", h)?) } else { None },
+                k_norm: if config.qk_norm { Some(site.rms_norm("self_attn.k_norm", h)?) } else { None },
             };
-            let mut linear = |part: &str, out: usize, input: usize| weights.linear(&at(part), out, input, false);
             let mlp = Mlp {
-                gate_proj: linear("mlp.gate_proj", f, c)?,
-                up_proj: linear("mlp.up_proj", f, c)?,
-                down_proj: linear("mlp.down_proj", c, f)?,
+                gate_proj: site.linear("mlp.gate_proj", [f, c], false, Role::Inner)?,
+                up_proj: site.linear("mlp.up_proj", [f, c], false, Role::Inner)?,
+                down_proj: site.linear("mlp.down_proj", [c, f], false, Role::Residual)?,
             };
             layers.push(Block {
-                input_layernorm: weights.rms_norm(&at("input_layernorm"), c)?,
+                input_layernorm: site.rms_norm("input_layernorm", c)?,
                 self_attn,
-                post_attention_layernorm: weights.rms_norm(&at("post_attention_layernorm"), c)?,
+                post_attention_layernorm: site.rms_norm("post_attention_layernorm", c)?,
                 mlp,
             });
         }
-        Ok(Self {
-            model: Decoder {
-                embed_tokens: weights.embedding("model.embed_tokens", config.vocab_size, c)?,
-                layers,
-                norm: weights.rms_norm("model.norm", c)?,
-            },
-            lm_head: if config.tie_word_embeddings { None } else { Some(weights.linear("lm_head", config.vocab_size, c, false)?) },
-        })
+        let tied = config.tie_word_embeddings;
+        let mut tables = Site { weights, part: Part::Table { tied }, prefix: "model.".into() };
+        let embed_tokens = tables.embedding("embed_tokens", [config.vocab_size, c])?;
+        let norm = Site { weights, part: Part::Head, prefix: "model.".into() }.rms_norm("norm", c)?;
+        let mut head = Site { weights, part: Part::Head, prefix: String::new() };
+        let lm_head = if tied { None } else { Some(head.linear("lm_head", [config.vocab_size, c], false, Role::Inner)?) };
+        Ok(Self { model: Decoder { embed_tokens, layers, norm }, lm_head })
+    }
+}
+
+impl Family for Llama {
+    fn kept_per_token(&self, config: &ModelConfig) -> usize {
+        let heads = config.num_attention_heads + config.num_key_value_heads;
+        let norms_of_heads = if config.qk_norm { heads * (config.head_dim + 1) } else { 0 };
+        kept_outside_mlp(config) + 3 * config.intermediate_size + 2 + norms_of_heads
     }
 
-    /// The table that embeds tokens.
-    pub fn lookups(&self, ids: Tensor<1, Int>) -> Vec<Lookup> {
+    fn rotates(&self) -> bool {
+        true
+    }
+
+    fn lookups(&self, ids: Tensor<1, Int>, _span: Span<'_>) -> Vec<Lookup> {
         vec![Lookup { name: "model.embed_tokens.weight", table: self.model.embed_tokens.weight.val(), rows: ids }]
     }
 
-    /// x [B·T, C] → [B·T, C].
-    pub fn block(
-        &self,
-        config: &ModelConfig,
-        layer: usize,
-        x: Tensor<2>,
-        span: Span<'_>,
-        rope: &Rope,
-        cache: Option<&mut KvCache>,
-    ) -> Tensor<2> {
+    fn block(&self, place: Place<'_>, x: Tensor<2>, span: Span<'_>, cache: Option<&mut KvCache>) -> Tensor<2> {
+        let Place { config, layer, rope } = place;
+        let rope = rope.expect("a model of a family that rotates is loaded with its tables");
         let block = &self.model.layers[layer];
         let attention = &block.self_attn;
         let (n, h) = (span.batch_size * span.seq_len, config.head_dim);
@@ -124,8 +126,7 @@ impl Llama {
         kernels::residual_add(x, block.mlp.down_proj.forward(gated))
     }
 
-    /// The normed input of the head [N, C] and its weight [V, C].
-    pub fn before_head(&self, config: &ModelConfig, x: Tensor<2>) -> (Tensor<2>, Tensor<2>) {
+    fn before_head(&self, config: &ModelConfig, x: Tensor<2>) -> (Tensor<2>, Tensor<2>) {
         let weight = self.lm_head.as_ref().map_or_else(|| self.model.embed_tokens.weight.val(), |head| head.weight.val());
         (self.model.norm.forward(x, config.norm_eps), weight)
     }

@@ -4,8 +4,9 @@
 
 mod attention;
 mod check;
+mod family;
 mod gpt2;
-mod layers;
+pub mod layers;
 mod llama;
 mod load;
 mod parameters;
@@ -13,13 +14,15 @@ mod rope;
 mod values;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
+pub use crate::parameters::{ParamMap, ParamVisitor};
 pub use attention::KvCache;
 pub use check::open_model;
-pub use load::planned_parameters;
-pub use parameters::{ParamMap, ParamVisitor};
+pub use family::{Part, Role};
+pub use load::{Asked, Kind, Plan, planned_parameters};
 pub use rope::frequencies;
 
 use crate::bundle::{Bundle, refuse_non_finite};
@@ -27,6 +30,7 @@ use crate::config::{Architecture, ModelConfig, Precision};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::kernels;
+use family::{Family, Lookup, Place};
 use gpt2::Gpt2;
 use llama::Llama;
 use load::{Loaded, WeightSource};
@@ -53,16 +57,6 @@ impl Span<'_> {
     }
 }
 
-/// A table whose rows [`Model::embed`] reads.
-struct Lookup {
-    /// State-dict name.
-    name: &'static str,
-    /// [rows, C].
-    table: Tensor<2>,
-    /// [B·T].
-    rows: Tensor<1, Int>,
-}
-
 #[derive(Debug, Clone)]
 enum Body {
     Llama(Box<Llama>),
@@ -77,7 +71,8 @@ pub struct Model {
     body: Body,
     rope: Option<Rope>,
     device: Device,
-    tracked: bool,
+    /// Where each parameter stands.
+    parts: Arc<BTreeMap<String, Part>>,
     non_finite: Vec<(String, u64)>,
 }
 
@@ -89,31 +84,38 @@ impl Body {
             Architecture::Gpt2 => Body::Gpt2(Box::new(Gpt2::new(config, weights)?)),
         })
     }
+
+    fn family(&self) -> &dyn Family {
+        match self {
+            Body::Llama(llama) => &**llama,
+            Body::Gpt2(gpt2) => &**gpt2,
+        }
+    }
 }
 
 impl Model {
-    async fn load(loading: Loading<'_>, source: &mut impl Values) -> Result<Self> {
-        loading.config.validate()?;
-        let mut loaded: Loaded = loading.run(source).await?;
+    async fn load(loading: Loading<'_>, plan: Plan, source: &mut impl Values) -> Result<Self> {
+        let parts = Arc::new(plan.parameters.iter().map(|asked| (asked.name.clone(), asked.part)).collect());
+        let mut loaded: Loaded = loading.run(plan.parameters, source).await?;
         let Loading { config, precision, device, .. } = loading;
         let body = Body::new(config, &mut loaded)?;
-        let rope = matches!(body, Body::Llama(_)).then(|| Rope::new(config, device));
-        Ok(Self { config: config.clone(), precision, body, rope, device: device.clone(), tracked: false, non_finite: Vec::new() })
+        let rope = body.family().rotates().then(|| Rope::new(config, device));
+        Ok(Self { config: config.clone(), precision, body, rope, device: device.clone(), parts, non_finite: Vec::new() })
     }
 
     /// Loads a model, piece by piece, with a pause after each. Refuses missing tensors (all listed), wrong shapes, and tensors that do not
     /// belong to the model.
     pub async fn from_bundle(bundle: &Bundle, precision: Precision, device: &Device, interrupt: &Interrupt) -> Result<Self> {
-        bundle.config.validate()?;
-        let mut values = BundleValues::new(bundle)?;
-        let model = Self::load(Loading { config: &bundle.config, precision, device, interrupt }, &mut values).await?;
+        let plan = Plan::of(&bundle.config)?;
+        let mut values = BundleValues::new(bundle, &plan.parameters)?;
+        let model = Self::load(Loading { config: &bundle.config, precision, device, interrupt }, plan, &mut values).await?;
         Ok(Self { non_finite: values.non_finite, ..model })
     }
 
     /// A new model whose weights are a pure function of `config` and `seed`: norms 1, biases 0, matrices nearly normal with mean 0 and
     /// standard deviation `initializer_range`, those that write to the residual stream divided by √(2·layers). Made piece by piece.
     pub async fn init(config: &ModelConfig, seed: u64, precision: Precision, device: &Device, interrupt: &Interrupt) -> Result<Self> {
-        Self::load(Loading { config, precision, device, interrupt }, &mut FreshValues { config, seed }).await
+        Self::load(Loading { config, precision, device, interrupt }, Plan::of(config)?, &mut FreshValues { config, seed }).await
     }
 
     /// Refuses a model with NaN or infinite weights; lists every such tensor with their number.
@@ -160,8 +162,7 @@ impl Model {
     }
 
     fn int_tensor(&self, values: &[i32]) -> Tensor<1, Int> {
-        let device = if self.tracked { self.device.clone().autodiff() } else { self.device.clone() };
-        Tensor::from_data(TensorData::new(values.to_vec(), [values.len()]), (&device, DType::I32))
+        Tensor::from_data(TensorData::new(values.to_vec(), [values.len()]), (&self.device, DType::I32))
     }
 
     /// Refuses a sequence beyond the context.
@@ -170,23 +171,29 @@ impl Model {
         if found > max { Err(Error::ContextExceeded { found, max }) } else { Ok(()) }
     }
 
-    fn lookups(&self, ids: Tensor<1, Int>, span: Span<'_>) -> Vec<Lookup> {
-        match &self.body {
-            Body::Llama(llama) => llama.lookups(ids),
-            Body::Gpt2(gpt2) => gpt2.lookups(ids, span),
-        }
-    }
-
     /// Token (and position) vectors. ids [B·T] → [B·T, C].
     pub fn embed(&self, ids: Tensor<1, Int>, span: Span<'_>) -> Tensor<2> {
-        let found = self.lookups(ids, span).into_iter().map(|Lookup { table, rows, .. }| kernels::embedding(table, rows));
+        let found = self.body.family().lookups(ids, span).into_iter().map(|Lookup { table, rows, .. }| kernels::embedding(table, rows));
         found.reduce(kernels::residual_add).expect("a model has a table of tokens")
+    }
+
+    /// Whether some table requires a gradient: of a tracked model that trains it.
+    pub fn trains_tables(&self) -> bool {
+        struct Tables<'a>(&'a Model, bool);
+        impl ParamVisitor for Tables<'_> {
+            fn visit<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) {
+                self.1 |= tensor.is_require_grad() && self.0.part(name).is_some_and(Part::is_table);
+            }
+        }
+        let mut tables = Tables(self, false);
+        self.visit(&mut tables);
+        tables.1
     }
 
     /// Adds what `gradient [B·T, C]` of [`Model::embed`] gives to the sums of the tables that a tracked model trains, in place: the head's
     /// backward pass has begun the sum of a tied table, and another buffer of its size would be the largest of a step.
     pub fn embed_backward(&self, ids: Tensor<1, Int>, span: Span<'_>, gradient: &Tensor<2>, sums: &mut BTreeMap<String, Tensor<1>>) {
-        for Lookup { name, table, rows } in self.lookups(ids, span).into_iter().filter(|lookup| lookup.table.is_tracked()) {
+        for Lookup { name, table, rows } in self.body.family().lookups(ids, span).into_iter().filter(|lookup| lookup.table.is_tracked()) {
             let shape = table.dims();
             let begun = sums.remove(name).map(|sum| sum.reshape(shape));
             let sum = begun.unwrap_or_else(|| Tensor::zeros(shape, (&self.device, DType::F32)));
@@ -197,13 +204,8 @@ impl Model {
 
     /// One transformer block. x [B·T, C] → [B·T, C]. With `cache`, keys and values of earlier tokens are read and these are added.
     pub fn block(&self, layer: usize, x: Tensor<2>, span: Span<'_>, cache: Option<&mut KvCache>) -> Tensor<2> {
-        match &self.body {
-            Body::Llama(llama) => {
-                let rope = self.rope.as_ref().expect("a llama model is built with its tables");
-                llama.block(&self.config, layer, x, span, rope, cache)
-            }
-            Body::Gpt2(gpt2) => gpt2.block(&self.config, layer, x, span, cache),
-        }
+        let place = Place { config: &self.config, layer, rope: self.rope.as_ref() };
+        self.body.family().block(place, x, span, cache)
     }
 
     /// All blocks. x [B·T, C] → [B·T, C].
@@ -213,20 +215,13 @@ impl Model {
 
     /// Final norm and head. x [N, C] → logits [N, V].
     pub fn head(&self, x: Tensor<2>) -> Tensor<2> {
-        let (x, weight) = self.before_head(x);
+        let (x, weight) = self.body.family().before_head(&self.config, x);
         kernels::linear(x, weight)
-    }
-
-    fn before_head(&self, x: Tensor<2>) -> (Tensor<2>, Tensor<2>) {
-        match &self.body {
-            Body::Llama(llama) => llama.before_head(&self.config, x),
-            Body::Gpt2(gpt2) => gpt2.before_head(&self.config, x),
-        }
     }
 
     /// Sum of the token losses in nats, shape [1], with at most `rows` rows of logits at once. x [N, C], targets [N].
     pub fn head_loss(&self, x: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
-        let (x, weight) = self.before_head(x);
+        let (x, weight) = self.body.family().before_head(&self.config, x);
         kernels::head_loss(x, weight, targets, rows)
     }
 

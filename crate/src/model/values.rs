@@ -2,7 +2,8 @@
 
 use burn::tensor::{DType, Device};
 
-use super::load::{Asked, Kind, Loaded, MatrixRole, asked_parameters};
+use super::family::Role;
+use super::load::{Asked, Kind, Loaded};
 use crate::bundle::Bundle;
 use crate::config::{ModelConfig, Precision};
 use crate::error::{Error, Result};
@@ -20,10 +21,10 @@ pub(super) struct Loading<'a> {
 
 impl Loading<'_> {
     /// The parameters in `source`.
-    pub async fn run(&self, source: &mut impl Values) -> Result<Loaded> {
+    pub async fn run(&self, asked: Vec<Asked>, source: &mut impl Values) -> Result<Loaded> {
         let mut loaded = Loaded::default();
         let mut unsettled = 0;
-        for asked in asked_parameters(self.config)? {
+        for asked in asked {
             self.interrupt.check()?;
             let elements = asked.shape.iter().product();
             let packed = self.precision == Precision::Bf16 && matches!(asked.kind, Kind::Matrix(_));
@@ -59,13 +60,12 @@ pub(super) struct BundleValues<'a> {
 impl<'a> BundleValues<'a> {
     /// Reads from `bundle`. Refuses tensors that the files lack, different shapes, and tensors that do not belong to the model;
     /// all of a kind are listed.
-    pub fn new(bundle: &'a Bundle) -> Result<Self> {
-        let planned = asked_parameters(&bundle.config)?;
+    pub fn new(bundle: &'a Bundle, planned: &[Asked]) -> Result<Self> {
         let missing: Vec<String> = planned.iter().filter(|asked| bundle.shape(&asked.name).is_none()).map(|a| a.name.clone()).collect();
         if !missing.is_empty() {
             return Err(Error::MissingTensors(missing));
         }
-        for Asked { name, shape, .. } in &planned {
+        for Asked { name, shape, .. } in planned {
             if let Some(found) = bundle.shape(name).filter(|found| found != shape) {
                 return Err(Error::TensorShape { name: name.clone(), expected: shape.clone(), found });
             }
@@ -116,8 +116,8 @@ impl Values for FreshValues<'_> {
             Kind::Matrix(role) => role,
         };
         let spread = match role {
-            MatrixRole::Inner => self.config.initializer_range,
-            MatrixRole::Residual => self.config.initializer_range / (2.0 * self.config.num_hidden_layers as f64).sqrt(),
+            Role::Inner => self.config.initializer_range,
+            Role::Residual => self.config.initializer_range / (2.0 * self.config.num_hidden_layers as f64).sqrt(),
         };
         let scale = spread / (8.0f64 / 12.0).sqrt();
         let key = noise::key("init:", self.seed, &asked.name);

@@ -2,7 +2,8 @@
 
 use burn::tensor::DType;
 
-use super::update::{Update, tensors};
+use super::ParamInfo;
+use super::rule::{Layout, Rule, Update};
 use crate::config::AdafactorConfig;
 use crate::error::Result;
 use crate::kernels::{
@@ -11,11 +12,30 @@ use crate::kernels::{
 
 const MAX_LANES: u32 = 256;
 
-/// The new parameter and state.
-pub(super) fn step(rule: &AdafactorConfig, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> Result<(Buffer, Vec<Buffer>)> {
-    match u.info.matrix() {
-        Some((rows, cols)) => matrix(rule, u, (rows as u32, cols as u32), p, g, state),
-        None => vector(rule, u, p, g, state),
+/// Adafactor without first moment (arXiv:1804.04235).
+#[derive(Debug)]
+pub struct Adafactor(AdafactorConfig);
+
+impl Adafactor {
+    /// The rule with these settings.
+    pub fn new(config: AdafactorConfig) -> Self {
+        Self(config)
+    }
+}
+
+impl Rule for Adafactor {
+    fn layout(&self, parameter: &ParamInfo) -> Layout {
+        Layout(match parameter.matrix() {
+            Some((rows, cols)) => vec![("row", vec![rows], DType::F32), ("col", vec![cols], DType::F32)],
+            None => vec![("row", parameter.shape.clone(), DType::F32)],
+        })
+    }
+
+    fn step(&mut self, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> Result<(Buffer, Vec<Buffer>)> {
+        match u.parameter.matrix() {
+            Some((rows, cols)) => matrix(&self.0, u, (rows as u32, cols as u32), p, g, state),
+            None => vector(&self.0, u, p, g, state),
+        }
     }
 }
 
@@ -41,13 +61,12 @@ fn matrix(
     let groups = (across * down).div_ceil(adafactor_sums::TILES as u32);
     let [row_sums, col_sums] = run(&adafactor_sums::KERNEL, [g.clone()], [row_sums, col_sums], &params, groups)?;
     let params = adafactor_moments::Params { rows, cols, w: weight(rule, u.step) };
-    let [row, col] = run(&adafactor_moments::KERNEL, [row_sums, col_sums], tensors(state), &params, (rows + cols).div_ceil(256))?;
+    let [row, col] = run(&adafactor_moments::KERNEL, [row_sums, col_sums], u.state(state)?, &params, (rows + cols).div_ceil(256))?;
     let sums = p.empty_like([3 * lanes as usize], DType::F32);
-    let packed = u32::from(u.info.dtype == DType::BF16);
+    let packed = u32::from(u.parameter.dtype == DType::BF16);
     let params = adafactor_norm::Params { rows, cols, lanes, scale, relative_step, packed };
     let read = [g.clone(), p.clone(), row.clone(), col.clone()];
     let [sums] = run(&adafactor_norm::KERNEL, read, [sums], &params, lanes)?;
-    let ([key0, key1], [step_low, step_high]) = (u.key, u.step_words());
     let params = adafactor_apply::Params {
         rows,
         cols,
@@ -59,14 +78,10 @@ fn matrix(
         clip: rule.clip_threshold as f32,
         eps2: rule.eps2 as f32,
         relative_step,
-        rounding: u.rounding.word(),
-        key0,
-        key1,
-        step_low,
-        step_high,
+        noise: u.noise,
     };
     let groups = u.n().div_ceil(2).div_ceil(adafactor_apply::PAIRS as u32);
-    let [p] = run(&adafactor_apply::KERNEL, [g, row.clone(), col.clone(), sums, u.noise.clone()], [p], &params, groups)?;
+    let [p] = run(&adafactor_apply::KERNEL, [g, row.clone(), col.clone(), sums, u.given.clone()], [p], &params, groups)?;
     Ok((p, vec![row, col]))
 }
 
@@ -74,13 +89,12 @@ fn vector(rule: &AdafactorConfig, u: &Update<'_>, p: Buffer, g: Buffer, state: V
     let n = u.n();
     let lanes = n.div_ceil(adafactor_vector_moments::CHUNK as u32).min(MAX_LANES);
     let (scale, relative_step) = (u.scale, u32::from(rule.relative_step));
-    let packed = u32::from(u.info.dtype == DType::BF16);
+    let packed = u32::from(u.parameter.dtype == DType::BF16);
     let params =
         adafactor_vector_moments::Params { n, lanes, scale, eps1: rule.eps1 as f32, w: weight(rule, u.step), relative_step, packed };
-    let [row] = tensors(state);
+    let [row] = u.state(state)?;
     let sums = p.empty_like([2 * lanes as usize], DType::F32);
     let [row, sums] = run(&adafactor_vector_moments::KERNEL, [g.clone(), p.clone()], [row, sums], &params, lanes)?;
-    let ([key0, key1], [step_low, step_high]) = (u.key, u.step_words());
     let params = adafactor_vector_apply::Params {
         n,
         lanes,
@@ -91,13 +105,9 @@ fn vector(rule: &AdafactorConfig, u: &Update<'_>, p: Buffer, g: Buffer, state: V
         clip: rule.clip_threshold as f32,
         eps2: rule.eps2 as f32,
         relative_step,
-        rounding: u.rounding.word(),
-        key0,
-        key1,
-        step_low,
-        step_high,
+        noise: u.noise,
     };
     let groups = n.div_ceil(2).div_ceil(adafactor_apply::PAIRS as u32);
-    let [p] = run(&adafactor_vector_apply::KERNEL, [g, row.clone(), sums, u.noise.clone()], [p], &params, groups)?;
+    let [p] = run(&adafactor_vector_apply::KERNEL, [g, row.clone(), sums, u.given.clone()], [p], &params, groups)?;
     Ok((p, vec![row]))
 }

@@ -4,8 +4,8 @@
 use burn::tensor::{DType, Tensor, TensorData};
 
 use super::ParamInfo;
-use super::update::{Update, tensors};
-use crate::config::{ApolloConfig, OptimizerConfig, ProjectorKind};
+use super::rule::{Layout, Rule, Update};
+use crate::config::{ApolloConfig, ProjectorKind};
 use crate::error::Result;
 use crate::kernels::noise::{self, PROJECTOR};
 use crate::kernels::{Buffer, apollo_apply, apollo_combine, apollo_project, run};
@@ -15,29 +15,25 @@ const GAMMA: f64 = 1.01;
 
 /// How a matrix is cut into channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Side {
+struct Side {
     /// The channels are the rows (side right), else the columns (side left).
-    pub by_row: bool,
+    by_row: bool,
     /// Length of a channel: what is projected.
-    pub dim: usize,
+    dim: usize,
     /// Number of channels.
-    pub channels: usize,
+    channels: usize,
 }
 
 impl Side {
     /// The longer side gives the channels; a square matrix is cut by rows.
-    pub fn of((rows, cols): (usize, usize)) -> Self {
+    fn of((rows, cols): (usize, usize)) -> Self {
         if rows < cols { Self { by_row: false, dim: rows, channels: cols } } else { Self { by_row: true, dim: cols, channels: rows } }
     }
 }
 
-/// The rule of a parameter: APOLLO, or AdamW where there is nothing to project: no two dimensions, or a shorter side of at most the rank.
-pub(super) fn resolve(rule: &OptimizerConfig, info: &ParamInfo) -> OptimizerConfig {
-    match (rule, info.matrix()) {
-        (OptimizerConfig::Apollo(apollo), None) => OptimizerConfig::Adamw(apollo.fallback()),
-        (OptimizerConfig::Apollo(apollo), Some((a, b))) if a.min(b) <= apollo.rank() => OptimizerConfig::Adamw(apollo.fallback()),
-        _ => rule.clone(),
-    }
+/// Whether there is something to project: two dimensions, and a shorter side above the rank. AdamW moves other parameters.
+pub(super) fn projects(config: &ApolloConfig, parameter: &ParamInfo) -> bool {
+    parameter.matrix().is_some_and(|(rows, cols)| rows.min(cols) > config.rank())
 }
 
 /// The orthogonal projector P [dim, rank], rank < dim: columns of signs, orthonormalised in f64 (shaders/README.md, "APOLLO projectors"). A
@@ -63,45 +59,78 @@ pub fn orthogonal(key: [u32; 2], refresh: u64, dim: usize, rank: usize) -> Vec<f
     (0..dim * rank).map(|e| columns[e % rank][e / rank] as f32).collect()
 }
 
-/// An orthogonal projector on the device, kept until the next refresh. It is a function of (seed, name, refresh) and not state: it is never
-/// saved.
+/// An orthogonal projector on the device.
 #[derive(Debug)]
-pub(super) struct Held {
-    pub refresh: u64,
-    pub matrix: Buffer,
+struct Projector {
+    refresh: u64,
+    matrix: Buffer,
 }
 
-/// Bytes of the projector that a rule keeps on the device in addition to its state.
-pub(super) fn held_bytes(rule: &OptimizerConfig, info: &ParamInfo) -> u64 {
-    match (rule, info.matrix()) {
-        (OptimizerConfig::Apollo(rule), Some(matrix)) if rule.projector == ProjectorKind::Orthogonal => {
-            4 * (Side::of(matrix).dim * rule.rank()) as u64
+/// APOLLO and APOLLO-Mini (arXiv:2412.05270) for a parameter with something to project.
+#[derive(Debug)]
+pub struct Apollo {
+    config: ApolloConfig,
+    /// An orthogonal projector, kept until the next refresh. It is a function of (seed, name, refresh) and not state: it is never saved.
+    projector: Option<Projector>,
+}
+
+impl Apollo {
+    /// The rule with these settings.
+    pub fn new(config: ApolloConfig) -> Self {
+        Self { config, projector: None }
+    }
+
+    /// The orthogonal projector [dim, rank] on the device, with its refresh index; `None` before the first step. Normal projectors are made
+    /// in the kernel.
+    pub fn projector(&self) -> Option<(u64, Tensor<1>)> {
+        self.projector.as_ref().map(|projector| (projector.refresh, projector.matrix.clone().float()))
+    }
+}
+
+/// The parameter by channels; a vector is one row.
+fn side(parameter: &ParamInfo) -> Side {
+    Side::of(parameter.matrix().unwrap_or((1, parameter.elements())))
+}
+
+impl Rule for Apollo {
+    fn layout(&self, parameter: &ParamInfo) -> Layout {
+        let moments = vec![self.config.rank(), side(parameter).channels];
+        Layout(vec![("m", moments.clone(), DType::F32), ("v", moments, DType::F32), ("norm", Vec::new(), DType::F32)])
+    }
+
+    fn side_bytes(&self, parameter: &ParamInfo) -> u64 {
+        match self.config.projector {
+            ProjectorKind::Orthogonal => 4 * (side(parameter).dim * self.config.rank()) as u64,
+            ProjectorKind::Normal => 0,
         }
-        _ => 0,
+    }
+
+    fn step(&mut self, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> Result<(Buffer, Vec<Buffer>)> {
+        step(&self.config, &mut self.projector, u, p, g, state)
     }
 }
 
 /// The new parameter and state; `held` is the projector of the previous step on entry, and of this step on return.
-pub(super) fn step(
+fn step(
     rule: &ApolloConfig,
+    held: &mut Option<Projector>,
     u: &Update<'_>,
     p: Buffer,
     g: Buffer,
     state: Vec<Buffer>,
-    held: &mut Option<Held>,
 ) -> Result<(Buffer, Vec<Buffer>)> {
-    let (rows, cols) = u.info.matrix().unwrap_or((1, u.info.elements()));
-    let Side { by_row, dim, channels } = Side::of((rows, cols));
+    let cols = u.parameter.matrix().map_or(u.parameter.elements(), |(_, cols)| cols);
+    let Side { by_row, dim, channels } = side(u.parameter);
     let rank = rule.rank();
     let refresh = (u.step - 1) / rule.update_steps.max(1);
-    let key = noise::key(PROJECTOR, u.seed, &u.info.name);
+    let key = noise::key(PROJECTOR, u.seed, &u.parameter.name);
     let projector = match (&u.projector, rule.projector) {
         (Some(matrix), _) => Some(matrix.clone()),
         (None, ProjectorKind::Orthogonal) => {
             let present = held.take().filter(|held| held.refresh == refresh);
             let made = || {
                 let matrix = TensorData::new(orthogonal(key, refresh, dim, rank), [dim * rank]);
-                Held { refresh, matrix: Tensor::<1>::from_data(matrix, (u.device, DType::F32)).into() }
+                Projector { refresh, matrix: Tensor::<1>::from_data(matrix, (u.device, DType::F32)).into() }
             };
             Some(held.insert(present.unwrap_or_else(made)).matrix.clone())
         }
@@ -128,14 +157,13 @@ pub(super) fn step(
         refresh_high: (refresh >> 32) as u32,
     };
     let stats = p.empty_like([4, channels], DType::F32);
-    let [m, v, norm] = tensors(state);
+    let [m, v, norm] = u.state(state)?;
     let read = [g.clone(), projector.unwrap_or_else(|| u.unread.clone())];
     let [m, v, stats] = run(&apollo_project::KERNEL, read, [m, v, stats], &project, (channels as u32).div_ceil(256))?;
     let threshold = 0.01 * ((rank * channels) as f64).sqrt() * if rule.scale_front { rule.scale().sqrt() } else { 1.0 };
     let combine = apollo_combine::Params { channels: channels as u32, mini, front, threshold: threshold as f32, gamma: GAMMA as f32 };
     let factors = p.empty_like([2], DType::F32);
     let [norm, factors] = run(&apollo_combine::KERNEL, [stats.clone()], [norm, factors], &combine, 1)?;
-    let ([key0, key1], [step_low, step_high]) = (u.key, u.step_words());
     let apply = apollo_apply::Params {
         n: u.n(),
         cols: cols as u32,
@@ -146,11 +174,7 @@ pub(super) fn step(
         d: u.decay(rule.weight_decay),
         alpha: u.alpha(rule.beta1, rule.beta2),
         scale: u.scale,
-        rounding: u.rounding.word(),
-        key0,
-        key1,
-        step_low,
-        step_high,
+        noise: u.noise,
     };
     let [p] = run(&apollo_apply::KERNEL, [g, stats, factors], [p], &apply, u.groups(2))?;
     Ok((p, vec![m, v, norm]))

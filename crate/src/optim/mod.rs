@@ -5,83 +5,72 @@ mod adamw;
 mod apollo;
 mod clip;
 mod groups;
+mod module;
+mod rule;
 mod sgd;
 mod state;
-mod update;
 
+use std::any::Any;
 use std::collections::BTreeMap;
 
 use burn::tensor::{DType, Tensor};
 
-use crate::config::{GroupConfig, OptimizerConfig, TrainConfig};
+use crate::config::{GroupConfig, TrainConfig};
 use crate::error::{Error, Fault, Result};
-use crate::kernels::noise::{self, Rounding};
-use crate::kernels::{Buffer, adafactor_apply, adamw as adamw_kernel, apollo_apply, check_devices, sgd as sgd_kernel};
+use crate::kernels::noise::{self, Noise, Rounding};
+use crate::kernels::{Buffer, check_devices};
+pub use crate::parameters::ParamInfo;
 
-pub use apollo::orthogonal as orthogonal_projector;
+pub use adafactor::Adafactor;
+pub use adamw::Adamw;
+pub use apollo::{Apollo, orthogonal};
 pub use clip::{clip_factor, global_norm, sum_of_squares};
 pub use groups::glob_matches;
+pub use module::OptimSettings;
+pub use rule::{Layout, Rule, Update};
+pub use sgd::Sgd;
 pub use state::{ReadSaved, SavedState, StateData, StateTensor};
 
-use state::{Layout, State};
-use update::Update;
-
-/// A parameter as the optimizer knows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ParamInfo {
-    /// State-dict name.
-    pub name: String,
-    /// Shape; the optimizer sees rank ≥ 2 as (product of the leading dimensions, last).
-    pub shape: Vec<usize>,
-    /// F32, or BF16 packed.
-    pub dtype: DType,
-}
-
-impl ParamInfo {
-    /// Number of elements.
-    pub fn elements(&self) -> usize {
-        self.shape.iter().product()
-    }
-
-    /// (A, B) of rank ≥ 2.
-    fn matrix(&self) -> Option<(usize, usize)> {
-        match self.shape.as_slice() {
-            [] | [_] => None,
-            [leading @ .., last] => Some((leading.iter().product(), *last)),
-        }
-    }
-}
+use rule::{Made, Recorded, made};
+use state::State;
 
 /// A parameter with its update rule and state, and what stays the same over the run.
 #[derive(Debug)]
 struct Slot {
     info: ParamInfo,
-    group: usize,
     frozen: bool,
     rate_scale: f64,
-    rule: OptimizerConfig,
+    rule: Box<dyn Rule>,
+    fallback: bool,
     rounding: Rounding,
     key: [u32; 2],
     layout: Layout,
     state: Option<State>,
-    /// APOLLO's projector, if it is orthogonal.
-    projector: Option<apollo::Held>,
 }
 
 impl Slot {
+    /// Refuses another shape or dtype than that of the parameter, which may come flattened.
+    fn check_tensors<const D: usize>(&self, p: &Tensor<D>, grad: &Tensor<D>) -> Result<()> {
+        let ParamInfo { name, shape, dtype } = &self.info;
+        for found in [p.dims().to_vec(), grad.dims().to_vec()] {
+            if found != *shape && found != [self.info.elements()] {
+                return Err(Error::TensorShape { name: name.clone(), expected: shape.clone(), found });
+            }
+        }
+        if p.dtype() != *dtype || grad.dtype() != DType::F32 {
+            let fault = Fault::new(name, format!("{dtype:?} with an F32 gradient"), format!("{:?}, {:?}", p.dtype(), grad.dtype()));
+            return Err(Error::InvalidConfig(vec![fault]));
+        }
+        Ok(())
+    }
+
     /// Refuses buffers on different devices, before anything changes.
-    fn check_devices(&self, p: &Buffer, grad: &Buffer, recorded: Option<&update::Recorded>) -> Result<()> {
-        let kernel = match self.rule {
-            OptimizerConfig::Adamw(_) => adamw_kernel::KERNEL.any(),
-            OptimizerConfig::Adafactor(_) => adafactor_apply::KERNEL.any(),
-            OptimizerConfig::Apollo(_) => apollo_apply::KERNEL.any(),
-            OptimizerConfig::Sgd(_) => sgd_kernel::KERNEL.any(),
-        };
+    fn check_devices(&self, p: &Buffer, grad: &Buffer, recorded: Option<&Recorded>) -> Result<()> {
         let names = self.layout.0.iter().map(|(name, ..)| *name);
         let state = names.zip(self.state.iter().flat_map(|state| &state.tensors));
         let given = recorded.into_iter().flat_map(|given| [("noise", &given.noise), ("projector", &given.projector)]);
         let given = given.filter_map(|(name, buffer)| Some((name, buffer.as_ref()?)));
-        check_devices(kernel.name, [("p", p), ("g", grad)].into_iter().chain(state).chain(given))
+        check_devices("of an update", [("p", p), ("g", grad)].into_iter().chain(state).chain(given))
     }
 }
 
@@ -89,11 +78,15 @@ impl Slot {
 #[derive(Debug)]
 pub struct Optim {
     seed: u64,
-    groups: Vec<groups::Group>,
+    peak_rate: f64,
+    /// Bound of the norm in [`Optim::step_module`]; 0 = none.
+    max_grad_norm: f64,
+    /// The factor that the bound gives the next step, once its norm is known.
+    clip: Option<f32>,
     slots: BTreeMap<String, Slot>,
     /// A buffer of one word, bound in place of a buffer that a kernel does not read.
     unread: Option<Buffer>,
-    recorded: BTreeMap<String, update::Recorded>,
+    recorded: BTreeMap<String, Recorded>,
 }
 
 impl Optim {
@@ -104,9 +97,9 @@ impl Optim {
         let of_names = faults.len();
         faults.extend(GroupConfig::all_frozen(&config.groups));
         let mut slots = BTreeMap::new();
-        for (index, group) in groups.iter().enumerate() {
+        for group in groups {
             faults.extend(group.rule.faults_at(&group.key, config.learning_rate * group.rate_scale));
-            for &at in &group.members {
+            for at in group.members {
                 let info = params[at].clone();
                 if !matches!(info.dtype, DType::F32 | DType::BF16) {
                     faults.push(Fault::new(&info.name, "dtype F32 or BF16", format!("{:?}", info.dtype)));
@@ -119,17 +112,16 @@ impl Optim {
                     (DType::BF16, false) => Rounding::Nearest,
                     _ => Rounding::None,
                 };
-                let rule = apollo::resolve(&group.rule, &info);
+                let Made { rule, fallback } = made(&group.rule, &info);
                 let slot = Slot {
-                    group: index,
                     frozen: group.frozen,
                     rate_scale: group.rate_scale,
                     rounding,
                     key: noise::key(noise::STOCHASTIC_ROUNDING, config.seed, &info.name),
-                    layout: Layout::of(&rule, &info),
+                    layout: rule.layout(&info),
                     rule,
+                    fallback,
                     state: None,
-                    projector: None,
                     info,
                 };
                 slots.insert(slot.info.name.clone(), slot);
@@ -138,7 +130,44 @@ impl Optim {
         if !faults.is_empty() {
             return Err(if faults.len() == of_names { Error::Groups(faults) } else { Error::InvalidConfig(faults) });
         }
-        Ok(Self { seed: config.seed, groups, slots, unread: None, recorded: BTreeMap::new() })
+        Ok(Self {
+            seed: config.seed,
+            peak_rate: config.learning_rate,
+            max_grad_norm: 0.0,
+            clip: None,
+            slots,
+            unread: None,
+            recorded: BTreeMap::new(),
+        })
+    }
+
+    /// Moves the trained parameters whose names match `pattern` by rules of the caller's own: `make` gives the instance of each, whose state
+    /// starts anew. Every fault is listed: a pattern that matches none, settings, layouts.
+    pub fn with_rule<R: Rule>(mut self, pattern: &str, make: impl Fn(&ParamInfo) -> R) -> Result<Self> {
+        let mut faults = Vec::new();
+        let mut matched = false;
+        for slot in self.slots.values_mut().filter(|slot| !slot.frozen && glob_matches(pattern, &slot.info.name)) {
+            matched = true;
+            let rule = make(&slot.info);
+            let layout = rule.layout(&slot.info);
+            faults.extend(rule.faults(self.peak_rate * slot.rate_scale));
+            faults.extend(layout.faults(&slot.info.name));
+            (slot.rule, slot.layout, slot.state, slot.fallback) = (Box::new(rule), layout, None, false);
+        }
+        if !matched {
+            return Err(Error::Groups(vec![Fault::new("pattern", "one that matches trained parameters", pattern)]));
+        }
+        if faults.is_empty() { Ok(self) } else { Err(Error::InvalidConfig(faults)) }
+    }
+
+    /// The rule instance of `name`, if it is an `R`.
+    pub fn rule<R: Rule>(&self, name: &str) -> Option<&R> {
+        let rule: &dyn Any = &*self.slots.get(name)?.rule;
+        rule.downcast_ref()
+    }
+
+    fn slot(&self, name: &str) -> Result<&Slot> {
+        self.slots.get(name).ok_or_else(|| Error::UnexpectedTensors(vec![name.to_string()]))
     }
 
     /// Whether `name` is in a frozen group, or unknown: it needs no gradient.
@@ -156,25 +185,16 @@ impl Optim {
         self.slots.values().filter(|slot| !slot.frozen).map(|slot| slot.layout.bytes()).sum()
     }
 
-    /// Bytes of APOLLO's orthogonal projectors, f32 [dim, rank] for each matrix: kept in addition to the state, and not saved.
-    pub fn projector_bytes(&self) -> u64 {
-        self.slots.values().filter(|slot| !slot.frozen).map(|slot| apollo::held_bytes(&slot.rule, &slot.info)).sum()
-    }
-
-    /// The orthogonal projector [dim, rank] of `name` on the device, with its refresh index. `None` before the first step
-    /// and after loading; normal projectors are made in the kernel.
-    pub fn projector(&self, name: &str) -> Option<(u64, Tensor<1>)> {
-        let held = self.slots.get(name)?.projector.as_ref()?;
-        Some((held.refresh, held.matrix.clone().float()))
+    /// Bytes on the device that the rules keep in addition to the state, and that are not saved.
+    pub fn side_bytes(&self) -> u64 {
+        self.slots.values().filter(|slot| !slot.frozen).map(|slot| slot.rule.side_bytes(&slot.info)).sum()
     }
 
     /// Names of the trained parameters that APOLLO leaves to AdamW: those without two dimensions, and those whose shorter side is at most
     /// the rank.
     pub fn fallbacks(&self) -> Vec<&str> {
-        let apollo = |slot: &&Slot| matches!(self.groups[slot.group].rule, OptimizerConfig::Apollo(_));
-        let adamw = |slot: &&Slot| matches!(slot.rule, OptimizerConfig::Adamw(_));
         let trained = self.slots.values().filter(|slot| !slot.frozen);
-        trained.filter(apollo).filter(adamw).map(|slot| slot.info.name.as_str()).collect()
+        trained.filter(|slot| slot.fallback).map(|slot| slot.info.name.as_str()).collect()
     }
 
     /// One step of parameter `name`: returns the new parameter, computed in place if `p` is uniquely owned. Tensors are without autodiff,
@@ -191,18 +211,9 @@ impl Optim {
     ) -> Result<Tensor<D>> {
         let slot = self.slots.get_mut(name).ok_or_else(|| Error::UnexpectedTensors(vec![name.to_string()]))?;
         let Some(grad) = grad.filter(|_| !slot.frozen) else { return Ok(p) };
-        for found in [p.dims().to_vec(), grad.dims().to_vec()] {
-            if found != slot.info.shape && found != [slot.info.elements()] {
-                return Err(Error::TensorShape { name: name.to_string(), expected: slot.info.shape.clone(), found });
-            }
-        }
-        if p.dtype() != slot.info.dtype || grad.dtype() != DType::F32 {
-            let fault =
-                Fault::new(name, format!("{:?} with an F32 gradient", slot.info.dtype), format!("{:?}, {:?}", p.dtype(), grad.dtype()));
-            return Err(Error::InvalidConfig(vec![fault]));
-        }
+        slot.check_tensors(&p, &grad)?;
         let device = p.device();
-        let (p, grad) = (Buffer::from(p), Buffer::from(grad));
+        let (p, grad) = (Buffer::of(p)?, Buffer::of(grad)?);
         slot.check_devices(&p, &grad, self.recorded.get(name))?;
         let mut state = match slot.state.take() {
             Some(state) => state,
@@ -211,16 +222,16 @@ impl Optim {
         state.step += 1;
         let unread = self.unread.get_or_insert_with(|| p.empty_like([1], DType::F32)).clone();
         let recorded = self.recorded.remove(name).unwrap_or_default();
+        let rounding = if recorded.noise.is_some() { Rounding::Given } else { slot.rounding };
         let update = Update {
-            info: &slot.info,
+            parameter: &slot.info,
             device: &device,
             seed: self.seed,
-            key: slot.key,
             step: state.step,
             rate: learning_rate * slot.rate_scale,
             scale: grad_scale,
-            rounding: if recorded.noise.is_some() { Rounding::Given } else { slot.rounding },
-            noise: recorded.noise.unwrap_or_else(|| unread.clone()),
+            noise: Noise { key: slot.key, step: state.step, rounding },
+            given: recorded.noise.unwrap_or_else(|| unread.clone()),
             projector: recorded.projector,
             unread,
         };
@@ -228,14 +239,10 @@ impl Optim {
         let p = if slot.info.elements() == 0 {
             p
         } else {
-            let tensors = std::mem::take(&mut state.tensors);
-            let stepped = match &slot.rule {
-                OptimizerConfig::Adamw(rule) => adamw::step(rule, &update, p, grad, tensors),
-                OptimizerConfig::Adafactor(rule) => adafactor::step(rule, &update, p, grad, tensors),
-                OptimizerConfig::Apollo(rule) => apollo::step(rule, &update, p, grad, tensors, &mut slot.projector),
-                OptimizerConfig::Sgd(rule) => sgd::step(rule, &update, p, grad, tensors),
-            };
-            let (p, tensors) = stepped?;
+            let (p, tensors) = slot.rule.step(&update, p, grad, std::mem::take(&mut state.tensors))?;
+            if tensors.len() != slot.layout.0.len() {
+                return Err(update.another_state(slot.layout.0.len(), tensors.len()));
+            }
             state.tensors = tensors;
             p
         };

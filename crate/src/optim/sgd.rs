@@ -1,38 +1,38 @@
 //! SGD: one dispatch (shaders/README.md, "SGD"). State: momentum as the parameter, if μ > 0.
 
-use super::update::{Update, tensors};
+use super::ParamInfo;
+use super::rule::{Layout, Rule, Update};
 use crate::config::SgdConfig;
 use crate::error::Result;
 use crate::kernels::{Buffer, run, sgd, sgd_momentum};
 
-/// The new parameter and state.
-pub(super) fn step(rule: &SgdConfig, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> Result<(Buffer, Vec<Buffer>)> {
-    let (n, rate, d, scale) = (u.n(), u.rate as f32, u.decay(rule.weight_decay), u.scale);
-    let ([key0, key1], [step_low, step_high]) = (u.key, u.step_words());
-    let rounding = u.rounding.word();
-    let (first_pair_low, first_pair_high) = (0, 0);
-    if rule.momentum == 0.0 {
-        let params = sgd::Params { n, rate, d, scale, rounding, key0, key1, step_low, step_high, first_pair_low, first_pair_high };
-        let [p] = run(&sgd::KERNEL, [g], [p], &params, u.groups(2))?;
-        return Ok((p, Vec::new()));
+/// SGD, with momentum if μ > 0.
+#[derive(Debug)]
+pub struct Sgd(SgdConfig);
+
+impl Sgd {
+    /// The rule with these settings.
+    pub fn new(config: SgdConfig) -> Self {
+        Self(config)
     }
-    let (momentum, nesterov) = (rule.momentum as f32, u32::from(rule.nesterov));
-    let params = sgd_momentum::Params {
-        n,
-        rate,
-        d,
-        scale,
-        momentum,
-        nesterov,
-        rounding,
-        key0,
-        key1,
-        step_low,
-        step_high,
-        first_pair_low,
-        first_pair_high,
-    };
-    let [buf] = tensors(state);
-    let [p, momentum] = run(&sgd_momentum::KERNEL, [g], [p, buf], &params, u.groups(2))?;
-    Ok((p, vec![momentum]))
+}
+
+impl Rule for Sgd {
+    fn layout(&self, parameter: &ParamInfo) -> Layout {
+        Layout::like(parameter, if self.0.momentum > 0.0 { &["momentum"] } else { &[] })
+    }
+
+    fn step(&mut self, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> Result<(Buffer, Vec<Buffer>)> {
+        let (n, rate, d, scale, noise) = (u.n(), u.rate as f32, u.decay(self.0.weight_decay), u.scale, u.noise);
+        if self.0.momentum == 0.0 {
+            let [] = u.state(state)?;
+            let [p] = run(&sgd::KERNEL, [g], [p], &sgd::Params { n, rate, d, scale, noise }, u.groups(2))?;
+            return Ok((p, Vec::new()));
+        }
+        let (momentum, nesterov) = (self.0.momentum as f32, u32::from(self.0.nesterov));
+        let params = sgd_momentum::Params { n, rate, d, scale, momentum, nesterov, noise };
+        let [buf] = u.state(state)?;
+        let [p, momentum] = run(&sgd_momentum::KERNEL, [g], [p, buf], &params, u.groups(2))?;
+        Ok((p, vec![momentum]))
+    }
 }

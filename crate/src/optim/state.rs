@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use burn::tensor::{DType, Device, Tensor};
 
-use super::{Optim, ParamInfo, Slot, apollo};
-use crate::config::OptimizerConfig;
+use super::rule::Layout;
+use super::{Optim, Slot};
 use crate::error::{Error, Fault, Result};
 use crate::interrupt::Interrupt;
 use crate::kernels::Buffer;
@@ -13,10 +13,6 @@ use crate::kernels::transfer::{self, RUN_BYTES, Upload};
 
 /// Largest step that a JSON number represents exactly.
 const MAX_STEP: u64 = (1 << 53) - 1;
-
-/// The tensors of one parameter's state, without values.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Layout(pub Vec<(&'static str, Vec<usize>, DType)>);
 
 /// Values of a state, in the order of its layout.
 #[derive(Debug)]
@@ -26,29 +22,8 @@ pub(super) struct State {
 }
 
 impl Layout {
-    pub fn of(rule: &OptimizerConfig, info: &ParamInfo) -> Self {
-        let like = |name| (name, info.shape.clone(), info.dtype);
-        Self(match (rule, info.matrix()) {
-            (OptimizerConfig::Adamw(_), _) => vec![like("m"), like("v")],
-            (OptimizerConfig::Adafactor(_), Some((rows, cols))) => vec![("row", vec![rows], DType::F32), ("col", vec![cols], DType::F32)],
-            (OptimizerConfig::Adafactor(_), None) => vec![("row", info.shape.clone(), DType::F32)],
-            (OptimizerConfig::Apollo(rule), matrix) => {
-                let side = apollo::Side::of(matrix.unwrap_or((1, info.elements())));
-                let moments = vec![rule.rank(), side.channels];
-                vec![("m", moments.clone(), DType::F32), ("v", moments, DType::F32), ("norm", Vec::new(), DType::F32)]
-            }
-            (OptimizerConfig::Sgd(rule), _) if rule.momentum > 0.0 => vec![like("momentum")],
-            (OptimizerConfig::Sgd(_), _) => Vec::new(),
-        })
-    }
-
-    /// Bytes of the tensors.
-    pub fn bytes(&self) -> u64 {
-        self.0.iter().map(|(_, shape, dtype)| (shape.iter().product::<usize>() * dtype.size()) as u64).sum()
-    }
-
     /// A fresh state: every tensor zero, no step taken.
-    pub fn zeros(&self, device: &Device) -> Result<State> {
+    pub(super) fn zeros(&self, device: &Device) -> Result<State> {
         let zero = |(_, shape, dtype): &(_, Vec<usize>, DType)| Ok(transfer::zeros(shape.iter().product(), *dtype, device)?.into());
         Ok(State { step: 0, tensors: self.0.iter().map(zero).collect::<Result<_>>()? })
     }
@@ -121,6 +96,20 @@ pub struct SavedState<'a> {
 }
 
 impl SavedState<'_> {
+    /// An entry of [`Optim::state_tensors`] whose bytes are in memory.
+    pub fn from_bytes(name: String, entry: &StateTensor, bytes: Vec<u8>) -> Self {
+        let shape = entry.shape.iter().map(|&dim| dim as u64).collect();
+        let length = bytes.len() as u64;
+        let read = move |at: u64, out: &mut [u8]| {
+            let found = usize::try_from(at).ok().and_then(|at| bytes.get(at..)?.get(..out.len()));
+            let found =
+                found.ok_or_else(|| Error::CheckpointLength { file: "state".into(), expected: at + out.len() as u64, found: length })?;
+            out.copy_from_slice(found);
+            Ok(())
+        };
+        Self { name, dtype: entry.dtype.to_string(), shape, bytes: length, read: Box::new(read) }
+    }
+
     fn is(&self, dtype: &str, shape: &[usize], bytes: usize) -> bool {
         let same = self.shape.len() == shape.len() && self.shape.iter().zip(shape).all(|(&saved, &own)| saved == own as u64);
         same && self.dtype == dtype && self.bytes == bytes as u64
@@ -187,7 +176,7 @@ impl Optim {
         let (fitting, dropped) = self.fitting(saved, with_state)?;
         let mut loaded = Vec::with_capacity(fitting.len());
         for (name, Fitting { step, entries }) in fitting {
-            let layout = self.slots.get(&name).map(|slot| slot.layout.clone()).unwrap_or(Layout(Vec::new()));
+            let layout = self.slots.get(&name).map(|slot| slot.layout.clone()).unwrap_or_default();
             let mut tensors = Vec::with_capacity(entries.len());
             for ((_, shape, dtype), entry) in layout.0.iter().zip(&entries) {
                 interrupt.check()?;
@@ -196,7 +185,7 @@ impl Optim {
             loaded.push((name, State { step, tensors }));
         }
         for slot in self.slots.values_mut() {
-            (slot.state, slot.projector) = (None, None);
+            slot.state = None;
         }
         for (name, state) in loaded {
             if let Some(slot) = self.slots.get_mut(&name) {

@@ -3,7 +3,9 @@
 //! Steps count from 1; the curves are functions of n = step − 1, the number of completed steps. All arithmetic is f64.
 
 mod curve;
+mod scheduler;
 mod start;
 
 pub use curve::{learning_rate, preview};
+pub use scheduler::Scheduler;
 pub use start::{is_config_only, resolve_start, trigger};

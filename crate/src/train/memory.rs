@@ -3,10 +3,10 @@
 use burn::tensor::DType;
 
 use super::loss::MAX_LOGITS_BYTES;
-use crate::config::{Architecture, ModelConfig, Precision, TrainConfig};
+use crate::config::{ModelConfig, Precision, TrainConfig};
 use crate::device::DeviceLimits;
 use crate::error::Result;
-use crate::model::{Model, planned_parameters};
+use crate::model::{Asked, Plan, planned_parameters};
 use crate::optim::{Optim, ParamInfo};
 
 /// Bytes by purpose at the peak of a step.
@@ -37,24 +37,23 @@ pub fn check_limits(model: &ModelConfig, limits: DeviceLimits) -> Result<()> {
 /// The memory that training a model of this shape with these settings takes.
 pub fn memory_plan(model: &ModelConfig, train: &TrainConfig) -> Result<MemoryPlan> {
     let stored = |shape: &[usize]| if shape.len() > 1 && train.precision == Precision::Bf16 { DType::BF16 } else { DType::F32 };
-    let info = |(name, shape): (String, Vec<usize>)| ParamInfo { dtype: stored(&shape), name, shape };
-    let parameters: Vec<ParamInfo> = planned_parameters(model)?.into_iter().map(info).collect();
+    let plan = Plan::of(model)?;
+    let info = |asked: &Asked| ParamInfo { name: asked.name.clone(), shape: asked.shape.clone(), dtype: stored(&asked.shape) };
+    let parameters: Vec<ParamInfo> = plan.parameters.iter().map(info).collect();
     let optim = Optim::new(train, &parameters)?;
-    let rope = if model.architecture == Architecture::Llama { model.max_position_embeddings * model.head_dim } else { 0 };
-    let (mut weights, mut blocks) = (4 * rope as u64, vec![0; model.num_hidden_layers]);
+    let (mut weights, mut blocks) = (4 * plan.rotary_values as u64, vec![0; model.num_hidden_layers]);
     // Gradients outside the blocks; among them those that the head's backward pass makes; among these the one that lookups add to.
     let (mut outside, mut of_head, mut tied) = (0, 0, 0);
-    for parameter in &parameters {
+    for (parameter, Asked { part, .. }) in parameters.iter().zip(&plan.parameters) {
         let elements = parameter.elements() as u64;
         weights += elements * parameter.dtype.size() as u64;
         let gradient = if optim.frozen(&parameter.name) { 0 } else { 4 * elements };
-        let in_head = Model::in_head(model, &parameter.name);
-        match Model::block_of(&parameter.name) {
+        match part.block() {
             Some(block) => blocks[block] += gradient,
             None => outside += gradient,
         }
-        of_head += if in_head { gradient } else { 0 };
-        tied += if in_head && Model::is_embedding(&parameter.name) { gradient } else { 0 };
+        of_head += if part.in_head() { gradient } else { 0 };
+        tied += if part.in_head() && part.is_table() { gradient } else { 0 };
     }
     let (all, largest) = (blocks.iter().sum::<u64>(), blocks.iter().copied().max().unwrap_or(0));
     let release = train.gradient_release;
@@ -63,13 +62,15 @@ pub fn memory_plan(model: &ModelConfig, train: &TrainConfig) -> Result<MemoryPla
     let by_block = release || train.gradient_checkpointing;
     let tokens = train.batch_size * train.seq_len;
     let floats = |per_token: usize| 4 * (tokens * per_token) as u64;
-    let (row, block) = (floats(model.hidden_size), floats(kept_by_block(model)));
+    let (row, block) = (floats(model.hidden_size), floats(plan.kept_per_token));
     let kept = model.num_hidden_layers as u64 * if by_block { row } else { block };
     let runs = tokens.div_ceil((MAX_LOGITS_BYTES / 4 / model.vocab_size).max(1)).max(1);
     let logits = 4 * (tokens.div_ceil(runs) * model.vocab_size) as u64;
     // A block in its backward pass: before the pass through its last linear layer, or when all its gradients exist.
     let mlp = floats(model.intermediate_size) + 4 * (model.intermediate_size * model.hidden_size) as u64;
-    let busy = (block + row + mlp).max(largest + 5 * row);
+    // The tape of the head goes with its view of the model, which only gradient release drops before the blocks.
+    let tape = if release { 0 } else { row };
+    let busy = (block + tape + mlp).max(largest + 5 * row);
     // Sums of earlier batches. The gradients of this one are added when all of them exist, or with checkpointing those of a block.
     let earlier = if train.gradient_accumulation_steps > 1 { gradients } else { 0 };
     // Includes the last block's output, its norm, and the gradient of the norm.
@@ -83,18 +84,6 @@ pub fn memory_plan(model: &ModelConfig, train: &TrainConfig) -> Result<MemoryPla
         };
     let lookups = gradients + 2 * row;
     let most = head.max(last_block).max(first_block).max(lookups);
-    let optimizer = optim.state_bytes() + optim.projector_bytes();
+    let optimizer = optim.state_bytes() + optim.side_bytes();
     Ok(MemoryPlan { weights, gradients, optimizer, activations: most - gradients })
-}
-
-/// Number of values per token that a block keeps for its backward pass: norms keep their input and output, linear layers and activations
-/// their inputs, and attention q, k, v, its output and two numbers per head.
-fn kept_by_block(model: &ModelConfig) -> usize {
-    let (hidden, mlp, heads, kv_heads) = (model.hidden_size, model.intermediate_size, model.num_attention_heads, model.num_key_value_heads);
-    let both = 4 * hidden + 2 * (heads + kv_heads) * model.head_dim + 2 * heads;
-    match model.architecture {
-        Architecture::Llama if model.qk_norm => both + 3 * mlp + 2 + (heads + kv_heads) * (model.head_dim + 1),
-        Architecture::Llama => both + 3 * mlp + 2,
-        Architecture::Gpt2 => both + 2 * mlp + 4,
-    }
 }

@@ -1,19 +1,21 @@
 //! One optimizer step at a time; the driver owns the loop.
 
+mod backward;
 mod evaluate;
-mod gradients;
 mod loss;
 mod memory;
+mod place;
 mod rate;
 mod release;
 pub mod replay;
 mod report;
 mod trainer;
 
+pub use backward::{NamedGradients, accumulate};
 pub use evaluate::evaluate;
-pub use gradients::{NamedGradients, accumulate};
 pub use loss::{head_loss_sum, loss_sum};
 pub use memory::{MemoryPlan, check_limits, memory_plan};
+pub use place::Placed;
 pub use rate::check_rate;
 pub use report::{EvalReport, Notice, StepReport};
 pub use trainer::{Progress, Trainer};

@@ -2,8 +2,8 @@
 
 use burn::tensor::Tensor;
 
+use super::backward::{NamedGradients, accumulate};
 use super::evaluate::evaluate;
-use super::gradients::{NamedGradients, accumulate};
 use super::rate::check_rate;
 use super::report::{EvalReport, Notice, StepReport};
 use crate::bundle::StreamValues;

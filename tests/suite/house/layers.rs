@@ -4,13 +4,14 @@ use super::none;
 use super::source::{code, files, root, shown, text};
 
 /// The modules of the crate with their row. A module imports from lower rows only, never from its own.
-const ROWS: [(&str, u8); 19] = [
+const ROWS: [(&str, u8); 20] = [
     ("error", 0),
     ("platform", 0),
     ("config", 1),
     ("interrupt", 1),
     ("tokenizer", 2),
     ("kernels", 2),
+    ("parameters", 2),
     ("device", 3),
     ("bundle", 3),
     ("data", 3),

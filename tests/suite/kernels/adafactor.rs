@@ -1,7 +1,7 @@
 use tabtune::kernels::{
     adafactor_apply, adafactor_moments, adafactor_norm, adafactor_sums, adafactor_vector_apply, adafactor_vector_moments,
 };
-use tabtune_tests::kernels::{Case, check, noise, packed, poisoned, words};
+use tabtune_tests::kernels::{Case, check, noise, packed, place, poisoned, words};
 
 /// A device's sum may differ from its twin by 2e-6 relative (shaders/README.md, "Block tree").
 const BOUND: f64 = 2e-6;
@@ -60,11 +60,7 @@ pub(crate) fn apply((rows, cols): (usize, usize), rounding: u32, relative_step: 
         clip: 0.7,
         eps2: 1e-3,
         relative_step,
-        rounding,
-        key0: 7,
-        key1: 11,
-        step_low: 3,
-        step_high: 1,
+        noise: place(rounding),
     };
     let p = if rounding == 0 { words(&noise(n, 2)) } else { packed(&noise(n, 2)).0 };
     let given = (0..n as u32).map(|i| i.wrapping_mul(40_503) & 0xFFFF).collect();
@@ -98,11 +94,7 @@ pub(crate) fn vector_apply(n: usize, rounding: u32) -> Case {
         clip: 0.7,
         eps2: 1e-3,
         relative_step: 1,
-        rounding,
-        key0: 7,
-        key1: 11,
-        step_low: 3,
-        step_high: 1,
+        noise: place(rounding),
     };
     let p = if rounding == 0 { words(&noise(n, 2)) } else { packed(&noise(n, 2)).0 };
     let given = (0..n as u32).map(|i| i.wrapping_mul(40_503) & 0xFFFF).collect();
@@ -166,6 +158,6 @@ fn adafactor_rounds_like_its_twin() {
         (matrix, vector)
     };
     let (matrices, vectors): (Vec<Case>, Vec<Case>) = [1, 2, 3].into_iter().map(exact).unzip();
-    check(&matrices, 0.0, ("params.key1)).z", "params.key1)).x"));
-    check(&vectors, 0.0, ("params.key1)).z", "params.key1)).x"));
+    check(&matrices, 0.0, ("noise_words(params.noise, pair).z", "noise_words(params.noise, pair).x"));
+    check(&vectors, 0.0, ("noise_words(params.noise, pair).z", "noise_words(params.noise, pair).x"));
 }

@@ -1,5 +1,5 @@
 use tabtune::kernels::{apollo_apply, apollo_combine, apollo_project};
-use tabtune_tests::kernels::{Case, check, noise, packed, poisoned, words};
+use tabtune_tests::kernels::{Case, check, noise, packed, place, poisoned, words};
 
 /// A device's sum may differ from its twin by 2e-6 relative (shaders/README.md, "Block tree"); R is a sum of products of both signs.
 const BOUND: f64 = 5e-6;
@@ -53,11 +53,7 @@ fn apply((rows, cols): (usize, usize), by_row: bool, mini: u32, rounding: u32) -
         d: 0.999,
         alpha: 0.01,
         scale: 0.5,
-        rounding,
-        key0: 7,
-        key1: 11,
-        step_low: 3,
-        step_high: 1,
+        noise: place(rounding),
     };
     let p = if rounding == 0 { words(&noise(n, 2)) } else { packed(&noise(n, 2)).0 };
     let channels = if by_row { rows } else { cols };

@@ -1,5 +1,5 @@
 use tabtune::kernels::{sgd, sgd_momentum};
-use tabtune_tests::kernels::{Case, check, noise, packed, words};
+use tabtune_tests::kernels::{Case, check, noise, packed, place, words};
 
 /// One or two multiply-adds, which a driver may contract.
 const BOUND: f64 = 1e-6;
@@ -10,31 +10,15 @@ fn values(n: usize, seed: u32, rounding: u32) -> Vec<u32> {
 
 fn plain(n: usize, rounding: u32) -> Case {
     let (rate, d, scale) = (0.05, 0.99, 0.5);
-    let (key0, key1, step_low, step_high, first_pair_low, first_pair_high) = (7, 11, 3, 1, u32::MAX - 5, 1);
     let n32 = n as u32;
-    let params = sgd::Params { n: n32, rate, d, scale, rounding, key0, key1, step_low, step_high, first_pair_low, first_pair_high };
+    let params = sgd::Params { n: n32, rate, d, scale, noise: place(rounding) };
     Case::new(&sgd::KERNEL, [words(&noise(n, 2))], [values(n, 1, rounding)], &params, n32.div_ceil(512))
 }
 
 fn momentum(n: usize, rounding: u32, nesterov: u32) -> Case {
     let (rate, d, scale, momentum) = (0.05, 0.99, 0.5, 0.9);
-    let (key0, key1, step_low, step_high, first_pair_low, first_pair_high) = (7, 11, 3, 1, u32::MAX - 5, 1);
     let n32 = n as u32;
-    let params = sgd_momentum::Params {
-        n: n32,
-        rate,
-        d,
-        scale,
-        momentum,
-        nesterov,
-        rounding,
-        key0,
-        key1,
-        step_low,
-        step_high,
-        first_pair_low,
-        first_pair_high,
-    };
+    let params = sgd_momentum::Params { n: n32, rate, d, scale, momentum, nesterov, noise: place(rounding) };
     let written = [values(n, 1, rounding), values(n, 3, rounding)];
     Case::new(&sgd_momentum::KERNEL, [words(&noise(n, 2))], written, &params, n32.div_ceil(512))
 }

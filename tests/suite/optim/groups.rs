@@ -3,7 +3,7 @@ use serde_json::json;
 use tabtune::bundle::config_from_hf;
 use tabtune::config::{GroupConfig, TrainConfig};
 use tabtune::error::Error;
-use tabtune::model::planned_parameters;
+use tabtune::model::{Asked, Kind, Plan};
 use tabtune::optim::{Optim, ParamInfo, clip_factor, glob_matches};
 use tabtune_tests::{block_on, cpu};
 
@@ -102,8 +102,8 @@ fn all_parameters_frozen_is_refused() {
     assert_eq!((error.code(), keys(error)), ("config.invalid", vec!["groups".to_string()]));
 }
 
-/// Weight decay of every parameter of a model, as the optimizer has it: what a zero gradient takes off a weight of 1.
-fn decays(model: &str) -> Vec<(String, Vec<usize>, bool)> {
+/// Every parameter of a model as its family requests it, and whether it decays: what a zero gradient takes off a weight of 1.
+fn decays(model: &str) -> Vec<(Asked, bool)> {
     let shape: serde_json::Value = match model {
         "gpt2" => json!({"model_type": "gpt2", "vocab_size": 8, "n_embd": 8, "n_layer": 1, "n_head": 2, "n_positions": 8}),
         _ => {
@@ -111,8 +111,9 @@ fn decays(model: &str) -> Vec<(String, Vec<usize>, bool)> {
             "num_key_value_heads": 1, "max_position_embeddings": 8, "rms_norm_eps": 1e-5, "tie_word_embeddings": false})
         }
     };
-    let names = planned_parameters(&config_from_hf(&shape).unwrap()).unwrap();
-    let infos: Vec<ParamInfo> = names.into_iter().map(|(name, shape)| ParamInfo { name, shape, dtype: DType::F32 }).collect();
+    let asked = Plan::of(&config_from_hf(&shape).unwrap()).unwrap().parameters;
+    let info = |asked: &Asked| ParamInfo { name: asked.name.clone(), shape: asked.shape.clone(), dtype: DType::F32 };
+    let infos: Vec<ParamInfo> = asked.iter().map(info).collect();
     let run = json!({"groups": "no_decay", "optimizer": {"type": "sgd", "weight_decay": 0.1}});
     let mut optim = Optim::new(&TrainConfig::default().overlaid(run).unwrap(), &infos).unwrap();
     let device = cpu();
@@ -121,24 +122,20 @@ fn decays(model: &str) -> Vec<(String, Vec<usize>, bool)> {
         let after = optim.step_param(&info.name, one(&info), Some(one(&info).zeros_like()), 1.0, 1.0).unwrap();
         let value = f32::from_le_bytes(block_on(after.into_data_async()).unwrap().as_bytes()[..4].try_into().unwrap());
         assert!(value == 1.0 || value == 0.9, "{}: {value}", info.name);
-        (info.name, info.shape, value != 1.0)
+        value != 1.0
     };
-    infos.into_iter().map(step).collect()
+    asked.into_iter().zip(infos.into_iter().map(step)).collect()
 }
 
 #[test]
 fn preset_no_decay_spares_norms_biases_and_embeddings() {
-    for (model, spared) in [
-        ("gpt2", vec!["transformer.wte.weight", "transformer.wpe.weight"]),
-        ("llama", vec!["model.embed_tokens.weight"]),
-        ("qwen2", vec!["model.embed_tokens.weight"]),
-        ("qwen3", vec!["model.embed_tokens.weight"]),
-    ] {
+    for (model, tables) in [("gpt2", 2), ("llama", 1), ("qwen2", 1), ("qwen3", 1)] {
         let all = decays(model);
         assert!(all.len() > 8, "{model}");
-        for (name, shape, decays) in all {
+        assert_eq!(all.iter().filter(|(asked, _)| asked.part.is_table()).count(), tables, "{model}");
+        for (Asked { name, part, kind, .. }, decays) in all {
             // Norms and biases are the vectors.
-            let expected = shape.len() > 1 && !spared.contains(&name.as_str());
+            let expected = matches!(kind, Kind::Matrix(_)) && !part.is_table();
             assert_eq!(decays, expected, "{model}: {name}");
         }
     }

@@ -6,7 +6,7 @@ use tabtune::kernels::{
     AnyKernel, adafactor_moments, adamw, adamw_bf16, apollo_apply, apollo_combine, apollo_project, cast_bf16, global_norm, sgd,
     sgd_momentum, sum_tree,
 };
-use tabtune_tests::kernels::{Case, mutant, noise, packed, poisoned, words};
+use tabtune_tests::kernels::{Case, mutant, noise, packed, place, poisoned, words};
 use tabtune_tests::{cpu, gpu};
 
 use super::{Run, infos, rules};
@@ -76,70 +76,32 @@ fn roots(first: usize, n: usize) -> Vec<f32> {
     part(first, n, 4).into_iter().map(f32::abs).collect()
 }
 
-/// AdamW on elements `first` … `first + n` of a larger tensor; `first` is even.
-fn adamw_pairs(first: usize, n: usize) -> Case {
-    let params = adamw_bf16::Params {
-        n: n as u32,
-        w1: 0.1,
-        w2: 1e-3,
-        d: 0.999,
-        alpha: 1e-2,
-        eps: 1e-6,
-        scale: 0.75,
-        rounding: 2,
-        key0: 7,
-        key1: 11,
-        step_low: 3,
-        step_high: 0,
-        first_pair_low: first as u32 / 2,
-        first_pair_high: 0,
-    };
-    let [p, m] = [1, 3].map(|seed| packed(&part(first, n, seed)).0);
-    let (read, written) = ([words(&part(first, n, 2)), vec![0]], [p, m, packed(&roots(first, n)).0]);
+fn adamw_pairs(n: usize) -> Case {
+    let noise = place(2);
+    let params = adamw_bf16::Params { n: n as u32, w1: 0.1, w2: 1e-3, d: 0.999, alpha: 1e-2, eps: 1e-6, scale: 0.75, noise };
+    let [p, m] = [1, 3].map(|seed| packed(&part(0, n, seed)).0);
+    let (read, written) = ([words(&part(0, n, 2)), vec![0]], [p, m, packed(&roots(0, n)).0]);
     Case::new(&adamw_bf16::KERNEL, read, written, &params, (n as u32).div_ceil(2))
 }
 
-fn sgd_pairs(first: usize, n: usize) -> Case {
-    let (rate, d, scale, rounding) = (0.05, 0.99, 0.5, 2);
-    let (key0, key1, step_low, step_high, first_pair_low, first_pair_high) = (7, 11, 3, 1, first as u32 / 2, 0);
-    let n32 = n as u32;
-    let params = sgd::Params { n: n32, rate, d, scale, rounding, key0, key1, step_low, step_high, first_pair_low, first_pair_high };
-    Case::new(&sgd::KERNEL, [words(&part(first, n, 2))], [packed(&part(first, n, 1)).0], &params, n32.div_ceil(2))
+fn sgd_pairs(n: usize) -> Case {
+    let params = sgd::Params { n: n as u32, rate: 0.05, d: 0.99, scale: 0.5, noise: place(2) };
+    Case::new(&sgd::KERNEL, [words(&part(0, n, 2))], [packed(&part(0, n, 1)).0], &params, (n as u32).div_ceil(2))
 }
 
-fn momentum_pairs(first: usize, n: usize) -> Case {
-    let params = sgd_momentum::Params {
-        n: n as u32,
-        rate: 0.05,
-        d: 0.99,
-        scale: 0.5,
-        momentum: 0.9,
-        nesterov: 1,
-        rounding: 2,
-        key0: 7,
-        key1: 11,
-        step_low: 3,
-        step_high: 1,
-        first_pair_low: first as u32 / 2,
-        first_pair_high: 0,
-    };
-    let [p, momentum] = [1, 3].map(|seed| packed(&part(first, n, seed)).0);
-    Case::new(&sgd_momentum::KERNEL, [words(&part(first, n, 2))], [p, momentum], &params, (n as u32).div_ceil(2))
+fn momentum_pairs(n: usize) -> Case {
+    let (rate, d, scale, momentum) = (0.05, 0.99, 0.5, 0.9);
+    let params = sgd_momentum::Params { n: n as u32, rate, d, scale, momentum, nesterov: 1, noise: place(2) };
+    let [p, momentum] = [1, 3].map(|seed| packed(&part(0, n, seed)).0);
+    Case::new(&sgd_momentum::KERNEL, [words(&part(0, n, 2))], [p, momentum], &params, (n as u32).div_ceil(2))
 }
 
+/// Elements `first` … `first + n` of a larger tensor; `first` is even. Its noise starts at the pair of `first`.
 fn cast_pairs(first: usize, n: usize) -> Case {
-    let (key0, key1, step_low, step_high, first_pair_low, first_pair_high) = (7, 11, 3, 1, first as u32 / 2, 0);
-    let n32 = n as u32;
-    let params = cast_bf16::Params { n: n32, stream: 2, rounding: 2, key0, key1, step_low, step_high, first_pair_low, first_pair_high };
+    let params = cast_bf16::Params { n: n as u32, stream: 2, first_pair_low: first as u32 / 2, first_pair_high: 0, noise: place(2) };
     let (read, written) = ([words(&part(first, n, 1)), vec![0]], [poisoned(n.div_ceil(2))]);
-    Case::new(&cast_bf16::KERNEL, read, written, &params, n32.div_ceil(2))
+    Case::new(&cast_bf16::KERNEL, read, written, &params, (n as u32).div_ceil(2))
 }
-
-/// A case for elements `first` … `first + n` of a larger tensor.
-type Cut = fn(usize, usize) -> Case;
-
-/// What may be dispatched in parts: its noise starts at a given pair.
-const CUTS: [Cut; 4] = [adamw_pairs, sgd_pairs, momentum_pairs, cast_pairs];
 
 /// The case's threads, of which it has as many as groups, in workgroups of the kernel's size.
 fn spread(case: &Case, kernel: &'static AnyKernel, device: &TensorDevice) -> Vec<Vec<u32>> {
@@ -166,17 +128,13 @@ fn alone() -> Vec<Case> {
         d: 0.999,
         alpha: 0.01,
         scale: 0.5,
-        rounding: 2,
-        key0: 7,
-        key1: 11,
-        step_low: 3,
-        step_high: 1,
+        noise: place(2),
     };
     // Statistics of two rows, so long that a tree of blocks adds their parts, and of as many columns.
     let moments = adafactor_moments::Params { rows: 2, cols: 70_000, w: 0.3 };
     let (across, down) = (70_000usize.div_ceil(64), 1);
     assert_eq!(rows * cols, n as u32);
-    let mut cases: Vec<Case> = CUTS.map(|cut| cut(0, n)).into();
+    let mut cases = vec![adamw_pairs(n), sgd_pairs(n), momentum_pairs(n), cast_pairs(0, n)];
     cases.extend([
         adamw(&adamw::KERNEL, 70_003),
         Case { groups: 70_001, ..adamw(&adamw::WIDE, 280_004) },
@@ -229,20 +187,17 @@ fn a_folded_dispatch_gives_the_same_bits() {
 #[test]
 fn a_split_dispatch_gives_the_same_bits() {
     let joined = |a: Vec<Vec<u32>>, b: Vec<Vec<u32>>| a.into_iter().zip(b).map(|(a, b)| [a, b].concat()).collect::<Vec<_>>();
-    for cut in CUTS {
-        let whole = cut(0, 100_000).twin();
-        let (a, b) = (cut(0, 33_334), cut(33_334, 66_666));
-        assert!(joined(a.twin(), b.twin()) == whole, "{}", a.kernel.name);
-        // Without the first pair the second half would repeat the first half's noise.
-        let mut wrong = cut(33_334, 66_666);
-        let low = wrong.params.len() - 2;
-        assert_eq!(wrong.params[low], 33_334 / 2);
-        wrong.params[low] = 0;
-        assert!(wrong.twin() != b.twin(), "{}", a.kernel.name);
-        let Some(device) = gpu().map(|device| device.inner()) else { continue };
-        assert!(joined(spread(&a, a.kernel, &device), spread(&b, b.kernel, &device)) == whole, "{}", a.kernel.name);
-        assert!(spread(&wrong, wrong.kernel, &device) != b.twin(), "{}", a.kernel.name);
-    }
+    let whole = cast_pairs(0, 100_000).twin();
+    let (a, b) = (cast_pairs(0, 33_334), cast_pairs(33_334, 66_666));
+    assert!(joined(a.twin(), b.twin()) == whole);
+    // Without the first pair the second half would repeat the first half's noise.
+    let mut wrong = cast_pairs(33_334, 66_666);
+    assert_eq!(wrong.params[2], 33_334 / 2);
+    wrong.params[2] = 0;
+    assert!(wrong.twin() != b.twin());
+    let Some(device) = gpu().map(|device| device.inner()) else { return };
+    assert!(joined(spread(&a, a.kernel, &device), spread(&b, b.kernel, &device)) == whole);
+    assert!(spread(&wrong, wrong.kernel, &device) != b.twin());
 }
 
 #[test]

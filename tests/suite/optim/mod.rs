@@ -4,6 +4,7 @@ mod budget;
 mod groups;
 mod in_place;
 mod layout;
+mod module;
 mod projector;
 mod rounding;
 mod state;

@@ -5,7 +5,7 @@ use burn::tensor::{DType, Tensor, TensorData};
 use serde_json::json;
 use tabtune::config::TrainConfig;
 use tabtune::device::Device;
-use tabtune::kernels::noise::{self, Rounding, STOCHASTIC_ROUNDING, Stream, lerp, round_nearest, round_stochastic, widen};
+use tabtune::kernels::noise::{self, Noise, Rounding, STOCHASTIC_ROUNDING, Stream, lerp, round_nearest, round_stochastic, widen};
 use tabtune::kernels::{Buffer, cast_bf16, read_data, run};
 use tabtune::optim::{Optim, ParamInfo};
 use tabtune_tests::{block_on, cpu, gpu};
@@ -211,9 +211,8 @@ fn cast(device: &Device, rounding: Rounding) -> impl Fn(&[u32], &[u32]) -> Vec<u
             Buffer::from(Tensor::<1>::from_data(TensorData::from_bytes_vec(bytes, [words.len()], DType::F32), (&tensors, DType::F32)))
         };
         let n = bits.len() as u32;
-        let (stream, rounding) = (2, rounding.word());
-        let place =
-            cast_bf16::Params { n, stream, rounding, key0: 0, key1: 0, step_low: 0, step_high: 0, first_pair_low: 0, first_pair_high: 0 };
+        let noise_of_none = Noise { key: [0; 2], step: 0, rounding };
+        let place = cast_bf16::Params { n, stream: 2, first_pair_low: 0, first_pair_high: 0, noise: noise_of_none };
         let x = buffer(bits);
         let y = x.empty_like([bits.len()], DType::BF16);
         let [y] = run(&cast_bf16::KERNEL, [x, buffer(noise)], [y], &place, n.div_ceil(512)).unwrap();

@@ -9,7 +9,7 @@ use serde_json::json;
 use tabtune::config::{AdafactorConfig, AdamwConfig, ApolloConfig, OptimizerConfig, ProjectorKind, SgdConfig, TrainConfig};
 use tabtune::device::Device;
 use tabtune::kernels::{apollo_project, noise, read_f32};
-use tabtune::optim::{Optim, ParamInfo, orthogonal_projector};
+use tabtune::optim::{Optim, ParamInfo, orthogonal};
 use tabtune_tests::{block_on, cpu, gpu};
 
 use super::{rule, upload};
@@ -131,7 +131,7 @@ impl Truth {
         let (key, refresh) = (noise::key(noise::PROJECTOR, self.seed, NAME), (self.t - 1) / c.update_steps);
         let projector = match c.projector {
             ProjectorKind::Normal => apollo_project::normal(key, refresh, dim, rank),
-            ProjectorKind::Orthogonal => orthogonal_projector(key, refresh, dim, rank),
+            ProjectorKind::Orthogonal => orthogonal(key, refresh, dim, rank),
         };
         let sigma = (dim as f64 / rank as f64).sqrt();
         let project = |j: usize, c: usize| sigma * compensated((0..dim).map(|i| f64::from(projector[i * rank + j]) * entry(i, c)));
@@ -318,7 +318,7 @@ fn orthogonal_projectors_are_orthogonal() {
     let key = noise::key(noise::PROJECTOR, 7, NAME);
     for (dim, rank) in [(2, 1), (3, 2), (4, 3), (5, 4), (64, 16)] {
         for refresh in 0..5000 / dim as u64 {
-            let p = orthogonal_projector(key, refresh, dim, rank);
+            let p = orthogonal(key, refresh, dim, rank);
             for (a, b) in (0..rank).flat_map(|a| (0..rank).map(move |b| (a, b))) {
                 let dot: f64 = (0..dim).map(|i| f64::from(p[i * rank + a]) * f64::from(p[i * rank + b])).sum();
                 let found = (dot - f64::from(u8::from(a == b))).abs();

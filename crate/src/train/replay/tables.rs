@@ -7,9 +7,9 @@ use super::Errors;
 use super::values::{Recorded, hex, words};
 use crate::device::Device;
 use crate::error::Result;
-use crate::kernels::noise::{self, Rounding, Stream};
+use crate::kernels::noise::{self, Noise, Rounding, Stream};
 use crate::kernels::{Buffer, apollo_project, cast_bf16, read_data, run};
-use crate::optim::orthogonal_projector;
+use crate::optim::orthogonal;
 
 /// Runs `cast_bf16` on f32 bit patterns. Returns the bf16 patterns.
 async fn cast(x: &[u32], given: &[u32], params: cast_bf16::Params, device: &Device) -> Result<Vec<u16>> {
@@ -22,18 +22,8 @@ async fn cast(x: &[u32], given: &[u32], params: cast_bf16::Params, device: &Devi
 }
 
 fn plain(n: usize, rounding: Rounding) -> cast_bf16::Params {
-    let rounding = rounding.word();
-    cast_bf16::Params {
-        n: n as u32,
-        stream: 2,
-        rounding,
-        key0: 0,
-        key1: 0,
-        step_low: 0,
-        step_high: 0,
-        first_pair_low: 0,
-        first_pair_high: 0,
-    }
+    let noise = Noise { key: [0; 2], step: 0, rounding };
+    cast_bf16::Params { n: n as u32, stream: 2, first_pair_low: 0, first_pair_high: 0, noise }
 }
 
 /// Whether the bits are equal, or both are ±0 on a device that flushes subnormals.
@@ -85,9 +75,8 @@ pub(super) async fn noise(root: &Value, device: &Device, errors: &mut Errors) ->
     let four = |value: &Value| list(value).and_then(|list| <[u32; 4]>::try_from(list).ok());
     let two = |value: &Value| list(value).and_then(|list| <[u32; 2]>::try_from(list).ok());
     let place = |c: [u32; 4], k: [u32; 2], stream: u32| {
-        let params = plain(2, Rounding::Stochastic);
-        let (first_pair_low, first_pair_high, step_low, step_high) = (c[0], c[1], c[2], c[3]);
-        cast_bf16::Params { stream, key0: k[0], key1: k[1], step_low, step_high, first_pair_low, first_pair_high, ..params }
+        let noise = Noise { key: k, step: u64::from(c[2]) | u64::from(c[3]) << 32, rounding: Rounding::Stochastic };
+        cast_bf16::Params { n: 2, stream, first_pair_low: c[0], first_pair_high: c[1], noise }
     };
     let (Some(answers), Some(triples)) = (root["known_answers"].as_array(), root["triples"].as_array()) else { return Ok(None) };
     for row in answers {
@@ -170,7 +159,7 @@ pub(super) async fn projectors(root: &Value, device: &Device, errors: &mut Error
         };
         let Some(expected) = Recorded::read(&case["P"]) else { return Ok(None) };
         let (key, dim, rank) = (noise::key(noise::PROJECTOR, seed, name), dim as usize, rank as usize);
-        let uploaded = (kind != "normal").then(|| orthogonal_projector(key, refresh, dim, rank));
+        let uploaded = (kind != "normal").then(|| orthogonal(key, refresh, dim, rank));
         let twin = uploaded.clone().unwrap_or_else(|| apollo_project::normal(key, refresh, dim, rank));
         let kernel = projected(key, refresh, (dim, rank), uploaded.as_deref(), device).await?;
         for (by, made) in [("the twin", twin), ("the kernel", kernel)] {

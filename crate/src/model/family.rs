@@ -1,0 +1,97 @@
+//! What one family of models knows about itself. Structure is asked for here and never read out of names.
+
+use burn::tensor::{Int, Tensor};
+
+use super::Span;
+use super::attention::KvCache;
+use super::rope::Rope;
+use crate::config::ModelConfig;
+
+/// Where a parameter stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// A table whose rows are looked up; a tied one is the head's weight too.
+    Table {
+        /// Whether the head shares it.
+        tied: bool,
+    },
+    /// The block of this number.
+    Block(usize),
+    /// The last norm and the head.
+    Head,
+}
+
+impl Part {
+    /// The block; `None` outside the blocks.
+    pub fn block(self) -> Option<usize> {
+        match self {
+            Part::Block(block) => Some(block),
+            Part::Table { .. } | Part::Head => None,
+        }
+    }
+
+    /// Whether the head's backward pass gives a gradient.
+    pub fn in_head(self) -> bool {
+        matches!(self, Part::Head | Part::Table { tied: true })
+    }
+
+    /// Whether lookups give a gradient.
+    pub fn is_table(self) -> bool {
+        matches!(self, Part::Table { .. })
+    }
+}
+
+/// What a matrix does, which decides its initial spread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It reads the residual stream, or is a table.
+    Inner,
+    /// It writes to the residual stream.
+    Residual,
+}
+
+/// A table whose rows are read for the input of the first block.
+pub struct Lookup {
+    /// State-dict name.
+    pub name: &'static str,
+    /// [rows, C].
+    pub table: Tensor<2>,
+    /// [B·T].
+    pub rows: Tensor<1, Int>,
+}
+
+/// One family. Its constructor requests each parameter with its [`Part`] and its [`Role`].
+pub trait Family {
+    /// Number of values per token that a block keeps for its backward pass: norms keep their input and output, linear layers and activations
+    /// their inputs, and attention q, k, v, its output and two numbers per head.
+    fn kept_per_token(&self, config: &ModelConfig) -> usize;
+
+    /// Whether blocks rotate queries and keys by tables of positions.
+    fn rotates(&self) -> bool;
+
+    /// The tables that embed tokens and, in some families, positions. ids [B·T].
+    fn lookups(&self, ids: Tensor<1, Int>, span: Span<'_>) -> Vec<Lookup>;
+
+    /// One block. x [B·T, C] → [B·T, C]. With `cache`, keys and values of earlier tokens are read and these are added.
+    fn block(&self, place: Place<'_>, x: Tensor<2>, span: Span<'_>, cache: Option<&mut KvCache>) -> Tensor<2>;
+
+    /// The normed input of the head [N, C] and its weight [V, C].
+    fn before_head(&self, config: &ModelConfig, x: Tensor<2>) -> (Tensor<2>, Tensor<2>);
+}
+
+/// Which block runs, and what all blocks share.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// The model's configuration.
+    pub config: &'a ModelConfig,
+    /// Number of the block.
+    pub layer: usize,
+    /// Tables of positions, if the family [rotates](Family::rotates).
+    pub rope: Option<&'a Rope>,
+}
+
+/// Values per token that the block of every family keeps, apart from its MLP.
+pub fn kept_outside_mlp(config: &ModelConfig) -> usize {
+    let (heads, kv_heads) = (config.num_attention_heads, config.num_key_value_heads);
+    4 * config.hidden_size + 2 * (heads + kv_heads) * config.head_dim + 2 * heads
+}

@@ -1,0 +1,154 @@
+//! What an update rule is: it moves one parameter by one step.
+
+use std::any::Any;
+use std::fmt::Debug;
+
+use burn::tensor::{DType, Device};
+
+use super::ParamInfo;
+use super::{adafactor, adamw, apollo, sgd};
+use crate::config::OptimizerConfig;
+use crate::error::{Error, Fault, Result};
+use crate::kernels::Buffer;
+use crate::kernels::noise::Noise;
+
+/// An update rule for one parameter. [`Optim`](super::Optim) has an instance for each, keeps its state, saves and loads it. The crate's own
+/// rules are made from an [`OptimizerConfig`]; [`Optim::with_rule`](super::Optim::with_rule) takes others.
+pub trait Rule: Any + Debug + Send {
+    /// The tensors that the rule keeps for `parameter` from step to step. They start at zero and are saved.
+    fn layout(&self, parameter: &ParamInfo) -> Layout;
+
+    /// One step: the new parameter and the new state, in the order of the layout. What is uniquely owned is best changed in place.
+    ///
+    /// # Errors
+    ///
+    /// Those of its kernels. An error ends the run: the parameter and its state are lost.
+    fn step(&mut self, update: &Update<'_>, p: Buffer, grad: Buffer, state: Vec<Buffer>) -> Result<(Buffer, Vec<Buffer>)>;
+
+    /// Bytes on the device that the rule keeps in addition to its state, and that are not saved.
+    fn side_bytes(&self, parameter: &ParamInfo) -> u64 {
+        let _ = parameter;
+        0
+    }
+
+    /// The settings that cannot work at this peak rate. Those of the crate's own rules are checked as configuration.
+    fn faults(&self, rate: f64) -> Vec<Fault> {
+        let _ = rate;
+        Vec::new()
+    }
+}
+
+/// The tensors of one parameter's state: name, shape and dtype (F32, or BF16 packed) of each.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Layout(pub Vec<(&'static str, Vec<usize>, DType)>);
+
+impl Layout {
+    /// A tensor of each name with the shape and dtype of the parameter.
+    pub fn like(parameter: &ParamInfo, names: &[&'static str]) -> Self {
+        Self(names.iter().map(|&name| (name, parameter.shape.clone(), parameter.dtype)).collect())
+    }
+
+    /// Bytes of the tensors.
+    pub fn bytes(&self) -> u64 {
+        self.0.iter().map(|(_, shape, dtype)| (shape.iter().product::<usize>() * dtype.size()) as u64).sum()
+    }
+
+    /// What cannot be saved under these names, or has another dtype.
+    pub(super) fn faults(&self, parameter: &str) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        for (at, (name, _, dtype)) in self.0.iter().enumerate() {
+            let key = format!("{parameter}:{name}");
+            if name.is_empty() || *name == "step" || name.contains(':') || self.0[..at].iter().any(|(other, ..)| other == name) {
+                faults.push(Fault::new(&key, "a name of its own without a colon, other than step", name));
+            }
+            if !matches!(dtype, DType::F32 | DType::BF16) {
+                faults.push(Fault::new(&key, "dtype F32 or BF16", format!("{dtype:?}")));
+            }
+        }
+        faults
+    }
+}
+
+/// Recorded randomness for one step.
+#[derive(Debug, Default)]
+pub(super) struct Recorded {
+    pub noise: Option<Buffer>,
+    pub projector: Option<Buffer>,
+}
+
+/// One step of one parameter.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Update<'a> {
+    /// The parameter.
+    pub parameter: &'a ParamInfo,
+    /// Where it is.
+    pub device: &'a Device,
+    /// The run's seed.
+    pub seed: u64,
+    /// t, counted from 1.
+    pub step: u64,
+    /// η with the group's scale.
+    pub rate: f64,
+    /// Factor of the gradient (clipping).
+    pub scale: f32,
+    /// What rounds the writes: a function of seed, parameter and step.
+    pub noise: Noise,
+    /// Noise from a buffer, for [`Rounding::Given`](crate::kernels::noise::Rounding::Given).
+    pub(super) given: Buffer,
+    /// A projector for this step instead of the rule's own.
+    pub(super) projector: Option<Buffer>,
+    /// One word, bound in place of a buffer that a kernel does not read.
+    pub(super) unread: Buffer,
+}
+
+impl Update<'_> {
+    /// Number of elements; it fits, as was checked when the optimizer was made.
+    pub fn n(&self) -> u32 {
+        self.parameter.elements() as u32
+    }
+
+    /// 1 − ηλ.
+    pub fn decay(&self, weight_decay: f64) -> f32 {
+        (1.0 - self.rate * weight_decay) as f32
+    }
+
+    /// η·√(1 − β2ᵗ)/(1 − β1ᵗ).
+    pub fn alpha(&self, beta1: f64, beta2: f64) -> f32 {
+        let t = self.step as f64;
+        (self.rate * (1.0 - beta2.powf(t)).sqrt() / (1.0 - beta1.powf(t))) as f32
+    }
+
+    /// Number of workgroups of 256 threads, for `per_thread` elements per thread.
+    pub fn groups(&self, per_thread: u32) -> u32 {
+        self.n().div_ceil(per_thread).div_ceil(256)
+    }
+
+    /// The state as an array, for a rule whose layout has `N` tensors; another number is an error.
+    pub fn state<const N: usize>(&self, state: Vec<Buffer>) -> Result<[Buffer; N]> {
+        state.try_into().map_err(|state: Vec<Buffer>| self.another_state(N, state.len()))
+    }
+
+    pub(super) fn another_state(&self, expected: usize, found: usize) -> Error {
+        Error::StateMismatch(vec![Fault::new(&self.parameter.name, format!("a state of {expected} tensors"), found)])
+    }
+}
+
+/// A rule of the crate for one parameter.
+pub(super) struct Made {
+    pub rule: Box<dyn Rule>,
+    /// AdamW in place of APOLLO, which has nothing to project.
+    pub fallback: bool,
+}
+
+/// The rule of these settings for `parameter`.
+pub(super) fn made(config: &OptimizerConfig, parameter: &ParamInfo) -> Made {
+    let own = |rule: Box<dyn Rule>| Made { rule, fallback: false };
+    match config {
+        OptimizerConfig::Adamw(config) => own(Box::new(adamw::Adamw::new(config.clone()))),
+        OptimizerConfig::Adafactor(config) => own(Box::new(adafactor::Adafactor::new(config.clone()))),
+        OptimizerConfig::Apollo(config) if apollo::projects(config, parameter) => own(Box::new(apollo::Apollo::new(config.clone()))),
+        OptimizerConfig::Apollo(config) => Made { rule: Box::new(adamw::Adamw::new(config.fallback())), fallback: true },
+        OptimizerConfig::Sgd(config) => own(Box::new(sgd::Sgd::new(config.clone()))),
+    }
+}

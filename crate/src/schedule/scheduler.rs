@@ -1,0 +1,49 @@
+//! The schedules as Burn's `LrScheduler`.
+
+use burn::lr_scheduler::{LrScheduler, LrSchedulerRecord};
+
+use super::{learning_rate, resolve_start, trigger};
+use crate::config::{ScheduleConfig, TrainConfig};
+use crate::error::Result;
+
+/// Any schedule of this crate as Burn's `LrScheduler`: each step gives the rate of the next optimizer step.
+#[derive(Debug, Clone)]
+pub struct Scheduler {
+    schedule: ScheduleConfig,
+    base: f64,
+    start: Option<u64>,
+    completed: u64,
+}
+
+impl Scheduler {
+    /// `schedule` with the peak rate `learning_rate`, before its first step. Refuses settings that cannot work; every fault is listed.
+    pub fn new(learning_rate: f64, schedule: ScheduleConfig) -> Result<Self> {
+        TrainConfig { learning_rate, schedule: schedule.clone(), ..TrainConfig::default() }.validate()?;
+        let start = resolve_start(&schedule, None, 0);
+        Ok(Self { schedule, base: learning_rate, start, completed: 0 })
+    }
+
+    /// Starts the decay or annealing now; one that has begun continues. A schedule that cannot decay is an error.
+    pub fn start_decay(&mut self) -> Result<()> {
+        self.start = trigger(&mut self.schedule, self.start, self.completed)?;
+        Ok(())
+    }
+}
+
+impl LrScheduler for Scheduler {
+    fn step(&mut self) -> f64 {
+        self.completed += 1;
+        learning_rate(self.completed, self.base, &self.schedule, self.start)
+    }
+
+    fn to_record(&self) -> LrSchedulerRecord {
+        let record = LrSchedulerRecord::new().with_scalar("completed_steps", self.completed);
+        self.start.into_iter().fold(record, |record, start| record.with_scalar("schedule_start", start))
+    }
+
+    /// The trait cannot refuse: a record without a count starts at the first step.
+    fn load_record(&mut self, record: LrSchedulerRecord) {
+        self.completed = record.scalar("completed_steps").unwrap_or(0);
+        self.start = record.scalar("schedule_start").or(self.start);
+    }
+}

@@ -1,0 +1,155 @@
+//! The backward pass from the head to the tables, and where it puts the gradients.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use burn::tensor::{Gradients, Tensor};
+
+use super::loss::head_loss_sum;
+use super::place::Placed;
+use crate::data::Batch;
+use crate::error::Result;
+use crate::model::Model;
+use crate::parameters::ParamVisitor;
+
+/// Gradients by state-dict name, each flattened to [elements], f32.
+pub type NamedGradients = BTreeMap<String, Tensor<1>>;
+
+/// Takes the gradients of a walk.
+pub(super) trait Sink {
+    /// A model in which the trained parameters of this block are leaves, or those outside the blocks if it is `None`.
+    fn view(&self, block: Option<usize>) -> Arc<Model>;
+
+    /// What the gradients are added to.
+    fn sums(&mut self) -> &mut NamedGradients;
+
+    /// The sums get no more of this batch, except those of the tables until `tables`.
+    fn complete(&mut self, tables: bool) -> Result<()>;
+}
+
+/// A batch that has gone forward.
+pub(super) struct Walk {
+    placed: Placed,
+    /// The input of each block that is run again for its backward pass.
+    inputs: Vec<Tensor<2>>,
+    /// The view and the input of what has been recorded: the head, or all that follows the tables.
+    view: Arc<Model>,
+    input: Tensor<2>,
+    loss: Tensor<1>,
+}
+
+fn leaf(x: Tensor<2>) -> Tensor<2> {
+    Tensor::from_inner(x).require_grad()
+}
+
+/// Adds the gradients of the view's parameters to `sums`; returns that of `input`.
+fn harvest(view: &Model, mut gradients: Gradients, input: &Tensor<2>, sums: &mut NamedGradients) -> Option<Tensor<2>> {
+    struct Harvest<'a> {
+        gradients: &'a mut Gradients,
+        sums: &'a mut NamedGradients,
+    }
+    impl ParamVisitor for Harvest<'_> {
+        fn visit<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) {
+            let elements = tensor.dims().iter().product::<usize>();
+            let Some(gradient) = tensor.grad_remove(self.gradients) else { return };
+            let gradient = gradient.reshape([elements]);
+            let sum = match self.sums.remove(name) {
+                Some(sum) => sum + gradient,
+                None => gradient,
+            };
+            self.sums.insert(name.to_string(), sum);
+        }
+    }
+    let upstream = input.grad_remove(&mut gradients);
+    view.visit(&mut Harvest { gradients: &mut gradients, sums });
+    upstream
+}
+
+impl Walk {
+    /// The forward pass of `batch`. With `recompute` only the input of each block is kept, and the block is run again when its gradient is
+    /// needed.
+    pub fn forward(model: &Model, sink: &impl Sink, batch: &Batch, recompute: bool) -> Result<Self> {
+        let placed = Placed::new(model, batch)?;
+        let span = placed.span();
+        let mut inputs = vec![model.embed(placed.ids.clone(), span)];
+        if recompute {
+            // By a model that is not tracked: the tape of a block would be kept until a backward pass.
+            for layer in 0..model.config().num_hidden_layers {
+                inputs.push(model.block(layer, inputs[layer].clone(), span, None));
+            }
+        }
+        let placed = placed.tracked();
+        let view = sink.view(None);
+        let input = inputs.pop().expect("the embedded tokens are there");
+        // The tables are not recorded: their gradient is added last, to the sum that a tied head has begun.
+        let input = if recompute || view.trains_tables() { leaf(input) } else { Tensor::from_inner(input) };
+        let output = if recompute { input.clone() } else { view.blocks(input.clone(), placed.span()) };
+        let loss = head_loss_sum(&view, output, placed.targets.clone());
+        Ok(Self { placed, inputs, view, input, loss })
+    }
+
+    /// The sum of token losses, [1].
+    pub fn loss(&self) -> Tensor<1> {
+        self.loss.clone().inner()
+    }
+
+    /// The backward pass of scale·loss.
+    pub fn backward(self, scale: f64, sink: &mut impl Sink) -> Result<()> {
+        let Self { placed, mut inputs, view, input, loss } = self;
+        let mut upstream = harvest(&view, (loss * scale).backward(), &input, sink.sums());
+        drop((view, input));
+        sink.complete(false)?;
+        while let Some(input) = inputs.pop() {
+            let Some(gradient) = upstream.take() else { break };
+            let layer = inputs.len();
+            let (view, input) = (sink.view(Some(layer)), leaf(input));
+            let output = view.block(layer, input.clone(), placed.span(), None);
+            // The gradient of Σ y ⊙ g with respect to y is g.
+            let gradients = (output * Tensor::from_inner(gradient)).sum().backward();
+            upstream = harvest(&view, gradients, &input, sink.sums());
+            drop((view, input));
+            sink.complete(false)?;
+        }
+        if let Some(gradient) = upstream {
+            let view = sink.view(None);
+            view.embed_backward(placed.ids.clone(), placed.span(), &gradient, sink.sums());
+        }
+        sink.complete(true)
+    }
+}
+
+/// Adds up the gradients of several batches.
+struct Sum<'a> {
+    tracked: Arc<Model>,
+    sums: &'a mut NamedGradients,
+}
+
+impl Sink for Sum<'_> {
+    fn view(&self, _block: Option<usize>) -> Arc<Model> {
+        self.tracked.clone()
+    }
+
+    fn sums(&mut self) -> &mut NamedGradients {
+        self.sums
+    }
+
+    fn complete(&mut self, _tables: bool) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Adds scale·∂(sum of token losses)/∂p of `batch` to `sums`; returns the unscaled sum of token losses, shape [1].
+pub fn accumulate(
+    model: &Model,
+    batch: &Batch,
+    scale: f64,
+    recompute: bool,
+    frozen: &dyn Fn(&str) -> bool,
+    sums: &mut NamedGradients,
+) -> Result<Tensor<1>> {
+    let mut sink = Sum { tracked: Arc::new(model.tracked(frozen)), sums };
+    let walk = Walk::forward(model, &sink, batch, recompute)?;
+    let loss = walk.loss();
+    walk.backward(scale, &mut sink)?;
+    Ok(loss)
+}
