@@ -19,7 +19,7 @@ function table(...path) {
 
 /** All dotted words, sorted. */
 export function codes() {
-  return [...new Set([...table('crate', 'src', 'error', 'word_list.rs'), ...table('web', 'src', 'words.ts')])].sort();
+  return [...new Set([...table('crate', 'src', 'error', 'word_list.rs'), ...table('web', 'src', 'protocol', 'words.ts')])].sort();
 }
 
 /** The list as it stands in the README. */

@@ -1,5 +1,5 @@
 /** The fake core's models: shapes and plans, no weights. */
-import type { JsSource } from '../src/wasm-api.js';
+import type { JsSource } from '../src/worker/wasm-api.js';
 import { refuse } from './fake-calls.js';
 
 export interface Config {

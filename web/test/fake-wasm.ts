@@ -1,5 +1,5 @@
 /** A stand-in for the wasm core: the same face, arithmetic instead of a model. For tests only; it is never in a build. */
-import type { JsSource } from '../src/wasm-api.js';
+import type { JsSource } from '../src/worker/wasm-api.js';
 import { currentWorker } from './fake-gpu.js';
 import { called, fake, refuse, slices, unlessLost, wait } from './fake-calls.js';
 import type { Checkpointed } from './fake-files.js';
@@ -7,7 +7,7 @@ import { FileStream } from './fake-files.js';
 import { ModelHandle, planned } from './fake-model.js';
 import type { Config } from './fake-model.js';
 
-export type { JsSource } from '../src/wasm-api.js';
+export type { JsSource } from '../src/worker/wasm-api.js';
 export { estimate, ModelHandle, previewSchedule } from './fake-model.js';
 export { FileStream } from './fake-files.js';
 export { fake } from './fake-calls.js';

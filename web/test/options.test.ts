@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 
-import { resumeSettings, trainSettings } from '../src/options.js';
-import { modelJson } from '../src/scratch.js';
-import { TabtuneError } from '../src/errors.js';
-import type { GroupOptions } from '../src/rule-options.js';
+import { resumeSettings, trainSettings } from '../src/page/options.js';
+import { modelJson } from '../src/page/fresh-model.js';
+import { TabtuneError } from '../src/protocol/errors.js';
+import type { GroupOptions } from '../src/page/rule-options.js';
 
 const config = (options: object): unknown => JSON.parse(trainSettings(options).config);
 const pathOf = (options: object): string | undefined => {

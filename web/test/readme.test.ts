@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it, vi } from 'vitest';
 
-import { ERROR_CODES } from '../src/errors.js';
+import { ERROR_CODES } from '../src/protocol/errors.js';
 import { codes, listed, README } from '../codes.mjs';
 import { fakeWorker } from './channel.js';
 import { finetune } from './example.js';

@@ -1,12 +1,12 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { newModel, openModel, openSavedRuns, Trainer } from '../src/index.js';
-import { DeviceWatch } from '../src/device.js';
-import { Lane } from '../src/lane.js';
-import { Outbox } from '../src/outbox.js';
-import { WORDS } from '../src/words.js';
-import { ERROR_CODES } from '../src/errors.js';
-import { wholeSource } from '../src/whole-source.js';
+import { DeviceWatch } from '../src/worker/device.js';
+import { Lane } from '../src/worker/lane.js';
+import { Outbox } from '../src/worker/outbox.js';
+import { WORDS } from '../src/protocol/words.js';
+import { ERROR_CODES } from '../src/protocol/errors.js';
+import { wholeSource } from '../src/worker/whole-source.js';
 import { channel, fakeWorker, started } from './channel.js';
 import { fake } from './fake-calls.js';
 import { FakeWorkerState, gpu, gpuScope, workers } from './fake-gpu.js';

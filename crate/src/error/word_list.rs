@@ -1,6 +1,6 @@
 //! The dotted words of crate and runner.
 
-/// The words, sorted. They are never renamed; what TypeScript raises stands in `web/src/words.ts`.
+/// The words, sorted. They are never renamed; what TypeScript raises stands in `web/src/protocol/words.ts`.
 pub const WORDS: &[&str] = &[
     "adapter.alpha",
     "adapter.depth",
