@@ -8,7 +8,7 @@ export type { RunOptions } from './page/loop.js';
 export { Model, newModel, openModel } from './page/model.js';
 export type { OpenOptions } from './page/model.js';
 export type * from './page/options.js';
-export type * from './page/rule-options.js';
+export type * from './protocol/generated/settings.js';
 export type { CheckpointInfo, EvalReport, FileReport, Finding, HistoryEntry, ModelInfo, NamedFile, Profile, Progress, SampledToken, SessionInfo, TrainerEvent, TrainerState } from './protocol/reports.js';
 export { Checkpoints, openSavedRuns, SavedRuns } from './page/runs.js';
 export type { CheckpointInput } from './page/runs.js';

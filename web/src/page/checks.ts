@@ -1,6 +1,8 @@
-/** Checks of option values; each returns what goes into Rust's JSON or throws BAD_OPTION with the path. */
+/** Checks of options: known keys, and values of the right kind. What values can work, the core knows. Each check throws BAD_OPTION with the path. */
 import { TabtuneError, badOption, fault } from '../protocol/errors.js';
+import type { Kind, Kinds } from '../protocol/generated/kinds.js';
 
+/** Returns what goes into the core's JSON. */
 export type Check = (value: unknown, path: string) => unknown;
 export type Checks = Record<string, Check>;
 
@@ -14,13 +16,10 @@ const numeric =
 export const positiveInteger = numeric('an integer >= 1', (v) => Number.isSafeInteger(v) && v >= 1);
 export const twoOrMore = numeric('an integer >= 2', (v) => Number.isSafeInteger(v) && v >= 2);
 export const naturalNumber = numeric('an integer >= 0', (v) => Number.isSafeInteger(v) && v >= 0);
-/** A step, or -1 for none. */
-export const startStep = numeric('an integer >= -1', (v) => Number.isSafeInteger(v) && v >= -1);
 export const positive = numeric('a finite number > 0', (v) => Number.isFinite(v) && v > 0);
 export const notNegative = numeric('a finite number >= 0', (v) => Number.isFinite(v) && v >= 0);
-export const negative = numeric('a finite number < 0', (v) => Number.isFinite(v) && v < 0);
-export const belowOne = numeric('a number from 0 to below 1', (v) => v >= 0 && v < 1);
-export const upToOne = numeric('a number above 0, at most 1', (v) => v > 0 && v <= 1);
+const integer = numeric('an integer', Number.isSafeInteger);
+const finite = numeric('a finite number', Number.isFinite);
 
 export const truth: Check = (value, path) => {
   if (typeof value === 'boolean') return value;
@@ -31,12 +30,16 @@ export const words: Check = (value, path) => {
   throw badOption(path, 'a string', value);
 };
 export const among =
-  (...list: string[]): Check =>
+  (...list: readonly string[]): Check =>
   (value, path) => {
     if (typeof value === 'string' && list.includes(value)) return value;
     throw badOption(path, `one of ${list.map((word) => `'${word}'`).join(', ')}`, value);
   };
 
+const OF_KIND = { count: naturalNumber, integer, number: finite, boolean: truth, string: words };
+const ofKind = (kind: Kind): Check => (typeof kind === 'string' ? OF_KIND[kind] : among(...kind));
+/** The checks of settings by their kinds. */
+export const ofKinds = (kinds: Kinds): Checks => Object.fromEntries(Object.entries(kinds).map(([key, kind]) => [key, ofKind(kind)]));
 /** Rust's name of an option: `learningRate` is `learning_rate`. */
 export const snake = (key: string): string => key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
@@ -73,13 +76,3 @@ export function translate(given: object, checks: Checks, path: string): Record<s
   together(Object.entries(given).map(read));
   return result;
 }
-
-/** An object whose `type` decides its keys. With `untyped` the type may be missing, and the object has those keys. */
-export const byType =
-  (types: Record<string, Checks>, untyped?: Checks): Check =>
-  (value, path) => {
-    const { type, ...rest } = { type: undefined, ...objectOf(value, path) };
-    if (type === undefined && untyped !== undefined) return translate(rest, untyped, path);
-    const kind = among(...Object.keys(types))(type, `${path}.type`);
-    return { type: kind, ...translate(rest, types[String(kind)] ?? {}, path) };
-  };

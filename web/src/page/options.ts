@@ -1,46 +1,32 @@
-/** Options of a run: validated here, translated to the core's `TrainConfig` JSON, validated again there. */
-import { among, belowOne, byType, naturalNumber, negative, notNegative, objectOf, positive, positiveInteger, snake, startStep, together, translate, truth, twoOrMore, upToOne, words } from './checks.js';
+/** Options of a run: keys and kinds are checked here, values by the core, which also has the defaults. */
+import { among, naturalNumber, notNegative, objectOf, ofKinds, positiveInteger, snake, together, translate, truth, twoOrMore, words } from './checks.js';
 import type { Check, Checks } from './checks.js';
 import { badOption } from '../protocol/errors.js';
+import { GROUP, OPTIMIZERS, RUN, SAMPLE, SCHEDULES } from '../protocol/generated/kinds.js';
+import type { Kinds } from '../protocol/generated/kinds.js';
+import type { GroupSettings, OptimizerOptions, RunSettings, SampleOptions, ScheduleOptions } from '../protocol/generated/settings.js';
 import type { Driver } from '../protocol/protocol.js';
-import type { GroupOptions, OptimizerOptions, ScheduleOptions } from './rule-options.js';
 
-/** What a step computes; each option's default ends its line. */
-export interface TrainOptions {
-  /** Optimizer steps of the whole run. 100 */
-  steps?: number;
-  /** Sequences of one micro-batch. 4 */
-  batchSize?: number;
-  /** Tokens of one sequence. 128 */
-  seqLen?: number;
-  /** Micro-batches per step. 1 */
-  gradientAccumulationSteps?: number;
-  /** Peak learning rate. 1e-3 */
-  learningRate?: number;
-  /** Steps of linear warmup. 0 */
-  warmupSteps?: number;
-  /** Learning rate over the steps. `{ type: 'constant' }` */
-  lrScheduler?: ScheduleOptions;
-  /** Bound of the global gradient norm; 0 is no clipping. 1 */
-  maxGradNorm?: number;
+type Some<T> = T extends unknown ? Partial<T> : never;
+/** A whole optimizer, or hyperparameters laid over the run's. */
+export type GroupOptimizer = Some<OptimizerOptions>;
+
+/** Parameters by name; the first group whose pattern matches takes one. */
+export interface GroupOptions extends GroupSettings {
+  /** Of the run's type or without one: keys over the run's. The run's */
+  optimizer?: GroupOptimizer;
+}
+
+/** What a step computes; a default ends its line. */
+export interface TrainOptions extends RunSettings {
   /** Update rule. `{ type: 'adamw' }` */
   optimizer?: OptimizerOptions;
   /** Parameter groups; none: one group of everything. 'no_decay': norms, biases and embeddings do not decay. */
   groups?: GroupOptions[] | 'no_decay';
-  /** Storage of matrices and moments; arithmetic is f32. 'f32' */
-  precision?: 'bf16' | 'f32';
-  /** Recompute blocks in the backward pass: less memory, more time. false */
-  gradientCheckpointing?: boolean;
-  /** Update each block as soon as its gradients are complete: least memory. Needs one micro-batch a step and `maxGradNorm: 0`. false */
-  gradientRelease?: boolean;
-  /** false; true lets a token see only its own document: a text's documents end with the tokenizer's end tokens (eos) */
-  documentMask?: boolean;
-  /** 'sequential': as it lies in the data, from its first token, in every epoch. 'shuffled' */
-  dataOrder?: 'shuffled' | 'sequential';
-  /** Share of the text kept for evaluation, from its end. 0 */
-  validationFraction?: number;
-  /** Seed of everything random. 0 */
-  seed?: number;
+  /** Learning rate over the steps. `{ type: 'constant' }` */
+  lrScheduler?: ScheduleOptions;
+  /** Steps of linear warmup; given here or in `lrScheduler`. 0 */
+  warmupSteps?: number;
 }
 
 /** How the loop is driven; this changes no step. */
@@ -69,37 +55,19 @@ export interface DriveOptions {
   onNonFinite?: 'stop' | 'skip';
 }
 
-export interface SampleOptions {
-  /** 100 */
-  maxTokens?: number;
-  /** 0 is greedy. 0.8 */
-  temperature?: number;
-  /** Only the k likeliest tokens. */
-  topK?: number;
-  /** Only the likeliest tokens of this total probability. */
-  topP?: number;
-  /** 0 */
-  seed?: number;
-  /** Alternatives reported per token. 0 */
-  topLogprobs?: number;
-}
+/** An object whose `type` decides its keys. `untyped` are its keys if it has no type; otherwise it needs one. */
+const byType =
+  (types: Record<string, Kinds>, untyped?: Checks): Check =>
+  (value, path) => {
+    const { type, ...rest } = { type: undefined, ...objectOf(value, path) };
+    if (type === undefined && untyped !== undefined) return translate(rest, untyped, path);
+    const kind = among(...Object.keys(types))(type, `${path}.type`);
+    return { type: kind, ...translate(rest, ofKinds(types[String(kind)] ?? {}), path) };
+  };
 
-const DEFAULT_STEPS = 100;
-const sgd: Checks = { momentum: belowOne, nesterov: truth, weightDecay: notNegative, stochasticRounding: truth };
-const adamw: Checks = { beta1: belowOne, beta2: belowOne, eps: positive, weightDecay: notNegative, stochasticRounding: truth };
-const adafactor: Checks = { decayRate: negative, beta2Cap: belowOne, clipThreshold: positive, eps1: positive, eps2: positive, weightDecay: notNegative, relativeStep: truth, stochasticRounding: truth };
-const apollo: Checks = { ...adamw, rank: positiveInteger, mini: truth, scale: positive, scaleFront: truth, updateSteps: positiveInteger, projector: among('normal', 'orthogonal') };
-const optimizer = byType({ adamw, adafactor, apollo, sgd });
 // Only the core knows which of the keys fit the run's optimizer.
-const groupOptimizer = byType({ adamw, adafactor, apollo, sgd }, { ...adafactor, ...apollo, ...sgd });
-const group: Checks = { pattern: words, optimizer: groupOptimizer, weightDecay: notNegative, learningRateScale: positive, frozen: truth };
-
-const warmup: Checks = { warmupSteps: naturalNumber, warmupFromZero: truth };
-const falling: Checks = { ...warmup, totalSteps: positiveInteger, minLearningRate: notNegative };
-const wsd: Checks = { ...warmup, decaySteps: positiveInteger, decayStartStep: startStep, startDecay: truth, decayType: among('harmonic', 'rsqrt', 'exponential', 'linear', 'one_minus_sqrt'), minLearningRate: notNegative };
-const infinite: Checks = { ...warmup, cooldownSteps: naturalNumber, constantLearningRate: positive, annealingSteps: positiveInteger, tau: positive, annealingStartStep: startStep, startAnnealing: truth, annealingType: among('exponential', 'harmonic', 'rsqrt'), minLearningRate: notNegative };
-const scheduler = byType({ constant: warmup, cosine: falling, linear: falling, wsd, infinite });
-
+const anyOptimizer = ofKinds(Object.assign({}, ...Object.values(OPTIMIZERS)) as Kinds);
+const group: Checks = { ...ofKinds(GROUP), optimizer: byType(OPTIMIZERS, anyOptimizer) };
 const groups: Check = (value, path) => {
   if (value === 'no_decay') return value;
   if (!Array.isArray(value)) throw badOption(path, "a list of groups, or 'no_decay'", value);
@@ -111,27 +79,8 @@ const groups: Check = (value, path) => {
   return list;
 };
 
-const sampling: Checks = { maxTokens: positiveInteger, temperature: notNegative, topK: positiveInteger, topP: upToOne, seed: naturalNumber, topLogprobs: naturalNumber };
-
-const TRAIN: Checks = {
-  steps: positiveInteger,
-  batchSize: positiveInteger,
-  seqLen: positiveInteger,
-  gradientAccumulationSteps: positiveInteger,
-  learningRate: positive,
-  warmupSteps: naturalNumber,
-  lrScheduler: scheduler,
-  maxGradNorm: notNegative,
-  optimizer,
-  groups,
-  precision: among('bf16', 'f32'),
-  gradientCheckpointing: truth,
-  gradientRelease: truth,
-  documentMask: truth,
-  dataOrder: among('shuffled', 'sequential'),
-  validationFraction: belowOne,
-  seed: naturalNumber,
-};
+const sampling = ofKinds(SAMPLE);
+const TRAIN: Checks = { ...ofKinds(RUN), warmupSteps: naturalNumber, lrScheduler: byType(SCHEDULES), optimizer: byType(OPTIMIZERS), groups };
 const DRIVE: Checks = {
   logEvery: positiveInteger,
   evalEvery: naturalNumber,
@@ -148,25 +97,25 @@ const DRIVE: Checks = {
 
 /** @internal `GenerateConfig` as JSON. */
 export function sampleJson(options: SampleOptions): string {
-  return JSON.stringify({ max_tokens: 100, temperature: 0.8, ...translate(options, sampling, '') });
+  return JSON.stringify(translate(options, sampling, ''));
 }
 
 /** The given options under Rust's names; the warmup inside the schedule. */
-function settings(train: object): { rest: Record<string, unknown>; schedule: Record<string, unknown> } {
+function settings(train: object): Record<string, unknown> {
   const { lr_scheduler: chosen, warmup_steps: warmupSteps, ...rest } = translate(train, TRAIN, '');
+  if (chosen === undefined && warmupSteps === undefined) return rest;
   const schedule: Record<string, unknown> = { ...objectOf(chosen ?? {}, 'lrScheduler') };
   if (warmupSteps !== undefined) {
     if (schedule['warmup_steps'] !== undefined) throw badOption('warmupSteps', 'it once, here or in lrScheduler', warmupSteps);
     schedule['warmup_steps'] = warmupSteps;
   }
-  return { rest, schedule };
+  return { ...rest, schedule };
 }
 
 /** @internal What a resume changes: keys of `TrainConfig` as JSON, and Rust's names of those that may differ from the checkpoint. */
 export function resumeSettings(changes: TrainOptions, override: readonly string[]): { config: string; override: string[] } {
   if (!Array.isArray(override)) throw badOption('override', 'a list of option names', override);
-  const { rest, schedule } = settings(objectOf(changes, 'settings'));
-  const config = Object.keys(schedule).length > 0 ? { ...rest, schedule } : rest;
+  const config = settings(objectOf(changes, 'settings'));
   const core = (name: unknown, index: number): string =>
     snake(String(words(name, `override[${index}]`))).replace(/^lr_scheduler\b/, 'schedule').replace(/^warmup_steps$/, 'schedule.warmup_steps');
   return { config: JSON.stringify(config), override: override.map(core) };
@@ -177,12 +126,8 @@ export function trainSettings(given: TrainOptions & DriveOptions): { config: str
   // Checked as a whole first, so that the faults of both halves are reported together.
   translate(given, { ...TRAIN, ...DRIVE }, '');
   const train: object = Object.fromEntries(Object.entries(given).filter(([key]) => !Object.hasOwn(DRIVE, key)));
-  const { rest, schedule } = settings(train);
-  const config = { steps: DEFAULT_STEPS, ...rest };
-  schedule['type'] ??= 'constant';
-  if (schedule['type'] === 'cosine' || schedule['type'] === 'linear') schedule['total_steps'] ??= config.steps;
   const { logEvery = 8, evalEvery = 0, evalBatches = 0, autosave = true, saveEverySecs = 120, saveEvery = 0, saveTotalLimit = 4, sampleEvery = 0, samplePrompt = '', sample = {}, onNonFinite = 'stop' } = given;
   if (!autosave && saveEvery > 0) throw badOption('saveEvery', '0 with autosave: false', saveEvery);
   const driver = { logEvery, evalEvery, evalBatches, autosave, saveEverySecs, saveEvery, saveTotalLimit, sampleEvery, samplePrompt, sample: sampleJson(sample), onNonFinite };
-  return { config: JSON.stringify({ ...config, schedule }), driver };
+  return { config: JSON.stringify(settings(train)), driver };
 }

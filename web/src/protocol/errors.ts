@@ -1,34 +1,8 @@
-import { WORDS } from './words.js';
-import type { Word } from './words.js';
+import { ERROR_CODES, WORDS } from './generated/codes.js';
+import type { ErrorCode, Word } from './generated/codes.js';
 
-/** Every class of failure. The names are never changed; `detail.code` has the exact Rust error. */
-export const ERROR_CODES = [
-  'UNSUPPORTED_BROWSER',
-  'NO_ADAPTER',
-  'MISSING_FEATURE',
-  'LIMIT_EXCEEDED',
-  'OUT_OF_MEMORY',
-  'DEVICE_LOST',
-  'GPU_UNAVAILABLE',
-  'SHADER_FAILED',
-  'WORKER_CRASHED',
-  'BAD_MODEL_FILE',
-  'UNSUPPORTED_ARCH',
-  'UNSUPPORTED_QUANT',
-  'INTEGRITY',
-  'BAD_OPTION',
-  'NON_FINITE',
-  'QUOTA_EXCEEDED',
-  'STORAGE_FAILED',
-  'STORAGE_BLOCKED',
-  'CHECKPOINT_CORRUPT',
-  'CHECKPOINT_VERSION',
-  'CHECKPOINT_MISMATCH',
-  'BUSY',
-  'PROTOCOL',
-  'ABORTED',
-] as const;
-export type ErrorCode = (typeof ERROR_CODES)[number];
+export { ERROR_CODES } from './generated/codes.js';
+export type { ErrorCode } from './generated/codes.js';
 
 /** Details beyond the message: the dotted word, and fields that belong to it. */
 export interface ErrorDetail {

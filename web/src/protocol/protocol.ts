@@ -3,7 +3,8 @@
  * Tags are noun.verb. Every request has an id and exactly one reply; events have no id.
  */
 import { ERROR_CODES } from './errors.js';
-import { checkpointInfo, estimate, evalReport, fileReport, historyEntry, modelInfo, namedFile, profile, progress, sessionInfo, token, trainerEvent } from './reports.js';
+import { evaluation, profile, token } from './generated/reports.js';
+import { checkpointInfo, estimate, fileReport, historyEntry, modelInfo, namedFile, progress, sessionInfo, trainerEvent } from './reports.js';
 import { anything, blob, buffer, count, directory, flag, listOf, nothing, nullable, number, oneOf, optional, otherwise, record, text, variant } from './parse.js';
 import type { Parsed, Parser } from './parse.js';
 
@@ -106,7 +107,7 @@ export const REQUESTS = {
   'trainer.load': { ask: record({ generation: optional(count) }), reply: sessionInfo },
   'trainer.inspect': { ask: nothing, reply: sessionInfo },
   'trainer.history': { ask: nothing, reply: listOf(historyEntry) },
-  'trainer.evaluate': { ask: record({ maxBatches: optional(count) }), reply: evalReport },
+  'trainer.evaluate': { ask: record({ maxBatches: optional(count) }), reply: evaluation },
   'trainer.profile': { ask: record({ steps: count }), reply: profile },
   'trainer.sample': { ask: record({ prompt: text, options: text }), reply: nothing },
   /** `again`: lost steps are repeated, and no states are reported. */

@@ -1,10 +1,10 @@
 /** The worker's reports: models, sessions, checkpoints, and the events of a run. Both sides parse with these parsers. */
 import { anything, blob, count, flag, listOf, nullable, number, oneOf, optional, record, text, variant } from './parse.js';
 import type { Parsed } from './parse.js';
+import { evaluationFields, stepFields, warning } from './generated/reports.js';
+import type { evaluation, profile, token } from './generated/reports.js';
 
-/** A warning: its dotted word, its subject, a sentence. */
-const finding = record({ code: text, subject: optional(text), message: text });
-export type Finding = Parsed<typeof finding>;
+export type Finding = Parsed<typeof warning>;
 
 export const modelInfo = record({
   architecture: text,
@@ -15,7 +15,7 @@ export const modelInfo = record({
   tokenizer: nullable(record({ kind: text, eos: listOf(count), hasChatTemplate: flag })),
   sourceFormat: text,
   /** Warnings about the files. */
-  warnings: listOf(finding),
+  warnings: listOf(warning),
 });
 export type ModelInfo = Parsed<typeof modelInfo>;
 
@@ -36,7 +36,7 @@ export const sessionInfo = record({
   /** Tensors that APOLLO leaves to AdamW: those of one dimension, and those whose shorter side is at most the rank. */
   fallbacks: listOf(text),
   /** Warnings about what a resume dropped or changed. */
-  warnings: listOf(finding),
+  warnings: listOf(warning),
   /** Step after which a decay or an annealing begins, if one is planned or has begun. */
   scheduleStart: optional(count),
   /** The current rate, if it was set by hand. */
@@ -46,32 +46,8 @@ export const sessionInfo = record({
 });
 export type SessionInfo = Parsed<typeof sessionInfo>;
 
-export const evalReport = record({ loss: number, perplexity: number, tokens: count });
-export type EvalReport = Parsed<typeof evalReport>;
-
-/** Where the GPU's time of a step goes: means over the steps that were timed. */
-export const profile = record({
-  /** Steps that were timed. */
-  steps: count,
-  /** The device's timestamps, or the host's clock around each kernel. */
-  timing: oneOf('device', 'system'),
-  /** Milliseconds of all kernels in a step. */
-  ms: number,
-  /** Launches of tabtune's own kernels in a step. */
-  dispatches: number,
-  /** Number of launches in all steps that were shorter than the resolution of the GPU's clock, and so have no time. */
-  unmeasured: count,
-  /** Slowest first; a kernel that Burn generated is `Burn: ` and its type. */
-  kernels: listOf(record({ kernel: text, launches: number, ms: number, share: number })),
-});
+export type EvalReport = Parsed<typeof evaluation>;
 export type Profile = Parsed<typeof profile>;
-
-export const token = record({
-  id: count,
-  text,
-  logprob: number,
-  top: listOf(record({ id: count, text, prob: number })),
-});
 export type SampledToken = Parsed<typeof token>;
 
 export const checkpointInfo = record({
@@ -114,9 +90,9 @@ export type Progress = Parsed<typeof progress>;
 export type OnProgress = (progress: Progress) => void;
 
 const historyFields = {
-  step: { step: count, loss: number, gradNorm: number, learningRate: number, tokens: count, secs: number },
+  step: stepFields,
   sample: { step: count, prompt: text, text },
-  eval: { step: count, loss: number, perplexity: number, tokens: count },
+  eval: { step: count, ...evaluationFields },
 };
 /** The history that is kept with a run's state: steps, evaluations and samples. */
 export const historyEntry = variant('type', historyFields);

@@ -8,7 +8,7 @@ import { interruptible } from './lane.js';
 import { wholeSource } from './whole-source.js';
 import type { JsSource } from './wasm.js';
 import { clearAbort, Session } from './wasm.js';
-import type { Word } from '../protocol/words.js';
+import type { Word } from '../protocol/generated/codes.js';
 import { phase, ready, refuseSkip } from './worker-state.js';
 import type { Context, WorkerState } from './worker-state.js';
 

@@ -160,6 +160,8 @@ export class WorkerState {
     try {
       const info = await trainer.inspect();
       refuseSkip(rest.driver, info.config);
+      // What a new run could not sample is refused now, and not hours later.
+      if (rest.generation === undefined && rest.driver.sampleEvery > 0) session.generate(rest.driver.samplePrompt, rest.driver.sample).free();
       this.#trainer = trainer;
       this.#loop = new StepLoop(trainer);
       this.#outbox = outbox;

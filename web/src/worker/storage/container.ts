@@ -1,5 +1,5 @@
 /** A checkpoint as one file: `TABTUNE1`, u64 length of the JSON head, the head, then every chunk in its order, then the run's data. */
-import type { Word } from '../../protocol/words.js';
+import type { Word } from '../../protocol/generated/codes.js';
 import type { OnProgress } from '../../protocol/reports.js';
 import { CHUNK_BYTES } from './database.js';
 import { corrupt, tooNew } from './faults.js';

@@ -1,6 +1,6 @@
 /** Errors of the storage: turns what IndexedDB and OPFS throw into a `TabtuneError`. */
 import { escaped, TabtuneError, toTabtuneError } from '../../protocol/errors.js';
-import type { Word } from '../../protocol/words.js';
+import type { Word } from '../../protocol/generated/codes.js';
 
 /** A name from a file or a database, made safe for a message. */
 export const quoted = (name: string): string => escaped(name.length > 64 ? `${name.slice(0, 63)}…` : name);

@@ -1,7 +1,34 @@
-/**
- * Every dotted word that TypeScript raises, with its class. A word that is not here does not compile. Those of the core
- * are in `crate/src/error`, and are passed on unchanged.
- */
+// Made by npm run generate; not for editing.
+/** Every class of failure. The names are never changed; `detail.code` has the exact reason. */
+export const ERROR_CODES = [
+  'UNSUPPORTED_BROWSER',
+  'NO_ADAPTER',
+  'MISSING_FEATURE',
+  'LIMIT_EXCEEDED',
+  'OUT_OF_MEMORY',
+  'DEVICE_LOST',
+  'GPU_UNAVAILABLE',
+  'SHADER_FAILED',
+  'WORKER_CRASHED',
+  'BAD_MODEL_FILE',
+  'UNSUPPORTED_ARCH',
+  'UNSUPPORTED_QUANT',
+  'INTEGRITY',
+  'BAD_OPTION',
+  'NON_FINITE',
+  'QUOTA_EXCEEDED',
+  'STORAGE_FAILED',
+  'STORAGE_BLOCKED',
+  'CHECKPOINT_CORRUPT',
+  'CHECKPOINT_VERSION',
+  'CHECKPOINT_MISMATCH',
+  'BUSY',
+  'PROTOCOL',
+  'ABORTED',
+] as const;
+export type ErrorCode = (typeof ERROR_CODES)[number];
+
+/** The dotted words that TypeScript raises, with their class. */
 export const WORDS = {
   'browser.worker': 'UNSUPPORTED_BROWSER',
   'call.aborted': 'ABORTED',
@@ -14,9 +41,9 @@ export const WORDS = {
   'checkpoint.container.magic': 'CHECKPOINT_CORRUPT',
   'checkpoint.container.name': 'CHECKPOINT_CORRUPT',
   'checkpoint.corrupt': 'CHECKPOINT_CORRUPT',
-  'checkpoint.environment': 'warning',
+  'checkpoint.environment': 'WARNING',
   'checkpoint.file.length': 'CHECKPOINT_CORRUPT',
-  'checkpoint.head': 'warning',
+  'checkpoint.head': 'WARNING',
   'checkpoint.manifest': 'CHECKPOINT_CORRUPT',
   'checkpoint.none': 'CHECKPOINT_CORRUPT',
   'checkpoint.run': 'CHECKPOINT_CORRUPT',
@@ -36,11 +63,11 @@ export const WORDS = {
   'option.invalid': 'BAD_OPTION',
   'protocol.invalid': 'PROTOCOL',
   'run.locked': 'BUSY',
-  'run.memory': 'warning',
-  'run.private': 'warning',
-  'run.recovered': 'warning',
-  'run.unlocked': 'warning',
-  'run.unprotected': 'warning',
+  'run.memory': 'WARNING',
+  'run.private': 'WARNING',
+  'run.recovered': 'WARNING',
+  'run.unlocked': 'WARNING',
+  'run.unprotected': 'WARNING',
   'session.busy': 'BUSY',
   'source.changed': 'BAD_MODEL_FILE',
   'source.download': 'BAD_MODEL_FILE',
@@ -59,5 +86,4 @@ export const WORDS = {
   'worker.failed': 'WORKER_CRASHED',
   'worker.silent': 'WORKER_CRASHED',
 } as const;
-
 export type Word = keyof typeof WORDS;
