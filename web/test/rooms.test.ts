@@ -108,7 +108,7 @@ function declarations(): Sources {
 }
 
 describe('declarations', () => {
-  it('show_no_constructor_connection_or_port', () => {
+  it('show_no_constructor_connection_or_port', { timeout: 120_000 }, () => {
     const all = declarations();
     const seen = new Map<string, string>();
     const waiting = ['index.d.ts'];
