@@ -2,7 +2,7 @@
 import { build } from 'esbuild';
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 
@@ -20,7 +20,10 @@ rmSync(dist, { recursive: true, force: true });
 mkdirSync(dist);
 
 await build({
-  entryPoints: [at('./src/index.ts'), at('./src/worker.ts')],
+  entryPoints: [
+    { in: at('./src/index.ts'), out: 'index' },
+    { in: at('./src/worker/worker.ts'), out: 'worker' },
+  ],
   outdir: dist,
   bundle: true,
   format: 'esm',
@@ -38,6 +41,8 @@ copyFileSync(wasm, `${dist}/tabtune_bg.wasm`);
 
 const types = spawnSync(process.execPath, [at('../node_modules/typescript/bin/tsc'), '--project', at('./tsconfig.package.json')], { stdio: 'inherit' });
 if (types.status !== 0) process.exit(1);
+// The worker exports nothing: it is imported to run.
+writeFileSync(`${dist}/worker.d.ts`, 'export {};\n');
 
 const sizes = ['index.js', 'worker.js'].map((name) => [name, gzipSync(readFileSync(`${dist}/${name}`)).length]);
 const total = sizes.reduce((sum, [, bytes]) => sum + bytes, 0);

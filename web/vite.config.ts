@@ -29,7 +29,7 @@ export default defineConfig({
   resolve: {
     alias: [
       { find: 'tabtune-wasm', replacement: at('./pkg/tabtune.js') },
-      { find: /^tabtune\/worker(?=\?)/, replacement: at('./src/worker.ts') },
+      { find: /^tabtune\/worker(?=\?)/, replacement: at('./src/worker/worker.ts') },
       { find: /^tabtune$/, replacement: at('./src/index.ts') },
     ],
   },

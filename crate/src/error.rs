@@ -1,18 +1,20 @@
 //! The one error type: each variant names the thing, what was expected and what was found.
 
+mod class;
 mod codes;
+mod of_error;
 mod refusal;
 mod shown;
-mod word_list;
 mod words;
 
 use std::fmt;
 
+pub use class::{Class, Raiser};
+pub use codes::{CODES, Code, MEANINGS};
 pub use refusal::{Fault, Refusal};
 pub(crate) use shown::unusual;
 pub use shown::{escaped, shown};
-pub use word_list::WORDS;
-pub use words::{CLASSES, Word, class, word};
+pub use words::{Word, class, word};
 
 /// `Result` with [`enum@Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;

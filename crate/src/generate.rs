@@ -9,15 +9,16 @@ use crate::tokenizer::Tokenizer;
 
 /// How tokens are chosen. Unknown keys are refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct GenerateConfig {
-    /// Maximum number of tokens.
+    /// Maximum number of tokens to add.
     pub max_tokens: usize,
-    /// 0 = always the likeliest token.
+    /// Spread of the choice; 0 is greedy: always the likeliest token.
     pub temperature: f64,
-    /// Only the k likeliest; 0 = all.
+    /// Only the k likeliest tokens; 0 is all.
     pub top_k: usize,
-    /// Only the likeliest tokens whose probabilities add up to p; 1 = all.
+    /// Only the likeliest tokens whose probabilities add up to this; 1 is all.
     pub top_p: f64,
     /// Seed of the choices.
     pub seed: u64,
@@ -25,9 +26,10 @@ pub struct GenerateConfig {
     pub top_logprobs: usize,
 }
 
+/// A small model repeats itself when it is greedy, so tokens are drawn by default.
 impl Default for GenerateConfig {
     fn default() -> Self {
-        Self { max_tokens: 64, temperature: 0.0, top_k: 0, top_p: 1.0, seed: 0, top_logprobs: 0 }
+        Self { max_tokens: 100, temperature: 0.8, top_k: 0, top_p: 1.0, seed: 0, top_logprobs: 0 }
     }
 }
 
@@ -47,6 +49,7 @@ impl GenerateConfig {
 
 /// One of the likeliest tokens of a position.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TopToken {
     /// Token id.
     pub id: u32,
@@ -58,6 +61,7 @@ pub struct TopToken {
 
 /// One generated token.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GeneratedToken {
     /// Token id.
     pub id: u32,

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use tabtune::device::DeviceKind;
+use tabtune::generate::GenerateConfig;
 
 pub use train::TrainArgs;
 
@@ -46,6 +47,9 @@ pub enum Command {
     Bench(crate::commands::bench::BenchArgs),
     /// Write the weights of a checkpoint for other programs.
     Export(ExportArgs),
+    /// Print settings, reports and codes as JSON, for `npm run generate`.
+    #[command(hide = true)]
+    Schema,
 }
 
 /// The device that computes.
@@ -99,22 +103,22 @@ pub struct GenerateArgs {
     #[arg(long, value_name = "TEXT")]
     pub prompt: String,
     /// Number of tokens to add.
-    #[arg(long, value_name = "N", default_value_t = 64)]
+    #[arg(long, value_name = "N", default_value_t = GenerateConfig::default().max_tokens)]
     pub max_tokens: usize,
     /// Temperature; 0 = always the most likely token.
-    #[arg(long, value_name = "X", default_value_t = 0.0, allow_negative_numbers = true)]
+    #[arg(long, value_name = "X", default_value_t = GenerateConfig::default().temperature, allow_negative_numbers = true)]
     pub temperature: f64,
     /// Draw from the K most likely tokens; 0 = all.
-    #[arg(long, value_name = "K", default_value_t = 0)]
+    #[arg(long, value_name = "K", default_value_t = GenerateConfig::default().top_k)]
     pub top_k: usize,
     /// Draw from the most likely tokens whose probabilities add up to this; 1 = all.
-    #[arg(long, value_name = "P", default_value_t = 1.0, allow_negative_numbers = true)]
+    #[arg(long, value_name = "P", default_value_t = GenerateConfig::default().top_p, allow_negative_numbers = true)]
     pub top_p: f64,
     /// Seed of the draw.
-    #[arg(long, value_name = "S", default_value_t = 0)]
+    #[arg(long, value_name = "S", default_value_t = GenerateConfig::default().seed)]
     pub seed: u64,
     /// Show the K most likely tokens at each position.
-    #[arg(long, value_name = "K", default_value_t = 0)]
+    #[arg(long, value_name = "K", default_value_t = GenerateConfig::default().top_logprobs)]
     pub top_logprobs: usize,
     /// Where to compute.
     #[arg(long, value_enum, default_value = "wgpu")]

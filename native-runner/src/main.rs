@@ -52,6 +52,7 @@ fn run() -> anyhow::Result<Outcome> {
         Command::Replay(args) => commands::replay::run(&args, &output),
         Command::Bench(args) => commands::bench::run(&args, &output),
         Command::Export(args) => commands::export::run(&args, &output),
+        Command::Schema => commands::schema::run(&output),
     }?;
     Ok(outcome)
 }

@@ -96,7 +96,7 @@ test('bad data and settings are refused by name, and the model can be used again
     unknown: 'TabtuneError BAD_OPTION option.invalid',
     nested: 'TabtuneError BAD_OPTION option.invalid',
     kind: 'TabtuneError BAD_OPTION option.invalid',
-    range: 'TabtuneError BAD_OPTION option.invalid',
+    range: 'TabtuneError BAD_OPTION config.invalid',
     text: 'TabtuneError BAD_OPTION option.invalid',
     frozen: 'TabtuneError BAD_OPTION config.invalid',
     unfit: 'TabtuneError BAD_OPTION config.invalid',

@@ -79,7 +79,7 @@ test('a resume changes only what override names', async () => {
     }`,
     { shape: SHAPE, text: TEXT, options: { ...RUN, warmupSteps: 0 } },
   );
-  assert.match(result.refused, /^CHECKPOINT_MISMATCH .*learning_rate/s);
+  assert.match(result.refused, /^CHECKPOINT_MISMATCH .*learningRate/s);
   assert.deepEqual([result.rate, result.totalSteps], [5e-3, 9]);
 });
 

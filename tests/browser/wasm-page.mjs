@@ -1,7 +1,7 @@
 // Runs in the page: the wasm module itself, without the package's worker around it.
 const core = await import('/pkg/tabtune.js');
 const { __wasm_call_ctors: construct } = await core.default();
-// As `web/src/wasm.ts` does: `crate/build.rs` keeps the linker from calling them on every entry.
+// As `web/src/worker/wasm.ts` does: `crate/build.rs` keeps the linker from calling them on every entry.
 construct();
 await core.initDevice();
 

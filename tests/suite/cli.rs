@@ -46,7 +46,7 @@ impl Answer {
     }
 }
 
-fn output(args: &[&str]) -> Output {
+pub(crate) fn output(args: &[&str]) -> Output {
     let output = Command::new(binary()).args(args).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!errors.contains("panicked"), "{args:?}: {errors}");

@@ -12,7 +12,7 @@ import type { Samples } from './panels/samples.js';
 import type { Warnings } from './panels/warnings.js';
 import type { View } from './view.js';
 import { keepAwake } from './wake.js';
-import { faultOf, isFinal, progressOf } from './words.js';
+import { faultOf, isFinal } from './words.js';
 
 export interface Shown {
   controls: Controls;
@@ -26,7 +26,7 @@ export interface Shown {
 
 /** The tab's title while nothing runs. */
 const TITLE = document.title;
-const TYPES = ['step', 'eval', 'sample', 'checkpoint', 'warning', 'state', 'progress'] as const;
+const TYPES = ['step', 'eval', 'sample', 'checkpoint', 'warning', 'state'] as const;
 const RESTING = {
   paused: (step: string) => `Paused after step ${step}.`,
   stopped: (step: string) => `Stopped after step ${step}.`,
@@ -103,9 +103,6 @@ export class LiveRun {
         return;
       case 'state':
         this.#state(event.state, event.step);
-        return;
-      case 'progress':
-        if (controls.state === 'recovering') controls.say(progressOf(event));
         return;
       default:
         event satisfies never;

@@ -1,5 +1,4 @@
 import { VERSION } from 'tabtune';
-import workerUrl from 'tabtune/worker?worker&url';
 
 import { Charts } from './charts.js';
 import { byId } from './dom.js';
@@ -20,6 +19,7 @@ import { Run } from './run.js';
 import { useSoftwareDefaults } from './settings.js';
 import { View } from './view.js';
 import { faultOf } from './words.js';
+import { workerUrl } from './worker.js';
 
 const charts = new Charts();
 const figures = new Figures();

@@ -11,6 +11,7 @@ import type { Shown } from './live.js';
 import type { Setup } from './panels/setup.js';
 import { driveOptions, trainOptions } from './settings.js';
 import { faultOf, progressOf } from './words.js';
+import { workerUrl } from './worker.js';
 
 export interface Panels extends Shown {
   charts: Charts;
@@ -52,7 +53,7 @@ export class Run {
       this.panels.setup.release();
       byId('run-title', HTMLElement).textContent = escaped(label) || 'A run without a name';
       byId('run-story', HTMLElement).textContent = 'It goes on where it was saved, with its own text and settings; the form below is for the next run.';
-      return Trainer.resume({ run, generation, data, signal, onProgress: this.#onProgress });
+      return Trainer.resume({ workerUrl, run, generation, data, signal, onProgress: this.#onProgress });
     });
   }
 

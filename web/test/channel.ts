@@ -1,7 +1,6 @@
 /** A worker without a thread: page and worker in one process, with messages copied as between real ones. */
-import type { Port } from '../src/rpc.js';
-import type { Scope } from '../src/serve.js';
-import { serve } from '../src/serve.js';
+import type { Scope } from '../src/worker/serve.js';
+import { serve } from '../src/worker/serve.js';
 import { FakeWorkerState, gpuScope, workers } from './fake-gpu.js';
 
 class End extends EventTarget {
@@ -38,7 +37,10 @@ function copied(value: unknown): unknown {
   return structuredClone(value);
 }
 
-export type FakePort = Port & EventTarget & { received: unknown[] };
+/** What a page uses of a worker is there; the rest of its interface is not. */
+export type FakePort = Worker & { received: unknown[] };
+const asWorker = (port: End): FakePort => port as unknown as FakePort;
+
 export interface Channel {
   port: FakePort;
   worker: Scope & EventTarget;
@@ -53,7 +55,7 @@ function ends(): [End, End] {
 
 export function channel(): Channel {
   const [port, worker] = ends();
-  return { port, worker };
+  return { port: asWorker(port), worker };
 }
 
 /** The states of the workers that a test has started, oldest first. */
@@ -68,5 +70,5 @@ export function fakeWorker(): FakePort {
   const scope = Object.assign(worker, gpuScope(state));
   worker.inside = (work) => workers.run({ state, scope }, work);
   worker.inside(() => serve(scope));
-  return port;
+  return asWorker(port);
 }

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 
-import { CheckpointStore } from '../src/storage/checkpoints.js';
+import { CheckpointStore } from '../src/worker/storage/checkpoints.js';
 import { freshOrigin } from './origin.js';
 import { bytesOf, keysOf, modelOf, requestOf, stepEntry, tamper } from './saves.js';
 

@@ -1,7 +1,7 @@
 /** The GPU of one fake worker: an adapter that can be hidden, a device that can be lost or complain. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 
-import type { WatchedScope } from '../src/device.js';
+import type { WatchedScope } from '../src/worker/device.js';
 
 export class FakeDevice extends EventTarget {
   readonly adapterInfo = { description: gpu.adapter, vendor: '', architecture: '' };

@@ -1,16 +1,23 @@
 /** The fake core's models: shapes and plans, no weights. */
-import type { JsSource } from '../src/wasm-api.js';
+import type { JsSource } from '../src/worker/wasm-api.js';
 import { refuse } from './fake-calls.js';
 
 export interface Config {
   steps: number;
-  batch_size?: number;
-  seq_len?: number;
-  gradient_accumulation_steps?: number;
+  batch_size: number;
+  seq_len: number;
+  gradient_accumulation_steps: number;
+  precision: string;
   learning_rate?: number;
   schedule?: { warmup_steps?: number; decay_start_step?: number };
   optimizer?: { type: string };
 }
+
+/** Settings over the core's defaults. */
+export const complete = (json: string): Config => ({
+  ...{ steps: 100, batch_size: 4, seq_len: 128, gradient_accumulation_steps: 1, gradient_release: false, gradient_checkpointing: false, precision: 'f32' },
+  ...(JSON.parse(json) as Partial<Config>),
+});
 
 export class ModelHandle {
   private constructor(
@@ -50,10 +57,10 @@ export class ModelHandle {
 }
 
 export function estimate(model: ModelHandle, configJson: string): unknown {
-  const config = JSON.parse(configJson) as Config & { precision?: string };
+  const config = complete(configJson);
   const n = model.shape.parameters;
   const bytes = config.precision === 'bf16' ? 2 : 4;
-  const activations = (config.batch_size ?? 4) * (config.seq_len ?? 128) * model.shape.hidden * model.shape.layers * 40;
+  const activations = config.batch_size * config.seq_len * model.shape.hidden * model.shape.layers * 40;
   const parts = { weights: n * bytes, grads: n * 4, optimizer: n * bytes * 2, activations };
   return { needBytes: parts.weights + parts.grads + parts.optimizer + parts.activations, parts };
 }
@@ -65,4 +72,4 @@ export function planned(config: Config, step: number): number {
   return base * (0.05 + 0.95 * 0.5 * (1 + Math.cos((Math.PI * (step - 1 - warmup)) / Math.max(1, steps - warmup))));
 }
 export const previewSchedule = (configJson: string, n: number): Float64Array =>
-  Float64Array.from({ length: n }, (_, i) => planned(JSON.parse(configJson) as Config, i + 1));
+  Float64Array.from({ length: n }, (_, i) => planned(complete(configJson), i + 1));

@@ -1,13 +1,13 @@
 /** A stand-in for the wasm core: the same face, arithmetic instead of a model. For tests only; it is never in a build. */
-import type { JsSource } from '../src/wasm-api.js';
+import type { JsSource } from '../src/worker/wasm-api.js';
 import { currentWorker } from './fake-gpu.js';
 import { called, fake, refuse, slices, unlessLost, wait } from './fake-calls.js';
 import type { Checkpointed } from './fake-files.js';
 import { FileStream } from './fake-files.js';
-import { ModelHandle, planned } from './fake-model.js';
+import { complete, ModelHandle, planned } from './fake-model.js';
 import type { Config } from './fake-model.js';
 
-export type { JsSource } from '../src/wasm-api.js';
+export type { JsSource } from '../src/worker/wasm-api.js';
 export { estimate, ModelHandle, previewSchedule } from './fake-model.js';
 export { FileStream } from './fake-files.js';
 export { fake } from './fake-calls.js';
@@ -60,8 +60,8 @@ export class Session {
   static async create(model: ModelHandle, data: JsSource, configJson: string, allowNonFinite: boolean): Promise<Session> {
     await called('create');
     if (fake.stepMillis > 0) await slices(4, fake.stepMillis / 4);
-    const config = JSON.parse(configJson) as Config;
-    const seqLen = config.seq_len ?? 128;
+    const config = complete(configJson);
+    const seqLen = config.seq_len;
     if (data.size < seqLen + 1) return refuse('BAD_OPTION', 'data.too-short', `training data too short: need ${seqLen + 1} tokens, have ${data.size}`, { need: seqLen + 1, have: data.size });
     if (fake.nonFinite && !allowNonFinite) return refuse('BAD_MODEL_FILE', 'model.non-finite', 'a weight is NaN');
     return new Session(model, config, data.read(0, data.size).byteLength, { step: 0, batch: 0, weight: 1 });
@@ -74,7 +74,7 @@ export class Session {
     if (!file) return refuse('CHECKPOINT_CORRUPT', 'checkpoint.corrupt', 'checkpoint.json is missing', { path: 'checkpoint.json' });
     const stored = JSON.parse(new TextDecoder().decode(file.read(0, file.size))) as Checkpointed<Progress, Config>;
     const model = ModelHandle.fromScratch('{"hidden_size":128,"num_hidden_layers":4}', 'characters', data.read(0, data.size));
-    const changes = JSON.parse(changesJson ?? '{}') as Config;
+    const changes = JSON.parse(changesJson ?? '{}') as Partial<Config>;
     const refused = Object.keys(changes).filter((key) => !overrides.includes(key) && !overrides.includes('all'));
     if (stored.data !== data.size && !overrides.includes('data')) refused.push('data');
     if (refused.length > 0) return refuse('CHECKPOINT_MISMATCH', 'optim.resume-mismatch', refused.join());
@@ -85,7 +85,7 @@ export class Session {
   async step(): Promise<unknown> {
     const { progress, config } = this;
     const step = progress.step + 1;
-    const { batch_size: batch = 4, seq_len: seq = 128, gradient_accumulation_steps: micro = 1 } = config;
+    const { batch_size: batch, seq_len: seq, gradient_accumulation_steps: micro } = config;
     await called('step', step);
     await slices(micro, fake.stepMillis / micro);
     if (fake.failAt === step) {
@@ -120,7 +120,8 @@ export class Session {
     return { loss, perplexity: Math.exp(loss), tokens: 4096 };
   }
   generate(prompt: string, optionsJson: string): TokenStream {
-    const { max_tokens: max } = JSON.parse(optionsJson) as { max_tokens: number };
+    const { max_tokens: max = 100, temperature = 0.8 } = JSON.parse(optionsJson) as { max_tokens?: number; temperature?: number };
+    if (temperature < 0) refuse('BAD_OPTION', 'config.invalid', 'temperature: expected finite and ≥ 0', { path: 'temperature' });
     return new TokenStream(Math.min(max, 400), prompt.length, this.progress.step);
   }
   setLearningRate(rate: number | undefined): void {

@@ -1,10 +1,10 @@
-import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 
-import { resumeSettings, trainSettings } from '../src/options.js';
-import { modelJson } from '../src/scratch.js';
-import { TabtuneError } from '../src/errors.js';
-import type { GroupOptions } from '../src/rule-options.js';
+import { resumeSettings, trainSettings } from '../src/page/options.js';
+import { modelJson } from '../src/page/fresh-model.js';
+import { TabtuneError } from '../src/protocol/errors.js';
+import { GROUP, OPTIMIZERS, RUN, SCHEDULES } from '../src/protocol/generated/kinds.js';
+import type { GroupOptions } from '../src/page/options.js';
 
 const config = (options: object): unknown => JSON.parse(trainSettings(options).config);
 const pathOf = (options: object): string | undefined => {
@@ -29,11 +29,13 @@ describe('options', () => {
       optimizer: { type: 'adamw', weight_decay: 0.1 },
       precision: 'bf16',
       document_mask: true,
-      schedule: { type: 'cosine', min_learning_rate: 1e-5, warmup_steps: 4, total_steps: 20 },
+      schedule: { type: 'cosine', min_learning_rate: 1e-5, warmup_steps: 4 },
     });
   });
   it('nothing_given_leaves_the_defaults_to_the_core', () => {
-    expect(config({})).toEqual({ steps: 100, schedule: { type: 'constant' } });
+    expect(config({})).toEqual({});
+    expect(config({ warmupSteps: 3 })).toEqual({ schedule: { warmup_steps: 3 } });
+    expect(JSON.parse(trainSettings({}).driver.sample)).toEqual({});
   });
   it('resume_settings_are_what_was_given_and_nothing_else', () => {
     expect(resumeSettings({ learningRate: 1e-4, warmupSteps: 2 }, ['learningRate', 'warmupSteps', 'lrScheduler.totalSteps', 'optimizer.weightDecay', 'all'])).toEqual({
@@ -53,7 +55,7 @@ describe('options', () => {
     expect(config({ groups })).toMatchObject({ groups: [{ pattern: '*bias', optimizer: { weight_decay: 0, beta1: 0.8 } }, { optimizer: { type: 'sgd', momentum: 0.9 } }] });
   });
   it('everything_wrong_is_said_at_once', () => {
-    const options = { learningrate: 1, batchSize: 1.5, optimizer: { type: 'adamw', rank: 3, beta1: 2 }, saveEvery: -1, groups: [{ pattern: 1 }, { frozen: 1, optimizer: { type: 'lion' } }], sample: { temperatur: 1 } };
+    const options = { learningrate: 1, batchSize: 1.5, optimizer: { type: 'adamw', rank: 3, beta1: '2' }, saveEvery: -1, groups: [{ pattern: 1 }, { frozen: 1, optimizer: { type: 'lion' } }], sample: { temperatur: 1 } };
     let message = '';
     try {
       trainSettings(Object.assign({}, options as object));
@@ -86,11 +88,17 @@ describe('options', () => {
   ])('%j_is_refused_by_path', (options, path) => {
     expect(pathOf(options)).toBe(path);
   });
+  it('values_of_the_right_kind_are_left_to_the_core', () => {
+    const values = { batch_size: 0, learning_rate: -1, optimizer: { type: 'adamw', beta1: 2 } };
+    expect(config({ batchSize: 0, learningRate: -1, optimizer: { type: 'adamw', beta1: 2 } })).toEqual(values);
+    expect(pathOf({ seed: -1 })).toBe('seed');
+    expect(pathOf({ lrScheduler: { type: 'wsd', decayStartStep: -1, decayType: 'rsqrt' } })).toBeUndefined();
+  });
   it('driver_options_do_not_reach_the_core', () => {
     const { config: json, driver } = trainSettings({ saveEvery: 5, sample: { topK: 3 } });
     expect(json).not.toContain('save');
     expect(driver.saveEvery).toBe(5);
-    expect(JSON.parse(driver.sample)).toEqual({ max_tokens: 100, temperature: 0.8, top_k: 3 });
+    expect(JSON.parse(driver.sample)).toEqual({ top_k: 3 });
   });
 });
 
@@ -108,29 +116,16 @@ describe('model shape', () => {
   });
 });
 
-/** Fields of a Rust struct, in camelCase. */
-function rustFields(file: string, struct: string): string[] {
-  const source = readFileSync(new URL(`../../crate/src/config/${file}.rs`, import.meta.url), 'utf8');
-  const body = source.slice(source.indexOf(`pub struct ${struct} {`)).split('\n}')[0] ?? '';
-  return [...body.matchAll(/^ {4}pub ([a-z0-9_]+):/gm)].map(([, name = '']) => name.replace(/_([a-z0-9])/g, (_, c: string) => c.toUpperCase()));
-}
-
 describe('the core and the page know the same options', () => {
-  it.each([
-    ['optimizer', 'AdamwConfig', (key: string) => ({ optimizer: { type: 'adamw', [key]: null } })],
-    ['optimizer', 'AdafactorConfig', (key: string) => ({ optimizer: { type: 'adafactor', [key]: null } })],
-    ['optimizer', 'ApolloConfig', (key: string) => ({ optimizer: { type: 'apollo', [key]: null } })],
-    ['optimizer', 'SgdConfig', (key: string) => ({ optimizer: { type: 'sgd', [key]: null } })],
-    ['schedule', 'ConstantSchedule', (key: string) => ({ lrScheduler: { type: 'constant', [key]: null } })],
-    ['schedule', 'FallingSchedule', (key: string) => ({ lrScheduler: { type: 'cosine', [key]: null } })],
-    ['schedule', 'WsdSchedule', (key: string) => ({ lrScheduler: { type: 'wsd', [key]: null } })],
-    ['schedule', 'InfiniteSchedule', (key: string) => ({ lrScheduler: { type: 'infinite', [key]: null } })],
-    ['groups', 'GroupConfig', (key: string) => ({ groups: [{ [key]: null }] })],
-    ['train', 'TrainConfig', (key: string) => (key === 'schedule' ? { lrScheduler: null } : { [key]: null })],
-  ])('%s.rs %s', (file: string, struct: string, options: (key: string) => object) => {
-    const fields = rustFields(file, struct);
-    expect(fields.length).toBeGreaterThan(1);
-    // A known key complains of its value, null; an unknown one of its name.
-    for (const key of fields) expect(() => trainSettings(options(key))).toThrow(/found (null|undefined)$/);
+  const lists = [...Object.entries(OPTIMIZERS).map(([type, kinds]) => ['optimizer', type, kinds] as const), ...Object.entries(SCHEDULES).map(([type, kinds]) => ['lrScheduler', type, kinds] as const)];
+  it.each(lists)('%s %s', (option, type, kinds) => {
+    expect(Object.keys(kinds).length).toBeGreaterThan(1);
+    // A known key complains of its value, an unknown one of its name.
+    for (const key of Object.keys(kinds)) expect(() => trainSettings({ [option]: { type, [key]: null } })).toThrow(/found null$/);
+    expect(() => trainSettings({ [option]: { type, other: null } })).toThrow(/found "other"$/);
+  });
+  it('run and groups', () => {
+    for (const key of Object.keys(RUN)) expect(() => trainSettings({ [key]: null })).toThrow(/found null$/);
+    for (const key of Object.keys(GROUP)) expect(() => trainSettings({ groups: [Object.assign({ pattern: '*' }, { [key]: null })] })).toThrow(/found null$/);
   });
 });

@@ -67,6 +67,11 @@ describe('refusals', () => {
     await expect(created).rejects.toMatchObject({ detail: { code: 'data.too-short' } });
     expect(started.map(({ terminated }) => terminated)).toEqual([true]);
   });
+  it('what_cannot_be_sampled_is_refused_before_the_first_step', async () => {
+    const refused = { code: 'BAD_OPTION', detail: { path: 'temperature' } };
+    await expect(trainerOf({ sampleEvery: 5, samplePrompt: 'a', sample: { temperature: -1 } })).rejects.toMatchObject(refused);
+    expect(fake.sessions).toBe(0);
+  });
   it('unknown_options_and_bad_files_are_typed', async () => {
     const model = await newModel(SHAPE, TEXT, { worker: fakeWorker() });
     await expect(Trainer.create({ model, data: TEXT, ...{ lerningRate: 1 } })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'lerningRate' } });

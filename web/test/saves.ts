@@ -1,9 +1,9 @@
 /** Saves of made-up checkpoints, and what lies in the database. */
 import { openDB } from 'idb';
 
-import type { HistoryEntry } from '../src/protocol.js';
-import { CHUNK_BYTES } from '../src/storage/database.js';
-import type { CheckpointStore, SaveRequest } from '../src/storage/checkpoints.js';
+import type { HistoryEntry } from '../src/protocol/reports.js';
+import { CHUNK_BYTES } from '../src/worker/storage/database.js';
+import type { CheckpointStore, SaveRequest } from '../src/worker/storage/checkpoints.js';
 
 export const bytesOf = (seed: number, length: number): Uint8Array<ArrayBuffer> => new Uint8Array(length).map((_, i) => (i * 7 + seed) & 255);
 

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 
-import type { Progress } from '../src/protocol.js';
-import { blobSource, bytesSource, openSource } from '../src/sources.js';
+import type { Progress } from '../src/protocol/reports.js';
+import { blobSource, bytesSource, openSource } from '../src/worker/sources.js';
 import { bytesOf } from './saves.js';
 
 const WHOLE = bytesOf(1, 100);

@@ -1,7 +1,7 @@
 import { forceCloseDatabase } from 'fake-indexeddb';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { CheckpointStore } from '../src/storage/checkpoints.js';
+import { CheckpointStore } from '../src/worker/storage/checkpoints.js';
 import { freshOrigin } from './origin.js';
 import { bytesOf, contentsOf, modelOf, registered, requestOf, streamed } from './saves.js';
 

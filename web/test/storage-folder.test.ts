@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
 
-import { CheckpointStore } from '../src/storage/checkpoints.js';
-import { CHUNK_BYTES } from '../src/storage/database.js';
+import { CheckpointStore } from '../src/worker/storage/checkpoints.js';
+import { CHUNK_BYTES } from '../src/worker/storage/database.js';
 import { freshOrigin, StoredFile, StoredFolder } from './origin.js';
 import { bytesOf, keysOf, NOTHING, registered, streamed, tamper } from './saves.js';
 

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 
-import type { HistoryEntry } from '../src/protocol.js';
-import { CheckpointStore } from '../src/storage/checkpoints.js';
+import type { HistoryEntry } from '../src/protocol/reports.js';
+import { CheckpointStore } from '../src/worker/storage/checkpoints.js';
 import { freshOrigin } from './origin.js';
 import { registered, requestOf, stepEntry, tamper } from './saves.js';
 

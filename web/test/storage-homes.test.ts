@@ -1,7 +1,7 @@
 import { IDBFactory } from 'fake-indexeddb';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { CheckpointStore } from '../src/storage/checkpoints.js';
+import { CheckpointStore } from '../src/worker/storage/checkpoints.js';
 import { freshOrigin, StoredFile, StoredFolder } from './origin.js';
 import { bytesOf, flip, keysOf, modelOf, requestOf, stepEntry } from './saves.js';
 

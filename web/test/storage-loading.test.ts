@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { CheckpointStore } from '../src/storage/checkpoints.js';
+import { CheckpointStore } from '../src/worker/storage/checkpoints.js';
 import { freshOrigin } from './origin.js';
 import { bytesOf, flip, keysOf, modelOf, NOTHING, registered, requestOf, tamper } from './saves.js';
 

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { CheckpointStore } from '../src/storage/checkpoints.js';
-import { beyondLimit, nextToGo } from '../src/storage/retention.js';
-import type { Candidate } from '../src/storage/retention.js';
+import { CheckpointStore } from '../src/worker/storage/checkpoints.js';
+import { beyondLimit, nextToGo } from '../src/worker/storage/retention.js';
+import type { Candidate } from '../src/worker/storage/retention.js';
 import { freshOrigin } from './origin.js';
 import { flip, keysOf, modelOf, registered, requestOf, tamper } from './saves.js';
 

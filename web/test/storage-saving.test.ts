@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { TabtuneError } from '../src/errors.js';
-import { CheckpointStore } from '../src/storage/checkpoints.js';
-import { CHUNK_BYTES } from '../src/storage/database.js';
+import { TabtuneError } from '../src/protocol/errors.js';
+import { CheckpointStore } from '../src/worker/storage/checkpoints.js';
+import { CHUNK_BYTES } from '../src/worker/storage/database.js';
 import { freshOrigin } from './origin.js';
 import { bytesOf, contentsOf, flip, keysOf, modelOf, NOTHING, registered, requestOf, streamed, tamper } from './saves.js';
 

@@ -3,7 +3,7 @@ import { openDB } from 'idb';
 import { IDBFactory } from 'fake-indexeddb';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { CheckpointStore } from '../src/storage/checkpoints.js';
+import { CheckpointStore } from '../src/worker/storage/checkpoints.js';
 import { freshOrigin } from './origin.js';
 import { requestOf, stepEntry } from './saves.js';
 

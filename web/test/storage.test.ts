@@ -1,8 +1,8 @@
 import { openDB } from 'idb';
 import { beforeEach, describe, expect, it } from 'vitest';
 
-import { CheckpointStore } from '../src/storage/checkpoints.js';
-import { CHUNK_BYTES } from '../src/storage/database.js';
+import { CheckpointStore } from '../src/worker/storage/checkpoints.js';
+import { CHUNK_BYTES } from '../src/worker/storage/database.js';
 import { freshOrigin } from './origin.js';
 
 freshOrigin();

@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 
 import { openSavedRuns, Trainer } from '../src/index.js';
 import type { HistoryEntry, TrainerEvent } from '../src/index.js';
-import { SaveClock } from '../src/autosave.js';
+import { SaveClock } from '../src/worker/autosave.js';
 import { fakeWorker } from './channel.js';
 import { fake } from './fake-calls.js';
 import { loseIn, warningsOf } from './losses.js';
@@ -90,7 +90,7 @@ describe('automatic saves', () => {
     const listen = (type: string, work: () => void) => void listeners.set(type, work);
     vi.stubGlobal('document', { visibilityState: 'hidden', addEventListener: listen, removeEventListener: (type: string) => listeners.delete(type) });
     vi.stubGlobal('window', { addEventListener: listen, removeEventListener: (type: string) => listeners.delete(type) });
-    const { SaveClock: Clock } = await import('../src/autosave.js');
+    const { SaveClock: Clock } = await import('../src/worker/autosave.js');
     const due = vi.spyOn(Clock.prototype, 'dueHidden').mockImplementation(function (this: SaveClock, step) {
       return this.needed(step);
     });

@@ -1,12 +1,12 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { newModel, openModel, openSavedRuns, Trainer } from '../src/index.js';
-import { DeviceWatch } from '../src/device.js';
-import { Lane } from '../src/lane.js';
-import { Outbox } from '../src/outbox.js';
-import { WORDS } from '../src/words.js';
-import { ERROR_CODES } from '../src/errors.js';
-import { wholeSource } from '../src/whole-source.js';
+import { DeviceWatch } from '../src/worker/device.js';
+import { Lane } from '../src/worker/lane.js';
+import { Outbox } from '../src/worker/outbox.js';
+import { WORDS } from '../src/protocol/generated/codes.js';
+import { ERROR_CODES } from '../src/protocol/errors.js';
+import { wholeSource } from '../src/worker/whole-source.js';
 import { channel, fakeWorker, started } from './channel.js';
 import { fake } from './fake-calls.js';
 import { FakeWorkerState, gpu, gpuScope, workers } from './fake-gpu.js';
@@ -206,6 +206,6 @@ describe('protocol', () => {
     expect(wholeSource(source('a.tokens', 1400 << 20)).size).toBe(1400 << 20);
   });
   it('every_word_has_a_class', () => {
-    for (const code of Object.values(WORDS)) expect(['warning', ...ERROR_CODES]).toContain(code);
+    for (const code of Object.values(WORDS)) expect(['WARNING', ...ERROR_CODES]).toContain(code);
   });
 });

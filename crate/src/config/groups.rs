@@ -3,25 +3,26 @@
 use serde::{Deserialize, Serialize};
 
 use super::OptimizerConfig;
-use super::optimizer::{DECAY_RULE, is_decay, is_positive_f32};
+use super::rules::{DECAY_RULE, is_decay, is_positive_f32};
 use crate::error::Fault;
 
 /// Parameters that match `pattern` and how they are treated. First match wins.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct GroupConfig {
-    /// Glob over state-dict names: `*` any text, `?` one character, `{a,b}` either.
+    /// Glob over names of tensors: `*` any text, `?` one character, `{a,b}` either.
     pub pattern: String,
-    /// Overrides the run's optimizer.
+    /// Keys over the run's optimizer, or another one with its `type`.
     #[serde(default)]
     pub optimizer: Option<OptimizerConfig>,
-    /// Overrides the optimizer's weight decay.
+    /// In place of the optimizer's.
     #[serde(default)]
     pub weight_decay: Option<f64>,
-    /// Multiplies the schedule's rate.
+    /// Factor of the learning rate.
     #[serde(default = "one")]
     pub learning_rate_scale: f64,
-    /// No gradient, no state.
+    /// No gradient, no state, no update.
     #[serde(default)]
     pub frozen: bool,
 }

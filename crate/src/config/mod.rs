@@ -4,6 +4,7 @@ mod groups;
 mod json;
 mod model;
 mod optimizer;
+mod rules;
 mod schedule;
 mod train;
 

@@ -2,21 +2,23 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::rules::{DECAY_RULE, Rules, is_decay, is_positive_f32};
 use crate::error::Fault;
 
 /// AdamW (arXiv:1711.05101).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct AdamwConfig {
-    /// EMA factor of m.
+    /// Factor of the first moment's average.
     pub beta1: f64,
-    /// EMA factor of v.
+    /// Factor of the second moment's average.
     pub beta2: f64,
-    /// Added to √v.
+    /// Added to √v, which is not bias-corrected there.
     pub eps: f64,
-    /// Decoupled decay.
+    /// Decoupled: p ← (1 − rate · weight_decay) · p.
     pub weight_decay: f64,
-    /// bf16 write-backs: stochastic (true) or nearest.
+    /// bf16 values are written with stochastic rounding; otherwise to nearest, and small updates are lost.
     pub stochastic_rounding: bool,
 }
 
@@ -28,11 +30,12 @@ impl Default for AdamwConfig {
 
 /// Adafactor without first moment (arXiv:1804.04235).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct AdafactorConfig {
-    /// The weight of a new statistic is t^decay_rate.
+    /// A new statistic has the weight t^decay_rate.
     pub decay_rate: f64,
-    /// The weight is at least 1 − beta2_cap.
+    /// That weight is at least 1 − beta2_cap.
     pub beta2_cap: f64,
     /// Largest RMS of an update.
     pub clip_threshold: f64,
@@ -40,11 +43,11 @@ pub struct AdafactorConfig {
     pub eps1: f64,
     /// Smallest scale of `relative_step`.
     pub eps2: f64,
-    /// Decoupled decay.
+    /// Decoupled: p ← (1 − rate · weight_decay) · p.
     pub weight_decay: f64,
-    /// Multiplies the rate by the RMS of the parameter.
+    /// The rate is multiplied by the RMS of the parameter.
     pub relative_step: bool,
-    /// bf16 write-backs: stochastic (true) or nearest.
+    /// bf16 values are written with stochastic rounding; otherwise to nearest, and small updates are lost.
     pub stochastic_rounding: bool,
 }
 
@@ -65,6 +68,7 @@ impl Default for AdafactorConfig {
 
 /// The random matrix that APOLLO projects gradients with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ProjectorKind {
     /// Independent entries.
@@ -76,29 +80,30 @@ pub enum ProjectorKind {
 
 /// APOLLO and APOLLO-Mini (arXiv:2412.05270).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct ApolloConfig {
-    /// EMA factor of m.
+    /// Factor of the first moment's average.
     pub beta1: f64,
-    /// EMA factor of v.
+    /// Factor of the second moment's average.
     pub beta2: f64,
-    /// Added to √v.
+    /// Added to √v, which is not bias-corrected there.
     pub eps: f64,
-    /// Decoupled decay.
+    /// Decoupled: p ← (1 − rate · weight_decay) · p.
     pub weight_decay: f64,
-    /// One scale for the tensor instead of one for each channel.
+    /// APOLLO-Mini: one scale for a tensor instead of one for each channel.
     pub mini: bool,
-    /// Rank of the projection; required, 1 if mini and absent.
+    /// Rank of the projection. Required; 1 with `mini`.
     pub rank: Option<u64>,
-    /// The update is multiplied by √scale; 1, or 128 if mini.
+    /// The update is multiplied by √scale: 1, with `mini` 128.
     pub scale: Option<f64>,
-    /// √scale stands before the limiter.
+    /// √scale is applied before the growth limiter.
     pub scale_front: bool,
     /// Steps between new projectors.
     pub update_steps: u64,
-    /// Kind of projector.
+    /// Entries of the projector: independent, or in orthonormal columns.
     pub projector: ProjectorKind,
-    /// bf16 write-backs: stochastic (true) or nearest.
+    /// bf16 values are written with stochastic rounding; otherwise to nearest, and small updates are lost.
     pub stochastic_rounding: bool,
 }
 
@@ -145,15 +150,16 @@ impl ApolloConfig {
 
 /// Stochastic gradient descent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct SgdConfig {
-    /// μ; 0 = none.
+    /// Share of the last update that is kept; 0 is none.
     pub momentum: f64,
-    /// Nesterov's form of momentum.
+    /// Nesterov's form, which needs a momentum.
     pub nesterov: bool,
-    /// Decoupled decay.
+    /// Decoupled: p ← (1 − rate · weight_decay) · p.
     pub weight_decay: f64,
-    /// bf16 write-backs: stochastic (true) or nearest.
+    /// bf16 values are written with stochastic rounding; otherwise to nearest, and small updates are lost.
     pub stochastic_rounding: bool,
 }
 
@@ -165,6 +171,7 @@ impl Default for SgdConfig {
 
 /// The update rule of a run or a group.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum OptimizerConfig {
     /// AdamW.
@@ -180,48 +187,6 @@ pub enum OptimizerConfig {
 impl Default for OptimizerConfig {
     fn default() -> Self {
         Self::Adamw(AdamwConfig::default())
-    }
-}
-
-/// The rule of [`is_decay`] in words.
-pub(super) const DECAY_RULE: &str = "finite, ≥ 0, learning_rate·weight_decay < 1";
-
-/// Above 0 in the arithmetic of the kernels, where 1e-40 may be 0 and 1e39 is infinite.
-pub(super) fn is_positive_f32(value: f64) -> bool {
-    let value = value as f32;
-    value.is_normal() && value > 0.0
-}
-
-/// Whether a weight decay shrinks weights at this positive rate and never changes their sign. It is then finite in f32 as well.
-pub(super) fn is_decay(decay: f64, rate: f64) -> bool {
-    decay >= 0.0 && rate * decay < 1.0
-}
-
-/// Collects broken rules under one prefix.
-struct Rules<'a> {
-    prefix: &'a str,
-    faults: Vec<Fault>,
-}
-
-impl Rules<'_> {
-    fn check(&mut self, holds: bool, key: &str, rule: &str, value: impl std::fmt::Display) {
-        if !holds {
-            self.faults.push(Fault::new(format!("{}.{key}", self.prefix), rule, value));
-        }
-    }
-
-    fn beta(&mut self, key: &str, beta: f64) {
-        self.check((0.0..1.0).contains(&(beta as f32)), key, "0 ≤ β < 1 in f32", beta);
-    }
-
-    fn positive(&mut self, key: &str, value: f64) {
-        self.check(is_positive_f32(value), key, "finite and > 0 in f32", value);
-    }
-
-    fn moments(&mut self, beta1: f64, beta2: f64, eps: f64) {
-        self.beta("beta1", beta1);
-        self.beta("beta2", beta2);
-        self.check((eps as f32).is_finite() && eps >= 1.2e-38, "eps", "finite in f32 and ≥ 1.2e-38", eps);
     }
 }
 

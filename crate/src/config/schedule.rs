@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::optimizer::is_positive_f32;
+use super::rules::is_positive_f32;
 use crate::error::Fault;
 
 /// No start step.
@@ -10,6 +10,7 @@ pub const NO_START: i64 = -1;
 
 /// The learning rate over the steps. B is the run's `learning_rate`, the peak.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum ScheduleConfig {
     /// B throughout, after a warmup.
@@ -26,23 +27,25 @@ pub enum ScheduleConfig {
 
 /// `constant`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct ConstantSchedule {
     /// Steps of linear warmup.
     pub warmup_steps: u64,
-    /// Step 1 runs at rate 0; otherwise at B / warmup_steps.
+    /// Step 1 has the rate 0; otherwise B / warmup_steps.
     pub warmup_from_zero: bool,
 }
 
 /// `cosine` and `linear`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct FallingSchedule {
     /// Steps of linear warmup.
     pub warmup_steps: u64,
-    /// Step 1 runs at rate 0; otherwise at B / warmup_steps.
+    /// Step 1 has the rate 0; otherwise B / warmup_steps.
     pub warmup_from_zero: bool,
-    /// Where the minimum is reached. Required.
+    /// Where the minimum is reached; the run's `steps` if absent.
     pub total_steps: u64,
     /// The last rate.
     pub min_learning_rate: f64,
@@ -50,56 +53,60 @@ pub struct FallingSchedule {
 
 /// `wsd`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct WsdSchedule {
     /// Steps of linear warmup.
     pub warmup_steps: u64,
-    /// Step 1 runs at rate 0; otherwise at B / warmup_steps.
+    /// Step 1 has the rate 0; otherwise B / warmup_steps.
     pub warmup_from_zero: bool,
-    /// Length of the decay; 0 = absent.
+    /// Length of the decay; required once one may start.
     pub decay_steps: u64,
-    /// Where the decay starts; −1 = not planned.
+    /// Step after which the decay starts; −1 is not planned.
     pub decay_start_step: i64,
-    /// The decay starts now (fresh run, resume) or goes on (resume).
+    /// The decay starts now, in a new run or at a resume.
     pub start_decay: bool,
-    /// Its form.
+    /// Its form. `rsqrt` is another name of `harmonic`.
     pub decay_type: DecayType,
-    /// The last rate; 0.1·B if absent.
+    /// The last rate; a tenth of B if absent.
     pub min_learning_rate: Option<f64>,
 }
 
 /// `infinite`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct InfiniteSchedule {
     /// Steps of linear warmup.
     pub warmup_steps: u64,
-    /// Step 1 runs at rate 0; otherwise at B / warmup_steps.
+    /// Step 1 has the rate 0; otherwise B / warmup_steps.
     pub warmup_from_zero: bool,
     /// Steps from B to the constant rate.
     pub cooldown_steps: u64,
-    /// The constant rate; required with a cooldown, B without.
+    /// The constant rate. Required with a cooldown; B without.
     pub constant_learning_rate: Option<f64>,
-    /// Length of the annealing; 0 = absent.
+    /// Length of the annealing; required, or `tau`, once one may start.
     pub annealing_steps: u64,
-    /// Instead of `annealing_steps`: the length is tau + start.
+    /// In place of `annealing_steps`: the length is tau + start.
     pub tau: Option<f64>,
-    /// Where the annealing starts; −1 = not planned.
+    /// Step after which the annealing starts; −1 is not planned.
     pub annealing_start_step: i64,
-    /// The annealing starts now (fresh run, resume) or goes on (resume).
+    /// The annealing starts now, in a new run or at a resume.
     pub start_annealing: bool,
-    /// Its form: exponential or harmonic.
+    /// Its form: `exponential` or `harmonic`.
     pub annealing_type: DecayType,
-    /// The last rate; 0.1 × the constant rate if absent.
+    /// The last rate; a tenth of the constant rate if absent.
     pub min_learning_rate: Option<f64>,
 }
 
 /// The form of a decay from h to the minimum μ, over x from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum DecayType {
     /// 1 / (x/μ + (1 − x)/h). `rsqrt` is accepted as a name for it.
     #[serde(alias = "rsqrt")]
+    #[cfg_attr(feature = "schema", schemars(extend("alias" = "rsqrt")))]
     Harmonic,
     /// h·(μ/h)^x.
     Exponential,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::optimizer::is_positive_f32;
+use super::rules::is_positive_f32;
 use super::{GroupConfig, OptimizerConfig, ScheduleConfig};
 use crate::error::{Error, Fault, Result};
 
@@ -11,6 +11,7 @@ const MAX_STEP_TOKENS: usize = 1 << 28;
 
 /// How weight matrices and moments are stored. All arithmetic is f32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
     /// 4 bytes.
@@ -22,6 +23,7 @@ pub enum Precision {
 
 /// The order in which the training data comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum DataOrder {
     /// By the seed, another in each epoch.
@@ -33,39 +35,39 @@ pub enum DataOrder {
 
 /// Everything that `Trainer` needs in addition to model and data. Unknown keys are refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct TrainConfig {
     /// Optimizer steps of the whole run.
     pub steps: u64,
-    /// Sequences of one micro-batch (B).
+    /// Sequences of one micro-batch.
     pub batch_size: usize,
-    /// Tokens of one sequence (T).
+    /// Tokens of one sequence.
     pub seq_len: usize,
     /// Micro-batches per step.
     pub gradient_accumulation_steps: usize,
-    /// Peak learning rate.
+    /// Peak learning rate, times a group's `learning_rate_scale`.
     pub learning_rate: f64,
-    /// Bound of the global gradient norm; 0 = no clipping.
+    /// Bound of the global gradient norm; 0 is no clipping.
     pub max_grad_norm: f64,
-    /// Seed of everything random in the run.
+    /// Seed of everything random: order of the data, initial weights, rounding, projectors.
     pub seed: u64,
-    /// Storage of matrices and moments.
+    /// Storage of matrices and their moments: 4 bytes, or 2 with bf16. Arithmetic is f32.
     pub precision: Precision,
     /// Update rule.
     pub optimizer: OptimizerConfig,
-    /// Parameter groups; empty = one group of everything.
+    /// Parameter groups; the empty list is one group of everything.
     pub groups: Vec<GroupConfig>,
     /// Learning rate over the steps.
     pub schedule: ScheduleConfig,
-    /// Recompute each block in the backward pass instead of keeping its activations.
+    /// Run each block again in the backward pass instead of keeping its activations: less memory, more time.
     pub gradient_checkpointing: bool,
-    /// Update the parameters of each block as soon as its gradients are complete, so that those of one block exist at a time. Blocks are
-    /// recomputed. For one micro-batch a step and no bound of the gradient norm.
+    /// Update each block as soon as its gradients are complete: least memory. Needs one micro-batch a step and `max_grad_norm` 0.
     pub gradient_release: bool,
-    /// Let a token see no document but its own where a sequence holds several. Without it a token sees all that stands before it in the
-    /// sequence, as GPT-2 and most of its successors were trained.
+    /// A token sees only its own document. Without it a token sees all earlier tokens of its sequence, as GPT-2 was trained. Documents of a
+    /// text end with the tokenizer's end tokens (eos).
     pub document_mask: bool,
-    /// Order of the training data.
+    /// Order of the training data: by the seed, another in each epoch; or as it lies in the data, from its first token.
     pub data_order: DataOrder,
     /// Share of the text kept for evaluation, from its end.
     pub validation_fraction: f64,

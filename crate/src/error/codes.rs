@@ -1,54 +1,258 @@
-//! The two words of every error: the dotted one, and the class that TypeScript shows.
+//! The table of error codes: every dotted word that crate, native runner or npm package raises, with its class, who raises it, and what it
+//! means. `npm run generate` makes the codes of TypeScript and the list in web/README.md from it.
 
-use super::{Error, class, word};
+use super::{Class, Raiser};
 
-impl Error {
-    /// The stable dotted word of this error.
-    pub fn code(&self) -> &'static str {
-        let word = match self {
-            Error::InvalidConfig(_) => word!("config.invalid"),
-            Error::UnsupportedModel { what, .. } if matches!(what.as_str(), "model_type" | "general.architecture") => {
-                word!("model.arch.unsupported")
-            }
-            Error::UnsupportedModel { .. } => word!("model.config.unsupported"),
-            Error::NoAdapter { .. } => word!("device.no-adapter"),
-            Error::LimitExceeded { .. } => word!("device.limit"),
-            Error::DeviceLost { .. } => word!("device.lost"),
-            Error::Refused(list) => return list.first().map_or("format.unsupported", |refusal| refusal.code),
-            Error::SourceRead { .. } => word!("source.read"),
-            Error::SinkWrite { .. } => word!("sink.write"),
-            Error::MissingTensors(_) => word!("model.tensor.missing"),
-            Error::TensorShape { .. } => word!("model.tensor.shape"),
-            Error::UnexpectedTensors(_) => word!("model.tensor.unexpected"),
-            Error::TokenRange { .. } => word!("model.token-range"),
-            Error::ContextExceeded { .. } => word!("model.context"),
-            Error::Tokenizer { .. } => word!("tokenizer.invalid"),
-            Error::TextNotEncodable { .. } => word!("tokenizer.text"),
-            Error::Template { .. } => word!("tokenizer.template"),
-            Error::DataTooShort { .. } => word!("data.too-short"),
-            Error::DataNoTargets { .. } => word!("data.no-targets"),
-            Error::DataLine { .. } => word!("data.line"),
-            Error::DataNotUtf8 { .. } => word!("data.utf8"),
-            Error::DataTokens { .. } => word!("data.tokens"),
-            Error::StateMismatch(_) => word!("optim.state-mismatch"),
-            Error::ResumeMismatch(_) => word!("optim.resume-mismatch"),
-            Error::Groups(_) => word!("optim.groups"),
-            Error::NonFinite { .. } | Error::NonFiniteReleased { .. } => word!("train.non-finite"),
-            Error::CheckpointCorrupt { .. } => word!("checkpoint.corrupt"),
-            Error::CheckpointLength { .. } => word!("checkpoint.file.length"),
-            Error::CheckpointHash { .. } => word!("checkpoint.chunk.hash"),
-            Error::CheckpointContainer { word, .. } => *word,
-            Error::CheckpointVersion { .. } => word!("checkpoint.version"),
-            Error::ForeignBackend { .. } => word!("kernel.foreign-backend"),
-            Error::MixedDevices { .. } => word!("kernel.mixed-devices"),
-            Error::Aborted => word!("call.aborted"),
-            Error::Busy { .. } => word!("session.busy"),
-        };
-        word.text()
-    }
+/// One row of the table.
+#[derive(Debug, Clone, Copy)]
+pub struct Code {
+    /// The dotted word, which is never renamed.
+    pub word: &'static str,
+    /// Its class.
+    pub class: Class,
+    /// Who raises it.
+    pub raiser: Raiser,
+}
 
-    /// The upper-case class that TypeScript shows.
-    pub fn kind(&self) -> &'static str {
-        class(self.code())
-    }
+/// Meanings are a list of their own, because a browser never needs them.
+macro_rules! codes {
+    ($($word:literal => $class:ident, $raiser:ident, $meaning:literal;)+) => {
+        /// All codes, sorted.
+        pub const CODES: &[Code] = &[$(Code { word: $word, class: Class::$class, raiser: Raiser::$raiser }),+];
+        /// What each of [`CODES`] means.
+        pub const MEANINGS: &[&str] = &[$($meaning),+];
+    };
+}
+
+codes! {
+    "adapter.alpha" => BadModelFile, Core, "a `lora_alpha` that is not a finite number above 0";
+    "adapter.depth" => BadModelFile, Core, "an adapter's JSON is nested more than 32 levels deep";
+    "adapter.feature.unsupported" => BadModelFile, Core, "an adapter that is more than a plain LoRA, or fits a changed base";
+    "adapter.field.missing" => BadModelFile, Core, "an adapter lacks `peft_type`, `r`, `lora_alpha` or `target_modules`";
+    "adapter.field.type" => BadModelFile, Core, "a value of the wrong type in an adapter";
+    "adapter.field.unknown" => Warning, Core, "a key of an adapter that tabtune does not know";
+    "adapter.json" => BadModelFile, Core, "an adapter that is not JSON";
+    "adapter.key.duplicate" => BadModelFile, Core, "a key that stands twice in an object of an adapter";
+    "adapter.pattern.length" => BadModelFile, Core, "a pattern of an adapter with more than 1,024 bytes";
+    "adapter.rank" => BadModelFile, Core, "a rank that is not an integer from 1 to 65,536";
+    "adapter.target.none" => BadModelFile, Core, "an adapter that names no modules";
+    "adapter.type.unsupported" => BadModelFile, Core, "an adapter of another type than LORA";
+    "browser.worker" => UnsupportedBrowser, Page, "module workers are missing: this is not a browser page";
+    "bundle.adapter" => BadModelFile, Core, "an adapter among the files of a model";
+    "bundle.ambiguous" => BadModelFile, Core, "a GGUF file beside files that are no parts of it";
+    "bundle.config.json" => BadModelFile, Core, "a `config.json` that is not a JSON object";
+    "bundle.config.key-missing" => BadModelFile, Core, "the configuration lacks a key that the model needs";
+    "bundle.config.missing" => BadModelFile, Core, "weights without a `config.json`";
+    "bundle.empty" => BadModelFile, Core, "no files, or none of a model";
+    "bundle.unused" => Warning, Core, "a file beside the model that nothing is taken from";
+    "bundle.weights.missing" => BadModelFile, Core, "a `config.json` without weights";
+    "call.aborted" => Aborted, Both, "the call was aborted by its signal, or its trainer was disposed";
+    "checkpoint.chunk.hash" => CheckpointCorrupt, Both, "a chunk whose bytes are not those of its SHA-256";
+    "checkpoint.chunk.length" => CheckpointCorrupt, Page, "a chunk of another length than was stored";
+    "checkpoint.chunk.missing" => CheckpointCorrupt, Page, "a chunk that is absent";
+    "checkpoint.container.chunk" => CheckpointCorrupt, Both, "a chunk of a .tabtune file with a wrong length or other bytes";
+    "checkpoint.container.head" => CheckpointCorrupt, Both, "a .tabtune file whose head is too large, not JSON or contradicts itself";
+    "checkpoint.container.length" => CheckpointCorrupt, Both, "a .tabtune file that is longer or shorter than its head says";
+    "checkpoint.container.magic" => CheckpointCorrupt, Both, "a file that does not begin as a .tabtune file";
+    "checkpoint.container.name" => CheckpointCorrupt, Both, "a .tabtune file with a file name that is a path, empty, too long or there twice";
+    "checkpoint.corrupt" => CheckpointCorrupt, Both, "files of a checkpoint that are absent or contradict each other";
+    "checkpoint.data.changed" => Warning, Core, "a resume with other data: their order starts from the beginning";
+    "checkpoint.environment" => Warning, Both, "saved by another version or on another adapter: the last digits may differ";
+    "checkpoint.file.length" => CheckpointCorrupt, Both, "a file of a checkpoint with another length than its manifest says";
+    "checkpoint.head" => Warning, Page, "the record of a run's newest generation was damaged; the checkpoints themselves are whole";
+    "checkpoint.manifest" => CheckpointCorrupt, Page, "a stored manifest that cannot be read";
+    "checkpoint.none" => CheckpointCorrupt, Page, "no checkpoint of this run, or none of this generation";
+    "checkpoint.run" => CheckpointCorrupt, Page, "the stored record of a run cannot be read";
+    "checkpoint.version" => CheckpointVersion, Both, "a checkpoint of a newer version of tabtune";
+    "cli.internal" => BadOption, Core, "a failure of the command line without a code of its own";
+    "cli.json" => BadOption, Core, "a file of settings or cases that is not the expected JSON";
+    "cli.stdout" => BadOption, Core, "the output could not be written";
+    "cli.usage" => BadOption, Core, "a command line that cannot be used";
+    "config.invalid" => BadOption, Core, "settings that break rules: all of them are listed";
+    "core.panic" => WorkerCrashed, Page, "the training core crashed";
+    "data.line" => BadOption, Core, "a line of a JSONL file that cannot be used";
+    "data.missing" => BadOption, Page, "a resume without data, of a run that does not keep them";
+    "data.no-targets" => BadOption, Core, "data without a token to predict";
+    "data.tokens" => BadOption, Core, "token ids that are cut off or outside the vocabulary";
+    "data.too-short" => BadOption, Core, "fewer tokens than one sequence needs";
+    "data.utf8" => BadOption, Core, "a text that is not UTF-8";
+    "device.feature" => MissingFeature, Page, "the GPU lacks a feature that the call needs";
+    "device.limit" => LimitExceeded, Core, "a limit of the device is too small for the model";
+    "device.lost" => DeviceLost, Both, "the GPU went away";
+    "device.no-adapter" => NoAdapter, Both, "no usable GPU";
+    "device.out-of-memory" => OutOfMemory, Page, "the GPU is out of memory";
+    "device.unavailable" => GpuUnavailable, Page, "the GPU did not come back, or was lost again and again";
+    "device.uncaptured" => ShaderFailed, Page, "the GPU refused a command";
+    "digest.mismatch" => Integrity, Core, "a state dict whose digest is not the stated one";
+    "export.name.invalid" => BadOption, Core, "a tensor's name that the format cannot hold";
+    "export.stream" => StorageFailed, Page, "the core gave other bytes than it announced for an export";
+    "export.tensor.size" => BadOption, Core, "a tensor whose size the format cannot hold";
+    "export.zip-size" => LimitExceeded, Page, "more bytes than a zip can hold: export the files";
+    "format.mismatch" => BadModelFile, Core, "a file whose first bytes are those of another format";
+    "format.unsupported" => BadModelFile, Core, "a file of a format that tabtune does not read";
+    "gguf.alignment.invalid" => BadModelFile, Core, "an alignment that is not a power of two up to 2^20";
+    "gguf.array.limit" => BadModelFile, Core, "an array of more than 2^24 items";
+    "gguf.count.limit" => BadModelFile, Core, "more than 100,000 tensors or keys";
+    "gguf.data.trailing" => BadModelFile, Core, "bytes after the last tensor";
+    "gguf.data.truncated" => BadModelFile, Core, "a tensor that ends after the file does";
+    "gguf.header.truncated" => BadModelFile, Core, "a header that ends early";
+    "gguf.key.duplicate" => BadModelFile, Core, "a key that stands twice";
+    "gguf.key.empty" => BadModelFile, Core, "a key without a name";
+    "gguf.key.length" => BadModelFile, Core, "a key of more than 65,535 bytes";
+    "gguf.key.utf8" => BadModelFile, Core, "a key that is not UTF-8";
+    "gguf.magic.invalid" => BadModelFile, Core, "a file that does not begin with GGUF";
+    "gguf.name.duplicate" => BadModelFile, Core, "two tensors of one name";
+    "gguf.name.invalid" => BadModelFile, Core, "a tensor's name that is empty or has control characters";
+    "gguf.name.length" => BadModelFile, Core, "a tensor's name of more than 63 bytes";
+    "gguf.name.utf8" => BadModelFile, Core, "a tensor's name that is not UTF-8";
+    "gguf.offset.gap" => BadModelFile, Core, "bytes that belong to no tensor";
+    "gguf.offset.misaligned" => BadModelFile, Core, "a tensor that does not begin at a multiple of the alignment";
+    "gguf.offset.order" => BadModelFile, Core, "tensors whose data lie in another order than their records";
+    "gguf.offset.out-of-file" => BadModelFile, Core, "a tensor that begins after the end of the file";
+    "gguf.offset.overlap" => BadModelFile, Core, "bytes that belong to two tensors";
+    "gguf.padding.final-absent" => Warning, Core, "the last tensor is not padded to the alignment";
+    "gguf.split.incomplete" => BadModelFile, Core, "one part of a split file without the others";
+    "gguf.split.mismatch" => BadModelFile, Core, "parts of a split file that contradict each other";
+    "gguf.string.limit" => BadModelFile, Core, "a text of more than 64 MiB";
+    "gguf.tensor.block-row" => BadModelFile, Core, "a row that is not a whole number of blocks";
+    "gguf.tensor.dim-range" => BadModelFile, Core, "a dimension of 2^63 or more";
+    "gguf.tensor.rank" => BadModelFile, Core, "a tensor of more than 4 dimensions";
+    "gguf.tensor.size-overflow" => BadModelFile, Core, "elements or bytes beyond 2^63 - 1";
+    "gguf.tensor.type-unknown" => UnsupportedQuant, Core, "a tensor type that ggml does not have";
+    "gguf.tensor.type-unsupported" => UnsupportedQuant, Core, "a tensor type of ggml that tabtune cannot decode";
+    "gguf.value.bool" => BadModelFile, Core, "a bool that is neither 0 nor 1";
+    "gguf.value.nested-array" => BadModelFile, Core, "an array of arrays";
+    "gguf.value.not-utf8" => Warning, Core, "a text value that is not UTF-8";
+    "gguf.value.type" => BadModelFile, Core, "a value of an unknown type";
+    "gguf.version.big-endian" => BadModelFile, Core, "a big-endian file";
+    "gguf.version.unsupported" => BadModelFile, Core, "another version than 2 or 3";
+    "index.count.limit" => BadModelFile, Core, "more than 10,000 shards";
+    "index.depth" => BadModelFile, Core, "an index nested more than 32 levels deep";
+    "index.field.missing" => BadModelFile, Core, "an index without `weight_map`";
+    "index.field.type" => BadModelFile, Core, "a value of the wrong type in an index";
+    "index.json" => BadModelFile, Core, "an index that is not JSON";
+    "index.key.duplicate" => BadModelFile, Core, "a key that stands twice in an object of an index";
+    "index.shard.missing" => BadModelFile, Core, "a shard of the index is absent";
+    "index.shard.name" => BadModelFile, Core, "a shard's name that is not a plain file name ending in .safetensors";
+    "index.tensor.duplicate" => BadModelFile, Core, "a tensor in two shards";
+    "index.tensor.missing" => BadModelFile, Core, "a tensor of the index that is in no shard";
+    "index.tensor.unlisted" => BadModelFile, Core, "a tensor of a shard that the index does not list";
+    "index.tensor.wrong-shard" => BadModelFile, Core, "a tensor in another shard than the index says";
+    "index.total-size" => Warning, Core, "the index states another size than its shards have";
+    "json.base64" => BadModelFile, Core, "data of a state dict that are not padded base64";
+    "json.depth" => BadModelFile, Core, "a state dict nested more than 32 levels deep";
+    "json.dtype" => BadModelFile, Core, "a dtype of a state dict that is absent or unknown";
+    "json.encoding" => BadModelFile, Core, "a state dict whose encoding is neither numbers nor base64";
+    "json.field.type" => BadModelFile, Core, "a value of the wrong type in a state dict";
+    "json.format" => BadModelFile, Core, "a JSON file that is not a state dict of tabtune";
+    "json.key.duplicate" => BadModelFile, Core, "a key that stands twice in an object of a state dict";
+    "json.shape" => BadModelFile, Core, "a shape of a state dict that is no list of up to 8 counts";
+    "json.size" => BadModelFile, Core, "a state dict of more than 64 MiB";
+    "json.syntax" => BadModelFile, Core, "a state dict that is not JSON";
+    "json.tensor.length" => BadModelFile, Core, "a tensor of a state dict with more or fewer values than its shape has";
+    "json.value.range" => BadModelFile, Core, "a number of a state dict that its dtype cannot hold";
+    "json.value.type" => BadModelFile, Core, "a value of a state dict that is not a number";
+    "json.version" => BadModelFile, Core, "another version of the state dict's format than 1";
+    "kernel.foreign-backend" => ShaderFailed, Core, "tensors of a backend that has no kernels of tabtune";
+    "kernel.mixed-devices" => ShaderFailed, Core, "tensors of two devices in one operation";
+    "loop.running" => Busy, Page, "the trainer is already running";
+    "model.arch.unsupported" => UnsupportedArch, Core, "a model family that tabtune does not have";
+    "model.config.context" => UnsupportedArch, Core, "a context other than 1 to 2^24 tokens";
+    "model.config.heads" => UnsupportedArch, Core, "no head, or heads of no values";
+    "model.config.kv-heads" => UnsupportedArch, Core, "key and value heads that do not divide the heads";
+    "model.config.layers" => UnsupportedArch, Core, "other than 1 to 512 layers";
+    "model.config.rope" => UnsupportedArch, Core, "an odd head width with rotary positions";
+    "model.config.type" => BadModelFile, Core, "a value of the wrong type in the configuration";
+    "model.config.unsupported" => UnsupportedArch, Core, "an activation or feature that tabtune does not have";
+    "model.context" => BadOption, Core, "more tokens than the model's context";
+    "model.non-finite" => NonFinite, Core, "NaN or infinity in the weights when training begins";
+    "model.taken" => BadOption, Page, "the model was handed to a trainer, or disposed";
+    "model.tensor.dtype" => BadModelFile, Core, "a dtype without a decoder";
+    "model.tensor.extra" => Warning, Core, "a tensor outside the blocks that has no place in the model: it is left out";
+    "model.tensor.missing" => BadModelFile, Core, "a tensor of the model is absent";
+    "model.tensor.name-twice" => BadModelFile, Core, "two tensors of one name";
+    "model.tensor.shape" => BadModelFile, Core, "a tensor of another shape than the configuration says";
+    "model.tensor.unexpected" => BadModelFile, Core, "a tensor inside a block that has no place in the model";
+    "model.tied.conflict" => BadModelFile, Core, "a tied model whose head differs from its embedding";
+    "model.tied.copy" => Warning, Core, "a tied model with an equal head: it is dropped";
+    "model.token-range" => BadOption, Core, "a token id outside the vocabulary";
+    "model.vocab.padded" => Warning, Core, "an embedding with more rows than the vocabulary: they are kept";
+    "model.vocab.rows" => BadModelFile, Core, "an embedding with fewer rows than the vocabulary";
+    "optim.groups" => BadOption, Core, "parameter groups that match nothing or leave parameters out";
+    "optim.resume-mismatch" => CheckpointMismatch, Core, "settings or data that differ from the checkpoint's";
+    "optim.state-dropped" => Warning, Core, "the saved state of parameters that are frozen now was dropped";
+    "optim.state-mismatch" => CheckpointMismatch, Core, "saved optimizer state that does not fit the model";
+    "option.invalid" => BadOption, Page, "an option that is unknown or cannot work";
+    "protocol.invalid" => Protocol, Page, "page and worker do not understand each other: reload";
+    "run.locked" => Busy, Page, "the run is being trained in another tab";
+    "run.memory" => Warning, Page, "a step needs more memory than the GPU has: the run is paused";
+    "run.private" => Warning, Page, "this window keeps no files: checkpoints are gone when it closes";
+    "run.recovered" => Warning, Page, "the run was put together again after a loss";
+    "run.unlocked" => Warning, Page, "the browser has no Web Locks: nothing keeps a second tab out";
+    "run.unprotected" => Warning, Page, "autosave is off";
+    "safetensors.count.limit" => BadModelFile, Core, "more than 100,000 tensors";
+    "safetensors.data.trailing" => BadModelFile, Core, "bytes after the last tensor";
+    "safetensors.data.truncated" => BadModelFile, Core, "a tensor that ends after the file does";
+    "safetensors.dtype.sub-byte" => BadModelFile, Core, "a tensor whose bits fill no whole byte";
+    "safetensors.dtype.unknown" => BadModelFile, Core, "an unknown dtype";
+    "safetensors.field.missing" => BadModelFile, Core, "a tensor without dtype, shape or data_offsets";
+    "safetensors.field.type" => BadModelFile, Core, "a value of the wrong type in the header";
+    "safetensors.field.unknown" => Warning, Core, "a field of a tensor that the format does not have";
+    "safetensors.header.depth" => BadModelFile, Core, "a header nested more than 8 levels deep";
+    "safetensors.header.json" => BadModelFile, Core, "a header that is not JSON";
+    "safetensors.header.past-end" => BadModelFile, Core, "a header that ends after the file does";
+    "safetensors.header.start" => BadModelFile, Core, "a header that does not begin with {";
+    "safetensors.header.too-large" => BadModelFile, Core, "a header of more than 100,000,000 bytes";
+    "safetensors.header.truncated" => BadModelFile, Core, "a file of fewer than 8 bytes";
+    "safetensors.header.utf8" => BadModelFile, Core, "a header that is not UTF-8";
+    "safetensors.key.duplicate" => BadModelFile, Core, "a key that stands twice in an object of the header";
+    "safetensors.metadata.type" => BadModelFile, Core, "`__metadata__` that is not an object of texts";
+    "safetensors.name.invalid" => BadModelFile, Core, "a tensor's name of 0 or more than 1,024 bytes";
+    "safetensors.name.unusual" => Warning, Core, "a tensor's name with control or bidirectional characters";
+    "safetensors.number.invalid" => BadModelFile, Core, "a count that is not an integer from 0 to 2^64 - 1";
+    "safetensors.offset.gap" => BadModelFile, Core, "bytes that belong to no tensor";
+    "safetensors.offset.order" => BadModelFile, Core, "a tensor that begins after its end";
+    "safetensors.offset.overlap" => BadModelFile, Core, "bytes that belong to two tensors";
+    "safetensors.payload.bool" => BadModelFile, Core, "a bool that is neither 0 nor 1";
+    "safetensors.shape.overflow" => BadModelFile, Core, "a tensor of 2^64 bytes or more";
+    "safetensors.shape.rank" => BadModelFile, Core, "a tensor of more than 8 dimensions";
+    "safetensors.tensor.size-mismatch" => BadModelFile, Core, "a tensor whose length is not that of its shape";
+    "session.busy" => Busy, Both, "another call of this session has not ended";
+    "sink.write" => StorageFailed, Core, "an output could not be written";
+    "source.changed" => BadModelFile, Page, "a download that changed between two requests";
+    "source.download" => BadModelFile, Page, "a download without connection, or refused by its server";
+    "source.range" => BadModelFile, Page, "a server that sent another range than was requested";
+    "source.read" => BadModelFile, Both, "a file that could not be read";
+    "source.too-large" => LimitExceeded, Both, "a file larger than it may be, or than memory can hold";
+    "source.truncated" => BadModelFile, Both, "a source with fewer bytes than it said";
+    "storage.blocked" => StorageBlocked, Page, "another version of this page holds the checkpoint storage";
+    "storage.closed" => StorageBlocked, Page, "a newer version of this page has taken the checkpoint storage over";
+    "storage.failed" => StorageFailed, Page, "the browser's storage failed";
+    "storage.lock" => StorageFailed, Page, "the lock of a run could not be requested";
+    "storage.quota" => QuotaExceeded, Page, "no room for a checkpoint";
+    "storage.stream" => StorageFailed, Page, "the core gave other bytes than it announced for a checkpoint";
+    "storage.vanished" => StorageFailed, Page, "the browser removed stored data of a run while it was trained";
+    "template.budget" => BadModelFile, Core, "a chat template above 1 MiB, or one that works or writes without end";
+    "tensor.non-finite" => Warning, Core, "NaN or infinity in a tensor";
+    "tokenizer.budget" => BadModelFile, Core, "patterns of a tokenizer that are too large or backtrack without end";
+    "tokenizer.id.range" => BadModelFile, Core, "a special token's id outside the vocabulary";
+    "tokenizer.invalid" => BadModelFile, Core, "a tokenizer that cannot be made, or none";
+    "tokenizer.merge.unknown-part" => BadModelFile, Core, "a merge of a part that is no token";
+    "tokenizer.merges.missing" => BadModelFile, Core, "a BPE tokenizer without merges";
+    "tokenizer.model.missing" => BadModelFile, Core, "a tokenizer without a model";
+    "tokenizer.model.unsupported" => BadModelFile, Core, "a tokenizer model that tabtune does not have";
+    "tokenizer.scores.length" => BadModelFile, Core, "more or fewer scores than tokens";
+    "tokenizer.scores.type" => BadModelFile, Core, "scores that are not f32";
+    "tokenizer.size.mismatch" => BadModelFile, Core, "more tokens than the embedding has rows";
+    "tokenizer.template" => BadModelFile, Core, "a chat template that cannot be used";
+    "tokenizer.template.missing" => BadModelFile, Core, "a chat template that is named but absent";
+    "tokenizer.text" => BadOption, Core, "a text that the tokenizer cannot encode";
+    "tokenizer.token.byte-form" => BadModelFile, Core, "a byte token that is not <0x00> to <0xFF>";
+    "tokenizer.token.duplicate" => BadModelFile, Core, "a token that stands twice";
+    "tokenizer.tokens.missing" => BadModelFile, Core, "a tokenizer without tokens";
+    "tokenizer.types.length" => BadModelFile, Core, "more or fewer types than tokens";
+    "train.non-finite" => NonFinite, Core, "a loss or gradient norm that is NaN or infinite";
+    "wasm.load" => WorkerCrashed, Page, "the WebAssembly module could not be loaded";
+    "worker.failed" => WorkerCrashed, Page, "the worker ended with an error";
+    "worker.silent" => WorkerCrashed, Page, "the worker did not answer";
 }

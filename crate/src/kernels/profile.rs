@@ -119,6 +119,7 @@ pub struct KernelTimes {
 
 /// The clock that was used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Timing {
     /// The device's timestamps around each kernel.
@@ -129,6 +130,7 @@ pub enum Timing {
 
 /// One kernel in a [`ProfileReport`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelTime {
     /// Its stem; for a kernel that Burn generated `Burn: ` and its type.
     pub kernel: String,
@@ -142,6 +144,7 @@ pub struct KernelTime {
 
 /// Where the device's time of a step goes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProfileReport {
     /// Steps that were timed.
     pub steps: u64,

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 /// One optimizer step.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StepReport {
     /// Counted from 1.
     pub step: u64,
@@ -21,6 +22,7 @@ pub struct StepReport {
 
 /// One evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EvalReport {
     /// Mean over counted targets, in nats.
     pub loss: f64,
@@ -32,6 +34,7 @@ pub struct EvalReport {
 
 /// A warning: something the caller should know, although nothing was refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Notice {
     /// Stable dotted word.
     pub code: &'static str,

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use wasm_bindgen::JsValue;
 
-use crate::error::{Error, Refusal};
+use crate::error::{Error, Fault, Refusal};
 
 /// Result of an exported function.
 pub type JsResult<T> = Result<T, JsValue>;
@@ -67,8 +67,39 @@ fn fields(error: &Error) -> Thrown<'_> {
     thrown
 }
 
+/// A key of settings as TypeScript has it: `optimizer.weight_decay` is `optimizer.weightDecay`, and `schedule` is `lrScheduler`.
+fn option(key: &str) -> String {
+    let mut name = String::new();
+    let mut after_underscore = false;
+    for c in key.chars() {
+        match (c, after_underscore) {
+            ('_', _) => after_underscore = true,
+            (c, true) => {
+                name.push(c.to_ascii_uppercase());
+                after_underscore = false;
+            }
+            (c, false) => name.push(c),
+        }
+    }
+    match name.strip_prefix("schedule") {
+        Some(rest) if rest.is_empty() || rest.starts_with('.') => format!("lrScheduler{rest}"),
+        _ => name,
+    }
+}
+
+/// The error with the keys of settings as TypeScript has them.
+fn renamed(mut error: Error) -> Error {
+    if let Error::InvalidConfig(faults) | Error::ResumeMismatch(faults) = &mut error {
+        for Fault { key, .. } in faults {
+            *key = option(key);
+        }
+    }
+    error
+}
+
 /// The object that is thrown for `error`.
 pub fn thrown(error: Error) -> JsValue {
+    let error = renamed(error);
     let fields = fields(&error);
     fields.serialize(&serde_wasm_bindgen::Serializer::json_compatible()).unwrap_or_else(|_| JsValue::from_str(&error.to_string()))
 }

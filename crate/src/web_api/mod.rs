@@ -5,6 +5,7 @@ mod inspect;
 mod interrupt;
 mod model;
 mod panic;
+mod reports;
 mod session;
 mod source;
 mod stream;

@@ -5,13 +5,13 @@ use std::future::Future;
 use std::rc::Rc;
 
 use js_sys::Promise;
-use serde::Serialize;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
 use super::error::{JsResult, thrown};
 use super::interrupt::interrupt;
 use super::model::{ModelHandle, ModelInfo};
+use super::reports::{SessionInfo, Step};
 use super::source::{JsSource, sources};
 use super::stream::FileStream;
 use super::tokens::TokenStream;
@@ -26,7 +26,7 @@ use crate::generate::{GenerateConfig, Generator};
 use crate::kernels::profile::{KernelTimes, Profile};
 use crate::schedule;
 use crate::tokenizer::Tokenizer;
-use crate::train::{Notice, Trainer, check_limits};
+use crate::train::{Trainer, check_limits};
 
 pub(super) struct Run {
     pub(super) trainer: Trainer,
@@ -98,23 +98,6 @@ where
     })
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct SessionInfo {
-    completed_steps: u64,
-    total_steps: u64,
-    config: TrainConfig,
-    model: ModelInfo,
-    data_tokens: usize,
-    gpu_bytes: Option<u64>,
-    fallbacks: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    schedule_start: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    manual_learning_rate: Option<f64>,
-    warnings: Vec<Notice>,
-}
-
 #[wasm_bindgen]
 impl Session {
     /// Starts a run. The caller keeps `model`, to try again after a refusal. `data` is text, or JSONL or token ids if its name ends
@@ -170,7 +153,7 @@ impl Session {
             if let (Some(profile), Some(times)) = (profile, run.times.as_mut()) {
                 profile.add_to(times).await;
             }
-            (run, report.map_err(thrown).and_then(|report| plain(&report)))
+            (run, report.map_err(thrown).and_then(|report| plain(&Step::from(report))))
         })
     }
 

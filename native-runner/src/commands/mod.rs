@@ -9,6 +9,7 @@ pub mod inspect;
 pub mod profile;
 pub mod replay;
 pub mod schedule;
+pub mod schema;
 pub mod tokenize;
 pub mod train;
 

@@ -76,7 +76,7 @@ async fn next(prompt: &str, expect: &NextExpect, subject: &Subject<'_>) -> Resul
 
 async fn greedy(prompt: &str, count: usize, expect: &GreedyExpect, subject: &Subject<'_>) -> Result<Verdict> {
     let prompt = subject.tokenizer.encode(prompt)?;
-    let config = GenerateConfig { max_tokens: count, ..GenerateConfig::default() };
+    let config = GenerateConfig { max_tokens: count, temperature: 0.0, ..GenerateConfig::default() };
     let mut generator = Generator::from_ids(subject.model, Vec::new(), &prompt, config)?;
     let mut ids = Vec::new();
     while let Some(token) = generator.next(subject.model, subject.tokenizer).await? {

@@ -161,35 +161,3 @@ fn layers_have_no_panics_by_choice() {
     }
     none(findings);
 }
-
-/// What a TypeScript file imports: the quoted words after `from` and inside `import(..)`.
-fn typescript_imports(text: &str) -> Vec<String> {
-    let quoted = |rest: &str| {
-        let rest = rest.trim_start();
-        let quote = rest.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
-        rest[1..].split(quote).next().map(str::to_owned)
-    };
-    ["from ", "import(", "import "].iter().flat_map(|word| text.split(word).skip(1)).filter_map(quoted).collect()
-}
-
-#[test]
-fn layers_of_typescript_hold() {
-    let mut findings = Vec::new();
-    for path in files("web/src", &[".ts"]).into_iter().filter(|path| !shown(path).ends_with(".d.ts")) {
-        let protocol = path.ends_with("web/src/protocol.ts");
-        for import in typescript_imports(&text(&path)) {
-            if import.contains("demo") {
-                findings.push(format!("{}: src imports the demo: {import}", shown(&path)));
-            }
-            if protocol && ["worker", "session", "trainer", "rpc", "storage", "sources"].iter().any(|word| import.contains(word)) {
-                findings.push(format!("{}: the waist imports one of its sides: {import}", shown(&path)));
-            }
-        }
-    }
-    for path in files("web/demo", &[".ts"]) {
-        let leaves = typescript_imports(&text(&path)).into_iter().filter(|import| import.contains("../src"));
-        let inner = leaves.filter(|import| !import.trim_end_matches(".ts").trim_end_matches(".js").ends_with("/src/index"));
-        findings.extend(inner.map(|import| format!("{}: the demo uses the public surface only: {import}", shown(&path))));
-    }
-    none(findings);
-}

@@ -7,6 +7,7 @@ import { byId, download } from '../dom.js';
 import { onDrop } from '../drop.js';
 import { bytes, grouped } from '../format.js';
 import { faultOf, progressOf } from '../words.js';
+import { workerUrl } from '../worker.js';
 import { pickFolder, runItem } from './run-item.js';
 import type { RunActs } from './run-item.js';
 
@@ -46,7 +47,7 @@ export class CheckpointPanel {
   }
 
   #store(): Promise<SavedRuns> {
-    this.#runs ??= openSavedRuns().catch((thrown: unknown) => {
+    this.#runs ??= openSavedRuns({ workerUrl }).catch((thrown: unknown) => {
       this.#runs = undefined;
       throw thrown;
     });

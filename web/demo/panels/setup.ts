@@ -7,6 +7,7 @@ import { byId, make } from '../dom.js';
 import { onDrop } from '../drop.js';
 import { bytes, grouped, parameters } from '../format.js';
 import { contextOf, scratchShape, suggestRate, trainOptions } from '../settings.js';
+import { workerUrl } from '../worker.js';
 import { showMemory } from './memory.js';
 
 const AUSTEN = { text: austen, name: 'pride-and-prejudice.txt' };
@@ -90,7 +91,7 @@ export class Setup {
     const key = JSON.stringify([files, chosen('data'), this.#fileCount, files ? 0 : contextOf()]);
     if (this.#model?.key === key) return this.#model.opened;
     this.release();
-    const opened = files ? openModel(this.#modelFiles) : newModel(scratchShape(), this.data);
+    const opened = files ? openModel(this.#modelFiles, { workerUrl }) : newModel(scratchShape(), this.data, { workerUrl });
     this.#model = { key, opened };
     opened.catch(() => (this.#model = undefined));
     return opened;

@@ -1,0 +1,55 @@
+//! The two words of every error: the dotted one, and the class that TypeScript shows.
+
+use super::{Class, Error, class, word};
+
+impl Error {
+    /// The stable dotted word of this error.
+    pub fn code(&self) -> &'static str {
+        let word = match self {
+            Error::InvalidConfig(_) => word!("config.invalid"),
+            Error::UnsupportedModel { what, .. } if matches!(what.as_str(), "model_type" | "general.architecture") => {
+                word!("model.arch.unsupported")
+            }
+            Error::UnsupportedModel { .. } => word!("model.config.unsupported"),
+            Error::NoAdapter { .. } => word!("device.no-adapter"),
+            Error::LimitExceeded { .. } => word!("device.limit"),
+            Error::DeviceLost { .. } => word!("device.lost"),
+            Error::Refused(list) => return list.first().map_or("format.unsupported", |refusal| refusal.code),
+            Error::SourceRead { .. } => word!("source.read"),
+            Error::SinkWrite { .. } => word!("sink.write"),
+            Error::MissingTensors(_) => word!("model.tensor.missing"),
+            Error::TensorShape { .. } => word!("model.tensor.shape"),
+            Error::UnexpectedTensors(_) => word!("model.tensor.unexpected"),
+            Error::TokenRange { .. } => word!("model.token-range"),
+            Error::ContextExceeded { .. } => word!("model.context"),
+            Error::Tokenizer { .. } => word!("tokenizer.invalid"),
+            Error::TextNotEncodable { .. } => word!("tokenizer.text"),
+            Error::Template { .. } => word!("tokenizer.template"),
+            Error::DataTooShort { .. } => word!("data.too-short"),
+            Error::DataNoTargets { .. } => word!("data.no-targets"),
+            Error::DataLine { .. } => word!("data.line"),
+            Error::DataNotUtf8 { .. } => word!("data.utf8"),
+            Error::DataTokens { .. } => word!("data.tokens"),
+            Error::StateMismatch(_) => word!("optim.state-mismatch"),
+            Error::ResumeMismatch(_) => word!("optim.resume-mismatch"),
+            Error::Groups(_) => word!("optim.groups"),
+            Error::NonFinite { .. } | Error::NonFiniteReleased { .. } => word!("train.non-finite"),
+            Error::CheckpointCorrupt { .. } => word!("checkpoint.corrupt"),
+            Error::CheckpointLength { .. } => word!("checkpoint.file.length"),
+            Error::CheckpointHash { .. } => word!("checkpoint.chunk.hash"),
+            Error::CheckpointContainer { word, .. } => *word,
+            Error::CheckpointVersion { .. } => word!("checkpoint.version"),
+            Error::ForeignBackend { .. } => word!("kernel.foreign-backend"),
+            Error::MixedDevices { .. } => word!("kernel.mixed-devices"),
+            Error::Aborted => word!("call.aborted"),
+            Error::Busy { .. } => word!("session.busy"),
+        };
+        word.text()
+    }
+
+    /// The upper-case class that TypeScript shows.
+    pub fn kind(&self) -> &'static str {
+        // A refusal that was not made here may have a word of its own.
+        class(self.code()).unwrap_or(Class::BadModelFile).text()
+    }
+}

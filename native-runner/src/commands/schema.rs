@@ -1,0 +1,46 @@
+//! `tabtune schema`: settings, reports and codes as JSON, for `npm run generate`.
+
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde_json::{Value, json};
+use tabtune::config::TrainConfig;
+use tabtune::error::{CODES, Class, MEANINGS};
+use tabtune::generate::{GenerateConfig, GeneratedToken};
+use tabtune::kernels::profile::ProfileReport;
+use tabtune::train::{EvalReport, Notice, StepReport};
+
+use super::Outcome;
+use crate::error::Result;
+use crate::output::Output;
+
+/// Prints one JSON document.
+pub fn run(output: &Output) -> Result<Outcome> {
+    let whole = serde_json::to_string_pretty(&document()).expect("the schema is JSON without special numbers");
+    output.fragment(&(whole + "\n"))?;
+    Ok(Outcome::Good)
+}
+
+fn document() -> Value {
+    let row = |(code, meaning): (&tabtune::error::Code, &&str)| json!({ "word": code.word, "class": code.class.text(), "raiser": code.raiser.text(), "meaning": meaning });
+    json!({
+        "classes": Class::ALL.iter().map(|class| class.text()).collect::<Vec<_>>(),
+        "codes": CODES.iter().zip(MEANINGS).map(row).collect::<Vec<_>>(),
+        "settings": { "run": given::<TrainConfig>(), "sample": given::<GenerateConfig>() },
+        "reports": {
+            "step": reported::<StepReport>(),
+            "evaluation": reported::<EvalReport>(),
+            "warning": reported::<Notice>(),
+            "token": reported::<GeneratedToken>(),
+            "profile": reported::<ProfileReport>(),
+        },
+    })
+}
+
+/// What may be given.
+fn given<T: JsonSchema>() -> Value {
+    SchemaSettings::default().for_deserialize().into_generator().into_root_schema_for::<T>().to_value()
+}
+
+/// What is reported.
+fn reported<T: JsonSchema>() -> Value {
+    SchemaSettings::default().for_serialize().into_generator().into_root_schema_for::<T>().to_value()
+}

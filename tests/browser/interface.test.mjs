@@ -1,0 +1,32 @@
+// The declarations by which the worker calls the core are those of the built module: names, parameters, and what is a promise.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import ts from 'typescript';
+import { root } from '../../web/toolchain.mjs';
+
+/** What wasm-bindgen adds, and what only tests of the module itself call. */
+const OTHERS = /^(initSync|replay|default|.*\.(free|\[Symbol\.dispose\]))$/;
+
+/** The functions and methods of a declaration file: parameters, and whether they give a promise. */
+function callsOf(path) {
+  const file = ts.createSourceFile(path, readFileSync(join(root, path), 'utf8'), ts.ScriptTarget.ES2022, true);
+  const calls = {};
+  const add = (name, node) => {
+    if (OTHERS.test(name)) return;
+    const where = node.modifiers?.some(({ kind }) => kind === ts.SyntaxKind.StaticKeyword) ? 'static ' : '';
+    calls[name] = `${where}(${node.parameters.length}) => ${node.type?.getText().startsWith('Promise') ? 'a promise' : 'a value'}`;
+  };
+  ts.forEachChild(file, (node) => {
+    if (ts.isFunctionDeclaration(node)) add(node.modifiers.some(({ kind }) => kind === ts.SyntaxKind.DefaultKeyword) ? 'default' : node.name.text, node);
+    if (ts.isClassDeclaration(node)) for (const member of node.members) if (ts.isMethodDeclaration(member)) add(`${node.name.text}.${member.name.getText()}`, member);
+  });
+  return calls;
+}
+
+test('the worker declares the core as it is', () => {
+  const declared = callsOf('web/src/worker/wasm-api.d.ts');
+  assert.ok(Object.keys(declared).length > 20);
+  assert.deepEqual(declared, callsOf('web/pkg/tabtune.d.ts'));
+});

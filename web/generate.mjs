@@ -1,0 +1,202 @@
+// npm run generate: what TypeScript and the documents repeat of the Rust code, from the schema that the native runner prints.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+import { environment, read, root, run } from './toolchain.mjs';
+
+const GENERATED = 'web/src/protocol/generated';
+export const SCHEMA = `${GENERATED}/schema.json`;
+const HEADER = '// Made by npm run generate; not for editing.\n';
+
+const camel = (key) => key.replace(/_([a-z0-9])/g, (_, c) => c.toUpperCase());
+/** Rust's documentation for TypeScript: names in camelCase, lines joined, no links. */
+const camelDoc = (text) => text.replaceAll('\n', ' ').replace(/\[(`[^`]+`)\]/g, '$1').replace(/\b[a-z0-9]+(_[a-z0-9]+)+\b/g, camel);
+const quoted = (word) => `'${word}'`;
+
+/** A property with what its `$ref` says, and whether it may be null. */
+function resolved(property, defs) {
+  const [inner, none] = property.anyOf ?? [property];
+  const target = inner.$ref ? defs[inner.$ref.slice('#/$defs/'.length)] : inner;
+  const types = [target.type].flat();
+  return { ...target, ...property, type: types[0], nullable: none !== undefined || types.includes('null'), oneOf: target.oneOf, items: target.items };
+}
+
+const words = ({ oneOf }) => oneOf.flatMap((variant) => [variant.const, variant.alias]).filter((word) => word !== undefined);
+
+/** What TypeScript checks of a value; `undefined` for those with keys of their own. */
+function kindOf(property) {
+  if (property.type === 'array' || property.oneOf?.[0].properties) return undefined;
+  if (property.oneOf) return words(property);
+  if (property.type === 'integer') return property.minimum === 0 ? 'count' : 'integer';
+  return property.type;
+}
+
+/** The default in a document; an object's is its type. */
+const standardOf = (value, typescript) => (value?.type ? value.type : typescript ? shown(value) : JSON.stringify(value));
+const typeOf = (kind) => (Array.isArray(kind) ? kind.map(quoted).join(' | ') : kind === 'count' || kind === 'integer' ? 'number' : kind);
+const shown = (value) => (typeof value === 'string' ? quoted(value) : typeof value === 'number' && value !== 0 && Math.abs(value) < 1e-3 ? value.toExponential() : JSON.stringify(value));
+
+/** The keys of an object, with kind, documentation and default; a value with keys of its own has no kind. */
+function keysOf(object, defs) {
+  return Object.entries(object.properties).flatMap(([key, given]) => {
+    const property = resolved(given, defs);
+    const kind = kindOf(property);
+    if (key === 'type') return [];
+    const required = object.required?.includes(key) ?? false;
+    return [{ key, kind, required, doc: property.description, value: property.default }];
+  });
+}
+
+const plain = (keys) => keys.filter(({ kind }) => kind !== undefined);
+const unionName = { optimizer: 'Options', schedule: 'Schedule' };
+const typeName = (of, variant) => variant[0].toUpperCase() + variant.slice(1) + unionName[of];
+
+/** The objects with settings: their TypeScript name, the tag of their `type`, their documentation and keys. */
+function objects({ run: train, sample }) {
+  const defs = train.$defs;
+  const variants = (of, name) =>
+    defs[name].oneOf.map((variant) => ({ of, tag: variant.properties.type.const, name: typeName(of, variant.properties.type.const), doc: variant.description, keys: keysOf(variant, defs) }));
+  return [
+    { of: 'run', name: 'RunSettings', doc: 'What a step computes, without what has keys of its own.', keys: keysOf(train, defs) },
+    { of: 'group', name: 'GroupSettings', doc: defs.GroupConfig.description, keys: keysOf(defs.GroupConfig, defs) },
+    { of: 'sample', name: 'SampleOptions', doc: sample.description, keys: keysOf(sample, sample.$defs) },
+    ...variants('optimizer', 'OptimizerConfig'),
+    ...variants('schedule', 'ScheduleConfig'),
+  ];
+}
+
+function interfaceOf({ name, tag, doc, keys }) {
+  const fields = plain(keys).map(({ key, kind, required, doc: said, value }) => {
+    const ending = value === undefined || value === null ? '' : ` ${shown(value)}`;
+    return `  /** ${camelDoc(said)}${ending} */\n  ${camel(key)}${required ? '' : '?'}: ${typeOf(kind)};\n`;
+  });
+  return `/** ${camelDoc(doc)} */\nexport interface ${name} {\n${tag ? `  type: ${quoted(tag)};\n` : ''}${fields.join('')}}\n`;
+}
+
+function settingsTs(schema) {
+  const all = objects(schema.settings);
+  const union = (of) => all.filter((object) => object.of === of).map(({ name }) => name).join(' | ');
+  const head = '/** Settings by their names in TypeScript. A default ends its line. */\n';
+  const unions = `export type OptimizerOptions = ${union('optimizer')};\n\nexport type ScheduleOptions = ${union('schedule')};\n`;
+  return `${HEADER}${head}${[...all.map(interfaceOf), unions].join('\n')}`;
+}
+
+function kindsTs(schema) {
+  const all = objects(schema.settings);
+  const kind = (given) => (Array.isArray(given) ? `[${given.map(quoted).join(', ')}]` : quoted(given));
+  const table = ({ keys }) => `{ ${plain(keys).map((each) => `${camel(each.key)}: ${kind(each.kind)}`).join(', ')} }`;
+  const one = (of, name) => `export const ${name}: Kinds = ${table(all.find((object) => object.of === of))};\n`;
+  const byTag = (of, name) => {
+    const rows = all.filter((object) => object.of === of).map((object) => `  ${object.tag}: ${table(object)},\n`);
+    return `export const ${name}: Record<string, Kinds> = {\n${rows.join('')}};\n`;
+  };
+  return `${HEADER}/** Keys of settings and the kinds of their values: a \`count\` is an integer of at least 0, a list is its words. */
+export type Kind = 'count' | 'integer' | 'number' | 'boolean' | 'string' | readonly string[];
+export type Kinds = Readonly<Record<string, Kind>>;
+
+${one('run', 'RUN')}${one('group', 'GROUP')}${one('sample', 'SAMPLE')}${byTag('optimizer', 'OPTIMIZERS')}${byTag('schedule', 'SCHEDULES')}`;
+}
+
+function codesTs({ classes, codes }) {
+  const rows = codes.filter(({ raiser }) => raiser !== 'core').map(({ word, class: of }) => `  ${quoted(word)}: ${quoted(of)},\n`);
+  const list = classes.map((each) => `  ${quoted(each)},\n`);
+  return `${HEADER}/** Every class of failure. The names are never changed; \`detail.code\` has the exact reason. */
+export const ERROR_CODES = [\n${list.join('')}] as const;
+export type ErrorCode = (typeof ERROR_CODES)[number];
+
+/** The dotted words that TypeScript raises, with their class. */
+export const WORDS = {\n${rows.join('')}} as const;
+export type Word = keyof typeof WORDS;
+`;
+}
+
+/** The parser of a reported property. */
+function parserOf(given, defs, indent) {
+  const property = resolved(given, defs);
+  if (property.oneOf) return `oneOf(${words(property).map(quoted).join(', ')})`;
+  if (property.type === 'array') return `listOf(${parserOf(property.items, defs, indent)})`;
+  if (property.type === 'object') return `record(${fieldsOf(property, defs, `${indent}  `)})`;
+  return { integer: 'count', number: 'number', boolean: 'flag', string: 'text' }[property.type];
+}
+
+function fieldsOf({ properties, required }, defs, indent = '') {
+  const field = ([key, given]) => {
+    const parser = parserOf(given, defs, indent);
+    const doc = given.description ? `${indent}  /** ${camelDoc(given.description)} */\n` : '';
+    return `${doc}${indent}  ${camel(key)}: ${required.includes(key) ? parser : `optional(${parser})`},\n`;
+  };
+  return `{\n${Object.entries(properties).map(field).join('')}${indent}}`;
+}
+
+function reportsTs({ reports }) {
+  const parsers = Object.entries(reports).map(
+    ([name, report]) => `export const ${name}Fields = ${fieldsOf(report, report.$defs)};\n/** ${camelDoc(report.description)} */\nexport const ${name} = record(${name}Fields);\n`,
+  );
+  const used = ['count', 'flag', 'listOf', 'number', 'oneOf', 'optional', 'record', 'text'].filter((name) => parsers.some((text) => new RegExp(`\\b${name}\\(|: ${name},`).test(text)));
+  return `${HEADER}/** Reports of the core, under the names that it gives them for TypeScript. */\nimport { ${used.join(', ')} } from '../parse.js';\n\n${parsers.join('\n')}`;
+}
+
+const row = (cells) => `| ${cells.join(' | ')} |`;
+const inTable = (text) => text.replaceAll('\n', ' ').replaceAll('|', '\\|').replace(/\.$/, '');
+
+/** Rows of settings under Rust's names, or TypeScript's. */
+function tableOf({ keys }, { typescript }) {
+  const cells = ({ key, kind, required, doc, value }) => {
+    const allowed = Array.isArray(kind) ? ` (${kind.map((word) => `\`"${word}"\``).join(', ')})` : '';
+    const text = typescript ? camelDoc(doc) : doc;
+    const standard = required ? 'required' : value === undefined || value === null ? '' : `\`${standardOf(value, typescript)}\``;
+    return row([`\`${typescript ? camel(key).replace(/^schedule$/, 'lrScheduler') : key}\``, standard, inTable(text) + allowed.replaceAll('"', typescript ? "'" : '"')]);
+  };
+  return [row(['key', 'default', 'meaning']), '|---|---|---|', ...keys.map(cells)].join('\n');
+}
+
+/** The document with another table in the section of this heading. */
+function withTable(document, heading, table) {
+  const lines = document.split('\n');
+  const start = lines.indexOf(heading);
+  if (start === -1) throw new Error(`no heading ${heading}`);
+  const begin = lines.findIndex((line, at) => at > start && line.startsWith('|'));
+  const next = lines.findIndex((line, at) => at > start && line.startsWith('#'));
+  if (begin === -1 || (next !== -1 && next < begin)) throw new Error(`no table under ${heading}`);
+  const end = lines.findIndex((line, at) => at > begin && !line.startsWith('|'));
+  return [...lines.slice(0, begin), table, ...lines.slice(end)].join('\n');
+}
+
+function settingsMd(document, { settings }) {
+  const all = objects(settings);
+  const under = (heading, object) => (document = withTable(document, heading, tableOf(object, { typescript: false })));
+  under('## Run', all.find(({ of }) => of === 'run'));
+  under('## Groups', all.find(({ of }) => of === 'group'));
+  for (const object of all.filter(({ tag }) => tag)) if (object.tag !== 'linear') under(`### ${object.tag === 'cosine' ? 'cosine, linear' : object.tag}`, object);
+  return document;
+}
+
+function readmeMd(document, { settings, codes }) {
+  const all = objects(settings);
+  for (const [heading, of] of [['### What a step computes', 'run'], ['### Samples', 'sample']]) {
+    document = withTable(document, heading, tableOf(all.find((object) => object.of === of), { typescript: true }));
+  }
+  const rows = codes.map(({ word, class: of, meaning }) => row([`\`${word}\``, of === 'WARNING' ? 'warning' : `\`${of}\``, inTable(meaning)]));
+  return withTable(document, '### Words', [row(['word', 'class', 'meaning']), '|---|---|---|', ...rows].join('\n'));
+}
+
+/** The text of every generated file, from the schema and the documents as they are. */
+export function generated(schema, document = (path) => readFileSync(join(root, path), 'utf8')) {
+  return {
+    [`${GENERATED}/codes.ts`]: codesTs(schema),
+    [`${GENERATED}/settings.ts`]: settingsTs(schema),
+    [`${GENERATED}/kinds.ts`]: kindsTs(schema),
+    [`${GENERATED}/reports.ts`]: reportsTs(schema),
+    'crate/SETTINGS.md': settingsMd(document('crate/SETTINGS.md'), schema),
+    'web/README.md': readmeMd(document('web/README.md'), schema),
+  };
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  await run('cargo', ['build', '--workspace', '--bins', '--locked']);
+  const printed = await read(join(environment.CARGO_TARGET_DIR, 'debug', 'tabtune'), ['schema']);
+  if (printed === undefined) throw new Error('the native runner printed no schema');
+  writeFileSync(join(root, SCHEMA), `${printed}\n`);
+  for (const [path, text] of Object.entries(generated(JSON.parse(printed)))) writeFileSync(join(root, path), text);
+}

@@ -1,0 +1,78 @@
+/** Checks of options: known keys, and values of the right kind. What values can work, the core knows. Each check throws BAD_OPTION with the path. */
+import { TabtuneError, badOption, fault } from '../protocol/errors.js';
+import type { Kind, Kinds } from '../protocol/generated/kinds.js';
+
+/** Returns what goes into the core's JSON. */
+export type Check = (value: unknown, path: string) => unknown;
+export type Checks = Record<string, Check>;
+
+const numeric =
+  (expected: string, test: (value: number) => boolean): Check =>
+  (value, path) => {
+    if (typeof value === 'number' && test(value)) return value;
+    throw badOption(path, expected, value);
+  };
+
+export const positiveInteger = numeric('an integer >= 1', (v) => Number.isSafeInteger(v) && v >= 1);
+export const twoOrMore = numeric('an integer >= 2', (v) => Number.isSafeInteger(v) && v >= 2);
+export const naturalNumber = numeric('an integer >= 0', (v) => Number.isSafeInteger(v) && v >= 0);
+export const positive = numeric('a finite number > 0', (v) => Number.isFinite(v) && v > 0);
+export const notNegative = numeric('a finite number >= 0', (v) => Number.isFinite(v) && v >= 0);
+const integer = numeric('an integer', Number.isSafeInteger);
+const finite = numeric('a finite number', Number.isFinite);
+
+export const truth: Check = (value, path) => {
+  if (typeof value === 'boolean') return value;
+  throw badOption(path, 'true or false', value);
+};
+export const words: Check = (value, path) => {
+  if (typeof value === 'string') return value;
+  throw badOption(path, 'a string', value);
+};
+export const among =
+  (...list: readonly string[]): Check =>
+  (value, path) => {
+    if (typeof value === 'string' && list.includes(value)) return value;
+    throw badOption(path, `one of ${list.map((word) => `'${word}'`).join(', ')}`, value);
+  };
+
+const OF_KIND = { count: naturalNumber, integer, number: finite, boolean: truth, string: words };
+const ofKind = (kind: Kind): Check => (typeof kind === 'string' ? OF_KIND[kind] : among(...kind));
+/** The checks of settings by their kinds. */
+export const ofKinds = (kinds: Kinds): Checks => Object.fromEntries(Object.entries(kinds).map(([key, kind]) => [key, ofKind(kind)]));
+/** Rust's name of an option: `learningRate` is `learning_rate`. */
+export const snake = (key: string): string => key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+
+export function objectOf(value: unknown, path: string): object {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
+  throw badOption(path, 'an object', value);
+}
+
+/** Runs all checks; their faults together are one BAD_OPTION with the path of the first. */
+export function together(work: readonly (() => void)[]): void {
+  const faults: TabtuneError[] = [];
+  for (const check of work) {
+    try {
+      check();
+    } catch (thrown) {
+      if (!(thrown instanceof TabtuneError)) throw thrown;
+      faults.push(thrown);
+    }
+  }
+  const [first, ...rest] = faults;
+  if (first === undefined) return;
+  throw rest.length === 0 ? first : fault('option.invalid', faults.map(({ message }) => message).join('; '), { path: first.detail.path });
+}
+
+/** The given options under Rust's names; an unknown key is an error, an undefined value is omitted. */
+export function translate(given: object, checks: Checks, path: string): Record<string, unknown> {
+  const result: Record<string, unknown> = {};
+  const read = ([key, value]: [string, unknown]) => (): void => {
+    const at = path === '' ? key : `${path}.${key}`;
+    const check = Object.hasOwn(checks, key) ? checks[key] : undefined;
+    if (check === undefined) throw badOption(at, `one of ${Object.keys(checks).join(', ')}`, key);
+    if (value !== undefined) result[snake(key)] = check(value, at);
+  };
+  together(Object.entries(given).map(read));
+  return result;
+}

@@ -1,0 +1,84 @@
+/** The sizes of a fresh model, under Hugging Face's names in camelCase. */
+import { among, positive, positiveInteger, translate, truth } from './checks.js';
+import { badOption } from '../protocol/errors.js';
+
+export interface ModelShape {
+  /** 'llama'. qwen2 adds biases to q, k and v; qwen3 norms to q and k. */
+  architecture?: 'llama' | 'qwen2' | 'qwen3' | 'gpt2';
+  hiddenSize: number;
+  numHiddenLayers: number;
+  numAttentionHeads: number;
+  /** numAttentionHeads */
+  numKeyValueHeads?: number;
+  /** 8/3 of hiddenSize, rounded up to a multiple of 8; gpt2: 4 times hiddenSize */
+  intermediateSize?: number;
+  /** hiddenSize / numAttentionHeads */
+  headDim?: number;
+  /** Longest sequence. 256 */
+  maxPositionEmbeddings?: number;
+  /** 1e-5 */
+  normEps?: number;
+  /** 10000; not gpt2 */
+  ropeTheta?: number;
+  /** true; always so in gpt2 */
+  tieWordEmbeddings?: boolean;
+  /** Standard deviation of the first weights. 0.02 */
+  initializerRange?: number;
+}
+
+const SHAPE = {
+  architecture: among('llama', 'qwen2', 'qwen3', 'gpt2'),
+  hiddenSize: positiveInteger,
+  numHiddenLayers: positiveInteger,
+  numAttentionHeads: positiveInteger,
+  numKeyValueHeads: positiveInteger,
+  intermediateSize: positiveInteger,
+  headDim: positiveInteger,
+  maxPositionEmbeddings: positiveInteger,
+  normEps: positive,
+  ropeTheta: positive,
+  tieWordEmbeddings: truth,
+  initializerRange: positive,
+};
+
+/** Keys that have another name in GPT-2, and those that it does not have. */
+const GPT2_NAMES: Record<string, string | undefined> = {
+  hidden_size: 'n_embd',
+  num_hidden_layers: 'n_layer',
+  num_attention_heads: 'n_head',
+  max_position_embeddings: 'n_positions',
+  intermediate_size: 'n_inner',
+  norm_eps: 'layer_norm_epsilon',
+  initializer_range: 'initializer_range',
+};
+
+/** @internal The model's config.json without `vocab_size`, which the tokenizer determines. */
+export function modelJson(shape: ModelShape): string {
+  const { architecture = 'llama', ...given } = translate(shape, SHAPE, 'shape');
+  const { hiddenSize, numHiddenLayers, numAttentionHeads } = shape;
+  for (const [key, value] of Object.entries({ hiddenSize, numHiddenLayers, numAttentionHeads })) {
+    if (value === undefined) throw badOption(`shape.${key}`, 'an integer >= 1', value);
+  }
+  if (shape.headDim === undefined && hiddenSize % numAttentionHeads !== 0) {
+    throw badOption('shape.hiddenSize', `a multiple of numAttentionHeads ${numAttentionHeads}`, hiddenSize);
+  }
+  const shared = { max_position_embeddings: 256, norm_eps: 1e-5, initializer_range: 0.02 };
+  if (architecture === 'gpt2') {
+    const entries = Object.entries({ ...shared, intermediate_size: 4 * hiddenSize, ...given }).map(([key, value]) => {
+      const name = GPT2_NAMES[key];
+      if (name === undefined) throw badOption(`shape.${key}`, 'a key that gpt2 has', value);
+      return [name, value];
+    });
+    return JSON.stringify({ model_type: 'gpt2', activation_function: 'gelu_new', ...Object.fromEntries(entries) });
+  }
+  const { norm_eps, ...rest } = {
+    ...shared,
+    num_key_value_heads: numAttentionHeads,
+    intermediate_size: Math.ceil((hiddenSize * 8) / 3 / 8) * 8,
+    head_dim: hiddenSize / numAttentionHeads,
+    rope_theta: 10000,
+    tie_word_embeddings: true,
+    ...given,
+  };
+  return JSON.stringify({ model_type: architecture, hidden_act: 'silu', rms_norm_eps: norm_eps, ...rest });
+}

@@ -1,0 +1,174 @@
+/** The current worker, and how a call survives its loss: another worker restores the state, then the call is repeated. */
+import { TabtuneError, withDetail } from '../protocol/errors.js';
+import { Retries } from './retries.js';
+import { unlessAborted } from '../protocol/abort.js';
+import type { Ask, Reply, Tag } from '../protocol/protocol.js';
+import type { TrainerEvent } from '../protocol/reports.js';
+import type { CallOptions, Connection } from './rpc.js';
+import { spawn } from './spawn.js';
+import type { WorkerOptions } from './spawn.js';
+
+/** What the owner of a link does when its worker is lost. */
+export interface Owner {
+  /** The last confirmed step. */
+  confirmed(error: TabtuneError): number;
+  lost(error: TabtuneError): void;
+  /** Restores the state of the old worker in a new one. */
+  restore(connection: Connection, error: TabtuneError): Promise<void>;
+  recovered(error: TabtuneError): void;
+  failed(error: TabtuneError): void;
+  events(events: TrainerEvent[]): void;
+}
+
+export interface LinkOptions extends CallOptions {
+  /** Whether a call that was hit by a loss may be repeated; otherwise it rejects after the recovery. */
+  again?: () => boolean;
+}
+
+const LOSSES: readonly string[] = ['DEVICE_LOST', 'WORKER_CRASHED', 'OUT_OF_MEMORY'];
+const isLoss = (error: TabtuneError): boolean => LOSSES.includes(error.code) && error.detail.code !== 'wasm.load';
+/** Requests that need neither GPU nor core, which are answered even after the end of a run. */
+const STORED = /^checkpoint\.(list|history|keep|fork|remove|export|folder|import)$/;
+
+export class Link {
+  #connection: Connection;
+  #recovering: Promise<void> | undefined;
+  #failed: TabtuneError | undefined;
+  #closed: TabtuneError | undefined;
+  #retries = new Retries();
+  #spare: Promise<Connection> | undefined;
+  /** A new worker that is being prepared. */
+  #next: Connection | undefined;
+
+  private constructor(
+    connection: Connection,
+    readonly worker: WorkerOptions,
+    private owner: Owner,
+  ) {
+    this.#connection = connection;
+    this.#listen(connection);
+  }
+
+  static async open(worker: WorkerOptions, owner: Owner): Promise<Link> {
+    return new Link(await spawn(worker), worker, owner);
+  }
+
+  get failed(): TabtuneError | undefined {
+    return this.#failed;
+  }
+
+  /** From now on the worker holds the state of another owner. */
+  handTo(owner: Owner): void {
+    this.owner = owner;
+  }
+
+  async call<T extends Tag>(tag: T, ask: Ask<T>, options: LinkOptions = {}): Promise<Reply<T>> {
+    const { signal, again = () => true } = options;
+    if (this.#failed && STORED.test(tag)) return (await this.#spareWorker()).call(tag, ask, options);
+    for (;;) {
+      const connection = await this.#ready(signal);
+      try {
+        return await connection.call(tag, ask, options);
+      } catch (thrown) {
+        this.#check();
+        if (!(thrown instanceof TabtuneError) || !isLoss(thrown)) throw thrown;
+        this.#lose(thrown, connection);
+        if (thrown.code !== 'OUT_OF_MEMORY' && again()) continue;
+        await this.#ready(signal);
+        throw withDetail(thrown, { recovered: true });
+      }
+    }
+  }
+
+  /** Ends the worker; waiting calls reject with the reason. */
+  close(reason: TabtuneError): void {
+    this.#closed ??= reason;
+    this.#connection.close(reason);
+    this.#next?.close(reason);
+    void this.#spare?.then((connection) => connection.close(reason)).catch(() => undefined);
+  }
+
+  /** Throws if the link has ended. */
+  #check(): void {
+    if (this.#closed) throw this.#closed;
+  }
+
+  /** The worker with the state, once it is ready. */
+  async #ready(signal: AbortSignal | undefined): Promise<Connection> {
+    // An abort ends only the waiting of its own call; the recovery continues for the others.
+    while (this.#recovering) await unlessAborted(this.#recovering, signal);
+    const ended = this.#closed ?? this.#failed ?? this.#connection.dead;
+    if (ended) throw ended;
+    return this.#connection;
+  }
+
+  #listen(connection: Connection): void {
+    connection.onEvents = (events) => this.owner.events(events);
+    connection.onFault = (error) => this.#lose(error, connection);
+    connection.onFatal = (error) => this.#lose(error, connection);
+  }
+
+  #lose(error: TabtuneError, connection: Connection): void {
+    if (connection !== this.#connection || this.#recovering || this.#failed || this.#closed) return;
+    // The step is recorded before the worker is discarded, because nothing else may be known of it.
+    const confirmed = this.owner.confirmed(error);
+    const known = withDetail(error, { step: confirmed });
+    this.#recovering = this.#recover(known, confirmed).then(
+      () => {
+        this.#recovering = undefined;
+        this.owner.recovered(known);
+      },
+      (thrown: unknown) => {
+        this.#recovering = undefined;
+        this.#failed = thrown instanceof TabtuneError ? thrown : known;
+        if (!this.#closed) this.owner.failed(this.#failed);
+      },
+    );
+    connection.close(known);
+  }
+
+  async #recover(lost: TabtuneError, confirmed: number): Promise<void> {
+    // A worker of the caller cannot be restarted, and a shader that failed would fail again.
+    if (!isLoss(lost) || typeof this.worker.worker === 'object') throw lost;
+    this.owner.lost(lost);
+    let error = lost;
+    for (;;) {
+      const memory = error.code === 'OUT_OF_MEMORY';
+      if (!memory) await sleep(this.#retries.delayAfter(error, confirmed) * 1000);
+      this.#check();
+      try {
+        const connection = await spawn(this.worker);
+        this.#next = connection;
+        if (this.#closed) connection.close(this.#closed);
+        connection.onEvents = (events) => this.owner.events(events);
+        connection.onFault = (fault) => connection.close(fault);
+        await this.owner.restore(connection, error);
+        if (connection.dead) throw connection.dead;
+        this.#retries.over();
+        this.#connection = connection;
+        this.#listen(connection);
+        return;
+      } catch (thrown) {
+        if (!(thrown instanceof TabtuneError)) throw thrown;
+        this.#next?.close(thrown);
+        this.#check();
+        const temporary = (isLoss(thrown) && !(memory && thrown.code === 'OUT_OF_MEMORY') && thrown.detail.code !== 'worker.silent') || thrown.code === 'NO_ADAPTER';
+        if (!temporary) throw thrown;
+        error = thrown;
+      } finally {
+        this.#next = undefined;
+      }
+    }
+  }
+
+  /** A worker for storage only. */
+  #spareWorker(): Promise<Connection> {
+    this.#spare ??= spawn(this.worker).catch((thrown: unknown) => {
+      this.#spare = undefined;
+      throw thrown;
+    });
+    return this.#spare;
+  }
+}
+
+const sleep = (millis: number): Promise<void> => (millis === 0 ? Promise.resolve() : new Promise((resolve) => setTimeout(resolve, millis)));

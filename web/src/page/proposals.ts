@@ -1,0 +1,17 @@
+/** Ways to need less memory without changing the batch of a step, those with the least side effects first. */
+import { count, flag, record, text } from '../protocol/parse.js';
+
+/** What of the core's settings decides about memory; they are complete. */
+const settings = record({ batch_size: count, gradient_accumulation_steps: count, seq_len: count, gradient_release: flag, gradient_checkpointing: flag, precision: text });
+
+export function proposals(config: unknown): string {
+  const { batch_size: batch, gradient_accumulation_steps: accumulated, ...given } = settings(config, 'config');
+  const ways: string[] = [];
+  if (batch % 2 === 0 && !given.gradient_release) {
+    ways.push(`batchSize ${batch / 2} with gradientAccumulationSteps ${accumulated * 2}, which is the same batch`);
+  }
+  if (!given.gradient_checkpointing) ways.push('gradientCheckpointing true');
+  if (given.precision !== 'bf16') ways.push("a new run with precision 'bf16'");
+  ways.push(`a seqLen below ${given.seq_len} in a new run`);
+  return `the GPU has too little memory for a step, so the run is paused and nothing was made smaller. Resume it with ${ways.join(', or with ')}.`;
+}

@@ -1,0 +1,55 @@
+/** How often a worker may be lost, and how long to wait before the next one. */
+import { fault } from '../protocol/errors.js';
+import type { TabtuneError } from '../protocol/errors.js';
+
+/** A GPU process that died twice needs more than five seconds; after a minute in total it will not come back. */
+const DELAYS_SECS = [0, 1, 2, 4, 8, 16, 29];
+const WINDOW_MILLIS = 60_000;
+/** With this many losses of the GPU within the window there is no further recovery. */
+const TOO_MANY = 3;
+
+interface Crash {
+  words: string;
+  confirmed: number;
+  times: number;
+}
+
+export class Retries {
+  #lost: number[] = [];
+  #crash: Crash | undefined;
+  /** Index into the delays of the current recovery. */
+  #tries = 0;
+
+  constructor(private readonly now: () => number = () => performance.now()) {}
+
+  /** Seconds to wait before another worker is started; throws if there is no further recovery. `confirmed` is the last confirmed step. */
+  delayAfter(error: TabtuneError, confirmed: number): number {
+    if (error.code === 'WORKER_CRASHED') return this.#crashed(error, confirmed);
+    if (error.code === 'DEVICE_LOST') {
+      const now = this.now();
+      this.#lost = [...this.#lost.filter((time) => now - time < WINDOW_MILLIS), now];
+      if (this.#lost.length >= TOO_MANY) throw unavailable(error);
+      // After a loss that closely follows another, the retry is delayed.
+      this.#tries = Math.max(this.#tries, this.#lost.length - 1);
+    }
+    const delay = DELAYS_SECS[this.#tries++];
+    if (delay === undefined) throw unavailable(error);
+    return delay;
+  }
+
+  /** Marks the recovery as complete: the next loss starts a new one. */
+  over(): void {
+    this.#tries = 0;
+  }
+
+  /** A crash that repeats before a step is confirmed would repeat forever. */
+  #crashed(error: TabtuneError, confirmed: number): number {
+    const before = this.#crash !== undefined && confirmed <= this.#crash.confirmed ? this.#crash : undefined;
+    this.#crash = { words: error.message, confirmed, times: (before?.times ?? 0) + 1 };
+    if (before?.words === error.message || this.#crash.times >= TOO_MANY) throw error;
+    return 0;
+  }
+}
+
+const unavailable = (error: TabtuneError): TabtuneError =>
+  fault('device.unavailable', 'the GPU did not come back, or was lost again and again. The last checkpoint is whole: reload the page and resume it.', { step: error.detail.step }, error);

@@ -1,0 +1,146 @@
+import { aborted, fault, fromErrorData, protocolError, toTabtuneError } from '../protocol/errors.js';
+import type { TabtuneError } from '../protocol/errors.js';
+import { REQUESTS, workerMessage } from '../protocol/protocol.js';
+import type { Ask, Reply, Tag } from '../protocol/protocol.js';
+import type { Progress, SampledToken, TrainerEvent } from '../protocol/reports.js';
+
+/** The part of a worker that the page uses. */
+export interface Port {
+  postMessage(message: unknown, transfer: Transferable[]): void;
+  addEventListener(type: 'message' | 'messageerror' | 'error', listener: (event: Event) => void): void;
+  terminate?(): void;
+}
+
+export interface CallOptions {
+  signal?: AbortSignal | undefined;
+  onProgress?: ((progress: Progress) => void) | undefined;
+  onToken?: ((token: SampledToken) => void) | undefined;
+  /** How long the worker may take to answer an abort before it is ended. For calls without state to lose. */
+  graceMillis?: number | undefined;
+}
+
+interface Waiting {
+  tag: Tag;
+  resolve: (value: unknown) => void;
+  reject: (error: TabtuneError) => void;
+  options: CallOptions;
+}
+
+/** Requests to one worker, each settled exactly once; the end of the worker rejects all waiting ones. */
+export class Connection {
+  onEvents: (events: TrainerEvent[]) => void = () => undefined;
+  /** The worker has seen a fault of the GPU. */
+  onFault: (error: TabtuneError) => void = () => undefined;
+  /** The worker ended unexpectedly. */
+  onFatal: (error: TabtuneError) => void = () => undefined;
+  readonly #port: Port;
+  readonly #ownsWorker: boolean;
+  readonly #waiting = new Map<number, Waiting>();
+  #nextId = 1;
+  #dead: TabtuneError | undefined;
+
+  constructor(port: Port, ownsWorker: boolean) {
+    this.#port = port;
+    this.#ownsWorker = ownsWorker;
+    port.addEventListener('message', (event) => this.#receive(event));
+    port.addEventListener('messageerror', () => this.close(protocolError('a message of the worker could not be read')));
+    port.addEventListener('error', (event) => {
+      const message: unknown = Reflect.get(event, 'message');
+      const said = typeof message === 'string' && message !== '' ? message : 'its script could not be loaded';
+      this.close(fault('worker.failed', `the training worker failed: ${said}. The last checkpoint is kept.`));
+    });
+  }
+
+  get dead(): TabtuneError | undefined {
+    return this.#dead;
+  }
+
+  call<T extends Tag>(tag: T, ask: Ask<T>, options: CallOptions = {}): Promise<Reply<T>> {
+    const { signal, graceMillis } = options;
+    if (this.#dead) return Promise.reject(this.#dead);
+    if (signal?.aborted) return Promise.reject(aborted(tag));
+    const id = this.#nextId++;
+    const answered = new Promise<unknown>((resolve, reject) => {
+      this.#waiting.set(id, { tag, resolve, reject, options });
+      try {
+        this.#port.postMessage({ type: 'request', id, tag, ask }, []);
+      } catch (thrown) {
+        this.#waiting.delete(id);
+        reject(toTabtuneError(thrown, 'PROTOCOL'));
+      }
+    });
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const cancel = (): void => {
+      this.#port.postMessage({ type: 'cancel', id }, []);
+      if (graceMillis !== undefined) timer = setTimeout(() => this.#giveUp(id, tag), graceMillis);
+    };
+    signal?.addEventListener('abort', cancel, { once: true });
+    return answered
+      .finally(() => {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', cancel);
+      })
+      .then((reply) => {
+        // Each parser returns its own request's reply; the table's correlation is lost on a generic tag.
+        return REQUESTS[tag].reply(reply, `${tag} reply`) as Reply<T>;
+      });
+  }
+
+  /** The core did not yield: the call is aborted by ending the worker. */
+  #giveUp(id: number, tag: Tag): void {
+    this.#take(id)?.reject(aborted(tag));
+    this.close(fault('worker.silent', `the worker did not answer the abort of ${tag} and was ended`));
+  }
+
+  /** Ends the worker, which is the only way to free wasm memory, and rejects all waiting requests. */
+  close(reason: TabtuneError): void {
+    if (this.#dead) return;
+    this.#dead = reason;
+    if (this.#ownsWorker) this.#port.terminate?.();
+    const waiting = [...this.#waiting.values()];
+    this.#waiting.clear();
+    for (const { reject } of waiting) reject(reason);
+    if (reason.code !== 'ABORTED') this.onFatal(reason);
+  }
+
+  #receive(event: Event): void {
+    // Messages of a discarded worker are ignored.
+    if (this.#dead) return;
+    try {
+      const message = workerMessage(Reflect.get(event, 'data'), 'message');
+      switch (message.type) {
+        case 'reply':
+          this.#take(message.id)?.resolve(message.reply);
+          return;
+        case 'error':
+          this.#take(message.id)?.reject(fromErrorData(message.error));
+          return;
+        case 'progress':
+          this.#waiting.get(message.id)?.options.onProgress?.(message.progress);
+          return;
+        case 'events':
+          this.onEvents(message.events);
+          return;
+        case 'token':
+          this.#waiting.get(message.id)?.options.onToken?.(message.token);
+          return;
+        case 'fault':
+          this.onFault(fromErrorData(message.error));
+          return;
+        case 'fatal':
+          this.close(fromErrorData(message.error));
+          return;
+        default:
+          message satisfies never;
+      }
+    } catch (thrown) {
+      this.close(toTabtuneError(thrown, 'PROTOCOL'));
+    }
+  }
+
+  #take(id: number): Waiting | undefined {
+    const waiting = this.#waiting.get(id);
+    this.#waiting.delete(id);
+    return waiting;
+  }
+}

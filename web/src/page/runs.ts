@@ -1,0 +1,171 @@
+/** The checkpoints of this browser, seen without a trainer: to offer them before one is open. */
+import { aborted, badOption, fault } from '../protocol/errors.js';
+import type { Link } from './link.js';
+import type { CheckpointInfo, HistoryEntry, NamedFile, SessionInfo } from '../protocol/reports.js';
+import type { Call, SaveOptions } from './run-options.js';
+import type { CallOptions } from './rpc.js';
+import { spawn, workerOptions } from './spawn.js';
+import type { WorkerOptions } from './spawn.js';
+import { lockRun } from '../protocol/run-lock.js';
+
+/** Who answers requests to the storage. */
+type Stored = Pick<Link, 'call'>;
+/** Options of calls on one stored checkpoint: its generation, by default the newest whole one. */
+interface ForkOptions {
+  generation?: number;
+  /** Name of the new run in lists. The old one's */
+  label?: string;
+}
+/** A `.tabtune` file, or the files of a checkpoint folder. */
+export type CheckpointInput = Blob | readonly File[];
+
+function importedFiles(input: CheckpointInput): NamedFile[] {
+  if (input instanceof Blob) return [{ name: 'name' in input ? String(input.name) : '', blob: input }];
+  if (!Array.isArray(input) || input.length === 0) throw badOption('file', 'a .tabtune file, or the files of a checkpoint folder', input);
+  return input.map((file: File) => ({ name: file.name, blob: file }));
+}
+
+/** The saved runs of this origin. Its worker loads no wasm and touches no GPU. */
+export class SavedRuns {
+  readonly #stored: Stored;
+  readonly #close: () => void;
+
+  private constructor(stored: Stored, close: () => void) {
+    this.#stored = stored;
+    this.#close = close;
+  }
+
+  /** @internal The runs that `stored` answers for. */
+  static of(stored: Stored, close: () => void): SavedRuns {
+    return new SavedRuns(stored, close);
+  }
+
+  /** All checkpoints, newest first; one that cannot be resumed has the reason in `fault`. */
+  list(run?: string): Promise<CheckpointInfo[]> {
+    return this.#stored.call('checkpoint.list', { run });
+  }
+
+  /** Steps, evaluations and samples up to a generation, by default the newest. */
+  history(run: string, generation?: number): Promise<HistoryEntry[]> {
+    return this.#stored.call('checkpoint.history', { run, generation });
+  }
+
+  /** One generation, or the whole run with its kept data. BUSY while it is trained in another tab. */
+  async remove(run: string, generation?: number): Promise<void> {
+    const lock = await lockRun(run);
+    try {
+      await this.#stored.call('checkpoint.remove', { run, generation });
+    } finally {
+      lock.release();
+    }
+  }
+
+  /** Marks a generation, so that it is never dropped to make room for newer ones. */
+  keep(run: string, generation: number, kept = true): Promise<void> {
+    return this.#stored.call('checkpoint.keep', { run, generation, kept });
+  }
+
+  /** Copies a generation, with its data and history, into a run of its own. */
+  fork(run: string, { generation, label }: ForkOptions = {}): Promise<CheckpointInfo> {
+    return this.#stored.call('checkpoint.fork', { run, generation, label });
+  }
+
+  /** The checkpoint as one file. */
+  exportFile(run: string, generation?: number, options: Call = {}): Promise<NamedFile> {
+    return this.#stored.call('checkpoint.export', { run, generation }, options);
+  }
+
+  /** The checkpoint as a folder's files, which `tabtune train --resume` reads. */
+  exportFolder(run: string, handle: FileSystemDirectoryHandle, generation?: number, options: Call = {}): Promise<void> {
+    return this.#stored.call('checkpoint.folder', { run, generation, handle }, options);
+  }
+
+  /** Imports an exported file or a folder's files, verified; an existing run is never overwritten. */
+  async importFile(file: CheckpointInput, options: Call = {}): Promise<CheckpointInfo> {
+    return this.#stored.call('checkpoint.import', { files: importedFiles(file) }, options satisfies CallOptions);
+  }
+
+  dispose(): void {
+    this.#close();
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+}
+
+export async function openSavedRuns(options: WorkerOptions = {}): Promise<SavedRuns> {
+  const connection = await spawn(workerOptions(options));
+  return SavedRuns.of(connection, () => connection.close(aborted('the saved runs')));
+}
+
+/** The trainer of a run, as its checkpoints see it. */
+interface RunOwner {
+  running(): boolean;
+  /** A generation was loaded in place of the live state. */
+  loaded(info: SessionInfo): void;
+}
+
+/** The checkpoints of one trainer's run. */
+export class Checkpoints {
+  readonly #link: Link;
+  readonly #run: string;
+  readonly #owner: RunOwner;
+  readonly #runs: SavedRuns;
+
+  private constructor(link: Link, run: string, owner: RunOwner) {
+    this.#link = link;
+    this.#run = run;
+    this.#owner = owner;
+    this.#runs = SavedRuns.of(link, () => undefined);
+  }
+
+  /** @internal The checkpoints of the run whose worker this link has. */
+  static of(link: Link, run: string, owner: RunOwner): Checkpoints {
+    return new Checkpoints(link, run, owner);
+  }
+
+  list(): Promise<CheckpointInfo[]> {
+    return this.#runs.list(this.#run);
+  }
+
+  /** Settles when the data are on disk. */
+  save(options: SaveOptions = {}): Promise<CheckpointInfo> {
+    return this.#link.call('checkpoint.save', undefined, options);
+  }
+
+  /** Puts the trainer back to a saved generation, by default the newest that is whole. BUSY while it runs. */
+  async load(generation?: number, options: Call = {}): Promise<SessionInfo> {
+    if (this.#owner.running()) throw fault('loop.running', 'this trainer is running: pause it before a checkpoint is loaded');
+    const loaded = await this.#link.call('trainer.load', { generation }, options);
+    this.#owner.loaded(loaded);
+    return loaded;
+  }
+
+  /** One generation, or all of them. */
+  remove(generation?: number): Promise<void> {
+    // The trainer holds the lock of its run, and its worker serializes this with saves.
+    if (this.#link.failed) return this.#runs.remove(this.#run, generation);
+    return this.#link.call('checkpoint.remove', { run: this.#run, generation });
+  }
+
+  keep(generation: number, kept = true): Promise<void> {
+    return this.#runs.keep(this.#run, generation, kept);
+  }
+
+  fork(options: ForkOptions = {}): Promise<CheckpointInfo> {
+    return this.#runs.fork(this.#run, options);
+  }
+
+  exportFile(generation?: number, options: Call = {}): Promise<NamedFile> {
+    return this.#runs.exportFile(this.#run, generation, options);
+  }
+
+  exportFolder(handle: FileSystemDirectoryHandle, generation?: number, options: Call = {}): Promise<void> {
+    return this.#runs.exportFolder(this.#run, handle, generation, options);
+  }
+
+  importFile(file: CheckpointInput, options: Call = {}): Promise<CheckpointInfo> {
+    return this.#runs.importFile(file, options);
+  }
+}

@@ -1,0 +1,80 @@
+/** Gives a trainer its worker, the lock of its run, and the means to recover. */
+import { truth } from './checks.js';
+import { aborted, badOption } from '../protocol/errors.js';
+import { toSource } from './inputs.js';
+import { Link } from './link.js';
+import type { Owner } from './link.js';
+import { Model } from './model.js';
+import { resumeSettings, trainSettings } from './options.js';
+import type { SessionInfo } from '../protocol/reports.js';
+import { Recovery } from './recovery.js';
+import type { CreateOptions, ResumeOptions } from './run-options.js';
+import { workerOptions } from './spawn.js';
+import { lockRun } from '../protocol/run-lock.js';
+import type { RunLock } from '../protocol/run-lock.js';
+
+export interface Started {
+  link: Link;
+  lock: RunLock;
+  info: SessionInfo;
+  recovery: Recovery;
+}
+
+/** A start has no state to lose, so a core that does not answer an abort is ended soon. */
+const GRACE_MILLIS = 100;
+/** A resume that is hit by a loss is repeated. */
+const NOTHING_YET: Owner = {
+  confirmed: () => 0,
+  lost: () => undefined,
+  restore: () => Promise.resolve(),
+  recovered: () => undefined,
+  failed: () => undefined,
+  events: () => undefined,
+};
+
+/** Runs `start` under the run's lock, which is released if it throws. */
+async function locked(run: string, start: (lock: RunLock) => Promise<Started>): Promise<Started> {
+  const lock = await lockRun(run);
+  try {
+    return await start(lock);
+  } catch (thrown) {
+    lock.release();
+    throw thrown;
+  }
+}
+
+export async function created(options: CreateOptions): Promise<Started> {
+  const { model, data, label, keepData = true, allowNonFinite = false, signal, onProgress, ...settings } = options;
+  if (!(model instanceof Model)) throw badOption('model', 'a model of openModel or newModel', model);
+  truth(keepData, 'keepData');
+  truth(allowNonFinite, 'allowNonFinite');
+  const { config, driver } = trainSettings(settings);
+  const source = await toSource(data, 'data', 'text.txt');
+  const run = crypto.randomUUID();
+  const ask = { run, label: label ?? source.name, config, driver, data: source, keepData, allowNonFinite };
+  return model.handOver((link, open) =>
+    locked(run, async (lock) => {
+      const info = await link.call('trainer.create', ask, { signal, onProgress, graceMillis: GRACE_MILLIS });
+      return { link, lock, info, recovery: new Recovery({ run, data: source }, { open, ask }) };
+    }),
+  );
+}
+
+export async function resumed(options: ResumeOptions): Promise<Started> {
+  const { run, generation, data, settings, override = [], signal, onProgress, ...rest } = options;
+  const worker = workerOptions(rest);
+  const changes: { config?: string; override?: string[] } = settings === undefined && override.length === 0 ? {} : resumeSettings(settings ?? {}, override);
+  if (changes.override?.includes('data') === true && data === undefined) throw badOption('data', "other data, as override names 'data'", data);
+  const source = data === undefined ? undefined : await toSource(data, 'data', 'text.txt');
+  return locked(run, async (lock) => {
+    const link = await Link.open(worker, NOTHING_YET);
+    try {
+      const ask = { run, generation, data: source, ...changes };
+      const info = await link.call('trainer.resume', ask, { signal, onProgress, graceMillis: GRACE_MILLIS });
+      return { link, lock, info, recovery: new Recovery({ ...ask, changesUpTo: info.generation }, undefined) };
+    } catch (thrown) {
+      link.close(aborted('the trainer'));
+      throw thrown;
+    }
+  });
+}

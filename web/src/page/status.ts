@@ -1,0 +1,65 @@
+/** The state of a run as its trainer knows it, and its listeners. */
+import type { TrainerEvent, TrainerState } from '../protocol/reports.js';
+
+/** An event of a trainer; `detail` is what `run` yields. */
+export class TrainerMessage extends Event {
+  private constructor(readonly detail: TrainerEvent) {
+    super(detail.type);
+  }
+
+  /** @internal */
+  static of(event: TrainerEvent): TrainerMessage {
+    return new TrainerMessage(event);
+  }
+}
+
+/** @internal */
+export class RunStatus {
+  state: TrainerState = 'ready';
+  /** The loop that is iterating. */
+  #loop: ((event: TrainerEvent) => void) | undefined;
+  /** Events from before anybody could listen. */
+  #early: TrainerEvent[] | undefined = [];
+  /** Warnings that no loop has received. */
+  #unseen: TrainerEvent[] = [];
+
+  constructor(
+    /** The last step that was reported. */
+    public step: number,
+    private readonly target: EventTarget,
+  ) {
+    // After the creator of the trainer had time to add listeners.
+    setTimeout(() => {
+      const early = this.#early ?? [];
+      this.#early = undefined;
+      for (const event of early) this.#tell(event);
+    }, 0);
+  }
+
+  receive(event: TrainerEvent): void {
+    if (event.type === 'step') this.step = event.step;
+    if (event.type === 'state') this.state = event.state;
+    if (this.#early) this.#early.push(event);
+    else this.#tell(event);
+  }
+
+  /** A loop receives every event, beginning with the warnings from before it started. */
+  follow(loop: ((event: TrainerEvent) => void) | undefined): void {
+    this.#loop = loop;
+    if (loop) this.#unseen.splice(0).forEach(loop);
+  }
+
+  #tell(event: TrainerEvent): void {
+    if (this.#loop) this.#loop(event);
+    else if (event.type === 'warning') this.#unseen.push(event);
+    this.target.dispatchEvent(TrainerMessage.of(event));
+  }
+
+  become(state: TrainerState): void {
+    this.receive({ type: 'state', state, step: this.step });
+  }
+
+  warn(code: string, message: string): void {
+    this.receive({ type: 'warning', step: this.step, code, message });
+  }
+}

@@ -1,0 +1,85 @@
+import type { ErrorCode } from '../protocol/errors.js';
+
+/** The capabilities of this browser. `help` says in words what to do about a `code`. */
+export interface Support {
+  ok: boolean;
+  code?: Extract<ErrorCode, 'UNSUPPORTED_BROWSER' | 'NO_ADAPTER' | 'LIMIT_EXCEEDED'>;
+  help?: string;
+  adapter?: { vendor: string; architecture: string; description: string; software: boolean };
+  features: string[];
+  limits: { maxBufferSize: number; maxStorageBufferBindingSize: number } | undefined;
+  storage: { quota: number | undefined; usage: number | undefined; persisted: boolean | undefined; locks: boolean; indexedDb: boolean };
+}
+
+/** WebGPU's guaranteed minimum. */
+const MIN_STORAGE_BUFFERS = 8;
+
+/** Examines the browser; never throws. */
+export async function support(): Promise<Support> {
+  const nothing: Support = {
+    ok: false,
+    features: [],
+    limits: undefined,
+    storage: { quota: undefined, usage: undefined, persisted: undefined, locks: false, indexedDb: false },
+  };
+  try {
+    return await look(nothing);
+  } catch (thrown) {
+    return { ...nothing, code: 'NO_ADAPTER', help: `The GPU could not be asked: ${thrown instanceof Error ? thrown.message : String(thrown)}` };
+  }
+}
+
+async function look(nothing: Support): Promise<Support> {
+  const scope: Partial<typeof globalThis> = globalThis;
+  if (scope.navigator === undefined || scope.Worker === undefined) {
+    return { ...nothing, code: 'UNSUPPORTED_BROWSER', help: 'This is not a browser page. Training runs in a browser tab.' };
+  }
+  const { navigator } = scope;
+  const found: Support = { ...nothing, storage: await storageOf(navigator) };
+  if (scope.isSecureContext === false) {
+    return { ...found, code: 'UNSUPPORTED_BROWSER', help: 'This page was opened over plain http. Browsers offer WebGPU only on https:// or localhost: open it there.' };
+  }
+  if (scope.WebAssembly === undefined || !found.storage.indexedDb) {
+    return { ...found, code: 'UNSUPPORTED_BROWSER', help: 'This browser lacks WebAssembly or IndexedDB, or they are switched off. Allow them for this page, or use a current browser.' };
+  }
+  const gpu: GPU | undefined = navigator.gpu;
+  if (gpu === undefined) return { ...found, code: 'UNSUPPORTED_BROWSER', help: helpWithoutWebGpu(navigator.userAgent) };
+  const adapter = await gpu.requestAdapter({ powerPreference: 'high-performance' });
+  if (adapter === null) return { ...found, code: 'NO_ADAPTER', help: helpWithoutAdapter(navigator.userAgent) };
+  const { vendor, architecture, description } = adapter.info;
+  const software = `${vendor} ${architecture} ${description}`.toLowerCase().includes('swiftshader') || adapter.info.isFallbackAdapter;
+  const { maxBufferSize, maxStorageBufferBindingSize, maxStorageBuffersPerShaderStage } = adapter.limits;
+  const seen: Support = {
+    ...found,
+    adapter: { vendor, architecture, description, software },
+    features: [...adapter.features].sort(),
+    limits: { maxBufferSize, maxStorageBufferBindingSize },
+  };
+  if (maxStorageBuffersPerShaderStage < MIN_STORAGE_BUFFERS) {
+    return { ...seen, code: 'LIMIT_EXCEEDED', help: `This GPU offers ${maxStorageBuffersPerShaderStage} storage buffers per shader, ${MIN_STORAGE_BUFFERS} are needed.` };
+  }
+  return { ...seen, ok: true };
+}
+
+async function storageOf(navigator: Navigator): Promise<Support['storage']> {
+  const manager: StorageManager | undefined = navigator.storage;
+  const estimate = await manager?.estimate?.().catch(() => undefined);
+  const persisted = await manager?.persisted?.().catch(() => undefined);
+  const locks: LockManager | undefined = navigator.locks;
+  return { quota: estimate?.quota, usage: estimate?.usage, persisted, locks: locks !== undefined, indexedDb: typeof indexedDB !== 'undefined' };
+}
+
+function helpWithoutWebGpu(agent: string): string {
+  if (/Firefox\//.test(agent)) return 'This Firefox has no WebGPU. It is on by default in Firefox 141 and later on Windows and 145 and later on Apple silicon; elsewhere use a current Chrome or Edge.';
+  if (/iPhone|iPad/.test(agent)) return 'This iOS or iPadOS has no WebGPU in the browser. Version 26 and later have it.';
+  if (/Version\/.*Safari\//.test(agent)) return 'This Safari has no WebGPU. Safari 26 and later have it; or use a current Chrome.';
+  if (/Android/.test(agent)) return 'This browser has no WebGPU. Chrome 121 and later have it on Android 12 and newer.';
+  return 'This browser has no WebGPU. Use Chrome or Edge 113 or later, and keep “Use graphics acceleration when available” switched on in its system settings.';
+}
+
+function helpWithoutAdapter(agent: string): string {
+  const chrome = /Chrome\//.test(agent);
+  const linux = /Linux/.test(agent) && !/Android/.test(agent);
+  const steps = chrome ? 'Switch on “Use graphics acceleration when available” in the browser’s system settings, update the graphics driver, then restart the browser. The page chrome://gpu says why WebGPU is off.' : 'Update the graphics driver and the browser, then restart.';
+  return `WebGPU is there, but it found no usable GPU. ${steps}${chrome && linux ? ' On Linux, Chrome may need to be started with --enable-unsafe-webgpu --enable-features=Vulkan.' : ''}`;
+}

@@ -1,0 +1,198 @@
+import { naturalNumber, positiveInteger } from './checks.js';
+import { aborted, badOption } from '../protocol/errors.js';
+import type { Link } from './link.js';
+import { RunLoop } from './loop.js';
+import type { RunOptions } from './loop.js';
+import type { Model } from './model.js';
+import { sampleJson, trainSettings } from './options.js';
+import type { TrainOptions } from './options.js';
+import type { CheckpointInfo, EvalReport, HistoryEntry, NamedFile, Profile, SampledToken, SessionInfo, TrainerEvent, TrainerState } from '../protocol/reports.js';
+import type { SampleOptions } from '../protocol/generated/settings.js';
+import type { Recovery } from './recovery.js';
+import { WorkerLoss } from './worker-loss.js';
+import type { CreateOptions, Estimate, ExportOptions, ResumeOptions, SaveOptions, StepEvent } from './run-options.js';
+import { Checkpoints } from './runs.js';
+import { sampled } from './sampling.js';
+import { RunStatus, TrainerMessage } from './status.js';
+import { created, resumed } from './starts.js';
+import type { Started } from './starts.js';
+import type { RunLock } from '../protocol/run-lock.js';
+import { watchVisibility } from './visibility.js';
+
+/** One training run in one worker. */
+export class Trainer extends EventTarget {
+  /** Identifies the run in storage. */
+  readonly runId: string;
+  readonly checkpoints: Checkpoints;
+  readonly #link: Link;
+  readonly #lock: RunLock;
+  readonly #recovery: Recovery;
+  readonly #status: RunStatus;
+  readonly #workerLoss: WorkerLoss;
+  readonly #loop: RunLoop;
+  readonly #unwatch: () => void;
+
+  private constructor({ link, lock, info, recovery }: Started) {
+    super();
+    this.runId = info.run;
+    this.#link = link;
+    this.#lock = lock;
+    this.#recovery = recovery;
+    const status = new RunStatus(info.completedSteps, this);
+    this.#status = status;
+    this.#loop = new RunLoop(link, status);
+    this.#workerLoss = new WorkerLoss(status, this.#loop, recovery, () => lock.release(), info);
+    link.handTo(this.#workerLoss);
+    this.checkpoints = Checkpoints.of(link, info.run, { running: () => this.#loop.running, loaded: (loaded) => this.#workerLoss.loaded(loaded) });
+    const tell = (tag: 'checkpoint.autosave' | 'device.look') => (): void => void link.call(tag, undefined).catch(() => undefined);
+    this.#unwatch = watchVisibility(tell('checkpoint.autosave'), tell('device.look'));
+    this.#workerLoss.tell(info.warnings);
+    if (!lock.locked) status.warn('run.unlocked', 'this browser cannot lock a run: do not train it in two tabs');
+  }
+
+  /** A new run. Unknown options are BAD_OPTION; after a refusal `model` can be used again. */
+  static async create(options: CreateOptions): Promise<Trainer> {
+    return new Trainer(await created(options));
+  }
+
+  /** Continues a saved run from where it stopped, bit for bit. */
+  static async resume(options: ResumeOptions): Promise<Trainer> {
+    return new Trainer(await resumed(options));
+  }
+
+  /** GPU bytes of a run with these options, before any is taken. */
+  static async estimate(model: Model, options: TrainOptions = {}): Promise<Estimate> {
+    const { needBytes, parts } = await model.call('model.estimate', { config: trainSettings(options).config });
+    const reported: unknown = Reflect.get(navigator, 'deviceMemory');
+    const haveBytes = typeof reported === 'number' ? reported * 2 ** 29 : undefined;
+    return { ok: haveBytes === undefined ? undefined : needBytes <= haveBytes, needBytes, haveBytes, parts };
+  }
+
+  get state(): TrainerState {
+    return this.#status.state;
+  }
+
+  get completedSteps(): number {
+    return this.#status.step;
+  }
+
+  /** Trains and yields every event until done, stopped or aborted. Leaving the loop pauses. */
+  run(options: RunOptions = {}): AsyncGenerator<TrainerEvent, void> {
+    if (options.maxSteps !== undefined) positiveInteger(options.maxSteps, 'maxSteps');
+    return this.#ran(options);
+  }
+
+  async *#ran(options: RunOptions): AsyncGenerator<TrainerEvent, void> {
+    yield* this.#loop.run(options);
+    this.#workerLoss.settle();
+  }
+
+  /** Makes exactly `count` steps and returns their reports. */
+  async step(count = 1, options: { signal?: AbortSignal } = {}): Promise<StepEvent[]> {
+    positiveInteger(count, 'count');
+    const first = this.#status.step + 1;
+    // A step that is repeated after a loss has the same bits, and counts once.
+    const steps = new Map<number, StepEvent>();
+    const collect = (event: Event): void => {
+      if (event instanceof TrainerMessage && event.detail.type === 'step') steps.set(event.detail.step, event.detail);
+    };
+    this.addEventListener('step', collect);
+    try {
+      await this.#loop.step(count, options.signal);
+      this.#workerLoss.settle();
+      return [...steps.values()].filter(({ step }) => step >= first);
+    } finally {
+      this.removeEventListener('step', collect);
+    }
+  }
+
+  /** Where the GPU's time goes: the next `steps` steps with a timestamp around each kernel, which makes them slower. As `step`, while nothing runs. */
+  async profile(steps = 1, options: { signal?: AbortSignal } = {}): Promise<Profile> {
+    positiveInteger(steps, 'steps');
+    return this.#loop.profile(steps, options.signal);
+  }
+
+  /** Settles after the current step; the iterator of `run` stays open. */
+  pause(): Promise<void> {
+    return this.#loop.pause();
+  }
+
+  async resume(): Promise<void> {
+    this.#loop.resume();
+  }
+
+  /** Ends `run` after the current step. The trainer can still evaluate, sample, save and export. */
+  stop(): Promise<void> {
+    return this.#loop.stop();
+  }
+
+  /** Sets the rate by hand from the next step on; `undefined` returns control to the schedule. */
+  async setLearningRate(rate: number | undefined): Promise<void> {
+    if (rate !== undefined && !(Number.isFinite(rate) && rate >= 0)) throw badOption('rate', 'a finite number >= 0', rate);
+    this.#recovery.journal.add({ set: 'rate', rate }, await this.#link.call('rate.set', { rate }));
+  }
+
+  /** Starts the decay of a `wsd` or the annealing of an `infinite` schedule now; a start that is planned or past is kept. */
+  async startDecay(): Promise<void> {
+    this.#recovery.journal.add({ set: 'decay' }, await this.#link.call('schedule.decay', undefined));
+  }
+
+  /** The planned learning rate of steps 1 to `steps`. */
+  previewSchedule(steps: number): Promise<number[]> {
+    positiveInteger(steps, 'steps');
+    return this.#link.call('schedule.preview', { steps });
+  }
+
+  /** Mean loss and perplexity over the validation part of the data. */
+  evaluate(options: { maxBatches?: number; signal?: AbortSignal } = {}): Promise<EvalReport> {
+    if (options.maxBatches !== undefined) naturalNumber(options.maxBatches, 'maxBatches');
+    return this.#link.call('trainer.evaluate', { maxBatches: options.maxBatches }, { signal: options.signal });
+  }
+
+  /** Tokens as they are made; leaving the loop ends the generation. */
+  sample(prompt: string, options: SampleOptions & { signal?: AbortSignal } = {}): AsyncGenerator<SampledToken, void> {
+    const { signal, ...sampling } = options;
+    return sampled(this.#link, prompt, sampleJson(sampling), signal);
+  }
+
+  /** Every step, evaluation and sample of the run so far, those before a resume too. */
+  history(): Promise<HistoryEntry[]> {
+    return this.#link.call('trainer.history', undefined);
+  }
+
+  save(options: SaveOptions = {}): Promise<CheckpointInfo> {
+    return this.checkpoints.save(options);
+  }
+
+  /** The model for other programs: a zip of a Hugging Face folder. */
+  async export(options: ExportOptions = {}): Promise<Blob> {
+    const [file] = await this.#export(options, 'zip');
+    return file?.blob ?? new Blob();
+  }
+
+  /** The same folder, file by file. */
+  exportFiles(options: ExportOptions = {}): Promise<NamedFile[]> {
+    return this.#export(options, 'files');
+  }
+
+  #export({ format = 'safetensors', signal, onProgress }: ExportOptions, container: 'zip' | 'files'): Promise<NamedFile[]> {
+    if (format !== 'safetensors') throw badOption('format', "'safetensors'", format);
+    return this.#link.call('model.export', { format, container }, { signal, onProgress });
+  }
+
+  /** Settings, progress, model and adapter of the run. */
+  inspect(): Promise<SessionInfo> {
+    return this.#link.call('trainer.inspect', undefined);
+  }
+
+  /** Ends the worker and frees everything; unsaved steps are lost. */
+  async dispose(): Promise<void> {
+    this.#unwatch();
+    this.#link.close(aborted('the trainer'));
+    this.#lock.release();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.dispose();
+  }
+}

@@ -1,0 +1,112 @@
+/** What a trainer does and reports when its worker is lost. */
+import type { TabtuneError } from '../protocol/errors.js';
+import type { Owner } from './link.js';
+import type { RunLoop } from './loop.js';
+import type { Finding, SessionInfo, TrainerEvent, TrainerState } from '../protocol/reports.js';
+import { proposals } from './proposals.js';
+import type { Recovery } from './recovery.js';
+import type { Connection } from './rpc.js';
+import type { RunStatus } from './status.js';
+
+export class WorkerLoss implements Owner {
+  /** The step at the end of the last call, after which a read has succeeded. */
+  #settled: number;
+  readonly #told = new Set<string>();
+  #stateBefore: TrainerState = 'ready';
+  #restored: SessionInfo | undefined;
+  /** The step of the newest generation, as far as is known. */
+  #saved = 0;
+  /** Proposals for when memory was not enough. */
+  #advice = '';
+
+  constructor(
+    private readonly status: RunStatus,
+    private readonly loop: RunLoop,
+    private readonly recovery: Recovery,
+    private readonly release: () => void,
+    info: SessionInfo,
+  ) {
+    this.#settled = info.completedSteps;
+    this.#saved = info.completedSteps;
+  }
+
+  /** Warnings of the start, reported once. */
+  tell(findings: readonly Finding[]): void {
+    for (const { code, message } of findings) {
+      if (this.#told.has(message)) continue;
+      this.#told.add(message);
+      this.status.warn(code, message);
+    }
+  }
+
+  /** A call has ended: its steps are confirmed. */
+  settle(): void {
+    this.#settled = this.status.step;
+  }
+
+  /** A generation was loaded in place of the live state. */
+  loaded(info: SessionInfo): void {
+    this.status.step = info.completedSteps;
+    this.settle();
+    this.#saved = info.completedSteps;
+    if (info.generation !== undefined) this.recovery.loaded(info.generation);
+  }
+
+  confirmed(error: TabtuneError): number {
+    const { step } = this.status;
+    if (error.detail.step !== undefined) return error.detail.step;
+    // The loss of the last step was read before its update.
+    return this.loop.running ? Math.max(this.#settled, step - 1) : step;
+  }
+
+  events(events: TrainerEvent[]): void {
+    for (const event of events) {
+      if (event.type === 'checkpoint') {
+        this.#saved = event.step;
+        this.recovery.saved();
+      }
+      this.status.receive(event);
+    }
+  }
+
+  lost(error: TabtuneError): void {
+    this.#stateBefore = this.status.state;
+    this.status.warn(error.detail.code ?? error.code, error.message);
+    this.status.receive({ type: 'state', state: 'recovering', step: this.#saved });
+  }
+
+  async restore(connection: Connection, error: TabtuneError): Promise<void> {
+    const info = await this.recovery.reopen(connection);
+    const { completedSteps } = info;
+    this.#restored = info;
+    this.status.step = completedSteps;
+    this.#settled = completedSteps;
+    if (completedSteps !== this.#saved) this.status.receive({ type: 'state', state: 'recovering', step: completedSteps });
+    this.#saved = completedSteps;
+    this.tell(info.warnings);
+    this.#advice = '';
+    // If memory was not enough, the same steps would fail again.
+    if (error.code === 'OUT_OF_MEMORY') this.#advice = proposals(info.config);
+    else await this.recovery.repeat(connection, info, error.detail.step ?? completedSteps);
+    this.#settled = this.status.step;
+  }
+
+  recovered(error: TabtuneError): void {
+    const from = this.#restored?.completedSteps ?? 0;
+    const { step } = this.status;
+    const message = `${error.message} The run was put together again after step ${from} and stands after step ${step}.`;
+    this.status.warn('run.recovered', message);
+    // A loop that continues reports this itself.
+    if (this.#advice === '') {
+      if (!this.loop.running) this.status.become(this.#stateBefore);
+      return;
+    }
+    this.status.warn('run.memory', this.#advice);
+    if (!this.loop.running) this.status.become('paused');
+  }
+
+  failed(_error: TabtuneError): void {
+    this.status.become('failed');
+    this.release();
+  }
+}

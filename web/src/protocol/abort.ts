@@ -1,0 +1,13 @@
+/** Aborts of a call, on both sides. */
+import { aborted } from './errors.js';
+
+/** Waits for `work` until `signal` aborts. The work itself goes on, and its end is nobody's fault. */
+export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return work;
+  return new Promise((resolve, reject) => {
+    const stop = (): void => reject(aborted());
+    if (signal.aborted) stop();
+    signal.addEventListener('abort', stop, { once: true });
+    void work.then(resolve, reject).finally(() => signal.removeEventListener('abort', stop));
+  });
+}

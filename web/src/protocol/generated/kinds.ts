@@ -1,0 +1,21 @@
+// Made by npm run generate; not for editing.
+/** Keys of settings and the kinds of their values: a `count` is an integer of at least 0, a list is its words. */
+export type Kind = 'count' | 'integer' | 'number' | 'boolean' | 'string' | readonly string[];
+export type Kinds = Readonly<Record<string, Kind>>;
+
+export const RUN: Kinds = { steps: 'count', batchSize: 'count', seqLen: 'count', gradientAccumulationSteps: 'count', learningRate: 'number', maxGradNorm: 'number', seed: 'count', precision: ['f32', 'bf16'], gradientCheckpointing: 'boolean', gradientRelease: 'boolean', documentMask: 'boolean', dataOrder: ['shuffled', 'sequential'], validationFraction: 'number' };
+export const GROUP: Kinds = { pattern: 'string', weightDecay: 'number', learningRateScale: 'number', frozen: 'boolean' };
+export const SAMPLE: Kinds = { maxTokens: 'count', temperature: 'number', topK: 'count', topP: 'number', seed: 'count', topLogprobs: 'count' };
+export const OPTIMIZERS: Record<string, Kinds> = {
+  adamw: { beta1: 'number', beta2: 'number', eps: 'number', weightDecay: 'number', stochasticRounding: 'boolean' },
+  adafactor: { decayRate: 'number', beta2Cap: 'number', clipThreshold: 'number', eps1: 'number', eps2: 'number', weightDecay: 'number', relativeStep: 'boolean', stochasticRounding: 'boolean' },
+  apollo: { beta1: 'number', beta2: 'number', eps: 'number', weightDecay: 'number', mini: 'boolean', rank: 'count', scale: 'number', scaleFront: 'boolean', updateSteps: 'count', projector: ['normal', 'orthogonal'], stochasticRounding: 'boolean' },
+  sgd: { momentum: 'number', nesterov: 'boolean', weightDecay: 'number', stochasticRounding: 'boolean' },
+};
+export const SCHEDULES: Record<string, Kinds> = {
+  constant: { warmupSteps: 'count', warmupFromZero: 'boolean' },
+  cosine: { warmupSteps: 'count', warmupFromZero: 'boolean', totalSteps: 'count', minLearningRate: 'number' },
+  linear: { warmupSteps: 'count', warmupFromZero: 'boolean', totalSteps: 'count', minLearningRate: 'number' },
+  wsd: { warmupSteps: 'count', warmupFromZero: 'boolean', decaySteps: 'count', decayStartStep: 'integer', startDecay: 'boolean', decayType: ['harmonic', 'rsqrt', 'exponential', 'linear', 'one_minus_sqrt'], minLearningRate: 'number' },
+  infinite: { warmupSteps: 'count', warmupFromZero: 'boolean', cooldownSteps: 'count', constantLearningRate: 'number', annealingSteps: 'count', tau: 'number', annealingStartStep: 'integer', startAnnealing: 'boolean', annealingType: ['harmonic', 'rsqrt', 'exponential', 'linear', 'one_minus_sqrt'], minLearningRate: 'number' },
+};

@@ -1,0 +1,163 @@
+/**
+ * The protocol between page and worker. Both sides import this file; it imports neither.
+ * Tags are noun.verb. Every request has an id and exactly one reply; events have no id.
+ */
+import { ERROR_CODES } from './errors.js';
+import { evaluation, profile, token } from './generated/reports.js';
+import { checkpointInfo, estimate, fileReport, historyEntry, modelInfo, namedFile, progress, sessionInfo, trainerEvent } from './reports.js';
+import { anything, blob, buffer, count, directory, flag, listOf, nothing, nullable, number, oneOf, optional, otherwise, record, text, variant } from './parse.js';
+import type { Parsed, Parser } from './parse.js';
+
+/** Incremented whenever the form of a message changes. */
+export const PROTOCOL = 3;
+
+const errorData = record({
+  code: oneOf(...ERROR_CODES),
+  message: text,
+  detail: record({
+    code: optional(text),
+    path: optional(text),
+    refusal: anything,
+    refusals: optional(listOf(anything)),
+    need: optional(number),
+    have: optional(number),
+    limit: optional(text),
+    feature: optional(text),
+    kernel: optional(text),
+    offset: optional(number),
+    want: optional(text),
+    got: optional(text),
+    reason: optional(text),
+    run: optional(text),
+    chunk: optional(number),
+    step: optional(number),
+    tensor: optional(text),
+    recovered: optional(flag),
+  }),
+  cause: optional(text),
+});
+
+const sourceSpec = variant('kind', {
+  blob: { name: text, blob },
+  bytes: { name: text, bytes: buffer },
+  url: {
+    name: text,
+    url: text,
+    headers: listOf(listOf(text)),
+    credentials: oneOf('omit', 'same-origin', 'include'),
+  },
+});
+export type SourceSpec = Parsed<typeof sourceSpec>;
+
+/** How the worker drives the loop; none of this changes what a step computes. Runs of version 0.1 lack some fields, imported folders lack all. */
+export const driverParser = record({
+  logEvery: otherwise(count, 8),
+  evalEvery: otherwise(count, 0),
+  evalBatches: otherwise(count, 0),
+  autosave: otherwise(flag, true),
+  saveEvery: otherwise(count, 0),
+  saveEverySecs: otherwise(number, 120),
+  saveTotalLimit: otherwise(count, 4),
+  sampleEvery: otherwise(count, 0),
+  samplePrompt: otherwise(text, ''),
+  sample: otherwise(text, '{}'),
+  onNonFinite: otherwise(oneOf('stop', 'skip'), 'stop'),
+});
+export type Driver = Parsed<typeof driverParser>;
+
+const which = record({ run: text, generation: optional(count) });
+/** When something was done by hand: after this step, and after this generation was saved. */
+const moment = record({ step: count, generation: optional(count) });
+export type Moment = Parsed<typeof moment>;
+
+/** Every request, with the parsers of its arguments and of its reply. */
+export const REQUESTS = {
+  'worker.hello': {
+    ask: record({ protocol: count, version: text, wasmHash: text, wasmUrl: optional(text), wasmBinary: optional(buffer) }),
+    reply: record({ protocol: count, version: text, wasmHash: text }),
+  },
+  /** For tests of recovery: the core panics, and no reply comes. */
+  'core.panic': { ask: nothing, reply: nothing },
+  /** A read of the device: a frozen tab may have lost it without notice. */
+  'device.look': { ask: nothing, reply: nothing },
+  'files.inspect': { ask: record({ sources: listOf(sourceSpec), format: optional(text), read: flag }), reply: listOf(fileReport) },
+  'model.open': { ask: record({ sources: listOf(sourceSpec) }), reply: modelInfo },
+  'model.create': { ask: record({ config: text, tokenizer: nullable(sourceSpec), data: sourceSpec }), reply: modelInfo },
+  'model.tokenize': { ask: record({ text }), reply: listOf(count) },
+  'model.estimate': { ask: record({ config: text }), reply: estimate },
+  'model.preview': { ask: record({ config: text, steps: count }), reply: listOf(number) },
+  'trainer.create': {
+    ask: record({ run: text, label: text, config: text, driver: driverParser, data: sourceSpec, keepData: flag, allowNonFinite: flag }),
+    reply: sessionInfo,
+  },
+  /** `changesUpTo`: a newer generation already contains the changes of `config` and `override`. */
+  'trainer.resume': {
+    ask: record({
+      run: text,
+      generation: optional(count),
+      config: optional(text),
+      override: optional(listOf(text)),
+      changesUpTo: optional(count),
+      driver: optional(driverParser),
+      data: optional(sourceSpec),
+    }),
+    reply: sessionInfo,
+  },
+  /** As `trainer.resume`, in place of the live state. */
+  'trainer.load': { ask: record({ generation: optional(count) }), reply: sessionInfo },
+  'trainer.inspect': { ask: nothing, reply: sessionInfo },
+  'trainer.history': { ask: nothing, reply: listOf(historyEntry) },
+  'trainer.evaluate': { ask: record({ maxBatches: optional(count) }), reply: evaluation },
+  'trainer.profile': { ask: record({ steps: count }), reply: profile },
+  'trainer.sample': { ask: record({ prompt: text, options: text }), reply: nothing },
+  /** `again`: lost steps are repeated, and no states are reported. */
+  'loop.run': {
+    ask: record({ maxSteps: optional(count), again: optional(flag) }),
+    reply: record({ state: oneOf('paused', 'stopped', 'done'), step: count }),
+  },
+  'loop.pause': { ask: nothing, reply: nothing },
+  'loop.stop': { ask: nothing, reply: nothing },
+  'rate.set': { ask: record({ rate: optional(number) }), reply: moment },
+  'schedule.decay': { ask: nothing, reply: moment },
+  'schedule.preview': { ask: record({ steps: count }), reply: listOf(number) },
+  'checkpoint.save': { ask: nothing, reply: checkpointInfo },
+  /** Saves if that is due, without waiting for it: the page is being hidden. */
+  'checkpoint.autosave': { ask: nothing, reply: nothing },
+  'checkpoint.list': { ask: record({ run: optional(text) }), reply: listOf(checkpointInfo) },
+  'checkpoint.history': { ask: which, reply: listOf(historyEntry) },
+  'checkpoint.keep': { ask: record({ run: text, generation: count, kept: flag }), reply: nothing },
+  'checkpoint.fork': { ask: record({ run: text, generation: optional(count), label: optional(text) }), reply: checkpointInfo },
+  'checkpoint.remove': { ask: which, reply: nothing },
+  'checkpoint.export': { ask: which, reply: namedFile },
+  'checkpoint.folder': { ask: record({ run: text, generation: optional(count), handle: directory }), reply: nothing },
+  'checkpoint.import': { ask: record({ files: listOf(namedFile) }), reply: checkpointInfo },
+  'model.export': { ask: record({ format: oneOf('safetensors'), container: oneOf('zip', 'files') }), reply: listOf(namedFile) },
+} satisfies Record<string, { ask: Parser<unknown>; reply: Parser<unknown> }>;
+
+export type Tag = keyof typeof REQUESTS;
+export type Ask<T extends Tag> = Parsed<(typeof REQUESTS)[T]['ask']>;
+export type Reply<T extends Tag> = Parsed<(typeof REQUESTS)[T]['reply']>;
+
+export const isTag = (word: string): word is Tag => Object.hasOwn(REQUESTS, word);
+
+/** Page to worker. `ask` is parsed with the parser of the request. */
+export const pageMessage = variant('type', {
+  request: { id: count, tag: text, ask: anything },
+  cancel: { id: count },
+});
+export type PageMessage = Parsed<typeof pageMessage>;
+
+/** Worker to page. */
+export const workerMessage = variant('type', {
+  reply: { id: count, reply: anything },
+  error: { id: count, error: errorData },
+  progress: { id: count, progress },
+  /** A token of the `trainer.sample` of this id. */
+  token: { id: count, token },
+  events: { events: listOf(trainerEvent) },
+  /** A fault of the GPU, reported as soon as it is seen. */
+  fault: { error: errorData },
+  /** The worker cannot be used any more. */
+  fatal: { error: errorData },
+});
+export type WorkerMessage = Parsed<typeof workerMessage>;

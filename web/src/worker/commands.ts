@@ -1,0 +1,112 @@
+/** The worker's handler of each request. One worker serves one model, then one trainer. */
+import { VERSION, WASM_HASH } from '../protocol/build.js';
+import { aborted, protocolError } from '../protocol/errors.js';
+import { createTrainer, loadGeneration, resumeTrainer } from './openings.js';
+import { PROTOCOL } from '../protocol/protocol.js';
+import type { Ask, Reply, Tag } from '../protocol/protocol.js';
+import type { SampledToken } from '../protocol/reports.js';
+import { openSource, openSources } from './sources.js';
+import { wholeSource } from './whole-source.js';
+import { estimate, inspectFile, ModelHandle, panicForTest, parsed, previewSchedule } from './wasm.js';
+import { phase, ready } from './worker-state.js';
+import type { Context, WorkerState } from './worker-state.js';
+
+export interface CallContext extends Context {
+  onToken: (token: SampledToken) => void;
+}
+export type Handlers = { [T in Tag]: (ask: Ask<T>, context: CallContext) => Promise<Reply<T>> };
+
+const nothing = (): undefined => undefined;
+
+export function handlersOf(state: WorkerState): Handlers {
+  const { store } = state;
+  return {
+    'worker.hello': async ({ protocol, version, wasmHash, wasmUrl, wasmBinary }) => {
+      if (protocol !== PROTOCOL || version !== VERSION || wasmHash !== WASM_HASH) {
+        throw protocolError(`page and worker are of different builds (${version} and ${VERSION}): reload the page`);
+      }
+      state.wasmFrom = { url: wasmUrl, binary: wasmBinary };
+      return { protocol: PROTOCOL, version: VERSION, wasmHash: WASM_HASH };
+    },
+    'core.panic': async () => {
+      await state.core();
+      panicForTest();
+    },
+    'device.look': () => state.trainer.look().then(nothing),
+    'files.inspect': async ({ sources, format, read }, { signal, onProgress }) => {
+      await state.core();
+      const reports: Reply<'files.inspect'> = [];
+      const opened = await openSources(sources, signal, onProgress);
+      for (const source of opened) {
+        if (signal.aborted) throw aborted('the inspection');
+        onProgress(phase('read', source.name));
+        reports.push({ name: source.name, report: inspectFile(source, format, read, opened.filter((other) => other !== source)) });
+      }
+      return reports;
+    },
+    'model.open': async ({ sources }, { signal, onProgress }) => {
+      await state.core();
+      const files = await openSources(sources, signal, onProgress);
+      if (signal.aborted) throw aborted('the opening');
+      onProgress(phase('read'));
+      const info = state.hold(ModelHandle.open(files));
+      onProgress(ready);
+      return info;
+    },
+    'model.create': async ({ config, tokenizer, data }, { signal, onProgress }) => {
+      await state.core();
+      const corpus = wholeSource(await openSource(data, signal, onProgress));
+      const tokenizerJson = tokenizer && (await openSource(tokenizer, signal, onProgress));
+      if (signal.aborted) throw aborted('the opening');
+      const words = tokenizerJson ? { tokenizerJson: tokenizerJson.read(0, tokenizerJson.size) } : 'characters';
+      return state.hold(ModelHandle.fromScratch(config, words, corpus.read(0, corpus.size)));
+    },
+    'model.tokenize': async ({ text }) => Array.from(state.model.tokenize(text)),
+    'model.estimate': async ({ config }) => parsed.estimate(estimate(state.model, config)),
+    'model.preview': async ({ config, steps }) => Array.from(previewSchedule(config, steps)),
+    'trainer.create': (ask, context) => createTrainer(state, ask, context),
+    'trainer.resume': (ask, context) => resumeTrainer(state, ask, context),
+    'trainer.load': (ask, context) => loadGeneration(state, ask, context),
+    'trainer.inspect': () => state.trainer.inspect(),
+    'trainer.history': () => state.trainer.history(),
+    'trainer.evaluate': ({ maxBatches }, { signal }) => state.trainer.evaluate(maxBatches, signal),
+    'trainer.profile': ({ steps }, { signal }) => state.loop.profile(steps, signal),
+    'trainer.sample': ({ prompt, options }, { signal, onToken }) => state.trainer.sample(prompt, options, signal, onToken).then(nothing),
+    'loop.run': (ask, { signal }) => state.loop.run(ask, signal),
+    'loop.pause': () => state.loop.halt('paused').then(nothing),
+    'loop.stop': () => state.loop.halt('stopped').then(nothing),
+    'rate.set': ({ rate }) => state.trainer.setLearningRate(rate),
+    'schedule.decay': () => state.trainer.startDecay(),
+    'schedule.preview': ({ steps }) => state.trainer.preview(steps),
+    'checkpoint.save': (_, context) => state.trainer.save(context),
+    'checkpoint.autosave': () => state.loop.saveHidden().then(nothing),
+    'checkpoint.list': ({ run }) => {
+      state.sweep();
+      return store.list(run);
+    },
+    'checkpoint.history': async ({ run, generation }) => {
+      const found = (await store.list(run)).filter((info) => info.fault === undefined && (generation === undefined || info.generation === generation));
+      return store.history(run, Math.max(0, ...found.map(({ step }) => step)));
+    },
+    'checkpoint.keep': ({ run, generation, kept }) => store.keep(run, generation, kept).then(nothing),
+    'checkpoint.fork': async ({ run, generation, label }, { signal, onProgress }) =>
+      store.fork(run, generation, label ?? (await store.runRecord(run)).label, signal, onProgress),
+    'checkpoint.remove': async ({ run, generation }) => {
+      const trainer = state.trainerOf(run);
+      if (!trainer) return store.remove(run, generation).then(nothing);
+      // Not during a save.
+      return trainer.lane.take(async () => {
+        await store.remove(run, generation);
+        if (!(await store.hasRun(run))) trainer.saver.removed();
+        return undefined;
+      });
+    },
+    'checkpoint.export': ({ run, generation }, { signal, onProgress }) => store.exportFile(run, generation, signal, onProgress),
+    'checkpoint.folder': ({ run, generation, handle }, { signal, onProgress }) => store.exportFolder(run, generation, handle, signal, onProgress).then(nothing),
+    'checkpoint.import': ({ files }, { signal, onProgress }) => {
+      const [first, second] = files;
+      return store.importFile(first && !second ? first.blob : files, signal, onProgress);
+    },
+    'model.export': ({ format, container }, { signal, onProgress }) => state.trainer.exportModel(format, container, { signal, onProgress }),
+  };
+}

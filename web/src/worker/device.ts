@@ -1,0 +1,137 @@
+/** Sees every GPU fault first: wgpu's own handler would panic inside the event callback. */
+import { fault } from '../protocol/errors.js';
+import type { TabtuneError } from '../protocol/errors.js';
+
+/** The scope that is watched: a worker's global scope. */
+export interface WatchedScope {
+  GPUAdapter?: typeof GPUAdapter;
+  navigator?: { gpu?: GPU };
+}
+
+/** CubeCL requires it at its first operation, but uses it only for profiling. */
+const PRETENDED = 'timestamp-query';
+/** The loss of a device is reported shortly after the read that it broke. */
+const LOSS_MILLIS = 100;
+
+/** The features of an adapter or a device, as wgpu should see them. */
+const withPretended = (features: Iterable<string>): Set<string> => new Set([...features, PRETENDED]);
+
+/** The first fault of the device, if any. A step counts only if a later read succeeded and this is still empty. */
+export class DeviceWatch {
+  #fault: TabtuneError | undefined;
+  #adapter = '';
+  #lost: Promise<void> = new Promise(() => undefined);
+  #hidden = new Set<string>();
+  #scope: WatchedScope = {};
+  #onFault: (error: TabtuneError) => void = () => undefined;
+
+  /** The adapter's name; the core gets none in a browser. */
+  get adapter(): string {
+    return this.#adapter;
+  }
+
+  get fault(): TabtuneError | undefined {
+    return this.#fault;
+  }
+
+  /** Throws the fault, if there is one. */
+  check(): void {
+    if (this.#fault) throw this.#fault;
+  }
+
+  /** Whether the core was told of a feature that the device lacks. */
+  hides(feature: string): boolean {
+    return this.#hidden.has(feature);
+  }
+
+  /** Wraps `requestDevice` and the adapter's features before the core starts. */
+  install(scope: WatchedScope, onFault: (error: TabtuneError) => void): void {
+    this.#scope = scope;
+    this.#onFault = onFault;
+    const adapters = scope.GPUAdapter?.prototype;
+    if (adapters === undefined) return;
+    // eslint-disable-next-line @typescript-eslint/unbound-method -- called with its adapter
+    const request = adapters.requestDevice;
+    const requested = (adapter: GPUAdapter, descriptor: GPUDeviceDescriptor | undefined) => this.#request(adapter, request, descriptor);
+    adapters.requestDevice = function (descriptor) {
+      return requested(this, descriptor);
+    };
+    // eslint-disable-next-line @typescript-eslint/unbound-method -- called with its adapter
+    const given = Object.getOwnPropertyDescriptor(adapters, 'features')?.get;
+    if (!given) return;
+    Object.defineProperty(adapters, 'features', {
+      configurable: true,
+      enumerable: true,
+      get(this: GPUAdapter) {
+        const features = given.call(this) as GPUSupportedFeatures;
+        return features.has(PRETENDED) ? features : withPretended(features);
+      },
+    });
+    this.#real = (adapter) => given.call(adapter) as GPUSupportedFeatures;
+  }
+
+  #real: (adapter: GPUAdapter) => GPUSupportedFeatures = (adapter) => adapter.features;
+
+  async #request(adapter: GPUAdapter, request: GPUAdapter['requestDevice'], descriptor: GPUDeviceDescriptor | undefined): Promise<GPUDevice> {
+    const lacks = !this.#real(adapter).has(PRETENDED);
+    const requiredFeatures = [...(descriptor?.requiredFeatures ?? [])].filter((feature) => !lacks || feature !== PRETENDED);
+    let device: GPUDevice;
+    try {
+      device = await request.call(adapter, { ...descriptor, requiredFeatures });
+    } catch (thrown) {
+      const reason = thrown instanceof Error ? thrown.message : String(thrown);
+      this.#raise(fault('device.no-adapter', `the GPU could not be opened: ${reason}`, { reason }, thrown));
+      throw thrown;
+    }
+    if (lacks) {
+      this.#hidden.add(PRETENDED);
+      Object.defineProperty(device, 'features', { value: withPretended(device.features) });
+    }
+    this.#watch(device);
+    return device;
+  }
+
+  #raise(error: TabtuneError): void {
+    if (this.#fault) return;
+    this.#fault = error;
+    this.#onFault(error);
+  }
+
+  #watch(device: GPUDevice): void {
+    // Absent before Chrome 133 and Firefox 141.
+    const info: GPUAdapterInfo | undefined = device.adapterInfo;
+    if (info) this.#adapter = info.description || [info.vendor, info.architecture].filter(Boolean).join(' ');
+    this.#lost = device.lost.then(({ reason, message }) => {
+      this.#raise(fault('device.lost', `the GPU was lost (${message || reason}).`, { reason }));
+    });
+    device.addEventListener('uncapturederror', (event) => {
+      event.stopImmediatePropagation();
+      this.#raise(classify(event.error));
+    });
+  }
+
+  /** Refuses a missing adapter before the core requests one, because the core would panic. */
+  async present(): Promise<void> {
+    const gpu = this.#scope.navigator?.gpu;
+    if (gpu && (await gpu.requestAdapter({ powerPreference: 'high-performance' })) === null) {
+      throw fault('device.no-adapter', 'WebGPU has no usable GPU now: its process may have stopped, or the browser gave it up');
+    }
+  }
+
+  /** The cause of a failed read. */
+  async explain(error: TabtuneError): Promise<TabtuneError> {
+    if (this.#fault) return this.#fault;
+    if (error.code !== 'DEVICE_LOST' && error.code !== 'WORKER_CRASHED') return error;
+    await Promise.race([this.#lost, new Promise((resolve) => setTimeout(resolve, LOSS_MILLIS))]);
+    return this.#fault ?? error;
+  }
+}
+
+function classify(error: GPUError): TabtuneError {
+  const reason = error.message;
+  if (error.constructor.name === 'GPUOutOfMemoryError') {
+    return fault('device.out-of-memory', 'the GPU is out of memory. Use a smaller batchSize or seqLen, or precision bf16.', { reason });
+  }
+  const kernel = /"([a-z0-9_/]+)"/.exec(reason)?.[1];
+  return fault('device.uncaptured', `the GPU refused a command: ${reason}`, { reason, kernel });
+}

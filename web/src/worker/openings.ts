@@ -1,0 +1,114 @@
+/** Opens a trainer in the worker: a new run, a saved one, or another generation of the live one. */
+import { aborted, escaped, fault } from '../protocol/errors.js';
+import { driverParser } from '../protocol/protocol.js';
+import type { Ask } from '../protocol/protocol.js';
+import type { SessionInfo } from '../protocol/reports.js';
+import { blobSource, openSource } from './sources.js';
+import { interruptible } from './lane.js';
+import { wholeSource } from './whole-source.js';
+import type { JsSource } from './wasm.js';
+import { clearAbort, Session } from './wasm.js';
+import type { Word } from '../protocol/generated/codes.js';
+import { phase, ready, refuseSkip } from './worker-state.js';
+import type { Context, WorkerState } from './worker-state.js';
+
+/** The GPU has about half of the memory that the browser reports, in GiB; 4 if it reports none. */
+const BYTES_PER_GIB = 2 ** 29;
+
+const sourcesOf = (files: Map<string, Blob>): JsSource[] => [...files].map(([name, blob]) => blobSource(name, blob));
+
+export async function createTrainer(state: WorkerState, ask: Ask<'trainer.create'>, { signal, onProgress }: Context): Promise<SessionInfo> {
+  const { model } = state;
+  const data = wholeSource(await openSource(ask.data, signal, onProgress));
+  onProgress(phase('compile'));
+  await state.device();
+  if (signal.aborted) throw aborted('the start');
+  refuseSkip(ask.driver, JSON.parse(ask.config));
+  onProgress(phase('upload'));
+  const session = await interruptible(signal, () => Session.create(model, data, ask.config, ask.allowNonFinite));
+  const { run, label, keepData, driver } = ask;
+  const info = await state.install({ session, data, run, label, keepData, driver, newData: false });
+  // Only now, because after a refusal the model can be used again.
+  state.freeModel();
+  state.sweep();
+  onProgress(ready);
+  return info;
+}
+
+export async function resumeTrainer(state: WorkerState, ask: Ask<'trainer.resume'>, { signal, onProgress }: Context): Promise<SessionInfo> {
+  const { store } = state;
+  const { run } = ask;
+  state.sweep();
+  onProgress(phase('verify'));
+  const { manifest, files, warnings } = await store.load(run, ask.generation, signal, onProgress);
+  const record = await store.runRecord(run);
+  const kept = ask.data ? undefined : await store.runData(run);
+  const data = ask.data ? await openSource(ask.data, signal, onProgress) : kept && blobSource(record.dataName, kept);
+  if (!data) throw fault('data.missing', 'the training data of this run was not kept: give the same file as `data`', { path: 'data' });
+  wholeSource(data);
+  const adapter = await state.device();
+  if (signal.aborted) throw aborted('the resume');
+  onProgress(phase('upload'));
+  // A generation that was saved after the changes contains them.
+  const changed = ask.changesUpTo === undefined || manifest.generation <= ask.changesUpTo;
+  const [config, override] = changed ? [ask.config, ask.override ?? []] : [undefined, []];
+  const session = await interruptible(signal, () => Session.resume(sourcesOf(files), data, config, override));
+  const newData = ask.override?.includes('data') === true;
+  const driver = ask.driver ?? driverParser(JSON.parse(record.driver), 'driver');
+  const { label, generation } = manifest;
+  const info = await state.install({ session, data, run, label, keepData: record.data !== undefined, driver, newData, generation });
+  state.trainer.saver.loss = manifest.loss;
+  onProgress(ready);
+  const passed = warnings.map(({ code, detail, message }) => ({ code: detail.code ?? code, message }));
+  return { ...info, warnings: [...passed, ...info.warnings, ...elsewhere(manifest.environment.adapter, adapter, info)] };
+}
+
+/** Compares the environments: the core compares versions, but in a browser only the worker knows the adapter. */
+function elsewhere(saved: string, adapter: string, { warnings }: SessionInfo): SessionInfo['warnings'] {
+  const code = 'checkpoint.environment' satisfies Word;
+  // Documents of version 1 do not contain it.
+  if (saved === '' || saved === adapter || warnings.some((warning) => warning.code === code)) return [];
+  return [{ code, message: `saved on ${escaped(saved)}, going on with ${escaped(adapter)}: the next steps may differ from the unbroken run's in their last digits` }];
+}
+
+/** The live state is dropped only after the other one is verified; its memory is freed first if both do not fit. */
+export async function loadGeneration(state: WorkerState, ask: Ask<'trainer.load'>, { signal, onProgress }: Context): Promise<SessionInfo> {
+  const { store, trainer } = state;
+  const { run, data } = trainer.parts;
+  const opened = async (generation: number | undefined, free: () => void, until?: AbortSignal): Promise<{ session: Session; generation: number }> => {
+    const { manifest, files, warnings } = await store.load(run, generation, until, onProgress);
+    free();
+    onProgress(phase('upload'));
+    const session = await Session.resume(sourcesOf(files), data, undefined, []);
+    for (const warning of warnings) trainer.warn(manifest.step, warning);
+    trainer.saver.loss = manifest.loss;
+    return { session, generation: manifest.generation };
+  };
+  const info = await trainer.replace(
+    async (free, { gpuBytes, completedSteps }) => {
+      const saved = trainer.saver.clock.savedStep === completedSteps ? trainer.saver.generation : undefined;
+      if (saved === undefined || fitsTwice(gpuBytes)) return opened(ask.generation, () => undefined, signal);
+      let freed = false;
+      try {
+        return await opened(ask.generation, () => {
+          freed = true;
+          free();
+        }, signal);
+      } catch (thrown) {
+        if (!freed) throw thrown;
+        // Restores the previous state; this cannot be aborted.
+        clearAbort();
+        return { ...(await opened(saved, () => undefined)), failed: thrown };
+      }
+    },
+    { signal, onProgress },
+  );
+  onProgress(ready);
+  return info;
+}
+
+function fitsTwice(gpuBytes: number | undefined): boolean {
+  if (gpuBytes === undefined) return true;
+  const told: unknown = Reflect.get(globalThis.navigator ?? {}, 'deviceMemory');
+  return 2 * gpuBytes <= (typeof told === 'number' ? told : 4) * BYTES_PER_GIB;
+}

@@ -1,0 +1,170 @@
+/** The saves of one run: the core's files into storage, with the history that belongs to them. */
+import { SaveClock } from './autosave.js';
+import { TabtuneError } from '../protocol/errors.js';
+import { inPieces } from './files.js';
+import type { Lane } from './lane.js';
+import type { Driver } from '../protocol/protocol.js';
+import type { CheckpointInfo, HistoryEntry, OnProgress, TrainerEvent } from '../protocol/reports.js';
+import { infoOf } from './storage/checkpoints.js';
+import type { CheckpointStore } from './storage/checkpoints.js';
+import { parsed } from './wasm.js';
+import type { JsSource, Session } from './wasm.js';
+
+/** Training data up to this size are kept with the run, so that it can be resumed with one click. */
+const KEPT_DATA_BYTES = 64 << 20;
+const OF_STORAGE = /^(QUOTA_EXCEEDED|STORAGE_|CHECKPOINT_)/;
+
+export interface SaverParts {
+  run: string;
+  label: string;
+  adapter: string;
+  version: string;
+  driver: Driver;
+  data: JsSource;
+  keepData: boolean;
+  /** The data differ from those that the run has kept. */
+  newData: boolean;
+  store: CheckpointStore;
+}
+export interface SaveCall {
+  mark?: 'decay' | undefined;
+  signal?: AbortSignal | undefined;
+  onProgress?: OnProgress | undefined;
+}
+
+export class Saver {
+  readonly clock: SaveClock;
+  loss: number | undefined;
+  #since: HistoryEntry[] = [];
+  #lastEval: { step: number; loss: number } | undefined;
+  #replaced = false;
+  #mirroring: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    private readonly parts: SaverParts,
+    private readonly lane: Lane,
+    private readonly emit: (event: TrainerEvent) => void,
+    /** The generation that the state was loaded from or last saved as. */
+    public generation: number | undefined,
+    private step: number | undefined,
+  ) {
+    this.clock = new SaveClock(parts.driver, step);
+  }
+
+  record(event: HistoryEntry): void {
+    this.#since.push(event);
+    if (event.type === 'step') this.loss = event.loss;
+    if (event.type === 'eval') this.#lastEval = event;
+  }
+
+  /** Everything since the first step of the run. */
+  async history(): Promise<HistoryEntry[]> {
+    const { run, store } = this.parts;
+    const saved = this.generation === undefined ? [] : await store.history(run, this.step ?? 0);
+    return [...saved, ...this.#since];
+  }
+
+  /** The live state is now that of this generation. */
+  loaded(generation: number, step: number): void {
+    this.generation = generation;
+    this.step = step;
+    this.clock.savedStep = step;
+    this.#since = [];
+    this.#lastEval = undefined;
+  }
+
+  /** The run has no generations left. */
+  removed(): void {
+    this.generation = undefined;
+    this.clock.savedStep = undefined;
+  }
+
+  /** Writes a generation in a turn of the lane, so that the saved state is that of one step. */
+  async write(session: Session, { mark, signal, onProgress }: SaveCall = {}): Promise<CheckpointInfo> {
+    const { run, label, store, version, adapter, driver } = this.parts;
+    const begun = performance.now();
+    const { completedSteps: step, totalSteps } = parsed.session(session.info());
+    const stream = session.checkpoint(adapter);
+    try {
+      await this.#register();
+      const history = [...this.#since];
+      const manifest = await store.save({
+        run,
+        label,
+        files: parsed.files(stream.files()),
+        // The core's errors keep their class: storage passes on typed errors.
+        next: () => this.lane.guard(() => stream.nextChunk()),
+        hashed: (sha256) => stream.hashed(sha256),
+        confirm: () => this.lane.confirm(() => session.confirm()),
+        meta: {
+          step,
+          totalSteps,
+          loss: this.loss,
+          validationLoss: this.#lastEval?.step === step ? this.#lastEval.loss : undefined,
+          environment: { version, adapter },
+          saveTotalLimit: driver.saveTotalLimit,
+          mark,
+        },
+        history,
+        signal,
+        onProgress,
+      });
+      this.#since.splice(0, history.length);
+      this.generation = manifest.generation;
+      this.step = step;
+      this.clock.savedStep = step;
+      await this.#replaceData();
+      const { generation, bytes } = manifest;
+      this.emit({ type: 'checkpoint', step, generation, bytes, secs: (performance.now() - begun) / 1000 });
+      return infoOf(manifest, await store.runRecord(run));
+    } finally {
+      this.clock.tried(performance.now() - begun);
+      stream.free();
+    }
+  }
+
+  /** As `write`, but a failure of the storage is a warning, and the run continues. */
+  async tryWrite(session: Session, call: SaveCall = {}): Promise<void> {
+    try {
+      await this.write(session, call);
+    } catch (thrown) {
+      if (!(thrown instanceof TabtuneError) || !OF_STORAGE.test(thrown.code)) throw thrown;
+      this.warn(thrown);
+    }
+  }
+
+  warn(error: TabtuneError): void {
+    this.emit({ type: 'warning', step: this.clock.savedStep ?? 0, code: error.detail.code ?? error.code, message: error.message });
+  }
+
+  /** The second home; `last` waits until it is written. */
+  async mirror(last: boolean): Promise<void> {
+    if (this.generation === undefined || !this.parts.driver.autosave) return;
+    const { run, store } = this.parts;
+    this.#mirroring = this.#mirroring
+      .then(() => store.mirror(run, last))
+      .catch((thrown: unknown) => {
+        if (thrown instanceof TabtuneError) this.warn(thrown);
+      });
+    if (last) await this.#mirroring;
+  }
+
+  /** The run's record and, if small enough, its data: at the first save, so that unsaved runs leave nothing behind. */
+  async #register(): Promise<void> {
+    if (await this.parts.store.hasRun(this.parts.run)) return;
+    await this.#putRecord();
+  }
+
+  /** Other data replace those that the run has kept, after a generation that uses them was saved. */
+  async #replaceData(): Promise<void> {
+    if (!this.parts.newData || this.#replaced) return;
+    this.#replaced = true;
+    await this.#putRecord();
+  }
+
+  async #putRecord(): Promise<void> {
+    const { run, label, data, driver, keepData, store } = this.parts;
+    const kept = keepData && data.size <= KEPT_DATA_BYTES ? { bytes: data.size, next: inPieces(data) } : undefined;
+    await store.registerRun({ run, label, createdAt: Date.now(), dataName: data.name, driver: JSON.stringify(driver) }, kept);
+  }
+}

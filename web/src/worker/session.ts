@@ -1,0 +1,229 @@
+/** The worker's trainer: one run of the core, and when it is saved. All calls of the core go through one lane. */
+import { aborted, fault, toTabtuneError } from '../protocol/errors.js';
+import type { TabtuneError } from '../protocol/errors.js';
+import type { DeviceWatch } from './device.js';
+import type { Outbox } from './outbox.js';
+import type { Moment } from '../protocol/protocol.js';
+import type { CheckpointInfo, EvalReport, HistoryEntry, NamedFile, Profile, SampledToken, SessionInfo, TrainerEvent, TrainerState } from '../protocol/reports.js';
+import { gatherFiles, zipped } from './files.js';
+import type { ExportCall } from './files.js';
+import { Lane } from './lane.js';
+import { macrotask } from './pacing.js';
+import { Saver } from './saver.js';
+import type { SaveCall, SaverParts } from './saver.js';
+import { parsed } from './wasm.js';
+import type { Session } from './wasm.js';
+
+export interface SessionParts extends SaverParts {
+  outbox: Outbox;
+  watch: DeviceWatch;
+  /** The generation from which the state was loaded. */
+  generation?: number | undefined;
+}
+
+export interface Replacement {
+  session: Session;
+  generation: number;
+  failed?: unknown;
+}
+
+export class TrainingSession {
+  readonly lane: Lane;
+  readonly saver: Saver;
+  /** The last step after which a read has succeeded without a fault. */
+  confirmed: number;
+  /** Whether a loop is making steps. */
+  looping = false;
+  /** Where the schedule's decay begins, which is saved and kept. */
+  scheduleStart: number | undefined;
+  #loading = false;
+
+  constructor(
+    readonly parts: SessionParts,
+    private session: Session,
+    step: number,
+  ) {
+    this.confirmed = step;
+    this.lane = new Lane(parts.watch);
+    this.saver = new Saver(parts, this.lane, (event) => this.emit(event), parts.generation, parts.generation === undefined ? undefined : step);
+  }
+
+  /** Throws while steps are made or another state is loaded. */
+  refuseBusy(): void {
+    if (this.looping || this.#loading) throw fault('loop.running', 'this trainer is already running: pause it first');
+  }
+
+  /** Frees the core's session after the current call. */
+  close(): Promise<void> {
+    return this.lane.take(() => this.session.free());
+  }
+
+  #info(): SessionInfo {
+    const { run, adapter } = this.parts;
+    return { ...parsed.session(this.session.info()), run, adapter, generation: this.saver.generation };
+  }
+
+  inspect(): Promise<SessionInfo> {
+    return this.lane.take(() => this.#info());
+  }
+
+  /**
+   * Puts another state in place of the live one. `load` may free the live one first; then it gives a state in any
+   * case, and the failure beside it.
+   */
+  async replace(load: (free: () => void, present: SessionInfo) => Promise<Replacement>, call: SaveCall): Promise<SessionInfo> {
+    this.refuseBusy();
+    this.#loading = true;
+    try {
+      return await this.lane.take(async () => {
+        if (this.saver.clock.needed(this.#info().completedSteps)) await this.saver.tryWrite(this.session, call);
+        const old = this.session;
+        let freed = false;
+        const free = (): void => {
+          if (!freed) old.free();
+          freed = true;
+        };
+        const { session, generation, failed } = await load(free, this.#info());
+        free();
+        this.session = session;
+        const { completedSteps } = parsed.session(session.info());
+        this.saver.loaded(generation, completedSteps);
+        this.confirmed = completedSteps;
+        if (failed !== undefined) throw toTabtuneError(failed);
+        return this.#info();
+      }, call.signal);
+    } finally {
+      this.#loading = false;
+    }
+  }
+
+  emit(event: TrainerEvent): void {
+    if (event.type === 'step' || event.type === 'eval' || event.type === 'sample') this.saver.record(event);
+    this.parts.outbox.push(event);
+  }
+
+  announce(state: TrainerState, step: number): void {
+    this.emit({ type: 'state', state, step });
+  }
+
+  warn(step: number, { code, detail, message }: TabtuneError): void {
+    this.emit({ type: 'warning', step, code: detail.code ?? code, message });
+  }
+
+  /** Reads while nothing runs; a loop reads by itself. */
+  async look(): Promise<void> {
+    if (!this.looping) await this.lane.take(() => this.lane.confirm(() => this.session.confirm()));
+  }
+
+  async confirm(step: number): Promise<void> {
+    await this.lane.take(() => this.lane.confirm(() => this.session.confirm()));
+    this.confirmed = step;
+  }
+
+  /** Runs the next step of the core. */
+  async step(before: number, signal: AbortSignal): Promise<number> {
+    const report = await this.lane.take(async () => parsed.step(await this.session.step()), signal);
+    // Its loss was read after the update before it, and before its own.
+    this.confirmed = before;
+    this.emit({ type: 'step', ...report });
+    return report.step;
+  }
+
+  skipBatch(): Promise<void> {
+    return this.lane.take(() => this.session.skipBatch());
+  }
+
+  startProfile(): Promise<void> {
+    return this.lane.take(() => this.session.startProfile());
+  }
+
+  finishProfile(): Promise<Profile> {
+    return this.lane.take(() => parsed.profile(this.session.finishProfile()));
+  }
+
+  evaluate(maxBatches: number | undefined, signal: AbortSignal): Promise<EvalReport> {
+    return this.lane.look(async () => parsed.evaluation(await this.session.evaluate(maxBatches)), signal);
+  }
+
+  /** Generates text from the current weights; no step is made meanwhile. */
+  sample(prompt: string, options: string, signal: AbortSignal, onToken: (token: SampledToken) => void): Promise<void> {
+    return this.lane.look(async () => {
+      const stream = this.session.generate(prompt, options);
+      try {
+        for (;;) {
+          if (signal.aborted) throw aborted('the sample');
+          const token = parsed.token(await stream.next());
+          if (token === undefined) return;
+          onToken(token);
+          await macrotask();
+        }
+      } finally {
+        stream.free();
+      }
+    }, signal);
+  }
+
+  /** The current position of the run, for changes made by hand. */
+  #moment(): Moment {
+    return { step: parsed.session(this.session.info()).completedSteps, generation: this.saver.generation };
+  }
+
+  setLearningRate(rate: number | undefined): Promise<Moment> {
+    return this.lane.take(() => {
+      this.session.setLearningRate(rate);
+      return this.#moment();
+    });
+  }
+
+  /** The state right before is saved and kept, so that one run can be annealed more than once. */
+  startDecay(): Promise<Moment> {
+    return this.lane.take(async () => {
+      if (this.parts.driver.autosave) await this.saver.tryWrite(this.session, { mark: 'decay' });
+      this.session.startDecay();
+      this.scheduleStart = undefined;
+      return this.#moment();
+    });
+  }
+
+  preview(steps: number): Promise<number[]> {
+    return this.lane.take(() => Array.from(this.session.previewSchedule(steps)));
+  }
+
+  history(): Promise<HistoryEntry[]> {
+    return this.saver.history();
+  }
+
+  /** An automatic save; a failure of the storage is a warning. */
+  async autosave(step: number, signal?: AbortSignal): Promise<void> {
+    if (!this.parts.driver.autosave) return;
+    const mark = step === this.scheduleStart ? 'decay' : undefined;
+    await this.lane.take(() => this.saver.tryWrite(this.session, { mark, signal }), signal);
+  }
+
+  /** The last save for now, in both homes. */
+  async finalSave(step: number): Promise<void> {
+    if (this.saver.clock.needed(step)) await this.autosave(step);
+    await this.saver.mirror(true);
+  }
+
+  async save(call: SaveCall): Promise<CheckpointInfo> {
+    const info = await this.lane.take(() => this.saver.write(this.session, call), call.signal);
+    this.confirmed = info.step;
+    void this.saver.mirror(false);
+    this.parts.outbox.flush();
+    return info;
+  }
+
+  /** The model for other programs, as files or as one zip. */
+  exportModel(format: 'safetensors', container: 'zip' | 'files', call: ExportCall): Promise<NamedFile[]> {
+    return this.lane.take(async () => {
+      const stream = this.session.exportModel(format);
+      try {
+        const files = parsed.files(stream.files());
+        return container === 'zip' ? [await zipped('model.zip', files, stream, call)] : await gatherFiles(files, stream, call);
+      } finally {
+        stream.free();
+      }
+    }, call.signal);
+  }
+}

@@ -1,0 +1,60 @@
+/** The only module that reads files: inputs of the page become sources of synchronous range reads. */
+import { download } from './download.js';
+import { fault } from '../protocol/errors.js';
+import type { TabtuneError } from '../protocol/errors.js';
+import type { SourceSpec } from '../protocol/protocol.js';
+import type { OnProgress } from '../protocol/reports.js';
+import { quoted } from './storage/faults.js';
+import type { JsSource } from './wasm.js';
+
+
+/** A source over a Blob; it reads one range at a time, so a weight file is never in memory as a whole. */
+export function blobSource(name: string, blob: Blob): JsSource {
+  const reader = new FileReaderSync();
+  return {
+    name,
+    size: blob.size,
+    read(offset, length) {
+      const end = offset + length;
+      if (end > blob.size) throw readError(name, `bytes ${offset} to ${end} asked of ${blob.size}`);
+      try {
+        return new Uint8Array(reader.readAsArrayBuffer(blob.slice(offset, end)));
+      } catch (thrown) {
+        throw readError(name, thrown instanceof Error ? thrown.message : String(thrown));
+      }
+    },
+  };
+}
+
+export function bytesSource(name: string, bytes: Uint8Array): JsSource {
+  return {
+    name,
+    size: bytes.byteLength,
+    read(offset, length) {
+      if (offset + length > bytes.byteLength) throw readError(name, `bytes ${offset} to ${offset + length} asked of ${bytes.byteLength}`);
+      return bytes.subarray(offset, offset + length);
+    },
+  };
+}
+
+const readError = (name: string, reason: string): TabtuneError => fault('source.read', `cannot read ${quoted(name)}: ${reason}`);
+
+/** Opens an input; a URL is downloaded to a Blob first. */
+export async function openSource(spec: SourceSpec, signal: AbortSignal, onProgress: OnProgress): Promise<JsSource> {
+  switch (spec.kind) {
+    case 'blob':
+      return blobSource(spec.name, spec.blob);
+    case 'bytes':
+      return bytesSource(spec.name, new Uint8Array(spec.bytes));
+    case 'url':
+      return blobSource(spec.name, await download(spec, signal, onProgress));
+    default:
+      return spec satisfies never;
+  }
+}
+
+export async function openSources(specs: SourceSpec[], signal: AbortSignal, onProgress: OnProgress): Promise<JsSource[]> {
+  const sources: JsSource[] = [];
+  for (const spec of specs) sources.push(await openSource(spec, signal, onProgress));
+  return sources;
+}

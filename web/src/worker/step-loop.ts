@@ -1,0 +1,146 @@
+/** The worker's half of the loop: the steps, the work between them, and the end. */
+import { aborted, fault, TabtuneError, withDetail } from '../protocol/errors.js';
+import { macrotask } from './pacing.js';
+import type { Profile } from '../protocol/reports.js';
+import type { TrainingSession } from './session.js';
+
+/** More refused steps in a row are not a transient problem. */
+const MAX_SKIPS = 10;
+
+type LoopEnd = { state: 'paused' | 'stopped' | 'done'; step: number };
+interface LoopCall {
+  maxSteps?: number | undefined;
+  /** Lost steps are repeated: their states were reported before. */
+  again?: boolean | undefined;
+}
+
+export class StepLoop {
+  #looping: Promise<unknown> | undefined;
+  #asked: 'paused' | 'stopped' | undefined;
+  #saveSoon = false;
+  #skips = 0;
+
+  constructor(private readonly trainer: TrainingSession) {}
+
+  /** Steps until paused, stopped, done, or `maxSteps` of them are made. */
+  async run(call: LoopCall, signal: AbortSignal): Promise<LoopEnd> {
+    this.trainer.refuseBusy();
+    this.trainer.looping = true;
+    this.#asked = undefined;
+    const loop = this.#loop(call, signal);
+    this.#looping = loop.catch(() => undefined);
+    try {
+      return await loop;
+    } catch (thrown) {
+      throw thrown instanceof TabtuneError && thrown === this.trainer.parts.watch.fault ? withDetail(thrown, { step: this.trainer.confirmed }) : thrown;
+    } finally {
+      this.#looping = undefined;
+      this.trainer.looping = false;
+      this.trainer.parts.outbox.flush();
+    }
+  }
+
+  async #loop({ maxSteps, again = false }: LoopCall, signal: AbortSignal): Promise<LoopEnd> {
+    const { completedSteps, totalSteps, scheduleStart } = await this.trainer.inspect();
+    this.trainer.scheduleStart = scheduleStart;
+    let step = completedSteps;
+    const last = maxSteps === undefined ? totalSteps : Math.min(totalSteps, step + maxSteps);
+    if (!again) this.trainer.announce('running', step);
+    try {
+      // Saved before the first step, because without a checkpoint a loss would cost everything.
+      if (this.trainer.saver.generation === undefined && step < last) await this.#autosave(step, signal);
+      while (step < last && this.#asked === undefined && !signal.aborted) {
+        step = (await this.#step(step, signal)) ?? step;
+        await this.#between(step, signal);
+        // One macrotask per step lets pause, stop and abort be handled.
+        await macrotask();
+      }
+      await this.trainer.confirm(step);
+    } catch (thrown) {
+      if (!signal.aborted || this.trainer.parts.watch.fault) throw thrown;
+    }
+    if (signal.aborted) {
+      this.trainer.announce('paused', step);
+      throw aborted('the run');
+    }
+    const state = this.#asked ?? (step >= totalSteps ? 'done' : 'paused');
+    if (state !== 'paused') await this.trainer.finalSave(step);
+    if (!again) this.trainer.announce(state, step);
+    return { state, step };
+  }
+
+  /** One step; `undefined` if it was refused and its batches are skipped. */
+  async #step(before: number, signal: AbortSignal): Promise<number | undefined> {
+    try {
+      const step = await this.trainer.step(before, signal);
+      this.#skips = 0;
+      return step;
+    } catch (thrown) {
+      const skippable = thrown instanceof TabtuneError && thrown.code === 'NON_FINITE' && this.trainer.parts.driver.onNonFinite === 'skip';
+      if (!skippable || ++this.#skips > MAX_SKIPS) throw thrown;
+      await this.trainer.skipBatch();
+      this.trainer.warn(before, thrown);
+      return undefined;
+    }
+  }
+
+  /** What is due after a step: evaluation, sample, save. */
+  async #between(step: number, signal: AbortSignal): Promise<void> {
+    const { evalEvery, evalBatches, sampleEvery, samplePrompt, sample } = this.trainer.parts.driver;
+    const due = (every: number): boolean => every > 0 && step > 0 && step % every === 0 && this.#skips === 0;
+    if (due(evalEvery)) this.trainer.emit({ type: 'eval', step, ...(await this.trainer.evaluate(evalBatches || undefined, signal)) });
+    if (due(sampleEvery)) {
+      let text = '';
+      await this.trainer.sample(samplePrompt, sample, signal, (token) => (text += token.text));
+      this.trainer.emit({ type: 'sample', step, prompt: samplePrompt, text });
+    }
+    const { clock } = this.trainer.saver;
+    const hidden = this.#saveSoon && clock.dueHidden(step);
+    this.#saveSoon = false;
+    const starts = step === this.trainer.scheduleStart && clock.needed(step);
+    if (this.#skips === 0 && (clock.due(step) || hidden || starts)) await this.#autosave(step, signal);
+  }
+
+  async #autosave(step: number, signal?: AbortSignal): Promise<void> {
+    await this.trainer.autosave(step, signal);
+    void this.trainer.saver.mirror(false);
+  }
+
+  /** The page is hidden: saves after the current step, or now. */
+  async saveHidden(): Promise<void> {
+    if (this.#looping) {
+      this.#saveSoon = true;
+      return;
+    }
+    const { completedSteps } = await this.trainer.inspect();
+    if (this.trainer.saver.clock.dueHidden(completedSteps)) await this.#autosave(completedSteps);
+  }
+
+  /** Ends the loop after the current step and resolves when it has ended. */
+  async halt(state: 'paused' | 'stopped'): Promise<void> {
+    if (this.#looping) {
+      this.#asked = state;
+      await this.#looping;
+    } else if (state === 'stopped') {
+      const { completedSteps } = await this.trainer.inspect();
+      await this.trainer.finalSave(completedSteps);
+      this.trainer.announce('stopped', completedSteps);
+      this.trainer.parts.outbox.flush();
+    }
+  }
+
+  /** Time of each kernel in the next `steps` steps. */
+  async profile(steps: number, signal: AbortSignal): Promise<Profile> {
+    if (this.trainer.parts.watch.hides('timestamp-query')) {
+      throw fault('device.feature', 'this browser has no GPU timestamps (timestamp-query), so kernels cannot be timed', { feature: 'timestamp-query' });
+    }
+    await this.trainer.startProfile();
+    let profile: Profile;
+    try {
+      await this.run({ maxSteps: steps }, signal);
+    } finally {
+      profile = await this.trainer.finishProfile();
+    }
+    return profile;
+  }
+}

@@ -1,0 +1,230 @@
+/** The checkpoints of this origin and the operations on them, in all of their homes. */
+import { TabtuneError } from '../../protocol/errors.js';
+import type { CheckpointInfo, HistoryEntry, NamedFile, OnProgress } from '../../protocol/reports.js';
+import { writeChunks, putChunk } from './chunks.js';
+import type { NextChunk } from './chunks.js';
+import { Connection } from './connection.js';
+import { committed, everyChunk, STRICT } from './database.js';
+import { absent, storageError } from './faults.js';
+import { readContainer, writeContainer } from './container.js';
+import { readFolder, writeFolder } from './folder.js';
+import { markKept, removeFrom } from './generations.js';
+import { historyOf, readBlocks } from './history.js';
+import type { Blocks } from './history.js';
+import { listAll } from './listing.js';
+import { loadNewest } from './loading.js';
+import type { Loaded } from './loading.js';
+import { infoOf, readRun } from './manifest.js';
+import type { Manifest, RunRecord } from './manifest.js';
+import { mirrorNewest, restoreRun } from './mirror.js';
+import { asFileName } from './names.js';
+import { evict, resident } from './opfs.js';
+import { chunksIn, chunksOf, dataOf } from './parcel.js';
+import type { Parcel } from './parcel.js';
+import { saveGeneration } from './saving.js';
+import type { SaveRequest } from './saving.js';
+import { takeIn } from './staging.js';
+import { sweepRuns } from './sweep.js';
+
+export type { Loaded, SaveRequest };
+export { infoOf } from './manifest.js';
+
+/** The fallback for a damaged database: the second home is tried next. */
+const unlessFailed =
+  <T>(instead: T) =>
+  (thrown: unknown): T => {
+    const error = storageError(thrown);
+    if (error.code !== 'STORAGE_FAILED') throw error;
+    return instead;
+  };
+
+export class CheckpointStore {
+  readonly #connection: Connection;
+  /** Generations found damaged, and the one that was loaded or saved last, by run. */
+  readonly #damaged = new Map<string, Set<number>>();
+  readonly #present = new Map<string, number>();
+  readonly #saving = new Set<string>();
+
+  constructor(hooks: { onClosed: () => void } = { onClosed: () => undefined }) {
+    this.#connection = new Connection(hooks.onClosed);
+  }
+
+  #damagedOf(run: string): Set<number> {
+    const known = this.#damaged.get(run) ?? new Set();
+    this.#damaged.set(run, known);
+    return known;
+  }
+
+  /** Whether the run is registered. */
+  hasRun(run: string): Promise<boolean> {
+    return this.#connection.hold(async () => (await this.#connection.use((database) => database.getKey('runs', run))) !== undefined);
+  }
+
+  /** Registers a run, with its training data if that is to be kept. */
+  registerRun(record: Omit<RunRecord, 'data'>, data?: { bytes: number; next: NextChunk }): Promise<void> {
+    const { run } = record;
+    return this.#connection.hold(async () => {
+      let kept: RunRecord['data'];
+      if (data !== undefined) {
+        const put = (index: number, bytes: ArrayBuffer): Promise<void> => this.#connection.use((database) => putChunk(database, [run, 0, index], bytes));
+        try {
+          const [file] = await writeChunks([{ name: 'data', bytes: data.bytes }], data.next, { put });
+          kept = file && { bytes: file.bytes, chunks: file.chunks };
+        } catch (thrown) {
+          await this.#connection.use((database) => database.delete('chunks', everyChunk(run, 0))).catch(() => undefined);
+          throw thrown;
+        }
+      }
+      await this.#connection.use((database) => {
+        const transaction = database.transaction('runs', 'readwrite', STRICT);
+        return committed(transaction, [transaction.store.put({ ...record, data: kept }, run)]);
+      });
+    });
+  }
+
+  /** The record of the run, from the database or else from its second home. */
+  runRecord(run: string): Promise<RunRecord> {
+    return this.#connection.hold(() => this.#record(run));
+  }
+
+  async #record(run: string): Promise<RunRecord> {
+    const stored: unknown = await this.#connection.use((database) => database.get('runs', run)).catch(unlessFailed(undefined));
+    try {
+      if (stored !== undefined) return readRun(stored, run);
+    } catch (thrown) {
+      const housed = (await resident(run))?.head.run;
+      if (housed) return housed;
+      throw thrown;
+    }
+    const housed = (await resident(run))?.head.run;
+    if (housed) return housed;
+    throw absent(run);
+  }
+
+  /** The run's kept training data, verified. */
+  runData(run: string): Promise<Blob | undefined> {
+    return this.#connection.hold(async () => {
+      const record = await this.#record(run);
+      if (record.data === undefined) return undefined;
+      try {
+        return await dataOf({ record, data: chunksOf(this.#connection, run, 0).data });
+      } catch (thrown) {
+        const housed = await resident(run);
+        if (housed?.head.run?.data === undefined) throw thrown;
+        return dataOf(housed.parcel);
+      }
+    });
+  }
+
+  /** Streams a generation into the database; the old head stays valid until the new generation is complete. */
+  save(request: SaveRequest): Promise<Manifest> {
+    const { run } = request;
+    return this.#connection.hold(async () => {
+      if (this.#saving.has(run)) throw new TabtuneError('BUSY', 'this run is being saved already', { code: 'session.busy' });
+      this.#saving.add(run);
+      try {
+        const manifest = await saveGeneration(this.#connection, request, { damaged: this.#damagedOf(run), present: this.#present.get(run) });
+        this.#present.set(run, manifest.generation);
+        return manifest;
+      } finally {
+        this.#saving.delete(run);
+      }
+    });
+  }
+
+  /** The given generation, or the newest whole one. */
+  load(run: string, generation?: number, signal?: AbortSignal, onProgress?: OnProgress): Promise<Loaded> {
+    return this.#connection.hold(async () => {
+      const onDamaged = (found: number): unknown => this.#damagedOf(run).add(found);
+      const loaded = await loadNewest(this.#connection, { run, generation, signal, onProgress, onDamaged });
+      if (loaded.home === 'opfs') await restoreRun(this.#connection, run);
+      this.#present.set(run, loaded.manifest.generation);
+      return loaded;
+    });
+  }
+
+  /** Steps, evaluations and samples up to a step, along the branch that was loaded or saved last. */
+  history(run: string, upToStep: number): Promise<HistoryEntry[]> {
+    return this.#connection.hold(() => this.#history(run, upToStep, this.#present.get(run)));
+  }
+
+  async #history(run: string, upToStep: number, generation: number | undefined): Promise<HistoryEntry[]> {
+    const blocks = await this.#connection.use((database) => readBlocks(database, run)).catch(unlessFailed<Blocks>(new Map()));
+    if (blocks.size > 0) return historyOf(blocks, upToStep, generation);
+    const housed = await resident(run);
+    return (housed?.parcel.history ?? []).filter(({ step }) => step <= upToStep);
+  }
+
+  /** Every generation, newest first; those that cannot be read with their `fault`. */
+  list(run?: string): Promise<CheckpointInfo[]> {
+    return this.#connection.hold(() => listAll(this.#connection, run));
+  }
+
+  /** Marks a generation as one that retention never removes, or removes the mark. */
+  keep(run: string, generation: number, kept: boolean): Promise<void> {
+    return this.#connection.hold(async () => {
+      if (!(await this.#connection.use((database) => markKept(database, run, generation, kept)))) throw absent(run);
+    });
+  }
+
+  /** A generation with its run's record and history, to be written elsewhere. */
+  async #parcel(run: string, generation: number | undefined, signal?: AbortSignal, onProgress?: OnProgress): Promise<Parcel> {
+    const onDamaged = (found: number): unknown => this.#damagedOf(run).add(found);
+    const { manifest, files, home } = await loadNewest(this.#connection, { run, generation, signal, onProgress, onDamaged });
+    const housed = home === 'opfs' ? await resident(run, manifest.generation) : undefined;
+    if (housed) return housed.parcel;
+    const record = await this.#record(run).catch(() => undefined);
+    const history = await this.#history(run, manifest.step, manifest.generation);
+    return { manifest, record, history, chunk: chunksIn(files, undefined).chunk, data: chunksOf(this.#connection, run, 0).data, verified: files };
+  }
+
+  /** Copies a generation as the first one of a new run, with data and history. */
+  fork(run: string, generation: number | undefined, label: string, signal?: AbortSignal, onProgress?: OnProgress): Promise<CheckpointInfo> {
+    return this.#connection.hold(async () => {
+      const { manifest, record } = await takeIn(this.#connection, await this.#parcel(run, generation, signal), { label, phase: 'save', signal, onProgress });
+      return infoOf(manifest, record);
+    });
+  }
+
+  /** Removes one generation, or the run with everything it has. The caller holds the run's lock. */
+  remove(run: string, generation?: number): Promise<void> {
+    return this.#connection.hold(async () => {
+      const gone = await this.#connection.use((database) => removeFrom(database, run, generation, this.#saving.has(run)));
+      await evict(run, gone === 'run' ? undefined : generation);
+    });
+  }
+
+  /** The checkpoint as one file. */
+  exportFile(run: string, generation?: number, signal?: AbortSignal, onProgress?: OnProgress): Promise<NamedFile> {
+    return this.#connection.hold(async () => {
+      const parcel = await this.#parcel(run, generation, signal, onProgress);
+      const { label, step } = parcel.manifest;
+      return { name: `${asFileName(label)}-step-${step}.tabtune`, blob: await writeContainer(parcel, signal, onProgress) };
+    });
+  }
+
+  /** The checkpoint's files in a folder that the user picked; `checkpoint.json` comes last. */
+  exportFolder(run: string, generation: number | undefined, folder: FileSystemDirectoryHandle, signal?: AbortSignal, onProgress?: OnProgress): Promise<void> {
+    return this.#connection.hold(async () => writeFolder(await this.#parcel(run, generation, signal), folder, signal, onProgress));
+  }
+
+  /** Imports a `.tabtune` file or a folder's files, verified, as a new run. */
+  importFile(given: Blob | readonly NamedFile[], signal?: AbortSignal, onProgress?: OnProgress): Promise<CheckpointInfo> {
+    return this.#connection.hold(async () => {
+      const parcel = given instanceof Blob ? await readContainer(given) : await readFolder(given, signal, onProgress);
+      const { run, label } = parcel.manifest;
+      const { manifest, record } = await takeIn(this.#connection, parcel, { run, label, phase: 'import', signal, onProgress });
+      return infoOf(manifest, record);
+    });
+  }
+
+  /** Removes what crashed tabs left behind, of all runs whose lock is free. */
+  sweep(): Promise<void> {
+    return this.#connection.hold(() => sweepRuns(this.#connection));
+  }
+
+  /** Writes the newest generation to its second home: at most every 10 minutes unless forced, and only where there is room for two. */
+  mirror(run: string, force: boolean): Promise<boolean> {
+    return this.#connection.hold(() => mirrorNewest(this.#connection, run, force));
+  }
+}

@@ -1,0 +1,77 @@
+/** The only connection of a worker: opened at first use, reopened after a loss, closed for a newer version. */
+import { TabtuneError } from '../../protocol/errors.js';
+import { openDatabase } from './database.js';
+import type { Database } from './database.js';
+import { closed, Foreign, nameOf, storageError } from './faults.js';
+
+const macrotask = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 0));
+
+export class Connection {
+  #database: Promise<Database> | undefined;
+  #held = 0;
+  #closing: 'newer' | 'deleted' | undefined;
+
+  constructor(private readonly onClosed: () => void) {}
+
+  #open(): Promise<Database> {
+    if (this.#closing === 'newer' && this.#database === undefined) return Promise.reject(closed());
+    if (this.#database !== undefined) return this.#database;
+    const opening: Promise<Database> = openDatabase({
+      newer: () => this.#leave('newer'),
+      deleted: () => this.#leave('deleted'),
+      lost: () => {
+        if (this.#database === opening) this.#database = undefined;
+      },
+    }).catch((thrown: unknown) => {
+      if (this.#database === opening) this.#database = undefined;
+      throw thrown;
+    });
+    this.#database = opening;
+    return opening;
+  }
+
+  #leave(why: 'newer' | 'deleted'): void {
+    this.#closing = why;
+    if (this.#held === 0) this.#close();
+  }
+
+  #close(): void {
+    const database = this.#database;
+    this.#database = undefined;
+    void database?.then((open) => open.close()).catch(() => undefined);
+    if (this.#closing === 'newer') this.onClosed();
+    else this.#closing = undefined;
+  }
+
+  /** One call of the store: other uses of the database wait for its end. */
+  async hold<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#closing === 'newer') throw closed();
+    this.#held += 1;
+    try {
+      return await work();
+    } catch (thrown) {
+      if (thrown instanceof Foreign) throw thrown.thrown;
+      throw storageError(thrown);
+    } finally {
+      this.#held -= 1;
+      if (this.#held === 0 && this.#closing !== undefined) this.#close();
+    }
+  }
+
+  /** `work` on the database, and once more on a new connection if this one was lost: so it must be one transaction. */
+  async use<T>(work: (database: Database) => Promise<T>): Promise<T> {
+    const opening = this.#open();
+    const database = await opening;
+    try {
+      return await work(database);
+    } catch (thrown) {
+      const name = thrown instanceof TabtuneError ? undefined : nameOf(thrown);
+      if (name !== 'InvalidStateError' && name !== 'AbortError') throw thrown;
+      // The transactions of a lost connection end before its own event comes.
+      await macrotask();
+      if (name === 'AbortError' && this.#database === opening) throw thrown;
+      if (this.#database === opening) this.#database = undefined;
+      return work(await this.#open());
+    }
+  }
+}

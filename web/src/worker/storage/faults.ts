@@ -1,0 +1,65 @@
+/** Errors of the storage: turns what IndexedDB and OPFS throw into a `TabtuneError`. */
+import { escaped, TabtuneError, toTabtuneError } from '../../protocol/errors.js';
+import type { Word } from '../../protocol/generated/codes.js';
+
+/** A name from a file or a database, made safe for a message. */
+export const quoted = (name: string): string => escaped(name.length > 64 ? `${name.slice(0, 63)}…` : name);
+
+export const nameOf = (thrown: unknown): unknown => (typeof thrown === 'object' && thrown !== null ? Reflect.get(thrown, 'name') : undefined);
+
+export const corrupt = (what: string, code: Word, place: { path?: string; chunk?: number } = {}): TabtuneError =>
+  new TabtuneError('CHECKPOINT_CORRUPT', `checkpoint is damaged: ${what}`, { code, ...place });
+
+export const absent = (run: string): TabtuneError =>
+  new TabtuneError('CHECKPOINT_CORRUPT', `run ${quoted(run)} has no checkpoint in this browser`, { code: 'checkpoint.none' });
+
+export const tooNew = (format: number, supported: number): TabtuneError =>
+  new TabtuneError('CHECKPOINT_VERSION', `checkpoint format ${format}: this version reads up to ${supported}. Update the page.`, { code: 'checkpoint.version' });
+
+export const vanished = (run: string, what: string): TabtuneError =>
+  new TabtuneError('STORAGE_FAILED', `${what} of run ${quoted(run)} went away during the save: site data was cleared, or the run was removed`, { code: 'storage.vanished' });
+
+export const failed = (what: string, cause?: unknown): TabtuneError => new TabtuneError('STORAGE_FAILED', `checkpoint storage failed: ${what}`, { code: 'storage.failed' }, cause);
+
+export const broken = (file: string, found: string): TabtuneError =>
+  new TabtuneError('STORAGE_FAILED', `the stream of ${quoted(file)} is broken: ${found}`, { code: 'storage.stream' });
+
+export const noRoom = (need: number, have: number | undefined, cause?: unknown): TabtuneError => {
+  const allowed = have === undefined ? 'the browser has no room left' : `the browser allows ${have} more`;
+  const message = `this checkpoint needs ${need} bytes and ${allowed}. Delete older runs, or export to a file.`;
+  return new TabtuneError('QUOTA_EXCEEDED', message, { code: 'storage.quota', need, have }, cause);
+};
+
+export const blocked = (): TabtuneError =>
+  new TabtuneError('STORAGE_BLOCKED', 'the checkpoint storage is held by another version of this page: close the other tab and try again', { code: 'storage.blocked' });
+
+export const closed = (cause?: unknown): TabtuneError =>
+  new TabtuneError('STORAGE_BLOCKED', 'a newer version of this page has taken the checkpoint storage over: reload this tab', { code: 'storage.closed' }, cause);
+
+/** Translates failures of IndexedDB. An error of the core, which has a `kind`, is passed on unchanged. */
+export function storageError(thrown: unknown): TabtuneError {
+  if (thrown instanceof TabtuneError) return thrown;
+  const error = toTabtuneError(thrown, 'STORAGE_FAILED');
+  if (typeof thrown === 'object' && thrown !== null && Reflect.get(thrown, 'kind') === error.code) return error;
+  if (nameOf(thrown) === 'VersionError') return closed(thrown);
+  if (error.code === 'QUOTA_EXCEEDED') {
+    return new TabtuneError('QUOTA_EXCEEDED', 'the browser has no room left. Delete older runs, or export this one to a file.', { code: 'storage.quota' }, thrown);
+  }
+  return failed(error.message || error.detail.reason || 'no reason given', thrown);
+}
+
+/** Wraps what a function of the caller threw, so that it passes through the storage unchanged. */
+export class Foreign {
+  constructor(readonly thrown: unknown) {}
+}
+
+export const foreign =
+  <A extends unknown[], T>(work: (...given: A) => T | Promise<T>): ((...given: A) => Promise<T>) =>
+  async (...given) => {
+    try {
+      return await work(...given);
+    } catch (thrown) {
+      // eslint-disable-next-line @typescript-eslint/only-throw-error -- unwrapped where the call ends
+      throw new Foreign(thrown);
+    }
+  };

@@ -1,0 +1,26 @@
+/** The JSON that accompanies a generation outside the database: its manifest, its run, its history. */
+import { historyEntry } from '../../protocol/reports.js';
+import { count, listOf, optional, record } from '../../protocol/parse.js';
+import type { Parsed } from '../../protocol/parse.js';
+import { MANIFEST_FORMAT, manifestParser, runParser } from './manifest.js';
+import type { Parcel } from './parcel.js';
+
+/** Format 1 had no history. */
+export const headParser = record({ format: count, manifest: manifestParser, run: optional(runParser), history: optional(listOf(historyEntry)) });
+export type Head = Parsed<typeof headParser>;
+
+/** Key for a loss that is not finite, which JSON cannot express as a number. */
+const NON_FINITE = 'nonFinite';
+const spelled = (_key: string, value: unknown): unknown => (typeof value === 'number' && !Number.isFinite(value) ? { [NON_FINITE]: String(value) } : value);
+const restored = (_key: string, value: unknown): unknown => {
+  if (typeof value !== 'object' || value === null || Object.keys(value).length !== 1) return value;
+  const word: unknown = Reflect.get(value, NON_FINITE);
+  return word === 'NaN' || word === 'Infinity' || word === '-Infinity' ? Number(word) : value;
+};
+
+export function headJson({ manifest, record: run, history }: Pick<Parcel, 'manifest' | 'record' | 'history'>): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(JSON.stringify({ format: MANIFEST_FORMAT, manifest, run, history }, spelled));
+}
+
+/** Any JSON value, with losses that are not finite restored; it is not checked yet. */
+export const parsedJson = (json: string): unknown => JSON.parse(json, restored);

@@ -1,0 +1,97 @@
+/** The stored records of generations and of runs. */
+import type { CheckpointInfo } from '../../protocol/reports.js';
+import { count, flag, listOf, number, oneOf, optional, record, text } from '../../protocol/parse.js';
+import type { Parsed, Parser } from '../../protocol/parse.js';
+import { corrupt, quoted, tooNew } from './faults.js';
+
+/** Written in every manifest and every exported file; 1 had no history and no marks. A newer one is CHECKPOINT_VERSION. */
+export const MANIFEST_FORMAT = 2;
+
+/** The document that makes a checkpoint's files a checkpoint. */
+export const CHECKPOINT_JSON = 'checkpoint.json';
+
+const chunkParser = record({ index: count, bytes: count, sha256: text });
+export type ChunkRecord = Parsed<typeof chunkParser>;
+const fileParser = record({ name: text, bytes: count, chunks: listOf(chunkParser) });
+export type FileRecord = Parsed<typeof fileParser>;
+
+/** JSON of format 1 has null for a loss that was not finite. */
+const loss: Parser<number | undefined> = (value, path) => (value === null ? undefined : optional(number)(value, path));
+
+/** The list of chunks that make a generation, with the hash of each. Its presence is what makes the generation exist. */
+export const manifestParser = record({
+  format: count,
+  run: text,
+  generation: count,
+  label: text,
+  step: count,
+  totalSteps: count,
+  loss,
+  validationLoss: loss,
+  savedAt: number,
+  bytes: count,
+  /** Never removed by retention, because the user wants to keep it or because a decay starts here. */
+  kept: optional(flag),
+  mark: optional(oneOf('decay')),
+  environment: record({ version: text, adapter: text }),
+  files: listOf(fileParser),
+});
+export type Manifest = Parsed<typeof manifestParser>;
+
+/** The record of a run, in addition to its generations: its name, and the training data if they are kept. */
+export const runParser = record({
+  run: text,
+  label: text,
+  createdAt: number,
+  dataName: text,
+  driver: text,
+  data: optional(record({ bytes: count, chunks: listOf(chunkParser) })),
+});
+export type RunRecord = Parsed<typeof runParser>;
+
+const reasonOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown));
+
+/** A stored manifest, checked for consistency and against its key. */
+export function readManifest(stored: unknown, run: string, generation: number): Manifest {
+  const where = `manifest of run ${quoted(run)}, generation ${generation}`;
+  const format: unknown = typeof stored === 'object' && stored !== null ? Reflect.get(stored, 'format') : undefined;
+  if (typeof format === 'number' && format > MANIFEST_FORMAT) throw tooNew(format, MANIFEST_FORMAT);
+  let manifest: Manifest;
+  try {
+    manifest = manifestParser(stored, 'manifest');
+  } catch (thrown) {
+    throw corrupt(`${where}: ${reasonOf(thrown)}`, 'checkpoint.manifest');
+  }
+  if (manifest.run !== run || manifest.generation !== generation) {
+    throw corrupt(`${where}: it is that of run ${quoted(manifest.run)}, generation ${manifest.generation}`, 'checkpoint.manifest');
+  }
+  const odd = manifest.files.find((file) => sumOf(file.chunks) !== file.bytes);
+  if (odd) throw corrupt(`${where}: ${quoted(odd.name)} has ${odd.bytes} bytes, its chunks ${sumOf(odd.chunks)}`, 'checkpoint.file.length');
+  return manifest;
+}
+
+/** A stored run record, checked. */
+export function readRun(stored: unknown, run: string): RunRecord {
+  try {
+    const found = runParser(stored, 'run');
+    if (found.run === run) return found;
+  } catch {
+    // Reported below, like a record of another run.
+  }
+  throw corrupt(`the record of run ${quoted(run)}`, 'checkpoint.run');
+}
+
+export const sumOf = (chunks: readonly { bytes: number }[]): number => chunks.reduce((sum, chunk) => sum + chunk.bytes, 0);
+
+/** The entry of a checkpoint in a list. */
+export function infoOf(manifest: Manifest, known: RunRecord | undefined, home: 'indexeddb' | 'opfs' = 'indexeddb', fault?: string): CheckpointInfo {
+  const { run, generation, step, totalSteps, loss, validationLoss, bytes, savedAt, label, kept = false } = manifest;
+  const data = { dataName: known?.dataName ?? '', hasData: known?.data !== undefined };
+  return { run, generation, step, totalSteps, loss, validationLoss, bytes, savedAt, label, kept, home, fault, ...data };
+}
+
+/** The entry of a generation that cannot be read. */
+export function unreadable(run: string, generation: number, known: RunRecord | undefined, fault: string): CheckpointInfo {
+  const nothing = { step: 0, totalSteps: 0, bytes: 0, savedAt: known?.createdAt ?? 0, label: known?.label ?? run };
+  return { run, generation, ...nothing, kept: false, home: 'indexeddb', fault, dataName: known?.dataName ?? '', hasData: known?.data !== undefined };
+}

@@ -1,0 +1,179 @@
+/** The second home: the newest generation as a checkpoint folder in the origin's file system, `tabtune/<run>/<generation>/`. */
+import { headJson, headParser, parsedJson } from './head.js';
+import type { Head } from './head.js';
+import { nameOf } from './faults.js';
+import { CHECKPOINT_JSON, sumOf } from './manifest.js';
+import { carried, chunksIn } from './parcel.js';
+import type { Parcel } from './parcel.js';
+
+const ROOT = 'tabtune';
+/** File with the database's records of run and generation, in addition to the checkpoint's own files. */
+const HEAD = 'tabtune.json';
+const DATA = 'data';
+
+/** Available in dedicated workers; the DOM library does not declare it. */
+interface AccessHandle {
+  truncate(size: number): void;
+  write(bytes: ArrayBuffer, options: { at: number }): number;
+  flush(): void;
+  close(): void;
+}
+
+export interface Resident {
+  generation: number;
+  head: Head;
+  parcel: Parcel;
+  savedAt: number;
+}
+
+async function root(create: boolean): Promise<FileSystemDirectoryHandle | undefined> {
+  const origin = await globalThis.navigator?.storage?.getDirectory?.().catch(() => undefined);
+  return origin === undefined ? undefined : inside(origin, ROOT, create);
+}
+
+async function inside(folder: FileSystemDirectoryHandle, name: string, create: boolean): Promise<FileSystemDirectoryHandle | undefined> {
+  if (create) return folder.getDirectoryHandle(name, { create });
+  // The name is not that of a folder, or the folder does not exist.
+  return folder.getDirectoryHandle(name).catch(() => undefined);
+}
+
+async function fileIn(folder: FileSystemDirectoryHandle, name: string): Promise<File | undefined> {
+  return folder.getFileHandle(name).then((handle) => handle.getFile()).catch(() => undefined);
+}
+
+async function writeFile(folder: FileSystemDirectoryHandle, name: string, pieces: AsyncIterable<ArrayBuffer> | Iterable<ArrayBuffer>): Promise<void> {
+  const handle = await folder.getFileHandle(name, { create: true });
+  const open: unknown = Reflect.get(handle, 'createSyncAccessHandle');
+  if (typeof open !== 'function') throw new DOMException('no synchronous access to files here', 'NotSupportedError');
+  const access = (await open.call(handle)) as AccessHandle;
+  try {
+    access.truncate(0);
+    let at = 0;
+    for await (const piece of pieces) {
+      if (access.write(piece, { at }) !== piece.byteLength) throw new DOMException('the file system took fewer bytes than it was given', 'QuotaExceededError');
+      at += piece.byteLength;
+    }
+    access.flush();
+  } finally {
+    access.close();
+  }
+}
+
+async function namesIn(folder: FileSystemDirectoryHandle): Promise<string[]> {
+  const names: string[] = [];
+  for await (const name of folder.keys()) names.push(name);
+  return names;
+}
+
+const generationsIn = async (folder: FileSystemDirectoryHandle): Promise<number[]> =>
+  (await namesIn(folder)).filter((name) => /^[1-9][0-9]{0,15}$/.test(name)).map(Number).sort((a, b) => b - a);
+
+/** The runs that have a second home. */
+export async function residents(): Promise<string[]> {
+  const folder = await root(false);
+  return folder === undefined ? [] : namesIn(folder);
+}
+
+/** The newest generation there that is complete by its lengths; its bytes are verified as they are read. */
+export async function resident(run: string, generation?: number): Promise<Resident | undefined> {
+  const folder = await root(false).then((home) => home && inside(home, run, false));
+  if (folder === undefined) return undefined;
+  for (const found of await generationsIn(folder)) {
+    if (generation !== undefined && generation !== found) continue;
+    const opened = await openGeneration(folder, found).catch(() => undefined);
+    if (opened?.head.manifest.run === run) return opened;
+  }
+  return undefined;
+}
+
+async function openGeneration(folder: FileSystemDirectoryHandle, generation: number): Promise<Resident | undefined> {
+  const inner = await inside(folder, String(generation), false);
+  const written = inner && (await fileIn(inner, HEAD));
+  if (inner === undefined || written === undefined) return undefined;
+  const head = headParser(parsedJson(await written.text()), HEAD);
+  const { manifest, run: record, history = [] } = head;
+  const files = new Map<string, File>();
+  for (const file of manifest.files) {
+    const found = await fileIn(inner, file.name);
+    if (found?.size !== file.bytes || sumOf(file.chunks) !== file.bytes) return undefined;
+    files.set(file.name, found);
+  }
+  const data = record?.data && (await fileIn(folder, DATA));
+  const savedAt = files.get(CHECKPOINT_JSON)?.lastModified ?? manifest.savedAt;
+  return { generation, head, parcel: { manifest, record, history, ...chunksIn(files, data) }, savedAt };
+}
+
+/** Writes a generation next to the existing one, which is removed once the new one is complete. */
+export async function writeResident(parcel: Parcel): Promise<void> {
+  const { run, generation, files } = parcel.manifest;
+  const home = await root(true);
+  const folder = home && (await inside(home, run, true));
+  if (folder === undefined) throw new DOMException('the origin has no file system', 'NotSupportedError');
+  await leave(folder, String(generation));
+  try {
+    await writeData(folder, parcel);
+    const inner = await folder.getDirectoryHandle(String(generation), { create: true });
+    await writeFile(inner, HEAD, [headJson(parcel).buffer]);
+    // A checkpoint is complete when its checkpoint.json is there.
+    const last = files.filter(({ name }) => name === CHECKPOINT_JSON);
+    const sealed = [...files.filter(({ name }) => name !== CHECKPOINT_JSON), ...last];
+    for (const file of sealed) {
+      const pieces = carried({ manifest: { ...parcel.manifest, files: [file] }, chunk: parcel.chunk }, 'save');
+      await writeFile(inner, file.name, bytesOf(pieces));
+    }
+  } catch (thrown) {
+    await leave(folder, String(generation));
+    throw thrown;
+  }
+  for (const older of await generationsIn(folder)) if (older !== generation) await leave(folder, String(older));
+}
+
+async function* bytesOf(pieces: AsyncIterable<{ bytes: ArrayBuffer }>): AsyncGenerator<ArrayBuffer> {
+  for await (const { bytes } of pieces) yield bytes;
+}
+
+/** The data of a run never changes: it is written once. */
+async function writeData(folder: FileSystemDirectoryHandle, { record, data }: Parcel): Promise<void> {
+  if (record?.data === undefined || (await fileIn(folder, DATA))?.size === record.data.bytes) return;
+  const { chunks } = record.data;
+  await writeFile(
+    folder,
+    DATA,
+    (async function* (): AsyncGenerator<ArrayBuffer> {
+      let offset = 0;
+      for (const chunk of chunks) {
+        yield await data(offset, chunk);
+        offset += chunk.bytes;
+      }
+    })(),
+  );
+}
+
+async function leave(folder: FileSystemDirectoryHandle, name: string): Promise<void> {
+  await folder.removeEntry(name, { recursive: true }).catch((thrown: unknown) => {
+    if (nameOf(thrown) !== 'NotFoundError' && nameOf(thrown) !== 'TypeError') throw thrown;
+  });
+}
+
+/** Removes a run, or one generation of it, from its second home. */
+export async function evict(run: string, generation?: number): Promise<void> {
+  const home = await root(false);
+  if (home === undefined) return;
+  if (generation === undefined) return leave(home, run);
+  const folder = await inside(home, run, false);
+  if (folder !== undefined) await leave(folder, String(generation));
+}
+
+/** Removes what an interrupted copy left; the checkpoint.json of a generation is written last. */
+export async function tidy(run: string): Promise<void> {
+  const home = await root(false);
+  const folder = home && (await inside(home, run, false));
+  if (home === undefined || folder === undefined) return;
+  let left = 0;
+  for (const generation of await generationsIn(folder)) {
+    const inner = await inside(folder, String(generation), false);
+    if (inner && (await fileIn(inner, CHECKPOINT_JSON))) left += 1;
+    else await leave(folder, String(generation));
+  }
+  if (left === 0) await leave(home, run);
+}

@@ -1,0 +1,87 @@
+/** A generation that is copied from one home to another. */
+import { aborted } from '../../protocol/errors.js';
+import type { HistoryEntry, OnProgress, Progress } from '../../protocol/reports.js';
+import { checked, readChunk } from './chunks.js';
+import type { Connection } from './connection.js';
+import { corrupt, quoted } from './faults.js';
+import type { ChunkRecord, FileRecord, Manifest, RunRecord } from './manifest.js';
+
+/** A generation with its records; its chunks are read one at a time, and each is verified. */
+export interface Parcel {
+  manifest: Manifest;
+  record: RunRecord | undefined;
+  history: HistoryEntry[];
+  /** The bytes of the chunk that begins at `offset` of the file. */
+  chunk: (file: FileRecord, offset: number, chunk: ChunkRecord) => Promise<ArrayBuffer>;
+  /** The same for the run's kept data. */
+  data: (offset: number, chunk: ChunkRecord) => Promise<ArrayBuffer>;
+  /** The files, if every chunk was already verified. */
+  verified?: ReadonlyMap<string, Blob>;
+}
+
+/** How to read the chunks of a generation in the database. */
+export function chunksOf(connection: Connection, run: string, generation: number): Pick<Parcel, 'chunk' | 'data'> {
+  return {
+    chunk: (_file, _offset, chunk) => readChunk(connection, [run, generation], chunk),
+    data: (_offset, chunk) => readChunk(connection, [run, 0], chunk),
+  };
+}
+
+/** How to read the chunks of files; `refuse` makes the error for bytes that differ from the expected ones. */
+export function chunksIn(files: ReadonlyMap<string, Blob>, data: Blob | undefined, refuse?: (where: string) => Error): Pick<Parcel, 'chunk' | 'data'> {
+  const read = async (blob: Blob | undefined, name: string, offset: number, chunk: ChunkRecord): Promise<ArrayBuffer> => {
+    const where = `${quoted(name)}, bytes ${offset} to ${offset + chunk.bytes}`;
+    const bytes = await blob?.slice(offset, offset + chunk.bytes).arrayBuffer().catch(() => undefined);
+    if (bytes === undefined) throw refuse?.(`${where}: it cannot be read`) ?? corrupt(`${where}: it cannot be read`, 'checkpoint.chunk.missing', { chunk: chunk.index });
+    await checked(bytes, chunk, where).catch((thrown: unknown) => {
+      throw refuse?.(`${where}: other bytes than its sum says`) ?? thrown;
+    });
+    return bytes;
+  };
+  return {
+    chunk: (file, offset, chunk) => read(files.get(file.name), file.name, offset, chunk),
+    data: (offset, chunk) => read(data, 'data', offset, chunk),
+  };
+}
+
+interface Carried {
+  bytes: ArrayBuffer;
+  file: FileRecord;
+  offset: number;
+  record: ChunkRecord;
+}
+
+/** Every chunk of the files in order, with progress, and a check of the signal before each. */
+export async function* carried(parcel: Pick<Parcel, 'manifest' | 'chunk'>, phase: Progress['phase'], signal?: AbortSignal, onProgress?: OnProgress): AsyncGenerator<Carried> {
+  const total = parcel.manifest.bytes;
+  let loaded = 0;
+  for (const file of parcel.manifest.files) {
+    let offset = 0;
+    for (const record of file.chunks) {
+      if (signal?.aborted) throw aborted('the call');
+      yield { bytes: await parcel.chunk(file, offset, record), file, offset, record };
+      offset += record.bytes;
+      loaded += record.bytes;
+      onProgress?.({ phase, file: file.name, loaded, total, fraction: total > 0 ? Math.min(1, loaded / total) : 1 });
+    }
+  }
+}
+
+/** The files as Blobs, which the browser may move to disk, after every chunk was verified. */
+export async function filesOf(parcel: Pick<Parcel, 'manifest' | 'chunk'>, phase: Progress['phase'], signal?: AbortSignal, onProgress?: OnProgress): Promise<Map<string, Blob>> {
+  const pieces = new Map<string, Blob[]>(parcel.manifest.files.map((file) => [file.name, []]));
+  for await (const { bytes, file } of carried(parcel, phase, signal, onProgress)) pieces.get(file.name)?.push(new Blob([bytes]));
+  return new Map([...pieces].map(([name, blobs]) => [name, new Blob(blobs)]));
+}
+
+/** The run's kept data, verified. */
+export async function dataOf({ record, data }: Pick<Parcel, 'record' | 'data'>): Promise<Blob | undefined> {
+  if (record?.data === undefined) return undefined;
+  const pieces: Blob[] = [];
+  let offset = 0;
+  for (const chunk of record.data.chunks) {
+    pieces.push(new Blob([await data(offset, chunk)]));
+    offset += chunk.bytes;
+  }
+  return new Blob(pieces);
+}

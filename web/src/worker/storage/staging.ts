@@ -1,0 +1,105 @@
+/** Imports a generation as a new run: its last transaction makes it visible, and without that it is removed without a trace. */
+import { aborted, TabtuneError } from '../../protocol/errors.js';
+import type { OnProgress } from '../../protocol/reports.js';
+import { putChunk } from './chunks.js';
+import type { Connection } from './connection.js';
+import { committed, everyChunk, everyGeneration } from './database.js';
+import type { Database } from './database.js';
+import { noRoom, storageError } from './faults.js';
+import { publish } from './generations.js';
+import { lockRun } from '../../protocol/run-lock.js';
+import type { RunLock } from '../../protocol/run-lock.js';
+import { MANIFEST_FORMAT, sumOf } from './manifest.js';
+import type { ChunkRecord, FileRecord, Manifest, RunRecord } from './manifest.js';
+import { isRunId } from './names.js';
+import { resident } from './opfs.js';
+import { carried } from './parcel.js';
+import type { Parcel } from './parcel.js';
+import { makeRoom } from './room.js';
+
+export interface Staged {
+  manifest: Manifest;
+  record: RunRecord;
+}
+
+interface Wish {
+  /** The preferred id, used if no run has it. */
+  run?: string | undefined;
+  label: string;
+  phase: 'import' | 'save';
+  signal?: AbortSignal | undefined;
+  onProgress?: OnProgress | undefined;
+}
+
+/** Chunks are stored under the new run's id, without record and manifest, so a sweep removes those of a tab that crashed. */
+export async function takeIn(connection: Connection, parcel: Parcel, wish: Wish): Promise<Staged> {
+  const need = parcel.manifest.bytes + (parcel.record?.data?.bytes ?? 0);
+  await makeRoom(need, async () => undefined);
+  const lock = await newRun(connection, wish.run);
+  try {
+    return await stage(connection, parcel, lock.run, wish);
+  } catch (thrown) {
+    await connection.use((database) => dropStaged(database, lock.run)).catch(() => undefined);
+    const error = thrown instanceof TabtuneError ? thrown : storageError(thrown);
+    throw error.code === 'QUOTA_EXCEEDED' && error.detail.need === undefined ? noRoom(need, undefined, thrown) : error;
+  } finally {
+    lock.release();
+  }
+}
+
+/** An unused run id, locked against the sweep of another tab. */
+async function newRun(connection: Connection, wished: string | undefined): Promise<RunLock> {
+  if (wished !== undefined && isRunId(wished) && !(await isKnown(connection, wished))) {
+    const lock = await lockRun(wished).catch(() => undefined);
+    if (lock) return lock;
+  }
+  return lockRun(crypto.randomUUID());
+}
+
+async function isKnown(connection: Connection, run: string): Promise<boolean> {
+  const keys = await connection.use((database) => {
+    const transaction = database.transaction(['runs', 'manifests', 'chunks']);
+    return Promise.all([
+      transaction.objectStore('runs').getKey(run),
+      transaction.objectStore('manifests').getKey(everyGeneration(run)),
+      transaction.objectStore('chunks').getKey(everyChunk(run)),
+    ]);
+  });
+  return keys.some((key) => key !== undefined) || (await resident(run)) !== undefined;
+}
+
+async function stage(connection: Connection, parcel: Parcel, run: string, { label, phase, signal, onProgress }: Wish): Promise<Staged> {
+  const put = (generation: number, index: number, bytes: ArrayBuffer): Promise<void> => connection.use((database) => putChunk(database, [run, generation, index], bytes));
+  const files: FileRecord[] = parcel.manifest.files.map(({ name, bytes }) => ({ name, bytes, chunks: [] }));
+  let index = 0;
+  for await (const { bytes, file, record } of carried(parcel, phase, signal, onProgress)) {
+    await put(1, index, bytes);
+    files.find(({ name }) => name === file.name)?.chunks.push({ ...record, index });
+    index += 1;
+  }
+  const data: ChunkRecord[] = [];
+  let offset = 0;
+  for (const chunk of parcel.record?.data?.chunks ?? []) {
+    if (signal?.aborted) throw aborted('the call');
+    await put(0, data.length, await parcel.data(offset, chunk));
+    offset += chunk.bytes;
+    data.push({ ...chunk, index: data.length });
+  }
+  const { driver = '{}', dataName = '' } = parcel.record ?? {};
+  const kept = parcel.record?.data && { bytes: sumOf(data), chunks: data };
+  const record: RunRecord = { run, label, createdAt: Date.now(), dataName, driver, data: kept };
+  const { step, totalSteps, loss, validationLoss, bytes, environment } = parcel.manifest;
+  const manifest: Manifest = { format: MANIFEST_FORMAT, run, generation: 1, label, step, totalSteps, loss, validationLoss, savedAt: Date.now(), bytes, environment, files };
+  if (signal?.aborted) throw aborted('the call');
+  const block = { after: undefined, step, entries: parcel.history };
+  await connection.use((database) => publish(database, { manifest, block, limit: Infinity, damaged: new Set(), record }));
+  return { manifest, record };
+}
+
+/** Removes all chunks of a run that was not published. */
+async function dropStaged(database: Database, run: string): Promise<void> {
+  const transaction = database.transaction(['chunks', 'runs'], 'readwrite');
+  const known = transaction.objectStore('runs').getKey(run);
+  const drop = async (): Promise<unknown> => ((await known) === undefined ? transaction.objectStore('chunks').delete(everyChunk(run)) : undefined);
+  await committed(transaction, [drop()]);
+}

@@ -1,0 +1,87 @@
+/** Loads the wasm module and parses Rust's reports into the types of the protocol. */
+import init, * as api from 'tabtune-wasm';
+
+import { fault, toTabtuneError } from '../protocol/errors.js';
+import type { TabtuneError } from '../protocol/errors.js';
+import { evaluation, profile, step, token, warning } from '../protocol/generated/reports.js';
+import { anything, count, listOf, number, optional, record, text } from '../protocol/parse.js';
+import type { Parser } from '../protocol/parse.js';
+import { estimate as estimateReport, modelInfo } from '../protocol/reports.js';
+
+export { ModelHandle, Session, clearAbort, estimate, initDevice, inspectFile, panicForTest, previewSchedule, requestAbort, setPanicHook, version } from 'tabtune-wasm';
+export type { FileStream, JsSource, TokenStream } from 'tabtune-wasm';
+
+/** Instances whose constructors have run. */
+const constructed = new WeakSet<object>();
+
+/** Runs the module's constructors, once: `crate/build.rs` keeps the linker from calling them on every entry. */
+function construct(exports: unknown): void {
+  if (typeof exports !== 'object' || exports === null || constructed.has(exports)) return;
+  constructed.add(exports);
+  const constructors: unknown = Reflect.get(exports, '__wasm_call_ctors');
+  if (typeof constructors === 'function') Reflect.apply(constructors, undefined, []);
+}
+
+/** Loads the module once. Without `url` or `binary` it is the file beside this script. */
+export async function loadWasm(url: string | undefined, binary: ArrayBuffer | undefined): Promise<string> {
+  const source = binary ?? url;
+  try {
+    construct(await init(source === undefined ? undefined : { module_or_path: source }));
+  } catch (thrown) {
+    const reason = thrown instanceof Error ? thrown.message : String(thrown);
+    throw fault(
+      'wasm.load',
+      `the WebAssembly module could not be loaded: ${reason}. Check that tabtune_bg.wasm is served and that the Content-Security-Policy has 'wasm-unsafe-eval'.`,
+      {},
+      thrown,
+    );
+  }
+  return api.version();
+}
+
+/** The core has `null` for missing values. */
+const missing =
+  <T>(inner: Parser<T>): Parser<T | undefined> =>
+  (value, path) =>
+    value === null || value === undefined ? undefined : inner(value, path);
+const session = record({
+  completedSteps: count,
+  totalSteps: count,
+  config: anything,
+  model: modelInfo,
+  dataTokens: count,
+  gpuBytes: missing(number),
+  fallbacks: listOf(text),
+  warnings: listOf(warning),
+  scheduleStart: missing(count),
+  manualLearningRate: missing(number),
+});
+const device = record({ adapter: text, backend: text });
+const files = listOf(record({ name: text, bytes: count }));
+
+/** Parses one report of the core; an invalid one is a bug of ours, and is reported as such. */
+const report =
+  <T>(parser: Parser<T>, name: string) =>
+  (value: unknown): T =>
+    parser(value, `wasm ${name}`);
+
+export const parsed = {
+  step: report(step, 'StepReport'),
+  evaluation: report(evaluation, 'EvalReport'),
+  profile: report(profile, 'ProfileReport'),
+  estimate: report(estimateReport, 'Estimate'),
+  device: report(device, 'DeviceInfo'),
+  model: report(modelInfo, 'ModelInfo'),
+  session: report(session, 'SessionInfo'),
+  /** `undefined` after the last token. */
+  token: report(optional(token), 'GeneratedToken'),
+  files: report(files, 'FileStream.files'),
+};
+
+/** A failure of the core; a trap leaves the instance unusable, so it is named as the crash it is. */
+export function wasmError(thrown: unknown): TabtuneError {
+  if (thrown instanceof WebAssembly.RuntimeError) {
+    return fault('core.panic', `the training core crashed: ${thrown.message}`, {}, thrown);
+  }
+  return toTabtuneError(thrown);
+}

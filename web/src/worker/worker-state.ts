@@ -1,0 +1,187 @@
+/** The state of a worker: the core, the device, the storage, and one model, later one trainer. */
+import { VERSION } from '../protocol/build.js';
+import { badOption, fault, protocolError, TabtuneError, toErrorData, withDetail } from '../protocol/errors.js';
+import { DeviceWatch } from './device.js';
+import type { WatchedScope } from './device.js';
+import { Outbox } from './outbox.js';
+import type { Driver, WorkerMessage } from '../protocol/protocol.js';
+import type { Finding, ModelInfo, OnProgress, Progress, SessionInfo } from '../protocol/reports.js';
+import { TrainingSession } from './session.js';
+import { StepLoop } from './step-loop.js';
+import { CheckpointStore } from './storage/checkpoints.js';
+import { initDevice, loadWasm, parsed, setPanicHook } from './wasm.js';
+import type { JsSource, ModelHandle, Session } from './wasm.js';
+
+export interface Context {
+  signal: AbortSignal;
+  onProgress: OnProgress;
+}
+
+export const ready: Progress = { phase: 'ready', file: undefined, loaded: 1, total: 1, fraction: 1 };
+export const phase = (name: Progress['phase'], file?: string): Progress => ({ phase: name, file, loaded: 0, total: 1, fraction: 0 });
+
+interface Installed {
+  session: Session;
+  data: JsSource;
+  run: string;
+  label: string;
+  keepData: boolean;
+  newData: boolean;
+  driver: Driver;
+  generation?: number | undefined;
+}
+
+export class WorkerState {
+  readonly store: CheckpointStore;
+  readonly #watch = new DeviceWatch();
+  wasmFrom: { url: string | undefined; binary: ArrayBuffer | undefined } = { url: undefined, binary: undefined };
+  #wasm: Promise<string> | undefined;
+  #adapter: Promise<string> | undefined;
+  #model: ModelHandle | undefined;
+  #trainer: TrainingSession | undefined;
+  #loop: StepLoop | undefined;
+  #outbox: Outbox | undefined;
+  #swept = false;
+
+  constructor(
+    private readonly post: (message: WorkerMessage) => void,
+    scope: WatchedScope,
+  ) {
+    this.store = new CheckpointStore({ onClosed: () => this.#closed() });
+    this.#watch.install(scope, (error) => this.#fault(error));
+  }
+
+  /** Reports a fault to the page as soon as it is seen; nothing is reported after it. */
+  #fault(error: TabtuneError): void {
+    this.#outbox?.close();
+    this.post({ type: 'fault', error: toErrorData(this.#known(error)) });
+  }
+
+  #known(error: TabtuneError): TabtuneError {
+    return this.#trainer ? withDetail(error, { step: this.#trainer.confirmed }) : error;
+  }
+
+  /** The message of a panic, which the trap after it does not contain. */
+  #panic(message: string): void {
+    this.#outbox?.close();
+    this.post({ type: 'fatal', error: toErrorData(this.#known(fault('core.panic', `the training core crashed: ${message}`))) });
+  }
+
+  #closed(): void {
+    const message = 'a newer version of this page has taken the checkpoint storage over. Training goes on, but nothing is saved any more: reload this tab.';
+    this.#trainer?.warn(this.#trainer.confirmed, fault('storage.closed', message));
+  }
+
+  core(): Promise<string> {
+    this.#wasm ??= loadWasm(this.wasmFrom.url, this.wasmFrom.binary)
+      .then((version) => {
+        setPanicHook((message) => this.#panic(message));
+        return version;
+      })
+      .catch((thrown: unknown) => {
+        this.#wasm = undefined;
+        throw thrown;
+      });
+    return this.#wasm;
+  }
+
+  /** The adapter's name; a device that could not be opened is requested again. */
+  device(): Promise<string> {
+    this.#adapter ??= this.core()
+      .then(() => this.#watch.present())
+      .then(() => initDevice())
+      .then((info) => parsed.device(info).adapter || this.#watch.adapter || 'an unnamed adapter')
+      .catch((thrown: unknown) => {
+        this.#adapter = undefined;
+        throw thrown;
+      });
+    return this.#adapter;
+  }
+
+  /** Removes what crashed tabs left behind, once per worker. */
+  sweep(): void {
+    if (this.#swept) return;
+    this.#swept = true;
+    void this.store.sweep().catch(() => undefined);
+  }
+
+  get model(): ModelHandle {
+    if (!this.#model) throw protocolError('no model is open in this worker');
+    return this.#model;
+  }
+
+  get trainer(): TrainingSession {
+    if (!this.#trainer) throw protocolError('no trainer is open in this worker');
+    return this.#trainer;
+  }
+
+  /** The loop of the trainer. */
+  get loop(): StepLoop {
+    if (!this.#loop) throw protocolError('no trainer is open in this worker');
+    return this.#loop;
+  }
+
+  /** The trainer, if it is of this run. */
+  trainerOf(run: string): TrainingSession | undefined {
+    return this.#trainer?.parts.run === run ? this.#trainer : undefined;
+  }
+
+  hold(model: ModelHandle): ModelInfo {
+    this.#model?.free();
+    this.#model = model;
+    return parsed.model(model.info());
+  }
+
+  /** Marks the model as taken over by a trainer. */
+  freeModel(): void {
+    this.#model?.free();
+    this.#model = undefined;
+  }
+
+  /** Warnings about the safety of a run before it starts. */
+  async #storageFindings({ autosave }: Driver): Promise<Finding[]> {
+    const found: Finding[] = [];
+    if (!autosave) found.push({ code: 'run.unprotected', message: 'autosave is off: what is not saved by hand is lost with the tab' });
+    if (await filesRefused()) found.push({ code: 'run.private', message: 'this window is private or keeps no files: checkpoints are gone when it closes. Export what you want to keep.' });
+    return found;
+  }
+
+  /** The page receives no result before the events that belong to it. */
+  flush(): void {
+    this.#outbox?.flush();
+  }
+
+  async install(installed: Installed): Promise<SessionInfo> {
+    const { session, ...rest } = installed;
+    const outbox = new Outbox((events) => this.post({ type: 'events', events }), rest.driver.logEvery);
+    const shared = { adapter: await this.device(), version: VERSION, store: this.store, watch: this.#watch, outbox };
+    const { completedSteps } = parsed.session(session.info());
+    const trainer = new TrainingSession({ ...rest, ...shared }, session, completedSteps);
+    try {
+      const info = await trainer.inspect();
+      refuseSkip(rest.driver, info.config);
+      // What a new run could not sample is refused now, and not hours later.
+      if (rest.generation === undefined && rest.driver.sampleEvery > 0) session.generate(rest.driver.samplePrompt, rest.driver.sample).free();
+      this.#trainer = trainer;
+      this.#loop = new StepLoop(trainer);
+      this.#outbox = outbox;
+      trainer.announce('ready', info.completedSteps);
+      return { ...info, warnings: [...info.warnings, ...(await this.#storageFindings(rest.driver))] };
+    } catch (thrown) {
+      await trainer.close().catch(() => undefined);
+      throw thrown;
+    }
+  }
+}
+
+/** A private window refuses file storage; one that does not cannot be told from a normal window. */
+const filesRefused = async (): Promise<boolean> => {
+  const storage: Partial<StorageManager> | undefined = globalThis.navigator?.storage;
+  return storage?.getDirectory?.().then(() => false, () => true) ?? false;
+};
+
+/** With gradient release a step whose norm is not finite has changed parameters: there is nothing to skip. */
+export function refuseSkip(driver: Driver, config: unknown): void {
+  const release: unknown = Reflect.get(Object(config), 'gradient_release');
+  if (driver.onNonFinite === 'skip' && release === true) throw badOption('onNonFinite', "'stop' with gradientRelease, which updates parameters before the norm is known", 'skip');
+}
