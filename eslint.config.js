@@ -1,7 +1,7 @@
 import tseslint from 'typescript-eslint';
 
 export default tseslint.config(
-  { ignores: ['**/dist/', '**/pkg/', 'node_modules/', 'target/'] },
+  { ignores: ['**/dist/', '**/pkg/', '**/pkg-quick/', 'node_modules/', 'target/'] },
   {
     files: ['web/**/*.ts'],
     extends: [tseslint.configs.strictTypeChecked],

@@ -5,8 +5,9 @@ import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildWasm } from '../web/build-wasm.mjs';
-import { setup } from '../web/setup.mjs';
-import { cacheDir, root, run } from '../web/toolchain.mjs';
+import { setup, setupCompiler, setupStages } from '../web/setup.mjs';
+import { StageError, Stages } from '../web/stages.mjs';
+import { cacheDir, environment, root, run } from '../web/toolchain.mjs';
 
 /** Kernel cases that the Rust tests write and the browser tests run again. */
 const casesDir = process.env.TABTUNE_CASES || join(cacheDir, 'cases');
@@ -37,6 +38,7 @@ const parts = {
     return add(
       ...(await Promise.all([
         check('cargo fmt', 'cargo', ['fmt', '--all', '--check']),
+        check('cargo fmt of web/bindgen', 'cargo', ['fmt', '--manifest-path', 'web/bindgen/Cargo.toml', '--check']),
         check('cargo clippy', 'cargo', ['clippy', '--workspace', '--all-targets', '--locked', '--', '-D', 'warnings']),
         check('unrolled shaders', process.execPath, ['shaders/blocks.mjs', '--check']),
         check('tsc and eslint', 'npm', ['run', '--silent', 'web:check']),
@@ -66,7 +68,7 @@ const parts = {
   },
 
   async browser() {
-    await (wasm ?? buildWasm());
+    await wasm;
     await Promise.all([run('npm', ['run', '--silent', 'web:package']), run('npm', ['run', '--silent', 'web:demo'])]);
     const files = readdirSync(join(root, 'tests', 'browser')).filter((name) => name.endsWith('.test.mjs')).sort();
     // Pages wait for the GPU's process most of the time: two browsers keep two cores busy.
@@ -92,36 +94,43 @@ async function browserTests(name, files, concurrency) {
 /** The wasm of this run, built while the Rust tests run. */
 let wasm;
 
-async function runPart(name) {
+/** Whether this run compiles the dependencies. */
+const first = !existsSync(join(environment.CARGO_TARGET_DIR, 'debug', 'deps'));
+
+/** What a part found. It fails as a whole where it could not be run. */
+async function runPart(name, stages) {
+  const advice = `the lines above say what failed. node tests/run.mjs ${name} repeats this part alone.`;
   const started = Date.now();
-  console.log(`\n== ${name}`);
-  let result;
+  const seconds = () => ((Date.now() - started) / 1000).toFixed(0);
   try {
-    result = await parts[name]();
+    const result = await stages.run(name, { key: `test ${name}${first && ['lint', 'rust'].includes(name) ? ', first' : ''}`, advice }, () => parts[name]());
+    if (result.failed > 0) console.log(`${name}: ${result.failed} failed. What to do: ${advice}`);
+    return { name, seconds: seconds(), ...result };
   } catch (error) {
-    console.error(`${name}: ${error.message}`);
-    result = { passed: 0, failed: 1 };
+    if (!(error instanceof StageError)) console.error(`${name}: ${error.message}`);
+    return { name, seconds: seconds(), passed: 0, failed: 1 };
   }
-  const seconds = ((Date.now() - started) / 1000).toFixed(0);
-  return { name, seconds, ...result };
 }
 
 async function main() {
   const asked = process.argv.slice(2);
   const unknown = asked.filter((name) => !(name in parts));
   if (unknown.length > 0) throw new Error(`unknown part ${unknown.join(', ')}; there are ${Object.keys(parts).join(', ')}`);
-  const started = Date.now();
-  await setup({ tests: true });
-  console.log(`setup: ready (${((Date.now() - started) / 1000).toFixed(0)} s)`);
   const names = asked.length > 0 ? asked : Object.keys(parts);
+  const core = names.includes('browser') ? ['browser core'] : [];
+  const stages = new Stages([...setupStages('tests'), ...core, ...names], { alone: false });
+  const started = Date.now();
+  await setupCompiler();
+  await setup('tests', stages);
+  console.log(`setup: ready (${((Date.now() - started) / 1000).toFixed(0)} s)`);
   const results = [];
   for (const name of names) {
-    if (name === 'rust' && names.includes('browser')) {
-      wasm = buildWasm();
+    if (wasm === undefined && (name === 'rust' || name === 'browser') && core.length > 0) {
+      wasm = buildWasm('release', stages);
       // Told where it is waited for.
       wasm.catch(() => undefined);
     }
-    results.push(await runPart(name));
+    results.push(await runPart(name, stages));
   }
   console.log('');
   for (const { name, passed, failed, seconds } of results) console.log(`${name}: ${passed} passed, ${failed} failed (${seconds} s)`);
@@ -134,7 +143,7 @@ try {
   process.chdir(root);
   process.exitCode = await main();
 } catch (error) {
-  console.error(`test: ${error.message}`);
+  if (!(error instanceof StageError)) console.error(`test: ${error.message}`);
   console.log('0 passed, 1 failed');
   process.exitCode = 1;
 } finally {

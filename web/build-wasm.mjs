@@ -1,48 +1,49 @@
-// crate → cargo (profile wasm) → wasm-bindgen → wasm-opt -Oz → web/pkg, by wasm-pack with our own tools on the PATH.
-// Does nothing when no input has changed. Fails when the result is larger than it may be. TABTUNE_QUICK=1 takes the profile
-// wasm-quick and leaves out wasm-opt, which both take minutes, and with them the limits.
+// crate → web/pkg (release) or web/pkg-quick (quick), two builds of which neither evicts the other.
+//   node web/build-wasm.mjs           release: wasm-pack runs cargo, wasm-bindgen and wasm-opt -Oz; fails when the result is larger than allowed
+//   node web/build-wasm.mjs quick     cargo and wasm-bindgen alone, for trying things out: larger, but there in seconds after a change
+// Both use the same compiled dependencies. Nothing is done when no input has changed.
 import { createHash } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
-import { WASM_PACK_VERSION, cacheDir, root, run } from './toolchain.mjs';
+import { StageError, Stages } from './stages.mjs';
+import { WASM_PACK_VERSION, cacheDir, environment, filesOf, root, run } from './toolchain.mjs';
 
 const MB = 1_000_000;
 const LIMITS = { gzip: 3.8 * MB, brotli: 2.6 * MB };
-const INPUTS = ['Cargo.toml', 'Cargo.lock', 'crate', 'shaders'];
-const quick = process.env.TABTUNE_QUICK === '1';
-const packageDir = join(root, 'web', 'pkg');
-const wasmFile = join(packageDir, 'tabtune_bg.wasm');
-const recordFile = join(packageDir, 'build.json');
-/** Finished builds by the digest of their inputs, shared by all checkouts: a fresh clone builds nothing twice. */
-const storeDir = join(cacheDir, 'wasm');
+const INPUTS = ['Cargo.toml', 'Cargo.lock', 'crate', 'shaders', join('web', 'bindgen')];
+const TARGET = 'wasm32-unknown-unknown';
+const PROFILE = 'wasm';
+/** The core alone is compiled for being compiled again soon. */
+const QUICKLY = { options: ['--config', `profile.${PROFILE}.package.tabtune.codegen-units=16`], env: { CARGO_INCREMENTAL: '1' } };
+const FOLDERS = { release: 'pkg', quick: 'pkg-quick' };
 const STORED_BUILDS = 4;
+const ADVICE = 'mend what the compiler says above and run this again: what was compiled is kept. It needs 3 GB of disk and 4 GB of memory.';
 
-function filesOf(path) {
-  if (!existsSync(path)) return [];
-  if (statSync(path).isFile()) return [path];
-  return readdirSync(path)
-    .sort()
-    .flatMap((name) => filesOf(join(path, name)));
+/** A kind of build with its places: where it goes, and where finished builds are kept by the digest of their inputs, for all checkouts. */
+function build(kind) {
+  const folder = join(root, 'web', FOLDERS[kind]);
+  return { kind, folder, wasm: join(folder, 'tabtune_bg.wasm'), record: join(folder, 'build.json'), store: join(cacheDir, kind === 'quick' ? 'wasm-quick' : 'wasm') };
 }
 
-function inputDigest() {
-  const hash = createHash('sha256').update(WASM_PACK_VERSION).update(quick ? 'quick' : 'small');
+function inputDigest(kind) {
+  const hash = createHash('sha256').update(WASM_PACK_VERSION).update(kind);
   for (const file of INPUTS.flatMap((name) => filesOf(join(root, name)))) {
     hash.update(file.slice(root.length)).update('\0').update(readFileSync(file)).update('\0');
   }
   return hash.digest('hex');
 }
 
-function sizesOf(wasm) {
+/** What a page downloads, in bytes. Compressing well takes long, and only a release is published. */
+function sizesOf(kind, wasm) {
+  if (kind === 'quick') return { raw: wasm.length };
   const brotli = brotliCompressSync(wasm, {
-    params: { [constants.BROTLI_PARAM_QUALITY]: quick ? 5 : 11, [constants.BROTLI_PARAM_LGWIN]: 24, [constants.BROTLI_PARAM_SIZE_HINT]: wasm.length },
+    params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_LGWIN]: 24, [constants.BROTLI_PARAM_SIZE_HINT]: wasm.length },
   });
   return { raw: wasm.length, gzip: gzipSync(wasm, { level: 9 }).length, brotli: brotli.length };
 }
 
 function checkSizes(sizes) {
-  if (quick) return;
   for (const [name, limit] of Object.entries(LIMITS)) {
     if (sizes[name] > limit) throw new Error(`tabtune_bg.wasm is ${sizes[name]} bytes as ${name}, the limit is ${limit}`);
   }
@@ -54,58 +55,77 @@ function describe(sizes) {
     .join(', ');
 }
 
-/** The record of the build in web/pkg, if it is one of these inputs; one that another checkout made is taken from the cache. */
-function currentBuild(inputs) {
+/** The record of the build in its folder, if it is one of these inputs; one that another checkout made is taken from the store. */
+function currentBuild({ folder, wasm, record, store }, inputs) {
   const recorded = (file) => (existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : undefined);
-  const record = existsSync(wasmFile) ? recorded(recordFile) : undefined;
-  if (record?.inputs === inputs) return record;
-  const stored = join(storeDir, inputs);
+  const present = existsSync(wasm) ? recorded(record) : undefined;
+  if (present?.inputs === inputs) return present;
+  const stored = join(store, inputs);
   const found = recorded(join(stored, 'build.json'));
   if (!found) return undefined;
-  rmSync(packageDir, { recursive: true, force: true });
-  cpSync(stored, packageDir, { recursive: true });
+  rmSync(folder, { recursive: true, force: true });
+  cpSync(stored, folder, { recursive: true });
   return found;
 }
 
-/** Keeps web/pkg for other checkouts and drops the oldest builds. The record comes last: without it a stored build does not count. */
-function storeBuild(inputs) {
-  const stored = join(storeDir, inputs);
+/** Keeps a build for other checkouts and drops the oldest ones. The record comes last: without it a stored build does not count. */
+function storeBuild({ folder, record, store }, inputs) {
+  const stored = join(store, inputs);
   rmSync(stored, { recursive: true, force: true });
-  cpSync(packageDir, stored, { recursive: true, filter: (path) => path !== recordFile });
-  cpSync(recordFile, join(stored, 'build.json'));
-  const age = (name) => statSync(join(storeDir, name)).mtimeMs;
-  const oldest = readdirSync(storeDir).sort((a, b) => age(b) - age(a)).slice(STORED_BUILDS);
-  for (const name of oldest) rmSync(join(storeDir, name), { recursive: true, force: true });
+  cpSync(folder, stored, { recursive: true, filter: (path) => path !== record });
+  cpSync(record, join(stored, 'build.json'));
+  const age = (name) => statSync(join(store, name)).mtimeMs;
+  const oldest = readdirSync(store).sort((a, b) => age(b) - age(a)).slice(STORED_BUILDS);
+  for (const name of oldest) rmSync(join(store, name), { recursive: true, force: true });
 }
 
-/** Builds web/pkg unless it is current. */
-export async function buildWasm() {
-  const inputs = inputDigest();
-  const record = currentBuild(inputs);
-  if (record) {
-    console.log(`wasm: current (${describe(record.sizes)})`);
-    return checkSizes(record.sizes);
+async function compileQuick(folder, onLine, tools) {
+  const options = ['--locked', '--lib', '--manifest-path', join('crate', 'Cargo.toml'), '--target', TARGET, '--profile', PROFILE, ...QUICKLY.options];
+  await run('cargo', ['build', ...options], { env: QUICKLY.env, quiet: true, onLine });
+  await tools;
+  const compiled = join(environment.CARGO_TARGET_DIR, TARGET, PROFILE, 'tabtune.wasm');
+  await run('wasm-bindgen', ['--target', 'web', '--out-dir', folder, '--out-name', 'tabtune', compiled], { quiet: true, onLine });
+}
+
+async function compileRelease(folder, onLine, tools) {
+  await tools;
+  const options = ['--mode', 'no-install', '--target', 'web', '--profile', PROFILE, '--out-dir', folder, '--out-name', 'tabtune', '--no-pack'];
+  await run('wasm-pack', ['build', 'crate', ...options, '--', '--locked'], { quiet: true, onLine });
+}
+
+/** Builds the folder of `kind` unless it is current. `tools` resolves when wasm-bindgen and wasm-pack are there: they may be compiled meanwhile. */
+export async function buildWasm(kind, stages = new Stages(['browser core']), tools = Promise.resolve()) {
+  const inputs = inputDigest(kind);
+  const place = build(kind);
+  const found = currentBuild(place, inputs);
+  if (found) {
+    stages.done('browser core', `${kind}, current (${describe(found.sizes)})`);
+    if (kind === 'release') checkSizes(found.sizes);
+    return;
   }
-  const started = Date.now();
-  rmSync(packageDir, { recursive: true, force: true });
-  mkdirSync(packageDir, { recursive: true });
-  const options = ['--mode', 'no-install', '--target', 'web', '--profile', quick ? 'wasm-quick' : 'wasm', '--out-dir', packageDir, '--out-name', 'tabtune', '--no-pack'];
-  if (quick) options.push('--no-opt');
-  await run('wasm-pack', ['build', 'crate', ...options, '--', '--locked']);
-  const wasm = readFileSync(wasmFile);
-  const sizes = sizesOf(wasm);
-  const sha256 = createHash('sha256').update(wasm).digest('hex');
-  writeFileSync(recordFile, `${JSON.stringify({ inputs, sha256, sizes }, null, 2)}\n`);
-  console.log(`wasm: built in ${((Date.now() - started) / 1000).toFixed(0)} s (${describe(sizes)})`);
-  checkSizes(sizes);
-  storeBuild(inputs);
+  const compiledBefore = existsSync(join(environment.CARGO_TARGET_DIR, TARGET, PROFILE, 'tabtune.wasm'));
+  const key = `browser core, ${kind}${compiledBefore ? '' : ', first'}`;
+  await stages.run('browser core', { key, advice: ADVICE }, async (onLine) => {
+    rmSync(place.folder, { recursive: true, force: true });
+    mkdirSync(place.folder, { recursive: true });
+    await (kind === 'quick' ? compileQuick : compileRelease)(place.folder, onLine, tools);
+    const wasm = readFileSync(place.wasm);
+    const sizes = sizesOf(kind, wasm);
+    const sha256 = createHash('sha256').update(wasm).digest('hex');
+    writeFileSync(place.record, `${JSON.stringify({ inputs, sha256, sizes }, null, 2)}\n`);
+    console.log(`browser core: ${kind}, ${describe(sizes)}`);
+    if (kind === 'release') checkSizes(sizes);
+    storeBuild(place, inputs);
+  });
 }
 
 if (process.argv[1]?.endsWith('build-wasm.mjs')) {
+  const kind = process.argv[2] ?? 'release';
   try {
-    await buildWasm();
+    if (!(kind in FOLDERS)) throw new Error(`expected one of ${Object.keys(FOLDERS).join(', ')}, found ${kind}`);
+    await buildWasm(kind);
   } catch (error) {
-    console.error(`wasm: ${error.message}`);
+    if (!(error instanceof StageError)) console.error(`wasm: ${error.message}`);
     process.exitCode = 1;
   }
 }

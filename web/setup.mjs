@@ -1,10 +1,12 @@
-// Installs what is missing to build and test tabtune; a second run takes under a second.
-//   node web/setup.mjs           everything
-//   node web/setup.mjs build     only what a build needs (no browser, no graphics driver)
+// Installs what is missing to start, build or test tabtune; a second run takes under a second.
+//   node web/setup.mjs            everything
+//   node web/setup.mjs build      what `npm run build` needs (no browser, no graphics driver)
+//   node web/setup.mjs start      what `npm start` needs (no wasm-pack either)
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { WASM_PACK_VERSION, cacheDir, findChromium, findCommand, read, root, run, toolsDir, wasmBindgenVersion } from './toolchain.mjs';
+import { StageError, Stages } from './stages.mjs';
+import { WASM_PACK_VERSION, cacheDir, filesOf, findChromium, findCommand, read, root, run, toolsDir, wasmBindgenVersion } from './toolchain.mjs';
 
 const NODE = [20, 19];
 const RUST = [1, 95];
@@ -30,34 +32,51 @@ async function installTarget() {
   await run('rustup', ['target', 'add', TARGET]);
 }
 
-/** `npm ci` when package-lock.json has changed since the last one. */
-async function installPackages() {
-  const lock = readFileSync(join(root, 'package-lock.json'));
-  const digest = createHash('sha256').update(lock).digest('hex');
-  const stamp = join(root, 'node_modules', '.tabtune-lock');
-  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === digest) return;
-  await run('npm', ['ci', '--no-fund', '--no-audit']);
+function digestOf(files) {
+  const hash = createHash('sha256');
+  for (const file of files) hash.update(readFileSync(file));
+  return hash.digest('hex');
+}
+
+/** Runs `install` unless it was done for these files already. */
+async function oncePer(files, stamp, stages, name, advice, install) {
+  const digest = digestOf(files);
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === digest) return stages.done(name, 'there');
+  await stages.run(name, { advice }, install);
   writeFileSync(stamp, digest);
 }
 
-/**
- * A cargo tool of one version, built from crates.io into the cache: no prebuilt binary is downloaded. Optimised lightly, since
- * each is built once and run for seconds.
- */
-async function installTool(command, crate, version, options) {
-  const found = await read(command, ['--version']);
-  if (found?.split(/\s+/)[1] === version) return;
+/** `npm ci` when package-lock.json has changed since the last one. */
+async function installPackages(stages) {
+  const files = [join(root, 'package-lock.json')];
+  const advice = 'check that the npm registry can be reached (npm ping), and run this again.';
+  await oncePer(files, join(root, 'node_modules', '.tabtune-lock'), stages, 'npm packages', advice, (onLine) =>
+    run('npm', ['ci', '--no-fund', '--no-audit'], { quiet: true, onLine }),
+  );
+}
+
+const TOOL_ADVICE = 'check that crates.io can be reached and that the disk has 1 GB left, and run this again: what was compiled is kept.';
+
+/** A tool for this machine, compiled into the cache: no prebuilt binary is downloaded. It runs for seconds, so hardly anything is optimized. */
+async function installTool(command, source, onLine) {
+  const args = ['install', ...source, '--locked', '--root', toolsDir, '--force', '--debug', '--bin', command];
+  await run('cargo', args, { quiet: true, onLine, env: { CARGO_TARGET_DIR: join(cacheDir, 'tools-target'), CARGO_PROFILE_DEV_DEBUG: '0' } });
+}
+
+async function installBindgen(stages) {
+  const source = join(root, 'web', 'bindgen');
   mkdirSync(toolsDir, { recursive: true });
-  const args = ['install', crate, '--version', version, '--root', toolsDir, '--force', '--debug', '--bin', command, ...options];
-  await run('cargo', args, {
-    env: { CARGO_TARGET_DIR: join(cacheDir, 'tools-target'), CARGO_PROFILE_DEV_DEBUG: '0', CARGO_PROFILE_DEV_OPT_LEVEL: '1' },
+  await oncePer(filesOf(source), join(toolsDir, 'wasm-bindgen.digest'), stages, 'wasm-bindgen', TOOL_ADVICE, async (onLine) => {
+    await installTool('wasm-bindgen', ['--path', source], onLine);
+    const [found, expected] = [(await read('wasm-bindgen', ['--version']))?.split(/\s+/)[1], wasmBindgenVersion()];
+    if (found !== expected) throw new Error(`web/bindgen/Cargo.toml: expected version ${expected}, as in Cargo.lock, found ${found}`);
   });
 }
 
-async function installTools() {
-  // The list that the tool itself is locked to does not resolve, so its dependencies are the newest that fit.
-  await installTool('wasm-bindgen', 'wasm-bindgen-cli', wasmBindgenVersion(), ['--no-default-features']);
-  await installTool('wasm-pack', 'wasm-pack', WASM_PACK_VERSION, ['--locked']);
+async function installWasmPack(stages) {
+  const found = (await read('wasm-pack', ['--version']))?.split(/\s+/)[1];
+  if (found === WASM_PACK_VERSION) return stages.done('wasm-pack', 'there');
+  await stages.run('wasm-pack', { advice: TOOL_ADVICE }, (onLine) => installTool('wasm-pack', ['wasm-pack', '--version', WASM_PACK_VERSION], onLine));
 }
 
 function missingSystemPackages() {
@@ -71,37 +90,55 @@ function missingSystemPackages() {
 }
 
 /** A browser and a software Vulkan driver: the tests run on them. */
-async function installSystemPackages() {
+async function installSystemPackages(stages) {
   const missing = missingSystemPackages();
-  if (missing.length === 0) return;
+  if (missing.length === 0) return stages.done('browser and driver', 'there');
   const apt = findCommand('apt-get');
-  if (!apt || process.getuid?.() !== 0) {
-    throw new Error(
-      `The tests need ${missing.join(', ')}. Install ${apt ? `with: sudo apt-get install -y ${missing.join(' ')}` : 'them'}` +
-        ' (any Chromium or Chrome 150 or newer will do: set CHROMIUM to its path).',
-    );
-  }
-  const env = { DEBIAN_FRONTEND: 'noninteractive' };
-  await run(apt, ['update', '-q'], { env, allowFailure: true });
-  await run(apt, ['install', '-y', '-q', '--no-install-recommends', ...missing], { env });
+  const byHand = `${apt ? `sudo apt-get install -y ${missing.join(' ')}` : `install ${missing.join(', ')}`}, and run this again. Any Chromium or Chrome 150 or newer will do: set CHROMIUM to its path.`;
+  await stages.run('browser and driver', { advice: byHand }, async (onLine) => {
+    if (!apt || process.getuid?.() !== 0) throw new Error(`the tests need ${missing.join(', ')}`);
+    const options = { env: { DEBIAN_FRONTEND: 'noninteractive' }, quiet: true, onLine };
+    await run(apt, ['update', '-q'], { ...options, allowFailure: true });
+    await run(apt, ['install', '-y', '-q', '--no-install-recommends', ...missing], options);
+  });
 }
 
-/** Everything a build needs, and with `tests` everything the tests need. Downloads overlap with compiling. */
-export async function setup({ tests = true } = {}) {
+const STAGES = {
+  start: ['npm packages', 'wasm-bindgen'],
+  build: ['npm packages', 'wasm-bindgen', 'wasm-pack'],
+  tests: ['npm packages', 'wasm-bindgen', 'wasm-pack', 'browser and driver'],
+};
+
+/** The stages of `setup` for a purpose. */
+export const setupStages = (purpose) => STAGES[purpose];
+
+/** Node, Rust and Rust's target, which everything else is made with. */
+export async function setupCompiler() {
   await checkMachine();
-  const jobs = [installPackages(), installTarget().then(installTools)];
-  if (tests) jobs.push(installSystemPackages());
+  await installTarget();
+}
+
+/** What starting, building or testing needs beside the compiler. Downloads overlap with compiling. */
+export async function setup(purpose, stages = new Stages(STAGES[purpose])) {
+  const has = (name) => STAGES[purpose].includes(name);
+  const tools = async () => {
+    await installBindgen(stages);
+    if (has('wasm-pack')) await installWasmPack(stages);
+  };
+  const jobs = [installPackages(stages), tools()];
+  if (has('browser and driver')) jobs.push(installSystemPackages(stages));
   const failed = (await Promise.allSettled(jobs)).filter((job) => job.status === 'rejected');
-  if (failed.length > 0) throw new Error(failed.map((job) => job.reason.message).join('\n'));
+  if (failed.length > 0) throw failed[0].reason;
 }
 
 if (process.argv[1]?.endsWith('setup.mjs')) {
-  const started = Date.now();
+  const purpose = process.argv[2] ?? 'tests';
   try {
-    await setup({ tests: process.argv[2] !== 'build' });
-    console.log(`setup: ready (${((Date.now() - started) / 1000).toFixed(1)} s)`);
+    if (!(purpose in STAGES)) throw new Error(`expected one of ${Object.keys(STAGES).join(', ')}, found ${purpose}`);
+    await setupCompiler();
+    await setup(purpose);
   } catch (error) {
-    console.error(`setup: ${error.message}`);
+    if (!(error instanceof StageError)) console.error(`setup: ${error.message}`);
     process.exitCode = 1;
   }
 }

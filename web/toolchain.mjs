@@ -1,6 +1,6 @@
 // Where the tools of this repository live, and how they are called. Nothing here installs anything: setup.mjs does.
 import { spawn } from 'node:child_process';
-import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
+import { accessSync, constants, existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -17,7 +17,16 @@ export const environment = {
   PATH: [join(toolsDir, 'bin'), join(root, 'node_modules', '.bin'), process.env.PATH].join(delimiter),
 };
 
-/** The version of wasm-bindgen in Cargo.lock; its command line tool must be the same one. */
+/** The files of a folder and the folders in it, sorted; of a file, itself. */
+export function filesOf(path) {
+  if (!existsSync(path)) return [];
+  if (statSync(path).isFile()) return [path];
+  return readdirSync(path)
+    .sort()
+    .flatMap((name) => filesOf(join(path, name)));
+}
+
+/** The version of wasm-bindgen in Cargo.lock; the tool that makes its JavaScript must be the same one. */
 export function wasmBindgenVersion() {
   const lock = readFileSync(join(root, 'Cargo.lock'), 'utf8');
   const found = /name = "wasm-bindgen"\nversion = "([^"]+)"/.exec(lock);
@@ -53,22 +62,31 @@ export function findChromium() {
   return known.find(Boolean) ?? (existsSync(mac) ? mac : undefined);
 }
 
-/** Runs a command in the repository, its output shown. Resolves with the exit code, or rejects when it is not zero. */
-export function run(command, args, { cwd = root, env = {}, allowFailure = false, onLine } = {}) {
+/** Calls `take` with each line of a stream; what follows the last line break comes when the stream ends. */
+function eachLine(stream, take) {
+  let rest = '';
+  stream.setEncoding('utf8').on('data', (text) => {
+    const lines = (rest + text).split('\n');
+    rest = lines.pop();
+    lines.forEach(take);
+  });
+  stream.on('end', () => rest && take(rest));
+}
+
+/**
+ * Runs a command in the repository. Resolves with the exit code, or rejects when it is not zero. Its output is shown, and `onLine` is
+ * called with each line of stdout; with `quiet` nothing is shown, and `onLine` gets the lines of stderr too.
+ */
+export function run(command, args, { cwd = root, env = {}, allowFailure = false, onLine, quiet = false } = {}) {
   return new Promise((resolve, reject) => {
-    const stdio = onLine ? ['ignore', 'pipe', 'inherit'] : ['ignore', 'inherit', 'inherit'];
+    const stdio = ['ignore', onLine ? 'pipe' : 'inherit', quiet ? 'pipe' : 'inherit'];
     const shell = process.platform === 'win32';
     const child = spawn(command, args, { cwd, env: { ...environment, ...env }, stdio, shell });
-    let rest = '';
-    child.stdout?.setEncoding('utf8').on('data', (text) => {
-      process.stdout.write(text);
-      const lines = (rest + text).split('\n');
-      rest = lines.pop();
-      lines.forEach(onLine);
-    });
+    if (child.stdout) eachLine(child.stdout, onLine);
+    if (child.stderr) eachLine(child.stderr, onLine);
+    if (!quiet) child.stdout?.on('data', (text) => process.stdout.write(text));
     child.on('error', reject);
     child.on('close', (code, signal) => {
-      if (rest) onLine(rest);
       if (code === 0 || allowFailure) resolve(code ?? 1);
       else reject(new Error(`${command} ${args.join(' ')}: ${signal ? `ended by ${signal}` : `exit code ${code}`}`));
     });

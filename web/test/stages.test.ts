@@ -1,0 +1,85 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+
+import type { Stages } from '../stages.mjs';
+
+const NAMES = ['npm packages', 'browser core', 'demo server'];
+const ADVICE = 'mend it and run this again.';
+
+let cache: string;
+let written: string;
+
+/** Stages of a process that has just begun, with its own folder of figures. */
+async function fresh(): Promise<Stages> {
+  vi.resetModules();
+  const { Stages } = await import('../stages.mjs');
+  return new Stages(NAMES, { alone: false });
+}
+
+beforeEach(() => {
+  cache = mkdtempSync(join(tmpdir(), 'tabtune-stages-'));
+  written = '';
+  vi.stubEnv('XDG_CACHE_HOME', cache);
+  vi.spyOn(process.stdout, 'write').mockImplementation((text) => {
+    written += String(text);
+    return true;
+  });
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+  vi.unstubAllEnvs();
+  rmSync(cache, { recursive: true });
+});
+
+describe('stages', () => {
+  it('number_time_and_expectation_are_shown_while_one_runs', async () => {
+    const stages = await fresh();
+    stages.done('npm packages', 'there');
+    const ends = stages.run('browser core', { key: 'browser core, quick', advice: ADVICE }, async (onLine) => {
+      onLine('   Compiling burn v0.22.1');
+      await new Promise((resolve) => setTimeout(resolve, 65_000));
+      return 7;
+    });
+    await vi.advanceTimersByTimeAsync(61_000);
+    expect(written).toMatch(/^\[1\/3\] npm packages: there\n\[2\/3\] browser core: about 0:40\n/);
+    expect(written).toContain('[2/3] browser core: 1:00 of about 0:40, Compiling burn v0.22.1\n');
+    await vi.advanceTimersByTimeAsync(4000);
+    expect(await ends).toBe(7);
+    expect(written).toMatch(/\[2\/3\] browser core: done in 1:05\n$/);
+  });
+  it('the_last_run_here_is_expected_of_the_next', async () => {
+    const run = (stages: Stages): Promise<void> => stages.run('demo server', { advice: ADVICE }, () => new Promise((resolve) => setTimeout(resolve, 130_000)));
+    for (const stages of [await fresh(), await fresh()]) {
+      const ends = run(stages);
+      await vi.advanceTimersByTimeAsync(130_000);
+      await ends;
+    }
+    expect([...written.matchAll(/demo server: about (\S+)/g)].map(([, time]) => time)).toEqual(['0:02', '2:10']);
+  });
+  it('a_failed_stage_shows_its_output_and_what_to_do_and_is_not_remembered', async () => {
+    const stages = await fresh();
+    const failing = stages.run('browser core', { advice: ADVICE }, async (onLine) => {
+      onLine('error[E0308]: mismatched types');
+      throw new Error('cargo build: exit code 101');
+    });
+    await expect(failing).rejects.toThrow('browser core failed');
+    expect(written).toContain(`error[E0308]: mismatched types\n[2/3] browser core: FAILED after 0:00: cargo build: exit code 101\n  What to do: ${ADVICE}\n`);
+    expect(() => readFileSync(join(cache, 'tabtune', 'stages.json'))).toThrow('ENOENT');
+  });
+  it('a_stage_that_ends_for_another_gives_no_advice_of_its_own', async () => {
+    const stages = await fresh();
+    const failing = stages.run('npm packages', { advice: ADVICE }, async () => Promise.reject(new Error('npm ci: exit code 1')));
+    const waiting = stages.run('browser core', { advice: 'mend the sources.' }, async () => failing);
+    await expect(waiting).rejects.toThrow('npm packages failed');
+    expect(written).toContain('[2/3] browser core: ended, since npm packages failed\n');
+    expect(written).not.toContain('mend the sources');
+  });
+  it('a_stage_that_nobody_announced_is_refused', async () => {
+    const stages = await fresh();
+    expect(() => stages.done('brotli', 'there')).toThrow('stage: expected one of npm packages, browser core, demo server, found brotli');
+  });
+});
