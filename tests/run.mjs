@@ -4,7 +4,7 @@
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { buildWasm } from '../web/build-wasm.mjs';
+import { STAGES, buildWasm } from '../web/build-wasm.mjs';
 import { setup, setupCompiler, setupStages } from '../web/setup.mjs';
 import { StageError, Stages } from '../web/stages.mjs';
 import { cacheDir, environment, root, run } from '../web/toolchain.mjs';
@@ -91,7 +91,7 @@ async function browserTests(name, files, concurrency) {
   return settle({ passed: count('pass'), failed: count('fail') + count('cancelled') }, code);
 }
 
-/** The wasm of this run, built while the Rust tests run. */
+/** Both builds of the core, made while the Rust tests run. */
 let wasm;
 
 /** Whether this run compiles the dependencies. */
@@ -117,7 +117,7 @@ async function main() {
   const unknown = asked.filter((name) => !(name in parts));
   if (unknown.length > 0) throw new Error(`unknown part ${unknown.join(', ')}; there are ${Object.keys(parts).join(', ')}`);
   const names = asked.length > 0 ? asked : Object.keys(parts);
-  const core = names.includes('browser') ? ['browser core'] : [];
+  const core = names.includes('browser') ? [STAGES.release, STAGES.quick] : [];
   const stages = new Stages([...setupStages('tests'), ...core, ...names], { alone: false });
   const started = Date.now();
   await setupCompiler();
@@ -126,7 +126,8 @@ async function main() {
   const results = [];
   for (const name of names) {
     if (wasm === undefined && (name === 'rust' || name === 'browser') && core.length > 0) {
-      wasm = buildWasm('release', stages);
+      // The quick one replays recorded trajectories.
+      wasm = buildWasm('release', stages).then(() => buildWasm('quick', stages));
       // Told where it is waited for.
       wasm.catch(() => undefined);
     }

@@ -1,6 +1,7 @@
 // crate → web/pkg (release) or web/pkg-quick (quick), two builds of which neither evicts the other.
 //   node web/build-wasm.mjs           release: wasm-pack runs cargo, wasm-bindgen and wasm-opt -Oz; fails when the result is larger than allowed
-//   node web/build-wasm.mjs quick     cargo and wasm-bindgen alone, for trying things out: larger, but there in seconds after a change
+//   node web/build-wasm.mjs quick     cargo and wasm-bindgen alone, for trying things out: larger, but there in seconds after a change; it
+//                                     also replays recorded trajectories, for the tests
 // Both use the same compiled dependencies. Nothing is done when no input has changed.
 import { createHash } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -15,8 +16,9 @@ const INPUTS = ['Cargo.toml', 'Cargo.lock', 'crate', 'shaders', join('web', 'bin
 const TARGET = 'wasm32-unknown-unknown';
 const PROFILE = 'wasm';
 /** The core alone is compiled for being compiled again soon. */
-const QUICKLY = { options: ['--config', `profile.${PROFILE}.package.tabtune.codegen-units=16`], env: { CARGO_INCREMENTAL: '1' } };
+const QUICKLY = { options: ['--features', 'replay', '--config', `profile.${PROFILE}.package.tabtune.codegen-units=16`], env: { CARGO_INCREMENTAL: '1' } };
 const FOLDERS = { release: 'pkg', quick: 'pkg-quick' };
+export const STAGES = { release: 'browser core', quick: 'quick browser core' };
 const STORED_BUILDS = 4;
 const ADVICE = 'mend what the compiler says above and run this again: what was compiled is kept. It needs 3 GB of disk and 4 GB of memory.';
 
@@ -94,18 +96,18 @@ async function compileRelease(folder, onLine, tools) {
 }
 
 /** Builds the folder of `kind` unless it is current. `tools` resolves when wasm-bindgen and wasm-pack are there: they may be compiled meanwhile. */
-export async function buildWasm(kind, stages = new Stages(['browser core']), tools = Promise.resolve()) {
+export async function buildWasm(kind, stages = new Stages([STAGES[kind]]), tools = Promise.resolve()) {
   const inputs = inputDigest(kind);
   const place = build(kind);
   const found = currentBuild(place, inputs);
   if (found) {
-    stages.done('browser core', `${kind}, current (${describe(found.sizes)})`);
+    stages.done(STAGES[kind], `${kind}, current (${describe(found.sizes)})`);
     if (kind === 'release') checkSizes(found.sizes);
     return;
   }
   const compiledBefore = existsSync(join(environment.CARGO_TARGET_DIR, TARGET, PROFILE, 'tabtune.wasm'));
   const key = `browser core, ${kind}${compiledBefore ? '' : ', first'}`;
-  await stages.run('browser core', { key, advice: ADVICE }, async (onLine) => {
+  await stages.run(STAGES[kind], { key, advice: ADVICE }, async (onLine) => {
     rmSync(place.folder, { recursive: true, force: true });
     mkdirSync(place.folder, { recursive: true });
     await (kind === 'quick' ? compileQuick : compileRelease)(place.folder, onLine, tools);

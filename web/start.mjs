@@ -1,7 +1,7 @@
 // npm start: set up what is missing, build quickly, and serve the demo. The address is printed when it is ready.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { buildWasm } from './build-wasm.mjs';
+import { STAGES, buildWasm } from './build-wasm.mjs';
 import { setup, setupCompiler, setupStages } from './setup.mjs';
 import { StageError, Stages } from './stages.mjs';
 import { root } from './toolchain.mjs';
@@ -20,7 +20,7 @@ async function serve() {
 }
 
 try {
-  const stages = new Stages([...setupStages('start'), 'browser core', 'demo server']);
+  const stages = new Stages([...setupStages('start'), STAGES.quick, 'demo server']);
   await setupCompiler();
   const tools = setup('start', stages);
   const made = await Promise.allSettled([tools, buildWasm('quick', stages, tools)]);

@@ -27,6 +27,8 @@ pub mod train;
 pub mod checkpoint;
 pub mod export;
 
+#[cfg(feature = "replay")]
+pub mod replay;
 #[cfg(target_family = "wasm")]
 pub mod web_api;
 

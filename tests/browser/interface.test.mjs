@@ -7,7 +7,7 @@ import ts from 'typescript';
 import { root } from '../../web/toolchain.mjs';
 
 /** What wasm-bindgen adds, and what only tests of the module itself call. */
-const OTHERS = /^(initSync|replay|default|.*\.(free|\[Symbol\.dispose\]))$/;
+const OTHERS = /^(initSync|default|.*\.(free|\[Symbol\.dispose\]))$/;
 
 /** The functions and methods of a declaration file: parameters, and whether they give a promise. */
 function callsOf(path) {

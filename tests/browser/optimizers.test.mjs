@@ -1,9 +1,6 @@
-// The optimizers of the wasm build on this browser's WebGPU: recorded trajectories, and resume for every optimizer and precision.
+// The optimizers of the wasm build on this browser's WebGPU: resume for every optimizer and precision.
 import assert from 'node:assert/strict';
-import { readdirSync } from 'node:fs';
-import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { root } from '../../web/toolchain.mjs';
 import { Browser } from './chromium.mjs';
 import { serve } from './site.mjs';
 
@@ -28,7 +25,7 @@ let browser;
 let opened;
 
 before(async () => {
-  site = await serve({ '/pkg/': 'web/pkg', '/browser/': 'tests/browser', '/vectors/': 'tests/golden/vectors' });
+  site = await serve({ '/pkg/': 'web/pkg', '/browser/': 'tests/browser' });
   browser = await Browser.launch();
   // One page for all: its device compiles each kernel once.
   opened = await browser.open(`${site.url}/`);
@@ -41,20 +38,6 @@ after(async () => {
 
 const inPage = (name, argument) =>
   opened.page.evaluate(async ({ name, argument }) => (await import('/browser/wasm-page.mjs'))[name](argument), { name, argument });
-
-test('recorded trajectories replay in the browser', async () => {
-  const names = readdirSync(join(root, 'tests/golden/vectors')).filter((name) => name.endsWith('.json'));
-  const reports = await inPage('replayAll', names);
-  assert.deepEqual(reports.filter((report) => !report.ok), []);
-  const kinds = new Set(reports.filter((report) => !report.skipped).map((report) => report.kind));
-  assert.deepEqual([...kinds].sort(), ['noise', 'optimizer', 'projector', 'rounding', 'schedule']);
-  assert.ok(reports.filter((report) => !report.skipped).length >= 18);
-});
-
-test('a changed value in a recorded trajectory is seen', async () => {
-  const report = await inPage('replayChanged', 'adamw_bf16_philox_expected.json');
-  assert.equal(report.ok, false);
-});
 
 const whole = OPTIMIZERS.flatMap((optimizer) => ['f32', 'bf16'].flatMap((precision) => SCHEDULES.map((schedule) => ({ optimizer, precision, schedule }))));
 // Less usual rules under one schedule, and a decay that is started by hand after the first step.

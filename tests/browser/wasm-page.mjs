@@ -11,24 +11,6 @@ const SHAPE = {
   max_position_embeddings: 16, rms_norm_eps: 1e-5, tie_word_embeddings: true,
 };
 
-async function bytesOf(name) {
-  return new Uint8Array(await (await fetch(`/vectors/${name}`)).arrayBuffer());
-}
-
-/** The reports of these vector files. */
-export async function replayAll(names) {
-  const reports = [];
-  for (const name of names) reports.push(await core.replay(name, await bytesOf(name)));
-  return reports;
-}
-
-/** The report of a file in which one recorded moment is another. */
-export async function replayChanged(name) {
-  const recorded = JSON.parse(new TextDecoder().decode(await bytesOf(name)));
-  recorded.steps[2].params[1].v.bits[3] = '0001';
-  return core.replay(name, new TextEncoder().encode(JSON.stringify(recorded)));
-}
-
 function source(name, bytes) {
   return { name, size: bytes.length, read: (offset, length) => bytes.subarray(offset, offset + length) };
 }

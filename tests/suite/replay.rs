@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tabtune::device::Device;
-use tabtune::train::replay::{ReplayReport, replay};
+use tabtune::replay::{ReplayReport, replay};
 use tabtune_tests::{block_on, cpu, gpu};
 
 fn files(folder: &Path) -> Vec<PathBuf> {

@@ -7,7 +7,6 @@ mod memory;
 mod place;
 mod rate;
 mod release;
-pub mod replay;
 mod report;
 mod trainer;
 

@@ -48,11 +48,11 @@ pub async fn init_device() -> JsResult<JsValue> {
     Ok(info)
 }
 
-/// Replays one file of recorded trajectories through the optimizers and schedules of this build → `ReplayReport`. Only tests
-/// call it.
+/// Replays one file of recorded trajectories through the optimizers and schedules of this build → `ReplayReport`.
+#[cfg(feature = "replay")]
 #[wasm_bindgen]
 pub async fn replay(file: String, bytes: Vec<u8>) -> JsResult<JsValue> {
-    let report = crate::train::replay::replay(&file, &bytes, &device()?).await;
+    let report = crate::replay::replay(&file, &bytes, &device()?).await;
     plain(&report.map_err(thrown)?)
 }
 

@@ -1,7 +1,7 @@
 //! `tabtune replay`: replays recorded trajectories through the real optimizers and schedules.
 
 use serde_json::json;
-use tabtune::train::replay::{ReplayReport, replay};
+use tabtune::replay::{ReplayReport, replay};
 
 use super::{Outcome, open_device};
 use crate::args::ReplayArgs;

@@ -4,7 +4,7 @@ use super::none;
 use super::source::{code, files, root, shown, text};
 
 /// The modules of the crate with their row. A module imports from lower rows only, never from its own.
-const ROWS: [(&str, u8); 20] = [
+const ROWS: [(&str, u8); 21] = [
     ("error", 0),
     ("platform", 0),
     ("config", 1),
@@ -22,7 +22,8 @@ const ROWS: [(&str, u8); 20] = [
     ("generate", 5),
     ("checkpoint", 6),
     ("export", 6),
-    ("web_api", 7),
+    ("replay", 7),
+    ("web_api", 8),
     ("Error", 0),
     ("Result", 0),
 ];
