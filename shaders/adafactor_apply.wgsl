@@ -4,7 +4,7 @@
 //   u = (g·1/√(row/S))·1/√col    c = max(√(Σu²/N)/clip, 1), Σu² = S·Σa²    x = p·d − η·(u/c)    store by stream p
 // Every workgroup adds the 3·L sums of pass 3 itself (16 threads, then one), then updates 2048 pairs. `noise`: recorded
 // replays only, 16 bits of element i in word i.
-// Twin: kernels/adafactor_apply.rs
+// Twin: optim/adafactor/apply.rs
 struct Params {
   rows: u32,
   cols: u32,

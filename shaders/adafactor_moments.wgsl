@@ -2,7 +2,7 @@
 // pass 1.
 //   row ← lerp(row, Σⱼ q, w)    col ← lerp(col, Σᵢ q, w)
 // The partials go through the block tree ("Block tree" there). One thread per row or column, the trees in registers.
-// Twin: kernels/adafactor_moments.rs
+// Twin: optim/adafactor/moments.rs
 struct Params {
   rows: u32,
   cols: u32,

@@ -4,7 +4,7 @@
 // sums[ℓ]; Σ p² to sums[L + ℓ] (relative_step only, else 0); and Σ row over the rows of its blocks of 256 to sums[2L +
 // ℓ]. Lane k of 256 has column k % 64 and each fourth row of a tile; the lanes go through strides 128 … 1: a thread has
 // the four lanes of a column.
-// Twin: kernels/adafactor_norm.rs
+// Twin: optim/adafactor/norm.rs
 struct Params {
   rows: u32,
   cols: u32,

@@ -3,7 +3,7 @@
 // bottom, row partials the columns by strides 32 … 1 ("Block tree" there). 8 threads sum a tile, each of them the 8
 // columns k, k + 8, …: strides 32, 16, 8 in registers; then a thread adds the 8 leaves of a row, 8 rows per round.
 // row_sums [rows, tiles across], col_sums [tiles down, cols].
-// Twin: kernels/adafactor_sums.rs
+// Twin: optim/adafactor/sums.rs
 struct Params {
   rows: u32,
   cols: u32,

@@ -4,7 +4,7 @@
 //   u = g/√row    c = max(√(Σu²/N)/clip, 1)    x = p·d − η·(u/c)
 // Every workgroup adds the 2·L sums of pass 1 itself (16 threads, then one), then updates 2048 pairs. `noise`: recorded
 // replays only, 16 bits of element i in word i.
-// Twin: kernels/adafactor_vector_apply.rs
+// Twin: optim/adafactor/vector_apply.rs
 struct Params {
   n: u32,
   lanes: u32,

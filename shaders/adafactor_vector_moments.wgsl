@@ -3,7 +3,7 @@
 // Workgroup ℓ of L = min(256, ⌈n/2048⌉) takes the chunks of 2048 elements ℓ, ℓ + L, … and writes Σ g²/row to sums[ℓ],
 // and Σ p² (relative_step only, else 0) to sums[L + ℓ]. Lane k of 256 has every 256th element of a chunk; the lanes go
 // through strides 128 … 1: a thread has the four lanes k, k + 64, ….
-// Twin: kernels/adafactor_vector_moments.rs
+// Twin: optim/adafactor/vector_moments.rs
 struct Params {
   n: u32,
   lanes: u32,

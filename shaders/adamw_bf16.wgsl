@@ -3,7 +3,7 @@
 // writes rounded (nearest, or stochastic with one Philox call a word).
 //   g ← bounded(g)·scale    m′ = lerp(m, g, w1)    v′ = lerp(v, g², w2)    x = p·d − α·m′/(√v′ + ε)    store m′, v′, x
 // `noise` is read in recorded replays only: for stream s (m, v, p) and element i the 16 bits in word s·n + i.
-// Twin: kernels/adamw_bf16.rs
+// Twin: optim/adamw/packed.rs
 struct Params {
   n: u32,
   w1: f32,

@@ -1,7 +1,7 @@
 // AdamW on an f32 tensor of n elements, n a multiple of 4, in place (shaders/README.md, "AdamW"; arXiv:1711.05101). One
 // thread: four elements.
 //   g ← bounded(g)·scale    m ← lerp(m, g, w1)    v ← lerp(v, g², w2)    p ← p·d − α·m/(√v + ε)
-// w1 = 1 − β1, w2 = 1 − β2, d = 1 − ηλ, α = η·√(1 − β2ᵗ)/(1 − β1ᵗ). Twin: kernels/adamw.rs
+// w1 = 1 − β1, w2 = 1 − β2, d = 1 − ηλ, α = η·√(1 − β2ᵗ)/(1 − β1ᵗ). Twin: optim/adamw/kernel.rs
 struct Params {
   n: u32,
   w1: f32,

@@ -5,7 +5,7 @@
 //   mini: s = √Σ‖R̃‖²/(√Σ‖R‖² + 1e-8)    n = front·√Σ(s·‖g‖)²
 //   ℓ = N ≥ threshold ? max(n/(N + 1e-8), γ)/γ : 1    N ← n/ℓ
 // stats [4, channels] as apollo_project writes them; norm [1] = N; factors [2] = s (mini), ℓ.
-// Twin: kernels/apollo_combine.rs
+// Twin: optim/apollo/combine.rs
 struct Params {
   channels: u32,
   mini: u32,

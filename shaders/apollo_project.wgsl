@@ -5,7 +5,7 @@
 // signs ("APOLLO projectors" there). Its product with G keeps what f32 would lose where large terms cancel: at rank 1 a
 // channel is scaled by 1/|R|.
 // m, v [rank, channels]; stats [4, channels] = s = ‖R̃‖/(‖R‖ + 1e-8), ‖g‖², ‖R̃‖², ‖R‖².
-// Twin: kernels/apollo_project.rs
+// Twin: optim/apollo/project.rs
 struct Params {
   channels: u32,
   dim: u32,

@@ -2,7 +2,7 @@
 // in attention_backward_query. q, dy [B, T, heads, H], k, v, dk, dv [B, offset + T, kv_heads, H], stats [B, T, heads,
 // 2] = lse, delta.
 // With documents, a query sees the keys from its first one on, which is stored after the stats and grows with t.
-// One thread: one key of one head; four queries at a time. Twin: kernels/attention/kernels.rs
+// One thread: one key of one head; four queries at a time. Twin: ops/attention/kernels.rs
 struct Params {
   batch: u32,
   heads: u32,

@@ -4,7 +4,7 @@
 // stats [B, T, heads, 2] = lse, delta.
 // One thread: 8 keys of one head against 8 queries at a time, dk and dv hold the sums; this launch adds the queries
 // first .. end. Past an edge the last row is computed again: the same numbers are stored in the same place.
-// Twin: kernels/attention/kernels.rs
+// Twin: ops/attention/kernels.rs
 struct Params {
   batch: u32,
   heads: u32,

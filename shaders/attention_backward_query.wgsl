@@ -1,7 +1,7 @@
 // dq = scale Σ_j ds_j k_j with p_j = exp(scale q k_j − lse), ds_j = p_j (dy v_j − delta), delta = dy y.
 // Shapes as in attention_forward; stats [B, T, heads, 2]: lse is read, delta written for attention_backward_key_value;
 // with documents, the first key of each query [B, T] is stored after them.
-// One thread: one query of one head; four keys at a time. Twin: kernels/attention/kernels.rs
+// One thread: one query of one head; four keys at a time. Twin: ops/attention/kernels.rs
 struct Params {
   batch: u32,
   heads: u32,

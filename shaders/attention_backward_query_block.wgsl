@@ -3,7 +3,7 @@
 // Shapes as in attention_forward; stats [B, T, heads, 2]: lse is read, delta written for the kernel of keys and
 // values. One thread: 8 queries of one head against 8 keys at a time, dq holds the sums; this launch adds the keys
 // first .. end. Past an edge the last row is computed again: the same numbers are stored in the same place.
-// Twin: kernels/attention/kernels.rs
+// Twin: ops/attention/kernels.rs
 struct Params {
   batch: u32,
   heads: u32,

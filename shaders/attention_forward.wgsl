@@ -2,7 +2,7 @@
 // With documents, first is starts [B, T], which grows with t and is stored as f32 after the stats; otherwise first is 0
 // (and one word of starts is bound). q, y [B, T, heads, H], k, v [B, offset + T, kv_heads, H], stats [B, T, heads, 2] =
 // log Σ exp, 0; H = 4 width4 ≤ 128.
-// One thread: one query of one head; four keys at a time. Twin: kernels/attention/kernels.rs
+// One thread: one query of one head; four keys at a time. Twin: ops/attention/kernels.rs
 struct Params {
   batch: u32,
   heads: u32,

@@ -5,7 +5,7 @@
 // One thread: 8 queries of one head against 8 keys at a time, so that each element loaded serves 8 products; y holds
 // the sums. A long row is cut: this launch adds the keys first .. end, stats keep the maximum and the sum between
 // launches. Past an edge the last row is computed again: the same numbers are stored in the same place.
-// Twin: kernels/attention/kernels.rs
+// Twin: ops/attention/kernels.rs
 struct Params {
   batch: u32,
   heads: u32,

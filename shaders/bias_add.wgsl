@@ -1,4 +1,4 @@
-// x[r, c] ← x[r, c] + b[c], in place. x [n, C], b [C]. One thread: one element. Twin: kernels/elementwise.rs
+// x[r, c] ← x[r, c] + b[c], in place. x [n, C], b [C]. One thread: one element. Twin: ops/elementwise.rs
 struct Params {
   n: u32,
   width: u32,

@@ -1,5 +1,5 @@
 // y[p, c] = Σ x[r, c] over the p-th `rows` rows. x [n, C], y [P, C]. One thread: one column of one part.
-// Twin: kernels/column_sum.rs
+// Twin: ops/column_sum.rs
 struct Params {
   n: u32,
   width: u32,

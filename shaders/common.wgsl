@@ -44,7 +44,7 @@ fn mul_high(a: u32, b: u32) -> u32 {
   return ah * bh + ((al * bh) >> 16u) + ((ah * bl) >> 16u) + (mid >> 16u);
 }
 
-// Philox4x32-10 (Salmon et al., SC 2011). Twin: kernels/noise.rs
+// Philox4x32-10 (Salmon et al., SC 2011). Twin: random.rs
 fn philox(counter: vec4<u32>, key: vec2<u32>) -> vec4<u32> {
   var c = counter;
   var k = key;
@@ -70,7 +70,7 @@ fn bf16_stochastic(bits: u32, noise: u32) -> u32 {
 }
 
 // What rounds the writes of one step of one parameter. The last field of `Params`, at a multiple of 16 bytes.
-// Twin: kernels/noise.rs
+// Twin: random.rs
 struct Noise {
   key: vec2<u32>,
   // Low and high word.
@@ -83,7 +83,7 @@ fn noise_words(noise: Noise, pair: u32) -> vec4<u32> {
   return philox(vec4<u32>(pair, 0u, noise.step), noise.key);
 }
 
-// How a write is rounded: kernels/noise.rs, Rounding. F32 means that the tensor is not packed.
+// How a write is rounded: random.rs, Rounding. F32 means that the tensor is not packed.
 const ROUND_F32: u32 = 0u;
 const ROUND_NEAREST: u32 = 1u;
 const ROUND_STOCHASTIC: u32 = 2u;

@@ -1,6 +1,6 @@
 // dlogits = exp(l − lse) − onehot(target), in place of the logits; 0 in rows whose target is not an id.
 // logits [n, V] → dlogits, targets [n] i32, stats [n, 2] = loss, lse. One thread: one element.
-// Twin: kernels/cross_entropy.rs
+// Twin: ops/loss/cross_entropy.rs
 struct Params {
   n: u32,
   vocab: u32,

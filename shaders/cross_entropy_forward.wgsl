@@ -1,6 +1,6 @@
 // Per row: lse = log Σ exp(l), loss = lse − l[target], or 0 if the target is not an id (IGNORE_INDEX).
 // logits [n, V], targets [n] i32, partials [n, P, 2]; stats [n, 2] = loss, lse. One thread: one row.
-// Twin: kernels/cross_entropy.rs
+// Twin: ops/loss/cross_entropy.rs
 struct Params {
   n: u32,
   vocab: u32,

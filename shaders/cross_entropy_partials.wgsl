@@ -1,6 +1,6 @@
 // For each part of each row of logits [n, V], cut into P interleaved parts: the maximum and Σ exp(l − maximum).
 // partials [n, P, 2].
-// One thread: one part. P ≤ V. Twin: kernels/cross_entropy.rs
+// One thread: one part. P ≤ V. Twin: ops/loss/cross_entropy.rs
 struct Params {
   n: u32,
   vocab: u32,

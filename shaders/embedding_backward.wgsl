@@ -1,5 +1,5 @@
 // dw[v] += Σ dy[r] over the chain of v. links [V + n] of embedding_links, dy [n, C], dw [V, C]; rows of ids that do not
-// occur are unchanged. One thread: one element of dw. Twin: kernels/embedding.rs
+// occur are unchanged. One thread: one element of dw. Twin: ops/embedding.rs
 struct Params {
   n: u32,
   vocab: u32,

@@ -1,5 +1,5 @@
 // y[r] = w[ids[r]], rows of C. w [V, C], ids [n] i32, y [n, C]. An id outside 0..V gives zeros.
-// One thread: one element of y. Twin: kernels/embedding.rs
+// One thread: one element of y. Twin: ops/embedding.rs
 struct Params {
   n: u32,
   vocab: u32,

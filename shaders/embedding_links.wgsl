@@ -1,6 +1,6 @@
 // Chains of equal ids, so that the gradient sums each row of the table in a fixed order, without atomics.
 // links[v] = first r with ids[r] = v, links[V + r] = next r' > r with ids[r'] = ids[r]; n if there is none.
-// One thread: one link. Twin: kernels/embedding.rs
+// One thread: one link. Twin: ops/embedding.rs
 struct Params {
   n: u32,
   vocab: u32,

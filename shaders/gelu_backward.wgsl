@@ -1,6 +1,6 @@
 // In place: x ← dy (h + 2 x h (1 − h) √(2/π) (1 + 3 · 0.044715 x²)), h = (1 + tanh(…)) / 2 as in gelu_forward. x, dy
 // [n].
-// One thread: one element. Twin: kernels/elementwise.rs
+// One thread: one element. Twin: ops/elementwise.rs
 struct Params {
   n: u32,
 }

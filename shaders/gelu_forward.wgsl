@@ -1,4 +1,4 @@
-// y = x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2. x, y [n]. One thread: one element. Twin: kernels/elementwise.rs
+// y = x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2. x, y [n]. One thread: one element. Twin: ops/elementwise.rs
 struct Params {
   n: u32,
 }

@@ -2,7 +2,7 @@
 //   partials[first + block] = Σ bounded(g)²
 // A workgroup sums 8 blocks; 8 threads per block, each with 32 elements in registers: strides 128 … 8, and the first of
 // them 4, 2, 1.
-// NaN and Inf pass into the sum. Twin: kernels/global_norm.rs
+// NaN and Inf pass into the sum. Twin: optim/norm/blocks.rs
 struct Params {
   n: u32,
   first: u32,

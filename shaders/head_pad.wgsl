@@ -1,6 +1,6 @@
 // y[g, j] = x[g, j] for j < min(from_width, to_width), 0 past it: heads padded with zeros or cut back. x [n, from], y
 // [n, to].
-// One thread: one element of y. Twin: kernels/attention/kernels.rs
+// One thread: one element of y. Twin: ops/attention/kernels.rs
 struct Params {
   n: u32,
   from_width: u32,

@@ -1,5 +1,5 @@
 // dx = r (dy w − mean(dy w) − z mean(dy w z)) with z = (x − mean) r. x, dy, dx [n, C], w [C], stats [n, 2] = mean, r.
-// One thread: one row. Twin: kernels/layer_norm.rs
+// One thread: one row. Twin: ops/norm/layer.rs
 struct Params {
   n: u32,
   width: u32,

@@ -1,5 +1,5 @@
 // dw = Σ_rows dy z, db = Σ_rows dy with z = (x − mean) r, in P parts of `rows` rows each; column_sum adds the parts.
-// x, dy [n, C], stats [n, 2] = mean, r, dw, db [P, C]. One thread: one column of one part. Twin: kernels/layer_norm.rs
+// x, dy [n, C], stats [n, 2] = mean, r, dw, db [P, C]. One thread: one column of one part. Twin: ops/norm/layer.rs
 struct Params {
   n: u32,
   width: u32,

@@ -1,6 +1,6 @@
 // y = (x − mean) r w + b with r = 1 / sqrt(var + eps), var = mean((x − mean)²). x, y [n, C], w, b [C], stats [n, 2] =
 // mean, r.
-// One thread: one row. Twin: kernels/layer_norm.rs
+// One thread: one row. Twin: ops/norm/layer.rs
 struct Params {
   n: u32,
   width: u32,

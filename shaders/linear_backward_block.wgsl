@@ -1,7 +1,7 @@
 // Made by shaders/blocks.mjs
 // Both gradients of y = x Wᵀ in one dispatch: dx = dy W (added to dx if add is 1) by some workgroups, dW = dyᵀ x by the
 // others. dy [n, m], x, dx [n, k], w [m, k], dw [m, k] f32; m = 4 m4, k = 4 k4.
-// One thread: 16 rows by 16 columns of one of them, no barriers. Twin: kernels/linear/kernels.rs
+// One thread: 16 rows by 16 columns of one of them, no barriers. Twin: ops/linear/kernels.rs
 struct Params {
   n: u32,
   m4: u32,

@@ -1,5 +1,5 @@
 // dx = dy W: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m] f32, w [m, k], dx [n, k]; m = 4 m4, k = 4 k4.
-// One thread: 4 rows by 4 columns of dx, sums in registers, no barriers. Twin: kernels/linear/kernels.rs
+// One thread: 4 rows by 4 columns of dx, sums in registers, no barriers. Twin: ops/linear/kernels.rs
 // Long sums are cut: slice s of dy's columns gives the partial sum dx[s], dx [S, n, k], and column_sum adds them up.
 struct Params {
   n: u32,

@@ -1,5 +1,5 @@
 // dx = dy W for any shape: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m], w [m, k], dx [n, k].
-// One thread: 4 rows by 4 columns of dx. Twin: kernels/linear/kernels.rs
+// One thread: 4 rows by 4 columns of dx. Twin: ops/linear/kernels.rs
 // Long sums are cut: slice s of dy's columns gives the partial sum dx[s], dx [S, n, k], and column_sum adds them up.
 struct Params {
   n: u32,

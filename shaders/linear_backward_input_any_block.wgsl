@@ -1,6 +1,6 @@
 // Made by shaders/blocks.mjs
 // dx = dy W for any shape with many rows: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m], w [m, k],
-// dx [n, k]. One thread: 16 rows by 8 columns of dx. Twin: kernels/linear/kernels.rs
+// dx [n, k]. One thread: 16 rows by 8 columns of dx. Twin: ops/linear/kernels.rs
 // Long sums are cut: slice s of dy's columns gives the partial sum dx[s], dx [S, n, k], and column_sum adds them up.
 struct Params {
   n: u32,

@@ -1,7 +1,7 @@
 // Gradients of y = x Wᵀ for GPUs in one dispatch: by the first `input` workgroups dx = dy W in slices of dy's columns,
 // added to dx if add has bit 0; by the others dW = dyᵀ x, added to dW if add has bit 1. dy [n, m], x [n, k], w [m, k],
 // dx [slices, n, k], dw [m, k]; m = 4 m4, k = 4 k4. A workgroup: 64 rows by 64 columns of one of them, 16 products of
-// the sum at a time in workgroup memory. Twin: kernels/linear/kernels.rs
+// the sum at a time in workgroup memory. Twin: ops/linear/kernels.rs
 struct Params {
   n: u32,
   m4: u32,

@@ -1,6 +1,6 @@
 // dW (+)= dyᵀ x: dw[c, i] = Σ_r dy[r, c] x[r, i], added to the values in dw if add is 1. dy [n, m], x [n, k], dw [m,
 // k]; m = 4 m4, k = 4 k4. One thread: 4 rows by 4 columns of dW, sums in registers, no barriers.
-// Twin: kernels/linear/kernels.rs
+// Twin: ops/linear/kernels.rs
 struct Params {
   n: u32,
   m4: u32,

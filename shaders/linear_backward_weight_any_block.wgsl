@@ -1,6 +1,6 @@
 // Made by shaders/blocks.mjs
 // dW (+)= dyᵀ x for any shape: dw[c, i] = Σ_r dy[r, c] x[r, i], added to the values in dw if add is 1. dy [n, m],
-// x [n, k], dw [m, k]. One thread: 16 rows by 8 columns of dW. Twin: kernels/linear/kernels.rs
+// x [n, k], dw [m, k]. One thread: 16 rows by 8 columns of dW. Twin: ops/linear/kernels.rs
 struct Params {
   n: u32,
   m: u32,

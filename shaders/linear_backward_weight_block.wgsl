@@ -1,6 +1,6 @@
 // Made by shaders/blocks.mjs
 // dW (+)= dyᵀ x: dw[c, i] = Σ_r dy[r, c] x[r, i], added to the values in dw if add is 1. dy [n, m], x [n, k],
-// dw [m, k]; m = 4 m4, k = 4 k4. One thread: 16 rows by 16 columns of dW, no barriers. Twin: kernels/linear/kernels.rs
+// dw [m, k]; m = 4 m4, k = 4 k4. One thread: 16 rows by 16 columns of dW, no barriers. Twin: ops/linear/kernels.rs
 struct Params {
   n: u32,
   m4: u32,

@@ -1,5 +1,5 @@
 // y = x Wᵀ: y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k] f32, w [m, k], y [n, m]; k = 4 k4.
-// One thread: 4 rows by 4 columns of y, sums in registers, no barriers. Twin: kernels/linear/kernels.rs
+// One thread: 4 rows by 4 columns of y, sums in registers, no barriers. Twin: ops/linear/kernels.rs
 struct Params {
   n: u32,
   m: u32,

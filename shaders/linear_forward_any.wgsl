@@ -1,5 +1,5 @@
 // y = x Wᵀ for any shape: y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k], w [m, k], y [n, m].
-// One thread: 4 rows by 4 columns of y. Twin: kernels/linear/kernels.rs
+// One thread: 4 rows by 4 columns of y. Twin: ops/linear/kernels.rs
 struct Params {
   n: u32,
   m: u32,

@@ -1,6 +1,6 @@
 // Made by shaders/blocks.mjs
 // y = x Wᵀ for any shape with many rows: y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k], w [m, k],
-// y [n, m]. One thread: 16 rows by 8 columns of y. Twin: kernels/linear/kernels.rs
+// y [n, m]. One thread: 16 rows by 8 columns of y. Twin: ops/linear/kernels.rs
 struct Params {
   n: u32,
   m: u32,

@@ -1,7 +1,7 @@
 // Made by shaders/blocks.mjs
 // y = x Wᵀ for many rows: y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k] f32, w [m, k],
 // y [n, m]; k = 4 k4. One thread: 32 rows by 16 columns of y, no barriers: each loaded number serves 16 or 32 products,
-// and loads are slow on software adapters. Twin: kernels/linear/kernels.rs
+// and loads are slow on software adapters. Twin: ops/linear/kernels.rs
 struct Params {
   n: u32,
   m: u32,

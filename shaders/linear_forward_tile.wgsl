@@ -3,7 +3,7 @@
 // A workgroup: 64 rows by 64 columns of y, 16 products of the sum at a time in workgroup memory; a thread: the rows ty
 // + 8 a and the columns tx + 8 b. Rows in workgroup memory are 5 vectors apart, so that 8 neighbouring threads read 8
 // different banks.
-// Twin: kernels/linear/kernels.rs
+// Twin: ops/linear/kernels.rs
 struct Params {
   n: u32,
   m: u32,

@@ -1,6 +1,6 @@
 // y = x Wᵀ for few rows (generation): y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k] f32, w [m, k], y [n, m]; k = 4 k4.
 // One workgroup: 8 elements of a row of y, x read once for all; neighbouring threads read neighbouring words of w.
-// Twin: kernels/linear/kernels.rs
+// Twin: ops/linear/kernels.rs
 struct Params {
   n: u32,
   m: u32,

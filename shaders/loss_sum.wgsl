@@ -1,5 +1,5 @@
 // y[0] = Σ_r stats[r, 0]: the losses of cross_entropy_forward. stats [n, 2], y [1]. One workgroup: 256 partial sums,
-// then a tree, so that the order is fixed. Twin: kernels/cross_entropy.rs
+// then a tree, so that the order is fixed. Twin: ops/loss/cross_entropy.rs
 struct Params {
   n: u32,
 }

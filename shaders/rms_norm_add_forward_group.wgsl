@@ -1,7 +1,7 @@
 // sum = x + sum, y = sum r w with r = 1 / sqrt(mean(sum²) + eps): the residual stream and the norm that reads it in one
 // dispatch.
 // x, sum, y [n, C], w [C], scales [n] = r; C a multiple of 4. For GPUs: one workgroup per row.
-// Twin: kernels/rms_norm.rs
+// Twin: ops/norm/rms.rs
 struct Params {
   n: u32,
   width: u32,

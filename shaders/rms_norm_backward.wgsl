@@ -2,7 +2,7 @@
 // add is 1.
 // Other threads, one per column of a part: dw = Σ_rows dy x r over the `rows` rows of each of P parts; column_sum adds
 // the parts.
-// x, dy, dx [n, C], w [C], scales [n] = r, dw [P, C]. Twin: kernels/rms_norm.rs
+// x, dy, dx [n, C], w [C], scales [n] = r, dw [P, C]. Twin: ops/norm/rms.rs
 struct Params {
   n: u32,
   width: u32,

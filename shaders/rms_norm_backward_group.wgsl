@@ -1,7 +1,7 @@
 // Gradients of rms_norm in one dispatch, for GPUs. First workgroups, one per row: dx = r (dy w − x r² mean(dy w x)),
 // added to dx if add is 1. Threads of the other workgroups, one per four columns of a part: dw = Σ_rows dy x r over the
 // `rows` rows of each of P parts; column_sum adds the parts. x, dy, dx [n, C], w [C], scales [n] = r, dw [P, C]; C a
-// multiple of 4. Twin: kernels/rms_norm.rs
+// multiple of 4. Twin: ops/norm/rms.rs
 struct Params {
   n: u32,
   width: u32,

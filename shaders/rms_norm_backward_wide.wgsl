@@ -2,7 +2,7 @@
 // add is 1.
 // Other threads, one per four columns of a part: dw = Σ_rows dy x r over the `rows` rows of each of P parts; column_sum
 // adds the parts.
-// x, dy, dx [n, C], w [C], scales [n] = r, dw [P, C]; C a multiple of 4. Twin: kernels/rms_norm.rs
+// x, dy, dx [n, C], w [C], scales [n] = r, dw [P, C]; C a multiple of 4. Twin: ops/norm/rms.rs
 struct Params {
   n: u32,
   width: u32,

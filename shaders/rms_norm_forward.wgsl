@@ -1,5 +1,5 @@
 // y = x r w with r = 1 / sqrt(mean(x²) + eps). x [n, C], w [C], y [n, C], scales [n] = r. One thread: one row.
-// Twin: kernels/rms_norm.rs
+// Twin: ops/norm/rms.rs
 struct Params {
   n: u32,
   width: u32,

@@ -1,5 +1,5 @@
 // y = x r w with r = 1 / sqrt(mean(x²) + eps). x [n, C], w [C], y [n, C], scales [n] = r; C a multiple of 4. For GPUs:
-// one workgroup per row, in which neighbouring threads read neighbouring elements. Twin: kernels/rms_norm.rs
+// one workgroup per row, in which neighbouring threads read neighbouring elements. Twin: ops/norm/rms.rs
 struct Params {
   n: u32,
   width: u32,

@@ -1,5 +1,5 @@
 // y = x r w with r = 1 / sqrt(mean(x²) + eps). x [n, C], w [C], y [n, C], scales [n] = r; C a multiple of 4. One
-// thread: one row, four columns at a time. Twin: kernels/rms_norm.rs
+// thread: one row, four columns at a time. Twin: ops/norm/rms.rs
 struct Params {
   n: u32,
   width: u32,

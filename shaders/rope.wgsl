@@ -2,7 +2,7 @@
 // each head.
 // x [rows, heads · 2 half]; row r has position offset + r mod len; cosines, sines [positions, half]. sign −1 is the
 // backward pass.
-// One thread: one pair. Twin: kernels/rope.rs
+// One thread: one pair. Twin: ops/rope.rs
 struct Params {
   pairs: u32,
   heads: u32,

@@ -1,7 +1,7 @@
 // Rotary embedding, half-split pairing, in place: (a, b) ← (a c − b s, b c + a s) for the elements i and i + half of
 // each head.
 // x [rows, heads · 2 half], half a multiple of 4; row r has position offset + r mod len; cosines, sines [positions,
-// half]. sign −1 is the backward pass. One thread: four pairs. Twin: kernels/rope.rs
+// half]. sign −1 is the backward pass. One thread: four pairs. Twin: ops/rope.rs
 struct Params {
   pairs: u32,
   heads: u32,

@@ -1,4 +1,4 @@
-// x ← f x, with the factor f in a buffer. x [n], f [1]. One thread per element. Twin: kernels/scale.rs
+// x ← f x, with the factor f in a buffer. x [n], f [1]. One thread per element. Twin: ops/scale.rs
 struct Params {
   n: u32,
 }

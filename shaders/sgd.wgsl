@@ -1,6 +1,6 @@
 // SGD without momentum on n elements, in place (shaders/README.md, "SGD"). One thread: two elements, one packed word
 // (bf16) or two (f32).
-//   g ← bounded(g)·scale    p ← p·d − η·g        d = 1 − ηλ. Twin: kernels/sgd.rs
+//   g ← bounded(g)·scale    p ← p·d − η·g        d = 1 − ηλ. Twin: optim/sgd/kernel.rs
 struct Params {
   n: u32,
   rate: f32,

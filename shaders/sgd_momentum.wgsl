@@ -1,7 +1,7 @@
 // SGD with momentum, optionally Nesterov's, on n elements, in place (shaders/README.md, "SGD"). One thread: two
 // elements, one packed word of p and buf (bf16) or two (f32).
 //   g ← bounded(g)·scale    b = μ·buf + g    u = nesterov ? g + μ·b : b    p ← p·d − η·u    buf ← b
-// b is rounded with stream m, p with stream p. Twin: kernels/sgd_momentum.rs
+// b is rounded with stream m, p with stream p. Twin: optim/sgd/momentum.rs
 struct Params {
   n: u32,
   rate: f32,

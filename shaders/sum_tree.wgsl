@@ -1,5 +1,5 @@
 // Two levels of the block tree (shaders/README.md, "Block tree"): y[j] = the tree sum of x[65536·j …], n values in
-// total; one workgroup per output. Repeated until one value is left. Twin: kernels/sum_tree.rs
+// total; one workgroup per output. Repeated until one value is left. Twin: optim/norm/tree.rs
 struct Params {
   n: u32,
 }

@@ -1,6 +1,6 @@
 // In place: gate ← dy up σ(1 + gate (1 − σ)), up ← dy gate σ, σ = 1 / (1 + exp(−gate)). All [n]. One thread: one
 // element.
-// Twin: kernels/elementwise.rs
+// Twin: ops/elementwise.rs
 struct Params {
   n: u32,
 }

@@ -1,5 +1,5 @@
 // In place: gate ← dy up σ(1 + gate (1 − σ)), up ← dy gate σ, σ = 1 / (1 + exp(−gate)). All [n], n a multiple of 4.
-// One thread: four elements. Twin: kernels/elementwise.rs
+// One thread: four elements. Twin: ops/elementwise.rs
 struct Params {
   n: u32,
 }

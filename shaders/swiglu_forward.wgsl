@@ -1,4 +1,4 @@
-// y = silu(gate) up, silu(x) = x / (1 + exp(−x)). All [n]. One thread: one element. Twin: kernels/elementwise.rs
+// y = silu(gate) up, silu(x) = x / (1 + exp(−x)). All [n]. One thread: one element. Twin: ops/elementwise.rs
 struct Params {
   n: u32,
 }

@@ -1,5 +1,5 @@
 // y = silu(gate) up, silu(x) = x / (1 + exp(−x)). All [n], n a multiple of 4. One thread: four elements.
-// Twin: kernels/elementwise.rs
+// Twin: ops/elementwise.rs
 struct Params {
   n: u32,
 }

@@ -1,6 +1,6 @@
 // y[y_start + i] = x[x_start + i] for i below n, word for word, whatever the words mean (packed bf16 too); the rest of
 // y stays. One thread per word.
-// Twin: kernels/u32_copy.rs
+// Twin: gpu/copy.rs
 struct Params {
   n: u32,
   x_start: u32,

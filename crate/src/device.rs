@@ -5,7 +5,7 @@ use burn::tensor::DeviceKind as AdapterKind;
 use burn::tensor::wgpu::{WgpuBackend, WgpuInitError};
 
 use crate::error::{Error, Result};
-use crate::kernels::launch;
+use crate::gpu::launch;
 
 /// Which device to open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

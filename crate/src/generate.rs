@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Fault, Result};
-use crate::kernels::{noise, read_f32};
+use crate::gpu::read_f32;
 use crate::model::{KvCache, Model, Span};
+use crate::random;
 use crate::tokenizer::Tokenizer;
 
 /// How tokens are chosen. Unknown keys are refused.
@@ -100,7 +101,7 @@ impl Generator {
             return Err(Error::InvalidConfig(vec![Fault::new("prompt", "at least one token", "none")]));
         }
         model.check_span(Span::whole(1, prompt.len()))?;
-        let key = noise::key("sample:", config.seed, "");
+        let key = random::key("sample:", config.seed, "");
         let pending = prompt.iter().map(|&id| id as i32).collect();
         Ok(Self { config, cache: KvCache::default(), pending, ids: Vec::new(), shown: String::new(), stop, generated: 0, key, done: false })
     }
@@ -160,7 +161,7 @@ impl Generator {
                 break;
             }
         }
-        let words = noise::philox([self.generated as u32, 0, 0, 0], self.key);
+        let words = random::philox([self.generated as u32, 0, 0, 0], self.key);
         // 53 random bits: uniform on [0, 1).
         let uniform = (u64::from(words[0]) << 21 | u64::from(words[1]) >> 11) as f64 / (1u64 << 53) as f64;
         let mut left = uniform * total;

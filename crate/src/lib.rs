@@ -6,21 +6,25 @@
 pub mod error;
 pub mod platform;
 
+pub mod bf16;
 pub mod config;
 pub mod interrupt;
+pub mod random;
 
 pub mod device;
-pub mod kernels;
+pub mod gpu;
 pub mod parameters;
 pub mod tokenizer;
 
 pub mod bundle;
 pub mod data;
-pub mod optim;
+pub mod ops;
 pub mod schedule;
 
 pub mod model;
+pub mod optim;
 
+pub mod catalogue;
 pub mod generate;
 pub mod train;
 

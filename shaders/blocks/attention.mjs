@@ -78,7 +78,7 @@ export const attention_forward_block = `
 // One thread: 8 queries of one head against 8 keys at a time, so that each element loaded serves 8 products; y holds
 // the sums. A long row is cut: this launch adds the keys first .. end, stats keep the maximum and the sum between
 // launches. Past an edge the last row is computed again: the same numbers are stored in the same place.
-// Twin: kernels/attention/kernels.rs
+// Twin: ops/attention/kernels.rs
 ${bindings(PARAMETERS, ...vectors('q', 'k', 'v'), 'starts: u32', ...vectors('y'), 'stats: f32')}
 
 const LOWEST: f32 = -3.4028234e38;
@@ -144,7 +144,7 @@ export const attention_backward_query_block = `
 // Shapes as in attention_forward; stats [B, T, heads, 2]: lse is read, delta written for the kernel of keys and
 // values. One thread: 8 queries of one head against 8 keys at a time, dq holds the sums; this launch adds the keys
 // first .. end. Past an edge the last row is computed again: the same numbers are stored in the same place.
-// Twin: kernels/attention/kernels.rs
+// Twin: ops/attention/kernels.rs
 ${bindings(PARAMETERS, ...vectors('q', 'k', 'v', 'y', 'dy'), 'stats: f32', ...vectors('dq'))}
 ${DOTS}
 ${main(32, `
@@ -193,7 +193,7 @@ export const attention_backward_key_value_block = `
 // stats [B, T, heads, 2] = lse, delta.
 // One thread: 8 keys of one head against 8 queries at a time, dk and dv hold the sums; this launch adds the queries
 // first .. end. Past an edge the last row is computed again: the same numbers are stored in the same place.
-// Twin: kernels/attention/kernels.rs
+// Twin: ops/attention/kernels.rs
 ${bindings(PARAMETERS, ...vectors('q', 'k', 'v', 'dy'), 'stats: f32', ...vectors('dk', 'dv'))}
 ${DOTS}
 ${main(32, `

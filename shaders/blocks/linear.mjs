@@ -49,7 +49,7 @@ const beginWith = (array) => `
 export const linear_forward_block = `
 // y = x Wᵀ for many rows: y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k] f32, w [m, k],
 // y [n, m]; k = 4 k4. One thread: 32 rows by 16 columns of y, no barriers: each loaded number serves 16 or 32 products,
-// and loads are slow on software adapters. Twin: kernels/linear/kernels.rs
+// and loads are slow on software adapters. Twin: ops/linear/kernels.rs
 ${bindings(['n', 'm', 'k4'], 'w', ...vectors('x'), 'y: f32')}
 ${DOTS}
 
@@ -79,7 +79,7 @@ ${main(16, `
 
 export const linear_backward_input_block = `
 // dx = dy W for many rows: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m] f32, w [m, k],
-// dx [n, k]; m = 4 m4, k = 4 k4. One thread: 16 rows by 16 columns of dx, no barriers. Twin: kernels/linear/kernels.rs
+// dx [n, k]; m = 4 m4, k = 4 k4. One thread: 16 rows by 16 columns of dx, no barriers. Twin: ops/linear/kernels.rs
 // Long sums are cut: slice s of dy's columns gives the partial sum dx[s], dx [S, n, k], and column_sum adds them up.
 ${bindings(['n', 'm4', 'k4', 'slice4'], 'w', ...vectors('dy', 'dx'))}
 ${FOUR}
@@ -106,7 +106,7 @@ ${main(16, `
 
 export const linear_backward_weight_block = `
 // dW (+)= dyᵀ x: dw[c, i] = Σ_r dy[r, c] x[r, i], added to the values in dw if add is 1. dy [n, m], x [n, k],
-// dw [m, k]; m = 4 m4, k = 4 k4. One thread: 16 rows by 16 columns of dW, no barriers. Twin: kernels/linear/kernels.rs
+// dw [m, k]; m = 4 m4, k = 4 k4. One thread: 16 rows by 16 columns of dW, no barriers. Twin: ops/linear/kernels.rs
 ${bindings(['n', 'm4', 'k4', 'add'], ...vectors('dy', 'x', 'dw'))}
 ${FOUR}
 ${beginWith('dw')}
@@ -131,7 +131,7 @@ ${main(16, `
 export const linear_backward_block = `
 // Both gradients of y = x Wᵀ in one dispatch: dx = dy W (added to dx if add is 1) by some workgroups, dW = dyᵀ x by the
 // others. dy [n, m], x, dx [n, k], w [m, k], dw [m, k] f32; m = 4 m4, k = 4 k4.
-// One thread: 16 rows by 16 columns of one of them, no barriers. Twin: kernels/linear/kernels.rs
+// One thread: 16 rows by 16 columns of one of them, no barriers. Twin: ops/linear/kernels.rs
 ${bindings(['n', 'm4', 'k4', 'add'], 'w', ...vectors('dy', 'x', 'dx', 'dw'))}
 ${FOUR}
 ${beginWith('dx')}

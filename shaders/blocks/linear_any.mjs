@@ -39,7 +39,7 @@ const storeAny = (more = '') => each(16, (r) => `store(row + ${r}u, column, a${r
 
 export const linear_forward_any_block = `
 // y = x Wᵀ for any shape with many rows: y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k], w [m, k],
-// y [n, m]. One thread: 16 rows by 8 columns of y. Twin: kernels/linear/kernels.rs
+// y [n, m]. One thread: 16 rows by 8 columns of y. Twin: ops/linear/kernels.rs
 ${bindings(['n', 'm', 'k'], 'w', 'x: f32', 'y: f32')}
 ${store('n', 'm', (at, sum) => `y[${at}] = ${sum};`)}
 ${main(32, `
@@ -57,7 +57,7 @@ ${main(32, `
 
 export const linear_backward_input_any_block = `
 // dx = dy W for any shape with many rows: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m], w [m, k],
-// dx [n, k]. One thread: 16 rows by 8 columns of dx. Twin: kernels/linear/kernels.rs
+// dx [n, k]. One thread: 16 rows by 8 columns of dx. Twin: ops/linear/kernels.rs
 // Long sums are cut: slice s of dy's columns gives the partial sum dx[s], dx [S, n, k], and column_sum adds them up.
 ${bindings(['n', 'm', 'k', 'slice'], 'w', 'dy: f32', 'dx: f32')}
 ${store('n', 'k', (at, sum) => `dx[${at}] = ${sum};`, ', above: u32', '(above + row)')}
@@ -80,7 +80,7 @@ ${main(32, `
 
 export const linear_backward_weight_any_block = `
 // dW (+)= dyᵀ x for any shape: dw[c, i] = Σ_r dy[r, c] x[r, i], added to the values in dw if add is 1. dy [n, m],
-// x [n, k], dw [m, k]. One thread: 16 rows by 8 columns of dW. Twin: kernels/linear/kernels.rs
+// x [n, k], dw [m, k]. One thread: 16 rows by 8 columns of dW. Twin: ops/linear/kernels.rs
 ${bindings(['n', 'm', 'k', 'add'], 'dy: f32', 'x: f32', 'dw: f32')}
 
 fn put(at: u32, sum: f32) {

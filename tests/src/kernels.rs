@@ -1,8 +1,8 @@
 //! Running one kernel on raw words, on the device and as its twin, and measuring the difference.
 
 use burn::tensor::{Tensor, TensorData};
-use tabtune::kernels::noise::{Noise, Rounding};
-use tabtune::kernels::{AnyKernel, Buffer, Chunk, Kernel, KernelParams, run_any};
+use tabtune::gpu::noise::{Noise, Rounding};
+use tabtune::gpu::{AnyKernel, Buffer, Chunk, Kernel, KernelParams, run_any};
 
 /// What an unwritten output looks like: a NaN no computation makes.
 pub const POISON: u32 = 0x7fc0_dead;

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use burn::tensor::Tensor;
 use tabtune::device::{Device, DeviceKind};
-use tabtune::kernels::{launch, read_data};
+use tabtune::gpu::{launch, read_data};
 use tabtune::model::{Model, ParamVisitor};
 
 struct Unpark(std::thread::Thread);

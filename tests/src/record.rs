@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use tabtune::kernels::{Access, AnyKernel};
+use tabtune::gpu::{Access, AnyKernel};
 
 use crate::kernels::Case;
 

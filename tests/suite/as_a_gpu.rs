@@ -2,7 +2,8 @@
 
 use burn::tensor::Tensor;
 use tabtune::device::Device;
-use tabtune::kernels::{self, trace};
+use tabtune::gpu::trace;
+use tabtune::ops;
 use tabtune_tests::{as_a_gpu, gpu};
 
 /// The kernels of a product with 66 rows and its gradients.
@@ -10,7 +11,7 @@ fn of_a_product(device: &Device) -> Vec<&'static str> {
     let ones = |rows: usize, columns: usize| Tensor::<2>::ones([rows, columns], &device.autodiff()).require_grad();
     let (x, w) = (ones(66, 76), ones(132, 76));
     trace::start();
-    kernels::linear(x, w).sum().backward();
+    ops::linear(x, w).sum().backward();
     trace::finish().iter().filter(|l| l.words.contains(&(132 * 76))).map(|l| l.kernel.name).collect()
 }
 

@@ -62,7 +62,7 @@ pub fn save_with(trainer: &Trainer, bundle: &Bundle) -> Files {
 }
 
 fn written(trainer: &Trainer, assets: &ModelAssets) -> Files {
-    let origin = Origin { environment: Environment::on(&trainer.model().device(), "test"), base: None };
+    let origin = Origin { environment: Environment::on(trainer.model().device(), "test"), base: None };
     let mut stream = checkpoint::write(trainer, assets, &origin).unwrap();
     let mut files: Files = stream.files().iter().map(|file| (file.name.clone(), Vec::new())).collect();
     while let Some(chunk) = block_on(stream.next_chunk()).unwrap() {

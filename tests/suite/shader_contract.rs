@@ -2,7 +2,8 @@
 
 use naga::{AddressSpace, ScalarKind, StorageAccess, TypeInner, proc::Layouter, valid};
 use std::collections::BTreeSet;
-use tabtune::kernels::{Access, AnyKernel, COMMON, catalogue};
+use tabtune::catalogue::catalogue;
+use tabtune::gpu::{Access, AnyKernel, COMMON};
 
 fn module(kernel: &AnyKernel) -> naga::Module {
     let source = kernel.assembled();

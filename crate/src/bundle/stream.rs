@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::safetensors_header;
 use crate::error::{Error, Fault, Result};
-use crate::kernels::transfer::{PIECE_BYTES, Part, read_parts};
+use crate::gpu::transfer::{PIECE_BYTES, Part, read_parts};
 
 /// Characters of a SHA-256 in hex.
 const DIGEST_LEN: usize = 64;

@@ -10,7 +10,7 @@ use crate::bundle::{Bundle, ByteSource};
 use crate::config::{ModelConfig, Precision, TrainConfig};
 use crate::data::LoaderState;
 use crate::error::{Error, Result};
-use crate::kernels::launch;
+use crate::gpu::launch;
 use crate::train::{Progress, check_rate};
 
 /// Newest format that this version reads and the one it writes.

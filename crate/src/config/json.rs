@@ -41,7 +41,7 @@ impl TrainConfig {
         if !given.is_object() {
             return Err(Error::InvalidConfig(vec![Fault::new("settings", "an object", shown(&given))]));
         }
-        let mut sieve = Sieve::default();
+        let mut collector = FaultCollector::default();
         let mut saved = value(self)?;
         one_length(&mut saved, &given);
         whole_run(&mut saved, &given);
@@ -49,9 +49,9 @@ impl TrainConfig {
             Value::Object(settings) => settings,
             _ => Object::new(),
         };
-        sieve.settings(&mut settings)?;
+        collector.settings(&mut settings)?;
         let config: Self = serde_json::from_value(Value::Object(settings)).map_err(unreadable)?;
-        let faults = sieve.with_rules(config.faults());
+        let faults = collector.with_rules(config.faults());
         if faults.is_empty() { Ok(config) } else { Err(Error::InvalidConfig(faults)) }
     }
 }
@@ -104,13 +104,13 @@ fn expected(error: &serde_json::Error) -> String {
 
 /// Removes what cannot be read from settings, records a fault for it, and so lets the rest be read.
 #[derive(Default)]
-struct Sieve {
+struct FaultCollector {
     faults: Vec<Fault>,
     /// Keys whose value has the wrong type; a default stands in for it.
     replaced: Vec<String>,
 }
 
-impl Sieve {
+impl FaultCollector {
     fn refuse(&mut self, key: String, rule: impl Into<String>, found: impl Display) {
         self.faults.push(Fault::new(&key, rule, found));
         self.replaced.push(key);

@@ -4,7 +4,7 @@ use burn::tensor::Tensor;
 
 use super::Span;
 use crate::config::ModelConfig;
-use crate::kernels;
+use crate::ops;
 
 /// Keys and values of the tokens so far, per layer [B·S, num_key_value_heads · head_dim].
 #[derive(Debug, Clone, Default)]
@@ -63,12 +63,12 @@ pub fn attend(
         }
         None => (k, v),
     };
-    kernels::attention(
+    ops::attention(
         q,
         k,
         v,
         span.document_starts.cloned(),
-        kernels::AttentionShape {
+        ops::AttentionShape {
             batch_size: span.batch_size,
             seq_len: span.seq_len,
             offset: span.offset,

@@ -10,7 +10,7 @@ use super::layers::{Conv1d, Embedding, LayerNorm, Linear};
 use super::load::{Site, WeightSource};
 use crate::config::ModelConfig;
 use crate::error::Result;
-use crate::kernels;
+use crate::ops;
 
 #[derive(Module, Debug)]
 struct Attention {
@@ -108,9 +108,9 @@ impl Family for Gpt2 {
         let qkv = block.attn.c_attn.forward(block.ln_1.forward(x.clone(), config.norm_eps));
         let part = |i: usize| qkv.clone().narrow(1, i * c, c);
         let attended = attend(config, part(0), part(1), part(2), span, cache, layer);
-        let x = kernels::residual_add(x, block.attn.c_proj.forward(attended));
+        let x = ops::residual_add(x, block.attn.c_proj.forward(attended));
         let hidden = block.mlp.c_fc.forward(block.ln_2.forward(x.clone(), config.norm_eps));
-        kernels::residual_add(x, block.mlp.c_proj.forward(kernels::gelu(hidden)))
+        ops::residual_add(x, block.mlp.c_proj.forward(ops::gelu(hidden)))
     }
 
     fn before_head(&self, config: &ModelConfig, x: Tensor<2>) -> (Tensor<2>, Tensor<2>) {

@@ -4,7 +4,7 @@
 use burn::module::{Module, Param};
 use burn::tensor::{Int, Tensor};
 
-use crate::kernels;
+use crate::ops;
 
 /// y = x·Wᵀ + b. weight [out, in] (f32 or packed bf16), bias [out].
 #[derive(Module, Debug)]
@@ -18,9 +18,9 @@ pub struct Linear {
 impl Linear {
     /// x [N, in] → [N, out].
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        let y = kernels::linear(x, self.weight.val());
+        let y = ops::linear(x, self.weight.val());
         match &self.bias {
-            Some(bias) => kernels::bias_add(y, bias.val()),
+            Some(bias) => ops::bias_add(y, bias.val()),
             None => y,
         }
     }
@@ -38,7 +38,7 @@ pub struct Conv1d {
 impl Conv1d {
     /// x [N, in] → [N, out].
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        kernels::bias_add(kernels::conv1d(x, self.weight.val()), self.bias.val())
+        ops::bias_add(ops::conv1d(x, self.weight.val()), self.bias.val())
     }
 }
 
@@ -52,7 +52,7 @@ pub struct Embedding {
 impl Embedding {
     /// ids [N] → [N, C]; an id outside the table gives zeros.
     pub fn forward(&self, ids: Tensor<1, Int>) -> Tensor<2> {
-        kernels::embedding(self.weight.val(), ids)
+        ops::embedding(self.weight.val(), ids)
     }
 }
 
@@ -66,12 +66,12 @@ pub struct RmsNorm {
 impl RmsNorm {
     /// x [N, C] → [N, C].
     pub fn forward(&self, x: Tensor<2>, eps: f64) -> Tensor<2> {
-        kernels::rms_norm(x, self.weight.val(), eps)
+        ops::rms_norm(x, self.weight.val(), eps)
     }
 
     /// x + y and its norm, all [N, C].
     pub fn add_forward(&self, x: Tensor<2>, y: Tensor<2>, eps: f64) -> (Tensor<2>, Tensor<2>) {
-        kernels::add_rms_norm(x, y, self.weight.val(), eps)
+        ops::add_rms_norm(x, y, self.weight.val(), eps)
     }
 }
 
@@ -87,6 +87,6 @@ pub struct LayerNorm {
 impl LayerNorm {
     /// x [N, C] → [N, C].
     pub fn forward(&self, x: Tensor<2>, eps: f64) -> Tensor<2> {
-        kernels::layer_norm(x, self.weight.val(), self.bias.val(), eps)
+        ops::layer_norm(x, self.weight.val(), self.bias.val(), eps)
     }
 }

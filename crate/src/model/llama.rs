@@ -10,7 +10,7 @@ use super::layers::{Embedding, Linear, RmsNorm};
 use super::load::{Site, WeightSource};
 use crate::config::ModelConfig;
 use crate::error::Result;
-use crate::kernels;
+use crate::ops;
 
 #[derive(Module, Debug)]
 struct Attention {
@@ -122,8 +122,8 @@ impl Family for Llama {
         let (q, k) = (rope.rotate(q, span), rope.rotate(k, span));
         let attended = attention.o_proj.forward(attend(config, q, k, v, span, cache, layer));
         let (x, normed) = block.post_attention_layernorm.add_forward(x, attended, config.norm_eps);
-        let gated = kernels::swiglu(block.mlp.gate_proj.forward(normed.clone()), block.mlp.up_proj.forward(normed));
-        kernels::residual_add(x, block.mlp.down_proj.forward(gated))
+        let gated = ops::swiglu(block.mlp.gate_proj.forward(normed.clone()), block.mlp.up_proj.forward(normed));
+        ops::residual_add(x, block.mlp.down_proj.forward(gated))
     }
 
     fn before_head(&self, config: &ModelConfig, x: Tensor<2>) -> (Tensor<2>, Tensor<2>) {

@@ -29,7 +29,7 @@ use crate::bundle::{Bundle, refuse_non_finite};
 use crate::config::{Architecture, ModelConfig, Precision};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
-use crate::kernels;
+use crate::ops;
 use family::{Family, Lookup, Place};
 use gpt2::Gpt2;
 use llama::Llama;
@@ -173,8 +173,8 @@ impl Model {
 
     /// Token (and position) vectors. ids [B·T] → [B·T, C].
     pub fn embed(&self, ids: Tensor<1, Int>, span: Span<'_>) -> Tensor<2> {
-        let found = self.body.family().lookups(ids, span).into_iter().map(|Lookup { table, rows, .. }| kernels::embedding(table, rows));
-        found.reduce(kernels::residual_add).expect("a model has a table of tokens")
+        let found = self.body.family().lookups(ids, span).into_iter().map(|Lookup { table, rows, .. }| ops::embedding(table, rows));
+        found.reduce(ops::residual_add).expect("a model has a table of tokens")
     }
 
     /// Whether some table requires a gradient: of a tracked model that trains it.
@@ -197,7 +197,7 @@ impl Model {
             let shape = table.dims();
             let begun = sums.remove(name).map(|sum| sum.reshape(shape));
             let sum = begun.unwrap_or_else(|| Tensor::zeros(shape, (&self.device, DType::F32)));
-            let sum = kernels::embedding_backward(sum, rows.inner(), gradient.clone());
+            let sum = ops::embedding_backward(sum, rows.inner(), gradient.clone());
             sums.insert(name.to_string(), sum.reshape([shape[0] * shape[1]]));
         }
     }
@@ -216,13 +216,13 @@ impl Model {
     /// Final norm and head. x [N, C] → logits [N, V].
     pub fn head(&self, x: Tensor<2>) -> Tensor<2> {
         let (x, weight) = self.body.family().before_head(&self.config, x);
-        kernels::linear(x, weight)
+        ops::linear(x, weight)
     }
 
     /// Sum of the token losses in nats, shape [1], with at most `rows` rows of logits at once. x [N, C], targets [N].
     pub fn head_loss(&self, x: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
         let (x, weight) = self.body.family().before_head(&self.config, x);
-        kernels::head_loss(x, weight, targets, rows)
+        ops::head_loss(x, weight, targets, rows)
     }
 
     /// Logits of every position. ids [B·T] → [B·T, V].

@@ -6,7 +6,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 
 use super::Span;
 use crate::config::{ModelConfig, RopeScaling};
-use crate::kernels::{self, Positions};
+use crate::ops::{self, Positions};
 
 /// cos and sin, each [max_position_embeddings, head_dim / 2].
 #[derive(Debug, Clone)]
@@ -55,6 +55,6 @@ impl Rope {
 
     /// Rotates the heads of x [B·T, heads·head_dim] by the positions of `span`.
     pub fn rotate(&self, x: Tensor<2>, span: Span<'_>) -> Tensor<2> {
-        kernels::rope(x, self.cos.clone(), self.sin.clone(), Positions { len: span.seq_len, offset: span.offset })
+        ops::rope(x, self.cos.clone(), self.sin.clone(), Positions { len: span.seq_len, offset: span.offset })
     }
 }

@@ -7,9 +7,9 @@ use super::load::{Asked, Kind, Loaded};
 use crate::bundle::Bundle;
 use crate::config::{ModelConfig, Precision};
 use crate::error::{Error, Result};
+use crate::gpu::transfer::{PIECE_BYTES, RUN_BYTES, Upload, settled};
 use crate::interrupt::Interrupt;
-use crate::kernels::noise;
-use crate::kernels::transfer::{PIECE_BYTES, RUN_BYTES, Upload, settled};
+use crate::random;
 
 /// Parameters on their way to a device.
 pub(super) struct Loading<'a> {
@@ -120,8 +120,8 @@ impl Values for FreshValues<'_> {
             Role::Residual => self.config.initializer_range / (2.0 * self.config.num_hidden_layers as f64).sqrt(),
         };
         let scale = spread / (8.0f64 / 12.0).sqrt();
-        let key = noise::key("init:", self.seed, &asked.name);
-        let value = |i: u64| (near_normal(noise::philox([i as u32, (i >> 32) as u32, 0, 0], key)) * scale) as f32;
+        let key = random::key("init:", self.seed, &asked.name);
+        let value = |i: u64| (near_normal(random::philox([i as u32, (i >> 32) as u32, 0, 0], key)) * scale) as f32;
         let elements = asked.shape.iter().map(|&dim| dim as u64).product();
         let mut at: u64 = 0;
         while at < elements {

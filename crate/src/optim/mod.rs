@@ -1,13 +1,16 @@
 //! The optimizers: parameter groups, per-parameter typed state, one update at a time (shaders/README.md, "Update rules").
 
-mod adafactor;
-mod adamw;
-mod apollo;
-mod clip;
+#![allow(clippy::needless_range_loop, reason = "twins index as their formula does")]
+
+pub mod adafactor;
+pub mod adamw;
+pub mod apollo;
+pub mod arithmetic;
 mod groups;
 mod module;
+pub mod norm;
 mod rule;
-mod sgd;
+pub mod sgd;
 mod state;
 
 use std::any::Any;
@@ -17,16 +20,17 @@ use burn::tensor::{DType, Tensor};
 
 use crate::config::{GroupConfig, TrainConfig};
 use crate::error::{Error, Fault, Result};
-use crate::kernels::noise::{self, Noise, Rounding};
-use crate::kernels::{Buffer, check_devices};
+use crate::gpu::noise::{Noise, Rounding};
+use crate::gpu::{Buffer, check_devices};
 pub use crate::parameters::ParamInfo;
+use crate::random;
 
 pub use adafactor::Adafactor;
 pub use adamw::Adamw;
 pub use apollo::{Apollo, orthogonal};
-pub use clip::{clip_factor, global_norm, sum_of_squares};
 pub use groups::glob_matches;
 pub use module::OptimSettings;
+pub use norm::{clip_factor, global_norm, sum_of_squares};
 pub use rule::{Layout, Rule, Update};
 pub use sgd::Sgd;
 pub use state::{ReadSaved, SavedState, StateData, StateTensor};
@@ -117,7 +121,7 @@ impl Optim {
                     frozen: group.frozen,
                     rate_scale: group.rate_scale,
                     rounding,
-                    key: noise::key(noise::STOCHASTIC_ROUNDING, config.seed, &info.name),
+                    key: random::key(random::STOCHASTIC_ROUNDING, config.seed, &info.name),
                     layout: rule.layout(&info),
                     rule,
                     fallback,

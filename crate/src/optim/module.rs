@@ -10,7 +10,7 @@ use burn::tensor::Tensor;
 use super::{Optim, ParamInfo, clip_factor, global_norm};
 use crate::config::{GroupConfig, OptimizerConfig, TrainConfig};
 use crate::error::{Error, Fault, Result};
-use crate::kernels::Buffer;
+use crate::gpu::Buffer;
 use crate::parameters::{ParamMap, ParamVisitor, map, visit};
 
 /// Everything that the optimizer of a module depends on.

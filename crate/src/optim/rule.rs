@@ -9,8 +9,8 @@ use super::ParamInfo;
 use super::{adafactor, adamw, apollo, sgd};
 use crate::config::OptimizerConfig;
 use crate::error::{Error, Fault, Result};
-use crate::kernels::Buffer;
-use crate::kernels::noise::Noise;
+use crate::gpu::Buffer;
+use crate::gpu::noise::Noise;
 
 /// An update rule for one parameter. [`Optim`](super::Optim) has an instance for each, keeps its state, saves and loads it. The crate's own
 /// rules are made from an [`OptimizerConfig`]; [`Optim::with_rule`](super::Optim::with_rule) takes others.
@@ -94,7 +94,7 @@ pub struct Update<'a> {
     pub scale: f32,
     /// What rounds the writes: a function of seed, parameter and step.
     pub noise: Noise,
-    /// Noise from a buffer, for [`Rounding::Given`](crate::kernels::noise::Rounding::Given).
+    /// Noise from a buffer, for [`Rounding::Given`](crate::gpu::noise::Rounding::Given).
     pub(super) given: Buffer,
     /// A projector for this step instead of the rule's own.
     pub(super) projector: Option<Buffer>,

@@ -7,9 +7,9 @@ use burn::tensor::{DType, Device, Tensor};
 use super::rule::Layout;
 use super::{Optim, Slot};
 use crate::error::{Error, Fault, Result};
+use crate::gpu::Buffer;
+use crate::gpu::transfer::{self, RUN_BYTES, Upload};
 use crate::interrupt::Interrupt;
-use crate::kernels::Buffer;
-use crate::kernels::transfer::{self, RUN_BYTES, Upload};
 
 /// Largest step that a JSON number represents exactly.
 const MAX_STEP: u64 = (1 << 53) - 1;

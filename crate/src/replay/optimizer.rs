@@ -10,7 +10,7 @@ use super::values::{Recorded, decode, hex, usizes, words};
 use crate::config::{OptimizerConfig, TrainConfig};
 use crate::device::Device;
 use crate::error::Result;
-use crate::kernels::read_data;
+use crate::gpu::read_data;
 use crate::optim::{Optim, ParamInfo};
 
 /// Bounds of the file's replay class.

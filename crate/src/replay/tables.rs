@@ -5,11 +5,15 @@ use serde_json::Value;
 
 use super::Errors;
 use super::values::{Recorded, hex, words};
+use crate::bf16;
 use crate::device::Device;
 use crate::error::Result;
-use crate::kernels::noise::{self, Noise, Rounding, Stream};
-use crate::kernels::{Buffer, apollo_project, cast_bf16, read_data, run};
+use crate::gpu::noise::{Noise, Rounding};
+use crate::gpu::{Buffer, read_data, run};
+use crate::ops::cast_bf16;
+use crate::optim::apollo::project as apollo_project;
 use crate::optim::orthogonal;
+use crate::random::{self, Stream};
 
 /// Runs `cast_bf16` on f32 bit patterns. Returns the bf16 patterns.
 async fn cast(x: &[u32], given: &[u32], params: cast_bf16::Params, device: &Device) -> Result<Vec<u16>> {
@@ -42,7 +46,7 @@ pub(super) async fn rounding(root: &Value, device: &Device, errors: &mut Errors)
     };
     let found = cast(&x, &given, plain(x.len(), Rounding::Given), device).await?;
     for (i, &x) in x.iter().enumerate() {
-        let ours = noise::round_stochastic(f32::from_bits(x), given[i]);
+        let ours = bf16::round_stochastic(f32::from_bits(x), given[i]);
         let right = u32::from(ours) == expected[i] && same(x, found[i], expected[i] as u16, twin);
         errors
             .equal(|| format!("{x:08x} with noise {}: expected {:04x}, found {:04x}", given[i], expected[i], found[i]), u32::from(!right));
@@ -50,7 +54,7 @@ pub(super) async fn rounding(root: &Value, device: &Device, errors: &mut Errors)
     let (Some(x), Some(expected)) = (rows("nearest", "f32_bits"), rows("nearest", "bf16_bits")) else { return Ok(None) };
     let found = cast(&x, &[0], plain(x.len(), Rounding::Nearest), device).await?;
     for (i, &x) in x.iter().enumerate() {
-        let right = u32::from(noise::round_nearest(f32::from_bits(x))) == expected[i] && same(x, found[i], expected[i] as u16, twin);
+        let right = u32::from(bf16::round_nearest(f32::from_bits(x))) == expected[i] && same(x, found[i], expected[i] as u16, twin);
         errors.equal(|| format!("{x:08x} to nearest: expected {:04x}, found {:04x}", expected[i], found[i]), u32::from(!right));
     }
     Ok(Some(()))
@@ -83,7 +87,7 @@ pub(super) async fn noise(root: &Value, device: &Device, errors: &mut Errors) ->
         let (Some(counter), Some(key), Some(words)) = (four(&row["counter"]), two(&row["key"]), four(&row["words"])) else {
             return Ok(None);
         };
-        let mut right = noise::philox(counter, key) == words;
+        let mut right = random::philox(counter, key) == words;
         for stream in 0..3u32 {
             for odd in 0..2 {
                 let expected = words[stream as usize] >> (16 * odd) & 0xFFFF;
@@ -98,16 +102,16 @@ pub(super) async fn noise(root: &Value, device: &Device, errors: &mut Errors) ->
             return Ok(None);
         };
         let (Some(x), Some(rounded)) = (hex(&row["f32_bits"]), hex(&row["bf16_bits_with_noise_p"])) else { return Ok(None) };
-        let key = noise::key(noise::STOCHASTIC_ROUNDING, seed, name);
-        let mut right = Some(key) == two(&row["key"]) && noise::words(key, i >> 1, t) == words;
+        let key = random::key(random::STOCHASTIC_ROUNDING, seed, name);
+        let mut right = Some(key) == two(&row["key"]) && random::words(key, i >> 1, t) == words;
         for (stream, field) in [(Stream::M, "noise_m"), (Stream::V, "noise_v"), (Stream::P, "noise_p")] {
-            let expected = noise::noise(key, stream, i, t);
+            let expected = random::noise(key, stream, i, t);
             right &= row[field].as_u64() == Some(u64::from(expected));
             right &= device_noise_is(expected, (i & 1) as usize, place(counter, key, stream as u32), device).await?;
         }
         let x = x as u32;
         let found = cast(&[x; 2], &[0], place(counter, key, 2), device).await?[(i & 1) as usize];
-        let twin = noise::round_stochastic(f32::from_bits(x), noise::noise(key, Stream::P, i, t));
+        let twin = bf16::round_stochastic(f32::from_bits(x), random::noise(key, Stream::P, i, t));
         right &= u64::from(twin) == rounded && same(x, found, rounded as u16, device.info().backend == "cpu");
         errors.equal(|| format!("{name} at step {t}, element {i}"), u32::from(!right));
     }
@@ -158,7 +162,7 @@ pub(super) async fn projectors(root: &Value, device: &Device, errors: &mut Error
             return Ok(None);
         };
         let Some(expected) = Recorded::read(&case["P"]) else { return Ok(None) };
-        let (key, dim, rank) = (noise::key(noise::PROJECTOR, seed, name), dim as usize, rank as usize);
+        let (key, dim, rank) = (random::key(random::PROJECTOR, seed, name), dim as usize, rank as usize);
         let uploaded = (kind != "normal").then(|| orthogonal(key, refresh, dim, rank));
         let twin = uploaded.clone().unwrap_or_else(|| apollo_project::normal(key, refresh, dim, rank));
         let kernel = projected(key, refresh, (dim, rank), uploaded.as_deref(), device).await?;

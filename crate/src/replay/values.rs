@@ -3,7 +3,7 @@
 use burn::tensor::{DType, Tensor, TensorData};
 use serde_json::Value;
 
-use crate::kernels::noise::widen;
+use crate::bf16::widen;
 
 /// A recorded tensor.
 pub(super) struct Recorded {

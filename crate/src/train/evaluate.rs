@@ -4,8 +4,8 @@ use super::loss::loss_sum;
 use super::report::EvalReport;
 use crate::data::Batch;
 use crate::error::{Error, Result};
+use crate::gpu::read_f32;
 use crate::interrupt::Interrupt;
-use crate::kernels::read_f32;
 use crate::model::Model;
 
 /// Mean token loss over `batches`, with a pause between them. Refuses batches without a counted target.

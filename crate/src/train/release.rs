@@ -9,7 +9,7 @@ use super::backward::{NamedGradients, Sink, Walk};
 use super::trainer::Trainer;
 use crate::data::Batch;
 use crate::error::{Error, Result};
-use crate::kernels::{Buffer, read_f32};
+use crate::gpu::{Buffer, read_f32};
 use crate::model::{Model, Part};
 use crate::optim::sum_of_squares;
 

@@ -21,12 +21,11 @@ use crate::checkpoint::{self, Base, Checkpoint, Environment, Origin};
 use crate::config::TrainConfig;
 use crate::data::{DataFormat, Dataset};
 use crate::error::{Error, Fault, Result};
-use crate::export;
 use crate::generate::{GenerateConfig, Generator};
-use crate::kernels::profile::{KernelTimes, Profile};
-use crate::schedule;
+use crate::gpu::profile::{KernelTimes, Profile};
 use crate::tokenizer::Tokenizer;
 use crate::train::{Trainer, check_limits};
+use crate::{export, schedule};
 
 pub(super) struct Run {
     pub(super) trainer: Trainer,

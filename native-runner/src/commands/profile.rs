@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use serde_json::json;
-use tabtune::kernels::profile::{KernelTimes, Profile, ProfileReport, Timing};
+use tabtune::gpu::profile::{KernelTimes, Profile, ProfileReport, Timing};
 use tabtune::train::{StepReport, Trainer};
 
 use crate::error::Result;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tabtune::config::TrainConfig;
 use tabtune::error::{CODES, Class, MEANINGS};
 use tabtune::generate::{GenerateConfig, GeneratedToken};
-use tabtune::kernels::profile::ProfileReport;
+use tabtune::gpu::profile::ProfileReport;
 use tabtune::train::{EvalReport, Notice, StepReport};
 
 use super::Outcome;

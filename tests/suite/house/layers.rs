@@ -4,25 +4,29 @@ use super::none;
 use super::source::{code, files, root, shown, text};
 
 /// The modules of the crate with their row. A module imports from lower rows only, never from its own.
-const ROWS: [(&str, u8); 21] = [
+const ROWS: [(&str, u8); 25] = [
     ("error", 0),
     ("platform", 0),
+    ("bf16", 1),
     ("config", 1),
     ("interrupt", 1),
+    ("random", 1),
+    ("gpu", 2),
     ("tokenizer", 2),
-    ("kernels", 2),
-    ("parameters", 2),
-    ("device", 3),
     ("bundle", 3),
     ("data", 3),
-    ("optim", 3),
+    ("device", 3),
+    ("ops", 3),
+    ("parameters", 3),
     ("schedule", 3),
     ("model", 4),
-    ("train", 5),
+    ("optim", 4),
+    ("catalogue", 5),
     ("generate", 5),
+    ("train", 5),
     ("checkpoint", 6),
     ("export", 6),
-    ("replay", 7),
+    ("replay", 8),
     ("web_api", 8),
     ("Error", 0),
     ("Result", 0),
@@ -31,8 +35,8 @@ const ROWS: [(&str, u8); 21] = [
 /// Words of the outside that belong to some modules only: (word, reason, whether a file of the crate may have it).
 type Place = (&'static str, &'static str, fn(&str) -> bool);
 const PLACES: [Place; 11] = [
-    ("cubecl", "CubeCL is named in kernels/launch.rs only", |file| file == "kernels/launch.rs"),
-    ("burn::", "Burn is named from kernels up", |file| row_of_file(file).is_some_and(|row| row >= 2)),
+    ("cubecl", "CubeCL is named in gpu/launch.rs only", |file| file == "gpu/launch.rs"),
+    ("burn::", "Burn is named from gpu up", |file| row_of_file(file).is_some_and(|row| row >= 2)),
     ("target_family", "the browser is told apart in platform/mod.rs and on `mod web_api` only", |file| {
         matches!(file, "platform/mod.rs" | "lib.rs")
     }),

@@ -5,14 +5,14 @@ use super::none;
 use super::source::{files, root, shown, stem, text};
 use std::path::Path;
 
-/// The file that a shader's header names: `// … Twin: kernels/adamw.rs`.
+/// The file that a shader's header names: `// … Twin: optim/adamw/kernel.rs`.
 fn twin_of(shader: &str) -> Option<String> {
     let header: Vec<&str> = shader.lines().take_while(|line| line.starts_with("//")).collect();
     let (_, rest) = header.join("\n").split_once("Twin: ").map(|(before, after)| (before.to_owned(), after.to_owned()))?;
     rest.split_whitespace().next().map(|path| path.trim_end_matches('.').to_owned())
 }
 
-/// The part of a twin's path that a test names it by: `kernels/linear/kernels.rs` → `linear`.
+/// The part of a twin's path that a test names it by: `ops/linear/kernels.rs` → `linear`.
 fn family_of(twin: &str) -> &str {
     twin.split('/').nth(1).unwrap_or(twin).trim_end_matches(".rs")
 }
@@ -29,7 +29,7 @@ fn missing(shader: &Path, source: &str, tests: &str, readme: &str) -> Vec<String
         findings.push(place(&format!("crate/src/{twin} does not have it")));
     }
     if !tests.contains(family_of(&twin)) {
-        findings.push(place("no test in tests/suite/kernels names it or its family"));
+        findings.push(place("no test of gpu, ops or optim names it or its family"));
     }
     if !readme.lines().any(|line| line.starts_with(&row) && line.contains(&twin)) {
         findings.push(place(&format!("no row in shaders/README.md with {twin}")));
@@ -39,7 +39,8 @@ fn missing(shader: &Path, source: &str, tests: &str, readme: &str) -> Vec<String
 
 #[test]
 fn stems_stand_in_all_four_places() {
-    let tests: String = files("tests/suite/kernels", &[".rs"]).iter().map(|path| text(path)).collect();
+    let tests: String =
+        ["gpu", "ops", "optim"].iter().flat_map(|room| files(&format!("tests/suite/{room}"), &[".rs"])).map(|path| text(&path)).collect();
     let no_kernel = |path: &Path| stem(path) == "common" || path.parent().is_some_and(|folder| folder.ends_with("chunks"));
     let shaders: Vec<_> = files("shaders", &[".wgsl"]).into_iter().filter(|path| !no_kernel(path)).collect();
     let readme = text(&root().join("shaders/README.md"));
@@ -65,9 +66,9 @@ fn stems_in_the_readme_are_shaders() {
 
 #[test]
 fn stems_find_what_is_missing() {
-    let source = "// y = x. x, y [n].\n// Twin: kernels/linear/kernels.rs\nstruct Params {}";
-    assert_eq!(twin_of(source).as_deref(), Some("kernels/linear/kernels.rs"));
-    assert_eq!(family_of("kernels/linear/kernels.rs"), "linear");
+    let source = "// y = x. x, y [n].\n// Twin: ops/linear/kernels.rs\nstruct Params {}";
+    assert_eq!(twin_of(source).as_deref(), Some("ops/linear/kernels.rs"));
+    assert_eq!(family_of("ops/linear/kernels.rs"), "linear");
     let shader = Path::new("shaders/nothing_at_all.wgsl");
     assert_eq!(missing(shader, source, "", "").len(), 3);
     assert_eq!(missing(shader, "// y = x", "", "").len(), 1, "no twin in the header");

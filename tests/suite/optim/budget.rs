@@ -2,8 +2,8 @@
 
 use burn::tensor::{DType, Tensor};
 use tabtune::config::OptimizerConfig::{Adafactor, Apollo};
-use tabtune::kernels::Buffer;
-use tabtune::kernels::launch::dispatches;
+use tabtune::gpu::Buffer;
+use tabtune::gpu::launch::dispatches;
 use tabtune::optim::{ParamInfo, sum_of_squares};
 use tabtune_tests::gpu;
 

@@ -2,7 +2,7 @@
 
 use burn::tensor::{DType, Tensor};
 use tabtune::device::Device;
-use tabtune::kernels::Buffer;
+use tabtune::gpu::Buffer;
 use tabtune::optim::StateData;
 use tabtune_tests::{cpu, gpu};
 

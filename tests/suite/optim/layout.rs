@@ -2,15 +2,18 @@
 //! "Block tree").
 
 use burn::tensor::{DType, Device as TensorDevice};
-use tabtune::kernels::{
-    AnyKernel, adafactor_moments, adamw, adamw_bf16, apollo_apply, apollo_combine, apollo_project, cast_bf16, global_norm, sgd,
-    sgd_momentum, sum_tree,
-};
+use tabtune::gpu::AnyKernel;
+use tabtune::ops::cast_bf16;
+use tabtune::optim::adafactor::moments as adafactor_moments;
+use tabtune::optim::adamw::{kernel as adamw, packed as adamw_bf16};
+use tabtune::optim::apollo::{apply as apollo_apply, combine as apollo_combine, project as apollo_project};
+use tabtune::optim::norm::{blocks as global_norm, tree as sum_tree};
+use tabtune::optim::sgd::{kernel as sgd, momentum as sgd_momentum};
 use tabtune_tests::kernels::{Case, mutant, noise, packed, place, poisoned, words};
 use tabtune_tests::{cpu, gpu};
 
+use super::kernels::adafactor::{self, positive};
 use super::{Run, infos, rules};
-use crate::kernels::adafactor::{self, positive};
 
 /// The kernel with workgroups of `size`.
 fn resized(kernel: &'static AnyKernel, size: u32) -> &'static AnyKernel {

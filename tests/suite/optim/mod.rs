@@ -3,6 +3,7 @@
 mod budget;
 mod groups;
 mod in_place;
+mod kernels;
 mod layout;
 mod module;
 mod projector;

@@ -8,7 +8,7 @@ use burn::tensor::activation::relu;
 use burn::tensor::{DType, Device as TensorDevice, Int, Tensor, TensorData};
 use tabtune::config::{FallingSchedule, GroupConfig, OptimizerConfig, ScheduleConfig, SgdConfig};
 use tabtune::error::{Error, Fault};
-use tabtune::kernels::Buffer;
+use tabtune::gpu::Buffer;
 use tabtune::model::layers::{self, Embedding};
 use tabtune::optim::{Layout, Optim, OptimSettings, ParamInfo, Rule, Update, clip_factor};
 use tabtune::parameters::{ParamMap, ParamVisitor, map, parameters, visit};

@@ -3,9 +3,9 @@
 use burn::tensor::{DType, Tensor};
 use serde_json::json;
 use tabtune::device::Device;
-use tabtune::kernels::Buffer;
-use tabtune::kernels::noise::{self, PROJECTOR};
+use tabtune::gpu::Buffer;
 use tabtune::optim::{Apollo, orthogonal};
+use tabtune::random::{self, PROJECTOR};
 use tabtune_tests::{block_on, cpu, gpu};
 
 use super::state::{load, saved};
@@ -22,7 +22,7 @@ fn start(device: &Device) -> Run {
 }
 
 fn expected(name: &str, refresh: u64, dim: usize) -> Vec<f32> {
-    orthogonal(noise::key(PROJECTOR, 42, name), refresh, dim, RANK)
+    orthogonal(random::key(PROJECTOR, 42, name), refresh, dim, RANK)
 }
 
 /// A step with matrices that are uploaded for it.

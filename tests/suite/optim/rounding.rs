@@ -3,11 +3,15 @@
 
 use burn::tensor::{DType, Tensor, TensorData};
 use serde_json::json;
+use tabtune::bf16::{round_nearest, round_stochastic, widen};
 use tabtune::config::TrainConfig;
 use tabtune::device::Device;
-use tabtune::kernels::noise::{self, Noise, Rounding, STOCHASTIC_ROUNDING, Stream, lerp, round_nearest, round_stochastic, widen};
-use tabtune::kernels::{Buffer, cast_bf16, read_data, run};
+use tabtune::gpu::noise::{Noise, Rounding};
+use tabtune::gpu::{Buffer, read_data, run};
+use tabtune::ops::cast_bf16;
+use tabtune::optim::arithmetic::lerp;
 use tabtune::optim::{Optim, ParamInfo};
+use tabtune::random::{self, STOCHASTIC_ROUNDING, Stream};
 use tabtune_tests::{block_on, cpu, gpu};
 
 use super::{rule, upload};
@@ -134,7 +138,7 @@ fn exhaustive(round: Round<'_>) -> bool {
 }
 
 fn neighbours(round: Round<'_>) -> bool {
-    let words: Vec<[u32; 4]> = (0..1_000_000u64).map(|i| noise::words([1, 2], i, 0)).collect();
+    let words: Vec<[u32; 4]> = (0..1_000_000u64).map(|i| random::words([1, 2], i, 0)).collect();
     let bits: Vec<u32> = words.iter().map(|w| w[0]).map(|b| if b & INFINITY == INFINITY { b & !0x4000_0000 } else { b }).collect();
     let given: Vec<u32> = words.iter().map(|w| w[1] & 0xFFFF).collect();
     let found = round(&bits, &given);
@@ -176,8 +180,8 @@ fn finite_stays(round: Round<'_>) -> bool {
 }
 
 fn frequencies(round: Round<'_>) -> bool {
-    let (count, key) = (1u64 << 19, noise::key(STOCHASTIC_ROUNDING, 5, "frequencies"));
-    let given: Vec<u32> = (0..count).map(|i| noise::noise(key, Stream::P, i, 1)).collect();
+    let (count, key) = (1u64 << 19, random::key(STOCHASTIC_ROUNDING, 5, "frequencies"));
+    let given: Vec<u32> = (0..count).map(|i| random::noise(key, Stream::P, i, 1)).collect();
     [0x3F80_1234u32, 0x3DCC_9C40, 0x4680_F001, 0x0001_8000].into_iter().all(|bits| {
         let (low, q) = ((bits >> 16) as u16, f64::from(bits & 0xFFFF) / 65_536.0);
         let up = round(&vec![bits; given.len()], &given);
@@ -246,8 +250,8 @@ fn properties_hold_in_the_kernel_on_the_gpu() {
 fn streams_lags_steps_names_and_seeds_are_independent() {
     let count = 1usize << 18;
     let draw = |seed: u64, name: &str, stream: Stream, t: u64| -> Vec<f64> {
-        let key = noise::key(STOCHASTIC_ROUNDING, seed, name);
-        (0..count as u64 + 16).map(|i| f64::from(noise::noise(key, stream, i, t)) - 32_767.5).collect()
+        let key = random::key(STOCHASTIC_ROUNDING, seed, name);
+        (0..count as u64 + 16).map(|i| f64::from(random::noise(key, stream, i, t)) - 32_767.5).collect()
     };
     let correlation =
         |a: &[f64], b: &[f64]| a.iter().zip(b).take(count).map(|(a, b)| a * b).sum::<f64>() / count as f64 / (65_536f64.powi(2) / 12.0);
@@ -293,8 +297,8 @@ fn v_reaches_its_mean(device: &Device) {
 fn drift_of_v_fails_for_truncation_and_nearest() {
     // v alone, as AdamW's kernel keeps it.
     let mean = |round: One| {
-        let key = noise::key(STOCHASTIC_ROUNDING, 3, "drift");
-        let last = |i: u64| (0..3000).fold(0.0f32, |v, t| widen(round(lerp(v, 1.0, 1e-3).to_bits(), noise::noise(key, Stream::V, i, t))));
+        let key = random::key(STOCHASTIC_ROUNDING, 3, "drift");
+        let last = |i: u64| (0..3000).fold(0.0f32, |v, t| widen(round(lerp(v, 1.0, 1e-3).to_bits(), random::noise(key, Stream::V, i, t))));
         (0..512).map(|i| f64::from(last(i))).sum::<f64>() / 512.0
     };
     let good = |mean: f64| (mean - 0.9503).abs() < 0.01;
@@ -319,12 +323,12 @@ fn updates_far_below_an_ulp_creep() {
     // 2^-17 is 1/1024 of bf16's ulp in [1, 2).
     let (elements, steps, update) = (64u64, 100_000u64, 2f32.powi(-17));
     let mean = |round: One| {
-        let key = noise::key(STOCHASTIC_ROUNDING, 3, "creep");
+        let key = random::key(STOCHASTIC_ROUNDING, 3, "creep");
         let total: f64 = (0..elements)
             .map(|i| {
                 let mut p = 1.0f32;
                 for t in 0..steps {
-                    p = widen(round((p + update).to_bits(), noise::noise(key, Stream::P, i, t)));
+                    p = widen(round((p + update).to_bits(), random::noise(key, Stream::P, i, t)));
                 }
                 f64::from(p) - 1.0
             })

@@ -8,8 +8,10 @@ use burn::tensor::{DType, Tensor};
 use serde_json::json;
 use tabtune::config::{AdafactorConfig, AdamwConfig, ApolloConfig, OptimizerConfig, ProjectorKind, SgdConfig, TrainConfig};
 use tabtune::device::Device;
-use tabtune::kernels::{apollo_project, noise, read_f32};
+use tabtune::gpu::read_f32;
+use tabtune::optim::apollo::project as apollo_project;
 use tabtune::optim::{Optim, ParamInfo, orthogonal};
+use tabtune::random;
 use tabtune_tests::{block_on, cpu, gpu};
 
 use super::{rule, upload};
@@ -128,7 +130,7 @@ impl Truth {
         let rank = c.rank.unwrap_or(1) as usize;
         let (left, dim, channels) = if a < b { (true, a, b) } else { (false, b, a) };
         let entry = |i: usize, channel: usize| if left { g[i * b + channel] } else { g[channel * b + i] };
-        let (key, refresh) = (noise::key(noise::PROJECTOR, self.seed, NAME), (self.t - 1) / c.update_steps);
+        let (key, refresh) = (random::key(random::PROJECTOR, self.seed, NAME), (self.t - 1) / c.update_steps);
         let projector = match c.projector {
             ProjectorKind::Normal => apollo_project::normal(key, refresh, dim, rank),
             ProjectorKind::Orthogonal => orthogonal(key, refresh, dim, rank),
@@ -315,7 +317,7 @@ fn outcome_of(kind: &str, seed: u64, device: &Device, off: f64) -> Outcome {
 /// PᵀP = 1 for short channels too, whose columns of signs may lie in one line or plane.
 #[test]
 fn orthogonal_projectors_are_orthogonal() {
-    let key = noise::key(noise::PROJECTOR, 7, NAME);
+    let key = random::key(random::PROJECTOR, 7, NAME);
     for (dim, rank) in [(2, 1), (3, 2), (4, 3), (5, 4), (64, 16)] {
         for refresh in 0..5000 / dim as u64 {
             let p = orthogonal(key, refresh, dim, rank);

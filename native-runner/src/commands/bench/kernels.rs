@@ -6,8 +6,8 @@ use std::time::Instant;
 use burn::tensor::Tensor;
 use serde_json::json;
 use tabtune::device::Device;
-use tabtune::kernels::trace::{self, Launched};
-use tabtune::kernels::{self, Access, Buffer};
+use tabtune::gpu::trace::{self, Launched};
+use tabtune::gpu::{self, Access, Buffer};
 
 use super::optimizers::copy;
 use super::{BenchArgs, REPETITIONS, middle, settle, step};
@@ -73,7 +73,7 @@ fn time(device: &Device, launched: &Launched) -> Result<f64> {
         let held = std::mem::take(&mut buffers);
         let read: Vec<_> =
             held.iter().zip(launched.kernel.bindings).map(|(b, binding)| (binding.access == Access::Read).then(|| b.clone())).collect();
-        let mut written = kernels::run_any(launched.kernel, held, &launched.params, launched.groups)?.into_iter();
+        let mut written = gpu::run_any(launched.kernel, held, &launched.params, launched.groups)?.into_iter();
         buffers = read.into_iter().filter_map(|kept| kept.or_else(|| written.next())).collect();
         Ok(())
     };

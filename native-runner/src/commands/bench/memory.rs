@@ -1,8 +1,9 @@
 //! Bytes on the device per trained parameter: weights, gradients and optimizer state, without activations.
 
 use serde_json::json;
-use tabtune::config::{AdafactorConfig, AdamwConfig, ApolloConfig, Architecture, ModelConfig, OptimizerConfig, Precision};
-use tabtune::config::{RopeScaling, SgdConfig, TrainConfig};
+use tabtune::config::{
+    AdafactorConfig, AdamwConfig, ApolloConfig, Architecture, ModelConfig, OptimizerConfig, Precision, RopeScaling, SgdConfig, TrainConfig,
+};
 use tabtune::data::{Batch, Dataset};
 use tabtune::device::Device;
 use tabtune::interrupt::Interrupt;

@@ -4,8 +4,8 @@ use burn::tensor::{DType, Tensor, TensorData};
 use serde_json::json;
 use tabtune::config::{AdafactorConfig, AdamwConfig, ApolloConfig, OptimizerConfig, SgdConfig, TrainConfig};
 use tabtune::device::Device;
-use tabtune::kernels::trace::{self, Launched};
-use tabtune::kernels::{self, Buffer, u32_copy};
+use tabtune::gpu::trace::{self, Launched};
+use tabtune::gpu::{self, Buffer, copy as u32_copy};
 use tabtune::optim::{Optim, ParamInfo};
 
 use super::median;
@@ -95,8 +95,7 @@ pub fn copy(device: &Device, bytes: u64) -> Result<f64> {
     let n = words as u32;
     median(device, || {
         if let Some(held) = y.take() {
-            let [written] =
-                kernels::run(&u32_copy::KERNEL, [x.clone()], [held], &u32_copy::Params::whole(n), u32_copy::KERNEL.groups(words))?;
+            let [written] = gpu::run(&u32_copy::KERNEL, [x.clone()], [held], &u32_copy::Params::whole(n), u32_copy::KERNEL.groups(words))?;
             y = Some(written);
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Bytes on the device: current and peak.
 
 use tabtune::device::Device;
-use tabtune::kernels::trace::{Bytes, watch_memory, watched_memory};
+use tabtune::gpu::trace::{Bytes, watch_memory, watched_memory};
 
 use super::settle;
 use crate::error::{Result, RunError};

@@ -2,7 +2,7 @@
 
 use tabtune::data::{Dataset, Loader};
 use tabtune::device::{Device, DeviceKind};
-use tabtune::kernels::read_f32;
+use tabtune::gpu::read_f32;
 use wasm_bindgen::prelude::*;
 
 use crate::stock::Stock;

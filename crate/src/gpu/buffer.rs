@@ -1,0 +1,181 @@
+//! Tensors as arguments and results of kernels, of any device, dtype and rank.
+
+use burn::backend::BackendTypes;
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Backend, BackendTensor, Cube, DispatchTensorKind, TensorMetadata};
+use burn::tensor::{DType, Int, Shape, Tensor};
+
+use crate::error::{Error, Result};
+use crate::gpu::launch::{CubeBackend, CubeTensor, Launch};
+use crate::gpu::{AnyKernel, Kernel, KernelParams};
+
+/// What the kernels run on: Burn's tensors themselves.
+#[diagnostic::on_unimplemented(
+    message = "tabtune cannot be built with Burn's feature `fusion`: its kernels write to tensors in place, which fusion would defer",
+    label = "turn the feature `fusion` of burn off (`default-features = false`)"
+)]
+trait Unfused {}
+impl Unfused for CubeBackend {}
+const fn is_unfused<B: Unfused>() {}
+const _: () = is_unfused::<Cube>();
+
+/// A tensor without autodiff, of any dtype and rank, as an argument or a result of [`run`].
+#[derive(Debug, Clone)]
+pub struct Buffer(Held);
+
+#[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant, reason = "a handle for each tensor of a model: few, and short-lived")]
+enum Held {
+    Cube(CubeTensor),
+    #[cfg(feature = "cpu")]
+    Flex(burn_flex::FlexTensor),
+}
+
+fn primitive<B: Backend<IntTensorPrimitive = <B as burn::backend::BackendTypes>::FloatTensorPrimitive>>(
+    tensor: BackendTensor<B>,
+) -> FloatTensor<B> {
+    match tensor {
+        BackendTensor::Autodiff(tensor) => tensor.into_primitive(),
+        BackendTensor::Int(tensor) => tensor,
+        other => other.float(),
+    }
+}
+
+impl<const D: usize> From<Tensor<D>> for Buffer {
+    /// # Panics
+    ///
+    /// On a tensor that [`Buffer::of`] refuses.
+    fn from(tensor: Tensor<D>) -> Self {
+        Self::of(tensor).expect("a tensor of a device that this crate opened")
+    }
+}
+
+impl<const D: usize> From<Tensor<D, Int>> for Buffer {
+    /// # Panics
+    ///
+    /// On a tensor of a backend without these kernels.
+    fn from(tensor: Tensor<D, Int>) -> Self {
+        let held = Self::of_kind(tensor.into_dispatch().kind).expect("a tensor of a device that this crate opened");
+        Self(match held.0 {
+            Held::Cube(tensor) => Held::Cube(CubeBackend::ids(tensor)),
+            #[cfg(feature = "cpu")]
+            Held::Flex(tensor) => Held::Flex(burn_flex::Flex::ids(tensor)),
+        })
+    }
+}
+
+impl Buffer {
+    /// The buffer of `tensor`. A tensor of a backend without these kernels, which a dependent crate may build Burn with, is an error.
+    pub fn of<const D: usize>(tensor: Tensor<D>) -> Result<Self> {
+        Self::of_kind(tensor.into_dispatch().kind)
+    }
+
+    fn of_kind(kind: DispatchTensorKind) -> Result<Self> {
+        match kind {
+            DispatchTensorKind::Cube(tensor) => Ok(Self(Held::Cube(primitive(tensor)))),
+            #[cfg(feature = "cpu")]
+            DispatchTensorKind::Flex(tensor) => Ok(Self(Held::Flex(primitive(tensor)))),
+            DispatchTensorKind::Autodiff(kind) => Self::of_kind(*kind),
+            #[allow(unreachable_patterns, reason = "a dependent crate may build burn with further backends")]
+            other => Err(Error::ForeignBackend { found: format!("{:?}", other.device()) }),
+        }
+    }
+
+    /// Back to a float tensor (f32 or packed bf16) of rank `D`.
+    pub fn float<const D: usize>(self) -> Tensor<D> {
+        match self.0 {
+            Held::Cube(tensor) => Tensor::from_primitive::<CubeBackend>(tensor),
+            #[cfg(feature = "cpu")]
+            Held::Flex(tensor) => Tensor::from_primitive::<burn_flex::Flex>(tensor),
+        }
+    }
+
+    /// An identifier of the underlying allocation, valid while a handle exists: writing in place does not change it.
+    pub fn place(&self) -> usize {
+        match &self.0 {
+            Held::Cube(tensor) => std::ptr::from_ref(tensor.handle.memory.descriptor()).addr(),
+            #[cfg(feature = "cpu")]
+            Held::Flex(tensor) => tensor.bytes().as_ptr().addr(),
+        }
+    }
+
+    /// The kind of device it is on: `GPU` (which may be a software adapter), or `CPU`, where twins run.
+    pub fn device_kind(&self) -> &'static str {
+        match &self.0 {
+            Held::Cube(_) => "GPU",
+            #[cfg(feature = "cpu")]
+            Held::Flex(_) => "CPU",
+        }
+    }
+
+    /// The GPU it is on; `None` on the CPU.
+    fn device(&self) -> Option<&<CubeBackend as BackendTypes>::Device> {
+        match &self.0 {
+            Held::Cube(tensor) => Some(&tensor.device),
+            #[cfg(feature = "cpu")]
+            Held::Flex(_) => None,
+        }
+    }
+
+    /// An uninitialised tensor on the device of this one.
+    pub fn empty_like(&self, shape: impl Into<Shape>, dtype: DType) -> Self {
+        Self(match &self.0 {
+            Held::Cube(tensor) => Held::Cube(CubeBackend::empty(tensor, shape.into(), dtype)),
+            #[cfg(feature = "cpu")]
+            Held::Flex(tensor) => Held::Flex(burn_flex::Flex::empty(tensor, shape.into(), dtype)),
+        })
+    }
+}
+
+/// Refuses buffers of different devices for the kernel of this name; each comes with its name in the refusal.
+pub fn check_devices<'a>(kernel: &'static str, buffers: impl Iterator<Item = (&'a str, &'a Buffer)> + Clone) -> Result<()> {
+    let mut devices = buffers.clone().map(|(_, buffer)| buffer.device());
+    let first = devices.next();
+    if devices.all(|device| Some(device) == first) {
+        return Ok(());
+    }
+    let found = buffers.map(|(name, buffer)| match buffer.device() {
+        Some(device) => format!("{name} on the GPU {device:?}"),
+        None => format!("{name} on the CPU"),
+    });
+    Err(Error::MixedDevices { kernel, found: found.collect() })
+}
+
+/// Runs `kernel` on tensors without autodiff; returns the written buffers. A written tensor is changed in place if it is uniquely owned (see
+/// [`Launch::launch`]). Buffers of different devices are an error that names them.
+pub fn run<P: KernelParams, const R: usize, const W: usize>(
+    kernel: &'static Kernel<P, R, W>,
+    read: [Buffer; R],
+    written: [Buffer; W],
+    params: &P,
+    groups: u32,
+) -> Result<[Buffer; W]> {
+    let buffers = read.into_iter().chain(written).collect();
+    let mut written = run_any(kernel.any(), buffers, &params.words(), groups)?.into_iter();
+    Ok([(); W].map(|()| written.next().expect("a kernel gives back what it writes")))
+}
+
+/// [`run`] of a kernel without types, for launches that were recorded: buffers in binding order, the parameters as words.
+///
+/// # Panics
+///
+/// On another number of buffers than the kernel has.
+pub fn run_any(kernel: &'static AnyKernel, buffers: Vec<Buffer>, params: &[u32], groups: u32) -> Result<Vec<Buffer>> {
+    assert_eq!(buffers.len(), kernel.bindings.len(), "buffers of {}", kernel.name);
+    check_devices(kernel.name, kernel.bindings.iter().map(|binding| binding.name).zip(&buffers))?;
+    let mut cube = Vec::with_capacity(buffers.len());
+    #[cfg(feature = "cpu")]
+    let mut flex = Vec::new();
+    for Buffer(held) in buffers {
+        match held {
+            Held::Cube(tensor) => cube.push(tensor),
+            #[cfg(feature = "cpu")]
+            Held::Flex(tensor) => flex.push(tensor),
+        }
+    }
+    #[cfg(feature = "cpu")]
+    if cube.is_empty() {
+        return Ok(burn_flex::Flex::launch_any(kernel, flex, params, groups).into_iter().map(|t| Buffer(Held::Flex(t))).collect());
+    }
+    Ok(CubeBackend::launch_any(kernel, cube, params, groups).into_iter().map(|t| Buffer(Held::Cube(t))).collect())
+}

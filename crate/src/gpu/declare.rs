@@ -1,0 +1,183 @@
+//! The form in which kernels are declared.
+
+/// Declares a [`Kernel`](crate::gpu::Kernel): its stem (the text is `shaders/<stem>.wgsl`), the invocations of a workgroup, the buffers
+/// it reads `->` those it writes (`mut` where it reads them too), its parameters, and its twin. Variants may follow, which share all but the
+/// shader, and the workgroup where one is given.
+///
+/// A stem that reads weights says which chunk it calls, `of weight4` or `of weight1`, and has `w` as its first buffer: it becomes a kernel
+/// for each storage type ([`Stored`](crate::gpu::Stored)), and its twin sees the weights in f32.
+///
+/// A kernel of one's own comes with its text, which is compiled behind `common.wgsl` ([`COMMON`](crate::gpu::COMMON)):
+///
+/// ```
+/// use burn::tensor::{DType, Tensor, TensorData};
+/// use tabtune::kernels::{Buffer, Words, run};
+///
+/// tabtune::kernel! {
+///     /// `y = f x`
+///     pub SCALED = "scaled" text (r"
+///         struct Params { n: u32, f: f32 }
+///         @group(0) @binding(0) var<storage, read_write> x: array<f32>;
+///         @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+///         @group(0) @binding(2) var<storage, read_write> params: Params;
+///
+///         @compute @workgroup_size(64)
+///         fn main(
+///             @builtin(workgroup_id) group: vec3<u32>,
+///             @builtin(num_workgroups) groups: vec3<u32>,
+///             @builtin(local_invocation_index) lane: u32,
+///         ) {
+///             let i = grid_index(group, groups, lane, 64u);
+///             if (i < params.n) { y[i] = params.f * x[i]; }
+///         }
+///     ") [64], (x) -> (y),
+///     /// How many elements, and the factor.
+///     struct ScaledParams {
+///         /// Elements.
+///         n: u32,
+///         /// The factor.
+///         f: f32,
+///     },
+///     twin |[x], [y], p| {
+///         for i in 0..p.n as usize {
+///             y.floats_mut()[i] = p.f * x.floats()[i];
+///         }
+///     }
+/// }
+///
+/// # #[cfg(not(feature = "cpu"))]
+/// # fn main() {}
+/// # #[cfg(feature = "cpu")]
+/// # fn main() -> tabtune::error::Result<()> {
+/// let device = tabtune::device::Device::cpu().inner();
+/// let x = Buffer::from(Tensor::<1>::from_data([1.0, 2.0, 3.0], &device));
+/// let y = x.empty_like([3], DType::F32);
+/// let [y] = run(&SCALED, [x], [y], &ScaledParams { n: 3, f: 0.5 }, SCALED.groups(3))?;
+/// y.float::<1>().into_data().assert_eq(&TensorData::from([0.5f32, 1.0, 1.5]), true);
+/// # Ok(())
+/// # }
+/// ```
+#[macro_export]
+macro_rules! kernel {
+    // The text of a shader.
+    (@source $stem:literal) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../shaders/", $stem, ".wgsl"))
+    };
+    (@source $stem:literal $text:expr) => {
+        $text
+    };
+
+    // The name of a kernel, or its names by the storage type of the weights.
+    (@name $stem:literal) => {
+        $stem
+    };
+    (@name $stem:literal of $weights:ident) => {
+        [$stem, concat!($stem, "_bf16")]
+    };
+
+    // How many buffers there are; `mut` belongs to the one after it.
+    (@count $($($name:ident)+),*) => {
+        <[&str]>::len(&[$(stringify!($($name)+)),*])
+    };
+
+    // The type of a kernel, or of one for each storage type of the weights.
+    (@type $params:ty, ($($read:ident),*) -> ($($($written:ident)+),+)) => {
+        $crate::gpu::Kernel<$params, { $crate::kernel!(@count $($read),*) }, { $crate::kernel!(@count $($($written)+),+) }>
+    };
+    (@type of $weights:ident $params:ty, ($($read:ident),*) -> ($($($written:ident)+),+)) => {
+        $crate::gpu::Stored<$params, { $crate::kernel!(@count $($read),*) }, { $crate::kernel!(@count $($($written)+),+) }>
+    };
+
+    // A kernel as it is, or for each storage type of the weights.
+    (@made $stem:literal, $kernel:expr) => {
+        $kernel
+    };
+    (@made $stem:literal of weight4, $kernel:expr) => {
+        $crate::gpu::Stored::new(&$kernel, $crate::kernel!(@name $stem of weight4), &$crate::gpu::WEIGHT4)
+    };
+    (@made $stem:literal of weight1, $kernel:expr) => {
+        $crate::gpu::Stored::new(&$kernel, $crate::kernel!(@name $stem of weight1), &$crate::gpu::WEIGHT1)
+    };
+
+    // How a written buffer is bound.
+    (@written mut $name:ident) => {
+        $crate::gpu::Binding { name: stringify!($name), access: $crate::gpu::Access::Update }
+    };
+    (@written $name:ident) => {
+        $crate::gpu::Binding { name: stringify!($name), access: $crate::gpu::Access::Write }
+    };
+
+    // Kernels with the type of the one that they share all else with.
+    (@variants $kernel:ty {$(
+        $(#[$meta:meta])* $vis:vis $name:ident = $stem:literal $(of $weights:ident)? $(text ($text:expr))? $([$group:literal])? as $base:ident;
+    )*}) => {$(
+        $(#[$meta])*
+        $vis static $name: $kernel =
+            $base.variant($crate::kernel!(@name $stem $(of $weights)?), $crate::kernel!(@source $stem $($text)?))$(.in_groups_of($group))?;
+    )*};
+
+    // A kernel and the struct of its parameters.
+    (
+        $(#[$meta:meta])* $vis:vis $name:ident = $stem:literal $(of $weights:ident)? $(text ($text:expr))? [$group:literal],
+        ($($read:ident),*) -> ($($($written:ident)+),+),
+        $(#[$params_meta:meta])* struct $params:ident { $($(#[$field_meta:meta])* $field:ident : $field_type:ty),+ $(,)? },
+        twin $twin:expr
+        $(; $($variants:tt)*)?
+    ) => {
+        $(#[$params_meta])*
+        #[derive(Debug, Clone, Copy, PartialEq)]
+        $vis struct $params { $($(#[$field_meta])* pub $field: $field_type),+ }
+
+        impl $crate::gpu::KernelParams for $params {
+            const FIELDS: &'static [(&'static str, &'static str)] =
+                &[$((stringify!($field), <$field_type as $crate::gpu::Field>::WGSL)),+];
+
+            fn words(&self) -> Vec<u32> {
+                let mut words = Vec::new();
+                $($crate::gpu::Field::put(self.$field, &mut words);)+
+                words
+            }
+
+            fn from_words(words: &[u32]) -> Self {
+                let mut at = 0;
+                Self { $($field: $crate::gpu::Field::take(words, &mut at)),+ }
+            }
+        }
+
+        $crate::kernel! {
+            $(#[$meta])* $vis $name = $stem $(of $weights)? $(text ($text))? [$group],
+            ($($read),*) -> ($($($written)+),+), $params, twin $twin
+            $(; $($variants)*)?
+        }
+    };
+
+    // A kernel whose parameters are those of another one.
+    (
+        $(#[$meta:meta])* $vis:vis $name:ident = $stem:literal $(of $weights:ident)? $(text ($text:expr))? [$group:literal],
+        ($($read:ident),*) -> ($($($written:ident)+),+),
+        $params:ty,
+        twin $twin:expr
+        $(; $($variants:tt)*)?
+    ) => {
+        $(#[$meta])*
+        $vis static $name: $crate::kernel!(@type $(of $weights)? $params, ($($read),*) -> ($($($written)+),+)) = {
+            const TWIN: $crate::gpu::Twin<
+                $params,
+                { $crate::kernel!(@count $($read),*) },
+                { $crate::kernel!(@count $($($written)+),+) },
+            > = $twin;
+            const BINDINGS: &[$crate::gpu::Binding] = &[
+                $($crate::gpu::Binding { name: stringify!($read), access: $crate::gpu::Access::Read },)*
+                $($crate::kernel!(@written $($written)+)),+
+            ];
+            $crate::kernel!(@made $stem $(of $weights)?, $crate::gpu::Kernel::new(
+                $stem,
+                $crate::kernel!(@source $stem $($text)?),
+                BINDINGS,
+                $group,
+                |read, written, params| $crate::gpu::apply(TWIN, read, written, params),
+            ))
+        };
+        $crate::kernel!(@variants $crate::kernel!(@type $(of $weights)? $params, ($($read),*) -> ($($($written)+),+)) { $($($variants)*)? });
+    };
+}

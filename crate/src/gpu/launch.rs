@@ -1,0 +1,224 @@
+//! Running kernels: WGSL on wgpu, twins on the CPU backend. The only file that names CubeCL.
+
+use burn::backend::tensor::{FloatTensor, IntTensor};
+use burn::backend::{Backend, TensorMetadata};
+use burn::tensor::{DType, Shape};
+use burn_cubecl::CubeDevice;
+use burn_cubecl::template::{KernelSource, SourceKernel, SourceTemplate};
+use cubecl::config::{CubeClRuntimeConfig, RuntimeConfig};
+use cubecl::prelude::{CubeCount, CubeDim, KernelId};
+use cubecl::server::{KernelArguments, MetadataBindingInfo};
+use std::cell::Cell;
+use std::sync::{PoisonError, RwLock};
+
+pub(crate) use burn_cubecl::{CubeBackend, tensor::CubeTensor};
+pub(crate) use cubecl::logging::{LaunchObservation, LaunchObserver, ProfileDuration, TimingMethod, TimingRequest};
+
+use crate::gpu::profile::launching;
+use crate::gpu::trace::{self, Bytes, Launched};
+use crate::gpu::{Access, AnyKernel, Kernel, KernelParams, copy as u32_copy};
+
+/// Maximum number of workgroups in one dimension of a dispatch (WebGPU's default limit).
+const MAX_GROUPS: u32 = 65_535;
+
+/// Maximum number of words of parameters that CubeCL caches on the device for another launch with the same ones: 2048 bytes.
+const LONGEST_KEPT: usize = 256;
+
+thread_local! {
+    static DISPATCHES: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The devices whose adapter is a CPU that runs shaders.
+static SOFTWARE: RwLock<Vec<CubeDevice>> = RwLock::new(Vec::new());
+
+/// Number of kernels of the catalogue that this thread has launched on wgpu: for the dispatch budget of a step.
+pub fn dispatches() -> u64 {
+    DISPATCHES.get()
+}
+
+/// Records the adapter of a device; to be called before its first launch.
+pub fn set_adapter(device: &burn::tensor::Device, kind: cubecl::wgpu::wgpu::DeviceType) {
+    set_software(device, kind == cubecl::wgpu::wgpu::DeviceType::Cpu);
+}
+
+/// Selects the kernels of a device: those for software adapters, or those for GPUs, which are what a device has by default. To be called
+/// before its first launch.
+pub fn set_software(device: &burn::tensor::Device, software: bool) {
+    let burn::backend::DispatchDevice::Cube(device) = device.as_dispatch() else { return };
+    let mut list = SOFTWARE.write().unwrap_or_else(PoisonError::into_inner);
+    list.retain(|known| known != device);
+    if software {
+        list.push(device.clone());
+    }
+}
+
+/// Whether a device has the kernels for software adapters (llvmpipe, SwiftShader): there a load costs about as much as twenty products, so
+/// that kernels with large register blocks pay off; a GPU would spill them.
+pub fn is_software(device: &burn::tensor::Device) -> bool {
+    match device.as_dispatch() {
+        burn::backend::DispatchDevice::Cube(device) => in_software(device),
+        _ => false,
+    }
+}
+
+fn in_software(device: &CubeDevice) -> bool {
+    SOFTWARE.read().unwrap_or_else(PoisonError::into_inner).contains(device)
+}
+
+/// A backend that can run a [`Kernel`].
+pub trait Launch: Backend {
+    /// Whether kernels run as their twins on the CPU.
+    const TWINS: bool;
+
+    /// [`is_software`] of the device of a tensor. The choice of a kernel asks this and shapes, nothing else.
+    fn software(of: &FloatTensor<Self>) -> bool;
+
+    /// An uninitialised contiguous tensor on the device of `like`.
+    fn empty(like: &FloatTensor<Self>, shape: Shape, dtype: DType) -> FloatTensor<Self>;
+
+    /// Token ids as a buffer of i32 words.
+    fn ids(ids: IntTensor<Self>) -> FloatTensor<Self>;
+
+    /// Runs `kernel` over `groups` workgroups and returns the written buffers. A shared `Update` buffer is copied first, a shared `Write`
+    /// buffer is replaced by a new one; buffers held once are written in place.
+    fn launch<P: KernelParams, const R: usize, const W: usize>(
+        kernel: &'static Kernel<P, R, W>,
+        read: [FloatTensor<Self>; R],
+        written: [FloatTensor<Self>; W],
+        params: &P,
+        groups: u32,
+    ) -> [FloatTensor<Self>; W] {
+        let buffers = read.into_iter().chain(written).collect();
+        let mut written = Self::launch_any(kernel.any(), buffers, &params.words(), groups).into_iter();
+        [(); W].map(|()| written.next().expect("a kernel gives back what it writes"))
+    }
+
+    /// [`Launch::launch`] of a kernel without types, for launches that were recorded: buffers in binding order, the parameters as words.
+    fn launch_any(kernel: &'static AnyKernel, buffers: Vec<FloatTensor<Self>>, params: &[u32], groups: u32) -> Vec<FloatTensor<Self>>;
+}
+
+/// Configures a single stream, so that work is ordered and a run repeats bit for bit. To be called before the first tensor is made.
+pub fn configure_runtime() {
+    let mut config = CubeClRuntimeConfig::default();
+    config.streaming.max_streams = 1;
+    if !CubeClRuntimeConfig::try_set(config) {
+        log::debug!("the CubeCL configuration was already set");
+    }
+}
+
+/// Name of the runtime and compiler behind a device; kernels need `wgpu<wgsl>`; `none` on the CPU.
+pub fn compiler_of(device: &burn::tensor::Device) -> String {
+    match device.as_dispatch() {
+        burn::backend::DispatchDevice::Cube(device) => device.client().name().to_string(),
+        _ => "none".into(),
+    }
+}
+
+struct Wgsl(&'static AnyKernel);
+
+impl KernelSource for Wgsl {
+    fn source(&self) -> SourceTemplate {
+        SourceTemplate::new(self.0.assembled())
+    }
+    fn id(&self) -> KernelId {
+        // By the text's place too: kernels of two crates may have one name.
+        KernelId::new::<Self>().info((self.0.name, self.0.source.as_ptr().addr()))
+    }
+    fn lang(&self) -> &'static str {
+        "wgsl"
+    }
+}
+
+/// Number of 32-bit words that hold `n` elements of `dtype`.
+pub fn words_for(n: usize, dtype: DType) -> usize {
+    (n * dtype.size()).div_ceil(4)
+}
+
+/// All leading dimensions as rows, and the last one.
+pub fn rows_columns(shape: &Shape) -> (usize, usize) {
+    let columns = shape.last().copied().unwrap_or(1);
+    (shape.num_elements().checked_div(columns).unwrap_or(0), columns)
+}
+
+fn dispatch(kernel: &'static AnyKernel, tensors: &[CubeTensor], params: &[u32], groups: u32) {
+    let Some(first) = tensors.first() else { return };
+    if groups == 0 {
+        return;
+    }
+    DISPATCHES.set(DISPATCHES.get() + 1);
+    trace::record(|| {
+        let words = tensors.iter().map(|t| words_for(t.shape().num_elements(), t.dtype)).collect();
+        Launched { kernel, words, params: params.to_vec(), groups }
+    });
+    let x = groups.min(MAX_GROUPS);
+    // The parameters travel as CubeCL's info buffer: bound last, cached by value, and no submit as a buffer write would cost.
+    let mut info: Vec<u64> =
+        params.chunks(2).map(|pair| u64::from(pair[0]) | (u64::from(pair.get(1).copied().unwrap_or(0)) << 32)).collect();
+    if kernel.varies() {
+        // Cached, they would add a buffer to the cache with every launch and evict those that are used again. Longer ones are not cached.
+        info.resize(LONGEST_KEPT + 1, 0);
+    }
+    let mut arguments = KernelArguments::new().with_buffers(tensors.iter().map(|t| t.handle.clone().binding()).collect());
+    arguments.info = MetadataBindingInfo::custom(info);
+    let source = SourceKernel::new(Wgsl(kernel), CubeDim::new_1d(kernel.workgroup));
+    launching(kernel.name, || first.client.launch(Box::new(source), CubeCount::Static(x, groups.div_ceil(x), 1), arguments));
+    trace::measure(|| {
+        let usage = CubeBackend::memory_pool_usage(&first.device)?;
+        Some(Bytes { in_use: usage.bytes_in_use, reserved: usage.bytes_reserved })
+    });
+}
+
+fn new_like(like: &CubeTensor, shape: Shape, dtype: DType) -> CubeTensor {
+    // A buffer of zero bytes cannot be bound.
+    let bytes = (words_for(shape.num_elements(), dtype) * 4).max(4);
+    let handle = like.client.empty(bytes);
+    CubeTensor::new_contiguous(like.client.clone(), like.device.clone(), shape, handle, dtype)
+}
+
+fn contiguous(tensor: CubeTensor) -> CubeTensor {
+    if tensor.is_contiguous() { tensor } else { burn_cubecl::kernel::into_contiguous(tensor) }
+}
+
+impl Launch for CubeBackend {
+    const TWINS: bool = false;
+
+    fn software(of: &CubeTensor) -> bool {
+        in_software(&of.device)
+    }
+
+    fn empty(like: &CubeTensor, shape: Shape, dtype: DType) -> CubeTensor {
+        new_like(like, shape, dtype)
+    }
+
+    fn ids(ids: CubeTensor) -> CubeTensor {
+        match ids.dtype {
+            DType::I32 | DType::U32 => ids,
+            _ => <Self as burn::backend::ops::IntTensorOps<Self>>::int_cast(ids, burn::tensor::IntDType::I32),
+        }
+    }
+
+    fn launch_any(kernel: &'static AnyKernel, buffers: Vec<CubeTensor>, params: &[u32], groups: u32) -> Vec<CubeTensor> {
+        let tensors: Vec<CubeTensor> = buffers
+            .into_iter()
+            .zip(kernel.bindings)
+            .map(|(tensor, binding)| match binding.access {
+                Access::Read => contiguous(tensor),
+                _ if tensor.is_contiguous() && tensor.handle.can_mut() => tensor,
+                Access::Write => new_like(&tensor, tensor.shape(), tensor.dtype),
+                Access::Update => {
+                    let tensor = contiguous(tensor);
+                    if tensor.handle.can_mut() {
+                        return tensor;
+                    }
+                    let n = words_for(tensor.shape().num_elements(), tensor.dtype) as u32;
+                    let copy = new_like(&tensor, tensor.shape(), tensor.dtype);
+                    let words = u32_copy::Params::whole(n).words();
+                    dispatch(u32_copy::KERNEL.any(), &[tensor, copy.clone()], &words, n.div_ceil(256));
+                    copy
+                }
+            })
+            .collect();
+        dispatch(kernel, &tensors, params, groups);
+        tensors.into_iter().zip(kernel.bindings).filter(|(_, b)| b.access != Access::Read).map(|(t, _)| t).collect()
+    }
+}

@@ -1,0 +1,24 @@
+//! Kernels: WGSL with the twin that defines it, how they are declared, launched and observed, and the buffers they work on.
+//!
+//! *In place if uniquely owned*: a buffer that a kernel writes is changed where it lies if no other handle shares it, and copied first or
+//! replaced if one does.
+
+mod buffer;
+pub mod copy;
+mod declare;
+#[cfg(feature = "cpu")]
+mod flex;
+mod kernel;
+pub mod launch;
+pub mod noise;
+pub mod profile;
+mod readback;
+mod storage_type;
+pub mod trace;
+pub mod transfer;
+
+pub use buffer::{Buffer, check_devices, run, run_any};
+pub use kernel::{Access, AnyKernel, AnyTwin, Binding, COMMON, Field, Kernel, KernelParams, Twin, Word, Words, apply, groups_of_64};
+pub use launch::Launch;
+pub use readback::{StartedRead, read_data, read_f32};
+pub use storage_type::{Chunk, Chunks, StorageType, Stored, WEIGHT1, WEIGHT4};

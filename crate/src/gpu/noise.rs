@@ -1,0 +1,117 @@
+//! What rounds the writes of a step (shaders/README.md, "Rounding to bf16"): a part of `Params`, and how twins write.
+
+use super::kernel::Field;
+use crate::bf16::{get, put, round_nearest, round_stochastic};
+use crate::random::{Stream, select, words};
+
+/// How a value is written back to its tensor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rounding {
+    /// The tensor is f32.
+    None,
+    /// bf16, nearest even.
+    Nearest,
+    /// bf16, stochastic, noise from Philox.
+    Stochastic,
+    /// bf16, stochastic, noise from a buffer (recorded vectors).
+    Given,
+}
+
+impl Rounding {
+    /// The word that the shaders compare with.
+    pub fn word(self) -> u32 {
+        match self {
+            Rounding::None => 0,
+            Rounding::Nearest => 1,
+            Rounding::Stochastic => 2,
+            Rounding::Given => 3,
+        }
+    }
+
+    /// The rounding of this word; the shaders take every other word for given noise of zero.
+    pub fn from_word(word: u32) -> Self {
+        match word {
+            0 => Rounding::None,
+            1 => Rounding::Nearest,
+            2 => Rounding::Stochastic,
+            _ => Rounding::Given,
+        }
+    }
+}
+
+/// What rounds the writes of one step of one parameter: the last field of a kernel's parameters, `@align(16) noise: Noise` in its shader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Noise {
+    /// Philox key of the parameter: [`key`].
+    pub key: [u32; 2],
+    /// The parameter's step, counted from 1.
+    pub step: u64,
+    /// How values are written back.
+    pub rounding: Rounding,
+}
+
+impl Field for Noise {
+    const WGSL: &'static str = "Noise";
+
+    fn put(self, words: &mut Vec<u32>) {
+        words.resize(words.len().next_multiple_of(4), 0);
+        words.extend([self.key[0], self.key[1], self.step as u32, (self.step >> 32) as u32, self.rounding.word()]);
+        words.resize(words.len().next_multiple_of(4), 0);
+    }
+
+    fn take(words: &[u32], at: &mut usize) -> Self {
+        let first = at.next_multiple_of(4);
+        *at = (first + 5).next_multiple_of(4);
+        let word = |i: usize| words[first + i];
+        let step = u64::from(word(2)) | u64::from(word(3)) << 32;
+        Self { key: [word(0), word(1)], step, rounding: Rounding::from_word(word(4)) }
+    }
+}
+
+/// How a twin rounds the writes of one step.
+pub(crate) struct Writes {
+    noise: Noise,
+    first_pair: u64,
+}
+
+impl Writes {
+    /// The writes of a whole tensor.
+    pub(crate) fn new(noise: Noise) -> Self {
+        Self { noise, first_pair: 0 }
+    }
+
+    /// Writes whose first two elements are this pair (low, high word) of the noise.
+    pub(crate) fn from_pair(noise: Noise, [low, high]: [u32; 2]) -> Self {
+        Self { noise, first_pair: u64::from(low) | u64::from(high) << 32 }
+    }
+
+    /// True where the tensor is f32.
+    pub(crate) fn is_f32(&self) -> bool {
+        self.noise.rounding == Rounding::None
+    }
+
+    /// The Philox words of element `i`'s pair.
+    pub(crate) fn words(&self, i: usize) -> [u32; 4] {
+        let Noise { key, step, rounding } = self.noise;
+        if rounding == Rounding::Stochastic { words(key, self.first_pair + i as u64 / 2, step) } else { [0; 4] }
+    }
+
+    /// bf16 bits of `value`, with the noise of `stream` or the given one.
+    pub(crate) fn round(&self, value: f32, words: [u32; 4], stream: Stream, i: usize, given: Option<&u32>) -> u16 {
+        match self.noise.rounding {
+            Rounding::Nearest => round_nearest(value),
+            Rounding::Given => round_stochastic(value, given.copied().unwrap_or(0) & 0xFFFF),
+            Rounding::Stochastic | Rounding::None => round_stochastic(value, select(words, stream, (i & 1) as u32)),
+        }
+    }
+
+    /// Replaces element `i` of `n` of a parameter, f32 or packed, by `new(old)` (stream p).
+    pub(crate) fn parameter(&self, p: &mut [u32], i: usize, n: usize, given: Option<&u32>, new: impl FnOnce(f32) -> f32) {
+        if self.is_f32() {
+            p[i] = new(f32::from_bits(p[i])).to_bits();
+        } else {
+            let bits = self.round(new(get(p, i)), self.words(i), Stream::P, i, given);
+            put(p, i, n, bits);
+        }
+    }
+}

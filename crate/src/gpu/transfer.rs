@@ -1,0 +1,193 @@
+//! Moves tensors to the device and back in pieces: the host holds a piece, never a whole tensor.
+
+use std::ops::Range;
+
+use burn::tensor::{DType, Device, Tensor, TensorData};
+use half::bf16;
+
+use crate::error::Result;
+use crate::gpu::copy::{KERNEL, Params};
+use crate::gpu::launch::words_for;
+use crate::gpu::{Buffer, read_data, run};
+use crate::interrupt::Interrupt;
+
+/// Maximum size of a piece.
+pub const PIECE_BYTES: usize = 8 << 20;
+
+/// Bytes that are read from a file, or computed, at a time before they are added to a piece.
+pub const RUN_BYTES: usize = 2 << 20;
+
+fn staged(mut bytes: Vec<u8>, device: &Device) -> (Buffer, u32) {
+    let words = bytes.len().div_ceil(4);
+    bytes.resize(words * 4, 0);
+    let data = TensorData::from_bytes_vec(bytes, [words], DType::F32);
+    // Fewer than 2³² words: a piece.
+    (Tensor::<1>::from_data(data, (device, DType::F32)).into(), words as u32)
+}
+
+fn copy(x: Buffer, y: Buffer, params: Params) -> Result<Buffer> {
+    let [y] = run(&KERNEL, [x], [y], &params, KERNEL.groups(params.n as usize))?;
+    Ok(y)
+}
+
+/// A tensor on its way to the device, f32 or packed bf16. Its values are added in order, in runs of any length.
+#[derive(Debug)]
+pub struct Upload {
+    device: Device,
+    elements: usize,
+    dtype: DType,
+    /// `Some` once the first piece was sent.
+    target: Option<Buffer>,
+    sent_words: u32,
+    pending: Vec<u8>,
+    unsettled: bool,
+}
+
+impl Upload {
+    /// The upload of a tensor `[elements]` of F32 or BF16.
+    pub fn new(elements: usize, dtype: DType, device: &Device) -> Self {
+        Self { device: device.clone(), elements, dtype, target: None, sent_words: 0, pending: Vec::new(), unsettled: false }
+    }
+
+    /// Bytes of the tensor.
+    fn bytes(&self) -> usize {
+        self.elements * self.dtype.size()
+    }
+
+    /// Adds the next values; for bf16 they are rounded to nearest.
+    pub fn put(&mut self, values: &[f32]) -> Result<()> {
+        match self.dtype {
+            DType::BF16 => values.chunks(PIECE_BYTES / 2).try_for_each(|values| {
+                let packed: Vec<bf16> = values.iter().map(|&value| bf16::from_f32(value)).collect();
+                self.put_bytes(bytemuck::cast_slice(&packed))
+            }),
+            _ => self.put_bytes(bytemuck::cast_slice(values)),
+        }
+    }
+
+    /// Adds the next values, little-endian, as the device stores them.
+    pub fn put_bytes(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            if self.pending.is_empty() {
+                let left = self.bytes().saturating_sub(4 * self.sent_words as usize);
+                self.pending.reserve_exact(left.min(PIECE_BYTES));
+            }
+            let (now, rest) = bytes.split_at(bytes.len().min(PIECE_BYTES - self.pending.len()));
+            self.pending.extend_from_slice(now);
+            bytes = rest;
+            if self.pending.len() == PIECE_BYTES && self.bytes() > PIECE_BYTES {
+                self.send()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&mut self) -> Result<()> {
+        let (staging, words) = staged(std::mem::take(&mut self.pending), &self.device);
+        let target = self.target.take().unwrap_or_else(|| staging.empty_like([self.elements], self.dtype));
+        self.target = Some(copy(staging, target, Params { n: words, x_start: 0, y_start: self.sent_words })?);
+        self.sent_words += words;
+        self.unsettled = true;
+        Ok(())
+    }
+
+    /// Waits until what was sent is on the device, so that no queue holds it, and pauses. To be called between pieces.
+    pub async fn settle(&mut self, interrupt: &Interrupt) -> Result<()> {
+        if std::mem::take(&mut self.unsettled)
+            && let Some(target) = &self.target
+        {
+            settled(target.clone().float()).await?;
+            interrupt.pause().await?;
+        }
+        Ok(())
+    }
+
+    /// The tensor, after all its values were added.
+    pub fn finish(mut self) -> Result<Tensor<1>> {
+        let whole = 4 * self.sent_words as usize + self.pending.len();
+        assert_eq!(whole, self.bytes(), "the pieces of a tensor hold its elements");
+        if self.target.is_some() && !self.pending.is_empty() {
+            self.send()?;
+        }
+        Ok(match self.target {
+            Some(target) => target.float(),
+            None => {
+                let data = TensorData::from_bytes_vec(self.pending, [self.elements], self.dtype);
+                Tensor::from_data(data, (&self.device, self.dtype))
+            }
+        })
+    }
+}
+
+/// Waits until all work submitted before is done on the device of `tensor`, which must not be empty.
+pub async fn settled(tensor: Tensor<1>) -> Result<()> {
+    read_parts(&[Part { tensor, bytes: 0..4 }]).await.map(drop)
+}
+
+/// Zeros `[elements]`, F32 or BF16.
+pub fn zeros(elements: usize, dtype: DType, device: &Device) -> Result<Tensor<1>> {
+    let mut upload = Upload::new(elements, dtype, device);
+    if upload.bytes() <= PIECE_BYTES {
+        upload.pending = vec![0; upload.bytes()];
+        return upload.finish();
+    }
+    let (zeros, piece) = staged(vec![0; PIECE_BYTES], device);
+    let mut target = zeros.empty_like([elements], dtype);
+    let words = words_for(elements, dtype) as u32;
+    let mut done = 0;
+    while done < words {
+        let n = piece.min(words - done);
+        target = copy(zeros.clone(), target, Params { n, x_start: 0, y_start: done })?;
+        done += n;
+    }
+    Ok(target.float())
+}
+
+/// Some bytes of a tensor on the device, as they are stored.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// The tensor.
+    pub tensor: Tensor<1>,
+    /// The range of bytes; not empty.
+    pub bytes: Range<u64>,
+}
+
+impl Part {
+    /// The first of the 32-bit words that hold the bytes, and their number.
+    fn words(&self) -> (u64, u64) {
+        let first = self.bytes.start / 4;
+        (first, self.bytes.end.div_ceil(4) - first)
+    }
+}
+
+/// Reads the bytes of `parts`, one after another, at once. All are on one device; their total should be small.
+pub async fn read_parts(parts: &[Part]) -> Result<Vec<u8>> {
+    let Some(first) = parts.first() else { return Ok(Vec::new()) };
+    if let [part] = parts
+        && part.bytes.start == 0
+        && part.bytes.end == (part.tensor.dims()[0] * part.tensor.dtype().size()) as u64
+    {
+        let data = read_data(part.tensor.clone()).await?;
+        return Ok(data.as_bytes()[..(part.bytes.end as usize).min(data.as_bytes().len())].to_vec());
+    }
+    let total: u64 = parts.iter().map(|part| part.words().1).sum();
+    let mut staging = Buffer::from(first.tensor.clone()).empty_like([total as usize], DType::F32);
+    let mut at = 0;
+    for part in parts {
+        let (first, n) = part.words();
+        // Word indices of a tensor of fewer than 2³² elements; a staging buffer is a few pieces.
+        let params = Params { n: n as u32, x_start: first as u32, y_start: at };
+        staging = copy(part.tensor.clone().into(), staging, params)?;
+        at += n as u32;
+    }
+    let data = read_data(staging.float::<1>()).await?;
+    let (mut words, mut bytes) = (data.as_bytes(), Vec::new());
+    for part in parts {
+        let (first, n) = part.words();
+        let (own, rest) = words.split_at((4 * n) as usize);
+        let skip = (part.bytes.start - 4 * first) as usize;
+        bytes.extend_from_slice(&own[skip..skip + (part.bytes.end - part.bytes.start) as usize]);
+        words = rest;
+    }
+    Ok(bytes)
+}

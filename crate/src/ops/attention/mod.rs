@@ -1,0 +1,178 @@
+//! Causal attention with grouped queries, within documents if their starts are given: online softmax, so that memory grows with T and not
+//! with T² (arXiv:2205.14135). The forward pass keeps the log-sum-exp of each row, the backward pass computes the weights again.
+
+pub mod kernels;
+mod twins;
+
+use burn::backend::TensorMetadata;
+use burn::backend::tensor::FloatTensor;
+use burn::tensor::DType;
+
+use crate::gpu::groups_of_64;
+use crate::gpu::launch::Launch;
+use crate::ops::tape::Vjp;
+use kernels::{BlockParams, PadParams, Params};
+
+pub use crate::config::MAX_HEAD_DIM;
+
+/// Queries and keys of a block.
+const BLOCK: usize = 8;
+
+/// Maximum number of loop rounds in a thread: Mesa's lavapipe ends loops after 65,535 rounds, nested ones counted together.
+const ROUNDS: usize = 48_000;
+
+/// The shapes that cannot be derived from the number of rows. `head_dim` ≤ [`MAX_HEAD_DIM`], `kv_heads` divides `heads`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AttentionShape {
+    /// B.
+    pub batch_size: usize,
+    /// T, queries of a sequence.
+    pub seq_len: usize,
+    /// Keys before the first query, in a cache.
+    pub offset: usize,
+    /// Heads of q.
+    pub heads: usize,
+    /// Heads of k and v.
+    pub kv_heads: usize,
+    /// H.
+    pub head_dim: usize,
+}
+
+impl AttentionShape {
+    fn padded(&self) -> usize {
+        self.head_dim.next_multiple_of(4)
+    }
+
+    fn queries(&self) -> usize {
+        self.batch_size * self.seq_len * self.heads
+    }
+
+    fn keys(&self) -> usize {
+        self.batch_size * (self.offset + self.seq_len) * self.kv_heads
+    }
+
+    fn params(&self, documents: bool) -> Params {
+        Params {
+            batch: self.batch_size as u32,
+            heads: self.heads as u32,
+            kv_heads: self.kv_heads as u32,
+            len: self.seq_len as u32,
+            offset: self.offset as u32,
+            width4: self.padded() as u32 / 4,
+            scale: (1.0 / (self.head_dim as f64).sqrt()) as f32,
+            documents: u32::from(documents),
+        }
+    }
+
+    /// Whether a thread takes 8 queries: each number it loads serves 8 products, which pays off where loads are slow. A GPU needs
+    /// many threads instead, and with few queries a block would compute some of them twice.
+    fn blocks(&self, software: bool) -> bool {
+        software && self.seq_len >= BLOCK / 2
+    }
+
+    /// Threads of the block kernels for `rows` queries or keys of a sequence.
+    fn block_threads(&self, rows: usize, heads: usize) -> usize {
+        self.batch_size * rows.div_ceil(BLOCK) * heads
+    }
+
+    /// Parameters of the launches that together cover `rows` keys or queries, if 8 of them cost `heads` passes over a head.
+    fn parts(&self, documents: bool, rows: usize, heads: usize) -> Vec<BlockParams> {
+        let step = (ROUNDS / (heads * (1 + self.padded() / 2)) * BLOCK).max(BLOCK);
+        let Params { batch, heads, kv_heads, len, offset, width4, scale, documents } = self.params(documents);
+        let part = |first: usize| {
+            let (first, end) = (first as u32, (first + step) as u32);
+            BlockParams { batch, heads, kv_heads, len, offset, width4, scale, documents, first, end }
+        };
+        (0..rows).step_by(step).map(part).collect()
+    }
+}
+
+/// Changes heads of `from` elements into heads of `to`: the kernels read four elements at a time.
+fn resized<B: Launch>(x: FloatTensor<B>, from: usize, to: usize) -> FloatTensor<B> {
+    if from == to {
+        return x;
+    }
+    let n = x.shape().num_elements() / from;
+    let width = x.shape().last().copied().unwrap_or(from) / from * to;
+    let y = B::empty(&x, [n * to / width, width].into(), DType::F32);
+    let params = PadParams { n: n as u32, from_width: from as u32, to_width: to as u32 };
+    let [y] = B::launch(&kernels::HEAD_PAD, [x], [y], &params, groups_of_64(n * to));
+    y
+}
+
+/// What the backward pass needs, heads padded.
+#[derive(Debug, Clone)]
+pub struct Attention<T> {
+    /// Queries.
+    pub q: T,
+    /// Keys.
+    pub k: T,
+    /// Values.
+    pub v: T,
+    /// Output.
+    pub y: T,
+    /// Log-sum-exp and 0 of each row; after them, with documents, the first key of each query.
+    pub stats: T,
+    /// Whether each query has a first key of its own.
+    pub documents: bool,
+    /// Shapes.
+    pub shape: AttentionShape,
+}
+
+/// `q [B·T, heads·H]`, `k`, `v [B·(offset + T), kv_heads·H]` → `[B·T, heads·H]`, and what the backward pass needs. With `documents`,
+/// `starts [B·T]` holds the first key of each query.
+pub fn forward<B: Launch>(
+    q: FloatTensor<B>,
+    k: FloatTensor<B>,
+    v: FloatTensor<B>,
+    starts: FloatTensor<B>,
+    documents: bool,
+    shape: AttentionShape,
+) -> (FloatTensor<B>, Attention<FloatTensor<B>>) {
+    let (from, to) = (shape.head_dim, shape.padded());
+    let [q, k, v] = [q, k, v].map(|x| resized::<B>(x, from, to));
+    let y = B::empty(&q, q.shape(), DType::F32);
+    let firsts = if documents { shape.batch_size * shape.seq_len } else { 0 };
+    let stats = B::empty(&q, [2 * shape.queries() + firsts].into(), DType::F32);
+    let [y, stats] = if shape.blocks(B::software(&q)) {
+        let groups = kernels::FORWARD_BLOCK.groups(shape.block_threads(shape.seq_len, shape.heads));
+        shape.parts(documents, shape.offset + shape.seq_len, 1).iter().fold([y, stats], |sums, params| {
+            B::launch(&kernels::FORWARD_BLOCK, [q.clone(), k.clone(), v.clone(), starts.clone()], sums, params, groups)
+        })
+    } else {
+        let read = [q.clone(), k.clone(), v.clone(), starts];
+        B::launch(&kernels::FORWARD, read, [y, stats], &shape.params(documents), groups_of_64(shape.queries()))
+    };
+    (resized::<B>(y.clone(), to, from), Attention { q, k, v, y, stats, documents, shape })
+}
+
+impl<B: Launch> Vjp<B, 3> for Attention<FloatTensor<B>> {
+    fn backward(self, dy: FloatTensor<B>, _needs: [bool; 3]) -> [Option<FloatTensor<B>>; 3] {
+        let Self { q, k, v, y, stats, documents, shape } = self;
+        let (from, to) = (shape.head_dim, shape.padded());
+        let dy = resized::<B>(dy, from, to);
+        let dq = B::empty(&q, q.shape(), DType::F32);
+        let (dk, dv) = (B::empty(&k, k.shape(), DType::F32), B::empty(&v, v.shape(), DType::F32));
+        let of_query = || [q.clone(), k.clone(), v.clone(), y.clone(), dy.clone()];
+        let of_key = |stats: &FloatTensor<B>| [q.clone(), k.clone(), v.clone(), dy.clone(), stats.clone()];
+        let [dq, dk, dv] = if shape.blocks(B::software(&q)) {
+            let keys = shape.offset + shape.seq_len;
+            let (by_query, by_key) = (&kernels::BACKWARD_QUERY_BLOCK, &kernels::BACKWARD_KEY_VALUE_BLOCK);
+            let groups = by_query.groups(shape.block_threads(shape.seq_len, shape.heads));
+            let add = |sums, params: &BlockParams| B::launch(by_query, of_query(), sums, params, groups);
+            let [stats, dq] = shape.parts(documents, keys, 1).iter().fold([stats, dq], add);
+            let groups = by_key.groups(shape.block_threads(keys, shape.kv_heads));
+            let add = |sums, params: &BlockParams| B::launch(by_key, of_key(&stats), sums, params, groups);
+            let [dk, dv] = shape.parts(documents, shape.seq_len, shape.heads / shape.kv_heads).iter().fold([dk, dv], add);
+            [dq, dk, dv]
+        } else {
+            let params = shape.params(documents);
+            let groups = groups_of_64(shape.queries());
+            let [stats, dq] = B::launch(&kernels::BACKWARD_QUERY, of_query(), [stats, dq], &params, groups);
+            let groups = groups_of_64(shape.keys());
+            let [dk, dv] = B::launch(&kernels::BACKWARD_KEY_VALUE, of_key(&stats), [dk, dv], &params, groups);
+            [dq, dk, dv]
+        };
+        [dq, dk, dv].map(|x| Some(resized::<B>(x, to, from)))
+    }
+}

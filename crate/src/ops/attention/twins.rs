@@ -1,0 +1,195 @@
+//! The attention kernels' definitions from the formulas, with sums in f64.
+
+use super::kernels::{BlockParams, Params};
+use crate::gpu::Words;
+
+/// Queries or keys of a thread of the block kernels.
+const BLOCK: usize = 8;
+
+impl Params {
+    fn width(&self) -> usize {
+        self.width4 as usize * 4
+    }
+
+    /// First element of query `t` of head `h` of sequence `b`, divided by the width.
+    fn query(&self, b: usize, t: usize, h: usize) -> usize {
+        (b * self.len as usize + t) * self.heads as usize + h
+    }
+
+    /// First element of key `j` for head `h` of sequence `b`, divided by the width.
+    fn key(&self, b: usize, j: usize, h: usize) -> usize {
+        let group = (self.heads / self.kv_heads) as usize;
+        (b * (self.offset + self.len) as usize + j) * self.kv_heads as usize + h / group
+    }
+
+    /// Index of the first key of query `t` of sequence `b` in the stats.
+    fn first_at(&self, b: usize, t: usize) -> usize {
+        (2 * (self.batch * self.heads) as usize + b) * self.len as usize + t
+    }
+
+    /// The first key that query `t` of sequence `b` sees, by the stats.
+    fn first(&self, stats: &[f32], b: usize, t: usize) -> usize {
+        if self.documents == 0 { 0 } else { stats[self.first_at(b, t)] as usize }
+    }
+
+    /// Every query: sequence, time, head.
+    fn queries(self) -> impl Iterator<Item = (usize, usize, usize)> {
+        let (len, heads) = (self.len as usize, self.heads as usize);
+        (0..self.batch as usize * len * heads).map(move |i| (i / heads / len, i / heads % len, i % heads))
+    }
+}
+
+impl BlockParams {
+    fn whole(&self) -> Params {
+        let Self { batch, heads, kv_heads, len, offset, width4, scale, documents, .. } = *self;
+        Params { batch, heads, kv_heads, len, offset, width4, scale, documents }
+    }
+
+    /// Keys that the last query of the block of query `t` sees.
+    fn keys_of_block(&self, t: usize) -> usize {
+        self.offset as usize + (t / BLOCK * BLOCK + BLOCK).min(self.len as usize)
+    }
+}
+
+fn dot(a: &[f32], b: &[f32]) -> f64 {
+    a.iter().zip(b).map(|(&a, &b)| f64::from(a) * f64::from(b)).sum()
+}
+
+fn add(sums: &mut [f64], factor: f64, row: &[f32]) {
+    for (sum, &value) in sums.iter_mut().zip(row) {
+        *sum += factor * f64::from(value);
+    }
+}
+
+fn store(floats: &mut [f32], row: usize, values: &[f64]) {
+    let width = values.len();
+    for (slot, &value) in floats[row * width..][..width].iter_mut().zip(values) {
+        *slot = value as f32;
+    }
+}
+
+fn row(floats: &[f32], row: usize, width: usize) -> &[f32] {
+    &floats[row * width..][..width]
+}
+
+/// A row's sums so far in f64.
+fn held(floats: &[f32], at: usize, width: usize, fresh: bool) -> Vec<f64> {
+    row(floats, at, width).iter().map(|&v| if fresh { 0.0 } else { f64::from(v) }).collect()
+}
+
+/// Below every score: the maximum of a row before its first key.
+const LOWEST: f64 = f32::MIN as f64;
+
+/// Adds the keys of `part`: y and stats hold the sums, the maximum and the total, and after the last key of a block the result.
+fn forward(
+    [q, k, v, starts]: [&[u32]; 4],
+    written: [&mut [u32]; 2],
+    p: Params,
+    part: std::ops::Range<usize>,
+    keys_of_block: impl Fn(usize) -> usize,
+) {
+    let [q, k, v] = [q, k, v].map(Words::floats);
+    let [y, stats] = written.map(Words::floats_mut);
+    let width = p.width();
+    for (b, t, h) in p.queries() {
+        if part.start >= keys_of_block(t) {
+            continue;
+        }
+        let at = p.query(b, t, h);
+        let last = p.offset as usize + t;
+        if p.documents != 0 {
+            let start = starts[b * p.len as usize + t] as usize;
+            stats[p.first_at(b, t)] = start.min(last) as f32;
+        }
+        let first = p.first(stats, b, t);
+        let fresh = part.start == 0;
+        let (top, total) = (f64::from(stats[2 * at]), f64::from(stats[2 * at + 1]));
+        let (top, total) = if fresh { (LOWEST, 0.0) } else { (top, total) };
+        let keys = part.start.max(first)..part.end.min(last + 1);
+        let score = |j: usize| f64::from(p.scale) * dot(row(q, at, width), row(k, p.key(b, j, h), width));
+        let next = keys.clone().map(score).fold(top, f64::max);
+        let old = (top - next).exp();
+        let mut sums: Vec<f64> = held(y, at, width, fresh).iter().map(|sum| sum * old).collect();
+        for j in keys.clone() {
+            add(&mut sums, (score(j) - next).exp(), row(v, p.key(b, j, h), width));
+        }
+        let total = total * old + keys.map(|j| (score(j) - next).exp()).sum::<f64>();
+        let done = keys_of_block(t) <= part.end;
+        sums.iter_mut().filter(|_| done).for_each(|sum| *sum /= total);
+        store(y, at, &sums);
+        stats[2 * at] = (if done { next + total.ln() } else { next }) as f32;
+        stats[2 * at + 1] = if done { 0.0 } else { total as f32 };
+    }
+}
+
+pub fn forward_twin(read: [&[u32]; 4], written: [&mut [u32]; 2], p: &Params) {
+    forward(read, written, *p, 0..usize::MAX, |_| usize::MAX);
+}
+
+pub fn forward_block_twin(read: [&[u32]; 4], written: [&mut [u32]; 2], p: &BlockParams) {
+    forward(read, written, p.whole(), p.first as usize..p.end as usize, |t| p.keys_of_block(t));
+}
+
+fn backward_query(read: [&[u32]; 5], written: [&mut [u32]; 2], p: Params, part: std::ops::Range<usize>) {
+    let [q, k, v, y, dy] = read.map(Words::floats);
+    let [stats, dq] = written.map(Words::floats_mut);
+    let width = p.width();
+    for (b, t, h) in p.queries() {
+        let at = p.query(b, t, h);
+        let end = part.end.min(p.offset as usize + t + 1);
+        if part.start >= end {
+            continue;
+        }
+        let delta = dot(row(dy, at, width), row(y, at, width));
+        let lse = f64::from(stats[2 * at]);
+        let mut sums = held(dq, at, width, part.start == 0);
+        for j in part.start.max(p.first(stats, b, t))..end {
+            let key = p.key(b, j, h);
+            let weight = (f64::from(p.scale) * dot(row(q, at, width), row(k, key, width)) - lse).exp();
+            let ds = weight * (dot(row(dy, at, width), row(v, key, width)) - delta);
+            add(&mut sums, f64::from(p.scale) * ds, row(k, key, width));
+        }
+        store(dq, at, &sums);
+        stats[2 * at + 1] = delta as f32;
+    }
+}
+
+pub fn backward_query_twin(read: [&[u32]; 5], written: [&mut [u32]; 2], p: &Params) {
+    backward_query(read, written, *p, 0..usize::MAX);
+}
+
+pub fn backward_query_block_twin(read: [&[u32]; 5], written: [&mut [u32]; 2], p: &BlockParams) {
+    backward_query(read, written, p.whole(), p.first as usize..p.end as usize);
+}
+
+fn backward_key_value(read: [&[u32]; 5], written: [&mut [u32]; 2], p: Params, part: std::ops::Range<usize>) {
+    let [q, k, v, dy, stats] = read.map(Words::floats);
+    let [dk, dv] = written.map(Words::floats_mut);
+    let width = p.width();
+    let all = p.batch as usize * (p.offset + p.len) as usize * p.kv_heads as usize;
+    let begin = |sums: &[f32]| (0..all).flat_map(|i| held(sums, i, width, part.start == 0)).collect::<Vec<f64>>();
+    let (mut key_sums, mut value_sums) = (begin(dk), begin(dv));
+    for (b, t, h) in p.queries().filter(|(_, t, _)| part.contains(t)) {
+        let at = p.query(b, t, h);
+        let (lse, delta) = (f64::from(stats[2 * at]), f64::from(stats[2 * at + 1]));
+        for j in p.first(stats, b, t)..=p.offset as usize + t {
+            let key = p.key(b, j, h);
+            let weight = (f64::from(p.scale) * dot(row(q, at, width), row(k, key, width)) - lse).exp();
+            let ds = weight * (dot(row(dy, at, width), row(v, key, width)) - delta);
+            add(&mut key_sums[key * width..][..width], f64::from(p.scale) * ds, row(q, at, width));
+            add(&mut value_sums[key * width..][..width], weight, row(dy, at, width));
+        }
+    }
+    for i in 0..all {
+        store(dk, i, &key_sums[i * width..][..width]);
+        store(dv, i, &value_sums[i * width..][..width]);
+    }
+}
+
+pub fn backward_key_value_twin(read: [&[u32]; 5], written: [&mut [u32]; 2], p: &Params) {
+    backward_key_value(read, written, *p, 0..usize::MAX);
+}
+
+pub fn backward_key_value_block_twin(read: [&[u32]; 5], written: [&mut [u32]; 2], p: &BlockParams) {
+    backward_key_value(read, written, p.whole(), p.first as usize..p.end as usize);
+}

@@ -1,0 +1,189 @@
+//! The operations as a Burn backend extension: [`Launch`] backends run kernels, autodiff records our gradients.
+
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn::backend::tensor::{FloatTensor, IntTensor};
+use burn::backend::{Autodiff, AutodiffBackend, Backend, TensorMetadata, backend_extension};
+
+use crate::gpu::launch::{Launch, rows_columns};
+use crate::ops::attention::{self, AttentionShape};
+use crate::ops::loss::head::{self, HeadPlan};
+use crate::ops::norm::{layer, rms};
+use crate::ops::rope::{self, Positions};
+use crate::ops::tape::record;
+use crate::ops::{elementwise, embedding, linear};
+
+/// Operations of the model, differentiable on an autodiff backend. [`crate::kernels`], which wraps them, states the shapes.
+#[backend_extension(Cube, Flex: cfg(feature = "cpu"), Autodiff)]
+pub trait ModelOps: Backend {
+    /// `x [n, k] · w [m, k]ᵀ`
+    fn linear(x: FloatTensor<Self>, w: FloatTensor<Self>) -> FloatTensor<Self>;
+    /// `x [n, k] · w [k, m]`
+    fn conv1d(x: FloatTensor<Self>, w: FloatTensor<Self>) -> FloatTensor<Self>;
+    /// `x [n, C] + b [C]`
+    fn bias_add(x: FloatTensor<Self>, b: FloatTensor<Self>) -> FloatTensor<Self>;
+    /// `x + y`
+    fn residual_add(x: FloatTensor<Self>, y: FloatTensor<Self>) -> FloatTensor<Self>;
+    /// Rows of a table.
+    fn embedding(w: FloatTensor<Self>, ids: IntTensor<Self>) -> FloatTensor<Self>;
+    /// The gradient of the table, added to `sum`; itself not differentiable.
+    fn embedding_backward(sum: FloatTensor<Self>, ids: IntTensor<Self>, dy: FloatTensor<Self>) -> FloatTensor<Self>;
+    /// `Σ loss` of the rows of x under the head w.
+    fn head_loss(x: FloatTensor<Self>, w: FloatTensor<Self>, targets: IntTensor<Self>, plan: HeadPlan) -> FloatTensor<Self>;
+    /// RMSNorm.
+    fn rms_norm(x: FloatTensor<Self>, w: FloatTensor<Self>, eps: f32) -> FloatTensor<Self>;
+    /// `x + y`, and its RMSNorm.
+    fn add_rms_norm(x: FloatTensor<Self>, y: FloatTensor<Self>, w: FloatTensor<Self>, eps: f32) -> (FloatTensor<Self>, FloatTensor<Self>);
+    /// LayerNorm.
+    fn layer_norm(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>, eps: f32) -> FloatTensor<Self>;
+    /// Rotary embedding.
+    fn rope(x: FloatTensor<Self>, cosines: FloatTensor<Self>, sines: FloatTensor<Self>, positions: Positions) -> FloatTensor<Self>;
+    /// Causal attention. `starts` is read only with documents.
+    fn attention(
+        q: FloatTensor<Self>,
+        k: FloatTensor<Self>,
+        v: FloatTensor<Self>,
+        starts: IntTensor<Self>,
+        documents: bool,
+        shape: AttentionShape,
+    ) -> FloatTensor<Self>;
+    /// `silu(gate) up`
+    fn swiglu(gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self>;
+    /// GELU, tanh form.
+    fn gelu(x: FloatTensor<Self>) -> FloatTensor<Self>;
+}
+
+impl<B: Launch> ModelOps for B {
+    fn linear(x: FloatTensor<B>, w: FloatTensor<B>) -> FloatTensor<B> {
+        linear::forward::<B>(x, w)
+    }
+    fn conv1d(x: FloatTensor<B>, w: FloatTensor<B>) -> FloatTensor<B> {
+        linear::backward_input::<B>(x, w)
+    }
+    fn bias_add(x: FloatTensor<B>, b: FloatTensor<B>) -> FloatTensor<B> {
+        elementwise::bias_add::<B>(x, b)
+    }
+    fn residual_add(x: FloatTensor<B>, y: FloatTensor<B>) -> FloatTensor<B> {
+        elementwise::residual_add::<B>(x, y)
+    }
+    fn embedding(w: FloatTensor<B>, ids: IntTensor<B>) -> FloatTensor<B> {
+        embedding::forward::<B>(w, B::ids(ids))
+    }
+    fn embedding_backward(sum: FloatTensor<B>, ids: IntTensor<B>, dy: FloatTensor<B>) -> FloatTensor<B> {
+        embedding::backward::<B>(sum, B::ids(ids), dy)
+    }
+    fn head_loss(x: FloatTensor<B>, w: FloatTensor<B>, targets: IntTensor<B>, plan: HeadPlan) -> FloatTensor<B> {
+        head::forward::<B>(x, w, targets, HeadPlan { needs: [false; 2], ..plan }).0
+    }
+    fn rms_norm(x: FloatTensor<B>, w: FloatTensor<B>, eps: f32) -> FloatTensor<B> {
+        let [y, _] = rms::forward::<B>(x, w, eps);
+        y
+    }
+    fn add_rms_norm(x: FloatTensor<B>, y: FloatTensor<B>, w: FloatTensor<B>, eps: f32) -> (FloatTensor<B>, FloatTensor<B>) {
+        let [sum, normed, _] = rms::add_forward::<B>(x, y, w, eps);
+        (sum, normed)
+    }
+    fn layer_norm(x: FloatTensor<B>, w: FloatTensor<B>, b: FloatTensor<B>, eps: f32) -> FloatTensor<B> {
+        let [y, _] = layer::forward::<B>(x, w, b, eps);
+        y
+    }
+    fn rope(x: FloatTensor<B>, cosines: FloatTensor<B>, sines: FloatTensor<B>, positions: Positions) -> FloatTensor<B> {
+        rope::rope::<B>(x, [cosines, sines], positions, 1.0)
+    }
+    fn attention(
+        q: FloatTensor<B>,
+        k: FloatTensor<B>,
+        v: FloatTensor<B>,
+        starts: IntTensor<B>,
+        documents: bool,
+        shape: AttentionShape,
+    ) -> FloatTensor<B> {
+        attention::forward::<B>(q, k, v, B::ids(starts), documents, shape).0
+    }
+    fn swiglu(gate: FloatTensor<B>, up: FloatTensor<B>) -> FloatTensor<B> {
+        elementwise::swiglu::<B>(gate, up)
+    }
+    fn gelu(x: FloatTensor<B>) -> FloatTensor<B> {
+        elementwise::gelu::<B>(x)
+    }
+}
+
+impl<B: Launch, C: CheckpointStrategy> ModelOps for Autodiff<B, C> {
+    fn linear(x: FloatTensor<Self>, w: FloatTensor<Self>) -> FloatTensor<Self> {
+        let ((x, x_node), (w, w_node)) = (x.into_parts(), w.into_parts());
+        let y = linear::forward::<B>(x.clone(), w.clone());
+        record::<B, C, _, 2>([x_node, w_node], y, linear::Linear { x, w })
+    }
+    fn conv1d(x: FloatTensor<Self>, w: FloatTensor<Self>) -> FloatTensor<Self> {
+        let ((x, x_node), (w, w_node)) = (x.into_parts(), w.into_parts());
+        let y = linear::backward_input::<B>(x.clone(), w.clone());
+        record::<B, C, _, 2>([x_node, w_node], y, linear::Conv1d { x, w })
+    }
+    fn bias_add(x: FloatTensor<Self>, b: FloatTensor<Self>) -> FloatTensor<Self> {
+        let ((x, x_node), (b, b_node)) = (x.into_parts(), b.into_parts());
+        record::<B, C, _, 2>([x_node, b_node], elementwise::bias_add::<B>(x, b), elementwise::Bias)
+    }
+    fn residual_add(x: FloatTensor<Self>, y: FloatTensor<Self>) -> FloatTensor<Self> {
+        let ((x, x_node), (y, y_node)) = (x.into_parts(), y.into_parts());
+        record::<B, C, _, 2>([x_node, y_node], elementwise::residual_add::<B>(x, y), elementwise::Residual)
+    }
+    fn embedding(w: FloatTensor<Self>, ids: IntTensor<Self>) -> FloatTensor<Self> {
+        let (w, w_node) = w.into_parts();
+        let (vocab, width) = rows_columns(&w.shape());
+        let ids = B::ids(ids);
+        let y = embedding::forward::<B>(w, ids.clone());
+        record::<B, C, _, 1>([w_node], y, embedding::Embedding { ids, shape: [vocab, width] })
+    }
+    fn embedding_backward(sum: FloatTensor<Self>, ids: IntTensor<Self>, dy: FloatTensor<Self>) -> FloatTensor<Self> {
+        Self::from_inner(embedding::backward::<B>(sum.into_primitive(), B::ids(ids), dy.into_primitive()))
+    }
+    fn head_loss(x: FloatTensor<Self>, w: FloatTensor<Self>, targets: IntTensor<Self>, plan: HeadPlan) -> FloatTensor<Self> {
+        let ((x, x_node), (w, w_node)) = (x.into_parts(), w.into_parts());
+        let (loss, vjp) = head::forward::<B>(x, w, targets, plan);
+        record::<B, C, _, 2>([x_node, w_node], loss, vjp)
+    }
+    fn rms_norm(x: FloatTensor<Self>, w: FloatTensor<Self>, eps: f32) -> FloatTensor<Self> {
+        let ((x, x_node), (w, w_node)) = (x.into_parts(), w.into_parts());
+        let [y, scales] = rms::forward::<B>(x.clone(), w.clone(), eps);
+        record::<B, C, _, 2>([x_node, w_node], y, rms::RmsNorm { x, w, scales })
+    }
+    fn add_rms_norm(x: FloatTensor<Self>, y: FloatTensor<Self>, w: FloatTensor<Self>, eps: f32) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        let ((x, x_node), (y, y_node), (w, w_node)) = (x.into_parts(), y.into_parts(), w.into_parts());
+        let [sum, normed, scales] = rms::add_forward::<B>(x, y, w.clone(), eps);
+        let stream = record::<B, C, _, 2>([x_node, y_node], sum.clone(), elementwise::Residual);
+        let normed = record::<B, C, _, 2>([stream.node(), w_node], normed, rms::RmsNorm { x: sum, w, scales });
+        (stream, normed)
+    }
+    fn layer_norm(x: FloatTensor<Self>, w: FloatTensor<Self>, b: FloatTensor<Self>, eps: f32) -> FloatTensor<Self> {
+        let ((x, x_node), (w, w_node), (b, b_node)) = (x.into_parts(), w.into_parts(), b.into_parts());
+        let [y, stats] = layer::forward::<B>(x.clone(), w.clone(), b, eps);
+        record::<B, C, _, 3>([x_node, w_node, b_node], y, layer::LayerNorm { x, w, stats })
+    }
+    fn rope(x: FloatTensor<Self>, cosines: FloatTensor<Self>, sines: FloatTensor<Self>, positions: Positions) -> FloatTensor<Self> {
+        let (x, node) = x.into_parts();
+        let tables = [cosines.into_primitive(), sines.into_primitive()];
+        let y = rope::rope::<B>(x, tables.clone(), positions, 1.0);
+        record::<B, C, _, 1>([node], y, rope::Rope { tables, positions })
+    }
+    fn attention(
+        q: FloatTensor<Self>,
+        k: FloatTensor<Self>,
+        v: FloatTensor<Self>,
+        starts: IntTensor<Self>,
+        documents: bool,
+        shape: AttentionShape,
+    ) -> FloatTensor<Self> {
+        let ((q, q_node), (k, k_node), (v, v_node)) = (q.into_parts(), k.into_parts(), v.into_parts());
+        let (y, vjp) = attention::forward::<B>(q, k, v, B::ids(starts), documents, shape);
+        record::<B, C, _, 3>([q_node, k_node, v_node], y, vjp)
+    }
+    fn swiglu(gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self> {
+        let ((gate, gate_node), (up, up_node)) = (gate.into_parts(), up.into_parts());
+        let y = elementwise::swiglu::<B>(gate.clone(), up.clone());
+        record::<B, C, _, 2>([gate_node, up_node], y, elementwise::Swiglu { gate, up })
+    }
+    fn gelu(x: FloatTensor<Self>) -> FloatTensor<Self> {
+        let (x, node) = x.into_parts();
+        let y = elementwise::gelu::<B>(x.clone());
+        record::<B, C, _, 1>([node], y, elementwise::Gelu { x })
+    }
+}

@@ -1,0 +1,34 @@
+//! f32 → packed bf16, nearest or stochastic (shaders/README.md, "Rounding to bf16").
+
+use crate::bf16::put;
+use crate::gpu::Words;
+use crate::gpu::noise::{Noise, Writes};
+use crate::random::Stream;
+
+crate::kernel! {
+    /// `x [n]` f32, `noise [n]` u32 (one word where it is not read) `→ y [n]` packed.
+    pub KERNEL = "cast_bf16" [256], (x, noise) -> (y),
+    /// The rounding and the place of its noise.
+    struct Params {
+        /// Elements.
+        n: u32,
+        /// `Stream`: 0 m, 1 v, 2 p.
+        stream: u32,
+        /// Pair index of word 0, low word.
+        first_pair_low: u32,
+        /// Pair index of word 0, high word.
+        first_pair_high: u32,
+        /// What rounds the writes.
+        noise: Noise,
+    },
+    twin twin
+}
+
+fn twin([x, given]: [&[u32]; 2], [y]: [&mut [u32]; 1], s: &Params) {
+    let writes = Writes::from_pair(s.noise, [s.first_pair_low, s.first_pair_high]);
+    let stream = [Stream::M, Stream::V, Stream::P][s.stream.min(2) as usize];
+    for (i, &x) in x.floats().iter().enumerate().take(s.n as usize) {
+        let bits = writes.round(x, writes.words(i), stream, i, given.get(i));
+        put(y, i, s.n as usize, bits);
+    }
+}

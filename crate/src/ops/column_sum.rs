@@ -1,0 +1,70 @@
+//! Sums over rows: the gradient of a bias, and the last pass of the norms' weight gradients.
+
+use burn::backend::TensorMetadata;
+use burn::backend::tensor::FloatTensor;
+use burn::tensor::DType;
+
+use crate::gpu::launch::{Launch, rows_columns};
+use crate::gpu::{Words, groups_of_64};
+
+/// Rows that one thread adds up.
+const ROWS: usize = 64;
+
+crate::kernel! {
+    /// `y[p, c] = Σ x[r, c]` over the rows of part p.
+    pub KERNEL = "column_sum" [64], (x) -> (y),
+    /// Shapes of a sum in parts.
+    struct Params {
+        /// Rows.
+        n: u32,
+        /// Columns.
+        width: u32,
+        /// Rows of a part.
+        rows: u32,
+        /// Parts.
+        parts: u32,
+    },
+    twin twin
+}
+
+impl Params {
+    /// Cuts `n` rows of `width` columns into parts.
+    pub fn cut(n: usize, width: usize) -> Self {
+        let parts = n.div_ceil(ROWS).max(1) as u32;
+        Self { n: n as u32, width: width as u32, rows: ROWS as u32, parts }
+    }
+
+    /// The range of rows of a part, for the twins.
+    pub fn part(&self, part: usize) -> std::ops::Range<usize> {
+        let first = part * self.rows as usize;
+        first..(first + self.rows as usize).min(self.n as usize)
+    }
+
+    /// Workgroups for one thread per column of each part.
+    pub fn groups(&self) -> u32 {
+        groups_of_64((self.parts * self.width) as usize)
+    }
+}
+
+fn twin([x]: [&[u32]; 1], [y]: [&mut [u32]; 1], p: &Params) {
+    let width = p.width as usize;
+    for i in 0..p.parts as usize * width {
+        let sum: f64 = p.part(i / width).map(|r| f64::from(x.floats()[r * width + i % width])).sum();
+        y.floats_mut()[i] = sum as f32;
+    }
+}
+
+/// `x [n, C] → [C]`
+pub fn column_sum<B: Launch>(mut x: FloatTensor<B>) -> FloatTensor<B> {
+    loop {
+        let (n, width) = rows_columns(&x.shape());
+        let params = Params::cut(n, width);
+        let parts = params.parts as usize;
+        let shape = if parts == 1 { vec![width] } else { vec![parts, width] };
+        let y = B::empty(&x, shape.into(), DType::F32);
+        [x] = B::launch(&KERNEL, [x], [y], &params, params.groups());
+        if parts == 1 {
+            return x;
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Operations of one thread per element: SwiGLU, GELU, the bias, the residual stream.
+
+use burn::backend::TensorMetadata;
+use burn::backend::tensor::FloatTensor;
+use burn::tensor::DType;
+
+use crate::gpu::launch::{Launch, rows_columns};
+use crate::gpu::{Kernel, Words, groups_of_64};
+use crate::ops::column_sum::column_sum;
+use crate::ops::tape::Vjp;
+
+crate::kernel! {
+    /// `y = silu(gate) up`
+    pub SWIGLU_FORWARD = "swiglu_forward" [64], (gate, up) -> (y),
+    /// Elements.
+    struct Params {
+        /// Their number.
+        n: u32,
+    },
+    twin swiglu_twin;
+
+    /// [`SWIGLU_FORWARD`] of a multiple of 4 elements.
+    pub SWIGLU_FORWARD_WIDE = "swiglu_forward_wide" as SWIGLU_FORWARD;
+}
+crate::kernel! {
+    /// `gate ← dgate`, `up ← dup`
+    pub SWIGLU_BACKWARD = "swiglu_backward" [64], (dy) -> (mut gate, mut up), Params, twin swiglu_backward_twin;
+
+    /// [`SWIGLU_BACKWARD`] of a multiple of 4 elements.
+    pub SWIGLU_BACKWARD_WIDE = "swiglu_backward_wide" as SWIGLU_BACKWARD;
+}
+crate::kernel! {
+    /// `y = x (1 + tanh(…)) / 2`
+    pub GELU_FORWARD = "gelu_forward" [64], (x) -> (y), Params, twin |[x], [y], p| {
+        for i in 0..p.n as usize {
+            let v = f64::from(x.floats()[i]);
+            y.floats_mut()[i] = (0.5 * v * (1.0 + gelu_inner(v).tanh())) as f32;
+        }
+    }
+}
+crate::kernel! {
+    /// `x ← dy gelu'(x)`
+    pub GELU_BACKWARD = "gelu_backward" [64], (dy) -> (mut x), Params, twin |[dy], [x], p| {
+        for i in 0..p.n as usize {
+            let v = f64::from(x.floats()[i]);
+            let t = gelu_inner(v).tanh();
+            let slope = if v.abs() > 20.0 { 0.0 } else { 0.5 * v * (1.0 - t * t) * ROOT_2_PI * (1.0 + 3.0 * 0.044715 * v * v) };
+            x.floats_mut()[i] = (f64::from(dy.floats()[i]) * (0.5 * (1.0 + t) + slope)) as f32;
+        }
+    }
+}
+crate::kernel! {
+    /// `x[r, c] ← x[r, c] + b[c]`
+    pub BIAS_ADD = "bias_add" [64], (b) -> (mut x),
+    /// Shape of rows that share a bias.
+    struct BiasParams {
+        /// Rows.
+        n: u32,
+        /// Columns.
+        width: u32,
+    },
+    twin |[b], [x], p| {
+        for i in 0..(p.n * p.width) as usize {
+            x.floats_mut()[i] += b.floats()[i % p.width as usize];
+        }
+    }
+}
+crate::kernel! {
+    /// `x ← x + y`
+    pub RESIDUAL_ADD = "residual_add" [64], (y) -> (mut x), Params, twin |[y], [x], p| {
+        for i in 0..p.n as usize {
+            x.floats_mut()[i] += y.floats()[i];
+        }
+    }
+}
+
+/// √(2/π)
+const ROOT_2_PI: f64 = 0.797_884_560_802_865_4;
+
+fn sigmoid(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
+}
+
+fn gelu_inner(x: f64) -> f64 {
+    ROOT_2_PI * (x + 0.044715 * x * x * x)
+}
+
+fn swiglu_twin([gate, up]: [&[u32]; 2], [y]: [&mut [u32]; 1], p: &Params) {
+    for i in 0..p.n as usize {
+        let (g, u) = (f64::from(gate.floats()[i]), f64::from(up.floats()[i]));
+        y.floats_mut()[i] = (g * sigmoid(g) * u) as f32;
+    }
+}
+
+fn swiglu_backward_twin([dy]: [&[u32]; 1], [gate, up]: [&mut [u32]; 2], p: &Params) {
+    for i in 0..p.n as usize {
+        let (g, u, d) = (f64::from(gate.floats()[i]), f64::from(up.floats()[i]), f64::from(dy.floats()[i]));
+        let s = sigmoid(g);
+        gate.floats_mut()[i] = (d * u * s * (1.0 + g * (1.0 - s))) as f32;
+        up.floats_mut()[i] = (d * g * s) as f32;
+    }
+}
+
+fn params_of<B: Launch>(tensor: &FloatTensor<B>) -> (Params, u32) {
+    let n = tensor.shape().num_elements();
+    (Params { n: n as u32 }, groups_of_64(n))
+}
+
+fn fresh<B: Launch, const R: usize>(
+    kernel: &'static Kernel<Params, R, 1>,
+    inputs: [FloatTensor<B>; R],
+    per_thread: usize,
+) -> FloatTensor<B> {
+    let y = B::empty(&inputs[0], inputs[0].shape(), DType::F32);
+    let n = y.shape().num_elements();
+    let [y] = B::launch(kernel, inputs, [y], &Params { n: n as u32 }, groups_of_64(n / per_thread));
+    y
+}
+
+/// `silu(gate) up`, any shape
+pub fn swiglu<B: Launch>(gate: FloatTensor<B>, up: FloatTensor<B>) -> FloatTensor<B> {
+    let wide = gate.shape().num_elements().is_multiple_of(4);
+    let (kernel, per_thread) = if wide { (&SWIGLU_FORWARD_WIDE, 4) } else { (&SWIGLU_FORWARD, 1) };
+    fresh::<B, 2>(kernel, [gate, up], per_thread)
+}
+
+/// GELU in its tanh form, any shape
+pub fn gelu<B: Launch>(x: FloatTensor<B>) -> FloatTensor<B> {
+    fresh::<B, 1>(&GELU_FORWARD, [x], 1)
+}
+
+/// `x [n, C] + b [C]`, in place of x if it is uniquely owned
+pub fn bias_add<B: Launch>(x: FloatTensor<B>, b: FloatTensor<B>) -> FloatTensor<B> {
+    let (n, width) = rows_columns(&x.shape());
+    let params = BiasParams { n: n as u32, width: width as u32 };
+    let [x] = B::launch(&BIAS_ADD, [b], [x], &params, groups_of_64(n * width));
+    x
+}
+
+/// `x + y`, in place of one of them if it is uniquely owned
+pub fn residual_add<B: Launch>(x: FloatTensor<B>, y: FloatTensor<B>) -> FloatTensor<B> {
+    let (x, y) = if x.can_mut() || !y.can_mut() { (x, y) } else { (y, x) };
+    let (params, groups) = params_of::<B>(&x);
+    let [x] = B::launch(&RESIDUAL_ADD, [y], [x], &params, groups);
+    x
+}
+
+/// Gradients of SwiGLU, in place of the inputs if they are uniquely owned.
+#[derive(Debug, Clone)]
+pub struct Swiglu<T> {
+    /// Before the SiLU.
+    pub gate: T,
+    /// The factor.
+    pub up: T,
+}
+
+impl<B: Launch> Vjp<B, 2> for Swiglu<FloatTensor<B>> {
+    fn backward(self, dy: FloatTensor<B>, _needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
+        let n = dy.shape().num_elements();
+        let (kernel, threads) = if n.is_multiple_of(4) { (&SWIGLU_BACKWARD_WIDE, n / 4) } else { (&SWIGLU_BACKWARD, n) };
+        B::launch(kernel, [dy], [self.gate, self.up], &Params { n: n as u32 }, groups_of_64(threads)).map(Some)
+    }
+}
+
+/// Gradient of GELU, in place of the input if it is uniquely owned.
+#[derive(Debug, Clone)]
+pub struct Gelu<T> {
+    /// The input.
+    pub x: T,
+}
+
+impl<B: Launch> Vjp<B, 1> for Gelu<FloatTensor<B>> {
+    fn backward(self, dy: FloatTensor<B>, _needs: [bool; 1]) -> [Option<FloatTensor<B>>; 1] {
+        let (params, groups) = params_of::<B>(&dy);
+        B::launch(&GELU_BACKWARD, [dy], [self.x], &params, groups).map(Some)
+    }
+}
+
+/// Gradients of `x + b`.
+#[derive(Debug, Clone)]
+pub struct Bias;
+
+impl<B: Launch> Vjp<B, 2> for Bias {
+    fn backward(self, dy: FloatTensor<B>, needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
+        let db = needs[1].then(|| column_sum::<B>(dy.clone()));
+        [needs[0].then_some(dy), db]
+    }
+}
+
+/// Gradients of `x + y`: the same one twice.
+#[derive(Debug, Clone)]
+pub struct Residual;
+
+impl<B: Launch> Vjp<B, 2> for Residual {
+    fn backward(self, dy: FloatTensor<B>, needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
+        [needs[0].then(|| dy.clone()), needs[1].then_some(dy)]
+    }
+}

@@ -1,0 +1,128 @@
+//! Rows of a table, and the gradient of the table: summed along chains of equal ids, in one order and without atomics.
+
+use burn::backend::TensorMetadata;
+use burn::backend::tensor::FloatTensor;
+use burn::tensor::{DType, FloatDType};
+
+use crate::gpu::launch::{Launch, rows_columns};
+use crate::gpu::{StorageType, Words, groups_of_64};
+use crate::ops::tape::Vjp;
+
+crate::kernel! {
+    /// `y[r] = w[ids[r]]`
+    pub FORWARD = "embedding_forward" of weight1 [64], (w, ids) -> (y),
+    /// Shapes of the gather.
+    struct ForwardParams {
+        /// Ids.
+        n: u32,
+        /// Rows of the table.
+        vocab: u32,
+        /// Columns of the table.
+        k: u32,
+    },
+    twin forward_twin
+}
+crate::kernel! {
+    /// First row and next row of each id.
+    pub LINKS = "embedding_links" [64], (ids) -> (links),
+    /// Shapes of the chains.
+    struct LinksParams {
+        /// Ids.
+        n: u32,
+        /// Rows of the table.
+        vocab: u32,
+    },
+    twin links_twin
+}
+crate::kernel! {
+    /// `dw[v] += Σ dy[r]` along the chain of v.
+    pub BACKWARD = "embedding_backward" [64], (links, dy) -> (mut dw),
+    /// Shapes of the gradient.
+    struct BackwardParams {
+        /// Ids.
+        n: u32,
+        /// Rows of the table.
+        vocab: u32,
+        /// Columns of the table.
+        width: u32,
+    },
+    twin backward_twin
+}
+
+fn forward_twin([w, ids]: [&[u32]; 2], [y]: [&mut [u32]; 1], p: &ForwardParams) {
+    let width = p.k as usize;
+    for r in 0..p.n as usize {
+        for c in 0..width {
+            let id = usize::try_from(ids.ints()[r]).ok().filter(|&id| id < p.vocab as usize);
+            y[r * width + c] = id.map_or(0, |id| w[id * width + c]);
+        }
+    }
+}
+
+fn links_twin([ids]: [&[u32]; 1], [links]: [&mut [u32]; 1], p: &LinksParams) {
+    let (n, vocab) = (p.n as usize, p.vocab as usize);
+    links[..vocab + n].fill(p.n);
+    for r in (0..n).rev() {
+        if let Some(id) = usize::try_from(ids.ints()[r]).ok().filter(|&id| id < vocab) {
+            links[vocab + r] = links[id];
+            links[id] = r as u32;
+        } else if let Some(next) = (r + 1..n).find(|&next| ids.ints()[next] == ids.ints()[r]) {
+            links[vocab + r] = next as u32;
+        }
+    }
+}
+
+fn backward_twin([links, dy]: [&[u32]; 2], [dw]: [&mut [u32]; 1], p: &BackwardParams) {
+    let (n, vocab, width) = (p.n as usize, p.vocab as usize, p.width as usize);
+    for v in 0..vocab {
+        for c in 0..width {
+            let mut sum = 0.0;
+            let mut r = links[v] as usize;
+            while r < n {
+                sum += f64::from(dy.floats()[r * width + c]);
+                r = links[vocab + r] as usize;
+            }
+            // Rounded before it is added, so that the bits equal those of a sum of two gradients.
+            dw.floats_mut()[v * width + c] += sum as f32;
+        }
+    }
+}
+
+/// `w [V, C]`, ids `[n]` as words → `[n, C]`, f32
+pub fn forward<B: Launch>(w: FloatTensor<B>, ids: FloatTensor<B>) -> FloatTensor<B> {
+    let (vocab, width) = rows_columns(&w.shape());
+    let n = ids.shape().num_elements();
+    let y = B::empty(&w, [n, width].into(), DType::F32);
+    let kernel = FORWARD.of(StorageType::of(w.dtype()));
+    let params = ForwardParams { n: n as u32, vocab: vocab as u32, k: width as u32 };
+    let [y] = B::launch(kernel, [w, ids], [y], &params, groups_of_64(n * width));
+    y
+}
+
+/// The gradient of the table `[V, C]` from that of its rows `dy [n, C]`, added to `sum` (in place if it is uniquely owned)
+pub fn backward<B: Launch>(sum: FloatTensor<B>, ids: FloatTensor<B>, dy: FloatTensor<B>) -> FloatTensor<B> {
+    let (vocab, width) = rows_columns(&sum.shape());
+    let n = ids.shape().num_elements();
+    let (n32, vocab32, width32) = (n as u32, vocab as u32, width as u32);
+    let links = B::empty(&dy, [vocab + n].into(), DType::F32);
+    let [links] = B::launch(&LINKS, [ids], [links], &LinksParams { n: n32, vocab: vocab32 }, groups_of_64(vocab + n));
+    let params = BackwardParams { n: n32, vocab: vocab32, width: width32 };
+    let [sum] = B::launch(&BACKWARD, [links, dy], [sum], &params, groups_of_64(vocab * width));
+    sum
+}
+
+/// Gradient of the table, dense f32 `[V, C]`.
+#[derive(Debug, Clone)]
+pub struct Embedding<T> {
+    /// Ids as words.
+    pub ids: T,
+    /// V and C.
+    pub shape: [usize; 2],
+}
+
+impl<B: Launch> Vjp<B, 1> for Embedding<FloatTensor<B>> {
+    fn backward(self, dy: FloatTensor<B>, _needs: [bool; 1]) -> [Option<FloatTensor<B>>; 1] {
+        let zeros = B::float_zeros(self.shape.into(), &dy.device(), FloatDType::F32);
+        [Some(backward::<B>(zeros, self.ids, dy))]
+    }
+}

@@ -1,0 +1,261 @@
+//! Linear layers: `y = x Wᵀ`, weights `[m, k]` in f32 or packed bf16, the sums in f32.
+//!
+//! Each product picks a kernel by its shape and by whether the adapter is a CPU: for many rows of widths that are multiples of 4 a register
+//! block of 16 or 32 by 16 on software adapters and tiles in workgroup memory on GPUs, for fewer rows blocks of 4 by 4, `linear_row` for
+//! one or two, the `_any` kernels for other widths. Both gradients share one dispatch if large blocks or tiles compute them. On the CPU,
+//! Burn's matmul is used instead of the twins, which remain the definition.
+
+pub mod kernels;
+mod twins;
+
+use burn::backend::TensorMetadata;
+use burn::backend::tensor::FloatTensor;
+use burn::tensor::DType;
+
+use crate::gpu::StorageType;
+use crate::gpu::launch::{Launch, rows_columns};
+use crate::ops::column_sum::column_sum;
+use crate::ops::elementwise::residual_add;
+use crate::ops::tape::Vjp;
+use kernels::{AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, BothParams, ForwardParams, InputParams, TileParams};
+
+/// Up to this many rows one thread computes one output: a register block would compute rows twice.
+const FEW_ROWS: usize = 2;
+
+/// Outputs of a workgroup of `linear_row`.
+const ROW_OUTPUTS: usize = 8;
+
+/// Maximum number of products that `dx = dy W` sums in one thread, a multiple of 4. A vocabulary is longer: rounding errors would
+/// grow with it, its dispatch would last long, and Mesa's lavapipe ends a thread's loops after 65,535 rounds in all.
+const SLICE: usize = 4096;
+
+/// Rows and columns of the large register blocks where widths are multiples of 4, and of the one for any width.
+const FORWARD_BLOCK: [usize; 2] = [32, 16];
+const BLOCK: [usize; 2] = [16, 16];
+const ANY_BLOCK: [usize; 2] = [16, 8];
+
+/// A large block pays off from this many threads on; with fewer, the 4 by 4 block spreads the work better.
+const BLOCK_THREADS: usize = 24;
+
+/// Number of threads for a product `[rows, columns]` by large blocks, if they pay off.
+fn block_threads(software: bool, [height, width]: [usize; 2], rows: usize, columns: usize) -> Option<usize> {
+    let threads = rows.div_ceil(height) * columns.div_ceil(width);
+    (software && rows >= height - 4 && threads >= BLOCK_THREADS).then_some(threads)
+}
+
+/// Rows and columns of a tile, and the number of rows from which tiles pay off on a GPU: with fewer, most of a tile would be empty.
+const TILE: usize = 64;
+const TILE_ROWS: usize = TILE / 2;
+
+/// Whether products of `n` rows are computed by tiles.
+fn tiled(software: bool, n: usize) -> bool {
+    !software && n >= TILE_ROWS
+}
+
+/// Workgroups for the tiles of `[rows, columns]`.
+fn tiles(rows: usize, columns: usize) -> u32 {
+    (rows.div_ceil(TILE) * columns.div_ceil(TILE)) as u32
+}
+
+/// Computes by tiles dx if w is given, added to its sum or in slices of dy's columns `[slices, n·k]`, and dW if x is given, added to its
+/// sum if there is one. An output that is not requested is a placeholder.
+fn by_tiles<B: Launch>(
+    dy: FloatTensor<B>,
+    x: Option<FloatTensor<B>>,
+    w: Option<FloatTensor<B>>,
+    k: usize,
+    sums: [Option<FloatTensor<B>>; 2],
+) -> [FloatTensor<B>; 2] {
+    let (n, m) = rows_columns(&dy.shape());
+    let slices = m.div_ceil(SLICE).max(1);
+    // Without weights the kernel reads none.
+    let storage = w.as_ref().map_or(StorageType::F32, |w| StorageType::of(w.dtype()));
+    let input = if w.is_some() { slices as u32 * tiles(n, k) } else { 0 };
+    let weight = if x.is_some() { tiles(m, k) } else { 0 };
+    let add = u32::from(sums[0].is_some()) + 2 * u32::from(sums[1].is_some());
+    let (m4, k4, slice4) = (m as u32 / 4, k as u32 / 4, SLICE as u32 / 4);
+    let params = TileParams { n: n as u32, m4, k4, slice4, input, add };
+    let place = |made: bool, rows: usize, columns: usize| B::empty(&dy, if made { [rows, columns] } else { [1, 4] }.into(), DType::F32);
+    let [dx, dw] = sums;
+    let dx = dx.unwrap_or_else(|| place(input > 0, slices, n * k));
+    let dw = dw.unwrap_or_else(|| place(weight > 0, m, k));
+    let [x, w] = [x, w].map(|given| given.unwrap_or_else(|| place(false, 1, 4)));
+    B::launch(kernels::BACKWARD_TILE.of(storage), [w, dy, x], [dx, dw], &params, input + weight)
+}
+
+/// `x [n, k] · w [m, k]ᵀ → [n, m]`
+pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>) -> FloatTensor<B> {
+    let ((n, k), (m, _)) = (rows_columns(&x.shape()), rows_columns(&w.shape()));
+    if B::TWINS {
+        return B::float_matmul(x, B::float_transpose(widened::<B>(w)));
+    }
+    let y = B::empty(&x, [n, m].into(), DType::F32);
+    let (storage, software) = (StorageType::of(w.dtype()), B::software(&x));
+    let small = n.div_ceil(4) * m.div_ceil(4);
+    let [y] = if k % 4 != 0 {
+        let params = AnyParams { n: n as u32, m: m as u32, k: k as u32 };
+        let (kernel, threads) = match block_threads(software, ANY_BLOCK, n, m) {
+            Some(threads) => (&kernels::FORWARD_ANY_BLOCK, threads),
+            None => (&kernels::FORWARD_ANY, small),
+        };
+        let kernel = kernel.of(storage);
+        B::launch(kernel, [w, x], [y], &params, kernel.groups(threads))
+    } else {
+        let params = ForwardParams { n: n as u32, m: m as u32, k4: k as u32 / 4 };
+        if tiled(software, n) {
+            B::launch(kernels::FORWARD_TILE.of(storage), [w, x], [y], &params, tiles(n, m))
+        } else {
+            let row = n * m.div_ceil(ROW_OUTPUTS) * kernels::ROW.of(storage).any().workgroup as usize;
+            let (kernel, threads) = match (n <= FEW_ROWS, block_threads(software, FORWARD_BLOCK, n, m)) {
+                (true, _) => (&kernels::ROW, row),
+                (_, Some(threads)) => (&kernels::FORWARD_BLOCK, threads),
+                (_, None) => (&kernels::FORWARD, small),
+            };
+            let kernel = kernel.of(storage);
+            B::launch(kernel, [w, x], [y], &params, kernel.groups(threads))
+        }
+    };
+    y
+}
+
+/// `dy [n, m] · w [m, k] → [n, k]`
+pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: FloatTensor<B>) -> FloatTensor<B> {
+    let ((n, m), (_, k)) = (rows_columns(&dy.shape()), rows_columns(&w.shape()));
+    if B::TWINS {
+        return B::float_matmul(dy, widened::<B>(w));
+    }
+    let software = B::software(&dy);
+    let slices = m.div_ceil(SLICE).max(1);
+    let whole = |dx| B::float_reshape(if slices == 1 { dx } else { column_sum::<B>(dx) }, [n, k].into());
+    if tiled(software, n) && m % 4 == 0 && k % 4 == 0 {
+        let [dx, _] = by_tiles::<B>(dy, None, Some(w), k, [None, None]);
+        return whole(dx);
+    }
+    let dx = B::empty(&dy, [slices, n * k].into(), DType::F32);
+    let storage = StorageType::of(w.dtype());
+    let small = n.div_ceil(4) * k.div_ceil(4);
+    let [dx] = if m % 4 != 0 || k % 4 != 0 {
+        let params = AnyInputParams { n: n as u32, m: m as u32, k: k as u32, slice: SLICE as u32 };
+        let (kernel, threads) = match block_threads(software, ANY_BLOCK, n, k) {
+            Some(threads) => (&kernels::BACKWARD_INPUT_ANY_BLOCK, threads),
+            None => (&kernels::BACKWARD_INPUT_ANY, small),
+        };
+        let kernel = kernel.of(storage);
+        B::launch(kernel, [w, dy], [dx], &params, kernel.groups(slices * threads))
+    } else {
+        let params = InputParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4, slice4: SLICE as u32 / 4 };
+        let (kernel, threads) = match block_threads(software, BLOCK, n, k) {
+            Some(threads) => (&kernels::BACKWARD_INPUT_BLOCK, threads),
+            None => (&kernels::BACKWARD_INPUT, small),
+        };
+        let kernel = kernel.of(storage);
+        B::launch(kernel, [w, dy], [dx], &params, kernel.groups(slices * threads))
+    };
+    whole(dx)
+}
+
+/// `dy [n, m]ᵀ · x [n, k] → [m, k]`, f32 whatever the weights are, added to `sum` if there is one
+pub fn backward_weight<B: Launch>(dy: FloatTensor<B>, x: FloatTensor<B>, sum: Option<FloatTensor<B>>) -> FloatTensor<B> {
+    let ((n, m), (_, k)) = (rows_columns(&dy.shape()), rows_columns(&x.shape()));
+    if B::TWINS {
+        let dw = B::float_matmul(B::float_transpose(dy), x);
+        return if let Some(sum) = sum { residual_add::<B>(sum, dw) } else { dw };
+    }
+    let software = B::software(&dy);
+    if tiled(software, n) && m % 4 == 0 && k % 4 == 0 {
+        let [_, dw] = by_tiles::<B>(dy, Some(x), None, k, [None, sum]);
+        return dw;
+    }
+    let add = u32::from(sum.is_some());
+    let dw = sum.unwrap_or_else(|| B::empty(&x, [m, k].into(), DType::F32));
+    let small = m.div_ceil(4) * k.div_ceil(4);
+    let [dw] = if m % 4 != 0 || k % 4 != 0 {
+        let params = AnyWeightParams { n: n as u32, m: m as u32, k: k as u32, add };
+        let (kernel, threads) = match block_threads(software, ANY_BLOCK, m, k) {
+            Some(threads) => (&kernels::BACKWARD_WEIGHT_ANY_BLOCK, threads),
+            None => (&kernels::BACKWARD_WEIGHT_ANY, small),
+        };
+        B::launch(kernel, [dy, x], [dw], &params, kernel.groups(threads))
+    } else {
+        let params = BackwardParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4, add };
+        let (kernel, threads) = match block_threads(software, BLOCK, m, k) {
+            Some(threads) => (&kernels::BACKWARD_WEIGHT_BLOCK, threads),
+            None => (&kernels::BACKWARD_WEIGHT, small),
+        };
+        B::launch(kernel, [dy, x], [dw], &params, kernel.groups(threads))
+    };
+    dw
+}
+
+/// Whether [`both`] takes the shape.
+fn fits<B: Launch>(dy: &FloatTensor<B>, vjp: &Linear<FloatTensor<B>>) -> bool {
+    let ((n, m), (_, k)) = (rows_columns(&dy.shape()), rows_columns(&vjp.w.shape()));
+    let software = B::software(dy);
+    let blocks = block_threads(software, BLOCK, n, k).is_some() && block_threads(software, BLOCK, m, k).is_some();
+    !B::TWINS && m % 4 == 0 && k % 4 == 0 && m <= SLICE && (blocks || tiled(software, n))
+}
+
+/// Both gradients of `y = x Wᵀ` in one dispatch, dx added to `sum` if there is one.
+fn both<B: Launch>(dy: FloatTensor<B>, vjp: Linear<FloatTensor<B>>, sum: Option<FloatTensor<B>>) -> [FloatTensor<B>; 2] {
+    let ((n, m), (_, k)) = (rows_columns(&dy.shape()), rows_columns(&vjp.w.shape()));
+    if tiled(B::software(&dy), n) {
+        let [dx, dw] = by_tiles::<B>(dy, Some(vjp.x), Some(vjp.w), k, [sum, None]);
+        return [B::float_reshape(dx, [n, k].into()), dw];
+    }
+    let kernel = kernels::BACKWARD_BLOCK.of(StorageType::of(vjp.w.dtype()));
+    let groups = |rows: usize| kernel.groups(rows.div_ceil(BLOCK[0]) * k.div_ceil(BLOCK[1]));
+    let params = BothParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4, add: u32::from(sum.is_some()) };
+    let dx = sum.unwrap_or_else(|| B::empty(&dy, [n, k].into(), DType::F32));
+    let dw = B::empty(&dy, [m, k].into(), DType::F32);
+    B::launch(kernel, [vjp.w, dy, vjp.x], [dx, dw], &params, groups(n) + groups(m))
+}
+
+/// The weights in f32, for the CPU only.
+fn widened<B: Launch>(w: FloatTensor<B>) -> FloatTensor<B> {
+    if w.dtype() == DType::BF16 { B::float_cast(w, burn::tensor::FloatDType::F32) } else { w }
+}
+
+/// Gradients of `y = x Wᵀ`.
+#[derive(Debug, Clone)]
+pub struct Linear<T> {
+    /// Input rows.
+    pub x: T,
+    /// Weights, in their storage dtype.
+    pub w: T,
+}
+
+impl<B: Launch> Vjp<B, 2> for Linear<FloatTensor<B>> {
+    fn backward(self, dy: FloatTensor<B>, needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
+        if needs == [true; 2] && fits::<B>(&dy, &self) {
+            return both::<B>(dy, self, None).map(Some);
+        }
+        let dx = needs[0].then(|| backward_input::<B>(dy.clone(), self.w));
+        let dw = needs[1].then(|| backward_weight::<B>(dy, self.x, None));
+        [dx, dw]
+    }
+
+    fn backward_onto(self, sum: FloatTensor<B>, dy: FloatTensor<B>, needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
+        if needs[1] && fits::<B>(&dy, &self) {
+            return both::<B>(dy, self, Some(sum)).map(Some);
+        }
+        let [dx, dw] = Vjp::<B, 2>::backward(self, dy, needs);
+        [dx.map(|dx| residual_add::<B>(sum, dx)), dw]
+    }
+}
+
+/// Gradients of `y = x W`, weights `[k, m]` (GPT-2's Conv1D): the same kernels in other roles.
+#[derive(Debug, Clone)]
+pub struct Conv1d<T> {
+    /// Input rows.
+    pub x: T,
+    /// Weights, in their storage dtype.
+    pub w: T,
+}
+
+impl<B: Launch> Vjp<B, 2> for Conv1d<FloatTensor<B>> {
+    fn backward(self, dy: FloatTensor<B>, needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
+        let dx = needs[0].then(|| forward::<B>(dy.clone(), self.w));
+        let dw = needs[1].then(|| backward_weight::<B>(self.x, dy, None));
+        [dx, dw]
+    }
+}

@@ -1,0 +1,122 @@
+//! Cross entropy of logits against token ids, summed over counted rows. The gradient replaces the logits in place.
+
+use burn::backend::TensorMetadata;
+use burn::backend::tensor::FloatTensor;
+use burn::tensor::DType;
+
+use crate::gpu::launch::{Launch, rows_columns};
+use crate::gpu::{Words, groups_of_64};
+
+/// Approximate number of elements of a row that one thread of the first pass covers.
+const PART: usize = 256;
+
+crate::kernel! {
+    /// Maximum and sum of exponentials of parts of each row.
+    pub PARTIALS = "cross_entropy_partials" [64], (logits) -> (partials),
+    /// Shapes of the forward passes.
+    struct ForwardParams {
+        /// Rows.
+        n: u32,
+        /// Columns.
+        vocab: u32,
+        /// Parts that a row is cut into.
+        parts: u32,
+    },
+    twin partials_twin
+}
+crate::kernel! {
+    /// Loss and log-sum-exp of each row.
+    pub FORWARD = "cross_entropy_forward" [64], (logits, targets, partials) -> (stats), ForwardParams, twin forward_twin
+}
+crate::kernel! {
+    /// The gradient, in place of the logits.
+    pub BACKWARD = "cross_entropy_backward" [64], (targets, stats) -> (mut logits),
+    /// Shapes of the gradient.
+    struct BackwardParams {
+        /// Rows.
+        n: u32,
+        /// Columns.
+        vocab: u32,
+    },
+    twin backward_twin
+}
+crate::kernel! {
+    /// `y = Σ loss`
+    pub LOSS_SUM = "loss_sum" [256], (stats) -> (y),
+    /// Rows to add up.
+    struct SumParams {
+        /// Rows.
+        n: u32,
+    },
+    twin |[stats], [y], p| {
+        let sum: f64 = (0..p.n as usize).map(|r| f64::from(stats.floats()[2 * r])).sum();
+        y.floats_mut()[0] = sum as f32;
+    }
+}
+
+fn top_and_sum(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
+    let top = values.clone().fold(f64::NEG_INFINITY, f64::max);
+    (top, values.map(|v| (v - top).exp()).sum())
+}
+
+fn partials_twin([logits]: [&[u32]; 1], [partials]: [&mut [u32]; 1], p: &ForwardParams) {
+    let (vocab, parts) = (p.vocab as usize, p.parts as usize);
+    for i in 0..p.n as usize * parts {
+        let row = &logits.floats()[i / parts * vocab..][..vocab];
+        let (top, sum) = top_and_sum(row.iter().skip(i % parts).step_by(parts).map(|&v| f64::from(v)));
+        partials.floats_mut()[2 * i] = top as f32;
+        partials.floats_mut()[2 * i + 1] = sum as f32;
+    }
+}
+
+fn forward_twin([logits, targets, _]: [&[u32]; 3], [stats]: [&mut [u32]; 1], p: &ForwardParams) {
+    let vocab = p.vocab as usize;
+    for r in 0..p.n as usize {
+        let row = &logits.floats()[r * vocab..][..vocab];
+        let (top, sum) = top_and_sum(row.iter().map(|&v| f64::from(v)));
+        let lse = top + sum.ln();
+        let target = usize::try_from(targets.ints()[r]).ok().and_then(|id| row.get(id));
+        stats.floats_mut()[2 * r] = target.map_or(0.0, |&v| lse - f64::from(v)) as f32;
+        stats.floats_mut()[2 * r + 1] = lse as f32;
+    }
+}
+
+fn backward_twin([targets, stats]: [&[u32]; 2], [logits]: [&mut [u32]; 1], p: &BackwardParams) {
+    let vocab = p.vocab as usize;
+    for r in 0..p.n as usize {
+        let target = usize::try_from(targets.ints()[r]).ok().filter(|&id| id < vocab);
+        let lse = f64::from(stats.floats()[2 * r + 1]);
+        for (c, l) in logits.floats_mut()[r * vocab..][..vocab].iter_mut().enumerate() {
+            let hit = f64::from(u8::from(target == Some(c)));
+            *l = if target.is_some() { ((f64::from(*l) - lse).exp() - hit) as f32 } else { 0.0 };
+        }
+    }
+}
+
+/// Loss and log-sum-exp of each row: logits `[n, V]`, targets `[n]` as words → `[n, 2]`
+pub fn stats<B: Launch>(logits: FloatTensor<B>, targets: FloatTensor<B>) -> FloatTensor<B> {
+    let (n, vocab) = rows_columns(&logits.shape());
+    let parts = vocab.div_ceil(PART).clamp(1, 64);
+    let params = ForwardParams { n: n as u32, vocab: vocab as u32, parts: parts as u32 };
+    let partials = B::empty(&logits, [n, parts, 2].into(), DType::F32);
+    let [partials] = B::launch(&PARTIALS, [logits.clone()], [partials], &params, groups_of_64(n * parts));
+    let stats = B::empty(&logits, [n, 2].into(), DType::F32);
+    let [stats] = B::launch(&FORWARD, [logits, targets, partials], [stats], &params, groups_of_64(n));
+    stats
+}
+
+/// `Σ loss → [1]`
+pub fn sum<B: Launch>(stats: FloatTensor<B>) -> FloatTensor<B> {
+    let n = rows_columns(&stats.shape()).0 as u32;
+    let y = B::empty(&stats, [1].into(), DType::F32);
+    let [y] = B::launch(&LOSS_SUM, [stats], [y], &SumParams { n }, 1);
+    y
+}
+
+/// Gradient of `Σ loss` for the logits, in place if they are uniquely owned.
+pub fn gradient<B: Launch>(logits: FloatTensor<B>, targets: FloatTensor<B>, stats: FloatTensor<B>) -> FloatTensor<B> {
+    let (n, vocab) = rows_columns(&logits.shape());
+    let params = BackwardParams { n: n as u32, vocab: vocab as u32 };
+    let [logits] = B::launch(&BACKWARD, [targets, stats], [logits], &params, groups_of_64(n * vocab));
+    logits
+}

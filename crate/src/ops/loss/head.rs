@@ -1,0 +1,74 @@
+//! The head fused with cross entropy: logits and their gradient exist for some rows at a time. The loss is the end of the forward pass, so
+//! the gradients of its inputs are computed there and only scaled in the backward pass.
+
+use burn::backend::TensorMetadata;
+use burn::backend::tensor::{FloatTensor, IntTensor};
+use burn::tensor::Slice;
+
+use crate::gpu::launch::{Launch, rows_columns};
+use crate::ops::linear;
+use crate::ops::loss::cross_entropy;
+use crate::ops::scale::scale;
+use crate::ops::tape::Vjp;
+
+/// How a head's loss is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeadPlan {
+    /// Rows of logits that exist at once, at least 1.
+    pub rows: usize,
+    /// Whether x and w need gradients.
+    pub needs: [bool; 2],
+}
+
+/// Gradients of the loss, for an upstream gradient of 1.
+#[derive(Debug, Clone)]
+pub struct HeadLoss<T> {
+    dx: Option<T>,
+    dw: Option<T>,
+}
+
+/// `Σ loss → [1]` of `x [n, C]` under the head `w [V, C]`, and what the backward pass needs.
+pub fn forward<B: Launch>(
+    x: FloatTensor<B>,
+    w: FloatTensor<B>,
+    targets: IntTensor<B>,
+    plan: HeadPlan,
+) -> (FloatTensor<B>, HeadLoss<FloatTensor<B>>) {
+    let (n, width) = rows_columns(&x.shape());
+    let (mut losses, mut inputs, mut weight) = (Vec::new(), Vec::new(), None);
+    // As few runs as the plan allows, of about equal length.
+    let rows = n.div_ceil(n.div_ceil(plan.rows).max(1)).max(1);
+    for start in (0..n).step_by(rows) {
+        let run = start..n.min(start + rows);
+        let (part, ids) = if run.len() == n {
+            (x.clone(), targets.clone())
+        } else {
+            let part = B::float_slice(x.clone(), &[Slice::from(run.clone()), Slice::from(0..width)]);
+            (part, B::int_slice(targets.clone(), &[Slice::from(run)]))
+        };
+        let ids = B::ids(ids);
+        let logits = linear::forward::<B>(part.clone(), w.clone());
+        let stats = cross_entropy::stats::<B>(logits.clone(), ids.clone());
+        losses.push(cross_entropy::sum::<B>(stats.clone()));
+        if plan.needs == [false; 2] {
+            continue;
+        }
+        let dy = cross_entropy::gradient::<B>(logits, ids, stats);
+        if plan.needs[0] {
+            inputs.push(linear::backward_input::<B>(dy.clone(), w.clone()));
+        }
+        if plan.needs[1] {
+            weight = Some(linear::backward_weight::<B>(dy, part, weight));
+        }
+    }
+    let joined = |mut parts: Vec<FloatTensor<B>>| if parts.len() > 1 { Some(B::float_cat(parts, 0)) } else { parts.pop() };
+    let loss = joined(losses).expect("a batch has at least one row");
+    let loss = if loss.shape().num_elements() == 1 { loss } else { B::float_sum(loss) };
+    (loss, HeadLoss { dx: joined(inputs), dw: weight })
+}
+
+impl<B: Launch> Vjp<B, 2> for HeadLoss<FloatTensor<B>> {
+    fn backward(self, g: FloatTensor<B>, _needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
+        [self.dx, self.dw].map(|part| part.map(|part| scale::<B>(part, g.clone())))
+    }
+}

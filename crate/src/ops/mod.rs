@@ -1,0 +1,112 @@
+//! The operations that models are built of: a kernel or several, with its gradient.
+//!
+//! The functions here work on tensors of any device; on an autodiff device they are differentiable. A buffer is changed in place only if it
+//! is uniquely owned, that is, if no other handle shares it. Rows are tokens: `[B·T, C]`, so that nothing is ever transposed. Weights may
+//! be f32 or packed bf16 (storage only), everything else is f32.
+
+#![allow(clippy::needless_range_loop, reason = "twins index as their formula does")]
+
+pub mod attention;
+pub mod backend;
+pub mod cast_bf16;
+pub mod column_sum;
+pub mod elementwise;
+pub mod embedding;
+pub mod linear;
+pub mod loss;
+pub mod norm;
+pub mod rope;
+pub mod scale;
+pub mod tape;
+
+pub use attention::{AttentionShape, MAX_HEAD_DIM};
+pub use rope::Positions;
+
+use backend::ModelOps;
+use burn::backend::Dispatch;
+use burn::tensor::{DType, Int, Tensor};
+use loss::head::HeadPlan;
+
+/// `x [n, k] · w [m, k]ᵀ → [n, m]`. The weights are f32 or packed bf16; their gradient is f32.
+pub fn linear(x: Tensor<2>, w: Tensor<2>) -> Tensor<2> {
+    Tensor::from_dispatch(Dispatch::linear(x.into_dispatch(), w.into_dispatch()))
+}
+
+/// `x [n, k] · w [k, m] → [n, m]`, the layout of GPT-2's Conv1D. The weights are f32 or packed bf16; their gradient is f32.
+pub fn conv1d(x: Tensor<2>, w: Tensor<2>) -> Tensor<2> {
+    Tensor::from_dispatch(Dispatch::conv1d(x.into_dispatch(), w.into_dispatch()))
+}
+
+/// `x [n, C] + b [C]`, in place of x if it is uniquely owned.
+pub fn bias_add(x: Tensor<2>, b: Tensor<1>) -> Tensor<2> {
+    Tensor::from_dispatch(Dispatch::bias_add(x.into_dispatch(), b.into_dispatch()))
+}
+
+/// `x + y`, both `[n, C]`, in place of one of them if it is uniquely owned.
+pub fn residual_add(x: Tensor<2>, y: Tensor<2>) -> Tensor<2> {
+    Tensor::from_dispatch(Dispatch::residual_add(x.into_dispatch(), y.into_dispatch()))
+}
+
+/// Rows of `w [V, C]` (f32 or packed bf16) at `ids [n]` → `[n, C]`, f32; an id outside the table gives zeros. The gradient is
+/// dense, f32.
+pub fn embedding(w: Tensor<2>, ids: Tensor<1, Int>) -> Tensor<2> {
+    Tensor::from_dispatch(Dispatch::embedding(w.into_dispatch(), ids.into_dispatch()))
+}
+
+/// The gradient of [`embedding`]'s table from that of its output: `sum [V, C]`, with each row of `dy [n, C]` added to that of its id. It is
+/// computed in place if the sum is uniquely owned, so that a tied table's gradient never exists twice. Not differentiable.
+pub fn embedding_backward(sum: Tensor<2>, ids: Tensor<1, Int>, dy: Tensor<2>) -> Tensor<2> {
+    Tensor::from_dispatch(Dispatch::embedding_backward(sum.into_dispatch(), ids.into_dispatch(), dy.into_dispatch()))
+}
+
+/// `Σ loss` in nats, `[1]`: rows of `x [n, C]` under the head `w [V, C]` (f32 or packed bf16), targets `[n]`; targets that are not an id
+/// (IGNORE_INDEX) count nothing. No more than `rows` rows of logits exist at once, nor of their gradient.
+pub fn head_loss(x: Tensor<2>, w: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
+    let plan = HeadPlan { rows: rows.max(1), needs: [x.is_tracked(), w.is_tracked()] };
+    Tensor::from_dispatch(Dispatch::head_loss(x.into_dispatch(), w.into_dispatch(), targets.into_dispatch(), plan))
+}
+
+/// RMSNorm of the rows of `x [n, C]` with `weight [C]`. For norms of heads, `x` is `[n · heads, H]`.
+pub fn rms_norm(x: Tensor<2>, weight: Tensor<1>, eps: f64) -> Tensor<2> {
+    Tensor::from_dispatch(Dispatch::rms_norm(x.into_dispatch(), weight.into_dispatch(), eps as f32))
+}
+
+/// `x + y`, both `[n, C]`, and its RMSNorm with `weight [C]`. The sum is computed in place of y if it is uniquely owned.
+pub fn add_rms_norm(x: Tensor<2>, y: Tensor<2>, weight: Tensor<1>, eps: f64) -> (Tensor<2>, Tensor<2>) {
+    let (x, y, weight) = (x.into_dispatch(), y.into_dispatch(), weight.into_dispatch());
+    let (sum, normed) = Dispatch::add_rms_norm(x, y, weight, eps as f32);
+    (Tensor::from_dispatch(sum), Tensor::from_dispatch(normed))
+}
+
+/// LayerNorm of the rows of `x [n, C]` with `weight` and `bias [C]`.
+pub fn layer_norm(x: Tensor<2>, weight: Tensor<1>, bias: Tensor<1>, eps: f64) -> Tensor<2> {
+    let (weight, bias) = (weight.into_dispatch(), bias.into_dispatch());
+    Tensor::from_dispatch(Dispatch::layer_norm(x.into_dispatch(), weight, bias, eps as f32))
+}
+
+/// Rotary embedding of `x [B·T, heads·H]`, half-split pairing, by tables `[positions, H/2]` that need no gradient. In place of x if
+/// it is uniquely owned.
+pub fn rope(x: Tensor<2>, cosines: Tensor<2>, sines: Tensor<2>, positions: Positions) -> Tensor<2> {
+    Tensor::from_dispatch(Dispatch::rope(x.into_dispatch(), cosines.into_dispatch(), sines.into_dispatch(), positions))
+}
+
+/// Causal attention: `q [B·T, heads·H]`, `k`, `v [B·(offset + T), kv_heads·H]` → `[B·T, heads·H]`; query t sees the keys
+/// `start ..= offset + t` of its sequence, scores are divided by √H. `starts [B·T]` are key indices that grow with t, at most `offset + t`;
+/// if they are `None`, each is 0.
+pub fn attention(q: Tensor<2>, k: Tensor<2>, v: Tensor<2>, starts: Option<Tensor<1, Int>>, shape: AttentionShape) -> Tensor<2> {
+    let documents = starts.is_some();
+    // A binding cannot be omitted: without documents this one is not read.
+    let starts = starts.unwrap_or_else(|| Tensor::empty([1], (&q.device(), DType::I32)));
+    let (q, k, v) = (q.into_dispatch(), k.into_dispatch(), v.into_dispatch());
+    Tensor::from_dispatch(Dispatch::attention(q, k, v, starts.into_dispatch(), documents, shape))
+}
+
+/// `silu(gate) · up`, both `[n, C]`. Their gradients are computed in place if they are uniquely owned.
+pub fn swiglu(gate: Tensor<2>, up: Tensor<2>) -> Tensor<2> {
+    Tensor::from_dispatch(Dispatch::swiglu(gate.into_dispatch(), up.into_dispatch()))
+}
+
+/// GELU in its tanh form, `[n, C]`; finite for every finite input. The gradient is computed in place of x if it is uniquely owned.
+pub fn gelu(x: Tensor<2>) -> Tensor<2> {
+    Tensor::from_dispatch(Dispatch::gelu(x.into_dispatch()))
+}

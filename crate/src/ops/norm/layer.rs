@@ -1,0 +1,119 @@
+//! LayerNorm: `y = (x − mean) r w + b`, `r = 1 / √(var + eps)` (arXiv:1607.06450).
+
+use burn::backend::TensorMetadata;
+use burn::backend::tensor::FloatTensor;
+use burn::tensor::DType;
+
+use crate::gpu::launch::{Launch, rows_columns};
+use crate::gpu::{Words, groups_of_64};
+use crate::ops::column_sum::{self, column_sum};
+use crate::ops::norm::rms::ForwardParams;
+use crate::ops::tape::Vjp;
+
+crate::kernel! {
+    /// `y`, and mean and `r` of each row.
+    pub FORWARD = "layer_norm_forward" [64], (x, w, b) -> (y, stats), ForwardParams, twin forward_twin
+}
+crate::kernel! {
+    /// `dx = r (dy w − mean(dy w) − z mean(dy w z))`, `z = (x − mean) r`
+    pub BACKWARD_INPUT = "layer_norm_backward_input" [64], (x, w, stats, dy) -> (dx),
+    /// Shapes of the input's gradient.
+    struct BackwardParams {
+        /// Rows.
+        n: u32,
+        /// C.
+        width: u32,
+    },
+    twin backward_input_twin
+}
+crate::kernel! {
+    /// `dw = Σ dy z`, `db = Σ dy` in parts.
+    pub BACKWARD_WEIGHT = "layer_norm_backward_weight" [64], (x, stats, dy) -> (dw, db), column_sum::Params, twin backward_weight_twin
+}
+
+fn forward_twin([x, w, b]: [&[u32]; 3], [y, stats]: [&mut [u32]; 2], p: &ForwardParams) {
+    let width = p.width as usize;
+    for row in 0..p.n as usize {
+        let x = &x.floats()[row * width..][..width];
+        let mean = x.iter().map(|&v| f64::from(v)).sum::<f64>() / width as f64;
+        let variance = x.iter().map(|&v| (f64::from(v) - mean).powi(2)).sum::<f64>() / width as f64;
+        let r = 1.0 / (variance + f64::from(p.eps)).sqrt();
+        for c in 0..width {
+            let z = (f64::from(x[c]) - mean) * r;
+            y.floats_mut()[row * width + c] = (z * f64::from(w.floats()[c]) + f64::from(b.floats()[c])) as f32;
+        }
+        stats.floats_mut()[2 * row] = mean as f32;
+        stats.floats_mut()[2 * row + 1] = r as f32;
+    }
+}
+
+fn backward_input_twin([x, w, stats, dy]: [&[u32]; 4], [dx]: [&mut [u32]; 1], p: &BackwardParams) {
+    let width = p.width as usize;
+    for row in 0..p.n as usize {
+        let at = row * width;
+        let (mean, r) = (f64::from(stats.floats()[2 * row]), f64::from(stats.floats()[2 * row + 1]));
+        let z = |c: usize| (f64::from(x.floats()[at + c]) - mean) * r;
+        let d = |c: usize| f64::from(dy.floats()[at + c]) * f64::from(w.floats()[c]);
+        let first = (0..width).map(d).sum::<f64>() / width as f64;
+        let second = (0..width).map(|c| d(c) * z(c)).sum::<f64>() / width as f64;
+        for c in 0..width {
+            dx.floats_mut()[at + c] = (r * (d(c) - first - z(c) * second)) as f32;
+        }
+    }
+}
+
+fn backward_weight_twin([x, stats, dy]: [&[u32]; 3], [dw, db]: [&mut [u32]; 2], p: &column_sum::Params) {
+    let width = p.width as usize;
+    for i in 0..p.parts as usize * width {
+        let dy = |r: usize| f64::from(dy.floats()[r * width + i % width]);
+        let z = |r: usize| {
+            let x = f64::from(x.floats()[r * width + i % width]);
+            (x - f64::from(stats.floats()[2 * r])) * f64::from(stats.floats()[2 * r + 1])
+        };
+        dw.floats_mut()[i] = p.part(i / width).map(|r| dy(r) * z(r)).sum::<f64>() as f32;
+        db.floats_mut()[i] = p.part(i / width).map(dy).sum::<f64>() as f32;
+    }
+}
+
+/// `x [n, C]`, `w`, `b [C]` → `y [n, C]` and mean and scale of each row `[n, 2]`
+pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>, b: FloatTensor<B>, eps: f32) -> [FloatTensor<B>; 2] {
+    let (n, width) = rows_columns(&x.shape());
+    let y = B::empty(&x, x.shape(), DType::F32);
+    let stats = B::empty(&x, [n, 2].into(), DType::F32);
+    let params = ForwardParams { n: n as u32, width: width as u32, eps };
+    B::launch(&FORWARD, [x, w, b], [y, stats], &params, groups_of_64(n))
+}
+
+/// Gradients of LayerNorm.
+#[derive(Debug, Clone)]
+pub struct LayerNorm<T> {
+    /// Input rows.
+    pub x: T,
+    /// Weight.
+    pub w: T,
+    /// Mean and scale of each row.
+    pub stats: T,
+}
+
+impl<B: Launch> Vjp<B, 3> for LayerNorm<FloatTensor<B>> {
+    fn backward(self, dy: FloatTensor<B>, needs: [bool; 3]) -> [Option<FloatTensor<B>>; 3] {
+        let Self { x, w, stats } = self;
+        let (n, width) = rows_columns(&x.shape());
+        let (mut dw, mut db) = (None, None);
+        if needs[1] || needs[2] {
+            let params = column_sum::Params::cut(n, width);
+            let [part_w, part_b] = [(); 2].map(|()| B::empty(&x, [params.parts as usize, width].into(), DType::F32));
+            let read = [x.clone(), stats.clone(), dy.clone()];
+            let [part_w, part_b] = B::launch(&BACKWARD_WEIGHT, read, [part_w, part_b], &params, params.groups());
+            dw = needs[1].then(|| column_sum::<B>(part_w));
+            db = needs[2].then(|| column_sum::<B>(part_b));
+        }
+        let dx = needs[0].then(|| {
+            let dx = B::empty(&x, x.shape(), DType::F32);
+            let params = BackwardParams { n: n as u32, width: width as u32 };
+            let [dx] = B::launch(&BACKWARD_INPUT, [x, w, stats, dy], [dx], &params, groups_of_64(n));
+            dx
+        });
+        [dx, dw, db]
+    }
+}

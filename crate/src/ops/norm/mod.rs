@@ -1,0 +1,4 @@
+//! Norms of rows.
+
+pub mod layer;
+pub mod rms;

@@ -1,0 +1,185 @@
+//! RMSNorm: `y = x r w`, `r = 1 / √(mean(x²) + eps)` (arXiv:1910.07467).
+
+use burn::backend::TensorMetadata;
+use burn::backend::tensor::FloatTensor;
+use burn::tensor::DType;
+
+use crate::gpu::launch::{Launch, rows_columns};
+use crate::gpu::{Kernel, KernelParams, Words, groups_of_64};
+use crate::ops::column_sum::{self, column_sum};
+use crate::ops::tape::Vjp;
+
+crate::kernel! {
+    /// `y` and the scale `r` of each row.
+    pub FORWARD = "rms_norm_forward" [64], (x, w) -> (y, scales),
+    /// Shapes and eps.
+    struct ForwardParams {
+        /// Rows.
+        n: u32,
+        /// C.
+        width: u32,
+        /// Added to the mean square.
+        eps: f32,
+    },
+    twin forward_twin;
+
+    /// [`FORWARD`] where C is a multiple of 4.
+    pub FORWARD_WIDE = "rms_norm_forward_wide" as FORWARD;
+    /// [`FORWARD_WIDE`] with one workgroup per row.
+    pub FORWARD_GROUP = "rms_norm_forward_group" as FORWARD;
+}
+crate::kernel! {
+    /// `sum ← x + sum`, and of it `y` and the scale `r` of each row.
+    pub ADD_FORWARD = "rms_norm_add_forward" [64], (x, w) -> (mut sum, y, scales), ForwardParams, twin add_forward_twin;
+
+    /// [`ADD_FORWARD`] where C is a multiple of 4.
+    pub ADD_FORWARD_WIDE = "rms_norm_add_forward_wide" as ADD_FORWARD;
+    /// [`ADD_FORWARD_WIDE`] with one workgroup per row.
+    pub ADD_FORWARD_GROUP = "rms_norm_add_forward_group" as ADD_FORWARD;
+}
+crate::kernel! {
+    /// `dx = r (dy w − x r² mean(dy w x))`, and `dw = Σ dy x r` in parts.
+    pub BACKWARD = "rms_norm_backward" [64], (x, w, scales, dy) -> (mut dx, dw),
+    /// Shapes of the gradients.
+    struct BackwardParams {
+        /// Rows.
+        n: u32,
+        /// C.
+        width: u32,
+        /// Rows of a part of the weight's gradient.
+        rows: u32,
+        /// Parts of the weight's gradient; 0 if it is not requested.
+        parts: u32,
+        /// 1 if dx contains a sum that this gradient is added to.
+        add: u32,
+    },
+    twin backward_twin;
+
+    /// [`BACKWARD`] where C is a multiple of 4.
+    pub BACKWARD_WIDE = "rms_norm_backward_wide" as BACKWARD;
+    /// [`BACKWARD_WIDE`] with one workgroup per row.
+    pub BACKWARD_GROUP = "rms_norm_backward_group" as BACKWARD;
+}
+
+/// The kernel for rows of `width` and its number of workgroups for `n` rows: `any` width, or for multiples of 4 `wide` with one thread per
+/// row where barriers are slow (software adapters) and `group` with one workgroup per row where neighbouring threads should read
+/// neighbouring elements (GPUs).
+fn chosen<P: KernelParams, const R: usize, const W: usize>(
+    software: bool,
+    n: usize,
+    width: usize,
+    [any, wide, group]: [&'static Kernel<P, R, W>; 3],
+) -> (&'static Kernel<P, R, W>, u32) {
+    match (width.is_multiple_of(4), software) {
+        (false, _) => (any, groups_of_64(n)),
+        (true, true) => (wide, groups_of_64(n)),
+        (true, false) => (group, n as u32),
+    }
+}
+
+fn forward_twin([x, w]: [&[u32]; 2], [y, scales]: [&mut [u32]; 2], p: &ForwardParams) {
+    let width = p.width as usize;
+    for row in 0..p.n as usize {
+        let x = &x.floats()[row * width..][..width];
+        let mean = x.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>() / width as f64;
+        let r = 1.0 / (mean + f64::from(p.eps)).sqrt();
+        for c in 0..width {
+            y.floats_mut()[row * width + c] = (f64::from(x[c]) * r * f64::from(w.floats()[c])) as f32;
+        }
+        scales.floats_mut()[row] = r as f32;
+    }
+}
+
+fn add_forward_twin([x, w]: [&[u32]; 2], [sum, y, scales]: [&mut [u32]; 3], p: &ForwardParams) {
+    for i in 0..(p.n * p.width) as usize {
+        sum.floats_mut()[i] += x.floats()[i];
+    }
+    forward_twin([sum, w], [y, scales], p);
+}
+
+fn backward_twin([x, w, scales, dy]: [&[u32]; 4], [dx, dw]: [&mut [u32]; 2], p: &BackwardParams) {
+    let width = p.width as usize;
+    for row in 0..p.n as usize {
+        let at = row * width;
+        let x = |c: usize| f64::from(x.floats()[at + c]);
+        let d = |c: usize| f64::from(dy.floats()[at + c]) * f64::from(w.floats()[c]);
+        let r = f64::from(scales.floats()[row]);
+        let mean = (0..width).map(|c| d(c) * x(c)).sum::<f64>() / width as f64;
+        for c in 0..width {
+            let before = if p.add == 1 { dx.floats()[at + c] } else { 0.0 };
+            // Rounded before it is added, so that the bits equal those of two launches.
+            dx.floats_mut()[at + c] = before + (r * (d(c) - x(c) * r * r * mean)) as f32;
+        }
+    }
+    let cut = column_sum::Params { n: p.n, width: p.width, rows: p.rows, parts: p.parts };
+    for i in 0..p.parts as usize * width {
+        let term = |r: usize| {
+            let at = r * width + i % width;
+            f64::from(dy.floats()[at]) * f64::from(x.floats()[at]) * f64::from(scales.floats()[r])
+        };
+        dw.floats_mut()[i] = cut.part(i / width).map(term).sum::<f64>() as f32;
+    }
+}
+
+/// `x [n, C]`, `w [C]` → `y [n, C]` and the scale of each row `[n]`
+pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>, eps: f32) -> [FloatTensor<B>; 2] {
+    let (n, width) = rows_columns(&x.shape());
+    let y = B::empty(&x, x.shape(), DType::F32);
+    let scales = B::empty(&x, [n].into(), DType::F32);
+    let params = ForwardParams { n: n as u32, width: width as u32, eps };
+    let (kernel, groups) = chosen(B::software(&x), n, width, [&FORWARD, &FORWARD_WIDE, &FORWARD_GROUP]);
+    B::launch(kernel, [x, w], [y, scales], &params, groups)
+}
+
+/// `x`, `addend [n, C]`, `w [C]` → their sum (in place of the addend if it is uniquely owned), its norm, and the scale of each row `[n]`
+pub fn add_forward<B: Launch>(x: FloatTensor<B>, addend: FloatTensor<B>, w: FloatTensor<B>, eps: f32) -> [FloatTensor<B>; 3] {
+    let (n, width) = rows_columns(&x.shape());
+    let y = B::empty(&x, x.shape(), DType::F32);
+    let scales = B::empty(&x, [n].into(), DType::F32);
+    let params = ForwardParams { n: n as u32, width: width as u32, eps };
+    let (kernel, groups) = chosen(B::software(&x), n, width, [&ADD_FORWARD, &ADD_FORWARD_WIDE, &ADD_FORWARD_GROUP]);
+    B::launch(kernel, [x, w], [addend, y, scales], &params, groups)
+}
+
+/// Gradients of RMSNorm.
+#[derive(Debug, Clone)]
+pub struct RmsNorm<T> {
+    /// Input rows.
+    pub x: T,
+    /// Weight.
+    pub w: T,
+    /// Scale of each row.
+    pub scales: T,
+}
+
+/// dx, added to `sum` if there is one, and dw.
+fn backward<B: Launch>(
+    vjp: RmsNorm<FloatTensor<B>>,
+    dy: FloatTensor<B>,
+    needs: [bool; 2],
+    sum: Option<FloatTensor<B>>,
+) -> [Option<FloatTensor<B>>; 2] {
+    let RmsNorm { x, w, scales } = vjp;
+    let (n, width) = rows_columns(&x.shape());
+    let cut = column_sum::Params::cut(n, width);
+    let parts = if needs[1] { cut.parts } else { 0 };
+    let add = u32::from(sum.is_some());
+    let dx = sum.unwrap_or_else(|| B::empty(&x, x.shape(), DType::F32));
+    let dw = B::empty(&x, [parts.max(1) as usize, width].into(), DType::F32);
+    let params = BackwardParams { n: n as u32, width: width as u32, rows: cut.rows, parts, add };
+    let (kernel, of_rows) = chosen(B::software(&dy), n, width, [&BACKWARD, &BACKWARD_WIDE, &BACKWARD_GROUP]);
+    let columns = if width.is_multiple_of(4) { width / 4 } else { width };
+    let groups = of_rows + groups_of_64(parts as usize * columns);
+    let [dx, dw] = B::launch(kernel, [x, w, scales, dy], [dx, dw], &params, groups);
+    [needs[0].then_some(dx), needs[1].then(|| column_sum::<B>(dw))]
+}
+
+impl<B: Launch> Vjp<B, 2> for RmsNorm<FloatTensor<B>> {
+    fn backward(self, dy: FloatTensor<B>, needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
+        backward::<B>(self, dy, needs, None)
+    }
+
+    fn backward_onto(self, sum: FloatTensor<B>, dy: FloatTensor<B>, needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
+        backward::<B>(self, dy, needs, Some(sum))
+    }
+}

@@ -1,0 +1,28 @@
+//! `x ← f x` with the factor on the device.
+
+use burn::backend::TensorMetadata;
+use burn::backend::tensor::FloatTensor;
+
+use crate::gpu::launch::Launch;
+use crate::gpu::{Words, groups_of_64};
+
+crate::kernel! {
+    /// `x [n] ← f [1] · x`
+    pub KERNEL = "scale" [64], (f) -> (mut x),
+    /// Elements to scale.
+    struct Params {
+        /// Number of elements.
+        n: u32,
+    },
+    twin |[f], [x], p| {
+        let factor = f.floats()[0];
+        x.floats_mut()[..p.n as usize].iter_mut().for_each(|x| *x *= factor);
+    }
+}
+
+/// `f [1] · x`, in place of x if it is uniquely owned.
+pub fn scale<B: Launch>(x: FloatTensor<B>, f: FloatTensor<B>) -> FloatTensor<B> {
+    let n = x.shape().num_elements();
+    let [x] = B::launch(&KERNEL, [f], [x], &Params { n: n as u32 }, groups_of_64(n));
+    x
+}

@@ -1,0 +1,99 @@
+//! Records an operation with a gradient of our own on Burn's tape.
+
+use burn::backend::autodiff::checkpoint::{base::Checkpointer, strategy::CheckpointStrategy};
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, NodeGuard, Ops, OpsKind};
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Autodiff, Backend};
+use std::any::Any;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::marker::PhantomData;
+use std::sync::{Arc, Weak};
+
+use crate::gpu::launch::Launch;
+use crate::ops::elementwise::residual_add;
+
+/// What an operation keeps of its forward pass, and how it turns the gradient of its output into those of its `N` inputs.
+pub trait Vjp<B: Backend, const N: usize>: Clone + Send + Debug + 'static {
+    /// The gradient of each input that `needs` one.
+    fn backward(self, grad: FloatTensor<B>, needs: [bool; N]) -> [Option<FloatTensor<B>>; N];
+
+    /// [`Vjp::backward`] with the gradient of the first input added to `sum`, which other operations have begun. In place if the
+    /// vjp's kernel can do so, otherwise with one more launch.
+    fn backward_onto(self, sum: FloatTensor<B>, grad: FloatTensor<B>, needs: [bool; N]) -> [Option<FloatTensor<B>>; N]
+    where
+        B: Launch,
+    {
+        let mut grads = self.backward(grad, needs);
+        grads[0] = Some(match grads[0].take() {
+            Some(grad) => residual_add::<B>(sum, grad),
+            None => sum,
+        });
+        grads
+    }
+}
+
+thread_local! {
+    /// Inner nodes whose gradient one of our vjps has begun and that was not consumed yet; entries last as long as the nodes. A backward
+    /// pass stays on its thread.
+    static BEGUN: RefCell<BTreeMap<u64, Weak<dyn Any + Send + Sync>>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+/// With more entries than this, those of dropped nodes are removed: nodes of Burn's own operations do not report their end.
+const MANY: usize = 1024;
+
+/// Forgets that the gradient of a node was begun. Whether it was.
+fn take_begun(node: u64) -> bool {
+    BEGUN.with_borrow_mut(|begun| begun.remove(&node).is_some())
+}
+
+fn set_begun(node: u64, alive: Weak<dyn Any + Send + Sync>) {
+    BEGUN.with_borrow_mut(|begun| {
+        begun.insert(node, alive);
+        if begun.len() > MANY {
+            begun.retain(|_, node| node.strong_count() > 0);
+        }
+    });
+}
+
+#[derive(Debug)]
+struct Step<R>(PhantomData<R>);
+
+impl<B: Launch, R: Vjp<B, N>, const N: usize> Backward<B, N> for Step<R> {
+    type State = R;
+
+    fn backward(self, ops: Ops<R, N>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
+        let grad = grads.consume::<B>(&ops.node);
+        take_begun(ops.node.id.value);
+        let needs = ops.parents.each_ref().map(Option::is_some);
+        // A leaf keeps its gradient when it is consumed: only an inner node gives its sum away.
+        let sum = ops.parents[0].as_ref().filter(|first| take_begun(first.id.value)).map(|first| grads.consume::<B>(first));
+        let found = match sum {
+            Some(sum) => ops.state.backward_onto(sum, grad, needs),
+            None => ops.state.backward(grad, needs),
+        };
+        for (parent, grad) in ops.parents.into_iter().zip(found) {
+            if let (Some(parent), Some(grad)) = (parent, grad) {
+                grads.register::<B>(parent.id, grad);
+                if !parent.parents.is_empty() {
+                    let node: Arc<dyn Any + Send + Sync> = parent.clone();
+                    set_begun(parent.id.value, Arc::downgrade(&node));
+                }
+            }
+        }
+    }
+}
+
+/// Puts `output`, computed from `inputs`, on the tape with its vjp. The vjp is dropped if no input needs a gradient.
+pub fn record<B: Launch, C: CheckpointStrategy, R: Vjp<B, N>, const N: usize>(
+    inputs: [NodeGuard; N],
+    output: FloatTensor<B>,
+    vjp: R,
+) -> FloatTensor<Autodiff<B, C>> {
+    match Step::<R>(PhantomData).prepare::<C>(inputs).compute_bound().stateful() {
+        OpsKind::Tracked(prep) => prep.finish(vjp, output),
+        OpsKind::UnTracked(prep) => prep.finish(output),
+    }
+}

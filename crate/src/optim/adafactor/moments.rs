@@ -1,0 +1,33 @@
+//! `row ← lerp(row, Σⱼ q, w)`, `col ← lerp(col, Σᵢ q, w)` from the tiles' partial sums (shaders/README.md, "Adafactor").
+
+use crate::gpu::Words;
+use crate::optim::adafactor::sums::{TILE_COLS, TILE_ROWS};
+use crate::optim::arithmetic::lerp;
+
+crate::kernel! {
+    /// `row_sums [A, ⌈B/64⌉], col_sums [⌈A/32⌉, B]` into `row [A], col [B]`; one thread each.
+    pub KERNEL = "adafactor_moments" [256], (row_sums, col_sums) -> (mut row, mut col),
+    /// The matrix and the weight of this step.
+    struct Params {
+        /// A.
+        rows: u32,
+        /// B.
+        cols: u32,
+        /// max(t^decay_rate, 1 − beta2_cap).
+        w: f32,
+    },
+    twin twin
+}
+
+fn twin([row_sums, col_sums]: [&[u32]; 2], [row, col]: [&mut [u32]; 2], s: &Params) {
+    let (row_sums, col_sums) = (row_sums.floats(), col_sums.floats());
+    let (rows, cols) = (s.rows as usize, s.cols as usize);
+    let (across, down) = (cols.div_ceil(TILE_COLS), rows.div_ceil(TILE_ROWS));
+    for (row, sums) in row.floats_mut()[..rows].iter_mut().zip(row_sums.chunks(across)) {
+        *row = lerp(*row, sums.iter().map(|&x| f64::from(x)).sum::<f64>() as f32, s.w);
+    }
+    for (j, col) in col.floats_mut()[..cols].iter_mut().enumerate() {
+        let sum: f64 = (0..down).map(|tile| f64::from(col_sums[tile * cols + j])).sum();
+        *col = lerp(*col, sum as f32, s.w);
+    }
+}

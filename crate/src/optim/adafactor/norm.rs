@@ -1,0 +1,51 @@
+//! Sums behind the update's size: Σ a², Σ p² (relative step) and Σ row of a matrix (shaders/README.md, "Adafactor").
+
+use crate::bf16::get;
+use crate::gpu::Words;
+use crate::optim::adafactor::sums::{TILE_COLS, TILE_ROWS};
+use crate::optim::arithmetic::bounded;
+
+crate::kernel! {
+    /// `g, p [A, B], row [A], col [B] → sums [3L]`.
+    pub KERNEL = "adafactor_norm" [64], (g, p, row, col) -> (sums),
+    /// The matrix and how its work is shared out.
+    struct Params {
+        /// A.
+        rows: u32,
+        /// B.
+        cols: u32,
+        /// L = min(256, tiles): workgroups.
+        lanes: u32,
+        /// Factor of the gradient (clipping).
+        scale: f32,
+        /// 1: Σ p² is needed.
+        relative_step: u32,
+        /// 1: p is packed bf16.
+        packed: u32,
+    },
+    twin twin
+}
+
+fn twin([g, p, row, col]: [&[u32]; 4], [sums]: [&mut [u32]; 1], s: &Params) {
+    let (g, row, col) = (g.floats(), row.floats(), col.floats());
+    let (rows, cols, lanes) = (s.rows as usize, s.cols as usize, s.lanes as usize);
+    let across = cols.div_ceil(TILE_COLS);
+    let mut total = vec![0f64; 3 * lanes];
+    for i in 0..rows {
+        let rho = 1.0 / row[i].sqrt();
+        total[2 * lanes + i / 256 % lanes] += f64::from(row[i]);
+        for j in 0..cols {
+            let at = i * cols + j;
+            let lane = (i / TILE_ROWS * across + j / TILE_COLS) % lanes;
+            let a = (bounded(g[at]) * s.scale * rho) * (1.0 / col[j].sqrt());
+            total[lane] += f64::from(a).powi(2);
+            if s.relative_step != 0 {
+                let x = if s.packed != 0 { get(p, at) } else { f32::from_bits(p[at]) };
+                total[lanes + lane] += f64::from(x).powi(2);
+            }
+        }
+    }
+    for (out, sum) in sums.floats_mut().iter_mut().zip(total) {
+        *out = sum as f32;
+    }
+}

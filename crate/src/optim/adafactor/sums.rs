@@ -1,0 +1,55 @@
+//! Row and column sums of `q = g² + ε₁` of a matrix, by tiles of 32 × 64 (shaders/README.md, "Adafactor" and "Block tree").
+
+use crate::gpu::Words;
+use crate::optim::arithmetic::bounded;
+
+/// Rows of a tile.
+pub const TILE_ROWS: usize = 32;
+/// Columns of a tile.
+pub const TILE_COLS: usize = 64;
+/// Tiles of one workgroup.
+pub const TILES: usize = 8;
+
+crate::kernel! {
+    /// `g [A, B] → row_sums [A, ⌈B/64⌉], col_sums [⌈A/32⌉, B]`; 8 threads a tile.
+    pub KERNEL = "adafactor_sums" [64], (g) -> (row_sums, col_sums),
+    /// The matrix and what is added to its squares.
+    struct Params {
+        /// A.
+        rows: u32,
+        /// B.
+        cols: u32,
+        /// Factor of the gradient (clipping).
+        scale: f32,
+        /// ε₁.
+        eps1: f32,
+    },
+    twin twin
+}
+
+fn twin([g]: [&[u32]; 1], [row_sums, col_sums]: [&mut [u32]; 2], s: &Params) {
+    let (g, row_sums, col_sums) = (g.floats(), row_sums.floats_mut(), col_sums.floats_mut());
+    let (rows, cols) = (s.rows as usize, s.cols as usize);
+    let across = cols.div_ceil(TILE_COLS);
+    let q = |i: usize, j: usize| {
+        let g = bounded(g[i * cols + j]) * s.scale;
+        f64::from(g * g + s.eps1)
+    };
+    for i in 0..rows {
+        for tile in 0..across {
+            let columns = tile * TILE_COLS..cols.min((tile + 1) * TILE_COLS);
+            row_sums[i * across + tile] = columns.map(|j| q(i, j)).sum::<f64>() as f32;
+        }
+    }
+    let mut sums = vec![0f64; cols];
+    for i in 0..rows {
+        for (j, sum) in sums.iter_mut().enumerate() {
+            *sum += q(i, j);
+        }
+        if (i + 1) % TILE_ROWS == 0 || i + 1 == rows {
+            for (out, sum) in col_sums[i / TILE_ROWS * cols..].iter_mut().zip(&mut sums) {
+                *out = std::mem::take(sum) as f32;
+            }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Adafactor's second moment of a vector, and the sums behind the update's size (shaders/README.md, "Adafactor").
+
+use crate::bf16::get;
+use crate::gpu::Words;
+use crate::optim::arithmetic::{bounded, lerp};
+
+/// Elements of a chunk: a lane's unit of work.
+pub const CHUNK: usize = 2048;
+
+crate::kernel! {
+    /// `g [n], p [n], row [n] → sums [2L]`.
+    pub KERNEL = "adafactor_vector_moments" [64], (g, p) -> (mut row, sums),
+    /// The vector and the scalars of a step.
+    struct Params {
+        /// Elements.
+        n: u32,
+        /// L = min(256, chunks): workgroups.
+        lanes: u32,
+        /// Factor of the gradient (clipping).
+        scale: f32,
+        /// ε₁.
+        eps1: f32,
+        /// max(t^decay_rate, 1 − beta2_cap).
+        w: f32,
+        /// 1: Σ p² is needed.
+        relative_step: u32,
+        /// 1: p is packed bf16.
+        packed: u32,
+    },
+    twin twin
+}
+
+fn twin([g, p]: [&[u32]; 2], [row, sums]: [&mut [u32]; 2], s: &Params) {
+    let (g, row) = (g.floats(), row.floats_mut());
+    let lanes = s.lanes as usize;
+    let mut total = vec![0f64; 2 * lanes];
+    for i in 0..s.n as usize {
+        let g = bounded(g[i]) * s.scale;
+        row[i] = lerp(row[i], g * g + s.eps1, s.w);
+        let lane = i / CHUNK % lanes;
+        total[lane] += f64::from(g / row[i].sqrt()).powi(2);
+        if s.relative_step != 0 {
+            let x = if s.packed != 0 { get(p, i) } else { f32::from_bits(p[i]) };
+            total[lanes + lane] += f64::from(x).powi(2);
+        }
+    }
+    for (out, sum) in sums.floats_mut().iter_mut().zip(total) {
+        *out = sum as f32;
+    }
+}

@@ -1,0 +1,46 @@
+//! AdamW: one dispatch (shaders/README.md, "AdamW"). State: m, v as the parameter.
+
+pub mod kernel;
+pub mod packed;
+
+use burn::tensor::DType;
+
+use crate::config::AdamwConfig;
+use crate::error::Result;
+use crate::gpu::{Buffer, run};
+use crate::optim::ParamInfo;
+use crate::optim::rule::{Layout, Rule, Update};
+
+/// AdamW (arXiv:1711.05101).
+#[derive(Debug)]
+pub struct Adamw(AdamwConfig);
+
+impl Adamw {
+    /// The rule with these settings.
+    pub fn new(config: AdamwConfig) -> Self {
+        Self(config)
+    }
+}
+
+impl Rule for Adamw {
+    fn layout(&self, parameter: &ParamInfo) -> Layout {
+        Layout::like(parameter, &["m", "v"])
+    }
+
+    fn step(&mut self, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> Result<(Buffer, Vec<Buffer>)> {
+        let AdamwConfig { beta1, beta2, eps, weight_decay, .. } = self.0;
+        let (w1, w2) = ((1.0 - beta1) as f32, (1.0 - beta2) as f32);
+        let (d, alpha, eps) = (u.decay(weight_decay), u.alpha(beta1, beta2), eps as f32);
+        let (n, scale) = (u.n(), u.scale);
+        let [m, v] = u.state(state)?;
+        let [p, m, v] = if u.parameter.dtype == DType::BF16 {
+            let params = packed::Params { n, w1, w2, d, alpha, eps, scale, noise: u.noise };
+            run(&packed::KERNEL, [g, u.given.clone()], [p, m, v], &params, u.groups(2))?
+        } else {
+            let params = kernel::Params { n, w1, w2, d, alpha, eps, scale };
+            let (kernel, groups) = if n.is_multiple_of(4) { (&kernel::WIDE, u.groups(4)) } else { (&kernel::KERNEL, u.groups(1)) };
+            run(kernel, [g], [p, m, v], &params, groups)?
+        };
+        Ok((p, vec![m, v]))
+    }
+}

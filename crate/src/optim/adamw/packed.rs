@@ -1,0 +1,47 @@
+//! AdamW on a packed bf16 tensor with bf16 moments, in place; three rounded writes (shaders/README.md, "AdamW").
+
+use crate::bf16::{get, put};
+use crate::gpu::Words;
+use crate::gpu::noise::{Noise, Writes};
+use crate::optim::adamw::kernel as adamw;
+use crate::random::Stream;
+
+crate::kernel! {
+    /// `p, m, v [n]` packed bf16, `g [n]` f32, `noise [3n]` u32 (one word where it is not read).
+    pub KERNEL = "adamw_bf16" [256], (g, noise) -> (mut p, mut m, mut v),
+    /// Scalars of a step and its noise.
+    struct Params {
+        /// Elements.
+        n: u32,
+        /// 1 − β1.
+        w1: f32,
+        /// 1 − β2.
+        w2: f32,
+        /// 1 − ηλ.
+        d: f32,
+        /// η·√(1 − β2ᵗ)/(1 − β1ᵗ).
+        alpha: f32,
+        /// ε.
+        eps: f32,
+        /// Factor of the gradient (clipping).
+        scale: f32,
+        /// What rounds the writes.
+        noise: Noise,
+    },
+    twin twin
+}
+
+fn twin([g, given]: [&[u32]; 2], [p, m, v]: [&mut [u32]; 3], s: &Params) {
+    let rule = adamw::Params { n: s.n, w1: s.w1, w2: s.w2, d: s.d, alpha: s.alpha, eps: s.eps, scale: s.scale };
+    let writes = Writes::new(s.noise);
+    let n = s.n as usize;
+    for (i, &g) in g.floats().iter().enumerate().take(n) {
+        let (x, m1, v1) = adamw::element(&rule, get(p, i), g, get(m, i), get(v, i));
+        let words = writes.words(i);
+        let round = |stream: Stream, value: f32| writes.round(value, words, stream, i, given.get(stream as usize * n + i));
+        let (m1, v1, x) = (round(Stream::M, m1), round(Stream::V, v1), round(Stream::P, x));
+        put(m, i, n, m1);
+        put(v, i, n, v1);
+        put(p, i, n, x);
+    }
+}

@@ -1,0 +1,46 @@
+//! APOLLO's update of a matrix, in place (shaders/README.md, "APOLLO", 3 to 5): `U = G·s`, limited; `x = p·d − α·√scale·U`.
+
+use crate::gpu::Words;
+use crate::gpu::noise::{Noise, Writes};
+use crate::optim::arithmetic::bounded;
+
+crate::kernel! {
+    /// `g [A, B], stats [4, channels], factors [2], p [A, B]` f32 or packed bf16.
+    pub KERNEL = "apollo_apply" [256], (g, stats, factors) -> (mut p),
+    /// Scalars of a step and its noise.
+    struct Params {
+        /// Elements.
+        n: u32,
+        /// B.
+        cols: u32,
+        /// 1: a channel is a row (side right), 0: a column.
+        channels_are_rows: u32,
+        /// 1: one scale for the tensor.
+        mini: u32,
+        /// √scale if it stands before the limiter, else 1.
+        front: f32,
+        /// √scale if it stands behind the limiter, else 1.
+        back: f32,
+        /// 1 − ηλ.
+        d: f32,
+        /// η·√(1 − β2ᵗ)/(1 − β1ᵗ).
+        alpha: f32,
+        /// Factor of the gradient (clipping).
+        scale: f32,
+        /// What rounds the writes.
+        noise: Noise,
+    },
+    twin twin
+}
+
+fn twin([g, stats, factors]: [&[u32]; 3], [p]: [&mut [u32]; 1], s: &Params) {
+    let (g, stats, factors) = (g.floats(), stats.floats(), factors.floats());
+    let (n, cols) = (s.n as usize, s.cols as usize);
+    let writes = Writes::new(s.noise);
+    for i in 0..n {
+        let channel = if s.channels_are_rows != 0 { i / cols } else { i % cols };
+        let u = bounded(g[i]) * s.scale * if s.mini != 0 { factors[0] } else { stats[channel] };
+        let u = ((u * s.front) / factors[1]) * s.back;
+        writes.parameter(p, i, n, None, |p| p * s.d - s.alpha * u);
+    }
+}

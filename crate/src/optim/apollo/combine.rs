@@ -1,0 +1,41 @@
+//! APOLLO's tensor scale (mini) and norm-growth limiter (shaders/README.md, "APOLLO", 3 and 4; limiter: arXiv:2410.01623).
+
+use crate::gpu::Words;
+
+crate::kernel! {
+    /// `stats [4, channels], norm [1] → factors [2]` = s (mini), ℓ; one workgroup.
+    pub KERNEL = "apollo_combine" [64], (stats) -> (mut norm, factors),
+    /// Scalars of a step.
+    struct Params {
+        /// Channels.
+        channels: u32,
+        /// 1: one scale for the tensor.
+        mini: u32,
+        /// √scale if it stands before the limiter, else 1.
+        front: f32,
+        /// Smallest stored norm that limits.
+        threshold: f32,
+        /// γ.
+        gamma: f32,
+    },
+    twin twin
+}
+
+fn twin([stats]: [&[u32]; 1], [norm, factors]: [&mut [u32]; 2], p: &Params) {
+    let (stats, norm, factors) = (stats.floats(), &mut norm.floats_mut()[0], factors.floats_mut());
+    let channels = p.channels as usize;
+    let sum = |k: usize| stats[k * channels..][..channels].iter().map(|&x| f64::from(x)).sum::<f64>();
+    let (s, length) = if p.mini != 0 {
+        (sum(2).sqrt() as f32 / (sum(3).sqrt() as f32 + 1e-8), sum(1))
+    } else {
+        (1.0, stats[..channels].iter().zip(&stats[channels..]).map(|(&s, &g)| f64::from(s).powi(2) * f64::from(g)).sum())
+    };
+    let n = p.front * (s * length.sqrt() as f32);
+    let mut limit = 1.0;
+    if *norm >= p.threshold {
+        let growth = n / (*norm + 1e-8);
+        limit = if growth.is_nan() { growth } else { growth.max(p.gamma) } / p.gamma;
+    }
+    *norm = n / limit;
+    factors[..2].copy_from_slice(&[s, limit]);
+}

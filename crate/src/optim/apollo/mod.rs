@@ -1,0 +1,185 @@
+//! APOLLO: three dispatches a matrix (shaders/README.md, "APOLLO"). State: m, v [r, channels], norm, all f32. The projector is a function
+//! of (seed, name, refresh), not state.
+
+pub mod apply;
+pub mod combine;
+pub mod project;
+
+use burn::tensor::{DType, Tensor, TensorData};
+
+use crate::config::{ApolloConfig, ProjectorKind};
+use crate::error::Result;
+use crate::gpu::{Buffer, run};
+use crate::optim::ParamInfo;
+use crate::optim::rule::{Layout, Rule, Update};
+use crate::random::{self, PROJECTOR};
+
+/// Growth that the limiter allows from one step to the next.
+const GAMMA: f64 = 1.01;
+
+/// How a matrix is cut into channels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Side {
+    /// The channels are the rows (side right), else the columns (side left).
+    by_row: bool,
+    /// Length of a channel: what is projected.
+    dim: usize,
+    /// Number of channels.
+    channels: usize,
+}
+
+impl Side {
+    /// The longer side gives the channels; a square matrix is cut by rows.
+    fn of((rows, cols): (usize, usize)) -> Self {
+        if rows < cols { Self { by_row: false, dim: rows, channels: cols } } else { Self { by_row: true, dim: cols, channels: rows } }
+    }
+}
+
+/// Whether there is something to project: two dimensions, and a shorter side above the rank. AdamW moves other parameters.
+pub(super) fn projects(config: &ApolloConfig, parameter: &ParamInfo) -> bool {
+    parameter.matrix().is_some_and(|(rows, cols)| rows.min(cols) > config.rank())
+}
+
+/// The orthogonal projector P [dim, rank], rank < dim: columns of signs, orthonormalised in f64 (shaders/README.md, "APOLLO projectors"). A
+/// column that the ones before span, as short ones may be, gives way to the first unit vector that they do not.
+pub fn orthogonal(key: [u32; 2], refresh: u64, dim: usize, rank: usize) -> Vec<f32> {
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).fold(0.0, |sum, (a, b)| sum + a * b);
+    let mut columns: Vec<Vec<f64>> = Vec::with_capacity(rank);
+    for j in 0..rank {
+        let signs = (0..dim).map(|i| f64::from(project::signs(key, (i * rank + j) as u64, refresh))).collect();
+        let axes = (0..dim).map(|axis| (0..dim).map(|i| f64::from(u8::from(i == axis))).collect());
+        let apart = std::iter::once(signs).chain(axes).find_map(|mut column: Vec<f64>| {
+            let length = dot(&column, &column).sqrt();
+            for q in columns.iter().chain(&columns) {
+                let along = dot(q, &column);
+                column.iter_mut().zip(q).for_each(|(x, q)| *x -= along * q);
+            }
+            let norm = dot(&column, &column).sqrt();
+            column.iter_mut().for_each(|x| *x /= norm);
+            (norm > 1e-6 * length).then_some(column)
+        });
+        columns.extend(apart);
+    }
+    (0..dim * rank).map(|e| columns[e % rank][e / rank] as f32).collect()
+}
+
+/// An orthogonal projector on the device.
+#[derive(Debug)]
+struct Projector {
+    refresh: u64,
+    matrix: Buffer,
+}
+
+/// APOLLO and APOLLO-Mini (arXiv:2412.05270) for a parameter with something to project.
+#[derive(Debug)]
+pub struct Apollo {
+    config: ApolloConfig,
+    /// An orthogonal projector, kept until the next refresh. It is a function of (seed, name, refresh) and not state: it is never saved.
+    projector: Option<Projector>,
+}
+
+impl Apollo {
+    /// The rule with these settings.
+    pub fn new(config: ApolloConfig) -> Self {
+        Self { config, projector: None }
+    }
+
+    /// The orthogonal projector [dim, rank] on the device, with its refresh index; `None` before the first step. Normal projectors are made
+    /// in the kernel.
+    pub fn projector(&self) -> Option<(u64, Tensor<1>)> {
+        self.projector.as_ref().map(|projector| (projector.refresh, projector.matrix.clone().float()))
+    }
+}
+
+/// The parameter by channels; a vector is one row.
+fn side(parameter: &ParamInfo) -> Side {
+    Side::of(parameter.matrix().unwrap_or((1, parameter.elements())))
+}
+
+impl Rule for Apollo {
+    fn layout(&self, parameter: &ParamInfo) -> Layout {
+        let moments = vec![self.config.rank(), side(parameter).channels];
+        Layout(vec![("m", moments.clone(), DType::F32), ("v", moments, DType::F32), ("norm", Vec::new(), DType::F32)])
+    }
+
+    fn side_bytes(&self, parameter: &ParamInfo) -> u64 {
+        match self.config.projector {
+            ProjectorKind::Orthogonal => 4 * (side(parameter).dim * self.config.rank()) as u64,
+            ProjectorKind::Normal => 0,
+        }
+    }
+
+    fn step(&mut self, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> Result<(Buffer, Vec<Buffer>)> {
+        step(&self.config, &mut self.projector, u, p, g, state)
+    }
+}
+
+/// The new parameter and state; `held` is the projector of the previous step on entry, and of this step on return.
+fn step(
+    rule: &ApolloConfig,
+    held: &mut Option<Projector>,
+    u: &Update<'_>,
+    p: Buffer,
+    g: Buffer,
+    state: Vec<Buffer>,
+) -> Result<(Buffer, Vec<Buffer>)> {
+    let cols = u.parameter.matrix().map_or(u.parameter.elements(), |(_, cols)| cols);
+    let Side { by_row, dim, channels } = side(u.parameter);
+    let rank = rule.rank();
+    let refresh = (u.step - 1) / rule.update_steps.max(1);
+    let key = random::key(PROJECTOR, u.seed, &u.parameter.name);
+    let projector = match (&u.projector, rule.projector) {
+        (Some(matrix), _) => Some(matrix.clone()),
+        (None, ProjectorKind::Orthogonal) => {
+            let present = held.take().filter(|held| held.refresh == refresh);
+            let made = || {
+                let matrix = TensorData::new(orthogonal(key, refresh, dim, rank), [dim * rank]);
+                Projector { refresh, matrix: Tensor::<1>::from_data(matrix, (u.device, DType::F32)).into() }
+            };
+            Some(held.insert(present.unwrap_or_else(made)).matrix.clone())
+        }
+        (None, ProjectorKind::Normal) => None,
+    };
+    let (root, mini) = ((rule.scale().sqrt()) as f32, u32::from(rule.mini));
+    let (front, back) = if rule.scale_front { (root, 1.0) } else { (1.0, root) };
+    let project = project::Params {
+        channels: channels as u32,
+        dim: dim as u32,
+        rank: rank as u32,
+        channel_stride: if by_row { cols as u32 } else { 1 },
+        dim_stride: if by_row { 1 } else { cols as u32 },
+        given: u32::from(projector.is_some()),
+        sigma: (dim as f64 / rank as f64).sqrt() as f32,
+        unit: project::unit(dim),
+        w1: (1.0 - rule.beta1) as f32,
+        w2: (1.0 - rule.beta2) as f32,
+        eps: rule.eps as f32,
+        scale: u.scale,
+        key0: key[0],
+        key1: key[1],
+        refresh_low: refresh as u32,
+        refresh_high: (refresh >> 32) as u32,
+    };
+    let stats = p.empty_like([4, channels], DType::F32);
+    let [m, v, norm] = u.state(state)?;
+    let read = [g.clone(), projector.unwrap_or_else(|| u.unread.clone())];
+    let [m, v, stats] = run(&project::KERNEL, read, [m, v, stats], &project, (channels as u32).div_ceil(256))?;
+    let threshold = 0.01 * ((rank * channels) as f64).sqrt() * if rule.scale_front { rule.scale().sqrt() } else { 1.0 };
+    let combine = combine::Params { channels: channels as u32, mini, front, threshold: threshold as f32, gamma: GAMMA as f32 };
+    let factors = p.empty_like([2], DType::F32);
+    let [norm, factors] = run(&combine::KERNEL, [stats.clone()], [norm, factors], &combine, 1)?;
+    let apply = apply::Params {
+        n: u.n(),
+        cols: cols as u32,
+        channels_are_rows: u32::from(by_row),
+        mini,
+        front,
+        back,
+        d: u.decay(rule.weight_decay),
+        alpha: u.alpha(rule.beta1, rule.beta2),
+        scale: u.scale,
+        noise: u.noise,
+    };
+    let [p] = run(&apply::KERNEL, [g, stats, factors], [p], &apply, u.groups(2))?;
+    Ok((p, vec![m, v, norm]))
+}

@@ -1,0 +1,31 @@
+//! SGD without momentum, in place (shaders/README.md, "SGD"): `p ← p·d − η·g`.
+
+use crate::gpu::Words;
+use crate::gpu::noise::{Noise, Writes};
+use crate::optim::arithmetic::bounded;
+
+crate::kernel! {
+    /// `p [n]` f32 or packed bf16, `g [n]` f32.
+    pub KERNEL = "sgd" [256], (g) -> (mut p),
+    /// Scalars of a step and its noise.
+    struct Params {
+        /// Elements.
+        n: u32,
+        /// η.
+        rate: f32,
+        /// 1 − ηλ.
+        d: f32,
+        /// Factor of the gradient (clipping).
+        scale: f32,
+        /// What rounds the writes.
+        noise: Noise,
+    },
+    twin twin
+}
+
+fn twin([g]: [&[u32]; 1], [p]: [&mut [u32]; 1], s: &Params) {
+    let writes = Writes::new(s.noise);
+    for (i, &g) in g.floats().iter().enumerate().take(s.n as usize) {
+        writes.parameter(p, i, s.n as usize, None, |p| p * s.d - s.rate * (bounded(g) * s.scale));
+    }
+}

@@ -1,0 +1,41 @@
+//! SGD: one dispatch (shaders/README.md, "SGD"). State: momentum as the parameter, if μ > 0.
+
+pub mod kernel;
+pub mod momentum;
+
+use crate::config::SgdConfig;
+use crate::error::Result;
+use crate::gpu::{Buffer, run};
+use crate::optim::ParamInfo;
+use crate::optim::rule::{Layout, Rule, Update};
+
+/// SGD, with momentum if μ > 0.
+#[derive(Debug)]
+pub struct Sgd(SgdConfig);
+
+impl Sgd {
+    /// The rule with these settings.
+    pub fn new(config: SgdConfig) -> Self {
+        Self(config)
+    }
+}
+
+impl Rule for Sgd {
+    fn layout(&self, parameter: &ParamInfo) -> Layout {
+        Layout::like(parameter, if self.0.momentum > 0.0 { &["momentum"] } else { &[] })
+    }
+
+    fn step(&mut self, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> Result<(Buffer, Vec<Buffer>)> {
+        let (n, rate, d, scale, noise) = (u.n(), u.rate as f32, u.decay(self.0.weight_decay), u.scale, u.noise);
+        if self.0.momentum == 0.0 {
+            let [] = u.state(state)?;
+            let [p] = run(&kernel::KERNEL, [g], [p], &kernel::Params { n, rate, d, scale, noise }, u.groups(2))?;
+            return Ok((p, Vec::new()));
+        }
+        let (momentum, nesterov) = (self.0.momentum as f32, u32::from(self.0.nesterov));
+        let params = momentum::Params { n, rate, d, scale, momentum, nesterov, noise };
+        let [buf] = u.state(state)?;
+        let [p, momentum] = run(&momentum::KERNEL, [g], [p, buf], &params, u.groups(2))?;
+        Ok((p, vec![momentum]))
+    }
+}

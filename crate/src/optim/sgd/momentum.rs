@@ -1,0 +1,48 @@
+//! SGD with momentum, optionally Nesterov's, in place (shaders/README.md, "SGD"): `b = μ·buf + g`, `p ← p·d − η·(b or g + μ·b)`.
+
+use crate::bf16::{get, put};
+use crate::gpu::Words;
+use crate::gpu::noise::{Noise, Writes};
+use crate::optim::arithmetic::bounded;
+use crate::random::Stream;
+
+crate::kernel! {
+    /// `p, buf [n]` f32 or packed bf16, `g [n]` f32.
+    pub KERNEL = "sgd_momentum" [256], (g) -> (mut p, mut buf),
+    /// Scalars of a step and its noise.
+    struct Params {
+        /// Elements.
+        n: u32,
+        /// η.
+        rate: f32,
+        /// 1 − ηλ.
+        d: f32,
+        /// Factor of the gradient (clipping).
+        scale: f32,
+        /// μ.
+        momentum: f32,
+        /// 1: u = g + μ·b.
+        nesterov: u32,
+        /// What rounds the writes.
+        noise: Noise,
+    },
+    twin twin
+}
+
+fn twin([g]: [&[u32]; 1], [p, buf]: [&mut [u32]; 2], s: &Params) {
+    let n = s.n as usize;
+    let writes = Writes::new(s.noise);
+    for (i, &g) in g.floats().iter().enumerate().take(n) {
+        let g = bounded(g) * s.scale;
+        let old = if writes.is_f32() { f32::from_bits(buf[i]) } else { get(buf, i) };
+        let b = s.momentum * old + g;
+        let u = if s.nesterov != 0 { g + s.momentum * b } else { b };
+        writes.parameter(p, i, n, None, |p| p * s.d - s.rate * u);
+        if writes.is_f32() {
+            buf[i] = b.to_bits();
+        } else {
+            let bits = writes.round(b, writes.words(i), Stream::M, i, None);
+            put(buf, i, n, bits);
+        }
+    }
+}

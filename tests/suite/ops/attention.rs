@@ -1,0 +1,222 @@
+use burn::tensor::{Tensor, TensorData};
+use tabtune::gpu::{AnyKernel, KernelParams};
+use tabtune::ops::AttentionShape;
+use tabtune::ops::attention;
+use tabtune::ops::attention::kernels::{self, BlockParams, PadParams, Params};
+use tabtune_tests::kernels::{Case, check, difference, floats, noise, poisoned, words};
+use tabtune_tests::{block_on, cpu, gpu};
+
+/// f32 dot products, exp and sums over up to 131 keys against f64.
+const BOUND: f64 = 2e-5;
+
+/// Without documents, then with.
+fn shapes() -> Vec<Params> {
+    let shapes = [(1, 1, 1, 1, 0, 1), (2, 4, 4, 5, 0, 8), (1, 9, 3, 67, 0, 16), (2, 2, 1, 31, 100, 20), (3, 4, 2, 1, 13, 32)];
+    let shape = |documents| {
+        move |(batch, heads, kv_heads, len, offset, width4)| {
+            let scale = 1.0 / ((width4 * 4) as f32).sqrt();
+            Params { batch, heads, kv_heads, len, offset, width4, scale, documents }
+        }
+    };
+    shapes.into_iter().map(shape(0)).chain(shapes.into_iter().map(shape(1))).collect()
+}
+
+/// Where documents start: some of one token, some longer than a block, and otherwise in each sequence.
+fn starts(p: &Params) -> Vec<u32> {
+    if p.documents == 0 {
+        return poisoned(1);
+    }
+    let start = |b: u32, key: u32| [2, 3, 4 + b, 21, 50, 117].into_iter().filter(|&start| start <= key).max().unwrap_or(0);
+    (0..p.batch).flat_map(|b| (0..p.len).map(move |t| (b, t))).map(|(b, t)| start(b, p.offset + t)).collect()
+}
+
+/// Words of the stats: two a query, and the first key of each token.
+fn stats(p: &Params) -> usize {
+    (p.batch * p.len * (2 * p.heads + p.documents)) as usize
+}
+
+fn sizes(p: &Params) -> (usize, usize, usize) {
+    let width = p.width4 as usize * 4;
+    let queries = (p.batch * p.len * p.heads) as usize;
+    let keys = (p.batch * (p.offset + p.len) * p.kv_heads) as usize;
+    (queries, queries * width, keys * width)
+}
+
+fn rows(n: usize, seed: u32) -> Vec<u32> {
+    words(&noise(n, seed).iter().map(|v| 2.0 * v).collect::<Vec<_>>())
+}
+
+fn forward(p: Params) -> Case {
+    let (queries, q, k) = sizes(&p);
+    let read = [rows(q, 1), rows(k, 2), rows(k, 3), starts(&p)];
+    Case::new(&kernels::FORWARD, read, [poisoned(q), poisoned(stats(&p))], &p, (queries as u32).div_ceil(64))
+}
+
+fn backward_query(p: Params) -> Case {
+    let (queries, q, k) = sizes(&p);
+    let mut made = forward(p).twin();
+    let (stats, y) = (made.remove(1), made.remove(0));
+    let read = [rows(q, 1), rows(k, 2), rows(k, 3), y, rows(q, 4)];
+    Case::new(&kernels::BACKWARD_QUERY, read, [stats, poisoned(q)], &p, (queries as u32).div_ceil(64))
+}
+
+fn backward_key_value(p: Params) -> Case {
+    let (_, q, k) = sizes(&p);
+    let stats = backward_query(p).twin().remove(0);
+    let read = [rows(q, 1), rows(k, 2), rows(k, 3), rows(q, 4), stats];
+    let keys = (p.batch * (p.offset + p.len) * p.kv_heads).div_ceil(64);
+    Case::new(&kernels::BACKWARD_KEY_VALUE, read, [poisoned(k), poisoned(k)], &p, keys)
+}
+
+fn all(case: impl Fn(Params) -> Case) -> Vec<Case> {
+    shapes().into_iter().map(case).collect()
+}
+
+/// A single key has weight 1 whatever it is: its gradient is 0, and rounding would be compared with rounding.
+fn with_past(case: impl Fn(Params) -> Case) -> Vec<Case> {
+    shapes().into_iter().filter(|p| p.offset + p.len > 1).map(case).collect()
+}
+
+#[test]
+fn attention_forward_averages_the_values_of_the_past() {
+    check(&all(forward), BOUND, ("sums[c] * old", "sums[c]"));
+}
+
+#[test]
+fn attention_backward_query_is_its_gradient() {
+    check(&with_past(backward_query), BOUND, ("- vec4<f32>(delta)", "+ vec4<f32>(delta)"));
+}
+
+#[test]
+fn attention_backward_key_value_is_its_gradient() {
+    check(&with_past(backward_key_value), BOUND, ("(d - delta)", "(d + delta)"));
+}
+
+fn with_documents() -> impl Iterator<Item = Params> {
+    shapes().into_iter().filter(|p| p.documents == 1 && p.offset + p.len > 1)
+}
+
+/// What each kernel does about documents, taken out: the masked cases must notice.
+#[test]
+fn attention_kernels_stop_at_the_document() {
+    let flip = |case: &dyn Fn(Params) -> Case, flip| check(&with_documents().map(case).collect::<Vec<_>>(), BOUND, flip);
+    flip(&forward, ("var j = first;", "var j = 0u;"));
+    flip(&backward_query, ("var j = first;", "var j = 0u;"));
+    flip(&backward_key_value, ("first_keys <= vec4<u32>(j)", "first_keys <= vec4<u32>(j + 1u)"));
+    let flip = |case: &dyn Fn(Params) -> Case, kernel, written: &[usize], flip| {
+        let cases = with_documents().flat_map(|p| [&[u32::MAX][..], &[16, 32, 48, 1024]].map(|ends| parts(p, case, kernel, ends, written)));
+        check(&cases.flatten().collect::<Vec<_>>(), BOUND, flip);
+    };
+    flip(&forward, kernels::FORWARD_BLOCK.any(), &[4, 5], ("fromh = vec4<u32>(j) - firsth", "fromh = vec4<u32>(j)"));
+    flip(&backward_query, kernels::BACKWARD_QUERY_BLOCK.any(), &[5, 6], ("froml = vec4<u32>(j) - firstl", "froml = vec4<u32>(j)"));
+    flip(&backward_key_value, kernels::BACKWARD_KEY_VALUE_BLOCK.any(), &[5, 6], ("jh - firsth.w < u7", "jh < u7"));
+}
+
+#[test]
+fn attention_twin_agrees_with_finite_differences_within_documents() {
+    let p = with_documents().next().expect("a shape with documents");
+    let (_, q, k) = sizes(&p);
+    let dy = floats(&rows(q, 4));
+    // Σ dy y as a function of one element of q, k or v; y is rounded to f32, dy is about 1.
+    let value = |buffer: usize, element: usize, by: f32| -> f64 {
+        let mut case = forward(p);
+        let moved = f32::from_bits(case.buffers[buffer][element]) + by;
+        case.buffers[buffer][element] = moved.to_bits();
+        floats(&case.twin()[0]).iter().zip(&dy).map(|(y, dy)| f64::from(*y) * f64::from(*dy)).sum()
+    };
+    let (by_query, by_key) = (backward_query(p).twin(), backward_key_value(p).twin());
+    for (buffer, n, gradient) in [(0, q, &by_query[1]), (1, k, &by_key[0]), (2, k, &by_key[1])] {
+        let gradient = floats(gradient);
+        for element in (0..n).step_by(7) {
+            let h = 1e-2;
+            let slope = (value(buffer, element, h) - value(buffer, element, -h)) / (2.0 * f64::from(h));
+            // Curvature gives h², the rounding of y 1e-6 / h.
+            let off = (slope - f64::from(gradient[element])).abs();
+            assert!(off <= 1e-3, "buffer {buffer} element {element}: slope {slope}, gradient {}", gradient[element]);
+        }
+    }
+}
+
+#[test]
+fn head_pad_widens_and_cuts() {
+    let case = |(n, from, to): (usize, usize, usize)| {
+        let params = PadParams { n: n as u32, from_width: from as u32, to_width: to as u32 };
+        let groups = ((n * to) as u32).div_ceil(64);
+        Case::new(&kernels::HEAD_PAD, [words(&noise(n * from, 1))], [poisoned(n * to)], &params, groups)
+    };
+    check(&[(1, 2, 4), (257, 6, 8), (4099, 8, 6), (3, 4, 4)].map(case), 0.0, ("column < params", "column + 1u < params"));
+}
+
+/// The same launch by a block kernel, over the part `first .. end` of the keys (or queries), from the sums in `written`.
+fn block(case: Case, p: Params, kernel: &'static AnyKernel, part: std::ops::Range<u32>, threads: u32) -> Case {
+    let Params { batch, heads, kv_heads, len, offset, width4, scale, documents } = p;
+    let params = BlockParams { batch, heads, kv_heads, len, offset, width4, scale, documents, first: part.start, end: part.end };
+    Case { kernel, params: params.words(), groups: threads.div_ceil(32), ..case }
+}
+
+/// Several launches of parts: each starts from what the twin made of the parts before, put into the buffers at `written`.
+fn parts(p: Params, case: &dyn Fn(Params) -> Case, kernel: &'static AnyKernel, ends: &[u32], written: &[usize]) -> Vec<Case> {
+    let by_key = kernel.name.contains("key_value");
+    let (rows, heads) = if by_key { (p.offset + p.len, p.kv_heads) } else { (p.len, p.heads) };
+    let threads = p.batch * rows.div_ceil(8) * heads;
+    let mut cases: Vec<Case> = Vec::new();
+    let mut first = 0;
+    for &end in ends {
+        let mut next = block(case(p), p, kernel, first..end, threads);
+        if let Some(before) = cases.last() {
+            written.iter().zip(before.twin()).for_each(|(&i, sums)| next.buffers[i] = sums);
+        }
+        cases.push(next);
+        first = end;
+    }
+    cases
+}
+
+fn blocks(case: &dyn Fn(Params) -> Case, kernel: &'static AnyKernel, written: &[usize]) -> Vec<Case> {
+    let past = shapes().into_iter().filter(|p| p.offset + p.len > 1);
+    past.flat_map(|p| [&[u32::MAX][..], &[16, 32, 48, 1024]].map(|ends| parts(p, case, kernel, ends, written))).flatten().collect()
+}
+
+#[test]
+fn attention_forward_block_averages_the_values_of_the_past() {
+    let cases = blocks(&forward, kernels::FORWARD_BLOCK.any(), &[4, 5]);
+    check(&cases, BOUND, ("+ c] * oldh.z", "+ c]"));
+    let alone = parts(shapes()[0], &forward, kernels::FORWARD_BLOCK.any(), &[u32::MAX], &[4, 5]);
+    // Rows past the edge are stored last, over the only one.
+    check(&alone, BOUND, ("/ sumh.w", "* 2.0"));
+}
+
+#[test]
+fn attention_backward_query_block_is_its_gradient() {
+    let cases = blocks(&backward_query, kernels::BACKWARD_QUERY_BLOCK.any(), &[5, 6]);
+    check(&cases, BOUND, ("(n5 - deltah)", "(n5 + deltah)"));
+}
+
+#[test]
+fn attention_backward_key_value_block_is_its_gradient() {
+    let cases = blocks(&backward_key_value, kernels::BACKWARD_KEY_VALUE_BLOCK.any(), &[5, 6]);
+    check(&cases, BOUND, ("(m3 - f3)", "(m3 + f3)"));
+}
+
+/// Two query heads of 128 on one key head: the sums of a key take more rounds than llvmpipe gives a thread, so that they go in parts.
+#[test]
+fn attention_of_4096_tokens_agrees_with_the_twins() {
+    let Some(device) = gpu() else { return };
+    let shape = AttentionShape { batch_size: 1, seq_len: 4096, offset: 0, heads: 2, kv_heads: 1, head_dim: 128 };
+    let run = |device: &burn::tensor::Device| {
+        let tensor = |width: usize, seed| {
+            let values: Vec<f32> = noise(4096 * width, seed).iter().map(|v| 2.0 * v).collect();
+            Tensor::<2>::from_data(TensorData::new(values, [4096, width]), device)
+        };
+        let [q, k, v] = [(256, 1), (128, 2), (128, 3)].map(|(width, seed)| tensor(width, seed).require_grad());
+        let y = attention(q.clone(), k.clone(), v.clone(), None, shape);
+        let grads = (y.clone() * tensor(256, 4)).sum().backward();
+        let all = [y.inner()].into_iter().chain([q, k, v].map(|x| x.grad(&grads).expect("a gradient")));
+        all.map(|x| block_on(x.into_data_async()).unwrap().try_to_vec::<f32>().unwrap()).collect::<Vec<_>>()
+    };
+    for (found, expected) in run(&device.autodiff()).iter().zip(run(&cpu().autodiff())) {
+        let off = difference(found, &expected);
+        // Sums of up to 8,192 terms; 4e-5 was seen, and a part that is lost or added twice shows as 0.1 and more.
+        assert!(off <= 2e-4, "off by {off:e}");
+    }
+}

@@ -1,0 +1,68 @@
+//! How many kernels a step launches for each layer.
+
+use burn::tensor::Tensor;
+use tabtune::config::{Architecture, ModelConfig, Precision, RopeScaling, TrainConfig};
+use tabtune::data::Batch;
+use tabtune::device::Device;
+use tabtune::gpu::launch::dispatches;
+use tabtune::interrupt::Interrupt;
+use tabtune::model::{Model, ParamMap};
+use tabtune::optim::Optim;
+use tabtune::train::{NamedGradients, accumulate};
+use tabtune_tests::{block_on, gpu};
+
+struct Update {
+    optim: Optim,
+    gradients: NamedGradients,
+}
+
+impl ParamMap for Update {
+    fn map<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) -> Tensor<D> {
+        let gradient = self.gradients.remove(name).map(|gradient| gradient.reshape(tensor.dims()));
+        self.optim.step_param(name, tensor, gradient, 1e-3, 1.0).unwrap()
+    }
+}
+
+/// Kernels of forward and backward, and of AdamW, in one step of a model with `layers` layers.
+fn launched(layers: usize, device: &Device) -> [u64; 2] {
+    let config = ModelConfig {
+        architecture: Architecture::Llama,
+        model_type: "llama".into(),
+        vocab_size: 256,
+        hidden_size: 128,
+        intermediate_size: 344,
+        num_hidden_layers: layers,
+        num_attention_heads: 4,
+        num_key_value_heads: 4,
+        head_dim: 32,
+        max_position_embeddings: 128,
+        norm_eps: 1e-5,
+        rope_theta: 10_000.0,
+        rope_scaling: RopeScaling::Default,
+        tie_word_embeddings: true,
+        attention_bias: false,
+        qk_norm: false,
+        initializer_range: 0.02,
+    };
+    let model = block_on(Model::init(&config, 1, Precision::F32, &device.inner(), &Interrupt::none())).unwrap();
+    let ids: Vec<i32> = (0..512).map(|i| i * 37 % 256).collect();
+    let batch = Batch { inputs: ids.clone(), targets: ids, batch_size: 4, seq_len: 128, document_starts: None };
+    let mut update = Update { optim: Optim::new(&TrainConfig::default(), &model.parameters()).unwrap(), gradients: NamedGradients::new() };
+    let before = dispatches();
+    accumulate(&model, &batch, 1.0 / 512.0, false, &|_| false, &mut update.gradients).unwrap();
+    let gradients = dispatches();
+    model.map(&mut update);
+    [gradients - before, dispatches() - gradients]
+}
+
+#[test]
+fn a_layer_costs_at_most_40_dispatches_a_step() {
+    let Some(device) = gpu() else { return };
+    let ([two, two_steps], [three, three_steps]) = (launched(2, &device), launched(3, &device));
+    let (gradients, steps) = (three - two, three_steps - two_steps);
+    println!("a layer: {gradients} forward and backward, {steps} AdamW");
+    // Nine parameters a layer, one dispatch each; forward cannot take fewer than its seven products.
+    assert_eq!(steps, 9);
+    assert!(gradients >= 14, "{gradients} cannot be all of them");
+    assert!(gradients + steps <= 40, "{gradients} + {steps}");
+}

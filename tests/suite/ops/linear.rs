@@ -1,0 +1,251 @@
+use tabtune::gpu::StorageType::{self, Bf16, F32};
+use tabtune::gpu::{AnyKernel, Kernel, KernelParams, Stored};
+use tabtune::ops::linear::kernels::{
+    self, AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, BothParams, ForwardParams, InputParams, TileParams,
+};
+use tabtune_tests::kernels::{Case, check, noise, packed, poisoned, words};
+
+/// Sums of up to 4099 products in f32 against f64.
+const BOUND: f64 = 1e-5;
+
+fn shapes() -> Vec<(usize, usize, usize)> {
+    vec![(1, 4, 4), (5, 8, 12), (7, 12, 340), (255, 4, 8), (256, 8, 4), (257, 12, 4), (3, 4100, 64), (9, 64, 4100), (33, 20, 36)]
+}
+
+fn odd_shapes() -> Vec<(usize, usize, usize)> {
+    vec![(1, 1, 1), (5, 3, 7), (7, 13, 341), (255, 2, 3), (256, 5, 3), (257, 3, 5), (2, 4099, 9), (3, 9, 4099), (33, 19, 37)]
+}
+
+fn weights(n: usize, storage: StorageType) -> Vec<u32> {
+    let values = noise(n, 2);
+    match storage {
+        F32 => words(&values),
+        Bf16 => packed(&values).0,
+    }
+}
+
+/// Workgroups for one thread per block of outputs.
+fn groups(kernel: &AnyKernel, slices: u32, rows: u32, columns: u32) -> u32 {
+    let (height, width) = match kernel.name {
+        name if name.contains("row") => return rows * columns.div_ceil(8),
+        name if name.contains("tile") => return slices * rows.div_ceil(64) * columns.div_ceil(64),
+        name if name.contains("any_block") => (16, 8),
+        name if name.contains("forward_block") => (32, 16),
+        name if name.contains("block") => (16, 16),
+        _ => (4, 4),
+    };
+    (slices * rows.div_ceil(height) * columns.div_ceil(width)).div_ceil(kernel.workgroup)
+}
+
+/// Parameters of the kernels for widths that are multiples of 4, and of those for any width.
+trait Shape: KernelParams {
+    /// `add`: whether dW holds a sum.
+    fn of(shape: (usize, usize, usize), add: bool) -> Self;
+}
+
+macro_rules! shape {
+    ($params:ident, |$n:ident, $m:ident, $k:ident, $add:ident| $made:expr) => {
+        impl Shape for $params {
+            fn of((n, m, k): (usize, usize, usize), add: bool) -> Self {
+                let ($n, $m, $k, $add) = (n as u32, m as u32, k as u32, u32::from(add));
+                $made
+            }
+        }
+    };
+}
+
+shape!(ForwardParams, |n, m, k, _add| ForwardParams { n, m, k4: k / 4 });
+shape!(AnyParams, |n, m, k, _add| AnyParams { n, m, k });
+shape!(InputParams, |n, m, k, _add| InputParams { n, m4: m / 4, k4: k / 4, slice4: SLICE as u32 / 4 });
+shape!(AnyInputParams, |n, m, k, _add| AnyInputParams { n, m, k, slice: SLICE as u32 });
+shape!(BackwardParams, |n, m, k, add| BackwardParams { n, m4: m / 4, k4: k / 4, add });
+shape!(AnyWeightParams, |n, m, k, add| AnyWeightParams { n, m, k, add });
+
+fn forward<P: Shape>(kernel: &'static Stored<P, 2, 1>, (n, m, k): (usize, usize, usize), storage: StorageType) -> Case {
+    let kernel = kernel.of(storage);
+    let read = [weights(m * k, storage), words(&noise(n * k, 1))];
+    Case::new(kernel, read, [poisoned(n * m)], &P::of((n, m, k), false), groups(kernel.any(), 1, n as u32, m as u32))
+}
+
+/// Columns of a slice: several of them in the longest shapes.
+const SLICE: usize = 1024;
+
+fn backward_input<P: Shape>(kernel: &'static Stored<P, 2, 1>, (n, m, k): (usize, usize, usize), storage: StorageType) -> Case {
+    let kernel = kernel.of(storage);
+    let slices = m.div_ceil(SLICE);
+    let (read, written) = ([weights(m * k, storage), words(&noise(n * m, 1))], [poisoned(slices * n * k)]);
+    Case::new(kernel, read, written, &P::of((n, m, k), false), groups(kernel.any(), slices as u32, n as u32, k as u32))
+}
+
+/// dW on top of what is there where `add`.
+fn backward_weight<P: Shape>(kernel: &'static Kernel<P, 2, 1>, (n, m, k): (usize, usize, usize), add: bool) -> Case {
+    let dw = if add { words(&noise(m * k, 3)) } else { poisoned(m * k) };
+    let read = [words(&noise(n * m, 1)), words(&noise(n * k, 2))];
+    Case::new(kernel, read, [dw], &P::of((n, m, k), add), groups(kernel.any(), 1, m as u32, k as u32))
+}
+
+/// Both gradients in one dispatch, dx on top of what is there where `add`.
+fn both((n, m, k): (usize, usize, usize), storage: StorageType, add: bool) -> Case {
+    let kernel = kernels::BACKWARD_BLOCK.of(storage);
+    let (n32, m32, k32) = (n as u32, m as u32, k as u32);
+    let params = BothParams { n: n32, m4: m32 / 4, k4: k32 / 4, add: u32::from(add) };
+    let dx = if add { words(&noise(n * k, 3)) } else { poisoned(n * k) };
+    let read = [weights(m * k, storage), words(&noise(n * m, 1)), words(&noise(n * k, 2))];
+    let groups = groups(kernel.any(), 1, n32, k32) + groups(kernel.any(), 1, m32, k32);
+    Case::new(kernel, read, [dx, poisoned(m * k)], &params, groups)
+}
+
+fn all(shapes: Vec<(usize, usize, usize)>, case: impl Fn((usize, usize, usize)) -> Case) -> Vec<Case> {
+    shapes.into_iter().map(case).collect()
+}
+
+#[test]
+fn linear_forward_multiplies_by_the_transpose() {
+    check(&all(shapes(), |s| forward(&kernels::FORWARD, s, F32)), BOUND, ("dot(p2, q1)", "dot(p2, q2)"));
+    check(&all(shapes(), |s| forward(&kernels::FORWARD, s, Bf16)), BOUND, ("a3 +=", "a3 -="));
+}
+
+#[test]
+fn weights_are_read_as_they_are_stored() {
+    for (storage, flip) in [(F32, ("row * params.k4 + i", "row * params.k4")), (Bf16, ("bf16_low(words.y)", "bf16_high(words.y)"))] {
+        check(&all(shapes(), |s| forward(&kernels::FORWARD, s, storage)), BOUND, flip);
+    }
+    for (storage, flip) in [(F32, ("row * params.k + i", "row * params.k")), (Bf16, ("(at & 1u) == 1u", "(at & 1u) == 0u"))] {
+        check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY, s, storage)), BOUND, flip);
+    }
+}
+
+#[test]
+fn linear_row_multiplies_by_the_transpose() {
+    check(&all(shapes(), |s| forward(&kernels::ROW, s, F32)), BOUND, ("a += dots", "a -= dots"));
+    check(&all(shapes(), |s| forward(&kernels::ROW, s, Bf16)), BOUND, ("j += 32u", "j += 33u"));
+}
+
+#[test]
+fn linear_forward_any_takes_odd_shapes() {
+    let flip = ("a1 +=", "a1 -=");
+    check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY, s, F32)), BOUND, flip);
+    check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY, s, Bf16)), BOUND, flip);
+}
+
+#[test]
+fn linear_backward_input_multiplies_by_the_weights() {
+    check(&all(shapes(), |s| backward_input(&kernels::BACKWARD_INPUT, s, F32)), BOUND, ("p1.z * q2", "p1.z * q1"));
+    check(&all(shapes(), |s| backward_input(&kernels::BACKWARD_INPUT, s, Bf16)), BOUND, ("p0.w * q3", "p0.x * q3"));
+}
+
+#[test]
+fn linear_backward_input_any_takes_odd_shapes() {
+    let flip = ("a2 +=", "a2 -=");
+    check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY, s, F32)), BOUND, flip);
+    check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY, s, Bf16)), BOUND, flip);
+}
+
+#[test]
+fn linear_backward_input_sums_every_slice() {
+    let long = (13, 4100, 8);
+    let flip = ("let end = min(start", "let end = min(start + 4u");
+    check(&[backward_input(&kernels::BACKWARD_INPUT, long, F32)], BOUND, flip);
+    check(&[backward_input(&kernels::BACKWARD_INPUT, long, Bf16)], BOUND, flip);
+    check(&[backward_input(&kernels::BACKWARD_INPUT_ANY, long, Bf16)], BOUND, flip);
+    check(&[backward_input(&kernels::BACKWARD_INPUT_BLOCK, long, F32)], BOUND, flip);
+    check(&[backward_input(&kernels::BACKWARD_INPUT_BLOCK, long, Bf16)], BOUND, flip);
+    check(&[backward_input(&kernels::BACKWARD_INPUT_ANY_BLOCK, long, F32)], BOUND, flip);
+}
+
+#[test]
+fn linear_backward_weight_sums_over_rows() {
+    for add in [false, true] {
+        check(&all(shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT, s, add)), BOUND, ("p.z * q", "p.y * q"));
+        check(&all(odd_shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_ANY, s, add)), BOUND, ("a3 +=", "a3 -="));
+    }
+}
+
+#[test]
+fn linear_backward_weight_adds_to_what_is_there() {
+    let flip = ("params.add == 1u", "params.add == 2u");
+    check(&all(shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT, s, true)), BOUND, flip);
+    check(&all(shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_BLOCK, s, true)), BOUND, flip);
+    check(&all(odd_shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_ANY, s, true)), BOUND, flip);
+    check(&all(odd_shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_ANY_BLOCK, s, true)), BOUND, flip);
+}
+
+#[test]
+fn linear_blocks_agree_with_the_definition() {
+    let flip = ("a9 +=", "a9 -=");
+    check(&all(shapes(), |s| forward(&kernels::FORWARD_BLOCK, s, F32)), BOUND, flip);
+    check(&all(shapes(), |s| forward(&kernels::FORWARD_BLOCK, s, Bf16)), BOUND, flip);
+    check(&all(shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_BLOCK, s, F32)), BOUND, flip);
+    check(&all(shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_BLOCK, s, Bf16)), BOUND, flip);
+    check(&all(shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_BLOCK, s, false)), BOUND, flip);
+    check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY_BLOCK, s, F32)), BOUND, flip);
+    check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY_BLOCK, s, Bf16)), BOUND, flip);
+    check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY_BLOCK, s, F32)), BOUND, flip);
+    check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY_BLOCK, s, Bf16)), BOUND, flip);
+    check(&all(odd_shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_ANY_BLOCK, s, false)), BOUND, flip);
+}
+
+#[test]
+fn linear_twins_of_packed_weights_have_the_bits_of_widened_ones() {
+    let (n, m, k) = (5, 8, 12);
+    let wide = words(&packed(&noise(m * k, 2)).1);
+    let widened = |mut case: Case| {
+        case.buffers[0] = wide.clone();
+        case.twin()
+    };
+    let shape = (n, m, k);
+    let expected = widened(forward(&kernels::FORWARD, shape, F32));
+    assert_eq!(forward(&kernels::FORWARD, shape, Bf16).twin(), expected);
+    assert_eq!(forward(&kernels::FORWARD_ANY, shape, Bf16).twin(), expected);
+    let expected = widened(backward_input(&kernels::BACKWARD_INPUT, shape, F32));
+    assert_eq!(backward_input(&kernels::BACKWARD_INPUT, shape, Bf16).twin(), expected);
+    assert_eq!(backward_input(&kernels::BACKWARD_INPUT_ANY, shape, Bf16).twin(), expected);
+}
+
+#[test]
+fn linear_backward_block_gives_both_gradients() {
+    for add in [false, true] {
+        check(&all(shapes(), |s| both(s, F32, add)), BOUND, ("dw[o9 + next1] = b9", "dw[o9 + next1] = a9"));
+        check(&all(shapes(), |s| both(s, Bf16, add)), BOUND, ("c12 += four(p12, e2", "c12 -= four(p12, e2"));
+    }
+    let sums = |s| both(s, F32, true);
+    check(&all(shapes(), sums), BOUND, ("params.add == 1u", "params.add == 2u"));
+}
+
+/// The gradients that `made` asks for, on top of what is there where `add`; `[dx, dW]` both.
+fn tile((n, m, k): (usize, usize, usize), storage: StorageType, made: [bool; 2], add: [bool; 2]) -> Case {
+    let kernel = kernels::BACKWARD_TILE.of(storage);
+    let (n32, m32, k32) = (n as u32, m as u32, k as u32);
+    let slices = if add[0] { 1 } else { m.div_ceil(SLICE) };
+    let input = if made[0] { groups(kernel.any(), slices as u32, n32, k32) } else { 0 };
+    let weight = if made[1] { groups(kernel.any(), 1, m32, k32) } else { 0 };
+    let slice4 = if add[0] { m32 / 4 } else { SLICE as u32 / 4 };
+    let add_both = u32::from(add[0]) + 2 * u32::from(add[1]);
+    let params = TileParams { n: n32, m4: m32 / 4, k4: k32 / 4, slice4, input, add: add_both };
+    let sum = |made: bool, len: usize, add: bool| match (made, add) {
+        (false, _) => poisoned(4),
+        (true, false) => poisoned(len),
+        (true, true) => words(&noise(len, 3)),
+    };
+    let (dx, dw) = (sum(made[0], slices * n * k, add[0]), sum(made[1], m * k, add[1]));
+    let read = [weights(m * k, storage), words(&noise(n * m, 1)), words(&noise(n * k, 2))];
+    Case::new(kernel, read, [dx, dw], &params, input + weight)
+}
+
+#[test]
+fn linear_tiles_agree_with_the_definition() {
+    let shapes = || shapes().into_iter().chain([(64, 64, 64), (65, 68, 132), (130, 60, 64), (63, 256, 68)]).collect();
+    check(&all(shapes(), |s| forward(&kernels::FORWARD_TILE, s, F32)), BOUND, ("dots(p, q4, q5", "dots(p, q5, q4"));
+    check(&all(shapes(), |s| forward(&kernels::FORWARD_TILE, s, Bf16)), BOUND, ("(k4 + 3u) / 4u", "k4 / 4u"));
+    for storage in StorageType::ALL {
+        for (made, add, flip) in [
+            ([true, true], [false, false], ("p.z * a2", "p.z * a1")),
+            ([true, true], [true, true], ("(params.add & 1u) == 1u", "params.add == 1u")),
+            ([true, true], [false, true], ("(params.add & 2u) == 2u", "params.add == 3u")),
+            ([true, false], [false, false], ("let first = slice * params.slice4;", "let first = 0u;")),
+            ([false, true], [false, true], ("q[e] * b", "p[e] * b")),
+        ] {
+            check(&all(shapes(), |s| tile(s, storage, made, add)), BOUND, flip);
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Per kernel: parity with its twin and a mutant that must be caught; per operation: gradients.
+
+mod attention;
+mod budget;
+mod cast_bf16;
+mod cross_entropy;
+mod elementwise;
+mod embedding;
+mod gradients;
+mod linear;
+mod norms;
+mod rope;
+mod scale;
+mod truth;

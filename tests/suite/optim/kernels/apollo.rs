@@ -1,0 +1,108 @@
+use tabtune::optim::apollo::{apply as apollo_apply, combine as apollo_combine, project as apollo_project};
+use tabtune_tests::kernels::{Case, check, noise, packed, place, poisoned, words};
+
+/// A device's sum may differ from its twin by 2e-6 relative (shaders/README.md, "Block tree"); R is a sum of products of both signs.
+const BOUND: f64 = 5e-6;
+
+/// channels, dim, rank, by row. Many channels come with many ranks: at rank 1 some channel's R cancels to almost nothing, and s = ‖R̃‖/‖R‖
+/// magnifies the last bit of it.
+const SHAPES: [(usize, usize, usize, bool); 6] =
+    [(1, 1, 1, true), (5, 3, 3, true), (257, 33, 8, false), (300, 64, 8, true), (255, 65, 9, false), (4099, 17, 12, false)];
+
+fn project((channels, dim, rank, by_row): (usize, usize, usize, bool), given: bool) -> Case {
+    let params = apollo_project::Params {
+        channels: channels as u32,
+        dim: dim as u32,
+        rank: rank as u32,
+        channel_stride: if by_row { dim as u32 } else { 1 },
+        dim_stride: if by_row { 1 } else { channels as u32 },
+        given: u32::from(given),
+        sigma: (dim as f32 / rank as f32).sqrt(),
+        unit: apollo_project::unit(dim),
+        w1: 0.1,
+        w2: 0.01,
+        eps: 1e-6,
+        scale: 0.5,
+        key0: 7,
+        key1: 11,
+        refresh_low: 2,
+        refresh_high: 0,
+    };
+    let v = noise(rank * channels, 4).into_iter().map(|x| x.abs() + 0.1).collect::<Vec<f32>>();
+    let matrix = if given { words(&noise(dim * rank, 2)) } else { vec![0] };
+    let written = [words(&noise(rank * channels, 3)), words(&v), poisoned(4 * channels)];
+    let read = [words(&noise(channels * dim, 1)), matrix];
+    Case::new(&apollo_project::KERNEL, read, written, &params, (channels as u32).div_ceil(256))
+}
+
+fn combine(channels: usize, mini: u32, norm: f32) -> Case {
+    let params = apollo_combine::Params { channels: channels as u32, mini, front: 2.0, threshold: 0.5, gamma: 1.01 };
+    let stats = noise(4 * channels, 1).into_iter().map(|x| x.abs() + 0.1).collect::<Vec<f32>>();
+    Case::new(&apollo_combine::KERNEL, [words(&stats)], [vec![norm.to_bits()], poisoned(2)], &params, 1)
+}
+
+fn apply((rows, cols): (usize, usize), by_row: bool, mini: u32, rounding: u32) -> Case {
+    let n = rows * cols;
+    let params = apollo_apply::Params {
+        n: n as u32,
+        cols: cols as u32,
+        channels_are_rows: u32::from(by_row),
+        mini,
+        front: 2.0,
+        back: 3.0,
+        d: 0.999,
+        alpha: 0.01,
+        scale: 0.5,
+        noise: place(rounding),
+    };
+    let p = if rounding == 0 { words(&noise(n, 2)) } else { packed(&noise(n, 2)).0 };
+    let channels = if by_row { rows } else { cols };
+    let read = [words(&noise(n, 1)), words(&noise(4 * channels, 3)), words(&[0.7, 1.25])];
+    Case::new(&apollo_apply::KERNEL, read, [p], &params, (n as u32).div_ceil(512))
+}
+
+#[test]
+fn apollo_project_equals_its_twin() {
+    let cases: Vec<Case> = SHAPES.into_iter().flat_map(|shape| [project(shape, false), project(shape, true)]).collect();
+    check(&cases, BOUND, ("pair.y & 0x7fffffffu", "pair.y"));
+    check(&cases, BOUND, ("whole(r[j], zero) * params.scale", "whole(r[j], zero)"));
+}
+
+/// Two entries of each channel at the bound of 1e15 cancel: what is left has none of their digits.
+#[test]
+fn apollo_project_keeps_what_large_entries_hide() {
+    let shape = (300, 17, 1, true);
+    let mut case = project(shape, true);
+    let largest = f32::MAX.to_bits();
+    for channel in case.buffers[0].chunks_mut(shape.1) {
+        channel.iter_mut().for_each(|g| *g = (f32::from_bits(*g) * 1e-4).to_bits());
+        (channel[3], channel[8]) = (largest, largest | 1 << 31);
+    }
+    case.buffers[1][8] = case.buffers[1][3];
+    check(&[case], BOUND, ("two_sum(sum.y, a.y, zero)", "vec2<f32>(sum.y + a.y, 0.0)"));
+}
+
+#[test]
+fn apollo_combine_equals_its_twin() {
+    let cases: Vec<Case> =
+        [1, 255, 256, 257, 4099].into_iter().flat_map(|n| [combine(n, 0, 1.0), combine(n, 1, 1.0), combine(n, 0, 0.1)]).collect();
+    check(&cases, BOUND, ("norm[0] >= params.threshold", "norm[0] < params.threshold"));
+    check(&cases, BOUND, ("select(own * own, length,", "select(own, length,"));
+}
+
+/// R = 0 beside entries of 1e15: s = ‖R̃‖/1e-8, and the square of s·‖g‖ is none of f32.
+#[test]
+fn apollo_combine_takes_what_a_projector_misses() {
+    let mut case = combine(300, 0, 1.0);
+    (case.buffers[0][7], case.buffers[0][307]) = (2e8f32.to_bits(), 3e30f32.to_bits());
+    check(&[case], BOUND, ("SMALL: f32 = 0x1p-40f", "SMALL: f32 = 1.0"));
+}
+
+#[test]
+fn apollo_apply_equals_its_twin() {
+    let shapes = [(1, 1), (3, 5), (16, 16), (257, 3), (3, 1367)];
+    let cases: Vec<Case> = shapes.into_iter().flat_map(|s| [apply(s, true, 0, 0), apply(s, false, 0, 0), apply(s, true, 1, 0)]).collect();
+    check(&cases, BOUND, ("/ factors[1]", "* factors[1]"));
+    let cases: Vec<Case> = shapes.into_iter().flat_map(|s| [apply(s, true, 0, 1), apply(s, false, 0, 2)]).collect();
+    check(&cases, 0.0, ("words.z", "words.x"));
+}

@@ -1,0 +1,7 @@
+//! Per kernel of an update rule or a norm: parity with its twin and a mutant that must be caught.
+
+pub(crate) mod adafactor;
+mod adamw;
+mod apollo;
+mod global_norm;
+mod sgd;
