@@ -11,7 +11,7 @@
 ///
 /// ```
 /// use burn::tensor::{DType, Tensor, TensorData};
-/// use tabtune::kernels::{Buffer, Words, run};
+/// use tabtune::gpu::{Buffer, Words, run};
 ///
 /// tabtune::kernel! {
 ///     /// `y = f x`

@@ -77,7 +77,7 @@ pub fn apply<P: KernelParams, const R: usize, const W: usize>(
 ///
 /// ```
 /// use burn::backend::tensor::FloatTensor;
-/// use tabtune::kernels::{Launch, scale};
+/// use tabtune::{gpu::Launch, ops::scale};
 ///
 /// fn scaled<B: Launch>(x: FloatTensor<B>, f: FloatTensor<B>) -> FloatTensor<B> {
 ///     let [x] = B::launch(&scale::KERNEL, [f], [x], &scale::Params { n: 4 }, 1);
@@ -89,7 +89,7 @@ pub fn apply<P: KernelParams, const R: usize, const W: usize>(
 ///
 /// ```compile_fail
 /// # use burn::backend::tensor::FloatTensor;
-/// # use tabtune::kernels::{Launch, scale};
+/// # use tabtune::{gpu::Launch, ops::scale};
 /// fn scaled<B: Launch>(x: FloatTensor<B>, f: FloatTensor<B>) -> FloatTensor<B> {
 ///     let [x] = B::launch(&scale::KERNEL, [f.clone(), f], [x], &scale::Params { n: 4 }, 1);
 ///     x
@@ -100,7 +100,7 @@ pub fn apply<P: KernelParams, const R: usize, const W: usize>(
 ///
 /// ```compile_fail
 /// # use burn::backend::tensor::FloatTensor;
-/// # use tabtune::kernels::{Launch, elementwise, scale};
+/// # use tabtune::{gpu::Launch, ops::{elementwise, scale}};
 /// fn scaled<B: Launch>(x: FloatTensor<B>, f: FloatTensor<B>) -> FloatTensor<B> {
 ///     let [x] = B::launch(&scale::KERNEL, [f], [x], &elementwise::Params { n: 4 }, 1);
 ///     x
@@ -110,12 +110,12 @@ pub fn apply<P: KernelParams, const R: usize, const W: usize>(
 /// Nor does a twin that writes to what the kernel only reads. This one is right:
 ///
 /// ```
-/// # use tabtune::kernels::{Twin, Words, scale};
+/// # use tabtune::{gpu::{Twin, Words}, ops::scale};
 /// const TWIN: Twin<scale::Params, 1, 1> = |[f], [x], p| x.floats_mut()[..p.n as usize].iter_mut().for_each(|x| *x *= f.floats()[0]);
 /// ```
 ///
 /// ```compile_fail
-/// # use tabtune::kernels::{Twin, Words, scale};
+/// # use tabtune::{gpu::{Twin, Words}, ops::scale};
 /// const TWIN: Twin<scale::Params, 1, 1> = |[f], [x], p| f.floats_mut()[..p.n as usize].iter_mut().for_each(|f| *f *= x.floats()[0]);
 /// ```
 #[derive(Debug)]

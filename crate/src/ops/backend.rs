@@ -12,7 +12,7 @@ use crate::ops::rope::{self, Positions};
 use crate::ops::tape::record;
 use crate::ops::{elementwise, embedding, linear};
 
-/// Operations of the model, differentiable on an autodiff backend. [`crate::kernels`], which wraps them, states the shapes.
+/// Operations of the model, differentiable on an autodiff backend. [`crate::ops`], which wraps them, states the shapes.
 #[backend_extension(Cube, Flex: cfg(feature = "cpu"), Autodiff)]
 pub trait ModelOps: Backend {
     /// `x [n, k] · w [m, k]ᵀ`

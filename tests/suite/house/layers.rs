@@ -26,7 +26,7 @@ const ROWS: [(&str, u8); 25] = [
     ("train", 5),
     ("checkpoint", 6),
     ("export", 6),
-    ("replay", 8),
+    ("replay", 7),
     ("web_api", 8),
     ("Error", 0),
     ("Result", 0),

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Folders that hold what was built or installed, not what was written.
-const MADE: [&str; 6] = ["target", "node_modules", "dist", "pkg", "generated", "golden"];
+const MADE: [&str; 7] = ["target", "node_modules", "dist", "pkg", "pkg-quick", "generated", "golden"];
 
 /// The repository's root.
 pub fn root() -> PathBuf {
