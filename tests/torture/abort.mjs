@@ -19,9 +19,19 @@ const CALLS = {
 /** The sizes of SmolLM2-135M with two layers. */
 const SMOLLM2 = { ...TINY, sizes: { vocab: 49152, hidden: 576, intermediate: 1536, layers: 2, heads: 9, kvHeads: 3 } };
 
+/** The same widths with the letters of the text as vocabulary: samples need a tokenizer. */
+const LETTERS = { ...TINY, shape: { ...TINY.shape, hiddenSize: 576, intermediateSize: 1536, numHiddenLayers: 2, numAttentionHeads: 9, numKeyValueHeads: 3 } };
+
 export async function abort(arena, tally, { delays, large = false }) {
-  const setting = large ? SMOLLM2 : TINY;
-  const truth = await arena.truth(setting, large ? 60 : 100);
+  const { sample, ...others } = CALLS;
+  if (!large) return during(arena, tally, TINY, CALLS, 100, delays, starts);
+  await during(arena, tally, SMOLLM2, others, 60, delays, starts);
+  await during(arena, tally, LETTERS, { sample }, 20, delays);
+}
+
+/** Aborts calls of one trainer, which makes fewer than `steps` steps meanwhile, then whatever `more` aborts. */
+async function during(arena, tally, setting, calls, steps, delays, more) {
+  const truth = await arena.truth(setting, steps);
   await arena.with(async (subject) => {
     const microBatchMs = await subject.do(async (s, setting) => {
       await s.create(setting);
@@ -31,9 +41,7 @@ export async function abort(arena, tally, { delays, large = false }) {
       await s.step(2);
       return (performance.now() - from) / 2 / setting.options.gradientAccumulationSteps;
     }, setting);
-    for (const [name, call] of Object.entries(CALLS)) {
-      // Without a tokenizer there is nothing to sample.
-      if (large && name === 'sample') continue;
+    for (const [name, call] of Object.entries(calls)) {
       for (const delay of delays) {
         const result = await subject.do(
           `async (s, { delay }) => {
@@ -60,7 +68,7 @@ export async function abort(arena, tally, { delays, large = false }) {
         tally.add(fault, wrong, result.ms, BOUND_MS + microBatchMs);
       }
     }
-    await starts(subject, tally, setting, truth, delays, microBatchMs);
+    await more?.(subject, tally, setting, truth, delays, microBatchMs);
   });
 }
 
