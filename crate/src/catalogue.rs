@@ -5,7 +5,8 @@ use crate::ops::attention::kernels as attention;
 use crate::ops::linear::kernels as linear;
 use crate::ops::loss::cross_entropy;
 use crate::ops::norm::{layer, rms};
-use crate::ops::{column_sum, elementwise, embedding, rope};
+use crate::ops::{cast_bf16, column_sum, elementwise, embedding, rope, scale};
+use crate::optim::{adafactor, adamw, apollo, norm, sgd};
 
 /// Every kernel; the stems of `shaders/` are those of these kernels and `common`.
 pub fn catalogue() -> impl Iterator<Item = &'static AnyKernel> {
@@ -17,24 +18,24 @@ static ALIKE: &[&AnyKernel] = &[
     copy::KERNEL.any(),
     linear::BACKWARD_WEIGHT.any(),
     linear::BACKWARD_WEIGHT_ANY.any(),
-    crate::optim::adafactor::apply::KERNEL.any(),
-    crate::optim::adafactor::moments::KERNEL.any(),
-    crate::optim::adafactor::norm::KERNEL.any(),
-    crate::optim::adafactor::sums::KERNEL.any(),
-    crate::optim::adafactor::vector_apply::KERNEL.any(),
-    crate::optim::adafactor::vector_moments::KERNEL.any(),
-    crate::optim::adamw::kernel::KERNEL.any(),
-    crate::optim::adamw::kernel::WIDE.any(),
-    crate::optim::adamw::packed::KERNEL.any(),
-    crate::optim::apollo::apply::KERNEL.any(),
-    crate::optim::apollo::combine::KERNEL.any(),
-    crate::optim::apollo::project::KERNEL.any(),
-    crate::ops::cast_bf16::KERNEL.any(),
-    crate::optim::norm::blocks::KERNEL.any(),
-    crate::ops::scale::KERNEL.any(),
-    crate::optim::sgd::kernel::KERNEL.any(),
-    crate::optim::sgd::momentum::KERNEL.any(),
-    crate::optim::norm::tree::KERNEL.any(),
+    adafactor::apply::KERNEL.any(),
+    adafactor::moments::KERNEL.any(),
+    adafactor::norm::KERNEL.any(),
+    adafactor::sums::KERNEL.any(),
+    adafactor::vector_apply::KERNEL.any(),
+    adafactor::vector_moments::KERNEL.any(),
+    adamw::kernel::KERNEL.any(),
+    adamw::kernel::WIDE.any(),
+    adamw::packed::KERNEL.any(),
+    apollo::apply::KERNEL.any(),
+    apollo::combine::KERNEL.any(),
+    apollo::project::KERNEL.any(),
+    cast_bf16::KERNEL.any(),
+    norm::blocks::KERNEL.any(),
+    scale::KERNEL.any(),
+    sgd::kernel::KERNEL.any(),
+    sgd::momentum::KERNEL.any(),
+    norm::tree::KERNEL.any(),
     linear::BACKWARD_WEIGHT_BLOCK.any(),
     linear::BACKWARD_WEIGHT_ANY_BLOCK.any(),
     embedding::LINKS.any(),

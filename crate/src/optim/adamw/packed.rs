@@ -3,7 +3,7 @@
 use crate::bf16::{get, put};
 use crate::gpu::Words;
 use crate::gpu::noise::{Noise, Writes};
-use crate::optim::adamw::kernel as adamw;
+use crate::optim::adamw::kernel;
 use crate::random::Stream;
 
 crate::kernel! {
@@ -32,11 +32,11 @@ crate::kernel! {
 }
 
 fn twin([g, given]: [&[u32]; 2], [p, m, v]: [&mut [u32]; 3], s: &Params) {
-    let rule = adamw::Params { n: s.n, w1: s.w1, w2: s.w2, d: s.d, alpha: s.alpha, eps: s.eps, scale: s.scale };
+    let rule = kernel::Params { n: s.n, w1: s.w1, w2: s.w2, d: s.d, alpha: s.alpha, eps: s.eps, scale: s.scale };
     let writes = Writes::new(s.noise);
     let n = s.n as usize;
     for (i, &g) in g.floats().iter().enumerate().take(n) {
-        let (x, m1, v1) = adamw::element(&rule, get(p, i), g, get(m, i), get(v, i));
+        let (x, m1, v1) = kernel::element(&rule, get(p, i), g, get(m, i), get(v, i));
         let words = writes.words(i);
         let round = |stream: Stream, value: f32| writes.round(value, words, stream, i, given.get(stream as usize * n + i));
         let (m1, v1, x) = (round(Stream::M, m1), round(Stream::V, v1), round(Stream::P, x));
