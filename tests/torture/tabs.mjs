@@ -33,6 +33,31 @@ export async function tabs(arena, tally, { times = 1 }) {
     await upgraded(arena, tally, second, truth);
     await second.close();
   }
+  await swept(arena, tally);
+}
+
+/** A run whose left-overs another tab removes at this moment is waited for. */
+async function swept(arena, tally) {
+  const [owner, sweeper] = [await arena.subject(), await arena.subject()];
+  const run = await owner.do(async (s, setting) => {
+    const made = await s.create(setting);
+    await s.current().save();
+    await s.current().dispose();
+    return made;
+  }, TINY);
+  const millis = 300;
+  const sweep = sweeper.do(async (s, { run, millis }) => {
+    const hold = (name, work) => navigator.locks.request(name, { ifAvailable: true }, async (lock) => lock !== null && (await work()));
+    return hold(`tabtune-sweep:${run}`, () => hold(`tabtune:${run}`, () => new Promise((done) => setTimeout(done, millis, true))));
+  }, { run, millis });
+  const found = await owner.do(async (s, run) => {
+    while (!(await navigator.locks.query()).held.some(({ name }) => name === `tabtune:${run}`)) await new Promise((done) => setTimeout(done, 1));
+    const resumed = await s.settled(s.resume({ run }));
+    if (resumed.ok) await s.current().dispose();
+    return resumed;
+  }, run);
+  tally.add('resume while another tab sweeps the run', differences('sweep and resume', [await sweep, found.ok, found.word ?? ''], [true, true, '']), found.ms);
+  await Promise.all([owner.close(), sweeper.close()]);
 }
 
 /** Another tab opens the database at a newer version: this one lets go, says so, and trains on. */

@@ -103,8 +103,10 @@ export class Origin {
   /** May throw, as a full disk does. */
   onWrite: (name: string, bytes: number) => void = () => undefined;
 
-  async request(name: string, _options: unknown, work: (lock: unknown) => unknown): Promise<unknown> {
-    if (this.held.has(name)) return work(null);
+  /** Every lock is exclusive here. */
+  async request(name: string, options: LockOptions, work: (lock: unknown) => unknown): Promise<unknown> {
+    if (options.ifAvailable === true && this.held.has(name)) return work(null);
+    while (this.held.has(name)) await new Promise((done) => setTimeout(done, 1));
     this.held.add(name);
     try {
       return await work({ name });

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 
+import { lockRun, sweptIfFree } from '../src/protocol/run-lock.js';
 import { CheckpointStore } from '../src/worker/storage/checkpoints.js';
 import { freshOrigin } from './origin.js';
 import { bytesOf, flip, keysOf, modelOf, NOTHING, registered, requestOf, tamper } from './saves.js';
@@ -111,6 +112,19 @@ describe('sweep', () => {
     await store.sweep();
     expect([await keysOf(other), await keysOf(staged)]).toEqual([NOTHING, NOTHING]);
     expect(await modelOf(store, run)).toEqual([...bytesOf(2, 1000)]);
+  });
+  it('is_waited_for_by_a_start_which_another_tab_is_not', async () => {
+    const order: string[] = [];
+    let removed = (): void => undefined;
+    const sweep = sweptIfFree(run, () => new Promise((done) => (removed = done)));
+    const start = lockRun(run).then((lock) => (order.push('start'), lock));
+    await new Promise((done) => setTimeout(done, 5));
+    order.push('swept');
+    removed();
+    expect(await sweep).toBe(true);
+    await expect(start).resolves.toMatchObject({ run, locked: true });
+    expect(order).toEqual(['swept', 'start']);
+    await expect(lockRun(run)).rejects.toMatchObject({ code: 'BUSY', detail: { code: 'run.locked' } });
   });
   it('without_web_locks_takes_nothing', async () => {
     await orphan(3);

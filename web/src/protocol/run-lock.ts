@@ -9,32 +9,50 @@ export interface RunLock {
 }
 
 const nameOfLock = (run: string): string => `tabtune:${run}`;
+/** Held around the run's own lock while left-overs are removed, so that a start can tell a sweep from a tab that trains. */
+const nameOfSweep = (run: string): string => `tabtune-sweep:${run}`;
 const lockManager = (): LockManager | undefined => globalThis.navigator?.locks;
 
-/** Takes the run's Web Lock at once or fails with BUSY. */
+/** Takes the run's Web Lock at once, or as soon as a sweep lets go of it; fails with BUSY if a tab holds it. */
 export async function lockRun(run: string): Promise<RunLock> {
   const locks = lockManager();
   if (locks === undefined) return { run, locked: false, release: () => undefined };
+  try {
+    const free = await taken(locks, run);
+    if (free) return free;
+    // Granted at once where nothing is swept.
+    await locks.request(nameOfSweep(run), { mode: 'shared' }, () => undefined);
+    const freed = await taken(locks, run);
+    if (freed) return freed;
+  } catch (thrown) {
+    throw new TabtuneError('STORAGE_FAILED', 'the run could not be locked', { code: 'storage.lock' }, thrown);
+  }
+  throw new TabtuneError('BUSY', `run ${run} is being trained in another tab: pause and close it there first`, { code: 'run.locked' });
+}
+
+/** The run's lock, or nothing if somebody has it. */
+function taken(locks: LockManager, run: string): Promise<RunLock | undefined> {
   return new Promise((resolve, reject) => {
     locks
       .request(nameOfLock(run), { mode: 'exclusive', ifAvailable: true }, (lock) => {
-        if (lock === null) {
-          reject(new TabtuneError('BUSY', `run ${run} is being trained in another tab: pause and close it there first`, { code: 'run.locked' }));
-          return undefined;
-        }
+        if (lock === null) return resolve(undefined);
         return new Promise<void>((free) => resolve({ run, locked: true, release: () => free() }));
       })
-      .catch((thrown: unknown) => reject(new TabtuneError('STORAGE_FAILED', 'the run could not be locked', { code: 'storage.lock' }, thrown)));
+      .catch(reject);
   });
 }
 
-/** Runs `work` under the run's lock if it is free. Without Web Locks that is unknown, so `work` is skipped. */
-export async function ifFree(run: string, work: () => Promise<void>): Promise<boolean> {
+/** Sweeps with `work` under the run's lock if it is free. Without Web Locks that is unknown, so `work` is skipped. */
+export async function sweptIfFree(run: string, work: () => Promise<void>): Promise<boolean> {
   const locks = lockManager();
   if (locks === undefined) return false;
-  return locks.request(nameOfLock(run), { mode: 'exclusive', ifAvailable: true }, async (lock) => {
-    if (lock === null) return false;
-    await work();
-    return true;
+  const ifFree = { mode: 'exclusive', ifAvailable: true } as const;
+  return locks.request(nameOfSweep(run), ifFree, async (sweep) => {
+    if (sweep === null) return false;
+    return locks.request(nameOfLock(run), ifFree, async (lock) => {
+      if (lock === null) return false;
+      await work();
+      return true;
+    });
   });
 }

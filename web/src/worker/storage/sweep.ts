@@ -2,15 +2,15 @@
 import type { Connection } from './connection.js';
 import { everyChunk, everyGeneration, STORES, within } from './database.js';
 import type { Database } from './database.js';
-import { ifFree } from '../../protocol/run-lock.js';
+import { sweptIfFree } from '../../protocol/run-lock.js';
 import { residents, tidy } from './opfs.js';
 
 /** Sweeps every run whose lock is free; a run that is being written to is locked. */
 export async function sweepRuns(connection: Connection): Promise<void> {
   const suspects = await connection.use(suspectRuns);
   const housed = new Set(await residents());
-  for (const run of suspects) await ifFree(run, () => connection.use((database) => sweepRun(database, run, housed.has(run))));
-  for (const run of housed) await ifFree(run, () => tidy(run));
+  for (const run of suspects) await sweptIfFree(run, () => connection.use((database) => sweepRun(database, run, housed.has(run))));
+  for (const run of housed) await sweptIfFree(run, () => tidy(run));
 }
 
 /** Runs with something that no manifest names. */
