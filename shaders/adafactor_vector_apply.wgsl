@@ -1,12 +1,13 @@
 // Adafactor on a vector of n elements, pass 2 of 2 (shaders/README.md, "Adafactor"; arXiv:1804.04235), f32 or packed
-// bf16, in place.
+// bf16, in place. `Params` are those of a matrix [n, 1].
 //   r = √(Σp²/N)    η ← relative_step ? max(ε₂, r)·η : η    d = 1 − η·λ
 //   u = g/√row    c = max(√(Σu²/N)/clip, 1)    x = p·d − η·(u/c)
 // Every workgroup adds the 2·L sums of pass 1 itself (16 threads, then one), then updates 2048 pairs. `noise`: recorded
 // replays only, 16 bits of element i in word i.
 // Twin: optim/adafactor/vector_apply.rs
 struct Params {
-  n: u32,
+  rows: u32,
+  cols: u32,
   lanes: u32,
   scale: f32,
   rate: f32,
@@ -35,7 +36,7 @@ fn at_least(x: f32, least: f32) -> f32 {
 
 // The step's scalars: c, η, d.
 fn scalars() -> vec3<f32> {
-  let n = f32(params.n);
+  let n = f32(params.rows);
   let c = at_least(sqrt(part[0].x / n) / params.clip, 1.0);
   if (params.relative_step == 0u) {
     return vec3<f32>(c, params.rate, params.d);
@@ -98,14 +99,14 @@ fn main(
   let s = scalars();
   let first = group_index(group, groups) * 2048u;
   if (params.noise.rounding == ROUND_F32) {
-    for (var i = 2u * first + lane; i < min(2u * first + 4096u, params.n); i += SIZE) {
+    for (var i = 2u * first + lane; i < min(2u * first + 4096u, params.rows); i += SIZE) {
       p[i] = bitcast<u32>(element(bitcast<f32>(p[i]), i, s));
     }
     return;
   }
-  for (var pair = first + lane; pair < min(first + 2048u, (params.n + 1u) / 2u); pair += SIZE) {
+  for (var pair = first + lane; pair < min(first + 2048u, (params.rows + 1u) / 2u); pair += SIZE) {
     let i = 2u * pair;
-    let paired = i + 1u < params.n;
+    let paired = i + 1u < params.rows;
     let x0 = element(bf16_low(p[pair]), i, s);
     var x1 = 0.0;
     if (paired) {

@@ -129,19 +129,20 @@ fn download(tensor: Tensor<1>) -> Vec<u32> {
     words(data.as_slice::<f32>().expect("f32 data"))
 }
 
-/// The kernel with the first `from` in its stem, or else in its chunk, replaced by `to`, under another name.
+/// The kernel with the first `from` in its stem, its shared entry point or its chunk replaced by `to`, under another name.
 pub fn mutant(kernel: &'static AnyKernel, from: &str, to: &str) -> &'static AnyKernel {
-    let flipped = |text: &str| -> Option<&'static str> { text.contains(from).then(|| &*text.replacen(from, to, 1).leak()) };
+    let flipped = |text: &'static str| -> &'static str { text.replacen(from, to, 1).leak() };
     let name = format!("{} with {to:?} for {from:?}", kernel.name).leak();
-    let (source, chunk) = match (flipped(kernel.source), kernel.chunk) {
-        (Some(source), chunk) => (source, chunk),
-        (None, Some(chunk)) => {
-            let text = flipped(chunk.text).unwrap_or_else(|| panic!("{}: nothing to flip: {from:?}", kernel.name));
-            (kernel.source, Some(&*Box::leak(Box::new(Chunk { text, ..*chunk }))))
+    let mut mutant = AnyKernel { name, ..*kernel };
+    match (kernel.entry, kernel.chunk) {
+        _ if kernel.source.contains(from) => mutant.source = flipped(kernel.source),
+        (Some(entry), _) if entry.contains(from) => mutant.entry = Some(flipped(entry)),
+        (_, Some(chunk)) if chunk.text.contains(from) => {
+            mutant.chunk = Some(Box::leak(Box::new(Chunk { text: flipped(chunk.text), ..*chunk })))
         }
-        (None, None) => panic!("{}: nothing to flip: {from:?}", kernel.name),
-    };
-    Box::leak(Box::new(AnyKernel { name, source, chunk, ..*kernel }))
+        _ => panic!("{}: nothing to flip: {from:?}", kernel.name),
+    }
+    Box::leak(Box::new(mutant))
 }
 
 /// Asserts that device and twin agree within `bound` on every case, and that the flipped kernel does not on any one of them.

@@ -1,6 +1,11 @@
 //! `y[y_start ..] = x[x_start ..]`, word for word: the copy for tensors whose dtype the compiler does not know (packed bf16), and for parts of
 //! tensors that go to the device and back piece by piece.
 
+use crate::gpu::Kernels;
+
+/// The kernels of this file.
+pub(crate) static KERNELS: Kernels = &[&KERNEL.all()];
+
 crate::kernel! {
     /// `x [x_start .. x_start + n] → y [y_start .. y_start + n]`; the rest of y stays.
     pub KERNEL = "u32_copy" [256], (x) -> (mut y),

@@ -7,6 +7,8 @@
 /// A stem that reads weights says which chunk it calls, `of weight4` or `of weight1`, and has `w` as its first buffer: it becomes a kernel
 /// for each storage type ([`Stored`](crate::gpu::Stored)), and its twin sees the weights in f32.
 ///
+/// Stems that share an entry point name its text, `through "chunks/pairs"`.
+///
 /// A kernel of one's own comes with its text, which is compiled behind `common.wgsl` ([`COMMON`](crate::gpu::COMMON)):
 ///
 /// ```
@@ -118,7 +120,7 @@ macro_rules! kernel {
 
     // A kernel and the struct of its parameters.
     (
-        $(#[$meta:meta])* $vis:vis $name:ident = $stem:literal $(of $weights:ident)? $(text ($text:expr))? [$group:literal],
+        $(#[$meta:meta])* $vis:vis $name:ident = $stem:literal $(of $weights:ident)? $(through $entry:literal)? $(text ($text:expr))? [$group:literal],
         ($($read:ident),*) -> ($($($written:ident)+),+),
         $(#[$params_meta:meta])* struct $params:ident { $($(#[$field_meta:meta])* $field:ident : $field_type:ty),+ $(,)? },
         twin $twin:expr
@@ -145,7 +147,7 @@ macro_rules! kernel {
         }
 
         $crate::kernel! {
-            $(#[$meta])* $vis $name = $stem $(of $weights)? $(text ($text))? [$group],
+            $(#[$meta])* $vis $name = $stem $(of $weights)? $(through $entry)? $(text ($text))? [$group],
             ($($read),*) -> ($($($written)+),+), $params, twin $twin
             $(; $($variants)*)?
         }
@@ -153,7 +155,7 @@ macro_rules! kernel {
 
     // A kernel whose parameters are those of another one.
     (
-        $(#[$meta:meta])* $vis:vis $name:ident = $stem:literal $(of $weights:ident)? $(text ($text:expr))? [$group:literal],
+        $(#[$meta:meta])* $vis:vis $name:ident = $stem:literal $(of $weights:ident)? $(through $entry:literal)? $(text ($text:expr))? [$group:literal],
         ($($read:ident),*) -> ($($($written:ident)+),+),
         $params:ty,
         twin $twin:expr
@@ -176,7 +178,7 @@ macro_rules! kernel {
                 BINDINGS,
                 $group,
                 |read, written, params| $crate::gpu::apply(TWIN, read, written, params),
-            ))
+            )$(.with_entry($crate::kernel!(@source $entry)))?)
         };
         $crate::kernel!(@variants $crate::kernel!(@type $(of $weights)? $params, ($($read),*) -> ($($($written)+),+)) { $($($variants)*)? });
     };

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use crate::gpu::Chunk;
+use crate::gpu::{Chunk, KernelParams};
 
 /// What a kernel does with a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,6 +131,8 @@ pub struct AnyKernel {
     pub name: &'static str,
     /// Text of the stem, without `common.wgsl`.
     pub source: &'static str,
+    /// Text of the entry point, where stems share one.
+    pub entry: Option<&'static str>,
     /// What reads the weights, if the kernel has any: its first buffer.
     pub chunk: Option<&'static Chunk>,
     /// Storage buffers in binding order: those that are read, then those that are written; the parameters follow as the last one.
@@ -143,6 +145,9 @@ pub struct AnyKernel {
     pub twin: AnyTwin,
 }
 
+/// The kernels that a file declares, each with those that it has for other storage types of the weights.
+pub type Kernels = &'static [&'static [&'static AnyKernel]];
+
 /// Parameters of the optimizers' kernels that change with every step.
 const VARYING: [&str; 7] = ["alpha", "rate", "w", "eps1", "relative_step", "refresh_low", "noise"];
 
@@ -153,12 +158,17 @@ impl<P: KernelParams, const R: usize, const W: usize> Kernel<P, R, W> {
     /// For [`kernel!`](crate::kernel), which counts the bindings.
     pub const fn new(name: &'static str, source: &'static str, bindings: &'static [Binding], workgroup: u32, twin: AnyTwin) -> Self {
         assert!(bindings.len() == R + W);
-        Self { any: AnyKernel { name, source, chunk: None, bindings, params: P::FIELDS, workgroup, twin }, types: PhantomData }
+        Self { any: AnyKernel { name, source, entry: None, chunk: None, bindings, params: P::FIELDS, workgroup, twin }, types: PhantomData }
     }
 
     /// The same with another shader.
     pub const fn variant(&self, name: &'static str, source: &'static str) -> Self {
         Self { any: AnyKernel { name, source, ..self.any }, types: PhantomData }
+    }
+
+    /// The same with an entry point that stems share.
+    pub const fn with_entry(&self, entry: &'static str) -> Self {
+        Self { any: AnyKernel { entry: Some(entry), ..self.any }, types: PhantomData }
     }
 
     /// The same with a chunk that reads the weights.
@@ -174,6 +184,11 @@ impl<P: KernelParams, const R: usize, const W: usize> Kernel<P, R, W> {
     /// The kernel without its types.
     pub const fn any(&self) -> &AnyKernel {
         &self.any
+    }
+
+    /// The same, for a list of [`Kernels`].
+    pub const fn all(&self) -> [&AnyKernel; 1] {
+        [&self.any]
     }
 
     /// Number of workgroups that cover `threads`.
@@ -205,91 +220,10 @@ impl AnyKernel {
         (self.twin)(read, written, params);
     }
 
-    /// The WGSL as it is compiled: `common.wgsl`, the chunk if there is one, the stem.
+    /// The WGSL as it is compiled: `common.wgsl`, the chunk and the shared entry point if there are any, the stem.
     pub fn assembled(&self) -> String {
         let chunk = self.chunk.map(|chunk| chunk.text);
-        [Some(COMMON), chunk, Some(self.source)].into_iter().flatten().collect::<Vec<_>>().join("\n")
-    }
-}
-
-/// The parameters of a kernel: a struct with the fields of the shader's `Params`, in their order.
-pub trait KernelParams: Copy {
-    /// Names and WGSL types of the fields.
-    const FIELDS: &'static [(&'static str, &'static str)];
-    /// The struct as words.
-    fn words(&self) -> Vec<u32>;
-    /// The struct from words.
-    ///
-    /// # Panics
-    ///
-    /// On fewer words than it has fields.
-    fn from_words(words: &[u32]) -> Self;
-}
-
-/// A type that a field of `Params` may have: a [`Word`], or as the last one a [`Noise`](crate::gpu::noise::Noise).
-pub trait Field: Copy {
-    /// Its WGSL name.
-    const WGSL: &'static str;
-    /// Adds its words, at the place that the shader expects.
-    fn put(self, words: &mut Vec<u32>);
-    /// From its words at `at`, which moves past them.
-    ///
-    /// # Panics
-    ///
-    /// On fewer words than it has.
-    fn take(words: &[u32], at: &mut usize) -> Self;
-}
-
-impl<W: Word> Field for W {
-    const WGSL: &'static str = <W as Word>::WGSL;
-
-    fn put(self, words: &mut Vec<u32>) {
-        words.push(self.to_word());
-    }
-
-    fn take(words: &[u32], at: &mut usize) -> Self {
-        *at += 1;
-        W::from_word(words[*at - 1])
-    }
-}
-
-/// A type of one 32-bit word.
-pub trait Word: Copy {
-    /// Its WGSL name.
-    const WGSL: &'static str;
-    /// Its bits.
-    fn to_word(self) -> u32;
-    /// From bits.
-    fn from_word(word: u32) -> Self;
-}
-
-impl Word for u32 {
-    const WGSL: &'static str = "u32";
-    fn to_word(self) -> u32 {
-        self
-    }
-    fn from_word(word: u32) -> Self {
-        word
-    }
-}
-
-impl Word for i32 {
-    const WGSL: &'static str = "i32";
-    fn to_word(self) -> u32 {
-        self as u32
-    }
-    fn from_word(word: u32) -> Self {
-        word as i32
-    }
-}
-
-impl Word for f32 {
-    const WGSL: &'static str = "f32";
-    fn to_word(self) -> u32 {
-        self.to_bits()
-    }
-    fn from_word(word: u32) -> Self {
-        f32::from_bits(word)
+        [Some(COMMON), chunk, self.entry, Some(self.source)].into_iter().flatten().collect::<Vec<_>>().join("\n")
     }
 }
 

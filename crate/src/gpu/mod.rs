@@ -11,6 +11,7 @@ mod flex;
 mod kernel;
 pub mod launch;
 pub mod noise;
+mod params;
 pub mod profile;
 mod readback;
 mod storage_type;
@@ -18,7 +19,8 @@ pub mod trace;
 pub mod transfer;
 
 pub use buffer::{Buffer, check_devices, run, run_any};
-pub use kernel::{Access, AnyKernel, AnyTwin, Binding, COMMON, Field, Kernel, KernelParams, Twin, Word, Words, apply, groups_of_64};
+pub use kernel::{Access, AnyKernel, AnyTwin, Binding, COMMON, Kernel, Kernels, Twin, Words, apply, groups_of_64};
 pub use launch::Launch;
+pub use params::{Field, KernelParams, Word};
 pub use readback::{StartedRead, read_data, read_f32};
 pub use storage_type::{Chunk, Chunks, StorageType, Stored, WEIGHT1, WEIGHT4};

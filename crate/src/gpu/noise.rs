@@ -1,6 +1,6 @@
 //! What rounds the writes of a step (shaders/README.md, "Rounding to bf16"): a part of `Params`, and how twins write.
 
-use super::kernel::Field;
+use super::params::Field;
 use crate::bf16::{get, put, round_nearest, round_stochastic};
 use crate::random::{Stream, select, words};
 

@@ -1,9 +1,12 @@
 //! f32 → packed bf16, nearest or stochastic (shaders/README.md, "Rounding to bf16").
 
 use crate::bf16::put;
-use crate::gpu::Words;
 use crate::gpu::noise::{Noise, Writes};
+use crate::gpu::{Kernels, Words};
 use crate::random::Stream;
+
+/// The kernels of this file.
+pub(crate) static KERNELS: Kernels = &[&KERNEL.all()];
 
 crate::kernel! {
     /// `x [n]` f32, `noise [n]` u32 (one word where it is not read) `→ y [n]` packed.

@@ -5,10 +5,13 @@ use burn::backend::tensor::FloatTensor;
 use burn::tensor::DType;
 
 use crate::gpu::launch::{Launch, rows_columns};
-use crate::gpu::{Words, groups_of_64};
+use crate::gpu::{Kernels, Words, groups_of_64};
 
 /// Rows that one thread adds up.
 const ROWS: usize = 64;
+
+/// The kernels of this file.
+pub(crate) static KERNELS: Kernels = &[&KERNEL.all()];
 
 crate::kernel! {
     /// `y[p, c] = Σ x[r, c]` over the rows of part p.

@@ -5,9 +5,21 @@ use burn::backend::tensor::FloatTensor;
 use burn::tensor::DType;
 
 use crate::gpu::launch::{Launch, rows_columns};
-use crate::gpu::{Kernel, Words, groups_of_64};
+use crate::gpu::{Kernel, Kernels, Words, groups_of_64};
 use crate::ops::column_sum::column_sum;
 use crate::ops::tape::Vjp;
+
+/// The kernels of this file.
+pub(crate) static KERNELS: Kernels = &[
+    &SWIGLU_FORWARD.all(),
+    &SWIGLU_FORWARD_WIDE.all(),
+    &SWIGLU_BACKWARD.all(),
+    &SWIGLU_BACKWARD_WIDE.all(),
+    &GELU_FORWARD.all(),
+    &GELU_BACKWARD.all(),
+    &BIAS_ADD.all(),
+    &RESIDUAL_ADD.all(),
+];
 
 crate::kernel! {
     /// `y = silu(gate) up`

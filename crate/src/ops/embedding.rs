@@ -5,8 +5,11 @@ use burn::backend::tensor::FloatTensor;
 use burn::tensor::{DType, FloatDType};
 
 use crate::gpu::launch::{Launch, rows_columns};
-use crate::gpu::{StorageType, Words, groups_of_64};
+use crate::gpu::{Kernels, StorageType, Words, groups_of_64};
 use crate::ops::tape::Vjp;
+
+/// The kernels of this file.
+pub(crate) static KERNELS: Kernels = &[&FORWARD.all(), &LINKS.all(), &BACKWARD.all()];
 
 crate::kernel! {
     /// `y[r] = w[ids[r]]`

@@ -22,6 +22,23 @@ pub mod tape;
 pub use attention::{AttentionShape, MAX_HEAD_DIM};
 pub use rope::Positions;
 
+use crate::gpu::Kernels;
+
+/// The kernels of all operations.
+pub(crate) const KERNELS: [Kernels; 11] = [
+    attention::kernels::KERNELS,
+    cast_bf16::KERNELS,
+    column_sum::KERNELS,
+    elementwise::KERNELS,
+    embedding::KERNELS,
+    linear::kernels::KERNELS,
+    loss::cross_entropy::KERNELS,
+    norm::layer::KERNELS,
+    norm::rms::KERNELS,
+    rope::KERNELS,
+    scale::KERNELS,
+];
+
 use backend::ModelOps;
 use burn::backend::Dispatch;
 use burn::tensor::{DType, Int, Tensor};

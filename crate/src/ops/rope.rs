@@ -4,8 +4,11 @@ use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
 
 use crate::gpu::launch::{Launch, rows_columns};
-use crate::gpu::{Words, groups_of_64};
+use crate::gpu::{Kernels, Words, groups_of_64};
 use crate::ops::tape::Vjp;
+
+/// The kernels of this file.
+pub(crate) static KERNELS: Kernels = &[&KERNEL.all(), &WIDE.all()];
 
 crate::kernel! {
     /// `(a, b) ← (a c − b s, b c + a s)`

@@ -4,7 +4,10 @@ use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
 
 use crate::gpu::launch::Launch;
-use crate::gpu::{Words, groups_of_64};
+use crate::gpu::{Kernels, Words, groups_of_64};
+
+/// The kernels of this file.
+pub(crate) static KERNELS: Kernels = &[&KERNEL.all()];
 
 crate::kernel! {
     /// `x [n] ← f [1] · x`

@@ -18,10 +18,10 @@ use std::collections::BTreeMap;
 
 use burn::tensor::{DType, Tensor};
 
-use crate::config::{GroupConfig, TrainConfig};
+use crate::config::{GroupConfig, OptimizerConfig, TrainConfig};
 use crate::error::{Error, Fault, Result};
 use crate::gpu::noise::{Noise, Rounding};
-use crate::gpu::{Buffer, check_devices};
+use crate::gpu::{Buffer, Kernels, check_devices};
 pub use crate::parameters::ParamInfo;
 use crate::random;
 
@@ -35,8 +35,22 @@ pub use rule::{Layout, Rule, Update};
 pub use sgd::Sgd;
 pub use state::{ReadSaved, SavedState, StateData, StateTensor};
 
-use rule::{Made, Recorded, made};
+use rule::Recorded;
 use state::State;
+
+/// The kernels of all rules, and of the norm.
+pub(crate) const KERNELS: [Kernels; 5] = [adafactor::KERNELS, adamw::KERNELS, apollo::KERNELS, norm::KERNELS, sgd::KERNELS];
+
+/// The rule of these settings for `parameter`, and whether it is AdamW in place of APOLLO, which has nothing to project.
+fn made(config: &OptimizerConfig, parameter: &ParamInfo) -> (Box<dyn Rule>, bool) {
+    match config {
+        OptimizerConfig::Adamw(config) => (Box::new(Adamw::new(config.clone())), false),
+        OptimizerConfig::Adafactor(config) => (Box::new(Adafactor::new(config.clone())), false),
+        OptimizerConfig::Apollo(config) if apollo::projects(config, parameter) => (Box::new(Apollo::new(config.clone())), false),
+        OptimizerConfig::Apollo(config) => (Box::new(Adamw::new(config.fallback())), true),
+        OptimizerConfig::Sgd(config) => (Box::new(Sgd::new(config.clone())), false),
+    }
+}
 
 /// A parameter with its update rule and state, and what stays the same over the run.
 #[derive(Debug)]
@@ -116,7 +130,7 @@ impl Optim {
                     (DType::BF16, false) => Rounding::Nearest,
                     _ => Rounding::None,
                 };
-                let Made { rule, fallback } = made(&group.rule, &info);
+                let (rule, fallback) = made(&group.rule, &info);
                 let slot = Slot {
                     frozen: group.frozen,
                     rate_scale: group.rate_scale,

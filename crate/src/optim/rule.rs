@@ -6,8 +6,6 @@ use std::fmt::Debug;
 use burn::tensor::{DType, Device};
 
 use super::ParamInfo;
-use super::{adafactor, adamw, apollo, sgd};
-use crate::config::OptimizerConfig;
 use crate::error::{Error, Fault, Result};
 use crate::gpu::Buffer;
 use crate::gpu::noise::Noise;
@@ -131,24 +129,5 @@ impl Update<'_> {
 
     pub(super) fn another_state(&self, expected: usize, found: usize) -> Error {
         Error::StateMismatch(vec![Fault::new(&self.parameter.name, format!("a state of {expected} tensors"), found)])
-    }
-}
-
-/// A rule of the crate for one parameter.
-pub(super) struct Made {
-    pub rule: Box<dyn Rule>,
-    /// AdamW in place of APOLLO, which has nothing to project.
-    pub fallback: bool,
-}
-
-/// The rule of these settings for `parameter`.
-pub(super) fn made(config: &OptimizerConfig, parameter: &ParamInfo) -> Made {
-    let own = |rule: Box<dyn Rule>| Made { rule, fallback: false };
-    match config {
-        OptimizerConfig::Adamw(config) => own(Box::new(adamw::Adamw::new(config.clone()))),
-        OptimizerConfig::Adafactor(config) => own(Box::new(adafactor::Adafactor::new(config.clone()))),
-        OptimizerConfig::Apollo(config) if apollo::projects(config, parameter) => own(Box::new(apollo::Apollo::new(config.clone()))),
-        OptimizerConfig::Apollo(config) => Made { rule: Box::new(adamw::Adamw::new(config.fallback())), fallback: true },
-        OptimizerConfig::Sgd(config) => own(Box::new(sgd::Sgd::new(config.clone()))),
     }
 }

@@ -19,16 +19,14 @@ use super::{Run, infos, rules};
 fn resized(kernel: &'static AnyKernel, size: u32) -> &'static AnyKernel {
     let constant = |size: u32| format!("const SIZE: u32 = {size}u;");
     let own = kernel.workgroup;
-    let source = if kernel.source.contains(&constant(own)) {
-        kernel.source.replace(&constant(own), &constant(size))
-    } else {
-        kernel
-            .source
-            .replace(&format!("@workgroup_size({own})"), &format!("@workgroup_size({size})"))
-            .replace(&format!("lane, {own}u)"), &format!("lane, {size}u)"))
+    let resized = |text: &'static str| -> &'static str {
+        let text =
+            text.replace(&constant(own), &constant(size)).replace(&format!("@workgroup_size({own})"), &format!("@workgroup_size({size})"));
+        text.replace(&format!("lane, {own}u)"), &format!("lane, {size}u)")).leak()
     };
-    assert!(source != kernel.source, "{}", kernel.name);
-    Box::leak(Box::new(AnyKernel { name: format!("{} by {size}", kernel.name).leak(), source: source.leak(), workgroup: size, ..*kernel }))
+    let (source, entry) = (resized(kernel.source), kernel.entry.map(resized));
+    assert!(source != kernel.source || entry != kernel.entry, "{}", kernel.name);
+    Box::leak(Box::new(AnyKernel { name: format!("{} by {size}", kernel.name).leak(), source, entry, workgroup: size, ..*kernel }))
 }
 
 /// Kernels whose workgroups share work.

@@ -4,6 +4,18 @@ use super::twins::{
     backward_key_value_block_twin, backward_key_value_twin, backward_query_block_twin, backward_query_twin, forward_block_twin,
     forward_twin,
 };
+use crate::gpu::Kernels;
+
+/// The kernels of this file.
+pub(crate) static KERNELS: Kernels = &[
+    &FORWARD.all(),
+    &BACKWARD_QUERY.all(),
+    &BACKWARD_KEY_VALUE.all(),
+    &FORWARD_BLOCK.all(),
+    &BACKWARD_QUERY_BLOCK.all(),
+    &BACKWARD_KEY_VALUE_BLOCK.all(),
+    &HEAD_PAD.all(),
+];
 
 crate::kernel! {
     /// `y = softmax(scale q kᵀ) v` and the log-sum-exp.

@@ -1,6 +1,27 @@
 //! The records and twins of the linear kernels.
 
 use super::twins::{backward_input, backward_weight, both, forward, tile};
+use crate::gpu::Kernels;
+
+/// The kernels of this file.
+pub(crate) static KERNELS: Kernels = &[
+    &FORWARD.all(),
+    &ROW.all(),
+    &FORWARD_BLOCK.all(),
+    &FORWARD_TILE.all(),
+    &FORWARD_ANY.all(),
+    &FORWARD_ANY_BLOCK.all(),
+    &BACKWARD_INPUT.all(),
+    &BACKWARD_INPUT_BLOCK.all(),
+    &BACKWARD_INPUT_ANY.all(),
+    &BACKWARD_INPUT_ANY_BLOCK.all(),
+    &BACKWARD_WEIGHT.all(),
+    &BACKWARD_WEIGHT_BLOCK.all(),
+    &BACKWARD_WEIGHT_ANY.all(),
+    &BACKWARD_WEIGHT_ANY_BLOCK.all(),
+    &BACKWARD_BLOCK.all(),
+    &BACKWARD_TILE.all(),
+];
 
 crate::kernel! {
     /// `y = x Wᵀ`, k a multiple of 4.

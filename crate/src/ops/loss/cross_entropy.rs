@@ -5,10 +5,13 @@ use burn::backend::tensor::FloatTensor;
 use burn::tensor::DType;
 
 use crate::gpu::launch::{Launch, rows_columns};
-use crate::gpu::{Words, groups_of_64};
+use crate::gpu::{Kernels, Words, groups_of_64};
 
 /// Approximate number of elements of a row that one thread of the first pass covers.
 const PART: usize = 256;
+
+/// The kernels of this file.
+pub(crate) static KERNELS: Kernels = &[&PARTIALS.all(), &FORWARD.all(), &BACKWARD.all(), &LOSS_SUM.all()];
 
 crate::kernel! {
     /// Maximum and sum of exponentials of parts of each row.

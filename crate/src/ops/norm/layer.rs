@@ -5,10 +5,13 @@ use burn::backend::tensor::FloatTensor;
 use burn::tensor::DType;
 
 use crate::gpu::launch::{Launch, rows_columns};
-use crate::gpu::{Words, groups_of_64};
+use crate::gpu::{Kernels, Words, groups_of_64};
 use crate::ops::column_sum::{self, column_sum};
 use crate::ops::norm::rms::ForwardParams;
 use crate::ops::tape::Vjp;
+
+/// The kernels of this file.
+pub(crate) static KERNELS: Kernels = &[&FORWARD.all(), &BACKWARD_INPUT.all(), &BACKWARD_WEIGHT.all()];
 
 crate::kernel! {
     /// `y`, and mean and `r` of each row.

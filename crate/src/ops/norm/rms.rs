@@ -5,9 +5,22 @@ use burn::backend::tensor::FloatTensor;
 use burn::tensor::DType;
 
 use crate::gpu::launch::{Launch, rows_columns};
-use crate::gpu::{Kernel, KernelParams, Words, groups_of_64};
+use crate::gpu::{Kernel, KernelParams, Kernels, Words, groups_of_64};
 use crate::ops::column_sum::{self, column_sum};
 use crate::ops::tape::Vjp;
+
+/// The kernels of this file.
+pub(crate) static KERNELS: Kernels = &[
+    &FORWARD.all(),
+    &FORWARD_WIDE.all(),
+    &FORWARD_GROUP.all(),
+    &ADD_FORWARD.all(),
+    &ADD_FORWARD_WIDE.all(),
+    &ADD_FORWARD_GROUP.all(),
+    &BACKWARD.all(),
+    &BACKWARD_WIDE.all(),
+    &BACKWARD_GROUP.all(),
+];
 
 crate::kernel! {
     /// `y` and the scale `r` of each row.

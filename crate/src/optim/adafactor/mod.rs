@@ -11,9 +11,19 @@ use burn::tensor::DType;
 
 use crate::config::AdafactorConfig;
 use crate::error::Result;
-use crate::gpu::{Buffer, run};
+use crate::gpu::{Buffer, Kernels, run};
 use crate::optim::ParamInfo;
 use crate::optim::rule::{Layout, Rule, Update};
+
+/// The kernels of this folder.
+pub(crate) static KERNELS: Kernels = &[
+    &sums::KERNEL.all(),
+    &moments::KERNEL.all(),
+    &norm::KERNEL.all(),
+    &apply::KERNEL.all(),
+    &vector_moments::KERNEL.all(),
+    &vector_apply::KERNEL.all(),
+];
 
 const MAX_LANES: u32 = 256;
 
@@ -49,6 +59,23 @@ fn weight(rule: &AdafactorConfig, step: u64) -> f32 {
     (step as f64).powf(rule.decay_rate).max(1.0 - rule.beta2_cap) as f32
 }
 
+/// The parameters of the update, of a vector too.
+fn applied(rule: &AdafactorConfig, u: &Update<'_>, (rows, cols): (u32, u32), lanes: u32) -> apply::Params {
+    apply::Params {
+        rows,
+        cols,
+        lanes,
+        scale: u.scale,
+        rate: u.rate as f32,
+        decay: rule.weight_decay as f32,
+        d: u.decay(rule.weight_decay),
+        clip: rule.clip_threshold as f32,
+        eps2: rule.eps2 as f32,
+        relative_step: u32::from(rule.relative_step),
+        noise: u.noise,
+    }
+}
+
 fn matrix(
     rule: &AdafactorConfig,
     u: &Update<'_>,
@@ -72,19 +99,7 @@ fn matrix(
     let params = norm::Params { rows, cols, lanes, scale, relative_step, packed };
     let read = [g.clone(), p.clone(), row.clone(), col.clone()];
     let [sums] = run(&norm::KERNEL, read, [sums], &params, lanes)?;
-    let params = apply::Params {
-        rows,
-        cols,
-        lanes,
-        scale,
-        rate: u.rate as f32,
-        decay: rule.weight_decay as f32,
-        d: u.decay(rule.weight_decay),
-        clip: rule.clip_threshold as f32,
-        eps2: rule.eps2 as f32,
-        relative_step,
-        noise: u.noise,
-    };
+    let params = applied(rule, u, (rows, cols), lanes);
     let groups = u.n().div_ceil(2).div_ceil(apply::PAIRS as u32);
     let [p] = run(&apply::KERNEL, [g, row.clone(), col.clone(), sums, u.given.clone()], [p], &params, groups)?;
     Ok((p, vec![row, col]))
@@ -99,18 +114,7 @@ fn vector(rule: &AdafactorConfig, u: &Update<'_>, p: Buffer, g: Buffer, state: V
     let [row] = u.state(state)?;
     let sums = p.empty_like([2 * lanes as usize], DType::F32);
     let [row, sums] = run(&vector_moments::KERNEL, [g.clone(), p.clone()], [row, sums], &params, lanes)?;
-    let params = vector_apply::Params {
-        n,
-        lanes,
-        scale,
-        rate: u.rate as f32,
-        decay: rule.weight_decay as f32,
-        d: u.decay(rule.weight_decay),
-        clip: rule.clip_threshold as f32,
-        eps2: rule.eps2 as f32,
-        relative_step,
-        noise: u.noise,
-    };
+    let params = applied(rule, u, (n, 1), lanes);
     let groups = n.div_ceil(2).div_ceil(apply::PAIRS as u32);
     let [p] = run(&vector_apply::KERNEL, [g, row.clone(), sums, u.given.clone()], [p], &params, groups)?;
     Ok((p, vec![row]))

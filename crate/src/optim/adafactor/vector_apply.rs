@@ -1,42 +1,20 @@
 //! Adafactor's update of a vector, in place (shaders/README.md, "Adafactor").
 
 use crate::gpu::Words;
-use crate::gpu::noise::{Noise, Writes};
-use crate::optim::adafactor::apply::scalars;
+use crate::gpu::noise::Writes;
+use crate::optim::adafactor::apply::{Params, scalars};
 use crate::optim::arithmetic::bounded;
 
 crate::kernel! {
-    /// `g, row [n], sums [2L], noise [n]` (one word where it is not read), `p [n]` f32 or packed bf16.
+    /// `g, row [n], sums [2L], noise [n]` (one word where it is not read), `p [n]` f32 or packed bf16. In its parameters it is a matrix [n, 1].
     pub KERNEL = "adafactor_vector_apply" [64], (g, row, sums, noise) -> (mut p),
-    /// Scalars of a step and its noise.
-    struct Params {
-        /// Elements.
-        n: u32,
-        /// L of `adafactor_vector_moments`.
-        lanes: u32,
-        /// Factor of the gradient (clipping).
-        scale: f32,
-        /// η.
-        rate: f32,
-        /// λ, for the relative step.
-        decay: f32,
-        /// 1 − ηλ.
-        d: f32,
-        /// clip_threshold.
-        clip: f32,
-        /// ε₂.
-        eps2: f32,
-        /// 1: η is multiplied by max(ε₂, RMS of p).
-        relative_step: u32,
-        /// What rounds the writes.
-        noise: Noise,
-    },
+    Params,
     twin twin
 }
 
 fn twin([g, row, sums, given]: [&[u32]; 4], [p]: [&mut [u32]; 1], s: &Params) {
     let (g, row) = (g.floats(), row.floats());
-    let (lanes, n) = (s.lanes as usize, s.n as usize);
+    let (lanes, n) = (s.lanes as usize, s.rows as usize);
     let rms = |k: usize| (sums.floats()[k * lanes..][..lanes].iter().map(|&x| f64::from(x)).sum::<f64>() / n as f64).sqrt() as f32;
     let (c, rate, d) = scalars(rms(0), rms(1), s.relative_step, [s.rate, s.decay, s.d, s.clip, s.eps2]);
     let writes = Writes::new(s.noise);

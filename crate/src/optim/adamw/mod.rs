@@ -7,9 +7,12 @@ use burn::tensor::DType;
 
 use crate::config::AdamwConfig;
 use crate::error::Result;
-use crate::gpu::{Buffer, run};
+use crate::gpu::{Buffer, Kernels, run};
 use crate::optim::ParamInfo;
 use crate::optim::rule::{Layout, Rule, Update};
+
+/// The kernels of this folder.
+pub(crate) static KERNELS: Kernels = &[&kernel::KERNEL.all(), &kernel::WIDE.all(), &packed::KERNEL.all()];
 
 /// AdamW (arXiv:1711.05101).
 #[derive(Debug)]

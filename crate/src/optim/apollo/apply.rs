@@ -6,7 +6,7 @@ use crate::optim::arithmetic::bounded;
 
 crate::kernel! {
     /// `g [A, B], stats [4, channels], factors [2], p [A, B]` f32 or packed bf16.
-    pub KERNEL = "apollo_apply" [256], (g, stats, factors) -> (mut p),
+    pub KERNEL = "apollo_apply" through "chunks/pairs" [256], (g, stats, factors) -> (mut p),
     /// Scalars of a step and its noise.
     struct Params {
         /// Elements.

@@ -9,10 +9,13 @@ use burn::tensor::{DType, Tensor, TensorData};
 
 use crate::config::{ApolloConfig, ProjectorKind};
 use crate::error::Result;
-use crate::gpu::{Buffer, run};
+use crate::gpu::{Buffer, Kernels, run};
 use crate::optim::ParamInfo;
 use crate::optim::rule::{Layout, Rule, Update};
 use crate::random::{self, PROJECTOR};
+
+/// The kernels of this folder.
+pub(crate) static KERNELS: Kernels = &[&project::KERNEL.all(), &combine::KERNEL.all(), &apply::KERNEL.all()];
 
 /// Growth that the limiter allows from one step to the next.
 const GAMMA: f64 = 1.01;

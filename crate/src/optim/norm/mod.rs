@@ -6,7 +6,10 @@ pub mod tree;
 use burn::tensor::{DType, Tensor};
 
 use crate::error::{Error, Result};
-use crate::gpu::{Buffer, run};
+use crate::gpu::{Buffer, Kernels, run};
+
+/// The kernels of this folder.
+pub(crate) static KERNELS: Kernels = &[&blocks::KERNEL.all(), &tree::KERNEL.all()];
 
 /// Σ g² over all gradients (f32, contiguous), still on the device; `None` without gradients.
 pub fn sum_of_squares(grads: Vec<(Buffer, usize)>) -> Result<Option<Tensor<1>>> {

@@ -6,7 +6,7 @@ use crate::optim::arithmetic::bounded;
 
 crate::kernel! {
     /// `p [n]` f32 or packed bf16, `g [n]` f32.
-    pub KERNEL = "sgd" [256], (g) -> (mut p),
+    pub KERNEL = "sgd" through "chunks/pairs" [256], (g) -> (mut p),
     /// Scalars of a step and its noise.
     struct Params {
         /// Elements.

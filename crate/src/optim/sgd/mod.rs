@@ -5,9 +5,12 @@ pub mod momentum;
 
 use crate::config::SgdConfig;
 use crate::error::Result;
-use crate::gpu::{Buffer, run};
+use crate::gpu::{Buffer, Kernels, run};
 use crate::optim::ParamInfo;
 use crate::optim::rule::{Layout, Rule, Update};
+
+/// The kernels of this folder.
+pub(crate) static KERNELS: Kernels = &[&kernel::KERNEL.all(), &momentum::KERNEL.all()];
 
 /// SGD, with momentum if μ > 0.
 #[derive(Debug)]

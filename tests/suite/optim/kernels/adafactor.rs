@@ -85,8 +85,9 @@ pub(crate) fn vector_moments(n: usize) -> Case {
 
 pub(crate) fn vector_apply(n: usize, rounding: u32) -> Case {
     let lanes = vector_lanes(n);
-    let params = adafactor_vector_apply::Params {
-        n: n as u32,
+    let params = adafactor_apply::Params {
+        rows: n as u32,
+        cols: 1,
         lanes: lanes as u32,
         scale: 0.5,
         rate: 0.01,

@@ -1,0 +1,82 @@
+//! The parameters of kernels, as Rust structs and as words of a buffer.
+
+/// The parameters of a kernel: a struct with the fields of the shader's `Params`, in their order.
+pub trait KernelParams: Copy {
+    /// Names and WGSL types of the fields.
+    const FIELDS: &'static [(&'static str, &'static str)];
+    /// The struct as words.
+    fn words(&self) -> Vec<u32>;
+    /// The struct from words.
+    ///
+    /// # Panics
+    ///
+    /// On fewer words than it has fields.
+    fn from_words(words: &[u32]) -> Self;
+}
+
+/// A type that a field of `Params` may have: a [`Word`], or as the last one a [`Noise`](crate::gpu::noise::Noise).
+pub trait Field: Copy {
+    /// Its WGSL name.
+    const WGSL: &'static str;
+    /// Adds its words, at the place that the shader expects.
+    fn put(self, words: &mut Vec<u32>);
+    /// From its words at `at`, which moves past them.
+    ///
+    /// # Panics
+    ///
+    /// On fewer words than it has.
+    fn take(words: &[u32], at: &mut usize) -> Self;
+}
+
+impl<W: Word> Field for W {
+    const WGSL: &'static str = <W as Word>::WGSL;
+
+    fn put(self, words: &mut Vec<u32>) {
+        words.push(self.to_word());
+    }
+
+    fn take(words: &[u32], at: &mut usize) -> Self {
+        *at += 1;
+        W::from_word(words[*at - 1])
+    }
+}
+
+/// A type of one 32-bit word.
+pub trait Word: Copy {
+    /// Its WGSL name.
+    const WGSL: &'static str;
+    /// Its bits.
+    fn to_word(self) -> u32;
+    /// From bits.
+    fn from_word(word: u32) -> Self;
+}
+
+impl Word for u32 {
+    const WGSL: &'static str = "u32";
+    fn to_word(self) -> u32 {
+        self
+    }
+    fn from_word(word: u32) -> Self {
+        word
+    }
+}
+
+impl Word for i32 {
+    const WGSL: &'static str = "i32";
+    fn to_word(self) -> u32 {
+        self as u32
+    }
+    fn from_word(word: u32) -> Self {
+        word as i32
+    }
+}
+
+impl Word for f32 {
+    const WGSL: &'static str = "f32";
+    fn to_word(self) -> u32 {
+        self.to_bits()
+    }
+    fn from_word(word: u32) -> Self {
+        f32::from_bits(word)
+    }
+}
