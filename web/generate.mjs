@@ -168,7 +168,13 @@ function settingsMd(document, { settings }) {
   const under = (heading, object) => (document = withTable(document, heading, tableOf(object, { typescript: false })));
   under('## Run', all.find(({ of }) => of === 'run'));
   under('## Groups', all.find(({ of }) => of === 'group'));
-  for (const object of all.filter(({ tag }) => tag)) if (object.tag !== 'linear') under(`### ${object.tag === 'cosine' ? 'cosine, linear' : object.tag}`, object);
+  for (const object of all.filter(({ tag }) => tag && tag !== 'linear')) {
+    const heading = `### ${object.tag === 'cosine' ? 'cosine, linear' : object.tag}`;
+    // A new kind gets a section; its sentence is written by hand.
+    const of = object.of === 'optimizer' ? '## Optimizers' : '## Schedules';
+    if (!document.split('\n').includes(heading)) document = document.replace(`${of}\n`, `${of}\n\n${heading}\n\n|\n`);
+    under(heading, object);
+  }
   return document;
 }
 

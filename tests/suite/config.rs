@@ -61,7 +61,7 @@ fn unknown_keys_wrong_types_and_broken_rules_are_reported_together() {
         "learning_rat": 1, "steps": "many", "batch_size": 0, "precision": "f8", "gradient_release": 1, "seed": -1,
         "optimizer": {"type": "sgd", "foo": 1, "momentum": 2},
         "schedule": {"type": "wsd", "warmup_steps": 1.5, "decay_type": "cosine", "min_learning_rate": "low"},
-        "groups": [{"pattern": 3, "frozen": null}, 7, {"lr": 1, "optimizer": {"type": "lion"}}, {"pattern": "*", "weight_decay": -1}],
+        "groups": [{"pattern": 3, "frozen": null}, 7, {"lr": 1, "optimizer": {"type": "no-such-rule"}}, {"pattern": "*", "weight_decay": -1}],
     }));
     let shown: Vec<String> = faults.iter().map(ToString::to_string).collect();
     let groups = "pattern, optimizer, weight_decay, learning_rate_scale, frozen";
@@ -77,7 +77,7 @@ fn unknown_keys_wrong_types_and_broken_rules_are_reported_together() {
             "groups[0].pattern: expected a string, found 3",
             "groups[0].frozen: expected true or false, found null",
             "groups[1]: expected an object, found 7",
-            r#"groups[2].optimizer.type: expected one of "adamw", "adafactor", "apollo", "sgd", found "lion""#,
+            r#"groups[2].optimizer.type: expected one of "adamw", "adafactor", "apollo", "sgd", found "no-such-rule""#,
             "groups[2].pattern: expected a string, found nothing",
             &format!("groups[2].lr: expected one of {groups}, found an unknown key"),
             r#"steps: expected an integer ≥ 0, found "many""#,

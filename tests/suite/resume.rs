@@ -14,6 +14,8 @@ use tabtune::tokenizer::Tokenizer;
 use tabtune::train::{Trainer, check_limits};
 use tabtune_tests::{block_on, cpu, gpu};
 
+use crate::optim::rules;
+
 const STEPS: u64 = 8;
 const STOP: u64 = 4;
 pub const LETTERS: &str = "abcdefghijklm";
@@ -93,17 +95,8 @@ pub fn go(trainer: &mut Trainer, last: u64) -> Vec<f64> {
     losses
 }
 
-fn optimizers() -> [Value; 8] {
-    [
-        json!({"type": "adamw"}),
-        json!({"type": "adamw", "stochastic_rounding": false, "weight_decay": 0.1}),
-        json!({"type": "adafactor"}),
-        json!({"type": "adafactor", "relative_step": true}),
-        json!({"type": "apollo", "rank": 2, "update_steps": 3}),
-        json!({"type": "apollo", "mini": true, "projector": "orthogonal", "scale_front": true, "update_steps": 5}),
-        json!({"type": "sgd"}),
-        json!({"type": "sgd", "momentum": 0.9, "nesterov": true, "weight_decay": 0.1}),
-    ]
+fn optimizers() -> Vec<Value> {
+    rules().iter().map(|rule| serde_json::to_value(rule).unwrap()).collect()
 }
 
 fn schedules() -> [Value; 8] {

@@ -16,7 +16,7 @@ import { installTheme } from './panels/theme.js';
 import { Warnings } from './panels/warnings.js';
 import { sayPolicy } from './policy.js';
 import { Run } from './run.js';
-import { useSoftwareDefaults } from './settings.js';
+import { offerOptimizers, useSoftwareDefaults } from './settings.js';
 import { View } from './view.js';
 import { faultOf } from './words.js';
 import { workerUrl } from './worker.js';
@@ -85,6 +85,7 @@ async function lastRun(): Promise<string> {
 async function begin(): Promise<void> {
   controls.show('setup');
   controls.enable('start', false);
+  offerOptimizers();
   const restored = restoreForm();
   keepForm();
   const { ok, adapter } = await checkSupport();

@@ -9,18 +9,29 @@ const SCRATCH: ModelShape = { hiddenSize: 128, numHiddenLayers: 3, numAttentionH
 const SCRATCH_SOFTWARE: ModelShape = { hiddenSize: 64, numHiddenLayers: 2, numAttentionHeads: 2 };
 const SOFTWARE_NUMBERS = { 's-steps': 200, 's-batch': 4, 's-length': 48, 's-sample': 20 };
 
-/** Rates for the small model: the best of those tried over 200 steps, for each rule. */
-const RATES: Readonly<Record<string, number>> = { adamw: 0.002, adafactor: 0.004, 'apollo-mini': 0.004, sgd: 0.5 };
+/** The update rules that the page offers; `rate` is the best of those tried with the small model over 200 steps. */
+const OPTIMIZERS: Readonly<Record<string, { label: string; rate: number; options: OptimizerOptions }>> = {
+  adamw: { label: 'AdamW', rate: 0.002, options: { type: 'adamw' } },
+  adafactor: { label: 'Adafactor', rate: 0.004, options: { type: 'adafactor' } },
+  'apollo-mini': { label: 'APOLLO-Mini', rate: 0.004, options: { type: 'apollo', mini: true } },
+  sgd: { label: 'SGD', rate: 0.5, options: { type: 'sgd' } },
+};
 /** Rates for a trained model, which should change only a little. */
 const FINE_TUNING = 1 / 20;
 
 let scratch = SCRATCH;
-let suggested = RATES['adamw'];
+let suggested = OPTIMIZERS['adamw']?.rate;
+
+/** Fills the list of update rules. */
+export function offerOptimizers(): void {
+  const options = Object.entries(OPTIMIZERS).map(([word, { label }]) => new Option(label, word));
+  byId('s-optimizer', HTMLSelectElement).replaceChildren(...options);
+}
 
 /** The rate that suits the chosen rule and model, unless another was typed. */
 export function suggestRate(trained: boolean): void {
   const input = byId('s-rate', HTMLInputElement);
-  const rate = Number(((RATES[wordOf('s-optimizer')] ?? 0) * (trained ? FINE_TUNING : 1)).toPrecision(3));
+  const rate = Number(((OPTIMIZERS[wordOf('s-optimizer')]?.rate ?? 0) * (trained ? FINE_TUNING : 1)).toPrecision(3));
   if (input.valueAsNumber === suggested) input.valueAsNumber = rate;
   suggested = rate;
 }
@@ -43,16 +54,9 @@ const wordOf = (id: string): string => byId(id, HTMLSelectElement).value;
 export const contextOf = (): number => Math.max(SHORTEST_CONTEXT, numberOf('s-length') || 0);
 
 function optimizerOf(word: string): OptimizerOptions {
-  switch (word) {
-    case 'adafactor':
-    case 'sgd':
-    case 'adamw':
-      return { type: word };
-    case 'apollo-mini':
-      return { type: 'apollo', mini: true };
-    default:
-      throw new Error(`the page offers no optimizer ${word}`);
-  }
+  const offered = OPTIMIZERS[word];
+  if (!offered) throw new Error(`the page offers no optimizer ${word}`);
+  return offered.options;
 }
 
 /** Sensible phases of each schedule for a run of this length. */

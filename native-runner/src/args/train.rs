@@ -57,7 +57,7 @@ pub struct TrainArgs {
     /// The final rate of the schedule.
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub min_learning_rate: Option<f64>,
-    /// Update rule: adamw, adafactor, apollo or sgd; --train-config sets its details.
+    /// Update rule, such as adamw; --train-config sets its details.
     #[arg(long, value_name = "NAME")]
     pub optimizer: Option<String>,
     /// Parameter groups by name: no_decay (norms, biases and embeddings have no weight decay); --train-config sets others.

@@ -27,7 +27,7 @@ fn settings_are_refused_all_at_once() {
     let (code, message) = refuse(&["train", "--data", &data, "--model", &out, "--steps", "0", "--learning-rate", "-1", "--device", "cpu"]);
     assert_eq!(code, "config.invalid");
     assert!(message.contains("steps") && message.contains("learning_rate"), "{message}");
-    let wrong = ["--precision", "f8", "--groups", "some", "--optimizer", "lion", "--batch-size", "0"];
+    let wrong = ["--precision", "f8", "--groups", "some", "--optimizer", "no-such-rule", "--batch-size", "0"];
     let (code, message) = refuse(&[&["train", "--data", &data, "--model", &out, "--device", "cpu"], &wrong[..]].concat());
     assert_eq!(code, "config.invalid");
     assert!(

@@ -1,7 +1,9 @@
 //! How many kernels a step launches for each layer.
 
 use burn::tensor::Tensor;
-use tabtune::config::{Architecture, ModelConfig, Precision, RopeScaling, TrainConfig};
+use serde_json::json;
+use tabtune::bundle::config_from_hf;
+use tabtune::config::{Precision, TrainConfig};
 use tabtune::data::Batch;
 use tabtune::device::Device;
 use tabtune::gpu::launch::dispatches;
@@ -25,25 +27,11 @@ impl ParamMap for Update {
 
 /// Kernels of forward and backward, and of AdamW, in one step of a model with `layers` layers.
 fn launched(layers: usize, device: &Device) -> [u64; 2] {
-    let config = ModelConfig {
-        architecture: Architecture::Llama,
-        model_type: "llama".into(),
-        vocab_size: 256,
-        hidden_size: 128,
-        intermediate_size: 344,
-        num_hidden_layers: layers,
-        num_attention_heads: 4,
-        num_key_value_heads: 4,
-        head_dim: 32,
-        max_position_embeddings: 128,
-        norm_eps: 1e-5,
-        rope_theta: 10_000.0,
-        rope_scaling: RopeScaling::Default,
-        tie_word_embeddings: true,
-        attention_bias: false,
-        qk_norm: false,
-        initializer_range: 0.02,
-    };
+    let json = json!({
+        "model_type": "llama", "vocab_size": 256, "hidden_size": 128, "intermediate_size": 344, "num_hidden_layers": layers,
+        "num_attention_heads": 4, "max_position_embeddings": 128, "rms_norm_eps": 1e-5, "tie_word_embeddings": true
+    });
+    let config = config_from_hf(&json).unwrap();
     let model = block_on(Model::init(&config, 1, Precision::F32, &device.inner(), &Interrupt::none())).unwrap();
     let ids: Vec<i32> = (0..512).map(|i| i * 37 % 256).collect();
     let batch = Batch { inputs: ids.clone(), targets: ids, batch_size: 4, seq_len: 128, document_starts: None };

@@ -73,15 +73,16 @@ impl Run {
     }
 }
 
-/// Every rule with its less usual switches on.
-fn rules() -> Vec<OptimizerConfig> {
+/// Every rule, with its less usual switches on: for what must hold of all of them.
+pub(crate) fn rules() -> Vec<OptimizerConfig> {
     use serde_json::json;
     [
         json!({"type": "adamw"}),
+        json!({"type": "adamw", "stochastic_rounding": false, "weight_decay": 0.1}),
         json!({"type": "adafactor"}),
         json!({"type": "adafactor", "relative_step": true}),
         json!({"type": "apollo", "rank": 2, "update_steps": 2}),
-        json!({"type": "apollo", "mini": true, "projector": "orthogonal", "update_steps": 3}),
+        json!({"type": "apollo", "mini": true, "projector": "orthogonal", "scale_front": true, "update_steps": 3}),
         json!({"type": "sgd"}),
         json!({"type": "sgd", "momentum": 0.9, "nesterov": true, "weight_decay": 0.1}),
     ]

@@ -1,9 +1,8 @@
 //! Bytes on the device per trained parameter: weights, gradients and optimizer state, without activations.
 
 use serde_json::json;
-use tabtune::config::{
-    AdafactorConfig, AdamwConfig, ApolloConfig, Architecture, ModelConfig, OptimizerConfig, Precision, RopeScaling, SgdConfig, TrainConfig,
-};
+use tabtune::bundle::config_from_hf;
+use tabtune::config::{AdafactorConfig, AdamwConfig, ApolloConfig, ModelConfig, OptimizerConfig, Precision, SgdConfig, TrainConfig};
 use tabtune::data::{Batch, Dataset};
 use tabtune::device::Device;
 use tabtune::interrupt::Interrupt;
@@ -22,25 +21,11 @@ const SEQ_LEN: usize = 16;
 
 /// A Llama of 0.85 million parameters a block.
 fn shape(layers: usize) -> ModelConfig {
-    ModelConfig {
-        architecture: Architecture::Llama,
-        model_type: "llama".into(),
-        vocab_size: VOCABULARY,
-        hidden_size: 256,
-        intermediate_size: 768,
-        num_hidden_layers: layers,
-        num_attention_heads: 4,
-        num_key_value_heads: 4,
-        head_dim: 64,
-        max_position_embeddings: SEQ_LEN,
-        norm_eps: 1e-5,
-        rope_theta: 10_000.0,
-        rope_scaling: RopeScaling::Default,
-        tie_word_embeddings: true,
-        attention_bias: false,
-        qk_norm: false,
-        initializer_range: 0.02,
-    }
+    let json = json!({
+        "model_type": "llama", "vocab_size": VOCABULARY, "hidden_size": 256, "intermediate_size": 768, "num_hidden_layers": layers,
+        "num_attention_heads": 4, "max_position_embeddings": SEQ_LEN, "rms_norm_eps": 1e-5, "tie_word_embeddings": true
+    });
+    config_from_hf(&json).expect("the shape of a Llama")
 }
 
 /// Name, rule, precision, and the accepted maximum of bytes per parameter.

@@ -40,7 +40,7 @@ pub struct BenchArgs {
     /// With --model: f32 or bf16.
     #[arg(long, value_name = "WORD", default_value = "bf16", requires = "model")]
     pub precision: String,
-    /// With --model: adamw, adafactor, apollo or sgd.
+    /// With --model: the update rule, such as adafactor.
     #[arg(long, value_name = "WORD", default_value = "adamw", requires = "model")]
     pub optimizer: String,
     /// With --model: update each block as soon as its gradients are complete.
