@@ -211,6 +211,18 @@ fn gradients_of_another_device_are_an_error_that_names_them() {
     assert!(matches!(optim.step_module(0.1, mlp, grads), Err(Error::MixedDevices { .. })));
 }
 
+#[test]
+fn a_module_on_a_backend_without_these_kernels_is_refused() {
+    #[allow(deprecated, reason = "the smallest backend of Burn that is not ours")]
+    let device = TensorDevice::ndarray().autodiff();
+    let mlp = Mlp::new(&device);
+    let mut optim = Optim::for_module(&mlp, &sgd(0.1)).unwrap();
+    let grads = mlp.gradients(1);
+    let Err(Error::ForeignBackend { found }) = block_on(optim.grad_norm(&mlp, &grads)) else { panic!("measured") };
+    assert!(found.contains("NdArray"), "{found}");
+    assert!(matches!(optim.step_module(0.1, mlp, grads), Err(Error::ForeignBackend { .. })));
+}
+
 /// A rule whose layout or result is wrong.
 #[derive(Debug)]
 struct Wrong {
