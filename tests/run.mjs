@@ -115,7 +115,7 @@ async function browserTests(name, files, concurrency) {
   return settle({ passed: count('pass'), failed: count('fail') + count('cancelled') }, code);
 }
 
-/** Both builds of the core, made while the Rust tests run. */
+/** Both builds of the core, made beside lint and the Rust tests. */
 let wasm;
 
 /** Whether this run compiles the dependencies. */
@@ -147,16 +147,14 @@ async function main() {
   await setupCompiler();
   await setup('tests', stages);
   console.log(`setup: ready (${((Date.now() - started) / 1000).toFixed(0)} s)`);
-  const results = [];
-  for (const name of names) {
-    if (wasm === undefined && (name === 'rust' || name === 'browser') && core.length > 0) {
-      // The quick one replays recorded trajectories.
-      wasm = buildWasm('release', stages).then(() => buildWasm('quick', stages));
-      // Told where it is waited for.
-      wasm.catch(() => undefined);
-    }
-    results.push(await runPart(name, stages));
+  if (core.length > 0) {
+    // Linking and wasm-opt have one core each for minutes: the compilers of the other parts take the rest.
+    wasm = buildWasm('release', stages).then(() => buildWasm('quick', stages));
+    // Told where it is waited for.
+    wasm.catch(() => undefined);
   }
+  const results = [];
+  for (const name of names) results.push(await runPart(name, stages));
   console.log('');
   for (const { name, passed, failed, seconds } of results) console.log(`${name}: ${passed} passed, ${failed} failed (${seconds} s)`);
   const total = add(...results);

@@ -1,4 +1,5 @@
 // Builds the npm package into dist/: index.js, worker.js, their types, and the wasm. Fails above the size budget.
+//   node web/build-package.mjs quick   the same around the quick build of the core, into dist-quick/, without types: for tests
 import { build } from 'esbuild';
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -10,10 +11,12 @@ import { gzipSync } from 'node:zlib';
 const JS_BUDGET = 60_000;
 
 const at = (path) => fileURLToPath(new URL(path, import.meta.url));
-const dist = at('../dist');
-const wasm = at('./pkg/tabtune_bg.wasm');
+const quick = process.argv[2] === 'quick';
+const dist = at(quick ? '../dist-quick' : '../dist');
+const core = at(quick ? './pkg-quick' : './pkg');
+const wasm = `${core}/tabtune_bg.wasm`;
 if (!existsSync(wasm)) {
-  console.error('web/pkg/tabtune_bg.wasm is missing: run node web/build-wasm.mjs first');
+  console.error(`${wasm} is missing: run node web/build-wasm.mjs${quick ? ' quick' : ''} first`);
   process.exit(1);
 }
 rmSync(dist, { recursive: true, force: true });
@@ -31,13 +34,14 @@ await build({
   minify: true,
   sourcemap: true,
   legalComments: 'eof',
-  alias: { 'tabtune-wasm': at('./pkg/tabtune.js') },
+  alias: { 'tabtune-wasm': `${core}/tabtune.js` },
   define: {
     __TABTUNE_VERSION__: JSON.stringify(JSON.parse(readFileSync(at('../package.json'), 'utf8')).version),
     __TABTUNE_WASM_HASH__: JSON.stringify(createHash('sha256').update(readFileSync(wasm)).digest('hex')),
   },
 });
 copyFileSync(wasm, `${dist}/tabtune_bg.wasm`);
+if (quick) process.exit(0);
 
 const types = spawnSync(process.execPath, [at('../node_modules/typescript/bin/tsc'), '--project', at('./tsconfig.package.json')], { stdio: 'inherit' });
 if (types.status !== 0) process.exit(1);

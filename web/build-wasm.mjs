@@ -1,23 +1,27 @@
 // crate → web/pkg (release) or web/pkg-quick (quick), two builds of which neither evicts the other.
-//   node web/build-wasm.mjs           release: wasm-pack runs cargo, wasm-bindgen and wasm-opt -Oz; fails when the result is larger than allowed
+//   node web/build-wasm.mjs           release: cargo with link-time optimization, wasm-bindgen and wasm-opt -Oz; fails when the result is
+//                                     larger than allowed
 //   node web/build-wasm.mjs quick     cargo and wasm-bindgen alone, for trying things out: larger, but there in seconds after a change; it
 //                                     also replays recorded trajectories, for the tests
-// Both use the same compiled dependencies. Nothing is done when no input has changed.
+// Each has dependencies of its own: link-time optimization wants bitcode, without it machine code. Nothing is done when no input has changed.
 import { createHash } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import { StageError, Stages } from './stages.mjs';
-import { WASM_PACK_VERSION, cacheDir, environment, filesOf, root, run } from './toolchain.mjs';
+import { cacheDir, environment, filesOf, root, run } from './toolchain.mjs';
 
 const MB = 1_000_000;
 const LIMITS = { gzip: 3.8 * MB, brotli: 2.6 * MB };
 const INPUTS = ['Cargo.toml', 'Cargo.lock', 'crate', 'shaders', join('web', 'bindgen')];
 const TARGET = 'wasm32-unknown-unknown';
-const PROFILE = 'wasm';
-/** The core alone is compiled for being compiled again soon. */
-const QUICKLY = { options: ['--features', 'replay', '--config', `profile.${PROFILE}.package.tabtune.codegen-units=16`], env: { CARGO_INCREMENTAL: '1' } };
+/** What rustc emits by default is enabled; names and producers are dropped. */
+const WASM_OPT = ['-Oz', '--strip-debug', '--strip-producers', '--enable-bulk-memory', '--enable-nontrapping-float-to-int', '--enable-sign-ext']
+  .concat(['--enable-mutable-globals', '--enable-reference-types', '--enable-multivalue']);
+/** Where each kind goes, and how it is compiled: the quick one replays recorded trajectories. */
 const FOLDERS = { release: 'pkg', quick: 'pkg-quick' };
+const PROFILES = { release: 'wasm', quick: 'wasm-quick' };
+const compiledAs = (kind) => join(environment.CARGO_TARGET_DIR, TARGET, PROFILES[kind], 'tabtune.wasm');
 export const STAGES = { release: 'browser core', quick: 'quick browser core' };
 const STORED_BUILDS = 4;
 const ADVICE = 'mend what the compiler says above and run this again: what was compiled is kept. It needs 3 GB of disk and 4 GB of memory.';
@@ -29,7 +33,7 @@ function build(kind) {
 }
 
 function inputDigest(kind) {
-  const hash = createHash('sha256').update(WASM_PACK_VERSION).update(kind);
+  const hash = createHash('sha256').update(kind);
   for (const file of INPUTS.flatMap((name) => filesOf(join(root, name)))) {
     hash.update(file.slice(root.length)).update('\0').update(readFileSync(file)).update('\0');
   }
@@ -81,21 +85,17 @@ function storeBuild({ folder, record, store }, inputs) {
   for (const name of oldest) rmSync(join(store, name), { recursive: true, force: true });
 }
 
-async function compileQuick(folder, onLine, tools) {
-  const options = ['--locked', '--lib', '--manifest-path', join('crate', 'Cargo.toml'), '--target', TARGET, '--profile', PROFILE, ...QUICKLY.options];
-  await run('cargo', ['build', ...options], { env: QUICKLY.env, quiet: true, onLine });
+/** As a cdylib alone, since a library that is an rlib too gets no link-time optimization. */
+async function compile(kind, { folder, wasm }, onLine, tools) {
+  const core = ['--locked', '--lib', '--crate-type', 'cdylib', '--manifest-path', join('crate', 'Cargo.toml'), '--target', TARGET, '--profile', PROFILES[kind]];
+  const quick = kind === 'quick' ? { options: ['--features', 'replay'], env: { CARGO_INCREMENTAL: '1' } } : { options: [] };
+  await run('cargo', ['rustc', ...core, ...quick.options], { env: quick.env, quiet: true, onLine });
   await tools;
-  const compiled = join(environment.CARGO_TARGET_DIR, TARGET, PROFILE, 'tabtune.wasm');
-  await run('wasm-bindgen', ['--target', 'web', '--out-dir', folder, '--out-name', 'tabtune', compiled], { quiet: true, onLine });
+  await run('wasm-bindgen', ['--target', 'web', '--out-dir', folder, '--out-name', 'tabtune', compiledAs(kind)], { quiet: true, onLine });
+  if (kind === 'release') await run('wasm-opt', [wasm, '-o', wasm, ...WASM_OPT], { quiet: true, onLine });
 }
 
-async function compileRelease(folder, onLine, tools) {
-  await tools;
-  const options = ['--mode', 'no-install', '--target', 'web', '--profile', PROFILE, '--out-dir', folder, '--out-name', 'tabtune', '--no-pack'];
-  await run('wasm-pack', ['build', 'crate', ...options, '--', '--locked'], { quiet: true, onLine });
-}
-
-/** Builds the folder of `kind` unless it is current. `tools` resolves when wasm-bindgen and wasm-pack are there: they may be compiled meanwhile. */
+/** Builds the folder of `kind` unless it is current. `tools` resolves when wasm-bindgen is there: it may be compiled meanwhile. */
 export async function buildWasm(kind, stages = new Stages([STAGES[kind]]), tools = Promise.resolve()) {
   const inputs = inputDigest(kind);
   const place = build(kind);
@@ -105,12 +105,11 @@ export async function buildWasm(kind, stages = new Stages([STAGES[kind]]), tools
     if (kind === 'release') checkSizes(found.sizes);
     return;
   }
-  const compiledBefore = existsSync(join(environment.CARGO_TARGET_DIR, TARGET, PROFILE, 'tabtune.wasm'));
-  const key = `browser core, ${kind}${compiledBefore ? '' : ', first'}`;
+  const key = `browser core, ${kind}${existsSync(compiledAs(kind)) ? '' : ', first'}`;
   await stages.run(STAGES[kind], { key, advice: ADVICE }, async (onLine) => {
     rmSync(place.folder, { recursive: true, force: true });
     mkdirSync(place.folder, { recursive: true });
-    await (kind === 'quick' ? compileQuick : compileRelease)(place.folder, onLine, tools);
+    await compile(kind, place, onLine, tools);
     const wasm = readFileSync(place.wasm);
     const sizes = sizesOf(kind, wasm);
     const sha256 = createHash('sha256').update(wasm).digest('hex');

@@ -163,6 +163,13 @@ function withTable(document, heading, table) {
   return [...lines.slice(0, begin), table, ...lines.slice(end)].join('\n');
 }
 
+/** The document with an empty section behind those of `chapter`; what its table does not say is written by hand. */
+function withSection(document, chapter, heading) {
+  const end = document.indexOf('\n## ', document.indexOf(chapter) + chapter.length);
+  const at = end === -1 ? document.length : end + 1;
+  return `${document.slice(0, at)}${heading}\n\n|\n\n${document.slice(at)}`;
+}
+
 function settingsMd(document, { settings }) {
   const all = objects(settings);
   const under = (heading, object) => (document = withTable(document, heading, tableOf(object, { typescript: false })));
@@ -170,9 +177,7 @@ function settingsMd(document, { settings }) {
   under('## Groups', all.find(({ of }) => of === 'group'));
   for (const object of all.filter(({ tag }) => tag && tag !== 'linear')) {
     const heading = `### ${object.tag === 'cosine' ? 'cosine, linear' : object.tag}`;
-    // A new kind gets a section; its sentence is written by hand.
-    const of = object.of === 'optimizer' ? '## Optimizers' : '## Schedules';
-    if (!document.split('\n').includes(heading)) document = document.replace(`${of}\n`, `${of}\n\n${heading}\n\n|\n`);
+    if (!document.split('\n').includes(heading)) document = withSection(document, object.of === 'optimizer' ? '## Optimizers' : '## Schedules', heading);
     under(heading, object);
   }
   return document;

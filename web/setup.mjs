@@ -1,12 +1,11 @@
 // Installs what is missing to start, build or test tabtune; a second run takes under a second.
 //   node web/setup.mjs            everything
-//   node web/setup.mjs build      what `npm run build` needs (no browser, no graphics driver)
-//   node web/setup.mjs start      what `npm start` needs (no wasm-pack either)
+//   node web/setup.mjs build      what `npm start` and `npm run build` need (no browser, no graphics driver)
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { StageError, Stages } from './stages.mjs';
-import { WASM_PACK_VERSION, cacheDir, filesOf, findChromium, findCommand, read, root, run, toolsDir, wasmBindgenVersion } from './toolchain.mjs';
+import { cacheDir, filesOf, findChromium, findCommand, read, root, run, toolsDir, wasmBindgenVersion } from './toolchain.mjs';
 
 const NODE = [20, 19];
 const RUST = [1, 95];
@@ -55,28 +54,19 @@ async function installPackages(stages) {
   );
 }
 
-const TOOL_ADVICE = 'check that crates.io can be reached and that the disk has 1 GB left, and run this again: what was compiled is kept.';
-
-/** A tool for this machine, compiled into the cache: no prebuilt binary is downloaded. It runs for seconds, so hardly anything is optimized. */
-async function installTool(command, source, onLine) {
-  const args = ['install', ...source, '--locked', '--root', toolsDir, '--force', '--debug', '--bin', command];
-  await run('cargo', args, { quiet: true, onLine, env: { CARGO_TARGET_DIR: join(cacheDir, 'tools-target'), CARGO_PROFILE_DEV_DEBUG: '0' } });
-}
-
+/**
+ * The tool for this machine, compiled into the cache: no prebuilt binary is downloaded. It runs for seconds, so hardly anything is optimized.
+ */
 async function installBindgen(stages) {
   const source = join(root, 'web', 'bindgen');
+  const advice = 'check that crates.io can be reached and that the disk has 1 GB left, and run this again: what was compiled is kept.';
   mkdirSync(toolsDir, { recursive: true });
-  await oncePer(filesOf(source), join(toolsDir, 'wasm-bindgen.digest'), stages, 'wasm-bindgen', TOOL_ADVICE, async (onLine) => {
-    await installTool('wasm-bindgen', ['--path', source], onLine);
+  await oncePer(filesOf(source), join(toolsDir, 'wasm-bindgen.digest'), stages, 'wasm-bindgen', advice, async (onLine) => {
+    const args = ['install', '--path', source, '--locked', '--root', toolsDir, '--force', '--debug', '--bin', 'wasm-bindgen'];
+    await run('cargo', args, { quiet: true, onLine, env: { CARGO_TARGET_DIR: join(cacheDir, 'tools-target'), CARGO_PROFILE_DEV_DEBUG: '0' } });
     const [found, expected] = [(await read('wasm-bindgen', ['--version']))?.split(/\s+/)[1], wasmBindgenVersion()];
     if (found !== expected) throw new Error(`web/bindgen/Cargo.toml: expected version ${expected}, as in Cargo.lock, found ${found}`);
   });
-}
-
-async function installWasmPack(stages) {
-  const found = (await read('wasm-pack', ['--version']))?.split(/\s+/)[1];
-  if (found === WASM_PACK_VERSION) return stages.done('wasm-pack', 'there');
-  await stages.run('wasm-pack', { advice: TOOL_ADVICE }, (onLine) => installTool('wasm-pack', ['wasm-pack', '--version', WASM_PACK_VERSION], onLine));
 }
 
 function missingSystemPackages() {
@@ -104,9 +94,8 @@ async function installSystemPackages(stages) {
 }
 
 const STAGES = {
-  start: ['npm packages', 'wasm-bindgen'],
-  build: ['npm packages', 'wasm-bindgen', 'wasm-pack'],
-  tests: ['npm packages', 'wasm-bindgen', 'wasm-pack', 'browser and driver'],
+  build: ['npm packages', 'wasm-bindgen'],
+  tests: ['npm packages', 'wasm-bindgen', 'browser and driver'],
 };
 
 /** The stages of `setup` for a purpose. */
@@ -121,11 +110,7 @@ export async function setupCompiler() {
 /** What starting, building or testing needs beside the compiler. Downloads overlap with compiling. */
 export async function setup(purpose, stages = new Stages(STAGES[purpose])) {
   const has = (name) => STAGES[purpose].includes(name);
-  const tools = async () => {
-    await installBindgen(stages);
-    if (has('wasm-pack')) await installWasmPack(stages);
-  };
-  const jobs = [installPackages(stages), tools()];
+  const jobs = [installPackages(stages), installBindgen(stages)];
   if (has('browser and driver')) jobs.push(installSystemPackages(stages));
   const failed = (await Promise.allSettled(jobs)).filter((job) => job.status === 'rejected');
   if (failed.length > 0) throw failed[0].reason;

@@ -20,9 +20,9 @@ async function serve() {
 }
 
 try {
-  const stages = new Stages([...setupStages('start'), STAGES.quick, 'demo server']);
+  const stages = new Stages([...setupStages('build'), STAGES.quick, 'demo server']);
   await setupCompiler();
-  const tools = setup('start', stages);
+  const tools = setup('build', stages);
   const made = await Promise.allSettled([tools, buildWasm('quick', stages, tools)]);
   for (const { reason } of made) if (reason) throw reason;
   const advice = 'the page is made of web/demo and web/src: mend what the message names, and run this again.';

@@ -8,7 +8,6 @@ import { fileURLToPath } from 'node:url';
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 export const cacheDir = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'tabtune');
 export const toolsDir = join(cacheDir, 'tools');
-export const WASM_PACK_VERSION = '0.15.1';
 
 /** The environment every command gets: one shared target directory, and our own tools before the machine's. */
 export const environment = {

@@ -12,7 +12,7 @@ fn main() -> Result<()> {
     while let Some(word) = words.next() {
         let mut value = || words.next().with_context(|| format!("{word}: expected a value after it, found none"));
         match word.as_str() {
-            // wasm-pack asks for it, and compares the second word with Cargo.lock.
+            // web/setup.mjs compares the second word with Cargo.lock.
             "--version" => {
                 println!("wasm-bindgen {}", env!("CARGO_PKG_VERSION"));
                 return Ok(());
@@ -23,9 +23,7 @@ fn main() -> Result<()> {
                 "web" => {}
                 other => bail!("--target: expected web, found {other}"),
             },
-            // wasm-pack passes it; types are always written.
-            "--typescript" => {}
-            _ if word.starts_with("--") => bail!("{word}: expected --target, --out-dir, --out-name or --typescript"),
+            _ if word.starts_with("--") => bail!("{word}: expected --target, --out-dir or --out-name"),
             _ => input = Some(PathBuf::from(word)),
         }
     }
