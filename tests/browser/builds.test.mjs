@@ -1,5 +1,5 @@
-// The quick build of the core computes the very losses of the release, with every update rule. TABTUNE_OLD names the package folder of
-// another build, such as another commit's, to compare with too.
+// The quick build of the core computes the very losses of the release. TABTUNE_OLD names the package folder of another build, such as
+// another commit's, to compare with too, and then with every update rule.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Arena, TINY } from '../torture/arena.mjs';
@@ -14,12 +14,14 @@ const RULES = {
   'sgd momentum': { type: 'sgd', momentum: 0.9 },
 };
 
+const compared = process.env.TABTUNE_OLD ? Object.entries(RULES) : [['adamw', RULES.adamw]];
+
 /** Losses by rule and precision, of the package in `folder`. */
 async function lossesOf(folder) {
   const arena = await Arena.start({ folders: { '/dist/': folder } });
   const losses = {};
   try {
-    for (const [name, optimizer] of Object.entries(RULES)) {
+    for (const [name, optimizer] of compared) {
       for (const precision of ['f32', 'bf16']) {
         const setting = { ...TINY, options: { ...TINY.options, optimizer, precision, seqLen: 8 } };
         losses[`${name}, ${precision}`] = await arena.with((subject) =>

@@ -65,7 +65,10 @@ fn unknown_keys_wrong_types_and_broken_rules_are_reported_together() {
     }));
     let shown: Vec<String> = faults.iter().map(ToString::to_string).collect();
     let no_rule = refused(json!({"optimizer": {"type": "no-such-rule"}}))[0].to_string();
-    assert!(no_rule.starts_with(r#"optimizer.type: expected one of "adamw", "#) && no_rule.ends_with(r#", found "no-such-rule""#), "{no_rule}");
+    assert!(
+        no_rule.starts_with(r#"optimizer.type: expected one of "adamw", "#) && no_rule.ends_with(r#", found "no-such-rule""#),
+        "{no_rule}"
+    );
     let groups = "pattern, optimizer, weight_decay, learning_rate_scale, frozen";
     let train = "steps, batch_size, seq_len, gradient_accumulation_steps, learning_rate, max_grad_norm, seed, precision, optimizer, groups, \
                  schedule, gradient_checkpointing, gradient_release, document_mask, data_order, validation_fraction";
