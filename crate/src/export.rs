@@ -1,4 +1,13 @@
-//! Weights for others: a Hugging Face folder that `safetensors`, `transformers` and tabtune load.
+//! Weights for others: a Hugging Face folder that `safetensors`, `transformers` and tabtune load, and GGUF files for llama.cpp.
+
+mod architecture;
+mod gguf_types;
+mod patch;
+mod recipe;
+
+pub use gguf_types::GgufTypes;
+pub use patch::{GgufBase, gguf_patch};
+pub use recipe::gguf_recipe;
 
 use std::collections::BTreeMap;
 

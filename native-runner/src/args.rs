@@ -195,12 +195,20 @@ pub struct ExportArgs {
     /// Checkpoint folder.
     #[arg(long, value_name = "DIR")]
     pub checkpoint: PathBuf,
-    /// Folder to create; it must not exist, or be empty.
-    #[arg(long, value_name = "DIR")]
+    /// Folder to create, which must not exist, or be empty; with --format gguf the file to create, which must not exist.
+    #[arg(long, value_name = "PATH")]
     pub to: PathBuf,
     /// Format of the weights.
     #[arg(long, value_enum, default_value = "safetensors")]
     pub format: ExportFormat,
+    /// With --format gguf, the type of matrices: f32, f16, bf16, q8_0, q6_k, q5_1, q5_0, q4_k, q4_1, q4_0, the mixture q4_k_m, or as-base,
+    /// the type that each has in the base, and without a base that of the checkpoint [default: as-base].
+    #[arg(long = "type", value_name = "TYPE")]
+    pub types: Option<String>,
+    /// With --format gguf, the GGUF file that training started from, or all parts of a split one: its metadata, its tokenizer and the
+    /// tensors that were not trained are kept byte for byte. Without it a new file is made.
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub base: Vec<PathBuf>,
 }
 
 /// Format of exported weights.
@@ -208,6 +216,8 @@ pub struct ExportArgs {
 pub enum ExportFormat {
     /// A Hugging Face folder.
     Safetensors,
+    /// One file for llama.cpp.
+    Gguf,
 }
 
 impl Cli {

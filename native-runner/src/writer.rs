@@ -1,4 +1,4 @@
-//! Writes a folder of files so that it is either complete or absent.
+//! Writes a folder of files, or one file, so that it is either complete or absent.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -54,6 +54,32 @@ pub fn write_folder(folder: &Path, marker: Option<&str>, stream: &mut FileStream
     flush_folder(&partial)?;
     replace(folder, &partial)?;
     Ok(files_of(folder)?)
+}
+
+/// Refuses a place that cannot become the file `path`, before the work whose result goes there.
+pub fn check_file(path: &Path) -> Result<()> {
+    if path.file_name().is_none() {
+        return Err(unwritable(path.display(), "expected the name of a file").into());
+    }
+    if path.exists() {
+        return Err(unwritable(path.display(), "exists").into());
+    }
+    fs::create_dir_all(parent(path)).map_err(|e| unwritable(parent(path).display(), e).into())
+}
+
+/// Writes the one file of `stream` as `path`: next to it, flushed, then renamed.
+pub fn write_file(path: &Path, stream: &mut FileStream) -> Result<()> {
+    check_file(path)?;
+    let partial = beside(path, "partial");
+    remove(&partial)?;
+    fs::create_dir(&partial).map_err(|e| unwritable(partial.display(), e))?;
+    let names: Vec<PathBuf> = stream.files().iter().map(|file| partial.join(&file.name)).collect();
+    let renamed = |written: &PathBuf| -> Result<()> { fs::rename(written, path).map_err(|e| unwritable(path.display(), e).into()) };
+    let written = fill(&partial, false, stream).and_then(|()| names.iter().try_for_each(renamed));
+    // The first failure is the one to report; the next attempt overwrites what is left.
+    let removed = remove(&partial);
+    written.and(removed)?;
+    flush_folder(parent(path))
 }
 
 /// `sealed`: the last document contains the digests of the pieces before it.

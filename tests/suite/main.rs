@@ -6,6 +6,7 @@ mod checkpoint;
 mod cli;
 mod config;
 mod data;
+mod export;
 mod gpu;
 mod hostile;
 mod house;

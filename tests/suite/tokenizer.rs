@@ -36,7 +36,7 @@ pub fn byte_level(pre: &str) -> TokenizerParts {
     }
 }
 
-fn sentence_piece(add_space_prefix: bool) -> TokenizerParts {
+pub fn sentence_piece(add_space_prefix: bool) -> TokenizerParts {
     let file = golden("tokenizers");
     let piece = &file["sentence_piece"];
     TokenizerParts {

@@ -9,22 +9,27 @@ use super::gguf_tokenizer::{check_tokenizer, end_ids, tokenizer_parts};
 use super::names::{self, Layout};
 use super::open::{Files, MAX_DOCUMENT_BYTES, TOKENIZER_FILES, adapter, document, find, hf_tokenizer, or_refused, same_bytes, unused};
 use super::refusal::Warning;
-use super::source::base_name;
+use super::source::{ByteSource, base_name};
 use super::tensors::{Bundle, Entry, SourceFormat, dequantise, narrow};
 use crate::error::{Refusal, Result, word};
 use crate::tokenizer::Tokenizer;
 
 const GENERATION: &str = "generation_config.json";
 
-/// Opens the GGUF files at the positions `gguf`; the other files serve only where the GGUF lacks what they have.
-pub(super) fn open_gguf(files: Files, gguf: &[usize]) -> Result<Bundle> {
-    let parts = gguf.iter().map(|&at| Ok((at, GgufFile::open_part(files[at].as_ref())?))).collect::<Result<Vec<_>>>()?;
+/// The GGUF file at the one position of `gguf`, or the whole of its parts, and which of `files` has each of its tensors.
+pub(crate) fn whole_gguf<S: ByteSource>(files: &[S], gguf: &[usize]) -> Result<(GgufFile, Vec<usize>)> {
+    let parts = gguf.iter().map(|&at| Ok((at, GgufFile::open_part(&files[at])?))).collect::<Result<Vec<_>>>()?;
     let alone = parts.iter().find(|(_, part)| !part.is_part()).map(|(at, _)| *at);
     if let (Some(alone), [_, _, ..]) = (alone, gguf) {
         let refusal = Refusal::new(word!("bundle.ambiguous")).of(files[alone].name()).expected("one GGUF file, or the parts of one");
         return Err(refusal.found(gguf.len()).into());
     }
-    let (file, homes) = join_parts(parts, |at| base_name(files[at].name()).to_string())?;
+    join_parts(parts, |at| base_name(files[at].name()).to_string())
+}
+
+/// Opens the GGUF files at the positions `gguf`; the other files serve only where the GGUF lacks what they have.
+pub(super) fn open_gguf(files: Files, gguf: &[usize]) -> Result<Bundle> {
+    let (file, homes) = whole_gguf(&files, gguf)?;
     let name = files[homes.first().copied().unwrap_or(gguf[0])].name().to_string();
     if file.get("general.type").and_then(GgufValue::text) == Some("adapter") {
         return Err(adapter(&name).into());

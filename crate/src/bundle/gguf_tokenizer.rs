@@ -7,7 +7,11 @@ use crate::error::{Error, Refusal, Result, Word, word};
 use crate::tokenizer::{PartsModel, TokenizerParts};
 
 const KNOWN_MODELS: [&str; 6] = ["gpt2", "llama", "bert", "t5", "gemma4", "rwkv"];
+const UNUSED: u64 = 5;
 const BYTE: u64 = 6;
+
+/// What a file without a tokenizer says that llama.cpp shall load.
+pub(super) const NONE: &str = "none";
 
 /// Ids that the metadata may name: key, and the word that messages use.
 const IDS: [(&str, &str); 10] = [
@@ -33,6 +37,9 @@ pub(super) fn check_tokenizer(file: &GgufFile) -> Result<()> {
         return Ok(());
     }
     let model = file.get("tokenizer.ggml.model").and_then(GgufValue::text).ok_or_else(|| refuse(word!("tokenizer.model.missing")))?;
+    if model == NONE {
+        return Ok(());
+    }
     if !KNOWN_MODELS.contains(&model) {
         return Err(refuse(word!("tokenizer.model.unsupported")).expected(KNOWN_MODELS.join(", ")).found(model).into());
     }
@@ -108,6 +115,14 @@ fn check_merges(file: &GgufFile, tokens: &HashSet<&[u8]>) -> Result<()> {
     Ok(())
 }
 
+/// A backslash as a vocabulary of `rwkv` has it: there it begins an escape.
+pub(super) const ESCAPED: &str = "\\\\";
+
+/// Whether a token of `rwkv` is one character as we write it.
+fn is_character(token: &str) -> bool {
+    token == ESCAPED || token != "\\" && token.chars().count() == 1
+}
+
 /// Ids that end a text or a turn: eos, eot, eom without repeats.
 pub(super) fn end_ids(file: &GgufFile) -> Vec<u32> {
     let mut ids = Vec::new();
@@ -128,6 +143,14 @@ pub(super) fn tokenizer_parts(file: &GgufFile, name: &str) -> Result<Option<Toke
     let texts = |key: &str| utf8(file.get(key).and_then(GgufValue::texts).unwrap_or_default(), key);
     let flag = |key: &str| file.get(key).and_then(GgufValue::bool);
     let id = |key: &str| file.get(key).and_then(GgufValue::count).and_then(|id| u32::try_from(id).ok());
+    let unsupported = || refuse(word!("tokenizer.model.unsupported")).of(name).expected("gpt2, llama, rwkv of characters").found(model);
+    match model {
+        NONE => return Ok(None),
+        "gpt2" | "llama" | "rwkv" => {}
+        _ => return Err(unsupported().into()),
+    }
+    let mut tokens = texts("tokenizer.ggml.tokens")?;
+    let types = file.get("tokenizer.ggml.token_type").and_then(GgufValue::counts).unwrap_or_default();
     let rule = match model {
         "gpt2" => {
             let pre = file.get("tokenizer.ggml.pre").and_then(GgufValue::text).unwrap_or("absent");
@@ -137,12 +160,15 @@ pub(super) fn tokenizer_parts(file: &GgufFile, name: &str) -> Result<Option<Toke
             scores: file.get("tokenizer.ggml.scores").and_then(GgufValue::floats).unwrap_or_default(),
             add_space_prefix: flag("tokenizer.ggml.add_space_prefix").unwrap_or(true),
         },
-        _ => return Err(refuse(word!("tokenizer.model.unsupported")).of(name).expected("gpt2, llama").found(model).into()),
+        _ if tokens.iter().enumerate().all(|(id, token)| types.get(id) == Some(&UNUSED) || is_character(token)) => {
+            tokens.iter_mut().filter(|token| token.as_str() == ESCAPED).for_each(|token| token.truncate(1));
+            PartsModel::Characters
+        }
+        _ => return Err(unsupported().into()),
     };
-    let types = file.get("tokenizer.ggml.token_type").and_then(GgufValue::counts).unwrap_or_default();
     Ok(Some(TokenizerParts {
         model: rule,
-        tokens: texts("tokenizer.ggml.tokens")?,
+        tokens,
         types: types.into_iter().map(|kind| i32::try_from(kind).unwrap_or(0)).collect(),
         bos: id("tokenizer.ggml.bos_token_id"),
         eos: end_ids(file),

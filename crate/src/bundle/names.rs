@@ -14,77 +14,93 @@ pub(crate) enum Layout {
     Transposed,
 }
 
+/// The words of one architecture: GGUF's, and those of Hugging Face.
+struct Words {
+    /// Whole names outside the blocks.
+    outer: &'static [(&'static str, &'static str)],
+    /// What Hugging Face puts in front of the number of a block.
+    blocks: &'static str,
+    /// Parts of a block, without what follows the last dot.
+    parts: &'static [(&'static str, &'static str)],
+}
+
+const LLAMA: Words = Words {
+    outer: &[("token_embd.weight", "model.embed_tokens.weight"), ("output_norm.weight", "model.norm.weight"), ("output.weight", HEAD)],
+    blocks: "model.layers.",
+    parts: &[
+        ("attn_norm", "input_layernorm"),
+        ("ffn_norm", "post_attention_layernorm"),
+        ("attn_q", "self_attn.q_proj"),
+        ("attn_k", "self_attn.k_proj"),
+        ("attn_v", "self_attn.v_proj"),
+        ("attn_output", "self_attn.o_proj"),
+        ("attn_q_norm", "self_attn.q_norm"),
+        ("attn_k_norm", "self_attn.k_norm"),
+        ("ffn_gate", "mlp.gate_proj"),
+        ("ffn_up", "mlp.up_proj"),
+        ("ffn_down", "mlp.down_proj"),
+    ],
+};
+
+const GPT2: Words = Words {
+    outer: &[
+        ("token_embd.weight", "transformer.wte.weight"),
+        ("position_embd.weight", "transformer.wpe.weight"),
+        ("output_norm.weight", "transformer.ln_f.weight"),
+        ("output_norm.bias", "transformer.ln_f.bias"),
+        ("output.weight", HEAD),
+    ],
+    blocks: "transformer.h.",
+    parts: &[
+        ("attn_norm", "ln_1"),
+        ("ffn_norm", "ln_2"),
+        ("attn_qkv", "attn.c_attn"),
+        ("attn_output", "attn.c_proj"),
+        ("ffn_up", "mlp.c_fc"),
+        ("ffn_down", "mlp.c_proj"),
+    ],
+};
+
+fn words(architecture: Architecture) -> &'static Words {
+    match architecture {
+        Architecture::Llama => &LLAMA,
+        Architecture::Gpt2 => &GPT2,
+    }
+}
+
+/// The layout of `blk.<n>.<part>.<end>`. Only the architecture `llama` of GGUF has rows in pairs; Qwen's files have them as Hugging Face.
+fn layout(part: &str, end: &str, gguf_architecture: &str, config: &ModelConfig) -> Layout {
+    match (config.architecture, part) {
+        (Architecture::Llama, "attn_q") if gguf_architecture == "llama" => Layout::PairedRows(config.num_attention_heads),
+        (Architecture::Llama, "attn_k") if gguf_architecture == "llama" => Layout::PairedRows(config.num_key_value_heads),
+        (Architecture::Gpt2, "attn_qkv" | "attn_output" | "ffn_up" | "ffn_down") if end == "weight" => Layout::Transposed,
+        _ => Layout::Same,
+    }
+}
+
 /// Hugging Face's name of a tensor of a GGUF file, and its layout; `None` for tensors that Hugging Face files do not have.
 pub(crate) fn from_gguf(name: &str, gguf_architecture: &str, config: &ModelConfig) -> Option<(String, Layout)> {
-    match config.architecture {
-        Architecture::Llama => llama(name, gguf_architecture == "llama", config),
-        Architecture::Gpt2 => gpt2(name),
+    let words = words(config.architecture);
+    if let Some((_, outer)) = words.outer.iter().find(|(gguf, _)| *gguf == name) {
+        return Some(((*outer).to_string(), Layout::Same));
     }
-}
-
-/// Number of the block and the rest of `blk.<n>.<rest>`.
-fn block(name: &str) -> Option<(usize, &str)> {
     let (number, rest) = name.strip_prefix("blk.")?.split_once('.')?;
-    Some((number.parse().ok()?, rest))
+    let number: usize = number.parse().ok()?;
+    let (part, end) = rest.rsplit_once('.')?;
+    let (_, inner) = words.parts.iter().find(|(gguf, _)| *gguf == part)?;
+    Some((format!("{}{number}.{inner}.{end}", words.blocks), layout(part, end, gguf_architecture, config)))
 }
 
-fn llama(name: &str, paired: bool, config: &ModelConfig) -> Option<(String, Layout)> {
-    let same = |name: &str| Some((name.to_string(), Layout::Same));
-    match name {
-        "token_embd.weight" => return same("model.embed_tokens.weight"),
-        "output_norm.weight" => return same("model.norm.weight"),
-        "output.weight" => return same("lm_head.weight"),
-        _ => {}
+/// The name in a GGUF file of a parameter, and its layout there: the reverse of [`from_gguf`].
+pub(crate) fn to_gguf(name: &str, gguf_architecture: &str, config: &ModelConfig) -> Option<(String, Layout)> {
+    let words = words(config.architecture);
+    if let Some((outer, _)) = words.outer.iter().find(|(_, hf)| *hf == name) {
+        return Some(((*outer).to_string(), Layout::Same));
     }
-    let (number, rest) = block(name)?;
-    let (part, end) = rest.rsplit_once('.')?;
-    let inner = match part {
-        "attn_norm" => "input_layernorm",
-        "ffn_norm" => "post_attention_layernorm",
-        "attn_q" => "self_attn.q_proj",
-        "attn_k" => "self_attn.k_proj",
-        "attn_v" => "self_attn.v_proj",
-        "attn_output" => "self_attn.o_proj",
-        "attn_q_norm" => "self_attn.q_norm",
-        "attn_k_norm" => "self_attn.k_norm",
-        "ffn_gate" => "mlp.gate_proj",
-        "ffn_up" => "mlp.up_proj",
-        "ffn_down" => "mlp.down_proj",
-        _ => return None,
-    };
-    let layout = match part {
-        "attn_q" if paired => Layout::PairedRows(config.num_attention_heads),
-        "attn_k" if paired => Layout::PairedRows(config.num_key_value_heads),
-        _ => Layout::Same,
-    };
-    Some((format!("model.layers.{number}.{inner}.{end}"), layout))
-}
-
-fn gpt2(name: &str) -> Option<(String, Layout)> {
-    let outer = match name {
-        "token_embd.weight" => "transformer.wte.weight",
-        "position_embd.weight" => "transformer.wpe.weight",
-        "output_norm.weight" => "transformer.ln_f.weight",
-        "output_norm.bias" => "transformer.ln_f.bias",
-        "output.weight" => "lm_head.weight",
-        _ => "",
-    };
-    if !outer.is_empty() {
-        return Some((outer.to_string(), Layout::Same));
-    }
-    let (number, rest) = block(name)?;
-    let (part, end) = rest.rsplit_once('.')?;
-    let (inner, matrix) = match part {
-        "attn_norm" => ("ln_1", false),
-        "ffn_norm" => ("ln_2", false),
-        "attn_qkv" => ("attn.c_attn", true),
-        "attn_output" => ("attn.c_proj", true),
-        "ffn_up" => ("mlp.c_fc", true),
-        "ffn_down" => ("mlp.c_proj", true),
-        _ => return None,
-    };
-    let layout = if matrix && end == "weight" { Layout::Transposed } else { Layout::Same };
-    Some((format!("transformer.h.{number}.{inner}.{end}"), layout))
+    let (number, rest) = name.strip_prefix(words.blocks)?.split_once('.')?;
+    let (inner, end) = rest.rsplit_once('.')?;
+    let (part, _) = words.parts.iter().find(|(_, hf)| *hf == inner)?;
+    Some((format!("blk.{number}.{part}.{end}"), layout(part, end, gguf_architecture, config)))
 }
 
 /// Hugging Face's full name of a tensor of a folder; `None` for buffers that hold nothing trained.

@@ -25,16 +25,23 @@ pub(super) const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
 /// may be equal.
 pub fn open_bundle(files: Files) -> Result<Bundle> {
     refuse_adapter(&files)?;
-    let named = |end: &str| (0..files.len()).filter(|&at| lower_name(files[at].as_ref()).ends_with(end)).collect::<Vec<_>>();
     let config = find(&files, "config.json").is_some();
-    let mut gguf = named(".gguf");
-    if config && (gguf.is_empty() || !named(".safetensors").is_empty()) {
+    if config && (named(&files, ".gguf").is_empty() || !named(&files, ".safetensors").is_empty()) {
         return open_folder(files);
     }
-    if gguf.is_empty() {
-        gguf = (0..files.len()).filter(|&at| known_mark(files[at].as_ref()) == Some("gguf")).collect();
-    }
+    let gguf = gguf_files(&files);
     if gguf.is_empty() { Err(no_model(&files)) } else { open_gguf(files, &gguf) }
+}
+
+/// Positions of the files whose names end so.
+fn named<S: ByteSource>(files: &[S], end: &str) -> Vec<usize> {
+    (0..files.len()).filter(|&at| lower_name(&files[at]).ends_with(end)).collect()
+}
+
+/// Positions of the GGUF files: by their names, or where no name says so, by their first bytes.
+pub(crate) fn gguf_files<S: ByteSource>(files: &[S]) -> Vec<usize> {
+    let named = named(files, ".gguf");
+    if named.is_empty() { (0..files.len()).filter(|&at| known_mark(&files[at]) == Some("gguf")).collect() } else { named }
 }
 
 fn lower_name(file: &dyn ByteSource) -> String {

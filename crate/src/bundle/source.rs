@@ -1,5 +1,8 @@
 //! Sources and sinks of bytes. The crate itself opens no file.
 
+use std::ops::Range;
+use std::rc::Rc;
+
 use crate::error::{Error, Refusal, Result, word};
 
 /// Largest single read of a payload.
@@ -20,6 +23,18 @@ pub trait ByteSource {
 }
 
 impl<S: ByteSource + ?Sized> ByteSource for Box<S> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+    fn len(&self) -> u64 {
+        (**self).len()
+    }
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        (**self).read_at(offset, buf)
+    }
+}
+
+impl<S: ByteSource + ?Sized> ByteSource for Rc<S> {
     fn name(&self) -> &str {
         (**self).name()
     }
@@ -144,4 +159,27 @@ pub(crate) fn read_document(source: &dyn ByteSource, limit: u64) -> Result<Vec<u
         Ok(())
     })?;
     Ok(bytes)
+}
+
+/// Bytes of a file that are written as they are.
+#[derive(Clone)]
+pub(crate) struct SourceSpan {
+    /// The file.
+    pub(crate) source: Rc<dyn ByteSource>,
+    /// The first byte.
+    pub(crate) begin: u64,
+    /// How many.
+    pub(crate) bytes: u64,
+}
+
+impl SourceSpan {
+    /// The bytes `range` of the span.
+    pub(super) fn read(&self, range: &Range<u64>) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        for_each_chunk(&self.source, self.begin + range.start, self.begin + range.end, 1, |piece| {
+            bytes.extend_from_slice(piece);
+            Ok(())
+        })?;
+        Ok(bytes)
+    }
 }

@@ -1,4 +1,5 @@
-//! Files that do not exist yet: their names and sizes are known, their bytes are read from the device a piece at a time.
+//! Files that do not exist yet: their names and sizes are known, their bytes are read from the device, or from other files, a piece at a
+//! time.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -7,7 +8,9 @@ use std::ops::Range;
 use burn::tensor::{DType, Tensor};
 use serde::Serialize;
 
+use super::encoded::EncodedTensor;
 use super::safetensors_header;
+use super::source::SourceSpan;
 use crate::error::{Error, Fault, Result};
 use crate::gpu::transfer::{PIECE_BYTES, Part, read_parts};
 
@@ -67,18 +70,22 @@ impl StreamTensor {
 type Seal = Box<dyn Fn(&[Vec<String>]) -> Result<Vec<u8>>>;
 
 #[allow(clippy::large_enum_variant, reason = "a handle for each tensor of a model: few, and short-lived")]
-enum Segment {
+pub(super) enum Segment {
     Bytes(Vec<u8>),
     Device(Tensor<1>),
+    Copied(SourceSpan),
+    Encoded(EncodedTensor),
     Sealed(Seal),
 }
 
 impl Segment {
     /// Its bytes, if they are known.
-    fn len(&self) -> u64 {
+    pub(super) fn len(&self) -> u64 {
         match self {
             Segment::Bytes(bytes) => bytes.len() as u64,
             Segment::Device(tensor) => (tensor.dims()[0] * tensor.dtype().size()) as u64,
+            Segment::Copied(span) => span.bytes,
+            Segment::Encoded(tensor) => tensor.bytes(),
             Segment::Sealed(_) => 0,
         }
     }
@@ -111,7 +118,7 @@ impl FileStream {
         &self.files
     }
 
-    fn push(&mut self, name: &str, bytes: u64, segments: Vec<Segment>) {
+    pub(super) fn push(&mut self, name: &str, bytes: u64, segments: Vec<Segment>) {
         let index = self.files.len();
         self.files.push(FileInfo { name: name.to_string(), bytes });
         self.segments
@@ -167,10 +174,10 @@ impl FileStream {
     pub async fn next_chunk(&mut self) -> Result<Option<Chunk>> {
         let Some(&(file, _)) = self.segments.front() else { return Ok(None) };
         self.unseal(file)?;
-        // A piece consists of bytes in memory and parts of tensors, which are read from the device at once.
+        // A piece consists of bytes and of parts of tensors; those that are written as they are stored are read from the device at once.
         let (mut layout, mut parts, mut len) = (Vec::new(), Vec::new(), 0);
         while len < PIECE_BYTES
-            && let Some((index, segment)) = self.segments.front()
+            && let Some((index, segment)) = self.segments.front_mut()
             && *index == file
         {
             let left = segment.len() - self.given;
@@ -182,6 +189,8 @@ impl FileStream {
                     layout.push((None, now));
                 }
                 Segment::Bytes(bytes) => layout.push((Some(slice(bytes, &range)), now)),
+                Segment::Copied(span) => layout.push((Some(span.read(&range)?), now)),
+                Segment::Encoded(tensor) => layout.push((Some(tensor.take(now).await?), now)),
                 Segment::Sealed(_) => {}
             }
             len += now;

@@ -65,6 +65,13 @@ impl Base {
         let files = bundle.sources().map(|(name, bytes)| BaseFile { name: name.to_string(), bytes });
         Self { format: bundle.source_format.to_string(), files: files.collect() }
     }
+
+    /// Sizes of its GGUF files, if it is a GGUF model.
+    pub fn gguf_bytes(&self) -> Option<Vec<u64>> {
+        let files = self.files.iter().filter(|file| file.name.to_ascii_lowercase().ends_with(".gguf"));
+        let sizes: Vec<u64> = files.map(|file| file.bytes).collect();
+        (self.format == "gguf" && !sizes.is_empty()).then_some(sizes)
+    }
 }
 
 /// What the bits of a run depend on in addition to its settings.

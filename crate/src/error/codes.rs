@@ -84,7 +84,15 @@ codes! {
     "device.unavailable" => GpuUnavailable, Page, "the GPU did not come back, or was lost again and again";
     "device.uncaptured" => ShaderFailed, Page, "the GPU refused a command";
     "digest.mismatch" => Integrity, Core, "a state dict whose digest is not the stated one";
+    "export.gguf.arch" => BadOption, Core, "a model that no architecture of GGUF describes";
+    "export.gguf.base" => BadOption, Core, "a GGUF file that is not the base of the model";
+    "export.gguf.key" => BadOption, Core, "a metadata key that GGUF cannot hold";
+    "export.gguf.name" => BadOption, Core, "a tensor's name that GGUF cannot hold";
+    "export.gguf.tokenizer" => BadOption, Core, "a tokenizer that GGUF cannot hold";
+    "export.gguf.type" => BadOption, Core, "a tensor type of GGUF that cannot be written";
     "export.name.invalid" => BadOption, Core, "a tensor's name that the format cannot hold";
+    "export.non-finite" => NonFinite, Core, "a tensor with NaN or infinity for a block type, which cannot hold them";
+    "export.overflow" => BadOption, Core, "finite values of a tensor that would become infinite in the asked type";
     "export.stream" => StorageFailed, Page, "the core gave other bytes than it announced for an export";
     "export.tensor.size" => BadOption, Core, "a tensor whose size the format cannot hold";
     "export.zip-size" => LimitExceeded, Page, "more bytes than a zip can hold: export the files";

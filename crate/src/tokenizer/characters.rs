@@ -15,10 +15,19 @@ pub(super) fn document(text: &str) -> Result<Value> {
     let vocab: Map<String, Value> = distinct.iter().enumerate().map(|(id, character)| (character.to_string(), json!(id))).collect();
     Ok(json!({
         "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,
-        "pre_tokenizer": null, "post_processor": null, "decoder": {"type": "Fuse"},
-        "model": {"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null, "end_of_word_suffix": null,
-            "fuse_unk": false, "byte_fallback": false, "ignore_merges": false, "vocab": vocab, "merges": []}
+        "pre_tokenizer": null, "post_processor": null, "decoder": decoder(), "model": model(vocab)
     }))
+}
+
+/// What puts characters together again.
+pub(super) fn decoder() -> Value {
+    json!({"type": "Fuse"})
+}
+
+/// A model without merges: each token stands alone.
+pub(super) fn model(vocab: Map<String, Value>) -> Value {
+    json!({"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null, "end_of_word_suffix": null,
+        "fuse_unk": false, "byte_fallback": false, "ignore_merges": false, "vocab": vocab, "merges": []})
 }
 
 /// The table of a vocabulary of single characters without merges: what [`document`] makes.

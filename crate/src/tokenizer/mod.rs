@@ -6,6 +6,7 @@ mod chat;
 mod parts;
 mod python;
 mod split;
+mod vocabulary;
 
 use std::collections::HashMap;
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::bad;
+use super::{bad, characters};
 use crate::error::{Refusal, Result, word};
 
 /// The rule that turns text into tokens.
@@ -22,6 +22,8 @@ pub enum PartsModel {
         /// A space is put in front of the text; GGUF's default is true.
         add_space_prefix: bool,
     },
+    /// `tokenizer.ggml.model` = `rwkv` where each token is one character: every other model of llama.cpp takes some ids for ends of a text.
+    Characters,
 }
 
 /// A vocabulary as GGUF stores it.
@@ -49,12 +51,12 @@ pub struct TokenizerParts {
     pub chat_template: Option<String>,
 }
 
-const NORMAL: i32 = 1;
-const UNKNOWN: i32 = 2;
-const CONTROL: i32 = 3;
-const USER_DEFINED: i32 = 4;
-const UNUSED: i32 = 5;
-const BYTE: i32 = 6;
+pub(super) const NORMAL: i32 = 1;
+pub(super) const UNKNOWN: i32 = 2;
+pub(super) const CONTROL: i32 = 3;
+pub(super) const USER_DEFINED: i32 = 4;
+pub(super) const UNUSED: i32 = 5;
+pub(super) const BYTE: i32 = 6;
 
 /// Llama 3: contractions, words with one leading sign, numbers of up to three digits, signs, line ends, spaces.
 pub(super) const LLAMA_BPE: &str =
@@ -80,7 +82,9 @@ impl TokenizerParts {
             }
         }
         let mut vocab = Map::with_capacity(count);
-        for (id, token) in self.tokens.iter().enumerate() {
+        // Rows without a character are no tokens of a vocabulary of characters.
+        let counts = |id: usize| self.model != PartsModel::Characters || self.kind(id) != UNUSED;
+        for (id, token) in self.tokens.iter().enumerate().filter(|(id, _)| counts(*id)) {
             if vocab.insert(token.clone(), json!(id)).is_some() {
                 return Err(bad("tokens", format!("{token:?} occurs twice")));
             }
@@ -88,6 +92,7 @@ impl TokenizerParts {
         let (normalizer, pre_tokenizer, decoder, model) = match &self.model {
             PartsModel::ByteLevelBpe { merges, pre } => byte_level(merges, pre, vocab)?,
             PartsModel::SentencePiece { scores, add_space_prefix } => self.sentence_piece(scores, *add_space_prefix, vocab)?,
+            PartsModel::Characters => (Value::Null, Value::Null, characters::decoder(), characters::model(vocab)),
         };
         Ok(json!({
             "version": "1.0", "truncation": null, "padding": null, "added_tokens": self.added_tokens(), "normalizer": normalizer,
@@ -119,6 +124,7 @@ impl TokenizerParts {
         let default = match &self.model {
             PartsModel::ByteLevelBpe { pre, .. } => is_llama_bpe(pre),
             PartsModel::SentencePiece { .. } => true,
+            PartsModel::Characters => false,
         };
         self.add_bos.unwrap_or(default) && self.bos.is_some()
     }

@@ -3,6 +3,7 @@
 mod companions;
 mod config;
 mod config_edit;
+mod encode;
 mod files;
 mod fit;
 mod folder;

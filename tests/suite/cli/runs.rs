@@ -348,6 +348,46 @@ fn export_reloads_with_the_same_loss() {
 }
 
 #[test]
+fn export_to_gguf_reloads_with_the_same_loss() {
+    let (out, data) = checkpoint();
+    let place = folder("export-gguf");
+    let to = text(&place.join("tiny.gguf"));
+    let answer = succeed(&["export", "--checkpoint", &out, "--to", &to, "--format", "gguf"]);
+    assert_eq!(answer.last()["files"], json!([to]));
+    let loss = |model: &str| succeed(&["evaluate", "--model", model, "--data", &data, "--device", "cpu"]).last()["loss"].clone();
+    assert_eq!(loss(&to), loss(&out));
+    assert_eq!(std::fs::read_dir(&place).unwrap().count(), 1, "nothing else is left");
+    assert_eq!(refuse(&["export", "--checkpoint", &out, "--to", &to, "--format", "gguf"]).0, "sink.write");
+    let (other, base) = (text(&place.join("other.gguf")), text(&golden("qwen2.gguf")));
+    let args = ["export", "--checkpoint", &out, "--to", &other, "--format", "gguf"];
+    assert_eq!(refuse(&[&args[..], &["--type", "q1000"]].concat()).0, "export.gguf.type");
+    assert_eq!(refuse(&[&args[..], &["--base", &base]].concat()).0, "export.gguf.base");
+    assert_eq!(refuse(&["export", "--checkpoint", &out, "--to", &other, "--type", "f16"]).0, "cli.usage");
+    assert!(!Path::new(&other).exists());
+}
+
+#[test]
+fn export_into_the_base_keeps_what_training_did_not_change() {
+    let place = folder("export-base");
+    let (base, data) = (text(&golden("qwen2.gguf")), write(&place, "data.txt", "user\nassistant\n".repeat(20)));
+    let out = text(&place.join("run"));
+    let run = ["train", "--model", &base, "--data", &data, "--device", "cpu", "--steps", "2", "--batch-size", "2", "--seq-len", "16"];
+    succeed(&[&run[..], &["--learning-rate", "0.01", "--out", &out]].concat());
+    let to = text(&place.join("new.gguf"));
+    succeed(&["export", "--checkpoint", &out, "--to", &to, "--format", "gguf", "--base", &base]);
+    let loss = |model: &str| succeed(&["evaluate", "--model", model, "--data", &data, "--device", "cpu"]).last()["loss"].clone();
+    assert_eq!(loss(&to), loss(&out));
+    let (before, after) = (std::fs::read(&base).unwrap(), std::fs::read(&to).unwrap());
+    let metadata = before.windows(17).position(|at| at == b"token_embd.weight").unwrap();
+    assert!(before.len() == after.len() && before[..metadata] == after[..metadata] && before != after);
+}
+
+/// A golden model's file.
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/models").join(name)
+}
+
+#[test]
 fn inspect_answers_per_file() {
     let (out, data) = checkpoint();
     let weights = text(&Path::new(&out).join("model.safetensors"));

@@ -1,5 +1,8 @@
 //! The tensor types of ggml: names, block sizes.
 
+/// The last number that has a name here.
+const LAST_ID: u32 = 42;
+
 /// A tensor type of ggml.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GgmlType {
@@ -53,6 +56,11 @@ impl GgmlType {
             _ => return Self { id, name: None, block: None },
         };
         Self { id, name: Some(name), block: (elements > 0).then_some((elements, bytes)) }
+    }
+
+    /// The type of a name in ggml's words, such as `Q8_0`.
+    pub fn from_name(name: &str) -> Option<Self> {
+        (0..=LAST_ID).map(Self::from_id).find(|known| known.name == Some(name))
     }
 
     /// The dtype word: that of safetensors for plain numbers, `GGML:<name or number>` for everything else.

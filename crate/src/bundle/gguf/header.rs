@@ -11,13 +11,16 @@ use crate::bundle::source::{ByteSource, base_name};
 use crate::error::{Result, Word, word};
 
 const MAX_COUNT: u64 = 100_000;
-const MAX_KEY_BYTES: u64 = 65_535;
+pub(super) const MAX_KEY_BYTES: u64 = 65_535;
 const MAX_TEXT_BYTES: u64 = 64 << 20;
 const MAX_ITEMS: u64 = 1 << 24;
-const MAX_NAME_BYTES: u64 = 63;
-const MAX_RANK: u32 = 4;
-const MAX_ALIGNMENT: u32 = 1 << 20;
-const MAX_SIZE: u64 = i64::MAX as u64;
+pub(super) const MAX_NAME_BYTES: u64 = 63;
+pub(super) const MAX_RANK: u32 = 4;
+pub(super) const MAX_ALIGNMENT: u32 = 1 << 20;
+pub(super) const MAX_SIZE: u64 = i64::MAX as u64;
+/// The key that states the alignment of the data, and what holds without it.
+pub(super) const ALIGNMENT: &str = "general.alignment";
+pub(super) const DEFAULT_ALIGNMENT: u32 = 32;
 
 /// One tensor of a GGUF file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,7 +119,7 @@ type Metadata = Vec<(String, GgufValue)>;
 fn read_metadata(cursor: &mut Cursor<'_>, count: u64, warnings: &mut Vec<Warning>) -> Result<(Metadata, u64)> {
     let mut metadata = Metadata::new();
     let mut seen = HashSet::new();
-    let mut alignment = 32;
+    let mut alignment = u64::from(DEFAULT_ALIGNMENT);
     for _ in 0..count {
         let at = cursor.at();
         let mut bytes = Vec::new();
@@ -131,8 +134,8 @@ fn read_metadata(cursor: &mut Cursor<'_>, count: u64, warnings: &mut Vec<Warning
         if value.kind == KIND_TEXT && value.text().is_none() {
             warnings.push(Warning::new(word!("gguf.value.not-utf8"), &key));
         }
-        if key == "general.alignment" {
-            let stated = if value.kind == 4 { value.count().and_then(|n| u32::try_from(n).ok()) } else { None };
+        if key == ALIGNMENT {
+            let stated = value.as_u32();
             alignment = match stated {
                 Some(n) if n.is_power_of_two() && n <= MAX_ALIGNMENT => u64::from(n),
                 _ => {
@@ -233,7 +236,7 @@ fn read_record(cursor: &mut Cursor<'_>, names: &mut HashSet<String>) -> Result<T
 }
 
 /// Bytes of a tensor, `Some(None)` for types of unknown size; `None` where elements or bytes exceed 2^63 − 1.
-fn sized(dims: &[u64], ggml_type: GgmlType) -> Option<Option<u64>> {
+pub(super) fn sized(dims: &[u64], ggml_type: GgmlType) -> Option<Option<u64>> {
     // max(dim, 1): a zero dimension must not hide an overflow.
     let product = |dims: &[u64]| dims.iter().try_fold(1u64, |n, &dim| n.checked_mul(dim.max(1))).filter(|n| *n <= MAX_SIZE);
     product(dims)?;

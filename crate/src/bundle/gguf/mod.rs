@@ -6,8 +6,10 @@ mod header;
 mod layout;
 mod split;
 mod value;
+mod writer;
 
 pub use ggml_type::GgmlType;
 pub use header::{GgufFile, GgufTensor};
 pub(crate) use split::join_parts;
 pub use value::GgufValue;
+pub use writer::{GgufHeader, GgufRecord, GgufSpan, gguf_header};

@@ -7,6 +7,9 @@ pub struct GgufValue {
     pub(super) bytes: Vec<u8>,
 }
 
+const KIND_U32: u32 = 4;
+const KIND_I32: u32 = 5;
+const KIND_F32: u32 = 6;
 pub(super) const KIND_BOOL: u32 = 7;
 pub(super) const KIND_TEXT: u32 = 8;
 pub(super) const KIND_ARRAY: u32 = 9;
@@ -20,6 +23,59 @@ pub(super) fn plain_bytes(kind: u32) -> Option<usize> {
         4..=6 => Some(4),
         10..=12 => Some(8),
         _ => None,
+    }
+}
+
+/// Appends a text as GGUF has it: its length, and its bytes.
+pub(super) fn put_text(out: &mut Vec<u8>, text: &[u8]) {
+    out.extend((text.len() as u64).to_le_bytes());
+    out.extend_from_slice(text);
+}
+
+/// Values to be written.
+impl GgufValue {
+    /// A text.
+    pub fn of_text(text: &str) -> Self {
+        let mut bytes = Vec::new();
+        put_text(&mut bytes, text.as_bytes());
+        Self { kind: KIND_TEXT, bytes }
+    }
+
+    /// A count.
+    pub fn of_u32(value: u32) -> Self {
+        Self { kind: KIND_U32, bytes: value.to_le_bytes().to_vec() }
+    }
+
+    /// A 32-bit float.
+    pub fn of_f32(value: f32) -> Self {
+        Self { kind: KIND_F32, bytes: value.to_le_bytes().to_vec() }
+    }
+
+    /// A bool.
+    pub fn of_bool(value: bool) -> Self {
+        Self { kind: KIND_BOOL, bytes: vec![u8::from(value)] }
+    }
+
+    /// An array of texts.
+    pub fn of_texts<T: AsRef<str>>(texts: &[T]) -> Self {
+        Self::of_array(KIND_TEXT, texts, |out, text| put_text(out, text.as_ref().as_bytes()))
+    }
+
+    /// An array of integers.
+    pub fn of_i32s(values: &[i32]) -> Self {
+        Self::of_array(KIND_I32, values, |out, value| out.extend(value.to_le_bytes()))
+    }
+
+    /// An array of 32-bit floats.
+    pub fn of_f32s(values: &[f32]) -> Self {
+        Self::of_array(KIND_F32, values, |out, value| out.extend(value.to_le_bytes()))
+    }
+
+    fn of_array<T>(kind: u32, items: &[T], put: impl Fn(&mut Vec<u8>, &T)) -> Self {
+        let mut bytes = kind.to_le_bytes().to_vec();
+        bytes.extend((items.len() as u64).to_le_bytes());
+        items.iter().for_each(|item| put(&mut bytes, item));
+        Self { kind: KIND_ARRAY, bytes }
     }
 }
 
@@ -45,6 +101,12 @@ impl GgufValue {
     /// A bool.
     pub fn bool(&self) -> Option<bool> {
         (self.kind == KIND_BOOL).then(|| self.bytes.first() == Some(&1))
+    }
+
+    /// A value of type u32.
+    pub(super) fn as_u32(&self) -> Option<u32> {
+        let bytes: [u8; 4] = self.bytes.as_slice().try_into().ok()?;
+        (self.kind == KIND_U32).then(|| u32::from_le_bytes(bytes))
     }
 
     /// An integer that is not negative.

@@ -1,0 +1,160 @@
+//! Tensors on their way from the device into a GGUF file: read in pieces, put into the file's order, and encoded.
+
+use std::ops::Range;
+
+use burn::tensor::{DType, Tensor};
+
+use super::decode::Encoding;
+use super::encode::{Encoder, TensorType};
+use super::names::Layout;
+use crate::error::Result;
+use crate::gpu::transfer::{PIECE_BYTES, Part, RUN_BYTES, read_parts};
+
+/// Maximum number of values that are read from the device at once.
+const RUN: u64 = (RUN_BYTES / 4) as u64;
+
+/// Maximum number of values whose order is changed at once. A transposed matrix is read once for each such piece, so it is larger.
+const GATHERED: u64 = (PIECE_BYTES / 4) as u64;
+
+/// A tensor that is written in another type or order than the device stores it in. It holds a few pieces at most, whatever its size.
+#[derive(Debug, Clone)]
+pub(crate) struct EncodedTensor {
+    name: String,
+    tensor: Tensor<1>,
+    /// Rows on the device, and values of a row.
+    rows: u64,
+    width: u64,
+    layout: Layout,
+    to: TensorType,
+    encoder: Encoder,
+    /// Number of values that were read, in the order of the file.
+    at: u64,
+    /// Encoded values that nobody took yet.
+    ready: Vec<u8>,
+}
+
+impl EncodedTensor {
+    /// The tensor `name`, flat on the device (F32 or packed BF16), of the model's `shape`, to be written in the
+    /// file's `layout` as `to`, whose blocks divide its rows.
+    pub(crate) fn new(name: &str, tensor: Tensor<1>, shape: &[usize], layout: Layout, to: TensorType) -> Self {
+        let rows = shape.first().map_or(1, |&rows| rows as u64);
+        let width: u64 = shape.iter().skip(1).map(|&dim| dim as u64).product();
+        let layout = match layout {
+            Layout::PairedRows(heads) if heads == 0 || !rows.is_multiple_of(2 * heads as u64) => Layout::Same,
+            Layout::Transposed if shape.len() != 2 => Layout::Same,
+            layout => layout,
+        };
+        let name = name.to_string();
+        Self { name, tensor, rows, width, layout, to, encoder: Encoder::new(to), at: 0, ready: Vec::new() }
+    }
+
+    fn elements(&self) -> u64 {
+        self.rows * self.width
+    }
+
+    /// Bytes in the file.
+    pub(super) fn bytes(&self) -> u64 {
+        let (elements, bytes) = self.to.block();
+        self.elements() / elements * bytes
+    }
+
+    /// The next `count` bytes of the file; fewer at the end.
+    pub(super) async fn take(&mut self, count: usize) -> Result<Vec<u8>> {
+        while self.ready.len() < count && self.at < self.elements() {
+            self.advance().await?;
+        }
+        let rest = self.ready.split_off(count.min(self.ready.len()));
+        Ok(std::mem::replace(&mut self.ready, rest))
+    }
+
+    /// Reads the next values in the order of the file and encodes what fills whole blocks. What the type cannot hold is refused at the end.
+    async fn advance(&mut self) -> Result<()> {
+        let left = self.elements() - self.at;
+        let next = match self.layout {
+            Layout::Same => self.read_span(self.at..self.at + left.min(RUN)).await?,
+            Layout::PairedRows(heads) => self.paired(heads as u64, left).await?,
+            Layout::Transposed => self.transposed().await?,
+        };
+        self.at += next.len() as u64;
+        self.encoder.push(&next, &mut self.ready);
+        if self.at < self.elements() {
+            return Ok(());
+        }
+        std::mem::replace(&mut self.encoder, Encoder::new(self.to)).finish(&self.name)
+    }
+
+    /// The values `spans` of the device, one span after another.
+    async fn read(&self, spans: &[Range<u64>]) -> Result<Vec<f32>> {
+        let (size, encoding) = match self.tensor.dtype() {
+            DType::BF16 => (2u64, Encoding::Bf16),
+            _ => (4u64, Encoding::F32),
+        };
+        let part = |span: &Range<u64>| Part { tensor: self.tensor.clone(), bytes: span.start * size..span.end * size };
+        let bytes = read_parts(&spans.iter().map(part).collect::<Vec<_>>()).await?;
+        let mut values = Vec::with_capacity(bytes.len() / size as usize);
+        encoding.decode(&bytes, &mut values);
+        Ok(values)
+    }
+
+    async fn read_span(&self, span: Range<u64>) -> Result<Vec<f32>> {
+        self.read(std::slice::from_ref(&span)).await
+    }
+
+    /// Row `2j + p` of each head of the file from the device's row `p·H/2 + j`.
+    async fn paired(&self, heads: u64, left: u64) -> Result<Vec<f32>> {
+        let (width, head_rows) = (self.width, self.rows / heads);
+        let device_row = |n: u64| {
+            let (head, n) = (n / head_rows, n % head_rows);
+            head * head_rows + n % 2 * (head_rows / 2) + n / 2
+        };
+        let head = head_rows * width;
+        if head <= RUN {
+            // Whole heads, read at once.
+            let count = (RUN / head * head).min(left);
+            let first = self.at / width;
+            let read = self.read_span(self.at..self.at + count).await?;
+            let mut values = Vec::with_capacity(read.len());
+            for n in first..first + count / width {
+                // Inside a piece.
+                let from = ((device_row(n) - first) * width) as usize;
+                values.extend_from_slice(&read[from..from + width as usize]);
+            }
+            return Ok(values);
+        }
+        let (mut at, end, mut spans) = (self.at, self.at + left.min(RUN), Vec::new());
+        while at < end {
+            let (row, column) = (at / width, at % width);
+            let count = (width - column).min(end - at);
+            let from = device_row(row) * width + column;
+            spans.push(from..from + count);
+            at += count;
+        }
+        self.read(&spans).await
+    }
+
+    /// Whole rows of the file, or a part of one that is longer than a piece: columns of the device, gathered in one pass over its rows.
+    async fn transposed(&self) -> Result<Vec<f32>> {
+        let (rows, width) = (self.rows, self.width);
+        let (first_column, first_row) = (self.at / rows, self.at % rows);
+        let (columns, some_rows) =
+            if rows <= GATHERED { ((GATHERED / rows).min(width - first_column), rows) } else { (1, (rows - first_row).min(GATHERED)) };
+        let mut values = vec![0.0; (columns * some_rows) as usize];
+        let (mut at, end) = (first_row * width, (first_row + some_rows) * width);
+        while at < end {
+            let stop = at + (end - at).min(RUN);
+            let read = self.read_span(at..stop).await?;
+            let mut from = at;
+            while from < stop {
+                let (row, begin) = (from / width, from % width);
+                let here = (width - begin).min(stop - from);
+                for column in begin.max(first_column)..(begin + here).min(first_column + columns) {
+                    let place = (column - first_column) * some_rows + row - first_row;
+                    values[place as usize] = read[(from - at + column - begin) as usize];
+                }
+                from += here;
+            }
+            at = stop;
+        }
+        Ok(values)
+    }
+}

@@ -1,0 +1,128 @@
+//! Writing the header of a GGUF file, under the rules without which llama.cpp refuses the file (crate/FORMATS.md, "GGUF, written").
+
+use std::collections::HashSet;
+
+use super::ggml_type::GgmlType;
+use super::header::{ALIGNMENT, DEFAULT_ALIGNMENT, MAX_ALIGNMENT, MAX_KEY_BYTES, MAX_NAME_BYTES, MAX_RANK, MAX_SIZE, sized};
+use super::layout::padded;
+use super::value::{GgufValue, put_text};
+use crate::error::{Refusal, Result, Word, word};
+
+const VERSION: u32 = 3;
+
+/// A tensor of a GGUF file to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GgufRecord {
+    /// Name in the file.
+    pub name: String,
+    /// Type of its values or blocks.
+    pub ggml_type: GgmlType,
+    /// Row-major shape: the dimensions of the file, reversed.
+    pub shape: Vec<u64>,
+}
+
+/// The place of a tensor in the data of a GGUF file to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GgufSpan {
+    /// First byte, counted from the end of the header.
+    pub begin: u64,
+    /// Bytes of the tensor.
+    pub bytes: u64,
+    /// Zero bytes behind it, up to the alignment.
+    pub padding: u64,
+}
+
+/// The header of a GGUF file to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GgufHeader {
+    /// The bytes of the header, padded to where the data begin.
+    pub bytes: Vec<u8>,
+    /// The place of each tensor, in the order of the records. They follow one another without gaps.
+    pub spans: Vec<GgufSpan>,
+}
+
+fn refuse(code: Word, subject: &str) -> Refusal {
+    Refusal::new(code).of("gguf").subject(subject)
+}
+
+/// The header of a file with these keys and tensors, in their order; data are aligned to `general.alignment`, or to 32 bytes without it.
+/// A key that is empty, too long or there twice, and an alignment that is no power of two, are `export.gguf.key`; a name that is empty,
+/// longer than 63 bytes, with control characters or there twice is `export.gguf.name`; a type of unknown size is `export.gguf.type`; more
+/// than 4 dimensions, a row that no block fits and a size of 2⁶³ or more are `export.tensor.size`.
+pub fn gguf_header(metadata: &[(String, GgufValue)], tensors: &[GgufRecord]) -> Result<GgufHeader> {
+    let alignment = check_keys(metadata)?;
+    let mut bytes = b"GGUF".to_vec();
+    bytes.extend(VERSION.to_le_bytes());
+    bytes.extend((tensors.len() as u64).to_le_bytes());
+    bytes.extend((metadata.len() as u64).to_le_bytes());
+    for (key, value) in metadata {
+        put_text(&mut bytes, key.as_bytes());
+        bytes.extend(value.kind().to_le_bytes());
+        bytes.extend_from_slice(value.bytes());
+    }
+    let (mut names, mut spans, mut begin) = (HashSet::new(), Vec::new(), 0u64);
+    for tensor in tensors {
+        if !names.insert(tensor.name.as_str()) {
+            return Err(refuse(word!("export.gguf.name"), &tensor.name).expected("each name once").into());
+        }
+        let size = check_tensor(tensor)?;
+        let end = padded(size, u64::from(alignment)).and_then(|size| begin.checked_add(size)).filter(|end| *end <= MAX_SIZE);
+        let end = end.ok_or_else(|| too_large(tensor))?;
+        put_text(&mut bytes, tensor.name.as_bytes());
+        // At most MAX_RANK.
+        bytes.extend((tensor.shape.len() as u32).to_le_bytes());
+        tensor.shape.iter().rev().for_each(|dim| bytes.extend(dim.to_le_bytes()));
+        bytes.extend(tensor.ggml_type.id.to_le_bytes());
+        bytes.extend(begin.to_le_bytes());
+        spans.push(GgufSpan { begin, bytes: size, padding: end - begin - size });
+        begin = end;
+    }
+    bytes.resize(bytes.len().next_multiple_of(alignment as usize), 0);
+    Ok(GgufHeader { bytes, spans })
+}
+
+/// Refuses keys that a reader would refuse; returns the alignment that they state.
+fn check_keys(metadata: &[(String, GgufValue)]) -> Result<u32> {
+    let mut seen = HashSet::new();
+    let mut alignment = DEFAULT_ALIGNMENT;
+    for (key, value) in metadata {
+        let wrong = |expected: &str| refuse(word!("export.gguf.key"), key).expected(expected);
+        if key.is_empty() || key.len() as u64 > MAX_KEY_BYTES {
+            return Err(wrong("1 to 65535 bytes").found(key.len()).into());
+        }
+        if !seen.insert(key.as_str()) {
+            return Err(wrong("each key once").into());
+        }
+        if key == ALIGNMENT {
+            let stated = value.as_u32().filter(|n| n.is_power_of_two() && *n <= MAX_ALIGNMENT);
+            alignment = stated.ok_or_else(|| wrong("a u32 power of two, at most 2^20"))?;
+        }
+    }
+    Ok(alignment)
+}
+
+/// Bytes of a tensor that a reader would take.
+fn check_tensor(tensor: &GgufRecord) -> Result<u64> {
+    let GgufRecord { name, ggml_type, shape } = tensor;
+    if name.is_empty() || name.len() as u64 > MAX_NAME_BYTES || name.chars().any(char::is_control) {
+        return Err(refuse(word!("export.gguf.name"), name).expected("1 to 63 bytes without control characters").into());
+    }
+    if shape.len() > MAX_RANK as usize {
+        let expected = format!("at most {MAX_RANK} dimensions");
+        return Err(refuse(word!("export.tensor.size"), name).expected(expected).found(shape.len()).into());
+    }
+    let unknown = || refuse(word!("export.gguf.type"), name).expected("a type of known size").found(ggml_type.dtype());
+    let (block, _) = ggml_type.block.ok_or_else(unknown)?;
+    let row = shape.last().copied().unwrap_or(1);
+    if !row.is_multiple_of(block) {
+        let expected = format!("a row that is a multiple of {block}");
+        return Err(refuse(word!("export.tensor.size"), name).expected(expected).found(row).into());
+    }
+    let dims: Vec<u64> = shape.iter().rev().copied().collect();
+    sized(&dims, *ggml_type).flatten().ok_or_else(|| too_large(tensor).into())
+}
+
+fn too_large(tensor: &GgufRecord) -> Refusal {
+    let found = format!("{} {:?}", tensor.ggml_type.dtype(), tensor.shape);
+    refuse(word!("export.tensor.size"), &tensor.name).expected("less than 2^63 bytes").found(found)
+}

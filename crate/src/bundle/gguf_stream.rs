@@ -1,0 +1,53 @@
+//! A GGUF file as a stream: its header, and the contents of its tensors from wherever they are.
+
+use super::encoded::EncodedTensor;
+use super::gguf::{GgufRecord, GgufValue, gguf_header};
+use super::source::SourceSpan;
+use super::stream::{FileStream, Segment};
+use crate::error::{Refusal, Result, word};
+
+/// A tensor of a GGUF file to be written.
+pub(crate) struct GgufOutput {
+    /// Name, type and shape in the file.
+    pub(crate) record: GgufRecord,
+    /// Its bytes.
+    pub(crate) contents: GgufContents,
+}
+
+/// Where the bytes of a tensor come from.
+#[allow(clippy::large_enum_variant, reason = "a handle for each tensor of a model: few, and short-lived")]
+pub(crate) enum GgufContents {
+    /// In memory: few.
+    Bytes(Vec<u8>),
+    /// In another file, where they lie as they are written.
+    Copied(SourceSpan),
+    /// On the device.
+    Encoded(EncodedTensor),
+}
+
+impl FileStream {
+    /// Adds a GGUF file with these keys and tensors, in their order. The rules are those of [`gguf_header`]; contents of another length than
+    /// their record says are `export.tensor.size`.
+    pub(crate) fn push_gguf(&mut self, name: &str, metadata: &[(String, GgufValue)], tensors: Vec<GgufOutput>) -> Result<()> {
+        let records: Vec<GgufRecord> = tensors.iter().map(|tensor| tensor.record.clone()).collect();
+        let header = gguf_header(metadata, &records)?;
+        let mut bytes = header.bytes.len() as u64;
+        let mut segments = vec![Segment::Bytes(header.bytes)];
+        for (tensor, span) in tensors.into_iter().zip(header.spans) {
+            let segment = match tensor.contents {
+                GgufContents::Bytes(bytes) => Segment::Bytes(bytes),
+                GgufContents::Copied(span) => Segment::Copied(span),
+                GgufContents::Encoded(tensor) => Segment::Encoded(tensor),
+            };
+            if segment.len() != span.bytes {
+                let refusal = Refusal::new(word!("export.tensor.size")).of("gguf").subject(&tensor.record.name);
+                return Err(refusal.expected(format!("{} bytes", span.bytes)).found(segment.len()).into());
+            }
+            bytes += span.bytes + span.padding;
+            // Less than the alignment.
+            segments.extend([segment, Segment::Bytes(vec![0; span.padding as usize])]);
+        }
+        self.push(name, bytes, segments);
+        Ok(())
+    }
+}

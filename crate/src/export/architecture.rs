@@ -1,0 +1,85 @@
+//! What a GGUF file says of a model: its architecture, and the keys of its shape in a fixed order.
+
+use crate::bundle::{GgufContents, GgufOutput, GgufRecord, GgufValue, ROPE_FREQS, TensorType};
+use crate::config::{Architecture, ModelConfig, RopeScaling};
+use crate::error::{Refusal, Result, word};
+use crate::model::frequencies;
+
+/// Alignment of the data of the files that are made here.
+const ALIGNMENT: u32 = 32;
+/// Version of ggml's block formats.
+const QUANTIZATION_VERSION: u32 = 2;
+
+/// Keys and values, in the order of the file.
+pub(super) type Metadata = Vec<(String, GgufValue)>;
+
+/// GGUF's word for the architecture of a model; `export.gguf.arch` for a model that none describes.
+pub(super) fn architecture(config: &ModelConfig) -> Result<&'static str> {
+    let found = match (config.architecture, config.model_type.as_str()) {
+        (Architecture::Gpt2, _) => Some("gpt2"),
+        (Architecture::Llama, "qwen2") if config.attention_bias && !config.qk_norm => Some("qwen2"),
+        (Architecture::Llama, "qwen3") if config.qk_norm && !config.attention_bias => Some("qwen3"),
+        (Architecture::Llama, "llama" | "mistral") if !config.qk_norm => Some("llama"),
+        _ => None,
+    };
+    let refuse = |subject: &str| Refusal::new(word!("export.gguf.arch")).of("gguf").subject(subject);
+    let family = found
+        .ok_or_else(|| refuse("model_type").expected("llama, mistral, qwen2, qwen3, gpt2, each as published").found(&config.model_type))?;
+    if family != "llama" && matches!(config.rope_scaling, RopeScaling::Llama3 { .. }) {
+        return Err(refuse("rope_scaling").expected("llama3 with the architecture llama alone").found(family).into());
+    }
+    Ok(family)
+}
+
+/// The keys of a model: general ones, then those of its architecture.
+pub(super) fn keys(config: &ModelConfig, family: &str, name: &str, file_type: Option<u32>) -> Metadata {
+    let mut metadata = Metadata::new();
+    let mut general = |key: &str, value: GgufValue| metadata.push((format!("general.{key}"), value));
+    general("architecture", GgufValue::of_text(family));
+    general("name", GgufValue::of_text(name));
+    if let Some(file_type) = file_type {
+        general("file_type", GgufValue::of_u32(file_type));
+    }
+    general("quantization_version", GgufValue::of_u32(QUANTIZATION_VERSION));
+    general("alignment", GgufValue::of_u32(ALIGNMENT));
+    let mut own = |key: &str, value: GgufValue| metadata.push((format!("{family}.{key}"), value));
+    own("vocab_size", count(config.vocab_size));
+    own("context_length", count(config.max_position_embeddings));
+    own("embedding_length", count(config.hidden_size));
+    own("block_count", count(config.num_hidden_layers));
+    own("feed_forward_length", count(config.intermediate_size));
+    own("attention.head_count", count(config.num_attention_heads));
+    own("attention.head_count_kv", count(config.num_key_value_heads));
+    let eps = GgufValue::of_f32(config.norm_eps as f32);
+    if config.architecture == Architecture::Gpt2 {
+        own("attention.layer_norm_epsilon", eps);
+        return metadata;
+    }
+    own("attention.layer_norm_rms_epsilon", eps);
+    if config.head_dim * config.num_attention_heads != config.hidden_size {
+        own("attention.key_length", count(config.head_dim));
+        own("attention.value_length", count(config.head_dim));
+    }
+    own("rope.dimension_count", count(config.head_dim));
+    own("rope.freq_base", GgufValue::of_f32(config.rope_theta as f32));
+    if let RopeScaling::Linear { factor } = config.rope_scaling {
+        own("rope.scaling.type", GgufValue::of_text("linear"));
+        own("rope.scaling.factor", GgufValue::of_f32(factor as f32));
+    }
+    metadata
+}
+
+fn count(value: usize) -> GgufValue {
+    GgufValue::of_u32(u32::try_from(value).expect("a model's counts are at most 2^31 - 1"))
+}
+
+/// Llama 3.1's rule as the tensor in which GGUF has it: one divisor for each rotary frequency.
+pub(super) fn divisors(config: &ModelConfig) -> Option<GgufOutput> {
+    let RopeScaling::Llama3 { .. } = config.rope_scaling else { return None };
+    let plain = frequencies(&ModelConfig { rope_scaling: RopeScaling::Default, ..config.clone() });
+    let divisors = plain.into_iter().zip(frequencies(config)).map(|(plain, scaled)| (plain / scaled) as f32);
+    let bytes: Vec<u8> = divisors.flat_map(f32::to_le_bytes).collect();
+    let shape = vec![(bytes.len() / 4) as u64];
+    let record = GgufRecord { name: ROPE_FREQS.to_string(), ggml_type: TensorType::F32.ggml(), shape };
+    Some(GgufOutput { record, contents: GgufContents::Bytes(bytes) })
+}

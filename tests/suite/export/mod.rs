@@ -1,0 +1,92 @@
+//! GGUF files that are written: headers, the base with new tensors, whole models, and what is held while they are written.
+
+mod header;
+mod patch;
+mod pieces;
+mod recipe;
+mod vocabulary;
+
+use std::path::PathBuf;
+
+use burn::tensor::Tensor;
+use tabtune::bundle::{Bundle, ByteSource, FileStream, GgufFile, GgufRecord, GgufValue, MemorySource, gguf_header, open_bundle};
+use tabtune::config::Precision;
+use tabtune::interrupt::Interrupt;
+use tabtune::model::{Model, ParamMap};
+use tabtune_tests::{block_on, cpu};
+
+/// The golden files of each family.
+const FAMILIES: [(&str, &[&str]); 4] = [
+    ("llama3", &["llama3.gguf"]),
+    ("qwen2", &["qwen2.gguf"]),
+    ("qwen3", &["qwen3-00001-of-00003.gguf", "qwen3-00002-of-00003.gguf", "qwen3-00003-of-00003.gguf"]),
+    ("gpt2", &["gpt2.gguf"]),
+];
+
+fn golden(name: &str) -> Vec<u8> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden/models").join(name);
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn source(name: &str, bytes: Vec<u8>) -> Box<dyn ByteSource> {
+    Box::new(MemorySource::new(name, bytes))
+}
+
+fn goldens(names: &[&str]) -> Vec<Box<dyn ByteSource>> {
+    names.iter().map(|name| source(name, golden(name))).collect()
+}
+
+fn open(bytes: &[u8]) -> Bundle {
+    open_bundle(vec![source("m.gguf", bytes.to_vec())]).unwrap()
+}
+
+fn load(bundle: &Bundle, precision: Precision) -> Model {
+    block_on(Model::from_bundle(bundle, precision, &cpu().inner(), &Interrupt::none())).unwrap()
+}
+
+/// Name and bytes of the one file of a stream, which comes in pieces of 8 MiB.
+fn written(mut stream: FileStream) -> (String, Vec<u8>) {
+    let [file] = stream.files() else { panic!("{:?}", stream.files()) };
+    let file = file.clone();
+    let mut bytes = Vec::new();
+    while let Some(chunk) = block_on(stream.next_chunk()).unwrap() {
+        assert_eq!(chunk.bytes.len() as u64, (file.bytes - bytes.len() as u64).min(8 << 20));
+        bytes.extend(chunk.bytes);
+    }
+    assert_eq!(bytes.len() as u64, file.bytes);
+    (file.name, bytes)
+}
+
+/// Adds one half to the parameters of these names, or to all without names.
+struct Raise<'a>(&'a [&'a str]);
+
+impl ParamMap for Raise<'_> {
+    fn map<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) -> Tensor<D> {
+        if self.0.is_empty() || self.0.contains(&name) { tensor + 0.5 } else { tensor }
+    }
+}
+
+type Metadata = Vec<(String, GgufValue)>;
+type Contents = Vec<(GgufRecord, Vec<u8>)>;
+
+/// A GGUF file taken apart, changed, and put together again.
+fn rewritten(bytes: &[u8], edit: impl FnOnce(&mut Metadata, &mut Contents)) -> Vec<u8> {
+    let file = GgufFile::open(&MemorySource::new("m.gguf", bytes)).unwrap();
+    let contents = file.tensors.iter().map(|tensor| {
+        let begin = tensor.begin as usize;
+        let record = GgufRecord { name: tensor.name.clone(), ggml_type: tensor.ggml_type, shape: tensor.shape.clone() };
+        (record, bytes[begin..begin + tensor.bytes.unwrap() as usize].to_vec())
+    });
+    let mut contents: Contents = contents.collect();
+    let mut metadata = file.metadata.clone();
+    edit(&mut metadata, &mut contents);
+    let records: Vec<GgufRecord> = contents.iter().map(|(record, _)| record.clone()).collect();
+    let header = gguf_header(&metadata, &records).unwrap();
+    let mut out = header.bytes;
+    for (span, (_, bytes)) in header.spans.iter().zip(contents) {
+        assert_eq!(bytes.len() as u64, span.bytes);
+        out.extend(bytes);
+        out.resize(out.len() + span.padding as usize, 0);
+    }
+    out
+}

@@ -1,0 +1,96 @@
+//! Tokenizers as metadata of GGUF: rules found by trying, characters, and what GGUF cannot hold.
+
+use serde_json::{Value, json};
+use tabtune::bundle::config_from_hf;
+use tabtune::config::Precision;
+use tabtune::export::{GgufTypes, gguf_recipe};
+use tabtune::interrupt::Interrupt;
+use tabtune::model::Model;
+use tabtune::tokenizer::{PartsModel, Tokenizer, TokenizerKind, TokenizerParts};
+use tabtune_tests::{block_on, cpu};
+
+use super::{open, written};
+use crate::tokenizer::{byte_level, sentence_piece};
+
+const TEXT: &str = "It's 12345 of  the words,\n\tand don't:  she'LL go.";
+
+/// A tokenizer after a GGUF file of a model with this many rows.
+fn through_gguf(tokenizer: &Tokenizer, rows: usize) -> Tokenizer {
+    let config = json!({
+        "model_type": "llama", "vocab_size": rows, "hidden_size": 4, "intermediate_size": 4, "num_hidden_layers": 1,
+        "num_attention_heads": 1, "max_position_embeddings": 8, "tie_word_embeddings": true
+    });
+    let config = config_from_hf(&config).unwrap();
+    let model = block_on(Model::init(&config, 1, Precision::F32, &cpu().inner(), &Interrupt::none())).unwrap();
+    let stream = gguf_recipe(&model, Some(tokenizer), "tiny", GgufTypes::AsBase).unwrap();
+    let bundle = open(&written(stream).1);
+    assert!(bundle.warnings.is_empty(), "{:?}", bundle.warnings);
+    bundle.tokenizer.unwrap()
+}
+
+fn equal(found: &Tokenizer, expected: &Tokenizer) {
+    assert_eq!(found.encode(TEXT).unwrap(), expected.encode(TEXT).unwrap());
+    assert_eq!(found.encode_prompt(TEXT).unwrap(), expected.encode_prompt(TEXT).unwrap());
+    assert_eq!(found.prompt_prefix(), expected.prompt_prefix());
+    assert_eq!((found.bos(), found.eos(), found.pad()), (expected.bos(), expected.eos(), expected.pad()));
+}
+
+#[test]
+fn rules_of_byte_level_vocabularies_are_found_by_trying() {
+    for pre in ["gpt-2", "smollm", "llama-bpe", "qwen2"] {
+        let tokenizer = Tokenizer::from_parts(byte_level(pre)).unwrap();
+        let rows = tokenizer.vocab_size() + 3;
+        let parts = tokenizer.to_parts(rows).unwrap();
+        let PartsModel::ByteLevelBpe { pre: found, .. } = &parts.model else { panic!("{:?}", parts.model) };
+        assert_eq!(found, pre);
+        let last = parts.tokens.iter().zip(&parts.types).next_back().unwrap();
+        assert_eq!(last, (&format!("[PAD{}]", rows - 1), &5));
+        equal(&through_gguf(&tokenizer, rows), &tokenizer);
+    }
+}
+
+#[test]
+fn sentence_piece_is_found_with_and_without_its_first_space() {
+    for add_space_prefix in [true, false] {
+        let tokenizer = Tokenizer::from_parts(sentence_piece(add_space_prefix)).unwrap();
+        let parts = tokenizer.to_parts(tokenizer.vocab_size()).unwrap();
+        assert!(matches!(parts.model, PartsModel::SentencePiece { add_space_prefix: found, .. } if found == add_space_prefix));
+        equal(&through_gguf(&tokenizer, tokenizer.vocab_size()), &tokenizer);
+    }
+}
+
+#[test]
+fn characters_come_back_with_their_ids() {
+    let text = "ab\\ \n\"é\u{1f642}[";
+    let tokenizer = Tokenizer::characters(text).unwrap();
+    for rows in [tokenizer.vocab_size(), tokenizer.vocab_size() + 2] {
+        let found = through_gguf(&tokenizer, rows);
+        assert_eq!(found.kind(), TokenizerKind::Characters);
+        assert_eq!(found.encode(text).unwrap(), tokenizer.encode(text).unwrap());
+        assert_eq!(found.decode(&tokenizer.encode(text).unwrap()).unwrap(), text);
+        assert_eq!(found.vocab_size(), tokenizer.vocab_size());
+        assert!(found.eos().is_empty() && found.bos().is_empty());
+    }
+}
+
+/// The files of a byte-level tokenizer with a change to its `tokenizer.json`.
+fn changed(change: impl Fn(&mut Value)) -> Tokenizer {
+    let assets = Tokenizer::from_parts(byte_level("gpt-2")).unwrap().assets();
+    let asset = |name: &str| assets.iter().find(|(found, _)| found == name).unwrap().1.clone();
+    let mut document: Value = serde_json::from_slice(&asset("tokenizer.json")).unwrap();
+    change(&mut document);
+    Tokenizer::from_hf(document.to_string().as_bytes(), Some(&asset("tokenizer_config.json")), None).unwrap()
+}
+
+#[test]
+fn tokenizers_of_other_rules_are_refused() {
+    let refused = |tokenizer: &Tokenizer| tokenizer.to_parts(tokenizer.vocab_size()).unwrap_err().code();
+    assert!(changed(|_| {}).to_parts(10_000).is_ok());
+    assert_eq!(refused(&changed(|document| document["normalizer"] = json!({"type": "Lowercase"}))), "export.gguf.tokenizer");
+    let mut many = changed(|_| {});
+    many.add_eos(&[0, 1, 2, 3]);
+    assert_eq!(refused(&many), "export.gguf.tokenizer");
+    let tokenizer = changed(|_| {});
+    let code = tokenizer.to_parts(tokenizer.vocab_size() - 1).map(|_: TokenizerParts| ()).unwrap_err().code();
+    assert_eq!(code, "export.gguf.tokenizer", "fewer rows than tokens");
+}
