@@ -37,6 +37,7 @@ const controls: Controls = new Controls({
   goon: acting(() => run.goOn()),
   save: acting(() => run.save()),
   export: acting(() => run.export()),
+  gguf: acting(() => run.exportGguf()),
   take: acting(() => run.take()),
   again: acting(() => run.again()),
 });

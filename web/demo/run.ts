@@ -1,6 +1,6 @@
 /** From the start button to the exported model: one run at a time, and none is discarded without asking. */
 import { escaped, Trainer } from 'tabtune';
-import type { CheckpointInfo, DataInput, Progress } from 'tabtune';
+import type { CheckpointInfo, DataInput, ExportOptions, Progress } from 'tabtune';
 
 import { ask, askToEnd } from './ask.js';
 import type { Charts } from './charts.js';
@@ -149,12 +149,21 @@ export class Run {
     if (step !== undefined) controls.say(`Checkpoint of step ${grouped(step)} saved.`);
   }
 
-  async export(): Promise<void> {
+  export(): Promise<void> {
+    return this.#export('tabtune-model.zip', { format: 'safetensors' }, 'Exported: a zip of a Hugging Face folder.');
+  }
+
+  /** In half precision, as most who run llama.cpp expect a model that is not quantised. */
+  exportGguf(): Promise<void> {
+    return this.#export('tabtune-model.gguf', { format: 'gguf', type: 'f16' }, 'Exported: a GGUF file for llama.cpp, matrices in f16.');
+  }
+
+  async #export(name: string, options: ExportOptions, done: string): Promise<void> {
     this.panels.controls.say('Writing the model …');
-    const blob = await this.#live?.trainer.export({ format: 'safetensors', onProgress: (progress) => this.panels.controls.say(progressOf(progress)) });
+    const blob = await this.#live?.trainer.export({ ...options, onProgress: (progress) => this.panels.controls.say(progressOf(progress)) });
     if (!blob) return;
-    download('tabtune-model.zip', blob);
-    this.panels.controls.say('Exported: a zip of a Hugging Face folder.');
+    download(name, blob);
+    this.panels.controls.say(done);
   }
 
   /** The newest checkpoint of the run as a file. */

@@ -18,5 +18,5 @@ export { support } from './page/support.js';
 export type { Support } from './page/support.js';
 export { TrainerMessage } from './page/status.js';
 export { Trainer } from './page/trainer.js';
-export type { CreateOptions, Estimate, ExportOptions, ResumeOptions, SaveOptions, StepEvent } from './page/run-options.js';
+export type { CreateOptions, Estimate, ExportOptions, GgufType, ResumeOptions, SaveOptions, StepEvent } from './page/run-options.js';
 export { VERSION } from './protocol/build.js';

@@ -155,6 +155,9 @@ export class Session {
     const weights = new Uint8Array(1_000_000).fill(this.progress.step & 255);
     return new FileStream([['config.json', new TextEncoder().encode('{}')], ['model.safetensors', weights]]);
   }
+  async exportGguf(types: string, base: readonly { name: string }[]): Promise<FileStream> {
+    return new FileStream([['model.gguf', new TextEncoder().encode([types, ...base.map(({ name }) => name)].join(' '))]]);
+  }
   free(): void {
     fake.sessions -= 1;
   }

@@ -21,11 +21,12 @@ use crate::checkpoint::{self, Base, Checkpoint, Environment, Origin};
 use crate::config::TrainConfig;
 use crate::data::{DataFormat, Dataset};
 use crate::error::{Error, Fault, Result};
+use crate::export::{self, GgufBase, GgufTypes, gguf_patch, gguf_recipe};
 use crate::generate::{GenerateConfig, Generator};
 use crate::gpu::profile::{KernelTimes, Profile};
+use crate::schedule;
 use crate::tokenizer::Tokenizer;
 use crate::train::{Trainer, check_limits};
-use crate::{export, schedule};
 
 pub(super) struct Run {
     pub(super) trainer: Trainer,
@@ -46,6 +47,9 @@ impl Run {
         self.assets.tokenizer.as_ref().ok_or_else(absent)
     }
 }
+
+/// Name of exported GGUF files, without its ending, and of the model in them.
+const GGUF_NAME: &str = "model";
 
 pub(super) type Slot = Rc<RefCell<Option<Run>>>;
 
@@ -255,6 +259,22 @@ impl Session {
             return Err(thrown(Error::InvalidConfig(vec![Fault::new("format", "safetensors", format)])));
         }
         self.read(|run| export::safetensors_folder(run.trainer.model(), &run.assets)).map(FileStream::of)
+    }
+
+    /// The model as one GGUF file: the files of `base` with its tensors in place of theirs, or without such files a new one.
+    #[wasm_bindgen(js_name = exportGguf)]
+    pub fn export_gguf(&self, types: &str, base: Vec<JsValue>) -> JsResult<Promise> {
+        let types = GgufTypes::from_word(types).map_err(thrown)?;
+        let files = sources(base)?;
+        if files.is_empty() {
+            let made = self.read(|run| gguf_recipe(run.trainer.model(), run.assets.tokenizer.as_ref(), GGUF_NAME, types))?;
+            return Ok(future_to_promise(async move { Ok(FileStream::of(made).into()) }));
+        }
+        let (model, recorded_bytes) = self.read(|run| Ok((run.trainer.model().clone(), run.base.as_ref().and_then(Base::gguf_bytes))))?;
+        Ok(future_to_promise(async move {
+            let patched = gguf_patch(&model, GgufBase { files, recorded_bytes }, GGUF_NAME, types).await;
+            Ok(FileStream::of(patched.map_err(thrown)?).into())
+        }))
     }
 }
 

@@ -1,5 +1,5 @@
 /** Arguments and results of a trainer's calls. */
-import type { DataInput } from './inputs.js';
+import type { DataInput, Input } from './inputs.js';
 import type { Model } from './model.js';
 import type { DriveOptions, TrainOptions } from './options.js';
 import type { Progress, TrainerEvent } from '../protocol/reports.js';
@@ -44,7 +44,14 @@ export interface Estimate {
 }
 /** One finished step. */
 export type StepEvent = Extract<TrainerEvent, { type: 'step' }>;
+/** A folder as transformers loads it, or one GGUF file as llama.cpp does. */
 export interface ExportOptions extends Call {
-  format?: 'safetensors';
+  /** 'safetensors' */
+  format?: 'safetensors' | 'gguf';
+  /** Type of the matrices of a GGUF file; `'as-base'` is that of the base, and without a base that of the weights. 'as-base' */
+  type?: GgufType;
+  /** The GGUF files that the model came from: metadata, tokenizer and untrained tensors are kept byte for byte. A new file */
+  base?: Input | readonly Input[];
 }
+export type GgufType = 'as-base' | 'f32' | 'f16' | 'bf16' | 'q8_0' | 'q6_k' | 'q5_1' | 'q5_0' | 'q4_k' | 'q4_k_m' | 'q4_1' | 'q4_0';
 export type SaveOptions = Call;

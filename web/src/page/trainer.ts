@@ -1,5 +1,6 @@
 import { naturalNumber, positiveInteger } from './checks.js';
 import { aborted, badOption } from '../protocol/errors.js';
+import { toSources } from './inputs.js';
 import type { Link } from './link.js';
 import { RunLoop } from './loop.js';
 import type { RunOptions } from './loop.js';
@@ -164,20 +165,30 @@ export class Trainer extends EventTarget {
     return this.checkpoints.save(options);
   }
 
-  /** The model for other programs: a zip of a Hugging Face folder. */
+  /** The model for other programs: a zip of a Hugging Face folder, or a GGUF file. */
   async export(options: ExportOptions = {}): Promise<Blob> {
     const [file] = await this.#export(options, 'zip');
     return file?.blob ?? new Blob();
   }
 
-  /** The same folder, file by file. */
+  /** The same, file by file. */
   exportFiles(options: ExportOptions = {}): Promise<NamedFile[]> {
     return this.#export(options, 'files');
   }
 
-  #export({ format = 'safetensors', signal, onProgress }: ExportOptions, container: 'zip' | 'files'): Promise<NamedFile[]> {
-    if (format !== 'safetensors') throw badOption('format', "'safetensors'", format);
-    return this.#link.call('model.export', { format, container }, { signal, onProgress });
+  async #export({ format = 'safetensors', type, base, signal, onProgress }: ExportOptions, container: 'zip' | 'files'): Promise<NamedFile[]> {
+    switch (format) {
+      case 'safetensors':
+        if (type !== undefined) throw badOption('type', "none without format 'gguf'", type);
+        if (base !== undefined) throw badOption('base', "none without format 'gguf'", base);
+        return this.#link.call('model.export', { format, container }, { signal, onProgress });
+      case 'gguf': {
+        const ask = { type: type ?? 'as-base', base: base === undefined ? [] : await toSources(base, 'base') };
+        return [await this.#link.call('model.gguf', ask, { signal, onProgress })];
+      }
+      default:
+        throw badOption('format', "'safetensors' or 'gguf'", format satisfies never);
+    }
   }
 
   /** Settings, progress, model and adapter of the run. */

@@ -132,6 +132,7 @@ export const REQUESTS = {
   'checkpoint.folder': { ask: record({ run: text, generation: optional(count), handle: directory }), reply: nothing },
   'checkpoint.import': { ask: record({ files: listOf(namedFile) }), reply: checkpointInfo },
   'model.export': { ask: record({ format: oneOf('safetensors'), container: oneOf('zip', 'files') }), reply: listOf(namedFile) },
+  'model.gguf': { ask: record({ type: text, base: listOf(sourceSpec) }), reply: namedFile },
 } satisfies Record<string, { ask: Parser<unknown>; reply: Parser<unknown> }>;
 
 export type Tag = keyof typeof REQUESTS;

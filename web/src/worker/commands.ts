@@ -108,5 +108,6 @@ export function handlersOf(state: WorkerState): Handlers {
       return store.importFile(first && !second ? first.blob : files, signal, onProgress);
     },
     'model.export': ({ format, container }, { signal, onProgress }) => state.trainer.exportModel(format, container, { signal, onProgress }),
+    'model.gguf': async ({ type, base }, { signal, onProgress }) => state.trainer.exportGguf(type, await openSources(base, signal, onProgress), { signal, onProgress }),
   };
 }

@@ -44,6 +44,8 @@ export class Session {
   confirm(): Promise<void>;
   checkpoint(adapter: string): FileStream;
   exportModel(format: 'safetensors'): FileStream;
+  /** The files of `base` with the model's tensors in place of theirs; with none of them a new file. */
+  exportGguf(types: string, base: JsSource[]): Promise<FileStream>;
   free(): void;
 }
 export class TokenStream {
