@@ -88,8 +88,8 @@ function storeBuild({ folder, record, store }, inputs) {
 /** As a cdylib alone, since a library that is an rlib too gets no link-time optimization. */
 async function compile(kind, { folder, wasm }, onLine, tools) {
   const core = ['--locked', '--lib', '--crate-type', 'cdylib', '--manifest-path', join('crate', 'Cargo.toml'), '--target', TARGET, '--profile', PROFILES[kind]];
-  const quick = kind === 'quick' ? { options: ['--features', 'replay'], env: { CARGO_INCREMENTAL: '1' } } : { options: [] };
-  await run('cargo', ['rustc', ...core, ...quick.options], { env: quick.env, quiet: true, onLine });
+  const [options, env] = kind === 'quick' ? [['--features', 'replay'], { CARGO_INCREMENTAL: '1' }] : [[], {}];
+  await run('cargo', ['rustc', ...core, ...options], { env, quiet: true, onLine });
   await tools;
   await run('wasm-bindgen', ['--target', 'web', '--out-dir', folder, '--out-name', 'tabtune', compiledAs(kind)], { quiet: true, onLine });
   if (kind === 'release') await run('wasm-opt', [wasm, '-o', wasm, ...WASM_OPT], { quiet: true, onLine });
