@@ -4,6 +4,7 @@ mod adapter;
 mod assets;
 mod config_check;
 mod decode;
+mod digest;
 mod encode;
 mod encoded;
 mod fit;
@@ -26,11 +27,16 @@ mod quants;
 mod refusal;
 mod safetensors;
 mod source;
+mod state;
 mod state_json;
 mod stream;
 mod tensors;
 
 pub use assets::ModelAssets;
+pub use digest::{
+    BundleParts, Digest, DocumentKind, Hasher, assignment_digest, bundle_digest, canonical, document_digest, leaf, optimizer_digest,
+    state_digest, template_digest, tokenizer_digest, weights_digest,
+};
 pub use encode::{Encoder, TensorType};
 pub(crate) use encoded::EncodedTensor;
 pub use fit::refuse_non_finite;
@@ -49,5 +55,9 @@ pub use refusal::Warning;
 pub use safetensors::{SafetensorsFile, SafetensorsTensor, safetensors_header};
 pub(crate) use source::SourceSpan;
 pub use source::{ByteSink, ByteSource, MemorySource, read_whole, truncated};
+pub use state::{
+    AssetFormat, GroupClass, GroupMember, Identity, ModelStateGroupAssignment, ModelStateTensorManifest, OptimizerAccount,
+    ParameterSemantics, Residency, ResidencyPolicy, SchedulerAccount, StateWord, TensorRole, TokenizerFamily, TokenizerRecord, byte_len,
+};
 pub use stream::{Chunk, FileInfo, FileStream, StreamTensor, StreamValues};
 pub use tensors::{Bundle, SourceFormat, dequantise};

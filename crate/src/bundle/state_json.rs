@@ -1,14 +1,13 @@
 //! The JSON state dict (crate/FORMATS.md, "JSON state dict"): values as numbers, or stored bytes as base64.
 
 use half::{bf16, f16};
-use sha2::{Digest, Sha256};
 
-use super::gguf::GgmlType;
+use super::digest::{Digest, leaf, weights_digest};
 use super::index::MAX_DEPTH;
 use super::inspect::InventoryTensor;
 use super::json::{self, Json, JsonFault};
-use super::safetensors::dtype_bits;
 use super::source::{ByteSource, read_document};
+use super::state::byte_len;
 use crate::error::{Refusal, Result, Word, word};
 
 const MAX_BYTES: u64 = 64 << 20;
@@ -55,25 +54,12 @@ fn check(bytes: &[u8]) -> Result<Vec<InventoryTensor>> {
     sorted.sort_by(|a, b| a.0.as_bytes().cmp(b.0.as_bytes()));
     let tensors = sorted.into_iter().map(|(name, record)| tensor(name, record, numbers)).collect::<Result<Vec<_>>>()?;
     if let Some(stated) = document.get("digests").and_then(|digests| digests.get("weights")) {
-        let found = weights_digest(&tensors);
+        let found = digest(&tensors);
         if stated.text() != Some(found.as_str()) {
             return Err(Refusal::new(word!("digest.mismatch")).subject("weights").found(found).into());
         }
     }
     Ok(tensors.into_iter().map(|tensor| tensor.entry).collect())
-}
-
-/// Bytes of a tensor; `None` for an unknown dtype, a row that is not a multiple of the block, or a size beyond 64 bits.
-fn byte_len(dtype: &str, shape: &[u64]) -> Option<u64> {
-    let elements = shape.iter().try_fold(1u64, |product, &dim| product.checked_mul(dim))?;
-    if let Some(bits) = dtype_bits(dtype) {
-        let bits = elements.checked_mul(bits)?;
-        return bits.is_multiple_of(8).then_some(bits / 8);
-    }
-    let ggml = (0..=42).map(GgmlType::from_id).find(|ggml| ggml.dtype() == dtype && dtype.starts_with("GGML:"))?;
-    let (block, bytes) = ggml.block?;
-    shape.last()?.is_multiple_of(block).then_some(())?;
-    (elements / block).checked_mul(bytes)
 }
 
 fn tensor(name: &str, record: &Json<'_>, numbers: bool) -> Result<StateTensor> {
@@ -178,26 +164,9 @@ fn base64(text: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// SHA-256 over the digests of the tensors, ascending by name (crate/FORMATS.md, "JSON state dict").
-fn weights_digest(tensors: &[StateTensor]) -> String {
-    let prefixed = |hash: &mut Sha256, text: &str| {
-        hash.update((text.len() as u64).to_le_bytes());
-        hash.update(text);
-    };
-    let mut all = Sha256::new();
-    all.update([1]);
-    prefixed(&mut all, "tabtune/weights/1");
-    all.update((tensors.len() as u64).to_le_bytes());
-    for StateTensor { entry, bytes } in tensors {
-        let mut leaf = Sha256::new();
-        leaf.update([0]);
-        for text in ["tabtune/tensor/1", &entry.name, &entry.dtype] {
-            prefixed(&mut leaf, text);
-        }
-        leaf.update((entry.shape.len() as u32).to_le_bytes());
-        entry.shape.iter().for_each(|dim| leaf.update(dim.to_le_bytes()));
-        leaf.update(Sha256::digest(bytes));
-        all.update(leaf.finalize());
-    }
-    all.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+/// The digest of the tensors, whose names are unique.
+fn digest(tensors: &[StateTensor]) -> String {
+    let leaf =
+        |StateTensor { entry, bytes }: &StateTensor| (entry.name.clone(), leaf(&entry.name, &entry.dtype, &entry.shape, Digest::of(bytes)));
+    weights_digest(&tensors.iter().map(leaf).collect()).to_string()
 }

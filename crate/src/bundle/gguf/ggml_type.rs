@@ -63,6 +63,11 @@ impl GgmlType {
         (0..=LAST_ID).map(Self::from_id).find(|known| known.name == Some(name))
     }
 
+    /// The type of blocks that a dtype word names, such as `GGML:Q8_0`.
+    pub fn of_dtype(word: &str) -> Option<Self> {
+        Self::from_name(word.strip_prefix("GGML:")?).filter(|found| found.dtype() == word)
+    }
+
     /// The dtype word: that of safetensors for plain numbers, `GGML:<name or number>` for everything else.
     pub fn dtype(self) -> String {
         match (self.name, self.block) {

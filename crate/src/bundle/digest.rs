@@ -1,0 +1,248 @@
+//! Digests of tensors, groups, tokenizers and documents (crate/FORMATS.md, "Digests"). No device, container, file or order of a file enters
+//! the digest of a model.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::state::{Identity, ModelStateGroupAssignment, TokenizerRecord};
+use crate::error::{Error, Fault, Result};
+
+/// A SHA-256, written as 64 characters of lower-case hex.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// The SHA-256 of `bytes`.
+    pub fn of(bytes: &[u8]) -> Self {
+        let mut hasher = Hasher::new();
+        hasher.update(bytes);
+        hasher.finish()
+    }
+
+    /// The digest that a text states; `None` for anything but 64 characters of lower-case hex.
+    pub fn from_hex(text: &str) -> Option<Self> {
+        if text.len() != 64 || !text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
+            return None;
+        }
+        let mut bytes = [0; 32];
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
+        }
+        Some(Self(bytes))
+    }
+
+    /// The 32 bytes.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl From<Digest> for String {
+    fn from(digest: Digest) -> Self {
+        digest.to_string()
+    }
+}
+
+impl TryFrom<String> for Digest {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> std::result::Result<Self, Self::Error> {
+        Self::from_hex(&text).ok_or("expected a SHA-256 in lower-case hex")
+    }
+}
+
+/// SHA-256 of bytes that come piece by piece.
+#[derive(Debug, Clone, Default)]
+pub struct Hasher(Sha256);
+
+impl Hasher {
+    /// Of no bytes yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The digest of all bytes taken.
+    pub fn finish(self) -> Digest {
+        Digest(self.0.finalize().into())
+    }
+
+    /// Its length in bytes (u64), then the text.
+    fn text(&mut self, text: &str) {
+        self.update(&(text.len() as u64).to_le_bytes());
+        self.update(text.as_bytes());
+    }
+
+    fn tagged(tag: u8, label: &str) -> Self {
+        let mut hasher = Self::new();
+        hasher.update(&[tag]);
+        hasher.text(label);
+        hasher
+    }
+
+    fn count(&mut self, count: usize) {
+        self.update(&(count as u64).to_le_bytes());
+    }
+}
+
+/// The text of RFC 8785 of `value`: one text for equal documents, whatever the order of their keys.
+///
+/// # Errors
+/// A number that is not finite, which no document of this crate holds.
+pub fn canonical(value: &impl Serialize) -> Result<String> {
+    let wrong = |error: serde_json::Error| Error::InvalidConfig(vec![Fault::new("document", "JSON with finite numbers", error)]);
+    serde_json_canonicalizer::to_string(value).map_err(wrong)
+}
+
+/// The digest of one tensor; `payload` is that of its stored bytes.
+pub fn leaf(key: &str, dtype: &str, shape: &[u64], payload: Digest) -> Digest {
+    let mut hasher = Hasher::tagged(0, "tabtune/tensor/1");
+    hasher.text(key);
+    hasher.text(dtype);
+    // A shape has at most 8 dimensions.
+    hasher.update(&(shape.len() as u32).to_le_bytes());
+    shape.iter().for_each(|dim| hasher.update(&dim.to_le_bytes()));
+    hasher.update(payload.as_bytes());
+    hasher.finish()
+}
+
+fn leaves(tag: u8, label: &str, leaves: &BTreeMap<String, Digest>) -> Digest {
+    let mut hasher = Hasher::tagged(tag, label);
+    hasher.count(leaves.len());
+    leaves.values().for_each(|leaf| hasher.update(leaf.as_bytes()));
+    hasher.finish()
+}
+
+/// The digest of parameters and buffers, given the leaf of each by key.
+pub fn weights_digest(of: &BTreeMap<String, Digest>) -> Digest {
+    leaves(1, "tabtune/weights/1", of)
+}
+
+/// The digest of state tensors, given the leaf of each by key.
+pub fn optimizer_digest(of: &BTreeMap<String, Digest>) -> Digest {
+    leaves(2, "tabtune/optimizer/1", of)
+}
+
+/// The digest of groups in their order. Where their tensors lie does not count.
+pub fn assignment_digest(groups: &[ModelStateGroupAssignment]) -> Result<Digest> {
+    let without =
+        |group: &ModelStateGroupAssignment| ModelStateGroupAssignment { residency_policy: None, residency: None, ..group.clone() };
+    let kept: Vec<_> = groups.iter().map(without).collect();
+    let mut hasher = Hasher::tagged(3, "tabtune/assignment/1");
+    hasher.text(&canonical(&kept)?);
+    Ok(hasher.finish())
+}
+
+/// The digest of a state: weights, state tensors and groups, each that of an empty set where there are none.
+pub fn state_digest(weights: Digest, optimizer: Digest, assignment: Digest) -> Digest {
+    let mut hasher = Hasher::tagged(7, "tabtune/state/1");
+    [weights, optimizer, assignment].iter().for_each(|part| hasher.update(part.as_bytes()));
+    hasher.finish()
+}
+
+/// The digest of a tokenizer: SHA-256 of each of its assets by name, and its record.
+pub fn tokenizer_digest(assets: &BTreeMap<String, Digest>, record: &TokenizerRecord) -> Result<Digest> {
+    let mut hasher = Hasher::tagged(4, "tabtune/tokenizer/1");
+    hasher.count(assets.len());
+    for (name, digest) in assets {
+        hasher.text(name);
+        hasher.update(digest.as_bytes());
+    }
+    hasher.text(&canonical(record)?);
+    Ok(hasher.finish())
+}
+
+/// The digest of chat templates by name.
+pub fn template_digest(templates: &BTreeMap<String, String>) -> Digest {
+    let mut hasher = Hasher::tagged(5, "tabtune/template/1");
+    hasher.count(templates.len());
+    for (name, text) in templates {
+        hasher.text(name);
+        hasher.text(text);
+    }
+    hasher.finish()
+}
+
+/// The digests that a bundle has; absent parts have none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BundleParts {
+    /// Of parameters and buffers.
+    pub weights: Option<Digest>,
+    /// Of state tensors.
+    pub optimizer: Option<Digest>,
+    /// Of groups.
+    pub assignment: Option<Digest>,
+    /// Of the tokenizer.
+    pub tokenizer: Option<Digest>,
+    /// Of the chat templates.
+    pub template: Option<Digest>,
+}
+
+/// The digest of a bundle.
+pub fn bundle_digest(identity: &Identity, parts: &BundleParts) -> Digest {
+    let mut hasher = Hasher::tagged(6, "tabtune/bundle/1");
+    hasher.text(&identity.model_family);
+    hasher.text(&identity.revision);
+    hasher.text(&identity.checkpoint_family);
+    match &identity.checkpoint_ref {
+        Some(text) => {
+            hasher.update(&[1]);
+            hasher.text(text);
+        }
+        None => hasher.update(&[0]),
+    }
+    for part in [parts.weights, parts.optimizer, parts.assignment, parts.tokenizer, parts.template] {
+        match part {
+            Some(digest) => {
+                hasher.update(&[1]);
+                hasher.update(digest.as_bytes());
+            }
+            None => hasher.update(&[0]),
+        }
+    }
+    hasher.finish()
+}
+
+/// Documents with a digest of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DocumentKind {
+    /// The plan of an import.
+    Plan,
+    /// A compatibility contract.
+    Contract,
+    /// A receipt.
+    Receipt,
+}
+
+/// The digest of a document, given without the field that holds it (a receipt also without time and device).
+pub fn document_digest(kind: DocumentKind, document: &Value) -> Result<Digest> {
+    let (tag, label) = match kind {
+        DocumentKind::Plan => (8, "tabtune/plan/1"),
+        DocumentKind::Contract => (9, "tabtune/compat/1"),
+        DocumentKind::Receipt => (10, "tabtune/receipt/1"),
+    };
+    let mut hasher = Hasher::tagged(tag, label);
+    hasher.text(&canonical(document)?);
+    Ok(hasher.finish())
+}
