@@ -156,7 +156,8 @@ fn llama(keys: &Keys<'_>, tied: bool) -> Result<ModelConfig> {
         }
     }
     let rope_theta = keys.number("rope.freq_base")?.unwrap_or(10_000.0);
-    let bias = keys.file.tensor("blk.0.attn_q.bias").is_some();
+    // A llama with biases is what Hugging Face calls a Qwen2. A Qwen3 has norms instead: biases beside them are unexpected tensors.
+    let bias = keys.family == "qwen2" || keys.family == "llama" && keys.file.tensor("blk.0.attn_q.bias").is_some();
     Ok(ModelConfig {
         architecture: Architecture::Llama,
         model_type: keys.family.to_string(),
@@ -174,7 +175,7 @@ fn llama(keys: &Keys<'_>, tied: bool) -> Result<ModelConfig> {
         rope_theta,
         rope_scaling: keys.rope_scaling(head_dim, rope_theta)?,
         tie_word_embeddings: tied,
-        attention_bias: keys.family == "qwen2" || bias,
+        attention_bias: bias,
         qk_norm: keys.family == "qwen3",
         initializer_range: 0.02,
     })

@@ -78,6 +78,46 @@ fn what_the_metadata_asks_for_and_is_not_built_is_refused() {
     assert_eq!(open_bundle(vec![file("m.gguf", other)]).unwrap_err().code(), "model.arch.unsupported");
 }
 
+/// A whole model of one block: hidden size 8, two heads of four, one key head.
+fn one_block(family: &'static str, extra: &[(&'static str, usize)]) -> tabtune::Result<Bundle> {
+    let numbers = [("context_length", 16), ("embedding_length", 8), ("block_count", 1), ("feed_forward_length", 4)];
+    let heads = [("attention.head_count", 2), ("attention.head_count_kv", 1)];
+    let keys: Vec<(String, u32)> = numbers.iter().chain(&heads).map(|(key, n)| (format!("{family}.{key}"), *n)).collect();
+    let eps = format!("{family}.attention.layer_norm_rms_epsilon");
+    let mut metadata = vec![("general.architecture", Meta::Text(family)), (eps.as_str(), Meta::F32(1e-5))];
+    metadata.extend(keys.iter().map(|(key, n)| (key.as_str(), Meta::U32(*n))));
+    let matrices = [("attn_q", 8, 8), ("attn_k", 4, 8), ("attn_v", 4, 8), ("attn_output", 8, 8)];
+    let matrices = matrices.into_iter().chain([("ffn_gate", 4, 8), ("ffn_up", 4, 8), ("ffn_down", 8, 4)]);
+    let mut tensors = vec![embedding(), ("output_norm.weight", vec![8], ramp(8, 1.0))];
+    let name = |part: &str| -> &'static str { format!("blk.0.{part}").leak() };
+    tensors.extend(matrices.map(|(part, out, inner)| (name(&format!("{part}.weight")), vec![out, inner], ramp(out * inner, 0.0))));
+    tensors.extend(
+        [("attn_norm.weight", 8), ("ffn_norm.weight", 8)].iter().chain(extra).map(|(part, n)| (name(part), vec![*n], ramp(*n, 1.0))),
+    );
+    tabtune::model::open_model(vec![file("m.gguf", gguf(&metadata, &tensors))])
+}
+
+#[test]
+fn biases_of_q_k_and_v_belong_to_qwen2_and_norms_to_qwen3() {
+    let biases = [("attn_q.bias", 8), ("attn_k.bias", 4), ("attn_v.bias", 4)];
+    let norms = [("attn_q_norm.weight", 4), ("attn_k_norm.weight", 4)];
+    let config = |family, extra: &[_]| one_block(family, extra).map(|bundle| (bundle.config.attention_bias, bundle.config.qk_norm));
+    assert_eq!(config("llama", &[]).unwrap(), (false, false));
+    assert_eq!(config("llama", &biases).unwrap(), (true, false));
+    assert_eq!(config("qwen2", &biases).unwrap(), (true, false));
+    assert_eq!(config("qwen3", &norms).unwrap(), (false, true));
+    // No family of Hugging Face has both, so such a model could not be written back.
+    for (family, first) in [("qwen3", "self_attn.k_proj.bias"), ("qwen2", "self_attn.k_norm.weight"), ("llama", "self_attn.k_norm.weight")]
+    {
+        let Err(tabtune::Error::Refused(list)) = one_block(family, &[&biases[..], &norms].concat()) else {
+            panic!("{family}: not refused")
+        };
+        assert!(list.iter().all(|refusal| refusal.code == "model.tensor.unexpected"), "{family}: {list:?}");
+        assert_eq!(list[0].subject.as_deref(), Some(format!("model.layers.0.{first}").as_str()), "{family}");
+        assert_eq!(list.len(), if family == "qwen3" { 3 } else { 2 }, "{family}");
+    }
+}
+
 /// Llama 3.1's frequency factors for head_dim 16, base 10,000, original context 8,192.
 fn llama3_factors(original: f64) -> Vec<f32> {
     let factor = |j: i32| {

@@ -157,7 +157,7 @@ fn gguf_rows() {
             Some("b"),
         ),
         ("G46", gg(&[], &[tensor("t", &[32], u32::MAX, 0)], 32), "gguf.tensor.type-unknown", Some("t")),
-        ("known type without decoder", gg(&[], &[tensor("t", &[256], 16, 0)], 96), "gguf.tensor.type-unsupported", Some("t")),
+        ("type of work buffers", gg(&[], &[tensor("t", &[256], 15, 0)], 96), "gguf.tensor.type-unsupported", Some("t")),
         ("G48", gg(&[], &[tensor("t", &[32], 12, 0)], 32), "gguf.tensor.block-row", Some("t")),
         ("G49", gg(&[], &[tensor("t", &[4], 0, u64::MAX)], 32), "gguf.offset.out-of-file", Some("t")),
         ("G53", gg(&[], &[tensor("a", &[4], 0, 32), tensor("b", &[4], 0, 0)], 64), "gguf.offset.order", Some("a")),

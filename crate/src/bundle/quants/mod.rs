@@ -1,0 +1,65 @@
+//! ggml's blocks → f32. All arithmetic is f32 in the order written, so every value equals that of ggml's own `dequantize_row_*` bit for
+//! bit.
+
+mod bits;
+mod code_books;
+mod k;
+mod linear;
+mod tables;
+
+use code_books::{iq1_m, iq1_s, iq2_s, iq2_xs, iq2_xxs, iq3_s, iq3_xxs};
+use k::{q2_k, q3_k, q4_k, q5_k, q6_k};
+use linear::{q1_0, q2_0, q4_0, q4_1, q5_0, q5_1, q8_0, tq1_0, tq2_0};
+use tables::{iq4_nl, iq4_xs, mxfp4, nvfp4};
+
+/// One block format: sizes, and the function that appends the values of one block.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Block {
+    id: u32,
+    pub(crate) elements: usize,
+    pub(crate) bytes: usize,
+    pub(crate) decode: fn(&[u8], &mut Vec<f32>),
+}
+
+impl PartialEq for Block {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for Block {}
+
+const BLOCKS: [Block; 25] = [
+    Block { id: 2, elements: 32, bytes: 18, decode: q4_0 },
+    Block { id: 3, elements: 32, bytes: 20, decode: q4_1 },
+    Block { id: 6, elements: 32, bytes: 22, decode: q5_0 },
+    Block { id: 7, elements: 32, bytes: 24, decode: q5_1 },
+    Block { id: 8, elements: 32, bytes: 34, decode: q8_0 },
+    Block { id: 10, elements: 256, bytes: 84, decode: q2_k },
+    Block { id: 11, elements: 256, bytes: 110, decode: q3_k },
+    Block { id: 12, elements: 256, bytes: 144, decode: q4_k },
+    Block { id: 13, elements: 256, bytes: 176, decode: q5_k },
+    Block { id: 14, elements: 256, bytes: 210, decode: q6_k },
+    Block { id: 16, elements: 256, bytes: 66, decode: iq2_xxs },
+    Block { id: 17, elements: 256, bytes: 74, decode: iq2_xs },
+    Block { id: 18, elements: 256, bytes: 98, decode: iq3_xxs },
+    Block { id: 19, elements: 256, bytes: 50, decode: iq1_s },
+    Block { id: 20, elements: 32, bytes: 18, decode: iq4_nl },
+    Block { id: 21, elements: 256, bytes: 110, decode: iq3_s },
+    Block { id: 22, elements: 256, bytes: 82, decode: iq2_s },
+    Block { id: 23, elements: 256, bytes: 136, decode: iq4_xs },
+    Block { id: 29, elements: 256, bytes: 56, decode: iq1_m },
+    Block { id: 34, elements: 256, bytes: 54, decode: tq1_0 },
+    Block { id: 35, elements: 256, bytes: 66, decode: tq2_0 },
+    Block { id: 39, elements: 32, bytes: 17, decode: mxfp4 },
+    Block { id: 40, elements: 64, bytes: 36, decode: nvfp4 },
+    Block { id: 41, elements: 128, bytes: 18, decode: q1_0 },
+    Block { id: 42, elements: 64, bytes: 18, decode: q2_0 },
+];
+
+impl Block {
+    /// The format of a ggml type number, where there is a decoder.
+    pub(crate) fn of_id(id: u32) -> Option<Self> {
+        BLOCKS.into_iter().find(|block| block.id == id)
+    }
+}
