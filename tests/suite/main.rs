@@ -16,6 +16,7 @@ mod model;
 mod not_finite;
 mod ops;
 mod optim;
+mod portable;
 mod release;
 mod replay;
 mod resume;

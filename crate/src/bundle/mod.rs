@@ -2,6 +2,7 @@
 
 mod adapter;
 mod assets;
+mod base;
 mod config_check;
 mod decode;
 mod digest;
@@ -33,6 +34,7 @@ mod stream;
 mod tensors;
 
 pub use assets::ModelAssets;
+pub use base::{Base, BaseFile};
 pub use digest::{
     BundleParts, Digest, DocumentKind, Hasher, assignment_digest, bundle_digest, canonical, document_digest, leaf, optimizer_digest,
     state_digest, template_digest, tokenizer_digest, weights_digest,
@@ -56,8 +58,11 @@ pub use safetensors::{SafetensorsFile, SafetensorsTensor, safetensors_header};
 pub(crate) use source::SourceSpan;
 pub use source::{ByteSink, ByteSource, MemorySource, read_whole, truncated};
 pub use state::{
-    AssetFormat, GroupClass, GroupMember, Identity, ModelStateGroupAssignment, ModelStateTensorManifest, OptimizerAccount,
-    ParameterSemantics, Residency, ResidencyPolicy, SchedulerAccount, StateWord, TensorRole, TokenizerFamily, TokenizerRecord, byte_len,
+    AssetAccount, AssetFormat, GroupClass, GroupMember, GroupPolicy, Identity, ManifestFile, ModelStateGroupAssignment,
+    ModelStateTensorManifest, NamePolicy, NonFinitePolicy, OptimizerAccount, ParameterSemantics, PortableModelImportRequest,
+    PortableTensorImportSelection, PortableTensorKeyRemap, Residency, ResidencyPolicy, SchedulerAccount, Selected, SelectedTensor,
+    SelectionReport, StateManifest, StateWord, StatedDigests, TemplateAccount, TensorMaterializationPolicy, TensorRecord, TensorRole,
+    TokenizerAccount, TokenizerFamily, TokenizerRecord, VerifyPolicy, byte_len, check_groups, check_trainable, select,
 };
 pub use stream::{Chunk, FileInfo, FileStream, StreamTensor, StreamValues};
 pub use tensors::{Bundle, SourceFormat, dequantise};

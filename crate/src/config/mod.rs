@@ -1,5 +1,6 @@
 //! Configuration: plain data. `validate` finds everything wrong at once.
 
+mod glob;
 mod groups;
 mod json;
 mod model;
@@ -8,6 +9,7 @@ mod rules;
 mod schedule;
 mod train;
 
+pub use glob::{check_glob, glob_matches};
 pub use groups::*;
 pub use json::overlay;
 pub use model::*;

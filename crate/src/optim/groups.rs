@@ -1,7 +1,7 @@
 //! Parameter groups: who is optimized how. First match wins.
 
 use super::ParamInfo;
-use crate::config::{GroupConfig, OptimizerConfig, TrainConfig};
+use crate::config::{GroupConfig, OptimizerConfig, TrainConfig, glob_matches};
 use crate::error::Fault;
 
 /// Maximum number of parameters without a group that a refusal names.
@@ -18,43 +18,6 @@ pub(super) struct Group {
     pub frozen: bool,
     /// Indices of the parameters, in their order.
     pub members: Vec<usize>,
-}
-
-/// Whether the whole of `name` matches: `*` any text, `?` one character, `{a,b}` either.
-pub fn glob_matches(pattern: &str, name: &str) -> bool {
-    if let Some(open) = pattern.find('{')
-        && let Some(close) = pattern[open..].find('}').map(|at| open + at)
-    {
-        return pattern[open + 1..close].split(',').any(|option| {
-            let expanded = format!("{}{option}{}", &pattern[..open], &pattern[close + 1..]);
-            glob_matches(&expanded, name)
-        });
-    }
-    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
-    let (mut p, mut n) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    while n < name.len() {
-        match pattern.get(p) {
-            Some('*') => {
-                star = Some((p, n));
-                p += 1;
-            }
-            Some(&c) if c == '?' || c == name[n] => {
-                p += 1;
-                n += 1;
-            }
-            _ => match star {
-                // Let the last star take one character more.
-                Some((at, taken)) => {
-                    star = Some((at, taken + 1));
-                    p = at + 1;
-                    n = taken + 1;
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern[p..].iter().all(|&c| c == '*')
 }
 
 /// Sorts parameters into groups. A pattern that matches nothing and a parameter that no pattern matches are faults.

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 
 use burn::tensor::{DType, Tensor};
 
-use crate::config::{GroupConfig, OptimizerConfig, TrainConfig};
+use crate::config::{GroupConfig, OptimizerConfig, TrainConfig, glob_matches};
 use crate::error::{Error, Fault, Result};
 use crate::gpu::noise::{Noise, Rounding};
 use crate::gpu::{Buffer, Kernels, check_devices};
@@ -28,7 +28,6 @@ use crate::random;
 pub use adafactor::Adafactor;
 pub use adamw::Adamw;
 pub use apollo::{Apollo, orthogonal};
-pub use groups::glob_matches;
 pub use module::OptimSettings;
 pub use norm::{clip_factor, global_norm, sum_of_squares};
 pub use rule::{Layout, Rule, Update};

@@ -1,10 +1,10 @@
 use burn::tensor::DType;
 use serde_json::json;
 use tabtune::bundle::config_from_hf;
-use tabtune::config::{GroupConfig, TrainConfig};
+use tabtune::config::{GroupConfig, TrainConfig, glob_matches};
 use tabtune::error::Error;
 use tabtune::model::{Asked, Kind, Plan};
-use tabtune::optim::{Optim, ParamInfo, clip_factor, glob_matches};
+use tabtune::optim::{Optim, ParamInfo, clip_factor};
 use tabtune_tests::{block_on, cpu};
 
 use super::{Run, infos, rule, upload};

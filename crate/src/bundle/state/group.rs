@@ -82,6 +82,13 @@ pub struct GroupMember {
     pub state: BTreeMap<StateWord, String>,
 }
 
+impl GroupMember {
+    /// The keys of its tensors: the parameter, then its state by word.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.parameter).chain(self.state.values()).map(String::as_str)
+    }
+}
+
 /// Where tensors lie: plain data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -1,0 +1,59 @@
+//! A manifest and the tensors that its files have.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::findings::{Findings, Steps};
+use super::manifest::{StateManifest, TensorRecord};
+use super::tensor::TensorRole;
+use crate::error::{Result, Word, word};
+
+const TENSOR_MISSING: Word = word!("manifest.tensor.missing");
+const TENSOR_UNLISTED: Word = word!("manifest.tensor.unlisted");
+const TENSOR_MISMATCH: Word = word!("manifest.tensor.mismatch");
+const STEPS: Steps = &[&[TENSOR_MISSING], &[TENSOR_UNLISTED], &[TENSOR_MISMATCH]];
+
+/// dtype, shape and file of each tensor that files have.
+type Found = BTreeMap<String, (String, Vec<u64>, String)>;
+
+impl StateManifest {
+    /// The files that hold only state tensors of this manifest, and of whose tensors none is in `found`: the optimizer file that was left
+    /// behind.
+    pub fn absent_optimizer_files(&self, found: &Found) -> BTreeSet<&str> {
+        let is_there = |(key, record): &(&String, &TensorRecord)| !is_state(record) || found.contains_key(*key);
+        let needed: BTreeSet<&str> = self.tensors.iter().filter(is_there).map(|(_, record)| record.file.as_str()).collect();
+        self.tensors.values().map(|record| record.file.as_str()).filter(|file| !needed.contains(file)).collect()
+    }
+
+    /// Compares the manifest with the tensors that its files have: dtype, shape and file of each. Names of files count only where the
+    /// weights are in several. State tensors of [`Self::absent_optimizer_files`] are not missed.
+    ///
+    /// # Errors
+    /// `manifest.tensor.missing`, `.unlisted` and `.mismatch`: all findings, in this order and then by key.
+    pub fn check_against(&self, found: &Found, artifact: &str) -> Result<()> {
+        let mut findings = Findings::new(artifact, STEPS);
+        let left = self.absent_optimizer_files(found);
+        let shards: BTreeSet<&str> = self.tensors.values().filter(|record| !is_state(record)).map(|record| record.file.as_str()).collect();
+        for (key, record) in &self.tensors {
+            let Some((dtype, shape, file)) = found.get(key) else {
+                if !left.contains(record.file.as_str()) {
+                    findings.add(TENSOR_MISSING, key, |refusal| refusal.expected(format!("a tensor of {}", record.file)));
+                }
+                continue;
+            };
+            if (dtype, shape) != (&record.dtype, &record.shape) {
+                let expected = format!("{} {:?}", record.dtype, record.shape);
+                findings.add(TENSOR_MISMATCH, key, |refusal| refusal.expected(expected).found(format!("{dtype} {shape:?}")));
+            } else if shards.len() > 1 && *file != record.file {
+                findings.add(TENSOR_MISMATCH, key, |refusal| refusal.expected(&record.file).found(file));
+            }
+        }
+        for (key, (dtype, shape, _)) in found.iter().filter(|(key, _)| !self.tensors.contains_key(*key)) {
+            findings.add(TENSOR_UNLISTED, key, |refusal| refusal.found(format!("{dtype} {shape:?}")));
+        }
+        findings.result()
+    }
+}
+
+fn is_state(record: &TensorRecord) -> bool {
+    matches!(record.role, TensorRole::State(_))
+}

@@ -1,0 +1,143 @@
+//! What a person asks of an import: which tensors, under which names, how much of it at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::strict;
+use crate::error::{Error, Fault, Result};
+
+/// Which tensors of a source are taken. All includes empty is everything; an exclude wins over an include.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PortableTensorImportSelection {
+    /// Exact keys of the source.
+    pub include_state_keys: BTreeSet<String>,
+    /// Exact keys of the source.
+    pub exclude_state_keys: BTreeSet<String>,
+    /// Patterns as those of optimizer groups ([`glob_matches`](crate::config::glob_matches)).
+    pub include_patterns: Vec<String>,
+    /// Patterns of the same kind.
+    pub exclude_patterns: Vec<String>,
+    /// An excluded key that the source does not have is a warning.
+    pub allow_unknown_excludes: bool,
+}
+
+/// New names of tensors, all given at once: a swap is a legal renaming, and so is a chain.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PortableTensorKeyRemap {
+    /// New key by the exact key of the source.
+    pub source_to_target: BTreeMap<String, String>,
+    /// `<old>:<state word>` is renamed along with the parameter `<old>`.
+    pub rename_state: bool,
+}
+
+/// When values are read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TensorMaterializationPolicy {
+    /// At once.
+    #[default]
+    Eager,
+    /// When they are asked for.
+    Deferred,
+}
+
+/// What a selection may do to groups.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GroupPolicy {
+    /// A group comes with all of its tensors, or not at all.
+    #[default]
+    RequireComplete,
+    /// Every group and state tensor is left behind, and listed.
+    WeightsOnly,
+}
+
+/// What NaN and infinities are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NonFinitePolicy {
+    /// A warning.
+    #[default]
+    Warn,
+    /// A refusal.
+    Refuse,
+}
+
+/// How much is compared with stated digests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum VerifyPolicy {
+    /// All values.
+    #[default]
+    Full,
+    /// Headers.
+    Header,
+}
+
+/// The names under which tensors are imported.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NamePolicy {
+    /// Those of the file.
+    #[default]
+    Source,
+    /// Those of Hugging Face.
+    Hf,
+}
+
+/// A request of an import; the default is everything, as it is.
+///
+/// ```
+/// use tabtune::bundle::{GroupPolicy, PortableModelImportRequest};
+///
+/// let text = r#"{"selection": {"include_patterns": ["head.*"]}, "group_policy": "weights_only"}"#;
+/// let request = PortableModelImportRequest::read(text)?;
+/// assert_eq!((request.selection.include_patterns.len(), request.group_policy), (1, GroupPolicy::WeightsOnly));
+/// # Ok::<(), tabtune::Error>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PortableModelImportRequest {
+    /// Which tensors.
+    pub selection: PortableTensorImportSelection,
+    /// Their names.
+    pub key_remap: PortableTensorKeyRemap,
+    /// When values are read.
+    pub materialization_policy: TensorMaterializationPolicy,
+    /// What happens to groups.
+    pub group_policy: GroupPolicy,
+    /// What NaN and infinities are.
+    pub non_finite: NonFinitePolicy,
+    /// What is compared with stated digests.
+    pub verify: VerifyPolicy,
+    /// Which names the source's tensors have.
+    pub names: NamePolicy,
+}
+
+impl PortableModelImportRequest {
+    /// The request that a JSON text is.
+    ///
+    /// # Errors
+    /// `config.invalid` for a text that is not JSON, a key given twice, an unknown field, a value of the wrong type.
+    pub fn read(text: &str) -> Result<Self> {
+        let request = strict::document(text).and_then(|value| strict::typed(value, ""));
+        request.map_err(|wrong| {
+            let key = if wrong.path.is_empty() { "request".to_string() } else { format!("request/{}", wrong.path) };
+            Error::InvalidConfig(vec![Fault::new(key, "the fields of a request", wrong.found)])
+        })
+    }
+
+    /// The same request with its patterns ascending, each once: equal for requests that mean the same, so that their digests are.
+    #[must_use]
+    pub fn in_order(&self) -> Self {
+        let mut ordered = self.clone();
+        for patterns in [&mut ordered.selection.include_patterns, &mut ordered.selection.exclude_patterns] {
+            patterns.sort();
+            patterns.dedup();
+        }
+        ordered
+    }
+}
