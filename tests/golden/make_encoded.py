@@ -121,4 +121,5 @@ def main():
     print(f"{len(names)} rows, {path.stat().st_size} bytes")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,5 +1,6 @@
 //! Helpers of the test binary: devices, running kernels on raw words, comparing.
 
+pub mod allocation;
 pub mod kernels;
 pub mod record;
 pub mod tape;

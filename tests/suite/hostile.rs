@@ -1,6 +1,6 @@
 //! Broken and hostile files: each has exactly one right answer. The cases and their files are in `golden/hostile`.
 
-mod rows;
+pub mod rows;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ fn golden(name: &str) -> Vec<u8> {
     std::fs::read(format!("{}/golden/hostile/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
-fn cases() -> Vec<Value> {
+pub fn cases() -> Vec<Value> {
     let document: Value = serde_json::from_slice(&golden("expected.json")).unwrap();
     document["cases"].as_array().unwrap().clone()
 }
@@ -22,7 +22,7 @@ fn hex(text: &str) -> Vec<u8> {
 }
 
 /// The bytes of a case: a file, or parts to put together.
-fn bytes_of(case: &Value) -> Vec<u8> {
+pub fn bytes_of(case: &Value) -> Vec<u8> {
     if let Some(file) = case["file"].as_str() {
         return golden(file);
     }
@@ -42,7 +42,7 @@ fn bytes_of(case: &Value) -> Vec<u8> {
 }
 
 /// A shard of F32 [1] tensors.
-fn shard(name: &str, tensors: &Value) -> MemorySource {
+pub fn shard(name: &str, tensors: &Value) -> MemorySource {
     let entries: Vec<_> = tensors.as_array().unwrap().iter().map(|t| (t.as_str().unwrap().to_string(), "F32", vec![1])).collect();
     let (mut bytes, _) = safetensors_header(&entries, &BTreeMap::new()).unwrap();
     bytes.extend(vec![0; 4 * entries.len()]);

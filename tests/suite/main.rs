@@ -7,6 +7,7 @@ mod cli;
 mod config;
 mod data;
 mod export;
+mod fuzz;
 mod gpu;
 mod hostile;
 mod house;

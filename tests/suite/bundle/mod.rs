@@ -4,7 +4,7 @@ mod companions;
 mod config;
 mod config_edit;
 mod encode;
-mod files;
+pub mod files;
 mod fit;
 mod folder;
 mod gguf;

@@ -84,16 +84,16 @@ fn safetensors_rows() {
     assert_eq!((report.ok, report.tensors), (true, 100_000));
 }
 
-fn u32s(words: &[u32]) -> Vec<u8> {
+pub fn u32s(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-fn text(text: &[u8]) -> Vec<u8> {
+pub fn text(text: &[u8]) -> Vec<u8> {
     [&(text.len() as u64).to_le_bytes(), text].concat()
 }
 
 /// A GGUF file: keys and tensor records as bytes, zero bytes up to the data, data.
-fn gg(keys: &[Vec<u8>], tensors: &[Vec<u8>], data: usize) -> Vec<u8> {
+pub fn gg(keys: &[Vec<u8>], tensors: &[Vec<u8>], data: usize) -> Vec<u8> {
     let mut out = [b"GGUF".to_vec(), u32s(&[3])].concat();
     out.extend((tensors.len() as u64).to_le_bytes());
     out.extend((keys.len() as u64).to_le_bytes());
@@ -103,16 +103,16 @@ fn gg(keys: &[Vec<u8>], tensors: &[Vec<u8>], data: usize) -> Vec<u8> {
     out
 }
 
-fn tensor(name: &str, dims: &[u64], kind: u32, offset: u64) -> Vec<u8> {
+pub fn tensor(name: &str, dims: &[u64], kind: u32, offset: u64) -> Vec<u8> {
     let dims_bytes: Vec<u8> = dims.iter().flat_map(|dim| dim.to_le_bytes()).collect();
     [text(name.as_bytes()), u32s(&[dims.len() as u32]), dims_bytes, u32s(&[kind]), offset.to_le_bytes().to_vec()].concat()
 }
 
-fn key(name: &str, kind: u32, value: &[u8]) -> Vec<u8> {
+pub fn key(name: &str, kind: u32, value: &[u8]) -> Vec<u8> {
     [text(name.as_bytes()), u32s(&[kind]), value.to_vec()].concat()
 }
 
-fn array(item: u32, count: u64, items: &[u8]) -> Vec<u8> {
+pub fn array(item: u32, count: u64, items: &[u8]) -> Vec<u8> {
     [u32s(&[item]), count.to_le_bytes().to_vec(), items.to_vec()].concat()
 }
 

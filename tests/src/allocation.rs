@@ -1,0 +1,53 @@
+//! An allocator that counts what each thread holds.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+/// The system's allocator, counting.
+pub struct Counting;
+
+thread_local! {
+    // Bytes that this thread took, less those that it gave back, and the maximum.
+    static HELD: Cell<i64> = const { Cell::new(0) };
+    static MOST: Cell<i64> = const { Cell::new(0) };
+}
+
+fn count(bytes: i64) {
+    // A thread that ends may free after its counters are gone.
+    let _ = HELD.try_with(|held| {
+        held.set(held.get() + bytes);
+        let _ = MOST.try_with(|most| most.set(most.get().max(held.get())));
+    });
+}
+
+// SAFETY: every call goes to the system's allocator as it came; counting allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as i64);
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as i64);
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count(size as i64 - layout.size() as i64);
+        unsafe { System.realloc(block, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        count(-(layout.size() as i64));
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+/// The result of `work`, and the most bytes that this thread held during it beyond what it held before. Zero unless [`Counting`] is the
+/// program's allocator.
+pub fn most_held<T>(work: impl FnOnce() -> T) -> (T, u64) {
+    let before = HELD.get();
+    MOST.set(before);
+    let result = work();
+    (result, u64::try_from(MOST.get() - before).unwrap_or(0))
+}
