@@ -5,7 +5,8 @@ mod manifest;
 mod pieces;
 mod settings;
 
-pub use manifest::{Base, BaseFile, Environment, FORMAT_VERSION, FileRecord, MANIFEST, Manifest};
+pub use crate::bundle::{Base, BaseFile};
+pub use manifest::{Environment, FORMAT_VERSION, FileRecord, MANIFEST, Manifest};
 pub use pieces::{pieces_of, sha256};
 pub use settings::can_override;
 

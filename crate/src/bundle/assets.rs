@@ -1,14 +1,19 @@
 //! What travels with the weights: configuration and tokenizer, byte for byte as they came.
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
+use crate::bundle::hf_config_edit::{edited, edited_config, object};
 use crate::bundle::tensors::no_tokenizer;
-use crate::bundle::{Bundle, SourceFormat, Warning, config_to_hf, edited_config};
+use crate::bundle::{Bundle, SourceFormat, Warning, config_to_hf};
 use crate::config::{ModelConfig, Precision};
 use crate::error::{Error, Result};
 use crate::tokenizer::Tokenizer;
 
 const CONFIG: &str = "config.json";
+const GENERATION: &str = "generation_config.json";
+const BOS: &str = "bos_token_id";
+const EOS: &str = "eos_token_id";
+const PAD: &str = "pad_token_id";
 
 /// Tokenizer and documents of a model.
 #[derive(Debug, Clone)]
@@ -30,8 +35,12 @@ impl ModelAssets {
         if let Some(bytes) = &bundle.config_json {
             assets.documents[0].1.clone_from(bytes);
         }
-        let generation = bundle.generation_config_json.clone().or_else(|| generation_config(bundle));
-        assets.documents.extend(generation.map(|bytes| ("generation_config.json".into(), bytes)));
+        assets.documents.extend(bundle.generation_config_json.clone().map(|bytes| (GENERATION.to_string(), bytes)));
+        if bundle.source_format == SourceFormat::Gguf && bundle.generation_config_json.is_none() && bundle.tokenizer.is_some() {
+            // Its metadata hold the ids that begin, end and pad a text, and no other document has them.
+            let made = assets.generation(&assets.documents).unwrap_or_default();
+            assets.documents.push((GENERATION.to_string(), made));
+        }
         assets.warnings.clone_from(&bundle.warnings);
         assets.tokenizer_refused = bundle.tokenizer_refused().cloned();
         assets
@@ -42,18 +51,85 @@ impl ModelAssets {
         self.tokenizer.as_ref().ok_or_else(|| no_tokenizer(self.tokenizer_refused.as_ref()))
     }
 
-    /// The documents that go with weights of this shape and precision: `config.json` states the dtype and the rows of the embedding, and
-    /// keeps every other byte.
+    /// The tokenizer if there is one; an error if it was refused, which is not the same as none.
+    pub fn tokenizer_or_none(&self) -> Result<Option<&Tokenizer>> {
+        match (&self.tokenizer, &self.tokenizer_refused) {
+            (None, Some(refused)) => Err(refused.clone()),
+            (tokenizer, _) => Ok(tokenizer.as_ref()),
+        }
+    }
+
+    /// The documents that go with weights of this shape and precision: `config.json` states the dtype, the rows of the embedding and whether
+    /// the head is tied, and keeps every other byte.
     pub fn documents_for(&self, config: &ModelConfig, precision: Precision) -> Result<Vec<(String, Vec<u8>)>> {
         let dtype = match precision {
             Precision::F32 => "float32",
             Precision::Bf16 => "bfloat16",
         };
-        let edited = |(name, bytes): &(String, Vec<u8>)| {
-            let bytes = if name == CONFIG { edited_config(bytes, dtype, config.vocab_size)? } else { bytes.clone() };
-            Ok((name.clone(), bytes))
+        self.edited(config, dtype)
+    }
+
+    /// As [`Self::documents_for`], with the dtype in the words of PyTorch, and with a `generation_config.json` in any case: it names all ids
+    /// that end a text, and those that begin and pad one; what it says already stays.
+    pub fn folder_documents(&self, config: &ModelConfig, dtype: &str) -> Result<Vec<(String, Vec<u8>)>> {
+        let mut documents = self.edited(config, dtype)?;
+        let generation = self.generation(&documents)?;
+        match documents.iter_mut().find(|(name, _)| name == GENERATION) {
+            Some((_, bytes)) => *bytes = generation,
+            None => documents.push((GENERATION.to_string(), generation)),
+        }
+        Ok(documents)
+    }
+
+    fn edited(&self, config: &ModelConfig, dtype: &str) -> Result<Vec<(String, Vec<u8>)>> {
+        let one = |(name, bytes): &(String, Vec<u8>)| {
+            let edited = || edited_config(bytes, dtype, config.vocab_size, config.tie_word_embeddings);
+            Ok((name.clone(), if name == CONFIG { edited()? } else { bytes.clone() }))
         };
-        self.documents.iter().map(edited).collect()
+        self.documents.iter().map(one).collect()
+    }
+
+    /// `generation_config.json` with the ids of the tokenizer, or without those, of `config.json`.
+    fn generation(&self, documents: &[(String, Vec<u8>)]) -> Result<Vec<u8>> {
+        let document = |name: &str| documents.iter().find(|(found, _)| found == name).map(|(_, bytes)| bytes.as_slice());
+        let Some(given) = document(GENERATION).map_or(Some(Map::new()), |bytes| object(bytes, GENERATION).ok()) else {
+            // Not JSON: nothing can be added to it.
+            return Ok(document(GENERATION).unwrap_or_default().to_vec());
+        };
+        let config = document(CONFIG).and_then(|bytes| object(bytes, CONFIG).ok()).unwrap_or_default();
+        let tokenizer = self.tokenizer.as_ref();
+        let own = [
+            (BOS, tokenizer.map_or(&[][..], Tokenizer::bos).to_vec()),
+            (EOS, tokenizer.map_or(&[][..], Tokenizer::eos).to_vec()),
+            (PAD, tokenizer.and_then(Tokenizer::pad).into_iter().collect()),
+        ];
+        let (mut changed, mut added) = (Vec::new(), Vec::new());
+        for (key, ids) in own {
+            let said = given.get(key).map(ids_of).unwrap_or_default();
+            let ids = match ids.as_slice() {
+                [] => config.get(key).map(ids_of).unwrap_or_default(),
+                _ => ids.into_iter().map(u64::from).collect(),
+            };
+            let absent: Vec<u64> = ids.into_iter().filter(|id| !said.contains(id)).collect();
+            if absent.is_empty() || key != EOS && !said.is_empty() {
+                continue;
+            }
+            let value = match [said, absent].concat().as_slice() {
+                [only] => json!(only),
+                all => json!(all),
+            };
+            let list = if given.contains_key(key) { &mut changed } else { &mut added };
+            list.push((key, value));
+        }
+        if document(GENERATION).is_some() {
+            let edits = |key: &str| changed.iter().find(|(found, _)| *found == key).map(|(_, value)| value.to_string());
+            let added: Vec<(&str, String)> = added.iter().map(|(key, value)| (*key, value.to_string())).collect();
+            return edited(document(GENERATION).unwrap_or_default(), GENERATION, &edits, &added);
+        }
+        let fresh: Map<String, Value> = added.into_iter().map(|(key, value)| (key.to_string(), value)).collect();
+        let mut text = serde_json::to_vec_pretty(&fresh).unwrap_or_default();
+        text.push(b'\n');
+        Ok(text)
     }
 
     /// The assets of a new model, from its configuration.
@@ -66,23 +142,10 @@ impl ModelAssets {
     }
 }
 
-/// `generation_config.json` of a GGUF: its metadata hold the ids that begin, end and pad a text, and no other document has them.
-fn generation_config(bundle: &Bundle) -> Option<Vec<u8>> {
-    let tokenizer = bundle.tokenizer.as_ref().filter(|_| bundle.source_format == SourceFormat::Gguf)?;
-    let mut document = serde_json::Map::new();
-    let mut set = |key: &str, value: serde_json::Value| document.insert(key.to_string(), value);
-    if let Some(bos) = tokenizer.bos().first() {
-        set("bos_token_id", json!(bos));
+/// One id, or a list of them.
+fn ids_of(value: &Value) -> Vec<u64> {
+    match value {
+        Value::Array(list) => list.iter().filter_map(Value::as_u64).collect(),
+        one => one.as_u64().into_iter().collect(),
     }
-    match tokenizer.eos() {
-        [] => None,
-        [only] => set("eos_token_id", json!(only)),
-        all => set("eos_token_id", json!(all)),
-    };
-    if let Some(pad) = tokenizer.pad() {
-        set("pad_token_id", json!(pad));
-    }
-    let mut text = serde_json::to_vec_pretty(&document).unwrap_or_default();
-    text.push(b'\n');
-    Some(text)
 }

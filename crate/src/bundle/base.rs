@@ -1,25 +1,30 @@
-//! What training started from.
+//! What a model started from: the weight files that it was opened from, by their sums.
 
 use serde::{Deserialize, Serialize};
 
-use super::digest::Digest;
+use super::refusal::shown;
+use super::sha256::{Digest, Hasher};
+use super::source::{ByteSource, base_name, for_each_chunk};
+use super::tensors::{Bundle, SourceFormat};
+use crate::error::Result;
 
-/// The files that training started from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What a model started from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Base {
-    /// Name of the model.
+    /// What its files call it, else the name of the first one, without its ending; empty in checkpoints that do not tell.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// `hf_folder` or `gguf`.
     pub format: String,
-    /// Its weight files.
+    /// The weight files.
     pub files: Vec<BaseFile>,
-    /// Digest of its parameters and buffers.
+    /// Digest of its weights, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights_digest: Option<Digest>,
 }
 
-/// A weight file of a [`Base`].
+/// A file of a [`Base`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BaseFile {
@@ -27,10 +32,69 @@ pub struct BaseFile {
     pub name: String,
     /// Size.
     pub bytes: u64,
-    /// SHA-256 of its header; absent in checkpoints of format 2.
+    /// SHA-256 of what lists its tensors: the length word and header of a safetensors file, everything before the data of a GGUF file.
+    /// Absent in checkpoints that do not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header_sha256: Option<Digest>,
-    /// SHA-256 of the whole file.
+    /// SHA-256 of the whole file, where all of it was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<Digest>,
+}
+
+impl BaseFile {
+    /// The file `source`, whose header has this sum.
+    pub(super) fn new(source: &dyn ByteSource, header_sha256: Digest) -> Self {
+        Self { name: base_name(source.name()).to_string(), bytes: source.len(), header_sha256: Some(header_sha256), sha256: None }
+    }
+}
+
+impl Base {
+    /// The base whose files call it `title`.
+    pub(super) fn new(title: &str, format: SourceFormat, files: Vec<BaseFile>) -> Self {
+        let stem = |file: &BaseFile| file.name.rsplit_once('.').map_or(file.name.clone(), |(stem, _)| stem.to_string());
+        let name = if title.is_empty() { files.first().map(stem).unwrap_or_default() } else { title.to_string() };
+        Self { name: shown(&name), format: format.to_string(), files, weights_digest: None }
+    }
+
+    /// The weight files of `bundle`.
+    pub fn of_bundle(bundle: &Bundle) -> Self {
+        bundle.base.clone()
+    }
+
+    /// The same with the sum of each file that is among those of `bundle`, for which all of it is read, unless the sum is known.
+    pub fn hashed(mut self, bundle: &Bundle) -> Result<Self> {
+        for file in self.files.iter_mut().filter(|file| file.sha256.is_none()) {
+            let same = |source: &&Box<dyn ByteSource>| base_name(source.name()) == file.name && source.len() == file.bytes;
+            if let Some(source) = bundle.files.iter().find(same) {
+                file.sha256 = Some(sha256_of(source.as_ref(), 0, source.len())?);
+            }
+        }
+        Ok(self)
+    }
+
+    /// Whether these are the same files, whatever they are called: sizes, and the sums of headers where both tell them.
+    pub fn matches(&self, other: &Self) -> bool {
+        let sorted = |base: &Self| {
+            // Older checkpoints also list what lies beside a GGUF file.
+            let weights =
+                base.files.iter().filter(|file| file.header_sha256.is_some() || file.name.to_ascii_lowercase().ends_with(".gguf"));
+            let mut files: Vec<(u64, Option<Digest>)> = weights.map(|file| (file.bytes, file.header_sha256)).collect();
+            files.sort_unstable();
+            files
+        };
+        let (own, others) = (sorted(self), sorted(other));
+        let told = own.iter().chain(&others).all(|(_, header)| header.is_some());
+        let sizes = |files: &[(u64, Option<Digest>)]| files.iter().map(|(bytes, _)| *bytes).collect::<Vec<_>>();
+        if told { own == others } else { sizes(&own) == sizes(&others) }
+    }
+}
+
+/// The SHA-256 of the bytes `begin..end` of a file, read piece by piece.
+pub(super) fn sha256_of(source: &dyn ByteSource, begin: u64, end: u64) -> Result<Digest> {
+    let mut sum = Hasher::new();
+    for_each_chunk(source, begin, end, 1, |piece| {
+        sum.update(piece);
+        Ok(())
+    })?;
+    Ok(sum.finish())
 }

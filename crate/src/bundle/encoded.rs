@@ -1,32 +1,57 @@
-//! Tensors on their way from the device into a GGUF file: read in pieces, put into the file's order, and encoded.
+//! Tensors on their way into a file, from the device or from another file: read in pieces, put into the file's order, and encoded.
 
 use std::ops::Range;
 
 use burn::tensor::{DType, Tensor};
 
+use super::conversion::{Conversion, Measure};
 use super::decode::Encoding;
 use super::encode::{Encoder, TensorType};
 use super::names::Layout;
+use super::pieces::PIECE_ELEMENTS;
+use super::stored::StoredTensor;
 use crate::error::Result;
 use crate::gpu::transfer::{PIECE_BYTES, Part, RUN_BYTES, read_parts};
 
-/// Maximum number of values that are read from the device at once.
+/// Maximum number of values that are read at once.
 const RUN: u64 = (RUN_BYTES / 4) as u64;
 
 /// Maximum number of values whose order is changed at once. A transposed matrix is read once for each such piece, so it is larger.
 const GATHERED: u64 = (PIECE_BYTES / 4) as u64;
 
-/// A tensor that is written in another type or order than the device stores it in. It holds a few pieces at most, whatever its size.
+/// Where the values of a tensor are before they are encoded.
+#[derive(Debug, Clone)]
+pub(crate) enum Values {
+    /// On the device, flat: F32 or packed BF16.
+    Device(Tensor<1>),
+    /// In a file.
+    Stored(StoredTensor),
+}
+
+impl Values {
+    /// Their dtype before.
+    fn dtype(&self) -> String {
+        match self {
+            Self::Device(tensor) if tensor.dtype() == DType::BF16 => "BF16".into(),
+            Self::Device(_) => "F32".into(),
+            Self::Stored(stored) => stored.dtype().to_string(),
+        }
+    }
+}
+
+/// A tensor that is written in another type or order than it is stored in. It holds a few pieces at most, whatever its size.
 #[derive(Debug, Clone)]
 pub(crate) struct EncodedTensor {
     name: String,
-    tensor: Tensor<1>,
-    /// Rows on the device, and values of a row.
+    values: Values,
+    /// Rows in Hugging Face's order, and values of a row.
     rows: u64,
     width: u64,
     layout: Layout,
     to: TensorType,
     encoder: Encoder,
+    /// What the change of the type costs, if it changes.
+    measure: Option<Measure>,
     /// Number of values that were read, in the order of the file.
     at: u64,
     /// Encoded values that nobody took yet.
@@ -34,18 +59,19 @@ pub(crate) struct EncodedTensor {
 }
 
 impl EncodedTensor {
-    /// The tensor `name`, flat on the device (F32 or packed BF16), of the model's `shape`, to be written in the
-    /// file's `layout` as `to`, whose blocks divide its rows.
-    pub(crate) fn new(name: &str, tensor: Tensor<1>, shape: &[usize], layout: Layout, to: TensorType) -> Self {
+    /// The tensor `name` of the file, of the model's `shape`, to be written in the file's `layout` as `to`, whose blocks divide its rows.
+    pub(crate) fn new(name: &str, values: Values, shape: &[usize], layout: Layout, to: TensorType) -> Self {
         let rows = shape.first().map_or(1, |&rows| rows as u64);
         let width: u64 = shape.iter().skip(1).map(|&dim| dim as u64).product();
-        let layout = match layout {
-            Layout::PairedRows(heads) if heads == 0 || !rows.is_multiple_of(2 * heads as u64) => Layout::Same,
-            Layout::Transposed if shape.len() != 2 => Layout::Same,
-            layout => layout,
+        let from = values.dtype();
+        let measure = (from != to.ggml().dtype()).then(|| Measure::new(name, &from, to));
+        let (values, layout) = match (values, layout.fitting(shape)) {
+            // In the order of the file already.
+            (Values::Stored(stored), layout) if stored.lies_as(layout) => (Values::Stored(stored.as_it_lies()), Layout::Same),
+            other => other,
         };
         let name = name.to_string();
-        Self { name, tensor, rows, width, layout, to, encoder: Encoder::new(to), at: 0, ready: Vec::new() }
+        Self { name, values, rows, width, layout, to, encoder: Encoder::new(to), measure, at: 0, ready: Vec::new() }
     }
 
     fn elements(&self) -> u64 {
@@ -56,6 +82,11 @@ impl EncodedTensor {
     pub(super) fn bytes(&self) -> u64 {
         let (elements, bytes) = self.to.block();
         self.elements() / elements * bytes
+    }
+
+    /// What the change of its type has cost so far; `None` if its type stays.
+    pub(super) fn conversion(&self) -> Option<Conversion> {
+        self.measure.as_ref().map(Measure::conversion)
     }
 
     /// The next `count` bytes of the file; fewer at the end.
@@ -70,26 +101,35 @@ impl EncodedTensor {
     /// Reads the next values in the order of the file and encodes what fills whole blocks. What the type cannot hold is refused at the end.
     async fn advance(&mut self) -> Result<()> {
         let left = self.elements() - self.at;
-        let next = match self.layout {
-            Layout::Same => self.read_span(self.at..self.at + left.min(RUN)).await?,
-            Layout::PairedRows(heads) => self.paired(heads as u64, left).await?,
-            Layout::Transposed => self.transposed().await?,
+        let next = match (self.layout, &self.values) {
+            (Layout::Same, Values::Stored(stored)) => stored.values_from(self.at, PIECE_ELEMENTS)?,
+            (Layout::Same, Values::Device(_)) => self.read_span(self.at..self.at + left.min(RUN)).await?,
+            (Layout::PairedRows(heads), _) => self.paired(heads as u64, left).await?,
+            (Layout::Transposed, _) => self.transposed().await?,
         };
         self.at += next.len() as u64;
+        let encoded = self.ready.len();
         self.encoder.push(&next, &mut self.ready);
+        if let Some(measure) = &mut self.measure {
+            measure.compare(next, &self.ready[encoded..]);
+        }
         if self.at < self.elements() {
             return Ok(());
         }
         std::mem::replace(&mut self.encoder, Encoder::new(self.to)).finish(&self.name)
     }
 
-    /// The values `spans` of the device, one span after another.
+    /// The values `spans` in Hugging Face's order, one span after another.
     async fn read(&self, spans: &[Range<u64>]) -> Result<Vec<f32>> {
-        let (size, encoding) = match self.tensor.dtype() {
+        let tensor = match &self.values {
+            Values::Device(tensor) => tensor,
+            Values::Stored(stored) => return stored.spans(spans),
+        };
+        let (size, encoding) = match tensor.dtype() {
             DType::BF16 => (2u64, Encoding::Bf16),
             _ => (4u64, Encoding::F32),
         };
-        let part = |span: &Range<u64>| Part { tensor: self.tensor.clone(), bytes: span.start * size..span.end * size };
+        let part = |span: &Range<u64>| Part { tensor: tensor.clone(), bytes: span.start * size..span.end * size };
         let bytes = read_parts(&spans.iter().map(part).collect::<Vec<_>>()).await?;
         let mut values = Vec::with_capacity(bytes.len() / size as usize);
         encoding.decode(&bytes, &mut values);
@@ -100,10 +140,10 @@ impl EncodedTensor {
         self.read(std::slice::from_ref(&span)).await
     }
 
-    /// Row `2j + p` of each head of the file from the device's row `p·H/2 + j`.
+    /// Row `2j + p` of each head of the file from Hugging Face's row `p·H/2 + j`.
     async fn paired(&self, heads: u64, left: u64) -> Result<Vec<f32>> {
         let (width, head_rows) = (self.width, self.rows / heads);
-        let device_row = |n: u64| {
+        let row_of = |n: u64| {
             let (head, n) = (n / head_rows, n % head_rows);
             head * head_rows + n % 2 * (head_rows / 2) + n / 2
         };
@@ -116,7 +156,7 @@ impl EncodedTensor {
             let mut values = Vec::with_capacity(read.len());
             for n in first..first + count / width {
                 // Inside a piece.
-                let from = ((device_row(n) - first) * width) as usize;
+                let from = ((row_of(n) - first) * width) as usize;
                 values.extend_from_slice(&read[from..from + width as usize]);
             }
             return Ok(values);
@@ -125,14 +165,14 @@ impl EncodedTensor {
         while at < end {
             let (row, column) = (at / width, at % width);
             let count = (width - column).min(end - at);
-            let from = device_row(row) * width + column;
+            let from = row_of(row) * width + column;
             spans.push(from..from + count);
             at += count;
         }
         self.read(&spans).await
     }
 
-    /// Whole rows of the file, or a part of one that is longer than a piece: columns of the device, gathered in one pass over its rows.
+    /// Whole rows of the file, or a part of one that is longer than a piece: columns of Hugging Face, gathered in one pass over its rows.
     async fn transposed(&self) -> Result<Vec<f32>> {
         let (rows, width) = (self.rows, self.width);
         let (first_column, first_row) = (self.at / rows, self.at % rows);

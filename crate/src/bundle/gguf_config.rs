@@ -110,7 +110,7 @@ impl<'a> Keys<'a> {
 
 /// GGUF stores Llama 3.1's rule as one divisor per frequency. Finds the rule that gives these divisors, if one with the published bounds
 /// does.
-fn llama3_of(factors: &[f32], head_dim: usize, theta: f64) -> Option<RopeScaling> {
+pub(crate) fn llama3_of(factors: &[f32], head_dim: usize, theta: f64) -> Option<RopeScaling> {
     let (low, high) = (1.0, 4.0);
     let stretch = f64::from(*factors.last()?);
     let divisor = |j: usize, original: f64| {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::base::{Base, BaseFile};
 use super::decode::Encoding;
 use super::gguf::{GgufFile, GgufValue, join_parts};
 use super::gguf_config::config_from_gguf;
@@ -16,20 +17,23 @@ use crate::tokenizer::Tokenizer;
 
 const GENERATION: &str = "generation_config.json";
 
-/// The GGUF file at the one position of `gguf`, or the whole of its parts, and which of `files` has each of its tensors.
-pub(crate) fn whole_gguf<S: ByteSource>(files: &[S], gguf: &[usize]) -> Result<(GgufFile, Vec<usize>)> {
+/// The GGUF file at the one position of `gguf`, or the whole of its parts, which of `files` has each of its tensors, and the files as a base
+/// has them.
+pub(crate) fn summed_gguf<S: ByteSource>(files: &[S], gguf: &[usize]) -> Result<(GgufFile, Vec<usize>, Vec<BaseFile>)> {
     let parts = gguf.iter().map(|&at| Ok((at, GgufFile::open_part(&files[at])?))).collect::<Result<Vec<_>>>()?;
     let alone = parts.iter().find(|(_, part)| !part.is_part()).map(|(at, _)| *at);
     if let (Some(alone), [_, _, ..]) = (alone, gguf) {
         let refusal = Refusal::new(word!("bundle.ambiguous")).of(files[alone].name()).expected("one GGUF file, or the parts of one");
         return Err(refusal.found(gguf.len()).into());
     }
-    join_parts(parts, |at| base_name(files[at].name()).to_string())
+    let sums = parts.iter().map(|(at, part)| BaseFile::new(&files[*at], part.header_sha256)).collect();
+    let (file, homes) = join_parts(parts, |at| base_name(files[at].name()).to_string())?;
+    Ok((file, homes, sums))
 }
 
 /// Opens the GGUF files at the positions `gguf`; the other files serve only where the GGUF lacks what they have.
 pub(super) fn open_gguf(files: Files, gguf: &[usize]) -> Result<Bundle> {
-    let (file, homes) = whole_gguf(&files, gguf)?;
+    let (file, homes, sums) = summed_gguf(&files, gguf)?;
     let name = files[homes.first().copied().unwrap_or(gguf[0])].name().to_string();
     if file.get("general.type").and_then(GgufValue::text) == Some("adapter") {
         return Err(adapter(&name).into());
@@ -86,7 +90,10 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize]) -> Result<Bundle> {
         used.extend(TOKENIZER_FILES.iter().chain([&GENERATION]).filter_map(|name| find(&files, name)));
     }
     warnings.extend(unused(&files, &used, |_| true));
+    let title = file.get("general.name").and_then(GgufValue::text).unwrap_or_default();
+    let base = Base::new(title, SourceFormat::Gguf, sums);
     let mut bundle = Bundle::new(config, SourceFormat::Gguf, files, entries, warnings)?;
+    bundle.base = base;
     bundle.set_tokenizer(tokenizer, refused);
     bundle.add_generation_config(generation);
     Ok(bundle)

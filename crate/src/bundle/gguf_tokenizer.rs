@@ -176,6 +176,20 @@ pub(super) fn tokenizer_parts(file: &GgufFile, name: &str) -> Result<Option<Toke
         unk: id("tokenizer.ggml.unknown_token_id"),
         add_bos: flag("tokenizer.ggml.add_bos_token"),
         add_eos: flag("tokenizer.ggml.add_eos_token"),
-        chat_template: file.get("tokenizer.chat_template").and_then(GgufValue::text).map(str::to_string),
+        chat_template: file
+            .get("tokenizer.chat_template")
+            .or_else(|| file.get("tokenizer.chat_template.default"))
+            .and_then(GgufValue::text)
+            .map(str::to_string),
+        named_templates: named_templates(file),
     }))
+}
+
+/// What the keys of named chat templates begin with.
+pub(super) const NAMED_TEMPLATE: &str = "tokenizer.chat_template.";
+
+/// Chat templates by name, declared or not.
+fn named_templates(file: &GgufFile) -> Vec<(String, String)> {
+    let named = |(key, value): &(String, GgufValue)| Some((key.strip_prefix(NAMED_TEMPLATE)?.to_string(), value.text()?.to_string()));
+    file.metadata.iter().filter_map(named).filter(|(name, _)| name != "default").collect()
 }

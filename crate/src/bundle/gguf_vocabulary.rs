@@ -1,7 +1,7 @@
 //! A tokenizer → the metadata of a GGUF file: the reverse of `gguf_tokenizer.rs`.
 
 use super::gguf::GgufValue;
-use super::gguf_tokenizer::{ESCAPED, NONE};
+use super::gguf_tokenizer::{ESCAPED, NAMED_TEMPLATE, NONE};
 use crate::error::Result;
 use crate::tokenizer::{PartsModel, Tokenizer, TokenizerParts};
 
@@ -53,6 +53,11 @@ fn keys_of(parts: &TokenizerParts) -> Vec<(String, GgufValue)> {
     }
     if let Some(template) = &parts.chat_template {
         put("tokenizer.chat_template", GgufValue::of_text(template));
+    }
+    if !parts.named_templates.is_empty() {
+        let names: Vec<&str> = parts.named_templates.iter().map(|(name, _)| name.as_str()).collect();
+        put("tokenizer.chat_templates", GgufValue::of_texts(&names));
+        parts.named_templates.iter().for_each(|(name, text)| put(&format!("{NAMED_TEMPLATE}{name}"), GgufValue::of_text(text)));
     }
     keys
 }

@@ -1,39 +1,66 @@
-//! Fields of a `config.json` changed in place: every other byte of the document stays.
+//! Fields of a JSON document changed in place: every other byte of the document stays.
 
 use std::ops::Range;
 
 use crate::error::{Error, Refusal, Result, word};
 
+const CONFIG: &str = "config.json";
 const DTYPES: [&str; 2] = ["torch_dtype", "dtype"];
 
-/// The document with the dtype word of the weights as they are written, and the rows of their table as `vocab_size`. The dtype goes where
-/// the document has one (`torch_dtype`, `dtype` or both), else to a new `torch_dtype` in front.
-pub fn edited_config(document: &[u8], dtype: &str, vocab_size: usize) -> Result<Vec<u8>> {
-    let broken = || Error::from(Refusal::new(word!("bundle.config.json")).of("config.json").expected("a JSON object"));
-    let text = std::str::from_utf8(document).map_err(|_| broken())?;
-    serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(text).map_err(|_| broken())?;
-    let fields = fields(text).ok_or_else(broken)?;
+/// The document with the dtype word of the weights as they are written, the rows of their table as `vocab_size`, and whether its head is
+/// `tied`. The dtype goes where the document has one (`torch_dtype`, `dtype` or both), else to a new `torch_dtype` in front; what the
+/// document does not say of the head, and a reader would take for the other answer, goes there too.
+pub fn edited_config(document: &[u8], dtype: &str, vocab_size: usize, tied: bool) -> Result<Vec<u8>> {
     let word = format!("\"{dtype}\"");
-    let mut edits: Vec<(Range<usize>, String)> = Vec::new();
-    let has_dtype = fields.iter().any(|(key, _)| DTYPES.contains(&key.as_str()));
-    for (key, value) in fields {
-        let new = match key.as_str() {
-            key if DTYPES.contains(&key) => word.clone(),
-            "vocab_size" => vocab_size.to_string(),
-            _ => continue,
-        };
-        edits.push((value, new));
+    let (mut has_dtype, mut has_tied, mut ties_unsaid) = (false, false, false);
+    let given = object(document, CONFIG)?;
+    let edits = |key: &str| match key {
+        "vocab_size" => Some(vocab_size.to_string()),
+        "tie_word_embeddings" => Some(tied.to_string()),
+        key => DTYPES.contains(&key).then(|| word.clone()),
+    };
+    for (key, value) in &given {
+        has_dtype |= DTYPES.contains(&key.as_str());
+        has_tied |= key == "tie_word_embeddings";
+        ties_unsaid |= key == "model_type" && value == "gpt2";
     }
+    let mut added = Vec::new();
     if !has_dtype {
-        let open = text.find('{').ok_or_else(broken)? + 1;
+        added.push(("torch_dtype", word.clone()));
+    }
+    if !has_tied && tied != ties_unsaid {
+        added.push(("tie_word_embeddings", tied.to_string()));
+    }
+    edited(document, CONFIG, &edits, &added)
+}
+
+/// The fields of a document that is a JSON object.
+pub(super) fn object(document: &[u8], name: &str) -> Result<serde_json::Map<String, serde_json::Value>> {
+    serde_json::from_slice(document).map_err(|_| broken(name))
+}
+
+fn broken(name: &str) -> Error {
+    Refusal::new(word!("bundle.config.json")).of(name).expected("a JSON object").into()
+}
+
+/// The document with the values that `edits` gives for its keys, and with `added` in front. Every other byte stays.
+pub(super) fn edited(document: &[u8], name: &str, edits: &dyn Fn(&str) -> Option<String>, added: &[(&str, String)]) -> Result<Vec<u8>> {
+    object(document, name)?;
+    let text = std::str::from_utf8(document).map_err(|_| broken(name))?;
+    let fields = fields(text).ok_or_else(|| broken(name))?;
+    let empty = fields.is_empty();
+    let mut changes: Vec<(Range<usize>, String)> = Vec::new();
+    if !added.is_empty() {
+        let open = text.find('{').ok_or_else(|| broken(name))? + 1;
         let rest = &text[open..];
         let space = &rest[..rest.len() - rest.trim_start().len()];
-        let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
-        edits.insert(0, (open..open, format!("{space}\"torch_dtype\": {word}{comma}")));
+        let pairs: Vec<String> = added.iter().map(|(key, value)| format!("{space}\"{key}\": {value}")).collect();
+        changes.push((open..open, pairs.join(",") + if empty { "" } else { "," }));
     }
-    let mut out = String::with_capacity(text.len() + 32);
+    changes.extend(fields.into_iter().filter_map(|(key, range)| Some((range, edits(&key)?))));
+    let mut out = String::with_capacity(text.len() + 64);
     let mut from = 0;
-    for (range, new) in edits {
+    for (range, new) in changes {
         out.push_str(&text[from..range.start]);
         out.push_str(&new);
         from = range.end;

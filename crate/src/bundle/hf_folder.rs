@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::base::{Base, BaseFile};
 use super::config_check::check;
 use super::decode::Encoding;
 use super::hf_config::config_from_hf;
@@ -20,7 +21,7 @@ const INDEX: &str = "model.safetensors.index.json";
 /// Opens a folder that has a `config.json`.
 pub(super) fn open_folder(files: Files) -> Result<Bundle> {
     let config_json = document(&files, "config.json", MAX_DOCUMENT_BYTES)?.unwrap_or_default();
-    let value = serde_json::from_slice(&config_json)
+    let value: serde_json::Value = serde_json::from_slice(&config_json)
         .map_err(|e| Error::from(Refusal::new(word!("bundle.config.json")).of("config.json").expected("JSON").found(e)))?;
     let mut config = config_from_hf(&value)?;
     let (shards, mut warnings) = open_weights(&files)?;
@@ -50,7 +51,10 @@ pub(super) fn open_folder(files: Files) -> Result<Bundle> {
     let mut refused = None;
     let tokenizer = or_refused(hf_tokenizer(&files), &mut refused, &mut warnings)?;
     let generation_config_json = document(&files, "generation_config.json", MAX_DOCUMENT_BYTES)?;
+    let sums = shards.iter().map(|(at, shard)| BaseFile::new(&files[*at], shard.header_sha256)).collect();
+    let base = Base::new(value["_name_or_path"].as_str().unwrap_or_default(), SourceFormat::HfFolder, sums);
     let mut bundle = Bundle::new(config, SourceFormat::HfFolder, files, entries, warnings)?;
+    bundle.base = base;
     bundle.set_tokenizer(tokenizer, refused);
     bundle.config_json = Some(config_json);
     bundle.add_generation_config(generation_config_json);

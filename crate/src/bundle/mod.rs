@@ -4,6 +4,7 @@ mod adapter;
 mod assets;
 mod base;
 mod config_check;
+mod conversion;
 mod decode;
 mod digest;
 mod encode;
@@ -25,25 +26,34 @@ mod names;
 mod open;
 mod pieces;
 mod quants;
+mod receipt;
+mod receipt_parts;
 mod refusal;
 mod safetensors;
+mod safetensors_stream;
+mod sha256;
 mod source;
 mod state;
 mod state_json;
+mod stored;
 mod stream;
+mod sums;
 mod tensors;
+mod verify;
 
 pub use assets::ModelAssets;
 pub use base::{Base, BaseFile};
+pub use conversion::Conversion;
 pub use digest::{
     BundleParts, Digest, DocumentKind, Hasher, assignment_digest, bundle_digest, canonical, document_digest, leaf, optimizer_digest,
     state_digest, template_digest, tokenizer_digest, weights_digest,
 };
 pub use encode::{Encoder, TensorType};
-pub(crate) use encoded::EncodedTensor;
+pub(crate) use encoded::{EncodedTensor, Values};
 pub use fit::refuse_non_finite;
 pub use gguf::{GgmlType, GgufFile, GgufHeader, GgufRecord, GgufSpan, GgufTensor, GgufValue, gguf_header};
-pub(crate) use gguf_model::whole_gguf;
+pub(crate) use gguf_config::llama3_of;
+pub(crate) use gguf_model::summed_gguf;
 pub(crate) use gguf_stream::{GgufContents, GgufOutput};
 pub(crate) use gguf_vocabulary::tokenizer_keys;
 pub use hf_config::{config_from_hf, config_to_hf};
@@ -53,8 +63,14 @@ pub(crate) use names::{HEAD, Layout, ROPE_FREQS, embedding, from_gguf, to_gguf};
 pub(crate) use open::gguf_files;
 pub use open::open_bundle;
 pub use pieces::{PIECE_ELEMENTS, Pieces};
+pub use receipt::{
+    CheckResult, DataRecord, LossRecord, ModelIoArtifactReceipt, Operation, RECEIPT, ReceiptCheck, ReceiptDigests, ReceiptFile,
+    ReceiptGroups, ReceiptTensors, ReceiptWarning, Tool, TrainingRecord,
+};
 pub use refusal::Warning;
 pub use safetensors::{SafetensorsFile, SafetensorsTensor, safetensors_header};
+pub use safetensors_stream::OPTIMIZER_WEIGHTS;
+pub(crate) use safetensors_stream::refuse_blocks;
 pub(crate) use source::SourceSpan;
 pub use source::{ByteSink, ByteSource, MemorySource, read_whole, truncated};
 pub use state::{
@@ -64,5 +80,7 @@ pub use state::{
     SelectionReport, StateManifest, StateWord, StatedDigests, TemplateAccount, TensorMaterializationPolicy, TensorRecord, TensorRole,
     TokenizerAccount, TokenizerFamily, TokenizerRecord, VerifyPolicy, byte_len, check_groups, check_trainable, select,
 };
+pub use stored::StoredTensor;
 pub use stream::{Chunk, FileInfo, FileStream, StreamTensor, StreamValues};
 pub use tensors::{Bundle, SourceFormat, dequantise};
+pub use verify::{Check, Verification, verify, verify_files};

@@ -14,6 +14,19 @@ pub(crate) enum Layout {
     Transposed,
 }
 
+impl Layout {
+    /// The same for a tensor of this shape, where it can be: rows that are no whole heads, and what is no matrix, lie as Hugging Face has
+    /// them.
+    pub(crate) fn fitting(self, shape: &[usize]) -> Self {
+        let rows = shape.first().copied().unwrap_or(1);
+        match self {
+            Self::PairedRows(heads) if heads == 0 || !rows.is_multiple_of(2 * heads) => Self::Same,
+            Self::Transposed if shape.len() != 2 => Self::Same,
+            layout => layout,
+        }
+    }
+}
+
 /// The words of one architecture: GGUF's, and those of Hugging Face.
 struct Words {
     /// Whole names outside the blocks.

@@ -105,15 +105,19 @@ pub(super) fn document(files: &Files, name: &str, limit: u64) -> Result<Option<V
 }
 
 /// Documents of a tokenizer among the files.
-pub(super) const TOKENIZER_FILES: [&str; 3] = ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja"];
+pub(super) const TOKENIZER_FILES: [&str; 4] = ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json"];
 
 /// The tokenizer of `tokenizer.json` and the documents beside it, if there is one.
 pub(super) fn hf_tokenizer(files: &Files) -> Result<Option<Tokenizer>> {
-    let [json, settings, template] = TOKENIZER_FILES;
+    let [json, settings, template, specials] = TOKENIZER_FILES;
     let Some(json) = document(files, json, MAX_TOKENIZER_BYTES)? else { return Ok(None) };
     let settings = document(files, settings, MAX_DOCUMENT_BYTES)?;
     let template = document(files, template, MAX_DOCUMENT_BYTES)?;
-    Tokenizer::from_hf(&json, settings.as_deref(), template.as_deref()).map(Some)
+    let mut tokenizer = Tokenizer::from_hf(&json, settings.as_deref(), template.as_deref())?;
+    if let Some(bytes) = document(files, specials, MAX_DOCUMENT_BYTES)? {
+        tokenizer.add_asset(specials, bytes);
+    }
+    Ok(Some(tokenizer))
 }
 
 /// A tokenizer that was refused leaves the tensors usable; a file that cannot be read does not.

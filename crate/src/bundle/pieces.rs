@@ -78,12 +78,15 @@ impl<'a> Pieces<'a> {
         // Pieces that begin inside a block would decode it twice.
         let unit = encoding.unit().1;
         let limit = if whole > unit { whole / unit * unit } else { whole } as u64;
-        let layout = match entry.layout {
-            Layout::PairedRows(heads) if heads == 0 || !rows.is_multiple_of(2 * heads as u64) => Layout::Same,
-            Layout::Transposed if entry.shape.len() != 2 => Layout::Same,
-            layout => layout,
-        };
+        let layout = entry.layout.fitting(&entry.shape);
         Ok(Self { stored, layout, rows, row, limit, at: 0, non_finite: 0, values: Vec::new(), scratch: Vec::new() })
+    }
+
+    /// The pieces from the value `first` on.
+    #[must_use]
+    pub fn starting_at(mut self, first: u64) -> Self {
+        self.at = first.min(self.elements());
+        self
     }
 
     /// Values of the tensor.
@@ -136,7 +139,7 @@ impl<'a> Pieces<'a> {
             head * head_rows + 2 * (n % (head_rows / 2)) + n / (head_rows / 2)
         };
         let head = head_rows * row;
-        if head <= self.limit {
+        if head <= self.limit && self.at.is_multiple_of(head) {
             // Whole heads, read at once.
             let count = (self.limit / head * head).min(left);
             self.stored.read(self.at, count, &mut self.scratch)?;
@@ -158,12 +161,15 @@ impl<'a> Pieces<'a> {
         Ok(())
     }
 
-    /// Whole rows, or a part of a row that is longer than a piece, gathered in one pass over their columns in the file.
+    /// Whole rows, or a part of a row, gathered in one pass over their columns in the file.
     fn transposed(&mut self) -> Result<()> {
         let (row, rows) = (self.row, self.rows);
         let (first_row, first_column) = (self.at / row, self.at % row);
-        let (some_rows, some_columns) =
-            if row <= self.limit { ((self.limit / row).min(rows - first_row), row) } else { (1, (row - first_column).min(self.limit)) };
+        let (some_rows, some_columns) = if row <= self.limit && first_column == 0 {
+            ((self.limit / row).min(rows - first_row), row)
+        } else {
+            (1, (row - first_column).min(self.limit))
+        };
         let count = usize::try_from(some_rows * some_columns).map_err(|_| self.stored.too_large())?;
         self.values.resize(count, 0.0);
         // The file's rows are the tensor's columns.

@@ -1,16 +1,19 @@
 //! Files that do not exist yet: their names and sizes are known, their bytes are read from the device, or from other files, a piece at a
 //! time.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
 
 use burn::tensor::{DType, Tensor};
 use serde::Serialize;
 
+use super::conversion::Conversion;
 use super::encoded::EncodedTensor;
-use super::safetensors_header;
+use super::receipt::ModelIoArtifactReceipt;
 use super::source::SourceSpan;
+use super::stored::StoredTensor;
+use super::sums::Sums;
 use crate::error::{Error, Fault, Result};
 use crate::gpu::transfer::{PIECE_BYTES, Part, read_parts};
 
@@ -35,7 +38,7 @@ pub struct Chunk {
     pub bytes: Vec<u8>,
 }
 
-/// A tensor to be written: shape as files have it, contents as a flat handle (F32, packed BF16, or whole bytes for other types).
+/// A tensor to be written: shape as files have it, contents as a flat handle (F32, packed BF16) or in another file.
 #[derive(Debug, Clone)]
 pub struct StreamTensor {
     /// State-dict name.
@@ -52,15 +55,19 @@ pub struct StreamTensor {
 pub enum StreamValues {
     /// On the device, flattened.
     Device(Tensor<1>),
+    /// In the files of an opened model.
+    Stored(StoredTensor),
     /// One U64 on the host.
     U64(u64),
 }
 
 impl StreamTensor {
-    fn dtype(&self) -> &'static str {
+    /// Its dtype as it is stored: a word of safetensors, or `GGML:<type>` for blocks.
+    pub fn dtype(&self) -> &str {
         match &self.values {
             StreamValues::Device(tensor) if tensor.dtype() == DType::BF16 => "BF16",
             StreamValues::Device(_) => "F32",
+            StreamValues::Stored(stored) => stored.dtype(),
             StreamValues::U64(_) => "U64",
         }
     }
@@ -69,6 +76,9 @@ impl StreamTensor {
 /// Writes the last document, given the SHA-256 of each piece of each file before it, always of the same length.
 type Seal = Box<dyn Fn(&[Vec<String>]) -> Result<Vec<u8>>>;
 
+/// Writes bytes that depend on the sums of what comes before them, always of the same length.
+pub(super) type Late = Box<dyn Fn(&Sums) -> Result<Vec<u8>>>;
+
 #[allow(clippy::large_enum_variant, reason = "a handle for each tensor of a model: few, and short-lived")]
 pub(super) enum Segment {
     Bytes(Vec<u8>),
@@ -76,6 +86,9 @@ pub(super) enum Segment {
     Copied(SourceSpan),
     Encoded(EncodedTensor),
     Sealed(Seal),
+    Late(u64, Late),
+    /// The receipt of the stream, of this length.
+    Receipt(u64),
 }
 
 impl Segment {
@@ -87,6 +100,7 @@ impl Segment {
             Segment::Copied(span) => span.bytes,
             Segment::Encoded(tensor) => tensor.bytes(),
             Segment::Sealed(_) => 0,
+            Segment::Late(bytes, _) | Segment::Receipt(bytes) => *bytes,
         }
     }
 }
@@ -94,11 +108,17 @@ impl Segment {
 /// Files whose bytes come piece by piece. Tensors are kept as handles, so a step that is taken meanwhile does not change what is written.
 #[derive(Default)]
 pub struct FileStream {
-    files: Vec<FileInfo>,
-    segments: VecDeque<(usize, Segment)>,
+    pub(super) files: Vec<FileInfo>,
+    pub(super) segments: VecDeque<(usize, Segment)>,
     /// Bytes of the first segment that were already handed out.
     given: u64,
     digests: Vec<String>,
+    /// Of what was handed out, if a receipt was asked for.
+    pub(super) sums: Option<Sums>,
+    /// Tensors whose type was changed, and what it cost.
+    pub(super) conversions: Vec<Conversion>,
+    /// What the receipt will say; when all is handed out, what it says.
+    pub(super) receipt: Option<ModelIoArtifactReceipt>,
 }
 
 impl fmt::Debug for FileStream {
@@ -138,21 +158,6 @@ impl FileStream {
         Ok(())
     }
 
-    /// Adds a safetensors file of `tensors` with `metadata`.
-    pub fn push_safetensors(&mut self, name: &str, mut tensors: Vec<StreamTensor>, metadata: &BTreeMap<String, String>) -> Result<()> {
-        tensors.sort_by(|a, b| a.name.cmp(&b.name));
-        let entries: Vec<_> = tensors.iter().map(|t| (t.name.clone(), t.dtype(), t.shape.clone())).collect();
-        let (header, spans) = safetensors_header(&entries, metadata)?;
-        let bytes = header.len() as u64 + spans.last().map_or(0, |span| span.1);
-        let mut segments = vec![Segment::Bytes(header)];
-        segments.extend(tensors.into_iter().map(|tensor| match tensor.values {
-            StreamValues::Device(values) => Segment::Device(values),
-            StreamValues::U64(value) => Segment::Bytes(value.to_le_bytes().to_vec()),
-        }));
-        self.push(name, bytes, segments);
-        Ok(())
-    }
-
     /// Takes the SHA-256 of the next piece in order, in lower-case hex, from the first piece on. A stream without a sealed document has no
     /// use for it.
     pub fn hashed(&mut self, sha256: &str) -> Result<()> {
@@ -174,6 +179,14 @@ impl FileStream {
     pub async fn next_chunk(&mut self) -> Result<Option<Chunk>> {
         let Some(&(file, _)) = self.segments.front() else { return Ok(None) };
         self.unseal(file)?;
+        self.fill_in()?;
+        let bytes = self.gather(file).await?;
+        self.count(file, &bytes)?;
+        Ok(Some(Chunk { file, bytes }))
+    }
+
+    /// The bytes of the next piece, which is of the file `file`.
+    async fn gather(&mut self, file: usize) -> Result<Vec<u8>> {
         // A piece consists of bytes and of parts of tensors; those that are written as they are stored are read from the device at once.
         let (mut layout, mut parts, mut len) = (Vec::new(), Vec::new(), 0);
         while len < PIECE_BYTES
@@ -191,18 +204,20 @@ impl FileStream {
                 Segment::Bytes(bytes) => layout.push((Some(slice(bytes, &range)), now)),
                 Segment::Copied(span) => layout.push((Some(span.read(&range)?), now)),
                 Segment::Encoded(tensor) => layout.push((Some(tensor.take(now).await?), now)),
-                Segment::Sealed(_) => {}
+                Segment::Sealed(_) | Segment::Late(..) | Segment::Receipt(_) => {}
             }
             len += now;
             self.given += now as u64;
             if self.given == segment.len() {
-                self.segments.pop_front();
+                if let Some((_, Segment::Encoded(tensor))) = self.segments.pop_front() {
+                    self.conversions.extend(tensor.conversion());
+                }
                 self.given = 0;
             }
         }
         let read = read_parts(&parts).await?;
         if layout.len() == parts.len() {
-            return Ok(Some(Chunk { file, bytes: read }));
+            return Ok(read);
         }
         let (mut read, mut bytes) = (read.as_slice(), Vec::with_capacity(len));
         for (own, now) in layout {
@@ -215,7 +230,7 @@ impl FileStream {
                 }
             }
         }
-        Ok(Some(Chunk { file, bytes }))
+        Ok(bytes)
     }
 
     /// Writes the sealed document, if its bytes come next.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::base::Base;
 use super::decode::Encoding;
 use super::gguf::GgufTensor;
 use super::names::Layout;
@@ -48,6 +49,13 @@ pub(super) struct Entry {
     pub(super) layout: Layout,
 }
 
+impl Entry {
+    /// Whether the values are those of the stored bytes, and of nothing else.
+    pub(super) fn is_verbatim(&self) -> bool {
+        self.end.is_some()
+    }
+}
+
 /// One model: what its files say, and access to its tensors.
 pub struct Bundle {
     /// Shape of the model.
@@ -57,6 +65,8 @@ pub struct Bundle {
     tokenizer_refused: Option<Error>,
     /// Where the model came from.
     pub source_format: SourceFormat,
+    /// The weight files by their sums.
+    pub base: Base,
     /// `config.json` byte for byte, if the model came as a folder.
     pub config_json: Option<Vec<u8>>,
     /// `generation_config.json` byte for byte, if present.
@@ -96,6 +106,7 @@ impl Bundle {
             tokenizer: None,
             tokenizer_refused: None,
             source_format,
+            base: Base::default(),
             config_json: None,
             generation_config_json: None,
             warnings,

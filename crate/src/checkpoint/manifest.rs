@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::corrupt;
 use super::pieces::count_of;
-use crate::bundle::{Bundle, ByteSource};
+use crate::bundle::{Base, ByteSource};
 use crate::config::{ModelConfig, Precision, TrainConfig};
 use crate::data::LoaderState;
 use crate::error::{Error, Result};
@@ -37,41 +37,6 @@ pub struct FileRecord {
     /// SHA-256 of the whole file, lower-case hex: version 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
-}
-
-/// What a run started from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Base {
-    /// `hf_folder` or `gguf`.
-    pub format: String,
-    /// The files.
-    pub files: Vec<BaseFile>,
-}
-
-/// A file of a [`Base`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct BaseFile {
-    /// File name.
-    pub name: String,
-    /// Size.
-    pub bytes: u64,
-}
-
-impl Base {
-    /// The files of `bundle`.
-    pub fn of_bundle(bundle: &Bundle) -> Self {
-        let files = bundle.sources().map(|(name, bytes)| BaseFile { name: name.to_string(), bytes });
-        Self { format: bundle.source_format.to_string(), files: files.collect() }
-    }
-
-    /// Sizes of its GGUF files, if it is a GGUF model.
-    pub fn gguf_bytes(&self) -> Option<Vec<u64>> {
-        let files = self.files.iter().filter(|file| file.name.to_ascii_lowercase().ends_with(".gguf"));
-        let sizes: Vec<u64> = files.map(|file| file.bytes).collect();
-        (self.format == "gguf" && !sizes.is_empty()).then_some(sizes)
-    }
 }
 
 /// What the bits of a run depend on in addition to its settings.

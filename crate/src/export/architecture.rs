@@ -1,6 +1,6 @@
 //! What a GGUF file says of a model: its architecture, and the keys of its shape in a fixed order.
 
-use crate::bundle::{GgufContents, GgufOutput, GgufRecord, GgufValue, ROPE_FREQS, TensorType};
+use crate::bundle::{GgufContents, GgufOutput, GgufRecord, GgufValue, ROPE_FREQS, TensorType, llama3_of};
 use crate::config::{Architecture, ModelConfig, RopeScaling};
 use crate::error::{Refusal, Result, word};
 use crate::model::frequencies;
@@ -27,6 +27,10 @@ pub(super) fn architecture(config: &ModelConfig) -> Result<&'static str> {
         .ok_or_else(|| refuse("model_type").expected("llama, mistral, qwen2, qwen3, gpt2, each as published").found(&config.model_type))?;
     if family != "llama" && matches!(config.rope_scaling, RopeScaling::Llama3 { .. }) {
         return Err(refuse("rope_scaling").expected("llama3 with the architecture llama alone").found(family).into());
+    }
+    if !divisors_tell(config) {
+        let expected = "llama3 with the published bounds: low_freq_factor 1, high_freq_factor 4";
+        return Err(refuse("rope_scaling").expected(expected).found("divisors that name no rule").into());
     }
     Ok(family)
 }
@@ -76,10 +80,26 @@ fn count(value: usize) -> GgufValue {
 /// Llama 3.1's rule as the tensor in which GGUF has it: one divisor for each rotary frequency.
 pub(super) fn divisors(config: &ModelConfig) -> Option<GgufOutput> {
     let RopeScaling::Llama3 { .. } = config.rope_scaling else { return None };
-    let plain = frequencies(&ModelConfig { rope_scaling: RopeScaling::Default, ..config.clone() });
-    let divisors = plain.into_iter().zip(frequencies(config)).map(|(plain, scaled)| (plain / scaled) as f32);
-    let bytes: Vec<u8> = divisors.flat_map(f32::to_le_bytes).collect();
+    let bytes: Vec<u8> = divisor_values(config).into_iter().flat_map(f32::to_le_bytes).collect();
     let shape = vec![(bytes.len() / 4) as u64];
     let record = GgufRecord { name: ROPE_FREQS.to_string(), ggml_type: TensorType::F32.ggml(), shape };
     Some(GgufOutput { record, contents: GgufContents::Bytes(bytes) })
+}
+
+fn divisor_values(config: &ModelConfig) -> Vec<f32> {
+    let plain = frequencies(&ModelConfig { rope_scaling: RopeScaling::Default, ..config.clone() });
+    plain.into_iter().zip(frequencies(config)).map(|(plain, scaled)| (plain / scaled) as f32).collect()
+}
+
+/// Whether a reader finds llama3's rule in the divisors, which are all that GGUF has of it. True for every other rule.
+fn divisors_tell(config: &ModelConfig) -> bool {
+    let rule = |scaling: &RopeScaling| match *scaling {
+        // A divisor holds the factor as f32.
+        RopeScaling::Llama3 { factor, low_freq_factor, high_freq_factor, original_max_position_embeddings } => {
+            Some((factor as f32, low_freq_factor, high_freq_factor, original_max_position_embeddings))
+        }
+        _ => None,
+    };
+    let Some(wanted) = rule(&config.rope_scaling) else { return true };
+    llama3_of(&divisor_values(config), config.head_dim, config.rope_theta).and_then(|found| rule(&found)) == Some(wanted)
 }

@@ -1,7 +1,11 @@
 //! The types in which the tensors of a GGUF file are written.
 
-use crate::bundle::{EncodedTensor, GgmlType, GgufContents, GgufOutput, GgufRecord, Layout, StreamTensor, StreamValues, TensorType};
-use crate::config::{ModelConfig, Precision};
+use std::collections::BTreeMap;
+
+use crate::bundle::{
+    EncodedTensor, GgmlType, GgufContents, GgufOutput, GgufRecord, Layout, StreamTensor, StreamValues, TensorType, Values,
+};
+use crate::config::ModelConfig;
 use crate::error::{Refusal, Result, word};
 
 /// What asks for the types of the base.
@@ -12,7 +16,7 @@ const Q4_K_M: &str = "q4_k_m";
 /// The types of the matrices of a GGUF file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GgufTypes {
-    /// Those of the base, and Q8_0 for what cannot be written as its base has it. Without a base, the type that the model's matrices have.
+    /// Those of the base, and Q8_0 for what cannot be written as its base has it. Without a base, the type that each matrix has.
     AsBase,
     /// One for all.
     One(TensorType),
@@ -30,15 +34,6 @@ impl GgufTypes {
                 let refusal = || Refusal::new(word!("export.gguf.type")).of("gguf").expected(words()).found(word);
                 TensorType::of_word(word).map(Self::One).ok_or_else(|| refusal().into())
             }
-        }
-    }
-
-    /// The same where there is no base: the type that the model's matrices have stands for it.
-    pub(super) fn without_base(self, precision: Precision) -> Self {
-        match (self, precision) {
-            (Self::AsBase, Precision::F32) => Self::One(TensorType::F32),
-            (Self::AsBase, Precision::Bf16) => Self::One(TensorType::Bf16),
-            (types, _) => types,
         }
     }
 
@@ -77,15 +72,76 @@ pub(super) fn replaced(found: GgmlType) -> TensorType {
     TensorType::of_ggml(found).unwrap_or(TensorType::Q8_0)
 }
 
-/// The model's tensor as the tensor `name` of the file, of this shape and layout there, in the type `wanted`, or what a row falls back to
-/// that its blocks do not divide.
-pub(super) fn encoded(tensor: &StreamTensor, name: String, shape: Vec<u64>, layout: Layout, wanted: TensorType) -> GgufOutput {
-    let to = wanted.for_width(shape.last().copied().unwrap_or(1));
-    let contents = match &tensor.values {
-        StreamValues::Device(values) => GgufContents::Encoded(EncodedTensor::new(&name, values.clone(), &tensor.shape, layout, to)),
-        StreamValues::U64(value) => GgufContents::Bytes(value.to_le_bytes().to_vec()),
+/// What a tensor is asked to become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// The type that it has, blocks that cannot be written included, as long as they are copied.
+    AsStored,
+    /// This type, or what its rows fall back to.
+    One(TensorType),
+}
+
+/// The place of a tensor in the file.
+pub(super) struct Place {
+    pub(super) name: String,
+    /// Row-major, in the file.
+    pub(super) shape: Vec<u64>,
+    pub(super) layout: Layout,
+}
+
+/// The model's tensor at its place in the file, in the type `wanted`, or what a row falls back to that its blocks do not divide. Stored bytes
+/// that are what is wanted are copied.
+///
+/// # Errors
+/// `export.gguf.quantised-source` for blocks that would become other blocks, unless `requantise` allows it.
+pub(super) fn encoded(tensor: &StreamTensor, place: Place, wanted: Wanted, requantise: bool) -> std::result::Result<GgufOutput, Refusal> {
+    let Place { name, shape, layout } = place;
+    let width = shape.last().copied().unwrap_or(1);
+    let (values, found) = match &tensor.values {
+        StreamValues::U64(value) => {
+            let contents = GgufContents::Bytes(value.to_le_bytes().to_vec());
+            return Ok(GgufOutput { record: GgufRecord { name, ggml_type: TensorType::F32.ggml(), shape }, contents });
+        }
+        StreamValues::Device(values) => (Values::Device(values.clone()), GgmlType::from_name(tensor.dtype())),
+        StreamValues::Stored(stored) => (Values::Stored(stored.clone()), stored.ggml_type()),
     };
-    GgufOutput { record: GgufRecord { name, ggml_type: to.ggml(), shape }, contents }
+    let own = found.and_then(TensorType::of_ggml);
+    let to = match wanted {
+        Wanted::One(one) => one.for_width(width),
+        // What has no encoder gets the type that is nearest to lossless.
+        Wanted::AsStored => own.unwrap_or(if found.is_some_and(is_blocks) { TensorType::Q8_0 } else { TensorType::F32 }).for_width(width),
+    };
+    let kept = match wanted {
+        Wanted::AsStored => found.filter(|found| is_blocks(*found) || own.is_some()),
+        Wanted::One(_) => Some(to.ggml()).filter(|to| found == Some(*to)),
+    };
+    if let (Values::Stored(stored), Some(ggml_type)) = (&values, kept)
+        && stored.lies_as(layout)
+        && let Some(span) = stored.span()
+    {
+        return Ok(GgufOutput { record: GgufRecord { name, ggml_type, shape }, contents: GgufContents::Copied(span) });
+    }
+    if found.is_some_and(is_blocks) && is_blocks(to.ggml()) && !requantise {
+        let refusal = Refusal::new(word!("export.gguf.quantised-source")).of("gguf").subject(&tensor.name);
+        let hint = "ask for f32, f16 or bf16, or allow blocks to be encoded a second time (requantise)";
+        return Err(refusal.expected(tensor.dtype()).found(to.ggml().dtype()).hint(hint));
+    }
+    let contents = GgufContents::Encoded(EncodedTensor::new(&name, values, &tensor.shape, layout, to));
+    Ok(GgufOutput { record: GgufRecord { name, ggml_type: to.ggml(), shape }, contents })
+}
+
+fn is_blocks(ggml_type: GgmlType) -> bool {
+    ggml_type.dtype().starts_with("GGML:")
+}
+
+/// llama.cpp's number of a file most of whose values have this type; `None` for a type that it has no number for here.
+pub(super) fn file_type_of(outputs: &[GgufOutput]) -> Option<u32> {
+    let mut of_type = BTreeMap::<u32, u128>::new();
+    for output in outputs {
+        *of_type.entry(output.record.ggml_type.id).or_default() += output.record.shape.iter().map(|&dim| u128::from(dim)).product::<u128>();
+    }
+    let most = of_type.into_iter().max_by_key(|(_, values)| *values).map(|(id, _)| GgmlType::from_id(id));
+    most.and_then(TensorType::of_ggml).map(file_type)
 }
 
 /// llama.cpp's number of a file whose matrices have this type.

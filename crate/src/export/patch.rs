@@ -3,68 +3,84 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use burn::tensor::DType;
+use burn::tensor::{DType, Tensor};
 use half::bf16;
 
-use super::gguf_types::{GgufTypes, encoded, file_type, is_plain, replaced};
+use super::gguf_types::{GgufTypes, Place, Wanted, encoded, file_type, is_plain, replaced};
+use super::source::{ExportSource, Weights};
 use crate::bundle::{
-    Bundle, ByteSource, FileStream, GgmlType, GgufContents, GgufFile, GgufOutput, GgufRecord, GgufTensor, GgufValue, HEAD, Layout,
-    SourceFormat, SourceSpan, StreamTensor, StreamValues, TensorType, embedding, from_gguf, gguf_files, open_bundle, whole_gguf,
+    Base, BaseFile, Bundle, ByteSource, FileStream, GgmlType, GgufContents, GgufFile, GgufOutput, GgufRecord, GgufTensor, GgufValue, HEAD,
+    Layout, Pieces, SourceFormat, SourceSpan, StreamTensor, StreamValues, TensorType, embedding, from_gguf, gguf_files, open_bundle,
+    summed_gguf,
 };
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
 use crate::gpu::transfer::{Part, RUN_BYTES, read_parts};
-use crate::model::Model;
 
 const FILE_TYPE: &str = "general.file_type";
 /// What the keys begin with that tell the parts of a split file apart.
 const SPLIT: &str = "split.";
 
-/// The GGUF file that a model came from.
-pub struct GgufBase {
-    /// The file, or the parts of a split one in any order. Files beside it are not used.
-    pub files: Vec<Box<dyn ByteSource>>,
-    /// Sizes of the GGUF files that training started from, where they are recorded.
-    pub recorded_bytes: Option<Vec<u64>>,
-}
-
 /// `<name>.gguf`: the base with the model's tensors in place of its own. A tensor whose values are those that the base gave the model is
 /// copied as it is, and so are metadata and tokenizer, except for `split.*`, which one file does not need, and `general.file_type`, where most
 /// of the weights change their type. A tied head that the base has a second time is replaced twice. Of each tensor only as much is compared
-/// as is equal.
-///
-/// # Errors
-/// `export.gguf.base` if the base has other tensors, shapes or settings than the model, or, unless every tensor is replaced, another size than
-/// is recorded; `export.gguf.type` for a type that cannot be written. While the stream is read, `export.overflow` for values beyond their type.
-pub async fn gguf_patch(model: &Model, base: GgufBase, name: &str, types: GgufTypes) -> Result<FileStream> {
-    let files: Vec<Rc<dyn ByteSource>> = base.files.into_iter().map(Rc::from).collect();
+/// as is equal. Gives the base, too, with the sums of its files.
+pub(super) async fn patch(
+    source: &ExportSource,
+    base_files: Vec<Box<dyn ByteSource>>,
+    name: &str,
+    types: GgufTypes,
+    requantise: bool,
+) -> Result<(FileStream, Base)> {
+    let (weights, config) = (&source.weights, &source.weights.config);
+    let files: Vec<Rc<dyn ByteSource>> = base_files.into_iter().map(Rc::from).collect();
     let bundle = open_bundle(files.iter().map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>).collect())?;
-    check_base(model, &bundle)?;
-    let positions = gguf_files(&files);
-    let (file, homes) = whole_gguf(&files, &positions)?;
-    let tensors: BTreeMap<String, StreamTensor> = model.stream_tensors().into_iter().map(|tensor| (tensor.name.clone(), tensor)).collect();
+    check_base(weights, &bundle)?;
+    let (file, homes, _) = summed_gguf(&files, &gguf_files(&files))?;
+    let tensors: BTreeMap<&str, &StreamTensor> = weights.tensors.iter().map(|tensor| (tensor.name.as_str(), tensor)).collect();
     let mut untouched = BTreeSet::new();
     for tensor in tensors.values() {
         if is_untouched(&bundle, tensor).await? {
             untouched.insert(tensor.name.as_str());
         }
     }
-    if !untouched.is_empty() {
-        check_recorded(base.recorded_bytes, positions.iter().map(|&at| files[at].len()).collect())?;
+    let recorded = source.base.as_ref().filter(|base| base.format == bundle.base.format);
+    if let Some(recorded) = recorded.filter(|recorded| !untouched.is_empty() && !recorded.matches(&bundle.base)) {
+        let refusal = other(&bundle, "files").expected(told(recorded));
+        return Err(refusal.found(told(&bundle.base)).into());
     }
     let family = file.get("general.architecture").and_then(GgufValue::text).unwrap_or_default();
-    let mut outputs = Vec::new();
+    let (mut outputs, mut refusals) = (Vec::new(), Vec::new());
     for (stored, &home) in file.tensors.iter().zip(&homes) {
-        let place = from_gguf(&stored.name, family, model.config());
-        let place = place.and_then(|(name, layout)| Some((tensors.get(tied(&name, model.config()))?, layout)));
-        outputs.push(match place.filter(|(tensor, _)| !untouched.contains(tensor.name.as_str())) {
-            Some((tensor, layout)) => replacement(stored, tensor, layout, types.of_matrix(&stored.name, model.config())),
-            None => copy(stored, &files[home])?,
-        });
+        let place = from_gguf(&stored.name, family, config);
+        let place = place.and_then(|(name, layout)| Some((*tensors.get(tied(&name, config))?, layout)));
+        let Some((tensor, layout)) = place.filter(|(tensor, _)| !untouched.contains(tensor.name.as_str())) else {
+            outputs.push(copy(stored, &files[home])?);
+            continue;
+        };
+        match replacement(stored, tensor, layout, types.of_matrix(&stored.name, config), requantise) {
+            Ok(output) => outputs.push(output),
+            Err(refusal) => refusals.push(refusal),
+        }
     }
-    let mut stream = FileStream::new();
+    if !refusals.is_empty() {
+        return Err(Error::Refused(refusals));
+    }
+    let mut stream = FileStream::summed();
     stream.push_gguf(&format!("{name}.gguf"), &metadata(&file, &outputs, types), outputs)?;
-    Ok(stream)
+    let known = recorded.filter(|recorded| recorded.matches(&bundle.base)).cloned();
+    let base = known.unwrap_or_else(|| bundle.base.clone()).hashed(&bundle)?;
+    Ok((stream, base))
+}
+
+/// The files of a base, in a message.
+fn told(base: &Base) -> String {
+    let one = |file: &BaseFile| {
+        let header =
+            file.header_sha256.map_or_else(String::new, |sum| format!(", header {}", sum.to_string().get(..8).unwrap_or_default()));
+        format!("{} bytes{header}", file.bytes)
+    };
+    base.files.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
 /// The model's name of a tensor of the base, which may have a tied head a second time.
@@ -78,16 +94,16 @@ fn other(bundle: &Bundle, subject: &str) -> Refusal {
 }
 
 /// Refuses a base of other tensors or settings than the model's.
-fn check_base(model: &Model, bundle: &Bundle) -> Result<()> {
+fn check_base(weights: &Weights, bundle: &Bundle) -> Result<()> {
     if bundle.source_format != SourceFormat::Gguf {
         return Err(other(bundle, "format").expected("gguf").found(bundle.source_format).into());
     }
-    let shapes = model.parameters().into_iter().map(|parameter| (bundle.shape(&parameter.name), parameter));
-    let differs = shapes.filter(|(found, parameter)| found.as_ref() != Some(&parameter.shape));
+    let shapes = weights.tensors.iter().map(|tensor| (bundle.shape(&tensor.name), tensor));
+    let differs = shapes.filter(|(found, tensor)| found.as_ref() != Some(&tensor.shape));
     let refusals: Vec<Refusal> = differs
-        .map(|(found, parameter)| {
+        .map(|(found, tensor)| {
             let found = found.map_or_else(|| "none".to_string(), |shape| format!("{shape:?}"));
-            other(bundle, &parameter.name).expected(format!("{:?}", parameter.shape)).found(found)
+            other(bundle, &tensor.name).expected(format!("{:?}", tensor.shape)).found(found)
         })
         .collect();
     if !refusals.is_empty() {
@@ -95,27 +111,22 @@ fn check_base(model: &Model, bundle: &Bundle) -> Result<()> {
     }
     // A folder has another word for the family and the spread of new weights, neither of which a step depends on.
     let (model_type, initializer_range) = (bundle.config.model_type.clone(), bundle.config.initializer_range);
-    let same = ModelConfig { model_type, initializer_range, ..model.config().clone() };
+    let same = ModelConfig { model_type, initializer_range, ..weights.config.clone() };
     if same == bundle.config { Ok(()) } else { Err(other(bundle, "metadata").expected("the configuration of the model").into()) }
-}
-
-/// Refuses files of other sizes than those that training started from.
-fn check_recorded(recorded: Option<Vec<u64>>, mut found: Vec<u64>) -> Result<()> {
-    let Some(mut recorded) = recorded else { return Ok(()) };
-    recorded.sort_unstable();
-    found.sort_unstable();
-    if recorded == found {
-        return Ok(());
-    }
-    let refusal = Refusal::new(word!("export.gguf.base")).of("gguf").subject("bytes");
-    Err(refusal.expected(format!("{recorded:?}")).found(format!("{found:?}")).into())
 }
 
 /// Whether the model has the values that it loaded from the base.
 async fn is_untouched(bundle: &Bundle, tensor: &StreamTensor) -> Result<bool> {
-    let StreamValues::Device(handle) = &tensor.values else { return Ok(false) };
-    let (dtype, size) = (handle.dtype(), handle.dtype().size() as u64);
     let mut pieces = bundle.pieces(&tensor.name, RUN_BYTES / 4)?;
+    match &tensor.values {
+        StreamValues::Device(handle) => same_on_device(&mut pieces, handle).await,
+        StreamValues::Stored(stored) => same_in_files(&mut pieces, &mut stored.pieces(RUN_BYTES / 4)?),
+        StreamValues::U64(_) => Ok(false),
+    }
+}
+
+async fn same_on_device(pieces: &mut Pieces<'_>, handle: &Tensor<1>) -> Result<bool> {
+    let (dtype, size) = (handle.dtype(), handle.dtype().size() as u64);
     while let Some((at, values)) = pieces.next_piece()? {
         // As they are put on the device.
         let expected: Vec<u8> = match dtype {
@@ -131,6 +142,28 @@ async fn is_untouched(bundle: &Bundle, tensor: &StreamTensor) -> Result<bool> {
     Ok(true)
 }
 
+/// Compares two tensors of one shape, whose pieces may end at other places.
+fn same_in_files(pieces: &mut Pieces<'_>, others: &mut Pieces<'_>) -> Result<bool> {
+    let (mut left, mut right) = (Vec::new(), Vec::new());
+    loop {
+        if left.is_empty() {
+            left = pieces.next_piece()?.map(|(_, values)| values.to_vec()).unwrap_or_default();
+        }
+        if right.is_empty() {
+            right = others.next_piece()?.map(|(_, values)| values.to_vec()).unwrap_or_default();
+        }
+        let count = left.len().min(right.len());
+        if count == 0 {
+            return Ok(left.len() == right.len());
+        }
+        if left.iter().zip(&right).any(|(a, b)| a.to_bits() != b.to_bits()) {
+            return Ok(false);
+        }
+        left.drain(..count);
+        right.drain(..count);
+    }
+}
+
 /// A tensor as the base has it.
 fn copy(stored: &GgufTensor, source: &Rc<dyn ByteSource>) -> Result<GgufOutput> {
     let GgufTensor { name, ggml_type, shape, begin, bytes } = stored.clone();
@@ -141,10 +174,17 @@ fn copy(stored: &GgufTensor, source: &Rc<dyn ByteSource>) -> Result<GgufOutput> 
 }
 
 /// A tensor of the base with the model's values, in the type `matrix` if it is one and another type than the base's was asked for.
-fn replacement(stored: &GgufTensor, tensor: &StreamTensor, layout: Layout, matrix: Option<TensorType>) -> GgufOutput {
+fn replacement(
+    stored: &GgufTensor,
+    tensor: &StreamTensor,
+    layout: Layout,
+    matrix: Option<TensorType>,
+    requantise: bool,
+) -> std::result::Result<GgufOutput, Refusal> {
     let GgufTensor { name, ggml_type, shape, .. } = stored.clone();
     let matrix = matrix.filter(|_| !is_plain(&name, &shape));
-    encoded(tensor, name, shape, layout, matrix.unwrap_or_else(|| replaced(ggml_type)))
+    let wanted = Wanted::One(matrix.unwrap_or_else(|| replaced(ggml_type)));
+    encoded(tensor, Place { name, shape, layout }, wanted, requantise)
 }
 
 /// The metadata of the base as one whole file has them.

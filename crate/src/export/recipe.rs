@@ -1,38 +1,48 @@
 //! A model as a new GGUF file, whatever it came from.
 
 use super::architecture::{architecture, divisors, keys};
-use super::gguf_types::{GgufTypes, encoded, is_plain};
-use crate::bundle::{FileStream, GgufOutput, Layout, StreamTensor, TensorType, to_gguf, tokenizer_keys};
-use crate::error::{Refusal, Result, word};
-use crate::model::Model;
-use crate::tokenizer::Tokenizer;
+use super::gguf_types::{GgufTypes, Place, Wanted, encoded, file_type_of, is_plain};
+use super::source::{ExportSource, Weights};
+use crate::bundle::{FileStream, GgufOutput, Layout, TensorType, to_gguf, tokenizer_keys};
+use crate::error::{Error, Refusal, Result, word};
 
 /// `<name>.gguf`: the model as llama.cpp's architectures `llama`, `qwen2`, `qwen3` and `gpt2` have it, called `name`. Vectors and GPT-2's
 /// table of positions are F32, matrices are of `types`; q and k of `llama` have the rows of each half of a head in turn, matrices of `gpt2`
-/// are transposed, and a tied head is left out. Without a tokenizer the file has none either.
-///
-/// # Errors
-/// `export.gguf.arch` for a model that none of the architectures describes, `export.gguf.tokenizer` for a tokenizer that GGUF cannot hold,
-/// `export.gguf.type` for a type that cannot be written. While the stream is read, `export.overflow` for values beyond their type.
-pub fn gguf_recipe(model: &Model, tokenizer: Option<&Tokenizer>, name: &str, types: GgufTypes) -> Result<FileStream> {
-    let config = model.config();
+/// are transposed, and a tied head is left out. Without a tokenizer the file has none either; one that was refused refuses the file.
+pub(super) fn recipe(source: &ExportSource, name: &str, types: GgufTypes, requantise: bool) -> Result<FileStream> {
+    let config = &source.weights.config;
     let family = architecture(config)?;
-    let types = types.without_base(model.precision());
-    let mut metadata = keys(config, family, name, types.file_type());
-    metadata.extend(tokenizer_keys(tokenizer, config.vocab_size)?);
-    let output = |tensor: StreamTensor| -> Result<GgufOutput> {
+    let tokenizer = tokenizer_keys(source.assets.tokenizer_or_none()?, config.vocab_size)?;
+    let mut outputs = outputs(&source.weights, family, types, requantise)?;
+    let file_type = types.file_type().or_else(|| file_type_of(&outputs));
+    outputs.extend(divisors(config));
+    let mut metadata = keys(config, family, name, file_type);
+    metadata.extend(tokenizer);
+    let mut stream = FileStream::summed();
+    stream.push_gguf(&format!("{name}.gguf"), &metadata, outputs)?;
+    Ok(stream)
+}
+
+/// Every tensor at its place in the file; those that are refused are listed.
+fn outputs(weights: &Weights, family: &str, types: GgufTypes, requantise: bool) -> Result<Vec<GgufOutput>> {
+    let config = &weights.config;
+    let (mut outputs, mut refusals) = (Vec::new(), Vec::new());
+    for tensor in &weights.tensors {
         let unnamed = || Refusal::new(word!("export.gguf.arch")).of("gguf").subject(&tensor.name).expected(format!("a tensor of {family}"));
         let (name, layout) = to_gguf(&tensor.name, family, config).ok_or_else(unnamed)?;
         let mut shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
         if layout == Layout::Transposed {
             shape.reverse();
         }
-        let matrix = if is_plain(&name, &shape) { None } else { types.of_matrix(&name, config) };
-        Ok(encoded(&tensor, name, shape, layout, matrix.unwrap_or(TensorType::F32)))
-    };
-    let mut outputs = model.stream_tensors().into_iter().map(output).collect::<Result<Vec<_>>>()?;
-    outputs.extend(divisors(config));
-    let mut stream = FileStream::new();
-    stream.push_gguf(&format!("{name}.gguf"), &metadata, outputs)?;
-    Ok(stream)
+        let wanted = match types.of_matrix(&name, config) {
+            _ if is_plain(&name, &shape) => Wanted::One(TensorType::F32),
+            Some(one) => Wanted::One(one),
+            None => Wanted::AsStored,
+        };
+        match encoded(tensor, Place { name, shape, layout }, wanted, requantise) {
+            Ok(output) => outputs.push(output),
+            Err(refusal) => refusals.push(refusal),
+        }
+    }
+    if refusals.is_empty() { Ok(outputs) } else { Err(Error::Refused(refusals)) }
 }

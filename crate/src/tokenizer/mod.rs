@@ -3,9 +3,11 @@
 mod budget;
 mod characters;
 mod chat;
+mod kind;
 mod parts;
 mod python;
 mod split;
+mod templates;
 mod vocabulary;
 
 use std::collections::HashMap;
@@ -15,6 +17,7 @@ use serde_json::{Value, json};
 use crate::error::{Error, Result, shown};
 
 pub use chat::Message;
+pub use kind::TokenizerKind;
 pub use parts::{PartsModel, TokenizerParts};
 
 const TOKENIZER_FILE: &str = "tokenizer.json";
@@ -23,22 +26,6 @@ const TEMPLATE_FILE: &str = "chat_template.jinja";
 
 /// Names of the special tokens in `tokenizer_config.json`, as chat templates see them.
 const SPECIAL_KEYS: [&str; 4] = ["bos_token", "eos_token", "unk_token", "pad_token"];
-
-/// The kind of vocabulary, for display.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TokenizerKind {
-    /// Merges of pairs.
-    BytePairEncoding,
-    /// Scored pieces.
-    Unigram,
-    /// Longest pieces of words.
-    WordPiece,
-    /// Whole words.
-    WordLevel,
-    /// One token per character.
-    Characters,
-}
 
 /// A vocabulary, the rules that apply it, and the files it came from.
 #[derive(Debug, Clone)]
@@ -59,6 +46,8 @@ pub struct Tokenizer {
     eos: Vec<u32>,
     pad: Option<u32>,
     template: Option<String>,
+    /// Templates besides the unnamed one.
+    named: Vec<(String, String)>,
     assets: Vec<(String, Vec<u8>)>,
 }
 
@@ -87,7 +76,7 @@ impl Tokenizer {
                 assets.push((TEMPLATE_FILE.to_owned(), bytes.to_vec()));
                 Some(std::str::from_utf8(bytes).map_err(|e| bad(TEMPLATE_FILE, e))?.to_owned())
             }
-            None => template_of_config(&config),
+            None => templates::template_of(&config),
         };
         Self::assemble(tokenizer_json, &config, template, assets)
     }
@@ -96,8 +85,7 @@ impl Tokenizer {
     pub fn from_parts(parts: TokenizerParts) -> Result<Self> {
         let tokenizer_json = parts.tokenizer_json()?;
         let config = parts.tokenizer_config();
-        let template = parts.chat_template.clone();
-        let mut built = Self::from_documents(&tokenizer_json, &config, template)?;
+        let mut built = Self::from_documents(&tokenizer_json, &config, parts.chat_template.clone())?;
         built.add_eos(&parts.eos);
         Ok(built)
     }
@@ -147,7 +135,23 @@ impl Tokenizer {
         let anchor = ["a", "e", "0"].iter().find_map(|text| inner.encode_fast(*text, false).ok()?.get_ids().last().copied());
         let wrapped = inner.encode_fast("", true).map_err(|e| bad(TOKENIZER_FILE, e))?;
         let prefix = wrapped.get_ids().iter().copied().take_while(|id| bos.contains(id)).collect();
-        Ok(Self { inner, patterns, kind, characters, vocab_size, anchor, split, specials, bos, prefix, eos, pad, template, assets })
+        Ok(Self {
+            inner,
+            patterns,
+            kind,
+            characters,
+            vocab_size,
+            anchor,
+            split,
+            specials,
+            bos,
+            prefix,
+            eos,
+            pad,
+            template,
+            named: templates::named_of(config),
+            assets,
+        })
     }
 
     /// Ids of `text`. No special tokens are added, but their text is recognised where it occurs.
@@ -260,6 +264,11 @@ impl Tokenizer {
         self.template.as_deref()
     }
 
+    /// Chat templates by name, ascending, besides the one that [`Self::chat_template`] gives.
+    pub fn named_templates(&self) -> &[(String, String)] {
+        &self.named
+    }
+
     /// The conversation as the model was trained to read it. `add_generation_prompt` opens the assistant's turn at the end.
     pub fn render_chat(&self, messages: &[Message], add_generation_prompt: bool) -> Result<String> {
         let source = self.template.as_deref().ok_or_else(|| Error::Template { reason: "the model has no chat template".to_owned() })?;
@@ -270,19 +279,14 @@ impl Tokenizer {
     pub fn assets(&self) -> Vec<(String, Vec<u8>)> {
         self.assets.clone()
     }
+
+    /// Adds a file that goes with the others and says nothing that these do not.
+    pub fn add_asset(&mut self, name: &str, bytes: Vec<u8>) {
+        self.assets.push((name.to_owned(), bytes));
+    }
 }
 
 /// A special token is written as its text or as `{"content": text, …}`.
 fn special_text(value: &Value) -> Option<String> {
     value.as_str().or_else(|| value.get("content")?.as_str()).map(str::to_owned)
-}
-
-/// `chat_template` is a text, or a list of `{name, template}` of which `default` is used.
-fn template_of_config(config: &Value) -> Option<String> {
-    let value = config.get("chat_template")?;
-    if let Some(text) = value.as_str() {
-        return Some(text.to_owned());
-    }
-    let named = value.as_array()?.iter().find(|entry| entry.get("name").and_then(Value::as_str) == Some("default"))?;
-    named.get("template")?.as_str().map(str::to_owned)
 }

@@ -49,6 +49,8 @@ pub struct TokenizerParts {
     pub add_eos: Option<bool>,
     /// `tokenizer.chat_template`.
     pub chat_template: Option<String>,
+    /// `tokenizer.chat_template.<name>`: name and text.
+    pub named_templates: Vec<(String, String)>,
 }
 
 pub(super) const NORMAL: i32 = 1;
@@ -112,6 +114,12 @@ impl TokenizerParts {
             if let Some(token) = id.and_then(|id| self.tokens.get(id as usize)) {
                 config.insert(key.to_owned(), json!(token));
             }
+        }
+        if !self.named_templates.is_empty() {
+            let default = self.chat_template.iter().map(|text| ("default", text));
+            let named = self.named_templates.iter().map(|(name, text)| (name.as_str(), text));
+            let list = default.chain(named).map(|(name, template)| json!({"name": name, "template": template}));
+            config.insert("chat_template".to_owned(), list.collect());
         }
         Value::Object(config)
     }

@@ -47,6 +47,7 @@ impl Tokenizer {
             add_bos: Some(!self.prefix.is_empty()),
             add_eos: Some(wrapped.len() > self.prefix.len()),
             chat_template: self.template.clone(),
+            named_templates: self.named.clone(),
         };
         match self.kind {
             TokenizerKind::Characters => return Ok(parts(PartsModel::Characters)),

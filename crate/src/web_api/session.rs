@@ -16,12 +16,12 @@ use super::source::{JsSource, sources};
 use super::stream::FileStream;
 use super::tokens::TokenStream;
 use super::{device, plain};
-use crate::bundle::{ByteSource, ModelAssets, read_whole};
+use crate::bundle::{ByteSource, LossRecord, ModelAssets, read_whole};
 use crate::checkpoint::{self, Base, Checkpoint, Environment, Origin};
 use crate::config::TrainConfig;
 use crate::data::{DataFormat, Dataset};
 use crate::error::{Error, Fault, Result};
-use crate::export::{self, GgufBase, GgufTypes, gguf_patch, gguf_recipe};
+use crate::export::{ExportFormat, ExportOptions, ExportSource, export_folder, export_gguf};
 use crate::generate::{GenerateConfig, Generator};
 use crate::gpu::profile::{KernelTimes, Profile};
 use crate::schedule;
@@ -47,9 +47,6 @@ impl Run {
         self.assets.tokenizer.as_ref().ok_or_else(absent)
     }
 }
-
-/// Name of exported GGUF files, without its ending, and of the model in them.
-const GGUF_NAME: &str = "model";
 
 pub(super) type Slot = Rc<RefCell<Option<Run>>>;
 
@@ -252,28 +249,22 @@ impl Session {
         self.read(|run| checkpoint::write(&run.trainer, &run.assets, &origin(run))).map(FileStream::of)
     }
 
-    /// The model as files for other programs; `format` is `safetensors`.
+    /// The model as files for other programs, by the options of `ExportOptions`: a folder, or one GGUF file, made from the files of `base` if
+    /// there are any.
     #[wasm_bindgen(js_name = exportModel)]
-    pub fn export_model(&self, format: &str) -> JsResult<FileStream> {
-        if format != "safetensors" {
-            return Err(thrown(Error::InvalidConfig(vec![Fault::new("format", "safetensors", format)])));
-        }
-        self.read(|run| export::safetensors_folder(run.trainer.model(), &run.assets)).map(FileStream::of)
-    }
-
-    /// The model as one GGUF file: the files of `base` with its tensors in place of theirs, or without such files a new one.
-    #[wasm_bindgen(js_name = exportGguf)]
-    pub fn export_gguf(&self, types: &str, base: Vec<JsValue>) -> JsResult<Promise> {
-        let types = GgufTypes::from_word(types).map_err(thrown)?;
+    pub fn export_model(&self, options_json: &str, base: Vec<JsValue>) -> JsResult<Promise> {
+        let wrong = |error| thrown(Error::InvalidConfig(vec![Fault::new("options", "the keys of ExportOptions", error)]));
+        let options: ExportOptions = serde_json::from_str(options_json).map_err(wrong)?;
         let files = sources(base)?;
-        if files.is_empty() {
-            let made = self.read(|run| gguf_recipe(run.trainer.model(), run.assets.tokenizer.as_ref(), GGUF_NAME, types))?;
-            return Ok(future_to_promise(async move { Ok(FileStream::of(made).into()) }));
-        }
-        let (model, recorded_bytes) = self.read(|run| Ok((run.trainer.model().clone(), run.base.as_ref().and_then(Base::gguf_bytes))))?;
+        let source =
+            self.read(|run| ExportSource::of_trainer(&run.trainer, run.assets.clone(), run.base.clone(), "", LossRecord::default()))?;
         Ok(future_to_promise(async move {
-            let patched = gguf_patch(&model, GgufBase { files, recorded_bytes }, GGUF_NAME, types).await;
-            Ok(FileStream::of(patched.map_err(thrown)?).into())
+            let stream = match options.format {
+                ExportFormat::Safetensors => export_folder(&source, &options),
+                ExportFormat::Gguf => export_gguf(&source, files, &options).await,
+                ExportFormat::Json => Err(Error::InvalidConfig(vec![Fault::new("format", "safetensors, gguf", "json")])),
+            };
+            Ok(FileStream::of(stream.map_err(thrown)?).into())
         }))
     }
 }

@@ -56,6 +56,15 @@ impl FileStream {
         })
     }
 
+    /// The receipt, after the last piece; undefined before, and for a stream without one.
+    pub fn receipt(&self) -> JsResult<JsValue> {
+        let state = self.0.borrow();
+        match state.stream.as_ref().and_then(bundle::FileStream::receipt) {
+            Some(receipt) => plain(receipt),
+            None => Ok(JsValue::UNDEFINED),
+        }
+    }
+
     /// The SHA-256 of the next piece that was given, in hex and in order. Those of all earlier files must be given before the first piece
     /// of checkpoint.json is requested; an export does not need them.
     pub fn hashed(&self, sha256: String) {

@@ -1,5 +1,6 @@
 //! Sequential reading of a GGUF header through a buffer, so that nothing beyond it is read and no memory is reserved on the file's word.
 
+use crate::bundle::sha256::{Digest, Hasher};
 use crate::bundle::source::ByteSource;
 use crate::error::{Error, Refusal, Result, Word, word};
 
@@ -11,6 +12,7 @@ pub(super) struct Cursor<'a> {
     at: u64,
     window: Vec<u8>,
     window_at: u64,
+    read: Hasher,
 }
 
 /// Either a refusal of the file or a source that failed.
@@ -20,7 +22,7 @@ pub(super) fn refuse(code: Word) -> Refusal {
 
 impl<'a> Cursor<'a> {
     pub(super) fn new(source: &'a dyn ByteSource) -> Self {
-        Self { source, len: source.len(), at: 0, window: Vec::new(), window_at: 0 }
+        Self { source, len: source.len(), at: 0, window: Vec::new(), window_at: 0, read: Hasher::new() }
     }
 
     pub(super) fn at(&self) -> u64 {
@@ -46,10 +48,17 @@ impl<'a> Cursor<'a> {
             let have = &self.window[skip..];
             let now = usize::try_from(left).map_or(have.len(), |left| left.min(have.len()));
             out.extend_from_slice(&have[..now]);
+            self.read.update(&have[..now]);
             self.at += now as u64;
             left -= now as u64;
         }
         Ok(())
+    }
+
+    /// The SHA-256 of the bytes before `end`, or before the end of the file, which are read for it.
+    pub(super) fn sha256_to(mut self, end: u64) -> Result<Digest> {
+        self.append(end.min(self.len).saturating_sub(self.at), &mut Vec::new())?;
+        Ok(self.read.finish())
     }
 
     fn fill(&mut self) -> Result<()> {

@@ -7,6 +7,7 @@ use super::ggml_type::GgmlType;
 use super::layout::{self, TensorRecord};
 use super::value::{GgufValue, KIND_ARRAY, KIND_BOOL, KIND_LAST, KIND_TEXT, plain_bytes};
 use crate::bundle::refusal::{Warning, or_mismatch};
+use crate::bundle::sha256::Digest;
 use crate::bundle::source::{ByteSource, base_name};
 use crate::error::{Result, Word, word};
 
@@ -46,6 +47,8 @@ pub struct GgufFile {
     pub tensors: Vec<GgufTensor>,
     /// What is unusual but allowed.
     pub warnings: Vec<Warning>,
+    /// SHA-256 of everything before the data; of the first part where a file is split.
+    pub header_sha256: Digest,
 }
 
 impl GgufFile {
@@ -97,11 +100,13 @@ fn read(source: &dyn ByteSource, alone: bool) -> Result<GgufFile> {
             .ok_or_else(|| refuse(word!("gguf.tensor.size-overflow")).subject(&record.name))?;
         records.push(record);
     }
-    let mut file = GgufFile { metadata, tensors: Vec::new(), warnings };
+    let mut file = GgufFile { metadata, tensors: Vec::new(), warnings, header_sha256: Digest::of(&[]) };
     if alone {
         file.check_whole(base_name(source.name()))?;
     }
     file.tensors = layout::place(source, records, cursor.at(), alignment, &mut file.warnings)?;
+    let end = layout::padded(cursor.at(), alignment).unwrap_or(u64::MAX);
+    file.header_sha256 = cursor.sha256_to(end)?;
     Ok(file)
 }
 

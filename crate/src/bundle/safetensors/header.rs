@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::bundle::json::{self, Json, JsonFault};
 use crate::bundle::refusal::{Warning, or_mismatch, unusual};
 use crate::bundle::safetensors::dtype_bits;
+use crate::bundle::sha256::{Digest, Hasher};
 use crate::bundle::source::{ByteSource, for_each_chunk};
 use crate::error::{Error, Refusal, Result, Word, word};
 
@@ -38,6 +39,8 @@ pub struct SafetensorsFile {
     pub metadata: BTreeMap<String, String>,
     /// What is unusual but allowed.
     pub warnings: Vec<Warning>,
+    /// SHA-256 of everything before the data.
+    pub header_sha256: Digest,
 }
 
 impl SafetensorsFile {
@@ -102,7 +105,10 @@ fn judge(header: &[u8], file_bytes: u64) -> Result<SafetensorsFile> {
         tensor.begin += start;
         tensor.end += start;
     }
-    Ok(SafetensorsFile { tensors, metadata, warnings })
+    let mut sum = Hasher::new();
+    sum.update(&(header.len() as u64).to_le_bytes());
+    sum.update(header);
+    Ok(SafetensorsFile { tensors, metadata, warnings, header_sha256: sum.finish() })
 }
 
 fn metadata(document: &Json<'_>) -> Result<BTreeMap<String, String>> {

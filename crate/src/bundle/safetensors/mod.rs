@@ -4,7 +4,7 @@ mod header;
 mod writer;
 
 pub use header::{SafetensorsFile, SafetensorsTensor};
-pub use writer::safetensors_header;
+pub use writer::{SafetensorsHeader, safetensors_header};
 
 /// Bits of one element of a dtype; `None` for a word that the format does not have.
 pub(crate) fn dtype_bits(word: &str) -> Option<u64> {

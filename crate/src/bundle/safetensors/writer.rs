@@ -11,10 +11,7 @@ pub type SafetensorsHeader = (Vec<u8>, Vec<(u64, u64)>);
 /// Header (eight bytes of length, JSON padded with spaces to a multiple of 8) and the span of each entry, in the order of `entries`,
 /// counted from the end of the header. The data follow without gaps, names ascending by their bytes. Each entry is
 /// name, dtype word and shape; a name given twice, empty or with control characters is `export.name.invalid`.
-pub fn safetensors_header(
-    entries: &[(String, &'static str, Vec<usize>)],
-    metadata: &BTreeMap<String, String>,
-) -> Result<SafetensorsHeader> {
+pub fn safetensors_header(entries: &[(String, &str, Vec<usize>)], metadata: &BTreeMap<String, String>) -> Result<SafetensorsHeader> {
     let mut order: Vec<usize> = (0..entries.len()).collect();
     order.sort_by(|&a, &b| entries[a].0.as_bytes().cmp(entries[b].0.as_bytes()));
     let mut json = String::from("{");

@@ -1,0 +1,65 @@
+//! What the change of a tensor's type costs, measured while it is written.
+
+use serde::{Deserialize, Serialize};
+
+use super::encode::TensorType;
+
+/// A tensor that was written in another type than it had.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Conversion {
+    /// Its name in the file that was written.
+    pub tensor: String,
+    /// Its dtype before: a word of safetensors, or `GGML:<type>`.
+    pub from: String,
+    /// Its dtype in the file.
+    pub to: String,
+    /// Largest difference between a finite value and what a reader of the file gets for it, both as f32.
+    pub max_abs_error: f64,
+    /// Values that were NaN or infinite before.
+    pub non_finite: u64,
+}
+
+/// Compares values with what was made of them.
+#[derive(Debug, Clone)]
+pub(super) struct Measure {
+    to: TensorType,
+    conversion: Conversion,
+    /// Values whose block is not complete yet.
+    waiting: Vec<f32>,
+}
+
+impl Measure {
+    /// Of the tensor `tensor`, which becomes `to`.
+    pub(super) fn new(tensor: &str, from: &str, to: TensorType) -> Self {
+        let (tensor, from) = (tensor.to_string(), from.to_string());
+        let conversion = Conversion { tensor, from, to: to.ggml().dtype(), max_abs_error: 0.0, non_finite: 0 };
+        Self { to, conversion, waiting: Vec::new() }
+    }
+
+    /// Takes the next values, and the blocks that they completed.
+    pub(super) fn compare(&mut self, values: Vec<f32>, encoded: &[u8]) {
+        let mut decoded = Vec::new();
+        self.to.decode(encoded, &mut decoded);
+        let before = self.waiting.iter().copied().chain(values.iter().copied());
+        for (before, after) in before.zip(&decoded) {
+            if before.is_finite() {
+                let error = (f64::from(before) - f64::from(*after)).abs();
+                self.conversion.max_abs_error = self.conversion.max_abs_error.max(error);
+            } else {
+                self.conversion.non_finite += 1;
+            }
+        }
+        // Fewer than a block stay.
+        let (waiting, done) = (self.waiting.len(), decoded.len());
+        self.waiting = match done.checked_sub(waiting) {
+            Some(done) => values.get(done..).unwrap_or_default().to_vec(),
+            None => self.waiting.drain(done..).chain(values).collect(),
+        };
+    }
+
+    /// What was measured so far.
+    pub(super) fn conversion(&self) -> Conversion {
+        self.conversion.clone()
+    }
+}

@@ -1,0 +1,115 @@
+//! A tensor of an opened model that is written into another file without a device.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use super::gguf::GgmlType;
+use super::names::Layout;
+use super::pieces::Pieces;
+use super::source::{ByteSource, SourceSpan};
+use super::tensors::{Bundle, Entry};
+use crate::error::{Refusal, Result, word};
+
+/// A tensor of an opened model; it keeps the model's files open. Nothing is read before it is written.
+#[derive(Debug, Clone)]
+pub struct StoredTensor {
+    bundle: Rc<Bundle>,
+    entry: Entry,
+}
+
+/// One of the files of a model.
+struct BundleFile {
+    bundle: Rc<Bundle>,
+    at: usize,
+}
+
+impl ByteSource for BundleFile {
+    fn name(&self) -> &str {
+        self.bundle.files[self.at].name()
+    }
+    fn len(&self) -> u64 {
+        self.bundle.files[self.at].len()
+    }
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.bundle.files[self.at].read_at(offset, buf)
+    }
+}
+
+impl StoredTensor {
+    /// The tensor `name` of `bundle`; `model.tensor.missing` if it has none of this name.
+    pub fn new(bundle: &Rc<Bundle>, name: &str) -> Result<Self> {
+        let absent = || Refusal::new(word!("model.tensor.missing")).stage("read").subject(name);
+        let entry = bundle.entries.get(name).ok_or_else(absent)?.clone();
+        Ok(Self { bundle: Rc::clone(bundle), entry })
+    }
+
+    /// dtype as stored: a safetensors word, or `GGML:<type>` for blocks.
+    pub fn dtype(&self) -> &str {
+        &self.entry.dtype
+    }
+
+    /// Shape in Hugging Face's layout.
+    pub fn shape(&self) -> &[usize] {
+        &self.entry.shape
+    }
+
+    /// Whether its values are stored in blocks.
+    pub fn is_blocks(&self) -> bool {
+        self.entry.dtype.starts_with("GGML:")
+    }
+
+    /// The type of GGUF files that its dtype is.
+    pub(crate) fn ggml_type(&self) -> Option<GgmlType> {
+        let dtype = &self.entry.dtype;
+        GgmlType::of_dtype(dtype).or_else(|| GgmlType::from_name(dtype).filter(|found| found.dtype() == *dtype))
+    }
+
+    /// Whether its stored bytes are its values in the order of `layout`.
+    pub(crate) fn lies_as(&self, layout: Layout) -> bool {
+        let shape = &self.entry.shape;
+        self.entry.is_verbatim() && self.entry.layout.fitting(shape) == layout.fitting(shape)
+    }
+
+    /// Its stored bytes; `None` for a type of unknown size.
+    pub(crate) fn span(&self) -> Option<SourceSpan> {
+        let source = Rc::new(BundleFile { bundle: Rc::clone(&self.bundle), at: self.entry.source });
+        let bytes = self.entry.end?.checked_sub(self.entry.begin)?;
+        Some(SourceSpan { source, begin: self.entry.begin, bytes })
+    }
+
+    /// The tensor whose values are in the order in which these are stored.
+    pub(super) fn as_it_lies(mut self) -> Self {
+        self.entry.layout = Layout::Same;
+        self
+    }
+
+    /// Its values in pieces of at most `max_elements`.
+    pub(crate) fn pieces(&self, max_elements: usize) -> Result<Pieces<'_>> {
+        Pieces::new(&self.entry, self.bundle.files[self.entry.source].as_ref(), max_elements)
+    }
+
+    /// At most `max_elements` values from the value `first` on.
+    pub(super) fn values_from(&self, first: u64, max_elements: usize) -> Result<Vec<f32>> {
+        let mut pieces = self.pieces(max_elements)?.starting_at(first);
+        Ok(pieces.next_piece()?.map(|(_, values)| values.to_vec()).unwrap_or_default())
+    }
+
+    /// The values of `spans`, one after another.
+    pub(super) fn spans(&self, spans: &[Range<u64>]) -> Result<Vec<f32>> {
+        let too_large = || Refusal::new(word!("source.too-large")).stage("read").subject(&self.entry.name);
+        let mut values = Vec::new();
+        for span in spans {
+            let mut at = span.start;
+            while at < span.end {
+                let count = usize::try_from(span.end - at).map_err(|_| too_large())?;
+                let next = self.values_from(at, count)?;
+                if next.is_empty() {
+                    return Err(too_large().into());
+                }
+                at += next.len() as u64;
+                values.extend(next);
+            }
+        }
+        Ok(values)
+    }
+}

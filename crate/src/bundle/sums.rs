@@ -1,0 +1,197 @@
+//! Sums of what a stream gives: SHA-256 of each file, the digest of each tensor of its safetensors files, and the receipt made of them.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::conversion::Conversion;
+use super::digest::leaf;
+use super::receipt::{MAX_COUNT, ModelIoArtifactReceipt, Written};
+use super::sha256::{Digest, Hasher};
+use super::stream::{FileStream, Segment};
+use crate::error::{Error, Fault, Result};
+
+/// Where a tensor of a stream lies.
+#[derive(Debug)]
+pub(super) struct TensorSpan {
+    pub(super) key: String,
+    pub(super) dtype: String,
+    pub(super) shape: Vec<u64>,
+    /// Position of its file in the stream.
+    pub(super) file: usize,
+    /// Offsets in the file.
+    pub(super) begin: u64,
+    pub(super) end: u64,
+    /// Whether it belongs to an optimizer.
+    pub(super) state: bool,
+}
+
+/// Sums of the bytes given so far.
+#[derive(Debug, Default)]
+pub(super) struct Sums {
+    /// Leaves of the weights that are complete.
+    pub(super) weights: BTreeMap<String, Digest>,
+    /// Leaves of the state tensors that are complete.
+    pub(super) state: BTreeMap<String, Digest>,
+    /// Of the files that are complete.
+    pub(super) files: Vec<Digest>,
+    /// Of the file whose bytes come now.
+    file: Hasher,
+    /// Bytes given of it.
+    at: u64,
+    /// Tensors that are not complete, in the order of their bytes.
+    spans: VecDeque<TensorSpan>,
+    payload: Hasher,
+}
+
+impl Sums {
+    /// Tells the place of the tensor that comes after those told so far.
+    pub(super) fn expect(&mut self, span: TensorSpan) {
+        self.spans.push_back(span);
+    }
+
+    /// Takes the next bytes of the file at the position `file`, which has `len` bytes in all. Files without bytes are passed over.
+    fn take(&mut self, file: usize, bytes: &[u8], len: u64) {
+        while self.files.len() < file {
+            self.end_file();
+        }
+        self.file.update(bytes);
+        let (begin, end) = (self.at, self.at + bytes.len() as u64);
+        while let Some(span) = self.spans.front().filter(|span| span.file == file) {
+            let (from, to) = (span.begin.max(begin), span.end.min(end));
+            if from < to {
+                // Inside the piece.
+                self.payload.update(&bytes[(from - begin) as usize..(to - begin) as usize]);
+            }
+            if span.end > end {
+                break;
+            }
+            self.end_tensor();
+        }
+        self.at = end;
+        if end == len {
+            self.end_file();
+        }
+    }
+
+    fn end_tensor(&mut self) {
+        let Some(span) = self.spans.pop_front() else { return };
+        let payload = std::mem::take(&mut self.payload).finish();
+        let leaves = if span.state { &mut self.state } else { &mut self.weights };
+        leaves.insert(span.key.clone(), leaf(&span.key, &span.dtype, &span.shape, payload));
+    }
+
+    fn end_file(&mut self) {
+        self.files.push(std::mem::take(&mut self.file).finish());
+        self.at = 0;
+    }
+}
+
+impl FileStream {
+    /// An empty stream that sums what it gives, for a receipt.
+    pub fn summed() -> Self {
+        let mut stream = Self::default();
+        stream.sums = Some(Sums::default());
+        stream
+    }
+
+    /// Adds the receipt as the last file, `draft` with the sums of all files before it. Its size is that of the longest receipt that it may
+    /// become.
+    pub(crate) fn push_receipt(&mut self, name: &str, draft: ModelIoArtifactReceipt) -> Result<()> {
+        let planned: Vec<Conversion> = self.planned_conversions();
+        let zeros = Digest::of(&[]);
+        let written: Vec<Written<'_>> = self.files.iter().map(|file| (file.name.as_str(), file.bytes, zeros)).collect();
+        let sums = self.sums.as_ref().ok_or_else(unsummed)?;
+        let longest = draft.completed(&written, sums.planned(), planned)?;
+        let bytes = longest.to_text()?.len() as u64;
+        self.receipt = Some(draft);
+        self.push(name, bytes, vec![Segment::Receipt(bytes)]);
+        Ok(())
+    }
+
+    /// Sets what the receipt will say that is no file of the stream.
+    pub(crate) fn set_receipt(&mut self, draft: ModelIoArtifactReceipt) {
+        self.receipt = Some(draft);
+    }
+
+    /// The receipt, once all files are given; `None` before, and for a stream without one.
+    pub fn receipt(&self) -> Option<&ModelIoArtifactReceipt> {
+        self.receipt.as_ref().filter(|_| self.segments.is_empty())
+    }
+
+    /// The conversions that will be, each with the longest numbers.
+    fn planned_conversions(&self) -> Vec<Conversion> {
+        let encoded = self.segments.iter().filter_map(|(_, segment)| match segment {
+            Segment::Encoded(tensor) => tensor.conversion(),
+            _ => None,
+        });
+        encoded.map(|one| Conversion { max_abs_error: -f64::MIN_POSITIVE, non_finite: MAX_COUNT, ..one }).collect()
+    }
+
+    /// Writes what depends on the sums of the bytes before it, if it comes next.
+    pub(super) fn fill_in(&mut self) -> Result<()> {
+        let bytes = match self.segments.front() {
+            Some((_, Segment::Late(len, write))) => {
+                let bytes = write(self.sums.as_ref().ok_or_else(unsummed)?)?;
+                if bytes.len() as u64 != *len {
+                    return Err(Error::InvalidConfig(vec![Fault::new("stream", format!("{len} bytes"), bytes.len())]));
+                }
+                bytes
+            }
+            Some((_, Segment::Receipt(len))) => {
+                let receipt = self.complete_receipt()?.ok_or_else(unsummed)?;
+                let text = receipt.to_text()?;
+                self.receipt = Some(receipt);
+                padded(text, *len)?
+            }
+            _ => return Ok(()),
+        };
+        if let Some((_, segment)) = self.segments.front_mut() {
+            *segment = Segment::Bytes(bytes);
+        }
+        Ok(())
+    }
+
+    /// Takes the sums of bytes that were given. The receipt of a stream without a receipt file is complete with the last bytes.
+    pub(super) fn count(&mut self, file: usize, bytes: &[u8]) -> Result<()> {
+        let len = self.files.get(file).map_or(0, |file| file.bytes);
+        let Some(sums) = &mut self.sums else { return Ok(()) };
+        sums.take(file, bytes, len);
+        if self.segments.is_empty() && self.receipt.as_ref().is_some_and(|receipt| receipt.receipt_digest.is_none()) {
+            self.receipt = self.complete_receipt()?;
+        }
+        Ok(())
+    }
+
+    /// The receipt with the sums of all files that are complete.
+    fn complete_receipt(&self) -> Result<Option<ModelIoArtifactReceipt>> {
+        let (Some(draft), Some(sums)) = (&self.receipt, &self.sums) else { return Ok(None) };
+        let written: Vec<Written<'_>> =
+            self.files.iter().zip(&sums.files).map(|(file, sum)| (file.name.as_str(), file.bytes, *sum)).collect();
+        draft.completed(&written, [&sums.weights, &sums.state].map(Clone::clone), self.conversions.clone()).map(Some)
+    }
+}
+
+impl Sums {
+    /// Leaves as they will be, with other sums.
+    fn planned(&self) -> [BTreeMap<String, Digest>; 2] {
+        [false, true].map(|state| {
+            let spans = self.spans.iter().filter(|span| span.state == state);
+            spans.map(|span| (span.key.clone(), Digest::of(&[]))).collect()
+        })
+    }
+}
+
+/// The text with as many spaces before its last line end as `len` asks for.
+fn padded(text: String, len: u64) -> Result<Vec<u8>> {
+    let mut bytes = text.into_bytes();
+    let missing = usize::try_from(len).ok().and_then(|len| len.checked_sub(bytes.len()));
+    let too_long = || Error::InvalidConfig(vec![Fault::new("receipt", format!("at most {len} bytes"), bytes.len())]);
+    let missing = missing.ok_or_else(too_long)?;
+    bytes.pop();
+    bytes.resize(bytes.len() + missing, b' ');
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+fn unsummed() -> Error {
+    Error::InvalidConfig(vec![Fault::new("stream", "one that sums what it gives", "none")])
+}

@@ -1,0 +1,184 @@
+//! Compares what a receipt states with files: everything that it states of them is computed anew.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::base::sha256_of;
+use super::digest::{leaf, optimizer_digest, weights_digest};
+use super::open::MAX_DOCUMENT_BYTES;
+use super::receipt::{CheckResult, ModelIoArtifactReceipt, RECEIPT, ReceiptFile};
+use super::safetensors::SafetensorsFile;
+use super::sha256::Digest;
+use super::source::{ByteSource, base_name, read_document};
+use crate::error::{Refusal, Result, word};
+
+/// What was compared, and what it gave.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// `receipt_digest`, `weights`, `optimizer`, `input:<file>`, `output:<file>`, …
+    pub name: String,
+    /// What it gave.
+    pub result: CheckResult,
+    /// What the receipt states.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected: Option<String>,
+    /// What was found instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub found: Option<String>,
+}
+
+/// What a receipt is worth.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verification {
+    /// Whether every output is there and nothing differs. Inputs may be elsewhere.
+    pub ok: bool,
+    /// Every comparison.
+    pub checks: Vec<Check>,
+}
+
+impl Check {
+    fn new(name: &str, result: CheckResult) -> Self {
+        Self { name: name.to_string(), result, expected: None, found: None }
+    }
+
+    /// Equal or not.
+    fn compared(name: &str, expected: impl ToString, found: impl ToString) -> Self {
+        let (expected, found) = (expected.to_string(), found.to_string());
+        if expected == found {
+            return Self::new(name, CheckResult::Verified);
+        }
+        Self { name: name.to_string(), result: CheckResult::Differs, expected: Some(expected), found: Some(found) }
+    }
+}
+
+/// Verifies the files of a folder, or of an export, against `receipt`, the text of a receipt, or without it against the receipt among them.
+/// Without any receipt the one check `receipt` is absent, and nothing is verified: a folder without one was cut short.
+pub fn verify_files(sources: &[Box<dyn ByteSource>], receipt: Option<&str>) -> Result<Verification> {
+    if let Some(text) = receipt {
+        return verify(&ModelIoArtifactReceipt::read(text, RECEIPT)?, sources);
+    }
+    let Some(file) = sources.iter().find(|source| base_name(source.name()) == RECEIPT) else {
+        return Ok(Verification { ok: false, checks: vec![Check::new("receipt", CheckResult::Absent)] });
+    };
+    let bytes = read_document(file.as_ref(), MAX_DOCUMENT_BYTES)?;
+    let not_utf8 = |_| Refusal::new(word!("receipt.invalid")).of(file.name()).expected("UTF-8");
+    verify(&ModelIoArtifactReceipt::read(std::str::from_utf8(&bytes).map_err(not_utf8)?, file.name())?, sources)
+}
+
+/// Computes anew what `receipt` states: its own digest, size and SHA-256 of every file, and the digests of weights and optimizer in the files
+/// that it says were written. Files are found by their names; where an input and an output have one name, the sums tell them apart.
+pub fn verify(receipt: &ModelIoArtifactReceipt, sources: &[Box<dyn ByteSource>]) -> Result<Verification> {
+    let stated = receipt.receipt_digest.map_or_else(String::new, |digest| digest.to_string());
+    let mut checks = vec![Check::compared("receipt_digest", stated, receipt.digest()?)];
+    let mut files = Files { sources, sums: vec![None; sources.len()], taken: vec![false; sources.len()] };
+    let claims: Vec<(&str, &ReceiptFile)> =
+        receipt.outputs.iter().map(|file| ("output", file)).chain(receipt.inputs.iter().map(|file| ("input", file))).collect();
+    // What is equal first, so that what is left over is compared with what nothing equals.
+    let mut found = Vec::new();
+    for (_, file) in &claims {
+        found.push(files.equal(file)?);
+    }
+    for ((kind, file), equal) in claims.iter().zip(&found) {
+        let name = format!("{kind}:{}", file.name);
+        checks.push(match (equal, *kind) {
+            (Some(_), _) if file.sha256.is_none() => Check::new(&name, CheckResult::Skipped),
+            (Some(_), _) => Check::new(&name, CheckResult::Verified),
+            (None, _) if files.left(file).is_some() => files.differing(&name, file)?,
+            (None, "output") => Check::new(&name, CheckResult::Absent),
+            (None, _) => Check::new(&name, CheckResult::Skipped),
+        });
+    }
+    let whole = |role: &str| -> Result<Option<BTreeMap<String, Digest>>> {
+        let mut leaves = BTreeMap::new();
+        for (file, at) in receipt.outputs.iter().zip(&found).filter(|(file, _)| file.role == role && file.format == "safetensors") {
+            let Some(at) = at.or_else(|| files.named(file)) else { return Ok(None) };
+            leaves.extend(tensor_leaves(sources[at].as_ref())?);
+        }
+        Ok(Some(leaves))
+    };
+    let sums: [(&str, Option<Digest>, fn(&BTreeMap<String, Digest>) -> Digest); 2] =
+        [("weights", receipt.digests.weights, weights_digest), ("optimizer", receipt.digests.optimizer, optimizer_digest)];
+    for (name, stated, digest) in sums {
+        let Some(stated) = stated else { continue };
+        // A file that differs may not even open.
+        checks.push(match whole(name) {
+            Ok(Some(leaves)) => Check::compared(name, stated, digest(&leaves)),
+            Ok(None) => Check::new(name, CheckResult::Absent),
+            Err(error) => Check { found: Some(error.to_string()), ..Check::compared(name, stated, "") },
+        });
+    }
+    let others = [("assignment", receipt.digests.assignment), ("state", receipt.digests.state), ("tokenizer", receipt.digests.tokenizer)];
+    let others = others.into_iter().chain([("template", receipt.digests.template), ("bundle", receipt.digests.bundle)]);
+    let others = others.chain([("contract", receipt.contract_digest)]);
+    checks.extend(others.filter(|(_, stated)| stated.is_some()).map(|(name, _)| Check::new(name, CheckResult::Skipped)));
+    let failed = |check: &Check| matches!(check.result, CheckResult::Differs | CheckResult::Absent);
+    Ok(Verification { ok: !checks.iter().any(failed), checks })
+}
+
+/// The files at hand.
+struct Files<'a> {
+    sources: &'a [Box<dyn ByteSource>],
+    /// SHA-256 of those that were read.
+    sums: Vec<Option<Digest>>,
+    /// Those that are one of the receipt's files.
+    taken: Vec<bool>,
+}
+
+impl Files<'_> {
+    fn sum(&mut self, at: usize) -> Result<Digest> {
+        let source = &self.sources[at];
+        let sum = match self.sums[at] {
+            Some(sum) => sum,
+            None => sha256_of(source.as_ref(), 0, source.len())?,
+        };
+        self.sums[at] = Some(sum);
+        Ok(sum)
+    }
+
+    /// The file at hand that is this one, which nothing else may be from then on.
+    fn equal(&mut self, file: &ReceiptFile) -> Result<Option<usize>> {
+        for at in 0..self.sources.len() {
+            let source = &self.sources[at];
+            if self.taken[at] || base_name(source.name()) != file.name || source.len() != file.bytes {
+                continue;
+            }
+            if file.sha256.is_none_or(|sum| self.sum(at).is_ok_and(|found| found == sum)) {
+                self.taken[at] = true;
+                return Ok(Some(at));
+            }
+            // A file that cannot be read is an error, not a difference.
+            self.sum(at)?;
+        }
+        Ok(None)
+    }
+
+    /// A file at hand of this name.
+    fn named(&self, file: &ReceiptFile) -> Option<usize> {
+        self.sources.iter().position(|source| base_name(source.name()) == file.name)
+    }
+
+    /// A file at hand of this name that is no other file of the receipt.
+    fn left(&self, file: &ReceiptFile) -> Option<usize> {
+        (0..self.sources.len()).find(|&at| !self.taken[at] && base_name(self.sources[at].name()) == file.name)
+    }
+
+    /// The check of a file that is at hand with other bytes.
+    fn differing(&mut self, name: &str, file: &ReceiptFile) -> Result<Check> {
+        let Some(at) = self.left(file) else { return Ok(Check::new(name, CheckResult::Absent)) };
+        self.taken[at] = true;
+        let told =
+            |bytes: u64, sum: Option<Digest>| format!("{bytes} bytes{}", sum.map_or(String::new(), |sum| format!(", SHA-256 {sum}")));
+        let found = told(self.sources[at].len(), Some(self.sum(at)?));
+        Ok(Check { expected: Some(told(file.bytes, file.sha256)), found: Some(found), ..Check::new(name, CheckResult::Differs) })
+    }
+}
+
+/// The leaf of each tensor of a safetensors file, for which all of it is read.
+fn tensor_leaves(source: &dyn ByteSource) -> Result<Vec<(String, Digest)>> {
+    let one = |tensor: &super::safetensors::SafetensorsTensor| {
+        let payload = sha256_of(source, tensor.begin, tensor.end)?;
+        Ok((tensor.name.clone(), leaf(&tensor.name, &tensor.dtype, &tensor.shape, payload)))
+    };
+    SafetensorsFile::open(source)?.tensors.iter().map(one).collect()
+}

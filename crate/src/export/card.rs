@@ -1,0 +1,99 @@
+//! The model card: what is known of a model, in words. Nothing that was not measured or given.
+
+use std::fmt::Write as _;
+
+use super::options::{ExportOptions, ModelCard};
+use super::source::ExportSource;
+use crate::bundle::{Base, RECEIPT, TrainingRecord};
+use crate::error::{Error, Fault, Result};
+
+/// `README.md` of a folder.
+pub(super) fn card(source: &ExportSource, options: &ExportOptions) -> Result<String> {
+    let given = options.card.clone().unwrap_or_default();
+    let base_name = source.base.as_ref().map(|base| base.name.as_str()).filter(|name| !name.is_empty());
+    let title = given.name.as_deref().or(options.name.as_deref()).or(base_name).unwrap_or("Model");
+    let mut out = front_matter(&given);
+    line(&mut out, &format!("# {}\n", one_line(title)));
+    if let Some(text) = &given.text {
+        line(&mut out, &format!("{}\n", text.trim_end()));
+    }
+    if let Some(base) = &source.base {
+        describe_base(&mut out, base);
+    }
+    describe_data(&mut out, &given, source.training.as_ref());
+    if let Some(training) = &source.training {
+        describe_training(&mut out, training)?;
+    }
+    line(&mut out, "## Files\n");
+    line(
+        &mut out,
+        &format!("`{RECEIPT}` has the SHA-256 of every file of this folder but itself, and the digest of the weights. To compare them"),
+    );
+    line(&mut out, "with the files: `tabtune verify` and the path of the folder.");
+    Ok(out)
+}
+
+fn line(out: &mut String, text: &str) {
+    // Writing to a text cannot fail.
+    let _ = writeln!(out, "{text}");
+}
+
+/// A text on one line.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn front_matter(given: &ModelCard) -> String {
+    let mut out = String::from("---\n");
+    // A text of JSON is one of YAML.
+    let quoted = |text: &str| serde_json::Value::from(one_line(text)).to_string();
+    for (key, value) in [("license", &given.license), ("base_model", &given.base_model)] {
+        if let Some(value) = value {
+            line(&mut out, &format!("{key}: {}", quoted(value)));
+        }
+    }
+    out + "tags:\n- tabtune\n---\n\n"
+}
+
+fn describe_base(out: &mut String, base: &Base) {
+    line(out, "## Base\n");
+    let name = if base.name.is_empty() { String::new() } else { format!("`{}`, ", one_line(&base.name).replace('`', "'")) };
+    line(out, &format!("{name}{}:\n", base.format));
+    for file in &base.files {
+        let sum = match (file.sha256, file.header_sha256) {
+            (Some(sum), _) => format!(", SHA-256 {sum}"),
+            (None, Some(sum)) => format!(", SHA-256 of its header {sum}"),
+            (None, None) => String::new(),
+        };
+        line(out, &format!("- `{}`, {} bytes{sum}", one_line(&file.name).replace('`', "'"), file.bytes));
+    }
+    line(out, "");
+}
+
+fn describe_data(out: &mut String, given: &ModelCard, training: Option<&TrainingRecord>) {
+    if given.data.is_none() && training.is_none() {
+        return;
+    }
+    line(out, "## Data\n");
+    if let Some(text) = &given.data {
+        line(out, &format!("{}\n", text.trim_end()));
+    }
+    if let Some(data) = training.map(|training| &training.data) {
+        let name = if data.name.is_empty() { String::new() } else { format!("`{}`: ", one_line(&data.name).replace('`', "'")) };
+        line(out, &format!("{name}{} tokens to train on, SHA-256 of the tokens {}.\n", data.tokens, data.digest));
+    }
+}
+
+fn describe_training(out: &mut String, training: &TrainingRecord) -> Result<()> {
+    line(out, "## Training\n");
+    line(out, &format!("{} steps, {} counted tokens.", training.completed_steps, training.tokens));
+    for (what, loss) in [("last step", training.losses.last), ("last evaluation", training.losses.evaluation)] {
+        if let Some(loss) = loss {
+            line(out, &format!("Loss of the {what}: {loss} nats for each token."));
+        }
+    }
+    let wrong = |error: serde_json::Error| Error::InvalidConfig(vec![Fault::new("settings", "JSON", error)]);
+    let settings = serde_json::to_string_pretty(&training.settings).map_err(wrong)?;
+    line(out, &format!("\n```json\n{settings}\n```\n"));
+    Ok(())
+}

@@ -1,0 +1,107 @@
+//! A model as a Hugging Face folder.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::card::card;
+use super::options::ExportOptions;
+use super::source::ExportSource;
+use crate::bundle::{FileStream, RECEIPT, StreamTensor, TensorType, byte_len, refuse_blocks};
+use crate::error::{Refusal, Result, word};
+
+/// Maximum number of bytes of tensors in one file of weights, unless another one is asked for: what every browser and file system takes.
+pub const SHARD_BYTES: u64 = 1_900_000_000;
+
+const INDEX: &str = "model.safetensors.index.json";
+const OPTIMIZER: &str = "optimizer.safetensors";
+
+/// The files of a folder that `transformers` and tabtune load: the weights in one file or, beyond `shard_bytes`, in shards that are filled in
+/// the order of the names, with their index; on request the optimizer's state; configuration, ids that end a text, and tokenizer, byte for
+/// byte as they came where nothing changes; a model card; last the receipt, without which the folder is incomplete.
+///
+/// # Errors
+/// `export.safetensors.quantised` for blocks that are to stay as they are stored, `bundle.config.json` for a configuration that is not JSON.
+/// While the stream is read, `export.overflow` for finite values beyond their dtype.
+pub fn export_folder(source: &ExportSource, options: &ExportOptions) -> Result<FileStream> {
+    let to = options.dtype.tensor_type();
+    if to.is_none() {
+        refuse_blocks(&source.weights.tensors)?;
+    }
+    let mut stream = FileStream::summed();
+    push_weights(&mut stream, &source.weights.tensors, to, options.shard_bytes.unwrap_or(SHARD_BYTES))?;
+    if options.optimizer && !source.state.is_empty() {
+        stream.push_optimizer(OPTIMIZER, source.state.clone(), &format_pt())?;
+    }
+    let dtype = dtype_word(&source.weights.tensors, to);
+    for (name, bytes) in source.assets.folder_documents(&source.weights.config, dtype)? {
+        stream.push_bytes(&name, bytes);
+    }
+    stream.push_bytes("README.md", card(source, options)?.into_bytes());
+    stream.push_receipt(RECEIPT, source.draft())?;
+    Ok(stream)
+}
+
+/// What PyTorch's readers of safetensors want to be told.
+fn format_pt() -> BTreeMap<String, String> {
+    BTreeMap::from([("format".to_string(), "pt".to_string())])
+}
+
+/// Bytes of a tensor in its file.
+fn bytes_of(tensor: &StreamTensor, to: Option<TensorType>) -> Result<u64> {
+    let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
+    let dtype = tensor.dtype_as(to);
+    let too_large =
+        || Refusal::new(word!("export.tensor.size")).of("safetensors").subject(&tensor.name).found(format!("{dtype} {shape:?}"));
+    byte_len(&dtype, &shape).ok_or_else(|| too_large().into())
+}
+
+fn push_weights(stream: &mut FileStream, tensors: &[StreamTensor], to: Option<TensorType>, limit: u64) -> Result<()> {
+    let mut tensors = tensors.to_vec();
+    tensors.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut shards: Vec<Vec<StreamTensor>> = vec![Vec::new()];
+    let (mut total, mut filled) = (0u64, 0u64);
+    for tensor in tensors {
+        let bytes = bytes_of(&tensor, to)?;
+        let full = filled.checked_add(bytes).is_none_or(|sum| sum > limit);
+        if let Some(last) = shards.last_mut().filter(|last| last.is_empty() || !full) {
+            last.push(tensor);
+            filled = filled.saturating_add(bytes);
+        } else {
+            shards.push(vec![tensor]);
+            filled = bytes;
+        }
+        total = total.saturating_add(bytes);
+    }
+    let count = shards.len();
+    if count == 1 {
+        return shards.into_iter().try_for_each(|all| stream.push_safetensors_as("model.safetensors", all, to, &format_pt()));
+    }
+    let mut map = Map::new();
+    for (number, shard) in (1..).zip(shards) {
+        let name = format!("model-{number:05}-of-{count:05}.safetensors");
+        map.extend(shard.iter().map(|tensor| (tensor.name.clone(), Value::from(name.as_str()))));
+        stream.push_safetensors_as(&name, shard, to, &format_pt())?;
+    }
+    let index = json!({ "metadata": { "total_size": total }, "weight_map": map });
+    let text = serde_json::to_string_pretty(&index).unwrap_or_default() + "\n";
+    stream.push_bytes(INDEX, text.into_bytes());
+    Ok(())
+}
+
+/// PyTorch's word for the dtype that most of the values have in their files.
+fn dtype_word(tensors: &[StreamTensor], to: Option<TensorType>) -> &'static str {
+    let words = [("F32", "float32"), ("BF16", "bfloat16"), ("F16", "float16"), ("F64", "float64")];
+    let values = |dtype: &str| -> u128 {
+        let of_dtype = tensors.iter().filter(|tensor| tensor.dtype_as(to) == dtype);
+        of_dtype.map(|tensor| tensor.shape.iter().map(|&dim| dim as u128).product::<u128>()).sum()
+    };
+    let mut most = (0, "float32");
+    for (dtype, word) in words {
+        let count = values(dtype);
+        if count > most.0 {
+            most = (count, word);
+        }
+    }
+    most.1
+}

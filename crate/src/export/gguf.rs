@@ -1,0 +1,44 @@
+//! A model as one GGUF file.
+
+use super::gguf_types::GgufTypes;
+use super::options::ExportOptions;
+use super::patch::patch;
+use super::recipe::recipe;
+use super::source::ExportSource;
+use crate::bundle::{ByteSource, FileStream, ReceiptFile};
+use crate::error::{Error, Fault, Result};
+
+/// Name of the file without its ending, and of the model in it, unless another one is asked for.
+const NAME: &str = "model";
+
+/// The model as one GGUF file: `base_files`, a GGUF file or its parts, with the model's tensors in place of theirs, or without such files a
+/// new one. Its receipt is that of the stream.
+///
+/// With a base: a tensor whose values are those that the base gave the model is copied as it is, and so are metadata and tokenizer. Without:
+/// vectors and GPT-2's table of positions are F32, matrices of the type that was asked for, or of the one that each has.
+///
+/// # Errors
+/// `export.gguf.type` for a type that cannot be written; `export.gguf.quantised-source` for blocks that would become other blocks, unless
+/// `requantise` allows it. With a base: `export.gguf.base` if it has other tensors, shapes or settings than the model, or, unless every
+/// tensor is replaced, is another file than the recorded base. Without: `export.gguf.arch` for a model that no architecture describes, or
+/// that could not be opened again; `export.gguf.tokenizer` for a tokenizer that GGUF cannot hold, and the refusal of one that was refused.
+/// While the stream is read, `export.overflow` for finite values beyond their type.
+pub async fn export_gguf(source: &ExportSource, base_files: Vec<Box<dyn ByteSource>>, options: &ExportOptions) -> Result<FileStream> {
+    let types = options.types.as_deref().map_or(Ok(GgufTypes::AsBase), GgufTypes::from_word)?;
+    let name = options.name.as_deref().unwrap_or(NAME);
+    if name.is_empty() || name.chars().any(|c| c.is_control() || matches!(c, '/' | '\\')) {
+        return Err(Error::InvalidConfig(vec![Fault::new("name", "a file name without a path", name)]));
+    }
+    let mut draft = source.draft();
+    let mut stream = if base_files.is_empty() {
+        recipe(source, name, types, options.requantise)?
+    } else {
+        let (stream, base) = patch(source, base_files, name, types, options.requantise).await?;
+        let given: Vec<ReceiptFile> = base.files.iter().map(|file| ReceiptFile::of_name(&file.name, file.bytes, file.sha256)).collect();
+        draft.inputs.retain(|file| !given.iter().any(|one| (&one.name, one.bytes) == (&file.name, file.bytes)));
+        draft.inputs.extend(given);
+        stream
+    };
+    stream.set_receipt(draft);
+    Ok(stream)
+}

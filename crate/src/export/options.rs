@@ -1,0 +1,109 @@
+//! What an export is asked for: plain data, as TypeScript and the terminal send it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::bundle::TensorType;
+
+/// The format of an export.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExportFormat {
+    /// A Hugging Face folder.
+    #[default]
+    Safetensors,
+    /// One GGUF file.
+    Gguf,
+    /// A state dict as JSON.
+    Json,
+}
+
+/// The dtype of the tensors of a folder.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExportDtype {
+    /// Each as it is stored.
+    #[default]
+    Stored,
+    /// f32.
+    F32,
+    /// The upper half of an f32.
+    Bf16,
+    /// IEEE half precision.
+    F16,
+}
+
+impl ExportDtype {
+    /// The type in which every tensor is written; `None` for each in its own.
+    pub fn tensor_type(self) -> Option<TensorType> {
+        match self {
+            Self::Stored => None,
+            Self::F32 => Some(TensorType::F32),
+            Self::Bf16 => Some(TensorType::Bf16),
+            Self::F16 => Some(TensorType::F16),
+        }
+    }
+}
+
+/// How a JSON state dict has its values.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JsonEncoding {
+    /// As numbers.
+    #[default]
+    Numbers,
+    /// As base64 of the stored bytes.
+    Base64,
+}
+
+/// What an export is asked for; everything has a default.
+///
+/// ```
+/// use tabtune::export::{ExportDtype, ExportOptions};
+///
+/// let options: ExportOptions = serde_json::from_str(r#"{"dtype": "bf16", "card": {"license": "mit"}}"#)?;
+/// assert_eq!((options.dtype, options.shard_bytes), (ExportDtype::Bf16, None));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ExportOptions {
+    /// The format.
+    pub format: ExportFormat,
+    /// Types of the matrices of a GGUF file: a word of [`super::GgufTypes::from_word`]; absent: `as-base`.
+    #[serde(rename = "type")]
+    pub types: Option<String>,
+    /// dtype of the tensors of a folder.
+    pub dtype: ExportDtype,
+    /// Maximum number of bytes of tensors in one file of a folder, but for a tensor that is larger; absent: [`super::SHARD_BYTES`].
+    pub shard_bytes: Option<u64>,
+    /// Whether a folder gets the optimizer's state.
+    pub optimizer: bool,
+    /// Whether the manifest of the state goes with the weights.
+    pub manifest: bool,
+    /// Whether blocks may be encoded a second time, as another type.
+    pub requantise: bool,
+    /// How a JSON state dict has its values.
+    pub encoding: JsonEncoding,
+    /// Whether a JSON state dict may hold NaN and infinity.
+    pub allow_non_finite: bool,
+    /// What the model is called; of a GGUF file also its name, without the ending.
+    pub name: Option<String>,
+    /// What the model card says beside what is measured.
+    pub card: Option<ModelCard>,
+}
+
+/// What the user says of a model on its card.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ModelCard {
+    /// The title.
+    pub name: Option<String>,
+    /// Its licence, in a word of Hugging Face's list, for example `apache-2.0`.
+    pub license: Option<String>,
+    /// The model on Hugging Face that it was made from.
+    pub base_model: Option<String>,
+    /// What it was trained on.
+    pub data: Option<String>,
+    /// Anything else, in Markdown.
+    pub text: Option<String>,
+}

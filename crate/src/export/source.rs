@@ -1,0 +1,150 @@
+//! What is exported: weights on the device or in files, and all that is known of them.
+
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use crate::bundle::{
+    Base, Bundle, DataRecord, Digest, Identity, LossRecord, ModelAssets, ModelIoArtifactReceipt, ModelStateGroupAssignment, Operation,
+    ReceiptCheck, ReceiptFile, ReceiptWarning, StoredTensor, StreamTensor, StreamValues, TrainingRecord, Warning,
+};
+use crate::bundle::{CheckResult, ReceiptGroups, ReceiptTensors};
+use crate::config::{ModelConfig, Precision};
+use crate::error::{Error, Fault, Result};
+use crate::model::Model;
+use crate::optim::{StateData, StateTensor};
+use crate::train::Trainer;
+
+/// The weights of a model, each tensor a handle: nothing is read before it is written.
+#[derive(Debug, Clone)]
+pub struct Weights {
+    /// Shape of the model.
+    pub config: ModelConfig,
+    /// How matrices are stored on the device; `None` for weights in files, each of which has its own dtype.
+    pub precision: Option<Precision>,
+    /// Every parameter, a tied head left out.
+    pub tensors: Vec<StreamTensor>,
+}
+
+impl Weights {
+    /// Those of a model on the device, as they are now.
+    pub fn of_model(model: &Model) -> Self {
+        Self { config: model.config().clone(), precision: Some(model.precision()), tensors: model.stream_tensors() }
+    }
+
+    /// Those of an opened model, in its files.
+    pub fn of_bundle(bundle: &Rc<Bundle>) -> Result<Self> {
+        let one = |name: String| {
+            let stored = StoredTensor::new(bundle, &name)?;
+            Ok(StreamTensor { shape: stored.shape().to_vec(), values: StreamValues::Stored(stored), name })
+        };
+        let tensors = bundle.names().into_iter().map(one).collect::<Result<_>>()?;
+        Ok(Self { config: bundle.config.clone(), precision: None, tensors })
+    }
+}
+
+/// A model to be exported.
+#[derive(Debug, Clone)]
+pub struct ExportSource {
+    /// Its weights.
+    pub weights: Weights,
+    /// Its documents and tokenizer.
+    pub assets: ModelAssets,
+    /// The weight files that it started from.
+    pub base: Option<Base>,
+    /// How it was trained, if it was.
+    pub training: Option<TrainingRecord>,
+    /// What it is a state of.
+    pub identity: Identity,
+    /// Its groups of parameters, in training.
+    pub groups: Vec<ModelStateGroupAssignment>,
+    /// The optimizer's state tensors, in training.
+    pub state: Vec<StreamTensor>,
+    /// What was unusual on the way here.
+    pub warnings: Vec<Warning>,
+}
+
+impl ExportSource {
+    /// An opened model, converted without a device. All of its weight files is read once, for their sums.
+    pub fn of_bundle(bundle: &Rc<Bundle>) -> Result<Self> {
+        let identity =
+            Identity { model_family: bundle.config.model_type.clone(), checkpoint_family: "tabtune.export".into(), ..Identity::default() };
+        Ok(Self {
+            weights: Weights::of_bundle(bundle)?,
+            assets: ModelAssets::of_bundle(bundle),
+            base: Some(bundle.base.clone().hashed(bundle)?),
+            training: None,
+            identity,
+            groups: Vec::new(),
+            state: Vec::new(),
+            warnings: bundle.warnings.clone(),
+        })
+    }
+
+    /// The model of a run as it is now, with the state of its optimizer. `data_name` is what the user calls the data; `losses` are those that
+    /// were measured.
+    pub fn of_trainer(trainer: &Trainer, assets: ModelAssets, base: Option<Base>, data_name: &str, losses: LossRecord) -> Result<Self> {
+        let (model, progress) = (trainer.model(), trainer.progress());
+        let digest = trainer.dataset().digest();
+        let wrong = || Error::InvalidConfig(vec![Fault::new("data_digest", "a SHA-256 in lower-case hex", &digest)]);
+        let data = DataRecord {
+            name: data_name.to_string(),
+            digest: Digest::from_hex(&digest).ok_or_else(wrong)?,
+            tokens: trainer.dataset().train_tokens() as u64,
+        };
+        let training = TrainingRecord {
+            settings: settings(trainer)?,
+            data,
+            completed_steps: progress.completed_steps,
+            tokens: progress.tokens,
+            losses,
+        };
+        let identity = Identity {
+            model_family: model.config().model_type.clone(),
+            revision: String::new(),
+            checkpoint_family: "tabtune.train".into(),
+            checkpoint_ref: Some(format!("step-{}", progress.completed_steps)),
+        };
+        let state = trainer.optim().state_tensors().into_iter().map(state_tensor).collect();
+        let (weights, warnings) = (Weights::of_model(model), assets.warnings.clone());
+        Ok(Self { weights, assets, base, training: Some(training), identity, groups: Vec::new(), state, warnings })
+    }
+
+    /// What the receipt of an export says before anything is written.
+    pub(super) fn draft(&self) -> ModelIoArtifactReceipt {
+        let operation = if self.training.is_some() { Operation::Export } else { Operation::Convert };
+        let mut admitted: Vec<String> = self.weights.tensors.iter().map(|tensor| tensor.name.clone()).collect();
+        admitted.sort_unstable();
+        let files = self.base.iter().flat_map(|base| &base.files);
+        let unread = files.clone().any(|file| file.sha256.is_none());
+        let skipped = ReceiptCheck { name: "base".into(), result: CheckResult::Skipped };
+        ModelIoArtifactReceipt {
+            base: self.base.clone(),
+            training: self.training.clone(),
+            inputs: files.map(|file| ReceiptFile::of_name(&file.name, file.bytes, file.sha256)).collect(),
+            tensors: ReceiptTensors { admitted, ..ReceiptTensors::default() },
+            groups: ReceiptGroups { admitted: self.groups.iter().map(|group| group.group_id.clone()).collect(), dropped: Vec::new() },
+            checks: unread.then_some(skipped).into_iter().collect(),
+            warnings: self.warnings.iter().map(ReceiptWarning::from).collect(),
+            ..ModelIoArtifactReceipt::new(operation)
+        }
+    }
+}
+
+/// The settings of a run as a document: the seed as hex, because not every reader of JSON takes 64 bits.
+fn settings(trainer: &Trainer) -> Result<Value> {
+    let wrong = |error: serde_json::Error| Error::InvalidConfig(vec![Fault::new("settings", "JSON", error)]);
+    let mut settings = serde_json::to_value(trainer.config()).map_err(wrong)?;
+    if let Some(seed) = settings.get_mut("seed") {
+        *seed = format!("0x{:016x}", trainer.config().seed).into();
+    }
+    Ok(settings)
+}
+
+fn state_tensor((name, state): (String, StateTensor)) -> StreamTensor {
+    let values = match state.data {
+        StateData::Step(step) => StreamValues::U64(step),
+        StateData::Tensor(tensor) => StreamValues::Device(tensor),
+    };
+    StreamTensor { name, shape: state.shape, values }
+}
