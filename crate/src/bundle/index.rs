@@ -26,7 +26,7 @@ pub(super) fn open_index(index: &dyn ByteSource, files: &[&dyn ByteSource]) -> R
     let named = |refusal: Refusal| Error::from(refusal.of(index.name()));
     let bytes = read_document(index, MAX_DOCUMENT_BYTES)?;
     let text = std::str::from_utf8(&bytes).map_err(|e| named(Refusal::new(word!("index.json")).at(e.valid_up_to() as u64)))?;
-    let document = json::parse(text, MAX_DEPTH).map_err(|fault| {
+    let document = json::parse_header(text, MAX_DEPTH).map_err(|fault| {
         named(match fault {
             JsonFault::Syntax { at } => Refusal::new(word!("index.json")).at(at as u64),
             JsonFault::Depth { at } => Refusal::new(word!("index.depth")).at(at as u64),

@@ -80,7 +80,7 @@ fn judge(header: &[u8], file_bytes: u64) -> Result<SafetensorsFile> {
     if header.first() != Some(&b'{') {
         return Err(Refusal::new(word!("safetensors.header.start")).expected("{").found(text.get(..1).unwrap_or("")).at(8).into());
     }
-    let document = json::parse(text, MAX_DEPTH).map_err(|fault| match fault {
+    let document = json::parse_header(text, MAX_DEPTH).map_err(|fault| match fault {
         JsonFault::Syntax { at } => Refusal::new(word!("safetensors.header.json")).expected("JSON").at(8 + at as u64),
         JsonFault::Depth { at } => {
             Refusal::new(word!("safetensors.header.depth")).expected(format!("at most {MAX_DEPTH} levels")).at(8 + at as u64)
