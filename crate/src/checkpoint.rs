@@ -1,104 +1,37 @@
 //! Converts everything the next step depends on to files and back: `model.safetensors`, `optimizer.safetensors`, the model's documents, and
 //! last `checkpoint.json`, which names the SHA-256 of each piece of the others. A checkpoint folder is also a Hugging Face folder.
 
+mod agreement;
 mod manifest;
 mod pieces;
 mod settings;
+mod state;
+mod write;
 
 pub use crate::bundle::{Base, BaseFile};
 pub use manifest::{Environment, FORMAT_VERSION, FileRecord, MANIFEST, Manifest};
 pub use pieces::{pieces_of, sha256};
 pub use settings::can_override;
+pub use write::{Origin, write};
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use burn::tensor::Device;
 
-use crate::bundle::{Bundle, ByteSource, FileStream, ModelAssets, SafetensorsFile, SafetensorsTensor, StreamTensor, StreamValues};
+use crate::bundle::{Bundle, ByteSource};
 use crate::config::TrainConfig;
 use crate::data::{Dataset, LoaderState};
 use crate::error::{Error, Fault, Result, word};
 use crate::interrupt::Interrupt;
 use crate::model::{Model, open_model};
-use crate::optim::{Optim, ParamInfo, SavedState, StateData, StateTensor};
+use crate::optim::{Optim, ParamInfo};
 use crate::schedule;
 use crate::train::{Notice, Trainer};
+use state::TensorFile;
 
 const WEIGHTS: &str = "model.safetensors";
 const OPTIMIZER: &str = "optimizer.safetensors";
-
-/// What a checkpoint says beside the state of its run.
-#[derive(Debug, Clone)]
-pub struct Origin {
-    /// Where the run is being trained now.
-    pub environment: Environment,
-    /// What the run started from.
-    pub base: Option<Base>,
-}
-
-/// The files of `trainer`'s checkpoint. It only reads: the next step gives the same bits with or without it. The SHA-256 of each piece has
-/// to be passed to [`FileStream::hashed`] before `checkpoint.json`, which contains them, is requested.
-pub fn write(trainer: &Trainer, assets: &ModelAssets, origin: &Origin) -> Result<FileStream> {
-    let mut stream = FileStream::new();
-    let metadata = BTreeMap::from([("format".to_string(), "pt".to_string())]);
-    stream.push_safetensors(WEIGHTS, trainer.model().stream_tensors(), &metadata)?;
-    stream.push_safetensors(OPTIMIZER, state_tensors(trainer.optim()), &metadata)?;
-    for (name, bytes) in assets.documents_for(trainer.model().config(), trainer.model().precision())? {
-        stream.push_bytes(&name, bytes);
-    }
-    let files = stream.files().to_vec();
-    let manifest = Manifest {
-        format: manifest::FORMAT.into(),
-        version: FORMAT_VERSION,
-        written_by: env!("CARGO_PKG_VERSION").into(),
-        model: trainer.model().config().clone(),
-        precision: trainer.model().precision(),
-        train: trainer.config().clone(),
-        progress: trainer.progress(),
-        loader: trainer.loader_state(),
-        data_digest: trainer.dataset().digest(),
-        with_state: Some(trainer.optim().with_state()),
-        base: origin.base.clone(),
-        environment: Some(origin.environment.clone()),
-        files: Vec::new(),
-    };
-    stream.push_sealed(MANIFEST, move |digests| {
-        let records = files.iter().zip(digests).map(|(file, pieces)| FileRecord {
-            name: file.name.clone(),
-            bytes: file.bytes,
-            pieces: Some(pieces.clone()),
-            sha256: None,
-        });
-        let manifest = Manifest { files: records.collect(), ..manifest.clone() };
-        let text = serde_json::to_string_pretty(&manifest).map_err(|error| corrupt(MANIFEST, error))?;
-        Ok((text + "\n").into_bytes())
-    })?;
-    Ok(stream)
-}
-
-fn state_tensors(optim: &Optim) -> Vec<StreamTensor> {
-    let stream = |(name, state): (String, StateTensor)| StreamTensor {
-        name,
-        shape: state.shape,
-        values: match state.data {
-            StateData::Step(step) => StreamValues::U64(step),
-            StateData::Tensor(tensor) => StreamValues::Device(tensor),
-        },
-    };
-    optim.state_tensors().into_iter().map(stream).collect()
-}
-
-/// The entries of an optimizer file; their values are read on demand.
-fn saved_state(source: &dyn ByteSource) -> Result<Vec<SavedState<'_>>> {
-    let entry = |tensor: SafetensorsTensor| SavedState {
-        name: tensor.name,
-        dtype: tensor.dtype,
-        shape: tensor.shape,
-        bytes: tensor.end - tensor.begin,
-        read: Box::new(move |at, buffer| source.read_at(tensor.begin + at, buffer)),
-    };
-    Ok(SafetensorsFile::open(source)?.tensors.into_iter().map(entry).collect())
-}
 
 fn corrupt(what: &str, reason: impl std::fmt::Display) -> Error {
     Error::CheckpointCorrupt { what: what.to_string(), reason: reason.to_string() }
@@ -108,7 +41,8 @@ fn corrupt(what: &str, reason: impl std::fmt::Display) -> Error {
 pub struct Checkpoint {
     manifest: Manifest,
     bundle: Bundle,
-    optimizer: Box<dyn ByteSource>,
+    weights: TensorFile,
+    optimizer: TensorFile,
 }
 
 impl Checkpoint {
@@ -127,17 +61,31 @@ impl Checkpoint {
         let manifest = by_name.remove(MANIFEST).ok_or_else(|| corrupt(MANIFEST, "the file is absent: the checkpoint is incomplete"))?;
         let manifest = manifest::read(manifest.as_ref())?;
         let mut sources = Vec::new();
-        let mut optimizer = None;
+        let (mut weights, mut optimizer) = (None, None);
         for record in &manifest.files {
             let source = by_name.remove(&record.name).ok_or_else(|| corrupt(&record.name, "the file is absent"))?;
             pieces::check_length(source.as_ref(), record)?;
             if verify {
                 pieces::check_bytes(source.as_ref(), record)?;
             }
-            if record.name == OPTIMIZER { optimizer = Some(source) } else { sources.push(source) }
+            let source: Rc<dyn ByteSource> = Rc::from(source);
+            match record.name.as_str() {
+                OPTIMIZER => optimizer = Some(source),
+                name => {
+                    sources.push(Box::new(Rc::clone(&source)) as Box<dyn ByteSource>);
+                    weights = if name == WEIGHTS { Some(source) } else { weights };
+                }
+            }
         }
-        let optimizer = optimizer.ok_or_else(|| corrupt(OPTIMIZER, "the manifest does not name it"))?;
-        Ok(Self { manifest, bundle: open_model(sources)?, optimizer })
+        let named = |file: Option<_>, name| file.ok_or_else(|| corrupt(name, "the manifest does not name it"));
+        let (optimizer, bundle) = (named(optimizer, OPTIMIZER)?, open_model(sources)?);
+        let (weights, optimizer) = (TensorFile::open(named(weights, WEIGHTS)?)?, TensorFile::open(optimizer)?);
+        let checkpoint = Self { manifest, bundle, weights, optimizer };
+        if let Some(said) = &checkpoint.manifest.tensors {
+            agreement::check_tensors(said, &checkpoint.found())?;
+            agreement::check_groups_of(&checkpoint)?;
+        }
+        Ok(checkpoint)
     }
 
     /// What `checkpoint.json` says.
@@ -163,7 +111,8 @@ impl Checkpoint {
     /// The run, ready for its next step. `config` may change what only shapes the rest of the schedule, and the keys that `overrides` names
     /// (`optimizer.weight_decay`, all below `optimizer`, or `all`); any other difference is refused with the full list. Other data are refused
     /// too, unless `overrides` names `data`: their order then begins anew. What the saved state and the data order depend on cannot be
-    /// overridden: kinds of optimizer, precision, seed, sequence length, share kept for evaluation. A new learning rate, or one that
+    /// overridden: kinds of optimizer, precision, seed, sequence length, share kept for evaluation. Saved groups that are not those of the saved
+    /// settings are refused as `groups`, unless `overrides` names them: then the settings count. A new learning rate, or one that
     /// `overrides` names, ends a rate set by hand. The state of parameters that are frozen now is left out. [`Trainer::notices`] tells
     /// about such consequences.
     pub async fn resume(
@@ -179,7 +128,9 @@ impl Checkpoint {
         let other_data = digest != self.manifest.data_digest;
         let rule = || format!("the data of the checkpoint, SHA-256 {}", self.manifest.data_digest);
         let unnamed = (other_data && !named).then(|| Fault::new(settings::DATA, rule(), &digest));
-        let config = settings::accept(saved, config.unwrap_or_else(|| saved.clone()), overrides, Vec::from_iter(unnamed))?;
+        let other_groups = if settings::takes_groups(overrides) { None } else { agreement::groups_fault(&self.manifest)? };
+        let other = unnamed.into_iter().chain(other_groups).collect();
+        let config = settings::accept(saved, config.unwrap_or_else(|| saved.clone()), overrides, other)?;
         let mut notices = Vec::new();
         let loader = if other_data { self.loader_of(digest, &mut notices) } else { self.manifest.loader.clone() };
         let model = Model::from_bundle(&self.bundle, self.manifest.precision, device, interrupt).await?;
@@ -188,10 +139,9 @@ impl Checkpoint {
             progress.manual_learning_rate = None;
         }
         progress.schedule_start = schedule::resolve_start(&config.schedule, progress.schedule_start, progress.completed_steps);
-        let with_state = self.with_state(&model.parameters())?;
+        let with_state = self.with_state(&model.parameters(), settings::takes_groups(overrides))?;
         let mut trainer = Trainer::resume(model, dataset, loader, config, progress)?;
-        let entries = saved_state(self.optimizer.as_ref())?;
-        let dropped = trainer.optim_mut().load_state(entries, &with_state, device, interrupt).await?;
+        let dropped = trainer.optim_mut().load_state(self.optimizer.saved_state(), &with_state, device, interrupt).await?;
         if !dropped.is_empty() {
             let message = format!("frozen now, their optimizer state is dropped: {}", dropped.join(", "));
             notices.push(Notice { code: word!("optim.state-dropped").text(), subject: Some(dropped.join(", ")), message });
@@ -208,10 +158,15 @@ impl Checkpoint {
         LoaderState { epoch: 0, cursor: 0, digest, ..self.manifest.loader.clone() }
     }
 
-    /// The parameters whose state was saved. Version 1 does not name them: there each that was trained has state from the first step on.
-    fn with_state(&self, parameters: &[ParamInfo]) -> Result<Vec<String>> {
+    /// The parameters whose state was saved: by the groups, or by the files where the groups are not taken. Version 2 names them, version 1
+    /// does not: there each that was trained has state from the first step on.
+    fn with_state(&self, parameters: &[ParamInfo], other_groups: bool) -> Result<Vec<String>> {
         if let Some(names) = &self.manifest.with_state {
             return Ok(names.clone());
+        }
+        if let Some(groups) = &self.manifest.groups {
+            let members = groups.iter().flat_map(|group| &group.members).filter(|member| !member.state.is_empty());
+            return Ok(if other_groups { self.stated_parameters() } else { members.map(|member| member.parameter.clone()).collect() });
         }
         if self.manifest.progress.completed_steps == 0 {
             return Ok(Vec::new());

@@ -24,3 +24,4 @@ mod resume;
 mod schedule;
 mod shader_contract;
 mod tokenizer;
+mod train;

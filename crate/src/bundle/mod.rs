@@ -39,6 +39,7 @@ mod stored;
 mod stream;
 mod sums;
 mod tensors;
+mod tokenizer_binding;
 mod verify;
 
 pub use assets::ModelAssets;
@@ -59,6 +60,7 @@ pub(crate) use gguf_vocabulary::tokenizer_keys;
 pub use hf_config::{config_from_hf, config_to_hf};
 pub use hf_config_edit::edited_config;
 pub use inspect::{FileFormat, InspectReport, InventoryTensor, inspect};
+pub(crate) use json::parse as parse_json;
 pub(crate) use names::{HEAD, Layout, ROPE_FREQS, embedding, from_gguf, to_gguf};
 pub(crate) use open::gguf_files;
 pub use open::open_bundle;
@@ -83,4 +85,5 @@ pub use state::{
 pub use stored::StoredTensor;
 pub use stream::{Chunk, FileInfo, FileStream, StreamTensor, StreamValues};
 pub use tensors::{Bundle, SourceFormat, dequantise};
+pub use tokenizer_binding::{PortableTokenizerBinding, TokenizerAsset};
 pub use verify::{Check, Verification, verify, verify_files};

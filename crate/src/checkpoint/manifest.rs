@@ -1,12 +1,14 @@
 //! `checkpoint.json`: what it says, and the versions of it that are read.
 
+use std::collections::BTreeMap;
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::corrupt;
 use super::pieces::count_of;
-use crate::bundle::{Base, ByteSource};
+use crate::bundle::{Base, ByteSource, Identity, ModelStateGroupAssignment, TensorRecord, TokenizerAccount, parse_json};
 use crate::config::{ModelConfig, Precision, TrainConfig};
 use crate::data::LoaderState;
 use crate::error::{Error, Result};
@@ -14,10 +16,12 @@ use crate::gpu::launch;
 use crate::train::{Progress, check_rate};
 
 /// Newest format that this version reads and the one it writes.
-pub const FORMAT_VERSION: u64 = 2;
+pub const FORMAT_VERSION: u64 = 3;
 /// The document that makes a checkpoint complete.
 pub const MANIFEST: &str = "checkpoint.json";
 pub(super) const FORMAT: &str = "tabtune.checkpoint";
+/// Maximum depth of a manifest's JSON.
+const MAX_DEPTH: usize = 32;
 /// Maximum size of a manifest.
 const MAX_MANIFEST_BYTES: u64 = 64 << 20;
 /// Maximum count: JavaScript's numbers are exact up to it.
@@ -81,6 +85,8 @@ pub struct Manifest {
     pub version: u64,
     /// Version of tabtune that wrote it.
     pub written_by: String,
+    /// What the state is a state of; `None` before version 3.
+    pub identity: Option<Identity>,
     /// Shape of the model.
     pub model: ModelConfig,
     /// Storage of its matrices.
@@ -93,10 +99,17 @@ pub struct Manifest {
     pub loader: LoaderState,
     /// SHA-256 of the token stream.
     pub data_digest: String,
-    /// The parameters that have optimizer state; `None` in version 1.
+    /// The parameters that have optimizer state: version 2. Since version 3 the members of the groups say it.
+    #[serde(skip_serializing)]
     pub with_state: Option<Vec<String>>,
     /// What the run started from; `None` if that is unknown or the model was new.
     pub base: Option<Base>,
+    /// Every tensor of `model.safetensors` and `optimizer.safetensors`; `None` before version 3.
+    pub tensors: Option<BTreeMap<String, TensorRecord>>,
+    /// The groups with their members, settings in force and steps; `None` before version 3.
+    pub groups: Option<Vec<ModelStateGroupAssignment>>,
+    /// The tokenizer, whose documents are among the files; `None` without one and before version 3.
+    pub tokenizer: Option<TokenizerAccount>,
     /// Where it was saved; `None` in version 1, which only has `written_by`.
     pub environment: Option<Environment>,
     /// The other files.
@@ -119,7 +132,10 @@ pub(super) fn read(source: &dyn ByteSource) -> Result<Manifest> {
     let len = len.ok_or_else(|| corrupt(MANIFEST, format!("{} bytes, at most {MAX_MANIFEST_BYTES}", source.len())))?;
     let mut bytes = vec![0; len];
     source.read_at(0, &mut bytes)?;
-    let value: Value = serde_json::from_slice(&bytes).map_err(|error| corrupt(MANIFEST, error))?;
+    let text = std::str::from_utf8(&bytes).map_err(|error| corrupt(MANIFEST, error))?;
+    // One scan for what serde_json would let pass, such as a key that stands twice.
+    parse_json(text, MAX_DEPTH).map_err(|fault| corrupt(MANIFEST, format!("not JSON of at most {MAX_DEPTH} levels: {fault:?}")))?;
+    let value: Value = serde_json::from_str(text).map_err(|error| corrupt(MANIFEST, error))?;
     if value["format"] != FORMAT {
         return Err(corrupt("format", format!("expected \"{FORMAT}\", found {}", value["format"])));
     }
@@ -131,18 +147,26 @@ pub(super) fn read(source: &dyn ByteSource) -> Result<Manifest> {
     let Value::Object(fields) = value else { return Err(corrupt(MANIFEST, "expected an object")) };
     let mut fields = Fields(fields);
     let newer = version >= 2;
+    let accounted = version >= 3;
+    if newer && !accounted {
+        name_base(&mut fields.0);
+    }
     let manifest = Manifest {
         format: fields.take("format")?,
         version: fields.take("version")?,
         written_by: fields.take("written_by")?,
+        identity: if accounted { Some(fields.take("identity")?) } else { None },
         model: fields.take("model")?,
         precision: fields.take("precision")?,
         train: fields.take("train")?,
         progress: fields.take("progress")?,
         loader: fields.take("loader")?,
         data_digest: fields.take("data_digest")?,
-        with_state: if newer { Some(fields.take("with_state")?) } else { None },
+        with_state: if newer && !accounted { Some(fields.take("with_state")?) } else { None },
         base: if newer { fields.take("base")? } else { None },
+        tensors: if accounted { Some(fields.take("tensors")?) } else { None },
+        groups: if accounted { Some(fields.take("groups")?) } else { None },
+        tokenizer: if accounted { fields.take("tokenizer")? } else { None },
         environment: if newer { Some(fields.take("environment")?) } else { None },
         files: fields.take("files")?,
     };
@@ -154,6 +178,15 @@ pub(super) fn read(source: &dyn ByteSource) -> Result<Manifest> {
         check_rate(&manifest.train, "manual_learning_rate", rate).map_err(|error| corrupt("progress.manual_learning_rate", error))?;
     }
     Ok(manifest)
+}
+
+/// Gives the base of version 2, which has no name, that of its first file of weights.
+fn name_base(fields: &mut Map<String, Value>) {
+    let Some(Value::Object(base)) = fields.get_mut("base") else { return };
+    let names = base.get("files").and_then(Value::as_array).into_iter().flatten().filter_map(|file| file["name"].as_str());
+    let weights = |name: &&str| [".gguf", ".safetensors"].iter().any(|end| name.to_ascii_lowercase().ends_with(end));
+    let name = names.into_iter().find(weights).unwrap_or_default().to_string();
+    base.entry("name").or_insert(name.into());
 }
 
 /// Refuses impossible counts.

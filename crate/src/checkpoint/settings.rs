@@ -13,6 +13,8 @@ use crate::schedule;
 const ALL: &str = "all";
 /// Allows other data.
 pub(super) const DATA: &str = "data";
+/// Allows settings that resolve to other groups than the saved ones.
+pub(super) const GROUPS: &str = "groups";
 /// Length of a schedule that decays over the whole run.
 const TOTAL_STEPS: &str = "schedule.total_steps";
 /// Settings that the saved state or the data order depends on.
@@ -32,6 +34,11 @@ fn covers(name: &str, key: &str) -> bool {
     key.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
+/// Whether `overrides` takes the groups of the settings.
+pub(super) fn takes_groups(overrides: &[String]) -> bool {
+    overrides.iter().any(|name| matches!(name.as_str(), GROUPS | ALL))
+}
+
 /// Whether a resume sets the learning rate, by another value or by name: it then replaces a rate set by hand.
 pub(super) fn sets_rate(saved: &TrainConfig, given: &TrainConfig, overrides: &[String]) -> bool {
     saved.learning_rate != given.learning_rate || overrides.iter().any(|name| name == "learning_rate")
@@ -43,7 +50,7 @@ pub(super) fn accept(saved: &TrainConfig, given: TrainConfig, overrides: &[Strin
     given.validate()?;
     let (old, new) = (flat(settled(saved, &given)?), flat(settled(&given, saved)?));
     let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
-    let known = |name: &&String| matches!(name.as_str(), ALL | DATA) || keys.iter().any(|key| covers(name, key));
+    let known = |name: &&String| matches!(name.as_str(), ALL | DATA | GROUPS) || keys.iter().any(|key| covers(name, key));
     let unknown = |name| Fault::new("override", "a key of the settings, all, or data", name);
     let faults: Vec<Fault> = overrides.iter().filter(|name| !known(name)).map(unknown).collect();
     if !faults.is_empty() {

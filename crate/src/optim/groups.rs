@@ -1,8 +1,7 @@
 //! Parameter groups: who is optimized how. First match wins.
 
-use super::ParamInfo;
 use crate::config::{GroupConfig, OptimizerConfig, TrainConfig, glob_matches};
-use crate::error::Fault;
+use crate::error::{Error, Fault, Result};
 
 /// Maximum number of parameters without a group that a refusal names.
 const MAX_NAMED: usize = 3;
@@ -20,8 +19,42 @@ pub(super) struct Group {
     pub members: Vec<usize>,
 }
 
+/// A group of a configuration with the parameters that it takes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResolvedGroup {
+    /// Its pattern; `*` where no groups are configured.
+    pub pattern: String,
+    /// Its update rule: that of the run unless the group has its own.
+    pub optimizer: OptimizerConfig,
+    /// Factor of the learning rate.
+    pub learning_rate_scale: f64,
+    /// No gradient, no state, no update.
+    pub frozen: bool,
+    /// Names of its parameters, in the order that was given.
+    pub members: Vec<String>,
+}
+
+/// The groups of `config` with the parameters `names` that each takes; without configured groups, the one group of everything.
+///
+/// # Errors
+/// `optim.groups`, all faults listed: a pattern that matches nothing, a parameter that no pattern matches.
+pub fn resolved_groups(config: &TrainConfig, names: &[&str]) -> Result<Vec<ResolvedGroup>> {
+    let (groups, faults) = resolve(config, names);
+    if !faults.is_empty() {
+        return Err(Error::Groups(faults));
+    }
+    let resolved = |group: Group| ResolvedGroup {
+        members: group.members.iter().map(|&at| names[at].to_string()).collect(),
+        pattern: group.pattern,
+        optimizer: group.rule,
+        learning_rate_scale: group.rate_scale,
+        frozen: group.frozen,
+    };
+    Ok(groups.into_iter().map(resolved).collect())
+}
+
 /// Sorts parameters into groups. A pattern that matches nothing and a parameter that no pattern matches are faults.
-pub(super) fn resolve(config: &TrainConfig, params: &[ParamInfo]) -> (Vec<Group>, Vec<Fault>) {
+pub(super) fn resolve(config: &TrainConfig, names: &[&str]) -> (Vec<Group>, Vec<Fault>) {
     let everything = [GroupConfig::new("*")];
     let configured = if config.groups.is_empty() { &everything[..] } else { &config.groups };
     let mut groups: Vec<Group> = configured
@@ -37,10 +70,10 @@ pub(super) fn resolve(config: &TrainConfig, params: &[ParamInfo]) -> (Vec<Group>
         })
         .collect();
     let mut left = Vec::new();
-    for (at, param) in params.iter().enumerate() {
-        match groups.iter_mut().find(|group| glob_matches(&group.pattern, &param.name)) {
+    for (at, name) in names.iter().enumerate() {
+        match groups.iter_mut().find(|group| glob_matches(&group.pattern, name)) {
             Some(group) => group.members.push(at),
-            None => left.push(param.name.as_str()),
+            None => left.push(*name),
         }
     }
     let rule = "a pattern that matches parameters of no earlier group";

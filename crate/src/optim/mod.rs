@@ -28,6 +28,7 @@ use crate::random;
 pub use adafactor::Adafactor;
 pub use adamw::Adamw;
 pub use apollo::{Apollo, orthogonal};
+pub use groups::{ResolvedGroup, resolved_groups};
 pub use module::OptimSettings;
 pub use norm::{clip_factor, global_norm, sum_of_squares};
 pub use rule::{Layout, Rule, Update};
@@ -110,7 +111,8 @@ impl Optim {
     /// Sorts `params` into the configuration's groups. Every fault is listed: patterns that match nothing, parameters that no pattern
     /// matches, settings, dtypes other than f32 and bf16.
     pub fn new(config: &TrainConfig, params: &[ParamInfo]) -> Result<Self> {
-        let (groups, mut faults) = groups::resolve(config, params);
+        let names: Vec<&str> = params.iter().map(|param| param.name.as_str()).collect();
+        let (groups, mut faults) = groups::resolve(config, &names);
         let of_names = faults.len();
         faults.extend(GroupConfig::all_frozen(&config.groups));
         let mut slots = BTreeMap::new();

@@ -163,6 +163,13 @@ impl Optim {
         self.slots.values().filter(|slot| slot.state.is_some()).map(|slot| slot.info.name.clone()).collect()
     }
 
+    /// Step and names of the state tensors of `name`, without `step`; `None` without state.
+    pub fn state_of(&self, name: &str) -> Option<(u64, Vec<&'static str>)> {
+        let slot = self.slots.get(name)?;
+        let state = slot.state.as_ref()?;
+        Some((state.step, slot.layout.0.iter().map(|(word, ..)| *word).collect()))
+    }
+
     /// Replaces all state by the saved one, of the parameters that `with_state` names. Unknown parameters, missing or extra entries, other
     /// dtypes, shapes or lengths are refused, all of them listed, and nothing is changed. The state of frozen parameters is left out: their
     /// names are returned.

@@ -1,7 +1,9 @@
 //! One optimizer step at a time; the driver owns the loop.
 
+mod account;
 mod backward;
 mod evaluate;
+mod hyperparameters;
 mod loss;
 mod memory;
 mod place;
@@ -10,8 +12,10 @@ mod release;
 mod report;
 mod trainer;
 
+pub use account::{MemberState, group_accounts};
 pub use backward::{NamedGradients, accumulate};
 pub use evaluate::evaluate;
+pub use hyperparameters::{LEARNING_RATE, optimizer_account, optimizer_config, schedule_config, scheduler_account};
 pub use loss::{head_loss_sum, loss_sum};
 pub use memory::{MemoryPlan, check_limits, memory_plan};
 pub use place::Placed;

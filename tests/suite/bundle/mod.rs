@@ -10,3 +10,4 @@ mod folder;
 mod gguf;
 mod pieces;
 mod quants;
+mod tokenizer_binding;

@@ -19,22 +19,28 @@ fn golden() -> PathBuf {
 
 /// Version 1: bf16, AdamW, norms frozen, five steps done, the decay started after three.
 fn version_1() -> Files {
-    let files = std::fs::read_dir(golden().join("v1")).unwrap().map(|entry| entry.unwrap().path());
+    folder("v1")
+}
+
+fn folder(name: &str) -> Files {
+    let files = std::fs::read_dir(golden().join(name)).unwrap().map(|entry| entry.unwrap().path());
     files.map(|path| (path.file_name().unwrap().to_str().unwrap().to_string(), std::fs::read(&path).unwrap())).collect()
 }
 
 fn resumed(files: Files, changes: Value, overrides: &[&str]) -> Result<Trainer> {
     let checkpoint = opened(files)?;
-    let text = std::fs::read(golden().join("v1-data.txt")).unwrap();
-    let tokenizer = checkpoint.bundle().tokenizer.as_ref().unwrap();
-    let dataset = Dataset::from_bytes(&text, DataFormat::Text, tokenizer, 0.0).unwrap();
+    let read = |name: &str| std::fs::read(golden().join(name)).unwrap();
+    let dataset = match &checkpoint.bundle().tokenizer {
+        Some(tokenizer) => Dataset::from_bytes(&read("v1-data.txt"), DataFormat::Text, tokenizer, 0.0).unwrap(),
+        None => Dataset::from_token_bytes(&read("v2-data.tokens"), 0.0).unwrap(),
+    };
     let config: TrainConfig = checkpoint.manifest().train.overlaid(changes).unwrap();
     let overrides: Vec<String> = overrides.iter().map(|name| name.to_string()).collect();
     block_on(checkpoint.resume(dataset, Some(config), &overrides, &cpu().inner(), &Default::default()))
 }
 
 #[test]
-fn version_1_loads_goes_on_and_is_saved_as_version_2() {
+fn version_1_loads_goes_on_and_is_saved_in_the_newest() {
     let files = version_1();
     let bytes = |name: &str| files.iter().find(|(own, _)| own == name).unwrap().1.clone();
     let mut run = resumed(files.clone(), serde_json::json!({}), &[]).unwrap();
@@ -46,17 +52,20 @@ fn version_1_loads_goes_on_and_is_saved_as_version_2() {
         assert!(again.iter().find(|(own, _)| own == name).unwrap().1 == bytes(name), "{name}");
     }
     let manifest: Value = serde_json::from_slice(&again.iter().find(|(own, _)| own == MANIFEST).unwrap().1).unwrap();
-    assert_eq!(manifest["version"], 2);
-    assert_eq!(manifest["with_state"].as_array().unwrap().len(), 8, "all but the three norms");
-    let mut from_2 = resumed(again, serde_json::json!({}), &[]).unwrap();
+    assert_eq!(manifest["version"], 3);
+    let members: Vec<&Value> =
+        manifest["groups"].as_array().unwrap().iter().flat_map(|group| group["members"].as_array().unwrap()).collect();
+    let with_state = members.iter().filter(|member| member["state"] != serde_json::json!({})).count();
+    assert_eq!((members.len(), with_state), (11, 8), "all but the three norms");
+    let mut from_newest = resumed(again, serde_json::json!({}), &[]).unwrap();
     // Chromium's software adapter went on with these losses: another order of sums, and noise of the same bits.
     let expected: Value = serde_json::from_slice(&std::fs::read(golden().join("v1-expected.json")).unwrap()).unwrap();
     for loss in expected["losses"].as_array().unwrap() {
         let (loss, found) = (loss.as_f64().unwrap(), block_on(run.step()).unwrap().loss);
         assert!((found - loss).abs() <= 1e-3 * loss, "{found}, in the browser {loss}");
-        assert_eq!(block_on(from_2.step()).unwrap().loss, found);
+        assert_eq!(block_on(from_newest.step()).unwrap().loss, found);
     }
-    assert_eq!(weights(run.model()), weights(from_2.model()));
+    assert_eq!(weights(run.model()), weights(from_newest.model()));
 }
 
 #[test]
@@ -74,4 +83,59 @@ fn version_1_without_a_state_that_its_settings_call_for_is_refused() {
     let mut flipped = version_1();
     *super::file(&mut flipped, "model.safetensors").last_mut().unwrap() ^= 1;
     assert_eq!(opened(flipped).map(|_| ()).unwrap_err().code(), "checkpoint.chunk.hash");
+}
+
+/// Losses of the next steps of `run`, as they were recorded when the folder was made: on the same backend, so within the order of sums.
+fn goes_on_as_recorded(run: &mut Trainer, expected: &str) -> Vec<f64> {
+    let expected: Value = serde_json::from_slice(&std::fs::read(golden().join(expected)).unwrap()).unwrap();
+    let recorded = expected["losses"].as_array().unwrap().iter().map(|loss| loss.as_f64().unwrap());
+    recorded
+        .map(|loss| {
+            let found = block_on(run.step()).unwrap().loss;
+            assert!((found - loss).abs() <= 1e-6 * loss, "{found}, recorded {loss}");
+            found
+        })
+        .collect()
+}
+
+/// line 29: version 2 (APOLLO, Adafactor on the MLP, SGD on the embedding, norms frozen, an annealing planned) goes on, and so does what is
+/// saved of it now, bit for bit.
+#[test]
+fn version_2_loads_goes_on_and_is_saved_in_the_newest() {
+    let checkpoint = opened(folder("v2")).unwrap();
+    let base = checkpoint.manifest().base.clone().unwrap();
+    assert_eq!((base.name.as_str(), base.format.as_str(), base.files.len()), ("model.safetensors", "hf_folder", 2));
+    assert!(base.files.iter().all(|file| file.header_sha256.is_none() && file.sha256.is_none()));
+    let mut run = resumed(folder("v2"), serde_json::json!({}), &[]).unwrap();
+    // What the settings and the optimizer file of version 2 say together is what the live run says.
+    assert_eq!(checkpoint.groups().unwrap(), run.groups());
+    let again = save_with(&run, checkpoint.bundle());
+    for (name, bytes) in folder("v2").iter().filter(|(name, _)| name.ends_with(".safetensors")) {
+        assert!(again.iter().find(|(own, _)| own == name).unwrap().1 == *bytes, "{name}");
+    }
+    assert_eq!(opened(again.clone()).unwrap().groups().unwrap(), run.groups());
+    let mut from_newest = resumed(again, serde_json::json!({}), &[]).unwrap();
+    let losses = goes_on_as_recorded(&mut run, "v2-expected.json");
+    let after: Vec<f64> = losses.iter().map(|_| block_on(from_newest.step()).unwrap().loss).collect();
+    assert_eq!(after, losses);
+    assert_eq!(weights(run.model()), weights(from_newest.model()));
+    // Nothing of version 3 is taken from a document of version 2.
+    for key in ["groups", "tensors", "identity", "tokenizer"] {
+        let mixed = edited(folder("v2"), |json| json[key] = serde_json::json!([]));
+        assert!(matches!(opened(mixed).map(|_| ()), Err(Error::CheckpointCorrupt { what, .. }) if what == key));
+    }
+}
+
+/// line 29: version 3, made as version 2 was.
+#[test]
+fn version_3_loads_and_goes_on() {
+    let checkpoint = opened(folder("v3")).unwrap();
+    assert_eq!(checkpoint.manifest().version, 3);
+    let mut run = resumed(folder("v3"), serde_json::json!({}), &[]).unwrap();
+    assert_eq!(checkpoint.groups().unwrap(), run.groups());
+    let again = save_with(&run, checkpoint.bundle());
+    for (name, bytes) in folder("v3").iter().filter(|(name, _)| name.ends_with(".safetensors")) {
+        assert!(again.iter().find(|(own, _)| own == name).unwrap().1 == *bytes, "{name}");
+    }
+    goes_on_as_recorded(&mut run, "v2-expected.json");
 }

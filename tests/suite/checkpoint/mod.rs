@@ -1,5 +1,6 @@
 //! Checkpoints: the words of what is refused, what a resume may change, and their bytes piece by piece.
 
+mod accounts;
 mod changes;
 mod golden;
 mod pieces;
@@ -32,13 +33,48 @@ pub fn edited(mut files: Files, edit: impl FnOnce(&mut Value)) -> Files {
     files
 }
 
-/// Gives a file other bytes, and the manifest their length and digests.
+/// Gives a file of tensors other bytes, and the manifest their length, digests and tensors.
 pub fn replaced(mut files: Files, name: &str, bytes: Vec<u8>) -> Files {
     let digests: Vec<String> = pieces_of(bytes.len() as u64).map(|(at, len)| sha256(&bytes[at as usize..(at + len) as usize])).collect();
     let len = bytes.len();
+    let header = safetensors_of(&bytes);
     *file(&mut files, name) = bytes;
     edited(files, |json| {
         let record = json["files"].as_array_mut().unwrap().iter_mut().find(|record| record["name"] == name).unwrap();
         (record["bytes"], record["pieces"]) = (len.into(), digests.into());
+        let tensors = json["tensors"].as_object_mut().unwrap();
+        tensors.retain(|_, tensor| tensor["file"] != name);
+        tensors.extend(header.into_iter().map(|(key, dtype, shape)| {
+            let (path, role) = match key.rsplit_once(':') {
+                Some((parameter, word)) => (format!("{parameter}.{word}"), format!("state:{word}")),
+                None => (key.clone(), "parameter".to_string()),
+            };
+            let path: Vec<&str> = path.split('.').collect();
+            let tensor = serde_json::json!({"path": path, "role": role, "dtype": dtype, "shape": shape, "file": name});
+            (key, tensor)
+        }));
     })
+}
+
+/// The same checkpoint as version 2 said it: which parameters have state, and nothing of tensors, groups and the tokenizer.
+pub fn as_version_2(files: Files) -> Files {
+    edited(files, |json| {
+        let document = json.as_object_mut().unwrap();
+        document["version"] = 2.into();
+        let groups = document.remove("groups").unwrap();
+        let members = groups.as_array().unwrap().iter().flat_map(|group| group["members"].as_array().unwrap());
+        let mut names: Vec<Value> =
+            members.filter(|member| member["state"] != serde_json::json!({})).map(|member| member["parameter"].clone()).collect();
+        names.sort_by_key(|name| name.to_string());
+        document.insert("with_state".into(), names.into());
+        ["identity", "tensors", "tokenizer"].iter().for_each(|key| drop(document.remove(*key)));
+    })
+}
+
+/// Name, dtype and shape of each tensor of a safetensors file, read from its header alone.
+pub fn safetensors_of(bytes: &[u8]) -> Vec<(String, String, Value)> {
+    let len = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    let header: Value = serde_json::from_slice(&bytes[8..8 + len]).unwrap();
+    let tensors = header.as_object().unwrap().iter().filter(|(key, _)| *key != "__metadata__");
+    tensors.map(|(key, tensor)| (key.clone(), tensor["dtype"].as_str().unwrap().to_string(), tensor["shape"].clone())).collect()
 }

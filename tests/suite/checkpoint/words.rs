@@ -1,10 +1,10 @@
-use serde_json::json;
+use serde_json::{Value, json};
 use tabtune::Error;
 use tabtune::bundle::safetensors_header;
 use tabtune::checkpoint::{FORMAT_VERSION, MANIFEST};
 use tabtune_tests::{block_on, cpu};
 
-use super::{edited, file, opened, replaced};
+use super::{as_version_2, edited, file, opened, replaced};
 use crate::resume::{Files, config, dataset, go, save, start};
 
 fn saved() -> Files {
@@ -37,7 +37,10 @@ fn manifest_that_is_cut_or_of_another_shape_is_corrupt_and_its_path_is_named() {
         ("progress.schedule_start", json!(1.5)),
         ("loader.epoch", json!(u64::MAX)),
         ("loader.cursor", json!(-3)),
-        ("with_state", json!("all")),
+        ("tensors", json!([])),
+        ("groups", json!("all")),
+        ("identity.revision", json!(7)),
+        ("tokenizer.record", json!("none")),
         ("environment", json!(null)),
         ("train", json!(7)),
         ("files", json!({})),
@@ -47,12 +50,19 @@ fn manifest_that_is_cut_or_of_another_shape_is_corrupt_and_its_path_is_named() {
         let files =
             edited(saved(), |json| *json.pointer_mut(&format!("/{}", key.replace('.', "/"))).unwrap_or(&mut json!(0)) = value.clone());
         let files = if key == "unknown" { edited(files, |json| json[key] = value) } else { files };
-        assert_eq!(path(files), ("checkpoint.corrupt", key.to_string()));
+        // The path of what the progress of a run counts is told whole.
+        let told = if key.starts_with("progress.") || key.starts_with("loader.") { key } else { key.split('.').next().unwrap() };
+        assert_eq!(path(files), ("checkpoint.corrupt", told.to_string()));
     }
     let without = |key: &'static str| edited(saved(), |json| drop(json.as_object_mut().unwrap().remove(key)));
-    for key in ["with_state", "base", "environment", "model", "data_digest"] {
+    for key in ["identity", "tensors", "groups", "tokenizer", "base", "environment", "model", "data_digest"] {
         assert_eq!(path(without(key)).1, key);
     }
+    // A key that stands twice.
+    let mut twice = saved();
+    let text = String::from_utf8(file(&mut twice, MANIFEST).clone()).unwrap().replacen('{', "{\"precision\": \"f32\",", 1);
+    *file(&mut twice, MANIFEST) = text.into_bytes();
+    assert_eq!(path(twice).1, MANIFEST);
     // Digests of another number, or of the other version.
     assert_eq!(path(edited(saved(), |json| json["files"][0]["pieces"] = json!([]))).1, "files[0].pieces");
     assert_eq!(path(edited(saved(), |json| json["files"][1]["sha256"] = json!("0".repeat(64)))).1, "files[1].pieces");
@@ -111,6 +121,19 @@ fn optimizer_state_that_does_not_fit_is_refused_with_all_names() {
         ("nobody:step", "U64", vec![], step(1)),
     ];
     let files = replaced(saved(), "optimizer.safetensors", optimizer(&entries));
+    // What the manifest says of groups and tensors contradicts itself: all of it is told.
+    let Error::Refused(list) = refused(files.clone()) else { panic!("opened") };
+    let found: Vec<(&str, &str)> = list.iter().map(|refusal| (refusal.code, refusal.subject.as_deref().unwrap())).collect();
+    for expected in [
+        ("state.group.member-missing", "model.layers.0.mlp.up_proj.weight:step"),
+        ("state.group.state-shape", "model.embed_tokens.weight:m"),
+        ("state.tensor.orphan", "nobody:step"),
+        ("state.step.range", "model.norm.weight:step"),
+    ] {
+        assert!(found.contains(&expected), "{expected:?} in {found:?}");
+    }
+    // Version 2 has no groups: what does not fit is found when the run goes on.
+    let files = replaced_in_version_2(&entries);
     let resumed = block_on(opened(files).unwrap().resume(dataset(), None, &[], &cpu().inner(), &Default::default()));
     let Err(Error::StateMismatch(faults)) = resumed.map(|_| ()) else { panic!("resumed") };
     let keys: Vec<&str> = faults.iter().map(|fault| fault.key.as_str()).collect();
@@ -125,18 +148,41 @@ fn optimizer_state_that_does_not_fit_is_refused_with_all_names() {
     }
 }
 
+/// A checkpoint of version 2 with another optimizer file.
+fn replaced_in_version_2(entries: &[(&str, &'static str, Vec<usize>, Vec<u8>)]) -> Files {
+    as_version_2(replaced(saved(), "optimizer.safetensors", optimizer(entries)))
+}
+
+/// The members of every group.
+fn members(json: &mut Value) -> impl Iterator<Item = &mut Value> {
+    json["groups"].as_array_mut().unwrap().iter_mut().flat_map(|group| group["members"].as_array_mut().unwrap())
+}
+
 #[test]
 fn state_that_is_absent_though_a_parameter_should_have_it_is_refused() {
-    let empty = replaced(saved(), "optimizer.safetensors", optimizer(&[]));
+    let empty = replaced_in_version_2(&[]);
     let checkpoint = opened(empty).unwrap();
     let resumed = block_on(checkpoint.resume(dataset(), None, &[], &cpu().inner(), &Default::default()));
     let Err(Error::StateMismatch(faults)) = resumed.map(|_| ()) else { panic!("a run went on without its moments") };
     assert_eq!(faults.iter().filter(|fault| fault.key.ends_with(":step")).count(), checkpoint.bundle().names().len());
     // A parameter without state begins one.
-    let none = edited(replaced(saved(), "optimizer.safetensors", optimizer(&[])), |json| json["with_state"] = json!([]));
+    let none = edited(replaced(saved(), "optimizer.safetensors", optimizer(&[])), |json| {
+        members(json).for_each(|member| member["state"] = json!({}));
+        json["groups"][0]["applied_steps"] = json!(0);
+    });
+    block_on(opened(none).unwrap().resume(dataset(), None, &[], &cpu().inner(), &Default::default())).unwrap();
+    let none = edited(replaced_in_version_2(&[]), |json| json["with_state"] = json!([]));
     block_on(opened(none).unwrap().resume(dataset(), None, &[], &cpu().inner(), &Default::default())).unwrap();
     // One that has state, though the checkpoint says that it has none.
-    let unsaid = edited(saved(), |json| json["with_state"].as_array_mut().unwrap().retain(|name| name != "model.norm.weight"));
+    let unsaid = edited(saved(), |json| {
+        members(json).filter(|member| member["parameter"] == "model.norm.weight").for_each(|member| member["state"] = json!({}));
+    });
+    let Error::Refused(list) = refused(unsaid) else { panic!("opened") };
+    let orphans = ["m", "step", "v"].map(|word| ("state.tensor.orphan", format!("model.norm.weight:{word}")));
+    assert_eq!(list.iter().map(|refusal| (refusal.code, refusal.subject.clone().unwrap())).collect::<Vec<_>>(), orphans);
+    let unsaid = edited(as_version_2(saved()), |json| {
+        json["with_state"].as_array_mut().unwrap().retain(|name| name != "model.norm.weight");
+    });
     let resumed = block_on(opened(unsaid).unwrap().resume(dataset(), None, &[], &cpu().inner(), &Default::default()));
     let Err(Error::StateMismatch(faults)) = resumed.map(|_| ()) else { panic!("resumed") };
     assert_eq!(faults.iter().map(|fault| fault.key.as_str()).collect::<Vec<_>>(), ["model.norm.weight"]);

@@ -1,0 +1,82 @@
+//! A tokenizer as it travels with a model: its assets byte for byte, what is known of it, its chat templates, and their digests.
+
+mod folder;
+mod metadata;
+
+use std::collections::BTreeMap;
+
+use super::digest::{Digest, template_digest, tokenizer_digest};
+use super::state::{AssetAccount, TemplateAccount, TokenizerAccount, TokenizerRecord};
+use crate::error::{Refusal, Result, word};
+
+/// The name of the chat template that has none.
+const UNNAMED: &str = "default";
+
+/// A document of a tokenizer, byte for byte as it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenizerAsset {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// SHA-256 of them.
+    pub sha256: Digest,
+}
+
+/// A tokenizer as plain data. It says what the files say: a flag that they do not mention is absent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PortableTokenizerBinding {
+    /// Family, format and version of the assets, size of the vocabulary, special ids and flags.
+    pub record: TokenizerRecord,
+    /// The assets by name: file names, or `gguf:tokenizer`.
+    pub assets: BTreeMap<String, TokenizerAsset>,
+    /// Exact texts of the chat templates by name; the unnamed one is `default`. They are never rendered here.
+    pub templates: BTreeMap<String, String>,
+    /// Digest of assets and record.
+    pub tokenizer_digest: Digest,
+    /// Digest of the templates, if there are any.
+    pub template_digest: Option<Digest>,
+    /// Digest of the templates of `tokenizer_config.json` where `chat_template.jinja` says something else and is used.
+    pub overruled_template_digest: Option<Digest>,
+}
+
+impl PortableTokenizerBinding {
+    /// The tokenizer of this record, with these assets and templates.
+    ///
+    /// # Errors
+    /// `tokenizer.id.range` for a special id outside the vocabulary.
+    pub fn new(record: TokenizerRecord, assets: BTreeMap<String, Vec<u8>>, templates: BTreeMap<String, String>) -> Result<Self> {
+        let named = [("bos", record.bos), ("pad", record.pad), ("unk", record.unk)];
+        let ids = named.into_iter().filter_map(|(name, id)| Some((name, id?))).chain(record.eos.iter().map(|&id| ("eos", id)));
+        for (name, id) in ids {
+            if u64::from(id) >= record.vocab_size {
+                return Err(id_range(name, record.vocab_size, id).into());
+            }
+        }
+        let hashed = |(name, bytes): (String, Vec<u8>)| (name, TokenizerAsset { sha256: Digest::of(&bytes), bytes });
+        let assets: BTreeMap<String, TokenizerAsset> = assets.into_iter().map(hashed).collect();
+        let digests = assets.iter().map(|(name, asset)| (name.clone(), asset.sha256)).collect();
+        let tokenizer_digest = tokenizer_digest(&digests, &record)?;
+        let template_digest = (!templates.is_empty()).then(|| template_digest(&templates));
+        Ok(Self { record, assets, templates, tokenizer_digest, template_digest, overruled_template_digest: None })
+    }
+
+    /// What a manifest says of it.
+    pub fn account(&self) -> TokenizerAccount {
+        let asset = |(name, asset): (&String, &TokenizerAsset)| AssetAccount {
+            name: name.clone(),
+            bytes: asset.bytes.len() as u64,
+            sha256: asset.sha256,
+        };
+        let template = |(name, text): (&String, &String)| TemplateAccount { name: name.clone(), sha256: Digest::of(text.as_bytes()) };
+        TokenizerAccount {
+            record: self.record.clone(),
+            assets: self.assets.iter().map(asset).collect(),
+            templates: self.templates.iter().map(template).collect(),
+        }
+    }
+}
+
+/// The refusal of a special id that is no token.
+fn id_range(name: &str, vocab_size: u64, found: impl std::fmt::Display) -> Refusal {
+    let refusal = Refusal::new(word!("tokenizer.id.range")).stage("bind").subject(name);
+    refusal.expected(format!("less than {vocab_size}")).found(found)
+}

@@ -1,0 +1,275 @@
+//! The tokenizer of a Hugging Face folder: `tokenizer.json` and the documents beside it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+use super::{PortableTokenizerBinding, UNNAMED, id_range};
+use crate::bundle::digest::template_digest;
+use crate::bundle::refusal::Warning;
+use crate::bundle::source::{ByteSource, base_name, read_document};
+use crate::bundle::state::{AssetFormat, TokenizerFamily, TokenizerRecord};
+use crate::error::{Error, Result, shown, word};
+
+const TOKENIZER: &str = "tokenizer.json";
+const SETTINGS: &str = "tokenizer_config.json";
+const SPECIAL: &str = "special_tokens_map.json";
+const TEMPLATE: &str = "chat_template.jinja";
+const GENERATION: &str = "generation_config.json";
+
+/// Largest tokenizer.json, and largest document beside it.
+const LIMITS: [u64; 2] = [256 << 20, 64 << 20];
+
+impl PortableTokenizerBinding {
+    /// The tokenizer among the files of a Hugging Face folder, and what is unusual about it; `None` without a `tokenizer.json`.
+    ///
+    /// # Errors
+    /// As [`Self::from_documents`], and those of reading.
+    pub fn from_hf_folder<S: ByteSource>(files: &[S]) -> Result<Option<(Self, Vec<Warning>)>> {
+        let mut documents = BTreeMap::new();
+        for name in [TOKENIZER, SETTINGS, SPECIAL, TEMPLATE, GENERATION] {
+            if let Some(file) = files.iter().find(|file| base_name(file.name()) == name) {
+                let limit = LIMITS[usize::from(name != TOKENIZER)];
+                documents.insert(name.to_string(), read_document(file, limit)?);
+            }
+        }
+        Self::from_documents(&documents)
+    }
+
+    /// The tokenizer of these documents by file name. Assets are `tokenizer.json`, `tokenizer_config.json` and `special_tokens_map.json`,
+    /// as present. The ids that end a text are `eos_token` of `tokenizer_config.json`, then `eos_token_id` of `generation_config.json`,
+    /// without repeats. The chat template is `chat_template.jinja`, then `chat_template` of `tokenizer_config.json`, a text or a list of
+    /// named ones; if both are there and differ, the file wins, with the warning `tokenizer.template.conflict`.
+    ///
+    /// # Errors
+    /// `tokenizer.invalid` for a document that is not the expected JSON or text, `tokenizer.id.range` for an id outside the vocabulary.
+    pub fn from_documents(documents: &BTreeMap<String, Vec<u8>>) -> Result<Option<(Self, Vec<Warning>)>> {
+        let Some(bytes) = documents.get(TOKENIZER) else { return Ok(None) };
+        let document: Document = serde_json::from_slice(bytes).map_err(|error| bad(TOKENIZER, error))?;
+        let settings = object(documents, SETTINGS)?;
+        let generation = object(documents, GENERATION)?;
+        let vocabulary = document.vocabulary();
+        let id_of = |key: &str| settings.get(key).and_then(token_text).and_then(|text| vocabulary.id(text));
+        let mut eos: Vec<u32> = id_of("eos_token").into_iter().collect();
+        for id in end_ids(&generation, vocabulary.size)? {
+            if !eos.contains(&id) {
+                eos.push(id);
+            }
+        }
+        let characters = document.is_characters();
+        let record = TokenizerRecord {
+            family: if characters { TokenizerFamily::Character } else { family(&document.model.kind) },
+            asset_format: if characters { AssetFormat::CharacterTable } else { AssetFormat::TokenizerJson },
+            asset_version: document.version.clone().unwrap_or_default(),
+            vocab_size: vocabulary.size,
+            add_bos: settings.get("add_bos_token").and_then(Value::as_bool),
+            add_eos: settings.get("add_eos_token").and_then(Value::as_bool),
+            bos: id_of("bos_token"),
+            eos,
+            pad: id_of("pad_token"),
+            unk: id_of("unk_token").or_else(|| document.model.unknown(&vocabulary)),
+        };
+        let of_settings = named_templates(&settings)?;
+        let mut templates = of_settings.clone();
+        let (mut warnings, mut overruled) = (Vec::new(), None);
+        if let Some(bytes) = documents.get(TEMPLATE) {
+            let text = std::str::from_utf8(bytes).map_err(|error| bad(TEMPLATE, error))?;
+            if of_settings.get(UNNAMED).is_some_and(|other| other != text) {
+                warnings.push(Warning::new(word!("tokenizer.template.conflict"), TEMPLATE));
+                overruled = Some(template_digest(&of_settings));
+            }
+            templates.insert(UNNAMED.to_string(), text.to_string());
+        }
+        let assets = [TOKENIZER, SETTINGS, SPECIAL].into_iter().filter_map(|name| documents.get_key_value(name));
+        let assets = assets.map(|(name, bytes)| (name.clone(), bytes.clone())).collect();
+        let binding = Self::new(record, assets, templates).map_err(|error| error.in_file(TOKENIZER))?;
+        Ok(Some((Self { overruled_template_digest: overruled, ..binding }, warnings)))
+    }
+}
+
+fn bad(what: &str, reason: impl fmt::Display) -> Error {
+    // Messages of the parser may quote the file.
+    Error::Tokenizer { what: what.to_string(), reason: shown(&reason.to_string()) }
+}
+
+/// The object of the document `name`; an empty one if it is absent.
+fn object(documents: &BTreeMap<String, Vec<u8>>, name: &str) -> Result<Map<String, Value>> {
+    let Some(bytes) = documents.get(name) else { return Ok(Map::new()) };
+    serde_json::from_slice(bytes).map_err(|error| bad(name, error))
+}
+
+/// A special token is written as its text or as `{"content": text, …}`.
+fn token_text(value: &Value) -> Option<&str> {
+    value.as_str().or_else(|| value.get("content")?.as_str())
+}
+
+/// `eos_token_id` of generation_config.json: a number or a list of numbers.
+fn end_ids(generation: &Map<String, Value>, vocab_size: u64) -> Result<Vec<u32>> {
+    let stated = match generation.get("eos_token_id") {
+        None | Some(Value::Null) => &[],
+        Some(Value::Array(list)) => list.as_slice(),
+        Some(one) => std::slice::from_ref(one),
+    };
+    let id = |value: &Value| {
+        let id = value.as_u64().filter(|id| *id < vocab_size).and_then(|id| u32::try_from(id).ok());
+        id.ok_or_else(|| id_range("eos", vocab_size, value).of(GENERATION).into())
+    };
+    stated.iter().map(id).collect()
+}
+
+/// `chat_template` of tokenizer_config.json by name; of two templates of one name the first counts.
+fn named_templates(settings: &Map<String, Value>) -> Result<BTreeMap<String, String>> {
+    let mut templates = BTreeMap::new();
+    match settings.get("chat_template") {
+        None | Some(Value::Null) => {}
+        Some(Value::String(text)) => drop(templates.insert(UNNAMED.to_string(), text.clone())),
+        Some(Value::Array(list)) => {
+            for entry in list {
+                let part = |key: &str| entry.get(key).and_then(Value::as_str).ok_or_else(|| bad(SETTINGS, "a chat template without name"));
+                templates.entry(part("name")?.to_string()).or_insert(part("template")?.to_string());
+            }
+        }
+        Some(_) => return Err(bad(SETTINGS, "chat_template: expected a text or a list of named ones")),
+    }
+    Ok(templates)
+}
+
+fn family(kind: &str) -> TokenizerFamily {
+    match kind {
+        "BPE" => TokenizerFamily::BytePairEncoding,
+        "Unigram" => TokenizerFamily::Unigram,
+        "WordPiece" => TokenizerFamily::WordPiece,
+        _ => TokenizerFamily::Custom,
+    }
+}
+
+/// What is read of tokenizer.json.
+#[derive(serde::Deserialize)]
+struct Document {
+    version: Option<String>,
+    #[serde(default)]
+    added_tokens: Vec<Added>,
+    #[serde(default)]
+    normalizer: Option<IgnoredAny>,
+    #[serde(default)]
+    pre_tokenizer: Option<IgnoredAny>,
+    #[serde(default)]
+    post_processor: Option<IgnoredAny>,
+    model: Model,
+}
+
+#[derive(serde::Deserialize)]
+struct Added {
+    id: u64,
+    content: String,
+}
+
+#[derive(serde::Deserialize)]
+struct Model {
+    /// Old files leave it out of BPE.
+    #[serde(rename = "type", default = "bpe")]
+    kind: String,
+    vocab: Tokens,
+    #[serde(default)]
+    unk_token: Option<String>,
+    #[serde(default)]
+    unk_id: Option<u64>,
+    #[serde(default)]
+    merges: Count,
+}
+
+fn bpe() -> String {
+    "BPE".to_string()
+}
+
+/// Every token with its id, and the highest id + 1.
+struct Vocabulary<'a> {
+    tokens: BTreeMap<&'a str, u64>,
+    size: u64,
+}
+
+impl Vocabulary<'_> {
+    fn id(&self, token: &str) -> Option<u32> {
+        self.tokens.get(token).and_then(|&id| u32::try_from(id).ok())
+    }
+}
+
+impl Document {
+    fn vocabulary(&self) -> Vocabulary<'_> {
+        let mut tokens: BTreeMap<&str, u64> = self.model.vocab.0.iter().map(|(token, id)| (token.as_str(), *id)).collect();
+        tokens.extend(self.added_tokens.iter().map(|token| (token.content.as_str(), token.id)));
+        let size = tokens.values().max().map_or(0, |id| id.saturating_add(1));
+        Vocabulary { tokens, size }
+    }
+
+    /// Whether each token is one character that stands alone.
+    fn is_characters(&self) -> bool {
+        let plain = self.normalizer.is_none() && self.pre_tokenizer.is_none() && self.post_processor.is_none();
+        let alone = self.model.kind == "BPE" && self.model.merges.0 == 0 && self.added_tokens.is_empty();
+        plain && alone && self.model.vocab.0.iter().all(|(token, _)| token.chars().count() == 1)
+    }
+}
+
+impl Model {
+    fn unknown(&self, vocabulary: &Vocabulary<'_>) -> Option<u32> {
+        let named = self.unk_token.as_deref().and_then(|token| vocabulary.id(token));
+        named.or_else(|| self.unk_id.and_then(|id| u32::try_from(id).ok()))
+    }
+}
+
+/// A vocabulary: an object of ids by token, or Unigram's list of tokens with their scores.
+struct Tokens(Vec<(String, u64)>);
+
+impl<'de> Deserialize<'de> for Tokens {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = Tokens;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of ids or a list of scored tokens")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Tokens, A::Error> {
+                let mut tokens = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    tokens.push(entry);
+                }
+                Ok(Tokens(tokens))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> std::result::Result<Tokens, A::Error> {
+                let mut tokens = Vec::new();
+                while let Some((token, _)) = list.next_element::<(String, IgnoredAny)>()? {
+                    let id = tokens.len() as u64;
+                    tokens.push((token, id));
+                }
+                Ok(Tokens(tokens))
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+/// The number of items of a list that is not kept.
+#[derive(Default)]
+struct Count(usize);
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        struct Items;
+        impl<'de> Visitor<'de> for Items {
+            type Value = Count;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> std::result::Result<Count, A::Error> {
+                let mut count = 0;
+                while list.next_element::<IgnoredAny>()?.is_some() {
+                    count += 1;
+                }
+                Ok(Count(count))
+            }
+        }
+        deserializer.deserialize_seq(Items)
+    }
+}

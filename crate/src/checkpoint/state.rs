@@ -1,0 +1,125 @@
+//! What a checkpoint says of its state, in the words of a state dict, whatever its version.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::write::{identity, record_of};
+use super::{Checkpoint, OPTIMIZER, WEIGHTS};
+use crate::bundle::{
+    ByteSource, Identity, ModelStateGroupAssignment, SafetensorsFile, SafetensorsTensor, SourceSpan, StateWord, TensorRecord, TensorRole,
+};
+use crate::error::Result;
+use crate::optim::SavedState;
+use crate::train::{MemberState, group_accounts};
+
+/// A safetensors file of a checkpoint, whose values are read on demand.
+pub(super) struct TensorFile {
+    source: Rc<dyn ByteSource>,
+    tensors: Vec<SafetensorsTensor>,
+}
+
+impl TensorFile {
+    pub(super) fn open(source: Rc<dyn ByteSource>) -> Result<Self> {
+        let tensors = SafetensorsFile::open(&source)?.tensors;
+        Ok(Self { source, tensors })
+    }
+
+    /// The entries as an optimizer reads them.
+    pub(super) fn saved_state(&self) -> Vec<SavedState<'_>> {
+        let entry = |tensor: &SafetensorsTensor| {
+            let begin = tensor.begin;
+            SavedState {
+                name: tensor.name.clone(),
+                dtype: tensor.dtype.clone(),
+                shape: tensor.shape.clone(),
+                bytes: tensor.end - begin,
+                read: Box::new(move |at, buffer| self.source.read_at(begin + at, buffer)),
+            }
+        };
+        self.tensors.iter().map(entry).collect()
+    }
+
+    fn span(&self, tensor: &SafetensorsTensor) -> SourceSpan {
+        SourceSpan { source: Rc::clone(&self.source), begin: tensor.begin, bytes: tensor.end - tensor.begin }
+    }
+}
+
+impl Checkpoint {
+    /// What the state is a state of.
+    pub fn identity(&self) -> Identity {
+        self.manifest.identity.clone().unwrap_or_else(|| identity(&self.manifest.model, self.manifest.progress))
+    }
+
+    /// Every tensor of the checkpoint by its key. Before version 3 names tell paths and roles.
+    pub fn tensors(&self) -> BTreeMap<String, TensorRecord> {
+        self.manifest.tensors.clone().unwrap_or_else(|| self.found())
+    }
+
+    /// The tensors of the files, by what their headers and names say.
+    pub(super) fn found(&self) -> BTreeMap<String, TensorRecord> {
+        let of = |file: &TensorFile, name: &str| -> Vec<(String, TensorRecord)> {
+            file.tensors.iter().map(|tensor| (tensor.name.clone(), record_of(&tensor.name, &tensor.dtype, &tensor.shape, name))).collect()
+        };
+        of(&self.weights, WEIGHTS).into_iter().chain(of(&self.optimizer, OPTIMIZER)).collect()
+    }
+
+    /// Where the stored bytes of each tensor lie.
+    pub(crate) fn spans(&self) -> BTreeMap<String, SourceSpan> {
+        let of = |file: &TensorFile| -> Vec<(String, SourceSpan)> {
+            file.tensors.iter().map(|tensor| (tensor.name.clone(), file.span(tensor))).collect()
+        };
+        of(&self.weights).into_iter().chain(of(&self.optimizer)).collect()
+    }
+
+    /// The groups that the checkpoint accounts for. Before version 3 they are those of its settings, with the state of its optimizer file.
+    ///
+    /// # Errors
+    /// Those of reading the optimizer file, and `optim.groups` for settings that do not cover the model.
+    pub fn groups(&self) -> Result<Vec<ModelStateGroupAssignment>> {
+        if let Some(groups) = &self.manifest.groups {
+            return Ok(groups.clone());
+        }
+        let states = self.member_states()?;
+        let start = self.manifest.progress.schedule_start;
+        group_accounts(&self.manifest.model, &self.manifest.train, start, &|name| states.get(name).cloned())
+    }
+
+    /// The state tensors of the optimizer file by parameter.
+    fn member_states(&self) -> Result<BTreeMap<String, MemberState>> {
+        let steps = self.steps()?;
+        let mut states: BTreeMap<String, MemberState> = BTreeMap::new();
+        for tensor in &self.optimizer.tensors {
+            let Some((parameter, word)) = tensor.name.rsplit_once(':') else { continue };
+            let Some(word) = StateWord::from_text(word) else { continue };
+            let state = states.entry(parameter.to_string()).or_default();
+            state.words.push(word);
+            if let (StateWord::Step, Some(step)) = (word, steps.get(&tensor.name)) {
+                state.step = *step;
+            }
+        }
+        Ok(states)
+    }
+
+    /// The value of every U64 [] of the optimizer file whose name ends with `:step`.
+    ///
+    /// # Errors
+    /// Those of reading the file.
+    pub fn steps(&self) -> Result<BTreeMap<String, u64>> {
+        let counts = |tensor: &&SafetensorsTensor| tensor.name.ends_with(":step") && tensor.dtype == "U64" && tensor.shape.is_empty();
+        let step = |tensor: &SafetensorsTensor| {
+            let mut bytes = [0; 8];
+            self.optimizer.source.read_at(tensor.begin, &mut bytes)?;
+            Ok((tensor.name.clone(), u64::from_le_bytes(bytes)))
+        };
+        self.optimizer.tensors.iter().filter(counts).map(step).collect()
+    }
+
+    /// The parameters that have a state tensor in the files.
+    pub(super) fn stated_parameters(&self) -> Vec<String> {
+        let parameter = |(key, record): (&String, &TensorRecord)| match record.role {
+            TensorRole::State(StateWord::Step) => key.rsplit_once(':').map(|(parameter, _)| parameter.to_string()),
+            _ => None,
+        };
+        self.tensors().iter().filter_map(parameter).collect()
+    }
+}

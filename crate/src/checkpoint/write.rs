@@ -1,0 +1,95 @@
+//! The files of a checkpoint, from a live trainer.
+
+use std::collections::BTreeMap;
+
+use super::manifest::{self, Environment, FORMAT_VERSION, FileRecord, MANIFEST, Manifest};
+use super::{OPTIMIZER, WEIGHTS, corrupt};
+use crate::bundle::{
+    Base, FileStream, Identity, ModelAssets, ModelStateTensorManifest, PortableTokenizerBinding, StreamTensor, TensorRecord,
+};
+use crate::config::ModelConfig;
+use crate::error::Result;
+use crate::train::{Progress, Trainer};
+
+/// What a checkpoint says beside the state of its run.
+#[derive(Debug, Clone)]
+pub struct Origin {
+    /// Where the run is being trained now.
+    pub environment: Environment,
+    /// What the run started from.
+    pub base: Option<Base>,
+}
+
+/// The files of `trainer`'s checkpoint. It only reads: the next step gives the same bits with or without it. The SHA-256 of each piece has
+/// to be passed to [`FileStream::hashed`] before `checkpoint.json`, which contains them, is requested.
+pub fn write(trainer: &Trainer, assets: &ModelAssets, origin: &Origin) -> Result<FileStream> {
+    let mut stream = FileStream::new();
+    let metadata = BTreeMap::from([("format".to_string(), "pt".to_string())]);
+    let mut tensors = BTreeMap::new();
+    for (file, list) in [(WEIGHTS, trainer.model().stream_tensors()), (OPTIMIZER, trainer.state_stream())] {
+        for tensor in &list {
+            tensors.insert(tensor.name.clone(), record(tensor, file)?);
+        }
+        stream.push_safetensors(file, list, &metadata)?;
+    }
+    let documents = assets.documents_for(trainer.model().config(), trainer.model().precision())?;
+    for (name, bytes) in &documents {
+        stream.push_bytes(name, bytes.clone());
+    }
+    // Documents that contradict each other are no reason to lose a run: they are saved all the same.
+    let tokenizer = PortableTokenizerBinding::from_documents(&documents.into_iter().collect()).ok().flatten();
+    let files = stream.files().to_vec();
+    let manifest = Manifest {
+        format: manifest::FORMAT.into(),
+        version: FORMAT_VERSION,
+        written_by: env!("CARGO_PKG_VERSION").into(),
+        identity: Some(identity(trainer.model().config(), trainer.progress())),
+        model: trainer.model().config().clone(),
+        precision: trainer.model().precision(),
+        train: trainer.config().clone(),
+        progress: trainer.progress(),
+        loader: trainer.loader_state(),
+        data_digest: trainer.dataset().digest(),
+        with_state: None,
+        base: origin.base.clone(),
+        tensors: Some(tensors),
+        groups: Some(trainer.groups()),
+        tokenizer: tokenizer.map(|(binding, _)| binding.account()),
+        environment: Some(origin.environment.clone()),
+        files: Vec::new(),
+    };
+    stream.push_sealed(MANIFEST, move |digests| {
+        let records = files.iter().zip(digests).map(|(file, pieces)| FileRecord {
+            name: file.name.clone(),
+            bytes: file.bytes,
+            pieces: Some(pieces.clone()),
+            sha256: None,
+        });
+        let manifest = Manifest { files: records.collect(), ..manifest.clone() };
+        let text = serde_json::to_string_pretty(&manifest).map_err(|error| corrupt(MANIFEST, error))?;
+        Ok((text + "\n").into_bytes())
+    })?;
+    Ok(stream)
+}
+
+/// What the state of a run is a state of.
+pub(super) fn identity(model: &ModelConfig, progress: Progress) -> Identity {
+    Identity {
+        model_family: model.model_type.clone(),
+        revision: String::new(),
+        checkpoint_family: "tabtune.train".into(),
+        checkpoint_ref: Some(format!("step-{}", progress.completed_steps)),
+    }
+}
+
+fn record(tensor: &StreamTensor, file: &str) -> Result<TensorRecord> {
+    let shape: std::result::Result<Vec<u64>, _> = tensor.shape.iter().map(|&dim| u64::try_from(dim)).collect();
+    let shape = shape.map_err(|error| corrupt(&tensor.name, error))?;
+    Ok(record_of(&tensor.name, tensor.dtype(), &shape, file))
+}
+
+/// The record of a tensor, its path and role as its name tells them.
+pub(super) fn record_of(name: &str, dtype: &str, shape: &[u64], file: &str) -> TensorRecord {
+    let ModelStateTensorManifest { model_tree_path: path, role, dtype, shape, .. } = ModelStateTensorManifest::of_name(name, dtype, shape);
+    TensorRecord { path, role, dtype, shape, file: file.to_string() }
+}

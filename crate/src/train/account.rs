@@ -1,0 +1,117 @@
+//! What each group of a run is trained with and where it stands, as plain data (crate/FORMATS.md, "Groups"), and back to settings.
+
+use std::collections::BTreeMap;
+
+use super::Trainer;
+use super::hyperparameters::{optimizer_account, scheduler_account};
+use crate::bundle::{
+    GroupClass, GroupMember, ModelStateGroupAssignment, ParameterSemantics, Residency, ResidencyPolicy, StateWord, StreamTensor,
+    StreamValues,
+};
+use crate::config::{ModelConfig, TrainConfig};
+use crate::error::Result;
+use crate::model::{Asked, Kind, Part, Plan};
+use crate::optim::{ResolvedGroup, StateData, StateTensor, resolved_groups};
+
+/// The group of a run that configures none.
+const DEFAULT_GROUP: &str = "default";
+/// Where the state of a parameter stands.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MemberState {
+    /// Number of its updates.
+    pub step: u64,
+    /// Its state tensors, `step` among them.
+    pub words: Vec<StateWord>,
+}
+
+impl Trainer {
+    /// The groups of this run: members in the order in which the model asks for its parameters, hyperparameters in force, where schedule and
+    /// members stand.
+    pub fn groups(&self) -> Vec<ModelStateGroupAssignment> {
+        let state_of = |name: &str| {
+            let (step, words) = self.optim().state_of(name)?;
+            let words = words.into_iter().chain([StateWord::Step.text()]).filter_map(StateWord::from_text).collect();
+            Some(MemberState { step, words })
+        };
+        let groups = group_accounts(self.model().config(), self.config(), self.progress().schedule_start, &state_of);
+        groups.expect("the run was made of this configuration and these groups")
+    }
+
+    /// Handles of every state tensor as `<parameter>:<word>`, ascending by name, to be written to a file.
+    pub fn state_stream(&self) -> Vec<StreamTensor> {
+        let stream = |(name, state): (String, StateTensor)| StreamTensor {
+            name,
+            shape: state.shape,
+            values: match state.data {
+                StateData::Step(step) => StreamValues::U64(step),
+                StateData::Tensor(tensor) => StreamValues::Device(tensor),
+            },
+        };
+        self.optim().state_tensors().into_iter().map(stream).collect()
+    }
+}
+
+/// The groups that a run of `train` on a model of this shape has, with the state that `state_of` knows of each parameter.
+///
+/// # Errors
+/// `optim.groups` for groups that do not cover the model, `config.invalid` for settings that no plain data can hold.
+pub fn group_accounts(
+    model: &ModelConfig,
+    train: &TrainConfig,
+    schedule_start: Option<u64>,
+    state_of: &dyn Fn(&str) -> Option<MemberState>,
+) -> Result<Vec<ModelStateGroupAssignment>> {
+    let plan = Plan::of(model)?;
+    let asked: BTreeMap<&str, &Asked> = plan.parameters.iter().map(|asked| (asked.name.as_str(), asked)).collect();
+    let names: Vec<&str> = plan.parameters.iter().map(|asked| asked.name.as_str()).collect();
+    let account = |(index, group): (usize, ResolvedGroup)| {
+        let states: Vec<(String, Option<MemberState>)> = group.members.iter().map(|name| (name.clone(), state_of(name))).collect();
+        Ok(ModelStateGroupAssignment {
+            group_id: if train.groups.is_empty() { DEFAULT_GROUP.to_string() } else { format!("groups/{index}") },
+            class: common_class(group.members.iter().filter_map(|name| asked.get(name.as_str()).copied())),
+            model_tree_path: common_module(&group.members),
+            optimizer: optimizer_account(&group.optimizer, train.learning_rate)?,
+            parameter_semantics: ParameterSemantics {
+                learning_rate_scale: group.learning_rate_scale,
+                frozen: group.frozen,
+                ..ParameterSemantics::default()
+            },
+            scheduler: Some(scheduler_account(&train.schedule, schedule_start)?),
+            applied_steps: states.iter().flat_map(|(_, state)| state).map(|state| state.step).max().unwrap_or(0),
+            members: states.into_iter().map(|(name, state)| member(name, state)).collect(),
+            residency_policy: Some(ResidencyPolicy { step: Residency::Device, idle: Residency::Device }),
+            residency: Some(Residency::Device),
+        })
+    };
+    resolved_groups(train, &names)?.into_iter().enumerate().map(account).collect()
+}
+
+fn member(parameter: String, state: Option<MemberState>) -> GroupMember {
+    let words = state.map(|state| state.words).unwrap_or_default();
+    let state = words.into_iter().map(|word| (word, format!("{parameter}:{}", word.text()))).collect();
+    GroupMember { parameter, state }
+}
+
+fn class_of(asked: &Asked) -> GroupClass {
+    match (asked.part, asked.kind) {
+        (Part::Table { .. }, _) => GroupClass::Embedding,
+        (Part::Head, Kind::Matrix(_)) => GroupClass::Head,
+        (Part::Block(_), Kind::Matrix(_)) => GroupClass::Matrix,
+        // Weights of norms begin with 1, biases with 0.
+        (_, Kind::Vector(fresh)) if fresh > 0.0 => GroupClass::Scalar,
+        (_, Kind::Vector(_)) => GroupClass::Bias,
+    }
+}
+
+fn common_class<'a>(members: impl Iterator<Item = &'a Asked>) -> GroupClass {
+    let mut classes = members.map(class_of);
+    let first = classes.next().unwrap_or(GroupClass::Mixed);
+    if classes.all(|class| class == first) { first } else { GroupClass::Mixed }
+}
+
+/// The innermost module that holds all members.
+fn common_module(members: &[String]) -> Vec<String> {
+    let modules = members.iter().filter_map(|name| name.rsplit_once('.')).map(|(module, _)| module.split('.').collect::<Vec<_>>());
+    let shared = |path: Vec<_>, other: Vec<_>| path.into_iter().zip(other).take_while(|(a, b)| a == b).map(|(name, _)| name).collect();
+    modules.reduce(shared).unwrap_or_default().into_iter().map(String::from).collect()
+}

@@ -1,0 +1,135 @@
+//! Settings of optimizers and schedules as the plain data of a group, and back.
+
+use serde_json::{Map, Value};
+
+use crate::bundle::{OptimizerAccount, SchedulerAccount};
+use crate::config::{OptimizerConfig, ScheduleConfig};
+use crate::error::{Error, Fault, Refusal, Result, Word, word};
+
+/// The hyperparameter that is the run's peak rate and no setting of an update rule.
+pub const LEARNING_RATE: &str = "learning_rate";
+/// The key of a setting's kind in its JSON.
+const KIND: &str = "type";
+/// APOLLO's projectors, by the number that stands for each.
+const PROJECTORS: [&str; 2] = ["normal", "orthogonal"];
+/// Below it every integer is exact in an f64.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// `optimizer` and the run's `learning_rate` as plain data: every setting under its public name, 0 and 1 for switches and for APOLLO's
+/// projectors, nothing for what is not set.
+///
+/// # Errors
+/// `config.invalid` for a number that is not finite.
+pub fn optimizer_account(optimizer: &OptimizerConfig, learning_rate: f64) -> Result<OptimizerAccount> {
+    let (kind, settings) = split(optimizer)?;
+    let mut account = OptimizerAccount { kind, hyperparameters: [(LEARNING_RATE.to_string(), learning_rate)].into() };
+    for (key, value) in settings {
+        let number = match &value {
+            Value::Bool(switch) => f64::from(u8::from(*switch)),
+            Value::String(word) if *word == PROJECTORS[0] => 0.0,
+            Value::String(word) if *word == PROJECTORS[1] => 1.0,
+            Value::Number(number) => number.as_f64().ok_or_else(|| not_finite(&key))?,
+            Value::Null if is_optional(&key) => continue,
+            _ => return Err(not_finite(&key)),
+        };
+        account.hyperparameters.insert(key, number);
+    }
+    Ok(account)
+}
+
+/// The settings of an update rule that its plain data say.
+///
+/// # Errors
+/// `state.group.kind` for a kind that tabtune does not train, `state.group.hyperparameter` for a value that is absent, unknown, not finite
+/// or out of its range.
+pub fn optimizer_config(account: &OptimizerAccount) -> Result<OptimizerConfig> {
+    let empty: Map<String, Value> = [(KIND.to_string(), account.kind.as_str().into())].into_iter().collect();
+    let defaults: OptimizerConfig = serde_json::from_value(empty.into()).map_err(|_| refuse(word!("state.group.kind"), &account.kind))?;
+    let (_, mut settings) = split(&defaults)?;
+    for (key, value) in &account.hyperparameters {
+        let wrong = || refuse(word!("state.group.hyperparameter"), key).found(value);
+        match settings.get_mut(key) {
+            Some(slot) => *slot = setting(slot, *value).ok_or_else(wrong)?,
+            None if key == LEARNING_RATE && value.is_finite() => {}
+            None => return Err(wrong().into()),
+        }
+    }
+    let given = |key: &str| account.hyperparameters.contains_key(key);
+    let required = settings.keys().map(String::as_str).filter(|key| !is_optional(key)).chain([LEARNING_RATE]);
+    if let Some(absent) = required.into_iter().find(|key| !given(key)) {
+        return Err(refuse(word!("state.group.hyperparameter"), absent).found("nothing").into());
+    }
+    let config: OptimizerConfig = joined(&account.kind, settings)?;
+    // Whether the decay fits the rate is judged with the run, whose groups scale the rate.
+    match config.faults(0.0).first() {
+        None => Ok(config),
+        Some(fault) => Err(refuse(word!("state.group.hyperparameter"), &fault.key).expected(&fault.rule).found(&fault.value).into()),
+    }
+}
+
+/// `schedule` as plain data; `start` is the step at which its decay begins, if that is decided.
+///
+/// # Errors
+/// `config.invalid` for a number that is not finite.
+pub fn scheduler_account(schedule: &ScheduleConfig, start: Option<u64>) -> Result<SchedulerAccount> {
+    let (kind, config) = split(schedule)?;
+    Ok(SchedulerAccount { kind, config: config.into(), start })
+}
+
+/// The settings of a schedule that its plain data say.
+///
+/// # Errors
+/// `state.group.kind` for a kind that tabtune does not have, `state.group.hyperparameter` for settings that are not its own or of the wrong
+/// type.
+pub fn schedule_config(account: &SchedulerAccount) -> Result<ScheduleConfig> {
+    let wrong = || refuse(word!("state.group.hyperparameter"), &account.kind);
+    let known: Result<ScheduleConfig> = joined(&account.kind, Map::new());
+    known.map_err(|_| refuse(word!("state.group.kind"), &account.kind))?;
+    let settings = account.config.as_object().ok_or_else(wrong)?.clone();
+    if settings.contains_key(KIND) {
+        return Err(wrong().into());
+    }
+    joined(&account.kind, settings)
+}
+
+/// Kind and settings of a tagged configuration.
+fn split(config: &impl serde::Serialize) -> Result<(String, Map<String, Value>)> {
+    let value =
+        serde_json::to_value(config).map_err(|error| Error::InvalidConfig(vec![Fault::new("settings", "finite numbers", error)]))?;
+    let Value::Object(mut settings) = value else { return Err(not_finite(KIND)) };
+    let kind = settings.remove(KIND).and_then(|kind| kind.as_str().map(String::from)).ok_or_else(|| not_finite(KIND))?;
+    Ok((kind, settings))
+}
+
+/// The configuration of this kind with these settings.
+fn joined<T: serde::de::DeserializeOwned>(kind: &str, mut settings: Map<String, Value>) -> Result<T> {
+    settings.insert(KIND.to_string(), kind.into());
+    let wrong = |error: serde_json::Error| refuse(word!("state.group.hyperparameter"), kind).found(error);
+    serde_json::from_value(settings.into()).map_err(|error| wrong(error).into())
+}
+
+/// Settings that may be absent: the defaults of APOLLO follow from the others.
+fn is_optional(key: &str) -> bool {
+    matches!(key, "rank" | "scale")
+}
+
+/// The setting that `number` stands for, of the type that `default` has.
+fn setting(default: &Value, number: f64) -> Option<Value> {
+    let integral = number.fract() == 0.0 && number.abs() < EXACT;
+    match default {
+        _ if !number.is_finite() => None,
+        Value::Bool(_) => [0.0, 1.0].iter().position(|&value| value == number).map(|switch| Value::Bool(switch == 1)),
+        Value::String(_) => PROJECTORS.iter().zip([0.0, 1.0]).find(|(_, value)| *value == number).map(|(word, _)| (*word).into()),
+        // Settings that count take no other number than an integer.
+        _ if integral => serde_json::from_str(&number.to_string()).ok(),
+        _ => Some(number.into()),
+    }
+}
+
+fn refuse(code: Word, subject: &str) -> Refusal {
+    Refusal::new(code).subject(subject)
+}
+
+fn not_finite(key: &str) -> Error {
+    Error::InvalidConfig(vec![Fault::new(key, "a finite number, a switch or a known word", "something else")])
+}

@@ -1,0 +1,304 @@
+//! Tokenizers as they travel with a model.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use tabtune::Error;
+use tabtune::bundle::{
+    AssetFormat, Digest, GgufFile, GgufValue, MemorySource, PortableTokenizerBinding, TokenizerFamily, TokenizerRecord, gguf_header,
+    template_digest, tokenizer_digest,
+};
+use tabtune::tokenizer::Tokenizer;
+
+/// Five tokens, of which one is added, as a folder has them.
+fn folder() -> BTreeMap<String, Value> {
+    let tokenizer = json!({
+        "version": "1.0", "added_tokens": [{"id": 4, "content": "</s>", "special": true}], "pre_tokenizer": {"type": "ByteLevel"},
+        "model": {"type": "BPE", "unk_token": "a", "vocab": {"a": 0, "b": 1, "ab": 2, "<s>": 3}, "merges": ["a b"]}
+    });
+    let settings = json!({
+        "bos_token": "<s>", "eos_token": {"content": "</s>"}, "pad_token": null, "add_bos_token": true, "chat_template": "{{ messages }}"
+    });
+    [
+        ("tokenizer.json", tokenizer),
+        ("tokenizer_config.json", settings),
+        ("special_tokens_map.json", json!({"eos_token": "</s>"})),
+        ("generation_config.json", json!({"eos_token_id": [4, 2, 4]})),
+    ]
+    .map(|(name, value)| (name.to_string(), value))
+    .into()
+}
+
+fn bytes(folder: &BTreeMap<String, Value>) -> BTreeMap<String, Vec<u8>> {
+    folder.iter().map(|(name, value)| (name.clone(), value.to_string().into_bytes())).collect()
+}
+
+fn bound(documents: &BTreeMap<String, Vec<u8>>) -> (PortableTokenizerBinding, Vec<(&'static str, String)>) {
+    let (binding, warnings) = PortableTokenizerBinding::from_documents(documents).unwrap().unwrap();
+    (binding, warnings.into_iter().map(|warning| (warning.code, warning.subject)).collect())
+}
+
+fn edited(edit: impl FnOnce(&mut BTreeMap<String, Value>)) -> BTreeMap<String, Vec<u8>> {
+    let mut folder = folder();
+    edit(&mut folder);
+    bytes(&folder)
+}
+
+/// The digests of another program (Python's hashlib) for a document that is no whole tokenizer.
+#[test]
+fn digests_are_those_of_another_program() {
+    let record = json!({
+        "family": "byte_pair_encoding", "asset_format": "tokenizer_json", "asset_version": "1", "vocab_size": 32000, "add_bos": true,
+        "add_eos": null, "bos": 1, "eos": [2], "pad": 0, "unk": 3
+    });
+    let record: TokenizerRecord = serde_json::from_value(record).unwrap();
+    let assets = [("tokenizer.json".to_string(), b"{\"version\":\"1.0\"}".to_vec())].into();
+    let templates = [("default", "{{ messages }}"), ("tool_use", "{{ tools }}\n")].map(|(name, text)| (name.into(), text.into())).into();
+    let binding = PortableTokenizerBinding::new(record, assets, templates).unwrap();
+    assert_eq!(binding.tokenizer_digest.to_string(), "3cf3bf06b50fe5c984097285b8a8f75724b24490328905b4481c9873e10fbfa4");
+    assert_eq!(binding.template_digest.unwrap().to_string(), "aa01e0607a99b6d20429c7393fa7da4d6c5db6297de8a2048e36eae197614991");
+}
+
+#[test]
+fn folder_gives_assets_ids_flags_and_template() {
+    let documents = bytes(&folder());
+    let (binding, warnings) = bound(&documents);
+    let record = TokenizerRecord {
+        family: TokenizerFamily::BytePairEncoding,
+        asset_format: AssetFormat::TokenizerJson,
+        asset_version: "1.0".into(),
+        vocab_size: 5,
+        add_bos: Some(true),
+        add_eos: None,
+        bos: Some(3),
+        eos: vec![4, 2],
+        pad: None,
+        unk: Some(0),
+    };
+    assert_eq!((binding.record.clone(), warnings.len()), (record.clone(), 0));
+    let names: Vec<&str> = binding.assets.keys().map(String::as_str).collect();
+    assert_eq!(names, ["special_tokens_map.json", "tokenizer.json", "tokenizer_config.json"]);
+    assert!(binding.assets.iter().all(|(name, asset)| asset.bytes == documents[name] && asset.sha256 == Digest::of(&asset.bytes)));
+    let sums = binding.assets.iter().map(|(name, asset)| (name.clone(), asset.sha256)).collect();
+    assert_eq!(binding.tokenizer_digest, tokenizer_digest(&sums, &record).unwrap());
+    assert_eq!(binding.templates, [("default".to_string(), "{{ messages }}".to_string())].into());
+    assert_eq!(binding.template_digest, Some(template_digest(&binding.templates)));
+    // From files too, in any order and with others among them; without a tokenizer.json there is none.
+    let mut files: Vec<MemorySource> =
+        documents.iter().map(|(name, bytes)| MemorySource::new(format!("a/{name}"), bytes.clone())).collect();
+    files.insert(0, MemorySource::new("README.md", "no"));
+    assert_eq!(PortableTokenizerBinding::from_hf_folder(&files).unwrap().unwrap().0, binding);
+    assert!(PortableTokenizerBinding::from_hf_folder(&files[..1]).unwrap().is_none());
+    let account = binding.account();
+    assert_eq!((account.assets.len(), account.assets[1].bytes), (3, documents["tokenizer.json"].len() as u64));
+    assert_eq!(account.templates[0].sha256, Digest::of(b"{{ messages }}"));
+}
+
+/// line 4, of folders: each changed part changes its digest and no other.
+#[test]
+fn every_changed_part_changes_its_digest() {
+    let (before, _) = bound(&bytes(&folder()));
+    let edits: [(fn(&mut BTreeMap<String, Value>), bool); 7] = [
+        (|folder| folder.get_mut("tokenizer.json").unwrap()["model"]["vocab"] = json!({"a": 0, "c": 1, "ab": 2, "<s>": 3}), false),
+        (|folder| folder.get_mut("tokenizer.json").unwrap()["model"]["merges"] = json!(["b a"]), false),
+        (|folder| folder.get_mut("tokenizer_config.json").unwrap()["bos_token"] = json!("a"), false),
+        (|folder| folder.get_mut("tokenizer_config.json").unwrap()["add_bos_token"] = json!(false), false),
+        (|folder| folder.get_mut("special_tokens_map.json").unwrap()["x"] = json!(1), false),
+        (|folder| folder.get_mut("generation_config.json").unwrap()["eos_token_id"] = json!(4), false),
+        (|folder| drop(folder.insert("chat_template.jinja".into(), json!("other"))), true),
+    ];
+    for (edit, of_template) in edits {
+        let (after, _) = bound(&edited(edit));
+        assert_eq!(after.tokenizer_digest != before.tokenizer_digest, !of_template);
+        assert_eq!(after.template_digest != before.template_digest, of_template);
+    }
+    // Metadata of generation that say nothing of the ids are no part.
+    let (same, _) = bound(&edited(|folder| folder.get_mut("generation_config.json").unwrap()["temperature"] = json!(0.5)));
+    assert_eq!(same, before);
+}
+
+/// line 42, of templates: precedence, conflict, list form, named ones, and one of 2 MiB that is kept unrendered.
+#[test]
+fn template_of_the_file_wins_and_a_conflict_is_told() {
+    let with_file = |text: &str, edit: fn(&mut BTreeMap<String, Value>)| {
+        let mut documents = edited(edit);
+        documents.insert("chat_template.jinja".into(), text.as_bytes().to_vec());
+        bound(&documents)
+    };
+    let keep: fn(&mut BTreeMap<String, Value>) = |_| {};
+    let (binding, warnings) = with_file("{{ other }}\n", keep);
+    assert_eq!(warnings, [("tokenizer.template.conflict", "chat_template.jinja".to_string())]);
+    assert_eq!(binding.templates["default"], "{{ other }}\n");
+    let overruled = [("default".to_string(), "{{ messages }}".to_string())].into();
+    assert_eq!(binding.overruled_template_digest, Some(template_digest(&overruled)));
+    assert_ne!(binding.overruled_template_digest, binding.template_digest);
+    // The same text twice is no conflict.
+    let (binding, warnings) = with_file("{{ messages }}", keep);
+    assert_eq!((warnings.len(), binding.overruled_template_digest), (0, None));
+    let list: fn(&mut BTreeMap<String, Value>) = |folder| {
+        let list = json!([
+            {"name": "default", "template": "{{ a }}"}, {"name": "tool_use", "template": "{{ b }}"}, {"name": "tool_use", "template": "{{ c }}"}
+        ]);
+        folder.get_mut("tokenizer_config.json").unwrap()["chat_template"] = list;
+    };
+    let named = |default: &str| -> BTreeMap<String, String> {
+        [("default".to_string(), default.to_string()), ("tool_use".to_string(), "{{ b }}".to_string())].into()
+    };
+    assert_eq!(bound(&edited(list)).0.templates, named("{{ a }}"));
+    let (binding, warnings) = with_file("{{ d }}", list);
+    assert_eq!((binding.templates, warnings.len()), (named("{{ d }}"), 1));
+    let without: fn(&mut BTreeMap<String, Value>) =
+        |folder| drop(folder.get_mut("tokenizer_config.json").unwrap().as_object_mut().unwrap().remove("chat_template"));
+    assert_eq!(bound(&edited(without)).0.template_digest, None);
+    let large = "{% for m in messages %}".repeat(100_000);
+    assert!(large.len() > 2 << 20);
+    assert_eq!(with_file(&large, without).0.templates["default"], large);
+}
+
+#[test]
+fn documents_that_contradict_themselves_are_refused() {
+    let code = |documents| PortableTokenizerBinding::from_documents(&documents).unwrap_err().code();
+    let range = |ids: Value| {
+        let error = PortableTokenizerBinding::from_documents(&edited(|folder| {
+            folder.get_mut("generation_config.json").unwrap()["eos_token_id"] = ids;
+        }));
+        let Err(Error::Refused(list)) = error else { panic!("{error:?}") };
+        (list[0].code, list[0].subject.clone().unwrap())
+    };
+    for ids in [json!(5), json!([4, 5]), json!(-1), json!("4"), json!(1u64 << 40)] {
+        assert_eq!(range(ids), ("tokenizer.id.range", "eos".to_string()));
+    }
+    assert_eq!(bound(&edited(|folder| folder.get_mut("generation_config.json").unwrap()["eos_token_id"] = json!(null))).0.record.eos, [4]);
+    assert_eq!(code(edited(|folder| folder.get_mut("tokenizer_config.json").unwrap()["chat_template"] = json!(7))), "tokenizer.invalid");
+    assert_eq!(code(edited(|folder| folder.get_mut("tokenizer.json").unwrap()["model"]["vocab"] = json!(7))), "tokenizer.invalid");
+    let mut cut = bytes(&folder());
+    cut.get_mut("tokenizer_config.json").unwrap().pop();
+    assert_eq!(code(cut), "tokenizer.invalid");
+}
+
+#[test]
+fn other_vocabularies_have_their_family_and_size() {
+    let of = |model: Value| bound(&edited(|folder| folder.get_mut("tokenizer.json").unwrap()["model"] = model)).0.record;
+    let unigram = of(json!({"type": "Unigram", "unk_id": 1, "vocab": [["a", 0.0], ["<unk>", -1.5], ["<s>", 0]]}));
+    assert_eq!((unigram.family, unigram.vocab_size, unigram.unk, unigram.bos), (TokenizerFamily::Unigram, 5, Some(1), Some(2)));
+    let pieces = of(json!({"type": "WordPiece", "unk_token": "[UNK]", "vocab": {"[UNK]": 9, "<s>": 0}}));
+    assert_eq!((pieces.family, pieces.vocab_size, pieces.unk), (TokenizerFamily::WordPiece, 10, Some(9)));
+    assert_eq!(of(json!({"type": "WordLevel", "vocab": {"x": 0}})).family, TokenizerFamily::Custom);
+    // Vocabularies of single characters, as a run from scratch makes them.
+    let characters = Tokenizer::characters("hello").unwrap();
+    let (binding, _) = bound(&characters.assets().into_iter().collect());
+    let record = &binding.record;
+    assert_eq!((record.family, record.asset_format), (TokenizerFamily::Character, AssetFormat::CharacterTable));
+    assert_eq!((record.vocab_size, record.eos.len(), record.bos), (4, 0, None));
+    assert_ne!(binding.tokenizer_digest, bound(&Tokenizer::characters("help").unwrap().assets().into_iter().collect()).0.tokenizer_digest);
+}
+
+/// Three tokens as GGUF metadata.
+fn metadata() -> Vec<(String, GgufValue)> {
+    [
+        ("general.architecture", GgufValue::of_text("llama")),
+        ("tokenizer.ggml.tokens", GgufValue::of_texts(&["a", "b", "ab"])),
+        ("tokenizer.ggml.model", GgufValue::of_text("gpt2")),
+        ("tokenizer.ggml.merges", GgufValue::of_texts(&["a b"])),
+        ("tokenizer.ggml.scores", GgufValue::of_f32s(&[0.0, -1.0, -2.0])),
+        ("tokenizer.ggml.eos_token_id", GgufValue::of_u32(2)),
+        ("tokenizer.ggml.eot_token_id", GgufValue::of_u32(1)),
+        ("tokenizer.ggml.eom_token_id", GgufValue::of_u32(2)),
+        ("tokenizer.ggml.add_bos_token", GgufValue::of_bool(false)),
+        ("tokenizer.chat_template.tool_use", GgufValue::of_text("{{ tools }}")),
+        ("tokenizer.chat_template.default", GgufValue::of_text("{{ undeclared }}")),
+        ("tokenizer.chat_template", GgufValue::of_text("{{ messages }}")),
+    ]
+    .map(|(key, value)| (key.to_string(), value))
+    .into()
+}
+
+fn of_gguf(metadata: &[(String, GgufValue)]) -> PortableTokenizerBinding {
+    let file = GgufFile::open(&MemorySource::new("m.gguf", gguf_header(metadata, &[]).unwrap().bytes)).unwrap();
+    PortableTokenizerBinding::from_gguf(&file, "m.gguf").unwrap().unwrap()
+}
+
+/// line 4, of GGUF: family, ids, flags, vocabulary and asset bytes; each changed part changes its digest.
+#[test]
+fn gguf_gives_its_metadata_as_one_asset() {
+    let binding = of_gguf(&metadata());
+    let record = &binding.record;
+    assert_eq!((record.family, record.asset_format), (TokenizerFamily::BytePairEncoding, AssetFormat::GgufMetadata));
+    assert_eq!((record.vocab_size, record.bos, record.eos.as_slice()), (3, None, &[2, 1][..]));
+    assert_eq!((record.add_bos, record.add_eos, record.pad, record.unk), (Some(false), None, None, None));
+    // The asset by hand: ascending keys, each with length, type and bytes.
+    let mut asset = Vec::new();
+    let mut put = |key: &str, kind: u32, value: &[u8]| {
+        asset.extend((key.len() as u64).to_le_bytes());
+        asset.extend(key.as_bytes());
+        asset.extend(kind.to_le_bytes());
+        asset.extend(value);
+    };
+    let text = |text: &str| [&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat();
+    let array =
+        |kind: u32, items: &[Vec<u8>]| [&kind.to_le_bytes()[..], &(items.len() as u64).to_le_bytes()[..], &items.concat()[..]].concat();
+    put("tokenizer.ggml.add_bos_token", 7, &[0]);
+    put("tokenizer.ggml.eom_token_id", 4, &[2, 0, 0, 0]);
+    put("tokenizer.ggml.eos_token_id", 4, &[2, 0, 0, 0]);
+    put("tokenizer.ggml.eot_token_id", 4, &[1, 0, 0, 0]);
+    put("tokenizer.ggml.merges", 9, &array(8, &[text("a b")]));
+    put("tokenizer.ggml.model", 8, &text("gpt2"));
+    put("tokenizer.ggml.scores", 9, &array(6, &[0.0f32, -1.0, -2.0].map(|score| score.to_le_bytes().to_vec())));
+    put("tokenizer.ggml.tokens", 9, &array(8, &["a", "b", "ab"].map(text)));
+    assert_eq!(binding.assets.keys().collect::<Vec<_>>(), ["gguf:tokenizer"]);
+    assert_eq!(binding.assets["gguf:tokenizer"].bytes, asset);
+    let templates = [("default", "{{ messages }}"), ("tool_use", "{{ tools }}")].map(|(name, text)| (name.to_string(), text.to_string()));
+    assert_eq!(binding.templates, templates.into());
+
+    let changed = |key: &str, value: GgufValue| {
+        let mut metadata = metadata();
+        metadata.iter_mut().find(|(own, _)| own == key).unwrap().1 = value;
+        of_gguf(&metadata)
+    };
+    for (key, value) in [
+        ("tokenizer.ggml.tokens", GgufValue::of_texts(&["a", "b", "ab "])),
+        ("tokenizer.ggml.scores", GgufValue::of_f32s(&[0.0, -1.0, -2.5])),
+        ("tokenizer.ggml.eot_token_id", GgufValue::of_u32(0)),
+        ("tokenizer.ggml.add_bos_token", GgufValue::of_bool(true)),
+        ("tokenizer.chat_template", GgufValue::of_text("{{ messages}}")),
+        ("tokenizer.chat_template.tool_use", GgufValue::of_text("{{ tools}}")),
+    ] {
+        // Without the merge, whose parts are tokens.
+        let after = if key == "tokenizer.ggml.tokens" {
+            let mut metadata = metadata();
+            metadata[1].1 = value;
+            metadata[3].1 = GgufValue::of_texts::<&str>(&[]);
+            of_gguf(&metadata)
+        } else {
+            changed(key, value)
+        };
+        let of_template = key.contains("template");
+        assert_eq!(after.template_digest != binding.template_digest, of_template, "{key}");
+        assert_eq!(after.tokenizer_digest != binding.tokenizer_digest, !of_template, "{key}");
+    }
+    let merges = changed("tokenizer.ggml.merges", GgufValue::of_texts(&["b a"]));
+    assert_ne!(merges.tokenizer_digest, binding.tokenizer_digest);
+    // Order of the keys is none of it.
+    let mut turned = metadata();
+    turned.reverse();
+    assert_eq!(of_gguf(&turned), binding);
+}
+
+#[test]
+fn gguf_without_a_tokenizer_has_none_and_a_wrong_one_is_refused() {
+    let open = |metadata: &[(String, GgufValue)]| {
+        let file = GgufFile::open(&MemorySource::new("m.gguf", gguf_header(metadata, &[]).unwrap().bytes)).unwrap();
+        PortableTokenizerBinding::from_gguf(&file, "m.gguf")
+    };
+    assert_eq!(open(&metadata()[..1]).unwrap(), None);
+    assert_eq!(open(&[("tokenizer.ggml.model".to_string(), GgufValue::of_text("none"))]).unwrap(), None);
+    let mut wrong = metadata();
+    wrong.push(("tokenizer.ggml.bos_token_id".into(), GgufValue::of_u32(3)));
+    assert_eq!(open(&wrong).unwrap_err().code(), "tokenizer.id.range");
+    let rwkv = |tokens: &[&str]| {
+        [("tokenizer.ggml.model", GgufValue::of_text("rwkv")), ("tokenizer.ggml.tokens", GgufValue::of_texts(tokens))]
+            .map(|(key, value)| (key.to_string(), value))
+    };
+    assert_eq!(open(&rwkv(&["a", "\\\\"])).unwrap().unwrap().record.family, TokenizerFamily::Character);
+    assert_eq!(open(&rwkv(&["a", "ab"])).unwrap().unwrap().record.family, TokenizerFamily::Custom);
+}

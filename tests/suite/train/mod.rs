@@ -1,0 +1,3 @@
+//! What a trainer says of itself.
+
+mod account;
