@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use tabtune::bundle::{Bundle, ByteSource, truncated};
+use tabtune::bundle::{Bundle, ByteSource, OpenOptions, truncated};
 use tabtune::checkpoint::{Checkpoint, MANIFEST};
 
 use crate::container;
@@ -114,7 +114,13 @@ pub fn model_sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
 
 /// Opens the model at `path`; its warnings go to stderr.
 pub fn open_model(path: &Path) -> Result<Bundle> {
-    let bundle = tabtune::model::open_model(model_sources(path)?)?;
+    open_merged(path, None)
+}
+
+/// Opens the model at `path` with the adapter of the folder `adapter` merged into it; warnings go to stderr.
+pub fn open_merged(path: &Path, adapter: Option<&Path>) -> Result<Bundle> {
+    let adapter = adapter.map(folder_sources).transpose()?;
+    let bundle = tabtune::model::open_model_with(model_sources(path)?, OpenOptions { adapter })?;
     for warning in &bundle.warnings {
         log::warn!("{} [{}]", warning.message(), warning.code);
     }
@@ -126,11 +132,11 @@ pub fn open_checkpoint(path: &Path) -> Result<Checkpoint> {
     if path.is_file() { Ok(Checkpoint::open_verified(container::sources(path)?)?) } else { Ok(Checkpoint::open(folder_sources(path)?)?) }
 }
 
-/// Every file of a checkpoint folder.
+/// Every file of the folder of a checkpoint or an adapter.
 fn folder_sources(folder: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
     let folder = settled(folder);
     if !folder.is_dir() {
-        return Err(unreadable(folder.display(), "not a checkpoint folder").into());
+        return Err(unreadable(folder.display(), "not a folder").into());
     }
     let mut sources: Vec<Box<dyn ByteSource>> = Vec::new();
     for path in files_of(&folder)? {

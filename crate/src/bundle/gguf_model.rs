@@ -61,6 +61,8 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize]) -> Result<Bundle> {
             begin: tensor.begin,
             end: tensor.bytes.map(|bytes| tensor.begin + bytes),
             layout,
+            merge: None,
+            replaced: None,
         });
     }
     let mut warnings = file.warnings.clone();

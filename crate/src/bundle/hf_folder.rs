@@ -38,6 +38,8 @@ pub(super) fn open_folder(files: Files) -> Result<Bundle> {
                 begin: tensor.begin,
                 end: Some(tensor.end),
                 layout: Layout::Same,
+                merge: None,
+                replaced: None,
                 name,
             });
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::adapter::check_adapter;
+use super::adapter::LoraConfig;
 use super::decode::{Encoding, count_non_finite};
 use super::gguf::{GgufFile, GgufTensor};
 use super::gguf_tokenizer::check_tokenizer;
@@ -128,7 +128,7 @@ pub fn inspect(source: &dyn ByteSource, format: Option<FileFormat>, siblings: &[
         Some(FileFormat::Safetensors) => report.safetensors(source, read),
         Some(FileFormat::Gguf) => report.gguf(source, read),
         Some(FileFormat::Index) => report.index(source, siblings, read),
-        Some(FileFormat::Peft) => check_adapter(source).map(|warnings| report.warnings = warnings),
+        Some(FileFormat::Peft) => LoraConfig::open(source).map(|config| report.warnings = config.warnings),
         Some(FileFormat::Json) => check_state_json(source).map(|tensors| report.inventory = tensors),
         None => Err(Refusal::new(word!("format.unsupported")).of(source.name()).hint("say the format with --as").into()),
     };

@@ -42,6 +42,7 @@ mod tensors;
 mod tokenizer_binding;
 mod verify;
 
+pub use adapter::{LoraConfig, MergedAdapter, MergedTensor, Pattern, Targets};
 pub use assets::ModelAssets;
 pub use base::{Base, BaseFile};
 pub use conversion::Conversion;
@@ -63,7 +64,7 @@ pub use inspect::{FileFormat, InspectReport, InventoryTensor, inspect};
 pub(crate) use json::parse as parse_json;
 pub(crate) use names::{HEAD, Layout, ROPE_FREQS, embedding, from_gguf, to_gguf};
 pub(crate) use open::gguf_files;
-pub use open::open_bundle;
+pub use open::{OpenOptions, open_bundle, open_bundle_with};
 pub use pieces::{PIECE_ELEMENTS, Pieces};
 pub use receipt::{
     CheckResult, DataRecord, LossRecord, ModelIoArtifactReceipt, Operation, RECEIPT, ReceiptCheck, ReceiptDigests, ReceiptFile,

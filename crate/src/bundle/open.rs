@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::adapter::merge_adapter;
 use super::gguf_model::open_gguf;
 use super::hf_folder::open_folder;
 use super::refusal::{Warning, known_mark};
@@ -24,6 +25,27 @@ pub(super) const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
 /// `generation_config.json`). Only the headers of the weights are read, except that the bytes of embedding and head are compared where they
 /// may be equal.
 pub fn open_bundle(files: Files) -> Result<Bundle> {
+    open_bundle_with(files, OpenOptions::default())
+}
+
+/// What is done to a model while it is opened.
+#[derive(Default)]
+pub struct OpenOptions {
+    /// `adapter_config.json` and `adapter_model.safetensors` of a PEFT LoRA, which is merged: every tensor then reads with the product of
+    /// its pair added, rounded to its dtype, blocks as F32.
+    pub adapter: Option<Vec<Box<dyn ByteSource>>>,
+}
+
+/// Opens the files of one model like [`open_bundle`], with options.
+pub fn open_bundle_with(files: Files, options: OpenOptions) -> Result<Bundle> {
+    let mut bundle = open_base(files)?;
+    if let Some(adapter) = options.adapter {
+        merge_adapter(&mut bundle, adapter)?;
+    }
+    Ok(bundle)
+}
+
+fn open_base(files: Files) -> Result<Bundle> {
     refuse_adapter(&files)?;
     let config = find(&files, "config.json").is_some();
     if config && (named(&files, ".gguf").is_empty() || !named(&files, ".safetensors").is_empty()) {
@@ -58,7 +80,7 @@ fn refuse_adapter(files: &Files) -> Result<()> {
 
 /// The refusal of an adapter's file.
 pub(super) fn adapter(name: &str) -> Refusal {
-    let hint = "merge the adapter into its base where it was made and open the result, or open the base alone";
+    let hint = "give the adapter's files by themselves as mergeAdapter (--merge-adapter), or open the base alone";
     Refusal::new(word!("bundle.adapter")).of(name).subject(base_name(name)).expected("a model's own files").found("an adapter").hint(hint)
 }
 

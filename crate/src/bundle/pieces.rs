@@ -1,5 +1,6 @@
 //! A tensor's values piece by piece, in Hugging Face's layout, so that even a tensor larger than memory can be read.
 
+use super::adapter::Factors;
 use super::decode::Encoding;
 use super::names::Layout;
 use super::source::{ByteSource, for_each_chunk};
@@ -61,6 +62,13 @@ pub struct Pieces<'a> {
     non_finite: u64,
     values: Vec<f32>,
     scratch: Vec<f32>,
+    factors: Option<Factors>,
+}
+
+/// The row of a head of `head_rows` rows, counted over all heads, that GGUF files of llama store where Hugging Face has the row `n`.
+pub(super) fn stored_row(n: u64, head_rows: u64) -> u64 {
+    let (head, n) = (n / head_rows, n % head_rows);
+    head * head_rows + 2 * (n % (head_rows / 2)) + n / (head_rows / 2)
 }
 
 impl<'a> Pieces<'a> {
@@ -79,7 +87,17 @@ impl<'a> Pieces<'a> {
         let unit = encoding.unit().1;
         let limit = if whole > unit { whole / unit * unit } else { whole } as u64;
         let layout = entry.layout.fitting(&entry.shape);
-        Ok(Self { stored, layout, rows, row, limit, at: 0, non_finite: 0, values: Vec::new(), scratch: Vec::new() })
+        Ok(Self { stored, layout, rows, row, limit, at: 0, non_finite: 0, values: Vec::new(), scratch: Vec::new(), factors: None })
+    }
+
+    /// Adds the product of a low-rank pair to the values, and rounds them to the tensor's dtype.
+    pub(super) fn merging(self, factors: Option<Factors>) -> Self {
+        Self { factors, ..self }
+    }
+
+    /// The largest difference that rounding a merged tensor to its dtype made so far.
+    pub(super) fn rounding_error(&self) -> f32 {
+        self.factors.as_ref().map_or(0.0, Factors::rounding_error)
     }
 
     /// The pieces from the value `first` on.
@@ -113,6 +131,9 @@ impl<'a> Pieces<'a> {
             Layout::PairedRows(heads) => self.unpaired(heads as u64, left)?,
             Layout::Transposed => self.transposed()?,
         }
+        if let Some(factors) = &mut self.factors {
+            factors.add(at, &mut self.values).map_err(|error| error.in_file(self.stored.source.name()))?;
+        }
         self.at += self.values.len() as u64;
         self.non_finite += self.values.iter().filter(|value| !value.is_finite()).count() as u64;
         Ok(Some((at, &self.values)))
@@ -134,10 +155,6 @@ impl<'a> Pieces<'a> {
     /// Row `p·H/2 + j` of each head from the file's row `2j + p`.
     fn unpaired(&mut self, heads: u64, left: u64) -> Result<()> {
         let (row, head_rows) = (self.row, self.rows / heads);
-        let stored_row = |n: u64| {
-            let (head, n) = (n / head_rows, n % head_rows);
-            head * head_rows + 2 * (n % (head_rows / 2)) + n / (head_rows / 2)
-        };
         let head = head_rows * row;
         if head <= self.limit && self.at.is_multiple_of(head) {
             // Whole heads, read at once.
@@ -145,7 +162,7 @@ impl<'a> Pieces<'a> {
             self.stored.read(self.at, count, &mut self.scratch)?;
             let first = self.at / row;
             for n in first..first + count / row {
-                let from = usize::try_from((stored_row(n) - first) * row).map_err(|_| self.stored.too_large())?;
+                let from = usize::try_from((stored_row(n, head_rows) - first) * row).map_err(|_| self.stored.too_large())?;
                 let width = usize::try_from(row).map_err(|_| self.stored.too_large())?;
                 self.values.extend_from_slice(&self.scratch[from..from + width]);
             }
@@ -155,7 +172,7 @@ impl<'a> Pieces<'a> {
         while at < self.at + self.limit.min(left) {
             let column = at % row;
             let count = (row - column).min(self.at + self.limit.min(left) - at);
-            self.stored.read(stored_row(at / row) * row + column, count, &mut self.values)?;
+            self.stored.read(stored_row(at / row, head_rows) * row + column, count, &mut self.values)?;
             at += count;
         }
         Ok(())

@@ -40,6 +40,7 @@ impl Warning {
             "bundle.unused" => format!("{subject} is beside the model and not used"),
             "model.tensor.extra" => format!("the model has no place for the tensor {subject}: it is left out"),
             "model.tied.copy" => format!("{subject} equals the input embedding: one copy is kept"),
+            "adapter.untied" => format!("{subject} is tied to a tensor that the adapter changes: it goes on with values of its own"),
             "model.vocab.padded" => format!("{subject} has more rows than the vocabulary: they are kept, as tokens that never occur"),
             "tensor.non-finite" => format!("{subject} has values that are NaN or infinite"),
             "safetensors.field.unknown" | "adapter.field.unknown" => format!("the field {subject} is unknown and not used"),

@@ -85,7 +85,7 @@ impl StoredTensor {
 
     /// Its values in pieces of at most `max_elements`.
     pub(crate) fn pieces(&self, max_elements: usize) -> Result<Pieces<'_>> {
-        Pieces::new(&self.entry, self.bundle.files[self.entry.source].as_ref(), max_elements)
+        self.bundle.pieces_of(&self.entry, max_elements)
     }
 
     /// At most `max_elements` values from the value `first` on.

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::rc::Rc;
 
+use super::adapter::{Merge, MergedAdapter};
 use super::base::Base;
 use super::decode::Encoding;
 use super::gguf::GgufTensor;
@@ -47,12 +49,16 @@ pub(super) struct Entry {
     /// `None` for types of unknown size.
     pub(super) end: Option<u64>,
     pub(super) layout: Layout,
+    /// The pair of an adapter that is added to the values.
+    pub(super) merge: Option<Rc<Merge>>,
+    /// The base's own tensor, where an adapter has another in its place.
+    pub(super) replaced: Option<Rc<Entry>>,
 }
 
 impl Entry {
     /// Whether the values are those of the stored bytes, and of nothing else.
     pub(super) fn is_verbatim(&self) -> bool {
-        self.end.is_some()
+        self.end.is_some() && self.merge.is_none()
     }
 }
 
@@ -75,6 +81,8 @@ pub struct Bundle {
     pub warnings: Vec<Warning>,
     pub(super) files: Vec<Box<dyn ByteSource>>,
     pub(super) entries: BTreeMap<String, Entry>,
+    /// The adapter that was merged; its file is the last one.
+    pub(super) adapter: Option<MergedAdapter>,
 }
 
 impl fmt::Debug for Bundle {
@@ -112,6 +120,7 @@ impl Bundle {
             warnings,
             files,
             entries: map,
+            adapter: None,
         })
     }
 
@@ -154,9 +163,10 @@ impl Bundle {
         self.generation_config_json = bytes;
     }
 
-    /// Name and size of each file.
+    /// Name and size of each file of the model; a merged adapter's is not among them.
     pub fn sources(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.files.iter().map(|file| (file.name(), file.len()))
+        let own = self.files.len() - usize::from(self.adapter.is_some());
+        self.files[..own].iter().map(|file| (file.name(), file.len()))
     }
 
     /// Hugging Face names of all tensors in ascending order; a tied head is not among them.
@@ -169,16 +179,22 @@ impl Bundle {
         self.entries.get(name).map(|entry| entry.shape.clone())
     }
 
-    /// dtype as stored: a safetensors word, or `GGML:<type>` for blocks.
+    /// dtype as stored: a safetensors word, or `GGML:<type>` for blocks. Blocks that an adapter was merged into are F32.
     pub fn dtype(&self, name: &str) -> Option<String> {
         self.entries.get(name).map(|entry| entry.dtype.clone())
     }
 
-    /// The tensor's values, row-major in Hugging Face's layout, in pieces of at most `max_elements` values; blocks are dequantised.
+    /// The tensor's values, row-major in Hugging Face's layout, in pieces of at most `max_elements` values; blocks are dequantised, and
+    /// the pair of a merged adapter is added.
     pub fn pieces(&self, name: &str, max_elements: usize) -> Result<Pieces<'_>> {
         let absent = || Refusal::new(word!("model.tensor.missing")).stage("read").subject(name);
-        let entry = self.entries.get(name).ok_or_else(absent)?;
-        Pieces::new(entry, self.files[entry.source].as_ref(), max_elements)
+        self.pieces_of(self.entries.get(name).ok_or_else(absent)?, max_elements)
+    }
+
+    /// The values of an entry of this bundle.
+    pub(super) fn pieces_of<'a>(&'a self, entry: &'a Entry, max_elements: usize) -> Result<Pieces<'a>> {
+        let factors = entry.merge.as_ref().map(|merge| merge.load(&self.files, entry.encoding)).transpose()?;
+        Ok(Pieces::new(entry, self.files[entry.source].as_ref(), max_elements)?.merging(factors))
     }
 
     /// Calls `each` with the pieces in order: index of the piece's first value, values. Returns the number of NaN and infinite values.
@@ -219,6 +235,8 @@ pub fn dequantise(source: &dyn ByteSource, tensor: &GgufTensor) -> Result<Vec<f3
         begin: tensor.begin,
         end: tensor.bytes.map(|bytes| tensor.begin.saturating_add(bytes)),
         layout: Layout::Same,
+        merge: None,
+        replaced: None,
     };
     Pieces::new(&entry, source, PIECE_ELEMENTS)?.collect()
 }

@@ -35,6 +35,7 @@ codes! {
     "adapter.json" => BadModelFile, Core, "an adapter that is not JSON";
     "adapter.key.duplicate" => BadModelFile, Core, "a key that stands twice in an object of an adapter";
     "adapter.pair.incomplete" => BadModelFile, Core, "one matrix of a low-rank pair without the other";
+    "adapter.pattern.invalid" => BadModelFile, Core, "a pattern of an adapter that is no regular expression, or has look-around or back references";
     "adapter.pattern.length" => BadModelFile, Core, "a pattern of an adapter with more than 1,024 bytes";
     "adapter.rank" => BadModelFile, Core, "a rank that is not an integer from 1 to 65,536";
     "adapter.rank.mismatch" => BadModelFile, Core, "matrices of a low-rank pair whose rank is not that of the configuration";
@@ -42,6 +43,7 @@ codes! {
     "adapter.target.none" => BadModelFile, Core, "an adapter that names no modules";
     "adapter.target.unmatched" => BadModelFile, Core, "a module of an adapter that the base does not have";
     "adapter.type.unsupported" => BadModelFile, Core, "an adapter of another type than LORA";
+    "adapter.untied" => Warning, Core, "an adapter changes only one of input embedding and head, so the tied model has a head of its own from now on";
     "browser.worker" => UnsupportedBrowser, Page, "module workers are missing: this is not a browser page";
     "bundle.adapter" => BadModelFile, Core, "an adapter among the files of a model";
     "bundle.ambiguous" => BadModelFile, Core, "a GGUF file beside files that are no parts of it";

@@ -20,7 +20,7 @@ use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
 pub use crate::parameters::{ParamMap, ParamVisitor};
 pub use attention::KvCache;
-pub use check::open_model;
+pub use check::{open_model, open_model_with};
 pub use family::{Part, Role};
 pub use load::{Asked, Kind, Plan, planned_parameters};
 pub use rope::frequencies;

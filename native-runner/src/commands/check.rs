@@ -15,7 +15,7 @@ use tabtune::tokenizer::Tokenizer;
 use super::{Outcome, load_model, open_device};
 use crate::args::CheckArgs;
 use crate::error::{Result, RunError, unreadable};
-use crate::files::{open_model, read_file, read_json};
+use crate::files::{open_merged, read_file, read_json};
 use crate::oracle::judge::{Subject, judge, unsupported};
 use crate::oracle::{Case, Oracle, Task, Verdict};
 use crate::output::Output;
@@ -113,16 +113,14 @@ fn readable(line: &Map<String, Value>) -> String {
 struct Bench {
     assets: PathBuf,
     device: Device,
-    model: Option<(String, Model)>,
+    /// Path of the model, path of its adapter, and the two merged.
+    model: Option<(String, Option<String>, Model)>,
     tokenizers: HashMap<String, Tokenizer>,
 }
 
 impl Bench {
     fn answer(&mut self, case: Value) -> Result<Answer> {
         let case: Case = serde_json::from_value(case).map_err(|e| RunError::Json { name: "case".into(), reason: e.to_string() })?;
-        if let Some(adapter) = &case.lora {
-            return Ok(Answer::Skipped(format!("adapters are not built yet: {adapter}")));
-        }
         if let Some(reason) = unsupported(&case.task) {
             return Ok(Answer::Skipped(reason));
         }
@@ -139,7 +137,7 @@ impl Bench {
         };
         self.load(&case)?;
         let absent = || unreadable(&case.model, "not loaded");
-        let (_, model) = self.model.as_ref().ok_or_else(absent)?;
+        let (.., model) = self.model.as_ref().ok_or_else(absent)?;
         let tokenizer = self.tokenizers.get(&case.tokenizer).ok_or_else(absent)?;
         Ok(Answer::Judged(wait(judge(&case.task, &Subject { model, tokenizer, text: &text, gradients }))?))
     }
@@ -149,11 +147,12 @@ impl Bench {
             let bytes = read_file(&self.assets.join(&case.tokenizer))?;
             self.tokenizers.insert(case.tokenizer.clone(), Tokenizer::from_hf(&bytes, None, None)?);
         }
-        if self.model.as_ref().is_none_or(|(path, _)| *path != case.model) {
+        if self.model.as_ref().is_none_or(|(path, lora, _)| (path, lora) != (&case.model, &case.lora)) {
             // The old weights are freed before the new ones are loaded.
             self.model = None;
-            let bundle = open_model(&self.assets.join(&case.model))?;
-            self.model = Some((case.model.clone(), load_model(&bundle, Precision::F32, &self.device)?));
+            let adapter = case.lora.as_ref().map(|lora| self.assets.join(lora));
+            let bundle = open_merged(&self.assets.join(&case.model), adapter.as_deref())?;
+            self.model = Some((case.model.clone(), case.lora.clone(), load_model(&bundle, Precision::F32, &self.device)?));
         }
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! Files of models → configuration, tokenizer and tensors.
 
+mod adapter;
+mod adapter_refused;
 mod companions;
 mod config;
 mod config_edit;

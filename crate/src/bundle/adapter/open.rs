@@ -1,0 +1,127 @@
+//! Opens the files of an adapter and merges them into a bundle.
+
+use std::rc::Rc;
+
+use super::base::base_digest;
+use super::config::LoraConfig;
+use super::merge::MergedAdapter;
+use super::pairs::Parts;
+use crate::bundle::decode::Encoding;
+use crate::bundle::names::{self, HEAD, Layout};
+use crate::bundle::refusal::{Warning, known_mark};
+use crate::bundle::safetensors::{SafetensorsFile, SafetensorsTensor};
+use crate::bundle::source::{ByteSource, base_name};
+use crate::bundle::tensors::{Bundle, Entry};
+use crate::error::{Error, Refusal, Result, word};
+
+const CONFIG: &str = "adapter_config.json";
+const WEIGHTS: &str = "adapter_model.safetensors";
+/// Key of the metadata of the weights that states the base's digest; [`LoraConfig::base_weights_digest`] is the other place.
+const BASE: &str = "tabtune.base_weights_digest";
+
+/// Merges the adapter of `files` (`adapter_config.json`, `adapter_model.safetensors`; others are passed over) into a model that was opened:
+/// from now on its tensors read as W + scale·(B·A), or as what the adapter stores in their place.
+///
+/// A tied model has one tensor for input embedding and head, and an adapter may change one of the two alone: PEFT adds a pair of the
+/// embedding to the embedding's output and leaves the head as it is. Both are right only as two tensors, so such a model is untied, with the
+/// warning `adapter.untied`, and what the adapter does not change keeps the base's values.
+///
+/// # Errors
+/// `adapter.*` as in crate/FORMATS.md, "PEFT adapter"; `format.unsupported` for pickles and other formats; `bundle.config.missing` and
+/// `bundle.weights.missing` for absent files.
+pub(in crate::bundle) fn merge_adapter(bundle: &mut Bundle, mut files: Vec<Box<dyn ByteSource>>) -> Result<()> {
+    let find = |files: &[Box<dyn ByteSource>], name: &str| files.iter().position(|file| base_name(file.name()) == name);
+    refuse_other_formats(&files)?;
+    let absent = |code, name: &str| Error::from(Refusal::new(code).of(name).subject(name).expected(format!("{CONFIG} and {WEIGHTS}")));
+    let config = find(&files, CONFIG).ok_or_else(|| absent(word!("bundle.config.missing"), CONFIG))?;
+    let config = LoraConfig::open(files[config].as_ref())?;
+    let weights = find(&files, WEIGHTS).ok_or_else(|| absent(word!("bundle.weights.missing"), WEIGHTS))?;
+    let weights = files.swap_remove(weights);
+    let file = SafetensorsFile::open(weights.as_ref())?;
+    check_base(bundle, &config, &file, weights.name())?;
+    let parts = Parts::of(&config, &file, weights.name())?;
+    untie(bundle, &parts);
+    parts.check(bundle)?;
+    let source = bundle.files.len();
+    for (name, tensor) in parts.replacements(bundle) {
+        if let Some(entry) = bundle.entries.get_mut(&name) {
+            *entry = replaced(entry.clone(), tensor, source);
+        }
+    }
+    for merge in parts.merges(bundle, source)? {
+        let Some(entry) = bundle.entries.get_mut(&merge.name) else { continue };
+        if matches!(entry.encoding, Some(Encoding::Blocks(_))) {
+            entry.dtype = "F32".to_string();
+        }
+        entry.merge = Some(Rc::new(merge));
+    }
+    bundle.warnings.extend(config.warnings.iter().chain(&file.warnings).cloned());
+    bundle.adapter = Some(MergedAdapter { file: weights.name().to_string(), bytes: weights.len(), config });
+    bundle.files.push(weights);
+    Ok(())
+}
+
+/// Refuses pickles, and adapters of other programs.
+fn refuse_other_formats(files: &[Box<dyn ByteSource>]) -> Result<()> {
+    if files.iter().any(|file| base_name(file.name()) == WEIGHTS) {
+        return Ok(());
+    }
+    let lower = |file: &dyn ByteSource| base_name(file.name()).to_ascii_lowercase();
+    let pickled = |name: &str| [".bin", ".pt", ".pth"].iter().any(|end| name.ends_with(end));
+    for file in files.iter().map(AsRef::as_ref) {
+        let refusal = Refusal::new(word!("format.unsupported")).of(file.name()).expected(WEIGHTS);
+        if pickled(&lower(file)) {
+            let hint = "Python pickles are never loaded; save the adapter as safetensors where it was made";
+            return Err(refusal.found("pickle").hint(hint).into());
+        }
+        if known_mark(file) == Some("gguf") {
+            return Err(refusal.found("gguf").hint("give the files of PEFT that the adapter was made from").into());
+        }
+    }
+    Ok(())
+}
+
+/// Refuses an adapter that says to fit other weights. All of the base is read if the adapter says so.
+fn check_base(bundle: &Bundle, config: &LoraConfig, file: &SafetensorsFile, artifact: &str) -> Result<()> {
+    let in_config = config.base_weights_digest.map(|digest| ("base_weights_digest", digest.to_string()));
+    let in_file = file.metadata.get(BASE).map(|digest| (BASE, digest.clone()));
+    let stated: Vec<(&str, String)> = in_config.into_iter().chain(in_file).collect();
+    if stated.is_empty() {
+        return Ok(());
+    }
+    let found = base_digest(bundle)?.to_string();
+    let other = stated.into_iter().filter(|(_, digest)| *digest != found);
+    let refuse = |(key, digest): (&str, String)| {
+        Refusal::new(word!("adapter.base.mismatch")).of(artifact).subject(key).expected(digest).found(&found)
+    };
+    let refusals: Vec<Refusal> = other.map(refuse).collect();
+    if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
+}
+
+/// Gives a tied head a tensor of its own, with the bytes of the embedding, if the adapter changes one of the two alone.
+fn untie(bundle: &mut Bundle, parts: &Parts<'_>) {
+    let embedding = names::embedding(bundle.config.architecture);
+    let apart = parts.changes(bundle, HEAD) || parts.changes(bundle, embedding) && !parts.ties();
+    let Some(entry) = bundle.entries.get(embedding).filter(|_| bundle.config.tie_word_embeddings && apart) else { return };
+    let head = Entry { name: HEAD.to_string(), ..entry.clone() };
+    bundle.entries.insert(HEAD.to_string(), head);
+    bundle.config.tie_word_embeddings = false;
+    bundle.warnings.push(Warning::new(word!("adapter.untied"), HEAD));
+}
+
+/// The base's tensor with the adapter's bytes, which keep their dtype.
+fn replaced(entry: Entry, tensor: &SafetensorsTensor, source: usize) -> Entry {
+    Entry {
+        name: entry.name.clone(),
+        stored_name: tensor.name.clone(),
+        dtype: tensor.dtype.clone(),
+        encoding: Encoding::of_word(&tensor.dtype),
+        shape: entry.shape.clone(),
+        source,
+        begin: tensor.begin,
+        end: Some(tensor.end),
+        layout: Layout::Same,
+        merge: None,
+        replaced: Some(Rc::new(entry)),
+    }
+}

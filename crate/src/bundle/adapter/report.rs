@@ -1,0 +1,57 @@
+//! What a merge did to a model.
+
+use super::merge::MergedAdapter;
+use crate::bundle::pieces::{PIECE_ELEMENTS, Pieces};
+use crate::bundle::tensors::{Bundle, Entry};
+use crate::error::Result;
+
+/// What a merge did to one tensor.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct MergedTensor {
+    /// Its name.
+    pub name: String,
+    /// The largest change of a value, after rounding.
+    pub max_abs_change: f64,
+    /// The largest difference that rounding to the tensor's dtype made.
+    pub max_rounding_error: f64,
+}
+
+impl Bundle {
+    /// The adapter that was merged on opening, if any.
+    pub fn merged_adapter(&self) -> Option<&MergedAdapter> {
+        self.adapter.as_ref()
+    }
+
+    /// Whether the values of the tensor `name` are not those that the base stores.
+    pub fn is_merged(&self, name: &str) -> bool {
+        self.entries.get(name).is_some_and(is_changed)
+    }
+
+    /// Reads every tensor that the adapter changes, one piece at a time, and measures the change.
+    pub fn measure_merge(&self) -> Result<Vec<MergedTensor>> {
+        self.entries.values().filter(|entry| is_changed(entry)).map(|entry| self.measure(entry)).collect()
+    }
+
+    fn measure(&self, entry: &Entry) -> Result<MergedTensor> {
+        let mut merged = self.pieces(&entry.name, PIECE_ELEMENTS)?;
+        let before = entry.replaced.as_deref().unwrap_or(entry);
+        // The base's own values: `Pieces` of an entry adds no pair.
+        let mut base = Pieces::new(before, self.files[before.source].as_ref(), PIECE_ELEMENTS)?;
+        let (mut change, mut rest) = (0.0f32, Vec::new());
+        while let Some((_, values)) = merged.next_piece()? {
+            while rest.len() < values.len()
+                && let Some((_, more)) = base.next_piece()?
+            {
+                rest.extend_from_slice(more);
+            }
+            change = values.iter().zip(&rest).map(|(new, old)| (new - old).abs()).fold(change, f32::max);
+            rest.drain(..values.len().min(rest.len()));
+        }
+        let name = entry.name.clone();
+        Ok(MergedTensor { name, max_abs_change: change.into(), max_rounding_error: merged.rounding_error().into() })
+    }
+}
+
+fn is_changed(entry: &Entry) -> bool {
+    entry.merge.is_some() || entry.replaced.is_some()
+}

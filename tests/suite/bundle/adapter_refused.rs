@@ -1,0 +1,168 @@
+//! Adapters that are refused, each by a file of its own: line 40.
+
+use safetensors::Dtype;
+use serde_json::{Value, json};
+use tabtune::Error;
+use tabtune::bundle::{ByteSource, OpenOptions, leaf, open_bundle, open_bundle_with, weights_digest};
+
+use super::adapter::{DOWN, Q, Stored, adapter, f32s, llama, noise, pair, settings, written};
+use super::files::file;
+
+type Found = Vec<(&'static str, Option<String>)>;
+
+fn refused(options: OpenOptions) -> Found {
+    match open_bundle_with(llama(Dtype::F32, true), options) {
+        Ok(_) => vec![("ok", None)],
+        Err(Error::Refused(list)) => {
+            assert!(list.iter().all(|refusal| !refusal.artifact.is_empty() || refusal.subject.is_some()), "{list:?}");
+            list.into_iter().map(|refusal| (refusal.code, refusal.subject)).collect()
+        }
+        Err(other) => panic!("{other}"),
+    }
+}
+
+fn whole() -> Vec<Stored> {
+    [pair(Q, 4, [8, 8]), pair(DOWN, 4, [8, 6])].concat()
+}
+
+fn one(code: &'static str, subject: &str) -> Found {
+    vec![(code, Some(subject.to_string()))]
+}
+
+#[test]
+fn configurations_are_refused_by_the_path_of_their_field() {
+    let with = |change: Value| refused(adapter(&settings(change), &whole()));
+    assert_eq!(with(json!({})), [("ok", None)]);
+    let long = "x".repeat(1025);
+    let shown = |path: &str| format!("{path}/{}…", "x".repeat(64 - path.len() - 1));
+    for (change, code, subject) in [
+        (json!({"r": null}), "adapter.field.missing", "r"),
+        (json!({"lora_alpha": null}), "adapter.field.missing", "lora_alpha"),
+        (json!({"target_modules": null}), "adapter.field.missing", "target_modules"),
+        (json!({"peft_type": null}), "adapter.field.missing", "peft_type"),
+        (json!({"peft_type": "LOHA"}), "adapter.type.unsupported", "LOHA"),
+        (json!({"r": 0}), "adapter.rank", "r"),
+        (json!({"r": 65537}), "adapter.rank", "r"),
+        (json!({"rank_pattern": {"layers.0.q_proj": 0}}), "adapter.rank", "rank_pattern/layers.0.q_proj"),
+        (json!({"rank_pattern": {"q_proj": 1.5}}), "adapter.rank", "rank_pattern/q_proj"),
+        (json!({"lora_alpha": -1}), "adapter.alpha", "lora_alpha"),
+        (json!({"alpha_pattern": {"q_proj": "8"}}), "adapter.alpha", "alpha_pattern/q_proj"),
+        (json!({"alpha_pattern": {"q(": 8}}), "adapter.pattern.invalid", "alpha_pattern/q("),
+        (json!({"rank_pattern": {"(?=q)q_proj": 8}}), "adapter.pattern.invalid", "rank_pattern/(?=q)q_proj"),
+        (json!({"rank_pattern": {(long.as_str()): 8}}), "adapter.pattern.length", &shown("rank_pattern")),
+        (json!({"target_modules": ["q_proj", long]}), "adapter.pattern.length", "target_modules/1"),
+        (json!({"target_modules": "(a)\\1"}), "adapter.pattern.invalid", "target_modules"),
+        (json!({"target_modules": "(((a{99}){99}){99}){99}"}), "adapter.pattern.invalid", "target_modules"),
+        (json!({"target_modules": []}), "adapter.target.none", "target_modules"),
+        (json!({"target_modules": ["q_proj", 3]}), "adapter.field.type", "target_modules/1"),
+        (json!({"use_rslora": 1}), "adapter.field.type", "use_rslora"),
+        (json!({"layers_to_transform": [0, -1]}), "adapter.field.type", "layers_to_transform/1"),
+        (json!({"modules_to_save": "norm"}), "adapter.field.type", "modules_to_save"),
+        (json!({"use_dora": true}), "adapter.feature.unsupported", "use_dora"),
+        (json!({"use_qalora": true}), "adapter.feature.unsupported", "use_qalora"),
+        (json!({"use_bdlora": true}), "adapter.feature.unsupported", "use_bdlora"),
+        (json!({"lora_bias": true}), "adapter.feature.unsupported", "lora_bias"),
+        (json!({"bias": "lora_only"}), "adapter.feature.unsupported", "bias"),
+        (json!({"layer_replication": [[0, 1]]}), "adapter.feature.unsupported", "layer_replication"),
+        (json!({"target_parameters": ["a"]}), "adapter.feature.unsupported", "target_parameters"),
+        (json!({"trainable_token_indices": [1]}), "adapter.feature.unsupported", "trainable_token_indices"),
+        (json!({"alora_invocation_tokens": [1]}), "adapter.feature.unsupported", "alora_invocation_tokens"),
+        (json!({"arrow_config": {"a": 1}}), "adapter.feature.unsupported", "arrow_config"),
+        (json!({"init_lora_weights": "olora"}), "adapter.feature.unsupported", "init_lora_weights"),
+        (json!({"init_lora_weights": "pissa_niter_4"}), "adapter.feature.unsupported", "init_lora_weights"),
+    ] {
+        let name = change.to_string();
+        assert_eq!(with(change), one(code, subject), "{name}");
+    }
+    let odd = adapter(&settings(json!({"some_new_field": 1})), &whole());
+    let bundle = open_bundle_with(llama(Dtype::F32, true), odd).unwrap();
+    let found: Vec<_> = bundle.warnings.iter().map(|warning| (warning.code, warning.subject.as_str())).collect();
+    assert_eq!(found, [("adapter.field.unknown", "some_new_field")]);
+}
+
+#[test]
+fn tensors_that_do_not_fit_are_listed_together() {
+    let with = |change: Value, tensors: &[Stored]| refused(adapter(&settings(change), tensors));
+    let each = |code: &'static str, names: &[&str]| -> Found { names.iter().map(|name| (code, Some((*name).to_string()))).collect() };
+    let halves = [whole()[0].clone(), whole()[3].clone()];
+    assert_eq!(with(json!({}), &halves), each("adapter.pair.incomplete", &[Q, DOWN]));
+    assert_eq!(with(json!({"r": 3}), &whole()), each("adapter.rank.mismatch", &[Q, DOWN]));
+    assert_eq!(with(json!({"rank_pattern": {"down_proj": 5}}), &whole()), each("adapter.rank.mismatch", &[DOWN]));
+    let turned = [pair(Q, 4, [8, 6]), pair(DOWN, 4, [6, 8])].concat();
+    assert_eq!(with(json!({}), &turned), each("adapter.shape", &[Q, DOWN]));
+    let norm = [whole(), vec![f32s("base_model.model.model.norm.weight", &[9], 3)]].concat();
+    assert_eq!(with(json!({"modules_to_save": ["norm"]}), &norm), each("adapter.shape", &["model.norm.weight"]));
+    let one_dimension = [
+        whole(),
+        vec![f32s("base_model.model.model.norm.lora_A.weight", &[8], 3), f32s("base_model.model.model.norm.lora_B.weight", &[8], 3)],
+    ]
+    .concat();
+    assert_eq!(with(json!({"target_modules": ".*"}), &one_dimension), each("adapter.shape", &["model.norm"]));
+    let third = "model.layers.2.self_attn.q_proj";
+    let elsewhere = [whole(), pair(third, 4, [8, 8])].concat();
+    assert_eq!(with(json!({}), &elsewhere), each("adapter.target.unmatched", &[third]));
+    assert_eq!(with(json!({"target_modules": ["q_proj"]}), &whole()), each("adapter.target.unmatched", &[DOWN]));
+    let idle = json!({"target_modules": ["q_proj", "down_proj", "w1", "w2"]});
+    assert_eq!(with(idle, &whole()), each("adapter.target.unmatched", &["w1", "w2"]));
+    assert_eq!(with(json!({"target_modules": "all-linear"}), &[]), each("adapter.target.unmatched", &["all-linear"]));
+    assert_eq!(with(json!({"target_modules": "all-linear"}), &whole()), [("ok", None)]);
+    assert_eq!(with(json!({"layers_to_transform": [1]}), &whole()), each("adapter.target.unmatched", &[Q]));
+    assert_eq!(with(json!({"layers_to_transform": [1, 0]}), &whole()), [("ok", None)]);
+    assert_eq!(with(json!({"modules_to_save": ["norm"]}), &whole()), each("adapter.target.unmatched", &["norm"]));
+    let strange = [whole(), vec![f32s("x.weight", &[1], 0), f32s("base_model.model.score.weight", &[1], 0)]].concat();
+    assert_eq!(with(json!({}), &strange), each("adapter.target.unmatched", &["x.weight", "score.weight"]));
+    let mut integers = whole();
+    (integers[0].1, integers[0].3) = (Dtype::I32, noise(0, 32));
+    assert_eq!(with(json!({}), &integers)[0].0, "model.tensor.dtype");
+    let mut twice = whole();
+    twice.push(f32s(&format!("base_model.model.{Q}.lora_A.default.weight"), &[4, 8], 1));
+    assert_eq!(with(json!({}), &twice)[0].0, "model.tensor.name-twice");
+}
+
+#[test]
+fn a_stated_base_must_be_the_base() {
+    let base = open_bundle(llama(Dtype::F32, true)).unwrap();
+    let leaves = base.names().into_iter().map(|name| {
+        let bytes: Vec<u8> = base.read_f32(&name).unwrap().into_iter().flat_map(f32::to_le_bytes).collect();
+        let shape: Vec<u64> = base.shape(&name).unwrap().into_iter().map(|dim| dim as u64).collect();
+        (name.clone(), leaf(&name, "F32", &shape, tabtune::bundle::Digest::of(&bytes)))
+    });
+    let right = weights_digest(&leaves.collect()).to_string();
+    let with = |digest: &str| refused(adapter(&settings(json!({"base_weights_digest": digest})), &whole()));
+    assert_eq!(with(&right), [("ok", None)]);
+    assert_eq!(with(&"0".repeat(64)), one("adapter.base.mismatch", "base_weights_digest"));
+    assert_eq!(with("abc"), one("adapter.field.type", "base_weights_digest"));
+}
+
+#[test]
+fn values_that_the_base_cannot_hold_are_refused_where_they_are_read() {
+    let mut tensors = whole();
+    tensors[0].3.fill(400.0);
+    tensors[1].3.fill(400.0);
+    let merged = open_bundle_with(llama(Dtype::F16, true), adapter(&settings(json!({})), &tensors)).unwrap();
+    let error = merged.read_f32(&format!("{Q}.weight")).unwrap_err();
+    assert_eq!((error.code(), error.kind()), ("export.overflow", "BAD_OPTION"));
+    assert!(merged.read_f32(&format!("{DOWN}.weight")).is_ok());
+    tensors[0].3[0] = f32::NAN;
+    let merged = open_bundle_with(llama(Dtype::F32, true), adapter(&settings(json!({})), &tensors)).unwrap();
+    assert_eq!(merged.non_finite(&format!("{Q}.weight")).unwrap(), 8, "one column of the product");
+}
+
+#[test]
+fn files_that_are_no_adapter_of_peft_are_refused() {
+    let config = || file("adapter_config.json", settings(json!({})).to_string());
+    let code = |files: Vec<Box<dyn ByteSource>>| refused(OpenOptions { adapter: Some(files) })[0].0;
+    assert_eq!(code(vec![config(), file("adapter_model.bin", "PK\x03\x04")]), "format.unsupported");
+    assert_eq!(code(vec![file("lora.gguf", "GGUF")]), "format.unsupported");
+    assert_eq!(code(vec![config()]), "bundle.weights.missing");
+    assert_eq!(code(vec![file("adapter_model.safetensors", written(&whole()))]), "bundle.config.missing");
+    assert_eq!(code(vec![config(), file("adapter_model.safetensors", "PK\x03\x04")]), "safetensors.header.truncated");
+    assert_eq!(code(vec![file("adapter_config.json", "{"), file("adapter_model.safetensors", written(&whole()))]), "adapter.json");
+    let both = vec![config(), file("adapter_model.safetensors", written(&whole())), file("training_args.bin", "PK\x03\x04")];
+    assert_eq!(code(both), "ok", "what is beside the adapter does not matter");
+    let among = [llama(Dtype::F32, true), vec![config()]].into_iter().flatten().collect();
+    let Err(Error::Refused(list)) = open_bundle(among) else { panic!("an adapter was passed over") };
+    assert_eq!(list[0].code, "bundle.adapter");
+    let hint = list[0].hint.as_deref().unwrap();
+    assert!(hint.contains("mergeAdapter") && hint.contains("--merge-adapter"), "{hint}");
+}
