@@ -31,6 +31,7 @@ pub mod train;
 pub mod checkpoint;
 pub mod export;
 
+pub mod portable;
 #[cfg(feature = "replay")]
 pub mod replay;
 #[cfg(target_family = "wasm")]

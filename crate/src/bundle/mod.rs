@@ -4,6 +4,7 @@ mod adapter;
 mod assets;
 mod base;
 mod config_check;
+mod contents;
 mod conversion;
 mod decode;
 mod digest;
@@ -34,6 +35,7 @@ mod safetensors_stream;
 mod sha256;
 mod source;
 mod state;
+mod state_digests;
 mod state_json;
 mod stored;
 mod stream;
@@ -45,7 +47,9 @@ mod verify;
 pub use adapter::{LoraConfig, MergedAdapter, MergedTensor, Pattern, Targets};
 pub use assets::ModelAssets;
 pub use base::{Base, BaseFile};
+pub(crate) use contents::Contents;
 pub use conversion::Conversion;
+pub(crate) use decode::{Encoding, count_non_finite};
 pub use digest::{
     BundleParts, Digest, DocumentKind, Hasher, assignment_digest, bundle_digest, canonical, document_digest, leaf, optimizer_digest,
     state_digest, template_digest, tokenizer_digest, weights_digest,
@@ -71,11 +75,13 @@ pub use receipt::{
     ReceiptGroups, ReceiptTensors, ReceiptWarning, Tool, TrainingRecord,
 };
 pub use refusal::Warning;
+pub(crate) use refusal::known_mark;
+pub(crate) use safetensors::dtype_bits;
 pub use safetensors::{SafetensorsFile, SafetensorsTensor, safetensors_header};
 pub use safetensors_stream::OPTIMIZER_WEIGHTS;
 pub(crate) use safetensors_stream::refuse_blocks;
-pub(crate) use source::SourceSpan;
 pub use source::{ByteSink, ByteSource, MemorySource, read_whole, truncated};
+pub(crate) use source::{SourceSpan, base_name};
 pub use state::{
     AssetAccount, AssetFormat, GroupClass, GroupMember, GroupPolicy, Identity, ManifestFile, ModelStateGroupAssignment,
     ModelStateTensorManifest, NamePolicy, NonFinitePolicy, OptimizerAccount, ParameterSemantics, PortableModelImportRequest,
@@ -83,8 +89,11 @@ pub use state::{
     SelectionReport, StateManifest, StateWord, StatedDigests, TemplateAccount, TensorMaterializationPolicy, TensorRecord, TensorRole,
     TokenizerAccount, TokenizerFamily, TokenizerRecord, VerifyPolicy, byte_len, check_groups, check_trainable, select,
 };
+pub use state_digests::{StateDigests, StatedResult};
+pub(crate) use state_json::{JSON_FILE, JSON_FORMAT, MAX_JSON_BYTES, read_state_json};
 pub use stored::StoredTensor;
 pub use stream::{Chunk, FileInfo, FileStream, StreamTensor, StreamValues};
+pub(crate) use tensors::unreadable;
 pub use tensors::{Bundle, SourceFormat, dequantise};
 pub use tokenizer_binding::{PortableTokenizerBinding, TokenizerAsset};
 pub use verify::{Check, Verification, verify, verify_files};

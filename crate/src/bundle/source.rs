@@ -174,7 +174,7 @@ pub(crate) struct SourceSpan {
 
 impl SourceSpan {
     /// The bytes `range` of the span.
-    pub(super) fn read(&self, range: &Range<u64>) -> Result<Vec<u8>> {
+    pub(crate) fn read(&self, range: &Range<u64>) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         for_each_chunk(&self.source, self.begin + range.start, self.begin + range.end, 1, |piece| {
             bytes.extend_from_slice(piece);

@@ -1,44 +1,77 @@
 //! The JSON state dict (crate/FORMATS.md, "JSON state dict"): values as numbers, or stored bytes as base64.
 
+use std::collections::BTreeMap;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use half::{bf16, f16};
 
-use super::digest::{Digest, leaf, weights_digest};
+use super::digest::{Digest, leaf};
 use super::index::MAX_DEPTH;
 use super::inspect::InventoryTensor;
 use super::json::{self, Json, JsonFault};
 use super::source::{ByteSource, read_document};
 use super::state::byte_len;
-use crate::error::{Refusal, Result, Word, word};
+use super::state_digests::{StateDigests, StatedResult};
+use super::{StateManifest, StatedDigests, TensorRole};
+use crate::error::{Error, Refusal, Result, Word, word};
 
-const MAX_BYTES: u64 = 64 << 20;
+/// Maximum size of the document.
+pub(crate) const MAX_JSON_BYTES: u64 = 64 << 20;
+/// What the document says that it is.
+pub(crate) const JSON_FORMAT: &str = "tabtune.torch_state_dict_json";
+/// The file of its tensors in its manifest: the field that holds them.
+pub(crate) const JSON_FILE: &str = "state_dict";
 const MAX_RANK: usize = 8;
-const FORMAT: &str = "tabtune.torch_state_dict_json";
+
+/// A document that passed every check.
+pub(crate) struct StateJson {
+    /// Its tensors, ascending by name.
+    pub(crate) tensors: Vec<StateTensor>,
+    /// What it says of groups, roles and paths.
+    pub(crate) manifest: Option<StateManifest>,
+    /// The digests that it states.
+    pub(crate) stated: StatedDigests,
+    /// What became of those that were compared.
+    pub(crate) checks: BTreeMap<&'static str, StatedResult>,
+    /// SHA-256 of the document.
+    pub(crate) sha256: Digest,
+}
 
 /// One tensor with its stored bytes.
-struct StateTensor {
-    entry: InventoryTensor,
-    bytes: Vec<u8>,
+pub(crate) struct StateTensor {
+    /// Name, dtype and shape.
+    pub(crate) entry: InventoryTensor,
+    /// Stored bytes.
+    pub(crate) bytes: Vec<u8>,
+    /// SHA-256 of the stored bytes.
+    pub(crate) sum: Digest,
 }
 
-/// Reads the document, checks every tensor and the stated weights digest.
-pub(super) fn check_state_json(source: &dyn ByteSource) -> Result<Vec<InventoryTensor>> {
-    if source.len() > MAX_BYTES {
-        let refusal = Refusal::new(word!("json.size")).of(source.name()).expected(format!("at most {MAX_BYTES} bytes"));
+/// Reads the document and checks every tensor, the manifest and the stated digests.
+pub(crate) fn read_state_json(source: &dyn ByteSource) -> Result<StateJson> {
+    if source.len() > MAX_JSON_BYTES {
+        let refusal = Refusal::new(word!("json.size")).of(source.name()).expected(format!("at most {MAX_JSON_BYTES} bytes"));
         return Err(refusal.found(source.len()).into());
     }
-    let bytes = read_document(source, MAX_BYTES)?;
-    check(&bytes).map_err(|error| error.in_file(source.name()))
+    let bytes = read_document(source, MAX_JSON_BYTES)?;
+    read(&bytes, source.name()).map_err(|error| error.in_file(source.name()))
 }
 
-fn check(bytes: &[u8]) -> Result<Vec<InventoryTensor>> {
+/// The tensors of a document that passed every check.
+pub(super) fn check_state_json(source: &dyn ByteSource) -> Result<Vec<InventoryTensor>> {
+    Ok(read_state_json(source)?.tensors.into_iter().map(|tensor| tensor.entry).collect())
+}
+
+fn read(bytes: &[u8], artifact: &str) -> Result<StateJson> {
     let text = std::str::from_utf8(bytes).map_err(|e| Refusal::new(word!("json.syntax")).at(e.valid_up_to() as u64))?;
     let document = json::parse(text, MAX_DEPTH).map_err(|fault| match fault {
         JsonFault::Syntax { at } => Refusal::new(word!("json.syntax")).at(at as u64),
         JsonFault::Depth { at } => Refusal::new(word!("json.depth")).at(at as u64),
         JsonFault::Duplicate { at, path } => Refusal::new(word!("json.key.duplicate")).subject(&path).at(at as u64),
     })?;
-    if document.get("format").and_then(Json::text) != Some(FORMAT) {
-        return Err(Refusal::new(word!("json.format")).expected(FORMAT).into());
+    if document.get("format").and_then(Json::text) != Some(JSON_FORMAT) {
+        return Err(Refusal::new(word!("json.format")).expected(JSON_FORMAT).into());
     }
     if document.get("version").and_then(Json::count) != Some(1) {
         return Err(Refusal::new(word!("json.version")).expected("1").into());
@@ -53,13 +86,75 @@ fn check(bytes: &[u8]) -> Result<Vec<InventoryTensor>> {
     let mut sorted: Vec<_> = records.iter().collect();
     sorted.sort_by(|a, b| a.0.as_bytes().cmp(b.0.as_bytes()));
     let tensors = sorted.into_iter().map(|(name, record)| tensor(name, record, numbers)).collect::<Result<Vec<_>>>()?;
-    if let Some(stated) = document.get("digests").and_then(|digests| digests.get("weights")) {
-        let found = digest(&tensors);
-        if stated.text() != Some(found.as_str()) {
-            return Err(Refusal::new(word!("digest.mismatch")).subject("weights").found(found).into());
+    let manifest = document.get("manifest").map(|given| manifest(given, &tensors, artifact)).transpose()?;
+    let role = |name: &str| manifest.as_ref().and_then(|manifest| manifest.tensors.get(name)).map_or(TensorRole::Parameter, |of| of.role);
+    let leaf = |StateTensor { entry, sum, .. }: &StateTensor| {
+        (entry.name.clone(), (role(&entry.name), leaf(&entry.name, &entry.dtype, &entry.shape, *sum)))
+    };
+    let groups = manifest.as_ref().map_or(&[][..], |manifest| &manifest.groups);
+    let digests = StateDigests::of(&tensors.iter().map(leaf).collect(), groups)?;
+    let stated = stated(document.get("digests"), &digests)?;
+    let checks = digests.verify(&stated, (true, true))?;
+    Ok(StateJson { tensors, manifest, stated, checks, sha256: Digest::of(bytes) })
+}
+
+/// The manifest inside the document, which lists exactly its tensors.
+fn manifest(given: &Json<'_>, tensors: &[StateTensor], artifact: &str) -> Result<StateManifest> {
+    let mut text = String::new();
+    write(given, &mut text);
+    let manifest = StateManifest::read(&text, artifact)?;
+    let found =
+        |StateTensor { entry, .. }: &StateTensor| (entry.name.clone(), (entry.dtype.clone(), entry.shape.clone(), JSON_FILE.to_string()));
+    manifest.check_against(&tensors.iter().map(found).collect(), artifact)?;
+    Ok(manifest)
+}
+
+/// The stated digests; a value that is no digest differs from the one that was found.
+fn stated(given: Option<&Json<'_>>, found: &StateDigests) -> Result<StatedDigests> {
+    let one = |name: &str, found: Option<Digest>| {
+        let Some(value) = given.and_then(|given| given.get(name)) else { return Ok(None) };
+        let wrong = || {
+            let refusal = Refusal::new(word!("digest.mismatch")).subject(name).expected("a SHA-256 in lower-case hex");
+            Error::from(found.map_or(refusal.clone(), |found| refusal.found(found)))
+        };
+        value.text().and_then(Digest::from_hex).map(Some).ok_or_else(wrong)
+    };
+    Ok(StatedDigests {
+        weights: one("weights", Some(found.weights))?,
+        optimizer: one("optimizer", Some(found.optimizer))?,
+        assignment: one("assignment", Some(found.assignment))?,
+        state: one("state", Some(found.state))?,
+        tokenizer: one("tokenizer", None)?,
+        template: one("template", None)?,
+        bundle: one("bundle", None)?,
+    })
+}
+
+/// Appends the value as JSON; its numbers are written as they were read.
+fn write(value: &Json<'_>, out: &mut String) {
+    let text = |text: &str, out: &mut String| out.push_str(&serde_json::Value::from(text).to_string());
+    match value {
+        Json::Null => out.push_str("null"),
+        Json::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
+        Json::Number(digits) => out.push_str(digits),
+        Json::Text(given) => text(given, out),
+        Json::List(items) => {
+            for (at, item) in items.iter().enumerate() {
+                out.push(if at == 0 { '[' } else { ',' });
+                write(item, out);
+            }
+            out.push_str(if items.is_empty() { "[]" } else { "]" });
+        }
+        Json::Object(entries) => {
+            for (at, (key, item)) in entries.iter().enumerate() {
+                out.push(if at == 0 { '{' } else { ',' });
+                text(key, out);
+                out.push(':');
+                write(item, out);
+            }
+            out.push_str(if entries.is_empty() { "{}" } else { "}" });
         }
     }
-    Ok(tensors.into_iter().map(|tensor| tensor.entry).collect())
 }
 
 fn tensor(name: &str, record: &Json<'_>, numbers: bool) -> Result<StateTensor> {
@@ -94,13 +189,14 @@ fn tensor(name: &str, record: &Json<'_>, numbers: bool) -> Result<StateTensor> {
         bytes
     } else {
         let data = record.get("data").and_then(Json::text).ok_or_else(|| refuse(word!("json.field.type")).expected("data, a text"))?;
-        let bytes = base64(data).ok_or_else(|| refuse(word!("json.base64")).expected("the standard alphabet, padded"))?;
+        let bytes = BASE64.decode(data).map_err(|_| refuse(word!("json.base64")).expected("the standard alphabet, padded"))?;
         if bytes.len() as u64 != need {
             return Err(refuse(word!("json.tensor.length")).expected(need).found(bytes.len()).into());
         }
         bytes
     };
-    Ok(StateTensor { entry: InventoryTensor { name: name.to_string(), dtype: dtype.to_string(), shape }, bytes })
+    let sum = Digest::of(&bytes);
+    Ok(StateTensor { entry: InventoryTensor { name: name.to_string(), dtype: dtype.to_string(), shape }, bytes, sum })
 }
 
 /// Appends the little-endian bytes of a number; `None` if the dtype cannot hold it.
@@ -128,45 +224,4 @@ fn store(dtype: &str, digits: &str, out: &mut Vec<u8>) -> Option<()> {
         _ => (8, i64::MIN, i64::MAX),
     };
     (low..=high).contains(&value).then(|| out.extend_from_slice(&value.to_le_bytes()[..bytes]))
-}
-
-/// Strict base64: padded, nothing else between, zero bits under the padding.
-fn base64(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: u8| {
-        Some(match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        })
-    };
-    let bytes = text.as_bytes();
-    if !bytes.len().is_multiple_of(4) {
-        return None;
-    }
-    let pad = bytes.iter().rev().take(2).take_while(|&&byte| byte == b'=').count();
-    let mut out = Vec::with_capacity(bytes.len() / 4 * 3);
-    let body = &bytes[..bytes.len() - pad];
-    for group in body.chunks(4) {
-        let mut word = 0u32;
-        for n in 0..4 {
-            word = word << 6 | group.get(n).map_or(Some(0), |&byte| digit(byte)).map(u32::from)?;
-        }
-        let have = group.len() - 1;
-        let [_, whole @ ..] = word.to_be_bytes();
-        if whole[have..].iter().any(|&byte| byte != 0) {
-            return None;
-        }
-        out.extend_from_slice(&whole[..have]);
-    }
-    Some(out)
-}
-
-/// The digest of the tensors, whose names are unique.
-fn digest(tensors: &[StateTensor]) -> String {
-    let leaf =
-        |StateTensor { entry, bytes }: &StateTensor| (entry.name.clone(), leaf(&entry.name, &entry.dtype, &entry.shape, Digest::of(bytes)));
-    weights_digest(&tensors.iter().map(leaf).collect()).to_string()
 }

@@ -8,6 +8,7 @@ use std::ops::Range;
 use burn::tensor::{DType, Tensor};
 use serde::Serialize;
 
+use super::contents::ReadRange;
 use super::conversion::Conversion;
 use super::encoded::EncodedTensor;
 use super::receipt::ModelIoArtifactReceipt;
@@ -85,6 +86,8 @@ pub(super) enum Segment {
     Device(Tensor<1>),
     Copied(SourceSpan),
     Encoded(EncodedTensor),
+    /// Number of bytes, and what gives them.
+    Computed(u64, ReadRange),
     Sealed(Seal),
     Late(u64, Late),
     /// The receipt of the stream, of this length.
@@ -99,6 +102,7 @@ impl Segment {
             Segment::Device(tensor) => (tensor.dims()[0] * tensor.dtype().size()) as u64,
             Segment::Copied(span) => span.bytes,
             Segment::Encoded(tensor) => tensor.bytes(),
+            Segment::Computed(bytes, _) => *bytes,
             Segment::Sealed(_) => 0,
             Segment::Late(bytes, _) | Segment::Receipt(bytes) => *bytes,
         }
@@ -204,6 +208,7 @@ impl FileStream {
                 Segment::Bytes(bytes) => layout.push((Some(slice(bytes, &range)), now)),
                 Segment::Copied(span) => layout.push((Some(span.read(&range)?), now)),
                 Segment::Encoded(tensor) => layout.push((Some(tensor.take(now).await?), now)),
+                Segment::Computed(_, read) => layout.push((Some(read(range).await?), now)),
                 Segment::Sealed(_) | Segment::Late(..) | Segment::Receipt(_) => {}
             }
             len += now;

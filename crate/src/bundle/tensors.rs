@@ -248,7 +248,7 @@ pub(super) fn narrow(shape: &[u64], name: &str, artifact: &str) -> Result<Vec<us
 }
 
 /// The refusal of a tensor whose stored type has no decoder.
-pub(super) fn unreadable(dtype: &str, name: &str, artifact: &str) -> Refusal {
+pub(crate) fn unreadable(dtype: &str, name: &str, artifact: &str) -> Refusal {
     let code = match dtype.strip_prefix("GGML:") {
         Some(number) if number.bytes().all(|b| b.is_ascii_digit()) => word!("gguf.tensor.type-unknown"),
         Some(_) => word!("gguf.tensor.type-unsupported"),

@@ -4,7 +4,7 @@ use super::none;
 use super::source::{code, files, root, shown, text};
 
 /// The modules of the crate with their row. A module imports from lower rows only, never from its own.
-const ROWS: [(&str, u8); 25] = [
+const ROWS: [(&str, u8); 26] = [
     ("error", 0),
     ("platform", 0),
     ("bf16", 1),
@@ -26,6 +26,7 @@ const ROWS: [(&str, u8); 25] = [
     ("train", 5),
     ("checkpoint", 6),
     ("export", 6),
+    ("portable", 7),
     ("replay", 7),
     ("web_api", 8),
     ("Error", 0),

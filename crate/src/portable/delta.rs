@@ -1,0 +1,254 @@
+//! Exact integer deltas: what turns the weights of one state into those of another, bit for bit (crate/FORMATS.md, "Exact delta").
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use serde::{Deserialize, Serialize};
+
+use super::payload::Payload;
+use super::safetensors::push_file;
+use super::state_dict::{PortableModelStateDict, StateTensorEntry};
+use crate::bundle::{ByteSource, Digest, FileStream, ModelStateTensorManifest, SafetensorsFile, canonical, dtype_bits};
+use crate::error::{Error, Refusal, Result, Word, word};
+
+/// The record of a delta, in the metadata of its file.
+const DELTA_KEY: &str = "tabtune.delta";
+/// The file of a delta.
+const DELTA_FILE: &str = "delta.safetensors";
+
+/// How a delta changes weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeltaKind {
+    /// Stored words are added, wrapping: exact for every bit pattern.
+    ExactInteger,
+}
+
+/// What turns a base into a target: for each tensor that differs, target minus base, as unsigned words of the element's width. The words
+/// are computed when they are read. A delta holds parameters and buffers; those that are equal in both are left out.
+///
+/// ```
+/// use std::rc::Rc;
+/// use tabtune::bundle::MemorySource;
+/// use tabtune::portable::ModelAdapterDelta;
+///
+/// let no_delta = Rc::new(MemorySource::new("delta.safetensors", *b"\x08\0\0\0\0\0\0\0{}      "));
+/// assert_eq!(ModelAdapterDelta::open(no_delta).expect_err("no record").code(), "format.unsupported");
+/// ```
+#[derive(Debug, Clone)]
+pub struct ModelAdapterDelta {
+    /// What its maker calls it.
+    pub adapter_id: String,
+    /// How it changes weights.
+    pub kind: DeltaKind,
+    /// The weights that it is applied to.
+    pub base_weights_digest: Digest,
+    /// The weights that it gives.
+    pub target_weights_digest: Digest,
+    tensors: BTreeMap<String, DeltaTensor>,
+}
+
+/// The change of one tensor.
+#[derive(Debug, Clone)]
+struct DeltaTensor {
+    /// dtype of the tensor.
+    dtype: String,
+    /// U8, U16, U32 or U64, and the shape of the tensor; the bytes of blocks and of parts of bytes are one row.
+    words: StateTensorEntry,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DeltaRecord {
+    version: u64,
+    adapter_id: String,
+    base_weights_digest: Digest,
+    target_weights_digest: Digest,
+    tensors: BTreeMap<String, String>,
+}
+
+/// The words of a tensor: its manifest in a delta, and their width in bytes.
+fn words_of(tensor: &ModelStateTensorManifest) -> (ModelStateTensorManifest, u64) {
+    let (dtype, width) = match dtype_bits(&tensor.dtype) {
+        Some(64) => ("U64", 8),
+        Some(32) => ("U32", 4),
+        Some(16) => ("U16", 2),
+        _ => ("U8", 1),
+    };
+    let shape = match dtype_bits(&tensor.dtype) {
+        Some(bits) if bits >= 8 => tensor.shape.clone(),
+        _ => vec![tensor.byte_len().unwrap_or(0)],
+    };
+    (ModelStateTensorManifest::parameter(&tensor.state_key, dtype, &shape), width)
+}
+
+/// What a delta changes: parameters and buffers.
+fn weights(state: &PortableModelStateDict) -> impl Iterator<Item = (&String, &StateTensorEntry)> {
+    state.tensors().iter().filter(|(_, entry)| !entry.is_state())
+}
+
+fn listed(mut refusals: Vec<Refusal>) -> Result<()> {
+    refusals.sort_by(|a, b| a.subject.cmp(&b.subject));
+    if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
+}
+
+fn mismatch(key: &str, expected: &ModelStateTensorManifest, found: &ModelStateTensorManifest) -> Refusal {
+    let text = |tensor: &ModelStateTensorManifest| format!("{} {:?}", tensor.dtype, tensor.shape);
+    Refusal::new(word!("delta.tensor.mismatch")).stage("read").subject(key).expected(text(expected)).found(text(found))
+}
+
+impl PortableModelStateDict {
+    /// What turns this state's weights into those of `target`. Both are read for their digests; which tensors differ follows from these.
+    ///
+    /// # Errors
+    /// `delta.keys.differ` for each name that only one of them has; `delta.tensor.mismatch` for each other dtype or shape.
+    pub async fn derive_adapter_delta(&self, target: &Self, adapter_id: &str) -> Result<ModelAdapterDelta> {
+        let (base, other): (BTreeMap<_, _>, BTreeMap<_, _>) = (weights(self).collect(), weights(target).collect());
+        let only = |key: &str, side: &str| {
+            let refusal = Refusal::new(word!("delta.keys.differ")).stage("read").subject(key);
+            refusal.expected("a tensor of both models").found(format!("only in the {side}"))
+        };
+        let mut lonely: Vec<_> = base.keys().filter(|key| !other.contains_key(*key)).map(|key| only(key, "base")).collect();
+        lonely.extend(other.keys().filter(|key| !base.contains_key(*key)).map(|key| only(key, "target")));
+        listed(lonely)?;
+        let pairs = || base.iter().filter_map(|(key, base)| Some((*key, &base.manifest, &base.payload, other.get(*key)?)));
+        let differ = |a: &ModelStateTensorManifest, b: &ModelStateTensorManifest| a.dtype != b.dtype || a.shape != b.shape;
+        let unequal = pairs().filter(|(_, base, _, target)| differ(base, &target.manifest));
+        listed(unequal.map(|(key, base, _, target)| mismatch(key, base, &target.manifest)).collect())?;
+        let (base_weights_digest, target_weights_digest) = (self.weights_digest().await?, target.weights_digest().await?);
+        let mut tensors = BTreeMap::new();
+        for (key, manifest, payload, target) in pairs() {
+            if payload.digest().await? == target.payload.digest().await? {
+                continue;
+            }
+            let (words, width) = words_of(manifest);
+            let payload = Payload::words(target.payload.clone(), payload.clone(), width, true);
+            let words = StateTensorEntry { manifest: words, payload };
+            tensors.insert(key.clone(), DeltaTensor { dtype: manifest.dtype.clone(), words });
+        }
+        let (adapter_id, kind) = (adapter_id.to_string(), DeltaKind::ExactInteger);
+        Ok(ModelAdapterDelta { adapter_id, kind, base_weights_digest, target_weights_digest, tensors })
+    }
+
+    /// This state with the weights of the delta's target, which were compared with their digest. Groups stay; state tensors stay only with
+    /// `keep_optimizer`, else members have none.
+    ///
+    /// # Errors
+    /// `delta.base.mismatch` if this state is not the delta's base; `delta.keys.differ`, `delta.tensor.mismatch` for tensors that it does not
+    /// have so; `delta.target.mismatch` if the result is not the target.
+    pub async fn apply_adapter_delta(&self, delta: &ModelAdapterDelta, keep_optimizer: bool) -> Result<Self> {
+        let base = (delta.base_weights_digest, word!("delta.base.mismatch"));
+        let target = (delta.target_weights_digest, word!("delta.target.mismatch"));
+        self.moved(delta, keep_optimizer, base, target, false).await
+    }
+
+    /// This state with the weights of the delta's base: the reverse of [`Self::apply_adapter_delta`].
+    ///
+    /// # Errors
+    /// `delta.target.mismatch` if this state is not the delta's target; `delta.base.mismatch` if the result is not its base; else as there.
+    pub async fn remove_adapter_delta(&self, delta: &ModelAdapterDelta, keep_optimizer: bool) -> Result<Self> {
+        let base = (delta.base_weights_digest, word!("delta.base.mismatch"));
+        let target = (delta.target_weights_digest, word!("delta.target.mismatch"));
+        self.moved(delta, keep_optimizer, target, base, true).await
+    }
+
+    async fn moved(
+        &self,
+        delta: &ModelAdapterDelta,
+        keep_optimizer: bool,
+        from: (Digest, Word),
+        to: (Digest, Word),
+        subtract: bool,
+    ) -> Result<Self> {
+        let compare = |stated: (Digest, Word), found: Digest| {
+            let refusal = || Refusal::new(stated.1).stage("read").subject("weights").expected(stated.0).found(found);
+            if stated.0 == found { Ok(()) } else { Err(Error::from(refusal())) }
+        };
+        compare(from, self.weights_digest().await?)?;
+        let mut tensors = self.tensors().clone();
+        let mut groups = self.groups().to_vec();
+        if !keep_optimizer {
+            tensors.retain(|_, entry| !entry.is_state());
+            groups.iter_mut().flat_map(|group| &mut group.members).for_each(|member| member.state.clear());
+        }
+        let (mut absent, mut unequal) = (Vec::new(), Vec::new());
+        for (key, DeltaTensor { dtype, words }) in &delta.tensors {
+            let found = tensors.get_mut(key).filter(|entry| !entry.is_state());
+            let Some(entry) = found else {
+                absent.push(Refusal::new(word!("delta.keys.differ")).stage("read").subject(key).found("only in the delta"));
+                continue;
+            };
+            let (expected, width) = words_of(&entry.manifest);
+            if entry.manifest.dtype != *dtype || expected.dtype != words.manifest.dtype || expected.shape != words.manifest.shape {
+                unequal.push(mismatch(key, &expected, &words.manifest));
+                continue;
+            }
+            entry.payload = Payload::words(entry.payload.clone(), words.payload.clone(), width, subtract);
+        }
+        absent.extend(unequal);
+        listed(absent)?;
+        let moved = Self::new(self.identity.clone(), self.source_format, tensors, groups)?;
+        compare(to, moved.weights_digest().await?)?;
+        Ok(moved)
+    }
+}
+
+impl ModelAdapterDelta {
+    /// Names of the tensors that it changes, ascending.
+    pub fn changed(&self) -> impl Iterator<Item = &str> {
+        self.tensors.keys().map(String::as_str)
+    }
+
+    /// The delta as `delta.safetensors`; its words are computed when they are written.
+    pub fn export(&self) -> Result<FileStream> {
+        let record = DeltaRecord {
+            version: 1,
+            adapter_id: self.adapter_id.clone(),
+            base_weights_digest: self.base_weights_digest,
+            target_weights_digest: self.target_weights_digest,
+            tensors: self.tensors.iter().map(|(key, tensor)| (key.clone(), tensor.dtype.clone())).collect(),
+        };
+        let metadata = BTreeMap::from([(DELTA_KEY.to_string(), canonical(&record)?)]);
+        let mut stream = FileStream::new();
+        push_file(&mut stream, DELTA_FILE, &self.tensors.values().map(|tensor| &tensor.words).collect::<Vec<_>>(), &metadata)?;
+        Ok(stream)
+    }
+
+    /// Reads the header of a delta's file.
+    ///
+    /// # Errors
+    /// What [`SafetensorsFile::open`] refuses; `format.unsupported` for a file that is no delta; `manifest.json`, `manifest.version` for a
+    /// record that is not read; `manifest.tensor.missing`, `manifest.tensor.unlisted` where it does not list the file's tensors.
+    pub fn open(source: Rc<dyn ByteSource>) -> Result<Self> {
+        let file = SafetensorsFile::open(&source)?;
+        let refuse = |code| Refusal::new(code).of(source.name());
+        let Some(text) = file.metadata.get(DELTA_KEY) else {
+            return Err(refuse(word!("format.unsupported")).subject(DELTA_KEY).expected("an exact delta").found("none").into());
+        };
+        let version = |value: &serde_json::Value| value.get("version").and_then(serde_json::Value::as_u64).filter(|&version| version > 1);
+        if let Some(found) = serde_json::from_str(text).ok().as_ref().and_then(version) {
+            return Err(refuse(word!("manifest.version")).subject(DELTA_KEY).expected("1").found(found).into());
+        }
+        let wrong = |error: serde_json::Error| refuse(word!("manifest.json")).subject(DELTA_KEY).found(error);
+        let record: DeltaRecord = serde_json::from_str(text).map_err(wrong)?;
+        let mut tensors = BTreeMap::new();
+        let mut unlisted = Vec::new();
+        for tensor in file.tensors {
+            let Some(dtype) = record.tensors.get(&tensor.name) else {
+                unlisted.push(refuse(word!("manifest.tensor.unlisted")).subject(&tensor.name));
+                continue;
+            };
+            let manifest = ModelStateTensorManifest::parameter(&tensor.name, &tensor.dtype, &tensor.shape);
+            let payload = Payload::of_source(source.clone(), tensor.begin, tensor.end - tensor.begin);
+            tensors.insert(tensor.name, DeltaTensor { dtype: dtype.clone(), words: StateTensorEntry { manifest, payload } });
+        }
+        let missing = record.tensors.keys().filter(|key| !tensors.contains_key(*key));
+        let mut refusals: Vec<_> = missing.map(|key| refuse(word!("manifest.tensor.missing")).subject(key)).collect();
+        refusals.extend(unlisted);
+        if !refusals.is_empty() {
+            return Err(Error::Refused(refusals));
+        }
+        let DeltaRecord { adapter_id, base_weights_digest, target_weights_digest, .. } = record;
+        Ok(Self { adapter_id, kind: DeltaKind::ExactInteger, base_weights_digest, target_weights_digest, tensors })
+    }
+}

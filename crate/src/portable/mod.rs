@@ -1,0 +1,22 @@
+//! A model's state as typed data: named tensors with the groups that train them, read from every container, selected, renamed, changed by
+//! deltas, and written to every container. No value is read before it is asked for.
+
+mod delta;
+mod json;
+mod opened;
+mod payload;
+mod plan;
+mod rows;
+mod safetensors;
+mod source_word;
+mod state_dict;
+mod survey;
+
+pub use delta::{DeltaKind, ModelAdapterDelta};
+pub use json::{JsonEncoding, open_json};
+pub use opened::{ImportedState, OpenedFile, OpenedState, OpenedTensor};
+pub use payload::Payload;
+pub use plan::{PlanEntry, PortableModelBundleImportPlan};
+pub use safetensors::open_safetensors;
+pub use source_word::SourceWord;
+pub use state_dict::{PortableModelStateDict, SelectedStateDict, StateTensorEntry};

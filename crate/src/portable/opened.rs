@@ -1,0 +1,215 @@
+//! What the headers of an artifact say, before any value is read, and how it becomes a state dict.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::payload::Payload;
+use super::source_word::SourceWord;
+use super::state_dict::{PortableModelStateDict, SelectedStateDict, StateTensorEntry, is_step};
+use super::survey::survey;
+use crate::bundle::{
+    Digest, Identity, ModelStateGroupAssignment, ModelStateTensorManifest, NonFinitePolicy, PortableModelImportRequest, Selected,
+    SelectionReport, StateDigests, StateManifest, StatedDigests, StatedResult, TensorRole, VerifyPolicy, Warning, leaf, refuse_non_finite,
+    select, unreadable,
+};
+use crate::error::{Error, Refusal, Result, word};
+
+/// A file of an artifact.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct OpenedFile {
+    /// SHA-256 of what was read to list the tensors: the header, or the whole of a JSON document.
+    pub header_sha256: Digest,
+    /// Size of the file.
+    pub bytes: u64,
+}
+
+/// A tensor of an artifact, and where it stands.
+#[derive(Debug, Clone)]
+pub struct OpenedTensor {
+    /// Name, path, role, dtype, shape.
+    pub manifest: ModelStateTensorManifest,
+    /// Its bytes; `None` for a type of unknown size.
+    pub payload: Option<Payload>,
+    /// Name of its file, without a path.
+    pub file: String,
+    /// First byte in the file.
+    pub begin: u64,
+    /// One past the last byte; `begin` for a type of unknown size.
+    pub end: u64,
+}
+
+/// An artifact whose headers were read and checked.
+///
+/// ```
+/// use tabtune::bundle::PortableModelImportRequest;
+/// use tabtune::portable::{OpenedState, PortableModelStateDict};
+///
+/// /// All of an artifact, read once and compared with the digests that it states.
+/// async fn import(opened: OpenedState) -> tabtune::Result<PortableModelStateDict> {
+///     Ok(opened.import(&PortableModelImportRequest::default()).await?.state_dict)
+/// }
+/// ```
+#[derive(Debug, Clone)]
+pub struct OpenedState {
+    /// What it is a state of.
+    pub identity: Identity,
+    /// Its container.
+    pub source_format: SourceWord,
+    /// Its tensors by key.
+    pub tensors: BTreeMap<String, OpenedTensor>,
+    /// Its groups; none where their state tensors are absent.
+    pub groups: Vec<ModelStateGroupAssignment>,
+    /// Its manifest as it stands, with all groups.
+    pub manifest: Option<StateManifest>,
+    /// The digests that it states.
+    pub stated: StatedDigests,
+    /// The weights that its optimizer file belongs to.
+    pub optimizer_of: Option<Digest>,
+    /// What became of its stated digests, if they were compared already.
+    pub checks: Option<BTreeMap<&'static str, StatedResult>>,
+    /// Its files, those with weights first.
+    pub files: Vec<OpenedFile>,
+    /// Name of its first file, for messages.
+    pub artifact: String,
+    /// What is unusual but allowed.
+    pub warnings: Vec<Warning>,
+}
+
+/// A state dict that was imported, and what there is to say of it.
+#[derive(Debug, Clone)]
+pub struct ImportedState {
+    /// The state dict; its payloads are read when asked for.
+    pub state_dict: PortableModelStateDict,
+    /// The manifest of the whole artifact.
+    pub manifest: Option<StateManifest>,
+    /// What was taken, left out and renamed.
+    pub report: SelectionReport,
+    /// What became of each digest that the artifact may state.
+    pub checks: BTreeMap<&'static str, StatedResult>,
+    /// The files of the artifact.
+    pub files: Vec<OpenedFile>,
+    /// What is unusual but allowed.
+    pub warnings: Vec<Warning>,
+}
+
+impl OpenedState {
+    /// The part that `request` asks for. Each admitted tensor is read once, by pieces, unless only headers are to be checked.
+    ///
+    /// # Errors
+    /// `select.*`, `remap.*` and `state.*`; with full verification also `digest.mismatch`, `manifest.optimizer.mismatch`,
+    /// `safetensors.payload.bool` and, if the request refuses them, `model.non-finite`.
+    pub async fn import(&self, request: &PortableModelImportRequest) -> Result<ImportedState> {
+        let selected = self.select(request)?;
+        self.materialize(selected, request, false).await
+    }
+
+    /// The selection of `request`, from what the headers say.
+    pub(super) fn select(&self, request: &PortableModelImportRequest) -> Result<Selected> {
+        let manifests = self.tensors.iter().map(|(key, tensor)| (key.clone(), tensor.manifest.clone())).collect();
+        select(&manifests, &self.groups, request, &self.artifact)
+    }
+
+    /// The payload of a tensor.
+    pub(super) fn payload(&self, key: &str) -> Result<Payload> {
+        let Some(tensor) = self.tensors.get(key) else {
+            return Err(Refusal::new(word!("plan.tensor.unknown")).stage("read").of(&self.artifact).subject(key).into());
+        };
+        tensor.payload.clone().ok_or_else(|| unreadable(&tensor.manifest.dtype, key, &tensor.file).into())
+    }
+
+    /// The state dict of what was selected; with `hold` all its values stay in memory.
+    pub(super) async fn materialize(&self, selected: Selected, request: &PortableModelImportRequest, hold: bool) -> Result<ImportedState> {
+        let mut tensors = BTreeMap::new();
+        let mut sources = BTreeMap::new();
+        for entry in selected.entries {
+            let mut payload = self.payload(&entry.source_key)?;
+            // The checks of the groups look at steps, which are eight bytes each.
+            let step = is_step(&entry.tensor) && payload.len() == STEP_BYTES;
+            if (hold || step) && payload.in_memory().is_none() {
+                payload = Payload::owned(payload.bytes().await?);
+            }
+            sources.insert(entry.source_key, payload.clone());
+            tensors.insert(entry.tensor.state_key.clone(), StateTensorEntry { manifest: entry.tensor, payload });
+        }
+        let state_dict = PortableModelStateDict::new(self.identity.clone(), self.source_format, tensors, selected.groups)?;
+        let mut warnings = self.warnings.clone();
+        warnings.extend(selected.warnings);
+        let checks = match request.verify {
+            VerifyPolicy::Full => {
+                read_values(&state_dict, request, &self.artifact, &mut warnings).await?;
+                self.verify(&sources).await?
+            }
+            VerifyPolicy::Header => NAMES.map(|name| (name, StatedResult::Skipped)).into(),
+        };
+        let (manifest, files) = (self.manifest.clone(), self.files.clone());
+        Ok(ImportedState { state_dict, manifest, report: selected.report, checks, files, warnings })
+    }
+
+    /// Compares what is stated with what was read, under the names of the source.
+    async fn verify(&self, read: &BTreeMap<String, Payload>) -> Result<BTreeMap<&'static str, StatedResult>> {
+        let mut leaves = BTreeMap::new();
+        for (key, payload) in read {
+            let Some(OpenedTensor { manifest, .. }) = self.tensors.get(key) else { continue };
+            leaves.insert(key.clone(), (manifest.role, leaf(key, &manifest.dtype, &manifest.shape, payload.digest().await?)));
+        }
+        let groups = self.manifest.as_ref().map_or(&self.groups, |manifest| &manifest.groups);
+        let digests = StateDigests::of(&leaves, groups)?;
+        let whole = |state: bool| {
+            let listed = self.manifest.as_ref().map(|manifest| manifest.tensors.iter().map(|(key, record)| (key, record.role)));
+            let mut listed: Vec<_> = listed.map_or(Vec::new(), Iterator::collect);
+            listed.extend(self.tensors.iter().map(|(key, tensor)| (key, tensor.manifest.role)));
+            listed.iter().all(|(key, role)| matches!(role, TensorRole::State(_)) != state || read.contains_key(*key))
+        };
+        let whole = (whole(false), whole(true));
+        if let Some(stated) = self.optimizer_of.filter(|stated| whole.0 && *stated != digests.weights) {
+            let refusal = Refusal::new(word!("manifest.optimizer.mismatch")).stage("read").of(&self.artifact).subject("weights");
+            return Err(refusal.expected(stated).found(digests.weights).into());
+        }
+        match &self.checks {
+            Some(checks) => Ok(checks.clone()),
+            None => digests.verify(&self.stated, whole).map_err(|error| error.in_file(&self.artifact)),
+        }
+    }
+}
+
+/// Bytes of a step: one U64.
+const STEP_BYTES: u64 = 8;
+
+/// The digests that an artifact may state of its state.
+const NAMES: [&str; 4] = ["weights", "optimizer", "assignment", "state"];
+
+/// Reads every tensor once, and looks at its values.
+async fn read_values(
+    state: &PortableModelStateDict,
+    request: &PortableModelImportRequest,
+    artifact: &str,
+    warnings: &mut Vec<Warning>,
+) -> Result<()> {
+    let (mut counts, mut refusals) = (Vec::new(), Vec::new());
+    for (key, StateTensorEntry { manifest, payload }) in state.tensors() {
+        let found = survey(manifest, payload).await?;
+        if found.bad_bool {
+            refusals.push(Refusal::new(word!("safetensors.payload.bool")).stage("read").of(artifact).subject(key).expected("0 or 1"));
+        }
+        if found.non_finite > 0 {
+            counts.push((key.clone(), found.non_finite));
+        }
+    }
+    if !refusals.is_empty() {
+        return Err(Error::Refused(refusals));
+    }
+    match request.non_finite {
+        NonFinitePolicy::Refuse => refuse_non_finite(&counts).map_err(|error| error.in_file(artifact)),
+        NonFinitePolicy::Warn => {
+            warnings.extend(counts.iter().map(|(key, _)| Warning::new(word!("tensor.non-finite"), key)));
+            Ok(())
+        }
+    }
+}
+
+impl From<ImportedState> for SelectedStateDict {
+    fn from(imported: ImportedState) -> Self {
+        Self { state_dict: imported.state_dict, report: imported.report, warnings: imported.warnings }
+    }
+}

@@ -1,0 +1,251 @@
+//! The stored bytes of a tensor, wherever they are.
+
+use std::cell::OnceCell;
+use std::fmt;
+use std::ops::Range;
+use std::rc::Rc;
+
+use burn::tensor::Tensor;
+
+use super::rows::PairedRows;
+use crate::bundle::{ByteSource, Contents, Digest, Hasher, SourceSpan};
+use crate::error::{Refusal, Result, word};
+use crate::gpu::transfer::{PIECE_BYTES, Part, read_parts};
+
+/// Stored bytes: in memory, in a file, or on the device. They are read by pieces of at most 8 MiB, when they are asked for. Clones share
+/// them, and their digest once it is known.
+///
+/// ```
+/// use std::rc::Rc;
+/// use tabtune::bundle::MemorySource;
+/// use tabtune::portable::Payload;
+///
+/// assert_eq!(Payload::owned(vec![1, 2, 3]).len(), 3);
+/// let file = Rc::new(MemorySource::new("weights.bin", vec![0; 100]));
+/// assert_eq!(Payload::of_source(file, 20, 8).len(), 8);
+/// ```
+#[derive(Clone)]
+pub struct Payload {
+    place: Place,
+    sum: Rc<OnceCell<Digest>>,
+}
+
+#[derive(Clone)]
+#[allow(clippy::large_enum_variant, reason = "a handle for each tensor of a model: few, and short-lived")]
+enum Place {
+    Owned(Rc<[u8]>),
+    Span(SourceSpan),
+    Device(Tensor<1>),
+    Words(Rc<Words>),
+}
+
+/// Two payloads of equal length as unsigned words of `width` bytes, added or subtracted with wrapping.
+struct Words {
+    left: Payload,
+    right: Payload,
+    width: u64,
+    subtract: bool,
+}
+
+impl fmt::Debug for Payload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = match &self.place {
+            Place::Owned(_) => "owned",
+            Place::Span(_) => "span",
+            Place::Device(_) => "device",
+            Place::Words(_) => "words",
+        };
+        write!(f, "Payload({place}, {} bytes)", self.len())
+    }
+}
+
+impl Payload {
+    fn new(place: Place) -> Self {
+        Self { place, sum: Rc::default() }
+    }
+
+    /// Bytes in memory.
+    pub fn owned(bytes: impl Into<Rc<[u8]>>) -> Self {
+        Self::new(Place::Owned(bytes.into()))
+    }
+
+    /// Bytes in memory whose digest is known.
+    pub(super) fn summed(bytes: impl Into<Rc<[u8]>>, sum: Digest) -> Self {
+        let payload = Self::owned(bytes);
+        payload.remember(sum);
+        payload
+    }
+
+    /// `bytes` bytes of `source`, from `begin` on.
+    pub fn of_source(source: Rc<dyn ByteSource>, begin: u64, bytes: u64) -> Self {
+        Self::new(Place::Span(SourceSpan { source, begin, bytes }))
+    }
+
+    /// A matrix of `rows` rows in `source`, `bytes` bytes from `begin` on, whose rows stand there as llama.cpp wants those of queries and
+    /// keys: each of the `heads` heads alternates between its two halves. The payload has one half after the other, as Hugging Face. A matrix
+    /// whose rows do not divide into pairs of each head is taken as it is.
+    pub fn paired_rows(source: Rc<dyn ByteSource>, begin: u64, bytes: u64, rows: u64, heads: u64) -> Self {
+        if heads == 0 || rows == 0 || !rows.is_multiple_of(2 * heads) || !bytes.is_multiple_of(rows) || bytes == 0 {
+            return Self::of_source(source, begin, bytes);
+        }
+        let source = Rc::new(PairedRows { source, begin, row: bytes / rows, rows, head_rows: rows / heads });
+        Self::of_source(source, 0, bytes)
+    }
+
+    /// A flat tensor on the device: F32, or packed BF16.
+    pub fn device(tensor: Tensor<1>) -> Self {
+        Self::new(Place::Device(tensor))
+    }
+
+    /// `left` plus (or minus) `right`, as unsigned words of `width` bytes, wrapping.
+    pub(super) fn words(left: Self, right: Self, width: u64, subtract: bool) -> Self {
+        Self::new(Place::Words(Rc::new(Words { left, right, width, subtract })))
+    }
+
+    /// Number of bytes.
+    pub fn len(&self) -> u64 {
+        match &self.place {
+            Place::Owned(bytes) => bytes.len() as u64,
+            Place::Span(span) => span.bytes,
+            Place::Device(tensor) => (tensor.dims()[0] * tensor.dtype().size()) as u64,
+            Place::Words(words) => words.left.len(),
+        }
+    }
+
+    /// Whether there are no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes, if they are in memory.
+    pub(super) fn in_memory(&self) -> Option<&Rc<[u8]>> {
+        if let Place::Owned(bytes) = &self.place { Some(bytes) } else { None }
+    }
+
+    /// The bytes `range`, which is at most a piece long.
+    async fn read(&self, range: Range<u64>) -> Result<Vec<u8>> {
+        if range.is_empty() {
+            return Ok(Vec::new());
+        }
+        match &self.place {
+            // Inside a slice, so the offsets fit into `usize`.
+            Place::Owned(bytes) => Ok(bytes[range.start as usize..range.end as usize].to_vec()),
+            Place::Span(span) => span.read(&range),
+            Place::Device(tensor) => read_parts(&[Part { tensor: tensor.clone(), bytes: range }]).await,
+            Place::Words(words) => Box::pin(words.read(range)).await,
+        }
+    }
+
+    /// Calls `each` with the bytes in order, in pieces of at most 8 MiB.
+    pub async fn for_each_piece(&self, each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        self.for_each_whole(1, each).await
+    }
+
+    /// The same, in pieces that are multiples of `unit` bytes, but for the last one.
+    pub(super) async fn for_each_whole(&self, unit: usize, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let unit = unit.max(1);
+        let whole = (PIECE_BYTES / unit).max(1) as u64 * unit as u64;
+        let (mut at, end) = (0, self.len());
+        while at < end {
+            let now = whole.min(end - at);
+            each(&self.read(at..at + now).await?)?;
+            at += now;
+        }
+        Ok(())
+    }
+
+    /// SHA-256 of the bytes, which are read once; later calls know it.
+    pub async fn digest(&self) -> Result<Digest> {
+        if let Some(sum) = self.sum.get() {
+            return Ok(*sum);
+        }
+        let mut hasher = Hasher::new();
+        self.for_each_piece(|piece| {
+            hasher.update(piece);
+            Ok(())
+        })
+        .await?;
+        let sum = hasher.finish();
+        self.remember(sum);
+        Ok(sum)
+    }
+
+    /// The digest, if it is known.
+    pub(super) fn known_digest(&self) -> Option<Digest> {
+        self.sum.get().copied()
+    }
+
+    /// Keeps the digest of the bytes.
+    pub(super) fn remember(&self, sum: Digest) {
+        // A second digest is that of the same bytes.
+        let _ = self.sum.set(sum);
+    }
+
+    /// All bytes, of a tensor that is known to be small.
+    ///
+    /// # Errors
+    /// `source.too-large` for more than memory can hold.
+    pub async fn bytes(&self) -> Result<Rc<[u8]>> {
+        if let Place::Owned(bytes) = &self.place {
+            return Ok(bytes.clone());
+        }
+        let too_large = || Refusal::new(word!("source.too-large")).stage("read").expected("what memory can hold").found(self.len());
+        let mut bytes = Vec::new();
+        usize::try_from(self.len()).ok().and_then(|len| bytes.try_reserve_exact(len).ok()).ok_or_else(too_large)?;
+        self.for_each_piece(|piece| {
+            bytes.extend_from_slice(piece);
+            Ok(())
+        })
+        .await?;
+        Ok(bytes.into())
+    }
+
+    /// The payload as a part of a file that is written.
+    pub(super) fn contents(&self) -> Contents {
+        match &self.place {
+            Place::Device(tensor) => Contents::Device(tensor.clone()),
+            _ => {
+                let payload = self.clone();
+                let read = move |range| {
+                    let payload = payload.clone();
+                    Box::pin(async move { payload.read(range).await }) as _
+                };
+                Contents::Computed(self.len(), Box::new(read))
+            }
+        }
+    }
+}
+
+impl Words {
+    /// The bytes `range` of the result; they are computed from whole words.
+    async fn read(&self, range: Range<u64>) -> Result<Vec<u8>> {
+        let from = range.start / self.width * self.width;
+        let to = range.end.next_multiple_of(self.width).min(self.left.len());
+        let mut bytes = self.left.read(from..to).await?;
+        let right = self.right.read(from..to).await?;
+        let word = |a: u64, b| if self.subtract { a.wrapping_sub(b) } else { a.wrapping_add(b) };
+        match self.width {
+            1 => combine::<1>(&mut bytes, &right, word),
+            2 => combine::<2>(&mut bytes, &right, word),
+            4 => combine::<4>(&mut bytes, &right, word),
+            _ => combine::<8>(&mut bytes, &right, word),
+        }
+        // Less than a word on either side.
+        bytes.truncate((range.end - from) as usize);
+        bytes.drain(..(range.start - from) as usize);
+        Ok(bytes)
+    }
+}
+
+/// Replaces each word of `N` bytes of `left` by the low bytes of `word` of both: addition modulo 2⁶⁴ is addition modulo 2⁸ᴺ there.
+fn combine<const N: usize>(left: &mut [u8], right: &[u8], word: impl Fn(u64, u64) -> u64) {
+    let wide = |bytes: &[u8; N]| {
+        let mut all = [0; 8];
+        all[..N].copy_from_slice(bytes);
+        u64::from_le_bytes(all)
+    };
+    for (a, b) in left.as_chunks_mut::<N>().0.iter_mut().zip(right.as_chunks::<N>().0) {
+        let sum = word(wide(a), wide(b)).to_le_bytes();
+        a.copy_from_slice(&sum[..N]);
+    }
+}

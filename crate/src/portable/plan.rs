@@ -1,0 +1,158 @@
+//! The plan of an import: what would be read from where, before it is read.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::opened::{ImportedState, OpenedState};
+use super::source_word::SourceWord;
+use super::state_dict::manifest_of;
+use crate::bundle::{
+    Digest, DocumentKind, ModelStateTensorManifest, PortableModelImportRequest, Selected, StateManifest, TensorMaterializationPolicy,
+    Warning, document_digest,
+};
+use crate::error::{Refusal, Result, word};
+
+/// Where the bytes of an admitted tensor are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlanEntry {
+    /// Its name in the source.
+    pub source_key: String,
+    /// Its file.
+    pub file: String,
+    /// First byte in the file.
+    pub begin: u64,
+    /// One past the last byte.
+    pub end: u64,
+    /// As stored.
+    pub dtype: String,
+    /// Row-major.
+    pub shape: Vec<u64>,
+}
+
+/// A selection from an artifact whose headers were read. Deferred, no value is read before one tensor or all of them are asked for; eager,
+/// all of them are read at once and held. Both give the same state.
+///
+/// ```
+/// use tabtune::bundle::PortableModelImportRequest;
+/// use tabtune::portable::{OpenedState, PortableModelBundleImportPlan};
+///
+/// /// The bytes of one tensor of an artifact.
+/// async fn head(opened: OpenedState, request: PortableModelImportRequest) -> tabtune::Result<Vec<u8>> {
+///     let plan = PortableModelBundleImportPlan::new(opened, request).await?;
+///     let (_, bytes) = plan.materialize_tensor("lm_head.weight").await?;
+///     Ok(bytes.to_vec())
+/// }
+/// ```
+#[derive(Debug, Clone)]
+pub struct PortableModelBundleImportPlan {
+    /// The container.
+    pub source_format: SourceWord,
+    /// When values are read.
+    pub policy: TensorMaterializationPolicy,
+    /// The manifest of what is admitted, under its new names.
+    pub manifest: StateManifest,
+    /// What is admitted, by its new name.
+    pub entries: BTreeMap<String, PlanEntry>,
+    /// What is unusual but allowed.
+    pub findings: Vec<Warning>,
+    /// The digest of source, policy, request, headers and entries.
+    pub plan_digest: Digest,
+    opened: OpenedState,
+    request: PortableModelImportRequest,
+    selected: Selected,
+    held: Option<Box<ImportedState>>,
+}
+
+impl PortableModelBundleImportPlan {
+    /// The plan of `request` for an artifact.
+    ///
+    /// # Errors
+    /// `select.*` and `remap.*`; if it is eager, what [`OpenedState::import`] refuses.
+    pub async fn new(opened: OpenedState, request: PortableModelImportRequest) -> Result<Self> {
+        let selected = opened.select(&request)?;
+        let mut entries = BTreeMap::new();
+        for entry in &selected.entries {
+            let Some(tensor) = opened.tensors.get(&entry.source_key) else { continue };
+            let (begin, end, file) = (tensor.begin, tensor.end, tensor.file.clone());
+            let (source_key, dtype, shape) = (entry.source_key.clone(), entry.tensor.dtype.clone(), entry.tensor.shape.clone());
+            entries.insert(entry.tensor.state_key.clone(), PlanEntry { source_key, file, begin, end, dtype, shape });
+        }
+        let admitted = selected.entries.iter().map(|entry| &entry.tensor);
+        let mut manifest = manifest_of(&opened.identity, admitted, &selected.groups);
+        if let Some(whole) = &opened.manifest {
+            manifest.base.clone_from(&whole.base);
+            manifest.tokenizer.clone_from(&whole.tokenizer);
+            manifest.profile_contract.clone_from(&whole.profile_contract);
+            manifest.preferred_formats.clone_from(&whole.preferred_formats);
+        }
+        let (source_format, policy) = (opened.source_format, request.materialization_policy);
+        let document = json!({
+            "source_format": source_format,
+            "policy": policy,
+            "request": request.in_order(),
+            "files": opened.files,
+            "entries": entries,
+        });
+        let plan_digest = document_digest(DocumentKind::Plan, &document)?;
+        let findings = opened.warnings.iter().chain(&selected.warnings).cloned().collect();
+        let held = match policy {
+            TensorMaterializationPolicy::Eager => Some(Box::new(opened.materialize(selected.clone(), &request, true).await?)),
+            TensorMaterializationPolicy::Deferred => None,
+        };
+        Ok(Self { source_format, policy, manifest, entries, findings, plan_digest, opened, request, selected, held })
+    }
+
+    /// Number of admitted tensors.
+    pub fn tensor_count(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Number of admitted tensors whose values were not read.
+    pub fn deferred_tensor_count(&self) -> usize {
+        if self.held.is_some() { 0 } else { self.entries.len() }
+    }
+
+    /// The plan in lines that are equal for equal plans.
+    pub fn stable_signature_lines(&self) -> Vec<String> {
+        let policy = match self.policy {
+            TensorMaterializationPolicy::Eager => "eager",
+            TensorMaterializationPolicy::Deferred => "deferred",
+        };
+        let mut lines = vec![
+            format!("source_format={}", self.source_format.text()),
+            format!("policy={policy}"),
+            format!("plan_digest={}", self.plan_digest),
+        ];
+        let deferred = self.held.is_none();
+        lines.extend(self.entries.iter().map(|(target, entry)| format!("{target}|source={}|deferred={deferred}", entry.source_key)));
+        lines
+    }
+
+    /// One tensor, by its new name: exactly its bytes are read.
+    ///
+    /// # Errors
+    /// `plan.tensor.unknown` for another name; `gguf.tensor.type-unknown` for a type of unknown size.
+    pub async fn materialize_tensor(&self, target: &str) -> Result<(ModelStateTensorManifest, Rc<[u8]>)> {
+        let found = self.selected.entries.iter().find(|entry| entry.tensor.state_key == target);
+        let unknown = || Refusal::new(word!("plan.tensor.unknown")).stage("read").of(&self.opened.artifact).subject(target);
+        let entry = found.ok_or_else(unknown)?;
+        match &self.held {
+            Some(held) => held.state_dict.tensor(target).await,
+            None => Ok((entry.tensor.clone(), self.opened.payload(&entry.source_key)?.bytes().await?)),
+        }
+    }
+
+    /// The state of all admitted tensors: each is read once, checked, and compared with the stated digests.
+    ///
+    /// # Errors
+    /// As [`OpenedState::import`].
+    pub async fn materialize_bundle(&self) -> Result<ImportedState> {
+        match &self.held {
+            Some(held) => Ok(held.as_ref().clone()),
+            None => self.opened.materialize(self.selected.clone(), &self.request, false).await,
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! A state dict as safetensors files (crate/FORMATS.md, "Manifest"): read with their manifest where they have one, and written with it.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::opened::{OpenedFile, OpenedState, OpenedTensor};
+use super::payload::Payload;
+use super::source_word::SourceWord;
+use super::state_dict::{MODEL_FILE, OPTIMIZER_FILE, PortableModelStateDict, StateTensorEntry};
+use crate::bundle::{
+    ByteSource, Contents, Digest, FileStream, Hasher, ModelStateTensorManifest, SafetensorsFile, SafetensorsTensor, StateManifest,
+    TensorRole, Warning, base_name, canonical, read_whole, safetensors_header,
+};
+use crate::error::{Error, Refusal, Result, word};
+
+/// The manifest of a file, in its metadata.
+const MANIFEST_KEY: &str = "tabtune.manifest";
+/// The weights that an optimizer file belongs to, in its metadata.
+const WEIGHTS_KEY: &str = "tabtune.weights";
+/// The manifest of a sharded folder.
+const MANIFEST_FILE: &str = "tabtune.manifest.json";
+/// Maximum size of that document.
+const MAX_MANIFEST_BYTES: u64 = 64 << 20;
+
+/// Takes the digest of what is read through it, in order.
+struct Read<'a> {
+    source: &'a dyn ByteSource,
+    hasher: RefCell<Hasher>,
+}
+
+impl ByteSource for Read<'_> {
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    fn len(&self) -> u64 {
+        self.source.len()
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.source.read_at(offset, buf)?;
+        self.hasher.borrow_mut().update(buf);
+        Ok(())
+    }
+}
+
+/// A safetensors file whose header was read.
+struct Part {
+    source: Rc<dyn ByteSource>,
+    file: SafetensorsFile,
+    opened: OpenedFile,
+}
+
+impl Part {
+    fn open(source: Rc<dyn ByteSource>) -> Result<Self> {
+        let read = Read { source: &source, hasher: RefCell::default() };
+        let file = SafetensorsFile::open(&read)?;
+        let opened = OpenedFile { header_sha256: read.hasher.into_inner().finish(), bytes: source.len() };
+        Ok(Self { source, file, opened })
+    }
+
+    fn is_optimizer(&self) -> bool {
+        self.file.metadata.contains_key(WEIGHTS_KEY) || base_name(self.source.name()) == OPTIMIZER_FILE
+    }
+
+    /// The weights that it belongs to; an optimizer file says so.
+    fn belongs_to(&self) -> Result<Digest> {
+        let stated = self.file.metadata.get(WEIGHTS_KEY);
+        let refusal = Refusal::new(word!("manifest.optimizer.mismatch")).of(self.source.name()).subject(WEIGHTS_KEY);
+        let wrong = || refusal.expected("the digest of the weights that it belongs to").found(stated.map_or("none", String::as_str));
+        Ok(stated.and_then(|text| Digest::from_hex(text)).ok_or_else(wrong)?)
+    }
+}
+
+/// Reads the headers of one artifact: one safetensors file or shards, `tabtune.manifest.json` of shards, and an optimizer file, if it is
+/// there. Without a manifest it is a plain state dict: parameters without groups, whose paths are their names. Other files are passed over.
+///
+/// # Errors
+/// What [`SafetensorsFile::open`] refuses; `bundle.empty` without weights; `index.tensor.duplicate` for a name in two files; `manifest.*` where
+/// the manifest does not agree with the files.
+pub fn open_safetensors(files: Vec<Rc<dyn ByteSource>>) -> Result<OpenedState> {
+    let document = files.iter().find(|file| base_name(file.name()) == MANIFEST_FILE).cloned();
+    let parts = files.into_iter().filter(|file| base_name(file.name()) != MANIFEST_FILE).map(Part::open).collect::<Result<Vec<_>>>()?;
+    let (mut optimizer, weights): (Vec<Part>, Vec<Part>) = parts.into_iter().partition(Part::is_optimizer);
+    let Some(first) = weights.first() else {
+        return Err(Refusal::new(word!("bundle.empty")).expected("a safetensors file of weights").into());
+    };
+    let artifact = first.source.name().to_string();
+    let inside = weights.iter().find_map(|part| part.file.metadata.get(MANIFEST_KEY));
+    let manifest = match (inside, &document) {
+        (Some(text), _) => Some(StateManifest::read(text, &artifact)?),
+        (None, Some(document)) => Some(StateManifest::read(&document_text(document)?, document.name())?),
+        (None, None) => None,
+    };
+    let mut warnings = Vec::new();
+    if manifest.is_none() {
+        // Nothing says which group a state tensor belongs to.
+        warnings.extend(optimizer.drain(..).map(|part| Warning::new(word!("bundle.unused"), base_name(part.source.name()))));
+    }
+    let optimizer_of = optimizer.first().map(Part::belongs_to).transpose()?;
+    let mut opened_files = Vec::new();
+    let mut tensors: BTreeMap<String, OpenedTensor> = BTreeMap::new();
+    for part in weights.iter().chain(&optimizer) {
+        opened_files.push(part.opened);
+        warnings.extend(part.file.warnings.iter().cloned());
+        for tensor in &part.file.tensors {
+            let opened = opened_tensor(part, tensor, manifest.as_ref());
+            if tensors.insert(tensor.name.clone(), opened).is_some() {
+                return Err(Refusal::new(word!("index.tensor.duplicate")).of(part.source.name()).subject(&tensor.name).into());
+            }
+        }
+    }
+    let mut groups = Vec::new();
+    if let Some(manifest) = &manifest {
+        let found = tensors
+            .iter()
+            .map(|(key, OpenedTensor { manifest: of, file, .. })| (key.clone(), (of.dtype.clone(), of.shape.clone(), file.clone())));
+        let found = found.collect();
+        manifest.check_against(&found, &artifact)?;
+        if manifest.absent_optimizer_files(&found).is_empty() {
+            groups.clone_from(&manifest.groups);
+        } else {
+            warnings.push(Warning::new(word!("manifest.optimizer.absent"), OPTIMIZER_FILE));
+        }
+    }
+    Ok(OpenedState {
+        identity: manifest.as_ref().map(|manifest| manifest.identity.clone()).unwrap_or_default(),
+        source_format: SourceWord::Safetensors,
+        tensors,
+        groups,
+        stated: manifest.as_ref().and_then(|manifest| manifest.digests.clone()).unwrap_or_default(),
+        manifest,
+        optimizer_of,
+        checks: None,
+        files: opened_files,
+        artifact,
+        warnings,
+    })
+}
+
+fn document_text(document: &Rc<dyn ByteSource>) -> Result<String> {
+    if document.len() > MAX_MANIFEST_BYTES {
+        let refusal = Refusal::new(word!("source.too-large")).of(document.name());
+        return Err(refusal.expected(format!("at most {MAX_MANIFEST_BYTES} bytes")).found(document.len()).into());
+    }
+    let wrong = |_| Error::from(Refusal::new(word!("manifest.json")).of(document.name()).expected("UTF-8"));
+    String::from_utf8(read_whole(document)?).map_err(wrong)
+}
+
+fn opened_tensor(part: &Part, tensor: &SafetensorsTensor, manifest: Option<&StateManifest>) -> OpenedTensor {
+    let mut described = ModelStateTensorManifest::parameter(&tensor.name, &tensor.dtype, &tensor.shape);
+    if let Some(record) = manifest.and_then(|manifest| manifest.tensors.get(&tensor.name)) {
+        described.model_tree_path.clone_from(&record.path);
+        described.role = record.role;
+    }
+    OpenedTensor {
+        manifest: described,
+        payload: Some(Payload::of_source(part.source.clone(), tensor.begin, tensor.end - tensor.begin)),
+        file: base_name(part.source.name()).to_string(),
+        begin: tensor.begin,
+        end: tensor.end,
+    }
+}
+
+impl PortableModelStateDict {
+    /// The state as `model.safetensors` with its manifest and, if it has state tensors, `optimizer.safetensors`. `manifest` is this state's
+    /// own, completed with what a state dict does not know; which file a tensor is in is set here. Values are read when they are written;
+    /// with state tensors the weights are read before, for their digest.
+    ///
+    /// # Errors
+    /// `export.safetensors.quantised` for blocks, `export.name.invalid` for a name that the format cannot hold.
+    pub async fn export_safetensors(&self, manifest: &StateManifest) -> Result<FileStream> {
+        if let Some(blocks) = self.traversal_records().find(|tensor| !tensor.is_dense()) {
+            let refusal =
+                Refusal::new(word!("export.safetensors.quantised")).of(MODEL_FILE).subject(&blocks.state_key).found(&blocks.dtype);
+            return Err(refusal.hint("dequantise it: ask for a dtype (f32, bf16 or f16)").into());
+        }
+        let (state, weights): (Vec<_>, Vec<_>) = self.tensors().values().partition(|entry| entry.is_state());
+        let mut manifest = manifest.clone();
+        (manifest.digests, manifest.files) = (None, None);
+        for record in manifest.tensors.values_mut() {
+            record.file = if matches!(record.role, TensorRole::State(_)) { OPTIMIZER_FILE } else { MODEL_FILE }.to_string();
+        }
+        let text = |key: &str, value: String| (key.to_string(), value);
+        let mut stream = FileStream::new();
+        let metadata = BTreeMap::from([text("format", "pt".to_string()), text(MANIFEST_KEY, canonical(&manifest)?)]);
+        push_file(&mut stream, MODEL_FILE, &weights, &metadata)?;
+        if !state.is_empty() {
+            let weights = self.weights_digest().await?;
+            let metadata = BTreeMap::from([text("format", "pt".to_string()), text(WEIGHTS_KEY, weights.to_string())]);
+            push_file(&mut stream, OPTIMIZER_FILE, &state, &metadata)?;
+        }
+        Ok(stream)
+    }
+}
+
+/// Adds a safetensors file of `entries`, which are ascending by key.
+pub(super) fn push_file(
+    stream: &mut FileStream,
+    name: &str,
+    entries: &[&StateTensorEntry],
+    metadata: &BTreeMap<String, String>,
+) -> Result<()> {
+    let mut listed = Vec::with_capacity(entries.len());
+    for StateTensorEntry { manifest, .. } in entries {
+        let too_large = |_| Error::from(Refusal::new(word!("export.tensor.size")).of(name).subject(&manifest.state_key));
+        let dims: std::result::Result<Vec<usize>, _> = manifest.shape.iter().map(|&dim| usize::try_from(dim)).collect();
+        listed.push((manifest.state_key.clone(), manifest.dtype.as_str(), dims.map_err(too_large)?));
+    }
+    let (header, _) = safetensors_header(&listed, metadata)?;
+    let mut contents = vec![Contents::Bytes(header)];
+    contents.extend(entries.iter().map(|entry| entry.payload.contents()));
+    stream.push_contents(name, contents);
+    Ok(())
+}

@@ -1,0 +1,275 @@
+//! The canonical form of a state: every container is imported into it and exported from it.
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::Rc;
+
+use super::payload::Payload;
+use super::source_word::SourceWord;
+use crate::bundle::{
+    Digest, Encoding, GgmlType, Identity, ModelStateGroupAssignment, ModelStateTensorManifest, PortableModelImportRequest, Selected,
+    SelectionReport, StateDigests, StateManifest, StateWord, TensorRecord, TensorRole, Warning, check_groups, dtype_bits, leaf, select,
+    unreadable, weights_digest,
+};
+use crate::error::{Error, Refusal, Result, word};
+
+/// The file of parameters and buffers.
+pub(super) const MODEL_FILE: &str = "model.safetensors";
+/// The file of state tensors.
+pub(super) const OPTIMIZER_FILE: &str = "optimizer.safetensors";
+/// Maximum length of a key in bytes.
+const MAX_KEY_BYTES: usize = 1_024;
+
+/// A tensor of a state dict: what it is, and its stored bytes.
+#[derive(Debug, Clone)]
+pub struct StateTensorEntry {
+    /// Name, path, role, dtype, shape.
+    pub manifest: ModelStateTensorManifest,
+    /// Little-endian, row-major, contiguous.
+    pub payload: Payload,
+}
+
+impl StateTensorEntry {
+    /// Whether an optimizer keeps it.
+    pub fn is_state(&self) -> bool {
+        matches!(self.manifest.role, TensorRole::State(_))
+    }
+
+    /// The digest of name, dtype, shape and bytes.
+    async fn leaf(&self) -> Result<Digest> {
+        let ModelStateTensorManifest { state_key, dtype, shape, .. } = &self.manifest;
+        Ok(leaf(state_key, dtype, shape, self.payload.digest().await?))
+    }
+}
+
+/// Named tensors and the groups that train them, independent of any container, file or device.
+///
+/// ```
+/// use std::collections::BTreeMap;
+/// use tabtune::bundle::{Identity, ModelStateTensorManifest};
+/// use tabtune::portable::{Payload, PortableModelStateDict, SourceWord, StateTensorEntry};
+///
+/// let manifest = ModelStateTensorManifest::parameter("head.weight", "F32", &[2]);
+/// let entry = StateTensorEntry { manifest, payload: Payload::owned(vec![0; 8]) };
+/// let tensors = BTreeMap::from([("head.weight".to_string(), entry)]);
+/// let state = PortableModelStateDict::new(Identity::default(), SourceWord::Tabtune, tensors.clone(), Vec::new())?;
+/// assert_eq!(state.traversal_records().count(), 1);
+///
+/// let mut short = tensors;
+/// short.get_mut("head.weight").expect("it is there").payload = Payload::owned(vec![0; 7]);
+/// let refused = PortableModelStateDict::new(Identity::default(), SourceWord::Tabtune, short, Vec::new());
+/// assert_eq!(refused.expect_err("7 bytes").code(), "state.tensor.length");
+/// # Ok::<(), tabtune::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct PortableModelStateDict {
+    /// What it is a state of.
+    pub identity: Identity,
+    /// What it was read from.
+    pub source_format: SourceWord,
+    tensors: BTreeMap<String, StateTensorEntry>,
+    groups: Vec<ModelStateGroupAssignment>,
+    digests: OnceCell<StateDigests>,
+}
+
+impl fmt::Debug for PortableModelStateDict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = f.debug_struct("PortableModelStateDict");
+        out.field("identity", &self.identity).field("source_format", &self.source_format);
+        out.field("tensors", &self.tensors.len()).field("groups", &self.groups.len()).finish_non_exhaustive()
+    }
+}
+
+/// A part of a state dict under its new names.
+#[derive(Debug, Clone)]
+pub struct SelectedStateDict {
+    /// The part.
+    pub state_dict: PortableModelStateDict,
+    /// What was taken, left out and renamed.
+    pub report: SelectionReport,
+    /// What is unusual but allowed.
+    pub warnings: Vec<Warning>,
+}
+
+impl PortableModelStateDict {
+    /// Checks tensors and groups; no value is read but the steps that are in memory.
+    ///
+    /// # Errors
+    /// Everything that is wrong, at once: `state.key.mismatch` (a tensor under another key than it states, or an empty or too long one),
+    /// `state.tensor.length` (another number of bytes than dtype and shape ask for), `state.tensor.block-row` (a row that is no whole number of
+    /// blocks), and what [`check_groups`] finds.
+    pub fn new(
+        identity: Identity,
+        source_format: SourceWord,
+        tensors: BTreeMap<String, StateTensorEntry>,
+        groups: Vec<ModelStateGroupAssignment>,
+    ) -> Result<Self> {
+        let mut refusals: Vec<Refusal> = tensors.iter().filter_map(|(key, entry)| wrong_key(key, &entry.manifest)).collect();
+        refusals.extend(tensors.iter().filter_map(|(key, entry)| wrong_length(key, entry)));
+        refusals.extend(tensors.iter().filter(|(_, entry)| has_broken_row(&entry.manifest)).map(|(key, entry)| {
+            let refusal = Refusal::new(word!("state.tensor.block-row")).subject(key);
+            refusal.expected(format!("rows of whole blocks of {}", entry.manifest.dtype)).found(format!("{:?}", entry.manifest.shape))
+        }));
+        let manifests: BTreeMap<_, _> = tensors.iter().map(|(key, entry)| (key.clone(), entry.manifest.clone())).collect();
+        let step_of = |key: &str| {
+            let bytes = tensors.get(key)?.payload.in_memory()?;
+            Some(u64::from_le_bytes(bytes.as_ref().try_into().ok()?))
+        };
+        match check_groups(&manifests, &groups, &step_of, "") {
+            Err(Error::Refused(list)) => refusals.extend(list),
+            other => other?,
+        }
+        if !refusals.is_empty() {
+            return Err(Error::Refused(refusals));
+        }
+        Ok(Self { identity, source_format, tensors, groups, digests: OnceCell::new() })
+    }
+
+    /// The tensors by key.
+    pub fn tensors(&self) -> &BTreeMap<String, StateTensorEntry> {
+        &self.tensors
+    }
+
+    /// The groups in their order.
+    pub fn groups(&self) -> &[ModelStateGroupAssignment] {
+        &self.groups
+    }
+
+    /// What each tensor is, in key order.
+    pub fn traversal_records(&self) -> impl Iterator<Item = &ModelStateTensorManifest> {
+        self.tensors.values().map(|entry| &entry.manifest)
+    }
+
+    /// The manifest of this state. What a state dict does not know (base, tokenizer, contract, preferred formats) is left empty.
+    pub fn manifest(&self) -> StateManifest {
+        manifest_of(&self.identity, self.traversal_records(), &self.groups)
+    }
+
+    /// What the tensor `key` is, and all its stored bytes.
+    ///
+    /// # Errors
+    /// `plan.tensor.unknown` if there is none.
+    pub async fn tensor(&self, key: &str) -> Result<(ModelStateTensorManifest, Rc<[u8]>)> {
+        let entry = self.entry(key)?;
+        Ok((entry.manifest.clone(), entry.payload.bytes().await?))
+    }
+
+    /// The values of the tensor `key`, widened or narrowed to f32, row-major; blocks are dequantised.
+    ///
+    /// # Errors
+    /// `plan.tensor.unknown` if there is none; `model.tensor.dtype` or `gguf.tensor.type-unsupported` if its dtype is no float that is read.
+    pub async fn dense_f32(&self, key: &str) -> Result<Vec<f32>> {
+        let StateTensorEntry { manifest, payload } = self.entry(key)?;
+        let encoding = encoding(&manifest.dtype).ok_or_else(|| unreadable(&manifest.dtype, key, ""))?;
+        let too_large = || Refusal::new(word!("source.too-large")).stage("read").subject(key).found(format!("{:?}", manifest.shape));
+        let mut values: Vec<f32> = Vec::new();
+        let count = manifest.numel().and_then(|count| usize::try_from(count).ok());
+        count.and_then(|count| values.try_reserve_exact(count).ok()).ok_or_else(too_large)?;
+        payload
+            .for_each_whole(encoding.unit().0, |piece| {
+                encoding.decode(piece, &mut values);
+                Ok(())
+            })
+            .await?;
+        Ok(values)
+    }
+
+    fn entry(&self, key: &str) -> Result<&StateTensorEntry> {
+        self.tensors.get(key).ok_or_else(|| Refusal::new(word!("plan.tensor.unknown")).stage("read").subject(key).into())
+    }
+
+    /// The part that `request` asks for, under its new names.
+    ///
+    /// # Errors
+    /// `select.*` and `remap.*`, all findings at once.
+    pub fn select_and_remap(&self, request: &PortableModelImportRequest) -> Result<SelectedStateDict> {
+        let manifests = self.tensors.iter().map(|(key, entry)| (key.clone(), entry.manifest.clone())).collect();
+        let Selected { entries, groups, report, warnings } = select(&manifests, &self.groups, request, "")?;
+        let mut tensors = BTreeMap::new();
+        for selected in entries {
+            let payload = self.entry(&selected.source_key)?.payload.clone();
+            tensors.insert(selected.tensor.state_key.clone(), StateTensorEntry { manifest: selected.tensor, payload });
+        }
+        let state_dict = Self::new(self.identity.clone(), self.source_format, tensors, groups)?;
+        Ok(SelectedStateDict { state_dict, report, warnings })
+    }
+
+    /// The digests; each tensor whose digest is not known yet is read once, by pieces.
+    pub async fn digests(&self) -> Result<StateDigests> {
+        if let Some(known) = self.digests.get() {
+            return Ok(*known);
+        }
+        let mut leaves = BTreeMap::new();
+        for (key, entry) in &self.tensors {
+            leaves.insert(key.clone(), (entry.manifest.role, entry.leaf().await?));
+        }
+        let digests = StateDigests::of(&leaves, &self.groups)?;
+        // A second result is that of the same tensors.
+        let _ = self.digests.set(digests);
+        Ok(digests)
+    }
+
+    /// The digest of parameters and buffers alone; state tensors are not read for it.
+    pub async fn weights_digest(&self) -> Result<Digest> {
+        let mut leaves = BTreeMap::new();
+        for (key, entry) in self.tensors.iter().filter(|(_, entry)| !entry.is_state()) {
+            leaves.insert(key.clone(), entry.leaf().await?);
+        }
+        Ok(weights_digest(&leaves))
+    }
+}
+
+/// The manifest of these tensors and groups.
+pub(super) fn manifest_of<'a>(
+    identity: &Identity,
+    tensors: impl Iterator<Item = &'a ModelStateTensorManifest>,
+    groups: &[ModelStateGroupAssignment],
+) -> StateManifest {
+    let record = |tensor: &ModelStateTensorManifest| {
+        let file = if matches!(tensor.role, TensorRole::State(_)) { OPTIMIZER_FILE } else { MODEL_FILE };
+        let ModelStateTensorManifest { state_key, model_tree_path: path, role, dtype, shape } = tensor.clone();
+        (state_key, TensorRecord { path, role, dtype, shape, file: file.to_string() })
+    };
+    StateManifest::new(identity.clone(), tensors.map(record).collect(), groups.to_vec())
+}
+
+/// How values of a dtype become f32, if they do.
+pub(super) fn encoding(dtype: &str) -> Option<Encoding> {
+    Encoding::of_word(dtype).or_else(|| GgmlType::of_dtype(dtype).and_then(Encoding::of_ggml))
+}
+
+/// Whether a tensor is the number of updates of a parameter.
+pub(super) fn is_step(tensor: &ModelStateTensorManifest) -> bool {
+    tensor.role == TensorRole::State(StateWord::Step)
+}
+
+fn wrong_key(key: &str, manifest: &ModelStateTensorManifest) -> Option<Refusal> {
+    let refusal = Refusal::new(word!("state.key.mismatch")).subject(key);
+    if manifest.state_key != key {
+        return Some(refusal.expected(key).found(&manifest.state_key));
+    }
+    let sized = (1..=MAX_KEY_BYTES).contains(&key.len());
+    (!sized).then(|| refusal.expected(format!("1 to {MAX_KEY_BYTES} bytes")).found(key.len()))
+}
+
+/// Whether the rows are no whole number of blocks.
+fn has_broken_row(manifest: &ModelStateTensorManifest) -> bool {
+    let block = GgmlType::of_dtype(&manifest.dtype).and_then(|ggml| ggml.block);
+    block.is_some_and(|(elements, _)| manifest.shape.last().is_none_or(|row| !row.is_multiple_of(elements)))
+}
+
+fn wrong_length(key: &str, entry: &StateTensorEntry) -> Option<Refusal> {
+    let StateTensorEntry { manifest, payload } = entry;
+    let need = manifest.byte_len();
+    if need == Some(payload.len()) || has_broken_row(manifest) {
+        return None;
+    }
+    let refusal = Refusal::new(word!("state.tensor.length")).subject(key).found(format!("{} bytes", payload.len()));
+    let known = dtype_bits(&manifest.dtype).is_some() || GgmlType::of_dtype(&manifest.dtype).is_some_and(|ggml| ggml.block.is_some());
+    Some(match need {
+        Some(need) => refusal.expected(format!("{need} bytes")),
+        None if known => refusal.expected(format!("a size below 2^64 for {:?}", manifest.shape)),
+        None => refusal.expected(format!("a dtype of known size, not {}", manifest.dtype)),
+    })
+}

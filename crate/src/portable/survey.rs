@@ -1,0 +1,71 @@
+//! One pass over the values of a tensor: its digest, and what is not as it should be.
+
+use super::payload::Payload;
+use super::state_dict::encoding;
+use crate::bundle::{Encoding, Hasher, ModelStateTensorManifest, count_non_finite, dtype_bits};
+use crate::error::Result;
+
+/// Number of blocks that are decoded at once: the copy in f32 stays small.
+const BLOCKS: usize = 1_024;
+
+/// What a pass over a tensor found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Survey {
+    /// NaN and infinite values.
+    pub(super) non_finite: u64,
+    /// Index of the first one.
+    pub(super) first: Option<u64>,
+    /// A byte other than 0 and 1 in a tensor of BOOL.
+    pub(super) bad_bool: bool,
+}
+
+/// Reads the tensor once. Its payload knows its digest from then on.
+pub(super) async fn survey(manifest: &ModelStateTensorManifest, payload: &Payload) -> Result<Survey> {
+    let mut found = Survey::default();
+    let mut hasher = payload.known_digest().is_none().then(Hasher::new);
+    let mut elements = 0;
+    let blocks = encoding(&manifest.dtype).filter(|encoding| matches!(encoding, Encoding::Blocks(_)));
+    // F4 and F6 have no values that are not finite; their elements are not counted.
+    let plain = dtype_bits(&manifest.dtype).map_or(1, |bits| usize::try_from(bits / 8).unwrap_or(1).max(1));
+    let unit = blocks.map_or(plain, |encoding| encoding.unit().0);
+    let mut values = Vec::new();
+    payload
+        .for_each_whole(unit, |piece| {
+            if let Some(hasher) = &mut hasher {
+                hasher.update(piece);
+            }
+            found.bad_bool |= manifest.dtype == "BOOL" && piece.iter().any(|&byte| byte > 1);
+            match blocks {
+                Some(encoding) => {
+                    for part in piece.chunks(unit * BLOCKS) {
+                        values.clear();
+                        encoding.decode(part, &mut values);
+                        found.add(elements, values.iter().map(|value| !value.is_finite()));
+                        elements += values.len() as u64;
+                    }
+                }
+                None => {
+                    if count_non_finite(&manifest.dtype, piece) > 0 {
+                        found.add(elements, piece.chunks(unit).map(|value| count_non_finite(&manifest.dtype, value) > 0));
+                    }
+                    elements += (piece.len() / unit) as u64;
+                }
+            }
+            Ok(())
+        })
+        .await?;
+    if let Some(hasher) = hasher {
+        payload.remember(hasher.finish());
+    }
+    Ok(found)
+}
+
+impl Survey {
+    /// Takes whether each value is not finite, from the value `first` on.
+    fn add(&mut self, first: u64, odd: impl Iterator<Item = bool>) {
+        for (at, _) in (first..).zip(odd).filter(|(_, odd)| *odd) {
+            self.first.get_or_insert(at);
+            self.non_finite += 1;
+        }
+    }
+}
