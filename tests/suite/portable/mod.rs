@@ -1,7 +1,13 @@
-//! State dicts: their digests, checks, selection and manifests.
+//! State dicts: their digests, checks, selection and manifests, and their way through every container.
 
 mod checks;
+mod delta;
 mod digests;
+mod json;
 mod manifest;
+mod plan;
+mod safetensors;
 mod selection;
+mod state_dict;
+mod state_g;
 mod vectors;
