@@ -25,7 +25,7 @@ export default defineConfig({
     __TABTUNE_VERSION__: JSON.stringify(version),
     __TABTUNE_WASM_HASH__: JSON.stringify(existsSync(wasm) ? createHash('sha256').update(readFileSync(wasm)).digest('hex') : 'unbuilt'),
   },
-  optimizeDeps: { include: ['uplot', 'idb', 'fflate'] },
+  optimizeDeps: { include: ['uplot', 'idb'] },
   resolve: {
     alias: [
       { find: 'tabtune-wasm', replacement: at('./pkg/tabtune.js') },

@@ -10,25 +10,27 @@ before(async () => {
 after(() => arena?.end());
 
 test('a_character_model_leaves_as_gguf_and_comes_back_with_its_weights', async () => {
-  const { trained, again, tokenizer, bytes } = await arena.with((subject) =>
+  const { trained, again, tokenizer, bytes, names } = await arena.with((subject) =>
     subject.do(async (s, setting) => {
       await s.create(setting);
       await s.step(2);
       const trained = (await s.digests())['model.safetensors'];
       const bytes = {};
       for (const type of ['f32', 'f16', 'q8_0']) bytes[type] = (await s.current().export({ format: 'gguf', type })).size;
-      const [file] = await s.current().exportFiles({ format: 'gguf' });
+      const [file, receipt, ...more] = await s.current().exportFiles({ format: 'gguf' });
+      const names = [file.name, receipt.name, more.length];
       await s.current().dispose();
       const model = await s.tabtune.openModel(new File([file.blob], file.name), { worker: s.workers() });
       const { tokenizer } = model.info;
       s.adopt(await s.tabtune.Trainer.create({ model, data: { text: setting.text }, ...setting.options }));
       const again = (await s.digests())['model.safetensors'];
       await s.current().dispose();
-      return { trained, again, tokenizer, bytes };
+      return { trained, again, tokenizer, bytes, names };
     }, TINY),
   );
   assert.equal(again, trained);
   assert.equal(tokenizer.kind, 'characters');
+  assert.deepEqual(names, ['model.gguf', 'tabtune.receipt.json', 0]);
   assert.ok(bytes.f32 > bytes.f16 && bytes.f16 >= bytes.q8_0, JSON.stringify(bytes));
 });
 

@@ -22,12 +22,23 @@ const EMPTY = '<!doctype html><meta charset="utf-8"><link rel="icon" href="data:
  * workers' too, unless another one is given, or null, and `more` headers.
  */
 export function serve(folders = { '/dist/': 'dist', '/demo/': 'web/dist' }, { policy = POLICY, ...more } = {}) {
+  /** The ranges that were asked for, as `[path, first byte, bytes]`. */
+  const ranges = [];
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url, 'http://localhost');
     const headers = { 'cache-control': 'no-store', 'cross-origin-resource-policy': 'same-origin', ...more };
     if (policy !== null) headers['content-security-policy'] = policy;
     if (pathname === '/') {
-      response.writeHead(200, { ...headers, 'content-type': TYPES['.html'] }).end(EMPTY);
+      const [, from, to] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '') ?? [];
+    if (from !== undefined && Number(from) < stat.size) {
+      const [start, end] = [Number(from), Math.min(Number(to), stat.size - 1)];
+      ranges.push([pathname, start, end - start + 1]);
+      const part = { 'content-range': `bytes ${start}-${end}/${stat.size}`, 'content-length': end - start + 1, etag: `"${stat.size}-${stat.mtimeMs}"` };
+      response.writeHead(206, { ...headers, ...part, 'content-type': 'application/octet-stream' });
+      createReadStream(file, { start, end }).pipe(response);
+      return;
+    }
+    response.writeHead(200, { ...headers, 'content-type': TYPES['.html'] }).end(EMPTY);
       return;
     }
     const prefix = Object.keys(folders).find((each) => pathname.startsWith(each));
@@ -45,7 +56,7 @@ export function serve(folders = { '/dist/': 'dist', '/demo/': 'web/dist' }, { po
   return new Promise((ready) => {
     server.listen(0, '127.0.0.1', () => {
       const { port } = server.address();
-      ready({ url: `http://127.0.0.1:${port}`, close: () => new Promise((done) => server.close(done)) });
+      ready({ url: `http://127.0.0.1:${port}`, ranges, close: () => new Promise((done) => server.close(done)) });
     });
   });
 }

@@ -77,7 +77,7 @@ export async function files(_, tally, { short }) {
         const all = {};
         const asked = async (files, format) => {
           const { ok, value, code, message, ms } = await s.settled(s.tabtune.inspectFiles(files, { format, read: true }));
-          return { found: (name) => (ok ? value.find((each) => each.name === name)?.report : `${code} ${message}`), ms };
+          return { found: (name) => (ok ? value.files[files.findIndex((file) => file.name === name)] : `${code} ${message}`), ms };
         };
         // Every call starts a worker of its own, which is no file's fault.
         const starts = [];

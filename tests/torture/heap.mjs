@@ -43,7 +43,7 @@ async function beyondFourGiB(arena, tally) {
       const body = [...Array(Math.floor((length - 4) / zeros.size)).fill(zeros), zeros.slice(0, (length - 4) % zeros.size), new Uint8Array([0, 0, 192, 127])];
       const file = new File([front.buffer, header(length), ...body], 'large.safetensors');
       const { ok, value, message, ms } = await s.settled(s.tabtune.inspectFiles(file, { read: true }));
-      return { size: file.size, report: ok ? JSON.stringify(value[0].report) : message, ms };
+      return { size: file.size, report: ok ? JSON.stringify(value.files[0]) : message, ms };
     });
     const wrong = [...differences('size', found.size, 2 ** 32 + 8), ...(found.report.includes('non-finite') ? [] : [`the last element was not seen: ${found.report.slice(0, 300)}`])];
     tally.add(fault, wrong, found.ms);

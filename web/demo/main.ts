@@ -7,7 +7,9 @@ import { keepForm, restoreForm } from './form.js';
 import { grouped, when } from './format.js';
 import { CheckpointPanel } from './panels/checkpoints.js';
 import { Controls } from './panels/controls.js';
+import { ExportPanel } from './panels/export-as.js';
 import { Figures } from './panels/figures.js';
+import { Inspector } from './panels/inspector.js';
 import { KernelPanel } from './panels/kernels.js';
 import { checkSupport } from './panels/notice.js';
 import { Samples } from './panels/samples.js';
@@ -37,7 +39,6 @@ const controls: Controls = new Controls({
   goon: acting(() => run.goOn()),
   save: acting(() => run.save()),
   export: acting(() => run.export()),
-  gguf: acting(() => run.exportGguf()),
   take: acting(() => run.take()),
   again: acting(() => run.again()),
 });
@@ -60,8 +61,10 @@ const warnings = new Warnings((code) => {
   if (code === 'storage.closed') return [{ text: 'Reload', act: () => location.reload() }];
   return [];
 });
-const run: Run = new Run({ charts, controls, figures, kernels, samples, setup, checkpoints, view, warnings });
+const exporting = new ExportPanel((words) => controls.say(words));
+const run: Run = new Run({ charts, controls, exporting, figures, kernels, samples, setup, checkpoints, view, warnings });
 
+new Inspector();
 ignoreStrayDrops();
 installTheme(() => charts.repaint());
 const about = byId('about', HTMLDialogElement);

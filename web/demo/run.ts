@@ -1,13 +1,14 @@
 /** From the start button to the exported model: one run at a time, and none is discarded without asking. */
 import { escaped, Trainer } from 'tabtune';
-import type { CheckpointInfo, DataInput, ExportOptions, Progress } from 'tabtune';
+import type { CheckpointInfo, DataInput, Progress } from 'tabtune';
 
 import { ask, askToEnd } from './ask.js';
 import type { Charts } from './charts.js';
-import { byId, download } from './dom.js';
+import { byId } from './dom.js';
 import { grouped } from './format.js';
 import { LiveRun } from './live.js';
 import type { Shown } from './live.js';
+import type { ExportPanel } from './panels/export-as.js';
 import type { Setup } from './panels/setup.js';
 import { driveOptions, trainOptions } from './settings.js';
 import { faultOf, progressOf } from './words.js';
@@ -15,6 +16,7 @@ import { workerUrl } from './worker.js';
 
 export interface Panels extends Shown {
   charts: Charts;
+  exporting: ExportPanel;
   setup: Setup;
 }
 
@@ -149,21 +151,8 @@ export class Run {
     if (step !== undefined) controls.say(`Checkpoint of step ${grouped(step)} saved.`);
   }
 
-  export(): Promise<void> {
-    return this.#export('tabtune-model.zip', { format: 'safetensors' }, 'Exported: a zip of a Hugging Face folder.');
-  }
-
-  /** In half precision, as most who run llama.cpp expect a model that is not quantised. */
-  exportGguf(): Promise<void> {
-    return this.#export('tabtune-model.gguf', { format: 'gguf', type: 'f16' }, 'Exported: a GGUF file for llama.cpp, matrices in f16.');
-  }
-
-  async #export(name: string, options: ExportOptions, done: string): Promise<void> {
-    this.panels.controls.say('Writing the model …');
-    const blob = await this.#live?.trainer.export({ ...options, onProgress: (progress) => this.panels.controls.say(progressOf(progress)) });
-    if (!blob) return;
-    download(name, blob);
-    this.panels.controls.say(done);
+  async export(): Promise<void> {
+    if (this.#live) await this.panels.exporting.open(this.#live.trainer);
   }
 
   /** The newest checkpoint of the run as a file. */

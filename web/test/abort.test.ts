@@ -145,9 +145,9 @@ async function collectTokens(trainer: Trainer, signal: AbortSignal): Promise<voi
 
 describe('inspect', () => {
   it('gives_the_cores_report_of_each_file_and_no_gpu_is_asked', async () => {
-    const reports = await inspectFiles([new File(['GGUF....'], 'a.gguf'), new File(['{}'], '__proto__')], { worker: fakeWorker, read: false });
-    expect(reports.map(({ name }) => name)).toEqual(['a.gguf', '__proto__']);
-    expect(reports[0]?.report).toEqual({ file: { bytes: 8, format: 'gguf' }, read: false, siblings: ['__proto__'], refusals: [] });
+    const { files } = await inspectFiles([new File(['GGUF....'], 'a.gguf'), new File(['{}'], '__proto__')], { worker: fakeWorker });
+    expect(files.map(({ file }) => file)).toEqual(['a.gguf', '__proto__']);
+    expect(files[0]).toMatchObject({ format: 'gguf', ok: true, stage: 'ok', tensors: 1, inventory: [{ name: 'GGUF', shape: [8] }] });
     expect(started.map(({ initialised, terminated }) => [initialised, terminated])).toEqual([[0, true]]);
   });
 });

@@ -29,7 +29,8 @@ class End extends EventTarget {
 /** Structured clone, except for the tests' own Blobs and folders, which Node cannot clone. */
 function copied(value: unknown): unknown {
   if (value instanceof Blob || value instanceof ArrayBuffer) return value;
-  if (typeof value === 'object' && value !== null && Reflect.get(value, 'kind') === 'directory') return value;
+  if (value instanceof WritableStream) return value;
+  if (typeof value === 'object' && value !== null && ['directory', 'file'].includes(String(Reflect.get(value, 'kind')))) return value;
   if (Array.isArray(value)) return value.map(copied);
   if (typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype) {
     return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, copied(inner)]));

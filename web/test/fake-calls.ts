@@ -21,9 +21,16 @@ export const fake = {
   /** The overrides of each resume. */
   overrides: [] as string[][],
   checkpointBytes: 20_000_000,
+  exportBytes: 1_000_000,
   loads: 0,
   /** Sessions that were made and not freed. */
   sessions: 0,
+  /** Streams of exports that were made and not freed. */
+  streams: 0,
+  /** The next pieces are empty. */
+  cut: false,
+  /** What the core says of the files of the next inspections, over its usual answer. */
+  inspection: {} as object,
   gpuBytes: undefined as number | undefined,
   nonFinite: false,
   onCall: undefined as ((called: Called) => unknown) | undefined,

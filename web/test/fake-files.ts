@@ -1,5 +1,5 @@
 /** The fake core's streams of files, with the digests that a checkpoint needs. */
-import { called, refuse, slices } from './fake-calls.js';
+import { called, fake, refuse, slices } from './fake-calls.js';
 
 const PIECE = 8 << 20;
 
@@ -21,6 +21,7 @@ export class FileStream {
   constructor(
     contents: [string, Uint8Array][],
     private readonly head?: (pieces: string[]) => unknown,
+    private readonly sealed?: object,
   ) {
     this.#contents = head ? [...contents, ['checkpoint.json', undefined]] : contents;
   }
@@ -37,6 +38,7 @@ export class FileStream {
   async nextChunk(): Promise<Uint8Array | undefined> {
     await called('chunk', this.#given);
     await slices(1, 0);
+    if (fake.cut) return new Uint8Array();
     const current = this.#contents[this.#file];
     if (!current) return undefined;
     const [, stored] = current;
@@ -54,7 +56,27 @@ export class FileStream {
   hashed(sha256: string): void {
     if (this.head && this.#sums.length < this.#pieces) this.#sums.push(sha256);
   }
-  free(): void {
-    return;
+  receipt(): unknown {
+    if (this.#file < this.#contents.length) refuse('BUSY', 'session.busy', 'the receipt comes after the last piece');
+    return this.sealed ?? null;
   }
+  free(): void {
+    fake.streams -= 1;
+  }
+}
+
+/** The files with the receipt of an export, written last. */
+export function exportStream(contents: [string, Uint8Array][], operation: string): FileStream {
+  fake.streams += 1;
+  const receipt = { version: 1, operation, outputs: contents.map(([name, { byteLength }]) => ({ name, bytes: byteLength })) };
+  return new FileStream([...contents, ['tabtune.receipt.json', new TextEncoder().encode(JSON.stringify(receipt))]], undefined, receipt);
+}
+
+/** As the core: GGUF and JSON are one file, safetensors a folder. */
+export function exportedAs(optionsJson: string, base: readonly { name: string }[], weights: Uint8Array): FileStream {
+  const options = JSON.parse(optionsJson) as { format?: string };
+  const said = new TextEncoder().encode([optionsJson, ...base.map(({ name }) => name)].join(' '));
+  if (options.format === 'gguf') return exportStream([['model.gguf', said]], 'export');
+  if (options.format === 'json') return exportStream([['model.json', weights]], 'export');
+  return exportStream([['config.json', said], ['model.safetensors', weights]], 'export');
 }

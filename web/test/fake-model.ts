@@ -1,6 +1,8 @@
 /** The fake core's models: shapes and plans, no weights. */
 import type { JsSource } from '../src/worker/wasm-api.js';
-import { refuse } from './fake-calls.js';
+import { fake, refuse } from './fake-calls.js';
+import { exportedAs } from './fake-files.js';
+import type { FileStream } from './fake-files.js';
 
 export interface Config {
   steps: number;
@@ -19,12 +21,19 @@ export const complete = (json: string): Config => ({
   ...(JSON.parse(json) as Partial<Config>),
 });
 
+export const choices = [
+  { format: 'safetensors', type: null, ok: true, bytes: 1_000_002, lossy: null, needs: null, reason: null },
+  { format: 'gguf', type: 'as-base', ok: true, bytes: 500_000, lossy: 'groups', needs: 'base', reason: null },
+  { format: 'json', ok: false, reason: 'more than 64 MiB' },
+];
+
 export class ModelHandle {
   private constructor(
     readonly shape: { hidden: number; layers: number; vocab: number; format: string; parameters: number },
     readonly config: unknown,
+    private readonly opened: object = {},
   ) {}
-  static open(files: JsSource[]): ModelHandle {
+  static open(files: JsSource[], requestJson?: string, adapter: JsSource[] = []): ModelHandle {
     const [first] = files;
     if (!first) return refuse('BAD_MODEL_FILE', 'bundle.empty', 'no files');
     const magic = new TextDecoder('latin1').decode(first.read(0, Math.min(4, first.size)));
@@ -32,7 +41,7 @@ export class ModelHandle {
       const refusal = { code: 'bundle.unknown', stage: 'open', artifact: first.name };
       return refuse('BAD_MODEL_FILE', 'bundle.unknown', `${first.name}: bundle.unknown, expected a GGUF file or config.json`, { refusal, refusals: [refusal, { ...refusal, code: 'bundle.second' }], path: first.name, offset: 4 });
     }
-    return new ModelHandle({ hidden: 576, layers: 30, vocab: 49152, format: magic === 'GGUF' ? 'gguf' : 'hf-folder', parameters: 134_515_008 }, { hidden_size: 576 });
+    return new ModelHandle({ hidden: 576, layers: 30, vocab: 49152, format: magic === 'GGUF' ? 'gguf' : 'hf-folder', parameters: 134_515_008 }, { hidden_size: 576 }, { request: requestJson, adapter: adapter.map(({ name }) => name) });
   }
   static fromScratch(configJson: string, _tokenizer: unknown, text: Uint8Array): ModelHandle {
     const config = JSON.parse(configJson) as { hidden_size: number; num_hidden_layers: number };
@@ -47,6 +56,17 @@ export class ModelHandle {
     const tokenizer = { kind: format === 'scratch' ? 'characters' : 'bpe', eos: [2], hasChatTemplate: format !== 'scratch' };
     const warnings = format === 'gguf' ? [{ code: 'model.tensor.extra', subject: 'rope_freqs.weight', message: 'rope_freqs.weight is not used' }] : [];
     return { architecture: 'llama', parameters, tensors, config: this.config, vocabSize: vocab, tokenizer, sourceFormat: format, warnings };
+  }
+  details(): unknown {
+    const files = this.shape.format !== 'scratch';
+    return { exports: choices, contract: this.opened, receipt: files ? { operation: 'import' } : null, base: files ? { name: 'model' } : null };
+  }
+  tensor(name: string): unknown {
+    if (name !== 'model.norm.weight') return refuse('BAD_OPTION', 'plan.tensor.unknown', `no tensor ${name}`);
+    return { name, dtype: 'BF16', shape: [2], values: Float32Array.of(0.5, -0.5) };
+  }
+  async exportModel(optionsJson: string, base: readonly { name: string }[]): Promise<FileStream> {
+    return exportedAs(optionsJson, base, new Uint8Array(fake.exportBytes));
   }
   tokenize(text: string): Uint32Array {
     return Uint32Array.from(text, (c) => c.codePointAt(0) ?? 0);

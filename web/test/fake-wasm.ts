@@ -3,8 +3,8 @@ import type { JsSource } from '../src/worker/wasm-api.js';
 import { currentWorker } from './fake-gpu.js';
 import { called, fake, refuse, slices, unlessLost, wait } from './fake-calls.js';
 import type { Checkpointed } from './fake-files.js';
-import { FileStream } from './fake-files.js';
-import { complete, ModelHandle, planned } from './fake-model.js';
+import { exportedAs, FileStream } from './fake-files.js';
+import { choices, complete, ModelHandle, planned } from './fake-model.js';
 import type { Config } from './fake-model.js';
 
 export type { JsSource } from '../src/worker/wasm-api.js';
@@ -24,7 +24,19 @@ export function panicForTest(): never {
 }
 export const requestAbort = (): void => void (currentWorker().state.abortAsked = true);
 export const clearAbort = (): void => void (currentWorker().state.abortAsked = false);
-export const inspectFile = (file: JsSource, format: string | undefined, read: boolean, siblings: JsSource[] = []): unknown => ({ file: { bytes: file.size, format: format ?? 'gguf' }, read, siblings: siblings.map(({ name }) => name), refusals: [] });
+export const inspectFile = (file: JsSource, format: string | undefined, read: boolean, siblings: JsSource[] = []): unknown => ({
+  ...{ file: file.name, format: format ?? 'gguf', ok: true, stage: read ? 'read' : 'ok', warnings: [], tensors: siblings.length },
+  inventory: [{ name: new TextDecoder('latin1').decode(file.read(0, Math.min(4, file.size))), dtype: 'F32', shape: [file.size] }],
+});
+export function inspectModel(files: JsSource[], requestJson: string | undefined, adapter: JsSource[], read: boolean): unknown {
+  const seen = { request: requestJson, adapter: adapter.map(({ name }) => name), read };
+  const trainable = { ok: true, reason: null, options: [{ optimizer: 'adamw', precision: 'f32', bytes: 4096 }] };
+  return { kind: 'model', tensors: [], config: seen, tokenizer: null, base: null, contract: { rows: files.length }, plan: null, exports: choices, trainable, refusals: [], warnings: [], ...fake.inspection };
+}
+export const verifyFiles = (files: JsSource[], receiptJson: string | undefined): unknown => ({
+  ok: receiptJson !== '{}',
+  checks: files.map(({ name }) => ({ name, result: receiptJson === undefined ? 'skipped' : 'verified' })),
+});
 
 export async function initDevice(): Promise<unknown> {
   const { state, scope } = currentWorker();
@@ -151,12 +163,11 @@ export class Session {
     const head = (pieces: string[]): Checkpointed<Progress, Config> => ({ progress, config, data: this.dataTokens, environment: { adapter }, pieces });
     return new FileStream([['model.safetensors', weights]], head);
   }
-  exportModel(): FileStream {
-    const weights = new Uint8Array(1_000_000).fill(this.progress.step & 255);
-    return new FileStream([['config.json', new TextEncoder().encode('{}')], ['model.safetensors', weights]]);
+  details(): unknown {
+    return { exports: choices, contract: { step: this.progress.step }, receipt: null, base: null };
   }
-  async exportGguf(types: string, base: readonly { name: string }[]): Promise<FileStream> {
-    return new FileStream([['model.gguf', new TextEncoder().encode([types, ...base.map(({ name }) => name)].join(' '))]]);
+  async exportModel(optionsJson: string, base: readonly { name: string }[]): Promise<FileStream> {
+    return exportedAs(optionsJson, base, new Uint8Array(fake.exportBytes).fill(this.progress.step & 255));
   }
   free(): void {
     fake.sessions -= 1;

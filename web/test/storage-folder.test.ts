@@ -32,7 +32,7 @@ const runs = async (): Promise<unknown[]> => {
 };
 
 describe('a folder', () => {
-  for (const version of [1, 2]) {
+  for (const version of [1, 2, 3]) {
     it(`of_version_${version}_is_imported`, async () => {
       const files = folderOf(version, new Map([...small, ['big.bin', bytesOf(3, CHUNK_BYTES + 3)]]));
       const info = await store.importFile([...given(files), { name: 'README.md', blob: new Blob(['beside it']) }]);
@@ -55,7 +55,7 @@ describe('a folder', () => {
   const refusals: [string, string, string | undefined, (document: Record<string, unknown>) => unknown][] = [
     ['another format', 'checkpoint.corrupt', 'format', (d) => (d['format'] = 'x')],
     ['no version', 'checkpoint.corrupt', 'version', (d) => (d['version'] = 0)],
-    ['a newer version', 'checkpoint.version', undefined, (d) => (d['version'] = 3)],
+    ['a newer version', 'checkpoint.version', undefined, (d) => (d['version'] = 4)],
     ['a negative count', 'checkpoint.corrupt', 'progress.completed_steps', (d) => (d['progress'] = { completed_steps: -1 })],
     ['a count above 2^53 - 1', 'checkpoint.corrupt', 'progress.completed_steps', (d) => (d['progress'] = { completed_steps: 2 ** 53 })],
     ['a file without sums', 'checkpoint.corrupt', 'files[0]', (d) => (d['files'] = [{ name: 'model.safetensors', bytes: 900 }])],

@@ -134,14 +134,14 @@ describe('trainer', () => {
     const zip = new Uint8Array(await (await trainer.export()).arrayBuffer());
     expect([...zip.slice(0, 4)]).toEqual([0x50, 0x4b, 3, 4]);
     const files = await trainer.exportFiles();
-    expect(files.map(({ name, blob }) => [name, blob.size])).toEqual([['config.json', 2], ['model.safetensors', 1_000_000]]);
+    expect(files.map(({ name, blob }) => [name, blob.size])).toEqual([['config.json', 2], ['model.safetensors', 1_000_000], ['tabtune.receipt.json', 124]]);
   });
   it('export_as_gguf_is_one_file_of_its_types_and_its_base', async () => {
     await using trainer = await trainerOf();
-    expect(await (await trainer.export({ format: 'gguf', type: 'q8_0' })).text()).toBe('q8_0');
+    expect(await (await trainer.export({ format: 'gguf', type: 'q8_0' })).text()).toBe('{"format":"gguf","type":"q8_0"}');
     const base = new File([new TextEncoder().encode('GGUF')], 'base.gguf');
     const [file] = await trainer.exportFiles({ format: 'gguf', base });
-    expect([file?.name, await file?.blob.text()]).toEqual(['model.gguf', 'as-base base.gguf']);
+    expect([file?.name, await file?.blob.text()]).toEqual(['model.gguf', '{"format":"gguf"} base.gguf']);
     await expect(trainer.exportFiles({ format: 'gguf', base: [] })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'base' } });
     await expect(trainer.exportFiles({ type: 'f16' })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'type' } });
   });

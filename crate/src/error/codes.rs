@@ -260,7 +260,7 @@ codes! {
     "select.pattern.unmatched" => Warning, Core, "a pattern that matches no tensor";
     "select.result.empty" => Warning, Core, "a selection without tensors";
     "session.busy" => Busy, Both, "another call of this session has not ended";
-    "sink.write" => StorageFailed, Core, "an output could not be written";
+    "sink.write" => StorageFailed, Both, "an output could not be written";
     "source.changed" => BadModelFile, Page, "a download that changed between two requests";
     "source.download" => BadModelFile, Page, "a download without connection, or refused by its server";
     "source.range" => BadModelFile, Page, "a server that sent another range than was requested";

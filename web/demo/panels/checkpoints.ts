@@ -6,9 +6,10 @@ import { ask } from '../ask.js';
 import { byId, download } from '../dom.js';
 import { onDrop } from '../drop.js';
 import { bytes, grouped } from '../format.js';
+import { pickFolder } from '../pick.js';
 import { faultOf, progressOf } from '../words.js';
 import { workerUrl } from '../worker.js';
-import { pickFolder, runItem } from './run-item.js';
+import { runItem } from './run-item.js';
 import type { RunActs } from './run-item.js';
 
 interface Surroundings {

@@ -5,20 +5,20 @@ import { byId } from '../dom.js';
 
 /** `failed`: the run stopped at an error, and can still be saved; `lost`: its worker or GPU is gone, the checkpoint is not. */
 export type PageState = 'setup' | 'starting' | 'running' | 'recovering' | 'paused' | 'done' | 'stopped' | 'failed' | 'lost';
-export type Action = 'start' | 'pause' | 'one' | 'stop' | 'goon' | 'save' | 'export' | 'gguf' | 'take' | 'again';
+export type Action = 'start' | 'pause' | 'one' | 'stop' | 'goon' | 'save' | 'export' | 'take' | 'again';
 
 const SHOWN: Record<PageState, Action[]> = {
   setup: ['start', 'goon'],
   starting: ['stop'],
   running: ['pause', 'stop', 'save'],
   recovering: ['stop'],
-  paused: ['pause', 'one', 'stop', 'save', 'export', 'gguf'],
-  done: ['save', 'export', 'gguf', 'again'],
-  stopped: ['goon', 'save', 'export', 'gguf', 'again'],
-  failed: ['goon', 'save', 'export', 'gguf', 'again'],
+  paused: ['pause', 'one', 'stop', 'save', 'export'],
+  done: ['save', 'export', 'again'],
+  stopped: ['goon', 'save', 'export', 'again'],
+  failed: ['goon', 'save', 'export', 'again'],
   lost: ['goon', 'take', 'again'],
 };
-const ACTIONS: Action[] = ['start', 'pause', 'one', 'stop', 'goon', 'save', 'export', 'gguf', 'take', 'again'];
+const ACTIONS: Action[] = ['start', 'pause', 'one', 'stop', 'goon', 'save', 'export', 'take', 'again'];
 /** A screen reader that is speaking should not be interrupted. */
 const SPOKEN_EVERY_MILLIS = 10_000;
 

@@ -4,6 +4,7 @@ import type { CheckpointInfo } from 'tabtune';
 
 import { actionButton, make } from '../dom.js';
 import { bytes, grouped, when } from '../format.js';
+import { picks } from '../pick.js';
 import { titleOf } from '../words.js';
 
 export interface RunActs {
@@ -17,22 +18,6 @@ export interface RunActs {
   fork: (info: CheckpointInfo) => void;
   folder: (info?: CheckpointInfo) => void;
   remove: (info: CheckpointInfo, all?: boolean) => void;
-}
-
-type Picker = (options: { mode: 'readwrite' }) => Promise<FileSystemDirectoryHandle>;
-const picker = (): Picker | undefined => {
-  const found: unknown = Reflect.get(globalThis, 'showDirectoryPicker');
-  return typeof found === 'function' ? (found.bind(globalThis) as Picker) : undefined;
-};
-
-/** A folder that the user chooses; `undefined` if the dialog is closed. */
-export async function pickFolder(): Promise<FileSystemDirectoryHandle | undefined> {
-  try {
-    return await picker()?.({ mode: 'readwrite' });
-  } catch (thrown) {
-    if (thrown instanceof DOMException && thrown.name === 'AbortError') return undefined;
-    throw thrown;
-  }
 }
 
 /** `infos` are of one run, newest first. */
@@ -49,7 +34,7 @@ export function runItem(infos: readonly CheckpointInfo[], acts: RunActs, open: b
   if (newest) {
     if (resume && !acts.live) row.append(actionButton(newest.step < newest.totalSteps ? 'Go on' : 'Open', `Go on with ${label}`, () => resume(newest)));
     row.append(actionButton('Download', `Download ${label}`, () => acts.download()));
-    if (picker()) row.append(actionButton('To a folder', `Write ${label} into a folder`, () => acts.folder()));
+    if (picks('Directory')) row.append(actionButton('To a folder', `Write ${label} into a folder`, () => acts.folder()));
   }
   if (!acts.live) row.append(actionButton('Delete', `Delete ${label}`, () => acts.remove(named, true)));
   const all = make('details');
@@ -91,7 +76,7 @@ function whole(info: CheckpointInfo, name: string, acts: RunActs): HTMLLIElement
     actionButton('Fork', `Fork ${name}`, () => acts.fork(info)),
     keep,
     actionButton('Download', `Download ${name}`, () => acts.download(info)),
-    ...(picker() ? [actionButton('To a folder', `Write ${name} into a folder`, () => acts.folder(info))] : []),
+    ...(picks('Directory') ? [actionButton('To a folder', `Write ${name} into a folder`, () => acts.folder(info))] : []),
     actionButton('Delete', `Delete ${name}`, () => acts.remove(info)),
   );
   item.append(make('span', words.join(' · '), 'meta'), row);

@@ -9,6 +9,8 @@ export interface RangeReader {
   read(offset: number, length: number): Promise<Uint8Array> | Uint8Array;
 }
 export type Input = File | Blob | URL | Request | ArrayBuffer | RangeReader;
+/** Files of one model, adapter or export; of a folder those directly in it. */
+export type FilesInput = Input | FileSystemDirectoryHandle | readonly (Input | FileSystemDirectoryHandle)[];
 /** Training data: a text, JSONL or token file (by its name: `.jsonl`, `.tokens`), the text itself, or its token ids. */
 export type DataInput = Input | { text: string; name?: string } | { tokens: Uint32Array; name?: string };
 
@@ -56,8 +58,17 @@ export async function toSource(input: DataInput, path: string, unnamed: string):
 }
 
 /** @internal */
-export async function toSources(inputs: Input | readonly Input[], path: string): Promise<SourceSpec[]> {
-  const list: readonly Input[] = Array.isArray(inputs) ? inputs : [inputs];
+export async function toSources(inputs: FilesInput, path: string): Promise<SourceSpec[]> {
+  const given: readonly (Input | FileSystemDirectoryHandle)[] = Array.isArray(inputs) ? inputs : [inputs];
+  const list = (await Promise.all(given.map(async (input) => (isFolder(input) ? filesOf(input) : [input])))).flat();
   if (list.length === 0) throw badOption(path, 'at least one file', 'none');
   return Promise.all(list.map((input, index) => toSource(input, `${path}[${index}]`, 'model.safetensors')));
+}
+
+const isFolder = (input: Input | FileSystemDirectoryHandle): input is FileSystemDirectoryHandle => Reflect.get(Object(input), 'kind') === 'directory';
+
+async function filesOf(folder: FileSystemDirectoryHandle): Promise<File[]> {
+  const names: string[] = [];
+  for await (const [name, { kind }] of folder.entries()) if (kind === 'file') names.push(name);
+  return Promise.all(names.sort().map(async (name) => (await folder.getFileHandle(name)).getFile()));
 }

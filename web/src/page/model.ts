@@ -1,22 +1,32 @@
 /** A model that is open in a worker of its own, until a trainer takes both over. */
+import { truth } from './checks.js';
 import { aborted, badOption, fault } from '../protocol/errors.js';
+import type { WorkerCall } from './call.js';
+import type { ExportOptions, ExportTarget } from './export-options.js';
+import { exported } from './exporting.js';
 import { toSource, toSources } from './inputs.js';
-import type { DataInput, Input } from './inputs.js';
+import type { DataInput, FilesInput, Input } from './inputs.js';
 import { Link } from './link.js';
-import type { Owner } from './link.js';
+import type { LinkOptions, Owner } from './link.js';
 import { trainSettings } from './options.js';
 import type { TrainOptions } from './options.js';
 import type { Ask, Reply, Tag } from '../protocol/protocol.js';
-import type { Finding, ModelInfo, Progress } from '../protocol/reports.js';
+import type { Finding, ModelDetails, ModelInfo, NamedFile, NamedTensor, Receipt } from '../protocol/reports.js';
 import type { CallOptions, Connection } from './rpc.js';
 import { modelJson } from './fresh-model.js';
 import type { ModelShape } from './fresh-model.js';
+import { requestJson } from './requests.js';
+import type { ImportRequest } from './requests.js';
 import { workerOptions } from './spawn.js';
 import type { WorkerOptions } from './spawn.js';
 
-export interface OpenOptions extends WorkerOptions {
-  signal?: AbortSignal;
-  onProgress?: (progress: Progress) => void;
+export interface OpenOptions extends WorkerCall {
+  /** What of the files is taken, and under which names. Everything */
+  request?: ImportRequest;
+  /** The files of a LoRA adapter, whose product is added to the weights as they are read. None */
+  mergeAdapter?: FilesInput;
+  /** What a trainer of this model does if weights are not finite, unless it is told itself. false */
+  allowNonFinite?: boolean;
 }
 
 /** Opens the model in a worker; its inputs are kept, so that another worker can do it again. */
@@ -37,20 +47,34 @@ const ownerOf = (open: Open): Owner => ({
 export class Model {
   /** Architecture, tensors, configuration, tokenizer. */
   readonly info: ModelInfo;
+  /** The forms in which it can leave, and for the others why not. */
+  readonly exports: ModelDetails['exports'];
+  /** What import, export and a round trip keep of this model, surface by surface. */
+  readonly contract: ModelDetails['contract'];
+  /** Where it came from and what was done to it; a fresh model has none. */
+  readonly receipt: Receipt | undefined;
+  /** The files that training starts from, with their sums; a fresh model has none. */
+  readonly base: ModelDetails['base'];
+  /** @internal */
+  readonly allowNonFinite: boolean;
   readonly #open: Open;
   #link: Link | undefined;
   #disposed = false;
 
-  private constructor(info: ModelInfo, link: Link, open: Open) {
+  private constructor({ info, details, link }: Opened, open: Open, allowNonFinite: boolean) {
     this.info = info;
+    this.exports = details.exports;
+    this.contract = details.contract;
+    this.receipt = details.receipt;
+    this.base = details.base;
+    this.allowNonFinite = allowNonFinite;
     this.#link = link;
     this.#open = open;
   }
 
   /** @internal The model that `open` opens, in the worker of this link. */
-  static async open(worker: WorkerOptions, open: Open, call: CallOptions): Promise<Model> {
-    const { info, link } = await opened(worker, open, call);
-    return new Model(info, link, open);
+  static async open(worker: WorkerOptions, open: Open, call: CallOptions, allowNonFinite = false): Promise<Model> {
+    return new Model(await opened(worker, open, call), open, allowNonFinite);
   }
 
   /** Warnings about the files. */
@@ -83,8 +107,33 @@ export class Model {
   }
 
   /** @internal A request to the model's worker. */
-  async call<T extends Tag>(tag: T, ask: Ask<T>): Promise<Reply<T>> {
-    return (await this.#live()).call(tag, ask);
+  async call<T extends Tag>(tag: T, ask: Ask<T>, options?: LinkOptions): Promise<Reply<T>> {
+    return (await this.#live()).call(tag, ask, options);
+  }
+
+  /** One tensor by its name in `info`, widened to f32. */
+  tensor(name: string, options: { signal?: AbortSignal } = {}): Promise<NamedTensor> {
+    return this.call('model.tensor', { name }, options);
+  }
+
+  /** The model in another form, without training and without a GPU, written to a folder, a file or a stream as it is made. Gives the receipt. */
+  async exportTo(target: ExportTarget, options: ExportOptions = {}): Promise<Receipt | undefined> {
+    return (await this.#export(options, { target })).receipt;
+  }
+
+  /** The same as one Blob: a zip of a Hugging Face folder, or the single file. */
+  async export(options: ExportOptions = {}): Promise<Blob> {
+    const { files: [file] } = await this.#export(options, 'zip');
+    return file?.blob ?? new Blob();
+  }
+
+  /** The same, file by file, the receipt among them. */
+  async exportFiles(options: ExportOptions = {}): Promise<NamedFile[]> {
+    return (await this.#export(options, 'files')).files;
+  }
+
+  #export(options: ExportOptions, to: Parameters<typeof exported>[2]): ReturnType<typeof exported> {
+    return exported((ask, more) => this.call('model.export', ask, more), { ...options, allowNonFinite: options.allowNonFinite ?? this.allowNonFinite }, to);
   }
 
   tokenize(text: string): Promise<number[]> {
@@ -108,14 +157,20 @@ export class Model {
   }
 }
 
-function split({ signal, onProgress, tokenizer: _, ...rest }: OpenOptions & { tokenizer?: unknown }): { worker: WorkerOptions; call: CallOptions } {
+function split({ signal, onProgress, ...rest }: WorkerCall): { worker: WorkerOptions; call: CallOptions } {
   return { worker: workerOptions(rest), call: { signal, onProgress, graceMillis: GRACE_MILLIS } };
 }
 
-async function opened(worker: WorkerOptions, open: Open, call: CallOptions): Promise<{ info: ModelInfo; link: Link }> {
+interface Opened {
+  info: ModelInfo;
+  details: ModelDetails;
+  link: Link;
+}
+
+async function opened(worker: WorkerOptions, open: Open, call: CallOptions): Promise<Opened> {
   const link = await Link.open(worker, ownerOf(open));
   try {
-    return { info: await open(link, call), link };
+    return { info: await open(link, call), details: await link.call('model.details', undefined, call), link };
   } catch (thrown) {
     link.close(aborted('the model'));
     throw thrown;
@@ -123,20 +178,27 @@ async function opened(worker: WorkerOptions, open: Open, call: CallOptions): Pro
 }
 
 /** Opens a GGUF file, or the files of one Hugging Face folder, by their names. */
-export async function openModel(files: Input | readonly Input[], options: OpenOptions = {}): Promise<Model> {
-  const { worker, call } = split(options);
-  const sources = await toSources(files, 'files');
-  const open: Open = (connection, given = {}) => connection.call('model.open', { sources }, given);
-  return Model.open(worker, open, call);
+export async function openModel(files: FilesInput, { request, mergeAdapter, allowNonFinite = false, ...rest }: OpenOptions = {}): Promise<Model> {
+  const { worker, call } = split(rest);
+  truth(allowNonFinite, 'allowNonFinite');
+  const ask = await openingOf(files, request, mergeAdapter);
+  const open: Open = (connection, given = {}) => connection.call('model.open', ask, given);
+  return Model.open(worker, open, call, allowNonFinite);
+}
+
+/** @internal What is opened, as the worker is asked for it. */
+export async function openingOf(files: FilesInput, request: ImportRequest | undefined, mergeAdapter: FilesInput | undefined): Promise<Ask<'model.open'>> {
+  const adapter = mergeAdapter === undefined ? [] : await toSources(mergeAdapter, 'mergeAdapter');
+  return { request: requestJson(request), adapter, sources: await toSources(files, 'files') };
 }
 
 /** A model with fresh weights. Without `tokenizer` (a tokenizer.json) its vocabulary is the characters of `data`. */
-export async function newModel(shape: ModelShape, data: DataInput, options: OpenOptions & { tokenizer?: Input } = {}): Promise<Model> {
-  const { worker, call } = split(options);
+export async function newModel(shape: ModelShape, data: DataInput, { tokenizer: given, ...rest }: WorkerCall & { tokenizer?: Input } = {}): Promise<Model> {
+  const { worker, call } = split(rest);
   const config = modelJson(shape);
   const source = await toSource(data, 'data', 'text.txt');
-  if (options.tokenizer === undefined && source.name.endsWith('.tokens')) throw badOption('data', 'a text to take the characters of, or a tokenizer beside token ids', source.name);
-  const tokenizer = options.tokenizer === undefined ? null : await toSource(options.tokenizer, 'tokenizer', 'tokenizer.json');
-  const open: Open = (connection, given = {}) => connection.call('model.create', { config, tokenizer, data: source }, given);
+  if (given === undefined && source.name.endsWith('.tokens')) throw badOption('data', 'a text to take the characters of, or a tokenizer beside token ids', source.name);
+  const tokenizer = given === undefined ? null : await toSource(given, 'tokenizer', 'tokenizer.json');
+  const open: Open = (connection, options = {}) => connection.call('model.create', { config, tokenizer, data: source }, options);
   return Model.open(worker, open, call);
 }

@@ -17,6 +17,8 @@ export interface CallOptions {
   onToken?: ((token: SampledToken) => void) | undefined;
   /** How long the worker may take to answer an abort before it is ended. For calls without state to lose. */
   graceMillis?: number | undefined;
+  /** What of the request is moved to the worker instead of copied. */
+  transfer?: Transferable[] | undefined;
 }
 
 interface Waiting {
@@ -63,7 +65,7 @@ export class Connection {
     const answered = new Promise<unknown>((resolve, reject) => {
       this.#waiting.set(id, { tag, resolve, reject, options });
       try {
-        this.#port.postMessage({ type: 'request', id, tag, ask }, []);
+        this.#port.postMessage({ type: 'request', id, tag, ask }, options.transfer ?? []);
       } catch (thrown) {
         this.#waiting.delete(id);
         reject(toTabtuneError(thrown, 'PROTOCOL'));

@@ -1,15 +1,11 @@
 /** Arguments and results of a trainer's calls. */
-import type { DataInput, Input } from './inputs.js';
+import type { Call } from './call.js';
+import type { DataInput } from './inputs.js';
 import type { Model } from './model.js';
 import type { DriveOptions, TrainOptions } from './options.js';
-import type { Progress, TrainerEvent } from '../protocol/reports.js';
+import type { TrainerEvent } from '../protocol/reports.js';
 import type { WorkerOptions } from './spawn.js';
 
-/** Options of every long call. */
-export interface Call {
-  signal?: AbortSignal;
-  onProgress?: (progress: Progress) => void;
-}
 export interface CreateOptions extends TrainOptions, DriveOptions, Call {
   /** From `openModel` or `newModel`; the trainer takes it over, unless creation fails. */
   model: Model;
@@ -18,7 +14,7 @@ export interface CreateOptions extends TrainOptions, DriveOptions, Call {
   label?: string;
   /** Keep the data with the checkpoints (up to 64 MiB), so that the run resumes without it. true */
   keepData?: boolean;
-  /** Train even if weights of the files are not finite. false */
+  /** Train even if weights of the files are not finite. What `openModel` was told, or false */
   allowNonFinite?: boolean;
 }
 export interface ResumeOptions extends WorkerOptions, Call {
@@ -44,14 +40,4 @@ export interface Estimate {
 }
 /** One finished step. */
 export type StepEvent = Extract<TrainerEvent, { type: 'step' }>;
-/** A folder as transformers loads it, or one GGUF file as llama.cpp does. */
-export interface ExportOptions extends Call {
-  /** 'safetensors' */
-  format?: 'safetensors' | 'gguf';
-  /** Type of the matrices of a GGUF file; `'as-base'` is that of the base, and without a base that of the weights. 'as-base' */
-  type?: GgufType;
-  /** The GGUF files that the model came from: metadata, tokenizer and untrained tensors are kept byte for byte. A new file */
-  base?: Input | readonly Input[];
-}
-export type GgufType = 'as-base' | 'f32' | 'f16' | 'bf16' | 'q8_0' | 'q6_k' | 'q5_1' | 'q5_0' | 'q4_k' | 'q4_k_m' | 'q4_1' | 'q4_0';
 export type SaveOptions = Call;

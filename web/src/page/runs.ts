@@ -2,7 +2,8 @@
 import { aborted, badOption, fault } from '../protocol/errors.js';
 import type { Link } from './link.js';
 import type { CheckpointInfo, HistoryEntry, NamedFile, SessionInfo } from '../protocol/reports.js';
-import type { Call, SaveOptions } from './run-options.js';
+import type { Call } from './call.js';
+import type { SaveOptions } from './run-options.js';
 import type { CallOptions } from './rpc.js';
 import { spawn, workerOptions } from './spawn.js';
 import type { WorkerOptions } from './spawn.js';

@@ -44,8 +44,9 @@ async function locked(run: string, start: (lock: RunLock) => Promise<Started>): 
 }
 
 export async function created(options: CreateOptions): Promise<Started> {
-  const { model, data, label, keepData = true, allowNonFinite = false, signal, onProgress, ...settings } = options;
+  const { model, data, label, keepData = true, signal, onProgress, ...rest } = options;
   if (!(model instanceof Model)) throw badOption('model', 'a model of openModel or newModel', model);
+  const { allowNonFinite = model.allowNonFinite, ...settings } = rest;
   truth(keepData, 'keepData');
   truth(allowNonFinite, 'allowNonFinite');
   const { config, driver } = trainSettings(settings);

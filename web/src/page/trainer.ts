@@ -1,17 +1,18 @@
 import { naturalNumber, positiveInteger } from './checks.js';
 import { aborted, badOption } from '../protocol/errors.js';
-import { toSources } from './inputs.js';
+import type { ExportOptions, ExportTarget } from './export-options.js';
+import { exported } from './exporting.js';
 import type { Link } from './link.js';
 import { RunLoop } from './loop.js';
 import type { RunOptions } from './loop.js';
 import type { Model } from './model.js';
 import { sampleJson, trainSettings } from './options.js';
 import type { TrainOptions } from './options.js';
-import type { CheckpointInfo, EvalReport, HistoryEntry, NamedFile, Profile, SampledToken, SessionInfo, TrainerEvent, TrainerState } from '../protocol/reports.js';
+import type { CheckpointInfo, EvalReport, HistoryEntry, ModelDetails, NamedFile, Profile, Receipt, SampledToken, SessionInfo, TrainerEvent, TrainerState } from '../protocol/reports.js';
 import type { SampleOptions } from '../protocol/generated/settings.js';
 import type { Recovery } from './recovery.js';
 import { WorkerLoss } from './worker-loss.js';
-import type { CreateOptions, Estimate, ExportOptions, ResumeOptions, SaveOptions, StepEvent } from './run-options.js';
+import type { CreateOptions, Estimate, ResumeOptions, SaveOptions, StepEvent } from './run-options.js';
 import { Checkpoints } from './runs.js';
 import { sampled } from './sampling.js';
 import { RunStatus, TrainerMessage } from './status.js';
@@ -165,30 +166,29 @@ export class Trainer extends EventTarget {
     return this.checkpoints.save(options);
   }
 
-  /** The model for other programs: a zip of a Hugging Face folder, or a GGUF file. */
+  /** The forms in which the weights can leave, what each keeps, and the files that training started from. */
+  details(): Promise<ModelDetails> {
+    return this.#link.call('model.details', undefined);
+  }
+
+  /** The model for other programs, written to a folder, a file or a stream as it is made. Gives the receipt. */
+  async exportTo(target: ExportTarget, options: ExportOptions = {}): Promise<Receipt | undefined> {
+    return (await this.#export(options, { target })).receipt;
+  }
+
+  /** The same as one Blob: a zip of a Hugging Face folder, or the single file. */
   async export(options: ExportOptions = {}): Promise<Blob> {
-    const [file] = await this.#export(options, 'zip');
+    const { files: [file] } = await this.#export(options, 'zip');
     return file?.blob ?? new Blob();
   }
 
-  /** The same, file by file. */
-  exportFiles(options: ExportOptions = {}): Promise<NamedFile[]> {
-    return this.#export(options, 'files');
+  /** The same, file by file, the receipt among them. */
+  async exportFiles(options: ExportOptions = {}): Promise<NamedFile[]> {
+    return (await this.#export(options, 'files')).files;
   }
 
-  async #export({ format = 'safetensors', type, base, signal, onProgress }: ExportOptions, container: 'zip' | 'files'): Promise<NamedFile[]> {
-    switch (format) {
-      case 'safetensors':
-        if (type !== undefined) throw badOption('type', "none without format 'gguf'", type);
-        if (base !== undefined) throw badOption('base', "none without format 'gguf'", base);
-        return this.#link.call('model.export', { format, container }, { signal, onProgress });
-      case 'gguf': {
-        const ask = { type: type ?? 'as-base', base: base === undefined ? [] : await toSources(base, 'base') };
-        return [await this.#link.call('model.gguf', ask, { signal, onProgress })];
-      }
-      default:
-        throw badOption('format', "'safetensors' or 'gguf'", format satisfies never);
-    }
+  #export(options: ExportOptions, to: Parameters<typeof exported>[2]): ReturnType<typeof exported> {
+    return exported((ask, more) => this.#link.call('model.export', ask, more), options, to);
   }
 
   /** Settings, progress, model and adapter of the run. */

@@ -32,12 +32,26 @@ export const buffer = primitive('an ArrayBuffer', (v): v is ArrayBuffer => v ins
 export const directory = primitive('a directory handle', (v): v is FileSystemDirectoryHandle => typeof v === 'object' && v !== null && Reflect.get(v, 'kind') === 'directory');
 /** Passed through unparsed: JSON of the Rust side, which is shown but never interpreted. */
 export const anything: Parser<unknown> = (value) => value;
+/** A document of the core, under its own field names. */
+export const document = primitive('an object', (v): v is Readonly<Record<string, unknown>> => typeof v === 'object' && v !== null && !Array.isArray(v));
+/** Where an export goes: a folder, a file or a stream. */
+export const target = primitive(
+  'a directory handle, a file handle or a WritableStream',
+  (v): v is FileSystemDirectoryHandle | FileSystemFileHandle | WritableStream => v instanceof WritableStream || (typeof v === 'object' && v !== null && /^(file|directory)$/.test(String(Reflect.get(v, 'kind')))),
+);
+export const floats = primitive('a Float32Array', (v): v is Float32Array<ArrayBuffer> => v instanceof Float32Array);
 export const nothing = primitive('nothing', (v): v is undefined => v === undefined);
 
 export const optional =
   <T>(inner: Parser<T>): Parser<T | undefined> =>
   (value, path) =>
     value === undefined ? undefined : inner(value, path);
+
+/** The core has `null` for values that are absent. */
+export const missing =
+  <T>(inner: Parser<T>): Parser<T | undefined> =>
+  (value, path) =>
+    value === null || value === undefined ? undefined : inner(value, path);
 
 /** A value that older records lack. */
 export const otherwise =

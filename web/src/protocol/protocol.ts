@@ -4,12 +4,12 @@
  */
 import { ERROR_CODES } from './errors.js';
 import { evaluation, profile, token } from './generated/reports.js';
-import { checkpointInfo, estimate, fileReport, historyEntry, modelInfo, namedFile, progress, sessionInfo, trainerEvent } from './reports.js';
-import { anything, blob, buffer, count, directory, flag, listOf, nothing, nullable, number, oneOf, optional, otherwise, record, text, variant } from './parse.js';
+import { checkpointInfo, estimate, historyEntry, inspectReport, modelDetails, modelInfo, namedFile, namedTensor, progress, receipt, sessionInfo, trainerEvent, verification } from './reports.js';
+import { anything, blob, buffer, count, directory, flag, listOf, missing, nothing, nullable, number, oneOf, optional, otherwise, record, target, text, variant } from './parse.js';
 import type { Parsed, Parser } from './parse.js';
 
 /** Incremented whenever the form of a message changes. */
-export const PROTOCOL = 3;
+export const PROTOCOL = 4;
 
 const errorData = record({
   code: oneOf(...ERROR_CODES),
@@ -49,6 +49,9 @@ const sourceSpec = variant('kind', {
 });
 export type SourceSpec = Parsed<typeof sourceSpec>;
 
+/** Files of a model, an import request as JSON, and the files of an adapter to be merged. */
+const opening = { sources: listOf(sourceSpec), request: optional(text), adapter: listOf(sourceSpec) };
+
 /** How the worker drives the loop; none of this changes what a step computes. Runs of version 0.1 lack some fields, imported folders lack all. */
 export const driverParser = record({
   logEvery: otherwise(count, 8),
@@ -80,8 +83,17 @@ export const REQUESTS = {
   'core.panic': { ask: nothing, reply: nothing },
   /** A read of the device: a frozen tab may have lost it without notice. */
   'device.look': { ask: nothing, reply: nothing },
-  'files.inspect': { ask: record({ sources: listOf(sourceSpec), format: optional(text), read: flag }), reply: listOf(fileReport) },
-  'model.open': { ask: record({ sources: listOf(sourceSpec) }), reply: modelInfo },
+  'files.inspect': { ask: record({ ...opening, format: optional(text), read: flag }), reply: inspectReport },
+  'files.verify': { ask: record({ sources: listOf(sourceSpec), receipt: optional(text) }), reply: verification },
+  'model.open': { ask: record(opening), reply: modelInfo },
+  /** Of the trainer's weights, if there is one. */
+  'model.details': { ask: nothing, reply: modelDetails },
+  'model.tensor': { ask: record({ name: text }), reply: namedTensor },
+  /** Of the trainer's weights, if there is one. `options` is the core's `ExportOptions` as JSON; without `target` the files come back. */
+  'model.export': {
+    ask: record({ options: text, base: listOf(sourceSpec), container: oneOf('zip', 'files'), target: optional(target) }),
+    reply: record({ files: listOf(namedFile), receipt: missing(receipt) }),
+  },
   'model.create': { ask: record({ config: text, tokenizer: nullable(sourceSpec), data: sourceSpec }), reply: modelInfo },
   'model.tokenize': { ask: record({ text }), reply: listOf(count) },
   'model.estimate': { ask: record({ config: text }), reply: estimate },
@@ -131,8 +143,6 @@ export const REQUESTS = {
   'checkpoint.export': { ask: which, reply: namedFile },
   'checkpoint.folder': { ask: record({ run: text, generation: optional(count), handle: directory }), reply: nothing },
   'checkpoint.import': { ask: record({ files: listOf(namedFile) }), reply: checkpointInfo },
-  'model.export': { ask: record({ format: oneOf('safetensors'), container: oneOf('zip', 'files') }), reply: listOf(namedFile) },
-  'model.gguf': { ask: record({ type: text, base: listOf(sourceSpec) }), reply: namedFile },
 } satisfies Record<string, { ask: Parser<unknown>; reply: Parser<unknown> }>;
 
 export type Tag = keyof typeof REQUESTS;

@@ -1,18 +1,21 @@
 /** The worker's reports: models, sessions, checkpoints, and the events of a run. Both sides parse with these parsers. */
-import { anything, blob, count, flag, listOf, nullable, number, oneOf, optional, record, text, variant } from './parse.js';
+import { anything, blob, count, document, flag, floats, listOf, missing, nullable, number, oneOf, optional, record, text, variant } from './parse.js';
 import type { Parsed } from './parse.js';
 import { evaluationFields, stepFields, warning } from './generated/reports.js';
 import type { evaluation, profile, token } from './generated/reports.js';
 
 export type Finding = Parsed<typeof warning>;
 
+const tensorFields = { name: text, dtype: text, shape: listOf(number) };
+const tokenizer = record({ kind: text, eos: listOf(count), hasChatTemplate: flag });
+
 export const modelInfo = record({
   architecture: text,
   parameters: count,
-  tensors: listOf(record({ name: text, dtype: text, shape: listOf(count) })),
+  tensors: listOf(record(tensorFields)),
   config: anything,
   vocabSize: count,
-  tokenizer: nullable(record({ kind: text, eos: listOf(count), hasChatTemplate: flag })),
+  tokenizer: nullable(tokenizer),
   sourceFormat: text,
   /** Warnings about the files. */
   warnings: listOf(warning),
@@ -74,9 +77,110 @@ export type CheckpointInfo = Parsed<typeof checkpointInfo>;
 export const namedFile = record({ name: text, blob });
 export type NamedFile = Parsed<typeof namedFile>;
 
-/** The core's report of one file. */
-export const fileReport = record({ name: text, report: anything });
+/** Why a file was refused (crate/FORMATS.md, "Refusals"). */
+const refusal = record({
+  code: text,
+  /** How far the file got: `open`, `bind` or `read`. */
+  stage: text,
+  /** Name of the file. */
+  artifact: text,
+  /** Tensor, key or shard. */
+  subject: missing(text),
+  expected: missing(text),
+  found: missing(text),
+  hint: missing(text),
+  byte_offset: missing(number),
+});
+export type Refusal = Parsed<typeof refusal>;
+
+/** The line that `tabtune inspect --json` prints of one file. */
+export const fileReport = record({
+  /** Its name, escaped. */
+  file: text,
+  /** The format it was read as. */
+  format: missing(text),
+  ok: flag,
+  /** Why it was refused. */
+  code: missing(text),
+  /** `ok`, or where it was refused: `open`, `bind`, `read`. */
+  stage: text,
+  /** Tensor, key or shard that was refused. */
+  subject: missing(text),
+  found: missing(text),
+  message: missing(text),
+  /** What is unusual but allowed. */
+  warnings: listOf(record({ code: text, subject: missing(text) })),
+  /** Tensor → number of NaN and infinite values; only after reading, only where there are any. */
+  non_finite: missing(document),
+  tensors: count,
+  inventory: listOf(record(tensorFields)),
+});
 export type FileReport = Parsed<typeof fileReport>;
+
+/** The document `tabtune.receipt.json`, with its own field names: what was written, of what and how, with sums and digests. */
+export const receipt = document;
+export type Receipt = Parsed<typeof receipt>;
+
+/** A format, and for GGUF a type of its matrices, that a model can or cannot leave in. */
+const exportChoice = record({
+  format: oneOf('safetensors', 'gguf', 'json'),
+  type: missing(text),
+  ok: flag,
+  /** Of the files, as planned. */
+  bytes: missing(number),
+  /** What is lost on the way. */
+  lossy: missing(text),
+  /** Only with the files that the model came from, given as `base`. */
+  needs: missing(oneOf('base')),
+  /** Why it is not possible. */
+  reason: missing(text),
+});
+export type ExportChoice = Parsed<typeof exportChoice>;
+
+const provenance = {
+  exports: listOf(exportChoice),
+  /** What import, export and a round trip keep, for every form that a model can take. */
+  contract: missing(document),
+  /** The files that training starts from, with their sums. */
+  base: missing(document),
+};
+export const modelDetails = record({ ...provenance, receipt: missing(receipt) });
+export type ModelDetails = Parsed<typeof modelDetails>;
+
+/** One tensor, widened to f32. */
+export const namedTensor = record({ ...tensorFields, values: floats });
+export type NamedTensor = Parsed<typeof namedTensor>;
+
+const inspected = {
+  ...provenance,
+  kind: oneOf('model', 'adapter', 'optimizer', 'state', 'checkpoint', 'unknown'),
+  tensors: listOf(record(tensorFields)),
+  config: anything,
+  tokenizer: missing(tokenizer),
+  /** Which tensor comes from where. */
+  plan: missing(document),
+  trainable: record({
+    ok: flag,
+    reason: missing(text),
+    /** GPU bytes of a step, by update rule and precision, with the default settings. */
+    options: listOf(record({ optimizer: text, precision: text, bytes: number })),
+  }),
+  /** Everything that is wrong with the files together; empty if nothing was refused. */
+  refusals: listOf(refusal),
+  warnings: listOf(warning),
+};
+/** The core's part of an inspection. */
+export const inspection = record(inspected);
+/** What a set of files is, and what can be done with it. */
+export const inspectReport = record({ ...inspected, files: listOf(fileReport) });
+export type InspectReport = Parsed<typeof inspectReport>;
+
+/** What a receipt states, recomputed. */
+export const verification = record({
+  ok: flag,
+  checks: listOf(record({ name: text, result: oneOf('verified', 'absent', 'subset', 'skipped', 'differs'), expected: missing(text), found: missing(text) })),
+});
+export type Verification = Parsed<typeof verification>;
 
 /** Progress of a long call. Totals are known from the start. */
 export const progress = record({

@@ -5,14 +5,17 @@ import { createTrainer, loadGeneration, resumeTrainer } from './openings.js';
 import { PROTOCOL } from '../protocol/protocol.js';
 import type { Ask, Reply, Tag } from '../protocol/protocol.js';
 import type { SampledToken } from '../protocol/reports.js';
-import { openSource, openSources } from './sources.js';
+import { delivered } from './exports.js';
+import { openSource, openSources, reading } from './sources.js';
 import { wholeSource } from './whole-source.js';
-import { estimate, inspectFile, ModelHandle, panicForTest, parsed, previewSchedule } from './wasm.js';
+import { estimate, inspectFile, inspectModel, ModelHandle, panicForTest, parsed, previewSchedule, verifyFiles } from './wasm.js';
 import { phase, ready } from './worker-state.js';
 import type { Context, WorkerState } from './worker-state.js';
 
 export interface CallContext extends Context {
   onToken: (token: SampledToken) => void;
+  /** Buffers of the reply that are moved instead of copied. */
+  transfer: Transferable[];
 }
 export type Handlers = { [T in Tag]: (ask: Ask<T>, context: CallContext) => Promise<Reply<T>> };
 
@@ -33,25 +36,50 @@ export function handlersOf(state: WorkerState): Handlers {
       panicForTest();
     },
     'device.look': () => state.trainer.look().then(nothing),
-    'files.inspect': async ({ sources, format, read }, { signal, onProgress }) => {
+    'files.inspect': async ({ sources, request, adapter, format, read }, { signal, onProgress }) => {
       await state.core();
-      const reports: Reply<'files.inspect'> = [];
-      const opened = await openSources(sources, signal, onProgress);
+      const opened = await openSources(sources, signal, onProgress, !read);
+      const merged = await openSources(adapter, signal, onProgress, !read);
+      const files: Reply<'files.inspect'>['files'] = [];
       for (const source of opened) {
         if (signal.aborted) throw aborted('the inspection');
         onProgress(phase('read', source.name));
-        reports.push({ name: source.name, report: inspectFile(source, format, read, opened.filter((other) => other !== source)) });
+        files.push(parsed.fileReport(reading(opened, () => inspectFile(source, format, read, opened.filter((other) => other !== source)))));
       }
-      return reports;
+      return { ...parsed.inspection(reading([...opened, ...merged], () => inspectModel(opened, request, merged, read))), files };
     },
-    'model.open': async ({ sources }, { signal, onProgress }) => {
+    'files.verify': async ({ sources, receipt }, { signal, onProgress }) => {
       await state.core();
       const files = await openSources(sources, signal, onProgress);
+      onProgress(phase('verify'));
+      return parsed.verification(verifyFiles(files, receipt));
+    },
+    'model.open': async ({ sources, request, adapter }, { signal, onProgress }) => {
+      await state.core();
+      const files = await openSources(sources, signal, onProgress);
+      const merged = await openSources(adapter, signal, onProgress);
       if (signal.aborted) throw aborted('the opening');
       onProgress(phase('read'));
-      const info = state.hold(ModelHandle.open(files));
+      const info = state.hold(ModelHandle.open(files, request, merged));
       onProgress(ready);
       return info;
+    },
+    'model.details': () => state.weights((core) => parsed.details(core.details())),
+    'model.tensor': async ({ name }, { transfer }) => {
+      const tensor = parsed.tensor(state.model.tensor(name));
+      transfer.push(tensor.values.buffer);
+      return tensor;
+    },
+    'model.export': async ({ options, base, ...where }, { signal, onProgress }) => {
+      try {
+        const files = await openSources(base, signal, onProgress);
+        return await state.weights(async (core) => delivered(await core.exportModel(options, files), where, { signal, onProgress }), signal);
+      } catch (thrown) {
+        // Who reads the other end hears of it, also where nothing was written.
+        const { target } = where;
+        if (target instanceof WritableStream && !target.locked) void target.abort(thrown).catch(nothing);
+        throw thrown;
+      }
     },
     'model.create': async ({ config, tokenizer, data }, { signal, onProgress }) => {
       await state.core();
@@ -107,7 +135,5 @@ export function handlersOf(state: WorkerState): Handlers {
       const [first, second] = files;
       return store.importFile(first && !second ? first.blob : files, signal, onProgress);
     },
-    'model.export': ({ format, container }, { signal, onProgress }) => state.trainer.exportModel(format, container, { signal, onProgress }),
-    'model.gguf': async ({ type, base }, { signal, onProgress }) => state.trainer.exportGguf(type, await openSources(base, signal, onProgress), { signal, onProgress }),
   };
 }

@@ -2,6 +2,7 @@
 import { aborted, fault } from '../protocol/errors.js';
 import type { SourceSpec } from '../protocol/protocol.js';
 import type { OnProgress } from '../protocol/reports.js';
+import { rangeOf, validatorOf } from './replies.js';
 import { nameOf, quoted } from './storage/faults.js';
 
 type Spec = Extract<SourceSpec, { kind: 'url' }>;
@@ -38,7 +39,7 @@ class Download {
     const length = first.headers.get('content-length');
     // The length of an encoded body is not that of the file.
     if (encoding === 'identity' && length !== null) this.#total = Number(length);
-    if (encoding === 'identity') this.#validator = validatorOf(first);
+    if (encoding === 'identity') this.#validator = validatorOf(first.headers);
     let ended = await this.#read(first, 0);
     for (let tries = 0; !ended && tries < DELAYS_MILLIS.length; ) {
       await this.#wait(DELAYS_MILLIS[tries] ?? 0);
@@ -78,7 +79,7 @@ class Download {
       if (this.signal.aborted) throw aborted('the download');
       return false;
     }
-    const now = validatorOf(response);
+    const now = validatorOf(response.headers);
     const changed = now !== undefined && now !== this.#validator;
     if (changed || response.status === 416) throw fault('source.changed', `${this.#url} changed while it was downloaded: try again`);
     // Servers without ranges send all of it again.
@@ -90,9 +91,7 @@ class Download {
 
   #checkRange(response: Response): void {
     const said = response.headers.get('content-range');
-    const range = said === null ? undefined : /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(said);
-    const from = range ? Number(range[1]) : NaN;
-    const total = range && range[2] !== '*' ? Number(range[2]) : undefined;
+    const { from, total } = rangeOf(said);
     if (this.#total !== undefined && total !== undefined && total !== this.#total) {
       throw fault('source.changed', `${this.#url} changed while it was downloaded: ${this.#total} bytes became ${total}. Try again`);
     }
@@ -164,12 +163,6 @@ class Download {
     });
     if (this.signal.aborted) throw aborted('the download');
   }
-}
-
-function validatorOf(response: Response): string | undefined {
-  const tag = response.headers.get('etag');
-  if (tag !== null && !tag.startsWith('W/')) return tag;
-  return response.headers.get('last-modified') ?? undefined;
 }
 
 export async function download(spec: Spec, signal: AbortSignal, onProgress: OnProgress): Promise<Blob> {

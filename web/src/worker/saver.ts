@@ -1,7 +1,7 @@
 /** The saves of one run: the core's files into storage, with the history that belongs to them. */
 import { SaveClock } from './autosave.js';
 import { TabtuneError } from '../protocol/errors.js';
-import { inPieces } from './files.js';
+import { inPieces } from './sources.js';
 import type { Lane } from './lane.js';
 import type { Driver } from '../protocol/protocol.js';
 import type { CheckpointInfo, HistoryEntry, OnProgress, TrainerEvent } from '../protocol/reports.js';

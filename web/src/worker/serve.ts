@@ -10,12 +10,14 @@ import { WorkerState } from './worker-state.js';
 
 /** The port that is served: a worker's global scope, or one end of a channel in tests. */
 export interface Scope extends WatchedScope {
-  postMessage(message: unknown): void;
+  postMessage(message: unknown, options?: { transfer: Transferable[] }): void;
   addEventListener(type: 'message' | 'error' | 'unhandledrejection', listener: (event: Event) => void): void;
 }
 
+type Post = (message: WorkerMessage, transfer?: Transferable[]) => void;
+
 export function serve(scope: Scope): void {
-  const post = (message: WorkerMessage): void => scope.postMessage(message);
+  const post: Post = (message, transfer = []) => scope.postMessage(message, { transfer });
   const state = new WorkerState(post, scope);
   const handlers = handlersOf(state);
   const running = new Map<number, AbortController>();
@@ -53,7 +55,7 @@ async function answer<T extends Tag>(
   state: WorkerState,
   handlers: Handlers,
   running: Map<number, AbortController>,
-  post: (message: WorkerMessage) => void,
+  post: Post,
   id: number,
   tag: T,
   given: unknown,
@@ -64,6 +66,7 @@ async function answer<T extends Tag>(
     signal: controller.signal,
     onProgress: (progress) => post({ type: 'progress', id, progress }),
     onToken: (token) => post({ type: 'token', id, token }),
+    transfer: [],
   };
   try {
     // Both tables are indexed by the same tag; TypeScript loses that correlation on a generic one.
@@ -71,7 +74,7 @@ async function answer<T extends Tag>(
     const handler: (ask: Ask<T>, context: CallContext) => Promise<Reply<T>> = handlers[tag];
     const reply = await handler(ask, context);
     state.flush();
-    post({ type: 'reply', id, reply });
+    post({ type: 'reply', id, reply }, context.transfer);
   } catch (thrown) {
     const error = toErrorData(wasmError(thrown));
     state.flush();

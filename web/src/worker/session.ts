@@ -4,15 +4,13 @@ import type { TabtuneError } from '../protocol/errors.js';
 import type { DeviceWatch } from './device.js';
 import type { Outbox } from './outbox.js';
 import type { Moment } from '../protocol/protocol.js';
-import type { CheckpointInfo, EvalReport, HistoryEntry, NamedFile, Profile, SampledToken, SessionInfo, TrainerEvent, TrainerState } from '../protocol/reports.js';
-import { gatherFiles, zipped } from './files.js';
-import type { ExportCall } from './files.js';
+import type { CheckpointInfo, EvalReport, HistoryEntry, Profile, SampledToken, SessionInfo, TrainerEvent, TrainerState } from '../protocol/reports.js';
 import { Lane } from './lane.js';
 import { macrotask } from './pacing.js';
 import { Saver } from './saver.js';
 import type { SaveCall, SaverParts } from './saver.js';
 import { parsed } from './wasm.js';
-import type { FileStream, JsSource, Session } from './wasm.js';
+import type { Session } from './wasm.js';
 
 export interface SessionParts extends SaverParts {
   outbox: Outbox;
@@ -214,24 +212,8 @@ export class TrainingSession {
     return info;
   }
 
-  /** The model for other programs, as files or as one zip. */
-  exportModel(format: 'safetensors', container: 'zip' | 'files', call: ExportCall): Promise<NamedFile[]> {
-    return this.lane.take(async () => this.#exported(this.session.exportModel(format), container, call), call.signal);
-  }
-
-  /** The model as one GGUF file, made from the files of its base or anew. */
-  async exportGguf(type: string, base: JsSource[], call: ExportCall): Promise<NamedFile> {
-    const [file] = await this.lane.take(async () => this.#exported(await this.session.exportGguf(type, base), 'files', call), call.signal);
-    if (!file) throw fault('export.stream', 'the core announced no GGUF file');
-    return file;
-  }
-
-  async #exported(stream: FileStream, container: 'zip' | 'files', call: ExportCall): Promise<NamedFile[]> {
-    try {
-      const files = parsed.files(stream.files());
-      return container === 'zip' ? [await zipped('model.zip', files, stream, call)] : await gatherFiles(files, stream, call);
-    } finally {
-      stream.free();
-    }
+  /** A turn with the weights as they are now. */
+  weights<T>(work: (session: Session) => Promise<T> | T, signal?: AbortSignal): Promise<T> {
+    return this.lane.take(() => work(this.session), signal);
   }
 }

@@ -1,12 +1,13 @@
 /** The only module that reads files: inputs of the page become sources of synchronous range reads. */
 import { download } from './download.js';
+import { RangedSource, rangedSource } from './ranges.js';
 import { fault } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
 import type { SourceSpec } from '../protocol/protocol.js';
 import type { OnProgress } from '../protocol/reports.js';
+import { CHUNK_BYTES } from './storage/database.js';
 import { quoted } from './storage/faults.js';
 import type { JsSource } from './wasm.js';
-
 
 /** A source over a Blob; it reads one range at a time, so a weight file is never in memory as a whole. */
 export function blobSource(name: string, blob: Blob): JsSource {
@@ -39,22 +40,46 @@ export function bytesSource(name: string, bytes: Uint8Array): JsSource {
 
 const readError = (name: string, reason: string): TabtuneError => fault('source.read', `cannot read ${quoted(name)}: ${reason}`);
 
-/** Opens an input; a URL is downloaded to a Blob first. */
-export async function openSource(spec: SourceSpec, signal: AbortSignal, onProgress: OnProgress): Promise<JsSource> {
+/** Opens an input; a URL is downloaded to a Blob first, unless its ranges are enough. */
+export async function openSource(spec: SourceSpec, signal: AbortSignal, onProgress: OnProgress, ranged = false): Promise<JsSource> {
   switch (spec.kind) {
     case 'blob':
       return blobSource(spec.name, spec.blob);
     case 'bytes':
       return bytesSource(spec.name, new Uint8Array(spec.bytes));
     case 'url':
-      return blobSource(spec.name, await download(spec, signal, onProgress));
+      return (ranged ? await rangedSource(spec, signal) : undefined) ?? blobSource(spec.name, await download(spec, signal, onProgress));
     default:
       return spec satisfies never;
   }
 }
 
-export async function openSources(specs: SourceSpec[], signal: AbortSignal, onProgress: OnProgress): Promise<JsSource[]> {
+export async function openSources(specs: SourceSpec[], signal: AbortSignal, onProgress: OnProgress, ranged = false): Promise<JsSource[]> {
   const sources: JsSource[] = [];
-  for (const spec of specs) sources.push(await openSource(spec, signal, onProgress));
+  for (const spec of specs) sources.push(await openSource(spec, signal, onProgress, ranged));
   return sources;
+}
+
+/** A call of the core on these sources: where one of them failed, with that failure instead of what the core made of it. */
+export function reading<T>(sources: readonly JsSource[], work: () => T): T {
+  let result: { value: T } | { thrown: unknown };
+  try {
+    result = { value: work() };
+  } catch (thrown) {
+    result = { thrown };
+  }
+  for (const source of sources) if (source instanceof RangedSource && source.failure) throw source.failure;
+  if ('thrown' in result) throw result.thrown;
+  return result.value;
+}
+
+/** A source's bytes in chunks of storage's size; `undefined` at the end. */
+export function inPieces(source: JsSource): () => Promise<Uint8Array | undefined> {
+  let at = 0;
+  return async () => {
+    const length = Math.min(CHUNK_BYTES, source.size - at);
+    if (length <= 0) return undefined;
+    at += length;
+    return source.read(at - length, length);
+  };
 }

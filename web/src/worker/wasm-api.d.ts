@@ -13,14 +13,25 @@ export function panicForTest(): never;
 /** Sets a flag that long calls check between micro-batches, batches, tokens, tensors and pieces, and then reject with `call.aborted`. */
 export function requestAbort(): void;
 export function clearAbort(): void;
-/** An index finds its shards among the siblings. */
+/** The report of `tabtune inspect --json` on one file; an index finds its shards among the siblings. */
 export function inspectFile(file: JsSource, format: string | undefined, read: boolean, siblings?: JsSource[]): unknown;
+/** What the files are together, and what can be done with them (`ModelInspection`): from headers alone without `read`, and never a throw for what is refused of them. */
+export function inspectModel(files: JsSource[], requestJson: string | undefined, adapter: JsSource[], read: boolean): unknown;
+/** Recomputes what a receipt states of these files; without `receiptJson` it is the `tabtune.receipt.json` among them. */
+export function verifyFiles(files: JsSource[], receiptJson: string | undefined): unknown;
 export function initDevice(): Promise<unknown>;
 export class ModelHandle {
   private constructor();
-  static open(files: JsSource[]): ModelHandle;
+  /** `adapter`: the files of a LoRA adapter that is merged as the weights are read; empty is none. */
+  static open(files: JsSource[], requestJson: string | undefined, adapter: JsSource[]): ModelHandle;
   static fromScratch(configJson: string, tokenizer: 'characters' | { tokenizerJson: Uint8Array }, text: Uint8Array): ModelHandle;
   info(): unknown;
+  /** `{ exports, contract, receipt, base }`. */
+  details(): unknown;
+  /** `{ name, dtype, shape, values }` of one tensor, widened to f32. */
+  tensor(name: string): unknown;
+  /** Files of the model in another form; `base`: the GGUF files that a patch replaces tensors of. */
+  exportModel(optionsJson: string, base: JsSource[]): Promise<FileStream>;
   tokenize(text: string): Uint32Array;
   free(): void;
 }
@@ -43,9 +54,9 @@ export class Session {
   /** Reads one element back: resolves when everything submitted before is done, or rejects. */
   confirm(): Promise<void>;
   checkpoint(adapter: string): FileStream;
-  exportModel(format: 'safetensors'): FileStream;
-  /** The files of `base` with the model's tensors in place of theirs; with none of them a new file. */
-  exportGguf(types: string, base: JsSource[]): Promise<FileStream>;
+  /** As `ModelHandle.details`, of the weights as they are now. */
+  details(): unknown;
+  exportModel(optionsJson: string, base: JsSource[]): Promise<FileStream>;
   free(): void;
 }
 export class TokenStream {
@@ -60,5 +71,7 @@ export class FileStream {
   nextChunk(): Promise<Uint8Array | undefined>;
   /** The SHA-256 of the next piece, in order; `checkpoint.json`, the last file, holds them. */
   hashed(sha256: string): void;
+  /** After the last piece: what was written, of what and how. Checkpoints have none. */
+  receipt(): unknown;
   free(): void;
 }

@@ -4,11 +4,11 @@ import init, * as api from 'tabtune-wasm';
 import { fault, toTabtuneError } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
 import { evaluation, profile, step, token, warning } from '../protocol/generated/reports.js';
-import { anything, count, listOf, number, optional, record, text } from '../protocol/parse.js';
+import { anything, count, listOf, missing, number, optional, record, text } from '../protocol/parse.js';
 import type { Parser } from '../protocol/parse.js';
-import { estimate as estimateReport, modelInfo } from '../protocol/reports.js';
+import { estimate as estimateReport, fileReport, inspection, modelDetails, modelInfo, namedTensor, receipt, verification } from '../protocol/reports.js';
 
-export { ModelHandle, Session, clearAbort, estimate, initDevice, inspectFile, panicForTest, previewSchedule, requestAbort, setPanicHook, version } from 'tabtune-wasm';
+export { ModelHandle, Session, clearAbort, estimate, initDevice, inspectFile, inspectModel, panicForTest, previewSchedule, requestAbort, setPanicHook, verifyFiles, version } from 'tabtune-wasm';
 export type { FileStream, JsSource, TokenStream } from 'tabtune-wasm';
 
 /** Instances whose constructors have run. */
@@ -39,11 +39,6 @@ export async function loadWasm(url: string | undefined, binary: ArrayBuffer | un
   return api.version();
 }
 
-/** The core has `null` for missing values. */
-const missing =
-  <T>(inner: Parser<T>): Parser<T | undefined> =>
-  (value, path) =>
-    value === null || value === undefined ? undefined : inner(value, path);
 const session = record({
   completedSteps: count,
   totalSteps: count,
@@ -76,6 +71,12 @@ export const parsed = {
   /** `undefined` after the last token. */
   token: report(optional(token), 'GeneratedToken'),
   files: report(files, 'FileStream.files'),
+  receipt: report(missing(receipt), 'FileStream.receipt'),
+  details: report(modelDetails, 'ModelDetails'),
+  tensor: report(namedTensor, 'NamedTensor'),
+  fileReport: report(fileReport, 'InspectReport'),
+  inspection: report(inspection, 'ModelInspection'),
+  verification: report(verification, 'Verification'),
 };
 
 /** A failure of the core; a trap leaves the instance unusable, so it is named as the crash it is. */

@@ -2,6 +2,7 @@
 import { VERSION } from '../protocol/build.js';
 import { badOption, fault, protocolError, TabtuneError, toErrorData, withDetail } from '../protocol/errors.js';
 import { DeviceWatch } from './device.js';
+import { Lane } from './lane.js';
 import type { WatchedScope } from './device.js';
 import { Outbox } from './outbox.js';
 import type { Driver, WorkerMessage } from '../protocol/protocol.js';
@@ -34,6 +35,7 @@ interface Installed {
 export class WorkerState {
   readonly store: CheckpointStore;
   readonly #watch = new DeviceWatch();
+  readonly #lane = new Lane(this.#watch);
   wasmFrom: { url: string | undefined; binary: ArrayBuffer | undefined } = { url: undefined, binary: undefined };
   #wasm: Promise<string> | undefined;
   #adapter: Promise<string> | undefined;
@@ -119,6 +121,11 @@ export class WorkerState {
   get loop(): StepLoop {
     if (!this.#loop) throw protocolError('no trainer is open in this worker');
     return this.#loop;
+  }
+
+  /** A turn with the trainer's weights, or before there is a trainer with the model's. */
+  weights<T>(work: (core: Pick<Session & ModelHandle, 'details' | 'exportModel'>) => Promise<T> | T, signal?: AbortSignal): Promise<T> {
+    return this.#trainer ? this.#trainer.weights(work, signal) : this.#lane.take(() => work(this.model), signal);
   }
 
   /** The trainer, if it is of this run. */

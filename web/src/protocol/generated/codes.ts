@@ -69,6 +69,7 @@ export const WORDS = {
   'run.unlocked': 'WARNING',
   'run.unprotected': 'WARNING',
   'session.busy': 'BUSY',
+  'sink.write': 'STORAGE_FAILED',
   'source.changed': 'BAD_MODEL_FILE',
   'source.download': 'BAD_MODEL_FILE',
   'source.range': 'BAD_MODEL_FILE',

@@ -7,15 +7,16 @@ import { count, listOf, optional, record, ParseError, text } from '../../protoco
 import type { Parsed } from '../../protocol/parse.js';
 import { hex, sha256 } from './chunks.js';
 import { CHUNK_BYTES } from './database.js';
-import { corrupt, nameOf, quoted, tooNew } from './faults.js';
+import { corrupt, quoted, tooNew } from './faults.js';
 import { CHECKPOINT_JSON, MANIFEST_FORMAT, sumOf } from './manifest.js';
 import type { ChunkRecord, FileRecord, Manifest } from './manifest.js';
 import { isFileName } from './names.js';
-import { carried, chunksIn } from './parcel.js';
+import { bytesOf, carried, chunksIn } from './parcel.js';
 import type { Parcel } from './parcel.js';
+import { drop, fileSink, pour } from './sinks.js';
 
-/** Newest version of `checkpoint.json` that is read: 1 has one digest per file, 2 one per piece of 8 MiB. */
-const NEWEST_VERSION = 2;
+/** Newest version of `checkpoint.json` that is read: 1 has one digest per file, 2 one per piece of 8 MiB, 3 also tensors and groups, which the core reads. */
+const NEWEST_VERSION = 3;
 const MAX_DOCUMENT_BYTES = 64 << 20;
 
 const documentParser = record({
@@ -112,21 +113,11 @@ async function sumsOfWhole(name: string, blob: Blob, expected: string | undefine
 
 /** Writes the checkpoint's files; while they are written the folder has no `checkpoint.json`, so it is never mistaken for a complete one. */
 export async function writeFolder(parcel: Parcel, folder: FileSystemDirectoryHandle, signal?: AbortSignal, onProgress?: OnProgress): Promise<void> {
-  await folder.removeEntry(CHECKPOINT_JSON).catch((thrown: unknown) => {
-    if (nameOf(thrown) !== 'NotFoundError') throw thrown;
-  });
+  await drop(folder, CHECKPOINT_JSON);
   const isLast = ({ name }: FileRecord): boolean => name === CHECKPOINT_JSON;
   const { files } = parcel.manifest;
   for (const file of [...files.filter((each) => !isLast(each)), ...files.filter(isLast)]) {
-    const handle = await folder.getFileHandle(file.name, { create: true });
-    const out = await handle.createWritable();
-    try {
-      const one = { manifest: { ...parcel.manifest, files: [file] }, chunk: parcel.chunk };
-      for await (const { bytes } of carried(one, 'export', signal, onProgress)) await out.write(bytes);
-      await out.close();
-    } catch (thrown) {
-      await out.abort().catch(() => undefined);
-      throw thrown;
-    }
+    const one = { manifest: { ...parcel.manifest, files: [file] }, chunk: parcel.chunk };
+    await pour(await fileSink(await folder.getFileHandle(file.name, { create: true })), bytesOf(carried(one, 'export', signal, onProgress)));
   }
 }

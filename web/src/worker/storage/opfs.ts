@@ -3,21 +3,14 @@ import { headJson, headParser, parsedJson } from './head.js';
 import type { Head } from './head.js';
 import { nameOf } from './faults.js';
 import { CHECKPOINT_JSON, sumOf } from './manifest.js';
-import { carried, chunksIn } from './parcel.js';
+import { bytesOf, carried, chunksIn } from './parcel.js';
 import type { Parcel } from './parcel.js';
+import { accessSink, pour } from './sinks.js';
 
 const ROOT = 'tabtune';
 /** File with the database's records of run and generation, in addition to the checkpoint's own files. */
 const HEAD = 'tabtune.json';
 const DATA = 'data';
-
-/** Available in dedicated workers; the DOM library does not declare it. */
-interface AccessHandle {
-  truncate(size: number): void;
-  write(bytes: ArrayBuffer, options: { at: number }): number;
-  flush(): void;
-  close(): void;
-}
 
 export interface Resident {
   generation: number;
@@ -42,21 +35,7 @@ async function fileIn(folder: FileSystemDirectoryHandle, name: string): Promise<
 }
 
 async function writeFile(folder: FileSystemDirectoryHandle, name: string, pieces: AsyncIterable<ArrayBuffer> | Iterable<ArrayBuffer>): Promise<void> {
-  const handle = await folder.getFileHandle(name, { create: true });
-  const open: unknown = Reflect.get(handle, 'createSyncAccessHandle');
-  if (typeof open !== 'function') throw new DOMException('no synchronous access to files here', 'NotSupportedError');
-  const access = (await open.call(handle)) as AccessHandle;
-  try {
-    access.truncate(0);
-    let at = 0;
-    for await (const piece of pieces) {
-      if (access.write(piece, { at }) !== piece.byteLength) throw new DOMException('the file system took fewer bytes than it was given', 'QuotaExceededError');
-      at += piece.byteLength;
-    }
-    access.flush();
-  } finally {
-    access.close();
-  }
+  await pour(await accessSink(await folder.getFileHandle(name, { create: true })), pieces);
 }
 
 async function namesIn(folder: FileSystemDirectoryHandle): Promise<string[]> {
@@ -126,10 +105,6 @@ export async function writeResident(parcel: Parcel): Promise<void> {
     throw thrown;
   }
   for (const older of await generationsIn(folder)) if (older !== generation) await leave(folder, String(older));
-}
-
-async function* bytesOf(pieces: AsyncIterable<{ bytes: ArrayBuffer }>): AsyncGenerator<ArrayBuffer> {
-  for await (const { bytes } of pieces) yield bytes;
 }
 
 /** The data of a run never changes: it is written once. */

@@ -51,6 +51,11 @@ interface Carried {
   record: ChunkRecord;
 }
 
+/** The bytes alone. */
+export async function* bytesOf(chunks: AsyncIterable<Pick<Carried, 'bytes'>>): AsyncGenerator<ArrayBuffer> {
+  for await (const { bytes } of chunks) yield bytes;
+}
+
 /** Every chunk of the files in order, with progress, and a check of the signal before each. */
 export async function* carried(parcel: Pick<Parcel, 'manifest' | 'chunk'>, phase: Progress['phase'], signal?: AbortSignal, onProgress?: OnProgress): AsyncGenerator<Carried> {
   const total = parcel.manifest.bytes;

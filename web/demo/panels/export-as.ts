@@ -1,0 +1,140 @@
+/** The dialog of an export: which form, with which card, and where to; then what the receipt says. */
+import { escaped } from 'tabtune';
+import type { ExportChoice, ExportOptions, ExportTarget, GgufType, ModelDetails, Receipt, Trainer } from 'tabtune';
+
+import { byId, download, make } from '../dom.js';
+import { bytes, grouped } from '../format.js';
+import { pickFile, pickFolder, picks } from '../pick.js';
+import { faultOf, progressOf } from '../words.js';
+
+const FORMATS = { safetensors: 'Hugging Face folder, safetensors', gguf: 'GGUF', json: 'JSON' } as const;
+const ENDINGS = { safetensors: 'zip', gguf: 'gguf', json: 'json' } as const;
+
+export const choiceName = ({ format, type }: ExportChoice): string => `${FORMATS[format]}${type === undefined ? '' : `, ${type === 'as-base' ? 'types as they were' : escaped(type)}`}`;
+/** The reason, or what it takes and loses. */
+export const choiceFacts = ({ ok, reason, lossy, needs, bytes: size }: ExportChoice): string =>
+  !ok ? escaped(reason ?? 'not possible') : [size === undefined ? '' : bytes(size), needs === undefined ? '' : 'needs the file it came from', lossy === undefined ? '' : `without ${escaped(lossy)}`].filter(Boolean).join(', ');
+
+/** Names of the files that training started from. */
+function namesOf(base: ModelDetails['base']): string {
+  const files: unknown = base?.['files'];
+  const names = Array.isArray(files) ? files.map((file: unknown) => escaped(String(Reflect.get(Object(file), 'name')))) : [];
+  return names.join(', ') || 'the GGUF file that the model came from';
+}
+
+const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+const field = (of: unknown, key: string): string => {
+  const value: unknown = Reflect.get(Object(of), key);
+  return typeof value === 'string' || typeof value === 'number' ? escaped(String(value)) : '';
+};
+
+export class ExportPanel {
+  readonly #dialog = byId('export-as', HTMLDialogElement);
+  readonly #choice = byId('x-choice', HTMLSelectElement);
+  readonly #status = byId('x-status', HTMLElement);
+  #trainer: Trainer | undefined;
+  #details: ModelDetails | undefined;
+  #writing: AbortController | undefined;
+
+  constructor(private readonly say: (words: string) => void) {
+    this.#choice.addEventListener('input', () => this.#chosen());
+    byId('x-base', HTMLInputElement).addEventListener('change', () => this.#chosen());
+    byId('x-folder', HTMLButtonElement).addEventListener('click', () => void this.#write(pickFolder));
+    byId('x-file', HTMLButtonElement).addEventListener('click', () => void this.#write(() => pickFile(this.#name)));
+    byId('x-download', HTMLButtonElement).addEventListener('click', () => void this.#write(undefined));
+    byId('x-close', HTMLButtonElement).addEventListener('click', () => (this.#writing ? this.#writing.abort() : this.#dialog.close()));
+    this.#dialog.addEventListener('close', () => this.#writing?.abort());
+  }
+
+  /** Offers the forms in which this trainer's weights can leave. */
+  async open(trainer: Trainer): Promise<void> {
+    const details = await trainer.details();
+    this.#trainer = trainer;
+    this.#details = details;
+    const option = (choice: ExportChoice, index: number): HTMLOptionElement[] => (choice.ok ? [new Option(`${choiceName(choice)}${choice.bytes === undefined ? '' : ` · ${bytes(choice.bytes)}`}`, String(index))] : []);
+    this.#choice.replaceChildren(...details.exports.flatMap(option));
+    const without = details.exports.filter(({ ok }) => !ok);
+    byId('x-without', HTMLUListElement).replaceChildren(...without.map((choice) => make('li', `${choiceName(choice)}: ${choiceFacts(choice)}`)));
+    byId('x-without-box', HTMLDetailsElement).hidden = without.length === 0;
+    byId('x-receipt', HTMLElement).replaceChildren();
+    this.#status.textContent = '';
+    this.#chosen();
+    this.#dialog.showModal();
+  }
+
+  get #chosenOne(): ExportChoice | undefined {
+    return this.#details?.exports[Number(this.#choice.value)];
+  }
+
+  get #name(): string {
+    return `tabtune-model.${ENDINGS[this.#chosenOne?.format ?? 'safetensors']}`;
+  }
+
+  #chosen(): void {
+    const choice = this.#chosenOne;
+    const needs = choice?.needs === 'base';
+    byId('x-facts', HTMLElement).textContent = choice ? choiceFacts(choice) : '';
+    byId('x-base-box', HTMLElement).hidden = !needs;
+    const chosen = this.#base.map(({ name }) => escaped(name)).join(', ');
+    byId('x-base-words', HTMLElement).textContent = `All that was not trained comes from ${namesOf(this.#details?.base)}. ${chosen === '' ? 'Choose it again.' : `Chosen: ${chosen}.`}`;
+    const ready = choice !== undefined && this.#writing === undefined && (!needs || this.#base.length > 0);
+    byId('x-folder', HTMLButtonElement).hidden = !picks('Directory') || choice?.format !== 'safetensors';
+    byId('x-file', HTMLButtonElement).hidden = !picks('SaveFile');
+    for (const id of ['x-folder', 'x-file', 'x-download']) byId(id, HTMLButtonElement).disabled = !ready;
+    byId('x-close', HTMLButtonElement).textContent = this.#writing ? 'Cancel' : 'Close';
+  }
+
+  get #base(): File[] {
+    return [...(byId('x-base', HTMLInputElement).files ?? [])];
+  }
+
+  get #options(): ExportOptions {
+    const { format = 'safetensors', type, needs } = this.#chosenOne ?? {};
+    const words = (id: string): string | undefined => byId(id, HTMLInputElement).value.trim() || undefined;
+    const card = Object.fromEntries(Object.entries({ name: words('x-name'), license: words('x-license'), data: words('x-data') }).filter(([, value]) => value !== undefined));
+    return { format, ...(type === undefined ? {} : { type: type as GgufType }), ...(needs === undefined ? {} : { base: this.#base }), card };
+  }
+
+  /** Writes to what `pick` gives, or offers a download. */
+  async #write(pick: (() => Promise<ExportTarget | undefined>) | undefined): Promise<void> {
+    const trainer = this.#trainer;
+    if (!trainer || this.#writing) return;
+    const controller = new AbortController();
+    this.#writing = controller;
+    const tell = (words: string): void => {
+      this.#status.textContent = words;
+      this.say(words);
+    };
+    try {
+      const target = await pick?.();
+      if (pick && !target) return;
+      this.#chosen();
+      tell('Writing the model …');
+      const options = { ...this.#options, signal: controller.signal, onProgress: (progress: Parameters<typeof progressOf>[0]) => tell(progressOf(progress)) };
+      if (target) this.#receipt(await trainer.exportTo(target, options));
+      else download(this.#name, await trainer.export(options));
+      tell(`Exported: ${choiceName(this.#chosenOne ?? { format: 'safetensors', ok: true })}.`);
+    } catch (thrown) {
+      tell(controller.signal.aborted ? 'The export was called off: what was written is not complete.' : faultOf(thrown));
+    } finally {
+      this.#writing = undefined;
+      this.#chosen();
+    }
+  }
+
+  /** What was written, with its sums. */
+  #receipt(receipt: Receipt | undefined): void {
+    const box = byId('x-receipt', HTMLElement);
+    if (!receipt) return;
+    const list = make('ul', '', 'facts findings');
+    for (const output of listOf(receipt['outputs'])) {
+      const item = make('li', `${field(output, 'name')}, ${grouped(Number(field(output, 'bytes')))} bytes`);
+      const sum = field(output, 'sha256');
+      if (sum !== '') item.append(make('br'), make('code', sum));
+      list.append(item);
+    }
+    const converted = listOf(receipt['conversions']).length;
+    const notes = [converted === 0 ? '' : `${grouped(converted)} tensors in another type. `, ...listOf(receipt['warnings']).map((warning) => `${field(warning, 'subject')}: ${field(warning, 'code')}. `)].join('');
+    box.replaceChildren(make('h3', 'Receipt'), list, make('p', `${notes}verifyFiles, or tabtune verify, checks what arrived.`, 'facts'));
+  }
+}

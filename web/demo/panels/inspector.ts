@@ -1,0 +1,133 @@
+/** The inspector: what dropped or chosen files are, what is wrong with them, how they can be trained, and what they can become. */
+import { escaped, inspectFiles } from 'tabtune';
+import type { FileReport, InspectReport, Refusal } from 'tabtune';
+
+import { byId, make } from '../dom.js';
+import { onDrop } from '../drop.js';
+import { bytes, grouped } from '../format.js';
+import { faultOf } from '../words.js';
+import { workerUrl } from '../worker.js';
+import { choiceFacts, choiceName } from './export-as.js';
+
+const KINDS: Readonly<Record<InspectReport['kind'], string>> = {
+  model: 'A model',
+  adapter: 'A LoRA adapter',
+  optimizer: 'The state of an optimizer',
+  state: 'Tensors, without the files of a model',
+  checkpoint: 'A checkpoint of a run',
+  unknown: 'Nothing that is known here',
+};
+const RULES: Readonly<Record<string, string>> = { adamw: 'AdamW', adafactor: 'Adafactor', apollo: 'APOLLO', sgd: 'SGD' };
+/** Rows shown of long lists. */
+const ROWS = 200;
+const NAME = 64;
+
+/** Text of a file: cut and escaped. */
+const cut = (text: string): string => escaped(text.length > NAME ? `${text.slice(0, NAME - 1)}…` : text);
+
+function refusalWords({ artifact, subject, expected, found, hint }: Refusal): string {
+  const parts = [cut(artifact), subject === undefined ? '' : cut(subject), expected === undefined ? '' : `expected ${escaped(expected)}`, found === undefined ? '' : `found ${escaped(found)}`];
+  return `${parts.filter(Boolean).join(', ')}${hint === undefined ? '' : `: ${escaped(hint)}`}`;
+}
+
+function fileLine({ file, format, ok, code, message, tensors }: FileReport): HTMLLIElement {
+  const facts = ok ? (tensors === 0 ? 'sound' : `${grouped(tensors)} tensors, sound`) : escaped(message ?? code ?? 'refused');
+  const item = make('li', '', ok ? '' : 'fault');
+  item.append(make('strong', cut(file)), ` ${format === undefined ? '' : `(${escaped(format)}) `}${facts}`);
+  return item;
+}
+
+/** A list under a heading; nothing if it is empty. */
+function section(title: string, items: readonly HTMLElement[]): HTMLElement[] {
+  if (items.length === 0) return [];
+  const list = make('ul', '', 'findings');
+  list.append(...items.slice(0, ROWS));
+  if (items.length > ROWS) list.append(make('li', `and ${grouped(items.length - ROWS)} more`));
+  return [make('h3', title), list];
+}
+
+/** A finding: its code, and what it means here. */
+function finding(code: string, words: string, fault = false): HTMLLIElement {
+  const item = make('li', '', fault ? 'fault' : '');
+  item.append(make('code', escaped(code)), ` ${words}`);
+  return item;
+}
+
+function table(caption: string, heads: readonly string[], rows: readonly (readonly string[])[]): HTMLElement {
+  const made = make('table', '', 'named');
+  const row = (kind: 'th' | 'td', cells: readonly string[]): HTMLTableRowElement => {
+    const line = make('tr');
+    line.append(...cells.map((text) => make(kind, text)));
+    return line;
+  };
+  const [head, body] = [make('thead'), make('tbody')];
+  head.append(row('th', heads));
+  for (const cell of head.querySelectorAll('th')) cell.scope = 'col';
+  body.append(...rows.slice(0, ROWS).map((cells) => row('td', cells)));
+  made.append(make('caption', caption, 'unseen'), head, body);
+  const box = make('div', '', 'scroll');
+  box.append(made);
+  return box;
+}
+
+function training({ ok, reason, options }: InspectReport['trainable']): HTMLElement[] {
+  const title = make('h3', 'Training');
+  if (!ok) return [title, make('p', `It cannot be trained here: ${escaped(reason ?? 'it is no model')}.`, 'facts')];
+  return [title, table('GPU memory of a step', ['Update rule', 'Weights', 'GPU memory of a step'], options.map(({ optimizer, precision, bytes: need }) => [RULES[optimizer] ?? escaped(optimizer), escaped(precision), bytes(need)]))];
+}
+
+function tensorList({ tensors }: InspectReport): HTMLElement[] {
+  if (tensors.length === 0) return [];
+  const box = make('details', '', 'table');
+  const more = tensors.length > ROWS ? `, the first ${ROWS}` : '';
+  box.append(make('summary', `${grouped(tensors.length)} tensors${more}`), table('Tensors', ['Name', 'Type', 'Shape'], tensors.map(({ name, dtype, shape }) => [cut(name), escaped(dtype), shape.join(' × ') || 'scalar'])));
+  return [box];
+}
+
+export class Inspector {
+  #running: AbortController | undefined;
+  readonly #report = byId('inspect-report', HTMLElement);
+  readonly #fault = byId('inspect-fault', HTMLElement);
+
+  constructor() {
+    const input = byId('inspect-files', HTMLInputElement);
+    input.addEventListener('change', () => {
+      const files = [...(input.files ?? [])];
+      // The same files can be chosen again.
+      input.value = '';
+      void this.#inspect(files);
+    });
+    onDrop(byId('drop-inspect', HTMLElement), (files) => void this.#inspect(files));
+  }
+
+  async #inspect(files: File[]): Promise<void> {
+    if (files.length === 0) return;
+    this.#running?.abort();
+    const controller = new AbortController();
+    this.#running = controller;
+    this.#fault.hidden = true;
+    this.#report.replaceChildren(make('p', 'Looking at the headers …', 'facts'));
+    try {
+      this.#show(await inspectFiles(files, { workerUrl, signal: controller.signal }));
+    } catch (thrown) {
+      if (controller.signal.aborted) return;
+      this.#report.replaceChildren();
+      this.#fault.textContent = faultOf(thrown);
+      this.#fault.hidden = false;
+    }
+  }
+
+  #show(report: InspectReport): void {
+    const { kind, files, refusals, warnings, exports, tokenizer } = report;
+    const words = tokenizer === undefined ? '' : `, tokenizer: ${escaped(tokenizer.kind)}`;
+    this.#report.replaceChildren(
+      make('p', `${KINDS[kind]}${words}.`, 'verdict'),
+      ...section('Refused', refusals.map((refusal) => finding(refusal.code, refusalWords(refusal), true))),
+      ...section('Findings', warnings.map(({ code, message }) => finding(code, escaped(message)))),
+      ...section('Files', files.map(fileLine)),
+      ...(kind === 'model' || kind === 'checkpoint' ? training(report.trainable) : []),
+      ...section('It can become', exports.map((choice) => make('li', `${choiceName(choice)}: ${choiceFacts(choice)}`, choice.ok ? '' : 'off'))),
+      ...tensorList(report),
+    );
+  }
+}

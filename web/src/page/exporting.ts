@@ -1,0 +1,47 @@
+/** Exports of a model or of a trainer's weights. */
+import { among, positiveInteger, translate, truth, words } from './checks.js';
+import type { Checks } from './checks.js';
+import { badOption } from '../protocol/errors.js';
+import { target as parseTarget } from '../protocol/parse.js';
+import type { Ask, Reply } from '../protocol/protocol.js';
+import { toSources } from './inputs.js';
+import type { LinkOptions } from './link.js';
+import { inside } from './requests.js';
+import type { ExportOptions, ExportTarget } from './export-options.js';
+
+const EXPORT: Checks = {
+  format: among('safetensors', 'gguf', 'json'),
+  type: among('as-base', 'f32', 'f16', 'bf16', 'q8_0', 'q6_k', 'q5_1', 'q5_0', 'q4_k', 'q4_k_m', 'q4_1', 'q4_0'),
+  dtype: among('stored', 'f32', 'bf16', 'f16'),
+  encoding: among('numbers', 'base64'),
+  shardBytes: positiveInteger,
+  optimizer: truth,
+  manifest: truth,
+  requantise: truth,
+  allowNonFinite: truth,
+  name: words,
+  card: inside({ name: words, license: words, baseModel: words, data: words, text: words }),
+};
+
+type Exporting = (ask: Ask<'model.export'>, options: LinkOptions) => Promise<Reply<'model.export'>>;
+
+/** Asks the worker to write the model: as one zip or file, as files, or to `target`, piece by piece. */
+export async function exported(call: Exporting, { base, signal, onProgress, ...given }: ExportOptions, to: 'zip' | 'files' | { target: ExportTarget }): Promise<Reply<'model.export'>> {
+  const options = translate(given, EXPORT, '');
+  if (given.format !== 'gguf') {
+    for (const [key, value] of Object.entries({ type: given.type, base })) if (value !== undefined) throw badOption(key, "none without format 'gguf'", value);
+  }
+  const where = typeof to === 'object' ? { container: 'files' as const, target: checked(to.target) } : { container: to };
+  const ask = { options: JSON.stringify(options), base: base === undefined ? [] : await toSources(base, 'base'), ...where };
+  // A stream can be moved to a worker once.
+  const moved = where.target instanceof WritableStream ? { transfer: [where.target], again: () => false } : {};
+  return call(ask, { signal, onProgress, ...moved });
+}
+
+function checked(given: ExportTarget): ExportTarget {
+  try {
+    return parseTarget(given, 'target');
+  } catch {
+    throw badOption('target', 'a FileSystemDirectoryHandle, a FileSystemFileHandle or a WritableStream', given);
+  }
+}

@@ -1,0 +1,94 @@
+/** Streams of files from the core on their way out, piece by piece: to files, to a stream, or gathered into Blobs, which the browser can move to disk. */
+import { unlessAborted } from '../protocol/abort.js';
+import { aborted, fault, TabtuneError } from '../protocol/errors.js';
+import type { Ask, Reply } from '../protocol/protocol.js';
+import type { NamedFile, OnProgress } from '../protocol/reports.js';
+import { exactBuffer } from './storage/chunks.js';
+import { drop, fileSink, pour } from './storage/sinks.js';
+import type { Sink } from './storage/sinks.js';
+import { parsed } from './wasm.js';
+import type { FileStream } from './wasm.js';
+import { Zip } from './zip.js';
+
+/** Signal and progress callback of an export. */
+interface ExportCall {
+  signal: AbortSignal;
+  onProgress: OnProgress;
+}
+/** Gives the place of the file of this name. */
+type Open = (name: string) => Promise<Sink>;
+
+/** Written last: a folder without it was cut short. */
+const RECEIPT = 'tabtune.receipt.json';
+/** Most bytes of a zip without its extension for larger ones. */
+const ZIP_BYTES = 2 ** 32;
+
+const ignored = async (): Promise<void> => undefined;
+const NOWHERE: Sink = { write: ignored, close: ignored, abort: ignored };
+
+function blobSink(name: string, done: NamedFile[]): Sink {
+  const pieces: Blob[] = [];
+  return { ...NOWHERE, write: async (bytes) => pieces.push(new Blob([bytes])), close: async () => done.push({ name, blob: new Blob(pieces) }) };
+}
+
+function streamSink(stream: WritableStream): Sink {
+  const writer = stream.getWriter();
+  return { write: (bytes) => writer.write(new Uint8Array(bytes)), close: () => writer.close(), abort: () => writer.abort() };
+}
+
+/** Writes the files of `stream` to where the caller wants them, and ends it. What is given up leaves no receipt, and no file that looks whole. */
+export async function delivered(stream: FileStream, { container, target }: Pick<Ask<'model.export'>, 'container' | 'target'>, { signal, onProgress }: ExportCall): Promise<Reply<'model.export'>> {
+  const until = <T>(work: Promise<T>): Promise<T> => unlessAborted(work, signal);
+  const listed = parsed.files(stream.files());
+  const total = listed.reduce((sum, file) => sum + file.bytes, 0);
+  const done: NamedFile[] = [];
+  let loaded = 0;
+
+  async function* pieces({ name, bytes }: { name: string; bytes: number }): AsyncGenerator<ArrayBuffer> {
+    for (let got = 0; got < bytes; ) {
+      if (signal.aborted) throw aborted('the export');
+      const piece = await stream.nextChunk();
+      if (!piece?.byteLength || got + piece.byteLength > bytes) throw fault('export.stream', `the export of ${name} ended at ${got} of ${bytes} bytes`);
+      got += piece.byteLength;
+      loaded += piece.byteLength;
+      yield exactBuffer(piece);
+      onProgress({ phase: 'export', file: name, loaded, total, fraction: loaded / total });
+    }
+  }
+  const each = async (open: Open): Promise<void> => {
+    for (const file of listed) await pour(await until(open(file.name)), pieces(file), until);
+  };
+
+  /** Everything into one file: the only one, else a zip. */
+  const asOne = async (place: Open): Promise<void> => {
+    const [single, second] = listed.filter(({ name }) => name !== RECEIPT);
+    if (single && !second) return each(async (name) => (name === RECEIPT ? NOWHERE : place(name)));
+    if (total >= ZIP_BYTES - 2 ** 20) throw fault('export.zip-size', 'a zip holds at most 4 GiB: export as separate files instead', { need: total, have: ZIP_BYTES });
+    const out = await place('model.zip');
+    try {
+      const zip = new Zip(out);
+      await each(zip.open);
+      await until(zip.end());
+      await until(out.close());
+    } catch (thrown) {
+      await until(out.abort()).catch(ignored);
+      throw thrown;
+    }
+  };
+
+  try {
+    if (target instanceof WritableStream) await asOne(async () => streamSink(target));
+    else if (target?.kind === 'file') await asOne(() => fileSink(target));
+    else if (target) {
+      await drop(target, RECEIPT);
+      await each(async (name) => fileSink(await target.getFileHandle(name, { create: true })));
+    } else await (container === 'zip' ? asOne : each)(async (name) => blobSink(name, done));
+    return { files: done, receipt: parsed.receipt(stream.receipt()) };
+  } catch (thrown) {
+    // The core throws plain objects; everything else is the target's.
+    if (!(thrown instanceof Error) || thrown instanceof TabtuneError || thrown instanceof WebAssembly.RuntimeError) throw thrown;
+    throw fault('sink.write', `the export could not be written: ${thrown.message}`, { reason: thrown.name }, thrown);
+  } finally {
+    stream.free();
+  }
+}

@@ -1,0 +1,122 @@
+/** A file behind a URL, read in ranges when they are asked for: what lies in its header is told without the rest of it. */
+import { aborted, fault } from '../protocol/errors.js';
+import type { TabtuneError } from '../protocol/errors.js';
+import type { SourceSpec } from '../protocol/protocol.js';
+import { rangeOf, validatorOf } from './replies.js';
+import { quoted } from './storage/faults.js';
+import type { JsSource } from './wasm.js';
+
+type Spec = Extract<SourceSpec, { kind: 'url' }>;
+
+/** Ranges begin and end at multiples of this. */
+const PIECE_BYTES = 64 << 10;
+/** Most pieces of one request. */
+const REQUEST_PIECES = 128;
+/** Pieces that are kept, the newest. */
+const KEPT_PIECES = 1024;
+
+/** Its reads are synchronous, as the core needs them; only a worker may do that. */
+export class RangedSource implements JsSource {
+  readonly name: string;
+  /** Why a read failed, which the core passes on as mere words. */
+  failure: TabtuneError | undefined;
+  readonly #pieces = new Map<number, Uint8Array>();
+  readonly #validator: string | undefined;
+
+  constructor(
+    private readonly spec: Spec,
+    readonly size: number,
+    headers: Headers,
+    first: ArrayBuffer,
+  ) {
+    this.name = spec.name;
+    this.#validator = validatorOf(headers);
+    this.#keep(0, first);
+  }
+
+  /** Arrow: the core calls it without its object. */
+  read = (offset: number, length: number): Uint8Array => {
+    try {
+      return this.#read(offset, offset + length);
+    } catch (thrown) {
+      this.failure ??= thrown as TabtuneError;
+      throw thrown;
+    }
+  };
+
+  #read(from: number, to: number): Uint8Array {
+    if (to > this.size) throw fault('source.read', `cannot read ${quoted(this.name)}: bytes ${from} to ${to} asked of ${this.size}`);
+    const bytes = new Uint8Array(to - from);
+    for (let at = from; at < to; ) {
+      const index = Math.floor(at / PIECE_BYTES);
+      const piece = this.#pieces.get(index) ?? this.#fetched(index, Math.ceil(to / PIECE_BYTES));
+      const begin = index * PIECE_BYTES;
+      const part = piece.subarray(at - begin, to - begin);
+      bytes.set(part, at - from);
+      at += part.byteLength;
+    }
+    return bytes;
+  }
+
+  /** The piece of this index, requested together with the absent ones behind it. */
+  #fetched(index: number, end: number): Uint8Array {
+    let last = index + 1;
+    while (last < Math.min(end, index + REQUEST_PIECES) && !this.#pieces.has(last)) last += 1;
+    return this.#keep(index, this.#request(index * PIECE_BYTES, Math.min(last * PIECE_BYTES, this.size)));
+  }
+
+  #keep(index: number, bytes: ArrayBuffer): Uint8Array {
+    for (let at = 0; at < bytes.byteLength; at += PIECE_BYTES) this.#pieces.set(index + at / PIECE_BYTES, new Uint8Array(bytes, at, Math.min(PIECE_BYTES, bytes.byteLength - at)));
+    const piece = this.#pieces.get(index) ?? new Uint8Array();
+    for (const oldest of this.#pieces.keys()) {
+      if (this.#pieces.size <= KEPT_PIECES) break;
+      this.#pieces.delete(oldest);
+    }
+    return piece;
+  }
+
+  #request(from: number, end: number): ArrayBuffer {
+    const url = quoted(this.spec.url);
+    const request = new XMLHttpRequest();
+    request.open('GET', this.spec.url, false);
+    request.responseType = 'arraybuffer';
+    request.withCredentials = this.spec.credentials === 'include';
+    for (const [key = '', value = ''] of [...this.spec.headers, range(from, end)]) request.setRequestHeader(key, value);
+    try {
+      request.send();
+    } catch (thrown) {
+      throw fault('source.download', `cannot download ${url}: the network broke off`, {}, thrown);
+    }
+    const { status } = request;
+    if (status !== 206 && status !== 200 && status !== 416) throw fault('source.download', `cannot download ${url}: HTTP ${status}`);
+    const headers = { get: (name: string) => request.getResponseHeader(name) };
+    const said = rangeOf(headers.get('content-range'));
+    const now = validatorOf(headers);
+    const changed = status === 416 || (said.total !== undefined && said.total !== this.size) || now !== this.#validator;
+    if (changed) throw fault('source.changed', `${url} changed while it was read: try again`);
+    const bytes: unknown = request.response;
+    const fits = status === 206 && said.from === from && said.to === end - 1 && bytes instanceof ArrayBuffer && bytes.byteLength === end - from;
+    if (!fits) throw fault('source.range', `${url}: bytes ${from} to ${end} were asked for, the reply is ${quoted(headers.get('content-range') ?? `HTTP ${status}`)}`);
+    return bytes;
+  }
+}
+
+const range = (from: number, end: number): [string, string] => ['range', `bytes=${from}-${end - 1}`];
+
+/** The file by its ranges; `undefined` where its server has none, or does not say how large the file is. */
+export async function rangedSource(spec: Spec, signal: AbortSignal): Promise<RangedSource | undefined> {
+  // A synchronous request to the page's own origin always carries credentials.
+  if (spec.credentials === 'omit' && new URL(spec.url).origin === globalThis.location?.origin) return undefined;
+  const headers = [...spec.headers.map(([key = '', value = '']): [string, string] => [key, value]), range(0, PIECE_BYTES)];
+  try {
+    const response = await fetch(spec.url, { headers, credentials: spec.credentials, signal });
+    const { from, to, total } = rangeOf(response.headers.get('content-range'));
+    if (response.status === 206 && from === 0 && total !== undefined && to === Math.min(PIECE_BYTES, total) - 1) {
+      const first = await response.arrayBuffer();
+      if (first.byteLength === to + 1) return new RangedSource(spec, total, response.headers, first);
+    } else await response.body?.cancel();
+  } catch {
+    if (signal.aborted) throw aborted('the download');
+  }
+  return undefined;
+}

@@ -1,0 +1,60 @@
+/** Where the bytes of one file go: a file that the user picked, one of the origin's private files, or a stream. */
+
+export interface Sink {
+  write(bytes: ArrayBuffer): Promise<unknown>;
+  close(): Promise<unknown>;
+  /** Gives up: what was written so far does not become the file. */
+  abort(): Promise<unknown>;
+}
+
+/** Available in dedicated workers; the DOM library does not declare it. */
+interface AccessHandle {
+  truncate(size: number): void;
+  write(bytes: ArrayBuffer, options: { at: number }): number;
+  flush(): void;
+  close(): void;
+}
+
+/** Synchronous access, which only the origin's private files have. */
+export async function accessSink(handle: FileSystemFileHandle): Promise<Sink> {
+  const open: unknown = Reflect.get(handle, 'createSyncAccessHandle');
+  if (typeof open !== 'function') throw new DOMException('no synchronous access to files here', 'NotSupportedError');
+  const access = (await open.call(handle)) as AccessHandle;
+  access.truncate(0);
+  let at = 0;
+  const end = (last: () => void): void => {
+    try {
+      last();
+    } finally {
+      access.close();
+    }
+  };
+  return {
+    write: async (bytes) => {
+      if (access.write(bytes, { at }) !== bytes.byteLength) throw new DOMException('the file system took fewer bytes than it was given', 'QuotaExceededError');
+      at += bytes.byteLength;
+    },
+    close: async () => end(() => access.flush()),
+    abort: async () => end(() => access.truncate(0)),
+  };
+}
+
+/** A file that is replaced when the sink is closed, where the browser can do that. */
+export const fileSink = (handle: FileSystemFileHandle): Promise<Sink> => ('createWritable' in handle ? handle.createWritable() : accessSink(handle));
+
+export async function pour(sink: Sink, pieces: AsyncIterable<ArrayBuffer> | Iterable<ArrayBuffer>, until: <T>(work: Promise<T>) => Promise<T> = (work) => work): Promise<void> {
+  try {
+    for await (const piece of pieces) await until(sink.write(piece));
+    await until(sink.close());
+  } catch (thrown) {
+    await until(sink.abort()).catch(() => undefined);
+    throw thrown;
+  }
+}
+
+/** Removes a file, if it is there. */
+export async function drop(folder: FileSystemDirectoryHandle, name: string): Promise<void> {
+  await folder.removeEntry(name).catch((thrown: unknown) => {
+    if (!(thrown instanceof DOMException && thrown.name === 'NotFoundError')) throw thrown;
+  });
+}

@@ -1,0 +1,229 @@
+import { unzipSync } from 'fflate';
+import { describe, expect, it, vi } from 'vitest';
+
+import { newModel, openModel } from '../src/index.js';
+import type { ExportOptions, ExportTarget, Model } from '../src/index.js';
+import { fakeWorker } from './channel.js';
+import { fake } from './fake-calls.js';
+import { Origin, StoredFile, StoredFolder } from './origin.js';
+import { SHAPE, TEXT, trainerOf } from './runs.js';
+
+const PIECE = 8 << 20;
+const RECEIPT = 'tabtune.receipt.json';
+const opened = (): Promise<Model> => openModel(new File(['GGUF....'], 'a.gguf'), { worker: fakeWorker });
+/** The stand-ins have what of a handle is used. */
+const asTarget = (value: unknown): ExportTarget => value as ExportTarget;
+const folder = (origin = new Origin()): StoredFolder => new StoredFolder('picked', origin);
+const content = (file: unknown): string => (file instanceof StoredFile ? new TextDecoder().decode(file.content) : '');
+
+/** A stream that keeps what it is given; `take` may wait. */
+function collected(take: (chunk: Uint8Array) => unknown = () => undefined) {
+  const seen = { chunks: [] as Uint8Array[], closed: false, aborted: false };
+  const stream = new WritableStream<Uint8Array>({
+    write: async (chunk) => {
+      seen.chunks.push(chunk);
+      await take(chunk);
+    },
+    close: () => void (seen.closed = true),
+    abort: () => void (seen.aborted = true),
+  });
+  return { seen, stream };
+}
+const joined = (chunks: Uint8Array[]): Uint8Array => new Uint8Array(Buffer.concat(chunks));
+
+describe('options of an export', () => {
+  it('go_to_the_core_under_its_names', async () => {
+    using model = await opened();
+    const card = { name: 'n', license: 'mit', baseModel: 'b', data: 'd', text: 't' };
+    const given: ExportOptions = { format: 'safetensors', dtype: 'bf16', shardBytes: 5, optimizer: true, manifest: false, requantise: true, allowNonFinite: false, encoding: 'base64', name: 'mine', card };
+    const [config] = await model.exportFiles(given);
+    expect(JSON.parse((await config?.blob.text()) ?? '')).toEqual({
+      ...{ format: 'safetensors', dtype: 'bf16', shard_bytes: 5, optimizer: true, manifest: false, requantise: true, allow_non_finite: false, encoding: 'base64', name: 'mine' },
+      card: { name: 'n', license: 'mit', base_model: 'b', data: 'd', text: 't' },
+    });
+  });
+  it('take_over_what_the_model_was_opened_with', async () => {
+    using model = await openModel(new File(['GGUF....'], 'a.gguf'), { worker: fakeWorker, allowNonFinite: true });
+    const written = async (options: ExportOptions): Promise<unknown> => JSON.parse((await (await model.exportFiles(options))[0]?.blob.text()) ?? '');
+    expect(await written({})).toEqual({ allow_non_finite: true });
+    expect(await written({ allowNonFinite: false })).toEqual({ allow_non_finite: false });
+  });
+  it.each<[string, object]>([
+    ['format', { format: 'pickle' }],
+    ['type', { type: 'f16' }],
+    ['type', { format: 'gguf', type: 'q9' }],
+    ['base', { format: 'json', base: new File(['GGUF'], 'b.gguf') }],
+    ['base', { format: 'gguf', base: [] }],
+    ['dtype', { dtype: 'f64' }],
+    ['shardBytes', { shardBytes: 0.5 }],
+    ['card.licence', { card: { licence: 'mit' } }],
+    ['card', { card: 'mine' }],
+    ['optimiser', { optimiser: true }],
+  ])('that_are_wrong_are_refused_%s', async (path, options) => {
+    using model = await opened();
+    await expect(model.export(options)).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { code: 'option.invalid', path } });
+  });
+  it('with_a_target_of_another_kind_are_refused', async () => {
+    using model = await opened();
+    for (const target of [undefined, null, 'here', { kind: 'drawer' }, new Blob()]) {
+      await expect(model.exportTo(asTarget(target))).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'target' } });
+    }
+  });
+});
+
+describe('a model', () => {
+  it('has_what_the_core_tells_of_it', async () => {
+    using model = await openModel(new File(['GGUF....'], 'a.gguf'), { worker: fakeWorker, request: { groupPolicy: 'weights_only', selection: { includePatterns: ['a.*'] }, keyRemap: { sourceToTarget: { fooBar: 'b' }, renameState: true } }, mergeAdapter: new File(['x'], 'adapter_model.safetensors') });
+    expect(model.exports.map(({ format, ok, needs, type }) => [format, ok, needs, type])).toEqual([['safetensors', true, undefined, undefined], ['gguf', true, 'base', 'as-base'], ['json', false, undefined, undefined]]);
+    const request = { group_policy: 'weights_only', selection: { include_patterns: ['a.*'] }, key_remap: { source_to_target: { fooBar: 'b' }, rename_state: true } };
+    expect([model.contract?.['adapter'], JSON.parse(String(model.contract?.['request']))]).toEqual([['adapter_model.safetensors'], request]);
+    expect([model.receipt, model.base]).toEqual([{ operation: 'import' }, { name: 'model' }]);
+    using fresh = await newModel(SHAPE, TEXT, { worker: fakeWorker });
+    expect([fresh.receipt, fresh.base]).toEqual([undefined, undefined]);
+  });
+  it('is_opened_with_a_request_whose_keys_are_known', async () => {
+    const wrong = (request: object): Promise<Model> => openModel(new File(['GGUF....'], 'a.gguf'), { worker: fakeWorker, request });
+    for (const [path, request] of [['request.select', { select: {} }], ['request.selection.includePatterns', { selection: { includePatterns: 'a' } }], ['request.keyRemap.sourceToTarget', { keyRemap: { sourceToTarget: { a: 1 } } }], ['request.names', { names: 'gguf' }]] as const) {
+      await expect(wrong(request)).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path } });
+    }
+  });
+  it('gives_one_tensor', async () => {
+    using model = await opened();
+    const { values, ...rest } = await model.tensor('model.norm.weight');
+    expect([rest, values]).toEqual([{ name: 'model.norm.weight', dtype: 'BF16', shape: [2] }, Float32Array.of(0.5, -0.5)]);
+    await expect(model.tensor('absent')).rejects.toMatchObject({ detail: { code: 'plan.tensor.unknown' } });
+  });
+  it('is_read_from_a_folder_by_the_names_in_it', async () => {
+    const files = { async *entries() { for (const name of ['b.gguf', 'inner', 'a.gguf']) yield [name, { kind: name === 'inner' ? 'directory' : 'file' }]; }, kind: 'directory', getFileHandle: async (name: string) => ({ getFile: async () => new File(['GGUF'], name) }) };
+    using model = await openModel([asTarget(files) as FileSystemDirectoryHandle], { worker: fakeWorker, mergeAdapter: asTarget(files) as FileSystemDirectoryHandle });
+    expect(model.contract?.['adapter']).toEqual(['a.gguf', 'b.gguf']);
+  });
+  it('in_training_has_what_the_core_tells_of_its_weights', async () => {
+    await using trainer = await trainerOf();
+    await trainer.step(2);
+    const { exports, contract } = await trainer.details();
+    expect([exports.map(({ ok }) => ok), contract]).toEqual([[true, true, false], { step: 2 }]);
+  });
+});
+
+describe('an export', () => {
+  it('into_a_folder_writes_the_receipt_last_and_gives_it', async () => {
+    await using trainer = await trainerOf();
+    const origin = new Origin();
+    const picked = folder(origin);
+    await picked.getFileHandle(RECEIPT, { create: true });
+    const stale: boolean[] = [];
+    origin.onWrite = () => stale.push(picked.entries.has(RECEIPT));
+    const receipt = await trainer.exportTo(asTarget(picked));
+    expect(origin.flushed).toEqual(['config.json', 'model.safetensors', RECEIPT]);
+    expect(stale).toEqual([false, false, true]);
+    expect(JSON.parse(content(picked.at(RECEIPT)))).toEqual(receipt);
+    expect(receipt).toMatchObject({ operation: 'export', outputs: [{ name: 'config.json' }, { name: 'model.safetensors', bytes: 1_000_000 }] });
+    expect(fake.streams).toBe(0);
+  });
+  it('into_a_file_is_the_single_file_or_a_zip', async () => {
+    using model = await opened();
+    const origin = new Origin();
+    const file = new StoredFile('out', origin);
+    await model.exportTo(asTarget(file), { format: 'gguf', type: 'f16' });
+    expect(content(file)).toBe('{"format":"gguf","type":"f16","allow_non_finite":false}');
+    await model.exportTo(asTarget(file));
+    expect(Object.entries(unzipSync(file.content)).map(([name, { byteLength }]) => [name, byteLength])).toEqual([['config.json', 26], ['model.safetensors', 1_000_000], [RECEIPT, 125]]);
+    expect(new Uint8Array(await (await model.export()).arrayBuffer())).toEqual(file.content);
+  });
+  it('into_a_private_file_of_a_browser_without_writables_is_written_in_place', async () => {
+    using model = await opened();
+    const file = new StoredFile('out', new Origin());
+    const old = { kind: 'file', createSyncAccessHandle: () => file.createSyncAccessHandle() };
+    await model.exportTo(asTarget(old), { format: 'json' });
+    expect(file.content.byteLength).toBe(1_000_000);
+    await model.exportTo(asTarget(old), { format: 'gguf' });
+    expect(content(file)).toBe('{"format":"gguf","allow_non_finite":false}');
+  });
+  it('into_a_stream_comes_in_pieces_and_waits_for_each', async () => {
+    fake.exportBytes = 2 * PIECE + 5;
+    using model = await opened();
+    let writing = 0;
+    const { seen, stream } = collected(async () => {
+      expect(++writing).toBe(1);
+      await new Promise((done) => setTimeout(done, 5));
+      writing -= 1;
+    });
+    const sizes: number[] = [];
+    const Plain = Blob;
+    vi.stubGlobal('Blob', class extends Plain {
+      constructor(parts?: BlobPart[], options?: BlobPropertyBag) {
+        super(parts, options);
+        sizes.push(this.size);
+      }
+    });
+    await model.exportTo(stream, { format: 'json' });
+    vi.unstubAllGlobals();
+    expect(seen.chunks.map(({ byteLength }) => byteLength)).toEqual([PIECE, PIECE, 5]);
+    expect([seen.closed, seen.aborted, sizes]).toEqual([true, false, []]);
+  });
+  it('into_a_stream_of_several_files_is_a_zip', async () => {
+    using model = await opened();
+    const { seen, stream } = collected();
+    const progress: number[] = [];
+    const receipt = await model.exportTo(stream, { onProgress: ({ phase, fraction }) => phase === 'export' && progress.push(fraction) });
+    const files = unzipSync(joined(seen.chunks));
+    expect(Object.keys(files)).toEqual(['config.json', 'model.safetensors', RECEIPT]);
+    expect(JSON.parse(new TextDecoder().decode(files[RECEIPT]))).toEqual(receipt);
+    expect([progress.at(-1), seen.closed]).toEqual([1, true]);
+  });
+  it.each([['folder', 'gguf'], ['folder', 'safetensors'], ['file', 'safetensors'], ['file', 'gguf']] as const)('into_a_%s_that_is_aborted_leaves_nothing_that_looks_whole_%s', async (kind, format) => {
+    fake.exportBytes = 3 * PIECE;
+    await using trainer = await trainerOf();
+    const origin = new Origin();
+    const target = kind === 'folder' ? folder(origin) : new StoredFile('out', origin);
+    const controller = new AbortController();
+    fake.onCall = ({ call, at }) => call === 'chunk' && at === (format === 'gguf' ? 0 : 2) && controller.abort();
+    const begun = performance.now();
+    await expect(trainer.exportTo(asTarget(target), { format, signal: controller.signal })).rejects.toMatchObject({ name: 'AbortError' });
+    expect(performance.now() - begun).toBeLessThan(1500);
+    expect(origin.flushed).not.toContain(RECEIPT);
+    expect(origin.flushed).not.toContain('out');
+    fake.onCall = undefined;
+    expect(fake.streams).toBe(0);
+    expect((await trainer.step()).map(({ step }) => step)).toEqual([1]);
+  });
+  it('into_a_stream_whose_reader_stalls_can_be_aborted', async () => {
+    using model = await opened();
+    const { seen, stream } = collected(() => new Promise(() => undefined));
+    const controller = new AbortController();
+    setTimeout(() => controller.abort(), 50);
+    const begun = performance.now();
+    await expect(model.exportTo(stream, { signal: controller.signal })).rejects.toMatchObject({ name: 'AbortError' });
+    expect(performance.now() - begun).toBeLessThan(550);
+    expect(seen.closed).toBe(false);
+    expect((await model.export({ format: 'json' })).size).toBe(1_000_000);
+  });
+  it('that_the_target_refuses_is_sink_write_and_the_model_can_be_exported_again', async () => {
+    using model = await opened();
+    const origin = new Origin();
+    origin.onWrite = () => { throw new DOMException('the disk is full', 'QuotaExceededError'); };
+    const refused = { code: 'STORAGE_FAILED', detail: { code: 'sink.write', reason: 'QuotaExceededError' } };
+    await expect(model.exportTo(asTarget(folder(origin)))).rejects.toMatchObject(refused);
+    const { seen, stream } = collected(() => { throw new TypeError('gone'); });
+    await expect(model.exportTo(stream)).rejects.toMatchObject({ detail: { code: 'sink.write', reason: 'TypeError' } });
+    expect(seen.closed).toBe(false);
+    expect((await model.exportFiles()).map(({ name }) => name)).toEqual(['config.json', 'model.safetensors', RECEIPT]);
+    expect(fake.streams).toBe(0);
+  });
+  it('that_cannot_begin_tells_who_reads_the_stream', async () => {
+    const model = await opened();
+    const { seen, stream } = collected();
+    await expect(model.exportTo(stream, { format: 'gguf', base: new URL('https://nowhere.invalid/b.gguf') })).rejects.toMatchObject({ detail: { code: 'source.download' } });
+    expect(seen.aborted).toBe(true);
+    model.dispose();
+    await expect(model.exportTo(asTarget(folder()))).rejects.toMatchObject({ detail: { code: 'model.taken' } });
+  });
+  it('of_bytes_that_were_not_announced_is_refused', async () => {
+    using model = await opened();
+    const picked = folder();
+    fake.onCall = ({ call, at }) => call === 'chunk' && at === 1 && Object.assign(fake, { cut: true });
+    await expect(model.exportTo(asTarget(picked))).rejects.toMatchObject({ detail: { code: 'export.stream' } });
+    expect(picked.entries.has(RECEIPT)).toBe(false);
+  });
+});
