@@ -1,0 +1,55 @@
+// npm run consumers [part …]: whether other programs read what tabtune writes. Its table is CONSUMERS.md beside this file.
+//   --short     compares the sums of the small files with those that were proved, without any other program
+// TABTUNE names the program to try; without it the debug build is made and taken.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { root } from '../../web/toolchain.mjs';
+import { characters } from './consumers/characters.mjs';
+import { folders } from './consumers/folders.mjs';
+import { Tabtune } from './consumers/programs.mjs';
+import { written } from './consumers/report.mjs';
+import { checkSums, small } from './consumers/small.mjs';
+import { smollm } from './consumers/smollm.mjs';
+
+const PARTS = { small, folders, characters, smollm };
+const asked = process.argv.slice(2).filter((word) => word !== '--short');
+const unknown = asked.filter((name) => !(name in PARTS));
+if (unknown.length > 0) {
+  console.error(`consumers: unknown part ${unknown.join(', ')}; there are ${Object.keys(PARTS).join(', ')}`);
+  process.exit(1);
+}
+process.chdir(root);
+// The module that builds it also drives browsers, which this does not need.
+const built = async () => (await import('./files.mjs')).native();
+const tabtune = new Tabtune(process.env.TABTUNE ?? (await built()));
+const failures = [];
+const fail = (words) => failures.push(words);
+
+/** Does `work` in a folder that is gone afterwards. */
+async function inFolder(work) {
+  const folder = mkdtempSync(join(tmpdir(), 'tabtune-consumers-'));
+  try {
+    return await work(folder);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+if (process.argv.includes('--short')) {
+  failures.push(...(await inFolder((folder) => checkSums(tabtune, folder))));
+} else {
+  for (const name of asked.length > 0 ? asked : Object.keys(PARTS)) {
+    await inFolder(async (work) => {
+      const [started, before] = [Date.now(), failures.length];
+      const { title, words, columns, rows, prove } = await PARTS[name]({ tabtune, work, fail });
+      console.log(`\n== ${name}: ${title} (${((Date.now() - started) / 1000).toFixed(0)} s)`);
+      for (const row of [columns, ...rows]) console.log(row.join(' | '));
+      written(Object.keys(PARTS), name, title, words, columns, rows);
+      if (failures.length === before) prove?.();
+    });
+  }
+}
+for (const words of failures) console.log(`FAILED ${words}`);
+console.log(`${failures.length} failures`);
+process.exitCode = failures.length === 0 ? 0 : 1;

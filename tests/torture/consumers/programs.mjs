@@ -1,0 +1,68 @@
+// Calls of the programs that write and read: jobs go in as a file of JSON, results come back as one.
+import { execFile } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { root } from '../../../web/toolchain.mjs';
+import { huggingface, llamacpp, python } from './install.mjs';
+
+const HERE = join(root, 'tests', 'torture', 'consumers');
+const called = promisify(execFile);
+const LARGEST_OUTPUT = 256 << 20;
+
+/** Jobs through `command ...before JOBS ...after RESULTS` in the folder `work`. */
+async function through(work, name, command, args, jobs) {
+  const [asked, answered] = [join(work, `${name}-jobs.json`), join(work, `${name}-results.json`)];
+  writeFileSync(asked, JSON.stringify(jobs));
+  await called(command, [...args, asked, answered], { maxBuffer: LARGEST_OUTPUT }).catch(({ stderr, message }) => {
+    throw new Error(`${name}: ${stderr || message}`);
+  });
+  return JSON.parse(readFileSync(answered, 'utf8'));
+}
+
+const script = (name) => (work, jobs) => through(work, name, python, [join(HERE, `${name}.py`)], jobs);
+
+/** A forward pass in float64: forward.py. */
+export const forward = script('forward');
+/** gguf-py: reads_gguf.py. */
+export const readsGguf = script('reads_gguf');
+/** Python's safetensors: reads_safetensors.py. */
+export const readsSafetensors = script('reads_safetensors');
+/** transformers: transformers_reads.py, in the Python that has torch. */
+export const transformersReads = (work, command, jobs) => through(work, 'transformers', command, [join(HERE, 'transformers_reads.py')], jobs);
+/** llama.cpp: llamacpp.mjs. */
+export const runs = (work, jobs) => through(work, 'llamacpp', process.execPath, [join(HERE, 'llamacpp.mjs'), llamacpp], jobs);
+/** @huggingface/gguf: headers.mjs. */
+export const headers = (work, jobs) => through(work, 'headers', process.execPath, [join(HERE, 'headers.mjs'), huggingface], jobs);
+
+/** tabtune itself: the lines that a command prints. */
+export class Tabtune {
+  constructor(binary) {
+    this.binary = binary;
+  }
+
+  async lines(command, ...args) {
+    try {
+      const { stdout } = await called(this.binary, [command, '--json', ...args], { maxBuffer: LARGEST_OUTPUT });
+      return stdout.split('\n').filter(Boolean).map((line) => JSON.parse(line));
+    } catch (error) {
+      throw new Error(`tabtune ${command} ${args.join(' ')}: ${error.stdout || error.message}`);
+    }
+  }
+
+  /** A model or a checkpoint as a file or a folder of another format. */
+  async convert(model, to, ...options) {
+    await this.lines('convert', '--model', model, '--to', to, ...options);
+  }
+
+  async ids(model, text) {
+    const [{ ids }] = await this.lines('tokenize', '--model', model, `--text=${text}`);
+    return ids;
+  }
+
+  /** The best tokens after a text, one after the other, each with the probabilities of the best five. */
+  async continued(model, prompt, count) {
+    const options = ['--max-tokens', String(count), '--temperature', '0', '--top-logprobs', '5', '--device', 'cpu'];
+    return (await this.lines('generate', '--model', model, `--prompt=${prompt}`, ...options)).filter(({ top }) => top);
+  }
+}

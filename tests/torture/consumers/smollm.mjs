@@ -1,0 +1,68 @@
+// SmolLM2-135M, trained from its published Q4_1 file, written over that file and anew: run by llama.cpp.
+import { join } from 'node:path';
+import { root } from '../../../web/toolchain.mjs';
+import { installNode, installPython, installSmollm, smollm as base } from './install.mjs';
+import { POSITIONS, compareHeaders, compareOwn, comparePositions, compareTexts, texts } from './judge.mjs';
+import { forward, headers, readsGguf, runs } from './programs.mjs';
+import { figure } from './report.mjs';
+
+const TEXT = join(root, 'web', 'demo', 'assets', 'pride-and-prejudice.txt');
+const STEPS = 50;
+const PROMPT = 'The capital of France is';
+/** Name → type, and whether the published file is the base. */
+const WAYS = { 'as-base': ['as-base', true], f16: ['f16', true], q8_0: ['q8_0', true], 'q4_k_m, anew': ['q4_k_m', false] };
+/** What a patch may change of the metadata. */
+const CHANGED = ['general.file_type'];
+
+/** The checkpoint after the steps. SMOLLM_CHECKPOINT names one that is there. */
+async function trained(tabtune, work) {
+  if (process.env.SMOLLM_CHECKPOINT) return process.env.SMOLLM_CHECKPOINT;
+  const out = join(work, 'checkpoint');
+  const shape = ['--steps', String(STEPS), '--batch-size', '1', '--seq-len', '32', '--learning-rate', '1e-5'];
+  await tabtune.lines('train', '--model', base, '--data', TEXT, ...shape, '--device', 'cpu', '--out', out);
+  return out;
+}
+
+export async function smollm({ tabtune, work, fail }) {
+  await installNode();
+  await installPython();
+  await installSmollm();
+  const checkpoint = await trained(tabtune, work);
+  const made = Object.entries(WAYS).map(([way, [type, patch]]) => ({ way, type, patch, path: join(work, `smollm-${type}.gguf`) }));
+  for (const { type, patch, path } of made) {
+    await tabtune.lines('export', '--checkpoint', checkpoint, '--to', path, '--format', 'gguf', '--type', type, ...(patch ? ['--base', base] : []));
+  }
+  const asked = texts();
+  const expected = [];
+  for (const text of asked) expected.push(await tabtune.ids(base, text));
+  const ids = await tabtune.ids(base, PROMPT);
+  const ours = await forward(work, made.map(({ path }) => ({ path, ids, count: POSITIONS })));
+  const wanted = (at) => ours[at].positions.map(({ top }) => top.map(([id]) => id));
+  const ran = await runs(work, made.map(({ path }, at) => ({ path, ids: ours[at].ids, wanted: wanted(at), texts: asked })));
+  const [published, ...read] = await readsGguf(work, [base, ...made.map(({ path }) => path)].map((path) => ({ path })));
+  const listed = await headers(work, made.map(({ path }) => path));
+
+  const rows = [];
+  for (const [at, { way, type, patch, path }] of made.entries()) {
+    const positions = comparePositions(type, ours[at].positions, ran[at].positions);
+    const own = compareOwn(ours[at].positions, await tabtune.continued(path, PROMPT, 4), ids.length);
+    const wrongTexts = compareTexts(asked, expected, ran[at].texts);
+    const wrongHeader = compareHeaders(read[at], listed[at]);
+    const text = (value) => JSON.stringify(value);
+    const keys = patch ? Object.keys({ ...published.metadata, ...read[at].metadata }) : [];
+    for (const key of keys) if (!CHANGED.includes(key) && text(published.metadata[key]) !== text(read[at].metadata[key])) fail(`smollm ${way}: key ${key} is not the base's`);
+    const listOf = ({ tensors }) => text(tensors.map(({ name, shape, dtype }) => [name, shape, type === 'as-base' ? dtype : '']));
+    if (patch && listOf(published) !== listOf(read[at])) fail(`smollm ${way}: other tensors than the base`);
+    for (const wrong of [...positions.wrong, ...own.wrong, ...wrongTexts, ...wrongHeader]) fail(`smollm ${way}: ${wrong}`);
+    const count = new Map();
+    for (const { dtype } of read[at].tensors) count.set(dtype, (count.get(dtype) ?? 0) + 1);
+    rows.push([way, [...count].map(([dtype, times]) => `${times} ${dtype}`).join(', '), figure(positions.worst), `${(100 * positions.share).toFixed(0)} %`, `${positions.bests} of ${ours[at].positions.length}`, `${asked.length - wrongTexts.length} of ${asked.length}`, wrongHeader.length === 0 ? 'equal' : 'WRONG', `${figure(own.worst)} (${own.count})`]);
+  }
+  return {
+    title: `SmolLM2-135M-Instruct after ${STEPS} steps from its Q4_1 file`,
+    words: `The published file with the trained tensors in its place in three types, and a file made anew as q4_k_m. A patch keeps every key of the base but the file's type. The columns are those of the
+small models.`,
+    columns: ['way', 'tensors', 'llama.cpp off by', 'of what is allowed', 'best tokens', 'texts', 'headers', 'tabtune off by'],
+    rows,
+  };
+}
