@@ -35,6 +35,7 @@ codes! {
     "adapter.json" => BadModelFile, Core, "an adapter that is not JSON";
     "adapter.key.duplicate" => BadModelFile, Core, "a key that stands twice in an object of an adapter";
     "adapter.pair.incomplete" => BadModelFile, Core, "one matrix of a low-rank pair without the other";
+    "adapter.pattern.count" => BadModelFile, Core, "a field of an adapter with more than 4,096 patterns or names of modules";
     "adapter.pattern.invalid" => BadModelFile, Core, "a pattern of an adapter that is no regular expression, or has look-around or back references";
     "adapter.pattern.length" => BadModelFile, Core, "a pattern of an adapter with more than 1,024 bytes";
     "adapter.rank" => BadModelFile, Core, "a rank that is not an integer from 1 to 65,536";

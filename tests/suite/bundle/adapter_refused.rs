@@ -53,6 +53,7 @@ fn configurations_are_refused_by_the_path_of_their_field() {
         (json!({"target_modules": ["q_proj", long]}), "adapter.pattern.length", "target_modules/1"),
         (json!({"target_modules": "(a)\\1"}), "adapter.pattern.invalid", "target_modules"),
         (json!({"target_modules": "(((a{99}){99}){99}){99}"}), "adapter.pattern.invalid", "target_modules"),
+        (json!({"target_modules": vec!["q_proj"; 4097]}), "adapter.pattern.count", "target_modules"),
         (json!({"target_modules": []}), "adapter.target.none", "target_modules"),
         (json!({"target_modules": ["q_proj", 3]}), "adapter.field.type", "target_modules/1"),
         (json!({"use_rslora": 1}), "adapter.field.type", "use_rslora"),

@@ -1,6 +1,7 @@
 //! Files of models → configuration, tokenizer and tensors.
 
 mod adapter;
+mod adapter_logits;
 mod adapter_refused;
 mod companions;
 mod config;

@@ -1,5 +1,7 @@
 //! `adapter_config.json` of PEFT: what a LoRA adapter must say (crate/FORMATS.md, "PEFT adapter").
 
+use std::collections::BTreeSet;
+
 use super::targets::{Pattern, Targets, check_length};
 use crate::bundle::digest::Digest;
 use crate::bundle::index::MAX_DEPTH;
@@ -9,6 +11,8 @@ use crate::bundle::source::{ByteSource, read_document};
 use crate::error::{Error, Refusal, Result, word};
 
 const MAX_RANK: u64 = 65_536;
+/// Maximum number of patterns or names in a field: more than the largest model has matrices in its blocks.
+const MAX_PATTERNS: usize = 4_096;
 /// Largest `adapter_config.json`.
 const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
 
@@ -79,7 +83,7 @@ pub struct LoraConfig {
     /// What the adapter's maker called the base. It is shown and never opened.
     pub base_model_name_or_path: Option<String>,
     /// Numbers of the blocks whose modules have a pair; `None` means all.
-    pub layers_to_transform: Option<Vec<u64>>,
+    pub layers_to_transform: Option<BTreeSet<u64>>,
     /// Digest of the base's weights, if the adapter states it. PEFT does not.
     pub base_weights_digest: Option<Digest>,
     /// Fields that are unknown.
@@ -96,31 +100,18 @@ impl LoraConfig {
         read(&bytes).map_err(|error| error.in_file(source.name()))
     }
 
-    /// The rank of the pair of `module`.
-    pub fn rank(&self, module: &str) -> u64 {
-        first_match(&self.rank_pattern, module).unwrap_or(self.r)
+    /// Those of `modules`, with the block that each stands in, that are to have no pair. Like PEFT, `layers_to_transform` limits modules that
+    /// are named by their end.
+    pub(super) fn untargeted<'a>(&self, modules: &[(&'a str, Option<usize>)]) -> Result<BTreeSet<&'a str>> {
+        let names: Vec<&str> = modules.iter().map(|(module, _)| *module).collect();
+        let mut others: BTreeSet<&str> = self.target_modules.others(&names)?.into_iter().collect();
+        if let (Some(layers), false) = (&self.layers_to_transform, matches!(self.target_modules, Targets::Pattern(_))) {
+            let within = |block: Option<usize>| block.is_some_and(|block| layers.contains(&(block as u64)));
+            let outside = modules.iter().filter(|(module, block)| !within(*block) && !self.target_modules.has_whole(module));
+            others.extend(outside.map(|(module, _)| *module));
+        }
+        Ok(others)
     }
-
-    /// What the product of the pair of `module` is multiplied by: alpha / r, or alpha / √r.
-    pub fn scale(&self, module: &str) -> f64 {
-        let (alpha, rank) = (first_match(&self.alpha_pattern, module).unwrap_or(self.lora_alpha), self.rank(module));
-        // At most 65,536.
-        let rank = rank as f64;
-        alpha / if self.use_rslora { rank.sqrt() } else { rank }
-    }
-
-    /// Whether `module`, in the block `block`, is to have a pair. Like PEFT, `layers_to_transform` limits only names that are not given whole.
-    pub(super) fn targets(&self, module: &str, block: Option<usize>) -> bool {
-        let within = self.layers_to_transform.as_ref().is_none_or(|layers| {
-            let whole = matches!(&self.target_modules, Targets::Names(names) if names.iter().any(|name| name == module));
-            whole || matches!(self.target_modules, Targets::Pattern(_)) || block.is_some_and(|block| layers.contains(&(block as u64)))
-        });
-        within && self.target_modules.matches(module)
-    }
-}
-
-fn first_match<T: Copy>(table: &[(Pattern, T)], module: &str) -> Option<T> {
-    table.iter().find(|(pattern, _)| pattern.matches(module)).map(|(_, value)| *value)
 }
 
 fn read(bytes: &[u8]) -> Result<LoraConfig> {
@@ -166,6 +157,11 @@ fn typed(path: &str, expected: &str) -> Refusal {
     Refusal::new(word!("adapter.field.type")).subject(path).expected(expected)
 }
 
+fn check_count(key: &str, found: usize) -> Result<()> {
+    let refusal = || Refusal::new(word!("adapter.pattern.count")).subject(key).expected(format!("at most {MAX_PATTERNS}")).found(found);
+    if found > MAX_PATTERNS { Err(refusal().into()) } else { Ok(()) }
+}
+
 fn rank(path: &str, value: &Json<'_>) -> Result<u64> {
     let refused = || Refusal::new(word!("adapter.rank")).subject(path).expected(format!("an integer from 1 to {MAX_RANK}"));
     Ok(value.count().filter(|rank| (1..=MAX_RANK).contains(rank)).ok_or_else(refused)?)
@@ -187,7 +183,7 @@ fn targets_of(value: &Json<'_>) -> Result<Targets> {
         Some(text) => Pattern::whole(key, text).map(Targets::Pattern),
         None => {
             let names = names(key, value)?;
-            if names.is_empty() { Err(none().into()) } else { Ok(Targets::Names(names)) }
+            if names.is_empty() { Err(none().into()) } else { Ok(Targets::Names(names.into_iter().collect())) }
         }
     }
 }
@@ -195,6 +191,7 @@ fn targets_of(value: &Json<'_>) -> Result<Targets> {
 /// A list of names of modules.
 fn names(key: &str, value: &Json<'_>) -> Result<Vec<String>> {
     let list = value.list().ok_or_else(|| typed(key, "a list of texts"))?;
+    check_count(key, list.len())?;
     let name = |(at, value): (usize, &Json<'_>)| {
         let path = format!("{key}/{at}");
         let text = value.text().ok_or_else(|| typed(&path, "text"))?;
@@ -232,16 +229,16 @@ impl Fields<'_> {
     }
 
     /// One number, or a list of numbers; an empty list means all.
-    fn layers(&self) -> Result<Option<Vec<u64>>> {
+    fn layers(&self) -> Result<Option<BTreeSet<u64>>> {
         let key = "layers_to_transform";
         let number = |path: &str, value: &Json<'_>| Ok(value.count().ok_or_else(|| typed(path, "an integer of 0 or more"))?);
         match self.get(key) {
             None => Ok(None),
             Some(Json::List(list)) => {
                 let layers = list.iter().enumerate().map(|(at, value)| number(&format!("{key}/{at}"), value));
-                layers.collect::<Result<Vec<u64>>>().map(|layers| (!layers.is_empty()).then_some(layers))
+                layers.collect::<Result<BTreeSet<u64>>>().map(|layers| (!layers.is_empty()).then_some(layers))
             }
-            Some(value) => number(key, value).map(|layer| Some(vec![layer])),
+            Some(value) => number(key, value).map(|layer| Some(BTreeSet::from([layer]))),
         }
     }
 
@@ -251,7 +248,9 @@ impl Fields<'_> {
             let path = format!("{key}/{module}");
             Ok((Pattern::end(&path, module)?, rule(&path, value)?))
         };
-        value.object().ok_or_else(|| typed(key, "an object"))?.iter().map(of).collect()
+        let entries = value.object().ok_or_else(|| typed(key, "an object"))?;
+        check_count(key, entries.len())?;
+        entries.iter().map(of).collect()
     }
 
     /// Refuses what changes the arithmetic of a plain LoRA, and ways of starting that change the base, so that the adapter fits no other.

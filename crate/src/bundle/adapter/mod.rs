@@ -6,6 +6,7 @@ mod merge;
 mod open;
 mod pairs;
 mod report;
+mod scaling;
 mod targets;
 
 pub use config::LoraConfig;

@@ -39,7 +39,7 @@ pub(in crate::bundle) fn merge_adapter(bundle: &mut Bundle, mut files: Vec<Box<d
     let weights = files.swap_remove(weights);
     let file = SafetensorsFile::open(weights.as_ref())?;
     check_base(bundle, &config, &file, weights.name())?;
-    let parts = Parts::of(&config, &file, weights.name())?;
+    let parts = Parts::of(bundle, &config, &file, weights.name())?;
     untie(bundle, &parts);
     parts.check(bundle)?;
     let source = bundle.files.len();

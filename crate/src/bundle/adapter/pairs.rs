@@ -1,11 +1,12 @@
 //! The tensors of `adapter_model.safetensors`: pairs of matrices by module, and tensors that replace the base's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::config::LoraConfig;
 use super::merge::{Factor, Merge};
+use super::scaling::Scaling;
 use crate::bundle::decode::Encoding;
-use crate::bundle::names::{self, Layout, block_of};
+use crate::bundle::names::{self, HEAD, Layout, block_of};
 use crate::bundle::safetensors::{SafetensorsFile, SafetensorsTensor};
 use crate::bundle::tensors::{Bundle, unreadable};
 use crate::error::{Error, Refusal, Result, word};
@@ -22,6 +23,8 @@ struct Halves<'a> {
     /// Position in [`PAIRS`].
     kind: usize,
     tensors: [Option<&'a SafetensorsTensor>; 2],
+    /// `None` for a module that the base does not have.
+    scaling: Option<Scaling>,
 }
 
 /// The tensors of an adapter by what they do.
@@ -41,7 +44,7 @@ impl<'a> Parts<'a> {
     ///
     /// # Errors
     /// `model.tensor.name-twice` if two tensors are the same one.
-    pub(super) fn of(config: &'a LoraConfig, file: &'a SafetensorsFile, artifact: &'a str) -> Result<Self> {
+    pub(super) fn of(bundle: &Bundle, config: &'a LoraConfig, file: &'a SafetensorsFile, artifact: &'a str) -> Result<Self> {
         let mut parts = Self { config, artifact, pairs: BTreeMap::new(), saved: BTreeMap::new(), strange: Vec::new() };
         for tensor in &file.tensors {
             let twice = match tensor.name.strip_prefix(PREFIX) {
@@ -51,7 +54,8 @@ impl<'a> Parts<'a> {
                 }
                 Some(name) => match half(name) {
                     Some((module, kind, side)) => {
-                        let halves = parts.pairs.entry(module.to_string()).or_insert_with(|| Halves { kind, tensors: [None; 2] });
+                        let halves =
+                            parts.pairs.entry(module.to_string()).or_insert_with(|| Halves { kind, tensors: [None; 2], scaling: None });
                         halves.kind != kind || halves.tensors[side].replace(tensor).is_some()
                     }
                     None => parts.saved.insert(plain(name), tensor).is_some(),
@@ -61,7 +65,30 @@ impl<'a> Parts<'a> {
                 return Err(Refusal::new(word!("model.tensor.name-twice")).of(artifact).subject(&tensor.name).into());
             }
         }
+        parts.refuse_twice(bundle)?;
+        let of_base = |module: &str| {
+            names::from_hf(&weight(module), &bundle.config).is_some_and(|name| bundle.shape(&name).is_some() || name == HEAD)
+        };
+        let known: Vec<&str> = parts.pairs.keys().map(String::as_str).filter(|module| of_base(module)).collect();
+        let mut scalings = config.scalings(&known)?.into_iter();
+        for (_, halves) in parts.pairs.iter_mut().filter(|(module, _)| of_base(module)) {
+            halves.scaling = scalings.next();
+        }
         Ok(parts)
+    }
+
+    /// Refuses two names of one tensor of the base.
+    fn refuse_twice(&self, bundle: &Bundle) -> Result<()> {
+        let pairs: Vec<String> = self.pairs.keys().map(|module| weight(module)).collect();
+        for owns in [pairs, self.saved.keys().cloned().collect()] {
+            let mut seen = BTreeSet::new();
+            for own in owns {
+                if names::from_hf(&own, &bundle.config).is_some_and(|name| !seen.insert(name)) {
+                    return Err(Refusal::new(word!("model.tensor.name-twice")).of(self.artifact).subject(&own).into());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Whether the adapter changes the tensor `name` of the base.
@@ -86,10 +113,10 @@ impl<'a> Parts<'a> {
         let mut merges = Vec::new();
         for (module, halves) in &self.pairs {
             let (Some(name), [Some(a), Some(b)]) = (names::from_hf(&weight(module), &bundle.config), halves.tensors) else { continue };
-            let (Some(a), Some(b)) = (factor(a), factor(b)) else { continue };
+            let (Some(a), Some(b), Some(scaling)) = (factor(a), factor(b), halves.scaling) else { continue };
             let transposed = halves.kind == 1 || conv1d(bundle, &name);
             // Far inside f32, or infinite, which shows in the values.
-            let merge = Merge { source, name, a, b, scale: self.config.scale(module) as f32, transposed };
+            let merge = Merge { source, name, a, b, scale: scaling.scale as f32, transposed };
             merge.check_size(self.artifact)?;
             merges.push(merge);
         }
@@ -98,7 +125,7 @@ impl<'a> Parts<'a> {
 
     /// Refuses what is wrong with the adapter or does not fit the base: the first kind of fault, everywhere.
     pub(super) fn check(&self, bundle: &Bundle) -> Result<()> {
-        for faults in [self.unreadable(), self.incomplete(), self.other_ranks(), self.other_shapes(bundle), self.unmatched(bundle)] {
+        for faults in [self.unreadable(), self.incomplete(), self.other_ranks(), self.other_shapes(bundle), self.unmatched(bundle)?] {
             if !faults.is_empty() {
                 return Err(Error::Refused(faults.into_iter().map(|refusal| refusal.of(self.artifact)).collect()));
             }
@@ -127,16 +154,16 @@ impl<'a> Parts<'a> {
     }
 
     /// The whole pairs, by module.
-    fn whole(&self) -> impl Iterator<Item = (&String, usize, &'a SafetensorsTensor, &'a SafetensorsTensor)> {
+    fn whole(&self) -> impl Iterator<Item = (&String, &Halves<'a>, &'a SafetensorsTensor, &'a SafetensorsTensor)> {
         self.pairs.iter().filter_map(|(module, halves)| match halves.tensors {
-            [Some(a), Some(b)] => Some((module, halves.kind, a, b)),
+            [Some(a), Some(b)] => Some((module, halves, a, b)),
             _ => None,
         })
     }
 
     fn other_ranks(&self) -> Vec<Refusal> {
-        let fault = |(module, _, a, b): (&String, usize, &SafetensorsTensor, &SafetensorsTensor)| {
-            let rank = self.config.rank(module);
+        let fault = |(module, halves, a, b): (&String, &Halves<'_>, &SafetensorsTensor, &SafetensorsTensor)| {
+            let rank = halves.scaling?.rank;
             let ([of_a, _], [_, of_b]) = (a.shape.as_slice(), b.shape.as_slice()) else { return None };
             let refusal = Refusal::new(word!("adapter.rank.mismatch")).subject(module).expected(format!("rank {rank}"));
             (*of_a != rank || *of_b != rank).then(|| refusal.found(format!("A {:?}, B {:?}", a.shape, b.shape)))
@@ -152,9 +179,9 @@ impl<'a> Parts<'a> {
         let refuse = |subject: &str, expected: String, found: String| {
             Refusal::new(word!("adapter.shape")).subject(subject).expected(expected).found(found)
         };
-        let pair = |(module, kind, a, b): (&String, usize, &SafetensorsTensor, &SafetensorsTensor)| {
+        let pair = |(module, halves, a, b): (&String, &Halves<'_>, &SafetensorsTensor, &SafetensorsTensor)| {
             let base = shape_of(&weight(module))?;
-            let turned = kind == 1 || names::from_hf(&weight(module), &bundle.config).is_some_and(|name| conv1d(bundle, &name));
+            let turned = halves.kind == 1 || names::from_hf(&weight(module), &bundle.config).is_some_and(|name| conv1d(bundle, &name));
             let fits = match (a.shape.as_slice(), b.shape.as_slice()) {
                 ([_, inner], [outer, _]) if turned => base == [*inner, *outer],
                 ([_, inner], [outer, _]) => base == [*outer, *inner],
@@ -170,25 +197,26 @@ impl<'a> Parts<'a> {
     }
 
     /// Modules that the base lacks or the configuration does not name, and names of the configuration without a module.
-    fn unmatched(&self, bundle: &Bundle) -> Vec<Refusal> {
+    fn unmatched(&self, bundle: &Bundle) -> Result<Vec<Refusal>> {
         let refuse = |subject: &str, expected: &str| Refusal::new(word!("adapter.target.unmatched")).subject(subject).expected(expected);
         let absent = |own: &str| names::from_hf(own, &bundle.config).is_none_or(|name| bundle.shape(&name).is_none());
         let mut faults: Vec<Refusal> = self.strange.iter().map(|name| refuse(name, "a name that begins with base_model.model.")).collect();
+        let (mut found, mut lacking) = (Vec::new(), Vec::new());
         for module in self.pairs.keys() {
-            let name = names::from_hf(&weight(module), &bundle.config).filter(|name| bundle.shape(name).is_some());
-            if name.is_none() {
-                faults.push(refuse(module, "a module of the base"));
-            } else if !self.config.targets(module, name.as_deref().and_then(block_of)) {
-                faults.push(refuse(module, "a module that target_modules names"));
+            match names::from_hf(&weight(module), &bundle.config).filter(|name| bundle.shape(name).is_some()) {
+                Some(name) => found.push((module.as_str(), block_of(&name))),
+                None => lacking.push(refuse(module, "a module of the base")),
             }
         }
+        faults.extend(lacking);
+        faults.extend(self.config.untargeted(&found)?.into_iter().map(|module| refuse(module, "a module that target_modules names")));
         faults.extend(self.saved.keys().filter(|own| absent(own)).map(|own| refuse(own, "a tensor of the base")));
         let saved: Vec<&str> = self.saved.keys().filter_map(|own| Some(own.rsplit_once('.')?.0)).collect();
         let modules: Vec<&str> = self.pairs.keys().map(String::as_str).chain(saved.iter().copied()).collect();
-        faults.extend(self.config.target_modules.unmatched(&modules).into_iter().map(|name| refuse(name, "a target with tensors")));
+        faults.extend(self.config.target_modules.unmatched(&modules)?.into_iter().map(|name| refuse(name, "a target with tensors")));
         let without = |name: &&String| !saved.iter().any(|module| module.ends_with(name.as_str()));
         faults.extend(self.config.modules_to_save.iter().filter(without).map(|name| refuse(name, "a saved module with tensors")));
-        faults
+        Ok(faults)
     }
 }
 
