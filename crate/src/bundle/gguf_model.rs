@@ -8,7 +8,9 @@ use super::gguf::{GgufFile, GgufValue, join_parts};
 use super::gguf_config::config_from_gguf;
 use super::gguf_tokenizer::{check_tokenizer, end_ids, tokenizer_parts};
 use super::names::{self, Layout};
-use super::open::{Files, MAX_DOCUMENT_BYTES, TOKENIZER_FILES, adapter, document, find, hf_tokenizer, or_refused, same_bytes, unused};
+use super::open::{
+    Files, MAX_DOCUMENT_BYTES, OpenOptions, TOKENIZER_FILES, Taken, adapter, document, find, hf_tokenizer, or_refused, same_bytes, unused,
+};
 use super::refusal::Warning;
 use super::source::{ByteSource, base_name};
 use super::tensors::{Bundle, Entry, SourceFormat, dequantise, narrow};
@@ -32,7 +34,7 @@ pub(crate) fn summed_gguf<S: ByteSource>(files: &[S], gguf: &[usize]) -> Result<
 }
 
 /// Opens the GGUF files at the positions `gguf`; the other files serve only where the GGUF lacks what they have.
-pub(super) fn open_gguf(files: Files, gguf: &[usize]) -> Result<Bundle> {
+pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> Result<Bundle> {
     let (file, homes, sums) = summed_gguf(&files, gguf)?;
     let name = files[homes.first().copied().unwrap_or(gguf[0])].name().to_string();
     if file.get("general.type").and_then(GgufValue::text) == Some("adapter") {
@@ -43,10 +45,14 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize]) -> Result<Bundle> {
     let tied = file.tensor("output.weight").is_none();
     let mut config = config_from_gguf(&file, &name, divisors.as_deref(), tied)?;
     let family = file.get("general.architecture").and_then(GgufValue::text).unwrap_or_default();
+    let mut warnings = file.warnings.clone();
+    let listed = file.tensors.iter().map(|tensor| (tensor.name.as_str(), tensor.ggml_type.dtype(), &tensor.shape[..]));
+    let taken = Taken::of(listed, options.request.as_ref(), &name, &mut warnings)?;
     let mut entries = Vec::new();
     for (tensor, &source) in file.tensors.iter().zip(&homes).filter(|(tensor, _)| tensor.name != names::ROPE_FREQS) {
+        let Some(own) = taken.name(&tensor.name) else { continue };
         // A tensor without a Hugging Face name keeps its own, so that the model can report it as unexpected.
-        let (name_hf, layout) = names::from_gguf(&tensor.name, family, &config).unwrap_or((tensor.name.clone(), Layout::Same));
+        let (name_hf, layout) = names::from_gguf(own, family, &config).unwrap_or((own.to_string(), Layout::Same));
         let mut shape = narrow(&tensor.shape, &tensor.name, files[source].name())?;
         if layout == Layout::Transposed {
             shape.reverse();
@@ -65,10 +71,10 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize]) -> Result<Bundle> {
             replaced: None,
         });
     }
-    let mut warnings = file.warnings.clone();
     let find_entry = |name: &str| entries.iter().position(|entry: &Entry| entry.name == name);
-    if let (false, Some(head), Some(embedding)) = (tied, find_entry(names::HEAD), find_entry(names::embedding(config.architecture)))
-        && same_bytes(&files, &entries[head], &entries[embedding])?
+    if let (false, Some(head), Some(embedding)) =
+        (tied || options.headers_only, find_entry(names::HEAD), find_entry(names::embedding(config.architecture)))
+        && same_bytes(&files, &entries[head], &entries[embedding], false)?
     {
         warnings.push(Warning::new(word!("model.tied.copy"), names::HEAD));
         config.tie_word_embeddings = true;
@@ -96,6 +102,7 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize]) -> Result<Bundle> {
     let base = Base::new(title, SourceFormat::Gguf, sums);
     let mut bundle = Bundle::new(config, SourceFormat::Gguf, files, entries, warnings)?;
     bundle.base = base;
+    bundle.selection = taken.report;
     bundle.set_tokenizer(tokenizer, refused);
     bundle.add_generation_config(generation);
     Ok(bundle)

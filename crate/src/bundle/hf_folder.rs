@@ -8,7 +8,7 @@ use super::decode::Encoding;
 use super::hf_config::config_from_hf;
 use super::index::open_index;
 use super::names::{self, Layout};
-use super::open::{Files, MAX_DOCUMENT_BYTES, document, find, hf_tokenizer, or_refused, pickle, same_bytes, unused};
+use super::open::{Files, MAX_DOCUMENT_BYTES, OpenOptions, Taken, document, find, hf_tokenizer, or_refused, pickle, same_bytes, unused};
 use super::refusal::Warning;
 use super::safetensors::SafetensorsFile;
 use super::source::{ByteSource, base_name};
@@ -19,16 +19,19 @@ use crate::error::{Error, Refusal, Result, word};
 const INDEX: &str = "model.safetensors.index.json";
 
 /// Opens a folder that has a `config.json`.
-pub(super) fn open_folder(files: Files) -> Result<Bundle> {
+pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle> {
     let config_json = document(&files, "config.json", MAX_DOCUMENT_BYTES)?.unwrap_or_default();
     let value: serde_json::Value = serde_json::from_slice(&config_json)
         .map_err(|e| Error::from(Refusal::new(word!("bundle.config.json")).of("config.json").expected("JSON").found(e)))?;
     let mut config = config_from_hf(&value)?;
     let (shards, mut warnings) = open_weights(&files)?;
+    let listed =
+        shards.iter().flat_map(|(_, file)| &file.tensors).map(|tensor| (tensor.name.as_str(), tensor.dtype.clone(), &tensor.shape[..]));
+    let taken = Taken::of(listed, options.request.as_ref(), "config.json", &mut warnings)?;
     let mut entries = Vec::new();
     for (source, file) in &shards {
         for tensor in &file.tensors {
-            let Some(name) = names::from_hf(&tensor.name, &config) else { continue };
+            let Some(name) = taken.name(&tensor.name).and_then(|name| names::from_hf(name, &config)) else { continue };
             entries.push(Entry {
                 stored_name: tensor.name.clone(),
                 encoding: Encoding::of_word(&tensor.dtype),
@@ -48,7 +51,7 @@ pub(super) fn open_folder(files: Files) -> Result<Bundle> {
     warnings.extend(unused(&files, &used, |name| name.ends_with(".safetensors") || name.ends_with(".gguf")));
     settle_vocabulary(&mut config, &entries, files[shards.first().map_or(0, |s| s.0)].name(), &mut warnings)?;
     if config.tie_word_embeddings {
-        drop_equal_head(&files, &config, &mut entries, &mut warnings)?;
+        drop_equal_head(&files, &config, &mut entries, &mut warnings, options.headers_only)?;
     }
     let mut refused = None;
     let tokenizer = or_refused(hf_tokenizer(&files), &mut refused, &mut warnings)?;
@@ -57,6 +60,7 @@ pub(super) fn open_folder(files: Files) -> Result<Bundle> {
     let base = Base::new(value["_name_or_path"].as_str().unwrap_or_default(), SourceFormat::HfFolder, sums);
     let mut bundle = Bundle::new(config, SourceFormat::HfFolder, files, entries, warnings)?;
     bundle.base = base;
+    bundle.selection = taken.report;
     bundle.set_tokenizer(tokenizer, refused);
     bundle.config_json = Some(config_json);
     bundle.add_generation_config(generation_config_json);
@@ -103,10 +107,10 @@ fn settle_vocabulary(config: &mut ModelConfig, entries: &[Entry], artifact: &str
 }
 
 /// A tied model may hold its head as a second tensor if the bytes are equal.
-fn drop_equal_head(files: &Files, config: &ModelConfig, entries: &mut Vec<Entry>, warnings: &mut Vec<Warning>) -> Result<()> {
+fn drop_equal_head(files: &Files, config: &ModelConfig, entries: &mut Vec<Entry>, warnings: &mut Vec<Warning>, unread: bool) -> Result<()> {
     let at = |name: &str| entries.iter().position(|entry| entry.name == name);
     let (Some(head), Some(embedding)) = (at(names::HEAD), at(names::embedding(config.architecture))) else { return Ok(()) };
-    if !same_bytes(files, &entries[head], &entries[embedding])? {
+    if !same_bytes(files, &entries[head], &entries[embedding], unread)? {
         let refusal = Refusal::new(word!("model.tied.conflict")).of(files[entries[head].source].name()).subject(names::HEAD);
         return Err(refusal.expected("the input embedding, as config.json says").found("other values").into());
     }

@@ -1,6 +1,6 @@
 //! Finds out what a set of files is, and opens it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::adapter::merge_adapter;
 use super::gguf_model::open_gguf;
@@ -8,6 +8,7 @@ use super::hf_folder::open_folder;
 use super::refusal::{Warning, known_mark};
 use super::safetensors::SafetensorsFile;
 use super::source::{ByteSource, base_name, for_each_chunk, read_document};
+use super::state::{ModelStateTensorManifest, PortableModelImportRequest, SelectionReport, select};
 use super::tensors::{Bundle, Entry};
 use crate::error::{Error, Refusal, Result, word};
 use crate::tokenizer::Tokenizer;
@@ -34,25 +35,61 @@ pub struct OpenOptions {
     /// `adapter_config.json` and `adapter_model.safetensors` of a PEFT LoRA, which is merged: every tensor then reads with the product of
     /// its pair added, rounded to its dtype, blocks as F32.
     pub adapter: Option<Vec<Box<dyn ByteSource>>>,
+    /// What is taken of the tensors and under which names, before the model's own names are looked for.
+    pub request: Option<PortableModelImportRequest>,
+    /// Read no values: whether a second head equals the embedding stays open, and it is left out as if it did.
+    pub headers_only: bool,
 }
 
 /// Opens the files of one model like [`open_bundle`], with options.
-pub fn open_bundle_with(files: Files, options: OpenOptions) -> Result<Bundle> {
-    let mut bundle = open_base(files)?;
-    if let Some(adapter) = options.adapter {
+pub fn open_bundle_with(files: Files, mut options: OpenOptions) -> Result<Bundle> {
+    let adapter = options.adapter.take();
+    let mut bundle = open_base(files, &options)?;
+    if let Some(adapter) = adapter {
         merge_adapter(&mut bundle, adapter)?;
     }
     Ok(bundle)
 }
 
-fn open_base(files: Files) -> Result<Bundle> {
+/// The new name of each tensor that is taken, by its name in the files.
+pub(super) struct Taken {
+    names: Option<BTreeMap<String, String>>,
+    pub(super) report: SelectionReport,
+}
+
+impl Taken {
+    /// What `request` takes of `tensors`, given as name, dtype and shape; everything without one.
+    pub(super) fn of<'a>(
+        tensors: impl Iterator<Item = (&'a str, String, &'a [u64])>,
+        request: Option<&PortableModelImportRequest>,
+        artifact: &str,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Self> {
+        let Some(request) = request else { return Ok(Self { names: None, report: SelectionReport::default() }) };
+        let listed = tensors.map(|(name, dtype, shape)| (name.to_string(), ModelStateTensorManifest::of_name(name, &dtype, shape)));
+        let selected = select(&listed.collect(), &[], request, artifact)?;
+        warnings.extend(selected.warnings);
+        let names = selected.entries.into_iter().map(|entry| (entry.source_key, entry.tensor.state_key)).collect();
+        Ok(Self { names: Some(names), report: selected.report })
+    }
+
+    /// The name under which the tensor `stored` of a file is taken.
+    pub(super) fn name<'a>(&'a self, stored: &'a str) -> Option<&'a str> {
+        match &self.names {
+            Some(names) => names.get(stored).map(String::as_str),
+            None => Some(stored),
+        }
+    }
+}
+
+fn open_base(files: Files, options: &OpenOptions) -> Result<Bundle> {
     refuse_adapter(&files)?;
     let config = find(&files, "config.json").is_some();
     if config && (named(&files, ".gguf").is_empty() || !named(&files, ".safetensors").is_empty()) {
-        return open_folder(files);
+        return open_folder(files, options);
     }
     let gguf = gguf_files(&files);
-    if gguf.is_empty() { Err(no_model(&files)) } else { open_gguf(files, &gguf) }
+    if gguf.is_empty() { Err(no_model(&files)) } else { open_gguf(files, &gguf, options) }
 }
 
 /// Positions of the files whose names end so.
@@ -167,11 +204,14 @@ pub(super) fn unused(files: &Files, used: &BTreeSet<usize>, counts: impl Fn(&str
         .collect()
 }
 
-/// Whether two tensors have the same dtype, shape and bytes.
-pub(super) fn same_bytes(files: &Files, a: &Entry, b: &Entry) -> Result<bool> {
+/// Whether two tensors have the same dtype, shape and bytes; `unread` counts as equal bytes.
+pub(super) fn same_bytes(files: &Files, a: &Entry, b: &Entry, unread: bool) -> Result<bool> {
     let (Some(a_end), Some(b_end)) = (a.end, b.end) else { return Ok(false) };
     if a.dtype != b.dtype || a.shape != b.shape || a_end - a.begin != b_end - b.begin {
         return Ok(false);
+    }
+    if unread {
+        return Ok(true);
     }
     let mut same = true;
     let mut at = b.begin;

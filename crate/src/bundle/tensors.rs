@@ -12,6 +12,7 @@ use super::names::Layout;
 use super::pieces::{PIECE_ELEMENTS, Pieces};
 use super::refusal::Warning;
 use super::source::ByteSource;
+use super::state::SelectionReport;
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
 use crate::tokenizer::Tokenizer;
@@ -73,6 +74,8 @@ pub struct Bundle {
     pub source_format: SourceFormat,
     /// The weight files by their sums.
     pub base: Base,
+    /// What a request took and left of the files' tensors, by their names there; empty without one.
+    pub selection: SelectionReport,
     /// `config.json` byte for byte, if the model came as a folder.
     pub config_json: Option<Vec<u8>>,
     /// `generation_config.json` byte for byte, if present.
@@ -115,6 +118,7 @@ impl Bundle {
             tokenizer_refused: None,
             source_format,
             base: Base::default(),
+            selection: SelectionReport::default(),
             config_json: None,
             generation_config_json: None,
             warnings,
