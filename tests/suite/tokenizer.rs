@@ -33,6 +33,7 @@ pub fn byte_level(pre: &str) -> TokenizerParts {
         add_bos: None,
         add_eos: None,
         chat_template,
+        named_templates: Vec::new(),
     }
 }
 
@@ -50,6 +51,7 @@ pub fn sentence_piece(add_space_prefix: bool) -> TokenizerParts {
         add_bos: None,
         add_eos: None,
         chat_template: None,
+        named_templates: Vec::new(),
     }
 }
 

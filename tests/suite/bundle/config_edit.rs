@@ -7,7 +7,7 @@ use tabtune::config::Precision;
 use super::files::{file, ramp, safetensors};
 
 fn edited(document: &str) -> String {
-    String::from_utf8(edited_config(document.as_bytes(), "bfloat16", 64).unwrap()).unwrap()
+    String::from_utf8(edited_config(document.as_bytes(), "bfloat16", 64, false).unwrap()).unwrap()
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn edited_config_gets_a_dtype_where_it_had_none() {
     assert_eq!(edited("{\n  \"vocab_size\": 5\n}"), "{\n  \"torch_dtype\": \"bfloat16\",\n  \"vocab_size\": 64\n}");
     assert_eq!(edited("{}"), "{\"torch_dtype\": \"bfloat16\"}");
     for broken in ["", "[]", "{", "{\"a\":}", "\u{feff}{}"] {
-        assert_eq!(edited_config(broken.as_bytes(), "float32", 1).unwrap_err().code(), "bundle.config.json", "{broken:?}");
+        assert_eq!(edited_config(broken.as_bytes(), "float32", 1, false).unwrap_err().code(), "bundle.config.json", "{broken:?}");
     }
 }
 

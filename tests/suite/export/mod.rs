@@ -1,18 +1,27 @@
-//! GGUF files that are written: headers, the base with new tensors, whole models, and what is held while they are written.
+//! Exports: folders, GGUF files with and without a base, their receipts, and what is held while they are written.
 
+mod folder;
 mod header;
 mod patch;
 mod pieces;
+mod receipt;
 mod recipe;
+mod stored;
 mod vocabulary;
 
 use std::path::PathBuf;
 
 use burn::tensor::Tensor;
-use tabtune::bundle::{Bundle, ByteSource, FileStream, GgufFile, GgufRecord, GgufValue, MemorySource, gguf_header, open_bundle};
+use std::rc::Rc;
+use tabtune::Result;
+use tabtune::bundle::{
+    Base, Bundle, ByteSource, FileStream, GgufFile, GgufRecord, GgufValue, Identity, MemorySource, ModelAssets, gguf_header, open_bundle,
+};
 use tabtune::config::Precision;
+use tabtune::export::{ExportOptions, ExportSource, Weights, export_gguf};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, ParamMap};
+use tabtune::tokenizer::Tokenizer;
 use tabtune_tests::{block_on, cpu};
 
 /// The golden files of each family.
@@ -32,7 +41,7 @@ fn source(name: &str, bytes: Vec<u8>) -> Box<dyn ByteSource> {
     Box::new(MemorySource::new(name, bytes))
 }
 
-fn goldens(names: &[&str]) -> Vec<Box<dyn ByteSource>> {
+fn goldens(names: &[&str]) -> Files {
     names.iter().map(|name| source(name, golden(name))).collect()
 }
 
@@ -43,6 +52,45 @@ fn open(bytes: &[u8]) -> Bundle {
 fn load(bundle: &Bundle, precision: Precision) -> Model {
     block_on(Model::from_bundle(bundle, precision, &cpu().inner(), &Interrupt::none())).unwrap()
 }
+
+/// A model on the device with this tokenizer and base.
+fn of_model(model: &Model, tokenizer: Option<&Tokenizer>, base: Option<Base>) -> ExportSource {
+    ExportSource {
+        weights: Weights::of_model(model),
+        assets: ModelAssets::of_config(model.config(), tokenizer.cloned()),
+        base,
+        training: None,
+        identity: Identity::default(),
+        groups: Vec::new(),
+        state: Vec::new(),
+        warnings: Vec::new(),
+    }
+}
+
+/// An opened model that is on no device.
+fn of_files(files: Files) -> ExportSource {
+    ExportSource::of_bundle(&Rc::new(open_bundle(files).unwrap())).unwrap()
+}
+
+fn named(name: &str, types: &str) -> ExportOptions {
+    ExportOptions { name: Some(name.into()), types: Some(types.into()), ..ExportOptions::default() }
+}
+
+fn gguf_recipe(model: &Model, tokenizer: Option<&Tokenizer>, name: &str, types: &str) -> Result<FileStream> {
+    block_on(export_gguf(&of_model(model, tokenizer, None), Vec::new(), &named(name, types)))
+}
+
+fn gguf_patch(model: &Model, base: GgufBase, name: &str, types: &str) -> Result<FileStream> {
+    block_on(export_gguf(&of_model(model, None, base.recorded), base.files, &named(name, types)))
+}
+
+/// A GGUF file that a model is put into, and what the model is known to come from.
+struct GgufBase {
+    files: Files,
+    recorded: Option<Base>,
+}
+
+type Files = Vec<Box<dyn ByteSource>>;
 
 /// Name and bytes of the one file of a stream, which comes in pieces of 8 MiB.
 fn written(mut stream: FileStream) -> (String, Vec<u8>) {
@@ -55,6 +103,20 @@ fn written(mut stream: FileStream) -> (String, Vec<u8>) {
     }
     assert_eq!(bytes.len() as u64, file.bytes);
     (file.name, bytes)
+}
+
+/// Name and bytes of each file of a stream, and the sum of all is that of the stream.
+fn all_files(stream: &mut FileStream) -> Vec<(String, Vec<u8>)> {
+    let mut files: Vec<(String, Vec<u8>)> = stream.files().iter().map(|file| (file.name.clone(), Vec::new())).collect();
+    while let Some(chunk) = block_on(stream.next_chunk()).unwrap() {
+        files[chunk.file].1.extend(chunk.bytes);
+    }
+    assert!(stream.files().iter().zip(&files).all(|(file, (_, bytes))| file.bytes == bytes.len() as u64));
+    files
+}
+
+fn sources(files: &[(String, Vec<u8>)]) -> Files {
+    files.iter().map(|(name, bytes)| source(name, bytes.clone())).collect()
 }
 
 /// Adds one half to the parameters of these names, or to all without names.

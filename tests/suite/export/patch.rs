@@ -2,26 +2,26 @@
 
 use half::{bf16, f16};
 use tabtune::Error;
-use tabtune::bundle::{GgmlType, GgufFile, GgufRecord, GgufValue, MemorySource, open_bundle};
+use tabtune::bundle::{Base, GgmlType, GgufFile, GgufRecord, GgufValue, MemorySource, open_bundle};
 use tabtune::config::Precision;
-use tabtune::export::{GgufBase, GgufTypes, gguf_patch};
+use tabtune::export::GgufTypes;
 use tabtune::model::Model;
-use tabtune_tests::{block_on, weights};
+use tabtune_tests::weights;
 
-use super::{FAMILIES, Raise, golden, goldens, load, open, rewritten, source, written};
+use super::{FAMILIES, GgufBase, Raise, gguf_patch, golden, goldens, load, open, rewritten, source, written};
 
 fn base(bytes: &[u8]) -> GgufBase {
-    GgufBase { files: vec![source("m.gguf", bytes.to_vec())], recorded_bytes: None }
+    GgufBase { files: vec![source("m.gguf", bytes.to_vec())], recorded: None }
 }
 
-fn patched(model: &Model, bytes: &[u8], types: GgufTypes) -> Vec<u8> {
-    let (name, bytes) = written(block_on(gguf_patch(model, base(bytes), "new", types)).unwrap());
+fn patched(model: &Model, bytes: &[u8], types: &str) -> Vec<u8> {
+    let (name, bytes) = written(gguf_patch(model, base(bytes), "new", types).unwrap());
     assert_eq!(name, "new.gguf");
     bytes
 }
 
 fn refused(model: &Model, base: GgufBase) -> Error {
-    block_on(gguf_patch(model, base, "new", GgufTypes::AsBase)).map(|_| ()).unwrap_err()
+    gguf_patch(model, base, "new", "as-base").map(|_| ()).unwrap_err()
 }
 
 fn types_of(bytes: &[u8]) -> Vec<(String, String)> {
@@ -46,9 +46,9 @@ fn patch_without_a_change_is_the_base_byte_for_byte() {
         for precision in [Precision::F32, Precision::Bf16] {
             let model = load(&bundle, precision);
             // Even where the types of matrices are asked for: none is replaced.
-            for types in [GgufTypes::AsBase, GgufTypes::from_word("f16").unwrap()] {
-                let base = GgufBase { files: goldens(files), recorded_bytes: None };
-                let (_, bytes) = written(block_on(gguf_patch(&model, base, family, types)).unwrap());
+            for types in ["as-base", "f16"] {
+                let base = GgufBase { files: goldens(files), recorded: None };
+                let (_, bytes) = written(gguf_patch(&model, base, family, types).unwrap());
                 if let [file] = files {
                     assert!(bytes == golden(file), "{family}");
                     continue;
@@ -79,7 +79,7 @@ fn patch_of_one_tensor_changes_its_bytes_and_no_others() {
         let bytes = golden(file);
         let before = open(&bytes);
         let model = load(&before, Precision::F32).map(&mut Raise(&[name]));
-        let found = patched(&model, &bytes, GgufTypes::AsBase);
+        let found = patched(&model, &bytes, "as-base");
         let tensor = GgufFile::open(&MemorySource::new("m.gguf", bytes.clone())).unwrap().tensor(stored).unwrap().clone();
         let (begin, end) = (tensor.begin as usize, (tensor.begin + tensor.bytes.unwrap()) as usize);
         assert!(found.len() == bytes.len() && found[..begin] == bytes[..begin] && found[end..] == bytes[end..], "{name}");
@@ -96,9 +96,9 @@ fn tied_head_that_the_base_has_twice_is_replaced_twice() {
     });
     let bundle = open(&bytes);
     assert!(bundle.config.tie_word_embeddings && bundle.warnings[0].code == "model.tied.copy");
-    assert!(patched(&load(&bundle, Precision::F32), &bytes, GgufTypes::AsBase) == bytes);
+    assert!(patched(&load(&bundle, Precision::F32), &bytes, "as-base") == bytes);
     let model = load(&bundle, Precision::F32).map(&mut Raise(&["model.embed_tokens.weight"]));
-    let found = open(&patched(&model, &bytes, GgufTypes::AsBase));
+    let found = open(&patched(&model, &bytes, "as-base"));
     assert_eq!((found.warnings[0].code, found.warnings.len()), ("model.tied.copy", 1), "both are the same");
     assert_eq!(weights(&load(&found, Precision::F32)), weights(&model));
 }
@@ -109,17 +109,17 @@ fn replaced_tensors_keep_the_type_of_the_base_or_get_the_asked_one() {
     let brains = converted(&golden("llama3.gguf"), "BF16", |value| bf16::from_f32(value).to_le_bytes().to_vec());
     for bytes in [&halves, &brains] {
         let model = load(&open(bytes), Precision::F32).map(&mut Raise(&[]));
-        assert_eq!(types_of(&patched(&model, bytes, GgufTypes::AsBase)), types_of(bytes));
+        assert_eq!(types_of(&patched(&model, bytes, "as-base")), types_of(bytes));
     }
     let model = load(&open(&halves), Precision::F32).map(&mut Raise(&[]));
-    let found = open(&patched(&model, &halves, GgufTypes::AsBase));
+    let found = open(&patched(&model, &halves, "as-base"));
     for name in found.names() {
         let before = open(&halves).read_f32(&name).unwrap();
         let matrix = found.shape(&name).unwrap().len() > 1;
         let expected = before.iter().map(|value| if matrix { f16::from_f32(value + 0.5).to_f32() } else { value + 0.5 });
         assert_eq!(found.read_f32(&name).unwrap(), expected.collect::<Vec<_>>(), "{name}");
     }
-    let found = types_of(&patched(&model, &halves, GgufTypes::from_word("bf16").unwrap()));
+    let found = types_of(&patched(&model, &halves, "bf16"));
     assert!(found.iter().all(|(name, kind)| kind == if name.contains("norm") { "F32" } else { "BF16" }), "{found:?}");
 }
 
@@ -127,7 +127,7 @@ fn replaced_tensors_keep_the_type_of_the_base_or_get_the_asked_one() {
 fn type_of_the_file_follows_where_most_weights_change_theirs() {
     let bytes = rewritten(&golden("gpt2.gguf"), |metadata, _| metadata.insert(2, ("general.file_type".into(), GgufValue::of_u32(0))));
     let stated = |model: &Model, types: &str| {
-        let found = patched(model, &bytes, GgufTypes::from_word(types).unwrap());
+        let found = patched(model, &bytes, types);
         let file = GgufFile::open(&MemorySource::new("m.gguf", found)).unwrap();
         assert_eq!(file.metadata[2].0, "general.file_type");
         file.metadata[2].1.count().unwrap()
@@ -151,16 +151,31 @@ fn another_base_is_refused() {
     });
     assert_eq!(refused(&model, base(&other)).code(), "export.gguf.base");
     let folder = ["config.json", "model.safetensors"].map(|name| source(name, golden(&format!("llama3/{name}"))));
-    assert_eq!(refused(&model, GgufBase { files: folder.into(), recorded_bytes: None }).code(), "export.gguf.base");
+    assert_eq!(refused(&model, GgufBase { files: folder.into(), recorded: None }).code(), "export.gguf.base");
 }
 
 #[test]
-fn base_of_another_size_than_recorded_serves_only_if_every_tensor_is_replaced() {
+fn line_38_base_of_another_sum_than_recorded_serves_only_if_every_tensor_is_replaced() {
     let bytes = golden("llama3.gguf");
-    let recorded = |recorded: u64| GgufBase { recorded_bytes: Some(vec![recorded]), ..base(&bytes) };
+    let own = open(&bytes).base.clone();
+    let mut resized = own.clone();
+    resized.files[0].bytes = 7;
+    // The same size, but other weights: of another run, say.
+    let other = open(&rewritten(&bytes, |metadata, _| metadata[1].1 = GgufValue::of_text("tiny other"))).base.clone();
+    assert_eq!(other.files[0].bytes, own.files[0].bytes);
+    let unsummed = || {
+        let mut base = own.clone();
+        base.files[0].header_sha256 = None;
+        base
+    };
+    let recorded = |recorded: Base| GgufBase { recorded: Some(recorded), ..base(&bytes) };
     let model = load(&open(&bytes), Precision::F32);
-    assert_eq!(refused(&model, recorded(7)).code(), "export.gguf.base");
-    assert!(block_on(gguf_patch(&model, recorded(bytes.len() as u64), "new", GgufTypes::AsBase)).is_ok());
-    let trained = model.map(&mut Raise(&[]));
-    assert!(block_on(gguf_patch(&trained, recorded(7), "new", GgufTypes::AsBase)).is_ok());
+    for wrong in [resized, other] {
+        assert_eq!(refused(&model, recorded(wrong.clone())).code(), "export.gguf.base");
+        let trained = model.clone().map(&mut Raise(&[]));
+        assert!(gguf_patch(&trained, recorded(wrong), "new", "as-base").is_ok());
+    }
+    for right in [own.clone(), unsummed()] {
+        assert!(gguf_patch(&model, recorded(right), "new", "as-base").is_ok());
+    }
 }

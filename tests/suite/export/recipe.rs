@@ -5,18 +5,17 @@ use half::f16;
 use serde_json::json;
 use tabtune::bundle::{GgufFile, MemorySource, config_from_hf, open_bundle};
 use tabtune::config::{ModelConfig, Precision, RopeScaling};
-use tabtune::export::{GgufTypes, gguf_recipe};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, ParamMap};
 use tabtune_tests::{block_on, cpu, weights};
 
-use super::{FAMILIES, Raise, goldens, load, open, written};
+use super::{FAMILIES, Raise, gguf_recipe, goldens, load, open, written};
 
 fn fresh(config: &ModelConfig, precision: Precision) -> Model {
     block_on(Model::init(config, 5, precision, &cpu().inner(), &Interrupt::none())).unwrap()
 }
 
-fn file(model: &Model, types: GgufTypes) -> Vec<u8> {
+fn file(model: &Model, types: &str) -> Vec<u8> {
     let (name, bytes) = written(gguf_recipe(model, None, "tiny", types).unwrap());
     assert_eq!(name, "tiny.gguf");
     bytes
@@ -38,7 +37,7 @@ fn recipe_of_every_family_opens_with_the_same_bits_and_configuration() {
         for precision in [Precision::F32, Precision::Bf16] {
             let model = load(&bundle, precision);
             let tokenizer = bundle.tokenizer.as_ref();
-            let (_, bytes) = written(gguf_recipe(&model, tokenizer, family, GgufTypes::AsBase).unwrap());
+            let (_, bytes) = written(gguf_recipe(&model, tokenizer, family, "as-base").unwrap());
             let again = open(&bytes);
             assert_eq!(again.config, bundle.config, "{family}");
             assert!(weights(&load(&again, precision)) == weights(&model), "{family}");
@@ -47,7 +46,7 @@ fn recipe_of_every_family_opens_with_the_same_bits_and_configuration() {
             assert_eq!((found.eos(), found.bos(), found.pad()), (expected.eos(), expected.bos(), expected.pad()), "{family}");
             assert_eq!(found.chat_template(), expected.chat_template(), "{family}");
             assert_eq!(found.encode("user\nassistant").unwrap(), expected.encode("user\nassistant").unwrap(), "{family}");
-            assert_eq!(bytes, written(gguf_recipe(&model, tokenizer, family, GgufTypes::AsBase).unwrap()).1, "the same bytes again");
+            assert_eq!(bytes, written(gguf_recipe(&model, tokenizer, family, "as-base").unwrap()).1, "the same bytes again");
         }
     }
 }
@@ -55,7 +54,7 @@ fn recipe_of_every_family_opens_with_the_same_bits_and_configuration() {
 #[test]
 fn keys_of_a_recipe_stand_in_a_fixed_order() {
     let keys = |model: &Model| -> Vec<String> {
-        let file = GgufFile::open(&MemorySource::new("m.gguf", file(model, GgufTypes::AsBase))).unwrap();
+        let file = GgufFile::open(&MemorySource::new("m.gguf", file(model, "as-base"))).unwrap();
         file.metadata.iter().map(|(key, _)| key.clone()).collect()
     };
     let linear = json!({"head_dim": 6, "rope_scaling": {"rope_type": "linear", "factor": 2.0}});
@@ -85,7 +84,7 @@ fn keys_of_a_recipe_stand_in_a_fixed_order() {
 fn types_of_a_recipe_are_those_asked_for() {
     let bundle = open_bundle(goldens(&["gpt2.gguf"])).unwrap();
     let model = load(&bundle, Precision::F32);
-    let bytes = file(&model, GgufTypes::from_word("f16").unwrap());
+    let bytes = file(&model, "f16");
     let header = GgufFile::open(&MemorySource::new("m.gguf", bytes.clone())).unwrap();
     assert_eq!(header.get("general.file_type").unwrap().count(), Some(1));
     for tensor in &header.tensors {
@@ -105,11 +104,11 @@ fn types_of_a_recipe_are_those_asked_for() {
 fn values_beyond_their_type_are_refused_by_name() {
     let name = "model.layers.0.mlp.up_proj.weight";
     let model = fresh(&llama(json!({})), Precision::F32).map(&mut Raise(&[name])).map(&mut Scale(name));
-    let mut stream = gguf_recipe(&model, None, "tiny", GgufTypes::from_word("f16").unwrap()).unwrap();
+    let mut stream = gguf_recipe(&model, None, "tiny", "f16").unwrap();
     let error = block_on(stream.next_chunk()).map(|_| ()).unwrap_err();
     assert_eq!(error.code(), "export.overflow");
     assert!(error.to_string().contains("blk.0.ffn_up.weight"), "{error}");
-    assert!(!file(&model, GgufTypes::from_word("bf16").unwrap()).is_empty());
+    assert!(!file(&model, "bf16").is_empty());
 }
 
 #[test]
@@ -118,12 +117,12 @@ fn frequency_factors_of_llama3_go_with_the_file() {
         "original_max_position_embeddings": 8192});
     let config = llama(json!({"head_dim": 16, "rope_scaling": scaling}));
     let model = fresh(&config, Precision::F32);
-    let again = open(&file(&model, GgufTypes::AsBase));
+    let again = open(&file(&model, "as-base"));
     assert!(matches!(again.config.rope_scaling, RopeScaling::Llama3 { .. }));
     assert_eq!(again.config.rope_scaling, config.rope_scaling);
     assert!(weights(&load(&again, Precision::F32)) == weights(&model));
     let other = ModelConfig { model_type: "qwen2".into(), attention_bias: true, ..config };
-    let error = gguf_recipe(&fresh(&other, Precision::F32), None, "tiny", GgufTypes::AsBase).map(|_| ()).unwrap_err();
+    let error = gguf_recipe(&fresh(&other, Precision::F32), None, "tiny", "as-base").map(|_| ()).unwrap_err();
     assert_eq!(error.code(), "export.gguf.arch", "llama.cpp reads the factors of llama alone");
 }
 
@@ -133,7 +132,7 @@ fn model_that_no_architecture_describes_is_refused() {
         [("llama", false, true), ("qwen3", true, true), ("qwen2", false, false), ("other", false, false)]
     {
         let config = ModelConfig { model_type: model_type.into(), attention_bias, qk_norm, ..llama(json!({})) };
-        let error = gguf_recipe(&fresh(&config, Precision::F32), None, "tiny", GgufTypes::AsBase).map(|_| ()).unwrap_err();
+        let error = gguf_recipe(&fresh(&config, Precision::F32), None, "tiny", "as-base").map(|_| ()).unwrap_err();
         assert_eq!(error.code(), "export.gguf.arch", "{model_type}");
     }
 }

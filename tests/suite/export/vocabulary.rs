@@ -3,13 +3,12 @@
 use serde_json::{Value, json};
 use tabtune::bundle::config_from_hf;
 use tabtune::config::Precision;
-use tabtune::export::{GgufTypes, gguf_recipe};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
 use tabtune::tokenizer::{PartsModel, Tokenizer, TokenizerKind, TokenizerParts};
 use tabtune_tests::{block_on, cpu};
 
-use super::{open, written};
+use super::{gguf_recipe, open, written};
 use crate::tokenizer::{byte_level, sentence_piece};
 
 const TEXT: &str = "It's 12345 of  the words,\n\tand don't:  she'LL go.";
@@ -22,7 +21,7 @@ fn through_gguf(tokenizer: &Tokenizer, rows: usize) -> Tokenizer {
     });
     let config = config_from_hf(&config).unwrap();
     let model = block_on(Model::init(&config, 1, Precision::F32, &cpu().inner(), &Interrupt::none())).unwrap();
-    let stream = gguf_recipe(&model, Some(tokenizer), "tiny", GgufTypes::AsBase).unwrap();
+    let stream = gguf_recipe(&model, Some(tokenizer), "tiny", "as-base").unwrap();
     let bundle = open(&written(stream).1);
     assert!(bundle.warnings.is_empty(), "{:?}", bundle.warnings);
     bundle.tokenizer.unwrap()
@@ -71,6 +70,21 @@ fn characters_come_back_with_their_ids() {
         assert_eq!(found.vocab_size(), tokenizer.vocab_size());
         assert!(found.eos().is_empty() && found.bos().is_empty());
     }
+}
+
+#[test]
+fn named_chat_templates_come_back() {
+    let named = vec![("rag".to_string(), "R{{ messages }}".to_string()), ("tool_use".to_string(), "T{{ messages }}".to_string())];
+    let mut parts = byte_level("gpt-2");
+    parts.named_templates.clone_from(&named);
+    let tokenizer = Tokenizer::from_parts(parts.clone()).unwrap();
+    assert_eq!(tokenizer.named_templates(), named);
+    let found = through_gguf(&tokenizer, tokenizer.vocab_size());
+    assert_eq!((found.named_templates(), found.chat_template()), (named.as_slice(), parts.chat_template.as_deref()));
+    let assets = found.assets();
+    let asset = |name: &str| assets.iter().find(|(found, _)| found == name).map(|(_, bytes)| bytes.as_slice());
+    let again = Tokenizer::from_hf(asset("tokenizer.json").unwrap(), asset("tokenizer_config.json"), asset("chat_template.jinja")).unwrap();
+    assert_eq!((again.named_templates(), again.chat_template()), (named.as_slice(), parts.chat_template.as_deref()));
 }
 
 /// The files of a byte-level tokenizer with a change to its `tokenizer.json`.

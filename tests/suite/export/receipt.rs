@@ -1,0 +1,163 @@
+//! Receipts: what they state is found again, and nothing else.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use tabtune::bundle::{
+    CheckResult, Digest, MemorySource, ModelIoArtifactReceipt, RECEIPT, SafetensorsFile, Verification, leaf, verify, verify_files,
+    weights_digest,
+};
+use tabtune::export::{ExportOptions, export_folder, export_gguf};
+use tabtune_tests::block_on;
+
+use super::{all_files, golden, goldens, named, of_files, source, sources};
+
+type Written = Vec<(String, Vec<u8>)>;
+
+fn golden_folder() -> Written {
+    ["config.json", "model.safetensors"].map(|name| (name.to_string(), golden(&format!("llama3/{name}")))).into()
+}
+
+fn exported() -> Written {
+    let options = ExportOptions { shard_bytes: Some(3_000), ..ExportOptions::default() };
+    all_files(&mut export_folder(&of_files(sources(&golden_folder())), &options).unwrap())
+}
+
+fn result(found: &Verification, name: &str) -> CheckResult {
+    found.checks.iter().find(|check| check.name == name).unwrap_or_else(|| panic!("{name}: {found:?}")).result
+}
+
+#[test]
+fn line_43_receipt_states_what_the_files_have() {
+    let files = exported();
+    let text = String::from_utf8(files.last().unwrap().1.clone()).unwrap();
+    assert_eq!(files.last().unwrap().0, RECEIPT);
+    let value: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&value["version"], &value["operation"]), (&1.into(), &"convert".into()));
+    let mut leaves = BTreeMap::new();
+    for (at, (name, bytes)) in files.iter().take(files.len() - 1).enumerate() {
+        let output = &value["outputs"][at];
+        assert_eq!((output["name"].as_str(), output["bytes"].as_u64()), (Some(name.as_str()), Some(bytes.len() as u64)));
+        assert_eq!(output["sha256"], Digest::of(bytes).to_string());
+        if name.ends_with(".safetensors") {
+            for tensor in SafetensorsFile::open(&MemorySource::new(&**name, bytes.clone())).unwrap().tensors {
+                let payload = Digest::of(&bytes[tensor.begin as usize..tensor.end as usize]);
+                leaves.insert(tensor.name.clone(), leaf(&tensor.name, &tensor.dtype, &tensor.shape, payload));
+            }
+        }
+    }
+    assert_eq!(value["outputs"].as_array().unwrap().len(), files.len() - 1);
+    assert_eq!(value["digests"]["weights"], weights_digest(&leaves).to_string());
+    let base = golden("llama3/model.safetensors");
+    let header = 8 + u64::from_le_bytes(base[..8].try_into().unwrap()) as usize;
+    assert_eq!(value["base"]["files"][0]["sha256"], Digest::of(&base).to_string());
+    assert_eq!(value["base"]["files"][0]["header_sha256"], Digest::of(&base[..header]).to_string());
+    assert_eq!(value["inputs"][0]["sha256"], Digest::of(&base).to_string());
+    assert_eq!(exported(), files, "the same bytes twice");
+}
+
+#[test]
+fn line_43_receipt_is_confirmed_and_refuses_every_changed_file() {
+    let files = exported();
+    let good = verify_files(&sources(&files), None).unwrap();
+    assert!(good.ok, "{good:?}");
+    assert_eq!(result(&good, "receipt_digest"), CheckResult::Verified);
+    assert_eq!(result(&good, "weights"), CheckResult::Verified);
+    assert_eq!(result(&good, "input:model.safetensors"), CheckResult::Skipped, "the base is elsewhere");
+    for (at, (name, bytes)) in files.iter().enumerate().filter(|(_, (name, _))| name != RECEIPT) {
+        for place in [0, bytes.len() / 2, bytes.len() - 1] {
+            let mut changed = files.clone();
+            changed[at].1[place] ^= 0x10;
+            let found = verify_files(&sources(&changed), None).unwrap();
+            assert!(!found.ok && result(&found, &format!("output:{name}")) == CheckResult::Differs, "{name} {place}");
+        }
+        let mut absent = files.clone();
+        absent.remove(at);
+        let found = verify_files(&sources(&absent), None).unwrap();
+        assert!(!found.ok && result(&found, &format!("output:{name}")) == CheckResult::Absent, "{name}");
+        let mut cut = files.clone();
+        cut[at].1.pop();
+        assert!(!verify_files(&sources(&cut), None).unwrap().ok, "{name}");
+    }
+    // Whatever is changed in the receipt itself, but for its white space.
+    let text = &files.last().unwrap().1;
+    for (place, byte) in text.iter().enumerate().filter(|(_, byte)| !byte.is_ascii_whitespace()).step_by(3) {
+        let mut changed = files.clone();
+        changed.last_mut().unwrap().1[place] = if *byte == b'7' { b'3' } else { b'7' };
+        let found = verify_files(&sources(&changed), None);
+        assert!(found.map_or_else(|error| error.code() == "receipt.invalid", |found| !found.ok), "{place}");
+    }
+    let without: Written = files.iter().filter(|(name, _)| name != RECEIPT).cloned().collect();
+    let found = verify_files(&sources(&without), None).unwrap();
+    assert!(!found.ok && result(&found, "receipt") == CheckResult::Absent);
+}
+
+#[test]
+fn line_43_inputs_are_compared_where_they_are_given() {
+    // One file, so that the output is called as the input.
+    let mut stream = export_folder(&of_files(sources(&golden_folder())), &ExportOptions::default()).unwrap();
+    let files = all_files(&mut stream);
+    let receipt = stream.receipt().unwrap();
+    assert_eq!(&ModelIoArtifactReceipt::read(std::str::from_utf8(&files.last().unwrap().1).unwrap(), RECEIPT).unwrap(), receipt);
+    let given = |change: bool| {
+        let mut input = golden("llama3/model.safetensors");
+        let last = input.len() - 1;
+        input[last] ^= u8::from(change);
+        let mut all = sources(&files);
+        all.insert(0, source("elsewhere/model.safetensors", input));
+        verify(receipt, &all).unwrap()
+    };
+    assert!(given(false).ok);
+    assert_eq!(result(&given(false), "input:model.safetensors"), CheckResult::Verified);
+    assert!(!given(true).ok);
+    assert_eq!(result(&given(true), "input:model.safetensors"), CheckResult::Differs);
+    assert_eq!(result(&given(true), "output:model.safetensors"), CheckResult::Verified);
+}
+
+#[test]
+fn line_43_gguf_file_has_its_receipt_beside_the_stream() {
+    for base in [Vec::new(), goldens(&["llama3.gguf"])] {
+        let patched = !base.is_empty();
+        let options = named("out", if patched { "as-base" } else { "q8_0" });
+        let mut stream = block_on(export_gguf(&of_files(goldens(&["llama3.gguf"])), base, &options)).unwrap();
+        let files = all_files(&mut stream);
+        let receipt = stream.receipt().unwrap();
+        assert_eq!(receipt.inputs.len(), 1, "{:?}", receipt.inputs);
+        assert_eq!(receipt.conversions.is_empty(), patched);
+        let text = receipt.to_text().unwrap();
+        let mut all = sources(&files);
+        all.extend(goldens(&["llama3.gguf"]));
+        let found = verify_files(&all, Some(&text)).unwrap();
+        assert!(found.ok && result(&found, "input:llama3.gguf") == CheckResult::Verified, "{found:?}");
+        for place in [0, 100, files[0].1.len() - 1] {
+            let mut changed = files.clone();
+            changed[0].1[place] ^= 1;
+            assert!(!verify_files(&sources(&changed), Some(&text)).unwrap().ok);
+        }
+    }
+}
+
+#[test]
+fn broken_receipts_are_refused() {
+    let text = String::from_utf8(exported().last().unwrap().1.clone()).unwrap();
+    assert!(ModelIoArtifactReceipt::read(&text, RECEIPT).is_ok());
+    for (from, to) in [
+        ("\"version\": 1", "\"version\": 2"),
+        ("\"version\": 1", "\"version\": 1, \"extra\": 0"),
+        ("\"version\": 1", "\"version\": 1, \"version\": 1"),
+        ("\"version\": 1", "\"version\": 9007199254740993"),
+        ("\"receipt_digest\"", "\"time\""),
+        ("\"operation\": \"convert\"", "\"operation\": \"invent\""),
+        ("\"inputs\"", "\"in\""),
+        ("{", "["),
+    ] {
+        let changed = text.replacen(from, to, 1);
+        assert_ne!(changed, text);
+        assert_eq!(ModelIoArtifactReceipt::read(&changed, RECEIPT).unwrap_err().code(), "receipt.invalid", "{to}");
+    }
+    // Time and device are outside the digest.
+    let mut receipt = ModelIoArtifactReceipt::read(&text, RECEIPT).unwrap();
+    receipt.time = Some("2026-01-01T00:00:00Z".into());
+    receipt.device = Some("a GPU".into());
+    assert_eq!(Some(receipt.digest().unwrap()), receipt.receipt_digest);
+}
