@@ -40,7 +40,7 @@ fn corrupt(what: &str, reason: impl std::fmt::Display) -> Error {
 /// An opened checkpoint.
 pub struct Checkpoint {
     manifest: Manifest,
-    bundle: Bundle,
+    bundle: Rc<Bundle>,
     weights: TensorFile,
     optimizer: TensorFile,
 }
@@ -80,7 +80,7 @@ impl Checkpoint {
         let named = |file: Option<_>, name| file.ok_or_else(|| corrupt(name, "the manifest does not name it"));
         let (optimizer, bundle) = (named(optimizer, OPTIMIZER)?, open_model(sources)?);
         let (weights, optimizer) = (TensorFile::open(named(weights, WEIGHTS)?)?, TensorFile::open(optimizer)?);
-        let checkpoint = Self { manifest, bundle, weights, optimizer };
+        let checkpoint = Self { manifest, bundle: Rc::new(bundle), weights, optimizer };
         if let Some(said) = &checkpoint.manifest.tensors {
             agreement::check_tensors(said, &checkpoint.found())?;
             agreement::check_groups_of(&checkpoint)?;
@@ -96,6 +96,11 @@ impl Checkpoint {
     /// Weights, configuration and tokenizer.
     pub fn bundle(&self) -> &Bundle {
         &self.bundle
+    }
+
+    /// The same, shared.
+    pub fn shared_bundle(&self) -> Rc<Bundle> {
+        Rc::clone(&self.bundle)
     }
 
     /// The warning that the run continues in another environment, if that may give other bits.

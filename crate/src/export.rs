@@ -15,4 +15,4 @@ pub use folder::{SHARD_BYTES, export_folder};
 pub use gguf::export_gguf;
 pub use gguf_types::GgufTypes;
 pub use options::{ExportDtype, ExportFormat, ExportOptions, JsonEncoding, ModelCard};
-pub use source::{ExportSource, Weights};
+pub use source::{ExportSource, Weights, training_record};

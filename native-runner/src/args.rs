@@ -1,5 +1,6 @@
 //! The command line.
 
+mod model_io;
 mod train;
 
 use std::path::PathBuf;
@@ -8,6 +9,10 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use tabtune::device::DeviceKind;
 use tabtune::generate::GenerateConfig;
 
+pub use model_io::{
+    AdapterAction, AdapterArgs, CardArgs, ConvertArgs, DeltaAction, DeltaArgs, DeltaUse, ExportArgs, ExportFormat, OutputArgs, RequestArgs,
+    VerifyArgs,
+};
 pub use train::TrainArgs;
 
 use crate::error::{Result, RunError};
@@ -46,7 +51,15 @@ pub enum Command {
     /// Measure time and memory on this device.
     Bench(crate::commands::bench::BenchArgs),
     /// Write the weights of a checkpoint for other programs.
-    Export(ExportArgs),
+    Export(Box<ExportArgs>),
+    /// Write a model in another format, without training.
+    Convert(Box<ConvertArgs>),
+    /// Write the exact difference of two models, apply it, or remove it.
+    Delta(DeltaArgs),
+    /// Merge a LoRA adapter into its base.
+    Adapter(Box<AdapterArgs>),
+    /// Recompute what a receipt states.
+    Verify(VerifyArgs),
     /// Print settings, reports and codes as JSON, for `npm run generate`.
     #[command(hide = true)]
     Schema,
@@ -187,37 +200,6 @@ pub struct ReplayArgs {
     /// Where to compute.
     #[arg(long, value_enum, default_value = "wgpu")]
     pub device: DeviceName,
-}
-
-/// `export`.
-#[derive(Debug, Args)]
-pub struct ExportArgs {
-    /// Checkpoint folder.
-    #[arg(long, value_name = "DIR")]
-    pub checkpoint: PathBuf,
-    /// Folder to create, which must not exist, or be empty; with --format gguf the file to create, which must not exist.
-    #[arg(long, value_name = "PATH")]
-    pub to: PathBuf,
-    /// Format of the weights.
-    #[arg(long, value_enum, default_value = "safetensors")]
-    pub format: ExportFormat,
-    /// With --format gguf, the type of matrices: f32, f16, bf16, q8_0, q6_k, q5_1, q5_0, q4_k, q4_1, q4_0, the mixture q4_k_m, or as-base,
-    /// the type that each has in the base, and without a base that of the checkpoint [default: as-base].
-    #[arg(long = "type", value_name = "TYPE")]
-    pub types: Option<String>,
-    /// With --format gguf, the GGUF file that training started from, or all parts of a split one: its metadata, its tokenizer and the
-    /// tensors that were not trained are kept byte for byte. Without it a new file is made.
-    #[arg(long, value_name = "FILE", num_args = 1..)]
-    pub base: Vec<PathBuf>,
-}
-
-/// Format of exported weights.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ExportFormat {
-    /// A Hugging Face folder.
-    Safetensors,
-    /// One file for llama.cpp.
-    Gguf,
 }
 
 impl Cli {

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use tabtune::bundle::{Bundle, ByteSource, OpenOptions, truncated};
+use tabtune::bundle::{Bundle, ByteSource, OpenOptions, PortableModelImportRequest, truncated};
 use tabtune::checkpoint::{Checkpoint, MANIFEST};
 
 use crate::container;
@@ -85,7 +85,8 @@ pub fn files_of(folder: &Path) -> tabtune::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-fn has_ending(path: &Path, endings: &[&str]) -> bool {
+/// Whether the name of a file ends so.
+pub fn has_ending(path: &Path, endings: &[&str]) -> bool {
     path.extension().and_then(|e| e.to_str()).is_some_and(|e| endings.iter().any(|want| e.eq_ignore_ascii_case(want)))
 }
 
@@ -114,13 +115,23 @@ pub fn model_sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
 
 /// Opens the model at `path`; its warnings go to stderr.
 pub fn open_model(path: &Path) -> Result<Bundle> {
-    open_merged(path, None)
+    open_wanted(path, Wanted::default())
 }
 
-/// Opens the model at `path` with the adapter of the folder `adapter` merged into it; warnings go to stderr.
-pub fn open_merged(path: &Path, adapter: Option<&Path>) -> Result<Bundle> {
-    let adapter = adapter.map(folder_sources).transpose()?;
-    let bundle = tabtune::model::open_model_with(model_sources(path)?, OpenOptions { adapter })?;
+/// What is wanted of a model that is opened.
+#[derive(Default)]
+pub struct Wanted<'a> {
+    /// Folder of a LoRA adapter that is merged into it.
+    pub adapter: Option<&'a Path>,
+    /// Which of its tensors, and under which names.
+    pub request: Option<PortableModelImportRequest>,
+}
+
+/// Opens the model at `path` with what is wanted of it; warnings go to stderr.
+pub fn open_wanted(path: &Path, wanted: Wanted<'_>) -> Result<Bundle> {
+    let adapter = wanted.adapter.map(folder_sources).transpose()?;
+    let options = OpenOptions { adapter, request: wanted.request, headers_only: false };
+    let bundle = tabtune::model::open_model_with(model_sources(path)?, options)?;
     for warning in &bundle.warnings {
         log::warn!("{} [{}]", warning.message(), warning.code);
     }

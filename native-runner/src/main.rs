@@ -11,6 +11,7 @@ mod oracle;
 mod output;
 mod progress;
 mod scratch;
+mod selection;
 mod settings;
 mod wait;
 mod writer;
@@ -52,6 +53,10 @@ fn run() -> anyhow::Result<Outcome> {
         Command::Replay(args) => commands::replay::run(&args, &output),
         Command::Bench(args) => commands::bench::run(&args, &output),
         Command::Export(args) => commands::export::run(&args, &output),
+        Command::Convert(args) => commands::convert::run(&args, &output),
+        Command::Delta(args) => commands::delta::run(&args, &output),
+        Command::Adapter(args) => commands::adapter::run(&args, &output),
+        Command::Verify(args) => commands::verify::run(&args, &output),
         Command::Schema => commands::schema::run(&output),
     }?;
     Ok(outcome)

@@ -67,19 +67,24 @@ pub fn check_file(path: &Path) -> Result<()> {
     fs::create_dir_all(parent(path)).map_err(|e| unwritable(parent(path).display(), e).into())
 }
 
-/// Writes the one file of `stream` as `path`: next to it, flushed, then renamed.
-pub fn write_file(path: &Path, stream: &mut FileStream) -> Result<()> {
+/// Writes the one file of `stream` as `path`: next to it, flushed, then renamed. A receipt goes beside it, as `<path>.receipt.json`. Returns
+/// the paths of the files.
+pub fn write_file(path: &Path, stream: &mut FileStream) -> Result<Vec<PathBuf>> {
+    let places = [path.to_path_buf(), beside(path, "receipt.json")];
     check_file(path)?;
     let partial = beside(path, "partial");
     remove(&partial)?;
     fs::create_dir(&partial).map_err(|e| unwritable(partial.display(), e))?;
     let names: Vec<PathBuf> = stream.files().iter().map(|file| partial.join(&file.name)).collect();
-    let renamed = |written: &PathBuf| -> Result<()> { fs::rename(written, path).map_err(|e| unwritable(path.display(), e).into()) };
-    let written = fill(&partial, false, stream).and_then(|()| names.iter().try_for_each(renamed));
+    let renamed = |(written, place): (&PathBuf, &PathBuf)| -> Result<()> {
+        fs::rename(written, place).map_err(|e| unwritable(place.display(), e).into())
+    };
+    let written = fill(&partial, false, stream).and_then(|()| names.iter().zip(&places).try_for_each(renamed));
     // The first failure is the one to report; the next attempt overwrites what is left.
     let removed = remove(&partial);
     written.and(removed)?;
-    flush_folder(parent(path))
+    flush_folder(parent(path))?;
+    Ok(places.into_iter().take(names.len()).collect())
 }
 
 /// `sealed`: the last document contains the digests of the pieces before it.

@@ -91,7 +91,7 @@ pub use state::{
 };
 pub use state_digests::{StateDigests, StatedResult};
 pub(crate) use state_json::{JSON_FILE, JSON_FORMAT, MAX_JSON_BYTES, read_state_json};
-pub use stored::StoredTensor;
+pub use stored::{StoredBytes, StoredTensor};
 pub use stream::{Chunk, FileInfo, FileStream, StreamTensor, StreamValues};
 pub(crate) use tensors::unreadable;
 pub use tensors::{Bundle, SourceFormat, dequantise};

@@ -64,8 +64,9 @@ pub struct DataRecord {
     pub name: String,
     /// SHA-256 of its tokens, as checkpoints have it.
     pub digest: Digest,
-    /// Tokens to be trained on.
-    pub tokens: u64,
+    /// Tokens to be trained on, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
 }
 
 /// Losses in nats that were measured.

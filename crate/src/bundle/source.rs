@@ -172,6 +172,12 @@ pub(crate) struct SourceSpan {
     pub(crate) bytes: u64,
 }
 
+impl std::fmt::Debug for SourceSpan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes of {} from {} on", self.bytes, self.source.name(), self.begin)
+    }
+}
+
 impl SourceSpan {
     /// The bytes `range` of the span.
     pub(crate) fn read(&self, range: &Range<u64>) -> Result<Vec<u8>> {

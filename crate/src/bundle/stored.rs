@@ -17,6 +17,25 @@ pub struct StoredTensor {
     entry: Entry,
 }
 
+/// The stored bytes of a tensor of a file, in the order of its shape.
+#[derive(Debug, Clone)]
+pub struct StoredBytes {
+    pub(super) dtype: String,
+    pub(super) span: SourceSpan,
+}
+
+impl StoredBytes {
+    /// The bytes `span`, values of `dtype`, a word of safetensors.
+    pub(crate) fn new(dtype: &str, span: SourceSpan) -> Self {
+        Self { dtype: dtype.to_string(), span }
+    }
+
+    /// The bytes.
+    pub(crate) fn span(&self) -> &SourceSpan {
+        &self.span
+    }
+}
+
 /// One of the files of a model.
 struct BundleFile {
     bundle: Rc<Bundle>,
@@ -68,6 +87,19 @@ impl StoredTensor {
     pub(crate) fn lies_as(&self, layout: Layout) -> bool {
         let shape = &self.entry.shape;
         self.entry.is_verbatim() && self.entry.layout.fitting(shape) == layout.fitting(shape)
+    }
+
+    /// Its stored bytes, if they are its values in Hugging Face's order.
+    pub(crate) fn plain_span(&self) -> Option<SourceSpan> {
+        self.span().filter(|_| self.lies_as(Layout::Same))
+    }
+
+    /// The heads whose rows stand in pairs in its stored bytes, if those are its values otherwise.
+    pub(crate) fn paired_heads(&self) -> Option<usize> {
+        match self.entry.layout.fitting(&self.entry.shape) {
+            Layout::PairedRows(heads) if self.entry.is_verbatim() => Some(heads),
+            _ => None,
+        }
     }
 
     /// Its stored bytes; `None` for a type of unknown size.

@@ -13,7 +13,7 @@ use super::conversion::Conversion;
 use super::encoded::EncodedTensor;
 use super::receipt::ModelIoArtifactReceipt;
 use super::source::SourceSpan;
-use super::stored::StoredTensor;
+use super::stored::{StoredBytes, StoredTensor};
 use super::sums::Sums;
 use crate::error::{Error, Fault, Result};
 use crate::gpu::transfer::{PIECE_BYTES, Part, read_parts};
@@ -58,6 +58,8 @@ pub enum StreamValues {
     Device(Tensor<1>),
     /// In the files of an opened model.
     Stored(StoredTensor),
+    /// Bytes of a file that are written as they are.
+    Copied(StoredBytes),
     /// One U64 on the host.
     U64(u64),
 }
@@ -69,6 +71,7 @@ impl StreamTensor {
             StreamValues::Device(tensor) if tensor.dtype() == DType::BF16 => "BF16",
             StreamValues::Device(_) => "F32",
             StreamValues::Stored(stored) => stored.dtype(),
+            StreamValues::Copied(stored) => &stored.dtype,
             StreamValues::U64(_) => "U64",
         }
     }
@@ -185,7 +188,7 @@ impl FileStream {
         self.unseal(file)?;
         self.fill_in()?;
         let bytes = self.gather(file).await?;
-        self.count(file, &bytes)?;
+        self.count(file, &bytes);
         Ok(Some(Chunk { file, bytes }))
     }
 

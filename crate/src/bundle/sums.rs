@@ -107,11 +107,6 @@ impl FileStream {
         Ok(())
     }
 
-    /// Sets what the receipt will say that is no file of the stream.
-    pub(crate) fn set_receipt(&mut self, draft: ModelIoArtifactReceipt) {
-        self.receipt = Some(draft);
-    }
-
     /// The receipt, once all files are given; `None` before, and for a stream without one.
     pub fn receipt(&self) -> Option<&ModelIoArtifactReceipt> {
         self.receipt.as_ref().filter(|_| self.segments.is_empty())
@@ -150,15 +145,12 @@ impl FileStream {
         Ok(())
     }
 
-    /// Takes the sums of bytes that were given. The receipt of a stream without a receipt file is complete with the last bytes.
-    pub(super) fn count(&mut self, file: usize, bytes: &[u8]) -> Result<()> {
+    /// Takes the sums of bytes that were given.
+    pub(super) fn count(&mut self, file: usize, bytes: &[u8]) {
         let len = self.files.get(file).map_or(0, |file| file.bytes);
-        let Some(sums) = &mut self.sums else { return Ok(()) };
-        sums.take(file, bytes, len);
-        if self.segments.is_empty() && self.receipt.as_ref().is_some_and(|receipt| receipt.receipt_digest.is_none()) {
-            self.receipt = self.complete_receipt()?;
+        if let Some(sums) = &mut self.sums {
+            sums.take(file, bytes, len);
         }
-        Ok(())
     }
 
     /// The receipt with the sums of all files that are complete.

@@ -58,12 +58,17 @@ pub fn verify_files(sources: &[Box<dyn ByteSource>], receipt: Option<&str>) -> R
     if let Some(text) = receipt {
         return verify(&ModelIoArtifactReceipt::read(text, RECEIPT)?, sources);
     }
-    let Some(file) = sources.iter().find(|source| base_name(source.name()) == RECEIPT) else {
+    let Some(file) = sources.iter().find(|source| is_receipt(base_name(source.name()))) else {
         return Ok(Verification { ok: false, checks: vec![Check::new("receipt", CheckResult::Absent)] });
     };
     let bytes = read_document(file.as_ref(), MAX_DOCUMENT_BYTES)?;
     let not_utf8 = |_| Refusal::new(word!("receipt.invalid")).of(file.name()).expected("UTF-8");
     verify(&ModelIoArtifactReceipt::read(std::str::from_utf8(&bytes).map_err(not_utf8)?, file.name())?, sources)
+}
+
+/// Whether a file of this name is a receipt: that of a folder, or the one beside a single file.
+fn is_receipt(name: &str) -> bool {
+    name == RECEIPT || name.ends_with(".receipt.json")
 }
 
 /// Computes anew what `receipt` states: its own digest, size and SHA-256 of every file, and the digests of weights and optimizer in the files

@@ -63,6 +63,14 @@ impl Checkpoint {
         of(&self.weights, WEIGHTS).into_iter().chain(of(&self.optimizer, OPTIMIZER)).collect()
     }
 
+    /// Name, dtype, shape and bytes of each state tensor.
+    pub(crate) fn state_spans(&self) -> Vec<(String, String, Vec<usize>, SourceSpan)> {
+        // The shapes are those of tensors on the device, or were refused.
+        let shape = |tensor: &SafetensorsTensor| tensor.shape.iter().map(|&dim| usize::try_from(dim).unwrap_or(usize::MAX)).collect();
+        let one = |tensor: &SafetensorsTensor| (tensor.name.clone(), tensor.dtype.clone(), shape(tensor), self.optimizer.span(tensor));
+        self.optimizer.tensors.iter().map(one).collect()
+    }
+
     /// Where the stored bytes of each tensor lie.
     pub(crate) fn spans(&self) -> BTreeMap<String, SourceSpan> {
         let of = |file: &TensorFile| -> Vec<(String, SourceSpan)> {

@@ -80,7 +80,8 @@ fn describe_data(out: &mut String, given: &ModelCard, training: Option<&Training
     }
     if let Some(data) = training.map(|training| &training.data) {
         let name = if data.name.is_empty() { String::new() } else { format!("`{}`: ", one_line(&data.name).replace('`', "'")) };
-        line(out, &format!("{name}{} tokens to train on, SHA-256 of the tokens {}.\n", data.tokens, data.digest));
+        let tokens = data.tokens.map_or_else(String::new, |tokens| format!("{tokens} tokens to train on, "));
+        line(out, &format!("{name}{tokens}SHA-256 of the tokens {}.\n", data.digest));
     }
 }
 

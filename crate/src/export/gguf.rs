@@ -5,14 +5,14 @@ use super::options::ExportOptions;
 use super::patch::patch;
 use super::recipe::recipe;
 use super::source::ExportSource;
-use crate::bundle::{ByteSource, FileStream, ReceiptFile};
+use crate::bundle::{ByteSource, FileStream, RECEIPT, ReceiptFile};
 use crate::error::{Error, Fault, Result};
 
 /// Name of the file without its ending, and of the model in it, unless another one is asked for.
 const NAME: &str = "model";
 
 /// The model as one GGUF file: `base_files`, a GGUF file or its parts, with the model's tensors in place of theirs, or without such files a
-/// new one. Its receipt is that of the stream.
+/// new one; then its receipt.
 ///
 /// With a base: a tensor whose values are those that the base gave the model is copied as it is, and so are metadata and tokenizer. Without:
 /// vectors and GPT-2's table of positions are F32, matrices of the type that was asked for, or of the one that each has.
@@ -39,6 +39,6 @@ pub async fn export_gguf(source: &ExportSource, base_files: Vec<Box<dyn ByteSour
         draft.inputs.extend(given);
         stream
     };
-    stream.set_receipt(draft);
+    stream.push_receipt(RECEIPT, draft)?;
     Ok(stream)
 }

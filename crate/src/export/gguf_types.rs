@@ -102,6 +102,10 @@ pub(super) fn encoded(tensor: &StreamTensor, place: Place, wanted: Wanted, requa
             let contents = GgufContents::Bytes(value.to_le_bytes().to_vec());
             return Ok(GgufOutput { record: GgufRecord { name, ggml_type: TensorType::F32.ggml(), shape }, contents });
         }
+        StreamValues::Copied(_) => {
+            let refusal = Refusal::new(word!("export.gguf.type")).of("gguf").subject(&tensor.name);
+            return Err(refusal.expected("a tensor of the model").found(tensor.dtype()));
+        }
         StreamValues::Device(values) => (Values::Device(values.clone()), GgmlType::from_name(tensor.dtype())),
         StreamValues::Stored(stored) => (Values::Stored(stored.clone()), stored.ggml_type()),
     };

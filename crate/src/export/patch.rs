@@ -121,7 +121,7 @@ async fn is_untouched(bundle: &Bundle, tensor: &StreamTensor) -> Result<bool> {
     match &tensor.values {
         StreamValues::Device(handle) => same_on_device(&mut pieces, handle).await,
         StreamValues::Stored(stored) => same_in_files(&mut pieces, &mut stored.pieces(RUN_BYTES / 4)?),
-        StreamValues::U64(_) => Ok(false),
+        StreamValues::U64(_) | StreamValues::Copied(_) => Ok(false),
     }
 }
 

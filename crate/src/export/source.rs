@@ -2,18 +2,15 @@
 
 use std::rc::Rc;
 
-use serde_json::Value;
-
 use crate::bundle::{
     Base, Bundle, DataRecord, Digest, Identity, LossRecord, ModelAssets, ModelIoArtifactReceipt, ModelStateGroupAssignment, Operation,
-    ReceiptCheck, ReceiptFile, ReceiptWarning, StoredTensor, StreamTensor, StreamValues, TrainingRecord, Warning,
+    ReceiptCheck, ReceiptFile, ReceiptWarning, SelectionReport, StoredTensor, StreamTensor, StreamValues, TrainingRecord, Warning,
 };
 use crate::bundle::{CheckResult, ReceiptGroups, ReceiptTensors};
-use crate::config::{ModelConfig, Precision};
+use crate::config::{ModelConfig, Precision, TrainConfig};
 use crate::error::{Error, Fault, Result};
 use crate::model::Model;
-use crate::optim::{StateData, StateTensor};
-use crate::train::Trainer;
+use crate::train::{Progress, Trainer};
 
 /// The weights of a model, each tensor a handle: nothing is read before it is written.
 #[derive(Debug, Clone)]
@@ -62,56 +59,55 @@ pub struct ExportSource {
     pub state: Vec<StreamTensor>,
     /// What was unusual on the way here.
     pub warnings: Vec<Warning>,
+    /// What a request took and left of the files that it was opened from.
+    pub selection: SelectionReport,
 }
 
 impl ExportSource {
-    /// An opened model, converted without a device. All of its weight files is read once, for their sums.
+    /// An opened model, converted without a device. Its files have the sums of their headers; [`Base::hashed`] gives those of all bytes.
     pub fn of_bundle(bundle: &Rc<Bundle>) -> Result<Self> {
         let identity =
             Identity { model_family: bundle.config.model_type.clone(), checkpoint_family: "tabtune.export".into(), ..Identity::default() };
         Ok(Self {
             weights: Weights::of_bundle(bundle)?,
             assets: ModelAssets::of_bundle(bundle),
-            base: Some(bundle.base.clone().hashed(bundle)?),
+            base: Some(bundle.base.clone()),
             training: None,
             identity,
             groups: Vec::new(),
             state: Vec::new(),
             warnings: bundle.warnings.clone(),
+            selection: bundle.selection.clone(),
         })
     }
 
-    /// The model of a run as it is now, with the state of its optimizer. `data_name` is what the user calls the data; `losses` are those that
-    /// were measured.
-    pub fn of_trainer(trainer: &Trainer, assets: ModelAssets, base: Option<Base>, data_name: &str, losses: LossRecord) -> Result<Self> {
+    /// The model of a run as it is now, with the state of its optimizer. `data_name` is what the user calls the data.
+    pub fn of_trainer(trainer: &Trainer, assets: ModelAssets, base: Option<Base>, data_name: &str) -> Result<Self> {
         let (model, progress) = (trainer.model(), trainer.progress());
-        let digest = trainer.dataset().digest();
-        let wrong = || Error::InvalidConfig(vec![Fault::new("data_digest", "a SHA-256 in lower-case hex", &digest)]);
-        let data = DataRecord {
-            name: data_name.to_string(),
-            digest: Digest::from_hex(&digest).ok_or_else(wrong)?,
-            tokens: trainer.dataset().train_tokens() as u64,
-        };
-        let training = TrainingRecord {
-            settings: settings(trainer)?,
-            data,
-            completed_steps: progress.completed_steps,
-            tokens: progress.tokens,
-            losses,
-        };
+        let tokens = Some(trainer.dataset().train_tokens() as u64);
+        let training = training_record(trainer.config(), progress, &trainer.dataset().digest(), data_name, tokens)?;
         let identity = Identity {
             model_family: model.config().model_type.clone(),
             revision: String::new(),
             checkpoint_family: "tabtune.train".into(),
             checkpoint_ref: Some(format!("step-{}", progress.completed_steps)),
         };
-        let state = trainer.optim().state_tensors().into_iter().map(state_tensor).collect();
         let (weights, warnings) = (Weights::of_model(model), assets.warnings.clone());
-        Ok(Self { weights, assets, base, training: Some(training), identity, groups: Vec::new(), state, warnings })
+        Ok(Self {
+            weights,
+            assets,
+            base,
+            training: Some(training),
+            identity,
+            groups: trainer.groups(),
+            state: trainer.state_stream(),
+            warnings,
+            selection: SelectionReport::default(),
+        })
     }
 
     /// What the receipt of an export says before anything is written.
-    pub(super) fn draft(&self) -> ModelIoArtifactReceipt {
+    pub fn draft(&self) -> ModelIoArtifactReceipt {
         let operation = if self.training.is_some() { Operation::Export } else { Operation::Convert };
         let mut admitted: Vec<String> = self.weights.tensors.iter().map(|tensor| tensor.name.clone()).collect();
         admitted.sort_unstable();
@@ -122,7 +118,12 @@ impl ExportSource {
             base: self.base.clone(),
             training: self.training.clone(),
             inputs: files.map(|file| ReceiptFile::of_name(&file.name, file.bytes, file.sha256)).collect(),
-            tensors: ReceiptTensors { admitted, ..ReceiptTensors::default() },
+            tensors: ReceiptTensors {
+                admitted,
+                dropped: self.selection.dropped.clone(),
+                renamed: self.selection.renamed.clone(),
+                converted: Vec::new(),
+            },
             groups: ReceiptGroups { admitted: self.groups.iter().map(|group| group.group_id.clone()).collect(), dropped: Vec::new() },
             checks: unread.then_some(skipped).into_iter().collect(),
             warnings: self.warnings.iter().map(ReceiptWarning::from).collect(),
@@ -131,20 +132,25 @@ impl ExportSource {
     }
 }
 
-/// The settings of a run as a document: the seed as hex, because not every reader of JSON takes 64 bits.
-fn settings(trainer: &Trainer) -> Result<Value> {
+/// What a receipt says of a run: its settings as a document, the seed as hex, because not every reader of JSON takes 64 bits.
+pub fn training_record(
+    config: &TrainConfig,
+    progress: Progress,
+    data_digest: &str,
+    data_name: &str,
+    data_tokens: Option<u64>,
+) -> Result<TrainingRecord> {
     let wrong = |error: serde_json::Error| Error::InvalidConfig(vec![Fault::new("settings", "JSON", error)]);
-    let mut settings = serde_json::to_value(trainer.config()).map_err(wrong)?;
+    let mut settings = serde_json::to_value(config).map_err(wrong)?;
     if let Some(seed) = settings.get_mut("seed") {
-        *seed = format!("0x{:016x}", trainer.config().seed).into();
+        *seed = format!("0x{:016x}", config.seed).into();
     }
-    Ok(settings)
-}
-
-fn state_tensor((name, state): (String, StateTensor)) -> StreamTensor {
-    let values = match state.data {
-        StateData::Step(step) => StreamValues::U64(step),
-        StateData::Tensor(tensor) => StreamValues::Device(tensor),
-    };
-    StreamTensor { name, shape: state.shape, values }
+    let no_digest = || Error::InvalidConfig(vec![Fault::new("data_digest", "a SHA-256 in lower-case hex", data_digest)]);
+    Ok(TrainingRecord {
+        settings,
+        data: DataRecord { name: data_name.to_string(), digest: Digest::from_hex(data_digest).ok_or_else(no_digest)?, tokens: data_tokens },
+        completed_steps: progress.completed_steps,
+        tokens: progress.tokens,
+        losses: LossRecord { last: progress.last_loss, evaluation: progress.evaluation_loss },
+    })
 }

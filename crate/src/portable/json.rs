@@ -104,7 +104,7 @@ impl PortableModelStateDict {
         usize::try_from(len).ok().and_then(|len| out.try_reserve_exact(len).ok()).ok_or_else(|| too_large(name, len))?;
         let mut document = Document { name, len: 0, out: Some(out) };
         self.write_json(&mut document, &start, encoding).await?;
-        let mut stream = FileStream::new();
+        let mut stream = FileStream::summed();
         stream.push_bytes(name, document.out.unwrap_or_default());
         Ok(stream)
     }

@@ -4,6 +4,7 @@
 mod delta;
 mod json;
 mod opened;
+mod outgoing;
 mod payload;
 mod plan;
 mod rows;
@@ -15,6 +16,7 @@ mod survey;
 pub use delta::{DeltaKind, ModelAdapterDelta};
 pub use json::{JsonEncoding, open_json};
 pub use opened::{ImportedState, OpenedFile, OpenedState, OpenedTensor};
+pub use outgoing::{checkpoint_source, export};
 pub use payload::Payload;
 pub use plan::{PlanEntry, PortableModelBundleImportPlan};
 pub use safetensors::open_safetensors;

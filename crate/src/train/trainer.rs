@@ -1,5 +1,7 @@
 //! The trainer: batch → loss → gradients → norm → finite? → clip → rate → update.
 
+use std::cell::Cell;
+
 use burn::tensor::Tensor;
 
 use super::backward::{NamedGradients, accumulate};
@@ -29,6 +31,8 @@ pub struct Trainer {
     progress: Progress,
     notices: Vec<Notice>,
     interrupt: Interrupt,
+    /// Written by evaluations, which change nothing else.
+    evaluation_loss: Cell<Option<f64>>,
 }
 
 /// The progress of a run.
@@ -43,6 +47,12 @@ pub struct Progress {
     pub schedule_start: Option<u64>,
     /// A rate set by hand, until it is released.
     pub manual_learning_rate: Option<f64>,
+    /// Loss of the last step, in nats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_loss: Option<f64>,
+    /// Loss of the last whole evaluation, in nats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evaluation_loss: Option<f64>,
 }
 
 impl Trainer {
@@ -74,7 +84,17 @@ impl Trainer {
             return Err(Error::ContextExceeded { found: config.seq_len, max });
         }
         let optim = Optim::new(&config, &model.parameters())?;
-        Ok(Self { model: Some(model), dataset, loader, optim, config, progress, notices: Vec::new(), interrupt: Interrupt::none() })
+        Ok(Self {
+            model: Some(model),
+            dataset,
+            loader,
+            optim,
+            config,
+            progress,
+            notices: Vec::new(),
+            interrupt: Interrupt::none(),
+            evaluation_loss: Cell::new(progress.evaluation_loss),
+        })
     }
 
     /// The interrupt that steps and evaluations check between micro-batches and batches: a call that is asked to end gives
@@ -125,7 +145,7 @@ impl Trainer {
 
     /// The progress of the run.
     pub fn progress(&self) -> Progress {
-        self.progress
+        Progress { evaluation_loss: self.evaluation_loss.get(), ..self.progress }
     }
 
     /// Waits until everything submitted before is done, by reading one element of a parameter.
@@ -213,6 +233,7 @@ impl Trainer {
         };
         self.progress.completed_steps = step;
         self.progress.tokens = self.progress.tokens.saturating_add(tokens);
+        self.progress.last_loss = Some(loss);
         Ok(StepReport { step, loss, grad_norm, learning_rate, tokens, secs: clock.secs() })
     }
 
@@ -279,6 +300,10 @@ impl Trainer {
     /// Mean loss over at most `max_batches` of the validation part. Refuses if nothing was kept for validation.
     pub async fn evaluate(&self, max_batches: Option<usize>) -> Result<EvalReport> {
         let batches = self.dataset.validation_batches(self.config.batch_size, self.config.seq_len);
-        evaluate(self.model(), batches.take(max_batches.unwrap_or(usize::MAX)), &self.interrupt).await
+        let report = evaluate(self.model(), batches.take(max_batches.unwrap_or(usize::MAX)), &self.interrupt).await?;
+        if max_batches.is_none() {
+            self.evaluation_loss.set(Some(report.loss).filter(|loss| loss.is_finite()));
+        }
+        Ok(report)
     }
 }

@@ -15,7 +15,7 @@ use tabtune::tokenizer::Tokenizer;
 use super::{Outcome, load_model, open_device};
 use crate::args::CheckArgs;
 use crate::error::{Result, RunError, unreadable};
-use crate::files::{open_merged, read_file, read_json};
+use crate::files::{Wanted, open_wanted, read_file, read_json};
 use crate::oracle::judge::{Subject, judge, unsupported};
 use crate::oracle::{Case, Oracle, Task, Verdict};
 use crate::output::Output;
@@ -151,7 +151,7 @@ impl Bench {
             // The old weights are freed before the new ones are loaded.
             self.model = None;
             let adapter = case.lora.as_ref().map(|lora| self.assets.join(lora));
-            let bundle = open_merged(&self.assets.join(&case.model), adapter.as_deref())?;
+            let bundle = open_wanted(&self.assets.join(&case.model), Wanted { adapter: adapter.as_deref(), request: None })?;
             self.model = Some((case.model.clone(), case.lora.clone(), load_model(&bundle, Precision::F32, &self.device)?));
         }
         Ok(())

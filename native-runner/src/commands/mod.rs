@@ -1,17 +1,22 @@
 //! One module per command: arguments in, lines out.
 
+pub mod adapter;
 pub mod bench;
 pub mod check;
+pub mod convert;
+pub mod delta;
 pub mod evaluate;
 pub mod export;
 pub mod generate;
 pub mod inspect;
+pub mod outgoing;
 pub mod profile;
 pub mod replay;
 pub mod schedule;
 pub mod schema;
 pub mod tokenize;
 pub mod train;
+pub mod verify;
 
 use std::path::Path;
 

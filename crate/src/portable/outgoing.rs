@@ -1,0 +1,119 @@
+//! A model on its way out, in any format.
+
+use std::collections::BTreeMap;
+
+use super::json::JsonEncoding;
+use super::payload::Payload;
+use super::source_word::SourceWord;
+use super::state_dict::{PortableModelStateDict, StateTensorEntry};
+use crate::bundle::{
+    ByteSource, FileStream, ModelStateTensorManifest, PIECE_ELEMENTS, RECEIPT, SourceSpan, StoredBytes, StoredTensor, StreamTensor,
+    StreamValues,
+};
+use crate::checkpoint::Checkpoint;
+use crate::error::{Refusal, Result, word};
+use crate::export::{self, ExportFormat, ExportOptions, ExportSource, Weights, export_folder, export_gguf, training_record};
+
+/// Name of the document of a JSON export without its ending, unless another one is asked for.
+const JSON_NAME: &str = "model";
+/// Maximum size of a JSON state dict in bytes, of which its tensors are at most half as numbers and three quarters as base64.
+const MAX_JSON_BYTES: u64 = 64 << 20;
+
+/// The files of `source` in the format that is asked for, the receipt last. `base_files` are those of a GGUF file that the model's tensors
+/// go into.
+///
+/// # Errors
+/// Those of [`export_folder`], [`export_gguf`] and [`PortableModelStateDict::export_json`].
+pub async fn export(source: &ExportSource, base_files: Vec<Box<dyn ByteSource>>, options: &ExportOptions) -> Result<FileStream> {
+    match options.format {
+        ExportFormat::Safetensors => export_folder(source, options),
+        ExportFormat::Gguf => export_gguf(source, base_files, options).await,
+        ExportFormat::Json => {
+            let encoding = match options.encoding {
+                export::JsonEncoding::Numbers => JsonEncoding::Numbers,
+                export::JsonEncoding::Base64 => JsonEncoding::Base64,
+            };
+            let state = state_of(source, options.optimizer)?;
+            let name = format!("{}.state_dict.json", options.name.as_deref().unwrap_or(JSON_NAME));
+            let manifest = options.manifest.then(|| state.manifest());
+            let mut stream = state.export_json(&name, manifest.as_ref(), encoding, options.allow_non_finite).await?;
+            stream.push_receipt(RECEIPT, source.draft())?;
+            Ok(stream)
+        }
+    }
+}
+
+/// The state of a checkpoint, exported without a device.
+pub fn checkpoint_source(checkpoint: &Checkpoint, data_name: &str) -> Result<ExportSource> {
+    let bundle = checkpoint.shared_bundle();
+    let manifest = checkpoint.manifest();
+    let weights = Weights { precision: Some(manifest.precision), ..Weights::of_bundle(&bundle)? };
+    Ok(ExportSource {
+        weights,
+        base: manifest.base.clone(),
+        training: Some(training_record(&manifest.train, manifest.progress, &manifest.data_digest, data_name, None)?),
+        identity: checkpoint.identity(),
+        groups: checkpoint.groups()?,
+        state: checkpoint.state_stream(),
+        ..ExportSource::of_bundle(&bundle)?
+    })
+}
+
+/// The weights as a state dict; in training with groups and the optimizer's state where they are asked for.
+fn state_of(source: &ExportSource, optimizer: bool) -> Result<PortableModelStateDict> {
+    let mut tensors = BTreeMap::new();
+    let state = source.state.iter().filter(|_| optimizer);
+    for tensor in source.weights.tensors.iter().chain(state) {
+        let (dtype, payload) = payload_of(tensor)?;
+        let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
+        let manifest = ModelStateTensorManifest::of_name(&tensor.name, &dtype, &shape);
+        tensors.insert(tensor.name.clone(), StateTensorEntry { manifest, payload });
+    }
+    let groups = if optimizer { source.groups.clone() } else { Vec::new() };
+    PortableModelStateDict::new(source.identity.clone(), SourceWord::Tabtune, tensors, groups)
+}
+
+/// Bytes of a tensor in Hugging Face's order, and their dtype.
+fn payload_of(tensor: &StreamTensor) -> Result<(String, Payload)> {
+    let dtype = tensor.dtype().to_string();
+    let of_span = |SourceSpan { source, begin, bytes }| Payload::of_source(source, begin, bytes);
+    Ok(match &tensor.values {
+        StreamValues::Device(values) => (dtype, Payload::device(values.clone())),
+        StreamValues::U64(value) => (dtype, Payload::owned(value.to_le_bytes().to_vec())),
+        StreamValues::Copied(stored) => (dtype, of_span(stored.span().clone())),
+        StreamValues::Stored(stored) => match (stored.plain_span(), stored.paired_heads(), stored.span()) {
+            (Some(span), ..) => (dtype, of_span(span)),
+            (None, Some(heads), Some(SourceSpan { source, begin, bytes })) => {
+                let rows = tensor.shape.first().map_or(1, |&rows| rows as u64);
+                (dtype, Payload::paired_rows(source, begin, bytes, rows, heads as u64))
+            }
+            _ => ("F32".to_string(), widened(stored, &tensor.name)?),
+        },
+    })
+}
+
+/// The values as F32, which the stored bytes are not: transposed, or changed by an adapter.
+fn widened(stored: &StoredTensor, name: &str) -> Result<Payload> {
+    let mut pieces = stored.pieces(PIECE_ELEMENTS)?;
+    if pieces.elements() > MAX_JSON_BYTES / 4 {
+        let refusal = Refusal::new(word!("export.json.too-large")).of("json").subject(name);
+        return Err(refusal.expected(format!("at most {MAX_JSON_BYTES} bytes")).found(format!("{} values", pieces.elements())).into());
+    }
+    let mut bytes = Vec::new();
+    while let Some((_, values)) = pieces.next_piece()? {
+        bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+    }
+    Ok(Payload::owned(bytes))
+}
+
+/// The optimizer's state of a checkpoint, as its file has it.
+impl Checkpoint {
+    fn state_stream(&self) -> Vec<StreamTensor> {
+        let tensor = |(name, dtype, shape, span): (String, String, Vec<usize>, SourceSpan)| StreamTensor {
+            name,
+            shape,
+            values: StreamValues::Copied(StoredBytes::new(&dtype, span)),
+        };
+        self.state_spans().into_iter().map(tensor).collect()
+    }
+}

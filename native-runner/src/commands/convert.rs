@@ -1,0 +1,29 @@
+//! `tabtune convert`: a model from one format into another, without training and without a GPU.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use tabtune::export::ExportSource;
+
+use super::{Outcome, outgoing};
+use crate::args::{ConvertArgs, OutputArgs, RequestArgs};
+use crate::error::Result;
+use crate::files::{Wanted, open_wanted};
+use crate::output::Output;
+use crate::selection::request;
+
+/// Writes the folder or the file and prints what was written.
+pub fn run(args: &ConvertArgs, output: &Output) -> Result<Outcome> {
+    convert(&args.model, args.merge_adapter.as_deref(), &args.request, &args.output, output)
+}
+
+/// Converts `model`, with what is merged into it and selected of it.
+pub fn convert(model: &Path, adapter: Option<&Path>, selected: &RequestArgs, to: &OutputArgs, output: &Output) -> Result<Outcome> {
+    let options = outgoing::options(to)?;
+    let bundle = Rc::new(open_wanted(model, Wanted { adapter, request: request(selected)? })?);
+    let mut source = ExportSource::of_bundle(&bundle)?;
+    // The receipt names what was read as hubs do.
+    source.base = source.base.map(|base| base.hashed(&bundle)).transpose()?;
+    outgoing::write(&source, to, &options, output)?;
+    Ok(Outcome::Good)
+}

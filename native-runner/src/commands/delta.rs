@@ -1,0 +1,62 @@
+//! `tabtune delta`: the exact difference of two models, bit for bit.
+
+use std::path::Path;
+use std::rc::Rc;
+
+use serde_json::json;
+use tabtune::bundle::{ByteSource, FileStream, PortableModelImportRequest};
+use tabtune::portable::{ModelAdapterDelta, PortableModelStateDict, open_safetensors};
+
+use super::Outcome;
+use crate::args::{DeltaAction, DeltaArgs, DeltaUse};
+use crate::error::Result;
+use crate::files::{FileSource, files_of, has_ending};
+use crate::output::Output;
+use crate::wait::wait;
+use crate::writer::{check_file, write_file};
+
+/// Writes one safetensors file.
+pub fn run(args: &DeltaArgs, output: &Output) -> Result<Outcome> {
+    match &args.action {
+        DeltaAction::Derive { base, target, to, name } => {
+            check_file(to)?;
+            let delta = wait(state(base)?.derive_adapter_delta(&state(target)?, name))?;
+            write(to, delta.export()?, output)
+        }
+        DeltaAction::Apply(DeltaUse { model, delta, to }) => {
+            check_file(to)?;
+            changed(to, &wait(state(model)?.apply_adapter_delta(&open(delta)?, false))?, output)
+        }
+        DeltaAction::Remove(DeltaUse { model, delta, to }) => {
+            check_file(to)?;
+            changed(to, &wait(state(model)?.remove_adapter_delta(&open(delta)?, false))?, output)
+        }
+    }
+}
+
+fn source(path: &Path) -> Result<Rc<dyn ByteSource>> {
+    Ok(Rc::new(FileSource::open(path)?))
+}
+
+fn open(path: &Path) -> Result<ModelAdapterDelta> {
+    Ok(ModelAdapterDelta::open(source(path)?)?)
+}
+
+/// The weights of a safetensors file, or of all of a folder.
+fn state(path: &Path) -> Result<PortableModelStateDict> {
+    let paths = if path.is_dir() { files_of(path)? } else { vec![path.to_path_buf()] };
+    let weights = paths.iter().filter(|path| has_ending(path, &["safetensors"]));
+    let sources = weights.map(|path| source(path)).collect::<Result<Vec<_>>>()?;
+    Ok(wait(open_safetensors(sources)?.import(&PortableModelImportRequest::default()))?.state_dict)
+}
+
+fn changed(to: &Path, state: &PortableModelStateDict, output: &Output) -> Result<Outcome> {
+    write(to, wait(state.export_safetensors(&state.manifest()))?, output)
+}
+
+fn write(to: &Path, mut stream: FileStream, output: &Output) -> Result<Outcome> {
+    let written = write_file(to, &mut stream)?;
+    let files: Vec<String> = written.iter().map(|path| path.display().to_string()).collect();
+    output.line(&json!({ "files": files }), || files.join("\n"))?;
+    Ok(Outcome::Good)
+}

@@ -1,0 +1,84 @@
+//! What `export`, `convert` and `adapter merge` write.
+
+use serde_json::{Map, Value, json};
+use tabtune::bundle::ByteSource;
+use tabtune::export::{ExportOptions, ExportSource, GgufTypes};
+
+use crate::args::{CardArgs, ExportFormat, OutputArgs};
+use crate::error::{Result, RunError};
+use crate::files::{FileSource, file_name};
+use crate::output::Output;
+use crate::wait::wait;
+use crate::writer::{check_file, check_place, write_file, write_folder};
+
+/// The options of the crate, and whether they ask for one file. What cannot go together is refused before anything is read.
+pub fn options(args: &OutputArgs) -> Result<ExportOptions> {
+    let gguf = args.format == ExportFormat::Gguf;
+    if !gguf && (args.types.is_some() || !args.base.is_empty()) {
+        return Err(RunError::Usage("--type and --base go with --format gguf".into()));
+    }
+    if args.format != ExportFormat::Json && (args.encoding.is_some() || args.allow_non_finite) {
+        return Err(RunError::Usage("--encoding and --allow-non-finite go with --format json".into()));
+    }
+    if args.format != ExportFormat::Safetensors && (args.dtype.is_some() || args.shard_bytes.is_some() || args.optimizer) {
+        return Err(RunError::Usage("--dtype, --shard-bytes and --optimizer go with --format safetensors".into()));
+    }
+    let name = file_name(&args.to);
+    let name = args.card.name.clone().unwrap_or_else(|| name.strip_suffix(".gguf").unwrap_or(&name).to_string());
+    let mut fields = Map::new();
+    let mut put = |key: &str, value: Option<Value>| drop(value.map(|value| fields.insert(key.to_string(), value)));
+    put("format", Some(json!(word(args.format))));
+    put("type", args.types.clone().map(Value::from));
+    put("dtype", args.dtype.clone().map(Value::from));
+    put("shard_bytes", args.shard_bytes.map(Value::from));
+    put("optimizer", Some(json!(args.optimizer)));
+    put("manifest", Some(json!(args.manifest)));
+    put("requantise", Some(json!(args.requantise)));
+    put("encoding", args.encoding.clone().map(Value::from));
+    put("allow_non_finite", Some(json!(args.allow_non_finite)));
+    put("name", Some(json!(name)));
+    put("card", card(&args.card));
+    let place = if args.format == ExportFormat::Safetensors { check_place(&args.to, None) } else { check_file(&args.to) };
+    place?;
+    let options: ExportOptions =
+        serde_json::from_value(Value::Object(fields)).map_err(|e| RunError::Usage(format!("the options of an export: {e}")))?;
+    // What cannot be written is refused before anything is read.
+    options.types.as_deref().map(GgufTypes::from_word).transpose()?;
+    Ok(options)
+}
+
+fn word(format: ExportFormat) -> &'static str {
+    match format {
+        ExportFormat::Safetensors => "safetensors",
+        ExportFormat::Gguf => "gguf",
+        ExportFormat::Json => "json",
+    }
+}
+
+fn card(args: &CardArgs) -> Option<Value> {
+    let fields = [
+        ("name", &args.name),
+        ("license", &args.license),
+        ("base_model", &args.base_model),
+        ("data", &args.data_note),
+        ("text", &args.note),
+    ];
+    let given: Map<String, Value> = fields.into_iter().filter_map(|(key, value)| Some((key.to_string(), value.clone()?.into()))).collect();
+    (!given.is_empty()).then_some(Value::Object(given))
+}
+
+/// Writes the files, prints their paths, and with `--json` the receipt too.
+pub fn write(source: &ExportSource, args: &OutputArgs, options: &ExportOptions, output: &Output) -> Result<()> {
+    let mut base: Vec<Box<dyn ByteSource>> = Vec::new();
+    for path in &args.base {
+        base.push(Box::new(FileSource::open(path)?));
+    }
+    let mut stream = wait(tabtune::portable::export(source, base, options))?;
+    let written = if args.format == ExportFormat::Safetensors {
+        write_folder(&args.to, None, &mut stream)?
+    } else {
+        write_file(&args.to, &mut stream)?
+    };
+    let files: Vec<String> = written.iter().map(|path| path.display().to_string()).collect();
+    output.line(&json!({ "files": files, "receipt": stream.receipt() }), || files.join("\n"))
+}

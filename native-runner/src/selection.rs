@@ -1,0 +1,32 @@
+//! The request of an import from its options.
+
+use std::collections::BTreeMap;
+
+use tabtune::bundle::{GroupPolicy, PortableModelImportRequest};
+
+use crate::args::RequestArgs;
+use crate::error::{Result, RunError};
+use crate::files::read_json;
+
+/// The request that the options make; `None` if they ask for everything.
+pub fn request(args: &RequestArgs) -> Result<Option<PortableModelImportRequest>> {
+    let mut request = PortableModelImportRequest::default();
+    request.selection.include_patterns.clone_from(&args.include);
+    request.selection.exclude_patterns.clone_from(&args.exclude);
+    request.key_remap.rename_state = args.rename_state;
+    if let Some(path) = &args.map {
+        let map: BTreeMap<String, String> = serde_json::from_value(read_json(path)?)
+            .map_err(|e| RunError::Json { name: path.display().to_string(), reason: e.to_string() })?;
+        request.key_remap.source_to_target.extend(map);
+    }
+    for rename in &args.rename {
+        let Some((from, to)) = rename.split_once('=') else {
+            return Err(RunError::Usage(format!("--rename {rename}: expected OLD=NEW")));
+        };
+        request.key_remap.source_to_target.insert(from.to_string(), to.to_string());
+    }
+    if args.weights_only {
+        request.group_policy = GroupPolicy::WeightsOnly;
+    }
+    Ok((request != PortableModelImportRequest::default()).then_some(request))
+}
