@@ -104,6 +104,7 @@ fn portable_manifest_is_read_strictly() {
         ("path", json!("head")),
         ("file", Value::Null),
         ("offset", json!(1)),
+        ("role", json!({"parameter": null})),
     ] {
         assert_eq!(wrong(|document| document["tensors"]["head.weight"][field] = bad.clone()), json(tensor), "{field} {bad}");
     }
@@ -121,6 +122,10 @@ fn portable_manifest_is_read_strictly() {
     }
     assert_eq!(wrong(|document| document["groups"][1]["scheduler"]["start"] = json!(1u64 << 53)), json("groups/1/scheduler"));
     assert_eq!(wrong(|document| document["groups"][1]["scheduler"]["config"]["x"] = json!(u64::MAX)), json("groups/1/scheduler"));
+    let fields = json!([["head", "weight"], "parameter", "F32", [2], "model.safetensors"]);
+    assert_eq!(wrong(|document| document["tensors"]["head.weight"] = fields.clone()), json(tensor), "a record is no list of its fields");
+    assert_eq!(wrong(|document| document["groups"][1]["parameter_semantics"] = json!([1, 1, true])), json("groups/1"));
+    assert_eq!(wrong(|document| document["digests"] = json!([])), json("digests"));
     assert_eq!(wrong(|document| document["digests"]["weights"] = json!("AB")), json("digests"));
     assert_eq!(wrong(|document| document["digests"]["other"] = json!(Digest::of(b"").to_string())), json("digests"));
     assert_eq!(wrong(|document| document["files"][0]["pieces"][0] = json!("x")), json("files"));

@@ -297,6 +297,8 @@ fn portable_selection_reads_requests_strictly() {
         r#"{"verify": "none"}"#,
         r#"{"key_remap": {"rename_state": 1}}"#,
         "[]",
+        r#"{"key_remap": [{"a": "b"}, true]}"#,
+        r#"{"verify": {"full": null}}"#,
         "{",
         "",
     ] {

@@ -9,7 +9,7 @@ use super::group::ModelStateGroupAssignment;
 use super::tensor::{Identity, ModelStateTensorManifest, TensorRole};
 use super::tokenizer_record::TokenizerRecord;
 use crate::bundle::base::Base;
-use crate::bundle::digest::{Digest, canonical};
+use crate::bundle::digest::Digest;
 use crate::error::{Error, Fault, Result};
 
 /// What the document is.
@@ -162,7 +162,13 @@ impl StateManifest {
     /// # Errors
     /// A hyperparameter that is not finite, which JSON does not hold.
     pub fn to_text(&self) -> Result<String> {
-        canonical(&self.groups)?;
+        for group in &self.groups {
+            let semantics = &group.parameter_semantics;
+            let scales = [semantics.learning_rate_scale, semantics.weight_decay_scale];
+            if !group.optimizer.hyperparameters.values().chain(&scales).all(|value| value.is_finite()) {
+                return Err(Error::InvalidConfig(vec![Fault::new("groups", "finite numbers", &group.group_id)]));
+            }
+        }
         let text = serde_json::to_string_pretty(self);
         text.map(|text| text + "\n").map_err(|error| Error::InvalidConfig(vec![Fault::new("manifest", "a JSON document", error)]))
     }

@@ -1,5 +1,8 @@
 //! JSON of our own documents: a key stands once in its object, nesting is bounded, and every value is read with its path.
 
+use std::mem::discriminant;
+
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
@@ -27,9 +30,24 @@ pub(super) fn document(text: &str) -> Result<Value, Wrong> {
     }
 }
 
-/// The value at `path` as a `T`.
-pub(super) fn typed<T: DeserializeOwned>(value: Value, path: &str) -> Result<T, Wrong> {
-    serde_json::from_value(value).map_err(|error| Wrong { path: path.to_string(), found: error.to_string() })
+/// The value at `path` as a `T`. Types are stricter here than by themselves: an object is not written as the list of its fields, nor a word
+/// as an object.
+pub(super) fn typed<T: Serialize + DeserializeOwned>(value: Value, path: &str) -> Result<T, Wrong> {
+    let wrong = |found: String| Wrong { path: path.to_string(), found };
+    let typed: T = T::deserialize(&value).map_err(|error| wrong(error.to_string()))?;
+    let written = serde_json::to_value(&typed).map_err(|error| wrong(error.to_string()))?;
+    if alike(&value, &written) { Ok(typed) } else { Err(wrong("a list or an object in the place of the other".to_string())) }
+}
+
+/// Whether two documents have values of the same kinds, as far as both have them.
+fn alike(given: &Value, written: &Value) -> bool {
+    match (given, written) {
+        (Value::Array(given), Value::Array(written)) => given.iter().zip(written).all(|(given, written)| alike(given, written)),
+        (Value::Object(given), Value::Object(written)) => {
+            given.iter().all(|(key, given)| written.get(key).is_none_or(|written| alike(given, written)))
+        }
+        _ => discriminant(given) == discriminant(written),
+    }
 }
 
 /// The object at `path`.
@@ -47,7 +65,7 @@ impl Fields {
     }
 
     /// The field `key` as a `T`.
-    pub(super) fn take<T: DeserializeOwned>(&mut self, key: &str) -> Result<T, Wrong> {
+    pub(super) fn take<T: Serialize + DeserializeOwned>(&mut self, key: &str) -> Result<T, Wrong> {
         typed(self.value(key), key)
     }
 
