@@ -6,16 +6,19 @@ use tabtune::bundle::{ModelStateGroupAssignment, ModelStateTensorManifest, Tenso
 
 use super::vectors::{Tensors, refusals, state_g, told};
 
+/// A tensor: its name or state word, dtype and shape.
+type Entry<'a> = (&'a str, &'a str, &'a [u64]);
+
 fn check(tensors: &Tensors, groups: &[ModelStateGroupAssignment]) -> Result<(), Error> {
     check_groups(tensors, groups, &|_| None, "state")
 }
 
-fn tensors(entries: &[(&str, &str, &[u64])]) -> Tensors {
+fn tensors(entries: &[Entry<'_>]) -> Tensors {
     entries.iter().map(|(key, dtype, shape)| (key.to_string(), ModelStateTensorManifest::of_name(key, dtype, shape))).collect()
 }
 
 /// A group of one kind over the parameter `p` of `shape`, with these state tensors: (word, dtype, shape).
-fn one(kind: &str, shape: &[u64], state: &[(&str, &str, &[u64])]) -> (Tensors, Vec<ModelStateGroupAssignment>) {
+fn one(kind: &str, shape: &[u64], state: &[Entry<'_>]) -> (Tensors, Vec<ModelStateGroupAssignment>) {
     let keys: Vec<String> = state.iter().map(|(word, ..)| format!("p:{word}")).collect();
     let named: Vec<_> = keys.iter().zip(state).map(|(key, (_, dtype, shape))| (key.as_str(), *dtype, *shape)).collect();
     let all: Vec<_> = std::iter::once(("p", "BF16", shape)).chain(named).collect();
@@ -29,7 +32,7 @@ fn one(kind: &str, shape: &[u64], state: &[(&str, &str, &[u64])]) -> (Tensors, V
 
 /// Code and subject of what is wrong with such a group.
 #[track_caller]
-fn wrong(kind: &str, shape: &[u64], state: &[(&str, &str, &[u64])]) -> Vec<(&'static str, String)> {
+fn wrong(kind: &str, shape: &[u64], state: &[Entry<'_>]) -> Vec<(&'static str, String)> {
     let (tensors, groups) = one(kind, shape, state);
     told(check(&tensors, &groups))
 }
@@ -39,7 +42,7 @@ fn finding(code: &'static str, subject: &str) -> (&'static str, String) {
 }
 
 const P: &[u64] = &[2, 3, 8];
-const STEP: (&str, &str, &[u64]) = ("step", "U64", &[]);
+const STEP: Entry<'static> = ("step", "U64", &[]);
 
 #[test]
 fn portable_checks_pass_every_kind() {
@@ -47,9 +50,9 @@ fn portable_checks_pass_every_kind() {
     let step = |key: &str| Some(if key.starts_with("embed") { 3 } else { 7 });
     check_groups(&tensors, &groups, &step, "state").unwrap();
     check_trainable(&groups, "state").unwrap();
-    let moments: [(&str, &str, &[u64]); 2] = [("m", "BF16", P), ("v", "F16", P)];
-    let master: (&str, &str, &[u64]) = ("master", "F32", P);
-    let cases: [(&str, &[u64], Vec<(&str, &str, &[u64])>); 16] = [
+    let moments: [Entry<'_>; 2] = [("m", "BF16", P), ("v", "F16", P)];
+    let master: Entry<'_> = ("master", "F32", P);
+    let cases: [(&str, &[u64], Vec<Entry<'_>>); 16] = [
         ("sgd", P, vec![]),
         ("sgd", P, vec![STEP]),
         ("lars", P, vec![("momentum", "F32", P), STEP, master]),
@@ -81,7 +84,7 @@ fn portable_checks_pass_every_kind() {
 #[test]
 fn portable_checks_refuse_words_of_another_kind() {
     let words = "state.group.state-words";
-    let m: (&str, &str, &[u64]) = ("m", "F32", P);
+    let m: Entry<'_> = ("m", "F32", P);
     for (kind, state) in [
         ("sgd", vec![m]),
         ("lars", vec![("norm", "F32", &[][..])]),
@@ -96,7 +99,7 @@ fn portable_checks_refuse_words_of_another_kind() {
     ] {
         assert_eq!(wrong(kind, P, &state), [finding(words, "p")], "{kind} {state:?}");
     }
-    let of_vector: [(&str, &str, &[u64]); 3] = [("m", "F32", &[5]), ("v", "F32", &[5]), ("norm", "F32", &[])];
+    let of_vector: [Entry<'_>; 3] = [("m", "F32", &[5]), ("v", "F32", &[5]), ("norm", "F32", &[])];
     assert_eq!(wrong("apollo", &[5], &of_vector), [finding(words, "p")]);
     let refusal = {
         let (tensors, groups) = one("adamw", P, &[m, ("row", "F32", &[6])]);
@@ -109,7 +112,7 @@ fn portable_checks_refuse_words_of_another_kind() {
 #[test]
 fn portable_checks_refuse_shapes_and_dtypes() {
     let shape = "state.group.state-shape";
-    let norm: (&str, &str, &[u64]) = ("norm", "F32", &[]);
+    let norm: Entry<'_> = ("norm", "F32", &[]);
     for (kind, state, subject) in [
         ("sgd", vec![("momentum", "F32", &[6, 8][..])], "p:momentum"),
         ("sgd", vec![("step", "U64", &[1][..])], "p:step"),
@@ -123,10 +126,10 @@ fn portable_checks_refuse_shapes_and_dtypes() {
     ] {
         assert_eq!(wrong(kind, P, &state), [finding(shape, subject)], "{kind} {state:?}");
     }
-    let wide: [(&str, &str, &[u64]); 3] = [("m", "F32", &[6, 8]), ("v", "F32", &[6, 8]), norm];
+    let wide: [Entry<'_>; 3] = [("m", "F32", &[6, 8]), ("v", "F32", &[6, 8]), norm];
     assert_eq!(wrong("apollo", P, &wide), [finding(shape, "p:m"), finding(shape, "p:v")]);
     // A stated rank is the only right one, and one that is too wide is no projection.
-    let projected: [(&str, &str, &[u64]); 3] = [("m", "F32", &[4, 8]), ("v", "F32", &[4, 8]), norm];
+    let projected: [Entry<'_>; 3] = [("m", "F32", &[4, 8]), ("v", "F32", &[4, 8]), norm];
     let (tensors, mut groups) = one("apollo", P, &projected);
     for (rank, expected) in [
         (4.0, vec![]),
@@ -139,7 +142,7 @@ fn portable_checks_refuse_shapes_and_dtypes() {
     }
     let dtype = "state.group.state-dtype";
     assert_eq!(wrong("sgd", P, &[("momentum", "F64", P), ("step", "I64", &[])]), [finding(dtype, "p:momentum"), finding(dtype, "p:step")]);
-    let factored: [(&str, &str, &[u64]); 2] = [("row", "BF16", &[6]), ("col", "F16", &[8])];
+    let factored: [Entry<'_>; 2] = [("row", "BF16", &[6]), ("col", "F16", &[8])];
     assert_eq!(wrong("adafactor", P, &factored), [finding(dtype, "p:col"), finding(dtype, "p:row")]);
     assert_eq!(wrong("sgd", P, &[("master", "BF16", P)]), [finding(dtype, "p:master")]);
 }

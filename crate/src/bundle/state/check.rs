@@ -97,8 +97,11 @@ pub fn check_trainable(groups: &[ModelStateGroupAssignment], artifact: &str) -> 
     findings.result()
 }
 
+/// A range in words, and whether a value is in it.
+type Range = (&'static str, fn(f64) -> bool);
+
 /// What a known hyperparameter may be.
-fn range(name: &str) -> Option<(&'static str, fn(f64) -> bool)> {
+fn range(name: &str) -> Option<Range> {
     Some(match name {
         "learning_rate" | "weight_decay" | "eps" | "eps1" | "eps2" | "learning_rate_scale" | "weight_decay_scale" => {
             ("a number >= 0", |value| value >= 0.0)
