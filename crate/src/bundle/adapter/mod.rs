@@ -1,6 +1,6 @@
 //! Low-rank adapters of PEFT: their configuration, their tensors, and their product with a base (crate/FORMATS.md, "PEFT adapter").
 
-mod base;
+mod base_digest;
 mod config;
 mod merge;
 mod open;

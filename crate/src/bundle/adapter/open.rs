@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::base::base_digest;
+use super::base_digest::base_digest;
 use super::config::LoraConfig;
 use super::merge::MergedAdapter;
 use super::pairs::Parts;
