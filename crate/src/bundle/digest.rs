@@ -8,7 +8,7 @@ use serde_json::Value;
 
 pub use super::sha256::{Digest, Hasher};
 use super::state::{Identity, ModelStateGroupAssignment, TokenizerRecord};
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Fault, Refusal, Result, word};
 
 impl Hasher {
     /// Its length in bytes (u64), then the text.
@@ -29,10 +29,10 @@ impl Hasher {
     }
 }
 
-/// The text of RFC 8785 of `value`: one text for equal documents, whatever the order of their keys.
+/// The text of RFC 8785 of `value`: one text for equal documents, whatever the order of their keys. Its numbers are finite, as JSON wants them.
 ///
 /// # Errors
-/// A number that is not finite, which no document of this crate holds.
+/// `config.invalid` for what is no JSON.
 pub fn canonical(value: &impl Serialize) -> Result<String> {
     let wrong = |error: serde_json::Error| Error::InvalidConfig(vec![Fault::new("document", "JSON with finite numbers", error)]);
     serde_json_canonicalizer::to_string(value).map_err(wrong)
@@ -72,9 +72,22 @@ pub fn assignment_digest(groups: &[ModelStateGroupAssignment]) -> Result<Digest>
     let without =
         |group: &ModelStateGroupAssignment| ModelStateGroupAssignment { residency_policy: None, residency: None, ..group.clone() };
     let kept: Vec<_> = groups.iter().map(without).collect();
+    // JSON would have null in its place.
+    if let Some((group, name)) = not_finite(groups) {
+        return Err(Refusal::new(word!("state.group.hyperparameter"))
+            .subject(&format!("{group}/{name}"))
+            .expected("a finite number")
+            .into());
+    }
     let mut hasher = Hasher::tagged(3, "tabtune/assignment/1");
     hasher.text(&canonical(&kept)?);
     Ok(hasher.finish())
+}
+
+/// A hyperparameter that is NaN or infinite, with its group.
+fn not_finite(groups: &[ModelStateGroupAssignment]) -> Option<(&str, &str)> {
+    let all = groups.iter().flat_map(|group| group.optimizer.hyperparameters.iter().map(move |(name, value)| (group, name, value)));
+    all.filter(|(.., value)| !value.is_finite()).map(|(group, name, _)| (group.group_id.as_str(), name.as_str())).next()
 }
 
 /// The digest of a state: weights, state tensors and groups, each that of an empty set where there are none.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use super::base::{Base, BaseFile};
 use super::decode::Encoding;
 use super::gguf::{GgufFile, GgufValue, join_parts};
 use super::gguf_config::config_from_gguf;
@@ -11,6 +10,7 @@ use super::names::{self, Layout};
 use super::open::{
     Files, MAX_DOCUMENT_BYTES, OpenOptions, TOKENIZER_FILES, Taken, adapter, document, find, hf_tokenizer, or_refused, same_bytes, unused,
 };
+use super::provenance::{Base, BaseFile};
 use super::refusal::Warning;
 use super::source::{ByteSource, base_name};
 use super::tensors::{Bundle, Entry, SourceFormat, dequantise, narrow};

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::base::{Base, BaseFile};
 use super::config_check::check;
 use super::decode::Encoding;
 use super::hf_config::config_from_hf;
 use super::index::open_index;
 use super::names::{self, Layout};
 use super::open::{Files, MAX_DOCUMENT_BYTES, OpenOptions, Taken, document, find, hf_tokenizer, or_refused, pickle, same_bytes, unused};
+use super::provenance::{Base, BaseFile};
 use super::refusal::Warning;
 use super::safetensors::SafetensorsFile;
 use super::source::{ByteSource, base_name};

@@ -2,7 +2,6 @@
 
 mod adapter;
 mod assets;
-mod base;
 mod config_check;
 mod contents;
 mod conversion;
@@ -26,6 +25,7 @@ mod json;
 mod names;
 mod open;
 mod pieces;
+mod provenance;
 mod quants;
 mod receipt;
 mod receipt_parts;
@@ -46,7 +46,6 @@ mod verify;
 
 pub use adapter::{LoraConfig, MergedAdapter, MergedTensor, Pattern, Targets};
 pub use assets::ModelAssets;
-pub use base::{Base, BaseFile};
 pub(crate) use contents::Contents;
 pub use conversion::Conversion;
 pub(crate) use decode::{Encoding, count_non_finite};
@@ -70,6 +69,7 @@ pub(crate) use names::{HEAD, Layout, ROPE_FREQS, embedding, from_gguf, to_gguf};
 pub(crate) use open::gguf_files;
 pub use open::{OpenOptions, open_bundle, open_bundle_with};
 pub use pieces::{PIECE_ELEMENTS, Pieces};
+pub use provenance::{Base, BaseFile};
 pub use receipt::{
     CheckResult, DataRecord, LossRecord, ModelIoArtifactReceipt, Operation, RECEIPT, ReceiptCheck, ReceiptDigests, ReceiptFile,
     ReceiptGroups, ReceiptTensors, ReceiptWarning, Tool, TrainingRecord,

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::base::Base;
 use super::conversion::Conversion;
 use super::digest::{DocumentKind, document_digest, optimizer_digest, weights_digest};
 use super::index::MAX_DEPTH;
 use super::json::{self, JsonFault};
+use super::provenance::Base;
 pub use super::receipt_parts::*;
 use super::sha256::Digest;
 use crate::error::{Error, Refusal, Result, word};

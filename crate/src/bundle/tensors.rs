@@ -5,11 +5,11 @@ use std::fmt;
 use std::rc::Rc;
 
 use super::adapter::{Merge, MergedAdapter};
-use super::base::Base;
 use super::decode::Encoding;
 use super::gguf::GgufTensor;
 use super::names::Layout;
 use super::pieces::{PIECE_ELEMENTS, Pieces};
+use super::provenance::Base;
 use super::refusal::Warning;
 use super::source::ByteSource;
 use super::state::SelectionReport;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::base::sha256_of;
 use super::digest::{leaf, optimizer_digest, weights_digest};
 use super::open::MAX_DOCUMENT_BYTES;
+use super::provenance::sha256_of;
 use super::receipt::{CheckResult, ModelIoArtifactReceipt, RECEIPT, ReceiptFile};
 use super::safetensors::SafetensorsFile;
 use super::sha256::Digest;

@@ -84,7 +84,7 @@ pub fn settings(change: Value) -> Value {
 
 pub fn adapter(config: &Value, tensors: &[Stored]) -> OpenOptions {
     let files = vec![file("adapter_config.json", config.to_string()), file("adapter_model.safetensors", written(tensors))];
-    OpenOptions { adapter: Some(files) }
+    OpenOptions { adapter: Some(files), ..OpenOptions::default() }
 }
 
 /// Merges, and compares every value of `name` with base + scale·(B·A) by the indices that `turned` gives (row and column of B·A).

@@ -22,7 +22,10 @@ fn of_folder(folder: &str, names: [&str; 2]) -> Vec<Box<dyn ByteSource>> {
 }
 
 fn adapter(name: &str) -> OpenOptions {
-    OpenOptions { adapter: Some(of_folder(&format!("adapters/{name}"), ["adapter_config.json", "adapter_model.safetensors"])) }
+    OpenOptions {
+        adapter: Some(of_folder(&format!("adapters/{name}"), ["adapter_config.json", "adapter_model.safetensors"])),
+        ..OpenOptions::default()
+    }
 }
 
 fn logits(bundle: &Bundle, ids: &[i32]) -> Vec<f32> {

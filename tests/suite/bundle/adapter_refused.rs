@@ -152,7 +152,7 @@ fn values_that_the_base_cannot_hold_are_refused_where_they_are_read() {
 #[test]
 fn files_that_are_no_adapter_of_peft_are_refused() {
     let config = || file("adapter_config.json", settings(json!({})).to_string());
-    let code = |files: Vec<Box<dyn ByteSource>>| refused(OpenOptions { adapter: Some(files) })[0].0;
+    let code = |files: Vec<Box<dyn ByteSource>>| refused(OpenOptions { adapter: Some(files), ..OpenOptions::default() })[0].0;
     assert_eq!(code(vec![config(), file("adapter_model.bin", "PK\x03\x04")]), "format.unsupported");
     assert_eq!(code(vec![file("lora.gguf", "GGUF")]), "format.unsupported");
     assert_eq!(code(vec![config()]), "bundle.weights.missing");

@@ -67,7 +67,7 @@ fn folder_of_opened_files_is_that_of_the_model_on_the_device() {
         }
     }
     let (trainer, assets) = trainer();
-    let of_run = ExportSource::of_trainer(&trainer, assets, None, "letters", LossRecord::default()).unwrap();
+    let of_run = ExportSource::of_trainer(&trainer, assets, None, "letters").unwrap();
     let first = folder(&of_run, &ExportOptions::default());
     let again = folder(&of_files(sources(&first)), &ExportOptions::default());
     for (name, bytes) in again.iter().filter(|(name, _)| name != "README.md" && name != "tabtune.receipt.json") {
@@ -231,7 +231,8 @@ fn optimizer_file_names_the_weights_that_it_belongs_to() {
     let (mut trainer, assets) = trainer();
     block_on(trainer.step()).unwrap();
     let losses = LossRecord { last: Some(2.5), evaluation: None };
-    let from = ExportSource::of_trainer(&trainer, assets, None, "letters", losses).unwrap();
+    let mut from = ExportSource::of_trainer(&trainer, assets, None, "letters").unwrap();
+    from.training.as_mut().unwrap().losses = losses;
     let mut stream = export_folder(&from, &ExportOptions { optimizer: true, ..ExportOptions::default() }).unwrap();
     let files = all_files(&mut stream);
     let receipt = stream.receipt().unwrap();

@@ -15,7 +15,8 @@ use burn::tensor::Tensor;
 use std::rc::Rc;
 use tabtune::Result;
 use tabtune::bundle::{
-    Base, Bundle, ByteSource, FileStream, GgufFile, GgufRecord, GgufValue, Identity, MemorySource, ModelAssets, gguf_header, open_bundle,
+    Base, Bundle, ByteSource, FileStream, GgufFile, GgufRecord, GgufValue, Identity, MemorySource, ModelAssets, SelectionReport,
+    gguf_header, open_bundle,
 };
 use tabtune::config::Precision;
 use tabtune::export::{ExportOptions, ExportSource, Weights, export_gguf};
@@ -64,6 +65,7 @@ fn of_model(model: &Model, tokenizer: Option<&Tokenizer>, base: Option<Base>) ->
         groups: Vec::new(),
         state: Vec::new(),
         warnings: Vec::new(),
+        selection: SelectionReport::default(),
     }
 }
 

@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::group::ModelStateGroupAssignment;
 use super::tensor::{Identity, ModelStateTensorManifest, TensorRole};
 use super::tokenizer_record::TokenizerRecord;
-use crate::bundle::base::Base;
 use crate::bundle::digest::Digest;
+use crate::bundle::provenance::Base;
 use crate::error::{Error, Fault, Result};
 
 /// What the document is.
