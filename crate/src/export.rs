@@ -3,6 +3,7 @@
 
 mod architecture;
 mod card;
+mod choices;
 mod folder;
 mod gguf;
 mod gguf_types;
@@ -11,6 +12,7 @@ mod patch;
 mod recipe;
 mod source;
 
+pub use choices::{ExportChoice, export_choices};
 pub use folder::{SHARD_BYTES, export_folder};
 pub use gguf::export_gguf;
 pub use gguf_types::GgufTypes;

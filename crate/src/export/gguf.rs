@@ -3,13 +3,13 @@
 use super::gguf_types::GgufTypes;
 use super::options::ExportOptions;
 use super::patch::patch;
-use super::recipe::recipe;
+use super::recipe::{Start, recipe};
 use super::source::ExportSource;
 use crate::bundle::{ByteSource, FileStream, RECEIPT, ReceiptFile};
 use crate::error::{Error, Fault, Result};
 
 /// Name of the file without its ending, and of the model in it, unless another one is asked for.
-const NAME: &str = "model";
+pub(super) const NAME: &str = "model";
 
 /// The model as one GGUF file: `base_files`, a GGUF file or its parts, with the model's tensors in place of theirs, or without such files a
 /// new one; then its receipt.
@@ -31,7 +31,7 @@ pub async fn export_gguf(source: &ExportSource, base_files: Vec<Box<dyn ByteSour
     }
     let mut draft = source.draft();
     let mut stream = if base_files.is_empty() {
-        recipe(source, name, types, options.requantise)?
+        recipe(source, &Start::of(source)?, name, types, options.requantise)?
     } else {
         let (stream, base) = patch(source, base_files, name, types, options.requantise).await?;
         let given: Vec<ReceiptFile> = base.files.iter().map(|file| ReceiptFile::of_name(&file.name, file.bytes, file.sha256)).collect();

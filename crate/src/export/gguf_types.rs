@@ -31,7 +31,8 @@ impl GgufTypes {
             AS_BASE => Ok(Self::AsBase),
             Q4_K_M => Ok(Self::Q4KM),
             _ => {
-                let refusal = || Refusal::new(word!("export.gguf.type")).of("gguf").expected(words()).found(word);
+                let refusal =
+                    || Refusal::new(word!("export.gguf.type")).of("gguf").expected(words().collect::<Vec<_>>().join(", ")).found(word);
                 TensorType::of_word(word).map(Self::One).ok_or_else(|| refusal().into())
             }
         }
@@ -57,8 +58,8 @@ impl GgufTypes {
 }
 
 /// Every word of [`GgufTypes::from_word`].
-fn words() -> String {
-    [AS_BASE, Q4_K_M].into_iter().chain(TensorType::ALL.map(TensorType::word)).collect::<Vec<_>>().join(", ")
+pub(super) fn words() -> impl Iterator<Item = &'static str> {
+    [AS_BASE, Q4_K_M].into_iter().chain(TensorType::ALL.map(TensorType::word))
 }
 
 /// Whether a tensor of the file stays what it is whatever the type of the matrices: norms, biases, and GPT-2's table of positions, which

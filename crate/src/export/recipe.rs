@@ -3,21 +3,34 @@
 use super::architecture::{architecture, divisors, keys};
 use super::gguf_types::{GgufTypes, Place, Wanted, encoded, file_type_of, is_plain};
 use super::source::{ExportSource, Weights};
-use crate::bundle::{FileStream, GgufOutput, Layout, TensorType, to_gguf, tokenizer_keys};
+use crate::bundle::{FileStream, GgufOutput, GgufValue, Layout, TensorType, to_gguf, tokenizer_keys};
 use crate::error::{Error, Refusal, Result, word};
+
+/// What is the same in every GGUF file of a model.
+pub(super) struct Start {
+    family: &'static str,
+    tokenizer: Vec<(String, GgufValue)>,
+}
+
+impl Start {
+    /// The architecture and the tokenizer's keys of a model.
+    pub(super) fn of(source: &ExportSource) -> Result<Self> {
+        let config = &source.weights.config;
+        let family = architecture(config)?;
+        Ok(Self { family, tokenizer: tokenizer_keys(source.assets.tokenizer_or_none()?, config.vocab_size)? })
+    }
+}
 
 /// `<name>.gguf`: the model as llama.cpp's architectures `llama`, `qwen2`, `qwen3` and `gpt2` have it, called `name`. Vectors and GPT-2's
 /// table of positions are F32, matrices are of `types`; q and k of `llama` have the rows of each half of a head in turn, matrices of `gpt2`
 /// are transposed, and a tied head is left out. Without a tokenizer the file has none either; one that was refused refuses the file.
-pub(super) fn recipe(source: &ExportSource, name: &str, types: GgufTypes, requantise: bool) -> Result<FileStream> {
+pub(super) fn recipe(source: &ExportSource, start: &Start, name: &str, types: GgufTypes, requantise: bool) -> Result<FileStream> {
     let config = &source.weights.config;
-    let family = architecture(config)?;
-    let tokenizer = tokenizer_keys(source.assets.tokenizer_or_none()?, config.vocab_size)?;
-    let mut outputs = outputs(&source.weights, family, types, requantise)?;
+    let mut outputs = outputs(&source.weights, start.family, types, requantise)?;
     let file_type = types.file_type().or_else(|| file_type_of(&outputs));
     outputs.extend(divisors(config));
-    let mut metadata = keys(config, family, name, file_type);
-    metadata.extend(tokenizer);
+    let mut metadata = keys(config, start.family, name, file_type);
+    metadata.extend(start.tokenizer.iter().cloned());
     let mut stream = FileStream::summed();
     stream.push_gguf(&format!("{name}.gguf"), &metadata, outputs)?;
     Ok(stream)

@@ -1,0 +1,75 @@
+//! What a model can become: every export is planned, as far as that needs no values.
+
+use serde::Serialize;
+
+use super::folder::export_folder;
+use super::gguf::NAME;
+use super::gguf_types::{GgufTypes, words};
+use super::options::{ExportDtype, ExportFormat, ExportOptions};
+use super::recipe::{Start, recipe};
+use super::source::ExportSource;
+use crate::bundle::FileStream;
+use crate::error::Result;
+
+/// A form in which a model can leave, or cannot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ExportChoice {
+    /// The format.
+    pub format: ExportFormat,
+    /// Of a GGUF file the types of its matrices, of a folder the dtype that has to be asked for.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    pub types: Option<String>,
+    /// Whether it can.
+    pub ok: bool,
+    /// Size of the files together, the receipt included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// What is lost on the way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lossy: Option<String>,
+    /// `base`: the files that the model came from have to be given again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub needs: Option<&'static str>,
+    /// Why it cannot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl ExportChoice {
+    /// The choice that this plan of an export is.
+    pub fn planned(format: ExportFormat, types: Option<&str>, plan: Result<FileStream>) -> Self {
+        let (bytes, reason) = match plan {
+            Ok(stream) => (Some(stream.files().iter().map(|file| file.bytes).sum()), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        Self { format, types: types.map(String::from), ok: reason.is_none(), bytes, lossy: None, needs: None, reason }
+    }
+}
+
+/// The folder and every GGUF file that `source` can become, by the functions that make them. Nothing is read.
+pub fn export_choices(source: &ExportSource) -> Vec<ExportChoice> {
+    let folder = export_folder(source, &ExportOptions::default());
+    let mut choices = if folder.is_err() {
+        let dtype = ExportOptions { dtype: ExportDtype::F32, ..ExportOptions::default() };
+        vec![
+            ExportChoice::planned(ExportFormat::Safetensors, None, folder),
+            ExportChoice::planned(ExportFormat::Safetensors, Some("f32"), export_folder(source, &dtype)),
+        ]
+    } else {
+        vec![ExportChoice::planned(ExportFormat::Safetensors, None, folder)]
+    };
+    let start = Start::of(source);
+    let patched = source.base.as_ref().is_some_and(|base| base.format == "gguf");
+    for word in words() {
+        let plan = |start: &Start| recipe(source, start, NAME, GgufTypes::from_word(word)?, false);
+        let made = start.as_ref().map_err(Clone::clone).and_then(plan);
+        let mut choice = ExportChoice::planned(ExportFormat::Gguf, Some(word), made);
+        if !choice.ok && patched {
+            // The base's metadata and tokenizer serve where no new ones can be made.
+            choice = ExportChoice { ok: true, needs: Some("base"), reason: None, ..choice };
+        }
+        choice.lossy = choice.ok.then(|| "groups and optimizer state".to_string());
+        choices.push(choice);
+    }
+    choices
+}
