@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use half::{bf16, f16};
-use serde::{Deserialize, Serialize};
 
 use super::opened::{OpenedFile, OpenedState, OpenedTensor};
 use super::payload::Payload;
@@ -17,22 +16,12 @@ use crate::bundle::{
     TensorRole, base_name, canonical, known_mark, read_state_json,
 };
 use crate::error::{Error, Refusal, Result, word};
+use crate::export::JsonEncoding;
 
 /// Integers beyond it are not exact in every JSON reader.
 const MAX_INTEGER: u64 = (1 << 53) - 1;
 /// Magnitudes between which the plain notation of a number is never longer than that with an exponent.
 const PLAIN: std::ops::Range<f32> = 0.01..1000.0;
-
-/// How values are written in JSON.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum JsonEncoding {
-    /// As numbers: floats of 16 and 32 bits, integers up to 2^53 - 1, booleans.
-    #[default]
-    Numbers,
-    /// Stored bytes as base64: every dtype, and blocks.
-    Base64,
-}
 
 /// Reads a JSON state dict of at most 64 MiB, checks every tensor, its manifest and its stated digests. Without a manifest it is a plain
 /// state dict: parameters without groups, whose paths are their names.

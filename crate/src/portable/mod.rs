@@ -14,7 +14,7 @@ mod state_dict;
 mod survey;
 
 pub use delta::{DeltaKind, ModelAdapterDelta};
-pub use json::{JsonEncoding, open_json};
+pub use json::open_json;
 pub use opened::{ImportedState, OpenedFile, OpenedState, OpenedTensor};
 pub use outgoing::{checkpoint_source, export};
 pub use payload::Payload;

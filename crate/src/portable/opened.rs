@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::payload::Payload;
 use super::source_word::SourceWord;
-use super::state_dict::{PortableModelStateDict, SelectedStateDict, StateTensorEntry, is_step};
+use super::state_dict::{PortableModelStateDict, StateTensorEntry, is_step};
 use super::survey::survey;
 use crate::bundle::{
     Digest, Identity, ModelStateGroupAssignment, ModelStateTensorManifest, NonFinitePolicy, PortableModelImportRequest, Selected,
@@ -132,7 +132,8 @@ impl OpenedState {
             sources.insert(entry.source_key, payload.clone());
             tensors.insert(entry.tensor.state_key.clone(), StateTensorEntry { manifest: entry.tensor, payload });
         }
-        let state_dict = PortableModelStateDict::new(self.identity.clone(), self.source_format, tensors, selected.groups)?;
+        let state_dict = PortableModelStateDict::new(self.identity.clone(), self.source_format, tensors, selected.groups);
+        let state_dict = state_dict.map_err(|error| error.in_file(&self.artifact))?;
         let mut warnings = self.warnings.clone();
         warnings.extend(selected.warnings);
         let checks = match request.verify {
@@ -140,7 +141,7 @@ impl OpenedState {
                 read_values(&state_dict, request, &self.artifact, &mut warnings).await?;
                 self.verify(&sources).await?
             }
-            VerifyPolicy::Header => NAMES.map(|name| (name, StatedResult::Skipped)).into(),
+            VerifyPolicy::Header => self.checks.clone().unwrap_or_else(|| NAMES.map(|name| (name, StatedResult::Skipped)).into()),
         };
         let (manifest, files) = (self.manifest.clone(), self.files.clone());
         Ok(ImportedState { state_dict, manifest, report: selected.report, checks, files, warnings })
@@ -205,11 +206,5 @@ async fn read_values(
             warnings.extend(counts.iter().map(|(key, _)| Warning::new(word!("tensor.non-finite"), key)));
             Ok(())
         }
-    }
-}
-
-impl From<ImportedState> for SelectedStateDict {
-    fn from(imported: ImportedState) -> Self {
-        Self { state_dict: imported.state_dict, report: imported.report, warnings: imported.warnings }
     }
 }

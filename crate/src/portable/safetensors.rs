@@ -1,6 +1,5 @@
-//! A state dict as safetensors files (crate/FORMATS.md, "Manifest"): read with their manifest where they have one, and written with it.
+//! A state dict as safetensors files (crate/FORMATS.md, "Manifest and groups"): read with their manifest where they have one, and written with it.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -9,8 +8,8 @@ use super::payload::Payload;
 use super::source_word::SourceWord;
 use super::state_dict::{MODEL_FILE, OPTIMIZER_FILE, PortableModelStateDict, StateTensorEntry};
 use crate::bundle::{
-    ByteSource, Contents, Digest, FileStream, Hasher, ModelStateTensorManifest, SafetensorsFile, SafetensorsTensor, StateManifest,
-    TensorRole, Warning, base_name, canonical, read_whole, safetensors_header,
+    ByteSource, Contents, Digest, FileStream, ModelStateTensorManifest, SafetensorsFile, SafetensorsTensor, StateManifest, TensorRole,
+    Warning, base_name, canonical, read_whole, safetensors_header,
 };
 use crate::error::{Error, Refusal, Result, word};
 
@@ -23,28 +22,6 @@ const MANIFEST_FILE: &str = "tabtune.manifest.json";
 /// Maximum size of that document.
 const MAX_MANIFEST_BYTES: u64 = 64 << 20;
 
-/// Takes the digest of what is read through it, in order.
-struct Read<'a> {
-    source: &'a dyn ByteSource,
-    hasher: RefCell<Hasher>,
-}
-
-impl ByteSource for Read<'_> {
-    fn name(&self) -> &str {
-        self.source.name()
-    }
-
-    fn len(&self) -> u64 {
-        self.source.len()
-    }
-
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        self.source.read_at(offset, buf)?;
-        self.hasher.borrow_mut().update(buf);
-        Ok(())
-    }
-}
-
 /// A safetensors file whose header was read.
 struct Part {
     source: Rc<dyn ByteSource>,
@@ -54,9 +31,8 @@ struct Part {
 
 impl Part {
     fn open(source: Rc<dyn ByteSource>) -> Result<Self> {
-        let read = Read { source: &source, hasher: RefCell::default() };
-        let file = SafetensorsFile::open(&read)?;
-        let opened = OpenedFile { header_sha256: read.hasher.into_inner().finish(), bytes: source.len() };
+        let file = SafetensorsFile::open(&source)?;
+        let opened = OpenedFile { header_sha256: file.header_sha256, bytes: source.len() };
         Ok(Self { source, file, opened })
     }
 

@@ -179,7 +179,7 @@ impl PortableModelStateDict {
         self.tensors.get(key).ok_or_else(|| Refusal::new(word!("plan.tensor.unknown")).stage("read").subject(key).into())
     }
 
-    /// The part that `request` asks for, under its new names.
+    /// The part that `request` asks for, under its new names. Groups and names only: no value is read.
     ///
     /// # Errors
     /// `select.*` and `remap.*`, all findings at once.

@@ -7,7 +7,8 @@ use tabtune::bundle::{
     Identity, MemorySource, ModelStateGroupAssignment, ModelStateTensorManifest, NonFinitePolicy, PortableModelImportRequest,
     SafetensorsFile, StatedResult,
 };
-use tabtune::portable::{JsonEncoding, Payload, PortableModelStateDict, SourceWord, StateTensorEntry, open_json, open_safetensors};
+use tabtune::export::JsonEncoding;
+use tabtune::portable::{Payload, PortableModelStateDict, SourceWord, StateTensorEntry, open_json, open_safetensors};
 use tabtune_tests::block_on;
 
 use super::state_g::{assert_same, import, plain, sources, state_g, told, written};
