@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::json::JsonEncoding;
 use super::payload::Payload;
 use super::source_word::SourceWord;
 use super::state_dict::{PortableModelStateDict, StateTensorEntry};
@@ -12,7 +11,7 @@ use crate::bundle::{
 };
 use crate::checkpoint::Checkpoint;
 use crate::error::{Refusal, Result, word};
-use crate::export::{self, ExportFormat, ExportOptions, ExportSource, Weights, export_folder, export_gguf, training_record};
+use crate::export::{ExportFormat, ExportOptions, ExportSource, Weights, export_folder, export_gguf, training_record};
 
 /// Name of the document of a JSON export without its ending, unless another one is asked for.
 const JSON_NAME: &str = "model";
@@ -29,14 +28,10 @@ pub async fn export(source: &ExportSource, base_files: Vec<Box<dyn ByteSource>>,
         ExportFormat::Safetensors => export_folder(source, options),
         ExportFormat::Gguf => export_gguf(source, base_files, options).await,
         ExportFormat::Json => {
-            let encoding = match options.encoding {
-                export::JsonEncoding::Numbers => JsonEncoding::Numbers,
-                export::JsonEncoding::Base64 => JsonEncoding::Base64,
-            };
             let state = state_of(source, options.optimizer)?;
             let name = format!("{}.state_dict.json", options.name.as_deref().unwrap_or(JSON_NAME));
             let manifest = options.manifest.then(|| state.manifest());
-            let mut stream = state.export_json(&name, manifest.as_ref(), encoding, options.allow_non_finite).await?;
+            let mut stream = state.export_json(&name, manifest.as_ref(), options.encoding, options.allow_non_finite).await?;
             stream.push_receipt(RECEIPT, source.draft())?;
             Ok(stream)
         }
