@@ -11,7 +11,7 @@ use super::names::Layout;
 use super::pieces::{PIECE_ELEMENTS, Pieces};
 use super::provenance::Base;
 use super::refusal::Warning;
-use super::source::ByteSource;
+use super::source::{ByteSource, base_name};
 use super::state::SelectionReport;
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
@@ -171,6 +171,14 @@ impl Bundle {
     pub fn sources(&self) -> impl Iterator<Item = (&str, u64)> {
         let own = self.files.len() - usize::from(self.adapter.is_some());
         self.files[..own].iter().map(|file| (file.name(), file.len()))
+    }
+
+    /// Names of the files that hold tensors.
+    pub(crate) fn weight_files(&self) -> Vec<&str> {
+        let mut homes: Vec<usize> = self.entries.values().map(|entry| entry.source).collect();
+        homes.sort_unstable();
+        homes.dedup();
+        homes.into_iter().map(|home| base_name(self.files[home].name())).collect()
     }
 
     /// Hugging Face names of all tensors in ascending order; a tied head is not among them.

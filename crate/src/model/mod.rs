@@ -118,6 +118,19 @@ impl Model {
         Self::load(Loading { config, precision, device, interrupt }, Plan::of(config)?, &mut FreshValues { config, seed }).await
     }
 
+    /// A model of parameters that are on the device already: flattened, matrices in the dtype of `precision`, vectors in F32.
+    pub(crate) fn from_tensors(
+        config: &ModelConfig,
+        precision: Precision,
+        device: &Device,
+        tensors: BTreeMap<String, Tensor<1>>,
+    ) -> Result<Self> {
+        let parts = Arc::new(Plan::of(config)?.parameters.into_iter().map(|asked| (asked.name, asked.part)).collect());
+        let body = Body::new(config, &mut Loaded(tensors))?;
+        let rope = body.family().rotates().then(|| Rope::new(config, device));
+        Ok(Self { config: config.clone(), precision, body, rope, device: device.clone(), parts, non_finite: Vec::new() })
+    }
+
     /// Refuses a model with NaN or infinite weights; lists every such tensor with their number.
     pub fn check_finite(&self) -> Result<()> {
         refuse_non_finite(&self.non_finite).map_err(|error| error.in_file("model"))

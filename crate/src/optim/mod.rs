@@ -7,6 +7,7 @@ pub mod adamw;
 pub mod apollo;
 pub mod arithmetic;
 mod groups;
+mod member;
 mod module;
 pub mod norm;
 mod rule;

@@ -30,7 +30,7 @@ impl Layout {
 }
 
 /// The dtype word of safetensors for a state.
-fn word(dtype: DType) -> &'static str {
+pub(super) fn word(dtype: DType) -> &'static str {
     if dtype == DType::BF16 { "BF16" } else { "F32" }
 }
 
@@ -161,13 +161,6 @@ impl Optim {
     /// Names of the parameters that have state.
     pub fn with_state(&self) -> Vec<String> {
         self.slots.values().filter(|slot| slot.state.is_some()).map(|slot| slot.info.name.clone()).collect()
-    }
-
-    /// Step and names of the state tensors of `name`, without `step`; `None` without state.
-    pub fn state_of(&self, name: &str) -> Option<(u64, Vec<&'static str>)> {
-        let slot = self.slots.get(name)?;
-        let state = slot.state.as_ref()?;
-        Some((state.step, slot.layout.0.iter().map(|(word, ..)| *word).collect()))
     }
 
     /// Replaces all state by the saved one, of the parameters that `with_state` names. Unknown parameters, missing or extra entries, other

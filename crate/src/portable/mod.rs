@@ -1,7 +1,12 @@
 //! A model's state as typed data: named tensors with the groups that train them, read from every container, selected, renamed, changed by
 //! deltas, and written to every container. No value is read before it is asked for.
 
+mod answer;
+mod bundle;
+mod companions;
+mod contract;
 mod delta;
+mod imports;
 mod json;
 mod opened;
 mod outgoing;
@@ -12,8 +17,15 @@ mod safetensors;
 mod source_word;
 mod state_dict;
 mod survey;
+mod training;
+mod transposed;
 
+pub use answer::{Answer, AnswerKind, TokenizerFacts, ToldWarning, Trainable, TrainingOption, answer, answers_of, model_answer};
+pub use bundle::{ImportedBundle, PortableModelBundle};
+pub use companions::Companions;
+pub use contract::{ContractCell, ContractFacts, ContractRow, ModelIoCompatibilityContract, Support};
 pub use delta::{DeltaKind, ModelAdapterDelta};
+pub use imports::{OpenedBundle, SharedFiles, open_checkpoint, open_gguf, open_hf_folder};
 pub use json::open_json;
 pub use opened::{ImportedState, OpenedFile, OpenedState, OpenedTensor};
 pub use outgoing::{checkpoint_source, export};
@@ -22,3 +34,4 @@ pub use plan::{PlanEntry, PortableModelBundleImportPlan};
 pub use safetensors::open_safetensors;
 pub use source_word::SourceWord;
 pub use state_dict::{PortableModelStateDict, SelectedStateDict, StateTensorEntry};
+pub use training::TrainingGroups;

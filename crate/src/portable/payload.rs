@@ -8,6 +8,7 @@ use std::rc::Rc;
 use burn::tensor::Tensor;
 
 use super::rows::PairedRows;
+use super::transposed::Transposed;
 use crate::bundle::{ByteSource, Contents, Digest, Hasher, SourceSpan};
 use crate::error::{Refusal, Result, word};
 use crate::gpu::transfer::{PIECE_BYTES, Part, read_parts};
@@ -92,6 +93,13 @@ impl Payload {
         Self::of_source(source, 0, bytes)
     }
 
+    /// The transpose of a dense matrix of `rows` rows and `columns` columns of elements of `width` bytes, which begins at `begin`.
+    pub(super) fn transposed(source: Rc<dyn ByteSource>, begin: u64, rows: u64, columns: u64, width: u64) -> Self {
+        let source = Rc::new(Transposed { source, begin, rows, columns, width });
+        let bytes = source.len();
+        Self::of_source(source, 0, bytes)
+    }
+
     /// A flat tensor on the device: F32, or packed BF16.
     pub fn device(tensor: Tensor<1>) -> Self {
         Self::new(Place::Device(tensor))
@@ -123,7 +131,7 @@ impl Payload {
     }
 
     /// The bytes `range`, which is at most a piece long.
-    async fn read(&self, range: Range<u64>) -> Result<Vec<u8>> {
+    pub(super) async fn read(&self, range: Range<u64>) -> Result<Vec<u8>> {
         if range.is_empty() {
             return Ok(Vec::new());
         }

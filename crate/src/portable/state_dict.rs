@@ -175,7 +175,7 @@ impl PortableModelStateDict {
         Ok(values)
     }
 
-    fn entry(&self, key: &str) -> Result<&StateTensorEntry> {
+    pub(super) fn entry(&self, key: &str) -> Result<&StateTensorEntry> {
         self.tensors.get(key).ok_or_else(|| Refusal::new(word!("plan.tensor.unknown")).stage("read").subject(key).into())
     }
 

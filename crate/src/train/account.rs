@@ -1,4 +1,4 @@
-//! What each group of a run is trained with and where it stands, as plain data (crate/FORMATS.md, "Groups"), and back to settings.
+//! What each group of a run is trained with and where it stands, as plain data (crate/FORMATS.md, "Checkpoint folder"), and back to settings.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,6 @@
 //! State dicts: their digests, checks, selection and manifests, and their way through every container.
 
+mod bundle;
 mod checks;
 mod delta;
 mod digests;
@@ -10,4 +11,5 @@ mod safetensors;
 mod selection;
 mod state_dict;
 mod state_g;
+mod training;
 mod vectors;

@@ -1,0 +1,44 @@
+//! The state of one parameter, told and given.
+
+use std::collections::BTreeMap;
+
+use burn::tensor::Tensor;
+
+use super::Optim;
+use super::state::{State, word};
+use crate::error::{Error, Fault, Result};
+
+impl Optim {
+    /// Step and names of the state tensors of `name`, without `step`; `None` without state.
+    pub fn state_of(&self, name: &str) -> Option<(u64, Vec<&'static str>)> {
+        let slot = self.slots.get(name)?;
+        let state = slot.state.as_ref()?;
+        Some((state.step, slot.layout.0.iter().map(|(word, ..)| *word).collect()))
+    }
+
+    /// Gives the parameter `name` this state: its step, and a flat tensor for each name of its layout. Frozen parameters have none.
+    ///
+    /// # Errors
+    /// `optim.state-mismatch` for other names, numbers of elements or dtypes than those of its rule: all of them.
+    pub(crate) fn put_state(&mut self, name: &str, step: u64, mut tensors: BTreeMap<&str, Tensor<1>>) -> Result<()> {
+        let slot = self.slots.get_mut(name).ok_or_else(|| Error::UnexpectedTensors(vec![name.to_string()]))?;
+        let (mut faults, mut kept) = (Vec::new(), Vec::new());
+        for (key, shape, dtype) in &slot.layout.0 {
+            let rule = || format!("{} {shape:?}", word(*dtype));
+            match tensors.remove(*key) {
+                Some(tensor) if tensor.dtype() == *dtype && tensor.dims() == [shape.iter().product::<usize>()] => kept.push(tensor.into()),
+                Some(tensor) => {
+                    let found = format!("{:?} of {:?} elements", tensor.dtype(), tensor.dims());
+                    faults.push(Fault::new(format!("{name}:{key}"), rule(), found));
+                }
+                None => faults.push(Fault::new(format!("{name}:{key}"), rule(), "none")),
+            }
+        }
+        faults.extend(tensors.keys().map(|key| Fault::new(format!("{name}:{key}"), "no such state", "an entry without a place")));
+        if !faults.is_empty() {
+            return Err(Error::StateMismatch(faults));
+        }
+        slot.state = (!slot.frozen).then_some(State { step, tensors: kept });
+        Ok(())
+    }
+}

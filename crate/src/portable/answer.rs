@@ -1,0 +1,318 @@
+//! What a set of files is, whether it can be trained here, and what it can become: from headers alone.
+
+use std::rc::Rc;
+
+use serde::Serialize;
+
+use super::contract::{ContractFacts, ModelIoCompatibilityContract};
+use super::imports::SharedFiles;
+use super::json::open_json;
+use super::safetensors::open_safetensors;
+use crate::bundle::{
+    Base, Bundle, ByteSource, Identity, InventoryTensor, ModelStateTensorManifest, OpenOptions, PortableModelImportRequest, Warning,
+    base_name,
+};
+use crate::checkpoint::MANIFEST;
+use crate::config::{ApolloConfig, ModelConfig, OptimizerConfig, Precision, TrainConfig};
+use crate::error::{Error, Refusal, Result};
+use crate::export::{ExportChoice, ExportFormat, ExportSource, export_choices};
+use crate::model::open_model_with;
+use crate::tokenizer::{Tokenizer, TokenizerKind};
+use crate::train::{memory_plan, optimizer_account};
+
+/// Tokens of the sequence for which memory is planned, unless the model's context is shorter.
+const PLANNED_TOKENS: usize = 512;
+/// Maximum size of a JSON state dict in bytes.
+const MAX_JSON_BYTES: u64 = 64 << 20;
+
+/// What files are together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AnswerKind {
+    /// A model that opens, or files that say they are one.
+    Model,
+    /// A LoRA adapter.
+    Adapter,
+    /// State of an optimizer without its weights.
+    Optimizer,
+    /// Named tensors without a model's configuration.
+    State,
+    /// A checkpoint of a run.
+    Checkpoint,
+    /// None of these.
+    Unknown,
+}
+
+/// An update rule, a precision, and what a step with them takes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TrainingOption {
+    /// Its public name.
+    pub optimizer: String,
+    /// Storage of weight matrices and moments.
+    pub precision: Precision,
+    /// Bytes on the device at the peak of a step of one sequence.
+    pub bytes: u64,
+}
+
+/// Whether a model can be trained.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Trainable {
+    /// Whether.
+    pub ok: bool,
+    /// Why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Every update rule in both precisions.
+    pub options: Vec<TrainingOption>,
+}
+
+/// What is known of a tokenizer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TokenizerFacts {
+    /// What it is made of.
+    pub kind: TokenizerKind,
+    /// Ids that end a text.
+    pub eos: Vec<u32>,
+    /// Whether it can write chats.
+    pub has_chat_template: bool,
+}
+
+impl TokenizerFacts {
+    /// The facts of `tokenizer`.
+    pub fn of(tokenizer: &Tokenizer) -> Self {
+        Self { kind: tokenizer.kind(), eos: tokenizer.eos().to_vec(), has_chat_template: tokenizer.has_chat_template() }
+    }
+}
+
+/// A warning in words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ToldWarning {
+    /// Stable dotted word.
+    pub code: &'static str,
+    /// Tensor, key or file.
+    pub subject: String,
+    /// The warning.
+    pub message: String,
+}
+
+impl From<&Warning> for ToldWarning {
+    fn from(warning: &Warning) -> Self {
+        Self { code: warning.code, subject: warning.subject.clone(), message: warning.message() }
+    }
+}
+
+/// The answer to what files are and what can be done with them.
+#[derive(Debug, Clone, Serialize)]
+pub struct Answer {
+    /// What they are.
+    pub kind: AnswerKind,
+    /// The tensors, of a model by Hugging Face's names.
+    pub tensors: Vec<InventoryTensor>,
+    /// Shape of the model.
+    pub config: Option<ModelConfig>,
+    /// Its tokenizer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokenizer: Option<TokenizerFacts>,
+    /// The weight files by their sums.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base: Option<Base>,
+    /// What import, export and a round trip keep.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contract: Option<ModelIoCompatibilityContract>,
+    /// What it can become.
+    pub exports: Vec<ExportChoice>,
+    /// Whether it can be trained.
+    pub trainable: Trainable,
+    /// What is wrong with the files together, all of it.
+    pub refusals: Vec<Refusal>,
+    /// What is unusual but allowed.
+    pub warnings: Vec<ToldWarning>,
+}
+
+/// Judges `files` together, with what a request takes of them and an adapter that is merged into them. No value is read but the few of a
+/// GGUF file's rotary divisors. Files that are refused are an answer too.
+pub fn answer(files: &SharedFiles, request: Option<PortableModelImportRequest>, adapter: Option<SharedFiles>) -> Answer {
+    let kind = kind_of(files);
+    let mut answer = Answer {
+        kind,
+        tensors: Vec::new(),
+        config: None,
+        tokenizer: None,
+        base: None,
+        contract: None,
+        exports: Vec::new(),
+        trainable: Trainable::default(),
+        refusals: Vec::new(),
+        warnings: Vec::new(),
+    };
+    let judged = match kind {
+        AnswerKind::Model => answer.model(boxed(files), request, adapter.as_ref().map(boxed)),
+        // A checkpoint folder is a model folder with two more files.
+        AnswerKind::Checkpoint => answer.model(boxed(&without_run(files)), request, adapter.as_ref().map(boxed)),
+        AnswerKind::State | AnswerKind::Optimizer => answer.state(files),
+        AnswerKind::Adapter | AnswerKind::Unknown => Ok(()),
+    };
+    if let Err(error) = judged {
+        answer.trainable.reason = Some(error.to_string());
+        if let Error::Refused(list) = error {
+            answer.refusals = list;
+        }
+    } else if !answer.trainable.ok && answer.trainable.reason.is_none() {
+        answer.trainable.reason = Some("these files are no model: give config.json and weights, or a GGUF file".into());
+    }
+    answer
+}
+
+/// The facts about an opened model, from its headers.
+pub fn model_answer(bundle: &Rc<Bundle>) -> Result<(Vec<ExportChoice>, ModelIoCompatibilityContract)> {
+    let identity = Identity { model_family: bundle.config.model_type.clone(), ..Identity::default() };
+    let source = ExportSource::of_bundle(bundle)?;
+    answers_of(&source, &identity, bundle_tensors(bundle).iter())
+}
+
+/// What `source` can become, and the contract that says the same.
+pub fn answers_of<'a>(
+    source: &ExportSource,
+    identity: &Identity,
+    tensors: impl Iterator<Item = &'a ModelStateTensorManifest> + Clone,
+) -> Result<(Vec<ExportChoice>, ModelIoCompatibilityContract)> {
+    let mut choices = export_choices(source);
+    choices.push(json_choice(tensors.clone()));
+    let made = |choice: &&ExportChoice| choice.format == ExportFormat::Gguf;
+    let refused = choices.iter().filter(made).all(|choice| !choice.ok || choice.needs.is_some());
+    let reason = choices.iter().filter(made).find_map(|choice| choice.reason.clone());
+    let facts = ContractFacts {
+        identity,
+        state_digest: None,
+        config: Some(&source.weights.config),
+        recipe_refused: refused.then(|| reason.as_deref().unwrap_or("the tokenizer or the model has no place in a new GGUF file")),
+        gguf_base: source.base.as_ref().is_some_and(|base| base.format == "gguf"),
+        non_finite: None,
+    };
+    let contract = ModelIoCompatibilityContract::of(facts, tensors)?;
+    Ok((choices, contract))
+}
+
+/// A JSON document: small enough, and without NaN and infinity, which is found when it is written.
+fn json_choice<'a>(tensors: impl Iterator<Item = &'a ModelStateTensorManifest> + Clone) -> ExportChoice {
+    let least = |tensor: &ModelStateTensorManifest| tensor.numel().map_or(u64::MAX, |count| count.saturating_mul(2));
+    let bytes = tensors.clone().fold(0u64, |sum, tensor| sum.saturating_add(least(tensor)));
+    let blocks = tensors.clone().find(|tensor| !tensor.is_dense());
+    let reason = match blocks {
+        _ if bytes > MAX_JSON_BYTES => Some(format!("at least {bytes} bytes, of at most {MAX_JSON_BYTES}")),
+        Some(tensor) => Some(format!("{} is {}, which numbers cannot hold: ask for the encoding base64", tensor.state_key, tensor.dtype)),
+        None => None,
+    };
+    let lossy = reason.is_none().then(|| "configuration and tokenizer".to_string());
+    ExportChoice { format: ExportFormat::Json, types: None, ok: reason.is_none(), bytes: None, lossy, needs: None, reason }
+}
+
+fn boxed(files: &SharedFiles) -> Vec<Box<dyn ByteSource>> {
+    files.iter().map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>).collect()
+}
+
+fn without_run(files: &SharedFiles) -> SharedFiles {
+    files.iter().filter(|file| ![MANIFEST, "optimizer.safetensors"].contains(&base_name(file.name()))).cloned().collect()
+}
+
+/// What the names of the files say.
+fn kind_of(files: &SharedFiles) -> AnswerKind {
+    let any = |matches: &dyn Fn(&str) -> bool| files.iter().any(|file| matches(&base_name(file.name()).to_ascii_lowercase()));
+    if any(&|name| name == MANIFEST) {
+        AnswerKind::Checkpoint
+    } else if any(&|name| name == "config.json" || name.ends_with(".gguf")) {
+        AnswerKind::Model
+    } else if any(&|name| name == "adapter_config.json" || name.starts_with("adapter_model.")) {
+        AnswerKind::Adapter
+    } else if any(&|name| name == "optimizer.safetensors")
+        && !any(&|name| name != "optimizer.safetensors" && name.ends_with(".safetensors"))
+    {
+        AnswerKind::Optimizer
+    } else if any(&|name| name.ends_with(".safetensors") || name.ends_with(".state_dict.json")) {
+        AnswerKind::State
+    } else {
+        AnswerKind::Unknown
+    }
+}
+
+/// The tensors of a model as a state dict lists them.
+fn bundle_tensors(bundle: &Bundle) -> Vec<ModelStateTensorManifest> {
+    let one = |name: String| {
+        let shape: Vec<u64> = bundle.shape(&name)?.into_iter().map(|dim| dim as u64).collect();
+        Some(ModelStateTensorManifest::parameter(&name, &bundle.dtype(&name)?, &shape))
+    };
+    bundle.names().into_iter().filter_map(one).collect()
+}
+
+impl Answer {
+    fn model(
+        &mut self,
+        files: Vec<Box<dyn ByteSource>>,
+        request: Option<PortableModelImportRequest>,
+        adapter: Option<Vec<Box<dyn ByteSource>>>,
+    ) -> Result<()> {
+        let bundle = Rc::new(open_model_with(files, OpenOptions { adapter, request, headers_only: true })?);
+        let tensors = bundle_tensors(&bundle);
+        self.list(tensors.iter());
+        self.warnings = bundle.warnings.iter().map(ToldWarning::from).collect();
+        self.tokenizer = bundle.tokenizer.as_ref().map(TokenizerFacts::of);
+        self.base = Some(bundle.base.clone());
+        self.trainable = trainable(&bundle.config)?;
+        let (exports, contract) = model_answer(&bundle)?;
+        (self.exports, self.contract) = (exports, Some(contract));
+        self.config = Some(bundle.config.clone());
+        Ok(())
+    }
+
+    /// Named tensors without a model.
+    fn state(&mut self, files: &SharedFiles) -> Result<()> {
+        let documents = files.iter().find(|file| base_name(file.name()).ends_with(".state_dict.json"));
+        let opened = match documents {
+            Some(document) => open_json(document.as_ref())?,
+            None => open_safetensors(files.iter().filter(|file| base_name(file.name()).ends_with(".safetensors")).cloned().collect())?,
+        };
+        let tensors: Vec<ModelStateTensorManifest> = opened.tensors.into_values().map(|tensor| tensor.manifest).collect();
+        self.list(tensors.iter());
+        self.warnings = opened.warnings.iter().map(ToldWarning::from).collect();
+        let facts = ContractFacts {
+            identity: &opened.identity,
+            state_digest: None,
+            config: None,
+            recipe_refused: None,
+            gguf_base: false,
+            non_finite: None,
+        };
+        self.contract = Some(ModelIoCompatibilityContract::of(facts, tensors.iter())?);
+        Ok(())
+    }
+
+    fn list<'a>(&mut self, tensors: impl Iterator<Item = &'a ModelStateTensorManifest>) {
+        let one = |tensor: &ModelStateTensorManifest| InventoryTensor {
+            name: tensor.state_key.clone(),
+            dtype: tensor.dtype.clone(),
+            shape: tensor.shape.clone(),
+        };
+        self.tensors = tensors.map(one).collect();
+    }
+}
+
+/// What a step takes with each update rule and precision, at their defaults, for one sequence.
+fn trainable(config: &ModelConfig) -> Result<Trainable> {
+    let rules = [
+        OptimizerConfig::default(),
+        OptimizerConfig::Adafactor(Default::default()),
+        OptimizerConfig::Apollo(ApolloConfig { mini: true, ..ApolloConfig::default() }),
+        OptimizerConfig::Sgd(Default::default()),
+    ];
+    let mut options = Vec::new();
+    for optimizer in rules {
+        for precision in [Precision::F32, Precision::Bf16] {
+            let seq_len = PLANNED_TOKENS.min(config.max_position_embeddings);
+            let train = TrainConfig { optimizer: optimizer.clone(), precision, batch_size: 1, seq_len, ..TrainConfig::default() };
+            let bytes = memory_plan(config, &train)?.total();
+            options.push(TrainingOption { optimizer: optimizer_account(&optimizer, train.learning_rate)?.kind, precision, bytes });
+        }
+    }
+    Ok(Trainable { ok: true, reason: None, options })
+}

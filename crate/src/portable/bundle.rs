@@ -1,0 +1,250 @@
+//! A state with everything that makes it a model: configuration, tokenizer, origin.
+
+use std::collections::BTreeMap;
+
+use super::companions::Companions;
+use super::contract::{ContractFacts, ModelIoCompatibilityContract};
+use super::imports::{OpenedBundle, SharedFiles, open_checkpoint, open_gguf, open_hf_folder};
+use super::json::open_json;
+use super::opened::{ImportedState, OpenedFile, OpenedState};
+use super::plan::PortableModelBundleImportPlan;
+use super::safetensors::open_safetensors;
+use super::state_dict::PortableModelStateDict;
+use super::training::TrainingGroups;
+use crate::bundle::{
+    Base, BundleParts, ByteSource, Digest, FileStream, ModelAssets, PortableModelImportRequest, PortableTokenizerBinding, SelectionReport,
+    StateManifest, StatedResult, Warning, bundle_digest,
+};
+use crate::error::Result;
+use crate::export::JsonEncoding;
+
+/// A model as plain data: its state, and what goes with it.
+#[derive(Debug, Clone)]
+pub struct PortableModelBundle {
+    /// Tensors and groups.
+    pub state_dict: PortableModelStateDict,
+    /// Configuration, tokenizer, origin.
+    pub companions: Companions,
+}
+
+/// A bundle that was imported, and what there is to say of it.
+#[derive(Debug, Clone)]
+pub struct ImportedBundle {
+    /// The bundle.
+    pub bundle: PortableModelBundle,
+    /// What was taken, left out and renamed.
+    pub report: SelectionReport,
+    /// What became of each digest that the artifact may state.
+    pub checks: BTreeMap<&'static str, StatedResult>,
+    /// Its files.
+    pub files: Vec<OpenedFile>,
+    /// What is unusual but allowed.
+    pub warnings: Vec<Warning>,
+}
+
+impl OpenedBundle {
+    /// A state without anything beside it but what its manifest carries.
+    fn of_state(state: OpenedState) -> Self {
+        let mut companions = Companions::default();
+        if let Some(manifest) = &state.manifest {
+            companions.base.clone_from(&manifest.base);
+            companions.profile_contract.clone_from(&manifest.profile_contract);
+            companions.preferred_formats.clone_from(&manifest.preferred_formats);
+        }
+        Self { state, companions }
+    }
+
+    /// The part that `request` asks for, each admitted tensor read once and compared with the stated digests.
+    ///
+    /// # Errors
+    /// As [`OpenedState::import`].
+    pub async fn import(self, request: &PortableModelImportRequest) -> Result<ImportedBundle> {
+        let ImportedState { state_dict, report, checks, files, warnings, .. } = self.state.import(request).await?;
+        let bundle = PortableModelBundle { state_dict, companions: self.companions };
+        Ok(ImportedBundle { bundle, report, checks, files, warnings })
+    }
+
+    /// The plan of that import; deferred, no value is read.
+    ///
+    /// # Errors
+    /// As [`PortableModelBundleImportPlan::new`].
+    pub async fn plan(self, request: PortableModelImportRequest) -> Result<PortableModelBundleImportPlan> {
+        PortableModelBundleImportPlan::new(self.state, request).await
+    }
+}
+
+impl PortableModelBundle {
+    /// A run in training as it is now, with the documents that go with it and what it started from.
+    ///
+    /// # Errors
+    /// `state.*` for groups that contradict themselves, `tokenizer.*` for documents that do.
+    pub fn from_training_groups(training: &TrainingGroups, assets: &ModelAssets, base: Option<Base>) -> Result<Self> {
+        let state_dict = PortableModelStateDict::from_training_groups(training)?;
+        let model = training.trainer.model();
+        let documents: BTreeMap<String, Vec<u8>> = assets.documents_for(model.config(), model.precision())?.into_iter().collect();
+        let bound = PortableTokenizerBinding::from_documents(&documents)?;
+        let (tokenizer, warnings) = bound.map_or((None, Vec::new()), |(binding, warnings)| (Some(binding), warnings));
+        let document = |name: &str| documents.get(name).cloned();
+        let companions = Companions {
+            config: Some(model.config().clone()),
+            config_json: document("config.json"),
+            generation_config_json: document("generation_config.json"),
+            tokenizer,
+            base,
+            warnings,
+            ..Companions::default()
+        };
+        Ok(Self { state_dict, companions })
+    }
+
+    /// The manifest of the bundle, without digests, which depend on values.
+    pub fn manifest(&self) -> StateManifest {
+        let Companions { tokenizer, base, profile_contract, preferred_formats, .. } = &self.companions;
+        StateManifest {
+            base: base.clone(),
+            tokenizer: tokenizer.as_ref().map(PortableTokenizerBinding::account),
+            profile_contract: profile_contract.clone(),
+            preferred_formats: preferred_formats.clone(),
+            ..self.state_dict.manifest()
+        }
+    }
+
+    /// The digest of state, tokenizer, templates and identity; every tensor is read once.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub async fn bundle_digest(&self) -> Result<Digest> {
+        let digests = self.state_dict.digests().await?;
+        let (has_state, has_groups) =
+            (self.state_dict.tensors().values().any(|entry| entry.is_state()), !self.state_dict.groups().is_empty());
+        let tokenizer = self.companions.tokenizer.as_ref();
+        let parts = BundleParts {
+            weights: Some(digests.weights),
+            optimizer: has_state.then_some(digests.optimizer),
+            assignment: has_groups.then_some(digests.assignment),
+            tokenizer: tokenizer.map(|binding| binding.tokenizer_digest),
+            template: tokenizer.and_then(|binding| binding.template_digest),
+        };
+        Ok(bundle_digest(&self.state_dict.identity, &parts))
+    }
+
+    /// What the bundle can become. With `read`, every tensor is read once for the digest of the state.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub async fn compatibility_contract(&self, read: bool) -> Result<ModelIoCompatibilityContract> {
+        let Companions { config, base, .. } = &self.companions;
+        let odd = self.companions.warnings.iter().find(|warning| warning.code == "tensor.non-finite");
+        let facts = ContractFacts {
+            identity: &self.state_dict.identity,
+            state_digest: if read { Some(self.state_dict.digests().await?.state) } else { None },
+            config: config.as_ref(),
+            recipe_refused: None,
+            gguf_base: base.as_ref().is_some_and(|base| base.format == "gguf"),
+            non_finite: odd.map(|warning| warning.subject.as_str()),
+        };
+        let tensors: Vec<_> = self.state_dict.traversal_records().collect();
+        ModelIoCompatibilityContract::of(facts, tensors.iter().copied())
+    }
+
+    /// The part that `request` asks for, with the same companions.
+    ///
+    /// # Errors
+    /// `select.*` and `remap.*`.
+    pub fn select_and_remap(&self, request: &PortableModelImportRequest) -> Result<(Self, SelectionReport, Vec<Warning>)> {
+        let selected = self.state_dict.select_and_remap(request)?;
+        let bundle = Self { state_dict: selected.state_dict, companions: self.companions.clone() };
+        Ok((bundle, selected.report, selected.warnings))
+    }
+
+    /// All of a safetensors file, or of shards with their manifest, and of the optimizer file beside them.
+    ///
+    /// # Errors
+    /// As [`open_safetensors`] and [`OpenedState::import`].
+    pub async fn import_safetensors(files: SharedFiles) -> Result<ImportedBundle> {
+        Self::import_safetensors_with_request(files, &PortableModelImportRequest::default()).await
+    }
+
+    /// The same, the part that `request` asks for.
+    ///
+    /// # Errors
+    /// As [`Self::import_safetensors`].
+    pub async fn import_safetensors_with_request(files: SharedFiles, request: &PortableModelImportRequest) -> Result<ImportedBundle> {
+        OpenedBundle::of_state(open_safetensors(files)?).import(request).await
+    }
+
+    /// The plan of that import.
+    ///
+    /// # Errors
+    /// As [`Self::import_safetensors`].
+    pub async fn plan_safetensors_import(files: SharedFiles, request: PortableModelImportRequest) -> Result<PortableModelBundleImportPlan> {
+        OpenedBundle::of_state(open_safetensors(files)?).plan(request).await
+    }
+
+    /// The bundle as `model.safetensors` with its manifest and, if it has state tensors, `optimizer.safetensors`.
+    ///
+    /// # Errors
+    /// As [`PortableModelStateDict::export_safetensors`].
+    pub async fn export_safetensors(&self) -> Result<FileStream> {
+        self.state_dict.export_safetensors(&self.manifest()).await
+    }
+
+    /// All of a JSON state dict.
+    ///
+    /// # Errors
+    /// As [`open_json`] and [`OpenedState::import`].
+    pub async fn import_torch_state_dict_json(file: &dyn ByteSource) -> Result<ImportedBundle> {
+        Self::import_torch_state_dict_json_with_request(file, &PortableModelImportRequest::default()).await
+    }
+
+    /// The same, the part that `request` asks for.
+    ///
+    /// # Errors
+    /// As [`Self::import_torch_state_dict_json`].
+    pub async fn import_torch_state_dict_json_with_request(
+        file: &dyn ByteSource,
+        request: &PortableModelImportRequest,
+    ) -> Result<ImportedBundle> {
+        OpenedBundle::of_state(open_json(file)?).import(request).await
+    }
+
+    /// The bundle as the JSON document `name`. With `allow_non_finite`, base64 keeps NaN and infinities.
+    ///
+    /// # Errors
+    /// As [`PortableModelStateDict::export_json`].
+    pub async fn export_torch_state_dict_json(&self, name: &str, encoding: JsonEncoding, allow_non_finite: bool) -> Result<FileStream> {
+        self.state_dict.export_json(name, Some(&self.manifest()), encoding, allow_non_finite).await
+    }
+
+    /// A GGUF file, or all parts of one, under the names that `request` asks for.
+    ///
+    /// # Errors
+    /// As [`open_gguf`] and [`OpenedState::import`].
+    pub async fn import_gguf(files: &SharedFiles, request: &PortableModelImportRequest) -> Result<ImportedBundle> {
+        open_gguf(files, request.names)?.import(request).await
+    }
+
+    /// The plan of that import.
+    ///
+    /// # Errors
+    /// As [`Self::import_gguf`].
+    pub async fn plan_gguf_import(files: &SharedFiles, request: PortableModelImportRequest) -> Result<PortableModelBundleImportPlan> {
+        open_gguf(files, request.names)?.plan(request).await
+    }
+
+    /// A Hugging Face folder.
+    ///
+    /// # Errors
+    /// As [`open_hf_folder`] and [`OpenedState::import`].
+    pub async fn import_hf_folder(files: &SharedFiles, request: &PortableModelImportRequest) -> Result<ImportedBundle> {
+        open_hf_folder(files)?.import(request).await
+    }
+
+    /// A checkpoint folder of any version, without making a trainer.
+    ///
+    /// # Errors
+    /// As [`open_checkpoint`] and [`OpenedState::import`].
+    pub async fn import_checkpoint(files: &SharedFiles, request: &PortableModelImportRequest) -> Result<ImportedBundle> {
+        open_checkpoint(files)?.import(request).await
+    }
+}

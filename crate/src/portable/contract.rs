@@ -1,0 +1,223 @@
+//! What an artifact can be read from, written as, and whether it comes back: computed from what the headers say.
+
+use serde::Serialize;
+
+use crate::bundle::{Digest, DocumentKind, Identity, ModelStateTensorManifest, document_digest};
+use crate::config::ModelConfig;
+use crate::error::{Error, Fault, Result};
+
+/// Largest JSON state dict, 64 MiB.
+const MAX_JSON_BYTES: u64 = 64 << 20;
+/// Architectures that a GGUF file is written for without a base.
+const RECIPES: [&str; 4] = ["llama", "qwen2", "qwen3", "gpt2"];
+
+/// Whether something can be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Support {
+    /// Nothing is lost.
+    Supported,
+    /// It can, and the reason says what is lost.
+    Lossy,
+    /// It cannot.
+    Unsupported,
+}
+
+impl Support {
+    /// The word as documents have it.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Supported => "supported",
+            Self::Lossy => "lossy",
+            Self::Unsupported => "unsupported",
+        }
+    }
+}
+
+/// Whether something can be done, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ContractCell {
+    /// Whether.
+    pub support: Support,
+    /// Why, in a sentence.
+    pub reason: String,
+}
+
+impl ContractCell {
+    fn new(support: Support, reason: impl Into<String>) -> Self {
+        Self { support, reason: reason.into() }
+    }
+
+    fn yes(reason: &str) -> Self {
+        Self::new(Support::Supported, reason)
+    }
+
+    fn no(reason: impl Into<String>) -> Self {
+        Self::new(Support::Unsupported, reason)
+    }
+}
+
+/// A container.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ContractRow {
+    /// Its name.
+    pub surface: String,
+    /// Reading it.
+    pub import: ContractCell,
+    /// Writing this artifact to it.
+    pub export: ContractCell,
+    /// Writing this artifact to it and reading that.
+    pub round_trip: ContractCell,
+}
+
+/// What one artifact can become.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ModelIoCompatibilityContract {
+    /// Family of the model.
+    pub model_family: String,
+    /// Its revision.
+    pub revision: String,
+    /// Digest of its state, where all values were read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state_digest: Option<Digest>,
+    /// A row for each container, always the same ones in the same order.
+    pub surfaces: Vec<ContractRow>,
+    /// Digest of everything above.
+    pub contract_digest: Digest,
+}
+
+/// What a contract is computed from.
+#[derive(Debug, Clone, Copy)]
+pub struct ContractFacts<'a> {
+    /// What the state is a state of.
+    pub identity: &'a Identity,
+    /// Digest of the state, where it is known.
+    pub state_digest: Option<Digest>,
+    /// Shape of the model, where it is known.
+    pub config: Option<&'a ModelConfig>,
+    /// Why the recipe of its architecture makes no new GGUF file of it, where it does not.
+    pub recipe_refused: Option<&'a str>,
+    /// Whether the model came from GGUF files, which a trained one can be patched into.
+    pub gguf_base: bool,
+    /// A tensor with NaN or infinity, where values were read.
+    pub non_finite: Option<&'a str>,
+}
+
+impl ModelIoCompatibilityContract {
+    /// The contract of an artifact with these tensors.
+    ///
+    /// # Errors
+    /// Those of the digest, for a text that is no JSON.
+    pub fn of<'a>(facts: ContractFacts<'_>, tensors: impl Iterator<Item = &'a ModelStateTensorManifest> + Clone) -> Result<Self> {
+        let blocks = tensors.clone().find(|tensor| !tensor.is_dense());
+        let dense = |lossless: &str| match blocks {
+            None => ContractCell::yes(lossless),
+            Some(tensor) => ContractCell::no(format!(
+                "{} is {}: dequantise it by an explicit conversion to f32, bf16 or f16",
+                tensor.state_key, tensor.dtype
+            )),
+        };
+        let both = |surface: &str, import: ContractCell, export: ContractCell| ContractRow {
+            surface: surface.to_string(),
+            import,
+            round_trip: export.clone(),
+            export,
+        };
+        let never = |surface: &str, reason: &str| both(surface, ContractCell::no(reason), ContractCell::no(reason));
+        let whole = "tensors, groups, state and digests come back";
+        let pickle = "an opaque Python pickle is never loaded; save the model as safetensors where it was made";
+        let json = json_cell(facts.non_finite, tensors);
+        let surfaces = vec![
+            both("tabtune_state_dict", ContractCell::yes("the canonical form"), ContractCell::yes("the canonical form")),
+            both("tabtune_manifest_safetensors", ContractCell::yes(whole), dense(whole)),
+            both("torch_state_dict_json", ContractCell::yes("any JSON of the format up to 64 MiB"), json),
+            ContractRow {
+                surface: "gguf".to_string(),
+                import: ContractCell::yes("every tensor is listed, those of known types are read"),
+                export: gguf_cell(facts),
+                round_trip: ContractCell::new(Support::Lossy, "groups, optimizer state and paths are not carried"),
+            },
+            never("torch_pickle", pickle),
+            never("legacy_opaque_checkpoint", "a checkpoint without a manifest does not say what it holds"),
+            both(
+                "hf_folder",
+                ContractCell::yes("weights, configuration, tokenizer and template"),
+                dense("every byte of weights and documents"),
+            ),
+            both(
+                "peft_adapter",
+                ContractCell::yes("a plain LoRA is merged into its base"),
+                ContractCell::no("the state holds no low-rank factors"),
+            ),
+            never("gguf_adapter", "low-rank adapters in GGUF files are neither read nor written"),
+            both(
+                "exact_delta",
+                ContractCell::yes("the difference to a base with the same tensors, bit for bit"),
+                dense("the difference to a base with the same tensors, bit for bit"),
+            ),
+        ];
+        let Identity { model_family, revision, .. } = facts.identity.clone();
+        let mut contract = Self { model_family, revision, state_digest: facts.state_digest, surfaces, contract_digest: Digest::of(&[]) };
+        let wrong = |error: serde_json::Error| Error::InvalidConfig(vec![Fault::new("contract", "JSON", error)]);
+        let mut document = serde_json::to_value(&contract).map_err(wrong)?;
+        document.as_object_mut().map(|fields| fields.remove("contract_digest"));
+        contract.contract_digest = document_digest(DocumentKind::Contract, &document)?;
+        Ok(contract)
+    }
+
+    /// The row of a container.
+    pub fn row(&self, surface: &str) -> Option<&ContractRow> {
+        self.surfaces.iter().find(|row| row.surface == surface)
+    }
+
+    /// The contract in lines that are equal for equal contracts.
+    pub fn stable_signature_lines(&self) -> Vec<String> {
+        let state = self.state_digest.map(|digest| digest.to_string()).unwrap_or_default();
+        let mut lines = vec![
+            format!("model_family={}", self.model_family),
+            format!("revision={}", self.revision),
+            format!("state_digest={state}"),
+            format!("contract_digest={}", self.contract_digest),
+        ];
+        lines.extend(self.surfaces.iter().map(|row| {
+            let [import, export, round_trip] = [&row.import, &row.export, &row.round_trip].map(|cell| cell.support.text());
+            format!("{}|import={import}|export={export}|roundtrip={round_trip}", row.surface)
+        }));
+        lines
+    }
+}
+
+/// JSON holds what is small enough, and finite where it is numbers.
+fn json_cell<'a>(non_finite: Option<&str>, tensors: impl Iterator<Item = &'a ModelStateTensorManifest> + Clone) -> ContractCell {
+    // As base64, the shorter form; names and punctuation come on top.
+    let encoded = |tensor: &ModelStateTensorManifest| {
+        let bytes = tensor.byte_len().unwrap_or(u64::MAX);
+        (bytes / 3).saturating_mul(4).saturating_add(tensor.state_key.len() as u64)
+    };
+    let total = tensors.clone().fold(0u64, |sum, tensor| sum.saturating_add(encoded(tensor)));
+    if total > MAX_JSON_BYTES {
+        let largest = tensors.max_by_key(|tensor| encoded(tensor)).map_or("", |tensor| tensor.state_key.as_str());
+        return ContractCell::no(format!("{total} bytes at least, of at most {MAX_JSON_BYTES}; the largest tensor is {largest}"));
+    }
+    match non_finite {
+        Some(name) => ContractCell::no(format!("{name} has values that are NaN or infinite, which numbers of JSON do not have")),
+        None => ContractCell::yes("if it stays below 64 MiB and no value is NaN or infinite, which is found when values are read"),
+    }
+}
+
+/// GGUF is written by the recipe of an architecture, or into the files that the model came from.
+fn gguf_cell(facts: ContractFacts<'_>) -> ContractCell {
+    let recipe =
+        facts.config.map(|config| config.model_type.as_str()).filter(|model| RECIPES.contains(model) && facts.recipe_refused.is_none());
+    let lost = "groups, optimizer state and paths are left out";
+    match (recipe, facts.gguf_base) {
+        (Some(model), true) => {
+            ContractCell::new(Support::Lossy, format!("by the recipe of {model}, or into the files it came from; {lost}"))
+        }
+        (Some(model), false) => ContractCell::new(Support::Lossy, format!("by the recipe of {model}; {lost}")),
+        (None, true) => ContractCell::new(Support::Lossy, format!("into the files it came from; {lost}")),
+        (None, false) => {
+            ContractCell::no(facts.recipe_refused.unwrap_or("no recipe for this architecture, and no GGUF file that it came from"))
+        }
+    }
+}

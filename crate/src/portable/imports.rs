@@ -1,0 +1,228 @@
+//! The containers that hold more than a state: checkpoint, Hugging Face folder, GGUF file. They are read by the readers of models.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use super::companions::{Bound, Companions};
+use super::opened::{OpenedFile, OpenedState, OpenedTensor};
+use super::payload::Payload;
+use super::safetensors::open_safetensors;
+use super::source_word::SourceWord;
+use crate::bundle::{
+    BaseFile, ByteSource, Digest, GgufTensor, GgufValue, HEAD, Hasher, Identity, Layout, ModelStateTensorManifest, NamePolicy, OpenOptions,
+    PortableTokenizerBinding, ROPE_FREQS, StateManifest, StatedDigests, base_name, byte_len, from_gguf, gguf_files, open_bundle,
+    open_bundle_with, summed_gguf,
+};
+use crate::checkpoint::Checkpoint;
+use crate::config::ModelConfig;
+use crate::error::{Error, Refusal, Result, word};
+
+/// Files of one artifact, which its tensors share.
+pub type SharedFiles = Vec<Rc<dyn ByteSource>>;
+
+/// An artifact whose headers were read, with everything that is no tensor.
+#[derive(Debug, Clone)]
+pub struct OpenedBundle {
+    /// Tensors and groups.
+    pub state: OpenedState,
+    /// Configuration, tokenizer, origin.
+    pub companions: Companions,
+}
+
+fn boxed(files: &[Rc<dyn ByteSource>]) -> Vec<Box<dyn ByteSource>> {
+    files.iter().map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>).collect()
+}
+
+/// Reads a checkpoint folder of any version and verifies its bytes. Before version 3 its groups are those of its settings, and names tell
+/// paths and roles.
+///
+/// # Errors
+/// What [`Checkpoint::open`] refuses; `checkpoint.corrupt` for a tokenizer that is not the one that the manifest describes.
+pub fn open_checkpoint(files: &SharedFiles) -> Result<OpenedBundle> {
+    let checkpoint = Checkpoint::open(boxed(files))?;
+    let (identity, records, groups) = (checkpoint.identity(), checkpoint.tensors(), checkpoint.groups()?);
+    let bound = PortableTokenizerBinding::from_hf_folder(files)?;
+    let said = &checkpoint.manifest().tokenizer;
+    if said.is_some() && *said != bound.as_ref().map(|(binding, _)| binding.account()) {
+        let reason = "it does not describe the documents beside it".to_string();
+        return Err(Error::CheckpointCorrupt { what: "tokenizer".into(), reason });
+    }
+    let spans = checkpoint.spans();
+    let mut sources: Vec<&Rc<dyn ByteSource>> = Vec::new();
+    let mut state = empty(identity.clone(), SourceWord::Checkpoint, "checkpoint.json");
+    for (key, record) in &records {
+        let Some(span) = spans.get(key) else { continue };
+        if !sources.iter().any(|source| source.name() == span.source.name()) {
+            sources.push(&span.source);
+        }
+        let manifest = ModelStateTensorManifest {
+            state_key: key.clone(),
+            model_tree_path: record.path.clone(),
+            role: record.role,
+            dtype: record.dtype.clone(),
+            shape: record.shape.clone(),
+        };
+        let payload = Some(Payload::of_source(Rc::clone(&span.source), span.begin, span.bytes));
+        let (begin, end) = (span.begin, span.begin + span.bytes);
+        state.tensors.insert(key.clone(), OpenedTensor { manifest, payload, file: record.file.clone(), begin, end });
+    }
+    state.files = sources.into_iter().map(|source| header(source, safetensors_header_bytes(source)?)).collect::<Result<_>>()?;
+    if checkpoint.manifest().groups.is_some() {
+        let mut manifest = StateManifest::new(identity, records, groups.clone());
+        manifest.base.clone_from(&checkpoint.manifest().base);
+        manifest.tokenizer.clone_from(said);
+        state.manifest = Some(manifest);
+    }
+    state.groups = groups;
+    let mut companions = Companions::of_model(checkpoint.bundle(), bound);
+    companions.base.clone_from(&checkpoint.manifest().base);
+    state.warnings = std::mem::take(&mut companions.warnings);
+    Ok(OpenedBundle { state, companions })
+}
+
+/// Reads a Hugging Face folder: its configuration, its weights with their manifest where they have one, its tokenizer. A head that is a copy
+/// of the input embedding of a tied model is left out.
+///
+/// # Errors
+/// What [`open_bundle`] and [`open_safetensors`] refuse.
+pub fn open_hf_folder(files: &SharedFiles) -> Result<OpenedBundle> {
+    let bundle = open_bundle(boxed(files))?;
+    let bound = bound_or_refused(PortableTokenizerBinding::from_hf_folder(files))?;
+    let shards: BTreeSet<String> = bundle.weight_files().into_iter().map(String::from).collect();
+    let wanted = |name: &str| shards.contains(name) || matches!(name, "tabtune.manifest.json" | "optimizer.safetensors");
+    let mut state = open_safetensors(files.iter().filter(|file| wanted(base_name(file.name()))).cloned().collect())?;
+    if bundle.shape(HEAD).is_none() {
+        state.tensors.remove(HEAD);
+    }
+    state.source_format = SourceWord::HfFolder;
+    if state.manifest.is_none() {
+        state.identity = Identity { model_family: bundle.config.model_type.clone(), ..Identity::default() };
+    }
+    let mut companions = Companions::of_model(&bundle, bound);
+    state.warnings.append(&mut companions.warnings);
+    Ok(OpenedBundle { state, companions })
+}
+
+/// Reads a GGUF file, or all parts of one. Every tensor is listed under its own name, or, with [`NamePolicy::Hf`], under Hugging Face's with
+/// the rows and columns in Hugging Face's order; blocks stay as they are, and where they cannot be put in that order the tensor keeps its name.
+///
+/// # Errors
+/// What the header's checks refuse; with Hugging Face's names also a model that tabtune does not have.
+pub fn open_gguf(files: &SharedFiles, names: NamePolicy) -> Result<OpenedBundle> {
+    let positions = gguf_files(files);
+    if positions.is_empty() {
+        return Err(Refusal::new(word!("bundle.empty")).expected("a GGUF file").into());
+    }
+    let (file, homes, sums) = summed_gguf(files, &positions)?;
+    let name = files[positions[0]].name().to_string();
+    // Under the file's own names no value matters, and the model need not be one that tabtune has.
+    let headers_only = names == NamePolicy::Source;
+    let model = open_bundle_with(boxed(files), OpenOptions { headers_only, ..OpenOptions::default() });
+    let model = if headers_only { model.ok() } else { Some(model?) };
+    let family = file.get("general.architecture").and_then(GgufValue::text).unwrap_or_default().to_string();
+    let bound =
+        bound_or_refused(PortableTokenizerBinding::from_gguf(&file, &name).map(|bound| bound.map(|binding| (binding, Vec::new()))))?;
+    let mut state = empty(Identity { model_family: family.clone(), ..Identity::default() }, SourceWord::Gguf, &name);
+    let kept: Option<BTreeSet<String>> =
+        model.as_ref().filter(|_| names == NamePolicy::Hf).map(|bundle| bundle.names().into_iter().collect());
+    for (tensor, &home) in file.tensors.iter().zip(&homes) {
+        let source = &files[home];
+        let config = model.as_ref().map(|bundle| &bundle.config).filter(|_| names == NamePolicy::Hf);
+        let Some((key, shape, payload)) = placed(tensor, source, &family, config, kept.as_ref()) else { continue };
+        let manifest = ModelStateTensorManifest::parameter(&key, &tensor.ggml_type.dtype(), &shape);
+        let end = tensor.begin + tensor.bytes.unwrap_or(0);
+        let opened = OpenedTensor { manifest, payload, file: base_name(source.name()).to_string(), begin: tensor.begin, end };
+        if state.tensors.insert(key.clone(), opened).is_some() {
+            return Err(Refusal::new(word!("model.tensor.name-twice")).of(&name).subject(&key).into());
+        }
+    }
+    let opened = |file: &BaseFile| Some(OpenedFile { header_sha256: file.header_sha256?, bytes: file.bytes });
+    state.files = sums.iter().filter_map(opened).collect();
+    let mut companions = match &model {
+        Some(bundle) => Companions::of_model(bundle, bound),
+        None => Companions { tokenizer: bound.map(|(binding, _)| binding), warnings: file.warnings.clone(), ..Companions::default() },
+    };
+    state.warnings = std::mem::take(&mut companions.warnings);
+    Ok(OpenedBundle { state, companions })
+}
+
+/// Key, shape and bytes of a tensor of a GGUF file; `None` if the model has no use for it.
+fn placed(
+    tensor: &GgufTensor,
+    source: &Rc<dyn ByteSource>,
+    family: &str,
+    config: Option<&ModelConfig>,
+    kept: Option<&BTreeSet<String>>,
+) -> Option<(String, Vec<u64>, Option<Payload>)> {
+    let as_stored = || tensor.bytes.map(|bytes| Payload::of_source(Rc::clone(source), tensor.begin, bytes));
+    let own = || Some((tensor.name.clone(), tensor.shape.clone(), as_stored()));
+    let (Some(config), Some(kept)) = (config, kept) else { return own() };
+    if tensor.name == ROPE_FREQS {
+        return None;
+    }
+    let Some((key, layout)) = from_gguf(&tensor.name, family, config) else { return own() };
+    if !kept.contains(&key) {
+        return None;
+    }
+    match (layout, tensor.shape.as_slice()) {
+        (Layout::PairedRows(heads), [rows, ..]) => {
+            let bytes = tensor.bytes?;
+            let heads = u64::try_from(heads).ok()?;
+            Some((key, tensor.shape.clone(), Some(Payload::paired_rows(Rc::clone(source), tensor.begin, bytes, *rows, heads))))
+        }
+        (Layout::Transposed, &[rows, columns]) => match byte_len(&tensor.ggml_type.dtype(), &[1]) {
+            Some(width) => {
+                let payload = Payload::transposed(Rc::clone(source), tensor.begin, rows, columns, width);
+                Some((key, vec![columns, rows], Some(payload)))
+            }
+            None => own(),
+        },
+        _ => Some((key, tensor.shape.clone(), as_stored())),
+    }
+}
+
+fn empty(identity: Identity, source_format: SourceWord, artifact: &str) -> OpenedState {
+    OpenedState {
+        identity,
+        source_format,
+        tensors: std::collections::BTreeMap::new(),
+        groups: Vec::new(),
+        manifest: None,
+        stated: StatedDigests::default(),
+        optimizer_of: None,
+        checks: None,
+        files: Vec::new(),
+        artifact: artifact.to_string(),
+        warnings: Vec::new(),
+    }
+}
+
+/// A tokenizer that is refused leaves the tensors usable; the model's own warnings say so.
+fn bound_or_refused(bound: Result<Bound>) -> Result<Bound> {
+    match bound {
+        Err(error) if error.code().starts_with("tokenizer.") => Ok(None),
+        other => other,
+    }
+}
+
+/// Bytes of the length word and header of a safetensors file that was read before.
+fn safetensors_header_bytes(source: &dyn ByteSource) -> Result<u64> {
+    let mut length = [0; 8];
+    source.read_at(0, &mut length)?;
+    Ok(u64::from_le_bytes(length).saturating_add(8))
+}
+
+/// The file with the sum of its first `bytes` bytes.
+fn header(source: &dyn ByteSource, bytes: u64) -> Result<OpenedFile> {
+    const PIECE: u64 = 4 << 20;
+    let (mut hasher, mut at, mut buffer) = (Hasher::new(), 0, Vec::new());
+    while at < bytes {
+        let now = PIECE.min(bytes - at);
+        buffer.resize(usize::try_from(now).unwrap_or(0), 0);
+        source.read_at(at, &mut buffer)?;
+        hasher.update(&buffer);
+        at += now;
+    }
+    let header_sha256: Digest = hasher.finish();
+    Ok(OpenedFile { header_sha256, bytes: source.len() })
+}

@@ -1,0 +1,239 @@
+//! A live trainer as a state dict and back, without a lost bit.
+
+use std::collections::BTreeMap;
+
+use burn::tensor::{DType, Device, Tensor};
+
+use super::payload::Payload;
+use super::source_word::SourceWord;
+use super::state_dict::{PortableModelStateDict, StateTensorEntry, encoding};
+use crate::bundle::{
+    GroupMember, Identity, ModelStateGroupAssignment, ModelStateTensorManifest, StateWord, StreamTensor, StreamValues, TensorRole,
+    check_trainable, unreadable,
+};
+use crate::config::{GroupConfig, ModelConfig, Precision, ScheduleConfig, TrainConfig};
+use crate::data::{Dataset, Loader};
+use crate::error::{Error, Refusal, Result, word};
+use crate::gpu::transfer::{RUN_BYTES, Upload};
+use crate::interrupt::Interrupt;
+use crate::model::{Kind, Model, Plan};
+use crate::train::{LEARNING_RATE, Progress, Trainer, optimizer_config, schedule_config};
+
+/// A run, and what its groups carry that no trainer uses: their names, where their tensors lie, the scales as they were given.
+pub struct TrainingGroups {
+    /// The run.
+    pub trainer: Trainer,
+    carried: Vec<ModelStateGroupAssignment>,
+}
+
+impl TrainingGroups {
+    /// A run whose groups are its own.
+    pub fn new(trainer: Trainer) -> Self {
+        Self { trainer, carried: Vec::new() }
+    }
+
+    /// The groups as they are now.
+    pub fn groups(&self) -> Vec<ModelStateGroupAssignment> {
+        let live = self.trainer.groups();
+        if self.carried.is_empty() {
+            return live;
+        }
+        let states: BTreeMap<&str, &GroupMember> =
+            live.iter().flat_map(|group| &group.members).map(|member| (member.parameter.as_str(), member)).collect();
+        let schedule = live.first().and_then(|group| group.scheduler.clone());
+        let now = |group: &ModelStateGroupAssignment| {
+            let members = group.members.iter().map(|member| states.get(member.parameter.as_str()).map_or(member, |live| *live).clone());
+            let steps = group.members.iter().map(|member| self.trainer.optim().step_count(&member.parameter));
+            ModelStateGroupAssignment {
+                applied_steps: steps.max().unwrap_or(0).max(group.applied_steps),
+                scheduler: group.scheduler.as_ref().and(schedule.clone()),
+                members: members.collect(),
+                ..group.clone()
+            }
+        };
+        self.carried.iter().map(now).collect()
+    }
+}
+
+impl PortableModelStateDict {
+    /// The parameters, state tensors and groups of a run as they are now. Tensors are handles: a step that is taken later does not change what
+    /// they hold.
+    ///
+    /// # Errors
+    /// `state.*` for groups that contradict themselves.
+    pub fn from_training_groups(training: &TrainingGroups) -> Result<Self> {
+        let trainer = &training.trainer;
+        let identity = Identity {
+            model_family: trainer.model().config().model_type.clone(),
+            revision: String::new(),
+            checkpoint_family: "tabtune.train".into(),
+            checkpoint_ref: Some(format!("step-{}", trainer.progress().completed_steps)),
+        };
+        let all = trainer.model().stream_tensors().into_iter().chain(trainer.state_stream());
+        let tensors = all.map(|tensor| (tensor.name.clone(), entry(tensor))).collect();
+        Self::new(identity, SourceWord::Tabtune, tensors, training.groups())
+    }
+
+    /// The run that goes on from this state: `settings` say what groups do not (steps, batches, seed, clipping), and the groups say the rest.
+    /// The order of the data begins anew. Parameters of F16, F32, F64 and BF16 are stored as `settings.precision` asks.
+    ///
+    /// # Errors
+    /// `state.tensor.quantised` for blocks; `state.group.kind` and `.state-words` for what tabtune does not train;
+    /// `state.group.hyperparameter` for settings that one run cannot have; `state.group.member-missing` without groups;
+    /// `model.tensor.*` for tensors that are not the model's; `optim.state-mismatch` for state of other shapes or dtypes.
+    pub async fn to_training_groups(
+        &self,
+        model: &ModelConfig,
+        settings: &TrainConfig,
+        dataset: Dataset,
+        device: &Device,
+        interrupt: &Interrupt,
+    ) -> Result<TrainingGroups> {
+        self.refuse_blocks()?;
+        check_trainable(self.groups(), "")?;
+        let config = self.train_config(settings)?;
+        let model = self.model(model, config.precision, device, interrupt).await?;
+        let schedule_start = self.groups().iter().find_map(|group| group.scheduler.as_ref()?.start);
+        let completed_steps = self.groups().iter().map(|group| group.applied_steps).max().unwrap_or(0);
+        let progress = Progress { completed_steps, schedule_start, ..Progress::default() };
+        let loader = Loader::ordered(&dataset, config.batch_size, config.seq_len, config.seed, config.data_order)?.state();
+        let mut trainer = Trainer::resume(model, dataset, loader, config, progress)?;
+        let members = self.groups().iter().flat_map(|group| &group.members).filter(|member| !member.state.is_empty());
+        for member in members {
+            let mut tensors = BTreeMap::new();
+            let mut step = 0;
+            for (word, key) in &member.state {
+                let entry = self.entry(key)?;
+                match word {
+                    StateWord::Step => step = step_of(&entry.payload).await?,
+                    word => drop(tensors.insert(word.text(), uploaded(entry, None, device, interrupt).await?)),
+                }
+            }
+            trainer.optim_mut().put_state(&member.parameter, step, tensors)?;
+        }
+        Ok(TrainingGroups { trainer, carried: self.groups().to_vec() })
+    }
+
+    fn refuse_blocks(&self) -> Result<()> {
+        let blocks = self.traversal_records().filter(|tensor| !tensor.is_dense());
+        let refusal = |tensor: &ModelStateTensorManifest| {
+            let refusal = Refusal::new(word!("state.tensor.quantised")).stage("read").subject(&tensor.state_key).found(&tensor.dtype);
+            refusal.hint("dequantise it by an explicit conversion to f32, bf16 or f16")
+        };
+        let refusals: Vec<Refusal> = blocks.map(refusal).collect();
+        if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
+    }
+
+    /// `settings` with the optimizers, groups, rate and schedule of this state.
+    fn train_config(&self, settings: &TrainConfig) -> Result<TrainConfig> {
+        let none = || Refusal::new(word!("state.group.member-missing")).expected("groups").found("weights alone");
+        let first = self.groups().first().ok_or_else(none)?;
+        let rate = |group: &ModelStateGroupAssignment| group.optimizer.hyperparameters.get(LEARNING_RATE).copied();
+        let mut groups = Vec::new();
+        for group in self.groups() {
+            let wrong = |key: &str| Refusal::new(word!("state.group.hyperparameter")).subject(&format!("{}/{key}", group.group_id));
+            if rate(group) != rate(first) {
+                return Err(wrong(LEARNING_RATE).expected("one rate for all groups").into());
+            }
+            if group.scheduler != first.scheduler {
+                return Err(wrong("scheduler").expected("one schedule for all groups").into());
+            }
+            let optimizer = optimizer_config(&group.optimizer)?;
+            let decay = optimizer.weight_decay() * group.parameter_semantics.weight_decay_scale;
+            let names: Vec<&str> = group.members.iter().map(|member| member.parameter.as_str()).collect();
+            groups.push(GroupConfig {
+                pattern: format!("{{{}}}", names.join(",")),
+                optimizer: Some(optimizer.with_weight_decay(decay)),
+                weight_decay: None,
+                learning_rate_scale: group.parameter_semantics.learning_rate_scale,
+                frozen: group.parameter_semantics.frozen,
+            });
+        }
+        let schedule = first.scheduler.as_ref().map_or_else(|| Ok(ScheduleConfig::default()), schedule_config)?;
+        let optimizer = groups.first().and_then(|group| group.optimizer.clone()).unwrap_or_default();
+        let learning_rate = rate(first).unwrap_or(settings.learning_rate);
+        Ok(TrainConfig { optimizer, groups, schedule, learning_rate, ..settings.clone() })
+    }
+
+    /// The model of the parameters of this state. Refuses missing, further and differently shaped ones.
+    async fn model(&self, config: &ModelConfig, precision: Precision, device: &Device, interrupt: &Interrupt) -> Result<Model> {
+        let plan = Plan::of(config)?;
+        let missing: Vec<String> =
+            plan.parameters.iter().filter(|asked| !self.tensors().contains_key(&asked.name)).map(|asked| asked.name.clone()).collect();
+        if !missing.is_empty() {
+            return Err(Error::MissingTensors(missing));
+        }
+        let asked_for = |name: &str| plan.parameters.iter().any(|asked| asked.name == name);
+        let parameter = |tensor: &&ModelStateTensorManifest| tensor.role == TensorRole::Parameter;
+        let further: Vec<String> = self
+            .traversal_records()
+            .filter(parameter)
+            .filter(|tensor| !asked_for(&tensor.state_key))
+            .map(|tensor| tensor.state_key.clone())
+            .collect();
+        if !further.is_empty() {
+            return Err(Error::UnexpectedTensors(further));
+        }
+        let mut loaded = BTreeMap::new();
+        for asked in &plan.parameters {
+            let entry = self.entry(&asked.name)?;
+            let found: Vec<usize> = entry.manifest.shape.iter().filter_map(|&dim| usize::try_from(dim).ok()).collect();
+            if found != asked.shape {
+                return Err(Error::TensorShape { name: asked.name.clone(), expected: asked.shape.clone(), found });
+            }
+            let packed = precision == Precision::Bf16 && matches!(asked.kind, Kind::Matrix(_));
+            let dtype = if packed { DType::BF16 } else { DType::F32 };
+            loaded.insert(asked.name.clone(), uploaded(entry, Some(dtype), device, interrupt).await?);
+        }
+        Model::from_tensors(config, precision, device, loaded)
+    }
+}
+
+fn entry(tensor: StreamTensor) -> StateTensorEntry {
+    let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
+    let manifest = ModelStateTensorManifest::of_name(&tensor.name, tensor.dtype(), &shape);
+    let payload = match tensor.values {
+        StreamValues::Device(handle) => Payload::device(handle),
+        StreamValues::U64(value) => Payload::owned(value.to_le_bytes().to_vec()),
+        // No run has a tensor in files: one would be refused by its length.
+        StreamValues::Stored(_) | StreamValues::Copied(_) => Payload::owned(Vec::new()),
+    };
+    StateTensorEntry { manifest, payload }
+}
+
+async fn step_of(payload: &Payload) -> Result<u64> {
+    let bytes = payload.bytes().await?;
+    Ok(u64::from_le_bytes(bytes.as_ref().try_into().expect("a step is U64 [], as the groups were checked")))
+}
+
+/// The tensor on the device, piece by piece: its bytes where it is stored as `dtype`, or as it is where none is asked for, else its values.
+async fn uploaded(entry: &StateTensorEntry, dtype: Option<DType>, device: &Device, interrupt: &Interrupt) -> Result<Tensor<1>> {
+    let StateTensorEntry { manifest, payload } = entry;
+    let unread = || unreadable(&manifest.dtype, &manifest.state_key, "");
+    let stored = match manifest.dtype.as_str() {
+        "F32" => Some(DType::F32),
+        "BF16" => Some(DType::BF16),
+        _ => None,
+    };
+    let target = dtype.or(stored).ok_or_else(unread)?;
+    let elements = manifest.numel().and_then(|count| usize::try_from(count).ok());
+    let elements = elements.ok_or_else(|| Refusal::new(word!("source.too-large")).stage("read").subject(&manifest.state_key))?;
+    let mut upload = Upload::new(elements, target, device);
+    let (mut at, end) = (0, payload.len());
+    let mut values = Vec::new();
+    while at < end {
+        interrupt.check()?;
+        let to = end.min(at + RUN_BYTES as u64);
+        let bytes = payload.read(at..to).await?;
+        if stored == Some(target) {
+            upload.put_bytes(&bytes)?;
+        } else {
+            values.clear();
+            encoding(&manifest.dtype).ok_or_else(unread)?.decode(&bytes, &mut values);
+            upload.put(&values)?;
+        }
+        upload.settle(interrupt).await?;
+        at = to;
+    }
+    upload.finish()
+}

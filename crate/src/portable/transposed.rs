@@ -1,0 +1,51 @@
+//! A matrix of a file whose columns are the rows of Hugging Face's: GPT-2's, in GGUF files.
+
+use std::rc::Rc;
+
+use crate::bundle::ByteSource;
+use crate::error::Result;
+
+/// The transpose of a dense matrix: [columns, rows] of a matrix that is stored [rows, columns].
+pub(super) struct Transposed {
+    pub(super) source: Rc<dyn ByteSource>,
+    /// First byte of the matrix.
+    pub(super) begin: u64,
+    /// Stored rows.
+    pub(super) rows: u64,
+    /// Stored columns.
+    pub(super) columns: u64,
+    /// Bytes of an element.
+    pub(super) width: u64,
+}
+
+impl ByteSource for Transposed {
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    fn len(&self) -> u64 {
+        self.rows * self.columns * self.width
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let end = offset + buf.len() as u64;
+        let given = self.rows * self.width;
+        // The stored columns that the range touches; of each stored row they are read at once.
+        let (first, last) = (offset / given, end.div_ceil(given));
+        let mut run = vec![0; usize::try_from((last - first) * self.width).unwrap_or(0)];
+        for row in 0..self.rows {
+            self.source.read_at(self.begin + (row * self.columns + first) * self.width, &mut run)?;
+            for column in first..last {
+                let at = column * given + row * self.width;
+                for byte in 0..self.width {
+                    let (at, from) = (at + byte, (column - first) * self.width + byte);
+                    if (offset..end).contains(&at) {
+                        // Both lie inside slices that are in memory.
+                        buf[(at - offset) as usize] = run[from as usize];
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
