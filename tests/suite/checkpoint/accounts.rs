@@ -73,8 +73,8 @@ fn manifest_that_does_not_agree_with_the_headers_is_refused_with_all_differences
         tensors.insert("a".into(), embed.clone());
         tensors.insert("b".into(), embed);
         tensors["model.norm.weight"]["shape"] = json!([9]);
-        tensors["lm:step"] =
-            json!({"path": ["lm", "step"], "role": "state:step", "dtype": "U64", "shape": [], "file": "model.safetensors"});
+        let step = json!({"path": ["lm", "step"], "role": "state:step", "dtype": "U64", "shape": [], "file": "model.safetensors"});
+        tensors.insert("lm:step".into(), step);
         tensors["model.embed_tokens.weight:step"]["role"] = json!("buffer");
         tensors["model.embed_tokens.weight"]["path"] = json!(["elsewhere"]);
     });
