@@ -6,7 +6,7 @@ use super::conversion::Conversion;
 use super::digest::leaf;
 use super::receipt::{MAX_COUNT, ModelIoArtifactReceipt, Written};
 use super::sha256::{Digest, Hasher};
-use super::stream::{FileStream, Segment};
+use super::stream::{FileInfo, FileStream, Segment};
 use crate::error::{Error, Fault, Result};
 
 /// Where a tensor of a stream lies.
@@ -156,8 +156,13 @@ impl FileStream {
     /// The receipt with the sums of all files that are complete.
     fn complete_receipt(&self) -> Result<Option<ModelIoArtifactReceipt>> {
         let (Some(draft), Some(sums)) = (&self.receipt, &self.sums) else { return Ok(None) };
-        let written: Vec<Written<'_>> =
-            self.files.iter().zip(&sums.files).map(|(file, sum)| (file.name.as_str(), file.bytes, *sum)).collect();
+        let sum = |at: usize, file: &FileInfo| match (sums.files.get(at), file.bytes) {
+            (None, 0) => Some(Digest::of(&[])),
+            (sum, _) => sum.copied(),
+        };
+        // Without the receipt itself.
+        let complete = self.files.iter().enumerate().filter_map(|(at, file)| Some((file.name.as_str(), file.bytes, sum(at, file)?)));
+        let written: Vec<Written<'_>> = complete.collect();
         draft.completed(&written, [&sums.weights, &sums.state].map(Clone::clone), self.conversions.clone()).map(Some)
     }
 }

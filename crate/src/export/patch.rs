@@ -68,8 +68,7 @@ pub(super) async fn patch(
     }
     let mut stream = FileStream::summed();
     stream.push_gguf(&format!("{name}.gguf"), &metadata(&file, &outputs, types), outputs)?;
-    let known = recorded.filter(|recorded| recorded.matches(&bundle.base)).cloned();
-    let base = known.unwrap_or_else(|| bundle.base.clone()).hashed(&bundle)?;
+    let base = bundle.base.clone().hashed(&bundle)?;
     Ok((stream, base))
 }
 

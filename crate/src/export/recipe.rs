@@ -3,8 +3,9 @@
 use super::architecture::{architecture, divisors, keys};
 use super::gguf_types::{GgufTypes, Place, Wanted, encoded, file_type_of, is_plain};
 use super::source::{ExportSource, Weights};
-use crate::bundle::{FileStream, GgufOutput, GgufValue, Layout, TensorType, to_gguf, tokenizer_keys};
+use crate::bundle::{FileStream, GgufOutput, GgufValue, Layout, StreamTensor, TensorType, to_gguf, tokenizer_keys};
 use crate::error::{Error, Refusal, Result, word};
+use crate::model::planned_parameters;
 
 /// What is the same in every GGUF file of a model.
 pub(super) struct Start {
@@ -40,7 +41,11 @@ pub(super) fn recipe(source: &ExportSource, start: &Start, name: &str, types: Gg
 fn outputs(weights: &Weights, family: &str, types: GgufTypes, requantise: bool) -> Result<Vec<GgufOutput>> {
     let config = &weights.config;
     let (mut outputs, mut refusals) = (Vec::new(), Vec::new());
-    for tensor in &weights.tensors {
+    // In the order of the model, wherever they come from.
+    let planned: Vec<String> = planned_parameters(config)?.into_iter().map(|(name, _)| name).collect();
+    let mut tensors: Vec<&StreamTensor> = weights.tensors.iter().collect();
+    tensors.sort_by_cached_key(|tensor| planned.iter().position(|name| *name == tensor.name).unwrap_or(planned.len()));
+    for tensor in tensors {
         let unnamed = || Refusal::new(word!("export.gguf.arch")).of("gguf").subject(&tensor.name).expected(format!("a tensor of {family}"));
         let (name, layout) = to_gguf(&tensor.name, family, config).ok_or_else(unnamed)?;
         let mut shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
