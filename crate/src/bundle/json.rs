@@ -12,6 +12,8 @@ pub(crate) enum Json<'a> {
     Number(&'a str),
     Text(Cow<'a, str>),
     List(Vec<Json<'a>>),
+    /// A list that [`parse_values`] keeps as text: what is between its brackets, and its number of items.
+    Long(&'a str, u64),
     Object(Vec<(Cow<'a, str>, Json<'a>)>),
 }
 
@@ -55,17 +57,22 @@ const HEADER_ITEMS: usize = 9;
 
 /// Parses the document; containers may nest `max_depth` deep, the outermost counting 1.
 pub(crate) fn parse(text: &str, max_depth: usize) -> Result<Json<'_>, JsonFault> {
-    parsed(text, max_depth, usize::MAX)
+    parsed(text, max_depth, usize::MAX, false)
 }
 
 /// Parses the document as [`parse`] does and keeps the first nine items of each list. An item takes 16 times the memory of its shortest
 /// text, so that a header of nothing but lists would need far more than its own size.
 pub(crate) fn parse_header(text: &str, max_depth: usize) -> Result<Json<'_>, JsonFault> {
-    parsed(text, max_depth, HEADER_ITEMS)
+    parsed(text, max_depth, HEADER_ITEMS, false)
 }
 
-fn parsed(text: &str, max_depth: usize, most_items: usize) -> Result<Json<'_>, JsonFault> {
-    let mut scan = Scan { text, bytes: text.as_bytes(), at: 0, max_depth, most_items, path: Vec::new() };
+/// Parses the document as [`parse`] does; a list of more than nine items stays text, so that millions of values take no memory.
+pub(crate) fn parse_values(text: &str, max_depth: usize) -> Result<Json<'_>, JsonFault> {
+    parsed(text, max_depth, HEADER_ITEMS, true)
+}
+
+fn parsed(text: &str, max_depth: usize, most_items: usize, long: bool) -> Result<Json<'_>, JsonFault> {
+    let mut scan = Scan { text, bytes: text.as_bytes(), at: 0, max_depth, most_items, long, path: Vec::new() };
     scan.space();
     let value = scan.value(0)?;
     scan.space();
@@ -78,6 +85,7 @@ struct Scan<'a> {
     at: usize,
     max_depth: usize,
     most_items: usize,
+    long: bool,
     path: Vec<Cow<'a, str>>,
 }
 
@@ -137,20 +145,22 @@ impl<'a> Scan<'a> {
 
     fn list(&mut self, depth: usize) -> Result<Json<'a>, JsonFault> {
         self.deeper(depth)?;
-        let mut items = Vec::new();
+        let (start, mut count, mut items) = (self.at, 0, Vec::new());
         if self.take(b']') {
             return Ok(Json::List(items));
         }
         loop {
             self.space();
             let item = self.value(depth)?;
+            count += 1;
             if items.len() < self.most_items {
                 items.push(item);
             }
             self.space();
             if !self.take(b',') {
+                let inside = &self.text[start..self.at];
                 self.need(b']')?;
-                return Ok(Json::List(items));
+                return Ok(if self.long && count > self.most_items as u64 { Json::Long(inside, count) } else { Json::List(items) });
             }
         }
     }

@@ -65,7 +65,7 @@ pub(super) fn check_state_json(source: &dyn ByteSource) -> Result<Vec<InventoryT
 
 fn read(bytes: &[u8], artifact: &str) -> Result<StateJson> {
     let text = std::str::from_utf8(bytes).map_err(|e| Refusal::new(word!("json.syntax")).at(e.valid_up_to() as u64))?;
-    let document = json::parse(text, MAX_DEPTH).map_err(|fault| match fault {
+    let document = json::parse_values(text, MAX_DEPTH).map_err(|fault| match fault {
         JsonFault::Syntax { at } => Refusal::new(word!("json.syntax")).at(at as u64),
         JsonFault::Depth { at } => Refusal::new(word!("json.depth")).at(at as u64),
         JsonFault::Duplicate { at, path } => Refusal::new(word!("json.key.duplicate")).subject(&path).at(at as u64),
@@ -145,6 +145,11 @@ fn write(value: &Json<'_>, out: &mut String) {
             }
             out.push_str(if items.is_empty() { "[]" } else { "]" });
         }
+        Json::Long(text, _) => {
+            out.push('[');
+            out.push_str(text);
+            out.push(']');
+        }
         Json::Object(entries) => {
             for (at, (key, item)) in entries.iter().enumerate() {
                 out.push(if at == 0 { '{' } else { ',' });
@@ -172,15 +177,15 @@ fn tensor(name: &str, record: &Json<'_>, numbers: bool) -> Result<StateTensor> {
     let shape = shape.filter(|shape| shape.len() <= MAX_RANK).ok_or_else(|| refuse(word!("json.shape")).expected("up to 8 counts"))?;
     let need = byte_len(dtype, &shape).ok_or_else(|| refuse(word!("json.shape")).found(format!("{shape:?}")))?;
     let bytes = if numbers {
-        let values =
-            record.get("values").and_then(Json::list).ok_or_else(|| refuse(word!("json.field.type")).expected("values, a list"))?;
+        let absent = || refuse(word!("json.field.type")).expected("values, a list");
+        let (count, values) = record.get("values").and_then(numbers_of).ok_or_else(absent)?;
         let elements = shape.iter().product::<u64>();
-        if values.len() as u64 != elements {
-            return Err(refuse(word!("json.tensor.length")).expected(elements).found(values.len()).into());
+        if count != elements {
+            return Err(refuse(word!("json.tensor.length")).expected(elements).found(count).into());
         }
         let mut bytes = Vec::new();
-        for (at, value) in values.iter().enumerate() {
-            let Json::Number(digits) = value else {
+        for (at, digits) in values.enumerate() {
+            let Some(digits) = digits else {
                 return Err(refuse(word!("json.value.type")).expected("a number").found(format!("item {at}")).into());
             };
             store(dtype, digits, &mut bytes)
@@ -197,6 +202,22 @@ fn tensor(name: &str, record: &Json<'_>, numbers: bool) -> Result<StateTensor> {
     };
     let sum = Digest::of(&bytes);
     Ok(StateTensor { entry: InventoryTensor { name: name.to_string(), dtype: dtype.to_string(), shape }, bytes, sum })
+}
+
+/// Number of items of a list, and the digits of each; nothing for an item that is no number, after which there may be further ones.
+fn numbers_of<'a>(list: &'a Json<'a>) -> Option<(u64, Box<dyn Iterator<Item = Option<&'a str>> + 'a>)> {
+    match list {
+        Json::List(items) => {
+            let digits = |item: &'a Json<'a>| if let Json::Number(digits) = item { Some(*digits) } else { None };
+            Some((items.len() as u64, Box::new(items.iter().map(digits))))
+        }
+        Json::Long(text, count) => {
+            // Up to the first item that is no number, commas only separate.
+            let is_number = |item: &&str| item.starts_with(|first: char| first == '-' || first.is_ascii_digit());
+            Some((*count, Box::new(text.split(',').map(move |item| Some(item.trim_ascii()).filter(is_number)))))
+        }
+        _ => None,
+    }
 }
 
 /// Appends the little-endian bytes of a number; `None` if the dtype cannot hold it.

@@ -193,6 +193,32 @@ fn a_pickle_is_no_state_dict() {
     }
 }
 
+/// Long lists are read as short ones are, with what is wrong in them.
+#[test]
+fn lists_of_any_length_are_read() {
+    for length in [1, 8, 9, 10, 11, 4099] {
+        let text = |values: &[String]| {
+            let list = values.join(" ,\n");
+            format!(
+                r#"{{"format":"tabtune.torch_state_dict_json","version":1,"encoding":"numbers","state_dict":{{"w":{{"dtype":"U16",
+                "shape":[{length}],"values":[ {list} ]}}}}}}"#
+            )
+        };
+        let values: Vec<String> = (0..length).map(|n: u16| n.to_string()).collect();
+        let state = plain(&[("w", "U16", &[u64::from(length)], (0..length).flat_map(u16::to_le_bytes).collect())]);
+        assert_same(&import(&open_json(&source(text(&values).as_bytes())).unwrap()).state_dict, &state);
+        for wrong in ["null", "\"1,2\"", "[1,2]", "{\"a\":[1,2]}"] {
+            let mut values = values.clone();
+            *values.last_mut().unwrap() = wrong.to_string();
+            let error = open_json(&source(text(&values).as_bytes())).unwrap_err();
+            assert_eq!(error.code(), "json.value.type", "{wrong}");
+            assert!(error.to_string().contains(&format!("item {}", length - 1)), "{error}");
+        }
+        let longer = [&values[..], &["1".to_string()]].concat();
+        assert_eq!(open_json(&source(text(&longer).as_bytes())).unwrap_err().code(), "json.tensor.length");
+    }
+}
+
 #[test]
 fn a_plain_document_is_a_plain_state() {
     let text = r#"{"format":"tabtune.torch_state_dict_json","version":1,"encoding":"numbers","state_dict":
