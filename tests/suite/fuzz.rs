@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use mutation::{Random, mutated};
+use mutation::Random;
 use tabtune::bundle::{FileFormat, MemorySource, inspect};
 use tabtune_tests::allocation::{Counting, most_held};
 use targets::{Target, as_text};
@@ -58,8 +58,7 @@ fn fuzz(target: &Target) {
     let start = Instant::now();
     for n in 0..count {
         // The seeds as they are come first.
-        let file =
-            if n < seeds { files[n as usize].clone() } else { (target.repair)(mutated(&mut random, &files, target.words), &mut random) };
+        let file = if n < seeds { files[n as usize].clone() } else { (target.change)(&mut random, &files, target.words) };
         match answer(target, &file) {
             Ok(answer) => {
                 if answers.insert(answer) && files.len() < MOST_FILES {

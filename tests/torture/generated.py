@@ -26,7 +26,7 @@ REFUSED = {
     "name of 1,025 bytes": ("safetensors.name.invalid", "a limit that keeps reports and memory small"),
     "empty name": ("safetensors.name.invalid", "a tensor without a name cannot be asked for"),
     "array of arrays": ("gguf.value.nested-array", "ggml's own reader refuses it"),
-    "key of 65,536 bytes": ("gguf.key.length", "ggml's limit"),
+    "key of 65,536 bytes": ("gguf.key.length", "the limit of GGUF's specification"),
     "name of 64 bytes": ("gguf.name.length", "ggml's limit"),
     "type of work buffers": ("gguf.tensor.type-unsupported", "ggml has Q8_1 and Q8_K in memory only; all tensors are listed"),
     "5 dimensions": ("gguf.tensor.rank", "ggml's limit"),

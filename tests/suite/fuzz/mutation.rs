@@ -1,5 +1,7 @@
 //! Files made from files by a fixed sequence of changes.
 
+use serde_json::Value;
+
 /// SplitMix64: the same numbers on every machine.
 pub struct Random(pub u64);
 
@@ -125,4 +127,91 @@ pub fn mutated(random: &mut Random, files: &[Vec<u8>], words: &[&str]) -> Vec<u8
         one_change(random, &mut bytes, other, words);
     }
     bytes
+}
+
+/// Number of values in a document, containers included.
+fn count_values(value: &Value) -> usize {
+    1 + match value {
+        Value::Array(items) => items.iter().map(count_values).sum(),
+        Value::Object(entries) => entries.values().map(count_values).sum(),
+        _ => 0,
+    }
+}
+
+/// Value `n` of a document, which is one of its values.
+fn value_at(value: &mut Value, mut n: usize) -> &mut Value {
+    if n == 0 {
+        return value;
+    }
+    n -= 1;
+    let inner: Vec<&mut Value> = match value {
+        Value::Array(items) => items.iter_mut().collect(),
+        Value::Object(entries) => entries.values_mut().collect(),
+        _ => Vec::new(),
+    };
+    for value in inner {
+        let count = count_values(value);
+        if n < count {
+            return value_at(value, n);
+        }
+        n -= count;
+    }
+    unreachable!("the document has this value")
+}
+
+/// A word without JSON's signs: what stands between the first two quotes, if there are any.
+fn plain<'a>(word: &&'a str) -> &'a str {
+    word.split('"').nth(1).unwrap_or(word)
+}
+
+fn one_change_of_json(random: &mut Random, document: &mut Value, other: &mut Value, words: &[&str]) {
+    let count = count_values(document);
+    let taken = value_at(other, random.below(count_values(other))).clone();
+    let value = value_at(document, random.below(count));
+    match (random.below(12), value) {
+        (0 | 1, Value::Object(entries)) if !entries.is_empty() => {
+            let key = entries.keys().nth(random.below(entries.len())).cloned().unwrap_or_default();
+            let value = entries.remove(&key);
+            // Gone, or under another name.
+            if random.below(2) == 0 {
+                entries.insert(plain(random.of(words)).to_string(), value.unwrap_or_default());
+            }
+        }
+        (0 | 1, Value::Array(items)) if !items.is_empty() => drop(items.remove(random.below(items.len()))),
+        (2 | 3, Value::Object(entries)) => drop(entries.insert(plain(random.of(words)).to_string(), taken)),
+        (2 | 3, Value::Array(items)) => items.push(taken),
+        (4, value) => *value = (0..1 + random.below(40)).fold(taken, |inner, _| Value::Array(vec![inner])),
+        (5, value) => *value = (*random.of(&NUMBERS)).into(),
+        (6, value) => *value = (-((*random.of(&NUMBERS) >> 1) as i64)).into(),
+        (7, value) => *value = (random.of(&[0.5, -1.5, 1e300, 1e-50, 65504.0])).to_owned().into(),
+        (8, value) => *value = plain(random.of(words)).into(),
+        (9, value) => *value = random.of(&[Value::Null, true.into(), false.into(), Value::Array(Vec::new()), "".into()]).clone(),
+        (10, value) => *value = "x".repeat(random.below(2_000)).into(),
+        (_, value) => *value = taken,
+    }
+}
+
+/// As [`mutated`] for JSON: half of the files are changed value by value, so that they stay JSON.
+pub fn mutated_json(random: &mut Random, files: &[Vec<u8>], words: &[&str]) -> Vec<u8> {
+    let parsed = |file: &Vec<u8>| serde_json::from_slice::<Value>(file).ok();
+    let pair = (parsed(random.of(files)), parsed(random.of(files)));
+    let (Some(mut document), Some(mut other), 0) = (pair.0, pair.1, random.below(2)) else { return mutated(random, files, words) };
+    for _ in 0..1 << random.below(4) {
+        one_change_of_json(random, &mut document, &mut other, words);
+    }
+    let mut bytes = document.to_string().into_bytes();
+    bytes.truncate(MOST_BYTES);
+    bytes
+}
+
+/// As [`mutated_json`] for safetensors files: mostly the length of the header is that of its text, and the data are those of the file.
+pub fn mutated_safetensors(random: &mut Random, files: &[Vec<u8>], words: &[&str]) -> Vec<u8> {
+    let whole = random.of(files);
+    let start = whole.first_chunk().map_or(0, |length| u64::from_le_bytes(*length).min(whole.len() as u64 - 8) as usize + 8);
+    if random.below(4) == 0 || start == 0 {
+        return mutated(random, files, words);
+    }
+    let (header, data) = (vec![whole[8..start].to_vec()], &whole[start..]);
+    let header = mutated_json(random, &header, words);
+    [&(header.len() as u64).to_le_bytes(), &header[..], data].concat()
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use tabtune::bundle::{ByteSource, FileFormat, GgmlType, GgufFile, InspectReport, MemorySource, dequantise, inspect, open_bundle};
 use tabtune::checkpoint::{Checkpoint, MANIFEST as MANIFEST_NAME};
 
-use super::mutation::Random;
+use super::mutation::{Random, mutated, mutated_json, mutated_safetensors};
 use crate::bundle::files::{Meta, Tensor, file, gguf, ramp};
 use crate::hostile::rows::{array, gg, key, tensor, text};
 use crate::hostile::{bytes_of, cases, shard};
@@ -19,8 +19,8 @@ pub struct Target {
     pub seeds: fn() -> Vec<Vec<u8>>,
     /// What is put into files now and then.
     pub words: &'static [&'static str],
-    /// Puts right, now and then, what hardly any change leaves right and what would hide all other faults.
-    pub repair: fn(Vec<u8>, &mut Random) -> Vec<u8>,
+    /// A file made of others with these words.
+    pub change: fn(&mut Random, &[Vec<u8>], &[&str]) -> Vec<u8>,
     /// Reads a file and says in short what came of it.
     pub answer: fn(&[u8]) -> String,
     /// There are at least so many different answers to 20,000 files: the files reach all parts of the reader.
@@ -41,10 +41,6 @@ fn golden(name: &str) -> Vec<u8> {
 fn hostile(format: &str) -> Vec<Vec<u8>> {
     let files: Vec<_> = cases().iter().filter(|case| case["format"] == format).map(bytes_of).collect();
     files.into_iter().filter(|file| file.len() < 16 << 10).collect()
-}
-
-fn as_it_is(file: Vec<u8>, _: &mut Random) -> Vec<u8> {
-    file
 }
 
 /// Code, stage and warnings.
@@ -147,21 +143,6 @@ fn safetensors_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Mostly sets the length of the header to where its text ends.
-fn with_length(mut file: Vec<u8>, random: &mut Random) -> Vec<u8> {
-    if random.below(4) > 0 && file.len() >= 8 {
-        let depth = |byte: &u8| i64::from(*byte == b'{') - i64::from(*byte == b'}');
-        let mut open = 0;
-        let end = file[8..].iter().position(|byte| {
-            open += depth(byte);
-            *byte == b'}' && open <= 0
-        });
-        let length = end.map_or(file.len() - 8, |end| end + 1) as u64;
-        file[..8].copy_from_slice(&length.to_le_bytes());
-    }
-    file
-}
-
 /// What is accepted, the reference accepts too, with the same tensors.
 fn safetensors_answer(file: &[u8]) -> String {
     let report = inspected(FileFormat::Safetensors, file);
@@ -181,7 +162,7 @@ pub const SAFETENSORS: Target = Target {
     name: "safetensors-header",
     seeds: safetensors_seeds,
     words: &SAFETENSORS_WORDS,
-    repair: with_length,
+    change: mutated_safetensors,
     answer: safetensors_answer,
     answers: 25,
 };
@@ -249,7 +230,7 @@ pub const GGUF: Target = Target {
     name: "gguf-header",
     seeds: gguf_seeds,
     words: &GGUF_WORDS,
-    repair: as_it_is,
+    change: mutated,
     answer: |file| in_short(&inspected(FileFormat::Gguf, file)),
     answers: 40,
 };
@@ -261,7 +242,7 @@ const INDEX_WORDS: [&str; 12] = [
     "\"metadata\":{\"total_size\":8}",
     "a.safetensors",
     "b.safetensors",
-    "../",
+    "c.safetensors",
     ".safetensors",
     "\"a.0\":\"a.safetensors\",",
     "null",
@@ -271,10 +252,11 @@ const INDEX_WORDS: [&str; 12] = [
     "\\u0000",
 ];
 
-/// The shards beside every index: `a.safetensors` and `b.safetensors` with two tensors each.
+/// The shards beside every index: `a.safetensors` and `b.safetensors` with two tensors each, `c.safetensors` with one of `a`.
 fn index_answer(file: &[u8]) -> String {
     let shards = ["a", "b"].map(|name| shard(&format!("{name}.safetensors"), &json!([format!("{name}.0"), format!("{name}.1")])));
-    let siblings: Vec<&dyn ByteSource> = shards.iter().map(|shard| shard as &dyn ByteSource).collect();
+    let twice = shard("c.safetensors", &json!(["a.0"]));
+    let siblings: Vec<&dyn ByteSource> = shards.iter().chain([&twice]).map(|shard| shard as &dyn ByteSource).collect();
     in_short(&inspect(&MemorySource::new("f.index.json", file), Some(FileFormat::Index), &siblings, true))
 }
 
@@ -286,7 +268,7 @@ fn index_seeds() -> Vec<Vec<u8>> {
 }
 
 pub const INDEX: Target =
-    Target { name: "index", seeds: index_seeds, words: &INDEX_WORDS, repair: as_it_is, answer: index_answer, answers: 12 };
+    Target { name: "index", seeds: index_seeds, words: &INDEX_WORDS, change: mutated_json, answer: index_answer, answers: 12 };
 
 // ---- manifest
 
@@ -315,7 +297,7 @@ fn manifest_seeds() -> Vec<Vec<u8>> {
 }
 
 pub const MANIFEST: Target =
-    Target { name: "manifest", seeds: manifest_seeds, words: &JSON_WORDS, repair: as_it_is, answer: manifest_answer, answers: 40 };
+    Target { name: "manifest", seeds: manifest_seeds, words: &JSON_WORDS, change: mutated_json, answer: manifest_answer, answers: 40 };
 
 // ---- JSON state dict
 
@@ -374,7 +356,7 @@ pub const STATE_JSON: Target = Target {
     name: "json-state-dict",
     seeds: state_seeds,
     words: &STATE_WORDS,
-    repair: as_it_is,
+    change: mutated_json,
     answer: |file| in_short(&inspected(FileFormat::Json, file)),
     answers: 15,
 };
@@ -416,7 +398,7 @@ pub const ADAPTER: Target = Target {
     name: "adapter-config",
     seeds: adapter_seeds,
     words: &ADAPTER_WORDS,
-    repair: as_it_is,
+    change: mutated_json,
     answer: |file| in_short(&inspected(FileFormat::Peft, file)),
     answers: 14,
 };
@@ -503,7 +485,7 @@ pub const TOKENIZER: Target = Target {
     name: "tokenizer-metadata",
     seeds: tokenizer_seeds,
     words: &TOKENIZER_WORDS,
-    repair: as_it_is,
+    change: mutated,
     answer: tokenizer_answer,
     answers: 40,
 };
@@ -555,7 +537,8 @@ fn block_seeds() -> Vec<Vec<u8>> {
 }
 
 /// New random bytes, mostly: decoders have no grammar.
-fn new_blocks(mut file: Vec<u8>, random: &mut Random) -> Vec<u8> {
+fn new_blocks(random: &mut Random, files: &[Vec<u8>], words: &[&str]) -> Vec<u8> {
+    let mut file = mutated(random, files, words);
     file.truncate(1 << 10);
     if random.below(2) == 0 {
         file.iter_mut().skip(1).for_each(|byte| *byte = random.word() as u8);
@@ -564,4 +547,4 @@ fn new_blocks(mut file: Vec<u8>, random: &mut Random) -> Vec<u8> {
 }
 
 pub const BLOCKS: Target =
-    Target { name: "block-decoders", seeds: block_seeds, words: &["\0", "\u{7f}"], repair: new_blocks, answer: blocks_answer, answers: 80 };
+    Target { name: "block-decoders", seeds: block_seeds, words: &["\0", "\u{7f}"], change: new_blocks, answer: blocks_answer, answers: 80 };

@@ -59,8 +59,8 @@ pub(super) fn iq2_xxs(b: &[u8], out: &mut Vec<f32>) {
     for run in b[2..66].as_chunks::<8>().0 {
         let word = word_at(run, 4);
         let scale = d * (0.5 + f32::from((word >> 28) as u8)) * 0.25;
-        for k in 0..4 {
-            push_signed(scale, IQ2_XXS.vector(run[k], 0), even_signs(word >> (7 * k)), out);
+        for (k, &vector) in run[..4].iter().enumerate() {
+            push_signed(scale, IQ2_XXS.vector(vector, 0), even_signs(word >> (7 * k)), out);
         }
     }
 }
