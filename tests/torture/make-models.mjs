@@ -33,6 +33,7 @@ const MODELS = {
     config: { model_type: 'qwen2', architectures: ['Qwen2ForCausalLM'], ...LLAMA, rms_norm_eps: 1e-6, rope_theta: 1000000.0 },
     words: QWEN,
     rows: 13,
+    template: "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\\n' + message['content'] + '<|im_end|>\\n' }}{% endfor %}",
   },
   // Heads wider than their share of the model.
   qwen3: {
@@ -143,7 +144,7 @@ function safetensors(tensors) {
 
 const json = (value) => `${JSON.stringify(value, null, 1)}\n`;
 
-function make(folder, { config, words, rows: beyond = 0 }, seed) {
+function make(folder, { config, words, template, rows: beyond = 0 }, seed) {
   const { document, ids } = tokenizer({ ...words, merges: learn(MERGES) });
   const rows = Object.keys(ids).length + beyond;
   const gpt2 = config.model_type === 'gpt2';
@@ -161,6 +162,7 @@ function make(folder, { config, words, rows: beyond = 0 }, seed) {
   writeFileSync(join(folder, 'generation_config.json'), json({ bos_token_id: begin, eos_token_id: ends.length > 1 ? ends : ends[0], pad_token_id: words.pad && ids[words.pad] }));
   writeFileSync(join(folder, 'tokenizer.json'), json(document));
   writeFileSync(join(folder, 'tokenizer_config.json'), json({ tokenizer_class: 'PreTrainedTokenizerFast', clean_up_tokenization_spaces: false, ...special }));
+  if (template) writeFileSync(join(folder, 'chat_template.jinja'), template);
   writeFileSync(join(folder, 'model.safetensors'), safetensors(tensors));
 }
 

@@ -5,7 +5,7 @@ import { root } from '../../../web/toolchain.mjs';
 import { installNode, installPython } from './install.mjs';
 import { POSITIONS, compareOwn, comparePositions, compareTexts } from './judge.mjs';
 import { forward, readsGguf, runs } from './programs.mjs';
-import { figure } from './report.mjs';
+import { ownAs, ranAs } from './report.mjs';
 
 const CONFIG = {
   model_type: 'llama', hidden_size: 64, intermediate_size: 128, num_hidden_layers: 2, num_attention_heads: 4, num_key_value_heads: 2, hidden_act: 'silu',
@@ -45,11 +45,12 @@ export async function characters({ tabtune, work, fail }) {
   if (!spoken.startsWith(said)) fail(`characters: tabtune says ${JSON.stringify(said)}, expected ${JSON.stringify(spoken)}`);
   for (const wrong of [...positions.wrong, ...own.wrong, ...wrongTexts]) fail(`characters: ${wrong}`);
   const loss = trained.filter(({ step, loss }) => step && loss).at(-1).loss;
+  const same = `${lines.length - wrongTexts.length} of ${lines.length}`;
   return {
     title: 'a model of characters',
     words: `A Llama over the characters of the demo's text after ${STEPS} steps (loss ${loss.toFixed(2)}), as F16. llama.cpp is given the ids, and the texts of the book's lines, which it has to
 give back.`,
     columns: ['type', 'tokens', 'llama.cpp off by', 'of what is allowed', 'best tokens', 'ids of texts', 'texts given back', 'tabtune off by', 'text'],
-    rows: [['f16', `${tokens.length}`, figure(positions.worst), `${(100 * positions.share).toFixed(0)} %`, `${positions.bests} of ${ours.positions.length}`, `${lines.length - wrongTexts.length} of ${lines.length}`, `${back} of ${lines.length}`, `${figure(own.worst)} (${own.count})`, `\`${JSON.stringify(spoken).replaceAll('|', '')}\``]],
+    rows: [['f16', `${tokens.length}`, ...ranAs(positions, ours.positions), same, `${back} of ${lines.length}`, ownAs(own), `\`${JSON.stringify(spoken)}\``]],
   };
 }

@@ -12,10 +12,10 @@ export function allowed(type, largest) {
   return plain[type] ?? 0.01 * largest;
 }
 
-/** The positions of a forward pass beside llama.cpp's: the worst difference, what was allowed there, and what is wrong. */
-export function comparePositions(type, ours, theirs) {
+/** The positions of a forward pass beside llama.cpp's: the worst difference, its share of what is allowed and of `more`, and what is wrong. */
+export function comparePositions(type, ours, theirs, more = 0) {
   const found = { worst: 0, share: 0, bests: 0, wrong: [] };
-  const bound = allowed(type, Math.max(...ours.map(({ largest }) => largest)));
+  const bound = allowed(type, Math.max(...ours.map(({ largest }) => largest))) + more;
   ours.forEach(({ top, gap }, at) => {
     const off = Math.max(...top.map(([, log], rank) => Math.abs(theirs[at].of[rank] - log)));
     found.worst = Math.max(found.worst, off);
@@ -26,6 +26,9 @@ export function comparePositions(type, ours, theirs) {
   });
   return found;
 }
+
+/** How far two readings of the same tokens are apart. */
+export const apart = (one, other) => Math.max(...one.flatMap(({ of }, at) => of.map((log, rank) => Math.abs(log - other[at].of[rank]))));
 
 /** The same for tabtune's own continuation, which begins after the last token of a prompt of `begin` tokens. */
 export function compareOwn(ours, continued, begin) {

@@ -1,7 +1,7 @@
 // What llama.cpp makes of GGUF files, on the CPU with one thread.
 //   node llamacpp.mjs NODE_LLAMA_CPP JOBS.json RESULTS.json
-// jobs: [{ path, ids?, wanted?, texts? }]; results: after each prefix of `ids` its best token and the log-probabilities of the tokens wanted
-// there; for each text its ids, and the text of those ids.
+// jobs: [{ path, ids?, wanted?, halves?, texts? }]; results: after each prefix of `ids` its best token and the log-probabilities of the tokens wanted
+// there (`halves`: with its usual cache of keys and values, F16); for each text its ids, and the text of those ids.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 
@@ -9,9 +9,9 @@ const [, , library, jobsPath, resultsPath] = process.argv;
 const { getLlama } = await import(pathToFileURL(library).href);
 const llama = await getLlama({ gpu: false, build: 'never', logLevel: 'error', maxThreads: 1 });
 
-async function positions(model, ids, wanted) {
-  // Its flash attention, and its usual F16 cache of keys and values, are off by more than the weights of a file are.
-  const options = { contextSize: 128, threads: 1, flashAttention: false, experimentalKvCacheKeyType: 'F32', experimentalKvCacheValueType: 'F32' };
+async function positions(model, ids, wanted, kept) {
+  // Its flash attention, and an F16 cache, are off by more than the weights of a file are.
+  const options = { contextSize: 128, threads: 1, flashAttention: false, experimentalKvCacheKeyType: kept, experimentalKvCacheValueType: kept };
   const context = await model.createContext(options);
   const answer = await context.getSequence().controlledEvaluate(ids.map((id) => [id, { generateNext: { probabilities: true } }]));
   await context.dispose();
@@ -22,13 +22,12 @@ async function positions(model, ids, wanted) {
 }
 
 const results = [];
-for (const { path, ids, wanted, texts } of JSON.parse(readFileSync(jobsPath, 'utf8'))) {
+for (const { path, ids, wanted, halves, texts } of JSON.parse(readFileSync(jobsPath, 'utf8'))) {
   const model = await llama.loadModel({ modelPath: path });
   const tokens = (texts ?? []).map((text) => model.tokenize(text, true));
   results.push({
-    positions: ids && (await positions(model, ids, wanted)),
+    positions: ids && (await positions(model, ids, wanted, halves ? 'F16' : 'F32')),
     texts: tokens.map((each) => ({ ids: [...each], text: model.detokenize(each, true) })),
-    ends: ids && [...new Set([...model.iterateAllTokens()])].filter((id) => model.isEogToken(id)),
   });
   await model.dispose();
 }

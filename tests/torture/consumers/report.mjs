@@ -14,6 +14,12 @@ computed in float64 with numpy (\`consumers/forward.py\`) over the values that g
 /** A figure with two digits. */
 export const figure = (value) => (value === 0 ? '0' : value.toExponential(1));
 
+/** Cells of what a reader ran: the worst difference, its share of what is allowed, how often its best token is the same. */
+export const ranAs = ({ worst, share, bests }, positions) => [figure(worst), `${(100 * share).toFixed(0)} %`, `${bests} of ${positions.length}`];
+
+/** A cell of tabtune's own figure: the worst difference, and of how many positions. */
+export const ownAs = ({ worst, count }) => `${figure(worst)} (${count})`;
+
 /** Puts a part's section in the place of its old one. `order` holds the names of all parts. */
 export function written(order, part, title, words, columns, rows) {
   const old = existsSync(FILE) ? readFileSync(FILE, 'utf8').split(/^(?=## )/m).slice(1) : [];

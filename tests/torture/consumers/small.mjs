@@ -1,12 +1,12 @@
 // Small models of every family in every type: read and run by other programs.
-import { existsSync, readdirSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { NAMES, makeModels } from '../make-models.mjs';
 import { installNode, installPython } from './install.mjs';
 import { POSITIONS, compareHeaders, compareOwn, comparePositions, compareTexts, texts } from './judge.mjs';
 import { forward, headers, readsGguf, runs } from './programs.mjs';
 import { prove, proved, sum } from './proved.mjs';
-import { figure } from './report.mjs';
+import { figure, ownAs, ranAs } from './report.mjs';
 
 const PLAIN = ['f32', 'f16', 'bf16', 'q8_0'];
 /** Types of blocks of 256 for the model whose rows have whole ones; the other block types, and rows that fall back, on one model each. */
@@ -29,7 +29,8 @@ export async function convertAll(tabtune, work) {
 /** Name → SHA-256 of the models, and of what they were converted to. */
 export function sums(work) {
   const folder = join(work, 'models');
-  const models = NAMES.flatMap((model) => readdirSync(join(folder, model)).map((file) => [`${model}/${file}`, sum(join(folder, model, file))]));
+  const paths = NAMES.flatMap((model) => readdirSync(join(folder, model)).map((file) => `${model}/${file}`));
+  const models = paths.map((path) => [path, sum(join(folder, path))]);
   return { models: Object.fromEntries(models), files: Object.fromEntries(FILES.map(({ name }) => [name, sum(join(work, name))])) };
 }
 
@@ -37,9 +38,11 @@ export function sums(work) {
 export async function checkSums(tabtune, work) {
   await convertAll(tabtune, work);
   const [found, expected] = [sums(work), proved()];
-  return ['models', 'files'].flatMap((kind) =>
-    [...new Set([...Object.keys(found[kind]), ...Object.keys(expected[kind])])].filter((name) => found[kind][name] !== expected[kind][name]).map((name) => `${name} is ${found[kind][name]}, proved was ${expected[kind][name]}`),
-  );
+  return ['models', 'files'].flatMap((kind) => {
+    const names = new Set([...Object.keys(found[kind]), ...Object.keys(expected[kind])]);
+    const other = [...names].filter((name) => found[kind][name] !== expected[kind][name]);
+    return other.map((name) => `${name} has the sum ${found[kind][name]}, proved was ${expected[kind][name]}`);
+  });
 }
 
 /** tabtune's ids of the texts by each model's tokenizer.json, and whether its own GGUF gives them again. */
@@ -63,15 +66,16 @@ export async function small({ tabtune, work, fail }) {
   await convertAll(tabtune, work);
   const asked = texts();
   const expected = await tokenized(tabtune, work, asked, fail);
-  const prompts = Object.fromEntries(await Promise.all(NAMES.map(async (model) => [model, await tabtune.ids(join(work, 'models', model), promptOf(model))])));
+  const source = (model) => join(work, 'models', model);
+  const prompts = {};
+  for (const model of NAMES) prompts[model] = await tabtune.ids(source(model), promptOf(model));
 
   const path = ({ name }) => join(work, name);
   const exact = await forward(work, FILES.map((file) => ({ path: path(file), ids: prompts[file.model], count: POSITIONS })));
-  // The folder itself, before it was converted.
-  const source = await forward(work, NAMES.map((model) => ({ path: join(work, 'models', model), ids: prompts[model], count: POSITIONS })));
+  const before = await forward(work, NAMES.map((model) => ({ path: source(model), ids: prompts[model], count: POSITIONS })));
   const wanted = exact.map(({ positions }) => positions.map(({ top }) => top.map(([id]) => id)));
   const ran = await runs(work, FILES.map((file, at) => ({ path: path(file), ids: exact[at].ids, wanted: wanted[at], texts: asked })));
-  const read = await readsGguf(work, FILES.map((file) => ({ path: path(file), folder: join(work, 'models', file.model), type: file.type })));
+  const read = await readsGguf(work, FILES.map((file) => ({ path: path(file), folder: source(file.model), type: file.type })));
   const listed = await headers(work, FILES.map(path));
 
   const rows = [];
@@ -85,21 +89,29 @@ export async function small({ tabtune, work, fail }) {
     const inventory = read[at].tensors.map(({ name, dtype, shape }) => ({ name, dtype: plain.includes(dtype) ? dtype : `GGML:${dtype}`, shape }));
     const wrongHeader = compareHeaders(read[at], listed[at]);
     if (JSON.stringify(inspected.inventory) !== JSON.stringify(inventory)) wrongHeader.push('tabtune inspect lists other tensors than gguf-py');
-    const asFolder = type === 'f32' ? comparePositions('f32', source[NAMES.indexOf(model)].positions, exact[at].positions.map(({ top }) => ({ best: top[0][0], of: top.map(([, log]) => log) }))).wrong : [];
-    for (const wrong of [...positions.wrong, ...own.wrong, ...wrongTexts, ...wrongHeader, ...read[at].wrong, ...asFolder]) fail(`${name}: ${wrong}`);
-    const count = exact[at].positions.length;
+    // The file says what the folder said before it was converted.
+    const again = exact[at].positions.map(({ top }) => ({ best: top[0][0], of: top.map(([, log]) => log) }));
+    const changed = type === 'f32' ? comparePositions(type, before[NAMES.indexOf(model)].positions, again).wrong : [];
+    const wrong = [...positions.wrong, ...own.wrong, ...wrongTexts, ...wrongHeader, ...read[at].wrong, ...changed];
+    for (const words of wrong) fail(`${name}: ${words}`);
     const blocks = read[at].worst ? `${figure(read[at].worst)} of a run` : 'equal';
-    rows.push([model, type, figure(positions.worst), `${(100 * positions.share).toFixed(0)} %`, `${positions.bests} of ${count}`, `${asked.length - wrongTexts.length} of ${asked.length}`, read[at].wrong.length === 0 ? `${read[at].tensors.length}, ${blocks}` : 'WRONG', wrongHeader.length === 0 ? 'equal' : 'WRONG', `${figure(own.worst)} (${own.count})`]);
+    const bytes = read[at].wrong.length === 0 ? `${read[at].tensors.length}, ${blocks}` : 'WRONG';
+    const tokenised = `${asked.length - wrongTexts.length} of ${asked.length}`;
+    const same = wrongHeader.length === 0 ? 'equal' : 'WRONG';
+    rows.push([model, type, ...ranAs(positions, exact[at].positions), tokenised, bytes, same, ownAs(own)]);
   }
   return {
     title: 'small models of the four families',
     words: `For each file: the largest difference between llama.cpp's and the expected log-probabilities of the five best tokens, over the positions of a prompt and
 ${POSITIONS} best tokens after it, and its share of what is allowed (F32 1e-4, F16 and BF16 2e-3, blocks 0.01 of the file's largest logit); how often the best
 token is the same, which it must be where it is ahead by more than twice that; the texts to which llama.cpp gives the ids of tokenizer.json; the tensors whose bytes gguf-py
-encodes exact (K types: their largest error); whether @huggingface/gguf and \`tabtune inspect\` list the same; and how far tabtune's own log-probabilities of the
+encodes to the same (K types: their largest error); whether @huggingface/gguf and \`tabtune inspect\` list the same; and how far tabtune's own log-probabilities of the
 same file are off, in parts of the largest logit (and at how many positions: it stops at an end).`,
     columns: ['model', 'type', 'llama.cpp off by', 'of what is allowed', 'best tokens', 'texts', 'gguf-py', 'headers', 'tabtune off by'],
     rows,
-    prove: () => existsSync(work) && prove(...Object.values(sums(work))),
+    prove: () => {
+      const { models, files } = sums(work);
+      prove(models, files);
+    },
   };
 }
