@@ -184,17 +184,17 @@ impl TokenizerParts {
         }
         let joinable = |id: usize| matches!(self.kind(id), NORMAL | USER_DEFINED | UNUSED);
         let id_of = |text: &str| vocab.get(text).and_then(Value::as_u64).filter(|&id| joinable(id as usize));
-        let mut ranked: Vec<(f32, usize, u64, u64, Value)> = Vec::new();
+        let mut ranked: Vec<(f32, usize, u64, u64, (&str, &str))> = Vec::new();
         for ((id, token), &score) in self.tokens.iter().enumerate().zip(scores).filter(|((id, _), _)| joinable(*id)) {
             for (cut, _) in token.char_indices().skip(1) {
                 let (left, right) = token.split_at(cut);
                 if let (Some(l), Some(r)) = (id_of(left), id_of(right)) {
-                    ranked.push((score, id, l, r, json!([left, right])));
+                    ranked.push((score, id, l, r, (left, right)));
                 }
             }
         }
         ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)).then(a.2.cmp(&b.2)).then(a.3.cmp(&b.3)));
-        let merges: Vec<Value> = ranked.into_iter().map(|entry| entry.4).collect();
+        let merges = merges_value(&ranked.into_iter().map(|entry| entry.4).collect::<Vec<_>>());
         let byte_fallback = (0..self.tokens.len()).any(|id| self.kind(id) == BYTE);
         let unk = self.unk.and_then(|id| self.tokens.get(id as usize));
         let mut normalizers = vec![json!({"type": "Replace", "pattern": {"String": " "}, "content": "▁"})];
@@ -224,6 +224,14 @@ fn is_llama_bpe(pre: &str) -> bool {
     matches!(pre, "llama-bpe" | "llama3" | "llama-v3")
 }
 
+/// Merges as `tokenizer.json` has them: `left right`, which every version of the tokenizers library reads, or lists of two where a part has
+/// a space of its own.
+fn merges_value(pairs: &[(&str, &str)]) -> Value {
+    let spaced = pairs.iter().any(|(left, right)| left.contains(' ') || right.contains(' '));
+    let one = |(left, right): &(&str, &str)| if spaced { json!([left, right]) } else { json!(format!("{left} {right}")) };
+    pairs.iter().map(one).collect()
+}
+
 fn byte_level(merges: &[String], pre: &str, vocab: Map<String, Value>) -> Result<Documents> {
     let bytes = |use_regex: bool| json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": use_regex});
     let sequence = |first: Value, use_regex: bool| json!({"type": "Sequence", "pretokenizers": [first, bytes(use_regex)]});
@@ -241,9 +249,9 @@ fn byte_level(merges: &[String], pre: &str, vocab: Map<String, Value>) -> Result
     let mut pairs = Vec::with_capacity(merges.len());
     for merge in merges {
         let (left, right) = merge.split_once(' ').ok_or_else(|| bad("merges", format!("{merge:?} has no space")))?;
-        pairs.push(json!([left, right]));
+        pairs.push((left, right));
     }
     let model = json!({"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null, "end_of_word_suffix": null,
-        "fuse_unk": false, "byte_fallback": false, "ignore_merges": is_llama_bpe(pre), "vocab": vocab, "merges": pairs});
+        "fuse_unk": false, "byte_fallback": false, "ignore_merges": is_llama_bpe(pre), "vocab": vocab, "merges": merges_value(&pairs)});
     Ok((normalizer, pre_tokenizer, bytes(true), model))
 }

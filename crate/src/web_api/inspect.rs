@@ -4,9 +4,10 @@ use wasm_bindgen::prelude::*;
 
 use super::error::{JsResult, thrown};
 use super::plain;
-use super::source::{JsSource, sources};
-use crate::bundle::{ByteSource, FileFormat, inspect};
+use super::source::{JsSource, shared, sources};
+use crate::bundle::{ByteSource, FileFormat, PortableModelImportRequest, inspect};
 use crate::error::{Error, Fault};
+use crate::portable::answer;
 
 /// The report of `tabtune inspect --json` on one file, read as `format`; with `read`, its values are checked too.
 /// The shards of an index are found among `siblings`.
@@ -17,4 +18,16 @@ pub fn inspect_file(file: JsValue, format: Option<String>, read: bool, siblings:
     let siblings = sources(siblings.unwrap_or_default())?;
     let siblings: Vec<&dyn ByteSource> = siblings.iter().map(AsRef::as_ref).collect();
     plain(&inspect(&JsSource::new(file)?, format, &siblings, read))
+}
+
+/// What the files are together, and what can be done with them, from headers alone → `Answer`. A file that is refused is an answer too.
+#[wasm_bindgen(js_name = inspectModel)]
+pub fn inspect_model(files: Vec<JsValue>, request_json: Option<String>, adapter: Vec<JsValue>) -> JsResult<JsValue> {
+    let adapter = shared(adapter)?;
+    plain(&answer(&shared(files)?, request(request_json)?, (!adapter.is_empty()).then_some(adapter)))
+}
+
+/// A request from its JSON text.
+pub(super) fn request(json: Option<String>) -> JsResult<Option<PortableModelImportRequest>> {
+    json.map(|text| PortableModelImportRequest::read(&text)).transpose().map_err(thrown)
 }

@@ -1,6 +1,7 @@
 //! The API for the browser's worker. Compiled for wasm only.
 
 mod error;
+mod exports;
 mod inspect;
 mod interrupt;
 mod model;
@@ -18,7 +19,8 @@ use wasm_bindgen::prelude::*;
 use crate::device::{Device, DeviceKind};
 use error::{JsResult, thrown};
 
-pub use inspect::inspect_file;
+pub use exports::verify_files;
+pub use inspect::{inspect_file, inspect_model};
 pub use interrupt::{clear_abort, request_abort};
 pub use model::{ModelHandle, estimate};
 pub use panic::{panic_for_test, set_panic_hook};

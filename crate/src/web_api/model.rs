@@ -2,21 +2,25 @@
 
 use std::rc::Rc;
 
-use js_sys::{Reflect, Uint8Array};
+use js_sys::{Float32Array, Promise, Reflect, Uint8Array};
 use serde::Serialize;
 use wasm_bindgen::prelude::*;
 
 use super::error::{JsResult, thrown};
+use super::exports::{Details, written};
+use super::inspect::request;
 use super::interrupt::interrupt;
 use super::plain;
 use super::source::sources;
-use crate::bundle::{Bundle, ModelAssets, Warning, config_from_hf};
+use crate::bundle::{Bundle, ModelAssets, OpenOptions, Warning, config_from_hf};
 use crate::checkpoint::Base;
 use crate::config::{ModelConfig, TrainConfig};
 use crate::device::Device;
-use crate::error::{Error, Fault, Result};
-use crate::model::{Model, open_model, planned_parameters};
-use crate::tokenizer::{Tokenizer, TokenizerKind};
+use crate::error::{Error, Fault, Refusal, Result, word};
+use crate::export::ExportSource;
+use crate::model::{Model, open_model_with, planned_parameters};
+use crate::portable::TokenizerFacts;
+use crate::tokenizer::Tokenizer;
 use crate::train::{Notice, check_limits};
 
 #[derive(Clone)]
@@ -41,14 +45,6 @@ struct TensorInfo {
     shape: Vec<usize>,
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct TokenizerInfo {
-    kind: TokenizerKind,
-    eos: Vec<u32>,
-    has_chat_template: bool,
-}
-
 /// Facts about a model.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -58,7 +54,7 @@ pub(super) struct ModelInfo {
     tensors: Vec<TensorInfo>,
     config: ModelConfig,
     vocab_size: usize,
-    tokenizer: Option<TokenizerInfo>,
+    tokenizer: Option<TokenizerFacts>,
     source_format: String,
     warnings: Vec<Notice>,
 }
@@ -82,7 +78,7 @@ impl ModelInfo {
             tensors,
             config: config.clone(),
             vocab_size: config.vocab_size,
-            tokenizer: tokenizer.map(|t| TokenizerInfo { kind: t.kind(), eos: t.eos().to_vec(), has_chat_template: t.has_chat_template() }),
+            tokenizer: tokenizer.map(TokenizerFacts::of),
             source_format: source_format.into(),
             warnings: Vec::new(),
         }
@@ -91,9 +87,12 @@ impl ModelInfo {
 
 #[wasm_bindgen]
 impl ModelHandle {
-    /// Opens one GGUF file or the files of a Hugging Face folder.
-    pub fn open(files: Vec<JsValue>) -> JsResult<ModelHandle> {
-        let bundle = open_model(sources(files)?).map_err(thrown)?;
+    /// Opens one GGUF file or the files of a Hugging Face folder: what a request takes of it, with an adapter merged into it if one is given.
+    pub fn open(files: Vec<JsValue>, request_json: Option<String>, adapter: Vec<JsValue>) -> JsResult<ModelHandle> {
+        let adapter = sources(adapter)?;
+        let adapter = (!adapter.is_empty()).then_some(adapter);
+        let options = OpenOptions { adapter, request: request(request_json)?, headers_only: false };
+        let bundle = open_model_with(sources(files)?, options).map_err(thrown)?;
         let assets = ModelAssets::of_bundle(&bundle);
         Ok(Self { config: bundle.config.clone(), weights: Weights::Files(Rc::new(bundle)), assets })
     }
@@ -114,6 +113,36 @@ impl ModelHandle {
     /// `ModelInfo`.
     pub fn info(&self) -> JsResult<JsValue> {
         plain(&self.describe())
+    }
+
+    /// `ModelDetails`; of a new model, which has no files yet, there is nothing to tell.
+    pub fn details(&self) -> JsResult<JsValue> {
+        match &self.weights {
+            Weights::Files(bundle) => plain(&ExportSource::of_bundle(bundle).and_then(|source| Details::of(&source)).map_err(thrown)?),
+            Weights::Fresh => plain(&Details::default()),
+        }
+    }
+
+    /// `{ name, dtype, shape, values }` of one tensor, widened to f32.
+    pub fn tensor(&self, name: &str) -> JsResult<JsValue> {
+        let unknown = || thrown(Refusal::new(word!("plan.tensor.unknown")).stage("read").subject(name).into());
+        let bundle = self.bundle().ok_or_else(unknown)?;
+        let (shape, dtype) = bundle.shape(name).zip(bundle.dtype(name)).ok_or_else(unknown)?;
+        let values = bundle.read_f32(name).map_err(thrown)?;
+        let tensor = plain(&TensorInfo { name: name.to_string(), dtype, shape })?;
+        Reflect::set(&tensor, &JsValue::from_str("values"), &Float32Array::from(values.as_slice()))?;
+        Ok(tensor)
+    }
+
+    /// Files of the model in another form; `base` are the GGUF files that a patch replaces tensors of.
+    #[wasm_bindgen(js_name = exportModel)]
+    pub fn export_model(&self, options_json: &str, base: Vec<JsValue>) -> JsResult<Promise> {
+        let fresh = || thrown(Error::InvalidConfig(vec![Fault::new("model", "one that was opened, or is in training", "a new one")]));
+        let bundle = self.bundle().ok_or_else(fresh)?;
+        let mut source = ExportSource::of_bundle(bundle).map_err(thrown)?;
+        // The receipt names what was read as hubs do.
+        source.base = source.base.map(|base| base.hashed(bundle)).transpose().map_err(thrown)?;
+        written(source, options_json, base)
     }
 
     /// Ids of `text`, no special tokens added.
@@ -146,6 +175,10 @@ impl ModelHandle {
             }
             Weights::Fresh => ModelInfo::new(&self.config, self.assets.tokenizer.as_ref(), "scratch", |_| None),
         }
+    }
+
+    fn bundle(&self) -> Option<&Rc<Bundle>> {
+        if let Weights::Files(bundle) = &self.weights { Some(bundle) } else { None }
     }
 
     pub(super) fn tokenizer(&self) -> Result<&Tokenizer> {

@@ -9,6 +9,7 @@ use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
 use super::error::{JsResult, thrown};
+use super::exports::{Details, written};
 use super::interrupt::interrupt;
 use super::model::{ModelHandle, ModelInfo};
 use super::reports::{SessionInfo, Step};
@@ -16,12 +17,12 @@ use super::source::{JsSource, sources};
 use super::stream::FileStream;
 use super::tokens::TokenStream;
 use super::{device, plain};
-use crate::bundle::{ByteSource, LossRecord, ModelAssets, read_whole};
+use crate::bundle::{ByteSource, ModelAssets, read_whole};
 use crate::checkpoint::{self, Base, Checkpoint, Environment, Origin};
 use crate::config::TrainConfig;
 use crate::data::{DataFormat, Dataset};
 use crate::error::{Error, Fault, Result};
-use crate::export::{ExportFormat, ExportOptions, ExportSource, export_folder, export_gguf};
+use crate::export::ExportSource;
 use crate::generate::{GenerateConfig, Generator};
 use crate::gpu::profile::{KernelTimes, Profile};
 use crate::schedule;
@@ -32,14 +33,21 @@ pub(super) struct Run {
     pub(super) trainer: Trainer,
     assets: ModelAssets,
     base: Option<Base>,
+    /// What the user calls the data.
+    data_name: String,
     /// `Some` while steps are timed.
     times: Option<KernelTimes>,
 }
 
 impl Run {
-    fn new(mut trainer: Trainer, assets: ModelAssets, base: Option<Base>) -> Self {
+    fn new(mut trainer: Trainer, assets: ModelAssets, base: Option<Base>, data_name: &str) -> Self {
         trainer.set_interrupt(interrupt());
-        Self { trainer, assets, base, times: None }
+        Self { trainer, assets, base, data_name: data_name.to_string(), times: None }
+    }
+
+    /// The model as it is now, to be exported.
+    fn source(&self) -> Result<ExportSource> {
+        ExportSource::of_trainer(&self.trainer, self.assets.clone(), self.base.clone(), &self.data_name)
     }
 
     pub(super) fn tokenizer(&self) -> Result<&Tokenizer> {
@@ -106,13 +114,14 @@ impl Session {
         let model = model.clone();
         future_to_promise(async move {
             let config = train_config(&config_json).map_err(thrown)?;
-            let dataset = dataset(&JsSource::new(data)?, model.tokenizer(), &config)?;
+            let data = JsSource::new(data)?;
+            let dataset = dataset(&data, model.tokenizer(), &config)?;
             let (weights, assets) = model.build(&config, &device()?).await.map_err(thrown)?;
             if !allow_non_finite {
                 weights.check_finite().map_err(thrown)?;
             }
             let trainer = Trainer::new(weights, dataset, config).map_err(thrown)?;
-            Ok(Session(Rc::new(RefCell::new(Some(Run::new(trainer, assets, model.base()))))).into())
+            Ok(Session(Rc::new(RefCell::new(Some(Run::new(trainer, assets, model.base(), data.name()))))).into())
         })
     }
 
@@ -124,7 +133,8 @@ impl Session {
             let assets = ModelAssets::of_bundle(checkpoint.bundle());
             let absent = || Error::CheckpointCorrupt { what: "tokenizer.json".into(), reason: "the file is absent".into() };
             let tokenizer = assets.tokenizer.as_ref().ok_or_else(absent);
-            let dataset = dataset(&JsSource::new(data)?, tokenizer, &checkpoint.manifest().train)?;
+            let data = JsSource::new(data)?;
+            let dataset = dataset(&data, tokenizer, &checkpoint.manifest().train)?;
             let config = changes_json.map(|json| changed(&checkpoint.manifest().train, &json)).transpose().map_err(thrown)?;
             let device = device()?;
             check_limits(&checkpoint.manifest().model, device.info().limits).map_err(thrown)?;
@@ -133,7 +143,7 @@ impl Session {
             // The page knows the adapter by another name.
             trainer.add_notices(Vec::from_iter(checkpoint.other_environment(&Environment::on(&device.inner(), ""))));
             let base = checkpoint.manifest().base.clone();
-            Ok(Session(Rc::new(RefCell::new(Some(Run::new(trainer, assets, base))))).into())
+            Ok(Session(Rc::new(RefCell::new(Some(Run::new(trainer, assets, base, data.name()))))).into())
         })
     }
 
@@ -249,23 +259,16 @@ impl Session {
         self.read(|run| checkpoint::write(&run.trainer, &run.assets, &origin(run))).map(FileStream::of)
     }
 
-    /// The model as files for other programs, by the options of `ExportOptions`: a folder, or one GGUF file, made from the files of `base` if
-    /// there are any.
+    /// The model as files for other programs, by the options of `ExportOptions`; `base` are the GGUF files that a patch replaces tensors of.
     #[wasm_bindgen(js_name = exportModel)]
     pub fn export_model(&self, options_json: &str, base: Vec<JsValue>) -> JsResult<Promise> {
-        let wrong = |error| thrown(Error::InvalidConfig(vec![Fault::new("options", "the keys of ExportOptions", error)]));
-        let options: ExportOptions = serde_json::from_str(options_json).map_err(wrong)?;
-        let files = sources(base)?;
-        let source =
-            self.read(|run| ExportSource::of_trainer(&run.trainer, run.assets.clone(), run.base.clone(), "", LossRecord::default()))?;
-        Ok(future_to_promise(async move {
-            let stream = match options.format {
-                ExportFormat::Safetensors => export_folder(&source, &options),
-                ExportFormat::Gguf => export_gguf(&source, files, &options).await,
-                ExportFormat::Json => Err(Error::InvalidConfig(vec![Fault::new("format", "safetensors, gguf", "json")])),
-            };
-            Ok(FileStream::of(stream.map_err(thrown)?).into())
-        }))
+        written(self.read(Run::source)?, options_json, base)
+    }
+
+    /// `ModelDetails` of the weights as they are now.
+    pub fn details(&self) -> JsResult<JsValue> {
+        let details = self.read(|run| Details::of(&run.source()?))?;
+        plain(&details)
     }
 }
 

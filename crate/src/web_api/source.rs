@@ -27,6 +27,11 @@ impl JsSource {
     }
 }
 
+/// The sources of a JavaScript array, to be shared.
+pub fn shared(files: Vec<JsValue>) -> JsResult<Vec<Rc<dyn ByteSource>>> {
+    files.into_iter().map(|file| Ok(Rc::new(JsSource::new(file)?) as Rc<dyn ByteSource>)).collect()
+}
+
 /// The sources of a JavaScript array.
 pub fn sources(files: Vec<JsValue>) -> JsResult<Vec<Box<dyn ByteSource>>> {
     files.into_iter().map(|file| Ok(Box::new(JsSource::new(file)?) as Box<dyn ByteSource>)).collect()

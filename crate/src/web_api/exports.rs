@@ -1,0 +1,52 @@
+//! Models on their way out, and what they can become.
+
+use js_sys::Promise;
+use serde::Serialize;
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::future_to_promise;
+
+use super::error::{JsResult, thrown};
+use super::plain;
+use super::source::sources;
+use super::stream::FileStream;
+use crate::bundle::{Base, ModelStateTensorManifest, verify_files as verify};
+use crate::error::{Error, Fault, Result};
+use crate::export::{ExportChoice, ExportOptions, ExportSource};
+use crate::portable::{self, ModelIoCompatibilityContract};
+
+/// What is known of a model beside its weights.
+#[derive(Default, Serialize)]
+pub(super) struct Details {
+    exports: Vec<ExportChoice>,
+    contract: Option<ModelIoCompatibilityContract>,
+    base: Option<Base>,
+}
+
+impl Details {
+    pub(super) fn of(source: &ExportSource) -> Result<Self> {
+        let one = |tensor: &crate::bundle::StreamTensor| {
+            let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
+            ModelStateTensorManifest::parameter(&tensor.name, tensor.dtype(), &shape)
+        };
+        let tensors: Vec<ModelStateTensorManifest> = source.weights.tensors.iter().map(one).collect();
+        let (exports, contract) = portable::answers_of(source, &source.identity, tensors.iter())?;
+        Ok(Self { exports, contract: Some(contract), base: source.base.clone() })
+    }
+}
+
+/// The files of `source` by these options, a JSON text of `ExportOptions`.
+pub(super) fn written(source: ExportSource, options_json: &str, base: Vec<JsValue>) -> JsResult<Promise> {
+    let wrong = |error| thrown(Error::InvalidConfig(vec![Fault::new("options", "the keys of ExportOptions", error)]));
+    let options: ExportOptions = serde_json::from_str(options_json).map_err(wrong)?;
+    let base = sources(base)?;
+    Ok(future_to_promise(async move {
+        let stream = portable::export(&source, base, &options).await;
+        Ok(FileStream::of(stream.map_err(thrown)?).into())
+    }))
+}
+
+/// Recomputes what a receipt states of these files; without `receipt_json`, the one among them.
+#[wasm_bindgen(js_name = verifyFiles)]
+pub fn verify_files(files: Vec<JsValue>, receipt_json: Option<String>) -> JsResult<JsValue> {
+    plain(&verify(&sources(files)?, receipt_json.as_deref()).map_err(thrown)?)
+}
