@@ -98,7 +98,8 @@ fn folder_gives_assets_ids_flags_and_template() {
 #[test]
 fn every_changed_part_changes_its_digest() {
     let (before, _) = bound(&bytes(&folder()));
-    let edits: [(fn(&mut BTreeMap<String, Value>), bool); 7] = [
+    type Edit = fn(&mut BTreeMap<String, Value>);
+    let edits: [(Edit, bool); 7] = [
         (|folder| folder.get_mut("tokenizer.json").unwrap()["model"]["vocab"] = json!({"a": 0, "c": 1, "ab": 2, "<s>": 3}), false),
         (|folder| folder.get_mut("tokenizer.json").unwrap()["model"]["merges"] = json!(["b a"]), false),
         (|folder| folder.get_mut("tokenizer_config.json").unwrap()["bos_token"] = json!("a"), false),
