@@ -9,7 +9,7 @@ use super::error::{JsResult, thrown};
 use super::plain;
 use super::source::sources;
 use super::stream::FileStream;
-use crate::bundle::{Base, ModelStateTensorManifest, verify_files as verify};
+use crate::bundle::{Base, ModelIoArtifactReceipt, ModelStateTensorManifest, Operation, StreamTensor, verify_files as verify};
 use crate::error::{Error, Fault, Result};
 use crate::export::{ExportChoice, ExportOptions, ExportSource};
 use crate::portable::{self, ModelIoCompatibilityContract};
@@ -19,18 +19,27 @@ use crate::portable::{self, ModelIoCompatibilityContract};
 pub(super) struct Details {
     exports: Vec<ExportChoice>,
     contract: Option<ModelIoCompatibilityContract>,
+    /// Of the import, for a model that was opened.
+    receipt: Option<ModelIoArtifactReceipt>,
     base: Option<Base>,
 }
 
 impl Details {
     pub(super) fn of(source: &ExportSource) -> Result<Self> {
-        let one = |tensor: &crate::bundle::StreamTensor| {
+        let one = |tensor: &StreamTensor| {
             let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
             ModelStateTensorManifest::parameter(&tensor.name, tensor.dtype(), &shape)
         };
         let tensors: Vec<ModelStateTensorManifest> = source.weights.tensors.iter().map(one).collect();
         let (exports, contract) = portable::answers_of(source, &source.identity, tensors.iter())?;
-        Ok(Self { exports, contract: Some(contract), base: source.base.clone() })
+        let receipt = match &source.training {
+            Some(_) => None,
+            None => {
+                let contract_digest = Some(contract.contract_digest);
+                Some(ModelIoArtifactReceipt { operation: Operation::Import, contract_digest, ..source.draft() }.seal()?)
+            }
+        };
+        Ok(Self { exports, contract: Some(contract), receipt, base: source.base.clone() })
     }
 }
 

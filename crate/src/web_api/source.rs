@@ -1,5 +1,7 @@
 //! Files of the page, read by range through a synchronous JavaScript function.
 
+use std::rc::Rc;
+
 use js_sys::{Function, Reflect, Uint8Array};
 use wasm_bindgen::{JsCast, JsValue};
 

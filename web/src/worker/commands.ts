@@ -46,7 +46,7 @@ export function handlersOf(state: WorkerState): Handlers {
         onProgress(phase('read', source.name));
         files.push(parsed.fileReport(reading(opened, () => inspectFile(source, format, read, opened.filter((other) => other !== source)))));
       }
-      return { ...parsed.inspection(reading([...opened, ...merged], () => inspectModel(opened, request, merged, read))), files };
+      return { ...parsed.inspection(reading([...opened, ...merged], () => inspectModel(opened, request, merged))), files };
     },
     'files.verify': async ({ sources, receipt }, { signal, onProgress }) => {
       await state.core();

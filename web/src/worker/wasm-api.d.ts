@@ -15,8 +15,8 @@ export function requestAbort(): void;
 export function clearAbort(): void;
 /** The report of `tabtune inspect --json` on one file; an index finds its shards among the siblings. */
 export function inspectFile(file: JsSource, format: string | undefined, read: boolean, siblings?: JsSource[]): unknown;
-/** What the files are together, and what can be done with them (`ModelInspection`): from headers alone without `read`, and never a throw for what is refused of them. */
-export function inspectModel(files: JsSource[], requestJson: string | undefined, adapter: JsSource[], read: boolean): unknown;
+/** What the files are together, and what can be done with them (`ModelInspection`): from headers alone, and never a throw for what is refused of them. */
+export function inspectModel(files: JsSource[], requestJson: string | undefined, adapter: JsSource[]): unknown;
 /** Recomputes what a receipt states of these files; without `receiptJson` it is the `tabtune.receipt.json` among them. */
 export function verifyFiles(files: JsSource[], receiptJson: string | undefined): unknown;
 export function initDevice(): Promise<unknown>;
