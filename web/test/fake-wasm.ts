@@ -29,7 +29,7 @@ export const inspectFile = (file: JsSource, format: string | undefined, read: bo
   inventory: [{ name: new TextDecoder('latin1').decode(file.read(0, Math.min(4, file.size))), dtype: 'F32', shape: [file.size] }],
 });
 export function inspectModel(files: JsSource[], requestJson: string | undefined, adapter: JsSource[]): unknown {
-  const seen = { request: requestJson, adapter: adapter.map(({ name }) => name), read };
+  const seen = { request: requestJson, adapter: adapter.map(({ name }) => name) };
   const trainable = { ok: true, reason: null, options: [{ optimizer: 'adamw', precision: 'f32', bytes: 4096 }] };
   return { kind: 'model', tensors: [], config: seen, tokenizer: null, base: null, contract: { rows: files.length }, plan: null, exports: choices, trainable, refusals: [], warnings: [], ...fake.inspection };
 }

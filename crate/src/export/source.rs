@@ -64,7 +64,7 @@ pub struct ExportSource {
 }
 
 impl ExportSource {
-    /// An opened model, converted without a device. Its files have the sums of their headers; [`Base::hashed`] gives those of all bytes.
+    /// An opened model, converted without a device. Its files have the sums of their headers.
     pub fn of_bundle(bundle: &Rc<Bundle>) -> Result<Self> {
         let identity =
             Identity { model_family: bundle.config.model_type.clone(), checkpoint_family: "tabtune.export".into(), ..Identity::default() };
@@ -79,6 +79,12 @@ impl ExportSource {
             warnings: bundle.warnings.clone(),
             selection: bundle.selection.clone(),
         })
+    }
+
+    /// The same with the sums of all bytes of its base, as hubs show them, for its receipt: the files are read once.
+    pub fn summed(mut self, bundle: &Bundle) -> Result<Self> {
+        self.base = self.base.map(|base| base.hashed(bundle)).transpose()?;
+        Ok(self)
     }
 
     /// The model of a run as it is now, with the state of its optimizer. `data_name` is what the user calls the data.

@@ -7,23 +7,21 @@ use serde::Serialize;
 use super::contract::{ContractFacts, ModelIoCompatibilityContract};
 use super::imports::SharedFiles;
 use super::json::open_json;
+use super::outlook::{bundle_tensors, model_answer};
 use super::safetensors::open_safetensors;
 use crate::bundle::{
-    Base, Bundle, ByteSource, Identity, InventoryTensor, ModelStateTensorManifest, OpenOptions, PortableModelImportRequest, Warning,
-    base_name,
+    Base, ByteSource, InventoryTensor, ModelStateTensorManifest, OpenOptions, PortableModelImportRequest, Warning, base_name,
 };
 use crate::checkpoint::MANIFEST;
 use crate::config::{ApolloConfig, ModelConfig, OptimizerConfig, Precision, TrainConfig};
 use crate::error::{Error, Refusal, Result};
-use crate::export::{ExportChoice, ExportFormat, ExportSource, export_choices};
+use crate::export::ExportChoice;
 use crate::model::open_model_with;
 use crate::tokenizer::{Tokenizer, TokenizerKind};
 use crate::train::{memory_plan, optimizer_account};
 
 /// Tokens of the sequence for which memory is planned, unless the model's context is shorter.
 const PLANNED_TOKENS: usize = 512;
-/// Maximum size of a JSON state dict in bytes.
-const MAX_JSON_BYTES: u64 = 64 << 20;
 
 /// What files are together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -164,50 +162,6 @@ pub fn answer(files: &SharedFiles, request: Option<PortableModelImportRequest>, 
     answer
 }
 
-/// The facts about an opened model, from its headers.
-pub fn model_answer(bundle: &Rc<Bundle>) -> Result<(Vec<ExportChoice>, ModelIoCompatibilityContract)> {
-    let identity = Identity { model_family: bundle.config.model_type.clone(), ..Identity::default() };
-    let source = ExportSource::of_bundle(bundle)?;
-    answers_of(&source, &identity, bundle_tensors(bundle).iter())
-}
-
-/// What `source` can become, and the contract that says the same.
-pub fn answers_of<'a>(
-    source: &ExportSource,
-    identity: &Identity,
-    tensors: impl Iterator<Item = &'a ModelStateTensorManifest> + Clone,
-) -> Result<(Vec<ExportChoice>, ModelIoCompatibilityContract)> {
-    let mut choices = export_choices(source);
-    choices.push(json_choice(tensors.clone()));
-    let made = |choice: &&ExportChoice| choice.format == ExportFormat::Gguf;
-    let refused = choices.iter().filter(made).all(|choice| !choice.ok || choice.needs.is_some());
-    let reason = choices.iter().filter(made).find_map(|choice| choice.reason.clone());
-    let facts = ContractFacts {
-        identity,
-        state_digest: None,
-        config: Some(&source.weights.config),
-        recipe_refused: refused.then(|| reason.as_deref().unwrap_or("the tokenizer or the model has no place in a new GGUF file")),
-        gguf_base: source.base.as_ref().is_some_and(|base| base.format == "gguf"),
-        non_finite: None,
-    };
-    let contract = ModelIoCompatibilityContract::of(facts, tensors)?;
-    Ok((choices, contract))
-}
-
-/// A JSON document: small enough, and without NaN and infinity, which is found when it is written.
-fn json_choice<'a>(tensors: impl Iterator<Item = &'a ModelStateTensorManifest> + Clone) -> ExportChoice {
-    let least = |tensor: &ModelStateTensorManifest| tensor.numel().map_or(u64::MAX, |count| count.saturating_mul(2));
-    let bytes = tensors.clone().fold(0u64, |sum, tensor| sum.saturating_add(least(tensor)));
-    let blocks = tensors.clone().find(|tensor| !tensor.is_dense());
-    let reason = match blocks {
-        _ if bytes > MAX_JSON_BYTES => Some(format!("at least {bytes} bytes, of at most {MAX_JSON_BYTES}")),
-        Some(tensor) => Some(format!("{} is {}, which numbers cannot hold: ask for the encoding base64", tensor.state_key, tensor.dtype)),
-        None => None,
-    };
-    let lossy = reason.is_none().then(|| "configuration and tokenizer".to_string());
-    ExportChoice { format: ExportFormat::Json, types: None, ok: reason.is_none(), bytes: None, lossy, needs: None, reason }
-}
-
 fn boxed(files: &SharedFiles) -> Vec<Box<dyn ByteSource>> {
     files.iter().map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>).collect()
 }
@@ -234,15 +188,6 @@ fn kind_of(files: &SharedFiles) -> AnswerKind {
     } else {
         AnswerKind::Unknown
     }
-}
-
-/// The tensors of a model as a state dict lists them.
-fn bundle_tensors(bundle: &Bundle) -> Vec<ModelStateTensorManifest> {
-    let one = |name: String| {
-        let shape: Vec<u64> = bundle.shape(&name)?.into_iter().map(|dim| dim as u64).collect();
-        Some(ModelStateTensorManifest::parameter(&name, &bundle.dtype(&name)?, &shape))
-    };
-    bundle.names().into_iter().filter_map(one).collect()
 }
 
 impl Answer {

@@ -10,6 +10,7 @@ mod imports;
 mod json;
 mod opened;
 mod outgoing;
+mod outlook;
 mod payload;
 mod plan;
 mod rows;
@@ -20,7 +21,7 @@ mod survey;
 mod training;
 mod transposed;
 
-pub use answer::{Answer, AnswerKind, TokenizerFacts, ToldWarning, Trainable, TrainingOption, answer, answers_of, model_answer};
+pub use answer::{Answer, AnswerKind, TokenizerFacts, ToldWarning, Trainable, TrainingOption, answer};
 pub use bundle::{ImportedBundle, PortableModelBundle};
 pub use companions::Companions;
 pub use contract::{ContractCell, ContractFacts, ContractRow, ModelIoCompatibilityContract, Support};
@@ -29,6 +30,7 @@ pub use imports::{OpenedBundle, SharedFiles, open_checkpoint, open_gguf, open_hf
 pub use json::open_json;
 pub use opened::{ImportedState, OpenedFile, OpenedState, OpenedTensor};
 pub use outgoing::{checkpoint_source, export};
+pub use outlook::{answers_of, model_answer};
 pub use payload::Payload;
 pub use plan::{PlanEntry, PortableModelBundleImportPlan};
 pub use safetensors::open_safetensors;

@@ -7,6 +7,7 @@ mod hyperparameters;
 mod loss;
 mod memory;
 mod place;
+mod progress;
 mod rate;
 mod release;
 mod report;
@@ -19,6 +20,7 @@ pub use hyperparameters::{LEARNING_RATE, optimizer_account, optimizer_config, sc
 pub use loss::{head_loss_sum, loss_sum};
 pub use memory::{MemoryPlan, check_limits, memory_plan};
 pub use place::Placed;
+pub use progress::Progress;
 pub use rate::check_rate;
 pub use report::{EvalReport, Notice, StepReport};
-pub use trainer::{Progress, Trainer};
+pub use trainer::Trainer;

@@ -6,6 +6,7 @@ use burn::tensor::Tensor;
 
 use super::backward::{NamedGradients, accumulate};
 use super::evaluate::evaluate;
+use super::progress::Progress;
 use super::rate::check_rate;
 use super::report::{EvalReport, Notice, StepReport};
 use crate::bundle::StreamValues;
@@ -33,26 +34,6 @@ pub struct Trainer {
     interrupt: Interrupt,
     /// Written by evaluations, which change nothing else.
     evaluation_loss: Cell<Option<f64>>,
-}
-
-/// The progress of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize, serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Progress {
-    /// Number of completed optimizer steps.
-    pub completed_steps: u64,
-    /// Number of counted targets so far.
-    pub tokens: u64,
-    /// Step at which the schedule's decay or annealing starts, if it is decided.
-    pub schedule_start: Option<u64>,
-    /// A rate set by hand, until it is released.
-    pub manual_learning_rate: Option<f64>,
-    /// Loss of the last step, in nats.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_loss: Option<f64>,
-    /// Loss of the last whole evaluation, in nats.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub evaluation_loss: Option<f64>,
 }
 
 impl Trainer {

@@ -139,9 +139,7 @@ impl ModelHandle {
     pub fn export_model(&self, options_json: &str, base: Vec<JsValue>) -> JsResult<Promise> {
         let fresh = || thrown(Error::InvalidConfig(vec![Fault::new("model", "one that was opened, or is in training", "a new one")]));
         let bundle = self.bundle().ok_or_else(fresh)?;
-        let mut source = ExportSource::of_bundle(bundle).map_err(thrown)?;
-        // The receipt names what was read as hubs do.
-        source.base = source.base.map(|base| base.hashed(bundle)).transpose().map_err(thrown)?;
+        let source = ExportSource::of_bundle(bundle).and_then(|source| source.summed(bundle)).map_err(thrown)?;
         written(source, options_json, base)
     }
 

@@ -21,9 +21,7 @@ pub fn run(args: &ConvertArgs, output: &Output) -> Result<Outcome> {
 pub fn convert(model: &Path, adapter: Option<&Path>, selected: &RequestArgs, to: &OutputArgs, output: &Output) -> Result<Outcome> {
     let options = outgoing::options(to)?;
     let bundle = Rc::new(open_wanted(model, Wanted { adapter, request: request(selected)? })?);
-    let mut source = ExportSource::of_bundle(&bundle)?;
-    // The receipt names what was read as hubs do.
-    source.base = source.base.map(|base| base.hashed(&bundle)).transpose()?;
+    let source = ExportSource::of_bundle(&bundle)?.summed(&bundle)?;
     outgoing::write(&source, to, &options, output)?;
     Ok(Outcome::Good)
 }

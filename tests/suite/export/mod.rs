@@ -15,7 +15,7 @@ use burn::tensor::Tensor;
 use std::rc::Rc;
 use tabtune::Result;
 use tabtune::bundle::{
-    Base, Bundle, ByteSource, FileStream, GgufFile, GgufRecord, GgufValue, Identity, MemorySource, ModelAssets, SelectionReport,
+    Base, Bundle, ByteSource, FileStream, GgufFile, GgufRecord, GgufValue, Identity, MemorySource, ModelAssets, RECEIPT, SelectionReport,
     gguf_header, open_bundle,
 };
 use tabtune::config::Precision;
@@ -71,7 +71,8 @@ fn of_model(model: &Model, tokenizer: Option<&Tokenizer>, base: Option<Base>) ->
 
 /// An opened model that is on no device.
 fn of_files(files: Files) -> ExportSource {
-    ExportSource::of_bundle(&Rc::new(open_bundle(files).unwrap())).unwrap()
+    let bundle = Rc::new(open_bundle(files).unwrap());
+    ExportSource::of_bundle(&bundle).unwrap().summed(&bundle).unwrap()
 }
 
 fn named(name: &str, types: &str) -> ExportOptions {
@@ -94,12 +95,16 @@ struct GgufBase {
 
 type Files = Vec<Box<dyn ByteSource>>;
 
-/// Name and bytes of the one file of a stream, which comes in pieces of 8 MiB.
+/// Name and bytes of the one file of a stream beside its receipt, which comes in pieces of 8 MiB.
 fn written(mut stream: FileStream) -> (String, Vec<u8>) {
-    let [file] = stream.files() else { panic!("{:?}", stream.files()) };
+    let [file, receipt] = stream.files() else { panic!("{:?}", stream.files()) };
+    assert_eq!(receipt.name, RECEIPT);
     let file = file.clone();
     let mut bytes = Vec::new();
     while let Some(chunk) = block_on(stream.next_chunk()).unwrap() {
+        if chunk.file == 1 {
+            continue;
+        }
         assert_eq!(chunk.bytes.len() as u64, (file.bytes - bytes.len() as u64).min(8 << 20));
         bytes.extend(chunk.bytes);
     }

@@ -1,0 +1,64 @@
+//! What a model can become, and the contract that says the same: one computation for people and programs.
+
+use std::rc::Rc;
+
+use super::contract::{ContractFacts, ModelIoCompatibilityContract};
+use crate::bundle::{Bundle, Identity, ModelStateTensorManifest};
+use crate::error::Result;
+use crate::export::{ExportChoice, ExportFormat, ExportSource, export_choices};
+
+/// Maximum size of a JSON state dict in bytes.
+const MAX_JSON_BYTES: u64 = 64 << 20;
+
+/// The facts about an opened model, from its headers.
+pub fn model_answer(bundle: &Rc<Bundle>) -> Result<(Vec<ExportChoice>, ModelIoCompatibilityContract)> {
+    let identity = Identity { model_family: bundle.config.model_type.clone(), ..Identity::default() };
+    let source = ExportSource::of_bundle(bundle)?;
+    answers_of(&source, &identity, bundle_tensors(bundle).iter())
+}
+
+/// What `source` can become, and the contract that says the same.
+pub fn answers_of<'a>(
+    source: &ExportSource,
+    identity: &Identity,
+    tensors: impl Iterator<Item = &'a ModelStateTensorManifest> + Clone,
+) -> Result<(Vec<ExportChoice>, ModelIoCompatibilityContract)> {
+    let mut choices = export_choices(source);
+    choices.push(json_choice(tensors.clone()));
+    let made = |choice: &&ExportChoice| choice.format == ExportFormat::Gguf;
+    let refused = choices.iter().filter(made).all(|choice| !choice.ok || choice.needs.is_some());
+    let reason = choices.iter().filter(made).find_map(|choice| choice.reason.clone());
+    let facts = ContractFacts {
+        identity,
+        state_digest: None,
+        config: Some(&source.weights.config),
+        recipe_refused: refused.then(|| reason.as_deref().unwrap_or("the tokenizer or the model has no place in a new GGUF file")),
+        gguf_base: source.base.as_ref().is_some_and(|base| base.format == "gguf"),
+        non_finite: None,
+    };
+    let contract = ModelIoCompatibilityContract::of(facts, tensors)?;
+    Ok((choices, contract))
+}
+
+/// A JSON document: small enough, and without NaN and infinity, which is found when it is written.
+fn json_choice<'a>(tensors: impl Iterator<Item = &'a ModelStateTensorManifest> + Clone) -> ExportChoice {
+    let least = |tensor: &ModelStateTensorManifest| tensor.numel().map_or(u64::MAX, |count| count.saturating_mul(2));
+    let bytes = tensors.clone().fold(0u64, |sum, tensor| sum.saturating_add(least(tensor)));
+    let blocks = tensors.clone().find(|tensor| !tensor.is_dense());
+    let reason = match blocks {
+        _ if bytes > MAX_JSON_BYTES => Some(format!("at least {bytes} bytes, of at most {MAX_JSON_BYTES}")),
+        Some(tensor) => Some(format!("{} is {}, which numbers cannot hold: ask for the encoding base64", tensor.state_key, tensor.dtype)),
+        None => None,
+    };
+    let lossy = reason.is_none().then(|| "configuration and tokenizer".to_string());
+    ExportChoice { format: ExportFormat::Json, types: None, ok: reason.is_none(), bytes: None, lossy, needs: None, reason }
+}
+
+/// The tensors of a model as a state dict lists them.
+pub(super) fn bundle_tensors(bundle: &Bundle) -> Vec<ModelStateTensorManifest> {
+    let one = |name: String| {
+        let shape: Vec<u64> = bundle.shape(&name)?.into_iter().map(|dim| dim as u64).collect();
+        Some(ModelStateTensorManifest::parameter(&name, &bundle.dtype(&name)?, &shape))
+    };
+    bundle.names().into_iter().filter_map(one).collect()
+}
