@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The digests of crate/FORMATS.md, "Digests", in plain Python; writes vectors/model_io.json."""
+"""The digests of crate/FORMATS.md, "Digests", in plain Python; writes digests.json."""
 import hashlib
 import json
 import math

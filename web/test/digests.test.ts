@@ -38,7 +38,7 @@ interface Vectors {
   };
 }
 
-const path = new URL('../../tests/golden/vectors/model_io.json', import.meta.url);
+const path = new URL('../../tests/golden/digests.json', import.meta.url);
 const { vector1, vector2, vector3 } = JSON.parse(readFileSync(path, 'utf8')) as Vectors;
 
 const fromHex = (hex: string): Buffer => Buffer.from(hex, 'hex');

@@ -21,6 +21,7 @@ const GATHERED: u64 = (PIECE_BYTES / 4) as u64;
 
 /// Where the values of a tensor are before they are encoded.
 #[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant, reason = "a handle for each tensor of a model: few, and short-lived")]
 pub(crate) enum Values {
     /// On the device, flat: F32 or packed BF16.
     Device(Tensor<1>),
@@ -67,7 +68,7 @@ impl EncodedTensor {
         let measure = (from != to.ggml().dtype()).then(|| Measure::new(name, &from, to));
         let (values, layout) = match (values, layout.fitting(shape)) {
             // In the order of the file already.
-            (Values::Stored(stored), layout) if stored.lies_as(layout) => (Values::Stored(stored.as_it_lies()), Layout::Same),
+            (Values::Stored(stored), layout) if stored.lies_as(layout) => (Values::Stored(stored.in_stored_order()), Layout::Same),
             other => other,
         };
         let name = name.to_string();

@@ -64,9 +64,9 @@ impl Base {
     /// The same with the sum of each file that is among those of `bundle`, for which all of it is read, unless the sum is known.
     pub fn hashed(mut self, bundle: &Bundle) -> Result<Self> {
         for file in self.files.iter_mut().filter(|file| file.sha256.is_none()) {
-            let same = |source: &&Box<dyn ByteSource>| base_name(source.name()) == file.name && source.len() == file.bytes;
-            if let Some(source) = bundle.files.iter().find(same) {
-                file.sha256 = Some(sha256_of(source.as_ref(), 0, source.len())?);
+            let same = |source: &&dyn ByteSource| base_name(source.name()) == file.name && source.len() == file.bytes;
+            if let Some(source) = bundle.files.iter().map(AsRef::as_ref).find(same) {
+                file.sha256 = Some(sha256_of(source, 0, source.len())?);
             }
         }
         Ok(self)

@@ -151,7 +151,7 @@ impl ModelIoArtifactReceipt {
             })
         })?;
         let value: Value = serde_json::from_str(text).map_err(|error| named(invalid("").expected("JSON").found(error)))?;
-        check_counts(&value).map_err(named)?;
+        check_counts(&value).map_err(|error| error.in_file(artifact))?;
         let receipt: Self = serde_json::from_value(value).map_err(|error| named(invalid("").found(error)))?;
         if receipt.version != VERSION {
             return Err(named(invalid("version").expected(VERSION).found(receipt.version)));
@@ -169,11 +169,11 @@ fn invalid(subject: &str) -> Refusal {
 }
 
 /// Refuses integers that not every reader of JSON takes exactly.
-fn check_counts(value: &Value) -> std::result::Result<(), Refusal> {
+fn check_counts(value: &Value) -> Result<()> {
     match value {
         Value::Number(number) => {
             let beyond = number.as_u64().is_some_and(|n| n > MAX_COUNT) || number.as_i64().is_some_and(|n| n.unsigned_abs() > MAX_COUNT);
-            if beyond { Err(invalid("").expected("integers up to 2^53 - 1").found(number)) } else { Ok(()) }
+            if beyond { Err(invalid("").expected("integers up to 2^53 - 1").found(number).into()) } else { Ok(()) }
         }
         Value::Array(items) => items.iter().try_for_each(check_counts),
         Value::Object(fields) => fields.values().try_for_each(check_counts),

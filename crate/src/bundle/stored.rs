@@ -110,7 +110,7 @@ impl StoredTensor {
     }
 
     /// The tensor whose values are in the order in which these are stored.
-    pub(super) fn as_it_lies(mut self) -> Self {
+    pub(super) fn in_stored_order(mut self) -> Self {
         self.entry.layout = Layout::Same;
         self
     }

@@ -71,6 +71,9 @@ fn is_receipt(name: &str) -> bool {
     name == RECEIPT || name.ends_with(".receipt.json")
 }
 
+/// The digest of tensors, given the leaf of each.
+type DigestOf = fn(&BTreeMap<String, Digest>) -> Digest;
+
 /// Computes anew what `receipt` states: its own digest, size and SHA-256 of every file, and the digests of weights and optimizer in the files
 /// that it says were written. Files are found by their names; where an input and an output have one name, the sums tell them apart.
 pub fn verify(receipt: &ModelIoArtifactReceipt, sources: &[Box<dyn ByteSource>]) -> Result<Verification> {
@@ -102,7 +105,7 @@ pub fn verify(receipt: &ModelIoArtifactReceipt, sources: &[Box<dyn ByteSource>])
         }
         Ok(Some(leaves))
     };
-    let sums: [(&str, Option<Digest>, fn(&BTreeMap<String, Digest>) -> Digest); 2] =
+    let sums: [(&str, Option<Digest>, DigestOf); 2] =
         [("weights", receipt.digests.weights, weights_digest), ("optimizer", receipt.digests.optimizer, optimizer_digest)];
     for (name, stated, digest) in sums {
         let Some(stated) = stated else { continue };

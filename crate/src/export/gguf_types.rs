@@ -95,7 +95,12 @@ pub(super) struct Place {
 ///
 /// # Errors
 /// `export.gguf.quantised-source` for blocks that would become other blocks, unless `requantise` allows it.
-pub(super) fn encoded(tensor: &StreamTensor, place: Place, wanted: Wanted, requantise: bool) -> std::result::Result<GgufOutput, Refusal> {
+pub(super) fn encoded(
+    tensor: &StreamTensor,
+    place: Place,
+    wanted: Wanted,
+    requantise: bool,
+) -> std::result::Result<GgufOutput, Box<Refusal>> {
     let Place { name, shape, layout } = place;
     let width = shape.last().copied().unwrap_or(1);
     let (values, found) = match &tensor.values {
@@ -105,7 +110,7 @@ pub(super) fn encoded(tensor: &StreamTensor, place: Place, wanted: Wanted, requa
         }
         StreamValues::Copied(_) => {
             let refusal = Refusal::new(word!("export.gguf.type")).of("gguf").subject(&tensor.name);
-            return Err(refusal.expected("a tensor of the model").found(tensor.dtype()));
+            return Err(Box::new(refusal.expected("a tensor of the model").found(tensor.dtype())));
         }
         StreamValues::Device(values) => (Values::Device(values.clone()), GgmlType::from_name(tensor.dtype())),
         StreamValues::Stored(stored) => (Values::Stored(stored.clone()), stored.ggml_type()),
@@ -129,7 +134,7 @@ pub(super) fn encoded(tensor: &StreamTensor, place: Place, wanted: Wanted, requa
     if found.is_some_and(is_blocks) && is_blocks(to.ggml()) && !requantise {
         let refusal = Refusal::new(word!("export.gguf.quantised-source")).of("gguf").subject(&tensor.name);
         let hint = "ask for f32, f16 or bf16, or allow blocks to be encoded a second time (requantise)";
-        return Err(refusal.expected(tensor.dtype()).found(to.ggml().dtype()).hint(hint));
+        return Err(Box::new(refusal.expected(tensor.dtype()).found(to.ggml().dtype()).hint(hint)));
     }
     let contents = GgufContents::Encoded(EncodedTensor::new(&name, values, &tensor.shape, layout, to));
     Ok(GgufOutput { record: GgufRecord { name, ggml_type: to.ggml(), shape }, contents })

@@ -60,7 +60,7 @@ pub(super) async fn patch(
         };
         match replacement(stored, tensor, layout, types.of_matrix(&stored.name, config), requantise) {
             Ok(output) => outputs.push(output),
-            Err(refusal) => refusals.push(refusal),
+            Err(refusal) => refusals.push(*refusal),
         }
     }
     if !refusals.is_empty() {
@@ -179,7 +179,7 @@ fn replacement(
     layout: Layout,
     matrix: Option<TensorType>,
     requantise: bool,
-) -> std::result::Result<GgufOutput, Refusal> {
+) -> std::result::Result<GgufOutput, Box<Refusal>> {
     let GgufTensor { name, ggml_type, shape, .. } = stored.clone();
     let matrix = matrix.filter(|_| !is_plain(&name, &shape));
     let wanted = Wanted::One(matrix.unwrap_or_else(|| replaced(ggml_type)));

@@ -59,7 +59,7 @@ fn outputs(weights: &Weights, family: &str, types: GgufTypes, requantise: bool) 
         };
         match encoded(tensor, Place { name, shape, layout }, wanted, requantise) {
             Ok(output) => outputs.push(output),
-            Err(refusal) => refusals.push(refusal),
+            Err(refusal) => refusals.push(*refusal),
         }
     }
     if refusals.is_empty() { Ok(outputs) } else { Err(Error::Refused(refusals)) }

@@ -184,7 +184,7 @@ impl TokenizerParts {
         }
         let joinable = |id: usize| matches!(self.kind(id), NORMAL | USER_DEFINED | UNUSED);
         let id_of = |text: &str| vocab.get(text).and_then(Value::as_u64).filter(|&id| joinable(id as usize));
-        let mut ranked: Vec<(f32, usize, u64, u64, (&str, &str))> = Vec::new();
+        let mut ranked: Vec<Ranked<'_>> = Vec::new();
         for ((id, token), &score) in self.tokens.iter().enumerate().zip(scores).filter(|((id, _), _)| joinable(*id)) {
             for (cut, _) in token.char_indices().skip(1) {
                 let (left, right) = token.split_at(cut);
@@ -223,6 +223,9 @@ type Documents = (Value, Value, Value, Value);
 fn is_llama_bpe(pre: &str) -> bool {
     matches!(pre, "llama-bpe" | "llama3" | "llama-v3")
 }
+
+/// A merge with what its rank depends on: score, id of the result, ids of its parts.
+type Ranked<'a> = (f32, usize, u64, u64, (&'a str, &'a str));
 
 /// Merges as `tokenizer.json` has them: `left right`, which every version of the tokenizers library reads, or lists of two where a part has
 /// a space of its own.

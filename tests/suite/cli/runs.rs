@@ -353,10 +353,10 @@ fn export_to_gguf_reloads_with_the_same_loss() {
     let place = folder("export-gguf");
     let to = text(&place.join("tiny.gguf"));
     let answer = succeed(&["export", "--checkpoint", &out, "--to", &to, "--format", "gguf"]);
-    assert_eq!(answer.last()["files"], json!([to]));
+    assert_eq!(answer.last()["files"], json!([to, format!("{to}.receipt.json")]));
     let loss = |model: &str| succeed(&["evaluate", "--model", model, "--data", &data, "--device", "cpu"]).last()["loss"].clone();
     assert_eq!(loss(&to), loss(&out));
-    assert_eq!(std::fs::read_dir(&place).unwrap().count(), 1, "nothing else is left");
+    assert_eq!(std::fs::read_dir(&place).unwrap().count(), 2, "nothing else is left");
     assert_eq!(refuse(&["export", "--checkpoint", &out, "--to", &to, "--format", "gguf"]).0, "sink.write");
     let (other, base) = (text(&place.join("other.gguf")), text(&golden("qwen2.gguf")));
     let args = ["export", "--checkpoint", &out, "--to", &other, "--format", "gguf"];

@@ -1,4 +1,4 @@
-//! State G of golden/vectors/model_io.json with its values, and what the tests of containers share.
+//! State G of golden/digests.json with its values, and what the tests of containers share.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use tabtune::portable::{ImportedState, OpenedState, Payload, PortableModelStateD
 use tabtune_tests::block_on;
 
 pub fn vectors() -> Value {
-    let path = format!("{}/golden/vectors/model_io.json", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/golden/digests.json", env!("CARGO_MANIFEST_DIR"));
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 

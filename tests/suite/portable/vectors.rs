@@ -1,4 +1,4 @@
-//! The vectors of golden/vectors/model_io.json. State G is the second: an embedding under SGD with momentum, a head under AdamW.
+//! The vectors of golden/digests.json. State G is the second: an embedding under SGD with momentum, a head under AdamW.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use tabtune::bundle::{ModelStateGroupAssignment, ModelStateTensorManifest};
 use tabtune::error::Refusal;
 
 pub fn vectors() -> Value {
-    let path = format!("{}/golden/vectors/model_io.json", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/golden/digests.json", env!("CARGO_MANIFEST_DIR"));
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
