@@ -81,6 +81,11 @@ fn line_33_shards_are_filled_in_the_order_of_the_names() {
     let from = of_files(golden_folder("llama3"));
     let whole = folder(&from, &ExportOptions::default());
     let file = SafetensorsFile::open(&MemorySource::new("m.safetensors", bytes(&whole, "model.safetensors"))).unwrap();
+    let weights = |files: &Written| -> Value {
+        let receipt: Value = serde_json::from_slice(bytes(files, "tabtune.receipt.json")).unwrap();
+        receipt["digests"]["weights"].clone()
+    };
+    assert!(weights(&whole).is_string());
     let total: u64 = file.tensors.iter().map(|tensor| tensor.end - tensor.begin).sum();
     for limit in [1, 700, 3_000, total - 1, total] {
         let files = folder(&from, &ExportOptions { shard_bytes: Some(limit), ..ExportOptions::default() });
@@ -108,6 +113,7 @@ fn line_33_shards_are_filled_in_the_order_of_the_names() {
             assert_eq!(&shard.tensors.iter().map(|tensor| tensor.name.as_str()).collect::<Vec<_>>(), wanted, "{limit}");
             assert!(wanted.iter().all(|tensor| index["weight_map"][tensor] == name.as_str()));
         }
+        assert_eq!(weights(&files), weights(&whole), "the digest does not know of shards");
         let (one, other) = (open_bundle(sources(&whole)).unwrap(), open_bundle(sources(&files)).unwrap());
         assert!(other.warnings.is_empty(), "{:?}", other.warnings);
         assert!(one.names().iter().all(|name| one.read_f32(name).unwrap() == other.read_f32(name).unwrap()));
