@@ -204,11 +204,11 @@ fn tensor(name: &str, record: &Json<'_>, numbers: bool) -> Result<StateTensor> {
     Ok(StateTensor { entry: InventoryTensor { name: name.to_string(), dtype: dtype.to_string(), shape }, bytes, sum })
 }
 
-/// The digits of each item of a list.
-type Numbers<'a> = Box<dyn Iterator<Item = Option<&'a str>> + 'a>;
+/// The digits of each item of a list; nothing for an item that is no number.
+type Digits<'a> = Box<dyn Iterator<Item = Option<&'a str>> + 'a>;
 
-/// Number of items of a list, and the digits of each; nothing for an item that is no number, after which there may be further ones.
-fn numbers_of<'a>(list: &'a Json<'a>) -> Option<(u64, Numbers<'a>)> {
+/// Number of items of a list, and their digits up to the first item that is no number.
+fn numbers_of<'a>(list: &'a Json<'a>) -> Option<(u64, Digits<'a>)> {
     match list {
         Json::List(items) => {
             let digits = |item: &'a Json<'a>| if let Json::Number(digits) = item { Some(*digits) } else { None };

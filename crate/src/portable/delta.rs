@@ -225,7 +225,7 @@ impl ModelAdapterDelta {
         let Some(text) = file.metadata.get(DELTA_KEY) else {
             return Err(refuse(word!("format.unsupported")).subject(DELTA_KEY).expected("an exact delta").found("none").into());
         };
-        let version = |value: &serde_json::Value| value.get("version").and_then(serde_json::Value::as_u64).filter(|&version| version > 1);
+        let version = |value: &serde_json::Value| value.get("version").and_then(serde_json::Value::as_u64).filter(|&version| version != 1);
         if let Some(found) = serde_json::from_str(text).ok().as_ref().and_then(version) {
             return Err(refuse(word!("manifest.version")).subject(DELTA_KEY).expected("1").found(found).into());
         }
