@@ -139,7 +139,7 @@ impl Bench {
         let absent = || unreadable(&case.model, "not loaded");
         let (.., model) = self.model.as_ref().ok_or_else(absent)?;
         let tokenizer = self.tokenizers.get(&case.tokenizer).ok_or_else(absent)?;
-        Ok(Answer::Judged(wait(judge(&case.task, &Subject { model, tokenizer, text: &text, gradients }))?))
+        Ok(Answer::Judged(wait(judge(&case.task, &Subject { model, merged: case.lora.is_some(), tokenizer, text: &text, gradients }))?))
     }
 
     fn load(&mut self, case: &Case) -> Result<()> {

@@ -15,12 +15,16 @@ use tabtune::tokenizer::Tokenizer;
 use tabtune::train::{NamedGradients, Trainer, accumulate, evaluate, head_loss_sum};
 use tabtune::{Error, Result};
 
-use super::{CeExpect, GradExpect, GreedyExpect, LOGIT, LOSS, NORM, NextExpect, Task, TrainExpect, Verdict, cross_entropy, square_sum};
+use super::{
+    CeExpect, GradExpect, GreedyExpect, LOGIT, LOSS, MERGED_LOSS, NORM, NextExpect, Task, TrainExpect, Verdict, cross_entropy, square_sum,
+};
 
 /// What a case runs on.
 pub struct Subject<'a> {
     /// The model, in f32.
     pub model: &'a Model,
+    /// Whether an adapter was merged into it.
+    pub merged: bool,
     /// The case's tokenizer.
     pub tokenizer: &'a Tokenizer,
     /// The case's text; empty if it has none.
@@ -108,7 +112,7 @@ async fn ce(start: usize, count: usize, expect: &CeExpect, subject: &Subject<'_>
     verdict.equal("first_ids", &first_ids, &expect.first_ids);
     let x = hidden(model, &batch.inputs)?;
     let sum = read_f32(head_loss_sum(model, x.clone(), model.target_tensor(&batch.targets)?)).await?;
-    verdict.relative("mean", f64::from(sum[0]) / count as f64, expect.mean, LOSS);
+    verdict.relative("mean", f64::from(sum[0]) / count as f64, expect.mean, if subject.merged { MERGED_LOSS } else { LOSS });
     for (name, place, want) in [("first", 0, expect.first), ("last", count - 1, expect.last)] {
         let logits = row(model, &x, place).await?;
         let largest = logits.iter().fold(0f32, |a, x| a.max(x.abs()));
