@@ -12,6 +12,9 @@ use crate::bundle::files::{Meta, Tensor, file, gguf, ramp};
 use crate::hostile::rows::{array, gg, key, tensor, text};
 use crate::hostile::{bytes_of, cases, shard};
 
+/// Makes a file of others with some words.
+type Change = fn(&mut Random, &[Vec<u8>], &[&str]) -> Vec<u8>;
+
 /// One reader of files.
 pub struct Target {
     pub name: &'static str,
@@ -20,7 +23,7 @@ pub struct Target {
     /// What is put into files now and then.
     pub words: &'static [&'static str],
     /// A file made of others with these words.
-    pub change: fn(&mut Random, &[Vec<u8>], &[&str]) -> Vec<u8>,
+    pub change: Change,
     /// Reads a file and says in short what came of it.
     pub answer: fn(&[u8]) -> String,
     /// There are at least so many different answers to 20,000 files: the files reach all parts of the reader.
