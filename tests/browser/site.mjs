@@ -29,16 +29,7 @@ export function serve(folders = { '/dist/': 'dist', '/demo/': 'web/dist' }, { po
     const headers = { 'cache-control': 'no-store', 'cross-origin-resource-policy': 'same-origin', ...more };
     if (policy !== null) headers['content-security-policy'] = policy;
     if (pathname === '/') {
-      const [, from, to] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '') ?? [];
-    if (from !== undefined && Number(from) < stat.size) {
-      const [start, end] = [Number(from), Math.min(Number(to), stat.size - 1)];
-      ranges.push([pathname, start, end - start + 1]);
-      const part = { 'content-range': `bytes ${start}-${end}/${stat.size}`, 'content-length': end - start + 1, etag: `"${stat.size}-${stat.mtimeMs}"` };
-      response.writeHead(206, { ...headers, ...part, 'content-type': 'application/octet-stream' });
-      createReadStream(file, { start, end }).pipe(response);
-      return;
-    }
-    response.writeHead(200, { ...headers, 'content-type': TYPES['.html'] }).end(EMPTY);
+      response.writeHead(200, { ...headers, 'content-type': TYPES['.html'] }).end(EMPTY);
       return;
     }
     const prefix = Object.keys(folders).find((each) => pathname.startsWith(each));
@@ -47,6 +38,15 @@ export function serve(folders = { '/dist/': 'dist', '/demo/': 'web/dist' }, { po
     const stat = file && statSync(file, { throwIfNoEntry: false });
     if (!stat?.isFile()) {
       response.writeHead(404, headers).end();
+      return;
+    }
+    const [, from, to] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '') ?? [];
+    if (from !== undefined && Number(from) < stat.size) {
+      const [start, end] = [Number(from), Math.min(Number(to), stat.size - 1)];
+      ranges.push([pathname, start, end - start + 1]);
+      const part = { 'content-range': `bytes ${start}-${end}/${stat.size}`, 'content-length': end - start + 1, etag: `"${stat.size}-${stat.mtimeMs}"` };
+      response.writeHead(206, { ...headers, ...part, 'content-type': 'application/octet-stream' });
+      createReadStream(file, { start, end }).pipe(response);
       return;
     }
     response.writeHead(200, { ...headers, 'content-type': TYPES[extname(file)] ?? 'application/octet-stream', 'content-length': stat.size });

@@ -55,8 +55,17 @@ export async function delivered(stream: FileStream, { container, target }: Pick<
       onProgress({ phase: 'export', file: name, loaded, total, fraction: loaded / total });
     }
   }
+  const opened = async (opening: Promise<Sink>): Promise<Sink> => {
+    try {
+      return await until(opening);
+    } catch (thrown) {
+      // A file that opens late would stay locked.
+      opening.then((late) => late.abort()).catch(ignored);
+      throw thrown;
+    }
+  };
   const each = async (open: Open): Promise<void> => {
-    for (const file of listed) await pour(await until(open(file.name)), pieces(file), until);
+    for (const file of listed) await pour(await opened(open(file.name)), pieces(file), until);
   };
 
   /** Everything into one file: the only one, else a zip. */
