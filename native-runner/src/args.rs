@@ -172,6 +172,14 @@ pub struct InspectArgs {
     /// Read the values of every tensor as well.
     #[arg(long)]
     pub read: bool,
+    /// Tell what each path is as a whole: its contract, what it can become, and whether it can be trained in how many bytes.
+    #[arg(long)]
+    pub contract: bool,
+    /// With --contract, folder of a LoRA adapter of PEFT that is merged into the model.
+    #[arg(long, value_name = "DIR", requires = "contract")]
+    pub merge_adapter: Option<PathBuf>,
+    #[command(flatten)]
+    pub request: RequestArgs,
 }
 
 /// `check`.

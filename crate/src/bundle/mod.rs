@@ -22,6 +22,7 @@ mod hf_folder;
 mod index;
 mod inspect;
 mod json;
+mod manifest_stream;
 mod names;
 mod open;
 mod pieces;

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use super::card::card;
 use super::options::ExportOptions;
 use super::source::ExportSource;
-use crate::bundle::{FileStream, RECEIPT, StreamTensor, TensorType, byte_len, refuse_blocks};
+use crate::bundle::{
+    FileStream, ModelStateTensorManifest, RECEIPT, StateManifest, StreamTensor, TensorRecord, TensorType, byte_len, canonical,
+    refuse_blocks,
+};
 use crate::error::{Refusal, Result, word};
 
 /// Maximum number of bytes of tensors in one file of weights, unless another one is asked for: what every browser and file system takes.
@@ -15,6 +18,10 @@ pub const SHARD_BYTES: u64 = 1_900_000_000;
 
 const INDEX: &str = "model.safetensors.index.json";
 const OPTIMIZER: &str = "optimizer.safetensors";
+const WEIGHTS: &str = "model.safetensors";
+const MANIFEST: &str = "tabtune.manifest.json";
+/// The manifest of a single file, in its metadata.
+const MANIFEST_KEY: &str = "tabtune.manifest";
 
 /// The files of a folder that `transformers` and tabtune load: the weights in one file or, beyond `shard_bytes`, in shards that are filled in
 /// the order of the names, with their index; on request the optimizer's state; configuration, ids that end a text, and tokenizer, byte for
@@ -29,7 +36,7 @@ pub fn export_folder(source: &ExportSource, options: &ExportOptions) -> Result<F
         refuse_blocks(&source.weights.tensors)?;
     }
     let mut stream = FileStream::summed();
-    push_weights(&mut stream, &source.weights.tensors, to, options.shard_bytes.unwrap_or(SHARD_BYTES))?;
+    push_weights(&mut stream, source, to, options)?;
     if options.optimizer && !source.state.is_empty() {
         stream.push_optimizer(OPTIMIZER, source.state.clone(), &format_pt())?;
     }
@@ -56,7 +63,8 @@ fn bytes_of(tensor: &StreamTensor, to: Option<TensorType>) -> Result<u64> {
     byte_len(&dtype, &shape).ok_or_else(|| too_large().into())
 }
 
-fn push_weights(stream: &mut FileStream, tensors: &[StreamTensor], to: Option<TensorType>, limit: u64) -> Result<()> {
+/// The tensors in shards of at most `limit` bytes, in the order of their names.
+fn shards_of(tensors: &[StreamTensor], to: Option<TensorType>, limit: u64) -> Result<(Vec<Vec<StreamTensor>>, u64)> {
     let mut tensors = tensors.to_vec();
     tensors.sort_by(|a, b| a.name.cmp(&b.name));
     let mut shards: Vec<Vec<StreamTensor>> = vec![Vec::new()];
@@ -73,20 +81,46 @@ fn push_weights(stream: &mut FileStream, tensors: &[StreamTensor], to: Option<Te
         }
         total = total.saturating_add(bytes);
     }
+    Ok((shards, total))
+}
+
+fn push_weights(stream: &mut FileStream, source: &ExportSource, to: Option<TensorType>, options: &ExportOptions) -> Result<()> {
+    let (shards, total) = shards_of(&source.weights.tensors, to, options.shard_bytes.unwrap_or(SHARD_BYTES))?;
     let count = shards.len();
-    if count == 1 {
-        return shards.into_iter().try_for_each(|all| stream.push_safetensors_as("model.safetensors", all, to, &format_pt()));
+    let name = |number: usize| if count == 1 { WEIGHTS.to_string() } else { format!("model-{number:05}-of-{count:05}.safetensors") };
+    let files: BTreeMap<&str, String> =
+        (1..).zip(&shards).flat_map(|(number, shard)| shard.iter().map(move |tensor| (tensor.name.as_str(), name(number)))).collect();
+    let manifest = options.manifest.then(|| manifest_of(source, to, &files));
+    let index = json!({ "metadata": { "total_size": total }, "weight_map": files });
+    let mut metadata = format_pt();
+    if let Some(manifest) = manifest.as_ref().filter(|_| count == 1) {
+        metadata.insert(MANIFEST_KEY.to_string(), canonical(manifest)?);
     }
-    let mut map = Map::new();
-    for (number, shard) in (1..).zip(shards) {
-        let name = format!("model-{number:05}-of-{count:05}.safetensors");
-        map.extend(shard.iter().map(|tensor| (tensor.name.clone(), Value::from(name.as_str()))));
-        stream.push_safetensors_as(&name, shard, to, &format_pt())?;
+    let names: Vec<String> = (1..=count).map(name).collect();
+    for (name, shard) in names.iter().zip(shards) {
+        stream.push_safetensors_as(name, shard, to, &metadata)?;
     }
-    let index = json!({ "metadata": { "total_size": total }, "weight_map": map });
-    let text = serde_json::to_string_pretty(&index).unwrap_or_default() + "\n";
-    stream.push_bytes(INDEX, text.into_bytes());
+    if count > 1 {
+        let text = serde_json::to_string_pretty(&index).unwrap_or_default() + "\n";
+        stream.push_bytes(INDEX, text.into_bytes());
+        manifest.map_or(Ok(()), |manifest| stream.push_manifest(MANIFEST, manifest))?;
+    }
     Ok(())
+}
+
+/// What the weights are a state of: every tensor with its role, of the optimizer's too, and the groups that train them.
+fn manifest_of(source: &ExportSource, to: Option<TensorType>, files: &BTreeMap<&str, String>) -> StateManifest {
+    let record = |tensor: &StreamTensor, to, file: &str| {
+        let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
+        let found = ModelStateTensorManifest::of_name(&tensor.name, &tensor.dtype_as(to), &shape);
+        let record = TensorRecord { path: found.model_tree_path, role: found.role, dtype: found.dtype, shape, file: file.to_string() };
+        (tensor.name.clone(), record)
+    };
+    let weights =
+        source.weights.tensors.iter().map(|tensor| record(tensor, to, files.get(tensor.name.as_str()).map_or(WEIGHTS, |file| file)));
+    let state = source.state.iter().map(|tensor| record(tensor, None, OPTIMIZER));
+    let manifest = StateManifest::new(source.identity.clone(), weights.chain(state).collect(), source.groups.clone());
+    StateManifest { base: source.base.clone(), ..manifest }
 }
 
 /// PyTorch's word for the dtype that most of the values have in their files.

@@ -24,6 +24,9 @@ pub struct TrainArgs {
     /// data, to continue with other data, whose order then starts from the beginning.
     #[arg(long = "override", value_name = "KEY", num_args = 1.., requires = "resume")]
     pub overrides: Vec<String>,
+    /// Folder of a LoRA adapter of PEFT that is merged into the weights of --model before training begins.
+    #[arg(long, value_name = "DIR", requires = "model")]
+    pub merge_adapter: Option<PathBuf>,
     /// Start even if weights of --model are NaN or infinite.
     #[arg(long, requires = "model")]
     pub allow_non_finite: bool,

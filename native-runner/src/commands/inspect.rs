@@ -1,16 +1,20 @@
 //! `tabtune inspect`: shows what is in files, and whether they are sound.
 
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use serde::Serialize;
+use serde_json::json;
 use tabtune::bundle::{ByteSource, FileFormat, InspectReport, Warning, inspect};
-use tabtune::error::{Refusal, shown};
+use tabtune::error::{Refusal, escaped, shown};
+use tabtune::portable::{Answer, ModelIoCompatibilityContract, SharedFiles, answer};
 
 use super::Outcome;
 use crate::args::InspectArgs;
 use crate::error::{Result, RunError};
 use crate::files::{FileSource, file_name, files_of, model_sources};
 use crate::output::Output;
+use crate::selection::request;
 
 /// Prints one report per file. A refused file is a result, not a failure of the command.
 pub fn run(args: &InspectArgs, output: &Output) -> Result<Outcome> {
@@ -22,6 +26,10 @@ pub fn run(args: &InspectArgs, output: &Output) -> Result<Outcome> {
         let report = inspect(&source, format, &siblings, args.read);
         output.line(&report, || readable(&report))?;
     }
+    for path in args.paths.iter().filter(|_| args.contract) {
+        let answer = answer(&shared(path)?, request(&args.request)?, args.merge_adapter.as_deref().map(shared).transpose()?);
+        output.line(&json!({ "path": shown(&file_name(path)), "answer": answer }), || told(path, &answer))?;
+    }
     for folder in args.paths.iter().filter(|path| path.is_dir()) {
         if files_of(folder)?.iter().any(|path| matches!(file_name(path).as_str(), "config.json") || file_name(path).ends_with(".gguf")) {
             let report = ModelReport::of(folder)?;
@@ -29,6 +37,39 @@ pub fn run(args: &InspectArgs, output: &Output) -> Result<Outcome> {
         }
     }
     Ok(Outcome::Good)
+}
+
+/// The files of a folder, or one file.
+fn shared(path: &Path) -> Result<SharedFiles> {
+    let paths = if path.is_dir() { files_of(path)? } else { vec![path.to_path_buf()] };
+    let mut files: SharedFiles = Vec::new();
+    for path in paths {
+        files.push(Rc::new(FileSource::open(&path)?));
+    }
+    Ok(files)
+}
+
+/// The answer in words: what can be done, in how many bytes, and why something cannot.
+fn told(path: &Path, answer: &Answer) -> String {
+    let mut lines = vec![format!("{}: {}", shown(&file_name(path)), format!("{:?}", answer.kind).to_lowercase())];
+    match &answer.trainable.reason {
+        Some(reason) => lines.push(format!("  cannot be trained: {}", escaped(reason))),
+        None => lines.extend(
+            answer.trainable.options.iter().map(|o| format!("  trains with {} in {:?}: {} bytes", o.optimizer, o.precision, o.bytes)),
+        ),
+    }
+    for choice in &answer.exports {
+        let name = [Some(format!("{:?}", choice.format).to_lowercase()), choice.types.clone()];
+        let name = name.into_iter().flatten().collect::<Vec<_>>().join(" ");
+        let bytes = choice.bytes.map_or_else(String::new, |bytes| format!(", {bytes} bytes"));
+        let needs = choice.needs.map_or_else(String::new, |needs| format!(", needs the {needs}"));
+        lines.push(match &choice.reason {
+            Some(reason) => format!("  cannot become {name}: {}", escaped(reason)),
+            None => format!("  can become {name}{bytes}{needs}"),
+        });
+    }
+    lines.extend(answer.contract.iter().flat_map(ModelIoCompatibilityContract::stable_signature_lines).map(|line| format!("  {line}")));
+    lines.join("\n")
 }
 
 /// The verdict on a folder as one model.

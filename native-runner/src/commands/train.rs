@@ -18,7 +18,7 @@ use tabtune::train::{StepReport, Trainer, check_limits};
 use super::{Outcome, load_model, open_device, profile, tokenizer_of};
 use crate::args::{DeviceName, TrainArgs};
 use crate::error::{Result, RunError};
-use crate::files::{file_name, open_checkpoint, open_model, read_file};
+use crate::files::{Wanted, file_name, open_checkpoint, open_wanted, read_file};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::wait::wait;
@@ -174,7 +174,7 @@ fn resume(args: &TrainArgs, folder: &Path, given: Map<String, Value>, data: &Dat
 }
 
 fn fine_tune(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data) -> Result<Run> {
-    let bundle = open_model(path)?;
+    let bundle = open_wanted(path, Wanted { adapter: args.merge_adapter.as_deref(), request: None })?;
     let dataset = data.set(tokenizer_of(&bundle, path), &config)?;
     let device = training_device(args, &bundle.config)?;
     let model = load_model(&bundle, config.precision, &device)?;
