@@ -12,8 +12,8 @@ const LOSS = 1e-4; // relative
 
 const [oracleFile, assets, ...prefixes] = process.argv.slice(2);
 if (!assets) throw new Error('usage: node tests/browser/oracle.mjs ORACLE.json ASSETS [ID-PREFIX ...]');
-const wanted = ({ id, kind, lora }) =>
-  ['next', 'greedy', 'ce'].includes(kind) && !lora && (prefixes.length === 0 || prefixes.some((prefix) => id.startsWith(prefix)));
+const wanted = ({ id, kind }) =>
+  ['next', 'greedy', 'ce'].includes(kind) && (prefixes.length === 0 || prefixes.some((prefix) => id.startsWith(prefix)));
 const cases = JSON.parse(readFileSync(oracleFile, 'utf8')).cases.filter(wanted);
 
 /** Addresses of a model's files below the assets. */
@@ -24,10 +24,11 @@ function filesOf(model) {
 }
 
 /** Runs in the page: one case on an opened model. */
-async function runCase({ test, files, text }) {
+async function runCase({ test, files, adapter, text }) {
   const tabtune = await import('/dist/index.js');
   const fetched = async (path) => new File([await (await fetch(`/assets/${path}`)).blob()], path.split('/').pop());
-  const model = await tabtune.openModel(await Promise.all(files.map(fetched)));
+  const all = (paths) => Promise.all(paths.map(fetched));
+  const model = await tabtune.openModel(await all(files), adapter ? { mergeAdapter: await all(adapter) } : {});
   if (test.kind === 'ce') {
     // The shortest beginning of the text that is exactly count + 1 tokens long: a run on it has one window.
     const ids = (await model.tokenize(text.slice(0, test.count * 8))).slice(0, test.count + 1);
@@ -78,7 +79,7 @@ try {
     let result;
     try {
       const text = test.text ? readFileSync(join(assets, test.text), 'utf8').slice(0, 16_000) : undefined;
-      result = judge(test, await page.evaluate(runCase, { test, files: filesOf(test.model), text }));
+      result = judge(test, await page.evaluate(runCase, { test, files: filesOf(test.model), adapter: test.lora && filesOf(test.lora), text }));
     } catch (error) {
       result = { ok: false, message: error.message };
     }

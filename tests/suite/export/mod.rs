@@ -1,5 +1,6 @@
 //! Exports: folders, GGUF files with and without a base, their receipts, and what is held while they are written.
 
+mod choices;
 mod folder;
 mod header;
 mod patch;

@@ -40,13 +40,13 @@ impl ByteSource for Sparse {
     }
 }
 
-fn config(changes: serde_json::Value) -> ModelConfig {
+pub(super) fn config(changes: serde_json::Value) -> ModelConfig {
     let mut json = json!({"num_hidden_layers": 1, "tie_word_embeddings": true});
     json.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
     config_from_hf(&json).unwrap()
 }
 
-fn fresh(config: &ModelConfig, precision: Precision) -> Model {
+pub(super) fn fresh(config: &ModelConfig, precision: Precision) -> Model {
     block_on(Model::init(config, 2, precision, &cpu().inner(), &Interrupt::none())).unwrap()
 }
 

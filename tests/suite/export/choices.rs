@@ -1,0 +1,117 @@
+//! What a model is said to be able to become is what exports then make of it.
+
+use std::rc::Rc;
+
+use serde_json::json;
+use tabtune::bundle::{ByteSource, ModelStateTensorManifest, OpenOptions, open_bundle_with};
+use tabtune::config::Precision;
+use tabtune::export::{ExportChoice, ExportDtype, ExportFormat, ExportOptions, ExportSource};
+use tabtune::portable::{Support, answers_of, export};
+use tabtune::tokenizer::Tokenizer;
+use tabtune_tests::block_on;
+
+use super::pieces::{config, fresh};
+use super::{FAMILIES, Files, all_files, gguf_recipe, golden, goldens, of_files, of_model, source, written};
+
+fn folder(family: &str, more: &[(&str, &[u8])]) -> Files {
+    let own = ["config.json", "model.safetensors"].map(|name| (name, golden(&format!("{family}/{name}"))));
+    let more = more.iter().map(|(name, bytes)| (*name, bytes.to_vec()));
+    own.into_iter().chain(more).map(|(name, bytes)| source(name, bytes)).collect()
+}
+
+/// Eight models and what is special about each, with the files of the base where there is one.
+fn models() -> Vec<(&'static str, ExportSource, fn() -> Files)> {
+    let none: fn() -> Files = Vec::new;
+    let blocks = written(
+        gguf_recipe(
+            &fresh(
+                &config(json!({
+                    "model_type": "llama", "vocab_size": 40, "hidden_size": 256, "intermediate_size": 256, "num_attention_heads": 4,
+                    "num_hidden_layers": 1, "max_position_embeddings": 8
+                })),
+                Precision::F32,
+            ),
+            None,
+            "m",
+            "q8_0",
+        )
+        .unwrap(),
+    )
+    .1;
+    let padded = |text: Vec<u8>| -> Vec<u8> {
+        let mut value: serde_json::Value = serde_json::from_slice(&text).unwrap();
+        let rows = value["vocab_size"].as_u64().unwrap();
+        value["vocab_size"] = (rows - 1).into();
+        value.to_string().into_bytes()
+    };
+    let mut rows = folder("qwen2", &[]);
+    rows[0] = source("config.json", padded(golden("qwen2/config.json")));
+    let characters = fresh(
+        &config(json!({
+            "model_type": "llama", "vocab_size": 5, "hidden_size": 8, "intermediate_size": 8, "num_attention_heads": 2,
+            "num_hidden_layers": 1, "max_position_embeddings": 8
+        })),
+        Precision::Bf16,
+    );
+    let tokenizer = Tokenizer::characters("abcd\n").unwrap();
+    let adapter = |name: &str| -> Box<dyn ByteSource> { source(name, golden(&format!("../adapters/qwen2-patterns/{name}"))) };
+    let merged =
+        OpenOptions { adapter: Some(vec![adapter("adapter_config.json"), adapter("adapter_model.safetensors")]), ..OpenOptions::default() };
+    let merged = Rc::new(open_bundle_with(folder("qwen2", &[]), merged).unwrap());
+    vec![
+        ("dense", of_files(folder("qwen3", &[])), none),
+        ("blocks", of_files(vec![source("m.gguf", blocks)]), none),
+        ("padded", of_files(rows), none),
+        ("tied", of_files(folder("gpt2", &[])), none),
+        ("unknown tokenizer", of_files(folder("qwen2", &[("tokenizer.json", b"{}")])), none),
+        ("character", of_model(&characters, Some(&tokenizer), None), none),
+        ("adapter merged", ExportSource::of_bundle(&merged).unwrap().summed(&merged).unwrap(), none),
+        ("split", of_files(goldens(FAMILIES[2].1)), || goldens(FAMILIES[2].1)),
+    ]
+}
+
+fn options(choice: &ExportChoice) -> ExportOptions {
+    let types = choice.types.clone();
+    match choice.format {
+        ExportFormat::Safetensors if types.is_some() => ExportOptions { dtype: ExportDtype::F32, ..ExportOptions::default() },
+        ExportFormat::Safetensors => ExportOptions::default(),
+        format => ExportOptions { format, types, ..ExportOptions::default() },
+    }
+}
+
+#[test]
+fn line_45_what_is_offered_is_what_exports_make() {
+    for (what, from, base) in models() {
+        let tensors: Vec<ModelStateTensorManifest> = from
+            .weights
+            .tensors
+            .iter()
+            .map(|tensor| {
+                let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();
+                ModelStateTensorManifest::parameter(&tensor.name, tensor.dtype(), &shape)
+            })
+            .collect();
+        let (choices, contract) = answers_of(&from, &from.identity, tensors.iter()).unwrap();
+        assert_eq!(choices.len(), 14 + usize::from(what == "blocks"), "{what}: two formats and twelve types");
+        for choice in &choices {
+            let files = if choice.needs.is_some() { base() } else { Vec::new() };
+            let made = block_on(export(&from, files, &options(choice)));
+            match (&choice.reason, made) {
+                (None, Ok(mut stream)) => {
+                    let bytes: u64 = all_files(&mut stream).iter().map(|(_, bytes)| bytes.len() as u64).sum();
+                    assert!(choice.bytes.is_none_or(|planned| planned == bytes), "{what}: {choice:?}, {bytes}");
+                    assert!(stream.receipt().is_some(), "{what}: {choice:?}");
+                }
+                (Some(reason), Err(error)) => {
+                    assert!(error.to_string() == *reason || choice.format == ExportFormat::Json, "{what}: {choice:?}: {error}")
+                }
+                (_, made) => panic!("{what}: {choice:?}, {:?}", made.map(|_| "made")),
+            }
+        }
+        let any = |format| choices.iter().any(|choice| choice.format == format && choice.ok);
+        let cell = |surface: &str| contract.row(surface).unwrap().export.support;
+        assert_eq!(cell("gguf") != Support::Unsupported, any(ExportFormat::Gguf), "{what}");
+        let stored = choices.iter().any(|choice| choice.format == ExportFormat::Safetensors && choice.types.is_none() && choice.ok);
+        assert_eq!(cell("hf_folder") != Support::Unsupported, stored, "{what}");
+    }
+}
