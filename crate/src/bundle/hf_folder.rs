@@ -7,7 +7,9 @@ use super::decode::Encoding;
 use super::hf_config::config_from_hf;
 use super::index::open_index;
 use super::names::{self, Layout};
-use super::open::{Files, MAX_DOCUMENT_BYTES, OpenOptions, Taken, document, find, hf_tokenizer, or_refused, pickle, same_bytes, unused};
+use super::open::{
+    Files, MAX_DOCUMENT_BYTES, OpenOptions, TOKENIZER_FILES, Taken, document, find, hf_tokenizer, or_refused, pickle, same_bytes, unused,
+};
 use super::provenance::{Base, BaseFile};
 use super::refusal::Warning;
 use super::safetensors::SafetensorsFile;
@@ -55,6 +57,7 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
     }
     let mut refused = None;
     let tokenizer = or_refused(hf_tokenizer(&files), &mut refused, &mut warnings)?;
+    warnings.extend(template_conflict(&files)?);
     let generation_config_json = document(&files, "generation_config.json", MAX_DOCUMENT_BYTES)?;
     let sums = shards.iter().map(|(at, shard)| BaseFile::new(&files[*at], shard.header_sha256)).collect();
     let base = Base::new(value["_name_or_path"].as_str().unwrap_or_default(), SourceFormat::HfFolder, sums);
@@ -65,6 +68,16 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
     bundle.config_json = Some(config_json);
     bundle.add_generation_config(generation_config_json);
     Ok(bundle)
+}
+
+/// The warning of two different chat templates, of which the file of its own counts.
+fn template_conflict(files: &Files) -> Result<Option<Warning>> {
+    let [_, settings, template, _] = TOKENIZER_FILES;
+    let Some(template_text) = document(files, template, MAX_DOCUMENT_BYTES)? else { return Ok(None) };
+    let settings = document(files, settings, MAX_DOCUMENT_BYTES)?.unwrap_or_default();
+    let settings: serde_json::Value = serde_json::from_slice(&settings).unwrap_or_default();
+    let other = settings["chat_template"].as_str().is_some_and(|text| text.as_bytes() != template_text);
+    Ok(other.then(|| Warning::new(word!("tokenizer.template.conflict"), template)))
 }
 
 type Shards = Vec<(usize, SafetensorsFile)>;

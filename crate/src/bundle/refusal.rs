@@ -47,6 +47,12 @@ impl Warning {
             "safetensors.name.unusual" => format!("the name {subject} has characters that are not shown as they are"),
             "gguf.value.not-utf8" => format!("the text of {subject} is not UTF-8"),
             "gguf.padding.final-absent" => format!("the padding after {subject} is absent"),
+            "tokenizer.template.conflict" => format!("{subject} counts: tokenizer_config.json has another chat template"),
+            "manifest.optimizer.absent" => format!("{subject} has groups, but their optimizer file is absent: the weights alone are used"),
+            "select.pattern.unmatched" => format!("the pattern {subject} matches no tensor"),
+            "select.exclude.unknown" => format!("{subject} was to be left out, and is not there"),
+            "select.result.empty" => format!("nothing of {subject} was taken"),
+            "remap.source.unselected" => format!("{subject} was to be renamed, and is not taken"),
             "index.total-size" => format!("{subject} is not the sum of the tensors"),
             code => format!("{subject}: {code}"),
         }

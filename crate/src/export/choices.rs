@@ -8,7 +8,7 @@ use super::gguf_types::{GgufTypes, words};
 use super::options::{ExportDtype, ExportFormat, ExportOptions};
 use super::recipe::{Start, recipe};
 use super::source::ExportSource;
-use crate::bundle::FileStream;
+use crate::bundle::{FileStream, RECEIPT};
 use crate::error::Result;
 
 /// A form in which a model can leave, or cannot.
@@ -61,7 +61,11 @@ pub fn export_choices(source: &ExportSource) -> Vec<ExportChoice> {
     let start = Start::of(source);
     let patched = source.base.as_ref().is_some_and(|base| base.format == "gguf");
     for word in words() {
-        let plan = |start: &Start| recipe(source, start, NAME, GgufTypes::from_word(word)?, false);
+        let plan = |start: &Start| {
+            let mut stream = recipe(source, start, NAME, GgufTypes::from_word(word)?, false)?;
+            stream.push_receipt(RECEIPT, source.draft())?;
+            Ok(stream)
+        };
         let made = start.as_ref().map_err(Clone::clone).and_then(plan);
         let mut choice = ExportChoice::planned(ExportFormat::Gguf, Some(word), made);
         if !choice.ok && patched {

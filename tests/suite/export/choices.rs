@@ -19,8 +19,10 @@ fn folder(family: &str, more: &[(&str, &[u8])]) -> Files {
     own.into_iter().chain(more).map(|(name, bytes)| source(name, bytes)).collect()
 }
 
-/// Eight models and what is special about each, with the files of the base where there is one.
-fn models() -> Vec<(&'static str, ExportSource, fn() -> Files)> {
+/// What is special about a model, the model, and the files of its base where there is one.
+type Case = (&'static str, ExportSource, fn() -> Files);
+
+fn models() -> Vec<Case> {
     let none: fn() -> Files = Vec::new;
     let blocks = written(
         gguf_recipe(
