@@ -121,7 +121,7 @@ export type FileReport = Parsed<typeof fileReport>;
 export const receipt = document;
 export type Receipt = Parsed<typeof receipt>;
 
-/** A format, and for GGUF a type of its matrices, that a model can or cannot leave in. */
+/** A format, and for GGUF a type of its matrices (of a folder, a dtype to ask for), that a model can or cannot leave in. */
 const exportChoice = record({
   format: oneOf('safetensors', 'gguf', 'json'),
   type: missing(text),
