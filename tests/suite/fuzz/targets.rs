@@ -12,7 +12,7 @@ use crate::bundle::files::{Meta, Tensor, file, gguf, ramp};
 use crate::hostile::rows::{array, gg, key, tensor, text};
 use crate::hostile::{bytes_of, cases, shard};
 
-/// Makes a file of others with some words.
+/// Makes a file of others and of words.
 type Change = fn(&mut Random, &[Vec<u8>], &[&str]) -> Vec<u8>;
 
 /// One reader of files.
@@ -22,7 +22,7 @@ pub struct Target {
     pub seeds: fn() -> Vec<Vec<u8>>,
     /// What is put into files now and then.
     pub words: &'static [&'static str],
-    /// A file made of others with these words.
+    /// Makes the next file.
     pub change: Change,
     /// Reads a file and says in short what came of it.
     pub answer: fn(&[u8]) -> String,
@@ -167,7 +167,7 @@ pub const SAFETENSORS: Target = Target {
     words: &SAFETENSORS_WORDS,
     change: mutated_safetensors,
     answer: safetensors_answer,
-    answers: 25,
+    answers: 22,
 };
 
 // ---- GGUF
@@ -235,7 +235,7 @@ pub const GGUF: Target = Target {
     words: &GGUF_WORDS,
     change: mutated,
     answer: |file| in_short(&inspected(FileFormat::Gguf, file)),
-    answers: 40,
+    answers: 45,
 };
 
 // ---- index
@@ -271,7 +271,7 @@ fn index_seeds() -> Vec<Vec<u8>> {
 }
 
 pub const INDEX: Target =
-    Target { name: "index", seeds: index_seeds, words: &INDEX_WORDS, change: mutated_json, answer: index_answer, answers: 12 };
+    Target { name: "index", seeds: index_seeds, words: &INDEX_WORDS, change: mutated_json, answer: index_answer, answers: 11 };
 
 // ---- manifest
 
@@ -300,7 +300,7 @@ fn manifest_seeds() -> Vec<Vec<u8>> {
 }
 
 pub const MANIFEST: Target =
-    Target { name: "manifest", seeds: manifest_seeds, words: &JSON_WORDS, change: mutated_json, answer: manifest_answer, answers: 40 };
+    Target { name: "manifest", seeds: manifest_seeds, words: &JSON_WORDS, change: mutated_json, answer: manifest_answer, answers: 60 };
 
 // ---- JSON state dict
 
@@ -361,7 +361,7 @@ pub const STATE_JSON: Target = Target {
     words: &STATE_WORDS,
     change: mutated_json,
     answer: |file| in_short(&inspected(FileFormat::Json, file)),
-    answers: 15,
+    answers: 13,
 };
 
 // ---- adapter
@@ -403,7 +403,7 @@ pub const ADAPTER: Target = Target {
     words: &ADAPTER_WORDS,
     change: mutated_json,
     answer: |file| in_short(&inspected(FileFormat::Peft, file)),
-    answers: 14,
+    answers: 11,
 };
 
 // ---- tokenizer
@@ -490,7 +490,7 @@ pub const TOKENIZER: Target = Target {
     words: &TOKENIZER_WORDS,
     change: mutated,
     answer: tokenizer_answer,
-    answers: 40,
+    answers: 90,
 };
 
 // ---- block decoders
@@ -549,5 +549,11 @@ fn new_blocks(random: &mut Random, files: &[Vec<u8>], words: &[&str]) -> Vec<u8>
     file
 }
 
-pub const BLOCKS: Target =
-    Target { name: "block-decoders", seeds: block_seeds, words: &["\0", "\u{7f}"], change: new_blocks, answer: blocks_answer, answers: 80 };
+pub const BLOCKS: Target = Target {
+    name: "block-decoders",
+    seeds: block_seeds,
+    words: &["\0", "\u{7f}"],
+    change: new_blocks,
+    answer: blocks_answer,
+    answers: 800,
+};
