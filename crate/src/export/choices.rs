@@ -59,7 +59,8 @@ pub fn export_choices(source: &ExportSource) -> Vec<ExportChoice> {
         vec![ExportChoice::planned(ExportFormat::Safetensors, None, folder)]
     };
     let start = Start::of(source);
-    let patched = source.base.as_ref().is_some_and(|base| base.format == "gguf");
+    // The base's metadata and tokenizer serve where no new ones can be made.
+    let patched = start.is_err() && source.base.as_ref().is_some_and(|base| base.format == "gguf");
     for word in words() {
         let plan = |start: &Start| {
             let mut stream = recipe(source, start, NAME, GgufTypes::from_word(word)?, false)?;
@@ -68,8 +69,7 @@ pub fn export_choices(source: &ExportSource) -> Vec<ExportChoice> {
         };
         let made = start.as_ref().map_err(Clone::clone).and_then(plan);
         let mut choice = ExportChoice::planned(ExportFormat::Gguf, Some(word), made);
-        if !choice.ok && patched {
-            // The base's metadata and tokenizer serve where no new ones can be made.
+        if patched {
             choice = ExportChoice { ok: true, needs: Some("base"), reason: None, ..choice };
         }
         choice.lossy = choice.ok.then(|| "groups and optimizer state".to_string());
