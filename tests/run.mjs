@@ -23,8 +23,8 @@ function verdict(name, good) {
 }
 
 /** One check that passes or fails as a whole. */
-async function check(name, command, args) {
-  return verdict(name, (await run(command, args, { allowFailure: true })) === 0);
+async function check(name, command, args, env = {}) {
+  return verdict(name, (await run(command, args, { allowFailure: true, env })) === 0);
 }
 
 /**
@@ -78,7 +78,9 @@ const parts = {
     const args = ['test', '--workspace', '--locked', '--no-fail-fast'];
     rmSync(casesDir, { recursive: true, force: true });
     const code = await run('cargo', args, { allowFailure: true, onLine, env: { ...COMPILED_BY_CLIPPY, REQUIRE_GPU: '1', TABTUNE_CASES: casesDir } });
-    return settle(result, code);
+    const program = { TABTUNE: join(environment.CARGO_TARGET_DIR, 'debug', 'tabtune') };
+    const proved = await check('bytes that other programs were seen to read', process.execPath, ['tests/torture/consumers.mjs', '--short'], program);
+    return add(settle(result, code), proved);
   },
 
   async web() {
