@@ -119,7 +119,7 @@ export class Inspector {
 
   #show(report: InspectReport): void {
     const { kind, files, refusals, warnings, exports, tokenizer } = report;
-    const words = tokenizer === undefined ? '' : `, tokenizer: ${escaped(tokenizer.kind)}`;
+    const words = tokenizer === undefined ? '' : `, tokenizer: ${escaped(tokenizer.kind).replaceAll('_', ' ')}`;
     this.#report.replaceChildren(
       make('p', `${KINDS[kind]}${words}.`, 'verdict'),
       ...section('Refused', refusals.map((refusal) => finding(refusal.code, refusalWords(refusal), true))),
