@@ -72,8 +72,8 @@ pub use open::{OpenOptions, open_bundle, open_bundle_with};
 pub use pieces::{PIECE_ELEMENTS, Pieces};
 pub use provenance::{Base, BaseFile};
 pub use receipt::{
-    CheckResult, DataRecord, LossRecord, ModelIoArtifactReceipt, Operation, RECEIPT, ReceiptCheck, ReceiptDigests, ReceiptFile,
-    ReceiptGroups, ReceiptTensors, ReceiptWarning, Tool, TrainingRecord,
+    CheckResult, DataRecord, LossRecord, ModelIoArtifactReceipt, Operation, RECEIPT, ReceiptCheck, ReceiptFile, ReceiptGroups,
+    ReceiptTensors, ReceiptWarning, Tool, TrainingRecord,
 };
 pub use refusal::Warning;
 pub(crate) use refusal::known_mark;
@@ -90,6 +90,7 @@ pub use state::{
     SelectionReport, StateManifest, StateWord, StatedDigests, TemplateAccount, TensorMaterializationPolicy, TensorRecord, TensorRole,
     TokenizerAccount, TokenizerFamily, TokenizerRecord, VerifyPolicy, byte_len, check_groups, check_trainable, select,
 };
+pub(crate) use state::{MANIFEST_FILE, MANIFEST_KEY};
 pub use state_digests::{StateDigests, StatedResult};
 pub(crate) use state_json::{JSON_FILE, JSON_FORMAT, MAX_JSON_BYTES, read_state_json};
 pub use stored::{StoredBytes, StoredTensor};

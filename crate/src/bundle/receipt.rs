@@ -12,6 +12,7 @@ use super::json::{self, JsonFault};
 use super::provenance::Base;
 pub use super::receipt_parts::*;
 use super::sha256::Digest;
+use super::state::StatedDigests;
 use crate::error::{Error, Refusal, Result, word};
 
 /// The file of a folder that is its receipt.
@@ -55,7 +56,7 @@ pub struct ModelIoArtifactReceipt {
     /// Files that were written, without the receipt itself.
     pub outputs: Vec<ReceiptFile>,
     /// Of what was written.
-    pub digests: ReceiptDigests,
+    pub digests: StatedDigests,
     /// What became of the tensors.
     pub tensors: ReceiptTensors,
     /// What became of the groups.
@@ -91,7 +92,7 @@ impl ModelIoArtifactReceipt {
             training: None,
             inputs: Vec::new(),
             outputs: Vec::new(),
-            digests: ReceiptDigests::default(),
+            digests: StatedDigests::default(),
             tensors: ReceiptTensors::default(),
             groups: ReceiptGroups::default(),
             conversions: Vec::new(),

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::refusal::Warning;
 use super::sha256::Digest;
 use super::source::base_name;
+use super::state::MANIFEST_FILE;
 
 /// What was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,39 +111,12 @@ impl ReceiptFile {
             ("tokenizer.json" | "tokenizer_config.json" | "special_tokens_map.json", _) => "tokenizer",
             (_, "jinja") => "template",
             ("README.md", _) => "card",
-            ("tabtune.manifest.json", _) => "manifest",
+            (MANIFEST_FILE, _) => "manifest",
             _ if name.ends_with(".index.json") => "index",
             _ => "other",
         };
         Self { role: role.to_string(), name: name.to_string(), format, bytes, sha256 }
     }
-}
-
-/// Digests of what was written (crate/FORMATS.md, "Digests"), those that apply.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ReceiptDigests {
-    /// Of parameters and buffers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub weights: Option<Digest>,
-    /// Of state tensors.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub optimizer: Option<Digest>,
-    /// Of groups.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub assignment: Option<Digest>,
-    /// Of weights, state tensors and groups.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub state: Option<Digest>,
-    /// Of the tokenizer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tokenizer: Option<Digest>,
-    /// Of the chat templates.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub template: Option<Digest>,
-    /// Of the bundle.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bundle: Option<Digest>,
 }
 
 /// What became of tensors, by name, ascending.

@@ -8,8 +8,8 @@ use super::card::card;
 use super::options::ExportOptions;
 use super::source::ExportSource;
 use crate::bundle::{
-    FileStream, ModelStateTensorManifest, RECEIPT, StateManifest, StreamTensor, TensorRecord, TensorType, byte_len, canonical,
-    refuse_blocks,
+    FileStream, MANIFEST_FILE, MANIFEST_KEY, ModelStateTensorManifest, RECEIPT, StateManifest, StreamTensor, TensorRecord, TensorType,
+    byte_len, canonical, refuse_blocks,
 };
 use crate::error::{Refusal, Result, word};
 
@@ -19,9 +19,6 @@ pub const SHARD_BYTES: u64 = 1_900_000_000;
 const INDEX: &str = "model.safetensors.index.json";
 const OPTIMIZER: &str = "optimizer.safetensors";
 const WEIGHTS: &str = "model.safetensors";
-const MANIFEST: &str = "tabtune.manifest.json";
-/// The manifest of a single file, in its metadata.
-const MANIFEST_KEY: &str = "tabtune.manifest";
 
 /// The files of a folder that `transformers` and tabtune load: the weights in one file or, beyond `shard_bytes`, in shards that are filled in
 /// the order of the names, with their index; on request the optimizer's state; configuration, ids that end a text, and tokenizer, byte for
@@ -103,7 +100,7 @@ fn push_weights(stream: &mut FileStream, source: &ExportSource, to: Option<Tenso
     if count > 1 {
         let text = serde_json::to_string_pretty(&index).unwrap_or_default() + "\n";
         stream.push_bytes(INDEX, text.into_bytes());
-        manifest.map_or(Ok(()), |manifest| stream.push_manifest(MANIFEST, manifest))?;
+        manifest.map_or(Ok(()), |manifest| stream.push_manifest(MANIFEST_FILE, manifest))?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use serde::Serialize;
 
 use super::contract::{ContractFacts, ModelIoCompatibilityContract};
-use super::imports::SharedFiles;
+use super::imports::{SharedFiles, boxed};
 use super::json::open_json;
 use super::outlook::{bundle_tensors, model_answer};
 use super::safetensors::open_safetensors;
@@ -145,9 +145,9 @@ pub fn answer(files: &SharedFiles, request: Option<PortableModelImportRequest>, 
         warnings: Vec::new(),
     };
     let judged = match kind {
-        AnswerKind::Model => answer.model(boxed(files), request, adapter.as_ref().map(boxed)),
+        AnswerKind::Model => answer.model(boxed(files), request, adapter.as_deref().map(boxed)),
         // A checkpoint folder is a model folder with two more files.
-        AnswerKind::Checkpoint => answer.model(boxed(&without_run(files)), request, adapter.as_ref().map(boxed)),
+        AnswerKind::Checkpoint => answer.model(boxed(&without_run(files)), request, adapter.as_deref().map(boxed)),
         AnswerKind::State | AnswerKind::Optimizer => answer.state(files),
         AnswerKind::Adapter | AnswerKind::Unknown => Ok(()),
     };
@@ -160,10 +160,6 @@ pub fn answer(files: &SharedFiles, request: Option<PortableModelImportRequest>, 
         answer.trainable.reason = Some("these files are no model: give config.json and weights, or a GGUF file".into());
     }
     answer
-}
-
-fn boxed(files: &SharedFiles) -> Vec<Box<dyn ByteSource>> {
-    files.iter().map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>).collect()
 }
 
 fn without_run(files: &SharedFiles) -> SharedFiles {

@@ -2,12 +2,10 @@
 
 use serde::Serialize;
 
-use crate::bundle::{Digest, DocumentKind, Identity, ModelStateTensorManifest, document_digest};
+use crate::bundle::{Digest, DocumentKind, Identity, MAX_JSON_BYTES, ModelStateTensorManifest, document_digest};
 use crate::config::ModelConfig;
 use crate::error::{Error, Fault, Result};
 
-/// Largest JSON state dict, 64 MiB.
-const MAX_JSON_BYTES: u64 = 64 << 20;
 /// Architectures that a GGUF file is written for without a base.
 const RECIPES: [&str; 4] = ["llama", "qwen2", "qwen3", "gpt2"];
 

@@ -9,9 +9,9 @@ use super::payload::Payload;
 use super::safetensors::open_safetensors;
 use super::source_word::SourceWord;
 use crate::bundle::{
-    BaseFile, ByteSource, Digest, GgufTensor, GgufValue, HEAD, Hasher, Identity, Layout, ModelStateTensorManifest, NamePolicy, OpenOptions,
-    PortableTokenizerBinding, ROPE_FREQS, StateManifest, StatedDigests, base_name, byte_len, from_gguf, gguf_files, open_bundle,
-    open_bundle_with, summed_gguf,
+    BaseFile, ByteSource, Digest, GgufTensor, GgufValue, HEAD, Hasher, Identity, Layout, MANIFEST_FILE, ModelStateTensorManifest,
+    NamePolicy, OpenOptions, PortableTokenizerBinding, ROPE_FREQS, StateManifest, StatedDigests, base_name, byte_len, from_gguf,
+    gguf_files, open_bundle, open_bundle_with, summed_gguf,
 };
 use crate::checkpoint::Checkpoint;
 use crate::config::ModelConfig;
@@ -29,7 +29,8 @@ pub struct OpenedBundle {
     pub companions: Companions,
 }
 
-fn boxed(files: &[Rc<dyn ByteSource>]) -> Vec<Box<dyn ByteSource>> {
+/// The same files, to be opened as a model.
+pub(super) fn boxed(files: &[Rc<dyn ByteSource>]) -> Vec<Box<dyn ByteSource>> {
     files.iter().map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>).collect()
 }
 
@@ -89,7 +90,7 @@ pub fn open_hf_folder(files: &SharedFiles) -> Result<OpenedBundle> {
     let bundle = open_bundle(boxed(files))?;
     let bound = bound_or_refused(PortableTokenizerBinding::from_hf_folder(files))?;
     let shards: BTreeSet<String> = bundle.weight_files().into_iter().map(String::from).collect();
-    let wanted = |name: &str| shards.contains(name) || matches!(name, "tabtune.manifest.json" | "optimizer.safetensors");
+    let wanted = |name: &str| shards.contains(name) || matches!(name, MANIFEST_FILE | "optimizer.safetensors");
     let mut state = open_safetensors(files.iter().filter(|file| wanted(base_name(file.name()))).cloned().collect())?;
     if bundle.shape(HEAD).is_none() {
         state.tensors.remove(HEAD);

@@ -6,8 +6,8 @@ use super::payload::Payload;
 use super::source_word::SourceWord;
 use super::state_dict::{PortableModelStateDict, StateTensorEntry};
 use crate::bundle::{
-    ByteSource, FileStream, ModelStateTensorManifest, PIECE_ELEMENTS, RECEIPT, SourceSpan, StoredBytes, StoredTensor, StreamTensor,
-    StreamValues,
+    ByteSource, FileStream, MAX_JSON_BYTES, ModelStateTensorManifest, PIECE_ELEMENTS, RECEIPT, SourceSpan, StoredBytes, StoredTensor,
+    StreamTensor, StreamValues,
 };
 use crate::checkpoint::Checkpoint;
 use crate::error::{Refusal, Result, word};
@@ -15,8 +15,6 @@ use crate::export::{ExportFormat, ExportOptions, ExportSource, Weights, export_f
 
 /// Name of the document of a JSON export without its ending, unless another one is asked for.
 const JSON_NAME: &str = "model";
-/// Maximum size of a JSON state dict in bytes, of which its tensors are at most half as numbers and three quarters as base64.
-const MAX_JSON_BYTES: u64 = 64 << 20;
 
 /// The files of `source` in the format that is asked for, the receipt last. `base_files` are those of a GGUF file that the model's tensors
 /// go into.

@@ -3,12 +3,9 @@
 use std::rc::Rc;
 
 use super::contract::{ContractFacts, ModelIoCompatibilityContract};
-use crate::bundle::{Bundle, Identity, ModelStateTensorManifest};
+use crate::bundle::{Bundle, Identity, MAX_JSON_BYTES, ModelStateTensorManifest};
 use crate::error::Result;
 use crate::export::{ExportChoice, ExportFormat, ExportSource, export_choices};
-
-/// Maximum size of a JSON state dict in bytes.
-const MAX_JSON_BYTES: u64 = 64 << 20;
 
 /// The facts about an opened model, from its headers.
 pub fn model_answer(bundle: &Rc<Bundle>) -> Result<(Vec<ExportChoice>, ModelIoCompatibilityContract)> {

@@ -8,17 +8,11 @@ use super::payload::Payload;
 use super::source_word::SourceWord;
 use super::state_dict::{MODEL_FILE, OPTIMIZER_FILE, PortableModelStateDict, StateTensorEntry};
 use crate::bundle::{
-    ByteSource, Contents, Digest, FileStream, ModelStateTensorManifest, SafetensorsFile, SafetensorsTensor, StateManifest, TensorRole,
-    Warning, base_name, canonical, read_whole, safetensors_header,
+    ByteSource, Contents, Digest, FileStream, MANIFEST_FILE, MANIFEST_KEY, ModelStateTensorManifest, OPTIMIZER_WEIGHTS, SafetensorsFile,
+    SafetensorsTensor, StateManifest, TensorRole, Warning, base_name, canonical, read_whole, safetensors_header,
 };
 use crate::error::{Error, Refusal, Result, word};
 
-/// The manifest of a file, in its metadata.
-const MANIFEST_KEY: &str = "tabtune.manifest";
-/// The weights that an optimizer file belongs to, in its metadata.
-const WEIGHTS_KEY: &str = "tabtune.weights";
-/// The manifest of a sharded folder.
-const MANIFEST_FILE: &str = "tabtune.manifest.json";
 /// Maximum size of that document.
 const MAX_MANIFEST_BYTES: u64 = 64 << 20;
 
@@ -37,13 +31,13 @@ impl Part {
     }
 
     fn is_optimizer(&self) -> bool {
-        self.file.metadata.contains_key(WEIGHTS_KEY) || base_name(self.source.name()) == OPTIMIZER_FILE
+        self.file.metadata.contains_key(OPTIMIZER_WEIGHTS) || base_name(self.source.name()) == OPTIMIZER_FILE
     }
 
     /// The weights that it belongs to; an optimizer file says so.
     fn belongs_to(&self) -> Result<Digest> {
-        let stated = self.file.metadata.get(WEIGHTS_KEY);
-        let refusal = Refusal::new(word!("manifest.optimizer.mismatch")).of(self.source.name()).subject(WEIGHTS_KEY);
+        let stated = self.file.metadata.get(OPTIMIZER_WEIGHTS);
+        let refusal = Refusal::new(word!("manifest.optimizer.mismatch")).of(self.source.name()).subject(OPTIMIZER_WEIGHTS);
         let wrong = || refusal.expected("the digest of the weights that it belongs to").found(stated.map_or("none", String::as_str));
         Ok(stated.and_then(|text| Digest::from_hex(text)).ok_or_else(wrong)?)
     }
@@ -164,7 +158,7 @@ impl PortableModelStateDict {
         push_file(&mut stream, MODEL_FILE, &weights, &metadata)?;
         if !state.is_empty() {
             let weights = self.weights_digest().await?;
-            let metadata = BTreeMap::from([text("format", "pt".to_string()), text(WEIGHTS_KEY, weights.to_string())]);
+            let metadata = BTreeMap::from([text("format", "pt".to_string()), text(OPTIMIZER_WEIGHTS, weights.to_string())]);
             push_file(&mut stream, OPTIMIZER_FILE, &state, &metadata)?;
         }
         Ok(stream)

@@ -14,6 +14,10 @@ use crate::error::{Error, Fault, Result};
 
 /// What the document is.
 pub(super) const FORMAT: &str = "tabtune.manifest";
+/// The manifest of shards.
+pub(crate) const MANIFEST_FILE: &str = "tabtune.manifest.json";
+/// The manifest of a single file, in its metadata.
+pub(crate) const MANIFEST_KEY: &str = "tabtune.manifest";
 /// Its newest version.
 pub(super) const VERSION: u64 = 1;
 

@@ -18,6 +18,7 @@ pub use group::{
     GroupClass, GroupMember, ModelStateGroupAssignment, OptimizerAccount, ParameterSemantics, Residency, ResidencyPolicy, SchedulerAccount,
 };
 pub use manifest::{AssetAccount, ManifestFile, StateManifest, StatedDigests, TemplateAccount, TensorRecord, TokenizerAccount};
+pub(crate) use manifest::{MANIFEST_FILE, MANIFEST_KEY};
 pub use request::{
     GroupPolicy, NamePolicy, NonFinitePolicy, PortableModelImportRequest, PortableTensorImportSelection, PortableTensorKeyRemap,
     TensorMaterializationPolicy, VerifyPolicy,
