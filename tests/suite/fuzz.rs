@@ -4,6 +4,8 @@
 //! the same in every run. `TABTUNE_FUZZ` is the number of files for each target, 20,000 by default.
 
 mod mutation;
+mod opening;
+mod opening_manifests;
 mod targets;
 
 use std::collections::BTreeSet;
@@ -11,11 +13,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use mutation::Random;
-use tabtune::bundle::{FileFormat, MemorySource, inspect};
 use tabtune_tests::allocation::{Counting, most_held};
 use targets::{Target, as_text};
-
-use crate::hostile::{bytes_of, cases};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -120,36 +119,6 @@ fn fuzz_tokenizer_metadata() {
 #[test]
 fn fuzz_block_decoders() {
     fuzz(&targets::BLOCKS);
-}
-
-/// The bytes that inspecting a file holds at most.
-fn held(format: FileFormat, file: &[u8]) -> u64 {
-    most_held(|| drop(inspect(&MemorySource::new("f", file), Some(format), &[], true))).1 - file.len() as u64
-}
-
-/// line 32: opening holds at most 8 times the header and 16 MiB, whatever a file claims.
-#[test]
-fn opening_holds_little_memory() {
-    for case in cases() {
-        let file = bytes_of(&case);
-        let held = held(FileFormat::from_word(case["format"].as_str().unwrap()).unwrap(), &file);
-        assert!(held <= most_bytes(&file), "{}: {held} bytes for {}", case["id"], file.len());
-    }
-    let zeros = "0,".repeat(6 << 20);
-    let lists = "[],".repeat(4 << 20);
-    let headers = [
-        format!(r#"{{"a":{{"dtype":"F32","shape":[{zeros}0],"data_offsets":[0,0]}}}}"#),
-        format!(r#"{{"a":{{"dtype":"F32","shape":[0],"data_offsets":[{zeros}0]}}}}"#),
-        format!(r#"{{"a":{{"dtype":"F32","shape":[0],"data_offsets":[0,0],"more":[{lists}0]}}}}"#),
-        format!(r#"{{"__metadata__":{{"a":[{zeros}0]}}}}"#),
-    ];
-    let safetensors = headers.iter().map(|text| (FileFormat::Safetensors, [&(text.len() as u64).to_le_bytes(), text.as_bytes()].concat()));
-    let index = format!(r#"{{"weight_map":{{}},"metadata":[{zeros}0]}}"#).into_bytes();
-    for (format, file) in safetensors.chain([(FileFormat::Index, index)]) {
-        let held = held(format, &file);
-        println!("{format:?}: {held} bytes for {}", file.len());
-        assert!(held <= most_bytes(&file), "{format:?}: {held} bytes for {}", file.len());
-    }
 }
 
 /// The loop itself finds a panic, a file that takes too long, and one that takes too much.

@@ -45,8 +45,8 @@ pub(super) fn check_tokenizer(file: &GgufFile) -> Result<()> {
     }
     let tokens = file.get("tokenizer.ggml.tokens").and_then(GgufValue::texts).ok_or_else(|| refuse(word!("tokenizer.tokens.missing")))?;
     check_lists(file, &tokens)?;
-    let mut seen = HashSet::with_capacity(tokens.len());
-    if let Some(twice) = tokens.iter().find(|token| !seen.insert(**token)) {
+    let sorted = sorted(&tokens);
+    if let Some(twice) = first_twice(&sorted) {
         return Err(refuse(word!("tokenizer.token.duplicate")).subject(&String::from_utf8_lossy(twice)).into());
     }
     let types = file.get("tokenizer.ggml.token_type").and_then(GgufValue::counts).unwrap_or_default();
@@ -55,7 +55,7 @@ pub(super) fn check_tokenizer(file: &GgufFile) -> Result<()> {
         return Err(refuse(word!("tokenizer.token.byte-form")).expected("<0x00> to <0xFF>").found(String::from_utf8_lossy(token)).into());
     }
     if model == "gpt2" {
-        check_merges(file, &seen)?;
+        check_merges(file, &sorted)?;
     }
     for (key, word) in IDS {
         let wrong = file.get(key).filter(|value| value.count().is_none_or(|id| id >= tokens.len() as u64));
@@ -69,15 +69,24 @@ pub(super) fn check_tokenizer(file: &GgufFile) -> Result<()> {
         }
     }
     let templates = file.get("tokenizer.chat_templates").and_then(GgufValue::texts).unwrap_or_default();
-    for template in templates {
-        let template = String::from_utf8_lossy(template);
-        let named = file.get(&format!("tokenizer.chat_template.{template}")).is_some();
-        let unnamed = template == "default" && file.get("tokenizer.chat_template").is_some();
-        if !named && !unnamed {
-            return Err(refuse(word!("tokenizer.template.missing")).subject(&template).into());
-        }
+    let unnamed = file.get("tokenizer.chat_template").is_some();
+    let named: HashSet<&[u8]> = file.metadata.iter().filter_map(|(key, _)| key.strip_prefix(NAMED_TEMPLATE)).map(str::as_bytes).collect();
+    match templates.into_iter().find(|template| !named.contains(template) && !(unnamed && *template == b"default")) {
+        Some(absent) => Err(refuse(word!("tokenizer.template.missing")).subject(&String::from_utf8_lossy(absent)).into()),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// The tokens in order, equal ones as they stand in the file.
+fn sorted<'a>(tokens: &[&'a [u8]]) -> Vec<&'a [u8]> {
+    let mut sorted = tokens.to_vec();
+    sorted.sort_unstable_by_key(|token| (*token, token.as_ptr()));
+    sorted
+}
+
+/// The first token in the file that stood there before.
+fn first_twice<'a>(sorted: &[&'a [u8]]) -> Option<&'a [u8]> {
+    sorted.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[1]).min_by_key(|token| token.as_ptr())
 }
 
 fn check_lists(file: &GgufFile, tokens: &[&[u8]]) -> Result<()> {
@@ -91,7 +100,7 @@ fn check_lists(file: &GgufFile, tokens: &[&[u8]]) -> Result<()> {
     }
     if let Some(types) = file.get("tokenizer.ggml.token_type") {
         let found = types.array().map_or(0, |(_, found)| found);
-        if types.counts().is_none() || found != count {
+        if found != count || types.counts().is_none() {
             return Err(refuse(word!("tokenizer.types.length")).expected(count).found(found).into());
         }
     }
@@ -102,12 +111,13 @@ fn is_byte_form(token: &[u8]) -> bool {
     matches!(token, [b'<', b'0', b'x', a, b, b'>'] if [a, b].into_iter().all(|d| matches!(d, b'0'..=b'9' | b'A'..=b'F')))
 }
 
-fn check_merges(file: &GgufFile, tokens: &HashSet<&[u8]>) -> Result<()> {
+fn check_merges(file: &GgufFile, sorted: &[&[u8]]) -> Result<()> {
     let merges = file.get("tokenizer.ggml.merges").and_then(GgufValue::texts).ok_or_else(|| refuse(word!("tokenizer.merges.missing")))?;
     for merge in merges {
         // The separator is the first space after the first byte: a part is never empty.
         let cut = merge.iter().skip(1).position(|&b| b == b' ').map(|at| at + 1);
-        let known = cut.is_some_and(|at| tokens.contains(&merge[..at]) && tokens.contains(&merge[at + 1..]));
+        let is_token = |part: &[u8]| sorted.binary_search(&part).is_ok();
+        let known = cut.is_some_and(|at| is_token(&merge[..at]) && is_token(&merge[at + 1..]));
         if !known {
             return Err(refuse(word!("tokenizer.merge.unknown-part")).subject(&String::from_utf8_lossy(merge)).into());
         }

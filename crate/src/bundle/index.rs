@@ -1,10 +1,11 @@
 //! `model.safetensors.index.json`: which shard holds which tensor.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::json::{self, Json, JsonFault};
 use super::open::MAX_DOCUMENT_BYTES;
-use super::refusal::Warning;
+use super::refusal::{Warning, add_refusal};
 use super::safetensors::SafetensorsFile;
 use super::source::{ByteSource, read_document};
 use crate::error::{Error, Refusal, Result, Word, word};
@@ -26,17 +27,17 @@ pub(super) fn open_index(index: &dyn ByteSource, files: &[&dyn ByteSource]) -> R
     let named = |refusal: Refusal| Error::from(refusal.of(index.name()));
     let bytes = read_document(index, MAX_DOCUMENT_BYTES)?;
     let text = std::str::from_utf8(&bytes).map_err(|e| named(Refusal::new(word!("index.json")).at(e.valid_up_to() as u64)))?;
-    let document = json::parse_header(text, MAX_DEPTH).map_err(|fault| {
+    let document = json::parse(text, MAX_DEPTH).map_err(|fault| {
         named(match fault {
             JsonFault::Syntax { at } => Refusal::new(word!("index.json")).at(at as u64),
             JsonFault::Depth { at } => Refusal::new(word!("index.depth")).at(at as u64),
             JsonFault::Duplicate { at, path } => Refusal::new(word!("index.key.duplicate")).subject(&path).at(at as u64),
         })
     })?;
-    let map = weight_map(&document).map_err(|error| error.in_file(index.name()))?;
+    let map = weight_map(document).map_err(|error| error.in_file(index.name()))?;
     let mut shards = Vec::new();
     let mut absent = Vec::new();
-    let wanted: BTreeSet<&str> = map.values().map(String::as_str).collect();
+    let wanted: BTreeSet<&str> = map.iter().map(|(_, shard)| shard.as_ref()).collect();
     for shard in wanted {
         match files.iter().position(|file| super::source::base_name(file.name()) == shard) {
             Some(at) => shards.push((at, SafetensorsFile::open(files[at])?)),
@@ -56,29 +57,33 @@ pub(super) fn open_index(index: &dyn ByteSource, files: &[&dyn ByteSource]) -> R
     Ok(ShardedFiles { shards, warnings })
 }
 
-fn weight_map(document: &Json<'_>) -> Result<BTreeMap<String, String>> {
+/// The shard of each tensor, ascending by tensor.
+type Map<'a> = Vec<(Cow<'a, str>, Cow<'a, str>)>;
+
+fn weight_map(document: Json<'_>) -> Result<Map<'_>> {
     let typed = |subject: &str| Refusal::new(word!("index.field.type")).subject(subject);
     if document.object().is_none() {
         return Err(typed("").expected("an object").into());
     }
     let map = document.get("weight_map").ok_or_else(|| Refusal::new(word!("index.field.missing")).subject("weight_map"))?;
     let entries = map.object().ok_or_else(|| typed("weight_map").expected("an object"))?;
-    let mut out = BTreeMap::new();
-    let mut names = BTreeSet::new();
+    let mut out = Vec::with_capacity(entries.clone().count());
     for (tensor, shard) in entries {
-        let shard = shard.text().ok_or_else(|| typed(tensor).expected("text"))?;
-        if !is_shard_name(shard) {
+        let shard = shard.text().ok_or_else(|| typed(&tensor).expected("text"))?;
+        if !is_shard_name(&shard) {
             return Err(Refusal::new(word!("index.shard.name"))
-                .subject(shard)
+                .subject(&shard)
                 .expected("a plain file name that ends in .safetensors")
                 .into());
         }
-        names.insert(shard);
-        out.insert(tensor.to_string(), shard.to_string());
+        out.push((tensor, shard));
     }
-    if names.len() > MAX_SHARDS {
-        return Err(Refusal::new(word!("index.count.limit")).expected(format!("at most {MAX_SHARDS} shards")).found(names.len()).into());
+    out.sort_unstable_by(|a, b| a.1.cmp(&b.1));
+    let shards = out.chunk_by(|a, b| a.1 == b.1).count();
+    if shards > MAX_SHARDS {
+        return Err(Refusal::new(word!("index.count.limit")).expected(format!("at most {MAX_SHARDS} shards")).found(shards).into());
     }
+    out.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     Ok(out)
 }
 
@@ -91,7 +96,7 @@ fn is_shard_name(name: &str) -> bool {
 }
 
 /// Lists all disagreements of every kind; the kinds come in a fixed order.
-fn compare(map: &BTreeMap<String, String>, shards: &[(usize, SafetensorsFile)], files: &[&dyn ByteSource], index: &str) -> Result<()> {
+fn compare(map: &Map<'_>, shards: &[(usize, SafetensorsFile)], files: &[&dyn ByteSource], index: &str) -> Result<()> {
     let shard_name = |at: usize| files.get(at).map_or("", |file| super::source::base_name(file.name()));
     let mut found: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (at, shard) in shards {
@@ -99,18 +104,21 @@ fn compare(map: &BTreeMap<String, String>, shards: &[(usize, SafetensorsFile)], 
             found.entry(&tensor.name).or_default().push(shard_name(*at));
         }
     }
+    let said = |tensor: &str| map.binary_search_by(|(name, _)| name.as_ref().cmp(tensor)).ok().and_then(|at| map.get(at));
     let refuse = |code: Word, tensor: &str| Refusal::new(code).of(index).subject(tensor);
     let mut lists: [Vec<Refusal>; 4] = Default::default();
     for (tensor, shards) in &found {
-        match (shards.as_slice(), map.get(*tensor)) {
+        match (shards.as_slice(), said(tensor)) {
             ([_, _, ..], _) => lists[0].push(refuse(word!("index.tensor.duplicate"), tensor).found(shards.join(", "))),
-            ([is], Some(said)) if is != said => lists[1].push(refuse(word!("index.tensor.wrong-shard"), tensor).expected(said).found(is)),
+            ([is], Some((_, said))) if is != said => {
+                lists[1].push(refuse(word!("index.tensor.wrong-shard"), tensor).expected(said).found(is))
+            }
             (_, None) => lists[3].push(refuse(word!("index.tensor.unlisted"), tensor)),
             _ => {}
         }
     }
-    for tensor in map.keys().filter(|tensor| !found.contains_key(tensor.as_str())) {
-        lists[2].push(refuse(word!("index.tensor.missing"), tensor));
+    for (tensor, _) in map.iter().filter(|(tensor, _)| !found.contains_key(tensor.as_ref())) {
+        add_refusal(&mut lists[2], refuse(word!("index.tensor.missing"), tensor));
     }
     let all: Vec<Refusal> = lists.into_iter().flatten().collect();
     if all.is_empty() { Ok(()) } else { Err(Error::Refused(all)) }

@@ -65,7 +65,7 @@ pub(crate) use gguf_vocabulary::tokenizer_keys;
 pub use hf_config::{config_from_hf, config_to_hf};
 pub use hf_config_edit::edited_config;
 pub use inspect::{FileFormat, InspectReport, InventoryTensor, inspect};
-pub(crate) use json::parse as parse_json;
+pub(crate) use json::{Fields, Json, Wrong, document as json_document, typed as json_typed};
 pub(crate) use names::{HEAD, Layout, ROPE_FREQS, embedding, from_gguf, to_gguf};
 pub(crate) use open::gguf_files;
 pub use open::{OpenOptions, open_bundle, open_bundle_with};
@@ -78,7 +78,7 @@ pub use receipt::{
 pub use refusal::Warning;
 pub(crate) use refusal::known_mark;
 pub(crate) use safetensors::dtype_bits;
-pub use safetensors::{SafetensorsFile, SafetensorsTensor, safetensors_header};
+pub use safetensors::{SafetensorsFile, SafetensorsMetadata, SafetensorsTensor, safetensors_header};
 pub use safetensors_stream::OPTIMIZER_WEIGHTS;
 pub(crate) use safetensors_stream::refuse_blocks;
 pub use source::{ByteSink, ByteSource, MemorySource, read_whole, truncated};
@@ -90,7 +90,7 @@ pub use state::{
     SelectionReport, StateManifest, StateWord, StatedDigests, TemplateAccount, TensorMaterializationPolicy, TensorRecord, TensorRole,
     TokenizerAccount, TokenizerFamily, TokenizerRecord, VerifyPolicy, byte_len, check_groups, check_trainable, select,
 };
-pub(crate) use state::{MANIFEST_FILE, MANIFEST_KEY};
+pub(crate) use state::{MANIFEST_FILE, MANIFEST_KEY, base_of, files_of, groups_of, tensors_of};
 pub use state_digests::{StateDigests, StatedResult};
 pub(crate) use state_json::{JSON_FILE, JSON_FORMAT, MAX_JSON_BYTES, read_state_json};
 pub use stored::{StoredBytes, StoredTensor};

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::conversion::Conversion;
 use super::digest::{DocumentKind, document_digest, optimizer_digest, weights_digest};
 use super::index::MAX_DEPTH;
-use super::json::{self, JsonFault};
+use super::json::{self, Json, JsonFault};
 use super::provenance::Base;
 pub use super::receipt_parts::*;
 use super::sha256::Digest;
@@ -145,15 +144,14 @@ impl ModelIoArtifactReceipt {
     /// `receipt.invalid`. Its digest is not compared: [`super::verify`] does that.
     pub fn read(text: &str, artifact: &str) -> Result<Self> {
         let named = |refusal: Refusal| Error::from(refusal.of(artifact));
-        json::parse(text, MAX_DEPTH).map_err(|fault| {
+        let document = json::parse(text, MAX_DEPTH).map_err(|fault| {
             named(match fault {
                 JsonFault::Syntax { at } | JsonFault::Depth { at } => invalid("").expected("JSON").at(at as u64),
                 JsonFault::Duplicate { at, path } => invalid(&path).expected("each key once").at(at as u64),
             })
         })?;
-        let value: Value = serde_json::from_str(text).map_err(|error| named(invalid("").expected("JSON").found(error)))?;
-        check_counts(&value).map_err(|error| error.in_file(artifact))?;
-        let receipt: Self = serde_json::from_value(value).map_err(|error| named(invalid("").found(error)))?;
+        check_counts(document).map_err(|error| error.in_file(artifact))?;
+        let receipt: Self = json::typed(document, "").map_err(|wrong| named(invalid("").found(wrong.found)))?;
         if receipt.version != VERSION {
             return Err(named(invalid("version").expected(VERSION).found(receipt.version)));
         }
@@ -170,14 +168,11 @@ fn invalid(subject: &str) -> Refusal {
 }
 
 /// Refuses integers that not every reader of JSON takes exactly.
-fn check_counts(value: &Value) -> Result<()> {
-    match value {
-        Value::Number(number) => {
-            let beyond = number.as_u64().is_some_and(|n| n > MAX_COUNT) || number.as_i64().is_some_and(|n| n.unsigned_abs() > MAX_COUNT);
-            if beyond { Err(invalid("").expected("integers up to 2^53 - 1").found(number).into()) } else { Ok(()) }
-        }
-        Value::Array(items) => items.iter().try_for_each(check_counts),
-        Value::Object(fields) => fields.values().try_for_each(check_counts),
-        _ => Ok(()),
+fn check_counts(value: Json<'_>) -> Result<()> {
+    if let Json::Number(digits) = value {
+        let beyond = digits.parse::<i128>().is_ok_and(|number| number.unsigned_abs() > u128::from(MAX_COUNT));
+        return if beyond { Err(invalid("").expected("integers up to 2^53 - 1").found(digits).into()) } else { Ok(()) };
     }
+    value.list().into_iter().flatten().try_for_each(check_counts)?;
+    value.object().into_iter().flatten().try_for_each(|(_, value)| check_counts(value))
 }

@@ -59,6 +59,25 @@ impl Warning {
     }
 }
 
+/// Warnings and faults of one file that are listed: a file may give cause for millions.
+pub(crate) const MAX_LISTED: usize = 10_000;
+
+/// Adds a warning of a file; in the place of those beyond the 10,000th stands one, whose subject is `…`.
+pub(crate) fn add_warning(warnings: &mut Vec<Warning>, code: Word, subject: &str) {
+    if warnings.len() <= MAX_LISTED {
+        warnings.push(Warning::new(code, if warnings.len() < MAX_LISTED { subject } else { "…" }));
+    }
+}
+
+/// Adds a fault of a file; those beyond the 10,000th are left out, and the last one's hint says so.
+pub(crate) fn add_refusal(list: &mut Vec<Refusal>, refusal: Refusal) {
+    if list.len() < MAX_LISTED {
+        list.push(refusal);
+    } else if let Some(last) = list.last_mut().filter(|last| last.hint.is_none()) {
+        last.hint = Some("there are more of them".to_string());
+    }
+}
+
 impl Refusal {
     /// A refusal at stage `open`; the file is not named yet.
     pub fn new(code: Word) -> Self {

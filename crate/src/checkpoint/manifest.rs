@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use super::corrupt;
 use super::pieces::count_of;
-use crate::bundle::{Base, ByteSource, Identity, ModelStateGroupAssignment, TensorRecord, TokenizerAccount, parse_json};
+use crate::bundle::{
+    Base, ByteSource, Fields, Identity, Json, ModelStateGroupAssignment, TensorRecord, TokenizerAccount, Wrong, base_of, files_of,
+    groups_of, json_document, json_typed, tensors_of,
+};
 use crate::config::{ModelConfig, Precision, TrainConfig};
 use crate::data::LoaderState;
 use crate::error::{Error, Result};
@@ -20,8 +21,8 @@ pub const FORMAT_VERSION: u64 = 3;
 /// The document that makes a checkpoint complete.
 pub const MANIFEST: &str = "checkpoint.json";
 pub(super) const FORMAT: &str = "tabtune.checkpoint";
-/// Maximum depth of a manifest's JSON.
-const MAX_DEPTH: usize = 32;
+/// Maximum number of tensors in a file.
+const MAX_TENSORS: usize = 100_000;
 /// Maximum size of a manifest.
 const MAX_MANIFEST_BYTES: u64 = 64 << 20;
 /// Maximum count: JavaScript's numbers are exact up to it.
@@ -116,44 +117,50 @@ pub struct Manifest {
     pub files: Vec<FileRecord>,
 }
 
-/// The fields of a document, each taken once.
-struct Fields(Map<String, Value>);
-
-impl Fields {
-    fn take<T: DeserializeOwned>(&mut self, key: &str) -> Result<T> {
-        let value = self.0.remove(key).ok_or_else(|| corrupt(key, "the field is absent"))?;
-        serde_json::from_value(value).map_err(|error| corrupt(key, error))
-    }
-}
-
-/// Parses `source`; a newer version, a missing or unknown field and an impossible value are refused by path.
+/// Reads `source`; a newer version, a missing or unknown field and an impossible value are refused by path.
 pub(super) fn read(source: &dyn ByteSource) -> Result<Manifest> {
     let len = usize::try_from(source.len()).ok().filter(|_| source.len() <= MAX_MANIFEST_BYTES);
     let len = len.ok_or_else(|| corrupt(MANIFEST, format!("{} bytes, at most {MAX_MANIFEST_BYTES}", source.len())))?;
     let mut bytes = vec![0; len];
     source.read_at(0, &mut bytes)?;
     let text = std::str::from_utf8(&bytes).map_err(|error| corrupt(MANIFEST, error))?;
-    // One scan for what serde_json would let pass, such as a key that stands twice.
-    parse_json(text, MAX_DEPTH).map_err(|fault| corrupt(MANIFEST, format!("not JSON of at most {MAX_DEPTH} levels: {fault:?}")))?;
-    let value: Value = serde_json::from_str(text).map_err(|error| corrupt(MANIFEST, error))?;
-    if value["format"] != FORMAT {
-        return Err(corrupt("format", format!("expected \"{FORMAT}\", found {}", value["format"])));
+    let wrong = |wrong: Wrong| corrupt(if wrong.path.is_empty() { MANIFEST } else { &wrong.path }, wrong.found);
+    let document = json_document(text).map_err(wrong)?;
+    let mut fields = Fields::new(document, "").map_err(wrong)?;
+    let format: Option<String> = fields.take("format").map_err(wrong)?;
+    if format.as_deref() != Some(FORMAT) {
+        return Err(corrupt("format", format!("expected \"{FORMAT}\", found \"{}\"", format.unwrap_or_default())));
     }
-    let version = value["version"].as_u64().ok_or_else(|| corrupt("version", format!("expected a number, found {}", value["version"])))?;
+    let version: u64 = fields.take("version").map_err(wrong)?;
     if version == 0 || version > FORMAT_VERSION {
         return Err(Error::CheckpointVersion { found: version, supported: FORMAT_VERSION });
     }
-    check_counts(&value)?;
-    let Value::Object(fields) = value else { return Err(corrupt(MANIFEST, "expected an object")) };
-    let mut fields = Fields(fields);
-    let newer = version >= 2;
-    let accounted = version >= 3;
-    if newer && !accounted {
-        name_base(&mut fields.0);
+    check_counts(document)?;
+    let manifest = of_fields(fields, version).map_err(wrong)?;
+    manifest.files.iter().enumerate().try_for_each(|(index, file)| check_file(index, file, version >= 2))?;
+    if let Some(rate) = manifest.progress.manual_learning_rate {
+        check_rate(&manifest.train, "manual_learning_rate", rate).map_err(|error| corrupt("progress.manual_learning_rate", error))?;
     }
+    Ok(manifest)
+}
+
+fn of_fields(mut fields: Fields<'_>, version: u64) -> Result<Manifest, Wrong> {
+    let (newer, accounted) = (version >= 2, version >= 3);
+    if newer {
+        fields.need(&["base"])?;
+    }
+    if accounted {
+        fields.need(&["tokenizer"])?;
+    }
+    let mut base = if newer { base_of(&mut fields)? } else { None };
+    if let Some(base) = base.as_mut().filter(|base| !accounted && base.name.is_empty()) {
+        name_base(base);
+    }
+    let tensors = if accounted { Some(tensors_of(&mut fields)?) } else { None };
+    let groups = tensors.as_ref().map(|tensors| groups_of(&mut fields, tensors.len())).transpose()?;
     let manifest = Manifest {
-        format: fields.take("format")?,
-        version: fields.take("version")?,
+        format: FORMAT.to_string(),
+        version,
         written_by: fields.take("written_by")?,
         identity: if accounted { Some(fields.take("identity")?) } else { None },
         model: fields.take("model")?,
@@ -162,41 +169,46 @@ pub(super) fn read(source: &dyn ByteSource) -> Result<Manifest> {
         progress: fields.take("progress")?,
         loader: fields.take("loader")?,
         data_digest: fields.take("data_digest")?,
-        with_state: if newer && !accounted { Some(fields.take("with_state")?) } else { None },
-        base: if newer { fields.take("base")? } else { None },
-        tensors: if accounted { Some(fields.take("tensors")?) } else { None },
-        groups: if accounted { Some(fields.take("groups")?) } else { None },
+        with_state: if newer && !accounted { Some(with_state(&mut fields)?) } else { None },
+        base,
+        tensors,
+        groups,
         tokenizer: if accounted { fields.take("tokenizer")? } else { None },
         environment: if newer { Some(fields.take("environment")?) } else { None },
-        files: fields.take("files")?,
+        files: files_of(&mut fields)?,
     };
-    if let Some(key) = fields.0.keys().next() {
-        return Err(corrupt(key, format!("unknown in version {version}")));
-    }
-    manifest.files.iter().enumerate().try_for_each(|(index, file)| check_file(index, file, newer))?;
-    if let Some(rate) = manifest.progress.manual_learning_rate {
-        check_rate(&manifest.train, "manual_learning_rate", rate).map_err(|error| corrupt("progress.manual_learning_rate", error))?;
-    }
+    fields.end()?;
     Ok(manifest)
 }
 
+/// The names of version 2, which are those of a file's tensors.
+fn with_state(fields: &mut Fields<'_>) -> Result<Vec<String>, Wrong> {
+    let value = fields.value("with_state");
+    if value.list().is_some_and(|names| names.count() > MAX_TENSORS) {
+        return Err(Wrong::new("with_state", format!("more than {MAX_TENSORS} names")));
+    }
+    json_typed(value, "with_state")
+}
+
 /// Gives the base of version 2, which has no name, that of its first file of weights.
-fn name_base(fields: &mut Map<String, Value>) {
-    let Some(Value::Object(base)) = fields.get_mut("base") else { return };
-    let names = base.get("files").and_then(Value::as_array).into_iter().flatten().filter_map(|file| file["name"].as_str());
-    let weights = |name: &&str| [".gguf", ".safetensors"].iter().any(|end| name.to_ascii_lowercase().ends_with(end));
-    let name = names.into_iter().find(weights).unwrap_or_default().to_string();
-    base.entry("name").or_insert(name.into());
+fn name_base(base: &mut Base) {
+    let weights = |name: &&String| [".gguf", ".safetensors"].iter().any(|end| name.to_ascii_lowercase().ends_with(end));
+    base.name = base.files.iter().map(|file| &file.name).find(weights).cloned().unwrap_or_default();
 }
 
 /// Refuses impossible counts.
-fn check_counts(manifest: &Value) -> Result<()> {
-    let counts = ["/progress/completed_steps", "/progress/tokens", "/progress/schedule_start", "/loader/epoch", "/loader/cursor"];
-    for pointer in counts {
-        let Some(count) = manifest.pointer(pointer).filter(|count| count.is_number()) else { continue };
-        if count.as_u64().is_none_or(|count| count > MAX_COUNT) {
-            let path = pointer[1..].replace('/', ".");
-            return Err(corrupt(&path, format!("expected an integer of at most {MAX_COUNT}, found {count}")));
+fn check_counts(manifest: Json<'_>) -> Result<()> {
+    let counts = [
+        ("progress", "completed_steps"),
+        ("progress", "tokens"),
+        ("progress", "schedule_start"),
+        ("loader", "epoch"),
+        ("loader", "cursor"),
+    ];
+    for (part, key) in counts {
+        let Some(Json::Number(digits)) = manifest.get(part).and_then(|part| part.get(key)) else { continue };
+        if Json::Number(digits).count().is_none_or(|count| count > MAX_COUNT) {
+            return Err(corrupt(&format!("{part}.{key}"), format!("expected an integer of at most {MAX_COUNT}, found {digits}")));
         }
     }
     Ok(())

@@ -35,7 +35,7 @@ codes! {
     "adapter.json" => BadModelFile, Core, "an adapter that is not JSON";
     "adapter.key.duplicate" => BadModelFile, Core, "a key that stands twice in an object of an adapter";
     "adapter.pair.incomplete" => BadModelFile, Core, "one matrix of a low-rank pair without the other";
-    "adapter.pattern.count" => BadModelFile, Core, "a field of an adapter with more than 4,096 patterns or names of modules";
+    "adapter.pattern.count" => BadModelFile, Core, "a field of an adapter with more than 4,096 patterns, names of modules or numbers of blocks";
     "adapter.pattern.invalid" => BadModelFile, Core, "a pattern of an adapter that is no regular expression, or has look-around or back references";
     "adapter.pattern.length" => BadModelFile, Core, "a pattern of an adapter with more than 1,024 bytes";
     "adapter.rank" => BadModelFile, Core, "a rank that is not an integer from 1 to 65,536";
@@ -171,7 +171,7 @@ codes! {
     "json.format" => BadModelFile, Core, "a JSON file that is not a state dict of tabtune";
     "json.key.duplicate" => BadModelFile, Core, "a key that stands twice in an object of a state dict";
     "json.shape" => BadModelFile, Core, "a shape of a state dict that is no list of up to 8 counts";
-    "json.size" => BadModelFile, Core, "a state dict of more than 64 MiB";
+    "json.size" => BadModelFile, Core, "a state dict of more than 64 MiB or 100,000 tensors";
     "json.syntax" => BadModelFile, Core, "a state dict that is not JSON";
     "json.tensor.length" => BadModelFile, Core, "a tensor of a state dict with more or fewer values than its shape has";
     "json.value.range" => BadModelFile, Core, "a number of a state dict that its dtype cannot hold";

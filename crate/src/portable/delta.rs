@@ -8,11 +8,16 @@ use serde::{Deserialize, Serialize};
 use super::payload::Payload;
 use super::safetensors::push_file;
 use super::state_dict::{PortableModelStateDict, StateTensorEntry};
-use crate::bundle::{ByteSource, Digest, FileStream, ModelStateTensorManifest, SafetensorsFile, canonical, dtype_bits};
+use crate::bundle::{
+    ByteSource, Digest, FileStream, Json, ModelStateTensorManifest, SafetensorsFile, Wrong, canonical, dtype_bits, json_document,
+    json_typed,
+};
 use crate::error::{Error, Refusal, Result, Word, word};
 
 /// The record of a delta, in the metadata of its file.
 const DELTA_KEY: &str = "tabtune.delta";
+/// Maximum number of tensors: that of a safetensors file.
+const MAX_TENSORS: usize = 100_000;
 /// The file of a delta.
 const DELTA_FILE: &str = "delta.safetensors";
 
@@ -225,12 +230,16 @@ impl ModelAdapterDelta {
         let Some(text) = file.metadata.get(DELTA_KEY) else {
             return Err(refuse(word!("format.unsupported")).subject(DELTA_KEY).expected("an exact delta").found("none").into());
         };
-        let version = |value: &serde_json::Value| value.get("version").and_then(serde_json::Value::as_u64).filter(|&version| version != 1);
-        if let Some(found) = serde_json::from_str(text).ok().as_ref().and_then(version) {
+        let wrong = |wrong: Wrong| refuse(word!("manifest.json")).subject(DELTA_KEY).found(wrong.found);
+        let document = json_document(&text).map_err(wrong)?;
+        let [version, listed] = document.fields(["version", "tensors"]);
+        if let Some(found) = version.and_then(Json::count).filter(|&version| version != 1) {
             return Err(refuse(word!("manifest.version")).subject(DELTA_KEY).expected("1").found(found).into());
         }
-        let wrong = |error: serde_json::Error| refuse(word!("manifest.json")).subject(DELTA_KEY).found(error);
-        let record: DeltaRecord = serde_json::from_str(text).map_err(wrong)?;
+        if listed.and_then(Json::object).is_some_and(|tensors| tensors.count() > MAX_TENSORS) {
+            return Err(refuse(word!("manifest.json")).subject(DELTA_KEY).expected(format!("at most {MAX_TENSORS} tensors")).into());
+        }
+        let record: DeltaRecord = json_typed(document, "").map_err(wrong)?;
         let mut tensors = BTreeMap::new();
         let mut unlisted = Vec::new();
         for tensor in file.tensors {

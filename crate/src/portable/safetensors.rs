@@ -31,15 +31,15 @@ impl Part {
     }
 
     fn is_optimizer(&self) -> bool {
-        self.file.metadata.contains_key(OPTIMIZER_WEIGHTS) || base_name(self.source.name()) == OPTIMIZER_FILE
+        self.file.metadata.get(OPTIMIZER_WEIGHTS).is_some() || base_name(self.source.name()) == OPTIMIZER_FILE
     }
 
     /// The weights that it belongs to; an optimizer file says so.
     fn belongs_to(&self) -> Result<Digest> {
         let stated = self.file.metadata.get(OPTIMIZER_WEIGHTS);
         let refusal = Refusal::new(word!("manifest.optimizer.mismatch")).of(self.source.name()).subject(OPTIMIZER_WEIGHTS);
-        let wrong = || refusal.expected("the digest of the weights that it belongs to").found(stated.map_or("none", String::as_str));
-        Ok(stated.and_then(|text| Digest::from_hex(text)).ok_or_else(wrong)?)
+        let wrong = || refusal.expected("the digest of the weights that it belongs to").found(stated.as_deref().unwrap_or("none"));
+        Ok(stated.as_deref().and_then(Digest::from_hex).ok_or_else(wrong)?)
     }
 }
 
@@ -59,7 +59,7 @@ pub fn open_safetensors(files: Vec<Rc<dyn ByteSource>>) -> Result<OpenedState> {
     let artifact = first.source.name().to_string();
     let inside = weights.iter().find_map(|part| part.file.metadata.get(MANIFEST_KEY));
     let manifest = match (inside, &document) {
-        (Some(text), _) => Some(StateManifest::read(text, &artifact)?),
+        (Some(text), _) => Some(StateManifest::read(&text, &artifact)?),
         (None, Some(document)) => Some(StateManifest::read(&document_text(document)?, document.name())?),
         (None, None) => None,
     };

@@ -14,3 +14,4 @@ mod gguf;
 mod pieces;
 mod quants;
 mod tokenizer_binding;
+mod unknown_type;

@@ -41,7 +41,7 @@ fn a_delta_on_state_g() {
         "adapter_id": "head", "base_weights_digest": digests[0], "target_weights_digest": digests[1],
         "tensors": { "head.weight": "F32" }, "version": 1,
     });
-    assert_eq!(header.metadata["tabtune.delta"], record.to_string());
+    assert_eq!(header.metadata.get("tabtune.delta"), Some(record.to_string()));
     let read = ModelAdapterDelta::open(file).unwrap();
     for delta in [&delta, &read] {
         let applied = block_on(base.apply_adapter_delta(delta, true)).unwrap();

@@ -11,7 +11,7 @@ use tabtune::bundle::{
 use super::vectors::{refusals, state_g, told, vectors};
 
 /// State G, its weights in `model.safetensors` and its state in `optimizer.safetensors`.
-fn manifest() -> StateManifest {
+pub fn manifest() -> StateManifest {
     let (tensors, groups) = state_g();
     let identity: Identity = serde_json::from_value(vectors()["vector3"]["identity"].clone()).unwrap();
     let record = |(key, tensor): (String, tabtune::bundle::ModelStateTensorManifest)| {
@@ -24,7 +24,7 @@ fn manifest() -> StateManifest {
 }
 
 /// The same with everything that a manifest may have.
-fn whole() -> StateManifest {
+pub fn whole() -> StateManifest {
     let digest = Some(Digest::of(b"x"));
     let record: TokenizerRecord = serde_json::from_str(vectors()["vector3"]["record_text"].as_str().unwrap()).unwrap();
     let sha256 = Digest::of(b"{}");

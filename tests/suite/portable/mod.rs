@@ -5,7 +5,7 @@ mod checks;
 mod delta;
 mod digests;
 mod json;
-mod manifest;
+pub mod manifest;
 mod plan;
 mod safetensors;
 mod selection;

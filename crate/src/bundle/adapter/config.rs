@@ -1,17 +1,18 @@
 //! `adapter_config.json` of PEFT: what a LoRA adapter must say (crate/FORMATS.md, "PEFT adapter").
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use super::targets::{Pattern, Targets, check_length};
 use crate::bundle::digest::Digest;
 use crate::bundle::index::MAX_DEPTH;
 use crate::bundle::json::{self, Json, JsonFault};
-use crate::bundle::refusal::Warning;
+use crate::bundle::refusal::{Warning, add_warning};
 use crate::bundle::source::{ByteSource, read_document};
 use crate::error::{Error, Refusal, Result, word};
 
 const MAX_RANK: u64 = 65_536;
-/// Maximum number of patterns or names in a field: more than the largest model has matrices in its blocks.
+/// Maximum number of patterns, names or numbers in a field: more than the largest model has matrices in its blocks.
 const MAX_PATTERNS: usize = 4_096;
 /// Largest `adapter_config.json`.
 const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
@@ -122,12 +123,12 @@ fn read(bytes: &[u8]) -> Result<LoraConfig> {
         JsonFault::Duplicate { at, path } => Refusal::new(word!("adapter.key.duplicate")).subject(&path).at(at as u64),
     })?;
     let entries = document.object().ok_or_else(|| Refusal::new(word!("adapter.field.type")).expected("an object"))?;
-    let fields = Fields(&document);
+    let fields = Fields(document);
     let need = |key: &str| fields.get(key).ok_or_else(|| Error::from(Refusal::new(word!("adapter.field.missing")).subject(key)));
     let (kind, r, alpha, targets) = (need("peft_type")?, need("r")?, need("lora_alpha")?, need("target_modules")?);
     let word = kind.text().ok_or_else(|| typed("peft_type", "text"))?;
     if word != "LORA" {
-        return Err(Refusal::new(word!("adapter.type.unsupported")).subject(word).expected("LORA").into());
+        return Err(Refusal::new(word!("adapter.type.unsupported")).subject(&word).expected("LORA").into());
     }
     let r = rank("r", r)?;
     let rank_pattern = fields.pattern("rank_pattern", rank)?;
@@ -135,7 +136,10 @@ fn read(bytes: &[u8]) -> Result<LoraConfig> {
     let alpha_pattern = fields.pattern("alpha_pattern", alpha_of)?;
     fields.check_features()?;
     let target_modules = targets_of(targets)?;
-    let unknown = entries.iter().filter(|(key, _)| !KNOWN.contains(&key.as_ref()));
+    let mut warnings = Vec::new();
+    for (key, _) in entries.filter(|(key, _)| !KNOWN.contains(&key.as_ref())) {
+        add_warning(&mut warnings, word!("adapter.field.unknown"), &key);
+    }
     Ok(LoraConfig {
         r,
         lora_alpha,
@@ -149,7 +153,7 @@ fn read(bytes: &[u8]) -> Result<LoraConfig> {
         base_model_name_or_path: fields.text("base_model_name_or_path")?,
         layers_to_transform: fields.layers()?,
         base_weights_digest: fields.digest("base_weights_digest")?,
-        warnings: unknown.map(|(key, _)| Warning::new(word!("adapter.field.unknown"), key)).collect(),
+        warnings,
     })
 }
 
@@ -162,22 +166,22 @@ fn check_count(key: &str, found: usize) -> Result<()> {
     if found > MAX_PATTERNS { Err(refusal().into()) } else { Ok(()) }
 }
 
-fn rank(path: &str, value: &Json<'_>) -> Result<u64> {
+fn rank(path: &str, value: Json<'_>) -> Result<u64> {
     let refused = || Refusal::new(word!("adapter.rank")).subject(path).expected(format!("an integer from 1 to {MAX_RANK}"));
     Ok(value.count().filter(|rank| (1..=MAX_RANK).contains(rank)).ok_or_else(refused)?)
 }
 
-fn alpha_of(path: &str, value: &Json<'_>) -> Result<f64> {
+fn alpha_of(path: &str, value: Json<'_>) -> Result<f64> {
     let number = if let Json::Number(digits) = value { digits.parse::<f64>().ok() } else { None };
     let refused = || Refusal::new(word!("adapter.alpha")).subject(path).expected("finite and positive");
     Ok(number.filter(|alpha| alpha.is_finite() && *alpha > 0.0).ok_or_else(refused)?)
 }
 
 /// One pattern, or a list of names.
-fn targets_of(value: &Json<'_>) -> Result<Targets> {
+fn targets_of(value: Json<'_>) -> Result<Targets> {
     let key = "target_modules";
     let none = || Refusal::new(word!("adapter.target.none")).subject(key);
-    match value.text() {
+    match value.text().as_deref() {
         Some("") => Err(none().into()),
         Some("all-linear") => Ok(Targets::AllLinear),
         Some(text) => Pattern::whole(key, text).map(Targets::Pattern),
@@ -189,37 +193,37 @@ fn targets_of(value: &Json<'_>) -> Result<Targets> {
 }
 
 /// A list of names of modules.
-fn names(key: &str, value: &Json<'_>) -> Result<Vec<String>> {
+fn names(key: &str, value: Json<'_>) -> Result<Vec<String>> {
     let list = value.list().ok_or_else(|| typed(key, "a list of texts"))?;
-    check_count(key, list.len())?;
-    let name = |(at, value): (usize, &Json<'_>)| {
+    check_count(key, list.clone().count())?;
+    let name = |(at, value): (usize, Json<'_>)| {
         let path = format!("{key}/{at}");
         let text = value.text().ok_or_else(|| typed(&path, "text"))?;
-        check_length(&path, text)?;
-        Ok(text.to_string())
+        check_length(&path, &text)?;
+        Ok(text.into_owned())
     };
-    list.iter().enumerate().map(name).collect()
+    list.enumerate().map(name).collect()
 }
 
 /// The fields of the document.
-struct Fields<'a>(&'a Json<'a>);
+struct Fields<'a>(Json<'a>);
 
-impl Fields<'_> {
+impl<'a> Fields<'a> {
     /// The value of `key`, if there is one other than null.
-    fn get(&self, key: &str) -> Option<&Json<'_>> {
-        self.0.get(key).filter(|value| **value != Json::Null)
+    fn get(&self, key: &str) -> Option<Json<'a>> {
+        self.0.get(key).filter(|value| *value != Json::Null)
     }
 
     fn flag(&self, key: &str) -> Result<bool> {
         match self.get(key) {
             None => Ok(false),
-            Some(Json::Bool(value)) => Ok(*value),
+            Some(Json::Bool(value)) => Ok(value),
             Some(_) => Err(typed(key, "true or false").into()),
         }
     }
 
     fn text(&self, key: &str) -> Result<Option<String>> {
-        let text = |value: &Json<'_>| Ok(value.text().ok_or_else(|| typed(key, "text"))?.to_string());
+        let text = |value: Json<'_>| Ok(value.text().ok_or_else(|| typed(key, "text"))?.into_owned());
         self.get(key).map(text).transpose()
     }
 
@@ -231,47 +235,48 @@ impl Fields<'_> {
     /// One number, or a list of numbers; an empty list means all.
     fn layers(&self) -> Result<Option<BTreeSet<u64>>> {
         let key = "layers_to_transform";
-        let number = |path: &str, value: &Json<'_>| Ok(value.count().ok_or_else(|| typed(path, "an integer of 0 or more"))?);
+        let number = |path: &str, value: Json<'_>| Ok(value.count().ok_or_else(|| typed(path, "an integer of 0 or more"))?);
         match self.get(key) {
             None => Ok(None),
-            Some(Json::List(list)) => {
-                let layers = list.iter().enumerate().map(|(at, value)| number(&format!("{key}/{at}"), value));
+            Some(value) => {
+                let Some(list) = value.list() else { return number(key, value).map(|layer| Some(BTreeSet::from([layer]))) };
+                check_count(key, list.clone().count())?;
+                let layers = list.enumerate().map(|(at, value)| number(&format!("{key}/{at}"), value));
                 layers.collect::<Result<BTreeSet<u64>>>().map(|layers| (!layers.is_empty()).then_some(layers))
             }
-            Some(value) => number(key, value).map(|layer| Some(BTreeSet::from([layer]))),
         }
     }
 
-    fn pattern<T>(&self, key: &str, rule: fn(&str, &Json<'_>) -> Result<T>) -> Result<Vec<(Pattern, T)>> {
+    fn pattern<T>(&self, key: &str, rule: fn(&str, Json<'_>) -> Result<T>) -> Result<Vec<(Pattern, T)>> {
         let Some(value) = self.get(key) else { return Ok(Vec::new()) };
-        let of = |(module, value): &(std::borrow::Cow<'_, str>, Json<'_>)| {
+        let of = |(module, value): (Cow<'_, str>, Json<'_>)| {
             let path = format!("{key}/{module}");
-            Ok((Pattern::end(&path, module)?, rule(&path, value)?))
+            Ok((Pattern::end(&path, &module)?, rule(&path, value)?))
         };
         let entries = value.object().ok_or_else(|| typed(key, "an object"))?;
-        check_count(key, entries.len())?;
-        entries.iter().map(of).collect()
+        check_count(key, entries.clone().count())?;
+        entries.map(of).collect()
     }
 
     /// Refuses what changes the arithmetic of a plain LoRA, and ways of starting that change the base, so that the adapter fits no other.
     fn check_features(&self) -> Result<()> {
         let refuse = |key: &str| Refusal::new(word!("adapter.feature.unsupported")).subject(key);
         for key in ["use_dora", "use_qalora", "use_bdlora", "lora_bias"] {
-            if self.get(key).is_some_and(|value| *value != Json::Bool(false)) {
+            if self.get(key).is_some_and(|value| value != Json::Bool(false)) {
                 return Err(refuse(key).into());
             }
         }
-        if self.get("bias").is_some_and(|value| value.text() != Some("none")) {
+        if self.get("bias").is_some_and(|value| value.text().as_deref() != Some("none")) {
             return Err(refuse("bias").expected("none").into());
         }
         for key in ["layer_replication", "target_parameters", "trainable_token_indices", "alora_invocation_tokens", "arrow_config"] {
-            let empty = |value: &Json<'_>| value.list().is_some_and(<[_]>::is_empty) || value.object().is_some_and(<[_]>::is_empty);
-            if self.get(key).is_some_and(|value| !empty(value)) {
+            let items = |value: Json<'_>| value.list().map(Iterator::count).or_else(|| value.object().map(Iterator::count));
+            if self.get(key).is_some_and(|value| items(value) != Some(0)) {
                 return Err(refuse(key).into());
             }
         }
         let start = self.get("init_lora_weights").and_then(Json::text).unwrap_or_default();
-        if matches!(start, "pissa" | "olora" | "corda" | "loftq" | "lora_ga") || start.starts_with("pissa_niter_") {
+        if matches!(start.as_ref(), "pissa" | "olora" | "corda" | "loftq" | "lora_ga") || start.starts_with("pissa_niter_") {
             return Err(refuse("init_lora_weights").found(start).into());
         }
         Ok(())

@@ -84,7 +84,7 @@ fn refuse_other_formats(files: &[Box<dyn ByteSource>]) -> Result<()> {
 /// Refuses an adapter that says to fit other weights. All of the base is read if the adapter says so.
 fn check_base(bundle: &Bundle, config: &LoraConfig, file: &SafetensorsFile, artifact: &str) -> Result<()> {
     let in_config = config.base_weights_digest.map(|digest| ("base_weights_digest", digest.to_string()));
-    let in_file = file.metadata.get(BASE).map(|digest| (BASE, digest.clone()));
+    let in_file = file.metadata.get(BASE).map(|digest| (BASE, digest));
     let stated: Vec<(&str, String)> = in_config.into_iter().chain(in_file).collect();
     if stated.is_empty() {
         return Ok(());

@@ -138,9 +138,10 @@ impl GgufValue {
 
     /// The items of an array of texts, as bytes.
     pub fn texts(&self) -> Option<Vec<&[u8]>> {
-        let (KIND_TEXT, _) = self.array()? else { return None };
+        let (KIND_TEXT, count) = self.array()? else { return None };
         let mut rest = self.bytes.get(12..)?;
-        let mut out = Vec::new();
+        // Each has its length before it.
+        let mut out = Vec::with_capacity(usize::try_from(count).ok()?.min(rest.len() / 8));
         while !rest.is_empty() {
             let (len, tail) = rest.split_at_checked(8)?;
             let len = usize::try_from(u64::from_le_bytes(len.try_into().ok()?)).ok()?;

@@ -1,9 +1,9 @@
 //! Reading and judging the header of a safetensors file (crate/FORMATS.md, "safetensors").
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 
 use crate::bundle::json::{self, Json, JsonFault};
-use crate::bundle::refusal::{Warning, or_mismatch, unusual};
+use crate::bundle::refusal::{Warning, add_warning, or_mismatch, unusual};
 use crate::bundle::safetensors::dtype_bits;
 use crate::bundle::sha256::{Digest, Hasher};
 use crate::bundle::source::{ByteSource, for_each_chunk};
@@ -14,6 +14,8 @@ const MAX_TENSORS: usize = 100_000;
 const MAX_NAME_BYTES: usize = 1_024;
 const MAX_RANK: usize = 8;
 const MAX_DEPTH: usize = 8;
+/// What a tensor's record must have.
+const FIELDS: [&str; 3] = ["dtype", "shape", "data_offsets"];
 
 /// One tensor of the header.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,11 +38,24 @@ pub struct SafetensorsFile {
     /// Tensors in the order of the header.
     pub tensors: Vec<SafetensorsTensor>,
     /// The free texts of `__metadata__`.
-    pub metadata: BTreeMap<String, String>,
+    pub metadata: SafetensorsMetadata,
     /// What is unusual but allowed.
     pub warnings: Vec<Warning>,
     /// SHA-256 of everything before the data.
     pub header_sha256: Digest,
+}
+
+/// The free texts of `__metadata__`, looked up in the text of the header: a file may have millions that nobody asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SafetensorsMetadata(String);
+
+impl SafetensorsMetadata {
+    /// The text under `key`.
+    pub fn get(&self, key: &str) -> Option<String> {
+        // The text was scanned with the header.
+        let found = Json::Object(&self.0).get(key)?;
+        found.text().map(Cow::into_owned)
+    }
 }
 
 impl SafetensorsFile {
@@ -67,6 +82,9 @@ fn read_header(source: &dyn ByteSource) -> Result<Vec<u8>> {
         return Err(Refusal::new(word!("safetensors.header.past-end")).expected(format!("at most {} bytes", len - 8)).found(stated).into());
     }
     let mut header = Vec::new();
+    // The file is so long.
+    let reserved = usize::try_from(stated).ok().and_then(|len| header.try_reserve_exact(len).ok());
+    reserved.ok_or_else(|| Refusal::new(word!("source.too-large")).expected("what memory can hold").found(stated))?;
     for_each_chunk(source, 8, 8 + stated, 1, |piece| {
         header.extend_from_slice(piece);
         Ok(())
@@ -80,23 +98,23 @@ fn judge(header: &[u8], file_bytes: u64) -> Result<SafetensorsFile> {
     if header.first() != Some(&b'{') {
         return Err(Refusal::new(word!("safetensors.header.start")).expected("{").found(text.get(..1).unwrap_or("")).at(8).into());
     }
-    let document = json::parse_header(text, MAX_DEPTH).map_err(|fault| match fault {
+    let document = json::parse(text, MAX_DEPTH).map_err(|fault| match fault {
         JsonFault::Syntax { at } => Refusal::new(word!("safetensors.header.json")).expected("JSON").at(8 + at as u64),
         JsonFault::Depth { at } => {
             Refusal::new(word!("safetensors.header.depth")).expected(format!("at most {MAX_DEPTH} levels")).at(8 + at as u64)
         }
         JsonFault::Duplicate { at, path } => Refusal::new(word!("safetensors.key.duplicate")).subject(&path).at(8 + at as u64),
     })?;
-    let entries = document.object().unwrap_or_default();
-    let metadata = metadata(&document)?;
-    let count = entries.len() - usize::from(document.get("__metadata__").is_some());
+    let metadata = metadata(document)?;
+    let records = || document.object().into_iter().flatten().filter(|(name, _)| name != "__metadata__");
+    let count = records().count();
     if count > MAX_TENSORS {
         return Err(Refusal::new(word!("safetensors.count.limit")).expected(format!("at most {MAX_TENSORS} tensors")).found(count).into());
     }
     let mut warnings = Vec::new();
     let mut tensors = Vec::with_capacity(count);
-    for (name, record) in entries.iter().filter(|(name, _)| name != "__metadata__") {
-        tensors.push(tensor(name, record, &mut warnings)?);
+    for (name, record) in records() {
+        tensors.push(tensor(&name, record, &mut warnings)?);
     }
     let start = 8 + header.len() as u64;
     layout(&tensors, file_bytes - start)?;
@@ -111,34 +129,42 @@ fn judge(header: &[u8], file_bytes: u64) -> Result<SafetensorsFile> {
     Ok(SafetensorsFile { tensors, metadata, warnings, header_sha256: sum.finish() })
 }
 
-fn metadata(document: &Json<'_>) -> Result<BTreeMap<String, String>> {
-    let Some(value) = document.get("__metadata__") else { return Ok(BTreeMap::new()) };
+fn metadata(document: Json<'_>) -> Result<SafetensorsMetadata> {
+    let Some(value) = document.get("__metadata__") else { return Ok(SafetensorsMetadata(String::new())) };
     let wrong = |key: &str| Refusal::new(word!("safetensors.metadata.type")).subject(key).expected("text");
-    let entries = value.object().ok_or_else(|| wrong("__metadata__"))?;
-    entries.iter().map(|(key, value)| Ok((key.to_string(), value.text().ok_or_else(|| wrong(key))?.to_string()))).collect()
+    let Json::Object(text) = value else { return Err(wrong("__metadata__").into()) };
+    match value.object().into_iter().flatten().find(|(_, value)| !matches!(value, Json::Text(_))) {
+        Some((key, _)) => Err(wrong(&key).into()),
+        None => Ok(SafetensorsMetadata(text.to_string())),
+    }
 }
 
-fn tensor(name: &str, record: &Json<'_>, warnings: &mut Vec<Warning>) -> Result<SafetensorsTensor> {
+fn tensor(name: &str, record: Json<'_>, warnings: &mut Vec<Warning>) -> Result<SafetensorsTensor> {
     let refuse = |code: Word| Refusal::new(code).subject(name);
     if name.is_empty() || name.len() > MAX_NAME_BYTES {
         return Err(refuse(word!("safetensors.name.invalid")).expected(format!("1 to {MAX_NAME_BYTES} bytes")).found(name.len()).into());
     }
     let fields = record.object().ok_or_else(|| refuse(word!("safetensors.field.type")).expected("an object"))?;
-    let field = |key: &str| record.get(key).ok_or_else(|| Error::from(refuse(word!("safetensors.field.missing")).expected(key)));
-    let (dtype, shape, offsets) = (field("dtype")?, field("shape")?, field("data_offsets")?);
+    let [dtype, shape, offsets] = record.fields(FIELDS);
+    let need = |value: Option<_>, key| value.ok_or_else(|| Error::from(refuse(word!("safetensors.field.missing")).expected(key)));
+    let (dtype, shape, offsets) = (need(dtype, FIELDS[0])?, need(shape, FIELDS[1])?, need(offsets, FIELDS[2])?);
     let typed = |what: &str| refuse(word!("safetensors.field.type")).expected(what);
     let dtype = dtype.text().ok_or_else(|| typed("dtype as text"))?;
     let dims = shape.list().ok_or_else(|| typed("shape as a list"))?;
-    let Some([begin, end]) = offsets.list() else { return Err(typed("data_offsets as a list of two").into()) };
-    let bits = dtype_bits(dtype).ok_or_else(|| refuse(word!("safetensors.dtype.unknown")).found(dtype))?;
-    if dims.len() > MAX_RANK {
-        return Err(refuse(word!("safetensors.shape.rank")).expected(format!("at most {MAX_RANK}")).found(dims.len()).into());
+    let mut ends = offsets.list().into_iter().flatten();
+    let (Some(begin), Some(end), None) = (ends.next(), ends.next(), ends.next()) else {
+        return Err(typed("data_offsets as a list of two").into());
+    };
+    let bits = dtype_bits(&dtype).ok_or_else(|| refuse(word!("safetensors.dtype.unknown")).found(&dtype))?;
+    let rank = dims.clone().count();
+    if rank > MAX_RANK {
+        return Err(refuse(word!("safetensors.shape.rank")).expected(format!("at most {MAX_RANK}")).found(rank).into());
     }
-    let number = |value: &Json<'_>| {
+    let number = |value: Json<'_>| {
         let invalid = || Error::from(refuse(word!("safetensors.number.invalid")).expected("an integer from 0 to 2^64 - 1"));
         value.count().ok_or_else(invalid)
     };
-    let shape = dims.iter().map(number).collect::<Result<Vec<u64>>>()?;
+    let shape = dims.map(number).collect::<Result<Vec<u64>>>()?;
     let (begin, end) = (number(begin)?, number(end)?);
     let overflow = || refuse(word!("safetensors.shape.overflow")).expected("fewer than 2^64 bytes");
     // A zero dimension must not hide an overflow, so the product is taken over max(dim, 1).
@@ -158,10 +184,10 @@ fn tensor(name: &str, record: &Json<'_>, warnings: &mut Vec<Warning>) -> Result<
         return Err(refuse(word!("safetensors.tensor.size-mismatch")).expected(total_bits / 8).found(end - begin).into());
     }
     if name.chars().any(unusual) {
-        warnings.push(Warning::new(word!("safetensors.name.unusual"), name));
+        add_warning(warnings, word!("safetensors.name.unusual"), name);
     }
-    for (key, _) in fields.iter().filter(|(key, _)| !matches!(key.as_ref(), "dtype" | "shape" | "data_offsets")) {
-        warnings.push(Warning::new(word!("safetensors.field.unknown"), &format!("{name}/{key}")));
+    for (key, _) in fields.filter(|(key, _)| !FIELDS.contains(&key.as_ref())) {
+        add_warning(warnings, word!("safetensors.field.unknown"), &format!("{name}/{key}"));
     }
     Ok(SafetensorsTensor { name: name.to_string(), dtype: dtype.to_string(), shape, begin, end })
 }

@@ -3,7 +3,7 @@
 mod header;
 mod writer;
 
-pub use header::{SafetensorsFile, SafetensorsTensor};
+pub use header::{SafetensorsFile, SafetensorsMetadata, SafetensorsTensor};
 pub use writer::{SafetensorsHeader, safetensors_header};
 
 /// Bits of one element of a dtype; `None` for a word that the format does not have.

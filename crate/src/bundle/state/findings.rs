@@ -1,5 +1,6 @@
 //! Findings of several kinds, told together.
 
+use crate::bundle::refusal::MAX_LISTED;
 use crate::error::{Error, Refusal, Result, Word, shown};
 
 /// The words of each step of a check, in the order in which their findings are told.
@@ -18,8 +19,11 @@ impl<'a> Findings<'a> {
         Self { artifact, steps, list: Vec::new() }
     }
 
-    /// A finding about `subject`; `tell` adds what was expected and found.
+    /// A finding about `subject`; `tell` adds what was expected and found. Those beyond the 10,000th are left out.
     pub(super) fn add(&mut self, code: Word, subject: &str, tell: impl FnOnce(Refusal) -> Refusal) {
+        if self.list.len() >= MAX_LISTED {
+            return;
+        }
         let step = self.steps.iter().position(|words| words.contains(&code)).unwrap_or(self.steps.len());
         let refusal = Refusal::new(code).of(self.artifact).subject(subject);
         self.list.push((step, subject.to_string(), tell(refusal)));

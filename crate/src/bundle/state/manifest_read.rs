@@ -1,6 +1,5 @@
 //! Reading a manifest: an untrusted document, of which every value is checked.
 
-use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use serde_json::Value;
@@ -9,8 +8,9 @@ use super::check::MAX_COUNT;
 use super::findings::{Findings, Steps};
 use super::group::Residency;
 use super::manifest::{FORMAT, StateManifest, VERSION};
-use super::strict::{self, Fields, Wrong};
+use super::manifest_parts::{base, files, groups, tensors};
 use crate::bundle::digest::{Digest, canonical};
+use crate::bundle::json::{Fields, Json, Wrong, document, typed};
 use crate::error::{Error, Refusal, Result, Word, word};
 
 const MAX_DIMENSIONS: usize = 8;
@@ -28,35 +28,34 @@ impl StateManifest {
     /// `manifest.json` with the path of the first value that is not as it must be; `manifest.version` for a newer version;
     /// `state.group.residency` for an unknown residency.
     pub fn read(text: &str, artifact: &str) -> Result<Self> {
+        Self::of_json(document(text).map_err(|wrong| refused(&wrong, artifact))?, artifact)
+    }
+
+    /// As [`Self::read`] for a document that was scanned.
+    pub(in crate::bundle) fn of_json(document: Json<'_>, artifact: &str) -> Result<Self> {
         let wrong = |wrong: Wrong| refused(&wrong, artifact);
-        let mut fields = Fields(strict::document(text).and_then(|value| strict::object(value, "")).map_err(wrong)?);
+        let mut fields = Fields::new(document, "").map_err(wrong)?;
         let version = version(&mut fields).map_err(wrong)?;
         if version > VERSION {
             let newer = Refusal::new(word!("manifest.version")).of(artifact).expected(format!("at most {VERSION}")).found(version);
             return Err(newer.hint("a newer version of tabtune wrote it").into());
         }
-        let groups = fields.value("groups");
-        check_residency(&groups, artifact)?;
-        let manifest = Self::of_fields(fields, groups).map_err(wrong)?;
+        check_residency(fields.value("groups"), artifact)?;
+        let manifest = Self::of_fields(fields).map_err(wrong)?;
         check_limits(&manifest).map_err(wrong)?;
         Ok(manifest)
     }
 
-    fn of_fields(mut fields: Fields, groups: Value) -> Result<Self, Wrong> {
-        let mut tensors = BTreeMap::new();
-        for (key, record) in strict::object(fields.value("tensors"), "tensors")? {
-            let record = strict::typed(record, &format!("tensors/{key}"))?;
-            tensors.insert(key, record);
-        }
-        let groups = strict::typed::<Vec<Value>>(groups, "groups")?.into_iter().enumerate();
-        let groups = groups.map(|(at, group)| strict::typed(group, &format!("groups/{at}"))).collect::<Result<_, _>>()?;
+    fn of_fields(mut fields: Fields<'_>) -> Result<Self, Wrong> {
+        let tensors = tensors(&mut fields)?;
+        let groups = groups(&mut fields, tensors.len())?;
         let manifest = Self {
-            base: fields.take("base")?,
+            base: base(&mut fields)?,
             tokenizer: fields.take("tokenizer")?,
             profile_contract: fields.take("profile_contract")?,
             preferred_formats: fields.take("preferred_formats")?,
             digests: fields.take("digests")?,
-            files: fields.take("files")?,
+            files: files(&mut fields)?,
             ..Self::new(fields.take("identity")?, tensors, groups)
         };
         fields.end()?;
@@ -73,23 +72,24 @@ fn wrong_if(wrong: bool, path: &str, found: impl Display) -> Result<(), Wrong> {
 }
 
 /// The version of a document that is a manifest.
-fn version(fields: &mut Fields) -> Result<u64, Wrong> {
-    let format = fields.value("format");
-    wrong_if(format != FORMAT, "format", &format)?;
+fn version(fields: &mut Fields<'_>) -> Result<u64, Wrong> {
+    let format: Option<String> = fields.take("format")?;
+    wrong_if(format.as_deref() != Some(FORMAT), "format", format.unwrap_or_default())?;
     let version = fields.take("version")?;
     wrong_if(version == 0, "version", version)?;
     Ok(version)
 }
 
 /// Whether the residencies of `groups` are words that there are. Values that are no texts are left to the types.
-fn check_residency(groups: &Value, artifact: &str) -> Result<()> {
+fn check_residency(groups: Json<'_>, artifact: &str) -> Result<()> {
     let mut findings = Findings::new(artifact, STEPS);
-    for group in groups.as_array().into_iter().flatten() {
-        let policy = &group["residency_policy"];
-        for word in [&policy["step"], &policy["idle"], &group["residency"]].into_iter().filter_map(Value::as_str) {
-            if serde_json::from_value::<Residency>(word.into()).is_err() {
-                let id = group["group_id"].as_str().unwrap_or_default();
-                findings.add(RESIDENCY, id, |refusal| refusal.expected("host, device or offloaded").found(word));
+    for group in groups.list().into_iter().flatten() {
+        let [id, policy, residency] = group.fields(["group_id", "residency_policy", "residency"]);
+        let [step, idle] = policy.unwrap_or(Json::Null).fields(["step", "idle"]);
+        for word in [step, idle, residency].into_iter().flatten().filter(|word| matches!(word, Json::Text(_))) {
+            if typed::<Residency>(word, "").is_err() {
+                let (id, word) = (id.and_then(Json::text).unwrap_or_default(), word.text().unwrap_or_default());
+                findings.add(RESIDENCY, &id, |refusal| refusal.expected("host, device or offloaded").found(word));
             }
         }
     }

@@ -6,10 +6,10 @@ mod group;
 mod kept;
 mod manifest;
 mod manifest_compare;
+mod manifest_parts;
 mod manifest_read;
 mod request;
 mod select;
-mod strict;
 mod tensor;
 mod tokenizer_record;
 
@@ -19,6 +19,7 @@ pub use group::{
 };
 pub use manifest::{AssetAccount, ManifestFile, StateManifest, StatedDigests, TemplateAccount, TensorRecord, TokenizerAccount};
 pub(crate) use manifest::{MANIFEST_FILE, MANIFEST_KEY};
+pub(crate) use manifest_parts::{base as base_of, files as files_of, groups as groups_of, tensors as tensors_of};
 pub use request::{
     GroupPolicy, NamePolicy, NonFinitePolicy, PortableModelImportRequest, PortableTensorImportSelection, PortableTensorKeyRemap,
     TensorMaterializationPolicy, VerifyPolicy,

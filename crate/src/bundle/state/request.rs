@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::strict;
+use crate::bundle::json::{document, typed};
 use crate::error::{Error, Fault, Result};
 
 /// Which tensors of a source are taken. All includes empty is everything; an exclude wins over an include.
@@ -123,7 +123,7 @@ impl PortableModelImportRequest {
     /// # Errors
     /// `config.invalid` for a text that is not JSON, a key given twice, an unknown field, a value of the wrong type.
     pub fn read(text: &str) -> Result<Self> {
-        let request = strict::document(text).and_then(|value| strict::typed(value, ""));
+        let request = document(text).and_then(|value| typed(value, ""));
         request.map_err(|wrong| {
             let key = if wrong.path.is_empty() { "request".to_string() } else { format!("request/{}", wrong.path) };
             Error::InvalidConfig(vec![Fault::new(key, "the fields of a request", wrong.found)])

@@ -1,0 +1,75 @@
+//! Memory of opening: manifests and other documents of our own that are made to need much of it.
+
+use std::rc::Rc;
+
+use tabtune::bundle::{ByteSource, MemorySource, PortableModelImportRequest, StateManifest};
+use tabtune::checkpoint::{Checkpoint, MANIFEST};
+use tabtune::portable::{ModelAdapterDelta, open_safetensors};
+
+use super::opening::{LARGE, Open, check_all, list, safetensors, same};
+
+const MANIFEST_TEXT: Open = |file| drop(StateManifest::read(std::str::from_utf8(file).unwrap(), "f"));
+const REQUEST: Open = |file| drop(PortableModelImportRequest::read(std::str::from_utf8(file).unwrap()));
+const CHECKPOINT: Open = |file| drop(Checkpoint::open_verified(vec![Box::new(MemorySource::new(MANIFEST, file)) as Box<dyn ByteSource>]));
+const PORTABLE: Open = |file| drop(open_safetensors(vec![Rc::new(MemorySource::new("f.safetensors", file)) as Rc<dyn ByteSource>]));
+const DELTA: Open = |file| drop(ModelAdapterDelta::open(Rc::new(MemorySource::new("f.safetensors", file))));
+
+/// line 32, manifests and other documents of our own.
+#[test]
+fn opening_holds_little_memory_of_manifests() {
+    let zeros = same("0");
+    let base = r#"{"format":"tabtune.manifest","version":1,"identity":{"model_family":"","revision":"","checkpoint_family":""}"#;
+    let manifest = |tensors: &str, groups: &str, more: &str| format!(r#"{base},"tensors":{{{tensors}}},"groups":[{groups}]{more}}}"#);
+    let record = |name: &str, path: &str| format!(r#""{name}":{{"path":[{path}],"role":"buffer","dtype":"","shape":[],"file":""}}"#);
+    let group = |optimizer: &str, more: &str, members: &str| {
+        format!(
+            r#"{{"group_id":"","class":"mixed","model_tree_path":[],"optimizer":{{"kind":"sgd"{optimizer}}},"parameter_semantics":{{}}{more},"members":[{members}],"applied_steps":0,"residency_policy":{{"step":"host","idle":"host"}},"residency":"host"}}"#
+        )
+    };
+    let member = |name: String| format!(r#"{{"parameter":"{name}","state":{{"m":""}}}}"#);
+    let scheduler = format!(r#","scheduler":{{"kind":"a","config":[{zeros}],"start":null}}"#);
+    let texts: [(&'static str, &dyn Fn() -> String); 21] = [
+        ("zeros", &|| format!("[{zeros}]")),
+        ("an unknown field", &|| manifest("", "", &format!(",\"x\":[{zeros}]"))),
+        ("many unknown fields", &|| manifest("", "", &format!(",{}", list(LARGE, |name| format!("\"{name}\":0"))))),
+        ("tensors", &|| manifest(&list(LARGE, |name| record(&name, "")), "", "")),
+        ("tensors of zeros", &|| manifest(&list(LARGE, |name| format!("\"{name}\":0")), "", "")),
+        ("a path", &|| manifest(&record("a", &same("\"\"")), "", "")),
+        ("paths", &|| manifest(&list(LARGE, |name| record(&name, &"\"\",".repeat(64)[..191])), "", "")),
+        ("groups of zeros", &|| manifest("", &zeros, "")),
+        ("groups", &|| manifest("", &list(LARGE, |_| group("", "", "")), "")),
+        ("members", &|| manifest("", &group("", "", &list(LARGE, member)), "")),
+        ("tensors and members", &|| manifest(&list(LARGE / 2, |name| record(&name, "")), &group("", "", &list(LARGE / 4, member)), "")),
+        ("members of zeros", &|| manifest("", &group("", "", &zeros), "")),
+        ("hyperparameters", &|| manifest("", &group(&format!(",{}", list(LARGE, |name| format!("\"{name}\":0"))), "", ""), "")),
+        ("an hyperparameter of zeros", &|| manifest("", &group(&format!(",\"x\":[{zeros}]"), "", ""), "")),
+        ("a schedule of zeros", &|| manifest("", &group("", &scheduler, ""), "")),
+        ("a path of a group", &|| {
+            manifest("", &group("", &format!(",\"model_tree_path\":[{}]", same("\"\"")), ""), "").replace("\"model_tree_path\":[],", "")
+        }),
+        ("a contract of zeros", &|| manifest("", "", &format!(",\"profile_contract\":[{zeros}]"))),
+        ("formats", &|| manifest("", "", &format!(",\"preferred_formats\":[{}]", same("\"\"")))),
+        ("files", &|| manifest("", "", &format!(",\"files\":[{}]", same(r#"{"name":"","bytes":0,"pieces":[]}"#)))),
+        ("pieces", &|| manifest("", "", &format!(r#","files":[{{"name":"","bytes":0,"pieces":[{}]}}]"#, same("\"\"")))),
+        ("files of a base", &|| {
+            manifest("", "", &format!(r#","base":{{"name":"","format":"","files":[{}]}}"#, same(r#"{"name":"","bytes":0}"#)))
+        }),
+    ];
+    check_all(texts.into_iter().flat_map(|(what, text)| {
+        let text = text();
+        let checkpoint = text.replace("tabtune.manifest\",\"version\":1", "tabtune.checkpoint\",\"version\":3");
+        let inside = |key: &str| safetensors(&serde_json::json!({"__metadata__": {key: text}}).to_string());
+        let files: [(&'static str, Open, Vec<u8>); 4] = [
+            ("manifest", MANIFEST_TEXT, text.clone().into_bytes()),
+            ("checkpoint", CHECKPOINT, checkpoint.into_bytes()),
+            ("safetensors with a manifest", PORTABLE, inside("tabtune.manifest")),
+            ("safetensors with a delta", DELTA, inside("tabtune.delta")),
+        ];
+        files.map(|(of, open, file)| (&*format!("{of}: {what}").leak(), open, file))
+    }));
+    let request = |field: &str| format!("{{\"selection\":{{{field}}}}}").into_bytes();
+    check_all([
+        ("request", REQUEST, request(&format!("\"include_patterns\":[{zeros}]"))),
+        ("request", REQUEST, request(&format!("\"x\":[{zeros}]"))),
+    ]);
+}
