@@ -23,7 +23,7 @@ pub(crate) const JSON_FORMAT: &str = "tabtune.torch_state_dict_json";
 /// The file of its tensors in its manifest: the field that holds them.
 pub(crate) const JSON_FILE: &str = "state_dict";
 /// Maximum number of its tensors.
-const MAX_TENSORS: usize = 100_000;
+const MAX_TENSORS: usize = 50_000;
 const MAX_RANK: usize = 8;
 
 /// A document that passed every check.
@@ -93,7 +93,10 @@ fn read(bytes: &[u8], artifact: &str) -> Result<StateJson> {
     }
     let mut sorted: Vec<_> = records.collect();
     sorted.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-    let tensors = sorted.into_iter().map(|(name, record)| tensor(&name, record, numbers)).collect::<Result<Vec<_>>>()?;
+    let mut tensors = Vec::with_capacity(count);
+    for (name, record) in sorted {
+        tensors.push(tensor(&name, record, numbers)?);
+    }
     let manifest = given.map(|given| manifest(given, &tensors, artifact)).transpose()?;
     let role = |name: &str| manifest.as_ref().and_then(|manifest| manifest.tensors.get(name)).map_or(TensorRole::Parameter, |of| of.role);
     let leaf = |StateTensor { entry, sum, .. }: &StateTensor| {

@@ -171,7 +171,7 @@ codes! {
     "json.format" => BadModelFile, Core, "a JSON file that is not a state dict of tabtune";
     "json.key.duplicate" => BadModelFile, Core, "a key that stands twice in an object of a state dict";
     "json.shape" => BadModelFile, Core, "a shape of a state dict that is no list of up to 8 counts";
-    "json.size" => BadModelFile, Core, "a state dict of more than 64 MiB or 100,000 tensors";
+    "json.size" => BadModelFile, Core, "a state dict of more than 64 MiB or 50,000 tensors";
     "json.syntax" => BadModelFile, Core, "a state dict that is not JSON";
     "json.tensor.length" => BadModelFile, Core, "a tensor of a state dict with more or fewer values than its shape has";
     "json.value.range" => BadModelFile, Core, "a number of a state dict that its dtype cannot hold";

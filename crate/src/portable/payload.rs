@@ -32,11 +32,10 @@ pub struct Payload {
 }
 
 #[derive(Clone)]
-#[allow(clippy::large_enum_variant, reason = "a handle for each tensor of a model: few, and short-lived")]
 enum Place {
     Owned(Rc<[u8]>),
     Span(SourceSpan),
-    Device(Tensor<1>),
+    Device(Box<Tensor<1>>),
     Words(Rc<Words>),
 }
 
@@ -102,7 +101,7 @@ impl Payload {
 
     /// A flat tensor on the device: F32, or packed BF16.
     pub fn device(tensor: Tensor<1>) -> Self {
-        Self::new(Place::Device(tensor))
+        Self::new(Place::Device(Box::new(tensor)))
     }
 
     /// `left` plus (or minus) `right`, as unsigned words of `width` bytes, wrapping.
@@ -139,7 +138,7 @@ impl Payload {
             // Inside a slice, so the offsets fit into `usize`.
             Place::Owned(bytes) => Ok(bytes[range.start as usize..range.end as usize].to_vec()),
             Place::Span(span) => span.read(&range),
-            Place::Device(tensor) => read_parts(&[Part { tensor: tensor.clone(), bytes: range }]).await,
+            Place::Device(tensor) => read_parts(&[Part { tensor: tensor.as_ref().clone(), bytes: range }]).await,
             Place::Words(words) => Box::pin(words.read(range)).await,
         }
     }
@@ -211,7 +210,7 @@ impl Payload {
     /// The payload as a part of a file that is written.
     pub(super) fn contents(&self) -> Contents {
         match &self.place {
-            Place::Device(tensor) => Contents::Device(tensor.clone()),
+            Place::Device(tensor) => Contents::Device(tensor.as_ref().clone()),
             _ => {
                 let payload = self.clone();
                 let read = move |range| {

@@ -10,10 +10,10 @@ use crate::hostile::{bytes_of, cases};
 
 /// Size of the files: 16 MiB that every file may take hide nothing beside it.
 pub const LARGE: usize = 34 << 20;
-const MAX_COUNT: usize = 100_000;
+pub const MAX_COUNT: usize = 100_000;
 
 /// The shortest names, all different.
-fn name(mut n: usize) -> String {
+pub fn name(mut n: usize) -> String {
     const SIGNS: &[u8; 64] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
     let mut name = String::new();
     loop {
@@ -229,7 +229,7 @@ fn opening_holds_little_memory_of_json() {
     let tensor = |name: &str, values: &str| format!(r#""{name}":{{"dtype":"U64","shape":[{}],{values}}}"#, LARGE / 2 + 1);
     let small =
         |dtype: &'static str, values: &'static str| move |name: String| format!(r#""{name}":{{"dtype":"{dtype}","shape":[0],{values}}}"#);
-    let most = (0..MAX_COUNT).map(|n| small("U8", "\"data\":\"\"")(name(n))).collect::<Vec<_>>().join(",");
+    let most = (0..50_000).map(|n| small("U8", "\"data\":\"\"")(name(n))).collect::<Vec<_>>().join(",");
     let files = [
         ("json: values", document("numbers", &tensor("a", &format!("\"values\":[{zeros}]")), "")),
         ("json: no numbers", document("numbers", &tensor("a", &format!("\"values\":[{}]", same("\"\""))), "")),

@@ -2,16 +2,19 @@
 
 use std::rc::Rc;
 
-use tabtune::bundle::{ByteSource, MemorySource, PortableModelImportRequest, StateManifest};
+use tabtune::bundle::{ByteSource, MemorySource, NamePolicy, PortableModelImportRequest, StateManifest};
 use tabtune::checkpoint::{Checkpoint, MANIFEST};
-use tabtune::portable::{ModelAdapterDelta, open_safetensors};
+use tabtune::portable::{ModelAdapterDelta, open_gguf, open_safetensors};
 
-use super::opening::{LARGE, Open, check_all, list, safetensors, same};
+use super::opening::{LARGE, MAX_COUNT, Open, check_all, list, name, safetensors, same};
+use crate::hostile::rows::{gg, tensor};
 
 const MANIFEST_TEXT: Open = |file| drop(StateManifest::read(std::str::from_utf8(file).unwrap(), "f"));
 const REQUEST: Open = |file| drop(PortableModelImportRequest::read(std::str::from_utf8(file).unwrap()));
 const CHECKPOINT: Open = |file| drop(Checkpoint::open_verified(vec![Box::new(MemorySource::new(MANIFEST, file)) as Box<dyn ByteSource>]));
 const PORTABLE: Open = |file| drop(open_safetensors(vec![Rc::new(MemorySource::new("f.safetensors", file)) as Rc<dyn ByteSource>]));
+const PORTABLE_GGUF: Open =
+    |file| drop(open_gguf(&vec![Rc::new(MemorySource::new("f.gguf", file)) as Rc<dyn ByteSource>], NamePolicy::Source));
 const DELTA: Open = |file| drop(ModelAdapterDelta::open(Rc::new(MemorySource::new("f.safetensors", file))));
 
 /// line 32, manifests and other documents of our own.
@@ -71,5 +74,17 @@ fn opening_holds_little_memory_of_manifests() {
     check_all([
         ("request", REQUEST, request(&format!("\"include_patterns\":[{zeros}]"))),
         ("request", REQUEST, request(&format!("\"x\":[{zeros}]"))),
+    ]);
+}
+
+/// line 32, state dicts: as many tensors as a file may have.
+#[test]
+fn opening_holds_little_memory_of_many_tensors() {
+    let record = |n| format!(r#""{}":{{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}"#, name(n));
+    let header = (0..MAX_COUNT).map(record).collect::<Vec<_>>().join(",");
+    let records: Vec<_> = (0..MAX_COUNT).map(|n| tensor(&name(n), &[0], 0, 0)).collect();
+    check_all([
+        ("safetensors with many tensors", PORTABLE, safetensors(&format!("{{{header}}}"))),
+        ("GGUF with many tensors", PORTABLE_GGUF, gg(&[], &records, 0)),
     ]);
 }

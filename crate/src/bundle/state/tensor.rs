@@ -176,7 +176,9 @@ impl ModelStateTensorManifest {
 
 /// The module names of a state-dict name.
 fn path_of(key: &str) -> Vec<String> {
-    key.split('.').map(String::from).collect()
+    let mut path = Vec::with_capacity(key.split('.').count());
+    path.extend(key.split('.').map(String::from));
+    path
 }
 
 /// Length of the stored bytes of a tensor; `None` for an unknown dtype, a row that is no whole number of blocks, or a size beyond 64 bits.
