@@ -1,18 +1,22 @@
-// Every hostile file in wasm, in the browser: the same answer as the native program gives.
+// Files in wasm as natively: every hostile file has the same answer, every export the same bytes; and no model takes much memory on its way out.
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { environment, root, run } from '../../web/toolchain.mjs';
 import { Arena, differences } from './arena.mjs';
+import { exports } from './exports.mjs';
+import { sparse } from './sparse.mjs';
+import { twins } from './twins.mjs';
 
 const GOLDEN = join(root, 'tests', 'golden', 'hostile');
 const FAULT = 'hostile file, in wasm as natively';
 /** A file's share of its call, without the start of the worker. Held by the full form, on a machine that does nothing else. */
 const BOUND_MS = 100;
 
-/** The native program, built if it is not there. */
+/** The native program: the one that TABTUNE names, else the debug build, built if it is not there. */
 export async function native() {
+  if (process.env.TABTUNE) return process.env.TABTUNE;
   const binary = join(environment.CARGO_TARGET_DIR, 'debug', 'tabtune');
   await run('cargo', ['build', '--workspace', '--bins', '--locked', '--quiet']);
   if (!existsSync(binary)) throw new Error(`${binary} is missing`);
@@ -63,10 +67,9 @@ function canonical(value) {
   return Object.fromEntries(Object.keys(value).sort().filter((key) => value[key] !== undefined && value[key] !== null).map((key) => [key, canonical(value[key])]));
 }
 
-export async function files(_, tally, { short }) {
+async function hostile(binary, tally, short) {
   const folder = mkdtempSync(join(tmpdir(), 'tabtune-hostile-'));
   const cases = laidOut(folder);
-  const binary = await native();
   const arena = await Arena.start({ folders: { '/hostile/': folder } });
   try {
     await arena.with(async (subject) => {
@@ -100,4 +103,12 @@ export async function files(_, tally, { short }) {
     await arena.end();
     rmSync(folder, { recursive: true });
   }
+}
+
+export async function files(arena, tally, { sizes, bound, short = false }) {
+  const binary = await native();
+  await hostile(binary, tally, short);
+  await twins(binary, tally, { short });
+  await exports(arena, tally, { sizes, bound, short });
+  if (!short) await sparse(arena, tally);
 }

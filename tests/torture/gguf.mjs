@@ -1,10 +1,7 @@
-// GGUF files taken apart and put together, without tabtune (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md).
-const ALIGNMENT = 32;
-const TEXT = 8;
-const ARRAY = 9;
-/** Bytes of a metadata value by its kind, texts and arrays apart. */
-const WIDTHS = [1, 1, 2, 2, 4, 4, 4, 1, undefined, undefined, 8, 8, 8];
-const padded = (length) => Math.ceil(length / ALIGNMENT) * ALIGNMENT;
+// GGUF files put together without tabtune (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md).
+import { ARRAY, TEXT, padded } from './in-browser/gguf.mjs';
+
+export { taken } from './in-browser/gguf.mjs';
 
 const u32 = (value) => {
   const bytes = Buffer.alloc(4);
@@ -26,34 +23,6 @@ const array = (kind, items) => [ARRAY, Buffer.concat([u32(kind), u64(items.lengt
 export const ofTexts = (values) => array(TEXT, values.map(text));
 export const ofI32s = (values) => array(5, [Buffer.from(Int32Array.from(values).buffer)].flatMap((all) => values.map((_, at) => all.subarray(4 * at, 4 * at + 4))));
 export const ofF32s = (values) => array(6, [Buffer.from(Float32Array.from(values).buffer)].flatMap((all) => values.map((_, at) => all.subarray(4 * at, 4 * at + 4))));
-
-/** `{ metadata: key → [kind, bytes], tensors: [{ name, kind, dims, begin, end }] }`; the dims as they stand there, the bytes counted from the file's first. */
-export function taken(bytes) {
-  let at = 8;
-  const count = () => Number(bytes.readBigUInt64LE((at += 8) - 8));
-  const number = () => bytes.readUInt32LE((at += 4) - 4);
-  const words = () => {
-    const length = count();
-    return bytes.toString('utf8', at, (at += length));
-  };
-  const pass = (kind) => {
-    if (kind === TEXT) words();
-    else if (kind === ARRAY) for (let item = number(), left = count(); left > 0; left--) pass(item);
-    else at += WIDTHS[kind];
-  };
-  const [tensorCount, keyCount] = [count(), count()];
-  const metadata = new Map();
-  for (let key = 0; key < keyCount; key++) {
-    const [name, kind] = [words(), number()];
-    const from = at;
-    pass(kind);
-    metadata.set(name, [kind, bytes.subarray(from, at)]);
-  }
-  const tensors = Array.from({ length: tensorCount }, () => ({ name: words(), dims: Array.from({ length: number() }, count), kind: number(), offset: count() }));
-  const data = padded(at);
-  const ends = [...tensors.map(({ offset }) => offset), bytes.length - data].sort((a, b) => a - b);
-  return { metadata, tensors: tensors.map(({ offset, ...tensor }) => ({ ...tensor, begin: data + offset, end: data + ends[ends.lastIndexOf(offset) + 1] })) };
-}
 
 /** A GGUF file of these parts, a tensor being `{ name, kind, dims, bytes }`. */
 export function together(metadata, tensors) {

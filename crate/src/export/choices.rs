@@ -48,6 +48,7 @@ impl ExportChoice {
 
 /// The folder and every GGUF file that `source` can become, by the functions that make them. Nothing is read.
 pub fn export_choices(source: &ExportSource) -> Vec<ExportChoice> {
+    let source = &source.planned();
     let folder = export_folder(source, &ExportOptions::default());
     let mut choices = if folder.is_err() {
         let dtype = ExportOptions { dtype: ExportDtype::F32, ..ExportOptions::default() };

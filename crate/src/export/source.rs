@@ -87,6 +87,18 @@ impl ExportSource {
         Ok(self)
     }
 
+    /// The same as it will be exported, before anything is read: a conversion sums its files ([`Self::summed`]), so each has some sum, and
+    /// receipts their final size.
+    pub(super) fn planned(&self) -> Self {
+        let mut planned = self.clone();
+        if planned.training.is_none() {
+            for file in planned.base.iter_mut().flat_map(|base| &mut base.files) {
+                file.sha256 = file.sha256.or_else(|| Some(Digest::of(&[])));
+            }
+        }
+        planned
+    }
+
     /// The model of a run as it is now, with the state of its optimizer. `data_name` is what the user calls the data.
     pub fn of_trainer(trainer: &Trainer, assets: ModelAssets, base: Option<Base>, data_name: &str) -> Result<Self> {
         let (model, progress) = (trainer.model(), trainer.progress());

@@ -3,9 +3,9 @@
 use std::rc::Rc;
 
 use serde_json::json;
-use tabtune::bundle::{ByteSource, ModelStateTensorManifest, OpenOptions, open_bundle_with};
+use tabtune::bundle::{ByteSource, ModelStateTensorManifest, OpenOptions, open_bundle, open_bundle_with};
 use tabtune::config::Precision;
-use tabtune::export::{ExportChoice, ExportDtype, ExportFormat, ExportOptions, ExportSource};
+use tabtune::export::{ExportChoice, ExportDtype, ExportFormat, ExportOptions, ExportSource, export_choices};
 use tabtune::portable::{Support, answers_of, export};
 use tabtune::tokenizer::Tokenizer;
 use tabtune_tests::block_on;
@@ -116,4 +116,13 @@ fn line_45_what_is_offered_is_what_exports_make() {
         let stored = choices.iter().any(|choice| choice.format == ExportFormat::Safetensors && choice.types.is_none() && choice.ok);
         assert_eq!(cell("hf_folder") != Support::Unsupported, stored, "{what}");
     }
+}
+
+#[test]
+fn line_45_sizes_are_known_before_the_files_are_summed() {
+    let bundle = Rc::new(open_bundle(goldens(FAMILIES[0].1)).unwrap());
+    let unread = ExportSource::of_bundle(&bundle).unwrap();
+    let summed = unread.clone().summed(&bundle).unwrap();
+    assert_ne!(unread.base, summed.base);
+    assert_eq!(export_choices(&unread), export_choices(&summed));
 }

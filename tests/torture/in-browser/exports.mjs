@@ -1,5 +1,5 @@
 // Runs in the page: models of served files, and what they become.
-import { digest, settled, tabtune, workers } from './subject.mjs';
+import { digest, settled, tabtune, tell, workers } from './subject.mjs';
 
 /** The served files of these names in `folder`. */
 export const fetched = (folder, names) => Promise.all(names.map(async (name) => new File([await (await fetch(`${folder}/${encodeURIComponent(name)}`)).blob()], name)));
@@ -58,4 +58,56 @@ export async function offered(model, { exports, contract }, base) {
     if (cell(surface) !== expected) wrong.push(`${surface} is ${cell(surface) ? '' : 'not '}in the contract`);
   }
   return { wrong, choices: exports.length };
+}
+
+/** The files of a LoRA adapter with pairs for the embedding and the head of a Llama of these sizes. */
+export function adapterFiles({ vocab, hidden }) {
+  const rank = 2;
+  const pairs = { 'embed_tokens.lora_embedding_A': [rank, vocab], 'embed_tokens.lora_embedding_B': [hidden, rank] };
+  const header = {};
+  const parts = [];
+  let end = 0;
+  for (const [name, [rows, columns]] of Object.entries(pairs)) {
+    header[`base_model.model.model.${name}`] = { dtype: 'F32', shape: [rows, columns], data_offsets: [end, (end += 4 * rows * columns)] };
+    parts.push(Float32Array.from({ length: rows * columns }, (_, at) => ((at * 31) % 61) / 1000));
+  }
+  const json = new TextEncoder().encode(JSON.stringify(header));
+  const front = new DataView(new ArrayBuffer(8));
+  front.setBigUint64(0, BigInt(json.byteLength), true);
+  const config = { peft_type: 'LORA', r: rank, lora_alpha: 4, target_modules: ['embed_tokens'], bias: 'none', task_type: 'CAUSAL_LM' };
+  return [new File([front.buffer, json, ...parts], 'adapter_model.safetensors'), new File([JSON.stringify(config)], 'adapter_config.json')];
+}
+
+/** Exports a model in each of these ways into the origin's private files; what that took, and the last file if it is `kept`. Says how much wasm memory it took from the start on. */
+export async function measured(files, ways, { kept = false, base, ...options } = {}) {
+  const home = await navigator.storage.getDirectory();
+  const rows = [];
+  let last;
+  const row = async (call, from, more) => {
+    const { wasm, wasmAtStart, blobs, reads } = await tell('counts');
+    rows.push({ call, grown: wasm - wasmAtStart, blobs, reads, ms: performance.now() - from, ...more });
+    await tell('reset');
+  };
+  const opening = performance.now();
+  await withModel(
+    files,
+    async (model) => {
+      await row('open', opening, {});
+      for (const { base: patched, ...way } of ways) {
+        const name = crypto.randomUUID();
+        const isFolder = way.format === undefined;
+        const target = isFolder ? await home.getDirectoryHandle(name, { create: true }) : await home.getFileHandle(name, { create: true });
+        const from = performance.now();
+        const { ok, value, word } = await settled(model.exportTo(target, patched ? { ...way, base } : way));
+        const written = isFolder ? await target.getFileHandle('model.safetensors').then((handle) => handle.getFile(), () => undefined) : await target.getFile();
+        await row([way.format ?? 'folder', way.type ?? way.dtype ?? way.encoding, patched ? 'into its base' : ''].join(' ').trim(), from, {
+          refused: ok ? undefined : word, bytes: written?.size ?? 0, told: value?.outputs.reduce((sum, { bytes }) => Math.max(sum, bytes), 0) ?? 0,
+        });
+        if (kept && !isFolder) last = [name, new File([await target.getFile()], `${name}.gguf`)];
+        else await home.removeEntry(name, { recursive: true });
+      }
+    },
+    options,
+  );
+  return { rows, last, removed: async () => last && home.removeEntry(last[0]) };
 }

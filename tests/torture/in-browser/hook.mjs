@@ -3,7 +3,7 @@ const plan = JSON.parse(new URL(location.href).searchParams.get('plan') ?? '{}')
 const channel = new BroadcastChannel(`faults ${plan.id ?? ''}`);
 const now = () => performance.timeOrigin + performance.now();
 
-const counts = { submits: 0, maps: 0, puts: 0, buffers: 0, bytes: 0, mostBytes: 0, hashed: 0, stored: 0, reads: 0 };
+const counts = { submits: 0, maps: 0, puts: 0, buffers: 0, bytes: 0, mostBytes: 0, hashed: 0, stored: 0, reads: 0, blobs: 0 };
 const violations = [];
 const databases = new Set();
 /** Sizes of the buffers that are neither destroyed nor collected. */
@@ -135,6 +135,15 @@ for (const name of ['instantiate', 'instantiateStreaming']) {
   };
 }
 
+// The largest Blob that is made of bytes or of other Blobs; a slice of one is none of these.
+globalThis.Blob = new Proxy(Blob, {
+  construct(target, given, asked) {
+    const made = Reflect.construct(target, given, asked);
+    counts.blobs = Math.max(counts.blobs, made.size);
+    return made;
+  },
+});
+
 wrap(SubtleCrypto, 'digest', (original, algorithm, bytes) => {
   counts.hashed += bytes.byteLength;
   return original(algorithm, bytes);
@@ -166,7 +175,7 @@ const COMMANDS = {
   arm: ({ at }) => void armed.push(at),
   fire: ({ action }) => fire(action),
   counts: () => ({ ...counts, wasm: instance?.exports.memory.buffer.byteLength ?? 0 }),
-  reset: () => Object.assign(counts, { submits: 0, maps: 0, puts: 0, hashed: 0, stored: 0, reads: 0, mostBytes: counts.bytes }),
+  reset: () => Object.assign(counts, { submits: 0, maps: 0, puts: 0, hashed: 0, stored: 0, reads: 0, blobs: 0, mostBytes: counts.bytes }),
   sizes: () => {
     const found = {};
     for (const size of alive.values()) found[size] = (found[size] ?? 0) + 1;
