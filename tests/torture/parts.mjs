@@ -31,7 +31,7 @@ export const PARTS = {
   flips: { work: flips, full: { times: 200, resumes: 20 }, short: { times: 64, resumes: 1 } },
   defaults: { work: defaults, full: { times: 10, long: 2 }, short: { times: 1 } },
   crossing: { work: crossing, full: {}, short: { short: true } },
-  files: { work: files, full: { sizes: TWO_OF_256_MIB, bound: 96 }, short: { sizes: ONE_OF_96_MIB, bound: 48, short: true } },
+  files: { work: files, full: { sizes: { ...TWO_OF_256_MIB, tied: true }, bound: 96 }, short: { sizes: ONE_OF_96_MIB, bound: 48, short: true } },
   models: { work: models, full: {}, short: {} },
   tabs: { work: tabs, full: { times: 10 }, short: {} },
   limits: { work: limits, full: { steps: 50 }, short: { steps: 5 } },

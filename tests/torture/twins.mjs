@@ -1,12 +1,12 @@
 // Every writer gives the same bytes in the browser as natively: files, and the receipts that list their sums.
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { root } from '../../web/toolchain.mjs';
-import { Arena, differences } from './arena.mjs';
+import { Arena, TINY, differences } from './arena.mjs';
 import { makeModels } from './make-models.mjs';
 
 const FAULT = 'line 44: files have the bytes of the native program';
@@ -57,10 +57,9 @@ function args({ model, adapter }, { format = 'safetensors', type, dtype, encodin
 }
 
 /** Name, size and SHA-256 of each file that the native program makes of it; a receipt that stands beside a file has the name that it has in the browser. */
-async function natively(binary, subject, options, folder) {
-  const to = join(folder, options.format === 'gguf' ? 'm.gguf' : options.format === 'json' ? 'm.state_dict.json' : 'm');
+async function natively(binary, to, given) {
   try {
-    await promisify(execFile)(binary, args(subject, options, to));
+    await promisify(execFile)(binary, given);
   } catch ({ stdout, stderr }) {
     return { refused: JSON.parse((stdout || stderr).trim().split('\n').at(-1)).error.code };
   }
@@ -91,6 +90,42 @@ const inPage = (page, subject) =>
     return e.withModel(await e.fetched(`/made/${name}`, names), exported, { mergeAdapter });
   }, subject);
 
+/** What a run becomes in the browser, and its checkpoint natively: weights, optimizer, groups. The receipt has the run's own account. */
+async function trained(arena, binary, tally, out) {
+  const ways = [{ dtype: 'stored', optimizer: true, manifest: true }, { dtype: 'bf16' }, { format: 'gguf', type: 'f16' }, { format: 'gguf', type: 'q8_0' }];
+  const { checkpoint, found } = await arena.with((page) =>
+    page.do(async (s, { setting, ways }) => {
+      const e = await import('/torture/exports.mjs');
+      await s.create(setting);
+      await s.step(2);
+      await s.current().save();
+      const place = await (await navigator.storage.getDirectory()).getDirectoryHandle('trained', { create: true });
+      await s.current().checkpoints.exportFolder(place);
+      const checkpoint = [];
+      const gather = async (handle) => {
+        for await (const entry of handle.values()) {
+          if (entry.kind === 'directory') await gather(entry);
+          else checkpoint.push([entry.name, Array.from(new Uint8Array(await (await entry.getFile()).arrayBuffer()), (byte) => byte.toString(16).padStart(2, '0')).join('')]);
+        }
+      };
+      await gather(place);
+      const found = [];
+      for (const way of ways) found.push(await e.summed(s.current(), { ...way, name: 'm', card: { name: 'm' } }));
+      await s.current().dispose();
+      return { checkpoint, found };
+    }, { setting: TINY, ways }),
+  );
+  const folder = mkdtempSync(join(out, 'checkpoint-'));
+  for (const [name, hex] of checkpoint) writeFileSync(join(folder, name), Buffer.from(hex, 'hex'));
+  const own = ({ files, refused }) => refused ?? sorted({ files: files.filter(([name]) => !/receipt|README/.test(name)) });
+  for (const [index, way] of ways.entries()) {
+    const to = join(mkdtempSync(join(out, 'm-')), way.format ? 'm.gguf' : 'm');
+    const options = args({}, way, to).slice(4);
+    const expected = await natively(binary, to, ['export', '--json', '--checkpoint', folder, ...(way.optimizer ? ['--optimizer'] : []), ...options]);
+    tally.add(FAULT, [...differences(`a run ${JSON.stringify(way)}`, own(found[index]), own(expected)), ...(expected.files ? [] : [expected.refused])]);
+  }
+}
+
 export async function twins(binary, tally, { short }) {
   const made = mkdtempSync(join(tmpdir(), 'tabtune-twins-'));
   const out = mkdtempSync(join(tmpdir(), 'tabtune-twins-out-'));
@@ -99,18 +134,24 @@ export async function twins(binary, tally, { short }) {
     const all = models(made, short).map((each) => ({ ...each, model: join(made, each.name), names: readdirSync(join(made, each.name)) }));
     const natives = async (subject) => {
       const found = [];
-      for (const options of subject.ask) found.push(await natively(binary, subject, options, mkdtempSync(join(out, 'm-'))));
+      for (const options of subject.ask) {
+        const to = join(mkdtempSync(join(out, 'm-')), { gguf: 'm.gguf', json: 'm.state_dict.json' }[options.format] ?? 'm');
+        found.push(await natively(binary, to, args(subject, options, to)));
+      }
       return found;
     };
+    let refused = 0;
     await arena.with(async (page) => {
       for (const subject of all) {
         const [found, expected] = await Promise.all([inPage(page, subject), natives(subject)]);
         for (const [index, options] of subject.ask.entries()) {
           tally.add(FAULT, differences(`${subject.name} ${subject.adapter ?? ''} ${JSON.stringify(options)}`, sorted(found[index]), sorted(expected[index])));
+          if (expected[index].refused) refused += 1;
         }
       }
     });
-    tally.note(FAULT, `${all.length} models`);
+    await trained(arena, binary, tally, out);
+    tally.note(FAULT, `${all.length} models and a run; ${refused} refused, in both with the same code`);
   } finally {
     await arena.end();
     rmSync(made, { recursive: true });

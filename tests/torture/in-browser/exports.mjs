@@ -54,7 +54,9 @@ export async function offered(model, { exports, contract }, base) {
   }
   const any = (format, plain) => exports.some((choice) => choice.format === format && choice.ok && (!plain || choice.type === undefined));
   const cell = (surface) => contract.surfaces.find((row) => row.surface === surface).export.support !== 'unsupported';
-  for (const [surface, expected] of [['gguf', any('gguf')], ['hf_folder', any('safetensors', true)], ['torch_state_dict_json', any('json')]]) {
+  // As bytes a JSON document holds blocks too, which numbers cannot.
+  const json = (await settled(model.exportFiles({ format: 'json', encoding: 'base64' }))).ok;
+  for (const [surface, expected] of [['gguf', any('gguf')], ['hf_folder', any('safetensors', true)], ['torch_state_dict_json', json]]) {
     if (cell(surface) !== expected) wrong.push(`${surface} is ${cell(surface) ? '' : 'not '}in the contract`);
   }
   return { wrong, choices: exports.length };
