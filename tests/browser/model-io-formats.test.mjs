@@ -36,7 +36,7 @@ function renamed() {
   return together(new Map([...metadata, ['general.name', ofText('tiny other')]]), tensors);
 }
 
-/** A Llama of one block whose vocabulary is that of SentencePiece. */
+/** The golden Llama with a vocabulary of SentencePiece, and tables of as many rows. */
 function sentencePiece() {
   const { tokens, scores, types } = JSON.parse(golden('tokenizers.json')).sentence_piece;
   const { metadata, tensors } = opened(golden('models/llama3.gguf'));
@@ -100,9 +100,9 @@ test('a_patch_of_one_tensor_changes_its_bytes_alone_and_a_head_that_stands_twice
       subject.do(async (s, { folder, name, changed }) => {
         const e = await import('/torture/exports.mjs');
         const base = await e.fetched(folder, [name]);
-        // The first value of the tensor becomes its half: one bit of its exponent, and another one of its sign where it is zero.
+        // The tensor's first value gets the other sign.
         const files = await e.withModel(base, (model) => e.folderOf(model));
-        const halved = await Promise.all(
+        const turned = await Promise.all(
           files.map(async (file) => {
             if (file.name !== 'model.safetensors') return file;
             const bytes = new Uint8Array(await file.arrayBuffer());
@@ -112,7 +112,7 @@ test('a_patch_of_one_tensor_changes_its_bytes_alone_and_a_head_that_stands_twice
             return new File([bytes], file.name);
           }),
         );
-        const patched = await e.withModel(halved, (model) => e.exportedAs('patched.gguf', model, { format: 'gguf', base }));
+        const patched = await e.withModel(turned, (model) => e.exportedAs('patched.gguf', model, { format: 'gguf', base }));
         return btoa(String.fromCharCode(...new Uint8Array(await patched.arrayBuffer())));
       }, { folder, name, changed }),
     );
