@@ -24,6 +24,10 @@ export async function exports(arena, tally, { sizes, bound, short }) {
       async (s, { sizes, ways }) => {
         const e = await import('/torture/exports.mjs');
         const files = () => s.modelFiles(sizes);
+        // The counter sees what is gathered instead of written.
+        const small = s.modelFiles({ ...sizes, vocab: 1000 });
+        const seen = await e.withModel(small, async (model) => [(await model.exportFiles())[0].blob.size, (await s.tell('counts')).blobs]);
+        if (!(seen[1] >= seen[0])) throw new Error(`Blobs are not counted: ${seen}`);
         const dense = await e.measured(files(), ways.dense, { kept: true });
         const base = dense.last[1];
         const blocks = await e.measured([base], ways.blocks, { base });
