@@ -1,6 +1,7 @@
 //! State dicts: their digests, checks, selection and manifests, and their way through every container.
 
 mod bundle;
+mod chain;
 mod checks;
 mod delta;
 mod digests;

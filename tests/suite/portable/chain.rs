@@ -1,0 +1,184 @@
+//! One model through every container, one after the other: its weights have one digest at every station.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use serde_json::json;
+use tabtune::bundle::{ByteSource, Digest, FileStream, MemorySource, ModelAssets, NamePolicy, PortableModelImportRequest, open_bundle};
+use tabtune::config::{ModelConfig, Precision, TrainConfig};
+use tabtune::data::Dataset;
+use tabtune::export::{ExportOptions, ExportSource, JsonEncoding, export_folder, export_gguf};
+use tabtune::interrupt::Interrupt;
+use tabtune::model::Model;
+use tabtune::portable::{ImportedBundle, PortableModelBundle, PortableModelStateDict, SharedFiles, TrainingGroups, open_json};
+use tabtune::train::Trainer;
+use tabtune_tests::{block_on, cpu, weights};
+
+use super::state_g::{assert_same, sources, written};
+use crate::resume::save_with;
+
+const FAMILIES: [&str; 4] = ["llama3", "qwen2", "qwen3", "gpt2"];
+/// Several shards for each of the models.
+const SHARD_BYTES: u64 = 3_000;
+/// Tokens of the models.
+const VOCABULARY: u32 = 12;
+
+type Written = Vec<(String, Vec<u8>)>;
+
+fn golden(family: &str) -> Written {
+    let folder = format!("{}/golden/models/{family}", env!("CARGO_MANIFEST_DIR"));
+    let file = |name: &str| (name.to_string(), std::fs::read(format!("{folder}/{name}")).unwrap());
+    vec![file("config.json"), file("model.safetensors")]
+}
+
+fn boxed(files: &Written) -> Vec<Box<dyn ByteSource>> {
+    files.iter().map(|(name, bytes)| Box::new(MemorySource::new(name.clone(), bytes.clone())) as Box<dyn ByteSource>).collect()
+}
+
+fn settings() -> TrainConfig {
+    serde_json::from_value(json!({"steps": 5, "batch_size": 2, "seq_len": 6, "learning_rate": 1e-2, "optimizer": {"type": "adamw"}})).unwrap()
+}
+
+fn dataset() -> Dataset {
+    Dataset::from_tokens((0..200u32).map(|n| (n * n / 3 + n) % VOCABULARY).collect(), 0.0).unwrap()
+}
+
+/// A run over the weights of these files, after some steps.
+fn run_of(files: &Written, steps: u64) -> Trainer {
+    let bundle = open_bundle(boxed(files)).unwrap();
+    let model = block_on(Model::from_bundle(&bundle, Precision::F32, &cpu().inner(), &Interrupt::none())).unwrap();
+    let mut trainer = Trainer::new(model, dataset(), settings()).unwrap();
+    for _ in 0..steps {
+        block_on(trainer.step()).unwrap();
+    }
+    trainer
+}
+
+fn state_of(trainer: Trainer) -> PortableModelStateDict {
+    PortableModelStateDict::from_training_groups(&TrainingGroups::new(trainer)).unwrap()
+}
+
+fn back(state: &PortableModelStateDict, model: &ModelConfig) -> TrainingGroups {
+    block_on(state.to_training_groups(model, &settings(), dataset(), &cpu().inner(), &Interrupt::none())).unwrap()
+}
+
+fn digest(imported: &ImportedBundle) -> Digest {
+    block_on(imported.bundle.state_dict.weights_digest()).unwrap()
+}
+
+fn everything() -> PortableModelImportRequest {
+    PortableModelImportRequest::default()
+}
+
+fn folder_digest(files: &Written) -> Digest {
+    digest(&block_on(PortableModelBundle::import_hf_folder(&sources(files), &everything())).unwrap())
+}
+
+/// The files of a stream, and the digest that its receipt states.
+fn folder(from: &ExportSource, options: &ExportOptions) -> (Written, Digest) {
+    let files = written(export_folder(from, options).unwrap());
+    let receipt: serde_json::Value = serde_json::from_slice(&files.last().unwrap().1).unwrap();
+    (files, serde_json::from_value(receipt["digests"]["weights"].clone()).unwrap())
+}
+
+fn gguf(from: &ExportSource) -> Written {
+    let options = ExportOptions { types: Some("f32".into()), ..ExportOptions::default() };
+    let mut files = written(block_on(export_gguf(from, Vec::new(), &options)).unwrap());
+    files.truncate(1);
+    files
+}
+
+fn of_files(files: &Written) -> ExportSource {
+    ExportSource::of_bundle(&Rc::new(open_bundle(boxed(files)).unwrap())).unwrap()
+}
+
+/// Line 5 and line 27: Hugging Face folder → training → F32 GGUF → Hugging Face folder → training, before and after steps of it.
+#[test]
+fn folder_to_training_to_gguf_to_folder_keeps_the_digest() {
+    for (family, steps) in FAMILIES.into_iter().flat_map(|family| [(family, 0), (family, 3)]) {
+        let before = golden(family);
+        let trainer = run_of(&before, steps);
+        let assets = ModelAssets::of_bundle(&open_bundle(boxed(&before)).unwrap());
+        let live = ExportSource::of_trainer(&trainer, assets, None, "numbers").unwrap();
+        let on_device = weights(trainer.model());
+        let in_gguf = gguf(&live);
+        let wanted = block_on(state_of(trainer).weights_digest()).unwrap();
+        // Without a step they are those of the folder, and afterwards others.
+        assert_eq!(folder_digest(&before) == wanted, steps == 0, "{family} {steps}");
+
+        let hf = PortableModelImportRequest { names: NamePolicy::Hf, ..everything() };
+        let of_gguf = block_on(PortableModelBundle::import_gguf(&sources(&in_gguf), &hf)).unwrap();
+        assert_eq!(digest(&of_gguf), wanted, "{family} {steps}: GGUF");
+        let (again, stated) = folder(&of_files(&in_gguf), &ExportOptions::default());
+        assert_eq!((folder_digest(&again), stated), (wanted, wanted), "{family} {steps}: folder of the GGUF");
+        // Both train on from the same bits.
+        for files in [&in_gguf, &again] {
+            let resumed = run_of(files, 0);
+            assert!(weights(resumed.model()) == on_device, "{family} {steps}");
+            assert_eq!(block_on(state_of(resumed).weights_digest()).unwrap(), wanted, "{family} {steps}: in training again");
+        }
+    }
+}
+
+/// Line 5 and line 27: JSON → safetensors → training → checkpoint → safetensors → JSON, with every digest and the same bytes at the end.
+#[test]
+fn json_safetensors_and_checkpoint_are_one_state() {
+    for family in FAMILIES {
+        let files = golden(family);
+        let bundle = open_bundle(boxed(&files)).unwrap();
+        let first = state_of(run_of(&files, 3));
+        let wanted = block_on(first.digests()).unwrap();
+        for encoding in [JsonEncoding::Numbers, JsonEncoding::Base64] {
+            let json = |state: &PortableModelStateDict| {
+                only(block_on(state.export_json("m.json", Some(&state.manifest()), encoding, false)).unwrap())
+            };
+            let safetensors = |state: &PortableModelStateDict| written(block_on(state.export_safetensors(&state.manifest())).unwrap());
+            let read = |files: &Written| block_on(PortableModelBundle::import_safetensors(sources(files))).unwrap().bundle.state_dict;
+            let text = json(&first);
+            let of_json = block_on(open_json(&MemorySource::new("m.json", text.clone())).unwrap().import(&everything())).unwrap();
+            let in_files = safetensors(&of_json.state_dict);
+            let of_files = read(&in_files);
+            let training = back(&of_files, &bundle.config);
+            let saved: SharedFiles = sources(&save_with(&training.trainer, &bundle));
+            let of_checkpoint = block_on(PortableModelBundle::import_checkpoint(&saved, &everything())).unwrap().bundle.state_dict;
+            let again = safetensors(&of_checkpoint);
+            for (station, state) in
+                [("JSON", &of_json.state_dict), ("safetensors", &of_files), ("checkpoint", &of_checkpoint), ("again", &read(&again))]
+            {
+                assert_eq!(block_on(state.digests()).unwrap(), wanted, "{family}: {station}");
+                assert_same(state, &first);
+            }
+            assert!(again == in_files, "{family}: other files");
+            assert!(json(&read(&again)) == text, "{family}: another document");
+        }
+    }
+}
+
+fn only(stream: FileStream) -> Vec<u8> {
+    let [(_, bytes)] = <[_; 1]>::try_from(written(stream)).unwrap();
+    bytes
+}
+
+/// Line 5 and line 27: one file → shards → one file → shards, with the same digest and the same bytes, of a live run and of files.
+#[test]
+fn shards_and_one_file_are_one_state() {
+    for family in FAMILIES {
+        let trainer = run_of(&golden(family), 3);
+        let assets = ModelAssets::of_bundle(&open_bundle(boxed(&golden(family))).unwrap());
+        let live = ExportSource::of_trainer(&trainer, assets, None, "numbers").unwrap();
+        let wanted = block_on(state_of(trainer).weights_digest()).unwrap();
+        let in_shards = ExportOptions { shard_bytes: Some(SHARD_BYTES), ..ExportOptions::default() };
+        let whole = ExportOptions::default();
+        let mut last: Option<ExportSource> = None;
+        let mut made: BTreeMap<usize, Vec<Written>> = BTreeMap::new();
+        for (station, options) in [&in_shards, &whole, &in_shards, &whole].into_iter().enumerate() {
+            let (files, stated) = folder(last.as_ref().unwrap_or(&live), options);
+            assert_eq!((folder_digest(&files), stated), (wanted, wanted), "{family}: station {station}");
+            last = Some(of_files(&files));
+            let of_weights = files.into_iter().filter(|(name, _)| name.ends_with(".safetensors") || name.ends_with(".index.json"));
+            made.entry(station % 2).or_default().push(of_weights.collect());
+        }
+        assert!(made[&0][0].len() > 2 && made[&1][0].len() == 1);
+        assert!(made.values().all(|files| files[0] == files[1]), "{family}: other bytes");
+    }
+}
