@@ -3,7 +3,7 @@
 //! Each target starts from sound and hostile files and changes them; a file with a new answer joins those that are changed. The sequence is
 //! the same in every run. `TABTUNE_FUZZ` is the number of files for each target, 20,000 by default.
 
-mod mutation;
+pub(crate) mod mutation;
 mod opening;
 mod opening_manifests;
 mod targets;

@@ -1,15 +1,20 @@
 #!/usr/bin/env python3
-"""Reads files that other programs wrote: names, dtypes, shapes and counts of NaN and infinity, as `tabtune inspect --json --read` tells them.
+"""Reads files that other programs wrote: names, dtypes, shapes and counts of NaN and infinity, as `tabtune inspect --json --read` tells them;
+with --suite also the bytes of every tensor, and its values in every dtype that the other program decodes.
 
-usage: generated.py --tabtune PATH [--files N] [--seed N], with numpy 2.4.6, safetensors 0.8.0 and gguf 0.19.0. 10,000 files of each format
-by default; 100 are the short form. Prints a table: what was written, and how often it was read as written, or refused as it has to be. Any
-other answer is a difference, and the script fails.
+usage: generated.py --tabtune PATH [--suite PATH] [--files N] [--seed N] [--golden FOLDER], with numpy 2.4.6, safetensors 0.8.0 and gguf 0.19.0.
+--suite is the test binary of tests/suite, whose `bundle::generated` compares; --golden writes 100 small files of each format
+with their digests for it.
+10,000 files of each format by default. Prints tables: what was written, and how often it was read as written, or refused as it has to be;
+the tensors and values of each dtype that were compared. Any other answer is a difference, and the script fails.
 
 The formats allow more than tabtune reads. What is refused, and why, stands in REFUSED.
 """
 import argparse
 import collections
+import hashlib
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -39,6 +44,27 @@ WORDS = {"bool": ("BOOL", 1), "uint8": ("U8", 1), "int8": ("I8", 1), "float8_e4m
 LETTERS = list("abcdefghijklmnopqrstuvwxyzABCXYZ0123456789._-/ []{}\"\\':,#%äßñ漢字한😀ﬁ")
 
 
+def values_digest(values):
+    """SHA-256 of F32 values, every NaN written as 0x7fc00000."""
+    with np.errstate(all="ignore"):
+        values = np.ascontiguousarray(values, dtype="<f4")
+    return hashlib.sha256(np.where(np.isnan(values), np.uint32(0x7FC00000), values.view("<u4")).tobytes()).hexdigest()
+
+
+def described(dtype, shape, count, data, values):
+    """What is expected of a tensor: `data` in the file, and `values`, None where nobody decodes it."""
+    digest = None if values is None else values_digest(values)
+    return dtype, shape, count, {"dtype": dtype, "stored": hashlib.sha256(data.tobytes()).hexdigest(), "values": digest}
+
+
+def widened(dtype, data):
+    """The values of a plain dtype by numpy, or None."""
+    if dtype == "BF16":
+        return (np.frombuffer(data, "<u2").astype("<u4") << 16).view("<f4")
+    kind = {"F16": "<f2", "F32": "<f4", "F64": "<f8"}.get(dtype)
+    return kind and np.frombuffer(data, kind)
+
+
 def name_of(random, most_bytes):
     while True:
         name = "".join(random.choice(LETTERS, random.integers(1, 24)))
@@ -59,7 +85,7 @@ def non_finite(dtype, data):
 
 
 def make_safetensors(random, path):
-    """Writes a file. Returns what is special in it, if anything, and name → (dtype, shape, non-finite)."""
+    """Writes a file. Returns what is special in it, if anything, and name → what is expected of the tensor."""
     special, tensors, expected, held = None, {}, {}, []
     for _ in range(random.integers(0, 9)):
         word = random.choice(list(WORDS))
@@ -77,7 +103,7 @@ def make_safetensors(random, path):
         held.append(data)
         tensors[name] = TensorSpec(dtype=str(word), shape=shape, data_ptr=data.ctypes.data, data_len=len(data))
         logical = shape[:-1] + [2 * shape[-1]] if dtype == "F4" else shape
-        expected[name] = (dtype, logical, non_finite(dtype, data.tobytes()))
+        expected[name] = described(dtype, logical, non_finite(dtype, data.tobytes()), data, widened(dtype, data.tobytes()))
         if special:
             break
     metadata = {name_of(random, 99): name_of(random, 99) for _ in range(random.integers(0, 4))}
@@ -118,7 +144,7 @@ def gguf_dtype(kind):
 
 
 def add_tensor(random, writer, special):
-    """A tensor of any type. Returns what is special, its name and (dtype, shape, non-finite)."""
+    """A tensor of any type. Returns what is special, its name and what is expected of it."""
     work = (GGMLQuantizationType.Q8_1, GGMLQuantizationType.Q8_K)
     kinds = [kind for kind in GGMLQuantizationType if kind not in work]
     kind, name, rank = kinds[random.integers(0, len(kinds))], name_of(random, 63), int(random.integers(1, 5))
@@ -132,9 +158,9 @@ def add_tensor(random, writer, special):
     blocks = int(random.integers(1, 3 if elements > 1 else 7))
     data = random.integers(0, 256, outer + [blocks * width], dtype=np.uint8)
     writer.add_tensor(name, data, raw_dtype=kind)
-    dtype = gguf_dtype(kind)
+    dtype, values = gguf_dtype(kind), None
     if elements == 1:
-        count = non_finite(dtype, data.tobytes())
+        count, values = non_finite(dtype, data.tobytes()), widened(dtype, data.tobytes())
     elif kind in work:
         count = 0
     elif kind.name in ("Q1_0", "Q2_0"):
@@ -143,8 +169,9 @@ def add_tensor(random, writer, special):
         count = elements * int(np.sum(~np.isfinite(scales)))
     else:
         with np.errstate(all="ignore"):
-            count = int(np.sum(~np.isfinite(quants.dequantize(data, kind))))
-    return special, name, (dtype, outer + [blocks * elements], count)
+            values = quants.dequantize(data, kind)
+        count = int(np.sum(~np.isfinite(values)))
+    return special, name, described(dtype, outer + [blocks * elements], count, data, values)
 
 
 def make_gguf(random, path):
@@ -179,16 +206,32 @@ def judged(special, expected, report):
     elif not report["ok"]:
         return f"refused: {report['code']} {report.get('message')}"
     found = {tensor["name"]: (tensor["dtype"], tensor["shape"]) for tensor in report["inventory"]}
-    wanted = {name: (dtype, shape) for name, (dtype, shape, _) in expected.items()}
+    wanted = {name: (dtype, shape) for name, (dtype, shape, *_) in expected.items()}
     if found != wanted or len(report["inventory"]) != len(wanted):
         return f"expected {wanted}, found {found}"
-    counts = {name: count for name, (_, _, count) in expected.items() if count}
+    counts = {name: count for name, (_, _, count, _) in expected.items() if count}
     return None if report.get("non_finite", {}) == counts else f"expected NaN and infinity {counts}, found {report.get('non_finite')}"
 
 
-def run(tabtune, ending, make, count, seed):
-    """Tallies of (what was written → files), and the differences."""
-    tally, tensors, different = collections.Counter(), 0, []
+def write_expected(folder, cases):
+    """expected.json of the sound files."""
+    sound = {path.name: {name: found for name, (*_, found) in expected.items()} for path, special, expected in cases if not special}
+    (folder / "expected.json").write_text(json.dumps(sound, indent=1) + "\n")
+
+
+def compared(suite, folder):
+    """Tensors, those decoded, and values for each dtype, as the test binary counts them; or what differs."""
+    command = [suite, "bundle::generated", "--nocapture"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | {"TABTUNE_GENERATED": str(folder)})
+    if done.returncode != 0 or "1 passed" not in done.stdout:
+        return None, (done.stderr + done.stdout)[-1500:]
+    lines = [line.split("compared ", 1)[1].split() for line in done.stdout.splitlines() if "compared " in line]
+    return {dtype: np.array([int(count) for count in counts]) for dtype, *counts in lines}, None
+
+
+def run(tabtune, suite, ending, make, count, seed):
+    """Tallies of (what was written → files), counts for each dtype, and the differences."""
+    tally, tensors, different, values = collections.Counter(), 0, [], {}
     for start in range(0, count, BATCH):
         with tempfile.TemporaryDirectory() as place:
             cases = []
@@ -199,6 +242,12 @@ def run(tabtune, ending, make, count, seed):
             done = subprocess.run(command, capture_output=True, text=True, check=True)
             reports = [json.loads(line) for line in done.stdout.splitlines()]
             assert [report["file"] for report in reports] == [path.name for path, _, _ in cases]
+            if suite and any(not special for _, special, _ in cases):
+                write_expected(pathlib.Path(place), cases)
+                found, fault = compared(suite, place)
+                different += [fault] if fault else []
+                for dtype, counts in (found or {}).items():
+                    values[dtype] = values.get(dtype, 0) + counts
         for (path, special, expected), report in zip(cases, reports, strict=True):
             tensors += len(expected)
             fault = judged(special, expected, report)
@@ -206,26 +255,53 @@ def run(tabtune, ending, make, count, seed):
                 different.append(f"{path.name} of seed {seed}: {fault}")
             else:
                 tally[special or "sound"] += 1
-    return tally, tensors, different
+    return tally, tensors, different, values
+
+
+def write_golden(folder, seed):
+    """100 small sound files of each format."""
+    folder, cases = pathlib.Path(folder), []
+    folder.mkdir(exist_ok=True)
+    for ending, make, most_bytes in (("gguf", make_gguf, 6_000), ("safetensors", make_safetensors, 3_000)):
+        made, number = [], 0
+        while len(made) < 100:
+            path = folder / f"{len(made):02}.{ending}"
+            special, expected = make(np.random.default_rng([seed, number]), path)
+            number += 1
+            if not special and expected and path.stat().st_size < most_bytes:
+                made.append((path, special, expected))
+            else:
+                path.unlink()
+        cases += made
+    write_expected(folder, cases)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--tabtune", required=True)
+    parser.add_argument("--tabtune")
+    parser.add_argument("--suite")
+    parser.add_argument("--golden")
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
-    faults = []
+    if args.golden:
+        return write_golden(args.golden, args.seed)
+    faults, values = [], {}
     print("| format | files | of | answer | reason |\n|---|---|---|---|---|")
     for ending, make in (("safetensors", make_safetensors), ("gguf", make_gguf)):
-        tally, tensors, different = run(args.tabtune, ending, make, args.files, args.seed)
+        tally, tensors, different, values[ending] = run(args.tabtune, args.suite, ending, make, args.files, args.seed)
         for kind, count in sorted(tally.items(), key=lambda item: -item[1]):
             answer, reason = REFUSED.get(kind, ("as written", f"{tensors} tensors"))
             print(f"| {ending} | {count} | {kind} | {answer} | {reason} |")
         print(f"| {ending} | {len(different)} | different | | |", flush=True)
         faults += different
+    if args.suite:
+        print("\n| format | dtype | tensors with equal bytes | decoded to equal bits | values |\n|---|---|---|---|---|")
+        for ending, found in values.items():
+            for dtype, (tensors, decoded, count) in sorted(found.items()):
+                print(f"| {ending} | {dtype} | {tensors} | {decoded} | {count} |")
     print("\n".join(faults[:20]))
-    sys.exit(bool(faults))
+    return sys.exit(bool(faults))
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ const MODELS = {
 export const NAMES = Object.keys(MODELS);
 
 /** The numbers of mulberry32 from a seed: exact integers, so equal everywhere. */
-function draws(seed) {
+export function draws(seed) {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::receipt_parts::ReceiptFile;
 use super::refusal::shown;
 use super::sha256::{Digest, Hasher};
 use super::source::{ByteSource, base_name, for_each_chunk};
@@ -72,6 +73,14 @@ impl Base {
         Ok(self)
     }
 
+    /// Takes the sums of whole files that `other` has of the same files.
+    pub(crate) fn take_sums(&mut self, other: &Self) {
+        for file in self.files.iter_mut().filter(|file| file.sha256.is_none()) {
+            let same = other.files.iter().find(|one| (one.bytes, one.header_sha256) == (file.bytes, file.header_sha256));
+            file.sha256 = same.and_then(|one| one.sha256);
+        }
+    }
+
     /// Whether these are the same files, whatever they are called: sizes, and the sums of headers where both tell them.
     pub fn matches(&self, other: &Self) -> bool {
         let sorted = |base: &Self| {
@@ -86,6 +95,20 @@ impl Base {
         let told = own.iter().chain(&others).all(|(_, header)| header.is_some());
         let sizes = |files: &[(u64, Option<Digest>)]| files.iter().map(|(bytes, _)| *bytes).collect::<Vec<_>>();
         if told { own == others } else { sizes(&own) == sizes(&others) }
+    }
+}
+
+impl Bundle {
+    /// The files of the adapter that was merged. With `summed`, all of its weights are read for their sum.
+    pub(crate) fn adapter_files(&self, summed: bool) -> Result<Vec<ReceiptFile>> {
+        let Some(adapter) = &self.adapter else { return Ok(Vec::new()) };
+        let mut files = adapter.inputs.clone();
+        if let Some(weights) = self.files.last().filter(|_| summed) {
+            for file in files.iter_mut().filter(|file| file.sha256.is_none()) {
+                file.sha256 = Some(sha256_of(weights.as_ref(), 0, weights.len())?);
+            }
+        }
+        Ok(files)
     }
 }
 

@@ -86,7 +86,7 @@ pub struct LossRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiptFile {
-    /// What it is for: `weights`, `optimizer`, `index`, `config`, `tokenizer`, `template`, `card`, `manifest` or `other`.
+    /// What it is for: `weights`, `optimizer`, `index`, `config`, `tokenizer`, `template`, `card`, `manifest`, `adapter` or `other`.
     pub role: String,
     /// File name, without a path.
     pub name: String,
@@ -106,6 +106,7 @@ impl ReceiptFile {
         let format = name.rsplit_once('.').map_or("", |(_, end)| end).to_ascii_lowercase();
         let role = match (name, format.as_str()) {
             ("optimizer.safetensors", _) => "optimizer",
+            ("adapter_config.json" | "adapter_model.safetensors", _) => "adapter",
             (_, "safetensors" | "gguf") => "weights",
             ("config.json" | "generation_config.json", _) => "config",
             ("tokenizer.json" | "tokenizer_config.json" | "special_tokens_map.json", _) => "tokenizer",

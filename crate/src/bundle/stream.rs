@@ -145,6 +145,13 @@ impl FileStream {
         &self.files
     }
 
+    /// Calls the first file by another name. The receipt, which tells names, comes after this.
+    pub(crate) fn rename_first(&mut self, name: &str) {
+        if let Some(file) = self.files.first_mut() {
+            name.clone_into(&mut file.name);
+        }
+    }
+
     pub(super) fn push(&mut self, name: &str, bytes: u64, segments: Vec<Segment>) {
         let index = self.files.len();
         self.files.push(FileInfo { name: name.to_string(), bytes });

@@ -26,9 +26,8 @@ pub(super) const NAME: &str = "model";
 pub async fn export_gguf(source: &ExportSource, base_files: Vec<Box<dyn ByteSource>>, options: &ExportOptions) -> Result<FileStream> {
     let types = options.types.as_deref().map_or(Ok(GgufTypes::AsBase), GgufTypes::from_word)?;
     let name = options.name.as_deref().unwrap_or(NAME);
-    if name.is_empty() || name.chars().any(|c| c.is_control() || matches!(c, '/' | '\\')) {
-        return Err(Error::InvalidConfig(vec![Fault::new("name", "a file name without a path", name)]));
-    }
+    check_name("name", name)?;
+    options.file_name.as_deref().map_or(Ok(()), |name| check_name("file_name", name))?;
     let mut draft = source.draft();
     let mut stream = if base_files.is_empty() {
         recipe(source, &Start::of(source)?, name, types, options.requantise)?
@@ -37,8 +36,23 @@ pub async fn export_gguf(source: &ExportSource, base_files: Vec<Box<dyn ByteSour
         let given: Vec<ReceiptFile> = base.files.iter().map(|file| ReceiptFile::of_name(&file.name, file.bytes, file.sha256)).collect();
         draft.inputs.retain(|file| !given.iter().any(|one| (&one.name, one.bytes) == (&file.name, file.bytes)));
         draft.inputs.extend(given);
+        // The files at hand are those that the run started from, unless every tensor is replaced.
+        if let Some(recorded) = draft.base.as_mut().filter(|recorded| recorded.matches(&base)) {
+            recorded.take_sums(&base);
+            if recorded.files.iter().all(|file| file.sha256.is_some()) {
+                draft.checks.retain(|check| check.name != "base");
+            }
+        }
         stream
     };
+    options.file_name.iter().for_each(|name| stream.rename_first(name));
     stream.push_receipt(RECEIPT, draft)?;
     Ok(stream)
+}
+
+fn check_name(option: &'static str, name: &str) -> Result<()> {
+    if name.is_empty() || name.chars().any(|c| c.is_control() || matches!(c, '/' | '\\')) {
+        return Err(Error::InvalidConfig(vec![Fault::new(option, "a file name without a path", name)]));
+    }
+    Ok(())
 }

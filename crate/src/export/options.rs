@@ -88,6 +88,8 @@ pub struct ExportOptions {
     pub allow_non_finite: bool,
     /// What the model is called; of a GGUF file also its name, without the ending.
     pub name: Option<String>,
+    /// Name of the one file of a GGUF or JSON export, where it is another than that of the model with its ending.
+    pub file_name: Option<String>,
     /// What the model card says beside what is measured.
     pub card: Option<ModelCard>,
 }

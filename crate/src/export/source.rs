@@ -49,6 +49,8 @@ pub struct ExportSource {
     pub assets: ModelAssets,
     /// The weight files that it started from.
     pub base: Option<Base>,
+    /// The files of the adapter that was merged into it.
+    pub adapter: Vec<ReceiptFile>,
     /// How it was trained, if it was.
     pub training: Option<TrainingRecord>,
     /// What it is a state of.
@@ -72,6 +74,7 @@ impl ExportSource {
             weights: Weights::of_bundle(bundle)?,
             assets: ModelAssets::of_bundle(bundle),
             base: Some(bundle.base.clone()),
+            adapter: bundle.adapter_files(false)?,
             training: None,
             identity,
             groups: Vec::new(),
@@ -84,6 +87,7 @@ impl ExportSource {
     /// The same with the sums of all bytes of its base, as hubs show them, for its receipt: the files are read once.
     pub fn summed(mut self, bundle: &Bundle) -> Result<Self> {
         self.base = self.base.map(|base| base.hashed(bundle)).transpose()?;
+        self.adapter = bundle.adapter_files(true)?;
         Ok(self)
     }
 
@@ -115,6 +119,7 @@ impl ExportSource {
             weights,
             assets,
             base,
+            adapter: Vec::new(),
             training: Some(training),
             identity,
             groups: trainer.groups(),
@@ -126,16 +131,24 @@ impl ExportSource {
 
     /// What the receipt of an export says before anything is written.
     pub fn draft(&self) -> ModelIoArtifactReceipt {
-        let operation = if self.training.is_some() { Operation::Export } else { Operation::Convert };
+        let operation = match &self.training {
+            Some(_) => Operation::Export,
+            None if self.adapter.is_empty() => Operation::Convert,
+            None => Operation::Merge,
+        };
         let mut admitted: Vec<String> = self.weights.tensors.iter().map(|tensor| tensor.name.clone()).collect();
         admitted.sort_unstable();
         let files = self.base.iter().flat_map(|base| &base.files);
-        let unread = files.clone().any(|file| file.sha256.is_none());
-        let skipped = ReceiptCheck { name: "base".into(), result: CheckResult::Skipped };
+        let skipped = |name: &str, unread: bool| unread.then(|| ReceiptCheck { name: name.into(), result: CheckResult::Skipped });
+        let unread = [
+            skipped("base", files.clone().any(|file| file.sha256.is_none())),
+            skipped("adapter", self.adapter.iter().any(|file| file.sha256.is_none())),
+        ];
+        let of_base = files.map(|file| ReceiptFile::of_name(&file.name, file.bytes, file.sha256));
         ModelIoArtifactReceipt {
             base: self.base.clone(),
             training: self.training.clone(),
-            inputs: files.map(|file| ReceiptFile::of_name(&file.name, file.bytes, file.sha256)).collect(),
+            inputs: of_base.chain(self.adapter.iter().cloned()).collect(),
             tensors: ReceiptTensors {
                 admitted,
                 dropped: self.selection.dropped.clone(),
@@ -143,7 +156,7 @@ impl ExportSource {
                 converted: Vec::new(),
             },
             groups: ReceiptGroups { admitted: self.groups.iter().map(|group| group.group_id.clone()).collect(), dropped: Vec::new() },
-            checks: unread.then_some(skipped).into_iter().collect(),
+            checks: unread.into_iter().flatten().collect(),
             warnings: self.warnings.iter().map(ReceiptWarning::from).collect(),
             ..ModelIoArtifactReceipt::new(operation)
         }

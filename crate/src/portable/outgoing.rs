@@ -27,7 +27,8 @@ pub async fn export(source: &ExportSource, base_files: Vec<Box<dyn ByteSource>>,
         ExportFormat::Gguf => export_gguf(source, base_files, options).await,
         ExportFormat::Json => {
             let state = state_of(source, options.optimizer)?;
-            let name = format!("{}.state_dict.json", options.name.as_deref().unwrap_or(JSON_NAME));
+            let usual = || format!("{}.state_dict.json", options.name.as_deref().unwrap_or(JSON_NAME));
+            let name = options.file_name.clone().unwrap_or_else(usual);
             let manifest = options.manifest.then(|| state.manifest());
             let mut stream = state.export_json(&name, manifest.as_ref(), options.encoding, options.allow_non_finite).await?;
             stream.push_receipt(RECEIPT, source.draft())?;

@@ -23,8 +23,9 @@ pub fn options(args: &OutputArgs) -> Result<ExportOptions> {
     if args.format != ExportFormat::Safetensors && (args.dtype.is_some() || args.shard_bytes.is_some() || args.optimizer) {
         return Err(RunError::Usage("--dtype, --shard-bytes and --optimizer go with --format safetensors".into()));
     }
-    let name = file_name(&args.to);
-    let name = args.card.name.clone().unwrap_or_else(|| name.strip_suffix(".gguf").unwrap_or(&name).to_string());
+    let file = file_name(&args.to);
+    let stem = [".gguf", ".state_dict.json"].into_iter().find_map(|end| file.strip_suffix(end)).unwrap_or(&file);
+    let name = args.card.name.clone().unwrap_or_else(|| stem.to_string());
     let mut fields = Map::new();
     let mut put = |key: &str, value: Option<Value>| drop(value.map(|value| fields.insert(key.to_string(), value)));
     put("format", Some(json!(word(args.format))));
@@ -37,6 +38,8 @@ pub fn options(args: &OutputArgs) -> Result<ExportOptions> {
     put("encoding", args.encoding.clone().map(Value::from));
     put("allow_non_finite", Some(json!(args.allow_non_finite)));
     put("name", Some(json!(name)));
+    // The receipt calls the file what it is called here.
+    put("file_name", (args.format != ExportFormat::Safetensors).then(|| json!(file)));
     put("card", card(&args.card));
     let place = if args.format == ExportFormat::Safetensors { check_place(&args.to, None) } else { check_file(&args.to) };
     place?;

@@ -61,6 +61,7 @@ fn of_model(model: &Model, tokenizer: Option<&Tokenizer>, base: Option<Base>) ->
         weights: Weights::of_model(model),
         assets: ModelAssets::of_config(model.config(), tokenizer.cloned()),
         base,
+        adapter: Vec::new(),
         training: None,
         identity: Identity::default(),
         groups: Vec::new(),

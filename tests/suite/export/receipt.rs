@@ -1,13 +1,15 @@
 //! Receipts: what they state is found again, and nothing else.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use serde_json::Value;
 use tabtune::bundle::{
-    CheckResult, Digest, MemorySource, ModelIoArtifactReceipt, RECEIPT, SafetensorsFile, Verification, leaf, verify, verify_files,
-    weights_digest,
+    CheckResult, Digest, MemorySource, ModelIoArtifactReceipt, OpenOptions, Operation, RECEIPT, SafetensorsFile, Verification, leaf,
+    open_bundle_with, verify, verify_files, weights_digest,
 };
-use tabtune::export::{ExportOptions, export_folder, export_gguf};
+use tabtune::export::{ExportFormat, ExportOptions, ExportSource, export_folder, export_gguf};
+use tabtune::portable::export;
 use tabtune_tests::block_on;
 
 use super::{all_files, golden, goldens, named, of_files, source, sources};
@@ -135,6 +137,59 @@ fn line_43_gguf_file_has_its_receipt_beside_the_stream() {
             assert!(!verify_files(&sources(&changed), Some(&text)).unwrap().ok);
         }
     }
+}
+
+/// A merge has the adapter's files among its inputs, and each byte of them counts.
+#[test]
+fn line_43_adapter_is_an_input_of_its_merge() {
+    let read = |path: &str| std::fs::read(format!("{}/golden/{path}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let of = |folder: &str, names: [&str; 2]| -> Written { names.map(|name| (name.to_string(), read(&format!("{folder}/{name}")))).into() };
+    let inputs = [
+        of("models/gpt2", ["config.json", "model.safetensors"]),
+        of("adapters/gpt2", ["adapter_config.json", "adapter_model.safetensors"]),
+    ];
+    let options = OpenOptions { adapter: Some(sources(&inputs[1])), ..OpenOptions::default() };
+    let bundle = Rc::new(open_bundle_with(sources(&inputs[0]), options).unwrap());
+    let mut stream = export_folder(&ExportSource::of_bundle(&bundle).unwrap().summed(&bundle).unwrap(), &ExportOptions::default()).unwrap();
+    let files = all_files(&mut stream);
+    let receipt = stream.receipt().unwrap();
+    assert_eq!(receipt.operation, Operation::Merge);
+    assert!(receipt.checks.is_empty(), "{:?}", receipt.checks);
+    let known = ["model.safetensors", "adapter_config.json", "adapter_model.safetensors"];
+    assert_eq!(receipt.inputs.iter().map(|file| file.name.as_str()).collect::<Vec<_>>(), known);
+    let given: Written = inputs.concat().into_iter().filter(|(name, _)| name != "config.json").collect();
+    let verified = |given: &Written| verify(receipt, &sources(&[files.clone(), given.clone()].concat())).unwrap();
+    assert!(verified(&given).ok, "{:?}", verified(&given));
+    for (at, (name, bytes)) in given.iter().enumerate() {
+        for place in [0, bytes.len() / 2, bytes.len() - 1] {
+            let mut changed = given.clone();
+            changed[at].1[place] ^= 4;
+            let found = verified(&changed);
+            assert!(!found.ok && result(&found, &format!("input:{name}")) == CheckResult::Differs, "{name} {place}");
+        }
+    }
+}
+
+/// The receipt calls a file what the caller calls it, whatever the model is called; and a patch knows the sum of its base.
+#[test]
+fn line_43_receipt_has_the_names_and_the_base_of_the_caller() {
+    let mut source = of_files(goldens(&["llama3.gguf"]));
+    source.base.as_mut().unwrap().files[0].sha256 = None;
+    for (format, base) in
+        [(ExportFormat::Gguf, goldens(&["llama3.gguf"])), (ExportFormat::Gguf, Vec::new()), (ExportFormat::Json, Vec::new())]
+    {
+        let options = ExportOptions { format, file_name: Some("mine.x".into()), name: Some("other".into()), ..ExportOptions::default() };
+        let patched = !base.is_empty();
+        let mut stream = block_on(export(&source, base, &options)).unwrap();
+        let files = all_files(&mut stream);
+        let receipt = stream.receipt().unwrap();
+        assert_eq!((files[0].0.as_str(), receipt.outputs[0].name.as_str()), ("mine.x", "mine.x"));
+        let sum = receipt.base.as_ref().unwrap().files[0].sha256;
+        assert_eq!((sum, receipt.checks.is_empty()), (patched.then(|| Digest::of(&golden("llama3.gguf"))), patched));
+        assert!(verify_files(&sources(&files), None).unwrap().ok);
+    }
+    let wrong = ExportOptions { format: ExportFormat::Gguf, file_name: Some("a/b".into()), ..ExportOptions::default() };
+    assert_eq!(block_on(export(&source, Vec::new(), &wrong)).map(|_| ()).unwrap_err().code(), "config.invalid");
 }
 
 #[test]

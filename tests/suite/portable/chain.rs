@@ -7,12 +7,13 @@ use serde_json::json;
 use tabtune::bundle::{ByteSource, Digest, FileStream, MemorySource, ModelAssets, NamePolicy, PortableModelImportRequest, open_bundle};
 use tabtune::config::{ModelConfig, Precision, TrainConfig};
 use tabtune::data::Dataset;
+use tabtune::device::Device;
 use tabtune::export::{ExportOptions, ExportSource, JsonEncoding, export_folder, export_gguf};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
 use tabtune::portable::{ImportedBundle, PortableModelBundle, PortableModelStateDict, SharedFiles, TrainingGroups, open_json};
 use tabtune::train::Trainer;
-use tabtune_tests::{block_on, cpu, weights};
+use tabtune_tests::{block_on, cpu, devices, weights};
 
 use super::state_g::{assert_same, sources, written};
 use crate::resume::save_with;
@@ -36,18 +37,24 @@ fn boxed(files: &Written) -> Vec<Box<dyn ByteSource>> {
 }
 
 fn settings() -> TrainConfig {
-    serde_json::from_value(json!({"steps": 5, "batch_size": 2, "seq_len": 6, "learning_rate": 1e-2, "optimizer": {"type": "adamw"}})).unwrap()
+    serde_json::from_value(json!({"steps": 5, "batch_size": 2, "seq_len": 6, "learning_rate": 1e-2, "optimizer": {"type": "adamw"}}))
+        .unwrap()
 }
 
 fn dataset() -> Dataset {
     Dataset::from_tokens((0..200u32).map(|n| (n * n / 3 + n) % VOCABULARY).collect(), 0.0).unwrap()
 }
 
-/// A run over the weights of these files, after some steps.
-fn run_of(files: &Written, steps: u64) -> Trainer {
+/// A run over the weights of these files.
+fn run_on(device: &Device, precision: Precision, files: &Written) -> Trainer {
     let bundle = open_bundle(boxed(files)).unwrap();
-    let model = block_on(Model::from_bundle(&bundle, Precision::F32, &cpu().inner(), &Interrupt::none())).unwrap();
-    let mut trainer = Trainer::new(model, dataset(), settings()).unwrap();
+    let model = block_on(Model::from_bundle(&bundle, precision, &device.inner(), &Interrupt::none())).unwrap();
+    Trainer::new(model, dataset(), TrainConfig { precision, ..settings() }).unwrap()
+}
+
+/// A run on the CPU, after some steps.
+fn run_of(files: &Written, steps: u64) -> Trainer {
+    let mut trainer = run_on(&cpu(), Precision::F32, files);
     for _ in 0..steps {
         block_on(trainer.step()).unwrap();
     }
@@ -180,5 +187,32 @@ fn shards_and_one_file_are_one_state() {
         }
         assert!(made[&0][0].len() > 2 && made[&1][0].len() == 1);
         assert!(made.values().all(|files| files[0] == files[1]), "{family}: other bytes");
+    }
+}
+
+/// Line 27: the same weights on the CPU and on every device that runs shaders have one digest, in the state dict, a checkpoint, a folder and
+/// a GGUF file that leave from there.
+#[test]
+fn line_27_weights_have_one_digest_on_every_device() {
+    for (family, precision) in FAMILIES.into_iter().flat_map(|family| [(family, Precision::F32), (family, Precision::Bf16)]) {
+        let files = golden(family);
+        let bundle = open_bundle(boxed(&files)).unwrap();
+        let mut wanted = None;
+        for (at, device) in devices().iter().enumerate() {
+            let trainer = run_on(device, precision, &files);
+            let live = ExportSource::of_trainer(&trainer, ModelAssets::of_bundle(&bundle), None, "numbers").unwrap();
+            let saved = sources(&save_with(&trainer, &bundle));
+            let (of_folder, stated) = folder(&live, &ExportOptions::default());
+            let in_gguf = gguf(&live);
+            let digests = block_on(state_of(trainer).digests()).unwrap();
+            let (expected, gguf_expected) = wanted.get_or_insert_with(|| (digests, in_gguf.clone()));
+            assert_eq!(&digests, expected, "{family} {precision:?}: state on device {at}");
+            let of_checkpoint = block_on(PortableModelBundle::import_checkpoint(&saved, &everything())).unwrap().bundle.state_dict;
+            assert_eq!(&block_on(of_checkpoint.digests()).unwrap(), expected, "{family} {precision:?}: checkpoint of device {at}");
+            assert_eq!([folder_digest(&of_folder), stated], [expected.weights; 2], "{family} {precision:?}: folder of device {at}");
+            assert!(in_gguf == *gguf_expected, "{family} {precision:?}: GGUF of device {at}");
+            // In F32 they are those of the files that it came from.
+            assert_eq!(expected.weights == folder_digest(&files), precision == Precision::F32, "{family} {precision:?}");
+        }
     }
 }

@@ -2,21 +2,20 @@
 
 use std::rc::Rc;
 
-use proptest::prelude::*;
 use serde_json::json;
-use tabtune::bundle::{FileStream, MemorySource, ModelStateTensorManifest, SafetensorsFile};
-use tabtune::portable::{ModelAdapterDelta, Payload, PortableModelStateDict, StateTensorEntry};
+use tabtune::bundle::{FileStream, MemorySource, SafetensorsFile};
+use tabtune::portable::{ModelAdapterDelta, Payload, PortableModelStateDict};
 use tabtune_tests::block_on;
 
 use super::state_g::{assert_same, plain, state_g, told, written};
 
-fn with(state: &PortableModelStateDict, key: &str, bytes: Vec<u8>) -> PortableModelStateDict {
+pub fn with(state: &PortableModelStateDict, key: &str, bytes: Vec<u8>) -> PortableModelStateDict {
     let mut tensors = state.tensors().clone();
     tensors.get_mut(key).unwrap().payload = Payload::owned(bytes);
     PortableModelStateDict::new(state.identity.clone(), state.source_format, tensors, state.groups().to_vec()).unwrap()
 }
 
-fn file_of(stream: FileStream) -> Rc<MemorySource> {
+pub fn file_of(stream: FileStream) -> Rc<MemorySource> {
     let (name, bytes) = written(stream).remove(0);
     Rc::new(MemorySource::new(name, bytes))
 }
@@ -126,42 +125,4 @@ fn words_are_whole_across_pieces() {
     let applied = block_on(base.apply_adapter_delta(&read, false)).unwrap();
     let whole = |state: &PortableModelStateDict| written(block_on(state.export_safetensors(&state.manifest())).unwrap());
     assert!(whole(&applied) == whole(&target));
-}
-
-const WIDTHS: [(&str, usize); 9] =
-    [("U8", 1), ("F8_E4M3", 1), ("F16", 2), ("BF16", 2), ("F32", 4), ("I32", 4), ("F64", 8), ("C64", 8), ("I64", 8)];
-
-proptest! {
-    /// Line 41.
-    #[test]
-    fn apply_then_remove_is_the_identity(base in any::<[u8; 72]>(), target in any::<[u8; 72]>()) {
-        let state = |bytes: &[u8; 72]| {
-            let entry = |key: &str, dtype: &str, shape: &[u64], bytes: &[u8]| {
-                let manifest = ModelStateTensorManifest::parameter(key, dtype, shape);
-                (key.to_string(), StateTensorEntry { manifest, payload: Payload::owned(bytes) })
-            };
-            let mut tensors: std::collections::BTreeMap<_, _> =
-                WIDTHS.iter().map(|(dtype, width)| entry(dtype, dtype, &[72 / *width as u64], bytes)).collect();
-            tensors.extend([entry("blocks", "GGML:Q4_0", &[4, 32], bytes), entry("F6_E2M3", "F6_E2M3", &[96], bytes)]);
-            PortableModelStateDict::new(Default::default(), tabtune::portable::SourceWord::Tabtune, tensors, Vec::new()).unwrap()
-        };
-        let (base, target) = (state(&base), state(&target));
-        let delta = block_on(base.derive_adapter_delta(&target, "x")).unwrap();
-        let read = ModelAdapterDelta::open(file_of(delta.export().unwrap())).unwrap();
-        let applied = block_on(base.apply_adapter_delta(&read, false)).unwrap();
-        assert_same(&applied, &target);
-        assert_same(&block_on(applied.remove_adapter_delta(&read, false)).unwrap(), &base);
-    }
-
-    /// The words themselves: target minus base, modulo 2³².
-    #[test]
-    fn words_wrap(base in any::<[u32; 3]>(), target in any::<[u32; 3]>()) {
-        let state = |words: &[u32; 3]| plain(&[("w", "F32", &[3], words.iter().flat_map(|word| word.to_le_bytes()).collect())]);
-        let (_, file) = written(block_on(state(&base).derive_adapter_delta(&state(&target), "x")).unwrap().export().unwrap()).remove(0);
-        if base != target {
-            let modulo = |(t, b): (&u32, &u32)| ((i64::from(*t) - i64::from(*b)).rem_euclid(1 << 32) as u32).to_le_bytes();
-            let expected: Vec<u8> = target.iter().zip(&base).flat_map(modulo).collect();
-            prop_assert_eq!(&file[file.len() - 12..], &expected[..]);
-        }
-    }
 }

@@ -5,6 +5,7 @@ use half::f16;
 use super::config::LoraConfig;
 use crate::bf16;
 use crate::bundle::decode::Encoding;
+use crate::bundle::receipt_parts::ReceiptFile;
 use crate::bundle::source::{ByteSource, for_each_chunk};
 use crate::error::{Error, Refusal, Result, word};
 
@@ -20,6 +21,8 @@ pub struct MergedAdapter {
     pub bytes: u64,
     /// What it says.
     pub config: LoraConfig,
+    /// Its configuration, with its sum, and its weights.
+    pub inputs: Vec<ReceiptFile>,
 }
 
 /// Where one matrix of a pair is stored.

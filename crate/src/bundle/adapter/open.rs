@@ -8,6 +8,8 @@ use super::merge::MergedAdapter;
 use super::pairs::Parts;
 use crate::bundle::decode::Encoding;
 use crate::bundle::names::{self, HEAD, Layout};
+use crate::bundle::provenance::sha256_of;
+use crate::bundle::receipt_parts::ReceiptFile;
 use crate::bundle::refusal::{Warning, known_mark};
 use crate::bundle::safetensors::{SafetensorsFile, SafetensorsTensor};
 use crate::bundle::source::{ByteSource, base_name};
@@ -34,7 +36,10 @@ pub(in crate::bundle) fn merge_adapter(bundle: &mut Bundle, mut files: Vec<Box<d
     refuse_other_formats(&files)?;
     let absent = |code, name: &str| Error::from(Refusal::new(code).of(name).subject(name).expected(format!("{CONFIG} and {WEIGHTS}")));
     let config = find(&files, CONFIG).ok_or_else(|| absent(word!("bundle.config.missing"), CONFIG))?;
-    let config = LoraConfig::open(files[config].as_ref())?;
+    let config_file = files[config].as_ref();
+    let config_sum = sha256_of(config_file, 0, config_file.len())?;
+    let config_input = ReceiptFile::of_name(config_file.name(), config_file.len(), Some(config_sum));
+    let config = LoraConfig::open(config_file)?;
     let weights = find(&files, WEIGHTS).ok_or_else(|| absent(word!("bundle.weights.missing"), WEIGHTS))?;
     let weights = files.swap_remove(weights);
     let file = SafetensorsFile::open(weights.as_ref())?;
@@ -56,7 +61,8 @@ pub(in crate::bundle) fn merge_adapter(bundle: &mut Bundle, mut files: Vec<Box<d
         entry.merge = Some(Rc::new(merge));
     }
     bundle.warnings.extend(config.warnings.iter().chain(&file.warnings).cloned());
-    bundle.adapter = Some(MergedAdapter { file: weights.name().to_string(), bytes: weights.len(), config });
+    let inputs = vec![config_input, ReceiptFile::of_name(weights.name(), weights.len(), None)];
+    bundle.adapter = Some(MergedAdapter { file: weights.name().to_string(), bytes: weights.len(), config, inputs });
     bundle.files.push(weights);
     Ok(())
 }

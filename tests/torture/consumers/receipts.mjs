@@ -1,0 +1,160 @@
+// Receipts: their sums beside those of sha256sum, equal ones for equal runs, and one byte changed in a thousand places.
+import { execFileSync } from 'node:child_process';
+import { closeSync, openSync, readFileSync, readSync, readdirSync, statSync, writeSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { root } from '../../../web/toolchain.mjs';
+import { draws, makeModels } from '../make-models.mjs';
+
+const FLIPS = 1000;
+const SEED = 10;
+const GOLDEN = join(root, 'tests', 'golden');
+const TEXT = join(GOLDEN, 'checkpoints', 'v1-data.txt');
+const RECEIPT = /receipt\.json$/;
+
+/** Operation → the files that it reads, besides documents, and its command with the options that say where it writes. */
+function operations(work) {
+  const model = (name) => join(work, 'models', name);
+  const weights = (name) => join(model(name), 'model.safetensors');
+  const convert = (name, to, ...options) => ({ inputs: [weights(name)], to, command: ['convert', '--model', model(name), ...options] });
+  const gguf = (name, type) => convert(name, 'out.gguf', '--format', 'gguf', '--type', type);
+  const base = join(work, 'base.gguf');
+  const trained = join(work, 'trained', 'checkpoint');
+  const exported = (to, ...options) => ({ inputs: [base], to, command: ['export', '--checkpoint', trained, ...options] });
+  const [golden, adapter] = [join(GOLDEN, 'models', 'gpt2'), join(GOLDEN, 'adapters', 'gpt2')];
+  // A copy, in which a byte may be changed.
+  const copies = { golden: join(work, 'golden'), adapter: join(work, 'adapter') };
+  for (const [from, to] of [[golden, copies.golden], [adapter, copies.adapter]]) execFileSync('cp', ['-r', from, to]);
+  return {
+    'convert, folder': convert('llama-3', 'out'),
+    'convert, bf16 in shards': convert('qwen2', 'out', '--dtype', 'bf16', '--shard-bytes', '75000'),
+    'convert, with manifest': convert('qwen3', 'out', '--manifest', '--shard-bytes', '150000'),
+    'convert, GGUF f32': gguf('qwen3', 'f32'),
+    'convert, GGUF q8_0': gguf('gpt2', 'q8_0'),
+    'convert, GGUF q4_k_m': gguf('llama-3', 'q4_k_m'),
+    'convert, patch without a change': { inputs: [base], to: 'out.gguf', command: ['convert', '--model', base, '--base', base, '--format', 'gguf'] },
+    'convert, JSON': convert('gpt2', 'out.state_dict.json', '--format', 'json'),
+    'export, folder with optimizer': exported('out', '--optimizer', '--manifest'),
+    'export, patch as-base': exported('out.gguf', '--format', 'gguf', '--base', base),
+    'export, GGUF q8_0 anew': exported('out.gguf', '--format', 'gguf', '--type', 'q8_0'),
+    'export, JSON in base64': exported('out.state_dict.json', '--format', 'json', '--manifest', '--encoding', 'base64'),
+    'adapter merge': {
+      inputs: [join(copies.golden, 'model.safetensors'), join(copies.adapter, 'adapter_model.safetensors'), join(copies.adapter, 'adapter_config.json')],
+      to: 'out',
+      command: ['adapter', 'merge', '--model', copies.golden, '--adapter', copies.adapter],
+    },
+  };
+}
+
+/** A GGUF file, and a run of three steps that started from it. */
+async function trained(tabtune, work, to) {
+  const base = join(work, 'base.gguf');
+  await tabtune.convert(join(work, 'models', 'llama-tied'), base, '--format', 'gguf', '--type', 'q4_0');
+  const shape = ['--steps', '3', '--batch-size', '1', '--seq-len', '16', '--learning-rate', '1e-3', '--seed', '5'];
+  await tabtune.lines('train', '--model', base, '--data', TEXT, ...shape, '--device', 'cpu', '--out', to);
+}
+
+const sha256sum = (path) => execFileSync('sha256sum', ['--', path], { encoding: 'utf8' }).split(' ')[0].replace(/^\\/, '');
+
+/** The files of a folder, and which of them is the receipt. */
+function filesOf(folder) {
+  const files = readdirSync(folder).map((name) => join(folder, name));
+  return { files: files.filter((path) => !RECEIPT.test(path)), receipt: files.find((path) => RECEIPT.test(path)) };
+}
+
+/** Files of the receipt that are not as sha256sum has them, in words; `paths` are those at hand. */
+function otherSums(claims, paths, sums) {
+  return claims.flatMap(({ name, bytes, sha256 }) => {
+    const named = paths.filter((path) => basename(path) === basename(name));
+    const equal = named.some((path) => sums.get(path) === sha256 && statSync(path).size === bytes);
+    return equal ? [] : [`${name} has the sum ${sha256}, sha256sum says ${named.map((path) => sums.get(path)).join(', ') || 'nothing of it'}`];
+  });
+}
+
+/** Changes one byte of a file while `work` is done. */
+async function flipped(path, at, change, work) {
+  const file = openSync(path, 'r+');
+  const byte = Buffer.alloc(1);
+  try {
+    readSync(file, byte, 0, 1, at);
+    writeSync(file, Buffer.of(byte[0] ^ change), 0, 1, at);
+    return await work();
+  } finally {
+    writeSync(file, byte, 0, 1, at);
+    closeSync(file);
+  }
+}
+
+/** What `verify` answers; a receipt or a file that cannot be read is refused too. */
+async function verified(tabtune, paths) {
+  try {
+    const [answer] = await tabtune.lines('verify', ...paths);
+    return answer.ok;
+  } catch {
+    return false;
+  }
+}
+
+export async function receipts({ tabtune, work, fail }) {
+  makeModels(join(work, 'models'));
+  const runs = ['trained', 'trained-again'].map((name) => join(work, name, 'checkpoint'));
+  for (const run of runs) {
+    execFileSync('rm', ['-f', join(work, 'base.gguf')]);
+    await trained(tabtune, work, run);
+  }
+  const all = Object.entries(operations(work)).map(([name, operation]) => ({ name, ...operation, flips: 0, refused: 0 }));
+  for (const [at, each] of all.entries()) {
+    const made = [];
+    for (const time of ['once', 'again']) {
+      // A folder's name is the title of its card.
+      const folder = join(work, `${at}-${time}`, 'model');
+      execFileSync('mkdir', ['-p', folder]);
+      const command = time === 'again' ? each.command.map((word) => (word === runs[0] ? runs[1] : word)) : each.command;
+      const to = each.to === 'out' ? folder : join(folder, each.to);
+      const [verb, ...options] = command;
+      await tabtune.lines(verb, ...options, '--to', to);
+      made.push({ folder, ...filesOf(folder) });
+    }
+    each.paths = [made[0].folder, ...each.inputs];
+    const [receipt, again] = made.map((one) => JSON.parse(readFileSync(one.receipt, 'utf8')));
+    each.equal = receipt.receipt_digest === again.receipt_digest;
+    if (!/^[0-9a-f]{64}$/.test(receipt.receipt_digest) || !each.equal) fail(`receipts, ${each.name}: receipt_digest ${receipt.receipt_digest} and ${again.receipt_digest}`);
+    each.files = [...made[0].files, ...each.inputs];
+    const sums = new Map(each.files.map((path) => [path, sha256sum(path)]));
+    const wrong = [
+      ...otherSums(receipt.outputs, made[0].files, sums),
+      ...otherSums([...receipt.inputs, ...(receipt.base?.files ?? [])], each.inputs, sums),
+    ];
+    const listed = receipt.outputs.map(({ name }) => name).sort();
+    const there = made[0].files.map((path) => basename(path)).sort();
+    if (String(listed) !== String(there)) wrong.push(`lists ${listed}, there are ${there}`);
+    // A file is changed only if the receipt knows it.
+    const known = new Set([...receipt.outputs, ...receipt.inputs].map(({ sha256 }) => sha256));
+    each.targets = each.files.filter((path) => known.has(sums.get(path)) && statSync(path).size > 0);
+    for (const path of each.inputs) if (!each.targets.includes(path)) wrong.push(`does not list the input ${basename(path)}`);
+    for (const words of wrong) fail(`receipts, ${each.name}: ${words}`);
+    each.sums = receipt.outputs.length + receipt.inputs.length;
+    each.wrong = wrong.length;
+    if (!(await verified(tabtune, each.paths))) fail(`receipts, ${each.name}: verify does not confirm it`);
+  }
+  const draw = draws(SEED);
+  const below = (count) => Math.floor((draw() / 2 ** 32) * count);
+  for (let flip = 0; flip < FLIPS; flip++) {
+    const each = all[below(all.length)];
+    const path = each.targets[below(each.targets.length)];
+    const [at, change] = [below(statSync(path).size), 1 + below(255)];
+    each.flips++;
+    if (await flipped(path, at, change, () => verified(tabtune, each.paths))) fail(`receipts, ${each.name}: byte ${at} of ${path} ^ ${change} is not seen`);
+    else each.refused++;
+  }
+  for (const each of all) if (!(await verified(tabtune, each.paths))) fail(`receipts, ${each.name}: not confirmed at the end`);
+  const total = (of) => String(all.reduce((sum, each) => sum + each[of], 0));
+  const rows = all.map((each) => [each.name, `${each.sums - each.wrong} of ${each.sums}`, each.equal ? 'equal' : 'OTHER', `${each.flips}`, `${each.refused}`]);
+  return {
+    title: 'receipts and what they are of',
+    words: `Each operation twice, in two folders; those of a checkpoint from two runs. The files of the receipt whose SHA-256 is that of \`sha256sum\`, inputs and outputs, which
+are all files that were written; whether both receipts have one \`receipt_digest\`; then ${FLIPS} random changes of one byte in an input or an output, after each of which
+\`tabtune verify\` has to refuse, as before and after them all it has to confirm.`,
+    columns: ['operation', 'sums as of sha256sum', 'receipts of two runs', 'bytes changed', 'refused'],
+    rows: [...rows, ['all', '', '', total('flips'), total('refused')]],
+  };
+}
