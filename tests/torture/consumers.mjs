@@ -9,11 +9,12 @@ import { characters } from './consumers/characters.mjs';
 import { folders } from './consumers/folders.mjs';
 import { Tabtune } from './consumers/programs.mjs';
 import { written } from './consumers/report.mjs';
+import { generated } from './consumers/generated.mjs';
 import { receipts } from './consumers/receipts.mjs';
 import { checkSums, small } from './consumers/small.mjs';
 import { smollm } from './consumers/smollm.mjs';
 
-const PARTS = { small, folders, characters, smollm, receipts };
+const PARTS = { small, folders, characters, smollm, generated, receipts };
 const asked = process.argv.slice(2).filter((word) => word !== '--short');
 const unknown = asked.filter((name) => !(name in PARTS));
 if (unknown.length > 0) {

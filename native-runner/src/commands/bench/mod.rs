@@ -1,5 +1,6 @@
 //! `tabtune bench`: time and memory on this device. Every figure is measured.
 
+mod files;
 mod kernels;
 mod memory;
 mod model_memory;
@@ -100,6 +101,8 @@ pub enum BenchSubject {
     Kernels,
     /// Bytes on the device per trained parameter; exit status 1 if a bound is broken.
     Memory,
+    /// Opening, decoding, encoding, hashing and exporting a model of 200 MB that lies in memory.
+    Files,
 }
 
 /// Prints one line per thing measured.
@@ -109,6 +112,7 @@ pub fn run(args: &BenchArgs, output: &Output) -> Result<Outcome> {
         BenchSubject::Optimizers => optimizers::run(args.elements as usize, &device, output)?,
         BenchSubject::Step => step::run(args, &device, output)?,
         BenchSubject::Kernels => kernels::run(args, &device, output)?,
+        BenchSubject::Files => files::run(&device, output)?,
         BenchSubject::Memory => match &args.model {
             Some(path) => model_memory::run(path, args, &device, output)?,
             None => return memory::run(args.layers as usize, &device, output),
