@@ -88,9 +88,10 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// Starts after `prompt`. Refuses an empty prompt and one longer than the context.
+    /// Starts after `prompt`, with the beginning-of-text before it where the tokenizer's files ask for one. Refuses a prompt without tokens
+    /// and one longer than the context.
     pub fn new(model: &Model, tokenizer: &Tokenizer, prompt: &str, config: GenerateConfig) -> Result<Self> {
-        let ids = tokenizer.encode(prompt)?;
+        let ids = tokenizer.encode_beginning(prompt)?;
         Self::from_ids(model, tokenizer.eos().to_vec(), &ids, config)
     }
 

@@ -95,6 +95,26 @@ fn sentence_piece_ids_equal_sentencepiece() {
     assert_eq!(tokenizer.encode_prompt("Bennet").unwrap(), [vec![1], tokenizer.encode("Bennet").unwrap()].concat());
 }
 
+/// As llama.cpp and transformers do: a beginning-of-text where the file asks for one, once, and no end-of-text.
+#[test]
+fn a_text_that_is_continued_begins_as_its_file_says() {
+    let of = |add_bos, add_eos| Tokenizer::from_parts(TokenizerParts { add_bos, add_eos, ..sentence_piece(true) }).unwrap();
+    for (add_bos, begun) in [(None, true), (Some(true), true), (Some(false), false)] {
+        for add_eos in [None, Some(true)] {
+            let tokenizer = of(add_bos, add_eos);
+            let plain = tokenizer.encode("Bennet").unwrap();
+            let expected = if begun { [vec![1], plain.clone()].concat() } else { plain };
+            assert_eq!(tokenizer.encode_beginning("Bennet").unwrap(), expected, "{add_bos:?} {add_eos:?}");
+            // A template writes the token itself.
+            let written = tokenizer.encode_beginning("<s>Bennet").unwrap();
+            assert_eq!((written[0], written.iter().filter(|id| **id == 1).count()), (1, 1));
+        }
+    }
+    // Without a text there is still its beginning.
+    assert_eq!(of(None, None).encode_beginning("").unwrap(), [1]);
+    assert_eq!(Tokenizer::characters("ab").unwrap().encode_beginning("ba").unwrap(), [1, 0]);
+}
+
 #[test]
 fn exported_files_read_back_as_the_same_tokenizer() {
     for parts in [byte_level("smollm"), byte_level("llama-bpe"), sentence_piece(true)] {

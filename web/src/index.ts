@@ -7,7 +7,7 @@ export type { InspectOptions } from './page/inspections.js';
 export type { RunOptions } from './page/loop.js';
 export { Model, newModel, openModel } from './page/model.js';
 export type { Call, WorkerCall } from './page/call.js';
-export type { ExportOptions, ExportTarget, GgufType, ModelCard } from './page/export-options.js';
+export type { ExportOptions, Exports, ExportTarget, GgufType, ModelCard } from './page/export-options.js';
 export type { OpenOptions } from './page/model.js';
 export type * from './page/options.js';
 export type * from './protocol/generated/settings.js';

@@ -90,16 +90,20 @@ impl EncodedTensor {
         self.measure.as_ref().map(Measure::conversion)
     }
 
-    /// The next `count` bytes of the file; fewer at the end.
+    /// The next `count` bytes of the file; fewer at the end. Before bytes are given that stand for what the type cannot hold, the rest of
+    /// the tensor is read to count it, and refused.
     pub(super) async fn take(&mut self, count: usize) -> Result<Vec<u8>> {
-        while self.ready.len() < count && self.at < self.elements() {
+        while (self.ready.len() < count || self.encoder.refuses()) && self.at < self.elements() {
             self.advance().await?;
+            if self.encoder.refuses() {
+                self.ready.clear();
+            }
         }
         let rest = self.ready.split_off(count.min(self.ready.len()));
         Ok(std::mem::replace(&mut self.ready, rest))
     }
 
-    /// Reads the next values in the order of the file and encodes what fills whole blocks. What the type cannot hold is refused at the end.
+    /// Reads the next values in the order of the file and encodes what fills whole blocks. At the end refuses what the type could not hold.
     async fn advance(&mut self) -> Result<()> {
         let left = self.elements() - self.at;
         let next = match (self.layout, &self.values) {

@@ -178,6 +178,13 @@ impl Tokenizer {
         &self.prefix
     }
 
+    /// Ids of a text that is to be continued: [`Self::prompt_prefix`], then `text`. A text that begins with this prefix in words, as chat
+    /// templates may write it, does not get it twice. Nothing is added at the end.
+    pub fn encode_beginning(&self, text: &str) -> Result<Vec<u32>> {
+        let ids = self.encode(text)?;
+        Ok(if ids.starts_with(&self.prefix) { ids } else { [self.prefix.as_slice(), &ids].concat() })
+    }
+
     /// Ids of `text`, and the byte of `text` at which each begins.
     pub fn encode_with_starts(&self, text: &str) -> Result<(Vec<u32>, Vec<usize>)> {
         if self.characters.is_some() {

@@ -1,6 +1,17 @@
 /** What a model leaves as, and where to. */
+import type { NamedFile, Receipt } from '../protocol/reports.js';
 import type { Call } from './call.js';
 import type { FilesInput } from './inputs.js';
+
+/** How a model leaves: what a model and a trainer have in common. */
+export interface Exports {
+  /** Written to a folder, a file or a stream as it is made. Gives the receipt. */
+  exportTo: (target: ExportTarget, options?: ExportOptions) => Promise<Receipt | undefined>;
+  /** As one Blob: a zip of a Hugging Face folder, or the single file. */
+  export: (options?: ExportOptions) => Promise<Blob>;
+  /** File by file, the receipt among them. */
+  exportFiles: (options?: ExportOptions) => Promise<NamedFile[]>;
+}
 
 /** A folder as transformers loads it, one GGUF file as llama.cpp does, or one JSON file that any parser reads. */
 export interface ExportOptions extends Call {

@@ -7,7 +7,7 @@ import type { Ask, Reply } from '../protocol/protocol.js';
 import { toSources } from './inputs.js';
 import type { LinkOptions } from './link.js';
 import { inside } from './requests.js';
-import type { ExportOptions, ExportTarget } from './export-options.js';
+import type { ExportOptions, Exports, ExportTarget } from './export-options.js';
 
 const EXPORT: Checks = {
   format: among('safetensors', 'gguf', 'json'),
@@ -23,10 +23,23 @@ const EXPORT: Checks = {
   card: inside({ name: words, license: words, baseModel: words, data: words, text: words }),
 };
 
+type Written = Reply<'model.export'>;
+type Place = 'zip' | 'files' | { target: ExportTarget };
 type Exporting = (ask: Ask<'model.export'>, options: LinkOptions) => Promise<Reply<'model.export'>>;
 
+/** The exports of what `call` reaches; `usual` holds where the options do not say whether NaN and infinity are written. */
+export function exportsOf(call: Exporting, usual?: boolean): Exports {
+  const written = (options: ExportOptions | undefined, to: Place): Promise<Written> =>
+    exported(call, { ...options, allowNonFinite: options?.allowNonFinite ?? usual }, to);
+  return {
+    exportTo: async (target, options) => (await written(options, { target })).receipt,
+    export: async (options) => (await written(options, 'zip')).files[0]?.blob ?? new Blob(),
+    exportFiles: async (options) => (await written(options, 'files')).files,
+  };
+}
+
 /** Asks the worker to write the model: as one zip or file, as files, or to `target`, piece by piece. */
-export async function exported(call: Exporting, { base, signal, onProgress, ...given }: ExportOptions, to: 'zip' | 'files' | { target: ExportTarget }): Promise<Reply<'model.export'>> {
+async function exported(call: Exporting, { base, signal, onProgress, ...given }: ExportOptions, to: Place): Promise<Written> {
   const options = translate(given, EXPORT, '');
   if (given.format !== 'gguf') {
     for (const [key, value] of Object.entries({ type: given.type, base })) if (value !== undefined) throw badOption(key, "none without format 'gguf'", value);

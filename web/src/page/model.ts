@@ -2,8 +2,8 @@
 import { truth } from './checks.js';
 import { aborted, badOption, fault } from '../protocol/errors.js';
 import type { WorkerCall } from './call.js';
-import type { ExportOptions, ExportTarget } from './export-options.js';
-import { exported } from './exporting.js';
+import type { Exports } from './export-options.js';
+import { exportsOf } from './exporting.js';
 import { toSource, toSources } from './inputs.js';
 import type { DataInput, FilesInput, Input } from './inputs.js';
 import { Link } from './link.js';
@@ -11,7 +11,7 @@ import type { LinkOptions, Owner } from './link.js';
 import { trainSettings } from './options.js';
 import type { TrainOptions } from './options.js';
 import type { Ask, Reply, Tag } from '../protocol/protocol.js';
-import type { Finding, ModelDetails, ModelInfo, NamedFile, NamedTensor, Receipt } from '../protocol/reports.js';
+import type { Finding, ModelDetails, ModelInfo, NamedTensor, Receipt } from '../protocol/reports.js';
 import type { CallOptions, Connection } from './rpc.js';
 import { modelJson } from './fresh-model.js';
 import type { ModelShape } from './fresh-model.js';
@@ -55,6 +55,12 @@ export class Model {
   readonly receipt: Receipt | undefined;
   /** The files that training starts from, with their sums; a fresh model has none. */
   readonly base: ModelDetails['base'];
+  /** The model in another form, without training and without a GPU, written to a folder, a file or a stream as it is made. Gives the receipt. */
+  readonly exportTo: Exports['exportTo'];
+  /** The same as one Blob: a zip of a Hugging Face folder, or the single file. */
+  readonly export: Exports['export'];
+  /** The same, file by file, the receipt among them. */
+  readonly exportFiles: Exports['exportFiles'];
   /** @internal */
   readonly allowNonFinite: boolean;
   readonly #open: Open;
@@ -70,6 +76,7 @@ export class Model {
     this.allowNonFinite = allowNonFinite;
     this.#link = link;
     this.#open = open;
+    ({ exportTo: this.exportTo, export: this.export, exportFiles: this.exportFiles } = exportsOf((ask, more) => this.call('model.export', ask, more), allowNonFinite));
   }
 
   /** @internal The model that `open` opens, in the worker of this link. */
@@ -114,26 +121,6 @@ export class Model {
   /** One tensor by its name in `info`, widened to f32. */
   tensor(name: string, options: { signal?: AbortSignal } = {}): Promise<NamedTensor> {
     return this.call('model.tensor', { name }, options);
-  }
-
-  /** The model in another form, without training and without a GPU, written to a folder, a file or a stream as it is made. Gives the receipt. */
-  async exportTo(target: ExportTarget, options: ExportOptions = {}): Promise<Receipt | undefined> {
-    return (await this.#export(options, { target })).receipt;
-  }
-
-  /** The same as one Blob: a zip of a Hugging Face folder, or the single file. */
-  async export(options: ExportOptions = {}): Promise<Blob> {
-    const { files: [file] } = await this.#export(options, 'zip');
-    return file?.blob ?? new Blob();
-  }
-
-  /** The same, file by file, the receipt among them. */
-  async exportFiles(options: ExportOptions = {}): Promise<NamedFile[]> {
-    return (await this.#export(options, 'files')).files;
-  }
-
-  #export(options: ExportOptions, to: Parameters<typeof exported>[2]): ReturnType<typeof exported> {
-    return exported((ask, more) => this.call('model.export', ask, more), { ...options, allowNonFinite: options.allowNonFinite ?? this.allowNonFinite }, to);
   }
 
   tokenize(text: string): Promise<number[]> {

@@ -1,14 +1,14 @@
 import { naturalNumber, positiveInteger } from './checks.js';
 import { aborted, badOption } from '../protocol/errors.js';
-import type { ExportOptions, ExportTarget } from './export-options.js';
-import { exported } from './exporting.js';
+import type { Exports } from './export-options.js';
+import { exportsOf } from './exporting.js';
 import type { Link } from './link.js';
 import { RunLoop } from './loop.js';
 import type { RunOptions } from './loop.js';
 import type { Model } from './model.js';
 import { sampleJson, trainSettings } from './options.js';
 import type { TrainOptions } from './options.js';
-import type { CheckpointInfo, EvalReport, HistoryEntry, ModelDetails, NamedFile, Profile, Receipt, SampledToken, SessionInfo, TrainerEvent, TrainerState } from '../protocol/reports.js';
+import type { CheckpointInfo, EvalReport, HistoryEntry, ModelDetails, Profile, SampledToken, SessionInfo, TrainerEvent, TrainerState } from '../protocol/reports.js';
 import type { SampleOptions } from '../protocol/generated/settings.js';
 import type { Recovery } from './recovery.js';
 import { WorkerLoss } from './worker-loss.js';
@@ -26,6 +26,12 @@ export class Trainer extends EventTarget {
   /** Identifies the run in storage. */
   readonly runId: string;
   readonly checkpoints: Checkpoints;
+  /** The model for other programs, written to a folder, a file or a stream as it is made. Gives the receipt. */
+  readonly exportTo: Exports['exportTo'];
+  /** The same as one Blob: a zip of a Hugging Face folder, or the single file. */
+  readonly export: Exports['export'];
+  /** The same, file by file, the receipt among them. */
+  readonly exportFiles: Exports['exportFiles'];
   readonly #link: Link;
   readonly #lock: RunLock;
   readonly #recovery: Recovery;
@@ -46,6 +52,7 @@ export class Trainer extends EventTarget {
     this.#workerLoss = new WorkerLoss(status, this.#loop, recovery, () => lock.release(), info);
     link.handTo(this.#workerLoss);
     this.checkpoints = Checkpoints.of(link, info.run, { running: () => this.#loop.running, loaded: (loaded) => this.#workerLoss.loaded(loaded) });
+    ({ exportTo: this.exportTo, export: this.export, exportFiles: this.exportFiles } = exportsOf((ask, more) => link.call('model.export', ask, more)));
     const tell = (tag: 'checkpoint.autosave' | 'device.look') => (): void => void link.call(tag, undefined).catch(() => undefined);
     this.#unwatch = watchVisibility(tell('checkpoint.autosave'), tell('device.look'));
     this.#workerLoss.tell(info.warnings);
@@ -169,26 +176,6 @@ export class Trainer extends EventTarget {
   /** The forms in which the weights can leave, what each keeps, and the files that training started from. */
   details(): Promise<ModelDetails> {
     return this.#link.call('model.details', undefined);
-  }
-
-  /** The model for other programs, written to a folder, a file or a stream as it is made. Gives the receipt. */
-  async exportTo(target: ExportTarget, options: ExportOptions = {}): Promise<Receipt | undefined> {
-    return (await this.#export(options, { target })).receipt;
-  }
-
-  /** The same as one Blob: a zip of a Hugging Face folder, or the single file. */
-  async export(options: ExportOptions = {}): Promise<Blob> {
-    const { files: [file] } = await this.#export(options, 'zip');
-    return file?.blob ?? new Blob();
-  }
-
-  /** The same, file by file, the receipt among them. */
-  async exportFiles(options: ExportOptions = {}): Promise<NamedFile[]> {
-    return (await this.#export(options, 'files')).files;
-  }
-
-  #export(options: ExportOptions, to: Parameters<typeof exported>[2]): ReturnType<typeof exported> {
-    return exported((ask, more) => this.#link.call('model.export', ask, more), options, to);
   }
 
   /** Settings, progress, model and adapter of the run. */

@@ -66,6 +66,11 @@ impl Encoder {
         self.pending.extend_from_slice(rest);
     }
 
+    /// Whether something was found that [`Self::finish`] will refuse.
+    pub fn refuses(&self) -> bool {
+        self.overflowed > 0 || self.non_finite > 0
+    }
+
     /// Ends the tensor.
     ///
     /// # Errors
