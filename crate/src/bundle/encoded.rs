@@ -44,6 +44,8 @@ impl Values {
 #[derive(Debug, Clone)]
 pub(crate) struct EncodedTensor {
     name: String,
+    /// As they were given, with their shape in Hugging Face's order.
+    given: (Values, Vec<usize>),
     values: Values,
     /// Rows in Hugging Face's order, and values of a row.
     rows: u64,
@@ -66,13 +68,19 @@ impl EncodedTensor {
         let width: u64 = shape.iter().skip(1).map(|&dim| dim as u64).product();
         let from = values.dtype();
         let measure = (from != to.ggml().dtype()).then(|| Measure::new(name, &from, to));
+        let given = (values.clone(), shape.to_vec());
         let (values, layout) = match (values, layout.fitting(shape)) {
             // In the order of the file already.
             (Values::Stored(stored), layout) if stored.lies_as(layout) => (Values::Stored(stored.in_stored_order()), Layout::Same),
             other => other,
         };
         let name = name.to_string();
-        Self { name, values, rows, width, layout, to, encoder: Encoder::new(to), measure, at: 0, ready: Vec::new() }
+        Self { name, given, values, rows, width, layout, to, encoder: Encoder::new(to), measure, at: 0, ready: Vec::new() }
+    }
+
+    /// The same tensor from its first value on, in Hugging Face's order.
+    pub(super) fn in_order(&self) -> Self {
+        Self::new(&self.name, self.given.0.clone(), &self.given.1, Layout::Same, self.to)
     }
 
     fn elements(&self) -> u64 {

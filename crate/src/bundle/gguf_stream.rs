@@ -1,9 +1,13 @@
 //! A GGUF file as a stream: its header, and the contents of its tensors from wherever they are.
 
+use super::counted::Counted;
 use super::encoded::EncodedTensor;
 use super::gguf::{GgufRecord, GgufValue, gguf_header};
+use super::names::Layout;
 use super::source::SourceSpan;
 use super::stream::{FileStream, Segment};
+use super::sums::TensorSpan;
+use super::written::Known;
 use crate::error::{Refusal, Result, word};
 
 /// A tensor of a GGUF file to be written.
@@ -12,6 +16,8 @@ pub(crate) struct GgufOutput {
     pub(crate) record: GgufRecord,
     /// Its bytes.
     pub(crate) contents: GgufContents,
+    /// Hugging Face's name of the weight that it is, and how it lies here; `None` for what is no weight of the model, or one a second time.
+    pub(crate) weight: Option<(String, Layout)>,
 }
 
 /// Where the bytes of a tensor come from.
@@ -26,11 +32,12 @@ pub(crate) enum GgufContents {
 }
 
 impl FileStream {
-    /// Adds a GGUF file with these keys and tensors, in their order. The rules are those of [`gguf_header`]; contents of another length than
+    /// Adds a GGUF file with these keys and tensors, in their order, and knows it for a receipt. The rules are those of [`gguf_header`]; contents of another length than
     /// their record says are `export.tensor.size`.
     pub(crate) fn push_gguf(&mut self, name: &str, metadata: &[(String, GgufValue)], tensors: Vec<GgufOutput>) -> Result<()> {
         let records: Vec<GgufRecord> = tensors.iter().map(|tensor| tensor.record.clone()).collect();
         let header = gguf_header(metadata, &records)?;
+        let file = self.files.len();
         let mut bytes = header.bytes.len() as u64;
         let mut segments = vec![Segment::Bytes(header.bytes)];
         for (tensor, span) in tensors.into_iter().zip(header.spans) {
@@ -43,11 +50,23 @@ impl FileStream {
                 let refusal = Refusal::new(word!("export.tensor.size")).of("gguf").subject(&tensor.record.name);
                 return Err(refusal.expected(format!("{} bytes", span.bytes)).found(segment.len()).into());
             }
+            if let (Some((key, layout)), Some(sums)) = (&tensor.weight, &mut self.sums) {
+                let GgufRecord { name, ggml_type, shape } = &tensor.record;
+                let counted = Counted::new(key, name, &ggml_type.dtype(), shape, *layout);
+                let again = match &segment {
+                    _ if counted.sum(span.bytes).is_some() => None,
+                    Segment::Copied(stored) => Some(Segment::Copied(counted.ordered_span(stored))),
+                    Segment::Encoded(tensor) => Some(Segment::Encoded(tensor.in_order())),
+                    _ => None,
+                };
+                sums.expect(TensorSpan { counted, file, begin: bytes, end: bytes + span.bytes, state: false, again });
+            }
             bytes += span.bytes + span.padding;
             // Less than the alignment.
             segments.extend([segment, Segment::Bytes(vec![0; span.padding as usize])]);
         }
         self.push(name, bytes, segments);
+        self.know(Known::of_gguf(metadata));
         Ok(())
     }
 }

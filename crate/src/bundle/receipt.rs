@@ -12,6 +12,7 @@ use super::provenance::Base;
 pub use super::receipt_parts::*;
 use super::sha256::Digest;
 use super::state::StatedDigests;
+use super::written::Known;
 use crate::error::{Error, Refusal, Result, word};
 
 /// The file of a folder that is its receipt.
@@ -123,11 +124,13 @@ impl ModelIoArtifactReceipt {
         written: &[Written<'_>],
         [weights, state]: [BTreeMap<String, Digest>; 2],
         conversions: Vec<Conversion>,
+        known: &Known,
     ) -> Result<Self> {
         let mut receipt = self.clone();
         receipt.outputs = written.iter().map(|(name, bytes, sum)| ReceiptFile::of_name(name, *bytes, Some(*sum))).collect();
-        receipt.digests.weights = (!weights.is_empty()).then(|| weights_digest(&weights));
-        receipt.digests.optimizer = (!state.is_empty()).then(|| optimizer_digest(&state));
+        let weights = (!weights.is_empty()).then(|| weights_digest(&weights)).or(known.weights);
+        let optimizer = (!state.is_empty()).then(|| optimizer_digest(&state)).or(known.optimizer);
+        receipt.digests = known.digests(weights, optimizer)?;
         receipt.tensors.converted = conversions.iter().map(|one| one.tensor.clone()).collect();
         receipt.tensors.converted.sort_unstable();
         receipt.conversions = conversions;

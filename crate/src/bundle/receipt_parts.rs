@@ -86,7 +86,7 @@ pub struct LossRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiptFile {
-    /// What it is for: `weights`, `optimizer`, `index`, `config`, `tokenizer`, `template`, `card`, `manifest`, `adapter` or `other`.
+    /// What it is for: `weights`, `optimizer`, `delta`, `adapter`, `index`, `config`, `tokenizer`, `template`, `card`, `manifest` or `other`.
     pub role: String,
     /// File name, without a path.
     pub name: String,
@@ -107,6 +107,8 @@ impl ReceiptFile {
         let role = match (name, format.as_str()) {
             ("optimizer.safetensors", _) => "optimizer",
             ("adapter_config.json" | "adapter_model.safetensors", _) => "adapter",
+            ("delta.safetensors", _) => "delta",
+            _ if name.ends_with(".state_dict.json") => "weights",
             (_, "safetensors" | "gguf") => "weights",
             ("config.json" | "generation_config.json", _) => "config",
             ("tokenizer.json" | "tokenizer_config.json" | "special_tokens_map.json", _) => "tokenizer",

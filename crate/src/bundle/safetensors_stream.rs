@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::counted::Counted;
 use super::digest::weights_digest;
 use super::encode::TensorType;
 use super::encoded::{EncodedTensor, Values};
@@ -120,15 +121,8 @@ impl FileStream {
         let Some(sums) = &mut self.sums else { return };
         for ((key, dtype, shape), (begin, end)) in entries.iter().zip(spans) {
             let shape = shape.iter().map(|&dim| dim as u64).collect();
-            sums.expect(TensorSpan {
-                key: key.clone(),
-                dtype: dtype.clone(),
-                shape,
-                file,
-                begin: header + begin,
-                end: header + end,
-                state,
-            });
+            let counted = Counted::plain(key, dtype, shape);
+            sums.expect(TensorSpan { counted, file, begin: header + begin, end: header + end, state, again: None });
         }
     }
 }

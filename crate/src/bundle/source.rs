@@ -34,6 +34,18 @@ impl<S: ByteSource + ?Sized> ByteSource for Box<S> {
     }
 }
 
+impl<S: ByteSource + ?Sized> ByteSource for &S {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+    fn len(&self) -> u64 {
+        (**self).len()
+    }
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        (**self).read_at(offset, buf)
+    }
+}
+
 impl<S: ByteSource + ?Sized> ByteSource for Rc<S> {
     fn name(&self) -> &str {
         (**self).name()

@@ -11,10 +11,13 @@ use serde::Serialize;
 use super::contents::ReadRange;
 use super::conversion::Conversion;
 use super::encoded::EncodedTensor;
+use super::provenance::sha256_of;
 use super::receipt::ModelIoArtifactReceipt;
+use super::sha256::{Digest, Hasher};
 use super::source::SourceSpan;
 use super::stored::{StoredBytes, StoredTensor};
 use super::sums::Sums;
+use super::written::Known;
 use crate::error::{Error, Fault, Result};
 use crate::gpu::transfer::{PIECE_BYTES, Part, read_parts};
 
@@ -112,6 +115,27 @@ impl Segment {
     }
 }
 
+impl Segment {
+    /// SHA-256 of the bytes of a tensor, which are read for it.
+    pub(super) async fn digest(&mut self) -> Result<Digest> {
+        let mut sum = Hasher::new();
+        match self {
+            Segment::Copied(SourceSpan { source, begin, bytes }) => return sha256_of(source, *begin, *begin + *bytes),
+            Segment::Encoded(tensor) => loop {
+                let bytes = tensor.take(PIECE_BYTES).await?;
+                if bytes.is_empty() {
+                    break;
+                }
+                sum.update(&bytes);
+            },
+            Segment::Bytes(bytes) => sum.update(bytes),
+            // No tensor is one of these in an order of its own.
+            _ => {}
+        }
+        Ok(sum.finish())
+    }
+}
+
 /// Files whose bytes come piece by piece. Tensors are kept as handles, so a step that is taken meanwhile does not change what is written.
 #[derive(Default)]
 pub struct FileStream {
@@ -124,6 +148,8 @@ pub struct FileStream {
     pub(super) sums: Option<Sums>,
     /// Tensors whose type was changed, and what it cost.
     pub(super) conversions: Vec<Conversion>,
+    /// What the receipt says of the artifact beside its sums.
+    pub(super) known: Known,
     /// What the receipt will say; when all is handed out, what it says.
     pub(super) receipt: Option<ModelIoArtifactReceipt>,
 }
@@ -196,6 +222,7 @@ impl FileStream {
         self.fill_in()?;
         let bytes = self.gather(file).await?;
         self.count(file, &bytes);
+        self.settle().await?;
         Ok(Some(Chunk { file, bytes }))
     }
 

@@ -3,18 +3,16 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::conversion::Conversion;
-use super::digest::leaf;
+use super::counted::{Counted, PayloadSum};
 use super::receipt::{MAX_COUNT, ModelIoArtifactReceipt, Written};
 use super::sha256::{Digest, Hasher};
 use super::stream::{FileInfo, FileStream, Segment};
+use super::written::Known;
 use crate::error::{Error, Fault, Result};
 
 /// Where a tensor of a stream lies.
-#[derive(Debug)]
 pub(super) struct TensorSpan {
-    pub(super) key: String,
-    pub(super) dtype: String,
-    pub(super) shape: Vec<u64>,
+    pub(super) counted: Counted,
     /// Position of its file in the stream.
     pub(super) file: usize,
     /// Offsets in the file.
@@ -22,10 +20,12 @@ pub(super) struct TensorSpan {
     pub(super) end: u64,
     /// Whether it belongs to an optimizer.
     pub(super) state: bool,
+    /// Its bytes in the order in which they are counted, where they cannot be summed while they pass by.
+    pub(super) again: Option<Segment>,
 }
 
 /// Sums of the bytes given so far.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Sums {
     /// Leaves of the weights that are complete.
     pub(super) weights: BTreeMap<String, Digest>,
@@ -39,7 +39,9 @@ pub(super) struct Sums {
     at: u64,
     /// Tensors that are not complete, in the order of their bytes.
     spans: VecDeque<TensorSpan>,
-    payload: Hasher,
+    payload: Option<PayloadSum>,
+    /// Tensors that passed by and have to be read again.
+    owed: Vec<TensorSpan>,
 }
 
 impl Sums {
@@ -49,7 +51,7 @@ impl Sums {
     }
 
     /// Takes the next bytes of the file at the position `file`, which has `len` bytes in all. Files without bytes are passed over.
-    fn take(&mut self, file: usize, bytes: &[u8], len: u64) {
+    pub(super) fn take(&mut self, file: usize, bytes: &[u8], len: u64) {
         while self.files.len() < file {
             self.end_file();
         }
@@ -57,9 +59,10 @@ impl Sums {
         let (begin, end) = (self.at, self.at + bytes.len() as u64);
         while let Some(span) = self.spans.front().filter(|span| span.file == file) {
             let (from, to) = (span.begin.max(begin), span.end.min(end));
-            if from < to {
+            self.payload = self.payload.take().or_else(|| span.counted.sum(span.end - span.begin));
+            if let Some(payload) = self.payload.as_mut().filter(|_| from < to) {
                 // Inside the piece.
-                self.payload.update(&bytes[(from - begin) as usize..(to - begin) as usize]);
+                payload.update(&bytes[(from - begin) as usize..(to - begin) as usize]);
             }
             if span.end > end {
                 break;
@@ -74,9 +77,15 @@ impl Sums {
 
     fn end_tensor(&mut self) {
         let Some(span) = self.spans.pop_front() else { return };
-        let payload = std::mem::take(&mut self.payload).finish();
+        match self.payload.take() {
+            Some(payload) => self.add(&span, payload.finish()),
+            None => self.owed.push(span),
+        }
+    }
+
+    fn add(&mut self, span: &TensorSpan, payload: Digest) {
         let leaves = if span.state { &mut self.state } else { &mut self.weights };
-        leaves.insert(span.key.clone(), leaf(&span.key, &span.dtype, &span.shape, payload));
+        leaves.insert(span.counted.key.clone(), span.counted.leaf(payload));
     }
 
     fn end_file(&mut self) {
@@ -94,13 +103,13 @@ impl FileStream {
     }
 
     /// Adds the receipt as the last file, `draft` with the sums of all files before it. Its size is that of the longest receipt that it may
-    /// become.
+    /// become. [`Self::know`] comes before.
     pub(crate) fn push_receipt(&mut self, name: &str, draft: ModelIoArtifactReceipt) -> Result<()> {
         let planned: Vec<Conversion> = self.planned_conversions();
         let zeros = Digest::of(&[]);
         let written: Vec<Written<'_>> = self.files.iter().map(|file| (file.name.as_str(), file.bytes, zeros)).collect();
         let sums = self.sums.as_ref().ok_or_else(unsummed)?;
-        let longest = draft.completed(&written, sums.planned(), planned)?;
+        let longest = draft.completed(&written, sums.planned(), planned, &self.known)?;
         let bytes = longest.to_text()?.len() as u64;
         self.receipt = Some(draft);
         self.push(name, bytes, vec![Segment::Receipt(bytes)]);
@@ -153,6 +162,23 @@ impl FileStream {
         }
     }
 
+    /// Tells what is known of the artifact before its tensors are written.
+    pub(crate) fn know(&mut self, known: Known) {
+        self.known = known;
+    }
+
+    /// Reads the tensors again whose bytes are counted in another order than they passed by in.
+    pub(super) async fn settle(&mut self) -> Result<()> {
+        let Some(sums) = &mut self.sums else { return Ok(()) };
+        for mut span in std::mem::take(&mut sums.owed) {
+            if let Some(again) = &mut span.again {
+                let payload = again.digest().await?;
+                sums.add(&span, payload);
+            }
+        }
+        Ok(())
+    }
+
     /// The receipt with the sums of all files that are complete.
     fn complete_receipt(&self) -> Result<Option<ModelIoArtifactReceipt>> {
         let (Some(draft), Some(sums)) = (&self.receipt, &self.sums) else { return Ok(None) };
@@ -163,7 +189,7 @@ impl FileStream {
         // Without the receipt itself.
         let complete = self.files.iter().enumerate().filter_map(|(at, file)| Some((file.name.as_str(), file.bytes, sum(at, file)?)));
         let written: Vec<Written<'_>> = complete.collect();
-        draft.completed(&written, [&sums.weights, &sums.state].map(Clone::clone), self.conversions.clone()).map(Some)
+        draft.completed(&written, [&sums.weights, &sums.state].map(Clone::clone), self.conversions.clone(), &self.known).map(Some)
     }
 }
 
@@ -172,7 +198,7 @@ impl Sums {
     fn planned(&self) -> [BTreeMap<String, Digest>; 2] {
         [false, true].map(|state| {
             let spans = self.spans.iter().filter(|span| span.state == state);
-            spans.map(|span| (span.key.clone(), Digest::of(&[]))).collect()
+            spans.map(|span| (span.counted.key.clone(), Digest::of(&[]))).collect()
         })
     }
 }

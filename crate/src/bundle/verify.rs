@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::digest::{leaf, optimizer_digest, weights_digest};
 use super::open::MAX_DOCUMENT_BYTES;
 use super::provenance::sha256_of;
-use super::receipt::{CheckResult, ModelIoArtifactReceipt, RECEIPT, ReceiptFile};
-use super::safetensors::SafetensorsFile;
+use super::receipt::{CheckResult, ModelIoArtifactReceipt, Operation, RECEIPT, ReceiptFile};
 use super::sha256::Digest;
 use super::source::{ByteSource, base_name, read_document};
+use super::written::digests_of;
 use crate::error::{Refusal, Result, word};
 
 /// What was compared, and what it gave.
@@ -71,11 +70,8 @@ fn is_receipt(name: &str) -> bool {
     name == RECEIPT || name.ends_with(".receipt.json")
 }
 
-/// The digest of tensors, given the leaf of each.
-type DigestOf = fn(&BTreeMap<String, Digest>) -> Digest;
-
-/// Computes anew what `receipt` states: its own digest, size and SHA-256 of every file, and the digests of weights and optimizer in the files
-/// that it says were written. Files are found by their names; where an input and an output have one name, the sums tell them apart.
+/// Computes anew what `receipt` states: its own digest, size and SHA-256 of every file, and the digests of weights, optimizer, groups, tokenizer
+/// and templates in the files that it says were written. Files are found by their names; where an input and an output have one name, the sums tell them apart.
 pub fn verify(receipt: &ModelIoArtifactReceipt, sources: &[Box<dyn ByteSource>]) -> Result<Verification> {
     let stated = receipt.receipt_digest.map_or_else(String::new, |digest| digest.to_string());
     let mut checks = vec![Check::compared("receipt_digest", stated, receipt.digest()?)];
@@ -97,31 +93,42 @@ pub fn verify(receipt: &ModelIoArtifactReceipt, sources: &[Box<dyn ByteSource>])
             (None, _) => Check::new(&name, CheckResult::Skipped),
         });
     }
-    let whole = |role: &str| -> Result<Option<BTreeMap<String, Digest>>> {
-        let mut leaves = BTreeMap::new();
-        for (file, at) in receipt.outputs.iter().zip(&found).filter(|(file, _)| file.role == role && file.format == "safetensors") {
-            let Some(at) = at.or_else(|| files.named(file)) else { return Ok(None) };
-            leaves.extend(tensor_leaves(sources[at].as_ref())?);
-        }
-        Ok(Some(leaves))
-    };
-    let sums: [(&str, Option<Digest>, DigestOf); 2] =
-        [("weights", receipt.digests.weights, weights_digest), ("optimizer", receipt.digests.optimizer, optimizer_digest)];
-    for (name, stated, digest) in sums {
-        let Some(stated) = stated else { continue };
-        // A file that differs may not even open.
-        checks.push(match whole(name) {
-            Ok(Some(leaves)) => Check::compared(name, stated, digest(&leaves)),
-            Ok(None) => Check::new(name, CheckResult::Absent),
-            Err(error) => Check { found: Some(error.to_string()), ..Check::compared(name, stated, "") },
-        });
-    }
-    let others = [("assignment", receipt.digests.assignment), ("state", receipt.digests.state), ("tokenizer", receipt.digests.tokenizer)];
-    let others = others.into_iter().chain([("template", receipt.digests.template), ("bundle", receipt.digests.bundle)]);
-    let others = others.chain([("contract", receipt.contract_digest)]);
-    checks.extend(others.filter(|(_, stated)| stated.is_some()).map(|(name, _)| Check::new(name, CheckResult::Skipped)));
+    checks.extend(digest_checks(receipt, &files, &found));
+    checks.extend(receipt.contract_digest.map(|_| Check::new("contract", CheckResult::Skipped)));
     let failed = |check: &Check| matches!(check.result, CheckResult::Differs | CheckResult::Absent);
     Ok(Verification { ok: !checks.iter().any(failed), checks })
+}
+
+/// The checks of the stated digests: those of what was written, or of what was read where nothing was. What an operation left in memory cannot
+/// be computed anew, and of a selection only a part is at hand.
+fn digest_checks(receipt: &ModelIoArtifactReceipt, files: &Files<'_>, found: &[Option<usize>]) -> Vec<Check> {
+    let wrote = !receipt.outputs.is_empty();
+    let claims = if wrote { &receipt.outputs } else { &receipt.inputs };
+    // The places of outputs come first.
+    let part = |(file, at): (&'_ ReceiptFile, &Option<usize>)| at.or_else(|| files.named(file)).map(|at| (file.role.clone(), at));
+    let parts: Option<Vec<(String, usize)>> = claims.iter().zip(found).map(part).collect();
+    let each = |result: &dyn Fn(&str, Digest) -> Check| -> Vec<Check> {
+        receipt.digests.each().into_iter().filter_map(|(name, stated)| Some(result(name, stated?))).collect()
+    };
+    let whole = receipt.tensors.dropped.is_empty() && receipt.tensors.renamed.is_empty();
+    let parts = match parts {
+        _ if !wrote && receipt.operation != Operation::Import => return each(&|name, _| Check::new(name, CheckResult::Skipped)),
+        _ if !wrote && !whole => return each(&|name, _| Check::new(name, CheckResult::Subset)),
+        Some(parts) => parts,
+        None if wrote => return each(&|name, _| Check::new(name, CheckResult::Absent)),
+        None => return each(&|name, _| Check::new(name, CheckResult::Skipped)),
+    };
+    let parts: Vec<(&str, &dyn ByteSource)> = parts.iter().map(|(role, at)| (role.as_str(), files.sources[*at].as_ref())).collect();
+    match digests_of(&parts, receipt.digests.weights) {
+        Ok(digests) => {
+            let found: BTreeMap<&str, Option<Digest>> = digests.each().into();
+            each(&|name, stated| {
+                Check::compared(name, stated, found.get(name).copied().flatten().map_or("none".to_string(), |found| found.to_string()))
+            })
+        }
+        // A file that differs may not even open.
+        Err(error) => each(&|name, stated| Check { found: Some(error.to_string()), ..Check::compared(name, stated, "") }),
+    }
 }
 
 /// The files at hand.
@@ -180,13 +187,4 @@ impl Files<'_> {
         let found = told(self.sources[at].len(), Some(self.sum(at)?));
         Ok(Check { expected: Some(told(file.bytes, file.sha256)), found: Some(found), ..Check::new(name, CheckResult::Differs) })
     }
-}
-
-/// The leaf of each tensor of a safetensors file, for which all of it is read.
-fn tensor_leaves(source: &dyn ByteSource) -> Result<Vec<(String, Digest)>> {
-    let one = |tensor: &super::safetensors::SafetensorsTensor| {
-        let payload = sha256_of(source, tensor.begin, tensor.end)?;
-        Ok((tensor.name.clone(), leaf(&tensor.name, &tensor.dtype, &tensor.shape, payload)))
-    };
-    SafetensorsFile::open(source)?.tensors.iter().map(one).collect()
 }

@@ -83,7 +83,7 @@ pub(super) fn divisors(config: &ModelConfig) -> Option<GgufOutput> {
     let bytes: Vec<u8> = divisor_values(config).into_iter().flat_map(f32::to_le_bytes).collect();
     let shape = vec![(bytes.len() / 4) as u64];
     let record = GgufRecord { name: ROPE_FREQS.to_string(), ggml_type: TensorType::F32.ggml(), shape };
-    Some(GgufOutput { record, contents: GgufContents::Bytes(bytes) })
+    Some(GgufOutput { record, contents: GgufContents::Bytes(bytes), weight: None })
 }
 
 fn divisor_values(config: &ModelConfig) -> Vec<f32> {

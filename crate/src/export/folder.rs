@@ -8,7 +8,7 @@ use super::card::card;
 use super::options::ExportOptions;
 use super::source::ExportSource;
 use crate::bundle::{
-    FileStream, MANIFEST_FILE, MANIFEST_KEY, ModelStateTensorManifest, RECEIPT, StateManifest, StreamTensor, TensorRecord, TensorType,
+    FileStream, Known, MANIFEST_FILE, MANIFEST_KEY, ModelStateTensorManifest, RECEIPT, StateManifest, StreamTensor, TensorRecord, TensorType,
     byte_len, canonical, refuse_blocks,
 };
 use crate::error::{Refusal, Result, word};
@@ -38,9 +38,12 @@ pub fn export_folder(source: &ExportSource, options: &ExportOptions) -> Result<F
         stream.push_optimizer(OPTIMIZER, source.state.clone(), &format_pt())?;
     }
     let dtype = dtype_word(&source.weights.tensors, to);
-    for (name, bytes) in source.assets.folder_documents(&source.weights.config, dtype)? {
-        stream.push_bytes(&name, bytes);
+    let documents = source.assets.folder_documents(&source.weights.config, dtype)?;
+    for (name, bytes) in &documents {
+        stream.push_bytes(name, bytes.clone());
     }
+    let manifest = options.manifest.then(|| Known::of_manifest(&source.identity, &source.groups)).transpose()?;
+    stream.know(Known::of_folder(&documents.into_iter().collect(), manifest));
     stream.push_bytes("README.md", card(source, options)?.into_bytes());
     stream.push_receipt(RECEIPT, source.draft())?;
     Ok(stream)

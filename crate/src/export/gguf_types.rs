@@ -103,10 +103,11 @@ pub(super) fn encoded(
 ) -> std::result::Result<GgufOutput, Box<Refusal>> {
     let Place { name, shape, layout } = place;
     let width = shape.last().copied().unwrap_or(1);
+    let weight = Some((tensor.name.clone(), layout));
     let (values, found) = match &tensor.values {
         StreamValues::U64(value) => {
             let contents = GgufContents::Bytes(value.to_le_bytes().to_vec());
-            return Ok(GgufOutput { record: GgufRecord { name, ggml_type: TensorType::F32.ggml(), shape }, contents });
+            return Ok(GgufOutput { record: GgufRecord { name, ggml_type: TensorType::F32.ggml(), shape }, contents, weight: None });
         }
         StreamValues::Copied(_) => {
             let refusal = Refusal::new(word!("export.gguf.type")).of("gguf").subject(&tensor.name);
@@ -129,7 +130,7 @@ pub(super) fn encoded(
         && stored.lies_as(layout)
         && let Some(span) = stored.span()
     {
-        return Ok(GgufOutput { record: GgufRecord { name, ggml_type, shape }, contents: GgufContents::Copied(span) });
+        return Ok(GgufOutput { record: GgufRecord { name, ggml_type, shape }, contents: GgufContents::Copied(span), weight });
     }
     if found.is_some_and(is_blocks) && is_blocks(to.ggml()) && !requantise {
         let refusal = Refusal::new(word!("export.gguf.quantised-source")).of("gguf").subject(&tensor.name);
@@ -137,7 +138,7 @@ pub(super) fn encoded(
         return Err(Box::new(refusal.expected(tensor.dtype()).found(to.ggml().dtype()).hint(hint)));
     }
     let contents = GgufContents::Encoded(EncodedTensor::new(&name, values, &tensor.shape, layout, to));
-    Ok(GgufOutput { record: GgufRecord { name, ggml_type: to.ggml(), shape }, contents })
+    Ok(GgufOutput { record: GgufRecord { name, ggml_type: to.ggml(), shape }, contents, weight })
 }
 
 fn is_blocks(ggml_type: GgmlType) -> bool {

@@ -10,7 +10,7 @@ use super::gguf_types::{GgufTypes, Place, Wanted, encoded, file_type, is_plain, 
 use super::source::{ExportSource, Weights};
 use crate::bundle::{
     Base, BaseFile, Bundle, ByteSource, FileStream, GgmlType, GgufContents, GgufFile, GgufOutput, GgufRecord, GgufTensor, GgufValue, HEAD,
-    Layout, Pieces, SourceFormat, SourceSpan, StreamTensor, StreamValues, TensorType, embedding, from_gguf, gguf_files, open_bundle,
+    Layout, Pieces, ROPE_FREQS, SourceFormat, SourceSpan, StreamTensor, StreamValues, TensorType, embedding, from_gguf, gguf_files, open_bundle,
     summed_gguf,
 };
 use crate::config::ModelConfig;
@@ -53,13 +53,14 @@ pub(super) async fn patch(
     let (mut outputs, mut refusals) = (Vec::new(), Vec::new());
     for (stored, &home) in file.tensors.iter().zip(&homes) {
         let place = from_gguf(&stored.name, family, config);
+        let weight = weight(&stored.name, place.clone(), config);
         let place = place.and_then(|(name, layout)| Some((*tensors.get(tied(&name, config))?, layout)));
         let Some((tensor, layout)) = place.filter(|(tensor, _)| !untouched.contains(tensor.name.as_str())) else {
-            outputs.push(copy(stored, &files[home])?);
+            outputs.push(GgufOutput { weight, ..copy(stored, &files[home])? });
             continue;
         };
         match replacement(stored, tensor, layout, types.of_matrix(&stored.name, config), requantise) {
-            Ok(output) => outputs.push(output),
+            Ok(output) => outputs.push(GgufOutput { weight, ..output }),
             Err(refusal) => refusals.push(*refusal),
         }
     }
@@ -169,7 +170,15 @@ fn copy(stored: &GgufTensor, source: &Rc<dyn ByteSource>) -> Result<GgufOutput> 
     let unknown = || Refusal::new(word!("export.gguf.type")).of(source.name()).subject(&stored.name).found(ggml_type.dtype());
     let bytes = bytes.ok_or_else(unknown)?;
     let contents = GgufContents::Copied(SourceSpan { source: Rc::clone(source), begin, bytes });
-    Ok(GgufOutput { record: GgufRecord { name, ggml_type, shape }, contents })
+    Ok(GgufOutput { record: GgufRecord { name, ggml_type, shape }, contents, weight: None })
+}
+
+/// The weight that the tensor `own` of the base counts as: of a tied model its head does not, because it is the embedding.
+fn weight(own: &str, place: Option<(String, Layout)>, config: &ModelConfig) -> Option<(String, Layout)> {
+    if own == ROPE_FREQS {
+        return None;
+    }
+    Some(place.unwrap_or((own.to_string(), Layout::Same))).filter(|(name, _)| !config.tie_word_embeddings || name != HEAD)
 }
 
 /// A tensor of the base with the model's values, in the type `matrix` if it is one and another type than the base's was asked for.

@@ -13,13 +13,11 @@ mod outgoing;
 mod outlook;
 mod payload;
 mod plan;
-mod rows;
 mod safetensors;
 mod source_word;
 mod state_dict;
 mod survey;
 mod training;
-mod transposed;
 
 pub use answer::{Answer, AnswerKind, TokenizerFacts, ToldWarning, Trainable, TrainingOption, answer};
 pub use bundle::{ImportedBundle, PortableModelBundle};

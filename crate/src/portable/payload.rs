@@ -7,9 +7,7 @@ use std::rc::Rc;
 
 use burn::tensor::Tensor;
 
-use super::rows::PairedRows;
-use super::transposed::Transposed;
-use crate::bundle::{ByteSource, Contents, Digest, Hasher, SourceSpan};
+use crate::bundle::{ByteSource, Contents, Digest, Hasher, PairedRows, SourceSpan, Transposed};
 use crate::error::{Refusal, Result, word};
 use crate::gpu::transfer::{PIECE_BYTES, Part, read_parts};
 

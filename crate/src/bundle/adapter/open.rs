@@ -7,6 +7,7 @@ use super::config::LoraConfig;
 use super::merge::MergedAdapter;
 use super::pairs::Parts;
 use crate::bundle::decode::Encoding;
+use crate::bundle::digest::Digest;
 use crate::bundle::names::{self, HEAD, Layout};
 use crate::bundle::provenance::sha256_of;
 use crate::bundle::receipt_parts::ReceiptFile;
@@ -43,7 +44,9 @@ pub(in crate::bundle) fn merge_adapter(bundle: &mut Bundle, mut files: Vec<Box<d
     let weights = find(&files, WEIGHTS).ok_or_else(|| absent(word!("bundle.weights.missing"), WEIGHTS))?;
     let weights = files.swap_remove(weights);
     let file = SafetensorsFile::open(weights.as_ref())?;
-    check_base(bundle, &config, &file, weights.name())?;
+    if let Some(found) = check_base(bundle, &config, &file, weights.name())? {
+        bundle.base.weights_digest = Some(found);
+    }
     let parts = Parts::of(bundle, &config, &file, weights.name())?;
     untie(bundle, &parts);
     parts.check(bundle)?;
@@ -87,21 +90,22 @@ fn refuse_other_formats(files: &[Box<dyn ByteSource>]) -> Result<()> {
     Ok(())
 }
 
-/// Refuses an adapter that says to fit other weights. All of the base is read if the adapter says so.
-fn check_base(bundle: &Bundle, config: &LoraConfig, file: &SafetensorsFile, artifact: &str) -> Result<()> {
+/// Refuses an adapter that says to fit other weights. If it says so, all of the base is read; this gives its digest.
+fn check_base(bundle: &Bundle, config: &LoraConfig, file: &SafetensorsFile, artifact: &str) -> Result<Option<Digest>> {
     let in_config = config.base_weights_digest.map(|digest| ("base_weights_digest", digest.to_string()));
     let in_file = file.metadata.get(BASE).map(|digest| (BASE, digest));
     let stated: Vec<(&str, String)> = in_config.into_iter().chain(in_file).collect();
     if stated.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
-    let found = base_digest(bundle)?.to_string();
+    let digest = base_digest(bundle)?;
+    let found = digest.to_string();
     let other = stated.into_iter().filter(|(_, digest)| *digest != found);
     let refuse = |(key, digest): (&str, String)| {
         Refusal::new(word!("adapter.base.mismatch")).of(artifact).subject(key).expected(digest).found(&found)
     };
     let refusals: Vec<Refusal> = other.map(refuse).collect();
-    if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
+    if refusals.is_empty() { Ok(Some(digest)) } else { Err(Error::Refused(refusals)) }
 }
 
 /// Gives a tied head a tensor of its own, with the bytes of the embedding, if the adapter changes one of the two alone.

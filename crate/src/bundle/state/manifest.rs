@@ -131,6 +131,21 @@ pub struct StatedDigests {
     pub bundle: Option<Digest>,
 }
 
+impl StatedDigests {
+    /// Each digest with its name.
+    pub(crate) fn each(&self) -> [(&'static str, Option<Digest>); 7] {
+        [
+            ("weights", self.weights),
+            ("optimizer", self.optimizer),
+            ("assignment", self.assignment),
+            ("state", self.state),
+            ("tokenizer", self.tokenizer),
+            ("template", self.template),
+            ("bundle", self.bundle),
+        ]
+    }
+}
+
 /// A file of a manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

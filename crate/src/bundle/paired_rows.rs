@@ -1,23 +1,21 @@
 //! A matrix of a GGUF file whose rows stand in another order there: whole rows move, whatever their dtype.
 
-use std::rc::Rc;
-
-use crate::bundle::ByteSource;
+use super::source::ByteSource;
 use crate::error::Result;
 
 /// The rows of a source in Hugging Face's order: one half of each head after the other, where the file alternates between the halves.
-pub(super) struct PairedRows {
-    pub(super) source: Rc<dyn ByteSource>,
+pub(crate) struct PairedRows<S> {
+    pub(crate) source: S,
     /// First byte of the matrix.
-    pub(super) begin: u64,
+    pub(crate) begin: u64,
     /// Bytes of a row.
-    pub(super) row: u64,
-    pub(super) rows: u64,
+    pub(crate) row: u64,
+    pub(crate) rows: u64,
     /// Rows of a head: even.
-    pub(super) head_rows: u64,
+    pub(crate) head_rows: u64,
 }
 
-impl PairedRows {
+impl<S: ByteSource> PairedRows<S> {
     /// The file's row of row `p·H/2 + j` of a head: `2j + p`.
     fn stored_row(&self, n: u64) -> u64 {
         let (head, n) = (n / self.head_rows, n % self.head_rows);
@@ -38,7 +36,7 @@ impl PairedRows {
     }
 }
 
-impl ByteSource for PairedRows {
+impl<S: ByteSource> ByteSource for PairedRows<S> {
     fn name(&self) -> &str {
         self.source.name()
     }

@@ -1,24 +1,22 @@
 //! A matrix of a file whose columns are the rows of Hugging Face's: GPT-2's, in GGUF files.
 
-use std::rc::Rc;
-
-use crate::bundle::ByteSource;
+use super::source::ByteSource;
 use crate::error::Result;
 
 /// The transpose of a dense matrix: [columns, rows] of a matrix that is stored [rows, columns].
-pub(super) struct Transposed {
-    pub(super) source: Rc<dyn ByteSource>,
+pub(crate) struct Transposed<S> {
+    pub(crate) source: S,
     /// First byte of the matrix.
-    pub(super) begin: u64,
+    pub(crate) begin: u64,
     /// Stored rows.
-    pub(super) rows: u64,
+    pub(crate) rows: u64,
     /// Stored columns.
-    pub(super) columns: u64,
+    pub(crate) columns: u64,
     /// Bytes of an element.
-    pub(super) width: u64,
+    pub(crate) width: u64,
 }
 
-impl ByteSource for Transposed {
+impl<S: ByteSource> ByteSource for Transposed<S> {
     fn name(&self) -> &str {
         self.source.name()
     }

@@ -1,0 +1,165 @@
+//! A tensor as its digest counts it: its name and its bytes as Hugging Face has them, wherever it is stored (crate/FORMATS.md, "Digests").
+
+use super::digest::leaf;
+use super::gguf::GgufTensor;
+use super::names::Layout;
+use super::paired_rows::PairedRows;
+use super::sha256::{Digest, Hasher};
+use super::source::{ByteSource, SourceSpan, for_each_chunk};
+use super::tensors::Entry;
+use super::transposed::Transposed;
+use crate::error::Result;
+use crate::gpu::transfer::PIECE_BYTES;
+
+/// Name, dtype and shape of a tensor in its digest, and how its bytes lie in its file.
+#[derive(Debug, Clone)]
+pub(crate) struct Counted {
+    pub(super) key: String,
+    pub(super) dtype: String,
+    /// In Hugging Face's order.
+    pub(super) shape: Vec<u64>,
+    layout: Layout,
+}
+
+impl Counted {
+    /// A tensor that is stored as it is counted.
+    pub(super) fn plain(key: &str, dtype: &str, shape: Vec<u64>) -> Self {
+        Self { key: key.to_string(), dtype: dtype.to_string(), shape, layout: Layout::Same }
+    }
+
+    /// The tensor `own` of a file, of `shape` there, which Hugging Face calls `key` and orders otherwise. Blocks cannot be transposed: such
+    /// a tensor counts as it stands in the file.
+    pub(super) fn new(key: &str, own: &str, dtype: &str, shape: &[u64], layout: Layout) -> Self {
+        match (layout, shape) {
+            (Layout::Transposed, [_, _]) if dtype.starts_with("GGML:") => Self::plain(own, dtype, shape.to_vec()),
+            (Layout::Transposed, [rows, columns]) => Self { layout, ..Self::plain(key, dtype, vec![*columns, *rows]) },
+            (Layout::Transposed, _) => Self::plain(key, dtype, shape.to_vec()),
+            _ => Self { layout, ..Self::plain(key, dtype, shape.to_vec()) },
+        }
+    }
+
+    /// A tensor of a GGUF file.
+    pub(super) fn of_gguf(key: &str, tensor: &GgufTensor, layout: Layout) -> Self {
+        Self::new(key, &tensor.name, &tensor.ggml_type.dtype(), &tensor.shape, layout)
+    }
+
+    /// A tensor of an opened model.
+    pub(super) fn of_entry(entry: &Entry) -> Self {
+        let mut shape: Vec<u64> = entry.shape.iter().map(|&dim| dim as u64).collect();
+        if entry.layout == Layout::Transposed {
+            shape.reverse();
+        }
+        Self::new(&entry.name, &entry.stored_name, &entry.dtype, &shape, entry.layout)
+    }
+
+    /// The digest of the tensor, given that of its bytes.
+    pub(super) fn leaf(&self, payload: Digest) -> Digest {
+        leaf(&self.key, &self.dtype, &self.shape, payload)
+    }
+
+    /// Rows of a head, if those of its two halves alternate in the file.
+    fn head_rows(&self) -> Option<u64> {
+        let (Layout::PairedRows(heads), Some(&rows)) = (self.layout, self.shape.first()) else { return None };
+        let heads = heads as u64;
+        (heads > 0 && rows > 0 && rows.is_multiple_of(2 * heads)).then(|| rows / heads)
+    }
+
+    /// How its `bytes` bytes are summed while they pass by in the order of the file; `None` if they have to be read in another order.
+    pub(super) fn sum(&self, bytes: u64) -> Option<PayloadSum> {
+        let halves = match (self.layout, self.head_rows(), self.shape.first()) {
+            (Layout::Transposed, ..) => return None,
+            (_, Some(head_rows), Some(&rows)) => {
+                let row = bytes / rows;
+                if head_rows / 2 * row > PIECE_BYTES as u64 {
+                    return None;
+                }
+                Some(Halves { row, head: head_rows * row, at: 0, second: Vec::new() })
+            }
+            _ => None,
+        };
+        Some(PayloadSum { hasher: Hasher::new(), halves: halves.filter(|halves| halves.row > 0) })
+    }
+
+    /// The bytes `begin..begin + bytes` of `source` in the order in which they are counted, from the first byte on, if that is another one.
+    pub(super) fn ordered<'a, S: ByteSource + 'a>(&self, source: S, begin: u64, bytes: u64) -> Option<Box<dyn ByteSource + 'a>> {
+        match (self.layout, self.head_rows(), self.shape.as_slice()) {
+            (Layout::Transposed, _, &[columns, rows]) if rows > 0 && columns > 0 => {
+                Some(Box::new(Transposed { source, begin, rows, columns, width: bytes / (rows * columns) }))
+            }
+            (_, Some(head_rows), &[rows, ..]) if bytes > 0 => {
+                Some(Box::new(PairedRows { source, begin, row: bytes / rows, rows, head_rows }))
+            }
+            _ => None,
+        }
+    }
+
+    /// The same of bytes that are shared.
+    pub(super) fn ordered_span(&self, span: &SourceSpan) -> SourceSpan {
+        match self.ordered(std::rc::Rc::clone(&span.source), span.begin, span.bytes) {
+            Some(source) => SourceSpan { source: source.into(), begin: 0, bytes: span.bytes },
+            None => span.clone(),
+        }
+    }
+
+    /// The digest of its bytes, which lie at `begin..end` of `source` and are read once where their order allows it.
+    pub(super) fn payload_in(&self, source: &dyn ByteSource, begin: u64, end: u64) -> Result<Digest> {
+        let bytes = end.saturating_sub(begin);
+        let mut sum = self.sum(bytes).unwrap_or_default();
+        let reordered = if self.sum(bytes).is_none() { self.ordered(source, begin, bytes) } else { None };
+        let (source, begin) = reordered.as_deref().map_or((source, begin), |source| (source, 0));
+        for_each_chunk(source, begin, begin + bytes, 1, |piece| {
+            sum.update(piece);
+            Ok(())
+        })?;
+        Ok(sum.finish())
+    }
+}
+
+
+/// The sum of a tensor's bytes in Hugging Face's order, which pass by in that of a file.
+#[derive(Debug, Default)]
+pub(super) struct PayloadSum {
+    hasher: Hasher,
+    halves: Option<Halves>,
+}
+
+/// Rows that alternate between the two halves of a head: those of the second half wait until the head ends.
+#[derive(Debug)]
+struct Halves {
+    /// Bytes of a row and of a head.
+    row: u64,
+    head: u64,
+    /// Bytes of the head that passed by.
+    at: u64,
+    second: Vec<u8>,
+}
+
+impl PayloadSum {
+    /// Takes the next bytes.
+    pub(super) fn update(&mut self, mut bytes: &[u8]) {
+        let Some(halves) = &mut self.halves else { return self.hasher.update(bytes) };
+        while !bytes.is_empty() {
+            let (row, column) = (halves.at / halves.row, halves.at % halves.row);
+            // At most what is in memory.
+            let now = usize::try_from(halves.row - column).map_or(bytes.len(), |left| left.min(bytes.len()));
+            let (here, rest) = bytes.split_at(now);
+            if row.is_multiple_of(2) {
+                self.hasher.update(here);
+            } else {
+                halves.second.extend_from_slice(here);
+            }
+            halves.at += now as u64;
+            if halves.at == halves.head {
+                self.hasher.update(&halves.second);
+                halves.second.clear();
+                halves.at = 0;
+            }
+            bytes = rest;
+        }
+    }
+
+    /// The sum of all bytes.
+    pub(super) fn finish(self) -> Digest {
+        self.hasher.finish()
+    }
+}

@@ -1,0 +1,197 @@
+//! What the files of an artifact say beside the values of their tensors, and the digests of all of it: writers tell it, readers find it again.
+
+use std::collections::BTreeMap;
+
+use super::counted::Counted;
+use super::digest::{BundleParts, Digest, assignment_digest, bundle_digest, leaf, optimizer_digest, state_digest, weights_digest};
+use super::gguf::{GgufFile, GgufValue};
+use super::gguf_config::config_from_gguf;
+use super::names::{self, Layout};
+use super::open::MAX_DOCUMENT_BYTES;
+use super::safetensors::SafetensorsFile;
+use super::source::{ByteSource, base_name, read_document};
+use super::state::{
+    Identity, MANIFEST_FILE, MANIFEST_KEY, ModelStateGroupAssignment, StateManifest, StatedDigests, TensorRole,
+};
+use super::state_json::read_state_json;
+use super::tensors::dequantise;
+use super::tokenizer_binding::PortableTokenizerBinding;
+use crate::error::Result;
+
+/// What an artifact says beside the values of its tensors.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Known {
+    /// What it is a state of, as an import of it says.
+    pub(crate) identity: Identity,
+    /// Of weights and state tensors, where they are known without summing them.
+    pub(crate) weights: Option<Digest>,
+    pub(crate) optimizer: Option<Digest>,
+    /// Of the groups, if it has some.
+    pub(crate) assignment: Option<Digest>,
+    /// Of the tokenizer, if it has one that can be read.
+    pub(crate) tokenizer: Option<Digest>,
+    /// Of the chat templates, if it has some.
+    pub(crate) template: Option<Digest>,
+}
+
+impl Known {
+    /// An artifact whose manifest has this identity and these groups.
+    pub(crate) fn of_manifest(identity: &Identity, groups: &[ModelStateGroupAssignment]) -> Result<Self> {
+        let assignment = if groups.is_empty() { None } else { Some(assignment_digest(groups)?) };
+        Ok(Self { identity: identity.clone(), assignment, ..Self::default() })
+    }
+
+    /// A folder of these documents, with what its manifest says, if it has one.
+    pub(crate) fn of_folder(documents: &BTreeMap<String, Vec<u8>>, manifest: Option<Self>) -> Self {
+        let plain = || Self { identity: named(&family(documents)), ..Self::default() };
+        manifest.unwrap_or_else(plain).with(PortableTokenizerBinding::from_documents(documents).ok().flatten().map(|(binding, _)| binding))
+    }
+
+    /// A GGUF file with these keys.
+    pub(super) fn of_gguf(metadata: &[(String, GgufValue)]) -> Self {
+        let file = GgufFile { metadata: metadata.to_vec(), tensors: Vec::new(), warnings: Vec::new(), header_sha256: Digest::of(&[]) };
+        let family = file.get(ARCHITECTURE).and_then(GgufValue::text).unwrap_or_default();
+        let plain = Self { identity: named(family), ..Self::default() };
+        plain.with(PortableTokenizerBinding::from_gguf(&file, "").ok().flatten())
+    }
+
+    /// A tokenizer that is refused leaves the tensors usable: it has no digest.
+    fn with(mut self, binding: Option<PortableTokenizerBinding>) -> Self {
+        self.tokenizer = binding.as_ref().map(|binding| binding.tokenizer_digest);
+        self.template = binding.and_then(|binding| binding.template_digest);
+        self
+    }
+
+    /// The digests of the artifact. Those of the whole state and of the bundle follow from the others.
+    pub(super) fn digests(&self, weights: Option<Digest>, optimizer: Option<Digest>) -> Result<StatedDigests> {
+        let &Self { assignment, tokenizer, template, .. } = self;
+        let (mut state, mut bundle) = (None, None);
+        if let Some(weights) = weights {
+            let none = BTreeMap::new();
+            let groups = assignment.map_or_else(|| assignment_digest(&[]), Ok)?;
+            state = Some(state_digest(weights, optimizer.unwrap_or_else(|| optimizer_digest(&none)), groups));
+            bundle = Some(bundle_digest(&self.identity, &BundleParts { weights: Some(weights), optimizer, assignment, tokenizer, template }));
+        }
+        Ok(StatedDigests { weights, optimizer, assignment, state, tokenizer, template, bundle })
+    }
+}
+
+const ARCHITECTURE: &str = "general.architecture";
+
+fn named(family: &str) -> Identity {
+    Identity { model_family: family.to_string(), ..Identity::default() }
+}
+
+/// The family that `config.json` names.
+fn family(documents: &BTreeMap<String, Vec<u8>>) -> String {
+    let config = documents.get("config.json").and_then(|bytes| serde_json::from_slice::<serde_json::Value>(bytes).ok());
+    config.and_then(|config| Some(config.get("model_type")?.as_str()?.to_string())).unwrap_or_default()
+}
+
+/// A file of an artifact and its role.
+pub(super) type Part<'a> = (&'a str, &'a dyn ByteSource);
+
+/// The digests of an artifact, for which all of it is read. Where a file leaves open what counts as its weights, `stated` decides.
+pub(super) fn digests_of(files: &[Part<'_>], stated: Option<Digest>) -> Result<StatedDigests> {
+    let weights = || files.iter().filter(|(role, _)| *role == "weights").map(|(_, source)| *source);
+    let ending = |end: &str| weights().find(|source| base_name(source.name()).to_ascii_lowercase().ends_with(end));
+    if let Some(source) = ending(".gguf") {
+        return of_gguf(source, stated);
+    }
+    match ending(".json") {
+        Some(source) => of_json(source),
+        None => of_folder(files),
+    }
+}
+
+fn of_folder(files: &[Part<'_>]) -> Result<StatedDigests> {
+    let (mut weights, mut state, mut manifest) = (BTreeMap::new(), BTreeMap::new(), None);
+    let mut documents = BTreeMap::new();
+    for (role, source) in files {
+        let name = base_name(source.name());
+        let leaves = match *role {
+            "weights" => &mut weights,
+            "optimizer" => &mut state,
+            "config" | "tokenizer" | "template" => {
+                documents.insert(name.to_string(), read_document(*source, MAX_DOCUMENT_BYTES)?);
+                continue;
+            }
+            "manifest" if name == MANIFEST_FILE => {
+                let text = String::from_utf8_lossy(&read_document(*source, MAX_DOCUMENT_BYTES)?).into_owned();
+                manifest = Some(StateManifest::read(&text, name)?);
+                continue;
+            }
+            _ => continue,
+        };
+        let file = SafetensorsFile::open(*source)?;
+        if let Some(text) = file.metadata.get(MANIFEST_KEY) {
+            manifest = Some(StateManifest::read(text, name)?);
+        }
+        for tensor in file.tensors {
+            let counted = Counted::plain(&tensor.name, &tensor.dtype, tensor.shape);
+            let payload = counted.payload_in(*source, tensor.begin, tensor.end)?;
+            leaves.insert(tensor.name, counted.leaf(payload));
+        }
+    }
+    let told = manifest.map(|manifest| Known::of_manifest(&manifest.identity, &manifest.groups)).transpose()?;
+    let some = |leaves: BTreeMap<String, Digest>, digest: fn(&BTreeMap<String, Digest>) -> Digest| (!leaves.is_empty()).then(|| digest(&leaves));
+    Known::of_folder(&documents, told).digests(some(weights, weights_digest), some(state, optimizer_digest))
+}
+
+fn of_json(source: &dyn ByteSource) -> Result<StatedDigests> {
+    let read = read_state_json(source)?;
+    let (mut weights, mut state) = (BTreeMap::new(), BTreeMap::new());
+    for tensor in &read.tensors {
+        let entry = &tensor.entry;
+        let role = read.manifest.as_ref().and_then(|manifest| manifest.tensors.get(&entry.name)).map(|record| record.role);
+        let leaves = if matches!(role, Some(TensorRole::State(_))) { &mut state } else { &mut weights };
+        leaves.insert(entry.name.clone(), leaf(&entry.name, &entry.dtype, &entry.shape, tensor.sum));
+    }
+    let known = match &read.manifest {
+        Some(manifest) => Known::of_manifest(&manifest.identity, &manifest.groups)?,
+        None => Known::default(),
+    };
+    known.digests(Some(weights_digest(&weights)), (!state.is_empty()).then(|| optimizer_digest(&state)))
+}
+
+/// Tensors count under Hugging Face's names and in its order. A head that is a copy of the embedding may count, or be left out as the head of
+/// a tied model; an import under the file's own names counts everything as it stands.
+fn of_gguf(source: &dyn ByteSource, stated: Option<Digest>) -> Result<StatedDigests> {
+    let file = GgufFile::open(source)?;
+    let family = file.get(ARCHITECTURE).and_then(GgufValue::text).unwrap_or_default();
+    let divisors = file.tensor(names::ROPE_FREQS).map(|tensor| dequantise(source, tensor)).transpose()?;
+    let tied = file.tensor("output.weight").is_none();
+    let config = config_from_gguf(&file, source.name(), divisors.as_deref(), tied).ok();
+    let (mut leaves, mut copy) = (BTreeMap::new(), None);
+    for tensor in file.tensors.iter().filter(|tensor| config.is_none() || tensor.name != names::ROPE_FREQS) {
+        let place = config.as_ref().and_then(|config| names::from_gguf(&tensor.name, family, config));
+        let (key, layout) = place.unwrap_or((tensor.name.clone(), Layout::Same));
+        let counted = Counted::of_gguf(&key, tensor, layout);
+        let payload = counted.payload_in(source, tensor.begin, tensor.begin + tensor.bytes.unwrap_or(0))?;
+        if let Some(config) = config.as_ref().filter(|_| key == names::HEAD) {
+            let embedding = names::embedding(config.architecture);
+            copy = Some((embedding, Counted::of_gguf(embedding, tensor, layout).leaf(payload)));
+        }
+        leaves.insert(counted.key.clone(), counted.leaf(payload));
+    }
+    let mut weights = weights_digest(&leaves);
+    if stated.is_some_and(|stated| stated != weights) {
+        if copy.is_some_and(|(embedding, head)| leaves.get(embedding) == Some(&head)) {
+            leaves.remove(names::HEAD);
+            weights = weights_digest(&leaves);
+        }
+        let own = if Some(weights) == stated { weights } else { as_it_stands(source, &file)? };
+        weights = if Some(own) == stated { own } else { weights };
+    }
+    Known::of_gguf(&file.metadata).digests(Some(weights), None)
+}
+
+fn as_it_stands(source: &dyn ByteSource, file: &GgufFile) -> Result<Digest> {
+    let mut leaves = BTreeMap::new();
+    for tensor in &file.tensors {
+        let counted = Counted::of_gguf(&tensor.name, tensor, Layout::Same);
+        let payload = counted.payload_in(source, tensor.begin, tensor.begin + tensor.bytes.unwrap_or(0))?;
+        leaves.insert(tensor.name.clone(), counted.leaf(payload));
+    }
+    Ok(weights_digest(&leaves))
+}
