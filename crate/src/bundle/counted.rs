@@ -115,7 +115,6 @@ impl Counted {
     }
 }
 
-
 /// The sum of a tensor's bytes in Hugging Face's order, which pass by in that of a file.
 #[derive(Debug, Default)]
 pub(super) struct PayloadSum {

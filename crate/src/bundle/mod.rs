@@ -4,8 +4,8 @@ mod adapter;
 mod assets;
 mod config_check;
 mod contents;
-mod counted;
 mod conversion;
+mod counted;
 mod decode;
 mod digest;
 mod encode;
@@ -75,6 +75,7 @@ pub(crate) use open::gguf_files;
 pub use open::{OpenOptions, open_bundle, open_bundle_with};
 pub(crate) use paired_rows::PairedRows;
 pub use pieces::{PIECE_ELEMENTS, Pieces};
+pub(crate) use provenance::sha256_of;
 pub use provenance::{Base, BaseFile};
 pub use receipt::{
     CheckResult, DataRecord, LossRecord, ModelIoArtifactReceipt, Operation, RECEIPT, ReceiptCheck, ReceiptFile, ReceiptGroups,
@@ -104,5 +105,5 @@ pub(crate) use tensors::unreadable;
 pub use tensors::{Bundle, SourceFormat, dequantise};
 pub use tokenizer_binding::{PortableTokenizerBinding, TokenizerAsset};
 pub(crate) use transposed::Transposed;
-pub(crate) use written::Known;
 pub use verify::{Check, Verification, verify, verify_files};
+pub(crate) use written::Known;

@@ -2,11 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::counted::Counted;
+use super::digest::weights_digest;
 use super::receipt_parts::ReceiptFile;
 use super::refusal::shown;
 use super::sha256::{Digest, Hasher};
 use super::source::{ByteSource, base_name, for_each_chunk};
-use super::tensors::{Bundle, SourceFormat};
+use super::state::SelectionReport;
+use super::sums::{Sums, TensorSpan};
+use super::tensors::{Bundle, Entry, SourceFormat};
 use crate::error::Result;
 
 /// What a model started from.
@@ -62,13 +66,27 @@ impl Base {
         bundle.base.clone()
     }
 
-    /// The same with the sum of each file that is among those of `bundle`, for which all of it is read, unless the sum is known.
+    /// The same with the sum of each file that is among those of `bundle`, for which all of it is read, unless the sum is known. The digest
+    /// of the weights is computed on the way, where one reading of all files is enough for it.
     pub fn hashed(mut self, bundle: &Bundle) -> Result<Self> {
+        let whole = bundle.adapter.is_none() && bundle.selection == SelectionReport::default() && self.matches(&bundle.base);
+        let mut sums = Sums::default();
         for file in self.files.iter_mut().filter(|file| file.sha256.is_none()) {
-            let same = |source: &&dyn ByteSource| base_name(source.name()) == file.name && source.len() == file.bytes;
-            if let Some(source) = bundle.files.iter().map(AsRef::as_ref).find(same) {
-                file.sha256 = Some(sha256_of(source, 0, source.len())?);
-            }
+            let same = |source: &dyn ByteSource| base_name(source.name()) == file.name && source.len() == file.bytes;
+            let Some(at) = bundle.files.iter().position(|source| same(source.as_ref())) else { continue };
+            let home = sums.files.len();
+            let mut spans: Vec<TensorSpan> =
+                bundle.entries.values().filter(|entry| entry.source == at).filter_map(|entry| span(entry, home)).collect();
+            spans.sort_by_key(|span| span.begin);
+            spans.into_iter().for_each(|span| sums.expect(span));
+            for_each_chunk(bundle.files[at].as_ref(), 0, file.bytes, 1, |piece| {
+                sums.take(home, piece, file.bytes);
+                Ok(())
+            })?;
+            file.sha256 = sums.files.get(home).copied();
+        }
+        if whole && !sums.weights.is_empty() && sums.weights.len() == bundle.entries.len() {
+            self.weights_digest = Some(weights_digest(&sums.weights));
         }
         Ok(self)
     }
@@ -112,8 +130,13 @@ impl Bundle {
     }
 }
 
+/// The place of a tensor of the file at `home`, to be summed.
+fn span(entry: &Entry, home: usize) -> Option<TensorSpan> {
+    Some(TensorSpan { counted: Counted::of_entry(entry), file: home, begin: entry.begin, end: entry.end?, state: false, again: None })
+}
+
 /// The SHA-256 of the bytes `begin..end` of a file, read piece by piece.
-pub(super) fn sha256_of(source: &dyn ByteSource, begin: u64, end: u64) -> Result<Digest> {
+pub(crate) fn sha256_of(source: &dyn ByteSource, begin: u64, end: u64) -> Result<Digest> {
     let mut sum = Hasher::new();
     for_each_chunk(source, begin, end, 1, |piece| {
         sum.update(piece);

@@ -116,7 +116,7 @@ impl FileStream {
     }
 
     /// Tells the sums which tensors the next file has behind its header of `header` bytes.
-    fn expect(&mut self, header: u64, entries: &Entries, spans: &[(u64, u64)], state: bool) {
+    pub(crate) fn expect(&mut self, header: u64, entries: &Entries, spans: &[(u64, u64)], state: bool) {
         let file = self.files.len();
         let Some(sums) = &mut self.sums else { return };
         for ((key, dtype, shape), (begin, end)) in entries.iter().zip(spans) {
@@ -128,7 +128,7 @@ impl FileStream {
 }
 
 /// Name, dtype and shape of each tensor, names ascending.
-type Entries = Vec<(String, String, Vec<usize>)>;
+pub(crate) type Entries = Vec<(String, String, Vec<usize>)>;
 
 fn contents(mut tensors: Vec<StreamTensor>, to: Option<TensorType>) -> Result<(Entries, Vec<Segment>)> {
     if to.is_none() {

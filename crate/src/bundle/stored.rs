@@ -3,11 +3,14 @@
 use std::ops::Range;
 use std::rc::Rc;
 
+use super::decode::Encoding;
 use super::gguf::GgmlType;
 use super::names::Layout;
 use super::pieces::Pieces;
 use super::source::{ByteSource, SourceSpan};
-use super::tensors::{Bundle, Entry};
+use super::state::ModelStateTensorManifest;
+use super::tensors::{Bundle, Entry, SourceFormat, narrow};
+use crate::config::ModelConfig;
 use crate::error::{Refusal, Result, word};
 
 /// A tensor of an opened model; it keeps the model's files open. Nothing is read before it is written.
@@ -51,6 +54,32 @@ impl ByteSource for BundleFile {
     }
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.bundle.files[self.at].read_at(offset, buf)
+    }
+}
+
+impl Bundle {
+    /// The model of these tensors, each with its bytes in Hugging Face's order, wherever they are.
+    pub(crate) fn of_tensors(config: ModelConfig, tensors: Vec<(ModelStateTensorManifest, SourceSpan)>) -> Result<Self> {
+        let (mut files, mut entries): (Vec<Box<dyn ByteSource>>, Vec<Entry>) = (Vec::new(), Vec::new());
+        for (tensor, span) in tensors {
+            let dtype = tensor.dtype;
+            let encoding = Encoding::of_word(&dtype).or_else(|| GgmlType::of_dtype(&dtype).and_then(Encoding::of_ggml));
+            entries.push(Entry {
+                stored_name: tensor.state_key.clone(),
+                shape: narrow(&tensor.shape, &tensor.state_key, "")?,
+                name: tensor.state_key,
+                dtype,
+                encoding,
+                source: files.len(),
+                begin: span.begin,
+                end: Some(span.begin + span.bytes),
+                layout: Layout::Same,
+                merge: None,
+                replaced: None,
+            });
+            files.push(Box::new(span.source));
+        }
+        Self::new(config, SourceFormat::HfFolder, files, entries, Vec::new())
     }
 }
 

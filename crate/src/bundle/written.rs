@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 
 use super::counted::Counted;
 use super::digest::{BundleParts, Digest, assignment_digest, bundle_digest, leaf, optimizer_digest, state_digest, weights_digest};
-use super::gguf::{GgufFile, GgufValue};
+use super::gguf::{GgufFile, GgufTensor, GgufValue};
 use super::gguf_config::config_from_gguf;
+use super::gguf_model::summed_gguf;
 use super::names::{self, Layout};
 use super::open::MAX_DOCUMENT_BYTES;
 use super::safetensors::SafetensorsFile;
 use super::source::{ByteSource, base_name, read_document};
-use super::state::{
-    Identity, MANIFEST_FILE, MANIFEST_KEY, ModelStateGroupAssignment, StateManifest, StatedDigests, TensorRole,
-};
+use super::state::{Identity, MANIFEST_FILE, MANIFEST_KEY, ModelStateGroupAssignment, StateManifest, StatedDigests, TensorRole};
 use super::state_json::read_state_json;
 use super::tensors::dequantise;
 use super::tokenizer_binding::PortableTokenizerBinding;
@@ -44,7 +43,9 @@ impl Known {
     /// A folder of these documents, with what its manifest says, if it has one.
     pub(crate) fn of_folder(documents: &BTreeMap<String, Vec<u8>>, manifest: Option<Self>) -> Self {
         let plain = || Self { identity: named(&family(documents)), ..Self::default() };
-        manifest.unwrap_or_else(plain).with(PortableTokenizerBinding::from_documents(documents).ok().flatten().map(|(binding, _)| binding))
+        manifest
+            .unwrap_or_else(plain)
+            .with(PortableTokenizerBinding::from_documents(documents).ok().flatten().as_ref().map(|(binding, _)| binding))
     }
 
     /// A GGUF file with these keys.
@@ -52,25 +53,26 @@ impl Known {
         let file = GgufFile { metadata: metadata.to_vec(), tensors: Vec::new(), warnings: Vec::new(), header_sha256: Digest::of(&[]) };
         let family = file.get(ARCHITECTURE).and_then(GgufValue::text).unwrap_or_default();
         let plain = Self { identity: named(family), ..Self::default() };
-        plain.with(PortableTokenizerBinding::from_gguf(&file, "").ok().flatten())
+        plain.with(PortableTokenizerBinding::from_gguf(&file, "").ok().flatten().as_ref())
     }
 
     /// A tokenizer that is refused leaves the tensors usable: it has no digest.
-    fn with(mut self, binding: Option<PortableTokenizerBinding>) -> Self {
-        self.tokenizer = binding.as_ref().map(|binding| binding.tokenizer_digest);
+    pub(crate) fn with(mut self, binding: Option<&PortableTokenizerBinding>) -> Self {
+        self.tokenizer = binding.map(|binding| binding.tokenizer_digest);
         self.template = binding.and_then(|binding| binding.template_digest);
         self
     }
 
     /// The digests of the artifact. Those of the whole state and of the bundle follow from the others.
-    pub(super) fn digests(&self, weights: Option<Digest>, optimizer: Option<Digest>) -> Result<StatedDigests> {
+    pub(crate) fn digests(&self, weights: Option<Digest>, optimizer: Option<Digest>) -> Result<StatedDigests> {
         let &Self { assignment, tokenizer, template, .. } = self;
         let (mut state, mut bundle) = (None, None);
         if let Some(weights) = weights {
             let none = BTreeMap::new();
             let groups = assignment.map_or_else(|| assignment_digest(&[]), Ok)?;
             state = Some(state_digest(weights, optimizer.unwrap_or_else(|| optimizer_digest(&none)), groups));
-            bundle = Some(bundle_digest(&self.identity, &BundleParts { weights: Some(weights), optimizer, assignment, tokenizer, template }));
+            bundle =
+                Some(bundle_digest(&self.identity, &BundleParts { weights: Some(weights), optimizer, assignment, tokenizer, template }));
         }
         Ok(StatedDigests { weights, optimizer, assignment, state, tokenizer, template, bundle })
     }
@@ -94,11 +96,12 @@ pub(super) type Part<'a> = (&'a str, &'a dyn ByteSource);
 /// The digests of an artifact, for which all of it is read. Where a file leaves open what counts as its weights, `stated` decides.
 pub(super) fn digests_of(files: &[Part<'_>], stated: Option<Digest>) -> Result<StatedDigests> {
     let weights = || files.iter().filter(|(role, _)| *role == "weights").map(|(_, source)| *source);
-    let ending = |end: &str| weights().find(|source| base_name(source.name()).to_ascii_lowercase().ends_with(end));
-    if let Some(source) = ending(".gguf") {
-        return of_gguf(source, stated);
+    let ending = |end: &'static str| weights().filter(move |source| base_name(source.name()).to_ascii_lowercase().ends_with(end));
+    let gguf: Vec<&dyn ByteSource> = ending(".gguf").collect();
+    if !gguf.is_empty() {
+        return of_gguf(&gguf, stated);
     }
-    match ending(".json") {
+    match ending(".json").next() {
         Some(source) => of_json(source),
         None => of_folder(files),
     }
@@ -134,7 +137,8 @@ fn of_folder(files: &[Part<'_>]) -> Result<StatedDigests> {
         }
     }
     let told = manifest.map(|manifest| Known::of_manifest(&manifest.identity, &manifest.groups)).transpose()?;
-    let some = |leaves: BTreeMap<String, Digest>, digest: fn(&BTreeMap<String, Digest>) -> Digest| (!leaves.is_empty()).then(|| digest(&leaves));
+    let some =
+        |leaves: BTreeMap<String, Digest>, digest: fn(&BTreeMap<String, Digest>) -> Digest| (!leaves.is_empty()).then(|| digest(&leaves));
     Known::of_folder(&documents, told).digests(some(weights, weights_digest), some(state, optimizer_digest))
 }
 
@@ -156,18 +160,19 @@ fn of_json(source: &dyn ByteSource) -> Result<StatedDigests> {
 
 /// Tensors count under Hugging Face's names and in its order. A head that is a copy of the embedding may count, or be left out as the head of
 /// a tied model; an import under the file's own names counts everything as it stands.
-fn of_gguf(source: &dyn ByteSource, stated: Option<Digest>) -> Result<StatedDigests> {
-    let file = GgufFile::open(source)?;
+fn of_gguf(parts: &[&dyn ByteSource], stated: Option<Digest>) -> Result<StatedDigests> {
+    let (file, homes, _) = summed_gguf(parts, &(0..parts.len()).collect::<Vec<_>>())?;
+    let home = |tensor: &GgufTensor| file.tensors.iter().position(|one| one.name == tensor.name).map_or(parts[0], |at| parts[homes[at]]);
     let family = file.get(ARCHITECTURE).and_then(GgufValue::text).unwrap_or_default();
-    let divisors = file.tensor(names::ROPE_FREQS).map(|tensor| dequantise(source, tensor)).transpose()?;
+    let divisors = file.tensor(names::ROPE_FREQS).map(|tensor| dequantise(home(tensor), tensor)).transpose()?;
     let tied = file.tensor("output.weight").is_none();
-    let config = config_from_gguf(&file, source.name(), divisors.as_deref(), tied).ok();
+    let config = config_from_gguf(&file, parts[0].name(), divisors.as_deref(), tied).ok();
     let (mut leaves, mut copy) = (BTreeMap::new(), None);
-    for tensor in file.tensors.iter().filter(|tensor| config.is_none() || tensor.name != names::ROPE_FREQS) {
+    for (tensor, &at) in file.tensors.iter().zip(&homes).filter(|(tensor, _)| config.is_none() || tensor.name != names::ROPE_FREQS) {
         let place = config.as_ref().and_then(|config| names::from_gguf(&tensor.name, family, config));
         let (key, layout) = place.unwrap_or((tensor.name.clone(), Layout::Same));
         let counted = Counted::of_gguf(&key, tensor, layout);
-        let payload = counted.payload_in(source, tensor.begin, tensor.begin + tensor.bytes.unwrap_or(0))?;
+        let payload = counted.payload_in(parts[at], tensor.begin, tensor.begin + tensor.bytes.unwrap_or(0))?;
         if let Some(config) = config.as_ref().filter(|_| key == names::HEAD) {
             let embedding = names::embedding(config.architecture);
             copy = Some((embedding, Counted::of_gguf(embedding, tensor, layout).leaf(payload)));
@@ -180,17 +185,17 @@ fn of_gguf(source: &dyn ByteSource, stated: Option<Digest>) -> Result<StatedDige
             leaves.remove(names::HEAD);
             weights = weights_digest(&leaves);
         }
-        let own = if Some(weights) == stated { weights } else { as_it_stands(source, &file)? };
+        let own = if Some(weights) == stated { weights } else { as_it_stands(parts, &homes, &file)? };
         weights = if Some(own) == stated { own } else { weights };
     }
     Known::of_gguf(&file.metadata).digests(Some(weights), None)
 }
 
-fn as_it_stands(source: &dyn ByteSource, file: &GgufFile) -> Result<Digest> {
+fn as_it_stands(parts: &[&dyn ByteSource], homes: &[usize], file: &GgufFile) -> Result<Digest> {
     let mut leaves = BTreeMap::new();
-    for tensor in &file.tensors {
+    for (tensor, &at) in file.tensors.iter().zip(homes) {
         let counted = Counted::of_gguf(&tensor.name, tensor, Layout::Same);
-        let payload = counted.payload_in(source, tensor.begin, tensor.begin + tensor.bytes.unwrap_or(0))?;
+        let payload = counted.payload_in(parts[at], tensor.begin, tensor.begin + tensor.bytes.unwrap_or(0))?;
         leaves.insert(tensor.name.clone(), counted.leaf(payload));
     }
     Ok(weights_digest(&leaves))

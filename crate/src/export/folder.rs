@@ -8,8 +8,8 @@ use super::card::card;
 use super::options::ExportOptions;
 use super::source::ExportSource;
 use crate::bundle::{
-    FileStream, Known, MANIFEST_FILE, MANIFEST_KEY, ModelStateTensorManifest, RECEIPT, StateManifest, StreamTensor, TensorRecord, TensorType,
-    byte_len, canonical, refuse_blocks,
+    FileStream, Known, MANIFEST_FILE, MANIFEST_KEY, ModelStateTensorManifest, RECEIPT, StateManifest, StreamTensor, TensorRecord,
+    TensorType, byte_len, canonical, refuse_blocks,
 };
 use crate::error::{Refusal, Result, word};
 

@@ -10,8 +10,8 @@ use super::gguf_types::{GgufTypes, Place, Wanted, encoded, file_type, is_plain, 
 use super::source::{ExportSource, Weights};
 use crate::bundle::{
     Base, BaseFile, Bundle, ByteSource, FileStream, GgmlType, GgufContents, GgufFile, GgufOutput, GgufRecord, GgufTensor, GgufValue, HEAD,
-    Layout, Pieces, ROPE_FREQS, SourceFormat, SourceSpan, StreamTensor, StreamValues, TensorType, embedding, from_gguf, gguf_files, open_bundle,
-    summed_gguf,
+    Layout, Pieces, ROPE_FREQS, SourceFormat, SourceSpan, StreamTensor, StreamValues, TensorType, embedding, from_gguf, gguf_files,
+    open_bundle, summed_gguf,
 };
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};

@@ -63,6 +63,8 @@ pub struct ExportSource {
     pub warnings: Vec<Warning>,
     /// What a request took and left of the files that it was opened from.
     pub selection: SelectionReport,
+    /// The operation that an export writes the result of, and the files that it was made from; `None` for those of the base.
+    pub made_by: Option<(Operation, Vec<ReceiptFile>)>,
 }
 
 impl ExportSource {
@@ -81,6 +83,7 @@ impl ExportSource {
             state: Vec::new(),
             warnings: bundle.warnings.clone(),
             selection: bundle.selection.clone(),
+            made_by: None,
         })
     }
 
@@ -126,29 +129,34 @@ impl ExportSource {
             state: trainer.state_stream(),
             warnings,
             selection: SelectionReport::default(),
+            made_by: None,
         })
     }
 
     /// What the receipt of an export says before anything is written.
     pub fn draft(&self) -> ModelIoArtifactReceipt {
-        let operation = match &self.training {
+        let usual = match &self.training {
             Some(_) => Operation::Export,
             None if self.adapter.is_empty() => Operation::Convert,
             None => Operation::Merge,
         };
+        let operation = self.made_by.as_ref().map_or(usual, |(operation, _)| *operation);
         let mut admitted: Vec<String> = self.weights.tensors.iter().map(|tensor| tensor.name.clone()).collect();
         admitted.sort_unstable();
         let files = self.base.iter().flat_map(|base| &base.files);
-        let skipped = |name: &str, unread: bool| unread.then(|| ReceiptCheck { name: name.into(), result: CheckResult::Skipped });
+        let of_base = files.clone().map(|file| ReceiptFile::of_name(&file.name, file.bytes, file.sha256));
+        let own = of_base.chain(self.adapter.iter().cloned());
+        let skipped = |name: &str, unread: bool| {
+            (unread && self.made_by.is_none()).then(|| ReceiptCheck { name: name.into(), result: CheckResult::Skipped })
+        };
         let unread = [
             skipped("base", files.clone().any(|file| file.sha256.is_none())),
             skipped("adapter", self.adapter.iter().any(|file| file.sha256.is_none())),
         ];
-        let of_base = files.map(|file| ReceiptFile::of_name(&file.name, file.bytes, file.sha256));
         ModelIoArtifactReceipt {
             base: self.base.clone(),
             training: self.training.clone(),
-            inputs: of_base.chain(self.adapter.iter().cloned()).collect(),
+            inputs: self.made_by.as_ref().map_or_else(|| own.collect(), |(_, inputs)| inputs.clone()),
             tensors: ReceiptTensors {
                 admitted,
                 dropped: self.selection.dropped.clone(),

@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 
 use super::companions::Companions;
 use super::contract::{ContractFacts, ModelIoCompatibilityContract};
-use super::imports::{OpenedBundle, SharedFiles, open_checkpoint, open_gguf, open_hf_folder};
+use super::imports::{OpenedBundle, SharedFiles, boxed, open_checkpoint, open_gguf, open_hf_folder};
 use super::json::open_json;
 use super::opened::{ImportedState, OpenedFile, OpenedState};
 use super::plan::PortableModelBundleImportPlan;
 use super::safetensors::open_safetensors;
-use super::state_dict::PortableModelStateDict;
+use super::state_dict::{MODEL_FILE, PortableModelStateDict};
 use super::training::TrainingGroups;
 use crate::bundle::{
-    Base, BundleParts, ByteSource, Digest, FileStream, ModelAssets, PortableModelImportRequest, PortableTokenizerBinding, SelectionReport,
-    StateManifest, StatedResult, Warning, bundle_digest,
+    Base, BundleParts, ByteSource, Digest, FileStream, ModelAssets, ModelIoArtifactReceipt, PortableModelImportRequest,
+    PortableTokenizerBinding, RECEIPT, SelectionReport, StateManifest, StatedResult, VerifyPolicy, Warning, bundle_digest,
 };
 use crate::error::Result;
-use crate::export::JsonEncoding;
+use crate::export::{ExportOptions, JsonEncoding, export_folder, export_gguf};
 
 /// A model as plain data: its state, and what goes with it.
 #[derive(Debug, Clone)]
@@ -40,6 +40,8 @@ pub struct ImportedBundle {
     pub files: Vec<OpenedFile>,
     /// What is unusual but allowed.
     pub warnings: Vec<Warning>,
+    /// The receipt of the import; without digests where values were not read.
+    pub receipt: ModelIoArtifactReceipt,
 }
 
 impl OpenedBundle {
@@ -61,7 +63,9 @@ impl OpenedBundle {
     pub async fn import(self, request: &PortableModelImportRequest) -> Result<ImportedBundle> {
         let ImportedState { state_dict, report, checks, files, warnings, .. } = self.state.import(request).await?;
         let bundle = PortableModelBundle { state_dict, companions: self.companions };
-        Ok(ImportedBundle { bundle, report, checks, files, warnings })
+        let read = request.verify == VerifyPolicy::Full;
+        let receipt = if read { bundle.receipt().await? } else { bundle.state_dict.account.clone().seal()? };
+        Ok(ImportedBundle { bundle, report, checks, files, warnings, receipt })
     }
 
     /// The plan of that import; deferred, no value is read.
@@ -91,6 +95,7 @@ impl PortableModelBundle {
             generation_config_json: document("generation_config.json"),
             tokenizer,
             base,
+            assets: Some(assets.clone()),
             warnings,
             ..Companions::default()
         };
@@ -126,6 +131,14 @@ impl PortableModelBundle {
             template: tokenizer.and_then(|binding| binding.template_digest),
         };
         Ok(bundle_digest(&self.state_dict.identity, &parts))
+    }
+
+    /// The receipt of the operation that the bundle comes from, with its digests; every tensor is read once for them.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub async fn receipt(&self) -> Result<ModelIoArtifactReceipt> {
+        self.state_dict.receipt_with(self.companions.tokenizer.as_ref()).await
     }
 
     /// What the bundle can become. With `read`, every tensor is read once for the digest of the state.
@@ -181,12 +194,43 @@ impl PortableModelBundle {
         OpenedBundle::of_state(open_safetensors(files)?).plan(request).await
     }
 
-    /// The bundle as `model.safetensors` with its manifest and, if it has state tensors, `optimizer.safetensors`.
+    /// The bundle as `model.safetensors` with its manifest and, if it has state tensors, `optimizer.safetensors`; then its receipt.
     ///
     /// # Errors
     /// As [`PortableModelStateDict::export_safetensors`].
     pub async fn export_safetensors(&self) -> Result<FileStream> {
-        self.state_dict.export_safetensors(&self.manifest()).await
+        self.export_safetensors_as(MODEL_FILE).await
+    }
+
+    /// The same with the weights in the file `name`.
+    ///
+    /// # Errors
+    /// As [`Self::export_safetensors`].
+    pub async fn export_safetensors_as(&self, name: &str) -> Result<FileStream> {
+        let mut stream = self.state_dict.safetensors_stream(name, &self.manifest()).await?;
+        stream.push_receipt(RECEIPT, self.draft())?;
+        Ok(stream)
+    }
+
+    fn draft(&self) -> ModelIoArtifactReceipt {
+        ModelIoArtifactReceipt { base: self.companions.base.clone(), ..self.state_dict.draft() }
+    }
+
+    /// The bundle as one GGUF file, then its receipt: `base_files`, a GGUF file or its parts, with this model's tensors in place of theirs, or
+    /// without such files a new one. `options` are those of [`export_gguf`].
+    ///
+    /// # Errors
+    /// `bundle.config.missing` without a configuration, `model.tensor.*` for other tensors than the model's, and those of [`export_gguf`].
+    pub async fn export_gguf(&self, base_files: &SharedFiles, options: &ExportOptions) -> Result<FileStream> {
+        export_gguf(&self.export_source().await?, boxed(base_files), options).await
+    }
+
+    /// The bundle as a Hugging Face folder, the receipt last. `options` are those of [`export_folder`].
+    ///
+    /// # Errors
+    /// As [`Self::export_gguf`], with those of [`export_folder`].
+    pub async fn export_hf_folder(&self, options: &ExportOptions) -> Result<FileStream> {
+        export_folder(&self.export_source().await?, options)
     }
 
     /// All of a JSON state dict.
@@ -208,12 +252,14 @@ impl PortableModelBundle {
         OpenedBundle::of_state(open_json(file)?).import(request).await
     }
 
-    /// The bundle as the JSON document `name`. With `allow_non_finite`, base64 keeps NaN and infinities.
+    /// The bundle as the JSON document `name`, then its receipt. With `allow_non_finite`, base64 keeps NaN and infinities.
     ///
     /// # Errors
     /// As [`PortableModelStateDict::export_json`].
     pub async fn export_torch_state_dict_json(&self, name: &str, encoding: JsonEncoding, allow_non_finite: bool) -> Result<FileStream> {
-        self.state_dict.export_json(name, Some(&self.manifest()), encoding, allow_non_finite).await
+        let mut stream = self.state_dict.export_json(name, Some(&self.manifest()), encoding, allow_non_finite).await?;
+        stream.push_receipt(RECEIPT, self.draft())?;
+        Ok(stream)
     }
 
     /// A GGUF file, or all parts of one, under the names that `request` asks for.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::bundle::{Base, Bundle, PortableTokenizerBinding, Warning};
+use crate::bundle::{Base, Bundle, ModelAssets, PortableTokenizerBinding, Warning};
 use crate::config::ModelConfig;
 
 /// Configuration, tokenizer and origin of a state.
@@ -22,6 +22,8 @@ pub struct Companions {
     pub profile_contract: Option<Value>,
     /// Names of formats, best first, carried.
     pub preferred_formats: Option<Vec<String>>,
+    /// What is written beside the weights of a folder or in the metadata of a GGUF file; imports of whole models have it.
+    pub assets: Option<ModelAssets>,
     /// What is unusual but allowed.
     pub warnings: Vec<Warning>,
 }
@@ -43,6 +45,7 @@ impl Companions {
             base: Some(Base::of_bundle(bundle)),
             profile_contract: None,
             preferred_formats: None,
+            assets: Some(ModelAssets::of_bundle(bundle)),
             warnings,
         }
     }

@@ -9,8 +9,8 @@ use super::payload::Payload;
 use super::safetensors::push_file;
 use super::state_dict::{PortableModelStateDict, StateTensorEntry};
 use crate::bundle::{
-    ByteSource, Digest, FileStream, Json, ModelStateTensorManifest, SafetensorsFile, Wrong, canonical, dtype_bits, json_document,
-    json_typed,
+    ByteSource, Digest, FileStream, Json, ModelIoArtifactReceipt, ModelStateTensorManifest, Operation, RECEIPT, ReceiptFile, SafetensorsFile,
+    Wrong, canonical, dtype_bits, json_document, json_typed, sha256_of,
 };
 use crate::error::{Error, Refusal, Result, Word, word};
 
@@ -51,6 +51,8 @@ pub struct ModelAdapterDelta {
     /// The weights that it gives.
     pub target_weights_digest: Digest,
     tensors: BTreeMap<String, DeltaTensor>,
+    /// What made it, and from which files.
+    account: ModelIoArtifactReceipt,
 }
 
 /// The change of one tensor.
@@ -132,7 +134,10 @@ impl PortableModelStateDict {
             tensors.insert(key.clone(), DeltaTensor { dtype: manifest.dtype.clone(), words });
         }
         let (adapter_id, kind) = (adapter_id.to_string(), DeltaKind::ExactInteger);
-        Ok(ModelAdapterDelta { adapter_id, kind, base_weights_digest, target_weights_digest, tensors })
+        let mut account = ModelIoArtifactReceipt::new(Operation::Derive);
+        account.inputs = [self, target].iter().flat_map(|state| state.account.inputs.clone()).collect();
+        account.tensors.admitted = tensors.keys().cloned().collect();
+        Ok(ModelAdapterDelta { adapter_id, kind, base_weights_digest, target_weights_digest, tensors, account })
     }
 
     /// This state with the weights of the delta's target, which were compared with their digest. Groups stay; state tensors stay only with
@@ -192,7 +197,13 @@ impl PortableModelStateDict {
         }
         absent.extend(unequal);
         listed(absent)?;
-        let moved = Self::new(self.identity.clone(), self.source_format, tensors, groups)?;
+        let mut moved = Self::new(self.identity.clone(), self.source_format, tensors, groups)?;
+        let mut account = ModelIoArtifactReceipt::new(if subtract { Operation::Remove } else { Operation::Apply });
+        account.inputs = self.account.inputs.iter().chain(&delta.account.inputs).cloned().collect();
+        account.tensors.admitted = moved.tensors().keys().cloned().collect();
+        account.tensors.dropped = self.tensors().keys().filter(|key| !moved.tensors().contains_key(*key)).cloned().collect();
+        account.groups.admitted = moved.groups().iter().map(|group| group.group_id.clone()).collect();
+        moved.account = account;
         compare(to, moved.weights_digest().await?)?;
         Ok(moved)
     }
@@ -204,8 +215,18 @@ impl ModelAdapterDelta {
         self.tensors.keys().map(String::as_str)
     }
 
-    /// The delta as `delta.safetensors`; its words are computed when they are written.
+    /// The receipt of what made it, sealed; a delta that was read from a file names that file.
+    pub fn receipt(&self) -> Result<ModelIoArtifactReceipt> {
+        self.account.clone().seal()
+    }
+
+    /// The delta as `delta.safetensors`, then its receipt; its words are computed when they are written.
     pub fn export(&self) -> Result<FileStream> {
+        self.export_as(DELTA_FILE)
+    }
+
+    /// The same, the delta called `name`.
+    pub fn export_as(&self, name: &str) -> Result<FileStream> {
         let record = DeltaRecord {
             version: 1,
             adapter_id: self.adapter_id.clone(),
@@ -214,12 +235,13 @@ impl ModelAdapterDelta {
             tensors: self.tensors.iter().map(|(key, tensor)| (key.clone(), tensor.dtype.clone())).collect(),
         };
         let metadata = BTreeMap::from([(DELTA_KEY.to_string(), canonical(&record)?)]);
-        let mut stream = FileStream::new();
-        push_file(&mut stream, DELTA_FILE, &self.tensors.values().map(|tensor| &tensor.words).collect::<Vec<_>>(), &metadata)?;
+        let mut stream = FileStream::summed();
+        push_file(&mut stream, name, &self.tensors.values().map(|tensor| &tensor.words).collect::<Vec<_>>(), &metadata, None)?;
+        stream.push_receipt(RECEIPT, self.account.clone())?;
         Ok(stream)
     }
 
-    /// Reads the header of a delta's file.
+    /// Reads the header of a delta's file, and all of it for its sum.
     ///
     /// # Errors
     /// What [`SafetensorsFile::open`] refuses; `format.unsupported` for a file that is no delta; `manifest.json`, `manifest.version` for a
@@ -258,6 +280,9 @@ impl ModelAdapterDelta {
             return Err(Error::Refused(refusals));
         }
         let DeltaRecord { adapter_id, base_weights_digest, target_weights_digest, .. } = record;
-        Ok(Self { adapter_id, kind: DeltaKind::ExactInteger, base_weights_digest, target_weights_digest, tensors })
+        let mut account = ModelIoArtifactReceipt::new(Operation::Import);
+        let sum = sha256_of(&source, 0, source.len())?;
+        account.inputs = vec![ReceiptFile { role: "delta".into(), ..ReceiptFile::of_name(source.name(), source.len(), Some(sum)) }];
+        Ok(Self { adapter_id, kind: DeltaKind::ExactInteger, base_weights_digest, target_weights_digest, tensors, account })
     }
 }

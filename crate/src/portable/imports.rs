@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use super::account::Input;
 use super::companions::{Bound, Companions};
 use super::opened::{OpenedFile, OpenedState, OpenedTensor};
 use super::payload::Payload;
@@ -68,6 +69,7 @@ pub fn open_checkpoint(files: &SharedFiles) -> Result<OpenedBundle> {
         state.tensors.insert(key.clone(), OpenedTensor { manifest, payload, file: record.file.clone(), begin, end });
     }
     state.files = sources.into_iter().map(|source| header(source, safetensors_header_bytes(source)?)).collect::<Result<_>>()?;
+    state.inputs = files.iter().map(Input::of).collect();
     if checkpoint.manifest().groups.is_some() {
         let mut manifest = StateManifest::new(identity, records, groups.clone());
         manifest.base.clone_from(&checkpoint.manifest().base);
@@ -96,6 +98,7 @@ pub fn open_hf_folder(files: &SharedFiles) -> Result<OpenedBundle> {
         state.tensors.remove(HEAD);
     }
     state.source_format = SourceWord::HfFolder;
+    state.inputs = files.iter().map(Input::of).collect();
     if state.manifest.is_none() {
         state.identity = Identity { model_family: bundle.config.model_type.clone(), ..Identity::default() };
     }
@@ -139,6 +142,7 @@ pub fn open_gguf(files: &SharedFiles, names: NamePolicy) -> Result<OpenedBundle>
     }
     let opened = |file: &BaseFile| Some(OpenedFile { header_sha256: file.header_sha256?, bytes: file.bytes });
     state.files = sums.iter().filter_map(opened).collect();
+    state.inputs = files.iter().map(Input::of).collect();
     let mut companions = match &model {
         Some(bundle) => Companions::of_model(bundle, bound),
         None => Companions { tokenizer: bound.map(|(binding, _)| binding), warnings: file.warnings.clone(), ..Companions::default() },
@@ -193,6 +197,7 @@ fn empty(identity: Identity, source_format: SourceWord, artifact: &str) -> Opene
         optimizer_of: None,
         checks: None,
         files: Vec::new(),
+        inputs: Vec::new(),
         artifact: artifact.to_string(),
         warnings: Vec::new(),
     }

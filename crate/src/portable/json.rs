@@ -6,14 +6,15 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use half::{bf16, f16};
 
+use super::account::Input;
 use super::opened::{OpenedFile, OpenedState, OpenedTensor};
 use super::payload::Payload;
 use super::source_word::SourceWord;
 use super::state_dict::{PortableModelStateDict, StateTensorEntry};
 use super::survey::survey;
 use crate::bundle::{
-    ByteSource, FileStream, JSON_FILE, JSON_FORMAT, MAX_JSON_BYTES, ModelStateTensorManifest, StateDigests, StateManifest, StatedDigests,
-    TensorRole, base_name, canonical, known_mark, read_state_json,
+    ByteSource, FileStream, JSON_FILE, JSON_FORMAT, Known, MAX_JSON_BYTES, ModelStateTensorManifest, StateDigests, StateManifest,
+    StatedDigests, TensorRole, base_name, canonical, known_mark, read_state_json,
 };
 use crate::error::{Error, Refusal, Result, word};
 use crate::export::JsonEncoding;
@@ -56,6 +57,7 @@ pub fn open_json(source: &dyn ByteSource) -> Result<OpenedState> {
         optimizer_of: None,
         checks: Some(read.checks),
         files: vec![OpenedFile { header_sha256: read.sha256, bytes: source.len() }],
+        inputs: vec![Input::summed(source, "weights", read.sha256)],
         artifact: base_name(source.name()).to_string(),
         warnings: Vec::new(),
     })
@@ -85,7 +87,14 @@ impl PortableModelStateDict {
         self.check_values(name, encoding, allow_non_finite).await?;
         let plain = self.groups().is_empty() && self.traversal_records().all(|tensor| tensor.role == TensorRole::Parameter);
         let manifest = manifest.cloned().or_else(|| (!plain).then(|| self.manifest()));
-        let start = start(manifest, encoding, &self.digests().await?)?;
+        let known = match &manifest {
+            Some(manifest) => Known::of_manifest(&manifest.identity, &manifest.groups)?,
+            None => Known::default(),
+        };
+        let digests = self.digests().await?;
+        let has_state = self.tensors().values().any(StateTensorEntry::is_state);
+        let known = Known { weights: Some(digests.weights), optimizer: has_state.then_some(digests.optimizer), ..known };
+        let start = start(manifest, encoding, &digests)?;
         let mut counted = Document { name, len: 0, out: None };
         self.write_json(&mut counted, &start, encoding).await?;
         let mut out = Vec::new();
@@ -95,6 +104,7 @@ impl PortableModelStateDict {
         self.write_json(&mut document, &start, encoding).await?;
         let mut stream = FileStream::summed();
         stream.push_bytes(name, document.out.unwrap_or_default());
+        stream.know(known);
         Ok(stream)
     }
 

@@ -1,11 +1,13 @@
 //! A model's state as typed data: named tensors with the groups that train them, read from every container, selected, renamed, changed by
 //! deltas, and written to every container. No value is read before it is asked for.
 
+mod account;
 mod answer;
 mod bundle;
 mod companions;
 mod contract;
 mod delta;
+mod export_source;
 mod imports;
 mod json;
 mod opened;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::account::{Input, imported};
 use super::payload::Payload;
 use super::source_word::SourceWord;
 use super::state_dict::{PortableModelStateDict, StateTensorEntry, is_step};
@@ -70,6 +71,8 @@ pub struct OpenedState {
     pub checks: Option<BTreeMap<&'static str, StatedResult>>,
     /// Its files, those with weights first.
     pub files: Vec<OpenedFile>,
+    /// Its files, for receipts.
+    pub(super) inputs: Vec<Input>,
     /// Name of its first file, for messages.
     pub artifact: String,
     /// What is unusual but allowed.
@@ -133,7 +136,7 @@ impl OpenedState {
             tensors.insert(entry.tensor.state_key.clone(), StateTensorEntry { manifest: entry.tensor, payload });
         }
         let state_dict = PortableModelStateDict::new(self.identity.clone(), self.source_format, tensors, selected.groups);
-        let state_dict = state_dict.map_err(|error| error.in_file(&self.artifact))?;
+        let mut state_dict = state_dict.map_err(|error| error.in_file(&self.artifact))?;
         let mut warnings = self.warnings.clone();
         warnings.extend(selected.warnings);
         let checks = match request.verify {
@@ -143,6 +146,7 @@ impl OpenedState {
             }
             VerifyPolicy::Header => self.checks.clone().unwrap_or_else(|| NAMES.map(|name| (name, StatedResult::Skipped)).into()),
         };
+        state_dict.account = imported(&self.inputs, &selected.report, &warnings, request.verify == VerifyPolicy::Full).await?;
         let (manifest, files) = (self.manifest.clone(), self.files.clone());
         Ok(ImportedState { state_dict, manifest, report: selected.report, checks, files, warnings })
     }

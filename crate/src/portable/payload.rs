@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use burn::tensor::Tensor;
 
-use crate::bundle::{ByteSource, Contents, Digest, Hasher, PairedRows, SourceSpan, Transposed};
+use crate::bundle::{ByteSource, Contents, Digest, Hasher, MemorySource, PairedRows, SourceSpan, Transposed};
 use crate::error::{Refusal, Result, word};
 use crate::gpu::transfer::{PIECE_BYTES, Part, read_parts};
 
@@ -138,6 +138,23 @@ impl Payload {
             Place::Span(span) => span.read(&range),
             Place::Device(tensor) => read_parts(&[Part { tensor: tensor.as_ref().clone(), bytes: range }]).await,
             Place::Words(words) => Box::pin(words.read(range)).await,
+        }
+    }
+
+    /// The handle of a tensor on the device.
+    pub(super) fn on_device(&self) -> Option<&Tensor<1>> {
+        if let Place::Device(tensor) = &self.place { Some(tensor) } else { None }
+    }
+
+    /// The bytes as those of a file, if they are in memory or in one.
+    pub(super) fn span(&self) -> Option<SourceSpan> {
+        match &self.place {
+            Place::Owned(bytes) => {
+                let source = Rc::new(MemorySource::new("", bytes.to_vec()));
+                Some(SourceSpan { source, begin: 0, bytes: bytes.len() as u64 })
+            }
+            Place::Span(span) => Some(span.clone()),
+            Place::Device(_) | Place::Words(_) => None,
         }
     }
 

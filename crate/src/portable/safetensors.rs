@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use super::account::Input;
 use super::opened::{OpenedFile, OpenedState, OpenedTensor};
 use super::payload::Payload;
 use super::source_word::SourceWord;
 use super::state_dict::{MODEL_FILE, OPTIMIZER_FILE, PortableModelStateDict, StateTensorEntry};
 use crate::bundle::{
-    ByteSource, Contents, Digest, FileStream, MANIFEST_FILE, MANIFEST_KEY, ModelStateTensorManifest, OPTIMIZER_WEIGHTS, SafetensorsFile,
-    SafetensorsTensor, StateManifest, TensorRole, Warning, base_name, canonical, read_whole, safetensors_header,
+    ByteSource, Contents, Digest, FileStream, Known, MANIFEST_FILE, MANIFEST_KEY, ModelStateTensorManifest, OPTIMIZER_WEIGHTS, RECEIPT,
+    SafetensorsFile, SafetensorsTensor, StateManifest, TensorRole, Warning, base_name, canonical, read_whole, safetensors_header,
 };
 use crate::error::{Error, Refusal, Result, word};
 
@@ -50,8 +51,13 @@ impl Part {
 /// What [`SafetensorsFile::open`] refuses; `bundle.empty` without weights; `index.tensor.duplicate` for a name in two files; `manifest.*` where
 /// the manifest does not agree with the files.
 pub fn open_safetensors(files: Vec<Rc<dyn ByteSource>>) -> Result<OpenedState> {
+    let inputs = files.iter().map(Input::of).collect();
     let document = files.iter().find(|file| base_name(file.name()) == MANIFEST_FILE).cloned();
-    let parts = files.into_iter().filter(|file| base_name(file.name()) != MANIFEST_FILE).map(Part::open).collect::<Result<Vec<_>>>()?;
+    let parts = files
+        .into_iter()
+        .filter(|file| !matches!(base_name(file.name()), MANIFEST_FILE | RECEIPT))
+        .map(Part::open)
+        .collect::<Result<Vec<_>>>()?;
     let (mut optimizer, weights): (Vec<Part>, Vec<Part>) = parts.into_iter().partition(Part::is_optimizer);
     let Some(first) = weights.first() else {
         return Err(Refusal::new(word!("bundle.empty")).expected("a safetensors file of weights").into());
@@ -104,6 +110,7 @@ pub fn open_safetensors(files: Vec<Rc<dyn ByteSource>>) -> Result<OpenedState> {
         optimizer_of,
         checks: None,
         files: opened_files,
+        inputs,
         artifact,
         warnings,
     })
@@ -141,6 +148,11 @@ impl PortableModelStateDict {
     /// # Errors
     /// `export.safetensors.quantised` for blocks, `export.name.invalid` for a name that the format cannot hold.
     pub async fn export_safetensors(&self, manifest: &StateManifest) -> Result<FileStream> {
+        self.safetensors_stream(MODEL_FILE, manifest).await
+    }
+
+    /// The same with the weights in the file `name`.
+    pub(super) async fn safetensors_stream(&self, name: &str, manifest: &StateManifest) -> Result<FileStream> {
         if let Some(blocks) = self.traversal_records().find(|tensor| !tensor.is_dense()) {
             let refusal =
                 Refusal::new(word!("export.safetensors.quantised")).of(MODEL_FILE).subject(&blocks.state_key).found(&blocks.dtype);
@@ -153,24 +165,27 @@ impl PortableModelStateDict {
             record.file = if matches!(record.role, TensorRole::State(_)) { OPTIMIZER_FILE } else { MODEL_FILE }.to_string();
         }
         let text = |key: &str, value: String| (key.to_string(), value);
-        let mut stream = FileStream::new();
+        let mut stream = FileStream::summed();
         let metadata = BTreeMap::from([text("format", "pt".to_string()), text(MANIFEST_KEY, canonical(&manifest)?)]);
-        push_file(&mut stream, MODEL_FILE, &weights, &metadata)?;
+        push_file(&mut stream, name, &weights, &metadata, Some(false))?;
         if !state.is_empty() {
             let weights = self.weights_digest().await?;
             let metadata = BTreeMap::from([text("format", "pt".to_string()), text(OPTIMIZER_WEIGHTS, weights.to_string())]);
-            push_file(&mut stream, OPTIMIZER_FILE, &state, &metadata)?;
+            push_file(&mut stream, OPTIMIZER_FILE, &state, &metadata, Some(true))?;
         }
+        stream.know(Known::of_manifest(&manifest.identity, &manifest.groups)?);
         Ok(stream)
     }
 }
 
-/// Adds a safetensors file of `entries`, which are ascending by key.
+/// Adds a safetensors file of `entries`, which are ascending by key. `counted` says whether they are the state of an optimizer; without it they
+/// are no tensors of a model.
 pub(super) fn push_file(
     stream: &mut FileStream,
     name: &str,
     entries: &[&StateTensorEntry],
     metadata: &BTreeMap<String, String>,
+    counted: Option<bool>,
 ) -> Result<()> {
     let mut listed = Vec::with_capacity(entries.len());
     for StateTensorEntry { manifest, .. } in entries {
@@ -178,7 +193,11 @@ pub(super) fn push_file(
         let dims: std::result::Result<Vec<usize>, _> = manifest.shape.iter().map(|&dim| usize::try_from(dim)).collect();
         listed.push((manifest.state_key.clone(), manifest.dtype.as_str(), dims.map_err(too_large)?));
     }
-    let (header, _) = safetensors_header(&listed, metadata)?;
+    let (header, spans) = safetensors_header(&listed, metadata)?;
+    if let Some(state) = counted {
+        let listed = listed.into_iter().map(|(key, dtype, shape)| (key, dtype.to_string(), shape)).collect();
+        stream.expect(header.len() as u64, &listed, &spans, state);
+    }
     let mut contents = vec![Contents::Bytes(header)];
     contents.extend(entries.iter().map(|entry| entry.payload.contents()));
     stream.push_contents(name, contents);

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 
+use super::account::account;
 use super::payload::Payload;
 use super::source_word::SourceWord;
 use crate::bundle::{
-    Digest, Encoding, GgmlType, Identity, ModelStateGroupAssignment, ModelStateTensorManifest, PortableModelImportRequest, Selected,
-    SelectionReport, StateDigests, StateManifest, StateWord, TensorRecord, TensorRole, Warning, check_groups, dtype_bits, leaf, select,
-    unreadable, weights_digest,
+    Digest, Encoding, GgmlType, Identity, ModelIoArtifactReceipt, ModelStateGroupAssignment, ModelStateTensorManifest, Operation,
+    PortableModelImportRequest, Selected, SelectionReport, StateDigests, StateManifest, StateWord, TensorRecord, TensorRole, Warning,
+    check_groups, dtype_bits, leaf, select, unreadable, weights_digest,
 };
 use crate::error::{Error, Refusal, Result, word};
 
@@ -71,6 +72,8 @@ pub struct PortableModelStateDict {
     tensors: BTreeMap<String, StateTensorEntry>,
     groups: Vec<ModelStateGroupAssignment>,
     digests: OnceCell<StateDigests>,
+    /// What made it, and from which files.
+    pub(super) account: ModelIoArtifactReceipt,
 }
 
 impl fmt::Debug for PortableModelStateDict {
@@ -123,7 +126,8 @@ impl PortableModelStateDict {
         if !refusals.is_empty() {
             return Err(Error::Refused(refusals));
         }
-        Ok(Self { identity, source_format, tensors, groups, digests: OnceCell::new() })
+        let account = ModelIoArtifactReceipt::new(Operation::Export);
+        Ok(Self { identity, source_format, tensors, groups, digests: OnceCell::new(), account })
     }
 
     /// The tensors by key.
@@ -191,7 +195,9 @@ impl PortableModelStateDict {
             let payload = self.entry(&selected.source_key)?.payload.clone();
             tensors.insert(selected.tensor.state_key.clone(), StateTensorEntry { manifest: selected.tensor, payload });
         }
-        let state_dict = Self::new(self.identity.clone(), self.source_format, tensors, groups)?;
+        let mut state_dict = Self::new(self.identity.clone(), self.source_format, tensors, groups)?;
+        let inputs = self.account.inputs.clone();
+        state_dict.account = ModelIoArtifactReceipt { inputs, ..account(Operation::Select, &report, &warnings) };
         Ok(SelectedStateDict { state_dict, report, warnings })
     }
 

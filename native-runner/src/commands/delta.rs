@@ -5,12 +5,12 @@ use std::rc::Rc;
 
 use serde_json::json;
 use tabtune::bundle::{ByteSource, FileStream, PortableModelImportRequest};
-use tabtune::portable::{ModelAdapterDelta, PortableModelStateDict, open_safetensors};
+use tabtune::portable::{Companions, ModelAdapterDelta, PortableModelBundle, PortableModelStateDict, open_safetensors};
 
 use super::Outcome;
 use crate::args::{DeltaAction, DeltaArgs, DeltaUse};
 use crate::error::Result;
-use crate::files::{FileSource, files_of, has_ending};
+use crate::files::{FileSource, file_name, files_of, has_ending};
 use crate::output::Output;
 use crate::wait::wait;
 use crate::writer::{check_file, write_file};
@@ -21,7 +21,7 @@ pub fn run(args: &DeltaArgs, output: &Output) -> Result<Outcome> {
         DeltaAction::Derive { base, target, to, name } => {
             check_file(to)?;
             let delta = wait(state(base)?.derive_adapter_delta(&state(target)?, name))?;
-            write(to, delta.export()?, output)
+            write(to, delta.export_as(&file_name(to))?, output)
         }
         DeltaAction::Apply(DeltaUse { model, delta, to }) => {
             check_file(to)?;
@@ -51,7 +51,8 @@ fn state(path: &Path) -> Result<PortableModelStateDict> {
 }
 
 fn changed(to: &Path, state: &PortableModelStateDict, output: &Output) -> Result<Outcome> {
-    write(to, wait(state.export_safetensors(&state.manifest()))?, output)
+    let bundle = PortableModelBundle { state_dict: state.clone(), companions: Companions::default() };
+    write(to, wait(bundle.export_safetensors_as(&file_name(to)))?, output)
 }
 
 fn write(to: &Path, mut stream: FileStream, output: &Output) -> Result<Outcome> {

@@ -68,6 +68,7 @@ fn of_model(model: &Model, tokenizer: Option<&Tokenizer>, base: Option<Base>) ->
         state: Vec::new(),
         warnings: Vec::new(),
         selection: SelectionReport::default(),
+        made_by: None,
     }
 }
 

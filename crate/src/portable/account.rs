@@ -1,0 +1,113 @@
+//! What the receipts of operations on states say: which files they go back to, and what became of the tensors and groups.
+
+use std::rc::Rc;
+
+use super::payload::Payload;
+use super::source_word::SourceWord;
+use super::state_dict::PortableModelStateDict;
+use crate::bundle::{
+    ByteSource, CheckResult, Digest, Known, ModelIoArtifactReceipt, Operation, PortableTokenizerBinding, ReceiptCheck, ReceiptFile,
+    ReceiptGroups, ReceiptTensors, ReceiptWarning, SelectionReport, SourceSpan, Warning,
+};
+use crate::error::Result;
+
+/// A file that an artifact was read from.
+#[derive(Debug, Clone)]
+pub(super) struct Input {
+    file: ReceiptFile,
+    /// All of it, unless its sum is known.
+    all: Option<SourceSpan>,
+}
+
+impl Input {
+    pub(super) fn of(source: &Rc<dyn ByteSource>) -> Self {
+        let all = SourceSpan { source: Rc::clone(source), begin: 0, bytes: source.len() };
+        Self { file: ReceiptFile::of_name(source.name(), source.len(), None), all: Some(all) }
+    }
+
+    pub(super) fn summed(source: &dyn ByteSource, role: &str, sum: Digest) -> Self {
+        let file = ReceiptFile { role: role.to_string(), ..ReceiptFile::of_name(source.name(), source.len(), Some(sum)) };
+        Self { file, all: None }
+    }
+
+    /// What a receipt says of it. With `read`, all of it is read, unless its sum is known.
+    async fn told(&self, read: bool) -> Result<ReceiptFile> {
+        let sum = match &self.all {
+            Some(SourceSpan { source, begin, bytes }) if read => {
+                Some(Payload::of_source(Rc::clone(source), *begin, *bytes).digest().await?)
+            }
+            _ => self.file.sha256,
+        };
+        Ok(ReceiptFile { sha256: sum, ..self.file.clone() })
+    }
+}
+
+/// What the receipt of an operation says of tensors and groups.
+pub(super) fn account(operation: Operation, report: &SelectionReport, warnings: &[Warning]) -> ModelIoArtifactReceipt {
+    ModelIoArtifactReceipt {
+        tensors: ReceiptTensors {
+            admitted: report.admitted.clone(),
+            dropped: report.dropped.clone(),
+            renamed: report.renamed.clone(),
+            converted: Vec::new(),
+        },
+        groups: ReceiptGroups { admitted: report.groups_admitted.clone(), dropped: report.groups_dropped.clone() },
+        warnings: warnings.iter().map(ReceiptWarning::from).collect(),
+        ..ModelIoArtifactReceipt::new(operation)
+    }
+}
+
+/// The account of an import of these files, all of which are read for their sums with `read`.
+pub(super) async fn imported(
+    inputs: &[Input],
+    report: &SelectionReport,
+    warnings: &[Warning],
+    read: bool,
+) -> Result<ModelIoArtifactReceipt> {
+    let mut account = account(Operation::Import, report, warnings);
+    for input in inputs {
+        account.inputs.push(input.told(read).await?);
+    }
+    if !read {
+        account.checks.push(ReceiptCheck { name: "inputs".into(), result: CheckResult::Skipped });
+    }
+    Ok(account)
+}
+
+impl PortableModelStateDict {
+    /// The receipt of the operation that this state comes from, with the digests of the state as it is; every tensor is read once for them.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub async fn receipt(&self) -> Result<ModelIoArtifactReceipt> {
+        self.receipt_with(None).await
+    }
+
+    /// The same of a state that has this tokenizer beside it.
+    pub(super) async fn receipt_with(&self, tokenizer: Option<&PortableTokenizerBinding>) -> Result<ModelIoArtifactReceipt> {
+        let mut receipt = self.account.clone();
+        let digests = self.digests().await?;
+        let has_state = self.tensors().values().any(super::state_dict::StateTensorEntry::is_state);
+        let optimizer = has_state.then_some(digests.optimizer);
+        let known = Known::of_manifest(&self.identity, self.groups())?.with(tokenizer);
+        receipt.digests = known.digests(Some(digests.weights), optimizer)?;
+        if self.source_format == SourceWord::Checkpoint && receipt.operation == Operation::Import {
+            // A checkpoint's own document says the rest.
+            (receipt.digests.assignment, receipt.digests.state, receipt.digests.bundle) = (None, None, None);
+        }
+        receipt.seal()
+    }
+
+    /// What the receipt of an export of this state says before anything is written.
+    pub(super) fn draft(&self) -> ModelIoArtifactReceipt {
+        let mut draft = self.account.clone();
+        if draft.operation == Operation::Import {
+            draft.operation = Operation::Convert;
+        }
+        if draft.tensors == ReceiptTensors::default() {
+            draft.tensors.admitted = self.tensors().keys().cloned().collect();
+            draft.groups.admitted = self.groups().iter().map(|group| group.group_id.clone()).collect();
+        }
+        draft
+    }
+}
