@@ -69,7 +69,7 @@ impl Base {
     /// The same with the sum of each file that is among those of `bundle`, for which all of it is read, unless the sum is known. The digest
     /// of the weights is computed on the way, where one reading of all files is enough for it.
     pub fn hashed(mut self, bundle: &Bundle) -> Result<Self> {
-        let whole = bundle.adapter.is_none() && bundle.selection == SelectionReport::default() && self.matches(&bundle.base);
+        let whole = bundle.is_whole() && self.matches(&bundle.base);
         let mut sums = Sums::default();
         for file in self.files.iter_mut().filter(|file| file.sha256.is_none()) {
             let same = |source: &dyn ByteSource| base_name(source.name()) == file.name && source.len() == file.bytes;
@@ -85,7 +85,7 @@ impl Base {
             })?;
             file.sha256 = sums.files.get(home).copied();
         }
-        if whole && !sums.weights.is_empty() && sums.weights.len() == bundle.entries.len() {
+        if whole && sums.weights.len() == bundle.entries.len() {
             self.weights_digest = Some(weights_digest(&sums.weights));
         }
         Ok(self)
@@ -117,6 +117,12 @@ impl Base {
 }
 
 impl Bundle {
+    /// Whether one reading of its weight files sees every tensor of the model, and nothing that is not theirs.
+    pub(crate) fn is_whole(&self) -> bool {
+        let plain = self.adapter.is_none() && self.selection == SelectionReport::default();
+        plain && !self.entries.is_empty() && self.entries.values().all(|entry| entry.end.is_some())
+    }
+
     /// The files of the adapter that was merged. With `summed`, all of its weights are read for their sum.
     pub(crate) fn adapter_files(&self, summed: bool) -> Result<Vec<ReceiptFile>> {
         let Some(adapter) = &self.adapter else { return Ok(Vec::new()) };

@@ -59,6 +59,8 @@ pub struct ExportSource {
     pub groups: Vec<ModelStateGroupAssignment>,
     /// The optimizer's state tensors, in training.
     pub state: Vec<StreamTensor>,
+    /// Whether summing the base gives the digest of its weights too.
+    pub whole: bool,
     /// What was unusual on the way here.
     pub warnings: Vec<Warning>,
     /// What a request took and left of the files that it was opened from.
@@ -81,6 +83,7 @@ impl ExportSource {
             identity,
             groups: Vec::new(),
             state: Vec::new(),
+            whole: bundle.is_whole(),
             warnings: bundle.warnings.clone(),
             selection: bundle.selection.clone(),
             made_by: None,
@@ -99,9 +102,10 @@ impl ExportSource {
     pub(super) fn planned(&self) -> Self {
         let mut planned = self.clone();
         if planned.training.is_none() {
-            for file in planned.base.iter_mut().flat_map(|base| &mut base.files) {
-                file.sha256 = file.sha256.or_else(|| Some(Digest::of(&[])));
-            }
+            let some = |sum: &mut Option<Digest>| *sum = sum.or_else(|| Some(Digest::of(&[])));
+            planned.base.iter_mut().flat_map(|base| &mut base.files).for_each(|file| some(&mut file.sha256));
+            planned.base.iter_mut().filter(|_| self.whole).for_each(|base| some(&mut base.weights_digest));
+            planned.adapter.iter_mut().for_each(|file| some(&mut file.sha256));
         }
         planned
     }
@@ -127,6 +131,7 @@ impl ExportSource {
             identity,
             groups: trainer.groups(),
             state: trainer.state_stream(),
+            whole: false,
             warnings,
             selection: SelectionReport::default(),
             made_by: None,

@@ -56,6 +56,7 @@ impl PortableModelBundle {
             warnings: companions.warnings.clone(),
             selection: crate::bundle::SelectionReport { dropped: said.dropped, renamed: said.renamed, ..Default::default() },
             made_by: Some((operation, inputs)),
+            whole: false,
         })
     }
 

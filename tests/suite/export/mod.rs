@@ -69,6 +69,7 @@ fn of_model(model: &Model, tokenizer: Option<&Tokenizer>, base: Option<Base>) ->
         warnings: Vec::new(),
         selection: SelectionReport::default(),
         made_by: None,
+        whole: false,
     }
 }
 

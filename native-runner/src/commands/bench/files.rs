@@ -106,6 +106,8 @@ fn of_model(model: &Model) -> ExportSource {
         state: Vec::new(),
         warnings: Vec::new(),
         selection: SelectionReport::default(),
+        made_by: None,
+        whole: false,
     }
 }
 
