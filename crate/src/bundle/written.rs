@@ -10,6 +10,7 @@ use super::gguf_model::summed_gguf;
 use super::names::{self, Layout};
 use super::open::MAX_DOCUMENT_BYTES;
 use super::safetensors::SafetensorsFile;
+use super::safetensors_stream::OPTIMIZER_WEIGHTS;
 use super::source::{ByteSource, base_name, read_document};
 use super::state::{Identity, MANIFEST_FILE, MANIFEST_KEY, ModelStateGroupAssignment, StateManifest, StatedDigests, TensorRole};
 use super::state_json::read_state_json;
@@ -112,9 +113,7 @@ fn of_folder(files: &[Part<'_>]) -> Result<StatedDigests> {
     let mut documents = BTreeMap::new();
     for (role, source) in files {
         let name = base_name(source.name());
-        let leaves = match *role {
-            "weights" => &mut weights,
-            "optimizer" => &mut state,
+        match *role {
             "config" | "tokenizer" | "template" => {
                 documents.insert(name.to_string(), read_document(*source, MAX_DOCUMENT_BYTES)?);
                 continue;
@@ -124,12 +123,15 @@ fn of_folder(files: &[Part<'_>]) -> Result<StatedDigests> {
                 manifest = Some(StateManifest::read(&text, name)?);
                 continue;
             }
+            "weights" | "optimizer" => {}
             _ => continue,
-        };
+        }
         let file = SafetensorsFile::open(*source)?;
         if let Some(text) = file.metadata.get(MANIFEST_KEY) {
-            manifest = Some(StateManifest::read(text, name)?);
+            manifest = Some(StateManifest::read(&text, name)?);
         }
+        let of_optimizer = *role == "optimizer" || file.metadata.contains_key(OPTIMIZER_WEIGHTS);
+        let leaves = if of_optimizer { &mut state } else { &mut weights };
         for tensor in file.tensors {
             let counted = Counted::plain(&tensor.name, &tensor.dtype, tensor.shape);
             let payload = counted.payload_in(*source, tensor.begin, tensor.end)?;

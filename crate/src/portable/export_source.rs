@@ -49,6 +49,7 @@ impl PortableModelBundle {
             weights: Weights { config, precision: None, tensors },
             assets,
             base: companions.base.clone(),
+            adapter: Vec::new(),
             training: None,
             identity: state.identity.clone(),
             groups: state.groups().to_vec(),

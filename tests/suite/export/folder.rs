@@ -167,6 +167,34 @@ fn values_beyond_the_dtype_are_refused_and_odd_ones_counted() {
 }
 
 #[test]
+fn value_beyond_the_dtype_is_refused_before_its_piece_is_given() {
+    // Three times what is read at once: 12 MiB of F16, in two pieces.
+    let rows = 3 << 20;
+    let config = json!({"model_type": "llama", "vocab_size": rows, "hidden_size": 2, "intermediate_size": 2, "num_hidden_layers": 1,
+        "num_attention_heads": 1, "max_position_embeddings": 4, "tie_word_embeddings": true});
+    let given = |places: &[usize]| {
+        let mut values = vec![1.0; 2 * rows];
+        places.iter().for_each(|&place| values[place] = 1e9);
+        let files = vec![source("config.json", config.to_string().into_bytes()), source("model.safetensors", table(rows, &values))];
+        let mut stream = export_folder(&of_files(files), &of_dtype(ExportDtype::F16)).unwrap();
+        let mut bytes = 0;
+        loop {
+            match block_on(stream.next_chunk()) {
+                Ok(Some(chunk)) => bytes += chunk.bytes.len(),
+                Ok(None) => return (bytes, None),
+                Err(error) => return (bytes, Some(error.to_string())),
+            }
+        }
+    };
+    let last = 2 * rows - 1;
+    let (first, told) = given(&[5, last]);
+    assert!(first == 0 && told.unwrap().contains("2 would become"), "all are counted, none is given");
+    let (piece, told) = given(&[last]);
+    assert!(piece == 8 << 20 && told.unwrap().contains("1 would become"), "the piece before the value's is given");
+    assert_eq!(given(&[]).1, None);
+}
+
+#[test]
 fn line_34_documents_keep_their_bytes_and_every_end_of_a_text() {
     let tokenizer = Tokenizer::from_parts(byte_level("gpt-2")).unwrap();
     let asset = |name: &str| tokenizer.assets().into_iter().find(|(found, _)| found == name).unwrap().1;

@@ -5,14 +5,14 @@ use std::rc::Rc;
 
 use serde_json::Value;
 use tabtune::bundle::{
-    CheckResult, Digest, MemorySource, ModelIoArtifactReceipt, OpenOptions, Operation, RECEIPT, SafetensorsFile, Verification, leaf,
-    open_bundle_with, verify, verify_files, weights_digest,
+    ByteSource, CheckResult, Digest, MemorySource, ModelIoArtifactReceipt, NamePolicy, OpenOptions, Operation, PortableModelImportRequest,
+    RECEIPT, SafetensorsFile, Verification, leaf, open_bundle_with, verify, verify_files, weights_digest,
 };
-use tabtune::export::{ExportFormat, ExportOptions, ExportSource, export_folder, export_gguf};
-use tabtune::portable::export;
+use tabtune::export::{ExportDtype, ExportFormat, ExportOptions, ExportSource, export_folder, export_gguf};
+use tabtune::portable::{PortableModelBundle, export};
 use tabtune_tests::block_on;
 
-use super::{all_files, golden, goldens, named, of_files, source, sources};
+use super::{FAMILIES, all_files, golden, goldens, named, of_files, source, sources};
 
 type Written = Vec<(String, Vec<u8>)>;
 
@@ -166,6 +166,47 @@ fn line_43_adapter_is_an_input_of_its_merge() {
             changed[at].1[place] ^= 4;
             let found = verified(&changed);
             assert!(!found.ok && result(&found, &format!("input:{name}")) == CheckResult::Differs, "{name} {place}");
+
+/// The weights of a GGUF file under Hugging Face's names and in its order, by the import of it.
+fn imported_weights(files: &Written) -> Digest {
+    let files: Vec<Rc<dyn ByteSource>> =
+        files.iter().map(|(name, bytes)| Rc::new(MemorySource::new(&**name, bytes.clone())) as Rc<dyn ByteSource>).collect();
+    let request = PortableModelImportRequest { names: NamePolicy::Hf, ..PortableModelImportRequest::default() };
+    let imported = block_on(PortableModelBundle::import_gguf(&files, &request)).unwrap();
+    block_on(imported.bundle.state_dict.weights_digest()).unwrap()
+}
+
+#[test]
+fn line_43_receipt_states_every_digest_that_applies_in_every_container() {
+    let confirmed = |files: &Written, receipt: &ModelIoArtifactReceipt, digests: &[&str]| {
+        let found = verify_files(&sources(files), Some(&receipt.to_text().unwrap())).unwrap();
+        assert!(found.ok, "{found:?}");
+        digests.iter().for_each(|name| assert_eq!(result(&found, name), CheckResult::Verified, "{name}"));
+    };
+    for (family, base) in FAMILIES {
+        let source = of_files(goldens(base));
+        let options = ExportOptions { dtype: ExportDtype::F32, manifest: true, ..ExportOptions::default() };
+        let mut stream = export_folder(&source, &options).unwrap();
+        let files: Written = all_files(&mut stream).into_iter().filter(|(name, _)| name != RECEIPT).collect();
+        let folder = stream.receipt().unwrap().clone();
+        confirmed(&files, &folder, &["weights", "state", "bundle"]);
+        for types in ["f32", "f16", "q8_0", "as-base"] {
+            for base in [Vec::new(), goldens(base)] {
+                let mut stream = block_on(export_gguf(&source, base, &named("m", types))).unwrap();
+                let files: Written = all_files(&mut stream).into_iter().filter(|(name, _)| name != RECEIPT).collect();
+                let receipt = stream.receipt().unwrap();
+                confirmed(&files, receipt, &["weights", "state", "bundle"]);
+                assert_eq!(receipt.digests.weights, Some(imported_weights(&files)), "{family} {types}");
+                assert_eq!((types == "f32").then_some(receipt.digests.weights), (types == "f32").then_some(folder.digests.weights));
+                assert_eq!(receipt.digests.tokenizer.is_some(), source.assets.tokenizer.is_some(), "{family}");
+            }
+        }
+        // Rows and columns of GPT-2's matrices do not pass by in the order in which they are counted.
+        let of_base = source.base.unwrap().weights_digest;
+        assert_eq!(of_base.is_none(), family == "gpt2");
+        if base.len() == 1 {
+            let whole: Written = base.iter().map(|name| (name.to_string(), golden(name))).collect();
+            assert!(of_base.is_none_or(|digest| digest == imported_weights(&whole)), "{family}");
         }
     }
 }
@@ -191,6 +232,7 @@ fn line_43_receipt_has_the_names_and_the_base_of_the_caller() {
     let wrong = ExportOptions { format: ExportFormat::Gguf, file_name: Some("a/b".into()), ..ExportOptions::default() };
     assert_eq!(block_on(export(&source, Vec::new(), &wrong)).map(|_| ()).unwrap_err().code(), "config.invalid");
 }
+
 
 #[test]
 fn broken_receipts_are_refused() {

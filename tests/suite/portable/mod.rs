@@ -9,6 +9,7 @@ mod digests;
 mod json;
 pub mod manifest;
 mod plan;
+mod receipts;
 mod request;
 mod safetensors;
 mod selection;
