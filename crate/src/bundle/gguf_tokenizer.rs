@@ -71,7 +71,8 @@ pub(super) fn check_tokenizer(file: &GgufFile) -> Result<()> {
     let templates = file.get("tokenizer.chat_templates").and_then(GgufValue::texts).unwrap_or_default();
     let unnamed = file.get("tokenizer.chat_template").is_some();
     let named: HashSet<&[u8]> = file.metadata.iter().filter_map(|(key, _)| key.strip_prefix(NAMED_TEMPLATE)).map(str::as_bytes).collect();
-    match templates.into_iter().find(|template| !named.contains(template) && !(unnamed && *template == b"default")) {
+    let is_there = |template: &&[u8]| named.contains(template) || unnamed && *template == b"default";
+    match templates.into_iter().find(|template| !is_there(template)) {
         Some(absent) => Err(refuse(word!("tokenizer.template.missing")).subject(&String::from_utf8_lossy(absent)).into()),
         None => Ok(()),
     }

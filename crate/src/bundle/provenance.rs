@@ -119,8 +119,9 @@ impl Base {
 impl Bundle {
     /// Whether one reading of its weight files sees every tensor of the model, and nothing that is not theirs.
     pub(crate) fn is_whole(&self) -> bool {
+        let in_passing = |entry: &Entry| entry.end.is_some_and(|end| Counted::of_entry(entry).sum(end - entry.begin).is_some());
         let plain = self.adapter.is_none() && self.selection == SelectionReport::default();
-        plain && !self.entries.is_empty() && self.entries.values().all(|entry| entry.end.is_some())
+        plain && !self.entries.is_empty() && self.entries.values().all(in_passing)
     }
 
     /// The files of the adapter that was merged. With `summed`, all of its weights are read for their sum.

@@ -130,7 +130,7 @@ fn of_folder(files: &[Part<'_>]) -> Result<StatedDigests> {
         if let Some(text) = file.metadata.get(MANIFEST_KEY) {
             manifest = Some(StateManifest::read(&text, name)?);
         }
-        let of_optimizer = *role == "optimizer" || file.metadata.contains_key(OPTIMIZER_WEIGHTS);
+        let of_optimizer = *role == "optimizer" || file.metadata.get(OPTIMIZER_WEIGHTS).is_some();
         let leaves = if of_optimizer { &mut state } else { &mut weights };
         for tensor in file.tensors {
             let counted = Counted::plain(&tensor.name, &tensor.dtype, tensor.shape);

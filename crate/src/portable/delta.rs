@@ -9,8 +9,8 @@ use super::payload::Payload;
 use super::safetensors::push_file;
 use super::state_dict::{PortableModelStateDict, StateTensorEntry};
 use crate::bundle::{
-    ByteSource, Digest, FileStream, Json, ModelIoArtifactReceipt, ModelStateTensorManifest, Operation, RECEIPT, ReceiptFile, SafetensorsFile,
-    Wrong, canonical, dtype_bits, json_document, json_typed, sha256_of,
+    ByteSource, Digest, FileStream, Json, ModelIoArtifactReceipt, ModelStateTensorManifest, Operation, RECEIPT, ReceiptFile,
+    SafetensorsFile, Wrong, canonical, dtype_bits, json_document, json_typed, sha256_of,
 };
 use crate::error::{Error, Refusal, Result, Word, word};
 

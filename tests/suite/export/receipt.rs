@@ -166,6 +166,9 @@ fn line_43_adapter_is_an_input_of_its_merge() {
             changed[at].1[place] ^= 4;
             let found = verified(&changed);
             assert!(!found.ok && result(&found, &format!("input:{name}")) == CheckResult::Differs, "{name} {place}");
+        }
+    }
+}
 
 /// The weights of a GGUF file under Hugging Face's names and in its order, by the import of it.
 fn imported_weights(files: &Written) -> Digest {
@@ -232,7 +235,6 @@ fn line_43_receipt_has_the_names_and_the_base_of_the_caller() {
     let wrong = ExportOptions { format: ExportFormat::Gguf, file_name: Some("a/b".into()), ..ExportOptions::default() };
     assert_eq!(block_on(export(&source, Vec::new(), &wrong)).map(|_| ()).unwrap_err().code(), "config.invalid");
 }
-
 
 #[test]
 fn broken_receipts_are_refused() {
