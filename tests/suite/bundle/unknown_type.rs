@@ -66,7 +66,7 @@ fn line_35_tensor_of_an_unknown_type_is_listed_and_refused_where_it_is_used() {
     assert_eq!(bundle.shape(name), Some(vec![8, 8]));
     assert_eq!(bundle.read_f32("model.embed_tokens.weight").unwrap(), ramp(24, 0.0));
     assert_eq!(bundle.read_f32("model.norm.weight").unwrap(), ramp(8, 100.0));
-    assert_eq!(refused(bundle.read_f32(name)), ("gguf.tensor.type-unknown", "read", subject(name)));
+    assert_eq!(refused(bundle.read_f32(name)), ("gguf.tensor.type-unknown", "read", subject(UNKNOWN)));
 }
 
 /// line 35: a plan lists everything, gives the others and refuses that tensor; an import goes without it where it is left out.

@@ -8,8 +8,10 @@ use super::most_bytes;
 use crate::hostile::rows::{array, gg, key, tensor, text};
 use crate::hostile::{bytes_of, cases};
 
-/// Size of the files: 16 MiB that every file may take hide nothing beside it.
-pub const LARGE: usize = 34 << 20;
+/// Size of the files: the 16 MiB that every file may take hide little beside 8 times as much. `TABTUNE_LARGE` is another one, in MiB.
+pub fn large() -> usize {
+    std::env::var("TABTUNE_LARGE").map_or(12, |size| size.parse().expect("TABTUNE_LARGE is a number")) << 20
+}
 pub const MAX_COUNT: usize = 100_000;
 
 /// The shortest names, all different.
@@ -41,7 +43,7 @@ pub fn list(bytes: usize, item: impl Fn(String) -> String) -> String {
 
 /// A list of items that are all the same.
 pub fn same(item: &str) -> String {
-    format!("{item},").repeat(LARGE / (item.len() + 1)) + item
+    format!("{item},").repeat(large() / (item.len() + 1)) + item
 }
 
 pub fn safetensors(header: &str) -> Vec<u8> {
@@ -102,15 +104,15 @@ fn opening_holds_little_memory_of_safetensors() {
         ("zeros in offsets", &|| format!(r#""a":{{"dtype":"F32","shape":[0],"data_offsets":[{zeros}]}}"#)),
         ("lists in an unknown field", &|| record("a", &format!(",\"x\":[{}]", same("[]")))),
         ("lists in lists", &|| record("a", &format!(",\"x\":[{}]", same("[[[[[]]]]]")))),
-        ("many unknown fields", &|| record("a", &format!(",{}", list(LARGE, |name| format!("\"{name}\":0"))))),
+        ("many unknown fields", &|| record("a", &format!(",{}", list(large(), |name| format!("\"{name}\":0"))))),
         ("zeros in the metadata", &|| format!(r#""__metadata__":{{"a":[{zeros}]}}"#)),
-        ("many metadata", &|| format!(r#""__metadata__":{{{}}}"#, list(LARGE, |name| format!("\"{name}\":\"\"")))),
-        ("many metadata of tabtune", &|| format!(r#""__metadata__":{{{}}}"#, list(LARGE, |name| format!("\"tabtune.{name}\":\"\"")))),
-        ("a long name with escapes", &|| format!(r#""__metadata__":{{"{}":""}}"#, "\\n".repeat(LARGE / 2))),
+        ("many metadata", &|| format!(r#""__metadata__":{{{}}}"#, list(large(), |name| format!("\"{name}\":\"\"")))),
+        ("many metadata of tabtune", &|| format!(r#""__metadata__":{{{}}}"#, list(large(), |name| format!("\"tabtune.{name}\":\"\"")))),
+        ("a long name with escapes", &|| format!(r#""__metadata__":{{"{}":""}}"#, "\\n".repeat(large() / 2))),
         ("many tensors", &|| records(&name)),
         ("many tensors with names that are not shown", &|| records(&|n| format!("{}\\u202e", name(n)))),
-        ("more tensors than there may be", &|| list(LARGE, |name| format!("\"{name}\":0"))),
-        ("many objects", &|| list(LARGE, |name| format!("\"{name}\":{{}}"))),
+        ("more tensors than there may be", &|| list(large(), |name| format!("\"{name}\":0"))),
+        ("many objects", &|| list(large(), |name| format!("\"{name}\":{{}}"))),
     ];
     check_all(headers.into_iter().map(|(what, text)| (what, SAFETENSORS, safetensors(&format!("{{{}}}", text())))));
 }
@@ -198,23 +200,23 @@ fn opening_holds_little_memory_of_indexes_and_adapters() {
     let named = |fields: &str| adapter(&format!(",\"target_modules\":[\"a\"]{fields}"));
     check_all([
         ("index: zeros", INDEX, index(String::new(), &format!(",\"metadata\":[{zeros}]"))),
-        ("index: many tensors", INDEX, index(list(LARGE, |name| format!("\"{name}\":\"a.safetensors\"")), "")),
-        ("index: many shards", INDEX, index(list(LARGE, |name| format!("\"{name}\":\"{name}.safetensors\"")), "")),
+        ("index: many tensors", INDEX, index(list(large(), |name| format!("\"{name}\":\"a.safetensors\"")), "")),
+        ("index: many shards", INDEX, index(list(large(), |name| format!("\"{name}\":\"{name}.safetensors\"")), "")),
         (
             "index: as many shards as there may be",
             INDEX,
             index((0..10_000).map(|n| format!("\"{0}\":\"{0}.safetensors\"", name(n))).collect::<Vec<_>>().join(","), ""),
         ),
         ("adapter: zeros", PEFT, named(&format!(",\"x\":[{zeros}]"))),
-        ("adapter: targets", PEFT, adapter(&format!(",\"target_modules\":[{}]", list(LARGE, |name| format!("\"{name}\""))))),
+        ("adapter: targets", PEFT, adapter(&format!(",\"target_modules\":[{}]", list(large(), |name| format!("\"{name}\""))))),
         ("adapter: empty targets", PEFT, adapter(&format!(",\"target_modules\":[{}]", same("\"\"")))),
-        ("adapter: patterns", PEFT, named(&format!(",\"rank_pattern\":{{{}}}", list(LARGE, |name| format!("\"{name}\":1"))))),
+        ("adapter: patterns", PEFT, named(&format!(",\"rank_pattern\":{{{}}}", list(large(), |name| format!("\"{name}\":1"))))),
         (
             "adapter: layers",
             PEFT,
-            named(&format!(",\"layers_to_transform\":[{}]", (0..LARGE / 8).map(|n| n.to_string()).collect::<Vec<_>>().join(","))),
+            named(&format!(",\"layers_to_transform\":[{}]", (0..large() / 8).map(|n| n.to_string()).collect::<Vec<_>>().join(","))),
         ),
-        ("adapter: unknown fields", PEFT, named(&format!(",{}", list(LARGE, |name| format!("\"{name}\":0"))))),
+        ("adapter: unknown fields", PEFT, named(&format!(",{}", list(large(), |name| format!("\"{name}\":0"))))),
     ]);
 }
 
@@ -226,7 +228,7 @@ fn opening_holds_little_memory_of_json() {
         format!(r#"{{"format":"tabtune.torch_state_dict_json","version":1,"encoding":"{encoding}","state_dict":{{{tensors}}}{more}}}"#)
             .into_bytes()
     };
-    let tensor = |name: &str, values: &str| format!(r#""{name}":{{"dtype":"U64","shape":[{}],{values}}}"#, LARGE / 2 + 1);
+    let tensor = |name: &str, values: &str| format!(r#""{name}":{{"dtype":"U64","shape":[{}],{values}}}"#, large() / 2 + 1);
     let small =
         |dtype: &'static str, values: &'static str| move |name: String| format!(r#""{name}":{{"dtype":"{dtype}","shape":[0],{values}}}"#);
     let most = (0..50_000).map(|n| small("U8", "\"data\":\"\"")(name(n))).collect::<Vec<_>>().join(",");
@@ -236,10 +238,10 @@ fn opening_holds_little_memory_of_json() {
         ("json: lists", document("numbers", &tensor("a", &format!("\"values\":[{}]", same("[]"))), "")),
         ("json: zeros in a shape", document("base64", &format!(r#""a":{{"dtype":"U8","shape":[{zeros}],"data":""}}"#), "")),
         ("json: many tensors", document("base64", &most, "")),
-        ("json: more tensors than there may be", document("base64", &list(LARGE, small("U8", "\"data\":\"\"")), "")),
-        ("json: tensors that are none", document("base64", &list(LARGE, |name| format!("\"{name}\":0")), "")),
+        ("json: more tensors than there may be", document("base64", &list(large(), small("U8", "\"data\":\"\"")), "")),
+        ("json: tensors that are none", document("base64", &list(large(), |name| format!("\"{name}\":0")), "")),
         ("json: an unknown field", document("base64", "", &format!(",\"x\":[{zeros}]"))),
-        ("json: digests", document("base64", "", &format!(",\"digests\":{{{}}}", list(LARGE, |name| format!("\"{name}\":0"))))),
+        ("json: digests", document("base64", "", &format!(",\"digests\":{{{}}}", list(large(), |name| format!("\"{name}\":0"))))),
         ("json: a manifest of zeros", document("base64", "", &format!(",\"manifest\":[{zeros}]"))),
         ("json: another document", format!("[{zeros}]").into_bytes()),
     ];

@@ -68,24 +68,15 @@ impl<'a> Scan<'a> {
         Self::of(text.get(1..text.len().saturating_sub(1)).unwrap_or_default())
     }
 
-    /// Goes to the next item of a container that is walked.
-    pub(super) fn next_item(&mut self) -> bool {
-        self.space();
-        if self.take(b',') {
-            self.space();
-        }
-        self.at < self.bytes.len()
-    }
-
     fn syntax(&self) -> JsonFault {
         JsonFault::Syntax { at: self.at }
     }
 
-    fn peek(&self) -> Option<u8> {
+    pub(super) fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
 
-    fn take(&mut self, byte: u8) -> bool {
+    pub(super) fn take(&mut self, byte: u8) -> bool {
         let hit = self.peek() == Some(byte);
         self.at += usize::from(hit);
         hit
@@ -95,7 +86,7 @@ impl<'a> Scan<'a> {
         if self.take(byte) { Ok(()) } else { Err(self.syntax()) }
     }
 
-    fn space(&mut self) {
+    pub(super) fn space(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
             self.at += 1;
         }
@@ -207,14 +198,7 @@ impl<'a> Scan<'a> {
         self.need(close).map(|()| false)
     }
 
-    /// A key and the colon behind it.
-    pub(super) fn key(&mut self) -> Result<&'a str, JsonFault> {
-        let key = self.string()?;
-        self.colon()?;
-        Ok(key)
-    }
-
-    fn colon(&mut self) -> Result<(), JsonFault> {
+    pub(super) fn colon(&mut self) -> Result<(), JsonFault> {
         self.space();
         self.need(b':')?;
         self.space();
@@ -245,7 +229,7 @@ impl<'a> Scan<'a> {
         if self.at > start { Ok(()) } else { Err(self.syntax()) }
     }
 
-    fn string(&mut self) -> Result<&'a str, JsonFault> {
+    pub(super) fn string(&mut self) -> Result<&'a str, JsonFault> {
         self.need(b'"')?;
         let start = self.at;
         loop {

@@ -59,7 +59,16 @@ impl<'a> Json<'a> {
     }
 }
 
-/// The items of a list of a scanned document.
+/// Goes to the next item of a container, if there is one.
+fn next(walk: &mut Scan<'_>) -> Option<()> {
+    walk.space();
+    if walk.take(b',') {
+        walk.space();
+    }
+    walk.peek().map(|_| ())
+}
+
+/// The items of a list.
 #[derive(Clone)]
 struct Items<'a>(Scan<'a>);
 
@@ -67,11 +76,12 @@ impl<'a> Iterator for Items<'a> {
     type Item = Json<'a>;
 
     fn next(&mut self) -> Option<Json<'a>> {
-        self.0.next_item().then(|| self.0.value(0).ok()).flatten()
+        next(&mut self.0)?;
+        self.0.value(0).ok()
     }
 }
 
-/// The keys and values of an object of a scanned document.
+/// The keys and values of an object.
 #[derive(Clone)]
 struct Entries<'a>(Scan<'a>);
 
@@ -79,7 +89,9 @@ impl<'a> Iterator for Entries<'a> {
     type Item = (Cow<'a, str>, Json<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let key = self.0.next_item().then(|| self.0.key().ok()).flatten()?;
+        next(&mut self.0)?;
+        let key = self.0.string().ok()?;
+        self.0.colon().ok()?;
         Some((unescaped(key), self.0.value(0).ok()?))
     }
 }
