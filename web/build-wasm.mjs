@@ -1,6 +1,6 @@
 // crate → web/pkg (release) or web/pkg-quick (quick), two builds of which neither evicts the other.
-//   node web/build-wasm.mjs           release: cargo with link-time optimization, wasm-bindgen and wasm-opt -Oz; fails when the result is
-//                                     larger than allowed
+//   node web/build-wasm.mjs           release: cargo with link-time optimization, wasm-bindgen, unreached.mjs and wasm-opt -Oz; fails when the
+//                                     result is larger than allowed
 //   node web/build-wasm.mjs quick     cargo and wasm-bindgen alone, for trying things out: larger, but there in seconds after a change; it
 //                                     also replays recorded trajectories, for the tests
 // Each has dependencies of its own: link-time optimization wants bitcode, without it machine code. Nothing is done when no input has changed.
@@ -10,14 +10,18 @@ import { join } from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import { StageError, Stages } from './stages.mjs';
 import { cacheDir, environment, filesOf, root, run } from './toolchain.mjs';
+import { withoutUnreached } from './unreached.mjs';
 
 const MB = 1_000_000;
 const LIMITS = { gzip: 3.8 * MB, brotli: 2.6 * MB };
-const INPUTS = ['Cargo.toml', 'Cargo.lock', 'crate', 'shaders', join('web', 'bindgen')];
+const INPUTS = ['Cargo.toml', 'Cargo.lock', 'crate', 'shaders', ...['bindgen', 'build-wasm.mjs', 'unreached.mjs'].map((name) => join('web', name))];
 const TARGET = 'wasm32-unknown-unknown';
-/** What rustc emits by default is enabled; names and producers are dropped. */
-const WASM_OPT = ['-Oz', '--strip-debug', '--strip-producers', '--enable-bulk-memory', '--enable-nontrapping-float-to-int', '--enable-sign-ext']
-  .concat(['--enable-mutable-globals', '--enable-reference-types', '--enable-multivalue']);
+/**
+ * Functions of like names lie side by side, which makes the download smaller by a hundredth; then names and producers are dropped. What rustc
+ * emits by default is enabled.
+ */
+const WASM_OPT = ['-Oz', '--reorder-functions-by-name', '--strip-debug', '--strip-producers', '--enable-bulk-memory']
+  .concat(['--enable-nontrapping-float-to-int', '--enable-sign-ext', '--enable-mutable-globals', '--enable-reference-types', '--enable-multivalue']);
 /** Where each kind goes, and how it is compiled: the quick one replays recorded trajectories. */
 const FOLDERS = { release: 'pkg', quick: 'pkg-quick' };
 const PROFILES = { release: 'wasm', quick: 'wasm-quick' };
@@ -92,7 +96,9 @@ async function compile(kind, { folder, wasm }, onLine, tools) {
   await run('cargo', ['rustc', ...core, ...options], { env, quiet: true, onLine });
   await tools;
   await run('wasm-bindgen', ['--target', 'web', '--out-dir', folder, '--out-name', 'tabtune', compiledAs(kind)], { quiet: true, onLine });
-  if (kind === 'release') await run('wasm-opt', [wasm, '-o', wasm, ...WASM_OPT], { quiet: true, onLine });
+  if (kind !== 'release') return;
+  writeFileSync(wasm, withoutUnreached(readFileSync(wasm)));
+  await run('wasm-opt', [wasm, '-o', wasm, ...WASM_OPT], { quiet: true, onLine });
 }
 
 /** Builds the folder of `kind` unless it is current. `tools` resolves when wasm-bindgen is there: it may be compiled meanwhile. */

@@ -146,7 +146,9 @@ impl OpenedState {
             }
             VerifyPolicy::Header => self.checks.clone().unwrap_or_else(|| NAMES.map(|name| (name, StatedResult::Skipped)).into()),
         };
-        state_dict.account = imported(&self.inputs, &selected.report, &warnings, request.verify == VerifyPolicy::Full).await?;
+        // A part of a file is no reason to read all of it.
+        let whole = request.verify == VerifyPolicy::Full && selected.report.dropped.is_empty();
+        state_dict.account = imported(&self.inputs, &selected.report, &warnings, whole).await?;
         let (manifest, files) = (self.manifest.clone(), self.files.clone());
         Ok(ImportedState { state_dict, manifest, report: selected.report, checks, files, warnings })
     }

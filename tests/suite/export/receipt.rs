@@ -219,15 +219,17 @@ fn line_43_receipt_states_every_digest_that_applies_in_every_container() {
 fn line_43_receipt_has_the_names_and_the_base_of_the_caller() {
     let mut source = of_files(goldens(&["llama3.gguf"]));
     source.base.as_mut().unwrap().files[0].sha256 = None;
-    for (format, base) in
-        [(ExportFormat::Gguf, goldens(&["llama3.gguf"])), (ExportFormat::Gguf, Vec::new()), (ExportFormat::Json, Vec::new())]
-    {
-        let options = ExportOptions { format, file_name: Some("mine.x".into()), name: Some("other".into()), ..ExportOptions::default() };
+    for (format, base, mine) in [
+        (ExportFormat::Gguf, goldens(&["llama3.gguf"]), "mine.gguf"),
+        (ExportFormat::Gguf, Vec::new(), "mine.gguf"),
+        (ExportFormat::Json, Vec::new(), "mine.state_dict.json"),
+    ] {
+        let options = ExportOptions { format, file_name: Some(mine.into()), name: Some("other".into()), ..ExportOptions::default() };
         let patched = !base.is_empty();
         let mut stream = block_on(export(&source, base, &options)).unwrap();
         let files = all_files(&mut stream);
         let receipt = stream.receipt().unwrap();
-        assert_eq!((files[0].0.as_str(), receipt.outputs[0].name.as_str()), ("mine.x", "mine.x"));
+        assert_eq!((files[0].0.as_str(), receipt.outputs[0].name.as_str()), (mine, mine));
         let sum = receipt.base.as_ref().unwrap().files[0].sha256;
         assert_eq!((sum, receipt.checks.is_empty()), (patched.then(|| Digest::of(&golden("llama3.gguf"))), patched));
         assert!(verify_files(&sources(&files), None).unwrap().ok);
