@@ -11,8 +11,8 @@ use super::state_dict::{PortableModelStateDict, StateTensorEntry, is_step};
 use super::survey::survey;
 use crate::bundle::{
     Digest, Identity, ModelStateGroupAssignment, ModelStateTensorManifest, NonFinitePolicy, PortableModelImportRequest, Selected,
-    SelectionReport, StateDigests, StateManifest, StatedDigests, StatedResult, TensorRole, VerifyPolicy, Warning, leaf, refuse_non_finite,
-    select, unreadable,
+    SelectionReport, StateDigests, StateManifest, StatedDigests, StatedResult, TensorMaterializationPolicy, TensorRole, VerifyPolicy,
+    Warning, leaf, refuse_non_finite, select, unreadable,
 };
 use crate::error::{Error, Refusal, Result, word};
 
@@ -146,8 +146,9 @@ impl OpenedState {
             }
             VerifyPolicy::Header => self.checks.clone().unwrap_or_else(|| NAMES.map(|name| (name, StatedResult::Skipped)).into()),
         };
-        // A part of a file is no reason to read all of it.
-        let whole = request.verify == VerifyPolicy::Full && selected.report.dropped.is_empty();
+        // What is read when it is asked for is read once.
+        let eager = request.materialization_policy == TensorMaterializationPolicy::Eager;
+        let whole = request.verify == VerifyPolicy::Full && eager;
         state_dict.account = imported(&self.inputs, &selected.report, &warnings, whole).await?;
         let (manifest, files) = (self.manifest.clone(), self.files.clone());
         Ok(ImportedState { state_dict, manifest, report: selected.report, checks, files, warnings })

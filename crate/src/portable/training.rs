@@ -17,7 +17,7 @@ use crate::error::{Error, Refusal, Result, word};
 use crate::gpu::transfer::{RUN_BYTES, Upload};
 use crate::interrupt::Interrupt;
 use crate::model::{Kind, Model, Plan};
-use crate::train::{LEARNING_RATE, Progress, Trainer, optimizer_config, schedule_config};
+use crate::train::{DEFAULT_GROUP, LEARNING_RATE, Progress, Trainer, optimizer_config, schedule_config};
 
 /// A run, and what its groups carry that no trainer uses: their names, where their tensors lie, the scales as they were given.
 pub struct TrainingGroups {
@@ -152,6 +152,11 @@ impl PortableModelStateDict {
         let schedule = first.scheduler.as_ref().map_or_else(|| Ok(ScheduleConfig::default()), schedule_config)?;
         let optimizer = groups.first().and_then(|group| group.optimizer.clone()).unwrap_or_default();
         let learning_rate = rate(first).unwrap_or(settings.learning_rate);
+        // The one group of a run that has none comes back as none.
+        let unnamed = self.groups().len() == 1 && first.group_id == DEFAULT_GROUP;
+        if unnamed && groups.iter().all(|group| !group.frozen && group.learning_rate_scale == 1.0) {
+            groups.clear();
+        }
         Ok(TrainConfig { optimizer, groups, schedule, learning_rate, ..settings.clone() })
     }
 

@@ -14,7 +14,7 @@ use crate::model::{Asked, Kind, Part, Plan};
 use crate::optim::{ResolvedGroup, StateData, StateTensor, resolved_groups};
 
 /// The group of a run that configures none.
-const DEFAULT_GROUP: &str = "default";
+pub const DEFAULT_GROUP: &str = "default";
 /// Where the state of a parameter stands.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MemberState {

@@ -13,7 +13,7 @@ mod release;
 mod report;
 mod trainer;
 
-pub use account::{MemberState, group_accounts};
+pub use account::{DEFAULT_GROUP, MemberState, group_accounts};
 pub use backward::{NamedGradients, accumulate};
 pub use evaluate::evaluate;
 pub use hyperparameters::{LEARNING_RATE, optimizer_account, optimizer_config, schedule_config, scheduler_account};
