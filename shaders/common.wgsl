@@ -1,4 +1,5 @@
-// Prepended to every kernel: indices past 65,535 workgroups, tests of NaN and Inf on bits, bf16 in halves of a word.
+// Prepended to every kernel: indices past 65,535 workgroups, tests of NaN and Inf on bits, bf16 and f16 in halves of a
+// word.
 
 // Number of this workgroup in the folded grid (x <= 65535).
 fn group_index(group: vec3<u32>, groups: vec3<u32>) -> u32 {
@@ -26,6 +27,25 @@ fn bf16_low(word: u32) -> f32 {
 // The odd element of a packed word.
 fn bf16_high(word: u32) -> f32 {
   return bitcast<f32>(word & 0xffff0000u);
+}
+
+// Half precision as f32, by integers: a shader may take a subnormal half, which the scale of a block can be, as zero.
+fn f16_value(bits: u32) -> f32 {
+  let rest = bits & 0x7fffu;
+  // 112 more in the exponent; Infinity and NaN keep all of its bits.
+  let normal = (rest << 13u) + select(0x38000000u, 0x70000000u, rest >= 0x7c00u);
+  let subnormal = bitcast<u32>(f32(rest) * 5.9604644775390625e-8);
+  return bitcast<f32>(((bits & 0x8000u) << 16u) | select(normal, subnormal, rest < 0x400u));
+}
+
+// The even element of a packed word of halves.
+fn f16_low(word: u32) -> f32 {
+  return f16_value(word & 0xffffu);
+}
+
+// The odd element of a packed word of halves.
+fn f16_high(word: u32) -> f32 {
+  return f16_value(word >> 16u);
 }
 
 // f32 bits to bf16, nearest even; NaN becomes the quiet NaN of its sign.

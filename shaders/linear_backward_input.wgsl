@@ -6,6 +6,8 @@ struct Params {
   m4: u32,
   k4: u32,
   slice4: u32,
+  // Where the second plane of w begins.
+  plane: u32,
 }
 
 @group(0) @binding(1) var<storage, read_write> dy: array<vec4<f32>>;

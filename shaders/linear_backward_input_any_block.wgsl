@@ -7,6 +7,8 @@ struct Params {
   m: u32,
   k: u32,
   slice: u32,
+  // Where the second plane of w begins.
+  plane: u32,
 }
 
 @group(0) @binding(1) var<storage, read_write> dy: array<f32>;

@@ -5,6 +5,8 @@ struct Params {
   n: u32,
   m: u32,
   k: u32,
+  // Where the second plane of w begins.
+  plane: u32,
 }
 
 @group(0) @binding(1) var<storage, read_write> x: array<f32>;

@@ -10,31 +10,38 @@ export const SCHEMA = `${GENERATED}/schema.json`;
 const HEADER = '// Made by npm run generate; not for editing.\n';
 
 const camel = (key) => key.replace(/_([a-z0-9])/g, (_, c) => c.toUpperCase());
-/** Rust's documentation for TypeScript: names in camelCase, lines joined, no links. */
-const camelDoc = (text) => text.replaceAll('\n', ' ').replace(/\[(`[^`]+`)\]/g, '$1').replace(/\b[a-z0-9]+(_[a-z0-9]+)+\b/g, camel);
-const quoted = (word) => `'${word}'`;
+/** Rust's documentation for TypeScript: names in camelCase but for quoted ones, which are data; lines joined, no links. */
+const camelDoc = (text) => text.replaceAll('\n', ' ').replace(/\[(`[^`]+`)\]/g, '$1').replace(/(?<!")\b[a-z0-9]+(_[a-z0-9]+)+\b/g, camel);
+const quoted = (word) => (typeof word === 'string' ? `'${word}'` : String(word));
 
 /** A property with what its `$ref` says, and whether it may be null. */
 function resolved(property, defs) {
   const [inner, none] = property.anyOf ?? [property];
   const target = inner.$ref ? defs[inner.$ref.slice('#/$defs/'.length)] : inner;
   const types = [target.type].flat();
-  return { ...target, ...property, type: types[0], nullable: none !== undefined || types.includes('null'), oneOf: target.oneOf, items: target.items };
+  return { ...target, ...property, type: types[0], nullable: none !== undefined || types.includes('null'), oneOf: target.oneOf, anyOf: target.anyOf, items: target.items };
 }
 
 const words = ({ oneOf }) => oneOf.flatMap((variant) => [variant.const, variant.alias]).filter((word) => word !== undefined);
 
+/** Kinds that are no plain value or word, with their TypeScript type. */
+const LONG_KINDS = { count: 'number', integer: 'number', counts: 'number | number[]', names: 'string | string[]', list: 'string[]', table: 'Record<string, number>' };
+
 /** What TypeScript checks of a value; `undefined` for those with keys of their own. */
 function kindOf(property) {
-  if (property.type === 'array' || property.oneOf?.[0].properties) return undefined;
+  if (property.type === 'array') return property.items.type === 'string' ? 'list' : undefined;
+  if (property.properties || property.oneOf?.[0].properties) return undefined;
+  if (property.enum) return property.enum;
   if (property.oneOf) return words(property);
+  if (property.anyOf) return property.anyOf[0].type === 'string' ? 'names' : 'counts';
+  if (property.additionalProperties) return 'table';
   if (property.type === 'integer') return property.minimum === 0 ? 'count' : 'integer';
   return property.type;
 }
 
 /** The default in a document; an object's is its type. */
 const standardOf = (value, typescript) => (value?.type ? value.type : typescript ? shown(value) : JSON.stringify(value));
-const typeOf = (kind) => (Array.isArray(kind) ? kind.map(quoted).join(' | ') : kind === 'count' || kind === 'integer' ? 'number' : kind);
+const typeOf = (kind) => (Array.isArray(kind) ? kind.map(quoted).join(' | ') : (LONG_KINDS[kind] ?? kind));
 const shown = (value) => (typeof value === 'string' ? quoted(value) : typeof value === 'number' && value !== 0 && Math.abs(value) < 1e-3 ? value.toExponential() : JSON.stringify(value));
 
 /** The keys of an object, with kind, documentation and default; a value with keys of its own has no kind. */
@@ -59,6 +66,7 @@ function objects({ run: train, sample }) {
     defs[name].oneOf.map((variant) => ({ of, tag: variant.properties.type.const, name: typeName(of, variant.properties.type.const), doc: variant.description, keys: keysOf(variant, defs) }));
   return [
     { of: 'run', name: 'RunSettings', doc: 'What a step computes, without what has keys of its own.', keys: keysOf(train, defs) },
+    { of: 'adapter', name: 'AdapterSettings', doc: defs.AdapterConfig.description, keys: keysOf(defs.AdapterConfig, defs) },
     { of: 'group', name: 'GroupSettings', doc: defs.GroupConfig.description, keys: keysOf(defs.GroupConfig, defs) },
     { of: 'sample', name: 'SampleOptions', doc: sample.description, keys: keysOf(sample, sample.$defs) },
     ...variants('optimizer', 'OptimizerConfig'),
@@ -91,11 +99,14 @@ function kindsTs(schema) {
     const rows = all.filter((object) => object.of === of).map((object) => `  ${object.tag}: ${table(object)},\n`);
     return `export const ${name}: Record<string, Kinds> = {\n${rows.join('')}};\n`;
   };
-  return `${HEADER}/** Keys of settings and the kinds of their values: a \`count\` is an integer of at least 0, a list is its words. */
-export type Kind = 'count' | 'integer' | 'number' | 'boolean' | 'string' | readonly string[];
+  return `${HEADER}/**
+ * Keys of settings and the kinds of their values: a \`count\` is an integer of at least 0, \`counts\` and \`names\` are one value or a list, a \`list\` has texts, a \`table\`
+ * numbers by names; a list is its words.
+ */
+export type Kind = 'count' | 'counts' | 'integer' | 'number' | 'boolean' | 'string' | 'names' | 'list' | 'table' | readonly (string | boolean)[];
 export type Kinds = Readonly<Record<string, Kind>>;
 
-${one('run', 'RUN')}${one('group', 'GROUP')}${one('sample', 'SAMPLE')}${byTag('optimizer', 'OPTIMIZERS')}${byTag('schedule', 'SCHEDULES')}`;
+${one('run', 'RUN')}${one('adapter', 'ADAPTER')}${one('group', 'GROUP')}${one('sample', 'SAMPLE')}${byTag('optimizer', 'OPTIMIZERS')}${byTag('schedule', 'SCHEDULES')}`;
 }
 
 function codesTs({ classes, codes }) {
@@ -143,7 +154,7 @@ const inTable = (text) => text.replaceAll('\n', ' ').replaceAll('|', '\\|').repl
 /** Rows of settings under Rust's names, or TypeScript's. */
 function tableOf({ keys }, { typescript }) {
   const cells = ({ key, kind, required, doc, value }) => {
-    const allowed = Array.isArray(kind) ? ` (${kind.map((word) => `\`"${word}"\``).join(', ')})` : '';
+    const allowed = Array.isArray(kind) ? ` (${kind.map((word) => `\`${JSON.stringify(word)}\``).join(', ')})` : '';
     const text = typescript ? camelDoc(doc) : doc;
     const standard = required ? 'required' : value === undefined || value === null ? '' : `\`${standardOf(value, typescript)}\``;
     return row([`\`${typescript ? camel(key).replace(/^schedule$/, 'lrScheduler') : key}\``, standard, inTable(text) + allowed.replaceAll('"', typescript ? "'" : '"')]);
@@ -174,6 +185,7 @@ function settingsMd(document, { settings }) {
   const all = objects(settings);
   const under = (heading, object) => (document = withTable(document, heading, tableOf(object, { typescript: false })));
   under('## Run', all.find(({ of }) => of === 'run'));
+  under('## Adapter', all.find(({ of }) => of === 'adapter'));
   under('## Groups', all.find(({ of }) => of === 'group'));
   for (const object of all.filter(({ tag }) => tag && tag !== 'linear')) {
     const heading = `### ${object.tag === 'cosine' ? 'cosine, linear' : object.tag}`;
@@ -185,7 +197,7 @@ function settingsMd(document, { settings }) {
 
 function readmeMd(document, { settings, codes }) {
   const all = objects(settings);
-  for (const [heading, of] of [['### What a step computes', 'run'], ['### Samples', 'sample']]) {
+  for (const [heading, of] of [['### What a step computes', 'run'], ['### Adapters', 'adapter'], ['### Samples', 'sample']]) {
     document = withTable(document, heading, tableOf(all.find((object) => object.of === of), { typescript: true }));
   }
   const rows = codes.map(({ word, class: of, meaning }) => row([`\`${word}\``, of === 'WARNING' ? 'warning' : `\`${of}\``, inTable(meaning)]));

@@ -19,12 +19,12 @@ use std::rc::Rc;
 
 use burn::tensor::Device;
 
-use crate::bundle::{Bundle, ByteSource};
+use crate::bundle::{ADAPTER_CONFIG, ADAPTER_WEIGHTS, Bundle, ByteSource, OpenOptions};
 use crate::config::TrainConfig;
 use crate::data::{Dataset, LoaderState};
-use crate::error::{Error, Fault, Result, word};
+use crate::error::{Error, Fault, Refusal, Result, word};
 use crate::interrupt::Interrupt;
-use crate::model::{Model, open_model};
+use crate::model::{Model, open_model, open_model_with};
 use crate::optim::{Optim, ParamInfo};
 use crate::schedule;
 use crate::train::{Notice, Trainer};
@@ -37,6 +37,21 @@ fn corrupt(what: &str, reason: impl std::fmt::Display) -> Error {
     Error::CheckpointCorrupt { what: what.to_string(), reason: reason.to_string() }
 }
 
+/// The base of an adapter's checkpoint, with the adapter of the checkpoint's files beside it.
+fn beside(manifest: &Manifest, sources: Vec<Box<dyn ByteSource>>, base: Option<Vec<Box<dyn ByteSource>>>) -> Result<Bundle> {
+    let want = manifest.base.as_ref().ok_or_else(|| corrupt("base", "an adapter's checkpoint names its base"))?;
+    let Some(files) = base else {
+        let names: Vec<&str> = want.files.iter().map(|file| file.name.as_str()).collect();
+        let refusal = Refusal::new(word!("checkpoint.base.missing")).stage("bind").of(MANIFEST).subject(&want.name);
+        return Err(refusal.expected(names.join(", ")).hint("give the files of the base: the checkpoint has the adapter alone").into());
+    };
+    let adapter = sources.into_iter().filter(|file| [ADAPTER_CONFIG, ADAPTER_WEIGHTS].contains(&file.name())).collect();
+    let options = OpenOptions { adapter: Some(adapter), apart: true, ..OpenOptions::default() };
+    let bundle = open_model_with(files, options)?;
+    want.check(&bundle)?;
+    Ok(bundle)
+}
+
 /// An opened checkpoint.
 pub struct Checkpoint {
     manifest: Manifest,
@@ -46,20 +61,25 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Opens the files of one checkpoint and verifies each byte. Refuses a missing, cut or changed file and a newer format.
-    pub fn open(files: Vec<Box<dyn ByteSource>>) -> Result<Self> {
-        Self::opened(files, true)
+    /// Opens the files of one checkpoint and verifies each byte. Refuses a missing, cut or changed file and a newer format. That of an adapter
+    /// needs the files of its `base`, which it does not contain.
+    ///
+    /// # Errors
+    /// `checkpoint.*`; among them `checkpoint.base.missing` without the base, and `checkpoint.base.mismatch` for another one.
+    pub fn open(files: Vec<Box<dyn ByteSource>>, base: Option<Vec<Box<dyn ByteSource>>>) -> Result<Self> {
+        Self::opened(files, base, true)
     }
 
-    /// Opens files whose bytes the caller has verified; only their lengths are checked.
-    pub fn open_verified(files: Vec<Box<dyn ByteSource>>) -> Result<Self> {
-        Self::opened(files, false)
+    /// Opens files whose bytes the caller has verified; only their lengths are checked. The base is verified all the same.
+    pub fn open_verified(files: Vec<Box<dyn ByteSource>>, base: Option<Vec<Box<dyn ByteSource>>>) -> Result<Self> {
+        Self::opened(files, base, false)
     }
 
-    fn opened(files: Vec<Box<dyn ByteSource>>, verify: bool) -> Result<Self> {
+    fn opened(files: Vec<Box<dyn ByteSource>>, base: Option<Vec<Box<dyn ByteSource>>>, verify: bool) -> Result<Self> {
         let mut by_name: BTreeMap<String, Box<dyn ByteSource>> = files.into_iter().map(|file| (file.name().to_string(), file)).collect();
         let manifest = by_name.remove(MANIFEST).ok_or_else(|| corrupt(MANIFEST, "the file is absent: the checkpoint is incomplete"))?;
         let manifest = manifest::read(manifest.as_ref())?;
+        let own = if manifest.train.adapter.is_some() { ADAPTER_WEIGHTS } else { WEIGHTS };
         let mut sources = Vec::new();
         let (mut weights, mut optimizer) = (None, None);
         for record in &manifest.files {
@@ -73,13 +93,14 @@ impl Checkpoint {
                 OPTIMIZER => optimizer = Some(source),
                 name => {
                     sources.push(Box::new(Rc::clone(&source)) as Box<dyn ByteSource>);
-                    weights = if name == WEIGHTS { Some(source) } else { weights };
+                    weights = if name == own { Some(source) } else { weights };
                 }
             }
         }
         let named = |file: Option<_>, name| file.ok_or_else(|| corrupt(name, "the manifest does not name it"));
-        let (optimizer, bundle) = (named(optimizer, OPTIMIZER)?, open_model(sources)?);
-        let (weights, optimizer) = (TensorFile::open(named(weights, WEIGHTS)?)?, TensorFile::open(optimizer)?);
+        let (optimizer, weights) = (named(optimizer, OPTIMIZER)?, named(weights, own)?);
+        let bundle = if manifest.train.adapter.is_some() { beside(&manifest, sources, base)? } else { open_model(sources)? };
+        let (weights, optimizer) = (TensorFile::open(weights)?, TensorFile::open(optimizer)?);
         let checkpoint = Self { manifest, bundle: Rc::new(bundle), weights, optimizer };
         if let Some(said) = &checkpoint.manifest.tensors {
             agreement::check_tensors(said, &checkpoint.found())?;
@@ -138,7 +159,7 @@ impl Checkpoint {
         let config = settings::accept(saved, config.unwrap_or_else(|| saved.clone()), overrides, other)?;
         let mut notices = Vec::new();
         let loader = if other_data { self.loader_of(digest, &mut notices) } else { self.manifest.loader.clone() };
-        let model = Model::from_bundle(&self.bundle, self.manifest.precision, device, interrupt).await?;
+        let model = Model::for_run(&self.bundle, &config, device, interrupt).await?;
         let mut progress = self.manifest.progress;
         if settings::sets_rate(saved, &config, overrides) {
             progress.manual_learning_rate = None;

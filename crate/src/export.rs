@@ -9,6 +9,7 @@ mod gguf;
 mod gguf_types;
 mod options;
 mod patch;
+mod peft;
 mod recipe;
 mod source;
 
@@ -17,4 +18,5 @@ pub use folder::{SHARD_BYTES, export_folder};
 pub use gguf::export_gguf;
 pub use gguf_types::GgufTypes;
 pub use options::{ExportDtype, ExportFormat, ExportOptions, JsonEncoding, ModelCard};
+pub use peft::{check_kind, export_adapter};
 pub use source::{ExportSource, Weights, training_record};

@@ -9,6 +9,7 @@ pub mod platform;
 pub mod bf16;
 pub mod config;
 pub mod interrupt;
+pub mod quants;
 pub mod random;
 
 pub mod device;

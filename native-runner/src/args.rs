@@ -6,6 +6,7 @@ mod train;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use tabtune::config::BaseStorage;
 use tabtune::device::DeviceKind;
 use tabtune::generate::GenerateConfig;
 
@@ -194,9 +195,33 @@ pub struct CheckArgs {
     /// Where to compute.
     #[arg(long, value_enum, default_value = "wgpu")]
     pub device: DeviceName,
+    /// How the base beside an adapter is stored.
+    #[arg(long, value_enum, default_value = "stored")]
+    pub base_storage: StorageName,
     /// Only the cases with these ids, or whose ids start with them.
     #[arg(long, value_name = "ID", num_args = 1..)]
     pub only: Vec<String>,
+}
+
+/// How the base beside an adapter is stored.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum StorageName {
+    /// As in the file.
+    Stored,
+    /// 2 bytes a value.
+    Bf16,
+    /// 4 bytes a value.
+    F32,
+}
+
+impl From<StorageName> for BaseStorage {
+    fn from(name: StorageName) -> Self {
+        match name {
+            StorageName::Stored => Self::Stored,
+            StorageName::Bf16 => Self::Bf16,
+            StorageName::F32 => Self::F32,
+        }
+    }
 }
 
 /// `replay`.

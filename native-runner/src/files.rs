@@ -123,6 +123,8 @@ pub fn open_model(path: &Path) -> Result<Bundle> {
 pub struct Wanted<'a> {
     /// Folder of a LoRA adapter that is merged into it.
     pub adapter: Option<&'a Path>,
+    /// The adapter stands beside the model instead.
+    pub apart: bool,
     /// Which of its tensors, and under which names.
     pub request: Option<PortableModelImportRequest>,
 }
@@ -130,7 +132,7 @@ pub struct Wanted<'a> {
 /// Opens the model at `path` with what is wanted of it; warnings go to stderr.
 pub fn open_wanted(path: &Path, wanted: Wanted<'_>) -> Result<Bundle> {
     let adapter = wanted.adapter.map(folder_sources).transpose()?;
-    let options = OpenOptions { adapter, request: wanted.request, headers_only: false };
+    let options = OpenOptions { adapter, apart: wanted.apart, request: wanted.request, ..OpenOptions::default() };
     let bundle = tabtune::model::open_model_with(model_sources(path)?, options)?;
     for warning in &bundle.warnings {
         log::warn!("{} [{}]", warning.message(), warning.code);
@@ -138,9 +140,14 @@ pub fn open_wanted(path: &Path, wanted: Wanted<'_>) -> Result<Bundle> {
     Ok(bundle)
 }
 
-/// Opens the checkpoint at `path`, a folder or one file as the browser exports it, and verifies each byte.
-pub fn open_checkpoint(path: &Path) -> Result<Checkpoint> {
-    if path.is_file() { Ok(Checkpoint::open_verified(container::sources(path)?)?) } else { Ok(Checkpoint::open(folder_sources(path)?)?) }
+/// Opens the checkpoint at `path`, a folder or one file as the browser exports it, and verifies each byte. That of an adapter needs its base.
+pub fn open_checkpoint(path: &Path, base: Option<&Path>) -> Result<Checkpoint> {
+    let base = base.map(model_sources).transpose()?;
+    if path.is_file() {
+        Ok(Checkpoint::open_verified(container::sources(path)?, base)?)
+    } else {
+        Ok(Checkpoint::open(folder_sources(path)?, base)?)
+    }
 }
 
 /// Every file of the folder of a checkpoint or an adapter.

@@ -1,6 +1,7 @@
 //! Reference cases and the comparison with them, as pure functions: no files, no device.
 
 pub mod judge;
+pub mod lora;
 
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use tabtune::config::{TrainConfig, overlay};
+use tabtune::config::{BaseStorage, TrainConfig, overlay};
 
 use crate::args::TrainArgs;
 use crate::error::{Result, RunError};
@@ -38,8 +38,20 @@ pub fn given(args: &TrainArgs) -> Result<Map<String, Value>> {
     set("gradient_checkpointing", args.gradient_checkpointing.then_some(Value::Bool(true)));
     set("gradient_release", args.gradient_release.then_some(Value::Bool(true)));
     set("document_mask", args.document_mask.then_some(Value::Bool(true)));
+    set("base_storage", args.base_storage.map(|storage| json!(BaseStorage::from(storage))));
+    if args.lora {
+        let given = keys.remove("adapter").filter(|given| !given.is_null());
+        keys.insert("adapter".into(), given.unwrap_or_else(|| json!({})));
+    }
     let min_learning_rate = args.min_learning_rate.map(|x| number("min-learning-rate", x)).transpose()?;
+    let lora_alpha = args.lora_alpha.map(|x| number("lora-alpha", x)).transpose()?;
+    let lora_dropout = args.lora_dropout.map(|x| number("lora-dropout", x)).transpose()?;
     for (key, inner, value) in [
+        ("adapter", "r", args.lora_r.map(Value::from)),
+        ("adapter", "alpha", lora_alpha),
+        ("adapter", "target_modules", args.lora_targets.as_deref().map(targets)),
+        ("adapter", "dropout", lora_dropout),
+        ("adapter", "rslora", args.rslora.then_some(Value::Bool(true))),
         ("optimizer", "type", args.optimizer.clone().map(Value::from)),
         ("schedule", "type", args.schedule.clone().map(Value::from)),
         ("schedule", "warmup_steps", args.warmup_steps.map(Value::from)),
@@ -51,6 +63,12 @@ pub fn given(args: &TrainArgs) -> Result<Map<String, Value>> {
         }
     }
     Ok(keys)
+}
+
+/// The matrices of `--lora-targets`: a list of names, unless the text has a sign of a regular expression or is `all-linear`.
+fn targets(text: &str) -> Value {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ',');
+    if text == "all-linear" || !text.chars().all(plain) { json!(text) } else { json!(text.split(',').collect::<Vec<_>>()) }
 }
 
 /// Refuses NaN and infinity: JSON has neither, so they would silently become null.

@@ -47,7 +47,7 @@ export function bindings(parameters, ...buffers) {
   const types = [...buffers.map((buffer) => buffer.replace(/: (.*)/, ': array<$1>')), 'params: Params'];
   const bound = types.map((type, i) => (type === 'w' ? '' : `@group(0) @binding(${i}) var<storage, read_write> ${type};\n`));
   return `struct Params {
-    ${fields.map((field) => `${field},`).join('\n')}
+    ${fields.map((field) => `${field === 'plane: u32' ? '// Where the second plane of w begins.\n' : ''}${field},`).join('\n')}
   }
 
   ${bound.join('').trimEnd()}`;

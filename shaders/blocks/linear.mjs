@@ -50,7 +50,7 @@ export const linear_forward_block = `
 // y = x Wᵀ for many rows: y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k] f32, w [m, k],
 // y [n, m]; k = 4 k4. One thread: 32 rows by 16 columns of y, no barriers: each loaded number serves 16 or 32 products,
 // and loads are slow on software adapters. Twin: ops/linear/kernels.rs
-${bindings(['n', 'm', 'k4'], 'w', ...vectors('x'), 'y: f32')}
+${bindings(['n', 'm', 'k4', 'plane'], 'w', ...vectors('x'), 'y: f32')}
 ${DOTS}
 
 fn store(at: u32, columns: vec4<u32>, sums: vec4<f32>) {
@@ -81,7 +81,7 @@ export const linear_backward_input_block = `
 // dx = dy W for many rows: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m] f32, w [m, k],
 // dx [n, k]; m = 4 m4, k = 4 k4. One thread: 16 rows by 16 columns of dx, no barriers. Twin: ops/linear/kernels.rs
 // Long sums are cut: slice s of dy's columns gives the partial sum dx[s], dx [S, n, k], and column_sum adds them up.
-${bindings(['n', 'm4', 'k4', 'slice4'], 'w', ...vectors('dy', 'dx'))}
+${bindings(['n', 'm4', 'k4', 'slice4', 'plane'], 'w', ...vectors('dy', 'dx'))}
 ${FOUR}
 ${main(16, `
   ${fromParams('n', 'm4', 'k4')}
@@ -132,7 +132,7 @@ export const linear_backward_block = `
 // Both gradients of y = x Wᵀ in one dispatch: dx = dy W (added to dx if add is 1) by some workgroups, dW = dyᵀ x by the
 // others. dy [n, m], x, dx [n, k], w [m, k], dw [m, k] f32; m = 4 m4, k = 4 k4.
 // One thread: 16 rows by 16 columns of one of them, no barriers. Twin: ops/linear/kernels.rs
-${bindings(['n', 'm4', 'k4', 'add'], 'w', ...vectors('dy', 'x', 'dx', 'dw'))}
+${bindings(['n', 'm4', 'k4', 'add', 'plane'], 'w', ...vectors('dy', 'x', 'dx', 'dw'))}
 ${FOUR}
 ${beginWith('dx')}
 

@@ -40,7 +40,7 @@ const storeAny = (more = '') => each(16, (r) => `store(row + ${r}u, column, a${r
 export const linear_forward_any_block = `
 // y = x Wᵀ for any shape with many rows: y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k], w [m, k],
 // y [n, m]. One thread: 16 rows by 8 columns of y. Twin: ops/linear/kernels.rs
-${bindings(['n', 'm', 'k'], 'w', 'x: f32', 'y: f32')}
+${bindings(['n', 'm', 'k', 'plane'], 'w', 'x: f32', 'y: f32')}
 ${store('n', 'm', (at, sum) => `y[${at}] = ${sum};`)}
 ${main(32, `
   ${fromParams('n', 'm', 'k')}
@@ -59,7 +59,7 @@ export const linear_backward_input_any_block = `
 // dx = dy W for any shape with many rows: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m], w [m, k],
 // dx [n, k]. One thread: 16 rows by 8 columns of dx. Twin: ops/linear/kernels.rs
 // Long sums are cut: slice s of dy's columns gives the partial sum dx[s], dx [S, n, k], and column_sum adds them up.
-${bindings(['n', 'm', 'k', 'slice'], 'w', 'dy: f32', 'dx: f32')}
+${bindings(['n', 'm', 'k', 'slice', 'plane'], 'w', 'dy: f32', 'dx: f32')}
 ${store('n', 'k', (at, sum) => `dx[${at}] = ${sum};`, ', above: u32', '(above + row)')}
 ${main(32, `
   ${fromParams('n', 'm', 'k')}

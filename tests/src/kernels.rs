@@ -137,8 +137,9 @@ pub fn mutant(kernel: &'static AnyKernel, from: &str, to: &str) -> &'static AnyK
     match (kernel.entry, kernel.chunk) {
         _ if kernel.source.contains(from) => mutant.source = flipped(kernel.source),
         (Some(entry), _) if entry.contains(from) => mutant.entry = Some(flipped(entry)),
-        (_, Some(chunk)) if chunk.text.contains(from) => {
-            mutant.chunk = Some(Box::leak(Box::new(Chunk { text: flipped(chunk.text), ..*chunk })))
+        (_, Some(chunk)) if chunk.texts.iter().any(|text| text.contains(from)) => {
+            let texts = chunk.texts.iter().map(|text| flipped(text)).collect::<Vec<_>>().leak();
+            mutant.chunk = Some(Box::leak(Box::new(Chunk { texts, ..*chunk })))
         }
         _ => panic!("{}: nothing to flip: {from:?}", kernel.name),
     }

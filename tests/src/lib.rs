@@ -2,6 +2,7 @@
 
 pub mod allocation;
 pub mod kernels;
+pub mod packed;
 pub mod record;
 pub mod tape;
 

@@ -1,5 +1,6 @@
 //! The binary `tabtune` from outside: its lines, its refusals, and that it never panics.
 
+mod adapters;
 mod checkpoints;
 mod refusals;
 mod runs;

@@ -1,5 +1,7 @@
 //! Settings from JSON: presets, groups over the run's optimizer, every fault of one configuration at once.
 
+mod adapter;
+
 use serde_json::{Value, json};
 use tabtune::config::{AdamwConfig, GroupConfig, OptimizerConfig, TrainConfig, overlay};
 use tabtune::error::{Error, Fault};
@@ -71,7 +73,7 @@ fn unknown_keys_wrong_types_and_broken_rules_are_reported_together() {
     );
     let groups = "pattern, optimizer, weight_decay, learning_rate_scale, frozen";
     let train = "steps, batch_size, seq_len, gradient_accumulation_steps, learning_rate, max_grad_norm, seed, precision, optimizer, groups, \
-                 schedule, gradient_checkpointing, gradient_release, document_mask, data_order, validation_fraction";
+                 schedule, adapter, base_storage, gradient_checkpointing, gradient_release, document_mask, data_order, validation_fraction";
     assert_eq!(
         shown,
         [

@@ -1,5 +1,6 @@
 //! One test binary, since linking Burn is slow. One line per area.
 
+mod adapter;
 mod as_a_gpu;
 mod bundle;
 mod checkpoint;

@@ -28,7 +28,7 @@ fn planned_and_found(shape: &ModelConfig, settings: &serde_json::Value, device: 
     let config: TrainConfig = serde_json::from_value(settings.clone()).unwrap();
     let before = in_use(device);
     let model = block_on(Model::init(shape, 1, config.precision, &device.inner(), &Interrupt::none())).unwrap();
-    let planned = memory_plan(model.config(), &config).unwrap().total();
+    let planned = memory_plan(model.config(), &config, None).unwrap().total();
     let dataset = Dataset::from_tokens((0..4000).map(|i| i * 7919 % shape.vocab_size as u32).collect(), 0.0).unwrap();
     let mut trainer = Trainer::new(model, dataset, config).unwrap();
     block_on(trainer.step()).unwrap();

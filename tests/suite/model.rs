@@ -98,7 +98,7 @@ fn gradients_equal_finite_differences() {
         let model = model(family, &device);
         let mut gradients = NamedGradients::new();
         block_on(async {
-            accumulate(&model, &batch(), 1.0, false, &|_| false, &mut gradients).unwrap();
+            accumulate(&model, &batch(), None, 1.0, false, &|_| false, &mut gradients).unwrap();
         });
         assert_eq!(gradients.len(), model.parameters().len(), "{family}: every parameter has a gradient");
         for (name, gradient) in &gradients {
@@ -125,7 +125,7 @@ const SCALE: f64 = 0.05;
 
 fn gradients_of(model: &Model, recompute: bool) -> Vec<(String, Vec<f32>)> {
     let mut sums = NamedGradients::new();
-    accumulate(model, &batch(), SCALE, recompute, &|_| false, &mut sums).unwrap();
+    accumulate(model, &batch(), None, SCALE, recompute, &|_| false, &mut sums).unwrap();
     sums.into_iter().map(|(name, g)| (name, block_on(read_f32(g)).unwrap())).collect()
 }
 
@@ -205,7 +205,7 @@ fn masked_documents_of_a_window_equal_documents_alone() {
     };
     let gradients = |model: &Model, batches: &[Batch], recompute: bool| {
         let mut sums = NamedGradients::new();
-        let losses = batches.iter().map(|batch| accumulate(model, batch, SCALE, recompute, &|_| false, &mut sums).unwrap());
+        let losses = batches.iter().map(|batch| accumulate(model, batch, None, SCALE, recompute, &|_| false, &mut sums).unwrap());
         let loss = losses.map(|loss| f64::from(block_on(read_f32(loss)).unwrap()[0])).sum::<f64>();
         let sums: Vec<_> = sums.into_iter().map(|(name, g)| (name, block_on(read_f32(g)).unwrap())).collect();
         (loss, sums)
@@ -242,7 +242,7 @@ fn frozen_parameters_have_no_gradient() {
     for recompute in [false, true] {
         let mut sums = NamedGradients::new();
         let frozen = |name: &str| !name.contains("layers.1.mlp");
-        accumulate(&model, &batch(), 1.0, recompute, &frozen, &mut sums).unwrap();
+        accumulate(&model, &batch(), None, 1.0, recompute, &frozen, &mut sums).unwrap();
         assert_eq!(sums.len(), 3, "{:?}", sums.keys());
     }
 }

@@ -79,7 +79,7 @@ fn written(trainer: &Trainer, assets: &ModelAssets) -> Files {
 
 pub fn open(files: Files) -> Checkpoint {
     let sources = files.into_iter().map(|(name, bytes)| Box::new(MemorySource::new(name, bytes)) as Box<dyn ByteSource>);
-    Checkpoint::open(sources.collect()).unwrap()
+    Checkpoint::open(sources.collect(), None).unwrap()
 }
 
 /// Losses of the steps up to `last`. A schedule that can decay and has no start begins its decay before step 4.
@@ -209,8 +209,8 @@ fn resume_keeps_the_document_mask() {
 fn limits_refuse_a_tensor_that_no_kernel_could_see_whole() {
     // The largest tensor: the table of 13 letters, 8 wide.
     let limits = |most| DeviceLimits { max_buffer_size: 1 << 20, max_storage_buffer_binding_size: most };
-    check_limits(&shape(), limits(4 * 13 * 8)).unwrap();
-    let refused = check_limits(&shape(), limits(4 * 13 * 8 - 1)).unwrap_err();
+    check_limits(&shape(), &TrainConfig::default(), None, limits(4 * 13 * 8)).unwrap();
+    let refused = check_limits(&shape(), &TrainConfig::default(), None, limits(4 * 13 * 8 - 1)).unwrap_err();
     assert!(matches!(refused, Error::LimitExceeded { limit: "maxStorageBufferBindingSize", need: 416, have: 415 }), "{refused}");
 }
 
@@ -431,13 +431,13 @@ fn progress_that_no_run_has_is_a_damaged_checkpoint() {
         ("loader", "epoch", vec![json!(u64::MAX)]),
     ] {
         for value in values {
-            let error = Checkpoint::open(edited(|json| json[part][key] = value.clone())).map(|_| ()).unwrap_err();
+            let error = Checkpoint::open(edited(|json| json[part][key] = value.clone()), None).map(|_| ()).unwrap_err();
             assert_eq!(error.code(), "checkpoint.corrupt", "{key} {value}: {error}");
             assert!(error.to_string().contains(key), "{error}");
         }
     }
     // The greatest count is one; the sum of tokens saturates far beyond it.
-    let checkpoint = Checkpoint::open(edited(|json| json["progress"]["tokens"] = json!((1u64 << 53) - 1))).unwrap();
+    let checkpoint = Checkpoint::open(edited(|json| json["progress"]["tokens"] = json!((1u64 << 53) - 1)), None).unwrap();
     let mut run = block_on(checkpoint.resume(dataset(), None, &[], &cpu().inner(), &Interrupt::none())).unwrap();
     block_on(run.step()).unwrap();
     assert_eq!(run.progress().tokens, (1 << 53) - 1 + 12);

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { resumeSettings, trainSettings } from '../src/page/options.js';
 import { modelJson } from '../src/page/fresh-model.js';
 import { TabtuneError } from '../src/protocol/errors.js';
-import { GROUP, OPTIMIZERS, RUN, SCHEDULES } from '../src/protocol/generated/kinds.js';
+import { ADAPTER, GROUP, OPTIMIZERS, RUN, SCHEDULES } from '../src/protocol/generated/kinds.js';
 import type { GroupOptions } from '../src/page/options.js';
 
 const config = (options: object): unknown => JSON.parse(trainSettings(options).config);
@@ -54,6 +54,17 @@ describe('options', () => {
     const groups: GroupOptions[] = [{ pattern: '*bias', optimizer: { weightDecay: 0, beta1: 0.8 } }, { pattern: '*', optimizer: { type: 'sgd', momentum: 0.9 } }];
     expect(config({ groups })).toMatchObject({ groups: [{ pattern: '*bias', optimizer: { weight_decay: 0, beta1: 0.8 } }, { optimizer: { type: 'sgd', momentum: 0.9 } }] });
   });
+  it('adapters_keep_the_names_of_modules', () => {
+    const adapter = { r: 4, targetModules: ['q_proj'], layersToTransform: 1, rankPattern: { v_proj: 2, q_proj: 3 }, modulesToSave: ['norm'], init: true } as const;
+    const given = { ...adapter, targetModules: ['q_proj'], modulesToSave: ['norm'] };
+    expect(config({ adapter: given, baseStorage: 'bf16' })).toEqual({
+      adapter: { r: 4, target_modules: ['q_proj'], layers_to_transform: 1, rank_pattern: { v_proj: 2, q_proj: 3 }, modules_to_save: ['norm'], init: true },
+      base_storage: 'bf16',
+    });
+    expect(Object.keys((config({ adapter: given }) as { adapter: { rank_pattern: object } }).adapter.rank_pattern)).toEqual(['v_proj', 'q_proj']);
+    expect(config({ adapter: { targetModules: 'all-linear', layersToTransform: [0, 2], init: 'gaussian' } })).toMatchObject({ adapter: { target_modules: 'all-linear', init: 'gaussian' } });
+    expect(config({ adapter: null })).toEqual({ adapter: null });
+  });
   it('everything_wrong_is_said_at_once', () => {
     const options = { learningrate: 1, batchSize: 1.5, optimizer: { type: 'adamw', rank: 3, beta1: '2' }, saveEvery: -1, groups: [{ pattern: 1 }, { frozen: 1, optimizer: { type: 'no-such-rule' } }], sample: { temperatur: 1 } };
     let message = '';
@@ -82,6 +93,16 @@ describe('options', () => {
     [{ optimizer: { beta1: 0.9 } }, 'optimizer.type'],
     [{ warmupSteps: 1, lrScheduler: { type: 'cosine', warmupSteps: 1 } }, 'warmupSteps'],
     [{ precision: 'f16' }, 'precision'],
+    [{ baseStorage: 'q4' }, 'baseStorage'],
+    [{ adapter: 3 }, 'adapter'],
+    [{ adapter: { rank: 3 } }, 'adapter.rank'],
+    [{ adapter: { targetModules: ['q_proj', 3] } }, 'adapter.targetModules[1]'],
+    [{ adapter: { targetModules: 3 } }, 'adapter.targetModules'],
+    [{ adapter: { layersToTransform: -1 } }, 'adapter.layersToTransform'],
+    [{ adapter: { modulesToSave: 'norm' } }, 'adapter.modulesToSave'],
+    [{ adapter: { rankPattern: { q_proj: '4' } } }, 'adapter.rankPattern.q_proj'],
+    [{ adapter: { init: 'pissa' } }, 'adapter.init'],
+    [{ adapter: { bias: 'all' } }, 'adapter.bias'],
     [{ saveEvery: -1 }, 'saveEvery'],
     [{ sample: { temperatur: 1 } }, 'sample.temperatur'],
     [{ onNonFinite: 'ignore' }, 'onNonFinite'],
@@ -126,6 +147,7 @@ describe('the core and the page know the same options', () => {
   });
   it('run and groups', () => {
     for (const key of Object.keys(RUN)) expect(() => trainSettings({ [key]: null })).toThrow(/found null$/);
+    for (const key of Object.keys(ADAPTER)) expect(() => trainSettings({ adapter: { [key]: null } })).toThrow(/found null$/);
     for (const key of Object.keys(GROUP)) expect(() => trainSettings({ groups: [Object.assign({ pattern: '*' }, { [key]: null })] })).toThrow(/found null$/);
   });
 });

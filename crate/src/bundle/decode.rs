@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 
 use super::gguf::GgmlType;
-use super::quants;
+use crate::quants;
 
 /// How the values of a tensor are stored, for those that can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,6 +2,11 @@
 
 use crate::config::{Architecture, ModelConfig};
 
+/// PEFT's names of the factors A and B of a module, without its prefix `base_model.model.`.
+pub(crate) fn factor_names(module: &str) -> [String; 2] {
+    ["lora_A", "lora_B"].map(|factor| format!("{module}.{factor}.weight"))
+}
+
 /// How the rows of a stored tensor become the Hugging Face layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Layout {

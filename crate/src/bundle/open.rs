@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::adapter::merge_adapter;
+use super::adapter::{attach_adapter, merge_adapter};
 use super::gguf_model::open_gguf;
 use super::hf_folder::open_folder;
 use super::refusal::{Warning, known_mark};
@@ -35,6 +35,8 @@ pub struct OpenOptions {
     /// `adapter_config.json` and `adapter_model.safetensors` of a PEFT LoRA, which is merged: every tensor then reads with the product of
     /// its pair added, rounded to its dtype, blocks as F32.
     pub adapter: Option<Vec<Box<dyn ByteSource>>>,
+    /// Put the adapter beside the model instead: its factors become tensors of their own, and the base's matrices stay as they are.
+    pub apart: bool,
     /// What is taken of the tensors and under which names, before the model's own names are looked for.
     pub request: Option<PortableModelImportRequest>,
     /// Read no values: whether a second head equals the embedding stays open, and it is left out as if it did.
@@ -46,7 +48,8 @@ pub fn open_bundle_with(files: Files, mut options: OpenOptions) -> Result<Bundle
     let adapter = options.adapter.take();
     let mut bundle = open_base(files, &options)?;
     if let Some(adapter) = adapter {
-        merge_adapter(&mut bundle, adapter)?;
+        let add = if options.apart { attach_adapter } else { merge_adapter };
+        add(&mut bundle, adapter)?;
     }
     Ok(bundle)
 }

@@ -11,7 +11,10 @@ use super::source::{ByteSource, base_name, for_each_chunk};
 use super::state::SelectionReport;
 use super::sums::{Sums, TensorSpan};
 use super::tensors::{Bundle, Entry, SourceFormat};
-use crate::error::Result;
+use crate::error::{Error, Refusal, Result, word};
+
+/// Bytes of a piece, except for the last one of a file.
+const PIECE_BYTES: u64 = 8 << 20;
 
 /// What a model started from.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,12 +47,21 @@ pub struct BaseFile {
     /// SHA-256 of the whole file, where all of it was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<Digest>,
+    /// SHA-256 of each piece of 8 MiB, the last one shorter: of the base that an adapter is trained beside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pieces: Option<Vec<Digest>>,
 }
 
 impl BaseFile {
     /// The file `source`, whose header has this sum.
     pub(super) fn new(source: &dyn ByteSource, header_sha256: Digest) -> Self {
-        Self { name: base_name(source.name()).to_string(), bytes: source.len(), header_sha256: Some(header_sha256), sha256: None }
+        Self {
+            name: base_name(source.name()).to_string(),
+            bytes: source.len(),
+            header_sha256: Some(header_sha256),
+            sha256: None,
+            pieces: None,
+        }
     }
 }
 
@@ -91,6 +103,40 @@ impl Base {
         Ok(self)
     }
 
+    /// The same with the sums of the pieces of each file, for which all of them are read.
+    pub fn pieced(mut self, bundle: &Bundle) -> Result<Self> {
+        for (file, source) in self.files.iter_mut().zip(bundle.base_sources()) {
+            file.pieces = Some(pieces_of(source)?);
+        }
+        Ok(self)
+    }
+
+    /// Refuses a model whose files are not these: their sizes and headers, and then every byte.
+    ///
+    /// # Errors
+    /// `checkpoint.base.mismatch`, one for each file.
+    pub fn check(&self, bundle: &Bundle) -> Result<()> {
+        let sum = |digest: Option<Digest>| digest.map_or_else(String::new, |digest| digest.to_string());
+        let told = |file: &BaseFile| format!("{} bytes, header {}", file.bytes, sum(file.header_sha256));
+        let refuse = |subject: &str, want: String, got: String| {
+            Refusal::new(word!("checkpoint.base.mismatch")).stage("bind").of(&self.name).subject(subject).expected(want).found(got)
+        };
+        let all = |base: &Self| base.files.iter().map(told).collect::<Vec<_>>().join("; ");
+        if !self.matches(&bundle.base) {
+            return Err(refuse(&bundle.base.name, all(self), all(&bundle.base)).into());
+        }
+        let mut refusals = Vec::new();
+        for (file, source) in self.files.iter().zip(bundle.base_sources()) {
+            let Some(want) = &file.pieces else { continue };
+            let got = pieces_of(source)?;
+            if let Some(at) = (0..want.len().max(got.len())).find(|&at| want.get(at) != got.get(at)) {
+                let piece = |pieces: &[Digest]| sum(pieces.get(at).copied());
+                refusals.push(refuse(&format!("{}, piece {at}", file.name), piece(want), piece(&got)));
+            }
+        }
+        if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
+    }
+
     /// Takes the sums of whole files that `other` has of the same files.
     pub(crate) fn take_sums(&mut self, other: &Self) {
         for file in self.files.iter_mut().filter(|file| file.sha256.is_none()) {
@@ -116,7 +162,19 @@ impl Base {
     }
 }
 
+/// The SHA-256 of each piece of a file.
+fn pieces_of(source: &dyn ByteSource) -> Result<Vec<Digest>> {
+    let starts = (0..source.len().div_ceil(PIECE_BYTES)).map(|index| index * PIECE_BYTES);
+    starts.map(|begin| sha256_of(source, begin, source.len().min(begin + PIECE_BYTES))).collect()
+}
+
 impl Bundle {
+    /// The weight files, in the order of [`Bundle::base`].
+    fn base_sources(&self) -> impl Iterator<Item = &dyn ByteSource> {
+        let of = |file: &BaseFile| self.files.iter().find(|source| base_name(source.name()) == file.name && source.len() == file.bytes);
+        self.base.files.iter().filter_map(move |file| of(file).map(AsRef::as_ref))
+    }
+
     /// Whether one reading of its weight files sees every tensor of the model, and nothing that is not theirs.
     pub(crate) fn is_whole(&self) -> bool {
         let in_passing = |entry: &Entry| entry.end.is_some_and(|end| Counted::of_entry(entry).sum(end - entry.begin).is_some());

@@ -41,6 +41,7 @@ impl Warning {
             "model.tensor.extra" => format!("the model has no place for the tensor {subject}: it is left out"),
             "model.tied.copy" => format!("{subject} equals the input embedding: one copy is kept"),
             "adapter.untied" => format!("{subject} is tied to a tensor that the adapter changes: it goes on with values of its own"),
+            "adapter.rank.large" => format!("the rank of {subject} is larger than the smaller side of its matrix"),
             "model.vocab.padded" => format!("{subject} has more rows than the vocabulary: they are kept, as tokens that never occur"),
             "tensor.non-finite" => format!("{subject} has values that are NaN or infinite"),
             "safetensors.field.unknown" | "adapter.field.unknown" => format!("the field {subject} is unknown and not used"),

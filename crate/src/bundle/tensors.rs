@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 
-use super::adapter::{Merge, MergedAdapter};
+use super::adapter::{LoraConfig, Merge, MergedAdapter};
 use super::decode::Encoding;
 use super::gguf::GgufTensor;
 use super::names::Layout;
@@ -84,8 +84,10 @@ pub struct Bundle {
     pub warnings: Vec<Warning>,
     pub(super) files: Vec<Box<dyn ByteSource>>,
     pub(super) entries: BTreeMap<String, Entry>,
-    /// The adapter that was merged; its file is the last one.
+    /// The adapter that was merged or stands beside the model; its file is the last one.
     pub(super) adapter: Option<MergedAdapter>,
+    /// The factors of an adapter beside the model.
+    pub(super) factors: BTreeMap<String, Entry>,
 }
 
 impl fmt::Debug for Bundle {
@@ -125,6 +127,7 @@ impl Bundle {
             files,
             entries: map,
             adapter: None,
+            factors: BTreeMap::new(),
         })
     }
 
@@ -186,21 +189,31 @@ impl Bundle {
         self.entries.keys().cloned().collect()
     }
 
+    /// The tensor of this name, of the model or of the adapter beside it.
+    fn entry(&self, name: &str) -> Option<&Entry> {
+        self.entries.get(name).or_else(|| self.factors.get(name))
+    }
+
+    /// What the adapter beside the model says, if there is one.
+    pub fn attached(&self) -> Option<&LoraConfig> {
+        self.adapter.as_ref().filter(|_| !self.factors.is_empty()).map(|adapter| &adapter.config)
+    }
+
     /// Shape in Hugging Face's layout.
     pub fn shape(&self, name: &str) -> Option<Vec<usize>> {
-        self.entries.get(name).map(|entry| entry.shape.clone())
+        self.entry(name).map(|entry| entry.shape.clone())
     }
 
     /// dtype as stored: a safetensors word, or `GGML:<type>` for blocks. Blocks that an adapter was merged into are F32.
     pub fn dtype(&self, name: &str) -> Option<String> {
-        self.entries.get(name).map(|entry| entry.dtype.clone())
+        self.entry(name).map(|entry| entry.dtype.clone())
     }
 
     /// The tensor's values, row-major in Hugging Face's layout, in pieces of at most `max_elements` values; blocks are dequantised, and
     /// the pair of a merged adapter is added.
     pub fn pieces(&self, name: &str, max_elements: usize) -> Result<Pieces<'_>> {
         let absent = || Refusal::new(word!("model.tensor.missing")).stage("read").subject(name);
-        self.pieces_of(self.entries.get(name).ok_or_else(absent)?, max_elements)
+        self.pieces_of(self.entry(name).ok_or_else(absent)?, max_elements)
     }
 
     /// The values of an entry of this bundle.

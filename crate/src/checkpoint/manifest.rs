@@ -17,7 +17,7 @@ use crate::gpu::launch;
 use crate::train::{Progress, check_rate};
 
 /// Newest format that this version reads and the one it writes.
-pub const FORMAT_VERSION: u64 = 3;
+pub const FORMAT_VERSION: u64 = 4;
 /// The document that makes a checkpoint complete.
 pub const MANIFEST: &str = "checkpoint.json";
 pub(super) const FORMAT: &str = "tabtune.checkpoint";

@@ -18,10 +18,10 @@ pub(super) const GROUPS: &str = "groups";
 /// Length of a schedule that decays over the whole run.
 const TOTAL_STEPS: &str = "schedule.total_steps";
 /// Settings that the saved state or the data order depends on.
-const FIXED: [&str; 4] = ["precision", "seed", "seq_len", "validation_fraction"];
+const FIXED: [&str; 5] = ["base_storage", "precision", "seed", "seq_len", "validation_fraction"];
 
 fn is_fixed(key: &str) -> bool {
-    FIXED.contains(&key) || key.ends_with("optimizer.type")
+    FIXED.contains(&key) || key.starts_with("adapter") || key.ends_with("optimizer.type")
 }
 
 /// Whether the new value of `key`, as a refused resume lists it, can be allowed by naming it.

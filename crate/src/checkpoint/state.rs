@@ -6,7 +6,8 @@ use std::rc::Rc;
 use super::write::{identity, record_of};
 use super::{Checkpoint, OPTIMIZER, WEIGHTS};
 use crate::bundle::{
-    ByteSource, Identity, ModelStateGroupAssignment, SafetensorsFile, SafetensorsTensor, SourceSpan, StateWord, TensorRecord, TensorRole,
+    ADAPTER_PREFIX, ADAPTER_WEIGHTS, ByteSource, Identity, ModelStateGroupAssignment, SafetensorsFile, SafetensorsTensor, SourceSpan,
+    StateWord, TensorRecord, TensorRole,
 };
 use crate::error::Result;
 use crate::optim::SavedState;
@@ -20,7 +21,12 @@ pub(super) struct TensorFile {
 
 impl TensorFile {
     pub(super) fn open(source: Rc<dyn ByteSource>) -> Result<Self> {
-        let tensors = SafetensorsFile::open(&source)?.tensors;
+        let mut tensors = SafetensorsFile::open(&source)?.tensors;
+        for tensor in &mut tensors {
+            if let Some(own) = tensor.name.strip_prefix(ADAPTER_PREFIX) {
+                tensor.name = own.to_string();
+            }
+        }
         Ok(Self { source, tensors })
     }
 
@@ -44,6 +50,14 @@ impl TensorFile {
     }
 }
 
+/// Name, dtype, shape and bytes of each tensor of a file.
+fn spans_of(file: &TensorFile) -> Vec<(String, String, Vec<usize>, SourceSpan)> {
+    // The shapes are those of tensors on the device, or were refused.
+    let shape = |tensor: &SafetensorsTensor| tensor.shape.iter().map(|&dim| usize::try_from(dim).unwrap_or(usize::MAX)).collect();
+    let one = |tensor: &SafetensorsTensor| (tensor.name.clone(), tensor.dtype.clone(), shape(tensor), file.span(tensor));
+    file.tensors.iter().map(one).collect()
+}
+
 impl Checkpoint {
     /// What the state is a state of.
     pub fn identity(&self) -> Identity {
@@ -60,15 +74,18 @@ impl Checkpoint {
         let of = |file: &TensorFile, name: &str| -> Vec<(String, TensorRecord)> {
             file.tensors.iter().map(|tensor| (tensor.name.clone(), record_of(&tensor.name, &tensor.dtype, &tensor.shape, name))).collect()
         };
-        of(&self.weights, WEIGHTS).into_iter().chain(of(&self.optimizer, OPTIMIZER)).collect()
+        let weights = if self.manifest.train.adapter.is_some() { ADAPTER_WEIGHTS } else { WEIGHTS };
+        of(&self.weights, weights).into_iter().chain(of(&self.optimizer, OPTIMIZER)).collect()
     }
 
     /// Name, dtype, shape and bytes of each state tensor.
     pub(crate) fn state_spans(&self) -> Vec<(String, String, Vec<usize>, SourceSpan)> {
-        // The shapes are those of tensors on the device, or were refused.
-        let shape = |tensor: &SafetensorsTensor| tensor.shape.iter().map(|&dim| usize::try_from(dim).unwrap_or(usize::MAX)).collect();
-        let one = |tensor: &SafetensorsTensor| (tensor.name.clone(), tensor.dtype.clone(), shape(tensor), self.optimizer.span(tensor));
-        self.optimizer.tensors.iter().map(one).collect()
+        spans_of(&self.optimizer)
+    }
+
+    /// The same of each tensor of the file of weights.
+    pub(crate) fn weight_spans(&self) -> Vec<(String, String, Vec<usize>, SourceSpan)> {
+        spans_of(&self.weights)
     }
 
     /// Where the stored bytes of each tensor lie.

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use super::manifest::{self, Environment, FORMAT_VERSION, FileRecord, MANIFEST, Manifest};
 use super::{OPTIMIZER, WEIGHTS, corrupt};
 use crate::bundle::{
-    Base, FileStream, Identity, ModelAssets, ModelStateTensorManifest, PortableTokenizerBinding, StreamTensor, TensorRecord,
+    ADAPTER_CONFIG, ADAPTER_WEIGHTS, Base, FileStream, Identity, ModelAssets, ModelStateTensorManifest, PortableTokenizerBinding,
+    StreamTensor, TensorRecord, adapter_tensors,
 };
 use crate::config::ModelConfig;
 use crate::error::Result;
+use crate::model::adapter_document;
 use crate::train::{Progress, Trainer};
 
 /// What a checkpoint says beside the state of its run.
@@ -26,13 +28,20 @@ pub fn write(trainer: &Trainer, assets: &ModelAssets, origin: &Origin) -> Result
     let mut stream = FileStream::new();
     let metadata = BTreeMap::from([("format".to_string(), "pt".to_string())]);
     let mut tensors = BTreeMap::new();
-    for (file, list) in [(WEIGHTS, trainer.model().stream_tensors()), (OPTIMIZER, trainer.state_stream())] {
+    let adapter = trainer.model().adaptation().is_some();
+    let weights = if adapter { ADAPTER_WEIGHTS } else { WEIGHTS };
+    for (file, list) in [(weights, trainer.model().stream_tensors()), (OPTIMIZER, trainer.state_stream())] {
         for tensor in &list {
             tensors.insert(tensor.name.clone(), record(tensor, file)?);
         }
+        let list = if adapter && file == weights { adapter_tensors(list) } else { list };
         stream.push_safetensors(file, list, &metadata)?;
     }
-    let documents = assets.documents_for(trainer.model().config(), trainer.model().precision())?;
+    let mut documents = assets.documents_for(trainer.model().config(), trainer.model().precision())?;
+    if let Some(settings) = trainer.config().adapter.as_ref().filter(|_| adapter) {
+        let base = origin.base.as_ref().map_or("", |base| &base.name);
+        documents.push((ADAPTER_CONFIG.to_string(), adapter_document(settings, trainer.model().config(), base)?.into_bytes()));
+    }
     for (name, bytes) in &documents {
         stream.push_bytes(name, bytes.clone());
     }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::{GroupConfig, OptimizerConfig, ScheduleConfig, TrainConfig};
+use super::{AdapterConfig, GroupConfig, OptimizerConfig, ScheduleConfig, TrainConfig};
 use crate::error::{Error, Fault, Result};
 
 /// The name of [`GroupConfig::no_decay`] in place of a list of groups.
@@ -44,6 +44,8 @@ impl TrainConfig {
         let mut collector = FaultCollector::default();
         let mut saved = value(self)?;
         one_length(&mut saved, &given);
+        whole_tables(&mut saved, &given);
+        recompute(&mut saved, &given);
         whole_run(&mut saved, &given);
         let mut settings = match overlay(saved, given) {
             Value::Object(settings) => settings,
@@ -65,6 +67,22 @@ fn one_length(saved: &mut Value, given: &Value) {
         {
             *old = absent;
         }
+    }
+}
+
+/// The keys of a table are data, so a given table takes the place of the saved one.
+fn whole_tables(saved: &mut Value, given: &Value) {
+    for table in ["rank_pattern", "alpha_pattern"].into_iter().filter(|table| given["adapter"].get(table).is_some()) {
+        if let Some(old) = saved["adapter"].get_mut(table) {
+            *old = Value::Null;
+        }
+    }
+}
+
+/// A run that gets an adapter runs its blocks again in the backward pass; `given` may say otherwise.
+fn recompute(saved: &mut Value, given: &Value) {
+    if given["adapter"].is_object() && saved["adapter"].is_null() {
+        saved["gradient_checkpointing"] = true.into();
     }
 }
 
@@ -131,9 +149,26 @@ impl FaultCollector {
         let schedule = self.tagged::<ScheduleConfig>("schedule", settings.shift_remove("schedule").unwrap_or_default())?;
         let optimizer = self.tagged::<OptimizerConfig>("optimizer", settings.shift_remove("optimizer").unwrap_or_default())?;
         let groups = self.groups(settings.shift_remove("groups").unwrap_or_default(), &optimizer)?;
+        let adapter = self.adapter(settings.shift_remove("adapter").unwrap_or_default())?;
         self.known::<TrainConfig>("", settings, value(&TrainConfig::default())?)?;
-        settings.extend([("optimizer".into(), optimizer), ("groups".into(), groups), ("schedule".into(), schedule)]);
+        settings.extend(
+            [("optimizer", optimizer), ("groups", groups), ("schedule", schedule), ("adapter", adapter)].map(|(key, of)| (key.into(), of)),
+        );
         Ok(())
+    }
+
+    fn adapter(&mut self, given: Value) -> Result<Value> {
+        match given {
+            Value::Null => Ok(Value::Null),
+            Value::Object(mut object) => {
+                self.known::<AdapterConfig>("adapter", &mut object, value(&AdapterConfig::default())?)?;
+                Ok(Value::Object(object))
+            }
+            other => {
+                self.refuse("adapter".into(), "an object, or null", shown(&other));
+                Ok(Value::Null)
+            }
+        }
     }
 
     fn groups(&mut self, given: Value, run: &Value) -> Result<Value> {

@@ -1,18 +1,29 @@
 //! Configuration: plain data. `validate` finds everything wrong at once.
 
+mod adapter;
+mod adapter_continued;
+mod adapter_modules;
+mod adapter_targets;
+mod adapter_values;
 mod glob;
 mod groups;
 mod json;
 mod model;
 mod optimizer;
+mod patterns;
 mod rules;
 mod schedule;
 mod train;
 
+pub use adapter::*;
+pub use adapter_modules::{Module, ModuleKind};
+pub use adapter_targets::{AdapterWarning, Resolved, Target};
+pub use adapter_values::*;
 pub use glob::{check_glob, glob_matches};
 pub use groups::*;
 pub use json::overlay;
 pub use model::*;
 pub use optimizer::*;
+pub use patterns::*;
 pub use schedule::*;
 pub use train::*;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::rules::is_positive_f32;
-use super::{GroupConfig, OptimizerConfig, ScheduleConfig};
+use super::{AdapterConfig, BaseStorage, GroupConfig, OptimizerConfig, ScheduleConfig};
 use crate::error::{Error, Fault, Result};
 
 /// Maximum number of tokens in one step, which are all collected before it: 2 GiB of ids and targets.
@@ -60,7 +60,12 @@ pub struct TrainConfig {
     pub groups: Vec<GroupConfig>,
     /// Learning rate over the steps.
     pub schedule: ScheduleConfig,
-    /// Run each block again in the backward pass instead of keeping its activations: less memory, more time.
+    /// Factors that are trained in place of the weights; null trains all weights.
+    pub adapter: Option<AdapterConfig>,
+    /// Storage of the base's weights under an adapter: as in the file, 2 bytes, or 4. Arithmetic is f32.
+    pub base_storage: BaseStorage,
+    /// Run each block again in the backward pass instead of keeping its activations: less memory, more time. True with an adapter, unless
+    /// it is given.
     pub gradient_checkpointing: bool,
     /// Update each block as soon as its gradients are complete: least memory. Needs one micro-batch a step and `max_grad_norm` 0.
     pub gradient_release: bool,
@@ -87,6 +92,8 @@ impl Default for TrainConfig {
             optimizer: OptimizerConfig::default(),
             groups: Vec::new(),
             schedule: ScheduleConfig::default(),
+            adapter: None,
+            base_storage: BaseStorage::default(),
             gradient_checkpointing: false,
             gradient_release: false,
             document_mask: false,
@@ -142,6 +149,7 @@ impl TrainConfig {
         }
         faults.extend(GroupConfig::all_frozen(&self.groups));
         faults.extend(self.schedule.faults(self.learning_rate));
+        faults.extend(self.adapter.iter().flat_map(AdapterConfig::faults));
         faults
     }
 }

@@ -39,10 +39,14 @@ codes! {
     "adapter.pattern.invalid" => BadModelFile, Core, "a pattern of an adapter that is no regular expression, or has look-around or back references";
     "adapter.pattern.length" => BadModelFile, Core, "a pattern of an adapter with more than 1,024 bytes";
     "adapter.rank" => BadModelFile, Core, "a rank that is not an integer from 1 to 65,536";
+    "adapter.rank.large" => Warning, Core, "a rank of an adapter above the smaller side of a matrix: as many values as the matrix, or more";
     "adapter.rank.mismatch" => BadModelFile, Core, "matrices of a low-rank pair whose rank is not that of the configuration";
+    "adapter.settings" => BadOption, Core, "a setting that contradicts the files of the adapter that is trained on";
     "adapter.shape" => BadModelFile, Core, "a low-rank pair that does not fit the base's tensor";
     "adapter.target.none" => BadModelFile, Core, "an adapter that names no modules";
-    "adapter.target.unmatched" => BadModelFile, Core, "a module of an adapter that the base does not have";
+    "adapter.target.tied" => BadOption, Core, "an embedding or a head that would be trained in full, and is tied to the other";
+    "adapter.target.unmatched" => BadModelFile, Core, "a module, pattern or block of an adapter that the base does not have; of settings `BAD_OPTION`";
+    "adapter.target.unsupported" => BadOption, Core, "a module that an adapter cannot train: factors belong to matrices inside the blocks";
     "adapter.type.unsupported" => BadModelFile, Core, "an adapter of another type than LORA";
     "adapter.untied" => Warning, Core, "an adapter changes only one of input embedding and head, so the tied model has a head of its own from now on";
     "browser.worker" => UnsupportedBrowser, Page, "module workers are missing: this is not a browser page";
@@ -55,6 +59,8 @@ codes! {
     "bundle.unused" => Warning, Core, "a file beside the model that nothing is taken from";
     "bundle.weights.missing" => BadModelFile, Core, "a `config.json` without weights";
     "call.aborted" => Aborted, Both, "the call was aborted by its signal, or its trainer was disposed";
+    "checkpoint.base.mismatch" => CheckpointCorrupt, Core, "a base of other bytes than the one that an adapter was trained beside";
+    "checkpoint.base.missing" => CheckpointCorrupt, Core, "a checkpoint of an adapter without its base, which is not among its files";
     "checkpoint.chunk.hash" => CheckpointCorrupt, Both, "a chunk whose bytes are not those of its SHA-256";
     "checkpoint.chunk.length" => CheckpointCorrupt, Page, "a chunk of another length than was stored";
     "checkpoint.chunk.missing" => CheckpointCorrupt, Page, "a chunk that is absent";
@@ -96,6 +102,7 @@ codes! {
     "device.unavailable" => GpuUnavailable, Page, "the GPU did not come back, or was lost again and again";
     "device.uncaptured" => ShaderFailed, Page, "the GPU refused a command";
     "digest.mismatch" => Integrity, Core, "a state dict whose digest is not the stated one";
+    "export.adapter" => BadOption, Core, "a format of whole models for a run that trains an adapter, or of adapters for one that trains all weights";
     "export.gguf.arch" => BadOption, Core, "a model that no architecture of GGUF describes";
     "export.gguf.base" => BadOption, Core, "a GGUF file that is not the base of the model";
     "export.gguf.key" => BadOption, Core, "a metadata key that GGUF cannot hold";

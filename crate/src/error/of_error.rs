@@ -49,6 +49,12 @@ impl Error {
 
     /// The upper-case class that TypeScript shows.
     pub fn kind(&self) -> &'static str {
+        if let Error::Refused(list) = self
+            && list.first().is_some_and(|first| first.code == word!("adapter.target.unmatched").text() && first.artifact.is_empty())
+        {
+            // No file says this: it is a setting.
+            return Class::BadOption.text();
+        }
         // A refusal that was not made here may have a word of its own.
         class(self.code()).unwrap_or(Class::BadModelFile).text()
     }

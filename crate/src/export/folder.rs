@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use super::card::card;
-use super::options::ExportOptions;
+use super::options::{ExportFormat, ExportOptions};
+use super::peft::check_kind;
 use super::source::ExportSource;
 use crate::bundle::{
     FileStream, Known, MANIFEST_FILE, MANIFEST_KEY, ModelStateTensorManifest, RECEIPT, StateManifest, StreamTensor, TensorRecord,
@@ -28,6 +29,7 @@ const WEIGHTS: &str = "model.safetensors";
 /// `export.safetensors.quantised` for blocks that are to stay as they are stored, `bundle.config.json` for a configuration that is not JSON.
 /// While the stream is read, `export.overflow` for finite values beyond their dtype.
 pub fn export_folder(source: &ExportSource, options: &ExportOptions) -> Result<FileStream> {
+    check_kind(source, ExportFormat::Safetensors)?;
     let to = options.dtype.tensor_type();
     if to.is_none() {
         refuse_blocks(&source.weights.tensors)?;

@@ -1,8 +1,9 @@
 //! A model as one GGUF file.
 
 use super::gguf_types::GgufTypes;
-use super::options::ExportOptions;
+use super::options::{ExportFormat, ExportOptions};
 use super::patch::patch;
+use super::peft::check_kind;
 use super::recipe::{Start, recipe};
 use super::source::ExportSource;
 use crate::bundle::{ByteSource, FileStream, RECEIPT, ReceiptFile};
@@ -27,6 +28,7 @@ pub async fn export_gguf(source: &ExportSource, base_files: Vec<Box<dyn ByteSour
     let types = options.types.as_deref().map_or(Ok(GgufTypes::AsBase), GgufTypes::from_word)?;
     let name = options.name.as_deref().unwrap_or(NAME);
     check_name("name", name)?;
+    check_kind(source, ExportFormat::Gguf)?;
     options.file_name.as_deref().map_or(Ok(()), |name| check_name("file_name", name))?;
     let mut draft = source.draft();
     let mut stream = if base_files.is_empty() {

@@ -15,6 +15,20 @@ pub enum ExportFormat {
     Gguf,
     /// A state dict as JSON.
     Json,
+    /// The trained adapter alone, as a folder of PEFT.
+    Peft,
+}
+
+impl ExportFormat {
+    /// Its word in options.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Safetensors => "safetensors",
+            Self::Gguf => "gguf",
+            Self::Json => "json",
+            Self::Peft => "peft",
+        }
+    }
 }
 
 /// The dtype of the tensors of a folder.

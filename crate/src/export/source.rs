@@ -7,7 +7,7 @@ use crate::bundle::{
     ReceiptCheck, ReceiptFile, ReceiptWarning, SelectionReport, StoredTensor, StreamTensor, StreamValues, TrainingRecord, Warning,
 };
 use crate::bundle::{CheckResult, ReceiptGroups, ReceiptTensors};
-use crate::config::{ModelConfig, Precision, TrainConfig};
+use crate::config::{AdapterConfig, ModelConfig, Precision, TrainConfig};
 use crate::error::{Error, Fault, Result};
 use crate::model::Model;
 use crate::train::{Progress, Trainer};
@@ -65,6 +65,8 @@ pub struct ExportSource {
     pub warnings: Vec<Warning>,
     /// What a request took and left of the files that it was opened from.
     pub selection: SelectionReport,
+    /// The settings of the adapter that the weights are, if a run trains one.
+    pub adapter_settings: Option<AdapterConfig>,
     /// The operation that an export writes the result of, and the files that it was made from; `None` for those of the base.
     pub made_by: Option<(Operation, Vec<ReceiptFile>)>,
 }
@@ -86,6 +88,7 @@ impl ExportSource {
             whole: bundle.is_whole(),
             warnings: bundle.warnings.clone(),
             selection: bundle.selection.clone(),
+            adapter_settings: None,
             made_by: None,
         })
     }
@@ -134,6 +137,7 @@ impl ExportSource {
             whole: false,
             warnings,
             selection: SelectionReport::default(),
+            adapter_settings: trainer.config().adapter.clone(),
             made_by: None,
         })
     }

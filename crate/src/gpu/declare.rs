@@ -74,7 +74,10 @@ macro_rules! kernel {
         $stem
     };
     (@name $stem:literal of $weights:ident) => {
-        [$stem, concat!($stem, "_bf16")]
+        $crate::kernel!(@name $stem, "bf16" "f16" "q8_0" "q4_0" "q4_k" "q6_k" "q4_1" "q5_0" "q5_1" "q5_k")
+    };
+    (@name $stem:literal, $($storage:literal)+) => {
+        [$stem, $(concat!($stem, "_", $storage)),+]
     };
 
     // How many buffers there are; `mut` belongs to the one after it.

@@ -154,6 +154,14 @@ const VARYING: [&str; 7] = ["alpha", "rate", "w", "eps1", "relative_step", "refr
 /// Text put in front of every shader.
 pub const COMMON: &str = crate::kernel!(@source "common");
 
+impl<P, const R: usize, const W: usize> Clone for Kernel<P, R, W> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P, const R: usize, const W: usize> Copy for Kernel<P, R, W> {}
+
 impl<P: KernelParams, const R: usize, const W: usize> Kernel<P, R, W> {
     /// For [`kernel!`](crate::kernel), which counts the bindings.
     pub const fn new(name: &'static str, source: &'static str, bindings: &'static [Binding], workgroup: u32, twin: AnyTwin) -> Self {
@@ -214,7 +222,7 @@ impl AnyKernel {
     ///
     /// On another number of buffers, or fewer words of parameters.
     pub fn define(&self, read: Vec<&[u32]>, written: Vec<&mut [u32]>, params: &[u32]) {
-        let weights = self.chunk.map(|chunk| (chunk.decode)(read[0]));
+        let weights = self.chunk.map(|chunk| chunk.storage.decode(read[0]));
         let weights = weights.as_deref().into_iter();
         let read = weights.clone().chain(read.into_iter().skip(weights.count())).collect();
         (self.twin)(read, written, params);
@@ -222,8 +230,8 @@ impl AnyKernel {
 
     /// The WGSL as it is compiled: `common.wgsl`, the chunk and the shared entry point if there are any, the stem.
     pub fn assembled(&self) -> String {
-        let chunk = self.chunk.map(|chunk| chunk.text);
-        [Some(COMMON), chunk, self.entry, Some(self.source)].into_iter().flatten().collect::<Vec<_>>().join("\n")
+        let chunk = self.chunk.map_or(&[][..], |chunk| chunk.texts).iter().copied();
+        [COMMON].into_iter().chain(chunk).chain(self.entry).chain([self.source]).collect::<Vec<_>>().join("\n")
     }
 }
 

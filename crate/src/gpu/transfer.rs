@@ -30,6 +30,12 @@ fn copy(x: Buffer, y: Buffer, params: Params) -> Result<Buffer> {
     Ok(y)
 }
 
+/// The buffer with these bytes from the word `start` on, the last one filled up with zeros.
+pub(super) fn copied(bytes: Vec<u8>, device: &Device, target: Buffer, start: u32) -> Result<Buffer> {
+    let (staging, n) = staged(bytes, device);
+    copy(staging, target, Params { n, x_start: 0, y_start: start })
+}
+
 /// A tensor on its way to the device, f32 or packed bf16. Its values are added in order, in runs of any length.
 #[derive(Debug)]
 pub struct Upload {

@@ -5,6 +5,7 @@ use burn::tensor::{Int, Tensor};
 use super::Span;
 use super::attention::KvCache;
 use super::rope::Rope;
+use super::weight::Matrix;
 use crate::config::ModelConfig;
 
 /// Where a parameter stands.
@@ -51,11 +52,11 @@ pub enum Role {
 }
 
 /// A table whose rows are read for the input of the first block.
-pub struct Lookup {
+pub struct Lookup<'a> {
     /// State-dict name.
     pub name: &'static str,
     /// [rows, C].
-    pub table: Tensor<2>,
+    pub table: &'a Matrix,
     /// [B·T].
     pub rows: Tensor<1, Int>,
 }
@@ -70,13 +71,13 @@ pub trait Family {
     fn rotates(&self) -> bool;
 
     /// The tables that embed tokens and, in some families, positions. ids [B·T].
-    fn lookups(&self, ids: Tensor<1, Int>, span: Span<'_>) -> Vec<Lookup>;
+    fn lookups(&self, ids: Tensor<1, Int>, span: Span<'_>) -> Vec<Lookup<'_>>;
 
     /// One block. x [B·T, C] → [B·T, C]. With `cache`, keys and values of earlier tokens are read and these are added.
     fn block(&self, place: Place<'_>, x: Tensor<2>, span: Span<'_>, cache: Option<&mut KvCache>) -> Tensor<2>;
 
     /// The normed input of the head [N, C] and its weight [V, C].
-    fn before_head(&self, config: &ModelConfig, x: Tensor<2>) -> (Tensor<2>, Tensor<2>);
+    fn before_head(&self, config: &ModelConfig, x: Tensor<2>) -> (Tensor<2>, &Matrix);
 }
 
 /// Which block runs, and what all blocks share.

@@ -6,7 +6,7 @@ use burn::tensor::{Int, Tensor};
 use super::Span;
 use super::attention::{KvCache, attend};
 use super::family::{Family, Lookup, Part, Place, Role, kept_outside_mlp};
-use super::layers::{Conv1d, Embedding, LayerNorm, Linear};
+use super::layers::{Conv1d, Embedding, LayerNorm, Linear, Matrix};
 use super::load::{Site, WeightSource};
 use crate::config::ModelConfig;
 use crate::error::Result;
@@ -89,15 +89,15 @@ impl Family for Gpt2 {
     }
 
     /// Positions are counted from the start of the document.
-    fn lookups(&self, ids: Tensor<1, Int>, span: Span<'_>) -> Vec<Lookup> {
+    fn lookups(&self, ids: Tensor<1, Int>, span: Span<'_>) -> Vec<Lookup<'_>> {
         let device = ids.device();
         let (first, last) = (span.offset as i64, (span.offset + span.seq_len) as i64);
         let positions = Tensor::<1, Int>::arange(first..last, &device).repeat_dim(0, span.batch_size);
         let positions = span.document_starts.cloned().map_or(positions.clone(), |starts| positions - starts);
         let tables = &self.transformer;
         vec![
-            Lookup { name: "transformer.wte.weight", table: tables.wte.weight.val(), rows: ids },
-            Lookup { name: "transformer.wpe.weight", table: tables.wpe.weight.val(), rows: positions },
+            Lookup { name: "transformer.wte.weight", table: &tables.wte.weight, rows: ids },
+            Lookup { name: "transformer.wpe.weight", table: &tables.wpe.weight, rows: positions },
         ]
     }
 
@@ -105,16 +105,16 @@ impl Family for Gpt2 {
         let Place { config, layer, .. } = place;
         let block = &self.transformer.h[layer];
         let c = config.hidden_size;
-        let qkv = block.attn.c_attn.forward(block.ln_1.forward(x.clone(), config.norm_eps));
+        let qkv = block.attn.c_attn.forward_at(block.ln_1.forward(x.clone(), config.norm_eps), span.moment);
         let part = |i: usize| qkv.clone().narrow(1, i * c, c);
         let attended = attend(config, part(0), part(1), part(2), span, cache, layer);
-        let x = ops::residual_add(x, block.attn.c_proj.forward(attended));
-        let hidden = block.mlp.c_fc.forward(block.ln_2.forward(x.clone(), config.norm_eps));
-        ops::residual_add(x, block.mlp.c_proj.forward(ops::gelu(hidden)))
+        let x = ops::residual_add(x, block.attn.c_proj.forward_at(attended, span.moment));
+        let hidden = block.mlp.c_fc.forward_at(block.ln_2.forward(x.clone(), config.norm_eps), span.moment);
+        ops::residual_add(x, block.mlp.c_proj.forward_at(ops::gelu(hidden), span.moment))
     }
 
-    fn before_head(&self, config: &ModelConfig, x: Tensor<2>) -> (Tensor<2>, Tensor<2>) {
-        let weight = self.lm_head.as_ref().map_or_else(|| self.transformer.wte.weight.val(), |head| head.weight.val());
+    fn before_head(&self, config: &ModelConfig, x: Tensor<2>) -> (Tensor<2>, &Matrix) {
+        let weight = self.lm_head.as_ref().map_or(&self.transformer.wte.weight, |head| &head.weight);
         (self.transformer.ln_f.forward(x, config.norm_eps), weight)
     }
 }

@@ -1,44 +1,91 @@
 //! The layers that both families are made of, for modules of one's own too: a packed bf16 weight may meet no other operation. Field names are
 //! the last parts of the state-dict names.
 
+#![allow(non_snake_case, reason = "the factors of a target are called as files call them")]
+
 use burn::module::{Module, Param};
 use burn::tensor::{Int, Tensor};
 
-use crate::ops;
+pub use super::low_rank::{Factor, LowRank};
+pub use super::weight::{Matrix, Weight};
+use crate::ops::{self, Moment};
 
-/// y = x·Wᵀ + b. weight [out, in] (f32 or packed bf16), bias [out].
+/// y = x·Wᵀ + b, and of a target of an adapter s·d(x)·Aᵀ·Bᵀ more. weight [out, in] (f32 or packed bf16), bias [out], A [r, in], B [out, r].
 #[derive(Module, Debug)]
 pub struct Linear {
     /// [out, in].
-    pub weight: Param<Tensor<2>>,
+    pub weight: Matrix,
     /// [out].
-    pub bias: Option<Param<Tensor<1>>>,
+    pub bias: Option<Weight<1>>,
+    /// A of a target.
+    pub lora_A: Option<Factor>,
+    /// B of a target.
+    pub lora_B: Option<Factor>,
+    /// How a target adds its product.
+    #[module(skip)]
+    pub low_rank: Option<LowRank>,
 }
 
 impl Linear {
-    /// x [N, in] → [N, out].
+    /// A layer of these parameters that is no target.
+    pub fn new(weight: Param<Tensor<2>>, bias: Option<Param<Tensor<1>>>) -> Self {
+        Self { weight: weight.into(), bias: bias.map(Weight::from), lora_A: None, lora_B: None, low_rank: None }
+    }
+
+    /// x [N, in] → [N, out], without dropout.
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        let y = ops::linear(x, self.weight.val());
-        match &self.bias {
-            Some(bias) => ops::bias_add(y, bias.val()),
-            None => y,
+        self.forward_at(x, None)
+    }
+
+    /// x [N, in] → [N, out]. In training, `moment` says which values dropout takes away.
+    pub fn forward_at(&self, x: Tensor<2>, moment: Option<Moment>) -> Tensor<2> {
+        let y = add_bias(self.weight.linear(x.clone()), self.bias.as_ref());
+        match (&self.low_rank, &self.lora_A, &self.lora_B) {
+            (Some(low_rank), Some(a), Some(b)) => low_rank.added(y, x, [a, b], moment),
+            _ => y,
         }
     }
 }
 
-/// y = x·W + b, weight [in, out] as GPT-2's files have it.
+fn add_bias(y: Tensor<2>, bias: Option<&Weight<1>>) -> Tensor<2> {
+    match bias {
+        Some(bias) => {
+            let bias = bias.beside(&y);
+            ops::bias_add(y, bias)
+        }
+        None => y,
+    }
+}
+
+/// y = x·W + b, weight [in, out] as GPT-2's files have it, and of a target s·d(x)·Aᵀ·Bᵀ more with A [r, in] and B [out, r] all the same.
 #[derive(Module, Debug)]
 pub struct Conv1d {
     /// [in, out].
-    pub weight: Param<Tensor<2>>,
+    pub weight: Matrix,
     /// [out].
-    pub bias: Param<Tensor<1>>,
+    pub bias: Weight<1>,
+    /// A of a target.
+    pub lora_A: Option<Factor>,
+    /// B of a target.
+    pub lora_B: Option<Factor>,
+    /// How a target adds its product.
+    #[module(skip)]
+    pub low_rank: Option<LowRank>,
 }
 
 impl Conv1d {
-    /// x [N, in] → [N, out].
+    /// x [N, in] → [N, out], without dropout.
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        ops::bias_add(ops::conv1d(x, self.weight.val()), self.bias.val())
+        self.forward_at(x, None)
+    }
+
+    /// x [N, in] → [N, out]. In training, `moment` says which values dropout takes away.
+    pub fn forward_at(&self, x: Tensor<2>, moment: Option<Moment>) -> Tensor<2> {
+        let y = add_bias(self.weight.conv1d(x.clone()), Some(&self.bias));
+        match (&self.low_rank, &self.lora_A, &self.lora_B) {
+            (Some(low_rank), Some(a), Some(b)) => low_rank.added(y, x, [a, b], moment),
+            _ => y,
+        }
     }
 }
 
@@ -46,13 +93,13 @@ impl Conv1d {
 #[derive(Module, Debug)]
 pub struct Embedding {
     /// [V, C].
-    pub weight: Param<Tensor<2>>,
+    pub weight: Matrix,
 }
 
 impl Embedding {
     /// ids [N] → [N, C]; an id outside the table gives zeros.
     pub fn forward(&self, ids: Tensor<1, Int>) -> Tensor<2> {
-        ops::embedding(self.weight.val(), ids)
+        self.weight.rows(ids)
     }
 }
 
@@ -60,18 +107,20 @@ impl Embedding {
 #[derive(Module, Debug)]
 pub struct RmsNorm {
     /// [C].
-    pub weight: Param<Tensor<1>>,
+    pub weight: Weight<1>,
 }
 
 impl RmsNorm {
     /// x [N, C] → [N, C].
     pub fn forward(&self, x: Tensor<2>, eps: f64) -> Tensor<2> {
-        ops::rms_norm(x, self.weight.val(), eps)
+        let weight = self.weight.beside(&x);
+        ops::rms_norm(x, weight, eps)
     }
 
     /// x + y and its norm, all [N, C].
     pub fn add_forward(&self, x: Tensor<2>, y: Tensor<2>, eps: f64) -> (Tensor<2>, Tensor<2>) {
-        ops::add_rms_norm(x, y, self.weight.val(), eps)
+        let weight = self.weight.beside(&x);
+        ops::add_rms_norm(x, y, weight, eps)
     }
 }
 
@@ -79,14 +128,15 @@ impl RmsNorm {
 #[derive(Module, Debug)]
 pub struct LayerNorm {
     /// [C].
-    pub weight: Param<Tensor<1>>,
+    pub weight: Weight<1>,
     /// [C].
-    pub bias: Param<Tensor<1>>,
+    pub bias: Weight<1>,
 }
 
 impl LayerNorm {
     /// x [N, C] → [N, C].
     pub fn forward(&self, x: Tensor<2>, eps: f64) -> Tensor<2> {
-        ops::layer_norm(x, self.weight.val(), self.bias.val(), eps)
+        let (weight, bias) = (self.weight.beside(&x), self.bias.beside(&x));
+        ops::layer_norm(x, weight, bias, eps)
     }
 }

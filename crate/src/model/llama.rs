@@ -6,7 +6,7 @@ use burn::tensor::{Int, Tensor};
 use super::Span;
 use super::attention::{KvCache, attend};
 use super::family::{Family, Lookup, Part, Place, Role, kept_outside_mlp};
-use super::layers::{Embedding, Linear, RmsNorm};
+use super::layers::{Embedding, Linear, Matrix, RmsNorm};
 use super::load::{Site, WeightSource};
 use crate::config::ModelConfig;
 use crate::error::Result;
@@ -101,8 +101,8 @@ impl Family for Llama {
         true
     }
 
-    fn lookups(&self, ids: Tensor<1, Int>, _span: Span<'_>) -> Vec<Lookup> {
-        vec![Lookup { name: "model.embed_tokens.weight", table: self.model.embed_tokens.weight.val(), rows: ids }]
+    fn lookups(&self, ids: Tensor<1, Int>, _span: Span<'_>) -> Vec<Lookup<'_>> {
+        vec![Lookup { name: "model.embed_tokens.weight", table: &self.model.embed_tokens.weight, rows: ids }]
     }
 
     fn block(&self, place: Place<'_>, x: Tensor<2>, span: Span<'_>, cache: Option<&mut KvCache>) -> Tensor<2> {
@@ -116,18 +116,19 @@ impl Family for Llama {
             Some(norm) => norm.forward(y.reshape([n * heads, h]), config.norm_eps).reshape([n, heads * h]),
             None => y,
         };
-        let q = per_head(attention.q_proj.forward(normed.clone()), config.num_attention_heads, &attention.q_norm);
-        let k = per_head(attention.k_proj.forward(normed.clone()), config.num_key_value_heads, &attention.k_norm);
-        let v = attention.v_proj.forward(normed);
+        let q = per_head(attention.q_proj.forward_at(normed.clone(), span.moment), config.num_attention_heads, &attention.q_norm);
+        let k = per_head(attention.k_proj.forward_at(normed.clone(), span.moment), config.num_key_value_heads, &attention.k_norm);
+        let v = attention.v_proj.forward_at(normed, span.moment);
         let (q, k) = (rope.rotate(q, span), rope.rotate(k, span));
-        let attended = attention.o_proj.forward(attend(config, q, k, v, span, cache, layer));
+        let attended = attention.o_proj.forward_at(attend(config, q, k, v, span, cache, layer), span.moment);
         let (x, normed) = block.post_attention_layernorm.add_forward(x, attended, config.norm_eps);
-        let gated = ops::swiglu(block.mlp.gate_proj.forward(normed.clone()), block.mlp.up_proj.forward(normed));
-        ops::residual_add(x, block.mlp.down_proj.forward(gated))
+        let gate = block.mlp.gate_proj.forward_at(normed.clone(), span.moment);
+        let gated = ops::swiglu(gate, block.mlp.up_proj.forward_at(normed, span.moment));
+        ops::residual_add(x, block.mlp.down_proj.forward_at(gated, span.moment))
     }
 
-    fn before_head(&self, config: &ModelConfig, x: Tensor<2>) -> (Tensor<2>, Tensor<2>) {
-        let weight = self.lm_head.as_ref().map_or_else(|| self.model.embed_tokens.weight.val(), |head| head.weight.val());
+    fn before_head(&self, config: &ModelConfig, x: Tensor<2>) -> (Tensor<2>, &Matrix) {
+        let weight = self.lm_head.as_ref().map_or(&self.model.embed_tokens.weight, |head| &head.weight);
         (self.model.norm.forward(x, config.norm_eps), weight)
     }
 }

@@ -5,17 +5,24 @@ use std::collections::BTreeMap;
 use burn::module::{Param, ParamId};
 use burn::tensor::{Device, Tensor};
 
+use super::adaptation::Adaptation;
 use super::family::{Part, Role};
-use super::layers::{Conv1d, Embedding, LayerNorm, Linear, RmsNorm};
-use crate::config::ModelConfig;
+use super::layers::{Conv1d, Embedding, Factor, LayerNorm, Linear, LowRank, Matrix, RmsNorm, Weight};
+use crate::bundle::Bundle;
+use crate::config::{BaseStorage, ModelConfig};
 use crate::error::{Error, Result};
+use crate::gpu::{StorageType, StoredMatrix};
 
 /// Gives the parameters of a model by name.
 pub trait WeightSource {
     /// A matrix of this shape.
-    fn matrix(&mut self, name: &str, shape: [usize; 2], part: Part, role: Role) -> Result<Param<Tensor<2>>>;
+    fn matrix(&mut self, name: &str, shape: [usize; 2], part: Part, role: Role) -> Result<Matrix>;
     /// A vector; `fresh` is its initial value in a new model.
-    fn vector(&mut self, name: &str, len: usize, part: Part, fresh: f32) -> Result<Param<Tensor<1>>>;
+    fn vector(&mut self, name: &str, len: usize, part: Part, fresh: f32) -> Result<Weight<1>>;
+    /// A factor of an adapter.
+    fn factor(&mut self, name: &str, shape: [usize; 2], part: Part, kind: Kind) -> Result<Param<Tensor<2>>>;
+    /// The adapter of the model, if it has one.
+    fn adaptation(&self) -> Option<&Adaptation>;
 }
 
 /// Requests the layers of one part of a model, whose names begin alike.
@@ -25,26 +32,44 @@ pub struct Site<'a> {
     pub prefix: String,
 }
 
+/// What a target has beside its matrix: A, B, and how they are used.
+type Factors = (Option<Factor>, Option<Factor>, Option<LowRank>);
+
 impl Site<'_> {
-    fn matrix(&mut self, name: &str, shape: [usize; 2], role: Role) -> Result<Param<Tensor<2>>> {
+    fn matrix(&mut self, name: &str, shape: [usize; 2], role: Role) -> Result<Matrix> {
         self.weights.matrix(&format!("{}{name}.weight", self.prefix), shape, self.part, role)
     }
 
-    fn vector(&mut self, name: &str, len: usize, fresh: f32) -> Result<Param<Tensor<1>>> {
+    fn vector(&mut self, name: &str, len: usize, fresh: f32) -> Result<Weight<1>> {
         self.weights.vector(&format!("{}{name}", self.prefix), len, self.part, fresh)
+    }
+
+    /// The factors of a matrix [out, input], if it is a target.
+    fn factors(&mut self, name: &str, shape: [usize; 2]) -> Result<Factors> {
+        let module = format!("{}{name}", self.prefix);
+        let Some(asked) = self.weights.adaptation().and_then(|adaptation| adaptation.factors(&module, shape)) else {
+            return Ok((None, None, None));
+        };
+        let mut factor = |(name, shape, kind): (String, [usize; 2], Kind)| -> Result<Option<Factor>> {
+            Ok(Some(Factor { weight: self.weights.factor(&name, shape, self.part, kind)? }))
+        };
+        Ok((factor(asked.a)?, factor(asked.b)?, Some(asked.low_rank)))
     }
 
     /// `<name>.weight` [out, input] and, with `bias`, `<name>.bias` [out].
     pub fn linear(&mut self, name: &str, [out, input]: [usize; 2], bias: bool, role: Role) -> Result<Linear> {
-        Ok(Linear {
-            weight: self.matrix(name, [out, input], role)?,
-            bias: if bias { Some(self.vector(&format!("{name}.bias"), out, 0.0)?) } else { None },
-        })
+        let weight = self.matrix(name, [out, input], role)?;
+        let bias = if bias { Some(self.vector(&format!("{name}.bias"), out, 0.0)?) } else { None };
+        let (a, b, low_rank) = self.factors(name, [out, input])?;
+        Ok(Linear { weight, bias, lora_A: a, lora_B: b, low_rank })
     }
 
     /// `<name>.weight` [input, out] and `<name>.bias` [out].
     pub fn conv1d(&mut self, name: &str, [input, out]: [usize; 2], role: Role) -> Result<Conv1d> {
-        Ok(Conv1d { weight: self.matrix(name, [input, out], role)?, bias: self.vector(&format!("{name}.bias"), out, 0.0)? })
+        let weight = self.matrix(name, [input, out], role)?;
+        let bias = self.vector(&format!("{name}.bias"), out, 0.0)?;
+        let (a, b, low_rank) = self.factors(name, [out, input])?;
+        Ok(Conv1d { weight, bias, lora_A: a, lora_B: b, low_rank })
     }
 
     /// `<name>.weight` [rows, width].
@@ -75,6 +100,8 @@ pub struct Asked {
     pub part: Part,
     /// What it is.
     pub kind: Kind,
+    /// Whether it is a parameter, or a constant beside an adapter.
+    pub trained: bool,
 }
 
 /// What a parameter is.
@@ -84,27 +111,56 @@ pub enum Kind {
     Matrix(Role),
     /// A vector that starts with this value.
     Vector(f32),
+    /// A factor A whose new values are uniform in ±1/√in.
+    Uniform,
+    /// A factor A whose new values are normal with standard deviation 1/r.
+    Gaussian,
+    /// A factor B, which begins with zeros.
+    Zero,
+}
+
+impl Kind {
+    /// Whether it is stored as the precision of a run says; vectors are f32.
+    pub fn is_matrix(self) -> bool {
+        !matches!(self, Self::Vector(_))
+    }
+
+    /// Whether it belongs to an adapter.
+    pub fn is_factor(self) -> bool {
+        matches!(self, Self::Uniform | Self::Gaussian | Self::Zero)
+    }
 }
 
 /// Records the requests of a model; its parameters are never made.
-#[derive(Default)]
-struct Requests(Vec<Asked>);
+struct Requests<'a> {
+    asked: Vec<Asked>,
+    adaptation: Option<&'a Adaptation>,
+}
 
-impl Requests {
+impl Requests<'_> {
     fn note<const D: usize>(&mut self, name: &str, shape: [usize; D], part: Part, kind: Kind) -> Param<Tensor<D>> {
-        self.0.push(Asked { name: name.to_string(), shape: shape.to_vec(), part, kind });
+        let trained = kind.is_factor() || self.adaptation.is_none_or(|adaptation| adaptation.saves(name));
+        self.asked.push(Asked { name: name.to_string(), shape: shape.to_vec(), part, kind, trained });
         let never = move |device: &Device, _| Tensor::zeros(shape, device);
         Param::uninitialized(ParamId::new(), never, Device::default(), true, shape.into())
     }
 }
 
-impl WeightSource for Requests {
-    fn matrix(&mut self, name: &str, shape: [usize; 2], part: Part, role: Role) -> Result<Param<Tensor<2>>> {
-        Ok(self.note(name, shape, part, Kind::Matrix(role)))
+impl WeightSource for Requests<'_> {
+    fn matrix(&mut self, name: &str, shape: [usize; 2], part: Part, role: Role) -> Result<Matrix> {
+        Ok(self.note(name, shape, part, Kind::Matrix(role)).into())
     }
 
-    fn vector(&mut self, name: &str, len: usize, part: Part, fresh: f32) -> Result<Param<Tensor<1>>> {
-        Ok(self.note(name, [len], part, Kind::Vector(fresh)))
+    fn vector(&mut self, name: &str, len: usize, part: Part, fresh: f32) -> Result<Weight<1>> {
+        Ok(self.note(name, [len], part, Kind::Vector(fresh)).into())
+    }
+
+    fn factor(&mut self, name: &str, shape: [usize; 2], part: Part, kind: Kind) -> Result<Param<Tensor<2>>> {
+        Ok(self.note(name, shape, part, kind))
+    }
+
+    fn adaptation(&self) -> Option<&Adaptation> {
+        self.adaptation
     }
 }
 
@@ -120,38 +176,72 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan of a model of this configuration.
-    pub fn of(config: &ModelConfig) -> Result<Self> {
-        let mut requests = Requests::default();
+    /// The plan of a model of this configuration, with the factors of an adapter if it has one.
+    pub fn of(config: &ModelConfig, adaptation: Option<&Adaptation>) -> Result<Self> {
+        let mut requests = Requests { asked: Vec::new(), adaptation };
         let body = super::Body::new(config, &mut requests)?;
         let family = body.family();
         let rotary_values = if family.rotates() { config.max_position_embeddings * config.head_dim } else { 0 };
-        Ok(Self { parameters: requests.0, kept_per_token: family.kept_per_token(config), rotary_values })
+        Ok(Self { parameters: requests.asked, kept_per_token: family.kept_per_token(config), rotary_values })
     }
+}
+
+/// How a constant beside an adapter stays packed on the device, if it does: as its file stores it, where the kernels read that.
+pub fn stored_form(bundle: &Bundle, asked: &Asked, base_storage: BaseStorage) -> Option<StoredMatrix> {
+    if asked.trained || !asked.kind.is_matrix() || base_storage != BaseStorage::Stored {
+        return None;
+    }
+    let rows = bundle.stored_rows(&asked.name)?;
+    let storage = StorageType::of_ggml(rows.id).filter(|storage| !matches!(storage, StorageType::F32 | StorageType::Bf16))?;
+    StoredMatrix::new(storage, rows.shape)
 }
 
 /// Name and shape of every parameter of a model of this configuration.
 pub fn planned_parameters(config: &ModelConfig) -> Result<Vec<(String, Vec<usize>)>> {
-    Ok(Plan::of(config)?.parameters.into_iter().map(|asked| (asked.name, asked.shape)).collect())
+    Ok(Plan::of(config, None)?.parameters.into_iter().map(|asked| (asked.name, asked.shape)).collect())
 }
 
 /// Parameters that are on the device already, flattened.
 #[derive(Default)]
-pub struct Loaded(pub BTreeMap<String, Tensor<1>>);
+pub struct Loaded<'a> {
+    /// By name.
+    pub tensors: BTreeMap<String, Tensor<1>>,
+    /// Constants in the blocks of their file.
+    pub packed: BTreeMap<String, Matrix>,
+    /// The adapter, if the model has one.
+    pub adaptation: Option<&'a Adaptation>,
+}
 
-impl Loaded {
-    fn take<const D: usize>(&mut self, name: &str, shape: [usize; D]) -> Result<Param<Tensor<D>>> {
-        let tensor = self.0.remove(name).ok_or_else(|| Error::MissingTensors(vec![name.to_string()]))?;
-        Ok(Param::from_tensor(tensor.reshape(shape)))
+impl Loaded<'_> {
+    fn take<const D: usize>(&mut self, name: &str, shape: [usize; D]) -> Result<Tensor<D>> {
+        let tensor = self.tensors.remove(name).ok_or_else(|| Error::MissingTensors(vec![name.to_string()]))?;
+        Ok(tensor.reshape(shape))
+    }
+
+    fn weight<const D: usize>(&mut self, name: &str, shape: [usize; D]) -> Result<Weight<D>> {
+        let tensor = self.take(name, shape)?;
+        let trained = self.adaptation.is_none_or(|adaptation| adaptation.saves(name));
+        Ok(if trained { Param::from_tensor(tensor).into() } else { Weight::Frozen(tensor) })
     }
 }
 
-impl WeightSource for Loaded {
-    fn matrix(&mut self, name: &str, shape: [usize; 2], _part: Part, _role: Role) -> Result<Param<Tensor<2>>> {
-        self.take(name, shape)
+impl WeightSource for Loaded<'_> {
+    fn matrix(&mut self, name: &str, shape: [usize; 2], _part: Part, _role: Role) -> Result<Matrix> {
+        match self.packed.remove(name) {
+            Some(matrix) => Ok(matrix),
+            None => Ok(Matrix::Dense(self.weight(name, shape)?)),
+        }
     }
 
-    fn vector(&mut self, name: &str, len: usize, _part: Part, _fresh: f32) -> Result<Param<Tensor<1>>> {
-        self.take(name, [len])
+    fn vector(&mut self, name: &str, len: usize, _part: Part, _fresh: f32) -> Result<Weight<1>> {
+        self.weight(name, [len])
+    }
+
+    fn factor(&mut self, name: &str, shape: [usize; 2], _part: Part, _kind: Kind) -> Result<Param<Tensor<2>>> {
+        Ok(Param::from_tensor(self.take(name, shape)?))
+    }
+
+    fn adaptation(&self) -> Option<&Adaptation> {
+        self.adaptation
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! A model is stored without autodiff; [`Model::tracked`] gives the view a training step differentiates.
 
+mod adaptation;
 mod attention;
 mod check;
 mod family;
@@ -9,9 +10,12 @@ mod gpt2;
 pub mod layers;
 mod llama;
 mod load;
+mod low_rank;
+mod opening;
 mod parameters;
 mod rope;
 mod values;
+mod weight;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,23 +23,23 @@ use std::sync::Arc;
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
 pub use crate::parameters::{ParamMap, ParamVisitor};
+pub use adaptation::{Adaptation, adapter_document, modules, no_base};
 pub use attention::KvCache;
 pub use check::{open_model, open_model_with};
 pub use family::{Part, Role};
-pub use load::{Asked, Kind, Plan, planned_parameters};
+pub use load::{Asked, Kind, Plan, planned_parameters, stored_form};
+pub use opening::{Beside, Held};
 pub use rope::frequencies;
 
-use crate::bundle::{Bundle, refuse_non_finite};
+use crate::bundle::refuse_non_finite;
 use crate::config::{Architecture, ModelConfig, Precision};
 use crate::error::{Error, Result};
-use crate::interrupt::Interrupt;
-use crate::ops;
+use crate::ops::{self, Moment};
 use family::{Family, Lookup, Place};
 use gpt2::Gpt2;
 use llama::Llama;
-use load::{Loaded, WeightSource};
+use load::WeightSource;
 use rope::Rope;
-use values::{BundleValues, FreshValues, Loading, Values};
 
 /// The positions of a batch: B sequences of T tokens whose first token has position `offset`.
 #[derive(Debug, Clone, Copy)]
@@ -48,12 +52,14 @@ pub struct Span<'a> {
     pub offset: usize,
     /// [B·T], the position of the first token of each token's document, before which nothing is seen. `None` if a sequence is one document.
     pub document_starts: Option<&'a Tensor<1, Int>>,
+    /// The step of training that this is, for dropout; `None` outside of training.
+    pub moment: Option<Moment>,
 }
 
 impl Span<'_> {
     /// B whole sequences of T tokens, each one document.
     pub fn whole(batch_size: usize, seq_len: usize) -> Self {
-        Self { batch_size, seq_len, offset: 0, document_starts: None }
+        Self { batch_size, seq_len, offset: 0, document_starts: None, moment: None }
     }
 }
 
@@ -73,6 +79,8 @@ pub struct Model {
     device: Device,
     /// Where each parameter stands.
     parts: Arc<BTreeMap<String, Part>>,
+    adaptation: Option<Arc<Adaptation>>,
+    held: Held,
     non_finite: Vec<(String, u64)>,
 }
 
@@ -94,41 +102,14 @@ impl Body {
 }
 
 impl Model {
-    async fn load(loading: Loading<'_>, plan: Plan, source: &mut impl Values) -> Result<Self> {
-        let parts = Arc::new(plan.parameters.iter().map(|asked| (asked.name.clone(), asked.part)).collect());
-        let mut loaded: Loaded = loading.run(plan.parameters, source).await?;
-        let Loading { config, precision, device, .. } = loading;
-        let body = Body::new(config, &mut loaded)?;
-        let rope = body.family().rotates().then(|| Rope::new(config, device));
-        Ok(Self { config: config.clone(), precision, body, rope, device: device.clone(), parts, non_finite: Vec::new() })
+    /// What is constant beside an adapter, as the device holds it.
+    pub fn held(&self) -> &Held {
+        &self.held
     }
 
-    /// Loads a model, piece by piece, with a pause after each. Refuses missing tensors (all listed), wrong shapes, and tensors that do not
-    /// belong to the model.
-    pub async fn from_bundle(bundle: &Bundle, precision: Precision, device: &Device, interrupt: &Interrupt) -> Result<Self> {
-        let plan = Plan::of(&bundle.config)?;
-        let mut values = BundleValues::new(bundle, &plan.parameters)?;
-        let model = Self::load(Loading { config: &bundle.config, precision, device, interrupt }, plan, &mut values).await?;
-        Ok(Self { non_finite: values.non_finite, ..model })
-    }
-
-    /// A new model whose weights are a pure function of `config` and `seed`: norms 1, biases 0, matrices nearly normal with mean 0 and
-    /// standard deviation `initializer_range`, those that write to the residual stream divided by √(2·layers). Made piece by piece.
-    pub async fn init(config: &ModelConfig, seed: u64, precision: Precision, device: &Device, interrupt: &Interrupt) -> Result<Self> {
-        Self::load(Loading { config, precision, device, interrupt }, Plan::of(config)?, &mut FreshValues { config, seed }).await
-    }
-
-    /// A model of parameters that are on the device already: flattened, matrices in the dtype of `precision`, vectors in F32.
-    pub(crate) fn from_tensors(
-        config: &ModelConfig,
-        precision: Precision,
-        device: &Device,
-        tensors: BTreeMap<String, Tensor<1>>,
-    ) -> Result<Self> {
-        let parts = Arc::new(Plan::of(config)?.parameters.into_iter().map(|asked| (asked.name, asked.part)).collect());
-        let body = Body::new(config, &mut Loaded(tensors))?;
-        let rope = body.family().rotates().then(|| Rope::new(config, device));
-        Ok(Self { config: config.clone(), precision, body, rope, device: device.clone(), parts, non_finite: Vec::new() })
+    /// The adapter, if the model has one: everything that is not its own is constant.
+    pub fn adaptation(&self) -> Option<&Adaptation> {
+        self.adaptation.as_deref()
     }
 
     /// Refuses a model with NaN or infinite weights; lists every such tensor with their number.
@@ -186,7 +167,7 @@ impl Model {
 
     /// Token (and position) vectors. ids [B·T] → [B·T, C].
     pub fn embed(&self, ids: Tensor<1, Int>, span: Span<'_>) -> Tensor<2> {
-        let found = self.body.family().lookups(ids, span).into_iter().map(|Lookup { table, rows, .. }| ops::embedding(table, rows));
+        let found = self.body.family().lookups(ids, span).into_iter().map(|Lookup { table, rows, .. }| table.rows(rows));
         found.reduce(ops::residual_add).expect("a model has a table of tokens")
     }
 
@@ -206,8 +187,9 @@ impl Model {
     /// Adds what `gradient [B·T, C]` of [`Model::embed`] gives to the sums of the tables that a tracked model trains, in place: the head's
     /// backward pass has begun the sum of a tied table, and another buffer of its size would be the largest of a step.
     pub fn embed_backward(&self, ids: Tensor<1, Int>, span: Span<'_>, gradient: &Tensor<2>, sums: &mut BTreeMap<String, Tensor<1>>) {
-        for Lookup { name, table, rows } in self.body.family().lookups(ids, span).into_iter().filter(|lookup| lookup.table.is_tracked()) {
-            let shape = table.dims();
+        for Lookup { name, table, rows } in self.body.family().lookups(ids, span) {
+            let Some(table) = table.dense().filter(|table| table.is_tracked()) else { continue };
+            let shape = table.val().dims();
             let begun = sums.remove(name).map(|sum| sum.reshape(shape));
             let sum = begun.unwrap_or_else(|| Tensor::zeros(shape, (&self.device, DType::F32)));
             let sum = ops::embedding_backward(sum, rows.inner(), gradient.clone());
@@ -229,13 +211,13 @@ impl Model {
     /// Final norm and head. x [N, C] → logits [N, V].
     pub fn head(&self, x: Tensor<2>) -> Tensor<2> {
         let (x, weight) = self.body.family().before_head(&self.config, x);
-        ops::linear(x, weight)
+        weight.linear(x)
     }
 
     /// Sum of the token losses in nats, shape [1], with at most `rows` rows of logits at once. x [N, C], targets [N].
     pub fn head_loss(&self, x: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
         let (x, weight) = self.body.family().before_head(&self.config, x);
-        ops::head_loss(x, weight, targets, rows)
+        weight.head_loss(x, targets, rows)
     }
 
     /// Logits of every position. ids [B·T] → [B·T, V].

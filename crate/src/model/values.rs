@@ -2,33 +2,64 @@
 
 use burn::tensor::{DType, Device};
 
+use super::Held;
+use super::adaptation::Adaptation;
 use super::family::Role;
-use super::load::{Asked, Kind, Loaded};
+use super::load::{Asked, Kind, Loaded, stored_form};
+use super::weight::Matrix;
 use crate::bundle::Bundle;
-use crate::config::{ModelConfig, Precision};
+use crate::config::{BaseStorage, ModelConfig, Precision};
 use crate::error::{Error, Result};
 use crate::gpu::transfer::{PIECE_BYTES, RUN_BYTES, Upload, settled};
+use crate::gpu::{PackedUpload, StorageType};
 use crate::interrupt::Interrupt;
+use crate::ops::PackedMatrix;
 use crate::random;
 
 /// Parameters on their way to a device.
 pub(super) struct Loading<'a> {
     pub config: &'a ModelConfig,
     pub precision: Precision,
+    /// The adapter, if the model gets one.
+    pub adaptation: Option<&'a Adaptation>,
+    /// How the constants beside an adapter are stored.
+    pub base_storage: BaseStorage,
     pub device: &'a Device,
     pub interrupt: &'a Interrupt,
 }
 
-impl Loading<'_> {
+impl<'a> Loading<'a> {
+    /// How the values of a parameter are stored. Vectors are f32.
+    fn dtype(&self, asked: &Asked, source: &impl Values) -> DType {
+        let packed = match (asked.kind.is_matrix(), asked.trained, self.base_storage) {
+            (false, ..) | (_, false, BaseStorage::F32) => false,
+            (true, true, _) => self.precision == Precision::Bf16,
+            (true, false, BaseStorage::Bf16) => true,
+            (true, false, BaseStorage::Stored) => source.stored_as_bf16(asked),
+        };
+        if packed { DType::BF16 } else { DType::F32 }
+    }
+
+    /// The constant `asked` as its file stores it, where the kernels read that.
+    async fn packed(&self, asked: &Asked, source: &mut impl Values) -> Result<Option<Matrix>> {
+        let stays = !asked.trained && asked.kind.is_matrix() && self.base_storage == BaseStorage::Stored;
+        if stays { source.give_packed(asked, self.device, self.interrupt).await } else { Ok(None) }
+    }
+
     /// The parameters in `source`.
-    pub async fn run(&self, asked: Vec<Asked>, source: &mut impl Values) -> Result<Loaded> {
-        let mut loaded = Loaded::default();
+    pub async fn run(&self, asked: Vec<Asked>, source: &mut impl Values) -> Result<(Loaded<'a>, Held)> {
+        let mut loaded = Loaded { adaptation: self.adaptation, ..Loaded::default() };
+        let mut held = Held::default();
         let mut unsettled = 0;
         for asked in asked {
             self.interrupt.check()?;
+            if let Some(packed) = self.packed(&asked, source).await? {
+                held.count(&packed);
+                loaded.packed.insert(asked.name, packed);
+                continue;
+            }
             let elements = asked.shape.iter().product();
-            let packed = self.precision == Precision::Bf16 && matches!(asked.kind, Kind::Matrix(_));
-            let dtype = if packed { DType::BF16 } else { DType::F32 };
+            let dtype = self.dtype(&asked, source);
             let mut upload = Upload::new(elements, dtype, self.device);
             source.give(&asked, &mut upload, self.interrupt).await?;
             let tensor = upload.finish()?;
@@ -38,9 +69,12 @@ impl Loading<'_> {
                 self.interrupt.pause().await?;
                 unsettled = 0;
             }
-            loaded.0.insert(asked.name, tensor);
+            if !asked.trained {
+                held.add(asked.kind.is_matrix().then_some(StorageType::of(dtype)), elements * dtype.size());
+            }
+            loaded.tensors.insert(asked.name, tensor);
         }
-        Ok(loaded)
+        Ok((loaded, held))
     }
 }
 
@@ -48,20 +82,33 @@ impl Loading<'_> {
 pub(super) trait Values {
     /// Adds the values of `asked` to the upload.
     async fn give(&mut self, asked: &Asked, upload: &mut Upload, interrupt: &Interrupt) -> Result<()>;
+
+    /// The constant `asked` as it is stored where it comes from; `None` where the kernels cannot read that.
+    async fn give_packed(&mut self, _asked: &Asked, _device: &Device, _interrupt: &Interrupt) -> Result<Option<Matrix>> {
+        Ok(None)
+    }
+
+    /// Whether the values of `asked` are bf16 where they come from.
+    fn stored_as_bf16(&self, _asked: &Asked) -> bool {
+        false
+    }
 }
 
 /// Parameters read from files.
 pub(super) struct BundleValues<'a> {
     bundle: &'a Bundle,
+    /// Seed of the factors that the files do not have.
+    seed: u64,
     /// Tensors with NaN or infinite values, and how many.
     pub non_finite: Vec<(String, u64)>,
 }
 
 impl<'a> BundleValues<'a> {
-    /// Reads from `bundle`. Refuses tensors that the files lack, different shapes, and tensors that do not belong to the model;
-    /// all of a kind are listed.
-    pub fn new(bundle: &'a Bundle, planned: &[Asked]) -> Result<Self> {
-        let missing: Vec<String> = planned.iter().filter(|asked| bundle.shape(&asked.name).is_none()).map(|a| a.name.clone()).collect();
+    /// Reads from `bundle`, and makes the factors that it lacks of `seed`. Refuses other tensors that the files lack, different shapes, and
+    /// tensors that do not belong to the model; all of a kind are listed.
+    pub fn new(bundle: &'a Bundle, planned: &[Asked], seed: u64) -> Result<Self> {
+        let absent = |asked: &&Asked| !asked.kind.is_factor() && bundle.shape(&asked.name).is_none();
+        let missing: Vec<String> = planned.iter().filter(absent).map(|asked| asked.name.clone()).collect();
         if !missing.is_empty() {
             return Err(Error::MissingTensors(missing));
         }
@@ -75,12 +122,35 @@ impl<'a> BundleValues<'a> {
             |name: &String| name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name.ends_with("rotary_emb.inv_freq");
         let known: std::collections::BTreeSet<&String> = planned.iter().map(|asked| &asked.name).collect();
         let unexpected: Vec<String> = bundle.names().into_iter().filter(|name| !known.contains(name) && !ignored(name)).collect();
-        if unexpected.is_empty() { Ok(Self { bundle, non_finite: Vec::new() }) } else { Err(Error::UnexpectedTensors(unexpected)) }
+        if unexpected.is_empty() { Ok(Self { bundle, seed, non_finite: Vec::new() }) } else { Err(Error::UnexpectedTensors(unexpected)) }
     }
 }
 
 impl Values for BundleValues<'_> {
+    async fn give_packed(&mut self, asked: &Asked, device: &Device, interrupt: &Interrupt) -> Result<Option<Matrix>> {
+        let form = stored_form(self.bundle, asked, BaseStorage::Stored);
+        let Some((form, mut rows)) = form.zip(self.bundle.stored_rows(&asked.name)) else { return Ok(None) };
+        let mut upload = PackedUpload::new(form, device);
+        let mut non_finite = 0;
+        while let Some(bytes) = rows.next_piece()? {
+            non_finite += form.storage.non_finite_scales(&bytes);
+            upload.put_bytes(&bytes)?;
+            upload.settle(interrupt).await?;
+        }
+        if non_finite > 0 {
+            self.non_finite.push((asked.name.clone(), non_finite));
+        }
+        Ok(Some(Matrix::Packed { matrix: PackedMatrix::of(upload)?, transposed: rows.transposed }))
+    }
+
+    fn stored_as_bf16(&self, asked: &Asked) -> bool {
+        self.bundle.dtype(&asked.name).as_deref() == Some("BF16")
+    }
+
     async fn give(&mut self, asked: &Asked, upload: &mut Upload, interrupt: &Interrupt) -> Result<()> {
+        if self.bundle.shape(&asked.name).is_none() {
+            return give_fresh(asked, self.seed, &self.bundle.config, upload, interrupt).await;
+        }
         let mut pieces = self.bundle.pieces(&asked.name, RUN_BYTES / 4)?;
         while let Some((_, values)) = pieces.next_piece()? {
             upload.put(values)?;
@@ -107,29 +177,45 @@ fn near_normal(words: [u32; 4]) -> f64 {
     (f64::from(halves) + 4.0) / 65536.0 - 4.0
 }
 
+/// One new value of a matrix, by its four words of noise.
+type Draw = Box<dyn Fn([u32; 4]) -> f32>;
+
+/// Near normal values of this standard deviation.
+fn normal(deviation: f64) -> Draw {
+    let scale = deviation / (8.0f64 / 12.0).sqrt();
+    Box::new(move |words| (near_normal(words) * scale) as f32)
+}
+
+/// Uniform values in ±bound.
+fn uniform(bound: f64) -> Draw {
+    Box::new(move |[word, ..]| (((f64::from(word) + 0.5) / 2f64.powi(31) - 1.0) * bound) as f32)
+}
+
+/// Adds a new tensor to the upload: constant, or drawn by Philox of the seed, the tensor's name and each element's index.
+async fn give_fresh(asked: &Asked, seed: u64, config: &ModelConfig, upload: &mut Upload, interrupt: &Interrupt) -> Result<()> {
+    let draw = match (asked.kind, asked.shape.as_slice()) {
+        (Kind::Vector(fresh), _) => return upload.put(&vec![fresh; asked.shape.iter().product()]),
+        (Kind::Zero, _) => Box::new(|_| 0.0),
+        (Kind::Uniform, [.., input]) => uniform(1.0 / (*input as f64).sqrt()),
+        (Kind::Gaussian, [rank, ..]) => normal(1.0 / *rank as f64),
+        (Kind::Matrix(Role::Residual), _) => normal(config.initializer_range / (2.0 * config.num_hidden_layers as f64).sqrt()),
+        _ => normal(config.initializer_range),
+    };
+    let key = random::key("init:", seed, &asked.name);
+    let elements = asked.shape.iter().map(|&dim| dim as u64).product();
+    let mut at: u64 = 0;
+    while at < elements {
+        let end = elements.min(at + (RUN_BYTES / 4) as u64);
+        let values: Vec<f32> = (at..end).map(|i| draw(random::philox([i as u32, (i >> 32) as u32, 0, 0], key))).collect();
+        upload.put(&values)?;
+        upload.settle(interrupt).await?;
+        at = end;
+    }
+    Ok(())
+}
+
 impl Values for FreshValues<'_> {
     async fn give(&mut self, asked: &Asked, upload: &mut Upload, interrupt: &Interrupt) -> Result<()> {
-        let role = match asked.kind {
-            Kind::Vector(fresh) => {
-                return upload.put(&vec![fresh; asked.shape.iter().product()]);
-            }
-            Kind::Matrix(role) => role,
-        };
-        let spread = match role {
-            Role::Inner => self.config.initializer_range,
-            Role::Residual => self.config.initializer_range / (2.0 * self.config.num_hidden_layers as f64).sqrt(),
-        };
-        let scale = spread / (8.0f64 / 12.0).sqrt();
-        let key = random::key("init:", self.seed, &asked.name);
-        let value = |i: u64| (near_normal(random::philox([i as u32, (i >> 32) as u32, 0, 0], key)) * scale) as f32;
-        let elements = asked.shape.iter().map(|&dim| dim as u64).product();
-        let mut at: u64 = 0;
-        while at < elements {
-            let end = elements.min(at + (RUN_BYTES / 4) as u64);
-            upload.put(&(at..end).map(value).collect::<Vec<f32>>())?;
-            upload.settle(interrupt).await?;
-            at = end;
-        }
-        Ok(())
+        give_fresh(asked, self.seed, self.config, upload, interrupt).await
     }
 }

@@ -2,14 +2,17 @@
 
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::tensor::{FloatTensor, IntTensor};
-use burn::backend::{Autodiff, AutodiffBackend, Backend, TensorMetadata, backend_extension};
+use burn::backend::{Autodiff, AutodiffBackend, Backend, backend_extension};
 
-use crate::gpu::launch::{Launch, rows_columns};
+use crate::gpu::StoredMatrix;
+use crate::gpu::launch::Launch;
 use crate::ops::attention::{self, AttentionShape};
+use crate::ops::dropout::{self, Mask};
 use crate::ops::loss::head::{self, HeadPlan};
 use crate::ops::norm::{layer, rms};
 use crate::ops::rope::{self, Positions};
 use crate::ops::tape::record;
+use crate::ops::weights::Weights;
 use crate::ops::{elementwise, embedding, linear};
 
 /// Operations of the model, differentiable on an autodiff backend. [`crate::ops`], which wraps them, states the shapes.
@@ -29,6 +32,20 @@ pub trait ModelOps: Backend {
     fn embedding_backward(sum: FloatTensor<Self>, ids: IntTensor<Self>, dy: FloatTensor<Self>) -> FloatTensor<Self>;
     /// `Σ loss` of the rows of x under the head w.
     fn head_loss(x: FloatTensor<Self>, w: FloatTensor<Self>, targets: IntTensor<Self>, plan: HeadPlan) -> FloatTensor<Self>;
+    /// [`ModelOps::linear`] by the words of a packed matrix, which are a constant.
+    fn packed_linear(x: FloatTensor<Self>, words: FloatTensor<Self>, form: StoredMatrix) -> FloatTensor<Self>;
+    /// [`ModelOps::conv1d`] by the words of a packed matrix, which are a constant.
+    fn packed_conv1d(x: FloatTensor<Self>, words: FloatTensor<Self>, form: StoredMatrix) -> FloatTensor<Self>;
+    /// Rows of a packed table.
+    fn packed_embedding(words: FloatTensor<Self>, ids: IntTensor<Self>, form: StoredMatrix) -> FloatTensor<Self>;
+    /// [`ModelOps::head_loss`] under a packed head, which is a constant.
+    fn packed_head_loss(
+        x: FloatTensor<Self>,
+        words: FloatTensor<Self>,
+        targets: IntTensor<Self>,
+        form: StoredMatrix,
+        plan: HeadPlan,
+    ) -> FloatTensor<Self>;
     /// RMSNorm.
     fn rms_norm(x: FloatTensor<Self>, w: FloatTensor<Self>, eps: f32) -> FloatTensor<Self>;
     /// `x + y`, and its RMSNorm.
@@ -50,14 +67,16 @@ pub trait ModelOps: Backend {
     fn swiglu(gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self>;
     /// GELU, tanh form.
     fn gelu(x: FloatTensor<Self>) -> FloatTensor<Self>;
+    /// Some values 0, the others scaled.
+    fn dropout(x: FloatTensor<Self>, mask: Mask) -> FloatTensor<Self>;
 }
 
 impl<B: Launch> ModelOps for B {
     fn linear(x: FloatTensor<B>, w: FloatTensor<B>) -> FloatTensor<B> {
-        linear::forward::<B>(x, w)
+        linear::forward::<B>(x, Weights::of(w))
     }
     fn conv1d(x: FloatTensor<B>, w: FloatTensor<B>) -> FloatTensor<B> {
-        linear::backward_input::<B>(x, w)
+        linear::backward_input::<B>(x, Weights::of(w))
     }
     fn bias_add(x: FloatTensor<B>, b: FloatTensor<B>) -> FloatTensor<B> {
         elementwise::bias_add::<B>(x, b)
@@ -66,13 +85,31 @@ impl<B: Launch> ModelOps for B {
         elementwise::residual_add::<B>(x, y)
     }
     fn embedding(w: FloatTensor<B>, ids: IntTensor<B>) -> FloatTensor<B> {
-        embedding::forward::<B>(w, B::ids(ids))
+        embedding::forward::<B>(Weights::of(w), B::ids(ids))
     }
     fn embedding_backward(sum: FloatTensor<B>, ids: IntTensor<B>, dy: FloatTensor<B>) -> FloatTensor<B> {
         embedding::backward::<B>(sum, B::ids(ids), dy)
     }
     fn head_loss(x: FloatTensor<B>, w: FloatTensor<B>, targets: IntTensor<B>, plan: HeadPlan) -> FloatTensor<B> {
-        head::forward::<B>(x, w, targets, HeadPlan { needs: [false; 2], ..plan }).0
+        head::forward::<B>(x, Weights::of(w), targets, HeadPlan { needs: [false; 2], ..plan }).0
+    }
+    fn packed_linear(x: FloatTensor<B>, words: FloatTensor<B>, form: StoredMatrix) -> FloatTensor<B> {
+        linear::forward::<B>(x, Weights { words, form })
+    }
+    fn packed_conv1d(x: FloatTensor<B>, words: FloatTensor<B>, form: StoredMatrix) -> FloatTensor<B> {
+        linear::backward_input::<B>(x, Weights { words, form })
+    }
+    fn packed_embedding(words: FloatTensor<B>, ids: IntTensor<B>, form: StoredMatrix) -> FloatTensor<B> {
+        embedding::forward::<B>(Weights { words, form }, B::ids(ids))
+    }
+    fn packed_head_loss(
+        x: FloatTensor<B>,
+        words: FloatTensor<B>,
+        targets: IntTensor<B>,
+        form: StoredMatrix,
+        plan: HeadPlan,
+    ) -> FloatTensor<B> {
+        head::forward::<B>(x, Weights { words, form }, targets, HeadPlan { needs: [false; 2], ..plan }).0
     }
     fn rms_norm(x: FloatTensor<B>, w: FloatTensor<B>, eps: f32) -> FloatTensor<B> {
         let [y, _] = rms::forward::<B>(x, w, eps);
@@ -105,16 +142,21 @@ impl<B: Launch> ModelOps for B {
     fn gelu(x: FloatTensor<B>) -> FloatTensor<B> {
         elementwise::gelu::<B>(x)
     }
+    fn dropout(x: FloatTensor<B>, mask: Mask) -> FloatTensor<B> {
+        dropout::dropout::<B>(x, mask)
+    }
 }
 
 impl<B: Launch, C: CheckpointStrategy> ModelOps for Autodiff<B, C> {
     fn linear(x: FloatTensor<Self>, w: FloatTensor<Self>) -> FloatTensor<Self> {
         let ((x, x_node), (w, w_node)) = (x.into_parts(), w.into_parts());
+        let w = Weights::of(w);
         let y = linear::forward::<B>(x.clone(), w.clone());
         record::<B, C, _, 2>([x_node, w_node], y, linear::Linear { x, w })
     }
     fn conv1d(x: FloatTensor<Self>, w: FloatTensor<Self>) -> FloatTensor<Self> {
         let ((x, x_node), (w, w_node)) = (x.into_parts(), w.into_parts());
+        let w = Weights::of(w);
         let y = linear::backward_input::<B>(x.clone(), w.clone());
         record::<B, C, _, 2>([x_node, w_node], y, linear::Conv1d { x, w })
     }
@@ -128,18 +170,42 @@ impl<B: Launch, C: CheckpointStrategy> ModelOps for Autodiff<B, C> {
     }
     fn embedding(w: FloatTensor<Self>, ids: IntTensor<Self>) -> FloatTensor<Self> {
         let (w, w_node) = w.into_parts();
-        let (vocab, width) = rows_columns(&w.shape());
-        let ids = B::ids(ids);
+        let (w, ids) = (Weights::of(w), B::ids(ids));
+        let shape = [w.form.rows, w.form.columns];
         let y = embedding::forward::<B>(w, ids.clone());
-        record::<B, C, _, 1>([w_node], y, embedding::Embedding { ids, shape: [vocab, width] })
+        record::<B, C, _, 1>([w_node], y, embedding::Embedding { ids, shape })
     }
     fn embedding_backward(sum: FloatTensor<Self>, ids: IntTensor<Self>, dy: FloatTensor<Self>) -> FloatTensor<Self> {
         Self::from_inner(embedding::backward::<B>(sum.into_primitive(), B::ids(ids), dy.into_primitive()))
     }
     fn head_loss(x: FloatTensor<Self>, w: FloatTensor<Self>, targets: IntTensor<Self>, plan: HeadPlan) -> FloatTensor<Self> {
         let ((x, x_node), (w, w_node)) = (x.into_parts(), w.into_parts());
-        let (loss, vjp) = head::forward::<B>(x, w, targets, plan);
+        let (loss, vjp) = head::forward::<B>(x, Weights::of(w), targets, plan);
         record::<B, C, _, 2>([x_node, w_node], loss, vjp)
+    }
+    fn packed_linear(x: FloatTensor<Self>, words: FloatTensor<Self>, form: StoredMatrix) -> FloatTensor<Self> {
+        let ((x, x_node), w) = (x.into_parts(), Weights { words: words.into_primitive(), form });
+        let y = linear::forward::<B>(x, w.clone());
+        record::<B, C, _, 1>([x_node], y, linear::FrozenLinear { w })
+    }
+    fn packed_conv1d(x: FloatTensor<Self>, words: FloatTensor<Self>, form: StoredMatrix) -> FloatTensor<Self> {
+        let ((x, x_node), w) = (x.into_parts(), Weights { words: words.into_primitive(), form });
+        let y = linear::backward_input::<B>(x, w.clone());
+        record::<B, C, _, 1>([x_node], y, linear::FrozenConv1d { w })
+    }
+    fn packed_embedding(words: FloatTensor<Self>, ids: IntTensor<Self>, form: StoredMatrix) -> FloatTensor<Self> {
+        Self::from_inner(embedding::forward::<B>(Weights { words: words.into_primitive(), form }, B::ids(ids)))
+    }
+    fn packed_head_loss(
+        x: FloatTensor<Self>,
+        words: FloatTensor<Self>,
+        targets: IntTensor<Self>,
+        form: StoredMatrix,
+        plan: HeadPlan,
+    ) -> FloatTensor<Self> {
+        let ((x, x_node), (words, words_node)) = (x.into_parts(), words.into_parts());
+        let (loss, vjp) = head::forward::<B>(x, Weights { words, form }, targets, plan);
+        record::<B, C, _, 2>([x_node, words_node], loss, vjp)
     }
     fn rms_norm(x: FloatTensor<Self>, w: FloatTensor<Self>, eps: f32) -> FloatTensor<Self> {
         let ((x, x_node), (w, w_node)) = (x.into_parts(), w.into_parts());
@@ -185,5 +251,9 @@ impl<B: Launch, C: CheckpointStrategy> ModelOps for Autodiff<B, C> {
         let (x, node) = x.into_parts();
         let y = elementwise::gelu::<B>(x.clone());
         record::<B, C, _, 1>([node], y, elementwise::Gelu { x })
+    }
+    fn dropout(x: FloatTensor<Self>, mask: Mask) -> FloatTensor<Self> {
+        let (x, node) = x.into_parts();
+        record::<B, C, _, 1>([node], dropout::dropout::<B>(x, mask), dropout::Dropout { mask })
     }
 }

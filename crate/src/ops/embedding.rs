@@ -2,11 +2,12 @@
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
-use burn::tensor::{DType, FloatDType};
+use burn::tensor::{DType, FloatDType, IntDType};
 
 use crate::gpu::launch::{Launch, rows_columns};
-use crate::gpu::{Kernels, StorageType, Words, groups_of_64};
+use crate::gpu::{Kernels, StoredMatrix, Words, groups_of_64};
 use crate::ops::tape::Vjp;
+use crate::ops::weights::Weights;
 
 /// The kernels of this file.
 pub(crate) static KERNELS: Kernels = &[&FORWARD.all(), &LINKS.all(), &BACKWARD.all()];
@@ -22,6 +23,8 @@ crate::kernel! {
         vocab: u32,
         /// Columns of the table.
         k: u32,
+        /// The word at which the weights' second plane begins.
+        plane: u32,
     },
     twin forward_twin
 }
@@ -55,9 +58,10 @@ crate::kernel! {
 fn forward_twin([w, ids]: [&[u32]; 2], [y]: [&mut [u32]; 1], p: &ForwardParams) {
     let width = p.k as usize;
     for r in 0..p.n as usize {
-        for c in 0..width {
-            let id = usize::try_from(ids.ints()[r]).ok().filter(|&id| id < p.vocab as usize);
-            y[r * width + c] = id.map_or(0, |id| w[id * width + c]);
+        let y = &mut y[r * width..][..width];
+        match usize::try_from(ids.ints()[r]).ok().filter(|&id| id < p.vocab as usize) {
+            Some(id) => y.copy_from_slice(&w[id * width..][..width]),
+            None => y.fill(0),
         }
     }
 }
@@ -92,14 +96,20 @@ fn backward_twin([links, dy]: [&[u32]; 2], [dw]: [&mut [u32]; 1], p: &BackwardPa
 }
 
 /// `w [V, C]`, ids `[n]` as words → `[n, C]`, f32
-pub fn forward<B: Launch>(w: FloatTensor<B>, ids: FloatTensor<B>) -> FloatTensor<B> {
-    let (vocab, width) = rows_columns(&w.shape());
+pub fn forward<B: Launch>(w: Weights<FloatTensor<B>>, ids: FloatTensor<B>) -> FloatTensor<B> {
+    let StoredMatrix { storage, rows, columns } = w.form;
     let n = ids.shape().num_elements();
-    let y = B::empty(&w, [n, width].into(), DType::F32);
-    let kernel = FORWARD.of(StorageType::of(w.dtype()));
-    let params = ForwardParams { n: n as u32, vocab: vocab as u32, k: width as u32 };
-    let [y] = B::launch(kernel, [w, ids], [y], &params, groups_of_64(n * width));
+    let y = B::empty(&w.words, [n, columns].into(), DType::F32);
+    let params = ForwardParams { n: n as u32, vocab: rows as u32, k: columns as u32, plane: w.form.plane() };
+    let [y] = B::launch(FORWARD.of(storage), [w.words, ids], [y], &params, groups_of_64(n * columns));
     y
+}
+
+/// All rows of `w [V, C]`, f32: for products on the CPU, and for tests. No product on a GPU needs them.
+pub fn decoded<B: Launch>(w: Weights<FloatTensor<B>>) -> FloatTensor<B> {
+    let (device, rows) = (w.words.device(), w.form.rows);
+    let ids = B::int_arange(0..rows as i64, &device, IntDType::I32);
+    forward::<B>(w, B::ids(ids))
 }
 
 /// The gradient of the table `[V, C]` from that of its rows `dy [n, C]`, added to `sum` (in place if it is uniquely owned)

@@ -10,25 +10,31 @@ pub mod attention;
 pub mod backend;
 pub mod cast_bf16;
 pub mod column_sum;
+pub mod dropout;
 pub mod elementwise;
 pub mod embedding;
 pub mod linear;
 pub mod loss;
 pub mod norm;
+pub mod packed;
 pub mod rope;
 pub mod scale;
 pub mod tape;
+mod weights;
 
 pub use attention::{AttentionShape, MAX_HEAD_DIM};
+pub use dropout::{Mask, Moment};
+pub use packed::{PackedMatrix, packed_conv1d, packed_embedding, packed_head_loss, packed_linear};
 pub use rope::Positions;
 
 use crate::gpu::Kernels;
 
 /// The kernels of all operations.
-pub(crate) const KERNELS: [Kernels; 11] = [
+pub(crate) const KERNELS: [Kernels; 12] = [
     attention::kernels::KERNELS,
     cast_bf16::KERNELS,
     column_sum::KERNELS,
+    dropout::KERNELS,
     elementwise::KERNELS,
     embedding::KERNELS,
     linear::kernels::KERNELS,
@@ -121,6 +127,11 @@ pub fn attention(q: Tensor<2>, k: Tensor<2>, v: Tensor<2>, starts: Option<Tensor
 /// `silu(gate) · up`, both `[n, C]`. Their gradients are computed in place if they are uniquely owned.
 pub fn swiglu(gate: Tensor<2>, up: Tensor<2>) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::swiglu(gate.into_dispatch(), up.into_dispatch()))
+}
+
+/// `x [n, C]` with some values 0 and the others divided by 1 − p, as `mask` says.
+pub fn dropout(x: Tensor<2>, mask: Mask) -> Tensor<2> {
+    Tensor::from_dispatch(Dispatch::dropout(x.into_dispatch(), mask))
 }
 
 /// GELU in its tanh form, `[n, C]`; finite for every finite input. The gradient is computed in place of x if it is uniquely owned.

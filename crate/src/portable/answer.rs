@@ -193,7 +193,7 @@ impl Answer {
         request: Option<PortableModelImportRequest>,
         adapter: Option<Vec<Box<dyn ByteSource>>>,
     ) -> Result<()> {
-        let bundle = Rc::new(open_model_with(files, OpenOptions { adapter, request, headers_only: true })?);
+        let bundle = Rc::new(open_model_with(files, OpenOptions { adapter, request, headers_only: true, ..OpenOptions::default() })?);
         let tensors = bundle_tensors(&bundle);
         self.list(tensors.iter());
         self.warnings = bundle.warnings.iter().map(ToldWarning::from).collect();
@@ -251,7 +251,7 @@ fn trainable(config: &ModelConfig) -> Result<Trainable> {
         for precision in [Precision::F32, Precision::Bf16] {
             let seq_len = PLANNED_TOKENS.min(config.max_position_embeddings);
             let train = TrainConfig { optimizer: optimizer.clone(), precision, batch_size: 1, seq_len, ..TrainConfig::default() };
-            let bytes = memory_plan(config, &train)?.total();
+            let bytes = memory_plan(config, &train, None)?.total();
             options.push(TrainingOption { optimizer: optimizer_account(&optimizer, train.learning_rate)?.kind, precision, bytes });
         }
     }

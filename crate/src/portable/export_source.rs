@@ -58,6 +58,7 @@ impl PortableModelBundle {
             selection: crate::bundle::SelectionReport { dropped: said.dropped, renamed: said.renamed, ..Default::default() },
             made_by: Some((operation, inputs)),
             whole: false,
+            adapter_settings: None,
         })
     }
 

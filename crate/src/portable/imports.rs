@@ -41,7 +41,7 @@ pub(super) fn boxed(files: &[Rc<dyn ByteSource>]) -> Vec<Box<dyn ByteSource>> {
 /// # Errors
 /// What [`Checkpoint::open`] refuses; `checkpoint.corrupt` for a tokenizer that is not the one that the manifest describes.
 pub fn open_checkpoint(files: &SharedFiles) -> Result<OpenedBundle> {
-    let checkpoint = Checkpoint::open(boxed(files))?;
+    let checkpoint = Checkpoint::open(boxed(files), None)?;
     let (identity, records, groups) = (checkpoint.identity(), checkpoint.tensors(), checkpoint.groups()?);
     let bound = PortableTokenizerBinding::from_hf_folder(files)?;
     let said = &checkpoint.manifest().tokenizer;

@@ -11,7 +11,9 @@ use crate::bundle::{
 };
 use crate::checkpoint::Checkpoint;
 use crate::error::{Refusal, Result, word};
-use crate::export::{ExportFormat, ExportOptions, ExportSource, Weights, export_folder, export_gguf, training_record};
+use crate::export::{
+    ExportFormat, ExportOptions, ExportSource, Weights, check_kind, export_adapter, export_folder, export_gguf, training_record,
+};
 
 /// Name of the document of a JSON export without its ending, unless another one is asked for.
 const JSON_NAME: &str = "model";
@@ -23,9 +25,11 @@ const JSON_NAME: &str = "model";
 /// Those of [`export_folder`], [`export_gguf`] and [`PortableModelStateDict::export_json`].
 pub async fn export(source: &ExportSource, base_files: Vec<Box<dyn ByteSource>>, options: &ExportOptions) -> Result<FileStream> {
     match options.format {
+        ExportFormat::Peft => export_adapter(source, options),
         ExportFormat::Safetensors => export_folder(source, options),
         ExportFormat::Gguf => export_gguf(source, base_files, options).await,
         ExportFormat::Json => {
+            check_kind(source, ExportFormat::Json)?;
             let state = state_of(source, options.optimizer)?;
             let usual = || format!("{}.state_dict.json", options.name.as_deref().unwrap_or(JSON_NAME));
             let name = options.file_name.clone().unwrap_or_else(usual);
@@ -37,13 +41,17 @@ pub async fn export(source: &ExportSource, base_files: Vec<Box<dyn ByteSource>>,
     }
 }
 
-/// The state of a checkpoint, exported without a device.
+/// The state of a checkpoint, exported without a device. That of an adapter is the adapter alone.
 pub fn checkpoint_source(checkpoint: &Checkpoint, data_name: &str) -> Result<ExportSource> {
     let bundle = checkpoint.shared_bundle();
     let manifest = checkpoint.manifest();
     let weights = Weights { precision: Some(manifest.precision), ..Weights::of_bundle(&bundle)? };
+    let adapter = manifest.train.adapter.clone();
+    let weights = if adapter.is_some() { Weights { tensors: checkpoint.weight_stream(), ..weights } } else { weights };
     Ok(ExportSource {
         weights,
+        adapter: Vec::new(),
+        adapter_settings: adapter,
         base: manifest.base.clone(),
         training: Some(training_record(&manifest.train, manifest.progress, &manifest.data_digest, data_name, None)?),
         identity: checkpoint.identity(),
@@ -103,11 +111,20 @@ fn widened(stored: &StoredTensor, name: &str) -> Result<Payload> {
 /// The optimizer's state of a checkpoint, as its file has it.
 impl Checkpoint {
     fn state_stream(&self) -> Vec<StreamTensor> {
-        let tensor = |(name, dtype, shape, span): (String, String, Vec<usize>, SourceSpan)| StreamTensor {
-            name,
-            shape,
-            values: StreamValues::Copied(StoredBytes::new(&dtype, span)),
-        };
-        self.state_spans().into_iter().map(tensor).collect()
+        copied(self.state_spans())
     }
+
+    /// The tensors of the file of weights, as it has them.
+    fn weight_stream(&self) -> Vec<StreamTensor> {
+        copied(self.weight_spans())
+    }
+}
+
+fn copied(spans: Vec<(String, String, Vec<usize>, SourceSpan)>) -> Vec<StreamTensor> {
+    let tensor = |(name, dtype, shape, span): (String, String, Vec<usize>, SourceSpan)| StreamTensor {
+        name,
+        shape,
+        values: StreamValues::Copied(StoredBytes::new(&dtype, span)),
+    };
+    spans.into_iter().map(tensor).collect()
 }

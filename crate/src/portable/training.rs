@@ -16,7 +16,7 @@ use crate::data::{Dataset, Loader};
 use crate::error::{Error, Refusal, Result, word};
 use crate::gpu::transfer::{RUN_BYTES, Upload};
 use crate::interrupt::Interrupt;
-use crate::model::{Kind, Model, Plan};
+use crate::model::{Model, Plan};
 use crate::train::{DEFAULT_GROUP, LEARNING_RATE, Progress, Trainer, optimizer_config, schedule_config};
 
 /// A run, and what its groups carry that no trainer uses: their names, where their tensors lie, the scales as they were given.
@@ -162,7 +162,7 @@ impl PortableModelStateDict {
 
     /// The model of the parameters of this state. Refuses missing, further and differently shaped ones.
     async fn model(&self, config: &ModelConfig, precision: Precision, device: &Device, interrupt: &Interrupt) -> Result<Model> {
-        let plan = Plan::of(config)?;
+        let plan = Plan::of(config, None)?;
         let missing: Vec<String> =
             plan.parameters.iter().filter(|asked| !self.tensors().contains_key(&asked.name)).map(|asked| asked.name.clone()).collect();
         if !missing.is_empty() {
@@ -186,7 +186,7 @@ impl PortableModelStateDict {
             if found != asked.shape {
                 return Err(Error::TensorShape { name: asked.name.clone(), expected: asked.shape.clone(), found });
             }
-            let packed = precision == Precision::Bf16 && matches!(asked.kind, Kind::Matrix(_));
+            let packed = precision == Precision::Bf16 && asked.kind.is_matrix();
             let dtype = if packed { DType::BF16 } else { DType::F32 };
             loaded.insert(asked.name.clone(), uploaded(entry, Some(dtype), device, interrupt).await?);
         }

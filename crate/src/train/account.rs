@@ -10,7 +10,7 @@ use crate::bundle::{
 };
 use crate::config::{ModelConfig, TrainConfig};
 use crate::error::Result;
-use crate::model::{Asked, Kind, Part, Plan};
+use crate::model::{Adaptation, Asked, Kind, Part, Plan};
 use crate::optim::{ResolvedGroup, StateData, StateTensor, resolved_groups};
 
 /// The group of a run that configures none.
@@ -61,9 +61,10 @@ pub fn group_accounts(
     schedule_start: Option<u64>,
     state_of: &dyn Fn(&str) -> Option<MemberState>,
 ) -> Result<Vec<ModelStateGroupAssignment>> {
-    let plan = Plan::of(model)?;
-    let asked: BTreeMap<&str, &Asked> = plan.parameters.iter().map(|asked| (asked.name.as_str(), asked)).collect();
-    let names: Vec<&str> = plan.parameters.iter().map(|asked| asked.name.as_str()).collect();
+    let plan = Plan::of(model, Adaptation::of_run(train, model)?.as_ref())?;
+    let trained: Vec<&Asked> = plan.parameters.iter().filter(|asked| asked.trained).collect();
+    let asked: BTreeMap<&str, &Asked> = trained.iter().map(|asked| (asked.name.as_str(), *asked)).collect();
+    let names: Vec<&str> = trained.iter().map(|asked| asked.name.as_str()).collect();
     let account = |(index, group): (usize, ResolvedGroup)| {
         let states: Vec<(String, Option<MemberState>)> = group.members.iter().map(|name| (name.clone(), state_of(name))).collect();
         Ok(ModelStateGroupAssignment {
@@ -100,6 +101,7 @@ fn class_of(asked: &Asked) -> GroupClass {
         // Weights of norms begin with 1, biases with 0.
         (_, Kind::Vector(fresh)) if fresh > 0.0 => GroupClass::Scalar,
         (_, Kind::Vector(_)) => GroupClass::Bias,
+        (_, Kind::Uniform | Kind::Gaussian | Kind::Zero) => GroupClass::Matrix,
     }
 }
 

@@ -10,6 +10,7 @@ use super::place::Placed;
 use crate::data::Batch;
 use crate::error::Result;
 use crate::model::Model;
+use crate::ops::Moment;
 use crate::parameters::ParamVisitor;
 
 /// Gradients by state-dict name, each flattened to [elements], f32.
@@ -68,8 +69,8 @@ fn harvest(view: &Model, mut gradients: Gradients, input: &Tensor<2>, sums: &mut
 impl Walk {
     /// The forward pass of `batch`. With `recompute` only the input of each block is kept, and the block is run again when its gradient is
     /// needed.
-    pub fn forward(model: &Model, sink: &impl Sink, batch: &Batch, recompute: bool) -> Result<Self> {
-        let placed = Placed::new(model, batch)?;
+    pub fn forward(model: &Model, sink: &impl Sink, batch: &Batch, moment: Option<Moment>, recompute: bool) -> Result<Self> {
+        let placed = Placed::new(model, batch)?.at(moment);
         let span = placed.span();
         let mut inputs = vec![model.embed(placed.ids.clone(), span)];
         if recompute {
@@ -138,17 +139,19 @@ impl Sink for Sum<'_> {
     }
 }
 
-/// Adds scale·∂(sum of token losses)/∂p of `batch` to `sums`; returns the unscaled sum of token losses, shape [1].
+/// Adds scale·∂(sum of token losses)/∂p of `batch` to `sums`; returns the unscaled sum of token losses, shape [1]. At a `moment` of training
+/// dropout takes values away.
 pub fn accumulate(
     model: &Model,
     batch: &Batch,
+    moment: Option<Moment>,
     scale: f64,
     recompute: bool,
     frozen: &dyn Fn(&str) -> bool,
     sums: &mut NamedGradients,
 ) -> Result<Tensor<1>> {
     let mut sink = Sum { tracked: Arc::new(model.tracked(frozen)), sums };
-    let walk = Walk::forward(model, &sink, batch, recompute)?;
+    let walk = Walk::forward(model, &sink, batch, moment, recompute)?;
     let loss = walk.loss();
     walk.backward(scale, &mut sink)?;
     Ok(loss)

@@ -1,18 +1,21 @@
 //! Plans the bytes that a run takes on the device, before anything is allocated.
 
+use std::collections::BTreeMap;
+
 use burn::tensor::DType;
 
 use super::loss::MAX_LOGITS_BYTES;
-use crate::config::{ModelConfig, Precision, TrainConfig};
+use crate::bundle::Bundle;
+use crate::config::{BaseStorage, ModelConfig, Precision, TrainConfig};
 use crate::device::DeviceLimits;
 use crate::error::Result;
-use crate::model::{Asked, Plan, planned_parameters};
+use crate::model::{Adaptation, Asked, Kind, Plan, stored_form};
 use crate::optim::{Optim, ParamInfo};
 
 /// Bytes by purpose at the peak of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryPlan {
-    /// Parameters and tables of rotary positions.
+    /// Parameters, the constants beside an adapter, and tables of rotary positions.
     pub weights: u64,
     /// One f32 per trained value; with gradient release, those of one block at a time.
     pub gradients: u64,
@@ -29,22 +32,53 @@ impl MemoryPlan {
     }
 }
 
-/// Refuses a model with a tensor that cannot be bound to a kernel as a whole. Gradients are f32, whatever the weights are.
-pub fn check_limits(model: &ModelConfig, limits: DeviceLimits) -> Result<()> {
-    planned_parameters(model)?.iter().try_for_each(|(_, shape)| limits.check(4 * shape.iter().product::<usize>() as u64))
+/// Bytes of a parameter or of a constant on the device. Without the files, constants count as f32 unless the settings say bf16.
+fn bytes_of(asked: &Asked, train: &TrainConfig, base: Option<&Bundle>) -> u64 {
+    let elements = asked.shape.iter().product::<usize>() as u64;
+    let narrow = match (asked.trained, train.base_storage) {
+        (true, _) => train.precision == Precision::Bf16,
+        (false, BaseStorage::Bf16) => true,
+        (false, BaseStorage::F32) => false,
+        (false, BaseStorage::Stored) => match base.and_then(|base| stored_form(base, asked, train.base_storage)) {
+            Some(form) => return 4 * form.words() as u64,
+            None => base.is_some_and(|base| base.dtype(&asked.name).as_deref() == Some("BF16")),
+        },
+    };
+    elements * if narrow && asked.kind.is_matrix() { 2 } else { 4 }
 }
 
-/// The memory that training a model of this shape with these settings takes.
-pub fn memory_plan(model: &ModelConfig, train: &TrainConfig) -> Result<MemoryPlan> {
+/// Refuses a model with a tensor that cannot be bound to a kernel as a whole. Gradients are f32, whatever the weights are; a constant beside
+/// an adapter has none and counts as it is stored in the files of the `base`.
+pub fn check_limits(model: &ModelConfig, train: &TrainConfig, base: Option<&Bundle>, limits: DeviceLimits) -> Result<()> {
+    let plan = Plan::of(model, Adaptation::of_run(train, model)?.as_ref())?;
+    let bytes = |asked: &Asked| {
+        if asked.trained { 4 * asked.shape.iter().product::<usize>() as u64 } else { bytes_of(asked, train, base) }
+    };
+    plan.parameters.iter().try_for_each(|asked| limits.check(bytes(asked)))
+}
+
+/// Values per token between the two factors of all targets of the block that has most.
+fn ranks_of_a_block(trained: &[Asked]) -> usize {
+    let mut ranks = BTreeMap::new();
+    for asked in trained.iter().filter(|asked| matches!(asked.kind, Kind::Uniform | Kind::Gaussian)) {
+        *ranks.entry(asked.part.block()).or_insert(0) += asked.shape[0];
+    }
+    ranks.into_values().max().unwrap_or(0)
+}
+
+/// The memory that training a model of this shape with these settings takes; `base` are its files, where an adapter leaves them as they are.
+pub fn memory_plan(model: &ModelConfig, train: &TrainConfig, base: Option<&Bundle>) -> Result<MemoryPlan> {
     let stored = |shape: &[usize]| if shape.len() > 1 && train.precision == Precision::Bf16 { DType::BF16 } else { DType::F32 };
-    let plan = Plan::of(model)?;
+    let plan = Plan::of(model, Adaptation::of_run(train, model)?.as_ref())?;
     let info = |asked: &Asked| ParamInfo { name: asked.name.clone(), shape: asked.shape.clone(), dtype: stored(&asked.shape) };
-    let parameters: Vec<ParamInfo> = plan.parameters.iter().map(info).collect();
+    let (trained, constant): (Vec<Asked>, Vec<Asked>) = plan.parameters.iter().cloned().partition(|asked| asked.trained);
+    let parameters: Vec<ParamInfo> = trained.iter().map(info).collect();
     let optim = Optim::new(train, &parameters)?;
-    let (mut weights, mut blocks) = (4 * plan.rotary_values as u64, vec![0; model.num_hidden_layers]);
+    let frozen: u64 = constant.iter().map(|asked| bytes_of(asked, train, base)).sum();
+    let (mut weights, mut blocks) = (frozen + 4 * plan.rotary_values as u64, vec![0; model.num_hidden_layers]);
     // Gradients outside the blocks; among them those that the head's backward pass makes; among these the one that lookups add to.
     let (mut outside, mut of_head, mut tied) = (0, 0, 0);
-    for (parameter, Asked { part, .. }) in parameters.iter().zip(&plan.parameters) {
+    for (parameter, Asked { part, .. }) in parameters.iter().zip(&trained) {
         let elements = parameter.elements() as u64;
         weights += elements * parameter.dtype.size() as u64;
         let gradient = if optim.frozen(&parameter.name) { 0 } else { 4 * elements };
@@ -62,12 +96,13 @@ pub fn memory_plan(model: &ModelConfig, train: &TrainConfig) -> Result<MemoryPla
     let by_block = release || train.gradient_checkpointing;
     let tokens = train.batch_size * train.seq_len;
     let floats = |per_token: usize| 4 * (tokens * per_token) as u64;
-    let (row, block) = (floats(model.hidden_size), floats(plan.kept_per_token));
+    let (row, block) = (floats(model.hidden_size), floats(plan.kept_per_token + ranks_of_a_block(&trained)));
     let kept = model.num_hidden_layers as u64 * if by_block { row } else { block };
     let runs = tokens.div_ceil((MAX_LOGITS_BYTES / 4 / model.vocab_size).max(1)).max(1);
     let logits = 4 * (tokens.div_ceil(runs) * model.vocab_size) as u64;
     // A block in its backward pass: before the pass through its last linear layer, or when all its gradients exist.
-    let mlp = floats(model.intermediate_size) + 4 * (model.intermediate_size * model.hidden_size) as u64;
+    let gradient_of_mlp = if constant.is_empty() { 4 * (model.intermediate_size * model.hidden_size) as u64 } else { 0 };
+    let mlp = floats(model.intermediate_size) + gradient_of_mlp;
     // The tape of the head goes with its view of the model, which only gradient release drops before the blocks.
     let tape = if release { 0 } else { row };
     let busy = (block + tape + mlp).max(largest + 5 * row);

@@ -11,6 +11,7 @@ use crate::data::Batch;
 use crate::error::{Error, Result};
 use crate::gpu::{Buffer, read_f32};
 use crate::model::{Model, Part};
+use crate::ops::Moment;
 use crate::optim::sum_of_squares;
 
 /// Updates parameters as soon as their gradients are complete.
@@ -48,7 +49,7 @@ impl Trainer {
     pub(super) async fn released_step(&mut self, batch: &Batch, step: u64, learning_rate: f64) -> Result<(f64, f64)> {
         let scale = 1.0 / batch.counted().max(1) as f64;
         let mut sink = Release { trainer: self, learning_rate, held: NamedGradients::new(), squares: Vec::new() };
-        let walk = Walk::forward(sink.trainer.model(), &sink, batch, true)?;
+        let walk = Walk::forward(sink.trainer.model(), &sink, batch, Some(Moment { step, micro_batch: 0 }), true)?;
         let value = f64::from(read_f32(walk.loss()).await?[0]) * scale;
         if !value.is_finite() {
             return Err(Error::NonFinite { step, tensor: "loss", value });

@@ -17,6 +17,7 @@ use crate::gpu::transfer::settled;
 use crate::gpu::{Buffer, StartedRead, read_f32};
 use crate::interrupt::Interrupt;
 use crate::model::{Model, ParamMap};
+use crate::ops::Moment;
 use crate::optim::{Optim, clip_factor, sum_of_squares};
 use crate::platform::Stopwatch;
 use crate::schedule;
@@ -230,7 +231,8 @@ impl Trainer {
         let mut losses = Vec::with_capacity(batches.len());
         let (mut reading, mut last): (Option<StartedRead>, _) = (None, None);
         for (index, batch) in batches.iter().enumerate() {
-            let submitted = accumulate(self.model(), batch, scale, self.config.gradient_checkpointing, &frozen, &mut sums);
+            let moment = Moment { step: self.progress.completed_steps + 1, micro_batch: index as u32 };
+            let submitted = accumulate(self.model(), batch, Some(moment), scale, self.config.gradient_checkpointing, &frozen, &mut sums);
             let before = reading.take();
             if let Ok(loss) = &submitted
                 && index + 1 < batches.len()

@@ -91,7 +91,7 @@ impl ModelHandle {
     pub fn open(files: Vec<JsValue>, request_json: Option<String>, adapter: Vec<JsValue>) -> JsResult<ModelHandle> {
         let adapter = sources(adapter)?;
         let adapter = (!adapter.is_empty()).then_some(adapter);
-        let options = OpenOptions { adapter, request: request(request_json)?, headers_only: false };
+        let options = OpenOptions { adapter, request: request(request_json)?, ..OpenOptions::default() };
         let bundle = open_model_with(sources(files)?, options).map_err(thrown)?;
         let assets = ModelAssets::of_bundle(&bundle);
         Ok(Self { config: bundle.config.clone(), weights: Weights::Files(Rc::new(bundle)), assets })
@@ -183,6 +183,14 @@ impl ModelHandle {
         self.assets.need_tokenizer()
     }
 
+    /// The opened files of the model, unless it is new.
+    fn files(&self) -> Option<&Bundle> {
+        match &self.weights {
+            Weights::Files(bundle) => Some(bundle),
+            Weights::Fresh => None,
+        }
+    }
+
     /// The files that a run starts from.
     pub(super) fn base(&self) -> Option<Base> {
         match &self.weights {
@@ -193,10 +201,15 @@ impl ModelHandle {
 
     /// The model on the device, with its tokenizer and documents.
     pub(super) async fn build(&self, train: &TrainConfig, device: &Device) -> Result<(Model, ModelAssets)> {
-        check_limits(&self.config, device.info().limits)?;
+        if train.adapter.is_some() {
+            // A checkpoint of an adapter needs its base to go on, and a page cannot give it yet.
+            let rule = "null in a browser: adapters are trained by the native program";
+            return Err(Error::InvalidConfig(vec![Fault::new("adapter", rule, "an adapter")]));
+        }
+        check_limits(&self.config, train, self.files(), device.info().limits)?;
         let (device, interrupt) = (&device.inner(), &interrupt());
         let model = match &self.weights {
-            Weights::Files(bundle) => Model::from_bundle(bundle, train.precision, device, interrupt).await?,
+            Weights::Files(bundle) => Model::for_run(bundle, train, device, interrupt).await?,
             Weights::Fresh => Model::init(&self.config, train.seed, train.precision, device, interrupt).await?,
         };
         Ok((model, self.assets.clone()))
@@ -222,7 +235,7 @@ struct Parts {
 #[wasm_bindgen]
 pub fn estimate(model: &ModelHandle, config_json: &str) -> JsResult<JsValue> {
     let train = super::session::train_config(config_json).map_err(thrown)?;
-    let plan = crate::train::memory_plan(&model.config, &train).map_err(thrown)?;
+    let plan = crate::train::memory_plan(&model.config, &train, model.files()).map_err(thrown)?;
     let parts = Parts { weights: plan.weights, grads: plan.gradients, optimizer: plan.optimizer, activations: plan.activations };
     plain(&Estimate { need_bytes: plan.total(), parts })
 }

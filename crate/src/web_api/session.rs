@@ -129,7 +129,7 @@ impl Session {
     /// TrainConfig that differ from the checkpoint; `overrides` names those that may differ, and `data` if other data are given.
     pub fn resume(files: Vec<JsValue>, data: JsValue, changes_json: Option<String>, overrides: Vec<String>) -> Promise {
         future_to_promise(async move {
-            let checkpoint = Checkpoint::open_verified(sources(files)?).map_err(thrown)?;
+            let checkpoint = Checkpoint::open_verified(sources(files)?, None).map_err(thrown)?;
             let assets = ModelAssets::of_bundle(checkpoint.bundle());
             let absent = || Error::CheckpointCorrupt { what: "tokenizer.json".into(), reason: "the file is absent".into() };
             let tokenizer = assets.tokenizer.as_ref().ok_or_else(absent);
@@ -137,7 +137,8 @@ impl Session {
             let dataset = dataset(&data, tokenizer, &checkpoint.manifest().train)?;
             let config = changes_json.map(|json| changed(&checkpoint.manifest().train, &json)).transpose().map_err(thrown)?;
             let device = device()?;
-            check_limits(&checkpoint.manifest().model, device.info().limits).map_err(thrown)?;
+            let manifest = checkpoint.manifest();
+            check_limits(&manifest.model, &manifest.train, Some(checkpoint.bundle()), device.info().limits).map_err(thrown)?;
             let resumed = checkpoint.resume(dataset, config, &overrides, &device.inner(), &interrupt()).await;
             let mut trainer = resumed.map_err(thrown)?;
             // The page knows the adapter by another name.

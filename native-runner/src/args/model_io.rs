@@ -21,7 +21,8 @@ pub struct OutputArgs {
     #[arg(long, value_name = "DTYPE")]
     pub dtype: Option<String>,
     /// With --format gguf, the GGUF file that training started from, or all parts of a split one: its metadata, its tokenizer and the
-    /// tensors that were not trained are kept byte for byte. Without it a new file is made.
+    /// tensors that were not trained are kept byte for byte. Without it a new file is made. With --format peft, the model beside which the
+    /// adapter was trained.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub base: Vec<PathBuf>,
     /// Largest shard of a folder.
@@ -75,6 +76,15 @@ pub enum ExportFormat {
     Gguf,
     /// One JSON document.
     Json,
+    /// The folder of an adapter for PEFT, of a run that trains one.
+    Peft,
+}
+
+impl ExportFormat {
+    /// Whether it is a folder, not one file.
+    pub fn is_folder(self) -> bool {
+        matches!(self, Self::Safetensors | Self::Peft)
+    }
 }
 
 /// `export`.

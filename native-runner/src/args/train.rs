@@ -4,18 +4,18 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
 
-use super::DeviceName;
+use super::{DeviceName, StorageName};
 
 /// `train`.
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("start").required(true).args(["model", "config", "resume"])))]
+#[command(group(ArgGroup::new("start").required(true).multiple(true).args(["model", "config", "resume"])))]
 pub struct TrainArgs {
-    /// GGUF file, safetensors folder or checkpoint folder to start from.
+    /// GGUF file, safetensors folder or checkpoint folder to start from; with --resume, the base of the adapter that goes on.
     #[arg(long, value_name = "PATH")]
     pub model: Option<PathBuf>,
     /// Hugging Face config.json of a model to train from scratch. The tokenizer is made of the characters of the data file, in code
     /// point order, and determines vocab_size; a vocab_size in the file is ignored.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["model", "resume"])]
     pub config: Option<PathBuf>,
     /// Continue a run from its checkpoint folder, or from the .tabtune file that the browser exports. Needs the same --data; settings that contradict the checkpoint are refused without --override.
     #[arg(long, value_name = "PATH")]
@@ -27,6 +27,30 @@ pub struct TrainArgs {
     /// Folder of a LoRA adapter of PEFT that is merged into the weights of --model before training begins.
     #[arg(long, value_name = "DIR", requires = "model")]
     pub merge_adapter: Option<PathBuf>,
+    /// Folder of a LoRA adapter of PEFT that is trained on beside --model; its rank, alpha and targets hold.
+    #[arg(long, value_name = "DIR", requires = "model", conflicts_with_all = ["merge_adapter", "resume"])]
+    pub adapter: Option<PathBuf>,
+    /// Train a LoRA adapter beside --model, which does not change; --train-config {"adapter": …} has settings without an option.
+    #[arg(long, requires = "model", conflicts_with_all = ["adapter", "resume"])]
+    pub lora: bool,
+    /// Rank of the factors.
+    #[arg(long, value_name = "R", requires = "lora")]
+    pub lora_r: Option<u64>,
+    /// The product of the factors is multiplied by alpha / r.
+    #[arg(long, value_name = "X", requires = "lora")]
+    pub lora_alpha: Option<f64>,
+    /// Matrices with factors: names or their ends, separated by commas; a regular expression of whole names; or all-linear.
+    #[arg(long, value_name = "NAMES", requires = "lora")]
+    pub lora_targets: Option<String>,
+    /// Share of the inputs that the factors do not see in a step.
+    #[arg(long, value_name = "P", requires = "lora")]
+    pub lora_dropout: Option<f64>,
+    /// Multiply by alpha / √r instead of alpha / r.
+    #[arg(long, requires = "lora")]
+    pub rslora: bool,
+    /// How the base beside an adapter is stored on the device.
+    #[arg(long, value_enum, value_name = "S")]
+    pub base_storage: Option<StorageName>,
     /// Start even if weights of --model are NaN or infinite.
     #[arg(long, requires = "model")]
     pub allow_non_finite: bool,

@@ -7,9 +7,10 @@ use std::time::Instant;
 use safetensors::SafeTensors;
 use serde_json::{Map, Value, json};
 use tabtune::Error;
-use tabtune::config::Precision;
+use tabtune::config::{BaseStorage, Precision};
 use tabtune::device::Device;
-use tabtune::model::Model;
+use tabtune::interrupt::Interrupt;
+use tabtune::model::{Adaptation, Beside, Model};
 use tabtune::tokenizer::Tokenizer;
 
 use super::{Outcome, load_model, open_device};
@@ -17,6 +18,7 @@ use crate::args::CheckArgs;
 use crate::error::{Result, RunError, unreadable};
 use crate::files::{Wanted, open_wanted, read_file, read_json};
 use crate::oracle::judge::{Subject, judge, unsupported};
+use crate::oracle::lora::{LoraCase, describe as describe_beside, judge_lora};
 use crate::oracle::{Case, Oracle, Task, Verdict};
 use crate::output::Output;
 use crate::wait::wait;
@@ -26,6 +28,8 @@ const FULL_ASSETS: [&str; 2] = ["smollm2/hf", "smollm2/SmolLM2-135M-Instruct.F16
 
 enum Answer {
     Judged(Verdict),
+    /// Of a model with an adapter beside it: the comparison, and more fields of its line.
+    Beside(Verdict, Map<String, Value>),
     Skipped(String),
 }
 
@@ -40,7 +44,13 @@ pub fn run(args: &CheckArgs, output: &Output) -> Result<Outcome> {
     if cases.is_empty() {
         return Err(RunError::Usage(format!("--only {}: no such case", args.only.join(" "))));
     }
-    let mut bench = Bench { assets: args.assets.clone(), device: open_device(args.device)?, model: None, tokenizers: HashMap::new() };
+    let mut bench = Bench {
+        assets: args.assets.clone(),
+        device: open_device(args.device)?,
+        base_storage: args.base_storage.into(),
+        model: None,
+        tokenizers: HashMap::new(),
+    };
     let (count, mut failed, mut skipped) = (cases.len(), 0, 0);
     for case in cases {
         let clock = Instant::now();
@@ -50,7 +60,7 @@ pub fn run(args: &CheckArgs, output: &Output) -> Result<Outcome> {
         let answer = bench.answer(case);
         match &answer {
             Ok(Answer::Skipped(_)) => skipped += 1,
-            Ok(Answer::Judged(verdict)) if verdict.ok() => {}
+            Ok(Answer::Judged(verdict) | Answer::Beside(verdict, _)) if verdict.ok() => {}
             _ => failed += 1,
         }
         describe(&answer, &mut line);
@@ -67,7 +77,10 @@ fn describe(answer: &Result<Answer>, line: &mut Map<String, Value>) {
         Ok(Answer::Skipped(reason)) => {
             line.insert("skipped".into(), json!(reason));
         }
-        Ok(Answer::Judged(verdict)) => {
+        Ok(Answer::Judged(verdict) | Answer::Beside(verdict, _)) => {
+            if let Ok(Answer::Beside(_, more)) = answer {
+                line.extend(more.clone());
+            }
             line.insert("ok".into(), json!(verdict.ok()));
             if let Some(worst) = verdict.worst() {
                 line.insert("error".into(), json!(worst.error));
@@ -113,6 +126,8 @@ fn readable(line: &Map<String, Value>) -> String {
 struct Bench {
     assets: PathBuf,
     device: Device,
+    /// How the base beside an adapter is stored.
+    base_storage: BaseStorage,
     /// Path of the model, path of its adapter, and the two merged.
     model: Option<(String, Option<String>, Model)>,
     tokenizers: HashMap<String, Tokenizer>,
@@ -120,6 +135,9 @@ struct Bench {
 
 impl Bench {
     fn answer(&mut self, case: Value) -> Result<Answer> {
+        if case["kind"].as_str().is_some_and(|kind| kind.starts_with("lora_")) {
+            return self.answer_beside(case);
+        }
         let case: Case = serde_json::from_value(case).map_err(|e| RunError::Json { name: "case".into(), reason: e.to_string() })?;
         if let Some(reason) = unsupported(&case.task) {
             return Ok(Answer::Skipped(reason));
@@ -142,16 +160,44 @@ impl Bench {
         Ok(Answer::Judged(wait(judge(&case.task, &Subject { model, merged: case.lora.is_some(), tokenizer, text: &text, gradients }))?))
     }
 
-    fn load(&mut self, case: &Case) -> Result<()> {
-        if !self.tokenizers.contains_key(&case.tokenizer) {
-            let bytes = read_file(&self.assets.join(&case.tokenizer))?;
-            self.tokenizers.insert(case.tokenizer.clone(), Tokenizer::from_hf(&bytes, None, None)?);
+    /// A case of a model with an adapter beside it.
+    fn answer_beside(&mut self, case: Value) -> Result<Answer> {
+        let case: LoraCase = serde_json::from_value(case).map_err(|e| RunError::Json { name: "case".into(), reason: e.to_string() })?;
+        if let Some(feature) = case.feature {
+            return Ok(Answer::Skipped(format!("{feature} is refused")));
         }
+        let text = read_text(&self.assets.join(case.task.text()))?;
+        self.load_tokenizer(&case.tokenizer)?;
+        self.model = None;
+        let lora = self.assets.join(&case.lora);
+        let bundle = open_wanted(&self.assets.join(&case.model), Wanted { adapter: Some(&lora), apart: true, ..Wanted::default() })?;
+        let settings = bundle.attached().ok_or_else(|| unreadable(&case.lora, "no factors"))?.settings();
+        let adaptation = Adaptation::new(&settings, &bundle.config, 0)?;
+        let beside = Beside { adaptation: &adaptation, storage: self.base_storage };
+        let model = wait(Model::adapted(&bundle, Precision::F32, beside, &self.device.inner(), &Interrupt::none()))?;
+        let tokenizer = self.tokenizers.get(&case.tokenizer).ok_or_else(|| unreadable(&case.tokenizer, "not loaded"))?;
+        let subject = Subject { model: &model, merged: false, tokenizer, text: &text, gradients: None };
+        let judged = wait(judge_lora(&case.task, &subject, &settings))?;
+        let mut more = Map::new();
+        describe_beside(&model, judged.digest, &mut more);
+        Ok(Answer::Beside(judged.verdict, more))
+    }
+
+    fn load_tokenizer(&mut self, path: &str) -> Result<()> {
+        if !self.tokenizers.contains_key(path) {
+            let bytes = read_file(&self.assets.join(path))?;
+            self.tokenizers.insert(path.to_string(), Tokenizer::from_hf(&bytes, None, None)?);
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, case: &Case) -> Result<()> {
+        self.load_tokenizer(&case.tokenizer)?;
         if self.model.as_ref().is_none_or(|(path, lora, _)| (path, lora) != (&case.model, &case.lora)) {
             // The old weights are freed before the new ones are loaded.
             self.model = None;
             let adapter = case.lora.as_ref().map(|lora| self.assets.join(lora));
-            let bundle = open_wanted(&self.assets.join(&case.model), Wanted { adapter: adapter.as_deref(), request: None })?;
+            let bundle = open_wanted(&self.assets.join(&case.model), Wanted { adapter: adapter.as_deref(), ..Wanted::default() })?;
             self.model = Some((case.model.clone(), case.lora.clone(), load_model(&bundle, Precision::F32, &self.device)?));
         }
         Ok(())

@@ -20,7 +20,7 @@ pub fn run(args: &ConvertArgs, output: &Output) -> Result<Outcome> {
 /// Converts `model`, with what is merged into it and selected of it.
 pub fn convert(model: &Path, adapter: Option<&Path>, selected: &RequestArgs, to: &OutputArgs, output: &Output) -> Result<Outcome> {
     let options = outgoing::options(to)?;
-    let bundle = Rc::new(open_wanted(model, Wanted { adapter, request: request(selected)? })?);
+    let bundle = Rc::new(open_wanted(model, Wanted { adapter, request: request(selected)?, ..Wanted::default() })?);
     let source = ExportSource::of_bundle(&bundle)?.summed(&bundle)?;
     outgoing::write(&source, to, &options, output)?;
     Ok(Outcome::Good)

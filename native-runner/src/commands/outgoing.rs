@@ -14,8 +14,8 @@ use crate::writer::{check_file, check_place, write_file, write_folder};
 /// The options of the crate, and whether they ask for one file. What cannot go together is refused before anything is read.
 pub fn options(args: &OutputArgs) -> Result<ExportOptions> {
     let gguf = args.format == ExportFormat::Gguf;
-    if !gguf && (args.types.is_some() || !args.base.is_empty()) {
-        return Err(RunError::Usage("--type and --base go with --format gguf".into()));
+    if !gguf && args.types.is_some() || !gguf && args.format != ExportFormat::Peft && !args.base.is_empty() {
+        return Err(RunError::Usage("--type goes with --format gguf, --base with gguf and peft".into()));
     }
     if args.format != ExportFormat::Json && (args.encoding.is_some() || args.allow_non_finite) {
         return Err(RunError::Usage("--encoding and --allow-non-finite go with --format json".into()));
@@ -39,9 +39,9 @@ pub fn options(args: &OutputArgs) -> Result<ExportOptions> {
     put("allow_non_finite", Some(json!(args.allow_non_finite)));
     put("name", Some(json!(name)));
     // The receipt calls the file what it is called here.
-    put("file_name", (args.format != ExportFormat::Safetensors).then(|| json!(file)));
+    put("file_name", (!args.format.is_folder()).then(|| json!(file)));
     put("card", card(&args.card));
-    let place = if args.format == ExportFormat::Safetensors { check_place(&args.to, None) } else { check_file(&args.to) };
+    let place = if args.format.is_folder() { check_place(&args.to, None) } else { check_file(&args.to) };
     place?;
     let options: ExportOptions =
         serde_json::from_value(Value::Object(fields)).map_err(|e| RunError::Usage(format!("the options of an export: {e}")))?;
@@ -55,6 +55,7 @@ fn word(format: ExportFormat) -> &'static str {
         ExportFormat::Safetensors => "safetensors",
         ExportFormat::Gguf => "gguf",
         ExportFormat::Json => "json",
+        ExportFormat::Peft => "peft",
     }
 }
 
@@ -73,15 +74,11 @@ fn card(args: &CardArgs) -> Option<Value> {
 /// Writes the files, prints their paths, and with `--json` the receipt too.
 pub fn write(source: &ExportSource, args: &OutputArgs, options: &ExportOptions, output: &Output) -> Result<()> {
     let mut base: Vec<Box<dyn ByteSource>> = Vec::new();
-    for path in &args.base {
+    for path in args.base.iter().filter(|_| args.format == ExportFormat::Gguf) {
         base.push(Box::new(FileSource::open(path)?));
     }
     let mut stream = wait(tabtune::portable::export(source, base, options))?;
-    let written = if args.format == ExportFormat::Safetensors {
-        write_folder(&args.to, None, &mut stream)?
-    } else {
-        write_file(&args.to, &mut stream)?
-    };
+    let written = if args.format.is_folder() { write_folder(&args.to, None, &mut stream)? } else { write_file(&args.to, &mut stream)? };
     let files: Vec<String> = written.iter().map(|path| path.display().to_string()).collect();
     output.line(&json!({ "files": files, "receipt": stream.receipt() }), || files.join("\n"))
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use tabtune::bundle::ModelAssets;
+use tabtune::bundle::{Bundle, ModelAssets};
 use tabtune::checkpoint::{Base, Environment, MANIFEST, Origin};
 use tabtune::config::{ModelConfig, TrainConfig};
 use tabtune::data::{DataFormat, Dataset};
@@ -11,11 +11,11 @@ use tabtune::device::Device;
 use tabtune::gpu::launch;
 use tabtune::gpu::profile::KernelTimes;
 use tabtune::interrupt::Interrupt;
-use tabtune::model::Model;
+use tabtune::model::{Model, no_base};
 use tabtune::tokenizer::Tokenizer;
 use tabtune::train::{StepReport, Trainer, check_limits};
 
-use super::{Outcome, load_model, open_device, profile, tokenizer_of};
+use super::{Outcome, open_device, profile, tokenizer_of};
 use crate::args::{DeviceName, TrainArgs};
 use crate::error::{Result, RunError};
 use crate::files::{Wanted, file_name, open_checkpoint, open_wanted, read_file};
@@ -152,20 +152,23 @@ impl Data {
 }
 
 /// Opens the device and checks that it can hold each tensor of such a model.
-fn training_device(args: &TrainArgs, model: &ModelConfig) -> Result<Device> {
+fn training_device(args: &TrainArgs, model: &ModelConfig, train: &TrainConfig, base: Option<&Bundle>) -> Result<Device> {
     let device = open_device(args.device)?;
     if args.as_gpu {
         launch::set_software(&device.inner(), false);
     }
-    check_limits(model, device.info().limits)?;
+    check_limits(model, train, base, device.info().limits)?;
     Ok(device)
 }
 
 fn resume(args: &TrainArgs, folder: &Path, given: Map<String, Value>, data: &Data) -> Result<Run> {
-    let checkpoint = open_checkpoint(folder)?;
+    let checkpoint = open_checkpoint(folder, args.model.as_deref())?;
+    if args.model.is_some() && checkpoint.manifest().train.adapter.is_none() {
+        return Err(RunError::Usage("--model with --resume: expected the checkpoint of an adapter, which needs its base".into()));
+    }
     let config = settings::settle(given, Some(&checkpoint.manifest().train))?;
     let dataset = data.set(tokenizer_of(checkpoint.bundle(), folder), &checkpoint.manifest().train)?;
-    let device = training_device(args, &checkpoint.manifest().model)?;
+    let device = training_device(args, &checkpoint.manifest().model, &config, Some(checkpoint.bundle()))?;
     let mut trainer = wait(checkpoint.resume(dataset, Some(config), &args.overrides, &device.inner(), &Interrupt::none()))?;
     let environment = Environment::on(&device.inner(), &device.info().adapter);
     trainer.add_notices(Vec::from_iter(checkpoint.other_environment(&environment)));
@@ -174,21 +177,44 @@ fn resume(args: &TrainArgs, folder: &Path, given: Map<String, Value>, data: &Dat
 }
 
 fn fine_tune(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data) -> Result<Run> {
-    let bundle = open_wanted(path, Wanted { adapter: args.merge_adapter.as_deref(), request: None })?;
+    let (adapter, apart) = (args.adapter.as_deref().or(args.merge_adapter.as_deref()), args.adapter.is_some());
+    let bundle = open_wanted(path, Wanted { adapter, apart, ..Wanted::default() })?;
+    let config = with_files_of_adapter(config, args, &bundle)?;
     let dataset = data.set(tokenizer_of(&bundle, path), &config)?;
-    let device = training_device(args, &bundle.config)?;
-    let model = load_model(&bundle, config.precision, &device)?;
+    let device = training_device(args, &bundle.config, &config, Some(&bundle))?;
+    let model = wait(Model::for_run(&bundle, &config, &device.inner(), &Interrupt::none()))?;
     if !args.allow_non_finite {
         model.check_finite()?;
     }
-    let origin = Origin { environment: Environment::on(&device.inner(), &device.info().adapter), base: Some(Base::of_bundle(&bundle)) };
+    let origin = Origin { environment: Environment::on(&device.inner(), &device.info().adapter), base: Some(base_of(&bundle, &config)?) };
     Ok(Run { trainer: Trainer::new(model, dataset, config)?, assets: ModelAssets::of_bundle(&bundle), origin })
+}
+
+/// What the files of a run's base say of it. That of an adapter is not in its checkpoints, which name every piece of it.
+fn base_of(bundle: &Bundle, config: &TrainConfig) -> Result<Base> {
+    let base = Base::of_bundle(bundle);
+    Ok(if config.adapter.is_some() { base.pieced(bundle)? } else { base })
+}
+
+/// The settings with those of the adapter that is trained on, if there is one.
+fn with_files_of_adapter(config: TrainConfig, args: &TrainArgs, bundle: &Bundle) -> Result<TrainConfig> {
+    let Some(saved) = bundle.attached() else { return Ok(config) };
+    let given = settings::given(args)?;
+    let adapter = saved.settings().continued(given.get("adapter").unwrap_or(&Value::Object(Map::new())))?;
+    Ok(TrainConfig {
+        adapter: Some(adapter),
+        gradient_checkpointing: given.get("gradient_checkpointing").is_none_or(|given| given == true),
+        ..config
+    })
 }
 
 fn from_scratch(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data) -> Result<Run> {
     let (shape, tokenizer) = scratch::plan(path, &data.bytes)?;
     let dataset = data.set(Ok(&tokenizer), &config)?;
-    let device = training_device(args, &shape)?;
+    if config.adapter.is_some() {
+        return Err(no_base().into());
+    }
+    let device = training_device(args, &shape, &config, None)?;
     let model = wait(Model::init(&shape, config.seed, config.precision, &device.inner(), &Interrupt::none()))?;
     let origin = Origin { environment: Environment::on(&device.inner(), &device.info().adapter), base: None };
     Ok(Run { trainer: Trainer::new(model, dataset, config)?, assets: ModelAssets::of_config(&shape, Some(tokenizer)), origin })

@@ -51,7 +51,7 @@ pub async fn judge(task: &Task, subject: &Subject<'_>) -> Result<Verdict> {
 }
 
 /// The last block's output. [B·T, C]
-fn hidden(model: &Model, ids: &[i32]) -> Result<Tensor<2>> {
+pub(super) fn hidden(model: &Model, ids: &[i32]) -> Result<Tensor<2>> {
     let span = Span::whole(1, ids.len());
     model.check_span(span)?;
     let mut x = model.embed(model.token_tensor(ids)?, span);
@@ -93,7 +93,7 @@ async fn greedy(prompt: &str, count: usize, expect: &GreedyExpect, subject: &Sub
 }
 
 /// `length` inputs from each of `starts`, and the ids that follow them.
-fn batch(ids: &[u32], starts: &[usize], length: usize) -> Result<Batch> {
+pub(super) fn batch(ids: &[u32], starts: &[usize], length: usize) -> Result<Batch> {
     let mut batch = Batch { inputs: Vec::new(), targets: Vec::new(), batch_size: starts.len(), seq_len: length, document_starts: None };
     for &start in starts {
         let end = start.saturating_add(length).saturating_add(1);
@@ -127,7 +127,7 @@ async fn grad(starts: &[usize], length: usize, expect: &GradExpect, subject: &Su
     let batch = batch(&subject.tokenizer.encode(subject.text)?, starts, length)?;
     let scale = 1.0 / batch.counted() as f64;
     let mut sums = NamedGradients::new();
-    let loss = accumulate(subject.model, &batch, scale, false, &|_| false, &mut sums)?;
+    let loss = accumulate(subject.model, &batch, None, scale, false, &|_| false, &mut sums)?;
     let mut verdict = Verdict::default();
     verdict.relative("loss", f64::from(read_f32(loss).await?[0]) * scale, expect.loss, LOSS);
     let mut gradients = BTreeMap::new();
@@ -152,7 +152,7 @@ fn optimizer_config(case: &Value) -> std::result::Result<OptimizerConfig, serde_
     serde_json::from_value(Value::Object(keys))
 }
 
-fn train_config(case: &Value, length: usize, steps: &[Vec<usize>]) -> Result<TrainConfig> {
+pub(super) fn train_config(case: &Value, length: usize, steps: &[Vec<usize>]) -> Result<TrainConfig> {
     let optimizer = optimizer_config(case).map_err(|e| Error::InvalidConfig(vec![Fault::new("optimizer", "keys of TrainConfig", e)]))?;
     let number = |key: &str| case[key].as_f64();
     let config = TrainConfig {

@@ -52,7 +52,7 @@ fn version_1_loads_goes_on_and_is_saved_in_the_newest() {
         assert!(again.iter().find(|(own, _)| own == name).unwrap().1 == bytes(name), "{name}");
     }
     let manifest: Value = serde_json::from_slice(&again.iter().find(|(own, _)| own == MANIFEST).unwrap().1).unwrap();
-    assert_eq!(manifest["version"], 3);
+    assert_eq!(manifest["version"], 4);
     let members: Vec<&Value> =
         manifest["groups"].as_array().unwrap().iter().flat_map(|group| group["members"].as_array().unwrap()).collect();
     let with_state = members.iter().filter(|member| member["state"] != serde_json::json!({})).count();

@@ -16,7 +16,7 @@ use crate::resume::Files;
 /// Opens the files as they are.
 pub fn opened(files: Files) -> Result<Checkpoint, Error> {
     let sources = files.into_iter().map(|(name, bytes)| Box::new(MemorySource::new(name, bytes)) as Box<dyn ByteSource>);
-    Checkpoint::open(sources.collect())
+    Checkpoint::open(sources.collect(), None)
 }
 
 /// The file called `name`.

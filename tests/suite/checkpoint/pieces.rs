@@ -48,7 +48,7 @@ fn file_above_4_gib_verifies_to_its_last_byte_and_ends() {
         let zeros = Box::new(Zeros { bytes, last: Cell::new(0) });
         let manifest = files.into_iter().filter(|(name, _)| name == MANIFEST);
         let manifest = manifest.map(|(name, bytes)| Box::new(MemorySource::new(name, bytes)) as Box<dyn ByteSource>);
-        Checkpoint::open(manifest.chain([zeros as Box<dyn ByteSource>]).collect()).map(|_| ()).unwrap_err()
+        Checkpoint::open(manifest.chain([zeros as Box<dyn ByteSource>]).collect(), None).map(|_| ()).unwrap_err()
     };
     // The piece behind 2³² is looked at.
     assert!(matches!(refused(whole.clone()), Error::CheckpointHash { piece: 512, found, .. } if found == rest));
@@ -165,7 +165,7 @@ fn manifest_names_each_piece() {
     go(&mut run, 1);
     let mut files = save(&run);
     let json: serde_json::Value = serde_json::from_slice(file(&mut files, MANIFEST)).unwrap();
-    assert_eq!(json["version"], 3);
+    assert_eq!(json["version"], 4);
     for record in json["files"].as_array().unwrap() {
         let bytes = file(&mut files, record["name"].as_str().unwrap());
         assert_eq!(record["pieces"], json!([sha256(bytes)]));

@@ -70,6 +70,7 @@ fn of_model(model: &Model, tokenizer: Option<&Tokenizer>, base: Option<Base>) ->
         selection: SelectionReport::default(),
         made_by: None,
         whole: false,
+        adapter_settings: None,
     }
 }
 

@@ -10,7 +10,8 @@ use super::opening::{MAX_COUNT, Open, check_all, large, list, name, safetensors,
 
 const MANIFEST_TEXT: Open = |file| drop(StateManifest::read(std::str::from_utf8(file).unwrap(), "f"));
 const REQUEST: Open = |file| drop(PortableModelImportRequest::read(std::str::from_utf8(file).unwrap()));
-const CHECKPOINT: Open = |file| drop(Checkpoint::open_verified(vec![Box::new(MemorySource::new(MANIFEST, file)) as Box<dyn ByteSource>]));
+const CHECKPOINT: Open =
+    |file| drop(Checkpoint::open_verified(vec![Box::new(MemorySource::new(MANIFEST, file)) as Box<dyn ByteSource>], None));
 const PORTABLE: Open = |file| drop(open_safetensors(vec![Rc::new(MemorySource::new("f.safetensors", file)) as Rc<dyn ByteSource>]));
 const DELTA: Open = |file| drop(ModelAdapterDelta::open(Rc::new(MemorySource::new("f.safetensors", file))));
 

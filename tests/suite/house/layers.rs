@@ -4,12 +4,13 @@ use super::none;
 use super::source::{code, files, root, shown, text};
 
 /// The modules of the crate with their row. A module imports from lower rows only, never from its own.
-const ROWS: [(&str, u8); 26] = [
+const ROWS: [(&str, u8); 27] = [
     ("error", 0),
     ("platform", 0),
     ("bf16", 1),
     ("config", 1),
     ("interrupt", 1),
+    ("quants", 1),
     ("random", 1),
     ("gpu", 2),
     ("tokenizer", 2),

@@ -37,7 +37,7 @@ fn launched(layers: usize, device: &Device) -> [u64; 2] {
     let batch = Batch { inputs: ids.clone(), targets: ids, batch_size: 4, seq_len: 128, document_starts: None };
     let mut update = Update { optim: Optim::new(&TrainConfig::default(), &model.parameters()).unwrap(), gradients: NamedGradients::new() };
     let before = dispatches();
-    accumulate(&model, &batch, 1.0 / 512.0, false, &|_| false, &mut update.gradients).unwrap();
+    accumulate(&model, &batch, None, 1.0 / 512.0, false, &|_| false, &mut update.gradients).unwrap();
     let gradients = dispatches();
     model.map(&mut update);
     [gradients - before, dispatches() - gradients]

@@ -26,7 +26,7 @@ fn embedding_forward_gathers_rows() {
     let case = |(n, vocab, width): (usize, usize, usize), storage: StorageType| {
         let table = noise(vocab * width, 1);
         let table = if storage == StorageType::Bf16 { packed(&table).0 } else { words(&table) };
-        let params = ForwardParams { n: n as u32, vocab: vocab as u32, k: width as u32 };
+        let params = ForwardParams { n: n as u32, vocab: vocab as u32, k: width as u32, plane: 0 };
         let written = [poisoned(n * width)];
         Case::new(embedding::FORWARD.of(storage), [table, ids(n, vocab)], written, &params, ((n * width) as u32).div_ceil(64))
     };

@@ -111,7 +111,7 @@ fn decays(model: &str) -> Vec<(Asked, bool)> {
             "num_key_value_heads": 1, "max_position_embeddings": 8, "rms_norm_eps": 1e-5, "tie_word_embeddings": false})
         }
     };
-    let asked = Plan::of(&config_from_hf(&shape).unwrap()).unwrap().parameters;
+    let asked = Plan::of(&config_from_hf(&shape).unwrap(), None).unwrap().parameters;
     let info = |asked: &Asked| ParamInfo { name: asked.name.clone(), shape: asked.shape.clone(), dtype: DType::F32 };
     let infos: Vec<ParamInfo> = asked.iter().map(info).collect();
     let run = json!({"groups": "no_decay", "optimizer": {"type": "sgd", "weight_decay": 0.1}});

@@ -290,7 +290,7 @@ fn packed_modules_train_with_the_layers_of_the_crate() {
             let data = TensorData::new(noise(rows * 8, seed), [rows, 8]);
             Param::from_tensor(Tensor::<2>::from_data(data, (device, DType::BF16)).require_grad())
         };
-        let mut module = Packed { table: Embedding { weight: packed(6, 1) }, head: layers::Linear { weight: packed(3, 2), bias: None } };
+        let mut module = Packed { table: Embedding { weight: packed(6, 1).into() }, head: layers::Linear::new(packed(3, 2), None) };
         let mut optim = Optim::for_module(&module, &OptimSettings { learning_rate: 0.02, ..OptimSettings::default() }).unwrap();
         let loss = |module: &Packed| {
             let ids = Tensor::<1, Int>::from_ints([0, 5, 2, 2], device);
@@ -302,7 +302,7 @@ fn packed_modules_train_with_the_layers_of_the_crate() {
             let grads = GradientsParams::from_grads(loss(&module).backward(), &module);
             module = optim.step_module(0.02, module, grads).unwrap();
         }
-        assert_eq!(module.table.weight.val().dtype(), DType::BF16);
+        assert_eq!(module.table.weight.dense().expect("a tensor").val().dtype(), DType::BF16);
         let last = value(loss(&module));
         assert!(last < 0.1 * first, "{first} to {last}");
     });

@@ -32,7 +32,7 @@ pub fn whole() -> StateManifest {
         base: Some(Base {
             name: "llama".into(),
             format: "gguf".into(),
-            files: vec![BaseFile { name: "a.gguf".into(), bytes: (1 << 53) - 1, header_sha256: digest, sha256: None }],
+            files: vec![BaseFile { name: "a.gguf".into(), bytes: (1 << 53) - 1, header_sha256: digest, sha256: None, pieces: None }],
             weights_digest: None,
         }),
         tokenizer: Some(TokenizerAccount {

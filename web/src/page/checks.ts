@@ -30,13 +30,27 @@ export const words: Check = (value, path) => {
   throw badOption(path, 'a string', value);
 };
 export const among =
-  (...list: readonly string[]): Check =>
+  (...list: readonly (string | boolean)[]): Check =>
   (value, path) => {
-    if (typeof value === 'string' && list.includes(value)) return value;
-    throw badOption(path, `one of ${list.map((word) => `'${word}'`).join(', ')}`, value);
+    if (list.some((word) => word === value)) return value;
+    throw badOption(path, `one of ${list.map((word) => (typeof word === 'string' ? `'${word}'` : String(word))).join(', ')}`, value);
   };
 
-const OF_KIND = { count: naturalNumber, integer, number: finite, boolean: truth, string: words };
+const list =
+  (item: Check): Check =>
+  (value, path) => {
+    if (!Array.isArray(value)) throw badOption(path, 'a list', value);
+    return value.map((one: unknown, index) => item(one, `${path}[${index}]`));
+  };
+/** One value, or a list. */
+const some =
+  (item: Check): Check =>
+  (value, path) =>
+    (Array.isArray(value) ? list(item) : item)(value, path);
+/** Numbers by names; names are data and stay. */
+const table: Check = (value, path) => Object.fromEntries(Object.entries(objectOf(value, path)).map(([key, one]) => [key, finite(one, `${path}.${key}`)]));
+
+const OF_KIND = { count: naturalNumber, counts: some(naturalNumber), integer, number: finite, boolean: truth, string: words, names: some(words), list: list(words), table };
 const ofKind = (kind: Kind): Check => (typeof kind === 'string' ? OF_KIND[kind] : among(...kind));
 /** The checks of settings by their kinds. */
 export const ofKinds = (kinds: Kinds): Checks => Object.fromEntries(Object.entries(kinds).map(([key, kind]) => [key, ofKind(kind)]));

@@ -2,9 +2,9 @@
 import { among, naturalNumber, notNegative, objectOf, ofKinds, positiveInteger, snake, together, translate, truth, twoOrMore, words } from './checks.js';
 import type { Check, Checks } from './checks.js';
 import { badOption } from '../protocol/errors.js';
-import { GROUP, OPTIMIZERS, RUN, SAMPLE, SCHEDULES } from '../protocol/generated/kinds.js';
+import { ADAPTER, GROUP, OPTIMIZERS, RUN, SAMPLE, SCHEDULES } from '../protocol/generated/kinds.js';
 import type { Kinds } from '../protocol/generated/kinds.js';
-import type { GroupSettings, OptimizerOptions, RunSettings, SampleOptions, ScheduleOptions } from '../protocol/generated/settings.js';
+import type { AdapterSettings, GroupSettings, OptimizerOptions, RunSettings, SampleOptions, ScheduleOptions } from '../protocol/generated/settings.js';
 import type { Driver } from '../protocol/protocol.js';
 
 type Some<T> = T extends unknown ? Partial<T> : never;
@@ -19,6 +19,8 @@ export interface GroupOptions extends GroupSettings {
 
 /** What a step computes; a default ends its line. */
 export interface TrainOptions extends RunSettings {
+  /** Factors that are trained in place of the weights; null trains all weights. null */
+  adapter?: AdapterSettings | null;
   /** Update rule. `{ type: 'adamw' }` */
   optimizer?: OptimizerOptions;
   /** Parameter groups; none: one group of everything. 'no_decay': norms, biases and embeddings do not decay. */
@@ -79,8 +81,11 @@ const groups: Check = (value, path) => {
   return list;
 };
 
+const factors = ofKinds(ADAPTER);
+const adapter: Check = (value, path) => (value === null ? null : translate(objectOf(value, path), factors, path));
+
 const sampling = ofKinds(SAMPLE);
-const TRAIN: Checks = { ...ofKinds(RUN), warmupSteps: naturalNumber, lrScheduler: byType(SCHEDULES), optimizer: byType(OPTIMIZERS), groups };
+const TRAIN: Checks = { ...ofKinds(RUN), adapter, warmupSteps: naturalNumber, lrScheduler: byType(SCHEDULES), optimizer: byType(OPTIMIZERS), groups };
 const DRIVE: Checks = {
   logEvery: positiveInteger,
   evalEvery: naturalNumber,

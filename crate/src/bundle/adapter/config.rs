@@ -1,19 +1,21 @@
 //! `adapter_config.json` of PEFT: what a LoRA adapter must say (crate/FORMATS.md, "PEFT adapter").
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::targets::{Pattern, Targets, check_length};
+use serde_json::{Map, Value};
+
+use super::fields::{Fields, alpha_of, names, rank, targets_of, typed};
+use super::targets::Targets;
 use crate::bundle::digest::Digest;
 use crate::bundle::index::MAX_DEPTH;
 use crate::bundle::json::{self, Json, JsonFault};
 use crate::bundle::refusal::{Warning, add_warning};
 use crate::bundle::source::{ByteSource, read_document};
+use crate::config::{AdapterConfig, Init, Layers, Names, Pattern, Table};
 use crate::error::{Error, Refusal, Result, word};
 
-const MAX_RANK: u64 = 65_536;
-/// Maximum number of patterns, names or numbers in a field: more than the largest model has matrices in its blocks.
-const MAX_PATTERNS: usize = 4_096;
+/// Largest `adapter_config.json` whose unknown fields are kept: as values they take many times the room of their text.
+const MAX_KEPT_BYTES: usize = 1 << 20;
 /// Largest `adapter_config.json`.
 const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
 
@@ -75,6 +77,14 @@ pub struct LoraConfig {
     pub alpha_pattern: Vec<(Pattern, f64)>,
     /// Modules with a pair.
     pub target_modules: Targets,
+    /// Modules without a pair although they are targets. Like what follows up to `gaussian`, it is for training: merging does as the tensors say.
+    pub exclude_modules: Option<Names>,
+    /// The part of a name that the number of a block follows.
+    pub layers_pattern: Option<Names>,
+    /// Share of a target's inputs that its pair does not see in training.
+    pub lora_dropout: f64,
+    /// A started as normal noise.
+    pub gaussian: bool,
     /// Modules that are stored in full, by the ends of their names.
     pub modules_to_save: Vec<String>,
     /// The base's weights are `[in, out]`. Only told: like PEFT, merging asks the base, where GPT-2 alone has such weights.
@@ -87,7 +97,9 @@ pub struct LoraConfig {
     pub layers_to_transform: Option<BTreeSet<u64>>,
     /// Digest of the base's weights, if the adapter states it. PEFT does not.
     pub base_weights_digest: Option<Digest>,
-    /// Fields that are unknown.
+    /// Fields that are unknown, which a new adapter that goes on from this one keeps.
+    pub unknown: Map<String, Value>,
+    /// The same as warnings.
     pub warnings: Vec<Warning>,
 }
 
@@ -99,6 +111,28 @@ impl LoraConfig {
     pub fn open(source: &dyn ByteSource) -> Result<Self> {
         let bytes = read_document(source, MAX_DOCUMENT_BYTES)?;
         read(&bytes).map_err(|error| error.in_file(source.name()))
+    }
+
+    /// What the file says, as settings of training.
+    pub fn settings(&self) -> AdapterConfig {
+        fn table<T: Copy>(patterns: &[(Pattern, T)]) -> Table<T> {
+            Table(patterns.iter().map(|(pattern, value)| (pattern.text().to_string(), *value)).collect())
+        }
+        AdapterConfig {
+            r: self.r,
+            alpha: self.lora_alpha,
+            target_modules: Some(self.target_modules.names()),
+            exclude_modules: self.exclude_modules.clone(),
+            layers_to_transform: self.layers_to_transform.as_ref().map(|layers| Layers::Many(layers.iter().copied().collect())),
+            layers_pattern: self.layers_pattern.clone(),
+            rank_pattern: table(&self.rank_pattern),
+            alpha_pattern: table(&self.alpha_pattern),
+            dropout: self.lora_dropout,
+            rslora: self.use_rslora,
+            modules_to_save: (!self.modules_to_save.is_empty()).then(|| self.modules_to_save.clone()),
+            init: if self.gaussian { Init::Gaussian } else { Init::Uniform },
+            ..AdapterConfig::default()
+        }
     }
 
     /// Those of `modules`, with the block that each stands in, that are to have no pair. Like PEFT, `layers_to_transform` limits modules that
@@ -136,9 +170,13 @@ fn read(bytes: &[u8]) -> Result<LoraConfig> {
     let alpha_pattern = fields.pattern("alpha_pattern", alpha_of)?;
     fields.check_features()?;
     let target_modules = targets_of(targets)?;
-    let mut warnings = Vec::new();
-    for (key, _) in entries.filter(|(key, _)| !KNOWN.contains(&key.as_ref())) {
+    let (mut warnings, mut unknown) = (Vec::new(), Map::new());
+    for (key, value) in entries.filter(|(key, _)| !KNOWN.contains(&key.as_ref())) {
         add_warning(&mut warnings, word!("adapter.field.unknown"), &key);
+        if text.len() <= MAX_KEPT_BYTES {
+            let value = json::typed(value, &key).map_err(|wrong| Refusal::new(word!("adapter.json")).subject(&key).found(wrong.found))?;
+            unknown.insert(key.into_owned(), value);
+        }
     }
     Ok(LoraConfig {
         r,
@@ -147,138 +185,17 @@ fn read(bytes: &[u8]) -> Result<LoraConfig> {
         rank_pattern,
         alpha_pattern,
         target_modules,
+        exclude_modules: fields.names("exclude_modules")?,
+        layers_pattern: fields.names("layers_pattern")?,
+        lora_dropout: fields.number("lora_dropout")?,
+        gaussian: fields.get("init_lora_weights").and_then(Json::text).as_deref() == Some("gaussian"),
         modules_to_save: fields.get("modules_to_save").map(|value| names("modules_to_save", value)).transpose()?.unwrap_or_default(),
         fan_in_fan_out: fields.flag("fan_in_fan_out")?,
         ensure_weight_tying: fields.flag("ensure_weight_tying")?,
         base_model_name_or_path: fields.text("base_model_name_or_path")?,
         layers_to_transform: fields.layers()?,
         base_weights_digest: fields.digest("base_weights_digest")?,
+        unknown,
         warnings,
     })
-}
-
-fn typed(path: &str, expected: &str) -> Refusal {
-    Refusal::new(word!("adapter.field.type")).subject(path).expected(expected)
-}
-
-fn check_count(key: &str, found: usize) -> Result<()> {
-    let refusal = || Refusal::new(word!("adapter.pattern.count")).subject(key).expected(format!("at most {MAX_PATTERNS}")).found(found);
-    if found > MAX_PATTERNS { Err(refusal().into()) } else { Ok(()) }
-}
-
-fn rank(path: &str, value: Json<'_>) -> Result<u64> {
-    let refused = || Refusal::new(word!("adapter.rank")).subject(path).expected(format!("an integer from 1 to {MAX_RANK}"));
-    Ok(value.count().filter(|rank| (1..=MAX_RANK).contains(rank)).ok_or_else(refused)?)
-}
-
-fn alpha_of(path: &str, value: Json<'_>) -> Result<f64> {
-    let number = if let Json::Number(digits) = value { digits.parse::<f64>().ok() } else { None };
-    let refused = || Refusal::new(word!("adapter.alpha")).subject(path).expected("finite and positive");
-    Ok(number.filter(|alpha| alpha.is_finite() && *alpha > 0.0).ok_or_else(refused)?)
-}
-
-/// One pattern, or a list of names.
-fn targets_of(value: Json<'_>) -> Result<Targets> {
-    let key = "target_modules";
-    let none = || Refusal::new(word!("adapter.target.none")).subject(key);
-    match value.text().as_deref() {
-        Some("") => Err(none().into()),
-        Some("all-linear") => Ok(Targets::AllLinear),
-        Some(text) => Pattern::whole(key, text).map(Targets::Pattern),
-        None => {
-            let names = names(key, value)?;
-            if names.is_empty() { Err(none().into()) } else { Ok(Targets::Names(names.into_iter().collect())) }
-        }
-    }
-}
-
-/// A list of names of modules.
-fn names(key: &str, value: Json<'_>) -> Result<Vec<String>> {
-    let list = value.list().ok_or_else(|| typed(key, "a list of texts"))?;
-    check_count(key, list.clone().count())?;
-    let name = |(at, value): (usize, Json<'_>)| {
-        let path = format!("{key}/{at}");
-        let text = value.text().ok_or_else(|| typed(&path, "text"))?;
-        check_length(&path, &text)?;
-        Ok(text.into_owned())
-    };
-    list.enumerate().map(name).collect()
-}
-
-/// The fields of the document.
-struct Fields<'a>(Json<'a>);
-
-impl<'a> Fields<'a> {
-    /// The value of `key`, if there is one other than null.
-    fn get(&self, key: &str) -> Option<Json<'a>> {
-        self.0.get(key).filter(|value| *value != Json::Null)
-    }
-
-    fn flag(&self, key: &str) -> Result<bool> {
-        match self.get(key) {
-            None => Ok(false),
-            Some(Json::Bool(value)) => Ok(value),
-            Some(_) => Err(typed(key, "true or false").into()),
-        }
-    }
-
-    fn text(&self, key: &str) -> Result<Option<String>> {
-        let text = |value: Json<'_>| Ok(value.text().ok_or_else(|| typed(key, "text"))?.into_owned());
-        self.get(key).map(text).transpose()
-    }
-
-    fn digest(&self, key: &str) -> Result<Option<Digest>> {
-        let digest = |text: String| Ok(Digest::from_hex(&text).ok_or_else(|| typed(key, "a SHA-256 in lower-case hex"))?);
-        self.text(key)?.map(digest).transpose()
-    }
-
-    /// One number, or a list of numbers; an empty list means all.
-    fn layers(&self) -> Result<Option<BTreeSet<u64>>> {
-        let key = "layers_to_transform";
-        let number = |path: &str, value: Json<'_>| Ok(value.count().ok_or_else(|| typed(path, "an integer of 0 or more"))?);
-        match self.get(key) {
-            None => Ok(None),
-            Some(value) => {
-                let Some(list) = value.list() else { return number(key, value).map(|layer| Some(BTreeSet::from([layer]))) };
-                check_count(key, list.clone().count())?;
-                let layers = list.enumerate().map(|(at, value)| number(&format!("{key}/{at}"), value));
-                layers.collect::<Result<BTreeSet<u64>>>().map(|layers| (!layers.is_empty()).then_some(layers))
-            }
-        }
-    }
-
-    fn pattern<T>(&self, key: &str, rule: fn(&str, Json<'_>) -> Result<T>) -> Result<Vec<(Pattern, T)>> {
-        let Some(value) = self.get(key) else { return Ok(Vec::new()) };
-        let of = |(module, value): (Cow<'_, str>, Json<'_>)| {
-            let path = format!("{key}/{module}");
-            Ok((Pattern::end(&path, &module)?, rule(&path, value)?))
-        };
-        let entries = value.object().ok_or_else(|| typed(key, "an object"))?;
-        check_count(key, entries.clone().count())?;
-        entries.map(of).collect()
-    }
-
-    /// Refuses what changes the arithmetic of a plain LoRA, and ways of starting that change the base, so that the adapter fits no other.
-    fn check_features(&self) -> Result<()> {
-        let refuse = |key: &str| Refusal::new(word!("adapter.feature.unsupported")).subject(key);
-        for key in ["use_dora", "use_qalora", "use_bdlora", "lora_bias"] {
-            if self.get(key).is_some_and(|value| value != Json::Bool(false)) {
-                return Err(refuse(key).into());
-            }
-        }
-        if self.get("bias").is_some_and(|value| value.text().as_deref() != Some("none")) {
-            return Err(refuse("bias").expected("none").into());
-        }
-        for key in ["layer_replication", "target_parameters", "trainable_token_indices", "alora_invocation_tokens", "arrow_config"] {
-            let items = |value: Json<'_>| value.list().map(Iterator::count).or_else(|| value.object().map(Iterator::count));
-            if self.get(key).is_some_and(|value| items(value) != Some(0)) {
-                return Err(refuse(key).into());
-            }
-        }
-        let start = self.get("init_lora_weights").and_then(Json::text).unwrap_or_default();
-        if matches!(start.as_ref(), "pissa" | "olora" | "corda" | "loftq" | "lora_ga") || start.starts_with("pissa_niter_") {
-            return Err(refuse("init_lora_weights").found(start).into());
-        }
-        Ok(())
-    }
 }

@@ -2,16 +2,21 @@
 
 mod base_digest;
 mod config;
+mod fields;
 mod merge;
 mod open;
 mod pairs;
 mod report;
 mod scaling;
 mod targets;
+mod write;
 
 pub use config::LoraConfig;
 pub use merge::MergedAdapter;
 pub(super) use merge::{Factors, Merge};
-pub(super) use open::merge_adapter;
+pub(crate) use open::{CONFIG, WEIGHTS};
+pub(super) use open::{attach_adapter, merge_adapter};
+pub(crate) use pairs::PREFIX;
 pub use report::MergedTensor;
-pub use targets::{Pattern, Targets};
+pub use targets::Targets;
+pub use write::{adapter_config_json, adapter_tensors};

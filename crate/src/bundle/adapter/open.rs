@@ -17,8 +17,8 @@ use crate::bundle::source::{ByteSource, base_name};
 use crate::bundle::tensors::{Bundle, Entry};
 use crate::error::{Error, Refusal, Result, word};
 
-const CONFIG: &str = "adapter_config.json";
-const WEIGHTS: &str = "adapter_model.safetensors";
+pub(crate) const CONFIG: &str = "adapter_config.json";
+pub(crate) const WEIGHTS: &str = "adapter_model.safetensors";
 /// Key of the metadata of the weights that states the base's digest; [`LoraConfig::base_weights_digest`] is the other place.
 const BASE: &str = "tabtune.base_weights_digest";
 
@@ -32,30 +32,13 @@ const BASE: &str = "tabtune.base_weights_digest";
 /// # Errors
 /// `adapter.*` as in crate/FORMATS.md, "PEFT adapter"; `format.unsupported` for pickles and other formats; `bundle.config.missing` and
 /// `bundle.weights.missing` for absent files.
-pub(in crate::bundle) fn merge_adapter(bundle: &mut Bundle, mut files: Vec<Box<dyn ByteSource>>) -> Result<()> {
-    let find = |files: &[Box<dyn ByteSource>], name: &str| files.iter().position(|file| base_name(file.name()) == name);
-    refuse_other_formats(&files)?;
-    let absent = |code, name: &str| Error::from(Refusal::new(code).of(name).subject(name).expected(format!("{CONFIG} and {WEIGHTS}")));
-    let config = find(&files, CONFIG).ok_or_else(|| absent(word!("bundle.config.missing"), CONFIG))?;
-    let config_file = files[config].as_ref();
-    let config_sum = sha256_of(config_file, 0, config_file.len())?;
-    let config_input = ReceiptFile::of_name(config_file.name(), config_file.len(), Some(config_sum));
-    let config = LoraConfig::open(config_file)?;
-    let weights = find(&files, WEIGHTS).ok_or_else(|| absent(word!("bundle.weights.missing"), WEIGHTS))?;
-    let weights = files.swap_remove(weights);
-    let file = SafetensorsFile::open(weights.as_ref())?;
-    if let Some(found) = check_base(bundle, &config, &file, weights.name())? {
-        bundle.base.weights_digest = Some(found);
-    }
-    let parts = Parts::of(bundle, &config, &file, weights.name())?;
+pub(in crate::bundle) fn merge_adapter(bundle: &mut Bundle, files: Vec<Box<dyn ByteSource>>) -> Result<()> {
+    let opened = Opened::of(bundle, files)?;
+    let parts = opened.parts(bundle)?;
     untie(bundle, &parts);
     parts.check(bundle)?;
     let source = bundle.files.len();
-    for (name, tensor) in parts.replacements(bundle) {
-        if let Some(entry) = bundle.entries.get_mut(&name) {
-            *entry = replaced(entry.clone(), tensor, source);
-        }
-    }
+    replace(bundle, &parts, source);
     for merge in parts.merges(bundle, source)? {
         let Some(entry) = bundle.entries.get_mut(&merge.name) else { continue };
         if matches!(entry.encoding, Some(Encoding::Blocks(_))) {
@@ -63,11 +46,78 @@ pub(in crate::bundle) fn merge_adapter(bundle: &mut Bundle, mut files: Vec<Box<d
         }
         entry.merge = Some(Rc::new(merge));
     }
-    bundle.warnings.extend(config.warnings.iter().chain(&file.warnings).cloned());
-    let inputs = vec![config_input, ReceiptFile::of_name(weights.name(), weights.len(), None)];
-    bundle.adapter = Some(MergedAdapter { file: weights.name().to_string(), bytes: weights.len(), config, inputs });
-    bundle.files.push(weights);
+    opened.keep(bundle);
     Ok(())
+}
+
+/// Puts the adapter of `files` beside a model that was opened: its factors become tensors of their own, called as PEFT calls them without
+/// `base_model.model.`, and what it stores in full takes the place of the base's. The base's matrices stay as they are.
+///
+/// # Errors
+/// Those of [`merge_adapter`], and `adapter.target.unsupported` for pairs of an embedding or a head.
+pub(in crate::bundle) fn attach_adapter(bundle: &mut Bundle, files: Vec<Box<dyn ByteSource>>) -> Result<()> {
+    let opened = Opened::of(bundle, files)?;
+    let parts = opened.parts(bundle)?;
+    parts.check(bundle)?;
+    let source = bundle.files.len();
+    let factors = parts.factors(bundle, source)?;
+    replace(bundle, &parts, source);
+    bundle.factors = factors.into_iter().map(|entry| (entry.name.clone(), entry)).collect();
+    opened.keep(bundle);
+    Ok(())
+}
+
+/// The files of an adapter.
+struct Opened {
+    config: LoraConfig,
+    /// The file of the configuration, as a receipt names it.
+    config_input: ReceiptFile,
+    weights: Box<dyn ByteSource>,
+    file: SafetensorsFile,
+}
+
+impl Opened {
+    /// Opens the files, and refuses an adapter of another base.
+    fn of(bundle: &mut Bundle, mut files: Vec<Box<dyn ByteSource>>) -> Result<Self> {
+        let find = |files: &[Box<dyn ByteSource>], name: &str| files.iter().position(|file| base_name(file.name()) == name);
+        refuse_other_formats(&files)?;
+        let absent = |code, name: &str| Error::from(Refusal::new(code).of(name).subject(name).expected(format!("{CONFIG} and {WEIGHTS}")));
+        let config = find(&files, CONFIG).ok_or_else(|| absent(word!("bundle.config.missing"), CONFIG))?;
+        let config_file = files[config].as_ref();
+        let config_sum = sha256_of(config_file, 0, config_file.len())?;
+        let config_input = ReceiptFile::of_name(config_file.name(), config_file.len(), Some(config_sum));
+        let config = LoraConfig::open(config_file)?;
+        let weights = find(&files, WEIGHTS).ok_or_else(|| absent(word!("bundle.weights.missing"), WEIGHTS))?;
+        let weights = files.swap_remove(weights);
+        let file = SafetensorsFile::open(weights.as_ref())?;
+        if let Some(found) = check_base(bundle, &config, &file, weights.name())? {
+            bundle.base.weights_digest = Some(found);
+        }
+        Ok(Self { config, config_input, weights, file })
+    }
+
+    /// Its tensors, sorted.
+    fn parts(&self, bundle: &Bundle) -> Result<Parts<'_>> {
+        Parts::of(bundle, &self.config, &self.file, self.weights.name())
+    }
+
+    /// Gives the file of the weights to the bundle, as its last one.
+    fn keep(self, bundle: &mut Bundle) {
+        let Self { config, config_input, weights, file } = self;
+        bundle.warnings.extend(config.warnings.iter().chain(&file.warnings).cloned());
+        let inputs = vec![config_input, ReceiptFile::of_name(weights.name(), weights.len(), None)];
+        bundle.adapter = Some(MergedAdapter { file: weights.name().to_string(), bytes: weights.len(), config, inputs });
+        bundle.files.push(weights);
+    }
+}
+
+/// Puts what an adapter stores in full, in the file at `source`, in place of the base's.
+fn replace(bundle: &mut Bundle, parts: &Parts<'_>, source: usize) {
+    for (name, tensor) in parts.replacements(bundle) {
+        if let Some(entry) = bundle.entries.get_mut(&name) {
+            *entry = replaced(entry.clone(), tensor, source);
+        }
+    }
 }
 
 /// Refuses pickles, and adapters of other programs.

@@ -8,11 +8,11 @@ use super::scaling::Scaling;
 use crate::bundle::decode::Encoding;
 use crate::bundle::names::{self, HEAD, Layout, block_of};
 use crate::bundle::safetensors::{SafetensorsFile, SafetensorsTensor};
-use crate::bundle::tensors::{Bundle, unreadable};
+use crate::bundle::tensors::{Bundle, Entry, narrow, unreadable};
 use crate::error::{Error, Refusal, Result, word};
 
 /// What PEFT puts in front of every name.
-const PREFIX: &str = "base_model.model.";
+pub(crate) const PREFIX: &str = "base_model.model.";
 /// The two matrices of a pair, of a matrix and of a table of embeddings.
 const PAIRS: [[&str; 2]; 2] = [["lora_A", "lora_B"], ["lora_embedding_A", "lora_embedding_B"]];
 /// Wrappers of PEFT around a module that is stored in full.
@@ -121,6 +121,39 @@ impl<'a> Parts<'a> {
             merges.push(merge);
         }
         Ok(merges)
+    }
+
+    /// The factors as tensors of their own; the adapter's file is the bundle's at `source`.
+    ///
+    /// # Errors
+    /// `adapter.target.unsupported` for pairs outside the blocks; all are listed.
+    pub(super) fn factors(&self, bundle: &Bundle, source: usize) -> Result<Vec<Entry>> {
+        let (mut entries, mut outside) = (Vec::new(), Vec::new());
+        for (module, halves) in &self.pairs {
+            let Some(name) = names::from_hf(&weight(module), &bundle.config) else { continue };
+            if halves.kind == 1 || block_of(&name).is_none() {
+                let refusal = Refusal::new(word!("adapter.target.unsupported")).of(self.artifact).subject(module);
+                outside.push(refusal.expected("a matrix inside the blocks").hint("merge the adapter instead"));
+                continue;
+            }
+            let own = name.strip_suffix(".weight").unwrap_or(&name);
+            for (name, tensor) in names::factor_names(own).into_iter().zip(halves.tensors.into_iter().flatten()) {
+                entries.push(Entry {
+                    name,
+                    stored_name: tensor.name.clone(),
+                    dtype: tensor.dtype.clone(),
+                    encoding: Encoding::of_word(&tensor.dtype),
+                    shape: narrow(&tensor.shape, &tensor.name, self.artifact)?,
+                    source,
+                    begin: tensor.begin,
+                    end: Some(tensor.end),
+                    layout: Layout::Same,
+                    merge: None,
+                    replaced: None,
+                });
+            }
+        }
+        if outside.is_empty() { Ok(entries) } else { Err(Error::Refused(outside)) }
     }
 
     /// Refuses what is wrong with the adapter or does not fit the base: the first kind of fault, everywhere.

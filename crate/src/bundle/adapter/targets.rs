@@ -2,67 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use regex::bytes::{Regex, RegexBuilder};
-
-use crate::error::{Refusal, Result, word};
-
-/// Longest pattern or name of a module.
-const MAX_PATTERN_BYTES: usize = 1_024;
-
-/// Largest memory of a pattern that is prepared for matching.
-const MAX_COMPILED_BYTES: usize = 64 << 10;
-
-/// A regular expression that was checked. It is prepared each time it is used, so that many take no memory.
-#[derive(Debug, Clone)]
-pub struct Pattern {
-    text: String,
-    /// Where it stands, for a refusal.
-    path: String,
-    anchored: String,
-}
-
-impl Pattern {
-    /// A pattern that matches whole names; `path` says where it stands.
-    pub(super) fn whole(path: &str, text: &str) -> Result<Self> {
-        Self::new(path, text, format!("^(?:{text})$"))
-    }
-
-    /// A pattern that matches a whole name, or its end after a dot.
-    pub(super) fn end(path: &str, text: &str) -> Result<Self> {
-        Self::new(path, text, format!(r"^(?:.*\.)?(?:{text})$"))
-    }
-
-    fn new(path: &str, text: &str, anchored: String) -> Result<Self> {
-        check_length(path, text)?;
-        let pattern = Self { text: text.to_string(), path: path.to_string(), anchored };
-        pattern.prepared().map(drop)?;
-        Ok(pattern)
-    }
-
-    /// The pattern as the adapter has it.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
-
-    /// Says of a name of a module whether the pattern matches it. Letters and digits are those of ASCII.
-    pub(super) fn prepared(&self) -> Result<impl Fn(&str) -> bool> {
-        let invalid = |_| {
-            let refusal = Refusal::new(word!("adapter.pattern.invalid")).subject(&self.path).found(&self.text);
-            refusal.expected("a regular expression without look-around and back references")
-        };
-        let regex: Regex = RegexBuilder::new(&self.anchored).unicode(false).size_limit(MAX_COMPILED_BYTES).build().map_err(invalid)?;
-        Ok(move |module: &str| regex.is_match(module.as_bytes()))
-    }
-}
-
-/// Refuses a pattern, or the name of a module, that is too long.
-pub(super) fn check_length(path: &str, text: &str) -> Result<()> {
-    if text.len() > MAX_PATTERN_BYTES {
-        let refusal = Refusal::new(word!("adapter.pattern.length")).subject(path);
-        return Err(refusal.expected(format!("at most {MAX_PATTERN_BYTES} bytes")).found(text.len()).into());
-    }
-    Ok(())
-}
+use crate::config::{Names, Pattern, ends};
+use crate::error::Result;
 
 /// `target_modules`: the modules that have a pair.
 #[derive(Debug, Clone)]
@@ -102,13 +43,17 @@ impl Targets {
         })
     }
 
+    /// The targets as a setting.
+    pub(super) fn names(&self) -> Names {
+        match self {
+            Self::AllLinear => Names::One("all-linear".to_string()),
+            Self::Pattern(pattern) => Names::One(pattern.text().to_string()),
+            Self::Names(names) => Names::Many(names.iter().cloned().collect()),
+        }
+    }
+
     /// Whether a list has the whole name of `module`.
     pub(super) fn has_whole(&self, module: &str) -> bool {
         matches!(self, Self::Names(names) if names.contains(module))
     }
-}
-
-/// A name, and its ends after each of its dots.
-fn ends(module: &str) -> impl Iterator<Item = &str> {
-    std::iter::once(module).chain(module.match_indices('.').map(|(at, _)| &module[at + 1..]))
 }

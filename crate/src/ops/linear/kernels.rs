@@ -34,6 +34,8 @@ crate::kernel! {
         m: u32,
         /// Columns of x and w, divided by 4.
         k4: u32,
+        /// The word at which the weights' second plane begins.
+        plane: u32,
     },
     twin |read, [y], p| forward(read, y, [p.n, p.m, p.k4 * 4]);
 
@@ -55,6 +57,8 @@ crate::kernel! {
         m: u32,
         /// Columns of x and w.
         k: u32,
+        /// The word at which the weights' second plane begins.
+        plane: u32,
     },
     twin |read, [y], p| forward(read, y, [p.n, p.m, p.k]);
 
@@ -75,6 +79,8 @@ crate::kernel! {
         k4: u32,
         /// Columns of a slice, divided by 4.
         slice4: u32,
+        /// The word at which the weights' second plane begins.
+        plane: u32,
     },
     twin |read, [dx], p| backward_input(read, dx, [p.n, p.m4 * 4, p.k4 * 4], p.slice4 * 4);
 
@@ -94,6 +100,8 @@ crate::kernel! {
         k: u32,
         /// Columns of a slice.
         slice: u32,
+        /// The word at which the weights' second plane begins.
+        plane: u32,
     },
     twin |read, [dx], p| backward_input(read, dx, [p.n, p.m, p.k], p.slice);
 
@@ -153,6 +161,8 @@ crate::kernel! {
         k4: u32,
         /// 1 where dx contains a sum that this gradient is added to.
         add: u32,
+        /// The word at which the weights' second plane begins.
+        plane: u32,
     },
     twin both
 }
@@ -173,6 +183,8 @@ crate::kernel! {
         input: u32,
         /// Bit 0 where dx, bit 1 where dW holds a sum that the gradient is added to.
         add: u32,
+        /// The word at which the weights' second plane begins.
+        plane: u32,
     },
     twin tile
 }

@@ -1,4 +1,4 @@
-//! Linear layers: `y = x Wᵀ`, weights `[m, k]` in f32 or packed bf16, the sums in f32.
+//! Linear layers: `y = x Wᵀ`, weights `[m, k]` of any storage type, the sums in f32.
 //!
 //! Each product picks a kernel by its shape and by whether the adapter is a CPU: for many rows of widths that are multiples of 4 a register
 //! block of 16 or 32 by 16 on software adapters and tiles in workgroup memory on GPUs, for fewer rows blocks of 4 by 4, `linear_row` for
@@ -12,11 +12,13 @@ use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
 use burn::tensor::DType;
 
-use crate::gpu::StorageType;
 use crate::gpu::launch::{Launch, rows_columns};
+use crate::gpu::{StorageType, StoredMatrix};
 use crate::ops::column_sum::column_sum;
 use crate::ops::elementwise::residual_add;
+use crate::ops::embedding;
 use crate::ops::tape::Vjp;
+use crate::ops::weights::Weights;
 use kernels::{AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, BothParams, ForwardParams, InputParams, TileParams};
 
 /// Up to this many rows one thread computes one output: a register block would compute rows twice.
@@ -62,38 +64,38 @@ fn tiles(rows: usize, columns: usize) -> u32 {
 fn by_tiles<B: Launch>(
     dy: FloatTensor<B>,
     x: Option<FloatTensor<B>>,
-    w: Option<FloatTensor<B>>,
+    w: Option<Weights<FloatTensor<B>>>,
     k: usize,
     sums: [Option<FloatTensor<B>>; 2],
 ) -> [FloatTensor<B>; 2] {
     let (n, m) = rows_columns(&dy.shape());
     let slices = m.div_ceil(SLICE).max(1);
     // Without weights the kernel reads none.
-    let storage = w.as_ref().map_or(StorageType::F32, |w| StorageType::of(w.dtype()));
+    let (storage, plane) = w.as_ref().map_or((StorageType::F32, 0), |w| (w.form.storage, w.form.plane()));
     let input = if w.is_some() { slices as u32 * tiles(n, k) } else { 0 };
     let weight = if x.is_some() { tiles(m, k) } else { 0 };
     let add = u32::from(sums[0].is_some()) + 2 * u32::from(sums[1].is_some());
     let (m4, k4, slice4) = (m as u32 / 4, k as u32 / 4, SLICE as u32 / 4);
-    let params = TileParams { n: n as u32, m4, k4, slice4, input, add };
+    let params = TileParams { n: n as u32, m4, k4, slice4, input, add, plane };
     let place = |made: bool, rows: usize, columns: usize| B::empty(&dy, if made { [rows, columns] } else { [1, 4] }.into(), DType::F32);
     let [dx, dw] = sums;
     let dx = dx.unwrap_or_else(|| place(input > 0, slices, n * k));
     let dw = dw.unwrap_or_else(|| place(weight > 0, m, k));
-    let [x, w] = [x, w].map(|given| given.unwrap_or_else(|| place(false, 1, 4)));
+    let [x, w] = [x, w.map(|w| w.words)].map(|given| given.unwrap_or_else(|| place(false, 1, 4)));
     B::launch(kernels::BACKWARD_TILE.of(storage), [w, dy, x], [dx, dw], &params, input + weight)
 }
 
 /// `x [n, k] · w [m, k]ᵀ → [n, m]`
-pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>) -> FloatTensor<B> {
-    let ((n, k), (m, _)) = (rows_columns(&x.shape()), rows_columns(&w.shape()));
+pub fn forward<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>) -> FloatTensor<B> {
+    let ((n, k), m) = (rows_columns(&x.shape()), w.form.rows);
     if B::TWINS {
         return B::float_matmul(x, B::float_transpose(widened::<B>(w)));
     }
     let y = B::empty(&x, [n, m].into(), DType::F32);
-    let (storage, software) = (StorageType::of(w.dtype()), B::software(&x));
+    let (storage, plane, w, software) = (w.form.storage, w.form.plane(), w.words, B::software(&x));
     let small = n.div_ceil(4) * m.div_ceil(4);
     let [y] = if k % 4 != 0 {
-        let params = AnyParams { n: n as u32, m: m as u32, k: k as u32 };
+        let params = AnyParams { n: n as u32, m: m as u32, k: k as u32, plane };
         let (kernel, threads) = match block_threads(software, ANY_BLOCK, n, m) {
             Some(threads) => (&kernels::FORWARD_ANY_BLOCK, threads),
             None => (&kernels::FORWARD_ANY, small),
@@ -101,7 +103,7 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>) -> FloatTensor<B
         let kernel = kernel.of(storage);
         B::launch(kernel, [w, x], [y], &params, kernel.groups(threads))
     } else {
-        let params = ForwardParams { n: n as u32, m: m as u32, k4: k as u32 / 4 };
+        let params = ForwardParams { n: n as u32, m: m as u32, k4: k as u32 / 4, plane };
         if tiled(software, n) {
             B::launch(kernels::FORWARD_TILE.of(storage), [w, x], [y], &params, tiles(n, m))
         } else {
@@ -119,8 +121,8 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>) -> FloatTensor<B
 }
 
 /// `dy [n, m] · w [m, k] → [n, k]`
-pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: FloatTensor<B>) -> FloatTensor<B> {
-    let ((n, m), (_, k)) = (rows_columns(&dy.shape()), rows_columns(&w.shape()));
+pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: Weights<FloatTensor<B>>) -> FloatTensor<B> {
+    let ((n, m), k) = (rows_columns(&dy.shape()), w.form.columns);
     if B::TWINS {
         return B::float_matmul(dy, widened::<B>(w));
     }
@@ -132,10 +134,10 @@ pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: FloatTensor<B>) -> Float
         return whole(dx);
     }
     let dx = B::empty(&dy, [slices, n * k].into(), DType::F32);
-    let storage = StorageType::of(w.dtype());
+    let (storage, plane, w) = (w.form.storage, w.form.plane(), w.words);
     let small = n.div_ceil(4) * k.div_ceil(4);
     let [dx] = if m % 4 != 0 || k % 4 != 0 {
-        let params = AnyInputParams { n: n as u32, m: m as u32, k: k as u32, slice: SLICE as u32 };
+        let params = AnyInputParams { n: n as u32, m: m as u32, k: k as u32, slice: SLICE as u32, plane };
         let (kernel, threads) = match block_threads(software, ANY_BLOCK, n, k) {
             Some(threads) => (&kernels::BACKWARD_INPUT_ANY_BLOCK, threads),
             None => (&kernels::BACKWARD_INPUT_ANY, small),
@@ -143,7 +145,7 @@ pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: FloatTensor<B>) -> Float
         let kernel = kernel.of(storage);
         B::launch(kernel, [w, dy], [dx], &params, kernel.groups(slices * threads))
     } else {
-        let params = InputParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4, slice4: SLICE as u32 / 4 };
+        let params = InputParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4, slice4: SLICE as u32 / 4, plane };
         let (kernel, threads) = match block_threads(software, BLOCK, n, k) {
             Some(threads) => (&kernels::BACKWARD_INPUT_BLOCK, threads),
             None => (&kernels::BACKWARD_INPUT, small),
@@ -189,7 +191,7 @@ pub fn backward_weight<B: Launch>(dy: FloatTensor<B>, x: FloatTensor<B>, sum: Op
 
 /// Whether [`both`] takes the shape.
 fn fits<B: Launch>(dy: &FloatTensor<B>, vjp: &Linear<FloatTensor<B>>) -> bool {
-    let ((n, m), (_, k)) = (rows_columns(&dy.shape()), rows_columns(&vjp.w.shape()));
+    let ((n, m), k) = (rows_columns(&dy.shape()), vjp.w.form.columns);
     let software = B::software(dy);
     let blocks = block_threads(software, BLOCK, n, k).is_some() && block_threads(software, BLOCK, m, k).is_some();
     !B::TWINS && m % 4 == 0 && k % 4 == 0 && m <= SLICE && (blocks || tiled(software, n))
@@ -197,22 +199,26 @@ fn fits<B: Launch>(dy: &FloatTensor<B>, vjp: &Linear<FloatTensor<B>>) -> bool {
 
 /// Both gradients of `y = x Wᵀ` in one dispatch, dx added to `sum` if there is one.
 fn both<B: Launch>(dy: FloatTensor<B>, vjp: Linear<FloatTensor<B>>, sum: Option<FloatTensor<B>>) -> [FloatTensor<B>; 2] {
-    let ((n, m), (_, k)) = (rows_columns(&dy.shape()), rows_columns(&vjp.w.shape()));
+    let ((n, m), k) = (rows_columns(&dy.shape()), vjp.w.form.columns);
     if tiled(B::software(&dy), n) {
         let [dx, dw] = by_tiles::<B>(dy, Some(vjp.x), Some(vjp.w), k, [sum, None]);
         return [B::float_reshape(dx, [n, k].into()), dw];
     }
-    let kernel = kernels::BACKWARD_BLOCK.of(StorageType::of(vjp.w.dtype()));
+    let kernel = kernels::BACKWARD_BLOCK.of(vjp.w.form.storage);
     let groups = |rows: usize| kernel.groups(rows.div_ceil(BLOCK[0]) * k.div_ceil(BLOCK[1]));
-    let params = BothParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4, add: u32::from(sum.is_some()) };
+    let params = BothParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4, add: u32::from(sum.is_some()), plane: vjp.w.form.plane() };
     let dx = sum.unwrap_or_else(|| B::empty(&dy, [n, k].into(), DType::F32));
     let dw = B::empty(&dy, [m, k].into(), DType::F32);
-    B::launch(kernel, [vjp.w, dy, vjp.x], [dx, dw], &params, groups(n) + groups(m))
+    B::launch(kernel, [vjp.w.words, dy, vjp.x], [dx, dw], &params, groups(n) + groups(m))
 }
 
 /// The weights in f32, for the CPU only.
-fn widened<B: Launch>(w: FloatTensor<B>) -> FloatTensor<B> {
-    if w.dtype() == DType::BF16 { B::float_cast(w, burn::tensor::FloatDType::F32) } else { w }
+fn widened<B: Launch>(w: Weights<FloatTensor<B>>) -> FloatTensor<B> {
+    match (w.words.dtype(), w.form) {
+        (DType::BF16, _) => B::float_cast(w.words, burn::tensor::FloatDType::F32),
+        (_, StoredMatrix { storage: StorageType::F32, rows, columns }) => B::float_reshape(w.words, [rows, columns].into()),
+        _ => embedding::decoded::<B>(w),
+    }
 }
 
 /// Gradients of `y = x Wᵀ`.
@@ -220,8 +226,8 @@ fn widened<B: Launch>(w: FloatTensor<B>) -> FloatTensor<B> {
 pub struct Linear<T> {
     /// Input rows.
     pub x: T,
-    /// Weights, in their storage dtype.
-    pub w: T,
+    /// Weights, as they are stored.
+    pub w: Weights<T>,
 }
 
 impl<B: Launch> Vjp<B, 2> for Linear<FloatTensor<B>> {
@@ -248,8 +254,8 @@ impl<B: Launch> Vjp<B, 2> for Linear<FloatTensor<B>> {
 pub struct Conv1d<T> {
     /// Input rows.
     pub x: T,
-    /// Weights, in their storage dtype.
-    pub w: T,
+    /// Weights, as they are stored.
+    pub w: Weights<T>,
 }
 
 impl<B: Launch> Vjp<B, 2> for Conv1d<FloatTensor<B>> {
@@ -257,5 +263,31 @@ impl<B: Launch> Vjp<B, 2> for Conv1d<FloatTensor<B>> {
         let dx = needs[0].then(|| forward::<B>(dy.clone(), self.w));
         let dw = needs[1].then(|| backward_weight::<B>(self.x, dy, None));
         [dx, dw]
+    }
+}
+
+/// The gradient of the input of `y = x Wᵀ`, whose weights are constants.
+#[derive(Debug, Clone)]
+pub struct FrozenLinear<T> {
+    /// Weights, as they are stored.
+    pub w: Weights<T>,
+}
+
+impl<B: Launch> Vjp<B, 1> for FrozenLinear<FloatTensor<B>> {
+    fn backward(self, dy: FloatTensor<B>, _needs: [bool; 1]) -> [Option<FloatTensor<B>>; 1] {
+        [Some(backward_input::<B>(dy, self.w))]
+    }
+}
+
+/// The gradient of the input of `y = x W`, whose weights are constants.
+#[derive(Debug, Clone)]
+pub struct FrozenConv1d<T> {
+    /// Weights, as they are stored.
+    pub w: Weights<T>,
+}
+
+impl<B: Launch> Vjp<B, 1> for FrozenConv1d<FloatTensor<B>> {
+    fn backward(self, dy: FloatTensor<B>, _needs: [bool; 1]) -> [Option<FloatTensor<B>>; 1] {
+        [Some(forward::<B>(dy, self.w))]
     }
 }

@@ -10,6 +10,7 @@ use crate::ops::linear;
 use crate::ops::loss::cross_entropy;
 use crate::ops::scale::scale;
 use crate::ops::tape::Vjp;
+use crate::ops::weights::Weights;
 
 /// How a head's loss is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub struct HeadLoss<T> {
 /// `Σ loss → [1]` of `x [n, C]` under the head `w [V, C]`, and what the backward pass needs.
 pub fn forward<B: Launch>(
     x: FloatTensor<B>,
-    w: FloatTensor<B>,
+    w: Weights<FloatTensor<B>>,
     targets: IntTensor<B>,
     plan: HeadPlan,
 ) -> (FloatTensor<B>, HeadLoss<FloatTensor<B>>) {

@@ -108,6 +108,7 @@ fn of_model(model: &Model) -> ExportSource {
         selection: SelectionReport::default(),
         made_by: None,
         whole: false,
+        adapter_settings: None,
     }
 }
 

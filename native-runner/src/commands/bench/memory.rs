@@ -69,7 +69,7 @@ pub fn run(layers: usize, device: &Device, output: &Output) -> Result<Outcome> {
             seq_len: SEQ_LEN,
             document_starts: None,
         };
-        accumulate(trainer.model(), &batch, 1.0, false, &|name| trainer.optim().frozen(name), &mut gradients)?;
+        accumulate(trainer.model(), &batch, None, 1.0, false, &|name| trainer.optim().frozen(name), &mut gradients)?;
         let held = usage(device)?;
         drop(gradients);
         drop(trainer);

@@ -71,7 +71,7 @@ pub fn parts(model: impl FnOnce() -> Result<Model>, config: TrainConfig, device:
     let before = cleaned(device)?;
     let model = model()?;
     let (parameters, vocabulary) = (model.num_parameters(), model.config().vocab_size as u64);
-    let plan = memory_plan(model.config(), &config)?;
+    let plan = memory_plan(model.config(), &config, None)?;
     let (gradients, planned) = (plan.gradients, plan.total());
     let weights = usage(device)?.in_use - before.in_use;
     let tokens = (0..3 * config.seq_len as u64 + 1).map(|i| (i * 7919 % vocabulary) as u32).collect();

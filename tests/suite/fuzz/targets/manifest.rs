@@ -59,7 +59,7 @@ fn weights(manifest: Option<&str>) -> Rc<dyn ByteSource> {
 /// The same bytes as `checkpoint.json`, whose files are absent, as the manifest of weights in their metadata, and as the file beside them.
 fn manifest_answer(file: &[u8]) -> String {
     let checkpoint: Box<dyn ByteSource> = Box::new(MemorySource::new(MANIFEST_NAME, file));
-    let checkpoint = told(Checkpoint::open_verified(vec![checkpoint]));
+    let checkpoint = told(Checkpoint::open_verified(vec![checkpoint], None));
     let Ok(text) = std::str::from_utf8(file) else { return checkpoint };
     let read = StateManifest::read(text, "f");
     if let Ok(manifest) = &read {

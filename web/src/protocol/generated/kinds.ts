@@ -1,9 +1,13 @@
 // Made by npm run generate; not for editing.
-/** Keys of settings and the kinds of their values: a `count` is an integer of at least 0, a list is its words. */
-export type Kind = 'count' | 'integer' | 'number' | 'boolean' | 'string' | readonly string[];
+/**
+ * Keys of settings and the kinds of their values: a `count` is an integer of at least 0, `counts` and `names` are one value or a list, a `list` has texts, a `table`
+ * numbers by names; a list is its words.
+ */
+export type Kind = 'count' | 'counts' | 'integer' | 'number' | 'boolean' | 'string' | 'names' | 'list' | 'table' | readonly (string | boolean)[];
 export type Kinds = Readonly<Record<string, Kind>>;
 
-export const RUN: Kinds = { steps: 'count', batchSize: 'count', seqLen: 'count', gradientAccumulationSteps: 'count', learningRate: 'number', maxGradNorm: 'number', seed: 'count', precision: ['f32', 'bf16'], gradientCheckpointing: 'boolean', gradientRelease: 'boolean', documentMask: 'boolean', dataOrder: ['shuffled', 'sequential'], validationFraction: 'number' };
+export const RUN: Kinds = { steps: 'count', batchSize: 'count', seqLen: 'count', gradientAccumulationSteps: 'count', learningRate: 'number', maxGradNorm: 'number', seed: 'count', precision: ['f32', 'bf16'], baseStorage: ['stored', 'bf16', 'f32'], gradientCheckpointing: 'boolean', gradientRelease: 'boolean', documentMask: 'boolean', dataOrder: ['shuffled', 'sequential'], validationFraction: 'number' };
+export const ADAPTER: Kinds = { r: 'count', alpha: 'number', targetModules: 'names', excludeModules: 'names', layersToTransform: 'counts', layersPattern: 'names', rankPattern: 'table', alphaPattern: 'table', dropout: 'number', rslora: 'boolean', modulesToSave: 'list', init: [true, 'gaussian'], bias: ['none'] };
 export const GROUP: Kinds = { pattern: 'string', weightDecay: 'number', learningRateScale: 'number', frozen: 'boolean' };
 export const SAMPLE: Kinds = { maxTokens: 'count', temperature: 'number', topK: 'count', topP: 'number', seed: 'count', topLogprobs: 'count' };
 export const OPTIMIZERS: Record<string, Kinds> = {

@@ -18,7 +18,9 @@ export interface RunSettings {
   seed?: number;
   /** Storage of matrices and their moments: 4 bytes, or 2 with bf16. Arithmetic is f32. 'f32' */
   precision?: 'f32' | 'bf16';
-  /** Run each block again in the backward pass instead of keeping its activations: less memory, more time. false */
+  /** Storage of the base's weights under an adapter: as in the file, 2 bytes, or 4. Arithmetic is f32. 'stored' */
+  baseStorage?: 'stored' | 'bf16' | 'f32';
+  /** Run each block again in the backward pass instead of keeping its activations: less memory, more time. True with an adapter, unless it is given. false */
   gradientCheckpointing?: boolean;
   /** Update each block as soon as its gradients are complete: least memory. Needs one micro-batch a step and `maxGradNorm` 0. false */
   gradientRelease?: boolean;
@@ -28,6 +30,36 @@ export interface RunSettings {
   dataOrder?: 'shuffled' | 'sequential';
   /** Share of the text kept for evaluation, from its end. 0 */
   validationFraction?: number;
+}
+
+/** Small factors that are trained on a base that does not change: y = x Wᵀ + scale · x Aᵀ Bᵀ with A [r, in] and B [out, r]. The words are PEFT's; `alpha`, `dropout`, `rslora` and `init` are its `"lora_alpha"`, `"lora_dropout"`, `"use_rslora"` and `"init_lora_weights"`. */
+export interface AdapterSettings {
+  /** Rank of the factors, from 1 to 65,536. 8 */
+  r?: number;
+  /** The product of the factors is multiplied by alpha / r. 8 */
+  alpha?: number;
+  /** Modules with factors, matrices inside the blocks: a list of names or of their ends after a dot, or one text, which is `"all-linear"` or a regular expression of whole names. If absent, `"q_proj"` and `"v_proj"`, of GPT-2 `"c_attn"`. */
+  targetModules?: string | string[];
+  /** Modules that have none although they are targets: a list, or a regular expression of whole names. */
+  excludeModules?: string | string[];
+  /** Number or numbers of the blocks with factors, all if absent; for targets given as a list, except by a whole name. */
+  layersToTransform?: number | number[];
+  /** The part of a name, or the parts, that the number of a block follows, as regular expressions; any if absent. */
+  layersPattern?: string | string[];
+  /** Ranks of some modules: the first key that as a regular expression matches a whole name, or its end after a dot. {} */
+  rankPattern?: Record<string, number>;
+  /** The same for alpha. The two tables are searched apart from each other. {} */
+  alphaPattern?: Record<string, number>;
+  /** Share of a target's inputs that the factors do not see in a step: 0 ≤ p < 1. 0 */
+  dropout?: number;
+  /** Multiply by alpha / √r (rsLoRA, arXiv:2312.03732) in place of alpha / r. false */
+  rslora?: boolean;
+  /** Modules that are trained in full, by the ends of their names: norms, and an embedding or a head that are not tied. */
+  modulesToSave?: string[];
+  /** How A starts: true, uniform in ±1/√in, or `"gaussian"`, normal with deviation 1/r. B starts at 0. true */
+  init?: true | 'gaussian';
+  /** Biases of the base that are trained: none. 'none' */
+  bias?: 'none';
 }
 
 /** Parameters that match `pattern` and how they are treated. First match wins. */

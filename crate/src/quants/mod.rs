@@ -5,7 +5,12 @@ mod bits;
 mod code_books;
 mod k;
 mod linear;
+mod planes;
 mod tables;
+
+pub(crate) use planes::Planes;
+
+use half::bf16;
 
 use code_books::{iq1_m, iq1_s, iq2_s, iq2_xs, iq2_xxs, iq3_s, iq3_xxs};
 use k::{q2_k, q3_k, q4_k, q5_k, q6_k};
@@ -15,7 +20,8 @@ use tables::{iq4_nl, iq4_xs, mxfp4, nvfp4};
 /// One block format: sizes, and the function that appends the values of one block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Block {
-    id: u32,
+    /// ggml's number of the type.
+    pub(crate) id: u32,
     pub(crate) elements: usize,
     pub(crate) bytes: usize,
     pub(crate) decode: fn(&[u8], &mut Vec<f32>),
@@ -29,17 +35,33 @@ impl PartialEq for Block {
 
 impl Eq for Block {}
 
+// What a device reads as it is: plain elements, whose block is one of them, and blocks.
+pub(crate) const F32: Block =
+    Block { id: 0, elements: 1, bytes: 4, decode: |b, out| out.push(f32::from_le_bytes([b[0], b[1], b[2], b[3]])) };
+pub(crate) const F16: Block = Block { id: 1, elements: 1, bytes: 2, decode: |b, out| out.push(bits::half_at(b, 0)) };
+pub(crate) const BF16: Block =
+    Block { id: 30, elements: 1, bytes: 2, decode: |b, out| out.push(bf16::from_le_bytes([b[0], b[1]]).to_f32()) };
+pub(crate) const Q4_0: Block = Block { id: 2, elements: 32, bytes: 18, decode: q4_0 };
+pub(crate) const Q4_1: Block = Block { id: 3, elements: 32, bytes: 20, decode: q4_1 };
+pub(crate) const Q5_0: Block = Block { id: 6, elements: 32, bytes: 22, decode: q5_0 };
+pub(crate) const Q5_1: Block = Block { id: 7, elements: 32, bytes: 24, decode: q5_1 };
+pub(crate) const Q8_0: Block = Block { id: 8, elements: 32, bytes: 34, decode: q8_0 };
+pub(crate) const Q4_K: Block = Block { id: 12, elements: 256, bytes: 144, decode: q4_k };
+pub(crate) const Q5_K: Block = Block { id: 13, elements: 256, bytes: 176, decode: q5_k };
+pub(crate) const Q6_K: Block = Block { id: 14, elements: 256, bytes: 210, decode: q6_k };
+
+/// The formats with blocks of several values.
 const BLOCKS: [Block; 25] = [
-    Block { id: 2, elements: 32, bytes: 18, decode: q4_0 },
-    Block { id: 3, elements: 32, bytes: 20, decode: q4_1 },
-    Block { id: 6, elements: 32, bytes: 22, decode: q5_0 },
-    Block { id: 7, elements: 32, bytes: 24, decode: q5_1 },
-    Block { id: 8, elements: 32, bytes: 34, decode: q8_0 },
+    Q4_0,
+    Q4_1,
+    Q5_0,
+    Q5_1,
+    Q8_0,
     Block { id: 10, elements: 256, bytes: 84, decode: q2_k },
     Block { id: 11, elements: 256, bytes: 110, decode: q3_k },
-    Block { id: 12, elements: 256, bytes: 144, decode: q4_k },
-    Block { id: 13, elements: 256, bytes: 176, decode: q5_k },
-    Block { id: 14, elements: 256, bytes: 210, decode: q6_k },
+    Q4_K,
+    Q5_K,
+    Q6_K,
     Block { id: 16, elements: 256, bytes: 66, decode: iq2_xxs },
     Block { id: 17, elements: 256, bytes: 74, decode: iq2_xs },
     Block { id: 18, elements: 256, bytes: 98, decode: iq3_xxs },

@@ -1,0 +1,93 @@
+//! Writes `adapter_config.json` as PEFT does.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use super::pairs::PREFIX;
+use crate::bundle::stream::StreamTensor;
+use crate::config::{AdapterConfig, Architecture, Names, Resolved, Target, is_all_linear};
+
+/// From this number of targets on, PEFT writes the shortest ends of names that tell them from other modules. They are last parts, since in
+/// every model here no other module ends as a target does.
+const SHORT_NAMES: usize = 20;
+
+/// `adapter_config.json` of an adapter with these settings: every field that PEFT 0.17 writes, keys ascending, two spaces an indent. Ranks
+/// and alphas of single targets are written under whole names in both tables, because PEFT 0.12 took the key that they found
+/// in one table for the other as well. `base_name` is shown by readers and opened by some; `kept` are fields of an adapter that this one
+/// goes on from, which stay unless they have a name of PEFT's.
+pub fn adapter_config_json(
+    config: &AdapterConfig,
+    architecture: Architecture,
+    base_name: &str,
+    resolved: &Resolved,
+    kept: &Map<String, Value>,
+) -> String {
+    let targets = match config.targets(architecture) {
+        Names::One(text) if is_all_linear(&text) => json!(all_names(&resolved.targets)),
+        Names::One(text) => json!(text),
+        Names::Many(list) => json!(list.into_iter().collect::<BTreeSet<_>>()),
+    };
+    // Empty lists say nothing, and PEFT refuses some of them beside a regular expression.
+    let names = |names: &Option<Names>| names.as_ref().filter(|names| !names.is_empty()).map_or(Value::Null, |names| json!(names));
+    let layers = config.layers_to_transform.as_ref().map(|layers| layers.numbers()).filter(|numbers| !numbers.is_empty());
+    let of = |differs: &dyn Fn(&Target) -> Option<Value>| -> BTreeMap<String, Value> {
+        resolved.targets.iter().filter_map(|target| Some((target.module.clone(), differs(target)?))).collect()
+    };
+    let r = usize::try_from(config.r).ok();
+    let fields = json!({
+        "alpha_pattern": of(&|target| (target.alpha != config.alpha).then(|| number(target.alpha))),
+        "auto_mapping": null,
+        "base_model_name_or_path": base_name,
+        "bias": config.bias,
+        "corda_config": null,
+        "eva_config": null,
+        "exclude_modules": names(&config.exclude_modules),
+        "fan_in_fan_out": architecture == Architecture::Gpt2,
+        "inference_mode": true,
+        "init_lora_weights": config.init,
+        "layer_replication": null,
+        "layers_pattern": names(&config.layers_pattern),
+        "layers_to_transform": layers,
+        "loftq_config": {},
+        "lora_alpha": number(config.alpha),
+        "lora_bias": false,
+        "lora_dropout": config.dropout,
+        "megatron_config": null,
+        "megatron_core": "megatron.core",
+        "modules_to_save": config.modules_to_save.as_ref().filter(|names| !names.is_empty()),
+        "peft_type": "LORA",
+        "qalora_group_size": 16,
+        "r": config.r,
+        "rank_pattern": of(&|target| (Some(target.rank) != r).then(|| json!(target.rank))),
+        "revision": null,
+        "target_modules": targets,
+        "target_parameters": null,
+        "task_type": "CAUSAL_LM",
+        "trainable_token_indices": null,
+        "use_dora": false,
+        "use_qalora": false,
+        "use_rslora": config.rslora,
+    });
+    let own = fields.as_object().into_iter().flatten();
+    // PEFT's own fields last, so that they count.
+    let sorted: BTreeMap<&String, &Value> = kept.iter().chain(own).collect();
+    format!("{:#}\n", Value::Object(sorted.into_iter().map(|(key, value)| (key.clone(), value.clone())).collect()))
+}
+
+/// Trained tensors under the names of PEFT's files.
+pub fn adapter_tensors(tensors: Vec<StreamTensor>) -> Vec<StreamTensor> {
+    tensors.into_iter().map(|tensor| StreamTensor { name: format!("{PREFIX}{}", tensor.name), ..tensor }).collect()
+}
+
+/// The targets of `all-linear` as PEFT writes them.
+fn all_names(targets: &[Target]) -> BTreeSet<&str> {
+    let short = targets.len() >= SHORT_NAMES;
+    targets.iter().map(|target| if short { target.module.rsplit('.').next().unwrap_or(&target.module) } else { &target.module }).collect()
+}
+
+/// A number without a fraction as an integer, as PEFT has it.
+fn number(value: f64) -> Value {
+    // Below 2⁵³ every integer is an f64.
+    if value.fract() == 0.0 && value.abs() < 9e15 { json!(value as i64) } else { json!(value) }
+}

@@ -1,0 +1,88 @@
+//! The stored rows of a matrix, for a device that keeps them as they are.
+
+use super::decode::Encoding;
+use super::names::Layout;
+use super::pieces::stored_row;
+use super::source::{ByteSource, for_each_chunk};
+use super::tensors::Bundle;
+use crate::error::Result;
+
+/// ggml's numbers of the plain types.
+const PLAIN: [(Encoding, u32); 3] = [(Encoding::F32, 0), (Encoding::F16, 1), (Encoding::Bf16, 30)];
+/// Largest piece, unless one head is larger.
+const PIECE_BYTES: u64 = 8 << 20;
+
+/// The rows of a matrix as they are stored, in the order of Hugging Face's layout.
+pub(crate) struct StoredRows<'a> {
+    /// ggml's number of the type.
+    pub id: u32,
+    /// Rows and columns of what is stored.
+    pub shape: [usize; 2],
+    /// What is stored is the matrix [out, in] where Hugging Face's layout has [in, out].
+    pub transposed: bool,
+    source: &'a dyn ByteSource,
+    begin: u64,
+    row_bytes: u64,
+    /// Rows that are read together: those of a head, whose order in the file is another, or one.
+    together: u64,
+    paired: bool,
+    at: u64,
+}
+
+impl Bundle {
+    /// The stored rows of the matrix `name`; `None` for vectors, for values that are not those of the files, and where a row does not end
+    /// with a block.
+    pub(crate) fn stored_rows(&self, name: &str) -> Option<StoredRows<'_>> {
+        let entry = self.entries.get(name).filter(|entry| entry.is_verbatim())?;
+        let encoding = entry.encoding?;
+        let id = match encoding {
+            Encoding::Blocks(block) => block.id,
+            plain => PLAIN.iter().find(|(known, _)| *known == plain)?.1,
+        };
+        let &[rows, columns] = entry.shape.as_slice() else { return None };
+        let layout = entry.layout.fitting(&entry.shape);
+        let transposed = layout == Layout::Transposed;
+        let [rows, columns] = if transposed { [columns, rows] } else { [rows, columns] };
+        let (bytes, elements) = encoding.unit();
+        if !columns.is_multiple_of(elements) || rows == 0 {
+            return None;
+        }
+        let row_bytes = (columns / elements).checked_mul(bytes)? as u64;
+        let (together, paired) = match layout {
+            Layout::PairedRows(heads) => ((rows / heads) as u64, true),
+            _ => (1, false),
+        };
+        let source = self.files[entry.source].as_ref();
+        Some(StoredRows { id, shape: [rows, columns], transposed, source, begin: entry.begin, row_bytes, together, paired, at: 0 })
+    }
+}
+
+impl StoredRows<'_> {
+    /// The next rows; `None` when all were given.
+    pub(crate) fn next_piece(&mut self) -> Result<Option<Vec<u8>>> {
+        let left = self.shape[0] as u64 - self.at;
+        if left == 0 {
+            return Ok(None);
+        }
+        let unit = self.together * self.row_bytes;
+        let rows = ((PIECE_BYTES / unit.max(1)).max(1) * self.together).min(left);
+        let mut stored = Vec::new();
+        let from = self.begin + self.at * self.row_bytes;
+        for_each_chunk(self.source, from, from + rows * self.row_bytes, 1, |bytes| {
+            stored.extend_from_slice(bytes);
+            Ok(())
+        })?;
+        self.at += rows;
+        if !self.paired {
+            return Ok(Some(stored));
+        }
+        // A piece of whole heads, which is in memory.
+        let row_bytes = self.row_bytes as usize;
+        let mut ordered = Vec::with_capacity(stored.len());
+        for row in 0..rows {
+            let at = stored_row(row, self.together) as usize * row_bytes;
+            ordered.extend_from_slice(&stored[at..at + row_bytes]);
+        }
+        Ok(Some(ordered))
+    }
+}

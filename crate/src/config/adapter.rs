@@ -1,0 +1,180 @@
+//! Settings of a low-rank adapter (LoRA, arXiv:2106.09685), with the meaning that Python PEFT gives them.
+
+use serde::{Deserialize, Serialize};
+
+use super::adapter_values::{Bias, Init, Layers, Names, Table};
+use super::patterns::{BlockPattern, Pattern, check_count, check_length};
+use super::rules::{Rules, is_positive_f32};
+use crate::error::{Error, Fault, Result};
+
+/// Largest rank.
+pub const MAX_RANK: u64 = 65_536;
+/// The text that means every matrix inside the blocks.
+const ALL_LINEAR: &str = "all-linear";
+
+/// Small factors that are trained on a base that does not change: y = x Wᵀ + scale · x Aᵀ Bᵀ with A [r, in] and B [out, r]. The words are
+/// PEFT's; `alpha`, `dropout`, `rslora` and `init` are its `"lora_alpha"`, `"lora_dropout"`, `"use_rslora"` and `"init_lora_weights"`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct AdapterConfig {
+    /// Rank of the factors, from 1 to 65,536.
+    pub r: u64,
+    /// The product of the factors is multiplied by alpha / r.
+    pub alpha: f64,
+    /// Modules with factors, matrices inside the blocks: a list of names or of their ends after a dot, or one text, which is
+    /// `"all-linear"` or a regular expression of whole names. If absent, `"q_proj"` and `"v_proj"`, of GPT-2 `"c_attn"`.
+    pub target_modules: Option<Names>,
+    /// Modules that have none although they are targets: a list, or a regular expression of whole names.
+    pub exclude_modules: Option<Names>,
+    /// Number or numbers of the blocks with factors, all if absent; for targets given as a list, except by a whole name.
+    pub layers_to_transform: Option<Layers>,
+    /// The part of a name, or the parts, that the number of a block follows, as regular expressions; any if absent.
+    pub layers_pattern: Option<Names>,
+    /// Ranks of some modules: the first key that as a regular expression matches a whole name, or its end after a dot.
+    #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, u64>"))]
+    pub rank_pattern: Table<u64>,
+    /// The same for alpha. The two tables are searched apart from each other.
+    #[cfg_attr(feature = "schema", schemars(with = "std::collections::BTreeMap<String, f64>"))]
+    pub alpha_pattern: Table<f64>,
+    /// Share of a target's inputs that the factors do not see in a step: 0 ≤ p < 1.
+    pub dropout: f64,
+    /// Multiply by alpha / √r (rsLoRA, arXiv:2312.03732) in place of alpha / r.
+    pub rslora: bool,
+    /// Modules that are trained in full, by the ends of their names: norms, and an embedding or a head that are not tied.
+    pub modules_to_save: Option<Vec<String>>,
+    /// How A starts: true, uniform in ±1/√in, or `"gaussian"`, normal with deviation 1/r. B starts at 0.
+    #[cfg_attr(feature = "schema", schemars(with = "serde_json::Value", extend("enum" = [true, "gaussian"])))]
+    pub init: Init,
+    /// Biases of the base that are trained: none.
+    pub bias: Bias,
+}
+
+impl Default for AdapterConfig {
+    fn default() -> Self {
+        Self {
+            r: 8,
+            alpha: 8.0,
+            target_modules: None,
+            exclude_modules: None,
+            layers_to_transform: None,
+            layers_pattern: None,
+            rank_pattern: Table::default(),
+            alpha_pattern: Table::default(),
+            dropout: 0.0,
+            rslora: false,
+            modules_to_save: None,
+            init: Init::Uniform,
+            bias: Bias::None,
+        }
+    }
+}
+
+/// How the weights of the base are kept while an adapter is trained. Arithmetic is f32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum BaseStorage {
+    /// As in the file: halves and blocks are not widened.
+    #[default]
+    Stored,
+    /// 2 bytes.
+    Bf16,
+    /// 4 bytes.
+    F32,
+}
+
+/// Whether a text of `target_modules` means every matrix inside the blocks. Like PEFT, in upper or lower case.
+pub fn is_all_linear(text: &str) -> bool {
+    text.eq_ignore_ascii_case(ALL_LINEAR)
+}
+
+/// What the product of two factors is multiplied by: alpha / r, or alpha / √r.
+pub fn adapter_scale(rank: u64, alpha: f64, rslora: bool) -> f64 {
+    // At most 65,536.
+    let rank = rank as f64;
+    alpha / if rslora { rank.sqrt() } else { rank }
+}
+
+impl AdapterConfig {
+    /// Rules that these values break; keys begin with `adapter.`.
+    pub fn faults(&self) -> Vec<Fault> {
+        let mut rules = Rules { prefix: "adapter", faults: Vec::new() };
+        let ranks = (1..=MAX_RANK).contains(&self.r);
+        rules.check(ranks, "r", &format!("an integer from 1 to {MAX_RANK}"), self.r);
+        rules.positive("alpha", self.alpha);
+        rules.check((0.0..1.0).contains(&(self.dropout as f32)), "dropout", "0 ≤ p < 1 in f32", self.dropout);
+        for (name, rank) in self.rank_pattern.0.iter().filter(|(_, rank)| !(1..=MAX_RANK).contains(rank)) {
+            rules.check(false, "rank_pattern", &format!("integers from 1 to {MAX_RANK}"), format!("{name}: {rank}"));
+        }
+        for (name, alpha) in self.alpha_pattern.0.iter().filter(|(_, alpha)| !is_positive_f32(*alpha)) {
+            rules.check(false, "alpha_pattern", "numbers that are finite and > 0 in f32", format!("{name}: {alpha}"));
+        }
+        self.check_layers(&mut rules);
+        self.check_patterns(&mut rules);
+        rules.faults
+    }
+
+    /// PEFT takes blocks from lists alone, since a regular expression can say them by itself.
+    fn check_layers(&self, rules: &mut Rules<'_>) {
+        let text = matches!(self.target_modules, Some(Names::One(_)));
+        let layers = self.layers().map(|numbers| format!("{numbers:?}"));
+        let pattern = self.layer_patterns().map(|patterns| patterns.join(", "));
+        for (key, given) in [("layers_to_transform", &layers), ("layers_pattern", &pattern)] {
+            if let Some(given) = given.as_ref().filter(|_| text) {
+                rules.check(false, key, "absent unless target_modules is a list", given);
+            }
+        }
+        if let Some(pattern) = pattern.filter(|_| layers.is_none()) {
+            rules.check(false, "layers_pattern", "absent without layers_to_transform", pattern);
+        }
+    }
+
+    fn check_patterns(&self, rules: &mut Rules<'_>) {
+        let mut all: Vec<(&str, Result<()>)> = Vec::new();
+        let one = |kind: fn(&str, &str) -> Result<Pattern>, key: &str, text: &str| kind(key, text).map(drop);
+        for (key, names) in [("target_modules", &self.target_modules), ("exclude_modules", &self.exclude_modules)] {
+            match names {
+                Some(names) if names.is_empty() => rules.check(false, key, "at least one name, or absent", "none"),
+                Some(Names::One(text)) if key == "target_modules" && is_all_linear(text) => {}
+                Some(Names::One(text)) => all.push((key, one(Pattern::whole, key, text))),
+                Some(Names::Many(list)) => {
+                    all.push((key, check_count(key, list.len())));
+                    all.extend(list.iter().map(|name| (key, check_length(key, name))));
+                }
+                None => {}
+            }
+        }
+        for (key, texts) in [
+            ("rank_pattern", self.rank_pattern.0.iter().map(|(text, _)| text).collect::<Vec<_>>()),
+            ("alpha_pattern", self.alpha_pattern.0.iter().map(|(text, _)| text).collect()),
+        ] {
+            all.push((key, check_count(key, texts.len())));
+            all.extend(texts.into_iter().map(|text| (key, one(Pattern::end, key, text))));
+        }
+        let key = "layers_pattern";
+        all.extend(self.layer_patterns().into_iter().flatten().map(|text| (key, BlockPattern::new(key, Some(text)).map(drop))));
+        let key = "modules_to_save";
+        let saved = self.modules_to_save.as_deref().unwrap_or_default();
+        rules.check(saved.iter().all(|name| !name.is_empty()), key, "names that are not empty", "an empty one");
+        all.push((key, check_count(key, saved.len())));
+        all.extend(saved.iter().map(|text| (key, one(Pattern::part, key, text))));
+        for (key, result) in all {
+            if let Err(Error::Refused(list)) = result {
+                for refusal in list {
+                    rules.check(false, key, &refusal.expected.unwrap_or_default(), refusal.found.unwrap_or_default());
+                }
+            }
+        }
+    }
+
+    /// The blocks that the settings are limited to; an empty list limits nothing.
+    pub(super) fn layers(&self) -> Option<&[u64]> {
+        self.layers_to_transform.as_ref().map(Layers::numbers).filter(|numbers| !numbers.is_empty())
+    }
+
+    /// The parts that the number of a block follows; an empty list or text means any.
+    pub(super) fn layer_patterns(&self) -> Option<&[String]> {
+        self.layers_pattern.as_ref().filter(|patterns| !patterns.is_empty()).map(Names::texts)
+    }
+}

@@ -1,0 +1,94 @@
+//! Moves the blocks of a matrix to the device in pieces, where they lie in planes of words.
+
+use burn::tensor::{DType, Device, Tensor};
+
+use crate::error::Result;
+use crate::gpu::transfer::{PIECE_BYTES, copied, settled};
+use crate::gpu::{Buffer, StoredMatrix};
+use crate::interrupt::Interrupt;
+
+/// A packed matrix on its way to the device. Its bytes are added in the order of the file, in runs of any length; the device has them in a
+/// buffer of exactly their size, which no pool rounds up.
+#[derive(Debug)]
+pub struct PackedUpload {
+    device: Device,
+    form: StoredMatrix,
+    /// `Some` once the first piece was sent.
+    target: Option<Buffer>,
+    sent_blocks: usize,
+    pending: Vec<u8>,
+    unsettled: bool,
+}
+
+impl PackedUpload {
+    /// The upload of a matrix.
+    pub fn new(form: StoredMatrix, device: &Device) -> Self {
+        Self { device: device.clone(), form, target: None, sent_blocks: 0, pending: Vec::new(), unsettled: false }
+    }
+
+    /// How the matrix is stored, with its shape.
+    pub fn form(&self) -> StoredMatrix {
+        self.form
+    }
+
+    /// Bytes of a piece: an even number of blocks, so that it ends with a word in both planes.
+    fn piece_bytes(&self) -> usize {
+        let pair = 2 * self.form.storage.block().1;
+        PIECE_BYTES / pair * pair
+    }
+
+    /// Adds the next bytes.
+    pub fn put_bytes(&mut self, mut bytes: &[u8]) -> Result<()> {
+        let piece = self.piece_bytes();
+        while !bytes.is_empty() {
+            if self.pending.is_empty() {
+                let left = (self.form.blocks() - self.sent_blocks) * self.form.storage.block().1;
+                self.pending.reserve_exact(left.min(piece));
+            }
+            let (now, rest) = bytes.split_at(bytes.len().min(piece - self.pending.len()));
+            self.pending.extend_from_slice(now);
+            bytes = rest;
+            if self.pending.len() == piece {
+                self.send()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn send(&mut self) -> Result<()> {
+        let (_, block) = self.form.storage.block();
+        let blocks = std::mem::take(&mut self.pending);
+        // Both planes of what was sent end with a word: only the last piece may have an odd number of blocks.
+        let [first, second] = self.form.storage.words(self.sent_blocks);
+        let starts = [first, self.form.plane() as usize + second];
+        let (device, words) = (&self.device, self.form.words());
+        let empty = |()| Tensor::<1>::empty([words], (device, DType::F32));
+        let mut target = self.target.take().unwrap_or_else(|| device.memory_persistent_allocations((), empty).into());
+        for (plane, start) in self.form.storage.split(&blocks).into_iter().zip(starts).filter(|(plane, _)| !plane.is_empty()) {
+            // Fewer than 2³² words: a buffer that can be bound.
+            target = copied(plane, device, target, start as u32)?;
+        }
+        self.target = Some(target);
+        self.sent_blocks += blocks.len() / block;
+        self.unsettled = true;
+        Ok(())
+    }
+
+    /// Waits until what was sent is on the device, so that no queue holds it, and pauses. To be called between pieces.
+    pub async fn settle(&mut self, interrupt: &Interrupt) -> Result<()> {
+        if std::mem::take(&mut self.unsettled)
+            && let Some(target) = &self.target
+        {
+            settled(target.clone().float()).await?;
+            interrupt.pause().await?;
+        }
+        Ok(())
+    }
+
+    /// The words of the matrix, after all its bytes were added.
+    pub fn finish(mut self) -> Result<Tensor<1>> {
+        self.send()?;
+        assert_eq!(self.sent_blocks, self.form.blocks(), "the pieces of a matrix hold its blocks");
+        Ok(self.target.map_or_else(|| Tensor::empty([0], (&self.device, DType::F32)), Buffer::float))
+    }
+}

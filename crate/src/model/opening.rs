@@ -1,0 +1,142 @@
+//! Models from files, from a seed, and from tensors that are on the device already.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use burn::tensor::{Device, Tensor};
+
+use super::adaptation::Adaptation;
+use super::load::{Loaded, Plan};
+use super::rope::Rope;
+use super::values::{BundleValues, FreshValues, Loading, Values};
+use super::weight::Matrix;
+use super::{Body, Model};
+use crate::bundle::Bundle;
+use crate::config::{BaseStorage, ModelConfig, Precision, TrainConfig};
+use crate::error::Result;
+use crate::gpu::StorageType;
+use crate::interrupt::Interrupt;
+
+/// The constants of a model with an adapter, as the device holds them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Number of matrices by the name of their storage type.
+    pub matrices: BTreeMap<String, usize>,
+    /// Bytes of all constants.
+    pub bytes: u64,
+}
+
+impl Held {
+    /// Counts a constant of this size, by its storage type if it is a matrix.
+    pub(super) fn add(&mut self, storage: Option<StorageType>, bytes: usize) {
+        self.bytes += bytes as u64;
+        if let Some(storage) = storage {
+            *self.matrices.entry(storage.name().to_uppercase()).or_default() += 1;
+        }
+    }
+
+    /// Counts a packed constant.
+    pub(super) fn count(&mut self, matrix: &Matrix) {
+        if let Matrix::Packed { matrix, .. } = matrix {
+            self.add(Some(matrix.form().storage), matrix.bytes());
+        }
+    }
+}
+
+/// An adapter beside a base, and how the base is stored.
+#[derive(Debug, Clone, Copy)]
+pub struct Beside<'a> {
+    /// Targets and saved modules.
+    pub adaptation: &'a Adaptation,
+    /// How the base is stored on the device.
+    pub storage: BaseStorage,
+}
+
+impl Model {
+    async fn load(loading: Loading<'_>, plan: Plan, source: &mut impl Values) -> Result<Self> {
+        let parts = Arc::new(plan.parameters.iter().map(|asked| (asked.name.clone(), asked.part)).collect());
+        let (mut loaded, held) = loading.run(plan.parameters, source).await?;
+        let Loading { config, precision, device, adaptation, .. } = loading;
+        let body = Body::new(config, &mut loaded)?;
+        let rope = body.family().rotates().then(|| Rope::new(config, device));
+        let adaptation = adaptation.cloned().map(Arc::new);
+        Ok(Self { config: config.clone(), precision, body, rope, device: device.clone(), parts, adaptation, held, non_finite: Vec::new() })
+    }
+
+    /// Loads a model, piece by piece, with a pause after each. Refuses missing tensors (all listed), wrong shapes, and tensors that do not
+    /// belong to the model.
+    pub async fn from_bundle(bundle: &Bundle, precision: Precision, device: &Device, interrupt: &Interrupt) -> Result<Self> {
+        Self::of_files(bundle, precision, None, device, interrupt).await
+    }
+
+    /// Loads a model with an adapter beside it. The factors are those that the files have, else new: A a pure function of the adapter's seed and its
+    /// name, B zero. `precision` is that of what is trained.
+    ///
+    /// # Errors
+    /// As [`Model::from_bundle`].
+    pub async fn adapted(
+        bundle: &Bundle,
+        precision: Precision,
+        beside: Beside<'_>,
+        device: &Device,
+        interrupt: &Interrupt,
+    ) -> Result<Self> {
+        Self::of_files(bundle, precision, Some(beside), device, interrupt).await
+    }
+
+    /// The model that a run of these settings trains: all of its weights, or an adapter beside them.
+    ///
+    /// # Errors
+    /// As [`Model::from_bundle`], and those of [`Adaptation::new`].
+    pub async fn for_run(bundle: &Bundle, train: &TrainConfig, device: &Device, interrupt: &Interrupt) -> Result<Self> {
+        let adaptation = Adaptation::of_run(train, &bundle.config)?;
+        let beside = adaptation.as_ref().map(|adaptation| Beside { adaptation, storage: train.base_storage });
+        Self::of_files(bundle, train.precision, beside, device, interrupt).await
+    }
+
+    async fn of_files(
+        bundle: &Bundle,
+        precision: Precision,
+        beside: Option<Beside<'_>>,
+        device: &Device,
+        interrupt: &Interrupt,
+    ) -> Result<Self> {
+        let adaptation = beside.map(|beside| beside.adaptation);
+        let plan = Plan::of(&bundle.config, adaptation)?;
+        let mut values = BundleValues::new(bundle, &plan.parameters, adaptation.map_or(0, Adaptation::seed))?;
+        let base_storage = beside.map_or(BaseStorage::F32, |beside| beside.storage);
+        let loading = Loading { config: &bundle.config, precision, adaptation, base_storage, device, interrupt };
+        let model = Self::load(loading, plan, &mut values).await?;
+        Ok(Self { non_finite: values.non_finite, ..model })
+    }
+
+    /// A new model whose weights are a pure function of `config` and `seed`: norms 1, biases 0, matrices nearly normal with mean 0 and
+    /// standard deviation `initializer_range`, those that write to the residual stream divided by √(2·layers). Made piece by piece.
+    pub async fn init(config: &ModelConfig, seed: u64, precision: Precision, device: &Device, interrupt: &Interrupt) -> Result<Self> {
+        let loading = Loading { config, precision, adaptation: None, base_storage: BaseStorage::F32, device, interrupt };
+        Self::load(loading, Plan::of(config, None)?, &mut FreshValues { config, seed }).await
+    }
+
+    /// A model of parameters that are on the device already: flattened, matrices in the dtype of `precision`, vectors in F32.
+    pub(crate) fn from_tensors(
+        config: &ModelConfig,
+        precision: Precision,
+        device: &Device,
+        tensors: BTreeMap<String, Tensor<1>>,
+    ) -> Result<Self> {
+        let parts = Arc::new(Plan::of(config, None)?.parameters.into_iter().map(|asked| (asked.name, asked.part)).collect());
+        let body = Body::new(config, &mut Loaded { tensors, ..Loaded::default() })?;
+        let rope = body.family().rotates().then(|| Rope::new(config, device));
+        Ok(Self {
+            config: config.clone(),
+            precision,
+            body,
+            rope,
+            device: device.clone(),
+            parts,
+            adaptation: None,
+            held: Held::default(),
+            non_finite: Vec::new(),
+        })
+    }
+}

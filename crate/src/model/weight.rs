@@ -1,0 +1,248 @@
+//! A tensor of a layer: a parameter, or a constant that no visitor of the module sees.
+
+use burn::module::{Content, Devices, Module, ModuleDisplay, ModuleDisplayDefault, ModuleMapper, ModuleVisitor, Param};
+use burn::tensor::kind::Autodiff;
+use burn::tensor::{Device, Int, Tensor};
+
+use crate::ops::{self, PackedMatrix};
+
+/// A tensor of a layer. What is frozen has no name in the module: nothing can train it, track it or save it.
+#[derive(Debug, Clone)]
+#[allow(clippy::large_enum_variant, reason = "a handle for each tensor of a model: few, and read in every step")]
+pub enum Weight<const D: usize> {
+    /// A parameter.
+    Trained(Param<Tensor<D>>),
+    /// A constant, without autodiff.
+    Frozen(Tensor<D>),
+}
+
+impl<const D: usize> From<Param<Tensor<D>>> for Weight<D> {
+    fn from(param: Param<Tensor<D>>) -> Self {
+        Self::Trained(param)
+    }
+}
+
+impl<const D: usize> Weight<D> {
+    /// The tensor, as it is stored.
+    pub fn val(&self) -> Tensor<D> {
+        match self {
+            Self::Trained(param) => param.val(),
+            Self::Frozen(tensor) => tensor.clone(),
+        }
+    }
+
+    /// The tensor in an operation with `x`: a constant of the graph that x is in.
+    pub fn beside<const E: usize, K: Autodiff>(&self, x: &Tensor<E, K>) -> Tensor<D> {
+        match self {
+            Self::Frozen(tensor) if x.is_autodiff() => Tensor::from_inner(tensor.clone()),
+            _ => self.val(),
+        }
+    }
+
+    /// Whether a backward pass gives its gradient.
+    pub fn is_tracked(&self) -> bool {
+        matches!(self, Self::Trained(param) if param.val().is_tracked())
+    }
+}
+
+impl<const D: usize> Module for Weight<D> {
+    fn collect_devices(&self, devices: Devices) -> Devices {
+        match self {
+            Self::Trained(param) => param.collect_devices(devices),
+            Self::Frozen(tensor) => tensor.collect_devices(devices),
+        }
+    }
+
+    fn fork(self, device: &Device) -> Self {
+        match self {
+            Self::Trained(param) => Self::Trained(param.fork(device)),
+            Self::Frozen(tensor) => Self::Frozen(Module::fork(tensor, device)),
+        }
+    }
+
+    fn to_device(self, device: &Device) -> Self {
+        match self {
+            Self::Trained(param) => Self::Trained(Module::to_device(param, device)),
+            Self::Frozen(tensor) => Self::Frozen(Module::to_device(tensor, device)),
+        }
+    }
+
+    fn train(self) -> Self {
+        match self {
+            Self::Trained(param) => Self::Trained(param.train()),
+            Self::Frozen(tensor) => Self::Frozen(tensor),
+        }
+    }
+
+    fn valid(&self) -> Self {
+        match self {
+            Self::Trained(param) => Self::Trained(param.valid()),
+            Self::Frozen(tensor) => Self::Frozen(tensor.clone()),
+        }
+    }
+
+    fn materialize(self) -> Self {
+        match self {
+            Self::Trained(param) => Self::Trained(param.materialize()),
+            frozen @ Self::Frozen(_) => frozen,
+        }
+    }
+
+    fn visit<V: ModuleVisitor>(&self, visitor: &mut V) {
+        if let Self::Trained(param) = self {
+            param.visit(visitor);
+        }
+    }
+
+    fn map<M: ModuleMapper>(self, mapper: &mut M) -> Self {
+        match self {
+            Self::Trained(param) => Self::Trained(Module::map(param, mapper)),
+            frozen @ Self::Frozen(_) => frozen,
+        }
+    }
+}
+
+impl<const D: usize> ModuleDisplayDefault for Weight<D> {
+    fn content(&self, content: Content) -> Option<Content> {
+        match self {
+            Self::Trained(param) => param.content(content),
+            Self::Frozen(tensor) => ModuleDisplayDefault::content(tensor, content),
+        }
+    }
+}
+
+impl<const D: usize> ModuleDisplay for Weight<D> {}
+
+/// A matrix of a layer: a tensor, or a constant in the blocks of its file.
+#[derive(Debug, Clone)]
+pub enum Matrix {
+    /// Elements in f32 or bf16.
+    Dense(Weight<2>),
+    /// A constant that the kernels read as it is stored.
+    Packed {
+        /// The blocks.
+        matrix: PackedMatrix,
+        /// Stored as [out, in] where the layer has [in, out].
+        transposed: bool,
+    },
+}
+
+impl From<Param<Tensor<2>>> for Matrix {
+    fn from(param: Param<Tensor<2>>) -> Self {
+        Self::Dense(param.into())
+    }
+}
+
+impl Matrix {
+    /// x·Wᵀ of a matrix [out, in]. x [N, in] → [N, out].
+    pub fn linear(&self, x: Tensor<2>) -> Tensor<2> {
+        match self {
+            Self::Dense(weight) => {
+                let weight = weight.beside(&x);
+                ops::linear(x, weight)
+            }
+            Self::Packed { matrix, .. } => ops::packed_linear(x, matrix),
+        }
+    }
+
+    /// x·W of a matrix [in, out]. x [N, in] → [N, out].
+    pub fn conv1d(&self, x: Tensor<2>) -> Tensor<2> {
+        match self {
+            Self::Dense(weight) => {
+                let weight = weight.beside(&x);
+                ops::conv1d(x, weight)
+            }
+            Self::Packed { matrix, transposed: true } => ops::packed_linear(x, matrix),
+            Self::Packed { matrix, transposed: false } => ops::packed_conv1d(x, matrix),
+        }
+    }
+
+    /// Rows of a table. ids [N] → [N, C]; an id outside the table gives zeros.
+    pub fn rows(&self, ids: Tensor<1, Int>) -> Tensor<2> {
+        match self {
+            Self::Dense(weight) => {
+                let weight = weight.beside(&ids);
+                ops::embedding(weight, ids)
+            }
+            Self::Packed { matrix, .. } => ops::packed_embedding(matrix, ids),
+        }
+    }
+
+    /// Sum of the token losses of the rows of x [N, C] under a head [V, C], with at most `rows` rows of logits at once. → [1]
+    pub fn head_loss(&self, x: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
+        match self {
+            Self::Dense(weight) => {
+                let weight = weight.beside(&x);
+                ops::head_loss(x, weight, targets, rows)
+            }
+            Self::Packed { matrix, .. } => ops::packed_head_loss(x, matrix, targets, rows),
+        }
+    }
+
+    /// The tensor of what is not packed.
+    pub fn dense(&self) -> Option<&Weight<2>> {
+        match self {
+            Self::Dense(weight) => Some(weight),
+            Self::Packed { .. } => None,
+        }
+    }
+}
+
+impl Module for Matrix {
+    fn collect_devices(&self, devices: Devices) -> Devices {
+        match self {
+            Self::Dense(weight) => weight.collect_devices(devices),
+            Self::Packed { matrix, .. } => matrix.words().collect_devices(devices),
+        }
+    }
+
+    fn fork(self, device: &Device) -> Self {
+        self.on(|weight| weight.fork(device), |matrix| matrix.to_device(device))
+    }
+
+    fn to_device(self, device: &Device) -> Self {
+        self.on(|weight| Module::to_device(weight, device), |matrix| matrix.to_device(device))
+    }
+
+    fn train(self) -> Self {
+        self.on(Weight::train, |matrix| matrix)
+    }
+
+    fn valid(&self) -> Self {
+        self.clone().on(|weight| weight.valid(), |matrix| matrix)
+    }
+
+    fn materialize(self) -> Self {
+        self.on(Weight::materialize, |matrix| matrix)
+    }
+
+    fn visit<V: ModuleVisitor>(&self, visitor: &mut V) {
+        if let Self::Dense(weight) = self {
+            weight.visit(visitor);
+        }
+    }
+
+    fn map<M: ModuleMapper>(self, mapper: &mut M) -> Self {
+        self.on(|weight| weight.map(mapper), |matrix| matrix)
+    }
+}
+
+impl Matrix {
+    fn on(self, dense: impl FnOnce(Weight<2>) -> Weight<2>, packed: impl FnOnce(PackedMatrix) -> PackedMatrix) -> Self {
+        match self {
+            Self::Dense(weight) => Self::Dense(dense(weight)),
+            Self::Packed { matrix, transposed } => Self::Packed { matrix: packed(matrix), transposed },
+        }
+    }
+}
+
+impl ModuleDisplayDefault for Matrix {
+    fn content(&self, content: Content) -> Option<Content> {
+        match self {
+            Self::Dense(weight) => weight.content(content),
+            Self::Packed { matrix, .. } => content.add_formatted(&format!("{:?}", matrix.form())).optional(),
+        }
+    }
+}
+
+impl ModuleDisplay for Matrix {}

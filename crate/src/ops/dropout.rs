@@ -1,0 +1,95 @@
+//! Dropout whose mask is a function of the run's seed, a name, the step and the micro-batch: run again, it is the same.
+
+use burn::backend::TensorMetadata;
+use burn::backend::tensor::FloatTensor;
+use burn::tensor::DType;
+
+use crate::gpu::launch::Launch;
+use crate::gpu::{Kernels, Words, groups_of_64};
+use crate::ops::tape::Vjp;
+use crate::random::philox;
+
+/// The kernels of this file.
+pub(crate) static KERNELS: Kernels = &[&KERNEL.all()];
+
+crate::kernel! {
+    /// `y ← keep ? x·scale : 0`
+    pub KERNEL = "dropout" [64], (x) -> (y),
+    /// Elements and what decides which are kept.
+    struct Params {
+        /// Number of elements.
+        n: u32,
+        /// An element is kept if its word is at least this.
+        threshold: u32,
+        /// Factor of what is kept.
+        scale: f32,
+        /// Micro-batch of the step, counted from 0.
+        micro_batch: u32,
+        /// Philox key.
+        key_low: u32,
+        /// Its high word.
+        key_high: u32,
+        /// Step, counted from 1.
+        step_low: u32,
+        /// Its high word.
+        step_high: u32,
+    },
+    twin |[x], [y], p| {
+        for e in 0..p.n {
+            let [word, ..] = philox([e, p.micro_batch, p.step_low, p.step_high], [p.key_low, p.key_high]);
+            y.floats_mut()[e as usize] = if word >= p.threshold { x.floats()[e as usize] * p.scale } else { 0.0 };
+        }
+    }
+}
+
+/// Where a run is while it draws masks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    /// The step, counted from 1.
+    pub step: u64,
+    /// The micro-batch of the step, counted from 0.
+    pub micro_batch: u32,
+}
+
+/// Which values a dropout takes away.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Mask {
+    /// Share of the values that become 0, in 0 ≤ p < 1; the others are divided by 1 − p.
+    pub probability: f64,
+    /// Philox key of the place in the model.
+    pub key: [u32; 2],
+    /// When.
+    pub moment: Moment,
+}
+
+/// `x`, some of its values 0 and the others scaled; any shape
+pub fn dropout<B: Launch>(x: FloatTensor<B>, mask: Mask) -> FloatTensor<B> {
+    let n = x.shape().num_elements();
+    let Mask { probability, key: [key_low, key_high], moment: Moment { step, micro_batch } } = mask;
+    let params = Params {
+        n: n as u32,
+        threshold: (probability * 2f64.powi(32)) as u32,
+        scale: (1.0 / (1.0 - probability)) as f32,
+        micro_batch,
+        key_low,
+        key_high,
+        step_low: step as u32,
+        step_high: (step >> 32) as u32,
+    };
+    let y = B::empty(&x, x.shape(), DType::F32);
+    let [y] = B::launch(&KERNEL, [x], [y], &params, groups_of_64(n));
+    y
+}
+
+/// The gradient of a dropout: the same dropout of the gradient.
+#[derive(Debug, Clone)]
+pub struct Dropout {
+    /// That of the forward pass.
+    pub mask: Mask,
+}
+
+impl<B: Launch> Vjp<B, 1> for Dropout {
+    fn backward(self, dy: FloatTensor<B>, _needs: [bool; 1]) -> [Option<FloatTensor<B>>; 1] {
+        [Some(dropout::<B>(dy, self.mask))]
+    }
+}

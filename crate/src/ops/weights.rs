@@ -1,0 +1,24 @@
+//! A matrix as the kernels read it.
+
+use burn::backend::TensorMetadata;
+
+use crate::gpu::launch::rows_columns;
+use crate::gpu::{StorageType, StoredMatrix};
+
+/// A matrix as the kernels read it: a tensor, or the words of a packed matrix.
+#[derive(Debug, Clone)]
+pub struct Weights<T> {
+    /// What is bound.
+    pub words: T,
+    /// How it is read.
+    pub form: StoredMatrix,
+}
+
+impl<T: TensorMetadata> Weights<T> {
+    /// The weights of a tensor, f32 or packed bf16; all dimensions but the last are rows.
+    pub fn of(tensor: T) -> Self {
+        let (rows, columns) = rows_columns(&tensor.shape());
+        let form = StoredMatrix { storage: StorageType::of(tensor.dtype()), rows, columns };
+        Self { words: tensor, form }
+    }
+}

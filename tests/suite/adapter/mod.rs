@@ -1,0 +1,88 @@
+//! Factors that are trained beside a base that does not change: arithmetic, packed bases, runs that are stopped and go on, files.
+
+mod gradients;
+mod packed;
+mod runs;
+
+use std::rc::Rc;
+
+use serde_json::{Value, json};
+use tabtune::bundle::{Base, Bundle, ByteSource, Identity, MemorySource, ModelAssets, SelectionReport, config_from_hf};
+use tabtune::config::{ModelConfig, TrainConfig};
+use tabtune::data::{Batch, Dataset};
+use tabtune::device::Device;
+use tabtune::export::{ExportFormat, ExportOptions, ExportSource, Weights};
+use tabtune::interrupt::Interrupt;
+use tabtune::model::{Model, open_model};
+use tabtune::portable::export;
+use tabtune_tests::{block_on, cpu};
+
+pub type Files = Vec<(String, Vec<u8>)>;
+
+/// Rows of whole blocks of 32; two blocks, so that their numbers count. One attention head pair shares its keys.
+pub fn shape() -> ModelConfig {
+    let json = json!({
+        "model_type": "llama", "vocab_size": 48, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 16, "rms_norm_eps": 1e-5,
+        "tie_word_embeddings": true, "initializer_range": 0.2
+    });
+    config_from_hf(&json).unwrap()
+}
+
+/// A model of this shape as one GGUF file whose matrices are of this type.
+pub fn base(config: &ModelConfig, types: &str) -> Files {
+    let model = block_on(Model::init(config, 7, tabtune::config::Precision::F32, &cpu().inner(), &Interrupt::none())).unwrap();
+    let source = ExportSource {
+        weights: Weights::of_model(&model),
+        assets: ModelAssets::of_config(model.config(), None),
+        base: None::<Base>,
+        adapter: Vec::new(),
+        training: None,
+        identity: Identity::default(),
+        groups: Vec::new(),
+        state: Vec::new(),
+        warnings: Vec::new(),
+        selection: SelectionReport::default(),
+        adapter_settings: None,
+        made_by: None,
+        whole: false,
+    };
+    let options = ExportOptions { format: ExportFormat::Gguf, types: Some(types.into()), ..ExportOptions::default() };
+    let mut stream = block_on(export(&source, Vec::new(), &options)).unwrap();
+    let mut files: Files = stream.files().iter().map(|file| (file.name.clone(), Vec::new())).collect();
+    while let Some(chunk) = block_on(stream.next_chunk()).unwrap() {
+        files[chunk.file].1.extend(chunk.bytes);
+    }
+    files.retain(|(name, _)| name.ends_with(".gguf"));
+    files
+}
+
+pub fn sources(files: &Files) -> Vec<Box<dyn ByteSource>> {
+    files.iter().map(|(name, bytes)| Box::new(MemorySource::new(name.clone(), bytes.clone())) as Box<dyn ByteSource>).collect()
+}
+
+pub fn opened(files: &Files) -> Rc<Bundle> {
+    Rc::new(open_model(sources(files)).unwrap())
+}
+
+/// Settings of a run with this adapter.
+pub fn settings(adapter: Value, more: Value) -> TrainConfig {
+    let json = json!({ "steps": 8, "batch_size": 2, "seq_len": 9, "learning_rate": 2e-2, "seed": 3, "adapter": adapter });
+    let config = TrainConfig::default().overlaid(json).unwrap();
+    if more.is_null() { config } else { config.overlaid(more).unwrap() }
+}
+
+pub fn adapted(bundle: &Bundle, config: &TrainConfig, device: &Device) -> Model {
+    block_on(Model::for_run(bundle, config, &device.inner(), &Interrupt::none())).unwrap()
+}
+
+pub fn dataset() -> Dataset {
+    Dataset::from_tokens((0..600u32).map(|i| (i * i / 3 + 5 * i) % 48).collect(), 0.0).unwrap()
+}
+
+/// Two windows of nine tokens.
+pub fn batch() -> Batch {
+    let token = |i: i32| (i * i / 3 + 5 * i) % 48;
+    let (inputs, targets) = (0..18).map(|i| (token(i), token(i + 1))).unzip();
+    Batch { inputs, targets, batch_size: 2, seq_len: 9, document_starts: None }
+}

@@ -1,0 +1,61 @@
+//! A base that stays packed gives the bits of its decoded weights, through whole runs.
+
+use serde_json::{Value, json};
+use tabtune::device::Device;
+use tabtune::train::Trainer;
+use tabtune_tests::{block_on, cpu, devices, weights};
+
+use super::{adapted, base, dataset, opened, settings, shape};
+
+const TYPES: [&str; 10] = ["f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_k", "q6_k", "q4_k_m"];
+
+/// What three steps give: losses, trained weights, and the storage types of the base on the device.
+struct Ran {
+    losses: Vec<f64>,
+    trained: Vec<(String, Vec<u8>)>,
+    held: Vec<String>,
+}
+
+fn run(types: &str, storage: &str, device: &Device) -> Ran {
+    // Rows of whole blocks of 256.
+    let wide = types.contains("_k");
+    let mut config = shape();
+    if wide {
+        (config.hidden_size, config.intermediate_size, config.head_dim) = (256, 256, 64);
+    }
+    let bundle = opened(&base(&config, types));
+    let adapter = json!({ "r": 3, "alpha": 4.0, "target_modules": "all-linear" });
+    let config = settings(adapter, json!({ "base_storage": storage, "steps": 3 }));
+    let mut trainer = Trainer::new(adapted(&bundle, &config, device), dataset(), config).unwrap();
+    let losses = (0..3).map(|_| block_on(trainer.step()).unwrap().loss).collect();
+    let held = trainer.model().held().matrices.keys().cloned().collect();
+    Ran { losses, trained: weights(trainer.model()), held }
+}
+
+#[test]
+fn adapter_beside_a_packed_base_has_the_bits_of_the_decoded_one() {
+    for device in devices() {
+        for types in TYPES {
+            let (packed, decoded) = (run(types, "stored", &device), run(types, "f32", &device));
+            assert_eq!(packed.losses, decoded.losses, "{types}");
+            assert!(packed.trained == decoded.trained, "{types}: other weights");
+            let stays = match types {
+                "q4_k_m" => vec!["Q4_K", "Q6_K"],
+                other => vec![other],
+            };
+            let stays: Vec<String> = stays.iter().map(|name| name.to_uppercase()).collect();
+            assert_eq!(packed.held, stays, "{types}");
+        }
+    }
+}
+
+#[test]
+fn adapter_beside_a_base_counts_what_the_device_holds() {
+    let bundle = opened(&base(&shape(), "q8_0"));
+    let config = settings(json!({ "target_modules": "all-linear" }), Value::Null);
+    let model = adapted(&bundle, &config, &cpu());
+    // 14 matrices inside the blocks and the table: 34 bytes for 32 weights; five norms in f32.
+    let weights = 48 * 32 + 2 * (2 * 32 * 32 + 2 * 16 * 32 + 3 * 64 * 32);
+    assert_eq!(model.held().matrices.get("Q8_0"), Some(&15));
+    assert_eq!(model.held().bytes, weights / 32 * 34 + 5 * 32 * 4);
+}

@@ -1,0 +1,63 @@
+//! Adapters in the terminal: trained beside a model, resumed with it, exported, trained on.
+
+use super::*;
+
+/// A model folder: the checkpoint of a short run is one.
+fn base() -> (String, String) {
+    checkpoint()
+}
+
+fn lora<'a>(model: &'a str, data: &'a str, out: &'a str) -> Vec<&'a str> {
+    let mut args = vec!["train", "--model", model, "--data", data, "--device", "cpu", "--out", out];
+    args.extend(["--steps", "4", "--batch-size", "2", "--seq-len", "16", "--learning-rate", "0.02", "--seed", "7"]);
+    args
+}
+
+fn losses(answer: &Answer) -> Vec<f64> {
+    answer.with("grad_norm").iter().map(|line| line["loss"].as_f64().unwrap()).collect()
+}
+
+#[test]
+fn lora_is_trained_resumed_with_its_base_and_exported() {
+    let (model, data) = base();
+    let place = folder("lora");
+    let at = |name: &str| text(&place.join(name));
+    let options = ["--lora", "--lora-r", "2", "--lora-alpha", "4", "--lora-targets", "all-linear", "--rslora"];
+    let straight = losses(&succeed(&[&lora(&model, &data, &at("straight"))[..], &options].concat()));
+    let run = at("run");
+    let mut halves = losses(&succeed(&[&lora(&model, &data, &run)[..], &options, &["--stop-at", "2"]].concat()));
+    let resume = ["train", "--resume", &run, "--data", &data, "--device", "cpu", "--out", &run];
+    assert_eq!(refuse(&resume).0, "checkpoint.base.missing");
+    halves.extend(losses(&succeed(&[&resume[..], &["--model", &model]].concat())));
+    assert_eq!(halves, straight);
+    let files: Vec<String> = std::fs::read_dir(&run).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(files.contains(&"adapter_model.safetensors".to_string()) && !files.contains(&"model.safetensors".to_string()), "{files:?}");
+
+    let peft = at("peft");
+    succeed(&["export", "--checkpoint", &run, "--base", &model, "--format", "peft", "--to", &peft]);
+    let config: Value = serde_json::from_slice(&std::fs::read(Path::new(&peft).join("adapter_config.json")).unwrap()).unwrap();
+    assert_eq!((&config["r"], &config["use_rslora"], &config["peft_type"]), (&json!(2), &json!(true), &json!("LORA")));
+    assert_eq!(refuse(&["export", "--checkpoint", &run, "--to", &at("whole")]).0, "checkpoint.base.missing");
+    // It is trained on with its own settings, and others are refused.
+    let place_on = at("on");
+    let on = [&lora(&model, &data, &place_on)[..], &["--adapter", &peft]].concat();
+    let first = losses(&succeed(&on))[0];
+    assert!(first < straight[0], "{first} after {straight:?}");
+    let other = write(&place, "t.json", r#"{"adapter": {"r": 3}}"#);
+    assert_eq!(refuse(&[&on[..], &["--train-config", &other]].concat()).0, "adapter.settings");
+}
+
+#[test]
+fn lora_options_that_mean_nothing_are_refused() {
+    let (model, data) = base();
+    let place = folder("lora-refused");
+    let out = text(&place.join("run"));
+    let train = lora(&model, &data, &out);
+    assert_eq!(refuse(&[&train[..], &["--lora", "--lora-targets", "nothing"]].concat()).0, "adapter.target.unmatched");
+    assert_eq!(refuse(&[&train[..], &["--lora", "--lora-r", "0"]].concat()).0, "config.invalid");
+    let dora = write(&place, "t.json", r#"{"adapter": {"use_dora": true}}"#);
+    assert_eq!(refuse(&[&train[..], &["--train-config", &dora]].concat()).0, "config.invalid");
+    let (config, _) = tiny(&place);
+    let adapter = write(&place, "a.json", r#"{"adapter": {}}"#);
+    assert_eq!(refuse(&[&short(&config, &data)[..], &["--train-config", &adapter]].concat()).0, "config.invalid");
+}
