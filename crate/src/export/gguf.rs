@@ -7,7 +7,7 @@ use super::peft::check_kind;
 use super::recipe::{Start, recipe};
 use super::source::ExportSource;
 use crate::bundle::{ByteSource, FileStream, RECEIPT, ReceiptFile};
-use crate::error::{Error, Fault, Result};
+use crate::error::Result;
 
 /// Name of the file without its ending, and of the model in it, unless another one is asked for.
 pub(super) const NAME: &str = "model";
@@ -27,9 +27,8 @@ pub(super) const NAME: &str = "model";
 pub async fn export_gguf(source: &ExportSource, base_files: Vec<Box<dyn ByteSource>>, options: &ExportOptions) -> Result<FileStream> {
     let types = options.types.as_deref().map_or(Ok(GgufTypes::AsBase), GgufTypes::from_word)?;
     let name = options.name.as_deref().unwrap_or(NAME);
-    check_name("name", name)?;
+    options.check_names(".gguf")?;
     check_kind(source, ExportFormat::Gguf)?;
-    options.file_name.as_deref().map_or(Ok(()), |name| check_name("file_name", name))?;
     let mut draft = source.draft();
     let mut stream = if base_files.is_empty() {
         recipe(source, &Start::of(source)?, name, types, options.requantise)?
@@ -50,11 +49,4 @@ pub async fn export_gguf(source: &ExportSource, base_files: Vec<Box<dyn ByteSour
     options.file_name.iter().for_each(|name| stream.rename_first(name));
     stream.push_receipt(RECEIPT, draft)?;
     Ok(stream)
-}
-
-fn check_name(option: &'static str, name: &str) -> Result<()> {
-    if name.is_empty() || name.chars().any(|c| c.is_control() || matches!(c, '/' | '\\')) {
-        return Err(Error::InvalidConfig(vec![Fault::new(option, "a file name without a path", name)]));
-    }
-    Ok(())
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::bundle::TensorType;
+use crate::error::{Error, Fault, Result};
 
 /// The format of an export.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,10 +103,27 @@ pub struct ExportOptions {
     pub allow_non_finite: bool,
     /// What the model is called; of a GGUF file also its name, without the ending.
     pub name: Option<String>,
-    /// Name of the one file of a GGUF or JSON export, where it is another than that of the model with its ending.
+    /// Name of the one file of a GGUF or JSON export, where it is another than that of the model with its ending, `.gguf` or
+    /// `.state_dict.json`.
     pub file_name: Option<String>,
     /// What the model card says beside what is measured.
     pub card: Option<ModelCard>,
+}
+
+impl ExportOptions {
+    /// Refuses names that are no names of files, and that of a file without `ending`, by which readers know its format.
+    pub(crate) fn check_names(&self, ending: &str) -> Result<()> {
+        let path = |name: &str| name.is_empty() || name.chars().any(|c| c.is_control() || matches!(c, '/' | '\\'));
+        let mut faults = Vec::new();
+        if let Some(name) = self.name.as_deref().filter(|name| path(name)) {
+            faults.push(Fault::new("name", "a file name without a path", name));
+        }
+        let wrong = |name: &&str| path(name) || !name.to_ascii_lowercase().ends_with(ending);
+        if let Some(name) = self.file_name.as_deref().filter(wrong) {
+            faults.push(Fault::new("file_name", format!("a file name without a path that ends in {ending}"), name));
+        }
+        if faults.is_empty() { Ok(()) } else { Err(Error::InvalidConfig(faults)) }
+    }
 }
 
 /// What the user says of a model on its card.

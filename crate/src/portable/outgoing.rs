@@ -31,6 +31,7 @@ pub async fn export(source: &ExportSource, base_files: Vec<Box<dyn ByteSource>>,
         ExportFormat::Json => {
             check_kind(source, ExportFormat::Json)?;
             let state = state_of(source, options.optimizer)?;
+            options.check_names(".state_dict.json")?;
             let usual = || format!("{}.state_dict.json", options.name.as_deref().unwrap_or(JSON_NAME));
             let name = options.file_name.clone().unwrap_or_else(usual);
             let manifest = options.manifest.then(|| state.manifest());

@@ -24,6 +24,14 @@ pub fn options(args: &OutputArgs) -> Result<ExportOptions> {
         return Err(RunError::Usage("--dtype, --shard-bytes and --optimizer go with --format safetensors".into()));
     }
     let file = file_name(&args.to);
+    let ending = match args.format {
+        ExportFormat::Safetensors => "",
+        ExportFormat::Gguf => ".gguf",
+        ExportFormat::Json => ".state_dict.json",
+    };
+    if !file.to_ascii_lowercase().ends_with(ending) {
+        return Err(RunError::Usage(format!("with --format {} the name of --to ends in {ending}", word(args.format))));
+    }
     let stem = [".gguf", ".state_dict.json"].into_iter().find_map(|end| file.strip_suffix(end)).unwrap_or(&file);
     let name = args.card.name.clone().unwrap_or_else(|| stem.to_string());
     let mut fields = Map::new();

@@ -234,8 +234,11 @@ fn line_43_receipt_has_the_names_and_the_base_of_the_caller() {
         assert_eq!((sum, receipt.checks.is_empty()), (patched.then(|| Digest::of(&golden("llama3.gguf"))), patched));
         assert!(verify_files(&sources(&files), None).unwrap().ok);
     }
-    let wrong = ExportOptions { format: ExportFormat::Gguf, file_name: Some("a/b".into()), ..ExportOptions::default() };
-    assert_eq!(block_on(export(&source, Vec::new(), &wrong)).map(|_| ()).unwrap_err().code(), "config.invalid");
+    // Nobody would know what another ending is.
+    for (format, file) in [(ExportFormat::Gguf, "a/b.gguf"), (ExportFormat::Gguf, "a.json"), (ExportFormat::Json, "a.json")] {
+        let wrong = ExportOptions { format, file_name: Some(file.into()), ..ExportOptions::default() };
+        assert_eq!(block_on(export(&source, Vec::new(), &wrong)).map(|_| ()).unwrap_err().code(), "config.invalid", "{file}");
+    }
 }
 
 #[test]
