@@ -25,6 +25,9 @@ function operations(work) {
   // A copy, in which a byte may be changed.
   const copies = { golden: join(work, 'golden'), adapter: join(work, 'adapter') };
   for (const [from, to] of [[golden, copies.golden], [adapter, copies.adapter]]) execFileSync('cp', ['-r', from, to]);
+  // The same model with its values rounded to BF16.
+  const [from, moved, delta] = [weights('qwen2'), join(work, 'moved', 'model.safetensors'), join(work, 'moved.delta.safetensors')];
+  const moving = (verb, model) => ({ inputs: [model, delta], to: 'out.safetensors', command: ['delta', verb, '--model', model, '--delta', delta] });
   return {
     'convert, folder': convert('llama-3', 'out'),
     'convert, bf16 in shards': convert('qwen2', 'out', '--dtype', 'bf16', '--shard-bytes', '75000'),
@@ -38,6 +41,9 @@ function operations(work) {
     'export, patch as-base': exported('out.gguf', '--format', 'gguf', '--base', base),
     'export, GGUF q8_0 anew': exported('out.gguf', '--format', 'gguf', '--type', 'q8_0'),
     'export, JSON in base64': exported('out.state_dict.json', '--format', 'json', '--manifest', '--encoding', 'base64'),
+    'delta derive': { inputs: [from, moved], to: 'delta.safetensors', command: ['delta', 'derive', '--base', from, '--target', moved] },
+    'delta apply': moving('apply', from),
+    'delta remove': moving('remove', moved),
     'adapter merge': {
       inputs: [join(copies.golden, 'model.safetensors'), join(copies.adapter, 'adapter_model.safetensors'), join(copies.adapter, 'adapter_config.json')],
       to: 'out',
@@ -52,6 +58,15 @@ async function trained(tabtune, work, to) {
   await tabtune.convert(join(work, 'models', 'llama-tied'), base, '--format', 'gguf', '--type', 'q4_0');
   const shape = ['--steps', '3', '--batch-size', '1', '--seq-len', '16', '--learning-rate', '1e-3', '--seed', '5'];
   await tabtune.lines('train', '--model', base, '--data', TEXT, ...shape, '--device', 'cpu', '--out', to);
+}
+
+/** A folder with other values than the model's, and the delta that leads there. */
+async function moved(tabtune, work) {
+  const [rounded, to] = [join(work, 'rounded'), join(work, 'moved')];
+  await tabtune.convert(join(work, 'models', 'qwen2'), rounded, '--dtype', 'bf16');
+  await tabtune.convert(rounded, to, '--dtype', 'f32');
+  const [base, target] = [join(work, 'models', 'qwen2'), to].map((folder) => join(folder, 'model.safetensors'));
+  await tabtune.lines('delta', 'derive', '--base', base, '--target', target, '--to', join(work, 'moved.delta.safetensors'));
 }
 
 const sha256sum = (path) => execFileSync('sha256sum', ['--', path], { encoding: 'utf8' }).split(' ')[0].replace(/^\\/, '');
@@ -102,6 +117,7 @@ export async function receipts({ tabtune, work, fail }) {
     execFileSync('rm', ['-f', join(work, 'base.gguf')]);
     await trained(tabtune, work, run);
   }
+  await moved(tabtune, work);
   const all = Object.entries(operations(work)).map(([name, operation]) => ({ name, ...operation, flips: 0, refused: 0 }));
   for (const [at, each] of all.entries()) {
     const made = [];
