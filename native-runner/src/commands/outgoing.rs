@@ -25,7 +25,7 @@ pub fn options(args: &OutputArgs) -> Result<ExportOptions> {
     }
     let file = file_name(&args.to);
     let ending = match args.format {
-        ExportFormat::Safetensors => "",
+        ExportFormat::Safetensors | ExportFormat::Peft => "",
         ExportFormat::Gguf => ".gguf",
         ExportFormat::Json => ".state_dict.json",
     };

@@ -77,9 +77,9 @@ function filesOf(folder) {
   return { files: files.filter((path) => !RECEIPT.test(path)), receipt: files.find((path) => RECEIPT.test(path)) };
 }
 
-/** Files of the receipt with a sum that is not as sha256sum has it, in words; `paths` are those at hand. */
+/** Files of the receipt that are not as sha256sum has them, in words; `paths` are those at hand. */
 function otherSums(claims, paths, sums) {
-  return claims.filter(({ sha256 }) => sha256).flatMap(({ name, bytes, sha256 }) => {
+  return claims.flatMap(({ name, bytes, sha256 }) => {
     const named = paths.filter((path) => basename(path) === basename(name));
     const equal = named.some((path) => sums.get(path) === sha256 && statSync(path).size === bytes);
     return equal ? [] : [`${name} has the sum ${sha256}, sha256sum says ${named.map((path) => sums.get(path)).join(', ') || 'nothing of it'}`];
@@ -168,8 +168,8 @@ export async function receipts({ tabtune, work, fail }) {
   return {
     title: 'receipts and what they are of',
     words: `Each operation twice, in two folders; those of a checkpoint from two runs. The files of the receipt whose SHA-256 is that of \`sha256sum\`, inputs and outputs, which
-are all files that were written (a checkpoint alone knows of its base no sum of the whole, and its receipt says so); whether both receipts have one \`receipt_digest\`; then ${FLIPS} random changes of one byte in an input or an output, after each of which
-\`tabtune verify\` has to refuse, as before and after them all it has to confirm.`,
+are all files that were written (a checkpoint alone knows no sum of all of its base, and its receipt says so); whether both receipts have one
+\`receipt_digest\`; then ${FLIPS} random changes of one byte in an input or an output, after each of which \`tabtune verify\` has to refuse, as before and after them all it has to confirm.`,
     columns: ['operation', 'sums as of sha256sum', 'receipts of two runs', 'bytes changed', 'refused'],
     rows: [...rows, ['all', '', '', total('flips'), total('refused')]],
   };
