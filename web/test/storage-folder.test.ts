@@ -55,7 +55,7 @@ describe('a folder', () => {
   const refusals: [string, string, string | undefined, (document: Record<string, unknown>) => unknown][] = [
     ['another format', 'checkpoint.corrupt', 'format', (d) => (d['format'] = 'x')],
     ['no version', 'checkpoint.corrupt', 'version', (d) => (d['version'] = 0)],
-    ['a newer version', 'checkpoint.version', undefined, (d) => (d['version'] = 4)],
+    ['a newer version', 'checkpoint.version', undefined, (d) => (d['version'] = 5)],
     ['a negative count', 'checkpoint.corrupt', 'progress.completed_steps', (d) => (d['progress'] = { completed_steps: -1 })],
     ['a count above 2^53 - 1', 'checkpoint.corrupt', 'progress.completed_steps', (d) => (d['progress'] = { completed_steps: 2 ** 53 })],
     ['a file without sums', 'checkpoint.corrupt', 'files[0]', (d) => (d['files'] = [{ name: 'model.safetensors', bytes: 900 }])],

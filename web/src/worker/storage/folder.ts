@@ -15,8 +15,8 @@ import { bytesOf, carried, chunksIn } from './parcel.js';
 import type { Parcel } from './parcel.js';
 import { drop, fileSink, pour } from './sinks.js';
 
-/** Newest version of `checkpoint.json` that is read: 1 has one digest per file, 2 one per piece of 8 MiB, 3 also tensors and groups, which the core reads. */
-const NEWEST_VERSION = 3;
+/** Newest version of `checkpoint.json` that is read: 1 has one digest per file, 2 one per piece of 8 MiB, 3 also tensors and groups, 4 also adapters, which the core reads. */
+const NEWEST_VERSION = 4;
 const MAX_DOCUMENT_BYTES = 64 << 20;
 
 const documentParser = record({
