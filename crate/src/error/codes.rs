@@ -27,6 +27,7 @@ macro_rules! codes {
 codes! {
     "adapter.alpha" => BadModelFile, Core, "a `lora_alpha` that is not a finite number above 0";
     "adapter.base.mismatch" => Integrity, Core, "an adapter that states another base than the one it is merged into";
+    "adapter.base.widened" => Warning, Core, "matrices of a base whose stored type no kernel reads: they are f32 on the device";
     "adapter.depth" => BadModelFile, Core, "an adapter's JSON is nested more than 32 levels deep";
     "adapter.feature.unsupported" => BadModelFile, Core, "an adapter that is more than a plain LoRA, or fits a changed base";
     "adapter.field.missing" => BadModelFile, Core, "an adapter lacks `peft_type`, `r`, `lora_alpha` or `target_modules`";

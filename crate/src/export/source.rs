@@ -72,24 +72,37 @@ pub struct ExportSource {
 }
 
 impl ExportSource {
+    /// Weights with their documents, of which nothing else is known.
+    pub fn of_weights(weights: Weights, assets: ModelAssets) -> Self {
+        Self {
+            weights,
+            assets,
+            base: None,
+            adapter: Vec::new(),
+            training: None,
+            identity: Identity::default(),
+            groups: Vec::new(),
+            state: Vec::new(),
+            whole: false,
+            warnings: Vec::new(),
+            selection: SelectionReport::default(),
+            adapter_settings: None,
+            made_by: None,
+        }
+    }
+
     /// An opened model, converted without a device. Its files have the sums of their headers.
     pub fn of_bundle(bundle: &Rc<Bundle>) -> Result<Self> {
         let identity =
             Identity { model_family: bundle.config.model_type.clone(), checkpoint_family: "tabtune.export".into(), ..Identity::default() };
         Ok(Self {
-            weights: Weights::of_bundle(bundle)?,
-            assets: ModelAssets::of_bundle(bundle),
             base: Some(bundle.base.clone()),
             adapter: bundle.adapter_files(false)?,
-            training: None,
             identity,
-            groups: Vec::new(),
-            state: Vec::new(),
             whole: bundle.is_whole(),
             warnings: bundle.warnings.clone(),
             selection: bundle.selection.clone(),
-            adapter_settings: None,
-            made_by: None,
+            ..Self::of_weights(Weights::of_bundle(bundle)?, ModelAssets::of_bundle(bundle))
         })
     }
 
@@ -124,21 +137,15 @@ impl ExportSource {
             checkpoint_family: "tabtune.train".into(),
             checkpoint_ref: Some(format!("step-{}", progress.completed_steps)),
         };
-        let (weights, warnings) = (Weights::of_model(model), assets.warnings.clone());
         Ok(Self {
-            weights,
-            assets,
             base,
-            adapter: Vec::new(),
             training: Some(training),
             identity,
             groups: trainer.groups(),
             state: trainer.state_stream(),
-            whole: false,
-            warnings,
-            selection: SelectionReport::default(),
+            warnings: assets.warnings.clone(),
             adapter_settings: trainer.config().adapter.clone(),
-            made_by: None,
+            ..Self::of_weights(Weights::of_model(model), assets)
         })
     }
 

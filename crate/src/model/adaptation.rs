@@ -8,7 +8,7 @@ use super::family::Part;
 use super::load::{Asked, Kind, Plan};
 use super::low_rank::LowRank;
 use crate::bundle::{adapter_config_json, factor_names};
-use crate::config::{AdapterConfig, Architecture, Init, ModelConfig, Module, ModuleKind, Target, TrainConfig};
+use crate::config::{AdapterConfig, AdapterWarning, Architecture, Init, ModelConfig, Module, ModuleKind, Target, TrainConfig};
 use crate::error::{Error, Fault, Result};
 use crate::random;
 
@@ -23,6 +23,7 @@ pub struct Adaptation {
     dropout: f64,
     init: Init,
     seed: u64,
+    warnings: Vec<AdapterWarning>,
 }
 
 /// The factors that a layer asks for: name, shape and kind of A and B, and how they are used.
@@ -41,7 +42,8 @@ impl Adaptation {
         let resolved = settings.resolve(model.architecture, &modules(model)?)?;
         let targets = resolved.targets.into_iter().map(|target| (target.module.clone(), target)).collect();
         let saved = resolved.saved.into_iter().collect();
-        Ok(Self { targets, saved, dropout: settings.dropout, init: settings.init, seed })
+        let warnings = resolved.warnings;
+        Ok(Self { targets, saved, dropout: settings.dropout, init: settings.init, seed, warnings })
     }
 
     /// That of a run, if it trains an adapter.
@@ -55,6 +57,11 @@ impl Adaptation {
     /// The matrices with factors, by the names of their modules.
     pub fn targets(&self) -> &BTreeMap<String, Target> {
         &self.targets
+    }
+
+    /// What is worth knowing of settings that work.
+    pub fn warnings(&self) -> &[AdapterWarning] {
+        &self.warnings
     }
 
     /// Seed of new factors and of dropout.

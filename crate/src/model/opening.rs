@@ -1,6 +1,6 @@
 //! Models from files, from a seed, and from tensors that are on the device already.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use burn::tensor::{Device, Tensor};
@@ -24,6 +24,8 @@ pub struct Held {
     pub matrices: BTreeMap<String, usize>,
     /// Bytes of all constants.
     pub bytes: u64,
+    /// Stored types of matrices that no kernel reads, so that they are f32 here.
+    pub widened: BTreeSet<String>,
 }
 
 impl Held {

@@ -46,6 +46,12 @@ impl<'a> Loading<'a> {
         if stays { source.give_packed(asked, self.device, self.interrupt).await } else { Ok(None) }
     }
 
+    /// The stored type of a matrix that was to stay as it is stored, and cannot.
+    fn widened(&self, asked: &Asked, source: &impl Values) -> Option<String> {
+        let stays = asked.kind.is_matrix() && self.base_storage == BaseStorage::Stored;
+        source.stored_blocks(asked).filter(|_| stays)
+    }
+
     /// The parameters in `source`.
     pub async fn run(&self, asked: Vec<Asked>, source: &mut impl Values) -> Result<(Loaded<'a>, Held)> {
         let mut loaded = Loaded { adaptation: self.adaptation, ..Loaded::default() };
@@ -70,6 +76,7 @@ impl<'a> Loading<'a> {
                 unsettled = 0;
             }
             if !asked.trained {
+                held.widened.extend(self.widened(&asked, source));
                 held.add(asked.kind.is_matrix().then_some(StorageType::of(dtype)), elements * dtype.size());
             }
             loaded.tensors.insert(asked.name, tensor);
@@ -86,6 +93,11 @@ pub(super) trait Values {
     /// The constant `asked` as it is stored where it comes from; `None` where the kernels cannot read that.
     async fn give_packed(&mut self, _asked: &Asked, _device: &Device, _interrupt: &Interrupt) -> Result<Option<Matrix>> {
         Ok(None)
+    }
+
+    /// The type of the blocks that the values of `asked` are stored in, if they are.
+    fn stored_blocks(&self, _asked: &Asked) -> Option<String> {
+        None
     }
 
     /// Whether the values of `asked` are bf16 where they come from.
@@ -141,6 +153,10 @@ impl Values for BundleValues<'_> {
             self.non_finite.push((asked.name.clone(), non_finite));
         }
         Ok(Some(Matrix::Packed { matrix: PackedMatrix::of(upload)?, transposed: rows.transposed }))
+    }
+
+    fn stored_blocks(&self, asked: &Asked) -> Option<String> {
+        self.bundle.dtype(&asked.name)?.strip_prefix("GGML:").map(String::from)
     }
 
     fn stored_as_bf16(&self, asked: &Asked) -> bool {

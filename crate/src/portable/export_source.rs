@@ -46,19 +46,14 @@ impl PortableModelBundle {
         let assets = companions.assets.clone().unwrap_or_else(|| ModelAssets::of_config(&config, None));
         let ModelIoArtifactReceipt { inputs, operation, tensors: said, .. } = state.draft();
         Ok(ExportSource {
-            weights: Weights { config, precision: None, tensors },
-            assets,
             base: companions.base.clone(),
-            adapter: Vec::new(),
-            training: None,
             identity: state.identity.clone(),
             groups: state.groups().to_vec(),
             state: optimizer,
             warnings: companions.warnings.clone(),
             selection: crate::bundle::SelectionReport { dropped: said.dropped, renamed: said.renamed, ..Default::default() },
             made_by: Some((operation, inputs)),
-            whole: false,
-            adapter_settings: None,
+            ..ExportSource::of_weights(Weights { config, precision: None, tensors }, assets)
         })
     }
 

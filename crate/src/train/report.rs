@@ -2,6 +2,9 @@
 
 use serde::Serialize;
 
+use crate::error::word;
+use crate::model::{Adaptation, Model};
+
 /// One optimizer step.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -43,4 +46,24 @@ pub struct Notice {
     pub subject: Option<String>,
     /// What happened.
     pub message: String,
+}
+
+impl Notice {
+    /// What is worth knowing of the adapter that a model has.
+    pub(super) fn of_adapter(model: &Model) -> Vec<Self> {
+        let settings = model.adaptation().into_iter().flat_map(Adaptation::warnings).map(|warning| Self {
+            code: warning.code.text(),
+            subject: Some(warning.subject.clone()),
+            message: format!(
+                "the rank of {} is above its smaller side: its factors have as many values as the matrix, or more",
+                warning.subject
+            ),
+        });
+        let widened = model.held().widened.iter().map(|stored| Self {
+            code: word!("adapter.base.widened").text(),
+            subject: Some(stored.clone()),
+            message: format!("no kernel reads {stored} as it is stored: those matrices of the base are f32 on the device"),
+        });
+        settings.chain(widened).collect()
+    }
 }

@@ -66,6 +66,7 @@ impl Trainer {
             return Err(Error::ContextExceeded { found: config.seq_len, max });
         }
         let optim = Optim::new(&config, &model.parameters())?;
+        let notices = Notice::of_adapter(&model);
         Ok(Self {
             model: Some(model),
             dataset,
@@ -73,7 +74,7 @@ impl Trainer {
             optim,
             config,
             progress,
-            notices: Vec::new(),
+            notices,
             interrupt: Interrupt::none(),
             evaluation_loss: Cell::new(progress.evaluation_loss),
         })

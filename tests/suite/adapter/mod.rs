@@ -7,7 +7,7 @@ mod runs;
 use std::rc::Rc;
 
 use serde_json::{Value, json};
-use tabtune::bundle::{Base, Bundle, ByteSource, Identity, MemorySource, ModelAssets, SelectionReport, config_from_hf};
+use tabtune::bundle::{Bundle, ByteSource, MemorySource, ModelAssets, config_from_hf};
 use tabtune::config::{ModelConfig, TrainConfig};
 use tabtune::data::{Batch, Dataset};
 use tabtune::device::Device;
@@ -32,21 +32,7 @@ pub fn shape() -> ModelConfig {
 /// A model of this shape as one GGUF file whose matrices are of this type.
 pub fn base(config: &ModelConfig, types: &str) -> Files {
     let model = block_on(Model::init(config, 7, tabtune::config::Precision::F32, &cpu().inner(), &Interrupt::none())).unwrap();
-    let source = ExportSource {
-        weights: Weights::of_model(&model),
-        assets: ModelAssets::of_config(model.config(), None),
-        base: None::<Base>,
-        adapter: Vec::new(),
-        training: None,
-        identity: Identity::default(),
-        groups: Vec::new(),
-        state: Vec::new(),
-        warnings: Vec::new(),
-        selection: SelectionReport::default(),
-        adapter_settings: None,
-        made_by: None,
-        whole: false,
-    };
+    let source = ExportSource::of_weights(Weights::of_model(&model), ModelAssets::of_config(model.config(), None));
     let options = ExportOptions { format: ExportFormat::Gguf, types: Some(types.into()), ..ExportOptions::default() };
     let mut stream = block_on(export(&source, Vec::new(), &options)).unwrap();
     let mut files: Files = stream.files().iter().map(|file| (file.name.clone(), Vec::new())).collect();

@@ -49,6 +49,20 @@ fn adapter_beside_a_packed_base_has_the_bits_of_the_decoded_one() {
     }
 }
 
+/// A rank that saves nothing is told. The types that exports write all have kernels, so that none is widened.
+#[test]
+fn adapter_runs_tell_what_is_worth_knowing() {
+    let bundle = opened(&base(&shape(), "q8_0"));
+    let told = |rank: u64| {
+        let config = settings(json!({ "r": rank }), Value::Null);
+        let trainer = Trainer::new(adapted(&bundle, &config, &cpu()), dataset(), config).unwrap();
+        trainer.notices().iter().map(|notice| notice.code).collect::<Vec<_>>()
+    };
+    assert_eq!(told(16), [""; 0]);
+    // v_proj has 16 rows.
+    assert_eq!(told(17), ["adapter.rank.large"]);
+}
+
 #[test]
 fn adapter_beside_a_base_counts_what_the_device_holds() {
     let bundle = opened(&base(&shape(), "q8_0"));

@@ -16,8 +16,7 @@ use burn::tensor::Tensor;
 use std::rc::Rc;
 use tabtune::Result;
 use tabtune::bundle::{
-    Base, Bundle, ByteSource, FileStream, GgufFile, GgufRecord, GgufValue, Identity, MemorySource, ModelAssets, RECEIPT, SelectionReport,
-    gguf_header, open_bundle,
+    Base, Bundle, ByteSource, FileStream, GgufFile, GgufRecord, GgufValue, MemorySource, ModelAssets, RECEIPT, gguf_header, open_bundle,
 };
 use tabtune::config::Precision;
 use tabtune::export::{ExportOptions, ExportSource, Weights, export_gguf};
@@ -57,21 +56,8 @@ fn load(bundle: &Bundle, precision: Precision) -> Model {
 
 /// A model on the device with this tokenizer and base.
 fn of_model(model: &Model, tokenizer: Option<&Tokenizer>, base: Option<Base>) -> ExportSource {
-    ExportSource {
-        weights: Weights::of_model(model),
-        assets: ModelAssets::of_config(model.config(), tokenizer.cloned()),
-        base,
-        adapter: Vec::new(),
-        training: None,
-        identity: Identity::default(),
-        groups: Vec::new(),
-        state: Vec::new(),
-        warnings: Vec::new(),
-        selection: SelectionReport::default(),
-        made_by: None,
-        whole: false,
-        adapter_settings: None,
-    }
+    let assets = ModelAssets::of_config(model.config(), tokenizer.cloned());
+    ExportSource { base, ..ExportSource::of_weights(Weights::of_model(model), assets) }
 }
 
 /// An opened model that is on no device.

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use serde_json::json;
 use tabtune::bundle::{
-    ByteSource, Digest, FileStream, GgmlType, GgufFile, GgufRecord, Identity, MemorySource, ModelAssets, ModelStateTensorManifest,
-    SelectionReport, TensorType, config_from_hf, dequantise, gguf_header, open_bundle,
+    ByteSource, Digest, FileStream, GgmlType, GgufFile, GgufRecord, MemorySource, ModelAssets, ModelStateTensorManifest, TensorType,
+    config_from_hf, dequantise, gguf_header, open_bundle,
 };
 use tabtune::config::{ModelConfig, Precision};
 use tabtune::device::Device;
@@ -95,21 +95,7 @@ fn tell(output: &Output, what: &str, of: &str, bytes: u64, secs: f64) -> Result<
 }
 
 fn of_model(model: &Model) -> ExportSource {
-    ExportSource {
-        weights: Weights::of_model(model),
-        assets: ModelAssets::of_config(model.config(), None),
-        base: None,
-        adapter: Vec::new(),
-        training: None,
-        identity: Identity::default(),
-        groups: Vec::new(),
-        state: Vec::new(),
-        warnings: Vec::new(),
-        selection: SelectionReport::default(),
-        made_by: None,
-        whole: false,
-        adapter_settings: None,
-    }
+    ExportSource::of_weights(Weights::of_model(model), ModelAssets::of_config(model.config(), None))
 }
 
 /// The configuration and the weights of a stream, in memory.
