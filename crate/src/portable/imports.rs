@@ -66,7 +66,7 @@ pub fn open_checkpoint(files: &SharedFiles) -> Result<OpenedBundle> {
         };
         let payload = Some(Payload::of_source(Rc::clone(&span.source), span.begin, span.bytes));
         let (begin, end) = (span.begin, span.begin + span.bytes);
-        state.tensors.insert(key.clone(), OpenedTensor { manifest, payload, file: record.file.clone(), begin, end });
+        state.tensors.insert(key.clone(), Box::new(OpenedTensor { manifest, payload, file: record.file.clone(), begin, end }));
     }
     state.files = sources.into_iter().map(|source| header(source, safetensors_header_bytes(source)?)).collect::<Result<_>>()?;
     state.inputs = files.iter().map(Input::of).collect();
@@ -117,7 +117,7 @@ pub fn open_gguf(files: &SharedFiles, names: NamePolicy) -> Result<OpenedBundle>
     if positions.is_empty() {
         return Err(Refusal::new(word!("bundle.empty")).expected("a GGUF file").into());
     }
-    let (file, homes, sums) = summed_gguf(files, &positions)?;
+    let (mut file, mut homes, sums) = summed_gguf(files, &positions)?;
     let name = files[positions[0]].name().to_string();
     // Under the file's own names no value matters, and the model need not be one that tabtune has.
     let headers_only = names == NamePolicy::Source;
@@ -129,14 +129,18 @@ pub fn open_gguf(files: &SharedFiles, names: NamePolicy) -> Result<OpenedBundle>
     let mut state = empty(Identity { model_family: family.clone(), ..Identity::default() }, SourceWord::Gguf, &name);
     let kept: Option<BTreeSet<String>> =
         model.as_ref().filter(|_| names == NamePolicy::Hf).map(|bundle| bundle.names().into_iter().collect());
-    for (tensor, &home) in file.tensors.iter().zip(&homes) {
+    // The header's list gives its room back as the state grows.
+    while let (Some(tensor), Some(home)) = (file.tensors.pop(), homes.pop()) {
+        if file.tensors.len().is_power_of_two() {
+            file.tensors.shrink_to_fit();
+        }
         let source = &files[home];
         let config = model.as_ref().map(|bundle| &bundle.config).filter(|_| names == NamePolicy::Hf);
-        let Some((key, shape, payload)) = placed(tensor, source, &family, config, kept.as_ref()) else { continue };
+        let Some((key, shape, payload)) = placed(&tensor, source, &family, config, kept.as_ref()) else { continue };
         let manifest = ModelStateTensorManifest::parameter(&key, &tensor.ggml_type.dtype(), &shape);
         let end = tensor.begin + tensor.bytes.unwrap_or(0);
         let opened = OpenedTensor { manifest, payload, file: base_name(source.name()).to_string(), begin: tensor.begin, end };
-        if state.tensors.insert(key.clone(), opened).is_some() {
+        if state.tensors.insert(key.clone(), Box::new(opened)).is_some() {
             return Err(Refusal::new(word!("model.tensor.name-twice")).of(&name).subject(&key).into());
         }
     }

@@ -45,7 +45,7 @@ pub fn open_json(source: &dyn ByteSource) -> Result<OpenedState> {
         }
         let end = tensor.bytes.len() as u64;
         let payload = Some(Payload::summed(tensor.bytes, tensor.sum));
-        tensors.insert(entry.name, OpenedTensor { manifest, payload, file: JSON_FILE.to_string(), begin: 0, end });
+        tensors.insert(entry.name, Box::new(OpenedTensor { manifest, payload, file: JSON_FILE.to_string(), begin: 0, end }));
     }
     Ok(OpenedState {
         identity: read.manifest.as_ref().map(|manifest| manifest.identity.clone()).unwrap_or_default(),

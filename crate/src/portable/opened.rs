@@ -57,8 +57,8 @@ pub struct OpenedState {
     pub identity: Identity,
     /// Its container.
     pub source_format: SourceWord,
-    /// Its tensors by key.
-    pub tensors: BTreeMap<String, OpenedTensor>,
+    /// Its tensors by key. They are boxed, since the nodes of a map filled in ascending order stay half empty.
+    pub tensors: BTreeMap<String, Box<OpenedTensor>>,
     /// Its groups; none where their state tensors are absent.
     pub groups: Vec<ModelStateGroupAssignment>,
     /// Its manifest as it stands, with all groups.
@@ -158,7 +158,7 @@ impl OpenedState {
     async fn verify(&self, read: &BTreeMap<String, Payload>) -> Result<BTreeMap<&'static str, StatedResult>> {
         let mut leaves = BTreeMap::new();
         for (key, payload) in read {
-            let Some(OpenedTensor { manifest, .. }) = self.tensors.get(key) else { continue };
+            let Some(manifest) = self.tensors.get(key).map(|tensor| &tensor.manifest) else { continue };
             leaves.insert(key.clone(), (manifest.role, leaf(key, &manifest.dtype, &manifest.shape, payload.digest().await?)));
         }
         let groups = self.manifest.as_ref().map_or(&self.groups, |manifest| &manifest.groups);

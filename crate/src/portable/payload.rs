@@ -23,10 +23,16 @@ use crate::gpu::transfer::{PIECE_BYTES, Part, read_parts};
 /// let file = Rc::new(MemorySource::new("weights.bin", vec![0; 100]));
 /// assert_eq!(Payload::of_source(file, 20, 8).len(), 8);
 /// ```
-#[derive(Clone)]
 pub struct Payload {
     place: Place,
-    sum: Rc<OnceCell<Digest>>,
+    /// Shared among clones; made when one of them or a digest is first asked for, since an opened file has many payloads that nobody reads.
+    sum: OnceCell<Rc<OnceCell<Digest>>>,
+}
+
+impl Clone for Payload {
+    fn clone(&self) -> Self {
+        Self { place: self.place.clone(), sum: OnceCell::from(Rc::clone(self.sum())) }
+    }
 }
 
 #[derive(Clone)]
@@ -59,7 +65,11 @@ impl fmt::Debug for Payload {
 
 impl Payload {
     fn new(place: Place) -> Self {
-        Self { place, sum: Rc::default() }
+        Self { place, sum: OnceCell::new() }
+    }
+
+    fn sum(&self) -> &Rc<OnceCell<Digest>> {
+        self.sum.get_or_init(Rc::default)
     }
 
     /// Bytes in memory.
@@ -178,7 +188,7 @@ impl Payload {
 
     /// SHA-256 of the bytes, which are read once; later calls know it.
     pub async fn digest(&self) -> Result<Digest> {
-        if let Some(sum) = self.sum.get() {
+        if let Some(sum) = self.sum().get() {
             return Ok(*sum);
         }
         let mut hasher = Hasher::new();
@@ -194,13 +204,13 @@ impl Payload {
 
     /// The digest, if it is known.
     pub(super) fn known_digest(&self) -> Option<Digest> {
-        self.sum.get().copied()
+        self.sum().get().copied()
     }
 
     /// Keeps the digest of the bytes.
     pub(super) fn remember(&self, sum: Digest) {
         // A second digest is that of the same bytes.
-        let _ = self.sum.set(sum);
+        let _ = self.sum().set(sum);
     }
 
     /// All bytes, of a tensor that is known to be small.

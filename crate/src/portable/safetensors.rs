@@ -76,12 +76,12 @@ pub fn open_safetensors(files: Vec<Rc<dyn ByteSource>>) -> Result<OpenedState> {
     }
     let optimizer_of = optimizer.first().map(Part::belongs_to).transpose()?;
     let mut opened_files = Vec::new();
-    let mut tensors: BTreeMap<String, OpenedTensor> = BTreeMap::new();
+    let mut tensors: BTreeMap<String, Box<OpenedTensor>> = BTreeMap::new();
     for part in weights.iter().chain(&optimizer) {
         opened_files.push(part.opened);
         warnings.extend(part.file.warnings.iter().cloned());
         for tensor in &part.file.tensors {
-            let opened = opened_tensor(part, tensor, manifest.as_ref());
+            let opened = Box::new(opened_tensor(part, tensor, manifest.as_ref()));
             if tensors.insert(tensor.name.clone(), opened).is_some() {
                 return Err(Refusal::new(word!("index.tensor.duplicate")).of(part.source.name()).subject(&tensor.name).into());
             }
@@ -89,10 +89,8 @@ pub fn open_safetensors(files: Vec<Rc<dyn ByteSource>>) -> Result<OpenedState> {
     }
     let mut groups = Vec::new();
     if let Some(manifest) = &manifest {
-        let found = tensors
-            .iter()
-            .map(|(key, OpenedTensor { manifest: of, file, .. })| (key.clone(), (of.dtype.clone(), of.shape.clone(), file.clone())));
-        let found = found.collect();
+        let of = |tensor: &OpenedTensor| (tensor.manifest.dtype.clone(), tensor.manifest.shape.clone(), tensor.file.clone());
+        let found = tensors.iter().map(|(key, tensor)| (key.clone(), of(tensor))).collect();
         manifest.check_against(&found, &artifact)?;
         if manifest.absent_optimizer_files(&found).is_empty() {
             groups.clone_from(&manifest.groups);

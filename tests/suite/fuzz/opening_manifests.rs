@@ -2,9 +2,11 @@
 
 use std::rc::Rc;
 
-use tabtune::bundle::{ByteSource, MemorySource, PortableModelImportRequest, StateManifest};
+use tabtune::bundle::{ByteSource, MemorySource, NamePolicy, PortableModelImportRequest, StateManifest};
 use tabtune::checkpoint::{Checkpoint, MANIFEST};
-use tabtune::portable::{ModelAdapterDelta, open_safetensors};
+use tabtune::portable::{ModelAdapterDelta, open_gguf, open_safetensors};
+
+use crate::hostile::rows::{gg, tensor};
 
 use super::opening::{MAX_COUNT, Open, check_all, large, list, name, safetensors, same};
 
@@ -13,6 +15,8 @@ const REQUEST: Open = |file| drop(PortableModelImportRequest::read(std::str::fro
 const CHECKPOINT: Open =
     |file| drop(Checkpoint::open_verified(vec![Box::new(MemorySource::new(MANIFEST, file)) as Box<dyn ByteSource>], None));
 const PORTABLE: Open = |file| drop(open_safetensors(vec![Rc::new(MemorySource::new("f.safetensors", file)) as Rc<dyn ByteSource>]));
+const PORTABLE_GGUF: Open =
+    |file| drop(open_gguf(&vec![Rc::new(MemorySource::new("f.gguf", file)) as Rc<dyn ByteSource>], NamePolicy::Source));
 const DELTA: Open = |file| drop(ModelAdapterDelta::open(Rc::new(MemorySource::new("f.safetensors", file))));
 
 /// line 32, manifests and other documents of our own.
@@ -86,5 +90,9 @@ fn opening_holds_little_memory_of_manifests() {
 fn opening_holds_little_memory_of_many_tensors() {
     let record = |n| format!(r#""{}":{{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}"#, name(n));
     let header = (0..MAX_COUNT).map(record).collect::<Vec<_>>().join(",");
-    check_all([("safetensors with many tensors", PORTABLE, safetensors(&format!("{{{header}}}")))]);
+    let records: Vec<_> = (0..MAX_COUNT).map(|n| tensor(&name(n), &[0], 0, 0)).collect();
+    check_all([
+        ("safetensors with many tensors", PORTABLE, safetensors(&format!("{{{header}}}"))),
+        ("gguf with many tensors", PORTABLE_GGUF, gg(&[], &records, 0)),
+    ]);
 }
