@@ -1,6 +1,9 @@
 /** Numbers as people read them. */
 export const grouped = (value: number): string => Math.round(value).toLocaleString('en-GB').replace(/,/g, '\u202f');
 
+/** How many there are, with their name: `1 tensor`, `2 tensors`. */
+export const counted = (count: number, name: string): string => `${grouped(count)} ${name}${count === 1 ? '' : 's'}`;
+
 export function bytes(value: number): string {
   if (value < 1000) return `${value} B`;
   const units = ['kB', 'MB', 'GB', 'TB'];

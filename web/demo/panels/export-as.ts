@@ -3,7 +3,7 @@ import { escaped } from 'tabtune';
 import type { ExportChoice, ExportOptions, ExportTarget, GgufType, ModelDetails, Receipt, Trainer } from 'tabtune';
 
 import { byId, download, make } from '../dom.js';
-import { bytes, grouped } from '../format.js';
+import { bytes, counted, grouped } from '../format.js';
 import { pickFile, pickFolder, picks } from '../pick.js';
 import { faultOf, progressOf } from '../words.js';
 
@@ -134,7 +134,7 @@ export class ExportPanel {
       list.append(item);
     }
     const converted = listOf(receipt['conversions']).length;
-    const notes = [converted === 0 ? '' : `${grouped(converted)} tensors in another type. `, ...listOf(receipt['warnings']).map((warning) => `${field(warning, 'subject')}: ${field(warning, 'code')}. `)].join('');
+    const notes = [converted === 0 ? '' : `${counted(converted, 'tensor')} in another type. `, ...listOf(receipt['warnings']).map((warning) => `${field(warning, 'subject')}: ${field(warning, 'code')}. `)].join('');
     box.replaceChildren(make('h3', 'Receipt'), list, make('p', `${notes}verifyFiles, or tabtune verify, checks what arrived.`, 'facts'));
   }
 }

@@ -4,7 +4,7 @@ import type { FileReport, InspectReport, Refusal } from 'tabtune';
 
 import { byId, make } from '../dom.js';
 import { onDrop } from '../drop.js';
-import { bytes, grouped } from '../format.js';
+import { bytes, counted, grouped } from '../format.js';
 import { faultOf } from '../words.js';
 import { workerUrl } from '../worker.js';
 import { choiceFacts, choiceName } from './export-as.js';
@@ -30,8 +30,9 @@ function refusalWords({ artifact, subject, expected, found, hint }: Refusal): st
   return `${parts.filter(Boolean).join(', ')}${hint === undefined ? '' : `: ${escaped(hint)}`}`;
 }
 
-function fileLine({ file, format, ok, code, message, tensors }: FileReport): HTMLLIElement {
-  const facts = ok ? (tensors === 0 ? 'sound' : `${grouped(tensors)} tensors, sound`) : escaped(message ?? code ?? 'refused');
+function fileLine({ file, format, ok, code, message, tensors, warnings }: FileReport): HTMLLIElement {
+  const state = warnings.length === 0 ? 'sound' : 'readable';
+  const facts = ok ? (tensors === 0 ? state : `${counted(tensors, 'tensor')}, ${state}`) : escaped(message ?? code ?? 'refused');
   const item = make('li', '', ok ? '' : 'fault');
   item.append(make('strong', cut(file)), ` ${format === undefined ? '' : `(${escaped(format)}) `}${facts}`);
   return item;
@@ -80,7 +81,7 @@ function tensorList({ tensors }: InspectReport): HTMLElement[] {
   if (tensors.length === 0) return [];
   const box = make('details', '', 'table');
   const more = tensors.length > ROWS ? `, the first ${ROWS}` : '';
-  box.append(make('summary', `${grouped(tensors.length)} tensors${more}`), table('Tensors', ['Name', 'Type', 'Shape'], tensors.map(({ name, dtype, shape }) => [cut(name), escaped(dtype), shape.join(' × ') || 'scalar'])));
+  box.append(make('summary', `${counted(tensors.length, 'tensor')}${more}`), table('Tensors', ['Name', 'Type', 'Shape'], tensors.map(({ name, dtype, shape }) => [cut(name), escaped(dtype), shape.join(' × ') || 'scalar'])));
   return [box];
 }
 
