@@ -57,7 +57,7 @@ pub enum Command {
     Convert(Box<ConvertArgs>),
     /// Write the exact difference of two models, apply it, or remove it.
     Delta(DeltaArgs),
-    /// Merge a LoRA adapter into its base.
+    /// Merge a LoRA adapter into its base, or make one of two models.
     Adapter(Box<AdapterArgs>),
     /// Recompute what a receipt states.
     Verify(VerifyArgs),

@@ -65,8 +65,8 @@ pub fn given(args: &TrainArgs) -> Result<Map<String, Value>> {
     Ok(keys)
 }
 
-/// The matrices of `--lora-targets`: a list of names, unless the text has a sign of a regular expression or is `all-linear`.
-fn targets(text: &str) -> Value {
+/// The matrices of `--lora-targets` and `--targets`: a list of names, unless the text has a sign of a regular expression or is `all-linear`.
+pub fn targets(text: &str) -> Value {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | ',');
     if text == "all-linear" || !text.chars().all(plain) { json!(text) } else { json!(text.split(',').collect::<Vec<_>>()) }
 }

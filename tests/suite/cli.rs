@@ -2,6 +2,7 @@
 
 mod adapters;
 mod checkpoints;
+mod oracle;
 mod refusals;
 mod runs;
 

@@ -139,6 +139,11 @@ impl<'a> Pieces<'a> {
         Ok(Some((at, &self.values)))
     }
 
+    /// The piece that was given last; nothing before the first.
+    pub(crate) fn values(&self) -> &[f32] {
+        &self.values
+    }
+
     /// All values at once, if they fit into memory.
     pub(super) fn collect(mut self) -> Result<Vec<f32>> {
         let too_large = || self.stored.too_large().found(format!("{} values", self.elements()));

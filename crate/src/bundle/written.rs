@@ -111,6 +111,8 @@ pub(super) fn digests_of(files: &[Part<'_>], stated: Option<Digest>) -> Result<S
 fn of_folder(files: &[Part<'_>]) -> Result<StatedDigests> {
     let (mut weights, mut state, mut manifest) = (BTreeMap::new(), BTreeMap::new(), None);
     let mut documents = BTreeMap::new();
+    // Factors are the weights of an adapter's folder, and none of a model that they were merged into.
+    let alone = files.iter().all(|(role, _)| *role != "weights");
     for (role, source) in files {
         let name = base_name(source.name());
         match *role {
@@ -124,6 +126,7 @@ fn of_folder(files: &[Part<'_>]) -> Result<StatedDigests> {
                 continue;
             }
             "weights" | "optimizer" => {}
+            "adapter" if alone && name.ends_with(".safetensors") => {}
             _ => continue,
         }
         let file = SafetensorsFile::open(*source)?;

@@ -120,6 +120,7 @@ codes! {
     "export.stream" => StorageFailed, Page, "the core gave other bytes than it announced for an export";
     "export.tensor.size" => BadOption, Core, "a tensor whose size the format cannot hold";
     "export.zip-size" => LimitExceeded, Page, "more bytes than a zip can hold: export the files";
+    "extract.shape" => BadModelFile, Core, "two models that an adapter cannot be the difference of: their tensors have other names or shapes";
     "format.mismatch" => BadModelFile, Core, "a file whose first bytes are those of another format";
     "format.unsupported" => BadModelFile, Core, "a file of a format that tabtune does not read";
     "gguf.alignment.invalid" => BadModelFile, Core, "an alignment that is not a power of two up to 2^20";

@@ -201,7 +201,25 @@ pub enum AdapterAction {
         #[arg(long, value_name = "DIR")]
         adapter: PathBuf,
         #[command(flatten)]
-        output: OutputArgs,
+        output: Box<OutputArgs>,
+    },
+    /// Write the LoRA adapter of PEFT that comes closest to the difference of two models.
+    Extract {
+        /// GGUF file or safetensors folder of the model that was trained.
+        #[arg(long, value_name = "PATH")]
+        model: PathBuf,
+        /// The same of the model that it was trained from.
+        #[arg(long, value_name = "PATH")]
+        base: PathBuf,
+        /// Rank of the factors.
+        #[arg(long, value_name = "R")]
+        rank: u64,
+        /// Matrices with factors: names or their ends, separated by commas; a regular expression of whole names; or all-linear.
+        #[arg(long, value_name = "NAMES", default_value = "all-linear")]
+        targets: String,
+        /// Folder to create, which must not exist, or be empty.
+        #[arg(long, value_name = "DIR")]
+        to: PathBuf,
     },
 }
 

@@ -1,12 +1,61 @@
 //! `tabtune adapter`: what can be done with a LoRA adapter of PEFT.
 
+use std::fmt::Write as _;
+use std::path::Path;
+
+use tabtune::bundle::Warning;
+use tabtune::config::Names;
+use tabtune::interrupt::Interrupt;
+use tabtune::portable::{ExtractOptions, ExtractReport, extract_adapter};
+
 use super::{Outcome, convert};
 use crate::args::{AdapterAction, AdapterArgs, RequestArgs};
-use crate::error::Result;
+use crate::error::{Result, RunError};
+use crate::files::open_model;
 use crate::output::Output;
+use crate::progress::Progress;
+use crate::settings::targets;
+use crate::wait::wait;
+use crate::writer::{check_place, write_folder};
 
-/// Merges the adapter into its base.
+/// Merges the adapter into its base, or makes one of two models.
 pub fn run(args: &AdapterArgs, output: &Output) -> Result<Outcome> {
-    let AdapterAction::Merge { model, adapter, output: to } = &args.action;
-    convert::convert(model, Some(adapter), &RequestArgs::default(), to, output)
+    match &args.action {
+        AdapterAction::Merge { model, adapter, output: to } => convert::convert(model, Some(adapter), &RequestArgs::default(), to, output),
+        AdapterAction::Extract { model, base, rank, targets: names, to } => {
+            let wrong = |e: serde_json::Error| RunError::Usage(format!("--targets: {e}"));
+            let targets: Names = serde_json::from_value(targets(names)).map_err(wrong)?;
+            extract(model, base, &ExtractOptions { rank: *rank, targets }, to, output)
+        }
+    }
+}
+
+fn extract(model: &Path, base: &Path, options: &ExtractOptions, to: &Path, output: &Output) -> Result<Outcome> {
+    check_place(to, None)?;
+    let (tuned, base) = (open_model(model)?, open_model(base)?);
+    let bar = Progress::new(100, 0, !output.json());
+    let mut progress = |done: u64, total: u64| bar.step(done.saturating_mul(100) / total.max(1), "percent".into());
+    let extracted = wait(extract_adapter(&tuned, &base, options, &Interrupt::none(), &mut progress));
+    bar.end();
+    let mut extracted = extracted?;
+    for warning in &extracted.warnings {
+        log::warn!("{} [{}]", Warning::new(warning.code, &warning.subject).message(), warning.code.text());
+    }
+    write_folder(to, None, &mut extracted.stream)?;
+    output.line(&extracted.report, || shown(&extracted.report))?;
+    Ok(Outcome::Good)
+}
+
+/// The report for people: what was left of each target, and what else differs.
+fn shown(report: &ExtractReport) -> String {
+    let mut text = String::new();
+    // Writing to a text cannot fail.
+    for (name, tensor) in &report.tensors {
+        let _ = writeln!(text, "{name}: {:.3e} of {:.3e} left", tensor.error, tensor.norm);
+    }
+    for (name, tensor) in report.uncovered.iter().filter(|(_, tensor)| tensor.norm > 0.0) {
+        let _ = writeln!(text, "{name}: no factors, {:.2} % of the squared difference", tensor.share * 100.0);
+    }
+    let _ = write!(text, "rank {}: the factors leave {:.3e} of the difference of their matrices", report.rank, report.error);
+    text
 }

@@ -61,3 +61,34 @@ fn lora_options_that_mean_nothing_are_refused() {
     let adapter = write(&place, "a.json", r#"{"adapter": {}}"#);
     assert_eq!(refuse(&[&short(&config, &data)[..], &["--train-config", &adapter]].concat()).0, "config.invalid");
 }
+
+#[test]
+fn adapter_extract_turns_a_full_fine_tune_into_factors() {
+    let (model, data) = base();
+    let place = folder("extract");
+    let at = |name: &str| text(&place.join(name));
+    let run = at("run");
+    succeed(&lora(&model, &data, &run));
+    let to = at("adapter");
+    let extract = ["adapter", "extract", "--model", &run, "--base", &model, "--rank", "16", "--to"];
+    let answer = succeed(&[&extract[..], &[&to]].concat());
+    let [report] = answer.lines.as_slice() else { panic!("{:?}", answer.lines) };
+    // The smaller side of every matrix has 16.
+    assert!(report["rank"] == json!(16) && report["error"].as_f64().unwrap() < 1e-5, "{report}");
+    let of = |list: &Value, name: &str, field: &str| list[name][field].as_f64().unwrap();
+    assert!(of(&report["tensors"], "model.layers.1.mlp.down_proj.weight", "norm") > 0.0, "{report}");
+    assert!(of(&report["uncovered"], "model.norm.weight", "share") > 0.0, "{report}");
+    // What verifies, opens and merges any adapter takes it.
+    succeed(&["verify", &to]);
+    succeed(&["adapter", "merge", "--model", &model, "--adapter", &to, "--to", &at("merged")]);
+    let shown = String::from_utf8(output(&[&extract[..], &[&at("shown"), "--targets", "q_proj,down_proj"]].concat()).stdout).unwrap();
+    assert!(shown.contains("down_proj.weight: ") && shown.contains("up_proj.weight: no factors") && shown.contains("rank 16: "), "{shown}");
+    let (config, _) = tiny(&place);
+    let other = at("other");
+    let mut other_shape: Value = serde_json::from_slice(&std::fs::read(&config).unwrap()).unwrap();
+    other_shape["intermediate_size"] = json!(32);
+    let config = write(&place, "other.json", other_shape.to_string());
+    succeed(&[&short(&config, &data)[..], &["--out", &other]].concat());
+    assert_eq!(refuse(&["adapter", "extract", "--model", &other, "--base", &model, "--rank", "2", "--to", &at("none")]).0, "extract.shape");
+    assert!(!place.join("none").exists());
+}

@@ -6,6 +6,7 @@ mod checks;
 mod delta;
 mod delta_cases;
 mod digests;
+mod extract;
 mod json;
 pub mod manifest;
 mod plan;

@@ -7,6 +7,7 @@ import { root } from '../../../web/toolchain.mjs';
 import { huggingface, llamacpp, python } from './install.mjs';
 
 const HERE = join(root, 'tests', 'torture', 'consumers');
+const LORA = join(root, 'tests', 'torture', 'lora');
 const called = promisify(execFile);
 const LARGEST_OUTPUT = 256 << 20;
 
@@ -34,6 +35,9 @@ export const transformersReads = (work, command, jobs) => through(work, 'transfo
 export const runs = (work, jobs) => through(work, 'llamacpp', process.execPath, [join(HERE, 'llamacpp.mjs'), llamacpp], jobs);
 /** @huggingface/gguf: headers.mjs. */
 export const headers = (work, jobs) => through(work, 'headers', process.execPath, [join(HERE, 'headers.mjs'), huggingface], jobs);
+
+/** Singular values of the difference of two models: ../lora/svd.py. */
+export const svd = (work, job) => through(work, 'svd', python, [join(LORA, 'svd.py')], job);
 
 /** tabtune itself: the lines that a command prints. */
 export class Tabtune {

@@ -1,0 +1,259 @@
+//! An adapter from two models: for each matrix the best product of low rank for what one has and the other has not.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use serde::Serialize;
+
+use super::difference::Difference;
+use super::subspace::{add_transposed, best_product, orthonormalise, products, random_vectors, subtract};
+use crate::bundle::{
+    Bundle, FileStream, MemorySource, ModelAssets, Operation, ReceiptFile, SourceSpan, StoredBytes, StreamTensor, StreamValues,
+    factor_names,
+};
+use crate::config::{AdapterConfig, AdapterWarning, ModelConfig, Module, Names};
+use crate::error::{Error, Refusal, Result, word};
+use crate::export::{ExportFormat, ExportOptions, ExportSource, ModelCard, Weights, export_adapter};
+use crate::interrupt::Interrupt;
+use crate::model::modules;
+
+/// Vectors beyond the rank, which make the iteration converge.
+const SPARE: usize = 8;
+/// Number of times that the vectors are multiplied by DᵀD.
+const ROUNDS: usize = 4;
+/// Number of times that a target is read after it was measured.
+const READINGS: u64 = ROUNDS as u64 + 2;
+/// Rows that are multiplied together, so that the vectors are read from memory once for all of them.
+const ROWS: usize = 16;
+/// Values that are measured together.
+const MEASURED: usize = 1 << 16;
+
+/// What is extracted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExtractOptions {
+    /// Rank of the factors.
+    pub rank: u64,
+    /// The matrices that get factors, in the words of `target_modules`.
+    pub targets: Names,
+}
+
+/// How well the factors of a tensor give its difference. Lengths are Frobenius norms.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct ExtractedTensor {
+    /// Length of what the factors leave, over that of the difference; 0 where there is no difference.
+    pub error: f64,
+    /// Length of the difference.
+    pub norm: f64,
+}
+
+/// A tensor without factors.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct UncoveredTensor {
+    /// Length of its difference.
+    pub norm: f64,
+    /// Its part of the squared length of all differences.
+    pub share: f64,
+}
+
+/// What an adapter holds of the difference of two models.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ExtractReport {
+    /// Rank of the factors.
+    pub rank: u64,
+    /// The error of all targets together.
+    pub error: f64,
+    /// The targets, by the names of their tensors.
+    pub tensors: BTreeMap<String, ExtractedTensor>,
+    /// All other tensors: norms, biases, tables.
+    pub uncovered: BTreeMap<String, UncoveredTensor>,
+}
+
+/// An adapter that was made of two models.
+pub struct Extracted {
+    /// What it holds.
+    pub report: ExtractReport,
+    /// What is worth knowing of options that work.
+    pub warnings: Vec<AdapterWarning>,
+    /// Its folder.
+    pub stream: FileStream,
+}
+
+/// Factors A [r, in] and B [out, r] of a target.
+struct Factors {
+    a: Vec<f32>,
+    b: Vec<f32>,
+    /// Squared length of what they leave.
+    rest: f64,
+}
+
+/// The folder of a PEFT adapter that stands for the difference of `tuned` and `base`, two models of one shape in any format: for each
+/// target the best product of the given rank in the Frobenius norm, both factors with the root of each direction's size, alpha = rank. The
+/// error is that of the factors as they are written, in f32. Where the difference has no greater rank, it is below 1e-6.
+///
+/// Subspace iteration in f64 with `rank` + 8 vectors and four rounds, which start from Philox noise of the target's name: equal models
+/// give equal bytes. Each target is read seven times. Memory holds pieces of both models (32 MiB), 16 bytes for each of the vectors'
+/// values in the largest target, (rank + 8) · (in + out), and all factors in f32.
+///
+/// `progress` is told how many values were read, of how many.
+///
+/// # Errors
+/// `extract.shape` for each tensor that the models do not share; those of [`AdapterConfig::resolve`]; `model.non-finite` for each tensor
+/// with NaN or infinity in either model; `call.aborted` if the interrupt was requested.
+pub async fn extract_adapter(
+    tuned: &Bundle,
+    base: &Bundle,
+    options: &ExtractOptions,
+    interrupt: &Interrupt,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Extracted> {
+    check_shapes(tuned, base)?;
+    let targets = Some(options.targets.clone());
+    // A valid rank is far below 2⁵³.
+    let settings = AdapterConfig { r: options.rank, alpha: options.rank as f64, target_modules: targets, ..AdapterConfig::default() };
+    let modules = modules(&base.config)?;
+    let resolved = settings.resolve(base.config.architecture, &modules)?;
+    // One rank for all targets, of which there is one at least.
+    let rank = resolved.targets.iter().map(|target| target.rank).max().unwrap_or_default();
+    let chosen = |module: &&Module| resolved.targets.iter().any(|target| target.module == module.name);
+    let targets: Vec<(String, &Module)> = modules.iter().filter(chosen).map(|module| (format!("{}.weight", module.name), module)).collect();
+
+    let size = |[out, input]: [usize; 2]| out as u64 * input as u64;
+    let values = |name: &String| base.shape(name).unwrap_or_default().iter().map(|&dim| dim as u64).product::<u64>();
+    let total = base.names().iter().map(values).sum::<u64>() + targets.iter().map(|(_, module)| size(module.shape) * READINGS).sum::<u64>();
+    let mut difference = Difference { tuned, base, interrupt, progress, done: 0, total };
+    let mut squares = measure(&mut difference).await?;
+    let all: f64 = squares.values().sum();
+
+    let (mut tensors, mut written, mut sums) = (BTreeMap::new(), Vec::new(), [0.0; 2]);
+    for (name, module) in targets {
+        let square = squares.remove(&name).unwrap_or_default();
+        let [out, input] = module.shape;
+        let factors = if square > 0.0 {
+            factors_of(&mut difference, &name, module, rank).await?
+        } else {
+            difference.skip(size(module.shape) * READINGS);
+            Factors { a: vec![0.0; rank * input], b: vec![0.0; out * rank], rest: 0.0 }
+        };
+        tensors.insert(name, ExtractedTensor { error: ratio(factors.rest, square).sqrt(), norm: square.sqrt() });
+        sums = [sums[0] + factors.rest, sums[1] + square];
+        let [a, b] = factor_names(&module.name);
+        written.extend([in_memory(a, [rank, input], &factors.a), in_memory(b, [out, rank], &factors.b)]);
+    }
+    (difference.progress)(total, total);
+    let uncovered = |(name, square): (String, f64)| (name, UncoveredTensor { norm: square.sqrt(), share: ratio(square, all) });
+    let uncovered = squares.into_iter().map(uncovered).collect();
+    let report = ExtractReport { rank: options.rank, error: ratio(sums[0], sums[1]).sqrt(), tensors, uncovered };
+    let stream = folder(tuned, base, settings, written, report.error)?;
+    Ok(Extracted { report, warnings: resolved.warnings, stream })
+}
+
+/// A part of a whole; 0 of nothing.
+fn ratio(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}
+
+/// Refuses models of other sizes, all findings at once.
+fn check_shapes(tuned: &Bundle, base: &Bundle) -> Result<()> {
+    let refuse = |subject: &str, expected: String, found: String| {
+        Refusal::new(word!("extract.shape")).stage("bind").subject(subject).expected(expected).found(found)
+    };
+    type Number = (&'static str, fn(&ModelConfig) -> usize);
+    let numbers: [Number; 3] = [
+        ("num_attention_heads", |config| config.num_attention_heads),
+        ("num_key_value_heads", |config| config.num_key_value_heads),
+        ("head_dim", |config| config.head_dim),
+    ];
+    let mut refusals = Vec::new();
+    for (name, number) in numbers.into_iter().filter(|(_, number)| number(&tuned.config) != number(&base.config)) {
+        refusals.push(refuse(name, format!("{}, as the base has it", number(&base.config)), number(&tuned.config).to_string()));
+    }
+    let shown = |shape: Option<Vec<usize>>| shape.map_or_else(|| "no such tensor".to_string(), |shape| format!("{shape:?}"));
+    let mut names = [tuned.names(), base.names()].concat();
+    names.sort_unstable();
+    names.dedup();
+    for name in names {
+        let (found, expected) = (tuned.shape(&name), base.shape(&name));
+        if found != expected {
+            refusals.push(refuse(&name, format!("{} in the base", shown(expected)), format!("{} in the tuned model", shown(found))));
+        }
+    }
+    if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
+}
+
+/// The squared length of each tensor's difference.
+async fn measure(difference: &mut Difference<'_>) -> Result<BTreeMap<String, f64>> {
+    let (mut squares, mut refusals) = (BTreeMap::new(), Vec::new());
+    for name in difference.base.names() {
+        let mut sum = 0.0;
+        let counts = difference.read(&name, MEASURED, |block| sum += block.iter().map(|value| value * value).sum::<f64>()).await?;
+        for (count, model) in counts.into_iter().zip(["the tuned model", "the base"]).filter(|(count, _)| *count > 0) {
+            let refusal = Refusal::new(word!("model.non-finite")).stage("read").subject(&name).expected("finite values");
+            refusals.push(refusal.found(format!("{count} NaN or infinite in {model}")));
+        }
+        squares.insert(name, sum);
+    }
+    if refusals.is_empty() { Ok(squares) } else { Err(Error::Refused(refusals)) }
+}
+
+/// The factors of one target: the largest directions of D, as it is stored, found by multiplying vectors by DᵀD.
+async fn factors_of(difference: &mut Difference<'_>, name: &str, module: &Module, rank: usize) -> Result<Factors> {
+    let [out, input] = module.shape;
+    let [rows, columns] = if module.fan_in_fan_out { [input, out] } else { [out, input] };
+    let width = (rank + SPARE).min(rows).min(columns);
+    let mut vectors = random_vectors(&module.name, columns, width);
+    orthonormalise(&mut vectors, width);
+    for _ in 0..ROUNDS {
+        let mut next = vec![0.0; vectors.len()];
+        let multiply = |block: &mut [f64]| add_transposed(block, &products(block, &vectors, width), &mut next, width);
+        difference.read(name, ROWS * columns, multiply).await?;
+        vectors = next;
+        orthonormalise(&mut vectors, width);
+    }
+    let mut images = Vec::with_capacity(rows * width);
+    difference.read(name, ROWS * columns, |block| images.extend(products(block, &vectors, width))).await?;
+    let [left, right] = best_product(&images, &vectors, width, rank);
+    drop((images, vectors));
+
+    let (mut row, mut rest) = (0, 0.0);
+    let leave = |block: &mut [f64]| {
+        let count = block.len() / columns;
+        subtract(block, &left[row * rank..][..count * rank], &right, rank);
+        row += count;
+        rest += block.iter().map(|value| value * value).sum::<f64>();
+    };
+    difference.read(name, ROWS * columns, leave).await?;
+    // Of a matrix that is stored as [in, out], the factors change places.
+    let [a, b] = if module.fan_in_fan_out { [transposed(&left, rank), transposed(&right, columns)] } else { [right, left] };
+    Ok(Factors { a, b, rest })
+}
+
+/// [rows, width] → [width, rows].
+fn transposed(values: &[f32], width: usize) -> Vec<f32> {
+    (0..width).flat_map(|column| values.iter().skip(column).step_by(width).copied()).collect()
+}
+
+fn in_memory(name: String, shape: [usize; 2], values: &[f32]) -> StreamTensor {
+    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let span = SourceSpan { bytes: bytes.len() as u64, source: Rc::new(MemorySource::new(name.as_str(), bytes)), begin: 0 };
+    StreamTensor { name, shape: shape.to_vec(), values: StreamValues::Copied(StoredBytes::new("F32", span)) }
+}
+
+/// The folder of the adapter. Its receipt names the files of both models.
+fn folder(tuned: &Bundle, base: &Bundle, settings: AdapterConfig, tensors: Vec<StreamTensor>, error: f64) -> Result<FileStream> {
+    let text = format!(
+        "The difference of `{}` and its base at rank {}: the factors leave {error:.3e} of the length of the difference of their matrices.",
+        tuned.base.name.replace('`', "'"),
+        settings.r
+    );
+    let weights = Weights { config: base.config.clone(), precision: None, tensors };
+    let files = base.base.files.iter().chain(&tuned.base.files);
+    let inputs = files.map(|file| ReceiptFile::of_name(&file.name, file.bytes, file.sha256)).collect();
+    let source = ExportSource {
+        base: Some(base.base.clone()),
+        adapter_settings: Some(settings),
+        made_by: Some((Operation::Derive, inputs)),
+        ..ExportSource::of_weights(weights, ModelAssets::of_config(&base.config, None))
+    };
+    let card = ModelCard { text: Some(text), ..ModelCard::default() };
+    export_adapter(&source, &ExportOptions { format: ExportFormat::Peft, card: Some(card), ..ExportOptions::default() })
+}

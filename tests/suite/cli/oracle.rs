@@ -1,0 +1,38 @@
+//! Adapters beside packed bases, against float64 that another program computed: `golden/lora-oracle`.
+
+use super::*;
+
+/// What `check` says of the cases, by their ids.
+fn checked(options: &[&str]) -> Vec<(String, Value)> {
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/lora-oracle");
+    let (cases, assets) = (text(&place.join("cases.json")), text(&place));
+    let answer = succeed(&[&["check", &cases, "--assets", &assets], options].concat());
+    let [lines @ .., last] = answer.lines.as_slice() else { panic!("no lines") };
+    assert_eq!((&last["failed"], &last["skipped"]), (&json!(0), &json!(0)), "{:?}", answer.lines);
+    lines.iter().map(|line| (line["id"].as_str().unwrap().to_string(), line.clone())).collect()
+}
+
+#[test]
+fn adapters_beside_packed_bases_compute_what_float64_does() {
+    let stored = checked(&["--device", "cpu"]);
+    assert_eq!(stored.len(), 5);
+    // What the device holds are the types of the file, which no widened copy stands beside.
+    let types = |id: &str| stored.iter().find(|(found, _)| found == id).map(|(_, line)| line["storage"].clone()).unwrap();
+    assert_eq!(types("lora.train.tiny-k"), json!({ "Q4_K": 10, "Q6_K": 5 }));
+    assert_eq!(types("lora.ce.tiny-mix"), json!({ "F16": 1, "F32": 1, "Q4_0": 2, "Q4_1": 2, "Q5_0": 2, "Q5_1": 2, "Q5_K": 3, "Q8_0": 2 }));
+    // The same weights in f32 give the same bits.
+    let wide = checked(&["--device", "cpu", "--base-storage", "f32", "--only", "lora.ce", "lora.grad"]);
+    assert_eq!(wide.len(), 3);
+    for (id, line) in wide {
+        let packed = stored.iter().find(|(found, _)| *found == id).map(|(_, line)| line).unwrap();
+        assert!(packed["digest"].is_string() && packed["digest"] == line["digest"], "{id}: {packed} {line}");
+    }
+}
+
+#[test]
+fn adapters_beside_packed_bases_compute_the_same_on_the_gpu() {
+    if tabtune_tests::gpu().is_none() {
+        return;
+    }
+    assert_eq!(checked(&["--device", "wgpu", "--only", "lora.ce", "lora.grad"]).len(), 3);
+}
