@@ -17,8 +17,10 @@ const norm = (values) => Math.sqrt(values.reduce((sum, value) => sum + value * v
 const hex = (digest) => [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
 const digestOf = async (tensors) => hex(await crypto.subtle.digest('SHA-256', await new Blob(tensors.flatMap(([name, shape, values]) => [name, String(shape), values])).arrayBuffer()));
 
-/** What the case computes with the base stored like this, and the digest of its values. */
-export async function run({ test, files, adapter, text, baseStorage }) {
+/** What the case computes with the base stored like this, and the digest of its values. The core throws plain objects. */
+export const run = (ask) => computed(ask).catch((thrown) => Promise.reject(new Error(thrown.message)));
+
+async function computed({ test, files, adapter, text, baseStorage }) {
   const model = core.ModelHandle.open(await sources(files), undefined, await sources(adapter), true);
   const ids = Int32Array.from(model.tokenize(new TextDecoder().decode((await source(text)).read(0, TEXT_BYTES))));
   const { kind, steps = [[0]], length = test.count, micro_batches: parts = 1, optimizer = {}, groups = [] } = test;
