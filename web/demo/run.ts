@@ -107,15 +107,15 @@ export class Run {
     const trainer = await open(signal);
     const live = new LiveRun(trainer, this.panels);
     this.#live = live;
-    const { totalSteps, completedSteps, adapter, model, config } = await trainer.inspect();
+    const { totalSteps, completedSteps, device, model, config } = await trainer.inspect();
     live.total = totalSteps;
     charts.plan(await trainer.previewSchedule(totalSteps));
-    view.restore(await trainer.history(), totalSteps, { run: trainer.runId, adapter, settings: config });
+    view.restore(await trainer.history(), totalSteps, { run: trainer.runId, adapter: device, settings: config });
     byId('main', HTMLElement).dataset['step'] = String(completedSteps);
     kernels.clear();
     samples.use(trainer);
     controls.offer('Go on');
-    controls.say(`Training on ${adapter}: ${grouped(model.parameters)} parameters.`);
+    controls.say(`Training on ${device}: ${grouped(model.parameters)} parameters.`);
     // The list says which run is open here.
     void this.panels.checkpoints.refresh();
     return live;

@@ -11,7 +11,7 @@ export type { ExportOptions, Exports, ExportTarget, GgufType, ModelCard } from '
 export type { OpenOptions } from './page/model.js';
 export type * from './page/options.js';
 export type * from './protocol/generated/settings.js';
-export type { CheckpointInfo, EvalReport, ExportChoice, FileReport, Finding, HistoryEntry, InspectReport, ModelDetails, ModelInfo, NamedFile, NamedTensor, Profile, Progress, Receipt, Refusal, SampledToken, SessionInfo, TrainerEvent, TrainerState, Verification } from './protocol/reports.js';
+export type { AdapterInfo, BaseInfo, CheckpointInfo, EvalReport, ExportChoice, FileReport, Finding, HistoryEntry, InspectReport, ModelDetails, ModelInfo, NamedFile, NamedTensor, Profile, Progress, Receipt, Refusal, SampledToken, SessionInfo, TrainerEvent, TrainerState, Verification } from './protocol/reports.js';
 export { Checkpoints, openSavedRuns, SavedRuns } from './page/runs.js';
 export type { CheckpointInput } from './page/runs.js';
 export type { ImportRequest, ImportSelection, KeyRemap } from './page/requests.js';

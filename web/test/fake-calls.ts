@@ -20,6 +20,8 @@ export const fake = {
   batches: [] as number[],
   /** The overrides of each resume. */
   overrides: [] as string[][],
+  /** The base of each resume: names, and numbers of pieces whose sums are known. */
+  bases: [] as string[],
   checkpointBytes: 20_000_000,
   exportBytes: 1_000_000,
   loads: 0,

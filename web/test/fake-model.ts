@@ -13,6 +13,7 @@ export interface Config {
   learning_rate?: number;
   schedule?: { warmup_steps?: number; decay_start_step?: number };
   optimizer?: { type: string };
+  adapter?: object | null;
 }
 
 /** Settings over the core's defaults. */
@@ -27,13 +28,18 @@ export const choices = [
   { format: 'json', ok: false, reason: 'more than 64 MiB' },
 ];
 
+/** What is told of any adapter. */
+export const FACTORS = { r: 8, alpha: 16, targets: ['model.layers.0.self_attn.q_proj'], parameters: 9216, bytes: 36_864 };
+
 export class ModelHandle {
   private constructor(
     readonly shape: { hidden: number; layers: number; vocab: number; format: string; parameters: number },
     readonly config: unknown,
     private readonly opened: object = {},
+    /** An adapter that stays apart. */
+    private readonly beside: typeof FACTORS | null = null,
   ) {}
-  static open(files: JsSource[], requestJson?: string, adapter: JsSource[] = []): ModelHandle {
+  static open(files: JsSource[], requestJson?: string, adapter: JsSource[] = [], apart = false): ModelHandle {
     const [first] = files;
     if (!first) return refuse('BAD_MODEL_FILE', 'bundle.empty', 'no files');
     const magic = new TextDecoder('latin1').decode(first.read(0, Math.min(4, first.size)));
@@ -41,7 +47,7 @@ export class ModelHandle {
       const refusal = { code: 'bundle.unknown', stage: 'open', artifact: first.name };
       return refuse('BAD_MODEL_FILE', 'bundle.unknown', `${first.name}: bundle.unknown, expected a GGUF file or config.json`, { refusal, refusals: [refusal, { ...refusal, code: 'bundle.second' }], path: first.name, offset: 4 });
     }
-    return new ModelHandle({ hidden: 576, layers: 30, vocab: 49152, format: magic === 'GGUF' ? 'gguf' : 'hf-folder', parameters: 134_515_008 }, { hidden_size: 576 }, { request: requestJson, adapter: adapter.map(({ name }) => name) });
+    return new ModelHandle({ hidden: 576, layers: 30, vocab: 49152, format: magic === 'GGUF' ? 'gguf' : 'hf-folder', parameters: 134_515_008 }, { hidden_size: 576 }, { request: requestJson, adapter: adapter.map(({ name }) => name) }, apart && adapter.length > 0 ? { ...FACTORS } : null);
   }
   static fromScratch(configJson: string, _tokenizer: unknown, text: Uint8Array): ModelHandle {
     const config = JSON.parse(configJson) as { hidden_size: number; num_hidden_layers: number };
@@ -55,7 +61,7 @@ export class ModelHandle {
     for (let i = 0; i < layers; i++) tensors.push({ name: `model.layers.${i}.mlp.down_proj.weight`, dtype: 'F32', shape: [hidden, 4 * hidden] });
     const tokenizer = { kind: format === 'scratch' ? 'characters' : 'bpe', eos: [2], hasChatTemplate: format !== 'scratch' };
     const warnings = format === 'gguf' ? [{ code: 'model.tensor.extra', subject: 'rope_freqs.weight', message: 'rope_freqs.weight is not used' }] : [];
-    return { architecture: 'llama', parameters, tensors, config: this.config, vocabSize: vocab, tokenizer, sourceFormat: format, warnings };
+    return { architecture: 'llama', parameters, tensors, config: this.config, vocabSize: vocab, tokenizer, sourceFormat: format, adapter: this.beside, warnings };
   }
   details(): unknown {
     const files = this.shape.format !== 'scratch';
@@ -81,7 +87,7 @@ export function estimate(model: ModelHandle, configJson: string): unknown {
   const n = model.shape.parameters;
   const bytes = config.precision === 'bf16' ? 2 : 4;
   const activations = config.batch_size * config.seq_len * model.shape.hidden * model.shape.layers * 40;
-  const parts = { weights: n * bytes, grads: n * 4, optimizer: n * bytes * 2, activations };
+  const parts = { base: 0, weights: n * bytes, adapter: 0, grads: n * 4, optimizer: n * bytes * 2, activations };
   return { needBytes: parts.weights + parts.grads + parts.optimizer + parts.activations, parts };
 }
 

@@ -4,7 +4,7 @@ import { currentWorker } from './fake-gpu.js';
 import { called, fake, refuse, slices, unlessLost, wait } from './fake-calls.js';
 import type { Checkpointed } from './fake-files.js';
 import { exportedAs, FileStream } from './fake-files.js';
-import { choices, complete, ModelHandle, planned } from './fake-model.js';
+import { choices, complete, FACTORS, ModelHandle, planned } from './fake-model.js';
 import type { Config } from './fake-model.js';
 
 export type { JsSource } from '../src/worker/wasm-api.js';
@@ -78,13 +78,15 @@ export class Session {
     if (fake.nonFinite && !allowNonFinite) return refuse('BAD_MODEL_FILE', 'model.non-finite', 'a weight is NaN');
     return new Session(model, config, data.read(0, data.size).byteLength, { step: 0, batch: 0, weight: 1 });
   }
-  static async resume(files: JsSource[], data: JsSource, changesJson: string | undefined, overrides: string[]): Promise<Session> {
+  static async resume(files: JsSource[], data: JsSource, changesJson: string | undefined, overrides: string[], base: JsSource[]): Promise<Session> {
     fake.overrides.push(overrides);
     await called('resume');
     if (fake.stepMillis > 0) await slices(4, fake.stepMillis / 4);
     const file = files.find(({ name }) => name === 'checkpoint.json');
     if (!file) return refuse('CHECKPOINT_CORRUPT', 'checkpoint.corrupt', 'checkpoint.json is missing', { path: 'checkpoint.json' });
     const stored = JSON.parse(new TextDecoder().decode(file.read(0, file.size))) as Checkpointed<Progress, Config>;
+    if (stored.config.adapter && base.length === 0) return refuse('CHECKPOINT_MISMATCH', 'checkpoint.base.missing', 'checkpoint.json: checkpoint.base.missing', { want: 'model.gguf' });
+    fake.bases.push(base.map(({ name, pieces = [] }) => `${name} ${pieces.length}`).join());
     const model = ModelHandle.fromScratch('{"hidden_size":128,"num_hidden_layers":4}', 'characters', data.read(0, data.size));
     const changes = JSON.parse(changesJson ?? '{}') as Partial<Config>;
     const refused = Object.keys(changes).filter((key) => !overrides.includes(key) && !overrides.includes('all'));
@@ -93,6 +95,9 @@ export class Session {
     const session = new Session(model, { ...stored.config, ...changes }, data.size, { ...stored.progress, batch: overrides.includes('data') ? 0 : stored.progress.batch });
     if (Object.hasOwn(changes, 'groups')) session.#warnings.push({ code: 'optim.state-dropped', message: 'the state of 1 parameter that is frozen now was dropped' });
     return session;
+  }
+  get adapting(): boolean {
+    return Boolean(this.config.adapter);
   }
   async step(): Promise<unknown> {
     const { progress, config } = this;
@@ -155,7 +160,7 @@ export class Session {
     const { schedule } = this.config;
     const scheduleStart = decayStart ?? (schedule?.decay_start_step === undefined || schedule.decay_start_step < 0 ? null : schedule.decay_start_step);
     const fallbacks = this.config.optimizer?.type === 'apollo' ? ['model.norm.weight'] : [];
-    return { completedSteps: step, totalSteps: this.config.steps, config: this.config, model: this.model.info(), dataTokens: this.dataTokens, gpuBytes: fake.gpuBytes ?? null, fallbacks, warnings: this.#warnings, scheduleStart, manualLearningRate: rate ?? null };
+    return { completedSteps: step, totalSteps: this.config.steps, config: this.config, model: this.model.info(), adapter: this.adapting ? FACTORS : null, base: null, dataTokens: this.dataTokens, gpuBytes: fake.gpuBytes ?? null, fallbacks, warnings: this.#warnings, scheduleStart, manualLearningRate: rate ?? null };
   }
   checkpoint(adapter: string): FileStream {
     const { progress, config } = this;

@@ -35,7 +35,7 @@ describe('device', () => {
     await expect(Trainer.create(options)).rejects.toMatchObject({ code: 'NO_ADAPTER', detail: { code: 'device.no-adapter' } });
     gpu.absent = false;
     await using trainer = await Trainer.create(options);
-    expect((await trainer.inspect()).adapter).toBe('Fake adapter');
+    expect((await trainer.inspect()).device).toBe('Fake adapter');
     expect(started).toHaveLength(1);
   });
 });

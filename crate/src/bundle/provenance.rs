@@ -11,7 +11,7 @@ use super::source::{ByteSource, base_name, for_each_chunk};
 use super::state::SelectionReport;
 use super::sums::{Sums, TensorSpan};
 use super::tensors::{Bundle, Entry, SourceFormat};
-use crate::error::{Error, Refusal, Result, word};
+use crate::error::{Error, Fault, Refusal, Result, word};
 
 /// Bytes of a piece, except for the last one of a file.
 const PIECE_BYTES: u64 = 8 << 20;
@@ -103,8 +103,17 @@ impl Base {
         Ok(self)
     }
 
-    /// The same with the sums of the pieces of each file, for which all of them are read.
+    /// The same with the sums of the pieces of each file, for which all of them are read, unless the owner of the files knows them.
+    ///
+    /// # Errors
+    /// `config.invalid` for a model that is not what its files say, since another adapter was merged into it or only a part of it was taken:
+    /// the files alone would not give it back.
     pub fn pieced(mut self, bundle: &Bundle) -> Result<Self> {
+        let merged = bundle.adapter.is_some() && bundle.attached().is_none();
+        if merged || bundle.selection != SelectionReport::default() {
+            let found = if merged { "one that an adapter was merged into" } else { "one whose tensors were selected" };
+            return Err(Error::InvalidConfig(vec![Fault::new("adapter", "a base as its files have it", found)]));
+        }
         for (file, source) in self.files.iter_mut().zip(bundle.base_sources()) {
             file.pieces = Some(pieces_of(source)?);
         }
@@ -164,6 +173,9 @@ impl Base {
 
 /// The SHA-256 of each piece of a file.
 fn pieces_of(source: &dyn ByteSource) -> Result<Vec<Digest>> {
+    if let Some(known) = source.pieces() {
+        return Ok(known);
+    }
     let starts = (0..source.len().div_ceil(PIECE_BYTES)).map(|index| index * PIECE_BYTES);
     starts.map(|begin| sha256_of(source, begin, source.len().min(begin + PIECE_BYTES))).collect()
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
+use super::sha256::Digest;
 use crate::error::{Error, Refusal, Result, word};
 
 /// Largest single read of a payload.
@@ -16,6 +17,10 @@ pub trait ByteSource {
     fn len(&self) -> u64;
     /// Fills `buf` with the bytes from `offset` on.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()>;
+    /// The SHA-256 of each piece of 8 MiB, the last one shorter, where the owner of the file has computed them.
+    fn pieces(&self) -> Option<Vec<Digest>> {
+        None
+    }
     /// No bytes at all.
     fn is_empty(&self) -> bool {
         self.len() == 0
@@ -32,6 +37,9 @@ impl<S: ByteSource + ?Sized> ByteSource for Box<S> {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         (**self).read_at(offset, buf)
     }
+    fn pieces(&self) -> Option<Vec<Digest>> {
+        (**self).pieces()
+    }
 }
 
 impl<S: ByteSource + ?Sized> ByteSource for &S {
@@ -44,6 +52,9 @@ impl<S: ByteSource + ?Sized> ByteSource for &S {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         (**self).read_at(offset, buf)
     }
+    fn pieces(&self) -> Option<Vec<Digest>> {
+        (**self).pieces()
+    }
 }
 
 impl<S: ByteSource + ?Sized> ByteSource for Rc<S> {
@@ -55,6 +66,9 @@ impl<S: ByteSource + ?Sized> ByteSource for Rc<S> {
     }
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         (**self).read_at(offset, buf)
+    }
+    fn pieces(&self) -> Option<Vec<Digest>> {
+        (**self).pieces()
     }
 }
 

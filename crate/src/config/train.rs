@@ -60,7 +60,7 @@ pub struct TrainConfig {
     pub groups: Vec<GroupConfig>,
     /// Learning rate over the steps.
     pub schedule: ScheduleConfig,
-    /// Factors that are trained in place of the weights, by the native program alone for now; null trains all weights.
+    /// Factors that are trained in place of the weights; null trains all weights.
     pub adapter: Option<AdapterConfig>,
     /// Storage of the base's weights under an adapter: as in the file, 2 bytes, or 4. Arithmetic is f32.
     pub base_storage: BaseStorage,

@@ -60,8 +60,8 @@ codes! {
     "bundle.unused" => Warning, Core, "a file beside the model that nothing is taken from";
     "bundle.weights.missing" => BadModelFile, Core, "a `config.json` without weights";
     "call.aborted" => Aborted, Both, "the call was aborted by its signal, or its trainer was disposed";
-    "checkpoint.base.mismatch" => CheckpointCorrupt, Core, "a base of other bytes than the one that an adapter was trained beside";
-    "checkpoint.base.missing" => CheckpointCorrupt, Core, "a checkpoint of an adapter without its base, which is not among its files";
+    "checkpoint.base.mismatch" => Integrity, Core, "a base of other bytes than the one that an adapter was trained beside";
+    "checkpoint.base.missing" => CheckpointMismatch, Core, "a checkpoint of an adapter without its base, which is not among its files";
     "checkpoint.chunk.hash" => CheckpointCorrupt, Both, "a chunk whose bytes are not those of its SHA-256";
     "checkpoint.chunk.length" => CheckpointCorrupt, Page, "a chunk of another length than was stored";
     "checkpoint.chunk.missing" => CheckpointCorrupt, Page, "a chunk that is absent";

@@ -26,6 +26,10 @@ struct Thrown<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     have: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    want: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    got: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<&'a str>,
@@ -44,6 +48,9 @@ fn fields(error: &Error) -> Thrown<'_> {
         Error::Refused(list) => {
             (thrown.refusal, thrown.refusals) = (list.first(), list);
             thrown.offset = list.first().and_then(|refusal| refusal.byte_offset);
+            if let Some(base) = list.first().filter(|refusal| refusal.code.starts_with("checkpoint.base.")) {
+                (thrown.want, thrown.got) = (base.expected.as_deref(), base.found.as_deref());
+            }
         }
         Error::NonFinite { step, tensor, .. } => (thrown.step, thrown.tensor) = (Some(*step), Some(*tensor)),
         Error::NonFiniteReleased { step, .. } => (thrown.step, thrown.tensor) = (Some(*step), Some("grad_norm")),

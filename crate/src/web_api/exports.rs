@@ -25,6 +25,11 @@ pub(super) struct Details {
 }
 
 impl Details {
+    /// Those of a model that leaves in no form, which started from this.
+    pub(super) fn of_base(base: Base) -> Self {
+        Self { base: Some(base), ..Self::default() }
+    }
+
     pub(super) fn of(source: &ExportSource) -> Result<Self> {
         let one = |tensor: &StreamTensor| {
             let shape: Vec<u64> = tensor.shape.iter().map(|&dim| dim as u64).collect();

@@ -5,9 +5,12 @@ mod exports;
 mod inspect;
 mod interrupt;
 mod model;
+#[cfg(feature = "replay")]
+mod oracle;
 mod panic;
 mod reports;
 mod session;
+mod settings;
 mod source;
 mod stream;
 mod tokens;
@@ -24,7 +27,8 @@ pub use inspect::{inspect_file, inspect_model};
 pub use interrupt::{clear_abort, request_abort};
 pub use model::{ModelHandle, estimate};
 pub use panic::{panic_for_test, set_panic_hook};
-pub use session::{Session, preview_schedule};
+pub use session::Session;
+pub use settings::preview_schedule;
 pub use stream::FileStream;
 pub use tokens::TokenStream;
 

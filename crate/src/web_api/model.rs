@@ -11,14 +11,16 @@ use super::exports::{Details, written};
 use super::inspect::request;
 use super::interrupt::interrupt;
 use super::plain;
+use super::reports::AdapterInfo;
+use super::settings::train_config;
 use super::source::sources;
 use crate::bundle::{Bundle, ModelAssets, OpenOptions, Warning, config_from_hf};
 use crate::checkpoint::Base;
-use crate::config::{ModelConfig, TrainConfig};
+use crate::config::{ModelConfig, Precision, TrainConfig};
 use crate::device::Device;
 use crate::error::{Error, Fault, Refusal, Result, word};
 use crate::export::ExportSource;
-use crate::model::{Model, open_model_with, planned_parameters};
+use crate::model::{Model, no_base, open_model_with, planned_parameters};
 use crate::portable::TokenizerFacts;
 use crate::tokenizer::Tokenizer;
 use crate::train::{Notice, check_limits};
@@ -56,6 +58,8 @@ pub(super) struct ModelInfo {
     vocab_size: usize,
     tokenizer: Option<TokenizerFacts>,
     source_format: String,
+    /// The adapter beside the model, if it was opened with one.
+    adapter: Option<AdapterInfo>,
     warnings: Vec<Notice>,
 }
 
@@ -80,6 +84,7 @@ impl ModelInfo {
             vocab_size: config.vocab_size,
             tokenizer: tokenizer.map(TokenizerFacts::of),
             source_format: source_format.into(),
+            adapter: None,
             warnings: Vec::new(),
         }
     }
@@ -87,11 +92,12 @@ impl ModelInfo {
 
 #[wasm_bindgen]
 impl ModelHandle {
-    /// Opens one GGUF file or the files of a Hugging Face folder: what a request takes of it, with an adapter merged into it if one is given.
-    pub fn open(files: Vec<JsValue>, request_json: Option<String>, adapter: Vec<JsValue>) -> JsResult<ModelHandle> {
+    /// Opens one GGUF file or the files of a Hugging Face folder: what a request takes of it, with an adapter merged into it, or put beside it
+    /// if it stays `apart`, if one is given.
+    pub fn open(files: Vec<JsValue>, request_json: Option<String>, adapter: Vec<JsValue>, apart: bool) -> JsResult<ModelHandle> {
         let adapter = sources(adapter)?;
         let adapter = (!adapter.is_empty()).then_some(adapter);
-        let options = OpenOptions { adapter, request: request(request_json)?, ..OpenOptions::default() };
+        let options = OpenOptions { adapter, apart, request: request(request_json)?, ..OpenOptions::default() };
         let bundle = open_model_with(sources(files)?, options).map_err(thrown)?;
         let assets = ModelAssets::of_bundle(&bundle);
         Ok(Self { config: bundle.config.clone(), weights: Weights::Files(Rc::new(bundle)), assets })
@@ -115,9 +121,10 @@ impl ModelHandle {
         plain(&self.describe())
     }
 
-    /// `ModelDetails`; of a new model, which has no files yet, there is nothing to tell.
+    /// `ModelDetails`; of a new model, which has no files yet, there is nothing to tell. One with an adapter beside it cannot leave.
     pub fn details(&self) -> JsResult<JsValue> {
         match &self.weights {
+            Weights::Files(bundle) if bundle.attached().is_some() => plain(&Details::of_base(Base::of_bundle(bundle))),
             Weights::Files(bundle) => plain(&ExportSource::of_bundle(bundle).and_then(|source| Details::of(&source)).map_err(thrown)?),
             Weights::Fresh => plain(&Details::default()),
         }
@@ -139,6 +146,10 @@ impl ModelHandle {
     pub fn export_model(&self, options_json: &str, base: Vec<JsValue>) -> JsResult<Promise> {
         let fresh = || thrown(Error::InvalidConfig(vec![Fault::new("model", "one that was opened, or is in training", "a new one")]));
         let bundle = self.bundle().ok_or_else(fresh)?;
+        if bundle.attached().is_some() {
+            let rule = "one without an adapter beside it: merge it while the model is opened";
+            return Err(thrown(Error::InvalidConfig(vec![Fault::new("model", rule, "one with an adapter")])));
+        }
         let source = ExportSource::of_bundle(bundle).and_then(|source| source.summed(bundle)).map_err(thrown)?;
         written(source, options_json, base)
     }
@@ -169,13 +180,15 @@ impl ModelHandle {
                 let info = ModelInfo::new(&self.config, self.assets.tokenizer.as_ref(), &format, |name| bundle.dtype(name));
                 let notice =
                     |warning: &Warning| Notice { code: warning.code, subject: Some(warning.subject.clone()), message: warning.message() };
-                ModelInfo { warnings: bundle.warnings.iter().map(notice).collect(), ..info }
+                let adapter = bundle.attached().and_then(|saved| AdapterInfo::new(&saved.settings(), &self.config, Precision::F32).ok());
+                ModelInfo { warnings: bundle.warnings.iter().map(notice).collect(), adapter, ..info }
             }
             Weights::Fresh => ModelInfo::new(&self.config, self.assets.tokenizer.as_ref(), "scratch", |_| None),
         }
     }
 
-    fn bundle(&self) -> Option<&Rc<Bundle>> {
+    /// The files, to be shared.
+    pub(super) fn bundle(&self) -> Option<&Rc<Bundle>> {
         if let Weights::Files(bundle) = &self.weights { Some(bundle) } else { None }
     }
 
@@ -184,32 +197,26 @@ impl ModelHandle {
     }
 
     /// The opened files of the model, unless it is new.
-    fn files(&self) -> Option<&Bundle> {
-        match &self.weights {
-            Weights::Files(bundle) => Some(bundle),
-            Weights::Fresh => None,
-        }
+    pub(super) fn files(&self) -> Option<&Bundle> {
+        self.bundle().map(AsRef::as_ref)
     }
 
-    /// The files that a run starts from.
-    pub(super) fn base(&self) -> Option<Base> {
-        match &self.weights {
-            Weights::Files(bundle) => Some(Base::of_bundle(bundle)),
-            Weights::Fresh => None,
-        }
+    /// The files that a run of these settings starts from. Those beside an adapter are not in its checkpoints, which name every piece.
+    pub(super) fn base(&self, train: &TrainConfig) -> Result<Option<Base>> {
+        let pieced = |bundle: &Bundle| {
+            let base = Base::of_bundle(bundle);
+            if train.adapter.is_some() { base.pieced(bundle) } else { Ok(base) }
+        };
+        self.files().map(pieced).transpose()
     }
 
     /// The model on the device, with its tokenizer and documents.
     pub(super) async fn build(&self, train: &TrainConfig, device: &Device) -> Result<(Model, ModelAssets)> {
-        if train.adapter.is_some() {
-            // A checkpoint of an adapter needs its base to go on, and a page cannot give it yet.
-            let rule = "null in a browser: adapters are trained by the native program";
-            return Err(Error::InvalidConfig(vec![Fault::new("adapter", rule, "an adapter")]));
-        }
         check_limits(&self.config, train, self.files(), device.info().limits)?;
         let (device, interrupt) = (&device.inner(), &interrupt());
         let model = match &self.weights {
             Weights::Files(bundle) => Model::for_run(bundle, train, device, interrupt).await?,
+            Weights::Fresh if train.adapter.is_some() => return Err(no_base()),
             Weights::Fresh => Model::init(&self.config, train.seed, train.precision, device, interrupt).await?,
         };
         Ok((model, self.assets.clone()))
@@ -225,7 +232,11 @@ struct Estimate {
 
 #[derive(Serialize)]
 struct Parts {
+    /// Trained weights of the model; 0 beside a base.
     weights: u64,
+    /// Trained factors and modules; 0 without a base.
+    adapter: u64,
+    base: u64,
     grads: u64,
     optimizer: u64,
     activations: u64,
@@ -234,8 +245,10 @@ struct Parts {
 /// Bytes that training `model` with these settings takes on the device.
 #[wasm_bindgen]
 pub fn estimate(model: &ModelHandle, config_json: &str) -> JsResult<JsValue> {
-    let train = super::session::train_config(config_json).map_err(thrown)?;
+    let train = train_config(config_json, model.files()).map_err(thrown)?;
     let plan = crate::train::memory_plan(&model.config, &train, model.files()).map_err(thrown)?;
-    let parts = Parts { weights: plan.weights, grads: plan.gradients, optimizer: plan.optimizer, activations: plan.activations };
+    let (weights, adapter) = if train.adapter.is_some() { (0, plan.weights) } else { (plan.weights, 0) };
+    let parts =
+        Parts { weights, adapter, base: plan.base, grads: plan.gradients, optimizer: plan.optimizer, activations: plan.activations };
     plain(&Estimate { need_bytes: plan.total(), parts })
 }

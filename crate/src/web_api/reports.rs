@@ -3,8 +3,84 @@
 use serde::Serialize;
 
 use super::model::ModelInfo;
-use crate::config::TrainConfig;
+use crate::bundle::{Base, Digest};
+use crate::config::{AdapterConfig, ModelConfig, Precision, TrainConfig};
+use crate::error::Result;
+use crate::model::{Adaptation, Asked, Held, Plan};
 use crate::train::{Notice, StepReport};
+
+/// Facts about an adapter.
+#[derive(Serialize)]
+pub(super) struct AdapterInfo {
+    r: u64,
+    alpha: f64,
+    /// Names of the modules with factors.
+    targets: Vec<String>,
+    /// Number of trained values.
+    parameters: usize,
+    /// Their bytes on the device.
+    bytes: usize,
+}
+
+impl AdapterInfo {
+    /// The facts about an adapter of a model of this configuration, stored like this.
+    pub(super) fn new(settings: &AdapterConfig, model: &ModelConfig, precision: Precision) -> Result<Self> {
+        let adaptation = Adaptation::new(settings, model, 0)?;
+        let plan = Plan::of(model, Some(&adaptation))?;
+        let elements = |asked: &Asked| asked.shape.iter().product::<usize>();
+        let narrow = |asked: &Asked| precision == Precision::Bf16 && asked.kind.is_matrix();
+        let (mut parameters, mut bytes) = (0, 0);
+        for asked in plan.parameters.iter().filter(|asked| asked.trained) {
+            parameters += elements(asked);
+            bytes += elements(asked) * if narrow(asked) { 2 } else { 4 };
+        }
+        let targets = adaptation.targets().keys().cloned().collect();
+        Ok(Self { r: settings.r, alpha: settings.alpha, targets, parameters, bytes })
+    }
+
+    /// That of a run, if it trains one.
+    pub(super) fn of_run(train: &TrainConfig, model: &ModelConfig) -> Result<Option<Self>> {
+        train.adapter.as_ref().map(|settings| Self::new(settings, model, train.precision)).transpose()
+    }
+}
+
+/// What a run started from.
+#[derive(Serialize)]
+pub(super) struct BaseInfo {
+    name: String,
+    format: String,
+    files: Vec<BaseFileInfo>,
+    /// Number of its matrices beside an adapter, by their storage type on the device.
+    storage: std::collections::BTreeMap<String, usize>,
+    /// What is constant beside an adapter, on the device.
+    bytes: u64,
+}
+
+#[derive(Serialize)]
+struct BaseFileInfo {
+    name: String,
+    bytes: u64,
+    sha256: Option<Digest>,
+    #[serde(rename = "headerSha256")]
+    header_sha256: Option<Digest>,
+}
+
+impl BaseInfo {
+    /// The facts about a base of which this is on the device.
+    pub(super) fn new(base: &Base, held: &Held) -> Self {
+        let files = base.files.iter().map(|file| {
+            let (sha256, header_sha256) = (file.sha256, file.header_sha256);
+            BaseFileInfo { name: file.name.clone(), bytes: file.bytes, sha256, header_sha256 }
+        });
+        Self {
+            name: base.name.clone(),
+            format: base.format.clone(),
+            files: files.collect(),
+            storage: held.matrices.clone(),
+            bytes: held.bytes,
+        }
+    }
+}
 
 /// Facts about a run.
 #[derive(Serialize)]
@@ -14,6 +90,8 @@ pub(super) struct SessionInfo {
     pub(super) total_steps: u64,
     pub(super) config: TrainConfig,
     pub(super) model: ModelInfo,
+    pub(super) adapter: Option<AdapterInfo>,
+    pub(super) base: Option<BaseInfo>,
     pub(super) data_tokens: usize,
     pub(super) gpu_bytes: Option<u64>,
     pub(super) fallbacks: Vec<String>,

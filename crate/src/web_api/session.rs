@@ -12,15 +12,14 @@ use super::error::{JsResult, thrown};
 use super::exports::{Details, written};
 use super::interrupt::interrupt;
 use super::model::{ModelHandle, ModelInfo};
-use super::reports::{SessionInfo, Step};
+use super::reports::{AdapterInfo, BaseInfo, SessionInfo, Step};
+use super::settings::{changed, dataset, train_config};
 use super::source::{JsSource, sources};
 use super::stream::FileStream;
 use super::tokens::TokenStream;
 use super::{device, plain};
-use crate::bundle::{ByteSource, ModelAssets, read_whole};
+use crate::bundle::{Bundle, ByteSource, ModelAssets};
 use crate::checkpoint::{self, Base, Checkpoint, Environment, Origin};
-use crate::config::TrainConfig;
-use crate::data::{DataFormat, Dataset};
 use crate::error::{Error, Fault, Result};
 use crate::export::ExportSource;
 use crate::generate::{GenerateConfig, Generator};
@@ -33,6 +32,8 @@ pub(super) struct Run {
     pub(super) trainer: Trainer,
     assets: ModelAssets,
     base: Option<Base>,
+    /// The files of the base that an adapter is trained beside.
+    files: Option<Rc<Bundle>>,
     /// What the user calls the data.
     data_name: String,
     /// `Some` while steps are timed.
@@ -40,9 +41,10 @@ pub(super) struct Run {
 }
 
 impl Run {
-    fn new(mut trainer: Trainer, assets: ModelAssets, base: Option<Base>, data_name: &str) -> Self {
+    fn new(mut trainer: Trainer, assets: ModelAssets, base: Option<Base>, files: Option<Rc<Bundle>>, data_name: &str) -> Self {
         trainer.set_interrupt(interrupt());
-        Self { trainer, assets, base, data_name: data_name.to_string(), times: None }
+        let files = files.filter(|_| trainer.config().adapter.is_some());
+        Self { trainer, assets, base, files, data_name: data_name.to_string(), times: None }
     }
 
     /// The model as it is now, to be exported.
@@ -62,34 +64,7 @@ pub(super) const BUSY: Error = Error::Busy { doing: "another call of this sessio
 
 /// A trainer with its tokenizer.
 #[wasm_bindgen]
-pub struct Session(Slot);
-
-fn unreadable(error: serde_json::Error) -> Error {
-    Error::InvalidConfig(vec![Fault::new("options", "JSON", error)])
-}
-
-/// `saved` with the keys of a JSON object laid over it.
-fn changed(saved: &TrainConfig, json: &str) -> Result<TrainConfig> {
-    saved.overlaid(serde_json::from_str(json).map_err(unreadable)?)
-}
-
-/// Settings from JSON; missing keys have their defaults.
-pub(super) fn train_config(json: &str) -> Result<TrainConfig> {
-    changed(&TrainConfig::default(), json)
-}
-
-/// The data, in the format that its name implies; token ids need no tokenizer.
-fn dataset(source: &JsSource, tokenizer: Result<&Tokenizer>, config: &TrainConfig) -> JsResult<Dataset> {
-    let (bytes, share) = (read_whole(source).map_err(thrown)?, config.validation_fraction);
-    let dataset = match DataFormat::of_name(source.name()) {
-        DataFormat::Tokens => {
-            let ends = tokenizer.map_or(&[][..], Tokenizer::eos);
-            Dataset::from_token_bytes(&bytes, share).map(|data| data.with_document_ends(ends))
-        }
-        format => tokenizer.and_then(|tokenizer| Dataset::from_bytes(&bytes, format, tokenizer, share)),
-    };
-    dataset.map_err(thrown)
-}
+pub struct Session(pub(super) Slot);
 
 /// Runs `work` on the state of `slot`, which is empty meanwhile.
 pub(super) fn with_run<T, F>(slot: Slot, work: impl FnOnce(Run) -> F + 'static) -> Promise
@@ -113,7 +88,8 @@ impl Session {
     pub fn create(model: &ModelHandle, data: JsValue, config_json: String, allow_non_finite: bool) -> Promise {
         let model = model.clone();
         future_to_promise(async move {
-            let config = train_config(&config_json).map_err(thrown)?;
+            let config = train_config(&config_json, model.files()).map_err(thrown)?;
+            let base = model.base(&config).map_err(thrown)?;
             let data = JsSource::new(data)?;
             let dataset = dataset(&data, model.tokenizer(), &config)?;
             let (weights, assets) = model.build(&config, &device()?).await.map_err(thrown)?;
@@ -121,15 +97,22 @@ impl Session {
                 weights.check_finite().map_err(thrown)?;
             }
             let trainer = Trainer::new(weights, dataset, config).map_err(thrown)?;
-            Ok(Session(Rc::new(RefCell::new(Some(Run::new(trainer, assets, model.base(), data.name()))))).into())
+            Ok(Session(Rc::new(RefCell::new(Some(Run::new(trainer, assets, base, model.bundle().cloned(), data.name()))))).into())
         })
     }
 
     /// Continues from the files of a checkpoint, whose bytes the caller has verified, with the same data. `changes_json` has the keys of
-    /// TrainConfig that differ from the checkpoint; `overrides` names those that may differ, and `data` if other data are given.
-    pub fn resume(files: Vec<JsValue>, data: JsValue, changes_json: Option<String>, overrides: Vec<String>) -> Promise {
+    /// TrainConfig that differ from the checkpoint; `overrides` names those that may differ, and `data` if other data are given. The
+    /// checkpoint of an adapter needs the files of its `base`; for others it is empty.
+    pub fn resume(files: Vec<JsValue>, data: JsValue, changes_json: Option<String>, overrides: Vec<String>, base: Vec<JsValue>) -> Promise {
         future_to_promise(async move {
-            let checkpoint = Checkpoint::open_verified(sources(files)?, None).map_err(thrown)?;
+            let base = sources(base)?;
+            let given = !base.is_empty();
+            let checkpoint = Checkpoint::open_verified(sources(files)?, given.then_some(base)).map_err(thrown)?;
+            if given && checkpoint.manifest().train.adapter.is_none() {
+                let rule = "none: the checkpoint has all weights of its model";
+                return Err(thrown(Error::InvalidConfig(vec![Fault::new("base", rule, "files")])));
+            }
             let assets = ModelAssets::of_bundle(checkpoint.bundle());
             let absent = || Error::CheckpointCorrupt { what: "tokenizer.json".into(), reason: "the file is absent".into() };
             let tokenizer = assets.tokenizer.as_ref().ok_or_else(absent);
@@ -144,7 +127,7 @@ impl Session {
             // The page knows the adapter by another name.
             trainer.add_notices(Vec::from_iter(checkpoint.other_environment(&Environment::on(&device.inner(), ""))));
             let base = checkpoint.manifest().base.clone();
-            Ok(Session(Rc::new(RefCell::new(Some(Run::new(trainer, assets, base, data.name()))))).into())
+            Ok(Session(Rc::new(RefCell::new(Some(Run::new(trainer, assets, base, Some(checkpoint.shared_bundle()), data.name()))))).into())
         })
     }
 
@@ -241,7 +224,11 @@ impl Session {
                 completed_steps: trainer.progress().completed_steps,
                 total_steps: trainer.config().steps,
                 config: trainer.config().clone(),
-                model: ModelInfo::new(trainer.model().config(), run.assets.tokenizer.as_ref(), "session", |name| dtypes.get(name).cloned()),
+                model: ModelInfo::new(trainer.model().config(), run.assets.tokenizer.as_ref(), "session", |name| {
+                    dtypes.get(name).cloned().or_else(|| run.files.as_ref()?.dtype(name))
+                }),
+                adapter: AdapterInfo::of_run(trainer.config(), trainer.model().config())?,
+                base: run.base.as_ref().map(|base| BaseInfo::new(base, trainer.model().held())),
                 data_tokens: trainer.dataset().train_tokens(),
                 gpu_bytes: trainer.model().device().memory_pool_usage().map(|usage| usage.bytes_reserved),
                 fallbacks: trainer.optim().fallbacks().into_iter().map(String::from).collect(),
@@ -283,12 +270,4 @@ impl Session {
         let mut slot = self.0.borrow_mut();
         work(slot.as_mut().ok_or_else(|| thrown(BUSY))?).map_err(thrown)
     }
-}
-
-/// Learning rates that a new run with these settings plans for its steps 1 to `n`.
-#[wasm_bindgen(js_name = previewSchedule)]
-pub fn preview_schedule(config_json: &str, n: u32) -> JsResult<Vec<f64>> {
-    let config = train_config(config_json).map_err(thrown)?;
-    let start = schedule::resolve_start(&config.schedule, None, 0);
-    Ok(schedule::preview(n as usize, config.learning_rate, &config.schedule, start))
 }

@@ -2,14 +2,14 @@
 
 use std::rc::Rc;
 
-use js_sys::{Function, Reflect, Uint8Array};
+use js_sys::{Array, Function, Reflect, Uint8Array};
 use wasm_bindgen::{JsCast, JsValue};
 
 use super::error::{JsResult, thrown};
-use crate::bundle::{ByteSource, truncated};
+use crate::bundle::{ByteSource, Digest, truncated};
 use crate::error::{Error, Result};
 
-/// `{ name, size, read(offset, length) }`.
+/// `{ name, size, read(offset, length), pieces }`, the last one if the SHA-256 of each piece are known.
 pub struct JsSource {
     name: String,
     size: u64,
@@ -46,6 +46,11 @@ impl ByteSource for JsSource {
 
     fn len(&self) -> u64 {
         self.size
+    }
+
+    fn pieces(&self) -> Option<Vec<Digest>> {
+        let known = Reflect::get(&self.object, &JsValue::from_str("pieces")).ok()?.dyn_into::<Array>().ok()?;
+        known.iter().map(|sum| Digest::from_hex(&sum.as_string()?)).collect()
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {

@@ -47,6 +47,20 @@ fn lora_is_trained_resumed_with_its_base_and_exported() {
     assert_eq!(refuse(&[&on[..], &["--train-config", &other]].concat()).0, "adapter.settings");
 }
 
+/// Reference numbers in float64, with the base as stored and widened: the values are the same bits.
+#[test]
+fn small_reference_cases_hold() {
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/lora");
+    let (cases, assets) = (text(&place.join("cases.json")), text(&place));
+    let check = |storage: &str| {
+        let args = ["check", &cases, "--assets", &assets, "--device", "cpu", "--base-storage", storage];
+        succeed(&args).with("digest").into_iter().map(|line| (line["id"].clone(), line["digest"].clone())).collect::<Vec<_>>()
+    };
+    let stored = check("stored");
+    assert_eq!(stored.len(), 7);
+    assert_eq!(stored, check("f32"));
+}
+
 #[test]
 fn lora_options_that_mean_nothing_are_refused() {
     let (model, data) = base();

@@ -7,8 +7,8 @@ import { bytes, counted, grouped } from '../format.js';
 import { pickFile, pickFolder, picks } from '../pick.js';
 import { faultOf, progressOf } from '../words.js';
 
-const FORMATS = { safetensors: 'Hugging Face folder, safetensors', gguf: 'GGUF', json: 'JSON' } as const;
-const ENDINGS = { safetensors: 'zip', gguf: 'gguf', json: 'json' } as const;
+const FORMATS = { safetensors: 'Hugging Face folder, safetensors', gguf: 'GGUF', json: 'JSON', peft: 'LoRA adapter, PEFT folder', 'gguf-adapter': 'LoRA adapter, GGUF' } as const;
+const ENDINGS = { safetensors: 'zip', gguf: 'gguf', json: 'json', peft: 'zip', 'gguf-adapter': 'gguf' } as const;
 
 export const choiceName = ({ format, type }: ExportChoice): string => `${FORMATS[format]}${type === undefined ? '' : `, ${type === 'as-base' ? 'types as they were' : escaped(type)}`}`;
 /** The reason, or what it takes and loses. */
@@ -78,7 +78,7 @@ export class ExportPanel {
     const chosen = this.#base.map(({ name }) => escaped(name)).join(', ');
     byId('x-base-words', HTMLElement).textContent = `All that was not trained comes from ${namesOf(this.#details?.base)}. ${chosen === '' ? 'Choose it again.' : `Chosen: ${chosen}.`}`;
     const ready = choice !== undefined && this.#writing === undefined && (!needs || this.#base.length > 0);
-    byId('x-folder', HTMLButtonElement).hidden = !picks('Directory') || choice?.format !== 'safetensors';
+    byId('x-folder', HTMLButtonElement).hidden = !picks('Directory') || ENDINGS[choice?.format ?? 'json'] !== 'zip';
     byId('x-file', HTMLButtonElement).hidden = !picks('SaveFile');
     for (const id of ['x-folder', 'x-file', 'x-download']) byId(id, HTMLButtonElement).disabled = !ready;
     byId('x-close', HTMLButtonElement).textContent = this.#writing ? 'Cancel' : 'Close';

@@ -15,8 +15,8 @@ export interface Exports {
 
 /** A folder as transformers loads it, one GGUF file as llama.cpp does, or one JSON file that any parser reads. */
 export interface ExportOptions extends Call {
-  /** 'safetensors' */
-  format?: 'safetensors' | 'gguf' | 'json';
+  /** 'peft' and 'gguf-adapter' are the adapter of a run alone. 'safetensors' */
+  format?: 'safetensors' | 'gguf' | 'json' | 'peft' | 'gguf-adapter';
   /** Type of the matrices of a GGUF file; `'as-base'` is that of the base, and without a base that of the weights. 'as-base' */
   type?: GgufType;
   /** Of safetensors and JSON: as the weights are stored, or one for all. 'stored' */

@@ -10,7 +10,7 @@ import { inside } from './requests.js';
 import type { ExportOptions, Exports, ExportTarget } from './export-options.js';
 
 const EXPORT: Checks = {
-  format: among('safetensors', 'gguf', 'json'),
+  format: among('safetensors', 'gguf', 'json', 'peft', 'gguf-adapter'),
   type: among('as-base', 'f32', 'f16', 'bf16', 'q8_0', 'q6_k', 'q5_1', 'q5_0', 'q4_k', 'q4_k_m', 'q4_1', 'q4_0'),
   dtype: among('stored', 'f32', 'bf16', 'f16'),
   encoding: among('numbers', 'base64'),
@@ -41,7 +41,7 @@ export function exportsOf(call: Exporting, usual?: boolean): Exports {
 /** Asks the worker to write the model: as one zip or file, as files, or to `target`, piece by piece. */
 async function exported(call: Exporting, { base, signal, onProgress, ...given }: ExportOptions, to: Place): Promise<Written> {
   const options = translate(given, EXPORT, '');
-  if (given.format !== 'gguf') {
+  if (!given.format?.startsWith('gguf')) {
     for (const [key, value] of Object.entries({ type: given.type, base })) if (value !== undefined) throw badOption(key, "none without format 'gguf'", value);
   }
   const where = typeof to === 'object' ? { container: 'files' as const, target: checked(to.target) } : { container: to };

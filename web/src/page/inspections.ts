@@ -9,7 +9,7 @@ import type { Ask, Reply, Tag } from '../protocol/protocol.js';
 import type { InspectReport, Receipt, Verification } from '../protocol/reports.js';
 import { spawn, workerOptions } from './spawn.js';
 
-export interface InspectOptions extends Omit<OpenOptions, 'allowNonFinite'> {
+export interface InspectOptions extends Omit<OpenOptions, 'adapter' | 'allowNonFinite'> {
   /** Read each file as this format, whatever the name and first bytes say. */
   format?: string;
   /** Read all bytes, not only the headers. false */
@@ -29,7 +29,7 @@ async function asked<T extends Tag>(tag: T, ask: Ask<T>, { signal, onProgress, .
 
 /** What these files are together and what can be done with them; what is refused of them is an answer. Of a URL only the headers are asked for, by range. */
 export async function inspectFiles(files: FilesInput, { request, mergeAdapter, format, read = false, ...call }: InspectOptions = {}): Promise<InspectReport> {
-  return asked('files.inspect', { ...(await openingOf(files, request, mergeAdapter)), format, read }, call);
+  return asked('files.inspect', { ...(await openingOf(files, request, mergeAdapter, 'mergeAdapter')), format, read }, call);
 }
 
 /** Recomputes what the receipt of an export states; without `receipt` it is the `tabtune.receipt.json` among the files. */

@@ -10,8 +10,8 @@ import { Link } from './link.js';
 import type { LinkOptions, Owner } from './link.js';
 import { trainSettings } from './options.js';
 import type { TrainOptions } from './options.js';
-import type { Ask, Reply, Tag } from '../protocol/protocol.js';
-import type { Finding, ModelDetails, ModelInfo, NamedTensor, Receipt } from '../protocol/reports.js';
+import type { Ask, Reply, SourceSpec, Tag } from '../protocol/protocol.js';
+import type { AdapterInfo, Finding, ModelDetails, ModelInfo, NamedTensor, Receipt } from '../protocol/reports.js';
 import type { CallOptions, Connection } from './rpc.js';
 import { modelJson } from './fresh-model.js';
 import type { ModelShape } from './fresh-model.js';
@@ -25,6 +25,8 @@ export interface OpenOptions extends WorkerCall {
   request?: ImportRequest;
   /** The files of a LoRA adapter, whose product is added to the weights as they are read. None */
   mergeAdapter?: FilesInput;
+  /** The files of a LoRA adapter that stays beside the weights, to be trained on. None */
+  adapter?: FilesInput;
   /** What a trainer of this model does if weights are not finite, unless it is told itself. false */
   allowNonFinite?: boolean;
 }
@@ -63,25 +65,33 @@ export class Model {
   readonly exportFiles: Exports['exportFiles'];
   /** @internal */
   readonly allowNonFinite: boolean;
+  /** @internal What it was opened from. */
+  readonly files: SourceSpec[] | undefined;
   readonly #open: Open;
   #link: Link | undefined;
   #disposed = false;
 
-  private constructor({ info, details, link }: Opened, open: Open, allowNonFinite: boolean) {
+  private constructor({ info, details, link }: Opened, open: Open, allowNonFinite: boolean, files: SourceSpec[] | undefined) {
     this.info = info;
     this.exports = details.exports;
     this.contract = details.contract;
     this.receipt = details.receipt;
     this.base = details.base;
     this.allowNonFinite = allowNonFinite;
+    this.files = files;
     this.#link = link;
     this.#open = open;
     ({ exportTo: this.exportTo, export: this.export, exportFiles: this.exportFiles } = exportsOf((ask, more) => this.call('model.export', ask, more), allowNonFinite));
   }
 
   /** @internal The model that `open` opens, in the worker of this link. */
-  static async open(worker: WorkerOptions, open: Open, call: CallOptions, allowNonFinite = false): Promise<Model> {
-    return new Model(await opened(worker, open, call), open, allowNonFinite);
+  static async open(worker: WorkerOptions, open: Open, call: CallOptions, allowNonFinite = false, files?: SourceSpec[]): Promise<Model> {
+    return new Model(await opened(worker, open, call), open, allowNonFinite, files);
+  }
+
+  /** The adapter beside it, if it was opened with one. */
+  get adapter(): AdapterInfo | null {
+    return this.info.adapter;
   }
 
   /** Warnings about the files. */
@@ -165,17 +175,19 @@ async function opened(worker: WorkerOptions, open: Open, call: CallOptions): Pro
 }
 
 /** Opens a GGUF file, or the files of one Hugging Face folder, by their names. */
-export async function openModel(files: FilesInput, { request, mergeAdapter, allowNonFinite = false, ...rest }: OpenOptions = {}): Promise<Model> {
+export async function openModel(files: FilesInput, { request, mergeAdapter, adapter, allowNonFinite = false, ...rest }: OpenOptions = {}): Promise<Model> {
   const { worker, call } = split(rest);
   truth(allowNonFinite, 'allowNonFinite');
-  const ask = await openingOf(files, request, mergeAdapter);
+  if (adapter !== undefined && mergeAdapter !== undefined) throw badOption('adapter', 'it or mergeAdapter', 'both');
+  const apart = adapter !== undefined;
+  const ask = { ...(await openingOf(files, request, adapter ?? mergeAdapter, apart ? 'adapter' : 'mergeAdapter')), apart };
   const open: Open = (connection, given = {}) => connection.call('model.open', ask, given);
-  return Model.open(worker, open, call, allowNonFinite);
+  return Model.open(worker, open, call, allowNonFinite, ask.sources);
 }
 
 /** @internal What is opened, as the worker is asked for it. */
-export async function openingOf(files: FilesInput, request: ImportRequest | undefined, mergeAdapter: FilesInput | undefined): Promise<Ask<'model.open'>> {
-  const adapter = mergeAdapter === undefined ? [] : await toSources(mergeAdapter, 'mergeAdapter');
+export async function openingOf(files: FilesInput, request: ImportRequest | undefined, added: FilesInput | undefined, path: string): Promise<Omit<Ask<'model.open'>, 'apart'>> {
+  const adapter = added === undefined ? [] : await toSources(added, path);
   return { request: requestJson(request), adapter, sources: await toSources(files, 'files') };
 }
 

@@ -5,7 +5,9 @@ import { badOption } from '../protocol/errors.js';
 import { ADAPTER, GROUP, OPTIMIZERS, RUN, SAMPLE, SCHEDULES } from '../protocol/generated/kinds.js';
 import type { Kinds } from '../protocol/generated/kinds.js';
 import type { AdapterSettings, GroupSettings, OptimizerOptions, RunSettings, SampleOptions, ScheduleOptions } from '../protocol/generated/settings.js';
-import type { Driver } from '../protocol/protocol.js';
+import type { Driver, SourceSpec } from '../protocol/protocol.js';
+import { toSources } from './inputs.js';
+import type { FilesInput } from './inputs.js';
 
 type Some<T> = T extends unknown ? Partial<T> : never;
 /** A whole optimizer, or hyperparameters laid over the run's. */
@@ -17,10 +19,16 @@ export interface GroupOptions extends GroupSettings {
   optimizer?: GroupOptimizer;
 }
 
+/** New factors, or those of PEFT files that are trained on. */
+export interface AdapterOptions extends AdapterSettings {
+  /** The files of an adapter (adapter_config.json, adapter_model.safetensors), whose settings hold: others may only repeat them, but for `dropout`. */
+  from?: FilesInput;
+}
+
 /** What a step computes; a default ends its line. */
 export interface TrainOptions extends RunSettings {
   /** Factors that are trained in place of the weights; null trains all weights. null */
-  adapter?: AdapterSettings | null;
+  adapter?: AdapterOptions | null;
   /** Update rule. `{ type: 'adamw' }` */
   optimizer?: OptimizerOptions;
   /** Parameter groups; none: one group of everything. 'no_decay': norms, biases and embeddings do not decay. */
@@ -81,7 +89,8 @@ const groups: Check = (value, path) => {
   return list;
 };
 
-const factors = ofKinds(ADAPTER);
+// The files go another way.
+const factors: Checks = { ...ofKinds(ADAPTER), from: () => undefined };
 const adapter: Check = (value, path) => (value === null ? null : translate(objectOf(value, path), factors, path));
 
 const sampling = ofKinds(SAMPLE);
@@ -121,10 +130,15 @@ function settings(train: object): Record<string, unknown> {
 export function resumeSettings(changes: TrainOptions, override: readonly string[]): { config: string; override: string[] } {
   if (!Array.isArray(override)) throw badOption('override', 'a list of option names', override);
   const config = settings(objectOf(changes, 'settings'));
+  if (changes.adapter?.from !== undefined) throw badOption('settings.adapter.from', 'it for a new run only', 'files');
   const core = (name: unknown, index: number): string =>
     snake(String(words(name, `override[${index}]`))).replace(/^lr_scheduler\b/, 'schedule').replace(/^warmup_steps$/, 'schedule.warmup_steps');
   return { config: JSON.stringify(config), override: override.map(core) };
 }
+
+/** @internal The files of the adapter that a run goes on from. */
+export const adapterSources = async ({ adapter: given }: TrainOptions): Promise<SourceSpec[]> =>
+  given?.from === undefined ? [] : toSources(given.from, 'adapter.from');
 
 /** @internal `TrainConfig` as JSON, and the driver's settings. Unknown keys are BAD_OPTION. */
 export function trainSettings(given: TrainOptions & DriveOptions): { config: string; driver: Driver } {

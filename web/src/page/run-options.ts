@@ -1,6 +1,6 @@
 /** Arguments and results of a trainer's calls. */
 import type { Call } from './call.js';
-import type { DataInput } from './inputs.js';
+import type { DataInput, FilesInput } from './inputs.js';
 import type { Model } from './model.js';
 import type { DriveOptions, TrainOptions } from './options.js';
 import type { TrainerEvent } from '../protocol/reports.js';
@@ -23,6 +23,8 @@ export interface ResumeOptions extends WorkerOptions, Call {
   generation?: number;
   /** The same data, only if the run does not keep them; or other data with `override: ['data']`, whose order starts from the beginning. */
   data?: DataInput;
+  /** The files beside which an adapter was trained, whatever they are called now; only if this page has not had them before. */
+  base?: FilesInput;
   /** Changes to the run's options. What differs from the checkpoint is CHECKPOINT_MISMATCH, except what only shapes the rest of a `wsd` or `infinite` schedule and what `override` names. */
   settings?: TrainOptions;
   /** Options that `settings` may change: `'learningRate'`, `'optimizer.weightDecay'`, all of `'optimizer'`, `'data'`, or `'all'`. None */
@@ -35,8 +37,8 @@ export interface Estimate {
   needBytes: number;
   /** Half of the memory that the browser reports, if it does. */
   haveBytes: number | undefined;
-  /** Bytes at the peak of a step; `activations` is what is needed in addition to all gradients, which replace activations as they are made. */
-  parts: { weights: number; grads: number; optimizer: number; activations: number };
+  /** Bytes at the peak of a step: either `weights`, or a `base` with its `adapter`; `activations` is what is needed in addition to all gradients, which replace activations as they are made. */
+  parts: { base: number; weights: number; adapter: number; grads: number; optimizer: number; activations: number };
 }
 /** One finished step. */
 export type StepEvent = Extract<TrainerEvent, { type: 'step' }>;

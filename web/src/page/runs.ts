@@ -1,5 +1,6 @@
 /** The checkpoints of this browser, seen without a trainer: to offer them before one is open. */
 import { aborted, badOption, fault } from '../protocol/errors.js';
+import { baseOf, dropBase, keepBase } from './bases.js';
 import type { Link } from './link.js';
 import type { CheckpointInfo, HistoryEntry, NamedFile, SessionInfo } from '../protocol/reports.js';
 import type { Call } from './call.js';
@@ -56,6 +57,7 @@ export class SavedRuns {
     const lock = await lockRun(run);
     try {
       await this.#stored.call('checkpoint.remove', { run, generation });
+      if (generation === undefined) dropBase(run);
     } finally {
       lock.release();
     }
@@ -67,8 +69,10 @@ export class SavedRuns {
   }
 
   /** Copies a generation, with its data and history, into a run of its own. */
-  fork(run: string, { generation, label }: ForkOptions = {}): Promise<CheckpointInfo> {
-    return this.#stored.call('checkpoint.fork', { run, generation, label });
+  async fork(run: string, { generation, label }: ForkOptions = {}): Promise<CheckpointInfo> {
+    const info = await this.#stored.call('checkpoint.fork', { run, generation, label });
+    keepBase(info.run, baseOf(run));
+    return info;
   }
 
   /** The checkpoint as one file. */

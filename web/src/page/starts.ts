@@ -1,11 +1,12 @@
 /** Gives a trainer its worker, the lock of its run, and the means to recover. */
 import { truth } from './checks.js';
 import { aborted, badOption } from '../protocol/errors.js';
-import { toSource } from './inputs.js';
+import { baseOf, keepBase } from './bases.js';
+import { toSource, toSources } from './inputs.js';
 import { Link } from './link.js';
 import type { Owner } from './link.js';
 import { Model } from './model.js';
-import { resumeSettings, trainSettings } from './options.js';
+import { adapterSources, resumeSettings, trainSettings } from './options.js';
 import type { SessionInfo } from '../protocol/reports.js';
 import { Recovery } from './recovery.js';
 import type { CreateOptions, ResumeOptions } from './run-options.js';
@@ -50,28 +51,33 @@ export async function created(options: CreateOptions): Promise<Started> {
   truth(keepData, 'keepData');
   truth(allowNonFinite, 'allowNonFinite');
   const { config, driver } = trainSettings(settings);
+  const adapter = await adapterSources(settings);
   const source = await toSource(data, 'data', 'text.txt');
   const run = crypto.randomUUID();
-  const ask = { run, label: label ?? source.name, config, driver, data: source, keepData, allowNonFinite };
+  const ask = { run, label: label ?? source.name, config, driver, data: source, adapter, keepData, allowNonFinite };
   return model.handOver((link, open) =>
     locked(run, async (lock) => {
       const info = await link.call('trainer.create', ask, { signal, onProgress, graceMillis: GRACE_MILLIS });
-      return { link, lock, info, recovery: new Recovery({ run, data: source }, { open, ask }) };
+      const base = info.adapter ? model.files : undefined;
+      keepBase(run, base);
+      return { link, lock, info, recovery: new Recovery({ run, data: source, base }, { open, ask }) };
     }),
   );
 }
 
 export async function resumed(options: ResumeOptions): Promise<Started> {
-  const { run, generation, data, settings, override = [], signal, onProgress, ...rest } = options;
+  const { run, generation, data, base, settings, override = [], signal, onProgress, ...rest } = options;
   const worker = workerOptions(rest);
   const changes: { config?: string; override?: string[] } = settings === undefined && override.length === 0 ? {} : resumeSettings(settings ?? {}, override);
   if (changes.override?.includes('data') === true && data === undefined) throw badOption('data', "other data, as override names 'data'", data);
   const source = data === undefined ? undefined : await toSource(data, 'data', 'text.txt');
+  const files = base === undefined ? baseOf(run) : await toSources(base, 'base');
   return locked(run, async (lock) => {
     const link = await Link.open(worker, NOTHING_YET);
     try {
-      const ask = { run, generation, data: source, ...changes };
+      const ask = { run, generation, data: source, base: files, ...changes };
       const info = await link.call('trainer.resume', ask, { signal, onProgress, graceMillis: GRACE_MILLIS });
+      keepBase(run, files);
       return { link, lock, info, recovery: new Recovery({ ...ask, changesUpTo: info.generation }, undefined) };
     } catch (thrown) {
       link.close(aborted('the trainer'));

@@ -6,7 +6,7 @@ import type { Link } from './link.js';
 import { RunLoop } from './loop.js';
 import type { RunOptions } from './loop.js';
 import type { Model } from './model.js';
-import { sampleJson, trainSettings } from './options.js';
+import { adapterSources, sampleJson, trainSettings } from './options.js';
 import type { TrainOptions } from './options.js';
 import type { CheckpointInfo, EvalReport, HistoryEntry, ModelDetails, Profile, SampledToken, SessionInfo, TrainerEvent, TrainerState } from '../protocol/reports.js';
 import type { SampleOptions } from '../protocol/generated/settings.js';
@@ -71,7 +71,7 @@ export class Trainer extends EventTarget {
 
   /** GPU bytes of a run with these options, before any is taken. */
   static async estimate(model: Model, options: TrainOptions = {}): Promise<Estimate> {
-    const { needBytes, parts } = await model.call('model.estimate', { config: trainSettings(options).config });
+    const { needBytes, parts } = await model.call('model.estimate', { config: trainSettings(options).config, adapter: await adapterSources(options) });
     const reported: unknown = Reflect.get(navigator, 'deviceMemory');
     const haveBytes = typeof reported === 'number' ? reported * 2 ** 29 : undefined;
     return { ok: haveBytes === undefined ? undefined : needBytes <= haveBytes, needBytes, haveBytes, parts };
@@ -178,7 +178,7 @@ export class Trainer extends EventTarget {
     return this.#link.call('model.details', undefined);
   }
 
-  /** Settings, progress, model and adapter of the run. */
+  /** Settings, progress, model, adapter and base of the run. */
   inspect(): Promise<SessionInfo> {
     return this.#link.call('trainer.inspect', undefined);
   }

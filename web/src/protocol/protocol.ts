@@ -9,7 +9,7 @@ import { anything, blob, buffer, count, directory, flag, listOf, missing, nothin
 import type { Parsed, Parser } from './parse.js';
 
 /** Incremented whenever the form of a message changes. */
-export const PROTOCOL = 4;
+export const PROTOCOL = 5;
 
 const errorData = record({
   code: oneOf(...ERROR_CODES),
@@ -49,7 +49,7 @@ const sourceSpec = variant('kind', {
 });
 export type SourceSpec = Parsed<typeof sourceSpec>;
 
-/** Files of a model, an import request as JSON, and the files of an adapter to be merged. */
+/** Files of a model, an import request as JSON, and the files of an adapter. */
 const opening = { sources: listOf(sourceSpec), request: optional(text), adapter: listOf(sourceSpec) };
 
 /** How the worker drives the loop; none of this changes what a step computes. Runs of version 0.1 lack some fields, imported folders lack all. */
@@ -85,7 +85,8 @@ export const REQUESTS = {
   'device.look': { ask: nothing, reply: nothing },
   'files.inspect': { ask: record({ ...opening, format: optional(text), read: flag }), reply: inspectReport },
   'files.verify': { ask: record({ sources: listOf(sourceSpec), receipt: optional(text) }), reply: verification },
-  'model.open': { ask: record(opening), reply: modelInfo },
+  /** The adapter is merged, or stays apart. */
+  'model.open': { ask: record({ ...opening, apart: flag }), reply: modelInfo },
   /** Of the trainer's weights, if there is one. */
   'model.details': { ask: nothing, reply: modelDetails },
   'model.tensor': { ask: record({ name: text }), reply: namedTensor },
@@ -96,10 +97,11 @@ export const REQUESTS = {
   },
   'model.create': { ask: record({ config: text, tokenizer: nullable(sourceSpec), data: sourceSpec }), reply: modelInfo },
   'model.tokenize': { ask: record({ text }), reply: listOf(count) },
-  'model.estimate': { ask: record({ config: text }), reply: estimate },
+  /** `adapter`: the files of one that is trained on. */
+  'model.estimate': { ask: record({ config: text, adapter: listOf(sourceSpec) }), reply: estimate },
   'model.preview': { ask: record({ config: text, steps: count }), reply: listOf(number) },
   'trainer.create': {
-    ask: record({ run: text, label: text, config: text, driver: driverParser, data: sourceSpec, keepData: flag, allowNonFinite: flag }),
+    ask: record({ run: text, label: text, config: text, driver: driverParser, data: sourceSpec, adapter: listOf(sourceSpec), keepData: flag, allowNonFinite: flag }),
     reply: sessionInfo,
   },
   /** `changesUpTo`: a newer generation already contains the changes of `config` and `override`. */
@@ -112,6 +114,8 @@ export const REQUESTS = {
       changesUpTo: optional(count),
       driver: optional(driverParser),
       data: optional(sourceSpec),
+      /** The files beside which an adapter is trained. */
+      base: optional(listOf(sourceSpec)),
     }),
     reply: sessionInfo,
   },

@@ -9,6 +9,22 @@ export type Finding = Parsed<typeof warning>;
 const tensorFields = { name: text, dtype: text, shape: listOf(number) };
 const tokenizer = record({ kind: text, eos: listOf(count), hasChatTemplate: flag });
 
+/** An adapter in use: modules with factors, number of trained values, their bytes on the device. */
+const adapterInfo = record({ r: count, alpha: number, targets: listOf(text), parameters: count, bytes: count });
+export type AdapterInfo = Parsed<typeof adapterInfo>;
+
+/** The files that a run started from. */
+export const baseInfo = record({
+  name: text,
+  format: text,
+  files: listOf(record({ name: text, bytes: count, sha256: missing(text), headerSha256: missing(text) })),
+  /** Of an adapter's run: number of the base's matrices on the device by their storage types. */
+  storage: document,
+  /** Of an adapter's run: bytes of the base on the device. */
+  bytes: count,
+});
+export type BaseInfo = Parsed<typeof baseInfo>;
+
 export const modelInfo = record({
   architecture: text,
   parameters: count,
@@ -17,6 +33,8 @@ export const modelInfo = record({
   vocabSize: count,
   tokenizer: nullable(tokenizer),
   sourceFormat: text,
+  /** The adapter beside it, if it was opened with one. */
+  adapter: nullable(adapterInfo),
   /** Warnings about the files. */
   warnings: listOf(warning),
 });
@@ -24,26 +42,36 @@ export type ModelInfo = Parsed<typeof modelInfo>;
 
 export const estimate = record({
   needBytes: number,
-  parts: record({ weights: number, grads: number, optimizer: number, activations: number }),
+  parts: record({ base: number, weights: number, adapter: number, grads: number, optimizer: number, activations: number }),
 });
 
-export const sessionInfo = record({
-  run: text,
-  adapter: text,
+/** What the core tells of a session. */
+const session = {
   completedSteps: count,
   totalSteps: count,
   config: anything,
   model: modelInfo,
+  /** What is trained in place of the weights, if anything is. */
+  adapter: nullable(adapterInfo),
+  /** What the run started from; a fresh model has none. */
+  base: nullable(baseInfo),
   dataTokens: count,
-  gpuBytes: optional(number),
+  gpuBytes: missing(number),
   /** Tensors that APOLLO leaves to AdamW: those of one dimension, and those whose shorter side is at most the rank. */
   fallbacks: listOf(text),
   /** Warnings about what a resume dropped or changed. */
   warnings: listOf(warning),
   /** Step after which a decay or an annealing begins, if one is planned or has begun. */
-  scheduleStart: optional(count),
+  scheduleStart: missing(count),
   /** The current rate, if it was set by hand. */
-  manualLearningRate: optional(number),
+  manualLearningRate: missing(number),
+};
+export const coreSession = record(session);
+export const sessionInfo = record({
+  ...session,
+  run: text,
+  /** Name of the GPU. */
+  device: text,
   /** The generation that this state was loaded from or last saved as. */
   generation: optional(count),
 });
@@ -123,7 +151,7 @@ export type Receipt = Parsed<typeof receipt>;
 
 /** A format, and for GGUF a type of its matrices (of a folder, a dtype to ask for), that a model can or cannot leave in. */
 const exportChoice = record({
-  format: oneOf('safetensors', 'gguf', 'json'),
+  format: oneOf('safetensors', 'gguf', 'json', 'peft', 'gguf-adapter'),
   type: missing(text),
   ok: flag,
   /** Of the files, as planned. */

@@ -1,7 +1,7 @@
 /** The worker's handler of each request. One worker serves one model, then one trainer. */
 import { VERSION, WASM_HASH } from '../protocol/build.js';
 import { aborted, protocolError } from '../protocol/errors.js';
-import { createTrainer, loadGeneration, resumeTrainer } from './openings.js';
+import { createTrainer, loadGeneration, resumeTrainer, withAdapter } from './openings.js';
 import { PROTOCOL } from '../protocol/protocol.js';
 import type { Ask, Reply, Tag } from '../protocol/protocol.js';
 import type { SampledToken } from '../protocol/reports.js';
@@ -54,13 +54,15 @@ export function handlersOf(state: WorkerState): Handlers {
       onProgress(phase('verify'));
       return parsed.verification(verifyFiles(files, receipt));
     },
-    'model.open': async ({ sources, request, adapter }, { signal, onProgress }) => {
+    'model.open': async ({ sources, request, adapter, apart }, { signal, onProgress }) => {
       await state.core();
       const files = await openSources(sources, signal, onProgress);
-      const merged = await openSources(adapter, signal, onProgress);
+      const added = await openSources(adapter, signal, onProgress);
       if (signal.aborted) throw aborted('the opening');
       onProgress(phase('read'));
-      const info = state.hold(ModelHandle.open(files, request, merged));
+      const model = ModelHandle.open(files, request, added, apart);
+      // Files that give the model back as they are.
+      const info = state.hold(model, request === undefined && (apart || added.length === 0) ? files : []);
       onProgress(ready);
       return info;
     },
@@ -90,7 +92,7 @@ export function handlersOf(state: WorkerState): Handlers {
       return state.hold(ModelHandle.fromScratch(config, words, corpus.read(0, corpus.size)));
     },
     'model.tokenize': async ({ text }) => Array.from(state.model.tokenize(text)),
-    'model.estimate': async ({ config }) => parsed.estimate(estimate(state.model, config)),
+    'model.estimate': async ({ config, adapter }, call) => withAdapter(state, adapter, call, (model) => parsed.estimate(estimate(model, config))),
     'model.preview': async ({ config, steps }) => Array.from(previewSchedule(config, steps)),
     'trainer.create': (ask, context) => createTrainer(state, ask, context),
     'trainer.resume': (ask, context) => resumeTrainer(state, ask, context),

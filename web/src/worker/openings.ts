@@ -1,13 +1,14 @@
 /** Opens a trainer in the worker: a new run, a saved one, or another generation of the live one. */
 import { aborted, escaped, fault } from '../protocol/errors.js';
 import { driverParser } from '../protocol/protocol.js';
-import type { Ask } from '../protocol/protocol.js';
+import type { Ask, SourceSpec } from '../protocol/protocol.js';
 import type { SessionInfo } from '../protocol/reports.js';
-import { blobSource, openSource } from './sources.js';
+import { blobSource, openSource, openSources } from './sources.js';
+import { summed } from './sums.js';
 import { interruptible } from './lane.js';
 import { wholeSource } from './whole-source.js';
 import type { JsSource } from './wasm.js';
-import { clearAbort, Session } from './wasm.js';
+import { clearAbort, ModelHandle, parsed, Session } from './wasm.js';
 import type { Word } from '../protocol/generated/codes.js';
 import { phase, ready, refuseSkip } from './worker-state.js';
 import type { Context, WorkerState } from './worker-state.js';
@@ -17,17 +18,32 @@ const BYTES_PER_GIB = 2 ** 29;
 
 const sourcesOf = (files: Map<string, Blob>): JsSource[] => [...files].map(([name, blob]) => blobSource(name, blob));
 
+/** The open model for `work`; with the files of an adapter, its base with that adapter beside it instead. */
+export async function withAdapter<T>(state: WorkerState, adapter: SourceSpec[], { signal, onProgress }: Context, work: (model: ModelHandle) => Promise<T> | T): Promise<T> {
+  const { model, files } = state;
+  // What its files alone do not give back has none: the core says that it can have no adapter.
+  if (adapter.length === 0 || files.length === 0) return work(model);
+  const other = ModelHandle.open([...files], undefined, await openSources(adapter, signal, onProgress), true);
+  try {
+    return await work(other);
+  } finally {
+    other.free();
+  }
+}
+
 export async function createTrainer(state: WorkerState, ask: Ask<'trainer.create'>, { signal, onProgress }: Context): Promise<SessionInfo> {
-  const { model } = state;
+  const given: unknown = JSON.parse(ask.config);
+  const adapting = ask.adapter.length > 0 || Boolean(Reflect.get(Object(given), 'adapter')) || parsed.model(state.model.info()).adapter !== null;
+  const base = adapting ? await summed(state.files, signal, onProgress) : [];
   const data = wholeSource(await openSource(ask.data, signal, onProgress));
   onProgress(phase('compile'));
   await state.device();
   if (signal.aborted) throw aborted('the start');
-  refuseSkip(ask.driver, JSON.parse(ask.config));
+  refuseSkip(ask.driver, given);
   onProgress(phase('upload'));
-  const session = await interruptible(signal, () => Session.create(model, data, ask.config, ask.allowNonFinite));
+  const session = await withAdapter(state, ask.adapter, { signal, onProgress }, (model) => interruptible(signal, () => Session.create(model, data, ask.config, ask.allowNonFinite)));
   const { run, label, keepData, driver } = ask;
-  const info = await state.install({ session, data, run, label, keepData, driver, newData: false });
+  const info = await state.install({ session, data, base, run, label, keepData, driver, newData: false });
   // Only now, because after a refusal the model can be used again.
   state.freeModel();
   state.sweep();
@@ -46,40 +62,41 @@ export async function resumeTrainer(state: WorkerState, ask: Ask<'trainer.resume
   const data = ask.data ? await openSource(ask.data, signal, onProgress) : kept && blobSource(record.dataName, kept);
   if (!data) throw fault('data.missing', 'the training data of this run was not kept: give the same file as `data`', { path: 'data' });
   wholeSource(data);
-  const adapter = await state.device();
+  const base = await summed(await openSources(ask.base ?? [], signal, onProgress), signal, onProgress);
+  const device = await state.device();
   if (signal.aborted) throw aborted('the resume');
   onProgress(phase('upload'));
   // A generation that was saved after the changes contains them.
   const changed = ask.changesUpTo === undefined || manifest.generation <= ask.changesUpTo;
   const [config, override] = changed ? [ask.config, ask.override ?? []] : [undefined, []];
-  const session = await interruptible(signal, () => Session.resume(sourcesOf(files), data, config, override));
+  const session = await interruptible(signal, () => Session.resume(sourcesOf(files), data, config, override, base));
   const newData = ask.override?.includes('data') === true;
   const driver = ask.driver ?? driverParser(JSON.parse(record.driver), 'driver');
   const { label, generation } = manifest;
-  const info = await state.install({ session, data, run, label, keepData: record.data !== undefined, driver, newData, generation });
+  const info = await state.install({ session, data, base, run, label, keepData: record.data !== undefined, driver, newData, generation });
   state.trainer.saver.loss = manifest.loss;
   onProgress(ready);
   const passed = warnings.map(({ code, detail, message }) => ({ code: detail.code ?? code, message }));
-  return { ...info, warnings: [...passed, ...info.warnings, ...elsewhere(manifest.environment.adapter, adapter, info)] };
+  return { ...info, warnings: [...passed, ...info.warnings, ...elsewhere(manifest.environment.adapter, device, info)] };
 }
 
-/** Compares the environments: the core compares versions, but in a browser only the worker knows the adapter. */
-function elsewhere(saved: string, adapter: string, { warnings }: SessionInfo): SessionInfo['warnings'] {
+/** Compares the environments: the core compares versions, but in a browser only the worker knows the GPU. */
+function elsewhere(saved: string, device: string, { warnings }: SessionInfo): SessionInfo['warnings'] {
   const code = 'checkpoint.environment' satisfies Word;
   // Documents of version 1 do not contain it.
-  if (saved === '' || saved === adapter || warnings.some((warning) => warning.code === code)) return [];
-  return [{ code, message: `saved on ${escaped(saved)}, going on with ${escaped(adapter)}: the next steps may differ from the unbroken run's in their last digits` }];
+  if (saved === '' || saved === device || warnings.some((warning) => warning.code === code)) return [];
+  return [{ code, message: `saved on ${escaped(saved)}, going on with ${escaped(device)}: the next steps may differ from the unbroken run's in their last digits` }];
 }
 
 /** The live state is dropped only after the other one is verified; its memory is freed first if both do not fit. */
 export async function loadGeneration(state: WorkerState, ask: Ask<'trainer.load'>, { signal, onProgress }: Context): Promise<SessionInfo> {
   const { store, trainer } = state;
-  const { run, data } = trainer.parts;
+  const { run, data, base } = trainer.parts;
   const opened = async (generation: number | undefined, free: () => void, until?: AbortSignal): Promise<{ session: Session; generation: number }> => {
     const { manifest, files, warnings } = await store.load(run, generation, until, onProgress);
     free();
     onProgress(phase('upload'));
-    const session = await Session.resume(sourcesOf(files), data, undefined, []);
+    const session = await Session.resume(sourcesOf(files), data, undefined, [], base);
     for (const warning of warnings) trainer.warn(manifest.step, warning);
     trainer.saver.loss = manifest.loss;
     return { session, generation: manifest.generation };

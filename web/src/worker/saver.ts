@@ -21,6 +21,8 @@ export interface SaverParts {
   version: string;
   driver: Driver;
   data: JsSource;
+  /** The files beside which an adapter is trained; of other runs none. */
+  base: JsSource[];
   keepData: boolean;
   /** The data differ from those that the run has kept. */
   newData: boolean;

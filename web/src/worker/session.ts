@@ -58,7 +58,7 @@ export class TrainingSession {
 
   #info(): SessionInfo {
     const { run, adapter } = this.parts;
-    return { ...parsed.session(this.session.info()), run, adapter, generation: this.saver.generation };
+    return { ...parsed.session(this.session.info()), run, device: adapter, generation: this.saver.generation };
   }
 
   inspect(): Promise<SessionInfo> {

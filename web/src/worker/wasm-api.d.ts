@@ -4,6 +4,8 @@ export interface JsSource {
   name: string;
   size: number;
   read(offset: number, length: number): Uint8Array;
+  /** The SHA-256 of each piece of 8 MiB, where they are known. */
+  pieces?: string[];
 }
 export function version(): string;
 /** Receives the message of a panic, before its trap. */
@@ -22,8 +24,8 @@ export function verifyFiles(files: JsSource[], receiptJson: string | undefined):
 export function initDevice(): Promise<unknown>;
 export class ModelHandle {
   private constructor();
-  /** `adapter`: the files of a LoRA adapter that is merged as the weights are read; empty is none. */
-  static open(files: JsSource[], requestJson: string | undefined, adapter: JsSource[]): ModelHandle;
+  /** `adapter`: the files of a LoRA adapter that is merged as the weights are read, or stays `apart`; empty is none. */
+  static open(files: JsSource[], requestJson: string | undefined, adapter: JsSource[], apart: boolean): ModelHandle;
   static fromScratch(configJson: string, tokenizer: 'characters' | { tokenizerJson: Uint8Array }, text: Uint8Array): ModelHandle;
   info(): unknown;
   /** `{ exports, contract, receipt, base }`. */
@@ -40,7 +42,8 @@ export function estimate(model: ModelHandle, configJson: string): unknown;
 export class Session {
   private constructor();
   static create(model: ModelHandle, data: JsSource, configJson: string, allowNonFinite: boolean): Promise<Session>;
-  static resume(files: JsSource[], data: JsSource, changesJson: string | undefined, overrides: string[]): Promise<Session>;
+  /** `base`: the files beside which an adapter is trained; empty for other runs. */
+  static resume(files: JsSource[], data: JsSource, changesJson: string | undefined, overrides: string[], base: JsSource[]): Promise<Session>;
   step(): Promise<unknown>;
   skipBatch(): void;
   startProfile(): void;

@@ -3,10 +3,10 @@ import init, * as api from 'tabtune-wasm';
 
 import { fault, toTabtuneError } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
-import { evaluation, profile, step, token, warning } from '../protocol/generated/reports.js';
-import { anything, count, listOf, missing, number, optional, record, text } from '../protocol/parse.js';
+import { evaluation, profile, step, token } from '../protocol/generated/reports.js';
+import { count, listOf, missing, optional, record, text } from '../protocol/parse.js';
 import type { Parser } from '../protocol/parse.js';
-import { estimate as estimateReport, fileReport, inspection, modelDetails, modelInfo, namedTensor, receipt, verification } from '../protocol/reports.js';
+import { coreSession, estimate as estimateReport, fileReport, inspection, modelDetails, modelInfo, namedTensor, receipt, verification } from '../protocol/reports.js';
 
 export { ModelHandle, Session, clearAbort, estimate, initDevice, inspectFile, inspectModel, panicForTest, previewSchedule, requestAbort, setPanicHook, verifyFiles, version } from 'tabtune-wasm';
 export type { FileStream, JsSource, TokenStream } from 'tabtune-wasm';
@@ -39,18 +39,6 @@ export async function loadWasm(url: string | undefined, binary: ArrayBuffer | un
   return api.version();
 }
 
-const session = record({
-  completedSteps: count,
-  totalSteps: count,
-  config: anything,
-  model: modelInfo,
-  dataTokens: count,
-  gpuBytes: missing(number),
-  fallbacks: listOf(text),
-  warnings: listOf(warning),
-  scheduleStart: missing(count),
-  manualLearningRate: missing(number),
-});
 const device = record({ adapter: text, backend: text });
 const files = listOf(record({ name: text, bytes: count }));
 
@@ -67,7 +55,7 @@ export const parsed = {
   estimate: report(estimateReport, 'Estimate'),
   device: report(device, 'DeviceInfo'),
   model: report(modelInfo, 'ModelInfo'),
-  session: report(session, 'SessionInfo'),
+  session: report(coreSession, 'SessionInfo'),
   /** `undefined` after the last token. */
   token: report(optional(token), 'GeneratedToken'),
   files: report(files, 'FileStream.files'),

@@ -24,6 +24,7 @@ export const phase = (name: Progress['phase'], file?: string): Progress => ({ ph
 interface Installed {
   session: Session;
   data: JsSource;
+  base: JsSource[];
   run: string;
   label: string;
   keepData: boolean;
@@ -40,6 +41,8 @@ export class WorkerState {
   #wasm: Promise<string> | undefined;
   #adapter: Promise<string> | undefined;
   #model: ModelHandle | undefined;
+  /** The files that alone give the model back. */
+  #files: JsSource[] = [];
   #trainer: TrainingSession | undefined;
   #loop: StepLoop | undefined;
   #outbox: Outbox | undefined;
@@ -112,6 +115,10 @@ export class WorkerState {
     return this.#model;
   }
 
+  get files(): readonly JsSource[] {
+    return this.#files;
+  }
+
   get trainer(): TrainingSession {
     if (!this.#trainer) throw protocolError('no trainer is open in this worker');
     return this.#trainer;
@@ -133,9 +140,11 @@ export class WorkerState {
     return this.#trainer?.parts.run === run ? this.#trainer : undefined;
   }
 
-  hold(model: ModelHandle): ModelInfo {
+  /** Holds a model that these files alone give back. */
+  hold(model: ModelHandle, files: JsSource[] = []): ModelInfo {
     this.#model?.free();
     this.#model = model;
+    this.#files = files;
     return parsed.model(model.info());
   }
 

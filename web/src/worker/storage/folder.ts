@@ -1,6 +1,4 @@
 /** A checkpoint as a folder of files: what the native runner writes and reads, and what a user may pick. */
-import { sha256 as incremental } from '@noble/hashes/sha2.js';
-
 import { aborted } from '../../protocol/errors.js';
 import type { NamedFile, OnProgress } from '../../protocol/reports.js';
 import { count, listOf, optional, record, ParseError, text } from '../../protocol/parse.js';
@@ -13,6 +11,7 @@ import type { ChunkRecord, FileRecord, Manifest } from './manifest.js';
 import { isFileName } from './names.js';
 import { bytesOf, carried, chunksIn } from './parcel.js';
 import type { Parcel } from './parcel.js';
+import { Sha256 } from './sha256.js';
 import { drop, fileSink, pour } from './sinks.js';
 
 /** Newest version of `checkpoint.json` that is read: 1 has one digest per file, 2 one per piece of 8 MiB, 3 also tensors and groups, 4 also adapters, which the core reads. */
@@ -98,7 +97,7 @@ function chunksFrom(sums: readonly string[], { name, bytes }: { name: string; by
 
 /** The digests of a file's pieces, after the whole file was verified against its digest of version 1. It is hashed incrementally, because browsers hash only buffers. */
 async function sumsOfWhole(name: string, blob: Blob, expected: string | undefined, signal?: AbortSignal, onProgress?: OnProgress): Promise<string[]> {
-  const whole = incremental.create();
+  const whole = new Sha256();
   const sums: string[] = [];
   for (let at = 0; at < blob.size; at += CHUNK_BYTES) {
     if (signal?.aborted) throw aborted('the import');

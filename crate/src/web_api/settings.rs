@@ -1,0 +1,55 @@
+//! Settings and data of a run, as the page gives them.
+
+use serde_json::{Value, json};
+use wasm_bindgen::prelude::*;
+
+use super::error::{JsResult, thrown};
+use super::source::JsSource;
+use crate::bundle::{Bundle, ByteSource, read_whole};
+use crate::config::TrainConfig;
+use crate::data::{DataFormat, Dataset};
+use crate::error::{Error, Fault, Result};
+use crate::schedule;
+use crate::tokenizer::Tokenizer;
+
+fn parsed(json: &str) -> Result<Value> {
+    serde_json::from_str(json).map_err(|error| Error::InvalidConfig(vec![Fault::new("options", "JSON", error)]))
+}
+
+/// `saved` with the keys of a JSON object laid over it.
+pub(super) fn changed(saved: &TrainConfig, json: &str) -> Result<TrainConfig> {
+    saved.overlaid(parsed(json)?)
+}
+
+/// Settings of a run of these files from JSON; missing keys have their defaults. An adapter beside the model is trained on: what its files
+/// say holds, and `adapter` may repeat it.
+pub(super) fn train_config(json: &str, files: Option<&Bundle>) -> Result<TrainConfig> {
+    let mut given = parsed(json)?;
+    if let Some(saved) = files.and_then(Bundle::attached) {
+        let adapter = saved.settings().continued(given.get("adapter").unwrap_or(&json!({})))?;
+        given["adapter"] =
+            serde_json::to_value(adapter).map_err(|error| Error::InvalidConfig(vec![Fault::new("adapter", "JSON", error)]))?;
+    }
+    TrainConfig::default().overlaid(given)
+}
+
+/// The data, in the format that its name implies; token ids need no tokenizer.
+pub(super) fn dataset(source: &JsSource, tokenizer: Result<&Tokenizer>, config: &TrainConfig) -> JsResult<Dataset> {
+    let (bytes, share) = (read_whole(source).map_err(thrown)?, config.validation_fraction);
+    let dataset = match DataFormat::of_name(source.name()) {
+        DataFormat::Tokens => {
+            let ends = tokenizer.map_or(&[][..], Tokenizer::eos);
+            Dataset::from_token_bytes(&bytes, share).map(|data| data.with_document_ends(ends))
+        }
+        format => tokenizer.and_then(|tokenizer| Dataset::from_bytes(&bytes, format, tokenizer, share)),
+    };
+    dataset.map_err(thrown)
+}
+
+/// Learning rates that a new run with these settings plans for its steps 1 to `n`.
+#[wasm_bindgen(js_name = previewSchedule)]
+pub fn preview_schedule(config_json: &str, n: u32) -> JsResult<Vec<f64>> {
+    let config = train_config(config_json, None).map_err(thrown)?;
+    let start = schedule::resolve_start(&config.schedule, None, 0);
+    Ok(schedule::preview(n as usize, config.learning_rate, &config.schedule, start))
+}

@@ -1,0 +1,90 @@
+/** Runs that train an adapter: where its files and those of its base come from. */
+import { describe, expect, it } from 'vitest';
+
+import { openModel, openSavedRuns, Trainer } from '../src/index.js';
+import type { CreateOptions, OpenOptions } from '../src/index.js';
+import { fakeWorker } from './channel.js';
+import { fake, refuse } from './fake-calls.js';
+import { loseIn, unbroken } from './losses.js';
+import { TEXT } from './runs.js';
+
+const FILES = [new File(['GGUF and twelve more bytes'], 'model.gguf')];
+const FACTORS = [new File(['{}'], 'adapter_config.json'), new File(['factors'], 'adapter_model.safetensors')];
+const worker = fakeWorker;
+
+const model = (options: OpenOptions = {}): ReturnType<typeof openModel> => openModel(FILES, { worker, ...options });
+const trained = async (options: Partial<CreateOptions> = {}): Promise<Trainer> =>
+  Trainer.create({ model: await model(), data: TEXT, steps: 10, seqLen: 16, logEvery: 1, adapter: { r: 4 }, ...options });
+
+describe('an adapter', () => {
+  it('is_asked_for_in_the_words_of_the_core', async () => {
+    await using trainer = await trained({ baseStorage: 'bf16' });
+    expect((await trainer.inspect()).config).toMatchObject({ adapter: { r: 4 }, base_storage: 'bf16' });
+  });
+  it('stays_beside_a_model_that_is_opened_with_it', async () => {
+    using apart = await model({ adapter: FACTORS });
+    using merged = await model({ mergeAdapter: FACTORS });
+    expect([apart.adapter?.r, merged.adapter]).toEqual([8, null]);
+    expect(apart.contract).toMatchObject({ adapter: ['adapter_config.json', 'adapter_model.safetensors'] });
+    await expect(model({ adapter: FACTORS, mergeAdapter: FACTORS })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'adapter' } });
+  });
+  it('that_is_trained_on_is_opened_beside_the_same_base', async () => {
+    await using trainer = await trained({ adapter: { from: FACTORS, dropout: 0.1 } });
+    const { config, model: info } = await trainer.inspect();
+    expect(config).toMatchObject({ adapter: { dropout: 0.1 } });
+    expect(config).not.toHaveProperty('adapter.from');
+    expect(info.adapter?.r).toBe(8);
+  });
+  it('begins_with_a_run', async () => {
+    await using trainer = await trained();
+    await trainer.save();
+    await expect(Trainer.resume({ run: trainer.runId, settings: { adapter: { from: FACTORS } } })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'settings.adapter.from' } });
+  });
+});
+
+describe('its base', () => {
+  it('is_found_by_a_recovery_with_its_sums', async () => {
+    const whole = await unbroken();
+    await using trainer = await trained({ saveEvery: 4 });
+    loseIn('step', 7, 'lost');
+    const losses = (await trainer.step(10)).map(({ loss }) => loss);
+    expect(losses).toEqual([...whole.values()]);
+    expect(fake.bases).toEqual(['model.gguf 1']);
+  });
+  it('is_at_hand_when_another_generation_is_loaded', async () => {
+    await using trainer = await trained();
+    await trainer.step(1);
+    await trainer.save();
+    await trainer.checkpoints.load();
+    expect(fake.bases).toEqual(['model.gguf 1']);
+  });
+  it('is_found_again_in_the_same_page_and_after_a_fork', async () => {
+    const trainer = await trained();
+    await trainer.step(1);
+    await trainer.save();
+    const fork = await trainer.checkpoints.fork();
+    await trainer.dispose();
+    for (const { run } of [{ run: trainer.runId }, fork]) await (await Trainer.resume({ run, worker })).dispose();
+    expect(fake.bases).toEqual(['model.gguf 1', 'model.gguf 1']);
+  });
+  it('is_asked_for_by_name_elsewhere', async () => {
+    const trainer = await trained();
+    await trainer.step(1);
+    await trainer.save();
+    const file = await trainer.checkpoints.exportFile();
+    await trainer.dispose();
+    using saved = await openSavedRuns({ worker });
+    // Under an id that this page has not trained.
+    const { run } = await saved.importFile(file.blob);
+    await expect(Trainer.resume({ run, worker })).rejects.toMatchObject({ code: 'CHECKPOINT_MISMATCH', detail: { code: 'checkpoint.base.missing', want: 'model.gguf' } });
+    const renamed = new File([...FILES], 'elsewhere.gguf');
+    await (await Trainer.resume({ run, base: renamed, worker })).dispose();
+    await (await Trainer.resume({ run, worker })).dispose();
+    expect(fake.bases).toEqual(['elsewhere.gguf 1', 'elsewhere.gguf 1']);
+  });
+  it('of_a_refused_start_is_forgotten', async () => {
+    fake.onCall = ({ call }) => (call === 'create' ? refuse('BAD_OPTION', 'config.invalid', 'adapter.r: expected an integer') : undefined);
+    await expect(trained()).rejects.toMatchObject({ code: 'BAD_OPTION' });
+    expect(fake.sessions).toBe(0);
+  });
+});
