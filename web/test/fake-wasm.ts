@@ -1,4 +1,6 @@
 /** A stand-in for the wasm core: the same face, arithmetic instead of a model. For tests only; it is never in a build. */
+import { createHash } from 'node:crypto';
+
 import type { JsSource } from '../src/worker/wasm-api.js';
 import { currentWorker } from './fake-gpu.js';
 import { called, fake, refuse, slices, unlessLost, wait } from './fake-calls.js';
@@ -15,6 +17,16 @@ export { fake } from './fake-calls.js';
 export default async function init(): Promise<unknown> {
   fake.loads += 1;
   return undefined;
+}
+/** By Node's own SHA-256. */
+export class Sha256 {
+  readonly #hash = createHash('sha256');
+  update(bytes: Uint8Array): void {
+    this.#hash.update(bytes);
+  }
+  finish(): string {
+    return this.#hash.digest('hex');
+  }
 }
 export const version = (): string => 'fake';
 export const setPanicHook = (onPanic: (message: string) => void): void => void (currentWorker().state.onPanic = onPanic);

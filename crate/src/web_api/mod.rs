@@ -13,6 +13,7 @@ mod session;
 mod settings;
 mod source;
 mod stream;
+mod sums;
 mod tokens;
 
 use std::cell::RefCell;
@@ -30,6 +31,7 @@ pub use panic::{panic_for_test, set_panic_hook};
 pub use session::Session;
 pub use settings::preview_schedule;
 pub use stream::FileStream;
+pub use sums::Sha256;
 pub use tokens::TokenStream;
 
 thread_local! {

@@ -133,8 +133,9 @@ export function handlersOf(state: WorkerState): Handlers {
     },
     'checkpoint.export': ({ run, generation }, { signal, onProgress }) => store.exportFile(run, generation, signal, onProgress),
     'checkpoint.folder': ({ run, generation, handle }, { signal, onProgress }) => store.exportFolder(run, generation, handle, signal, onProgress).then(nothing),
-    'checkpoint.import': ({ files }, { signal, onProgress }) => {
+    'checkpoint.import': async ({ files }, { signal, onProgress }) => {
       const [first, second] = files;
+      await state.core();
       return store.importFile(first && !second ? first.blob : files, signal, onProgress);
     },
   };

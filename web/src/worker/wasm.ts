@@ -8,7 +8,7 @@ import { count, listOf, missing, optional, record, text } from '../protocol/pars
 import type { Parser } from '../protocol/parse.js';
 import { coreSession, estimate as estimateReport, fileReport, inspection, modelDetails, modelInfo, namedTensor, receipt, verification } from '../protocol/reports.js';
 
-export { ModelHandle, Session, clearAbort, estimate, initDevice, inspectFile, inspectModel, panicForTest, previewSchedule, requestAbort, setPanicHook, verifyFiles, version } from 'tabtune-wasm';
+export { ModelHandle, Session, Sha256, clearAbort, estimate, initDevice, inspectFile, inspectModel, panicForTest, previewSchedule, requestAbort, setPanicHook, verifyFiles, version } from 'tabtune-wasm';
 export type { FileStream, JsSource, TokenStream } from 'tabtune-wasm';
 
 /** Instances whose constructors have run. */

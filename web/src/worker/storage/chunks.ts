@@ -19,7 +19,7 @@ export async function sha256(bytes: ArrayBuffer): Promise<string> {
   return hex(new Uint8Array(await crypto.subtle.digest('SHA-256', bytes)));
 }
 
-export const hex = (bytes: Uint8Array): string => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
+const hex = (bytes: Uint8Array): string => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 
 /** The bytes of a view as an ArrayBuffer of exactly its length, copied out of wasm memory. */
 export function exactBuffer(view: Uint8Array): ArrayBuffer {

@@ -3,7 +3,8 @@ import { aborted } from '../../protocol/errors.js';
 import type { NamedFile, OnProgress } from '../../protocol/reports.js';
 import { count, listOf, optional, record, ParseError, text } from '../../protocol/parse.js';
 import type { Parsed } from '../../protocol/parse.js';
-import { hex, sha256 } from './chunks.js';
+import { Sha256 } from '../wasm.js';
+import { sha256 } from './chunks.js';
 import { CHUNK_BYTES } from './database.js';
 import { corrupt, quoted, tooNew } from './faults.js';
 import { CHECKPOINT_JSON, MANIFEST_FORMAT, sumOf } from './manifest.js';
@@ -11,7 +12,6 @@ import type { ChunkRecord, FileRecord, Manifest } from './manifest.js';
 import { isFileName } from './names.js';
 import { bytesOf, carried, chunksIn } from './parcel.js';
 import type { Parcel } from './parcel.js';
-import { Sha256 } from './sha256.js';
 import { drop, fileSink, pour } from './sinks.js';
 
 /** Newest version of `checkpoint.json` that is read: 1 has one digest per file, 2 one per piece of 8 MiB, 3 also tensors and groups, 4 also adapters, which the core reads. */
@@ -95,7 +95,7 @@ function chunksFrom(sums: readonly string[], { name, bytes }: { name: string; by
   return sums.map((sum, at) => ({ index: first + at, bytes: Math.min(CHUNK_BYTES, bytes - at * CHUNK_BYTES), sha256: sum }));
 }
 
-/** The digests of a file's pieces, after the whole file was verified against its digest of version 1. It is hashed incrementally, because browsers hash only buffers. */
+/** The digests of a file's pieces, after the whole file was verified against its digest of version 1. The core sums it, because browsers sum only whole buffers. */
 async function sumsOfWhole(name: string, blob: Blob, expected: string | undefined, signal?: AbortSignal, onProgress?: OnProgress): Promise<string[]> {
   const whole = new Sha256();
   const sums: string[] = [];
@@ -106,7 +106,7 @@ async function sumsOfWhole(name: string, blob: Blob, expected: string | undefine
     sums.push(await sha256(bytes));
     onProgress?.({ phase: 'verify', file: name, loaded: at + bytes.byteLength, total: blob.size, fraction: (at + bytes.byteLength) / blob.size });
   }
-  if (hex(whole.digest()) !== expected) throw corrupt(`${quoted(name)}: its SHA-256 differs`, 'checkpoint.chunk.hash');
+  if (whole.finish() !== expected) throw corrupt(`${quoted(name)}: its SHA-256 differs`, 'checkpoint.chunk.hash');
   return sums;
 }
 
