@@ -12,7 +12,7 @@ use crate::bundle::{
     factor_names,
 };
 use crate::config::{AdapterConfig, AdapterWarning, ModelConfig, Module, Names};
-use crate::error::{Error, Refusal, Result, word};
+use crate::error::{Error, Fault, Refusal, Result, word};
 use crate::export::{ExportFormat, ExportOptions, ExportSource, ModelCard, Weights, export_adapter};
 use crate::interrupt::Interrupt;
 use crate::model::modules;
@@ -97,7 +97,8 @@ struct Factors {
 /// `progress` is told how many values were read, of how many.
 ///
 /// # Errors
-/// `extract.shape` for each tensor that the models do not share; those of [`AdapterConfig::resolve`]; `model.non-finite` for each tensor
+/// `extract.shape` for each tensor that the models do not share; those of [`AdapterConfig::resolve`]; `config.invalid` for a rank above
+/// that of every target; `model.non-finite` for each tensor
 /// with NaN or infinity in either model; `call.aborted` if the interrupt was requested.
 pub async fn extract_adapter(
     tuned: &Bundle,
@@ -114,6 +115,11 @@ pub async fn extract_adapter(
     let resolved = settings.resolve(base.config.architecture, &modules)?;
     // One rank for all targets, of which there is one at least.
     let rank = resolved.targets.iter().map(|target| target.rank).max().unwrap_or_default();
+    let side = resolved.targets.iter().map(|target| target.out.min(target.input)).max().unwrap_or_default();
+    if rank > side {
+        let fault = Fault::new("rank", format!("at most {side}, the smaller side of the largest target: more would be zeros"), rank);
+        return Err(Error::InvalidConfig(vec![fault]));
+    }
     let chosen = |module: &&Module| resolved.targets.iter().any(|target| target.module == module.name);
     let targets: Vec<(String, &Module)> = modules.iter().filter(chosen).map(|module| (format!("{}.weight", module.name), module)).collect();
 
