@@ -4,9 +4,10 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { root } from '../../../web/toolchain.mjs';
-import { huggingface, llamacpp, python } from './install.mjs';
+import { huggingface, llamacpp, peft, python, transformers } from './install.mjs';
 
 const HERE = join(root, 'tests', 'torture', 'consumers');
+const LORA = join(root, 'tests', 'torture', 'lora');
 const called = promisify(execFile);
 const LARGEST_OUTPUT = 256 << 20;
 
@@ -34,6 +35,11 @@ export const transformersReads = (work, command, jobs) => through(work, 'transfo
 export const runs = (work, jobs) => through(work, 'llamacpp', process.execPath, [join(HERE, 'llamacpp.mjs'), llamacpp], jobs);
 /** @huggingface/gguf: headers.mjs. */
 export const headers = (work, jobs) => through(work, 'headers', process.execPath, [join(HERE, 'headers.mjs'), huggingface], jobs);
+
+/** A base with an adapter beside it, in float64: ../lora/adapted.py. */
+export const adapted = (work, jobs) => through(work, 'adapted', python, [join(LORA, 'adapted.py')], jobs);
+/** Python PEFT: ../lora/peft_reads.py, in the Python that has torch. */
+export const peftReads = (work, jobs) => through(work, 'peft', transformers, [join(LORA, 'peft_reads.py'), peft], jobs);
 
 /** tabtune itself: the lines that a command prints. */
 export class Tabtune {

@@ -21,13 +21,16 @@ export const ranAs = ({ worst, share, bests }, positions) => [figure(worst), `${
 export const ownAs = ({ worst, count }) => `${figure(worst)} (${count})`;
 
 /** Puts a part's section in the place of its old one. `order` holds the names of all parts. */
-export function written(order, part, title, words, columns, rows) {
-  const old = existsSync(FILE) ? readFileSync(FILE, 'utf8').split(/^(?=## )/m).slice(1) : [];
+export const written = (...section) => writtenInto(FILE, HEAD, ...section);
+
+/** The same in a file of one's own, which begins with `head`. */
+export function writtenInto(file, head, order, part, title, words, columns, rows) {
+  const old = existsSync(file) ? readFileSync(file, 'utf8').split(/^(?=## )/m).slice(1) : [];
   const sections = new Map(old.map((text) => [text.slice(3).split(':')[0], text.trimEnd()]));
   const line = (cells) => `| ${cells.join(' | ')} |`;
   const date = new Date().toISOString().slice(0, 10);
   const table = [line(columns), line(columns.map(() => '---')), ...rows.map(line)].join('\n');
   sections.set(part, `## ${part}: ${title}\n\n${words} Made on ${date}.\n\n${table}`);
   const found = order.filter((name) => sections.has(name)).map((name) => sections.get(name));
-  writeFileSync(FILE, `${[HEAD.trimEnd(), ...found].join('\n\n')}\n`);
+  writeFileSync(file, `${[head.trimEnd(), ...found].join('\n\n')}\n`);
 }

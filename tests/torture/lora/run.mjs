@@ -1,0 +1,44 @@
+// npm run torture lora [part …]: what adapters are worth to other programs. Its table is ../LORA.md; a part's section replaces its old one.
+// TABTUNE names the program to try; without it the debug build is made and taken.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { root } from '../../../web/toolchain.mjs';
+import { Tabtune } from '../consumers/programs.mjs';
+import { writtenInto } from '../consumers/report.mjs';
+import { llamacpp, peft } from './consumers.mjs';
+
+const PARTS = { llamacpp, peft };
+const FILE = join(root, 'tests', 'torture', 'LORA.md');
+const HEAD = `# Adapters: what holds of LoRA in full
+
+\`npm run torture lora [part]\` trains adapters and compares them with what other programs and float64 make of them. A failure ends the program with 1.
+`;
+
+/** Runs the parts that are asked for, or all. The exit status. */
+export async function lora(asked) {
+  const unknown = asked.filter((name) => !(name in PARTS));
+  if (unknown.length > 0) {
+    console.error(`torture lora: unknown part ${unknown.join(', ')}; there are ${Object.keys(PARTS).join(', ')}`);
+    return 1;
+  }
+  process.chdir(root);
+  // The module that builds it also drives browsers, which this does not need.
+  const tabtune = new Tabtune(process.env.TABTUNE ?? (await (await import('../files.mjs')).native()));
+  const failures = [];
+  for (const name of asked.length > 0 ? asked : Object.keys(PARTS)) {
+    const work = mkdtempSync(join(tmpdir(), 'tabtune-lora-'));
+    try {
+      const started = Date.now();
+      const { title, words, columns, rows } = await PARTS[name]({ tabtune, work, fail: (words) => failures.push(`${name}: ${words}`) });
+      console.log(`\n== ${name}: ${title} (${((Date.now() - started) / 1000).toFixed(0)} s)`);
+      for (const row of [columns, ...rows]) console.log(row.join(' | '));
+      writtenInto(FILE, HEAD, Object.keys(PARTS), name, title, words, columns, rows);
+    } finally {
+      rmSync(work, { recursive: true });
+    }
+  }
+  for (const words of failures) console.log(`FAILED ${words}`);
+  console.log(`${failures.length} failures`);
+  return failures.length === 0 ? 0 : 1;
+}
