@@ -37,15 +37,35 @@ fn corrupt(what: &str, reason: impl std::fmt::Display) -> Error {
     Error::CheckpointCorrupt { what: what.to_string(), reason: reason.to_string() }
 }
 
+/// The base of an adapter's checkpoint.
+enum Beside {
+    /// These files.
+    Files(Vec<Box<dyn ByteSource>>),
+    /// None, which is refused.
+    Absent,
+    /// None, because nothing of it is needed.
+    Unneeded,
+}
+
+impl Beside {
+    fn of(base: Option<Vec<Box<dyn ByteSource>>>) -> Self {
+        base.map_or(Self::Absent, Self::Files)
+    }
+}
+
 /// The base of an adapter's checkpoint, with the adapter of the checkpoint's files beside it.
-fn beside(manifest: &Manifest, sources: Vec<Box<dyn ByteSource>>, base: Option<Vec<Box<dyn ByteSource>>>) -> Result<Bundle> {
-    let want = manifest.base.as_ref().ok_or_else(|| corrupt("base", "an adapter's checkpoint names its base"))?;
-    let Some(files) = base else {
-        let names: Vec<&str> = want.files.iter().map(|file| file.name.as_str()).collect();
-        let refusal = Refusal::new(word!("checkpoint.base.missing")).stage("bind").of(MANIFEST).subject(&want.name);
-        return Err(refusal.expected(names.join(", ")).hint("give the files of the base: the checkpoint has the adapter alone").into());
-    };
+fn beside(manifest: &Manifest, sources: Vec<Box<dyn ByteSource>>, base: Beside) -> Result<Bundle> {
     let adapter = sources.into_iter().filter(|file| [ADAPTER_CONFIG, ADAPTER_WEIGHTS].contains(&file.name())).collect();
+    let want = manifest.base.as_ref().ok_or_else(|| corrupt("base", "an adapter's checkpoint names its base"))?;
+    let files = match base {
+        Beside::Files(files) => files,
+        Beside::Unneeded => return Bundle::of_adapter(manifest.model.clone(), adapter),
+        Beside::Absent => {
+            let names: Vec<&str> = want.files.iter().map(|file| file.name.as_str()).collect();
+            let refusal = Refusal::new(word!("checkpoint.base.missing")).stage("bind").of(MANIFEST).subject(&want.name);
+            return Err(refusal.expected(names.join(", ")).hint("give the files of the base: the checkpoint has the adapter alone").into());
+        }
+    };
     let options = OpenOptions { adapter: Some(adapter), apart: true, ..OpenOptions::default() };
     let bundle = open_model_with(files, options)?;
     want.check(&bundle)?;
@@ -67,15 +87,24 @@ impl Checkpoint {
     /// # Errors
     /// `checkpoint.*`; among them `checkpoint.base.missing` without the base, and `checkpoint.base.mismatch` for another one.
     pub fn open(files: Vec<Box<dyn ByteSource>>, base: Option<Vec<Box<dyn ByteSource>>>) -> Result<Self> {
-        Self::opened(files, base, true)
+        Self::opened(files, Beside::of(base), true)
     }
 
     /// Opens files whose bytes the caller has verified; only their lengths are checked. The base is verified all the same.
     pub fn open_verified(files: Vec<Box<dyn ByteSource>>, base: Option<Vec<Box<dyn ByteSource>>>) -> Result<Self> {
-        Self::opened(files, base, false)
+        Self::opened(files, Beside::of(base), false)
     }
 
-    fn opened(files: Vec<Box<dyn ByteSource>>, base: Option<Vec<Box<dyn ByteSource>>>, verify: bool) -> Result<Self> {
+    /// Opens the files of a checkpoint for an export: that of an adapter without its base, so that it cannot be resumed. Every byte is verified,
+    /// unless the caller has `verified` them.
+    ///
+    /// # Errors
+    /// `checkpoint.*`.
+    pub fn open_alone(files: Vec<Box<dyn ByteSource>>, verified: bool) -> Result<Self> {
+        Self::opened(files, Beside::Unneeded, !verified)
+    }
+
+    fn opened(files: Vec<Box<dyn ByteSource>>, base: Beside, verify: bool) -> Result<Self> {
         let mut by_name: BTreeMap<String, Box<dyn ByteSource>> = files.into_iter().map(|file| (file.name().to_string(), file)).collect();
         let manifest = by_name.remove(MANIFEST).ok_or_else(|| corrupt(MANIFEST, "the file is absent: the checkpoint is incomplete"))?;
         let manifest = manifest::read(manifest.as_ref())?;

@@ -140,9 +140,27 @@ pub fn open_wanted(path: &Path, wanted: Wanted<'_>) -> Result<Bundle> {
     Ok(bundle)
 }
 
+/// The files of a base: those of the model at the one path, or all parts of a split GGUF file.
+pub fn base_sources(paths: &[PathBuf]) -> Result<Vec<Box<dyn ByteSource>>> {
+    if let [path] = paths {
+        return model_sources(path);
+    }
+    let mut sources: Vec<Box<dyn ByteSource>> = Vec::new();
+    for path in paths {
+        sources.push(Box::new(FileSource::open(path)?));
+    }
+    Ok(sources)
+}
+
+/// The same for an export, which needs no base of an adapter.
+pub fn open_checkpoint_alone(path: &Path) -> Result<Checkpoint> {
+    let (sources, verified) = if path.is_file() { (container::sources(path)?, true) } else { (folder_sources(path)?, false) };
+    Ok(Checkpoint::open_alone(sources, verified)?)
+}
+
 /// Opens the checkpoint at `path`, a folder or one file as the browser exports it, and verifies each byte. That of an adapter needs its base.
-pub fn open_checkpoint(path: &Path, base: Option<&Path>) -> Result<Checkpoint> {
-    let base = base.map(model_sources).transpose()?;
+pub fn open_checkpoint(path: &Path, base: &[PathBuf]) -> Result<Checkpoint> {
+    let base = if base.is_empty() { None } else { Some(base_sources(base)?) };
     if path.is_file() {
         Ok(Checkpoint::open_verified(container::sources(path)?, base)?)
     } else {

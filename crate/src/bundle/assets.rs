@@ -25,6 +25,8 @@ pub struct ModelAssets {
     tokenizer_refused: Option<Error>,
     /// File name and bytes: config.json, generation_config.json and the tokenizer's files, as present.
     pub documents: Vec<(String, Vec<u8>)>,
+    /// Fields of the adapter beside the model that are unknown here. They are written back.
+    pub kept: Map<String, Value>,
 }
 
 impl ModelAssets {
@@ -42,6 +44,7 @@ impl ModelAssets {
             assets.documents.push((GENERATION.to_string(), made));
         }
         assets.warnings.clone_from(&bundle.warnings);
+        assets.kept = bundle.attached().map(|adapter| adapter.unknown.clone()).unwrap_or_default();
         assets.tokenizer_refused = bundle.tokenizer_refused().cloned();
         assets
     }
@@ -138,7 +141,7 @@ impl ModelAssets {
         text.push(b'\n');
         let mut documents = vec![(CONFIG.to_string(), text)];
         documents.extend(tokenizer.iter().flat_map(Tokenizer::assets));
-        Self { tokenizer, warnings: Vec::new(), tokenizer_refused: None, documents }
+        Self { tokenizer, warnings: Vec::new(), tokenizer_refused: None, documents, kept: Map::new() }
     }
 }
 

@@ -18,6 +18,9 @@ pub struct Conversion {
     pub max_abs_error: f64,
     /// Values that were NaN or infinite before.
     pub non_finite: u64,
+    /// Of a tensor that an adapter was merged into, how much of the change is left: 1 − ‖written − exact‖ / ‖change‖, 2-norms of all values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub survival: Option<f64>,
 }
 
 /// Compares values with what was made of them.
@@ -27,14 +30,22 @@ pub(super) struct Measure {
     conversion: Conversion,
     /// Values whose block is not complete yet.
     waiting: Vec<f32>,
+    /// Sum of the squares of all differences.
+    squares: f64,
 }
 
 impl Measure {
-    /// Of the tensor `tensor`, which becomes `to`.
-    pub(super) fn new(tensor: &str, from: &str, to: TensorType) -> Self {
+    /// Of the tensor `tensor`, which becomes `to`; `merged` if an adapter was merged into it.
+    pub(super) fn new(tensor: &str, from: &str, to: TensorType, merged: bool) -> Self {
         let (tensor, from) = (tensor.to_string(), from.to_string());
-        let conversion = Conversion { tensor, from, to: to.ggml().dtype(), max_abs_error: 0.0, non_finite: 0 };
-        Self { to, conversion, waiting: Vec::new() }
+        let survival = merged.then_some(1.0);
+        let conversion = Conversion { tensor, from, to: to.ggml().dtype(), max_abs_error: 0.0, non_finite: 0, survival };
+        Self { to, conversion, waiting: Vec::new(), squares: 0.0 }
+    }
+
+    /// Takes the 2-norm of the change that was merged, when all values are compared. Nothing is left of no change.
+    pub(super) fn of_change(&mut self, norm: f64) {
+        self.conversion.survival = (norm > 0.0).then(|| 1.0 - self.squares.sqrt() / norm);
     }
 
     /// Takes the next values, and the blocks that they completed.
@@ -46,6 +57,7 @@ impl Measure {
             if before.is_finite() {
                 let error = (f64::from(before) - f64::from(*after)).abs();
                 self.conversion.max_abs_error = self.conversion.max_abs_error.max(error);
+                self.squares += error * error;
             } else {
                 self.conversion.non_finite += 1;
             }

@@ -38,6 +38,11 @@ impl Values {
             Self::Stored(stored) => stored.dtype().to_string(),
         }
     }
+
+    /// Whether they are the exact sums of a base's and of an adapter's product.
+    fn is_merged(&self) -> bool {
+        matches!(self, Self::Stored(stored) if stored.is_merged())
+    }
 }
 
 /// A tensor that is written in another type or order than it is stored in. It holds a few pieces at most, whatever its size.
@@ -52,6 +57,8 @@ pub(crate) struct EncodedTensor {
     width: u64,
     layout: Layout,
     to: TensorType,
+    /// What every value is multiplied by.
+    factor: f32,
     encoder: Encoder,
     /// What the change of the type costs, if it changes.
     measure: Option<Measure>,
@@ -67,7 +74,7 @@ impl EncodedTensor {
         let rows = shape.first().map_or(1, |&rows| rows as u64);
         let width: u64 = shape.iter().skip(1).map(|&dim| dim as u64).product();
         let from = values.dtype();
-        let measure = (from != to.ggml().dtype()).then(|| Measure::new(name, &from, to));
+        let measure = (from != to.ggml().dtype()).then(|| Measure::new(name, &from, to, values.is_merged()));
         let given = (values.clone(), shape.to_vec());
         let (values, layout) = match (values, layout.fitting(shape)) {
             // In the order of the file already.
@@ -75,12 +82,17 @@ impl EncodedTensor {
             other => other,
         };
         let name = name.to_string();
-        Self { name, given, values, rows, width, layout, to, encoder: Encoder::new(to), measure, at: 0, ready: Vec::new() }
+        Self { name, given, values, rows, width, layout, to, factor: 1.0, encoder: Encoder::new(to), measure, at: 0, ready: Vec::new() }
+    }
+
+    /// The same with every value multiplied by `factor`.
+    pub(crate) fn times(self, factor: f32) -> Self {
+        Self { factor, ..self }
     }
 
     /// The same tensor from its first value on, in Hugging Face's order.
     pub(super) fn in_order(&self) -> Self {
-        Self::new(&self.name, self.given.0.clone(), &self.given.1, Layout::Same, self.to)
+        Self::new(&self.name, self.given.0.clone(), &self.given.1, Layout::Same, self.to).times(self.factor)
     }
 
     fn elements(&self) -> u64 {
@@ -114,13 +126,16 @@ impl EncodedTensor {
     /// Reads the next values in the order of the file and encodes what fills whole blocks. At the end refuses what the type could not hold.
     async fn advance(&mut self) -> Result<()> {
         let left = self.elements() - self.at;
-        let next = match (self.layout, &self.values) {
+        let mut next = match (self.layout, &self.values) {
             (Layout::Same, Values::Stored(stored)) => stored.values_from(self.at, PIECE_ELEMENTS)?,
             (Layout::Same, Values::Device(_)) => self.read_span(self.at..self.at + left.min(RUN)).await?,
             (Layout::PairedRows(heads), _) => self.paired(heads as u64, left).await?,
             (Layout::Transposed, _) => self.transposed().await?,
         };
         self.at += next.len() as u64;
+        if self.factor != 1.0 {
+            next.iter_mut().for_each(|value| *value *= self.factor);
+        }
         let encoded = self.ready.len();
         self.encoder.push(&next, &mut self.ready);
         if let Some(measure) = &mut self.measure {
@@ -128,6 +143,11 @@ impl EncodedTensor {
         }
         if self.at < self.elements() {
             return Ok(());
+        }
+        if let (Some(measure), Values::Stored(stored)) = (&mut self.measure, &self.values)
+            && let Some(norm) = stored.change_norm()?
+        {
+            measure.of_change(norm);
         }
         std::mem::replace(&mut self.encoder, Encoder::new(self.to)).finish(&self.name)
     }

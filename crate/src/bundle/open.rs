@@ -37,6 +37,8 @@ pub struct OpenOptions {
     pub adapter: Option<Vec<Box<dyn ByteSource>>>,
     /// Put the adapter beside the model instead: its factors become tensors of their own, and the base's matrices stay as they are.
     pub apart: bool,
+    /// Leave the tensors that an adapter is merged into as F32, whatever they are in the base: for writers that round by themselves.
+    pub exact: bool,
     /// What is taken of the tensors and under which names, before the model's own names are looked for.
     pub request: Option<PortableModelImportRequest>,
     /// Read no values: whether a second head equals the embedding stays open, and it is left out as if it did.
@@ -48,8 +50,10 @@ pub fn open_bundle_with(files: Files, mut options: OpenOptions) -> Result<Bundle
     let adapter = options.adapter.take();
     let mut bundle = open_base(files, &options)?;
     if let Some(adapter) = adapter {
-        let add = if options.apart { attach_adapter } else { merge_adapter };
-        add(&mut bundle, adapter)?;
+        match options.apart {
+            true => attach_adapter(&mut bundle, adapter)?,
+            false => merge_adapter(&mut bundle, adapter, options.exact)?,
+        }
     }
     Ok(bundle)
 }

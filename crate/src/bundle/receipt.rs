@@ -10,6 +10,7 @@ use super::index::MAX_DEPTH;
 use super::json::{self, Json, JsonFault};
 use super::provenance::Base;
 pub use super::receipt_parts::*;
+use super::refusal::Warning;
 use super::sha256::Digest;
 use super::state::StatedDigests;
 use super::written::Known;
@@ -20,6 +21,8 @@ pub const RECEIPT: &str = "tabtune.receipt.json";
 
 /// The version that is read and written.
 const VERSION: u64 = 1;
+/// Of a tensor that an adapter was merged into, the share of the change that has to be left.
+const MIN_SURVIVAL: f64 = 0.5;
 /// Largest integer of a document: JavaScript's numbers are exact up to it.
 pub(super) const MAX_COUNT: u64 = (1 << 53) - 1;
 
@@ -133,6 +136,8 @@ impl ModelIoArtifactReceipt {
         receipt.digests = known.digests(weights, optimizer)?;
         receipt.tensors.converted = conversions.iter().map(|one| one.tensor.clone()).collect();
         receipt.tensors.converted.sort_unstable();
+        let lost = conversions.iter().filter(|one| one.survival.is_some_and(|survival| survival < MIN_SURVIVAL));
+        receipt.warnings.extend(lost.map(|one| ReceiptWarning::from(&Warning::new(word!("export.lora.lost"), &one.tensor))));
         receipt.conversions = conversions;
         receipt.seal()
     }

@@ -1,5 +1,7 @@
 //! The parts of a receipt: plain data.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -123,7 +125,7 @@ impl ReceiptFile {
 }
 
 /// What became of tensors, by name, ascending.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiptTensors {
     /// Taken.
@@ -134,6 +136,9 @@ pub struct ReceiptTensors {
     pub renamed: Vec<(String, String)>,
     /// Written in another type.
     pub converted: Vec<String>,
+    /// Multiplied by this number on the way, because the file has one scale for all.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub scaled: BTreeMap<String, f64>,
 }
 
 /// What became of groups.

@@ -41,6 +41,9 @@ impl Warning {
             "model.tensor.extra" => format!("the model has no place for the tensor {subject}: it is left out"),
             "model.tied.copy" => format!("{subject} equals the input embedding: one copy is kept"),
             "adapter.untied" => format!("{subject} is tied to a tensor that the adapter changes: it goes on with values of its own"),
+            "export.lora.lost" => {
+                format!("{subject} keeps less than half of what the adapter changes: keep the adapter apart, or ask for f16")
+            }
             "adapter.rank.large" => format!("the rank of {subject} is larger than the smaller side of its matrix"),
             "model.vocab.padded" => format!("{subject} has more rows than the vocabulary: they are kept, as tokens that never occur"),
             "tensor.non-finite" => format!("{subject} has values that are NaN or infinite"),

@@ -84,10 +84,10 @@ impl Bundle {
 }
 
 impl StoredTensor {
-    /// The tensor `name` of `bundle`; `model.tensor.missing` if it has none of this name.
+    /// The tensor `name` of `bundle`, of its model or of the adapter beside it; `model.tensor.missing` if it has none of this name.
     pub fn new(bundle: &Rc<Bundle>, name: &str) -> Result<Self> {
         let absent = || Refusal::new(word!("model.tensor.missing")).stage("read").subject(name);
-        let entry = bundle.entries.get(name).ok_or_else(absent)?.clone();
+        let entry = bundle.entry(name).ok_or_else(absent)?.clone();
         Ok(Self { bundle: Rc::clone(bundle), entry })
     }
 
@@ -104,6 +104,17 @@ impl StoredTensor {
     /// Whether its values are stored in blocks.
     pub fn is_blocks(&self) -> bool {
         self.entry.dtype.starts_with("GGML:")
+    }
+
+    /// Whether its values are the exact sums of a base's and of an adapter's product.
+    pub(super) fn is_merged(&self) -> bool {
+        self.entry.merge.as_ref().is_some_and(|merge| merge.exact)
+    }
+
+    /// The 2-norm of what an adapter adds to its values, if those are exact sums.
+    pub(super) fn change_norm(&self) -> Result<Option<f64>> {
+        let Some(merge) = self.entry.merge.as_ref().filter(|merge| merge.exact) else { return Ok(None) };
+        Ok(Some(merge.load(&self.bundle.files, None)?.norm()))
     }
 
     /// The type of GGUF files that its dtype is.

@@ -127,7 +127,14 @@ impl FileStream {
             Segment::Encoded(tensor) => tensor.conversion(),
             _ => None,
         });
-        encoded.map(|one| Conversion { max_abs_error: -f64::MIN_POSITIVE, non_finite: MAX_COUNT, ..one }).collect()
+        encoded
+            .map(|one| Conversion {
+                max_abs_error: -f64::MIN_POSITIVE,
+                non_finite: MAX_COUNT,
+                survival: one.survival.map(|_| -f64::MIN_POSITIVE),
+                ..one
+            })
+            .collect()
     }
 
     /// Writes what depends on the sums of the bytes before it, if it comes next.

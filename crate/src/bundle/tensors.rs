@@ -190,7 +190,7 @@ impl Bundle {
     }
 
     /// The tensor of this name, of the model or of the adapter beside it.
-    fn entry(&self, name: &str) -> Option<&Entry> {
+    pub(super) fn entry(&self, name: &str) -> Option<&Entry> {
         self.entries.get(name).or_else(|| self.factors.get(name))
     }
 

@@ -50,14 +50,6 @@ impl TensorFile {
     }
 }
 
-/// Name, dtype, shape and bytes of each tensor of a file.
-fn spans_of(file: &TensorFile) -> Vec<(String, String, Vec<usize>, SourceSpan)> {
-    // The shapes are those of tensors on the device, or were refused.
-    let shape = |tensor: &SafetensorsTensor| tensor.shape.iter().map(|&dim| usize::try_from(dim).unwrap_or(usize::MAX)).collect();
-    let one = |tensor: &SafetensorsTensor| (tensor.name.clone(), tensor.dtype.clone(), shape(tensor), file.span(tensor));
-    file.tensors.iter().map(one).collect()
-}
-
 impl Checkpoint {
     /// What the state is a state of.
     pub fn identity(&self) -> Identity {
@@ -80,12 +72,16 @@ impl Checkpoint {
 
     /// Name, dtype, shape and bytes of each state tensor.
     pub(crate) fn state_spans(&self) -> Vec<(String, String, Vec<usize>, SourceSpan)> {
-        spans_of(&self.optimizer)
+        // The shapes are those of tensors on the device, or were refused.
+        let shape = |tensor: &SafetensorsTensor| tensor.shape.iter().map(|&dim| usize::try_from(dim).unwrap_or(usize::MAX)).collect();
+        let file = &self.optimizer;
+        let one = |tensor: &SafetensorsTensor| (tensor.name.clone(), tensor.dtype.clone(), shape(tensor), file.span(tensor));
+        file.tensors.iter().map(one).collect()
     }
 
-    /// The same of each tensor of the file of weights.
-    pub(crate) fn weight_spans(&self) -> Vec<(String, String, Vec<usize>, SourceSpan)> {
-        spans_of(&self.weights)
+    /// Names of the tensors of the file of weights.
+    pub(crate) fn weight_names(&self) -> Vec<String> {
+        self.weights.tensors.iter().map(|tensor| tensor.name.clone()).collect()
     }
 
     /// Where the stored bytes of each tensor lie.

@@ -40,7 +40,8 @@ pub fn write(trainer: &Trainer, assets: &ModelAssets, origin: &Origin) -> Result
     let mut documents = assets.documents_for(trainer.model().config(), trainer.model().precision())?;
     if let Some(settings) = trainer.config().adapter.as_ref().filter(|_| adapter) {
         let base = origin.base.as_ref().map_or("", |base| &base.name);
-        documents.push((ADAPTER_CONFIG.to_string(), adapter_document(settings, trainer.model().config(), base)?.into_bytes()));
+        let document = adapter_document(settings, trainer.model().config(), base, &assets.kept)?;
+        documents.push((ADAPTER_CONFIG.to_string(), document.into_bytes()));
     }
     for (name, bytes) in &documents {
         stream.push_bytes(name, bytes.clone());

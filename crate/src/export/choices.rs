@@ -4,8 +4,10 @@ use serde::Serialize;
 
 use super::folder::export_folder;
 use super::gguf::NAME;
+use super::gguf_adapter::export_gguf_adapter;
 use super::gguf_types::{GgufTypes, words};
 use super::options::{ExportDtype, ExportFormat, ExportOptions};
+use super::peft::export_adapter;
 use super::recipe::{Start, recipe};
 use super::source::ExportSource;
 use crate::bundle::{FileStream, RECEIPT};
@@ -49,6 +51,9 @@ impl ExportChoice {
 /// The folder and every GGUF file that `source` can become, by the functions that make them. Nothing is read.
 pub fn export_choices(source: &ExportSource) -> Vec<ExportChoice> {
     let source = &source.planned();
+    if source.adapter_settings.is_some() {
+        return of_adapter(source);
+    }
     let folder = export_folder(source, &ExportOptions::default());
     let mut choices = if folder.is_err() {
         let dtype = ExportOptions { dtype: ExportDtype::F32, ..ExportOptions::default() };
@@ -76,5 +81,24 @@ pub fn export_choices(source: &ExportSource) -> Vec<ExportChoice> {
         choice.lossy = choice.ok.then(|| "groups and optimizer state".to_string());
         choices.push(choice);
     }
+    choices
+}
+
+/// A trained adapter: by itself in the forms of PEFT and of llama.cpp, merged with the files of its base.
+fn of_adapter(source: &ExportSource) -> Vec<ExportChoice> {
+    let options = |types: Option<&str>| ExportOptions { types: types.map(String::from), ..ExportOptions::default() };
+    let mut choices = vec![ExportChoice::planned(ExportFormat::Peft, None, export_adapter(source, &options(None)))];
+    for types in ["f32", "f16"].map(Some) {
+        choices.push(ExportChoice::planned(ExportFormat::GgufAdapter, types, export_gguf_adapter(source, &options(types))));
+    }
+    let merged = |format, types: Option<&str>, reason: Option<String>| {
+        let types = types.map(String::from);
+        ExportChoice { format, types, ok: reason.is_none(), bytes: None, lossy: None, needs: Some("base"), reason }
+    };
+    choices.push(merged(ExportFormat::Safetensors, None, None));
+    // The metadata and the tokenizer of a base that is a GGUF file serve.
+    let patched = source.base.as_ref().is_some_and(|base| base.format == "gguf");
+    let reason = Start::of(source).err().filter(|_| !patched).map(|error| error.to_string());
+    choices.extend(words().map(|word| merged(ExportFormat::Gguf, Some(word), reason.clone())));
     choices
 }

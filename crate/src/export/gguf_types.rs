@@ -104,17 +104,14 @@ pub(super) fn encoded(
     let Place { name, shape, layout } = place;
     let width = shape.last().copied().unwrap_or(1);
     let weight = Some((tensor.name.clone(), layout));
-    let (values, found) = match &tensor.values {
-        StreamValues::U64(value) => {
-            let contents = GgufContents::Bytes(value.to_le_bytes().to_vec());
-            return Ok(GgufOutput { record: GgufRecord { name, ggml_type: TensorType::F32.ggml(), shape }, contents, weight: None });
-        }
-        StreamValues::Copied(_) => {
-            let refusal = Refusal::new(word!("export.gguf.type")).of("gguf").subject(&tensor.name);
-            return Err(Box::new(refusal.expected("a tensor of the model").found(tensor.dtype())));
-        }
-        StreamValues::Device(values) => (Values::Device(values.clone()), GgmlType::from_name(tensor.dtype())),
-        StreamValues::Stored(stored) => (Values::Stored(stored.clone()), stored.ggml_type()),
+    if let StreamValues::U64(value) = &tensor.values {
+        let contents = GgufContents::Bytes(value.to_le_bytes().to_vec());
+        return Ok(GgufOutput { record: GgufRecord { name, ggml_type: TensorType::F32.ggml(), shape }, contents, weight: None });
+    }
+    let values = values_of(tensor)?;
+    let found = match &values {
+        Values::Device(_) => GgmlType::from_name(tensor.dtype()),
+        Values::Stored(stored) => stored.ggml_type(),
     };
     let own = found.and_then(TensorType::of_ggml);
     let to = match wanted {
@@ -139,6 +136,18 @@ pub(super) fn encoded(
     }
     let contents = GgufContents::Encoded(EncodedTensor::new(&name, values, &tensor.shape, layout, to));
     Ok(GgufOutput { record: GgufRecord { name, ggml_type: to.ggml(), shape }, contents, weight })
+}
+
+/// The values of a tensor of a model, to be encoded; `export.gguf.type` for any other.
+pub(super) fn values_of(tensor: &StreamTensor) -> std::result::Result<Values, Box<Refusal>> {
+    match &tensor.values {
+        StreamValues::Device(values) => Ok(Values::Device(values.clone())),
+        StreamValues::Stored(stored) => Ok(Values::Stored(stored.clone())),
+        StreamValues::Copied(_) | StreamValues::U64(_) => {
+            let refusal = Refusal::new(word!("export.gguf.type")).of("gguf").subject(&tensor.name);
+            Err(Box::new(refusal.expected("a tensor of the model").found(tensor.dtype())))
+        }
+    }
 }
 
 fn is_blocks(ggml_type: GgmlType) -> bool {

@@ -18,6 +18,9 @@ pub enum ExportFormat {
     Json,
     /// The trained adapter alone, as a folder of PEFT.
     Peft,
+    /// The trained adapter alone, as one GGUF file for llama.cpp.
+    #[serde(rename = "gguf-adapter")]
+    GgufAdapter,
 }
 
 impl ExportFormat {
@@ -28,6 +31,7 @@ impl ExportFormat {
             Self::Gguf => "gguf",
             Self::Json => "json",
             Self::Peft => "peft",
+            Self::GgufAdapter => "gguf-adapter",
         }
     }
 }
@@ -84,7 +88,7 @@ pub enum JsonEncoding {
 pub struct ExportOptions {
     /// The format.
     pub format: ExportFormat,
-    /// Types of the matrices of a GGUF file: a word of [`super::GgufTypes::from_word`]; absent: `as-base`.
+    /// Types of the matrices of a GGUF file: a word of [`super::GgufTypes::from_word`]; absent: `as-base`. Of an adapter's file `f32`, or `f16`; absent: `f32`.
     #[serde(rename = "type")]
     pub types: Option<String>,
     /// dtype of the tensors of a folder.

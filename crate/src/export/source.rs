@@ -31,11 +31,16 @@ impl Weights {
 
     /// Those of an opened model, in its files.
     pub fn of_bundle(bundle: &Rc<Bundle>) -> Result<Self> {
+        Self::of_names(bundle, bundle.names())
+    }
+
+    /// Those of an opened model, or of the adapter beside it, that have these names.
+    pub(crate) fn of_names(bundle: &Rc<Bundle>, names: Vec<String>) -> Result<Self> {
         let one = |name: String| {
             let stored = StoredTensor::new(bundle, &name)?;
             Ok(StreamTensor { shape: stored.shape().to_vec(), values: StreamValues::Stored(stored), name })
         };
-        let tensors = bundle.names().into_iter().map(one).collect::<Result<_>>()?;
+        let tensors = names.into_iter().map(one).collect::<Result<_>>()?;
         Ok(Self { config: bundle.config.clone(), precision: None, tensors })
     }
 }
@@ -177,7 +182,7 @@ impl ExportSource {
                 admitted,
                 dropped: self.selection.dropped.clone(),
                 renamed: self.selection.renamed.clone(),
-                converted: Vec::new(),
+                ..ReceiptTensors::default()
             },
             groups: ReceiptGroups { admitted: self.groups.iter().map(|group| group.group_id.clone()).collect(), dropped: Vec::new() },
             checks: unread.into_iter().flatten().collect(),

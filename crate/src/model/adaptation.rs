@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use super::family::Part;
 use super::load::{Asked, Kind, Plan};
@@ -87,13 +87,14 @@ impl Adaptation {
     }
 }
 
-/// PEFT's `adapter_config.json` of an adapter with these settings, for a model of this configuration.
+/// PEFT's `adapter_config.json` of an adapter with these settings, for a model of this configuration, with the unknown fields of the adapter
+/// that it goes on from.
 ///
 /// # Errors
 /// Those of [`AdapterConfig::resolve`].
-pub fn adapter_document(settings: &AdapterConfig, model: &ModelConfig, base_name: &str) -> Result<String> {
+pub fn adapter_document(settings: &AdapterConfig, model: &ModelConfig, base_name: &str, kept: &Map<String, Value>) -> Result<String> {
     let resolved = settings.resolve(model.architecture, &modules(model)?)?;
-    Ok(adapter_config_json(settings, model.architecture, base_name, &resolved, &Map::new()))
+    Ok(adapter_config_json(settings, model.architecture, base_name, &resolved, kept))
 }
 
 /// The refusal of an adapter beside a new model.

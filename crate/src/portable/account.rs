@@ -49,7 +49,7 @@ pub(super) fn account(operation: Operation, report: &SelectionReport, warnings: 
             admitted: report.admitted.clone(),
             dropped: report.dropped.clone(),
             renamed: report.renamed.clone(),
-            converted: Vec::new(),
+            ..ReceiptTensors::default()
         },
         groups: ReceiptGroups { admitted: report.groups_admitted.clone(), dropped: report.groups_dropped.clone() },
         warnings: warnings.iter().map(ReceiptWarning::from).collect(),

@@ -12,20 +12,25 @@ use crate::bundle::{
 use crate::checkpoint::Checkpoint;
 use crate::error::{Refusal, Result, word};
 use crate::export::{
-    ExportFormat, ExportOptions, ExportSource, Weights, check_kind, export_adapter, export_folder, export_gguf, training_record,
+    ExportFormat, ExportOptions, ExportSource, Weights, check_kind, export_adapter, export_folder, export_gguf, export_gguf_adapter,
+    export_merged, training_record,
 };
 
 /// Name of the document of a JSON export without its ending, unless another one is asked for.
 const JSON_NAME: &str = "model";
 
 /// The files of `source` in the format that is asked for, the receipt last. `base_files` are those of a GGUF file that the model's tensors
-/// go into.
+/// go into, or of the base that a trained adapter is merged into.
 ///
 /// # Errors
-/// Those of [`export_folder`], [`export_gguf`] and [`PortableModelStateDict::export_json`].
+/// Those of [`export_folder`], [`export_gguf`], [`export_adapter`], [`export_gguf_adapter`], [`export_merged`] and [`PortableModelStateDict::export_json`].
 pub async fn export(source: &ExportSource, base_files: Vec<Box<dyn ByteSource>>, options: &ExportOptions) -> Result<FileStream> {
     match options.format {
         ExportFormat::Peft => export_adapter(source, options),
+        ExportFormat::GgufAdapter => export_gguf_adapter(source, options),
+        ExportFormat::Safetensors | ExportFormat::Gguf if source.adapter_settings.is_some() => {
+            export_merged(source, base_files, options).await
+        }
         ExportFormat::Safetensors => export_folder(source, options),
         ExportFormat::Gguf => export_gguf(source, base_files, options).await,
         ExportFormat::Json => {
@@ -46,9 +51,9 @@ pub async fn export(source: &ExportSource, base_files: Vec<Box<dyn ByteSource>>,
 pub fn checkpoint_source(checkpoint: &Checkpoint, data_name: &str) -> Result<ExportSource> {
     let bundle = checkpoint.shared_bundle();
     let manifest = checkpoint.manifest();
-    let weights = Weights { precision: Some(manifest.precision), ..Weights::of_bundle(&bundle)? };
     let adapter = manifest.train.adapter.clone();
-    let weights = if adapter.is_some() { Weights { tensors: checkpoint.weight_stream(), ..weights } } else { weights };
+    let of_files = if adapter.is_some() { Weights::of_names(&bundle, checkpoint.weight_names())? } else { Weights::of_bundle(&bundle)? };
+    let weights = Weights { precision: Some(manifest.precision), ..of_files };
     Ok(ExportSource {
         weights,
         adapter: Vec::new(),
@@ -112,20 +117,11 @@ fn widened(stored: &StoredTensor, name: &str) -> Result<Payload> {
 /// The optimizer's state of a checkpoint, as its file has it.
 impl Checkpoint {
     fn state_stream(&self) -> Vec<StreamTensor> {
-        copied(self.state_spans())
+        let tensor = |(name, dtype, shape, span): (String, String, Vec<usize>, SourceSpan)| StreamTensor {
+            name,
+            shape,
+            values: StreamValues::Copied(StoredBytes::new(&dtype, span)),
+        };
+        self.state_spans().into_iter().map(tensor).collect()
     }
-
-    /// The tensors of the file of weights, as it has them.
-    fn weight_stream(&self) -> Vec<StreamTensor> {
-        copied(self.weight_spans())
-    }
-}
-
-fn copied(spans: Vec<(String, String, Vec<usize>, SourceSpan)>) -> Vec<StreamTensor> {
-    let tensor = |(name, dtype, shape, span): (String, String, Vec<usize>, SourceSpan)| StreamTensor {
-        name,
-        shape,
-        values: StreamValues::Copied(StoredBytes::new(&dtype, span)),
-    };
-    spans.into_iter().map(tensor).collect()
 }

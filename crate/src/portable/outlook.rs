@@ -21,7 +21,9 @@ pub fn answers_of<'a>(
     tensors: impl Iterator<Item = &'a ModelStateTensorManifest> + Clone,
 ) -> Result<(Vec<ExportChoice>, ModelIoCompatibilityContract)> {
     let mut choices = export_choices(source);
-    choices.push(json_choice(tensors.clone()));
+    if source.adapter_settings.is_none() {
+        choices.push(json_choice(tensors.clone()));
+    }
     let made = |choice: &&ExportChoice| choice.format == ExportFormat::Gguf;
     let refused = choices.iter().filter(made).all(|choice| !choice.ok || choice.needs.is_some());
     let reason = choices.iter().filter(made).find_map(|choice| choice.reason.clone());

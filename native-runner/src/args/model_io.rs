@@ -7,22 +7,24 @@ use clap::{Args, Subcommand, ValueEnum};
 /// What leaves the program, and how.
 #[derive(Debug, Args)]
 pub struct OutputArgs {
-    /// Folder to create, which must not exist, or be empty; with --format gguf or json the file to create, which must not exist.
+    /// Folder to create, which must not exist, or be empty; with --format gguf, gguf-adapter or json the file to create, which must
+    /// not exist.
     #[arg(long, value_name = "PATH")]
     pub to: PathBuf,
     /// Format of the weights.
     #[arg(long, value_enum, default_value = "safetensors")]
     pub format: ExportFormat,
     /// With --format gguf, the type of matrices: f32, f16, bf16, q8_0, q6_k, q5_1, q5_0, q4_k, q4_1, q4_0, the mixture q4_k_m, or as-base,
-    /// the type that each has in the base, and without a base that of the model [default: as-base].
+    /// the type that each has in the base, and without a base that of the model [default: as-base]. With --format gguf-adapter f32 or f16
+    /// [default: f32].
     #[arg(long = "type", value_name = "TYPE")]
     pub types: Option<String>,
     /// With --format safetensors, the dtype of all tensors: f32, bf16, f16, or stored, as each one is [default: stored].
     #[arg(long, value_name = "DTYPE")]
     pub dtype: Option<String>,
     /// With --format gguf, the GGUF file that training started from, or all parts of a split one: its metadata, its tokenizer and the
-    /// tensors that were not trained are kept byte for byte. Without it a new file is made. With --format peft, the model beside which the
-    /// adapter was trained.
+    /// tensors that were not trained are kept byte for byte. Without it a new file is made. Of a checkpoint of an adapter, the model that it was
+    /// trained beside: needed to merge the adapter into it (--format safetensors or gguf), and for gguf-adapter.
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub base: Vec<PathBuf>,
     /// Largest shard of a folder.
@@ -78,6 +80,8 @@ pub enum ExportFormat {
     Json,
     /// The folder of an adapter for PEFT, of a run that trains one.
     Peft,
+    /// The adapter of a run that trains one, as one file for llama.cpp.
+    GgufAdapter,
 }
 
 impl ExportFormat {

@@ -1,21 +1,27 @@
 //! What `export`, `convert` and `adapter merge` write.
 
 use serde_json::{Map, Value, json};
-use tabtune::bundle::ByteSource;
+use tabtune::bundle::Warning;
+use tabtune::error::Word;
 use tabtune::export::{ExportOptions, ExportSource, GgufTypes};
 
 use crate::args::{CardArgs, ExportFormat, OutputArgs};
 use crate::error::{Result, RunError};
-use crate::files::{FileSource, file_name};
+use crate::files::{base_sources, file_name};
 use crate::output::Output;
 use crate::wait::wait;
 use crate::writer::{check_file, check_place, write_file, write_folder};
 
+/// What is told of an export when it is written, and not before.
+const LOST: Word = tabtune::error::word!("export.lora.lost");
+
 /// The options of the crate, and whether they ask for one file. What cannot go together is refused before anything is read.
 pub fn options(args: &OutputArgs) -> Result<ExportOptions> {
-    let gguf = args.format == ExportFormat::Gguf;
-    if !gguf && args.types.is_some() || !gguf && args.format != ExportFormat::Peft && !args.base.is_empty() {
-        return Err(RunError::Usage("--type goes with --format gguf, --base with gguf and peft".into()));
+    if !matches!(args.format, ExportFormat::Gguf | ExportFormat::GgufAdapter) && args.types.is_some() {
+        return Err(RunError::Usage("--type goes with --format gguf and gguf-adapter".into()));
+    }
+    if args.format == ExportFormat::Json && !args.base.is_empty() {
+        return Err(RunError::Usage("--base goes with every format but json".into()));
     }
     if args.format != ExportFormat::Json && (args.encoding.is_some() || args.allow_non_finite) {
         return Err(RunError::Usage("--encoding and --allow-non-finite go with --format json".into()));
@@ -26,7 +32,7 @@ pub fn options(args: &OutputArgs) -> Result<ExportOptions> {
     let file = file_name(&args.to);
     let ending = match args.format {
         ExportFormat::Safetensors | ExportFormat::Peft => "",
-        ExportFormat::Gguf => ".gguf",
+        ExportFormat::Gguf | ExportFormat::GgufAdapter => ".gguf",
         ExportFormat::Json => ".state_dict.json",
     };
     if !file.to_ascii_lowercase().ends_with(ending) {
@@ -64,6 +70,7 @@ fn word(format: ExportFormat) -> &'static str {
         ExportFormat::Gguf => "gguf",
         ExportFormat::Json => "json",
         ExportFormat::Peft => "peft",
+        ExportFormat::GgufAdapter => "gguf-adapter",
     }
 }
 
@@ -81,12 +88,19 @@ fn card(args: &CardArgs) -> Option<Value> {
 
 /// Writes the files, prints their paths, and with `--json` the receipt too.
 pub fn write(source: &ExportSource, args: &OutputArgs, options: &ExportOptions, output: &Output) -> Result<()> {
-    let mut base: Vec<Box<dyn ByteSource>> = Vec::new();
-    for path in args.base.iter().filter(|_| args.format == ExportFormat::Gguf) {
-        base.push(Box::new(FileSource::open(path)?));
+    let whole = matches!(args.format, ExportFormat::Gguf | ExportFormat::Safetensors);
+    let base = if whole { base_sources(&args.base)? } else { Vec::new() };
+    if args.format == ExportFormat::Safetensors && source.adapter_settings.is_none() && !base.is_empty() {
+        return Err(RunError::Usage(
+            "--base with --format safetensors: expected the checkpoint of an adapter, which is merged into it".into(),
+        ));
     }
     let mut stream = wait(tabtune::portable::export(source, base, options))?;
     let written = if args.format.is_folder() { write_folder(&args.to, None, &mut stream)? } else { write_file(&args.to, &mut stream)? };
     let files: Vec<String> = written.iter().map(|path| path.display().to_string()).collect();
+    let lost = stream.receipt().into_iter().flat_map(|receipt| &receipt.warnings).filter(|warning| warning.code == LOST.text());
+    for warning in lost.map(|warning| Warning::new(LOST, &warning.subject)) {
+        log::warn!("{} [{}]", warning.message(), warning.code);
+    }
     output.line(&json!({ "files": files, "receipt": stream.receipt() }), || files.join("\n"))
 }

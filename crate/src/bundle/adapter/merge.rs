@@ -47,6 +47,8 @@ pub(in crate::bundle) struct Merge {
     pub(super) scale: f32,
     /// The tensor is [in, out], so that the product is transposed.
     pub(super) transposed: bool,
+    /// The sum stays as it is in f32, whatever the tensor's dtype.
+    pub(in crate::bundle) exact: bool,
 }
 
 impl Merge {
@@ -70,6 +72,7 @@ impl Merge {
         let (rank, inner, outer) = (whole(self.a.rows)?, whole(self.a.columns)?, whole(self.b.rows)?);
         let (left, right, row) = if self.transposed { (transposed(&a, inner), transposed(&b, rank), outer) } else { (b, a, inner) };
         let rounding = match dtype {
+            _ if self.exact => Rounding::None,
             Some(Encoding::F16) => Rounding::F16,
             Some(Encoding::Bf16) => Rounding::Bf16,
             _ => Rounding::None,
@@ -161,6 +164,19 @@ impl Factors {
             return Err(refusal.expected("values that the base's dtype can hold").found(format!("{overflows} that are too large")).into());
         }
         Ok(())
+    }
+
+    /// The 2-norm of the change, scale · √Σₖₗ (BᵀB)\[k, l\]·(A Aᵀ)\[k, l\], in f64.
+    pub(in crate::bundle) fn norm(&self) -> f64 {
+        let column = |k: usize| self.left.iter().skip(k).step_by(self.rank).map(|value| f64::from(*value));
+        let row = |k: usize| self.right[k * self.row..][..self.row].iter().map(|value| f64::from(*value));
+        let product = |k: usize, l: usize| -> f64 {
+            let left: f64 = column(k).zip(column(l)).map(|(a, b)| a * b).sum();
+            let right: f64 = row(k).zip(row(l)).map(|(a, b)| a * b).sum();
+            left * right
+        };
+        let below = |k: usize| (0..k).map(|l| 2.0 * product(k, l)).sum::<f64>() + product(k, k);
+        f64::from(self.scale).abs() * (0..self.rank).map(below).sum::<f64>().max(0.0).sqrt()
     }
 
     /// The largest difference that rounding made so far.

@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use super::base_digest::base_digest;
 use super::config::LoraConfig;
-use super::merge::MergedAdapter;
-use super::pairs::Parts;
+use super::merge::{Merge, MergedAdapter};
+use super::pairs::{PREFIX, Parts, entry};
 use crate::bundle::decode::Encoding;
 use crate::bundle::digest::Digest;
 use crate::bundle::names::{self, HEAD, Layout};
@@ -14,7 +14,8 @@ use crate::bundle::receipt_parts::ReceiptFile;
 use crate::bundle::refusal::{Warning, known_mark};
 use crate::bundle::safetensors::{SafetensorsFile, SafetensorsTensor};
 use crate::bundle::source::{ByteSource, base_name};
-use crate::bundle::tensors::{Bundle, Entry};
+use crate::bundle::tensors::{Bundle, Entry, SourceFormat};
+use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
 
 pub(crate) const CONFIG: &str = "adapter_config.json";
@@ -29,10 +30,12 @@ const BASE: &str = "tabtune.base_weights_digest";
 /// embedding to the embedding's output and leaves the head as it is. Both are right only as two tensors, so such a model is untied, with the
 /// warning `adapter.untied`, and what the adapter does not change keeps the base's values.
 ///
+/// The sums are rounded to the dtypes of the tensors, but for blocks, and for all tensors if they are to be `exact`: those are F32 then.
+///
 /// # Errors
 /// `adapter.*` as in crate/FORMATS.md, "PEFT adapter"; `format.unsupported` for pickles and other formats; `bundle.config.missing` and
 /// `bundle.weights.missing` for absent files.
-pub(in crate::bundle) fn merge_adapter(bundle: &mut Bundle, files: Vec<Box<dyn ByteSource>>) -> Result<()> {
+pub(in crate::bundle) fn merge_adapter(bundle: &mut Bundle, files: Vec<Box<dyn ByteSource>>, exact: bool) -> Result<()> {
     let opened = Opened::of(bundle, files)?;
     let parts = opened.parts(bundle)?;
     untie(bundle, &parts);
@@ -41,10 +44,10 @@ pub(in crate::bundle) fn merge_adapter(bundle: &mut Bundle, files: Vec<Box<dyn B
     replace(bundle, &parts, source);
     for merge in parts.merges(bundle, source)? {
         let Some(entry) = bundle.entries.get_mut(&merge.name) else { continue };
-        if matches!(entry.encoding, Some(Encoding::Blocks(_))) {
+        if exact || matches!(entry.encoding, Some(Encoding::Blocks(_))) {
             entry.dtype = "F32".to_string();
         }
-        entry.merge = Some(Rc::new(merge));
+        entry.merge = Some(Rc::new(Merge { exact, ..merge }));
     }
     opened.keep(bundle);
     Ok(())
@@ -65,6 +68,24 @@ pub(in crate::bundle) fn attach_adapter(bundle: &mut Bundle, files: Vec<Box<dyn 
     bundle.factors = factors.into_iter().map(|entry| (entry.name.clone(), entry)).collect();
     opened.keep(bundle);
     Ok(())
+}
+
+impl Bundle {
+    /// The adapter of `files` without its base, of a model of this configuration: its tensors, called as PEFT calls them without
+    /// `base_model.model.`, and none of a model.
+    ///
+    /// # Errors
+    /// Those of the files by themselves: whether they fit a base is not asked.
+    pub(crate) fn of_adapter(config: ModelConfig, files: Vec<Box<dyn ByteSource>>) -> Result<Self> {
+        let mut bundle = Self::new(config, SourceFormat::HfFolder, Vec::new(), Vec::new(), Vec::new())?;
+        let opened = Opened::of(&mut bundle, files)?;
+        for tensor in &opened.file.tensors {
+            let name = tensor.name.strip_prefix(PREFIX).unwrap_or(&tensor.name);
+            bundle.factors.insert(name.to_string(), entry(name.to_string(), tensor, 0, opened.weights.name())?);
+        }
+        opened.keep(&mut bundle);
+        Ok(bundle)
+    }
 }
 
 /// The files of an adapter.

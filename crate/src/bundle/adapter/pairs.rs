@@ -116,7 +116,7 @@ impl<'a> Parts<'a> {
             let (Some(a), Some(b), Some(scaling)) = (factor(a), factor(b), halves.scaling) else { continue };
             let transposed = halves.kind == 1 || conv1d(bundle, &name);
             // Far inside f32, or infinite, which shows in the values.
-            let merge = Merge { source, name, a, b, scale: scaling.scale as f32, transposed };
+            let merge = Merge { source, name, a, b, scale: scaling.scale as f32, transposed, exact: false };
             merge.check_size(self.artifact)?;
             merges.push(merge);
         }
@@ -138,19 +138,7 @@ impl<'a> Parts<'a> {
             }
             let own = name.strip_suffix(".weight").unwrap_or(&name);
             for (name, tensor) in names::factor_names(own).into_iter().zip(halves.tensors.into_iter().flatten()) {
-                entries.push(Entry {
-                    name,
-                    stored_name: tensor.name.clone(),
-                    dtype: tensor.dtype.clone(),
-                    encoding: Encoding::of_word(&tensor.dtype),
-                    shape: narrow(&tensor.shape, &tensor.name, self.artifact)?,
-                    source,
-                    begin: tensor.begin,
-                    end: Some(tensor.end),
-                    layout: Layout::Same,
-                    merge: None,
-                    replaced: None,
-                });
+                entries.push(entry(name, tensor, source, self.artifact)?);
             }
         }
         if outside.is_empty() { Ok(entries) } else { Err(Error::Refused(outside)) }
@@ -251,6 +239,23 @@ impl<'a> Parts<'a> {
         faults.extend(self.config.modules_to_save.iter().filter(without).map(|name| refuse(name, "a saved module with tensors")));
         Ok(faults)
     }
+}
+
+/// The tensor of an adapter's file, which is the bundle's at `source`, under its own name.
+pub(super) fn entry(name: String, tensor: &SafetensorsTensor, source: usize, artifact: &str) -> Result<Entry> {
+    Ok(Entry {
+        name,
+        stored_name: tensor.name.clone(),
+        dtype: tensor.dtype.clone(),
+        encoding: Encoding::of_word(&tensor.dtype),
+        shape: narrow(&tensor.shape, &tensor.name, artifact)?,
+        source,
+        begin: tensor.begin,
+        end: Some(tensor.end),
+        layout: Layout::Same,
+        merge: None,
+        replaced: None,
+    })
 }
 
 /// Whether the base has the matrix `name` as [in, out]: those of GPT-2's blocks.

@@ -1,0 +1,96 @@
+//! A trained adapter as one GGUF file, which llama.cpp puts beside the base.
+
+use std::collections::BTreeMap;
+
+use super::architecture::architecture;
+use super::gguf_types::values_of;
+use super::options::{ExportFormat, ExportOptions};
+use super::peft::check_kind;
+use super::source::ExportSource;
+use crate::bundle::{
+    EncodedTensor, FileStream, GgufContents, GgufOutput, GgufRecord, GgufValue, Layout, RECEIPT, StreamTensor, TensorType, factor_names,
+    to_gguf,
+};
+use crate::error::{Error, Refusal, Result, word};
+use crate::model::Adaptation;
+
+/// Name of the file without its ending, unless another one is asked for.
+const NAME: &str = "adapter";
+
+/// `<name>.gguf`: the factors of every target, A as `<name of the matrix>.lora_a` [r, in] and B as `.lora_b` [out, r], F32 or F16 by the
+/// option `type`; then its receipt. The rows of B lie as those of the matrix do.
+///
+/// A reader multiplies the product of a target by alpha / r with the one alpha of the file and the target's own r. Where the adapter's scale is another
+/// (rsLoRA, an alpha of its own), B is multiplied by what is missing, and the receipt says so.
+///
+/// # Errors
+/// `export.adapter` for a whole model, `export.gguf.type` for another type, `export.gguf.arch` for a model that no architecture of GGUF
+/// describes, `export.lora.unrepresentable` for modules that are trained in full. While the stream is read, `export.overflow` for values
+/// beyond F16.
+pub fn export_gguf_adapter(source: &ExportSource, options: &ExportOptions) -> Result<FileStream> {
+    check_kind(source, ExportFormat::GgufAdapter)?;
+    options.check_names(".gguf")?;
+    let to = type_of(options)?;
+    let config = &source.weights.config;
+    let family = architecture(config)?;
+    let settings = source.adapter_settings.clone().unwrap_or_default();
+    let mut tensors: BTreeMap<&str, &StreamTensor> = source.weights.tensors.iter().map(|tensor| (tensor.name.as_str(), tensor)).collect();
+    let mut take = |name: &str| {
+        let absent = || Error::from(Refusal::new(word!("model.tensor.missing")).of("gguf").subject(name));
+        tensors.remove(name).ok_or_else(absent)
+    };
+    let (mut outputs, mut draft) = (Vec::new(), source.draft());
+    for (module, target) in Adaptation::new(&settings, config, 0)?.targets() {
+        let unnamed = || Refusal::new(word!("export.gguf.arch")).of("gguf").subject(module).expected(format!("a matrix of {family}"));
+        let (matrix, layout) = to_gguf(&format!("{module}.weight"), family, config).ok_or_else(unnamed)?;
+        // At most 65,536.
+        let missing = target.scale / (settings.alpha / target.rank as f64);
+        let [a, b] = factor_names(module);
+        let lies = if layout == Layout::Transposed { Layout::Same } else { layout };
+        outputs.push(output(take(&a)?, format!("{matrix}.lora_a"), Layout::Same, to, 1.0)?);
+        outputs.push(output(take(&b)?, format!("{matrix}.lora_b"), lies, to, missing as f32)?);
+        if missing as f32 != 1.0 {
+            draft.tensors.scaled.insert(format!("{matrix}.lora_b"), missing);
+        }
+    }
+    refuse_saved(tensors.keys().copied())?;
+    let name = options.name.as_deref().unwrap_or(NAME);
+    let metadata = [
+        ("general.architecture", GgufValue::of_text(family)),
+        ("general.type", GgufValue::of_text("adapter")),
+        ("general.name", GgufValue::of_text(name)),
+        ("adapter.type", GgufValue::of_text("lora")),
+        ("adapter.lora.alpha", GgufValue::of_f32(settings.alpha as f32)),
+    ];
+    let mut stream = FileStream::summed();
+    stream.push_gguf(&format!("{name}.gguf"), &metadata.map(|(key, value)| (key.to_string(), value)), outputs)?;
+    options.file_name.iter().for_each(|name| stream.rename_first(name));
+    stream.push_receipt(RECEIPT, draft)?;
+    Ok(stream)
+}
+
+fn type_of(options: &ExportOptions) -> Result<TensorType> {
+    match options.types.as_deref() {
+        None | Some("f32") => Ok(TensorType::F32),
+        Some("f16") => Ok(TensorType::F16),
+        Some(other) => Err(Refusal::new(word!("export.gguf.type")).of("gguf").expected("f32 or f16 for an adapter").found(other).into()),
+    }
+}
+
+/// Readers know factors alone, and pass over some tensors of other names without a word.
+fn refuse_saved<'a>(names: impl Iterator<Item = &'a str>) -> Result<()> {
+    let refuse = |name: &str| {
+        let refusal = Refusal::new(word!("export.lora.unrepresentable")).of("gguf").subject(name);
+        refusal.expected("factors of matrices").found("a module that is trained in full").hint("export peft, or a merged model")
+    };
+    let refusals: Vec<Refusal> = names.map(refuse).collect();
+    if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }
+}
+
+/// A factor under the file's `name`. It counts in digests as it stands there.
+fn output(tensor: &StreamTensor, name: String, layout: Layout, to: TensorType, factor: f32) -> Result<GgufOutput> {
+    let shape = tensor.shape.iter().map(|&dim| dim as u64).collect();
+    let encoded = EncodedTensor::new(&name, values_of(tensor).map_err(|refusal| *refusal)?, &tensor.shape, layout, to).times(factor);
+    let weight = Some((name.clone(), Layout::Same));
+    Ok(GgufOutput { record: GgufRecord { name, ggml_type: to.ggml(), shape }, contents: GgufContents::Encoded(encoded), weight })
+}

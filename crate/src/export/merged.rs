@@ -1,0 +1,87 @@
+//! A trained adapter merged into its base, as a whole model.
+
+use std::rc::Rc;
+
+use super::folder::export_folder;
+use super::gguf::export_gguf;
+use super::gguf_types::GgufTypes;
+use super::options::{ExportDtype, ExportFormat, ExportOptions};
+use super::peft::push_adapter;
+use super::source::{ExportSource, Weights};
+use crate::bundle::{Bundle, ByteSource, FileStream, MemorySource, ModelAssets, OpenOptions, SourceFormat, open_bundle_with};
+use crate::error::{Error, Fault, Refusal, Result, word};
+use crate::model::open_model_with;
+
+/// The model of the adapter and `base_files`, as a folder or as a GGUF file: W′ = round(W + s · B A), and modules that were trained in full in
+/// the place of the base's. No device computes anything. The base is read piece by piece; the adapter is held in memory.
+///
+/// A folder has the dtypes of a dense base, of a packed one F16 throughout, unless a dtype is asked for. A GGUF file is the base with the targets in its
+/// place, in the types that they have there unless others are asked for; its receipt says how much of the change each keeps. Each value is
+/// rounded once.
+///
+/// # Errors
+/// `checkpoint.base.missing` without a base, `checkpoint.base.mismatch` for another one; those of [`export_folder`] and [`export_gguf`].
+pub async fn export_merged(source: &ExportSource, base_files: Vec<Box<dyn ByteSource>>, options: &ExportOptions) -> Result<FileStream> {
+    if options.optimizer {
+        let expected = "false: the optimizer's state belongs to the factors, which a merged model does not have";
+        return Err(Error::InvalidConfig(vec![Fault::new("optimizer", expected, "true")]));
+    }
+    let files: Vec<Rc<dyn ByteSource>> = base_files.into_iter().map(Rc::from).collect();
+    let shared = || -> Vec<Box<dyn ByteSource>> { files.iter().map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>).collect() };
+    let base = checked_base(source, shared())?;
+    let gguf = options.format == ExportFormat::Gguf;
+    let dtype = if options.dtype == ExportDtype::Stored && is_packed(&base) { ExportDtype::F16 } else { options.dtype };
+    let patched = gguf && base.source_format == SourceFormat::Gguf;
+    // Where every tensor keeps the dtype of a folder, the sum is rounded to it; else the writer rounds.
+    let types = options.types.as_deref().map_or(Ok(GgufTypes::AsBase), GgufTypes::from_word)?;
+    let exact = if gguf { patched || types != GgufTypes::AsBase } else { dtype != ExportDtype::Stored };
+    let adapter = Some(adapter_files(source).await?);
+    let bundle = Rc::new(open_model_with(shared(), OpenOptions { adapter, exact, ..OpenOptions::default() })?);
+    let mut recorded = source.base.clone().unwrap_or_else(|| base.base.clone());
+    if !patched {
+        recorded.take_sums(&base.base.clone().hashed(&base)?);
+    }
+    let merged = ExportSource {
+        weights: Weights::of_bundle(&bundle)?,
+        assets: ModelAssets::of_bundle(&bundle),
+        base: Some(recorded),
+        groups: Vec::new(),
+        state: Vec::new(),
+        warnings: bundle.warnings.clone(),
+        adapter_settings: None,
+        ..source.clone()
+    };
+    if gguf {
+        return export_gguf(&merged, if patched { shared() } else { Vec::new() }, options).await;
+    }
+    export_folder(&merged, &ExportOptions { dtype, ..options.clone() })
+}
+
+/// The base, which has to be the one that the adapter was trained beside.
+fn checked_base(source: &ExportSource, files: Vec<Box<dyn ByteSource>>) -> Result<Bundle> {
+    let stated = source.base.as_ref();
+    if files.is_empty() {
+        let names = stated.map(|base| base.files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", "));
+        let refusal = Refusal::new(word!("checkpoint.base.missing")).stage("bind").subject(stated.map_or("", |base| &base.name));
+        return Err(refusal.expected(names.unwrap_or_default()).hint("give the files of the base: a merged model is made of both").into());
+    }
+    let base = open_bundle_with(files, OpenOptions { headers_only: true, ..OpenOptions::default() })?;
+    stated.map_or(Ok(()), |stated| stated.check(&base))?;
+    Ok(base)
+}
+
+/// Whether tensors of the base are stored in blocks.
+fn is_packed(base: &Bundle) -> bool {
+    base.names().iter().any(|name| base.dtype(name).is_some_and(|dtype| dtype.starts_with("GGML:")))
+}
+
+/// The adapter as it is now, in PEFT's files.
+async fn adapter_files(source: &ExportSource) -> Result<Vec<Box<dyn ByteSource>>> {
+    let mut stream = FileStream::new();
+    push_adapter(&mut stream, source, None, "")?;
+    let mut files: Vec<(String, Vec<u8>)> = stream.files().iter().map(|file| (file.name.clone(), Vec::new())).collect();
+    while let Some(chunk) = stream.next_chunk().await? {
+        files[chunk.file].1.extend(chunk.bytes);
+    }
+    Ok(files.into_iter().map(|(name, bytes)| Box::new(MemorySource::new(name, bytes)) as Box<dyn ByteSource>).collect())
+}

@@ -1,0 +1,169 @@
+// Adapters that leave for llama.cpp and for Python PEFT, and adapters that come from there.
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { root } from '../../../web/toolchain.mjs';
+import { installNode, installPeft, installPython } from '../consumers/install.mjs';
+import { POSITIONS, allowed, comparePositions } from '../consumers/judge.mjs';
+import { adapted, forward, peftReads, runs } from '../consumers/programs.mjs';
+import { figure, ranAs } from '../consumers/report.mjs';
+import { makeModels } from '../make-models.mjs';
+
+const MODELS = ['llama-3', 'llama-tied', 'qwen2', 'qwen3', 'gpt2'];
+const BASES = ['f32', 'f16', 'q8_0'];
+const PROMPT = 'The stars of the northern sky turn about the pole; in 2024';
+const LARGEST_OFF = 1e-3;
+const LOSS_OFF = 1e-5;
+/** Ten times what may be off beside a base of F16. */
+const LEAST_MOVED = 0.02;
+
+/** Settings of the adapters of a model: one scale for all; that of rsLoRA; ranks and alphas of their own. */
+const adapters = (model) => {
+  const all = { r: 4, alpha: 8, target_modules: 'all-linear' };
+  const [wide, other] = model === 'gpt2' ? ['c_attn', 'mlp.c_fc'] : ['q_proj', 'v_proj'];
+  return { plain: all, rsLoRA: { ...all, alpha: 5, rslora: true }, patterned: { ...all, rank_pattern: { [wide]: 2 }, alpha_pattern: { [wide]: 3, [other]: 12 } } };
+};
+
+const data = join(root, 'LICENSE');
+
+/** A run of 30 steps beside `base`, in the new folder `out`. */
+async function train(tabtune, work, base, settings, out, ...more) {
+  const config = join(work, 'train.json');
+  writeFileSync(config, JSON.stringify({ adapter: settings }));
+  const options = ['--steps', '30', '--batch-size', '2', '--seq-len', '32', '--learning-rate', '0.005', '--seed', '1', '--device', 'cpu'];
+  await tabtune.lines('train', '--model', base, '--data', data, '--out', out, '--train-config', config, ...options, ...more);
+}
+
+/** Exports a checkpoint twice, which has to give equal bytes, and gives the path. */
+async function exported(tabtune, fail, checkpoint, to, ...options) {
+  const write = (path) => tabtune.lines('export', '--checkpoint', checkpoint, '--to', path, '--name', 'adapter', ...options);
+  const again = to.replace(/(\.gguf)?$/, '-again$1');
+  await write(to);
+  await write(again);
+  const same = (one, other) => readFileSync(one).equals(readFileSync(other));
+  const files = to.endsWith('.gguf') ? [['', '']] : readdirSync(to).map((name) => [`/${name}`, `/${name}`]);
+  for (const [one, other] of files) if (!same(to + one, again + other)) fail(`${to}${one}: two exports differ`);
+  return to;
+}
+
+/** The largest difference of a probability of a next token. */
+function probabilities(ours, theirs) {
+  return Math.max(...ours.flatMap(({ top }, at) => top.map(([, log], rank) => Math.abs(Math.exp(theirs[at].of[rank]) - Math.exp(log)))));
+}
+
+export async function llamacpp({ tabtune, work, fail }) {
+  await installNode();
+  await installPython();
+  makeModels(join(work, 'models'));
+  const cases = [];
+  for (const model of MODELS) {
+    const folder = join(work, 'models', model);
+    const ids = await tabtune.ids(folder, `${model === 'llama-3' ? '<|begin_of_text|>' : ''}${PROMPT}`);
+    for (const type of BASES) {
+      const base = join(work, `${model}-${type}.gguf`);
+      await tabtune.convert(folder, base, '--format', 'gguf', '--type', type);
+      for (const [which, settings] of Object.entries(adapters(model))) {
+        const at = join(work, `${model}-${type}-${which}`);
+        await train(tabtune, work, base, settings, at);
+        const beside = ['--base', base];
+        const peft = await exported(tabtune, fail, at, `${at}-peft`, '--format', 'peft');
+        const lora = await exported(tabtune, fail, at, `${at}-lora.gguf`, '--format', 'gguf-adapter', ...beside);
+        const merged = await exported(tabtune, fail, at, `${at}-merged.gguf`, '--format', 'gguf', '--type', 'f16', ...beside);
+        const whole = await exported(tabtune, fail, at, `${at}-folder`, '--format', 'safetensors', ...beside);
+        cases.push({ model, type, which, base, peft, lora, merged, whole, ids });
+      }
+    }
+  }
+  const wantedOf = (exact) => exact.positions.map(({ top }) => top.map(([id]) => id));
+  const apart = await adapted(work, cases.map(({ base, peft, ids }) => ({ path: base, adapter: peft, ids, count: POSITIONS })));
+  const together = await forward(work, cases.map(({ merged, ids }) => ({ path: merged, ids, count: POSITIONS })));
+  const values = await adapted(work, cases.flatMap(({ base, peft, merged, whole }) => [merged, whole].map((path) => ({ path: base, adapter: peft, merged: path }))));
+  const job = (path, exact, lora) => ({ path, lora, ids: exact.ids, wanted: wantedOf(exact) });
+  const ran = await runs(work, cases.flatMap(({ base, lora, merged }, at) => [job(base, apart[at], lora), job(merged, together[at])]));
+  const plain = await forward(work, cases.map(({ base, ids }) => ({ path: base, ids, count: 0 })));
+  const rows = cases.map(({ model, type, which }, at) => {
+    const [beside, inside] = [ran[2 * at].positions, ran[2 * at + 1].positions];
+    const [ours, merged] = [apart[at].positions, together[at].positions];
+    const [one, two] = [comparePositions(type, ours, beside), comparePositions(type === 'q8_0' ? type : 'f16', merged, inside)];
+    const [off, mergedOff] = [probabilities(ours, beside), probabilities(merged, inside)];
+    const name = `${model} ${type} ${which}`;
+    if (type !== 'q8_0') {
+      // llama.cpp rounds activations to the halves of its weights, which a trained model may magnify: there best tokens and probabilities count.
+      const bests = (wrong) => wrong.filter((words) => words.includes('best token'));
+      for (const words of [...(type === 'f32' ? one.wrong : bests(one.wrong)), ...bests(two.wrong)]) fail(`${name}: ${words}`);
+      if (!(off <= LARGEST_OFF && mergedOff <= LARGEST_OFF)) fail(`${name}: probabilities off by ${off}, merged ${mergedOff}`);
+    }
+    const rounded = [values[2 * at], values[2 * at + 1]];
+    for (const { worst, at: tensor } of rounded) if (!(worst <= 1)) fail(`${name}: ${tensor} is ${worst} roundings from the sum`);
+    // An adapter that changes nothing would prove nothing.
+    const before = plain[at].positions;
+    const moved = Math.max(...before.map(({ top }, position) => Math.abs(top[0][1] - ours[position].top[0][1])));
+    if (!(moved >= LEAST_MOVED)) fail(`${name}: the adapter changes log-probabilities by ${moved} alone`);
+    const worst = Math.max(...rounded.map(({ worst }) => worst)).toFixed(2);
+    return [model, type, which, ...ranAs(one, ours), figure(off), ...ranAs(two, merged), figure(mergedOff), worst, figure(moved)];
+  });
+  return {
+    title: 'adapters in llama.cpp, beside their base and merged into it',
+    words: `Trained for 30 steps with r 4 on every matrix: one alpha; rsLoRA; ranks and alphas of their own. For each base, which tabtune wrote: how far llama.cpp's
+log-probabilities of the five best tokens are off with \`--format gguf-adapter\`, that as a share of what is usual (F32 1e-4, where it is the bound; F16 2e-3; Q8_0 ${allowed('q8_0', 1)} of the
+largest logit), how often the best token is the same, over the prompt and ${POSITIONS} best tokens after it, which it must be where it is ahead by more than twice what is usual, and how far
+its probabilities are off (allowed 1e-3); the same of the model merged into an F16 GGUF. Beside Q8_0 it is listed and not judged. Expected is float64: the base that gguf-py reads plus scale · B A of the PEFT folder. Then how many roundings the values of the merged file and folder
+are from that sum (allowed 1), and how much the adapter moves the best token's log-probability. Every export was made twice, with equal bytes.`,
+    columns: ['model', 'base', 'adapter', 'off by', 'of what is usual', 'best tokens', 'probabilities', 'merged off by', 'of what is usual', 'best tokens', 'probabilities', 'roundings', 'moved'],
+    rows,
+  };
+}
+
+/** tabtune's loss of `ids` with the adapter of a folder, before a step. */
+async function firstLoss(tabtune, work, base, adapter, ids) {
+  const tokens = join(work, 'ids.tokens');
+  writeFileSync(tokens, Buffer.from(Uint32Array.from(ids).buffer));
+  const options = ['--steps', '1', '--batch-size', '1', '--seq-len', String(ids.length - 1), '--learning-rate', '1e-3', '--device', 'cpu'];
+  const lines = await tabtune.lines('train', '--model', base, '--adapter', adapter, '--data', tokens, ...options);
+  return lines.find(({ grad_norm: norm }) => norm !== undefined).loss;
+}
+
+export async function peft({ tabtune, work, fail }) {
+  await installPython();
+  await installPeft();
+  makeModels(join(work, 'models'));
+  const cases = [];
+  for (const model of ['llama-3', 'llama-tied', 'qwen2', 'gpt2']) {
+    const base = join(work, 'models', model);
+    const ids = (await tabtune.ids(base, readFileSync(data, 'utf8').slice(0, 600))).slice(0, 65);
+    const [wide, other, norm] = model === 'gpt2' ? ['c_attn', 'mlp.c_fc', 'ln_f'] : ['q_proj', 'v_proj', 'model.norm'];
+    for (const [which, settings] of Object.entries({ ...adapters(model), saved: { r: 3, alpha: 6, modules_to_save: [norm] } })) {
+      const at = join(work, `${model}-${which}`);
+      await train(tabtune, work, base, settings, at);
+      const adapter = await exported(tabtune, fail, at, `${at}-peft`, '--format', 'peft');
+      cases.push({ model, which, from: 'tabtune', base, adapter, ids });
+    }
+    const all = { r: 4, lora_alpha: 8, lora_dropout: 0, target_modules: 'all-linear' };
+    const theirs = {
+      plain: all,
+      rsLoRA: { ...all, use_rslora: true },
+      patterned: { ...all, target_modules: [wide, other], rank_pattern: { [wide]: 2 }, alpha_pattern: { [other]: 5 }, layers_to_transform: [1] },
+      saved: { ...all, target_modules: [wide], modules_to_save: [norm.split('.').at(-1)] },
+    };
+    for (const [which, config] of Object.entries(theirs)) {
+      cases.push({ model, which, from: 'PEFT', base, adapter: join(work, `${model}-${which}-theirs`), ids, config });
+    }
+  }
+  const answers = await peftReads(work, cases.map(({ base, adapter, ids, config }, at) => (config ? { base, save: adapter, ids, config, seed: at } : { base, adapter, ids })));
+  const rows = [];
+  for (const [at, { model, which, from, base, adapter, ids }] of cases.entries()) {
+    const { loss, unused = [], missing = [], other = [] } = answers[at];
+    const ours = await firstLoss(tabtune, work, base, adapter, ids);
+    const off = Math.abs(ours / loss - 1);
+    const name = `${model} ${which} of ${from}`;
+    if (!(off <= LOSS_OFF)) fail(`${name}: loss ${ours}, PEFT ${loss}`);
+    for (const [what, names] of Object.entries({ unused, missing, other })) if (names.length > 0) fail(`${name}: ${what} ${names.slice(0, 3).join(', ')}`);
+    rows.push([model, which, from, loss.toFixed(6), figure(off)]);
+  }
+  return {
+    title: 'folders to and from Python PEFT',
+    words: `Of folders that tabtune wrote, PEFT 0.17.1 takes every tensor with its value, and its model has no other; of folders that PEFT saved with random factors,
+\`train --adapter\` goes on from them. The loss of ${64} tokens is PEFT's in float64; tabtune's is that of the first step of a run (allowed ${LOSS_OFF} relative).`,
+    columns: ['model', 'adapter', 'written by', 'loss', 'off by'],
+    rows,
+  };
+}
