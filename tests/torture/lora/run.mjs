@@ -6,9 +6,9 @@ import { join } from 'node:path';
 import { root } from '../../../web/toolchain.mjs';
 import { Tabtune } from '../consumers/programs.mjs';
 import { writtenInto } from '../consumers/report.mjs';
-import { llamacpp, peft } from './consumers.mjs';
+import { llamacpp, peft, smollm } from './consumers.mjs';
 
-const PARTS = { llamacpp, peft };
+const PARTS = { llamacpp, smollm, peft };
 const FILE = join(root, 'tests', 'torture', 'LORA.md');
 const HEAD = `# Adapters: what holds of LoRA in full
 
