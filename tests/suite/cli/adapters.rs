@@ -117,37 +117,39 @@ fn adapter_leaves_alone_and_merged() {
     let run = at("run");
     let options = ["--lora", "--lora-r", "2", "--lora-alpha", "4", "--lora-targets", "all-linear", "--rslora"];
     succeed(&[&lora(&gguf, &data, &run)[..], &options].concat());
-    let export = |format: &str, to: &str| {
-        vec!["export".to_string(), "--checkpoint".into(), run.clone(), "--format".into(), format.into(), "--to".into(), at(to)]
+    let export = |format: &str, to: &str, more: &[&str]| -> Vec<String> {
+        let to = at(to);
+        let all = [&["export", "--checkpoint", &run, "--format", format, "--to", &to], more].concat();
+        all.into_iter().map(String::from).collect()
     };
-    let with =
-        |args: Vec<String>, more: &[&str]| -> Vec<String> { args.into_iter().chain(more.iter().map(|&word| word.to_string())).collect() };
-    let words = |args: &[String]| -> Vec<&'static str> { args.iter().map(|word| &*Box::leak(word.clone().into_boxed_str())).collect() };
+    let refused = |args: Vec<String>| refuse(&args.iter().map(String::as_str).collect::<Vec<_>>()).0;
+    let succeed_in = |args: Vec<String>| succeed(&args.iter().map(String::as_str).collect::<Vec<_>>());
     // Of an adapter by itself no byte of the base is needed; what is made of both asks for it, and takes no other.
-    succeed(&words(&export("peft", "peft")));
+    succeed_in(export("peft", "peft", &[]));
     assert!(!Path::new(&at("peft")).join("model.safetensors").exists());
     for (format, to) in [("gguf-adapter", "a.gguf"), ("gguf", "b.gguf"), ("safetensors", "c")] {
-        assert_eq!(refuse(&words(&export(format, to))).0, "checkpoint.base.missing", "{format}");
-        assert_eq!(refuse(&words(&with(export(format, to), &["--base", &model]))).0, "checkpoint.base.mismatch", "{format}");
-        let answer = succeed(&words(&with(export(format, to), &["--base", &gguf, "--name", "mine"])));
+        assert_eq!(refused(export(format, to, &[])), "checkpoint.base.missing", "{format}");
+        assert_eq!(refused(export(format, to, &["--base", &model])), "checkpoint.base.mismatch", "{format}");
+        let answer = succeed_in(export(format, to, &["--base", &gguf, "--name", "mine"]));
         let receipt = &answer.last()["receipt"];
         assert_eq!(receipt["operation"], "export", "{format}");
         let survival = receipt["conversions"].as_array().unwrap().iter().filter(|one| one.get("survival").is_some()).count();
-        assert_eq!(survival > 0, format != "gguf-adapter", "{format}");
+        assert_eq!(survival > 0, format == "gguf", "{format}: a folder keeps its dtype");
         assert_eq!(receipt["tensors"].get("scaled").is_some(), format == "gguf-adapter", "{format}");
     }
     succeed(&["verify", &at("a.gguf"), &at("a.gguf.receipt.json")]);
-    assert_eq!(refuse(&words(&with(export("gguf-adapter", "d.gguf"), &["--base", &gguf, "--type", "q8_0"]))).0, "export.gguf.type");
+    assert_eq!(refused(export("gguf-adapter", "d.gguf", &["--base", &gguf, "--type", "q8_0"])), "export.gguf.type");
     // The merged models are one model; the folder has halves.
     let loss = |model: &str| {
-        let answer = succeed(&["evaluate", "--model", model, "--data", &data, "--device", "cpu", "--batch-size", "2", "--seq-len", "16"]);
+        let answer = succeed(&["evaluate", "--model", model, "--data", &data, "--device", "cpu"]);
         answer.last()["loss"].as_f64().unwrap()
     };
     let merged = at("exact");
-    succeed(&words(&with(export("safetensors", "exact"), &["--base", &gguf, "--dtype", "f32"])));
+    succeed_in(export("safetensors", "exact", &["--base", &gguf, "--dtype", "f32"]));
     let (exact, halves, blocks, before) = (loss(&merged), loss(&at("c")), loss(&at("b.gguf")), loss(&gguf));
-    assert!((halves / exact - 1.0).abs() < 1e-3 && (blocks / exact - 1.0).abs() < 1e-2, "{exact} {halves} {blocks}");
-    assert!((before / exact - 1.0).abs() > 2e-2, "the adapter changes nothing: {before} {exact}");
+    // Rows of 16 have no blocks of 32: their file has halves too.
+    assert!((halves / exact - 1.0).abs() < 1e-5 && (blocks / exact - 1.0).abs() < 1e-5, "{exact} {halves} {blocks}");
+    assert!((before / exact - 1.0).abs() > 2e-3, "the adapter changes nothing: {before} {exact}");
     // Of a run that trains all weights nothing is merged.
     let whole = ["export", "--checkpoint", &model, "--format", "gguf-adapter", "--to", &at("e.gguf")];
     assert_eq!(refuse(&whole).0, "export.adapter");

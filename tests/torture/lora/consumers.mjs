@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '../../../web/toolchain.mjs';
-import { installNode, installPeft, installPython } from '../consumers/install.mjs';
+import { installNode, installPeft, installPython, installSmollm, smollm as published } from '../consumers/install.mjs';
 import { POSITIONS, allowed, comparePositions } from '../consumers/judge.mjs';
 import { adapted, forward, peftReads, runs } from '../consumers/programs.mjs';
 import { figure, ranAs } from '../consumers/report.mjs';
@@ -23,14 +23,21 @@ const adapters = (model) => {
   return { plain: all, rsLoRA: { ...all, alpha: 5, rslora: true }, patterned: { ...all, rank_pattern: { [wide]: 2 }, alpha_pattern: { [wide]: 3, [other]: 12 } } };
 };
 
+const WORDS = `For each base, which tabtune wrote: how far llama.cpp's
+log-probabilities of the five best tokens are off with \`--format gguf-adapter\`, that as a share of what is usual (F32 1e-4, where it is the bound; F16 2e-3; Q8_0 ${allowed('q8_0', 1)} of the
+largest logit), how often the best token is the same, over the prompt and ${POSITIONS} best tokens after it, which it must be where it is ahead by more than twice what is usual, and how far
+its probabilities are off (allowed 1e-3); the same of the model merged into an F16 GGUF. Beside Q8_0 it is listed and not judged. Expected is float64: the base that gguf-py reads plus scale · B A of the PEFT folder. Then how many roundings the values of the merged file and folder
+are from that sum (allowed 1), and how much the adapter moves the best token's log-probability. Every export was made twice, with equal bytes.`;
+const COLUMNS = ['model', 'base', 'adapter', 'off by', 'of what is usual', 'best tokens', 'probabilities', 'merged off by', 'of what is usual', 'best tokens', 'probabilities', 'roundings', 'moved'];
+
 const data = join(root, 'LICENSE');
 
-/** A run of 30 steps beside `base`, in the new folder `out`. */
+/** A run of 30 steps beside `base`, or one with `more` options, in the new folder `out`. */
 async function train(tabtune, work, base, settings, out, ...more) {
   const config = join(work, 'train.json');
   writeFileSync(config, JSON.stringify({ adapter: settings }));
-  const options = ['--steps', '30', '--batch-size', '2', '--seq-len', '32', '--learning-rate', '0.005', '--seed', '1', '--device', 'cpu'];
-  await tabtune.lines('train', '--model', base, '--data', data, '--out', out, '--train-config', config, ...options, ...more);
+  const options = more.length > 0 ? more : ['--steps', '30', '--batch-size', '2', '--learning-rate', '0.005', '--device', 'cpu'];
+  await tabtune.lines('train', '--model', base, '--data', data, '--out', out, '--train-config', config, '--seq-len', '32', '--seed', '1', ...options);
 }
 
 /** Exports a checkpoint twice, which has to give equal bytes, and gives the path. */
@@ -64,15 +71,51 @@ export async function llamacpp({ tabtune, work, fail }) {
       for (const [which, settings] of Object.entries(adapters(model))) {
         const at = join(work, `${model}-${type}-${which}`);
         await train(tabtune, work, base, settings, at);
-        const beside = ['--base', base];
-        const peft = await exported(tabtune, fail, at, `${at}-peft`, '--format', 'peft');
-        const lora = await exported(tabtune, fail, at, `${at}-lora.gguf`, '--format', 'gguf-adapter', ...beside);
-        const merged = await exported(tabtune, fail, at, `${at}-merged.gguf`, '--format', 'gguf', '--type', 'f16', ...beside);
-        const whole = await exported(tabtune, fail, at, `${at}-folder`, '--format', 'safetensors', ...beside);
-        cases.push({ model, type, which, base, peft, lora, merged, whole, ids });
+        cases.push({ model, type, which, base, ids, ...(await forms(tabtune, fail, at, base)) });
       }
     }
   }
+  return {
+    title: 'adapters in llama.cpp, beside their base and merged into it',
+    words: `Trained for 30 steps with r 4 on every matrix: one alpha; rsLoRA; ranks and alphas of their own. ${WORDS}`,
+    columns: COLUMNS,
+    rows: await compared(work, fail, cases),
+  };
+}
+
+/** The same of a published model, on the device that the machine has. */
+export async function smollm({ tabtune, work, fail }) {
+  await installNode();
+  await installPython();
+  await installSmollm();
+  const base = join(work, 'smollm2-f16.gguf');
+  await tabtune.convert(published, base, '--format', 'gguf', '--type', 'f16');
+  const at = join(work, 'run');
+  const settings = { r: 8, alpha: 16, target_modules: 'all-linear', rslora: true, alpha_pattern: { down_proj: 4 } };
+  await train(tabtune, work, base, settings, at, '--steps', '3', '--batch-size', '1', '--learning-rate', '0.003');
+  const ids = await tabtune.ids(base, PROMPT);
+  const one = { model: 'SmolLM2-135M', type: 'f16', which: 'rsLoRA, patterned', base, ids, ...(await forms(tabtune, fail, at, base)) };
+  return {
+    title: 'SmolLM2-135M-Instruct, all 30 layers',
+    words: `Trained for three steps of 32 tokens with r 8 on every matrix. ${WORDS}`,
+    columns: COLUMNS,
+    rows: await compared(work, fail, [one]),
+  };
+}
+
+/** Paths of what an adapter's checkpoint becomes. */
+async function forms(tabtune, fail, at, base) {
+  const form = (ending, ...options) => exported(tabtune, fail, at, at + ending, ...options);
+  return {
+    peft: await form('-peft', '--format', 'peft'),
+    lora: await form('-lora.gguf', '--format', 'gguf-adapter', '--base', base),
+    merged: await form('-merged.gguf', '--format', 'gguf', '--type', 'f16', '--base', base),
+    whole: await form('-folder', '--format', 'safetensors', '--base', base),
+  };
+}
+
+/** A row for each case. */
+async function compared(work, fail, cases) {
   const wantedOf = (exact) => exact.positions.map(({ top }) => top.map(([id]) => id));
   const apart = await adapted(work, cases.map(({ base, peft, ids }) => ({ path: base, adapter: peft, ids, count: POSITIONS })));
   const together = await forward(work, cases.map(({ merged, ids }) => ({ path: merged, ids, count: POSITIONS })));
@@ -80,7 +123,7 @@ export async function llamacpp({ tabtune, work, fail }) {
   const job = (path, exact, lora) => ({ path, lora, ids: exact.ids, wanted: wantedOf(exact) });
   const ran = await runs(work, cases.flatMap(({ base, lora, merged }, at) => [job(base, apart[at], lora), job(merged, together[at])]));
   const plain = await forward(work, cases.map(({ base, ids }) => ({ path: base, ids, count: 0 })));
-  const rows = cases.map(({ model, type, which }, at) => {
+  return cases.map(({ model, type, which }, at) => {
     const [beside, inside] = [ran[2 * at].positions, ran[2 * at + 1].positions];
     const [ours, merged] = [apart[at].positions, together[at].positions];
     const [one, two] = [comparePositions(type, ours, beside), comparePositions(type === 'q8_0' ? type : 'f16', merged, inside)];
@@ -101,16 +144,6 @@ export async function llamacpp({ tabtune, work, fail }) {
     const worst = Math.max(...rounded.map(({ worst }) => worst)).toFixed(2);
     return [model, type, which, ...ranAs(one, ours), figure(off), ...ranAs(two, merged), figure(mergedOff), worst, figure(moved)];
   });
-  return {
-    title: 'adapters in llama.cpp, beside their base and merged into it',
-    words: `Trained for 30 steps with r 4 on every matrix: one alpha; rsLoRA; ranks and alphas of their own. For each base, which tabtune wrote: how far llama.cpp's
-log-probabilities of the five best tokens are off with \`--format gguf-adapter\`, that as a share of what is usual (F32 1e-4, where it is the bound; F16 2e-3; Q8_0 ${allowed('q8_0', 1)} of the
-largest logit), how often the best token is the same, over the prompt and ${POSITIONS} best tokens after it, which it must be where it is ahead by more than twice what is usual, and how far
-its probabilities are off (allowed 1e-3); the same of the model merged into an F16 GGUF. Beside Q8_0 it is listed and not judged. Expected is float64: the base that gguf-py reads plus scale · B A of the PEFT folder. Then how many roundings the values of the merged file and folder
-are from that sum (allowed 1), and how much the adapter moves the best token's log-probability. Every export was made twice, with equal bytes.`,
-    columns: ['model', 'base', 'adapter', 'off by', 'of what is usual', 'best tokens', 'probabilities', 'merged off by', 'of what is usual', 'best tokens', 'probabilities', 'roundings', 'moved'],
-    rows,
-  };
 }
 
 /** tabtune's loss of `ids` with the adapter of a folder, before a step. */

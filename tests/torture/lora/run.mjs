@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { root } from '../../../web/toolchain.mjs';
 import { Tabtune } from '../consumers/programs.mjs';
 import { writtenInto } from '../consumers/report.mjs';
-import { llamacpp, peft } from './consumers.mjs';
+import { llamacpp, peft, smollm as real } from './consumers.mjs';
 import { extraction, quality, smollm } from './quality.mjs';
 
-const PARTS = { llamacpp, peft, quality, extraction, smollm };
+const PARTS = { llamacpp, 'llamacpp-smollm': real, peft, quality, extraction, smollm };
 const FILE = join(root, 'tests', 'torture', 'LORA.md');
 const HEAD = `# Adapters: what holds of LoRA in full
 
