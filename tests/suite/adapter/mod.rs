@@ -2,6 +2,7 @@
 
 mod gradients;
 mod packed;
+mod reference;
 mod runs;
 
 use std::rc::Rc;
