@@ -10,6 +10,7 @@ mod gguf_types;
 mod options;
 mod patch;
 mod peft;
+mod planned;
 mod recipe;
 mod source;
 

@@ -1,6 +1,8 @@
 //! Factors that are trained beside a base that does not change: arithmetic, packed bases, runs that are stopped and go on, files.
 
+mod estimate;
 mod gradients;
+mod inference;
 mod packed;
 mod reference;
 mod runs;
