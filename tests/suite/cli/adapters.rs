@@ -81,10 +81,17 @@ fn lora_is_evaluated_and_writes_beside_its_base() {
         let answer = succeed(&[&["evaluate", "--data", &data, "--device", "cpu", "--seq-len", "16"], more].concat());
         answer.last()["loss"].as_f64().unwrap()
     };
-    let generate = |more: &[&str]| -> Vec<Value> {
+    let generate = |more: &[&str]| -> Vec<(u64, f64)> {
         let args = ["generate", "--prompt", "Twas ", "--temperature", "0", "--max-tokens", "24", "--device", "cpu"];
-        succeed(&[&args[..], more].concat()).lines.iter().map(|line| line["id"].clone()).collect()
+        let token = |line: &Value| (line["id"].as_u64().unwrap(), line["logprob"].as_f64().unwrap());
+        succeed(&[&args[..], more].concat()).lines.iter().map(token).collect()
     };
+    let differs = |one: &[(u64, f64)], other: &[(u64, f64)]| {
+        assert_eq!(one.len(), other.len());
+        one.iter().zip(other).any(|(one, other)| one.0 != other.0 || (one.1 - other.1).abs() > 1e-5)
+    };
+    let text_of_merged = generate(&["--model", &merged]);
+    assert!(differs(&generate(&["--model", &model]), &text_of_merged));
     let of_base = evaluate(&["--model", &model]);
     assert_eq!(evaluate(&["--model", &model, "--base-storage", "stored"]), of_base);
     let expected = evaluate(&["--model", &merged]);
@@ -94,7 +101,7 @@ fn lora_is_evaluated_and_writes_beside_its_base() {
         let found = evaluate(&["--model", &model, "--adapter", adapter]);
         assert!((found / expected - 1.0).abs() <= 1e-6, "{found} and {expected}");
         assert_eq!(evaluate(&["--model", &model, "--adapter", adapter, "--base-storage", "f32"]), found);
-        assert_eq!(generate(&["--model", &model, "--adapter", adapter]), generate(&["--model", &merged]));
+        assert!(!differs(&generate(&["--model", &model, "--adapter", adapter]), &text_of_merged));
     }
     let narrow = evaluate(&["--model", &model, "--adapter", &peft, "--base-storage", "bf16"]);
     assert!(narrow != expected && (narrow / expected - 1.0).abs() < 1e-2, "{narrow} and {expected}");
@@ -104,7 +111,7 @@ fn lora_is_evaluated_and_writes_beside_its_base() {
     let config = write(&place, "wide.json", wide);
     let run = text(&place.join("wide"));
     succeed(&[&short(&config, &data)[..], &["--out", &run]].concat());
-    assert_eq!(refuse(&["evaluate", "--model", &run, "--data", &data, "--adapter", &peft, "--device", "cpu"]).0, "adapter.tensor.shape");
+    assert_eq!(refuse(&["evaluate", "--model", &run, "--data", &data, "--adapter", &peft, "--device", "cpu"]).0, "adapter.shape");
 }
 
 #[test]
@@ -127,11 +134,14 @@ fn lora_is_estimated_without_a_device() {
     assert!(full["parts"].get("base").is_none() && full["parts"]["weights"].is_u64(), "{full}");
     let halves = estimate(&[&["--model", &model, "--type", "f16"], &run[..], &options].concat());
     assert!(halves["parts"]["base"].as_u64() < beside["parts"]["base"].as_u64());
-    let plain = output(&[&["estimate", "--model", &model], &options[..]].concat());
+    let plain = output(&[&["estimate", "--model", &model], &run[..], &options].concat());
     assert!(String::from_utf8(plain.stdout).unwrap().starts_with("needs 0."), "in words");
     let (config, _) = tiny(&place);
     assert_eq!(refuse(&["estimate", "--config", &config, "--lora", "--type", "q9"]).0, "export.gguf.type");
     assert_eq!(refuse(&["estimate", "--config", &config, "--seq-len", "64"]).0, "model.context");
-    assert_eq!(refuse(&["estimate", "--config", &config, "--lora", "--lora-targets", "x"]).0, "adapter.target.unmatched");
+    assert_eq!(
+        refuse(&[&["estimate", "--config", &config, "--lora", "--lora-targets", "x"], &run[..]].concat()).0,
+        "adapter.target.unmatched"
+    );
     assert_eq!(refuse(&["estimate", "--lora"]).0, "cli.usage");
 }
