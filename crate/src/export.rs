@@ -12,6 +12,7 @@ mod merged;
 mod options;
 mod patch;
 mod peft;
+mod planned;
 mod recipe;
 mod source;
 

@@ -1,6 +1,8 @@
 //! The command line.
 
+mod estimate;
 mod model_io;
+mod settings;
 mod train;
 
 use std::path::PathBuf;
@@ -10,10 +12,12 @@ use tabtune::config::BaseStorage;
 use tabtune::device::DeviceKind;
 use tabtune::generate::GenerateConfig;
 
+pub use estimate::EstimateArgs;
 pub use model_io::{
     AdapterAction, AdapterArgs, CardArgs, ConvertArgs, DeltaAction, DeltaArgs, DeltaUse, ExportArgs, ExportFormat, OutputArgs, RequestArgs,
     VerifyArgs,
 };
+pub use settings::SettingsArgs;
 pub use train::TrainArgs;
 
 use crate::error::{Result, RunError};
@@ -37,6 +41,8 @@ pub enum Command {
     Train(Box<TrainArgs>),
     /// Print the mean loss and perplexity of a text.
     Evaluate(EvaluateArgs),
+    /// Tell what a training run needs on the device, by purpose, and within which limits it stays. Opens no device.
+    Estimate(Box<EstimateArgs>),
     /// Continue a text.
     Generate(GenerateArgs),
     /// Print the token ids of a text.
@@ -84,6 +90,17 @@ impl From<DeviceName> for DeviceKind {
     }
 }
 
+/// An adapter beside the model, and how the model's weights are kept.
+#[derive(Debug, Args)]
+pub struct ApartArgs {
+    /// Folder of a LoRA adapter of PEFT, or checkpoint folder of a run that trains one. It is not merged into the weights.
+    #[arg(long, value_name = "DIR")]
+    pub adapter: Option<PathBuf>,
+    /// How the weights of --model are stored on the device [default: f32; with --adapter, as they are in the file].
+    #[arg(long, value_enum, value_name = "S")]
+    pub base_storage: Option<StorageName>,
+}
+
 /// `evaluate`.
 #[derive(Debug, Args)]
 pub struct EvaluateArgs {
@@ -102,6 +119,8 @@ pub struct EvaluateArgs {
     /// Let a token see only its own document, as `train --document-mask` does.
     #[arg(long)]
     pub document_mask: bool,
+    #[command(flatten)]
+    pub apart: ApartArgs,
     /// Where to compute.
     #[arg(long, value_enum, default_value = "wgpu")]
     pub device: DeviceName,
@@ -113,6 +132,8 @@ pub struct GenerateArgs {
     /// GGUF file, safetensors folder or checkpoint folder.
     #[arg(long, value_name = "PATH")]
     pub model: PathBuf,
+    #[command(flatten)]
+    pub apart: ApartArgs,
     /// Text to continue.
     #[arg(long, value_name = "TEXT")]
     pub prompt: String,

@@ -45,6 +45,7 @@ fn run() -> anyhow::Result<Outcome> {
     let outcome = match cli.command {
         Command::Train(args) => commands::train::run(&args, &output),
         Command::Evaluate(args) => commands::evaluate::run(&args, &output),
+        Command::Estimate(args) => commands::estimate::run(&args, &output),
         Command::Generate(args) => commands::generate::run(&args, &output),
         Command::Tokenize(args) => commands::tokenize::run(&args, &output),
         Command::Schedule(args) => commands::schedule::run(&args, &output),

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
+use tabtune::bundle::Bundle;
 use tabtune::config::{BaseStorage, TrainConfig, overlay};
 
-use crate::args::TrainArgs;
+use crate::args::SettingsArgs;
 use crate::error::{Result, RunError};
 use crate::files::read_json;
 
@@ -18,7 +19,7 @@ pub fn from_file(path: &Path) -> Result<Map<String, Value>> {
 }
 
 /// The settings that the user gave, as a JSON object with keys of TrainConfig; other keys are absent.
-pub fn given(args: &TrainArgs) -> Result<Map<String, Value>> {
+pub fn given(args: &SettingsArgs) -> Result<Map<String, Value>> {
     let mut keys = args.train_config.as_deref().map(from_file).transpose()?.unwrap_or_default();
     let mut set = |key: &str, value: Option<Value>| {
         if let Some(value) = value {
@@ -79,4 +80,15 @@ fn number(option: &str, x: f64) -> Result<Value> {
 /// The settings of a run: those of `saved` for a resume, otherwise the defaults, overridden by those that were `given`.
 pub fn settle(given: Map<String, Value>, saved: Option<&TrainConfig>) -> Result<TrainConfig> {
     Ok(saved.unwrap_or(&TrainConfig::default()).overlaid(Value::Object(given))?)
+}
+
+/// The settings with those of the adapter beside `bundle`, which is trained on, if there is one.
+pub fn with_files_of_adapter(config: TrainConfig, given: &Map<String, Value>, bundle: &Bundle) -> Result<TrainConfig> {
+    let Some(saved) = bundle.attached() else { return Ok(config) };
+    let adapter = saved.settings().continued(given.get("adapter").unwrap_or(&Value::Object(Map::new())))?;
+    Ok(TrainConfig {
+        adapter: Some(adapter),
+        gradient_checkpointing: given.get("gradient_checkpointing").is_none_or(|given| given == true),
+        ..config
+    })
 }

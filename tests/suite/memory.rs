@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tabtune::bundle::config_from_hf;
 use tabtune::config::{ModelConfig, TrainConfig};
 use tabtune::data::Dataset;
@@ -16,6 +16,17 @@ use tabtune_tests::{block_on, gpu};
 /// Set in the process that measures: bytes are counted for all tests of a process.
 const ALONE: &str = "TABTUNE_TESTS_ALONE";
 
+/// Whether this process is to measure; if not, the test of this name is run in one of its own.
+fn measures(test: &str) -> bool {
+    if std::env::var_os(ALONE).is_some() {
+        return true;
+    }
+    let mut alone = Command::new(std::env::current_exe().unwrap());
+    let found = alone.args(["--exact", test, "--nocapture"]).env(ALONE, "1").output().unwrap();
+    assert!(found.status.success(), "{}\n{}", String::from_utf8_lossy(&found.stdout), String::from_utf8_lossy(&found.stderr));
+    false
+}
+
 /// Bytes in use when all that was asked of the device is done.
 fn in_use(device: &Device) -> u64 {
     device.inner().sync().unwrap();
@@ -23,27 +34,38 @@ fn in_use(device: &Device) -> u64 {
     device.inner().memory_pool_usage().unwrap().bytes_in_use
 }
 
-/// Planned bytes of a step and the most in use in the second.
-fn planned_and_found(shape: &ModelConfig, settings: &serde_json::Value, device: &Device) -> (u64, u64) {
-    let config: TrainConfig = serde_json::from_value(settings.clone()).unwrap();
+/// The most bytes in use in the second step of a run.
+fn found(model: impl FnOnce() -> Model, config: TrainConfig, device: &Device) -> u64 {
     let before = in_use(device);
-    let model = block_on(Model::init(shape, 1, config.precision, &device.inner(), &Interrupt::none())).unwrap();
-    let planned = memory_plan(model.config(), &config, None).unwrap().total();
-    let dataset = Dataset::from_tokens((0..4000).map(|i| i * 7919 % shape.vocab_size as u32).collect(), 0.0).unwrap();
+    let model = model();
+    let vocabulary = u32::try_from(model.config().vocab_size).unwrap();
+    let dataset = Dataset::from_tokens((0..4000).map(|i| i * 7919 % vocabulary).collect(), 0.0).unwrap();
     let mut trainer = Trainer::new(model, dataset, config).unwrap();
     block_on(trainer.step()).unwrap();
     watch_memory();
     block_on(trainer.step()).unwrap();
-    (planned, watched_memory().in_use - before)
+    watched_memory().in_use - before
+}
+
+/// Not planned: what the allocator rounds up, sums of losses and norms, and which gradient comes before which.
+fn compare(what: &str, planned: u64, found: u64, bound: f64) {
+    let off = planned as f64 / found as f64 - 1.0;
+    println!("{what}: planned {planned}, in use {found}, {:+.2} %", 100.0 * off);
+    assert!(off.abs() < bound, "{what}: planned {planned}, in use {found}");
+}
+
+fn merged(parts: &[&Value]) -> TrainConfig {
+    let mut settings = json!({"steps": 2});
+    for part in parts {
+        settings.as_object_mut().unwrap().extend(part.as_object().unwrap().clone());
+    }
+    serde_json::from_value(settings).unwrap()
 }
 
 #[test]
 fn planned_bytes_are_those_in_use() {
     let Some(device) = gpu() else { return };
-    if std::env::var_os(ALONE).is_none() {
-        let mut alone = Command::new(std::env::current_exe().unwrap());
-        let found = alone.args(["--exact", "memory::planned_bytes_are_those_in_use", "--nocapture"]).env(ALONE, "1").output().unwrap();
-        assert!(found.status.success(), "{}\n{}", String::from_utf8_lossy(&found.stdout), String::from_utf8_lossy(&found.stderr));
+    if !measures("memory::planned_bytes_are_those_in_use") {
         return;
     }
     let llama = json!({"model_type": "llama", "hidden_size": 96, "intermediate_size": 256, "num_attention_heads": 6, "num_key_value_heads": 3,
@@ -61,16 +83,50 @@ fn planned_bytes_are_those_in_use() {
         let modes = [json!({}), json!({"gradient_checkpointing": true}), json!({"gradient_accumulation_steps": 2}), release.clone()];
         for mode in modes.iter().chain((family == "llama").then_some(&orthogonal)) {
             for tokens in [&few, &many] {
-                let mut settings = json!({"steps": 2});
-                for part in [tokens, mode] {
-                    settings.as_object_mut().unwrap().extend(part.as_object().unwrap().clone());
-                }
-                let (planned, found) = planned_and_found(&shape, &settings, &device);
-                let off = planned as f64 / found as f64 - 1.0;
-                println!("{family} {settings}: planned {planned}, in use {found}, {:+.2} %", 100.0 * off);
-                // Not planned: what the allocator rounds up, sums of losses and norms, and which gradient comes before which.
-                assert!(off.abs() < 1e-2, "{family} {settings}: planned {planned}, in use {found}");
+                let config = merged(&[tokens, mode]);
+                let planned = memory_plan(&shape, &config, None).unwrap().total();
+                let model = || block_on(Model::init(&shape, 1, config.precision, &device.inner(), &Interrupt::none())).unwrap();
+                compare(&format!("{family} {tokens} {mode}"), planned, found(model, config.clone(), &device), 1e-2);
             }
         }
+    }
+}
+
+/// A base of this shape and an adapter on every matrix, beside what the allocator counts.
+fn adapter_shape(vocabulary: usize, mlp: usize) -> ModelConfig {
+    config_from_hf(
+        &json!({"model_type": "qwen2", "hidden_size": 256, "intermediate_size": mlp, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "num_hidden_layers": 3, "max_position_embeddings": 128, "vocab_size": vocabulary, "tie_word_embeddings": true}),
+    )
+    .unwrap()
+}
+
+#[test]
+fn planned_bytes_of_adapters_are_those_in_use() {
+    let Some(device) = gpu() else { return };
+    if !measures("memory::planned_bytes_of_adapters_are_those_in_use") {
+        return;
+    }
+    let few = json!({"batch_size": 1, "seq_len": 16});
+    let many = json!({"batch_size": 3, "seq_len": 100});
+    let some = json!({"batch_size": 2, "seq_len": 64});
+    let again = json!({"gradient_checkpointing": true});
+    let kept = json!({"gradient_checkpointing": false, "gradient_accumulation_steps": 2});
+    // A vocabulary and an MLP whose sums are cut into slices, or that are not.
+    let (small, sliced) = (adapter_shape(700, 768), adapter_shape(9000, 4864));
+    for (shape, types, precision, parts) in [
+        (&small, "q4_k_m", "f32", [&many, &again]),
+        (&small, "q8_0", "bf16", [&many, &kept]),
+        (&small, "q4_0", "f32", [&few, &again]),
+        (&small, "f16", "bf16", [&many, &again]),
+        (&sliced, "q4_k_m", "f32", [&few, &again]),
+        (&sliced, "q8_0", "bf16", [&some, &again]),
+    ] {
+        let bundle = super::adapter::opened(&super::adapter::base(shape, types));
+        let adapter = json!({"precision": precision, "adapter": {"r": 16, "target_modules": "all-linear"}});
+        let config = merged(&[parts[0], parts[1], &adapter]);
+        let planned = memory_plan(shape, &config, Some(&bundle)).unwrap().total();
+        let model = || super::adapter::adapted(&bundle, &config, &device);
+        compare(&format!("{types} {} {precision} {parts:?}", shape.vocab_size), planned, found(model, config.clone(), &device), 2e-2);
     }
 }

@@ -209,8 +209,9 @@ fn resume_keeps_the_document_mask() {
 fn limits_refuse_a_tensor_that_no_kernel_could_see_whole() {
     // The largest tensor: the table of 13 letters, 8 wide.
     let limits = |most| DeviceLimits { max_buffer_size: 1 << 20, max_storage_buffer_binding_size: most };
-    check_limits(&shape(), &TrainConfig::default(), None, limits(4 * 13 * 8)).unwrap();
-    let refused = check_limits(&shape(), &TrainConfig::default(), None, limits(4 * 13 * 8 - 1)).unwrap_err();
+    let train = TrainConfig { batch_size: 1, seq_len: 2, ..TrainConfig::default() };
+    check_limits(&shape(), &train, None, limits(4 * 13 * 8)).unwrap();
+    let refused = check_limits(&shape(), &train, None, limits(4 * 13 * 8 - 1)).unwrap_err();
     assert!(matches!(refused, Error::LimitExceeded { limit: "maxStorageBufferBindingSize", need: 416, have: 415 }), "{refused}");
 }
 

@@ -216,6 +216,13 @@ impl Bundle {
         self.pieces_of(self.entry(name).ok_or_else(absent)?, max_elements)
     }
 
+    /// The values of the base's own tensor, where an adapter beside the model has another in its place.
+    pub(crate) fn base_pieces(&self, name: &str, max_elements: usize) -> Result<Pieces<'_>> {
+        let absent = || Refusal::new(word!("model.tensor.missing")).stage("read").subject(name);
+        let entry = self.entry(name).ok_or_else(absent)?;
+        self.pieces_of(entry.replaced.as_deref().unwrap_or(entry), max_elements)
+    }
+
     /// The values of an entry of this bundle.
     pub(super) fn pieces_of<'a>(&'a self, entry: &'a Entry, max_elements: usize) -> Result<Pieces<'a>> {
         let factors = entry.merge.as_ref().map(|merge| merge.load(&self.files, entry.encoding)).transpose()?;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::family::Part;
 use super::load::{Asked, Kind, Plan};
 use super::low_rank::LowRank;
-use crate::bundle::{adapter_config_json, factor_names};
+use crate::bundle::{Bundle, adapter_config_json, factor_names};
 use crate::config::{AdapterConfig, AdapterWarning, Architecture, Init, ModelConfig, Module, ModuleKind, Target, TrainConfig};
 use crate::error::{Error, Fault, Result};
 use crate::random;
@@ -15,8 +15,8 @@ use crate::random;
 /// Purpose of the noise of dropout.
 const DROPOUT: &str = "dropout:";
 
-/// An adapter of a model before it has values. Everything else of the model is constant.
-#[derive(Debug, Clone, PartialEq)]
+/// An adapter of a model before it has values. Everything else of the model is constant; beside an empty one, which is the default, all of it.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Adaptation {
     targets: BTreeMap<String, Target>,
     saved: BTreeSet<String>,
@@ -52,6 +52,14 @@ impl Adaptation {
     /// Those of [`AdapterConfig::resolve`].
     pub fn of_run(train: &TrainConfig, model: &ModelConfig) -> Result<Option<Self>> {
         train.adapter.as_ref().map(|settings| Self::new(settings, model, train.seed)).transpose()
+    }
+
+    /// That of the files of the adapter beside `bundle`, if it was opened with one.
+    ///
+    /// # Errors
+    /// Those of [`AdapterConfig::resolve`].
+    pub fn attached(bundle: &Bundle) -> Result<Option<Self>> {
+        bundle.attached().map(|saved| Self::new(&saved.settings(), &bundle.config, 0)).transpose()
     }
 
     /// The matrices with factors, by the names of their modules.

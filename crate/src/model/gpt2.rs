@@ -77,6 +77,13 @@ impl Gpt2 {
         let lm_head = if tied { None } else { Some(head.linear("lm_head", [config.vocab_size, c], false, Role::Inner)?) };
         Ok(Self { transformer: Transformer { wte, wpe, h, ln_f }, lm_head })
     }
+
+    /// Takes the factors of an adapter away.
+    pub fn detach(&mut self) {
+        for Block { attn, mlp, .. } in &mut self.transformer.h {
+            [&mut attn.c_attn, &mut attn.c_proj, &mut mlp.c_fc, &mut mlp.c_proj].into_iter().for_each(Conv1d::detach);
+        }
+    }
 }
 
 impl Family for Gpt2 {

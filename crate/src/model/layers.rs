@@ -32,6 +32,11 @@ impl Linear {
         Self { weight: weight.into(), bias: bias.map(Weight::from), lora_A: None, lora_B: None, low_rank: None }
     }
 
+    /// Makes it a layer that is no target.
+    pub(super) fn detach(&mut self) {
+        (self.lora_A, self.lora_B, self.low_rank) = (None, None, None);
+    }
+
     /// x [N, in] → [N, out], without dropout.
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         self.forward_at(x, None)
@@ -74,6 +79,11 @@ pub struct Conv1d {
 }
 
 impl Conv1d {
+    /// Makes it a layer that is no target.
+    pub(super) fn detach(&mut self) {
+        (self.lora_A, self.lora_B, self.low_rank) = (None, None, None);
+    }
+
     /// x [N, in] → [N, out], without dropout.
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         self.forward_at(x, None)

@@ -88,6 +88,15 @@ impl Llama {
         let lm_head = if tied { None } else { Some(head.linear("lm_head", [config.vocab_size, c], false, Role::Inner)?) };
         Ok(Self { model: Decoder { embed_tokens, layers, norm }, lm_head })
     }
+
+    /// Takes the factors of an adapter away.
+    pub fn detach(&mut self) {
+        for Block { self_attn, mlp, .. } in &mut self.model.layers {
+            let Attention { q_proj, k_proj, v_proj, o_proj, .. } = self_attn;
+            let Mlp { gate_proj, up_proj, down_proj } = mlp;
+            [q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj].into_iter().for_each(Linear::detach);
+        }
+    }
 }
 
 impl Family for Llama {

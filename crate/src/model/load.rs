@@ -196,6 +196,16 @@ pub fn stored_form(bundle: &Bundle, asked: &Asked, base_storage: BaseStorage) ->
     StoredMatrix::new(storage, rows.shape)
 }
 
+/// The form of each matrix in the files of a `base`, for plans; `None` for what is f32 on the device, as is all that is known of no files.
+pub fn files_form(base: Option<&Bundle>) -> impl Fn(&Asked) -> Option<StoredMatrix> {
+    move |asked| {
+        let base = base?;
+        let halves = || StoredMatrix::new(StorageType::Bf16, [1, asked.shape.iter().product()]);
+        let bf16 = asked.kind.is_matrix() && base.dtype(&asked.name).as_deref() == Some("BF16");
+        stored_form(base, asked, BaseStorage::Stored).or_else(|| halves().filter(|_| bf16))
+    }
+}
+
 /// Name and shape of every parameter of a model of this configuration.
 pub fn planned_parameters(config: &ModelConfig) -> Result<Vec<(String, Vec<usize>)>> {
     Ok(Plan::of(config, None)?.parameters.into_iter().map(|asked| (asked.name, asked.shape)).collect())

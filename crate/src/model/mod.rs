@@ -7,6 +7,7 @@ mod attention;
 mod check;
 mod family;
 mod gpt2;
+mod inference;
 pub mod layers;
 mod llama;
 mod load;
@@ -27,7 +28,8 @@ pub use adaptation::{Adaptation, adapter_document, modules, no_base};
 pub use attention::KvCache;
 pub use check::{open_model, open_model_with};
 pub use family::{Part, Role};
-pub use load::{Asked, Kind, Plan, planned_parameters, stored_form};
+pub use inference::AttachedAdapter;
+pub use load::{Asked, Kind, Plan, files_form, planned_parameters, stored_form};
 pub use opening::{Beside, Held};
 pub use rope::frequencies;
 
@@ -97,6 +99,14 @@ impl Body {
         match self {
             Body::Llama(llama) => &**llama,
             Body::Gpt2(gpt2) => &**gpt2,
+        }
+    }
+
+    /// Takes the factors of an adapter away.
+    fn detach(&mut self) {
+        match self {
+            Body::Llama(llama) => llama.detach(),
+            Body::Gpt2(gpt2) => gpt2.detach(),
         }
     }
 }

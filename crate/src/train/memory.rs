@@ -4,20 +4,21 @@ use std::collections::BTreeMap;
 
 use burn::tensor::DType;
 
+use super::constants::{Constants, StoredForms};
 use super::loss::MAX_LOGITS_BYTES;
 use crate::bundle::Bundle;
-use crate::config::{BaseStorage, ModelConfig, Precision, TrainConfig};
-use crate::device::DeviceLimits;
+use crate::config::{ModelConfig, Precision, TrainConfig};
 use crate::error::Result;
-use crate::model::{Adaptation, Asked, Kind, Plan, stored_form};
+use crate::model::{Adaptation, Asked, Kind, Plan, files_form};
+use crate::ops::linear::SLICE;
 use crate::optim::{Optim, ParamInfo};
 
 /// Bytes by purpose at the peak of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryPlan {
-    /// Parameters; and tables of rotary positions, unless there is a base.
+    /// Parameters, the constants beside an adapter, and tables of rotary positions.
     pub weights: u64,
-    /// The constants beside an adapter, and tables of rotary positions.
+    /// Those of `weights` that are not trained: the constants beside an adapter, and tables of rotary positions.
     pub base: u64,
     /// One f32 per trained value; with gradient release, those of one block at a time.
     pub gradients: u64,
@@ -30,33 +31,8 @@ pub struct MemoryPlan {
 impl MemoryPlan {
     /// The sum.
     pub fn total(&self) -> u64 {
-        self.weights + self.base + self.gradients + self.optimizer + self.activations
+        self.weights + self.gradients + self.optimizer + self.activations
     }
-}
-
-/// Bytes of a parameter or of a constant on the device. Without the files, constants count as f32 unless the settings say bf16.
-fn bytes_of(asked: &Asked, train: &TrainConfig, base: Option<&Bundle>) -> u64 {
-    let elements = asked.shape.iter().product::<usize>() as u64;
-    let narrow = match (asked.trained, train.base_storage) {
-        (true, _) => train.precision == Precision::Bf16,
-        (false, BaseStorage::Bf16) => true,
-        (false, BaseStorage::F32) => false,
-        (false, BaseStorage::Stored) => match base.and_then(|base| stored_form(base, asked, train.base_storage)) {
-            Some(form) => return 4 * form.words() as u64,
-            None => base.is_some_and(|base| base.dtype(&asked.name).as_deref() == Some("BF16")),
-        },
-    };
-    elements * if narrow && asked.kind.is_matrix() { 2 } else { 4 }
-}
-
-/// Refuses a model with a tensor that cannot be bound to a kernel as a whole. Gradients are f32, whatever the weights are; a constant beside
-/// an adapter has none and counts as it is stored in the files of the `base`.
-pub fn check_limits(model: &ModelConfig, train: &TrainConfig, base: Option<&Bundle>, limits: DeviceLimits) -> Result<()> {
-    let plan = Plan::of(model, Adaptation::of_run(train, model)?.as_ref())?;
-    let bytes = |asked: &Asked| {
-        if asked.trained { 4 * asked.shape.iter().product::<usize>() as u64 } else { bytes_of(asked, train, base) }
-    };
-    plan.parameters.iter().try_for_each(|asked| limits.check(bytes(asked)))
 }
 
 /// Values per token between the two factors of all targets of the block that has most.
@@ -70,15 +46,20 @@ fn ranks_of_a_block(trained: &[Asked]) -> usize {
 
 /// The memory that training a model of this shape with these settings takes; `base` are its files, where an adapter leaves them as they are.
 pub fn memory_plan(model: &ModelConfig, train: &TrainConfig, base: Option<&Bundle>) -> Result<MemoryPlan> {
+    memory_plan_of(model, train, &files_form(base))
+}
+
+/// The same of a base whose matrices are `stored` in these forms.
+pub fn memory_plan_of(model: &ModelConfig, train: &TrainConfig, stored: &StoredForms<'_>) -> Result<MemoryPlan> {
+    let constants = Constants { storage: train.base_storage, stored };
     let stored = |shape: &[usize]| if shape.len() > 1 && train.precision == Precision::Bf16 { DType::BF16 } else { DType::F32 };
     let plan = Plan::of(model, Adaptation::of_run(train, model)?.as_ref())?;
     let info = |asked: &Asked| ParamInfo { name: asked.name.clone(), shape: asked.shape.clone(), dtype: stored(&asked.shape) };
     let (trained, constant): (Vec<Asked>, Vec<Asked>) = plan.parameters.iter().cloned().partition(|asked| asked.trained);
     let parameters: Vec<ParamInfo> = trained.iter().map(info).collect();
     let optim = Optim::new(train, &parameters)?;
-    let (rotary, frozen) = (4 * plan.rotary_values as u64, constant.iter().map(|asked| bytes_of(asked, train, base)).sum::<u64>());
-    let (mut weights, held) = if constant.is_empty() { (rotary, 0) } else { (0, frozen + rotary) };
-    let mut blocks = vec![0; model.num_hidden_layers];
+    let base = constant.iter().map(|asked| constants.bytes(asked)).sum::<u64>() + 4 * plan.rotary_values as u64;
+    let (mut weights, mut blocks) = (base, vec![0; model.num_hidden_layers]);
     // Gradients outside the blocks; among them those that the head's backward pass makes; among these the one that lookups add to.
     let (mut outside, mut of_head, mut tied) = (0, 0, 0);
     for (parameter, Asked { part, .. }) in parameters.iter().zip(&trained) {
@@ -102,13 +83,16 @@ pub fn memory_plan(model: &ModelConfig, train: &TrainConfig, base: Option<&Bundl
     let (row, block) = (floats(model.hidden_size), floats(plan.kept_per_token + ranks_of_a_block(&trained)));
     let kept = model.num_hidden_layers as u64 * if by_block { row } else { block };
     let runs = tokens.div_ceil((MAX_LOGITS_BYTES / 4 / model.vocab_size).max(1)).max(1);
-    let logits = 4 * (tokens.div_ceil(runs) * model.vocab_size) as u64;
+    let rows = tokens.div_ceil(runs);
+    // The gradient of the input of a wide product is added up in slices, each of which is a row of that gradient.
+    let slices = |width: usize| Some(width.div_ceil(SLICE)).filter(|slices| *slices > 1).unwrap_or(0);
+    let logits = 4 * (rows * (model.vocab_size + slices(model.vocab_size) * model.hidden_size)) as u64;
     // A block in its backward pass: before the pass through its last linear layer, or when all its gradients exist.
     let gradient_of_mlp = if constant.is_empty() { 4 * (model.intermediate_size * model.hidden_size) as u64 } else { 0 };
     let mlp = floats(model.intermediate_size) + gradient_of_mlp;
-    // The tape of the head goes with its view of the model, which only gradient release drops before the blocks.
-    let tape = if release { 0 } else { row };
-    let busy = (block + tape + mlp).max(largest + 5 * row);
+    // The tape of a head that is trained goes with its view of the model, which only gradient release drops before the blocks.
+    let tape = if release || outside == 0 { 0 } else { row };
+    let busy = (block + tape.max(slices(model.intermediate_size) as u64 * row) + mlp).max(largest + 5 * row);
     // Sums of earlier batches. The gradients of this one are added when all of them exist, or with checkpointing those of a block.
     let earlier = if train.gradient_accumulation_steps > 1 { gradients } else { 0 };
     // Includes the last block's output, its norm, and the gradient of the norm.
@@ -123,5 +107,5 @@ pub fn memory_plan(model: &ModelConfig, train: &TrainConfig, base: Option<&Bundl
     let lookups = gradients + 2 * row;
     let most = head.max(last_block).max(first_block).max(lookups);
     let optimizer = optim.state_bytes() + optim.side_bytes();
-    Ok(MemoryPlan { weights, base: held, gradients, optimizer, activations: most - gradients })
+    Ok(MemoryPlan { weights, base, gradients, optimizer, activations: most - gradients })
 }

@@ -2,6 +2,8 @@
 
 mod account;
 mod backward;
+mod constants;
+mod estimate;
 mod evaluate;
 mod hyperparameters;
 mod loss;
@@ -15,10 +17,12 @@ mod trainer;
 
 pub use account::{DEFAULT_GROUP, MemberState, group_accounts};
 pub use backward::{NamedGradients, accumulate};
+pub use constants::{LargestTensor, StoredForms, check_inference_limits, check_limits};
+pub use estimate::{Estimate, EstimateParts, estimate};
 pub use evaluate::evaluate;
 pub use hyperparameters::{LEARNING_RATE, optimizer_account, optimizer_config, schedule_config, scheduler_account};
 pub use loss::{head_loss_sum, loss_sum};
-pub use memory::{MemoryPlan, check_limits, memory_plan};
+pub use memory::{MemoryPlan, memory_plan, memory_plan_of};
 pub use place::Placed;
 pub use progress::Progress;
 pub use rate::check_rate;

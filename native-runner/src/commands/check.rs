@@ -10,7 +10,7 @@ use tabtune::Error;
 use tabtune::config::{BaseStorage, Precision};
 use tabtune::device::Device;
 use tabtune::interrupt::Interrupt;
-use tabtune::model::{Adaptation, Beside, Model};
+use tabtune::model::Model;
 use tabtune::tokenizer::Tokenizer;
 
 use super::{Outcome, load_model, open_device};
@@ -172,9 +172,7 @@ impl Bench {
         let lora = self.assets.join(&case.lora);
         let bundle = open_wanted(&self.assets.join(&case.model), Wanted { adapter: Some(&lora), apart: true, ..Wanted::default() })?;
         let settings = bundle.attached().ok_or_else(|| unreadable(&case.lora, "no factors"))?.settings();
-        let adaptation = Adaptation::new(&settings, &bundle.config, 0)?;
-        let beside = Beside { adaptation: &adaptation, storage: self.base_storage };
-        let model = wait(Model::adapted(&bundle, Precision::F32, beside, &self.device.inner(), &Interrupt::none()))?;
+        let model = wait(Model::for_inference(&bundle, self.base_storage, &self.device.inner(), &Interrupt::none()))?;
         let tokenizer = self.tokenizers.get(&case.tokenizer).ok_or_else(|| unreadable(&case.tokenizer, "not loaded"))?;
         let subject = Subject { model: &model, merged: false, tokenizer, text: &text, gradients: None };
         let judged = wait(judge_lora(&case.task, &subject, &settings))?;

@@ -1,14 +1,13 @@
 //! `tabtune evaluate`: mean loss of a text in non-overlapping windows.
 
 use tabtune::Error;
-use tabtune::config::Precision;
 use tabtune::data::{Batch, no_document_ends};
 use tabtune::interrupt::Interrupt;
 
-use super::{Outcome, load_model, open_device, tokenizer_of};
+use super::{Outcome, load_apart, open_apart, open_device, tokenizer_of};
 use crate::args::EvaluateArgs;
 use crate::error::Result;
-use crate::files::{open_model, read_file};
+use crate::files::read_file;
 use crate::output::Output;
 use crate::wait::wait;
 
@@ -17,7 +16,7 @@ const DEFAULT_WINDOW: usize = 512;
 
 /// Prints mean loss, perplexity and the number of counted tokens.
 pub fn run(args: &EvaluateArgs, output: &Output) -> Result<Outcome> {
-    let bundle = open_model(&args.model)?;
+    let bundle = open_apart(&args.model, &args.apart)?;
     let tokenizer = tokenizer_of(&bundle, &args.model)?;
     let bytes = read_file(&args.data)?;
     let text = std::str::from_utf8(&bytes).map_err(|e| Error::DataNotUtf8 { byte_offset: e.valid_up_to() })?;
@@ -36,7 +35,7 @@ pub fn run(args: &EvaluateArgs, output: &Output) -> Result<Outcome> {
     if document_ends.is_some_and(<[u32]>::is_empty) {
         return Err(Error::InvalidConfig(vec![no_document_ends()]).into());
     }
-    let model = load_model(&bundle, Precision::F32, &open_device(args.device)?)?;
+    let model = load_apart(&bundle, &args.apart, &open_device(args.device)?)?;
     let report = wait(tabtune::train::evaluate(&model, windows(&ids, window, document_ends), &Interrupt::none()))?;
     output.line(&report, || format!("loss {:.5} nats, perplexity {:.3}, over {} tokens", report.loss, report.perplexity, report.tokens))?;
     Ok(Outcome::Good)

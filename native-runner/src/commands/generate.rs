@@ -1,18 +1,16 @@
 //! `tabtune generate`: continues a text.
 
-use tabtune::config::Precision;
 use tabtune::generate::{GenerateConfig, Generator};
 
-use super::{Outcome, load_model, open_device, tokenizer_of};
+use super::{Outcome, load_apart, open_apart, open_device, tokenizer_of};
 use crate::args::GenerateArgs;
 use crate::error::Result;
-use crate::files::open_model;
 use crate::output::Output;
 use crate::wait::wait;
 
 /// Prints each token as it comes.
 pub fn run(args: &GenerateArgs, output: &Output) -> Result<Outcome> {
-    let bundle = open_model(&args.model)?;
+    let bundle = open_apart(&args.model, &args.apart)?;
     let tokenizer = tokenizer_of(&bundle, &args.model)?;
     let config = GenerateConfig {
         max_tokens: args.max_tokens,
@@ -23,7 +21,7 @@ pub fn run(args: &GenerateArgs, output: &Output) -> Result<Outcome> {
         top_logprobs: args.top_logprobs,
     };
     config.validate()?;
-    let model = load_model(&bundle, Precision::F32, &open_device(args.device)?)?;
+    let model = load_apart(&bundle, &args.apart, &open_device(args.device)?)?;
     let mut generator = Generator::new(&model, tokenizer, &args.prompt, config)?;
     output.fragment(&args.prompt)?;
     while let Some(token) = wait(generator.next(&model, tokenizer))? {

@@ -5,6 +5,7 @@ pub mod bench;
 pub mod check;
 pub mod convert;
 pub mod delta;
+pub mod estimate;
 pub mod evaluate;
 pub mod export;
 pub mod generate;
@@ -21,14 +22,16 @@ pub mod verify;
 use std::path::Path;
 
 use tabtune::bundle::Bundle;
-use tabtune::config::Precision;
+use tabtune::config::{BaseStorage, Precision};
 use tabtune::device::Device;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
 use tabtune::tokenizer::Tokenizer;
+use tabtune::train::check_inference_limits;
 
-use crate::args::DeviceName;
+use crate::args::{ApartArgs, DeviceName};
 use crate::error::{Result, RunError};
+use crate::files::{Wanted, open_wanted};
 use crate::wait::wait;
 
 /// The result of a command that did not fail. `Bad` is a result too, with exit status 1.
@@ -48,6 +51,23 @@ pub fn open_device(name: DeviceName) -> Result<Device> {
 /// The model of `bundle`, its weights on `device`.
 pub fn load_model(bundle: &Bundle, precision: Precision, device: &Device) -> Result<Model> {
     Ok(wait(Model::from_bundle(bundle, precision, &device.inner(), &Interrupt::none()))?)
+}
+
+/// Opens the model at `path` and the adapter beside it.
+pub fn open_apart(path: &Path, args: &ApartArgs) -> Result<Bundle> {
+    open_wanted(path, Wanted { adapter: args.adapter.as_deref(), apart: true, ..Wanted::default() })
+}
+
+/// The model that [`open_apart`] opened, its weights on `device`. Refuses one that the device cannot hold before anything is there.
+pub fn load_apart(bundle: &Bundle, args: &ApartArgs, device: &Device) -> Result<Model> {
+    let default = if args.adapter.is_some() { BaseStorage::Stored } else { BaseStorage::F32 };
+    let storage = args.base_storage.map_or(default, BaseStorage::from);
+    check_inference_limits(bundle, storage, device.info().limits)?;
+    let model = wait(Model::for_inference(bundle, storage, &device.inner(), &Interrupt::none()))?;
+    if args.adapter.is_some() {
+        model.check_finite()?;
+    }
+    Ok(model)
 }
 
 /// The tokenizer that came with the model at `path`.

@@ -122,7 +122,7 @@ fn save(run: &Run, folder: &Path) -> Result<()> {
 }
 
 fn prepare(args: &TrainArgs) -> Result<Run> {
-    let given = settings::given(args)?;
+    let given = settings::given(&args.settings)?;
     let data = Data { bytes: read_file(&args.data)?, format: DataFormat::of_name(&file_name(&args.data)) };
     match (&args.resume, &args.model, &args.config) {
         (Some(folder), ..) => resume(args, folder, given, &data),
@@ -179,7 +179,7 @@ fn resume(args: &TrainArgs, folder: &Path, given: Map<String, Value>, data: &Dat
 fn fine_tune(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data) -> Result<Run> {
     let (adapter, apart) = (args.adapter.as_deref().or(args.merge_adapter.as_deref()), args.adapter.is_some());
     let bundle = open_wanted(path, Wanted { adapter, apart, ..Wanted::default() })?;
-    let config = with_files_of_adapter(config, args, &bundle)?;
+    let config = settings::with_files_of_adapter(config, &settings::given(&args.settings)?, &bundle)?;
     let dataset = data.set(tokenizer_of(&bundle, path), &config)?;
     let device = training_device(args, &bundle.config, &config, Some(&bundle))?;
     let model = wait(Model::for_run(&bundle, &config, &device.inner(), &Interrupt::none()))?;
@@ -194,18 +194,6 @@ fn fine_tune(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data) ->
 fn base_of(bundle: &Bundle, config: &TrainConfig) -> Result<Base> {
     let base = Base::of_bundle(bundle);
     Ok(if config.adapter.is_some() { base.pieced(bundle)? } else { base })
-}
-
-/// The settings with those of the adapter that is trained on, if there is one.
-fn with_files_of_adapter(config: TrainConfig, args: &TrainArgs, bundle: &Bundle) -> Result<TrainConfig> {
-    let Some(saved) = bundle.attached() else { return Ok(config) };
-    let given = settings::given(args)?;
-    let adapter = saved.settings().continued(given.get("adapter").unwrap_or(&Value::Object(Map::new())))?;
-    Ok(TrainConfig {
-        adapter: Some(adapter),
-        gradient_checkpointing: given.get("gradient_checkpointing").is_none_or(|given| given == true),
-        ..config
-    })
 }
 
 fn from_scratch(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data) -> Result<Run> {

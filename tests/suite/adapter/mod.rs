@@ -1,10 +1,13 @@
 //! Factors that are trained beside a base that does not change: arithmetic, packed bases, runs that are stopped and go on, files.
 
 mod budget;
+mod estimate;
 mod gradients;
+mod inference;
 mod leaving;
 mod merged;
 mod packed;
+mod reference;
 mod runs;
 
 use std::rc::Rc;

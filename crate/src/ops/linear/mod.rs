@@ -29,7 +29,7 @@ const ROW_OUTPUTS: usize = 8;
 
 /// Maximum number of products that `dx = dy W` sums in one thread, a multiple of 4. A vocabulary is longer: rounding errors would
 /// grow with it, its dispatch would last long, and Mesa's lavapipe ends a thread's loops after 65,535 rounds in all.
-const SLICE: usize = 4096;
+pub(crate) const SLICE: usize = 4096;
 
 /// Rows and columns of the large register blocks where widths are multiples of 4, and of the one for any width.
 const FORWARD_BLOCK: [usize; 2] = [32, 16];

@@ -1,0 +1,23 @@
+//! The forms of the matrices of a GGUF file that is not there yet.
+
+use super::gguf_types::{GgufTypes, is_plain};
+use crate::bundle::{Layout, to_gguf};
+use crate::config::ModelConfig;
+use crate::gpu::{StorageType, StoredMatrix};
+use crate::model::Asked;
+
+impl GgufTypes {
+    /// How a device holds a matrix of a GGUF file whose matrices have these types, by the rules of an export; `None` for what is f32 there,
+    /// and for the types of a base that is not known.
+    pub fn planned_form(self, asked: &Asked, model: &ModelConfig) -> Option<StoredMatrix> {
+        let (name, layout) = to_gguf(&asked.name, &model.model_type, model)?;
+        let &[rows, columns] = asked.shape.as_slice() else { return None };
+        let [rows, columns] = if layout == Layout::Transposed { [columns, rows] } else { [rows, columns] };
+        if is_plain(&name, &[rows as u64, columns as u64]) {
+            return None;
+        }
+        let own = self.of_matrix(&name, model)?.for_width(columns as u64);
+        let storage = StorageType::of_ggml(own.ggml().id).filter(|storage| *storage != StorageType::F32)?;
+        StoredMatrix::new(storage, [rows, columns])
+    }
+}

@@ -1,0 +1,67 @@
+//! `tabtune estimate`: what a run needs, without a device.
+
+use tabtune::bundle::{Bundle, config_from_hf};
+use tabtune::config::ModelConfig;
+use tabtune::export::GgufTypes;
+use tabtune::model::{Asked, files_form};
+use tabtune::train::{Estimate, estimate};
+
+use super::Outcome;
+use crate::args::EstimateArgs;
+use crate::error::Result;
+use crate::files::{Wanted, open_wanted, read_json};
+use crate::output::Output;
+use crate::settings::{given, settle, with_files_of_adapter};
+
+/// Prints bytes by purpose, their sum, the largest tensor, and the limits within which the run stays.
+pub fn run(args: &EstimateArgs, output: &Output) -> Result<Outcome> {
+    let given = given(&args.settings)?;
+    let mut train = settle(given.clone(), None)?;
+    let types = args.types.as_deref().map(GgufTypes::from_word).transpose()?.filter(|types| *types != GgufTypes::AsBase);
+    let bundle = args.model.as_deref().map(|path| {
+        let wanted = Wanted { adapter: args.adapter.as_deref(), apart: true, ..Wanted::default() };
+        open_wanted(path, wanted)
+    });
+    let bundle = bundle.transpose()?;
+    if let Some(bundle) = &bundle {
+        train = with_files_of_adapter(train, &given, bundle)?;
+    }
+    let model = shape(args, bundle.as_ref())?;
+    let of_types = |asked: &Asked| types.and_then(|types| types.planned_form(asked, &model));
+    let in_files = files_form(bundle.as_ref());
+    let estimate = if types.is_some() { estimate(&model, &train, &of_types) } else { estimate(&model, &train, &in_files) }?;
+    output.line(&estimate, || told(&estimate))?;
+    Ok(Outcome::Good)
+}
+
+/// The model that is asked about.
+fn shape(args: &EstimateArgs, bundle: Option<&Bundle>) -> Result<ModelConfig> {
+    match (bundle, &args.config) {
+        (Some(bundle), _) => Ok(bundle.config.clone()),
+        (None, Some(path)) => Ok(config_from_hf(&read_json(path)?)?),
+        (None, None) => Err(crate::error::RunError::Usage("expected --model or --config".into())),
+    }
+}
+
+fn told(estimate: &Estimate) -> String {
+    let mb = |bytes: u64| bytes as f64 / 1e6;
+    let parts = &estimate.parts;
+    let named = [
+        ("weights", parts.weights),
+        ("base", parts.base),
+        ("adapter", parts.adapter),
+        ("gradients", Some(parts.grads)),
+        ("optimizer", Some(parts.optimizer)),
+        ("activations", Some(parts.activations)),
+    ];
+    let mut lines = vec![format!("needs {:.1} MB, training {} values", mb(estimate.need_bytes), estimate.trained)];
+    lines.extend(named.iter().filter_map(|(name, bytes)| Some(format!("  {name} {:.1} MB", mb((*bytes)?)))));
+    lines.push(format!("largest tensor {}: {:.1} MB", estimate.largest_tensor.name, mb(estimate.largest_tensor.bytes)));
+    let fits = |wanted: bool| {
+        let names: Vec<&str> = estimate.fits.iter().filter(|(_, fits)| *fits == wanted).map(|(name, _)| *name).collect();
+        if names.is_empty() { "none".to_string() } else { names.join(", ") }
+    };
+    lines.push(format!("fits {}", fits(true)));
+    lines.push(format!("does not fit {}", fits(false)));
+    lines.join("\n")
+}
