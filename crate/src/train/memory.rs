@@ -15,9 +15,9 @@ use crate::optim::{Optim, ParamInfo};
 /// Bytes by purpose at the peak of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryPlan {
-    /// Parameters; and tables of rotary positions, unless there is a base.
+    /// Parameters, the constants beside an adapter, and tables of rotary positions.
     pub weights: u64,
-    /// The constants beside an adapter, and tables of rotary positions.
+    /// Those of `weights` that are not trained: the constants beside an adapter, and tables of rotary positions.
     pub base: u64,
     /// One f32 per trained value; with gradient release, those of one block at a time.
     pub gradients: u64,
@@ -30,7 +30,7 @@ pub struct MemoryPlan {
 impl MemoryPlan {
     /// The sum.
     pub fn total(&self) -> u64 {
-        self.weights + self.base + self.gradients + self.optimizer + self.activations
+        self.weights + self.gradients + self.optimizer + self.activations
     }
 }
 
@@ -76,9 +76,8 @@ pub fn memory_plan(model: &ModelConfig, train: &TrainConfig, base: Option<&Bundl
     let (trained, constant): (Vec<Asked>, Vec<Asked>) = plan.parameters.iter().cloned().partition(|asked| asked.trained);
     let parameters: Vec<ParamInfo> = trained.iter().map(info).collect();
     let optim = Optim::new(train, &parameters)?;
-    let (rotary, frozen) = (4 * plan.rotary_values as u64, constant.iter().map(|asked| bytes_of(asked, train, base)).sum::<u64>());
-    let (mut weights, held) = if constant.is_empty() { (rotary, 0) } else { (0, frozen + rotary) };
-    let mut blocks = vec![0; model.num_hidden_layers];
+    let base = constant.iter().map(|asked| bytes_of(asked, train, base)).sum::<u64>() + 4 * plan.rotary_values as u64;
+    let (mut weights, mut blocks) = (base, vec![0; model.num_hidden_layers]);
     // Gradients outside the blocks; among them those that the head's backward pass makes; among these the one that lookups add to.
     let (mut outside, mut of_head, mut tied) = (0, 0, 0);
     for (parameter, Asked { part, .. }) in parameters.iter().zip(&trained) {
@@ -123,5 +122,5 @@ pub fn memory_plan(model: &ModelConfig, train: &TrainConfig, base: Option<&Bundl
     let lookups = gradients + 2 * row;
     let most = head.max(last_block).max(first_block).max(lookups);
     let optimizer = optim.state_bytes() + optim.side_bytes();
-    Ok(MemoryPlan { weights, base: held, gradients, optimizer, activations: most - gradients })
+    Ok(MemoryPlan { weights, base, gradients, optimizer, activations: most - gradients })
 }
