@@ -66,10 +66,11 @@ fn beside(manifest: &Manifest, sources: Vec<Box<dyn ByteSource>>, base: Beside) 
             return Err(refusal.expected(names.join(", ")).hint("give the files of the base: the checkpoint has the adapter alone").into());
         }
     };
-    let options = OpenOptions { adapter: Some(adapter), apart: true, ..OpenOptions::default() };
-    let bundle = open_model_with(files, options)?;
-    want.check(&bundle)?;
-    Ok(bundle)
+    let files: Vec<Rc<dyn ByteSource>> = files.into_iter().map(Rc::from).collect();
+    let shared = || files.iter().map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>).collect();
+    // By itself first: the adapter need not fit another base.
+    want.check(&open_model(shared())?)?;
+    open_model_with(shared(), OpenOptions { adapter: Some(adapter), apart: true, ..OpenOptions::default() })
 }
 
 /// An opened checkpoint.

@@ -142,7 +142,9 @@ test('the files of PEFT leave the tab and are trained on', async () => {
       throw Object.assign(error, { message: error.detail.refusals.map(({ code, subject }) => `${code} ${subject}`).join() });
     }));
     const from = await went(model, { from: files, r: 3, dropout: 0.25 });
-    return { names: files.map(({ name }) => name).sort(), loss, info, estimate, apart, refused, from };
+    // Its files alone do not give such a model back.
+    const merged = await s.settled(s.tabtune.Trainer.create({ model: await open({ mergeAdapter: files }), data: { text: setting.text }, ...rest, adapter: { r: 2 } }));
+    return { merged, names: files.map(({ name }) => name).sort(), loss, info, estimate, apart, refused, from };
   }, SETTING);
   assert.deepEqual(found.names, ['README.md', 'adapter_config.json', 'adapter_model.safetensors']);
   assert.deepEqual([found.info.r, found.info.alpha, found.info.targets.length], [3, 6, 14]);
@@ -150,6 +152,8 @@ test('the files of PEFT leave the tab and are trained on', async () => {
   assert.deepEqual(found.apart, [found.loss, 3, 0, true]);
   assert.deepEqual(found.from, [found.loss, 3, 0.25, true]);
   assert.deepEqual([found.refused.word, found.refused.message], ['adapter.settings', 'adapter.settings r,adapter.settings alpha']);
+  assert.deepEqual([found.merged.code, found.merged.word], ['BAD_OPTION', 'config.invalid']);
+  assert.match(found.merged.message, /an adapter was merged into/);
   const { parts, needBytes } = found.estimate;
   assert.equal(Object.values(parts).reduce((sum, part) => sum + part), needBytes);
   assert.deepEqual([parts.weights, parts.adapter, parts.grads], [0, found.info.bytes, found.info.bytes]);
@@ -172,7 +176,14 @@ test('settings that cannot be are refused together, and the model stays', async 
     s.adopt(await s.tabtune.Trainer.create({ model, data: { text: setting.text }, ...rest, adapter: { r: 2 } }));
     const { adapter } = await s.current().inspect();
     await s.current().dispose();
-    return { refused, targets: adapter.targets };
+    // A checkpoint of all weights needs no base.
+    const base = await a.base(setting);
+    await a.start(base, { ...setting, options: rest });
+    const { run } = await s.current().save();
+    const none = await s.current().inspect();
+    await s.current().dispose();
+    const needless = await s.settled(s.tabtune.Trainer.resume({ run, base, worker: s.workers() }));
+    return { refused, targets: adapter.targets, needless: [needless.code, needless.word], none: [none.adapter, none.base.files.length, none.base.bytes] };
   }, SETTING);
   const [keys, values, unmatched, tied, fresh] = found.refused;
   assert.deepEqual(found.refused.map(([code, word]) => [code, word]).slice(0, 2), [['BAD_OPTION', 'option.invalid'], ['BAD_OPTION', 'config.invalid']]);
@@ -181,5 +192,7 @@ test('settings that cannot be are refused together, and the model stays', async 
   assert.deepEqual([unmatched[1], tied[1]], ['adapter.target.unmatched', 'adapter.target.tied']);
   assert.ok(unmatched[2].includes('no_such') && !unmatched[2].includes('q_proj'), unmatched[2]);
   assert.deepEqual([fresh[0], fresh[1]], ['BAD_OPTION', 'config.invalid']);
+  assert.deepEqual(found.needless, ['BAD_OPTION', 'config.invalid']);
+  assert.deepEqual(found.none, [null, 1, 0]);
   assert.deepEqual(found.targets, ['q_proj', 'v_proj'].flatMap((end) => [0, 1].map((layer) => `model.layers.${layer}.self_attn.${end}`)).sort());
 });

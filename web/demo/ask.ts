@@ -6,20 +6,41 @@ import { grouped } from './format.js';
 
 /** The chosen answer, or `undefined` if the dialog was closed. The first answer is the recommended one. */
 export function ask<T extends string>(title: string, words: string, answers: Readonly<Record<T, string>>): Promise<T | undefined> {
+  return asked<T>(title, words, (give) =>
+    Object.keys(answers).map((key, index) => {
+      const answer = key as T;
+      const button = make('button', answers[answer], index === 0 ? 'primary' : '');
+      button.addEventListener('click', () => give(answer));
+      return button;
+    }),
+  );
+}
+
+/** A question whose `choices` give an answer and thereby close it. */
+function asked<T>(title: string, words: string, choices: (give: (answer: T) => void) => HTMLElement[]): Promise<T | undefined> {
   const dialog = byId('ask', HTMLDialogElement);
   byId('ask-title', HTMLElement).textContent = escaped(title);
   byId('ask-words', HTMLElement).textContent = escaped(words);
   const given: { answer?: T } = {};
-  const buttons = Object.keys(answers).map((key, index) => {
-    const answer = key as T;
-    const button = make('button', answers[answer], index === 0 ? 'primary' : '');
-    button.addEventListener('click', () => (given.answer = answer));
-    return button;
-  });
-  const leave = make('button', 'Cancel');
-  byId('ask-choices', HTMLFormElement).replaceChildren(...buttons, leave);
+  const give = (answer: T): void => {
+    given.answer = answer;
+    dialog.close();
+  };
+  byId('ask-choices', HTMLFormElement).replaceChildren(...choices(give), make('button', 'Cancel'));
   dialog.showModal();
   return new Promise((resolve) => dialog.addEventListener('close', () => resolve(given.answer), { once: true }));
+}
+
+/** The chosen files, or `undefined` if the dialog was closed. */
+export function askForFiles(title: string, words: string): Promise<File[] | undefined> {
+  const input = make('input');
+  Object.assign(input, { type: 'file', id: 'ask-files', multiple: true });
+  const choose = make('label', 'Choose the files', 'file');
+  choose.append(input);
+  return asked<File[]>(title, words, (give) => {
+    input.addEventListener('change', () => give([...(input.files ?? [])]));
+    return [choose];
+  });
 }
 
 /** Asks before a running run, or steps that are in no checkpoint, are discarded. */

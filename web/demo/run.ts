@@ -1,16 +1,16 @@
 /** From the start button to the exported model: one run at a time, and none is discarded without asking. */
-import { escaped, Trainer } from 'tabtune';
-import type { CheckpointInfo, DataInput, Progress } from 'tabtune';
+import { escaped, TabtuneError, Trainer } from 'tabtune';
+import type { CheckpointInfo, DataInput, Progress, SessionInfo } from 'tabtune';
 
-import { ask, askToEnd } from './ask.js';
+import { ask, askForFiles, askToEnd } from './ask.js';
 import type { Charts } from './charts.js';
 import { byId } from './dom.js';
-import { grouped } from './format.js';
+import { bytes, grouped, parameters } from './format.js';
 import { LiveRun } from './live.js';
 import type { Shown } from './live.js';
 import type { ExportPanel } from './panels/export-as.js';
 import type { Setup } from './panels/setup.js';
-import { driveOptions, trainOptions } from './settings.js';
+import { driveOptions } from './settings.js';
 import { faultOf, progressOf } from './words.js';
 import { workerUrl } from './worker.js';
 
@@ -40,7 +40,7 @@ export class Run {
   start(): Promise<void> {
     const { setup } = this.panels;
     return this.#begin('Starting a run …', async (signal) => {
-      const options = { ...trainOptions(), ...driveOptions(), data: setup.data, label: setup.label };
+      const options = { ...setup.options, ...driveOptions(), data: setup.data, label: setup.label };
       return setup.handOver((model) => Trainer.create({ model, ...options, signal, onProgress: this.#onProgress }));
     });
   }
@@ -52,11 +52,28 @@ export class Run {
     if (!info.hasData && data === undefined) return;
     return this.#begin('Opening the checkpoint …', (signal) => {
       // Two models need not be open at once.
-      this.panels.setup.release();
+      this.panels.setup.leave();
       byId('run-title', HTMLElement).textContent = escaped(label) || 'A run without a name';
       byId('run-story', HTMLElement).textContent = 'It goes on where it was saved, with its own text and settings; the form below is for the next run.';
-      return Trainer.resume({ workerUrl, run, generation, data, signal, onProgress: this.#onProgress });
+      return this.#withBase((base) => Trainer.resume({ workerUrl, run, generation, data, ...base, signal, onProgress: this.#onProgress }));
     });
+  }
+
+  /** A run that trains an adapter needs the model beside which it does: where the page has not had it, it is asked for by name. */
+  async #withBase(open: (base: { base?: File[] }) => Promise<Trainer>): Promise<Trainer> {
+    for (let given: { base?: File[] } = {}; ; ) {
+      try {
+        return await open(given);
+      } catch (thrown) {
+        const { code, want } = thrown instanceof TabtuneError ? thrown.detail : {};
+        if (code !== 'checkpoint.base.missing' && code !== 'checkpoint.base.mismatch') throw thrown;
+        const missing = code === 'checkpoint.base.missing';
+        const words = missing ? `This run trains an adapter beside a model that is not in its checkpoint: ${want ?? 'the files that it started with'}.` : 'These are not the bytes of the model beside which this adapter was trained.';
+        const files = await askForFiles('Which model?', `${words} Choose it again; every byte of it is compared before the run goes on, and what it is called does not count.`);
+        if (files === undefined) throw thrown;
+        given = { base: files };
+      }
+    }
   }
 
   /** The text for a run that does not keep its own: the one chosen in the form, if the user agrees. */
@@ -107,7 +124,9 @@ export class Run {
     const trainer = await open(signal);
     const live = new LiveRun(trainer, this.panels);
     this.#live = live;
-    const { totalSteps, completedSteps, device, model, config } = await trainer.inspect();
+    const info = await trainer.inspect();
+    const { totalSteps, completedSteps, device, model, config } = info;
+    this.#tellBase(info);
     live.total = totalSteps;
     charts.plan(await trainer.previewSchedule(totalSteps));
     view.restore(await trainer.history(), totalSteps, { run: trainer.runId, adapter: device, settings: config });
@@ -119,6 +138,14 @@ export class Run {
     // The list says which run is open here.
     void this.panels.checkpoints.refresh();
     return live;
+  }
+
+  /** Which model an adapter is trained beside: name and sum stand with the run. */
+  #tellBase({ adapter, base }: SessionInfo): void {
+    byId('run-base', HTMLElement).hidden = adapter === null;
+    if (!adapter || !base) return;
+    const files = base.files.map(({ name, bytes: size, headerSha256 }) => `${escaped(name)} (${bytes(size)}, header ${headerSha256?.slice(0, 12) ?? 'without a sum'})`);
+    byId('run-base', HTMLElement).textContent = `Adapter of rank ${adapter.r}: ${parameters(adapter.parameters)} values in ${adapter.targets.length} matrices, beside ${files.join(', ')}, ${bytes(base.bytes)} of it on the GPU.`;
   }
 
   /** Arrow: handed over as a callback. */
@@ -168,6 +195,7 @@ export class Run {
     view.clear(0);
     warnings.clear();
     setup.refresh(0);
+    byId('run-base', HTMLElement).hidden = true;
     controls.offer(undefined);
     controls.show('setup', 'Ready.');
   }

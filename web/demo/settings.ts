@@ -18,6 +18,8 @@ const OPTIMIZERS: Readonly<Record<string, { label: string; rate: number; options
 };
 /** Rates for a trained model, which should change only a little. */
 const FINE_TUNING = 1 / 20;
+/** Factors begin at nothing and move further: 2e-4 with AdamW. */
+const FACTORS = 1 / 10;
 
 let scratch = SCRATCH;
 let suggested = OPTIMIZERS['adamw']?.rate;
@@ -28,10 +30,14 @@ export function offerOptimizers(): void {
   byId('s-optimizer', HTMLSelectElement).replaceChildren(...options);
 }
 
-/** The rate that suits the chosen rule and model, unless another was typed. */
-export function suggestRate(trained: boolean): void {
+/** What of a model is trained: all weights of a fresh one or of files, or factors beside them. */
+export type Trained = 'fresh' | 'all' | 'adapter';
+const SHARES: Readonly<Record<Trained, number>> = { fresh: 1, all: FINE_TUNING, adapter: FACTORS };
+
+/** The rate that suits the chosen rule and what is trained, unless another was typed. */
+export function suggestRate(trained: Trained): void {
   const input = byId('s-rate', HTMLInputElement);
-  const rate = Number(((OPTIMIZERS[wordOf('s-optimizer')]?.rate ?? 0) * (trained ? FINE_TUNING : 1)).toPrecision(3));
+  const rate = Number(((OPTIMIZERS[wordOf('s-optimizer')]?.rate ?? 0) * SHARES[trained]).toPrecision(3));
   if (input.valueAsNumber === suggested) input.valueAsNumber = rate;
   suggested = rate;
 }
@@ -81,7 +87,10 @@ function scheduleOf(word: string, steps: number, peak: number): ScheduleOptions 
   }
 }
 
-export function trainOptions(): TrainOptions & { steps: number } {
+/** Every matrix of the blocks has factors. */
+const adapterOf = (): Pick<TrainOptions, 'adapter'> => ({ adapter: { r: numberOf('s-rank'), alpha: numberOf('s-alpha'), targetModules: 'all-linear' } });
+
+export function trainOptions(trained: Trained): TrainOptions & { steps: number } {
   const steps = numberOf('s-steps');
   const learningRate = numberOf('s-rate');
   return {
@@ -91,9 +100,10 @@ export function trainOptions(): TrainOptions & { steps: number } {
     seqLen: numberOf('s-length'),
     seed: numberOf('s-seed'),
     precision: wordOf('s-precision') === 'bf16' ? 'bf16' : 'f32',
-    optimizer: optimizerOf(wordOf('s-optimizer')),
+    optimizer: { ...optimizerOf(wordOf('s-optimizer')), ...(trained === 'adapter' && { weightDecay: 0 }) },
     lrScheduler: scheduleOf(wordOf('s-schedule'), steps, learningRate),
     validationFraction: 0.05,
+    ...(trained === 'adapter' && adapterOf()),
   };
 }
 

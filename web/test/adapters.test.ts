@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { openModel, openSavedRuns, Trainer } from '../src/index.js';
-import type { CreateOptions, OpenOptions } from '../src/index.js';
+import type { CreateOptions, ExportOptions, OpenOptions } from '../src/index.js';
 import { fakeWorker } from './channel.js';
 import { fake, refuse } from './fake-calls.js';
 import { loseIn, unbroken } from './losses.js';
@@ -66,6 +66,18 @@ describe('its base', () => {
     await trainer.dispose();
     for (const { run } of [{ run: trainer.runId }, fork]) await (await Trainer.resume({ run, worker })).dispose();
     expect(fake.bases).toEqual(['model.gguf 1', 'model.gguf 1']);
+  });
+  it('goes_with_what_an_adapter_is_merged_into_when_it_leaves', async () => {
+    await using trainer = await trained();
+    const given = async (options: ExportOptions): Promise<boolean> => {
+      const files = await trainer.exportFiles(options);
+      const said = await Promise.all(files.map(({ blob }) => blob.text()));
+      return said.some((words) => words.includes('model.gguf') && words.includes('{'));
+    };
+    expect([await given({}), await given({ format: 'gguf' }), await given({ format: 'peft' }), await given({ format: 'json' })]).toEqual([true, true, false, false]);
+    await expect(trainer.exportFiles({ base: FILES })).resolves.toBeDefined();
+    using whole = await model();
+    await expect(whole.exportFiles({ base: FILES })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'base' } });
   });
   it('is_asked_for_by_name_elsewhere', async () => {
     const trainer = await trained();

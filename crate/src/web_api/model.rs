@@ -247,8 +247,8 @@ struct Parts {
 pub fn estimate(model: &ModelHandle, config_json: &str) -> JsResult<JsValue> {
     let train = train_config(config_json, model.files()).map_err(thrown)?;
     let plan = crate::train::memory_plan(&model.config, &train, model.files()).map_err(thrown)?;
-    let (weights, adapter) = if train.adapter.is_some() { (0, plan.weights) } else { (plan.weights, 0) };
-    let parts =
-        Parts { weights, adapter, base: plan.base, grads: plan.gradients, optimizer: plan.optimizer, activations: plan.activations };
+    let beside = train.adapter.is_some();
+    let (base, weights, adapter) = if beside { (plan.base, 0, plan.weights - plan.base) } else { (0, plan.weights, 0) };
+    let parts = Parts { weights, adapter, base, grads: plan.gradients, optimizer: plan.optimizer, activations: plan.activations };
     plain(&Estimate { need_bytes: plan.total(), parts })
 }

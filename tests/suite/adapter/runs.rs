@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tabtune::bundle::{Base, ModelAssets, OpenOptions};
 use tabtune::checkpoint::{self, Checkpoint, Environment, Origin, sha256};
-use tabtune::config::TrainConfig;
+use tabtune::config::{ModelConfig, TrainConfig};
 use tabtune::device::Device;
 use tabtune::export::{ExportFormat, ExportOptions, ExportSource};
 use tabtune::interrupt::Interrupt;
@@ -86,6 +86,9 @@ fn checkpoint_of_an_adapter_asks_for_its_base_and_takes_no_other() {
     let code = |base: Option<&Files>| Checkpoint::open(sources(&written), base.map(sources)).map(|_| ()).unwrap_err().code();
     assert_eq!(code(None), "checkpoint.base.missing");
     assert_eq!(code(Some(&super::base(&shape(), "q4_0"))), "checkpoint.base.mismatch");
+    // One of another shape, which the adapter would not fit.
+    let other = ModelConfig { hidden_size: 64, head_dim: 16, ..shape() };
+    assert_eq!(code(Some(&super::base(&other, "q8_0"))), "checkpoint.base.mismatch");
     let mut changed = files.clone();
     let middle = changed[0].1.len() / 2;
     changed[0].1[middle] ^= 1;

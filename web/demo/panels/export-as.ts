@@ -34,6 +34,7 @@ export class ExportPanel {
   readonly #status = byId('x-status', HTMLElement);
   #trainer: Trainer | undefined;
   #details: ModelDetails | undefined;
+  #beside = false;
   #writing: AbortController | undefined;
 
   constructor(private readonly say: (words: string) => void) {
@@ -49,6 +50,7 @@ export class ExportPanel {
   /** Offers the forms in which this trainer's weights can leave. */
   async open(trainer: Trainer): Promise<void> {
     const details = await trainer.details();
+    this.#beside = (await trainer.inspect()).adapter !== null;
     this.#trainer = trainer;
     this.#details = details;
     const option = (choice: ExportChoice, index: number): HTMLOptionElement[] => (choice.ok ? [new Option(`${choiceName(choice)}${choice.bytes === undefined ? '' : ` · ${bytes(choice.bytes)}`}`, String(index))] : []);
@@ -66,13 +68,18 @@ export class ExportPanel {
     return this.#details?.exports[Number(this.#choice.value)];
   }
 
+  /** Whether files have to be chosen again; those beside which an adapter is trained are at hand. */
+  #needs(choice: ExportChoice | undefined): boolean {
+    return choice?.needs === 'base' && !this.#beside;
+  }
+
   get #name(): string {
     return `tabtune-model.${ENDINGS[this.#chosenOne?.format ?? 'safetensors']}`;
   }
 
   #chosen(): void {
     const choice = this.#chosenOne;
-    const needs = choice?.needs === 'base';
+    const needs = this.#needs(choice);
     byId('x-facts', HTMLElement).textContent = choice ? choiceFacts(choice) : '';
     byId('x-base-box', HTMLElement).hidden = !needs;
     const chosen = this.#base.map(({ name }) => escaped(name)).join(', ');
@@ -89,10 +96,10 @@ export class ExportPanel {
   }
 
   get #options(): ExportOptions {
-    const { format = 'safetensors', type, needs } = this.#chosenOne ?? {};
+    const { format = 'safetensors', type } = this.#chosenOne ?? {};
     const words = (id: string): string | undefined => byId(id, HTMLInputElement).value.trim() || undefined;
     const card = Object.fromEntries(Object.entries({ name: words('x-name'), license: words('x-license'), data: words('x-data') }).filter(([, value]) => value !== undefined));
-    return { format, ...(type === undefined ? {} : { type: type as GgufType }), ...(needs === undefined ? {} : { base: this.#base }), card };
+    return { format, ...(type === undefined ? {} : { type: type as GgufType }), ...(this.#needs(this.#chosenOne) ? { base: this.#base } : {}), card };
   }
 
   /** Writes to what `pick` gives, or offers a download. */

@@ -1,16 +1,19 @@
 /** The next run: which model, which text, which settings; what they will take, and the learning rate they plan. */
 import { escaped, newModel, openModel, Trainer } from 'tabtune';
-import type { DataInput, Model, ModelInfo } from 'tabtune';
+import type { DataInput, Model, ModelInfo, TrainOptions } from 'tabtune';
 
 import austen from '../assets/pride-and-prejudice.txt?raw';
 import { byId, make } from '../dom.js';
 import { onDrop } from '../drop.js';
 import { bytes, grouped, parameters } from '../format.js';
 import { contextOf, scratchShape, suggestRate, trainOptions } from '../settings.js';
+import type { Trained } from '../settings.js';
 import { workerUrl } from '../worker.js';
 import { showMemory } from './memory.js';
 
 const AUSTEN = { text: austen, name: 'pride-and-prejudice.txt' };
+/** Models of more parameters start with an adapter. */
+const LARGE = 100_000_000;
 /** Findings shown of a model's files. */
 const FINDINGS = 6;
 const chosen = (name: string): string => document.querySelector<HTMLInputElement>(`input[name="${name}"]:checked`)?.value ?? '';
@@ -24,6 +27,8 @@ export class Setup {
   #dataFile: File | undefined;
   #model: { key: string; opened: Promise<Model> } | undefined;
   #fileCount = 0;
+  /** The choice of files for which it was offered what to train. */
+  #offered = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #round = 0;
   readonly #fault = byId('setup-fault', HTMLElement);
@@ -74,13 +79,43 @@ export class Setup {
     return `${model} on ${this.dataLabel}`;
   }
 
+  /** What is trained of the chosen model. */
+  get trained(): Trained {
+    if (chosen('model') !== 'files') return 'fresh';
+    return chosen('trained') === 'adapter' ? 'adapter' : 'all';
+  }
+
+  get options(): TrainOptions & { steps: number } {
+    return trainOptions(this.trained);
+  }
+
+  /** Offers what can be trained of the model: of a large one an adapter first. */
+  #offer({ parameters: count }: ModelInfo): void {
+    const files = chosen('model') === 'files';
+    byId('trained', HTMLFieldSetElement).hidden = !files;
+    if (!files || this.#offered === this.#fileCount) return;
+    this.#offered = this.#fileCount;
+    choose('trained', count > LARGE ? 'adapter' : 'all');
+  }
+
+  /** The bytes of both ways, before anything is allocated. */
+  async #compare(model: Model): Promise<void> {
+    if (this.trained === 'fresh') return;
+    byId('t-numbers', HTMLElement).hidden = this.trained !== 'adapter';
+    for (const way of ['adapter', 'all'] as const) {
+      const need = await Trainer.estimate(model, trainOptions(way)).then(({ needBytes }) => `about ${bytes(needBytes)}`, () => '');
+      byId(`t-${way}`, HTMLOutputElement).textContent = need;
+    }
+  }
+
   /** The heading for the current choice; it stands while the run goes on, too. */
   #headline(info: ModelInfo): void {
     const files = chosen('model') === 'files';
     const reader = files ? `${escaped(this.#modelFiles[0]?.name ?? '')} reads` : `${grouped(info.parameters)} random numbers read`;
     const text = chosen('data') === 'file' ? escaped(this.#dataFile?.name ?? '') : 'Austen';
     byId('run-title', HTMLElement).textContent = `${reader} ${text}`;
-    if (files) byId('run-story', HTMLElement).textContent = `All ${parameters(info.parameters)} parameters are trained on your GPU, and stay on this device.`;
+    const what = this.trained === 'adapter' ? `An adapter is trained beside its ${parameters(info.parameters)} parameters, which do not change` : `All ${parameters(info.parameters)} parameters are trained`;
+    if (files) byId('run-story', HTMLElement).textContent = `${what}, on your GPU; everything stays on this device.`;
     else if (chosen('data') === 'file') byId('run-story', HTMLElement).textContent = 'A small Llama with random weights reads your text letter by letter. Watch it find words.';
   }
 
@@ -120,6 +155,12 @@ export class Setup {
     }
   }
 
+  /** Another run takes the page: the open model is closed, and what is still being found out of it is not shown. */
+  leave(): void {
+    this.#round += 1;
+    this.release();
+  }
+
   /** Closes the open model, if any. */
   release(): void {
     void this.#model?.opened.then((model) => model.dispose()).catch(() => undefined);
@@ -134,7 +175,6 @@ export class Setup {
 
   async show(): Promise<void> {
     const round = ++this.#round;
-    suggestRate(chosen('model') === 'files');
     try {
       const data = this.data;
       byId('data-facts', HTMLElement).textContent = data instanceof File ? `${escaped(data.name)}, ${bytes(data.size)}` : `${bytes(austen.length)} of text, embedded in this page`;
@@ -144,9 +184,13 @@ export class Setup {
       const tokenizer = info.tokenizer?.kind ?? 'none';
       this.#findings(model.warnings);
       byId('model-facts', HTMLElement).textContent = `${escaped(info.architecture)}, ${parameters(info.parameters)} parameters in ${info.tensors.length} tensors, vocabulary ${grouped(info.vocabSize)} (${escaped(tokenizer)})`;
-      const options = trainOptions();
+      this.#offer(info);
+      suggestRate(this.trained);
+      const { options } = this;
       this.#headline(info);
       const [estimate, curve] = [await Trainer.estimate(model, options), await model.previewSchedule(options, options.steps)];
+      if (round !== this.#round) return;
+      await this.#compare(model);
       if (round !== this.#round) return;
       showMemory(estimate);
       this.onPlan(curve);

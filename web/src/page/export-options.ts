@@ -21,7 +21,7 @@ export interface ExportOptions extends Call {
   type?: GgufType;
   /** Of safetensors and JSON: as the weights are stored, or one for all. 'stored' */
   dtype?: 'stored' | 'f32' | 'bf16' | 'f16';
-  /** The GGUF files that the model came from: metadata, tokenizer and untrained tensors are kept byte for byte. A new file */
+  /** The GGUF files that the model came from: metadata, tokenizer and untrained tensors are kept byte for byte. A new file; of a run that trains an adapter the files of its base */
   base?: FilesInput;
   /** Most bytes of one safetensors file. 1,900,000,000 */
   shardBytes?: number;

@@ -3,7 +3,7 @@ import { among, positiveInteger, translate, truth, words } from './checks.js';
 import type { Checks } from './checks.js';
 import { badOption } from '../protocol/errors.js';
 import { target as parseTarget } from '../protocol/parse.js';
-import type { Ask, Reply } from '../protocol/protocol.js';
+import type { Ask, Reply, SourceSpec } from '../protocol/protocol.js';
 import { toSources } from './inputs.js';
 import type { LinkOptions } from './link.js';
 import { inside } from './requests.js';
@@ -23,14 +23,17 @@ const EXPORT: Checks = {
   card: inside({ name: words, license: words, baseModel: words, data: words, text: words }),
 };
 
+/** Formats that need no base. */
+const ALONE = /^(peft|gguf-adapter|json)$/;
+
 type Written = Reply<'model.export'>;
 type Place = 'zip' | 'files' | { target: ExportTarget };
 type Exporting = (ask: Ask<'model.export'>, options: LinkOptions) => Promise<Reply<'model.export'>>;
 
-/** The exports of what `call` reaches; `usual` holds where the options do not say whether NaN and infinity are written. */
-export function exportsOf(call: Exporting, usual?: boolean): Exports {
+/** The exports of what `call` reaches; `usual` holds where the options do not say whether NaN and infinity are written. `base` gives the files that an adapter is merged into. */
+export function exportsOf(call: Exporting, usual?: boolean, base: () => SourceSpec[] | undefined = () => undefined): Exports {
   const written = (options: ExportOptions | undefined, to: Place): Promise<Written> =>
-    exported(call, { ...options, allowNonFinite: options?.allowNonFinite ?? usual }, to);
+    exported(call, { ...options, allowNonFinite: options?.allowNonFinite ?? usual }, to, base());
   return {
     exportTo: async (target, options) => (await written(options, { target })).receipt,
     export: async (options) => (await written(options, 'zip')).files[0]?.blob ?? new Blob(),
@@ -39,13 +42,13 @@ export function exportsOf(call: Exporting, usual?: boolean): Exports {
 }
 
 /** Asks the worker to write the model: as one zip or file, as files, or to `target`, piece by piece. */
-async function exported(call: Exporting, { base, signal, onProgress, ...given }: ExportOptions, to: Place): Promise<Written> {
+async function exported(call: Exporting, { base, signal, onProgress, ...given }: ExportOptions, to: Place, known: SourceSpec[] | undefined): Promise<Written> {
   const options = translate(given, EXPORT, '');
   if (!given.format?.startsWith('gguf')) {
-    for (const [key, value] of Object.entries({ type: given.type, base })) if (value !== undefined) throw badOption(key, "none without format 'gguf'", value);
+    for (const [key, value] of Object.entries({ type: given.type, base: known ? undefined : base })) if (value !== undefined) throw badOption(key, "none without format 'gguf'", value);
   }
   const where = typeof to === 'object' ? { container: 'files' as const, target: checked(to.target) } : { container: to };
-  const ask = { options: JSON.stringify(options), base: base === undefined ? [] : await toSources(base, 'base'), ...where };
+  const ask = { options: JSON.stringify(options), base: base === undefined ? (ALONE.test(given.format ?? '') ? [] : (known ?? [])) : await toSources(base, 'base'), ...where };
   // A stream can be moved to a worker once.
   const moved = where.target instanceof WritableStream ? { transfer: [where.target], again: () => false } : {};
   return call(ask, { signal, onProgress, ...moved });

@@ -1,0 +1,58 @@
+// The demo trains an adapter beside a dropped file: bytes of both ways, the base beside the run, a resume that asks for it by name.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { root } from '../../web/toolchain.mjs';
+import { Browser } from './chromium.mjs';
+import { serve } from './site.mjs';
+
+const MODEL = join(root, 'tests/golden/lora/tiny.gguf');
+const OTHER = join(root, 'tests/golden/models/llama3.gguf');
+const NUMBERS = { '#s-steps': '6', '#s-batch': '1', '#s-length': '8', '#s-sample': '0', '#s-rank': '2', '#s-alpha': '4' };
+
+let site;
+let browser;
+before(async () => {
+  site = await serve();
+  browser = await Browser.launch();
+});
+after(async () => {
+  await browser?.close();
+  await site?.close();
+});
+
+const stateIs = (page, state) => page.waitForFunction((wanted) => document.querySelector('#main').dataset.state === wanted, state, { timeout: 120_000 });
+
+test('demo trains an adapter, and asks for its base by name when the run goes on', async () => {
+  const { page, record } = await browser.open(`${site.url}/demo/`);
+  await page.waitForSelector('#start:enabled', { timeout: 180_000 });
+  assert.equal(await page.isHidden('#trained'), true, 'a new model has no base');
+  await page.setInputFiles('#model-files', MODEL);
+  await page.waitForFunction(() => document.querySelector('#t-all').textContent !== '', undefined, { timeout: 60_000 });
+  assert.equal(await page.isChecked('input[name="trained"][value="all"]'), true, 'a small model is trained as a whole');
+  const all = await page.textContent('#memory-total');
+  await page.check('input[name="trained"][value="adapter"]');
+  for (const [id, value] of Object.entries(NUMBERS)) await page.fill(id, value);
+  await page.waitForFunction((before) => document.querySelector('#memory-total').textContent !== before && /adapter/.test(document.querySelector('#memory-parts').textContent), all, { timeout: 30_000 });
+  await page.waitForFunction(() => document.querySelector('#s-rate').valueAsNumber === 0.0002, undefined, { timeout: 10_000 });
+  const [adapter, weights] = await Promise.all(['#t-adapter', '#t-all'].map((id) => page.textContent(id)));
+  assert.equal(adapter, await page.textContent('#memory-total'));
+  assert.notEqual(adapter, weights);
+  await page.click('#start');
+  await stateIs(page, 'done');
+  assert.match(await page.textContent('#run-base'), /^Adapter of rank 2: .* 14 matrices, beside tiny\.gguf \(76 kB, header [0-9a-f]{12}\), .* on the GPU\.$/);
+
+  await page.reload();
+  await page.waitForSelector('#goon:not([hidden])', { timeout: 60_000 });
+  await page.click('#goon');
+  await page.waitForSelector('#ask[open] #ask-files', { state: 'attached', timeout: 120_000 });
+  assert.match(await page.textContent('#ask-words'), /beside a model that is not in its checkpoint: tiny\.gguf/);
+  await page.setInputFiles('#ask-files', OTHER);
+  await page.waitForFunction(() => /not the bytes/.test(document.querySelector('#ask-words').textContent), undefined, { timeout: 60_000 });
+  await page.setInputFiles('#ask-files', { name: 'moved.gguf', mimeType: 'application/octet-stream', buffer: readFileSync(MODEL) });
+  await stateIs(page, 'done');
+  assert.match(await page.textContent('#run-base'), /beside tiny\.gguf/);
+  assert.deepEqual(record.errors, []);
+  await page.close();
+});
