@@ -102,7 +102,8 @@ fn squares_of_singular_values(d: &[f64], columns: usize) -> Vec<f64> {
                 if a[p][q] == 0.0 {
                     continue;
                 }
-                let angle = 0.5 * (2.0 * a[p][q]).atan2(a[q][q] - a[p][p]);
+                // Of the two turns the smaller, with which the sweeps converge.
+                let angle = 0.5 * (2.0 * a[p][q] / (a[q][q] - a[p][p])).atan();
                 let (sin, cos) = angle.sin_cos();
                 for row in &mut a {
                     (row[p], row[q]) = (cos * row[p] - sin * row[q], sin * row[p] + cos * row[q]);
@@ -169,12 +170,14 @@ fn errors_are_those_of_the_best_product_of_the_rank() {
         0 => product(rows, columns, rows.min(columns), n, |_| 0.1),
         _ => product(rows, columns, rows.min(columns), n, |k| 0.7f64.powi(k as i32)),
     });
+    let squares = |name: &str| squares_of_singular_values(&difference(&tuned, &base, name), tuned.shape(name).unwrap()[1]);
+    let squares: BTreeMap<String, Vec<f64>> =
+        values(&tuned).into_keys().filter(|name| name.contains("_proj")).map(|name| (name.clone(), squares(&name))).collect();
     for rank in [1, 4, 16] {
         let mut extracted = extract(&tuned, &base, &options(rank)).unwrap();
         let (mut rest, mut all) = (0.0, 0.0);
         for (name, tensor) in &extracted.report.tensors {
-            let d = difference(&tuned, &base, name);
-            let squares = squares_of_singular_values(&d, tuned.shape(name).unwrap()[1]);
+            let squares = &squares[name];
             let best = squares[rank as usize..].iter().sum::<f64>() / squares.iter().sum::<f64>();
             let over = tensor.error / best.sqrt() - 1.0;
             // No product of this rank is better; f32 factors cost 1e-7 of the difference at most.
