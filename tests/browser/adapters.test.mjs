@@ -159,6 +159,36 @@ test('the files of PEFT leave the tab and are trained on', async () => {
   assert.deepEqual([parts.weights, parts.adapter, parts.grads], [0, found.info.bytes, found.info.bytes]);
 });
 
+test('an adapter leaves the tab as a file for llama.cpp, and merged into its base', async () => {
+  const found = await inPage(async (s, a, setting) => {
+    const { modulesToSave: saved, ...adapter } = setting.options.adapter;
+    const base = await a.base(setting);
+    const whole = async (options) => {
+      const [file] = (await s.current().exportFiles(options)).filter(({ name }) => name.endsWith('.gguf'));
+      return new File([file.blob], file.name);
+    };
+    await a.start(base, { ...setting, options: { ...setting.options, adapter: { ...adapter, rslora: true } } });
+    await s.step(4);
+    const { loss } = await s.current().evaluate();
+    const alone = await whole({ format: 'gguf-adapter' });
+    const merged = await whole({ format: 'gguf', type: 'f32' });
+    await s.current().dispose();
+    const { kind, tensors } = await s.tabtune.inspectFiles(alone, { worker: s.workers() });
+    await a.start(merged, { ...setting, options: { ...setting.options, adapter: null } });
+    const again = (await s.current().evaluate()).loss;
+    await s.current().dispose();
+    // llama.cpp has no place for modules that are trained in full.
+    await a.start(base, { ...setting, options: { ...setting.options, adapter: { ...adapter, modulesToSave: saved } } });
+    const refused = await s.settled(whole({ format: 'gguf-adapter' }));
+    await s.current().dispose();
+    return { loss, again, kind, tensors: tensors.length, refused: [refused.code, refused.word] };
+  }, SETTING);
+  // The merged values are rounded to f32 once.
+  assert.ok(Math.abs(found.again / found.loss - 1) < 1e-5, `${found.again} and ${found.loss}`);
+  assert.equal(found.tensors, 28);
+  assert.deepEqual(found.refused, ['BAD_OPTION', 'export.lora.unrepresentable']);
+});
+
 test('settings that cannot be are refused together, and the model stays', async () => {
   const found = await inPage(async (s, a, setting) => {
     const model = await s.tabtune.openModel(await a.base(setting), { worker: s.workers() });
