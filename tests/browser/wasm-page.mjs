@@ -68,7 +68,7 @@ export async function resume({ decay, ...config }) {
   const before = await go(session, 2, decay);
   const files = await save(session);
   const live = await finish(session, before, 2);
-  const again = await core.Session.resume(files.map(({ name, bytes }) => source(name, bytes)), data, undefined, []);
+  const again = await core.Session.resume(files.map(({ name, bytes }) => source(name, bytes)), data, undefined, [], []);
   return { live, resumed: await finish(again, [], 2) };
 }
 
