@@ -110,7 +110,8 @@ async function browserTests(name, files, concurrency) {
   const paths = files.map((file) => join('tests', 'browser', file));
   const code = await run(process.execPath, ['--test', `--test-concurrency=${concurrency}`, `--test-timeout=${HANGING_MILLIS}`, ...reporters, ...paths], {
     allowFailure: true,
-    env: { TABTUNE_CASES: casesDir },
+    // The tests that ask the native program find the one that Clippy compiled.
+    env: { ...COMPILED_BY_CLIPPY, TABTUNE_CASES: casesDir },
   });
   const text = existsSync(report) ? readFileSync(report, 'utf8') : '';
   const count = (word) => Number(new RegExp(`^# ${word} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
