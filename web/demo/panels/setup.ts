@@ -183,7 +183,7 @@ export class Setup {
       const { info } = model;
       const tokenizer = info.tokenizer?.kind ?? 'none';
       this.#findings(model.warnings);
-      byId('model-facts', HTMLElement).textContent = `${escaped(info.architecture)}, ${parameters(info.parameters)} parameters in ${info.tensors.length} tensors, vocabulary ${grouped(info.vocabSize)} (${escaped(tokenizer)})`;
+      byId('model-facts', HTMLElement).textContent = `${escaped(info.architecture)}, ${parameters(info.parameters)} parameters in ${info.tensors.length} tensors, vocabulary ${grouped(info.vocabSize)} (${escaped(tokenizer).replaceAll('_', ' ')})`;
       this.#offer(info);
       suggestRate(this.trained);
       const { options } = this;
