@@ -25,7 +25,8 @@ pub(super) fn changed(saved: &TrainConfig, json: &str) -> Result<TrainConfig> {
 /// say holds, and `adapter` may repeat it.
 pub(super) fn train_config(json: &str, files: Option<&Bundle>) -> Result<TrainConfig> {
     let mut given = parsed(json)?;
-    if let Some(saved) = files.and_then(Bundle::attached) {
+    // What is no object is refused below, as in any run.
+    if let Some(saved) = files.and_then(Bundle::attached).filter(|_| given.is_object()) {
         let adapter = saved.settings().continued(given.get("adapter").unwrap_or(&json!({})))?;
         given["adapter"] =
             serde_json::to_value(adapter).map_err(|error| Error::InvalidConfig(vec![Fault::new("adapter", "JSON", error)]))?;

@@ -51,7 +51,7 @@ pub async fn judge(task: &Task, subject: &Subject<'_>) -> Result<Verdict> {
 }
 
 /// The last block's output. [B·T, C]
-pub(super) fn hidden(model: &Model, ids: &[i32]) -> Result<Tensor<2>> {
+fn hidden(model: &Model, ids: &[i32]) -> Result<Tensor<2>> {
     let span = Span::whole(1, ids.len());
     model.check_span(span)?;
     let mut x = model.embed(model.token_tensor(ids)?, span);
@@ -104,7 +104,13 @@ pub(super) fn batch(ids: &[u32], starts: &[usize], length: usize) -> Result<Batc
     Ok(batch)
 }
 
-async fn ce(start: usize, count: usize, expect: &CeExpect, subject: &Subject<'_>) -> Result<Verdict> {
+/// What cases of one window begin with: the first ids and the mean loss, judged; the window, and its hidden states before the head.
+pub(super) async fn mean(
+    (start, count): (usize, usize),
+    expect: &CeExpect,
+    bound: f64,
+    subject: &Subject<'_>,
+) -> Result<(Verdict, Batch, Tensor<2>)> {
     let model = subject.model;
     let batch = batch(&subject.tokenizer.encode(subject.text)?, &[start], count)?;
     let mut verdict = Verdict::default();
@@ -112,9 +118,15 @@ async fn ce(start: usize, count: usize, expect: &CeExpect, subject: &Subject<'_>
     verdict.equal("first_ids", &first_ids, &expect.first_ids);
     let x = hidden(model, &batch.inputs)?;
     let sum = read_f32(head_loss_sum(model, x.clone(), model.target_tensor(&batch.targets)?)).await?;
-    verdict.relative("mean", f64::from(sum[0]) / count as f64, expect.mean, if subject.merged { MERGED_LOSS } else { LOSS });
+    verdict.relative("mean", f64::from(sum[0]) / count as f64, expect.mean, bound);
+    Ok((verdict, batch, x))
+}
+
+async fn ce(start: usize, count: usize, expect: &CeExpect, subject: &Subject<'_>) -> Result<Verdict> {
+    let bound = if subject.merged { MERGED_LOSS } else { LOSS };
+    let (mut verdict, batch, x) = mean((start, count), expect, bound, subject).await?;
     for (name, place, want) in [("first", 0, expect.first), ("last", count - 1, expect.last)] {
-        let logits = row(model, &x, place).await?;
+        let logits = row(subject.model, &x, place).await?;
         let largest = logits.iter().fold(0f32, |a, x| a.max(x.abs()));
         // A single loss is a difference of logits, each with an error of at most LOGIT.
         let bound = (2.0 * LOGIT * f64::from(largest)).min(want.abs() * 1e-2);

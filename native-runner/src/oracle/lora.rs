@@ -12,10 +12,10 @@ use tabtune::error::Fault;
 use tabtune::gpu::read_f32;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, ParamVisitor};
-use tabtune::train::{NamedGradients, Trainer, accumulate, evaluate, head_loss_sum};
+use tabtune::train::{NamedGradients, Trainer, accumulate, evaluate};
 use tabtune::{Error, Result};
 
-use super::judge::{Subject, batch, hidden, train_config};
+use super::judge::{Subject, batch, mean, train_config};
 use super::{CeExpect, LOSS, NORM, Verdict, cross_entropy, square_sum};
 
 /// Relative bound of the norm of a trained tensor.
@@ -150,13 +150,7 @@ pub async fn judge_lora(task: &LoraTask, subject: &Subject<'_>, adapter: &Adapte
 
 async fn ce(start: usize, count: usize, expect: &CeExpect, subject: &Subject<'_>) -> Result<(Verdict, Values)> {
     let model = subject.model;
-    let batch = batch(&subject.tokenizer.encode(subject.text)?, &[start], count)?;
-    let mut verdict = Verdict::default();
-    let first_ids: Vec<u32> = batch.inputs.iter().take(expect.first_ids.len()).map(|&id| id as u32).collect();
-    verdict.equal("first_ids", &first_ids, &expect.first_ids);
-    let x = hidden(model, &batch.inputs)?;
-    let sum = read_f32(head_loss_sum(model, x.clone(), model.target_tensor(&batch.targets)?)).await?;
-    verdict.relative("mean", f64::from(sum[0]) / count as f64, expect.mean, LOSS);
+    let (mut verdict, batch, x) = mean((start, count), expect, LOSS, subject).await?;
     let logits = read_f32(model.head(x)).await?;
     let rows = logits.chunks_exact(model.config().vocab_size).zip(&batch.targets);
     let losses: Vec<f64> = rows.map(|(row, &target)| cross_entropy(row, target as usize)).collect();
