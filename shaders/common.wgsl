@@ -29,6 +29,11 @@ fn bf16_high(word: u32) -> f32 {
   return bitcast<f32>(word & 0xffff0000u);
 }
 
+// The four elements of two packed words.
+fn bf16_four(words: vec2<u32>) -> vec4<f32> {
+  return vec4<f32>(bf16_low(words.x), bf16_high(words.x), bf16_low(words.y), bf16_high(words.y));
+}
+
 // Half precision as f32, by integers: a shader may take a subnormal half, which the scale of a block can be, as zero.
 fn f16_value(bits: u32) -> f32 {
   let rest = bits & 0x7fffu;

@@ -1,7 +1,7 @@
-// Gradients of y = x Wᵀ for GPUs in one dispatch: by the first `input` workgroups dx = dy W in slices of dy's columns,
-// added to dx if add has bit 0; by the others dW = dyᵀ x, added to dW if add has bit 1. dy [n, m], x [n, k], w [m, k],
-// dx [slices, n, k], dw [m, k]; m = 4 m4, k = 4 k4. A workgroup: 64 rows by 64 columns of one of them, 16 products of
-// the sum at a time in workgroup memory. Twin: ops/linear/kernels.rs
+// Gradients of y = x Wᵀ for GPUs in one dispatch: by the first `input` workgroups dx = dy W (chunks/input_tile.wgsl),
+// by the others dW = scale dyᵀ x, added to dW if add has bit 1. dy [n, m], x [n, k], w [m, k], dx [slices, n, k], dw
+// [m, k]; m = 4 m4, k = 4 k4. A workgroup: 64 rows by 64 columns of one of them, 16 products of the sum at a time in
+// workgroup memory. Twin: ops/linear/kernels.rs
 struct Params {
   n: u32,
   m4: u32,
@@ -9,6 +9,8 @@ struct Params {
   slice4: u32,
   input: u32,
   add: u32,
+  // Factor of dW.
+  scale: f32,
   // Where the second plane of w begins.
   plane: u32,
 }
@@ -19,58 +21,20 @@ struct Params {
 @group(0) @binding(4) var<storage, read_write> dw: array<vec4<f32>>;
 @group(0) @binding(5) var<storage, read_write> params: Params;
 
-var<workgroup> left: array<vec4<f32>, 320>;
-var<workgroup> right: array<vec4<f32>, 256>;
 // Loops with barriers need bounds that are provably uniform: whether dx is computed, and the number of rounds.
 var<workgroup> plan: vec2<u32>;
 
-// Rows ty + 8 a and the vectors tx, tx + 8 of dx; the sum runs over dy's columns first .. end (vectors).
-fn input_gradient(tile: u32, lane: u32, rounds: u32) {
-  let k4 = params.k4;
-  let across = (k4 + 15u) / 16u;
-  let tiles = across * ((params.n + 63u) / 64u);
-  let slice = tile / tiles;
-  let first = slice * params.slice4;
-  let end = min(first + params.slice4, params.m4);
-  let top = tile % tiles / across * 64u;
-  let column = tile % across * 16u;
-  var sums = array<vec4<f32>, 16>();
-  for (var round = 0u; round < rounds; round++) {
-    for (var e = 0u; e < 4u; e++) {
-      let row = lane / 4u + 16u * e;
-      let c = first + 4u * round + lane % 4u;
-      left[row * 5u + lane % 4u] = vec4<f32>();
-      if (top + row < params.n && c < end) {
-        left[row * 5u + lane % 4u] = dy[(top + row) * params.m4 + c];
-      }
-      let r = lane / 16u + 4u * e;
-      let i = column + lane % 16u;
-      right[r * 16u + lane % 16u] = vec4<f32>();
-      if (first + 4u * round + r / 4u < end && i < k4) {
-        right[r * 16u + lane % 16u] = weight4(4u * (first + 4u * round) + r, i);
-      }
-    }
-    workgroupBarrier();
-    for (var i = 0u; i < 4u; i++) {
-      let at = i * 64u + lane % 8u;
-      let a0 = right[at]; let b0 = right[at + 8u]; let a1 = right[at + 16u]; let b1 = right[at + 24u];
-      let a2 = right[at + 32u]; let b2 = right[at + 40u]; let a3 = right[at + 48u]; let b3 = right[at + 56u];
-      for (var a = 0u; a < 8u; a++) {
-        let p = left[(lane / 8u + 8u * a) * 5u + i];
-        sums[2u * a] += (p.x * a0 + p.y * a1) + (p.z * a2 + p.w * a3);
-        sums[2u * a + 1u] += (p.x * b0 + p.y * b1) + (p.z * b2 + p.w * b3);
-      }
-    }
-    workgroupBarrier();
-  }
-  for (var a = 0u; a < 16u; a++) {
-    let row = top + lane / 8u + 8u * (a / 2u);
-    let i = column + lane % 8u + 8u * (a % 2u);
-    if (row < params.n && i < k4) {
-      let at = (slice * params.n + row) * k4 + i;
-      dx[at] = select(vec4<f32>(), dx[at], (params.add & 1u) == 1u) + sums[a];
-    }
-  }
+// The sums of dx end with the products of dy and w.
+fn more() -> u32 {
+  return 0u;
+}
+
+fn more_output(row: u32, c: u32) -> vec4<f32> {
+  return vec4<f32>();
+}
+
+fn more_weight(row: u32, i: u32) -> vec4<f32> {
+  return vec4<f32>();
 }
 
 // The rows 4 (ty + 8 a) + e and the vectors tx, tx + 8 of dW; the sum runs over the rows of dy and x.
@@ -116,7 +80,7 @@ fn weight_gradient(tile: u32, lane: u32, rounds: u32) {
     let i = column + tx + 8u * (a % 2u);
     if (v < params.m4 && i < k4) {
       let at = (4u * v + a % 8u / 2u) * k4 + i;
-      dw[at] = select(vec4<f32>(), dw[at], (params.add & 2u) == 2u) + sums[a];
+      dw[at] = select(vec4<f32>(), dw[at], (params.add & 2u) == 2u) + params.scale * sums[a];
     }
   }
 }

@@ -4,6 +4,5 @@
 
 // The elements 4 i … 4 i + 3 of a row of w.
 fn weight4(row: u32, i: u32) -> vec4<f32> {
-  let words = w[row * params.k4 + i];
-  return vec4<f32>(bf16_low(words.x), bf16_high(words.x), bf16_low(words.y), bf16_high(words.y));
+  return bf16_four(w[row * params.k4 + i]);
 }

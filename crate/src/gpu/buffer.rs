@@ -117,6 +117,15 @@ impl Buffer {
         }
     }
 
+    /// Whether it is on a device with the [kernels for software adapters](crate::gpu::launch::is_software).
+    pub fn on_software(&self) -> bool {
+        match &self.0 {
+            Held::Cube(tensor) => CubeBackend::software(tensor),
+            #[cfg(feature = "cpu")]
+            Held::Flex(_) => false,
+        }
+    }
+
     /// An uninitialised tensor on the device of this one.
     pub fn empty_like(&self, shape: impl Into<Shape>, dtype: DType) -> Self {
         Self(match &self.0 {

@@ -112,12 +112,12 @@ impl Family for Gpt2 {
         let Place { config, layer, .. } = place;
         let block = &self.transformer.h[layer];
         let c = config.hidden_size;
-        let qkv = block.attn.c_attn.forward_at(block.ln_1.forward(x.clone(), config.norm_eps), span.moment);
+        let qkv = block.attn.c_attn.forward_at(block.ln_1.forward(x.clone(), config.norm_eps), span);
         let part = |i: usize| qkv.clone().narrow(1, i * c, c);
         let attended = attend(config, part(0), part(1), part(2), span, cache, layer);
-        let x = ops::residual_add(x, block.attn.c_proj.forward_at(attended, span.moment));
-        let hidden = block.mlp.c_fc.forward_at(block.ln_2.forward(x.clone(), config.norm_eps), span.moment);
-        ops::residual_add(x, block.mlp.c_proj.forward_at(ops::gelu(hidden), span.moment))
+        let x = ops::residual_add(x, block.attn.c_proj.forward_at(attended, span));
+        let hidden = block.mlp.c_fc.forward_at(block.ln_2.forward(x.clone(), config.norm_eps), span);
+        ops::residual_add(x, block.mlp.c_proj.forward_at(ops::gelu(hidden), span))
     }
 
     fn before_head(&self, config: &ModelConfig, x: Tensor<2>) -> (Tensor<2>, &Matrix) {

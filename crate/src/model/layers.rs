@@ -6,9 +6,10 @@
 use burn::module::{Module, Param};
 use burn::tensor::{Int, Tensor};
 
-pub use super::low_rank::{Factor, LowRank};
+use super::Span;
+pub use super::low_rank::{Factor, LowRank, Products};
 pub use super::weight::{Matrix, Weight};
-use crate::ops::{self, Moment};
+use crate::ops;
 
 /// y = x·Wᵀ + b, and of a target of an adapter s·d(x)·Aᵀ·Bᵀ more. weight [out, in] (f32 or packed bf16), bias [out], A [r, in], B [out, r].
 #[derive(Module, Debug)]
@@ -39,16 +40,17 @@ impl Linear {
 
     /// x [N, in] → [N, out], without dropout.
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        self.forward_at(x, None)
+        let rows = x.dims()[0];
+        self.forward_at(x, Span::whole(1, rows))
     }
 
-    /// x [N, in] → [N, out]. In training, `moment` says which values dropout takes away.
-    pub fn forward_at(&self, x: Tensor<2>, moment: Option<Moment>) -> Tensor<2> {
-        let y = add_bias(self.weight.linear(x.clone()), self.bias.as_ref());
-        match (&self.low_rank, &self.lora_A, &self.lora_B) {
-            (Some(low_rank), Some(a), Some(b)) => low_rank.added(y, x, [a, b], moment),
-            _ => y,
-        }
+    /// x [N, in] → [N, out]. In training, the moment of `span` says which values dropout takes away.
+    pub fn forward_at(&self, x: Tensor<2>, span: Span<'_>) -> Tensor<2> {
+        let y = match (&self.low_rank, &self.lora_A, &self.lora_B) {
+            (Some(low_rank), Some(a), Some(b)) => low_rank.product(x, &self.weight, false, [a, b], span),
+            _ => self.weight.linear(x),
+        };
+        add_bias(y, self.bias.as_ref())
     }
 }
 
@@ -86,16 +88,17 @@ impl Conv1d {
 
     /// x [N, in] → [N, out], without dropout.
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
-        self.forward_at(x, None)
+        let rows = x.dims()[0];
+        self.forward_at(x, Span::whole(1, rows))
     }
 
-    /// x [N, in] → [N, out]. In training, `moment` says which values dropout takes away.
-    pub fn forward_at(&self, x: Tensor<2>, moment: Option<Moment>) -> Tensor<2> {
-        let y = add_bias(self.weight.conv1d(x.clone()), Some(&self.bias));
-        match (&self.low_rank, &self.lora_A, &self.lora_B) {
-            (Some(low_rank), Some(a), Some(b)) => low_rank.added(y, x, [a, b], moment),
-            _ => y,
-        }
+    /// x [N, in] → [N, out]. In training, the moment of `span` says which values dropout takes away.
+    pub fn forward_at(&self, x: Tensor<2>, span: Span<'_>) -> Tensor<2> {
+        let y = match (&self.low_rank, &self.lora_A, &self.lora_B) {
+            (Some(low_rank), Some(a), Some(b)) => low_rank.product(x, &self.weight, true, [a, b], span),
+            _ => self.weight.conv1d(x),
+        };
+        add_bias(y, Some(&self.bias))
     }
 }
 

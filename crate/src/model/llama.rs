@@ -125,15 +125,15 @@ impl Family for Llama {
             Some(norm) => norm.forward(y.reshape([n * heads, h]), config.norm_eps).reshape([n, heads * h]),
             None => y,
         };
-        let q = per_head(attention.q_proj.forward_at(normed.clone(), span.moment), config.num_attention_heads, &attention.q_norm);
-        let k = per_head(attention.k_proj.forward_at(normed.clone(), span.moment), config.num_key_value_heads, &attention.k_norm);
-        let v = attention.v_proj.forward_at(normed, span.moment);
+        let q = per_head(attention.q_proj.forward_at(normed.clone(), span), config.num_attention_heads, &attention.q_norm);
+        let k = per_head(attention.k_proj.forward_at(normed.clone(), span), config.num_key_value_heads, &attention.k_norm);
+        let v = attention.v_proj.forward_at(normed, span);
         let (q, k) = (rope.rotate(q, span), rope.rotate(k, span));
-        let attended = attention.o_proj.forward_at(attend(config, q, k, v, span, cache, layer), span.moment);
+        let attended = attention.o_proj.forward_at(attend(config, q, k, v, span, cache, layer), span);
         let (x, normed) = block.post_attention_layernorm.add_forward(x, attended, config.norm_eps);
-        let gate = block.mlp.gate_proj.forward_at(normed.clone(), span.moment);
-        let gated = ops::swiglu(gate, block.mlp.up_proj.forward_at(normed, span.moment));
-        ops::residual_add(x, block.mlp.down_proj.forward_at(gated, span.moment))
+        let gate = block.mlp.gate_proj.forward_at(normed.clone(), span);
+        let gated = ops::swiglu(gate, block.mlp.up_proj.forward_at(normed, span));
+        ops::residual_add(x, block.mlp.down_proj.forward_at(gated, span))
     }
 
     fn before_head(&self, config: &ModelConfig, x: Tensor<2>) -> (Tensor<2>, &Matrix) {

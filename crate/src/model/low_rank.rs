@@ -1,15 +1,49 @@
 //! What an adapter adds to a matrix (arXiv:2106.09685): y += s·d(x)·Aᵀ·Bᵀ.
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
-use crate::ops::{self, Mask, Moment};
+use super::Span;
+use super::weight::Matrix;
+use crate::ops::{self, Adapted, Mask};
 
 /// One of a target's two factors. Its name is PEFT's: `<module>.lora_A.weight`.
 #[derive(Module, Debug)]
 pub struct Factor {
     /// [r, in] of A, [out, r] of B.
     pub weight: Param<Tensor<2>>,
+}
+
+/// The products d(x)·Aᵀ of a block, in the order of its targets. They are small: the pass of a block that is run again for its gradients takes those
+/// of its first pass.
+#[derive(Debug, Default)]
+pub struct Products {
+    kept: RefCell<VecDeque<Tensor<2>>>,
+    again: bool,
+}
+
+impl Products {
+    /// The same for the second pass.
+    pub fn again(self) -> Self {
+        Self { again: true, ..self }
+    }
+
+    fn next(&self, made: impl FnOnce() -> Tensor<2>) -> Tensor<2> {
+        let mut kept = self.kept.borrow_mut();
+        if self.again
+            && let Some(product) = kept.pop_front()
+        {
+            return product;
+        }
+        let product = made();
+        if !self.again {
+            kept.push_back(product.clone());
+        }
+        product
+    }
 }
 
 /// How a target adds its product.
@@ -24,14 +58,18 @@ pub struct LowRank {
 }
 
 impl LowRank {
-    /// y + s·d(x)·Aᵀ·Bᵀ. y [N, out], x [N, in]. The inputs are taken away in training alone, at its `moment`.
-    pub fn added(&self, y: Tensor<2>, x: Tensor<2>, [a, b]: [&Factor; 2], moment: Option<Moment>) -> Tensor<2> {
-        let x = match moment {
-            Some(moment) if self.dropout > 0.0 => ops::dropout(x, Mask { probability: self.dropout, key: self.key, moment }),
-            _ => x,
+    /// x·Wᵀ + s·d(x)·Aᵀ·Bᵀ, of GPT-2's layout x·W + … . x [N, in] → [N, out]; W is constant. The inputs are taken away in training alone.
+    pub fn product(&self, x: Tensor<2>, weight: &Matrix, conv1d: bool, [a, b]: [&Factor; 2], span: Span<'_>) -> Tensor<2> {
+        let mask = span.moment.filter(|_| self.dropout > 0.0).map(|moment| Mask { probability: self.dropout, key: self.key, moment });
+        let (words, form, turned) = weight.stored();
+        let recorded = x.is_autodiff();
+        let made = || {
+            let (x, a) = if recorded { (x.clone().inner(), a.weight.val().inner()) } else { (x.clone(), a.weight.val()) };
+            ops::linear(if let Some(mask) = mask { ops::dropout(x, mask) } else { x }, a)
         };
-        let z = ops::linear(x, a.weight.val());
-        let z = if self.scale.to_bits() == 1f32.to_bits() { z } else { z * self.scale };
-        ops::residual_add(y, ops::linear(z, b.weight.val()))
+        let z = if let Some(products) = span.products { products.next(made) } else { made() };
+        let (words, z) = if recorded { (Tensor::from_inner(words), Tensor::from_inner(z)) } else { (words, z) };
+        let adapted = Adapted { form, conv1d: conv1d != turned, scale: self.scale, mask };
+        ops::low_rank(x, words, z, [a.weight.val(), b.weight.val()], adapted)
     }
 }

@@ -41,6 +41,7 @@ use family::{Family, Lookup, Place};
 use gpt2::Gpt2;
 use llama::Llama;
 use load::WeightSource;
+pub use low_rank::Products;
 use rope::Rope;
 
 /// The positions of a batch: B sequences of T tokens whose first token has position `offset`.
@@ -56,12 +57,14 @@ pub struct Span<'a> {
     pub document_starts: Option<&'a Tensor<1, Int>>,
     /// The step of training that this is, for dropout; `None` outside of training.
     pub moment: Option<Moment>,
+    /// Where the products of an adapter's first factors are kept for a second pass, or taken from in it.
+    pub products: Option<&'a Products>,
 }
 
 impl Span<'_> {
     /// B whole sequences of T tokens, each one document.
     pub fn whole(batch_size: usize, seq_len: usize) -> Self {
-        Self { batch_size, seq_len, offset: 0, document_starts: None, moment: None }
+        Self { batch_size, seq_len, offset: 0, document_starts: None, moment: None, products: None }
     }
 }
 

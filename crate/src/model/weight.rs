@@ -4,6 +4,7 @@ use burn::module::{Content, Devices, Module, ModuleDisplay, ModuleDisplayDefault
 use burn::tensor::kind::Autodiff;
 use burn::tensor::{Device, Int, Tensor};
 
+use crate::gpu::{StorageType, StoredMatrix};
 use crate::ops::{self, PackedMatrix};
 
 /// A tensor of a layer. What is frozen has no name in the module: nothing can train it, track it or save it.
@@ -176,6 +177,19 @@ impl Matrix {
                 ops::head_loss(x, weight, targets, rows)
             }
             Self::Packed { matrix, .. } => ops::packed_head_loss(x, matrix, targets, rows),
+        }
+    }
+
+    /// The words of a constant matrix without autodiff, how they lie, and whether it is stored as [out, in] where the layer has [in, out].
+    pub fn stored(&self) -> (Tensor<1>, StoredMatrix, bool) {
+        match self {
+            Self::Dense(weight) => {
+                let tensor = weight.val();
+                let [rows, columns] = tensor.dims();
+                let form = StoredMatrix { storage: StorageType::of(tensor.dtype()), rows, columns };
+                (tensor.reshape([rows * columns]), form, false)
+            }
+            Self::Packed { matrix, transposed } => (matrix.words(), matrix.form(), *transposed),
         }
     }
 

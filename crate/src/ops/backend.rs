@@ -9,6 +9,7 @@ use crate::gpu::launch::Launch;
 use crate::ops::attention::{self, AttentionShape};
 use crate::ops::dropout::{self, Mask};
 use crate::ops::loss::head::{self, HeadPlan};
+use crate::ops::low_rank::{self, Adapted, LowRank};
 use crate::ops::norm::{layer, rms};
 use crate::ops::rope::{self, Positions};
 use crate::ops::tape::record;
@@ -36,6 +37,15 @@ pub trait ModelOps: Backend {
     fn packed_linear(x: FloatTensor<Self>, words: FloatTensor<Self>, form: StoredMatrix) -> FloatTensor<Self>;
     /// [`ModelOps::conv1d`] by the words of a packed matrix, which are a constant.
     fn packed_conv1d(x: FloatTensor<Self>, words: FloatTensor<Self>, form: StoredMatrix) -> FloatTensor<Self>;
+    /// A product with a constant matrix, and what the factors of an adapter add.
+    fn low_rank(
+        x: FloatTensor<Self>,
+        words: FloatTensor<Self>,
+        z: FloatTensor<Self>,
+        a: FloatTensor<Self>,
+        b: FloatTensor<Self>,
+        adapted: Adapted,
+    ) -> FloatTensor<Self>;
     /// Rows of a packed table.
     fn packed_embedding(words: FloatTensor<Self>, ids: IntTensor<Self>, form: StoredMatrix) -> FloatTensor<Self>;
     /// [`ModelOps::head_loss`] under a packed head, which is a constant.
@@ -98,6 +108,16 @@ impl<B: Launch> ModelOps for B {
     }
     fn packed_conv1d(x: FloatTensor<B>, words: FloatTensor<B>, form: StoredMatrix) -> FloatTensor<B> {
         linear::backward_input::<B>(x, Weights { words, form })
+    }
+    fn low_rank(
+        x: FloatTensor<B>,
+        words: FloatTensor<B>,
+        z: FloatTensor<B>,
+        a: FloatTensor<B>,
+        b: FloatTensor<B>,
+        adapted: Adapted,
+    ) -> FloatTensor<B> {
+        low_rank::forward::<B>(&LowRank { x, words, z, a, b, adapted })
     }
     fn packed_embedding(words: FloatTensor<B>, ids: IntTensor<B>, form: StoredMatrix) -> FloatTensor<B> {
         embedding::forward::<B>(Weights { words, form }, B::ids(ids))
@@ -192,6 +212,18 @@ impl<B: Launch, C: CheckpointStrategy> ModelOps for Autodiff<B, C> {
         let ((x, x_node), w) = (x.into_parts(), Weights { words: words.into_primitive(), form });
         let y = linear::backward_input::<B>(x, w.clone());
         record::<B, C, _, 1>([x_node], y, linear::FrozenConv1d { w })
+    }
+    fn low_rank(
+        x: FloatTensor<Self>,
+        words: FloatTensor<Self>,
+        z: FloatTensor<Self>,
+        a: FloatTensor<Self>,
+        b: FloatTensor<Self>,
+        adapted: Adapted,
+    ) -> FloatTensor<Self> {
+        let ((x, x_node), (a, a_node), (b, b_node)) = (x.into_parts(), a.into_parts(), b.into_parts());
+        let vjp = LowRank { x, words: words.into_primitive(), z: z.into_primitive(), a, b, adapted };
+        record::<B, C, _, 3>([x_node, a_node, b_node], low_rank::forward::<B>(&vjp), vjp)
     }
     fn packed_embedding(words: FloatTensor<Self>, ids: IntTensor<Self>, form: StoredMatrix) -> FloatTensor<Self> {
         Self::from_inner(embedding::forward::<B>(Weights { words: words.into_primitive(), form }, B::ids(ids)))

@@ -15,6 +15,7 @@ pub mod elementwise;
 pub mod embedding;
 pub mod linear;
 pub mod loss;
+pub mod low_rank;
 pub mod norm;
 pub mod packed;
 pub mod rope;
@@ -24,13 +25,14 @@ mod weights;
 
 pub use attention::{AttentionShape, MAX_HEAD_DIM};
 pub use dropout::{Mask, Moment};
+pub use low_rank::Adapted;
 pub use packed::{PackedMatrix, packed_conv1d, packed_embedding, packed_head_loss, packed_linear};
 pub use rope::Positions;
 
 use crate::gpu::Kernels;
 
 /// The kernels of all operations.
-pub(crate) const KERNELS: [Kernels; 12] = [
+pub(crate) const KERNELS: [Kernels; 13] = [
     attention::kernels::KERNELS,
     cast_bf16::KERNELS,
     column_sum::KERNELS,
@@ -39,6 +41,7 @@ pub(crate) const KERNELS: [Kernels; 12] = [
     embedding::KERNELS,
     linear::kernels::KERNELS,
     loss::cross_entropy::KERNELS,
+    low_rank::KERNELS,
     norm::layer::KERNELS,
     norm::rms::KERNELS,
     rope::KERNELS,
@@ -58,6 +61,14 @@ pub fn linear(x: Tensor<2>, w: Tensor<2>) -> Tensor<2> {
 /// `x [n, k] · w [k, m] → [n, m]`, the layout of GPT-2's Conv1D. The weights are f32 or packed bf16; their gradient is f32.
 pub fn conv1d(x: Tensor<2>, w: Tensor<2>) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::conv1d(x.into_dispatch(), w.into_dispatch()))
+}
+
+/// `x [n, k] · Wᵀ + s·z·Bᵀ → [n, m]`, by the words of a constant matrix W that `adapted` describes, and the factors `a [r, k]`, `b [m, r]` of an
+/// adapter (f32 or packed bf16). `z [n, r]` is `d(x)·Aᵀ` with the dropout d of `adapted`, computed before and not recorded: the gradients of
+/// x and A, which pass through it, are made here.
+pub fn low_rank(x: Tensor<2>, words: Tensor<1>, z: Tensor<2>, [a, b]: [Tensor<2>; 2], adapted: Adapted) -> Tensor<2> {
+    let [words, z] = [words.into_dispatch(), z.into_dispatch()];
+    Tensor::from_dispatch(Dispatch::low_rank(x.into_dispatch(), words, z, a.into_dispatch(), b.into_dispatch(), adapted))
 }
 
 /// `x [n, C] + b [C]`, in place of x if it is uniquely owned.

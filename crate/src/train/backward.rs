@@ -9,7 +9,7 @@ use super::loss::head_loss_sum;
 use super::place::Placed;
 use crate::data::Batch;
 use crate::error::Result;
-use crate::model::Model;
+use crate::model::{Model, Products, Span};
 use crate::ops::Moment;
 use crate::parameters::ParamVisitor;
 
@@ -33,6 +33,8 @@ pub(super) struct Walk {
     placed: Placed,
     /// The input of each block that is run again for its backward pass.
     inputs: Vec<Tensor<2>>,
+    /// What each of these blocks keeps beside it.
+    products: Vec<Products>,
     /// The view and the input of what has been recorded: the head, or all that follows the tables.
     view: Arc<Model>,
     input: Tensor<2>,
@@ -73,10 +75,13 @@ impl Walk {
         let placed = Placed::new(model, batch)?.at(moment);
         let span = placed.span();
         let mut inputs = vec![model.embed(placed.ids.clone(), span)];
+        let mut products = Vec::new();
         if recompute {
             // By a model that is not tracked: the tape of a block would be kept until a backward pass.
             for layer in 0..model.config().num_hidden_layers {
-                inputs.push(model.block(layer, inputs[layer].clone(), span, None));
+                let kept = Products::default();
+                inputs.push(model.block(layer, inputs[layer].clone(), Span { products: Some(&kept), ..span }, None));
+                products.push(kept.again());
             }
         }
         let placed = placed.tracked();
@@ -86,7 +91,7 @@ impl Walk {
         let input = if recompute || view.trains_tables() { leaf(input) } else { Tensor::from_inner(input) };
         let output = if recompute { input.clone() } else { view.blocks(input.clone(), placed.span()) };
         let loss = head_loss_sum(&view, output, placed.targets.clone());
-        Ok(Self { placed, inputs, view, input, loss })
+        Ok(Self { placed, inputs, products, view, input, loss })
     }
 
     /// The sum of token losses, [1].
@@ -96,7 +101,7 @@ impl Walk {
 
     /// The backward pass of scale·loss.
     pub fn backward(self, scale: f64, sink: &mut impl Sink) -> Result<()> {
-        let Self { placed, mut inputs, view, input, loss } = self;
+        let Self { placed, mut inputs, mut products, view, input, loss } = self;
         let mut upstream = harvest(&view, (loss * scale).backward(), &input, sink.sums());
         drop((view, input));
         sink.complete(false)?;
@@ -104,7 +109,8 @@ impl Walk {
             let Some(gradient) = upstream.take() else { break };
             let layer = inputs.len();
             let (view, input) = (sink.view(Some(layer)), leaf(input));
-            let output = view.block(layer, input.clone(), placed.span(), None);
+            let kept = products.pop();
+            let output = view.block(layer, input.clone(), Span { products: kept.as_ref(), ..placed.span() }, None);
             // The gradient of Σ y ⊙ g with respect to y is g.
             let gradients = (output * Tensor::from_inner(gradient)).sum().backward();
             upstream = harvest(&view, gradients, &input, sink.sums());

@@ -1,7 +1,5 @@
 //! Plans the bytes that a run takes on the device, before anything is allocated.
 
-use std::collections::BTreeMap;
-
 use burn::tensor::DType;
 
 use super::constants::{Constants, StoredForms};
@@ -35,13 +33,10 @@ impl MemoryPlan {
     }
 }
 
-/// Values per token between the two factors of all targets of the block that has most.
-fn ranks_of_a_block(trained: &[Asked]) -> usize {
-    let mut ranks = BTreeMap::new();
-    for asked in trained.iter().filter(|asked| matches!(asked.kind, Kind::Uniform | Kind::Gaussian)) {
-        *ranks.entry(asked.part.block()).or_insert(0) += asked.shape[0];
-    }
-    ranks.into_values().max().unwrap_or(0)
+/// Values per token between the two factors of all targets, which are kept until their block has had its backward pass.
+fn ranks(trained: &[Asked]) -> usize {
+    let first = trained.iter().filter(|asked| matches!(asked.kind, Kind::Uniform | Kind::Gaussian));
+    first.map(|asked| asked.shape[0]).sum()
 }
 
 /// The memory that training a model of this shape with these settings takes; `base` are its files, where an adapter leaves them as they are.
@@ -80,8 +75,8 @@ pub fn memory_plan_of(model: &ModelConfig, train: &TrainConfig, stored: &StoredF
     let by_block = release || train.gradient_checkpointing;
     let tokens = train.batch_size * train.seq_len;
     let floats = |per_token: usize| 4 * (tokens * per_token) as u64;
-    let (row, block) = (floats(model.hidden_size), floats(plan.kept_per_token + ranks_of_a_block(&trained)));
-    let kept = model.num_hidden_layers as u64 * if by_block { row } else { block };
+    let (row, block) = (floats(model.hidden_size), floats(plan.kept_per_token));
+    let kept = model.num_hidden_layers as u64 * if by_block { row } else { block } + floats(ranks(&trained));
     let runs = tokens.div_ceil((MAX_LOGITS_BYTES / 4 / model.vocab_size).max(1)).max(1);
     let rows = tokens.div_ceil(runs);
     // The gradient of the input of a wide product is added up in slices, each of which is a row of that gradient.

@@ -11,7 +11,8 @@ use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, ParamMap};
 use tabtune::ops::Moment;
 use tabtune::train::{NamedGradients, accumulate, loss_sum};
-use tabtune_tests::{block_on, cpu, devices};
+use tabtune_tests::kernels::relative_l2;
+use tabtune_tests::{as_a_gpu, block_on, cpu, devices};
 
 use super::reference::Reference;
 use super::{adapted, base, batch, opened, settings, shape};
@@ -52,6 +53,13 @@ fn short() -> Batch {
     Batch { inputs: inputs[..10].to_vec(), targets: targets[..10].to_vec(), batch_size: 2, seq_len: 5, document_starts: None }
 }
 
+/// Two sequences of 16 tokens: rows enough for tiles.
+fn long() -> Batch {
+    let token = |i: i32| (i * i / 3 + 5 * i) % 48;
+    let (inputs, targets) = (0..32).map(|i| (token(i), token(i + 1))).unzip();
+    Batch { inputs, targets, batch_size: 2, seq_len: 16, document_starts: None }
+}
+
 /// Every value of every trained tensor, beside a base in blocks. The differences are those of a loss in f64, which is exact to 1e-10; the
 /// gradients are sums of some hundred products in f32.
 #[test]
@@ -74,11 +82,29 @@ fn adapter_gradients_are_those_of_central_differences() {
             assert!(found.keys().eq(slopes.keys().copied()), "{:?}", found.keys());
             for (name, gradient) in &found {
                 let slopes = &slopes[name];
-                let norm = |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum::<f64>().sqrt();
-                let off = norm(&mut gradient.iter().zip(slopes).map(|(found, slope)| f64::from(*found) - SCALE * slope));
-                let all = norm(&mut slopes.iter().map(|slope| SCALE * slope));
-                assert!(all > 0.0 && off <= 1e-5 * all, "{name} on {}: {off} of {all}", device.info().adapter);
+                let slopes: Vec<f64> = slopes.iter().map(|slope| SCALE * slope).collect();
+                let off = relative_l2(gradient, &slopes);
+                assert!(off <= 1e-5, "{name} on {}: off by {off:e}", device.info().adapter);
             }
+        }
+    }
+}
+
+/// The factors inside the big sums of a GPU give the gradients of the parts.
+#[test]
+fn adapter_gradients_by_tiles_are_those_of_parts() {
+    let Some(gpu) = as_a_gpu() else { return };
+    for types in ["f32", "q8_0", "q5_1"] {
+        let bundle = opened(&base(&shape(), types));
+        let adapter = json!({ "r": 8, "alpha": 12.0, "target_modules": "all-linear", "rank_pattern": { "v_proj": 4 } });
+        let config = settings(adapter, Value::Null);
+        let of = |device: &Device| gradients_of(&adapted(&bundle, &config, device).map(&mut Stir(3)), &long(), None, true);
+        let ((loss, parts), (by_tiles, tiles)) = (of(&cpu()), of(&gpu));
+        assert!((by_tiles / loss - 1.0).abs() <= 1e-6, "{by_tiles}, not {loss}");
+        assert!(tiles.keys().eq(parts.keys()));
+        for (name, gradient) in tiles {
+            let off = relative_l2(&gradient, &parts[&name].iter().map(|&value| f64::from(value)).collect::<Vec<_>>());
+            assert!(off <= 1e-5, "{name} beside {types}: off by {off:e}");
         }
     }
 }
@@ -86,14 +112,17 @@ fn adapter_gradients_are_those_of_central_differences() {
 /// The first loss of a run is the base's, bit for bit; A then has no gradient at all, and B has one.
 #[test]
 fn new_adapter_changes_no_bit_of_the_loss() {
-    for (types, device) in ["f32", "q8_0", "q5_1"].iter().flat_map(|types| devices().into_iter().map(move |device| (types, device))) {
+    let on = |types| {
+        devices().into_iter().flat_map(move |device| [(5, batch()), (4, long())].map(|(rank, batch)| (types, device.clone(), rank, batch)))
+    };
+    for (types, device, rank, batch) in ["f32", "q8_0", "q5_1"].into_iter().flat_map(on) {
         let bundle = opened(&base(&shape(), types));
         let plain = block_on(Model::from_bundle(&bundle, tabtune::config::Precision::F32, &device.inner(), &Interrupt::none())).unwrap();
-        let expected = block_on(read_f32(loss_sum(&plain, &batch()).unwrap())).unwrap()[0];
-        let config = settings(json!({ "r": 5, "alpha": 7.0, "target_modules": "all-linear" }), Value::Null);
+        let expected = block_on(read_f32(loss_sum(&plain, &batch).unwrap())).unwrap()[0];
+        let config = settings(json!({ "r": rank, "alpha": 7.0, "target_modules": "all-linear" }), Value::Null);
         let model = adapted(&bundle, &config, &device);
         for recompute in [true, false] {
-            let (found, gradients) = gradients(&model, None, recompute);
+            let (found, gradients) = gradients_of(&model, &batch, None, recompute);
             assert_eq!(found.to_bits(), expected.to_bits());
             for (name, gradient) in gradients {
                 let zero = gradient.iter().all(|value| *value == 0.0);
@@ -115,5 +144,7 @@ fn adapter_gradients_do_not_change_when_blocks_are_run_again() {
         let other = Moment { step: 6, ..MOMENT };
         assert_ne!(gradients(&model, Some(MOMENT), true), gradients(&model, Some(other), true));
         assert_ne!(gradients(&model, Some(MOMENT), true), gradients(&model, None, true));
+        // Without a mask, a GPU has the factors in its big sums.
+        assert_eq!(gradients_of(&model, &long(), None, true), gradients_of(&model, &long(), None, false));
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tabtune::device::Device;
 use tabtune::train::Trainer;
-use tabtune_tests::{block_on, cpu, devices, weights};
+use tabtune_tests::{as_a_gpu, block_on, cpu, devices, weights};
 
 use super::{adapted, base, dataset, opened, settings, shape};
 
@@ -16,7 +16,10 @@ struct Ran {
     held: Vec<String>,
 }
 
-fn run(types: &str, storage: &str, device: &Device) -> Ran {
+/// The rank, the length of the two sequences of a step, and the factors' precision.
+type Size = (u64, u64, &'static str);
+
+fn run(types: &str, storage: &str, (rank, seq_len, precision): Size, device: &Device) -> Ran {
     // Rows of whole blocks of 256.
     let wide = types.contains("_k");
     let mut config = shape();
@@ -24,19 +27,23 @@ fn run(types: &str, storage: &str, device: &Device) -> Ran {
         (config.hidden_size, config.intermediate_size, config.head_dim) = (256, 256, 64);
     }
     let bundle = opened(&base(&config, types));
-    let adapter = json!({ "r": 3, "alpha": 4.0, "target_modules": "all-linear" });
-    let config = settings(adapter, json!({ "base_storage": storage, "steps": 3 }));
+    let adapter = json!({ "r": rank, "alpha": 6.0, "target_modules": "all-linear" });
+    let config = settings(adapter, json!({ "base_storage": storage, "steps": 3, "seq_len": seq_len, "precision": precision }));
     let mut trainer = Trainer::new(adapted(&bundle, &config, device), dataset(), config).unwrap();
     let losses = (0..3).map(|_| block_on(trainer.step()).unwrap().loss).collect();
     let held = trainer.model().held().matrices.keys().cloned().collect();
     Ran { losses, trained: weights(trainer.model()), held }
 }
 
+/// Products by parts, and for GPUs with the low-rank part in their own sums.
 #[test]
 fn adapter_beside_a_packed_base_has_the_bits_of_the_decoded_one() {
-    for device in devices() {
-        for types in TYPES {
-            let (packed, decoded) = (run(types, "stored", &device), run(types, "f32", &device));
+    let by_parts = devices().into_iter().map(|device| (device, (3, 9, "f32"), &TYPES[..]));
+    let fused =
+        as_a_gpu().into_iter().flat_map(|device| [(device.clone(), (4, 16, "f32"), &TYPES[..]), (device, (4, 16, "bf16"), &TYPES[2..3])]);
+    for (device, size, types) in by_parts.chain(fused) {
+        for &types in types {
+            let (packed, decoded) = (run(types, "stored", size, &device), run(types, "f32", size, &device));
             assert_eq!(packed.losses, decoded.losses, "{types}");
             assert!(packed.trained == decoded.trained, "{types}: other weights");
             let stays = match types {

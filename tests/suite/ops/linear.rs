@@ -116,7 +116,8 @@ fn linear_forward_multiplies_by_the_transpose() {
 
 #[test]
 fn weights_are_read_as_they_are_stored() {
-    for (storage, flip) in [(F32, ("row * params.k4 + i", "row * params.k4")), (Bf16, ("bf16_low(words.y)", "bf16_high(words.y)"))] {
+    for (storage, flip) in [(F32, ("row * params.k4 + i", "row * params.k4")), (Bf16, ("row * params.k4 + i", "row * params.k4 + i + 1u"))]
+    {
         check(&all(shapes(), |s| forward(&kernels::FORWARD, s, storage)), BOUND, flip);
     }
     for (storage, flip) in [(F32, ("row * params.k + i", "row * params.k")), (Bf16, ("(at & 1u) == 1u", "(at & 1u) == 0u"))] {
@@ -231,7 +232,7 @@ pub(super) fn tile((n, m, k): (usize, usize, usize), storage: StorageType, made:
     let weight = if made[1] { groups(kernel.any(), 1, m32, k32) } else { 0 };
     let slice4 = if add[0] { m32 / 4 } else { SLICE as u32 / 4 };
     let add_both = u32::from(add[0]) + 2 * u32::from(add[1]);
-    let params = TileParams { n: n32, m4: m32 / 4, k4: k32 / 4, slice4, input, add: add_both, plane };
+    let params = TileParams { n: n32, m4: m32 / 4, k4: k32 / 4, slice4, input, add: add_both, scale: 0.5, plane };
     let sum = |made: bool, len: usize, add: bool| match (made, add) {
         (false, _) => poisoned(4),
         (true, false) => poisoned(len),
@@ -246,7 +247,7 @@ pub(super) fn tile((n, m, k): (usize, usize, usize), storage: StorageType, made:
 fn linear_tiles_agree_with_the_definition() {
     let shapes = || shapes().into_iter().chain([(64, 64, 64), (65, 68, 132), (130, 60, 64), (63, 256, 68)]).collect();
     check(&all(shapes(), |s| forward(&kernels::FORWARD_TILE, s, F32)), BOUND, ("dots(p, q4, q5", "dots(p, q5, q4"));
-    check(&all(shapes(), |s| forward(&kernels::FORWARD_TILE, s, Bf16)), BOUND, ("(k4 + 3u) / 4u", "k4 / 4u"));
+    check(&all(shapes(), |s| forward(&kernels::FORWARD_TILE, s, Bf16)), BOUND, ("(k4 + more() + 3u) / 4u", "k4 / 4u"));
     for storage in [F32, Bf16] {
         for (made, add, flip) in [
             ([true, true], [false, false], ("p.z * a2", "p.z * a1")),
@@ -254,6 +255,7 @@ fn linear_tiles_agree_with_the_definition() {
             ([true, true], [false, true], ("(params.add & 2u) == 2u", "params.add == 3u")),
             ([true, false], [false, false], ("let first = slice * params.slice4;", "let first = 0u;")),
             ([false, true], [false, true], ("q[e] * b", "p[e] * b")),
+            ([false, true], [false, false], ("params.scale * sums", "sums")),
         ] {
             check(&all(shapes(), |s| tile(s, storage, made, add)), BOUND, flip);
         }

@@ -9,6 +9,7 @@ mod elementwise;
 mod embedding;
 mod gradients;
 mod linear;
+mod low_rank;
 mod norms;
 mod packed;
 mod packed_ops;

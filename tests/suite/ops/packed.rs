@@ -10,6 +10,7 @@ use tabtune_tests::kernels::{Case, check, poisoned};
 use tabtune_tests::packed::{PACKED, blocks, decoded, words};
 
 use super::linear::{backward_input, both, forward, tile};
+use super::low_rank;
 
 tabtune::kernel! {
     /// All weights, four at a time.
@@ -172,11 +173,13 @@ fn packed_stems_give_the_bits_of_the_decoded_weights() {
     }];
     let any: [Stem<'_>; 3] =
         [&|s, t| forward(&kernels::FORWARD_ANY, s, t), &|s, t| backward_input(&kernels::BACKWARD_INPUT_ANY, s, t), &lookup];
-    let long: [(Stem<'_>, usize); 7] = [
+    let long: [(Stem<'_>, usize); 9] = [
         (&|s, t| forward(&kernels::FORWARD_BLOCK, s, t), 36),
         (&|s, t| forward(&kernels::FORWARD_TILE, s, t), 36),
         (&|s, t| backward_input(&kernels::BACKWARD_INPUT_BLOCK, s, t), 36),
         (&|s, t| tile(s, t, [true, false], [false, false]), 36),
+        (&|(n, m, k), t| low_rank::forward((n, m, k, 8), t, F32), 36),
+        (&|(n, m, k), t| low_rank::backward((n, m, k, 8), t, F32, false), 36),
         (&|s, t| forward(&kernels::FORWARD_ANY_BLOCK, s, t), 37),
         (&|s, t| backward_input(&kernels::BACKWARD_INPUT_ANY_BLOCK, s, t), 37),
         (&|s, t| both(s, t, false), 36),
@@ -187,7 +190,7 @@ fn packed_stems_give_the_bits_of_the_decoded_weights() {
             stems.iter().for_each(|stem| same_bits(&device.inner(), stem, &rows, (m, 256), storage));
         }
         for (j, (stem, m)) in long.into_iter().enumerate() {
-            if all || (i % 3 == j % 3 && j < 6) {
+            if all || (i % 3 == j % 3 && j < 8) {
                 same_bits(&device.inner(), stem, &rows, (m, 256), storage);
             }
         }

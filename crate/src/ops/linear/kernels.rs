@@ -43,8 +43,11 @@ crate::kernel! {
     pub ROW = "linear_row" of weight4 [32] as FORWARD;
     /// `y = x Wᵀ` for many rows, k a multiple of 4.
     pub FORWARD_BLOCK = "linear_forward_block" of weight4 [16] as FORWARD;
+}
+crate::kernel! {
     /// `y = x Wᵀ` by tiles in workgroup memory, k a multiple of 4.
-    pub FORWARD_TILE = "linear_forward_tile" of weight4 as FORWARD;
+    pub FORWARD_TILE = "linear_forward_tile" of weight4 through "chunks/forward_tile" [64], (w, x) -> (y), ForwardParams,
+    twin |read, [y], p| forward(read, y, [p.n, p.m, p.k4 * 4])
 }
 crate::kernel! {
     /// `y = x Wᵀ`, any shape.
@@ -167,8 +170,8 @@ crate::kernel! {
     twin both
 }
 crate::kernel! {
-    /// `dx = dy W` and `dW = dyᵀ x` by tiles in workgroup memory, m and k multiples of 4.
-    pub BACKWARD_TILE = "linear_backward_tile" of weight4 [64], (w, dy, x) -> (mut dx, mut dw),
+    /// `dx = dy W` and `dW = scale dyᵀ x` by tiles in workgroup memory, m and k multiples of 4.
+    pub BACKWARD_TILE = "linear_backward_tile" of weight4 through "chunks/input_tile" [64], (w, dy, x) -> (mut dx, mut dw),
     /// Shapes for the gradients by tiles.
     struct TileParams {
         /// Rows of x and dy.
@@ -183,6 +186,8 @@ crate::kernel! {
         input: u32,
         /// Bit 0 where dx, bit 1 where dW holds a sum that the gradient is added to.
         add: u32,
+        /// Factor of dW.
+        scale: f32,
         /// The word at which the weights' second plane begins.
         plane: u32,
     },

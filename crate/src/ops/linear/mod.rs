@@ -45,27 +45,28 @@ fn block_threads(software: bool, [height, width]: [usize; 2], rows: usize, colum
     (software && rows >= height - 4 && threads >= BLOCK_THREADS).then_some(threads)
 }
 
-/// Rows and columns of a tile, and the number of rows from which tiles pay off on a GPU: with fewer, most of a tile would be empty.
+/// Rows and columns of a tile, and the number of rows from which tiles pay off on a GPU.
 const TILE: usize = 64;
 const TILE_ROWS: usize = TILE / 2;
 
 /// Whether products of `n` rows are computed by tiles.
-fn tiled(software: bool, n: usize) -> bool {
+pub(super) fn tiled(software: bool, n: usize) -> bool {
     !software && n >= TILE_ROWS
 }
 
 /// Workgroups for the tiles of `[rows, columns]`.
-fn tiles(rows: usize, columns: usize) -> u32 {
+pub(super) fn tiles(rows: usize, columns: usize) -> u32 {
     (rows.div_ceil(TILE) * columns.div_ceil(TILE)) as u32
 }
 
-/// Computes by tiles dx if w is given, added to its sum or in slices of dy's columns `[slices, n·k]`, and dW if x is given, added to its
-/// sum if there is one. An output that is not requested is a placeholder.
-fn by_tiles<B: Launch>(
+/// Computes by tiles dx if w is given, added to its sum or in slices of dy's columns `[slices, n·k]`, and `scale` dW if x is given, added to
+/// its sum if there is one. An output that is not requested is a placeholder.
+pub(super) fn by_tiles<B: Launch>(
     dy: FloatTensor<B>,
     x: Option<FloatTensor<B>>,
     w: Option<Weights<FloatTensor<B>>>,
     k: usize,
+    scale: f32,
     sums: [Option<FloatTensor<B>>; 2],
 ) -> [FloatTensor<B>; 2] {
     let (n, m) = rows_columns(&dy.shape());
@@ -76,13 +77,19 @@ fn by_tiles<B: Launch>(
     let weight = if x.is_some() { tiles(m, k) } else { 0 };
     let add = u32::from(sums[0].is_some()) + 2 * u32::from(sums[1].is_some());
     let (m4, k4, slice4) = (m as u32 / 4, k as u32 / 4, SLICE as u32 / 4);
-    let params = TileParams { n: n as u32, m4, k4, slice4, input, add, plane };
+    let params = TileParams { n: n as u32, m4, k4, slice4, input, add, scale, plane };
     let place = |made: bool, rows: usize, columns: usize| B::empty(&dy, if made { [rows, columns] } else { [1, 4] }.into(), DType::F32);
     let [dx, dw] = sums;
     let dx = dx.unwrap_or_else(|| place(input > 0, slices, n * k));
     let dw = dw.unwrap_or_else(|| place(weight > 0, m, k));
     let [x, w] = [x, w.map(|w| w.words)].map(|given| given.unwrap_or_else(|| place(false, 1, 4)));
     B::launch(kernels::BACKWARD_TILE.of(storage), [w, dy, x], [dx, dw], &params, input + weight)
+}
+
+/// The sum `[n, k]` of slices `[slices, n·k]`, of which there may be one.
+pub(super) fn whole<B: Launch>(dx: FloatTensor<B>, [n, k]: [usize; 2]) -> FloatTensor<B> {
+    let one = dx.shape().num_elements() == n * k;
+    B::float_reshape(if one { dx } else { column_sum::<B>(dx) }, [n, k].into())
 }
 
 /// `x [n, k] · w [m, k]ᵀ → [n, m]`
@@ -128,14 +135,12 @@ pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: Weights<FloatTensor<B>>)
     }
     let software = B::software(&dy);
     let slices = m.div_ceil(SLICE).max(1);
-    let whole = |dx| B::float_reshape(if slices == 1 { dx } else { column_sum::<B>(dx) }, [n, k].into());
     if tiled(software, n) && m % 4 == 0 && k % 4 == 0 {
-        let [dx, _] = by_tiles::<B>(dy, None, Some(w), k, [None, None]);
-        return whole(dx);
+        let [dx, _] = by_tiles::<B>(dy, None, Some(w), k, 1.0, [None, None]);
+        return whole::<B>(dx, [n, k]);
     }
     let dx = B::empty(&dy, [slices, n * k].into(), DType::F32);
-    let (storage, plane, w) = (w.form.storage, w.form.plane(), w.words);
-    let small = n.div_ceil(4) * k.div_ceil(4);
+    let (storage, plane, w, small) = (w.form.storage, w.form.plane(), w.words, n.div_ceil(4) * k.div_ceil(4));
     let [dx] = if m % 4 != 0 || k % 4 != 0 {
         let params = AnyInputParams { n: n as u32, m: m as u32, k: k as u32, slice: SLICE as u32, plane };
         let (kernel, threads) = match block_threads(software, ANY_BLOCK, n, k) {
@@ -153,7 +158,7 @@ pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: Weights<FloatTensor<B>>)
         let kernel = kernel.of(storage);
         B::launch(kernel, [w, dy], [dx], &params, kernel.groups(slices * threads))
     };
-    whole(dx)
+    whole::<B>(dx, [n, k])
 }
 
 /// `dy [n, m]ᵀ · x [n, k] → [m, k]`, f32 whatever the weights are, added to `sum` if there is one
@@ -165,7 +170,7 @@ pub fn backward_weight<B: Launch>(dy: FloatTensor<B>, x: FloatTensor<B>, sum: Op
     }
     let software = B::software(&dy);
     if tiled(software, n) && m % 4 == 0 && k % 4 == 0 {
-        let [_, dw] = by_tiles::<B>(dy, Some(x), None, k, [None, sum]);
+        let [_, dw] = by_tiles::<B>(dy, Some(x), None, k, 1.0, [None, sum]);
         return dw;
     }
     let add = u32::from(sum.is_some());
@@ -201,7 +206,7 @@ fn fits<B: Launch>(dy: &FloatTensor<B>, vjp: &Linear<FloatTensor<B>>) -> bool {
 fn both<B: Launch>(dy: FloatTensor<B>, vjp: Linear<FloatTensor<B>>, sum: Option<FloatTensor<B>>) -> [FloatTensor<B>; 2] {
     let ((n, m), k) = (rows_columns(&dy.shape()), vjp.w.form.columns);
     if tiled(B::software(&dy), n) {
-        let [dx, dw] = by_tiles::<B>(dy, Some(vjp.x), Some(vjp.w), k, [sum, None]);
+        let [dx, dw] = by_tiles::<B>(dy, Some(vjp.x), Some(vjp.w), k, 1.0, [sum, None]);
         return [B::float_reshape(dx, [n, k].into()), dw];
     }
     let kernel = kernels::BACKWARD_BLOCK.of(vjp.w.form.storage);
@@ -212,13 +217,15 @@ fn both<B: Launch>(dy: FloatTensor<B>, vjp: Linear<FloatTensor<B>>, sum: Option<
     B::launch(kernel, [vjp.w.words, dy, vjp.x], [dx, dw], &params, groups(n) + groups(m))
 }
 
-/// The weights in f32, for the CPU only.
+/// The weights in f32 `[rows, columns]`, for the CPU only.
 fn widened<B: Launch>(w: Weights<FloatTensor<B>>) -> FloatTensor<B> {
-    match (w.words.dtype(), w.form) {
+    let StoredMatrix { storage, rows, columns } = w.form;
+    let values = match (w.words.dtype(), storage) {
         (DType::BF16, _) => B::float_cast(w.words, burn::tensor::FloatDType::F32),
-        (_, StoredMatrix { storage: StorageType::F32, rows, columns }) => B::float_reshape(w.words, [rows, columns].into()),
+        (_, StorageType::F32) => w.words,
         _ => embedding::decoded::<B>(w),
-    }
+    };
+    B::float_reshape(values, [rows, columns].into())
 }
 
 /// Gradients of `y = x Wᵀ`.

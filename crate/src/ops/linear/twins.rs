@@ -59,8 +59,8 @@ pub fn both([w, dy, x]: [&[u32]; 3], [dx, dw]: [&mut [u32]; 2], p: &BothParams) 
     }
 }
 
-/// `dx[s, r, i] (+)= Σ_c dy[r, c] w[c, i]` over the columns c of slice s where there are workgroups for it, `dw[c, i] (+)= Σ_r dy[r, c] x[r, i]`
-/// where dw is more than a placeholder
+/// `dx[s, r, i] (+)= Σ_c dy[r, c] w[c, i]` over the columns c of slice s where there are workgroups for it, `dw[c, i] (+)= scale Σ_r dy[r, c]
+/// x[r, i]` where dw is more than a placeholder
 pub fn tile([w, dy, x]: [&[u32]; 3], [dx, dw]: [&mut [u32]; 2], p: &TileParams) {
     let shape = [p.n, p.m4 * 4, p.k4 * 4];
     if p.input > 0 {
@@ -69,6 +69,8 @@ pub fn tile([w, dy, x]: [&[u32]; 3], [dx, dw]: [&mut [u32]; 2], p: &TileParams) 
         dx.floats_mut().iter_mut().zip(before).for_each(|(dx, before)| *dx += before);
     }
     if dw.len() == (shape[1] * shape[2]) as usize {
-        backward_weight([dy, x], dw, shape, p.add & 2 == 2);
+        let before = if p.add & 2 == 2 { dw.floats().to_vec() } else { vec![0.0; dw.len()] };
+        backward_weight([dy, x], dw, shape, false);
+        dw.floats_mut().iter_mut().zip(before).for_each(|(dw, before)| *dw = before + p.scale * *dw);
     }
 }

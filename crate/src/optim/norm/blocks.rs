@@ -4,8 +4,53 @@ use crate::gpu::Words;
 use crate::optim::arithmetic::bounded;
 
 crate::kernel! {
+    /// The same of six gradients, `g_j [n_j] → partials [first_j … first_j + ⌈n_j/256⌉]`.
+    pub SIX = "global_norm_six" through "chunks/norm_blocks" [64], (g0, g1, g2, g3, g4, g5) -> (mut partials),
+    /// The gradients' lengths and their places among the partials.
+    struct SixParams {
+        /// Elements of the first gradient.
+        n0: u32,
+        /// Of the second.
+        n1: u32,
+        /// Of the third.
+        n2: u32,
+        /// Of the fourth.
+        n3: u32,
+        /// Of the fifth.
+        n4: u32,
+        /// Of the sixth.
+        n5: u32,
+        /// Index of the first gradient's first partial.
+        first0: u32,
+        /// Of the second's.
+        first1: u32,
+        /// Of the third's.
+        first2: u32,
+        /// Of the fourth's.
+        first3: u32,
+        /// Of the fifth's.
+        first4: u32,
+        /// Of the sixth's.
+        first5: u32,
+    },
+    twin |gradients, [partials], s| {
+        let places = [(s.n0, s.first0), (s.n1, s.first1), (s.n2, s.first2), (s.n3, s.first3), (s.n4, s.first4), (s.n5, s.first5)];
+        for (g, (n, first)) in gradients.into_iter().zip(places) {
+            twin([g], [&mut *partials], &Params { n, first });
+        }
+    }
+}
+
+impl SixParams {
+    /// Those of gradients with so many elements, each with its first partial.
+    pub fn of([(n0, first0), (n1, first1), (n2, first2), (n3, first3), (n4, first4), (n5, first5)]: [(u32, u32); 6]) -> Self {
+        Self { n0, n1, n2, n3, n4, n5, first0, first1, first2, first3, first4, first5 }
+    }
+}
+
+crate::kernel! {
     /// `g [n] → partials [first … first + ⌈n/256⌉]`, f32; the other partials stay.
-    pub KERNEL = "global_norm" [64], (g) -> (mut partials),
+    pub KERNEL = "global_norm" through "chunks/norm_blocks" [64], (g) -> (mut partials),
     /// The gradient's length and its place among the partials.
     struct Params {
         /// Elements.

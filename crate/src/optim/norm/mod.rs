@@ -1,4 +1,4 @@
-//! The global gradient norm: one dispatch a tensor and at most two more, one read (shaders/README.md, "Update rules" and "Block tree").
+//! The global gradient norm: one dispatch for six tensors or one, and at most two more, one read (shaders/README.md, "Update rules" and "Block tree").
 
 pub mod blocks;
 pub mod tree;
@@ -9,7 +9,17 @@ use crate::error::{Error, Result};
 use crate::gpu::{Buffer, Kernels, run};
 
 /// The kernels of this folder.
-pub(crate) static KERNELS: Kernels = &[&blocks::KERNEL.all(), &tree::KERNEL.all()];
+pub(crate) static KERNELS: Kernels = &[&blocks::KERNEL.all(), &blocks::SIX.all(), &tree::KERNEL.all()];
+
+/// On a software adapter, gradients with more elements than this have a dispatch of their own.
+const SMALL: u32 = 65_536;
+
+/// A gradient, its elements, and its first partial.
+type Placed = (Buffer, u32, u32);
+
+fn six_of(of: &mut impl Iterator<Item = Placed>) -> Option<[Placed; 6]> {
+    of.take(6).collect::<Vec<_>>().try_into().ok()
+}
 
 /// Σ g² over all gradients (f32, contiguous), still on the device; `None` without gradients.
 pub fn sum_of_squares(grads: Vec<(Buffer, usize)>) -> Result<Option<Tensor<1>>> {
@@ -17,10 +27,23 @@ pub fn sum_of_squares(grads: Vec<(Buffer, usize)>) -> Result<Option<Tensor<1>>> 
     let Some(first) = grads.iter().find(|(_, n)| *n > 0) else { return Ok(None) };
     let mut partials = first.0.empty_like([total], DType::F32);
     let mut next = 0;
+    let mut placed = Vec::with_capacity(grads.len());
     for (grad, n) in grads.into_iter().filter(|(_, n)| *n > 0) {
-        let params = blocks::Params { n: n as u32, first: next };
-        [partials] = run(&blocks::KERNEL, [grad], [partials], &params, n.div_ceil(blocks::ELEMENTS) as u32)?;
+        placed.push((grad, n as u32, next));
         next += n.div_ceil(256) as u32;
+    }
+    // A software adapter reads all six for each element.
+    let (mut together, mut alone): (Vec<_>, Vec<_>) = placed.into_iter().partition(|(grad, n, _)| *n <= SMALL || !grad.on_software());
+    alone.extend(together.split_off(together.len() / 6 * 6));
+    let groups = |n: u32| n.div_ceil(blocks::ELEMENTS as u32);
+    let mut together = together.into_iter();
+    while let Some(six) = six_of(&mut together) {
+        let params = blocks::SixParams::of(six.each_ref().map(|(_, n, first)| (*n, *first)));
+        let all = six.iter().map(|(_, n, _)| groups(*n)).sum();
+        [partials] = run(&blocks::SIX, six.map(|(grad, ..)| grad), [partials], &params, all)?;
+    }
+    for (grad, n, first) in alone {
+        [partials] = run(&blocks::KERNEL, [grad], [partials], &blocks::Params { n, first }, groups(n))?;
     }
     let mut n = total;
     while n > 1 {

@@ -1,5 +1,6 @@
 //! `tabtune bench`: time and memory on this device. Every figure is measured.
 
+mod adapter;
 mod files;
 mod kernels;
 mod memory;
@@ -53,11 +54,11 @@ pub struct BenchArgs {
     /// For `step` and `kernels`: the model whose step or shapes are measured.
     #[arg(long, value_enum, default_value = "tiny")]
     pub size: Size,
-    /// For `step` and `kernels`, and with --model: use one sequence of this many tokens (instead of the batch of the size; 512 with
+    /// For `step`, `adapter` and `kernels`, and with --model: use one sequence of this many tokens (instead of the batch of the size; 512 with
     /// --model).
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u64).range(1..=65_536))]
     pub seq_len: Option<u64>,
-    /// For `step`: number of measured steps, after three warm-up steps.
+    /// For `step` and `adapter`: number of measured steps, after warm-up steps.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub steps: u64,
     /// For `step`: also train the same model with Burn's stock operations, in turns, and print the ratio.
@@ -97,6 +98,8 @@ pub enum BenchSubject {
     Optimizers,
     /// Training steps of the benchmark's model (`tests/bench`).
     Step,
+    /// Steps of an adapter of rank 16 on the small model, beside each type of packed base and beside the same weights in f32.
+    Adapter,
     /// Each kernel at the shapes of that model, against a copy.
     Kernels,
     /// Bytes on the device per trained parameter; exit status 1 if a bound is broken.
@@ -110,6 +113,7 @@ pub fn run(args: &BenchArgs, output: &Output) -> Result<Outcome> {
     let device = open_device(args.device)?;
     match args.subject {
         BenchSubject::Optimizers => optimizers::run(args.elements as usize, &device, output)?,
+        BenchSubject::Adapter => adapter::run(args, &device, output)?,
         BenchSubject::Step => step::run(args, &device, output)?,
         BenchSubject::Kernels => kernels::run(args, &device, output)?,
         BenchSubject::Files => files::run(&device, output)?,

@@ -11,6 +11,22 @@ fn squares(n: usize) -> Case {
     Case::new(&global_norm::KERNEL, [words(&noise(n, 1))], [poisoned(blocks + 5)], &params, groups)
 }
 
+/// Six gradients, the partials of each behind those of another.
+fn six(lengths: [usize; 6]) -> Case {
+    let mut end = 2;
+    let places = lengths.map(|n| {
+        end += n.div_ceil(256);
+        (n as u32, (end - n.div_ceil(256)) as u32)
+    });
+    let groups = lengths.iter().map(|n| n.div_ceil(global_norm::ELEMENTS) as u32).sum();
+    let mut seed = 0;
+    let gradients = lengths.map(|n| {
+        seed += 1;
+        words(&noise(n, seed))
+    });
+    Case::new(&global_norm::SIX, gradients, [poisoned(end + 3)], &global_norm::SixParams::of(places), groups)
+}
+
 fn tree(n: usize) -> Case {
     let outputs = n.div_ceil(sum_tree::VALUES);
     let x = noise(n, 1).into_iter().map(f32::abs).collect::<Vec<f32>>();
@@ -22,7 +38,26 @@ fn tree(n: usize) -> Case {
 fn global_norm_sums_blocks_and_leaves_other_partials() {
     let cases: Vec<Case> = [1, 255, 256, 257, 4099, 1_000_003].map(squares).into();
     check(&cases, BOUND, ("return x * x", "return x"));
-    check(&cases, BOUND, ("params.first + block", "block"));
+    check(&cases, BOUND, ("share.first + block", "block"));
+}
+
+#[test]
+fn global_norm_sums_six_at_once() {
+    let cases = [[1, 2, 3, 4, 5, 6], [256, 257, 2048, 2049, 1, 4099], [70_001, 1, 4096, 5000, 255, 12_000]].map(six);
+    check(&cases, BOUND, ("Share(3u, params.n3, params.first3", "Share(3u, params.n3, params.first2"));
+    check(&cases, BOUND, ("return g5[i]", "return 2.0 * g5[i]"));
+    // Those of one gradient alone: the norm does not ask which kernel had it.
+    let Some(device) = tabtune_tests::gpu() else { return };
+    let case = six([70_001, 1, 4096, 5000, 255, 12_000]);
+    let [whole] = &case.device(case.kernel, &device.inner())[..] else { panic!("one buffer is written") };
+    let alone = Case::new(
+        &global_norm::KERNEL,
+        [case.buffers[0].clone()],
+        [poisoned(276)],
+        &global_norm::Params { n: 70_001, first: 2 },
+        70_001usize.div_ceil(global_norm::ELEMENTS) as u32,
+    );
+    assert_eq!(alone.device(alone.kernel, &device.inner())[0][2..], whole[2..276]);
 }
 
 #[test]
@@ -32,7 +67,7 @@ fn global_norm_shows_a_single_nan_or_infinity() {
         case.buffers[0][69_000] = value.to_bits();
         case
     };
-    check(&[with(f32::NAN), with(f32::INFINITY), with(1e30)], BOUND, ("bounded(g[i])", "g[i]"));
+    check(&[with(f32::NAN), with(f32::INFINITY), with(1e30)], BOUND, ("bounded(value(share.gradient, i))", "value(share.gradient, i)"));
 }
 
 #[test]

@@ -1,0 +1,253 @@
+//! A product with a constant matrix, and what an adapter adds to it (arXiv:2106.09685): `y = x Wᵀ + s·(d(x) Aᵀ) Bᵀ`, d the dropout.
+//!
+//! By tiles the second part is r more products of each sum, in the same dispatch, and so is that of the gradient of x; elsewhere it takes
+//! dispatches of its own. Which way is taken asks the shape and the device, never how the matrix is stored.
+
+use burn::backend::TensorMetadata;
+use burn::backend::ops::FloatTensorOps;
+use burn::backend::tensor::FloatTensor;
+use burn::tensor::{DType, Scalar};
+
+use crate::gpu::launch::{Launch, rows_columns};
+use crate::gpu::{Kernels, StorageType, StoredMatrix, Words};
+use crate::ops::dropout::{Mask, dropout};
+use crate::ops::elementwise::residual_add;
+use crate::ops::linear::{self, SLICE};
+use crate::ops::tape::Vjp;
+use crate::ops::weights::Weights;
+
+/// The kernels of this file.
+pub(crate) static KERNELS: Kernels = &[&FORWARD_TILE.all(), &BACKWARD_TILE.all()];
+
+crate::kernel! {
+    /// `y = x Wᵀ + s z Bᵀ` by tiles in workgroup memory, k and r multiples of 4.
+    pub FORWARD_TILE = "low_rank_forward_tile" of weight4 through "chunks/forward_tile" [64], (w, x, z, factor) -> (y),
+    /// Shapes of a product and its low-rank part.
+    struct ForwardParams {
+        /// Rows of x, z and y.
+        n: u32,
+        /// Columns of y, rows of w and of the factor B.
+        m: u32,
+        /// Columns of x and w, divided by 4.
+        k4: u32,
+        /// Columns of z and of the factor, divided by 4.
+        r4: u32,
+        /// 1 where the factor is f32, 0 where it is packed bf16.
+        wide: u32,
+        /// s.
+        scale: f32,
+        /// The word at which the weights' second plane begins.
+        plane: u32,
+    },
+    twin |[w, x, z, factor], [y], p| {
+        let [n, m, k, r] = [p.n, p.m, 4 * p.k4, 4 * p.r4].map(|size| size as usize);
+        let (factor, read) = (factor_values(factor, p.wide), product(x.floats(), w.floats(), k));
+        let low_rank = product(z.floats(), &factor, r);
+        for at in 0..n * m {
+            y.floats_mut()[at] = (read(at / m, at % m) + f64::from(p.scale) * low_rank(at / m, at % m)) as f32;
+        }
+    }
+}
+
+crate::kernel! {
+    /// `dx (+)= dy W + s dz A` by tiles in workgroup memory, m, k and r multiples of 4.
+    pub BACKWARD_TILE = "low_rank_backward_tile" of weight4 through "chunks/input_tile" [64], (w, dy, dz, factor) -> (mut dx),
+    /// Shapes of the gradient of a product's input, in slices of dy's columns.
+    struct BackwardParams {
+        /// Rows of dx, dy and dz.
+        n: u32,
+        /// Columns of dy, rows of w, divided by 4.
+        m4: u32,
+        /// Columns of dx, w and the factor A, divided by 4.
+        k4: u32,
+        /// Columns of dz, rows of the factor, divided by 4.
+        r4: u32,
+        /// Columns of a slice, divided by 4.
+        slice4: u32,
+        /// 1 where dx holds a sum that the gradient is added to.
+        add: u32,
+        /// 1 where the factor is f32, 0 where it is packed bf16.
+        wide: u32,
+        /// s.
+        scale: f32,
+        /// The word at which the weights' second plane begins.
+        plane: u32,
+    },
+    twin |[w, dy, dz, factor], [dx], p| {
+        let [n, m, k, r, slice] = [p.n, 4 * p.m4, 4 * p.k4, 4 * p.r4, 4 * p.slice4].map(|size| size as usize);
+        let factor = factor_values(factor, p.wide);
+        for (s, from) in (0..m).step_by(slice).enumerate() {
+            for at in 0..n * k {
+                let (row, i) = (at / k, at % k);
+                let products = (from..m.min(from + slice)).map(|c| f64::from(dy.floats()[row * m + c]) * f64::from(w.floats()[c * k + i]));
+                let mut sum: f64 = products.sum();
+                if s == 0 {
+                    let products = (0..r).map(|j| f64::from(dz.floats()[row * r + j]) * f64::from(factor[j * k + i]));
+                    sum += f64::from(p.scale) * products.sum::<f64>();
+                }
+                let dx = &mut dx.floats_mut()[s * n * k + at];
+                *dx = (if p.add == 1 { f64::from(*dx) } else { 0.0 } + sum) as f32;
+            }
+        }
+    }
+}
+
+/// The values of a factor, f32 or packed bf16.
+fn factor_values(words: &[u32], wide: u32) -> Vec<f32> {
+    let storage = if wide == 1 { StorageType::F32 } else { StorageType::Bf16 };
+    storage.decode(words).into_iter().map(f32::from_bits).collect()
+}
+
+/// `(row, column) → Σ_i x[row, i] w[column, i]` over k products.
+fn product<'a>(x: &'a [f32], w: &'a [f32], k: usize) -> impl Fn(usize, usize) -> f64 + 'a {
+    move |row, column| (0..k).map(|i| f64::from(x[row * k + i]) * f64::from(w[column * k + i])).sum()
+}
+
+/// What a matrix with factors is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Adapted {
+    /// How the matrix is stored.
+    pub form: StoredMatrix,
+    /// Whether it is `[k, m]`, as GPT-2's files have it, instead of `[m, k]`.
+    pub conv1d: bool,
+    /// s.
+    pub scale: f32,
+    /// Which inputs of the factors are taken away.
+    pub mask: Option<Mask>,
+}
+
+/// What the gradients of `y = x Wᵀ + s·(d(x) Aᵀ) Bᵀ` need.
+#[derive(Debug, Clone)]
+pub struct LowRank<T> {
+    /// Input rows `[n, k]`.
+    pub x: T,
+    /// The words of W.
+    pub words: T,
+    /// `d(x) Aᵀ [n, r]`.
+    pub z: T,
+    /// A `[r, k]`, f32 or packed bf16.
+    pub a: T,
+    /// B `[m, r]`, f32 or packed bf16.
+    pub b: T,
+    /// What W is.
+    pub adapted: Adapted,
+}
+
+impl<T: TensorMetadata> LowRank<T> {
+    /// Whether the low-rank part is a part of the big sums.
+    fn fused<B: Launch<FloatTensorPrimitive = T>>(&self) -> bool {
+        let Adapted { form, conv1d, mask, .. } = self.adapted;
+        let fours = [form.rows, form.columns, rows_columns(&self.z.shape()).1].iter().all(|size| size % 4 == 0);
+        !B::TWINS && !conv1d && mask.is_none() && fours && linear::tiled(B::software(&self.x), rows_columns(&self.x.shape()).0)
+    }
+
+    fn weights(&self) -> Weights<T> {
+        Weights { words: self.words.clone(), form: self.adapted.form }
+    }
+}
+
+/// `x [n, k] · Wᵀ + s·z·Bᵀ → [n, m]`
+pub fn forward<B: Launch>(of: &LowRank<FloatTensor<B>>) -> FloatTensor<B> {
+    let Adapted { form, conv1d, scale, .. } = of.adapted;
+    let (n, r) = rows_columns(&of.z.shape());
+    if !of.fused::<B>() {
+        let y =
+            if conv1d { linear::backward_input::<B>(of.x.clone(), of.weights()) } else { linear::forward::<B>(of.x.clone(), of.weights()) };
+        return residual_add::<B>(y, linear::forward::<B>(scaled::<B>(of.z.clone(), scale), Weights::of(of.b.clone())));
+    }
+    let params = ForwardParams {
+        n: n as u32,
+        m: form.rows as u32,
+        k4: form.columns as u32 / 4,
+        r4: r as u32 / 4,
+        wide: u32::from(of.b.dtype() == DType::F32),
+        scale,
+        plane: form.plane(),
+    };
+    let y = B::empty(&of.x, [n, form.rows].into(), DType::F32);
+    let read = [of.words.clone(), of.x.clone(), of.z.clone(), of.b.clone()];
+    let [y] = B::launch(FORWARD_TILE.of(form.storage), read, [y], &params, linear::tiles(n, form.rows));
+    y
+}
+
+fn scaled<B: Launch>(x: FloatTensor<B>, scale: f32) -> FloatTensor<B> {
+    if scale.to_bits() == 1f32.to_bits() { x } else { <B as FloatTensorOps<B>>::float_mul_scalar(x, Scalar::from(scale)) }
+}
+
+/// The gradients by tiles.
+fn by_tiles<B: Launch>(
+    of: LowRank<FloatTensor<B>>,
+    dy: FloatTensor<B>,
+    needs: [bool; 3],
+    sum: Option<FloatTensor<B>>,
+) -> [Option<FloatTensor<B>>; 3] {
+    let Adapted { form, scale, .. } = of.adapted;
+    let ((n, r), k) = (rows_columns(&of.z.shape()), form.columns);
+    let [dz, db] = linear::by_tiles::<B>(dy.clone(), needs[2].then_some(of.z), Some(Weights::of(of.b)), r, scale, [None, None]);
+    let dz = linear::whole::<B>(dz, [n, r]);
+    let da = needs[1].then(|| {
+        let [_, da] = linear::by_tiles::<B>(dz.clone(), Some(of.x), None, k, scale, [None, None]);
+        da
+    });
+    let dx = needs[0].then(|| {
+        let slices = form.rows.div_ceil(SLICE).max(1);
+        let (begun, later) = if slices == 1 { (sum, None) } else { (None, sum) };
+        let params = BackwardParams {
+            n: n as u32,
+            m4: form.rows as u32 / 4,
+            k4: k as u32 / 4,
+            r4: r as u32 / 4,
+            slice4: SLICE as u32 / 4,
+            add: u32::from(begun.is_some()),
+            wide: u32::from(of.a.dtype() == DType::F32),
+            scale,
+            plane: form.plane(),
+        };
+        let dx = begun.unwrap_or_else(|| B::empty(&dy, [slices, n * k].into(), DType::F32));
+        let groups = slices as u32 * linear::tiles(n, k);
+        let [dx] = B::launch(BACKWARD_TILE.of(form.storage), [of.words, dy, dz, of.a], [dx], &params, groups);
+        let dx = linear::whole::<B>(dx, [n, k]);
+        if let Some(sum) = later { residual_add::<B>(sum, dx) } else { dx }
+    });
+    [dx, da, needs[2].then_some(db)]
+}
+
+/// The gradients by a product for each part.
+fn by_parts<B: Launch>(
+    of: LowRank<FloatTensor<B>>,
+    dy: FloatTensor<B>,
+    needs: [bool; 3],
+    sum: Option<FloatTensor<B>>,
+) -> [Option<FloatTensor<B>>; 3] {
+    let (w, Adapted { conv1d, scale, mask, .. }) = (of.weights(), of.adapted);
+    let LowRank { x, z, a, b, .. } = of;
+    let up = linear::Linear { x: scaled::<B>(z, scale), w: Weights::of(b) };
+    let [dz, db] = Vjp::<B, 2>::backward(up, dy.clone(), [true, needs[2]]);
+    let dz = scaled::<B>(dz.expect("it was asked for"), scale);
+    let x = if let Some(mask) = mask { dropout::<B>(x, mask) } else { x };
+    let down = linear::Linear { x, w: Weights::of(a) };
+    if !needs[0] {
+        let [_, da] = Vjp::<B, 2>::backward(down, dz, [false, needs[1]]);
+        return [None, da, db];
+    }
+    let dx = if conv1d { linear::forward::<B>(dy, w) } else { linear::backward_input::<B>(dy, w) };
+    let dx = if let Some(sum) = sum { residual_add::<B>(sum, dx) } else { dx };
+    let [dx, da] = match mask {
+        None => Vjp::<B, 2>::backward_onto(down, dx, dz, [true, needs[1]]),
+        Some(mask) => {
+            let [masked, da] = Vjp::<B, 2>::backward(down, dz, [true, needs[1]]);
+            [masked.map(|masked| residual_add::<B>(dx, dropout::<B>(masked, mask))), da]
+        }
+    };
+    [dx, da, db]
+}
+
+impl<B: Launch> Vjp<B, 3> for LowRank<FloatTensor<B>> {
+    fn backward(self, dy: FloatTensor<B>, needs: [bool; 3]) -> [Option<FloatTensor<B>>; 3] {
+        if self.fused::<B>() { by_tiles::<B>(self, dy, needs, None) } else { by_parts::<B>(self, dy, needs, None) }
+    }
+
+    fn backward_onto(self, sum: FloatTensor<B>, dy: FloatTensor<B>, needs: [bool; 3]) -> [Option<FloatTensor<B>>; 3] {
+        if self.fused::<B>() { by_tiles::<B>(self, dy, needs, Some(sum)) } else { by_parts::<B>(self, dy, needs, Some(sum)) }
+    }
+}

@@ -1,0 +1,48 @@
+// The entry point of the first stage of the gradient norm: sums of squares of blocks of 256 elements
+// (shaders/README.md, "Block tree"). The stem says which gradient a workgroup has, and its elements.   partials[first
+// + block] = Σ bounded(g)² A workgroup sums 8 blocks; 8 threads per block, each with 32 elements in registers:
+// strides 128 … 8, and the first of them 4, 2, 1. NaN and Inf pass into the sum.
+const SIZE: u32 = 64u;
+var<workgroup> leaves: array<f32, SIZE>;
+
+// The share of a workgroup: which gradient, of n elements, whose partials begin at first; the number of the workgroup
+// among those of this gradient.
+struct Share {
+  gradient: u32,
+  n: u32,
+  first: u32,
+  part: u32,
+}
+
+fn square(share: Share, i: u32) -> f32 {
+  if (i >= share.n) {
+    return 0.0;
+  }
+  let x = bounded(value(share.gradient, i));
+  return x * x;
+}
+
+// Four values by strides 128, 64.
+fn four(share: Share, i: u32) -> f32 {
+  return (square(share, i) + square(share, i + 128u)) + (square(share, i + 64u) + square(share, i + 192u));
+}
+
+@compute @workgroup_size(SIZE)
+fn main(
+  @builtin(workgroup_id) group: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32,
+) {
+  let share = share_of(group_index(group, groups));
+  let block = share.part * (SIZE / 8u) + lane / 8u;
+  let i = block * 256u + lane % 8u;
+  let a = (four(share, i) + four(share, i + 32u)) + (four(share, i + 16u) + four(share, i + 48u));
+  let b = (four(share, i + 8u) + four(share, i + 40u)) + (four(share, i + 24u) + four(share, i + 56u));
+  leaves[lane] = a + b;
+  workgroupBarrier();
+  if (lane % 8u == 0u && block * 256u < share.n) {
+    let even = (leaves[lane] + leaves[lane + 4u]) + (leaves[lane + 2u] + leaves[lane + 6u]);
+    let odd = (leaves[lane + 1u] + leaves[lane + 5u]) + (leaves[lane + 3u] + leaves[lane + 7u]);
+    partials[share.first + block] = even + odd;
+  }
+}

@@ -1,0 +1,64 @@
+use tabtune::gpu::StorageType::{self, Bf16, F32};
+use tabtune::ops::low_rank::{BACKWARD_TILE, BackwardParams, FORWARD_TILE, ForwardParams};
+use tabtune_tests::kernels::{Case, check, noise, packed, poisoned, words};
+
+use super::linear::weights;
+
+/// Sums of up to 1100 products in f32 against f64.
+const BOUND: f64 = 1e-5;
+
+/// Rows, columns of y, columns of x, rank.
+type Shape = (usize, usize, usize, usize);
+
+const SHAPES: [Shape; 6] = [(1, 4, 4, 4), (33, 20, 36, 4), (64, 64, 64, 16), (65, 68, 132, 12), (130, 60, 64, 64), (5, 1036, 12, 8)];
+
+fn factor(len: usize, storage: StorageType) -> Vec<u32> {
+    let values = noise(len, 4);
+    if storage == F32 { words(&values) } else { packed(&values).0 }
+}
+
+/// y of W as `storage` and B as `of_factor`.
+pub(super) fn forward((n, m, k, r): Shape, storage: StorageType, of_factor: StorageType) -> Case {
+    let (w, plane) = weights([m, k], storage);
+    let [n32, m32, k32, r32] = [n, m, k, r].map(|size| size as u32);
+    let wide = u32::from(of_factor == F32);
+    let params = ForwardParams { n: n32, m: m32, k4: k32 / 4, r4: r32 / 4, wide, scale: 1.5, plane };
+    let read = [w, words(&noise(n * k, 1)), words(&noise(n * r, 3)), factor(m * r, of_factor)];
+    Case::new(FORWARD_TILE.of(storage), read, [poisoned(n * m)], &params, n32.div_ceil(64) * m32.div_ceil(64))
+}
+
+/// dx of W as `storage` and A as `of_factor`, in slices of 512 columns, or on top of what is there where `add`.
+pub(super) fn backward((n, m, k, r): Shape, storage: StorageType, of_factor: StorageType, add: bool) -> Case {
+    let (w, plane) = weights([m, k], storage);
+    let [n32, m32, k32, r32] = [n, m, k, r].map(|size| size as u32);
+    let slice = if add { m } else { 512 };
+    let slices = m.div_ceil(slice);
+    let wide = u32::from(of_factor == F32);
+    let slice4 = slice as u32 / 4;
+    let params = BackwardParams { n: n32, m4: m32 / 4, k4: k32 / 4, r4: r32 / 4, slice4, add: u32::from(add), wide, scale: 1.5, plane };
+    let dx = if add { words(&noise(n * k, 6)) } else { poisoned(slices * n * k) };
+    let read = [w, words(&noise(n * m, 1)), words(&noise(n * r, 3)), factor(r * k, of_factor)];
+    Case::new(BACKWARD_TILE.of(storage), read, [dx], &params, slices as u32 * n32.div_ceil(64) * k32.div_ceil(64))
+}
+
+#[test]
+fn low_rank_tiles_agree_with_the_definition() {
+    for (storage, of_factor, flip) in [
+        (F32, F32, ("k4 + more() + 3u", "k4 + 3u")),
+        (F32, F32, ("params.scale * factor4", "factor4")),
+        (Bf16, F32, ("more_input(top + row, i - k4)", "more_input(top + row, i)")),
+        (F32, Bf16, ("params.wide == 1u", "params.wide == 0u")),
+        (F32, Bf16, ("factor[2u * at + 1u]", "factor[2u * at]")),
+    ] {
+        check(&SHAPES.map(|shape| forward(shape, storage, of_factor)), BOUND, flip);
+    }
+    for (storage, of_factor, add, flip) in [
+        (F32, F32, false, ("select(0u, more(), slice == 0u)", "more()")),
+        (F32, F32, true, ("params.r4 + 3u", "3u")),
+        (Bf16, F32, true, ("(params.add & 1u) == 1u", "params.add == 0u")),
+        (F32, Bf16, false, ("row * params.k4 + i);", "row * params.k4);")),
+        (F32, F32, true, ("c - own);", "c);")),
+    ] {
+        check(&SHAPES.map(|shape| backward(shape, storage, of_factor, add)), BOUND, flip);
+    }
+}
