@@ -54,7 +54,7 @@ function* cases() {
 /** The runner of `source`, kept under `kept`. Its own packages are told apart from this checkout's by a setting, so that both builds share the dependencies. */
 async function built(source, kept, apart) {
   mkdirSync(join(kept, '..'), { recursive: true });
-  const packages = ['tabtune', 'tabtune-native', 'tabtune-bench'];
+  const packages = ['tabtune', 'tabtune-native', 'tabtune-bench', 'tabtune-registers'];
   const options = apart ? packages.flatMap((name) => ['--config', `profile.dev.package.${name}.debug=0`]) : [];
   await run('cargo', ['build', '--locked', '--quiet', '--package', 'tabtune-native', '--bins', ...options], { cwd: source });
   copyFileSync(join(environment.CARGO_TARGET_DIR, 'debug', 'tabtune'), `${kept}.new`);

@@ -4,6 +4,7 @@ mod adapters;
 mod checkpoints;
 mod oracle;
 mod refusals;
+mod registers;
 mod runs;
 
 use std::path::{Path, PathBuf};

@@ -24,5 +24,6 @@ mod replay;
 mod resume;
 mod schedule;
 mod shader_contract;
+mod shader_lint;
 mod tokenizer;
 mod train;

@@ -95,6 +95,12 @@ impl<'a> Pieces<'a> {
         Self { factors, ..self }
     }
 
+    /// The values of a matrix [in, out] in the order of its file, which has [out, in].
+    #[must_use]
+    pub(crate) fn in_file_order(self) -> Self {
+        Self { layout: Layout::Same, rows: self.row, row: self.rows, ..self }
+    }
+
     /// The largest difference that rounding a merged tensor to its dtype made so far.
     pub(super) fn rounding_error(&self) -> f32 {
         self.factors.as_ref().map_or(0.0, Factors::rounding_error)

@@ -30,6 +30,11 @@ pub(crate) struct StoredRows<'a> {
 }
 
 impl Bundle {
+    /// Whether the file stores the matrix `name` as [out, in] where Hugging Face's layout has [in, out], and its values are those of the file.
+    pub(crate) fn is_transposed(&self, name: &str) -> bool {
+        self.entries.get(name).is_some_and(|entry| entry.is_verbatim() && entry.layout.fitting(&entry.shape) == Layout::Transposed)
+    }
+
     /// The stored rows of the matrix `name`; `None` for vectors, for values that are not those of the files, and where a row does not end
     /// with a block.
     pub(crate) fn stored_rows(&self, name: &str) -> Option<StoredRows<'_>> {

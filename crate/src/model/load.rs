@@ -216,8 +216,8 @@ pub fn planned_parameters(config: &ModelConfig) -> Result<Vec<(String, Vec<usize
 pub struct Loaded<'a> {
     /// By name.
     pub tensors: BTreeMap<String, Tensor<1>>,
-    /// Constants in the blocks of their file.
-    pub packed: BTreeMap<String, Matrix>,
+    /// Constants that lie as their file stores them.
+    pub as_stored: BTreeMap<String, Matrix>,
     /// The adapter, if the model has one.
     pub adaptation: Option<&'a Adaptation>,
 }
@@ -237,9 +237,9 @@ impl Loaded<'_> {
 
 impl WeightSource for Loaded<'_> {
     fn matrix(&mut self, name: &str, shape: [usize; 2], _part: Part, _role: Role) -> Result<Matrix> {
-        match self.packed.remove(name) {
+        match self.as_stored.remove(name) {
             Some(matrix) => Ok(matrix),
-            None => Ok(Matrix::Dense(self.weight(name, shape)?)),
+            None => Ok(Matrix::Dense { weight: self.weight(name, shape)?, transposed: false }),
         }
     }
 

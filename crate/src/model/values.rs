@@ -6,7 +6,7 @@ use super::Held;
 use super::adaptation::Adaptation;
 use super::family::Role;
 use super::load::{Asked, Kind, Loaded, stored_form};
-use super::weight::Matrix;
+use super::weight::{Matrix, Weight};
 use crate::bundle::Bundle;
 use crate::config::{BaseStorage, ModelConfig, Precision};
 use crate::error::{Error, Result};
@@ -61,7 +61,7 @@ impl<'a> Loading<'a> {
             self.interrupt.check()?;
             if let Some(packed) = self.packed(&asked, source).await? {
                 held.count(&packed);
-                loaded.packed.insert(asked.name, packed);
+                loaded.as_stored.insert(asked.name, packed);
                 continue;
             }
             let elements = asked.shape.iter().product();
@@ -79,7 +79,13 @@ impl<'a> Loading<'a> {
                 held.widened.extend(self.widened(&asked, source));
                 held.add(asked.kind.is_matrix().then_some(StorageType::of(dtype)), elements * dtype.size());
             }
-            loaded.tensors.insert(asked.name, tensor);
+            match asked.shape.as_slice() {
+                &[input, out] if source.turns(&asked) => {
+                    let weight = Weight::Frozen(tensor.reshape([out, input]));
+                    loaded.as_stored.insert(asked.name, Matrix::Dense { weight, transposed: true });
+                }
+                _ => drop(loaded.tensors.insert(asked.name, tensor)),
+            }
         }
         Ok((loaded, held))
     }
@@ -87,6 +93,12 @@ impl<'a> Loading<'a> {
 
 /// Gives the values of parameters.
 pub(super) trait Values {
+    /// Whether the constant `asked` [in, out] is given as [out, in], as its file stores it: the products of a constant then run the same
+    /// kernels whether it stays packed or is widened.
+    fn turns(&self, _asked: &Asked) -> bool {
+        false
+    }
+
     /// Adds the values of `asked` to the upload.
     async fn give(&mut self, asked: &Asked, upload: &mut Upload, interrupt: &Interrupt) -> Result<()>;
 
@@ -155,6 +167,10 @@ impl Values for BundleValues<'_> {
         Ok(Some(Matrix::Packed { matrix: PackedMatrix::of(upload)?, transposed: rows.transposed }))
     }
 
+    fn turns(&self, asked: &Asked) -> bool {
+        !asked.trained && self.bundle.is_transposed(&asked.name)
+    }
+
     fn stored_blocks(&self, asked: &Asked) -> Option<String> {
         self.bundle.dtype(&asked.name)?.strip_prefix("GGML:").map(String::from)
     }
@@ -168,6 +184,9 @@ impl Values for BundleValues<'_> {
             return give_fresh(asked, self.seed, &self.bundle.config, upload, interrupt).await;
         }
         let mut pieces = self.bundle.pieces(&asked.name, RUN_BYTES / 4)?;
+        if self.turns(asked) {
+            pieces = pieces.in_file_order();
+        }
         while let Some((_, values)) = pieces.next_piece()? {
             upload.put(values)?;
             upload.settle(interrupt).await?;

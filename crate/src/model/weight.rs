@@ -118,7 +118,12 @@ impl<const D: usize> ModuleDisplay for Weight<D> {}
 #[derive(Debug, Clone)]
 pub enum Matrix {
     /// Elements in f32 or bf16.
-    Dense(Weight<2>),
+    Dense {
+        /// The elements.
+        weight: Weight<2>,
+        /// A constant that is stored as [out, in] where the layer has [in, out], as in its file.
+        transposed: bool,
+    },
     /// A constant that the kernels read as it is stored.
     Packed {
         /// The blocks.
@@ -130,7 +135,7 @@ pub enum Matrix {
 
 impl From<Param<Tensor<2>>> for Matrix {
     fn from(param: Param<Tensor<2>>) -> Self {
-        Self::Dense(param.into())
+        Self::Dense { weight: param.into(), transposed: false }
     }
 }
 
@@ -138,7 +143,7 @@ impl Matrix {
     /// x·Wᵀ of a matrix [out, in]. x [N, in] → [N, out].
     pub fn linear(&self, x: Tensor<2>) -> Tensor<2> {
         match self {
-            Self::Dense(weight) => {
+            Self::Dense { weight, .. } => {
                 let weight = weight.beside(&x);
                 ops::linear(x, weight)
             }
@@ -149,9 +154,9 @@ impl Matrix {
     /// x·W of a matrix [in, out]. x [N, in] → [N, out].
     pub fn conv1d(&self, x: Tensor<2>) -> Tensor<2> {
         match self {
-            Self::Dense(weight) => {
+            Self::Dense { weight, transposed } => {
                 let weight = weight.beside(&x);
-                ops::conv1d(x, weight)
+                if *transposed { ops::linear(x, weight) } else { ops::conv1d(x, weight) }
             }
             Self::Packed { matrix, transposed: true } => ops::packed_linear(x, matrix),
             Self::Packed { matrix, transposed: false } => ops::packed_conv1d(x, matrix),
@@ -161,7 +166,7 @@ impl Matrix {
     /// Rows of a table. ids [N] → [N, C]; an id outside the table gives zeros.
     pub fn rows(&self, ids: Tensor<1, Int>) -> Tensor<2> {
         match self {
-            Self::Dense(weight) => {
+            Self::Dense { weight, .. } => {
                 let weight = weight.beside(&ids);
                 ops::embedding(weight, ids)
             }
@@ -172,7 +177,7 @@ impl Matrix {
     /// Sum of the token losses of the rows of x [N, C] under a head [V, C], with at most `rows` rows of logits at once. → [1]
     pub fn head_loss(&self, x: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
         match self {
-            Self::Dense(weight) => {
+            Self::Dense { weight, .. } => {
                 let weight = weight.beside(&x);
                 ops::head_loss(x, weight, targets, rows)
             }
@@ -183,11 +188,11 @@ impl Matrix {
     /// The words of a constant matrix without autodiff, how they lie, and whether it is stored as [out, in] where the layer has [in, out].
     pub fn stored(&self) -> (Tensor<1>, StoredMatrix, bool) {
         match self {
-            Self::Dense(weight) => {
+            Self::Dense { weight, transposed } => {
                 let tensor = weight.val();
                 let [rows, columns] = tensor.dims();
                 let form = StoredMatrix { storage: StorageType::of(tensor.dtype()), rows, columns };
-                (tensor.reshape([rows * columns]), form, false)
+                (tensor.reshape([rows * columns]), form, *transposed)
             }
             Self::Packed { matrix, transposed } => (matrix.words(), matrix.form(), *transposed),
         }
@@ -196,7 +201,7 @@ impl Matrix {
     /// The tensor of what is not packed.
     pub fn dense(&self) -> Option<&Weight<2>> {
         match self {
-            Self::Dense(weight) => Some(weight),
+            Self::Dense { weight, .. } => Some(weight),
             Self::Packed { .. } => None,
         }
     }
@@ -205,7 +210,7 @@ impl Matrix {
 impl Module for Matrix {
     fn collect_devices(&self, devices: Devices) -> Devices {
         match self {
-            Self::Dense(weight) => weight.collect_devices(devices),
+            Self::Dense { weight, .. } => weight.collect_devices(devices),
             Self::Packed { matrix, .. } => matrix.words().collect_devices(devices),
         }
     }
@@ -231,7 +236,7 @@ impl Module for Matrix {
     }
 
     fn visit<V: ModuleVisitor>(&self, visitor: &mut V) {
-        if let Self::Dense(weight) = self {
+        if let Self::Dense { weight, .. } = self {
             weight.visit(visitor);
         }
     }
@@ -244,7 +249,7 @@ impl Module for Matrix {
 impl Matrix {
     fn on(self, dense: impl FnOnce(Weight<2>) -> Weight<2>, packed: impl FnOnce(PackedMatrix) -> PackedMatrix) -> Self {
         match self {
-            Self::Dense(weight) => Self::Dense(dense(weight)),
+            Self::Dense { weight, transposed } => Self::Dense { weight: dense(weight), transposed },
             Self::Packed { matrix, transposed } => Self::Packed { matrix: packed(matrix), transposed },
         }
     }
@@ -253,7 +258,7 @@ impl Matrix {
 impl ModuleDisplayDefault for Matrix {
     fn content(&self, content: Content) -> Option<Content> {
         match self {
-            Self::Dense(weight) => weight.content(content),
+            Self::Dense { weight, .. } => weight.content(content),
             Self::Packed { matrix, .. } => content.add_formatted(&format!("{:?}", matrix.form())).optional(),
         }
     }

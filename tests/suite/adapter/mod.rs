@@ -35,6 +35,13 @@ pub fn shape() -> ModelConfig {
     config_from_hf(&json).unwrap()
 }
 
+/// GPT-2, whose matrices are [in, out], and [out, in] in a GGUF file.
+pub fn gpt2() -> ModelConfig {
+    config_from_hf(&json!({ "model_type": "gpt2", "n_embd": 32, "n_head": 4, "n_layer": 2, "n_positions": 16, "vocab_size": 48,
+        "initializer_range": 0.2 }))
+    .unwrap()
+}
+
 /// A model of this shape as one GGUF file whose matrices are of this type.
 pub fn base(config: &ModelConfig, types: &str) -> Files {
     let model = block_on(Model::init(config, 7, tabtune::config::Precision::F32, &cpu().inner(), &Interrupt::none())).unwrap();

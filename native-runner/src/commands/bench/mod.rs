@@ -6,6 +6,7 @@ mod kernels;
 mod memory;
 mod model_memory;
 mod optimizers;
+mod registers;
 mod step;
 mod usage;
 
@@ -64,6 +65,9 @@ pub struct BenchArgs {
     /// For `step`: also train the same model with Burn's stock operations, in turns, and print the ratio.
     #[arg(long)]
     pub stock: bool,
+    /// For `registers`: only kernels that GPUs run, and only the first of the two GPUs.
+    #[arg(long)]
+    pub quick: bool,
     /// Where to compute.
     #[arg(long, value_enum, default_value = "wgpu")]
     pub device: DeviceName,
@@ -104,22 +108,25 @@ pub enum BenchSubject {
     Kernels,
     /// Bytes on the device per trained parameter; exit status 1 if a bound is broken.
     Memory,
+    /// What a GPU's compiler makes of every kernel, on a machine with Mesa's RADV and without that GPU.
+    Registers,
     /// Opening, decoding, encoding, hashing and exporting a model of 200 MB that lies in memory.
     Files,
 }
 
 /// Prints one line per thing measured.
 pub fn run(args: &BenchArgs, output: &Output) -> Result<Outcome> {
-    let device = open_device(args.device)?;
+    let device = || open_device(args.device);
     match args.subject {
-        BenchSubject::Optimizers => optimizers::run(args.elements as usize, &device, output)?,
-        BenchSubject::Adapter => adapter::run(args, &device, output)?,
-        BenchSubject::Step => step::run(args, &device, output)?,
-        BenchSubject::Kernels => kernels::run(args, &device, output)?,
-        BenchSubject::Files => files::run(&device, output)?,
+        BenchSubject::Optimizers => optimizers::run(args.elements as usize, &device()?, output)?,
+        BenchSubject::Adapter => adapter::run(args, &device()?, output)?,
+        BenchSubject::Step => step::run(args, &device()?, output)?,
+        BenchSubject::Kernels => kernels::run(args, &device()?, output)?,
+        BenchSubject::Registers => registers::run(args.quick, output)?,
+        BenchSubject::Files => files::run(&device()?, output)?,
         BenchSubject::Memory => match &args.model {
-            Some(path) => model_memory::run(path, args, &device, output)?,
-            None => return memory::run(args.layers as usize, &device, output),
+            Some(path) => model_memory::run(path, args, &device()?, output)?,
+            None => return memory::run(args.layers as usize, &device()?, output),
         },
     }
     Ok(Outcome::Good)

@@ -1,0 +1,106 @@
+//! What keeps a kernel from being fast on a GPU, and what lets its loops run unbounded, read from naga's form of the text: no GPU is needed.
+//! The lists hold what is found today; a kernel that is mended leaves them, and no other may enter.
+
+mod loops;
+mod products;
+mod reader;
+
+use std::collections::BTreeSet;
+
+use tabtune::catalogue::catalogue;
+use tabtune_registers::{runs_on_gpus, stem};
+
+use reader::parsed;
+
+/// Arrays of a function that are indexed by a variable: a compiler that does not unroll the loop keeps them in memory.
+const ARRAYS: &[&str] = &[
+    "adafactor_apply",
+    "adafactor_moments",
+    "adafactor_vector_apply",
+    "apollo_combine",
+    "apollo_project",
+    "attention_backward_key_value",
+    "attention_backward_query",
+    "attention_forward",
+    "linear_backward_tile",
+    "linear_forward_tile",
+];
+
+/// Loops of products with too many reads from workgroup memory, or too many instructions that are no fused multiply-add.
+const PRODUCTS: &[&str] = &["apollo_project", "linear_backward_tile", "linear_forward_tile"];
+
+/// Loops that follow links from row to row. They end if the links grow, which the text does not say.
+const LINKS: &[&str] = &["embedding_backward"];
+
+/// Loops whose step is a parameter, or the quotient of two: it is at least 1 where the parameters are made.
+const STEPS: &[&str] = &["adafactor_norm", "adafactor_vector_moments", "cross_entropy_partials"];
+
+/// The stems that `finds` something in, of all kernels or of those that GPUs run.
+fn stems(all: bool, finds: impl Fn(&reader::Parsed) -> bool) -> Vec<&'static str> {
+    let found: BTreeSet<&str> =
+        catalogue().filter(|kernel| all || runs_on_gpus(kernel)).filter(|kernel| finds(&parsed(&kernel.assembled()))).map(stem).collect();
+    found.into_iter().collect()
+}
+
+#[test]
+fn lint_of_kernels_for_gpus_finds_arrays_in_memory() {
+    assert_eq!(stems(false, products::indexes_an_array), ARRAYS);
+}
+
+#[test]
+fn lint_of_kernels_for_gpus_finds_dear_products() {
+    assert_eq!(stems(false, |parsed| !products::dear(parsed).is_empty()), PRODUCTS);
+}
+
+#[test]
+fn lint_of_kernels_for_gpus_finds_no_round_with_three_barriers() {
+    assert_eq!(stems(false, |parsed| products::barriers(parsed) > 2), [""; 0]);
+}
+
+#[test]
+fn lint_of_all_kernels_finds_loops_that_may_not_end() {
+    assert_eq!(stems(true, |parsed| loops::endings(parsed).contains(&loops::Ending::Unknown)), LINKS);
+    assert_eq!(stems(true, |parsed| loops::endings(parsed).contains(&loops::Ending::Parameter)), STEPS);
+}
+
+/// Each is red, so that what finds it is known to look.
+#[test]
+fn lint_finds_what_is_planted() {
+    let shader = |body: &str| {
+        parsed(&format!(
+            "@group(0) @binding(0) var<storage, read_write> x: array<f32>; var<workgroup> w: array<vec4<f32>, 64>;
+            @compute @workgroup_size(64) fn main(@builtin(local_invocation_index) lane: u32) {{ let n = u32(x[0]); {body} }}"
+        ))
+    };
+    let endings = |body: &str| loops::endings(&shader(body));
+    for body in ["loop { x[lane] += 1.0; }", "for (var i = 0u; i < n; i += 0u) {}", "for (var i = 0u; i < n; i++) { i = 0u; }"] {
+        assert_eq!(endings(body), [loops::Ending::Unknown], "{body}");
+    }
+    assert_eq!(endings("var r = 0u; while (r < n) { r = u32(x[r]); }"), [loops::Ending::Unknown]);
+    assert_eq!(endings("var m = n; for (var i = 0u; i < m; i++) { m += 1u; }"), [loops::Ending::Unknown]);
+    assert_eq!(endings("for (var i = 8u; i > 0u; i *= 2u) {}"), [loops::Ending::Unknown]);
+    assert_eq!(endings("for (var i = 0u; i < 9u || n > 1u; i++) {}"), [loops::Ending::Unknown]);
+    assert_eq!(endings("for (var i = 0u; i < 9u; i += n) {}"), [loops::Ending::Parameter]);
+    for body in
+        ["for (var i = 0u; i < 9u && x[i] > 0.0; i += 2u) {}", "for (var i = n; i > 0u; i >>= 1u) {}", "var r = 0u; while (r < n) { r++; }"]
+    {
+        assert_eq!(endings(body), [loops::Ending::Counts], "{body}");
+    }
+
+    assert!(products::indexes_an_array(&shader("var a = array<f32, 4>(); a[lane] = 1.0; x[lane] = a[n];")));
+    assert!(!products::indexes_an_array(&shader("var a = array<f32, 4>(); a[1] = 1.0; x[lane] = a[1] + w[lane].x;")));
+
+    let round = "for (var i = 0u; i < n; i++) { let p = w[i]; let q = w[i + 1u]; SUM }";
+    let dear = |sum: &str| products::dear(&shader(&format!("var s = vec4<f32>(); {} x[lane] = s.x;", round.replace("SUM", sum))));
+    // 4 products for each read.
+    let product = products::Round { multiply_adds: 8, floats: 8, reads: 2 };
+    assert_eq!(dear("s += p * q; s = fma(p, q, s);"), [product]);
+    // Products that are added to each other before the sum: 4 multiply-adds and one addition more.
+    let added = products::Round { multiply_adds: 4, floats: 5, reads: 2 };
+    assert_eq!(dear("s.x += dot(p, q);"), [added]);
+    assert_eq!(dear(&"s = fma(p, q, s);".repeat(8)), []);
+
+    let barriers =
+        |count: usize| products::barriers(&shader(&format!("for (var i = 0u; i < 4u; i++) {{ {} }}", "workgroupBarrier();".repeat(count))));
+    assert_eq!([barriers(2), barriers(3)], [2, 3]);
+}
