@@ -4,6 +4,7 @@
 mod loops;
 mod products;
 mod reader;
+mod workgroups;
 
 use std::collections::BTreeSet;
 
