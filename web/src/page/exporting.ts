@@ -47,16 +47,16 @@ async function exported(call: Exporting, { base, signal, onProgress, ...given }:
   if (!given.format?.startsWith('gguf')) {
     for (const [key, value] of Object.entries({ type: given.type, base: known ? undefined : base })) if (value !== undefined) throw badOption(key, "none without format 'gguf'", value);
   }
-  const where = typeof to === 'object' ? { container: 'files' as const, target: checked(to.target) } : { container: to };
+  const { moved, ...where } = typeof to === 'object' ? aimed(to.target) : { container: to };
   const ask = { options: JSON.stringify(options), base: base === undefined ? (ALONE.test(given.format ?? '') ? [] : (known ?? [])) : await toSources(base, 'base'), ...where };
-  // A stream can be moved to a worker once.
-  const moved = where.target instanceof WritableStream ? { transfer: [where.target], again: () => false } : {};
   return call(ask, { signal, onProgress, ...moved });
 }
 
-function checked(given: ExportTarget): ExportTarget {
+/** A place of the caller's as a request names it, and how it gets to the worker: a stream can be moved once. */
+export function aimed(given: ExportTarget): { container: 'files'; target: ExportTarget; moved: LinkOptions } {
   try {
-    return parseTarget(given, 'target');
+    const target = parseTarget(given, 'target');
+    return { container: 'files', target, moved: target instanceof WritableStream ? { transfer: [target], again: () => false } : {} };
   } catch {
     throw badOption('target', 'a FileSystemDirectoryHandle, a FileSystemFileHandle or a WritableStream', given);
   }

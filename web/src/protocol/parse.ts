@@ -71,6 +71,11 @@ export const listOf =
     return value.map((item, index) => inner(item, `${path}[${index}]`));
   };
 
+/** Values by names, which are data. */
+export const tableOf =
+  <T>(item: Parser<T>): Parser<Readonly<Record<string, T>>> =>
+  (value, path) =>
+    Object.fromEntries(Object.entries(document(value, path)).map(([key, one]) => [key, item(one, `${path}.${key}`)]));
 export const oneOf =
   <const T extends readonly string[]>(...words: T): Parser<T[number]> =>
   (value, path) => {

@@ -5,10 +5,11 @@ import { createTrainer, loadGeneration, resumeTrainer, withAdapter } from './ope
 import { PROTOCOL } from '../protocol/protocol.js';
 import type { Ask, Reply, Tag } from '../protocol/protocol.js';
 import type { SampledToken } from '../protocol/reports.js';
-import { delivered } from './exports.js';
+import { delivered, reaching } from './exports.js';
+import { interruptible } from './lane.js';
 import { openSource, openSources, reading } from './sources.js';
 import { wholeSource } from './whole-source.js';
-import { estimate, inspectFile, inspectModel, ModelHandle, panicForTest, parsed, previewSchedule, verifyFiles } from './wasm.js';
+import { estimate, extractAdapter, inspectFile, inspectModel, ModelHandle, panicForTest, parsed, previewSchedule, verifyFiles } from './wasm.js';
 import { phase, ready } from './worker-state.js';
 import type { Context, WorkerState } from './worker-state.js';
 
@@ -54,6 +55,14 @@ export function handlersOf(state: WorkerState): Handlers {
       onProgress(phase('verify'));
       return parsed.verification(verifyFiles(files, receipt));
     },
+    'files.extract': ({ tuned, base, options, ...where }, { signal, onProgress }) =>
+      reaching(where, async () => {
+        await state.core();
+        const [after, before] = [await openSources(tuned, signal, onProgress), await openSources(base, signal, onProgress)];
+        const told = (loaded: number, total: number): void => onProgress({ ...phase('read'), loaded, total, fraction: loaded / total });
+        const { stream, ...made } = await interruptible(signal, () => extractAdapter(after, before, options, told));
+        return { ...parsed.extraction(made), ...(await delivered(stream, where, { signal, onProgress })) };
+      }),
     'model.open': async ({ sources, request, adapter, apart }, { signal, onProgress }) => {
       await state.core();
       const files = await openSources(sources, signal, onProgress);
@@ -72,17 +81,11 @@ export function handlersOf(state: WorkerState): Handlers {
       transfer.push(tensor.values.buffer);
       return tensor;
     },
-    'model.export': async ({ options, base, ...where }, { signal, onProgress }) => {
-      try {
+    'model.export': ({ options, base, ...where }, { signal, onProgress }) =>
+      reaching(where, async () => {
         const files = await openSources(base, signal, onProgress);
-        return await state.weights(async (core) => delivered(await core.exportModel(options, files), where, { signal, onProgress }), signal);
-      } catch (thrown) {
-        // Who reads the other end hears of it, also where nothing was written.
-        const { target } = where;
-        if (target instanceof WritableStream && !target.locked) void target.abort(thrown).catch(nothing);
-        throw thrown;
-      }
-    },
+        return state.weights(async (core) => delivered(await core.exportModel(options, files), where, { signal, onProgress }), signal);
+      }),
     'model.create': async ({ config, tokenizer, data }, { signal, onProgress }) => {
       await state.core();
       const corpus = wholeSource(await openSource(data, signal, onProgress));

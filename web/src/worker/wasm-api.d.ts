@@ -21,6 +21,8 @@ export function inspectFile(file: JsSource, format: string | undefined, read: bo
 export function inspectModel(files: JsSource[], requestJson: string | undefined, adapter: JsSource[]): unknown;
 /** Recomputes what a receipt states of these files; without `receiptJson` it is the `tabtune.receipt.json` among them. */
 export function verifyFiles(files: JsSource[], receiptJson: string | undefined): unknown;
+/** The adapter that comes closest to the difference of two models; `onProgress` is told how many values were read, of how many. */
+export function extractAdapter(tuned: JsSource[], base: JsSource[], optionsJson: string, onProgress: (done: number, total: number) => void): Promise<{ report: unknown; warnings: unknown; stream: FileStream }>;
 export function initDevice(): Promise<unknown>;
 export class ModelHandle {
   private constructor();

@@ -1,0 +1,56 @@
+// What a tab does with adapters and their bases besides training: an adapter made of two models, with the bytes of the terminal's.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { root } from '../../web/toolchain.mjs';
+import { Arena } from '../torture/arena.mjs';
+
+const GOLDEN = join(root, 'tests', 'golden');
+const expected = JSON.parse(readFileSync(join(GOLDEN, 'adapters', 'extracted.json'), 'utf8'));
+
+let arena;
+before(async () => (arena = await Arena.start({ folders: { '/golden/': 'tests/golden/models' } })));
+after(() => arena?.end());
+
+/** `work(s, a, setting)` in a page of its own, where `a` has what tests of adapters share. */
+const inPage = (work, setting) => arena.with((subject) => subject.do(`async (s, given) => (${work})(s, await import('/torture/adapters.mjs'), given)`, setting));
+
+test('an adapter of two models has the bytes of the terminal program, wherever it goes', async () => {
+  const { sums, report, written, shape, rank, names } = await inPage(async (s, a) => {
+    const base = new File([await (await fetch('/golden/llama3.gguf')).blob()], 'llama3.gguf');
+    const bytes = new Uint8Array(await base.arrayBuffer());
+    for (let at = bytes.length - 12000; at < bytes.length; at += 28) bytes[at + 2] ^= 0x20;
+    const tuned = new File([bytes], 'tuned.gguf');
+    const make = (more) => s.tabtune.extractAdapter({ tuned, base, r: 3, worker: s.workers(), ...more });
+    const progress = [];
+    const { files, report, warnings } = await make({ onProgress: ({ phase, loaded, total }) => progress.push([phase, loaded <= total]) });
+    if (warnings.length > 0 || progress.some(([, sound]) => !sound)) throw new Error('a warning, or progress beyond its end');
+    const sums = Object.fromEntries(await Promise.all(files.map(async ({ name, blob }) => [name, await s.digest(blob)])));
+    const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle('extracted', { create: true });
+    await make({ target: folder });
+    const written = {};
+    for await (const [name, handle] of folder.entries()) written[name] = await s.digest(await handle.getFile());
+    const other = new File([await (await fetch('/golden/qwen2.gguf')).blob()], 'qwen2.gguf');
+    const stop = new AbortController();
+    stop.abort();
+    return {
+      sums, report, written,
+      shape: await s.settled(make({ base: other })),
+      rank: [await s.settled(make({ r: 0 })), await s.settled(make({ r: 4000 })), await s.settled(make({ targetModules: ['no_such'] })), await s.settled(make({ rank: 3 })), await s.settled(make({ signal: stop.signal }))],
+      names: [...new Set(progress.map(([phase]) => phase))],
+    };
+  });
+  const { 'tabtune.receipt.json': receipt, ...files } = sums;
+  assert.deepEqual(files, expected.files);
+  assert.ok(receipt);
+  assert.deepEqual(written, sums);
+  assert.equal(report.error, expected.error);
+  assert.deepEqual([report.rank, Object.keys(report.tensors).length, Object.keys(report.uncovered).length], [3, expected.tensors, expected.uncovered]);
+  assert.deepEqual([shape.code, shape.word], ['BAD_MODEL_FILE', 'extract.shape']);
+  assert.deepEqual(rank.map(({ code, word, name }) => [code, word, name]), [
+    ['BAD_OPTION', 'option.invalid', 'TabtuneError'], ['BAD_OPTION', 'config.invalid', 'TabtuneError'], ['BAD_OPTION', 'adapter.target.unmatched', 'TabtuneError'],
+    ['BAD_OPTION', 'option.invalid', 'TabtuneError'], ['ABORTED', 'call.aborted', 'AbortError'],
+  ]);
+  for (const phase of ['read', 'export']) assert.ok(names.includes(phase), names);
+});
