@@ -1,13 +1,17 @@
-// What a tab does with adapters and their bases besides training: an adapter made of two models, with the bytes of the terminal's.
+// What a tab does with adapters and their bases besides training: an adapter made of two models, with the bytes of the terminal's; taken away again.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { root } from '../../web/toolchain.mjs';
-import { Arena } from '../torture/arena.mjs';
+import { Arena, TINY } from '../torture/arena.mjs';
 
 const GOLDEN = join(root, 'tests', 'golden');
 const expected = JSON.parse(readFileSync(join(GOLDEN, 'adapters', 'extracted.json'), 'utf8'));
+/** Rows of whole blocks of 32. */
+const SHAPE = { hiddenSize: 32, numHiddenLayers: 1, numAttentionHeads: 2, numKeyValueHeads: 1, intermediateSize: 64, maxPositionEmbeddings: 16, initializerRange: 0.2 };
+const OPTIONS = { ...TINY.options, steps: 6, learningRate: 1e-2, gradientAccumulationSteps: 1, gradientCheckpointing: true };
+const SETTING = { shape: SHAPE, text: TINY.text, type: 'q4_0', options: { ...OPTIONS, adapter: { r: 2, targetModules: 'all-linear', modulesToSave: ['model.norm'] } } };
 
 let arena;
 before(async () => (arena = await Arena.start({ folders: { '/golden/': 'tests/golden/models' } })));
@@ -53,4 +57,42 @@ test('an adapter of two models has the bytes of the terminal program, wherever i
     ['BAD_OPTION', 'option.invalid', 'TabtuneError'], ['ABORTED', 'call.aborted', 'AbortError'],
   ]);
   for (const phase of ['read', 'export']) assert.ok(names.includes(phase), names);
+});
+
+test('a model whose adapter is set to null is its base again, for every call after it', async () => {
+  const found = await inPage(async (s, a, setting) => {
+    const base = await a.base(setting);
+    await a.start(base, setting);
+    await s.step(3);
+    const files = await a.peft();
+    await s.current().dispose();
+    const { adapter: _, ...options } = setting.options;
+    const open = (more) => s.tabtune.openModel(base, { worker: s.workers(), ...more });
+    const told = async (model) => {
+      s.adopt(await s.tabtune.Trainer.create({ model, data: { text: setting.text }, ...options }));
+      const texts = [];
+      for await (const { text } of s.current().sample('It', { maxTokens: 8, temperature: 0 })) texts.push(text);
+      const loss = (await s.current().evaluate()).loss;
+      const { adapter } = await s.current().inspect();
+      await s.current().dispose();
+      return { loss, text: texts.join(''), adapter };
+    };
+    const [plain, beside] = [await told(await open()), await told(await open({ adapter: files }))];
+    const model = await open({ adapter: files });
+    const before = [model.adapter.r, model.exports.length];
+    const wrong = [];
+    for (const value of [undefined, {}, model.adapter]) wrong.push(await s.settled((async () => (model.adapter = value))()));
+    model.adapter = null;
+    const now = model.adapter;
+    const norm = [...(await model.tensor('model.norm.weight')).values];
+    const weights = await model.exportFiles({ dtype: 'f32' });
+    const after = [model.info.adapter, model.exports.some(({ ok }) => ok), model.contract !== undefined, weights.length > 2];
+    return { plain, beside, before, wrong, now, norm, after, again: await told(model) };
+  }, SETTING);
+  assert.deepEqual(found.wrong.map(({ code, word }) => [code, word]), Array(3).fill(['BAD_OPTION', 'option.invalid']));
+  assert.deepEqual([found.before, found.now, found.after], [[2, 0], null, [null, true, true, true]]);
+  assert.ok(found.norm.every((value) => value === 1), `${found.norm}`);
+  assert.equal(found.beside.adapter.r, 2);
+  assert.ok(Math.abs(found.beside.loss / found.plain.loss - 1) > 1e-4, `${found.beside.loss} and ${found.plain.loss}`);
+  assert.deepEqual(found.again, found.plain);
 });

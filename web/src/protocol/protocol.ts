@@ -93,6 +93,8 @@ export const REQUESTS = {
   'files.extract': { ask: record({ tuned: listOf(sourceSpec), base: listOf(sourceSpec), options: text, ...place }), reply: extractedFiles },
   /** The adapter is merged, or stays apart. */
   'model.open': { ask: record({ ...opening, apart: flag }), reply: modelInfo },
+  /** The base of the open model, without the adapter that stays apart; one without is left as it is. */
+  'model.detach': { ask: nothing, reply: modelInfo },
   /** Of the trainer's weights, if there is one. */
   'model.details': { ask: nothing, reply: modelDetails },
   'model.tensor': { ask: record({ name: text }), reply: namedTensor },

@@ -71,10 +71,11 @@ export function handlersOf(state: WorkerState): Handlers {
       onProgress(phase('read'));
       const model = ModelHandle.open(files, request, added, apart);
       // Files that give the model back as they are.
-      const info = state.hold(model, request === undefined && (apart || added.length === 0) ? files : []);
+      const info = state.hold(model, request === undefined && (apart || added.length === 0) ? files : [], () => (apart ? ModelHandle.open(files, request, [], false) : undefined));
       onProgress(ready);
       return info;
     },
+    'model.detach': async () => state.detach(),
     'model.details': () => state.weights((core) => parsed.details(core.details())),
     'model.tensor': async ({ name }, { transfer }) => {
       const tensor = parsed.tensor(state.model.tensor(name));

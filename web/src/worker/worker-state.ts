@@ -43,6 +43,8 @@ export class WorkerState {
   #model: ModelHandle | undefined;
   /** The files that alone give the model back. */
   #files: JsSource[] = [];
+  /** Opens the base of a model with an adapter beside it. */
+  #base: () => ModelHandle | undefined = () => undefined;
   #trainer: TrainingSession | undefined;
   #loop: StepLoop | undefined;
   #outbox: Outbox | undefined;
@@ -140,12 +142,19 @@ export class WorkerState {
     return this.#trainer?.parts.run === run ? this.#trainer : undefined;
   }
 
-  /** Holds a model that these files alone give back. */
-  hold(model: ModelHandle, files: JsSource[] = []): ModelInfo {
+  /** Holds a model that these files alone give back; `base` opens it without the adapter beside it, if it has one. */
+  hold(model: ModelHandle, files: JsSource[] = [], base: () => ModelHandle | undefined = () => undefined): ModelInfo {
     this.#model?.free();
     this.#model = model;
     this.#files = files;
+    this.#base = base;
     return parsed.model(model.info());
+  }
+
+  /** Holds the base of the open model in its place. */
+  detach(): ModelInfo {
+    const base = this.#base();
+    return base ? this.hold(base, this.#files) : parsed.model(this.model.info());
   }
 
   /** Marks the model as taken over by a trainer. */
