@@ -1,4 +1,4 @@
-// What a tab does with adapters and their bases besides training: an adapter made of two models, with the bytes of the terminal's; taken away again.
+// What a tab does with adapters and their bases besides training: an adapter made of two models, with the bytes of the terminal's; taken away again; bases found again.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -95,4 +95,77 @@ test('a model whose adapter is set to null is its base again, for every call aft
   assert.equal(found.beside.adapter.r, 2);
   assert.ok(Math.abs(found.beside.loss / found.plain.loss - 1) > 1e-4, `${found.beside.loss} and ${found.plain.loss}`);
   assert.deepEqual(found.again, found.plain);
+});
+
+test('a base that was given as a handle or a URL is found again in another page, and compared', async () => {
+  const first = await inPage(async (s, a, setting) => {
+    const root = await navigator.storage.getDirectory();
+    const folder = await root.getDirectoryHandle('bases', { create: true });
+    const put = async (name, file) => {
+      const writable = await (await folder.getFileHandle(name, { create: true })).createWritable();
+      await writable.write(file);
+      await writable.close();
+      return folder.getFileHandle(name);
+    };
+    const handle = await put('base.gguf', await a.base(setting));
+    await put('elsewhere.gguf', await handle.getFile());
+    await a.start(handle, setting);
+    const losses = await s.step(2);
+    const { run } = await s.current().save();
+    const fork = await s.current().checkpoints.fork();
+    losses.push(...(await s.step(2)));
+    await s.current().dispose();
+    const url = new URL('/golden/llama3.gguf', location.href);
+    const model = await s.tabtune.openModel(url, { worker: s.workers() });
+    const tokens = Uint32Array.from({ length: 400 }, (_, at) => (at * at) % 11);
+    s.adopt(await s.tabtune.Trainer.create({ model, data: { tokens }, ...setting.options, adapter: { r: 2 } }));
+    await s.step(1);
+    const ofUrl = await s.current().save();
+    const next = await s.step(1);
+    await s.current().dispose();
+    return { run, losses, fork: fork.run, ofUrl: ofUrl.run, next };
+  }, SETTING);
+
+  const second = await inPage(async (s, a, { run, fork, ofUrl }) => {
+    const goOn = async (given, steps) => {
+      await s.resume(given);
+      const losses = await s.step(steps);
+      return losses;
+    };
+    const losses = await goOn({ run }, 2);
+    // What an adapter is merged into is at hand as well.
+    const merged = (await s.current().exportFiles({ dtype: 'f32' })).map(({ name }) => name);
+    await s.current().dispose();
+    const forked = await goOn({ run: fork }, 1);
+    await s.current().dispose();
+    const next = await goOn({ run: ofUrl }, 1);
+    await s.current().dispose();
+    const root = await navigator.storage.getDirectory();
+    const folder = await root.getDirectoryHandle('bases');
+    const handle = await folder.getFileHandle('base.gguf');
+    const changed = await a.flipped(await handle.getFile());
+    const writable = await handle.createWritable();
+    await writable.write(changed);
+    await writable.close();
+    const resumed = () => s.settled(s.tabtune.Trainer.resume({ run, worker: s.workers() }));
+    const refused = [await resumed()];
+    await folder.removeEntry('base.gguf');
+    refused.push(await resumed());
+    await s.resume({ run, base: await folder.getFileHandle('elsewhere.gguf') });
+    await s.current().dispose();
+    return { losses, merged, forked, next, refused };
+  }, first);
+
+  const third = await inPage(async (s, a, { run }) => {
+    await s.resume({ run });
+    const { completedSteps } = await s.current().inspect();
+    await s.current().dispose();
+    return completedSteps;
+  }, first);
+  assert.deepEqual(second.losses, first.losses.slice(2));
+  assert.deepEqual(second.forked, second.losses.slice(0, 1));
+  assert.deepEqual(second.next, first.next);
+  assert.ok(second.merged.includes('model.safetensors'), `${second.merged}`);
+  assert.deepEqual(second.refused.map(({ code, word }) => [code, word]), [['INTEGRITY', 'checkpoint.base.mismatch'], ['CHECKPOINT_MISMATCH', 'checkpoint.base.missing']]);
+  assert.ok(third >= 2);
 });

@@ -6,7 +6,7 @@ import { ERROR_CODES } from './errors.js';
 import { evaluation, profile, token } from './generated/reports.js';
 import { checkpointInfo, estimate, historyEntry, inspectReport, modelDetails, modelInfo, namedFile, namedTensor, progress, sessionInfo, trainerEvent, verification } from './reports.js';
 import { extractedFiles, writtenFiles } from './written.js';
-import { anything, blob, buffer, count, directory, flag, listOf, nothing, nullable, number, oneOf, optional, otherwise, record, target, text, variant } from './parse.js';
+import { anything, blob, buffer, count, directory, fileHandle, flag, listOf, nothing, nullable, number, oneOf, optional, otherwise, record, target, text, variant } from './parse.js';
 import type { Parsed, Parser } from './parse.js';
 
 /** Incremented whenever the form of a message changes. */
@@ -39,7 +39,8 @@ const errorData = record({
 });
 
 const sourceSpec = variant('kind', {
-  blob: { name: text, blob },
+  /** `handle`: where the file can be had again. */
+  blob: { name: text, blob, handle: optional(fileHandle) },
   bytes: { name: text, bytes: buffer },
   url: {
     name: text,
@@ -98,9 +99,9 @@ export const REQUESTS = {
   /** Of the trainer's weights, if there is one. */
   'model.details': { ask: nothing, reply: modelDetails },
   'model.tensor': { ask: record({ name: text }), reply: namedTensor },
-  /** Of the trainer's weights, if there is one. `options` is the core's `ExportOptions` as JSON; without `target` the files come back. */
+  /** Of the trainer's weights, if there is one. `options` is the core's `ExportOptions` as JSON; without `target` the files come back, without `base` it is that of the run. */
   'model.export': {
-    ask: record({ options: text, base: listOf(sourceSpec), ...place }),
+    ask: record({ options: text, base: optional(listOf(sourceSpec)), ...place }),
     reply: writtenFiles,
   },
   'model.create': { ask: record({ config: text, tokenizer: nullable(sourceSpec), data: sourceSpec }), reply: modelInfo },

@@ -20,6 +20,9 @@ export interface CallContext extends Context {
 }
 export type Handlers = { [T in Tag]: (ask: Ask<T>, context: CallContext) => Promise<Reply<T>> };
 
+/** Formats that need no base. */
+const ALONE = /^(peft|gguf-adapter|json)$/;
+
 const nothing = (): undefined => undefined;
 
 export function handlersOf(state: WorkerState): Handlers {
@@ -84,7 +87,8 @@ export function handlersOf(state: WorkerState): Handlers {
     },
     'model.export': ({ options, base, ...where }, { signal, onProgress }) =>
       reaching(where, async () => {
-        const files = await openSources(base, signal, onProgress);
+        const format: unknown = Reflect.get(Object(JSON.parse(options)), 'format');
+        const files = base ? await openSources(base, signal, onProgress) : ALONE.test(String(format)) ? [] : state.base;
         return state.weights(async (core) => delivered(await core.exportModel(options, files), where, { signal, onProgress }), signal);
       }),
     'model.create': async ({ config, tokenizer, data }, { signal, onProgress }) => {

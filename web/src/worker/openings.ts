@@ -3,6 +3,7 @@ import { aborted, escaped, fault } from '../protocol/errors.js';
 import { driverParser } from '../protocol/protocol.js';
 import type { Ask, SourceSpec } from '../protocol/protocol.js';
 import type { SessionInfo } from '../protocol/reports.js';
+import { keptFiles, reopened } from './bases.js';
 import { blobSource, openSource, openSources } from './sources.js';
 import { summed } from './sums.js';
 import { interruptible } from './lane.js';
@@ -62,7 +63,8 @@ export async function resumeTrainer(state: WorkerState, ask: Ask<'trainer.resume
   const data = ask.data ? await openSource(ask.data, signal, onProgress) : kept && blobSource(record.dataName, kept);
   if (!data) throw fault('data.missing', 'the training data of this run was not kept: give the same file as `data`', { path: 'data' });
   wholeSource(data);
-  const base = await summed(await openSources(ask.base ?? [], signal, onProgress), signal, onProgress);
+  const given = ask.base && (await openSources(ask.base, signal, onProgress));
+  const base = await summed(given ?? (await reopened(record.base ?? [], signal, onProgress)), signal, onProgress);
   const device = await state.device();
   if (signal.aborted) throw aborted('the resume');
   onProgress(phase('upload'));
@@ -75,6 +77,9 @@ export async function resumeTrainer(state: WorkerState, ask: Ask<'trainer.resume
   const { label, generation } = manifest;
   const info = await state.install({ session, data, base, run, label, keepData: record.data !== undefined, driver, newData, generation });
   state.trainer.saver.loss = manifest.loss;
+  const places = keptFiles(given ?? []);
+  // It only saves a question.
+  if (places) await store.keepBase(run, places).catch(() => undefined);
   onProgress(ready);
   const passed = warnings.map(({ code, detail, message }) => ({ code: detail.code ?? code, message }));
   return { ...info, warnings: [...passed, ...info.warnings, ...elsewhere(manifest.environment.adapter, device, info)] };

@@ -6,6 +6,8 @@ export interface JsSource {
   read(offset: number, length: number): Uint8Array;
   /** The SHA-256 of each piece of 8 MiB, where they are known. */
   pieces?: string[];
+  /** Where it can be had again without asking, for the worker. */
+  origin?: FileSystemFileHandle | string | undefined;
 }
 export function version(): string;
 /** Receives the message of a panic, before its trap. */

@@ -121,6 +121,11 @@ export class WorkerState {
     return this.#files;
   }
 
+  /** The files beside which an adapter is trained, if one is. */
+  get base(): JsSource[] {
+    return this.#trainer?.parts.base ?? [];
+  }
+
   get trainer(): TrainingSession {
     if (!this.#trainer) throw protocolError('no trainer is open in this worker');
     return this.#trainer;
