@@ -149,11 +149,15 @@ test('a base that was given as a handle or a URL is found again in another page,
     await writable.close();
     const resumed = () => s.settled(s.tabtune.Trainer.resume({ run, worker: s.workers() }));
     const refused = [await resumed()];
+    // The turned bit is in no header.
+    await s.resume({ run, verify: 'header' });
+    const { base: loose } = await s.current().details();
+    await s.current().dispose();
     await folder.removeEntry('base.gguf');
     refused.push(await resumed());
     await s.resume({ run, base: await folder.getFileHandle('elsewhere.gguf') });
     await s.current().dispose();
-    return { losses, merged, forked, next, refused };
+    return { losses, merged, forked, next, refused, loose: loose.verified };
   }, first);
 
   const third = await inPage(async (s, a, { run }) => {
@@ -167,5 +171,6 @@ test('a base that was given as a handle or a URL is found again in another page,
   assert.deepEqual(second.next, first.next);
   assert.ok(second.merged.includes('model.safetensors'), `${second.merged}`);
   assert.deepEqual(second.refused.map(({ code, word }) => [code, word]), [['INTEGRITY', 'checkpoint.base.mismatch'], ['CHECKPOINT_MISMATCH', 'checkpoint.base.missing']]);
+  assert.equal(second.loose, 'header');
   assert.ok(third >= 2);
 });

@@ -98,6 +98,16 @@ describe('its base', () => {
     for (const { run } of [{ run: trainer.runId }, fork]) await (await Trainer.resume({ run, worker })).dispose();
     expect(fake.bases).toEqual(['model.gguf 1', 'model.gguf 1']);
   });
+  it('is_compared_by_its_headers_alone_if_that_is_asked', async () => {
+    const trainer = await trained();
+    await trainer.step(1);
+    await trainer.save();
+    await trainer.dispose();
+    await using again = await Trainer.resume({ run: trainer.runId, verify: 'header', worker });
+    await again.checkpoints.load();
+    expect(fake.bases).toEqual(['model.gguf header', 'model.gguf header']);
+    await expect(Trainer.resume({ run: trainer.runId, verify: 'none' as 'full', worker })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'verify' } });
+  });
   it('goes_with_what_an_adapter_is_merged_into_when_it_leaves', async () => {
     await using trainer = await trained();
     const given = async (options: ExportOptions): Promise<boolean> => {

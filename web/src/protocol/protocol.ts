@@ -125,6 +125,8 @@ export const REQUESTS = {
       data: optional(sourceSpec),
       /** The files beside which an adapter is trained. */
       base: optional(listOf(sourceSpec)),
+      /** How much of them is compared. */
+      verify: optional(oneOf('full', 'header')),
     }),
     reply: sessionInfo,
   },

@@ -46,8 +46,8 @@ export function estimate(model: ModelHandle, configJson: string): unknown;
 export class Session {
   private constructor();
   static create(model: ModelHandle, data: JsSource, configJson: string, allowNonFinite: boolean): Promise<Session>;
-  /** `base`: the files beside which an adapter is trained; empty for other runs. */
-  static resume(files: JsSource[], data: JsSource, changesJson: string | undefined, overrides: string[], base: JsSource[]): Promise<Session>;
+  /** `base`: the files beside which an adapter is trained; empty for other runs. With `header` only its headers are compared. */
+  static resume(files: JsSource[], data: JsSource, changesJson: string | undefined, overrides: string[], base: JsSource[], header: boolean): Promise<Session>;
   step(): Promise<unknown>;
   skipBatch(): void;
   startProfile(): void;

@@ -25,6 +25,7 @@ interface Installed {
   session: Session;
   data: JsSource;
   base: JsSource[];
+  header: boolean;
   run: string;
   label: string;
   keepData: boolean;
