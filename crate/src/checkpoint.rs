@@ -19,7 +19,7 @@ use std::rc::Rc;
 
 use burn::tensor::Device;
 
-use crate::bundle::{ADAPTER_CONFIG, ADAPTER_WEIGHTS, Bundle, ByteSource, OpenOptions};
+use crate::bundle::{ADAPTER_CONFIG, ADAPTER_WEIGHTS, Bundle, ByteSource, OpenOptions, VerifyPolicy};
 use crate::config::TrainConfig;
 use crate::data::{Dataset, LoaderState};
 use crate::error::{Error, Fault, Refusal, Result, word};
@@ -39,8 +39,8 @@ fn corrupt(what: &str, reason: impl std::fmt::Display) -> Error {
 
 /// The base of an adapter's checkpoint.
 enum Beside {
-    /// These files.
-    Files(Vec<Box<dyn ByteSource>>),
+    /// These files, of which so much is compared.
+    Files(Vec<Box<dyn ByteSource>>, VerifyPolicy),
     /// None, which is refused.
     Absent,
     /// None, because nothing of it is needed.
@@ -49,16 +49,16 @@ enum Beside {
 
 impl Beside {
     fn of(base: Option<Vec<Box<dyn ByteSource>>>) -> Self {
-        base.map_or(Self::Absent, Self::Files)
+        base.map_or(Self::Absent, |files| Self::Files(files, VerifyPolicy::Full))
     }
 }
 
 /// The base of an adapter's checkpoint, with the adapter of the checkpoint's files beside it.
-fn beside(manifest: &Manifest, sources: Vec<Box<dyn ByteSource>>, base: Beside) -> Result<Bundle> {
+fn beside(manifest: &mut Manifest, sources: Vec<Box<dyn ByteSource>>, base: Beside) -> Result<Bundle> {
     let adapter = sources.into_iter().filter(|file| [ADAPTER_CONFIG, ADAPTER_WEIGHTS].contains(&file.name())).collect();
-    let want = manifest.base.as_ref().ok_or_else(|| corrupt("base", "an adapter's checkpoint names its base"))?;
-    let files = match base {
-        Beside::Files(files) => files,
+    let want = manifest.base.as_mut().ok_or_else(|| corrupt("base", "an adapter's checkpoint names its base"))?;
+    let (files, policy) = match base {
+        Beside::Files(files, policy) => (files, policy),
         Beside::Unneeded => return Bundle::of_adapter(manifest.model.clone(), adapter),
         Beside::Absent => {
             let names: Vec<&str> = want.files.iter().map(|file| file.name.as_str()).collect();
@@ -69,7 +69,8 @@ fn beside(manifest: &Manifest, sources: Vec<Box<dyn ByteSource>>, base: Beside) 
     let files: Vec<Rc<dyn ByteSource>> = files.into_iter().map(Rc::from).collect();
     let shared = || files.iter().map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>).collect();
     // By itself first: the adapter need not fit another base.
-    want.check(&open_model(shared())?)?;
+    want.check(&open_model(shared())?, policy)?;
+    want.verified = (policy != VerifyPolicy::Full).then_some(policy);
     open_model_with(shared(), OpenOptions { adapter: Some(adapter), apart: true, ..OpenOptions::default() })
 }
 
@@ -96,6 +97,20 @@ impl Checkpoint {
         Self::opened(files, Beside::of(base), false)
     }
 
+    /// Opens the files of an adapter's checkpoint with its base, of which as much is compared as the policy says: a later checkpoint says so
+    /// where that was not all. Each byte of the checkpoint is verified, unless the caller has `verified` them.
+    ///
+    /// # Errors
+    /// As [`Checkpoint::open`].
+    pub fn open_beside(
+        files: Vec<Box<dyn ByteSource>>,
+        base: Vec<Box<dyn ByteSource>>,
+        policy: VerifyPolicy,
+        verified: bool,
+    ) -> Result<Self> {
+        Self::opened(files, Beside::Files(base, policy), !verified)
+    }
+
     /// Opens the files of a checkpoint for an export: that of an adapter without its base, so that it cannot be resumed. Every byte is verified,
     /// unless the caller has `verified` them.
     ///
@@ -108,7 +123,7 @@ impl Checkpoint {
     fn opened(files: Vec<Box<dyn ByteSource>>, base: Beside, verify: bool) -> Result<Self> {
         let mut by_name: BTreeMap<String, Box<dyn ByteSource>> = files.into_iter().map(|file| (file.name().to_string(), file)).collect();
         let manifest = by_name.remove(MANIFEST).ok_or_else(|| corrupt(MANIFEST, "the file is absent: the checkpoint is incomplete"))?;
-        let manifest = manifest::read(manifest.as_ref())?;
+        let mut manifest = manifest::read(manifest.as_ref())?;
         let own = if manifest.train.adapter.is_some() { ADAPTER_WEIGHTS } else { WEIGHTS };
         let mut sources = Vec::new();
         let (mut weights, mut optimizer) = (None, None);
@@ -129,7 +144,7 @@ impl Checkpoint {
         }
         let named = |file: Option<_>, name| file.ok_or_else(|| corrupt(name, "the manifest does not name it"));
         let (optimizer, weights) = (named(optimizer, OPTIMIZER)?, named(weights, own)?);
-        let bundle = if manifest.train.adapter.is_some() { beside(&manifest, sources, base)? } else { open_model(sources)? };
+        let bundle = if manifest.train.adapter.is_some() { beside(&mut manifest, sources, base)? } else { open_model(sources)? };
         let (weights, optimizer) = (TensorFile::open(weights)?, TensorFile::open(optimizer)?);
         let checkpoint = Self { manifest, bundle: Rc::new(bundle), weights, optimizer };
         if let Some(said) = &checkpoint.manifest.tensors {

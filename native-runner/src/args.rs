@@ -18,7 +18,7 @@ pub use model_io::{
     VerifyArgs,
 };
 pub use settings::SettingsArgs;
-pub use train::TrainArgs;
+pub use train::{TrainArgs, Verify};
 
 use crate::error::{Result, RunError};
 

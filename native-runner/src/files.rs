@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use tabtune::bundle::{Bundle, ByteSource, OpenOptions, PortableModelImportRequest, truncated};
+use tabtune::bundle::{Bundle, ByteSource, OpenOptions, PortableModelImportRequest, VerifyPolicy, truncated};
 use tabtune::checkpoint::{Checkpoint, MANIFEST};
 
 use crate::container;
@@ -158,14 +158,15 @@ pub fn open_checkpoint_alone(path: &Path) -> Result<Checkpoint> {
     Ok(Checkpoint::open_alone(sources, verified)?)
 }
 
-/// Opens the checkpoint at `path`, a folder or one file as the browser exports it, and verifies each byte. That of an adapter needs its base.
-pub fn open_checkpoint(path: &Path, base: &[PathBuf]) -> Result<Checkpoint> {
-    let base = if base.is_empty() { None } else { Some(base_sources(base)?) };
-    if path.is_file() {
-        Ok(Checkpoint::open_verified(container::sources(path)?, base)?)
-    } else {
-        Ok(Checkpoint::open(folder_sources(path)?, base)?)
-    }
+/// Opens the checkpoint at `path`, a folder or one file as the browser exports it, and verifies each byte. That of an adapter needs its base,
+/// as much of which is compared as the policy says.
+pub fn open_checkpoint(path: &Path, base: &[PathBuf], policy: VerifyPolicy) -> Result<Checkpoint> {
+    let (sources, verified) = if path.is_file() { (container::sources(path)?, true) } else { (folder_sources(path)?, false) };
+    Ok(match (base, verified) {
+        ([], true) => Checkpoint::open_verified(sources, None),
+        ([], false) => Checkpoint::open(sources, None),
+        (base, verified) => Checkpoint::open_beside(sources, base_sources(base)?, policy, verified),
+    }?)
 }
 
 /// Every file of the folder of a checkpoint or an adapter.

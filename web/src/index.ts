@@ -2,8 +2,8 @@
 export { ERROR_CODES, escaped, TabtuneError } from './protocol/errors.js';
 export type { ErrorCode, ErrorDetail } from './protocol/errors.js';
 export type { DataInput, FilesInput, Input, RangeReader } from './page/inputs.js';
-export { inspectFiles, verifyFiles } from './page/inspections.js';
-export type { InspectOptions } from './page/inspections.js';
+export { extractAdapter, inspectFiles, verifyFiles } from './page/inspections.js';
+export type { ExtractOptions, InspectOptions } from './page/inspections.js';
 export type { RunOptions } from './page/loop.js';
 export { Model, newModel, openModel } from './page/model.js';
 export type { Call, WorkerCall } from './page/call.js';
@@ -12,6 +12,7 @@ export type { OpenOptions } from './page/model.js';
 export type * from './page/options.js';
 export type * from './protocol/generated/settings.js';
 export type { AdapterInfo, BaseInfo, CheckpointInfo, EvalReport, ExportChoice, FileReport, Finding, HistoryEntry, InspectReport, ModelDetails, ModelInfo, NamedFile, NamedTensor, Profile, Progress, Receipt, Refusal, SampledToken, SessionInfo, TrainerEvent, TrainerState, Verification } from './protocol/reports.js';
+export type { Extraction } from './protocol/written.js';
 export { Checkpoints, openSavedRuns, SavedRuns } from './page/runs.js';
 export type { CheckpointInput } from './page/runs.js';
 export type { ImportRequest, ImportSelection, KeyRemap } from './page/requests.js';

@@ -28,6 +28,37 @@ describe('an adapter', () => {
     expect(apart.contract).toMatchObject({ adapter: ['adapter_config.json', 'adapter_model.safetensors'] });
     await expect(model({ adapter: FACTORS, mergeAdapter: FACTORS })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'adapter' } });
   });
+  it('gives_the_base_again_to_every_call_after_null_was_assigned', async () => {
+    using apart = await model({ adapter: FACTORS });
+    const before = apart.info;
+    apart.adapter = null;
+    expect(apart.adapter).toBeNull();
+    await apart.tokenize('a');
+    expect([before.adapter?.r, apart.info.adapter]).toEqual([8, null]);
+    expect(apart.contract).toMatchObject({ adapter: [] });
+    // Whatever is lost later, the adapter does not come back.
+    await using trainer = await Trainer.create({ model: apart, data: TEXT, steps: 2, seqLen: 16 });
+    expect((await trainer.inspect()).adapter).toBeNull();
+    loseIn('step', 2, 'lost');
+    await trainer.step(2);
+    expect((await trainer.inspect()).model.adapter).toBeNull();
+    const wrong = await model({ adapter: FACTORS });
+    expect(() => Reflect.set(wrong, 'adapter', undefined)).toThrow(expect.objectContaining({ code: 'BAD_OPTION', detail: expect.objectContaining({ path: 'adapter' }) as unknown }) as Error);
+    expect(wrong.adapter?.r).toBe(8);
+    wrong.dispose();
+    wrong.adapter = null;
+    await expect(wrong.tokenize('a')).rejects.toMatchObject({ detail: { code: 'model.taken' } });
+  });
+  it('that_cannot_go_says_so_to_every_call_until_it_can', async () => {
+    using apart = await model({ adapter: FACTORS });
+    fake.unreadable = true;
+    apart.adapter = null;
+    for (const _ of [1, 2]) await expect(apart.tokenize('a')).rejects.toMatchObject({ detail: { code: 'source.read' } });
+    fake.unreadable = false;
+    apart.adapter = null;
+    expect(await apart.tokenize('a')).toEqual([97]);
+    expect(apart.contract).toMatchObject({ adapter: [] });
+  });
   it('that_is_trained_on_is_opened_beside_the_same_base', async () => {
     await using trainer = await trained({ adapter: { from: FACTORS, dropout: 0.1 } });
     const { config, model: info } = await trainer.inspect();
@@ -66,6 +97,16 @@ describe('its base', () => {
     await trainer.dispose();
     for (const { run } of [{ run: trainer.runId }, fork]) await (await Trainer.resume({ run, worker })).dispose();
     expect(fake.bases).toEqual(['model.gguf 1', 'model.gguf 1']);
+  });
+  it('is_compared_by_its_headers_alone_if_that_is_asked', async () => {
+    const trainer = await trained();
+    await trainer.step(1);
+    await trainer.save();
+    await trainer.dispose();
+    await using again = await Trainer.resume({ run: trainer.runId, verify: 'header', worker });
+    await again.checkpoints.load();
+    expect(fake.bases).toEqual(['model.gguf header', 'model.gguf header']);
+    await expect(Trainer.resume({ run: trainer.runId, verify: 'none' as 'full', worker })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'verify' } });
   });
   it('goes_with_what_an_adapter_is_merged_into_when_it_leaves', async () => {
     await using trainer = await trained();

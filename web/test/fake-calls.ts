@@ -35,6 +35,8 @@ export const fake = {
   inspection: {} as object,
   gpuBytes: undefined as number | undefined,
   nonFinite: false,
+  /** The files of a model cannot be read any more. */
+  unreadable: false,
   onCall: undefined as ((called: Called) => unknown) | undefined,
 };
 export const DEFAULTS = { ...fake };

@@ -41,6 +41,7 @@ export class ModelHandle {
   ) {}
   static open(files: JsSource[], requestJson?: string, adapter: JsSource[] = [], apart = false): ModelHandle {
     const [first] = files;
+    if (fake.unreadable) return refuse('BAD_MODEL_FILE', 'source.read', 'the file has gone');
     if (!first) return refuse('BAD_MODEL_FILE', 'bundle.empty', 'no files');
     const magic = new TextDecoder('latin1').decode(first.read(0, Math.min(4, first.size)));
     if (magic !== 'GGUF' && !files.some((file) => file.name === 'config.json')) {

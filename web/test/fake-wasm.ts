@@ -49,6 +49,13 @@ export const verifyFiles = (files: JsSource[], receiptJson: string | undefined):
   ok: receiptJson !== '{}',
   checks: files.map(({ name }) => ({ name, result: receiptJson === undefined ? 'skipped' : 'verified' })),
 });
+export async function extractAdapter(tuned: JsSource[], base: JsSource[], optionsJson: string, onProgress: (done: number, total: number) => void): Promise<{ report: unknown; warnings: unknown; stream: FileStream }> {
+  onProgress(1, 2);
+  await slices(4, 5);
+  const tensors = Object.fromEntries([...tuned, ...base].map(({ name }) => [name, { error: 0.5, norm: 2 }]));
+  const { r } = JSON.parse(optionsJson) as { r: number };
+  return { report: { rank: r, error: 0.5, tensors, uncovered: {} }, warnings: [], stream: exportedAs(optionsJson, [], new Uint8Array(4)) };
+}
 
 export async function initDevice(): Promise<unknown> {
   const { state, scope } = currentWorker();
@@ -90,7 +97,7 @@ export class Session {
     if (fake.nonFinite && !allowNonFinite) return refuse('BAD_MODEL_FILE', 'model.non-finite', 'a weight is NaN');
     return new Session(model, config, data.read(0, data.size).byteLength, { step: 0, batch: 0, weight: 1 });
   }
-  static async resume(files: JsSource[], data: JsSource, changesJson: string | undefined, overrides: string[], base: JsSource[]): Promise<Session> {
+  static async resume(files: JsSource[], data: JsSource, changesJson: string | undefined, overrides: string[], base: JsSource[], header = false): Promise<Session> {
     fake.overrides.push(overrides);
     await called('resume');
     if (fake.stepMillis > 0) await slices(4, fake.stepMillis / 4);
@@ -98,7 +105,7 @@ export class Session {
     if (!file) return refuse('CHECKPOINT_CORRUPT', 'checkpoint.corrupt', 'checkpoint.json is missing', { path: 'checkpoint.json' });
     const stored = JSON.parse(new TextDecoder().decode(file.read(0, file.size))) as Checkpointed<Progress, Config>;
     if (stored.config.adapter && base.length === 0) return refuse('CHECKPOINT_MISMATCH', 'checkpoint.base.missing', 'checkpoint.json: checkpoint.base.missing', { want: 'model.gguf' });
-    fake.bases.push(base.map(({ name, pieces = [] }) => `${name} ${pieces.length}`).join());
+    fake.bases.push(base.map(({ name, pieces = [] }) => `${name} ${header ? 'header' : pieces.length}`).join());
     const model = ModelHandle.fromScratch('{"hidden_size":128,"num_hidden_layers":4}', 'characters', data.read(0, data.size));
     const changes = JSON.parse(changesJson ?? '{}') as Partial<Config>;
     const refused = Object.keys(changes).filter((key) => !overrides.includes(key) && !overrides.includes('all'));

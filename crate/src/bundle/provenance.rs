@@ -8,7 +8,7 @@ use super::receipt_parts::ReceiptFile;
 use super::refusal::shown;
 use super::sha256::{Digest, Hasher};
 use super::source::{ByteSource, base_name, for_each_chunk};
-use super::state::SelectionReport;
+use super::state::{SelectionReport, VerifyPolicy};
 use super::sums::{Sums, TensorSpan};
 use super::tensors::{Bundle, Entry, SourceFormat};
 use crate::error::{Error, Fault, Refusal, Result, word};
@@ -30,6 +30,9 @@ pub struct Base {
     /// Digest of its weights, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights_digest: Option<Digest>,
+    /// How much of its files the last resume compared, where that was not all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<VerifyPolicy>,
 }
 
 /// A file of a [`Base`].
@@ -70,7 +73,7 @@ impl Base {
     pub(super) fn new(title: &str, format: SourceFormat, files: Vec<BaseFile>) -> Self {
         let stem = |file: &BaseFile| file.name.rsplit_once('.').map_or(file.name.clone(), |(stem, _)| stem.to_string());
         let name = if title.is_empty() { files.first().map(stem).unwrap_or_default() } else { title.to_string() };
-        Self { name: shown(&name), format: format.to_string(), files, weights_digest: None }
+        Self { name: shown(&name), format: format.to_string(), files, weights_digest: None, verified: None }
     }
 
     /// The weight files of `bundle`.
@@ -120,11 +123,11 @@ impl Base {
         Ok(self)
     }
 
-    /// Refuses a model whose files are not these: their sizes and headers, and then every byte.
+    /// Refuses a model whose files are not these: their sizes and headers, and then, unless the policy is `Header`, every byte.
     ///
     /// # Errors
     /// `checkpoint.base.mismatch`, one for each file.
-    pub fn check(&self, bundle: &Bundle) -> Result<()> {
+    pub fn check(&self, bundle: &Bundle, policy: VerifyPolicy) -> Result<()> {
         let sum = |digest: Option<Digest>| digest.map_or_else(String::new, |digest| digest.to_string());
         let told = |file: &BaseFile| format!("{} bytes, header {}", file.bytes, sum(file.header_sha256));
         let refuse = |subject: &str, want: String, got: String| {
@@ -135,7 +138,8 @@ impl Base {
             return Err(refuse(&bundle.base.name, all(self), all(&bundle.base)).into());
         }
         let mut refusals = Vec::new();
-        for (file, source) in self.files.iter().zip(bundle.base_sources()) {
+        let read = self.files.iter().zip(bundle.base_sources()).filter(|_| policy == VerifyPolicy::Full);
+        for (file, source) in read {
             let Some(want) = &file.pieces else { continue };
             let got = pieces_of(source)?;
             if let Some(at) = (0..want.len().max(got.len())).find(|&at| want.get(at) != got.get(at)) {

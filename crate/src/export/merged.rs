@@ -8,7 +8,7 @@ use super::gguf_types::GgufTypes;
 use super::options::{ExportDtype, ExportFormat, ExportOptions};
 use super::peft::push_adapter;
 use super::source::{ExportSource, Weights};
-use crate::bundle::{Bundle, ByteSource, FileStream, MemorySource, ModelAssets, OpenOptions, SourceFormat, open_bundle_with};
+use crate::bundle::{Bundle, ByteSource, FileStream, MemorySource, ModelAssets, OpenOptions, SourceFormat, VerifyPolicy, open_bundle_with};
 use crate::error::{Error, Fault, Refusal, Result, word};
 use crate::model::open_model_with;
 
@@ -66,7 +66,7 @@ fn checked_base(source: &ExportSource, files: Vec<Box<dyn ByteSource>>) -> Resul
         return Err(refusal.expected(names.unwrap_or_default()).hint("give the files of the base: a merged model is made of both").into());
     }
     let base = open_bundle_with(files, OpenOptions { headers_only: true, ..OpenOptions::default() })?;
-    stated.map_or(Ok(()), |stated| stated.check(&base))?;
+    stated.map_or(Ok(()), |stated| stated.check(&base, VerifyPolicy::Full))?;
     Ok(base)
 }
 

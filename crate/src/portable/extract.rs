@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::difference::Difference;
 use super::subspace::{add_transposed, best_product, orthonormalise, products, random_vectors, subtract};
@@ -28,12 +28,15 @@ const ROWS: usize = 16;
 /// Values that are measured together.
 const MEASURED: usize = 1 << 16;
 
-/// What is extracted.
-#[derive(Debug, Clone, PartialEq)]
+/// What is extracted; in JSON under the names of an adapter's settings.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ExtractOptions {
     /// Rank of the factors.
+    #[serde(rename = "r")]
     pub rank: u64,
-    /// The matrices that get factors, in the words of `target_modules`.
+    /// The matrices that get factors.
+    #[serde(rename = "target_modules")]
     pub targets: Names,
 }
 

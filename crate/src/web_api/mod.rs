@@ -2,6 +2,7 @@
 
 mod error;
 mod exports;
+mod extract;
 mod inspect;
 mod interrupt;
 mod model;
@@ -24,6 +25,7 @@ use crate::device::{Device, DeviceKind};
 use error::{JsResult, thrown};
 
 pub use exports::verify_files;
+pub use extract::extract_adapter;
 pub use inspect::{inspect_file, inspect_model};
 pub use interrupt::{clear_abort, request_abort};
 pub use model::{ModelHandle, estimate};

@@ -18,7 +18,7 @@ use super::source::{JsSource, sources};
 use super::stream::FileStream;
 use super::tokens::TokenStream;
 use super::{device, plain};
-use crate::bundle::{Bundle, ByteSource, ModelAssets};
+use crate::bundle::{Bundle, ByteSource, ModelAssets, VerifyPolicy};
 use crate::checkpoint::{self, Base, Checkpoint, Environment, Origin};
 use crate::error::{Error, Fault, Result};
 use crate::export::ExportSource;
@@ -103,12 +103,21 @@ impl Session {
 
     /// Continues from the files of a checkpoint, whose bytes the caller has verified, with the same data. `changes_json` has the keys of
     /// TrainConfig that differ from the checkpoint; `overrides` names those that may differ, and `data` if other data are given. The
-    /// checkpoint of an adapter needs the files of its `base`; for others it is empty.
-    pub fn resume(files: Vec<JsValue>, data: JsValue, changes_json: Option<String>, overrides: Vec<String>, base: Vec<JsValue>) -> Promise {
+    /// checkpoint of an adapter needs the files of its `base`; for others it is empty. With `header` only the headers of the base are compared.
+    pub fn resume(
+        files: Vec<JsValue>,
+        data: JsValue,
+        changes_json: Option<String>,
+        overrides: Vec<String>,
+        base: Vec<JsValue>,
+        header: bool,
+    ) -> Promise {
         future_to_promise(async move {
-            let base = sources(base)?;
+            let (files, base) = (sources(files)?, sources(base)?);
             let given = !base.is_empty();
-            let checkpoint = Checkpoint::open_verified(sources(files)?, given.then_some(base)).map_err(thrown)?;
+            let policy = if header { VerifyPolicy::Header } else { VerifyPolicy::Full };
+            let opened = if given { Checkpoint::open_beside(files, base, policy, true) } else { Checkpoint::open_verified(files, None) };
+            let checkpoint = opened.map_err(thrown)?;
             if given && checkpoint.manifest().train.adapter.is_none() {
                 let rule = "none: the checkpoint has all weights of its model";
                 return Err(thrown(Error::InvalidConfig(vec![Fault::new("base", rule, "files")])));

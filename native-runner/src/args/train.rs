@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgGroup, Args};
+use clap::{ArgGroup, Args, ValueEnum};
 
 use super::{DeviceName, SettingsArgs};
 
@@ -20,6 +20,9 @@ pub struct TrainArgs {
     /// Continue a run from its checkpoint folder, or from the .tabtune file that the browser exports. Needs the same --data; settings that contradict the checkpoint are refused without --override.
     #[arg(long, value_name = "PATH", conflicts_with = "lora")]
     pub resume: Option<PathBuf>,
+    /// How much of the base in --model is compared with the checkpoint: all pieces, or the sizes and headers alone, which later checkpoints say.
+    #[arg(long, value_enum, default_value = "full", requires = "resume")]
+    pub verify: Verify,
     /// Accept these settings although the checkpoint has others: keys of TrainConfig (learning_rate), groups of keys (optimizer), or all;
     /// data, to continue with other data, whose order then starts from the beginning.
     #[arg(long = "override", value_name = "KEY", num_args = 1.., requires = "resume")]
@@ -60,4 +63,13 @@ pub struct TrainArgs {
     /// Time each kernel and print a table at the end. Each kernel is submitted by itself, so steps take longer.
     #[arg(long)]
     pub profile: bool,
+}
+
+/// How much of a base is compared at a resume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Verify {
+    /// All pieces.
+    Full,
+    /// Sizes and headers.
+    Header,
 }

@@ -1,5 +1,6 @@
 //! `tabtune export`: weights of a checkpoint for other programs. Nothing is computed, so no GPU is needed.
 
+use tabtune::bundle::VerifyPolicy;
 use tabtune::portable::checkpoint_source;
 
 use super::{Outcome, outgoing};
@@ -16,7 +17,7 @@ pub fn run(args: &ExportArgs, output: &Output) -> Result<Outcome> {
         // Merging looks at the base by itself.
         ExportFormat::Safetensors | ExportFormat::Gguf | ExportFormat::Json => open_checkpoint_alone(&args.checkpoint)?,
         ExportFormat::Peft if base.is_empty() => open_checkpoint_alone(&args.checkpoint)?,
-        ExportFormat::Peft | ExportFormat::GgufAdapter => open_checkpoint(&args.checkpoint, base)?,
+        ExportFormat::Peft | ExportFormat::GgufAdapter => open_checkpoint(&args.checkpoint, base, VerifyPolicy::Full)?,
     };
     outgoing::write(&checkpoint_source(&checkpoint, "")?, &args.output, &options, output)?;
     Ok(Outcome::Good)

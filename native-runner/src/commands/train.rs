@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use tabtune::bundle::{Bundle, ModelAssets};
+use tabtune::bundle::{Bundle, ModelAssets, VerifyPolicy};
 use tabtune::checkpoint::{Base, Environment, MANIFEST, Origin};
 use tabtune::config::{ModelConfig, TrainConfig};
 use tabtune::data::{DataFormat, Dataset};
@@ -16,7 +16,7 @@ use tabtune::tokenizer::Tokenizer;
 use tabtune::train::{StepReport, Trainer, check_limits};
 
 use super::{Outcome, open_device, profile, tokenizer_of};
-use crate::args::{DeviceName, TrainArgs};
+use crate::args::{DeviceName, TrainArgs, Verify};
 use crate::error::{Result, RunError};
 use crate::files::{Wanted, file_name, open_checkpoint, open_wanted, read_file};
 use crate::output::Output;
@@ -162,7 +162,11 @@ fn training_device(args: &TrainArgs, model: &ModelConfig, train: &TrainConfig, b
 }
 
 fn resume(args: &TrainArgs, folder: &Path, given: Map<String, Value>, data: &Data) -> Result<Run> {
-    let checkpoint = open_checkpoint(folder, args.model.as_slice())?;
+    let checkpoint = open_checkpoint(
+        folder,
+        args.model.as_slice(),
+        if args.verify == Verify::Header { VerifyPolicy::Header } else { VerifyPolicy::Full },
+    )?;
     if args.model.is_some() && checkpoint.manifest().train.adapter.is_none() {
         return Err(RunError::Usage("--model with --resume: expected the checkpoint of an adapter, which needs its base".into()));
     }

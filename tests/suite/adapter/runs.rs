@@ -1,7 +1,7 @@
 //! Runs of adapters: stopped and resumed, with their base and without it, and their files in PEFT's form.
 
 use serde_json::{Value, json};
-use tabtune::bundle::{Base, ModelAssets, OpenOptions};
+use tabtune::bundle::{Base, ModelAssets, OpenOptions, VerifyPolicy};
 use tabtune::checkpoint::{self, Checkpoint, Environment, Origin, sha256};
 use tabtune::config::{ModelConfig, TrainConfig};
 use tabtune::device::Device;
@@ -93,6 +93,16 @@ fn checkpoint_of_an_adapter_asks_for_its_base_and_takes_no_other() {
     let middle = changed[0].1.len() / 2;
     changed[0].1[middle] ^= 1;
     assert_eq!(code(Some(&changed)), "checkpoint.base.mismatch");
+    // Without its pieces the change goes unseen, and what is saved says so until they are compared again.
+    let beside = |files: &Files| Checkpoint::open_beside(sources(&written), sources(files), VerifyPolicy::Header, false);
+    let header = beside(&changed).unwrap().manifest().base.clone().unwrap();
+    assert_eq!(
+        (header.verified, serde_json::to_value(&header).unwrap()["verified"].clone()),
+        (Some(VerifyPolicy::Header), json!("header"))
+    );
+    assert_eq!(beside(&super::base(&shape(), "q4_0")).map(|_| ()).unwrap_err().code(), "checkpoint.base.mismatch");
+    let full = Checkpoint::open(sources(&written), Some(sources(&files))).unwrap();
+    assert!(full.manifest().base.as_ref().unwrap().verified.is_none());
     // What files are called does not matter.
     let renamed = vec![("other.gguf".to_string(), files[0].1.clone())];
     assert!(Checkpoint::open(sources(&written), Some(sources(&renamed))).is_ok());

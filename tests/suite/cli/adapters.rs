@@ -107,6 +107,31 @@ fn adapter_extract_turns_a_full_fine_tune_into_factors() {
     assert!(!place.join("none").exists());
 }
 
+/// The browser tests compare the same files with what a tab makes of the same two models.
+#[test]
+fn adapter_extract_gives_the_bytes_that_a_tab_gives() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
+    let expected: Value = serde_json::from_slice(&std::fs::read(golden.join("adapters/extracted.json")).unwrap()).unwrap();
+    let base = golden.join("models/llama3.gguf");
+    let mut bytes = std::fs::read(&base).unwrap();
+    // The upper half of some fractions, the sign and the exponent stay.
+    for at in (bytes.len() - 12_000..bytes.len()).step_by(28) {
+        bytes[at + 2] ^= 0x20;
+    }
+    let place = folder("extract-bytes");
+    let tuned = place.join("tuned.gguf");
+    std::fs::write(&tuned, bytes).unwrap();
+    let to = place.join("adapter");
+    let answer = succeed(&["adapter", "extract", "--model", &text(&tuned), "--base", &text(&base), "--rank", "3", "--to", &text(&to)]);
+    let [report] = answer.lines.as_slice() else { panic!("{:?}", answer.lines) };
+    assert_eq!(report["error"], expected["error"]);
+    for (name, sum) in expected["files"].as_object().unwrap() {
+        let mut hasher = tabtune::bundle::Hasher::default();
+        hasher.update(&std::fs::read(to.join(name)).unwrap());
+        assert_eq!(hasher.finish().to_string(), sum.as_str().unwrap(), "{name}");
+    }
+}
+
 #[test]
 fn adapter_leaves_alone_and_merged() {
     let (model, data) = base();

@@ -3,7 +3,7 @@ import { among, positiveInteger, translate, truth, words } from './checks.js';
 import type { Checks } from './checks.js';
 import { badOption } from '../protocol/errors.js';
 import { target as parseTarget } from '../protocol/parse.js';
-import type { Ask, Reply, SourceSpec } from '../protocol/protocol.js';
+import type { Ask, Reply } from '../protocol/protocol.js';
 import { toSources } from './inputs.js';
 import type { LinkOptions } from './link.js';
 import { inside } from './requests.js';
@@ -23,17 +23,14 @@ const EXPORT: Checks = {
   card: inside({ name: words, license: words, baseModel: words, data: words, text: words }),
 };
 
-/** Formats that need no base. */
-const ALONE = /^(peft|gguf-adapter|json)$/;
-
 type Written = Reply<'model.export'>;
 type Place = 'zip' | 'files' | { target: ExportTarget };
 type Exporting = (ask: Ask<'model.export'>, options: LinkOptions) => Promise<Reply<'model.export'>>;
 
-/** The exports of what `call` reaches; `usual` holds where the options do not say whether NaN and infinity are written. `base` gives the files that an adapter is merged into. */
-export function exportsOf(call: Exporting, usual?: boolean, base: () => SourceSpec[] | undefined = () => undefined): Exports {
+/** The exports of what `call` reaches; `usual` holds where the options do not say whether NaN and infinity are written. whether it is `adapting` decides whether other formats than GGUF take a base, into which the adapter is merged. */
+export function exportsOf(call: Exporting, usual?: boolean, adapting = false): Exports {
   const written = (options: ExportOptions | undefined, to: Place): Promise<Written> =>
-    exported(call, { ...options, allowNonFinite: options?.allowNonFinite ?? usual }, to, base());
+    exported(call, { ...options, allowNonFinite: options?.allowNonFinite ?? usual }, to, adapting);
   return {
     exportTo: async (target, options) => (await written(options, { target })).receipt,
     export: async (options) => (await written(options, 'zip')).files[0]?.blob ?? new Blob(),
@@ -42,21 +39,21 @@ export function exportsOf(call: Exporting, usual?: boolean, base: () => SourceSp
 }
 
 /** Asks the worker to write the model: as one zip or file, as files, or to `target`, piece by piece. */
-async function exported(call: Exporting, { base, signal, onProgress, ...given }: ExportOptions, to: Place, known: SourceSpec[] | undefined): Promise<Written> {
+async function exported(call: Exporting, { base, signal, onProgress, ...given }: ExportOptions, to: Place, adapting: boolean): Promise<Written> {
   const options = translate(given, EXPORT, '');
   if (!given.format?.startsWith('gguf')) {
-    for (const [key, value] of Object.entries({ type: given.type, base: known ? undefined : base })) if (value !== undefined) throw badOption(key, "none without format 'gguf'", value);
+    for (const [key, value] of Object.entries({ type: given.type, base: adapting ? undefined : base })) if (value !== undefined) throw badOption(key, "none without format 'gguf'", value);
   }
-  const where = typeof to === 'object' ? { container: 'files' as const, target: checked(to.target) } : { container: to };
-  const ask = { options: JSON.stringify(options), base: base === undefined ? (ALONE.test(given.format ?? '') ? [] : (known ?? [])) : await toSources(base, 'base'), ...where };
-  // A stream can be moved to a worker once.
-  const moved = where.target instanceof WritableStream ? { transfer: [where.target], again: () => false } : {};
+  const { moved, ...where } = typeof to === 'object' ? aimed(to.target) : { container: to };
+  const ask = { options: JSON.stringify(options), base: base && (await toSources(base, 'base')), ...where };
   return call(ask, { signal, onProgress, ...moved });
 }
 
-function checked(given: ExportTarget): ExportTarget {
+/** A place of the caller's as a request names it, and how it gets to the worker: a stream can be moved once. */
+export function aimed(given: ExportTarget): { container: 'files'; target: ExportTarget; moved: LinkOptions } {
   try {
-    return parseTarget(given, 'target');
+    const target = parseTarget(given, 'target');
+    return { container: 'files', target, moved: target instanceof WritableStream ? { transfer: [target], again: () => false } : {} };
   } catch {
     throw badOption('target', 'a FileSystemDirectoryHandle, a FileSystemFileHandle or a WritableStream', given);
   }

@@ -8,13 +8,14 @@ export interface RangeReader {
   size: number;
   read(offset: number, length: number): Promise<Uint8Array> | Uint8Array;
 }
-export type Input = File | Blob | URL | Request | ArrayBuffer | RangeReader;
+export type Input = File | Blob | URL | Request | ArrayBuffer | RangeReader | FileSystemFileHandle;
 /** Files of one model, adapter or export; of a folder those directly in it. */
 export type FilesInput = Input | FileSystemDirectoryHandle | readonly (Input | FileSystemDirectoryHandle)[];
 /** Training data: a text, JSONL or token file (by its name: `.jsonl`, `.tokens`), the text itself, or its token ids. */
 export type DataInput = Input | { text: string; name?: string } | { tokens: Uint32Array; name?: string };
 
 const READ_BYTES = 8 << 20;
+const EXPECTED = 'a File, Blob, URL, Request, ArrayBuffer, FileSystemFileHandle or { name, size, read }';
 
 /** Names for inputs without a name, by their first bytes. */
 async function sniffed(first: Blob, otherwise: string): Promise<string> {
@@ -26,7 +27,12 @@ const lastSegment = (url: string): string => decodeURIComponent(new URL(url).pat
 
 /** @internal Describes one input. A `RangeReader` cannot cross, so its bytes are gathered, range by range, into a Blob. */
 export async function toSource(input: DataInput, path: string, unnamed: string): Promise<SourceSpec> {
-  if (typeof input !== 'object' || input === null) throw badOption(path, 'a File, Blob, URL, Request, ArrayBuffer or { name, size, read }', input);
+  if (typeof input !== 'object' || input === null) throw badOption(path, EXPECTED, input);
+  if ('getFile' in input) {
+    const blob = await input.getFile();
+    // A stand-in for a handle cannot cross.
+    return { kind: 'blob', name: blob.name, blob, handle: typeof FileSystemFileHandle !== 'undefined' && input instanceof FileSystemFileHandle ? input : undefined };
+  }
   if (typeof File !== 'undefined' && input instanceof File) return { kind: 'blob', name: input.name, blob: input };
   if (input instanceof Blob) return { kind: 'blob', name: await sniffed(input, unnamed), blob: input };
   if (input instanceof URL) return { kind: 'url', name: lastSegment(input.href), url: input.href, headers: [], credentials: 'same-origin' };
@@ -54,7 +60,7 @@ export async function toSource(input: DataInput, path: string, unnamed: string):
     }
     return { kind: 'blob', name: input.name, blob: new Blob(pieces) };
   }
-  throw badOption(path, 'a File, Blob, URL, Request, ArrayBuffer or { name, size, read }', input);
+  throw badOption(path, EXPECTED, input);
 }
 
 /** @internal */
@@ -67,8 +73,8 @@ export async function toSources(inputs: FilesInput, path: string): Promise<Sourc
 
 const isFolder = (input: Input | FileSystemDirectoryHandle): input is FileSystemDirectoryHandle => Reflect.get(Object(input), 'kind') === 'directory';
 
-async function filesOf(folder: FileSystemDirectoryHandle): Promise<File[]> {
+async function filesOf(folder: FileSystemDirectoryHandle): Promise<FileSystemFileHandle[]> {
   const names: string[] = [];
   for await (const [name, { kind }] of folder.entries()) if (kind === 'file') names.push(name);
-  return Promise.all(names.sort().map(async (name) => (await folder.getFileHandle(name)).getFile()));
+  return Promise.all(names.sort().map((name) => folder.getFileHandle(name)));
 }

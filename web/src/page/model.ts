@@ -31,7 +31,7 @@ export interface OpenOptions extends WorkerCall {
   allowNonFinite?: boolean;
 }
 
-/** Opens the model in a worker; its inputs are kept, so that another worker can do it again. */
+/** Opens the model in a worker; its inputs are kept for another worker. */
 type Open = (connection: Pick<Connection, 'call'>, options?: CallOptions) => Promise<ModelInfo>;
 
 /** An open model has no state to lose, so a core that does not answer an abort is ended soon. */
@@ -47,16 +47,6 @@ const ownerOf = (open: Open): Owner => ({
 });
 
 export class Model {
-  /** Architecture, tensors, configuration, tokenizer. */
-  readonly info: ModelInfo;
-  /** The forms in which it can leave, and for the others why not. */
-  readonly exports: ModelDetails['exports'];
-  /** What import, export and a round trip keep of this model, surface by surface. */
-  readonly contract: ModelDetails['contract'];
-  /** Where it came from and what was done to it; a fresh model has none. */
-  readonly receipt: Receipt | undefined;
-  /** The files that training starts from, with their sums; a fresh model has none. */
-  readonly base: ModelDetails['base'];
   /** The model in another form, without training and without a GPU, written to a folder, a file or a stream as it is made. Gives the receipt. */
   readonly exportTo: Exports['exportTo'];
   /** The same as one Blob: a zip of a Hugging Face folder, or the single file. */
@@ -68,30 +58,73 @@ export class Model {
   /** @internal What it was opened from. */
   readonly files: SourceSpec[] | undefined;
   readonly #open: Open;
+  /** From now on `open` opens the base alone. */
+  readonly #alone: () => void;
+  #info: ModelInfo;
+  #details: ModelDetails;
   #link: Link | undefined;
+  /** Settles when the adapter has gone: what is asked of the model waits for it, and hears why it failed. */
+  #detached: Promise<void> = Promise.resolve();
   #disposed = false;
 
-  private constructor({ info, details, link }: Opened, open: Open, allowNonFinite: boolean, files: SourceSpec[] | undefined) {
-    this.info = info;
-    this.exports = details.exports;
-    this.contract = details.contract;
-    this.receipt = details.receipt;
-    this.base = details.base;
+  private constructor({ info, details, link }: Opened, open: Open, { allowNonFinite = false, files, alone = () => undefined }: Kept) {
+    this.#info = info;
+    this.#details = details;
     this.allowNonFinite = allowNonFinite;
     this.files = files;
+    this.#alone = alone;
     this.#link = link;
     this.#open = open;
     ({ exportTo: this.exportTo, export: this.export, exportFiles: this.exportFiles } = exportsOf((ask, more) => this.call('model.export', ask, more), allowNonFinite));
   }
 
   /** @internal The model that `open` opens, in the worker of this link. */
-  static async open(worker: WorkerOptions, open: Open, call: CallOptions, allowNonFinite = false, files?: SourceSpec[]): Promise<Model> {
-    return new Model(await opened(worker, open, call), open, allowNonFinite, files);
+  static async open(worker: WorkerOptions, open: Open, call: CallOptions, kept: Kept = {}): Promise<Model> {
+    return new Model(await opened(worker, open, call), open, kept);
   }
 
-  /** The adapter beside it, if it was opened with one. */
+  /** Architecture, tensors, configuration, tokenizer. */
+  get info(): ModelInfo {
+    return this.#info;
+  }
+
+  /** The forms in which it can leave, and for the others why not. */
+  get exports(): ModelDetails['exports'] {
+    return this.#details.exports;
+  }
+
+  /** What import, export and a round trip keep of this model, surface by surface. */
+  get contract(): ModelDetails['contract'] {
+    return this.#details.contract;
+  }
+
+  /** Where it came from and what was done to it; a fresh model has none. */
+  get receipt(): Receipt | undefined {
+    return this.#details.receipt;
+  }
+
+  /** The files that training starts from, with their sums; a fresh model has none. */
+  get base(): ModelDetails['base'] {
+    return this.#details.base;
+  }
+
+  /** The adapter beside it, if it was opened with one. Null may be assigned: what is asked of the model from then on is asked of its base. If that fails, each later call says why, until it is assigned again. */
   get adapter(): AdapterInfo | null {
-    return this.info.adapter;
+    return this.#info.adapter;
+  }
+
+  set adapter(none: AdapterInfo | null) {
+    if (none !== null) throw badOption('adapter', 'null, which gives the base again', none);
+    this.#info = { ...this.#info, adapter: null };
+    this.#alone();
+    this.#detached = this.#detach();
+    this.#detached.catch(() => undefined);
+  }
+
+  async #detach(): Promise<void> {
+    const link = await this.#worker();
+    this.#info = await link.call('model.detach', undefined);
+    this.#details = await link.call('model.details', undefined);
   }
 
   /** Warnings about the files. */
@@ -100,14 +133,20 @@ export class Model {
   }
 
   /** The model's worker; a model that a trainer has taken over has none. A worker that was lost for good is replaced. */
-  async #live(): Promise<Link> {
+  async #worker(): Promise<Link> {
     const link = this.#link;
     if (!link) throw fault('model.taken', 'this model was handed to a trainer or disposed: open it again', { path: 'model' });
     if (!link.failed || typeof link.worker.worker === 'object') return link;
     const { link: next } = await opened(link.worker, this.#open, {});
     if (this.#link === link) this.#link = next;
     else next.close(aborted('the model'));
-    return this.#live();
+    return this.#worker();
+  }
+
+  /** The same, after what was assigned. */
+  async #live(): Promise<Link> {
+    await this.#detached;
+    return this.#worker();
   }
 
   /** @internal Gives the worker to what `start` makes; if it refuses, the model keeps it. */
@@ -154,6 +193,13 @@ export class Model {
   }
 }
 
+/** What a model remembers of how it was opened. */
+interface Kept {
+  allowNonFinite?: boolean;
+  files?: SourceSpec[];
+  alone?: () => void;
+}
+
 function split({ signal, onProgress, ...rest }: WorkerCall): { worker: WorkerOptions; call: CallOptions } {
   return { worker: workerOptions(rest), call: { signal, onProgress, graceMillis: GRACE_MILLIS } };
 }
@@ -182,7 +228,8 @@ export async function openModel(files: FilesInput, { request, mergeAdapter, adap
   const apart = adapter !== undefined;
   const ask = { ...(await openingOf(files, request, adapter ?? mergeAdapter, apart ? 'adapter' : 'mergeAdapter')), apart };
   const open: Open = (connection, given = {}) => connection.call('model.open', ask, given);
-  return Model.open(worker, open, call, allowNonFinite, ask.sources);
+  const alone = (): unknown => apart && Object.assign(ask, { adapter: [], apart: false });
+  return Model.open(worker, open, call, { allowNonFinite, files: ask.sources, alone });
 }
 
 /** @internal What is opened, as the worker is asked for it. */

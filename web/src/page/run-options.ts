@@ -23,8 +23,10 @@ export interface ResumeOptions extends WorkerOptions, Call {
   generation?: number;
   /** The same data, only if the run does not keep them; or other data with `override: ['data']`, whose order starts from the beginning. */
   data?: DataInput;
-  /** The files beside which an adapter was trained, whatever they are called now; only if this page has not had them before. */
+  /** The files beside which an adapter was trained, whatever they are called now; only if they cannot be found again: this page has not had them, and they were no URLs and no handles that may still be read. */
   base?: FilesInput;
+  /** Of the base every piece is compared, or, of a large one, only size and header; later checkpoints say so. 'full' */
+  verify?: 'full' | 'header';
   /** Changes to the run's options. What differs from the checkpoint is CHECKPOINT_MISMATCH, except what only shapes the rest of a `wsd` or `infinite` schedule and what `override` names. */
   settings?: TrainOptions;
   /** Options that `settings` may change: `'learningRate'`, `'optimizer.weightDecay'`, all of `'optimizer'`, `'data'`, or `'all'`. None */

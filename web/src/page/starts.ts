@@ -1,5 +1,5 @@
 /** Gives a trainer its worker, the lock of its run, and the means to recover. */
-import { truth } from './checks.js';
+import { among, truth } from './checks.js';
 import { aborted, badOption } from '../protocol/errors.js';
 import { baseOf, keepBase } from './bases.js';
 import { toSource, toSources } from './inputs.js';
@@ -66,16 +66,17 @@ export async function created(options: CreateOptions): Promise<Started> {
 }
 
 export async function resumed(options: ResumeOptions): Promise<Started> {
-  const { run, generation, data, base, settings, override = [], signal, onProgress, ...rest } = options;
+  const { run, generation, data, base, verify, settings, override = [], signal, onProgress, ...rest } = options;
   const worker = workerOptions(rest);
   const changes: { config?: string; override?: string[] } = settings === undefined && override.length === 0 ? {} : resumeSettings(settings ?? {}, override);
   if (changes.override?.includes('data') === true && data === undefined) throw badOption('data', "other data, as override names 'data'", data);
+  if (verify !== undefined) among('full', 'header')(verify, 'verify');
   const source = data === undefined ? undefined : await toSource(data, 'data', 'text.txt');
   const files = base === undefined ? baseOf(run) : await toSources(base, 'base');
   return locked(run, async (lock) => {
     const link = await Link.open(worker, NOTHING_YET);
     try {
-      const ask = { run, generation, data: source, base: files, ...changes };
+      const ask = { run, generation, data: source, base: files, verify, ...changes };
       const info = await link.call('trainer.resume', ask, { signal, onProgress, graceMillis: GRACE_MILLIS });
       keepBase(run, files);
       return { link, lock, info, recovery: new Recovery({ ...ask, changesUpTo: info.generation }, undefined) };

@@ -1,4 +1,3 @@
-import { baseOf } from './bases.js';
 import { naturalNumber, positiveInteger } from './checks.js';
 import { aborted, badOption } from '../protocol/errors.js';
 import type { Exports } from './export-options.js';
@@ -53,7 +52,7 @@ export class Trainer extends EventTarget {
     this.#workerLoss = new WorkerLoss(status, this.#loop, recovery, () => lock.release(), info);
     link.handTo(this.#workerLoss);
     this.checkpoints = Checkpoints.of(link, info.run, { running: () => this.#loop.running, loaded: (loaded) => this.#workerLoss.loaded(loaded) });
-    ({ exportTo: this.exportTo, export: this.export, exportFiles: this.exportFiles } = exportsOf((ask, more) => link.call('model.export', ask, more), undefined, () => baseOf(info.run)));
+    ({ exportTo: this.exportTo, export: this.export, exportFiles: this.exportFiles } = exportsOf((ask, more) => link.call('model.export', ask, more), undefined, info.adapter !== null));
     const tell = (tag: 'checkpoint.autosave' | 'device.look') => (): void => void link.call(tag, undefined).catch(() => undefined);
     this.#unwatch = watchVisibility(tell('checkpoint.autosave'), tell('device.look'));
     this.#workerLoss.tell(info.warnings);

@@ -31,6 +31,7 @@ export const buffer = primitive('an ArrayBuffer', (v): v is ArrayBuffer => v ins
 /** A folder that the user picked. */
 export const directory = primitive('a directory handle', (v): v is FileSystemDirectoryHandle => typeof v === 'object' && v !== null && Reflect.get(v, 'kind') === 'directory');
 /** Passed through unparsed: JSON of the Rust side, which is shown but never interpreted. */
+export const fileHandle = primitive('a file handle', (v): v is FileSystemFileHandle => typeof v === 'object' && v !== null && Reflect.get(v, 'kind') === 'file');
 export const anything: Parser<unknown> = (value) => value;
 /** A document of the core, under its own field names. */
 export const document = primitive('an object', (v): v is Readonly<Record<string, unknown>> => typeof v === 'object' && v !== null && !Array.isArray(v));
@@ -71,6 +72,11 @@ export const listOf =
     return value.map((item, index) => inner(item, `${path}[${index}]`));
   };
 
+/** Values by names, which are data. */
+export const tableOf =
+  <T>(item: Parser<T>): Parser<Readonly<Record<string, T>>> =>
+  (value, path) =>
+    Object.fromEntries(Object.entries(document(value, path)).map(([key, one]) => [key, item(one, `${path}.${key}`)]));
 export const oneOf =
   <const T extends readonly string[]>(...words: T): Parser<T[number]> =>
   (value, path) => {

@@ -4,12 +4,13 @@
  */
 import { ERROR_CODES } from './errors.js';
 import { evaluation, profile, token } from './generated/reports.js';
-import { checkpointInfo, estimate, historyEntry, inspectReport, modelDetails, modelInfo, namedFile, namedTensor, progress, receipt, sessionInfo, trainerEvent, verification } from './reports.js';
-import { anything, blob, buffer, count, directory, flag, listOf, missing, nothing, nullable, number, oneOf, optional, otherwise, record, target, text, variant } from './parse.js';
+import { checkpointInfo, estimate, historyEntry, inspectReport, modelDetails, modelInfo, namedFile, namedTensor, progress, sessionInfo, trainerEvent, verification } from './reports.js';
+import { extractedFiles, writtenFiles } from './written.js';
+import { anything, blob, buffer, count, directory, fileHandle, flag, listOf, nothing, nullable, number, oneOf, optional, otherwise, record, target, text, variant } from './parse.js';
 import type { Parsed, Parser } from './parse.js';
 
 /** Incremented whenever the form of a message changes. */
-export const PROTOCOL = 5;
+export const PROTOCOL = 6;
 
 const errorData = record({
   code: oneOf(...ERROR_CODES),
@@ -38,7 +39,8 @@ const errorData = record({
 });
 
 const sourceSpec = variant('kind', {
-  blob: { name: text, blob },
+  /** `handle`: where the file can be had again. */
+  blob: { name: text, blob, handle: optional(fileHandle) },
   bytes: { name: text, bytes: buffer },
   url: {
     name: text,
@@ -51,6 +53,9 @@ export type SourceSpec = Parsed<typeof sourceSpec>;
 
 /** Files of a model, an import request as JSON, and the files of an adapter. */
 const opening = { sources: listOf(sourceSpec), request: optional(text), adapter: listOf(sourceSpec) };
+
+/** Where files go. */
+const place = { container: oneOf('zip', 'files'), target: optional(target) };
 
 /** How the worker drives the loop; none of this changes what a step computes. Runs of version 0.1 lack some fields, imported folders lack all. */
 export const driverParser = record({
@@ -85,15 +90,19 @@ export const REQUESTS = {
   'device.look': { ask: nothing, reply: nothing },
   'files.inspect': { ask: record({ ...opening, format: optional(text), read: flag }), reply: inspectReport },
   'files.verify': { ask: record({ sources: listOf(sourceSpec), receipt: optional(text) }), reply: verification },
+  /** An adapter of two models. `options` is the core's `ExtractOptions` as JSON. */
+  'files.extract': { ask: record({ tuned: listOf(sourceSpec), base: listOf(sourceSpec), options: text, ...place }), reply: extractedFiles },
   /** The adapter is merged, or stays apart. */
   'model.open': { ask: record({ ...opening, apart: flag }), reply: modelInfo },
+  /** The base of the open model, without the adapter that stays apart; one without is left as it is. */
+  'model.detach': { ask: nothing, reply: modelInfo },
   /** Of the trainer's weights, if there is one. */
   'model.details': { ask: nothing, reply: modelDetails },
   'model.tensor': { ask: record({ name: text }), reply: namedTensor },
-  /** Of the trainer's weights, if there is one. `options` is the core's `ExportOptions` as JSON; without `target` the files come back. */
+  /** Of the trainer's weights, if there is one. `options` is the core's `ExportOptions` as JSON; without `target` the files come back, without `base` it is that of the run. */
   'model.export': {
-    ask: record({ options: text, base: listOf(sourceSpec), container: oneOf('zip', 'files'), target: optional(target) }),
-    reply: record({ files: listOf(namedFile), receipt: missing(receipt) }),
+    ask: record({ options: text, base: optional(listOf(sourceSpec)), ...place }),
+    reply: writtenFiles,
   },
   'model.create': { ask: record({ config: text, tokenizer: nullable(sourceSpec), data: sourceSpec }), reply: modelInfo },
   'model.tokenize': { ask: record({ text }), reply: listOf(count) },
@@ -116,6 +125,8 @@ export const REQUESTS = {
       data: optional(sourceSpec),
       /** The files beside which an adapter is trained. */
       base: optional(listOf(sourceSpec)),
+      /** How much of them is compared. */
+      verify: optional(oneOf('full', 'header')),
     }),
     reply: sessionInfo,
   },

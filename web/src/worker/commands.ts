@@ -5,10 +5,11 @@ import { createTrainer, loadGeneration, resumeTrainer, withAdapter } from './ope
 import { PROTOCOL } from '../protocol/protocol.js';
 import type { Ask, Reply, Tag } from '../protocol/protocol.js';
 import type { SampledToken } from '../protocol/reports.js';
-import { delivered } from './exports.js';
+import { delivered, reaching } from './exports.js';
+import { interruptible } from './lane.js';
 import { openSource, openSources, reading } from './sources.js';
 import { wholeSource } from './whole-source.js';
-import { estimate, inspectFile, inspectModel, ModelHandle, panicForTest, parsed, previewSchedule, verifyFiles } from './wasm.js';
+import { estimate, extractAdapter, inspectFile, inspectModel, ModelHandle, panicForTest, parsed, previewSchedule, verifyFiles } from './wasm.js';
 import { phase, ready } from './worker-state.js';
 import type { Context, WorkerState } from './worker-state.js';
 
@@ -18,6 +19,9 @@ export interface CallContext extends Context {
   transfer: Transferable[];
 }
 export type Handlers = { [T in Tag]: (ask: Ask<T>, context: CallContext) => Promise<Reply<T>> };
+
+/** Formats that need no base. */
+const ALONE = /^(peft|gguf-adapter|json)$/;
 
 const nothing = (): undefined => undefined;
 
@@ -54,6 +58,14 @@ export function handlersOf(state: WorkerState): Handlers {
       onProgress(phase('verify'));
       return parsed.verification(verifyFiles(files, receipt));
     },
+    'files.extract': ({ tuned, base, options, ...where }, { signal, onProgress }) =>
+      reaching(where, async () => {
+        await state.core();
+        const [after, before] = [await openSources(tuned, signal, onProgress), await openSources(base, signal, onProgress)];
+        const told = (loaded: number, total: number): void => onProgress({ ...phase('read'), loaded, total, fraction: loaded / total });
+        const { stream, ...made } = await interruptible(signal, () => extractAdapter(after, before, options, told));
+        return { ...parsed.extraction(made), ...(await delivered(stream, where, { signal, onProgress })) };
+      }),
     'model.open': async ({ sources, request, adapter, apart }, { signal, onProgress }) => {
       await state.core();
       const files = await openSources(sources, signal, onProgress);
@@ -62,27 +74,23 @@ export function handlersOf(state: WorkerState): Handlers {
       onProgress(phase('read'));
       const model = ModelHandle.open(files, request, added, apart);
       // Files that give the model back as they are.
-      const info = state.hold(model, request === undefined && (apart || added.length === 0) ? files : []);
+      const info = state.hold(model, request === undefined && (apart || added.length === 0) ? files : [], () => (apart ? ModelHandle.open(files, request, [], false) : undefined));
       onProgress(ready);
       return info;
     },
+    'model.detach': async () => state.detach(),
     'model.details': () => state.weights((core) => parsed.details(core.details())),
     'model.tensor': async ({ name }, { transfer }) => {
       const tensor = parsed.tensor(state.model.tensor(name));
       transfer.push(tensor.values.buffer);
       return tensor;
     },
-    'model.export': async ({ options, base, ...where }, { signal, onProgress }) => {
-      try {
-        const files = await openSources(base, signal, onProgress);
-        return await state.weights(async (core) => delivered(await core.exportModel(options, files), where, { signal, onProgress }), signal);
-      } catch (thrown) {
-        // Who reads the other end hears of it, also where nothing was written.
-        const { target } = where;
-        if (target instanceof WritableStream && !target.locked) void target.abort(thrown).catch(nothing);
-        throw thrown;
-      }
-    },
+    'model.export': ({ options, base, ...where }, { signal, onProgress }) =>
+      reaching(where, async () => {
+        const format: unknown = Reflect.get(Object(JSON.parse(options)), 'format');
+        const files = base ? await openSources(base, signal, onProgress) : ALONE.test(String(format)) ? [] : state.base;
+        return state.weights(async (core) => delivered(await core.exportModel(options, files), where, { signal, onProgress }), signal);
+      }),
     'model.create': async ({ config, tokenizer, data }, { signal, onProgress }) => {
       await state.core();
       const corpus = wholeSource(await openSource(data, signal, onProgress));

@@ -36,8 +36,20 @@ function streamSink(stream: WritableStream): Sink {
   return { write: (bytes) => writer.write(new Uint8Array(bytes)), close: () => writer.close(), abort: () => writer.abort() };
 }
 
+type Place = Pick<Ask<'model.export'>, 'container' | 'target'>;
+
+/** Work that ends in files: who reads the other end hears of its failure, also where nothing was written. */
+export async function reaching<T>({ target }: Place, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (thrown) {
+    if (target instanceof WritableStream && !target.locked) void target.abort(thrown).catch(ignored);
+    throw thrown;
+  }
+}
+
 /** Writes the files of `stream` to where the caller wants them, and ends it. What is given up leaves no receipt, and no file that looks whole. */
-export async function delivered(stream: FileStream, { container, target }: Pick<Ask<'model.export'>, 'container' | 'target'>, { signal, onProgress }: ExportCall): Promise<Reply<'model.export'>> {
+export async function delivered(stream: FileStream, { container, target }: Place, { signal, onProgress }: ExportCall): Promise<Reply<'model.export'>> {
   const until = <T>(work: Promise<T>): Promise<T> => unlessAborted(work, signal);
   const listed = parsed.files(stream.files());
   const total = listed.reduce((sum, file) => sum + file.bytes, 0);

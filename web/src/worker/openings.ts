@@ -3,6 +3,7 @@ import { aborted, escaped, fault } from '../protocol/errors.js';
 import { driverParser } from '../protocol/protocol.js';
 import type { Ask, SourceSpec } from '../protocol/protocol.js';
 import type { SessionInfo } from '../protocol/reports.js';
+import { keptFiles, reopened } from './bases.js';
 import { blobSource, openSource, openSources } from './sources.js';
 import { summed } from './sums.js';
 import { interruptible } from './lane.js';
@@ -43,7 +44,7 @@ export async function createTrainer(state: WorkerState, ask: Ask<'trainer.create
   onProgress(phase('upload'));
   const session = await withAdapter(state, ask.adapter, { signal, onProgress }, (model) => interruptible(signal, () => Session.create(model, data, ask.config, ask.allowNonFinite)));
   const { run, label, keepData, driver } = ask;
-  const info = await state.install({ session, data, base, run, label, keepData, driver, newData: false });
+  const info = await state.install({ session, data, base, header: false, run, label, keepData, driver, newData: false });
   // Only now, because after a refusal the model can be used again.
   state.freeModel();
   state.sweep();
@@ -62,19 +63,25 @@ export async function resumeTrainer(state: WorkerState, ask: Ask<'trainer.resume
   const data = ask.data ? await openSource(ask.data, signal, onProgress) : kept && blobSource(record.dataName, kept);
   if (!data) throw fault('data.missing', 'the training data of this run was not kept: give the same file as `data`', { path: 'data' });
   wholeSource(data);
-  const base = await summed(await openSources(ask.base ?? [], signal, onProgress), signal, onProgress);
+  const given = ask.base && (await openSources(ask.base, signal, onProgress));
+  const header = ask.verify === 'header';
+  const beside = given ?? (await reopened(record.base ?? [], signal, onProgress));
+  const base = header ? beside : await summed(beside, signal, onProgress);
   const device = await state.device();
   if (signal.aborted) throw aborted('the resume');
   onProgress(phase('upload'));
   // A generation that was saved after the changes contains them.
   const changed = ask.changesUpTo === undefined || manifest.generation <= ask.changesUpTo;
   const [config, override] = changed ? [ask.config, ask.override ?? []] : [undefined, []];
-  const session = await interruptible(signal, () => Session.resume(sourcesOf(files), data, config, override, base));
+  const session = await interruptible(signal, () => Session.resume(sourcesOf(files), data, config, override, base, header));
   const newData = ask.override?.includes('data') === true;
   const driver = ask.driver ?? driverParser(JSON.parse(record.driver), 'driver');
   const { label, generation } = manifest;
-  const info = await state.install({ session, data, base, run, label, keepData: record.data !== undefined, driver, newData, generation });
+  const info = await state.install({ session, data, base, header, run, label, keepData: record.data !== undefined, driver, newData, generation });
   state.trainer.saver.loss = manifest.loss;
+  const places = keptFiles(given ?? []);
+  // It only saves a question.
+  if (places) await store.keepBase(run, places).catch(() => undefined);
   onProgress(ready);
   const passed = warnings.map(({ code, detail, message }) => ({ code: detail.code ?? code, message }));
   return { ...info, warnings: [...passed, ...info.warnings, ...elsewhere(manifest.environment.adapter, device, info)] };
@@ -91,12 +98,12 @@ function elsewhere(saved: string, device: string, { warnings }: SessionInfo): Se
 /** The live state is dropped only after the other one is verified; its memory is freed first if both do not fit. */
 export async function loadGeneration(state: WorkerState, ask: Ask<'trainer.load'>, { signal, onProgress }: Context): Promise<SessionInfo> {
   const { store, trainer } = state;
-  const { run, data, base } = trainer.parts;
+  const { run, data, base, header } = trainer.parts;
   const opened = async (generation: number | undefined, free: () => void, until?: AbortSignal): Promise<{ session: Session; generation: number }> => {
     const { manifest, files, warnings } = await store.load(run, generation, until, onProgress);
     free();
     onProgress(phase('upload'));
-    const session = await Session.resume(sourcesOf(files), data, undefined, [], base);
+    const session = await Session.resume(sourcesOf(files), data, undefined, [], base, header);
     for (const warning of warnings) trainer.warn(manifest.step, warning);
     trainer.saver.loss = manifest.loss;
     return { session, generation: manifest.generation };

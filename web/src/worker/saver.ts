@@ -1,5 +1,6 @@
 /** The saves of one run: the core's files into storage, with the history that belongs to them. */
 import { SaveClock } from './autosave.js';
+import { keptFiles } from './bases.js';
 import { TabtuneError } from '../protocol/errors.js';
 import { inPieces } from './sources.js';
 import type { Lane } from './lane.js';
@@ -165,8 +166,8 @@ export class Saver {
   }
 
   async #putRecord(): Promise<void> {
-    const { run, label, data, driver, keepData, store } = this.parts;
+    const { run, label, data, base, driver, keepData, store } = this.parts;
     const kept = keepData && data.size <= KEPT_DATA_BYTES ? { bytes: data.size, next: inPieces(data) } : undefined;
-    await store.registerRun({ run, label, createdAt: Date.now(), dataName: data.name, driver: JSON.stringify(driver) }, kept);
+    await store.registerRun({ run, label, createdAt: Date.now(), dataName: data.name, driver: JSON.stringify(driver), base: keptFiles(base) }, kept);
   }
 }

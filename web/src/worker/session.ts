@@ -13,6 +13,8 @@ import { parsed } from './wasm.js';
 import type { Session } from './wasm.js';
 
 export interface SessionParts extends SaverParts {
+  /** Of the base only headers are compared. */
+  header: boolean;
   outbox: Outbox;
   watch: DeviceWatch;
   /** The generation from which the state was loaded. */

@@ -10,11 +10,12 @@ import { quoted } from './storage/faults.js';
 import type { JsSource } from './wasm.js';
 
 /** A source over a Blob; it reads one range at a time, so a weight file is never in memory as a whole. */
-export function blobSource(name: string, blob: Blob): JsSource {
+export function blobSource(name: string, blob: Blob, origin?: JsSource['origin']): JsSource {
   const reader = new FileReaderSync();
   return {
     name,
     size: blob.size,
+    origin,
     read(offset, length) {
       const end = offset + length;
       if (end > blob.size) throw readError(name, `bytes ${offset} to ${end} asked of ${blob.size}`);
@@ -44,11 +45,11 @@ const readError = (name: string, reason: string): TabtuneError => fault('source.
 export async function openSource(spec: SourceSpec, signal: AbortSignal, onProgress: OnProgress, ranged = false): Promise<JsSource> {
   switch (spec.kind) {
     case 'blob':
-      return blobSource(spec.name, spec.blob);
+      return blobSource(spec.name, spec.blob, spec.handle);
     case 'bytes':
       return bytesSource(spec.name, new Uint8Array(spec.bytes));
     case 'url':
-      return (ranged ? await rangedSource(spec, signal) : undefined) ?? blobSource(spec.name, await download(spec, signal, onProgress));
+      return (ranged ? await rangedSource(spec, signal) : undefined) ?? blobSource(spec.name, await download(spec, signal, onProgress), spec.headers.length > 0 ? undefined : spec.url);
     default:
       return spec satisfies never;
   }

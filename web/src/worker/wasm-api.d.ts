@@ -6,6 +6,8 @@ export interface JsSource {
   read(offset: number, length: number): Uint8Array;
   /** The SHA-256 of each piece of 8 MiB, where they are known. */
   pieces?: string[];
+  /** Where it can be had again without asking, for the worker. */
+  origin?: FileSystemFileHandle | string | undefined;
 }
 export function version(): string;
 /** Receives the message of a panic, before its trap. */
@@ -21,6 +23,8 @@ export function inspectFile(file: JsSource, format: string | undefined, read: bo
 export function inspectModel(files: JsSource[], requestJson: string | undefined, adapter: JsSource[]): unknown;
 /** Recomputes what a receipt states of these files; without `receiptJson` it is the `tabtune.receipt.json` among them. */
 export function verifyFiles(files: JsSource[], receiptJson: string | undefined): unknown;
+/** The adapter that comes closest to the difference of two models; `onProgress` is told how many values were read, of how many. */
+export function extractAdapter(tuned: JsSource[], base: JsSource[], optionsJson: string, onProgress: (done: number, total: number) => void): Promise<{ report: unknown; warnings: unknown; stream: FileStream }>;
 export function initDevice(): Promise<unknown>;
 export class ModelHandle {
   private constructor();
@@ -42,8 +46,8 @@ export function estimate(model: ModelHandle, configJson: string): unknown;
 export class Session {
   private constructor();
   static create(model: ModelHandle, data: JsSource, configJson: string, allowNonFinite: boolean): Promise<Session>;
-  /** `base`: the files beside which an adapter is trained; empty for other runs. */
-  static resume(files: JsSource[], data: JsSource, changesJson: string | undefined, overrides: string[], base: JsSource[]): Promise<Session>;
+  /** `base`: the files beside which an adapter is trained; empty for other runs. With `header` only its headers are compared. */
+  static resume(files: JsSource[], data: JsSource, changesJson: string | undefined, overrides: string[], base: JsSource[], header: boolean): Promise<Session>;
   step(): Promise<unknown>;
   skipBatch(): void;
   startProfile(): void;

@@ -7,8 +7,9 @@ import { evaluation, profile, step, token } from '../protocol/generated/reports.
 import { count, listOf, missing, optional, record, text } from '../protocol/parse.js';
 import type { Parser } from '../protocol/parse.js';
 import { coreSession, estimate as estimateReport, fileReport, inspection, modelDetails, modelInfo, namedTensor, receipt, verification } from '../protocol/reports.js';
+import { extraction } from '../protocol/written.js';
 
-export { ModelHandle, Session, Sha256, clearAbort, estimate, initDevice, inspectFile, inspectModel, panicForTest, previewSchedule, requestAbort, setPanicHook, verifyFiles, version } from 'tabtune-wasm';
+export { ModelHandle, Session, Sha256, clearAbort, estimate, extractAdapter, initDevice, inspectFile, inspectModel, panicForTest, previewSchedule, requestAbort, setPanicHook, verifyFiles, version } from 'tabtune-wasm';
 export type { FileStream, JsSource, TokenStream } from 'tabtune-wasm';
 
 /** Instances whose constructors have run. */
@@ -64,6 +65,7 @@ export const parsed = {
   tensor: report(namedTensor, 'NamedTensor'),
   fileReport: report(fileReport, 'InspectReport'),
   inspection: report(inspection, 'ModelInspection'),
+  extraction: report(extraction, 'Extraction'),
   verification: report(verification, 'Verification'),
 };
 

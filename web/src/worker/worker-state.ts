@@ -25,6 +25,7 @@ interface Installed {
   session: Session;
   data: JsSource;
   base: JsSource[];
+  header: boolean;
   run: string;
   label: string;
   keepData: boolean;
@@ -43,6 +44,8 @@ export class WorkerState {
   #model: ModelHandle | undefined;
   /** The files that alone give the model back. */
   #files: JsSource[] = [];
+  /** Opens the base of a model with an adapter beside it. */
+  #base: () => ModelHandle | undefined = () => undefined;
   #trainer: TrainingSession | undefined;
   #loop: StepLoop | undefined;
   #outbox: Outbox | undefined;
@@ -119,6 +122,11 @@ export class WorkerState {
     return this.#files;
   }
 
+  /** The files beside which an adapter is trained, if one is. */
+  get base(): JsSource[] {
+    return this.#trainer?.parts.base ?? [];
+  }
+
   get trainer(): TrainingSession {
     if (!this.#trainer) throw protocolError('no trainer is open in this worker');
     return this.#trainer;
@@ -140,12 +148,19 @@ export class WorkerState {
     return this.#trainer?.parts.run === run ? this.#trainer : undefined;
   }
 
-  /** Holds a model that these files alone give back. */
-  hold(model: ModelHandle, files: JsSource[] = []): ModelInfo {
+  /** Holds a model that these files alone give back; `base` opens it without the adapter beside it, if it has one. */
+  hold(model: ModelHandle, files: JsSource[] = [], base: () => ModelHandle | undefined = () => undefined): ModelInfo {
     this.#model?.free();
     this.#model = model;
     this.#files = files;
+    this.#base = base;
     return parsed.model(model.info());
+  }
+
+  /** Holds the base of the open model in its place. */
+  detach(): ModelInfo {
+    const base = this.#base();
+    return base ? this.hold(base, this.#files) : parsed.model(this.model.info());
   }
 
   /** Marks the model as taken over by a trainer. */

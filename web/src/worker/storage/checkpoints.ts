@@ -15,7 +15,7 @@ import { listAll } from './listing.js';
 import { loadNewest } from './loading.js';
 import type { Loaded } from './loading.js';
 import { infoOf, readRun } from './manifest.js';
-import type { Manifest, RunRecord } from './manifest.js';
+import type { KeptFile, Manifest, RunRecord } from './manifest.js';
 import { mirrorNewest, restoreRun } from './mirror.js';
 import { asFileName } from './names.js';
 import { evict, resident } from './opfs.js';
@@ -79,6 +79,14 @@ export class CheckpointStore {
         const transaction = database.transaction('runs', 'readwrite', STRICT);
         return committed(transaction, [transaction.store.put({ ...record, data: kept }, run)]);
       });
+    });
+  }
+
+  /** Other places where the base of an adapter can be had again. */
+  keepBase(run: string, base: KeptFile[]): Promise<void> {
+    return this.#connection.hold(async () => {
+      const record = await this.#record(run);
+      await this.#connection.use(async (database) => database.put('runs', { ...record, base }, run));
     });
   }
 

@@ -19,7 +19,7 @@ const restored = (_key: string, value: unknown): unknown => {
 };
 
 export function headJson({ manifest, record: run, history }: Pick<Parcel, 'manifest' | 'record' | 'history'>): Uint8Array<ArrayBuffer> {
-  return new TextEncoder().encode(JSON.stringify({ format: MANIFEST_FORMAT, manifest, run, history }, spelled));
+  return new TextEncoder().encode(JSON.stringify({ format: MANIFEST_FORMAT, manifest, run: run && { ...run, base: undefined }, history }, spelled));
 }
 
 /** Any JSON value, with losses that are not finite restored; it is not checked yet. */

@@ -1,6 +1,6 @@
 /** The stored records of generations and of runs. */
 import type { CheckpointInfo } from '../../protocol/reports.js';
-import { count, flag, listOf, number, oneOf, optional, record, text } from '../../protocol/parse.js';
+import { count, fileHandle, flag, listOf, number, oneOf, optional, record, text } from '../../protocol/parse.js';
 import type { Parsed, Parser } from '../../protocol/parse.js';
 import { corrupt, quoted, tooNew } from './faults.js';
 
@@ -38,16 +38,24 @@ export const manifestParser = record({
 });
 export type Manifest = Parsed<typeof manifestParser>;
 
-/** The record of a run, in addition to its generations: its name, and the training data if they are kept. */
-export const runParser = record({
+const runFields = {
   run: text,
   label: text,
   createdAt: number,
   dataName: text,
   driver: text,
   data: optional(record({ bytes: count, chunks: listOf(chunkParser) })),
-});
-export type RunRecord = Parsed<typeof runParser>;
+};
+/** The record of a run as it leaves the database. */
+export const runParser = record(runFields);
+
+const origin: Parser<FileSystemFileHandle | string> = (value, path) => (typeof value === 'string' ? value : fileHandle(value, path));
+const keptFile = record({ name: text, from: origin });
+export type KeptFile = Parsed<typeof keptFile>;
+
+/** The record of a run, in addition to its generations: its name, the training data if they are kept, and where the base of an adapter is, which does not leave the database. */
+const storedRun = record({ ...runFields, base: optional(listOf(keptFile)) });
+export type RunRecord = Parsed<typeof storedRun>;
 
 const reasonOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown));
 
@@ -73,7 +81,7 @@ export function readManifest(stored: unknown, run: string, generation: number): 
 /** A stored run record, checked. */
 export function readRun(stored: unknown, run: string): RunRecord {
   try {
-    const found = runParser(stored, 'run');
+    const found = storedRun(stored, 'run');
     if (found.run === run) return found;
   } catch {
     // Reported below, like a record of another run.

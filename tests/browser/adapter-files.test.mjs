@@ -1,0 +1,176 @@
+// What a tab does with adapters and their bases besides training: an adapter made of two models, with the bytes of the terminal's; taken away again; bases found again.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { root } from '../../web/toolchain.mjs';
+import { Arena, TINY } from '../torture/arena.mjs';
+
+const GOLDEN = join(root, 'tests', 'golden');
+const expected = JSON.parse(readFileSync(join(GOLDEN, 'adapters', 'extracted.json'), 'utf8'));
+/** Rows of whole blocks of 32. */
+const SHAPE = { hiddenSize: 32, numHiddenLayers: 1, numAttentionHeads: 2, numKeyValueHeads: 1, intermediateSize: 64, maxPositionEmbeddings: 16, initializerRange: 0.2 };
+const OPTIONS = { ...TINY.options, steps: 6, learningRate: 1e-2, gradientAccumulationSteps: 1, gradientCheckpointing: true };
+const SETTING = { shape: SHAPE, text: TINY.text, type: 'q4_0', options: { ...OPTIONS, adapter: { r: 2, targetModules: 'all-linear', modulesToSave: ['model.norm'] } } };
+
+let arena;
+before(async () => (arena = await Arena.start({ folders: { '/golden/': 'tests/golden/models' } })));
+after(() => arena?.end());
+
+/** `work(s, a, setting)` in a page of its own, where `a` has what tests of adapters share. */
+const inPage = (work, setting) => arena.with((subject) => subject.do(`async (s, given) => (${work})(s, await import('/torture/adapters.mjs'), given)`, setting));
+
+test('an adapter of two models has the bytes of the terminal program, wherever it goes', async () => {
+  const { sums, report, written, shape, rank, names } = await inPage(async (s, a) => {
+    const base = new File([await (await fetch('/golden/llama3.gguf')).blob()], 'llama3.gguf');
+    const bytes = new Uint8Array(await base.arrayBuffer());
+    for (let at = bytes.length - 12000; at < bytes.length; at += 28) bytes[at + 2] ^= 0x20;
+    const tuned = new File([bytes], 'tuned.gguf');
+    const make = (more) => s.tabtune.extractAdapter({ tuned, base, r: 3, worker: s.workers(), ...more });
+    const progress = [];
+    const { files, report, warnings } = await make({ onProgress: ({ phase, loaded, total }) => progress.push([phase, loaded <= total]) });
+    if (warnings.length > 0 || progress.some(([, sound]) => !sound)) throw new Error('a warning, or progress beyond its end');
+    const sums = Object.fromEntries(await Promise.all(files.map(async ({ name, blob }) => [name, await s.digest(blob)])));
+    const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle('extracted', { create: true });
+    await make({ target: folder });
+    const written = {};
+    for await (const [name, handle] of folder.entries()) written[name] = await s.digest(await handle.getFile());
+    const other = new File([await (await fetch('/golden/qwen2.gguf')).blob()], 'qwen2.gguf');
+    const stop = new AbortController();
+    stop.abort();
+    return {
+      sums, report, written,
+      shape: await s.settled(make({ base: other })),
+      rank: [await s.settled(make({ r: 0 })), await s.settled(make({ r: 4000 })), await s.settled(make({ targetModules: ['no_such'] })), await s.settled(make({ rank: 3 })), await s.settled(make({ signal: stop.signal }))],
+      names: [...new Set(progress.map(([phase]) => phase))],
+    };
+  });
+  const { 'tabtune.receipt.json': receipt, ...files } = sums;
+  assert.deepEqual(files, expected.files);
+  assert.ok(receipt);
+  assert.deepEqual(written, sums);
+  assert.equal(report.error, expected.error);
+  assert.deepEqual([report.rank, Object.keys(report.tensors).length, Object.keys(report.uncovered).length], [3, expected.tensors, expected.uncovered]);
+  assert.deepEqual([shape.code, shape.word], ['BAD_MODEL_FILE', 'extract.shape']);
+  assert.deepEqual(rank.map(({ code, word, name }) => [code, word, name]), [
+    ['BAD_OPTION', 'option.invalid', 'TabtuneError'], ['BAD_OPTION', 'config.invalid', 'TabtuneError'], ['BAD_OPTION', 'adapter.target.unmatched', 'TabtuneError'],
+    ['BAD_OPTION', 'option.invalid', 'TabtuneError'], ['ABORTED', 'call.aborted', 'AbortError'],
+  ]);
+  for (const phase of ['read', 'export']) assert.ok(names.includes(phase), names);
+});
+
+test('a model whose adapter is set to null is its base again, for every call after it', async () => {
+  const found = await inPage(async (s, a, setting) => {
+    const base = await a.base(setting);
+    await a.start(base, setting);
+    await s.step(3);
+    const files = await a.peft();
+    await s.current().dispose();
+    const { adapter: _, ...options } = setting.options;
+    const open = (more) => s.tabtune.openModel(base, { worker: s.workers(), ...more });
+    const told = async (model) => {
+      s.adopt(await s.tabtune.Trainer.create({ model, data: { text: setting.text }, ...options }));
+      const texts = [];
+      for await (const { text } of s.current().sample('It', { maxTokens: 8, temperature: 0 })) texts.push(text);
+      const loss = (await s.current().evaluate()).loss;
+      const { adapter } = await s.current().inspect();
+      await s.current().dispose();
+      return { loss, text: texts.join(''), adapter };
+    };
+    const [plain, beside] = [await told(await open()), await told(await open({ adapter: files }))];
+    const model = await open({ adapter: files });
+    const before = [model.adapter.r, model.exports.length];
+    const wrong = [];
+    for (const value of [undefined, {}, model.adapter]) wrong.push(await s.settled((async () => (model.adapter = value))()));
+    model.adapter = null;
+    const now = model.adapter;
+    const norm = [...(await model.tensor('model.norm.weight')).values];
+    const weights = await model.exportFiles({ dtype: 'f32' });
+    const after = [model.info.adapter, model.exports.some(({ ok }) => ok), model.contract !== undefined, weights.length > 2];
+    return { plain, beside, before, wrong, now, norm, after, again: await told(model) };
+  }, SETTING);
+  assert.deepEqual(found.wrong.map(({ code, word }) => [code, word]), Array(3).fill(['BAD_OPTION', 'option.invalid']));
+  assert.deepEqual([found.before, found.now, found.after], [[2, 0], null, [null, true, true, true]]);
+  assert.ok(found.norm.every((value) => value === 1), `${found.norm}`);
+  assert.equal(found.beside.adapter.r, 2);
+  assert.ok(Math.abs(found.beside.loss / found.plain.loss - 1) > 1e-4, `${found.beside.loss} and ${found.plain.loss}`);
+  assert.deepEqual(found.again, found.plain);
+});
+
+test('a base that was given as a handle or a URL is found again in another page, and compared', async () => {
+  const first = await inPage(async (s, a, setting) => {
+    const root = await navigator.storage.getDirectory();
+    const folder = await root.getDirectoryHandle('bases', { create: true });
+    const put = async (name, file) => {
+      const writable = await (await folder.getFileHandle(name, { create: true })).createWritable();
+      await writable.write(file);
+      await writable.close();
+      return folder.getFileHandle(name);
+    };
+    const handle = await put('base.gguf', await a.base(setting));
+    await put('elsewhere.gguf', await handle.getFile());
+    await a.start(handle, setting);
+    const losses = await s.step(2);
+    const { run } = await s.current().save();
+    const fork = await s.current().checkpoints.fork();
+    losses.push(...(await s.step(2)));
+    await s.current().dispose();
+    const url = new URL('/golden/llama3.gguf', location.href);
+    const model = await s.tabtune.openModel(url, { worker: s.workers() });
+    const tokens = Uint32Array.from({ length: 400 }, (_, at) => (at * at) % 11);
+    s.adopt(await s.tabtune.Trainer.create({ model, data: { tokens }, ...setting.options, adapter: { r: 2 } }));
+    await s.step(1);
+    const ofUrl = await s.current().save();
+    const next = await s.step(1);
+    await s.current().dispose();
+    return { run, losses, fork: fork.run, ofUrl: ofUrl.run, next };
+  }, SETTING);
+
+  const second = await inPage(async (s, a, { run, fork, ofUrl }) => {
+    const goOn = async (given, steps) => {
+      await s.resume(given);
+      const losses = await s.step(steps);
+      return losses;
+    };
+    const losses = await goOn({ run }, 2);
+    // What an adapter is merged into is at hand as well.
+    const merged = (await s.current().exportFiles({ dtype: 'f32' })).map(({ name }) => name);
+    await s.current().dispose();
+    const forked = await goOn({ run: fork }, 1);
+    await s.current().dispose();
+    const next = await goOn({ run: ofUrl }, 1);
+    await s.current().dispose();
+    const root = await navigator.storage.getDirectory();
+    const folder = await root.getDirectoryHandle('bases');
+    const handle = await folder.getFileHandle('base.gguf');
+    const changed = await a.flipped(await handle.getFile());
+    const writable = await handle.createWritable();
+    await writable.write(changed);
+    await writable.close();
+    const resumed = () => s.settled(s.tabtune.Trainer.resume({ run, worker: s.workers() }));
+    const refused = [await resumed()];
+    // The turned bit is in no header.
+    await s.resume({ run, verify: 'header' });
+    const { base: loose } = await s.current().details();
+    await s.current().dispose();
+    await folder.removeEntry('base.gguf');
+    refused.push(await resumed());
+    await s.resume({ run, base: await folder.getFileHandle('elsewhere.gguf') });
+    await s.current().dispose();
+    return { losses, merged, forked, next, refused, loose: loose.verified };
+  }, first);
+
+  const third = await inPage(async (s, a, { run }) => {
+    await s.resume({ run });
+    const { completedSteps } = await s.current().inspect();
+    await s.current().dispose();
+    return completedSteps;
+  }, first);
+  assert.deepEqual(second.losses, first.losses.slice(2));
+  assert.deepEqual(second.forked, second.losses.slice(0, 1));
+  assert.deepEqual(second.next, first.next);
+  assert.ok(second.merged.includes('model.safetensors'), `${second.merged}`);
+  assert.deepEqual(second.refused.map(({ code, word }) => [code, word]), [['INTEGRITY', 'checkpoint.base.mismatch'], ['CHECKPOINT_MISMATCH', 'checkpoint.base.missing']]);
+  assert.equal(second.loose, 'header');
+  assert.ok(third >= 2);
+});
