@@ -25,10 +25,13 @@ const ARRAYS: &[&str] = &[
     "attention_forward",
     "linear_backward_tile",
     "linear_forward_tile",
+    "low_rank_backward_tile",
+    "low_rank_forward_tile",
 ];
 
 /// Loops of products with too many reads from workgroup memory, or too many instructions that are no fused multiply-add.
-const PRODUCTS: &[&str] = &["apollo_project", "linear_backward_tile", "linear_forward_tile"];
+const PRODUCTS: &[&str] =
+    &["apollo_project", "linear_backward_tile", "linear_forward_tile", "low_rank_backward_tile", "low_rank_forward_tile"];
 
 /// Loops that follow links from row to row. They end if the links grow, which the text does not say.
 const LINKS: &[&str] = &["embedding_backward"];
