@@ -133,7 +133,7 @@ fn compiled(driver: &driver::Driver, kernel: &AnyKernel, loops: Loops) -> Result
     let words = spirv::words(kernel, loops)?;
     // The parameters are the last one.
     let told = driver.compile(&words, 1 + kernel.bindings.len() as u32)?;
-    let multiplies = ["linear_", "attention_"].iter().any(|family| kernel.name.starts_with(family));
+    let multiplies = ["linear_", "low_rank_", "attention_"].iter().any(|family| kernel.name.starts_with(family));
     let of = |name: &'static str| told.statistics.get(name).copied().ok_or(Error::NoStatistic(name));
     Ok(Compiled {
         kernel: kernel.name.into(),
