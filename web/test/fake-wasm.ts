@@ -147,7 +147,7 @@ export class Session {
   }
   finishProfile(): unknown {
     const kernels = [{ kernel: 'linear_forward', launches: 29, ms: 7.5, share: 0.75 }, { kernel: 'Burn: FullKernel', launches: 2, ms: 2.5, share: 0.25 }];
-    return { steps: this.#timed, timing: 'device', ms: 10, dispatches: 29, unmeasured: 0, kernels };
+    return { steps: this.#timed, timing: 'device', ms: 10, dispatches: 29, unmeasured: 0, inUseBytes: 3e6, reservedBytes: 4e6, kernels };
   }
   async evaluate(): Promise<unknown> {
     await called('evaluate', this.progress.step);

@@ -50,6 +50,13 @@ pub struct Bytes {
     pub reserved: u64,
 }
 
+impl Bytes {
+    /// The larger of each.
+    pub fn larger(self, other: Self) -> Self {
+        Self { in_use: self.in_use.max(other.in_use), reserved: self.reserved.max(other.reserved) }
+    }
+}
+
 /// Starts to query the allocator at each launch of this thread. What a launch reads and writes is in use then, so the
 /// observed peak is the true peak, except for what Burn's own operations allocate and free between two launches.
 pub fn watch_memory() {
@@ -67,8 +74,7 @@ pub(crate) fn measure(now: impl FnOnce() -> Option<Bytes>) {
         if let Some(most) = most
             && let Some(now) = now()
         {
-            most.in_use = most.in_use.max(now.in_use);
-            most.reserved = most.reserved.max(now.reserved);
+            *most = most.larger(now);
         }
     });
 }

@@ -25,7 +25,9 @@ impl Layout {
     /// A fresh state: every tensor zero, no step taken.
     pub(super) fn zeros(&self, device: &Device) -> Result<State> {
         let zero = |(_, shape, dtype): &(_, Vec<usize>, DType)| Ok(transfer::zeros(shape.iter().product(), *dtype, device)?.into());
-        Ok(State { step: 0, tensors: self.0.iter().map(zero).collect::<Result<_>>()? })
+        // Each in a buffer of its own: where every buffer has a page, as in browsers, small states would keep the large pages that activations left.
+        let tensors = device.memory_persistent_allocations((), |()| self.0.iter().map(zero).collect::<Result<_>>())?;
+        Ok(State { step: 0, tensors })
     }
 }
 

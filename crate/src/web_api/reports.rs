@@ -6,6 +6,7 @@ use super::model::ModelInfo;
 use crate::bundle::{Base, Digest};
 use crate::config::{AdapterConfig, ModelConfig, Precision, TrainConfig};
 use crate::error::Result;
+use crate::gpu::profile::{KernelTime, ProfileReport, Timing};
 use crate::model::{Adaptation, Asked, Held, Plan};
 use crate::train::{Notice, StepReport};
 
@@ -115,5 +116,26 @@ pub(super) struct Step {
 impl From<StepReport> for Step {
     fn from(StepReport { step, loss, grad_norm, learning_rate, tokens, secs }: StepReport) -> Self {
         Self { step, loss, grad_norm, learning_rate, tokens, secs }
+    }
+}
+
+/// [`ProfileReport`] under the names of TypeScript.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Profiled {
+    steps: u64,
+    timing: Timing,
+    ms: f64,
+    dispatches: f64,
+    unmeasured: u64,
+    in_use_bytes: u64,
+    reserved_bytes: u64,
+    kernels: Vec<KernelTime>,
+}
+
+impl From<ProfileReport> for Profiled {
+    fn from(report: ProfileReport) -> Self {
+        let ProfileReport { steps, timing, ms, dispatches, unmeasured, in_use_bytes, reserved_bytes, kernels } = report;
+        Self { steps, timing, ms, dispatches, unmeasured, in_use_bytes, reserved_bytes, kernels }
     }
 }

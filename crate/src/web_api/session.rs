@@ -12,7 +12,7 @@ use super::error::{JsResult, thrown};
 use super::exports::{Details, written};
 use super::interrupt::interrupt;
 use super::model::{ModelHandle, ModelInfo};
-use super::reports::{AdapterInfo, BaseInfo, SessionInfo, Step};
+use super::reports::{AdapterInfo, BaseInfo, Profiled, SessionInfo, Step};
 use super::settings::{changed, dataset, train_config};
 use super::source::{JsSource, sources};
 use super::stream::FileStream;
@@ -183,7 +183,7 @@ impl Session {
             times = run.times.take().unwrap_or_default();
             Ok(())
         })?;
-        plain(&times.report())
+        plain(&Profiled::from(times.report()))
     }
 
     /// Mean loss over the validation part → `EvalReport`.

@@ -1,4 +1,4 @@
-//! `tabtune train --profile`: time of each kernel, as a table.
+//! `tabtune train --profile`: time of each kernel as a table, and bytes.
 
 use std::fmt::Write;
 
@@ -44,6 +44,8 @@ fn table(report: &ProfileReport) -> String {
     if report.unmeasured > 0 {
         let _ = writeln!(text, "{} launches were shorter than a tick of the clock", report.unmeasured);
     }
+    let mb = |bytes: u64| bytes as f64 / 1e6;
+    let _ = writeln!(text, "at most {:.1} MB in use, {:.1} MB reserved", mb(report.in_use_bytes), mb(report.reserved_bytes));
     text.trim_end().to_owned()
 }
 

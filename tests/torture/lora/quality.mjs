@@ -1,15 +1,13 @@
 // What adapters learn: LoRA on packed bases beside a full fine-tune, the latter as extracted factors, and SmolLM2's curve.
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { root } from '../../../web/toolchain.mjs';
 import { installPython, installSmollm, smollm as smollmFile } from '../consumers/install.mjs';
 import { svd } from '../consumers/programs.mjs';
+import { asset } from './assets.mjs';
 
-/** Folder of the fixed models and texts, where no default holds: target/assets. */
-const ASSETS = process.env.TABTUNE_ASSETS ?? join(root, 'target', 'assets');
-const TEXT = join(ASSETS, 'text', 'emma.txt');
-const GLASS = join(ASSETS, 'glass-en', 'hf');
+const text = () => asset('text', 'emma.txt');
+const glass = () => asset('glass-en', 'hf');
 /** On a computer without a graphics card a software adapter of Vulkan is faster than the kernels' twins. */
 const DEVICE = process.env.LORA_DEVICE ?? 'wgpu';
 const STEPS = 300;
@@ -35,32 +33,26 @@ const nats = (loss) => loss.toFixed(4);
 const percent = (part) => `${(100 * part).toFixed(2)} %`;
 const lossesOf = (lines) => lines.filter((line) => line.grad_norm !== undefined).map(({ loss }) => loss);
 
-function checkAssets() {
-  const missing = [TEXT, join(GLASS, 'model.safetensors')].filter((file) => !existsSync(file));
-  if (missing.length > 0) throw new Error(`${missing.join(', ')}: missing; TABTUNE_ASSETS names the folder of the fixed models and texts`);
-}
-
 /** One run: its losses, that of the held-out text at its end, the sum of what was trained. */
 async function trained(tabtune, out, model, options, weights) {
   const started = Date.now();
   const held = ['--validation-fraction', String(HELD_OUT), '--eval-every', String(STEPS)];
-  const lines = await tabtune.lines('train', '--model', model, '--data', TEXT, '--device', DEVICE, '--steps', String(STEPS), ...SHAPE, ...held, '--out', out, ...options);
+  const lines = await tabtune.lines('train', '--model', model, '--data', text(), '--device', DEVICE, '--steps', String(STEPS), ...SHAPE, ...held, '--out', out, ...options);
   const sum = createHash('sha256').update(readFileSync(join(out, weights))).digest('hex');
   return { losses: lossesOf(lines), held: lines.findLast((line) => line.eval_loss !== undefined).eval_loss, sum, secs: (Date.now() - started) / 1000 };
 }
 
-const full = (tabtune, out, rate) => trained(tabtune, out, GLASS, ['--learning-rate', String(rate)], 'model.safetensors');
+const full = (tabtune, out, rate) => trained(tabtune, out, glass(), ['--learning-rate', String(rate)], 'model.safetensors');
 
 /** LoRA of each rate on each base, once more beside f32, and full fine-tunes. */
 export async function quality({ tabtune, work, fail }) {
-  checkAssets();
   const rows = [];
   const row = (way, rate, { losses, held, secs }) => rows.push([way, rate, nats(losses[0]), nats(losses.at(-1)), nats(held), secs.toFixed(0)]);
   for (const rate of FULL_RATES) row('all weights', rate, await full(tabtune, join(work, `full-${rate}`), rate));
   for (const [type, name] of Object.entries(BASES)) {
     const run = (rate, storage) => {
       const options = [...LORA, '--learning-rate', String(rate), '--base-storage', storage];
-      return trained(tabtune, join(work, `${type}-${rate}-${storage}`), join(ASSETS, 'glass-en', 'gguf', name), options, 'adapter_model.safetensors');
+      return trained(tabtune, join(work, `${type}-${rate}-${storage}`), asset('glass-en', 'gguf', name), options, 'adapter_model.safetensors');
     };
     for (const rate of LORA_RATES) {
       const stored = await run(rate, 'stored');
@@ -82,11 +74,10 @@ alpha 32 on all matrices. The runs at rate ${REPEATED} were made again with \`--
 
 /** A full fine-tune as factors: errors beside numpy's, losses beside the tuned model's. */
 export async function extraction({ tabtune, work, fail }) {
-  checkAssets();
   await installPython();
   const [tuned, held] = [join(work, 'tuned'), join(work, 'held-out.txt')];
   await full(tabtune, tuned, EXTRACTED);
-  const whole = readFileSync(TEXT, 'utf8');
+  const whole = readFileSync(text(), 'utf8');
   writeFileSync(held, whole.slice(Math.floor(whole.length * (1 - HELD_OUT))));
   const loss = async (model) => (await tabtune.lines('evaluate', '--model', model, '--data', held, '--seq-len', '129', '--device', DEVICE))[0].loss;
 
@@ -94,14 +85,14 @@ export async function extraction({ tabtune, work, fail }) {
   for (const rank of RANKS) {
     const [to, merged] = [join(work, `rank-${rank}`), join(work, `rank-${rank}-merged`)];
     const started = Date.now();
-    const [report] = await tabtune.lines('adapter', 'extract', '--model', tuned, '--base', GLASS, '--rank', String(rank), '--to', to);
+    const [report] = await tabtune.lines('adapter', 'extract', '--model', tuned, '--base', glass(), '--rank', String(rank), '--to', to);
     const secs = (Date.now() - started) / 1000;
-    await tabtune.lines('adapter', 'merge', '--model', GLASS, '--adapter', to, '--dtype', 'f32', '--to', merged);
+    await tabtune.lines('adapter', 'merge', '--model', glass(), '--adapter', to, '--dtype', 'f32', '--to', merged);
     reports.set(rank, { ...report, secs, loss: await loss(merged) });
   }
   const { tensors, uncovered } = reports.get(RANKS[0]);
   const names = Object.keys(tensors);
-  const best = await svd(work, { tuned: join(tuned, 'model.safetensors'), base: join(GLASS, 'model.safetensors'), tensors: names, ranks: RANKS });
+  const best = await svd(work, { tuned: join(tuned, 'model.safetensors'), base: join(glass(), 'model.safetensors'), tensors: names, ranks: RANKS });
   const rows = [...reports].map(([rank, report]) => {
     const pairs = names.map((name) => ({ name, error: report.tensors[name].error, least: best[rank][name] }));
     for (const { name, error, least } of pairs) if (!(error > least - ROUNDING && error < least * (1 + ABOVE) + ROUNDING)) fail(`rank ${rank}, ${name}: ${error}, the best is ${least}`);
@@ -116,7 +107,7 @@ export async function extraction({ tabtune, work, fail }) {
     title: 'a full fine-tune as factors',
     words: `The full fine-tune of ${STEPS} steps at rate ${EXTRACTED}, extracted beside its F16 base (\`tabtune adapter extract\`), all matrices. An error is what the factors leave of the length of
 the difference; the best possible are numpy's singular values in float64, of each of the ${names.length} tensors (allowed: 1 % above, and 1e-6 for factors in f32). Without factors is ${percent(share)} of the squared difference of all
-tensors, ${percent(part)} in \`${largest}\`. Losses of the held-out text, in nats: base ${nats(await loss(GLASS))}, tuned ${nats(await loss(tuned))}.`,
+tensors, ${percent(part)} in \`${largest}\`. Losses of the held-out text, in nats: base ${nats(await loss(glass()))}, tuned ${nats(await loss(tuned))}.`,
     columns: ['rank', 'error of all', 'errors of tensors', 'farthest above the best', 'loss of base and factors', 'seconds'],
     rows,
   };
@@ -124,11 +115,10 @@ tensors, ${percent(part)} in \`${largest}\`. Losses of the held-out text, in nat
 
 /** The curve of SmolLM2-135M beside its published Q4_1 file. */
 export async function smollm({ tabtune, work, fail }) {
-  checkAssets();
   await installPython();
   await installSmollm();
   const started = Date.now();
-  const lines = await tabtune.lines('train', '--model', smollmFile, '--data', TEXT, '--device', DEVICE, ...SMOL, '--out', join(work, 'smollm'));
+  const lines = await tabtune.lines('train', '--model', smollmFile, '--data', text(), '--device', DEVICE, ...SMOL, '--out', join(work, 'smollm'));
   const losses = lossesOf(lines);
   const mean = (from) => losses.slice(from, from + ROW).reduce((a, b) => a + b, 0) / ROW;
   const starts = losses.map((_, at) => at).filter((at) => at % ROW === 0);

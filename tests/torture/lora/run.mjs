@@ -6,10 +6,12 @@ import { join } from 'node:path';
 import { root } from '../../../web/toolchain.mjs';
 import { Tabtune } from '../consumers/programs.mjs';
 import { writtenInto } from '../consumers/report.mjs';
+import { big } from './big.mjs';
 import { llamacpp, peft, smollm as real } from './consumers.mjs';
 import { extraction, quality, smollm } from './quality.mjs';
+import { browser } from './tab.mjs';
 
-const PARTS = { llamacpp, 'llamacpp-smollm': real, peft, quality, extraction, smollm };
+const PARTS = { llamacpp, 'llamacpp-smollm': real, peft, quality, extraction, smollm, browser, big };
 const FILE = join(root, 'tests', 'torture', 'LORA.md');
 const HEAD = `# Adapters: what holds of LoRA in full
 

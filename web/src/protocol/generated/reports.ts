@@ -72,6 +72,10 @@ export const profileFields = {
   dispatches: number,
   /** Number of launches in all steps that were shorter than the resolution of the device's clock, and so have no time. */
   unmeasured: count,
+  /** Most bytes of buffers in use on the device at once. */
+  inUseBytes: count,
+  /** Most bytes of the pages that its allocator had at once, used or not. */
+  reservedBytes: count,
   /** The kernels, slowest first. */
   kernels: listOf(record({
     /** Its stem; for a kernel that Burn generated `Burn: ` and its type. */
