@@ -3,6 +3,7 @@
 mod budget;
 mod characters;
 mod chat;
+mod document;
 mod kind;
 mod parts;
 mod python;
@@ -24,7 +25,7 @@ const TOKENIZER_FILE: &str = "tokenizer.json";
 const CONFIG_FILE: &str = "tokenizer_config.json";
 const TEMPLATE_FILE: &str = "chat_template.jinja";
 
-/// Names of the special tokens in `tokenizer_config.json`, as chat templates see them.
+/// Names of the special tokens in `tokenizer_config.json`, as templates see them.
 const SPECIAL_KEYS: [&str; 4] = ["bos_token", "eos_token", "unk_token", "pad_token"];
 
 /// A vocabulary, the rules that apply it, and the files it came from.
@@ -78,15 +79,15 @@ impl Tokenizer {
             }
             None => templates::template_of(&config),
         };
-        Self::assemble(tokenizer_json, &config, template, assets)
+        Self::assemble(&config, template, assets)
     }
 
     /// From the vocabulary of a GGUF file; the files of a Hugging Face folder are made from it.
     pub fn from_parts(parts: TokenizerParts) -> Result<Self> {
-        let tokenizer_json = parts.tokenizer_json()?;
-        let config = parts.tokenizer_config();
-        let mut built = Self::from_documents(&tokenizer_json, &config, parts.chat_template.clone())?;
-        built.add_eos(&parts.eos);
+        let (tokenizer_json, config) = (parts.tokenizer_json()?, parts.tokenizer_config());
+        let TokenizerParts { chat_template, eos, .. } = parts;
+        let mut built = Self::from_documents(tokenizer_json, &config, chat_template)?;
+        built.add_eos(&eos);
         Ok(built)
     }
 
@@ -94,30 +95,32 @@ impl Tokenizer {
     pub fn characters(text: &str) -> Result<Self> {
         let document = characters::document(text)?;
         let config = json!({"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": false});
-        Self::from_documents(&document, &config, None)
+        Self::from_documents(document, &config, None)
     }
 
-    fn from_documents(tokenizer_json: &Value, config: &Value, template: Option<String>) -> Result<Self> {
+    fn from_documents(tokenizer_json: Value, config: &Value, template: Option<String>) -> Result<Self> {
         let document = tokenizer_json.to_string().into_bytes();
+        // The tree of a large vocabulary takes many times the memory of its text.
+        drop(tokenizer_json);
         let config_text = serde_json::to_string_pretty(config).map_err(|e| bad(CONFIG_FILE, e))?;
-        let mut assets = vec![(TOKENIZER_FILE.to_owned(), document.clone()), (CONFIG_FILE.to_owned(), config_text.into_bytes())];
+        let mut assets = vec![(TOKENIZER_FILE.to_owned(), document), (CONFIG_FILE.to_owned(), config_text.into_bytes())];
         if let Some(text) = &template {
             assets.push((TEMPLATE_FILE.to_owned(), text.clone().into_bytes()));
         }
-        Self::assemble(&document, config, template, assets)
+        Self::assemble(config, template, assets)
     }
 
-    fn assemble(document: &[u8], config: &Value, template: Option<String>, assets: Vec<(String, Vec<u8>)>) -> Result<Self> {
+    /// `assets` begin with `tokenizer.json`.
+    fn assemble(config: &Value, template: Option<String>, assets: Vec<(String, Vec<u8>)>) -> Result<Self> {
+        let document = assets.first().map_or(&[][..], |(_, bytes)| bytes);
         let patterns = budget::Patterns::of(document)?;
-        let mut inner = tokenizers::Tokenizer::from_bytes(document).map_err(|e| bad(TOKENIZER_FILE, e))?;
+        let mut inner = document::read(document)?;
         // The file may contain the truncation and padding of its last training run; a text is always encoded whole.
         inner.with_truncation(None).map_err(|e| bad(TOKENIZER_FILE, e))?;
         inner.with_padding(None);
         let vocab = inner.get_vocab(true);
-        let vocab_size = vocab.values().max().map_or(0, |&id| id as usize + 1);
-        if vocab_size == 0 {
-            return Err(bad(TOKENIZER_FILE, "the vocabulary is empty"));
-        }
+        let last = vocab.values().max().ok_or_else(|| bad(TOKENIZER_FILE, "the vocabulary is empty"))?;
+        let vocab_size = *last as usize + 1;
         let characters = characters::table(&inner, document, &vocab);
         let kind = match inner.get_model() {
             _ if characters.is_some() => TokenizerKind::Characters,
@@ -127,7 +130,7 @@ impl Tokenizer {
             tokenizers::ModelWrapper::WordLevel(_) => TokenizerKind::WordLevel,
         };
         let specials: Vec<(&'static str, String)> =
-            SPECIAL_KEYS.iter().filter_map(|&key| special_text(config.get(key)?).map(|text| (key, text))).collect();
+            SPECIAL_KEYS.iter().filter_map(|&key| templates::special_text(config.get(key)?).map(|text| (key, text))).collect();
         let ids =
             |key: &str| specials.iter().filter(|(k, _)| *k == key).filter_map(|(_, text)| inner.token_to_id(text)).collect::<Vec<_>>();
         let (bos, eos, pad) = (ids("bos_token"), ids("eos_token"), ids("pad_token").first().copied());
@@ -291,9 +294,4 @@ impl Tokenizer {
     pub fn add_asset(&mut self, name: &str, bytes: Vec<u8>) {
         self.assets.push((name.to_owned(), bytes));
     }
-}
-
-/// A special token is written as its text or as `{"content": text, …}`.
-fn special_text(value: &Value) -> Option<String> {
-    value.as_str().or_else(|| value.get("content")?.as_str()).map(str::to_owned)
 }

@@ -21,3 +21,8 @@ pub(super) fn template_of(config: &Value) -> Option<String> {
     let named = value.as_array()?.iter().find(|entry| entry.get("name").and_then(Value::as_str) == Some("default"))?;
     named.get("template")?.as_str().map(str::to_owned)
 }
+
+/// A special token is written as its text or as `{"content": text, …}`.
+pub(super) fn special_text(value: &Value) -> Option<String> {
+    value.as_str().or_else(|| value.get("content")?.as_str()).map(str::to_owned)
+}
