@@ -2,7 +2,7 @@
 // in f32, in turns. It takes the build that TABTUNE_DIST names, dist without one. `tabtune bench adapter` is the same natively.
 import { Arena } from '../torture/arena.mjs';
 
-const TYPES = ['f16', 'q8_0', 'q4_0', 'q4_1', 'q5_0', 'q5_1', 'q4_k', 'q5_k', 'q6_k'];
+const TYPES = ['f16', 'q8_0', 'q4_0', 'q4_1', 'q5_0', 'q5_1', 'q4_k', 'q6_k'];
 const steps = Number(process.argv[2] ?? 5);
 /** Rows of whole blocks of 256. */
 const shape = { hiddenSize: 256, numHiddenLayers: 3, numAttentionHeads: 8, numKeyValueHeads: 4, intermediateSize: 768, maxPositionEmbeddings: 256 };

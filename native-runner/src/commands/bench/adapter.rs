@@ -19,8 +19,8 @@ use crate::error::Result;
 use crate::output::Output;
 use crate::wait::wait;
 
-/// Storage types whose kernels read few words for each weight, and the others.
-const TYPES: [&str; 9] = ["f16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_k", "q5_k", "q6_k"];
+/// The storage types that an export writes.
+const TYPES: [&str; 8] = ["f16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_k", "q6_k"];
 
 /// Warm-up steps: pipelines are compiled, pools are filled.
 const WARM_UPS: usize = 2;
