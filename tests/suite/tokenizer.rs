@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 use tabtune::tokenizer::{Message, PartsModel, Tokenizer, TokenizerKind, TokenizerParts};
-use tabtune_tests::allocation::most_held;
 
 fn golden(name: &str) -> Value {
     let path = format!("{}/golden/{name}.json", env!("CARGO_MANIFEST_DIR"));
@@ -284,25 +283,4 @@ fn words_of_libraries_about_a_tokenizer_are_cut() {
     let long = format!(r#"{{"version":"1.0","model":{{"type":"{}","vocab":{{}}}}}}"#, "\u{202e}é".repeat(500));
     let said = Tokenizer::from_hf(long.as_bytes(), None, None).unwrap_err().to_string();
     assert!(said.chars().count() < 120 && !said.contains('\u{202e}'), "{said}");
-}
-
-/// What opening it may take in addition to the lists that it is made of.
-const LARGEST: u64 = 64 << 20;
-
-/// A vocabulary of Qwen's size, half of it merges: no tree of it exists while it is opened.
-#[test]
-fn large_vocabularies_take_little_memory_to_open() {
-    let half = 75_968u32;
-    let parts = || {
-        let single = (0..half).map(|id| format!("<{id}>"));
-        let tokens = single.chain((1..=half).map(|id| format!("<{}><{}>", id - 1, id % half))).collect();
-        let merges = (1..=half).map(|id| format!("<{}> <{}>", id - 1, id % half)).collect();
-        let model = PartsModel::ByteLevelBpe { merges, pre: "qwen2".into() };
-        TokenizerParts { model, tokens, types: Vec::new(), ..byte_level("qwen2") }
-    };
-    let given = parts();
-    let (tokenizer, held) = most_held(|| Tokenizer::from_parts(given).unwrap());
-    println!("{} MiB", held >> 20);
-    assert_eq!(tokenizer.vocab_size(), 2 * half as usize);
-    assert!(held <= LARGEST, "{held} bytes");
 }

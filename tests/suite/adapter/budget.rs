@@ -33,7 +33,7 @@ fn above_frozen(adapter: &Value, device: &Device) -> u64 {
 /// Three layers have 42 factors, whose norms take 7 dispatches.
 const NORMS: u64 = 42 / 6;
 
-/// At most 40 a layer is what is allowed.
+/// At most 40 a layer are allowed.
 #[test]
 fn an_adapter_keeps_its_budget_of_dispatches_on_a_gpu() {
     let Some(device) = as_a_gpu() else { return };
@@ -45,7 +45,7 @@ fn an_adapter_keeps_its_budget_of_dispatches_on_a_gpu() {
     assert!(found <= 3 * 40);
 }
 
-/// On a software adapter a dispatch costs nothing to speak of, and the register blocks that are fast there have no room for another part.
+/// The register blocks of software adapters know nothing of adapters, so that every part has a dispatch of its own.
 #[test]
 fn an_adapter_keeps_its_budget_of_dispatches_on_a_software_adapter() {
     let Some(device) = gpu() else { return };

@@ -2,6 +2,7 @@
 
 use tabtune::bundle::{FileFormat, MemorySource, inspect};
 use tabtune::portable::open_json;
+use tabtune::tokenizer::{PartsModel, Tokenizer, TokenizerParts};
 use tabtune_tests::allocation::most_held;
 
 use super::most_bytes;
@@ -246,4 +247,25 @@ fn opening_holds_little_memory_of_json() {
         ("json: another document", format!("[{zeros}]").into_bytes()),
     ];
     check_all(files.into_iter().flat_map(|(what, file)| [(what, JSON, file.clone()), (what, PORTABLE_JSON, file)]));
+}
+
+/// What opening it may take in addition to the lists that it is made of.
+const VOCABULARY: u64 = 64 << 20;
+
+/// A vocabulary of Qwen's size, half of it merges: no tree of it exists while it is opened.
+#[test]
+fn opening_holds_little_memory_of_vocabularies() {
+    let half = 75_968u32;
+    let parts = || {
+        let single = (0..half).map(|id| format!("<{id}>"));
+        let tokens = single.chain((1..=half).map(|id| format!("<{}><{}>", id - 1, id % half))).collect();
+        let merges = (1..=half).map(|id| format!("<{}> <{}>", id - 1, id % half)).collect();
+        let model = PartsModel::ByteLevelBpe { merges, pre: "qwen2".into() };
+        TokenizerParts { model, tokens, types: Vec::new(), ..crate::tokenizer::byte_level("qwen2") }
+    };
+    let given = parts();
+    let (tokenizer, held) = most_held(|| Tokenizer::from_parts(given).unwrap());
+    println!("vocabulary: {} MiB", held >> 20);
+    assert_eq!(tokenizer.vocab_size(), 2 * half as usize);
+    assert!(held <= VOCABULARY, "{held} bytes");
 }

@@ -2,15 +2,14 @@
 
 use burn::tensor::activation::softmax;
 use burn::tensor::{Device as TensorDevice, Distribution, Int, Tensor, TensorData};
-use tabtune::gpu::{StorageType, StoredMatrix};
-use tabtune::ops::{self, Adapted, AttentionShape, Positions};
+use tabtune::ops::{self, AttentionShape, Positions};
 use tabtune_tests::kernels::{noise, relative_l2};
 use tabtune_tests::{block_on, cpu, devices};
 
 /// Relative L2 of f32 sums of a few hundred terms in two orders.
-const BOUND: f64 = 2e-6;
+pub(super) const BOUND: f64 = 2e-6;
 
-type Inputs = Vec<Tensor<2>>;
+pub(super) type Inputs = Vec<Tensor<2>>;
 
 fn values(tensor: Tensor<2>) -> Vec<f32> {
     block_on(tensor.into_data_async()).unwrap().try_to_vec::<f32>().unwrap()
@@ -37,7 +36,7 @@ fn compare(name: &str, shapes: &[[usize; 2]], ours: &dyn Fn(&Inputs) -> Tensor<2
     compare_within(BOUND, name, shapes, ours, stock);
 }
 
-fn compare_within(
+pub(super) fn compare_within(
     bound: f64,
     name: &str,
     shapes: &[[usize; 2]],
@@ -121,36 +120,6 @@ fn inputs_of_several_products_gather_their_gradients() {
             let x = i[0].clone() * 2.0;
             x.clone().matmul((i[1].clone() + i[2].clone() + i[3].clone()).transpose())
         });
-    }
-}
-
-/// By tiles (as a GPU, 32 rows and more, multiples of 4) and by parts; more than 4096 outputs are summed in slices. A gradient
-/// goes through two sums, of which the first may cancel.
-#[test]
-fn low_rank_matches_its_formula() {
-    for (n, m, k, r) in
-        [(33, 20, 36, 4), (130, 72, 68, 16), (64, 4100, 8, 4), (9, 20, 36, 4), (40, 20, 36, 3), (33, 21, 35, 4), (1, 8, 4, 1)]
-    {
-        let base = |device: &TensorDevice| Tensor::<1>::from_data(TensorData::new(noise(m * k, 5), [m * k]), device);
-        for (conv1d, [rows, columns]) in [(false, [m, k]), (true, [k, m])] {
-            let form = StoredMatrix::new(StorageType::F32, [rows, columns]).unwrap();
-            let adapted = Adapted { form, conv1d, scale: 1.75, mask: None };
-            // The input is the sum of an operation before, so that its gradient is begun by another.
-            let ours = |i: &Inputs| {
-                let x = i[0].clone() * 2.0;
-                let z = ops::linear(x.clone().inner(), i[1].clone().inner());
-                let words = Tensor::from_inner(base(&x.device().inner()));
-                let y = ops::low_rank(x.clone(), words, Tensor::from_inner(z), [i[1].clone(), i[2].clone()], adapted);
-                ops::residual_add(y, ops::linear(x, i[3].clone()))
-            };
-            compare_within(4.0 * BOUND, "low_rank", &[[n, k], [r, k], [m, r], [m, k]], &ours, &|i| {
-                let x = i[0].clone() * 2.0;
-                let w = base(&x.device().inner()).reshape([rows, columns]);
-                let w = Tensor::from_inner(if conv1d { w } else { w.transpose() });
-                let low = x.clone().matmul(i[1].clone().transpose()).matmul(i[2].clone().transpose());
-                x.clone().matmul(w) + low * 1.75 + x.matmul(i[3].clone().transpose())
-            });
-        }
     }
 }
 

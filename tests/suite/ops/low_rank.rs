@@ -1,7 +1,13 @@
+//! The low-rank part of an adapter: its kernels against their twins, and the operation with its gradients against stock ones.
+
+use burn::tensor::{Device as TensorDevice, Tensor, TensorData};
 use tabtune::gpu::StorageType::{self, Bf16, F32};
+use tabtune::gpu::StoredMatrix;
 use tabtune::ops::low_rank::{BACKWARD_TILE, BackwardParams, FORWARD_TILE, ForwardParams};
+use tabtune::ops::{self, Adapted};
 use tabtune_tests::kernels::{Case, check, noise, packed, poisoned, words};
 
+use super::gradients::{self, Inputs, compare_within};
 use super::linear::weights;
 
 /// Sums of up to 1100 products in f32 against f64.
@@ -60,5 +66,35 @@ fn low_rank_tiles_agree_with_the_definition() {
         (F32, F32, true, ("c - own);", "c);")),
     ] {
         check(&SHAPES.map(|shape| backward(shape, storage, of_factor, add)), BOUND, flip);
+    }
+}
+
+/// By tiles (as a GPU, 32 rows and more, multiples of 4) and by parts; more than 4096 outputs are summed in slices. A gradient
+/// goes through two sums, of which the first may cancel.
+#[test]
+fn low_rank_matches_its_formula() {
+    for (n, m, k, r) in
+        [(33, 20, 36, 4), (130, 72, 68, 16), (64, 4100, 8, 4), (9, 20, 36, 4), (40, 20, 36, 3), (33, 21, 35, 4), (1, 8, 4, 1)]
+    {
+        let base = |device: &TensorDevice| Tensor::<1>::from_data(TensorData::new(noise(m * k, 5), [m * k]), device);
+        for (conv1d, [rows, columns]) in [(false, [m, k]), (true, [k, m])] {
+            let form = StoredMatrix::new(F32, [rows, columns]).unwrap();
+            let adapted = Adapted { form, conv1d, scale: 1.75, mask: None };
+            // The input is the sum of an operation before, so that its gradient is begun by another.
+            let ours = |i: &Inputs| {
+                let x = i[0].clone() * 2.0;
+                let z = ops::linear(x.clone().inner(), i[1].clone().inner());
+                let words = Tensor::from_inner(base(&x.device().inner()));
+                let y = ops::low_rank(x.clone(), words, Tensor::from_inner(z), [i[1].clone(), i[2].clone()], adapted);
+                ops::residual_add(y, ops::linear(x, i[3].clone()))
+            };
+            compare_within(4.0 * gradients::BOUND, "low_rank", &[[n, k], [r, k], [m, r], [m, k]], &ours, &|i| {
+                let x = i[0].clone() * 2.0;
+                let w = base(&x.device().inner()).reshape([rows, columns]);
+                let w = Tensor::from_inner(if conv1d { w } else { w.transpose() });
+                let low = x.clone().matmul(i[1].clone().transpose()).matmul(i[2].clone().transpose());
+                x.clone().matmul(w) + low * 1.75 + x.matmul(i[3].clone().transpose())
+            });
+        }
     }
 }

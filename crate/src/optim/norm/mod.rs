@@ -1,4 +1,5 @@
-//! The global gradient norm: one dispatch for six tensors or one, and at most two more, one read (shaders/README.md, "Update rules" and "Block tree").
+//! The global gradient norm, which reads each gradient once: a dispatch for six tensors, or for a large one, and at most two more
+//! (shaders/README.md, "Update rules" and "Block tree").
 
 pub mod blocks;
 pub mod tree;
