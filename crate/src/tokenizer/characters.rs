@@ -2,35 +2,33 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
+use super::parts::{PartsModel, TokenizerParts};
 use crate::error::{Error, Result};
 
-/// `tokenizer.json` with one token for each distinct character of `text`.
-pub(super) fn document(text: &str) -> Result<Value> {
+/// A vocabulary with one token for each distinct character of `text`, without merges.
+pub(super) fn parts(text: &str) -> Result<TokenizerParts> {
     let distinct: BTreeSet<char> = text.chars().collect();
     if distinct.is_empty() {
         return Err(Error::DataTooShort { need: 1, have: 0 });
     }
-    let vocab: Map<String, Value> = distinct.iter().enumerate().map(|(id, character)| (character.to_string(), json!(id))).collect();
-    Ok(json!({
-        "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,
-        "pre_tokenizer": null, "post_processor": null, "decoder": decoder(), "model": model(vocab)
-    }))
+    Ok(TokenizerParts {
+        model: PartsModel::Characters,
+        tokens: distinct.into_iter().map(String::from).collect(),
+        types: Vec::new(),
+        bos: None,
+        eos: Vec::new(),
+        pad: None,
+        unk: None,
+        add_bos: None,
+        add_eos: None,
+        chat_template: None,
+        named_templates: Vec::new(),
+    })
 }
 
-/// What puts characters together again.
-pub(super) fn decoder() -> Value {
-    json!({"type": "Fuse"})
-}
-
-/// A model without merges: each token stands alone.
-pub(super) fn model(vocab: Map<String, Value>) -> Value {
-    json!({"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null, "end_of_word_suffix": null,
-        "fuse_unk": false, "byte_fallback": false, "ignore_merges": false, "vocab": vocab, "merges": []})
-}
-
-/// The table of a vocabulary of single characters without merges: what [`document`] makes.
+/// The table of a vocabulary of single characters without merges: what [`parts`] makes.
 pub(super) fn table(inner: &tokenizers::Tokenizer, document: &[u8], vocab: &HashMap<String, u32>) -> Option<HashMap<char, u32>> {
     let plain = inner.get_pre_tokenizer().is_none() && inner.get_normalizer().is_none() && inner.get_post_processor().is_none();
     if !plain || !matches!(inner.get_model(), tokenizers::ModelWrapper::BPE(_)) {

@@ -12,6 +12,7 @@ mod templates;
 mod vocabulary;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -28,10 +29,10 @@ const TEMPLATE_FILE: &str = "chat_template.jinja";
 /// Names of the special tokens in `tokenizer_config.json`, as templates see them.
 const SPECIAL_KEYS: [&str; 4] = ["bos_token", "eos_token", "unk_token", "pad_token"];
 
-/// A vocabulary, the rules that apply it, and the files it came from.
+/// A vocabulary, the rules that apply it, and the files it came from. Clones share the vocabulary.
 #[derive(Debug, Clone)]
 pub struct Tokenizer {
-    inner: tokenizers::Tokenizer,
+    inner: Arc<tokenizers::Tokenizer>,
     patterns: budget::Patterns,
     kind: TokenizerKind,
     /// For vocabularies of characters only: a direct table, which refuses characters that it lacks.
@@ -49,7 +50,7 @@ pub struct Tokenizer {
     template: Option<String>,
     /// Templates besides the unnamed one.
     named: Vec<(String, String)>,
-    assets: Vec<(String, Vec<u8>)>,
+    assets: Arc<Vec<(String, Vec<u8>)>>,
 }
 
 fn bad(what: &str, reason: impl ToString) -> Error {
@@ -83,27 +84,26 @@ impl Tokenizer {
     }
 
     /// From the vocabulary of a GGUF file; the files of a Hugging Face folder are made from it.
-    pub fn from_parts(parts: TokenizerParts) -> Result<Self> {
-        let (tokenizer_json, config) = (parts.tokenizer_json()?, parts.tokenizer_config());
-        let TokenizerParts { chat_template, eos, .. } = parts;
-        let mut built = Self::from_documents(tokenizer_json, &config, chat_template)?;
+    pub fn from_parts(mut parts: TokenizerParts) -> Result<Self> {
+        let (document, config) = (parts.tokenizer_json()?, parts.tokenizer_config());
+        let (template, eos) = (parts.chat_template.take(), std::mem::take(&mut parts.eos));
+        // A large vocabulary is not to lie here twice while it is read.
+        drop(parts);
+        let mut built = Self::from_documents(document, &config, template)?;
         built.add_eos(&eos);
         Ok(built)
     }
 
     /// One token for each distinct character of `text`, ids in the order of code points.
     pub fn characters(text: &str) -> Result<Self> {
-        let document = characters::document(text)?;
+        let document = characters::parts(text)?.tokenizer_json()?;
         let config = json!({"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": false});
         Self::from_documents(document, &config, None)
     }
 
-    fn from_documents(tokenizer_json: Value, config: &Value, template: Option<String>) -> Result<Self> {
-        let document = tokenizer_json.to_string().into_bytes();
-        // The tree of a large vocabulary takes many times the memory of its text.
-        drop(tokenizer_json);
+    fn from_documents(tokenizer_json: Vec<u8>, config: &Value, template: Option<String>) -> Result<Self> {
         let config_text = serde_json::to_string_pretty(config).map_err(|e| bad(CONFIG_FILE, e))?;
-        let mut assets = vec![(TOKENIZER_FILE.to_owned(), document), (CONFIG_FILE.to_owned(), config_text.into_bytes())];
+        let mut assets = vec![(TOKENIZER_FILE.to_owned(), tokenizer_json), (CONFIG_FILE.to_owned(), config_text.into_bytes())];
         if let Some(text) = &template {
             assets.push((TEMPLATE_FILE.to_owned(), text.clone().into_bytes()));
         }
@@ -112,7 +112,7 @@ impl Tokenizer {
 
     /// `assets` begin with `tokenizer.json`.
     fn assemble(config: &Value, template: Option<String>, assets: Vec<(String, Vec<u8>)>) -> Result<Self> {
-        let document = assets.first().map_or(&[][..], |(_, bytes)| bytes);
+        let document = assets.first().map_or(&[][..], |(_, bytes)| bytes.as_slice());
         let patterns = budget::Patterns::of(document)?;
         let mut inner = document::read(document)?;
         // The file may contain the truncation and padding of its last training run; a text is always encoded whole.
@@ -139,7 +139,7 @@ impl Tokenizer {
         let wrapped = inner.encode_fast("", true).map_err(|e| bad(TOKENIZER_FILE, e))?;
         let prefix = wrapped.get_ids().iter().copied().take_while(|id| bos.contains(id)).collect();
         Ok(Self {
-            inner,
+            inner: Arc::new(inner),
             patterns,
             kind,
             characters,
@@ -153,7 +153,7 @@ impl Tokenizer {
             pad,
             template,
             named: templates::named_of(config),
-            assets,
+            assets: Arc::new(assets),
         })
     }
 
@@ -287,11 +287,11 @@ impl Tokenizer {
 
     /// Files for an export: `tokenizer.json`, `tokenizer_config.json`, `chat_template.jinja`, byte for byte as they were read.
     pub fn assets(&self) -> Vec<(String, Vec<u8>)> {
-        self.assets.clone()
+        self.assets.to_vec()
     }
 
     /// Adds a file that goes with the others and says nothing that these do not.
     pub fn add_asset(&mut self, name: &str, bytes: Vec<u8>) {
-        self.assets.push((name.to_owned(), bytes));
+        Arc::make_mut(&mut self.assets).push((name.to_owned(), bytes));
     }
 }

@@ -1,8 +1,11 @@
 //! A tokenizer from the vocabulary of a GGUF file.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value, json};
 
-use super::{bad, characters};
+use super::document::{Document, Model};
+use super::{TOKENIZER_FILE, bad};
 use crate::error::{Refusal, Result, word};
 
 /// The rule that turns text into tokens.
@@ -69,7 +72,7 @@ pub(super) const QWEN2: &str =
 
 impl TokenizerParts {
     /// The same vocabulary as a `tokenizer.json` document.
-    pub(super) fn tokenizer_json(&self) -> Result<Value> {
+    pub(super) fn tokenizer_json(&self) -> Result<Vec<u8>> {
         let count = self.tokens.len();
         if count == 0 {
             return Err(bad("tokens", "the vocabulary is empty"));
@@ -83,23 +86,32 @@ impl TokenizerParts {
                 return Err(bad(key, format!("expected an id less than {count}, found {id}")));
             }
         }
-        let mut vocab = Map::with_capacity(count);
-        // Rows without a character are no tokens of a vocabulary of characters.
-        let counts = |id: usize| self.model != PartsModel::Characters || self.kind(id) != UNUSED;
-        for (id, token) in self.tokens.iter().enumerate().filter(|(id, _)| counts(*id)) {
-            if vocab.insert(token.clone(), json!(id)).is_some() {
+        let mut ids = HashMap::with_capacity(count);
+        for (token, id) in self.listed() {
+            if ids.insert(token, id).is_some() {
                 return Err(bad("tokens", format!("{token:?} occurs twice")));
             }
         }
-        let (normalizer, pre_tokenizer, decoder, model) = match &self.model {
-            PartsModel::ByteLevelBpe { merges, pre } => byte_level(merges, pre, vocab)?,
-            PartsModel::SentencePiece { scores, add_space_prefix } => self.sentence_piece(scores, *add_space_prefix, vocab)?,
-            PartsModel::Characters => (Value::Null, Value::Null, characters::decoder(), characters::model(vocab)),
+        let Rules { normalizer, pre_tokenizer, decoder, model } = match &self.model {
+            PartsModel::ByteLevelBpe { merges, pre } => self.byte_level(merges, pre)?,
+            PartsModel::SentencePiece { scores, add_space_prefix } => self.sentence_piece(scores, *add_space_prefix, &ids)?,
+            PartsModel::Characters => {
+                let decoder = json!({"type": "Fuse"});
+                Rules { normalizer: Value::Null, pre_tokenizer: Value::Null, decoder, model: Model::new(self, Vec::new()) }
+            }
         };
-        Ok(json!({
-            "version": "1.0", "truncation": null, "padding": null, "added_tokens": self.added_tokens(), "normalizer": normalizer,
-            "pre_tokenizer": pre_tokenizer, "post_processor": self.post_processor(), "decoder": decoder, "model": model
-        }))
+        let (added_tokens, post_processor) = (self.added_tokens(), self.post_processor());
+        let version = "1.0";
+        let document =
+            Document { version, truncation: (), padding: (), added_tokens, normalizer, pre_tokenizer, post_processor, decoder, model };
+        serde_json::to_vec(&document).map_err(|error| bad(TOKENIZER_FILE, error))
+    }
+
+    /// Tokens and their ids. Rows without a character are no tokens of a vocabulary of characters.
+    pub(super) fn listed(&self) -> impl Iterator<Item = (&str, usize)> {
+        let all = self.model != PartsModel::Characters;
+        let counted = self.tokens.iter().enumerate().filter(move |(id, _)| all || self.kind(*id) != UNUSED);
+        counted.map(|(id, token)| (token.as_str(), id))
     }
 
     /// The same settings as a `tokenizer_config.json` document.
@@ -178,12 +190,12 @@ impl TokenizerParts {
 
     /// llama.cpp joins the neighbours whose joint piece has the best score. As BPE: every way to cut a piece into two pieces is a
     /// merge, ranked by the score of the whole.
-    fn sentence_piece(&self, scores: &[f32], add_space_prefix: bool, vocab: Map<String, Value>) -> Result<Documents> {
+    fn sentence_piece(&self, scores: &[f32], add_space_prefix: bool, ids: &HashMap<&str, usize>) -> Result<Rules<'_>> {
         if scores.len() != self.tokens.len() {
             return Err(bad("scores", format!("expected {}, found {}", self.tokens.len(), scores.len())));
         }
         let joinable = |id: usize| matches!(self.kind(id), NORMAL | USER_DEFINED | UNUSED);
-        let id_of = |text: &str| vocab.get(text).and_then(Value::as_u64).filter(|&id| joinable(id as usize));
+        let id_of = |text: &str| ids.get(text).copied().filter(|&id| joinable(id));
         let mut ranked: Vec<Ranked<'_>> = Vec::new();
         for ((id, token), &score) in self.tokens.iter().enumerate().zip(scores).filter(|((id, _), _)| joinable(*id)) {
             for (cut, _) in token.char_indices().skip(1) {
@@ -194,9 +206,9 @@ impl TokenizerParts {
             }
         }
         ranked.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)).then(a.2.cmp(&b.2)).then(a.3.cmp(&b.3)));
-        let merges = merges_value(&ranked.into_iter().map(|entry| entry.4).collect::<Vec<_>>());
+        let merges = ranked.into_iter().map(|entry| entry.4).collect();
         let byte_fallback = (0..self.tokens.len()).any(|id| self.kind(id) == BYTE);
-        let unk = self.unk.and_then(|id| self.tokens.get(id as usize));
+        let unknown = self.unk.and_then(|id| self.tokens.get(id as usize)).map(String::as_str);
         let mut normalizers = vec![json!({"type": "Replace", "pattern": {"String": " "}, "content": "▁"})];
         let mut decoders = vec![json!({"type": "Replace", "pattern": {"String": "▁"}, "content": " "})];
         if byte_fallback {
@@ -207,54 +219,49 @@ impl TokenizerParts {
             normalizers.insert(0, json!({"type": "Prepend", "prepend": "▁"}));
             decoders.push(json!({"type": "Strip", "content": " ", "start": 1, "stop": 0}));
         }
-        Ok((
-            json!({"type": "Sequence", "normalizers": normalizers}),
-            Value::Null,
-            json!({"type": "Sequence", "decoders": decoders}),
-            json!({"type": "BPE", "dropout": null, "unk_token": unk, "continuing_subword_prefix": null, "end_of_word_suffix": null,
-                "fuse_unk": byte_fallback, "byte_fallback": byte_fallback, "ignore_merges": false, "vocab": vocab, "merges": merges}),
-        ))
+        Ok(Rules {
+            normalizer: json!({"type": "Sequence", "normalizers": normalizers}),
+            pre_tokenizer: Value::Null,
+            decoder: json!({"type": "Sequence", "decoders": decoders}),
+            model: Model::new(self, merges).falling_back(byte_fallback, unknown),
+        })
+    }
+
+    fn byte_level<'a>(&'a self, merges: &'a [String], pre: &str) -> Result<Rules<'a>> {
+        let bytes = |use_regex: bool| json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": use_regex});
+        let sequence = |first: Value, use_regex: bool| json!({"type": "Sequence", "pretokenizers": [first, bytes(use_regex)]});
+        let pattern = |regex: &str| json!({"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": false});
+        let (normalizer, pre_tokenizer) = match pre {
+            "gpt-2" => (Value::Null, bytes(true)),
+            "smollm" => (Value::Null, sequence(json!({"type": "Digits", "individual_digits": true}), true)),
+            "qwen2" => (json!({"type": "NFC"}), sequence(pattern(QWEN2), false)),
+            _ if is_llama_bpe(pre) => (Value::Null, sequence(pattern(LLAMA_BPE), false)),
+            _ => {
+                let refusal = Refusal::new(word!("tokenizer.model.unsupported")).stage("bind").subject("tokenizer.ggml.pre");
+                return Err(refusal.expected("gpt-2, smollm, llama-bpe, qwen2").found(pre).into());
+            }
+        };
+        let mut pairs = Vec::with_capacity(merges.len());
+        for merge in merges {
+            let (left, right) = merge.split_once(' ').ok_or_else(|| bad("merges", format!("{merge:?} has no space")))?;
+            pairs.push((left, right));
+        }
+        let model = Model::new(self, pairs).ignoring_merges(is_llama_bpe(pre));
+        Ok(Rules { normalizer, pre_tokenizer, decoder: bytes(true), model })
     }
 }
 
-/// Normalizer, pre-tokenizer, decoder, model.
-type Documents = (Value, Value, Value, Value);
+/// What turns a text into tokens and back.
+struct Rules<'a> {
+    normalizer: Value,
+    pre_tokenizer: Value,
+    decoder: Value,
+    model: Model<'a>,
+}
 
 fn is_llama_bpe(pre: &str) -> bool {
     matches!(pre, "llama-bpe" | "llama3" | "llama-v3")
 }
 
 /// A merge with what its rank depends on: score, id of the result, ids of its parts.
-type Ranked<'a> = (f32, usize, u64, u64, (&'a str, &'a str));
-
-/// Merges as `tokenizer.json` has them: `left right`, which every version of the tokenizers library reads, or lists of two where a part has
-/// a space of its own.
-fn merges_value(pairs: &[(&str, &str)]) -> Value {
-    let spaced = pairs.iter().any(|(left, right)| left.contains(' ') || right.contains(' '));
-    let one = |(left, right): &(&str, &str)| if spaced { json!([left, right]) } else { json!(format!("{left} {right}")) };
-    pairs.iter().map(one).collect()
-}
-
-fn byte_level(merges: &[String], pre: &str, vocab: Map<String, Value>) -> Result<Documents> {
-    let bytes = |use_regex: bool| json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": use_regex});
-    let sequence = |first: Value, use_regex: bool| json!({"type": "Sequence", "pretokenizers": [first, bytes(use_regex)]});
-    let pattern = |regex: &str| json!({"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": false});
-    let (normalizer, pre_tokenizer) = match pre {
-        "gpt-2" => (Value::Null, bytes(true)),
-        "smollm" => (Value::Null, sequence(json!({"type": "Digits", "individual_digits": true}), true)),
-        "qwen2" => (json!({"type": "NFC"}), sequence(pattern(QWEN2), false)),
-        _ if is_llama_bpe(pre) => (Value::Null, sequence(pattern(LLAMA_BPE), false)),
-        _ => {
-            let refusal = Refusal::new(word!("tokenizer.model.unsupported")).stage("bind").subject("tokenizer.ggml.pre");
-            return Err(refusal.expected("gpt-2, smollm, llama-bpe, qwen2").found(pre).into());
-        }
-    };
-    let mut pairs = Vec::with_capacity(merges.len());
-    for merge in merges {
-        let (left, right) = merge.split_once(' ').ok_or_else(|| bad("merges", format!("{merge:?} has no space")))?;
-        pairs.push((left, right));
-    }
-    let model = json!({"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null, "end_of_word_suffix": null,
-        "fuse_unk": false, "byte_fallback": false, "ignore_merges": is_llama_bpe(pre), "vocab": vocab, "merges": merges_value(&pairs)});
-    Ok((normalizer, pre_tokenizer, bytes(true), model))
-}
+type Ranked<'a> = (f32, usize, usize, usize, (&'a str, &'a str));

@@ -37,7 +37,7 @@ enum Weights {
 pub struct ModelHandle {
     config: ModelConfig,
     weights: Weights,
-    assets: ModelAssets,
+    assets: Rc<ModelAssets>,
 }
 
 #[derive(Serialize)]
@@ -99,7 +99,7 @@ impl ModelHandle {
         let adapter = (!adapter.is_empty()).then_some(adapter);
         let options = OpenOptions { adapter, apart, request: request(request_json)?, ..OpenOptions::default() };
         let bundle = open_model_with(sources(files)?, options).map_err(thrown)?;
-        let assets = ModelAssets::of_bundle(&bundle);
+        let assets = Rc::new(ModelAssets::of_bundle(&bundle));
         Ok(Self { config: bundle.config.clone(), weights: Weights::Files(Rc::new(bundle)), assets })
     }
 
@@ -168,7 +168,7 @@ fn fresh(config_json: &str, tokenizer: Tokenizer) -> Result<ModelHandle> {
     }
     let config = config_from_hf(&value)?;
     config.validate()?;
-    let assets = ModelAssets::of_config(&config, Some(tokenizer));
+    let assets = Rc::new(ModelAssets::of_config(&config, Some(tokenizer)));
     Ok(ModelHandle { config, weights: Weights::Fresh, assets })
 }
 
@@ -211,7 +211,7 @@ impl ModelHandle {
     }
 
     /// The model on the device, with its tokenizer and documents.
-    pub(super) async fn build(&self, train: &TrainConfig, device: &Device) -> Result<(Model, ModelAssets)> {
+    pub(super) async fn build(&self, train: &TrainConfig, device: &Device) -> Result<(Model, Rc<ModelAssets>)> {
         check_limits(&self.config, train, self.files(), device.info().limits)?;
         let (device, interrupt) = (&device.inner(), &interrupt());
         let model = match &self.weights {
@@ -219,7 +219,7 @@ impl ModelHandle {
             Weights::Fresh if train.adapter.is_some() => return Err(no_base()),
             Weights::Fresh => Model::init(&self.config, train.seed, train.precision, device, interrupt).await?,
         };
-        Ok((model, self.assets.clone()))
+        Ok((model, Rc::clone(&self.assets)))
     }
 }
 

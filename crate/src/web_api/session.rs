@@ -30,7 +30,7 @@ use crate::train::{Trainer, check_limits};
 
 pub(super) struct Run {
     pub(super) trainer: Trainer,
-    assets: ModelAssets,
+    assets: Rc<ModelAssets>,
     base: Option<Base>,
     /// The files of the base that an adapter is trained beside.
     files: Option<Rc<Bundle>>,
@@ -41,7 +41,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    fn new(mut trainer: Trainer, assets: ModelAssets, base: Option<Base>, files: Option<Rc<Bundle>>, data_name: &str) -> Self {
+    fn new(mut trainer: Trainer, assets: Rc<ModelAssets>, base: Option<Base>, files: Option<Rc<Bundle>>, data_name: &str) -> Self {
         trainer.set_interrupt(interrupt());
         let files = files.filter(|_| trainer.config().adapter.is_some());
         Self { trainer, assets, base, files, data_name: data_name.to_string(), times: None }
@@ -49,7 +49,7 @@ impl Run {
 
     /// The model as it is now, to be exported.
     fn source(&self) -> Result<ExportSource> {
-        ExportSource::of_trainer(&self.trainer, self.assets.clone(), self.base.clone(), &self.data_name)
+        ExportSource::of_trainer(&self.trainer, ModelAssets::clone(&self.assets), self.base.clone(), &self.data_name)
     }
 
     pub(super) fn tokenizer(&self) -> Result<&Tokenizer> {
@@ -122,7 +122,7 @@ impl Session {
                 let rule = "none: the checkpoint has all weights of its model";
                 return Err(thrown(Error::InvalidConfig(vec![Fault::new("base", rule, "files")])));
             }
-            let assets = ModelAssets::of_bundle(checkpoint.bundle());
+            let assets = Rc::new(ModelAssets::of_bundle(checkpoint.bundle()));
             let absent = || Error::CheckpointCorrupt { what: "tokenizer.json".into(), reason: "the file is absent".into() };
             let tokenizer = assets.tokenizer.as_ref().ok_or_else(absent);
             let data = JsSource::new(data)?;
