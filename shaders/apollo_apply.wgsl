@@ -1,5 +1,5 @@
-// APOLLO, pass 3 of 3 (shaders/README.md, "APOLLO", 3 to 5; arXiv:2412.05270): the update of a matrix [rows, cols], f32
-// or packed bf16, in place. One thread: two elements.
+// APOLLO, the last pass (shaders/README.md, "APOLLO", 3 to 5; arXiv:2412.05270): the update of a matrix [rows, cols],
+// f32 or packed bf16, in place. One thread: two elements.
 //   U = g·s (of the row, the column, or the tensor)    U ← back·((front·U)/ℓ)    x = p·d − α·U    store by stream p
 // stats, factors as apollo_project and apollo_combine write them. Twin: optim/apollo/apply.rs
 struct Params {

@@ -1,5 +1,5 @@
-// APOLLO, pass 2 of 3 (shaders/README.md, "APOLLO", 3 and 4; limiter: arXiv:2410.01623): the tensor's scale (mini) and
-// the growth limiter.
+// APOLLO, the last pass but one (shaders/README.md, "APOLLO", 3 and 4; limiter: arXiv:2410.01623): the tensor's scale
+// (mini) and the growth limiter.
 // One workgroup; the channels c, c + 256, … make lane c of 256, the lanes go through strides 128 … 1: a thread has the
 // four lanes k, k + 64, ….
 //   mini: s = √Σ‖R̃‖²/(√Σ‖R‖² + 1e-8)    n = front·√Σ(s·‖g‖)²

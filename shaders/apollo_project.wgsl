@@ -1,4 +1,4 @@
-// APOLLO, pass 1 of 3 (shaders/README.md, "APOLLO"; arXiv:2412.05270): projected moments and scales, by channels.
+// APOLLO below rank 8, pass 1 of 3 (shaders/README.md, "APOLLO"; arXiv:2412.05270): moments and scales, by channels.
 //   R = σ·Pᵀ·G    m ← lerp(m, R, w1)    v ← lerp(v, R², w2)    R̃ = m/(√v + ε)
 // A channel c is a column (left) or a row (right) of G: its entry i is g[c·channel_stride + i·dim_stride], i < dim. One
 // thread per channel. P [dim, rank] comes from `given` or is made here, 32 × 8 entries at a time: z·unit, z a sum of 63

@@ -90,6 +90,16 @@ impl Buffer {
         }
     }
 
+    /// The same elements in another shape.
+    pub(crate) fn reshaped(self, shape: impl Into<Shape>) -> Self {
+        use burn::backend::ops::FloatTensorOps;
+        Self(match self.0 {
+            Held::Cube(tensor) => Held::Cube(CubeBackend::float_reshape(tensor, shape.into())),
+            #[cfg(feature = "cpu")]
+            Held::Flex(tensor) => Held::Flex(burn_flex::Flex::float_reshape(tensor, shape.into())),
+        })
+    }
+
     /// An identifier of the underlying allocation, valid while a handle exists: writing in place does not change it.
     pub fn place(&self) -> usize {
         match &self.0 {

@@ -210,6 +210,11 @@ impl Optim {
         self.slots.values().filter(|slot| !slot.frozen).map(|slot| slot.rule.side_bytes(&slot.info)).sum()
     }
 
+    /// The most bytes that the step of one parameter takes and gives back.
+    pub fn work_bytes(&self) -> u64 {
+        self.slots.values().filter(|slot| !slot.frozen).map(|slot| slot.rule.work_bytes(&slot.info)).max().unwrap_or(0)
+    }
+
     /// Names of the trained parameters that APOLLO leaves to AdamW: those without two dimensions, and those whose shorter side is at most
     /// the rank.
     pub fn fallbacks(&self) -> Vec<&str> {

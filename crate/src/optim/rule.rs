@@ -29,6 +29,12 @@ pub trait Rule: Any + Debug + Send {
         0
     }
 
+    /// Bytes on the device that a step of `parameter` takes and gives back, beside the gradient.
+    fn work_bytes(&self, parameter: &ParamInfo) -> u64 {
+        let _ = parameter;
+        0
+    }
+
     /// The settings that cannot work at this peak rate. Those of the crate's own rules are checked as configuration.
     fn faults(&self, rate: f64) -> Vec<Fault> {
         let _ = rate;

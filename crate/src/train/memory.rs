@@ -101,6 +101,8 @@ pub fn memory_plan_of(model: &ModelConfig, train: &TrainConfig, stored: &StoredF
         };
     let lookups = gradients + 2 * row;
     let most = head.max(last_block).max(first_block).max(lookups);
+    // The rule of a parameter takes more once all gradients exist, or with release, within the backward pass.
+    let most = if release { most + optim.work_bytes() } else { most.max(gradients + optim.work_bytes()) };
     let optimizer = optim.state_bytes() + optim.side_bytes();
     Ok(MemoryPlan { weights, base, gradients, optimizer, activations: most - gradients })
 }

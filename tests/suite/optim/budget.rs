@@ -42,6 +42,17 @@ fn updates_keep_their_budget_of_dispatches() {
     }
 }
 
+/// From rank 8 on the projection is a product of its own: bounding, product, moments, limiter, update.
+#[test]
+fn apollo_by_a_product_takes_five_dispatches() {
+    let Some(device) = gpu() else { return };
+    let rule = serde_json::from_value(serde_json::json!({"type": "apollo", "rank": 8})).unwrap();
+    for shape in [vec![300, 700], vec![40, 9], vec![2, 12, 24]] {
+        let info = ParamInfo { name: "w".into(), shape: shape.clone(), dtype: DType::BF16 };
+        assert_eq!(launched(&mut Run::new(&rule, vec![info], &device)), 5, "{shape:?}");
+    }
+}
+
 #[test]
 fn the_norm_takes_a_dispatch_a_tensor_and_at_most_two_more() {
     let Some(device) = gpu() else { return };

@@ -12,7 +12,7 @@ use tabtune::gpu::read_f32;
 use tabtune::optim::apollo::project as apollo_project;
 use tabtune::optim::{Optim, ParamInfo, orthogonal};
 use tabtune::random;
-use tabtune_tests::{block_on, cpu, gpu};
+use tabtune_tests::{block_on, cpu, devices, gpu};
 
 use super::{rule, upload};
 
@@ -57,6 +57,8 @@ struct Truth {
     first: Vec<f64>,
     second: Vec<f64>,
     norm: f64,
+    /// R [rank, channels] of this step as a device projected it, instead of an exact one.
+    projected: Option<Vec<f64>>,
 }
 
 fn squares(values: impl Iterator<Item = f64>) -> f64 {
@@ -129,15 +131,17 @@ impl Truth {
     fn apollo(&mut self, c: &ApolloConfig, rate: f64, g: &[f64], (a, b): (usize, usize)) {
         let rank = c.rank.unwrap_or(1) as usize;
         let (left, dim, channels) = if a < b { (true, a, b) } else { (false, b, a) };
-        let entry = |i: usize, channel: usize| if left { g[i * b + channel] } else { g[channel * b + i] };
+        let of_g = |i: usize, channel: usize| if left { g[i * b + channel] } else { g[channel * b + i] };
         let (key, refresh) = (random::key(random::PROJECTOR, self.seed, NAME), (self.t - 1) / c.update_steps);
         let projector = match c.projector {
             ProjectorKind::Normal => apollo_project::normal(key, refresh, dim, rank),
             ProjectorKind::Orthogonal => orthogonal(key, refresh, dim, rank),
         };
         let sigma = (dim as f64 / rank as f64).sqrt();
-        let project = |j: usize, c: usize| sigma * compensated((0..dim).map(|i| f64::from(projector[i * rank + j]) * entry(i, c)));
-        let projected: Vec<f64> = (0..channels * rank).map(|at| project(at % rank, at / rank)).collect();
+        let project = |j: usize, c: usize| sigma * compensated((0..dim).map(|i| f64::from(projector[i * rank + j]) * of_g(i, c)));
+        let given = |j: usize, c: usize| self.projected.as_ref().map(|projected| projected[j * channels + c]);
+        let entry = |at: usize| given(at % rank, at / rank).unwrap_or_else(|| project(at % rank, at / rank));
+        let projected: Vec<f64> = (0..channels * rank).map(entry).collect();
         self.first = averaged(&self.first, projected.iter().copied(), c.beta1);
         self.second = averaged(&self.second, projected.iter().map(|r| r * r), c.beta2);
         let adapted: Vec<f64> = self.first.iter().zip(&self.second).map(|(m, v)| m / (v.sqrt() + c.eps)).collect();
@@ -207,10 +211,13 @@ fn random_rule(kind: &str, rate: f64, dice: &mut Dice) -> OptimizerConfig {
                 keys["clip_threshold"] = json!(dice.log(0.3, 1.0));
             }
         }
-        "apollo" => {
+        "apollo" | PRODUCT => {
             let (beta1, beta2) = betas(dice);
             (keys["beta1"], keys["beta2"], keys["eps"]) = (json!(beta1), json!(beta2), json!(dice.log(1e-8, 1e-2)));
             (keys["mini"], keys["rank"]) = (json!(dice.one_in(3)), json!(1 + dice.below(4)));
+            if kind == PRODUCT {
+                (keys["type"], keys["rank"]) = (json!("apollo"), json!(8 + dice.below(8)));
+            }
             (keys["scale"], keys["scale_front"]) = (json!(dice.log(0.1, 128.0)), json!(dice.one_in(2)));
             keys["update_steps"] = json!(1 + dice.below(60));
             keys["projector"] = json!(if dice.one_in(2) { "normal" } else { "orthogonal" });
@@ -233,6 +240,23 @@ enum Kind {
     Huge,
 }
 
+/// APOLLO from rank 8 on, which projects by an ordinary product.
+const PRODUCT: &str = "apollo by a product";
+
+/// The same rule without the mean of R over steps, so that m is the R of a step.
+fn that_keeps_r(rule: &OptimizerConfig, config: &TrainConfig, info: &ParamInfo) -> Optim {
+    let OptimizerConfig::Apollo(apollo) = rule else { panic!("APOLLO alone projects") };
+    let optimizer = OptimizerConfig::Apollo(ApolloConfig { beta1: 0.0, ..apollo.clone() });
+    Optim::new(&TrainConfig { optimizer, ..config.clone() }, std::slice::from_ref(info)).unwrap()
+}
+
+/// R [rank, channels] of the last step.
+fn kept(optim: &Optim) -> Vec<f64> {
+    let (_, m) = optim.state_tensors().into_iter().find(|(name, _)| name.ends_with(":m")).unwrap();
+    let bytes = block_on(m.bytes()).unwrap();
+    bytemuck::cast_slice::<u8, f32>(&bytes).iter().map(|&r| f64::from(r)).collect()
+}
+
 /// How one configuration fared.
 struct Outcome {
     /// Largest error as a share of the farthest that the tensor has been from its start.
@@ -244,7 +268,8 @@ struct Outcome {
 fn outcome_of(kind: &str, seed: u64, device: &Device, off: f64) -> Outcome {
     let mut dice = Dice(seed);
     let shapes: [&[usize]; 9] = [&[], &[7], &[33], &[5, 3], &[3, 6], &[16, 24], &[24, 9], &[8, 8], &[2, 5, 4]];
-    let shape = shapes[dice.below(shapes.len())].to_vec();
+    let of_product: [&[usize]; 9] = [&[16, 24], &[24, 17], &[17, 40], &[33, 18], &[64, 20], &[2, 9, 36], &[16, 16], &[100, 21], &[19, 130]];
+    let shape = if kind == PRODUCT { of_product } else { shapes }[dice.below(shapes.len())].to_vec();
     let n: usize = shape.iter().product();
     let rate = dice.log(1e-4, 1e-1);
     let rule = random_rule(kind, rate, &mut dice);
@@ -271,10 +296,11 @@ fn outcome_of(kind: &str, seed: u64, device: &Device, off: f64) -> Outcome {
     let optimizer = rule.clone();
     let config = TrainConfig { optimizer, seed, learning_rate: rate, ..TrainConfig::default() };
     let info = ParamInfo { name: NAME.into(), shape: shape.clone(), dtype: DType::F32 };
+    let mut beside = (kind == PRODUCT).then(|| that_keeps_r(&rule, &config, &info));
     let mut optim = Optim::new(&config, &[info]).unwrap();
     let mut p = upload(&start, DType::F32, device);
     let wide = start.iter().map(|&x| f64::from(x)).collect();
-    let mut truth = Truth { shape: shape.clone(), seed, t: 0, p: wide, first: Vec::new(), second: Vec::new(), norm: 0.0 };
+    let mut truth = Truth { shape: shape.clone(), seed, t: 0, p: wide, first: Vec::new(), second: Vec::new(), norm: 0.0, projected: None };
     let mut farthest = vec![0f64; n];
     for step in 0..STEPS {
         if dice.one_in(10) {
@@ -293,6 +319,11 @@ fn outcome_of(kind: &str, seed: u64, device: &Device, off: f64) -> Outcome {
         // A schedule of its own: the rate changes at every step.
         let now = rate * (1.0 - 0.5 * step as f64 / STEPS as f64);
         p = optim.step_param(NAME, p, Some(upload(&g, DType::F32, device)), off * now, grad_scale).unwrap();
+        if let Some(beside) = &mut beside {
+            let _ =
+                beside.step_param(NAME, upload(&start, DType::F32, device), Some(upload(&g, DType::F32, device)), now, grad_scale).unwrap();
+            truth.projected = Some(kept(beside));
+        }
         let g: Vec<f64> = g.iter().map(|&g| f64::from(g).clamp(-1e15, 1e15) * f64::from(grad_scale)).collect();
         truth.step(&rule, now, &g);
         farthest.iter_mut().zip(&truth.p).zip(&start).for_each(|((far, p), s)| *far = far.max((p - f64::from(*s)).abs()));
@@ -344,7 +375,7 @@ fn follows_the_truth(kind: &str, device: &Device, seeds: std::ops::Range<u64>) {
 
 #[test]
 fn truth_is_left_by_a_rate_of_a_ten_thousandth_too_much() {
-    for kind in ["adamw", "adafactor", "apollo", "sgd"] {
+    for kind in ["adamw", "adafactor", "apollo", PRODUCT, "sgd"] {
         for seed in 0..10 {
             let Outcome { error, what } = outcome_of(kind, seed, &cpu(), 1.0001);
             assert!(error > BOUND, "{error:.1e}: {what}");
@@ -372,6 +403,48 @@ fn adafactor_follows_its_paper_in_float64() {
 #[test]
 fn apollo_follows_its_paper_in_float64() {
     on_both("apollo");
+}
+
+#[test]
+fn apollo_by_a_product_follows_its_paper_in_float64() {
+    on_both(PRODUCT);
+}
+
+/// Each element of R within the bound that any order of an ordinary sum keeps (Higham, Accuracy and Stability of Numerical Algorithms, chapter
+/// 3): (dim + 4)·2⁻²⁴·σΣ|p||g|, whatever cancels. A matrix by rows and by columns, of widths that are multiples of 4 and others.
+#[test]
+fn apollo_projects_within_the_bound_of_a_sum() {
+    for device in devices() {
+        for (rows, cols, rank) in [(24, 17, 8), (17, 40, 9), (64, 48, 16), (40, 300, 32), (600, 132, 64)] {
+            for cancelling in [false, true] {
+                let mut dice = Dice(rows as u64);
+                let mut g: Vec<f32> = (0..rows * cols).map(|_| dice.between(-1.0, 1.0) as f32).collect();
+                if cancelling {
+                    // Pairs of the size of the bound on gradients, of both signs, next to each other by rows and by columns.
+                    g.iter_mut().enumerate().filter(|(at, _)| at % 5 < 2).for_each(|(at, g)| {
+                        *g = if (at / cols + at % cols) % 2 == 0 { 9e14 } else { -9e14 };
+                    });
+                }
+                let rule = rule(json!({"type": "apollo", "rank": rank, "beta1": 0.0}));
+                let config = TrainConfig { optimizer: rule.clone(), seed: 5, ..TrainConfig::default() };
+                let info = ParamInfo { name: NAME.into(), shape: vec![rows, cols], dtype: DType::F32 };
+                let mut optim = that_keeps_r(&rule, &config, &info);
+                let zeros = upload(&vec![0.0; rows * cols], DType::F32, &device);
+                let _ = optim.step_param(NAME, zeros, Some(upload(&g, DType::F32, &device)), 1e-3, 1.0).unwrap();
+                let (by_column, dim, channels) = if rows < cols { (true, rows, cols) } else { (false, cols, rows) };
+                let p = apollo_project::normal(random::key(random::PROJECTOR, 5, NAME), 0, dim, rank);
+                let sigma = (dim as f64 / rank as f64).sqrt();
+                for (at, found) in kept(&optim).into_iter().enumerate() {
+                    let (j, c) = (at / channels, at % channels);
+                    let entry = |i: usize| f64::from(if by_column { g[i * cols + c] } else { g[c * cols + i] });
+                    let term = |i: usize| f64::from(p[i * rank + j]) * entry(i);
+                    let truth = sigma * compensated((0..dim).map(term));
+                    let bound = (dim + 4) as f64 * 2f64.powi(-24) * sigma * (0..dim).map(|i| term(i).abs()).sum::<f64>();
+                    assert!((found - truth).abs() <= bound, "[{rows}, {cols}] rank {rank}: {found:e} for {truth:e}, bound {bound:e}");
+                }
+            }
+        }
+    }
 }
 
 #[test]

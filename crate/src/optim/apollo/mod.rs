@@ -1,8 +1,10 @@
-//! APOLLO: three dispatches a matrix (shaders/README.md, "APOLLO"). State: m, v [r, channels], norm, all f32. The projector is a function
-//! of (seed, name, refresh), not state.
+//! APOLLO: three dispatches a matrix below rank 8, else five (shaders/README.md, "APOLLO"). State: m, v [r, channels], norm, all f32. The
+//! projector is a function of (seed, name, refresh), not state.
 
 pub mod apply;
 pub mod combine;
+pub mod moments;
+pub mod prepare;
 pub mod project;
 
 use burn::tensor::{DType, Tensor, TensorData};
@@ -10,12 +12,18 @@ use burn::tensor::{DType, Tensor, TensorData};
 use crate::config::{ApolloConfig, ProjectorKind};
 use crate::error::Result;
 use crate::gpu::{Buffer, Kernels, run};
+use crate::ops;
+use crate::ops::linear::SLICE;
 use crate::optim::ParamInfo;
 use crate::optim::rule::{Layout, Rule, Update};
 use crate::random::{self, PROJECTOR};
 
 /// The kernels of this folder.
-pub(crate) static KERNELS: Kernels = &[&project::KERNEL.all(), &combine::KERNEL.all(), &apply::KERNEL.all()];
+pub(crate) static KERNELS: Kernels =
+    &[&project::KERNEL.all(), &prepare::KERNEL.all(), &moments::KERNEL.all(), &combine::KERNEL.all(), &apply::KERNEL.all()];
+
+/// From this rank on the projection is an ordinary product. Below it, reading the gradient costs more than the sums do.
+const PRODUCT_RANK: usize = 8;
 
 /// Growth that the limiter allows from one step to the next.
 const GAMMA: f64 = 1.01;
@@ -112,8 +120,104 @@ impl Rule for Apollo {
         }
     }
 
+    fn work_bytes(&self, parameter: &ParamInfo) -> u64 {
+        let (Side { by_row, dim, channels }, rank) = (side(parameter), self.config.rank());
+        let words = if rank < PRODUCT_RANK {
+            4 * channels
+        } else {
+            // The projection, in slices where the product has them; the lengths; the projector, and after it the scales.
+            let (slices, parts) = if by_row { (1, 1) } else { (dim.div_ceil(SLICE), dim.div_ceil(prepare::PART)) };
+            (slices + usize::from(slices > 1)) * rank * channels + parts * channels + (rank * dim).max(4 * channels)
+        };
+        4 * words as u64
+    }
+
     fn step(&mut self, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> Result<(Buffer, Vec<Buffer>)> {
         step(&self.config, &mut self.projector, u, p, g, state)
+    }
+}
+
+/// How a gradient is projected in a step.
+struct Projection<'a> {
+    rule: &'a ApolloConfig,
+    u: &'a Update<'a>,
+    side: Side,
+    cols: usize,
+    key: [u32; 2],
+    refresh: u64,
+    /// P [dim, r]; `None` if it is made from the key.
+    projector: Option<Buffer>,
+}
+
+impl Projection<'_> {
+    /// The gradient, m, v and the stats of the channels by sums that keep what cancels; `like` is on their device.
+    fn exact(self, like: &Buffer, g: Buffer, [m, v]: [Buffer; 2]) -> Result<(Buffer, [Buffer; 3])> {
+        let sigma = self.sigma();
+        let Self { rule, u, side: Side { by_row, dim, channels }, cols, key, refresh, projector } = self;
+        let params = project::Params {
+            channels: channels as u32,
+            dim: dim as u32,
+            rank: rule.rank() as u32,
+            channel_stride: if by_row { cols as u32 } else { 1 },
+            dim_stride: if by_row { 1 } else { cols as u32 },
+            given: u32::from(projector.is_some()),
+            sigma,
+            unit: project::unit(dim),
+            w1: (1.0 - rule.beta1) as f32,
+            w2: (1.0 - rule.beta2) as f32,
+            eps: rule.eps as f32,
+            scale: u.scale,
+            key0: key[0],
+            key1: key[1],
+            refresh_low: refresh as u32,
+            refresh_high: (refresh >> 32) as u32,
+        };
+        let stats = like.empty_like([4, channels], DType::F32);
+        let read = [g.clone(), projector.unwrap_or_else(|| u.unread.clone())];
+        Ok((g, run(&project::KERNEL, read, [m, v, stats], &params, (channels as u32).div_ceil(256))?))
+    }
+
+    /// The same by an ordinary product with the projector, which is made once; the gradient is bounded in place.
+    fn product(self, like: &Buffer, g: Buffer, [m, v]: [Buffer; 2]) -> Result<(Buffer, [Buffer; 3])> {
+        let sigma = self.sigma();
+        let Self { rule, u, side: Side { by_row, dim, channels }, cols, key, refresh, projector } = self;
+        let (rank, rows) = (rule.rank(), u.n() as usize / cols);
+        let params = prepare::Params {
+            rows: rows as u32,
+            cols: cols as u32,
+            rank: rank as u32,
+            by_row: u32::from(by_row),
+            lines: prepare::Params::lines_of(by_row, rows, cols) as u32,
+            given: u32::from(projector.is_some()),
+            unit: project::unit(dim),
+            key0: key[0],
+            key1: key[1],
+            refresh_low: refresh as u32,
+            refresh_high: (refresh >> 32) as u32,
+        };
+        let [pt, lengths] = [[rank, dim], [params.parts(), channels]].map(|shape| like.empty_like(shape, DType::F32));
+        let read = [projector.unwrap_or_else(|| u.unread.clone())];
+        let [g, pt, lengths] = run(&prepare::KERNEL, read, [g, pt, lengths], &params, params.groups())?;
+        let (matrix, pt) = (g.clone().reshaped([rows, cols]).float::<2>(), pt.float::<2>());
+        let projected = Buffer::from(if by_row { ops::linear(pt, matrix) } else { ops::conv1d(pt, matrix) });
+        let params = moments::Params {
+            channels: channels as u32,
+            rank: rank as u32,
+            parts: params.parts() as u32,
+            sigma,
+            w1: (1.0 - rule.beta1) as f32,
+            w2: (1.0 - rule.beta2) as f32,
+            eps: rule.eps as f32,
+            scale: u.scale,
+        };
+        let stats = like.empty_like([4, channels], DType::F32);
+        let groups = channels.div_ceil(moments::CHANNELS) as u32;
+        Ok((g, run(&moments::KERNEL, [projected, lengths], [m, v, stats], &params, groups)?))
+    }
+
+    /// √(dim/r)
+    fn sigma(&self) -> f32 {
+        (self.side.dim as f64 / self.rule.rank() as f64).sqrt() as f32
     }
 }
 
@@ -145,28 +249,10 @@ fn step(
     };
     let (root, mini) = ((rule.scale().sqrt()) as f32, u32::from(rule.mini));
     let (front, back) = if rule.scale_front { (root, 1.0) } else { (1.0, root) };
-    let project = project::Params {
-        channels: channels as u32,
-        dim: dim as u32,
-        rank: rank as u32,
-        channel_stride: if by_row { cols as u32 } else { 1 },
-        dim_stride: if by_row { 1 } else { cols as u32 },
-        given: u32::from(projector.is_some()),
-        sigma: (dim as f64 / rank as f64).sqrt() as f32,
-        unit: project::unit(dim),
-        w1: (1.0 - rule.beta1) as f32,
-        w2: (1.0 - rule.beta2) as f32,
-        eps: rule.eps as f32,
-        scale: u.scale,
-        key0: key[0],
-        key1: key[1],
-        refresh_low: refresh as u32,
-        refresh_high: (refresh >> 32) as u32,
-    };
-    let stats = p.empty_like([4, channels], DType::F32);
     let [m, v, norm] = u.state(state)?;
-    let read = [g.clone(), projector.unwrap_or_else(|| u.unread.clone())];
-    let [m, v, stats] = run(&project::KERNEL, read, [m, v, stats], &project, (channels as u32).div_ceil(256))?;
+    let projection = Projection { rule, u, side: side(u.parameter), cols, key, refresh, projector };
+    let work = if rank < PRODUCT_RANK { Projection::exact } else { Projection::product };
+    let (g, [m, v, stats]) = work(projection, &p, g, [m, v])?;
     let threshold = 0.01 * ((rank * channels) as f64).sqrt() * if rule.scale_front { rule.scale().sqrt() } else { 1.0 };
     let combine = combine::Params { channels: channels as u32, mini, front, threshold: threshold as f32, gamma: GAMMA as f32 };
     let factors = p.empty_like([2], DType::F32);

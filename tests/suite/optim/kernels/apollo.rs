@@ -1,4 +1,6 @@
-use tabtune::optim::apollo::{apply as apollo_apply, combine as apollo_combine, project as apollo_project};
+use tabtune::optim::apollo::{
+    apply as apollo_apply, combine as apollo_combine, moments as apollo_moments, prepare as apollo_prepare, project as apollo_project,
+};
 use tabtune_tests::kernels::{Case, check, noise, packed, place, poisoned, words};
 
 /// A device's sum may differ from its twin by 2e-6 relative (shaders/README.md, "Block tree"); R is a sum of products of both signs.
@@ -33,6 +35,67 @@ fn project((channels, dim, rank, by_row): (usize, usize, usize, bool), given: bo
     let written = [words(&noise(rank * channels, 3)), words(&v), poisoned(4 * channels)];
     let read = [words(&noise(channels * dim, 1)), matrix];
     Case::new(&apollo_project::KERNEL, read, written, &params, (channels as u32).div_ceil(256))
+}
+
+fn prepare((rows, cols, rank, by_row): (usize, usize, usize, bool), given: bool) -> Case {
+    let params = apollo_prepare::Params {
+        rows: rows as u32,
+        cols: cols as u32,
+        rank: rank as u32,
+        by_row: u32::from(by_row),
+        lines: apollo_prepare::Params::lines_of(by_row, rows, cols) as u32,
+        given: u32::from(given),
+        unit: apollo_project::unit(if by_row { cols } else { rows }),
+        key0: 7,
+        key1: 11,
+        refresh_low: 2,
+        refresh_high: 0,
+    };
+    let mut g = words(&noise(rows * cols, 1));
+    // One beyond the bound, and one that stays infinite.
+    g[rows * cols / 2] = 1e30f32.to_bits();
+    if cols > 3 {
+        g[3] = f32::NEG_INFINITY.to_bits();
+    }
+    let entries = params.dim() * rank;
+    let matrix = if given { words(&noise(entries, 2)) } else { vec![0] };
+    let lengths = params.parts() * if by_row { rows } else { cols };
+    Case::new(&apollo_prepare::KERNEL, [matrix], [g, poisoned(entries), poisoned(lengths)], &params, params.groups())
+}
+
+#[test]
+fn apollo_prepare_equals_its_twin() {
+    let shapes = [(1, 1, 1, true), (5, 3, 8, true), (33, 257, 8, false), (300, 64, 16, true), (65, 255, 9, false), (17, 4099, 12, false)];
+    let cases: Vec<Case> = shapes.into_iter().flat_map(|shape| [prepare(shape, false), prepare(shape, true)]).collect();
+    check(&cases, BOUND, ("bits.y & 0x7fffffffu", "bits.y"));
+    check(&cases, BOUND, ("pt[j * dim + i] = given[e]", "pt[e] = given[e]"));
+    check(&cases, BOUND, ("g[at] = x;", ""));
+    check(&cases, BOUND, ("line / strips * cols + column", "column"));
+}
+
+fn moments((channels, rank, parts): (usize, usize, usize)) -> Case {
+    let params = apollo_moments::Params {
+        channels: channels as u32,
+        rank: rank as u32,
+        parts: parts as u32,
+        sigma: 1.5,
+        w1: 0.1,
+        w2: 0.01,
+        eps: 1e-6,
+        scale: 0.5,
+    };
+    let positive = |n, seed| words(&noise(n, seed).into_iter().map(|x| x.abs() + 0.1).collect::<Vec<f32>>());
+    let read = [words(&noise(rank * channels, 1)), positive(parts * channels, 2)];
+    let written = [words(&noise(rank * channels, 3)), positive(rank * channels, 4), poisoned(4 * channels)];
+    Case::new(&apollo_moments::KERNEL, read, written, &params, channels.div_ceil(apollo_moments::CHANNELS) as u32)
+}
+
+#[test]
+fn apollo_moments_equal_their_twin() {
+    let cases = [(1, 8, 1), (15, 9, 2), (16, 8, 1), (17, 10, 3), (300, 64, 19), (4099, 11, 1)].map(moments);
+    check(&cases, BOUND, ("(projected[at] * params.scale)", "projected[at]"));
+    check(&cases, BOUND, ("squares[lane + 32u] + squares[lane + 48u]", "squares[lane + 32u]"));
+    check(&cases, BOUND, ("lengths[part * channels + c]", "lengths[c]"));
 }
 
 fn combine(channels: usize, mini: u32, norm: f32) -> Case {

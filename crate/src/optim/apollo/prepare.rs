@@ -1,0 +1,87 @@
+//! What APOLLO's product needs (shaders/README.md, "APOLLO"): a bounded gradient, and the projector. Beside them the lengths of the channels.
+
+use crate::gpu::Words;
+use crate::optim::apollo::project::normal;
+use crate::optim::arithmetic::bounded;
+
+/// Rows of a part of the lengths of columns.
+pub const PART: usize = 32;
+
+crate::kernel! {
+    /// `given [dim, r]` (one word where it is not read), `g [rows, cols]`, `pt [r, dim]`, `lengths [parts, channels]`.
+    pub KERNEL = "apollo_prepare" [64], (given) -> (mut g, pt, lengths),
+    /// The matrix, how it is cut into channels, and the projector.
+    struct Params {
+        /// Rows of g.
+        rows: u32,
+        /// Columns of g.
+        cols: u32,
+        /// r.
+        rank: u32,
+        /// 1: a channel is a row, 0: a column.
+        by_row: u32,
+        /// Workgroups for g; the remaining ones make the projector.
+        lines: u32,
+        /// 1: P is in the buffer `given`; 0: it is made from the key.
+        given: u32,
+        /// 1/√(63·dim).
+        unit: f32,
+        /// Philox key of the projector.
+        key0: u32,
+        /// Philox key of the projector.
+        key1: u32,
+        /// Refresh index, low word.
+        refresh_low: u32,
+        /// Refresh index, high word.
+        refresh_high: u32,
+    },
+    twin twin
+}
+
+impl Params {
+    /// Length of a channel.
+    pub fn dim(&self) -> usize {
+        if self.by_row == 1 { self.cols as usize } else { self.rows as usize }
+    }
+
+    /// Parts of the length of a channel.
+    pub fn parts(&self) -> usize {
+        if self.by_row == 1 { 1 } else { (self.rows as usize).div_ceil(PART) }
+    }
+
+    /// Workgroups for a gradient of this shape.
+    pub fn lines_of(by_row: bool, rows: usize, cols: usize) -> usize {
+        if by_row { rows } else { rows.div_ceil(PART) * cols.div_ceil(64) }
+    }
+
+    /// All workgroups.
+    pub fn groups(&self) -> u32 {
+        let entries = self.dim() * self.rank as usize;
+        self.lines + entries.div_ceil(2).div_ceil(64) as u32
+    }
+}
+
+fn twin([given]: [&[u32]; 1], [g, pt, lengths]: [&mut [u32]; 3], s: &Params) {
+    let (g, pt, lengths) = (g.floats_mut(), pt.floats_mut(), lengths.floats_mut());
+    let (rows, cols, rank, dim) = (s.rows as usize, s.cols as usize, s.rank as usize, s.dim());
+    g[..rows * cols].iter_mut().for_each(|g| *g = bounded(*g));
+    let square = |r: usize, c: usize| f64::from(g[r * cols + c]).powi(2);
+    for part in 0..s.parts() {
+        if s.by_row == 1 {
+            (0..rows).for_each(|r| lengths[r] = (0..cols).map(|c| square(r, c)).sum::<f64>() as f32);
+        } else {
+            let of = part * PART..rows.min((part + 1) * PART);
+            (0..cols).for_each(|c| lengths[part * cols + c] = of.clone().map(|r| square(r, c)).sum::<f64>() as f32);
+        }
+    }
+    let made;
+    let p = if s.given != 0 {
+        given.floats()
+    } else {
+        made = normal([s.key0, s.key1], u64::from(s.refresh_low) | u64::from(s.refresh_high) << 32, dim, rank);
+        &made
+    };
+    for e in 0..dim * rank {
+        pt[e % rank * dim + e / rank] = p[e];
+    }
+}
