@@ -51,7 +51,7 @@ fn main(
   for (var k = lane; k < 64u; k += SIZE) {
     var u = vec4<f32>(0.0);
     var x = vec4<f32>(0.0);
-    for (var tile = me; tile < tiles; tile += params.lanes) {
+    for (var tile = me; tile < tiles; tile += max(params.lanes, 1u)) {
       let j = (tile % across) * 64u + k;
       if (j < params.cols) {
         let kappa = 1.0 / sqrt(col[j]);
@@ -76,7 +76,7 @@ fn main(
       }
     }
     var total = vec4<f32>(0.0);
-    for (var first = me * 256u + k; first < params.rows; first += params.lanes * 256u) {
+    for (var first = me * 256u + k; first < params.rows; first += max(256u * params.lanes, 1u)) {
       for (var e = 0u; e < 4u && first + 64u * e < params.rows; e++) {
         total[e] += row[first + 64u * e];
       }

@@ -48,7 +48,7 @@ fn main(
     var u = vec4<f32>(0.0);
     var x = vec4<f32>(0.0);
     if (me < params.lanes) {
-      for (var first = me * 2048u; first < params.n; first += params.lanes * 2048u) {
+      for (var first = me * 2048u; first < params.n; first += max(2048u * params.lanes, 1u)) {
         var u_chunk = vec4<f32>(0.0);
         var x_chunk = vec4<f32>(0.0);
         for (var e = 0u; e < 32u; e++) {

@@ -1,16 +1,22 @@
-// Writes the unrolled shaders `*_block.wgsl`, whose templates are in shaders/blocks.
+// Writes the unrolled shaders `*_block.wgsl` and those by tiles, whose templates are in shaders/blocks.
 //   node shaders/blocks.mjs            writes them
 //   node shaders/blocks.mjs --check    compares them with what would be written, and names those that differ
 // Each sum of a block is a variable of its own (a0, b0 … d31), so that a shader repeats each step row by row; a template says it once.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import * as attention from './blocks/attention.mjs';
+import * as attentionTile from './blocks/attention_tile.mjs';
 import { layout } from './blocks/layout.mjs';
 import * as linear from './blocks/linear.mjs';
 import * as linearAny from './blocks/linear_any.mjs';
+import { forwardTile, inputTile, linearBackwardTile } from './blocks/tile.mjs';
 
 function made() {
-  const templates = Object.entries({ ...linear, ...linearAny, ...attention });
+  const ofTile = { linear_backward_tile: linearBackwardTile, 'chunks/forward_tile': forwardTile, 'chunks/input_tile': inputTile };
+  const tiles = Object.fromEntries(
+    Object.entries(ofTile).flatMap(([name, template]) => [[name, template(64)], [`${name}_small`, template(32)]]),
+  );
+  const templates = Object.entries({ ...linear, ...linearAny, ...tiles, ...attention, ...attentionTile });
   return templates.map(([name, template]) => ({
     shown: `shaders/${name}.wgsl`,
     path: fileURLToPath(new URL(`${name}.wgsl`, import.meta.url)),

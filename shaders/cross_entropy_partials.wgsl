@@ -19,7 +19,7 @@ fn main(
 ) {
   let i = grid_index(group, groups, lane, 64u);
   let vocab = params.vocab;
-  let parts = params.parts;
+  let parts = max(params.parts, 1u);
   if (i >= params.n * parts) {
     return;
   }

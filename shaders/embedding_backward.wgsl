@@ -29,7 +29,8 @@ fn main(
     return;
   }
   var sum = 0.0;
-  while (r < n) {
+  // A chain has at most n rows, whatever its links say.
+  for (var rows = 0u; rows < n && r < n; rows++) {
     sum += dy[r * width + column];
     r = links[params.vocab + r];
   }

@@ -1,4 +1,5 @@
-// Gradients of y = x Wᵀ for GPUs in one dispatch: by the first `input` workgroups dx = dy W (chunks/input_tile.wgsl),
+// Made by shaders/blocks.mjs
+// Gradients of y = x Wᵀ for GPUs in one dispatch: by the first `input` workgroups dx = dy W (chunks/input_tile*.wgsl),
 // by the others dW = scale dyᵀ x, added to dW if add has bit 1. dy [n, m], x [n, k], w [m, k], dx [slices, n, k], dw
 // [m, k]; m = 4 m4, k = 4 k4. A workgroup: 64 rows by 64 columns of one of them, 16 products of the sum at a time in
 // workgroup memory. Twin: ops/linear/kernels.rs
@@ -37,6 +38,13 @@ fn more_weight(row: u32, i: u32) -> vec4<f32> {
   return vec4<f32>();
 }
 
+fn store_weight(row: u32, i: u32, sum: vec4<f32>) {
+  if (row < 4u * params.m4 && i < params.k4) {
+    let at = row * params.k4 + i;
+    dw[at] = select(vec4<f32>(), dw[at], (params.add & 2u) == 2u) + params.scale * sum;
+  }
+}
+
 // The rows 4 (ty + 8 a) + e and the vectors tx, tx + 8 of dW; the sum runs over the rows of dy and x.
 fn weight_gradient(tile: u32, lane: u32, rounds: u32) {
   let k4 = params.k4;
@@ -45,44 +53,66 @@ fn weight_gradient(tile: u32, lane: u32, rounds: u32) {
   let column = tile % across * 16u;
   let tx = lane % 8u;
   let ty = lane / 8u;
-  var sums = array<vec4<f32>, 16>();
+  var a0 = vec4<f32>(); var b0 = vec4<f32>(); var a1 = vec4<f32>(); var b1 = vec4<f32>();
+  var a2 = vec4<f32>(); var b2 = vec4<f32>(); var a3 = vec4<f32>(); var b3 = vec4<f32>();
+  var a4 = vec4<f32>(); var b4 = vec4<f32>(); var a5 = vec4<f32>(); var b5 = vec4<f32>();
+  var a6 = vec4<f32>(); var b6 = vec4<f32>(); var a7 = vec4<f32>(); var b7 = vec4<f32>();
   for (var round = 0u; round < rounds; round++) {
     for (var e = 0u; e < 4u; e++) {
       let r = lane / 16u + 4u * e;
       let row = 16u * round + r;
       let v = lane % 16u;
-      left[r * 16u + v] = vec4<f32>();
-      right[r * 16u + v] = vec4<f32>();
+      var p = vec4<f32>();
+      var q = vec4<f32>();
       if (row < params.n && top + v < params.m4) {
-        left[r * 16u + v] = dy[row * params.m4 + top + v];
+        p = dy[row * params.m4 + top + v];
       }
       if (row < params.n && column + v < k4) {
-        right[r * 16u + v] = x[row * k4 + column + v];
+        q = x[row * k4 + column + v];
       }
+      left[r * 16u + v] = p;
+      right[r * 16u + v] = q;
     }
     workgroupBarrier();
     for (var r = 0u; r < 16u; r++) {
-      let p = left[r * 16u + ty];
-      let q = left[r * 16u + ty + 8u];
-      let a = right[r * 16u + tx];
-      let b = right[r * 16u + tx + 8u];
-      for (var e = 0u; e < 4u; e++) {
-        sums[2u * e] += p[e] * a;
-        sums[2u * e + 1u] += p[e] * b;
-        sums[2u * e + 8u] += q[e] * a;
-        sums[2u * e + 9u] += q[e] * b;
-      }
+      let p = left[r * 16u + ty]; let q = left[r * 16u + ty + 8u];
+      let a = right[r * 16u + tx]; let b = right[r * 16u + tx + 8u];
+      a0 = fma(vec4<f32>(p.x), a, a0);
+      b0 = fma(vec4<f32>(p.x), b, b0);
+      a1 = fma(vec4<f32>(p.y), a, a1);
+      b1 = fma(vec4<f32>(p.y), b, b1);
+      a2 = fma(vec4<f32>(p.z), a, a2);
+      b2 = fma(vec4<f32>(p.z), b, b2);
+      a3 = fma(vec4<f32>(p.w), a, a3);
+      b3 = fma(vec4<f32>(p.w), b, b3);
+      a4 = fma(vec4<f32>(q.x), a, a4);
+      b4 = fma(vec4<f32>(q.x), b, b4);
+      a5 = fma(vec4<f32>(q.y), a, a5);
+      b5 = fma(vec4<f32>(q.y), b, b5);
+      a6 = fma(vec4<f32>(q.z), a, a6);
+      b6 = fma(vec4<f32>(q.z), b, b6);
+      a7 = fma(vec4<f32>(q.w), a, a7);
+      b7 = fma(vec4<f32>(q.w), b, b7);
     }
     workgroupBarrier();
   }
-  for (var a = 0u; a < 16u; a++) {
-    let v = top + ty + 8u * (a / 8u);
-    let i = column + tx + 8u * (a % 2u);
-    if (v < params.m4 && i < k4) {
-      let at = (4u * v + a % 8u / 2u) * k4 + i;
-      dw[at] = select(vec4<f32>(), dw[at], (params.add & 2u) == 2u) + params.scale * sums[a];
-    }
-  }
+  let row = 4u * (top + ty);
+  store_weight(row, column + tx, a0);
+  store_weight(row, column + tx + 8u, b0);
+  store_weight(row + 1u, column + tx, a1);
+  store_weight(row + 1u, column + tx + 8u, b1);
+  store_weight(row + 2u, column + tx, a2);
+  store_weight(row + 2u, column + tx + 8u, b2);
+  store_weight(row + 3u, column + tx, a3);
+  store_weight(row + 3u, column + tx + 8u, b3);
+  store_weight(row + 32u, column + tx, a4);
+  store_weight(row + 32u, column + tx + 8u, b4);
+  store_weight(row + 33u, column + tx, a5);
+  store_weight(row + 33u, column + tx + 8u, b5);
+  store_weight(row + 34u, column + tx, a6);
+  store_weight(row + 34u, column + tx + 8u, b6);
+  store_weight(row + 35u, column + tx, a7);
+  store_weight(row + 35u, column + tx + 8u, b7);
 }
 
 @compute @workgroup_size(64)

@@ -33,6 +33,11 @@ export function zeros(rows, names) {
   return each(rows, (r) => [...names].map((name) => `var ${name}${r} = vec4<f32>();`).join(' '));
 }
 
+/** The place so many after another one. */
+export function after(place, by) {
+  return by === 0 ? place : `${place} + ${by}u`;
+}
+
 /** Buffers of vec4, for `bindings`. */
 export function vectors(...names) {
   return names.map((name) => `${name}: vec4<f32>`);

@@ -1,3 +1,4 @@
+// Made by shaders/blocks.mjs
 // The entry point of products by tiles: y[r, c] = Σ_i x[r, i] w[c, i], and as many vectors of further products as the
 // stem has more(), of more_input(r, i) and more_weight(c, i). x [n, 4 k4], y [n, m]. A workgroup: 64 rows by 64
 // columns of y, 16 products of the sum at a time in workgroup memory; a thread: the rows ty + 8 a and the columns tx
@@ -7,8 +8,20 @@ var<workgroup> ws: array<vec4<f32>, 320>;
 // Loops with barriers need bounds that are provably uniform.
 var<workgroup> steps: u32;
 
-fn dots(p: vec4<f32>, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) -> vec4<f32> {
-  return vec4<f32>(dot(p, a), dot(p, b), dot(p, c), dot(p, d));
+// Four values of y from a row's sums on, eight columns apart.
+fn store(row: u32, column: u32, sums: vec4<f32>) {
+  if (row < params.n && column < params.m) {
+    y[row * params.m + column] = sums.x;
+  }
+  if (row < params.n && column + 8u < params.m) {
+    y[row * params.m + column + 8u] = sums.y;
+  }
+  if (row < params.n && column + 16u < params.m) {
+    y[row * params.m + column + 16u] = sums.z;
+  }
+  if (row < params.n && column + 24u < params.m) {
+    y[row * params.m + column + 24u] = sums.w;
+  }
 }
 
 @compute @workgroup_size(64)
@@ -17,9 +30,7 @@ fn main(
   @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32,
 ) {
-  let n = params.n;
-  let m = params.m;
-  let k4 = params.k4;
+  let n = params.n; let m = params.m; let k4 = params.k4;
   let across = (m + 63u) / 64u;
   let tile = group_index(group, groups);
   let top = tile / across * 64u;
@@ -30,7 +41,10 @@ fn main(
   let rounds = workgroupUniformLoad(&steps);
   let tx = lane % 8u;
   let ty = lane / 8u;
-  var sums = array<vec4<f32>, 16>();
+  var a0 = vec4<f32>(); var b0 = vec4<f32>(); var a1 = vec4<f32>(); var b1 = vec4<f32>();
+  var a2 = vec4<f32>(); var b2 = vec4<f32>(); var a3 = vec4<f32>(); var b3 = vec4<f32>();
+  var a4 = vec4<f32>(); var b4 = vec4<f32>(); var a5 = vec4<f32>(); var b5 = vec4<f32>();
+  var a6 = vec4<f32>(); var b6 = vec4<f32>(); var a7 = vec4<f32>(); var b7 = vec4<f32>();
   for (var round = 0u; round < rounds; round++) {
     for (var e = 0u; e < 4u; e++) {
       let row = lane / 4u + 16u * e;
@@ -57,24 +71,56 @@ fn main(
     }
     workgroupBarrier();
     for (var i = 0u; i < 4u; i++) {
-      let at = tx * 5u + i;
-      let q0 = ws[at]; let q1 = ws[at + 40u]; let q2 = ws[at + 80u]; let q3 = ws[at + 120u];
-      let q4 = ws[at + 160u]; let q5 = ws[at + 200u]; let q6 = ws[at + 240u]; let q7 = ws[at + 280u];
-      for (var a = 0u; a < 8u; a++) {
-        let p = xs[(ty + 8u * a) * 5u + i];
-        sums[2u * a] += dots(p, q0, q1, q2, q3);
-        sums[2u * a + 1u] += dots(p, q4, q5, q6, q7);
-      }
+      let q0 = ws[tx * 5u + i]; let q1 = ws[tx * 5u + i + 40u];
+      let q2 = ws[tx * 5u + i + 80u]; let q3 = ws[tx * 5u + i + 120u];
+      let q4 = ws[tx * 5u + i + 160u]; let q5 = ws[tx * 5u + i + 200u];
+      let q6 = ws[tx * 5u + i + 240u]; let q7 = ws[tx * 5u + i + 280u];
+      // Element by element of the sum: the columns of the thread.
+      let aq0 = vec4<f32>(q0.x, q1.x, q2.x, q3.x); let bq0 = vec4<f32>(q4.x, q5.x, q6.x, q7.x);
+      let aq1 = vec4<f32>(q0.y, q1.y, q2.y, q3.y); let bq1 = vec4<f32>(q4.y, q5.y, q6.y, q7.y);
+      let aq2 = vec4<f32>(q0.z, q1.z, q2.z, q3.z); let bq2 = vec4<f32>(q4.z, q5.z, q6.z, q7.z);
+      let aq3 = vec4<f32>(q0.w, q1.w, q2.w, q3.w); let bq3 = vec4<f32>(q4.w, q5.w, q6.w, q7.w);
+      var p = xs[ty * 5u + i];
+      a0 = fma(vec4<f32>(p.w), aq3, fma(vec4<f32>(p.z), aq2, fma(vec4<f32>(p.y), aq1, fma(vec4<f32>(p.x), aq0, a0))));
+      b0 = fma(vec4<f32>(p.w), bq3, fma(vec4<f32>(p.z), bq2, fma(vec4<f32>(p.y), bq1, fma(vec4<f32>(p.x), bq0, b0))));
+      p = xs[ty * 5u + i + 40u];
+      a1 = fma(vec4<f32>(p.w), aq3, fma(vec4<f32>(p.z), aq2, fma(vec4<f32>(p.y), aq1, fma(vec4<f32>(p.x), aq0, a1))));
+      b1 = fma(vec4<f32>(p.w), bq3, fma(vec4<f32>(p.z), bq2, fma(vec4<f32>(p.y), bq1, fma(vec4<f32>(p.x), bq0, b1))));
+      p = xs[ty * 5u + i + 80u];
+      a2 = fma(vec4<f32>(p.w), aq3, fma(vec4<f32>(p.z), aq2, fma(vec4<f32>(p.y), aq1, fma(vec4<f32>(p.x), aq0, a2))));
+      b2 = fma(vec4<f32>(p.w), bq3, fma(vec4<f32>(p.z), bq2, fma(vec4<f32>(p.y), bq1, fma(vec4<f32>(p.x), bq0, b2))));
+      p = xs[ty * 5u + i + 120u];
+      a3 = fma(vec4<f32>(p.w), aq3, fma(vec4<f32>(p.z), aq2, fma(vec4<f32>(p.y), aq1, fma(vec4<f32>(p.x), aq0, a3))));
+      b3 = fma(vec4<f32>(p.w), bq3, fma(vec4<f32>(p.z), bq2, fma(vec4<f32>(p.y), bq1, fma(vec4<f32>(p.x), bq0, b3))));
+      p = xs[ty * 5u + i + 160u];
+      a4 = fma(vec4<f32>(p.w), aq3, fma(vec4<f32>(p.z), aq2, fma(vec4<f32>(p.y), aq1, fma(vec4<f32>(p.x), aq0, a4))));
+      b4 = fma(vec4<f32>(p.w), bq3, fma(vec4<f32>(p.z), bq2, fma(vec4<f32>(p.y), bq1, fma(vec4<f32>(p.x), bq0, b4))));
+      p = xs[ty * 5u + i + 200u];
+      a5 = fma(vec4<f32>(p.w), aq3, fma(vec4<f32>(p.z), aq2, fma(vec4<f32>(p.y), aq1, fma(vec4<f32>(p.x), aq0, a5))));
+      b5 = fma(vec4<f32>(p.w), bq3, fma(vec4<f32>(p.z), bq2, fma(vec4<f32>(p.y), bq1, fma(vec4<f32>(p.x), bq0, b5))));
+      p = xs[ty * 5u + i + 240u];
+      a6 = fma(vec4<f32>(p.w), aq3, fma(vec4<f32>(p.z), aq2, fma(vec4<f32>(p.y), aq1, fma(vec4<f32>(p.x), aq0, a6))));
+      b6 = fma(vec4<f32>(p.w), bq3, fma(vec4<f32>(p.z), bq2, fma(vec4<f32>(p.y), bq1, fma(vec4<f32>(p.x), bq0, b6))));
+      p = xs[ty * 5u + i + 280u];
+      a7 = fma(vec4<f32>(p.w), aq3, fma(vec4<f32>(p.z), aq2, fma(vec4<f32>(p.y), aq1, fma(vec4<f32>(p.x), aq0, a7))));
+      b7 = fma(vec4<f32>(p.w), bq3, fma(vec4<f32>(p.z), bq2, fma(vec4<f32>(p.y), bq1, fma(vec4<f32>(p.x), bq0, b7))));
     }
     workgroupBarrier();
   }
-  for (var a = 0u; a < 8u; a++) {
-    let row = top + ty + 8u * a;
-    for (var b = 0u; b < 8u; b++) {
-      let column = left + tx + 8u * b;
-      if (row < n && column < m) {
-        y[row * m + column] = sums[2u * a + b / 4u][b % 4u];
-      }
-    }
-  }
+  store(top + ty, left + tx, a0);
+  store(top + ty, left + tx + 32u, b0);
+  store(top + ty + 8u, left + tx, a1);
+  store(top + ty + 8u, left + tx + 32u, b1);
+  store(top + ty + 16u, left + tx, a2);
+  store(top + ty + 16u, left + tx + 32u, b2);
+  store(top + ty + 24u, left + tx, a3);
+  store(top + ty + 24u, left + tx + 32u, b3);
+  store(top + ty + 32u, left + tx, a4);
+  store(top + ty + 32u, left + tx + 32u, b4);
+  store(top + ty + 40u, left + tx, a5);
+  store(top + ty + 40u, left + tx + 32u, b5);
+  store(top + ty + 48u, left + tx, a6);
+  store(top + ty + 48u, left + tx + 32u, b6);
+  store(top + ty + 56u, left + tx, a7);
+  store(top + ty + 56u, left + tx + 32u, b7);
 }

@@ -1,9 +1,17 @@
+// Made by shaders/blocks.mjs
 // Input gradients by tiles: dx[r, i] = Σ_c dy[r, c] w[c, i] in slices of dy's columns, to which the first slice adds
 // as many vectors of further products as the stem has more(), of more_output(r, c) and more_weight(j, i); added to dx
 // if add has bit 0. dy [n, 4 m4], w [4 m4, 4 k4], dx [slices, n, 4 k4]. A workgroup: 64 rows by 64 columns of dx, 16
 // products of the sum at a time in workgroup memory; a thread: the rows ty + 8 a and the vectors tx, tx + 8.
 var<workgroup> left: array<vec4<f32>, 320>;
 var<workgroup> right: array<vec4<f32>, 256>;
+
+fn store_input(slice: u32, row: u32, i: u32, sum: vec4<f32>) {
+  if (row < params.n && i < params.k4) {
+    let at = (slice * params.n + row) * params.k4 + i;
+    dx[at] = select(vec4<f32>(), dx[at], (params.add & 1u) == 1u) + sum;
+  }
+}
 
 fn input_gradient(tile: u32, lane: u32, rounds: u32) {
   let k4 = params.k4;
@@ -15,7 +23,12 @@ fn input_gradient(tile: u32, lane: u32, rounds: u32) {
   let all = own + select(0u, more(), slice == 0u);
   let top = tile % tiles / across * 64u;
   let column = tile % across * 16u;
-  var sums = array<vec4<f32>, 16>();
+  let tx = lane % 8u;
+  let ty = lane / 8u;
+  var a0 = vec4<f32>(); var b0 = vec4<f32>(); var a1 = vec4<f32>(); var b1 = vec4<f32>();
+  var a2 = vec4<f32>(); var b2 = vec4<f32>(); var a3 = vec4<f32>(); var b3 = vec4<f32>();
+  var a4 = vec4<f32>(); var b4 = vec4<f32>(); var a5 = vec4<f32>(); var b5 = vec4<f32>();
+  var a6 = vec4<f32>(); var b6 = vec4<f32>(); var a7 = vec4<f32>(); var b7 = vec4<f32>();
   for (var round = 0u; round < rounds; round++) {
     for (var e = 0u; e < 4u; e++) {
       let row = top + lane / 4u + 16u * e;
@@ -39,23 +52,51 @@ fn input_gradient(tile: u32, lane: u32, rounds: u32) {
     }
     workgroupBarrier();
     for (var i = 0u; i < 4u; i++) {
-      let at = i * 64u + lane % 8u;
-      let a0 = right[at]; let b0 = right[at + 8u]; let a1 = right[at + 16u]; let b1 = right[at + 24u];
-      let a2 = right[at + 32u]; let b2 = right[at + 40u]; let a3 = right[at + 48u]; let b3 = right[at + 56u];
-      for (var a = 0u; a < 8u; a++) {
-        let p = left[(lane / 8u + 8u * a) * 5u + i];
-        sums[2u * a] += (p.x * a0 + p.y * a1) + (p.z * a2 + p.w * a3);
-        sums[2u * a + 1u] += (p.x * b0 + p.y * b1) + (p.z * b2 + p.w * b3);
-      }
+      let aq0 = right[i * 64u + tx]; let bq0 = right[i * 64u + tx + 8u];
+      let aq1 = right[i * 64u + tx + 16u]; let bq1 = right[i * 64u + tx + 24u];
+      let aq2 = right[i * 64u + tx + 32u]; let bq2 = right[i * 64u + tx + 40u];
+      let aq3 = right[i * 64u + tx + 48u]; let bq3 = right[i * 64u + tx + 56u];
+      var p = left[ty * 5u + i];
+      a0 = fma(vec4<f32>(p.w), aq3, fma(vec4<f32>(p.z), aq2, fma(vec4<f32>(p.y), aq1, fma(vec4<f32>(p.x), aq0, a0))));
+      b0 = fma(vec4<f32>(p.w), bq3, fma(vec4<f32>(p.z), bq2, fma(vec4<f32>(p.y), bq1, fma(vec4<f32>(p.x), bq0, b0))));
+      p = left[ty * 5u + i + 40u];
+      a1 = fma(vec4<f32>(p.w), aq3, fma(vec4<f32>(p.z), aq2, fma(vec4<f32>(p.y), aq1, fma(vec4<f32>(p.x), aq0, a1))));
+      b1 = fma(vec4<f32>(p.w), bq3, fma(vec4<f32>(p.z), bq2, fma(vec4<f32>(p.y), bq1, fma(vec4<f32>(p.x), bq0, b1))));
+      p = left[ty * 5u + i + 80u];
+      a2 = fma(vec4<f32>(p.w), aq3, fma(vec4<f32>(p.z), aq2, fma(vec4<f32>(p.y), aq1, fma(vec4<f32>(p.x), aq0, a2))));
+      b2 = fma(vec4<f32>(p.w), bq3, fma(vec4<f32>(p.z), bq2, fma(vec4<f32>(p.y), bq1, fma(vec4<f32>(p.x), bq0, b2))));
+      p = left[ty * 5u + i + 120u];
+      a3 = fma(vec4<f32>(p.w), aq3, fma(vec4<f32>(p.z), aq2, fma(vec4<f32>(p.y), aq1, fma(vec4<f32>(p.x), aq0, a3))));
+      b3 = fma(vec4<f32>(p.w), bq3, fma(vec4<f32>(p.z), bq2, fma(vec4<f32>(p.y), bq1, fma(vec4<f32>(p.x), bq0, b3))));
+      p = left[ty * 5u + i + 160u];
+      a4 = fma(vec4<f32>(p.w), aq3, fma(vec4<f32>(p.z), aq2, fma(vec4<f32>(p.y), aq1, fma(vec4<f32>(p.x), aq0, a4))));
+      b4 = fma(vec4<f32>(p.w), bq3, fma(vec4<f32>(p.z), bq2, fma(vec4<f32>(p.y), bq1, fma(vec4<f32>(p.x), bq0, b4))));
+      p = left[ty * 5u + i + 200u];
+      a5 = fma(vec4<f32>(p.w), aq3, fma(vec4<f32>(p.z), aq2, fma(vec4<f32>(p.y), aq1, fma(vec4<f32>(p.x), aq0, a5))));
+      b5 = fma(vec4<f32>(p.w), bq3, fma(vec4<f32>(p.z), bq2, fma(vec4<f32>(p.y), bq1, fma(vec4<f32>(p.x), bq0, b5))));
+      p = left[ty * 5u + i + 240u];
+      a6 = fma(vec4<f32>(p.w), aq3, fma(vec4<f32>(p.z), aq2, fma(vec4<f32>(p.y), aq1, fma(vec4<f32>(p.x), aq0, a6))));
+      b6 = fma(vec4<f32>(p.w), bq3, fma(vec4<f32>(p.z), bq2, fma(vec4<f32>(p.y), bq1, fma(vec4<f32>(p.x), bq0, b6))));
+      p = left[ty * 5u + i + 280u];
+      a7 = fma(vec4<f32>(p.w), aq3, fma(vec4<f32>(p.z), aq2, fma(vec4<f32>(p.y), aq1, fma(vec4<f32>(p.x), aq0, a7))));
+      b7 = fma(vec4<f32>(p.w), bq3, fma(vec4<f32>(p.z), bq2, fma(vec4<f32>(p.y), bq1, fma(vec4<f32>(p.x), bq0, b7))));
     }
     workgroupBarrier();
   }
-  for (var a = 0u; a < 16u; a++) {
-    let row = top + lane / 8u + 8u * (a / 2u);
-    let i = column + lane % 8u + 8u * (a % 2u);
-    if (row < params.n && i < k4) {
-      let at = (slice * params.n + row) * k4 + i;
-      dx[at] = select(vec4<f32>(), dx[at], (params.add & 1u) == 1u) + sums[a];
-    }
-  }
+  store_input(slice, top + ty, column + tx, a0);
+  store_input(slice, top + ty, column + tx + 8u, b0);
+  store_input(slice, top + ty + 8u, column + tx, a1);
+  store_input(slice, top + ty + 8u, column + tx + 8u, b1);
+  store_input(slice, top + ty + 16u, column + tx, a2);
+  store_input(slice, top + ty + 16u, column + tx + 8u, b2);
+  store_input(slice, top + ty + 24u, column + tx, a3);
+  store_input(slice, top + ty + 24u, column + tx + 8u, b3);
+  store_input(slice, top + ty + 32u, column + tx, a4);
+  store_input(slice, top + ty + 32u, column + tx + 8u, b4);
+  store_input(slice, top + ty + 40u, column + tx, a5);
+  store_input(slice, top + ty + 40u, column + tx + 8u, b5);
+  store_input(slice, top + ty + 48u, column + tx, a6);
+  store_input(slice, top + ty + 48u, column + tx + 8u, b6);
+  store_input(slice, top + ty + 56u, column + tx, a7);
+  store_input(slice, top + ty + 56u, column + tx + 8u, b7);
 }

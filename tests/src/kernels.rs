@@ -1,6 +1,7 @@
 //! Running one kernel on raw words, on the device and as its twin, and measuring the difference.
 
 use burn::tensor::{Tensor, TensorData};
+use tabtune::gpu::launch::with_bounded_loops;
 use tabtune::gpu::noise::{Noise, Rounding};
 use tabtune::gpu::{AnyKernel, Buffer, Chunk, Kernel, KernelParams, run_any};
 
@@ -146,7 +147,8 @@ pub fn mutant(kernel: &'static AnyKernel, from: &str, to: &str) -> &'static AnyK
     Box::leak(Box::new(mutant))
 }
 
-/// Asserts that device and twin agree within `bound` on every case, and that the flipped kernel does not on any one of them.
+/// Asserts that device and twin agree within `bound` on every case, that loops with bounds give the same bits, and that the flipped kernel
+/// does not agree on any one of them.
 pub fn check(cases: &[Case], bound: f64, flip: (&str, &str)) {
     if let Some(case) = cases.first() {
         crate::record::record(cases, bound, mutant(case.kernel, flip.0, flip.1));
@@ -154,6 +156,8 @@ pub fn check(cases: &[Case], bound: f64, flip: (&str, &str)) {
     let Some(device) = crate::gpu() else { return };
     let device = device.inner();
     for case in cases {
+        let bounded = with_bounded_loops(|| case.device(case.kernel, &device));
+        assert!(case.device(case.kernel, &device) == bounded, "{} with {:?}: other bits with bounded loops", case.kernel.name, case.params);
         let found = case.difference(case.kernel, &device);
         assert!(found <= bound, "{} with {:?}: differs by {found:e}, bound {bound:e}", case.kernel.name, case.params);
     }

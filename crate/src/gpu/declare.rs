@@ -2,7 +2,7 @@
 
 /// Declares a [`Kernel`](crate::gpu::Kernel): its stem (the text is `shaders/<stem>.wgsl`), the invocations of a workgroup, the buffers
 /// it reads `->` those it writes (`mut` where it reads them too), its parameters, and its twin. Variants may follow, which share all but the
-/// shader, and the workgroup where one is given.
+/// shader, the entry point and the workgroup where those are given.
 ///
 /// A stem that reads weights says which chunk it calls, `of weight4` or `of weight1`, and has `w` as its first buffer: it becomes a kernel
 /// for each storage type ([`Stored`](crate::gpu::Stored)), and its twin sees the weights in f32.
@@ -114,11 +114,13 @@ macro_rules! kernel {
 
     // Kernels with the type of the one that they share all else with.
     (@variants $kernel:ty {$(
-        $(#[$meta:meta])* $vis:vis $name:ident = $stem:literal $(of $weights:ident)? $(text ($text:expr))? $([$group:literal])? as $base:ident;
+        $(#[$meta:meta])* $vis:vis $name:ident = $stem:literal $(of $weights:ident)? $(through $entry:literal)? $(text ($text:expr))? $([$group:literal])?
+        as $base:ident;
     )*}) => {$(
         $(#[$meta])*
         $vis static $name: $kernel =
-            $base.variant($crate::kernel!(@name $stem $(of $weights)?), $crate::kernel!(@source $stem $($text)?))$(.in_groups_of($group))?;
+            $base.variant($crate::kernel!(@name $stem $(of $weights)?), $crate::kernel!(@source $stem $($text)?))
+                $(.with_entry($crate::kernel!(@source $entry)))?$(.in_groups_of($group))?;
     )*};
 
     // A kernel and the struct of its parameters.

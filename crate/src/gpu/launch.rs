@@ -6,7 +6,7 @@ use burn::tensor::{DType, Shape};
 use burn_cubecl::CubeDevice;
 use burn_cubecl::template::{KernelSource, SourceKernel, SourceTemplate};
 use cubecl::config::{CubeClRuntimeConfig, RuntimeConfig};
-use cubecl::prelude::{CubeCount, CubeDim, KernelId};
+use cubecl::prelude::{CubeCount, CubeDim, ExecutionMode, KernelId};
 use cubecl::server::{KernelArguments, MetadataBindingInfo};
 use std::cell::Cell;
 use std::sync::{PoisonError, RwLock};
@@ -114,7 +114,21 @@ pub fn compiler_of(device: &burn::tensor::Device) -> String {
     }
 }
 
-struct Wgsl(&'static AnyKernel);
+thread_local! {
+    static BOUNDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `work` with loops that the shader compiler bounds, as browsers may, and as the native program does not: no kernel has a loop
+/// that may not end (tests/suite/shader_lint). For comparisons of the two; of launches of this thread.
+pub fn with_bounded_loops<T>(work: impl FnOnce() -> T) -> T {
+    let before = BOUNDED.replace(true);
+    let result = work();
+    BOUNDED.set(before);
+    result
+}
+
+/// A kernel, and whether its loops are bounded.
+struct Wgsl(&'static AnyKernel, bool);
 
 impl KernelSource for Wgsl {
     fn source(&self) -> SourceTemplate {
@@ -122,7 +136,8 @@ impl KernelSource for Wgsl {
     }
     fn id(&self) -> KernelId {
         // By the text's place too: kernels of two crates may have one name.
-        KernelId::new::<Self>().info((self.0.name, self.0.source.as_ptr().addr()))
+        let mode = if self.1 { ExecutionMode::Checked } else { ExecutionMode::Unchecked };
+        KernelId::new::<Self>().info((self.0.name, self.0.source.as_ptr().addr())).mode(mode)
     }
     fn lang(&self) -> &'static str {
         "wgsl"
@@ -160,7 +175,7 @@ fn dispatch(kernel: &'static AnyKernel, tensors: &[CubeTensor], params: &[u32], 
     }
     let mut arguments = KernelArguments::new().with_buffers(tensors.iter().map(|t| t.handle.clone().binding()).collect());
     arguments.info = MetadataBindingInfo::custom(info);
-    let source = SourceKernel::new(Wgsl(kernel), CubeDim::new_1d(kernel.workgroup));
+    let source = SourceKernel::new(Wgsl(kernel, BOUNDED.get()), CubeDim::new_1d(kernel.workgroup));
     launching(kernel.name, || first.client.launch(Box::new(source), CubeCount::Static(x, groups.div_ceil(x), 1), arguments));
     trace::measure(|| {
         let usage = CubeBackend::memory_pool_usage(&first.device)?;

@@ -241,6 +241,17 @@ impl<P: KernelParams, const R: usize, const W: usize> Stored<P, R, W> {
         Self(kernels)
     }
 
+    /// The same with an entry point that stems share.
+    pub const fn with_entry(&self, entry: &'static str) -> Self {
+        let mut kernels = self.0;
+        let mut i = 0;
+        while i < COUNT {
+            kernels[i] = kernels[i].with_entry(entry);
+            i += 1;
+        }
+        Self(kernels)
+    }
+
     /// The same with workgroups of another size.
     pub const fn in_groups_of(&self, workgroup: u32) -> Self {
         let mut kernels = self.0;

@@ -17,7 +17,7 @@ use crate::ops::tape::Vjp;
 use crate::ops::weights::Weights;
 
 /// The kernels of this file.
-pub(crate) static KERNELS: Kernels = &[&FORWARD_TILE.all(), &BACKWARD_TILE.all()];
+pub(crate) static KERNELS: Kernels = &[&FORWARD_TILE.all(), &FORWARD_TILE_SMALL.all(), &BACKWARD_TILE.all(), &BACKWARD_TILE_SMALL.all()];
 
 crate::kernel! {
     /// `y = x Wᵀ + s z Bᵀ` by tiles in workgroup memory, k and r multiples of 4.
@@ -46,7 +46,11 @@ crate::kernel! {
         for at in 0..n * m {
             y.floats_mut()[at] = (read(at / m, at % m) + f64::from(p.scale) * low_rank(at / m, at % m)) as f32;
         }
-    }
+    };
+
+    /// [`FORWARD_TILE`] by tiles of half the size.
+    pub FORWARD_TILE_SMALL = "low_rank_forward_tile_small" of weight4 through "chunks/forward_tile_small"
+        text (crate::kernel!(@source "low_rank_forward_tile")) as FORWARD_TILE;
 }
 
 crate::kernel! {
@@ -89,7 +93,11 @@ crate::kernel! {
                 *dx = (if p.add == 1 { f64::from(*dx) } else { 0.0 } + sum) as f32;
             }
         }
-    }
+    };
+
+    /// [`BACKWARD_TILE`] by tiles of half the size.
+    pub BACKWARD_TILE_SMALL = "low_rank_backward_tile_small" of weight4 through "chunks/input_tile_small"
+        text (crate::kernel!(@source "low_rank_backward_tile")) as BACKWARD_TILE;
 }
 
 /// The values of a factor, f32 or packed bf16.
@@ -166,7 +174,9 @@ pub fn forward<B: Launch>(of: &LowRank<FloatTensor<B>>) -> FloatTensor<B> {
     };
     let y = B::empty(&of.x, [n, form.rows].into(), DType::F32);
     let read = [of.words.clone(), of.x.clone(), of.z.clone(), of.b.clone()];
-    let [y] = B::launch(FORWARD_TILE.of(form.storage), read, [y], &params, linear::tiles(n, form.rows));
+    let (size, groups) = linear::tiling(|tiles| tiles.of(n, form.rows));
+    let kernel = size.choose(&FORWARD_TILE, &FORWARD_TILE_SMALL);
+    let [y] = B::launch(kernel.of(form.storage), read, [y], &params, groups);
     y
 }
 
@@ -204,8 +214,9 @@ fn by_tiles<B: Launch>(
             plane: form.plane(),
         };
         let dx = begun.unwrap_or_else(|| B::empty(&dy, [slices, n * k].into(), DType::F32));
-        let groups = slices as u32 * linear::tiles(n, k);
-        let [dx] = B::launch(BACKWARD_TILE.of(form.storage), [of.words, dy, dz, of.a], [dx], &params, groups);
+        let (size, groups) = linear::tiling(|tiles| slices as u32 * tiles.of(n, k));
+        let kernel = size.choose(&BACKWARD_TILE, &BACKWARD_TILE_SMALL);
+        let [dx] = B::launch(kernel.of(form.storage), [of.words, dy, dz, of.a], [dx], &params, groups);
         let dx = linear::whole::<B>(dx, [n, k]);
         if let Some(sum) = later { residual_add::<B>(sum, dx) } else { dx }
     });

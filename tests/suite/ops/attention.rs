@@ -2,12 +2,15 @@ use burn::tensor::{Tensor, TensorData};
 use tabtune::gpu::{AnyKernel, KernelParams};
 use tabtune::ops::AttentionShape;
 use tabtune::ops::attention;
-use tabtune::ops::attention::kernels::{self, BlockParams, PadParams, Params};
+use tabtune::ops::attention::kernels::{self, BlockParams, HeadSumParams, PadParams, Params};
 use tabtune_tests::kernels::{Case, check, difference, floats, noise, poisoned, words};
-use tabtune_tests::{block_on, cpu, gpu};
+use tabtune_tests::{as_a_gpu, block_on, cpu, gpu};
 
 /// f32 dot products, exp and sums over up to 131 keys against f64.
 const BOUND: f64 = 2e-5;
+
+/// Gradients over up to 307 keys, whose largest error and not their size in sum is held.
+const GRADIENTS: f64 = 5e-5;
 
 /// Without documents, then with.
 fn shapes() -> Vec<Params> {
@@ -53,28 +56,46 @@ fn forward(p: Params) -> Case {
 }
 
 fn backward_query(p: Params) -> Case {
-    let (queries, q, k) = sizes(&p);
+    let (_, q, k) = sizes(&p);
     let mut made = forward(p).twin();
     let (stats, y) = (made.remove(1), made.remove(0));
     let read = [rows(q, 1), rows(k, 2), rows(k, 3), y, rows(q, 4)];
-    Case::new(&kernels::BACKWARD_QUERY, read, [stats, poisoned(q)], &p, (queries as u32).div_ceil(64))
+    Case::new(
+        narrow(&p, [&kernels::BACKWARD_QUERY_TILE, &kernels::BACKWARD_QUERY_TILE_WIDE]),
+        read,
+        [stats, poisoned(q)],
+        &p,
+        tiles(&p, p.len),
+    )
 }
 
-fn backward_key_value(p: Params) -> Case {
+/// By the head of the keys if the heads of queries share it, or by query head.
+fn backward_key_value(p: Params, shared: bool) -> Case {
     let (_, q, k) = sizes(&p);
+    let made = if shared { k } else { k * (p.heads / p.kv_heads) as usize };
     let stats = backward_query(p).twin().remove(0);
     let read = [rows(q, 1), rows(k, 2), rows(k, 3), rows(q, 4), stats];
-    let keys = (p.batch * (p.offset + p.len) * p.kv_heads).div_ceil(64);
-    Case::new(&kernels::BACKWARD_KEY_VALUE, read, [poisoned(k), poisoned(k)], &p, keys)
+    let groups = tiles(&p, p.offset + p.len) * p.width4.div_ceil(16);
+    Case::new(&kernels::BACKWARD_KEY_VALUE_TILE, read, [poisoned(made), poisoned(made)], &p, groups)
+}
+
+/// The first of two kernels for heads of up to 64, or the other.
+fn narrow<T>(p: &Params, [narrow, wide]: [T; 2]) -> T {
+    if p.width4 <= 16 { narrow } else { wide }
+}
+
+/// Workgroups for so many rows of a head.
+fn tiles(p: &Params, rows: u32) -> u32 {
+    p.batch * p.heads * rows.div_ceil(32)
+}
+
+fn forward_tile(p: Params) -> Case {
+    let kernel = narrow(&p, [&kernels::FORWARD_TILE, &kernels::FORWARD_TILE_WIDE]).any();
+    Case { kernel, groups: tiles(&p, p.len), ..forward(p) }
 }
 
 fn all(case: impl Fn(Params) -> Case) -> Vec<Case> {
     shapes().into_iter().map(case).collect()
-}
-
-/// A single key has weight 1 whatever it is: its gradient is 0, and rounding would be compared with rounding.
-fn with_past(case: impl Fn(Params) -> Case) -> Vec<Case> {
-    shapes().into_iter().filter(|p| p.offset + p.len > 1).map(case).collect()
 }
 
 #[test]
@@ -82,14 +103,74 @@ fn attention_forward_averages_the_values_of_the_past() {
     check(&all(forward), BOUND, ("sums[c] * old", "sums[c]"));
 }
 
-#[test]
-fn attention_backward_query_is_its_gradient() {
-    check(&with_past(backward_query), BOUND, ("- vec4<f32>(delta)", "+ vec4<f32>(delta)"));
+/// The shapes of the tiles' edges, of heads of 20, 64, 80 and 128. A single key has weight 1 whatever it is: its gradient is 0, and rounding
+/// would be compared with rounding.
+fn tiled(wide: bool) -> Vec<Params> {
+    let edges = [(1, 9, 3, 31, 0, 5), (2, 3, 1, 32, 0, 16), (1, 2, 2, 33, 31, 20), (1, 3, 1, 300, 0, 16), (1, 2, 1, 300, 7, 32)];
+    let edge = |documents| {
+        move |(batch, heads, kv_heads, len, offset, width4)| {
+            let scale = 1.0 / ((width4 * 4) as f32).sqrt();
+            Params { batch, heads, kv_heads, len, offset, width4, scale, documents }
+        }
+    };
+    let edges = edges.into_iter().map(edge(0)).chain(edges.into_iter().map(edge(1)));
+    shapes().into_iter().chain(edges).filter(|p| (p.width4 > 16) == wide && p.offset + p.len > 1).collect()
 }
 
 #[test]
-fn attention_backward_key_value_is_its_gradient() {
-    check(&with_past(backward_key_value), BOUND, ("(d - delta)", "(d + delta)"));
+fn attention_tiles_agree_with_the_definition() {
+    let check_all = |case: &dyn Fn(Params) -> Case, bound, flip| {
+        for wide in [false, true] {
+            check(&tiled(wide).into_iter().map(case).collect::<Vec<_>>(), bound, flip);
+        }
+    };
+    check_all(&forward_tile, BOUND, ("a0 *= old.x;", ""));
+    check_all(&backward_query, GRADIENTS, ("(g3 - partial[lane])", "(g3 + partial[lane])"));
+    check_all(&|p| backward_key_value(p, false), GRADIENTS, ("(g3 - vec4<f32>(delta.w))", "(g3 + vec4<f32>(delta.w))"));
+    // What each does about documents, and about the rows past the last one.
+    let check_documents = |case: &dyn Fn(Params) -> Case, flip| {
+        for wide in [false, true] {
+            check(&tiled(wide).into_iter().filter(|p| p.documents == 1).map(case).collect::<Vec<_>>(), GRADIENTS, flip);
+        }
+    };
+    check_documents(&forward_tile, ("(key2 >= first)", "(key2 >= vec4<u32>())"));
+    check_documents(&backward_query, ("(key2 >= first)", "(key2 >= vec4<u32>())"));
+    check_documents(&|p| backward_key_value(p, false), ("(vec4<u32>(first.z) <= j)", "(vec4<u32>() <= j)"));
+    check_all(&|p| backward_key_value(p, false), GRADIENTS, ("vec4<bool>(t.y < len)", "vec4<bool>(true)"));
+}
+
+#[test]
+fn head_sum_adds_the_heads_that_share() {
+    let case = |(n, group, width4): (u32, u32, u32)| {
+        let (made, shared) = ((n * group * width4 * 4) as usize, (n * width4 * 4) as usize);
+        let read = [words(&noise(made, 1)), words(&noise(made, 2))];
+        let params = HeadSumParams { n, group, width4 };
+        Case::new(&kernels::HEAD_SUM, read, [poisoned(shared), poisoned(shared)], &params, (n * width4).div_ceil(64))
+    };
+    check(&[(1, 1, 1), (3, 3, 16), (67, 7, 5)].map(case), 1e-6, ("b += w[first", "b += x[first"));
+}
+
+/// Beyond the shapes that a test of a kernel has: 2048 tokens, in documents and without, against the twins in float64.
+#[test]
+fn attention_of_2048_tokens_by_tiles_is_true_to_float64() {
+    let Some(device) = as_a_gpu() else { return };
+    let p = Params { batch: 1, heads: 1, kv_heads: 1, len: 2048, offset: 0, width4: 16, scale: 0.125, documents: 1 };
+    let off = |case: Case| {
+        case.device(case.kernel, &device.inner())
+            .into_iter()
+            .zip(case.twin())
+            .map(|(found, truth)| {
+                let truth: Vec<f64> = floats(&truth).into_iter().map(f64::from).collect();
+                tabtune_tests::kernels::relative_l2(&floats(&found), &truth)
+            })
+            .fold(0.0, f64::max)
+    };
+    for documents in [0, 1] {
+        let p = Params { documents, ..p };
+        let found = [off(forward_tile(p)), off(backward_query(p)), off(backward_key_value(p, false))];
+        println!("documents {documents}: {found:?}");
+        assert!(found[0] <= 2e-6 && found[1..].iter().all(|off| *off <= 1e-5), "{found:?}");
+    }
 }
 
 fn with_documents() -> impl Iterator<Item = Params> {
@@ -101,15 +182,13 @@ fn with_documents() -> impl Iterator<Item = Params> {
 fn attention_kernels_stop_at_the_document() {
     let flip = |case: &dyn Fn(Params) -> Case, flip| check(&with_documents().map(case).collect::<Vec<_>>(), BOUND, flip);
     flip(&forward, ("var j = first;", "var j = 0u;"));
-    flip(&backward_query, ("var j = first;", "var j = 0u;"));
-    flip(&backward_key_value, ("first_keys <= vec4<u32>(j)", "first_keys <= vec4<u32>(j + 1u)"));
     let flip = |case: &dyn Fn(Params) -> Case, kernel, written: &[usize], flip| {
         let cases = with_documents().flat_map(|p| [&[u32::MAX][..], &[16, 32, 48, 1024]].map(|ends| parts(p, case, kernel, ends, written)));
         check(&cases.flatten().collect::<Vec<_>>(), BOUND, flip);
     };
     flip(&forward, kernels::FORWARD_BLOCK.any(), &[4, 5], ("fromh = vec4<u32>(j) - firsth", "fromh = vec4<u32>(j)"));
     flip(&backward_query, kernels::BACKWARD_QUERY_BLOCK.any(), &[5, 6], ("froml = vec4<u32>(j) - firstl", "froml = vec4<u32>(j)"));
-    flip(&backward_key_value, kernels::BACKWARD_KEY_VALUE_BLOCK.any(), &[5, 6], ("jh - firsth.w < u7", "jh < u7"));
+    flip(&|p| backward_key_value(p, true), kernels::BACKWARD_KEY_VALUE_BLOCK.any(), &[5, 6], ("jh - firsth.w < u7", "jh < u7"));
 }
 
 #[test]
@@ -124,7 +203,7 @@ fn attention_twin_agrees_with_finite_differences_within_documents() {
         case.buffers[buffer][element] = moved.to_bits();
         floats(&case.twin()[0]).iter().zip(&dy).map(|(y, dy)| f64::from(*y) * f64::from(*dy)).sum()
     };
-    let (by_query, by_key) = (backward_query(p).twin(), backward_key_value(p).twin());
+    let (by_query, by_key) = (backward_query(p).twin(), backward_key_value(p, false).twin());
     for (buffer, n, gradient) in [(0, q, &by_query[1]), (1, k, &by_key[0]), (2, k, &by_key[1])] {
         let gradient = floats(gradient);
         for element in (0..n).step_by(7) {
@@ -194,7 +273,7 @@ fn attention_backward_query_block_is_its_gradient() {
 
 #[test]
 fn attention_backward_key_value_block_is_its_gradient() {
-    let cases = blocks(&backward_key_value, kernels::BACKWARD_KEY_VALUE_BLOCK.any(), &[5, 6]);
+    let cases = blocks(&|p| backward_key_value(p, true), kernels::BACKWARD_KEY_VALUE_BLOCK.any(), &[5, 6]);
     check(&cases, BOUND, ("(m3 - f3)", "(m3 + f3)"));
 }
 

@@ -34,6 +34,7 @@ pub(super) fn weights(shape: [usize; 2], storage: StorageType) -> (Vec<u32>, u32
 fn groups(kernel: &AnyKernel, slices: u32, rows: u32, columns: u32) -> u32 {
     let (height, width) = match kernel.name {
         name if name.contains("row") => return rows * columns.div_ceil(8),
+        name if name.contains("tile_small") => return slices * rows.div_ceil(32) * columns.div_ceil(32),
         name if name.contains("tile") => return slices * rows.div_ceil(64) * columns.div_ceil(64),
         name if name.contains("any_block") => (16, 8),
         name if name.contains("forward_block") => (32, 16),
@@ -223,9 +224,15 @@ fn linear_backward_block_gives_both_gradients() {
 }
 
 /// The gradients that `made` asks for, on top of what is there where `add`; `[dx, dW]` both.
-pub(super) fn tile((n, m, k): (usize, usize, usize), storage: StorageType, made: [bool; 2], add: [bool; 2]) -> Case {
+pub(super) fn tile(
+    kernel: &'static Stored<TileParams, 3, 2>,
+    (n, m, k): (usize, usize, usize),
+    storage: StorageType,
+    made: [bool; 2],
+    add: [bool; 2],
+) -> Case {
     let (weights, plane) = weights([m, k], storage);
-    let kernel = kernels::BACKWARD_TILE.of(storage);
+    let kernel = kernel.of(storage);
     let (n32, m32, k32) = (n as u32, m as u32, k as u32);
     let slices = if add[0] { 1 } else { m.div_ceil(SLICE) };
     let input = if made[0] { groups(kernel.any(), slices as u32, n32, k32) } else { 0 };
@@ -246,18 +253,22 @@ pub(super) fn tile((n, m, k): (usize, usize, usize), storage: StorageType, made:
 #[test]
 fn linear_tiles_agree_with_the_definition() {
     let shapes = || shapes().into_iter().chain([(64, 64, 64), (65, 68, 132), (130, 60, 64), (63, 256, 68)]).collect();
-    check(&all(shapes(), |s| forward(&kernels::FORWARD_TILE, s, F32)), BOUND, ("dots(p, q4, q5", "dots(p, q5, q4"));
-    check(&all(shapes(), |s| forward(&kernels::FORWARD_TILE, s, Bf16)), BOUND, ("(k4 + more() + 3u) / 4u", "k4 / 4u"));
-    for storage in [F32, Bf16] {
+    for kernel in [&kernels::FORWARD_TILE, &kernels::FORWARD_TILE_SMALL] {
+        check(&all(shapes(), |s| forward(kernel, s, F32)), BOUND, ("(q0.x, q1.x", "(q1.x, q0.x"));
+        check(&all(shapes(), |s| forward(kernel, s, Bf16)), BOUND, ("(k4 + more() + 3u) / 4u", "k4 / 4u"));
+    }
+    for (storage, kernel) in
+        [F32, Bf16].into_iter().flat_map(|storage| [&kernels::BACKWARD_TILE, &kernels::BACKWARD_TILE_SMALL].map(|kernel| (storage, kernel)))
+    {
         for (made, add, flip) in [
-            ([true, true], [false, false], ("p.z * a2", "p.z * a1")),
+            ([true, true], [false, false], ("(p.z), aq2", "(p.z), aq1")),
             ([true, true], [true, true], ("(params.add & 1u) == 1u", "params.add == 1u")),
             ([true, true], [false, true], ("(params.add & 2u) == 2u", "params.add == 3u")),
             ([true, false], [false, false], ("let first = slice * params.slice4;", "let first = 0u;")),
-            ([false, true], [false, true], ("q[e] * b", "p[e] * b")),
-            ([false, true], [false, false], ("params.scale * sums", "sums")),
+            ([false, true], [false, true], ("(p.y), a, a1", "(p.x), a, a1")),
+            ([false, true], [false, false], ("params.scale * sum", "sum")),
         ] {
-            check(&all(shapes(), |s| tile(s, storage, made, add)), BOUND, flip);
+            check(&all(shapes(), |s| tile(kernel, s, storage, made, add)), BOUND, flip);
         }
     }
 }

@@ -3,7 +3,7 @@
 use burn::tensor::{Device as TensorDevice, Tensor, TensorData};
 use tabtune::gpu::StorageType::{self, Bf16, F32};
 use tabtune::gpu::StoredMatrix;
-use tabtune::ops::low_rank::{BACKWARD_TILE, BackwardParams, FORWARD_TILE, ForwardParams};
+use tabtune::ops::low_rank::{BACKWARD_TILE, BACKWARD_TILE_SMALL, BackwardParams, FORWARD_TILE, FORWARD_TILE_SMALL, ForwardParams};
 use tabtune::ops::{self, Adapted};
 use tabtune_tests::kernels::{Case, check, noise, packed, poisoned, words};
 
@@ -24,17 +24,18 @@ fn factor(len: usize, storage: StorageType) -> Vec<u32> {
 }
 
 /// y of W as `storage` and B as `of_factor`.
-pub(super) fn forward((n, m, k, r): Shape, storage: StorageType, of_factor: StorageType) -> Case {
+pub(super) fn forward(small: bool, (n, m, k, r): Shape, storage: StorageType, of_factor: StorageType) -> Case {
     let (w, plane) = weights([m, k], storage);
     let [n32, m32, k32, r32] = [n, m, k, r].map(|size| size as u32);
     let wide = u32::from(of_factor == F32);
     let params = ForwardParams { n: n32, m: m32, k4: k32 / 4, r4: r32 / 4, wide, scale: 1.5, plane };
     let read = [w, words(&noise(n * k, 1)), words(&noise(n * r, 3)), factor(m * r, of_factor)];
-    Case::new(FORWARD_TILE.of(storage), read, [poisoned(n * m)], &params, n32.div_ceil(64) * m32.div_ceil(64))
+    let (kernel, size) = if small { (&FORWARD_TILE_SMALL, 32) } else { (&FORWARD_TILE, 64) };
+    Case::new(kernel.of(storage), read, [poisoned(n * m)], &params, n32.div_ceil(size) * m32.div_ceil(size))
 }
 
 /// dx of W as `storage` and A as `of_factor`, in slices of 512 columns, or on top of what is there where `add`.
-pub(super) fn backward((n, m, k, r): Shape, storage: StorageType, of_factor: StorageType, add: bool) -> Case {
+pub(super) fn backward(small: bool, (n, m, k, r): Shape, storage: StorageType, of_factor: StorageType, add: bool) -> Case {
     let (w, plane) = weights([m, k], storage);
     let [n32, m32, k32, r32] = [n, m, k, r].map(|size| size as u32);
     let slice = if add { m } else { 512 };
@@ -44,7 +45,8 @@ pub(super) fn backward((n, m, k, r): Shape, storage: StorageType, of_factor: Sto
     let params = BackwardParams { n: n32, m4: m32 / 4, k4: k32 / 4, r4: r32 / 4, slice4, add: u32::from(add), wide, scale: 1.5, plane };
     let dx = if add { words(&noise(n * k, 6)) } else { poisoned(slices * n * k) };
     let read = [w, words(&noise(n * m, 1)), words(&noise(n * r, 3)), factor(r * k, of_factor)];
-    Case::new(BACKWARD_TILE.of(storage), read, [dx], &params, slices as u32 * n32.div_ceil(64) * k32.div_ceil(64))
+    let (kernel, size) = if small { (&BACKWARD_TILE_SMALL, 32) } else { (&BACKWARD_TILE, 64) };
+    Case::new(kernel.of(storage), read, [dx], &params, slices as u32 * n32.div_ceil(size) * k32.div_ceil(size))
 }
 
 #[test]
@@ -56,7 +58,9 @@ fn low_rank_tiles_agree_with_the_definition() {
         (F32, Bf16, ("params.wide == 1u", "params.wide == 0u")),
         (F32, Bf16, ("factor[2u * at + 1u]", "factor[2u * at]")),
     ] {
-        check(&SHAPES.map(|shape| forward(shape, storage, of_factor)), BOUND, flip);
+        for small in [false, true] {
+            check(&SHAPES.map(|shape| forward(small, shape, storage, of_factor)), BOUND, flip);
+        }
     }
     for (storage, of_factor, add, flip) in [
         (F32, F32, false, ("select(0u, more(), slice == 0u)", "more()")),
@@ -65,7 +69,9 @@ fn low_rank_tiles_agree_with_the_definition() {
         (F32, Bf16, false, ("row * params.k4 + i);", "row * params.k4);")),
         (F32, F32, true, ("c - own);", "c);")),
     ] {
-        check(&SHAPES.map(|shape| backward(shape, storage, of_factor, add)), BOUND, flip);
+        for small in [false, true] {
+            check(&SHAPES.map(|shape| backward(small, shape, storage, of_factor, add)), BOUND, flip);
+        }
     }
 }
 

@@ -127,6 +127,34 @@ fn layer_norm_backward_is_its_gradient() {
     check(&wide, 5e-5, ("sum += d", "sum -= d"));
 }
 
+/// The gradients by a workgroup per row, dx on top of what is there where `onto`.
+fn layer_backward(s: (usize, usize), onto: bool) -> Case {
+    let cut = column_sum::Params::cut(s.0, s.1);
+    let dx = if onto { rows(s.0, s.1, 5) } else { poisoned(s.0 * s.1) };
+    let read = [rows(s.0, s.1, 1), rows(1, s.1, 2), layer(s).twin().remove(1), rows(s.0, s.1, 4)];
+    let (n, width) = (s.0 as u32, s.1 as u32);
+    let params = rms_norm::BackwardParams { n, width, rows: cut.rows, parts: cut.parts, add: u32::from(onto) };
+    let parts = cut.parts as usize * s.1;
+    Case::new(&layer_norm::BACKWARD_GROUP, read, [dx, poisoned(parts), poisoned(parts)], &params, n + (cut.parts * width / 4).div_ceil(64))
+}
+
+#[test]
+fn layer_norm_by_workgroups_agrees_with_the_definition() {
+    let forward = WIDE.map(|s| by_groups(&layer_norm::FORWARD_GROUP, layer(s), s.0));
+    for flip in [("+ b[c]", "- b[c]"), ("let all = lanes[0];", "let all = lanes[1];"), ("squares += v * v", "squares += v")] {
+        check(&forward, 5e-5, flip);
+    }
+    for (onto, flip) in [
+        (false, ("- means.x", "+ means.x")),
+        (false, ("* r * means.y", "* means.y")),
+        (false, ("sum_b += d", "sum_b -= d")),
+        (false, ("* stats[2u * r + 1u])", ")")),
+        (true, ("params.add == 1u", "params.add == 2u")),
+    ] {
+        check(&WIDE.map(|s| layer_backward(s, onto)), 5e-5, flip);
+    }
+}
+
 #[test]
 fn column_sum_adds_rows() {
     let case = |s: (usize, usize)| {

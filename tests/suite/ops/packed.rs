@@ -173,13 +173,17 @@ fn packed_stems_give_the_bits_of_the_decoded_weights() {
     }];
     let any: [Stem<'_>; 3] =
         [&|s, t| forward(&kernels::FORWARD_ANY, s, t), &|s, t| backward_input(&kernels::BACKWARD_INPUT_ANY, s, t), &lookup];
-    let long: [(Stem<'_>, usize); 9] = [
+    let long: [(Stem<'_>, usize); 13] = [
         (&|s, t| forward(&kernels::FORWARD_BLOCK, s, t), 36),
         (&|s, t| forward(&kernels::FORWARD_TILE, s, t), 36),
         (&|s, t| backward_input(&kernels::BACKWARD_INPUT_BLOCK, s, t), 36),
-        (&|s, t| tile(s, t, [true, false], [false, false]), 36),
-        (&|(n, m, k), t| low_rank::forward((n, m, k, 8), t, F32), 36),
-        (&|(n, m, k), t| low_rank::backward((n, m, k, 8), t, F32, false), 36),
+        (&|s, t| tile(&kernels::BACKWARD_TILE, s, t, [true, false], [false, false]), 36),
+        (&|(n, m, k), t| low_rank::forward(false, (n, m, k, 8), t, F32), 36),
+        (&|(n, m, k), t| low_rank::backward(false, (n, m, k, 8), t, F32, false), 36),
+        (&|s, t| forward(&kernels::FORWARD_TILE_SMALL, s, t), 36),
+        (&|s, t| tile(&kernels::BACKWARD_TILE_SMALL, s, t, [true, false], [false, false]), 36),
+        (&|(n, m, k), t| low_rank::forward(true, (n, m, k, 8), t, F32), 36),
+        (&|(n, m, k), t| low_rank::backward(true, (n, m, k, 8), t, F32, false), 36),
         (&|s, t| forward(&kernels::FORWARD_ANY_BLOCK, s, t), 37),
         (&|s, t| backward_input(&kernels::BACKWARD_INPUT_ANY_BLOCK, s, t), 37),
         (&|s, t| both(s, t, false), 36),
@@ -190,7 +194,7 @@ fn packed_stems_give_the_bits_of_the_decoded_weights() {
             stems.iter().for_each(|stem| same_bits(&device.inner(), stem, &rows, (m, 256), storage));
         }
         for (j, (stem, m)) in long.into_iter().enumerate() {
-            if all || (i % 3 == j % 3 && j < 8) {
+            if all || (i % 3 == j % 3 && j < 12) {
                 same_bits(&device.inner(), stem, &rows, (m, 256), storage);
             }
         }

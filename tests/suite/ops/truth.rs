@@ -213,13 +213,16 @@ fn attention<'t>(i: &[Vec<Var<'t>>], s: AttentionShape) -> Vec<Var<'t>> {
 
 #[test]
 fn attention_is_true_to_float64() {
-    // batch, T, offset, heads, heads of keys, H: one token, grouped 9 to 3 at both head widths, after a cache, past the blocks of 8.
+    // batch, T, offset, heads, heads of keys, H: one token, grouped 9 to 3, after a cache, past the blocks of 8 and the tiles of 32.
     for (batch_size, seq_len, offset, heads, kv_heads, head_dim) in [
         (1, 1, 0, 1, 1, 1),
         (1, 1, 0, 9, 3, 64),
         (1, 1, 16, 9, 3, 80),
         (1, 17, 0, 9, 3, 64),
         (1, 33, 0, 9, 3, 80),
+        (1, 31, 3, 2, 1, 20),
+        (2, 32, 0, 3, 3, 64),
+        (1, 65, 0, 2, 1, 128),
         (2, 16, 0, 2, 2, 32),
         (2, 7, 10, 2, 1, 6),
     ] {

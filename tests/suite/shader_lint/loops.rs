@@ -1,6 +1,6 @@
 //! Whether a loop ends, whatever its buffers hold.
 
-use naga::{BinaryOperator, Block, Expression, Handle, Literal, LocalVariable, Statement};
+use naga::{BinaryOperator, Block, Expression, Handle, Literal, LocalVariable, MathFunction, Statement};
 
 use super::reader::{Parsed, Reader, loops, walk};
 
@@ -138,11 +138,20 @@ impl Walked<'_> {
             Expression::Binary { op: BinaryOperator::Add, left, right } if self.local(left) == Some(counter) => {
                 match self.reader.number(right) {
                     Some(step) if step > 0 => Ending::Counts,
+                    None if self.is_positive(right) => Ending::Counts,
                     None if self.stays(right) => Ending::Parameter,
                     _ => Ending::Unknown,
                 }
             }
             _ => Ending::Unknown,
+        }
+    }
+
+    /// Whether the text says that an expression is at least 1: it is the larger of something and 1.
+    fn is_positive(&self, value: Handle<Expression>) -> bool {
+        match *self.reader.expression(value) {
+            Expression::Math { fun: MathFunction::Max, arg, arg1: Some(other), .. } => self.is_positive(arg) || self.is_positive(other),
+            _ => self.reader.number(value).is_some_and(|number| number > 0),
         }
     }
 

@@ -4,8 +4,11 @@ use naga::{AddressSpace, BinaryOperator, Block, Expression, Handle, MathFunction
 
 use super::reader::{Parsed, Reader, is_loop, loops, walk};
 
-/// Minimum number of multiply-adds for a read from workgroup memory. Attention's tiles, which are smaller, will need 8.
-const FOR_A_READ: usize = 16;
+/// Minimum number of multiply-adds for a read from workgroup memory, by tiles of 64 rows and 64 columns.
+pub const FOR_A_READ: usize = 16;
+
+/// The same by tiles of 32 and 32.
+pub const FOR_A_READ_OF_32: usize = 8;
 
 /// Maximum number of float instructions for a multiply-add.
 const FOR_A_PRODUCT: f64 = 1.05;
@@ -37,8 +40,8 @@ pub struct Round {
 }
 
 impl Round {
-    fn is_dear(self) -> bool {
-        self.multiply_adds < FOR_A_READ * self.reads || self.floats as f64 > FOR_A_PRODUCT * self.multiply_adds as f64
+    fn is_dear(self, for_a_read: usize) -> bool {
+        self.multiply_adds < for_a_read * self.reads || self.floats as f64 > FOR_A_PRODUCT * self.multiply_adds as f64
     }
 
     fn add(&mut self, other: Self) {
@@ -96,7 +99,7 @@ fn of_block(reader: &Reader<'_>, block: &Block) -> Option<Round> {
 }
 
 /// The innermost loops that add products of what they read from workgroup memory, and do too much else.
-pub fn dear(parsed: &Parsed) -> Vec<Round> {
+pub fn dear(parsed: &Parsed, for_a_read: usize) -> Vec<Round> {
     let rounds = |reader: &Reader<'_>| -> Vec<Round> {
         let bodies = loops(reader.function).into_iter().filter_map(|statement| match statement {
             Statement::Loop { body, .. } => Some(body),
@@ -105,7 +108,7 @@ pub fn dear(parsed: &Parsed) -> Vec<Round> {
         bodies.filter_map(|body| of_block(reader, body)).collect()
     };
     let rounds = parsed.functions().iter().flat_map(rounds).collect::<Vec<_>>();
-    rounds.into_iter().filter(|round| round.reads > 0 && round.multiply_adds > 0 && round.is_dear()).collect()
+    rounds.into_iter().filter(|round| round.reads > 0 && round.multiply_adds > 0 && round.is_dear(for_a_read)).collect()
 }
 
 /// The most barriers of a round of one loop, without those of the loops inside.

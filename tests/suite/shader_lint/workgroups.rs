@@ -13,15 +13,7 @@ const TOKENS: usize = 512;
 
 /// Launches with fewer workgroups, and how many they have. Products are called by rows and columns of their weights: those of q and o, k and v,
 /// down.
-const FEW: [(&str, u32); 7] = [
-    ("linear_forward_tile [576, 576]", 72),
-    ("linear_forward_tile [192, 576]", 24),
-    ("linear_backward_tile [192, 576]", 99),
-    ("linear_forward_tile [576, 1536]", 72),
-    ("attention_forward", 72),
-    ("attention_backward_query", 72),
-    ("attention_backward_key_value", 24),
-];
+const FEW: [(&str, u32); 1] = [("linear_forward_tile_small [192, 576]", 96)];
 
 #[test]
 fn lint_of_kernels_for_gpus_finds_launches_with_few_workgroups() {
@@ -40,7 +32,8 @@ fn lint_of_kernels_for_gpus_finds_launches_with_few_workgroups() {
     trace::start();
     ops::attention(q, k, v, None, shape).sum().backward();
     launched.extend(trace::finish().into_iter().map(|launch| (launch.kernel.name.to_string(), launch.groups)));
-    assert_eq!(launched.len(), 2 * 4 + 3);
+    // The last adds up the heads that share keys: 512 tokens of 3 heads of 64, four elements a thread.
+    assert_eq!(launched.len(), 2 * 4 + 4);
     let few: Vec<(&str, u32)> = launched.iter().map(|(name, groups)| (name.as_str(), *groups)).filter(|launch| launch.1 < ENOUGH).collect();
     assert_eq!(few, FEW);
 }

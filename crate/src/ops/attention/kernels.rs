@@ -2,15 +2,25 @@
 
 use super::twins::{
     backward_key_value_block_twin, backward_key_value_twin, backward_query_block_twin, backward_query_twin, forward_block_twin,
-    forward_twin,
+    forward_twin, head_sum_twin,
 };
 use crate::gpu::Kernels;
+
+/// Queries and keys of a tile.
+pub const TILE: usize = 32;
+
+/// Columns of a row of sums that a tile's threads have in registers, at ease.
+pub const TILE_WIDTH: usize = 64;
 
 /// The kernels of this file.
 pub(crate) static KERNELS: Kernels = &[
     &FORWARD.all(),
-    &BACKWARD_QUERY.all(),
-    &BACKWARD_KEY_VALUE.all(),
+    &FORWARD_TILE.all(),
+    &FORWARD_TILE_WIDE.all(),
+    &BACKWARD_QUERY_TILE.all(),
+    &BACKWARD_QUERY_TILE_WIDE.all(),
+    &BACKWARD_KEY_VALUE_TILE.all(),
+    &HEAD_SUM.all(),
     &FORWARD_BLOCK.all(),
     &BACKWARD_QUERY_BLOCK.all(),
     &BACKWARD_KEY_VALUE_BLOCK.all(),
@@ -18,7 +28,7 @@ pub(crate) static KERNELS: Kernels = &[
 ];
 
 crate::kernel! {
-    /// `y = softmax(scale q kᵀ) v` and the log-sum-exp.
+    /// `y = softmax(scale q kᵀ) v` and the log-sum-exp, a query per thread.
     pub FORWARD = "attention_forward" [64], (q, k, v, starts) -> (y, stats),
     /// Shapes and the scale of the scores.
     struct Params {
@@ -39,15 +49,38 @@ crate::kernel! {
         /// 1 if each query has a first key of its own; otherwise the first key is 0.
         documents: u32,
     },
-    twin forward_twin
+    twin forward_twin;
+
+    /// [`FORWARD`] by tiles of 32 queries and 32 keys, of heads at most [`TILE_WIDTH`] wide.
+    pub FORWARD_TILE = "attention_forward_tile" as FORWARD;
+    /// [`FORWARD_TILE`] of wider heads.
+    pub FORWARD_TILE_WIDE = "attention_forward_tile_wide" as FORWARD;
 }
 crate::kernel! {
-    /// `dq`, and `delta = dy y` into the stats.
-    pub BACKWARD_QUERY = "attention_backward_query" [64], (q, k, v, y, dy) -> (mut stats, dq), Params, twin backward_query_twin
+    /// `dq`, and `delta = dy y` into the stats, by tiles, of heads at most [`TILE_WIDTH`] wide.
+    pub BACKWARD_QUERY_TILE = "attention_backward_query_tile" [64], (q, k, v, y, dy) -> (mut stats, dq), Params, twin backward_query_twin;
+
+    /// [`BACKWARD_QUERY_TILE`] of wider heads.
+    pub BACKWARD_QUERY_TILE_WIDE = "attention_backward_query_tile_wide" as BACKWARD_QUERY_TILE;
 }
 crate::kernel! {
-    /// `dk` and `dv`.
-    pub BACKWARD_KEY_VALUE = "attention_backward_key_value" [64], (q, k, v, dy, stats) -> (dk, dv), Params, twin backward_key_value_twin
+    /// `dk` and `dv` by query head, by tiles.
+    pub BACKWARD_KEY_VALUE_TILE = "attention_backward_key_value_tile" [64], (q, k, v, dy, stats) -> (dk, dv), Params,
+    twin backward_key_value_twin
+}
+crate::kernel! {
+    /// Adds gradients of keys and of values over the query heads that share them.
+    pub HEAD_SUM = "head_sum" [64], (x, w) -> (y, z),
+    /// Shapes of a sum over heads.
+    struct HeadSumParams {
+        /// Total number of heads of the outputs.
+        n: u32,
+        /// Heads that are added up.
+        group: u32,
+        /// Width of a head, divided by 4.
+        width4: u32,
+    },
+    twin head_sum_twin
 }
 crate::kernel! {
     /// `y = softmax(scale q kᵀ) v` and the log-sum-exp, 8 queries per thread.

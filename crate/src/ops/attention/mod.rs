@@ -11,7 +11,7 @@ use burn::tensor::DType;
 use crate::gpu::groups_of_64;
 use crate::gpu::launch::Launch;
 use crate::ops::tape::Vjp;
-use kernels::{BlockParams, PadParams, Params};
+use kernels::{BlockParams, HeadSumParams, PadParams, Params, TILE, TILE_WIDTH};
 
 pub use crate::config::MAX_HEAD_DIM;
 
@@ -64,10 +64,18 @@ impl AttentionShape {
         }
     }
 
-    /// Whether a thread takes 8 queries: each number it loads serves 8 products, which pays off where loads are slow. A GPU needs
-    /// many threads instead, and with few queries a block would compute some of them twice.
-    fn blocks(&self, software: bool) -> bool {
-        software && self.seq_len >= BLOCK / 2
+    /// Whether a thread takes a query: with few, a block of 8 would compute some of them twice.
+    fn few(&self) -> bool {
+        self.seq_len < BLOCK / 2
+    }
+
+    fn wide(&self) -> bool {
+        self.padded() > TILE_WIDTH
+    }
+
+    /// Workgroups of a kernel by tiles for `rows` queries or keys of a sequence.
+    fn tiles(&self, rows: usize) -> u32 {
+        (self.batch_size * self.heads * rows.div_ceil(TILE)) as u32
     }
 
     /// Threads of the block kernels for `rows` queries or keys of a sequence.
@@ -84,6 +92,19 @@ impl AttentionShape {
             BlockParams { batch, heads, kv_heads, len, offset, width4, scale, documents, first, end }
         };
         (0..rows).step_by(step).map(part).collect()
+    }
+}
+
+impl AttentionShape {
+    /// Gradients of keys and of values by query head → by the head that these share, in the shape of `k`.
+    fn shared<B: Launch>(&self, made: [FloatTensor<B>; 2], k: &FloatTensor<B>) -> [FloatTensor<B>; 2] {
+        if self.heads == self.kv_heads {
+            return made;
+        }
+        let sums = [B::empty(k, k.shape(), DType::F32), B::empty(k, k.shape(), DType::F32)];
+        let (n, width4) = (self.keys(), self.padded() / 4);
+        let params = HeadSumParams { n: n as u32, group: (self.heads / self.kv_heads) as u32, width4: width4 as u32 };
+        B::launch(&kernels::HEAD_SUM, made, sums, &params, groups_of_64(n * width4))
     }
 }
 
@@ -134,14 +155,19 @@ pub fn forward<B: Launch>(
     let y = B::empty(&q, q.shape(), DType::F32);
     let firsts = if documents { shape.batch_size * shape.seq_len } else { 0 };
     let stats = B::empty(&q, [2 * shape.queries() + firsts].into(), DType::F32);
-    let [y, stats] = if shape.blocks(B::software(&q)) {
+    let [y, stats] = if !B::software(&q) {
+        let kernel = if shape.wide() { &kernels::FORWARD_TILE_WIDE } else { &kernels::FORWARD_TILE };
+        let read = [q.clone(), k.clone(), v.clone(), starts];
+        B::launch(kernel, read, [y, stats], &shape.params(documents), shape.tiles(shape.seq_len))
+    } else if shape.few() {
+        let read = [q.clone(), k.clone(), v.clone(), starts];
+        B::launch(&kernels::FORWARD, read, [y, stats], &shape.params(documents), groups_of_64(shape.queries()))
+    } else {
+        // Each number that a thread loads serves 8 products, which pays off where loads are slow.
         let groups = kernels::FORWARD_BLOCK.groups(shape.block_threads(shape.seq_len, shape.heads));
         shape.parts(documents, shape.offset + shape.seq_len, 1).iter().fold([y, stats], |sums, params| {
             B::launch(&kernels::FORWARD_BLOCK, [q.clone(), k.clone(), v.clone(), starts.clone()], sums, params, groups)
         })
-    } else {
-        let read = [q.clone(), k.clone(), v.clone(), starts];
-        B::launch(&kernels::FORWARD, read, [y, stats], &shape.params(documents), groups_of_64(shape.queries()))
     };
     (resized::<B>(y.clone(), to, from), Attention { q, k, v, y, stats, documents, shape })
 }
@@ -152,11 +178,11 @@ impl<B: Launch> Vjp<B, 3> for Attention<FloatTensor<B>> {
         let (from, to) = (shape.head_dim, shape.padded());
         let dy = resized::<B>(dy, from, to);
         let dq = B::empty(&q, q.shape(), DType::F32);
-        let (dk, dv) = (B::empty(&k, k.shape(), DType::F32), B::empty(&v, v.shape(), DType::F32));
         let of_query = || [q.clone(), k.clone(), v.clone(), y.clone(), dy.clone()];
         let of_key = |stats: &FloatTensor<B>| [q.clone(), k.clone(), v.clone(), dy.clone(), stats.clone()];
-        let [dq, dk, dv] = if shape.blocks(B::software(&q)) {
-            let keys = shape.offset + shape.seq_len;
+        let keys = shape.offset + shape.seq_len;
+        let [dq, dk, dv] = if B::software(&q) {
+            let (dk, dv) = (B::empty(&k, k.shape(), DType::F32), B::empty(&v, v.shape(), DType::F32));
             let (by_query, by_key) = (&kernels::BACKWARD_QUERY_BLOCK, &kernels::BACKWARD_KEY_VALUE_BLOCK);
             let groups = by_query.groups(shape.block_threads(shape.seq_len, shape.heads));
             let add = |sums, params: &BlockParams| B::launch(by_query, of_query(), sums, params, groups);
@@ -167,10 +193,13 @@ impl<B: Launch> Vjp<B, 3> for Attention<FloatTensor<B>> {
             [dq, dk, dv]
         } else {
             let params = shape.params(documents);
-            let groups = groups_of_64(shape.queries());
-            let [stats, dq] = B::launch(&kernels::BACKWARD_QUERY, of_query(), [stats, dq], &params, groups);
-            let groups = groups_of_64(shape.keys());
-            let [dk, dv] = B::launch(&kernels::BACKWARD_KEY_VALUE, of_key(&stats), [dk, dv], &params, groups);
+            let by_query = if shape.wide() { &kernels::BACKWARD_QUERY_TILE_WIDE } else { &kernels::BACKWARD_QUERY_TILE };
+            let [stats, dq] = B::launch(by_query, of_query(), [stats, dq], &params, shape.tiles(shape.seq_len));
+            let by_head = [shape.batch_size * keys, shape.heads * to];
+            let made = [B::empty(&k, by_head.into(), DType::F32), B::empty(&v, by_head.into(), DType::F32)];
+            let groups = shape.tiles(keys) * to.div_ceil(TILE_WIDTH) as u32;
+            let made = B::launch(&kernels::BACKWARD_KEY_VALUE_TILE, of_key(&stats), made, &params, groups);
+            let [dk, dv] = shape.shared::<B>(made, &k);
             [dq, dk, dv]
         };
         [dq, dk, dv].map(|x| Some(resized::<B>(x, to, from)))

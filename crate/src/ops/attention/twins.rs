@@ -1,6 +1,6 @@
 //! The attention kernels' definitions from the formulas, with sums in f64.
 
-use super::kernels::{BlockParams, Params};
+use super::kernels::{BlockParams, HeadSumParams, Params};
 use crate::gpu::Words;
 
 /// Queries or keys of a thread of the block kernels.
@@ -162,34 +162,57 @@ pub fn backward_query_block_twin(read: [&[u32]; 5], written: [&mut [u32]; 2], p:
     backward_query(read, written, p.whole(), p.first as usize..p.end as usize);
 }
 
-fn backward_key_value(read: [&[u32]; 5], written: [&mut [u32]; 2], p: Params, part: std::ops::Range<usize>) {
+/// Sums over the queries of `part`, by what `slot` says of sequence, key and query head: one of `slots`.
+fn backward_key_value(
+    read: [&[u32]; 5],
+    written: [&mut [u32]; 2],
+    p: Params,
+    part: std::ops::Range<usize>,
+    slots: usize,
+    slot: impl Fn(usize, usize, usize) -> usize,
+) {
     let [q, k, v, dy, stats] = read.map(Words::floats);
     let [dk, dv] = written.map(Words::floats_mut);
     let width = p.width();
-    let all = p.batch as usize * (p.offset + p.len) as usize * p.kv_heads as usize;
-    let begin = |sums: &[f32]| (0..all).flat_map(|i| held(sums, i, width, part.start == 0)).collect::<Vec<f64>>();
+    let begin = |sums: &[f32]| (0..slots).flat_map(|i| held(sums, i, width, part.start == 0)).collect::<Vec<f64>>();
     let (mut key_sums, mut value_sums) = (begin(dk), begin(dv));
     for (b, t, h) in p.queries().filter(|(_, t, _)| part.contains(t)) {
         let at = p.query(b, t, h);
         let (lse, delta) = (f64::from(stats[2 * at]), f64::from(stats[2 * at + 1]));
         for j in p.first(stats, b, t)..=p.offset as usize + t {
-            let key = p.key(b, j, h);
+            let (key, slot) = (p.key(b, j, h), slot(b, j, h));
             let weight = (f64::from(p.scale) * dot(row(q, at, width), row(k, key, width)) - lse).exp();
             let ds = weight * (dot(row(dy, at, width), row(v, key, width)) - delta);
-            add(&mut key_sums[key * width..][..width], f64::from(p.scale) * ds, row(q, at, width));
-            add(&mut value_sums[key * width..][..width], weight, row(dy, at, width));
+            add(&mut key_sums[slot * width..][..width], f64::from(p.scale) * ds, row(q, at, width));
+            add(&mut value_sums[slot * width..][..width], weight, row(dy, at, width));
         }
     }
-    for i in 0..all {
+    for i in 0..slots {
         store(dk, i, &key_sums[i * width..][..width]);
         store(dv, i, &value_sums[i * width..][..width]);
     }
 }
 
+/// By query head.
 pub fn backward_key_value_twin(read: [&[u32]; 5], written: [&mut [u32]; 2], p: &Params) {
-    backward_key_value(read, written, *p, 0..usize::MAX);
+    let (all, heads) = ((p.offset + p.len) as usize, p.heads as usize);
+    let slot = |b, j, h| (b * all + j) * heads + h;
+    backward_key_value(read, written, *p, 0..usize::MAX, p.batch as usize * all * heads, slot);
 }
 
+/// By the head that query heads share.
 pub fn backward_key_value_block_twin(read: [&[u32]; 5], written: [&mut [u32]; 2], p: &BlockParams) {
-    backward_key_value(read, written, p.whole(), p.first as usize..p.end as usize);
+    let whole = p.whole();
+    let slots = (p.batch * (p.offset + p.len) * p.kv_heads) as usize;
+    backward_key_value(read, written, whole, p.first as usize..p.end as usize, slots, |b, j, h| whole.key(b, j, h));
+}
+
+pub fn head_sum_twin(read: [&[u32]; 2], written: [&mut [u32]; 2], p: &HeadSumParams) {
+    let (group, width) = (p.group as usize, p.width4 as usize * 4);
+    for (from, to) in read.into_iter().zip(written) {
+        for (i, sum) in to.floats_mut()[..p.n as usize * width].iter_mut().enumerate() {
+            let first = i / width * group * width + i % width;
+            *sum = (0..group).map(|g| f64::from(from.floats()[first + g * width])).sum::<f64>() as f32;
+        }
+    }
 }

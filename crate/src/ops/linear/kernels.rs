@@ -9,6 +9,7 @@ pub(crate) static KERNELS: Kernels = &[
     &ROW.all(),
     &FORWARD_BLOCK.all(),
     &FORWARD_TILE.all(),
+    &FORWARD_TILE_SMALL.all(),
     &FORWARD_ANY.all(),
     &FORWARD_ANY_BLOCK.all(),
     &BACKWARD_INPUT.all(),
@@ -21,6 +22,7 @@ pub(crate) static KERNELS: Kernels = &[
     &BACKWARD_WEIGHT_ANY_BLOCK.all(),
     &BACKWARD_BLOCK.all(),
     &BACKWARD_TILE.all(),
+    &BACKWARD_TILE_SMALL.all(),
 ];
 
 crate::kernel! {
@@ -47,7 +49,11 @@ crate::kernel! {
 crate::kernel! {
     /// `y = x Wᵀ` by tiles in workgroup memory, k a multiple of 4.
     pub FORWARD_TILE = "linear_forward_tile" of weight4 through "chunks/forward_tile" [64], (w, x) -> (y), ForwardParams,
-    twin |read, [y], p| forward(read, y, [p.n, p.m, p.k4 * 4])
+    twin |read, [y], p| forward(read, y, [p.n, p.m, p.k4 * 4]);
+
+    /// [`FORWARD_TILE`] by tiles of half the size.
+    pub FORWARD_TILE_SMALL = "linear_forward_tile_small" of weight4 through "chunks/forward_tile_small"
+        text (crate::kernel!(@source "linear_forward_tile")) as FORWARD_TILE;
 }
 crate::kernel! {
     /// `y = x Wᵀ`, any shape.
@@ -191,5 +197,8 @@ crate::kernel! {
         /// The word at which the weights' second plane begins.
         plane: u32,
     },
-    twin tile
+    twin tile;
+
+    /// [`BACKWARD_TILE`] by tiles of half the size.
+    pub BACKWARD_TILE_SMALL = "linear_backward_tile_small" of weight4 through "chunks/input_tile_small" as BACKWARD_TILE;
 }

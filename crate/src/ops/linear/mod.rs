@@ -6,6 +6,7 @@
 //! Burn's matmul is used instead of the twins, which remain the definition.
 
 pub mod kernels;
+mod tiles;
 mod twins;
 
 use burn::backend::TensorMetadata;
@@ -19,7 +20,8 @@ use crate::ops::elementwise::residual_add;
 use crate::ops::embedding;
 use crate::ops::tape::Vjp;
 use crate::ops::weights::Weights;
-use kernels::{AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, BothParams, ForwardParams, InputParams, TileParams};
+use kernels::{AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, BothParams, ForwardParams, InputParams};
+pub(super) use tiles::{by_tiles, tiled, tiling};
 
 /// Up to this many rows one thread computes one output: a register block would compute rows twice.
 const FEW_ROWS: usize = 2;
@@ -43,47 +45,6 @@ const BLOCK_THREADS: usize = 24;
 fn block_threads(software: bool, [height, width]: [usize; 2], rows: usize, columns: usize) -> Option<usize> {
     let threads = rows.div_ceil(height) * columns.div_ceil(width);
     (software && rows >= height - 4 && threads >= BLOCK_THREADS).then_some(threads)
-}
-
-/// Rows and columns of a tile, and the number of rows from which tiles pay off on a GPU.
-const TILE: usize = 64;
-const TILE_ROWS: usize = TILE / 2;
-
-/// Whether products of `n` rows are computed by tiles.
-pub(super) fn tiled(software: bool, n: usize) -> bool {
-    !software && n >= TILE_ROWS
-}
-
-/// Workgroups for the tiles of `[rows, columns]`.
-pub(super) fn tiles(rows: usize, columns: usize) -> u32 {
-    (rows.div_ceil(TILE) * columns.div_ceil(TILE)) as u32
-}
-
-/// Computes by tiles dx if w is given, added to its sum or in slices of dy's columns `[slices, n·k]`, and `scale` dW if x is given, added to
-/// its sum if there is one. An output that is not requested is a placeholder.
-pub(super) fn by_tiles<B: Launch>(
-    dy: FloatTensor<B>,
-    x: Option<FloatTensor<B>>,
-    w: Option<Weights<FloatTensor<B>>>,
-    k: usize,
-    scale: f32,
-    sums: [Option<FloatTensor<B>>; 2],
-) -> [FloatTensor<B>; 2] {
-    let (n, m) = rows_columns(&dy.shape());
-    let slices = m.div_ceil(SLICE).max(1);
-    // Without weights the kernel reads none.
-    let (storage, plane) = w.as_ref().map_or((StorageType::F32, 0), |w| (w.form.storage, w.form.plane()));
-    let input = if w.is_some() { slices as u32 * tiles(n, k) } else { 0 };
-    let weight = if x.is_some() { tiles(m, k) } else { 0 };
-    let add = u32::from(sums[0].is_some()) + 2 * u32::from(sums[1].is_some());
-    let (m4, k4, slice4) = (m as u32 / 4, k as u32 / 4, SLICE as u32 / 4);
-    let params = TileParams { n: n as u32, m4, k4, slice4, input, add, scale, plane };
-    let place = |made: bool, rows: usize, columns: usize| B::empty(&dy, if made { [rows, columns] } else { [1, 4] }.into(), DType::F32);
-    let [dx, dw] = sums;
-    let dx = dx.unwrap_or_else(|| place(input > 0, slices, n * k));
-    let dw = dw.unwrap_or_else(|| place(weight > 0, m, k));
-    let [x, w] = [x, w.map(|w| w.words)].map(|given| given.unwrap_or_else(|| place(false, 1, 4)));
-    B::launch(kernels::BACKWARD_TILE.of(storage), [w, dy, x], [dx, dw], &params, input + weight)
 }
 
 /// The sum `[n, k]` of slices `[slices, n·k]`, of which there may be one.
@@ -112,7 +73,9 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>) -> Floa
     } else {
         let params = ForwardParams { n: n as u32, m: m as u32, k4: k as u32 / 4, plane };
         if tiled(software, n) {
-            B::launch(kernels::FORWARD_TILE.of(storage), [w, x], [y], &params, tiles(n, m))
+            let (tile, groups) = tiling(|tile| tile.of(n, m));
+            let kernel = tile.choose(&kernels::FORWARD_TILE, &kernels::FORWARD_TILE_SMALL);
+            B::launch(kernel.of(storage), [w, x], [y], &params, groups)
         } else {
             let row = n * m.div_ceil(ROW_OUTPUTS) * kernels::ROW.of(storage).any().workgroup as usize;
             let (kernel, threads) = match (n <= FEW_ROWS, block_threads(software, FORWARD_BLOCK, n, m)) {

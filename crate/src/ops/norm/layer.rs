@@ -7,15 +7,20 @@ use burn::tensor::DType;
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::gpu::{Kernels, Words, groups_of_64};
 use crate::ops::column_sum::{self, column_sum};
-use crate::ops::norm::rms::ForwardParams;
+use crate::ops::elementwise::residual_add;
+use crate::ops::norm::rms::{self, ForwardParams};
 use crate::ops::tape::Vjp;
 
 /// The kernels of this file.
-pub(crate) static KERNELS: Kernels = &[&FORWARD.all(), &BACKWARD_INPUT.all(), &BACKWARD_WEIGHT.all()];
+pub(crate) static KERNELS: Kernels =
+    &[&FORWARD.all(), &FORWARD_GROUP.all(), &BACKWARD_INPUT.all(), &BACKWARD_WEIGHT.all(), &BACKWARD_GROUP.all()];
 
 crate::kernel! {
     /// `y`, and mean and `r` of each row.
-    pub FORWARD = "layer_norm_forward" [64], (x, w, b) -> (y, stats), ForwardParams, twin forward_twin
+    pub FORWARD = "layer_norm_forward" [64], (x, w, b) -> (y, stats), ForwardParams, twin forward_twin;
+
+    /// [`FORWARD`] where C is a multiple of 4, with one workgroup per row.
+    pub FORWARD_GROUP = "layer_norm_forward_group" as FORWARD;
 }
 crate::kernel! {
     /// `dx = r (dy w − mean(dy w) − z mean(dy w z))`, `z = (x − mean) r`
@@ -32,6 +37,10 @@ crate::kernel! {
 crate::kernel! {
     /// `dw = Σ dy z`, `db = Σ dy` in parts.
     pub BACKWARD_WEIGHT = "layer_norm_backward_weight" [64], (x, stats, dy) -> (dw, db), column_sum::Params, twin backward_weight_twin
+}
+crate::kernel! {
+    /// Both where C is a multiple of 4, dx by one workgroup per row.
+    pub BACKWARD_GROUP = "layer_norm_backward_group" [64], (x, w, stats, dy) -> (mut dx, dw, db), rms::BackwardParams, twin backward_twin
 }
 
 fn forward_twin([x, w, b]: [&[u32]; 3], [y, stats]: [&mut [u32]; 2], p: &ForwardParams) {
@@ -78,13 +87,30 @@ fn backward_weight_twin([x, stats, dy]: [&[u32]; 3], [dw, db]: [&mut [u32]; 2], 
     }
 }
 
+fn backward_twin([x, w, stats, dy]: [&[u32]; 4], [dx, dw, db]: [&mut [u32]; 3], p: &rms::BackwardParams) {
+    let mut made = vec![0; dx.len()];
+    backward_input_twin([x, w, stats, dy], [&mut made], &BackwardParams { n: p.n, width: p.width });
+    for (sum, made) in dx.floats_mut().iter_mut().zip(made.floats()) {
+        // Rounded before it is added, so that the bits equal those of two launches.
+        *sum = if p.add == 1 { *sum } else { 0.0 } + made;
+    }
+    let cut = column_sum::Params { n: p.n, width: p.width, rows: p.rows, parts: p.parts };
+    backward_weight_twin([x, stats, dy], [dw, db], &cut);
+}
+
 /// `x [n, C]`, `w`, `b [C]` → `y [n, C]` and mean and scale of each row `[n, 2]`
 pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>, b: FloatTensor<B>, eps: f32) -> [FloatTensor<B>; 2] {
     let (n, width) = rows_columns(&x.shape());
     let y = B::empty(&x, x.shape(), DType::F32);
     let stats = B::empty(&x, [n, 2].into(), DType::F32);
     let params = ForwardParams { n: n as u32, width: width as u32, eps };
-    B::launch(&FORWARD, [x, w, b], [y, stats], &params, groups_of_64(n))
+    let (kernel, groups) = if by_groups::<B>(&x, width) { (&FORWARD_GROUP, n as u32) } else { (&FORWARD, groups_of_64(n)) };
+    B::launch(kernel, [x, w, b], [y, stats], &params, groups)
+}
+
+/// Whether a workgroup takes a row: on a GPU neighbouring threads should read neighbouring elements.
+fn by_groups<B: Launch>(x: &FloatTensor<B>, width: usize) -> bool {
+    !B::software(x) && width.is_multiple_of(4)
 }
 
 /// Gradients of LayerNorm.
@@ -98,10 +124,32 @@ pub struct LayerNorm<T> {
     pub stats: T,
 }
 
+/// dx, added to `sum` if there is one, dw and db, by a workgroup per row.
+fn backward_by_groups<B: Launch>(
+    of: LayerNorm<FloatTensor<B>>,
+    dy: FloatTensor<B>,
+    needs: [bool; 3],
+    sum: Option<FloatTensor<B>>,
+) -> [Option<FloatTensor<B>>; 3] {
+    let LayerNorm { x, w, stats } = of;
+    let (n, width) = rows_columns(&x.shape());
+    let cut = column_sum::Params::cut(n, width);
+    let parts = if needs[1] || needs[2] { cut.parts } else { 0 };
+    let params = rms::BackwardParams { n: n as u32, width: width as u32, rows: cut.rows, parts, add: u32::from(sum.is_some()) };
+    let dx = sum.unwrap_or_else(|| B::empty(&x, x.shape(), DType::F32));
+    let [dw, db] = [(); 2].map(|()| B::empty(&x, [parts.max(1) as usize, width].into(), DType::F32));
+    let groups = n as u32 + groups_of_64(parts as usize * width / 4);
+    let [dx, dw, db] = B::launch(&BACKWARD_GROUP, [x, w, stats, dy], [dx, dw, db], &params, groups);
+    [needs[0].then_some(dx), needs[1].then(|| column_sum::<B>(dw)), needs[2].then(|| column_sum::<B>(db))]
+}
+
 impl<B: Launch> Vjp<B, 3> for LayerNorm<FloatTensor<B>> {
     fn backward(self, dy: FloatTensor<B>, needs: [bool; 3]) -> [Option<FloatTensor<B>>; 3] {
+        let (n, width) = rows_columns(&self.x.shape());
+        if by_groups::<B>(&self.x, width) {
+            return backward_by_groups::<B>(self, dy, needs, None);
+        }
         let Self { x, w, stats } = self;
-        let (n, width) = rows_columns(&x.shape());
         let (mut dw, mut db) = (None, None);
         if needs[1] || needs[2] {
             let params = column_sum::Params::cut(n, width);
@@ -118,5 +166,13 @@ impl<B: Launch> Vjp<B, 3> for LayerNorm<FloatTensor<B>> {
             dx
         });
         [dx, dw, db]
+    }
+
+    fn backward_onto(self, sum: FloatTensor<B>, dy: FloatTensor<B>, needs: [bool; 3]) -> [Option<FloatTensor<B>>; 3] {
+        if by_groups::<B>(&self.x, rows_columns(&self.x.shape()).1) {
+            return backward_by_groups::<B>(self, dy, needs, Some(sum));
+        }
+        let [dx, dw, db] = Vjp::<B, 3>::backward(self, dy, needs);
+        [dx.map(|dx| residual_add::<B>(sum, dx)), dw, db]
     }
 }

@@ -116,7 +116,7 @@ fn flops(launched: &Launched) -> Option<f64> {
     }
     // Two products in the forward pass, three for the gradient of the queries, four for those of keys and values; half of the square is
     // masked.
-    let products = match name.trim_end_matches("_block") {
+    let products = match name.trim_end_matches("_block").trim_end_matches("_wide").trim_end_matches("_tile") {
         "attention_forward" => 2.0,
         "attention_backward_query" => 3.0,
         "attention_backward_key_value" => 4.0,

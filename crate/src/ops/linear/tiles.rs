@@ -1,0 +1,88 @@
+//! Products by tiles in workgroup memory, for GPUs: 64 by 64, or where those would be few workgroups, 32 by 32.
+
+use burn::backend::TensorMetadata;
+use burn::backend::tensor::FloatTensor;
+use burn::tensor::DType;
+
+use super::SLICE;
+use super::kernels::{self, TileParams};
+use crate::gpu::StorageType;
+use crate::gpu::launch::{Launch, rows_columns};
+use crate::ops::weights::Weights;
+
+/// Rows and columns of a tile: each element read serves as many products.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::ops) enum Tile {
+    /// 64 by 64.
+    Large,
+    /// 32 by 32.
+    Small,
+}
+
+/// From so many workgroups on, large tiles give every processor of a large GPU enough to do.
+const FILLED: u32 = 256;
+
+/// Number of rows from which tiles pay off on a GPU.
+const TILE_ROWS: usize = 32;
+
+impl Tile {
+    fn size(self) -> usize {
+        match self {
+            Self::Large => 64,
+            Self::Small => 32,
+        }
+    }
+
+    /// Workgroups for the tiles of `[rows, columns]`.
+    pub(in crate::ops) fn of(self, rows: usize, columns: usize) -> u32 {
+        (rows.div_ceil(self.size()) * columns.div_ceil(self.size())) as u32
+    }
+
+    /// The kernel for tiles of this size.
+    pub(in crate::ops) fn choose<T>(self, large: T, small: T) -> T {
+        match self {
+            Self::Large => large,
+            Self::Small => small,
+        }
+    }
+}
+
+/// The tiles of a product, and how many workgroups they are: large ones if there are enough of them.
+pub(in crate::ops) fn tiling(groups: impl Fn(Tile) -> u32) -> (Tile, u32) {
+    let large = groups(Tile::Large);
+    if large >= FILLED { (Tile::Large, large) } else { (Tile::Small, groups(Tile::Small)) }
+}
+
+/// Whether products of `n` rows are computed by tiles.
+pub(in crate::ops) fn tiled(software: bool, n: usize) -> bool {
+    !software && n >= TILE_ROWS
+}
+
+/// Computes by tiles dx if w is given, added to its sum or in slices of dy's columns `[slices, n·k]`, and `scale` dW if x is given, added to
+/// its sum if there is one. An output that is not requested is a placeholder.
+pub(in crate::ops) fn by_tiles<B: Launch>(
+    dy: FloatTensor<B>,
+    x: Option<FloatTensor<B>>,
+    w: Option<Weights<FloatTensor<B>>>,
+    k: usize,
+    scale: f32,
+    sums: [Option<FloatTensor<B>>; 2],
+) -> [FloatTensor<B>; 2] {
+    let (n, m) = rows_columns(&dy.shape());
+    let slices = m.div_ceil(SLICE).max(1);
+    // Without weights the kernel reads none.
+    let (storage, plane) = w.as_ref().map_or((StorageType::F32, 0), |w| (w.form.storage, w.form.plane()));
+    let of_input = |tile: Tile| if w.is_some() { slices as u32 * tile.of(n, k) } else { 0 };
+    let (tile, groups) = tiling(|tile| of_input(tile) + if x.is_some() { tile.of(m, k) } else { 0 });
+    let input = of_input(tile);
+    let add = u32::from(sums[0].is_some()) + 2 * u32::from(sums[1].is_some());
+    let (m4, k4, slice4) = (m as u32 / 4, k as u32 / 4, SLICE as u32 / 4);
+    let params = TileParams { n: n as u32, m4, k4, slice4, input, add, scale, plane };
+    let place = |made: bool, rows: usize, columns: usize| B::empty(&dy, if made { [rows, columns] } else { [1, 4] }.into(), DType::F32);
+    let [dx, dw] = sums;
+    let dx = dx.unwrap_or_else(|| place(w.is_some(), slices, n * k));
+    let dw = dw.unwrap_or_else(|| place(x.is_some(), m, k));
+    let [x, w] = [x, w.map(|w| w.words)].map(|given| given.unwrap_or_else(|| place(false, 1, 4)));
+    let kernel = tile.choose(&kernels::BACKWARD_TILE, &kernels::BACKWARD_TILE_SMALL);
+    B::launch(kernel.of(storage), [w, dy, x], [dx, dw], &params, groups)
+}
