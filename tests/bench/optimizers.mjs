@@ -14,7 +14,7 @@ const args = ['run', '--locked', '-q', '--bin', 'tabtune', '--', 'bench', 'optim
 const output = execFileSync('cargo', args, { cwd: root, env: environment, encoding: 'utf8', maxBuffer: 1 << 26 });
 const rows = output.trim().split('\n').map((line) => JSON.parse(line));
 const source = (name) => readFileSync(join(root, 'shaders', `${name}.wgsl`), 'utf8');
-const sources = Object.fromEntries(['common', 'u32_copy', ...rows.flatMap((row) => row.launches.map(([name]) => name))].map((name) => [name, source(name)]));
+const sources = Object.assign({ u32_copy: source('common') + source('u32_copy') }, ...rows.map(({ texts }) => texts));
 
 /** Runs in the page: median milliseconds of each list of launches, after two that do not count; the lists take turns. */
 async function time({ lists, sources, repetitions }) {
@@ -23,8 +23,7 @@ async function time({ lists, sources, repetitions }) {
   const device = await adapter.requestDevice({ requiredLimits: { maxStorageBufferBindingSize, maxBufferSize } });
   const pipelines = new Map();
   for (const [name, code] of Object.entries(sources)) {
-    if (name === 'common') continue;
-    const module = device.createShaderModule({ code: sources.common + code });
+    const module = device.createShaderModule({ code });
     pipelines.set(name, await device.createComputePipelineAsync({ layout: 'auto', compute: { module, entryPoint: 'main' } }));
   }
   const usage = GPUBufferUsage.STORAGE | GPUBufferUsage.COPY_DST;
@@ -77,7 +76,7 @@ async function time({ lists, sources, repetitions }) {
 
 const copies = rows.map(({ bytes }) => {
   const words = Math.floor(bytes / 8);
-  return [['u32_copy', [words, words], [words], Math.ceil(words / 256)]];
+  return [['u32_copy', [words, words], [words, 0, 0], Math.ceil(words / 256)]];
 });
 const site = await serve();
 const browser = await Browser.launch();

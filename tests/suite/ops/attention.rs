@@ -127,16 +127,16 @@ fn attention_tiles_agree_with_the_definition() {
     check_all(&forward_tile, BOUND, ("a0 *= old.x;", ""));
     check_all(&backward_query, GRADIENTS, ("(g3 - partial[lane])", "(g3 + partial[lane])"));
     check_all(&|p| backward_key_value(p, false), GRADIENTS, ("(g3 - vec4<f32>(delta.w))", "(g3 + vec4<f32>(delta.w))"));
-    // What each does about documents, and about the rows past the last one.
-    let check_documents = |case: &dyn Fn(Params) -> Case, flip| {
+    // What each does about documents, and about the rows past the last one, by the shorter ones.
+    let check_short = |case: &dyn Fn(Params) -> Case, flip| {
         for wide in [false, true] {
-            check(&tiled(wide).into_iter().filter(|p| p.documents == 1).map(case).collect::<Vec<_>>(), GRADIENTS, flip);
+            check(&tiled(wide).into_iter().filter(|p| p.documents == 1 && p.len < 100).map(case).collect::<Vec<_>>(), GRADIENTS, flip);
         }
     };
-    check_documents(&forward_tile, ("(key2 >= first)", "(key2 >= vec4<u32>())"));
-    check_documents(&backward_query, ("(key2 >= first)", "(key2 >= vec4<u32>())"));
-    check_documents(&|p| backward_key_value(p, false), ("(vec4<u32>(first.z) <= j)", "(vec4<u32>() <= j)"));
-    check_all(&|p| backward_key_value(p, false), GRADIENTS, ("vec4<bool>(t.y < len)", "vec4<bool>(true)"));
+    check_short(&forward_tile, ("(key2 >= first)", "(key2 >= vec4<u32>())"));
+    check_short(&backward_query, ("(key2 >= first)", "(key2 >= vec4<u32>())"));
+    check_short(&|p| backward_key_value(p, false), ("(vec4<u32>(first.z) <= j)", "(vec4<u32>() <= j)"));
+    check_short(&|p| backward_key_value(p, false), ("vec4<bool>(t.y < len)", "vec4<bool>(true)"));
 }
 
 #[test]

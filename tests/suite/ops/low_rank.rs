@@ -58,7 +58,8 @@ fn low_rank_tiles_agree_with_the_definition() {
         (F32, Bf16, ("params.wide == 1u", "params.wide == 0u")),
         (F32, Bf16, ("factor[2u * at + 1u]", "factor[2u * at]")),
     ] {
-        for small in [false, true] {
+        // The factor is read by the same text in both.
+        for small in [false, true].into_iter().take(if of_factor == F32 { 2 } else { 1 }) {
             check(&SHAPES.map(|shape| forward(small, shape, storage, of_factor)), BOUND, flip);
         }
     }
@@ -69,7 +70,7 @@ fn low_rank_tiles_agree_with_the_definition() {
         (F32, Bf16, false, ("row * params.k4 + i);", "row * params.k4);")),
         (F32, F32, true, ("c - own);", "c);")),
     ] {
-        for small in [false, true] {
+        for small in [false, true].into_iter().take(if add { 2 } else { 1 }) {
             check(&SHAPES.map(|shape| backward(small, shape, storage, of_factor, add)), BOUND, flip);
         }
     }
