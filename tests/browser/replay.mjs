@@ -81,7 +81,7 @@ async function open() {
   return adapter.requestDevice();
 }
 
-/** Largest differences of the kernel and of its mutant over the cases of one recorded check, and GPU errors. */
+/** Largest differences of the kernel, and of its mutant up to the case that catches it, over the cases of one recorded check, and GPU errors. */
 export async function replay(name) {
   const [manifest, bytes] = await Promise.all([fetch(`/cases/${name}.json`).then((found) => found.json()), fetch(`/cases/${name}.bin`).then((found) => found.arrayBuffer())]);
   const words = new Uint32Array(bytes);
@@ -90,18 +90,18 @@ export async function replay(name) {
   const errors = [];
   const hear = (event) => errors.push(event.error.message);
   device.addEventListener('uncapturederror', hear);
-  const results = {};
-  const kinds = ['source', 'mutant'];
+  const { kernel, bound, cases } = manifest;
+  const [source, mutant] = [[], []];
   // Two compilers at once.
-  const pipelines = await Promise.all(kinds.map((kind) => pipelineOf(device, manifest[kind])));
-  for (const [index, kind] of kinds.entries()) {
-    results[kind] = [];
-    for (const test of manifest.cases) results[kind].push(await runCase(device, pipelines[index], test, wordsOf));
+  const pipelines = await Promise.all(['source', 'mutant'].map((kind) => pipelineOf(device, manifest[kind])));
+  for (const test of cases) source.push(await runCase(device, pipelines[0], test, wordsOf));
+  for (const test of cases) {
+    mutant.push(await runCase(device, pipelines[1], test, wordsOf));
+    if (mutant.at(-1) > bound) break;
   }
   // An error of the last submission is reported after it.
   await device.queue.onSubmittedWorkDone();
   device.removeEventListener('uncapturederror', hear);
-  const { kernel, bound } = manifest;
   // JSON has no infinity: it crosses to the test as a text.
-  return { kernel, bound, errors, source: results.source.map(String), mutant: results.mutant.map(String) };
+  return { kernel, bound, errors, source: source.map(String), mutant: mutant.map(String) };
 }

@@ -29,12 +29,13 @@ impl Words {
     }
 }
 
-/// Writes the cases of one check to the folder that `TABTUNE_CASES` names: `<test>.json` and `<test>.bin`. Without it, nothing.
-pub fn record(cases: &[Case], bound: f64, mutant: &AnyKernel) {
+/// Writes the cases of one check, with what their twins gave, to the folder that `TABTUNE_CASES` names: `<test>.json` and `<test>.bin`.
+/// Without it, nothing.
+pub fn record(cases: &[Case], twins: &[Vec<Vec<u32>>], bound: f64, mutant: &AnyKernel) {
     let Some(folder) = std::env::var_os("TABTUNE_CASES").map(PathBuf::from) else { return };
     let mut words = Words::default();
-    let small = cases.iter().filter(|case| case.buffers.iter().map(Vec::len).sum::<usize>() <= MOST_WORDS);
-    let told: Vec<Value> = small.map(|case| describe(case, &mut words)).collect();
+    let small = cases.iter().zip(twins).filter(|(case, _)| case.buffers.iter().map(Vec::len).sum::<usize>() <= MOST_WORDS);
+    let told: Vec<Value> = small.map(|(case, twin)| describe(case, twin, &mut words)).collect();
     let Some(kernel) = cases.first().map(|case| case.kernel).filter(|_| !told.is_empty()) else { return };
     let manifest = json!({
         "kernel": kernel.name,
@@ -52,9 +53,9 @@ pub fn record(cases: &[Case], bound: f64, mutant: &AnyKernel) {
     fs::write(folder.join(format!("{stem}.bin")), bytes).expect("the folder of TABTUNE_CASES can be written");
 }
 
-fn describe(case: &Case, words: &mut Words) -> Value {
+fn describe(case: &Case, twin: &[Vec<u32>], words: &mut Words) -> Value {
     let buffers: Vec<Value> = case.buffers.iter().map(|buffer| words.push(buffer)).collect();
-    let expected: Vec<Value> = case.twin().iter().map(|buffer| words.push(buffer)).collect();
+    let expected: Vec<Value> = twin.iter().map(|buffer| words.push(buffer)).collect();
     let written: Vec<bool> = case.kernel.bindings.iter().map(|binding| binding.access != Access::Read).collect();
     json!({ "buffers": buffers, "written": written, "expected": expected, "params": case.params, "groups": case.groups })
 }

@@ -115,20 +115,20 @@ pub fn compiler_of(device: &burn::tensor::Device) -> String {
 }
 
 thread_local! {
-    static BOUNDED: Cell<bool> = const { Cell::new(false) };
+    static LOOPS: Cell<ExecutionMode> = const { Cell::new(ExecutionMode::Unchecked) };
 }
 
 /// Runs `work` with loops that the shader compiler bounds, as browsers may, and as the native program does not: no kernel has a loop
 /// that may not end (tests/suite/shader_lint). For comparisons of the two; of launches of this thread.
 pub fn with_bounded_loops<T>(work: impl FnOnce() -> T) -> T {
-    let before = BOUNDED.replace(true);
+    let before = LOOPS.replace(ExecutionMode::Checked);
     let result = work();
-    BOUNDED.set(before);
+    LOOPS.set(before);
     result
 }
 
-/// A kernel, and whether its loops are bounded.
-struct Wgsl(&'static AnyKernel, bool);
+/// A kernel, and whether the compiler bounds its loops.
+struct Wgsl(&'static AnyKernel, ExecutionMode);
 
 impl KernelSource for Wgsl {
     fn source(&self) -> SourceTemplate {
@@ -136,8 +136,7 @@ impl KernelSource for Wgsl {
     }
     fn id(&self) -> KernelId {
         // By the text's place too: kernels of two crates may have one name.
-        let mode = if self.1 { ExecutionMode::Checked } else { ExecutionMode::Unchecked };
-        KernelId::new::<Self>().info((self.0.name, self.0.source.as_ptr().addr())).mode(mode)
+        KernelId::new::<Self>().info((self.0.name, self.0.source.as_ptr().addr())).mode(self.1)
     }
     fn lang(&self) -> &'static str {
         "wgsl"
@@ -175,7 +174,7 @@ fn dispatch(kernel: &'static AnyKernel, tensors: &[CubeTensor], params: &[u32], 
     }
     let mut arguments = KernelArguments::new().with_buffers(tensors.iter().map(|t| t.handle.clone().binding()).collect());
     arguments.info = MetadataBindingInfo::custom(info);
-    let source = SourceKernel::new(Wgsl(kernel, BOUNDED.get()), CubeDim::new_1d(kernel.workgroup));
+    let source = SourceKernel::new(Wgsl(kernel, LOOPS.get()), CubeDim::new_1d(kernel.workgroup));
     launching(kernel.name, || first.client.launch(Box::new(source), CubeCount::Static(x, groups.div_ceil(x), 1), arguments));
     trace::measure(|| {
         let usage = CubeBackend::memory_pool_usage(&first.device)?;

@@ -1,6 +1,7 @@
 //! Per kernel: parity with its twin and a mutant that must be caught; per operation: gradients.
 
 mod attention;
+mod attention_tiles;
 mod budget;
 mod cast_bf16;
 mod cross_entropy;
