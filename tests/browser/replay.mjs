@@ -81,7 +81,10 @@ async function open() {
   return adapter.requestDevice();
 }
 
-/** Largest differences of the kernel, and of its mutant up to the case that catches it, over the cases of one recorded check, and GPU errors. */
+/**
+ * Largest differences of the kernel over the cases of one recorded check, those of its mutant from the case that caught it natively up to the
+ * one that catches it here, and GPU errors.
+ */
 export async function replay(name) {
   const [manifest, bytes] = await Promise.all([fetch(`/cases/${name}.json`).then((found) => found.json()), fetch(`/cases/${name}.bin`).then((found) => found.arrayBuffer())]);
   const words = new Uint32Array(bytes);
@@ -90,12 +93,12 @@ export async function replay(name) {
   const errors = [];
   const hear = (event) => errors.push(event.error.message);
   device.addEventListener('uncapturederror', hear);
-  const { kernel, bound, cases } = manifest;
+  const { kernel, bound, caught, cases } = manifest;
   const [source, mutant] = [[], []];
   // Two compilers at once.
   const pipelines = await Promise.all(['source', 'mutant'].map((kind) => pipelineOf(device, manifest[kind])));
   for (const test of cases) source.push(await runCase(device, pipelines[0], test, wordsOf));
-  for (const test of cases) {
+  for (const test of [...cases.slice(caught), ...cases.slice(0, caught)]) {
     mutant.push(await runCase(device, pipelines[1], test, wordsOf));
     if (mutant.at(-1) > bound) break;
   }

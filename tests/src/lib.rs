@@ -22,6 +22,11 @@ impl Wake for Unpark {
     }
 }
 
+/// Whether tests whose cases would take minutes have all of them: `TABTUNE_FULL=1`.
+pub fn in_full() -> bool {
+    std::env::var_os("TABTUNE_FULL").is_some()
+}
+
 /// Waits for a future on this thread.
 pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     let mut future = std::pin::pin!(future);

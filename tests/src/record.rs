@@ -1,7 +1,9 @@
 //! Kernel cases written to disk, so that the same inputs meet the same WGSL in a browser (`tests/browser/kernels.test.mjs`).
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
@@ -15,6 +17,8 @@ const MOST_WORDS: usize = 1 << 20;
 thread_local! {
     /// Checks recorded by this test; each test has a thread of its own.
     static COUNT: Cell<usize> = const { Cell::new(0) };
+    /// Kernels with the cases that this test has recorded.
+    static RECORDED: RefCell<HashSet<u64>> = RefCell::default();
 }
 
 /// Words of all cases in one row, and where each buffer lies in it.
@@ -29,12 +33,26 @@ impl Words {
     }
 }
 
+/// A number for these launches.
+fn hash_of(cases: &[Case]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for case in cases {
+        (case.kernel.name, &case.buffers, &case.params, case.groups).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
 /// Writes the cases of one check, with what their twins gave, to the folder that `TABTUNE_CASES` names: `<test>.json` and `<test>.bin`.
-/// Without it, nothing.
-pub fn record(cases: &[Case], twins: &[Vec<Vec<u32>>], bound: f64, mutant: &AnyKernel) {
+/// Without it, nothing. The case at `caught` is the one that the mutant fails first; where the same cases were recorded with another mutant,
+/// it is all that is written.
+pub fn record(cases: &[Case], twins: &[Vec<Vec<u32>>], bound: f64, mutant: &AnyKernel, caught: usize) {
     let Some(folder) = std::env::var_os("TABTUNE_CASES").map(PathBuf::from) else { return };
+    let is_small = |case: &Case| case.buffers.iter().map(Vec::len).sum::<usize>() <= MOST_WORDS;
+    let again = !RECORDED.with_borrow_mut(|recorded| recorded.insert(hash_of(cases))) && is_small(&cases[caught]);
+    let (cases, twins) = if again { (&cases[caught..=caught], &twins[caught..=caught]) } else { (cases, twins) };
+    let caught = if again { 0 } else { cases[..caught].iter().filter(|case| is_small(case)).count() };
     let mut words = Words::default();
-    let small = cases.iter().zip(twins).filter(|(case, _)| case.buffers.iter().map(Vec::len).sum::<usize>() <= MOST_WORDS);
+    let small = cases.iter().zip(twins).filter(|(case, _)| is_small(case));
     let told: Vec<Value> = small.map(|(case, twin)| describe(case, twin, &mut words)).collect();
     let Some(kernel) = cases.first().map(|case| case.kernel).filter(|_| !told.is_empty()) else { return };
     let manifest = json!({
@@ -42,6 +60,7 @@ pub fn record(cases: &[Case], twins: &[Vec<Vec<u32>>], bound: f64, mutant: &AnyK
         "source": kernel.assembled(),
         "mutant": mutant.assembled(),
         "bound": bound,
+        "caught": caught,
         "cases": told,
     });
     let thread = std::thread::current();

@@ -12,7 +12,7 @@ use tabtune::gpu::trace::{watch_memory, watched_memory};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
 use tabtune::train::{Trainer, memory_plan};
-use tabtune_tests::{block_on, gpu};
+use tabtune_tests::{block_on, gpu, in_full};
 
 /// Set in the process that measures: bytes are counted for all tests of a process.
 const ALONE: &str = "TABTUNE_TESTS_ALONE";
@@ -92,8 +92,10 @@ fn planned_bytes_are_those_in_use() {
         let shape = config_from_hf(&shape).unwrap();
         let modes = [json!({}), json!({"gradient_checkpointing": true}), json!({"gradient_accumulation_steps": 2}), release.clone()];
         for mode in modes.iter().chain((family == "llama").then_some(&orthogonal)) {
-            for tokens in [&few, &many] {
-                let config = merged(&[tokens, mode]);
+            // The full form has few tokens for each family.
+            let sizes = if family == "llama" || in_full() { &[&few, &many][..] } else { &[&many] };
+            for tokens in sizes {
+                let config = merged(&[*tokens, mode]);
                 let planned = memory_plan(&shape, &config, None).unwrap().total();
                 let model = || block_on(Model::init(&shape, 1, config.precision, &device.inner(), &Interrupt::none())).unwrap();
                 compare(&format!("{family} {tokens} {mode}"), planned, found(model, config.clone(), &device), 1e-2);
@@ -124,14 +126,15 @@ fn planned_bytes_of_adapters_are_those_in_use() {
     let kept = json!({"gradient_checkpointing": false, "gradient_accumulation_steps": 2});
     // A vocabulary and an MLP whose sums are cut into slices, or that are not.
     let (small, sliced) = (adapter_shape(700, 768), adapter_shape(9000, 4864));
-    for (shape, types, precision, parts) in [
+    let runs = [
         (&small, "q4_k_m", "f32", [&many, &again]),
         (&small, "q8_0", "bf16", [&many, &kept]),
+        (&sliced, "q8_0", "bf16", [&some, &again]),
+        (&sliced, "q4_k_m", "f32", [&few, &again]),
         (&small, "q4_0", "f32", [&few, &again]),
         (&small, "f16", "bf16", [&many, &again]),
-        (&sliced, "q4_k_m", "f32", [&few, &again]),
-        (&sliced, "q8_0", "bf16", [&some, &again]),
-    ] {
+    ];
+    for (shape, types, precision, parts) in runs.into_iter().take(if in_full() { 6 } else { 3 }) {
         let bundle = super::adapter::opened(&super::adapter::base(shape, types));
         let adapter = json!({"precision": precision, "adapter": {"r": 16, "target_modules": "all-linear"}});
         let config = merged(&[parts[0], parts[1], &adapter]);

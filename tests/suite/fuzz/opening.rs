@@ -11,7 +11,7 @@ use crate::hostile::{bytes_of, cases};
 
 /// Size of the files: the 16 MiB that every file may take hide little beside 8 times as much. `TABTUNE_LARGE` is another one, in MiB.
 pub fn large() -> usize {
-    std::env::var("TABTUNE_LARGE").map_or(12, |size| size.parse().expect("TABTUNE_LARGE is a number")) << 20
+    std::env::var("TABTUNE_LARGE").map_or(8, |size| size.parse().expect("TABTUNE_LARGE is a number")) << 20
 }
 pub const MAX_COUNT: usize = 100_000;
 

@@ -4,7 +4,7 @@ use tabtune::ops::attention::kernels::{self, Params};
 use tabtune_tests::as_a_gpu;
 use tabtune_tests::kernels::{Case, check, floats, relative_l2};
 
-use super::attention::{BOUND, backward_key_value, backward_query, forward, narrow, shapes, tiles};
+use super::attention::{BOUND, backward_key_value, backward_query, forward, key_value_after, narrow, query_after, shapes, tiles};
 
 /// Gradients over up to 307 keys, whose largest error and not their size in sum is held.
 const GRADIENTS: f64 = 5e-5;
@@ -55,19 +55,19 @@ fn attention_tiles_agree_with_the_definition() {
 fn attention_of_2048_tokens_by_tiles_is_true_to_float64() {
     let Some(device) = as_a_gpu() else { return };
     let p = Params { batch: 1, heads: 1, kv_heads: 1, len: 2048, offset: 0, width4: 16, scale: 0.125, documents: 1 };
-    let off = |case: Case| {
-        case.device(case.kernel, &device.inner())
-            .into_iter()
-            .zip(case.twin())
-            .map(|(found, truth)| {
-                let truth: Vec<f64> = floats(&truth).into_iter().map(f64::from).collect();
-                relative_l2(&floats(&found), &truth)
-            })
-            .fold(0.0, f64::max)
+    let off = |case: &Case, twin: &[Vec<u32>]| {
+        let wide = |words: &[u32]| floats(words).into_iter().map(f64::from).collect::<Vec<_>>();
+        let found = case.device(case.kernel, &device.inner());
+        found.iter().zip(twin).map(|(found, truth)| relative_l2(&floats(found), &wide(truth))).fold(0.0, f64::max)
     };
     for documents in [0, 1] {
         let p = Params { documents, ..p };
-        let found = [off(forward_tile(p)), off(backward_query(p)), off(backward_key_value(p, false))];
+        let forward = forward_tile(p);
+        let made = forward.twin();
+        let query = query_after(p, made.clone());
+        let written = query.twin();
+        let key_value = key_value_after(p, written.clone(), false);
+        let found = [off(&forward, &made), off(&query, &written), off(&key_value, &key_value.twin())];
         println!("documents {documents}: {found:?}");
         assert!(found[0] <= 2e-6 && found[1..].iter().all(|off| *off <= 1e-5), "{found:?}");
     }
