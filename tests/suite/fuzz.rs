@@ -49,7 +49,7 @@ fn answer(target: &Target, file: &[u8]) -> Result<String, String> {
 }
 
 fn fuzz(target: &Target) {
-    let count: u64 = std::env::var("TABTUNE_FUZZ").map_or(10_000, |count| count.parse().expect("TABTUNE_FUZZ is a number"));
+    let count: u64 = std::env::var("TABTUNE_FUZZ").map_or(20_000, |count| count.parse().expect("TABTUNE_FUZZ is a number"));
     let mut random = Random(20_261_122);
     let mut files = (target.seeds)();
     let seeds = files.len() as u64;
