@@ -9,7 +9,6 @@ struct Params {
   rows: u32,
   cols: u32,
   lanes: u32,
-  scale: f32,
   rate: f32,
   decay: f32,
   d: f32,
@@ -24,8 +23,9 @@ struct Params {
 @group(0) @binding(2) var<storage, read_write> col: array<f32>;
 @group(0) @binding(3) var<storage, read_write> sums: array<f32>;
 @group(0) @binding(4) var<storage, read_write> noise: array<u32>;
-@group(0) @binding(5) var<storage, read_write> p: array<u32>;
-@group(0) @binding(6) var<storage, read_write> params: Params;
+@group(0) @binding(5) var<storage, read_write> gate: Gate;
+@group(0) @binding(6) var<storage, read_write> p: array<u32>;
+@group(0) @binding(7) var<storage, read_write> params: Params;
 
 const SIZE: u32 = 64u;
 var<workgroup> part: array<vec3<f32>, 16>;
@@ -60,7 +60,7 @@ fn row_factor(sum: f32, total: f32) -> f32 {
 fn element(p0: f32, at: u32, i: u32, j: u32, s: vec4<f32>) -> f32 {
   let rho = row_factor(row[i], s.x);
   let kappa = 1.0 / sqrt(col[j]);
-  let u = ((bounded(g[at]) * params.scale * rho) * kappa) / s.y;
+  let u = ((bounded(g[at]) * gate.factor * rho) * kappa) / s.y;
   return p0 * s.w - s.z * u;
 }
 
@@ -110,6 +110,9 @@ fn main(
     }
   }
   workgroupBarrier();
+  if (gate.closed != 0u) {
+    return;
+  }
   let s = scalars();
   let n = params.rows * params.cols;
   let first = group_index(group, groups) * 2048u;

@@ -11,9 +11,10 @@ struct Params {
 
 @group(0) @binding(0) var<storage, read_write> row_sums: array<f32>;
 @group(0) @binding(1) var<storage, read_write> col_sums: array<f32>;
-@group(0) @binding(2) var<storage, read_write> row: array<f32>;
-@group(0) @binding(3) var<storage, read_write> col: array<f32>;
-@group(0) @binding(4) var<storage, read_write> params: Params;
+@group(0) @binding(2) var<storage, read_write> gate: Gate;
+@group(0) @binding(3) var<storage, read_write> row: array<f32>;
+@group(0) @binding(4) var<storage, read_write> col: array<f32>;
+@group(0) @binding(5) var<storage, read_write> params: Params;
 
 // Partial k of the row or column that starts at `start`.
 fn partial_at(by_row: bool, start: u32, stride: u32, k: u32) -> f32 {
@@ -78,6 +79,9 @@ fn main(
   let k = grid_index(group, groups, lane, 256u);
   let across = (params.cols + 63u) / 64u;
   let down = (params.rows + 31u) / 32u;
+  if (gate.closed != 0u) {
+    return;
+  }
   if (k < params.rows) {
     row[k] = lerp(row[k], tree_sum(true, k * across, 1u, across), params.w);
   } else if (k - params.rows < params.cols) {

@@ -9,7 +9,6 @@ struct Params {
   rows: u32,
   cols: u32,
   lanes: u32,
-  scale: f32,
   relative_step: u32,
   packed: u32,
 }
@@ -18,8 +17,9 @@ struct Params {
 @group(0) @binding(1) var<storage, read_write> p: array<u32>;
 @group(0) @binding(2) var<storage, read_write> row: array<f32>;
 @group(0) @binding(3) var<storage, read_write> col: array<f32>;
-@group(0) @binding(4) var<storage, read_write> sums: array<f32>;
-@group(0) @binding(5) var<storage, read_write> params: Params;
+@group(0) @binding(4) var<storage, read_write> gate: Gate;
+@group(0) @binding(5) var<storage, read_write> sums: array<f32>;
+@group(0) @binding(6) var<storage, read_write> params: Params;
 
 const SIZE: u32 = 64u;
 var<workgroup> part: array<vec3<f32>, 64>;
@@ -64,7 +64,7 @@ fn main(
           let at = near * params.cols + j;
           let gs = vec4<f32>(bounded(g[at.x]), bounded(g[at.y]), bounded(g[at.z]), bounded(g[at.w]));
           let rows = vec4<f32>(row[near.x], row[near.y], row[near.z], row[near.w]);
-          let a = (gs * params.scale * (1.0 / sqrt(rows))) * kappa;
+          let a = (gs * gate.factor * (1.0 / sqrt(rows))) * kappa;
           u_tile += select(vec4<f32>(0.0), a * a, inside);
           if (params.relative_step != 0u) {
             let p4 = vec4<f32>(parameter(at.x), parameter(at.y), parameter(at.z), parameter(at.w));

@@ -7,14 +7,14 @@
 struct Params {
   rows: u32,
   cols: u32,
-  scale: f32,
   eps1: f32,
 }
 
 @group(0) @binding(0) var<storage, read_write> g: array<f32>;
-@group(0) @binding(1) var<storage, read_write> row_sums: array<f32>;
-@group(0) @binding(2) var<storage, read_write> col_sums: array<f32>;
-@group(0) @binding(3) var<storage, read_write> params: Params;
+@group(0) @binding(1) var<storage, read_write> gate: Gate;
+@group(0) @binding(2) var<storage, read_write> row_sums: array<f32>;
+@group(0) @binding(3) var<storage, read_write> col_sums: array<f32>;
+@group(0) @binding(4) var<storage, read_write> params: Params;
 
 const SIZE: u32 = 64u;
 // 8 leaves per row, and one word of padding to keep rows in different banks.
@@ -24,7 +24,7 @@ var<workgroup> leaves: array<f32, SIZE * 9u>;
 fn squares(i: u32, j: vec4<u32>) -> vec4<f32> {
   let inside = (vec4<u32>(i) < vec4<u32>(params.rows)) & (j < vec4<u32>(params.cols));
   let at = select(vec4<u32>(0u), i * params.cols + j, inside);
-  let x = vec4<f32>(bounded(g[at.x]), bounded(g[at.y]), bounded(g[at.z]), bounded(g[at.w])) * params.scale;
+  let x = vec4<f32>(bounded(g[at.x]), bounded(g[at.y]), bounded(g[at.z]), bounded(g[at.w])) * gate.factor;
   return select(vec4<f32>(0.0), x * x + params.eps1, inside);
 }
 

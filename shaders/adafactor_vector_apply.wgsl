@@ -9,7 +9,6 @@ struct Params {
   rows: u32,
   cols: u32,
   lanes: u32,
-  scale: f32,
   rate: f32,
   decay: f32,
   d: f32,
@@ -23,8 +22,9 @@ struct Params {
 @group(0) @binding(1) var<storage, read_write> row: array<f32>;
 @group(0) @binding(2) var<storage, read_write> sums: array<f32>;
 @group(0) @binding(3) var<storage, read_write> noise: array<u32>;
-@group(0) @binding(4) var<storage, read_write> p: array<u32>;
-@group(0) @binding(5) var<storage, read_write> params: Params;
+@group(0) @binding(4) var<storage, read_write> gate: Gate;
+@group(0) @binding(5) var<storage, read_write> p: array<u32>;
+@group(0) @binding(6) var<storage, read_write> params: Params;
 
 const SIZE: u32 = 64u;
 var<workgroup> part: array<vec2<f32>, 16>;
@@ -46,7 +46,7 @@ fn scalars() -> vec3<f32> {
 }
 
 fn element(p0: f32, i: u32, s: vec3<f32>) -> f32 {
-  let u = (bounded(g[i]) * params.scale / sqrt(row[i])) / s.x;
+  let u = (bounded(g[i]) * gate.factor / sqrt(row[i])) / s.x;
   return p0 * s.z - s.y * u;
 }
 
@@ -96,6 +96,9 @@ fn main(
     }
   }
   workgroupBarrier();
+  if (gate.closed != 0u) {
+    return;
+  }
   let s = scalars();
   let first = group_index(group, groups) * 2048u;
   if (params.noise.rounding == ROUND_F32) {

@@ -7,7 +7,6 @@
 struct Params {
   n: u32,
   lanes: u32,
-  scale: f32,
   eps1: f32,
   w: f32,
   relative_step: u32,
@@ -16,9 +15,10 @@ struct Params {
 
 @group(0) @binding(0) var<storage, read_write> g: array<f32>;
 @group(0) @binding(1) var<storage, read_write> p: array<u32>;
-@group(0) @binding(2) var<storage, read_write> row: array<f32>;
-@group(0) @binding(3) var<storage, read_write> sums: array<f32>;
-@group(0) @binding(4) var<storage, read_write> params: Params;
+@group(0) @binding(2) var<storage, read_write> gate: Gate;
+@group(0) @binding(3) var<storage, read_write> row: array<f32>;
+@group(0) @binding(4) var<storage, read_write> sums: array<f32>;
+@group(0) @binding(5) var<storage, read_write> params: Params;
 
 const SIZE: u32 = 64u;
 var<workgroup> part: array<vec2<f32>, 64>;
@@ -54,9 +54,11 @@ fn main(
         for (var e = 0u; e < 32u; e++) {
           let i = first + k + 64u * e;
           if (i < params.n) {
-            let gi = bounded(g[i]) * params.scale;
+            let gi = bounded(g[i]) * gate.factor;
             let moment = lerp(row[i], gi * gi + params.eps1, params.w);
-            row[i] = moment;
+            if (gate.closed == 0u) {
+              row[i] = moment;
+            }
             let ui = gi / sqrt(moment);
             u_chunk[e % 4u] += ui * ui;
             if (params.relative_step != 0u) {

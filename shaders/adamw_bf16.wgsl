@@ -1,7 +1,7 @@
 // AdamW on a packed bf16 tensor of n elements with bf16 m and v and an f32 gradient, in place (shaders/README.md,
 // "AdamW"; arXiv:1711.05101, 2010.06192). One thread per word, that is two elements; all arithmetic f32, the three
 // writes rounded (nearest, or stochastic with one Philox call a word).
-//   g ← bounded(g)·scale    m′ = lerp(m, g, w1)    v′ = lerp(v, g², w2)    x = p·d − α·m′/(√v′ + ε)    store m′, v′, x
+//   g ← bounded(g)·factor    m′ = lerp(m, g, w1)    v′ = lerp(v, g², w2)    x = p·d − α·m′/(√v′ + ε)    store m′, v′, x
 // `noise` is read in recorded replays only: for stream s (m, v, p) and element i the 16 bits in word s·n + i.
 // Twin: optim/adamw/packed.rs
 struct Params {
@@ -11,20 +11,20 @@ struct Params {
   d: f32,
   alpha: f32,
   eps: f32,
-  scale: f32,
   @align(16) noise: Noise,
 }
 
 @group(0) @binding(0) var<storage, read_write> g: array<f32>;
 @group(0) @binding(1) var<storage, read_write> noise: array<u32>;
-@group(0) @binding(2) var<storage, read_write> p: array<u32>;
-@group(0) @binding(3) var<storage, read_write> m: array<u32>;
-@group(0) @binding(4) var<storage, read_write> v: array<u32>;
-@group(0) @binding(5) var<storage, read_write> params: Params;
+@group(0) @binding(2) var<storage, read_write> gate: Gate;
+@group(0) @binding(3) var<storage, read_write> p: array<u32>;
+@group(0) @binding(4) var<storage, read_write> m: array<u32>;
+@group(0) @binding(5) var<storage, read_write> v: array<u32>;
+@group(0) @binding(6) var<storage, read_write> params: Params;
 
 // m′, v′ and x of one element.
 fn element(p0: f32, g0: f32, m0: f32, v0: f32) -> vec3<f32> {
-  let gi = bounded(g0) * params.scale;
+  let gi = bounded(g0) * gate.factor;
   let mi = lerp(m0, gi, params.w1);
   let vi = lerp(v0, gi * gi, params.w2);
   return vec3<f32>(mi, vi, p0 * params.d - params.alpha * (mi / (sqrt(vi) + params.eps)));
@@ -55,7 +55,7 @@ fn main(
   @builtin(local_invocation_index) lane: u32,
 ) {
   let w = grid_index(group, groups, lane, 256u);
-  if (w >= (params.n + 1u) / 2u) {
+  if (w >= (params.n + 1u) / 2u || gate.closed != 0u) {
     return;
   }
   let paired = 2u * w + 1u < params.n;

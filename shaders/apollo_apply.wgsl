@@ -11,21 +11,21 @@ struct Params {
   back: f32,
   d: f32,
   alpha: f32,
-  scale: f32,
   @align(16) noise: Noise,
 }
 
 @group(0) @binding(0) var<storage, read_write> g: array<f32>;
 @group(0) @binding(1) var<storage, read_write> stats: array<f32>;
 @group(0) @binding(2) var<storage, read_write> factors: array<f32>;
-@group(0) @binding(3) var<storage, read_write> p: array<u32>;
-@group(0) @binding(4) var<storage, read_write> params: Params;
+@group(0) @binding(3) var<storage, read_write> gate: Gate;
+@group(0) @binding(4) var<storage, read_write> p: array<u32>;
+@group(0) @binding(5) var<storage, read_write> params: Params;
 
 fn element(p0: f32, i: u32) -> f32 {
   var s = factors[0];
   if (params.mini == 0u) {
     s = stats[select(i % params.cols, i / params.cols, params.channels_are_rows != 0u)];
   }
-  let u = bounded(g[i]) * params.scale * s;
+  let u = bounded(g[i]) * gate.factor * s;
   return p0 * params.d - params.alpha * (((u * params.front) / factors[1]) * params.back);
 }

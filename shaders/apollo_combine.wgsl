@@ -15,9 +15,10 @@ struct Params {
 }
 
 @group(0) @binding(0) var<storage, read_write> stats: array<f32>;
-@group(0) @binding(1) var<storage, read_write> norm: array<f32>;
-@group(0) @binding(2) var<storage, read_write> factors: array<f32>;
-@group(0) @binding(3) var<storage, read_write> params: Params;
+@group(0) @binding(1) var<storage, read_write> gate: Gate;
+@group(0) @binding(2) var<storage, read_write> norm: array<f32>;
+@group(0) @binding(3) var<storage, read_write> factors: array<f32>;
+@group(0) @binding(4) var<storage, read_write> params: Params;
 
 const SIZE: u32 = 64u;
 // Factor applied before squaring s·‖g‖: if a projection is nearly zero, s may be 1e8, with entries of 1e15.
@@ -71,7 +72,9 @@ fn main(@builtin(local_invocation_index) lane: u32) {
       let growth = n / (norm[0] + 1e-8);
       limit = select(max(growth, params.gamma), growth, is_nan_bits(bitcast<u32>(growth))) / params.gamma;
     }
-    norm[0] = n / limit;
+    if (gate.closed == 0u) {
+      norm[0] = n / limit;
+    }
     factors[0] = s;
     factors[1] = limit;
   }

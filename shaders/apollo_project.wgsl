@@ -4,8 +4,7 @@
 // thread per channel. P [dim, rank] comes from `given` or is made here, 32 × 8 entries at a time: z·unit, z a sum of 63
 // signs ("APOLLO projectors" there). Its product with G keeps what f32 would lose where large terms cancel: at rank 1 a
 // channel is scaled by 1/|R|.
-// m, v [rank, channels]; stats [4, channels] = s = ‖R̃‖/(‖R‖ + 1e-8), ‖g‖², ‖R̃‖², ‖R‖².
-// Twin: optim/apollo/project.rs
+// m, v [rank, channels]; stats [4, channels] = s = ‖R̃‖/(‖R‖ + 1e-8), ‖g‖², ‖R̃‖², ‖R‖². Twin: optim/apollo/project.rs
 struct Params {
   channels: u32,
   dim: u32,
@@ -18,7 +17,6 @@ struct Params {
   w1: f32,
   w2: f32,
   eps: f32,
-  scale: f32,
   key0: u32,
   key1: u32,
   refresh_low: u32,
@@ -27,10 +25,11 @@ struct Params {
 
 @group(0) @binding(0) var<storage, read_write> g: array<f32>;
 @group(0) @binding(1) var<storage, read_write> given: array<f32>;
-@group(0) @binding(2) var<storage, read_write> m: array<f32>;
-@group(0) @binding(3) var<storage, read_write> v: array<f32>;
-@group(0) @binding(4) var<storage, read_write> stats: array<f32>;
-@group(0) @binding(5) var<storage, read_write> params: Params;
+@group(0) @binding(2) var<storage, read_write> gate: Gate;
+@group(0) @binding(3) var<storage, read_write> m: array<f32>;
+@group(0) @binding(4) var<storage, read_write> v: array<f32>;
+@group(0) @binding(5) var<storage, read_write> stats: array<f32>;
+@group(0) @binding(6) var<storage, read_write> params: Params;
 
 const SIZE: u32 = 256u;
 var<workgroup> tile: array<f32, 256>;
@@ -129,12 +128,12 @@ fn main(
     if (live) {
       for (var j = 0u; j < width; j++) {
         // Scaled after the sum: where it cancels, entries rounded before would show.
-        let x = params.sigma * (whole(r[j], zero) * params.scale);
+        let x = params.sigma * (whole(r[j], zero) * gate.factor);
         let at = (first_j + j) * params.channels + c;
         let mi = lerp(m[at], x, params.w1);
         let vi = lerp(v[at], x * x, params.w2);
-        m[at] = mi;
-        v[at] = vi;
+        m[at] = select(m[at], mi, gate.closed == 0u);
+        v[at] = select(v[at], vi, gate.closed == 0u);
         let y = mi / (sqrt(vi) + params.eps);
         projected += x * x;
         moment += y * y;
@@ -143,7 +142,7 @@ fn main(
   }
   if (live) {
     stats[c] = sqrt(moment) / (sqrt(projected) + 1e-8);
-    stats[params.channels + c] = length * params.scale * params.scale;
+    stats[params.channels + c] = length * gate.factor * gate.factor;
     stats[2u * params.channels + c] = moment;
     stats[3u * params.channels + c] = projected;
   }

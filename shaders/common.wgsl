@@ -94,6 +94,13 @@ fn bf16_stochastic(bits: u32, noise: u32) -> u32 {
   return select(rounded, high, (rounded & 0x7fffu) == 0x7f80u);
 }
 
+// Whether a step writes (0), or has found what is not finite, as the steps after it; and the factor of its gradients,
+// which clips them. Twin: optim/gate.rs
+struct Gate {
+  closed: u32,
+  factor: f32,
+}
+
 // What rounds the writes of one step of one parameter. The last field of `Params`, at a multiple of 16 bytes.
 // Twin: random.rs
 struct Noise {

@@ -1,25 +1,25 @@
 // SGD with momentum, optionally Nesterov's, on n elements, in place (shaders/README.md, "SGD"). One thread: two
 // elements, one packed word of p and buf (bf16) or two (f32).
-//   g ← bounded(g)·scale    b = μ·buf + g    u = nesterov ? g + μ·b : b    p ← p·d − η·u    buf ← b
+//   g ← bounded(g)·factor    b = μ·buf + g    u = nesterov ? g + μ·b : b    p ← p·d − η·u    buf ← b
 // b is rounded with stream m, p with stream p. Twin: optim/sgd/momentum.rs
 struct Params {
   n: u32,
   rate: f32,
   d: f32,
-  scale: f32,
   momentum: f32,
   nesterov: u32,
   @align(16) noise: Noise,
 }
 
 @group(0) @binding(0) var<storage, read_write> g: array<f32>;
-@group(0) @binding(1) var<storage, read_write> p: array<u32>;
-@group(0) @binding(2) var<storage, read_write> buf: array<u32>;
-@group(0) @binding(3) var<storage, read_write> params: Params;
+@group(0) @binding(1) var<storage, read_write> gate: Gate;
+@group(0) @binding(2) var<storage, read_write> p: array<u32>;
+@group(0) @binding(3) var<storage, read_write> buf: array<u32>;
+@group(0) @binding(4) var<storage, read_write> params: Params;
 
 // b and x of one element.
 fn element(p0: f32, b0: f32, i: u32) -> vec2<f32> {
-  let gi = bounded(g[i]) * params.scale;
+  let gi = bounded(g[i]) * gate.factor;
   let b = params.momentum * b0 + gi;
   let u = select(b, gi + params.momentum * b, params.nesterov != 0u);
   return vec2<f32>(b, p0 * params.d - params.rate * u);
@@ -39,7 +39,7 @@ fn main(
 ) {
   let pair = grid_index(group, groups, lane, 256u);
   let i = 2u * pair;
-  if (i >= params.n) {
+  if (i >= params.n || gate.closed != 0u) {
     return;
   }
   let paired = i + 1u < params.n;

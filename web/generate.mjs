@@ -25,17 +25,29 @@ function resolved(property, defs) {
 const words = ({ oneOf }) => oneOf.flatMap((variant) => [variant.const, variant.alias]).filter((word) => word !== undefined);
 
 /** Kinds that are no plain value or word, with their TypeScript type. */
-const LONG_KINDS = { count: 'number', integer: 'number', counts: 'number | number[]', names: 'string | string[]', list: 'string[]', table: 'Record<string, number>' };
+const LONG_KINDS = {
+  count: 'number',
+  integer: 'number',
+  counts: 'number | number[]',
+  names: 'string | string[]',
+  list: 'string[]',
+  table: 'Record<string, number>',
+  'number or auto': "number | 'auto'",
+  'number or null': 'number | null',
+};
 
 /** What TypeScript checks of a value; `undefined` for those with keys of their own. */
 function kindOf(property) {
   if (property.type === 'array') return property.items.type === 'string' ? 'list' : undefined;
   if (property.properties || property.oneOf?.[0].properties) return undefined;
   if (property.enum) return property.enum;
+  if (property.oneOf?.[0].type === 'number') return `number or ${property.oneOf[1].const}`;
   if (property.oneOf) return words(property);
   if (property.anyOf) return property.anyOf[0].type === 'string' ? 'names' : 'counts';
   if (property.additionalProperties) return 'table';
   if (property.type === 'integer') return property.minimum === 0 ? 'count' : 'integer';
+  // What is null by default is left out instead.
+  if (property.type === 'number' && property.nullable && property.default !== null) return 'number or null';
   return property.type;
 }
 
@@ -67,6 +79,7 @@ function objects({ run: train, sample }) {
   return [
     { of: 'run', name: 'RunSettings', doc: 'What a step computes, without what has keys of its own.', keys: keysOf(train, defs) },
     { of: 'adapter', name: 'AdapterSettings', doc: defs.AdapterConfig.description, keys: keysOf(defs.AdapterConfig, defs) },
+    { of: 'blockCoordinate', name: 'BlockCoordinateSettings', doc: defs.BlockCoordinateConfig.description, keys: keysOf(defs.BlockCoordinateConfig, defs) },
     { of: 'group', name: 'GroupSettings', doc: defs.GroupConfig.description, keys: keysOf(defs.GroupConfig, defs) },
     { of: 'sample', name: 'SampleOptions', doc: sample.description, keys: keysOf(sample, sample.$defs) },
     ...variants('optimizer', 'OptimizerConfig'),
@@ -82,12 +95,20 @@ function interfaceOf({ name, tag, doc, keys }) {
   return `/** ${camelDoc(doc)} */\nexport interface ${name} {\n${tag ? `  type: ${quoted(tag)};\n` : ''}${fields.join('')}}\n`;
 }
 
+const SETTINGS_HEAD = '/** Settings by their names in TypeScript. A default ends its line. */\n';
+
+/** The settings without a `type`. */
 function settingsTs(schema) {
-  const all = objects(schema.settings);
+  const all = objects(schema.settings).filter(({ tag }) => tag === undefined);
+  return `${HEADER}${SETTINGS_HEAD}${all.map(interfaceOf).join('\n')}`;
+}
+
+/** The update rules and schedules, of which a `type` chooses one. */
+function rulesTs(schema) {
+  const all = objects(schema.settings).filter(({ tag }) => tag !== undefined);
   const union = (of) => all.filter((object) => object.of === of).map(({ name }) => name).join(' | ');
-  const head = '/** Settings by their names in TypeScript. A default ends its line. */\n';
   const unions = `export type OptimizerOptions = ${union('optimizer')};\n\nexport type ScheduleOptions = ${union('schedule')};\n`;
-  return `${HEADER}${head}${[...all.map(interfaceOf), unions].join('\n')}`;
+  return `${HEADER}${SETTINGS_HEAD}${[...all.map(interfaceOf), unions].join('\n')}`;
 }
 
 function kindsTs(schema) {
@@ -103,10 +124,10 @@ function kindsTs(schema) {
  * Keys of settings and the kinds of their values: a \`count\` is an integer of at least 0, \`counts\` and \`names\` are one value or a list, a \`list\` has texts, a \`table\`
  * numbers by names; a list is its words.
  */
-export type Kind = 'count' | 'counts' | 'integer' | 'number' | 'boolean' | 'string' | 'names' | 'list' | 'table' | readonly (string | boolean)[];
+export type Kind = 'count' | 'counts' | 'integer' | 'number' | 'number or auto' | 'number or null' | 'boolean' | 'string' | 'names' | 'list' | 'table' | readonly (string | boolean)[];
 export type Kinds = Readonly<Record<string, Kind>>;
 
-${one('run', 'RUN')}${one('adapter', 'ADAPTER')}${one('group', 'GROUP')}${one('sample', 'SAMPLE')}${byTag('optimizer', 'OPTIMIZERS')}${byTag('schedule', 'SCHEDULES')}`;
+${one('run', 'RUN')}${one('adapter', 'ADAPTER')}${one('blockCoordinate', 'BLOCK_COORDINATE')}${one('group', 'GROUP')}${one('sample', 'SAMPLE')}${byTag('optimizer', 'OPTIMIZERS')}${byTag('schedule', 'SCHEDULES')}`;
 }
 
 function codesTs({ classes, codes }) {
@@ -186,6 +207,7 @@ function settingsMd(document, { settings }) {
   const under = (heading, object) => (document = withTable(document, heading, tableOf(object, { typescript: false })));
   under('## Run', all.find(({ of }) => of === 'run'));
   under('## Adapter', all.find(({ of }) => of === 'adapter'));
+  under('## Block-coordinate AdamW', all.find(({ of }) => of === 'blockCoordinate'));
   under('## Groups', all.find(({ of }) => of === 'group'));
   for (const object of all.filter(({ tag }) => tag && tag !== 'linear')) {
     const heading = `### ${object.tag === 'cosine' ? 'cosine, linear' : object.tag}`;
@@ -197,7 +219,7 @@ function settingsMd(document, { settings }) {
 
 function readmeMd(document, { settings, codes }) {
   const all = objects(settings);
-  for (const [heading, of] of [['### What a step computes', 'run'], ['### Adapters', 'adapter'], ['### Samples', 'sample']]) {
+  for (const [heading, of] of [['### What a step computes', 'run'], ['### Adapters', 'adapter'], ['### Block-coordinate AdamW', 'blockCoordinate'], ['### Samples', 'sample']]) {
     document = withTable(document, heading, tableOf(all.find((object) => object.of === of), { typescript: true }));
   }
   const rows = codes.map(({ word, class: of, meaning }) => row([`\`${word}\``, of === 'WARNING' ? 'warning' : `\`${of}\``, inTable(meaning)]));
@@ -209,6 +231,7 @@ export function generated(schema, document = (path) => readFileSync(join(root, p
   return {
     [`${GENERATED}/codes.ts`]: codesTs(schema),
     [`${GENERATED}/settings.ts`]: settingsTs(schema),
+    [`${GENERATED}/rules.ts`]: rulesTs(schema),
     [`${GENERATED}/kinds.ts`]: kindsTs(schema),
     [`${GENERATED}/reports.ts`]: reportsTs(schema),
     'crate/SETTINGS.md': settingsMd(document('crate/SETTINGS.md'), schema),

@@ -1,10 +1,10 @@
 //! All kernels; `shaders/README.md` describes them.
 
-use crate::gpu::{AnyKernel, copy};
+use crate::gpu::{AnyKernel, copy, fma};
 use crate::{ops, optim};
 
 /// Every kernel; the stems of `shaders/` are those of these kernels and `common`.
 pub fn catalogue() -> impl Iterator<Item = &'static AnyKernel> {
-    let files = [copy::KERNELS].into_iter().chain(ops::KERNELS).chain(optim::KERNELS);
+    let files = [copy::KERNELS, fma::KERNELS].into_iter().chain(ops::KERNELS).chain(optim::KERNELS);
     files.flatten().copied().flatten().copied()
 }

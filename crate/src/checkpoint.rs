@@ -2,6 +2,7 @@
 //! last `checkpoint.json`, which names the SHA-256 of each piece of the others. A checkpoint folder is also a Hugging Face folder.
 
 mod agreement;
+mod earlier;
 mod manifest;
 mod pieces;
 mod settings;
@@ -184,7 +185,7 @@ impl Checkpoint {
     /// too, unless `overrides` names `data`: their order then begins anew. What the saved state and the data order depend on cannot be
     /// overridden: kinds of optimizer, precision, seed, sequence length, share kept for evaluation. Saved groups that are not those of the saved
     /// settings are refused as `groups`, unless `overrides` names them: then the settings count. A new learning rate, or one that
-    /// `overrides` names, ends a rate set by hand. The state of parameters that are frozen now is left out. [`Trainer::notices`] tells
+    /// `overrides` names, ends a rate set by hand. The state of parameters that are frozen or at rest now is left out. [`Trainer::notices`] tells
     /// about such consequences.
     pub async fn resume(
         &self,
@@ -214,7 +215,7 @@ impl Checkpoint {
         let mut trainer = Trainer::resume(model, dataset, loader, config, progress)?;
         let dropped = trainer.optim_mut().load_state(self.optimizer.saved_state(), &with_state, device, interrupt).await?;
         if !dropped.is_empty() {
-            let message = format!("frozen now, their optimizer state is dropped: {}", dropped.join(", "));
+            let message = format!("frozen or at rest now, their optimizer state is dropped: {}", dropped.join(", "));
             notices.push(Notice { code: word!("optim.state-dropped").text(), subject: Some(dropped.join(", ")), message });
         }
         trainer.add_notices(notices);

@@ -25,6 +25,8 @@ pub enum DeviceKind {
 pub struct DeviceInfo {
     /// The adapter's name.
     pub adapter: String,
+    /// Name and version of its driver; empty where it does not tell, as in browsers.
+    pub driver: String,
     /// `webgpu`, `vulkan`, `metal`, `dx12` or `cpu`.
     pub backend: String,
     /// Limits that bound the size of tensors.
@@ -89,6 +91,7 @@ impl Device {
         launch::set_adapter(&tensors, adapter.device_type);
         let limits = setup.device.limits();
         let info = DeviceInfo {
+            driver: format!("{} {}", adapter.driver, adapter.driver_info).trim().into(),
             adapter: adapter.name,
             backend: adapter.backend.to_string(),
             limits: DeviceLimits {
@@ -103,7 +106,7 @@ impl Device {
     #[cfg(feature = "cpu")]
     pub fn cpu() -> Self {
         let limits = DeviceLimits { max_buffer_size: u64::MAX, max_storage_buffer_binding_size: u64::MAX };
-        let info = DeviceInfo { adapter: "CPU".into(), backend: "cpu".into(), limits };
+        let info = DeviceInfo { adapter: "CPU".into(), driver: String::new(), backend: "cpu".into(), limits };
         Self { tensors: TensorDevice::flex(), info }
     }
 

@@ -207,8 +207,8 @@ pub enum Error {
     NonFinite {
         /// The step that was refused; in generation the number of tokens so far.
         step: u64,
-        /// `loss` or `grad_norm`; `logits` in generation.
-        tensor: &'static str,
+        /// `loss`, `gradient of` a parameter, or `grad_norm` where only the sum overflows; `logits` in generation.
+        tensor: String,
         /// The value.
         value: f64,
     },

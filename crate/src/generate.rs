@@ -116,7 +116,7 @@ impl Generator {
         }
         let logits = self.logits(model).await?;
         if let Some(value) = logits.iter().find(|value| !value.is_finite()) {
-            return Err(Error::NonFinite { step: self.generated as u64, tensor: "logits", value: f64::from(*value) });
+            return Err(Error::NonFinite { step: self.generated as u64, tensor: "logits".into(), value: f64::from(*value) });
         }
         let probabilities = softmax(&logits, 1.0);
         let id = self.choose(&logits);

@@ -27,6 +27,7 @@ pub mod optim;
 
 pub mod catalogue;
 pub mod generate;
+pub mod measure;
 pub mod train;
 
 pub mod checkpoint;

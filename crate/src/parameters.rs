@@ -12,12 +12,14 @@ pub struct ParamInfo {
     pub shape: Vec<usize>,
     /// F32, or BF16 packed.
     pub dtype: DType,
+    /// Whether it stands outside the blocks of a language model: an embedding, the head, the last norm. No parameter of another module does.
+    pub outside_blocks: bool,
 }
 
 impl ParamInfo {
     /// What `tensor` is, under this name.
     pub fn of<const D: usize>(name: &str, tensor: &Tensor<D>) -> Self {
-        Self { name: name.to_string(), shape: tensor.dims().to_vec(), dtype: tensor.dtype() }
+        Self { name: name.to_string(), shape: tensor.dims().to_vec(), dtype: tensor.dtype(), outside_blocks: false }
     }
 
     /// Number of elements.

@@ -52,6 +52,13 @@ pub fn words(key: [u32; 2], pair: u64, t: u64) -> [u32; 4] {
     philox([pair as u32, (pair >> 32) as u32, t as u32, (t >> 32) as u32], key)
 }
 
+/// A number below `bound`, from the counter (`index`, `t`).
+pub fn below(key: [u32; 2], index: u64, t: u64, bound: u64) -> u64 {
+    let [x0, x1, _, _] = words(key, index, t);
+    let random = (u64::from(x1) << 32) | u64::from(x0);
+    ((u128::from(random) * u128::from(bound)) >> 64) as u64
+}
+
 /// 16 bits of noise for flat element `i` of a tensor at step `t`.
 pub fn noise(key: [u32; 2], stream: Stream, i: u64, t: u64) -> u32 {
     select(words(key, i >> 1, t), stream, (i & 1) as u32)

@@ -24,6 +24,14 @@ pub enum RunError {
         /// Why.
         reason: String,
     },
+    /// A Python that cannot make the steps of `bench gpu --torch`.
+    #[error("{python}: expected a Python with PyTorch and transformers, found: {reason}")]
+    Torch {
+        /// The program.
+        python: String,
+        /// What it lacks, or how it failed.
+        reason: String,
+    },
     /// stdout is closed or full.
     #[error("cannot write to stdout: {0}")]
     Stdout(std::io::Error),
@@ -49,6 +57,7 @@ impl RunError {
             RunError::Tabtune(error) => error.code(),
             RunError::Usage(_) => word!("cli.usage").text(),
             RunError::Json { .. } => word!("cli.json").text(),
+            RunError::Torch { .. } => word!("bench.torch").text(),
             RunError::Stdout(_) => word!("cli.stdout").text(),
         }
     }

@@ -38,6 +38,7 @@ pub fn given(args: &SettingsArgs) -> Result<Map<String, Value>> {
     set("precision", args.precision.clone().map(Value::from));
     set("gradient_checkpointing", args.gradient_checkpointing.then_some(Value::Bool(true)));
     set("gradient_release", args.gradient_release.then_some(Value::Bool(true)));
+    set("report_every", args.report_every.map(Value::from));
     set("document_mask", args.document_mask.then_some(Value::Bool(true)));
     set("base_storage", args.base_storage.map(|storage| json!(BaseStorage::from(storage))));
     if args.lora {
@@ -53,6 +54,9 @@ pub fn given(args: &SettingsArgs) -> Result<Map<String, Value>> {
         ("adapter", "target_modules", args.lora_targets.as_deref().map(targets)),
         ("adapter", "dropout", lora_dropout),
         ("adapter", "rslora", args.rslora.then_some(Value::Bool(true))),
+        ("block_coordinate", "blocks", args.block_coordinate.map(Value::from)),
+        ("block_coordinate", "interval", args.block_interval.map(Value::from)),
+        ("block_coordinate", "order", args.block_order.clone().map(Value::from)),
         ("optimizer", "type", args.optimizer.clone().map(Value::from)),
         ("schedule", "type", args.schedule.clone().map(Value::from)),
         ("schedule", "warmup_steps", args.warmup_steps.map(Value::from)),

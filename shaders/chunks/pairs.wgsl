@@ -8,7 +8,7 @@ fn main(
 ) {
   let pair = grid_index(group, groups, lane, 256u);
   let i = 2u * pair;
-  if (i >= params.n) {
+  if (i >= params.n || gate.closed != 0u) {
     return;
   }
   let paired = i + 1u < params.n;

@@ -13,7 +13,7 @@ const WINDOW = 10;
 const RUNS = [
   { name: 'AdamW', colour: '#1b6ca8', rate: 5e-4, optimizer: { type: 'adamw' } },
   { name: 'Adafactor', colour: '#c0562a', rate: 5e-4, optimizer: { type: 'adafactor' } },
-  { name: 'APOLLO, rank 16', colour: '#2e8b57', rate: 5e-3, optimizer: { type: 'apollo', rank: 16 } },
+  { name: 'APOLLO, rank 16', colour: '#2e8b57', rate: 5e-3, optimizer: { type: 'apollo', rank: 16, scale: 1, projected: 'all' } },
   { name: 'SGD, momentum 0.9', colour: '#7a4fa3', rate: 0.3, optimizer: { type: 'sgd', momentum: 0.9 } },
 ];
 const PRECISIONS = ['f32', 'bf16'];

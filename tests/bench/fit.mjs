@@ -38,6 +38,7 @@ const WAYS = {
   'AdamW, bf16': { ...RUN, precision: 'bf16' },
   'Adafactor, bf16': { ...RUN, precision: 'bf16', optimizer: { type: 'adafactor' } },
   'with `gradientRelease`': { ...RUN, precision: 'bf16', optimizer: { type: 'adafactor' }, gradientRelease: true, maxGradNorm: 0 },
+  'AdamW, `blockCoordinate`': { ...RUN, precision: 'bf16', blockCoordinate: {} },
 };
 
 /** Names and shapes of the tensors, as Hugging Face writes them. */

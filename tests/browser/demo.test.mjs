@@ -79,6 +79,32 @@ test('demo measures its kernels while it trains, and goes on', async () => {
   await page.close();
 });
 
+test('demo measures this GPU before any run, and gives the figures as JSON', async () => {
+  const { page, record } = await browser.open(`${site.url}/demo/`);
+  await page.waitForSelector('#measure-gpu:not([disabled])', { state: 'attached' });
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await page.evaluate(() => (document.querySelector('#measure-gpu').closest('details').open = true));
+  await page.click('#measure-gpu');
+  await page.waitForSelector('#gpu-rows tr', { timeout: 180_000 });
+  const rows = await page.$$eval('#gpu-rows tr', (all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
+  await page.click('#gpu-copy');
+  await page.waitForFunction(() => document.querySelector('#gpu-said').textContent === 'Copied.');
+  const report = JSON.parse(await page.evaluate(() => navigator.clipboard.readText()));
+  assert.equal(rows.length, report.kernels.length);
+  for (const [index, { name, shape, kernels, ms, gbPerSec, fraction, of, gflopPerSec }] of report.kernels.entries()) {
+    assert.ok(rows[index][0].startsWith(name) && rows[index][0].includes(shape), rows[index]);
+    assert.ok(kernels.length > 0 && ms > 0 && gbPerSec > 0 && fraction > 0, JSON.stringify(report.kernels[index]));
+    if (of === 'peak') assert.ok(Math.abs(gflopPerSec / report.peakGflopPerSec - fraction) < 1e-9, name);
+  }
+  const [fma, copy, linear] = report.kernels.map(({ kernels }) => kernels[0]);
+  assert.deepEqual([fma, copy, linear], ['fma', 'u32_copy', 'linear_forward_block']);
+  assert.ok(report.software && report.timing === 'device' && report.adapter !== '', JSON.stringify(report));
+  assert.match(await page.textContent('#gpu-facts'), /at most \S+ GFLOP\/s in f32 and \S+ GB\/s, by the GPU’s timestamps/);
+  console.log(`measured in the demo: ${report.kernels.map(({ name, shape, ms, fraction }) => `${name} ${shape} ${ms.toFixed(2)} ms ${fraction.toFixed(2)}`).join('; ')}`);
+  assert.deepEqual(record.errors, []);
+  await page.close();
+});
+
 test('demo suggests a rate for each rule until one is typed', async () => {
   const { page, record } = await browser.open(`${site.url}/demo/`);
   await page.waitForSelector('#start:enabled', { timeout: 180_000 });

@@ -68,8 +68,28 @@ test('what APOLLO leaves to AdamW is named', async () => {
   const apollo = await inPage('fallbacks', { ...config, optimizer: { type: 'apollo', rank: 8 } });
   const layer = (name) => `model.layers.0.${name}.weight`;
   const projections = ['self_attn.k_proj', 'self_attn.v_proj'].map(layer);
-  assert.deepEqual(apollo, [layer('input_layernorm'), layer('post_attention_layernorm'), ...projections, 'model.norm.weight']);
+  assert.deepEqual(apollo, ['model.embed_tokens.weight', layer('input_layernorm'), layer('post_attention_layernorm'), ...projections, 'model.norm.weight']);
   assert.deepEqual(await inPage('fallbacks', { ...config, optimizer: { type: 'adamw' } }), []);
+});
+
+test('reports that are read together are those of steps one by one, and one that is not finite changes nothing', async () => {
+  const together = (count, config) =>
+    opened.page.evaluate(async ([count, config]) => (await import('/browser/wasm-page.mjs')).together(count, config), [count, config]);
+  const config = { steps: 40, batch_size: 2, seq_len: 8, learning_rate: 1e-2, seed: 7, max_grad_norm: 0.5, optimizer: { type: 'adamw' }, precision: 'bf16' };
+  const alone = await together(17, { ...config, report_every: 1 });
+  const found = await together(17, { ...config, report_every: 8 });
+  assert.deepEqual([alone.losses.length, alone.most, found.most], [17, 0, 9]);
+  assert.deepEqual([found.losses, found.model, found.optimizer], [alone.losses, alone.model, alone.optimizer]);
+  // Seventeen steps end two windows of eight.
+  assert.ok(found.reads <= 2 && alone.reads >= 17, `${found.reads} reads, ${alone.reads} one by one`);
+  // The first step takes every weight to the end of f32: the second has no loss, or no gradient.
+  const wild = { ...config, learning_rate: 1e38, max_grad_norm: 0, optimizer: { type: 'sgd' }, precision: 'f32' };
+  const first = await together(1, { ...wild, report_every: 1 });
+  const refused = await together(17, { ...wild, report_every: 8 });
+  const { kind, tensor, step } = refused.refused;
+  assert.deepEqual([kind, step], ['NON_FINITE', 2]);
+  assert.match(tensor, /^(loss|gradient of model\..*)$/);
+  assert.deepEqual([refused.losses, refused.completedSteps, refused.model], [first.losses, 1, first.model]);
 });
 
 test('no error reached the console', () => {

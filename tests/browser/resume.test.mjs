@@ -11,9 +11,12 @@ test('support says that this browser can train', async () => {
   assert.equal(support.adapter.software, true);
 });
 
-for (const precision of ['f32', 'bf16']) {
-  test(`resume is bitwise: ${precision}, accumulation, a new process`, async () => {
-    const argument = { shape: SHAPE, text: TEXT, options: { ...RUN, precision } };
+/** One block at a time: the save is within a turn, and the next turn begins after it. */
+const BLOCKS = { blockCoordinate: { blocks: 1, interval: 2, norm: true }, gradientAccumulationSteps: 4, maxGradNorm: 0.5 };
+
+for (const [name, options] of [['f32', { precision: 'f32' }], ['bf16', { precision: 'bf16' }], ['bf16, one block at a time', { precision: 'bf16', ...BLOCKS }]]) {
+  test(`resume is bitwise: ${name}, accumulation, a new process`, async () => {
+    const argument = { shape: SHAPE, text: TEXT, options: { ...RUN, ...options } };
     const whole = await inPage(
       `async (tabtune, argument) => {
         const trainer = await (${create})(tabtune, argument);

@@ -41,7 +41,8 @@ async function digests(session) {
 async function go(session, count, decay) {
   const losses = [];
   for (let step = 0; step < count; step++) {
-    losses.push((await session.step()).loss);
+    const { reports } = await session.step();
+    losses.push(...reports.map(({ loss }) => loss));
     if (decay && step === 0) session.startDecay();
   }
   return losses;
@@ -76,6 +77,39 @@ export async function resume({ decay, ...config }) {
 export async function straight({ decay, ...config }) {
   const session = await start(config, data);
   return finish(session, await go(session, 1, decay), 3);
+}
+
+let maps = 0;
+const { mapAsync } = GPUBuffer.prototype;
+GPUBuffer.prototype.mapAsync = function (...given) {
+  maps++;
+  return mapAsync.apply(this, given);
+};
+
+/**
+ * So many steps, and what they end in: losses, the most steps whose reports were on their way, reads in the steps, the refusal of one and the
+ * step before it, and digests.
+ */
+export async function together(count, config) {
+  const session = await start(config, data);
+  const [losses, before] = [[], maps];
+  let most = 0;
+  let refused;
+  for (let step = 1; step <= count && !refused; step++) {
+    try {
+      const { completedSteps, reports } = await session.step();
+      losses.push(...reports.map(({ loss }) => loss));
+      most = Math.max(most, completedSteps - losses.length);
+    } catch ({ kind, tensor, step }) {
+      refused = { kind, tensor, step };
+    }
+  }
+  const reads = maps - before;
+  losses.push(...(await session.settle()).reports.map(({ loss }) => loss));
+  const { completedSteps } = session.info();
+  const { 'model.safetensors': model, 'optimizer.safetensors': optimizer } = await digests(session);
+  session.free();
+  return { losses, most, reads, refused, completedSteps, model, optimizer };
 }
 
 /** Names of the tensors that APOLLO leaves to AdamW. */

@@ -1,6 +1,8 @@
 //! The binary `tabtune` from outside: its lines, its refusals, and that it never panics.
 
 mod adapters;
+#[cfg(unix)]
+mod bench_gpu;
 mod checkpoints;
 mod oracle;
 mod refusals;

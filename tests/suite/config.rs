@@ -73,7 +73,8 @@ fn unknown_keys_wrong_types_and_broken_rules_are_reported_together() {
     );
     let groups = "pattern, optimizer, weight_decay, learning_rate_scale, frozen";
     let train = "steps, batch_size, seq_len, gradient_accumulation_steps, learning_rate, max_grad_norm, seed, precision, optimizer, groups, \
-                 schedule, adapter, base_storage, gradient_checkpointing, gradient_release, document_mask, data_order, validation_fraction";
+                 schedule, adapter, base_storage, gradient_checkpointing, gradient_release, report_every, block_coordinate, \
+                 document_mask, data_order, validation_fraction";
     assert_eq!(
         shown,
         [
@@ -101,8 +102,8 @@ fn unknown_keys_wrong_types_and_broken_rules_are_reported_together() {
 
 #[test]
 fn values_that_stand_in_for_unreadable_ones_break_no_rule() {
-    // An absent rank would break a rule, and so would the default rate beside a higher constant one.
-    assert_eq!(keys(json!({"optimizer": {"type": "apollo", "rank": "one"}})), ["optimizer.rank"]);
+    // No momentum beside nesterov would break a rule, and so would the default rate beside a higher constant one.
+    assert_eq!(keys(json!({"optimizer": {"type": "sgd", "nesterov": true, "momentum": "much"}})), ["optimizer.momentum"]);
     let schedule = json!({"type": "infinite", "cooldown_steps": 1, "constant_learning_rate": 0.05});
     assert_eq!(keys(json!({"learning_rate": "0.1", "schedule": schedule})), ["learning_rate"]);
     assert_eq!(keys(json!({"steps": null, "schedule": {"type": "cosine", "warmup_steps": 500}})), ["steps"]);
@@ -151,10 +152,13 @@ fn values_that_f32_cannot_hold_are_refused() {
         ("adafactor", "eps2", 1e-60),
         ("apollo", "scale", 1e80),
         ("apollo", "scale", 1e-60),
+        ("apollo", "growth_limit", 1.0 + 1e-12),
+        ("apollo", "growth_limit", 1e60),
+        ("apollo", "adamw_learning_rate_scale", 1e60),
+        ("apollo", "adamw_learning_rate_scale", 1e-60),
         ("sgd", "momentum", 1.0 - 1e-12),
     ] {
-        let optimizer = if kind == "apollo" { json!({"type": kind, "rank": 1, key: value}) } else { json!({"type": kind, key: value}) };
-        assert_eq!(keys(json!({"optimizer": optimizer})), [format!("optimizer.{key}")], "{value}");
+        assert_eq!(keys(json!({"optimizer": {"type": kind, key: value}})), [format!("optimizer.{key}")], "{value}");
     }
     // No rate that f32 holds makes this decay a small one; a rate that a GPU may take for 0 is refused.
     assert_eq!(keys(json!({"learning_rate": 1.2e-38, "optimizer": {"weight_decay": 1e39}})), ["optimizer.weight_decay"]);
@@ -166,6 +170,27 @@ fn values_that_f32_cannot_hold_are_refused() {
     assert_eq!(keys(json!({"schedule": schedule})), ["schedule.constant_learning_rate"]);
     // The last values that fit.
     read(json!({"learning_rate": 3e38, "max_grad_norm": 1.2e-38, "optimizer": {"weight_decay": 0, "eps": 3e38, "beta1": 0.9999999}}));
+}
+
+#[test]
+fn apollo_takes_words_and_null_and_no_others() {
+    let of = |key: &str, value: Value| read(json!({"optimizer": {"type": "apollo", key: value}})).optimizer;
+    let default = optimizer(json!({"type": "apollo"}));
+    assert_eq!(of("scale", json!("auto")), default);
+    assert_eq!(serde_json::to_value(&default).unwrap()["scale"], "auto");
+    assert_eq!(serde_json::to_value(of("scale", json!(4))).unwrap()["scale"], 4.0);
+    assert_eq!(serde_json::to_value(of("growth_limit", Value::Null)).unwrap()["growth_limit"], Value::Null);
+    let refused = |key: &str, value: Value| refused(json!({"optimizer": {"type": "apollo", key: value}}))[0].to_string();
+    assert_eq!(refused("scale", json!("rank")), r#"optimizer.scale: expected a number or "auto", found "rank""#);
+    assert_eq!(refused("scale", json!(true)), r#"optimizer.scale: expected a number or "auto", found true"#);
+    assert_eq!(refused("scale", json!(-1)), "optimizer.scale: expected finite and > 0 in f32, found -1");
+    assert_eq!(refused("growth_limit", json!(1)), "optimizer.growth_limit: expected > 1 and finite in f32, or null, found 1");
+    assert_eq!(refused("projected", json!("none")), r#"optimizer.projected: expected "blocks" or "all", found "none""#);
+    // The decay fits the rate of what is projected, and not that of what AdamW moves.
+    let decay =
+        |scale: f64| json!({"learning_rate": 0.1, "optimizer": {"type": "apollo", "weight_decay": 5, "adamw_learning_rate_scale": scale}});
+    read(decay(1.9));
+    assert_eq!(keys(decay(2.0)), ["optimizer.adamw_learning_rate_scale"]);
 }
 
 #[test]

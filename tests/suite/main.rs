@@ -21,6 +21,7 @@ mod optim;
 mod portable;
 mod release;
 mod replay;
+mod report_every;
 mod resume;
 mod schedule;
 mod shader_contract;

@@ -87,11 +87,24 @@ fn planned_bytes_are_those_in_use() {
     let few = json!({"batch_size": 1, "seq_len": 16, "precision": "f32"});
     let many = json!({"batch_size": 3, "seq_len": 100, "precision": "bf16"});
     let release = json!({"gradient_release": true, "max_grad_norm": 0.0, "optimizer": {"type": "adafactor"}});
-    let orthogonal = json!({"optimizer": {"type": "apollo", "rank": 48, "projector": "orthogonal"}});
+    let orthogonal = json!({"optimizer": {"type": "apollo", "rank": 48, "projector": "orthogonal", "projected": "all"}});
+    let apollo = json!({"optimizer": {"type": "apollo"}});
+    // The first turn takes most: every block has its backward pass. Where it reaches the table in each turn, the last one does.
+    let lowest = json!({"order": "ascending"});
+    let blocks = [
+        json!({"block_coordinate": lowest, "gradient_checkpointing": true, "gradient_accumulation_steps": 2}),
+        json!({"block_coordinate": lowest}),
+        json!({"block_coordinate": {"order": "descending", "blocks": 2, "norm": true, "embedding": true}, "gradient_checkpointing": true}),
+    ];
     for (family, shape) in [("llama", llama), ("qwen3", qwen3), ("gpt2", gpt2)] {
         let shape = config_from_hf(&shape).unwrap();
         let modes = [json!({}), json!({"gradient_checkpointing": true}), json!({"gradient_accumulation_steps": 2}), release.clone()];
-        for mode in modes.iter().chain((family == "llama").then_some(&orthogonal)) {
+        for mode in modes
+            .iter()
+            .chain(&blocks[..if family == "llama" { 3 } else { 1 }])
+            .chain((family == "llama").then_some(&orthogonal))
+            .chain((family == "qwen3").then_some(&apollo))
+        {
             // The full form has few tokens for each family.
             let sizes = if family == "llama" || in_full() { &[&few, &many][..] } else { &[&many] };
             for tokens in sizes {

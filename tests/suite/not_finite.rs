@@ -78,7 +78,7 @@ fn skipped_batches_are_passed_over_and_training_goes_on_with_the_next() {
         for _ in 0..2 {
             // A refusal alone changes nothing, so that it comes again.
             let error = block_on(trainer.step()).unwrap_err();
-            assert!(matches!(error, Error::NonFinite { step: 3, tensor: "loss", value } if value.is_nan()), "{error}");
+            assert!(matches!(error, Error::NonFinite { step: 3, ref tensor, value } if tensor == "loss" && value.is_nan()), "{error}");
             assert_eq!((weights(trainer.model()) == before, trainer.loader_state()), (true, at.clone()));
         }
         trainer.skip_batch().unwrap();
@@ -107,7 +107,10 @@ fn norm_that_is_not_finite_changes_nothing() {
         let mut trainer = Trainer::new(steep(&device), dataset(), config(json!({}))).unwrap();
         let before = weights(trainer.model());
         let error = block_on(trainer.step()).unwrap_err();
-        assert!(matches!(error, Error::NonFinite { step: 1, tensor: "grad_norm", value } if !value.is_finite()), "{error}");
+        assert!(
+            matches!(error, Error::NonFinite { step: 1, ref tensor, value } if tensor.starts_with("gradient of model.") && !value.is_finite()),
+            "{error}"
+        );
         assert!(error.to_string().ends_with("nothing was changed") && weights(trainer.model()) == before);
     }
 }

@@ -11,14 +11,14 @@ use tabtune::model::Model;
 use tabtune::train::Trainer;
 use tabtune_tests::{block_on, devices, weights};
 
-fn model(family: &str, precision: Precision, device: &Device) -> Model {
+pub fn model(family: &str, precision: Precision, device: &Device) -> Model {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden/models").join(family);
     let file = |name: &str| Box::new(MemorySource::new(name, std::fs::read(folder.join(name)).unwrap())) as Box<dyn ByteSource>;
     let bundle = open_bundle(vec![file("config.json"), file("model.safetensors")]).unwrap();
     block_on(Model::from_bundle(&bundle, precision, &device.inner(), &Interrupt::none())).unwrap()
 }
 
-fn batch() -> Batch {
+pub fn batch() -> Batch {
     let inputs = (0..24).map(|i| i * i % 11).collect();
     let targets = (0..24).map(|i| if i % 5 == 0 { -100 } else { (i + 1) * (i + 1) % 11 }).collect();
     Batch { inputs, targets, batch_size: 2, seq_len: 12, document_starts: None }
@@ -75,5 +75,7 @@ fn release_refuses_what_needs_all_gradients() {
     for key in ["max_grad_norm", "gradient_accumulation_steps"] {
         assert!(error.to_string().contains(key), "{error}");
     }
+    // Both say where it goes on.
+    assert_eq!(error.to_string().matches("block_coordinate").count(), 2, "{error}");
     assert!(config(Precision::F32, true).validate().is_ok());
 }

@@ -55,7 +55,7 @@ pub fn start(config: TrainConfig, device: &TensorDevice) -> Trainer {
 }
 
 pub fn save(trainer: &Trainer) -> Files {
-    written(trainer, &ModelAssets::of_config(&shape(), Some(Tokenizer::characters(LETTERS).unwrap())))
+    written(trainer, &ModelAssets::of_config(trainer.model().config(), Some(Tokenizer::characters(LETTERS).unwrap())))
 }
 
 /// As [`save`], with the documents of `bundle`.
@@ -338,7 +338,7 @@ fn override_compares_the_groups_rules_in_force() {
 #[test]
 fn values_in_force_are_no_difference_when_they_are_spelled_out() {
     let mini = config(&json!({"type": "apollo", "mini": true}), "f32", &schedules()[0]);
-    resumed(mini.clone(), json!({"optimizer": {"rank": 1, "scale": 128}}), &[]).unwrap();
+    resumed(mini.clone(), json!({"optimizer": {"rank": 1, "scale": "auto"}}), &[]).unwrap();
     assert_eq!(keys(&faults(resumed(mini, json!({"optimizer": {"rank": 2, "scale": 64}}), &[]))), ["optimizer.rank", "optimizer.scale"]);
     let infinite = config(&json!({"type": "sgd"}), "f32", &json!({"type": "infinite"}));
     resumed(infinite, json!({"schedule": {"constant_learning_rate": 1e-2}}), &[]).unwrap();

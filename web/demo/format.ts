@@ -1,6 +1,9 @@
 /** Numbers as people read them. */
 export const grouped = (value: number): string => Math.round(value).toLocaleString('en-GB').replace(/,/g, '\u202f');
 
+/** A measured figure: three digits, or all before the point. */
+export const figure = (value: number): string => (value < 1000 ? String(Number(value.toPrecision(3))) : grouped(value));
+
 /** How many there are, with their name: `1 tensor`, `2 tensors`. */
 export const counted = (count: number, name: string): string => `${grouped(count)} ${name}${count === 1 ? '' : 's'}`;
 

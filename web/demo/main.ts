@@ -9,6 +9,7 @@ import { CheckpointPanel } from './panels/checkpoints.js';
 import { Controls } from './panels/controls.js';
 import { ExportPanel } from './panels/export-as.js';
 import { Figures } from './panels/figures.js';
+import { GpuPanel } from './panels/gpu.js';
 import { Inspector } from './panels/inspector.js';
 import { KernelPanel } from './panels/kernels.js';
 import { checkSupport } from './panels/notice.js';
@@ -63,6 +64,7 @@ const warnings = new Warnings((code) => {
 });
 const exporting = new ExportPanel((words) => controls.say(words));
 const run: Run = new Run({ charts, controls, exporting, figures, kernels, samples, setup, checkpoints, view, warnings });
+const speed = new GpuPanel((work) => run.alone(work), complain);
 
 new Inspector();
 ignoreStrayDrops();
@@ -104,6 +106,7 @@ async function begin(): Promise<void> {
     return;
   }
   controls.enable('start', true);
+  speed.enable();
   const ready = adapter?.software === true ? 'Ready, in software.' : `Ready: ${[adapter?.vendor, adapter?.architecture].filter(Boolean).join(' ') || 'a GPU is here'}.`;
   controls.say(`${ready}${last}`);
   await setup.show();

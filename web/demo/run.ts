@@ -160,6 +160,18 @@ export class Run {
     } else await this.#live?.trainer.resume();
   }
 
+  /** Runs `work` while the run that is going on pauses. */
+  async alone(work: () => Promise<void>): Promise<void> {
+    const trainer = this.#live?.trainer;
+    const going = trainer?.state === 'running';
+    if (going) await trainer.pause();
+    try {
+      await work();
+    } finally {
+      if (going) await trainer.resume();
+    }
+  }
+
   async oneStep(): Promise<void> {
     await this.#live?.trainer.step();
   }

@@ -10,12 +10,17 @@ const SCRATCH_SOFTWARE: ModelShape = { hiddenSize: 64, numHiddenLayers: 2, numAt
 const SOFTWARE_NUMBERS = { 's-steps': 200, 's-batch': 4, 's-length': 48, 's-sample': 20 };
 
 /** The update rules that the page offers; `rate` is the best of those tried with the small model over 200 steps. */
-const OPTIMIZERS: Readonly<Record<string, { label: string; rate: number; options: OptimizerOptions }>> = {
+const OPTIMIZERS: Readonly<Record<string, { label: string; rate: number; options: OptimizerOptions; blocks?: number }>> = {
   adamw: { label: 'AdamW', rate: 0.002, options: { type: 'adamw' } },
+  // The rate of AdamW: no other was tried.
+  'adamw-blocks': { label: 'AdamW, one block at a time', rate: 0.002, options: { type: 'adamw' }, blocks: 1 },
   adafactor: { label: 'Adafactor', rate: 0.004, options: { type: 'adafactor' } },
+  apollo: { label: 'APOLLO', rate: 0.004, options: { type: 'apollo' } },
   'apollo-mini': { label: 'APOLLO-Mini', rate: 0.004, options: { type: 'apollo', mini: true } },
   sgd: { label: 'SGD', rate: 0.5, options: { type: 'sgd' } },
 };
+/** Steps until the next block trains. */
+const BLOCK_STEPS = 20;
 /** Rates for a trained model, which should change only a little. */
 const FINE_TUNING = 1 / 20;
 /** Factors begin at nothing and move further: 2e-4 with AdamW. */
@@ -59,10 +64,16 @@ const wordOf = (id: string): string => byId(id, HTMLSelectElement).value;
 
 export const contextOf = (): number => Math.max(SHORTEST_CONTEXT, numberOf('s-length') || 0);
 
-function optimizerOf(word: string): OptimizerOptions {
+/** The update rule. Of a few blocks at a time, a fresh model trains its table, norm and head in every step: they know nothing yet. */
+function optimizerOf(word: string, trained: Trained): Pick<TrainOptions, 'optimizer' | 'blockCoordinate'> {
   const offered = OPTIMIZERS[word];
   if (!offered) throw new Error(`the page offers no optimizer ${word}`);
-  return offered.options;
+  const { options, blocks } = offered;
+  const fresh = trained === 'fresh';
+  return {
+    optimizer: { ...options, ...(trained === 'adapter' && { weightDecay: 0 }) },
+    ...(blocks !== undefined && { blockCoordinate: { blocks, interval: BLOCK_STEPS, embedding: fresh, norm: fresh, head: fresh } }),
+  };
 }
 
 /** Sensible phases of each schedule for a run of this length. */
@@ -100,7 +111,7 @@ export function trainOptions(trained: Trained): TrainOptions & { steps: number }
     seqLen: numberOf('s-length'),
     seed: numberOf('s-seed'),
     precision: wordOf('s-precision') === 'bf16' ? 'bf16' : 'f32',
-    optimizer: { ...optimizerOf(wordOf('s-optimizer')), ...(trained === 'adapter' && { weightDecay: 0 }) },
+    ...optimizerOf(wordOf('s-optimizer'), trained),
     lrScheduler: scheduleOf(wordOf('s-schedule'), steps, learningRate),
     validationFraction: 0.05,
     ...(trained === 'adapter' && adapterOf()),

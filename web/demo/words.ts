@@ -11,6 +11,7 @@ export const PHASES: Record<Progress['phase'], string> = {
   save: 'Saving',
   export: 'Writing',
   import: 'Bringing in',
+  measure: 'Measuring',
   ready: 'Ready',
 };
 

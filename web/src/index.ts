@@ -5,13 +5,15 @@ export type { DataInput, FilesInput, Input, RangeReader } from './page/inputs.js
 export { extractAdapter, inspectFiles, verifyFiles } from './page/inspections.js';
 export type { ExtractOptions, InspectOptions } from './page/inspections.js';
 export type { RunOptions } from './page/loop.js';
+export { measureGpu } from './page/measuring.js';
 export { Model, newModel, openModel } from './page/model.js';
 export type { Call, WorkerCall } from './page/call.js';
 export type { ExportOptions, Exports, ExportTarget, GgufType, ModelCard } from './page/export-options.js';
 export type { OpenOptions } from './page/model.js';
 export type * from './page/options.js';
+export type * from './protocol/generated/rules.js';
 export type * from './protocol/generated/settings.js';
-export type { AdapterInfo, BaseInfo, CheckpointInfo, EvalReport, ExportChoice, FileReport, Finding, HistoryEntry, InspectReport, ModelDetails, ModelInfo, NamedFile, NamedTensor, Profile, Progress, Receipt, Refusal, SampledToken, SessionInfo, TrainerEvent, TrainerState, Verification } from './protocol/reports.js';
+export type { AdapterInfo, BaseInfo, CheckpointInfo, EvalReport, ExportChoice, FileReport, Finding, GpuReport, HistoryEntry, InspectReport, ModelDetails, ModelInfo, NamedFile, NamedTensor, Profile, Progress, Receipt, Refusal, SampledToken, SessionInfo, TrainerEvent, TrainerState, Verification } from './protocol/reports.js';
 export type { Extraction } from './protocol/written.js';
 export { Checkpoints, openSavedRuns, SavedRuns } from './page/runs.js';
 export type { CheckpointInput } from './page/runs.js';

@@ -9,6 +9,7 @@ export interface Config {
   batch_size: number;
   seq_len: number;
   gradient_accumulation_steps: number;
+  report_every?: number;
   precision: string;
   learning_rate?: number;
   schedule?: { warmup_steps?: number; decay_start_step?: number };

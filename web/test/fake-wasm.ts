@@ -8,6 +8,7 @@ import type { Checkpointed } from './fake-files.js';
 import { exportedAs, FileStream } from './fake-files.js';
 import { choices, complete, FACTORS, ModelHandle, planned } from './fake-model.js';
 import type { Config } from './fake-model.js';
+import { FakeWindow } from './fake-window.js';
 
 export type { JsSource } from '../src/worker/wasm-api.js';
 export { estimate, ModelHandle, previewSchedule } from './fake-model.js';
@@ -57,6 +58,14 @@ export async function extractAdapter(tuned: JsSource[], base: JsSource[], option
   return { report: { rank: r, error: 0.5, tensors, uncovered: {} }, warnings: [], stream: exportedAs(optionsJson, [], new Uint8Array(4)) };
 }
 
+export async function measureGpu(timestamps: boolean, onProgress: (done: number, total: number) => void): Promise<unknown> {
+  onProgress(1, 2);
+  await slices(4, fake.stepMillis);
+  const row = { name: 'linear forward', shape: '128 × 128 → 128', whole: false, kernels: ['linear_forward_block'], ms: 2, gbPerSec: 0.1, inStep: 0 };
+  const kernels = [{ ...row, gflopPerSec: 2.1, fraction: 0.25, of: 'peak' }, { ...row, name: 'RMS norm forward', fraction: 0.5, of: 'copy' }];
+  return { adapter: '', driver: '', backend: 'webgpu', software: true, timing: timestamps ? 'device' : 'system', peakGflopPerSec: 8.4, copyGbPerSec: 1.5, kernels };
+}
+
 export async function initDevice(): Promise<unknown> {
   const { state, scope } = currentWorker();
   state.initialised += 1;
@@ -79,6 +88,10 @@ interface Progress {
 
 export class Session {
   #timed = 0;
+  readonly #window = new FakeWindow(
+    () => this.progress,
+    (progress) => (this.progress = progress),
+  );
   #warnings: { code: string; message: string }[] = [];
   private constructor(
     readonly model: ModelHandle,
@@ -118,7 +131,13 @@ export class Session {
   get adapting(): boolean {
     return Boolean(this.config.adapter);
   }
-  async step(): Promise<unknown> {
+  step(): Promise<unknown> {
+    return this.#window.submit(this.config.report_every ?? 1, () => this.#taken());
+  }
+  settle(): Promise<unknown> {
+    return this.#window.settle();
+  }
+  async #taken(): Promise<unknown> {
     const { progress, config } = this;
     const step = progress.step + 1;
     const { batch_size: batch, seq_len: seq, gradient_accumulation_steps: micro } = config;

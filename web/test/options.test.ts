@@ -65,6 +65,12 @@ describe('options', () => {
     expect(config({ adapter: { targetModules: 'all-linear', layersToTransform: [0, 2], init: 'gaussian' } })).toMatchObject({ adapter: { target_modules: 'all-linear', init: 'gaussian' } });
     expect(config({ adapter: null })).toEqual({ adapter: null });
   });
+  it('block_coordinates_become_rusts_words', () => {
+    const blockCoordinate = { blocks: 2, interval: 10, order: 'descending', embedding: true, norm: false, head: false } as const;
+    expect(config({ blockCoordinate })).toEqual({ block_coordinate: { blocks: 2, interval: 10, order: 'descending', embedding: true, norm: false, head: false } });
+    expect(config({ blockCoordinate: {} })).toEqual({ block_coordinate: {} });
+    expect(resumeSettings({ blockCoordinate: null }, ['blockCoordinate', 'blockCoordinate.interval'])).toEqual({ config: '{"block_coordinate":null}', override: ['block_coordinate', 'block_coordinate.interval'] });
+  });
   it('everything_wrong_is_said_at_once', () => {
     const options = { learningrate: 1, batchSize: 1.5, optimizer: { type: 'adamw', rank: 3, beta1: '2' }, saveEvery: -1, groups: [{ pattern: 1 }, { frozen: 1, optimizer: { type: 'no-such-rule' } }], sample: { temperatur: 1 } };
     let message = '';
@@ -94,6 +100,10 @@ describe('options', () => {
     [{ warmupSteps: 1, lrScheduler: { type: 'cosine', warmupSteps: 1 } }, 'warmupSteps'],
     [{ precision: 'f16' }, 'precision'],
     [{ baseStorage: 'q4' }, 'baseStorage'],
+    [{ blockCoordinate: 1 }, 'blockCoordinate'],
+    [{ blockCoordinate: { blocks: 1.5 } }, 'blockCoordinate.blocks'],
+    [{ blockCoordinate: { order: 'random' } }, 'blockCoordinate.order'],
+    [{ blockCoordinate: { embeddings: true } }, 'blockCoordinate.embeddings'],
     [{ adapter: 3 }, 'adapter'],
     [{ adapter: { rank: 3 } }, 'adapter.rank'],
     [{ adapter: { targetModules: ['q_proj', 3] } }, 'adapter.targetModules[1]'],
@@ -138,11 +148,21 @@ describe('model shape', () => {
 });
 
 describe('the core and the page know the same options', () => {
+  it('numbers_that_may_be_a_word_or_null', () => {
+    const apollo = (options: object): unknown => config({ optimizer: { type: 'apollo', ...options } });
+    expect(apollo({ scale: 'auto', growthLimit: null })).toEqual({ optimizer: { type: 'apollo', scale: 'auto', growth_limit: null } });
+    expect(apollo({ scale: 2, growthLimit: 1.5 })).toEqual({ optimizer: { type: 'apollo', scale: 2, growth_limit: 1.5 } });
+    expect(() => apollo({ scale: 'rank' })).toThrow("a finite number or 'auto'");
+    expect(() => apollo({ growthLimit: Infinity })).toThrow('a finite number or null');
+  });
   const lists = [...Object.entries(OPTIMIZERS).map(([type, kinds]) => ['optimizer', type, kinds] as const), ...Object.entries(SCHEDULES).map(([type, kinds]) => ['lrScheduler', type, kinds] as const)];
   it.each(lists)('%s %s', (option, type, kinds) => {
     expect(Object.keys(kinds).length).toBeGreaterThan(1);
     // A known key complains of its value, an unknown one of its name.
-    for (const key of Object.keys(kinds)) expect(() => trainSettings({ [option]: { type, [key]: null } })).toThrow(/found null$/);
+    for (const [key, kind] of Object.entries(kinds)) {
+      const wrong = kind === 'number or null' ? 'none' : null;
+      expect(() => trainSettings({ [option]: { type, [key]: wrong } })).toThrow(wrong === null ? /found null$/ : /found "none"$/);
+    }
     expect(() => trainSettings({ [option]: { type, other: null } })).toThrow(/found "other"$/);
   });
   it('run and groups', () => {

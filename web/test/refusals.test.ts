@@ -22,6 +22,20 @@ describe('refusals', () => {
     expect(stepsOf(events)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     expect(fake.batches).toEqual([1, 2, 4, 7, 8, 9, 10, 11, 12, 13]);
   });
+  it('reports_that_are_read_together_are_those_of_steps_one_by_one', async () => {
+    fake.badBatches = [3, 5, 6];
+    await using alone = await trainerOf({ onNonFinite: 'skip' });
+    const expected = await collect(alone.run());
+    const batches = fake.batches.splice(0);
+    await using together = await trainerOf({ onNonFinite: 'skip', reportEvery: 4, saveEvery: 3 });
+    const events = await collect(together.run());
+    const told = (list: TrainerEvent[]): unknown[] => list.flatMap((event) => (event.type === 'step' ? [[event.step, event.loss]] : []));
+    expect(told(events)).toEqual(told(expected));
+    expect(events.filter((event) => event.type === 'warning').length).toBe(3);
+    expect(together.state).toBe('done');
+    // Those of refused steps were begun again.
+    expect(new Set(fake.batches)).toEqual(new Set(batches));
+  });
   it('ten_skips_in_a_row_are_the_most', async () => {
     const bad = Array.from({ length: 10 }, (_, i) => i + 3);
     const warnings = (events: TrainerEvent[]): number => events.filter((event) => event.type === 'warning').length;

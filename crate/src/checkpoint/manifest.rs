@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::corrupt;
+use super::earlier::{complete_groups, complete_settings};
 use super::pieces::count_of;
 use crate::bundle::{
     Base, ByteSource, Fields, Identity, Json, ModelStateGroupAssignment, TensorRecord, TokenizerAccount, Wrong, base_of, files_of,
@@ -157,7 +158,8 @@ fn of_fields(mut fields: Fields<'_>, version: u64) -> Result<Manifest, Wrong> {
         name_base(base);
     }
     let tensors = if accounted { Some(tensors_of(&mut fields)?) } else { None };
-    let groups = tensors.as_ref().map(|tensors| groups_of(&mut fields, tensors.len())).transpose()?;
+    let mut groups = tensors.as_ref().map(|tensors| groups_of(&mut fields, tensors.len())).transpose()?;
+    groups.iter_mut().for_each(|groups| complete_groups(groups));
     let manifest = Manifest {
         format: FORMAT.to_string(),
         version,
@@ -165,7 +167,7 @@ fn of_fields(mut fields: Fields<'_>, version: u64) -> Result<Manifest, Wrong> {
         identity: if accounted { Some(fields.take("identity")?) } else { None },
         model: fields.take("model")?,
         precision: fields.take("precision")?,
-        train: fields.take("train")?,
+        train: settings(fields.value("train"))?,
         progress: fields.take("progress")?,
         loader: fields.take("loader")?,
         data_digest: fields.take("data_digest")?,
@@ -179,6 +181,12 @@ fn of_fields(mut fields: Fields<'_>, version: u64) -> Result<Manifest, Wrong> {
     };
     fields.end()?;
     Ok(manifest)
+}
+
+fn settings(document: Json<'_>) -> Result<TrainConfig, Wrong> {
+    let mut train = json_typed(document, "train")?;
+    complete_settings(&mut train, document);
+    Ok(train)
 }
 
 /// The names of version 2, which are those of a file's tensors.

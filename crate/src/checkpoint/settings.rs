@@ -77,7 +77,7 @@ pub(super) fn accept(saved: &TrainConfig, given: TrainConfig, overrides: &[Strin
 /// `rule` with the defaults that depend on its other keys filled in.
 fn in_force(rule: OptimizerConfig) -> OptimizerConfig {
     match rule {
-        OptimizerConfig::Apollo(c) => OptimizerConfig::Apollo(ApolloConfig { rank: Some(c.rank() as u64), scale: Some(c.scale()), ..c }),
+        OptimizerConfig::Apollo(c) => OptimizerConfig::Apollo(ApolloConfig { rank: c.rank.or(c.mini.then_some(1)), ..c }),
         other => other,
     }
 }
@@ -85,7 +85,8 @@ fn in_force(rule: OptimizerConfig) -> OptimizerConfig {
 /// `config` in a normal form, so that settings with the same effect are equal. A group spells out what it inherits from the run if the
 /// group of `other` has a value of its own.
 fn settled(config: &TrainConfig, other: &TrainConfig) -> Result<Value> {
-    let mut settled = TrainConfig { optimizer: in_force(config.optimizer.clone()), ..config.clone() };
+    // When reports are read changes nothing else.
+    let mut settled = TrainConfig { optimizer: in_force(config.optimizer.clone()), report_every: 1, ..config.clone() };
     if let ScheduleConfig::Infinite(schedule) = &mut settled.schedule
         && schedule.cooldown_steps == 0
     {

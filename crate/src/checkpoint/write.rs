@@ -23,8 +23,10 @@ pub struct Origin {
 }
 
 /// The files of `trainer`'s checkpoint. It only reads: the next step gives the same bits with or without it. The SHA-256 of each piece has
-/// to be passed to [`FileStream::hashed`] before `checkpoint.json`, which contains them, is requested.
+/// to be passed to [`FileStream::hashed`] before `checkpoint.json`, which contains them, is requested. Refuses a run whose last reports are
+/// still on the device ([`Trainer::settle`]).
 pub fn write(trainer: &Trainer, assets: &ModelAssets, origin: &Origin) -> Result<FileStream> {
+    trainer.check_settled()?;
     let mut stream = FileStream::new();
     let metadata = BTreeMap::from([("format".to_string(), "pt".to_string())]);
     let mut tensors = BTreeMap::new();

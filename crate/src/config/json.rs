@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::{AdapterConfig, GroupConfig, OptimizerConfig, ScheduleConfig, TrainConfig};
+use super::{AdapterConfig, BlockCoordinateConfig, GroupConfig, OptimizerConfig, ScheduleConfig, TrainConfig};
 use crate::error::{Error, Fault, Result};
 
 /// The name of [`GroupConfig::no_decay`] in place of a list of groups.
@@ -79,9 +79,9 @@ fn whole_tables(saved: &mut Value, given: &Value) {
     }
 }
 
-/// A run that gets an adapter runs its blocks again in the backward pass; `given` may say otherwise.
+/// A run that gets an adapter, or trains a few blocks at a time, runs its blocks again in the backward pass; `given` may say otherwise.
 fn recompute(saved: &mut Value, given: &Value) {
-    if given["adapter"].is_object() && saved["adapter"].is_null() {
+    if ["adapter", "block_coordinate"].iter().any(|key| given[key].is_object() && saved[key].is_null()) {
         saved["gradient_checkpointing"] = true.into();
     }
 }
@@ -149,23 +149,25 @@ impl FaultCollector {
         let schedule = self.tagged::<ScheduleConfig>("schedule", settings.shift_remove("schedule").unwrap_or_default())?;
         let optimizer = self.tagged::<OptimizerConfig>("optimizer", settings.shift_remove("optimizer").unwrap_or_default())?;
         let groups = self.groups(settings.shift_remove("groups").unwrap_or_default(), &optimizer)?;
-        let adapter = self.adapter(settings.shift_remove("adapter").unwrap_or_default())?;
+        let adapter = self.optional::<AdapterConfig>("adapter", settings)?;
+        let blocks = self.optional::<BlockCoordinateConfig>("block_coordinate", settings)?;
         self.known::<TrainConfig>("", settings, value(&TrainConfig::default())?)?;
-        settings.extend(
-            [("optimizer", optimizer), ("groups", groups), ("schedule", schedule), ("adapter", adapter)].map(|(key, of)| (key.into(), of)),
-        );
+        let read =
+            [("optimizer", optimizer), ("groups", groups), ("schedule", schedule), ("adapter", adapter), ("block_coordinate", blocks)];
+        settings.extend(read.map(|(key, of)| (key.into(), of)));
         Ok(())
     }
 
-    fn adapter(&mut self, given: Value) -> Result<Value> {
-        match given {
+    /// Reads the object at `key`, which may be absent.
+    fn optional<T: Serialize + DeserializeOwned + Default>(&mut self, key: &str, settings: &mut Object) -> Result<Value> {
+        match settings.shift_remove(key).unwrap_or_default() {
             Value::Null => Ok(Value::Null),
             Value::Object(mut object) => {
-                self.known::<AdapterConfig>("adapter", &mut object, value(&AdapterConfig::default())?)?;
+                self.known::<T>(key, &mut object, value(&T::default())?)?;
                 Ok(Value::Object(object))
             }
             other => {
-                self.refuse("adapter".into(), "an object, or null", shown(&other));
+                self.refuse(key.into(), "an object, or null", shown(&other));
                 Ok(Value::Null)
             }
         }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ApolloConfig;
 use super::rules::{DECAY_RULE, Rules, is_decay, is_positive_f32};
 use crate::error::Fault;
 
@@ -66,88 +67,6 @@ impl Default for AdafactorConfig {
     }
 }
 
-/// The random matrix that APOLLO projects gradients with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum ProjectorKind {
-    /// Independent entries.
-    #[default]
-    Normal,
-    /// Orthonormal columns.
-    Orthogonal,
-}
-
-/// APOLLO and APOLLO-Mini (arXiv:2412.05270).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields, default)]
-pub struct ApolloConfig {
-    /// Factor of the first moment's average.
-    pub beta1: f64,
-    /// Factor of the second moment's average.
-    pub beta2: f64,
-    /// Added to √v, which is not bias-corrected there.
-    pub eps: f64,
-    /// Decoupled: p ← (1 − rate · weight_decay) · p.
-    pub weight_decay: f64,
-    /// APOLLO-Mini: one scale for a tensor instead of one for each channel.
-    pub mini: bool,
-    /// Rank of the projection. Required; 1 with `mini`.
-    pub rank: Option<u64>,
-    /// The update is multiplied by √scale: 1, with `mini` 128.
-    pub scale: Option<f64>,
-    /// √scale is applied before the growth limiter.
-    pub scale_front: bool,
-    /// Steps between new projectors.
-    pub update_steps: u64,
-    /// Entries of the projector: independent, or in orthonormal columns.
-    pub projector: ProjectorKind,
-    /// bf16 values are written with stochastic rounding; otherwise to nearest, and small updates are lost.
-    pub stochastic_rounding: bool,
-}
-
-impl Default for ApolloConfig {
-    fn default() -> Self {
-        Self {
-            beta1: 0.9,
-            beta2: 0.999,
-            eps: 1e-6,
-            weight_decay: 0.0,
-            mini: false,
-            rank: None,
-            scale: None,
-            scale_front: false,
-            update_steps: 200,
-            projector: ProjectorKind::Normal,
-            stochastic_rounding: true,
-        }
-    }
-}
-
-impl ApolloConfig {
-    /// The rank in force.
-    pub fn rank(&self) -> usize {
-        self.rank.unwrap_or(1) as usize
-    }
-
-    /// The scale in force.
-    pub fn scale(&self) -> f64 {
-        self.scale.unwrap_or(if self.mini { 128.0 } else { 1.0 })
-    }
-
-    /// The rule of parameters that are too small to project: those without two dimensions, or with a shorter side of at most the rank.
-    pub fn fallback(&self) -> AdamwConfig {
-        AdamwConfig {
-            beta1: self.beta1,
-            beta2: self.beta2,
-            eps: self.eps,
-            weight_decay: self.weight_decay,
-            stochastic_rounding: self.stochastic_rounding,
-        }
-    }
-}
-
 /// Stochastic gradient descent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -191,6 +110,16 @@ impl Default for OptimizerConfig {
 }
 
 impl OptimizerConfig {
+    /// Its `type`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Adamw(_) => "adamw",
+            Self::Adafactor(_) => "adafactor",
+            Self::Apollo(_) => "apollo",
+            Self::Sgd(_) => "sgd",
+        }
+    }
+
     /// λ.
     pub fn weight_decay(&self) -> f64 {
         match self {
@@ -240,15 +169,7 @@ impl OptimizerConfig {
                 rules.check((c.eps1 as f32).is_finite() && c.eps1 >= 1e-30, "eps1", "finite in f32 and ≥ 1e-30", c.eps1);
                 rules.positive("eps2", c.eps2);
             }
-            Self::Apollo(c) => {
-                rules.moments(c.beta1, c.beta2, c.eps);
-                match c.rank {
-                    None => rules.check(c.mini, "rank", "an integer ≥ 1 (required unless mini)", "nothing"),
-                    Some(rank) => rules.check((1..=u64::from(u32::MAX)).contains(&rank), "rank", "an integer ≥ 1", rank),
-                }
-                rules.positive("scale", c.scale());
-                rules.check(c.update_steps >= 1, "update_steps", "an integer ≥ 1", c.update_steps);
-            }
+            Self::Apollo(c) => c.check(&mut rules, learning_rate),
             Self::Sgd(c) => {
                 rules.check((0.0..1.0).contains(&(c.momentum as f32)), "momentum", "0 ≤ μ < 1 in f32", c.momentum);
                 rules.check(!c.nesterov || c.momentum > 0.0, "nesterov", "false without momentum > 0", c.nesterov);

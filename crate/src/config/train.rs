@@ -3,11 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::rules::is_positive_f32;
-use super::{AdapterConfig, BaseStorage, GroupConfig, OptimizerConfig, ScheduleConfig};
+use super::{AdapterConfig, BaseStorage, BlockCoordinateConfig, GroupConfig, OptimizerConfig, ScheduleConfig};
 use crate::error::{Error, Fault, Result};
 
 /// Maximum number of tokens in one step, which are all collected before it: 2 GiB of ids and targets.
 const MAX_STEP_TOKENS: usize = 1 << 28;
+
+/// Maximum number of steps whose reports are read together.
+const MAX_REPORT_EVERY: usize = 1024;
 
 /// How weight matrices and moments are stored. All arithmetic is f32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -64,11 +67,16 @@ pub struct TrainConfig {
     pub adapter: Option<AdapterConfig>,
     /// Storage of the base's weights under an adapter: as in the file, 2 bytes, or 4. Arithmetic is f32.
     pub base_storage: BaseStorage,
-    /// Run each block again in the backward pass instead of keeping its activations: less memory, more time. True with an adapter, unless
-    /// it is given.
+    /// Run each block again in the backward pass instead of keeping its activations: less memory, more time. True with an adapter or
+    /// `block_coordinate`, unless it is given.
     pub gradient_checkpointing: bool,
     /// Update each block as soon as its gradients are complete: least memory. Needs one micro-batch a step and `max_grad_norm` 0.
     pub gradient_release: bool,
+    /// Steps whose losses and norms are read together: 1 reads each before the next begins; more let the GPU go on without a wait, and
+    /// reports come late. Losses and weights do not depend on it. 1 with `gradient_release`.
+    pub report_every: usize,
+    /// AdamW on a few blocks at a time, with clipping and accumulation in little memory; null trains all of them in every step.
+    pub block_coordinate: Option<BlockCoordinateConfig>,
     /// A token sees only its own document. Without it a token sees all earlier tokens of its sequence, as GPT-2 was trained. Documents of a
     /// text end with the tokenizer's end tokens (eos).
     pub document_mask: bool,
@@ -96,6 +104,8 @@ impl Default for TrainConfig {
             base_storage: BaseStorage::default(),
             gradient_checkpointing: false,
             gradient_release: false,
+            report_every: 1,
+            block_coordinate: None,
             document_mask: false,
             data_order: DataOrder::default(),
             validation_fraction: 0.0,
@@ -138,10 +148,18 @@ impl TrainConfig {
             faults.push(Fault::new("validation_fraction", "0 ≤ fraction < 1", self.validation_fraction));
         }
         if self.gradient_release && self.gradient_accumulation_steps != 1 {
-            faults.push(Fault::new("gradient_accumulation_steps", "1 with gradient_release", self.gradient_accumulation_steps));
+            let rule = "1 with gradient_release: block_coordinate accumulates in little memory";
+            faults.push(Fault::new("gradient_accumulation_steps", rule, self.gradient_accumulation_steps));
         }
         if self.gradient_release && self.max_grad_norm != 0.0 {
-            faults.push(Fault::new("max_grad_norm", "0 with gradient_release: the norm is known after the updates", self.max_grad_norm));
+            let rule = "0 with gradient_release, where the norm is known after the updates: block_coordinate clips in little memory";
+            faults.push(Fault::new("max_grad_norm", rule, self.max_grad_norm));
+        }
+        if !(1..=MAX_REPORT_EVERY).contains(&self.report_every) {
+            faults.push(Fault::new("report_every", format!("1 to {MAX_REPORT_EVERY} steps"), self.report_every));
+        }
+        if self.gradient_release && self.report_every != 1 {
+            faults.push(Fault::new("report_every", "1 with gradient_release: a loss is read before anything changes", self.report_every));
         }
         faults.extend(self.optimizer.faults(self.learning_rate));
         for (index, group) in self.groups.iter().enumerate() {
@@ -150,6 +168,7 @@ impl TrainConfig {
         faults.extend(GroupConfig::all_frozen(&self.groups));
         faults.extend(self.schedule.faults(self.learning_rate));
         faults.extend(self.adapter.iter().flat_map(AdapterConfig::faults));
+        faults.extend(self.block_coordinate.iter().flat_map(|blocks| blocks.faults(self)));
         faults
     }
 }

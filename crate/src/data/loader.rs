@@ -161,7 +161,8 @@ impl Source {
             Self::Text { tokens } => {
                 // Any offset below T that leaves room for one window; it moves the cuts between windows from epoch to epoch.
                 let room = tokens.saturating_sub(seq_len + 1).min(seq_len - 1);
-                let offset = if shuffled { below(random::key(PURPOSE, seed, "offset"), 0, epoch, room as u64 + 1) as usize } else { 0 };
+                let offset =
+                    if shuffled { random::below(random::key(PURPOSE, seed, "offset"), 0, epoch, room as u64 + 1) as usize } else { 0 };
                 (offset..tokens.saturating_sub(seq_len)).step_by(seq_len).map(|start| start as u32).collect()
             }
         };
@@ -170,15 +171,8 @@ impl Source {
         }
         let key = random::key(PURPOSE, seed, "order");
         for index in (1..items.len()).rev() {
-            items.swap(index, below(key, index as u64, epoch, index as u64 + 1) as usize);
+            items.swap(index, random::below(key, index as u64, epoch, index as u64 + 1) as usize);
         }
         items
     }
-}
-
-/// A number below `bound`, from the counter (`index`, `epoch`).
-fn below(key: [u32; 2], index: u64, epoch: u64, bound: u64) -> u64 {
-    let [x0, x1, _, _] = random::words(key, index, epoch);
-    let random = (u64::from(x1) << 32) | u64::from(x0);
-    ((u128::from(random) * u128::from(bound)) >> 64) as u64
 }

@@ -50,6 +50,7 @@ codes! {
     "adapter.target.unsupported" => BadOption, Core, "a module that an adapter cannot train: factors belong to matrices inside the blocks";
     "adapter.type.unsupported" => BadModelFile, Core, "an adapter of another type than LORA";
     "adapter.untied" => Warning, Core, "an adapter changes only one of input embedding and head, so the tied model has a head of its own from now on";
+    "bench.torch" => BadOption, Core, "a Python that cannot make the steps of `bench gpu --torch`: without PyTorch or transformers, or failing";
     "browser.worker" => UnsupportedBrowser, Page, "module workers are missing: this is not a browser page";
     "bundle.adapter" => BadModelFile, Core, "an adapter among the files of a model";
     "bundle.ambiguous" => BadModelFile, Core, "a GGUF file beside files that are no parts of it";
@@ -222,7 +223,7 @@ codes! {
     "model.vocab.rows" => BadModelFile, Core, "an embedding with fewer rows than the vocabulary";
     "optim.groups" => BadOption, Core, "parameter groups that match nothing or leave parameters out";
     "optim.resume-mismatch" => CheckpointMismatch, Core, "settings or data that differ from the checkpoint's";
-    "optim.state-dropped" => Warning, Core, "the saved state of parameters that are frozen now was dropped";
+    "optim.state-dropped" => Warning, Core, "the saved state of parameters that are frozen or at rest now was dropped";
     "optim.state-mismatch" => CheckpointMismatch, Core, "saved optimizer state that does not fit the model";
     "option.invalid" => BadOption, Page, "an option that is unknown or cannot work";
     "plan.tensor.unknown" => BadOption, Core, "a tensor that the plan of an import does not have";
@@ -271,7 +272,7 @@ codes! {
     "select.pattern.invalid" => BadOption, Core, "a pattern that is empty, too long or has too many alternatives";
     "select.pattern.unmatched" => Warning, Core, "a pattern that matches no tensor";
     "select.result.empty" => Warning, Core, "a selection without tensors";
-    "session.busy" => Busy, Both, "another call of this session has not ended";
+    "session.busy" => Busy, Both, "another call of this session has not ended, or steps whose reports are still on the device";
     "sink.write" => StorageFailed, Both, "an output could not be written";
     "source.changed" => BadModelFile, Page, "a download that changed between two requests";
     "source.download" => BadModelFile, Page, "a download without connection, or refused by its server";

@@ -1,4 +1,5 @@
-//! Kernels: WGSL with the twin that defines it, how they are declared, launched and observed, and the buffers they work on.
+//! Kernels: WGSL with the twin that defines it, how they are declared, launched and observed, and the buffers they work on. Two kernels are of
+//! no operation and stand here: [`copy`], and [`fma`] to measure a device by.
 //!
 //! *In place if uniquely owned*: a buffer that a kernel writes is changed where it lies if no other handle shares it, and copied first or
 //! replaced if one does.
@@ -8,6 +9,7 @@ pub mod copy;
 mod declare;
 #[cfg(feature = "cpu")]
 mod flex;
+pub mod fma;
 mod kernel;
 pub mod launch;
 pub mod noise;

@@ -184,19 +184,6 @@ impl Model {
         found.reduce(ops::residual_add).expect("a model has a table of tokens")
     }
 
-    /// Whether some table requires a gradient: of a tracked model that trains it.
-    pub fn trains_tables(&self) -> bool {
-        struct Tables<'a>(&'a Model, bool);
-        impl ParamVisitor for Tables<'_> {
-            fn visit<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) {
-                self.1 |= tensor.is_require_grad() && self.0.part(name).is_some_and(Part::is_table);
-            }
-        }
-        let mut tables = Tables(self, false);
-        self.visit(&mut tables);
-        tables.1
-    }
-
     /// Adds what `gradient [B·T, C]` of [`Model::embed`] gives to the sums of the tables that a tracked model trains, in place: the head's
     /// backward pass has begun the sum of a tied table, and another buffer of its size would be the largest of a step.
     pub fn embed_backward(&self, ids: Tensor<1, Int>, span: Span<'_>, gradient: &Tensor<2>, sums: &mut BTreeMap<String, Tensor<1>>) {

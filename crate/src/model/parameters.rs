@@ -46,12 +46,21 @@ impl Model {
         self.parts.get(name).copied()
     }
 
-    /// The name, shape and dtype of every parameter.
+    /// Where each parameter stands, by name.
+    pub fn parts(&self) -> impl Iterator<Item = (&str, Part)> {
+        self.parts.iter().map(|(name, part)| (name.as_str(), *part))
+    }
+
+    /// The name, shape, dtype and place of every parameter.
     pub fn parameters(&self) -> Vec<ParamInfo> {
-        match &self.body {
+        let mut all = match &self.body {
             Body::Llama(llama) => parameters::parameters(&**llama),
             Body::Gpt2(gpt2) => parameters::parameters(&**gpt2),
+        };
+        for parameter in &mut all {
+            parameter.outside_blocks = self.part(&parameter.name).is_some_and(|part| part.block().is_none());
         }
+        all
     }
 
     /// Handles of every parameter, to be written to a file.

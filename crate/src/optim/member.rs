@@ -1,4 +1,4 @@
-//! The state of one parameter, told and given.
+//! The state of one parameter: told, given, dropped.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +9,19 @@ use super::state::{State, word};
 use crate::error::{Error, Fault, Result};
 
 impl Optim {
+    /// From now on the parameters that `rests` names have no gradient, no state and no update, and the others train: those that rested begin
+    /// anew. What is random in an update is from now on that of `step` of the run: a parameter that trains again counts its own steps from
+    /// 1, and would be rounded by the noise of its last turn.
+    pub fn rest(&mut self, step: u64, rests: &dyn Fn(&str) -> bool) {
+        self.run_step = Some(step);
+        for (name, slot) in &mut self.slots {
+            slot.rests = rests(name);
+            if slot.rests {
+                slot.state = None;
+            }
+        }
+    }
+
     /// Step and names of the state tensors of `name`, without `step`; `None` without state.
     pub fn state_of(&self, name: &str) -> Option<(u64, Vec<&'static str>)> {
         let slot = self.slots.get(name)?;
@@ -16,7 +29,7 @@ impl Optim {
         Some((state.step, slot.layout.0.iter().map(|(word, ..)| *word).collect()))
     }
 
-    /// Gives the parameter `name` this state: its step, and a flat tensor for each name of its layout. Frozen parameters have none.
+    /// Gives the parameter `name` this state: its step, and a flat tensor for each name of its layout. Those that are frozen or at rest have none.
     ///
     /// # Errors
     /// `optim.state-mismatch` for other names, numbers of elements or dtypes than those of its rule: all of them.
@@ -38,7 +51,7 @@ impl Optim {
         if !faults.is_empty() {
             return Err(Error::StateMismatch(faults));
         }
-        slot.state = (!slot.frozen).then_some(State { step, tensors: kept });
+        slot.state = slot.trains().then_some(State { step, tensors: kept });
         Ok(())
     }
 }

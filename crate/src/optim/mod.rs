@@ -6,6 +6,7 @@ pub mod adafactor;
 pub mod adamw;
 pub mod apollo;
 pub mod arithmetic;
+pub mod gate;
 mod groups;
 mod member;
 mod module;
@@ -29,9 +30,10 @@ use crate::random;
 pub use adafactor::Adafactor;
 pub use adamw::Adamw;
 pub use apollo::{Apollo, orthogonal};
+pub use gate::Gate;
 pub use groups::{ResolvedGroup, resolved_groups};
 pub use module::OptimSettings;
-pub use norm::{clip_factor, global_norm, sum_of_squares};
+pub use norm::{SquareSum, blocks_of, clip_factor, global_norm, sum_of_squares};
 pub use rule::{Layout, Rule, Update};
 pub use sgd::Sgd;
 pub use state::{ReadSaved, SavedState, StateData, StateTensor};
@@ -40,16 +42,17 @@ use rule::Recorded;
 use state::State;
 
 /// The kernels of all rules, and of the norm.
-pub(crate) const KERNELS: [Kernels; 5] = [adafactor::KERNELS, adamw::KERNELS, apollo::KERNELS, norm::KERNELS, sgd::KERNELS];
+pub(crate) const KERNELS: [Kernels; 6] =
+    [adafactor::KERNELS, adamw::KERNELS, apollo::KERNELS, &[&gate::KERNEL.all()], norm::KERNELS, sgd::KERNELS];
 
-/// The rule of these settings for `parameter`, and whether it is AdamW in place of APOLLO, which has nothing to project.
-fn made(config: &OptimizerConfig, parameter: &ParamInfo) -> (Box<dyn Rule>, bool) {
+/// The rule of these settings for `parameter`, and the factor of its rate if it is AdamW in place of APOLLO, which does not project it.
+fn made(config: &OptimizerConfig, parameter: &ParamInfo) -> (Box<dyn Rule>, Option<f64>) {
     match config {
-        OptimizerConfig::Adamw(config) => (Box::new(Adamw::new(config.clone())), false),
-        OptimizerConfig::Adafactor(config) => (Box::new(Adafactor::new(config.clone())), false),
-        OptimizerConfig::Apollo(config) if apollo::projects(config, parameter) => (Box::new(Apollo::new(config.clone())), false),
-        OptimizerConfig::Apollo(config) => (Box::new(Adamw::new(config.fallback())), true),
-        OptimizerConfig::Sgd(config) => (Box::new(Sgd::new(config.clone())), false),
+        OptimizerConfig::Adamw(config) => (Box::new(Adamw::new(config.clone())), None),
+        OptimizerConfig::Adafactor(config) => (Box::new(Adafactor::new(config.clone())), None),
+        OptimizerConfig::Apollo(config) if apollo::projects(config, parameter) => (Box::new(Apollo::new(config.clone())), None),
+        OptimizerConfig::Apollo(config) => (Box::new(Adamw::new(config.fallback())), Some(config.adamw_learning_rate_scale)),
+        OptimizerConfig::Sgd(config) => (Box::new(Sgd::new(config.clone())), None),
     }
 }
 
@@ -58,9 +61,12 @@ fn made(config: &OptimizerConfig, parameter: &ParamInfo) -> (Box<dyn Rule>, bool
 struct Slot {
     info: ParamInfo,
     frozen: bool,
+    /// Not trained in the current step.
+    rests: bool,
     rate_scale: f64,
     rule: Box<dyn Rule>,
-    fallback: bool,
+    /// Factor of the rate of what APOLLO leaves to AdamW.
+    fallback: Option<f64>,
     rounding: Rounding,
     key: [u32; 2],
     layout: Layout,
@@ -68,9 +74,14 @@ struct Slot {
 }
 
 impl Slot {
+    /// Whether it is moved in the current step.
+    fn trains(&self) -> bool {
+        !(self.frozen || self.rests)
+    }
+
     /// Refuses another shape or dtype than that of the parameter, which may come flattened.
     fn check_tensors<const D: usize>(&self, p: &Tensor<D>, grad: &Tensor<D>) -> Result<()> {
-        let ParamInfo { name, shape, dtype } = &self.info;
+        let ParamInfo { name, shape, dtype, .. } = &self.info;
         for found in [p.dims().to_vec(), grad.dims().to_vec()] {
             if found != *shape && found != [self.info.elements()] {
                 return Err(Error::TensorShape { name: name.clone(), expected: shape.clone(), found });
@@ -106,6 +117,8 @@ pub struct Optim {
     /// A buffer of one word, bound in place of a buffer that a kernel does not read.
     unread: Option<Buffer>,
     recorded: BTreeMap<String, Recorded>,
+    /// The step of the run, where parameters that rest count fewer.
+    run_step: Option<u64>,
 }
 
 impl Optim {
@@ -135,6 +148,7 @@ impl Optim {
                 let (rule, fallback) = made(&group.rule, &info);
                 let slot = Slot {
                     frozen: group.frozen,
+                    rests: false,
                     rate_scale: group.rate_scale,
                     rounding,
                     key: random::key(random::STOCHASTIC_ROUNDING, config.seed, &info.name),
@@ -158,6 +172,7 @@ impl Optim {
             slots,
             unread: None,
             recorded: BTreeMap::new(),
+            run_step: None,
         })
     }
 
@@ -172,7 +187,7 @@ impl Optim {
             let layout = rule.layout(&slot.info);
             faults.extend(rule.faults(self.peak_rate * slot.rate_scale));
             faults.extend(layout.faults(&slot.info.name));
-            (slot.rule, slot.layout, slot.state, slot.fallback) = (Box::new(rule), layout, None, false);
+            (slot.rule, slot.layout, slot.state, slot.fallback) = (Box::new(rule), layout, None, None);
         }
         if !matched {
             return Err(Error::Groups(vec![Fault::new("pattern", "one that matches trained parameters", pattern)]));
@@ -190,9 +205,9 @@ impl Optim {
         self.slots.get(name).ok_or_else(|| Error::UnexpectedTensors(vec![name.to_string()]))
     }
 
-    /// Whether `name` is in a frozen group, or unknown: it needs no gradient.
+    /// Whether `name` is in a frozen group, rests, or is unknown: it needs no gradient.
     pub fn frozen(&self, name: &str) -> bool {
-        self.slots.get(name).is_none_or(|slot| slot.frozen)
+        self.slots.get(name).is_none_or(|slot| !slot.trains())
     }
 
     /// Number of steps that `name` has taken.
@@ -202,40 +217,40 @@ impl Optim {
 
     /// Bytes of all state once every trained parameter has had a gradient: what is saved.
     pub fn state_bytes(&self) -> u64 {
-        self.slots.values().filter(|slot| !slot.frozen).map(|slot| slot.layout.bytes()).sum()
+        self.slots.values().filter(|slot| slot.trains()).map(|slot| slot.layout.bytes()).sum()
     }
 
     /// Bytes on the device that the rules keep in addition to the state, and that are not saved.
     pub fn side_bytes(&self) -> u64 {
-        self.slots.values().filter(|slot| !slot.frozen).map(|slot| slot.rule.side_bytes(&slot.info)).sum()
+        self.slots.values().filter(|slot| slot.trains()).map(|slot| slot.rule.side_bytes(&slot.info)).sum()
     }
 
     /// The most bytes that the step of one parameter takes and gives back.
     pub fn work_bytes(&self) -> u64 {
-        self.slots.values().filter(|slot| !slot.frozen).map(|slot| slot.rule.work_bytes(&slot.info)).max().unwrap_or(0)
+        self.slots.values().filter(|slot| slot.trains()).map(|slot| slot.rule.work_bytes(&slot.info)).max().unwrap_or(0)
     }
 
-    /// Names of the trained parameters that APOLLO leaves to AdamW: those without two dimensions, and those whose shorter side is at most
-    /// the rank.
+    /// Names of the trained parameters that APOLLO leaves to AdamW: embeddings and head unless it projects them too, what has no two
+    /// dimensions, and what has a shorter side of at most the rank.
     pub fn fallbacks(&self) -> Vec<&str> {
         let trained = self.slots.values().filter(|slot| !slot.frozen);
-        trained.filter(|slot| slot.fallback).map(|slot| slot.info.name.as_str()).collect()
+        trained.filter(|slot| slot.fallback.is_some()).map(|slot| slot.info.name.as_str()).collect()
     }
 
     /// One step of parameter `name`: returns the new parameter, computed in place if `p` is uniquely owned. Tensors are without autodiff,
     /// `grad` is f32 (both may come flattened to [elements]), `learning_rate` is the schedule's (the group's scale is applied here),
-    /// `grad_scale` multiplies the gradient in the kernel (clipping). Without a gradient, or if frozen, parameter and state stay as they
-    /// are.
+    /// `gate` says whether anything is written, and the factor of the gradient (clipping). Without a gradient, if frozen or at rest, parameter
+    /// and state stay as they are.
     pub fn step_param<const D: usize>(
         &mut self,
         name: &str,
         p: Tensor<D>,
         grad: Option<Tensor<D>>,
         learning_rate: f64,
-        grad_scale: f32,
+        gate: &Gate,
     ) -> Result<Tensor<D>> {
         let slot = self.slots.get_mut(name).ok_or_else(|| Error::UnexpectedTensors(vec![name.to_string()]))?;
-        let Some(grad) = grad.filter(|_| !slot.frozen) else { return Ok(p) };
+        let Some(grad) = grad.filter(|_| slot.trains()) else { return Ok(p) };
         slot.check_tensors(&p, &grad)?;
         let device = p.device();
         let (p, grad) = (Buffer::of(p)?, Buffer::of(grad)?);
@@ -253,9 +268,9 @@ impl Optim {
             device: &device,
             seed: self.seed,
             step: state.step,
-            rate: learning_rate * slot.rate_scale,
-            scale: grad_scale,
-            noise: Noise { key: slot.key, step: state.step, rounding },
+            rate: learning_rate * slot.rate_scale * slot.fallback.unwrap_or(1.0),
+            gate: gate.buffer(),
+            noise: Noise { key: slot.key, step: self.run_step.unwrap_or(state.step), rounding },
             given: recorded.noise.unwrap_or_else(|| unread.clone()),
             projector: recorded.projector,
             unread,
@@ -273,16 +288,5 @@ impl Optim {
         };
         slot.state = Some(state);
         Ok(p.float())
-    }
-
-    /// The next step of `name` rounds with this noise instead of Philox's: 16 bits in each word, element i of stream s (m, v, p; p alone
-    /// where nothing else is rounded) in word s·n + i. For replaying recorded runs.
-    pub fn give_noise(&mut self, name: &str, words: Tensor<1>) {
-        self.recorded.entry(name.to_string()).or_default().noise = Some(words.into());
-    }
-
-    /// The next step of `name` projects with this matrix [dim, rank] instead of the seeded one. For replaying recorded runs.
-    pub fn give_projector(&mut self, name: &str, matrix: Tensor<1>) {
-        self.recorded.entry(name.to_string()).or_default().projector = Some(matrix.into());
     }
 }

@@ -7,7 +7,7 @@ use burn::module::{Module, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
 
-use super::{Optim, ParamInfo, clip_factor, global_norm};
+use super::{Gate, Optim, ParamInfo, clip_factor, global_norm};
 use crate::config::{GroupConfig, OptimizerConfig, TrainConfig};
 use crate::error::{Error, Fault, Result};
 use crate::gpu::Buffer;
@@ -64,7 +64,7 @@ impl Optim {
         let norm = global_norm(self.gathered(module, grads)?).await?;
         if !norm.is_finite() {
             let step = 1 + self.slots.values().filter_map(|slot| Some(slot.state.as_ref()?.step)).max().unwrap_or(0);
-            return Err(Error::NonFinite { step, tensor: "grad_norm", value: norm });
+            return Err(Error::NonFinite { step, tensor: "grad_norm".into(), value: norm });
         }
         self.clip = Some(clip_factor(norm, self.max_grad_norm));
         Ok(norm)
@@ -92,7 +92,7 @@ impl Optim {
             None => 1.0,
         };
         self.gathered(&module, &grads)?;
-        let mut step = Step { optim: self, grads, rate, clip, failed: None };
+        let mut step = Step { optim: self, grads, rate, clip, gate: None, failed: None };
         let module = map(module, &mut step);
         match step.failed {
             None => Ok(module),
@@ -146,6 +146,8 @@ struct Step<'a> {
     grads: GradientsParams,
     rate: f64,
     clip: f32,
+    /// Made at the first parameter: the device is its.
+    gate: Option<Gate>,
     failed: Option<Error>,
 }
 
@@ -162,7 +164,8 @@ impl ParamMap for Step<'_> {
         }
         let strategy = tensor.gradient_checkpointing_strategy();
         let device = tensor.device();
-        let stepped = self.optim.step_param(name, tensor.inner(), grad, self.rate, self.clip).map(Tensor::from_inner);
+        let gate = self.gate.get_or_insert_with(|| Gate::open(self.clip, &tensor.clone().inner().device())).clone();
+        let stepped = self.optim.step_param(name, tensor.inner(), grad, self.rate, &gate).map(Tensor::from_inner);
         let stepped = stepped.unwrap_or_else(|error| {
             // The module is not given back.
             self.failed = Some(error);

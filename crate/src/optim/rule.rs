@@ -3,9 +3,9 @@
 use std::any::Any;
 use std::fmt::Debug;
 
-use burn::tensor::{DType, Device};
+use burn::tensor::{DType, Device, Tensor};
 
-use super::ParamInfo;
+use super::{Optim, ParamInfo};
 use crate::error::{Error, Fault, Result};
 use crate::gpu::Buffer;
 use crate::gpu::noise::Noise;
@@ -80,6 +80,19 @@ pub(super) struct Recorded {
     pub projector: Option<Buffer>,
 }
 
+impl Optim {
+    /// The next step of `name` rounds with this noise instead of Philox's: 16 bits in each word, element i of stream s (m, v, p; p alone
+    /// where nothing else is rounded) in word s·n + i. For replaying recorded runs.
+    pub fn give_noise(&mut self, name: &str, words: Tensor<1>) {
+        self.recorded.entry(name.to_string()).or_default().noise = Some(words.into());
+    }
+
+    /// The next step of `name` projects with this matrix [dim, rank] instead of the seeded one. For replaying recorded runs.
+    pub fn give_projector(&mut self, name: &str, matrix: Tensor<1>) {
+        self.recorded.entry(name.to_string()).or_default().projector = Some(matrix.into());
+    }
+}
+
 /// One step of one parameter.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -90,12 +103,13 @@ pub struct Update<'a> {
     pub device: &'a Device,
     /// The run's seed.
     pub seed: u64,
-    /// t, counted from 1.
+    /// t, counted from 1: the parameter's own steps.
     pub step: u64,
     /// η with the group's scale.
     pub rate: f64,
-    /// Factor of the gradient (clipping).
-    pub scale: f32,
+    /// Whether the step writes, and the factor of its gradient: two words that every kernel which writes the parameter or its state
+    /// binds as `Gate` of `common.wgsl`.
+    pub gate: Buffer,
     /// What rounds the writes: a function of seed, parameter and step.
     pub noise: Noise,
     /// Noise from a buffer, for [`Rounding::Given`](crate::gpu::noise::Rounding::Given).

@@ -31,6 +31,23 @@ impl Layout {
     }
 }
 
+impl Optim {
+    /// The steps that each parameter with a state has taken.
+    pub(crate) fn state_steps(&self) -> BTreeMap<String, u64> {
+        self.slots.iter().filter_map(|(name, slot)| Some((name.clone(), slot.state.as_ref()?.step))).collect()
+    }
+
+    /// Counts as [`Self::state_steps`] did once: the steps since have changed no value.
+    pub(crate) fn go_back(&mut self, steps: &BTreeMap<String, u64>) {
+        for (name, slot) in &mut self.slots {
+            match (steps.get(name), &mut slot.state) {
+                (Some(step), Some(state)) => state.step = *step,
+                _ => slot.state = None,
+            }
+        }
+    }
+}
+
 /// The dtype word of safetensors for a state.
 pub(super) fn word(dtype: DType) -> &'static str {
     if dtype == DType::BF16 { "BF16" } else { "F32" }
@@ -166,8 +183,8 @@ impl Optim {
     }
 
     /// Replaces all state by the saved one, of the parameters that `with_state` names. Unknown parameters, missing or extra entries, other
-    /// dtypes, shapes or lengths are refused, all of them listed, and nothing is changed. The state of frozen parameters is left out: their
-    /// names are returned.
+    /// dtypes, shapes or lengths are refused, all of them listed, and nothing is changed. The state of parameters that are frozen or at rest is
+    /// left out: their names are returned.
     pub async fn load_state(
         &mut self,
         saved: Vec<SavedState<'_>>,
@@ -197,14 +214,14 @@ impl Optim {
         Ok(dropped)
     }
 
-    /// The states that fit, by parameter, and the frozen parameters whose state is left out.
+    /// The states that fit, by parameter, and the parameters that do not train, whose state is left out.
     #[allow(clippy::type_complexity, reason = "one use")]
     fn fitting<'a>(&self, saved: Vec<SavedState<'a>>, with_state: &[String]) -> Result<(Vec<(String, Fitting<'a>)>, Vec<String>)> {
         let (mut faults, mut found, mut dropped) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
         for entry in saved {
             let (param, key) = entry.name.rsplit_once(':').unwrap_or((&entry.name, ""));
             match self.slots.get(param) {
-                Some(slot) if slot.frozen => drop(dropped.insert(param.to_string())),
+                Some(slot) if !slot.trains() => drop(dropped.insert(param.to_string())),
                 Some(slot) if slot.knows(key) => {
                     if let Some(twice) = found.insert((param.to_string(), key.to_string()), entry) {
                         faults.push(Fault::new(twice.name, "one entry", "two"));
@@ -217,7 +234,7 @@ impl Optim {
         faults.extend(unknown.map(|name| Fault::new(name, "a parameter of this run", "a name without a place")));
         let expected: BTreeSet<&String> = with_state.iter().collect();
         let mut fitting = Vec::new();
-        for (name, slot) in self.slots.iter().filter(|(_, slot)| !slot.frozen) {
+        for (name, slot) in self.slots.iter().filter(|(_, slot)| slot.trains()) {
             let mut take = |key: &str| found.remove(&(name.clone(), key.to_string()));
             let step = take("step");
             let entries: Vec<_> = slot.layout.0.iter().map(|(key, ..)| take(key)).collect();

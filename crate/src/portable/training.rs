@@ -13,7 +13,7 @@ use crate::bundle::{
 };
 use crate::config::{GroupConfig, ModelConfig, Precision, ScheduleConfig, TrainConfig};
 use crate::data::{Dataset, Loader};
-use crate::error::{Error, Refusal, Result, word};
+use crate::error::{Error, Fault, Refusal, Result, word};
 use crate::gpu::transfer::{RUN_BYTES, Upload};
 use crate::interrupt::Interrupt;
 use crate::model::{Model, Plan};
@@ -60,9 +60,10 @@ impl PortableModelStateDict {
     /// they hold.
     ///
     /// # Errors
-    /// `state.*` for groups that contradict themselves.
+    /// `state.*` for groups that contradict themselves, `session.busy` before [`Trainer::settle`].
     pub fn from_training_groups(training: &TrainingGroups) -> Result<Self> {
         let trainer = &training.trainer;
+        trainer.check_settled()?;
         let identity = Identity {
             model_family: trainer.model().config().model_type.clone(),
             revision: String::new(),
@@ -126,6 +127,11 @@ impl PortableModelStateDict {
 
     /// `settings` with the optimizers, groups, rate and schedule of this state.
     fn train_config(&self, settings: &TrainConfig) -> Result<TrainConfig> {
+        if settings.block_coordinate.is_some() {
+            // Which blocks train follows from the steps of the run, and those of a parameter restart.
+            let rule = "null for groups, which do not say how many steps their run has had";
+            return Err(Error::InvalidConfig(vec![Fault::new("block_coordinate", rule, "an object")]));
+        }
         let none = || Refusal::new(word!("state.group.member-missing")).expected("groups").found("weights alone");
         let first = self.groups().first().ok_or_else(none)?;
         let rate = |group: &ModelStateGroupAssignment| group.optimizer.hyperparameters.get(LEARNING_RATE).copied();

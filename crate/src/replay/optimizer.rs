@@ -11,7 +11,7 @@ use crate::config::{OptimizerConfig, TrainConfig};
 use crate::device::Device;
 use crate::error::Result;
 use crate::gpu::read_data;
-use crate::optim::{Optim, ParamInfo};
+use crate::optim::{Gate, Optim, ParamInfo};
 
 /// Bounds of the file's replay class.
 struct Bounds {
@@ -87,6 +87,7 @@ pub(super) async fn replay(root: &Value, device: &Device, errors: &mut Errors) -
     let packed = infos.first().is_some_and(|info| info.dtype == DType::BF16);
     let mut draws = root["sr_draws"].as_array().filter(|_| packed && config.optimizer.stochastic_rounding()).map(|list| list.iter());
     let Some(steps) = root["steps"].as_array() else { return Ok(None) };
+    let gate = Gate::open(1.0, &tensors);
     for step in steps {
         let (Some(t), Some(entries)) = (step["t"].as_u64(), step["params"].as_array()) else { return Ok(None) };
         for (track, entry) in tracks.iter_mut().zip(entries) {
@@ -103,7 +104,7 @@ pub(super) async fn replay(root: &Value, device: &Device, errors: &mut Errors) -
             }
             let Some(value) = track.value.take() else { return Ok(None) };
             let grad = grad.map(|grad| grad.widened(&tensors));
-            track.value = Some(optim.step_param(&track.name, value, grad, config.learning_rate, 1.0)?);
+            track.value = Some(optim.step_param(&track.name, value, grad, config.learning_rate, &gate)?);
         }
         let states: BTreeMap<_, _> = optim.state_tensors().into_iter().collect();
         for (track, entry) in tracks.iter().zip(entries) {
@@ -149,7 +150,7 @@ fn parameters(root: &Value, device: &burn::tensor::Device) -> Option<(Vec<ParamI
         let init = Recorded::read(&param["init"])?;
         let name = param["name"].as_str().map_or_else(|| format!("param.{k}"), String::from);
         let shape = usizes(&param["shape"]).or(init.shape.clone())?;
-        infos.push(ParamInfo { name: name.clone(), shape, dtype: init.dtype });
+        infos.push(ParamInfo { name: name.clone(), shape, dtype: init.dtype, outside_blocks: false });
         tracks.push(Track { name, value: Some(init.tensor(device)), init: init.values });
     }
     Some((infos, tracks))

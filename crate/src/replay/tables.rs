@@ -135,7 +135,6 @@ async fn projected(key: [u32; 2], refresh: u64, (dim, rank): (usize, usize), giv
         w1: 1.0,
         w2: 1.0,
         eps: 1e-6,
-        scale: 1.0,
         key0: key[0],
         key1: key[1],
         refresh_low: refresh as u32,
@@ -143,7 +142,8 @@ async fn projected(key: [u32; 2], refresh: u64, (dim, rank): (usize, usize), giv
     };
     let units = (0..dim * dim).map(|e| f32::from(u8::from(e % (dim + 1) == 0))).collect();
     let zeros = || upload(vec![0.0; rank * dim]);
-    let (read, stats) = ([upload(units), upload(given.unwrap_or(&[0.0]).to_vec())], upload(vec![0.0; 4 * dim]));
+    let gate = upload(vec![0.0, 1.0]);
+    let (read, stats) = ([upload(units), upload(given.unwrap_or(&[0.0]).to_vec()), gate], upload(vec![0.0; 4 * dim]));
     let [m, _, _] = run(&apollo_project::KERNEL, read, [zeros(), zeros(), stats], &params, (dim as u32).div_ceil(256))?;
     let data = read_data(m.float::<1>()).await?;
     // [rank, channels], one channel for each of the dim rows of P.

@@ -1,4 +1,4 @@
-//! The backward pass from the head to the tables, and where it puts the gradients.
+//! The backward pass from the head down to the lowest part that trains, and where it puts the gradients.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::loss::head_loss_sum;
 use super::place::Placed;
 use crate::data::Batch;
 use crate::error::Result;
-use crate::model::{Model, Products, Span};
+use crate::model::{Model, Part, Products, Span};
 use crate::ops::Moment;
 use crate::parameters::ParamVisitor;
 
@@ -28,14 +28,33 @@ pub(super) trait Sink {
     fn complete(&mut self, tables: bool) -> Result<()>;
 }
 
+/// How far down a backward pass has to go: what lies below has nothing that trains.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reach {
+    /// The lowest block; their number if only the head trains.
+    block: usize,
+    /// The tables, below all blocks.
+    tables: bool,
+}
+
+impl Reach {
+    pub fn of(model: &Model, frozen: &dyn Fn(&str) -> bool) -> Self {
+        let trained = || model.parts().filter(|(name, _)| !frozen(name)).map(|(_, part)| part);
+        let tables = trained().any(Part::is_table);
+        let lowest = trained().filter_map(Part::block).min().unwrap_or(model.config().num_hidden_layers);
+        Self { block: if tables { 0 } else { lowest }, tables }
+    }
+}
+
 /// A batch that has gone forward.
 pub(super) struct Walk {
+    reach: Reach,
     placed: Placed,
-    /// The input of each block that is run again for its backward pass.
+    /// The input of each block that is run again for its backward pass, from the lowest that the pass reaches.
     inputs: Vec<Tensor<2>>,
     /// What each of these blocks keeps beside it.
     products: Vec<Products>,
-    /// The view and the input of what has been recorded: the head, or all that follows the tables.
+    /// The view and the input of what has been recorded: the head, or all from the lowest block that the backward pass reaches.
     view: Arc<Model>,
     input: Tensor<2>,
     loss: Tensor<1>,
@@ -69,29 +88,33 @@ fn harvest(view: &Model, mut gradients: Gradients, input: &Tensor<2>, sums: &mut
 }
 
 impl Walk {
-    /// The forward pass of `batch`. With `recompute` only the input of each block is kept, and the block is run again when its gradient is
-    /// needed.
-    pub fn forward(model: &Model, sink: &impl Sink, batch: &Batch, moment: Option<Moment>, recompute: bool) -> Result<Self> {
+    /// The forward pass of `batch`, whose backward pass has this `reach`. With `recompute` only the input of each block that it reaches is
+    /// kept, and the block is run again when its gradient is needed.
+    pub fn forward(model: &Model, sink: &impl Sink, batch: &Batch, moment: Option<Moment>, recompute: bool, reach: Reach) -> Result<Self> {
         let placed = Placed::new(model, batch)?.at(moment);
         let span = placed.span();
-        let mut inputs = vec![model.embed(placed.ids.clone(), span)];
-        let mut products = Vec::new();
-        if recompute {
-            // By a model that is not tracked: the tape of a block would be kept until a backward pass.
-            for layer in 0..model.config().num_hidden_layers {
-                let kept = Products::default();
-                inputs.push(model.block(layer, inputs[layer].clone(), Span { products: Some(&kept), ..span }, None));
-                products.push(kept.again());
+        let layers = model.config().num_hidden_layers;
+        let mut x = model.embed(placed.ids.clone(), span);
+        let (mut inputs, mut products) = (Vec::new(), Vec::new());
+        // By a model that is not tracked: the tape of a block would be kept until a backward pass.
+        let apart = if recompute { layers } else { reach.block };
+        for layer in 0..apart {
+            if layer < reach.block {
+                x = model.block(layer, x, span, None);
+                continue;
             }
+            let kept = Products::default();
+            let output = model.block(layer, x.clone(), Span { products: Some(&kept), ..span }, None);
+            inputs.push(std::mem::replace(&mut x, output));
+            products.push(kept.again());
         }
         let placed = placed.tracked();
         let view = sink.view(None);
-        let input = inputs.pop().expect("the embedded tokens are there");
         // The tables are not recorded: their gradient is added last, to the sum that a tied head has begun.
-        let input = if recompute || view.trains_tables() { leaf(input) } else { Tensor::from_inner(input) };
-        let output = if recompute { input.clone() } else { view.blocks(input.clone(), placed.span()) };
+        let input = if reach.tables || reach.block < apart { leaf(x) } else { Tensor::from_inner(x) };
+        let output = (apart..layers).fold(input.clone(), |x, layer| view.block(layer, x, placed.span(), None));
         let loss = head_loss_sum(&view, output, placed.targets.clone());
-        Ok(Self { placed, inputs, products, view, input, loss })
+        Ok(Self { reach, placed, inputs, products, view, input, loss })
     }
 
     /// The sum of token losses, [1].
@@ -101,14 +124,15 @@ impl Walk {
 
     /// The backward pass of scale·loss.
     pub fn backward(self, scale: f64, sink: &mut impl Sink) -> Result<()> {
-        let Self { placed, mut inputs, mut products, view, input, loss } = self;
+        let Self { reach, placed, mut inputs, mut products, view, input, loss } = self;
         let mut upstream = harvest(&view, (loss * scale).backward(), &input, sink.sums());
         drop((view, input));
         sink.complete(false)?;
         while let Some(input) = inputs.pop() {
             let Some(gradient) = upstream.take() else { break };
-            let layer = inputs.len();
-            let (view, input) = (sink.view(Some(layer)), leaf(input));
+            let layer = reach.block + inputs.len();
+            let ends = inputs.is_empty() && !reach.tables;
+            let (view, input) = (sink.view(Some(layer)), if ends { Tensor::from_inner(input) } else { leaf(input) });
             let kept = products.pop();
             let output = view.block(layer, input.clone(), Span { products: kept.as_ref(), ..placed.span() }, None);
             // The gradient of Σ y ⊙ g with respect to y is g.
@@ -157,7 +181,7 @@ pub fn accumulate(
     sums: &mut NamedGradients,
 ) -> Result<Tensor<1>> {
     let mut sink = Sum { tracked: Arc::new(model.tracked(frozen)), sums };
-    let walk = Walk::forward(model, &sink, batch, moment, recompute)?;
+    let walk = Walk::forward(model, &sink, batch, moment, recompute, Reach::of(model, frozen))?;
     let loss = walk.loss();
     walk.backward(scale, &mut sink)?;
     Ok(loss)

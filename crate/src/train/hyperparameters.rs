@@ -3,20 +3,32 @@
 use serde_json::{Map, Value};
 
 use crate::bundle::{OptimizerAccount, SchedulerAccount};
-use crate::config::{OptimizerConfig, ScheduleConfig};
+use crate::config::{ApolloConfig, OptimizerConfig, ScheduleConfig};
 use crate::error::{Error, Fault, Refusal, Result, Word, word};
 
 /// The hyperparameter that is the run's peak rate and no setting of an update rule.
 pub const LEARNING_RATE: &str = "learning_rate";
 /// The key of a setting's kind in its JSON.
 const KIND: &str = "type";
-/// APOLLO's projectors, by the number that stands for each.
-const PROJECTORS: [&str; 2] = ["normal", "orthogonal"];
+/// Words of settings, and null, by the numbers that stand for them.
+const WORDS: [(&str, f64, Option<&str>); 5] = [
+    ("projector", 0.0, Some("normal")),
+    ("projector", 1.0, Some("orthogonal")),
+    ("projected", 0.0, Some("blocks")),
+    ("projected", 1.0, Some("all")),
+    (GROWTH_LIMIT, 0.0, None),
+];
+/// A number, or a word that is not set.
+const SCALE: &str = "scale";
+/// A number > 1 or null; APOLLO's accounts of before it have none of [`ADDED`].
+const GROWTH_LIMIT: &str = "growth_limit";
+/// Settings of APOLLO that came with `growth_limit`, or that could be absent until then.
+const ADDED: [&str; 5] = [GROWTH_LIMIT, "projected", "adamw_learning_rate_scale", "rank", SCALE];
 /// Below it every integer is exact in an f64.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// `optimizer` and the run's `learning_rate` as plain data: every setting under its public name, 0 and 1 for switches and for APOLLO's
-/// projectors, nothing for what is not set.
+/// `optimizer` and the run's `learning_rate` as plain data: every setting under its public name, 0 and 1 for switches, a number for each word
+/// and for null, nothing for what is not set.
 ///
 /// # Errors
 /// `config.invalid` for a number that is not finite.
@@ -26,15 +38,29 @@ pub fn optimizer_account(optimizer: &OptimizerConfig, learning_rate: f64) -> Res
     for (key, value) in settings {
         let number = match &value {
             Value::Bool(switch) => f64::from(u8::from(*switch)),
-            Value::String(word) if *word == PROJECTORS[0] => 0.0,
-            Value::String(word) if *word == PROJECTORS[1] => 1.0,
             Value::Number(number) => number.as_f64().ok_or_else(|| not_finite(&key))?,
-            Value::Null if is_optional(&key) => continue,
-            _ => return Err(not_finite(&key)),
+            Value::Null | Value::String(_) if is_optional(&key) => continue,
+            word => {
+                let number = WORDS.iter().find(|(of, _, stood)| *of == key && *stood == word.as_str() && word.is_null() == stood.is_none());
+                number.ok_or_else(|| not_finite(&key))?.1
+            }
         };
         account.hyperparameters.insert(key, number);
     }
     Ok(account)
+}
+
+/// Adds to `account`, if it is one of APOLLO of before `growth_limit`, what its settings meant then.
+pub fn complete_account(account: &mut OptimizerAccount) {
+    if account.kind != "apollo" || account.hyperparameters.contains_key(GROWTH_LIMIT) {
+        return;
+    }
+    let mini = account.hyperparameters.get("mini") == Some(&1.0);
+    let then = ApolloConfig { mini, ..ApolloConfig::default() }.before_growth_limit();
+    let then = optimizer_account(&OptimizerConfig::Apollo(then), 0.0).expect("these settings are finite").hyperparameters;
+    for (key, value) in then.into_iter().filter(|(key, _)| ADDED.contains(&key.as_str())) {
+        account.hyperparameters.entry(key).or_insert(value);
+    }
 }
 
 /// The settings of an update rule that its plain data say.
@@ -43,13 +69,15 @@ pub fn optimizer_account(optimizer: &OptimizerConfig, learning_rate: f64) -> Res
 /// `state.group.kind` for a kind that tabtune does not train, `state.group.hyperparameter` for a value that is absent, unknown, not finite
 /// or out of its range.
 pub fn optimizer_config(account: &OptimizerAccount) -> Result<OptimizerConfig> {
+    let mut account = account.clone();
+    complete_account(&mut account);
     let empty: Map<String, Value> = [(KIND.to_string(), account.kind.as_str().into())].into_iter().collect();
     let defaults: OptimizerConfig = serde_json::from_value(empty.into()).map_err(|_| refuse(word!("state.group.kind"), &account.kind))?;
     let (_, mut settings) = split(&defaults)?;
     for (key, value) in &account.hyperparameters {
         let wrong = || refuse(word!("state.group.hyperparameter"), key).found(value);
         match settings.get_mut(key) {
-            Some(slot) => *slot = setting(slot, *value).ok_or_else(wrong)?,
+            Some(slot) => *slot = setting(key, slot, *value).ok_or_else(wrong)?,
             None if key == LEARNING_RATE && value.is_finite() => {}
             None => return Err(wrong().into()),
         }
@@ -108,18 +136,20 @@ fn joined<T: serde::de::DeserializeOwned>(kind: &str, mut settings: Map<String, 
     serde_json::from_value(settings.into()).map_err(|error| wrong(error).into())
 }
 
-/// Settings that may be absent: the defaults of APOLLO follow from the others.
+/// Settings that may be absent: APOLLO's rank and scale then follow from the matrix.
 fn is_optional(key: &str) -> bool {
-    matches!(key, "rank" | "scale")
+    matches!(key, "rank" | SCALE)
 }
 
-/// The setting that `number` stands for, of the type that `default` has.
-fn setting(default: &Value, number: f64) -> Option<Value> {
+/// The setting `key` that `number` stands for, of the type that `default` has.
+fn setting(key: &str, default: &Value, number: f64) -> Option<Value> {
     let integral = number.fract() == 0.0 && number.abs() < EXACT;
+    let word = WORDS.iter().find(|(of, stood, _)| *of == key && *stood == number);
     match default {
         _ if !number.is_finite() => None,
+        _ if word.is_some() => word.map(|(.., word)| word.map_or(Value::Null, Value::from)),
         Value::Bool(_) => [0.0, 1.0].iter().position(|&value| value == number).map(|switch| Value::Bool(switch == 1)),
-        Value::String(_) => PROJECTORS.iter().zip([0.0, 1.0]).find(|(_, value)| *value == number).map(|(word, _)| (*word).into()),
+        Value::String(_) if key != SCALE => None,
         // Settings that count take no other number than an integer.
         _ if integral => serde_json::from_str(&number.to_string()).ok(),
         _ => Some(number.into()),

@@ -5,19 +5,20 @@ use std::sync::Arc;
 
 use burn::tensor::Tensor;
 
-use super::backward::{NamedGradients, Sink, Walk};
+use super::backward::{NamedGradients, Reach, Sink, Walk};
 use super::trainer::Trainer;
 use crate::data::Batch;
 use crate::error::{Error, Result};
 use crate::gpu::{Buffer, read_f32};
 use crate::model::{Model, Part};
 use crate::ops::Moment;
-use crate::optim::sum_of_squares;
+use crate::optim::{Gate, sum_of_squares};
 
 /// Updates parameters as soon as their gradients are complete.
 struct Release<'a> {
     trainer: &'a mut Trainer,
     learning_rate: f64,
+    gate: Gate,
     held: NamedGradients,
     /// Sums of squares of what was released.
     squares: Vec<Tensor<1>>,
@@ -37,8 +38,8 @@ impl Sink for Release<'_> {
         let model = self.trainer.model();
         let ready: NamedGradients = self.held.extract_if(.., |name, _| tables || !model.part(name).is_some_and(Part::is_table)).collect();
         let squares = sum_of_squares(ready.values().map(|g| (Buffer::from(g.clone()), g.dims()[0])).collect())?;
-        self.squares.extend(squares);
-        self.trainer.update(ready, self.learning_rate, 1.0);
+        self.squares.extend(squares.map(|squares| squares.sum));
+        self.trainer.update(ready, self.learning_rate, &self.gate);
         Ok(())
     }
 }
@@ -48,11 +49,14 @@ impl Trainer {
     /// known after parameters have changed, and the caller has to refuse it.
     pub(super) async fn released_step(&mut self, batch: &Batch, step: u64, learning_rate: f64) -> Result<(f64, f64)> {
         let scale = 1.0 / batch.counted().max(1) as f64;
-        let mut sink = Release { trainer: self, learning_rate, held: NamedGradients::new(), squares: Vec::new() };
-        let walk = Walk::forward(sink.trainer.model(), &sink, batch, Some(Moment { step, micro_batch: 0 }), true)?;
+        let gate = Gate::open(1.0, self.model().device());
+        let mut sink = Release { trainer: self, learning_rate, gate, held: NamedGradients::new(), squares: Vec::new() };
+        let (model, optim) = (sink.trainer.model(), sink.trainer.optim());
+        let reach = Reach::of(model, &|name| optim.frozen(name));
+        let walk = Walk::forward(model, &sink, batch, Some(Moment { step, micro_batch: 0 }), true, reach)?;
         let value = f64::from(read_f32(walk.loss()).await?[0]) * scale;
         if !value.is_finite() {
-            return Err(Error::NonFinite { step, tensor: "loss", value });
+            return Err(Error::NonFinite { step, tensor: "loss".into(), value });
         }
         walk.backward(scale, &mut sink)?;
         let squares = if sink.squares.is_empty() { Vec::new() } else { read_f32(Tensor::cat(sink.squares, 0)).await? };

@@ -2,10 +2,9 @@
 
 use std::cell::Cell;
 
-use burn::tensor::Tensor;
-
-use super::backward::{NamedGradients, accumulate};
+use super::coordinates::{Coordinates, Placed};
 use super::evaluate::evaluate;
+use super::outstanding::Outstanding;
 use super::progress::Progress;
 use super::rate::check_rate;
 use super::report::{EvalReport, Notice, StepReport};
@@ -14,32 +13,32 @@ use crate::config::TrainConfig;
 use crate::data::{Batch, Dataset, Loader, LoaderState};
 use crate::error::{Error, Fault, Result};
 use crate::gpu::transfer::settled;
-use crate::gpu::{Buffer, StartedRead, read_f32};
 use crate::interrupt::Interrupt;
-use crate::model::{Model, ParamMap};
-use crate::ops::Moment;
-use crate::optim::{Optim, clip_factor, sum_of_squares};
-use crate::platform::Stopwatch;
+use crate::model::Model;
+use crate::optim::Optim;
 use crate::schedule;
 
 /// A model in training with everything its next step depends on.
 pub struct Trainer {
     /// `None` only while an update replaces its parameters.
-    model: Option<Model>,
-    dataset: Dataset,
-    loader: Loader,
-    optim: Optim,
-    config: TrainConfig,
-    progress: Progress,
+    pub(super) model: Option<Model>,
+    pub(super) dataset: Dataset,
+    pub(super) loader: Loader,
+    pub(super) optim: Optim,
+    pub(super) config: TrainConfig,
+    pub(super) progress: Progress,
+    pub(super) outstanding: Outstanding,
+    /// Where only some blocks train in a step.
+    pub(super) coordinates: Option<Coordinates>,
     notices: Vec<Notice>,
-    interrupt: Interrupt,
+    pub(super) interrupt: Interrupt,
     /// Written by evaluations, which change nothing else.
     evaluation_loss: Cell<Option<f64>>,
 }
 
 impl Trainer {
     /// A run from its first step. Refuses invalid settings, data too short for one batch, a sequence beyond the model's context, groups that
-    /// do not cover the model, and a document mask where the ends of documents are not known.
+    /// do not cover the model, more blocks at a time than it has, and a document mask where the ends of documents are not known.
     pub fn new(model: Model, dataset: Dataset, config: TrainConfig) -> Result<Self> {
         config.validate()?;
         let progress = Progress { schedule_start: schedule::resolve_start(&config.schedule, None, 0), ..Progress::default() };
@@ -65,19 +64,29 @@ impl Trainer {
         if config.seq_len > max {
             return Err(Error::ContextExceeded { found: config.seq_len, max });
         }
-        let optim = Optim::new(&config, &model.parameters())?;
+        let parameters = model.parameters();
+        let optim = Optim::new(&config, &parameters)?;
+        let placed = parameters.iter().filter_map(|info| {
+            let part = model.part(&info.name)?;
+            Some(Placed { name: &info.name, part, is_vector: info.shape.len() == 1 })
+        });
+        let coordinates = Coordinates::of_run(&config, placed, &|name| optim.frozen(name))?;
         let notices = Notice::of_adapter(&model);
-        Ok(Self {
+        let mut trainer = Self {
             model: Some(model),
             dataset,
             loader,
             optim,
             config,
             progress,
+            outstanding: Outstanding::default(),
+            coordinates,
             notices,
             interrupt: Interrupt::none(),
             evaluation_loss: Cell::new(progress.evaluation_loss),
-        })
+        };
+        trainer.rest();
+        Ok(trainer)
     }
 
     /// The interrupt that steps and evaluations check between micro-batches and batches: a call that is asked to end gives
@@ -161,19 +170,53 @@ impl Trainer {
         Ok(())
     }
 
-    /// One optimizer step. A loss or norm that is not finite is an error and changes nothing, the data order included: the next call would
-    /// get the same batches again, unless [`Trainer::skip_batch`] skips them. With gradient release a norm that is not finite is found when
-    /// the parameters have changed, and the run should go on from its checkpoint. A step that is asked to end between its micro-batches is given
-    /// up without a trace; with gradient release it is finished.
+    /// One optimizer step, to its report. A loss or norm that is not finite is an error and changes nothing, the data order included: the next
+    /// call would get the same batches again, unless [`Trainer::skip_batch`] skips them. With gradient release a norm that is not finite is
+    /// found when the parameters have changed, and the run should go on from its checkpoint. A step that is asked to end between its
+    /// micro-batches is given up without a trace; with gradient release it is finished. Reports of steps that [`Trainer::advance`] has
+    /// submitted before are dropped.
     pub async fn step(&mut self) -> Result<StepReport> {
+        self.settle().await?;
+        let reports = self.advance().await?;
+        self.last_of(reports).await
+    }
+
+    /// Submits one optimizer step and gives the reports that have arrived since the last call: with `report_every` 1 that of this step,
+    /// otherwise those of so many steps at once, one or two steps late. What the device computes does not depend on it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Trainer::step`]. A loss or norm that is not finite is known late; parameters, state, data order and progress are then
+    /// what they were before that step, whatever was submitted after it.
+    pub async fn advance(&mut self) -> Result<Vec<StepReport>> {
         self.interrupt.check()?;
+        self.refused()?;
         let before = self.loader.state();
         let batches = self.next_batches();
-        let outcome = self.step_on(&batches).await;
-        if outcome.is_err() {
-            self.loader.restore(before)?;
-        }
-        outcome
+        self.advance_from(&batches, before).await
+    }
+
+    /// [`Trainer::advance`] on `batches` instead of the loader's next.
+    pub async fn advance_on(&mut self, batches: &[Batch]) -> Result<Vec<StepReport>> {
+        self.refused()?;
+        self.advance_from(batches, self.loader.state()).await
+    }
+
+    /// Waits for the steps that were submitted: the reports of those that were taken. The refusal of a step is the error of the next call
+    /// that would submit one; progress and data order are already before it.
+    pub async fn settle(&mut self) -> Result<Vec<StepReport>> {
+        self.collect(true).await
+    }
+
+    /// From now on no more than two or three steps wait on the device, whatever `report_every` says: each is followed by a read of one
+    /// word. For drivers that have no other way to wait.
+    pub fn pace(&mut self) {
+        self.outstanding.paced = true;
+    }
+
+    /// Refuses a state that a report may take back: progress and data order count steps whose reports are still on the device.
+    pub fn check_settled(&self) -> Result<()> {
+        if self.outstanding.len() == 0 { Ok(()) } else { Err(Error::Busy { doing: "steps whose reports are still on the device" }) }
     }
 
     /// Skips the batches of the next step, without training on them or counting a step. Refused with gradient release: what a step
@@ -193,92 +236,9 @@ impl Trainer {
 
     /// One optimizer step on `batches` instead of the loader's next: one batch with gradient release.
     pub async fn step_on(&mut self, batches: &[Batch]) -> Result<StepReport> {
-        let clock = Stopwatch::start();
-        let step = self.progress.completed_steps + 1;
-        let learning_rate = self.learning_rate(step);
-        let finite = |tensor, value: f64| if value.is_finite() { Ok(()) } else { Err(Error::NonFinite { step, tensor, value }) };
-        let tokens = batches.iter().map(|batch| batch.counted() as u64).sum();
-        let (loss, grad_norm) = match batches {
-            [batch] if self.config.gradient_release => {
-                let (loss, grad_norm) = self.released_step(batch, step, learning_rate).await?;
-                if !grad_norm.is_finite() {
-                    return Err(Error::NonFiniteReleased { step, value: grad_norm });
-                }
-                (loss, grad_norm)
-            }
-            _ => {
-                let (sums, loss, grad_norm) = self.gradients(batches).await?;
-                finite("loss", loss)?;
-                finite("grad_norm", grad_norm)?;
-                self.update(sums, learning_rate, clip_factor(grad_norm, self.config.max_grad_norm));
-                (loss, grad_norm)
-            }
-        };
-        self.progress.completed_steps = step;
-        self.progress.tokens = self.progress.tokens.saturating_add(tokens);
-        self.progress.last_loss = Some(loss);
-        Ok(StepReport { step, loss, grad_norm, learning_rate, tokens, secs: clock.secs() })
-    }
-
-    /// The gradients of `batches`, their mean loss and norm.
-    async fn gradients(&self, batches: &[Batch]) -> Result<(NamedGradients, f64, f64)> {
-        let tokens: usize = batches.iter().map(Batch::counted).sum();
-        let scale = 1.0 / tokens.max(1) as f64;
-        let optim = &self.optim;
-        let frozen = |name: &str| optim.frozen(name);
-        let mut sums = NamedGradients::new();
-        // A micro-batch is submitted when the one before the last is done: the device always has work, and a step that is abandoned leaves
-        // no more than one running.
-        let mut losses = Vec::with_capacity(batches.len());
-        let (mut reading, mut last): (Option<StartedRead>, _) = (None, None);
-        for (index, batch) in batches.iter().enumerate() {
-            let moment = Moment { step: self.progress.completed_steps + 1, micro_batch: index as u32 };
-            let submitted = accumulate(self.model(), batch, Some(moment), scale, self.config.gradient_checkpointing, &frozen, &mut sums);
-            let before = reading.take();
-            if let Ok(loss) = &submitted
-                && index + 1 < batches.len()
-            {
-                reading = Some(StartedRead::of(loss.clone()).await);
-            }
-            if let Some(before) = before {
-                losses.extend(before.values().await?);
-            }
-            let paused = if losses.is_empty() { Ok(()) } else { self.interrupt.pause().await };
-            if let Some(read) = reading.take_if(|_| paused.is_err()) {
-                // The buffer must be kept until the read of it has completed.
-                read.values().await?;
-            }
-            paused?;
-            last = Some(submitted?);
-        }
-        let flat = sums.values().map(|g| (Buffer::from(g.clone()), g.dims()[0])).collect();
-        let last = last.expect("a step has a micro-batch");
-        let frozen_all = Tensor::zeros_like(&last);
-        let square_sum = sum_of_squares(flat)?.unwrap_or(frozen_all);
-        let values = read_f32(Tensor::cat(vec![last, square_sum], 0)).await?;
-        let (square_sum, last) = values.split_last().expect("the norm was read");
-        losses.extend(last);
-        let loss = losses.iter().map(|&loss| f64::from(loss)).sum::<f64>() * scale;
-        Ok((sums, loss, f64::from(*square_sum).sqrt()))
-    }
-
-    /// Updates the parameters that have a gradient.
-    pub(super) fn update(&mut self, gradients: NamedGradients, learning_rate: f64, clip: f32) {
-        struct Update<'a> {
-            optim: &'a mut Optim,
-            gradients: NamedGradients,
-            learning_rate: f64,
-            clip: f32,
-        }
-        impl ParamMap for Update<'_> {
-            fn map<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) -> Tensor<D> {
-                let gradient = self.gradients.remove(name).map(|g| g.reshape(tensor.dims()));
-                let stepped = self.optim.step_param(name, tensor, gradient, self.learning_rate, self.clip);
-                stepped.expect("the optimizer was made for this model's parameters, and a gradient has its parameter's shape")
-            }
-        }
-        let model = self.model.take().expect("the model is away only inside update");
-        self.model = Some(model.map(&mut Update { optim: &mut self.optim, gradients, learning_rate, clip }));
+        self.settle().await?;
+        let reports = self.advance_on(batches).await?;
+        self.last_of(reports).await
     }
 
     /// Mean loss over at most `max_batches` of the validation part. Refuses if nothing was kept for validation.

@@ -52,7 +52,7 @@ fn fields(error: &Error) -> Thrown<'_> {
                 (thrown.want, thrown.got) = (base.expected.as_deref(), base.found.as_deref());
             }
         }
-        Error::NonFinite { step, tensor, .. } => (thrown.step, thrown.tensor) = (Some(*step), Some(*tensor)),
+        Error::NonFinite { step, tensor, .. } => (thrown.step, thrown.tensor) = (Some(*step), Some(tensor.as_str())),
         Error::NonFiniteReleased { step, .. } => (thrown.step, thrown.tensor) = (Some(*step), Some("grad_norm")),
         Error::LimitExceeded { limit, need, have } => (thrown.limit, thrown.need, thrown.have) = (Some(*limit), Some(*need), Some(*have)),
         Error::DataTooShort { need, have } => (thrown.need, thrown.have) = (Some(*need as u64), Some(*have as u64)),

@@ -5,6 +5,7 @@ mod exports;
 mod extract;
 mod inspect;
 mod interrupt;
+mod measure;
 mod model;
 #[cfg(feature = "replay")]
 mod oracle;
@@ -28,6 +29,7 @@ pub use exports::verify_files;
 pub use extract::extract_adapter;
 pub use inspect::{inspect_file, inspect_model};
 pub use interrupt::{clear_abort, request_abort};
+pub use measure::measure_gpu;
 pub use model::{ModelHandle, estimate};
 pub use panic::{panic_for_test, set_panic_hook};
 pub use session::Session;

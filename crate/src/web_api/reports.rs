@@ -7,8 +7,9 @@ use crate::bundle::{Base, Digest};
 use crate::config::{AdapterConfig, ModelConfig, Precision, TrainConfig};
 use crate::error::Result;
 use crate::gpu::profile::{KernelTime, ProfileReport, Timing};
+use crate::measure::{GpuReport, KernelRate, Measure};
 use crate::model::{Adaptation, Asked, Held, Plan};
-use crate::train::{Notice, StepReport};
+use crate::train::{Notice, StepReport, Trainer};
 
 /// Facts about an adapter.
 #[derive(Serialize)]
@@ -119,6 +120,20 @@ impl From<StepReport> for Step {
     }
 }
 
+/// Where a run stands after a call, and the reports that arrived in it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Advanced {
+    completed_steps: u64,
+    reports: Vec<Step>,
+}
+
+impl Advanced {
+    pub(super) fn of(trainer: &Trainer, reports: Vec<StepReport>) -> Self {
+        Self { completed_steps: trainer.progress().completed_steps, reports: reports.into_iter().map(Step::from).collect() }
+    }
+}
+
 /// [`ProfileReport`] under the names of TypeScript.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -137,5 +152,51 @@ impl From<ProfileReport> for Profiled {
     fn from(report: ProfileReport) -> Self {
         let ProfileReport { steps, timing, ms, dispatches, unmeasured, in_use_bytes, reserved_bytes, kernels } = report;
         Self { steps, timing, ms, dispatches, unmeasured, in_use_bytes, reserved_bytes, kernels }
+    }
+}
+
+/// [`KernelRate`] under the names of TypeScript.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Rate {
+    name: String,
+    shape: String,
+    whole: bool,
+    kernels: Vec<String>,
+    ms: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gflop_per_sec: Option<f64>,
+    gb_per_sec: f64,
+    fraction: f64,
+    of: Measure,
+    in_step: u64,
+}
+
+impl From<KernelRate> for Rate {
+    fn from(rate: KernelRate) -> Self {
+        let KernelRate { name, shape, whole, kernels, ms, gflop_per_sec, gb_per_sec, fraction, of, in_step } = rate;
+        Self { name, shape, whole, kernels, ms, gflop_per_sec, gb_per_sec, fraction, of, in_step }
+    }
+}
+
+/// [`GpuReport`] under the names of TypeScript.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Measured {
+    adapter: String,
+    driver: String,
+    backend: String,
+    software: bool,
+    timing: Timing,
+    peak_gflop_per_sec: f64,
+    copy_gb_per_sec: f64,
+    kernels: Vec<Rate>,
+}
+
+impl From<GpuReport> for Measured {
+    fn from(report: GpuReport) -> Self {
+        let GpuReport { adapter, driver, backend, software, timing, peak_gflop_per_sec, copy_gb_per_sec, kernels } = report;
+        let kernels = kernels.into_iter().map(Rate::from).collect();
+        Self { adapter, driver, backend, software, timing, peak_gflop_per_sec, copy_gb_per_sec, kernels }
     }
 }

@@ -12,7 +12,7 @@ use super::error::{JsResult, thrown};
 use super::exports::{Details, written};
 use super::interrupt::interrupt;
 use super::model::{ModelHandle, ModelInfo};
-use super::reports::{AdapterInfo, BaseInfo, Profiled, SessionInfo, Step};
+use super::reports::{AdapterInfo, Advanced, BaseInfo, Profiled, SessionInfo};
 use super::settings::{changed, dataset, train_config};
 use super::source::{JsSource, sources};
 use super::stream::FileStream;
@@ -148,15 +148,28 @@ impl Session {
         })
     }
 
-    /// One optimizer step → `StepReport`.
+    /// Submits one optimizer step → `Advanced`. In a profile it is waited for.
     pub fn step(&self) -> Promise {
         with_run(self.0.clone(), |mut run| async move {
             let profile = run.times.is_some().then(Profile::start);
-            let report = run.trainer.step().await;
+            let reports = match profile {
+                Some(_) => run.trainer.step().await.map(|report| vec![report]),
+                None => run.trainer.advance().await,
+            };
             if let (Some(profile), Some(times)) = (profile, run.times.as_mut()) {
                 profile.add_to(times).await;
             }
-            (run, report.map_err(thrown).and_then(|report| plain(&Step::from(report))))
+            let advanced = reports.map_err(thrown).and_then(|reports| plain(&Advanced::of(&run.trainer, reports)));
+            (run, advanced)
+        })
+    }
+
+    /// Waits for the steps that were submitted → `Advanced`. The refusal of a step is thrown by the next `step`.
+    pub fn settle(&self) -> Promise {
+        with_run(self.0.clone(), |mut run| async move {
+            let reports = run.trainer.settle().await;
+            let advanced = reports.map_err(thrown).and_then(|reports| plain(&Advanced::of(&run.trainer, reports)));
+            (run, advanced)
         })
     }
 

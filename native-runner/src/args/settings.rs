@@ -62,6 +62,19 @@ pub struct SettingsArgs {
     /// Update each block as soon as its gradients are complete: least memory. Needs --max-grad-norm 0.
     #[arg(long)]
     pub gradient_release: bool,
+    /// Read the losses and norms of N steps together; the device goes on meanwhile. The results are the same bits.
+    #[arg(long, value_name = "N")]
+    pub report_every: Option<u64>,
+    /// Train this many blocks at a time with AdamW, then the next: little memory with clipping and accumulation. Blocks are recomputed;
+    /// --train-config {"block_coordinate": …} has settings without an option.
+    #[arg(long, value_name = "K")]
+    pub block_coordinate: Option<u64>,
+    /// Steps until the next blocks train.
+    #[arg(long, value_name = "N", requires = "block_coordinate")]
+    pub block_interval: Option<u64>,
+    /// Order of the blocks: shuffled, ascending or descending.
+    #[arg(long, value_name = "NAME", requires = "block_coordinate")]
+    pub block_order: Option<String>,
     /// Let a token see only its own document: in a text or in token ids, a document ends with each end token of the tokenizer (eos).
     #[arg(long)]
     pub document_mask: bool,

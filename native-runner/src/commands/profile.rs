@@ -10,13 +10,14 @@ use crate::error::Result;
 use crate::output::Output;
 use crate::wait::wait;
 
-/// Runs one step; if `times` is given, adds the times of its kernels to it.
-pub fn step(trainer: &mut Trainer, times: Option<&mut KernelTimes>) -> Result<StepReport> {
-    let Some(times) = times else { return Ok(wait(trainer.step())?) };
+/// Submits one step; if `times` is given, waits for it and adds the times of its kernels to it. The reports that have arrived.
+pub fn advance(trainer: &mut Trainer, times: Option<&mut KernelTimes>) -> Result<Vec<StepReport>> {
+    let Some(times) = times else { return Ok(wait(trainer.advance())?) };
+    let mut reports = wait(trainer.settle())?;
     let profile = Profile::start();
-    let report = wait(trainer.step())?;
+    reports.push(wait(trainer.step())?);
     wait(profile.add_to(times));
-    Ok(report)
+    Ok(reports)
 }
 
 /// One JSON object, or a table.

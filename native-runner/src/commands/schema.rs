@@ -6,6 +6,7 @@ use tabtune::config::TrainConfig;
 use tabtune::error::{CODES, Class, MEANINGS};
 use tabtune::generate::{GenerateConfig, GeneratedToken};
 use tabtune::gpu::profile::ProfileReport;
+use tabtune::measure::GpuReport;
 use tabtune::train::{EvalReport, Notice, StepReport};
 
 use super::Outcome;
@@ -31,6 +32,7 @@ fn document() -> Value {
             "warning": reported::<Notice>(),
             "token": reported::<GeneratedToken>(),
             "profile": reported::<ProfileReport>(),
+            "gpu": reported::<GpuReport>(),
         },
     })
 }

@@ -41,6 +41,7 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
         return Err(RunError::Usage("--profile: expected --device wgpu: the CPU launches no kernels".into()));
     }
     let mut run = prepare(args)?;
+    run.trainer.pace();
     tell_fallbacks(&run.trainer.optim().fallbacks(), output)?;
     for notice in run.trainer.notices() {
         output.line(&json!({ "warning": notice }), || format!("warning: {} [{}]", notice.message, notice.code))?;
@@ -54,16 +55,22 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
     while run.trainer.progress().completed_steps < last {
         // The first step compiles kernels; it is timed only if it is the only one.
         let timed = run.trainer.progress().completed_steps > first || first + 1 == last;
-        let report = profile::step(&mut run.trainer, times.as_mut().filter(|_| timed))?;
-        output.json_line(&report)?;
-        progress.step(report.step, shown(&report));
-        let at_end = report.step == last;
-        if args.eval_every.is_some_and(|n| report.step.is_multiple_of(n) || at_end) {
-            evaluate(&run.trainer, report.step, output, &progress)?;
+        tell(&profile::advance(&mut run.trainer, times.as_mut().filter(|_| timed))?, output, &progress)?;
+        let step = run.trainer.progress().completed_steps;
+        let due = |every: Option<u64>| every.is_some_and(|n| step.is_multiple_of(n));
+        let evaluates = due(args.eval_every) || (step == last && args.eval_every.is_some());
+        let saves = args.out.as_deref().filter(|_| step == last || due(args.save_every));
+        if step == last || evaluates || saves.is_some() {
+            tell(&wait(run.trainer.settle())?, output, &progress)?;
+            if run.trainer.progress().completed_steps < step {
+                // One of the last steps was refused: the next call says which.
+                continue;
+            }
         }
-        if let Some(folder) = args.out.as_deref()
-            && (at_end || args.save_every.is_some_and(|n| report.step.is_multiple_of(n)))
-        {
+        if evaluates {
+            evaluate(&run.trainer, step, output, &progress)?;
+        }
+        if let Some(folder) = saves {
             save(&run, folder)?;
             saved = Some(folder);
         }
@@ -89,8 +96,17 @@ fn tell_fallbacks(names: &[&str], output: &Output) -> Result<()> {
     output.line(&json!({ "fallbacks": names }), || {
         let more = if names.len() > SHOWN { format!(" and {} more", names.len() - SHOWN) } else { String::new() };
         let shown = names[..names.len().min(SHOWN)].join(", ");
-        format!("APOLLO leaves {} tensors to AdamW, too small for its rank: {shown}{more}", names.len())
+        format!("APOLLO leaves {} tensors to AdamW: {shown}{more}", names.len())
     })
+}
+
+/// One line for each step.
+fn tell(reports: &[StepReport], output: &Output, progress: &Progress) -> Result<()> {
+    for report in reports {
+        output.json_line(report)?;
+        progress.step(report.step, shown(report));
+    }
+    Ok(())
 }
 
 fn shown(report: &StepReport) -> String {

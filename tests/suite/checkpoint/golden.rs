@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tabtune::checkpoint::MANIFEST;
 use tabtune::config::TrainConfig;
 use tabtune::data::{DataFormat, Dataset};
@@ -138,4 +138,37 @@ fn version_3_loads_and_goes_on() {
         assert!(again.iter().find(|(own, _)| own == name).unwrap().1 == *bytes, "{name}");
     }
     goes_on_as_recorded(&mut run, "v2-expected.json");
+}
+
+/// What a checkpoint did not say, since it was no setting then or had another default, it goes on with.
+#[test]
+fn settings_of_before_growth_limit_mean_what_they_did() {
+    let then = |mini: bool, rank: u64, scale: f64| {
+        json!({"type": "apollo", "beta1": 0.9, "beta2": 0.999, "eps": 1e-6, "weight_decay": 0.02, "mini": mini, "rank": rank, "scale": scale,
+            "scale_front": false, "growth_limit": 1.01, "projected": "all", "adamw_learning_rate_scale": 1.0, "update_steps": 3,
+            "projector": "orthogonal", "stochastic_rounding": true})
+    };
+    let rule = |files: Files| opened(files).map(|checkpoint| serde_json::to_value(&checkpoint.manifest().train.optimizer).unwrap());
+    for version in ["v2", "v3"] {
+        assert_eq!(rule(folder(version)).unwrap(), then(false, 2, 1.0), "{version}");
+    }
+    let with = |changes: Value| {
+        edited(folder("v2"), |json| json["train"]["optimizer"].as_object_mut().unwrap().extend(changes.as_object().unwrap().clone()))
+    };
+    assert_eq!(rule(with(json!({"scale": 4.0}))).unwrap(), then(false, 2, 4.0));
+    assert_eq!(rule(with(json!({"mini": true, "rank": null}))).unwrap(), then(true, 1, 128.0));
+    // A group's own rule, too.
+    let group = edited(folder("v2"), |json| json["train"]["groups"][3]["optimizer"] = json["train"]["optimizer"].clone());
+    let group = serde_json::to_value(&opened(group).unwrap().manifest().train.groups[3].optimizer).unwrap();
+    assert_eq!(group, then(false, 2, 1.0));
+    // What is written now says all, and comes back as it is.
+    let apollo = |more: Value| {
+        let settings = tabtune::config::overlay(json!({"type": "apollo", "update_steps": 3}), more);
+        TrainConfig { optimizer: serde_json::from_value(settings).unwrap(), ..TrainConfig::default() }
+    };
+    for config in [apollo(json!({})), apollo(json!({"mini": true, "growth_limit": null, "projected": "all", "scale": 128}))] {
+        let rule = config.optimizer.clone();
+        let run = crate::resume::start(TrainConfig { seq_len: 8, batch_size: 1, steps: 2, ..config }, &cpu().inner());
+        assert_eq!(opened(crate::resume::save(&run)).unwrap().manifest().train.optimizer, rule);
+    }
 }

@@ -31,8 +31,9 @@ fn train_names_what_apollo_leaves_to_adamw() {
     let file = write(&place, "t.json", r#"{"optimizer": {"type": "apollo", "rank": 8}}"#);
     let args = [&short(&config, &data)[..], &["--train-config", &file]].concat();
     let answer = succeed(&args);
-    // Five norms, and the projections to the 8 columns of two heads of four.
+    // The tied embedding, five norms, and the projections to the 8 columns of two heads of four.
     let expected = json!([
+        "model.embed_tokens.weight",
         "model.layers.0.input_layernorm.weight",
         "model.layers.0.post_attention_layernorm.weight",
         "model.layers.0.self_attn.k_proj.weight",
@@ -46,8 +47,8 @@ fn train_names_what_apollo_leaves_to_adamw() {
     assert_eq!(answer.lines[0], json!({ "fallbacks": expected }));
     assert_eq!(answer.with("fallbacks").len(), 1);
     let text = String::from_utf8(output(&args).stdout).unwrap();
-    let line = "APOLLO leaves 9 tensors to AdamW, too small for its rank: model.layers.0.input_layernorm.weight, \
-                model.layers.0.post_attention_layernorm.weight, model.layers.0.self_attn.k_proj.weight and 6 more";
+    let line = "APOLLO leaves 10 tensors to AdamW: model.embed_tokens.weight, model.layers.0.input_layernorm.weight, \
+                model.layers.0.post_attention_layernorm.weight and 7 more";
     assert_eq!(text.lines().next().unwrap(), line);
     assert!(succeed(&short(&config, &data)).with("fallbacks").is_empty());
 }
@@ -89,6 +90,35 @@ fn resumed_run_equals_the_whole_run_bit_for_bit() {
         let read = |run: &str| std::fs::read(Path::new(run).join(name)).unwrap();
         assert!(read(&whole) == read(&parts), "{name} differs");
     }
+}
+
+/// By bits: losses, the losses of evaluations and saved files, whose settings alone differ; and a refused step is named.
+#[test]
+fn reports_that_are_read_together_are_those_of_steps_one_by_one() {
+    let place = folder("report-every");
+    let (config, data) = tiny(&place);
+    let run = |name: &str, more: &[&str]| {
+        let out = text(&place.join(name));
+        let mut nine = short(&config, &data);
+        let steps = nine.iter().position(|word| *word == "--steps").unwrap() + 1;
+        nine[steps] = "9";
+        let options = ["--eval-every", "4", "--save-every", "6", "--validation-fraction", "0.3", "--out", &out];
+        let answer = succeed(&[&nine[..], &options, more].concat());
+        let weights = std::fs::read(place.join(name).join("model.safetensors")).unwrap();
+        let evals: Vec<(Value, Value)> =
+            answer.with("eval_loss").into_iter().map(|line| (line["step"].clone(), line["eval_loss"].clone())).collect();
+        (losses(&answer), evals, weights)
+    };
+    let alone = run("alone", &[]);
+    assert_eq!((alone.0.len(), alone.1.len()), (9, 3));
+    assert!(run("together", &["--report-every", "4"]) == alone);
+    let wild = write(
+        &place,
+        "wild.json",
+        r#"{"optimizer": {"type": "sgd"}, "max_grad_norm": 0.0, "report_every": 4, "learning_rate": 1e38, "steps": 9, "seq_len": 16}"#,
+    );
+    let (code, message) = refuse(&["train", "--config", &config, "--data", &data, "--device", "cpu", "--train-config", &wild]);
+    assert_eq!((code.as_str(), message.starts_with("step 2: loss is ")), ("train.non-finite", true), "{message}");
 }
 
 #[test]
@@ -240,6 +270,8 @@ fn bench_memory_of_a_model_adds_up() {
     assert!(gradients == 4 * parameters && in_use > weights + state + gradients, "{in_use}");
     let [_, _, _, released, _] = measured(&["--gradient-release"]);
     assert!(released < gradients, "{released}");
+    let [_, _, of_block, one, least] = measured(&["--block-coordinate", "1", "--gradient-accumulation-steps", "2"]);
+    assert!(2 * one < gradients && 2 * of_block < state && least < in_use, "{one} {of_block} {least}");
 }
 
 #[test]

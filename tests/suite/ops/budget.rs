@@ -9,19 +9,20 @@ use tabtune::device::Device;
 use tabtune::gpu::launch::dispatches;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, ParamMap};
-use tabtune::optim::Optim;
+use tabtune::optim::{Gate, Optim};
 use tabtune::train::{NamedGradients, accumulate};
 use tabtune_tests::{block_on, gpu};
 
 struct Update {
     optim: Optim,
     gradients: NamedGradients,
+    gate: Gate,
 }
 
 impl ParamMap for Update {
     fn map<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) -> Tensor<D> {
         let gradient = self.gradients.remove(name).map(|gradient| gradient.reshape(tensor.dims()));
-        self.optim.step_param(name, tensor, gradient, 1e-3, 1.0).unwrap()
+        self.optim.step_param(name, tensor, gradient, 1e-3, &self.gate).unwrap()
     }
 }
 
@@ -35,7 +36,11 @@ fn launched(layers: usize, device: &Device) -> [u64; 2] {
     let model = block_on(Model::init(&config, 1, Precision::F32, &device.inner(), &Interrupt::none())).unwrap();
     let ids: Vec<i32> = (0..512).map(|i| i * 37 % 256).collect();
     let batch = Batch { inputs: ids.clone(), targets: ids, batch_size: 4, seq_len: 128, document_starts: None };
-    let mut update = Update { optim: Optim::new(&TrainConfig::default(), &model.parameters()).unwrap(), gradients: NamedGradients::new() };
+    let mut update = Update {
+        optim: Optim::new(&TrainConfig::default(), &model.parameters()).unwrap(),
+        gradients: NamedGradients::new(),
+        gate: Gate::open(1.0, &device.inner()),
+    };
     let before = dispatches();
     accumulate(&model, &batch, None, 1.0 / 512.0, false, &|_| false, &mut update.gradients).unwrap();
     let gradients = dispatches();

@@ -28,7 +28,7 @@ fn updates_keep_their_budget_of_dispatches() {
             for (shape, matrix) in
                 [(vec![300, 700], true), (vec![40, 9], true), (vec![2, 5, 4], true), (vec![5000], false), (vec![7], false)]
             {
-                let info = ParamInfo { name: "w".into(), shape: shape.clone(), dtype };
+                let info = ParamInfo { name: "w".into(), shape: shape.clone(), dtype, outside_blocks: false };
                 let found = launched(&mut Run::new(&rule, vec![info], &device));
                 let expected = match (&rule, matrix) {
                     (Adafactor(_), true) => 4,
@@ -48,7 +48,7 @@ fn apollo_by_a_product_takes_five_dispatches() {
     let Some(device) = gpu() else { return };
     let rule = serde_json::from_value(serde_json::json!({"type": "apollo", "rank": 8})).unwrap();
     for shape in [vec![300, 700], vec![40, 9], vec![2, 12, 24]] {
-        let info = ParamInfo { name: "w".into(), shape: shape.clone(), dtype: DType::BF16 };
+        let info = ParamInfo { name: "w".into(), shape: shape.clone(), dtype: DType::BF16, outside_blocks: false };
         assert_eq!(launched(&mut Run::new(&rule, vec![info], &device)), 5, "{shape:?}");
     }
 }
@@ -61,7 +61,7 @@ fn the_norm_takes_a_dispatch_a_tensor_and_at_most_two_more() {
     for (sizes, more) in [(vec![1], 0), (vec![8, 300, 5000], 1), (vec![8, 300, 65_536 * 256], 2)] {
         let gradients = sizes.iter().map(|&n| ones(n)).collect();
         let before = dispatches();
-        let sum = sum_of_squares(gradients).unwrap().unwrap().into_scalar::<f32>();
+        let sum = sum_of_squares(gradients).unwrap().unwrap().sum.into_scalar::<f32>();
         assert_eq!(dispatches() - before, sizes.len() as u64 + more, "{sizes:?}");
         assert_eq!(f64::from(sum), sizes.iter().sum::<usize>() as f64, "{sizes:?}");
     }

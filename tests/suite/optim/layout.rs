@@ -13,6 +13,7 @@ use tabtune_tests::kernels::{Case, mutant, noise, packed, place, poisoned, words
 use tabtune_tests::{cpu, gpu};
 
 use super::kernels::adafactor::{self, positive};
+use super::kernels::gate::open;
 use super::{Run, infos, rules};
 
 /// The kernel with workgroups of `size`.
@@ -44,7 +45,6 @@ fn shared_work() -> Vec<Case> {
         w1: 0.1,
         w2: 0.01,
         eps: 1e-6,
-        scale: 0.5,
         key0: 7,
         key1: 11,
         refresh_low: 2,
@@ -61,8 +61,14 @@ fn shared_work() -> Vec<Case> {
         adafactor::apply(shape, 2, 1),
         adafactor::vector_moments(vector),
         adafactor::vector_apply(vector, 2),
-        Case::new(&apollo_project::KERNEL, [g, vec![0]], [words(&noise(3300, 2)), positive(3300, 3), poisoned(4400)], &project, 18),
-        Case::new(&apollo_combine::KERNEL, [positive(4400, 1)], [vec![0x3f80_0000], poisoned(2)], &combine, 1),
+        Case::new(
+            &apollo_project::KERNEL,
+            [g, vec![0], open(0.5)],
+            [words(&noise(3300, 2)), positive(3300, 3), poisoned(4400)],
+            &project,
+            18,
+        ),
+        Case::new(&apollo_combine::KERNEL, [positive(4400, 1), open(1.0)], [vec![0x3f80_0000], poisoned(2)], &combine, 1),
     ]
 }
 
@@ -79,22 +85,22 @@ fn roots(first: usize, n: usize) -> Vec<f32> {
 
 fn adamw_pairs(n: usize) -> Case {
     let noise = place(2);
-    let params = adamw_bf16::Params { n: n as u32, w1: 0.1, w2: 1e-3, d: 0.999, alpha: 1e-2, eps: 1e-6, scale: 0.75, noise };
+    let params = adamw_bf16::Params { n: n as u32, w1: 0.1, w2: 1e-3, d: 0.999, alpha: 1e-2, eps: 1e-6, noise };
     let [p, m] = [1, 3].map(|seed| packed(&part(0, n, seed)).0);
-    let (read, written) = ([words(&part(0, n, 2)), vec![0]], [p, m, packed(&roots(0, n)).0]);
+    let (read, written) = ([words(&part(0, n, 2)), vec![0], open(0.75)], [p, m, packed(&roots(0, n)).0]);
     Case::new(&adamw_bf16::KERNEL, read, written, &params, (n as u32).div_ceil(2))
 }
 
 fn sgd_pairs(n: usize) -> Case {
-    let params = sgd::Params { n: n as u32, rate: 0.05, d: 0.99, scale: 0.5, noise: place(2) };
-    Case::new(&sgd::KERNEL, [words(&part(0, n, 2))], [packed(&part(0, n, 1)).0], &params, (n as u32).div_ceil(2))
+    let params = sgd::Params { n: n as u32, rate: 0.05, d: 0.99, noise: place(2) };
+    Case::new(&sgd::KERNEL, [words(&part(0, n, 2)), open(0.5)], [packed(&part(0, n, 1)).0], &params, (n as u32).div_ceil(2))
 }
 
 fn momentum_pairs(n: usize) -> Case {
-    let (rate, d, scale, momentum) = (0.05, 0.99, 0.5, 0.9);
-    let params = sgd_momentum::Params { n: n as u32, rate, d, scale, momentum, nesterov: 1, noise: place(2) };
+    let (rate, d, momentum) = (0.05, 0.99, 0.9);
+    let params = sgd_momentum::Params { n: n as u32, rate, d, momentum, nesterov: 1, noise: place(2) };
     let [p, momentum] = [1, 3].map(|seed| packed(&part(0, n, seed)).0);
-    Case::new(&sgd_momentum::KERNEL, [words(&part(0, n, 2))], [p, momentum], &params, (n as u32).div_ceil(2))
+    Case::new(&sgd_momentum::KERNEL, [words(&part(0, n, 2)), open(0.5)], [p, momentum], &params, (n as u32).div_ceil(2))
 }
 
 /// Elements `first` … `first + n` of a larger tensor; `first` is even. Its noise starts at the pair of `first`.
@@ -114,9 +120,9 @@ fn spread(case: &Case, kernel: &'static AnyKernel, device: &TensorDevice) -> Vec
 fn alone() -> Vec<Case> {
     let n = 200_000;
     let adamw = |kernel, n: u32| {
-        let params = adamw::Params { n, w1: 0.1, w2: 1e-3, d: 0.999, alpha: 1e-2, eps: 1e-6, scale: 0.75 };
+        let params = adamw::Params { n, w1: 0.1, w2: 1e-3, d: 0.999, alpha: 1e-2, eps: 1e-6 };
         let [p, g, m] = [1, 2, 3].map(|seed| words(&part(0, n as usize, seed)));
-        Case::new(kernel, [g], [p, m, words(&roots(0, n as usize))], &params, n)
+        Case::new(kernel, [g, open(0.75)], [p, m, words(&roots(0, n as usize))], &params, n)
     };
     let (rows, cols, channels) = (500, 400, 500);
     let apply = apollo_apply::Params {
@@ -128,7 +134,6 @@ fn alone() -> Vec<Case> {
         back: 3.0,
         d: 0.999,
         alpha: 0.01,
-        scale: 0.5,
         noise: place(2),
     };
     // Statistics of two rows, so long that a tree of blocks adds their parts, and of as many columns.
@@ -141,14 +146,14 @@ fn alone() -> Vec<Case> {
         Case { groups: 70_001, ..adamw(&adamw::WIDE, 280_004) },
         Case::new(
             &apollo_apply::KERNEL,
-            [words(&part(0, n, 1)), positive(4 * channels, 3), words(&[0.7, 1.25])],
+            [words(&part(0, n, 1)), positive(4 * channels, 3), words(&[0.7, 1.25]), open(0.5)],
             [packed(&part(0, n, 2)).0],
             &apply,
             n as u32 / 2,
         ),
         Case::new(
             &adafactor_moments::KERNEL,
-            [positive(2 * across, 1), positive(down * 70_000, 2)],
+            [positive(2 * across, 1), positive(down * 70_000, 2), open(1.0)],
             [positive(2, 3), positive(70_000, 4)],
             &moments,
             70_002,

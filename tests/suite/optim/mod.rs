@@ -14,7 +14,7 @@ mod truth;
 use burn::tensor::{DType, Tensor, TensorData};
 use tabtune::config::{OptimizerConfig, TrainConfig};
 use tabtune::device::Device;
-use tabtune::optim::{Optim, ParamInfo};
+use tabtune::optim::{Gate, Optim, ParamInfo};
 use tabtune_tests::block_on;
 use tabtune_tests::kernels::{noise, packed};
 
@@ -33,7 +33,11 @@ struct Run {
 
 fn infos(dtype: DType) -> Vec<ParamInfo> {
     let shapes: [&[usize]; 4] = [&[7], &[16, 24], &[40, 9], &[2, 5, 4]];
-    shapes.iter().enumerate().map(|(k, shape)| ParamInfo { name: format!("layer.{k}.weight"), shape: shape.to_vec(), dtype }).collect()
+    shapes
+        .iter()
+        .enumerate()
+        .map(|(k, shape)| ParamInfo { name: format!("layer.{k}.weight"), shape: shape.to_vec(), dtype, outside_blocks: false })
+        .collect()
 }
 
 fn upload(values: &[f32], dtype: DType, device: &Device) -> Tensor<1> {
@@ -54,10 +58,11 @@ impl Run {
     }
 
     fn step(&mut self, t: u32) {
+        let gate = Gate::open(0.5, &self.device.inner());
         for (info, slot) in self.infos.iter().zip(&mut self.values) {
             let grad = upload(&noise(info.elements(), 1000 * t + info.elements() as u32), DType::F32, &self.device);
             let value = std::mem::replace(slot, Tensor::zeros([1], &self.device.inner()));
-            *slot = self.optim.step_param(&info.name, value, Some(grad), 1e-2, 0.5).unwrap();
+            *slot = self.optim.step_param(&info.name, value, Some(grad), 1e-2, &gate).unwrap();
         }
     }
 
@@ -81,8 +86,9 @@ pub(crate) fn rules() -> Vec<OptimizerConfig> {
         json!({"type": "adamw", "stochastic_rounding": false, "weight_decay": 0.1}),
         json!({"type": "adafactor"}),
         json!({"type": "adafactor", "relative_step": true}),
-        json!({"type": "apollo", "rank": 2, "update_steps": 2}),
-        json!({"type": "apollo", "mini": true, "projector": "orthogonal", "scale_front": true, "update_steps": 3}),
+        json!({"type": "apollo", "rank": 2, "update_steps": 2, "adamw_learning_rate_scale": 0.5}),
+        json!({"type": "apollo", "mini": true, "projector": "orthogonal", "projected": "all", "scale": 64, "scale_front": true,
+            "growth_limit": null, "update_steps": 3}),
         json!({"type": "sgd"}),
         json!({"type": "sgd", "momentum": 0.9, "nesterov": true, "weight_decay": 0.1}),
     ]

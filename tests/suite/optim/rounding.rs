@@ -10,7 +10,7 @@ use tabtune::gpu::noise::{Noise, Rounding};
 use tabtune::gpu::{Buffer, read_data, run};
 use tabtune::ops::cast_bf16;
 use tabtune::optim::arithmetic::lerp;
-use tabtune::optim::{Optim, ParamInfo};
+use tabtune::optim::{Gate, Optim, ParamInfo};
 use tabtune::random::{self, STOCHASTIC_ROUNDING, Stream};
 use tabtune_tests::{block_on, cpu, gpu};
 
@@ -275,12 +275,13 @@ fn streams_lags_steps_names_and_seeds_are_independent() {
 /// Mean of v after 3000 AdamW steps with g = 1 on 4096 bf16 elements.
 fn drift(device: &Device, stochastic: bool) -> f64 {
     let optimizer = rule(json!({"type": "adamw", "stochastic_rounding": stochastic}));
-    let info = ParamInfo { name: "w".into(), shape: vec![4096], dtype: DType::BF16 };
+    let info = ParamInfo { name: "w".into(), shape: vec![4096], dtype: DType::BF16, outside_blocks: false };
     let mut optim = Optim::new(&TrainConfig { optimizer, ..TrainConfig::default() }, &[info]).unwrap();
     let mut p = upload(&vec![0.5; 4096], DType::BF16, device);
     let g = Tensor::<1>::ones([4096], &device.inner());
+    let gate = Gate::open(1.0, &device.inner());
     for _ in 0..3000 {
-        p = optim.step_param("w", p, Some(g.clone()), 1e-6, 1.0).unwrap();
+        p = optim.step_param("w", p, Some(g.clone()), 1e-6, &gate).unwrap();
     }
     let (_, v) = optim.state_tensors().into_iter().find(|(name, _)| name == "w:v").unwrap();
     let bytes = block_on(v.bytes()).unwrap();

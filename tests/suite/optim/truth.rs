@@ -6,11 +6,11 @@
 
 use burn::tensor::{DType, Tensor};
 use serde_json::json;
-use tabtune::config::{AdafactorConfig, AdamwConfig, ApolloConfig, OptimizerConfig, ProjectorKind, SgdConfig, TrainConfig};
+use tabtune::config::{AdafactorConfig, AdamwConfig, ApolloConfig, ApolloScale, OptimizerConfig, ProjectorKind, SgdConfig, TrainConfig};
 use tabtune::device::Device;
 use tabtune::gpu::read_f32;
 use tabtune::optim::apollo::project as apollo_project;
-use tabtune::optim::{Optim, ParamInfo, orthogonal};
+use tabtune::optim::{Gate, Optim, ParamInfo, orthogonal};
 use tabtune::random;
 use tabtune_tests::{block_on, cpu, devices, gpu};
 
@@ -78,9 +78,10 @@ impl Truth {
             OptimizerConfig::Adamw(c) => self.adamw(c, rate, g),
             OptimizerConfig::Adafactor(c) => self.adafactor(c, rate, g),
             OptimizerConfig::Apollo(c) => match self.matrix() {
-                Some((a, b)) if a.min(b) > c.rank.unwrap_or(1) as usize => self.apollo(c, rate, g, (a, b)),
+                Some((a, b)) if a.min(b) > rank_of(c, a.min(b)) => self.apollo(c, rate, g, (a, b)),
                 _ => {
                     let (beta1, beta2, eps, weight_decay) = (c.beta1, c.beta2, c.eps, c.weight_decay);
+                    let rate = rate * c.adamw_learning_rate_scale;
                     self.adamw(&AdamwConfig { beta1, beta2, eps, weight_decay, ..AdamwConfig::default() }, rate, g);
                 }
             },
@@ -127,10 +128,10 @@ impl Truth {
         self.apply(rate, c.weight_decay, u.into_iter());
     }
 
-    /// arXiv:2412.05270, algorithm 1, with the growth limiter of arXiv:2410.01623.
+    /// arXiv:2412.05270, algorithm 1, with the growth limiter of arXiv:2410.01623 if there is one.
     fn apollo(&mut self, c: &ApolloConfig, rate: f64, g: &[f64], (a, b): (usize, usize)) {
-        let rank = c.rank.unwrap_or(1) as usize;
         let (left, dim, channels) = if a < b { (true, a, b) } else { (false, b, a) };
+        let rank = rank_of(c, dim);
         let of_g = |i: usize, channel: usize| if left { g[i * b + channel] } else { g[channel * b + i] };
         let (key, refresh) = (random::key(random::PROJECTOR, self.seed, NAME), (self.t - 1) / c.update_steps);
         let projector = match c.projector {
@@ -151,12 +152,16 @@ impl Truth {
         } else {
             adapted.chunks(rank).zip(projected.chunks(rank)).map(|(a, r)| size(a) / (size(r) + 1e-8)).collect()
         };
-        let root = c.scale.unwrap_or(if c.mini { 128.0 } else { 1.0 }).sqrt();
+        let root = match c.scale {
+            ApolloScale::Auto => dim as f64 / rank as f64,
+            ApolloScale::Square(scale) => scale,
+        }
+        .sqrt();
         let (front, back) = if c.scale_front { (root, 1.0) } else { (1.0, root) };
         let mut u: Vec<f64> = (0..g.len()).map(|at| g[at] * scales[if left { at % b } else { at / b }] * front).collect();
         let n = size(&u);
         let started = self.norm >= 0.01 * ((rank * channels) as f64).sqrt() * front;
-        let limit = if started { (n / (self.norm + 1e-8)).max(1.01) / 1.01 } else { 1.0 };
+        let limit = c.growth_limit.filter(|_| started).map_or(1.0, |most| (n / (self.norm + 1e-8)).max(most) / most);
         self.norm = n / limit;
         let t = self.t as f64;
         let corrected = back / limit * (1.0 - c.beta2.powf(t)).sqrt() / (1.0 - c.beta1.powf(t));
@@ -171,6 +176,12 @@ impl Truth {
         let u: Vec<f64> = self.first.iter().zip(g).map(|(b, g)| if c.nesterov { g + c.momentum * b } else { *b }).collect();
         self.apply(rate, c.weight_decay, u.into_iter());
     }
+}
+
+/// The rank for a matrix with this shorter side.
+fn rank_of(c: &ApolloConfig, side: usize) -> usize {
+    let share = if c.mini { 1 } else { (side / 4).clamp(1, 128) };
+    c.rank.map_or(share, |rank| rank as usize)
 }
 
 /// The new average.
@@ -219,6 +230,18 @@ fn random_rule(kind: &str, rate: f64, dice: &mut Dice) -> OptimizerConfig {
                 (keys["type"], keys["rank"]) = (json!("apollo"), json!(8 + dice.below(8)));
             }
             (keys["scale"], keys["scale_front"]) = (json!(dice.log(0.1, 128.0)), json!(dice.one_in(2)));
+            if dice.one_in(2) {
+                keys["scale"] = json!("auto");
+            }
+            // Without a limit, with the default, or another.
+            if dice.one_in(2) {
+                keys["growth_limit"] = if dice.one_in(2) { json!(null) } else { json!(1.0 + dice.log(1e-3, 1.0)) };
+            }
+            keys["adamw_learning_rate_scale"] = json!(dice.log(0.1, 1.0));
+            if dice.one_in(4) && kind != PRODUCT {
+                // A quarter of a side of 16, at most.
+                keys["rank"] = json!(null);
+            }
             keys["update_steps"] = json!(1 + dice.below(60));
             keys["projector"] = json!(if dice.one_in(2) { "normal" } else { "orthogonal" });
         }
@@ -295,16 +318,17 @@ fn outcome_of(kind: &str, seed: u64, device: &Device, off: f64) -> Outcome {
 
     let optimizer = rule.clone();
     let config = TrainConfig { optimizer, seed, learning_rate: rate, ..TrainConfig::default() };
-    let info = ParamInfo { name: NAME.into(), shape: shape.clone(), dtype: DType::F32 };
+    let info = ParamInfo { name: NAME.into(), shape: shape.clone(), dtype: DType::F32, outside_blocks: false };
     let mut beside = (kind == PRODUCT).then(|| that_keeps_r(&rule, &config, &info));
     let mut optim = Optim::new(&config, &[info]).unwrap();
     let mut p = upload(&start, DType::F32, device);
     let wide = start.iter().map(|&x| f64::from(x)).collect();
     let mut truth = Truth { shape: shape.clone(), seed, t: 0, p: wide, first: Vec::new(), second: Vec::new(), norm: 0.0, projected: None };
     let mut farthest = vec![0f64; n];
+    let gate = Gate::open(grad_scale, &device.inner());
     for step in 0..STEPS {
         if dice.one_in(10) {
-            p = optim.step_param(NAME, p, None::<Tensor<1>>, rate, grad_scale).unwrap();
+            p = optim.step_param(NAME, p, None::<Tensor<1>>, rate, &gate).unwrap();
             continue;
         }
         let silent = dice.one_in(20);
@@ -318,10 +342,9 @@ fn outcome_of(kind: &str, seed: u64, device: &Device, off: f64) -> Outcome {
         let g: Vec<f32> = (0..n).map(|i| gradient(i) as f32).collect();
         // A schedule of its own: the rate changes at every step.
         let now = rate * (1.0 - 0.5 * step as f64 / STEPS as f64);
-        p = optim.step_param(NAME, p, Some(upload(&g, DType::F32, device)), off * now, grad_scale).unwrap();
+        p = optim.step_param(NAME, p, Some(upload(&g, DType::F32, device)), off * now, &gate).unwrap();
         if let Some(beside) = &mut beside {
-            let _ =
-                beside.step_param(NAME, upload(&start, DType::F32, device), Some(upload(&g, DType::F32, device)), now, grad_scale).unwrap();
+            let _ = beside.step_param(NAME, upload(&start, DType::F32, device), Some(upload(&g, DType::F32, device)), now, &gate).unwrap();
             truth.projected = Some(kept(beside));
         }
         let g: Vec<f64> = g.iter().map(|&g| f64::from(g).clamp(-1e15, 1e15) * f64::from(grad_scale)).collect();
@@ -427,10 +450,11 @@ fn apollo_projects_within_the_bound_of_a_sum() {
                 }
                 let rule = rule(json!({"type": "apollo", "rank": rank, "beta1": 0.0}));
                 let config = TrainConfig { optimizer: rule.clone(), seed: 5, ..TrainConfig::default() };
-                let info = ParamInfo { name: NAME.into(), shape: vec![rows, cols], dtype: DType::F32 };
+                let info = ParamInfo { name: NAME.into(), shape: vec![rows, cols], dtype: DType::F32, outside_blocks: false };
                 let mut optim = that_keeps_r(&rule, &config, &info);
                 let zeros = upload(&vec![0.0; rows * cols], DType::F32, &device);
-                let _ = optim.step_param(NAME, zeros, Some(upload(&g, DType::F32, &device)), 1e-3, 1.0).unwrap();
+                let _ =
+                    optim.step_param(NAME, zeros, Some(upload(&g, DType::F32, &device)), 1e-3, &Gate::open(1.0, &device.inner())).unwrap();
                 let (by_column, dim, channels) = if rows < cols { (true, rows, cols) } else { (false, cols, rows) };
                 let p = apollo_project::normal(random::key(random::PROJECTOR, 5, NAME), 0, dim, rank);
                 let sigma = (dim as f64 / rank as f64).sqrt();

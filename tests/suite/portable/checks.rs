@@ -159,6 +159,9 @@ fn portable_checks_refuse_settings_out_of_range() {
         ("decay_rate", vec![0.0], vec![-0.8]),
         ("rank", vec![0.0, 1.5], vec![1.0]),
         ("clip_threshold", vec![0.0], vec![1.0]),
+        ("growth_limit", vec![1.0, -1.0], vec![0.0, 1.01]),
+        ("projected", vec![2.0], vec![0.0, 1.0]),
+        ("adamw_learning_rate_scale", vec![0.0], vec![0.25]),
         ("nesterov", vec![0.5, 2.0], vec![0.0, 1.0]),
         ("unknown", vec![f64::NAN, f64::NEG_INFINITY], vec![-3.5]),
     ];

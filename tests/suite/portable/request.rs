@@ -119,7 +119,7 @@ proptest! {
         let part = select(&tensors, &[], &given, "state").unwrap();
         prop_assert_eq!(part.report.admitted.iter().collect::<BTreeSet<_>>(), expected.clone());
         // A group that nothing matches, and one that leaves nothing to the last group, are refused.
-        let params: Vec<ParamInfo> = names.iter().map(|name| ParamInfo { name: name.clone(), shape: vec![1], dtype: DType::F32 }).collect();
+        let params: Vec<ParamInfo> = names.iter().map(|name| ParamInfo { name: name.clone(), shape: vec![1], dtype: DType::F32, outside_blocks: false }).collect();
         let config: TrainConfig = serde_json::from_value(json!({"groups": [{"pattern": &pattern, "frozen": true}, {"pattern": "*"}]})).unwrap();
         match Optim::new(&config, &params) {
             Ok(optim) => {

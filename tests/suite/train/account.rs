@@ -135,9 +135,13 @@ fn hyperparameters_come_back_for_every_rule() {
         let account = optimizer_account(&rule, 3e-4).unwrap();
         assert_eq!(optimizer_config(&account).unwrap(), rule);
         assert_eq!(account.hyperparameters["learning_rate"], 3e-4);
-        // Every setting is there under its public name.
+        // Every setting is there under its public name, but what is not set.
         let value = serde_json::to_value(&rule).unwrap();
-        let set = value.as_object().unwrap().iter().filter(|(key, value)| *key != "type" && !value.is_null());
+        let set = value.as_object().unwrap().iter().filter(|(key, value)| match key.as_str() {
+            "type" => false,
+            "growth_limit" => true,
+            _ => !value.is_null() && **value != "auto",
+        });
         assert_eq!(account.hyperparameters.len(), set.count() + 1);
         // And survives JSON.
         let text = serde_json::to_string(&account).unwrap();
@@ -149,6 +153,13 @@ fn hyperparameters_come_back_for_every_rule() {
     let numbers = ["rank", "scale", "projector", "mini", "eps", "update_steps"].map(|key| account.hyperparameters[key]);
     assert_eq!(numbers, [7.0, 1.5, 1.0, 0.0, 1e-30, 200.0]);
     assert_eq!(optimizer_config(&account).unwrap(), apollo);
+    let words = json!({"type": "apollo", "growth_limit": null, "projected": "all", "adamw_learning_rate_scale": 0.5});
+    let words: OptimizerConfig = serde_json::from_value(words).unwrap();
+    let account = optimizer_account(&words, 0.1).unwrap();
+    let numbers = ["growth_limit", "projected", "adamw_learning_rate_scale"].map(|key| account.hyperparameters[key]);
+    assert_eq!(numbers, [0.0, 1.0, 0.5]);
+    assert!(!["rank", "scale"].iter().any(|key| account.hyperparameters.contains_key(*key)), "they follow from the matrix");
+    assert_eq!(optimizer_config(&account).unwrap(), words);
 }
 
 fn refused<T: std::fmt::Debug>(result: Result<T, Error>) -> (&'static str, String) {
@@ -183,11 +194,43 @@ fn hyperparameters_that_tabtune_cannot_train_are_refused_by_name() {
         assert!(subject == key || subject == format!("optimizer.{key}"), "{subject} for {key}");
     }
     let rule: OptimizerConfig = serde_json::from_value(json!({"type": "apollo", "rank": 2})).unwrap();
-    for (key, value) in [("rank", 2.5), ("rank", -1.0), ("projector", 2.0), ("update_steps", 0.0), ("rank", 1e300)] {
+    for (key, value) in [
+        ("rank", 2.5),
+        ("rank", -1.0),
+        ("rank", 1e300),
+        ("projector", 2.0),
+        ("update_steps", 0.0),
+        ("scale", -1.0),
+        ("scale", 0.0),
+        ("growth_limit", 1.0),
+        ("projected", 2.0),
+    ] {
         let mut other = optimizer_account(&rule, 0.1).unwrap();
         other.hyperparameters.insert(key.into(), value);
         assert_eq!(refused(optimizer_config(&other)).0, "state.group.hyperparameter", "{key} {value}");
     }
+}
+
+/// Accounts of before `growth_limit` have neither it nor what came with it, and their defaults were others.
+#[test]
+fn hyperparameters_of_earlier_versions_mean_what_they_did() {
+    let earlier = |settings: serde_json::Value, gone: &[&str]| {
+        let rule: OptimizerConfig = serde_json::from_value(settings).unwrap();
+        let mut account = optimizer_account(&rule, 0.1).unwrap();
+        ["growth_limit", "projected", "adamw_learning_rate_scale"]
+            .iter()
+            .chain(gone)
+            .for_each(|key| _ = account.hyperparameters.remove(*key));
+        optimizer_config(&account).unwrap()
+    };
+    let then = |mini: bool, rank: u64, scale: f64| {
+        let settings = json!({"type": "apollo", "mini": mini, "rank": rank, "scale": scale, "growth_limit": 1.01, "projected": "all",
+            "adamw_learning_rate_scale": 1.0});
+        serde_json::from_value::<OptimizerConfig>(settings).unwrap()
+    };
+    assert_eq!(earlier(json!({"type": "apollo", "rank": 2}), &["scale"]), then(false, 2, 1.0));
+    assert_eq!(earlier(json!({"type": "apollo", "rank": 2, "scale": 5}), &[]), then(false, 2, 5.0));
+    assert_eq!(earlier(json!({"type": "apollo", "mini": true}), &["scale"]), then(true, 1, 128.0));
 }
 
 #[test]

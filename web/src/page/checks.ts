@@ -50,7 +50,27 @@ const some =
 /** Numbers by names; names are data and stay. */
 const table: Check = (value, path) => Object.fromEntries(Object.entries(objectOf(value, path)).map(([key, one]) => [key, finite(one, `${path}.${key}`)]));
 
-const OF_KIND = { count: naturalNumber, counts: some(naturalNumber), integer, number: finite, boolean: truth, string: words, names: some(words), list: list(words), table };
+/** A number, or this instead. */
+const numberOr =
+  (other: 'auto' | null): Check =>
+  (value, path) => {
+    if (value === other || (typeof value === 'number' && Number.isFinite(value))) return value;
+    throw badOption(path, `a finite number or ${other === null ? 'null' : `'${other}'`}`, value);
+  };
+
+const OF_KIND = {
+  count: naturalNumber,
+  counts: some(naturalNumber),
+  integer,
+  number: finite,
+  'number or auto': numberOr('auto'),
+  'number or null': numberOr(null),
+  boolean: truth,
+  string: words,
+  names: some(words),
+  list: list(words),
+  table,
+};
 const ofKind = (kind: Kind): Check => (typeof kind === 'string' ? OF_KIND[kind] : among(...kind));
 /** The checks of settings by their kinds. */
 export const ofKinds = (kinds: Kinds): Checks => Object.fromEntries(Object.entries(kinds).map(([key, kind]) => [key, ofKind(kind)]));

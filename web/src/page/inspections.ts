@@ -3,17 +3,14 @@ import type { WorkerCall } from './call.js';
 import { ofKinds, positiveInteger, translate } from './checks.js';
 import type { ExportTarget } from './export-options.js';
 import { aimed } from './exporting.js';
-import { aborted } from '../protocol/errors.js';
 import { toSources } from './inputs.js';
 import type { FilesInput } from './inputs.js';
 import { openingOf } from './model.js';
 import type { OpenOptions } from './model.js';
-import type { Ask, Reply, Tag } from '../protocol/protocol.js';
 import { ADAPTER } from '../protocol/generated/kinds.js';
 import type { InspectReport, Receipt, Verification } from '../protocol/reports.js';
 import type { Extraction } from '../protocol/written.js';
-import type { CallOptions } from './rpc.js';
-import { spawn, workerOptions } from './spawn.js';
+import { asked } from './own-worker.js';
 
 export interface InspectOptions extends Omit<OpenOptions, 'adapter' | 'allowNonFinite'> {
   /** Read each file as this format, whatever the name and first bytes say. */
@@ -32,17 +29,6 @@ export interface ExtractOptions extends WorkerCall {
   targetModules?: string | string[];
   /** Where the files are written as they are made; without it they are in the result. None */
   target?: ExportTarget;
-}
-/** The core reads a file without a pause, so an abort ends its worker. */
-const GRACE_MILLIS = 50;
-
-async function asked<T extends Tag>(tag: T, ask: Ask<T>, { signal, onProgress, ...worker }: WorkerCall, moved: CallOptions = {}): Promise<Reply<T>> {
-  const connection = await spawn(workerOptions(worker));
-  try {
-    return await connection.call(tag, ask, { signal, onProgress, graceMillis: GRACE_MILLIS, ...moved });
-  } finally {
-    connection.close(aborted(tag));
-  }
 }
 
 /** What these files are together and what can be done with them; what is refused of them is an answer. Of a URL only the headers are asked for, by range. */

@@ -2,9 +2,10 @@
 import { among, naturalNumber, notNegative, objectOf, ofKinds, positiveInteger, snake, together, translate, truth, twoOrMore, words } from './checks.js';
 import type { Check, Checks } from './checks.js';
 import { badOption } from '../protocol/errors.js';
-import { ADAPTER, GROUP, OPTIMIZERS, RUN, SAMPLE, SCHEDULES } from '../protocol/generated/kinds.js';
+import { ADAPTER, BLOCK_COORDINATE, GROUP, OPTIMIZERS, RUN, SAMPLE, SCHEDULES } from '../protocol/generated/kinds.js';
 import type { Kinds } from '../protocol/generated/kinds.js';
-import type { AdapterSettings, GroupSettings, OptimizerOptions, RunSettings, SampleOptions, ScheduleOptions } from '../protocol/generated/settings.js';
+import type { OptimizerOptions, ScheduleOptions } from '../protocol/generated/rules.js';
+import type { AdapterSettings, BlockCoordinateSettings, GroupSettings, RunSettings, SampleOptions } from '../protocol/generated/settings.js';
 import type { Driver, SourceSpec } from '../protocol/protocol.js';
 import { toSources } from './inputs.js';
 import type { FilesInput } from './inputs.js';
@@ -29,6 +30,8 @@ export interface AdapterOptions extends AdapterSettings {
 export interface TrainOptions extends RunSettings {
   /** Factors that are trained in place of the weights; null trains all weights. null */
   adapter?: AdapterOptions | null;
+  /** AdamW on a few blocks at a time, with clipping and accumulation in little memory; null trains all of them in every step. null */
+  blockCoordinate?: BlockCoordinateSettings | null;
   /** Update rule. `{ type: 'adamw' }` */
   optimizer?: OptimizerOptions;
   /** Parameter groups; none: one group of everything. 'no_decay': norms, biases and embeddings do not decay. */
@@ -93,8 +96,11 @@ const groups: Check = (value, path) => {
 const factors: Checks = { ...ofKinds(ADAPTER), from: () => undefined };
 const adapter: Check = (value, path) => (value === null ? null : translate(objectOf(value, path), factors, path));
 
+const coordinates = ofKinds(BLOCK_COORDINATE);
+const blockCoordinate: Check = (value, path) => (value === null ? null : translate(objectOf(value, path), coordinates, path));
+
 const sampling = ofKinds(SAMPLE);
-const TRAIN: Checks = { ...ofKinds(RUN), adapter, warmupSteps: naturalNumber, lrScheduler: byType(SCHEDULES), optimizer: byType(OPTIMIZERS), groups };
+const TRAIN: Checks = { ...ofKinds(RUN), adapter, blockCoordinate, warmupSteps: naturalNumber, lrScheduler: byType(SCHEDULES), optimizer: byType(OPTIMIZERS), groups };
 const DRIVE: Checks = {
   logEvery: positiveInteger,
   evalEvery: naturalNumber,

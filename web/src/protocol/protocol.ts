@@ -3,7 +3,7 @@
  * Tags are noun.verb. Every request has an id and exactly one reply; events have no id.
  */
 import { ERROR_CODES } from './errors.js';
-import { evaluation, profile, token } from './generated/reports.js';
+import { evaluation, gpu, profile, token } from './generated/reports.js';
 import { checkpointInfo, estimate, historyEntry, inspectReport, modelDetails, modelInfo, namedFile, namedTensor, progress, sessionInfo, trainerEvent, verification } from './reports.js';
 import { extractedFiles, writtenFiles } from './written.js';
 import { anything, blob, buffer, count, directory, fileHandle, flag, listOf, nothing, nullable, number, oneOf, optional, otherwise, record, target, text, variant } from './parse.js';
@@ -88,6 +88,8 @@ export const REQUESTS = {
   'core.panic': { ask: nothing, reply: nothing },
   /** A read of the device: a frozen tab may have lost it without notice. */
   'device.look': { ask: nothing, reply: nothing },
+  /** What the GPU does at most, and each kernel as a part of that. */
+  'device.measure': { ask: nothing, reply: gpu },
   'files.inspect': { ask: record({ ...opening, format: optional(text), read: flag }), reply: inspectReport },
   'files.verify': { ask: record({ sources: listOf(sourceSpec), receipt: optional(text) }), reply: verification },
   /** An adapter of two models. `options` is the core's `ExtractOptions` as JSON. */

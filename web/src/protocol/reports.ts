@@ -2,7 +2,7 @@
 import { anything, blob, count, document, flag, floats, listOf, missing, nullable, number, oneOf, optional, record, text, variant } from './parse.js';
 import type { Parsed } from './parse.js';
 import { evaluationFields, stepFields, warning } from './generated/reports.js';
-import type { evaluation, profile, token } from './generated/reports.js';
+import type { evaluation, gpu, profile, token } from './generated/reports.js';
 
 export type Finding = Parsed<typeof warning>;
 
@@ -57,7 +57,7 @@ const session = {
   base: nullable(baseInfo),
   dataTokens: count,
   gpuBytes: missing(number),
-  /** Tensors that APOLLO leaves to AdamW: those of one dimension, and those whose shorter side is at most the rank. */
+  /** Tensors that APOLLO leaves to AdamW: embeddings and head unless it projects them too, those of one dimension, and those whose shorter side is at most the rank. */
   fallbacks: listOf(text),
   /** Warnings about what a resume dropped or changed. */
   warnings: listOf(warning),
@@ -79,6 +79,7 @@ export type SessionInfo = Parsed<typeof sessionInfo>;
 
 export type EvalReport = Parsed<typeof evaluation>;
 export type Profile = Parsed<typeof profile>;
+export type GpuReport = Parsed<typeof gpu>;
 export type SampledToken = Parsed<typeof token>;
 
 export const checkpointInfo = record({
@@ -212,7 +213,7 @@ export type Verification = Parsed<typeof verification>;
 
 /** Progress of a long call. Totals are known from the start. */
 export const progress = record({
-  phase: oneOf('download', 'read', 'verify', 'upload', 'compile', 'save', 'export', 'import', 'ready'),
+  phase: oneOf('download', 'read', 'verify', 'upload', 'compile', 'save', 'export', 'import', 'measure', 'ready'),
   file: optional(text),
   loaded: number,
   total: number,

@@ -40,6 +40,7 @@ export function handlersOf(state: WorkerState): Handlers {
       panicForTest();
     },
     'device.look': () => state.trainer.look().then(nothing),
+    'device.measure': (_, context) => state.measure(context),
     'files.inspect': async ({ sources, request, adapter, format, read }, { signal, onProgress }) => {
       await state.core();
       const opened = await openSources(sources, signal, onProgress, !read);

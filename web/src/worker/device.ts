@@ -10,6 +10,8 @@ export interface WatchedScope {
 
 /** CubeCL requires it at its first operation, but uses it only for profiling. */
 const PRETENDED = 'timestamp-query';
+/** Steps that may wait on the GPU behind the one that runs. */
+const MAX_WAITING = 2;
 /** The loss of a device is reported shortly after the read that it broke. */
 const LOSS_MILLIS = 100;
 
@@ -22,6 +24,8 @@ export class DeviceWatch {
   #adapter = '';
   #lost: Promise<void> = new Promise(() => undefined);
   #hidden = new Set<string>();
+  #queue: GPUQueue | undefined;
+  #submitted: Promise<unknown>[] = [];
   #scope: WatchedScope = {};
   #onFault: (error: TabtuneError) => void = () => undefined;
 
@@ -88,7 +92,14 @@ export class DeviceWatch {
       Object.defineProperty(device, 'features', { value: withPretended(device.features) });
     }
     this.#watch(device);
+    [this.#queue, this.#submitted] = [device.queue, []];
     return device;
+  }
+
+  /** Resolves when no more than two of the steps before are still on the GPU: without reads nothing else would hold the next one back. */
+  async unhurried(): Promise<void> {
+    if (this.#queue) this.#submitted.push(this.#queue.onSubmittedWorkDone().catch(() => undefined));
+    if (this.#submitted.length > MAX_WAITING) await this.#submitted.shift();
   }
 
   #raise(error: TabtuneError): void {

@@ -76,6 +76,7 @@ export class TrainingSession {
     this.#loading = true;
     try {
       return await this.lane.take(async () => {
+        await this.#settled();
         if (this.saver.clock.needed(this.#info().completedSteps)) await this.saver.tryWrite(this.session, call);
         const old = this.session;
         let freed = false;
@@ -120,13 +121,29 @@ export class TrainingSession {
     this.confirmed = step;
   }
 
-  /** Runs the next step of the core. */
-  async step(before: number, signal: AbortSignal): Promise<number> {
-    const report = await this.lane.take(async () => parsed.step(await this.session.step()), signal);
-    // Its loss was read after the update before it, and before its own.
-    this.confirmed = before;
-    this.emit({ type: 'step', ...report });
-    return report.step;
+  /** Submits the next step of the core, when all but the last few are done on the GPU; gives the steps of the run by now. */
+  async step(signal: AbortSignal): Promise<number> {
+    await this.parts.watch.unhurried();
+    return this.#told(await this.lane.take(async () => parsed.advanced(await this.session.step()), signal));
+  }
+
+  /** Waits for the reports of all steps; gives those of the run by then. The refusal of a step is thrown by the next. */
+  async settle(): Promise<number> {
+    return this.lane.take(() => this.#settled());
+  }
+
+  #told({ completedSteps, reports }: ReturnType<typeof parsed.advanced>): number {
+    for (const report of reports) {
+      // Its loss was read after the update before it.
+      this.confirmed = report.step - 1;
+      this.emit({ type: 'step', ...report });
+    }
+    return completedSteps;
+  }
+
+  /** Inside a turn: what is saved is the state of steps whose reports were read. */
+  async #settled(): Promise<number> {
+    return this.#told(parsed.advanced(await this.session.settle()));
   }
 
   skipBatch(): Promise<void> {
@@ -178,6 +195,7 @@ export class TrainingSession {
   /** The state right before is saved and kept, so that one run can be annealed more than once. */
   startDecay(): Promise<Moment> {
     return this.lane.take(async () => {
+      await this.#settled();
       if (this.parts.driver.autosave) await this.saver.tryWrite(this.session, { mark: 'decay' });
       this.session.startDecay();
       this.scheduleStart = undefined;
@@ -197,7 +215,10 @@ export class TrainingSession {
   async autosave(step: number, signal?: AbortSignal): Promise<void> {
     if (!this.parts.driver.autosave) return;
     const mark = step === this.scheduleStart ? 'decay' : undefined;
-    await this.lane.take(() => this.saver.tryWrite(this.session, { mark, signal }), signal);
+    await this.lane.take(async () => {
+      await this.#settled();
+      await this.saver.tryWrite(this.session, { mark, signal });
+    }, signal);
   }
 
   /** The last save for now, in both homes. */
@@ -207,7 +228,10 @@ export class TrainingSession {
   }
 
   async save(call: SaveCall): Promise<CheckpointInfo> {
-    const info = await this.lane.take(() => this.saver.write(this.session, call), call.signal);
+    const info = await this.lane.take(async () => {
+      await this.#settled();
+      return this.saver.write(this.session, call);
+    }, call.signal);
     this.confirmed = info.step;
     void this.saver.mirror(false);
     this.parts.outbox.flush();

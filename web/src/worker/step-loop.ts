@@ -49,9 +49,15 @@ export class StepLoop {
     try {
       // Saved before the first step, because without a checkpoint a loss would cost everything.
       if (this.trainer.saver.generation === undefined && step < last) await this.#autosave(step, signal);
-      while (step < last && this.#asked === undefined && !signal.aborted) {
-        step = (await this.#step(step, signal)) ?? step;
-        await this.#between(step, signal);
+      for (;;) {
+        if (step >= last || this.#asked !== undefined || signal.aborted) {
+          const settled = await this.trainer.settle();
+          const refused = settled < step;
+          step = settled;
+          if (!refused || this.#asked !== undefined || signal.aborted) break;
+        }
+        step = await this.#step(step, signal);
+        step = await this.#between(step, signal);
         // One macrotask per step lets pause, stop and abort be handled.
         await macrotask();
       }
@@ -69,36 +75,43 @@ export class StepLoop {
     return { state, step };
   }
 
-  /** One step; `undefined` if it was refused and its batches are skipped. */
-  async #step(before: number, signal: AbortSignal): Promise<number | undefined> {
+  /** One step. Where one is refused and its batches are skipped, the run is where it was before that step. */
+  async #step(before: number, signal: AbortSignal): Promise<number> {
     try {
-      const step = await this.trainer.step(before, signal);
-      this.#skips = 0;
+      const told = this.trainer.confirmed;
+      const step = await this.trainer.step(signal);
+      if (this.trainer.confirmed > told || before === 0) this.#skips = 0;
       return step;
     } catch (thrown) {
       const skippable = thrown instanceof TabtuneError && thrown.code === 'NON_FINITE' && this.trainer.parts.driver.onNonFinite === 'skip';
       if (!skippable || ++this.#skips > MAX_SKIPS) throw thrown;
       await this.trainer.skipBatch();
-      this.trainer.warn(before, thrown);
-      return undefined;
+      const { completedSteps } = await this.trainer.inspect();
+      this.trainer.warn(completedSteps, thrown);
+      return completedSteps;
     }
   }
 
-  /** What is due after a step: evaluation, sample, save. */
-  async #between(step: number, signal: AbortSignal): Promise<void> {
+  /** What is due after a step: evaluation, sample, save. It waits for the reports until then; a step may be refused by one. */
+  async #between(step: number, signal: AbortSignal): Promise<number> {
     const { evalEvery, evalBatches, sampleEvery, samplePrompt, sample } = this.trainer.parts.driver;
     const due = (every: number): boolean => every > 0 && step > 0 && step % every === 0 && this.#skips === 0;
+    const { clock } = this.trainer.saver;
+    const hidden = this.#saveSoon && clock.dueHidden(step);
+    this.#saveSoon = false;
+    const starts = step === this.trainer.scheduleStart && clock.needed(step);
+    const saves = this.#skips === 0 && (clock.due(step) || hidden || starts);
+    if (!due(evalEvery) && !due(sampleEvery) && !saves) return step;
+    const settled = await this.trainer.settle();
+    if (settled < step) return settled;
     if (due(evalEvery)) this.trainer.emit({ type: 'eval', step, ...(await this.trainer.evaluate(evalBatches || undefined, signal)) });
     if (due(sampleEvery)) {
       let text = '';
       await this.trainer.sample(samplePrompt, sample, signal, (token) => (text += token.text));
       this.trainer.emit({ type: 'sample', step, prompt: samplePrompt, text });
     }
-    const { clock } = this.trainer.saver;
-    const hidden = this.#saveSoon && clock.dueHidden(step);
-    this.#saveSoon = false;
-    const starts = step === this.trainer.scheduleStart && clock.needed(step);
-    if (this.#skips === 0 && (clock.due(step) || hidden || starts)) await this.#autosave(step, signal);
+    if (saves) await this.#autosave(step, signal);
+    return step;
   }
 
   async #autosave(step: number, signal?: AbortSignal): Promise<void> {

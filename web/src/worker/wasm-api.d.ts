@@ -26,6 +26,8 @@ export function verifyFiles(files: JsSource[], receiptJson: string | undefined):
 /** The adapter that comes closest to the difference of two models; `onProgress` is told how many values were read, of how many. */
 export function extractAdapter(tuned: JsSource[], base: JsSource[], optionsJson: string, onProgress: (done: number, total: number) => void): Promise<{ report: unknown; warnings: unknown; stream: FileStream }>;
 export function initDevice(): Promise<unknown>;
+/** What the GPU does (`GpuReport`); `timestamps` says whether it has them, `onProgress` is told how many kernels were measured, of how many. */
+export function measureGpu(timestamps: boolean, onProgress: (done: number, total: number) => void): Promise<unknown>;
 export class ModelHandle {
   private constructor();
   /** `adapter`: the files of a LoRA adapter that is merged as the weights are read, or stays `apart`; empty is none. */
@@ -49,6 +51,8 @@ export class Session {
   /** `base`: the files beside which an adapter is trained; empty for other runs. With `header` only its headers are compared. */
   static resume(files: JsSource[], data: JsSource, changesJson: string | undefined, overrides: string[], base: JsSource[], header: boolean): Promise<Session>;
   step(): Promise<unknown>;
+  /** Waits for the steps that were submitted; the next `step` throws the refusal of one. */
+  settle(): Promise<unknown>;
   skipBatch(): void;
   startProfile(): void;
   finishProfile(): unknown;

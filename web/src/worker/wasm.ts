@@ -3,13 +3,13 @@ import init, * as api from 'tabtune-wasm';
 
 import { fault, toTabtuneError } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
-import { evaluation, profile, step, token } from '../protocol/generated/reports.js';
+import { evaluation, gpu, profile, step, token } from '../protocol/generated/reports.js';
 import { count, listOf, missing, optional, record, text } from '../protocol/parse.js';
 import type { Parser } from '../protocol/parse.js';
 import { coreSession, estimate as estimateReport, fileReport, inspection, modelDetails, modelInfo, namedTensor, receipt, verification } from '../protocol/reports.js';
 import { extraction } from '../protocol/written.js';
 
-export { ModelHandle, Session, Sha256, clearAbort, estimate, extractAdapter, initDevice, inspectFile, inspectModel, panicForTest, previewSchedule, requestAbort, setPanicHook, verifyFiles, version } from 'tabtune-wasm';
+export { ModelHandle, Session, Sha256, clearAbort, estimate, extractAdapter, initDevice, inspectFile, inspectModel, measureGpu, panicForTest, previewSchedule, requestAbort, setPanicHook, verifyFiles, version } from 'tabtune-wasm';
 export type { FileStream, JsSource, TokenStream } from 'tabtune-wasm';
 
 /** Instances whose constructors have run. */
@@ -50,9 +50,10 @@ const report =
     parser(value, `wasm ${name}`);
 
 export const parsed = {
-  step: report(step, 'StepReport'),
+  advanced: report(record({ completedSteps: count, reports: listOf(step) }), 'Advanced'),
   evaluation: report(evaluation, 'EvalReport'),
   profile: report(profile, 'ProfileReport'),
+  gpu: report(gpu, 'GpuReport'),
   estimate: report(estimateReport, 'Estimate'),
   device: report(device, 'DeviceInfo'),
   model: report(modelInfo, 'ModelInfo'),

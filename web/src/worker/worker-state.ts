@@ -6,11 +6,11 @@ import { Lane } from './lane.js';
 import type { WatchedScope } from './device.js';
 import { Outbox } from './outbox.js';
 import type { Driver, WorkerMessage } from '../protocol/protocol.js';
-import type { Finding, ModelInfo, OnProgress, Progress, SessionInfo } from '../protocol/reports.js';
+import type { Finding, GpuReport, ModelInfo, OnProgress, Progress, SessionInfo } from '../protocol/reports.js';
 import { TrainingSession } from './session.js';
 import { StepLoop } from './step-loop.js';
 import { CheckpointStore } from './storage/checkpoints.js';
-import { initDevice, loadWasm, parsed, setPanicHook } from './wasm.js';
+import { initDevice, loadWasm, measureGpu, parsed, setPanicHook } from './wasm.js';
 import type { JsSource, ModelHandle, Session } from './wasm.js';
 
 export interface Context {
@@ -104,6 +104,14 @@ export class WorkerState {
         throw thrown;
       });
     return this.#adapter;
+  }
+
+  /** How fast the GPU is. */
+  async measure({ signal, onProgress }: Context): Promise<GpuReport> {
+    const adapter = await this.device();
+    const told = (loaded: number, total: number): void => onProgress({ phase: 'measure', file: undefined, loaded, total, fraction: loaded / total });
+    const timestamps = !this.#watch.hides('timestamp-query');
+    return this.#lane.take(async () => ({ ...parsed.gpu(await measureGpu(timestamps, told)), adapter }), signal);
   }
 
   /** Removes what crashed tabs left behind, once per worker. */

@@ -107,10 +107,13 @@ fn range(name: &str) -> Option<Range> {
             ("a number >= 0", |value| value >= 0.0)
         }
         "beta1" | "beta2" | "beta2_cap" | "momentum" => ("a number >= 0 and < 1", |value| (0.0..1.0).contains(&value)),
-        "clip_threshold" | "scale" => ("a number > 0", |value| value > 0.0),
+        "clip_threshold" | "scale" | "adamw_learning_rate_scale" => ("a number > 0", |value| value > 0.0),
+        "growth_limit" => ("0 or a number > 1", |value| value == 0.0 || value > 1.0),
         "decay_rate" => ("a number < 0", |value| value < 0.0),
         "rank" | "update_steps" => ("an integer >= 1", |value| value >= 1.0 && value.fract() == 0.0),
-        "mini" | "nesterov" | "relative_step" | "scale_front" | "stochastic_rounding" => ("0 or 1", |value| value == 0.0 || value == 1.0),
+        "mini" | "nesterov" | "projected" | "relative_step" | "scale_front" | "stochastic_rounding" => {
+            ("0 or 1", |value| value == 0.0 || value == 1.0)
+        }
         _ => return None,
     })
 }

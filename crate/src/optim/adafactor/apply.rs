@@ -3,10 +3,11 @@
 use crate::gpu::Words;
 use crate::gpu::noise::{Noise, Writes};
 use crate::optim::arithmetic::bounded;
+use crate::optim::gate::{factor, open};
 
 crate::kernel! {
     /// `g [A, B], row [A], col [B], sums [3L], noise [N]` (one word where it is not read), `p [A, B]` f32 or packed bf16.
-    pub KERNEL = "adafactor_apply" [64], (g, row, col, sums, noise) -> (mut p),
+    pub KERNEL = "adafactor_apply" [64], (g, row, col, sums, noise, gate) -> (mut p),
     /// Scalars of a step and its noise.
     struct Params {
         /// A.
@@ -15,8 +16,6 @@ crate::kernel! {
         cols: u32,
         /// L of `adafactor_norm`.
         lanes: u32,
-        /// Factor of the gradient (clipping).
-        scale: f32,
         /// η.
         rate: f32,
         /// λ, for the relative step.
@@ -59,7 +58,10 @@ fn row_factor(row: f32, total: f32) -> f32 {
     if share < f32::MIN_POSITIVE { total.sqrt() / row.sqrt() } else { 1.0 / share.sqrt() }
 }
 
-fn twin([g, row, col, sums, given]: [&[u32]; 5], [p]: [&mut [u32]; 1], s: &Params) {
+fn twin([g, row, col, sums, given, gate]: [&[u32]; 6], [p]: [&mut [u32]; 1], s: &Params) {
+    if !open(gate) {
+        return;
+    }
     let (g, row, col) = (g.floats(), row.floats(), col.floats());
     let lanes = s.lanes as usize;
     let sum = |k: usize| sums.floats()[k * lanes..][..lanes].iter().map(|&x| f64::from(x)).sum::<f64>();
@@ -70,7 +72,7 @@ fn twin([g, row, col, sums, given]: [&[u32]; 5], [p]: [&mut [u32]; 1], s: &Param
     let (c, rate, d) = scalars(rms_u, rms_p, s.relative_step, [s.rate, s.decay, s.d, s.clip, s.eps2]);
     let writes = Writes::new(s.noise);
     for i in 0..n {
-        let u = ((bounded(g[i]) * s.scale * row_factor(row[i / cols], total)) * (1.0 / col[i % cols].sqrt())) / c;
+        let u = ((bounded(g[i]) * factor(gate) * row_factor(row[i / cols], total)) * (1.0 / col[i % cols].sqrt())) / c;
         writes.parameter(p, i, n, given.get(i), |p| p * d - rate * u);
     }
 }

@@ -65,7 +65,6 @@ fn applied(rule: &AdafactorConfig, u: &Update<'_>, (rows, cols): (u32, u32), lan
         rows,
         cols,
         lanes,
-        scale: u.scale,
         rate: u.rate as f32,
         decay: rule.weight_decay as f32,
         d: u.decay(rule.weight_decay),
@@ -86,36 +85,36 @@ fn matrix(
 ) -> Result<(Buffer, Vec<Buffer>)> {
     let (across, down) = (cols.div_ceil(sums::TILE_COLS as u32), rows.div_ceil(sums::TILE_ROWS as u32));
     let lanes = (across * down).min(MAX_LANES);
-    let (scale, relative_step) = (u.scale, u32::from(rule.relative_step));
+    let relative_step = u32::from(rule.relative_step);
     let row_sums = p.empty_like([rows as usize, across as usize], DType::F32);
     let col_sums = p.empty_like([down as usize, cols as usize], DType::F32);
-    let params = sums::Params { rows, cols, scale, eps1: rule.eps1 as f32 };
+    let params = sums::Params { rows, cols, eps1: rule.eps1 as f32 };
     let groups = (across * down).div_ceil(sums::TILES as u32);
-    let [row_sums, col_sums] = run(&sums::KERNEL, [g.clone()], [row_sums, col_sums], &params, groups)?;
+    let [row_sums, col_sums] = run(&sums::KERNEL, [g.clone(), u.gate.clone()], [row_sums, col_sums], &params, groups)?;
     let params = moments::Params { rows, cols, w: weight(rule, u.step) };
-    let [row, col] = run(&moments::KERNEL, [row_sums, col_sums], u.state(state)?, &params, (rows + cols).div_ceil(256))?;
+    let [row, col] = run(&moments::KERNEL, [row_sums, col_sums, u.gate.clone()], u.state(state)?, &params, (rows + cols).div_ceil(256))?;
     let sums = p.empty_like([3 * lanes as usize], DType::F32);
     let packed = u32::from(u.parameter.dtype == DType::BF16);
-    let params = norm::Params { rows, cols, lanes, scale, relative_step, packed };
-    let read = [g.clone(), p.clone(), row.clone(), col.clone()];
+    let params = norm::Params { rows, cols, lanes, relative_step, packed };
+    let read = [g.clone(), p.clone(), row.clone(), col.clone(), u.gate.clone()];
     let [sums] = run(&norm::KERNEL, read, [sums], &params, lanes)?;
     let params = applied(rule, u, (rows, cols), lanes);
     let groups = u.n().div_ceil(2).div_ceil(apply::PAIRS as u32);
-    let [p] = run(&apply::KERNEL, [g, row.clone(), col.clone(), sums, u.given.clone()], [p], &params, groups)?;
+    let [p] = run(&apply::KERNEL, [g, row.clone(), col.clone(), sums, u.given.clone(), u.gate.clone()], [p], &params, groups)?;
     Ok((p, vec![row, col]))
 }
 
 fn vector(rule: &AdafactorConfig, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> Result<(Buffer, Vec<Buffer>)> {
     let n = u.n();
     let lanes = n.div_ceil(vector_moments::CHUNK as u32).min(MAX_LANES);
-    let (scale, relative_step) = (u.scale, u32::from(rule.relative_step));
+    let relative_step = u32::from(rule.relative_step);
     let packed = u32::from(u.parameter.dtype == DType::BF16);
-    let params = vector_moments::Params { n, lanes, scale, eps1: rule.eps1 as f32, w: weight(rule, u.step), relative_step, packed };
+    let params = vector_moments::Params { n, lanes, eps1: rule.eps1 as f32, w: weight(rule, u.step), relative_step, packed };
     let [row] = u.state(state)?;
     let sums = p.empty_like([2 * lanes as usize], DType::F32);
-    let [row, sums] = run(&vector_moments::KERNEL, [g.clone(), p.clone()], [row, sums], &params, lanes)?;
+    let [row, sums] = run(&vector_moments::KERNEL, [g.clone(), p.clone(), u.gate.clone()], [row, sums], &params, lanes)?;
     let params = applied(rule, u, (n, 1), lanes);
     let groups = n.div_ceil(2).div_ceil(apply::PAIRS as u32);
-    let [p] = run(&vector_apply::KERNEL, [g, row.clone(), sums, u.given.clone()], [p], &params, groups)?;
+    let [p] = run(&vector_apply::KERNEL, [g, row.clone(), sums, u.given.clone(), u.gate.clone()], [p], &params, groups)?;
     Ok((p, vec![row]))
 }

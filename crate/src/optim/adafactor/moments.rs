@@ -3,10 +3,11 @@
 use crate::gpu::Words;
 use crate::optim::adafactor::sums::{TILE_COLS, TILE_ROWS};
 use crate::optim::arithmetic::lerp;
+use crate::optim::gate::open;
 
 crate::kernel! {
     /// `row_sums [A, ⌈B/64⌉], col_sums [⌈A/32⌉, B]` into `row [A], col [B]`; one thread each.
-    pub KERNEL = "adafactor_moments" [256], (row_sums, col_sums) -> (mut row, mut col),
+    pub KERNEL = "adafactor_moments" [256], (row_sums, col_sums, gate) -> (mut row, mut col),
     /// The matrix and the weight of this step.
     struct Params {
         /// A.
@@ -19,7 +20,10 @@ crate::kernel! {
     twin twin
 }
 
-fn twin([row_sums, col_sums]: [&[u32]; 2], [row, col]: [&mut [u32]; 2], s: &Params) {
+fn twin([row_sums, col_sums, gate]: [&[u32]; 3], [row, col]: [&mut [u32]; 2], s: &Params) {
+    if !open(gate) {
+        return;
+    }
     let (row_sums, col_sums) = (row_sums.floats(), col_sums.floats());
     let (rows, cols) = (s.rows as usize, s.cols as usize);
     let (across, down) = (cols.div_ceil(TILE_COLS), rows.div_ceil(TILE_ROWS));

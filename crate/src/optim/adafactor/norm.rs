@@ -4,10 +4,11 @@ use crate::bf16::get;
 use crate::gpu::Words;
 use crate::optim::adafactor::sums::{TILE_COLS, TILE_ROWS};
 use crate::optim::arithmetic::bounded;
+use crate::optim::gate::factor;
 
 crate::kernel! {
     /// `g, p [A, B], row [A], col [B] → sums [3L]`.
-    pub KERNEL = "adafactor_norm" [64], (g, p, row, col) -> (sums),
+    pub KERNEL = "adafactor_norm" [64], (g, p, row, col, gate) -> (sums),
     /// The matrix and how its work is shared out.
     struct Params {
         /// A.
@@ -16,8 +17,6 @@ crate::kernel! {
         cols: u32,
         /// L = min(256, tiles): workgroups.
         lanes: u32,
-        /// Factor of the gradient (clipping).
-        scale: f32,
         /// 1: Σ p² is needed.
         relative_step: u32,
         /// 1: p is packed bf16.
@@ -26,7 +25,7 @@ crate::kernel! {
     twin twin
 }
 
-fn twin([g, p, row, col]: [&[u32]; 4], [sums]: [&mut [u32]; 1], s: &Params) {
+fn twin([g, p, row, col, gate]: [&[u32]; 5], [sums]: [&mut [u32]; 1], s: &Params) {
     let (g, row, col) = (g.floats(), row.floats(), col.floats());
     let (rows, cols, lanes) = (s.rows as usize, s.cols as usize, s.lanes as usize);
     let across = cols.div_ceil(TILE_COLS);
@@ -37,7 +36,7 @@ fn twin([g, p, row, col]: [&[u32]; 4], [sums]: [&mut [u32]; 1], s: &Params) {
         for j in 0..cols {
             let at = i * cols + j;
             let lane = (i / TILE_ROWS * across + j / TILE_COLS) % lanes;
-            let a = (bounded(g[at]) * s.scale * rho) * (1.0 / col[j].sqrt());
+            let a = (bounded(g[at]) * factor(gate) * rho) * (1.0 / col[j].sqrt());
             total[lane] += f64::from(a).powi(2);
             if s.relative_step != 0 {
                 let x = if s.packed != 0 { get(p, at) } else { f32::from_bits(p[at]) };

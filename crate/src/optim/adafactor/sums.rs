@@ -2,6 +2,7 @@
 
 use crate::gpu::Words;
 use crate::optim::arithmetic::bounded;
+use crate::optim::gate::factor;
 
 /// Rows of a tile.
 pub const TILE_ROWS: usize = 32;
@@ -12,27 +13,25 @@ pub const TILES: usize = 8;
 
 crate::kernel! {
     /// `g [A, B] → row_sums [A, ⌈B/64⌉], col_sums [⌈A/32⌉, B]`; 8 threads a tile.
-    pub KERNEL = "adafactor_sums" [64], (g) -> (row_sums, col_sums),
+    pub KERNEL = "adafactor_sums" [64], (g, gate) -> (row_sums, col_sums),
     /// The matrix and what is added to its squares.
     struct Params {
         /// A.
         rows: u32,
         /// B.
         cols: u32,
-        /// Factor of the gradient (clipping).
-        scale: f32,
         /// ε₁.
         eps1: f32,
     },
     twin twin
 }
 
-fn twin([g]: [&[u32]; 1], [row_sums, col_sums]: [&mut [u32]; 2], s: &Params) {
+fn twin([g, gate]: [&[u32]; 2], [row_sums, col_sums]: [&mut [u32]; 2], s: &Params) {
     let (g, row_sums, col_sums) = (g.floats(), row_sums.floats_mut(), col_sums.floats_mut());
     let (rows, cols) = (s.rows as usize, s.cols as usize);
     let across = cols.div_ceil(TILE_COLS);
     let q = |i: usize, j: usize| {
-        let g = bounded(g[i * cols + j]) * s.scale;
+        let g = bounded(g[i * cols + j]) * factor(gate);
         f64::from(g * g + s.eps1)
     };
     for i in 0..rows {

@@ -4,22 +4,26 @@ use crate::gpu::Words;
 use crate::gpu::noise::Writes;
 use crate::optim::adafactor::apply::{Params, scalars};
 use crate::optim::arithmetic::bounded;
+use crate::optim::gate::{factor, open};
 
 crate::kernel! {
     /// `g, row [n], sums [2L], noise [n]` (one word where it is not read), `p [n]` f32 or packed bf16. In its parameters it is a matrix [n, 1].
-    pub KERNEL = "adafactor_vector_apply" [64], (g, row, sums, noise) -> (mut p),
+    pub KERNEL = "adafactor_vector_apply" [64], (g, row, sums, noise, gate) -> (mut p),
     Params,
     twin twin
 }
 
-fn twin([g, row, sums, given]: [&[u32]; 4], [p]: [&mut [u32]; 1], s: &Params) {
+fn twin([g, row, sums, given, gate]: [&[u32]; 5], [p]: [&mut [u32]; 1], s: &Params) {
+    if !open(gate) {
+        return;
+    }
     let (g, row) = (g.floats(), row.floats());
     let (lanes, n) = (s.lanes as usize, s.rows as usize);
     let rms = |k: usize| (sums.floats()[k * lanes..][..lanes].iter().map(|&x| f64::from(x)).sum::<f64>() / n as f64).sqrt() as f32;
     let (c, rate, d) = scalars(rms(0), rms(1), s.relative_step, [s.rate, s.decay, s.d, s.clip, s.eps2]);
     let writes = Writes::new(s.noise);
     for i in 0..n {
-        let u = (bounded(g[i]) * s.scale / row[i].sqrt()) / c;
+        let u = (bounded(g[i]) * factor(gate) / row[i].sqrt()) / c;
         writes.parameter(p, i, n, given.get(i), |p| p * d - rate * u);
     }
 }

@@ -3,21 +3,20 @@
 use crate::bf16::get;
 use crate::gpu::Words;
 use crate::optim::arithmetic::{bounded, lerp};
+use crate::optim::gate::{factor, open};
 
 /// Elements of a chunk: a lane's unit of work.
 pub const CHUNK: usize = 2048;
 
 crate::kernel! {
     /// `g [n], p [n], row [n] → sums [2L]`.
-    pub KERNEL = "adafactor_vector_moments" [64], (g, p) -> (mut row, sums),
+    pub KERNEL = "adafactor_vector_moments" [64], (g, p, gate) -> (mut row, sums),
     /// The vector and the scalars of a step.
     struct Params {
         /// Elements.
         n: u32,
         /// L = min(256, chunks): workgroups.
         lanes: u32,
-        /// Factor of the gradient (clipping).
-        scale: f32,
         /// ε₁.
         eps1: f32,
         /// max(t^decay_rate, 1 − beta2_cap).
@@ -30,15 +29,18 @@ crate::kernel! {
     twin twin
 }
 
-fn twin([g, p]: [&[u32]; 2], [row, sums]: [&mut [u32]; 2], s: &Params) {
+fn twin([g, p, gate]: [&[u32]; 3], [row, sums]: [&mut [u32]; 2], s: &Params) {
     let (g, row) = (g.floats(), row.floats_mut());
     let lanes = s.lanes as usize;
     let mut total = vec![0f64; 2 * lanes];
     for i in 0..s.n as usize {
-        let g = bounded(g[i]) * s.scale;
-        row[i] = lerp(row[i], g * g + s.eps1, s.w);
+        let g = bounded(g[i]) * factor(gate);
+        let moment = lerp(row[i], g * g + s.eps1, s.w);
+        if open(gate) {
+            row[i] = moment;
+        }
         let lane = i / CHUNK % lanes;
-        total[lane] += f64::from(g / row[i].sqrt()).powi(2);
+        total[lane] += f64::from(g / moment.sqrt()).powi(2);
         if s.relative_step != 0 {
             let x = if s.packed != 0 { get(p, i) } else { f32::from_bits(p[i]) };
             total[lanes + lane] += f64::from(x).powi(2);

@@ -2,10 +2,11 @@
 
 use crate::gpu::Words;
 use crate::optim::arithmetic::{bounded, lerp};
+use crate::optim::gate::{factor, open};
 
 crate::kernel! {
     /// `p, g, m, v [n]`, all f32.
-    pub KERNEL = "adamw" [256], (g) -> (mut p, mut m, mut v),
+    pub KERNEL = "adamw" [256], (g, gate) -> (mut p, mut m, mut v),
     /// Scalars of a step, computed in f64 and rounded once.
     struct Params {
         /// Elements.
@@ -20,8 +21,6 @@ crate::kernel! {
         alpha: f32,
         /// ε.
         eps: f32,
-        /// Factor of the gradient (clipping).
-        scale: f32,
     },
     twin twin;
 
@@ -30,16 +29,19 @@ crate::kernel! {
 }
 
 /// New p, m, v of one element, all f32.
-pub(crate) fn element(s: &Params, p: f32, g: f32, m: f32, v: f32) -> (f32, f32, f32) {
-    let g = bounded(g) * s.scale;
+pub(crate) fn element(s: &Params, factor: f32, [p, g, m, v]: [f32; 4]) -> (f32, f32, f32) {
+    let g = bounded(g) * factor;
     let m = lerp(m, g, s.w1);
     let v = lerp(v, g * g, s.w2);
     (p * s.d - s.alpha * (m / (v.sqrt() + s.eps)), m, v)
 }
 
-fn twin([g]: [&[u32]; 1], [p, m, v]: [&mut [u32]; 3], s: &Params) {
+fn twin([g, gate]: [&[u32]; 2], [p, m, v]: [&mut [u32]; 3], s: &Params) {
+    if !open(gate) {
+        return;
+    }
     let (p, m, v) = (p.floats_mut(), m.floats_mut(), v.floats_mut());
     for (i, &g) in g.floats().iter().enumerate().take(s.n as usize) {
-        (p[i], m[i], v[i]) = element(s, p[i], g, m[i], v[i]);
+        (p[i], m[i], v[i]) = element(s, factor(gate), [p[i], g, m[i], v[i]]);
     }
 }

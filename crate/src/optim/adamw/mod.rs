@@ -34,15 +34,15 @@ impl Rule for Adamw {
         let AdamwConfig { beta1, beta2, eps, weight_decay, .. } = self.0;
         let (w1, w2) = ((1.0 - beta1) as f32, (1.0 - beta2) as f32);
         let (d, alpha, eps) = (u.decay(weight_decay), u.alpha(beta1, beta2), eps as f32);
-        let (n, scale) = (u.n(), u.scale);
+        let n = u.n();
         let [m, v] = u.state(state)?;
         let [p, m, v] = if u.parameter.dtype == DType::BF16 {
-            let params = packed::Params { n, w1, w2, d, alpha, eps, scale, noise: u.noise };
-            run(&packed::KERNEL, [g, u.given.clone()], [p, m, v], &params, u.groups(2))?
+            let params = packed::Params { n, w1, w2, d, alpha, eps, noise: u.noise };
+            run(&packed::KERNEL, [g, u.given.clone(), u.gate.clone()], [p, m, v], &params, u.groups(2))?
         } else {
-            let params = kernel::Params { n, w1, w2, d, alpha, eps, scale };
+            let params = kernel::Params { n, w1, w2, d, alpha, eps };
             let (kernel, groups) = if n.is_multiple_of(4) { (&kernel::WIDE, u.groups(4)) } else { (&kernel::KERNEL, u.groups(1)) };
-            run(kernel, [g], [p, m, v], &params, groups)?
+            run(kernel, [g, u.gate.clone()], [p, m, v], &params, groups)?
         };
         Ok((p, vec![m, v]))
     }

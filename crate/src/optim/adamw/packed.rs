@@ -4,11 +4,12 @@ use crate::bf16::{get, put};
 use crate::gpu::Words;
 use crate::gpu::noise::{Noise, Writes};
 use crate::optim::adamw::kernel;
+use crate::optim::gate::{factor, open};
 use crate::random::Stream;
 
 crate::kernel! {
     /// `p, m, v [n]` packed bf16, `g [n]` f32, `noise [3n]` u32 (one word where it is not read).
-    pub KERNEL = "adamw_bf16" [256], (g, noise) -> (mut p, mut m, mut v),
+    pub KERNEL = "adamw_bf16" [256], (g, noise, gate) -> (mut p, mut m, mut v),
     /// Scalars of a step and its noise.
     struct Params {
         /// Elements.
@@ -23,20 +24,21 @@ crate::kernel! {
         alpha: f32,
         /// ε.
         eps: f32,
-        /// Factor of the gradient (clipping).
-        scale: f32,
         /// What rounds the writes.
         noise: Noise,
     },
     twin twin
 }
 
-fn twin([g, given]: [&[u32]; 2], [p, m, v]: [&mut [u32]; 3], s: &Params) {
-    let rule = kernel::Params { n: s.n, w1: s.w1, w2: s.w2, d: s.d, alpha: s.alpha, eps: s.eps, scale: s.scale };
+fn twin([g, given, gate]: [&[u32]; 3], [p, m, v]: [&mut [u32]; 3], s: &Params) {
+    if !open(gate) {
+        return;
+    }
+    let rule = kernel::Params { n: s.n, w1: s.w1, w2: s.w2, d: s.d, alpha: s.alpha, eps: s.eps };
     let writes = Writes::new(s.noise);
     let n = s.n as usize;
     for (i, &g) in g.floats().iter().enumerate().take(n) {
-        let (x, m1, v1) = kernel::element(&rule, get(p, i), g, get(m, i), get(v, i));
+        let (x, m1, v1) = kernel::element(&rule, factor(gate), [get(p, i), g, get(m, i), get(v, i)]);
         let words = writes.words(i);
         let round = |stream: Stream, value: f32| writes.round(value, words, stream, i, given.get(stream as usize * n + i));
         let (m1, v1, x) = (round(Stream::M, m1), round(Stream::V, v1), round(Stream::P, x));

@@ -3,10 +3,11 @@
 use crate::gpu::Words;
 use crate::gpu::noise::{Noise, Writes};
 use crate::optim::arithmetic::bounded;
+use crate::optim::gate::{factor, open};
 
 crate::kernel! {
     /// `g [A, B], stats [4, channels], factors [2], p [A, B]` f32 or packed bf16.
-    pub KERNEL = "apollo_apply" through "chunks/pairs" [256], (g, stats, factors) -> (mut p),
+    pub KERNEL = "apollo_apply" through "chunks/pairs" [256], (g, stats, factors, gate) -> (mut p),
     /// Scalars of a step and its noise.
     struct Params {
         /// Elements.
@@ -25,21 +26,22 @@ crate::kernel! {
         d: f32,
         /// η·√(1 − β2ᵗ)/(1 − β1ᵗ).
         alpha: f32,
-        /// Factor of the gradient (clipping).
-        scale: f32,
         /// What rounds the writes.
         noise: Noise,
     },
     twin twin
 }
 
-fn twin([g, stats, factors]: [&[u32]; 3], [p]: [&mut [u32]; 1], s: &Params) {
+fn twin([g, stats, factors, gate]: [&[u32]; 4], [p]: [&mut [u32]; 1], s: &Params) {
+    if !open(gate) {
+        return;
+    }
     let (g, stats, factors) = (g.floats(), stats.floats(), factors.floats());
     let (n, cols) = (s.n as usize, s.cols as usize);
     let writes = Writes::new(s.noise);
     for i in 0..n {
         let channel = if s.channels_are_rows != 0 { i / cols } else { i % cols };
-        let u = bounded(g[i]) * s.scale * if s.mini != 0 { factors[0] } else { stats[channel] };
+        let u = bounded(g[i]) * factor(gate) * if s.mini != 0 { factors[0] } else { stats[channel] };
         let u = ((u * s.front) / factors[1]) * s.back;
         writes.parameter(p, i, n, None, |p| p * s.d - s.alpha * u);
     }

@@ -1,10 +1,11 @@
 //! APOLLO's tensor scale (mini) and norm-growth limiter (shaders/README.md, "APOLLO", 3 and 4; limiter: arXiv:2410.01623).
 
 use crate::gpu::Words;
+use crate::optim::gate::open;
 
 crate::kernel! {
     /// `stats [4, channels], norm [1] → factors [2]` = s (mini), ℓ; one workgroup.
-    pub KERNEL = "apollo_combine" [64], (stats) -> (mut norm, factors),
+    pub KERNEL = "apollo_combine" [64], (stats, gate) -> (mut norm, factors),
     /// Scalars of a step.
     struct Params {
         /// Channels.
@@ -21,7 +22,7 @@ crate::kernel! {
     twin twin
 }
 
-fn twin([stats]: [&[u32]; 1], [norm, factors]: [&mut [u32]; 2], p: &Params) {
+fn twin([stats, gate]: [&[u32]; 2], [norm, factors]: [&mut [u32]; 2], p: &Params) {
     let (stats, norm, factors) = (stats.floats(), &mut norm.floats_mut()[0], factors.floats_mut());
     let channels = p.channels as usize;
     let sum = |k: usize| stats[k * channels..][..channels].iter().map(|&x| f64::from(x)).sum::<f64>();
@@ -36,6 +37,8 @@ fn twin([stats]: [&[u32]; 1], [norm, factors]: [&mut [u32]; 2], p: &Params) {
         let growth = n / (*norm + 1e-8);
         limit = if growth.is_nan() { growth } else { growth.max(p.gamma) } / p.gamma;
     }
-    *norm = n / limit;
+    if open(gate) {
+        *norm = n / limit;
+    }
     factors[..2].copy_from_slice(&[s, limit]);
 }

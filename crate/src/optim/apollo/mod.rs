@@ -9,7 +9,7 @@ pub mod project;
 
 use burn::tensor::{DType, Tensor, TensorData};
 
-use crate::config::{ApolloConfig, ProjectorKind};
+use crate::config::{ApolloConfig, Projected, ProjectorKind};
 use crate::error::Result;
 use crate::gpu::{Buffer, Kernels, run};
 use crate::ops;
@@ -25,8 +25,8 @@ pub(crate) static KERNELS: Kernels =
 /// From this rank on the projection is an ordinary product. Below it, reading the gradient costs more than the sums do.
 const PRODUCT_RANK: usize = 8;
 
-/// Growth that the limiter allows from one step to the next.
-const GAMMA: f64 = 1.01;
+/// The norm from which on an update is limited where none is: larger than every norm that a step can come to.
+const NEVER: f32 = f32::MAX;
 
 /// How a matrix is cut into channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,9 +46,11 @@ impl Side {
     }
 }
 
-/// Whether there is something to project: two dimensions, and a shorter side above the rank. AdamW moves other parameters.
+/// Whether `parameter` is projected: a matrix of the blocks, or with [`Projected::All`] any, whose shorter side is above the rank. AdamW moves
+/// other parameters.
 pub(super) fn projects(config: &ApolloConfig, parameter: &ParamInfo) -> bool {
-    parameter.matrix().is_some_and(|(rows, cols)| rows.min(cols) > config.rank())
+    let meant = config.projected == Projected::All || !parameter.outside_blocks;
+    meant && parameter.matrix().is_some_and(|(rows, cols)| rows.min(cols) > config.rank(rows.min(cols)))
 }
 
 /// The orthogonal projector P [dim, rank], rank < dim: columns of signs, orthonormalised in f64 (shaders/README.md, "APOLLO projectors"). A
@@ -109,19 +111,24 @@ fn side(parameter: &ParamInfo) -> Side {
 
 impl Rule for Apollo {
     fn layout(&self, parameter: &ParamInfo) -> Layout {
-        let moments = vec![self.config.rank(), side(parameter).channels];
+        let Side { dim, channels, .. } = side(parameter);
+        let moments = vec![self.config.rank(dim), channels];
         Layout(vec![("m", moments.clone(), DType::F32), ("v", moments, DType::F32), ("norm", Vec::new(), DType::F32)])
     }
 
     fn side_bytes(&self, parameter: &ParamInfo) -> u64 {
         match self.config.projector {
-            ProjectorKind::Orthogonal => 4 * (side(parameter).dim * self.config.rank()) as u64,
+            ProjectorKind::Orthogonal => {
+                let dim = side(parameter).dim;
+                4 * (dim * self.config.rank(dim)) as u64
+            }
             ProjectorKind::Normal => 0,
         }
     }
 
     fn work_bytes(&self, parameter: &ParamInfo) -> u64 {
-        let (Side { by_row, dim, channels }, rank) = (side(parameter), self.config.rank());
+        let Side { by_row, dim, channels } = side(parameter);
+        let rank = self.config.rank(dim);
         let words = if rank < PRODUCT_RANK {
             4 * channels
         } else {
@@ -157,7 +164,7 @@ impl Projection<'_> {
         let params = project::Params {
             channels: channels as u32,
             dim: dim as u32,
-            rank: rule.rank() as u32,
+            rank: rule.rank(dim) as u32,
             channel_stride: if by_row { cols as u32 } else { 1 },
             dim_stride: if by_row { 1 } else { cols as u32 },
             given: u32::from(projector.is_some()),
@@ -166,14 +173,13 @@ impl Projection<'_> {
             w1: (1.0 - rule.beta1) as f32,
             w2: (1.0 - rule.beta2) as f32,
             eps: rule.eps as f32,
-            scale: u.scale,
             key0: key[0],
             key1: key[1],
             refresh_low: refresh as u32,
             refresh_high: (refresh >> 32) as u32,
         };
         let stats = like.empty_like([4, channels], DType::F32);
-        let read = [g.clone(), projector.unwrap_or_else(|| u.unread.clone())];
+        let read = [g.clone(), projector.unwrap_or_else(|| u.unread.clone()), u.gate.clone()];
         Ok((g, run(&project::KERNEL, read, [m, v, stats], &params, (channels as u32).div_ceil(256))?))
     }
 
@@ -181,7 +187,7 @@ impl Projection<'_> {
     fn product(self, like: &Buffer, g: Buffer, [m, v]: [Buffer; 2]) -> Result<(Buffer, [Buffer; 3])> {
         let sigma = self.sigma();
         let Self { rule, u, side: Side { by_row, dim, channels }, cols, key, refresh, projector } = self;
-        let (rank, rows) = (rule.rank(), u.n() as usize / cols);
+        let (rank, rows) = (rule.rank(dim), u.n() as usize / cols);
         let params = prepare::Params {
             rows: rows as u32,
             cols: cols as u32,
@@ -208,16 +214,15 @@ impl Projection<'_> {
             w1: (1.0 - rule.beta1) as f32,
             w2: (1.0 - rule.beta2) as f32,
             eps: rule.eps as f32,
-            scale: u.scale,
         };
         let stats = like.empty_like([4, channels], DType::F32);
         let groups = channels.div_ceil(moments::CHANNELS) as u32;
-        Ok((g, run(&moments::KERNEL, [projected, lengths], [m, v, stats], &params, groups)?))
+        Ok((g, run(&moments::KERNEL, [projected, lengths, u.gate.clone()], [m, v, stats], &params, groups)?))
     }
 
     /// √(dim/r)
     fn sigma(&self) -> f32 {
-        (self.side.dim as f64 / self.rule.rank() as f64).sqrt() as f32
+        (self.side.dim as f64 / self.rule.rank(self.side.dim) as f64).sqrt() as f32
     }
 }
 
@@ -232,7 +237,7 @@ fn step(
 ) -> Result<(Buffer, Vec<Buffer>)> {
     let cols = u.parameter.matrix().map_or(u.parameter.elements(), |(_, cols)| cols);
     let Side { by_row, dim, channels } = side(u.parameter);
-    let rank = rule.rank();
+    let (rank, root) = (rule.rank(dim), rule.scale(dim).sqrt());
     let refresh = (u.step - 1) / rule.update_steps.max(1);
     let key = random::key(PROJECTOR, u.seed, &u.parameter.name);
     let projector = match (&u.projector, rule.projector) {
@@ -247,28 +252,31 @@ fn step(
         }
         (None, ProjectorKind::Normal) => None,
     };
-    let (root, mini) = ((rule.scale().sqrt()) as f32, u32::from(rule.mini));
+    let mini = u32::from(rule.mini);
     let (front, back) = if rule.scale_front { (root, 1.0) } else { (1.0, root) };
     let [m, v, norm] = u.state(state)?;
     let projection = Projection { rule, u, side: side(u.parameter), cols, key, refresh, projector };
     let work = if rank < PRODUCT_RANK { Projection::exact } else { Projection::product };
     let (g, [m, v, stats]) = work(projection, &p, g, [m, v])?;
-    let threshold = 0.01 * ((rank * channels) as f64).sqrt() * if rule.scale_front { rule.scale().sqrt() } else { 1.0 };
-    let combine = combine::Params { channels: channels as u32, mini, front, threshold: threshold as f32, gamma: GAMMA as f32 };
+    // With a bound that no norm reaches γ is of no effect.
+    let (threshold, gamma) = match rule.growth_limit {
+        Some(limit) => ((0.01 * ((rank * channels) as f64).sqrt() * front) as f32, limit as f32),
+        None => (NEVER, 1.0),
+    };
+    let combine = combine::Params { channels: channels as u32, mini, front: front as f32, threshold, gamma };
     let factors = p.empty_like([2], DType::F32);
-    let [norm, factors] = run(&combine::KERNEL, [stats.clone()], [norm, factors], &combine, 1)?;
+    let [norm, factors] = run(&combine::KERNEL, [stats.clone(), u.gate.clone()], [norm, factors], &combine, 1)?;
     let apply = apply::Params {
         n: u.n(),
         cols: cols as u32,
         channels_are_rows: u32::from(by_row),
         mini,
-        front,
-        back,
+        front: front as f32,
+        back: back as f32,
         d: u.decay(rule.weight_decay),
         alpha: u.alpha(rule.beta1, rule.beta2),
-        scale: u.scale,
         noise: u.noise,
     };
-    let [p] = run(&apply::KERNEL, [g, stats, factors], [p], &apply, u.groups(2))?;
+    let [p] = run(&apply::KERNEL, [g, stats, factors, u.gate.clone()], [p], &apply, u.groups(2))?;
     Ok((p, vec![m, v, norm]))
 }

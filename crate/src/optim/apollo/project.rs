@@ -2,11 +2,12 @@
 
 use crate::gpu::Words;
 use crate::optim::arithmetic::{bounded, lerp};
+use crate::optim::gate::{factor, open};
 use crate::random::words;
 
 crate::kernel! {
     /// `g [A, B], given [dim, r]` (one word where it is not read), `m, v [r, channels]`, `stats [4, channels]`.
-    pub KERNEL = "apollo_project" [256], (g, given) -> (mut m, mut v, stats),
+    pub KERNEL = "apollo_project" [256], (g, given, gate) -> (mut m, mut v, stats),
     /// The matrix by channels, the projector, and the scalars of a step.
     struct Params {
         /// Channels.
@@ -31,8 +32,6 @@ crate::kernel! {
         w2: f32,
         /// ε.
         eps: f32,
-        /// Factor of the gradient (clipping).
-        scale: f32,
         /// Philox key of the projector.
         key0: u32,
         /// Philox key of the projector.
@@ -74,7 +73,7 @@ fn compensated(terms: impl Iterator<Item = f64>) -> f64 {
     sum + lost
 }
 
-fn twin([g, given]: [&[u32]; 2], [m, v, stats]: [&mut [u32]; 3], s: &Params) {
+fn twin([g, given, gate]: [&[u32]; 3], [m, v, stats]: [&mut [u32]; 3], s: &Params) {
     let (g, m, v, stats) = (g.floats(), m.floats_mut(), v.floats_mut(), stats.floats_mut());
     let (channels, dim, rank) = (s.channels as usize, s.dim as usize, s.rank as usize);
     let made;
@@ -90,15 +89,17 @@ fn twin([g, given]: [&[u32]; 2], [m, v, stats]: [&mut [u32]; 3], s: &Params) {
         for j in 0..rank {
             let sum = compensated((0..dim).map(|i| f64::from(p[i * rank + j]) * f64::from(entry(i))));
             // Scaled after the sum: where it cancels, entries rounded before would show.
-            let r = s.sigma * (sum as f32 * s.scale);
+            let r = s.sigma * (sum as f32 * factor(gate));
             let at = j * channels + c;
-            m[at] = lerp(m[at], r, s.w1);
-            v[at] = lerp(v[at], r * r, s.w2);
+            let (m1, v1) = (lerp(m[at], r, s.w1), lerp(v[at], r * r, s.w2));
+            if open(gate) {
+                (m[at], v[at]) = (m1, v1);
+            }
             projected += f64::from(r).powi(2);
-            moment += f64::from(m[at] / (v[at].sqrt() + s.eps)).powi(2);
+            moment += f64::from(m1 / (v1.sqrt() + s.eps)).powi(2);
         }
         stats[c] = moment.sqrt() as f32 / (projected.sqrt() as f32 + 1e-8);
-        stats[channels + c] = (0..dim).map(|i| f64::from(entry(i)).powi(2)).sum::<f64>() as f32 * s.scale * s.scale;
+        stats[channels + c] = (0..dim).map(|i| f64::from(entry(i)).powi(2)).sum::<f64>() as f32 * factor(gate) * factor(gate);
         stats[2 * channels + c] = moment as f32;
         stats[3 * channels + c] = projected as f32;
     }

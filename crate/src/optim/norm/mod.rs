@@ -22,16 +22,32 @@ fn six_of(of: &mut impl Iterator<Item = Placed>) -> Option<[Placed; 6]> {
     of.take(6).collect::<Vec<_>>().try_into().ok()
 }
 
-/// Σ g² over all gradients (f32, contiguous), still on the device; `None` without gradients.
-pub fn sum_of_squares(grads: Vec<(Buffer, usize)>) -> Result<Option<Tensor<1>>> {
-    let total: usize = grads.iter().map(|(_, n)| n.div_ceil(256)).sum();
+/// Σ g² over all gradients, on the device.
+#[derive(Debug)]
+pub struct SquareSum {
+    /// The sum [1].
+    pub sum: Tensor<1>,
+    /// Its terms by blocks of 256 elements of a gradient, one gradient after the other.
+    pub partials: Buffer,
+    /// Number of the partials.
+    pub blocks: usize,
+}
+
+/// Partials of a gradient with so many elements.
+pub const fn blocks_of(elements: usize) -> usize {
+    elements.div_ceil(256)
+}
+
+/// Σ g² over all gradients (f32, contiguous); `None` without gradients.
+pub fn sum_of_squares(grads: Vec<(Buffer, usize)>) -> Result<Option<SquareSum>> {
+    let total: usize = grads.iter().map(|(_, n)| blocks_of(*n)).sum();
     let Some(first) = grads.iter().find(|(_, n)| *n > 0) else { return Ok(None) };
     let mut partials = first.0.empty_like([total], DType::F32);
     let mut next = 0;
     let mut placed = Vec::with_capacity(grads.len());
     for (grad, n) in grads.into_iter().filter(|(_, n)| *n > 0) {
         placed.push((grad, n as u32, next));
-        next += n.div_ceil(256) as u32;
+        next += blocks_of(n) as u32;
     }
     // A software adapter reads all six for each element.
     let (mut together, mut alone): (Vec<_>, Vec<_>) = placed.into_iter().partition(|(grad, n, _)| *n <= SMALL || !grad.on_software());
@@ -46,20 +62,20 @@ pub fn sum_of_squares(grads: Vec<(Buffer, usize)>) -> Result<Option<Tensor<1>>> 
     for (grad, n, first) in alone {
         [partials] = run(&blocks::KERNEL, [grad], [partials], &blocks::Params { n, first }, groups(n))?;
     }
-    let mut n = total;
+    let (mut n, mut sum) = (total, partials.clone());
     while n > 1 {
         let outputs = n.div_ceil(tree::VALUES);
-        let out = partials.empty_like([outputs], DType::F32);
+        let out = sum.empty_like([outputs], DType::F32);
         let params = tree::Params { n: n as u32 };
-        [partials] = run(&tree::KERNEL, [partials], [out], &params, outputs as u32)?;
+        [sum] = run(&tree::KERNEL, [sum], [out], &params, outputs as u32)?;
         n = outputs;
     }
-    Ok(Some(partials.float()))
+    Ok(Some(SquareSum { sum: sum.float(), partials, blocks: total }))
 }
 
 /// The global 2-norm of gradients; each comes with its number of elements. NaN or infinite if any element is.
 pub async fn global_norm(grads: Vec<(Buffer, usize)>) -> Result<f64> {
-    let Some(sum) = sum_of_squares(grads)? else { return Ok(0.0) };
+    let Some(SquareSum { sum, .. }) = sum_of_squares(grads)? else { return Ok(0.0) };
     let data = sum.into_data_async().await.map_err(|e| Error::DeviceLost { reason: e.to_string() })?;
     let sum = data.iter::<f32>().next().unwrap_or(f32::NAN);
     Ok(f64::from(sum).sqrt())

@@ -3,10 +3,11 @@
 use crate::gpu::Words;
 use crate::gpu::noise::{Noise, Writes};
 use crate::optim::arithmetic::bounded;
+use crate::optim::gate::{factor, open};
 
 crate::kernel! {
     /// `p [n]` f32 or packed bf16, `g [n]` f32.
-    pub KERNEL = "sgd" through "chunks/pairs" [256], (g) -> (mut p),
+    pub KERNEL = "sgd" through "chunks/pairs" [256], (g, gate) -> (mut p),
     /// Scalars of a step and its noise.
     struct Params {
         /// Elements.
@@ -15,17 +16,18 @@ crate::kernel! {
         rate: f32,
         /// 1 − ηλ.
         d: f32,
-        /// Factor of the gradient (clipping).
-        scale: f32,
         /// What rounds the writes.
         noise: Noise,
     },
     twin twin
 }
 
-fn twin([g]: [&[u32]; 1], [p]: [&mut [u32]; 1], s: &Params) {
+fn twin([g, gate]: [&[u32]; 2], [p]: [&mut [u32]; 1], s: &Params) {
+    if !open(gate) {
+        return;
+    }
     let writes = Writes::new(s.noise);
     for (i, &g) in g.floats().iter().enumerate().take(s.n as usize) {
-        writes.parameter(p, i, s.n as usize, None, |p| p * s.d - s.rate * (bounded(g) * s.scale));
+        writes.parameter(p, i, s.n as usize, None, |p| p * s.d - s.rate * (bounded(g) * factor(gate)));
     }
 }

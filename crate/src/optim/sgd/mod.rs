@@ -29,16 +29,16 @@ impl Rule for Sgd {
     }
 
     fn step(&mut self, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> Result<(Buffer, Vec<Buffer>)> {
-        let (n, rate, d, scale, noise) = (u.n(), u.rate as f32, u.decay(self.0.weight_decay), u.scale, u.noise);
+        let (n, rate, d, noise) = (u.n(), u.rate as f32, u.decay(self.0.weight_decay), u.noise);
         if self.0.momentum == 0.0 {
             let [] = u.state(state)?;
-            let [p] = run(&kernel::KERNEL, [g], [p], &kernel::Params { n, rate, d, scale, noise }, u.groups(2))?;
+            let [p] = run(&kernel::KERNEL, [g, u.gate.clone()], [p], &kernel::Params { n, rate, d, noise }, u.groups(2))?;
             return Ok((p, Vec::new()));
         }
         let (momentum, nesterov) = (self.0.momentum as f32, u32::from(self.0.nesterov));
-        let params = momentum::Params { n, rate, d, scale, momentum, nesterov, noise };
+        let params = momentum::Params { n, rate, d, momentum, nesterov, noise };
         let [buf] = u.state(state)?;
-        let [p, momentum] = run(&momentum::KERNEL, [g], [p, buf], &params, u.groups(2))?;
+        let [p, momentum] = run(&momentum::KERNEL, [g, u.gate.clone()], [p, buf], &params, u.groups(2))?;
         Ok((p, vec![momentum]))
     }
 }

@@ -4,11 +4,12 @@ use crate::bf16::{get, put};
 use crate::gpu::Words;
 use crate::gpu::noise::{Noise, Writes};
 use crate::optim::arithmetic::bounded;
+use crate::optim::gate::{factor, open};
 use crate::random::Stream;
 
 crate::kernel! {
     /// `p, buf [n]` f32 or packed bf16, `g [n]` f32.
-    pub KERNEL = "sgd_momentum" [256], (g) -> (mut p, mut buf),
+    pub KERNEL = "sgd_momentum" [256], (g, gate) -> (mut p, mut buf),
     /// Scalars of a step and its noise.
     struct Params {
         /// Elements.
@@ -17,8 +18,6 @@ crate::kernel! {
         rate: f32,
         /// 1 − ηλ.
         d: f32,
-        /// Factor of the gradient (clipping).
-        scale: f32,
         /// μ.
         momentum: f32,
         /// 1: u = g + μ·b.
@@ -29,11 +28,14 @@ crate::kernel! {
     twin twin
 }
 
-fn twin([g]: [&[u32]; 1], [p, buf]: [&mut [u32]; 2], s: &Params) {
+fn twin([g, gate]: [&[u32]; 2], [p, buf]: [&mut [u32]; 2], s: &Params) {
+    if !open(gate) {
+        return;
+    }
     let n = s.n as usize;
     let writes = Writes::new(s.noise);
     for (i, &g) in g.floats().iter().enumerate().take(n) {
-        let g = bounded(g) * s.scale;
+        let g = bounded(g) * factor(gate);
         let old = if writes.is_f32() { f32::from_bits(buf[i]) } else { get(buf, i) };
         let b = s.momentum * old + g;
         let u = if s.nesterov != 0 { g + s.momentum * b } else { b };

@@ -65,7 +65,7 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
             let model = wait(Model::for_run(&bundle, &config, &device.inner(), &Interrupt::none()))?;
             runs.push((Trainer::new(model, Dataset::from_tokens(shape.tokens(), 0.0)?, config)?, Vec::new(), 0.0));
         }
-        for taken in 0..WARM_UPS + args.steps as usize {
+        for taken in 0..WARM_UPS + args.measured_steps() {
             for (trainer, secs, loss) in &mut runs {
                 let clock = Instant::now();
                 *loss = wait(trainer.step())?.loss;

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use burn::tensor::Tensor;
 use serde_json::json;
 use tabtune::device::Device;
+use tabtune::gpu::Access;
 use tabtune::gpu::launch::with_bounded_loops;
 use tabtune::gpu::trace::{self, Launched};
-use tabtune::gpu::{self, Access, Buffer};
+use tabtune::interrupt::Interrupt;
+use tabtune::measure::Repeated;
 
 use super::optimizers::copy;
 use super::{BenchArgs, REPETITIONS, middle, settle, step};
@@ -64,31 +65,20 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
     Ok(())
 }
 
-/// Median seconds of one launch. All buffers are filled with ones; these are not valid token ids, so the kernels of the embedding add
-/// nothing.
+/// Median seconds of one launch.
 fn time(device: &Device, launched: &Launched) -> Result<f64> {
-    let inner = device.inner();
-    let mut buffers: Vec<Buffer> = launched.words.iter().map(|&n| Tensor::<1>::ones([n.max(1)], &inner).into()).collect();
-    let mut once = || -> Result<()> {
-        // Moved in and out again, so that the buffers stay uniquely owned and are written in place.
-        let held = std::mem::take(&mut buffers);
-        let read: Vec<_> =
-            held.iter().zip(launched.kernel.bindings).map(|(b, binding)| (binding.access == Access::Read).then(|| b.clone())).collect();
-        let mut written = gpu::run_any(launched.kernel, held, &launched.params, launched.groups)?.into_iter();
-        buffers = read.into_iter().filter_map(|kept| kept.or_else(|| written.next())).collect();
-        Ok(())
-    };
-    once()?;
+    let mut work = wait(Repeated::new(std::slice::from_ref(launched), &device.inner(), &Interrupt::none()))?;
+    work.pass()?;
     settle(device)?;
     let clock = Instant::now();
-    once()?;
+    work.pass()?;
     settle(device)?;
     let launches = ((LEAST_SECS / clock.elapsed().as_secs_f64().max(1e-9)) as usize).clamp(1, MOST_LAUNCHES);
     let mut secs = Vec::with_capacity(REPETITIONS);
     for _ in 0..REPETITIONS {
         settle(device)?;
         let clock = Instant::now();
-        (0..launches).try_for_each(|_| once())?;
+        (0..launches).try_for_each(|_| work.pass())?;
         settle(device)?;
         secs.push(clock.elapsed().as_secs_f64() / launches as f64);
     }

@@ -2,7 +2,9 @@
 
 use serde_json::json;
 use tabtune::bundle::config_from_hf;
-use tabtune::config::{AdafactorConfig, AdamwConfig, ApolloConfig, ModelConfig, OptimizerConfig, Precision, SgdConfig, TrainConfig};
+use tabtune::config::{
+    AdafactorConfig, AdamwConfig, ApolloConfig, ModelConfig, OptimizerConfig, Precision, Projected, SgdConfig, TrainConfig,
+};
 use tabtune::data::{Batch, Dataset};
 use tabtune::device::Device;
 use tabtune::interrupt::Interrupt;
@@ -32,7 +34,7 @@ fn shape(layers: usize) -> ModelConfig {
 fn runs() -> Vec<(&'static str, OptimizerConfig, Precision, f64)> {
     let adamw = OptimizerConfig::Adamw(AdamwConfig::default());
     let adafactor = OptimizerConfig::Adafactor(AdafactorConfig::default());
-    let apollo = OptimizerConfig::Apollo(ApolloConfig { rank: Some(1), ..ApolloConfig::default() });
+    let apollo = OptimizerConfig::Apollo(ApolloConfig { rank: Some(1), projected: Projected::All, ..ApolloConfig::default() });
     let sgd = OptimizerConfig::Sgd(SgdConfig::default());
     vec![
         ("adamw", adamw.clone(), Precision::F32, 16.5),

@@ -2,12 +2,15 @@
 
 mod adapter;
 mod files;
+mod gpu;
+mod gpu_steps;
 mod kernels;
 mod memory;
 mod model_memory;
 mod optimizers;
 mod registers;
 mod step;
+mod torch;
 mod usage;
 
 use std::path::PathBuf;
@@ -37,7 +40,7 @@ pub struct BenchArgs {
     /// For `memory`: blocks of the model; each has 0.85 million parameters.
     #[arg(long, value_name = "N", default_value_t = 11, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub layers: u64,
-    /// For `memory`: measure a step of this model instead (GGUF file or safetensors folder).
+    /// For `memory`: measure a step of this model instead (GGUF file or safetensors folder). For `gpu`: its steps too.
     #[arg(long, value_name = "PATH")]
     pub model: Option<PathBuf>,
     /// With --model: f32 or bf16.
@@ -52,20 +55,32 @@ pub struct BenchArgs {
     /// With --model: run each block again in the backward pass.
     #[arg(long, requires = "model")]
     pub gradient_checkpointing: bool,
+    /// With --model: train this many blocks at a time, each run again in the backward pass.
+    #[arg(long, value_name = "K", requires = "model")]
+    pub block_coordinate: Option<u64>,
+    /// Which of these blocks train in the measured step: ascending for the first, whose step takes most, or descending for the last.
+    #[arg(long, value_name = "NAME", default_value = "ascending", requires = "block_coordinate")]
+    pub block_order: String,
+    /// With --model: micro-batches of the step.
+    #[arg(long, value_name = "K", default_value_t = 1, requires = "model", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub gradient_accumulation_steps: u64,
     /// For `step` and `kernels`: the model whose step or shapes are measured.
     #[arg(long, value_enum, default_value = "tiny")]
     pub size: Size,
+    /// For `gpu` with --model: a Python with PyTorch and transformers, which makes the same steps.
+    #[arg(long, value_name = "PYTHON", requires = "model")]
+    pub torch: Option<PathBuf>,
     /// For `step`, `adapter` and `kernels`, and with --model: use one sequence of this many tokens (instead of the batch of the size; 512 with
     /// --model).
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u64).range(1..=65_536))]
     pub seq_len: Option<u64>,
-    /// For `step` and `adapter`: number of measured steps, after warm-up steps.
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
-    pub steps: u64,
+    /// For `step`, `adapter` and `gpu`: number of measured steps, after warm-up steps [default: 10; for gpu 50].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub steps: Option<u64>,
     /// For `step`: also train the same model with Burn's stock operations, in turns, and print the ratio.
     #[arg(long)]
     pub stock: bool,
-    /// For `registers`: only kernels that GPUs run, and only the first of the two GPUs.
+    /// For `registers`: only kernels that GPUs run, and only the first of the two GPUs. For `gpu`: smaller shapes on a slow device, 2 and 3 steps.
     #[arg(long)]
     pub quick: bool,
     /// Where to compute.
@@ -74,6 +89,11 @@ pub struct BenchArgs {
 }
 
 impl BenchArgs {
+    /// Measured steps of the benchmark's model.
+    fn measured_steps(&self) -> usize {
+        self.steps.map_or(10, |steps| steps as usize)
+    }
+
     fn shape(&self) -> Shape {
         let shape = match self.size {
             Size::Tiny => TINY,
@@ -110,6 +130,8 @@ pub enum BenchSubject {
     Memory,
     /// What a GPU's compiler makes of every kernel, on a machine with Mesa's RADV and without that GPU.
     Registers,
+    /// What this GPU does at most, each kernel as a part of that, and steps of a model beside PyTorch's.
+    Gpu,
     /// Opening, decoding, encoding, hashing and exporting a model of 200 MB that lies in memory.
     Files,
 }
@@ -124,6 +146,7 @@ pub fn run(args: &BenchArgs, output: &Output) -> Result<Outcome> {
         BenchSubject::Kernels => kernels::run(args, &device()?, output)?,
         BenchSubject::Registers => registers::run(args.quick, output)?,
         BenchSubject::Files => files::run(&device()?, output)?,
+        BenchSubject::Gpu => return gpu::run(args, &device()?, output),
         BenchSubject::Memory => match &args.model {
             Some(path) => model_memory::run(path, args, &device()?, output)?,
             None => return memory::run(args.layers as usize, &device()?, output),

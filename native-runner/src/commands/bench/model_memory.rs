@@ -31,9 +31,15 @@ fn config(args: &BenchArgs) -> Result<TrainConfig> {
         ("precision", json!(args.precision)),
         ("optimizer", json!({ "type": args.optimizer })),
         ("gradient_release", json!(args.gradient_release)),
+        ("gradient_accumulation_steps", json!(args.gradient_accumulation_steps)),
         ("gradient_checkpointing", json!(args.gradient_checkpointing)),
     ] {
         given.insert(key.into(), value);
+    }
+    if let Some(blocks) = args.block_coordinate {
+        // Two steps in the first turn.
+        given.insert("block_coordinate".into(), json!({ "blocks": blocks, "order": args.block_order }));
+        given.insert("gradient_checkpointing".into(), json!(true));
     }
     settle(given, None)
 }
@@ -74,7 +80,8 @@ pub fn parts(model: impl FnOnce() -> Result<Model>, config: TrainConfig, device:
     let plan = memory_plan(model.config(), &config, None)?;
     let (gradients, planned) = (plan.gradients, plan.total());
     let weights = usage(device)?.in_use - before.in_use;
-    let tokens = (0..3 * config.seq_len as u64 + 1).map(|i| (i * 7919 % vocabulary) as u32).collect();
+    let windows = 3 * config.gradient_accumulation_steps as u64;
+    let tokens = (0..windows * config.seq_len as u64 + 1).map(|i| (i * 7919 % vocabulary) as u32).collect();
     let mut trainer = Trainer::new(model, Dataset::from_tokens(tokens, 0.0)?, config)?;
     wait(trainer.step())?;
     let state = cleaned(device)?.in_use - before.in_use - weights;

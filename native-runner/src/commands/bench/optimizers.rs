@@ -8,7 +8,7 @@ use tabtune::config::{AdafactorConfig, AdamwConfig, ApolloConfig, OptimizerConfi
 use tabtune::device::Device;
 use tabtune::gpu::trace::{self, Launched};
 use tabtune::gpu::{self, Buffer, copy as u32_copy};
-use tabtune::optim::{Optim, ParamInfo};
+use tabtune::optim::{Gate, Optim, ParamInfo};
 
 use super::{REPETITIONS, WARM_UPS, median};
 use crate::error::Result;
@@ -65,7 +65,7 @@ fn rules() -> Vec<(&'static str, OptimizerConfig, usize)> {
 /// Bytes that a step moves (gradient once per pass; parameter and state read and written), its median seconds, and its launches.
 fn optimizer(device: &Device, rule: &OptimizerConfig, passes: usize, dtype: DType, rows: usize) -> Result<(u64, f64, Vec<Launched>)> {
     let (tensors, shape) = (device.inner(), [rows, COLUMNS]);
-    let info = ParamInfo { name: "matrix".into(), shape: shape.to_vec(), dtype };
+    let info = ParamInfo { name: "matrix".into(), shape: shape.to_vec(), dtype, outside_blocks: false };
     let config = TrainConfig { optimizer: rule.clone(), ..TrainConfig::default() };
     let mut optim = Optim::new(&config, std::slice::from_ref(&info))?;
     let n = info.elements();
@@ -78,10 +78,11 @@ fn optimizer(device: &Device, rule: &OptimizerConfig, passes: usize, dtype: DTyp
     let values: Vec<f32> = (0..n).map(|i| ((i % 251) as f32 - 125.0) * 1e-3).collect();
     let made = || Tensor::<2>::from_data(TensorData::new(values.clone(), shape), &tensors);
     let mut gradients: Vec<Tensor<2>> = (0..WARM_UPS + REPETITIONS + 1).map(|_| made()).collect();
+    let gate = Gate::open(1.0, &tensors);
     let mut step = || {
         // Moved, as the gradient is, so that they are uniquely owned and the step writes in place.
         if let Some(p) = held.take() {
-            held = Some(optim.step_param("matrix", p, gradients.pop(), 1e-3, 1.0)?);
+            held = Some(optim.step_param("matrix", p, gradients.pop(), 1e-3, &gate)?);
         }
         Ok(())
     };

@@ -91,7 +91,7 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
     let (mut ours, mut theirs) = (Track::default(), Track::default());
     let (mut our_needs, mut their_needs) = (Needs::default(), Needs::default());
     let (mut launched, mut early) = (0, None);
-    for taken in 0..WARM_UPS + args.steps as usize {
+    for taken in 0..WARM_UPS + args.measured_steps() {
         // In the first step the moments do not exist yet.
         let weighed = counts_bytes && taken == 1;
         let before = dispatches();
@@ -127,7 +127,7 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
     let info = device.info();
     let parameters: usize = trainer.model().parameters().iter().map(|p| p.elements()).sum();
     let mut line = json!({
-        "size": format!("{:?}", args.size).to_lowercase(), "parameters": parameters, "steps": args.steps, "secs": secs,
+        "size": format!("{:?}", args.size).to_lowercase(), "parameters": parameters, "steps": args.measured_steps(), "secs": secs,
         "tokens_per_sec": tokens_per_sec, "first_loss": first_loss, "last_loss": last_loss, "dispatches": launched,
         "dispatches_per_layer": per_layer, "adapter": info.adapter, "backend": info.backend
     });

@@ -1,3 +1,4 @@
+use super::gate::open;
 use tabtune::optim::adafactor::{
     apply as adafactor_apply, moments as adafactor_moments, norm as adafactor_norm, sums as adafactor_sums,
     vector_apply as adafactor_vector_apply, vector_moments as adafactor_vector_moments,
@@ -19,17 +20,17 @@ fn lanes(rows: usize, cols: usize) -> usize {
 }
 
 pub(crate) fn sums((rows, cols): (usize, usize)) -> Case {
-    let params = adafactor_sums::Params { rows: rows as u32, cols: cols as u32, scale: 0.5, eps1: 1e-30 };
+    let params = adafactor_sums::Params { rows: rows as u32, cols: cols as u32, eps1: 1e-30 };
     let (across, down) = (cols.div_ceil(64), rows.div_ceil(32));
     let written = [poisoned(rows * across), poisoned(down * cols)];
     let groups = (across * down).div_ceil(adafactor_sums::TILES) as u32;
-    Case::new(&adafactor_sums::KERNEL, [words(&noise(rows * cols, 1))], written, &params, groups)
+    Case::new(&adafactor_sums::KERNEL, [words(&noise(rows * cols, 1)), open(0.5)], written, &params, groups)
 }
 
-fn moments((rows, cols): (usize, usize)) -> Case {
+pub(super) fn moments((rows, cols): (usize, usize)) -> Case {
     let params = adafactor_moments::Params { rows: rows as u32, cols: cols as u32, w: 0.3 };
     let (across, down) = (cols.div_ceil(64), rows.div_ceil(32));
-    let (read, written) = ([positive(rows * across, 1), positive(down * cols, 2)], [positive(rows, 3), positive(cols, 4)]);
+    let (read, written) = ([positive(rows * across, 1), positive(down * cols, 2), open(1.0)], [positive(rows, 3), positive(cols, 4)]);
     Case::new(&adafactor_moments::KERNEL, read, written, &params, ((rows + cols) as u32).div_ceil(256))
 }
 
@@ -39,12 +40,11 @@ pub(crate) fn norm((rows, cols): (usize, usize), is_packed: bool) -> Case {
         rows: rows as u32,
         cols: cols as u32,
         lanes: lanes as u32,
-        scale: 0.5,
         relative_step: 1,
         packed: u32::from(is_packed),
     };
     let p = if is_packed { packed(&noise(rows * cols, 2)).0 } else { words(&noise(rows * cols, 2)) };
-    let read = [words(&noise(rows * cols, 1)), p, positive(rows, 3), positive(cols, 4)];
+    let read = [words(&noise(rows * cols, 1)), p, positive(rows, 3), positive(cols, 4), open(0.5)];
     Case::new(&adafactor_norm::KERNEL, read, [poisoned(3 * lanes)], &params, lanes as u32)
 }
 
@@ -54,7 +54,6 @@ pub(crate) fn apply((rows, cols): (usize, usize), rounding: u32, relative_step: 
         rows: rows as u32,
         cols: cols as u32,
         lanes: lanes as u32,
-        scale: 0.5,
         rate: 0.01,
         decay: 0.1,
         d: 0.999,
@@ -65,7 +64,7 @@ pub(crate) fn apply((rows, cols): (usize, usize), rounding: u32, relative_step: 
     };
     let p = if rounding == 0 { words(&noise(n, 2)) } else { packed(&noise(n, 2)).0 };
     let given = (0..n as u32).map(|i| i.wrapping_mul(40_503) & 0xFFFF).collect();
-    let read = [words(&noise(n, 1)), positive(rows, 3), positive(cols, 4), positive(3 * lanes, 5), given];
+    let read = [words(&noise(n, 1)), positive(rows, 3), positive(cols, 4), positive(3 * lanes, 5), given, open(0.5)];
     Case::new(&adafactor_apply::KERNEL, read, [p], &params, (n as u32).div_ceil(2).div_ceil(2048))
 }
 
@@ -77,9 +76,8 @@ fn vector_lanes(n: usize) -> usize {
 
 pub(crate) fn vector_moments(n: usize) -> Case {
     let lanes = vector_lanes(n);
-    let params =
-        adafactor_vector_moments::Params { n: n as u32, lanes: lanes as u32, scale: 0.5, eps1: 1e-30, w: 0.3, relative_step: 1, packed: 0 };
-    let (read, written) = ([words(&noise(n, 1)), words(&noise(n, 2))], [positive(n, 3), poisoned(2 * lanes)]);
+    let params = adafactor_vector_moments::Params { n: n as u32, lanes: lanes as u32, eps1: 1e-30, w: 0.3, relative_step: 1, packed: 0 };
+    let (read, written) = ([words(&noise(n, 1)), words(&noise(n, 2)), open(0.5)], [positive(n, 3), poisoned(2 * lanes)]);
     Case::new(&adafactor_vector_moments::KERNEL, read, written, &params, lanes as u32)
 }
 
@@ -89,7 +87,6 @@ pub(crate) fn vector_apply(n: usize, rounding: u32) -> Case {
         rows: n as u32,
         cols: 1,
         lanes: lanes as u32,
-        scale: 0.5,
         rate: 0.01,
         decay: 0.1,
         d: 0.999,
@@ -100,7 +97,7 @@ pub(crate) fn vector_apply(n: usize, rounding: u32) -> Case {
     };
     let p = if rounding == 0 { words(&noise(n, 2)) } else { packed(&noise(n, 2)).0 };
     let given = (0..n as u32).map(|i| i.wrapping_mul(40_503) & 0xFFFF).collect();
-    let read = [words(&noise(n, 1)), positive(n, 3), positive(2 * lanes, 5), given];
+    let read = [words(&noise(n, 1)), positive(n, 3), positive(2 * lanes, 5), given, open(0.5)];
     Case::new(&adafactor_vector_apply::KERNEL, read, [p], &params, (n as u32).div_ceil(2).div_ceil(2048))
 }
 
@@ -139,7 +136,7 @@ fn adafactor_keeps_a_silent_row_beside_a_huge_gradient() {
     let lanes = case.buffers[3].len() / 3;
     case.buffers[3] = words(&[vec![1e-30; lanes], vec![1.0; lanes], vec![1e30 / lanes as f32; lanes]].concat());
     let d = 0.999;
-    let [before, after] = [&case.buffers[5], &case.twin()[0]].map(|p| tabtune_tests::kernels::floats(&p[..64]));
+    let [before, after] = [&case.buffers[6], &case.twin()[0]].map(|p| tabtune_tests::kernels::floats(&p[..64]));
     assert!(before.iter().zip(after).all(|(before, after)| before * d == after));
     check(&[case], BOUND, ("share < 1.17549435e-38", "share < 0.0"));
 }

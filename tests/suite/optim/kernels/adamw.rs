@@ -1,31 +1,31 @@
+use super::gate::open;
 use tabtune::optim::adamw::{kernel as adamw, packed as adamw_bf16};
 use tabtune_tests::kernels::{Case, check, noise, packed, place, words};
 
 /// Sums of two products in f32: a driver may contract or divide within 2.5 ulp.
 const BOUND: f64 = 1e-6;
 
-fn case(n: usize) -> Case {
-    let params = adamw::Params { n: n as u32, w1: 0.1, w2: 1e-3, d: 0.999, alpha: 1e-2, eps: 1e-6, scale: 0.75 };
+pub(super) fn case(n: usize) -> Case {
+    let params = adamw::Params { n: n as u32, w1: 0.1, w2: 1e-3, d: 0.999, alpha: 1e-2, eps: 1e-6 };
     let v = noise(n, 4).into_iter().map(f32::abs).collect::<Vec<f32>>();
     let mut g = noise(n, 2);
     // Past the bound, and so small that g² vanishes.
     g[0] = 1e30;
     g[n / 2] = -1e-30;
     let written = [words(&noise(n, 1)), words(&noise(n, 3)), words(&v)];
-    Case::new(&adamw::KERNEL, [words(&g)], written, &params, (n as u32).div_ceil(256))
+    Case::new(&adamw::KERNEL, [words(&g), open(0.75)], written, &params, (n as u32).div_ceil(256))
 }
 
-fn wide_case(n: usize) -> Case {
+pub(super) fn wide_case(n: usize) -> Case {
     Case { kernel: adamw::WIDE.any(), groups: (n as u32 / 4).div_ceil(256), ..case(n) }
 }
 
-fn packed_case(n: usize, rounding: u32) -> Case {
-    let params =
-        adamw_bf16::Params { n: n as u32, w1: 0.1, w2: 1e-3, d: 0.999, alpha: 1e-2, eps: 1e-6, scale: 0.75, noise: place(rounding) };
+pub(super) fn packed_case(n: usize, rounding: u32) -> Case {
+    let params = adamw_bf16::Params { n: n as u32, w1: 0.1, w2: 1e-3, d: 0.999, alpha: 1e-2, eps: 1e-6, noise: place(rounding) };
     let v = noise(n, 4).into_iter().map(f32::abs).collect::<Vec<f32>>();
     let given = (0..3 * n as u32).map(|i| i.wrapping_mul(40_503) & 0xFFFF).collect();
     let written = [packed(&noise(n, 1)).0, packed(&noise(n, 3)).0, packed(&v).0];
-    Case::new(&adamw_bf16::KERNEL, [words(&noise(n, 2)), given], written, &params, (n as u32).div_ceil(512))
+    Case::new(&adamw_bf16::KERNEL, [words(&noise(n, 2)), given, open(0.75)], written, &params, (n as u32).div_ceil(512))
 }
 
 #[test]

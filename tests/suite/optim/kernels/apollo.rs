@@ -1,3 +1,4 @@
+use super::gate::open;
 use tabtune::optim::apollo::{
     apply as apollo_apply, combine as apollo_combine, moments as apollo_moments, prepare as apollo_prepare, project as apollo_project,
 };
@@ -11,7 +12,7 @@ const BOUND: f64 = 5e-6;
 const SHAPES: [(usize, usize, usize, bool); 6] =
     [(1, 1, 1, true), (5, 3, 3, true), (257, 33, 8, false), (300, 64, 8, true), (255, 65, 9, false), (4099, 17, 12, false)];
 
-fn project((channels, dim, rank, by_row): (usize, usize, usize, bool), given: bool) -> Case {
+pub(super) fn project((channels, dim, rank, by_row): (usize, usize, usize, bool), given: bool) -> Case {
     let params = apollo_project::Params {
         channels: channels as u32,
         dim: dim as u32,
@@ -24,7 +25,6 @@ fn project((channels, dim, rank, by_row): (usize, usize, usize, bool), given: bo
         w1: 0.1,
         w2: 0.01,
         eps: 1e-6,
-        scale: 0.5,
         key0: 7,
         key1: 11,
         refresh_low: 2,
@@ -33,7 +33,7 @@ fn project((channels, dim, rank, by_row): (usize, usize, usize, bool), given: bo
     let v = noise(rank * channels, 4).into_iter().map(|x| x.abs() + 0.1).collect::<Vec<f32>>();
     let matrix = if given { words(&noise(dim * rank, 2)) } else { vec![0] };
     let written = [words(&noise(rank * channels, 3)), words(&v), poisoned(4 * channels)];
-    let read = [words(&noise(channels * dim, 1)), matrix];
+    let read = [words(&noise(channels * dim, 1)), matrix, open(0.5)];
     Case::new(&apollo_project::KERNEL, read, written, &params, (channels as u32).div_ceil(256))
 }
 
@@ -73,7 +73,7 @@ fn apollo_prepare_equals_its_twin() {
     check(&cases, BOUND, ("line / strips * cols + column", "column"));
 }
 
-fn moments((channels, rank, parts): (usize, usize, usize)) -> Case {
+pub(super) fn moments((channels, rank, parts): (usize, usize, usize)) -> Case {
     let params = apollo_moments::Params {
         channels: channels as u32,
         rank: rank as u32,
@@ -82,10 +82,9 @@ fn moments((channels, rank, parts): (usize, usize, usize)) -> Case {
         w1: 0.1,
         w2: 0.01,
         eps: 1e-6,
-        scale: 0.5,
     };
     let positive = |n, seed| words(&noise(n, seed).into_iter().map(|x| x.abs() + 0.1).collect::<Vec<f32>>());
-    let read = [words(&noise(rank * channels, 1)), positive(parts * channels, 2)];
+    let read = [words(&noise(rank * channels, 1)), positive(parts * channels, 2), open(0.5)];
     let written = [words(&noise(rank * channels, 3)), positive(rank * channels, 4), poisoned(4 * channels)];
     Case::new(&apollo_moments::KERNEL, read, written, &params, channels.div_ceil(apollo_moments::CHANNELS) as u32)
 }
@@ -93,18 +92,18 @@ fn moments((channels, rank, parts): (usize, usize, usize)) -> Case {
 #[test]
 fn apollo_moments_equal_their_twin() {
     let cases = [(1, 8, 1), (15, 9, 2), (16, 8, 1), (17, 10, 3), (300, 64, 19), (4099, 11, 1)].map(moments);
-    check(&cases, BOUND, ("(projected[at] * params.scale)", "projected[at]"));
+    check(&cases, BOUND, ("(projected[at] * gate.factor)", "projected[at]"));
     check(&cases, BOUND, ("squares[lane + 32u] + squares[lane + 48u]", "squares[lane + 32u]"));
     check(&cases, BOUND, ("lengths[part * channels + c]", "lengths[c]"));
 }
 
-fn combine(channels: usize, mini: u32, norm: f32) -> Case {
+pub(super) fn combine(channels: usize, mini: u32, norm: f32) -> Case {
     let params = apollo_combine::Params { channels: channels as u32, mini, front: 2.0, threshold: 0.5, gamma: 1.01 };
     let stats = noise(4 * channels, 1).into_iter().map(|x| x.abs() + 0.1).collect::<Vec<f32>>();
-    Case::new(&apollo_combine::KERNEL, [words(&stats)], [vec![norm.to_bits()], poisoned(2)], &params, 1)
+    Case::new(&apollo_combine::KERNEL, [words(&stats), open(1.0)], [vec![norm.to_bits()], poisoned(2)], &params, 1)
 }
 
-fn apply((rows, cols): (usize, usize), by_row: bool, mini: u32, rounding: u32) -> Case {
+pub(super) fn apply((rows, cols): (usize, usize), by_row: bool, mini: u32, rounding: u32) -> Case {
     let n = rows * cols;
     let params = apollo_apply::Params {
         n: n as u32,
@@ -115,12 +114,11 @@ fn apply((rows, cols): (usize, usize), by_row: bool, mini: u32, rounding: u32) -
         back: 3.0,
         d: 0.999,
         alpha: 0.01,
-        scale: 0.5,
         noise: place(rounding),
     };
     let p = if rounding == 0 { words(&noise(n, 2)) } else { packed(&noise(n, 2)).0 };
     let channels = if by_row { rows } else { cols };
-    let read = [words(&noise(n, 1)), words(&noise(4 * channels, 3)), words(&[0.7, 1.25])];
+    let read = [words(&noise(n, 1)), words(&noise(4 * channels, 3)), words(&[0.7, 1.25]), open(0.5)];
     Case::new(&apollo_apply::KERNEL, read, [p], &params, (n as u32).div_ceil(512))
 }
 
@@ -128,7 +126,7 @@ fn apply((rows, cols): (usize, usize), by_row: bool, mini: u32, rounding: u32) -
 fn apollo_project_equals_its_twin() {
     let cases: Vec<Case> = SHAPES.into_iter().flat_map(|shape| [project(shape, false), project(shape, true)]).collect();
     check(&cases, BOUND, ("pair.y & 0x7fffffffu", "pair.y"));
-    check(&cases, BOUND, ("whole(r[j], zero) * params.scale", "whole(r[j], zero)"));
+    check(&cases, BOUND, ("whole(r[j], zero) * gate.factor", "whole(r[j], zero)"));
 }
 
 /// Two entries of each channel at the bound of 1e15 cancel: what is left has none of their digits.

@@ -3,5 +3,6 @@
 pub(crate) mod adafactor;
 mod adamw;
 mod apollo;
+pub(crate) mod gate;
 mod global_norm;
 mod sgd;

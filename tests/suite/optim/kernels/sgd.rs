@@ -1,3 +1,4 @@
+use super::gate::open;
 use tabtune::optim::sgd::{kernel as sgd, momentum as sgd_momentum};
 use tabtune_tests::kernels::{Case, check, noise, packed, place, words};
 
@@ -8,19 +9,19 @@ fn values(n: usize, seed: u32, rounding: u32) -> Vec<u32> {
     if rounding == 0 { words(&noise(n, seed)) } else { packed(&noise(n, seed)).0 }
 }
 
-fn plain(n: usize, rounding: u32) -> Case {
-    let (rate, d, scale) = (0.05, 0.99, 0.5);
+pub(super) fn plain(n: usize, rounding: u32) -> Case {
+    let (rate, d) = (0.05, 0.99);
     let n32 = n as u32;
-    let params = sgd::Params { n: n32, rate, d, scale, noise: place(rounding) };
-    Case::new(&sgd::KERNEL, [words(&noise(n, 2))], [values(n, 1, rounding)], &params, n32.div_ceil(512))
+    let params = sgd::Params { n: n32, rate, d, noise: place(rounding) };
+    Case::new(&sgd::KERNEL, [words(&noise(n, 2)), open(0.5)], [values(n, 1, rounding)], &params, n32.div_ceil(512))
 }
 
-fn momentum(n: usize, rounding: u32, nesterov: u32) -> Case {
-    let (rate, d, scale, momentum) = (0.05, 0.99, 0.5, 0.9);
+pub(super) fn momentum(n: usize, rounding: u32, nesterov: u32) -> Case {
+    let (rate, d, momentum) = (0.05, 0.99, 0.9);
     let n32 = n as u32;
-    let params = sgd_momentum::Params { n: n32, rate, d, scale, momentum, nesterov, noise: place(rounding) };
+    let params = sgd_momentum::Params { n: n32, rate, d, momentum, nesterov, noise: place(rounding) };
     let written = [values(n, 1, rounding), values(n, 3, rounding)];
-    Case::new(&sgd_momentum::KERNEL, [words(&noise(n, 2))], written, &params, n32.div_ceil(512))
+    Case::new(&sgd_momentum::KERNEL, [words(&noise(n, 2)), open(0.5)], written, &params, n32.div_ceil(512))
 }
 
 const SIZES: [usize; 6] = [1, 2, 255, 256, 257, 4099];

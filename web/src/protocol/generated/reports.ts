@@ -1,6 +1,6 @@
 // Made by npm run generate; not for editing.
 /** Reports of the core, under the names that it gives them for TypeScript. */
-import { count, listOf, number, oneOf, optional, record, text } from '../parse.js';
+import { count, flag, listOf, number, oneOf, optional, record, text } from '../parse.js';
 
 export const stepFields = {
   /** Counted from 1. */
@@ -90,3 +90,45 @@ export const profileFields = {
 };
 /** Where the device's time of a step goes. */
 export const profile = record(profileFields);
+
+export const gpuFields = {
+  /** The adapter's name. */
+  adapter: text,
+  /** Name and version of its driver; empty in browsers, which do not tell. */
+  driver: text,
+  /** `webgpu`, `vulkan`, `metal` or `dx12`. */
+  backend: text,
+  /** Whether it is a CPU that runs shaders, which gets kernels of its own. */
+  software: flag,
+  /** The clock that was used; kernels that are shorter than its ticks are measured by the host's. */
+  timing: oneOf('device', 'system'),
+  /** 10⁹ floating point operations in a second of chains of multiply-adds, f32. */
+  peakGflopPerSec: number,
+  /** 10⁹ bytes in a second that a copy reads and writes. */
+  copyGbPerSec: number,
+  /** The kernels, those two first. */
+  kernels: listOf(record({
+    /** What is computed. */
+    name: text,
+    /** At which shape. */
+    shape: text,
+    /** Whether that is the reference shape. Slow devices get a part of it. */
+    whole: flag,
+    /** Stems of the kernels that this device runs for it. */
+    kernels: listOf(text),
+    /** Milliseconds of a pass. */
+    ms: number,
+    /** 10⁹ floating point operations of the formula in a second; for arithmetic alone. */
+    gflopPerSec: optional(number),
+    /** 10⁹ bytes in a second: what has to be read and written, each value once. */
+    gbPerSec: number,
+    /** Its speed as a part of the peak or of a copy, as `of` says. */
+    fraction: number,
+    /** What it is a fraction of. */
+    of: oneOf('peak', 'copy'),
+    /** How often one step of SmolLM2-135M computes it, if it is one of that step's products; 0 otherwise. */
+    inStep: count,
+  })),
+};
+/** What a GPU does at most, and how near the kernels come to it. */
+export const gpu = record(gpuFields);

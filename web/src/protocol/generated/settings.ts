@@ -20,10 +20,12 @@ export interface RunSettings {
   precision?: 'f32' | 'bf16';
   /** Storage of the base's weights under an adapter: as in the file, 2 bytes, or 4. Arithmetic is f32. 'stored' */
   baseStorage?: 'stored' | 'bf16' | 'f32';
-  /** Run each block again in the backward pass instead of keeping its activations: less memory, more time. True with an adapter, unless it is given. false */
+  /** Run each block again in the backward pass instead of keeping its activations: less memory, more time. True with an adapter or `blockCoordinate`, unless it is given. false */
   gradientCheckpointing?: boolean;
   /** Update each block as soon as its gradients are complete: least memory. Needs one micro-batch a step and `maxGradNorm` 0. false */
   gradientRelease?: boolean;
+  /** Steps whose losses and norms are read together: 1 reads each before the next begins; more let the GPU go on without a wait, and reports come late. Losses and weights do not depend on it. 1 with `gradientRelease`. 1 */
+  reportEvery?: number;
   /** A token sees only its own document. Without it a token sees all earlier tokens of its sequence, as GPT-2 was trained. Documents of a text end with the tokenizer's end tokens (eos). false */
   documentMask?: boolean;
   /** Order of the training data: by the seed, another in each epoch; or as it lies in the data, from its first token. 'shuffled' */
@@ -62,6 +64,22 @@ export interface AdapterSettings {
   bias?: 'none';
 }
 
+/** AdamW on a few blocks of the model at a time (BAdam, arXiv:2404.02827; LISA, arXiv:2403.17919): `blocks` train for `interval` steps, then the next; everything else rests, without gradient and state, and the backward pass ends at the lowest block that trains. A block begins each of its turns with new moments. */
+export interface BlockCoordinateSettings {
+  /** Blocks that train at once, neighbours in the model. Those of which groups freeze everything have no turn. 1 */
+  blocks?: number;
+  /** Steps until the next blocks train. 50 */
+  interval?: number;
+  /** Order of the blocks: by the seed, another in each cycle; or from the first, or the last. 'shuffled' */
+  order?: 'shuffled' | 'ascending' | 'descending';
+  /** The tables of embeddings train in every step; a table that is the head too does so for either. false */
+  embedding?: boolean;
+  /** The norm before the head trains in every step. false */
+  norm?: boolean;
+  /** The head trains in every step. false */
+  head?: boolean;
+}
+
 /** Parameters that match `pattern` and how they are treated. First match wins. */
 export interface GroupSettings {
   /** Glob over names of tensors: `*` any text, `?` one character, `{a,b}` either. */
@@ -89,162 +107,3 @@ export interface SampleOptions {
   /** Report this many of the likeliest tokens with each token. 0 */
   topLogprobs?: number;
 }
-
-/** AdamW. */
-export interface AdamwOptions {
-  type: 'adamw';
-  /** Factor of the first moment's average. 0.9 */
-  beta1?: number;
-  /** Factor of the second moment's average. 0.999 */
-  beta2?: number;
-  /** Added to √v, which is not bias-corrected there. 1e-6 */
-  eps?: number;
-  /** Decoupled: p ← (1 − rate · weightDecay) · p. 0.01 */
-  weightDecay?: number;
-  /** bf16 values are written with stochastic rounding; otherwise to nearest, and small updates are lost. true */
-  stochasticRounding?: boolean;
-}
-
-/** Adafactor. */
-export interface AdafactorOptions {
-  type: 'adafactor';
-  /** A new statistic has the weight t^decayRate. -0.8 */
-  decayRate?: number;
-  /** That weight is at least 1 − beta2Cap. 0.999 */
-  beta2Cap?: number;
-  /** Largest RMS of an update. 1 */
-  clipThreshold?: number;
-  /** Added to g². 1e-30 */
-  eps1?: number;
-  /** Smallest scale of `relativeStep`. 0.001 */
-  eps2?: number;
-  /** Decoupled: p ← (1 − rate · weightDecay) · p. 0.01 */
-  weightDecay?: number;
-  /** The rate is multiplied by the RMS of the parameter. false */
-  relativeStep?: boolean;
-  /** bf16 values are written with stochastic rounding; otherwise to nearest, and small updates are lost. true */
-  stochasticRounding?: boolean;
-}
-
-/** APOLLO. */
-export interface ApolloOptions {
-  type: 'apollo';
-  /** Factor of the first moment's average. 0.9 */
-  beta1?: number;
-  /** Factor of the second moment's average. 0.999 */
-  beta2?: number;
-  /** Added to √v, which is not bias-corrected there. 1e-6 */
-  eps?: number;
-  /** Decoupled: p ← (1 − rate · weightDecay) · p. 0 */
-  weightDecay?: number;
-  /** APOLLO-Mini: one scale for a tensor instead of one for each channel. false */
-  mini?: boolean;
-  /** Rank of the projection. Required; 1 with `mini`. */
-  rank?: number;
-  /** The update is multiplied by √scale: 1, with `mini` 128. */
-  scale?: number;
-  /** √scale is applied before the growth limiter. false */
-  scaleFront?: boolean;
-  /** Steps between new projectors. 200 */
-  updateSteps?: number;
-  /** Entries of the projector: independent, or in orthonormal columns. 'normal' */
-  projector?: 'normal' | 'orthogonal';
-  /** bf16 values are written with stochastic rounding; otherwise to nearest, and small updates are lost. true */
-  stochasticRounding?: boolean;
-}
-
-/** SGD. */
-export interface SgdOptions {
-  type: 'sgd';
-  /** Share of the last update that is kept; 0 is none. 0 */
-  momentum?: number;
-  /** Nesterov's form, which needs a momentum. false */
-  nesterov?: boolean;
-  /** Decoupled: p ← (1 − rate · weightDecay) · p. 0 */
-  weightDecay?: number;
-  /** bf16 values are written with stochastic rounding; otherwise to nearest, and small updates are lost. true */
-  stochasticRounding?: boolean;
-}
-
-/** B throughout, after a warmup. */
-export interface ConstantSchedule {
-  type: 'constant';
-  /** Steps of linear warmup. 0 */
-  warmupSteps?: number;
-  /** Step 1 has the rate 0; otherwise B / warmupSteps. true */
-  warmupFromZero?: boolean;
-}
-
-/** From B to the minimum on half a cosine. */
-export interface CosineSchedule {
-  type: 'cosine';
-  /** Steps of linear warmup. 0 */
-  warmupSteps?: number;
-  /** Step 1 has the rate 0; otherwise B / warmupSteps. true */
-  warmupFromZero?: boolean;
-  /** Where the minimum is reached; the run's `steps` if absent. 0 */
-  totalSteps?: number;
-  /** The last rate. 0 */
-  minLearningRate?: number;
-}
-
-/** From B to the minimum on a line. */
-export interface LinearSchedule {
-  type: 'linear';
-  /** Steps of linear warmup. 0 */
-  warmupSteps?: number;
-  /** Step 1 has the rate 0; otherwise B / warmupSteps. true */
-  warmupFromZero?: boolean;
-  /** Where the minimum is reached; the run's `steps` if absent. 0 */
-  totalSteps?: number;
-  /** The last rate. 0 */
-  minLearningRate?: number;
-}
-
-/** Warmup, stable, decay: B until a decay starts. */
-export interface WsdSchedule {
-  type: 'wsd';
-  /** Steps of linear warmup. 0 */
-  warmupSteps?: number;
-  /** Step 1 has the rate 0; otherwise B / warmupSteps. true */
-  warmupFromZero?: boolean;
-  /** Length of the decay; required once one may start. 0 */
-  decaySteps?: number;
-  /** Step after which the decay starts; −1 is not planned. -1 */
-  decayStartStep?: number;
-  /** The decay starts now, in a new run or at a resume. false */
-  startDecay?: boolean;
-  /** Its form. `rsqrt` is another name of `harmonic`. 'harmonic' */
-  decayType?: 'harmonic' | 'rsqrt' | 'exponential' | 'linear' | 'one_minus_sqrt';
-  /** The last rate; a tenth of B if absent. */
-  minLearningRate?: number;
-}
-
-/** Warmup, cooldown on a cosine, constant, annealing. */
-export interface InfiniteSchedule {
-  type: 'infinite';
-  /** Steps of linear warmup. 0 */
-  warmupSteps?: number;
-  /** Step 1 has the rate 0; otherwise B / warmupSteps. true */
-  warmupFromZero?: boolean;
-  /** Steps from B to the constant rate. 0 */
-  cooldownSteps?: number;
-  /** The constant rate. Required with a cooldown; B without. */
-  constantLearningRate?: number;
-  /** Length of the annealing; required, or `tau`, once one may start. 0 */
-  annealingSteps?: number;
-  /** In place of `annealingSteps`: the length is tau + start. */
-  tau?: number;
-  /** Step after which the annealing starts; −1 is not planned. -1 */
-  annealingStartStep?: number;
-  /** The annealing starts now, in a new run or at a resume. false */
-  startAnnealing?: boolean;
-  /** Its form: `exponential` or `harmonic`. 'exponential' */
-  annealingType?: 'harmonic' | 'rsqrt' | 'exponential' | 'linear' | 'one_minus_sqrt';
-  /** The last rate; a tenth of the constant rate if absent. */
-  minLearningRate?: number;
-}
-
-export type OptimizerOptions = AdamwOptions | AdafactorOptions | ApolloOptions | SgdOptions;
-
-export type ScheduleOptions = ConstantSchedule | CosineSchedule | LinearSchedule | WsdSchedule | InfiniteSchedule;

@@ -1,0 +1,223 @@
+//! Settings of APOLLO (shaders/README.md, "APOLLO").
+
+use std::fmt;
+
+use serde::de::{self, Deserializer, Visitor};
+use serde::ser::Serializer;
+use serde::{Deserialize, Serialize};
+
+use super::AdamwConfig;
+use super::rules::{DECAY_RULE, Rules, is_decay, is_positive_f32};
+
+/// The largest rank that nobody asked for.
+const MAX_DEFAULT_RANK: usize = 128;
+/// The word for [`ApolloScale::Auto`].
+const AUTO: &str = "auto";
+
+/// The random matrix that APOLLO projects gradients with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum ProjectorKind {
+    /// Independent entries.
+    #[default]
+    Normal,
+    /// Orthonormal columns.
+    Orthogonal,
+}
+
+/// The matrices that APOLLO projects; AdamW moves the rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Projected {
+    /// Those of attention and MLP.
+    #[default]
+    Blocks,
+    /// Embeddings and head too.
+    All,
+}
+
+/// The square of a factor of the update.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum ApolloScale {
+    /// Length of a channel over the rank: an update has then the length of AdamW's, whatever the rank. JSON says `"auto"`.
+    #[default]
+    Auto,
+    /// This.
+    Square(f64),
+}
+
+impl Serialize for ApolloScale {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Auto => to.serialize_str(AUTO),
+            Self::Square(scale) => to.serialize_f64(*scale),
+        }
+    }
+}
+
+struct ScaleVisitor;
+
+impl Visitor<'_> for ScaleVisitor {
+    type Value = ApolloScale;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number or \"auto\"")
+    }
+
+    fn visit_f64<E: de::Error>(self, scale: f64) -> Result<ApolloScale, E> {
+        Ok(ApolloScale::Square(scale))
+    }
+
+    fn visit_u64<E: de::Error>(self, scale: u64) -> Result<ApolloScale, E> {
+        Ok(ApolloScale::Square(scale as f64))
+    }
+
+    fn visit_i64<E: de::Error>(self, scale: i64) -> Result<ApolloScale, E> {
+        Ok(ApolloScale::Square(scale as f64))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<ApolloScale, E> {
+        if text == AUTO { Ok(ApolloScale::Auto) } else { Err(E::invalid_value(de::Unexpected::Str(text), &self)) }
+    }
+
+    // Checkpoints from before the word have null for what was not given.
+    fn visit_unit<E: de::Error>(self) -> Result<ApolloScale, E> {
+        Ok(ApolloScale::Auto)
+    }
+}
+
+impl<'de> Deserialize<'de> for ApolloScale {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(ScaleVisitor)
+    }
+}
+
+/// APOLLO and APOLLO-Mini (arXiv:2412.05270).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct ApolloConfig {
+    /// Factor of the first moment's average.
+    pub beta1: f64,
+    /// Factor of the second moment's average.
+    pub beta2: f64,
+    /// Added to √v, which is not bias-corrected there.
+    pub eps: f64,
+    /// Decoupled: p ← (1 − rate · weight_decay) · p.
+    pub weight_decay: f64,
+    /// APOLLO-Mini: one scale for a tensor instead of one for each channel.
+    pub mini: bool,
+    /// Rank of the projection. If absent, a quarter of a matrix's shorter side, at most 128; 1 with `mini`.
+    pub rank: Option<u64>,
+    /// The update is multiplied by √scale. `"auto"` is the shorter side over the rank, with which learning rates are those of AdamW.
+    #[cfg_attr(feature = "schema", schemars(with = "serde_json::Value", extend("oneOf" = [{"type": "number"}, {"const": "auto"}])))]
+    pub scale: ApolloScale,
+    /// √scale is applied before the growth limiter.
+    pub scale_front: bool,
+    /// Growth of an update's norm from one step to the next, at most; null is no limit.
+    pub growth_limit: Option<f64>,
+    /// Matrices that are projected: those of attention and MLP, or embeddings and head too. AdamW moves the rest, with these betas, eps and
+    /// decay. Of a model that is not tabtune's own all are.
+    pub projected: Projected,
+    /// Factor of the learning rate of what AdamW moves.
+    pub adamw_learning_rate_scale: f64,
+    /// Steps between new projectors.
+    pub update_steps: u64,
+    /// Entries of the projector: independent, or in orthonormal columns.
+    pub projector: ProjectorKind,
+    /// bf16 values are written with stochastic rounding; otherwise to nearest, and small updates are lost.
+    pub stochastic_rounding: bool,
+}
+
+impl Default for ApolloConfig {
+    fn default() -> Self {
+        Self {
+            beta1: 0.9,
+            beta2: 0.999,
+            eps: 1e-6,
+            weight_decay: 0.0,
+            mini: false,
+            rank: None,
+            scale: ApolloScale::Auto,
+            scale_front: false,
+            growth_limit: Some(1.01),
+            projected: Projected::Blocks,
+            adamw_learning_rate_scale: 1.0,
+            update_steps: 200,
+            projector: ProjectorKind::Normal,
+            stochastic_rounding: true,
+        }
+    }
+}
+
+impl ApolloConfig {
+    /// The rank for a matrix whose shorter side has this length.
+    pub fn rank(&self, side: usize) -> usize {
+        match self.rank {
+            Some(rank) => rank as usize,
+            None if self.mini => 1,
+            None => (side / 4).clamp(1, MAX_DEFAULT_RANK),
+        }
+    }
+
+    /// The scale of such a matrix.
+    pub fn scale(&self, side: usize) -> f64 {
+        match self.scale {
+            ApolloScale::Auto => side as f64 / self.rank(side) as f64,
+            ApolloScale::Square(scale) => scale,
+        }
+    }
+
+    /// The rule of parameters that are not projected. Their rate has the factor `adamw_learning_rate_scale`.
+    pub fn fallback(&self) -> AdamwConfig {
+        AdamwConfig {
+            beta1: self.beta1,
+            beta2: self.beta2,
+            eps: self.eps,
+            weight_decay: self.weight_decay,
+            stochastic_rounding: self.stochastic_rounding,
+        }
+    }
+
+    /// These settings as the versions meant them that knew no `growth_limit`: what they did not say was this.
+    #[must_use]
+    pub fn before_growth_limit(self) -> Self {
+        let scale = match self.scale {
+            ApolloScale::Auto => ApolloScale::Square(if self.mini { 128.0 } else { 1.0 }),
+            given => given,
+        };
+        Self {
+            rank: self.rank.or(Some(1)),
+            scale,
+            growth_limit: Some(1.01),
+            projected: Projected::All,
+            adamw_learning_rate_scale: 1.0,
+            ..self
+        }
+    }
+
+    /// The rules that these values break at this rate.
+    pub(super) fn check(&self, rules: &mut Rules<'_>, learning_rate: f64) {
+        rules.moments(self.beta1, self.beta2, self.eps);
+        if let Some(rank) = self.rank {
+            rules.check((1..=u64::from(u32::MAX)).contains(&rank), "rank", "an integer ≥ 1", rank);
+        }
+        if let ApolloScale::Square(scale) = self.scale {
+            rules.positive("scale", scale);
+        }
+        if let Some(limit) = self.growth_limit {
+            rules.check((limit as f32).is_finite() && limit as f32 > 1.0, "growth_limit", "> 1 and finite in f32, or null", limit);
+        }
+        let (factor, rate) = (self.adamw_learning_rate_scale, learning_rate * self.adamw_learning_rate_scale);
+        // A rate of 0 stands for one that is not known yet.
+        let fits = is_positive_f32(factor) && (learning_rate == 0.0 || is_positive_f32(rate));
+        rules.check(fits, "adamw_learning_rate_scale", "finite and > 0 in f32, also multiplied by learning_rate", factor);
+        // At the rate of what is projected, the decay is looked at with that of every rule.
+        if factor > 1.0 && is_decay(self.weight_decay, learning_rate) {
+            rules.check(is_decay(self.weight_decay, rate), "adamw_learning_rate_scale", DECAY_RULE, factor);
+        }
+        rules.check(self.update_steps >= 1, "update_steps", "an integer ≥ 1", self.update_steps);
+    }
+}

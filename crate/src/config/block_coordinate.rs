@@ -1,0 +1,78 @@
+//! Settings of block-coordinate AdamW.
+
+use serde::{Deserialize, Serialize};
+
+use super::{GroupConfig, OptimizerConfig, TrainConfig};
+use crate::error::Fault;
+
+/// The order in which blocks train.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum BlockOrder {
+    /// By the seed, another in each cycle.
+    #[default]
+    Shuffled,
+    /// From the first block, the same in each cycle.
+    Ascending,
+    /// From the last block, the same in each cycle.
+    Descending,
+}
+
+/// AdamW on a few blocks of the model at a time (BAdam, arXiv:2404.02827; LISA, arXiv:2403.17919): `blocks` train for `interval` steps, then
+/// the next; everything else rests, without gradient and state, and the backward pass ends at the lowest block that trains. A block begins
+/// each of its turns with new moments.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct BlockCoordinateConfig {
+    /// Blocks that train at once, neighbours in the model. Those of which groups freeze everything have no turn.
+    pub blocks: usize,
+    /// Steps until the next blocks train.
+    pub interval: u64,
+    /// Order of the blocks: by the seed, another in each cycle; or from the first, or the last.
+    pub order: BlockOrder,
+    /// The tables of embeddings train in every step; a table that is the head too does so for either.
+    pub embedding: bool,
+    /// The norm before the head trains in every step.
+    pub norm: bool,
+    /// The head trains in every step.
+    pub head: bool,
+}
+
+impl Default for BlockCoordinateConfig {
+    fn default() -> Self {
+        Self { blocks: 1, interval: 50, order: BlockOrder::default(), embedding: false, norm: false, head: false }
+    }
+}
+
+impl BlockCoordinateConfig {
+    /// The rules that these settings break in `run`. Whether a model has so many blocks is known where there is one.
+    ///
+    /// Only AdamW is accepted: moments that restart were studied with it, and the other rules keep little or nothing that could be dropped.
+    /// An adapter is not, since its factors take little memory, nor is gradient release, which updates before the norm is known.
+    pub(super) fn faults(&self, run: &TrainConfig) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        for (key, value) in [("blocks", self.blocks as u64), ("interval", self.interval)] {
+            if value == 0 {
+                faults.push(Fault::new(format!("block_coordinate.{key}"), "an integer ≥ 1", value));
+            }
+        }
+        let trained = |group: &&GroupConfig| !group.frozen;
+        let of_groups = run.groups.iter().enumerate().filter(|(_, group)| trained(group));
+        let of_groups = of_groups.filter_map(|(index, group)| Some((format!("groups[{index}].optimizer.type"), group.optimizer.as_ref()?)));
+        for (key, rule) in std::iter::once(("optimizer.type".to_string(), &run.optimizer)).chain(of_groups) {
+            if !matches!(rule, OptimizerConfig::Adamw(_)) {
+                faults.push(Fault::new(key, "adamw with block_coordinate", rule.kind()));
+            }
+        }
+        if run.adapter.is_some() {
+            faults.push(Fault::new("block_coordinate", "null with an adapter", "an object"));
+        }
+        if run.gradient_release {
+            let rule = "false with block_coordinate, which clips and accumulates in as little memory";
+            faults.push(Fault::new("gradient_release", rule, true));
+        }
+        faults
+    }
+}

@@ -1,0 +1,55 @@
+//! Times passes of recorded launches: by the device's timestamps around each launch, or by the host's clock around all.
+
+use crate::error::Result;
+use crate::gpu::profile::{KernelTimes, Profile, Timing};
+use crate::measure::Repeated;
+use crate::platform::Stopwatch;
+
+pub(super) struct Clock {
+    timing: Timing,
+}
+
+impl Clock {
+    /// A clock of a device with or without timestamps.
+    pub fn new(timestamps: bool) -> Self {
+        Self { timing: if timestamps { Timing::Device } else { Timing::System } }
+    }
+
+    /// What was used: timestamps, unless the device turned out to have none.
+    pub fn timing(&self) -> Timing {
+        self.timing
+    }
+
+    /// Mean seconds of a pass.
+    pub async fn secs(&mut self, work: &mut Repeated, passes: usize) -> Result<f64> {
+        if self.timing == Timing::Device
+            && let Some(secs) = self.by_timestamps(work, passes).await?
+        {
+            return Ok(secs);
+        }
+        work.settled().await?;
+        let clock = Stopwatch::start();
+        work.settled().await?;
+        let waiting = clock.secs();
+        let clock = Stopwatch::start();
+        (0..passes).try_for_each(|_| work.pass())?;
+        work.settled().await?;
+        // Without the wait itself, as far as that is not all.
+        let secs = clock.secs();
+        Ok((secs - waiting).max(secs / 10.0) / passes as f64)
+    }
+
+    /// `None` if the device has no timestamps, or its clock is too slow for these launches.
+    async fn by_timestamps(&mut self, work: &mut Repeated, passes: usize) -> Result<Option<f64>> {
+        let profile = Profile::start();
+        (0..passes).try_for_each(|_| work.pass())?;
+        let mut times = KernelTimes::default();
+        profile.add_to(&mut times).await;
+        let report = times.report();
+        if report.timing == Timing::System {
+            self.timing = Timing::System;
+        }
+        let short = 2.0 * report.unmeasured as f64 > report.dispatches;
+        Ok((report.timing == Timing::Device && !short && report.ms > 0.0).then_some(report.ms / 1e3 / passes as f64))
+    }
+}

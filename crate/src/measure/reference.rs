@@ -1,0 +1,295 @@
+//! What is measured: products, attention, norms and updates at fixed shapes, and how each is launched.
+
+use burn::tensor::{DType, Tensor};
+
+use crate::config::TrainConfig;
+use crate::device::Device;
+use crate::error::Result;
+use crate::gpu::trace::{self, Launched};
+use crate::gpu::transfer::zeros;
+use crate::gpu::{AnyKernel, KernelParams, copy, fma};
+use crate::ops::{self, AttentionShape};
+use crate::optim::{Gate, Optim, ParamInfo};
+
+/// Heads of SmolLM2-135M, those of keys and values, and their width.
+const HEADS: [usize; 3] = [9, 3, 64];
+
+/// Columns of the matrix that is updated.
+const COLUMNS: usize = 2048;
+
+/// Rounds of a thread of `fma`: 65,536 operations.
+const ROUNDS: u32 = 256;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pass {
+    Forward,
+    Backward,
+}
+
+/// One of the three products of a linear layer `y [n, m] = x [n, k] wᵀ`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Product {
+    Forward,
+    Input,
+    Weight,
+}
+
+/// What is computed, at its whole shape.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Work {
+    /// Multiply-adds of this many threads.
+    Fma { threads: usize },
+    /// A copy of this many words.
+    Copy { words: usize },
+    /// `[n, k, m]`.
+    Linear(Product, [usize; 3]),
+    /// One causal sequence of this many tokens.
+    Attention(Pass, usize),
+    /// `[rows, C]`.
+    RmsNorm(Pass, [usize; 2]),
+    /// A matrix of this many rows.
+    Adamw(DType, usize),
+}
+
+/// A row of the report.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Reference {
+    pub name: &'static str,
+    pub work: Work,
+    /// How often a step of SmolLM2-135M computes it; 0 of what is not one of its products.
+    pub in_step: u64,
+}
+
+const fn reference(name: &'static str, work: Work) -> Reference {
+    Reference { name, work, in_step: 0 }
+}
+
+const SQUARE: [usize; 3] = [2048; 3];
+const ROWS: [usize; 2] = [16_384, 576];
+
+/// Measured everywhere. What the others are compared with comes first.
+pub(super) const REFERENCE: &[Reference] = &[
+    reference("multiply-adds", Work::Fma { threads: 1 << 22 }),
+    reference("copy", Work::Copy { words: 1 << 24 }),
+    reference("linear forward", Work::Linear(Product::Forward, SQUARE)),
+    reference("linear dX", Work::Linear(Product::Input, SQUARE)),
+    reference("linear dW", Work::Linear(Product::Weight, SQUARE)),
+    reference("attention forward, 512", Work::Attention(Pass::Forward, 512)),
+    reference("attention backward, 512", Work::Attention(Pass::Backward, 512)),
+    reference("attention forward, 2048", Work::Attention(Pass::Forward, 2048)),
+    reference("attention backward, 2048", Work::Attention(Pass::Backward, 2048)),
+    reference("RMS norm forward", Work::RmsNorm(Pass::Forward, ROWS)),
+    reference("RMS norm backward", Work::RmsNorm(Pass::Backward, ROWS)),
+    reference("AdamW f32", Work::Adamw(DType::F32, 4096)),
+    reference("AdamW bf16", Work::Adamw(DType::BF16, 4096)),
+];
+
+/// A product of the layers of SmolLM2-135M for one sequence of 512 tokens.
+const fn of_step(name: &'static str, product: Product, [k, m]: [usize; 2], in_step: u64) -> Reference {
+    Reference { name, work: Work::Linear(product, [512, k, m]), in_step }
+}
+
+const Q_O: [usize; 2] = [576, 576];
+const K_V: [usize; 2] = [576, 192];
+const GATE_UP: [usize; 2] = [576, 1536];
+const DOWN: [usize; 2] = [1536, 576];
+const HEAD: [usize; 2] = [576, 49_152];
+
+/// The products of a step of SmolLM2-135M, 30 layers and the head.
+pub(super) const LINEAR_OF_STEP: &[Reference] = &[
+    of_step("q, o forward", Product::Forward, Q_O, 60),
+    of_step("q, o dX", Product::Input, Q_O, 60),
+    of_step("q, o dW", Product::Weight, Q_O, 60),
+    of_step("k, v forward", Product::Forward, K_V, 60),
+    of_step("k, v dX", Product::Input, K_V, 60),
+    of_step("k, v dW", Product::Weight, K_V, 60),
+    of_step("gate, up forward", Product::Forward, GATE_UP, 60),
+    of_step("gate, up dX", Product::Input, GATE_UP, 60),
+    of_step("gate, up dW", Product::Weight, GATE_UP, 60),
+    of_step("down forward", Product::Forward, DOWN, 30),
+    of_step("down dX", Product::Input, DOWN, 30),
+    of_step("down dW", Product::Weight, DOWN, 30),
+    of_step("head forward", Product::Forward, HEAD, 1),
+    of_step("head dX", Product::Input, HEAD, 1),
+    of_step("head dW", Product::Weight, HEAD, 1),
+];
+
+/// Operations of the product of this name at its whole shape.
+pub(super) fn whole_flops(name: &str) -> f64 {
+    LINEAR_OF_STEP.iter().find(|of| of.name == name).and_then(|of| of.work.flops(1)).unwrap_or(0.0)
+}
+
+fn launched(kernel: &'static AnyKernel, words: Vec<usize>, params: Vec<u32>, groups: u32) -> Vec<Launched> {
+    vec![Launched { kernel, words, params, groups }]
+}
+
+/// The launches that `work` makes.
+fn traced<T>(work: impl FnOnce() -> T) -> Vec<Launched> {
+    trace::start();
+    work();
+    trace::finish()
+}
+
+impl Work {
+    /// A copy of `words`.
+    pub fn copy_of(words: usize) -> Vec<Launched> {
+        let kernel = &copy::KERNEL;
+        launched(kernel.any(), vec![words; 2], copy::Params::whole(words as u32).words(), kernel.groups(words))
+    }
+
+    /// By what its shape may be divided, from 1 on.
+    pub fn divisors(self) -> impl DoubleEndedIterator<Item = usize> {
+        let most = if matches!(self, Self::Fma { .. }) { 12 } else { 4 };
+        (0..=most).map(|power| 1 << power)
+    }
+
+    /// The shape in words.
+    pub fn shape(self, divisor: usize) -> String {
+        match self {
+            Self::Fma { threads } => format!("{} threads", threads / divisor),
+            Self::Copy { words } => format!("{} words", words / divisor),
+            Self::Linear(_, dims) => {
+                let [n, k, m] = dims.map(|dim| dim / divisor);
+                format!("{n} × {k} → {m}")
+            }
+            Self::Attention(_, len) => format!("{} tokens, {} heads of {}", len / divisor, HEADS[0], HEADS[2]),
+            Self::RmsNorm(_, [rows, width]) => format!("{} × {width}", rows / divisor),
+            Self::Adamw(_, rows) => format!("{} × {COLUMNS}", rows / divisor),
+        }
+    }
+
+    /// Floating point operations of the formula, whatever a kernel computes twice; `None` of what is bound by memory.
+    pub fn flops(self, divisor: usize) -> Option<f64> {
+        match self {
+            Self::Fma { threads } => Some(fma::Params::of((threads / divisor) as u32, ROUNDS).flops()),
+            Self::Linear(_, dims) => Some(dims.iter().map(|&dim| (dim / divisor) as f64).product::<f64>() * 2.0),
+            // Two products of half a square forward; back their gradients, and the scores again.
+            Self::Attention(pass, len) => {
+                let (products, len) = (if pass == Pass::Forward { 2.0 } else { 5.0 }, (len / divisor) as f64);
+                Some(products * (HEADS[0] * HEADS[2]) as f64 * len * (len + 1.0))
+            }
+            Self::Copy { .. } | Self::RmsNorm(..) | Self::Adamw(..) => None,
+        }
+    }
+
+    /// Bytes that have to be read and written, each value once.
+    pub fn bytes(self, divisor: usize) -> f64 {
+        let [heads, kv_heads, width] = HEADS;
+        let bytes = match self {
+            Self::Fma { threads } => 8 * (threads / divisor),
+            Self::Copy { words } => 8 * (words / divisor),
+            Self::Linear(_, dims) => {
+                let [n, k, m] = dims.map(|dim| dim / divisor);
+                4 * (n * k + m * k + n * m)
+            }
+            // q, k, v → y; q, k, v, y, dy → dq, dk, dv.
+            Self::Attention(Pass::Forward, len) => 8 * (len / divisor) * width * (heads + kv_heads),
+            Self::Attention(Pass::Backward, len) => 16 * (len / divisor) * width * (heads + kv_heads),
+            // x → y; x, dy → dx.
+            Self::RmsNorm(Pass::Forward, [rows, width]) => 8 * (rows / divisor) * width,
+            Self::RmsNorm(Pass::Backward, [rows, width]) => 12 * (rows / divisor) * width,
+            // g, and p, m, v in place.
+            Self::Adamw(DType::BF16, rows) => 16 * (rows / divisor) * COLUMNS,
+            Self::Adamw(_, rows) => 28 * (rows / divisor) * COLUMNS,
+        };
+        bytes as f64
+    }
+
+    /// What the time of a pass grows with.
+    pub fn amount(self, divisor: usize) -> f64 {
+        self.flops(divisor).unwrap_or_else(|| self.bytes(divisor))
+    }
+
+    /// The launches that this device makes for it.
+    pub fn launches(self, divisor: usize, device: &Device) -> Result<Vec<Launched>> {
+        let plain = device.inner();
+        let tracked = |rows: usize, columns: usize| Tensor::<2>::ones([rows, columns], &device.autodiff()).require_grad();
+        let constant = |rows: usize, columns: usize| Tensor::<2>::ones([rows, columns], &device.autodiff());
+        Ok(match self {
+            Self::Fma { threads } => {
+                let (threads, kernel) = (threads / divisor, &fma::KERNEL);
+                launched(kernel.any(), vec![threads; 2], fma::Params::of(threads as u32, ROUNDS).words(), kernel.groups(threads))
+            }
+            Self::Copy { words } => Self::copy_of(words / divisor),
+            Self::Linear(product, dims) => {
+                let [n, k, m] = dims.map(|dim| dim / divisor);
+                match product {
+                    Product::Forward => traced(|| ops::linear(Tensor::ones([n, k], &plain), Tensor::ones([m, k], &plain))),
+                    Product::Input => {
+                        let y = ops::linear(tracked(n, k), constant(m, k));
+                        traced(|| y.backward())
+                    }
+                    Product::Weight => {
+                        let y = ops::linear(constant(n, k), tracked(m, k));
+                        traced(|| y.backward())
+                    }
+                }
+            }
+            Self::Attention(pass, len) => {
+                let (seq_len, [heads, kv_heads, head_dim]) = (len / divisor, HEADS);
+                let shape = AttentionShape { batch_size: 1, seq_len, offset: 0, heads, kv_heads, head_dim };
+                let [q, k, v] = [heads, kv_heads, kv_heads].map(|heads| tracked(seq_len, heads * head_dim));
+                let mut y = None;
+                let forward = traced(|| y = Some(ops::attention(q, k, v, None, shape)));
+                if pass == Pass::Forward { forward } else { traced(|| y.map(|y| y.backward())) }
+            }
+            Self::RmsNorm(pass, [rows, width]) => {
+                let (x, w) = (tracked(rows / divisor, width), Tensor::<1>::ones([width], &device.autodiff()).require_grad());
+                let mut y = None;
+                let forward = traced(|| y = Some(ops::rms_norm(x, w, 1e-5)));
+                if pass == Pass::Forward { forward } else { traced(|| y.map(|y| y.backward())) }
+            }
+            Self::Adamw(dtype, rows) => {
+                let n = rows / divisor * COLUMNS;
+                let info = ParamInfo { name: "matrix".into(), shape: vec![rows / divisor, COLUMNS], dtype, outside_blocks: false };
+                let mut optim = Optim::new(&TrainConfig::default(), std::slice::from_ref(&info))?;
+                let gate = Gate::open(1.0, &plain);
+                let mut step = |p| optim.step_param("matrix", p, Some(Tensor::<1>::ones([n], &plain)), 1e-3, &gate);
+                // The first one makes the state.
+                let p = step(zeros(n, dtype, &plain)?)?;
+                let mut second = None;
+                let launches = traced(|| second = Some(step(p)));
+                second.transpose()?;
+                launches
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_and_bytes_are_those_of_the_formulas() {
+        let square = Work::Linear(Product::Forward, SQUARE);
+        assert_eq!((square.flops(1), square.flops(2)), (Some(17_179_869_184.0), Some(2_147_483_648.0)));
+        assert_eq!(square.bytes(1), (3 * 4 * 2048 * 2048) as f64);
+        // q kᵀ and weights times v: 2 · 9 · 64 · T (T + 1) / 2 multiply-adds.
+        assert_eq!(Work::Attention(Pass::Forward, 4).flops(1), Some((2 * 2 * 9 * 64 * 4 * 5 / 2) as f64));
+        assert_eq!(Work::Attention(Pass::Backward, 4).flops(1), Some((2 * 5 * 9 * 64 * 4 * 5 / 2) as f64));
+        assert_eq!((Work::Adamw(DType::F32, 1).bytes(1), Work::Adamw(DType::BF16, 1).bytes(1)), (28.0 * 2048.0, 16.0 * 2048.0));
+    }
+
+    #[test]
+    fn shapes_stay_multiples_of_four_and_fit_a_binding_of_128_mib() {
+        for of in REFERENCE.iter().chain(LINEAR_OF_STEP) {
+            for divisor in of.work.divisors() {
+                if let Work::Linear(_, dims) = of.work {
+                    assert!(dims.iter().all(|dim| dim % (4 * divisor) == 0), "{} / {divisor}", of.name);
+                    let [n, k, m] = dims.map(|dim| dim / divisor);
+                    assert!([n * k, m * k, n * m].iter().all(|words| 4 * words <= 128 << 20), "{}", of.name);
+                }
+            }
+            // A copy of as many bytes reads half of them.
+            assert!(of.work.flops(1).is_some() || of.work.bytes(1) / 2.0 <= f64::from(128 << 20), "{}", of.name);
+        }
+    }
+
+    #[test]
+    fn products_of_a_step_are_six_operations_a_weight_and_token() {
+        let flops: f64 = LINEAR_OF_STEP.iter().map(|of| of.in_step as f64 * whole_flops(of.name)).sum();
+        // 30 blocks of 3,538,944 weights in matrices, and the tied table as the head.
+        assert_eq!(flops, 6.0 * 512.0 * (30 * 3_538_944 + 49_152 * 576) as f64);
+    }
+}

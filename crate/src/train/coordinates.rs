@@ -1,0 +1,146 @@
+//! Block-coordinate training: which parameters train in which step (BAdam, arXiv:2404.02827; LISA, arXiv:2403.17919).
+//!
+//! The blocks of which something is not frozen are cut into runs of `blocks` neighbours, the last of what is left. A cycle gives each run one
+//! turn of `interval` steps, in an order that is a pure function of the seed and the cycle; which run has the turn is thus a pure function of
+//! seed and step, and a checkpoint does not say it. What stands outside the blocks trains in every step where it is named, and in none where
+//! it is not.
+//!
+//! What rests has neither gradient nor state. State is dropped as soon as the last step of a turn is done, so that a checkpoint has that of
+//! the next step's parameters alone, and a run that is resumed with other settings drops what they leave resting. A run of blocks whose next
+//! turn follows at once goes on as if there were no end between them: with all blocks in one run, and everything outside them named, this is
+//! AdamW.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::trainer::Trainer;
+use crate::config::{BlockCoordinateConfig, BlockOrder, TrainConfig};
+use crate::error::{Error, Fault, Result};
+use crate::model::Part;
+use crate::random;
+
+/// Purpose of the noise that orders the blocks (shaders/README.md, "Noise").
+const PURPOSE: &str = "blocks:";
+
+/// Those of the blocks `all` that train in `step`, counted from 1, of a run of this seed.
+pub fn active_blocks<'a>(config: &BlockCoordinateConfig, seed: u64, all: &'a [usize], step: u64) -> &'a [usize] {
+    let runs: Vec<&[usize]> = all.chunks(config.blocks.max(1)).collect();
+    if runs.is_empty() {
+        return all;
+    }
+    let turn = step.saturating_sub(1) / config.interval.max(1);
+    let (cycle, at) = (turn / runs.len() as u64, (turn % runs.len() as u64) as usize);
+    match config.order {
+        BlockOrder::Ascending => runs[at],
+        BlockOrder::Descending => runs[runs.len() - 1 - at],
+        BlockOrder::Shuffled => runs[shuffled(seed, cycle, runs.len())[at]],
+    }
+}
+
+/// The numbers below `len` in the order of a cycle.
+fn shuffled(seed: u64, cycle: u64, len: usize) -> Vec<usize> {
+    let key = random::key(PURPOSE, seed, "order");
+    let mut order: Vec<usize> = (0..len).collect();
+    for index in (1..len).rev() {
+        order.swap(index, random::below(key, index as u64, cycle, index as u64 + 1) as usize);
+    }
+    order
+}
+
+/// A parameter as block-coordinate training sees it.
+pub(super) struct Placed<'a> {
+    pub name: &'a str,
+    pub part: Part,
+    /// Whether it has one dimension.
+    pub is_vector: bool,
+}
+
+/// Which parameters of a model train in which step.
+#[derive(Debug)]
+pub(super) struct Coordinates {
+    config: BlockCoordinateConfig,
+    seed: u64,
+    /// The blocks that have turns, ascending.
+    blocks: Vec<usize>,
+    /// The block of each parameter that has one.
+    block_of: BTreeMap<String, usize>,
+    /// What trains in every step.
+    along: BTreeSet<String>,
+}
+
+impl Coordinates {
+    /// Those of a run of these settings on these parameters, of which `frozen` says what groups freeze; `None` where all train in every step.
+    ///
+    /// # Errors
+    /// `config.invalid` for more blocks than have turns, and for what is named although nothing of it would train.
+    pub fn of_run<'a>(
+        train: &TrainConfig,
+        parameters: impl Iterator<Item = Placed<'a>>,
+        frozen: &dyn Fn(&str) -> bool,
+    ) -> Result<Option<Self>> {
+        let Some(config) = train.block_coordinate.clone() else { return Ok(None) };
+        let (mut block_of, mut along, mut blocks) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+        let mut named = [("embedding", config.embedding, false), ("norm", config.norm, false), ("head", config.head, false)];
+        for Placed { name, part, is_vector } in parameters.filter(|parameter| !frozen(parameter.name)) {
+            if let Some(block) = part.block() {
+                block_of.insert(name.to_string(), block);
+                blocks.insert(block);
+            }
+            let of_part = [part.is_table(), part == Part::Head && is_vector, part.in_head() && !is_vector];
+            for ((_, asked, found), of_part) in named.iter_mut().zip(of_part) {
+                if *asked && of_part {
+                    *found = true;
+                    along.insert(name.to_string());
+                }
+            }
+        }
+        let mut faults = Vec::new();
+        if config.blocks > blocks.len() {
+            let rule = format!("at most {}, the number of blocks that are not frozen", blocks.len());
+            faults.push(Fault::new("block_coordinate.blocks", rule, config.blocks));
+        }
+        for (key, _, _) in named.into_iter().filter(|(_, asked, found)| *asked && !found) {
+            faults.push(Fault::new(format!("block_coordinate.{key}"), "false where groups freeze it", true));
+        }
+        if !faults.is_empty() {
+            return Err(Error::InvalidConfig(faults));
+        }
+        Ok(Some(Self { config, seed: train.seed, blocks: blocks.into_iter().collect(), block_of, along }))
+    }
+
+    /// The blocks that train in `step`.
+    pub fn active(&self, step: u64) -> &[usize] {
+        active_blocks(&self.config, self.seed, &self.blocks, step)
+    }
+
+    /// Whether a parameter rests while these blocks train.
+    pub fn rests(&self, name: &str, active: &[usize]) -> bool {
+        !(self.along.contains(name) || self.block_of.get(name).is_some_and(|block| active.contains(block)))
+    }
+
+    /// Every set of blocks that trains at once.
+    pub fn turns(&self) -> impl Iterator<Item = &[usize]> {
+        self.blocks.chunks(self.config.blocks)
+    }
+}
+
+impl Trainer {
+    /// The blocks that the next step trains, where only some do.
+    pub fn active_blocks(&self) -> Option<&[usize]> {
+        Some(self.coordinates.as_ref()?.active(self.progress().completed_steps + 1))
+    }
+
+    /// Whether the next step trains other blocks than the last: the state of the last is dropped then, and nothing goes back to before it.
+    pub(super) fn turn_ends(&self) -> bool {
+        let step = self.progress.completed_steps;
+        self.coordinates.as_ref().is_some_and(|coordinates| coordinates.active(step) != coordinates.active(step + 1))
+    }
+
+    /// Prepares the optimizer for the next step: what rests in it has no state.
+    pub(super) fn rest(&mut self) {
+        let step = self.progress.completed_steps + 1;
+        if let Some(coordinates) = &self.coordinates {
+            let active = coordinates.active(step);
+            self.optim.rest(step, &|name| coordinates.rests(name, active));
+        }
+    }
+}

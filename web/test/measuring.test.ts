@@ -1,0 +1,32 @@
+/** `measureGpu`: in a worker of its own, with what the device can tell. */
+import { describe, expect, it } from 'vitest';
+
+import { measureGpu } from '../src/index.js';
+import type { Progress } from '../src/index.js';
+import { fakeWorker } from './channel.js';
+import { fake } from './fake-calls.js';
+import { gpu } from './fake-gpu.js';
+
+describe('measuring this GPU', () => {
+  it('tells_its_name_and_how_far_it_is', async () => {
+    const heard: unknown[] = [];
+    const { adapter, timing, kernels, peakGflopPerSec } = await measureGpu({ worker: fakeWorker, onProgress: ({ phase, loaded, total }: Progress) => heard.push([phase, loaded, total]) });
+    expect([adapter, timing, peakGflopPerSec]).toEqual(['Fake adapter', 'device', 8.4]);
+    expect(kernels.map(({ gflopPerSec, fraction, of }) => [gflopPerSec, fraction, of])).toEqual([[2.1, 0.25, 'peak'], [undefined, 0.5, 'copy']]);
+    expect(heard).toEqual([['measure', 1, 2]]);
+  });
+  it('takes_the_host_clock_where_there_are_no_timestamps', async () => {
+    gpu.features = new Set();
+    expect((await measureGpu({ worker: fakeWorker })).timing).toBe('system');
+  });
+  it('ends_with_its_signal_and_refuses_what_it_does_not_know', async () => {
+    fake.stepMillis = 200;
+    const controller = new AbortController();
+    const going = measureGpu({ worker: fakeWorker, signal: controller.signal });
+    setTimeout(() => controller.abort(), 5);
+    await expect(going).rejects.toMatchObject({ name: 'AbortError' });
+    await expect(measureGpu({ worker: fakeWorker, quick: true } as object)).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'quick' } });
+    gpu.absent = true;
+    await expect(measureGpu({ worker: fakeWorker })).rejects.toMatchObject({ code: 'NO_ADAPTER' });
+  });
+});
