@@ -82,8 +82,8 @@ async function open() {
 }
 
 /**
- * Largest differences of the kernel over the cases of one recorded check, those of its mutant from the case that caught it natively up to the
- * one that catches it here, and GPU errors.
+ * Largest differences of the kernel over the cases of one recorded check (over one of them, where another check has the same), those of its
+ * mutant from the case that caught it natively up to the one that catches it here, and GPU errors.
  */
 export async function replay(name) {
   const [manifest, bytes] = await Promise.all([fetch(`/cases/${name}.json`).then((found) => found.json()), fetch(`/cases/${name}.bin`).then((found) => found.arrayBuffer())]);
@@ -93,11 +93,11 @@ export async function replay(name) {
   const errors = [];
   const hear = (event) => errors.push(event.error.message);
   device.addEventListener('uncapturederror', hear);
-  const { kernel, bound, caught, cases } = manifest;
+  const { kernel, bound, caught, again, cases } = manifest;
   const [source, mutant] = [[], []];
   // Two compilers at once.
   const pipelines = await Promise.all(['source', 'mutant'].map((kind) => pipelineOf(device, manifest[kind])));
-  for (const test of cases) source.push(await runCase(device, pipelines[0], test, wordsOf));
+  for (const test of again ? [cases[caught]] : cases) source.push(await runCase(device, pipelines[0], test, wordsOf));
   for (const test of [...cases.slice(caught), ...cases.slice(0, caught)]) {
     mutant.push(await runCase(device, pipelines[1], test, wordsOf));
     if (mutant.at(-1) > bound) break;

@@ -44,13 +44,12 @@ fn hash_of(cases: &[Case]) -> u64 {
 
 /// Writes the cases of one check, with what their twins gave, to the folder that `TABTUNE_CASES` names: `<test>.json` and `<test>.bin`.
 /// Without it, nothing. The case at `caught` is the one that the mutant fails first; where the same cases were recorded with another mutant,
-/// it is all that is written.
+/// it is the only one that the kernel itself has to run again.
 pub fn record(cases: &[Case], twins: &[Vec<Vec<u32>>], bound: f64, mutant: &AnyKernel, caught: usize) {
     let Some(folder) = std::env::var_os("TABTUNE_CASES").map(PathBuf::from) else { return };
     let is_small = |case: &Case| case.buffers.iter().map(Vec::len).sum::<usize>() <= MOST_WORDS;
     let again = !RECORDED.with_borrow_mut(|recorded| recorded.insert(hash_of(cases))) && is_small(&cases[caught]);
-    let (cases, twins) = if again { (&cases[caught..=caught], &twins[caught..=caught]) } else { (cases, twins) };
-    let caught = if again { 0 } else { cases[..caught].iter().filter(|case| is_small(case)).count() };
+    let caught = cases[..caught].iter().filter(|case| is_small(case)).count();
     let mut words = Words::default();
     let small = cases.iter().zip(twins).filter(|(case, _)| is_small(case));
     let told: Vec<Value> = small.map(|(case, twin)| describe(case, twin, &mut words)).collect();
@@ -61,6 +60,7 @@ pub fn record(cases: &[Case], twins: &[Vec<Vec<u32>>], bound: f64, mutant: &AnyK
         "mutant": mutant.assembled(),
         "bound": bound,
         "caught": caught,
+        "again": again,
         "cases": told,
     });
     let thread = std::thread::current();
