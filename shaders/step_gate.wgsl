@@ -6,7 +6,7 @@
 struct Params {
   losses: u32,
   partials: u32,
-  first: u32,
+  row: u32,
   max_norm: f32,
 }
 
@@ -31,7 +31,7 @@ fn main(@builtin(local_invocation_index) lane: u32) {
   var own = vec2<u32>(NONE, 0u);
   for (var k = lane; k < params.losses; k += SIZE) {
     own.y |= select(1u, 0u, is_finite(losses[k]));
-    rows[params.first + 3u + k] = bitcast<u32>(losses[k]);
+    rows[params.row + 3u + k] = bitcast<u32>(losses[k]);
   }
   if (!is_finite(sum[0])) {
     own.y = 1u;
@@ -46,9 +46,9 @@ fn main(@builtin(local_invocation_index) lane: u32) {
       own = vec2<u32>(min(own.x, found[k].x), own.y | found[k].y);
     }
     let status = select(own.y, 2u, gate.closed != 0u);
-    rows[params.first] = status;
-    rows[params.first + 1u] = own.x;
-    rows[params.first + 2u] = bitcast<u32>(sum[0]);
+    rows[params.row] = status;
+    rows[params.row + 1u] = own.x;
+    rows[params.row + 2u] = bitcast<u32>(sum[0]);
     gate.closed = select(0u, 1u, status != 0u);
     let norm = sqrt(sum[0]);
     gate.factor = select(1.0, params.max_norm / norm, params.max_norm > 0.0 && norm > params.max_norm);

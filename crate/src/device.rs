@@ -81,7 +81,7 @@ impl Device {
     async fn open_wgpu(kind: AdapterKind) -> Result<Self> {
         // On Linux the automatic choice would also try OpenGL, which cannot run the kernels and complains on stderr where there is no display.
         let api = if cfg!(target_os = "linux") { WgpuBackend::Vulkan } else { WgpuBackend::Auto };
-        let options = TensorDevice::wgpu_options().device_kind(kind).graphics_api(api).tasks_max(32);
+        let options = TensorDevice::wgpu_options().device_kind(kind).graphics_api(api).tasks_max(63);
         let (tensors, setup) = options.init_with_setup_async().await.map_err(refused)?;
         let compiler = launch::compiler_of(&tensors);
         if compiler != "wgpu<wgsl>" {

@@ -1,7 +1,7 @@
 //! tabtune: train and fine-tune language models in a browser tab, and natively.
 #![doc = include_str!("../README.md")]
 #![deny(missing_docs)]
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod error;
 pub mod platform;

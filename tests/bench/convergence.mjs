@@ -16,7 +16,7 @@ const RULES = [
   { name: 'AdamW, a block at a time', colour: '#5b8fb9', rates: [5e-4, 1e-3, 2e-3, 4e-3], optimizer: { type: 'adamw' }, more: { block_coordinate: { blocks: 1, interval: 15 } } },
   { name: 'APOLLO', colour: '#2e8b57', rates: [1e-3, 2e-3, 4e-3, 8e-3], optimizer: { type: 'apollo' } },
   { name: 'APOLLO-Mini', colour: '#8a9a2b', rates: [1e-3, 2e-3, 4e-3, 8e-3], optimizer: { type: 'apollo', mini: true } },
-  { name: 'SGD, momentum 0.9', colour: '#7a4fa3', rates: [0.1, 0.3, 1, 3], optimizer: { type: 'sgd', momentum: 0.9 } },
+  { name: 'SGD, momentum 0.9', colour: '#7a4fa3', rates: [0.03, 0.1, 0.3, 1], optimizer: { type: 'sgd', momentum: 0.9 } },
   { name: 'Adafactor', colour: '#c0562a', rates: [5e-4, 1e-3, 2e-3, 4e-3], optimizer: { type: 'adafactor' } },
 ];
 /** Settings of a run with eight times the tokens a step: fewer steps, for time's sake. */
@@ -24,8 +24,8 @@ const ACCUMULATED = { gradient_accumulation_steps: 8, steps: 100 };
 /** Rows of the second table, f32: APOLLO with one setting changed, or the run. */
 const ABLATIONS = [
   { name: 'no growth limit', rates: [2e-3, 4e-3, 8e-3], optimizer: { type: 'apollo', growth_limit: null } },
-  { name: 'scale 1', rates: [4e-3, 8e-3, 1.6e-2], optimizer: { type: 'apollo', scale: 1 } },
-  { name: 'every matrix projected', rates: [1e-3, 2e-3, 4e-3], optimizer: { type: 'apollo', projected: 'all' } },
+  { name: 'scale 1', rates: [2e-3, 4e-3, 8e-3, 1.6e-2], optimizer: { type: 'apollo', scale: 1 } },
+  { name: 'every matrix projected', rates: [5e-4, 1e-3, 2e-3, 4e-3], optimizer: { type: 'apollo', projected: 'all' } },
   { name: 'AdamW at a quarter of the rate', rates: [4e-3, 8e-3, 1.6e-2], optimizer: { type: 'apollo', adamw_learning_rate_scale: 0.25 } },
   { name: 'rank 16', rates: [2e-3, 4e-3, 8e-3], optimizer: { type: 'apollo', rank: 16 } },
   { name: 'rank 16, scale 1, every matrix projected', rates: [2.5e-3, 5e-3, 1e-2], optimizer: { type: 'apollo', rank: 16, scale: 1, projected: 'all' } },
@@ -37,13 +37,13 @@ const data = new URL('convergence.json', import.meta.url);
 
 const load = () => (existsSync(data) ? JSON.parse(readFileSync(data, 'utf8')) : {});
 
-/** One run on the CPU device: the losses, and the loss of the kept twentieth of the text after the last step. */
+/** One run on the GPU, or the software adapter: the losses, and the loss of the kept twentieth of the text after the last step. */
 function train(model, text, runner, settings) {
   const folder = mkdtempSync(join(tmpdir(), 'tabtune-convergence-'));
   try {
     const file = join(folder, 'train.json');
     writeFileSync(file, JSON.stringify(settings));
-    const args = ['train', '--model', model, '--data', text, '--train-config', file, '--device', 'cpu', '--eval-every', String(settings.steps), '--json'];
+    const args = ['train', '--model', model, '--data', text, '--train-config', file, '--device', 'wgpu', '--eval-every', String(settings.steps), '--json'];
     const lines = execFileSync(runner, args, { encoding: 'utf8', maxBuffer: 2 ** 26, stdio: ['ignore', 'pipe', 'inherit'] }).trim().split('\n').map((line) => JSON.parse(line));
     const losses = lines.filter((line) => 'grad_norm' in line).map(({ loss }) => loss);
     return { validation: Number(lines.find((line) => 'eval_loss' in line).eval_loss.toFixed(4)), curve: means(losses) };

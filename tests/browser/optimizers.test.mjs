@@ -92,6 +92,28 @@ test('reports that are read together are those of steps one by one, and one that
   assert.deepEqual([refused.losses, refused.completedSteps, refused.model], [first.losses, 1, first.model]);
 });
 
+test('a loss that is not finite changes nothing at each of seventeen steps', async () => {
+  const config = { steps: 40, report_every: 8, learning_rate: 1e-2, seed: 7, max_grad_norm: 0.5, optimizer: { type: 'adamw' }, precision: 'bf16' };
+  const faults = await opened.page.evaluate(async (config) => (await import('/browser/wasm-page.mjs')).refusedAt(17, config), config);
+  assert.deepEqual(faults, []);
+});
+
+test('a step that runs as recorded costs the host one write, one read and three calls a dispatch', async (t) => {
+  const shape = { num_hidden_layers: 4 };
+  const config = { steps: 60, batch_size: 2, seq_len: 8, report_every: 8, seed: 7, max_grad_norm: 0.5, optimizer: { type: 'adamw' } };
+  for (const precision of ['f32', 'bf16']) {
+    const work = await opened.page.evaluate(
+      async ([shape, config]) => (await import('/browser/wasm-page.mjs')).hostWork(16, shape, config),
+      [shape, { ...config, precision }],
+    );
+    t.diagnostic(JSON.stringify(work));
+    assert.deepEqual([work.createBindGroup, work.writeBuffer], [0, 1]);
+    // What a read maps is made when two of them overlap.
+    assert.ok(work.createBuffer <= 1 / 8 && work.mapAsync <= 1 / 8 && work.submit <= 14, `${work.mapAsync} reads and ${work.submit} submits a step`);
+    assert.ok(work.javascript <= 4 * work.dispatchWorkgroups, `${work.javascript} calls for ${work.dispatchWorkgroups} dispatches`);
+  }
+});
+
 test('no error reached the console', () => {
   assert.deepEqual(opened.record.errors, []);
 });

@@ -1,4 +1,27 @@
 // Runs in the page: the wasm module itself, without the package's worker around it.
+
+/** Calls so far: of the module to JavaScript, and of WebGPU by the name of the method. */
+const calls = { javascript: 0 };
+const { instantiateStreaming } = WebAssembly;
+WebAssembly.instantiateStreaming = (source, imports) => {
+  const counted = (member) => (typeof member !== 'function' ? member : (...given) => (calls.javascript++, member(...given)));
+  const each = (object, map) => Object.fromEntries(Object.entries(object).map(([name, member]) => [name, map(member)]));
+  return instantiateStreaming(source, each(imports, (module) => each(module, counted)));
+};
+const METHODS = [
+  [GPUDevice, 'createBindGroup'], [GPUDevice, 'createBuffer'], [GPUQueue, 'writeBuffer'], [GPUQueue, 'submit'], [GPUBuffer, 'mapAsync'],
+  [GPUComputePassEncoder, 'dispatchWorkgroups'],
+];
+let dispatches = true;
+for (const [{ prototype }, name] of METHODS) {
+  const method = prototype[name];
+  calls[name] = 0;
+  prototype[name] = function (...given) {
+    calls[name]++;
+    if (dispatches || name !== 'dispatchWorkgroups') return method.apply(this, given);
+  };
+}
+
 const core = await import('/pkg/tabtune.js');
 const { __wasm_call_ctors: construct } = await core.default();
 // As `web/src/worker/wasm.ts` does: `crate/build.rs` keeps the linker from calling them on every entry.
@@ -48,8 +71,8 @@ async function go(session, count, decay) {
   return losses;
 }
 
-function start(config, data) {
-  const model = core.ModelHandle.fromScratch(JSON.stringify(SHAPE), 'characters', data.read(0, data.size));
+function start(config, data, shape = {}) {
+  const model = core.ModelHandle.fromScratch(JSON.stringify({ ...SHAPE, ...shape }), 'characters', data.read(0, data.size));
   return core.Session.create(model, data, JSON.stringify(config), false);
 }
 
@@ -79,20 +102,13 @@ export async function straight({ decay, ...config }) {
   return finish(session, await go(session, 1, decay), 3);
 }
 
-let maps = 0;
-const { mapAsync } = GPUBuffer.prototype;
-GPUBuffer.prototype.mapAsync = function (...given) {
-  maps++;
-  return mapAsync.apply(this, given);
-};
-
 /**
  * So many steps, and what they end in: losses, the most steps whose reports were on their way, reads in the steps, the refusal of one and the
  * step before it, and digests.
  */
 export async function together(count, config) {
   const session = await start(config, data);
-  const [losses, before] = [[], maps];
+  const [losses, before] = [[], calls.mapAsync];
   let most = 0;
   let refused;
   for (let step = 1; step <= count && !refused; step++) {
@@ -104,12 +120,86 @@ export async function together(count, config) {
       refused = { kind, tensor, step };
     }
   }
-  const reads = maps - before;
+  const reads = calls.mapAsync - before;
   losses.push(...(await session.settle()).reports.map(({ loss }) => loss));
   const { completedSteps } = session.info();
   const { 'model.safetensors': model, 'optimizer.safetensors': optimizer } = await digests(session);
   session.free();
   return { losses, most, reads, refused, completedSteps, model, optimizer };
+}
+
+/** The bytes of a safetensors file with NaN in the first rows of a tensor of f32. */
+function poisoned(bytes, name, rows) {
+  const length = Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true));
+  const { data_offsets: [first, end], shape } = JSON.parse(new TextDecoder().decode(bytes.subarray(8, 8 + length)))[name];
+  const copy = bytes.slice();
+  const from = 8 + length + first + (rows * (end - first)) / shape[0];
+  for (let at = from; at < 8 + length + first + ((rows + 1) * (end - first)) / shape[0]; at += 4) new DataView(copy.buffer).setUint32(at, 0x7fc00000, true);
+  return copy;
+}
+
+/**
+ * A token that is not a number, met in each of the steps 1 to `count` in turn: what does not hold of the refusal, of the state after it, or of
+ * the steps behind it.
+ */
+export async function refusedAt(count, config) {
+  const settings = { ...config, data_order: 'sequential', batch_size: 1, seq_len: 8 };
+  const rare = (step) => {
+    const letters = [...TEXT.slice(0, 400)];
+    if (step > 0) letters[(step - 1) * 8 + 3] = '\u0001';
+    return source('text.txt', new TextEncoder().encode(letters.join('')));
+  };
+  const shape = { tie_word_embeddings: false };
+  // The lowest character has the first id.
+  const made = await start(settings, rare(1), shape);
+  const files = (await save(made)).filter(({ name }) => !/checkpoint|optimizer/.test(name));
+  made.free();
+  const bad = files.map(({ name, bytes }) => source(name, name === 'model.safetensors' ? poisoned(bytes, 'model.embed_tokens.weight', 0) : bytes));
+  const begin = (text, more) => core.Session.create(core.ModelHandle.open(bad, undefined, [], false), text, JSON.stringify({ ...settings, ...more }), true);
+  const weights = async (session) => {
+    const { 'model.safetensors': model, 'optimizer.safetensors': optimizer } = await digests(session);
+    return `${model} ${optimizer}`;
+  };
+  const straight = await begin(rare(0), { report_every: 1 });
+  const before = [];
+  for (let step = 1; step <= count; step++) {
+    before.push(await weights(straight));
+    await straight.step();
+  }
+  straight.free();
+  const faults = [];
+  for (let step = 1; step <= count; step++) {
+    const session = await begin(rare(step), {});
+    let refused;
+    while (!refused) await session.step().catch((error) => (refused = error));
+    if (refused.kind !== 'NON_FINITE' || refused.step !== step || refused.tensor !== 'loss') faults.push(`step ${step}: ${JSON.stringify(refused)}`);
+    if ((await weights(session)) !== before[step - 1] || session.info().completedSteps !== step - 1) faults.push(`step ${step} has changed something`);
+    session.skipBatch();
+    await go(session, 2);
+    await session.settle();
+    if (session.info().completedSteps !== step + 1) faults.push(`step ${step}: the run does not go on`);
+    session.free();
+  }
+  return faults;
+}
+
+/** What the host does in each step of so many, after the first ones: calls, and the middle of the milliseconds while nothing is dispatched. */
+export async function hostWork(count, shape, config) {
+  const session = await start(config, data, shape);
+  await go(session, 6);
+  const before = { ...calls };
+  await go(session, count);
+  const each = Object.fromEntries(Object.entries(calls).map(([name, number]) => [name, (number - before[name]) / count]));
+  dispatches = false;
+  const millis = [];
+  for (let step = 0; step < count; step++) {
+    const began = performance.now();
+    await session.step();
+    millis.push(performance.now() - began);
+  }
+  dispatches = true;
+  session.free();
+  return { ...each, hostMillis: millis.sort((a, b) => a - b)[count >> 1] };
 }
 
 /** Names of the tensors that APOLLO leaves to AdamW. */

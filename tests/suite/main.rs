@@ -20,6 +20,7 @@ mod ops;
 mod optim;
 mod portable;
 mod release;
+mod repeat;
 mod replay;
 mod report_every;
 mod resume;

@@ -9,10 +9,12 @@ const SCRATCH: ModelShape = { hiddenSize: 128, numHiddenLayers: 3, numAttentionH
 const SCRATCH_SOFTWARE: ModelShape = { hiddenSize: 64, numHiddenLayers: 2, numAttentionHeads: 2 };
 const SOFTWARE_NUMBERS = { 's-steps': 200, 's-batch': 4, 's-length': 48, 's-sample': 20 };
 
-/** The update rules that the page offers; `rate` is the best of those tried with the small model over 200 steps. */
+/**
+ * The update rules that the page offers; `rate` is the best of those tried: with the small model over 200 steps, or for APOLLO and one block at
+ * a time in the search of tests/bench/README.md.
+ */
 const OPTIMIZERS: Readonly<Record<string, { label: string; rate: number; options: OptimizerOptions; blocks?: number }>> = {
   adamw: { label: 'AdamW', rate: 0.002, options: { type: 'adamw' } },
-  // The rate of AdamW: no other was tried.
   'adamw-blocks': { label: 'AdamW, one block at a time', rate: 0.002, options: { type: 'adamw' }, blocks: 1 },
   adafactor: { label: 'Adafactor', rate: 0.004, options: { type: 'adafactor' } },
   apollo: { label: 'APOLLO', rate: 0.004, options: { type: 'apollo' } },
@@ -39,8 +41,11 @@ export function offerOptimizers(): void {
 export type Trained = 'fresh' | 'all' | 'adapter';
 const SHARES: Readonly<Record<Trained, number>> = { fresh: 1, all: FINE_TUNING, adapter: FACTORS };
 
-/** The rate that suits the chosen rule and what is trained, unless another was typed. */
+/** The rate that suits the chosen rule and what is trained, unless another was typed. An adapter is not trained a block at a time. */
 export function suggestRate(trained: Trained): void {
+  const select = byId('s-optimizer', HTMLSelectElement);
+  for (const option of select.options) option.disabled = trained === 'adapter' && OPTIMIZERS[option.value]?.blocks !== undefined;
+  if (select.selectedOptions[0]?.disabled) select.value = 'adamw';
   const input = byId('s-rate', HTMLInputElement);
   const rate = Number(((OPTIMIZERS[wordOf('s-optimizer')]?.rate ?? 0) * SHARES[trained]).toPrecision(3));
   if (input.valueAsNumber === suggested) input.valueAsNumber = rate;

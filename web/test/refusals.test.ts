@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { newModel, openModel, Trainer } from '../src/index.js';
-import type { TrainerEvent, TrainOptions } from '../src/index.js';
+import type { CreateOptions, TrainerEvent, TrainOptions } from '../src/index.js';
 import { fake } from './fake-wasm.js';
 import { fakeWorker, started } from './channel.js';
 import { SHAPE, TEXT, collect, stepsOf, trainerOf } from './runs.js';
@@ -24,12 +24,13 @@ describe('refusals', () => {
   });
   it('reports_that_are_read_together_are_those_of_steps_one_by_one', async () => {
     fake.badBatches = [3, 5, 6];
-    await using alone = await trainerOf({ onNonFinite: 'skip' });
+    const options: Partial<CreateOptions> = { onNonFinite: 'skip', evalEvery: 2, validationFraction: 0.1 };
+    await using alone = await trainerOf(options);
     const expected = await collect(alone.run());
     const batches = fake.batches.splice(0);
-    await using together = await trainerOf({ onNonFinite: 'skip', reportEvery: 4, saveEvery: 3 });
+    await using together = await trainerOf({ ...options, reportEvery: 4, saveEvery: 3 });
     const events = await collect(together.run());
-    const told = (list: TrainerEvent[]): unknown[] => list.flatMap((event) => (event.type === 'step' ? [[event.step, event.loss]] : []));
+    const told = (list: TrainerEvent[]): unknown[] => list.flatMap((event) => (event.type === 'step' || event.type === 'eval' ? [[event.type, event.step, event.loss]] : []));
     expect(told(events)).toEqual(told(expected));
     expect(events.filter((event) => event.type === 'warning').length).toBe(3);
     expect(together.state).toBe('done');

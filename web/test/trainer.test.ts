@@ -97,6 +97,29 @@ describe('trainer', () => {
     await trainer.stop();
     expect((await run).at(-1)).toMatchObject({ type: 'state', state: 'stopped' });
   });
+  it.each([1, 8])('pause_and_stop_act_within_three_steps_with_reports_of_%i', async (reportEvery) => {
+    fake.stepMillis = 4;
+    await using trainer = await trainerOf({ steps: 1000, reportEvery });
+    const run = collect(trainer.run());
+    // What is begun after the call, when some reports are on their way.
+    const begunAfter = async (call: () => Promise<void>): Promise<number> => {
+      while (fake.batches.length < 12) await new Promise((resolve) => setTimeout(resolve, 5));
+      const before = fake.batches.length;
+      await call();
+      const after = fake.batches.length;
+      expect((await trainer.inspect()).completedSteps).toBe(trainer.completedSteps);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      expect(fake.batches.length).toBe(after);
+      return after - before;
+    };
+    // One may begin while the call is on its way to the worker, and that one is the present one then.
+    const most = reportEvery === 1 ? 2 : 3;
+    expect(await begunAfter(() => trainer.pause())).toBeLessThanOrEqual(most);
+    fake.batches.length = 0;
+    await trainer.resume();
+    expect(await begunAfter(() => trainer.stop())).toBeLessThanOrEqual(most);
+    await run;
+  });
   it('abort_rejects_with_abort_error_and_leaves_a_state_to_go_on_from', async () => {
     fake.stepMillis = 2;
     await using trainer = await trainerOf({ steps: 1000 });

@@ -7,7 +7,7 @@ use burn::tensor::{DType, Int, Shape, Tensor};
 
 use crate::error::{Error, Result};
 use crate::gpu::launch::{CubeBackend, CubeTensor, Launch};
-use crate::gpu::{AnyKernel, Kernel, KernelParams};
+use crate::gpu::{AnyKernel, Kernel, KernelParams, graph};
 
 /// What the kernels run on: Burn's tensors themselves.
 #[diagnostic::on_unimplemented(
@@ -103,7 +103,7 @@ impl Buffer {
     /// An identifier of the underlying allocation, valid while a handle exists: writing in place does not change it.
     pub fn place(&self) -> usize {
         match &self.0 {
-            Held::Cube(tensor) => std::ptr::from_ref(tensor.handle.memory.descriptor()).addr(),
+            Held::Cube(tensor) => graph::place_of(&tensor.handle),
             #[cfg(feature = "cpu")]
             Held::Flex(tensor) => tensor.bytes().as_ptr().addr(),
         }
@@ -118,13 +118,18 @@ impl Buffer {
         }
     }
 
-    /// The GPU it is on; `None` on the CPU.
-    fn device(&self) -> Option<&<CubeBackend as BackendTypes>::Device> {
+    /// The tensor of a GPU; `None` on the CPU.
+    pub(super) fn cube(&self) -> Option<&CubeTensor> {
         match &self.0 {
-            Held::Cube(tensor) => Some(&tensor.device),
+            Held::Cube(tensor) => Some(tensor),
             #[cfg(feature = "cpu")]
             Held::Flex(_) => None,
         }
+    }
+
+    /// The GPU it is on; `None` on the CPU.
+    fn device(&self) -> Option<&<CubeBackend as BackendTypes>::Device> {
+        self.cube().map(|tensor| &tensor.device)
     }
 
     /// Whether it is on a device with the [kernels for software adapters](crate::gpu::launch::is_software).

@@ -148,8 +148,8 @@ pub struct AnyKernel {
 /// The kernels that a file declares, each with those that it has for other storage types of the weights.
 pub type Kernels = &'static [&'static [&'static AnyKernel]];
 
-/// Parameters of the optimizers' kernels that change with every step.
-const VARYING: [&str; 7] = ["alpha", "rate", "w", "eps1", "relative_step", "refresh_low", "noise"];
+/// Parameters that change with every step: those of the optimizers' kernels and of dropout.
+const VARYING: [&str; 9] = ["alpha", "rate", "w", "eps1", "relative_step", "refresh_low", "noise", "row", "step_low"];
 
 /// Text put in front of every shader.
 pub const COMMON: &str = crate::kernel!(@source "common");

@@ -1,4 +1,4 @@
-//! Running kernels: WGSL on wgpu, twins on the CPU backend. The only file that names CubeCL.
+//! Running kernels: WGSL on wgpu, twins on the CPU backend.
 
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Backend, TensorMetadata};
@@ -6,6 +6,7 @@ use burn::tensor::{DType, Shape};
 use burn_cubecl::CubeDevice;
 use burn_cubecl::template::{KernelSource, SourceKernel, SourceTemplate};
 use cubecl::config::{CubeClRuntimeConfig, RuntimeConfig};
+use cubecl::ir::attributes::BufferIOAttr;
 use cubecl::prelude::{CubeCount, CubeDim, ExecutionMode, KernelId};
 use cubecl::server::{KernelArguments, MetadataBindingInfo};
 use std::cell::Cell;
@@ -16,7 +17,7 @@ pub(crate) use cubecl::logging::{LaunchObservation, LaunchObserver, ProfileDurat
 
 use crate::gpu::profile::launching;
 use crate::gpu::trace::{self, Bytes, Launched};
-use crate::gpu::{Access, AnyKernel, Kernel, KernelParams, copy as u32_copy};
+use crate::gpu::{Access, AnyKernel, Kernel, KernelParams, copy as u32_copy, graph};
 
 /// Maximum number of workgroups in one dimension of a dispatch (WebGPU's default limit).
 const MAX_GROUPS: u32 = 65_535;
@@ -26,6 +27,7 @@ const LONGEST_KEPT: usize = 256;
 
 thread_local! {
     static DISPATCHES: Cell<u64> = const { Cell::new(0) };
+    static VARYING: Cell<usize> = const { Cell::new(0) };
 }
 
 /// The devices whose adapter is a CPU that runs shaders.
@@ -34,6 +36,16 @@ static SOFTWARE: RwLock<Vec<CubeDevice>> = RwLock::new(Vec::new());
 /// Number of kernels of the catalogue that this thread has launched on wgpu: for the dispatch budget of a step.
 pub fn dispatches() -> u64 {
     DISPATCHES.get()
+}
+
+/// Number of those whose parameters [vary](AnyKernel::varies).
+pub fn varying_dispatches() -> usize {
+    VARYING.get()
+}
+
+/// Counts launches that run again.
+pub(super) fn count_dispatches(count: u64) {
+    DISPATCHES.set(DISPATCHES.get().wrapping_add(count));
 }
 
 /// Records the adapter of a device; to be called before its first launch.
@@ -159,27 +171,57 @@ fn dispatch(kernel: &'static AnyKernel, tensors: &[CubeTensor], params: &[u32], 
     if groups == 0 {
         return;
     }
-    DISPATCHES.set(DISPATCHES.get() + 1);
+    let slot = match graph::place(kernel, params) {
+        graph::Params::Nowhere => return,
+        graph::Params::Slot(slot) => Some(slot),
+        graph::Params::Own => None,
+    };
+    count_dispatches(1);
+    VARYING.set(VARYING.get() + usize::from(kernel.varies()));
     trace::record(|| {
         let words = tensors.iter().map(|t| words_for(t.shape().num_elements(), t.dtype)).collect();
         Launched { kernel, words, params: params.to_vec(), groups }
     });
     let x = groups.min(MAX_GROUPS);
-    // The parameters travel as CubeCL's info buffer: bound last, cached by value, and no submit as a buffer write would cost.
-    let mut info: Vec<u64> =
-        params.chunks(2).map(|pair| u64::from(pair[0]) | (u64::from(pair.get(1).copied().unwrap_or(0)) << 32)).collect();
-    if kernel.varies() {
-        // Cached, they would add a buffer to the cache with every launch and evict those that are used again. Longer ones are not cached.
-        info.resize(LONGEST_KEPT + 1, 0);
+    // Each binding says what the kernel does with it: should a launch fail, what it only reads is still what it was.
+    let uses = kernel.bindings.iter().map(|binding| match binding.access {
+        Access::Read => BufferIOAttr::ReadOnly,
+        Access::Write => BufferIOAttr::WriteOnly,
+        Access::Update => BufferIOAttr::ReadWrite,
+    });
+    let bound = tensors.iter().map(|tensor| tensor.handle.clone()).zip(uses);
+    let mut arguments = bound.fold(KernelArguments::new(), |arguments, (handle, io)| arguments.with_buffer_io(handle.binding(), io));
+    match slot {
+        Some(slot) => arguments = arguments.with_buffer_io(slot.binding(), BufferIOAttr::ReadOnly),
+        None => {
+            // The parameters travel as CubeCL's info buffer: bound last, cached by value, and no submit as a buffer write would cost.
+            let mut info: Vec<u64> =
+                params.chunks(2).map(|pair| u64::from(pair[0]) | (u64::from(pair.get(1).copied().unwrap_or(0)) << 32)).collect();
+            if kernel.varies() {
+                // Cached, they would add a buffer to the cache with every launch and evict those that are used again. Longer ones are not
+                // cached.
+                info.resize(LONGEST_KEPT + 1, 0);
+            }
+            arguments.info = MetadataBindingInfo::custom(info);
+        }
     }
-    let mut arguments = KernelArguments::new().with_buffers(tensors.iter().map(|t| t.handle.clone().binding()).collect());
-    arguments.info = MetadataBindingInfo::custom(info);
     let source = SourceKernel::new(Wgsl(kernel, LOOPS.get()), CubeDim::new_1d(kernel.workgroup));
     launching(kernel.name, || first.client.launch(Box::new(source), CubeCount::Static(x, groups.div_ceil(x), 1), arguments));
     trace::measure(|| {
         let usage = CubeBackend::memory_pool_usage(&first.device)?;
         Some(Bytes { in_use: usage.bytes_in_use, reserved: usage.bytes_reserved })
     });
+}
+
+/// The first words of an f32 tensor, as of the first poll. The read holds no handle then: the tensor may be written in place meanwhile.
+pub(super) fn read_first(tensor: &CubeTensor, words: usize) -> impl Future<Output = Result<Vec<f32>, String>> + use<> {
+    let end = tensor.handle.size_in_used() - 4 * words as u64;
+    let (client, part) = (tensor.client.clone(), tensor.handle.clone().offset_end(end));
+    async move {
+        let bytes = client.read_async(vec![part]).await.map_err(|error| error.to_string())?;
+        let word = |word: &[u8]| f32::from_le_bytes([word[0], word[1], word[2], word[3]]);
+        Ok(bytes.iter().flat_map(|bytes| bytes.chunks_exact(4)).map(word).collect())
+    }
 }
 
 fn new_like(like: &CubeTensor, shape: Shape, dtype: DType) -> CubeTensor {
@@ -217,6 +259,7 @@ impl Launch for CubeBackend {
             .zip(kernel.bindings)
             .map(|(tensor, binding)| match binding.access {
                 Access::Read => contiguous(tensor),
+                Access::Update if graph::rehearses(&tensor) => tensor,
                 _ if tensor.is_contiguous() && tensor.handle.can_mut() => tensor,
                 Access::Write => new_like(&tensor, tensor.shape(), tensor.dtype),
                 Access::Update => {

@@ -10,6 +10,7 @@ mod declare;
 #[cfg(feature = "cpu")]
 mod flex;
 pub mod fma;
+pub mod graph;
 mod kernel;
 pub mod launch;
 pub mod noise;

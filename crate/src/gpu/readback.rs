@@ -7,6 +7,7 @@ use std::task::Poll;
 use burn::tensor::{Tensor, TensorData};
 
 use crate::error::{Error, Result};
+use crate::gpu::{Buffer, launch};
 
 /// The stored bytes of a tensor, with its shape and dtype.
 pub async fn read_data<const D: usize>(tensor: Tensor<D>) -> Result<TensorData> {
@@ -30,7 +31,20 @@ enum Reading {
 impl StartedRead {
     /// Submits the read.
     pub async fn of(tensor: Tensor<1>) -> Self {
-        let mut read = Box::pin(read_f32(tensor));
+        Self::started(read_f32(tensor)).await
+    }
+
+    /// Submits the read of the first `words` of an f32 buffer, which may be written in place from then on.
+    pub async fn of_first(buffer: &Buffer, words: usize) -> Self {
+        let Some(tensor) = buffer.cube() else {
+            return Self::of(buffer.clone().float::<1>().narrow(0, 0, words)).await;
+        };
+        let read = launch::read_first(tensor, words);
+        Self::started(async { read.await.map_err(|reason| Error::DeviceLost { reason }) }).await
+    }
+
+    async fn started(read: impl Future<Output = Result<Vec<f32>>> + 'static) -> Self {
+        let mut read = Box::pin(read);
         let first = poll_fn(|context| Poll::Ready(read.as_mut().poll(context))).await;
         Self(match first {
             Poll::Ready(values) => Reading::Done(values),

@@ -32,6 +32,11 @@ pub fn finish() -> Vec<Launched> {
     TRACE.take().unwrap_or_default()
 }
 
+/// Whether launches or the bytes in use are being observed: each has to be launched by itself then.
+pub fn observing() -> bool {
+    TRACE.with_borrow(Option::is_some) || PEAK.with_borrow(Option::is_some)
+}
+
 /// Called at each launch.
 pub(crate) fn record(launched: impl FnOnce() -> Launched) {
     TRACE.with_borrow_mut(|list| {

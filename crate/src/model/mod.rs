@@ -147,20 +147,32 @@ impl Model {
 
     /// Token ids as a tensor on the model's device; refuses ids outside the vocabulary. ids → [ids.len()].
     pub fn token_tensor(&self, ids: &[i32]) -> Result<Tensor<1, Int>> {
-        let vocab_size = self.config.vocab_size;
-        if let Some(position) = ids.iter().position(|&id| id < 0 || id as usize >= vocab_size) {
-            return Err(Error::TokenRange { id: i64::from(ids[position]), position, vocab_size });
-        }
+        self.check_tokens(ids)?;
         Ok(self.int_tensor(ids))
+    }
+
+    /// Refuses ids outside the vocabulary.
+    pub(crate) fn check_tokens(&self, ids: &[i32]) -> Result<()> {
+        let vocab_size = self.config.vocab_size;
+        match ids.iter().position(|&id| id < 0 || id as usize >= vocab_size) {
+            Some(position) => Err(Error::TokenRange { id: i64::from(ids[position]), position, vocab_size }),
+            None => Ok(()),
+        }
     }
 
     /// Targets as a tensor on the model's device; negative ones do not count. Refuses ids outside the vocabulary. → [targets.len()].
     pub fn target_tensor(&self, targets: &[i32]) -> Result<Tensor<1, Int>> {
-        let vocab_size = self.config.vocab_size;
-        if let Some(position) = targets.iter().position(|&id| id >= 0 && id as usize >= vocab_size) {
-            return Err(Error::TokenRange { id: i64::from(targets[position]), position, vocab_size });
-        }
+        self.check_targets(targets)?;
         Ok(self.int_tensor(targets))
+    }
+
+    /// Refuses ids outside the vocabulary; negative ones do not count.
+    pub(crate) fn check_targets(&self, targets: &[i32]) -> Result<()> {
+        let vocab_size = self.config.vocab_size;
+        match targets.iter().position(|&id| id >= 0 && id as usize >= vocab_size) {
+            Some(position) => Err(Error::TokenRange { id: i64::from(targets[position]), position, vocab_size }),
+            None => Ok(()),
+        }
     }
 
     /// The starts of documents as a tensor on the model's device, for [`Span::document_starts`]. → [starts.len()].
@@ -168,7 +180,8 @@ impl Model {
         starts.map(|starts| self.int_tensor(starts))
     }
 
-    fn int_tensor(&self, values: &[i32]) -> Tensor<1, Int> {
+    /// These words on the model's device. → [values.len()].
+    pub(crate) fn int_tensor(&self, values: &[i32]) -> Tensor<1, Int> {
         Tensor::from_data(TensorData::new(values.to_vec(), [values.len()]), (&self.device, DType::I32))
     }
 

@@ -8,7 +8,7 @@ use crate::gpu::{Buffer, run};
 use crate::optim::norm::{SquareSum, clip_factor};
 
 crate::kernel! {
-    /// `losses [k], sum [1], partials [n]` of [`SquareSum`] into `gate [2]` and `row [4 + k]` of `rows`: status, bad partial, sum, loss.
+    /// `losses [k], sum [1], partials [n]` of [`SquareSum`] into `gate [2]` and a row [3 + k] of `rows`: status, bad partial, sum, losses.
     pub KERNEL = "step_gate" [256], (losses, sum, partials) -> (mut gate, mut rows),
     /// Lengths, the row, and the bound of the norm.
     struct Params {
@@ -17,7 +17,7 @@ crate::kernel! {
         /// n.
         partials: u32,
         /// Index of the first word of the row.
-        first: u32,
+        row: u32,
         /// Bound of the norm; 0 is none.
         max_norm: f32,
     },
@@ -55,11 +55,11 @@ fn twin([losses, sum, partials]: [&[u32]; 3], [gate, rows]: [&mut [u32]; 2], s: 
     let bad = !finite(losses) || !finite(&sum[..1]);
     let first = if finite(&sum[..1]) { None } else { partials[..s.partials as usize].iter().position(|word| !finite(&[*word])) };
     let status = if gate[0] != 0 { CLOSED } else { u32::from(bad) };
-    let row = &mut rows[s.first as usize..][..HEAD + losses.len()];
+    let row = &mut rows[s.row as usize..][..HEAD + losses.len()];
     row[..HEAD].copy_from_slice(&[status, first.map_or(NONE, |first| first as u32), sum[0]]);
     row[HEAD..].copy_from_slice(losses);
     let norm = f64::from(f32::from_bits(sum[0])).sqrt();
-    *gate.first_mut().expect("two words") = u32::from(status != TAKEN);
+    gate[0] = u32::from(status != TAKEN);
     gate[1] = clip_factor(norm, f64::from(s.max_norm)).to_bits();
 }
 
@@ -79,11 +79,11 @@ impl Gate {
         self.0.clone()
     }
 
-    /// The gate of a step with these losses (a sum for each micro-batch) and gradients, and `rows` with what happened at `first`. The flag
+    /// The gate of a step with these losses (a sum for each micro-batch) and gradients, and `rows` with what happened at the word `row`. The flag
     /// that an earlier step has raised stays.
-    pub fn next(self, losses: Tensor<1>, squares: SquareSum, max_norm: f64, rows: Buffer, first: usize) -> Result<(Self, Buffer)> {
+    pub fn next(self, losses: Tensor<1>, squares: SquareSum, max_norm: f64, rows: Buffer, row: usize) -> Result<(Self, Buffer)> {
         let params =
-            Params { losses: losses.dims()[0] as u32, partials: squares.blocks as u32, first: first as u32, max_norm: max_norm as f32 };
+            Params { losses: losses.dims()[0] as u32, partials: squares.blocks as u32, row: row as u32, max_norm: max_norm as f32 };
         let [gate, rows] = run(&KERNEL, [losses.into(), squares.sum.into(), squares.partials], [self.0, rows], &params, 1)?;
         Ok((Self(gate), rows))
     }

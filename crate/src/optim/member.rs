@@ -22,6 +22,11 @@ impl Optim {
         }
     }
 
+    /// Whether the steps of all parameters that train now [repeat](super::Rule::repeats), with nothing given for the next.
+    pub(crate) fn repeats(&self) -> bool {
+        self.recorded.is_empty() && self.slots.values().filter(|slot| slot.trains()).all(|slot| slot.rule.repeats())
+    }
+
     /// Step and names of the state tensors of `name`, without `step`; `None` without state.
     pub fn state_of(&self, name: &str) -> Option<(u64, Vec<&'static str>)> {
         let slot = self.slots.get(name)?;

@@ -35,6 +35,12 @@ pub trait Rule: Any + Debug + Send {
         0
     }
 
+    /// Whether each step after the first launches the same kernels, on parameter, gradient and state alone and with other parameters, and
+    /// allocates nothing. The launches of such steps can be recorded.
+    fn repeats(&self) -> bool {
+        false
+    }
+
     /// The settings that cannot work at this peak rate. Those of the crate's own rules are checked as configuration.
     fn faults(&self, rate: f64) -> Vec<Fault> {
         let _ = rate;

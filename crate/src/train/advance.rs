@@ -3,7 +3,8 @@
 use burn::tensor::Tensor;
 
 use super::backward::{NamedGradients, accumulate};
-use super::outstanding::{Before, Collected, Submission};
+use super::outstanding::{Before, Collected, Submitted};
+use super::repeat::Submit;
 use super::report::StepReport;
 use super::trainer::Trainer;
 use crate::data::{Batch, LoaderState};
@@ -66,12 +67,10 @@ impl Trainer {
             (self.progress.completed_steps, self.progress.tokens, self.progress.last_loss) = (step, counted, Some(loss));
             return Ok(Some(StepReport { step, loss, grad_norm, learning_rate, tokens, secs: clock.secs() }));
         }
-        let (gradients, losses) = self.gradients(batches).await?;
         let before = Before { loader, tokens: self.progress.tokens, state_steps: self.optim.state_steps() };
         let scale = 1.0 / tokens.max(1) as f64;
-        let submission = Submission { step, scale, tokens, learning_rate, before, losses, gradients: &gradients, clock };
-        let gate = self.outstanding.submit(submission, self.config.max_grad_norm, self.config.report_every)?;
-        self.update(gradients, learning_rate, &gate);
+        let partials = self.submit_step(&Submit { batches, step, learning_rate, scale }).await?;
+        self.outstanding.submitted(Submitted { step, scale, tokens, learning_rate, before, clock }, batches.len(), partials);
         (self.progress.completed_steps, self.progress.tokens) = (step, counted);
         Ok(None)
     }
@@ -85,6 +84,8 @@ impl Trainer {
         if let Some((before, step, error)) = refused {
             self.loader.restore(before.loader)?;
             self.optim.go_back(&before.state_steps);
+            // The gate of the next step is a new one.
+            self.forget_recording();
             (self.progress.completed_steps, self.progress.tokens) = (step - 1, before.tokens);
             self.rest();
             self.outstanding.failed = Some(error);
@@ -93,7 +94,7 @@ impl Trainer {
     }
 
     /// The gradients of `batches`, and the sum of losses of each.
-    async fn gradients(&self, batches: &[Batch]) -> Result<(NamedGradients, Vec<Tensor<1>>)> {
+    pub(super) async fn gradients(&self, batches: &[Batch]) -> Result<(NamedGradients, Vec<Tensor<1>>)> {
         let tokens: usize = batches.iter().map(Batch::counted).sum();
         let scale = 1.0 / tokens.max(1) as f64;
         let optim = &self.optim;

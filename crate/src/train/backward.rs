@@ -88,10 +88,9 @@ fn harvest(view: &Model, mut gradients: Gradients, input: &Tensor<2>, sums: &mut
 }
 
 impl Walk {
-    /// The forward pass of `batch`, whose backward pass has this `reach`. With `recompute` only the input of each block that it reaches is
+    /// The forward pass of a batch, whose backward pass has this `reach`. With `recompute` only the input of each block that it reaches is
     /// kept, and the block is run again when its gradient is needed.
-    pub fn forward(model: &Model, sink: &impl Sink, batch: &Batch, moment: Option<Moment>, recompute: bool, reach: Reach) -> Result<Self> {
-        let placed = Placed::new(model, batch)?.at(moment);
+    pub fn forward(model: &Model, sink: &impl Sink, placed: Placed, recompute: bool, reach: Reach) -> Self {
         let span = placed.span();
         let layers = model.config().num_hidden_layers;
         let mut x = model.embed(placed.ids.clone(), span);
@@ -114,7 +113,7 @@ impl Walk {
         let input = if reach.tables || reach.block < apart { leaf(x) } else { Tensor::from_inner(x) };
         let output = (apart..layers).fold(input.clone(), |x, layer| view.block(layer, x, placed.span(), None));
         let loss = head_loss_sum(&view, output, placed.targets.clone());
-        Ok(Self { reach, placed, inputs, products, view, input, loss })
+        Self { reach, placed, inputs, products, view, input, loss }
     }
 
     /// The sum of token losses, [1].
@@ -180,8 +179,20 @@ pub fn accumulate(
     frozen: &dyn Fn(&str) -> bool,
     sums: &mut NamedGradients,
 ) -> Result<Tensor<1>> {
+    accumulate_placed(model, Placed::new(model, batch)?.at(moment), scale, recompute, frozen, sums)
+}
+
+/// [`accumulate`] of a batch that is on the device.
+pub(super) fn accumulate_placed(
+    model: &Model,
+    placed: Placed,
+    scale: f64,
+    recompute: bool,
+    frozen: &dyn Fn(&str) -> bool,
+    sums: &mut NamedGradients,
+) -> Result<Tensor<1>> {
     let mut sink = Sum { tracked: Arc::new(model.tracked(frozen)), sums };
-    let walk = Walk::forward(model, &sink, batch, moment, recompute, Reach::of(model, frozen))?;
+    let walk = Walk::forward(model, &sink, placed, recompute, Reach::of(model, frozen));
     let loss = walk.loss();
     walk.backward(scale, &mut sink)?;
     Ok(loss)

@@ -15,6 +15,7 @@ mod place;
 mod progress;
 mod rate;
 mod release;
+mod repeat;
 mod report;
 mod trainer;
 mod update;

@@ -4,23 +4,23 @@ use std::collections::{BTreeMap, VecDeque};
 
 use burn::tensor::{DType, Tensor};
 
-use super::backward::NamedGradients;
 use super::report::StepReport;
+use crate::config::TrainConfig;
 use crate::data::LoaderState;
 use crate::error::{Error, Result};
 use crate::gpu::{Buffer, StartedRead};
+use crate::optim::SquareSum;
 use crate::optim::gate::{self, Gate};
-use crate::optim::{SquareSum, blocks_of, sum_of_squares};
 use crate::platform::Stopwatch;
 
 /// Steps that are submitted while the reports of those before are on their way.
 const LAG: usize = 2;
 
-/// What a step leaves on the host.
+/// A step, as far as the host knows it.
 pub(super) struct Submitted {
     /// Counted from 1.
     pub step: u64,
-    /// Mean of the losses' sums over the counted targets.
+    /// What makes the mean of the losses' sums: one over the counted targets.
     pub scale: f64,
     /// Counted targets.
     pub tokens: u64,
@@ -28,8 +28,8 @@ pub(super) struct Submitted {
     pub learning_rate: f64,
     /// Where the run stood before.
     pub before: Before,
-    /// Name and partials of each gradient.
-    gradients: Vec<(String, usize)>,
+    /// Since the step began.
+    pub clock: Stopwatch,
 }
 
 /// Where a run stood before a step.
@@ -42,10 +42,9 @@ pub(super) struct Before {
 
 /// Steps whose rows are in one buffer.
 struct Window {
-    rows: Buffer,
     width: usize,
-    steps: Vec<Submitted>,
-    clock: Stopwatch,
+    /// Each with the name and the number of partials of its gradients.
+    steps: Vec<(Submitted, Vec<(String, usize)>)>,
 }
 
 /// A window that is being read.
@@ -62,8 +61,10 @@ pub(super) struct Outstanding {
     gate: Option<Gate>,
     window: Option<Window>,
     reading: VecDeque<Reading>,
-    /// Rows that were read, and their words: the next window has them again.
-    spare: Option<(usize, Buffer)>,
+    /// The rows of all windows in turn, and their words.
+    rows: Option<(usize, Buffer)>,
+    /// Since the reports of a window arrived.
+    arrived: Option<Stopwatch>,
     /// The refusal of a step that is still to be told.
     pub failed: Option<Error>,
     /// Whether a word is read after each step, and the last of these reads.
@@ -79,53 +80,34 @@ pub(super) struct Collected {
     pub refused: Option<(Before, u64, Error)>,
 }
 
-/// A step as it is submitted.
-pub(super) struct Submission<'a> {
-    pub step: u64,
-    pub scale: f64,
-    pub tokens: u64,
-    pub learning_rate: f64,
-    pub before: Before,
-    /// A sum for each micro-batch.
-    pub losses: Vec<Tensor<1>>,
-    pub gradients: &'a NamedGradients,
-    /// Since the step began.
-    pub clock: Stopwatch,
-}
-
 impl Outstanding {
     /// Number of steps whose reports are still on the device.
     pub fn len(&self) -> usize {
         self.reading.iter().map(|reading| &reading.window).chain(&self.window).map(|window| window.steps.len()).sum()
     }
 
-    /// Judges a step on its device: the gate that its updates pass. Its report is in a window of `report_every`.
-    pub fn submit(&mut self, submission: Submission<'_>, max_grad_norm: f64, report_every: usize) -> Result<Gate> {
-        let Submission { step, scale, tokens, learning_rate, before, losses, gradients, clock } = submission;
-        let flat = gradients.values().map(|g| (Buffer::from(g.clone()), g.dims()[0])).collect();
-        let none = || losses[0].zeros_like();
-        let squares = match sum_of_squares(flat)? {
-            Some(squares) => squares,
-            None => SquareSum { sum: none(), partials: none().into(), blocks: 0 },
+    /// Judges a step on its device by its `losses [k]`, a sum for each micro-batch, and Σg² of its gradients: the gate that its updates pass.
+    pub fn judge(&mut self, losses: Tensor<1>, squares: SquareSum, config: &TrainConfig) -> Result<Gate> {
+        let width = gate::HEAD + losses.dims()[0];
+        let words = config.report_every * width;
+        let device = losses.device();
+        let rows = match self.rows.take() {
+            Some((of, rows)) if of == words => rows,
+            _ => squares.partials.empty_like([words], DType::F32),
         };
-        let (device, width) = (losses[0].device(), gate::HEAD + losses.len());
-        let gradients = gradients.iter().map(|(name, g)| (name.clone(), blocks_of(g.dims()[0]))).collect();
-        let submitted = Submitted { step, scale, tokens, learning_rate, before, gradients };
-        let words = report_every * width;
-        let mut window = self.window.take().unwrap_or_else(|| {
-            let spare = self.spare.take().filter(|(of, _)| *of == words);
-            let rows = spare.map_or_else(|| squares.partials.empty_like([words], DType::F32), |(_, rows)| rows);
-            Window { rows, width, steps: Vec::new(), clock }
-        });
         let gate = self.gate.take().unwrap_or_else(|| Gate::open(1.0, &device));
-        let first = window.steps.len() * width;
-        let (gate, rows) = gate.next(Tensor::cat(losses, 0), squares, max_grad_norm, window.rows, first)?;
-        window.rows = rows;
-        window.steps.push(submitted);
+        let first = self.window.as_ref().map_or(0, |window| window.steps.len()) * width;
+        let (gate, rows) = gate.next(losses, squares, config.max_grad_norm, rows, first)?;
+        self.rows = Some((words, rows));
         self.gate = Some(gate.clone());
-        self.window = Some(window);
-        self.reading.iter_mut().for_each(|reading| reading.age += 1);
         Ok(gate)
+    }
+
+    /// A step that was judged is submitted: its report is in a window of `report_every`. `partials` are those of its gradients, by name.
+    pub fn submitted(&mut self, step: Submitted, micro_batches: usize, partials: Vec<(String, usize)>) {
+        let width = gate::HEAD + micro_batches;
+        self.window.get_or_insert_with(|| Window { width, steps: Vec::new() }).steps.push((step, partials));
+        self.reading.iter_mut().for_each(|reading| reading.age += 1);
     }
 
     /// Whether a step with so many micro-batches has its row in the window that is open.
@@ -133,15 +115,25 @@ impl Outstanding {
         self.window.as_ref().is_none_or(|window| window.width == gate::HEAD + micro_batches)
     }
 
+    /// The buffer of the rows, after the first step.
+    pub fn rows(&self) -> Option<&Buffer> {
+        self.rows.as_ref().map(|(_, rows)| rows)
+    }
+
+    /// Starts to read the first words of the rows.
+    async fn first_words(&self, words: usize) -> Option<StartedRead> {
+        let (_, rows) = self.rows.as_ref()?;
+        Some(StartedRead::of_first(rows, words).await)
+    }
+
     /// Starts to read a window that has `report_every` steps, and waits for those whose age it is; with `all` for every step there is.
     pub async fn collect(&mut self, report_every: usize, all: bool) -> Result<Collected> {
         if let Some(window) = self.window.take_if(|window| all || window.steps.len() >= report_every) {
             let words = window.steps.len() * window.width;
-            let rows = window.rows.clone().float::<1>().narrow(0, 0, words);
-            self.reading.push_back(Reading { read: StartedRead::of(rows).await, window, age: 0 });
+            self.reading.extend(self.first_words(words).await.map(|read| Reading { read, window, age: 0 }));
         }
-        if let Some(window) = self.window.as_ref().filter(|_| self.paced) {
-            self.marks.push_back(StartedRead::of(window.rows.clone().float::<1>().narrow(0, 0, 1)).await);
+        if self.paced && self.window.is_some() {
+            self.marks.extend(self.first_words(1).await);
         }
         while self.marks.len() > if all { 0 } else { LAG } {
             if let Some(mark) = self.marks.pop_front() {
@@ -149,18 +141,16 @@ impl Outstanding {
             }
         }
         let mut collected = Collected { reports: Vec::new(), refused: None };
-        let last = if report_every == 1 || all { 0 } else { LAG };
-        while let Some(reading) = self.reading.pop_front() {
-            if reading.age < last && self.reading.is_empty() {
-                self.reading.push_front(reading);
-                break;
-            }
-            let Reading { read, window: Window { rows, width, steps, clock }, .. } = reading;
+        let lag = if report_every == 1 || all { 0 } else { LAG };
+        while let Some(reading) = self.reading.pop_front_if(|reading| reading.age >= lag) {
+            let Reading { read, window: Window { width, steps }, .. } = reading;
             let words: Vec<u32> = read.values().await?.into_iter().map(f32::to_bits).collect();
-            self.spare = Some((report_every * width, rows));
-            let secs = clock.secs() / steps.len() as f64;
-            for (submitted, row) in steps.into_iter().zip(words.chunks(width)) {
-                match submitted.judged(row, secs) {
+            // Windows overlap by the steps that are submitted before one is read: the time since then is theirs alone.
+            let since_first = steps.first().map_or(0.0, |(first, _)| first.clock.secs());
+            let secs = self.arrived.map_or(since_first, |arrived| arrived.secs().min(since_first)) / steps.len() as f64;
+            self.arrived = Some(Stopwatch::start());
+            for ((submitted, gradients), row) in steps.into_iter().zip(words.chunks(width)) {
+                match submitted.judged(row, &gradients, secs) {
                     Ok(report) => collected.reports.push(report),
                     Err(error) => {
                         let Submitted { step, before, .. } = submitted;
@@ -180,8 +170,8 @@ impl Outstanding {
 }
 
 impl Submitted {
-    /// The report of a step from its row.
-    fn judged(&self, row: &[u32], secs: f64) -> Result<StepReport> {
+    /// The report of a step from its row; name and number of partials of each of its gradients.
+    fn judged(&self, row: &[u32], gradients: &[(String, usize)], secs: f64) -> Result<StepReport> {
         let Self { step, learning_rate, tokens, .. } = *self;
         let value = |word: u32| f64::from(f32::from_bits(word));
         let loss = row[gate::HEAD..].iter().map(|&loss| value(loss)).sum::<f64>() * self.scale;
@@ -193,7 +183,7 @@ impl Submitted {
             return Err(Error::NonFinite { step, tensor: "loss".into(), value: loss });
         }
         let mut end = 0;
-        let bad = self.gradients.iter().find(|(_, blocks)| {
+        let bad = gradients.iter().find(|(_, blocks)| {
             end += blocks;
             (row[1] as usize) < end
         });

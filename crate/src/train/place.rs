@@ -24,11 +24,23 @@ pub struct Placed {
 impl Placed {
     /// Uploads `batch`. Refuses a sequence beyond the context, and ids outside the vocabulary.
     pub fn new(model: &Model, batch: &Batch) -> Result<Self> {
+        let inputs = Self::inputs(model, batch)?;
+        Ok(Self::on(batch, |index| model.int_tensor(inputs[index])))
+    }
+
+    /// What a batch has on the device: ids, targets, and the starts of documents if it has them. Refuses what [`Placed::new`] refuses.
+    pub(super) fn inputs<'a>(model: &Model, batch: &'a Batch) -> Result<Vec<&'a [i32]>> {
+        model.check_span(Span::whole(batch.batch_size, batch.seq_len))?;
+        model.check_tokens(&batch.inputs)?;
+        model.check_targets(&batch.targets)?;
+        Ok([&batch.inputs, &batch.targets].into_iter().chain(&batch.document_starts).map(Vec::as_slice).collect())
+    }
+
+    /// A batch whose [`inputs`](Self::inputs) are these tensors.
+    pub(super) fn on(batch: &Batch, input: impl Fn(usize) -> Tensor<1, Int>) -> Self {
         let Batch { batch_size, seq_len, .. } = *batch;
-        model.check_span(Span::whole(batch_size, seq_len))?;
-        let document_starts = model.starts_tensor(batch.document_starts.as_deref());
-        let (ids, targets) = (model.token_tensor(&batch.inputs)?, model.target_tensor(&batch.targets)?);
-        Ok(Self { ids, targets, document_starts, moment: None, batch_size, seq_len })
+        let document_starts = batch.document_starts.as_ref().map(|_| input(2));
+        Self { ids: input(0), targets: input(1), document_starts, moment: None, batch_size, seq_len }
     }
 
     /// The same batch at a moment of training.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use burn::tensor::Tensor;
 
 use super::backward::{NamedGradients, Reach, Sink, Walk};
+use super::place::Placed;
 use super::trainer::Trainer;
 use crate::data::Batch;
 use crate::error::{Error, Result};
@@ -53,7 +54,8 @@ impl Trainer {
         let mut sink = Release { trainer: self, learning_rate, gate, held: NamedGradients::new(), squares: Vec::new() };
         let (model, optim) = (sink.trainer.model(), sink.trainer.optim());
         let reach = Reach::of(model, &|name| optim.frozen(name));
-        let walk = Walk::forward(model, &sink, batch, Some(Moment { step, micro_batch: 0 }), true, reach)?;
+        let placed = Placed::new(model, batch)?.at(Some(Moment { step, micro_batch: 0 }));
+        let walk = Walk::forward(model, &sink, placed, true, reach);
         let value = f64::from(read_f32(walk.loss()).await?[0]) * scale;
         if !value.is_finite() {
             return Err(Error::NonFinite { step, tensor: "loss".into(), value });

@@ -1,12 +1,13 @@
 //! The trainer: batch → loss → gradients → norm → finite? → clip → rate → update.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use super::coordinates::{Coordinates, Placed};
 use super::evaluate::evaluate;
 use super::outstanding::Outstanding;
 use super::progress::Progress;
 use super::rate::check_rate;
+use super::repeat::Repeats;
 use super::report::{EvalReport, Notice, StepReport};
 use crate::bundle::StreamValues;
 use crate::config::TrainConfig;
@@ -28,6 +29,8 @@ pub struct Trainer {
     pub(super) config: TrainConfig,
     pub(super) progress: Progress,
     pub(super) outstanding: Outstanding,
+    /// Evaluations, which change nothing, take its memory.
+    pub(super) repeats: RefCell<Repeats>,
     /// Where only some blocks train in a step.
     pub(super) coordinates: Option<Coordinates>,
     notices: Vec<Notice>,
@@ -80,6 +83,7 @@ impl Trainer {
             config,
             progress,
             outstanding: Outstanding::default(),
+            repeats: RefCell::default(),
             coordinates,
             notices,
             interrupt: Interrupt::none(),
@@ -127,6 +131,7 @@ impl Trainer {
 
     /// The optimizer, to load a saved state into it.
     pub fn optim_mut(&mut self) -> &mut Optim {
+        self.forget_recording();
         &mut self.optim
     }
 
@@ -182,7 +187,7 @@ impl Trainer {
     }
 
     /// Submits one optimizer step and gives the reports that have arrived since the last call: with `report_every` 1 that of this step,
-    /// otherwise those of so many steps at once, one or two steps late. What the device computes does not depend on it.
+    /// otherwise those of so many steps at once, two steps late. What the device computes does not depend on it.
     ///
     /// # Errors
     ///
@@ -243,6 +248,7 @@ impl Trainer {
 
     /// Mean loss over at most `max_batches` of the validation part. Refuses if nothing was kept for validation.
     pub async fn evaluate(&self, max_batches: Option<usize>) -> Result<EvalReport> {
+        self.forget_recording();
         let batches = self.dataset.validation_batches(self.config.batch_size, self.config.seq_len);
         let report = evaluate(self.model(), batches.take(max_batches.unwrap_or(usize::MAX)), &self.interrupt).await?;
         if max_batches.is_none() {

@@ -43,6 +43,7 @@ pub(super) struct Run {
 impl Run {
     fn new(mut trainer: Trainer, assets: Rc<ModelAssets>, base: Option<Base>, files: Option<Rc<Bundle>>, data_name: &str) -> Self {
         trainer.set_interrupt(interrupt());
+        trainer.record_steps();
         let files = files.filter(|_| trainer.config().adapter.is_some());
         Self { trainer, assets, base, files, data_name: data_name.to_string(), times: None }
     }
@@ -211,7 +212,10 @@ impl Session {
     pub fn generate(&self, prompt: &str, options_json: &str) -> JsResult<TokenStream> {
         let wrong = |error| thrown(Error::InvalidConfig(vec![Fault::new("sample", "the keys of GenerateConfig", error)]));
         let config: GenerateConfig = serde_json::from_str(options_json).map_err(wrong)?;
-        let generator = self.read(|run| Generator::new(run.trainer.model(), run.tokenizer()?, prompt, config))?;
+        let generator = self.read(|run| {
+            run.trainer.forget_recording();
+            Generator::new(run.trainer.model(), run.tokenizer()?, prompt, config)
+        })?;
         Ok(TokenStream::of(self.0.clone(), generator))
     }
 

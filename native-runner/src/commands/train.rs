@@ -42,6 +42,7 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
     }
     let mut run = prepare(args)?;
     run.trainer.pace();
+    run.trainer.record_steps();
     tell_fallbacks(&run.trainer.optim().fallbacks(), output)?;
     for notice in run.trainer.notices() {
         output.line(&json!({ "warning": notice }), || format!("warning: {} [{}]", notice.message, notice.code))?;

@@ -237,7 +237,7 @@ fn bench_counts_the_dispatches_of_a_step() {
 }
 
 #[test]
-fn bench_step_finds_as_many_buffers_after_the_last_step_as_after_the_second() {
+fn bench_step_finds_as_many_buffers_after_the_last_step_as_after_the_warm_up() {
     if tabtune_tests::gpu().is_none() {
         return;
     }

@@ -37,8 +37,9 @@ const ROWS: [(&str, u8); 28] = [
 
 /// Words of the outside that belong to some modules only: (word, reason, whether a file of the crate may have it).
 type Place = (&'static str, &'static str, fn(&str) -> bool);
-const PLACES: [Place; 11] = [
-    ("cubecl", "CubeCL is named in gpu/launch.rs only", |file| file == "gpu/launch.rs"),
+const PLACES: [Place; 12] = [
+    ("cubecl", "CubeCL is named in gpu/launch.rs and gpu/graph.rs only", |file| matches!(file, "gpu/launch.rs" | "gpu/graph.rs")),
+    ("unsafe {", "the call that runs a recording is the only unsafe one", |file| file == "gpu/graph.rs"),
     ("burn::", "Burn is named from gpu up", |file| row_of_file(file).is_some_and(|row| row >= 2)),
     ("target_family", "the browser is told apart in platform/mod.rs and on `mod web_api` only", |file| {
         matches!(file, "platform/mod.rs" | "lib.rs")

@@ -21,6 +21,9 @@ export interface SessionParts extends SaverParts {
   generation?: number | undefined;
 }
 
+/** The steps of a run by now, and how many reports have arrived in a call. */
+export type Advance = Record<'step' | 'told', number>;
+
 export interface Replacement {
   session: Session;
   generation: number;
@@ -121,28 +124,28 @@ export class TrainingSession {
     this.confirmed = step;
   }
 
-  /** Submits the next step of the core, when all but the last few are done on the GPU; gives the steps of the run by now. */
-  async step(signal: AbortSignal): Promise<number> {
+  /** Submits the next step of the core, when all but the last few are done on the GPU. */
+  async step(signal: AbortSignal): Promise<Advance> {
     await this.parts.watch.unhurried();
     return this.#told(await this.lane.take(async () => parsed.advanced(await this.session.step()), signal));
   }
 
-  /** Waits for the reports of all steps; gives those of the run by then. The refusal of a step is thrown by the next. */
-  async settle(): Promise<number> {
+  /** Waits for the reports of all steps. The refusal of a step is thrown by the next. */
+  async settle(): Promise<Advance> {
     return this.lane.take(() => this.#settled());
   }
 
-  #told({ completedSteps, reports }: ReturnType<typeof parsed.advanced>): number {
+  #told({ completedSteps, reports }: ReturnType<typeof parsed.advanced>): Advance {
     for (const report of reports) {
       // Its loss was read after the update before it.
       this.confirmed = report.step - 1;
       this.emit({ type: 'step', ...report });
     }
-    return completedSteps;
+    return { step: completedSteps, told: reports.length };
   }
 
   /** Inside a turn: what is saved is the state of steps whose reports were read. */
-  async #settled(): Promise<number> {
+  async #settled(): Promise<Advance> {
     return this.#told(parsed.advanced(await this.session.settle()));
   }
 

@@ -2,7 +2,7 @@
 import { aborted, fault, TabtuneError, withDetail } from '../protocol/errors.js';
 import { macrotask } from './pacing.js';
 import type { Profile } from '../protocol/reports.js';
-import type { TrainingSession } from './session.js';
+import type { Advance, TrainingSession } from './session.js';
 
 /** More refused steps in a row are not a transient problem. */
 const MAX_SKIPS = 10;
@@ -51,13 +51,13 @@ export class StepLoop {
       if (this.trainer.saver.generation === undefined && step < last) await this.#autosave(step, signal);
       for (;;) {
         if (step >= last || this.#asked !== undefined || signal.aborted) {
-          const settled = await this.trainer.settle();
+          const settled = await this.#settle();
           const refused = settled < step;
           step = settled;
           if (!refused || this.#asked !== undefined || signal.aborted) break;
         }
-        step = await this.#step(step, signal);
-        step = await this.#between(step, signal);
+        const next = await this.#step(signal);
+        step = next > step ? await this.#between(next, signal) : next;
         // One macrotask per step lets pause, stop and abort be handled.
         await macrotask();
       }
@@ -76,12 +76,9 @@ export class StepLoop {
   }
 
   /** One step. Where one is refused and its batches are skipped, the run is where it was before that step. */
-  async #step(before: number, signal: AbortSignal): Promise<number> {
+  async #step(signal: AbortSignal): Promise<number> {
     try {
-      const told = this.trainer.confirmed;
-      const step = await this.trainer.step(signal);
-      if (this.trainer.confirmed > told || before === 0) this.#skips = 0;
-      return step;
+      return this.#counted(await this.trainer.step(signal));
     } catch (thrown) {
       const skippable = thrown instanceof TabtuneError && thrown.code === 'NON_FINITE' && this.trainer.parts.driver.onNonFinite === 'skip';
       if (!skippable || ++this.#skips > MAX_SKIPS) throw thrown;
@@ -92,17 +89,27 @@ export class StepLoop {
     }
   }
 
-  /** What is due after a step: evaluation, sample, save. It waits for the reports until then; a step may be refused by one. */
+  async #settle(): Promise<number> {
+    return this.#counted(await this.trainer.settle());
+  }
+
+  /** A step that was taken ends a row of refused ones. */
+  #counted({ step, told }: Advance): number {
+    if (told > 0) this.#skips = 0;
+    return step;
+  }
+
+  /** What is due after a new step: evaluation, sample, save. It waits for the reports until then; a step may be refused by one. */
   async #between(step: number, signal: AbortSignal): Promise<number> {
     const { evalEvery, evalBatches, sampleEvery, samplePrompt, sample } = this.trainer.parts.driver;
-    const due = (every: number): boolean => every > 0 && step > 0 && step % every === 0 && this.#skips === 0;
+    const due = (every: number): boolean => every > 0 && step % every === 0;
     const { clock } = this.trainer.saver;
     const hidden = this.#saveSoon && clock.dueHidden(step);
     this.#saveSoon = false;
     const starts = step === this.trainer.scheduleStart && clock.needed(step);
-    const saves = this.#skips === 0 && (clock.due(step) || hidden || starts);
+    const saves = clock.due(step) || hidden || starts;
     if (!due(evalEvery) && !due(sampleEvery) && !saves) return step;
-    const settled = await this.trainer.settle();
+    const settled = await this.#settle();
     if (settled < step) return settled;
     if (due(evalEvery)) this.trainer.emit({ type: 'eval', step, ...(await this.trainer.evaluate(evalBatches || undefined, signal)) });
     if (due(sampleEvery)) {

@@ -30,6 +30,10 @@ impl Rule for Adamw {
         Layout::like(parameter, &["m", "v"])
     }
 
+    fn repeats(&self) -> bool {
+        true
+    }
+
     fn step(&mut self, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> Result<(Buffer, Vec<Buffer>)> {
         let AdamwConfig { beta1, beta2, eps, weight_decay, .. } = self.0;
         let (w1, w2) = ((1.0 - beta1) as f32, (1.0 - beta2) as f32);

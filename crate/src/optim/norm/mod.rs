@@ -23,7 +23,7 @@ fn six_of(of: &mut impl Iterator<Item = Placed>) -> Option<[Placed; 6]> {
 }
 
 /// Σ g² over all gradients, on the device.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct SquareSum {
     /// The sum [1].
     pub sum: Tensor<1>,

@@ -28,6 +28,10 @@ impl Rule for Sgd {
         Layout::like(parameter, if self.0.momentum > 0.0 { &["momentum"] } else { &[] })
     }
 
+    fn repeats(&self) -> bool {
+        true
+    }
+
     fn step(&mut self, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> Result<(Buffer, Vec<Buffer>)> {
         let (n, rate, d, noise) = (u.n(), u.rate as f32, u.decay(self.0.weight_decay), u.noise);
         if self.0.momentum == 0.0 {

@@ -97,6 +97,7 @@ fn ours(bundle: &Bundle, config: TrainConfig, precision: &str, counts: &Counts, 
     let (batch_size, model) = (config.batch_size, load_model(bundle, config.precision, device)?);
     let data = data(&config, counts, model.config().vocab_size)?;
     let mut trainer = Trainer::new(model, data, config)?;
+    trainer.record_steps();
     let (mut ms, mut losses) = (Vec::with_capacity(counts.all()), Vec::with_capacity(counts.all()));
     for _ in 0..counts.all() {
         settle(device)?;

@@ -22,8 +22,8 @@ use crate::error::Result;
 use crate::output::Output;
 use crate::wait::wait;
 
-/// Warm-up steps: pipelines are compiled, pools are filled.
-const WARM_UPS: usize = 3;
+/// Warm-up steps: pipelines are compiled, pools are filled, memory is observed in the second, two are launched after it, and one is recorded.
+const WARM_UPS: usize = 5;
 
 /// Seconds and losses of the steps of one path.
 #[derive(Default)]
@@ -81,6 +81,7 @@ impl Display for Needs {
 pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
     let shape = args.shape();
     let mut trainer = trainer(&shape, device)?;
+    trainer.record_steps();
     let per_layer = dispatches_per_layer(&shape, device)?;
     let data = Dataset::from_tokens(shape.tokens(), 0.0)?;
     let config = shape.train_config();
@@ -102,7 +103,7 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
             step()?;
         }
         launched = dispatches() - before;
-        if taken == 1 {
+        if taken + 1 == WARM_UPS {
             early = live(device);
         }
         if let Some(stock) = &mut stock {
@@ -138,7 +139,7 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
     if let Some(((buffers, bytes), (late_buffers, late_bytes))) = early.zip(live(device)).filter(|_| stock.is_none()) {
         line["live"] = json!({ "buffers": [buffers, late_buffers], "bytes": [bytes, late_bytes] });
         text += &format!(
-            "\nalive after step 2: {buffers} buffers, {:.1} MB; after the last: {late_buffers} buffers, {:.1} MB",
+            "\nalive after step {WARM_UPS}: {buffers} buffers, {:.1} MB; after the last: {late_buffers} buffers, {:.1} MB",
             mega(bytes),
             mega(late_bytes)
         );

@@ -56,7 +56,7 @@ fn judged(losses: &[f32], sum: f32, partials: usize, bad: Option<usize>, before:
         blocks[partials - 1] = f32::NAN;
     }
     let width = HEAD + losses.len();
-    let params = gate::Params { losses: losses.len() as u32, partials: partials as u32, first: width as u32, max_norm };
+    let params = gate::Params { losses: losses.len() as u32, partials: partials as u32, row: width as u32, max_norm };
     let read = [words(losses), words(&[sum]), words(&blocks)];
     Case::new(&gate::KERNEL, read, [vec![before, 0], poisoned(3 * width)], &params, 1)
 }
