@@ -1,9 +1,10 @@
-// dlogits = exp(l − lse) − onehot(target), in place of the logits; 0 in rows whose target is not an id.
-// logits [n, V] → dlogits, targets [n] i32, stats [n, 2] = loss, lse. One thread: one element.
+// dlogits = exp(l − lse) − onehot(target), in place of the logits; 0 in rows whose target is not an id, and in columns
+// from V on. logits [n, stride] → dlogits, targets [n] i32, stats [n, 2] = loss, lse. One thread: one element.
 // Twin: ops/loss/cross_entropy.rs
 struct Params {
   n: u32,
   vocab: u32,
+  stride: u32,
 }
 
 @group(0) @binding(0) var<storage, read_write> targets: array<i32>;
@@ -19,15 +20,17 @@ fn main(
 ) {
   let i = grid_index(group, groups, lane, 64u);
   let vocab = params.vocab;
-  if (i >= params.n * vocab) {
+  let stride = max(params.stride, 1u);
+  if (i >= params.n * stride) {
     return;
   }
-  let row = i / vocab;
+  let row = i / stride;
+  let column = i % stride;
   let id = u32(targets[row]);
-  if (id >= vocab) {
+  if (id >= vocab || column >= vocab) {
     logits[i] = 0.0;
     return;
   }
-  let hit = select(0.0, 1.0, id == i % vocab);
+  let hit = select(0.0, 1.0, id == column);
   logits[i] = exp(logits[i] - stats[2u * row + 1u]) - hit;
 }

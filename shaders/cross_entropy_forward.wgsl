@@ -1,10 +1,11 @@
 // Per row: lse = log Σ exp(l), loss = lse − l[target], or 0 if the target is not an id (IGNORE_INDEX).
-// logits [n, V], targets [n] i32, partials [n, P, 2]; stats [n, 2] = loss, lse. One thread: one row.
+// logits [n, stride], targets [n] i32, partials [n, P, 2]; stats [n, 2] = loss, lse. One thread: one row.
 // Twin: ops/loss/cross_entropy.rs
 struct Params {
   n: u32,
   vocab: u32,
   parts: u32,
+  stride: u32,
 }
 
 @group(0) @binding(0) var<storage, read_write> logits: array<f32>;
@@ -37,7 +38,7 @@ fn main(
   let id = u32(targets[i]);
   var loss = 0.0;
   if (id < params.vocab) {
-    loss = lse - logits[i * params.vocab + id];
+    loss = lse - logits[i * params.stride + id];
   }
   stats[2u * i] = loss;
   stats[2u * i + 1u] = lse;

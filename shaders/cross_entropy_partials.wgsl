@@ -1,10 +1,10 @@
-// For each part of each row of logits [n, V], cut into P interleaved parts: the maximum and Σ exp(l − maximum).
-// partials [n, P, 2].
-// One thread: one part. P ≤ V. Twin: ops/loss/cross_entropy.rs
+// For each part of each row of logits [n, stride], whose V columns are cut into P interleaved parts: the maximum and
+// Σ exp(l − maximum). partials [n, P, 2]. One thread: one part. P ≤ V. Twin: ops/loss/cross_entropy.rs
 struct Params {
   n: u32,
   vocab: u32,
   parts: u32,
+  stride: u32,
 }
 
 @group(0) @binding(0) var<storage, read_write> logits: array<f32>;
@@ -23,7 +23,7 @@ fn main(
   if (i >= params.n * parts) {
     return;
   }
-  let row = i / parts * vocab;
+  let row = i / parts * params.stride;
   let first = i % parts;
   var top = logits[row + first];
   for (var c = first + parts; c < vocab; c += parts) {

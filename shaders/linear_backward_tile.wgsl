@@ -1,10 +1,11 @@
 // Made by shaders/blocks.mjs
 // Gradients of y = x Wᵀ for GPUs in one dispatch: by the first `input` workgroups dx = dy W (chunks/input_tile*.wgsl),
-// by the others dW = scale dyᵀ x, added to dW if add has bit 1. dy [n, m], x [n, k], w [m, k], dx [slices, n, k], dw
-// [m, k]; m = 4 m4, k = 4 k4. A workgroup: 64 rows by 64 columns of one of them, 16 products of the sum at a time in
-// workgroup memory. Twin: ops/linear/kernels.rs
+// by the others dW = scale dyᵀ x, added to dW if add has bit 1. dy [n, 4 m4], of which m columns count, x [n, k], w
+// [m, k], dx [slices, n, k], dw [m, k]; k = 4 k4. A workgroup: 64 rows by 64 columns of one of them, 16 products of the
+// sum at a time in workgroup memory. Twin: ops/linear/kernels.rs
 struct Params {
   n: u32,
+  m: u32,
   m4: u32,
   k4: u32,
   slice4: u32,
@@ -25,6 +26,10 @@ struct Params {
 // Loops with barriers need bounds that are provably uniform: whether dx is computed, and the number of rounds.
 var<workgroup> plan: vec2<u32>;
 
+fn outputs() -> u32 {
+  return params.m;
+}
+
 // The sums of dx end with the products of dy and w.
 fn more() -> u32 {
   return 0u;
@@ -39,7 +44,7 @@ fn more_weight(row: u32, i: u32) -> vec4<f32> {
 }
 
 fn store_weight(row: u32, i: u32, sum: vec4<f32>) {
-  if (row < 4u * params.m4 && i < params.k4) {
+  if (row < params.m && i < params.k4) {
     let at = row * params.k4 + i;
     dw[at] = select(vec4<f32>(), dw[at], (params.add & 2u) == 2u) + params.scale * sum;
   }

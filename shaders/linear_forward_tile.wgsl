@@ -1,9 +1,10 @@
 // y = x Wᵀ for GPUs: y[r, c] = Σ_i x[r, i] w[c, i] by tiles (chunks/forward_tile.wgsl). x [n, k] f32, w [m, k], y [n,
-// m]; k = 4 k4. Twin: ops/linear/kernels.rs
+// stride], of which m columns are written; k = 4 k4. Twin: ops/linear/kernels.rs
 struct Params {
   n: u32,
   m: u32,
   k4: u32,
+  stride: u32,
   // Where the second plane of w begins.
   plane: u32,
 }
@@ -11,6 +12,10 @@ struct Params {
 @group(0) @binding(1) var<storage, read_write> x: array<vec4<f32>>;
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
 @group(0) @binding(3) var<storage, read_write> params: Params;
+
+fn stride() -> u32 {
+  return params.stride;
+}
 
 // The sums end with the products of x and w.
 fn more() -> u32 {

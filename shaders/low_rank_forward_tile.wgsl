@@ -28,6 +28,10 @@ fn factor4(at: u32) -> vec4<f32> {
   return bf16_four(vec2<u32>(factor[2u * at], factor[2u * at + 1u]));
 }
 
+fn stride() -> u32 {
+  return params.m;
+}
+
 // The low-rank part is r more products of each sum.
 fn more() -> u32 {
   return params.r4;

@@ -25,9 +25,10 @@ const chains = ({ rows, sides }, array) => each(rows, (row) => `
 
 export const forwardTile = (size, { rows, sides, loads } = shape(size)) => `
 // The entry point of products by tiles: y[r, c] = Σ_i x[r, i] w[c, i], and as many vectors of further products as the
-// stem has more(), of more_input(r, i) and more_weight(c, i). x [n, 4 k4], y [n, m]. A workgroup: ${size} rows by ${size}
-// columns of y, 16 products of the sum at a time in workgroup memory; a thread: the rows ty + 8 a and the columns tx
-// + 8 b. Rows in workgroup memory are 5 vectors apart, so that 8 neighbouring threads read 8 different banks.
+// stem has more(), of more_input(r, i) and more_weight(c, i). x [n, 4 k4], y [n, stride()], of which m columns are
+// written. A workgroup: ${size} rows by ${size} columns of y, 16 products of the sum at a time in workgroup memory; a
+// thread: the rows ty + 8 a and the columns tx + 8 b. Rows in workgroup memory are 5 vectors apart, so that 8
+// neighbouring threads read 8 different banks.
 var<workgroup> xs: array<vec4<f32>, ${5 * size}>;
 var<workgroup> ws: array<vec4<f32>, ${5 * size}>;
 // Loops with barriers need bounds that are provably uniform.
@@ -37,7 +38,7 @@ var<workgroup> steps: u32;
 fn store(row: u32, column: u32, sums: vec4<f32>) {
   ${each(4, (i) => `
   if (row < params.n && ${after('column', 8 * i)} < params.m) {
-    y[row * params.m + ${after('column', 8 * i)}] = sums.${LANES[i]};
+    y[row * stride() + ${after('column', 8 * i)}] = sums.${LANES[i]};
   }`)}
 }
 ${main(64, `
@@ -91,8 +92,9 @@ ${main(64, `
 export const inputTile = (size, { rows, sides, across, loads } = shape(size)) => `
 // Input gradients by tiles: dx[r, i] = Σ_c dy[r, c] w[c, i] in slices of dy's columns, to which the first slice adds
 // as many vectors of further products as the stem has more(), of more_output(r, c) and more_weight(j, i); added to dx
-// if add has bit 0. dy [n, 4 m4], w [4 m4, 4 k4], dx [slices, n, 4 k4]. A workgroup: ${size} rows by ${size} columns of dx, 16
-// products of the sum at a time in workgroup memory; a thread: the rows ty + 8 a and the vectors ${sides === 2 ? 'tx, tx + 8' : 'tx'}.
+// if add has bit 0. dy [n, 4 m4], w [outputs(), 4 k4], dx [slices, n, 4 k4]; rows that w lacks count as zeros. A
+// workgroup: ${size} rows by ${size} columns of dx, 16 products of the sum at a time in workgroup memory; a thread: the rows
+// ty + 8 a and the vectors ${sides === 2 ? 'tx, tx + 8' : 'tx'}.
 var<workgroup> left: array<vec4<f32>, ${5 * size}>;
 var<workgroup> right: array<vec4<f32>, ${4 * size}>;
 
@@ -111,6 +113,7 @@ fn input_gradient(tile: u32, lane: u32, rounds: u32) {
   let first = slice * params.slice4;
   let own = min(params.slice4, params.m4 - first);
   let all = own + select(0u, more(), slice == 0u);
+  let rows = min(4u * own, outputs() - 4u * first);
   let top = tile % tiles / across * ${size}u;
   let column = tile % across * ${across}u;
   let tx = lane % 8u;
@@ -130,9 +133,9 @@ fn input_gradient(tile: u32, lane: u32, rounds: u32) {
       let r = 16u * round + lane / ${across}u + ${64 / across}u * e;
       let i = column + lane % ${across}u;
       var q = vec4<f32>();
-      if (i < k4 && r < 4u * own) {
+      if (i < k4 && r < rows) {
         q = weight4(4u * first + r, i);
-      } else if (i < k4 && r < 4u * all) {
+      } else if (i < k4 && r >= 4u * own && r < 4u * all) {
         q = more_weight(r - 4u * own, i);
       }
       right[(r % 16u) * ${across}u + lane % ${across}u] = q;
@@ -149,16 +152,20 @@ fn input_gradient(tile: u32, lane: u32, rounds: u32) {
 
 export const linearBackwardTile = (size, { rows, sides, across, loads } = shape(size)) => `
 // Gradients of y = x Wᵀ for GPUs in one dispatch: by the first \`input\` workgroups dx = dy W (chunks/input_tile*.wgsl),
-// by the others dW = scale dyᵀ x, added to dW if add has bit 1. dy [n, m], x [n, k], w [m, k], dx [slices, n, k], dw
-// [m, k]; m = 4 m4, k = 4 k4. A workgroup: ${size} rows by ${size} columns of one of them, 16 products of the sum at a time in
-// workgroup memory. Twin: ops/linear/kernels.rs
+// by the others dW = scale dyᵀ x, added to dW if add has bit 1. dy [n, 4 m4], of which m columns count, x [n, k], w
+// [m, k], dx [slices, n, k], dw [m, k]; k = 4 k4. A workgroup: ${size} rows by ${size} columns of one of them, 16 products of the
+// sum at a time in workgroup memory. Twin: ops/linear/kernels.rs
 ${bindings(
-  ['n', 'm4', 'k4', 'slice4', 'input', 'add', '// Factor of dW.\nscale: f32', 'plane'],
+  ['n', 'm', 'm4', 'k4', 'slice4', 'input', 'add', '// Factor of dW.\nscale: f32', 'plane'],
   'w', 'dy: vec4<f32>', 'x: vec4<f32>', 'dx: vec4<f32>', 'dw: vec4<f32>',
 )}
 
 // Loops with barriers need bounds that are provably uniform: whether dx is computed, and the number of rounds.
 var<workgroup> plan: vec2<u32>;
+
+fn outputs() -> u32 {
+  return params.m;
+}
 
 // The sums of dx end with the products of dy and w.
 fn more() -> u32 {
@@ -174,7 +181,7 @@ fn more_weight(row: u32, i: u32) -> vec4<f32> {
 }
 
 fn store_weight(row: u32, i: u32, sum: vec4<f32>) {
-  if (row < 4u * params.m4 && i < params.k4) {
+  if (row < params.m && i < params.k4) {
     let at = row * params.k4 + i;
     dw[at] = select(vec4<f32>(), dw[at], (params.add & 2u) == 2u) + params.scale * sum;
   }

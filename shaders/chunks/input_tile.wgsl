@@ -1,8 +1,9 @@
 // Made by shaders/blocks.mjs
 // Input gradients by tiles: dx[r, i] = Σ_c dy[r, c] w[c, i] in slices of dy's columns, to which the first slice adds
 // as many vectors of further products as the stem has more(), of more_output(r, c) and more_weight(j, i); added to dx
-// if add has bit 0. dy [n, 4 m4], w [4 m4, 4 k4], dx [slices, n, 4 k4]. A workgroup: 64 rows by 64 columns of dx, 16
-// products of the sum at a time in workgroup memory; a thread: the rows ty + 8 a and the vectors tx, tx + 8.
+// if add has bit 0. dy [n, 4 m4], w [outputs(), 4 k4], dx [slices, n, 4 k4]; rows that w lacks count as zeros. A
+// workgroup: 64 rows by 64 columns of dx, 16 products of the sum at a time in workgroup memory; a thread: the rows
+// ty + 8 a and the vectors tx, tx + 8.
 var<workgroup> left: array<vec4<f32>, 320>;
 var<workgroup> right: array<vec4<f32>, 256>;
 
@@ -21,6 +22,7 @@ fn input_gradient(tile: u32, lane: u32, rounds: u32) {
   let first = slice * params.slice4;
   let own = min(params.slice4, params.m4 - first);
   let all = own + select(0u, more(), slice == 0u);
+  let rows = min(4u * own, outputs() - 4u * first);
   let top = tile % tiles / across * 64u;
   let column = tile % across * 16u;
   let tx = lane % 8u;
@@ -43,9 +45,9 @@ fn input_gradient(tile: u32, lane: u32, rounds: u32) {
       let r = 16u * round + lane / 16u + 4u * e;
       let i = column + lane % 16u;
       var q = vec4<f32>();
-      if (i < k4 && r < 4u * own) {
+      if (i < k4 && r < rows) {
         q = weight4(4u * first + r, i);
-      } else if (i < k4 && r < 4u * all) {
+      } else if (i < k4 && r >= 4u * own && r < 4u * all) {
         q = more_weight(r - 4u * own, i);
       }
       right[(r % 16u) * 16u + lane % 16u] = q;

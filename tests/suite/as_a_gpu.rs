@@ -1,10 +1,17 @@
 //! The kernels that GPUs run in place of those for software adapters: both kinds of device in one process.
 
 use burn::tensor::Tensor;
+use serde_json::json;
+use tabtune::bundle::config_from_hf;
+use tabtune::config::Precision;
+use tabtune::data::Batch;
 use tabtune::device::Device;
 use tabtune::gpu::trace;
+use tabtune::interrupt::Interrupt;
+use tabtune::model::Model;
 use tabtune::ops;
-use tabtune_tests::{as_a_gpu, gpu};
+use tabtune::train::{NamedGradients, accumulate};
+use tabtune_tests::{as_a_gpu, block_on, cpu, gpu};
 
 /// The kernels of a product with 66 rows and its gradients.
 fn of_a_product(device: &Device) -> Vec<&'static str> {
@@ -21,5 +28,34 @@ fn products_go_by_tiles_or_blocks_as_their_device_wants() {
     for _ in 0..2 {
         assert_eq!(of_a_product(&taken_for_a_gpu), ["linear_forward_tile_small", "linear_backward_tile_small"]);
         assert_eq!(of_a_product(&software), ["linear_forward_block", "linear_backward_block"]);
+    }
+}
+
+type Gradients = Vec<(String, Vec<f32>)>;
+
+/// Loss, gradients and kernels of a step of GPT-2 with a vocabulary that is no multiple of 4, as its own.
+fn step_of_gpt2(device: &Device) -> (f32, Gradients, Vec<&'static str>) {
+    let json = json!({ "model_type": "gpt2", "n_embd": 32, "n_head": 4, "n_layer": 1, "n_positions": 64, "vocab_size": 53, "initializer_range": 0.2 });
+    let model = block_on(Model::init(&config_from_hf(&json).unwrap(), 7, Precision::F32, &device.inner(), &Interrupt::none())).unwrap();
+    let (inputs, targets) = (0..64).map(|i| (i * i / 3 % 53, (i * 7 + 2) % 53)).unzip();
+    let batch = Batch { inputs, targets, batch_size: 1, seq_len: 64, document_starts: None };
+    let mut sums = NamedGradients::new();
+    trace::start();
+    let loss = accumulate(&model, &batch, None, 1.0 / 64.0, false, &|_| false, &mut sums).unwrap();
+    let kernels = trace::finish().iter().map(|launched| launched.kernel.name).collect();
+    let values = |tensor: Tensor<1>| tensor.into_data().try_to_vec::<f32>().unwrap();
+    (values(loss)[0], sums.into_iter().map(|(name, sum)| (name, values(sum))).collect(), kernels)
+}
+
+#[test]
+fn head_of_any_vocabulary_goes_by_tiles() {
+    let Some(device) = as_a_gpu() else { return };
+    let ((expected, truth, _), (loss, gradients, kernels)) = (step_of_gpt2(&cpu()), step_of_gpt2(&device));
+    assert!(kernels.len() > 20 && !kernels.iter().any(|name| name.contains("_any")), "{kernels:?}");
+    assert!((loss / expected - 1.0).abs() <= 1e-6, "{loss}, not {expected}");
+    for ((name, found), (_, truth)) in gradients.iter().zip(&truth) {
+        let square = |values: &mut dyn Iterator<Item = f32>| values.map(|v| f64::from(v).powi(2)).sum::<f64>().sqrt();
+        let error = square(&mut found.iter().zip(truth).map(|(a, b)| a - b)) / square(&mut truth.iter().copied());
+        assert!(error <= 1e-5, "{name}: {error:e}");
     }
 }

@@ -4,9 +4,11 @@ use burn::tensor::{Int, Tensor};
 
 use super::Span;
 use super::attention::KvCache;
+use super::layers::RmsNorm;
 use super::rope::Rope;
 use super::weight::Matrix;
 use crate::config::ModelConfig;
+use crate::ops;
 
 /// Where a parameter stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +63,38 @@ pub struct Lookup<'a> {
     pub rows: Tensor<1, Int>,
 }
 
+/// The residual stream between two blocks [B·T, C]: what the last block adds is added by the norm of the next, where that can do so.
+#[derive(Debug, Clone)]
+pub struct Stream {
+    /// The stream before.
+    pub x: Tensor<2>,
+    /// What is still to be added to it.
+    pub added: Option<Tensor<2>>,
+}
+
+impl Stream {
+    /// A stream of which nothing is left to be added.
+    pub fn of(x: Tensor<2>) -> Self {
+        Self { x, added: None }
+    }
+
+    /// The sum.
+    pub fn sum(self) -> Tensor<2> {
+        match self.added {
+            Some(added) => ops::residual_add(self.x, added),
+            None => self.x,
+        }
+    }
+
+    /// The sum and its norm.
+    pub fn normed(self, norm: &RmsNorm, eps: f64) -> (Tensor<2>, Tensor<2>) {
+        match self.added {
+            Some(added) => norm.add_forward(self.x, added, eps),
+            None => (self.x.clone(), norm.forward(self.x, eps)),
+        }
+    }
+}
+
 /// One family. Its constructor requests each parameter with its [`Part`] and its [`Role`].
 pub trait Family {
     /// Number of values per token that a block keeps for its backward pass: norms keep their input and output, linear layers and activations
@@ -73,8 +107,8 @@ pub trait Family {
     /// The tables that embed tokens and, in some families, positions. ids [B·T].
     fn lookups(&self, ids: Tensor<1, Int>, span: Span<'_>) -> Vec<Lookup<'_>>;
 
-    /// One block. x [B·T, C] → [B·T, C]. With `cache`, keys and values of earlier tokens are read and these are added.
-    fn block(&self, place: Place<'_>, x: Tensor<2>, span: Span<'_>, cache: Option<&mut KvCache>) -> Tensor<2>;
+    /// One block. With `cache`, keys and values of earlier tokens are read and these are added.
+    fn block(&self, place: Place<'_>, stream: Stream, span: Span<'_>, cache: Option<&mut KvCache>) -> Stream;
 
     /// The normed input of the head [N, C] and its weight [V, C].
     fn before_head(&self, config: &ModelConfig, x: Tensor<2>) -> (Tensor<2>, &Matrix);

@@ -5,7 +5,7 @@ use burn::tensor::{Int, Tensor};
 
 use super::Span;
 use super::attention::{KvCache, attend};
-use super::family::{Family, Lookup, Part, Place, Role, kept_outside_mlp};
+use super::family::{Family, Lookup, Part, Place, Role, Stream, kept_outside_mlp};
 use super::layers::{Conv1d, Embedding, LayerNorm, Linear, Matrix};
 use super::load::{Site, WeightSource};
 use crate::config::ModelConfig;
@@ -108,7 +108,8 @@ impl Family for Gpt2 {
         ]
     }
 
-    fn block(&self, place: Place<'_>, x: Tensor<2>, span: Span<'_>, cache: Option<&mut KvCache>) -> Tensor<2> {
+    fn block(&self, place: Place<'_>, stream: Stream, span: Span<'_>, cache: Option<&mut KvCache>) -> Stream {
+        let x = stream.sum();
         let Place { config, layer, .. } = place;
         let block = &self.transformer.h[layer];
         let c = config.hidden_size;
@@ -117,7 +118,7 @@ impl Family for Gpt2 {
         let attended = attend(config, part(0), part(1), part(2), span, cache, layer);
         let x = ops::residual_add(x, block.attn.c_proj.forward_at(attended, span));
         let hidden = block.mlp.c_fc.forward_at(block.ln_2.forward(x.clone(), config.norm_eps), span);
-        ops::residual_add(x, block.mlp.c_proj.forward_at(ops::gelu(hidden), span))
+        Stream { x, added: Some(block.mlp.c_proj.forward_at(ops::gelu(hidden), span)) }
     }
 
     fn before_head(&self, config: &ModelConfig, x: Tensor<2>) -> (Tensor<2>, &Matrix) {

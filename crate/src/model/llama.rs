@@ -5,7 +5,7 @@ use burn::tensor::{Int, Tensor};
 
 use super::Span;
 use super::attention::{KvCache, attend};
-use super::family::{Family, Lookup, Part, Place, Role, kept_outside_mlp};
+use super::family::{Family, Lookup, Part, Place, Role, Stream, kept_outside_mlp};
 use super::layers::{Embedding, Linear, Matrix, RmsNorm};
 use super::load::{Site, WeightSource};
 use crate::config::ModelConfig;
@@ -114,13 +114,13 @@ impl Family for Llama {
         vec![Lookup { name: "model.embed_tokens.weight", table: &self.model.embed_tokens.weight, rows: ids }]
     }
 
-    fn block(&self, place: Place<'_>, x: Tensor<2>, span: Span<'_>, cache: Option<&mut KvCache>) -> Tensor<2> {
+    fn block(&self, place: Place<'_>, stream: Stream, span: Span<'_>, cache: Option<&mut KvCache>) -> Stream {
         let Place { config, layer, rope } = place;
         let rope = rope.expect("a model of a family that rotates is loaded with its tables");
         let block = &self.model.layers[layer];
         let attention = &block.self_attn;
         let (n, h) = (span.batch_size * span.seq_len, config.head_dim);
-        let normed = block.input_layernorm.forward(x.clone(), config.norm_eps);
+        let (x, normed) = stream.normed(&block.input_layernorm, config.norm_eps);
         let per_head = |y: Tensor<2>, heads: usize, norm: &Option<RmsNorm>| match norm {
             Some(norm) => norm.forward(y.reshape([n * heads, h]), config.norm_eps).reshape([n, heads * h]),
             None => y,
@@ -128,12 +128,12 @@ impl Family for Llama {
         let q = per_head(attention.q_proj.forward_at(normed.clone(), span), config.num_attention_heads, &attention.q_norm);
         let k = per_head(attention.k_proj.forward_at(normed.clone(), span), config.num_key_value_heads, &attention.k_norm);
         let v = attention.v_proj.forward_at(normed, span);
-        let (q, k) = (rope.rotate(q, span), rope.rotate(k, span));
+        let (q, k) = rope.rotate(q, k, span);
         let attended = attention.o_proj.forward_at(attend(config, q, k, v, span, cache, layer), span);
         let (x, normed) = block.post_attention_layernorm.add_forward(x, attended, config.norm_eps);
         let gate = block.mlp.gate_proj.forward_at(normed.clone(), span);
         let gated = ops::swiglu(gate, block.mlp.up_proj.forward_at(normed, span));
-        ops::residual_add(x, block.mlp.down_proj.forward_at(gated, span))
+        Stream { x, added: Some(block.mlp.down_proj.forward_at(gated, span)) }
     }
 
     fn before_head(&self, config: &ModelConfig, x: Tensor<2>) -> (Tensor<2>, &Matrix) {

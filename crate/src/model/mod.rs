@@ -37,7 +37,7 @@ use crate::bundle::refuse_non_finite;
 use crate::config::{Architecture, ModelConfig, Precision};
 use crate::error::{Error, Result};
 use crate::ops::{self, Moment};
-use family::{Family, Lookup, Place};
+use family::{Family, Lookup, Place, Stream};
 use gpt2::Gpt2;
 use llama::Llama;
 use load::WeightSource;
@@ -212,13 +212,17 @@ impl Model {
 
     /// One transformer block. x [B·T, C] → [B·T, C]. With `cache`, keys and values of earlier tokens are read and these are added.
     pub fn block(&self, layer: usize, x: Tensor<2>, span: Span<'_>, cache: Option<&mut KvCache>) -> Tensor<2> {
-        let place = Place { config: &self.config, layer, rope: self.rope.as_ref() };
-        self.body.family().block(place, x, span, cache)
+        self.body.family().block(self.place(layer), Stream::of(x), span, cache).sum()
     }
 
-    /// All blocks. x [B·T, C] → [B·T, C].
-    pub fn blocks(&self, x: Tensor<2>, span: Span<'_>) -> Tensor<2> {
-        (0..self.config.num_hidden_layers).fold(x, |x, layer| self.block(layer, x, span, None))
+    /// The blocks from one on. x [B·T, C] → [B·T, C].
+    pub fn blocks(&self, first: usize, x: Tensor<2>, span: Span<'_>) -> Tensor<2> {
+        let block = |stream, layer| self.body.family().block(self.place(layer), stream, span, None);
+        (first..self.config.num_hidden_layers).fold(Stream::of(x), block).sum()
+    }
+
+    fn place(&self, layer: usize) -> Place<'_> {
+        Place { config: &self.config, layer, rope: self.rope.as_ref() }
     }
 
     /// Final norm and head. x [N, C] → logits [N, V].
@@ -235,6 +239,6 @@ impl Model {
 
     /// Logits of every position. ids [B·T] → [B·T, V].
     pub fn forward(&self, ids: Tensor<1, Int>, span: Span<'_>) -> Tensor<2> {
-        self.head(self.blocks(self.embed(ids, span), span))
+        self.head(self.blocks(0, self.embed(ids, span), span))
     }
 }

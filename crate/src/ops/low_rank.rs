@@ -193,10 +193,11 @@ fn by_tiles<B: Launch>(
 ) -> [Option<FloatTensor<B>>; 3] {
     let Adapted { form, scale, .. } = of.adapted;
     let ((n, r), k) = (rows_columns(&of.z.shape()), form.columns);
-    let [dz, db] = linear::by_tiles::<B>(dy.clone(), needs[2].then_some(of.z), Some(Weights::of(of.b)), r, scale, [None, None]);
+    let [dz, db] =
+        linear::by_tiles::<B>(dy.clone(), needs[2].then_some(of.z), Some(Weights::of(of.b)), [form.rows, r], scale, [None, None]);
     let dz = linear::whole::<B>(dz, [n, r]);
     let da = needs[1].then(|| {
-        let [_, da] = linear::by_tiles::<B>(dz.clone(), Some(of.x), None, k, scale, [None, None]);
+        let [_, da] = linear::by_tiles::<B>(dz.clone(), Some(of.x), None, [r, k], scale, [None, None]);
         da
     });
     let dx = needs[0].then(|| {

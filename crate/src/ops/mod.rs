@@ -10,6 +10,7 @@ pub mod attention;
 pub mod backend;
 pub mod cast_bf16;
 pub mod column_sum;
+mod differentiable;
 pub mod dropout;
 pub mod elementwise;
 pub mod embedding;
@@ -118,10 +119,12 @@ pub fn layer_norm(x: Tensor<2>, weight: Tensor<1>, bias: Tensor<1>, eps: f64) ->
     Tensor::from_dispatch(Dispatch::layer_norm(x.into_dispatch(), weight, bias, eps as f32))
 }
 
-/// Rotary embedding of `x [B·T, heads·H]`, half-split pairing, by tables `[positions, H/2]` that need no gradient. In place of x if
-/// it is uniquely owned.
-pub fn rope(x: Tensor<2>, cosines: Tensor<2>, sines: Tensor<2>, positions: Positions) -> Tensor<2> {
-    Tensor::from_dispatch(Dispatch::rope(x.into_dispatch(), cosines.into_dispatch(), sines.into_dispatch(), positions))
+/// Rotary embedding of `q [B·T, heads·H]` and `k [B·T, kv_heads·H]`, half-split pairing, by tables `[positions, H/2]` that need no gradient. In
+/// place of each if it is uniquely owned.
+pub fn rope(q: Tensor<2>, k: Tensor<2>, cosines: Tensor<2>, sines: Tensor<2>, positions: Positions) -> (Tensor<2>, Tensor<2>) {
+    let [cosines, sines] = [cosines.into_dispatch(), sines.into_dispatch()];
+    let (q, k) = Dispatch::rope(q.into_dispatch(), k.into_dispatch(), cosines, sines, positions);
+    (Tensor::from_dispatch(q), Tensor::from_dispatch(k))
 }
 
 /// Causal attention: `q [B·T, heads·H]`, `k`, `v [B·(offset + T), kv_heads·H]` → `[B·T, heads·H]`; query t sees the keys

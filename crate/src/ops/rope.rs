@@ -2,23 +2,28 @@
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
+use burn::tensor::DType;
 
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::gpu::{Kernels, Words, groups_of_64};
-use crate::ops::tape::Vjp;
+use crate::ops::tape::JointVjp;
 
 /// The kernels of this file.
 pub(crate) static KERNELS: Kernels = &[&KERNEL.all(), &WIDE.all()];
 
 crate::kernel! {
-    /// `(a, b) ← (a c − b s, b c + a s)`
-    pub KERNEL = "rope" [64], (cosines, sines) -> (mut x),
+    /// `(a, b) ← (a c − b s, b c + a s)` of queries and keys
+    pub KERNEL = "rope" [64], (cosines, sines) -> (mut q, mut k),
     /// Shapes, the position of the first row, the direction.
     struct Params {
-        /// Total number of pairs.
+        /// Total number of pairs of q.
         pairs: u32,
-        /// Heads of a row.
+        /// Total number of pairs of k.
+        kv_pairs: u32,
+        /// Heads of a row of q.
         heads: u32,
+        /// Heads of a row of k.
+        kv_heads: u32,
         /// Half the width of a head.
         half: u32,
         /// Rows of a sequence.
@@ -34,17 +39,19 @@ crate::kernel! {
     pub WIDE = "rope_wide" as KERNEL;
 }
 
-fn twin([cosines, sines]: [&[u32]; 2], [x]: [&mut [u32]; 1], p: &Params) {
+fn twin([cosines, sines]: [&[u32]; 2], [q, k]: [&mut [u32]; 2], p: &Params) {
     let half = p.half as usize;
-    for i in 0..p.pairs as usize {
-        let head = i / half;
-        let position = p.offset as usize + head / p.heads as usize % p.len as usize;
-        let at = head * 2 * half + i % half;
-        let c = f64::from(cosines.floats()[position * half + i % half]);
-        let s = f64::from(sines.floats()[position * half + i % half]) * f64::from(p.sign);
-        let (a, b) = (f64::from(x.floats()[at]), f64::from(x.floats()[at + half]));
-        x.floats_mut()[at] = (a * c - b * s) as f32;
-        x.floats_mut()[at + half] = (b * c + a * s) as f32;
+    for (x, pairs, heads) in [(q, p.pairs, p.heads), (k, p.kv_pairs, p.kv_heads)] {
+        for i in 0..pairs as usize {
+            let head = i / half;
+            let position = p.offset as usize + head / heads as usize % p.len as usize;
+            let at = head * 2 * half + i % half;
+            let c = f64::from(cosines.floats()[position * half + i % half]);
+            let s = f64::from(sines.floats()[position * half + i % half]) * f64::from(p.sign);
+            let (a, b) = (f64::from(x.floats()[at]), f64::from(x.floats()[at + half]));
+            x.floats_mut()[at] = (a * c - b * s) as f32;
+            x.floats_mut()[at + half] = (b * c + a * s) as f32;
+        }
     }
 }
 
@@ -57,25 +64,38 @@ pub struct Positions {
     pub offset: usize,
 }
 
-/// Rotates `x [rows, heads · H]` by the tables `[positions, H / 2]`; in place of x if it is uniquely owned.
-pub fn rope<B: Launch>(x: FloatTensor<B>, tables: [FloatTensor<B>; 2], positions: Positions, sign: f32) -> FloatTensor<B> {
+/// Rotates `q [rows, heads · H]` and `k [rows, kv_heads · H]` by the tables `[positions, H / 2]`; in place of each if it is uniquely owned.
+pub fn rope<B: Launch>(of: [FloatTensor<B>; 2], tables: [FloatTensor<B>; 2], positions: Positions) -> [FloatTensor<B>; 2] {
+    turned::<B>(of, [true; 2], tables, positions, 1.0)
+}
+
+/// Those that are `given` turned forward or back.
+fn turned<B: Launch>(
+    of: [FloatTensor<B>; 2],
+    given: [bool; 2],
+    tables: [FloatTensor<B>; 2],
+    positions: Positions,
+    sign: f32,
+) -> [FloatTensor<B>; 2] {
     let half = rows_columns(&tables[0].shape()).1.max(1);
-    let (_, width) = rows_columns(&x.shape());
-    let pairs = x.shape().num_elements() / 2;
+    let pairs = [0, 1].map(|i| if given[i] { of[i].shape().num_elements() / 2 } else { 0 });
+    let heads = [0, 1].map(|i| (rows_columns(&of[i].shape()).1 / 2 / half).max(1));
     let params = Params {
-        pairs: pairs as u32,
-        heads: (width / 2 / half).max(1) as u32,
+        pairs: pairs[0] as u32,
+        kv_pairs: pairs[1] as u32,
+        heads: heads[0] as u32,
+        kv_heads: heads[1] as u32,
         half: half as u32,
         len: positions.len.max(1) as u32,
         offset: positions.offset as u32,
         sign,
     };
-    let (kernel, threads) = if half.is_multiple_of(4) { (&WIDE, pairs / 4) } else { (&KERNEL, pairs) };
-    let [x] = B::launch(kernel, tables, [x], &params, groups_of_64(threads));
-    x
+    let all = pairs[0] + pairs[1];
+    let (kernel, threads) = if half.is_multiple_of(4) { (&WIDE, all / 4) } else { (&KERNEL, all) };
+    B::launch(kernel, tables, of, &params, groups_of_64(threads))
 }
 
-/// Gradient of the rotation: the rotation back.
+/// Gradients of the rotations: the rotations back.
 #[derive(Debug, Clone)]
 pub struct Rope<T> {
     /// Cosines and sines.
@@ -84,8 +104,12 @@ pub struct Rope<T> {
     pub positions: Positions,
 }
 
-impl<B: Launch> Vjp<B, 1> for Rope<FloatTensor<B>> {
-    fn backward(self, dy: FloatTensor<B>, _needs: [bool; 1]) -> [Option<FloatTensor<B>>; 1] {
-        [Some(rope::<B>(dy, self.tables, self.positions, -1.0))]
+impl<B: Launch> JointVjp<B, 2, 2> for Rope<FloatTensor<B>> {
+    fn backward(self, grads: [Option<FloatTensor<B>>; 2], _needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
+        let given = grads.each_ref().map(Option::is_some);
+        // A binding cannot be omitted.
+        let grads = grads.map(|grad| grad.unwrap_or_else(|| B::empty(&self.tables[0], [4].into(), DType::F32)));
+        let [dq, dk] = turned::<B>(grads, given, self.tables, self.positions, -1.0);
+        [given[0].then_some(dq), given[1].then_some(dk)]
     }
 }

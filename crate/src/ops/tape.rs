@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::marker::PhantomData;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::gpu::launch::Launch;
 use crate::ops::elementwise::residual_add;
@@ -32,6 +32,54 @@ pub trait Vjp<B: Backend, const N: usize>: Clone + Send + Debug + 'static {
             None => sum,
         });
         grads
+    }
+}
+
+/// What an operation with `K` outputs keeps, and how it turns their gradients, as far as they arrive, into those of its `N` inputs.
+pub trait JointVjp<B: Backend, const N: usize, const K: usize>: Clone + Send + Debug + 'static {
+    /// The gradient of each input that `needs` one.
+    fn backward(self, grads: [Option<FloatTensor<B>>; K], needs: [bool; N]) -> [Option<FloatTensor<B>>; N];
+}
+
+/// Gradients of the outputs of one operation, until all that arrive are there.
+type Arrived<T, const K: usize> = Arc<Mutex<[Option<T>; K]>>;
+
+fn held<T, const K: usize>(arrived: &Arrived<T, K>) -> MutexGuard<'_, [Option<T>; K]> {
+    arrived.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The operation itself, whose turn comes after that of its outputs.
+#[derive(Debug, Clone)]
+struct Trunk<T, R, const K: usize> {
+    vjp: R,
+    arrived: Arrived<T, K>,
+}
+
+impl<B: Launch, R: JointVjp<B, N, K>, const N: usize, const K: usize> Vjp<B, N> for Trunk<FloatTensor<B>, R, K> {
+    fn backward(self, token: FloatTensor<B>, needs: [bool; N]) -> [Option<FloatTensor<B>>; N] {
+        // A second owner: without it a gradient can be changed in place.
+        drop(token);
+        let arrived = std::mem::replace(&mut *held(&self.arrived), [const { None }; K]);
+        self.vjp.backward(arrived, needs)
+    }
+}
+
+/// One output. Burn's tape has one gradient a node: the first that arrives stands for all in the operation's node.
+#[derive(Debug, Clone)]
+struct Branch<T, const K: usize> {
+    index: usize,
+    arrived: Arrived<T, K>,
+}
+
+impl<B: Launch, const K: usize> Vjp<B, 1> for Branch<FloatTensor<B>, K> {
+    fn backward(self, grad: FloatTensor<B>, _needs: [bool; 1]) -> [Option<FloatTensor<B>>; 1] {
+        held(&self.arrived)[self.index] = Some(grad.clone());
+        [Some(grad)]
+    }
+
+    fn backward_onto(self, token: FloatTensor<B>, grad: FloatTensor<B>, _needs: [bool; 1]) -> [Option<FloatTensor<B>>; 1] {
+        held(&self.arrived)[self.index] = Some(grad);
+        [Some(token)]
     }
 }
 
@@ -96,4 +144,19 @@ pub fn record<B: Launch, C: CheckpointStrategy, R: Vjp<B, N>, const N: usize>(
         OpsKind::Tracked(prep) => prep.finish(vjp, output),
         OpsKind::UnTracked(prep) => prep.finish(output),
     }
+}
+
+/// Puts the `outputs` of one operation on the tape, computed from `inputs`, with their common vjp.
+pub fn record_joint<B: Launch, C: CheckpointStrategy, R: JointVjp<B, N, K>, const N: usize, const K: usize>(
+    inputs: [NodeGuard; N],
+    outputs: [FloatTensor<B>; K],
+    vjp: R,
+) -> [FloatTensor<Autodiff<B, C>>; K] {
+    let arrived: Arrived<FloatTensor<B>, K> = Arc::new(Mutex::new([const { None }; K]));
+    let trunk = record::<B, C, _, N>(inputs, outputs[0].clone(), Trunk { vjp, arrived: arrived.clone() });
+    let mut index = 0;
+    outputs.map(|output| {
+        index += 1;
+        record::<B, C, _, 1>([trunk.node()], output, Branch { index: index - 1, arrived: arrived.clone() })
+    })
 }

@@ -111,7 +111,7 @@ impl Walk {
         let view = sink.view(None);
         // The tables are not recorded: their gradient is added last, to the sum that a tied head has begun.
         let input = if reach.tables || reach.block < apart { leaf(x) } else { Tensor::from_inner(x) };
-        let output = (apart..layers).fold(input.clone(), |x, layer| view.block(layer, x, placed.span(), None));
+        let output = view.blocks(apart, input.clone(), placed.span());
         let loss = head_loss_sum(&view, output, placed.targets.clone());
         Self { reach, placed, inputs, products, view, input, loss }
     }

@@ -10,6 +10,7 @@ use crate::config::{ModelConfig, Precision, TrainConfig};
 use crate::error::Result;
 use crate::model::{Adaptation, Asked, Kind, Plan, files_form};
 use crate::ops::linear::SLICE;
+use crate::ops::loss::head::HeadPlan;
 use crate::optim::{Optim, ParamInfo};
 
 /// Bytes by purpose at the peak of a step.
@@ -115,8 +116,8 @@ impl Run<'_> {
         let floats = |per_token: usize| 4 * (tokens * per_token) as u64;
         let (row, block) = (floats(model.hidden_size), floats(plan.kept_per_token));
         let kept = reached * if by_block { row } else { block } + floats(ranks(self.trained));
-        let runs = tokens.div_ceil((MAX_LOGITS_BYTES / 4 / model.vocab_size).max(1)).max(1);
-        let rows = tokens.div_ceil(runs);
+        let plan_of_head = HeadPlan { rows: (MAX_LOGITS_BYTES / 4 / model.vocab_size).max(1), needs: [true; 2] };
+        let rows = plan_of_head.rows_of_a_run(tokens);
         // The gradient of the input of a wide product is added up in slices, each of which is a row of that gradient.
         let slices = |width: usize| Some(width.div_ceil(SLICE)).filter(|slices| *slices > 1).unwrap_or(0);
         let logits = 4 * (rows * (model.vocab_size + slices(model.vocab_size) * model.hidden_size)) as u64;

@@ -11,7 +11,7 @@ use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, ParamMap};
 use tabtune::optim::{Gate, Optim};
 use tabtune::train::{NamedGradients, accumulate};
-use tabtune_tests::{block_on, gpu};
+use tabtune_tests::{as_a_gpu, block_on, gpu};
 
 struct Update {
     optim: Optim,
@@ -49,13 +49,11 @@ fn launched(layers: usize, device: &Device) -> [u64; 2] {
 }
 
 #[test]
-fn a_layer_costs_at_most_40_dispatches_a_step() {
-    let Some(device) = gpu() else { return };
-    let ([two, two_steps], [three, three_steps]) = (launched(2, &device), launched(3, &device));
-    let (gradients, steps) = (three - two, three_steps - two_steps);
-    println!("a layer: {gradients} forward and backward, {steps} AdamW");
-    // Nine parameters a layer, one dispatch each; forward cannot take fewer than its seven products.
-    assert_eq!(steps, 9);
-    assert!(gradients >= 14, "{gradients} cannot be all of them");
-    assert!(gradients + steps <= 40, "{gradients} + {steps}");
+fn dispatches_of_a_layer_are_counted() {
+    for device in [gpu(), as_a_gpu()].into_iter().flatten() {
+        let ([two, two_steps], [three, three_steps]) = (launched(2, &device), launched(3, &device));
+        // Forward: norm, q, k, v, rope, attention, o, add and norm, gate, up, swiglu, down. Backward: the same, attention twice, each norm with
+        // its column sum, no norm of its own for the stream. Nine parameters a layer, one dispatch each.
+        assert_eq!([three - two, three_steps - two_steps], [27, 9], "{device:?}");
+    }
 }

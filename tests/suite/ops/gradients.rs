@@ -155,21 +155,32 @@ fn tables(device: &TensorDevice, positions: usize, half: usize) -> [Tensor<2>; 2
     [f64::cos, f64::sin].map(|f| Tensor::from_data(TensorData::new(table(f), [positions, half]), device))
 }
 
+/// Rotated by the formula: x [2·len, heads·2·half].
+fn rotated(x: &Tensor<2>, (len, offset, heads, half): (usize, usize, usize, usize)) -> Tensor<2> {
+    let [cos, sin] = tables(&x.device(), 7, half).map(|t| t.narrow(0, offset, len).reshape([1, len, 1, half]));
+    let x = x.clone().reshape([2, len, heads, 2 * half]);
+    let (a, b) = (x.clone().slice([0..2, 0..len, 0..heads, 0..half]), x.slice([0..2, 0..len, 0..heads, half..2 * half]));
+    let rotated = [a.clone() * cos.clone() - b.clone() * sin.clone(), b * cos + a * sin];
+    Tensor::cat(rotated.to_vec(), 3).reshape([2 * len, heads * 2 * half])
+}
+
 #[test]
 fn rope_matches_its_formula() {
     for (len, offset, heads, half) in [(5, 2, 3, 4), (1, 6, 9, 32), (7, 0, 3, 40)] {
+        let kv_heads = usize::div_ceil(heads, 3);
         let ours = |i: &Inputs| {
             let [cos, sin] = tables(&i[0].device(), 7, half);
-            ops::rope(i[0].clone() * 1.0, cos, sin, Positions { len, offset })
+            let (q, k) = ops::rope(i[0].clone() * 1.0, i[1].clone() * 1.0, cos, sin, Positions { len, offset });
+            [q, k]
         };
-        compare("rope", &[[2 * len, heads * 2 * half]], &ours, &|i| {
-            let device = i[0].device();
-            let x = i[0].clone().reshape([2, len, heads, 2 * half]);
-            let [cos, sin] = tables(&device, 7, half).map(|t| t.narrow(0, offset, len).reshape([1, len, 1, half]));
-            let (a, b) = (x.clone().slice([0..2, 0..len, 0..heads, 0..half]), x.slice([0..2, 0..len, 0..heads, half..2 * half]));
-            let turned = [a.clone() * cos.clone() - b.clone() * sin.clone(), b * cos + a * sin];
-            Tensor::cat(turned.to_vec(), 3).reshape([2 * len, heads * 2 * half])
-        });
+        let shapes = [heads, kv_heads].map(|heads| [2 * len, heads * 2 * half]);
+        let by_formula = |i: &Inputs| [(0, heads), (1, kv_heads)].map(|(which, heads)| rotated(&i[which], (len, offset, heads, half)));
+        compare("rope", &shapes, &|i| Tensor::cat(ours(i).to_vec(), 1), &|i| Tensor::cat(by_formula(i).to_vec(), 1));
+        // One of the two has no gradient: the other's passes all the same.
+        for used in [0, 1] {
+            let one = |rotated: [Tensor<2>; 2], i: &Inputs| Tensor::cat(vec![rotated[used].clone(), i[1 - used].clone()], 1);
+            compare("rope of one", &shapes, &|i| one(ours(i), i), &|i| one(by_formula(i), i));
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 use tabtune::gpu::StorageType::{self, Bf16, F32};
 use tabtune::gpu::{AnyKernel, Kernel, KernelParams, Stored, StoredMatrix};
 use tabtune::ops::linear::kernels::{
-    self, AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, BothParams, ForwardParams, InputParams, TileParams,
+    self, AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, BothParams, ForwardParams, ForwardTileParams, InputParams, TileParams,
 };
 use tabtune_tests::kernels::{Case, check, noise, packed, poisoned, words};
 use tabtune_tests::packed as blocks;
@@ -48,6 +48,21 @@ fn groups(kernel: &AnyKernel, slices: u32, rows: u32, columns: u32) -> u32 {
 pub(super) trait Shape: KernelParams {
     /// `add`: whether dW holds a sum; `plane`: where the second plane of the weights begins.
     fn of(shape: (usize, usize, usize), add: bool, plane: u32) -> Self;
+
+    /// Elements from one row of a result with m columns to the next.
+    fn stride(m: usize) -> usize {
+        m
+    }
+}
+
+impl Shape for ForwardTileParams {
+    fn of((n, m, k): (usize, usize, usize), _add: bool, plane: u32) -> Self {
+        Self { n: n as u32, m: m as u32, k4: k as u32 / 4, stride: Self::stride(m) as u32, plane }
+    }
+
+    fn stride(m: usize) -> usize {
+        m.next_multiple_of(4)
+    }
 }
 
 macro_rules! shape {
@@ -72,7 +87,7 @@ pub(super) fn forward<P: Shape>(kernel: &'static Stored<P, 2, 1>, (n, m, k): (us
     let kernel = kernel.of(storage);
     let (weights, plane) = weights([m, k], storage);
     let read = [weights, words(&noise(n * k, 1))];
-    Case::new(kernel, read, [poisoned(n * m)], &P::of((n, m, k), false, plane), groups(kernel.any(), 1, n as u32, m as u32))
+    Case::new(kernel, read, [poisoned(n * P::stride(m))], &P::of((n, m, k), false, plane), groups(kernel.any(), 1, n as u32, m as u32))
 }
 
 /// Columns of a slice: several of them in the longest shapes.
@@ -223,7 +238,7 @@ fn linear_backward_block_gives_both_gradients() {
     check(&all(shapes(), sums), BOUND, ("params.add == 1u", "params.add == 2u"));
 }
 
-/// The gradients that `made` asks for, on top of what is there where `add`; `[dx, dW]` both.
+/// The gradients that `made` asks for, on top of what is there where `add`; `[dx, dW]` both. Rows of dy are as long as the next multiple of 4.
 pub(super) fn tile(
     kernel: &'static Stored<TileParams, 3, 2>,
     (n, m, k): (usize, usize, usize),
@@ -231,40 +246,47 @@ pub(super) fn tile(
     made: [bool; 2],
     add: [bool; 2],
 ) -> Case {
-    let (weights, plane) = weights([m, k], storage);
+    let (mut weights, plane) = weights([m, k], storage);
+    if storage == F32 {
+        // What lies behind the weights counts for nothing.
+        weights.extend(words(&noise(3 * k, 4)));
+    }
     let kernel = kernel.of(storage);
     let (n32, m32, k32) = (n as u32, m as u32, k as u32);
-    let slices = if add[0] { 1 } else { m.div_ceil(SLICE) };
+    let stride = m.next_multiple_of(4);
+    let slices = if add[0] { 1 } else { stride.div_ceil(SLICE) };
     let input = if made[0] { groups(kernel.any(), slices as u32, n32, k32) } else { 0 };
     let weight = if made[1] { groups(kernel.any(), 1, m32, k32) } else { 0 };
-    let slice4 = if add[0] { m32 / 4 } else { SLICE as u32 / 4 };
+    let slice4 = if add[0] { stride as u32 / 4 } else { SLICE as u32 / 4 };
     let add_both = u32::from(add[0]) + 2 * u32::from(add[1]);
-    let params = TileParams { n: n32, m4: m32 / 4, k4: k32 / 4, slice4, input, add: add_both, scale: 0.5, plane };
+    let params = TileParams { n: n32, m: m32, m4: stride as u32 / 4, k4: k32 / 4, slice4, input, add: add_both, scale: 0.5, plane };
     let sum = |made: bool, len: usize, add: bool| match (made, add) {
         (false, _) => poisoned(4),
         (true, false) => poisoned(len),
         (true, true) => words(&noise(len, 3)),
     };
     let (dx, dw) = (sum(made[0], slices * n * k, add[0]), sum(made[1], m * k, add[1]));
-    let read = [weights, words(&noise(n * m, 1)), words(&noise(n * k, 2))];
+    let read = [weights, words(&noise(n * stride, 1)), words(&noise(n * k, 2))];
     Case::new(kernel, read, [dx, dw], &params, input + weight)
 }
 
 #[test]
 fn linear_tiles_agree_with_the_definition() {
-    let shapes = || shapes().into_iter().chain([(64, 64, 64), (65, 68, 132), (130, 60, 64), (63, 256, 68)]).collect();
+    let more = [(64, 64, 64), (65, 68, 132), (130, 60, 64), (63, 256, 68), (33, 1, 8), (40, 63, 4), (32, 65, 36), (2, 4097, 8)];
+    let shapes = || shapes().into_iter().chain(more).collect();
     for kernel in [&kernels::FORWARD_TILE, &kernels::FORWARD_TILE_SMALL] {
         check(&all(shapes(), |s| forward(kernel, s, F32)), BOUND, ("(q0.x, q1.x", "(q1.x, q0.x"));
         check(&all(shapes(), |s| forward(kernel, s, Bf16)), BOUND, ("(k4 + more() + 3u) / 4u", "k4 / 4u"));
     }
     // Each kernel with each storage type; what the text of one says for all of them is checked once.
     let (large, small) = (&kernels::BACKWARD_TILE, &kernels::BACKWARD_TILE_SMALL);
-    for (storage, kernel, checks) in [(F32, large, 6), (F32, small, 3), (Bf16, large, 1), (Bf16, small, 1)] {
+    for (storage, kernel, checks) in [(F32, large, 7), (F32, small, 3), (Bf16, large, 1), (Bf16, small, 1)] {
         for (made, add, flip) in [
             ([true, true], [false, false], ("(p.z), aq2", "(p.z), aq1")),
             ([false, true], [false, true], ("(p.y), a, a1", "(p.x), a, a1")),
             ([true, true], [true, true], ("(params.add & 1u) == 1u", "params.add == 1u")),
             ([true, true], [false, true], ("(params.add & 2u) == 2u", "params.add == 3u")),
+            ([true, false], [false, false], ("outputs() - 4u * first", "4u * params.m4")),
             ([true, false], [false, false], ("let first = slice * params.slice4;", "let first = 0u;")),
             ([false, true], [false, false], ("params.scale * sum", "sum")),
         ]

@@ -175,9 +175,9 @@ fn packed_stems_give_the_bits_of_the_decoded_weights() {
         [&|s, t| forward(&kernels::FORWARD_ANY, s, t), &|s, t| backward_input(&kernels::BACKWARD_INPUT_ANY, s, t), &lookup];
     let long: [(Stem<'_>, usize); 13] = [
         (&|s, t| forward(&kernels::FORWARD_BLOCK, s, t), 36),
-        (&|s, t| forward(&kernels::FORWARD_TILE, s, t), 36),
+        (&|s, t| forward(&kernels::FORWARD_TILE, s, t), 37),
         (&|s, t| backward_input(&kernels::BACKWARD_INPUT_BLOCK, s, t), 36),
-        (&|s, t| tile(&kernels::BACKWARD_TILE, s, t, [true, false], [false, false]), 36),
+        (&|s, t| tile(&kernels::BACKWARD_TILE, s, t, [true, false], [false, false]), 37),
         (&|(n, m, k), t| low_rank::forward(false, (n, m, k, 8), t, F32), 36),
         (&|(n, m, k), t| low_rank::backward(false, (n, m, k, 8), t, F32, false), 36),
         (&|s, t| forward(&kernels::FORWARD_TILE_SMALL, s, t), 36),

@@ -169,7 +169,7 @@ fn norms_are_true_to_float64() {
 
 #[test]
 fn rope_is_true_to_float64() {
-    for (batch, len, offset, heads, half) in [(1, 1, 0, 1, 1), (2, 1, 3, 3, 32), (1, 17, 0, 9, 32), (2, 5, 2, 3, 40)] {
+    for (batch, len, offset, heads, half) in [(1, 1, 0, 1_usize, 1), (2, 1, 3, 3, 32), (1, 17, 0, 9, 32), (2, 5, 2, 3, 40)] {
         let angle = |at: usize| ((at / half) as f64 * 10_000_f64.powf(-((at % half) as f64) / half as f64)).sin_cos();
         let table = |of: fn((f64, f64)) -> f64| -> Vec<f32> { (0..(offset + len) * half).map(|at| of(angle(at)) as f32).collect() };
         // The tables are f32, for both.
@@ -177,19 +177,29 @@ fn rope_is_true_to_float64() {
         let tensor = |values: &[f32], like: &Tensor<2>| {
             Tensor::<2>::from_data(TensorData::new(values.to_vec(), [offset + len, half]), &like.device())
         };
-        let ours = |i: &Inputs| ops::rope(i[0].clone(), tensor(&cosines, &i[0]), tensor(&sines, &i[0]), Positions { len, offset });
-        holds("rope", &[[batch * len, heads * 2 * half]], &ours, &|i| {
-            let turned = |at: usize| {
-                let (position, column) = (offset + at / (heads * 2 * half) % len, at % (2 * half));
+        let kv_heads = heads.div_ceil(3);
+        let ours = |i: &Inputs| {
+            let tables = [&cosines, &sines].map(|table| tensor(table, &i[0]));
+            let [cosines, sines] = tables;
+            let (q, k) = ops::rope(i[0].clone(), i[1].clone(), cosines, sines, Positions { len, offset });
+            Tensor::cat(vec![q, k], 1)
+        };
+        let shapes = [heads, kv_heads].map(|heads| [batch * len, heads * 2 * half]);
+        holds("rope", &shapes, &ours, &|i| {
+            let turned = |which: usize, at: usize| {
+                let x = &i[which];
+                let (position, column) = (offset + at / shapes[which][1] % len, at % (2 * half));
                 let entry = position * half + column % half;
                 let (cos, sin) = (f64::from(cosines[entry]), f64::from(sines[entry]));
                 if column < half {
-                    i[0][at].affine(cos, 0.0) - i[0][at + half].affine(sin, 0.0)
+                    x[at].affine(cos, 0.0) - x[at + half].affine(sin, 0.0)
                 } else {
-                    i[0][at].affine(cos, 0.0) + i[0][at - half].affine(sin, 0.0)
+                    x[at].affine(cos, 0.0) + x[at - half].affine(sin, 0.0)
                 }
             };
-            (0..i[0].len()).map(turned).collect()
+            let places = |row: usize| [0, 1].map(|which| (0..shapes[which][1]).map(move |column| (which, row * shapes[which][1] + column)));
+            let row = |row: usize| places(row).into_iter().flatten().map(|(which, at)| turned(which, at)).collect::<Vec<_>>();
+            (0..batch * len).flat_map(row).collect()
         });
     }
 }

@@ -39,7 +39,7 @@ crate::kernel! {
         /// The word at which the weights' second plane begins.
         plane: u32,
     },
-    twin |read, [y], p| forward(read, y, [p.n, p.m, p.k4 * 4]);
+    twin |read, [y], p| forward(read, y, [p.n, p.m, p.k4 * 4], p.m);
 
     /// `y = x Wᵀ` for few rows, k a multiple of 4.
     pub ROW = "linear_row" of weight4 [32] as FORWARD;
@@ -48,8 +48,21 @@ crate::kernel! {
 }
 crate::kernel! {
     /// `y = x Wᵀ` by tiles in workgroup memory, k a multiple of 4.
-    pub FORWARD_TILE = "linear_forward_tile" of weight4 through "chunks/forward_tile" [64], (w, x) -> (y), ForwardParams,
-    twin |read, [y], p| forward(read, y, [p.n, p.m, p.k4 * 4]);
+    pub FORWARD_TILE = "linear_forward_tile" of weight4 through "chunks/forward_tile" [64], (w, x) -> (y),
+    /// Shapes for the product by tiles.
+    struct ForwardTileParams {
+        /// Rows of x and y.
+        n: u32,
+        /// Columns of y that are written, rows of w.
+        m: u32,
+        /// Columns of x and w, divided by 4.
+        k4: u32,
+        /// Elements from one row of y to the next, at least m.
+        stride: u32,
+        /// The word at which the weights' second plane begins.
+        plane: u32,
+    },
+    twin |read, [y], p| forward(read, y, [p.n, p.m, p.k4 * 4], p.stride);
 
     /// [`FORWARD_TILE`] by tiles of half the size.
     pub FORWARD_TILE_SMALL = "linear_forward_tile_small" of weight4 through "chunks/forward_tile_small"
@@ -69,7 +82,7 @@ crate::kernel! {
         /// The word at which the weights' second plane begins.
         plane: u32,
     },
-    twin |read, [y], p| forward(read, y, [p.n, p.m, p.k]);
+    twin |read, [y], p| forward(read, y, [p.n, p.m, p.k], p.m);
 
     /// `y = x Wᵀ` for many rows, any shape.
     pub FORWARD_ANY_BLOCK = "linear_forward_any_block" of weight1 [32] as FORWARD_ANY;
@@ -176,13 +189,15 @@ crate::kernel! {
     twin both
 }
 crate::kernel! {
-    /// `dx = dy W` and `dW = scale dyᵀ x` by tiles in workgroup memory, m and k multiples of 4.
+    /// `dx = dy W` and `dW = scale dyᵀ x` by tiles in workgroup memory, k and the rows of dy multiples of 4.
     pub BACKWARD_TILE = "linear_backward_tile" of weight4 through "chunks/input_tile" [64], (w, dy, x) -> (mut dx, mut dw),
     /// Shapes for the gradients by tiles.
     struct TileParams {
         /// Rows of x and dy.
         n: u32,
-        /// Columns of dy, rows of w, divided by 4.
+        /// Rows of w and dW, columns of dy that count.
+        m: u32,
+        /// Columns of dy, divided by 4.
         m4: u32,
         /// Columns of x and w, divided by 4.
         k4: u32,

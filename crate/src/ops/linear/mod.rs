@@ -20,7 +20,7 @@ use crate::ops::elementwise::residual_add;
 use crate::ops::embedding;
 use crate::ops::tape::Vjp;
 use crate::ops::weights::Weights;
-use kernels::{AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, BothParams, ForwardParams, InputParams};
+use kernels::{AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, BothParams, ForwardParams, ForwardTileParams, InputParams};
 pub(super) use tiles::{by_tiles, tiled, tiling};
 
 /// Up to this many rows one thread computes one output: a register block would compute rows twice.
@@ -55,11 +55,25 @@ pub(super) fn whole<B: Launch>(dx: FloatTensor<B>, [n, k]: [usize; 2]) -> FloatT
 
 /// `x [n, k] · w [m, k]ᵀ → [n, m]`
 pub fn forward<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>) -> FloatTensor<B> {
+    let m = w.form.rows;
+    strided::<B>(x, w, m)
+}
+
+/// [`forward`] for a result that only [`backward_input`] and [`backward_weight`] read: where tiles would compute their products if m were a
+/// multiple of 4, its rows are that long, and what they have beyond m is not written.
+pub fn padded<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>) -> FloatTensor<B> {
+    let ((n, k), m) = (rows_columns(&x.shape()), w.form.rows);
+    let pads = !B::TWINS && tiled(B::software(&x), n) && k % 4 == 0;
+    strided::<B>(x, w, if pads { m.next_multiple_of(4) } else { m })
+}
+
+/// `x [n, k] · w [m, k]ᵀ → [n, stride]`; by tiles alone the stride may be more than m.
+fn strided<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>, stride: usize) -> FloatTensor<B> {
     let ((n, k), m) = (rows_columns(&x.shape()), w.form.rows);
     if B::TWINS {
         return B::float_matmul(x, B::float_transpose(widened::<B>(w)));
     }
-    let y = B::empty(&x, [n, m].into(), DType::F32);
+    let y = B::empty(&x, [n, stride].into(), DType::F32);
     let (storage, plane, w, software) = (w.form.storage, w.form.plane(), w.words, B::software(&x));
     let small = n.div_ceil(4) * m.div_ceil(4);
     let [y] = if k % 4 != 0 {
@@ -71,12 +85,14 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>) -> Floa
         let kernel = kernel.of(storage);
         B::launch(kernel, [w, x], [y], &params, kernel.groups(threads))
     } else {
-        let params = ForwardParams { n: n as u32, m: m as u32, k4: k as u32 / 4, plane };
+        let (n32, m32, k4) = (n as u32, m as u32, k as u32 / 4);
         if tiled(software, n) {
+            let params = ForwardTileParams { n: n32, m: m32, k4, stride: stride as u32, plane };
             let (tile, groups) = tiling(|tile| tile.of(n, m));
             let kernel = tile.choose(&kernels::FORWARD_TILE, &kernels::FORWARD_TILE_SMALL);
             B::launch(kernel.of(storage), [w, x], [y], &params, groups)
         } else {
+            let params = ForwardParams { n: n32, m: m32, k4, plane };
             let row = n * m.div_ceil(ROW_OUTPUTS) * kernels::ROW.of(storage).any().workgroup as usize;
             let (kernel, threads) = match (n <= FEW_ROWS, block_threads(software, FORWARD_BLOCK, n, m)) {
                 (true, _) => (&kernels::ROW, row),
@@ -90,16 +106,16 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>) -> Floa
     y
 }
 
-/// `dy [n, m] · w [m, k] → [n, k]`
+/// `dy [n, m] · w [m, k] → [n, k]`; rows of dy may be [`padded`]
 pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: Weights<FloatTensor<B>>) -> FloatTensor<B> {
-    let ((n, m), k) = (rows_columns(&dy.shape()), w.form.columns);
+    let ((n, stride), [m, k]) = (rows_columns(&dy.shape()), [w.form.rows, w.form.columns]);
     if B::TWINS {
         return B::float_matmul(dy, widened::<B>(w));
     }
     let software = B::software(&dy);
     let slices = m.div_ceil(SLICE).max(1);
-    if tiled(software, n) && m % 4 == 0 && k % 4 == 0 {
-        let [dx, _] = by_tiles::<B>(dy, None, Some(w), k, 1.0, [None, None]);
+    if tiled(software, n) && stride % 4 == 0 && k % 4 == 0 {
+        let [dx, _] = by_tiles::<B>(dy, None, Some(w), [m, k], 1.0, [None, None]);
         return whole::<B>(dx, [n, k]);
     }
     let dx = B::empty(&dy, [slices, n * k].into(), DType::F32);
@@ -124,22 +140,22 @@ pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: Weights<FloatTensor<B>>)
     whole::<B>(dx, [n, k])
 }
 
-/// `dy [n, m]ᵀ · x [n, k] → [m, k]`, f32 whatever the weights are, added to `sum` if there is one
-pub fn backward_weight<B: Launch>(dy: FloatTensor<B>, x: FloatTensor<B>, sum: Option<FloatTensor<B>>) -> FloatTensor<B> {
-    let ((n, m), (_, k)) = (rows_columns(&dy.shape()), rows_columns(&x.shape()));
+/// `dy [n, m]ᵀ · x [n, k] → [m, k]`, f32 whatever the weights are, added to `sum` if there is one; rows of dy may be [`padded`]
+pub fn backward_weight<B: Launch>(dy: FloatTensor<B>, x: FloatTensor<B>, m: usize, sum: Option<FloatTensor<B>>) -> FloatTensor<B> {
+    let ((n, stride), (_, k)) = (rows_columns(&dy.shape()), rows_columns(&x.shape()));
     if B::TWINS {
         let dw = B::float_matmul(B::float_transpose(dy), x);
         return if let Some(sum) = sum { residual_add::<B>(sum, dw) } else { dw };
     }
     let software = B::software(&dy);
-    if tiled(software, n) && m % 4 == 0 && k % 4 == 0 {
-        let [_, dw] = by_tiles::<B>(dy, Some(x), None, k, 1.0, [None, sum]);
+    if tiled(software, n) && stride % 4 == 0 && k % 4 == 0 {
+        let [_, dw] = by_tiles::<B>(dy, Some(x), None, [m, k], 1.0, [None, sum]);
         return dw;
     }
     let add = u32::from(sum.is_some());
     let dw = sum.unwrap_or_else(|| B::empty(&x, [m, k].into(), DType::F32));
     let small = m.div_ceil(4) * k.div_ceil(4);
-    let [dw] = if m % 4 != 0 || k % 4 != 0 {
+    let [dw] = if !m.is_multiple_of(4) || !k.is_multiple_of(4) {
         let params = AnyWeightParams { n: n as u32, m: m as u32, k: k as u32, add };
         let (kernel, threads) = match block_threads(software, ANY_BLOCK, m, k) {
             Some(threads) => (&kernels::BACKWARD_WEIGHT_ANY_BLOCK, threads),
@@ -169,7 +185,7 @@ fn fits<B: Launch>(dy: &FloatTensor<B>, vjp: &Linear<FloatTensor<B>>) -> bool {
 fn both<B: Launch>(dy: FloatTensor<B>, vjp: Linear<FloatTensor<B>>, sum: Option<FloatTensor<B>>) -> [FloatTensor<B>; 2] {
     let ((n, m), k) = (rows_columns(&dy.shape()), vjp.w.form.columns);
     if tiled(B::software(&dy), n) {
-        let [dx, dw] = by_tiles::<B>(dy, Some(vjp.x), Some(vjp.w), k, 1.0, [sum, None]);
+        let [dx, dw] = by_tiles::<B>(dy, Some(vjp.x), Some(vjp.w), [m, k], 1.0, [sum, None]);
         return [B::float_reshape(dx, [n, k].into()), dw];
     }
     let kernel = kernels::BACKWARD_BLOCK.of(vjp.w.form.storage);
@@ -205,8 +221,9 @@ impl<B: Launch> Vjp<B, 2> for Linear<FloatTensor<B>> {
         if needs == [true; 2] && fits::<B>(&dy, &self) {
             return both::<B>(dy, self, None).map(Some);
         }
+        let m = self.w.form.rows;
         let dx = needs[0].then(|| backward_input::<B>(dy.clone(), self.w));
-        let dw = needs[1].then(|| backward_weight::<B>(dy, self.x, None));
+        let dw = needs[1].then(|| backward_weight::<B>(dy, self.x, m, None));
         [dx, dw]
     }
 
@@ -230,8 +247,9 @@ pub struct Conv1d<T> {
 
 impl<B: Launch> Vjp<B, 2> for Conv1d<FloatTensor<B>> {
     fn backward(self, dy: FloatTensor<B>, needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
+        let k = self.w.form.rows;
         let dx = needs[0].then(|| forward::<B>(dy.clone(), self.w));
-        let dw = needs[1].then(|| backward_weight::<B>(self.x, dy, None));
+        let dw = needs[1].then(|| backward_weight::<B>(self.x, dy, k, None));
         [dx, dw]
     }
 }

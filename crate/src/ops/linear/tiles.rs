@@ -58,26 +58,26 @@ pub(in crate::ops) fn tiled(software: bool, n: usize) -> bool {
     !software && n >= TILE_ROWS
 }
 
-/// Computes by tiles dx if w is given, added to its sum or in slices of dy's columns `[slices, n·k]`, and `scale` dW if x is given, added to
-/// its sum if there is one. An output that is not requested is a placeholder.
+/// Computes by tiles dx if w is given, added to its sum or in slices of dy's columns `[slices, n·k]`, and `scale` dW `[m, k]` if x is given,
+/// added to its sum if there is one. An output that is not requested is a placeholder. Of dy's columns, a multiple of 4, the first m count.
 pub(in crate::ops) fn by_tiles<B: Launch>(
     dy: FloatTensor<B>,
     x: Option<FloatTensor<B>>,
     w: Option<Weights<FloatTensor<B>>>,
-    k: usize,
+    [m, k]: [usize; 2],
     scale: f32,
     sums: [Option<FloatTensor<B>>; 2],
 ) -> [FloatTensor<B>; 2] {
-    let (n, m) = rows_columns(&dy.shape());
-    let slices = m.div_ceil(SLICE).max(1);
+    let (n, columns) = rows_columns(&dy.shape());
+    let slices = columns.div_ceil(SLICE).max(1);
     // Without weights the kernel reads none.
     let (storage, plane) = w.as_ref().map_or((StorageType::F32, 0), |w| (w.form.storage, w.form.plane()));
     let of_input = |tile: Tile| if w.is_some() { slices as u32 * tile.of(n, k) } else { 0 };
     let (tile, groups) = tiling(|tile| of_input(tile) + if x.is_some() { tile.of(m, k) } else { 0 });
     let input = of_input(tile);
     let add = u32::from(sums[0].is_some()) + 2 * u32::from(sums[1].is_some());
-    let (m4, k4, slice4) = (m as u32 / 4, k as u32 / 4, SLICE as u32 / 4);
-    let params = TileParams { n: n as u32, m4, k4, slice4, input, add, scale, plane };
+    let (m4, k4, slice4) = (columns as u32 / 4, k as u32 / 4, SLICE as u32 / 4);
+    let params = TileParams { n: n as u32, m: m as u32, m4, k4, slice4, input, add, scale, plane };
     let place = |made: bool, rows: usize, columns: usize| B::empty(&dy, if made { [rows, columns] } else { [1, 4] }.into(), DType::F32);
     let [dx, dw] = sums;
     let dx = dx.unwrap_or_else(|| place(w.is_some(), slices, n * k));

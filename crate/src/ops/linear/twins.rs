@@ -3,13 +3,13 @@
 use super::kernels::{BothParams, TileParams};
 use crate::gpu::Words;
 
-/// `y[r, c] = Σ_i x[r, i] w[c, i]`
-pub fn forward([w, x]: [&[u32]; 2], y: &mut [u32], shape: [u32; 3]) {
+/// `y[r, c] = Σ_i x[r, i] w[c, i]`, rows of y so many elements apart
+pub fn forward([w, x]: [&[u32]; 2], y: &mut [u32], shape: [u32; 3], stride: u32) {
     let [n, m, k] = shape.map(|size| size as usize);
     for r in 0..n {
         for c in 0..m {
             let sum: f64 = (0..k).map(|i| f64::from(x.floats()[r * k + i]) * f64::from(w.floats()[c * k + i])).sum();
-            y.floats_mut()[r * m + c] = sum as f32;
+            y.floats_mut()[r * stride as usize + c] = sum as f32;
         }
     }
 }
@@ -62,7 +62,10 @@ pub fn both([w, dy, x]: [&[u32]; 3], [dx, dw]: [&mut [u32]; 2], p: &BothParams) 
 /// `dx[s, r, i] (+)= Σ_c dy[r, c] w[c, i]` over the columns c of slice s where there are workgroups for it, `dw[c, i] (+)= scale Σ_r dy[r, c]
 /// x[r, i]` where dw is more than a placeholder
 pub fn tile([w, dy, x]: [&[u32]; 3], [dx, dw]: [&mut [u32]; 2], p: &TileParams) {
-    let shape = [p.n, p.m4 * 4, p.k4 * 4];
+    let shape = [p.n, p.m, p.k4 * 4];
+    // Without what rows of dy have beyond the columns that count.
+    let rows = dy.chunks(p.m4.max(1) as usize * 4);
+    let dy = &rows.flat_map(|row| &row[..p.m as usize]).copied().collect::<Vec<u32>>();
     if p.input > 0 {
         let before = if p.add & 1 == 1 { dx.floats().to_vec() } else { vec![0.0; dx.len()] };
         backward_input([w, dy], dx, shape, p.slice4 * 4);

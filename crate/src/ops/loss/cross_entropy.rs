@@ -24,6 +24,8 @@ crate::kernel! {
         vocab: u32,
         /// Parts that a row is cut into.
         parts: u32,
+        /// Elements from one row of the logits to the next.
+        stride: u32,
     },
     twin partials_twin
 }
@@ -40,6 +42,8 @@ crate::kernel! {
         n: u32,
         /// Columns.
         vocab: u32,
+        /// Elements from one row of the logits to the next.
+        stride: u32,
     },
     twin backward_twin
 }
@@ -63,9 +67,9 @@ fn top_and_sum(values: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
 }
 
 fn partials_twin([logits]: [&[u32]; 1], [partials]: [&mut [u32]; 1], p: &ForwardParams) {
-    let (vocab, parts) = (p.vocab as usize, p.parts as usize);
+    let [vocab, parts, stride] = [p.vocab, p.parts, p.stride].map(|size| size as usize);
     for i in 0..p.n as usize * parts {
-        let row = &logits.floats()[i / parts * vocab..][..vocab];
+        let row = &logits.floats()[i / parts * stride..][..vocab];
         let (top, sum) = top_and_sum(row.iter().skip(i % parts).step_by(parts).map(|&v| f64::from(v)));
         partials.floats_mut()[2 * i] = top as f32;
         partials.floats_mut()[2 * i + 1] = sum as f32;
@@ -73,9 +77,9 @@ fn partials_twin([logits]: [&[u32]; 1], [partials]: [&mut [u32]; 1], p: &Forward
 }
 
 fn forward_twin([logits, targets, _]: [&[u32]; 3], [stats]: [&mut [u32]; 1], p: &ForwardParams) {
-    let vocab = p.vocab as usize;
+    let (vocab, stride) = (p.vocab as usize, p.stride as usize);
     for r in 0..p.n as usize {
-        let row = &logits.floats()[r * vocab..][..vocab];
+        let row = &logits.floats()[r * stride..][..vocab];
         let (top, sum) = top_and_sum(row.iter().map(|&v| f64::from(v)));
         let lse = top + sum.ln();
         let target = usize::try_from(targets.ints()[r]).ok().and_then(|id| row.get(id));
@@ -85,22 +89,22 @@ fn forward_twin([logits, targets, _]: [&[u32]; 3], [stats]: [&mut [u32]; 1], p: 
 }
 
 fn backward_twin([targets, stats]: [&[u32]; 2], [logits]: [&mut [u32]; 1], p: &BackwardParams) {
-    let vocab = p.vocab as usize;
+    let (vocab, stride) = (p.vocab as usize, p.stride as usize);
     for r in 0..p.n as usize {
         let target = usize::try_from(targets.ints()[r]).ok().filter(|&id| id < vocab);
         let lse = f64::from(stats.floats()[2 * r + 1]);
-        for (c, l) in logits.floats_mut()[r * vocab..][..vocab].iter_mut().enumerate() {
+        for (c, l) in logits.floats_mut()[r * stride..][..stride].iter_mut().enumerate() {
             let hit = f64::from(u8::from(target == Some(c)));
-            *l = if target.is_some() { ((f64::from(*l) - lse).exp() - hit) as f32 } else { 0.0 };
+            *l = if target.is_some() && c < vocab { ((f64::from(*l) - lse).exp() - hit) as f32 } else { 0.0 };
         }
     }
 }
 
-/// Loss and log-sum-exp of each row: logits `[n, V]`, targets `[n]` as words → `[n, 2]`
-pub fn stats<B: Launch>(logits: FloatTensor<B>, targets: FloatTensor<B>) -> FloatTensor<B> {
-    let (n, vocab) = rows_columns(&logits.shape());
+/// Loss and log-sum-exp of each row: logits `[n, V]`, or longer rows that begin with them, targets `[n]` as words → `[n, 2]`
+pub fn stats<B: Launch>(logits: FloatTensor<B>, vocab: usize, targets: FloatTensor<B>) -> FloatTensor<B> {
+    let (n, stride) = rows_columns(&logits.shape());
     let parts = vocab.div_ceil(PART).clamp(1, 64);
-    let params = ForwardParams { n: n as u32, vocab: vocab as u32, parts: parts as u32 };
+    let params = ForwardParams { n: n as u32, vocab: vocab as u32, parts: parts as u32, stride: stride as u32 };
     let partials = B::empty(&logits, [n, parts, 2].into(), DType::F32);
     let [partials] = B::launch(&PARTIALS, [logits.clone()], [partials], &params, groups_of_64(n * parts));
     let stats = B::empty(&logits, [n, 2].into(), DType::F32);
@@ -116,10 +120,10 @@ pub fn sum<B: Launch>(stats: FloatTensor<B>) -> FloatTensor<B> {
     y
 }
 
-/// Gradient of `Σ loss` for the logits, in place if they are uniquely owned.
-pub fn gradient<B: Launch>(logits: FloatTensor<B>, targets: FloatTensor<B>, stats: FloatTensor<B>) -> FloatTensor<B> {
-    let (n, vocab) = rows_columns(&logits.shape());
-    let params = BackwardParams { n: n as u32, vocab: vocab as u32 };
-    let [logits] = B::launch(&BACKWARD, [targets, stats], [logits], &params, groups_of_64(n * vocab));
+/// Gradient of `Σ loss` for the logits, in place if they are uniquely owned; 0 in what rows have beside them.
+pub fn gradient<B: Launch>(logits: FloatTensor<B>, vocab: usize, targets: FloatTensor<B>, stats: FloatTensor<B>) -> FloatTensor<B> {
+    let (n, stride) = rows_columns(&logits.shape());
+    let params = BackwardParams { n: n as u32, vocab: vocab as u32, stride: stride as u32 };
+    let [logits] = B::launch(&BACKWARD, [targets, stats], [logits], &params, groups_of_64(n * stride));
     logits
 }

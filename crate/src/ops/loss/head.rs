@@ -21,6 +21,24 @@ pub struct HeadPlan {
     pub needs: [bool; 2],
 }
 
+/// On the edges of the largest tiles a run has no rows that are computed for nothing.
+const TILE: usize = 64;
+
+impl HeadPlan {
+    /// Rows of each run of `n` but the last: as few runs as the plan allows, of about equal length, whole tiles if it allows that too.
+    pub fn rows_of_a_run(self, n: usize) -> usize {
+        let equal = n.div_ceil(n.div_ceil(self.rows).max(1)).max(1);
+        let tiles = equal.next_multiple_of(TILE);
+        if n <= equal || self.rows < TILE {
+            equal
+        } else if tiles <= self.rows {
+            tiles
+        } else {
+            self.rows / TILE * TILE
+        }
+    }
+}
+
 /// Gradients of the loss, for an upstream gradient of 1.
 #[derive(Debug, Clone)]
 pub struct HeadLoss<T> {
@@ -35,10 +53,9 @@ pub fn forward<B: Launch>(
     targets: IntTensor<B>,
     plan: HeadPlan,
 ) -> (FloatTensor<B>, HeadLoss<FloatTensor<B>>) {
-    let (n, width) = rows_columns(&x.shape());
+    let ((n, width), vocab) = (rows_columns(&x.shape()), w.form.rows);
     let (mut losses, mut inputs, mut weight) = (Vec::new(), Vec::new(), None);
-    // As few runs as the plan allows, of about equal length.
-    let rows = n.div_ceil(n.div_ceil(plan.rows).max(1)).max(1);
+    let rows = plan.rows_of_a_run(n);
     for start in (0..n).step_by(rows) {
         let run = start..n.min(start + rows);
         let (part, ids) = if run.len() == n {
@@ -48,18 +65,18 @@ pub fn forward<B: Launch>(
             (part, B::int_slice(targets.clone(), &[Slice::from(run)]))
         };
         let ids = B::ids(ids);
-        let logits = linear::forward::<B>(part.clone(), w.clone());
-        let stats = cross_entropy::stats::<B>(logits.clone(), ids.clone());
+        let logits = linear::padded::<B>(part.clone(), w.clone());
+        let stats = cross_entropy::stats::<B>(logits.clone(), vocab, ids.clone());
         losses.push(cross_entropy::sum::<B>(stats.clone()));
         if plan.needs == [false; 2] {
             continue;
         }
-        let dy = cross_entropy::gradient::<B>(logits, ids, stats);
+        let dy = cross_entropy::gradient::<B>(logits, vocab, ids, stats);
         if plan.needs[0] {
             inputs.push(linear::backward_input::<B>(dy.clone(), w.clone()));
         }
         if plan.needs[1] {
-            weight = Some(linear::backward_weight::<B>(dy, part, weight));
+            weight = Some(linear::backward_weight::<B>(dy, part, vocab, weight));
         }
     }
     let joined = |mut parts: Vec<FloatTensor<B>>| if parts.len() > 1 { Some(B::float_cat(parts, 0)) } else { parts.pop() };
