@@ -154,7 +154,7 @@ impl<B: Launch> ModelOps for B {
         sines: FloatTensor<B>,
         positions: Positions,
     ) -> (FloatTensor<B>, FloatTensor<B>) {
-        let [q, k] = rope::rope::<B>([q, k], [cosines, sines], positions);
+        let [q, k] = rope::rope::<B>([q, k], [cosines, sines], positions, 1.0);
         (q, k)
     }
     fn attention(

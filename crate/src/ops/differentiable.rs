@@ -2,7 +2,7 @@
 
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::tensor::{FloatTensor, IntTensor};
-use burn::backend::{Autodiff, AutodiffBackend};
+use burn::backend::{Autodiff, AutodiffBackend, TensorMetadata};
 
 use crate::gpu::StoredMatrix;
 use crate::gpu::launch::Launch;
@@ -115,8 +115,9 @@ impl<B: Launch, C: CheckpointStrategy> ModelOps for Autodiff<B, C> {
     ) -> (FloatTensor<Self>, FloatTensor<Self>) {
         let ((q, q_node), (k, k_node)) = (q.into_parts(), k.into_parts());
         let tables = [cosines.into_primitive(), sines.into_primitive()];
-        let turned = rope::rope::<B>([q, k], tables.clone(), positions);
-        let [q, k] = record_joint::<B, C, _, 2, 2>([q_node, k_node], turned, rope::Rope { tables, positions });
+        let shapes = [q.shape(), k.shape()];
+        let turned = rope::rope::<B>([q, k], tables.clone(), positions, 1.0);
+        let [q, k] = record_joint::<B, C, _, 2, 2>([q_node, k_node], turned, rope::Rope { tables, positions, shapes });
         (q, k)
     }
     fn attention(

@@ -2,7 +2,7 @@
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
-use burn::tensor::DType;
+use burn::tensor::{FloatDType, Shape};
 
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::gpu::{Kernels, Words, groups_of_64};
@@ -64,33 +64,23 @@ pub struct Positions {
     pub offset: usize,
 }
 
-/// Rotates `q [rows, heads · H]` and `k [rows, kv_heads · H]` by the tables `[positions, H / 2]`; in place of each if it is uniquely owned.
-pub fn rope<B: Launch>(of: [FloatTensor<B>; 2], tables: [FloatTensor<B>; 2], positions: Positions) -> [FloatTensor<B>; 2] {
-    turned::<B>(of, [true; 2], tables, positions, 1.0)
-}
-
-/// Those that are `given` turned forward or back.
-fn turned<B: Launch>(
-    of: [FloatTensor<B>; 2],
-    given: [bool; 2],
-    tables: [FloatTensor<B>; 2],
-    positions: Positions,
-    sign: f32,
-) -> [FloatTensor<B>; 2] {
+/// Rotates `q [rows, heads · H]` and `k [rows, kv_heads · H]` by the tables `[positions, H / 2]`, with the sign −1 back; in place of each if it is
+/// uniquely owned.
+pub fn rope<B: Launch>(of: [FloatTensor<B>; 2], tables: [FloatTensor<B>; 2], positions: Positions, sign: f32) -> [FloatTensor<B>; 2] {
     let half = rows_columns(&tables[0].shape()).1.max(1);
-    let pairs = [0, 1].map(|i| if given[i] { of[i].shape().num_elements() / 2 } else { 0 });
-    let heads = [0, 1].map(|i| (rows_columns(&of[i].shape()).1 / 2 / half).max(1));
+    let [(pairs, heads), (kv_pairs, kv_heads)] =
+        of.each_ref().map(|x| (x.shape().num_elements() / 2, (rows_columns(&x.shape()).1 / 2 / half).max(1)));
     let params = Params {
-        pairs: pairs[0] as u32,
-        kv_pairs: pairs[1] as u32,
-        heads: heads[0] as u32,
-        kv_heads: heads[1] as u32,
+        pairs: pairs as u32,
+        kv_pairs: kv_pairs as u32,
+        heads: heads as u32,
+        kv_heads: kv_heads as u32,
         half: half as u32,
         len: positions.len.max(1) as u32,
         offset: positions.offset as u32,
         sign,
     };
-    let all = pairs[0] + pairs[1];
+    let all = pairs + kv_pairs;
     let (kernel, threads) = if half.is_multiple_of(4) { (&WIDE, all / 4) } else { (&KERNEL, all) };
     B::launch(kernel, tables, of, &params, groups_of_64(threads))
 }
@@ -102,14 +92,17 @@ pub struct Rope<T> {
     pub tables: [T; 2],
     /// The positions of the rows.
     pub positions: Positions,
+    /// Shapes of q and k.
+    pub shapes: [Shape; 2],
 }
 
 impl<B: Launch> JointVjp<B, 2, 2> for Rope<FloatTensor<B>> {
     fn backward(self, grads: [Option<FloatTensor<B>>; 2], _needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
-        let given = grads.each_ref().map(Option::is_some);
-        // A binding cannot be omitted.
-        let grads = grads.map(|grad| grad.unwrap_or_else(|| B::empty(&self.tables[0], [4].into(), DType::F32)));
-        let [dq, dk] = turned::<B>(grads, given, self.tables, self.positions, -1.0);
-        [given[0].then_some(dq), given[1].then_some(dk)]
+        let Self { tables, positions, shapes } = self;
+        let [dq, dk] = grads;
+        let or_zeros = |grad: Option<_>, shape: Shape| grad.unwrap_or_else(|| B::float_zeros(shape, &tables[0].device(), FloatDType::F32));
+        let [q, k] = shapes;
+        let grads = [or_zeros(dq, q), or_zeros(dk, k)];
+        rope::<B>(grads, tables, positions, -1.0).map(Some)
     }
 }

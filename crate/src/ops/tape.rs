@@ -37,7 +37,7 @@ pub trait Vjp<B: Backend, const N: usize>: Clone + Send + Debug + 'static {
 
 /// What an operation with `K` outputs keeps, and how it turns their gradients, as far as they arrive, into those of its `N` inputs.
 pub trait JointVjp<B: Backend, const N: usize, const K: usize>: Clone + Send + Debug + 'static {
-    /// The gradient of each input that `needs` one.
+    /// The gradient of each input that `needs` one: zeros where nothing has arrived, since Burn's tape waits for it.
     fn backward(self, grads: [Option<FloatTensor<B>>; K], needs: [bool; N]) -> [Option<FloatTensor<B>>; N];
 }
 
