@@ -1,7 +1,8 @@
 // Rotary embedding of q and k, half-split pairing, in place: (a, b) ← (a c − b s, b c + a s) for the elements i and
 // i + half of each head.
 // q [rows, heads · 2 half], k [rows, kv_heads · 2 half]; row r has position offset + r mod len;
-// cosines, sines [positions, half]. sign −1 is the backward pass. One thread: one pair of q, or of k. Twin: ops/rope.rs
+// cosines, sines [positions, half]. sign −1 is the backward pass. One thread: one pair of q, or of k.
+// Twin: ops/rope.rs
 struct Params {
   pairs: u32,
   kv_pairs: u32,

@@ -19,6 +19,7 @@ mod values;
 mod weight;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
@@ -215,10 +216,10 @@ impl Model {
         self.body.family().block(self.place(layer), Stream::of(x), span, cache).sum()
     }
 
-    /// The blocks from one on. x [B·T, C] → [B·T, C].
-    pub fn blocks(&self, first: usize, x: Tensor<2>, span: Span<'_>) -> Tensor<2> {
+    /// These blocks, one after the other. x [B·T, C] → [B·T, C].
+    pub fn blocks(&self, layers: Range<usize>, x: Tensor<2>, span: Span<'_>) -> Tensor<2> {
         let block = |stream, layer| self.body.family().block(self.place(layer), stream, span, None);
-        (first..self.config.num_hidden_layers).fold(Stream::of(x), block).sum()
+        layers.fold(Stream::of(x), block).sum()
     }
 
     fn place(&self, layer: usize) -> Place<'_> {
@@ -239,6 +240,6 @@ impl Model {
 
     /// Logits of every position. ids [B·T] → [B·T, V].
     pub fn forward(&self, ids: Tensor<1, Int>, span: Span<'_>) -> Tensor<2> {
-        self.head(self.blocks(0, self.embed(ids, span), span))
+        self.head(self.blocks(0..self.config.num_hidden_layers, self.embed(ids, span), span))
     }
 }

@@ -93,15 +93,11 @@ impl Walk {
     pub fn forward(model: &Model, sink: &impl Sink, placed: Placed, recompute: bool, reach: Reach) -> Self {
         let span = placed.span();
         let layers = model.config().num_hidden_layers;
-        let mut x = model.embed(placed.ids.clone(), span);
+        // Below the reach by a model that is not tracked: the tape of a block would be kept until a backward pass.
+        let mut x = model.blocks(0..reach.block, model.embed(placed.ids.clone(), span), span);
         let (mut inputs, mut products) = (Vec::new(), Vec::new());
-        // By a model that is not tracked: the tape of a block would be kept until a backward pass.
         let apart = if recompute { layers } else { reach.block };
-        for layer in 0..apart {
-            if layer < reach.block {
-                x = model.block(layer, x, span, None);
-                continue;
-            }
+        for layer in reach.block..apart {
             let kept = Products::default();
             let output = model.block(layer, x.clone(), Span { products: Some(&kept), ..span }, None);
             inputs.push(std::mem::replace(&mut x, output));
@@ -111,7 +107,7 @@ impl Walk {
         let view = sink.view(None);
         // The tables are not recorded: their gradient is added last, to the sum that a tied head has begun.
         let input = if reach.tables || reach.block < apart { leaf(x) } else { Tensor::from_inner(x) };
-        let output = view.blocks(apart, input.clone(), placed.span());
+        let output = view.blocks(apart..layers, input.clone(), placed.span());
         let loss = head_loss_sum(&view, output, placed.targets.clone());
         Self { reach, placed, inputs, products, view, input, loss }
     }

@@ -14,7 +14,7 @@ pub(super) const MAX_LOGITS_BYTES: usize = 64 << 20;
 pub fn loss_sum(model: &Model, batch: &Batch) -> Result<Tensor<1>> {
     let placed = Placed::new(model, batch)?;
     let span = placed.span();
-    let x = model.blocks(0, model.embed(placed.ids.clone(), span), span);
+    let x = model.blocks(0..model.config().num_hidden_layers, model.embed(placed.ids.clone(), span), span);
     Ok(head_loss_sum(model, x, placed.targets))
 }
 
