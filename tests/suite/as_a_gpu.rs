@@ -10,6 +10,7 @@ use tabtune::gpu::trace;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
 use tabtune::ops;
+use tabtune::ops::loss::head::HeadPlan;
 use tabtune::train::{NamedGradients, accumulate};
 use tabtune_tests::{as_a_gpu, block_on, cpu, gpu};
 
@@ -57,5 +58,15 @@ fn head_of_any_vocabulary_goes_by_tiles() {
         let square = |values: &mut dyn Iterator<Item = f32>| values.map(|v| f64::from(v).powi(2)).sum::<f64>().sqrt();
         let error = square(&mut found.iter().zip(truth).map(|(a, b)| a - b)) / square(&mut truth.iter().copied());
         assert!(error <= 1e-5, "{name}: {error:e}");
+    }
+}
+
+#[test]
+fn runs_of_the_head_are_whole_tiles_within_the_plan() {
+    // (rows of the plan, rows of the batch, rows of a run)
+    for (rows, n, expected) in
+        [(341, 512, 256), (341, 341, 341), (341, 682, 320), (110, 512, 64), (1000, 700, 700), (64, 65, 64), (40, 512, 40)]
+    {
+        assert_eq!(HeadPlan { rows, needs: [true; 2] }.rows_of_a_run(n), expected, "{n} rows by {rows}");
     }
 }

@@ -12,7 +12,7 @@ use tabtune::train::Trainer;
 use tabtune_tests::{as_a_gpu, block_on, gpu, weights};
 
 use crate::adapter::{adapted, base, dataset, opened, settings, shape};
-use crate::report_every::{State, losses, state, trainer};
+use crate::report_every::{State, losses, state, states, trainer};
 
 /// Runs a test of [`alone`] in a process of its own.
 fn run_alone(name: &str) {
@@ -150,12 +150,7 @@ mod alone {
     #[ignore = "run by a test of this file, in a process of its own"]
     fn refused() {
         for device in devices() {
-            let mut straight = trainer(&device, None, json!({"report_every": 1}));
-            let mut before = vec![state(&straight)];
-            for _ in 1..STEPS {
-                block_on(straight.step()).unwrap();
-                before.push(state(&straight));
-            }
+            let before = states(&device, STEPS);
             for rare in 1..=STEPS {
                 let mut run = trainer(&device, Some(rare), json!({"report_every": 3}));
                 run.record_steps();

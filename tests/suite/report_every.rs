@@ -115,15 +115,21 @@ fn reports_read_together_are_those_of_steps_one_by_one() {
     }
 }
 
+/// The states before each of so many steps.
+pub fn states(device: &Device, steps: u64) -> Vec<State> {
+    let mut run = trainer(device, None, json!({"report_every": 1}));
+    let mut before = vec![state(&run)];
+    for _ in 1..steps {
+        block_on(run.step()).unwrap();
+        before.push(state(&run));
+    }
+    before
+}
+
 #[test]
 fn loss_that_is_not_finite_changes_nothing_wherever_it_stands() {
     for device in devices() {
-        let mut straight = trainer(&device, None, json!({"report_every": 1}));
-        let mut before = vec![state(&straight)];
-        for _ in 1..STEPS {
-            block_on(straight.step()).unwrap();
-            before.push(state(&straight));
-        }
+        let before = states(&device, STEPS);
         for rare in 1..=STEPS {
             let mut run = trainer(&device, Some(rare), json!({}));
             let mut reports = Vec::new();

@@ -278,6 +278,11 @@ fn linear_tiles_agree_with_the_definition() {
         check(&all(shapes(), |s| forward(kernel, s, F32)), BOUND, ("(q0.x, q1.x", "(q1.x, q0.x"));
         check(&all(shapes(), |s| forward(kernel, s, Bf16)), BOUND, ("(k4 + more() + 3u) / 4u", "k4 / 4u"));
     }
+    // GPT-2's head.
+    let head = vec![(33, 50_257, 4)];
+    check(&all(head.clone(), |s| forward(&kernels::FORWARD_TILE, s, F32)), BOUND, ("(q0.x, q1.x", "(q1.x, q0.x"));
+    let gradients = |s| tile(&kernels::BACKWARD_TILE, s, F32, [true, true], [false, false]);
+    check(&all(head, gradients), BOUND, ("(p.z), aq2", "(p.z), aq1"));
     // Each kernel with each storage type; what the text of one says for all of them is checked once.
     let (large, small) = (&kernels::BACKWARD_TILE, &kernels::BACKWARD_TILE_SMALL);
     for (storage, kernel, checks) in [(F32, large, 7), (F32, small, 3), (Bf16, large, 1), (Bf16, small, 1)] {

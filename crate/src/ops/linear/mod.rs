@@ -59,8 +59,8 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>) -> Floa
     strided::<B>(x, w, m)
 }
 
-/// [`forward`] for a result that only [`backward_input`] and [`backward_weight`] read: where tiles would compute their products if m were a
-/// multiple of 4, its rows are that long, and what they have beyond m is not written.
+/// [`forward`] for readers that expect longer rows, such as [`backward_input`] and [`backward_weight`]: where tiles would compute their products
+/// if m were a multiple of 4, rows are that long, and what they have beyond m is not written.
 pub fn padded<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>) -> FloatTensor<B> {
     let ((n, k), m) = (rows_columns(&x.shape()), w.form.rows);
     let pads = !B::TWINS && tiled(B::software(&x), n) && k % 4 == 0;
