@@ -53,14 +53,14 @@ fn main(
   let kh = ((b * all + jh) * kv_heads + head) * width4;
   if (params.first == 0u) {
     for (var c = 0u; c < width4; c++) {
-      dk[kl.x + c] = vec4<f32>(); dk[kl.y + c] = vec4<f32>();
-      dk[kl.z + c] = vec4<f32>(); dk[kl.w + c] = vec4<f32>();
-      dk[kh.x + c] = vec4<f32>(); dk[kh.y + c] = vec4<f32>();
-      dk[kh.z + c] = vec4<f32>(); dk[kh.w + c] = vec4<f32>();
-      dv[kl.x + c] = vec4<f32>(); dv[kl.y + c] = vec4<f32>();
-      dv[kl.z + c] = vec4<f32>(); dv[kl.w + c] = vec4<f32>();
-      dv[kh.x + c] = vec4<f32>(); dv[kh.y + c] = vec4<f32>();
-      dv[kh.z + c] = vec4<f32>(); dv[kh.w + c] = vec4<f32>();
+      for (var r = 0u; r < 4u; r++) {
+        dk[kl[r] + c] = vec4<f32>();
+        dk[kh[r] + c] = vec4<f32>();
+      }
+      for (var r = 0u; r < 4u; r++) {
+        dv[kl[r] + c] = vec4<f32>();
+        dv[kh[r] + c] = vec4<f32>();
+      }
     }
   }
   // The first query that sees one of the keys, in steps of 8.

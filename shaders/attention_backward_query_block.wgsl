@@ -72,26 +72,22 @@ fn main(
   var deltal = vec4<f32>();
   var deltah = vec4<f32>();
   for (var c = 0u; c < width4; c++) {
-    deltal += vec4<f32>(
-      dot(dy[ql.x + c], y[ql.x + c]), dot(dy[ql.y + c], y[ql.y + c]),
-      dot(dy[ql.z + c], y[ql.z + c]), dot(dy[ql.w + c], y[ql.w + c])
-    );
-    deltah += vec4<f32>(
-      dot(dy[qh.x + c], y[qh.x + c]), dot(dy[qh.y + c], y[qh.y + c]),
-      dot(dy[qh.z + c], y[qh.z + c]), dot(dy[qh.w + c], y[qh.w + c])
-    );
+    for (var r = 0u; r < 4u; r++) {
+      deltal[r] += dot(dy[ql[r] + c], y[ql[r] + c]);
+      deltah[r] += dot(dy[qh[r] + c], y[qh[r] + c]);
+    }
   }
   if (params.first == 0u) {
     for (var c = 0u; c < width4; c++) {
-      dq[ql.x + c] = vec4<f32>(); dq[ql.y + c] = vec4<f32>();
-      dq[ql.z + c] = vec4<f32>(); dq[ql.w + c] = vec4<f32>();
-      dq[qh.x + c] = vec4<f32>(); dq[qh.y + c] = vec4<f32>();
-      dq[qh.z + c] = vec4<f32>(); dq[qh.w + c] = vec4<f32>();
+      for (var r = 0u; r < 4u; r++) {
+        dq[ql[r] + c] = vec4<f32>();
+        dq[qh[r] + c] = vec4<f32>();
+      }
     }
-    stats[2u * sl.x + 1u] = deltal.x; stats[2u * sl.y + 1u] = deltal.y;
-    stats[2u * sl.z + 1u] = deltal.z; stats[2u * sl.w + 1u] = deltal.w;
-    stats[2u * sh.x + 1u] = deltah.x; stats[2u * sh.y + 1u] = deltah.y;
-    stats[2u * sh.z + 1u] = deltah.z; stats[2u * sh.w + 1u] = deltah.w;
+    for (var r = 0u; r < 4u; r++) {
+      stats[2u * sl[r] + 1u] = deltal[r];
+      stats[2u * sh[r] + 1u] = deltah[r];
+    }
   }
   for (var j = max(params.first, firstl.x / 8u * 8u); j < end; j += 8u) {
     // Keys counted from each query's first: those before it wrap around, past all that are seen.

@@ -83,10 +83,10 @@ fn main(
   var sumh = vec4<f32>();
   if (params.first == 0u) {
     for (var c = 0u; c < width4; c++) {
-      y[ql.x + c] = vec4<f32>(); y[ql.y + c] = vec4<f32>();
-      y[ql.z + c] = vec4<f32>(); y[ql.w + c] = vec4<f32>();
-      y[qh.x + c] = vec4<f32>(); y[qh.y + c] = vec4<f32>();
-      y[qh.z + c] = vec4<f32>(); y[qh.w + c] = vec4<f32>();
+      for (var r = 0u; r < 4u; r++) {
+        y[ql[r] + c] = vec4<f32>();
+        y[qh[r] + c] = vec4<f32>();
+      }
     }
   } else {
     topl = vec4<f32>(stats[2u * sl.x], stats[2u * sl.y], stats[2u * sl.z], stats[2u * sl.w]);
@@ -205,12 +205,8 @@ fn main(
     topl += log(suml); suml = vec4<f32>();
     toph += log(sumh); sumh = vec4<f32>();
   }
-  stats[2u * sl.x] = topl.x; stats[2u * sl.x + 1u] = suml.x;
-  stats[2u * sl.y] = topl.y; stats[2u * sl.y + 1u] = suml.y;
-  stats[2u * sl.z] = topl.z; stats[2u * sl.z + 1u] = suml.z;
-  stats[2u * sl.w] = topl.w; stats[2u * sl.w + 1u] = suml.w;
-  stats[2u * sh.x] = toph.x; stats[2u * sh.x + 1u] = sumh.x;
-  stats[2u * sh.y] = toph.y; stats[2u * sh.y + 1u] = sumh.y;
-  stats[2u * sh.z] = toph.z; stats[2u * sh.z + 1u] = sumh.z;
-  stats[2u * sh.w] = toph.w; stats[2u * sh.w + 1u] = sumh.w;
+  for (var r = 0u; r < 4u; r++) {
+    stats[2u * sl[r]] = topl[r]; stats[2u * sl[r] + 1u] = suml[r];
+    stats[2u * sh[r]] = toph[r]; stats[2u * sh[r] + 1u] = sumh[r];
+  }
 }

@@ -21,10 +21,6 @@ fn four(p: vec4<f32>, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) ->
   return mat4x4<f32>(a, b, c, d) * p;
 }
 
-fn begin(at: u32) -> vec4<f32> {
-  return select(vec4<f32>(), dx[at], params.add == 1u);
-}
-
 // Past the edge the last row or column is computed again: the same sums are stored in the same place.
 fn input_gradient(row: u32, column: u32) {
   let n = params.n; let m4 = params.m4; let k4 = params.k4;
@@ -39,54 +35,30 @@ fn input_gradient(row: u32, column: u32) {
   let r10 = min(row + 10u, n - 1u); let r11 = min(row + 11u, n - 1u);
   let r12 = min(row + 12u, n - 1u); let r13 = min(row + 13u, n - 1u);
   let r14 = min(row + 14u, n - 1u); let r15 = min(row + 15u, n - 1u);
-  let o0 = r0 * k4;
-  var a0 = begin(o0 + column); var b0 = begin(o0 + next1);
-  var c0 = begin(o0 + next2); var d0 = begin(o0 + next3);
-  let o1 = r1 * k4;
-  var a1 = begin(o1 + column); var b1 = begin(o1 + next1);
-  var c1 = begin(o1 + next2); var d1 = begin(o1 + next3);
-  let o2 = r2 * k4;
-  var a2 = begin(o2 + column); var b2 = begin(o2 + next1);
-  var c2 = begin(o2 + next2); var d2 = begin(o2 + next3);
-  let o3 = r3 * k4;
-  var a3 = begin(o3 + column); var b3 = begin(o3 + next1);
-  var c3 = begin(o3 + next2); var d3 = begin(o3 + next3);
-  let o4 = r4 * k4;
-  var a4 = begin(o4 + column); var b4 = begin(o4 + next1);
-  var c4 = begin(o4 + next2); var d4 = begin(o4 + next3);
-  let o5 = r5 * k4;
-  var a5 = begin(o5 + column); var b5 = begin(o5 + next1);
-  var c5 = begin(o5 + next2); var d5 = begin(o5 + next3);
-  let o6 = r6 * k4;
-  var a6 = begin(o6 + column); var b6 = begin(o6 + next1);
-  var c6 = begin(o6 + next2); var d6 = begin(o6 + next3);
-  let o7 = r7 * k4;
-  var a7 = begin(o7 + column); var b7 = begin(o7 + next1);
-  var c7 = begin(o7 + next2); var d7 = begin(o7 + next3);
-  let o8 = r8 * k4;
-  var a8 = begin(o8 + column); var b8 = begin(o8 + next1);
-  var c8 = begin(o8 + next2); var d8 = begin(o8 + next3);
-  let o9 = r9 * k4;
-  var a9 = begin(o9 + column); var b9 = begin(o9 + next1);
-  var c9 = begin(o9 + next2); var d9 = begin(o9 + next3);
-  let o10 = r10 * k4;
-  var a10 = begin(o10 + column); var b10 = begin(o10 + next1);
-  var c10 = begin(o10 + next2); var d10 = begin(o10 + next3);
-  let o11 = r11 * k4;
-  var a11 = begin(o11 + column); var b11 = begin(o11 + next1);
-  var c11 = begin(o11 + next2); var d11 = begin(o11 + next3);
-  let o12 = r12 * k4;
-  var a12 = begin(o12 + column); var b12 = begin(o12 + next1);
-  var c12 = begin(o12 + next2); var d12 = begin(o12 + next3);
-  let o13 = r13 * k4;
-  var a13 = begin(o13 + column); var b13 = begin(o13 + next1);
-  var c13 = begin(o13 + next2); var d13 = begin(o13 + next3);
-  let o14 = r14 * k4;
-  var a14 = begin(o14 + column); var b14 = begin(o14 + next1);
-  var c14 = begin(o14 + next2); var d14 = begin(o14 + next3);
-  let o15 = r15 * k4;
-  var a15 = begin(o15 + column); var b15 = begin(o15 + next1);
-  var c15 = begin(o15 + next2); var d15 = begin(o15 + next3);
+  var sums: array<vec4<f32>, 64>;
+  if (params.add == 1u) {
+    for (var sum = 0u; sum < 64u; sum++) {
+      let r = sum / 4u;
+      let at = min(row + r, n - 1u) * k4 + min(column + sum % 4u, k4 - 1u);
+      sums[sum] = dx[at];
+    }
+  }
+  var a0 = sums[0]; var b0 = sums[1]; var c0 = sums[2]; var d0 = sums[3];
+  var a1 = sums[4]; var b1 = sums[5]; var c1 = sums[6]; var d1 = sums[7];
+  var a2 = sums[8]; var b2 = sums[9]; var c2 = sums[10]; var d2 = sums[11];
+  var a3 = sums[12]; var b3 = sums[13]; var c3 = sums[14]; var d3 = sums[15];
+  var a4 = sums[16]; var b4 = sums[17]; var c4 = sums[18]; var d4 = sums[19];
+  var a5 = sums[20]; var b5 = sums[21]; var c5 = sums[22]; var d5 = sums[23];
+  var a6 = sums[24]; var b6 = sums[25]; var c6 = sums[26]; var d6 = sums[27];
+  var a7 = sums[28]; var b7 = sums[29]; var c7 = sums[30]; var d7 = sums[31];
+  var a8 = sums[32]; var b8 = sums[33]; var c8 = sums[34]; var d8 = sums[35];
+  var a9 = sums[36]; var b9 = sums[37]; var c9 = sums[38]; var d9 = sums[39];
+  var a10 = sums[40]; var b10 = sums[41]; var c10 = sums[42]; var d10 = sums[43];
+  var a11 = sums[44]; var b11 = sums[45]; var c11 = sums[46]; var d11 = sums[47];
+  var a12 = sums[48]; var b12 = sums[49]; var c12 = sums[50]; var d12 = sums[51];
+  var a13 = sums[52]; var b13 = sums[53]; var c13 = sums[54]; var d13 = sums[55];
+  var a14 = sums[56]; var b14 = sums[57]; var c14 = sums[58]; var d14 = sums[59];
+  var a15 = sums[60]; var b15 = sums[61]; var c15 = sums[62]; var d15 = sums[63];
   for (var c = 0u; c < m4; c++) {
     let e0 = weight4(4u * c, column); let e1 = weight4(4u * c, next1);
     let e2 = weight4(4u * c, next2); let e3 = weight4(4u * c, next3);
@@ -145,22 +117,27 @@ fn input_gradient(row: u32, column: u32) {
     a15 += four(p15, e0, f0, g0, h0); b15 += four(p15, e1, f1, g1, h1);
     c15 += four(p15, e2, f2, g2, h2); d15 += four(p15, e3, f3, g3, h3);
   }
-  dx[o0 + column] = a0; dx[o0 + next1] = b0; dx[o0 + next2] = c0; dx[o0 + next3] = d0;
-  dx[o1 + column] = a1; dx[o1 + next1] = b1; dx[o1 + next2] = c1; dx[o1 + next3] = d1;
-  dx[o2 + column] = a2; dx[o2 + next1] = b2; dx[o2 + next2] = c2; dx[o2 + next3] = d2;
-  dx[o3 + column] = a3; dx[o3 + next1] = b3; dx[o3 + next2] = c3; dx[o3 + next3] = d3;
-  dx[o4 + column] = a4; dx[o4 + next1] = b4; dx[o4 + next2] = c4; dx[o4 + next3] = d4;
-  dx[o5 + column] = a5; dx[o5 + next1] = b5; dx[o5 + next2] = c5; dx[o5 + next3] = d5;
-  dx[o6 + column] = a6; dx[o6 + next1] = b6; dx[o6 + next2] = c6; dx[o6 + next3] = d6;
-  dx[o7 + column] = a7; dx[o7 + next1] = b7; dx[o7 + next2] = c7; dx[o7 + next3] = d7;
-  dx[o8 + column] = a8; dx[o8 + next1] = b8; dx[o8 + next2] = c8; dx[o8 + next3] = d8;
-  dx[o9 + column] = a9; dx[o9 + next1] = b9; dx[o9 + next2] = c9; dx[o9 + next3] = d9;
-  dx[o10 + column] = a10; dx[o10 + next1] = b10; dx[o10 + next2] = c10; dx[o10 + next3] = d10;
-  dx[o11 + column] = a11; dx[o11 + next1] = b11; dx[o11 + next2] = c11; dx[o11 + next3] = d11;
-  dx[o12 + column] = a12; dx[o12 + next1] = b12; dx[o12 + next2] = c12; dx[o12 + next3] = d12;
-  dx[o13 + column] = a13; dx[o13 + next1] = b13; dx[o13 + next2] = c13; dx[o13 + next3] = d13;
-  dx[o14 + column] = a14; dx[o14 + next1] = b14; dx[o14 + next2] = c14; dx[o14 + next3] = d14;
-  dx[o15 + column] = a15; dx[o15 + next1] = b15; dx[o15 + next2] = c15; dx[o15 + next3] = d15;
+  sums[0] = a0; sums[1] = b0; sums[2] = c0; sums[3] = d0;
+  sums[4] = a1; sums[5] = b1; sums[6] = c1; sums[7] = d1;
+  sums[8] = a2; sums[9] = b2; sums[10] = c2; sums[11] = d2;
+  sums[12] = a3; sums[13] = b3; sums[14] = c3; sums[15] = d3;
+  sums[16] = a4; sums[17] = b4; sums[18] = c4; sums[19] = d4;
+  sums[20] = a5; sums[21] = b5; sums[22] = c5; sums[23] = d5;
+  sums[24] = a6; sums[25] = b6; sums[26] = c6; sums[27] = d6;
+  sums[28] = a7; sums[29] = b7; sums[30] = c7; sums[31] = d7;
+  sums[32] = a8; sums[33] = b8; sums[34] = c8; sums[35] = d8;
+  sums[36] = a9; sums[37] = b9; sums[38] = c9; sums[39] = d9;
+  sums[40] = a10; sums[41] = b10; sums[42] = c10; sums[43] = d10;
+  sums[44] = a11; sums[45] = b11; sums[46] = c11; sums[47] = d11;
+  sums[48] = a12; sums[49] = b12; sums[50] = c12; sums[51] = d12;
+  sums[52] = a13; sums[53] = b13; sums[54] = c13; sums[55] = d13;
+  sums[56] = a14; sums[57] = b14; sums[58] = c14; sums[59] = d14;
+  sums[60] = a15; sums[61] = b15; sums[62] = c15; sums[63] = d15;
+  for (var sum = 0u; sum < 64u; sum++) {
+    let r = sum / 4u;
+    let at = min(row + r, n - 1u) * k4 + min(column + sum % 4u, k4 - 1u);
+    dx[at] = sums[sum];
+  }
 }
 
 fn weight_gradient(row0: u32, column: u32) {
@@ -255,38 +232,28 @@ fn weight_gradient(row0: u32, column: u32) {
     a15 += four(p15, e0, f0, g0, h0); b15 += four(p15, e1, f1, g1, h1);
     c15 += four(p15, e2, f2, g2, h2); d15 += four(p15, e3, f3, g3, h3);
   }
-  let o0 = (4u * row0 + 0u) * k4;
-  dw[o0 + column] = a0; dw[o0 + next1] = b0; dw[o0 + next2] = c0; dw[o0 + next3] = d0;
-  let o1 = (4u * row0 + 1u) * k4;
-  dw[o1 + column] = a1; dw[o1 + next1] = b1; dw[o1 + next2] = c1; dw[o1 + next3] = d1;
-  let o2 = (4u * row0 + 2u) * k4;
-  dw[o2 + column] = a2; dw[o2 + next1] = b2; dw[o2 + next2] = c2; dw[o2 + next3] = d2;
-  let o3 = (4u * row0 + 3u) * k4;
-  dw[o3 + column] = a3; dw[o3 + next1] = b3; dw[o3 + next2] = c3; dw[o3 + next3] = d3;
-  let o4 = (4u * row1 + 0u) * k4;
-  dw[o4 + column] = a4; dw[o4 + next1] = b4; dw[o4 + next2] = c4; dw[o4 + next3] = d4;
-  let o5 = (4u * row1 + 1u) * k4;
-  dw[o5 + column] = a5; dw[o5 + next1] = b5; dw[o5 + next2] = c5; dw[o5 + next3] = d5;
-  let o6 = (4u * row1 + 2u) * k4;
-  dw[o6 + column] = a6; dw[o6 + next1] = b6; dw[o6 + next2] = c6; dw[o6 + next3] = d6;
-  let o7 = (4u * row1 + 3u) * k4;
-  dw[o7 + column] = a7; dw[o7 + next1] = b7; dw[o7 + next2] = c7; dw[o7 + next3] = d7;
-  let o8 = (4u * row2 + 0u) * k4;
-  dw[o8 + column] = a8; dw[o8 + next1] = b8; dw[o8 + next2] = c8; dw[o8 + next3] = d8;
-  let o9 = (4u * row2 + 1u) * k4;
-  dw[o9 + column] = a9; dw[o9 + next1] = b9; dw[o9 + next2] = c9; dw[o9 + next3] = d9;
-  let o10 = (4u * row2 + 2u) * k4;
-  dw[o10 + column] = a10; dw[o10 + next1] = b10; dw[o10 + next2] = c10; dw[o10 + next3] = d10;
-  let o11 = (4u * row2 + 3u) * k4;
-  dw[o11 + column] = a11; dw[o11 + next1] = b11; dw[o11 + next2] = c11; dw[o11 + next3] = d11;
-  let o12 = (4u * row3 + 0u) * k4;
-  dw[o12 + column] = a12; dw[o12 + next1] = b12; dw[o12 + next2] = c12; dw[o12 + next3] = d12;
-  let o13 = (4u * row3 + 1u) * k4;
-  dw[o13 + column] = a13; dw[o13 + next1] = b13; dw[o13 + next2] = c13; dw[o13 + next3] = d13;
-  let o14 = (4u * row3 + 2u) * k4;
-  dw[o14 + column] = a14; dw[o14 + next1] = b14; dw[o14 + next2] = c14; dw[o14 + next3] = d14;
-  let o15 = (4u * row3 + 3u) * k4;
-  dw[o15 + column] = a15; dw[o15 + next1] = b15; dw[o15 + next2] = c15; dw[o15 + next3] = d15;
+  var sums: array<vec4<f32>, 64>;
+  sums[0] = a0; sums[1] = b0; sums[2] = c0; sums[3] = d0;
+  sums[4] = a1; sums[5] = b1; sums[6] = c1; sums[7] = d1;
+  sums[8] = a2; sums[9] = b2; sums[10] = c2; sums[11] = d2;
+  sums[12] = a3; sums[13] = b3; sums[14] = c3; sums[15] = d3;
+  sums[16] = a4; sums[17] = b4; sums[18] = c4; sums[19] = d4;
+  sums[20] = a5; sums[21] = b5; sums[22] = c5; sums[23] = d5;
+  sums[24] = a6; sums[25] = b6; sums[26] = c6; sums[27] = d6;
+  sums[28] = a7; sums[29] = b7; sums[30] = c7; sums[31] = d7;
+  sums[32] = a8; sums[33] = b8; sums[34] = c8; sums[35] = d8;
+  sums[36] = a9; sums[37] = b9; sums[38] = c9; sums[39] = d9;
+  sums[40] = a10; sums[41] = b10; sums[42] = c10; sums[43] = d10;
+  sums[44] = a11; sums[45] = b11; sums[46] = c11; sums[47] = d11;
+  sums[48] = a12; sums[49] = b12; sums[50] = c12; sums[51] = d12;
+  sums[52] = a13; sums[53] = b13; sums[54] = c13; sums[55] = d13;
+  sums[56] = a14; sums[57] = b14; sums[58] = c14; sums[59] = d14;
+  sums[60] = a15; sums[61] = b15; sums[62] = c15; sums[63] = d15;
+  for (var sum = 0u; sum < 64u; sum++) {
+    let r = sum / 4u;
+    let at = (4u * min(row0 + r / 4u, m4 - 1u) + r % 4u) * k4 + min(column + sum % 4u, k4 - 1u);
+    dw[at] = sums[sum];
+  }
 }
 
 @compute @workgroup_size(16)

@@ -123,36 +123,26 @@ fn main(
     a15 += four(p15, e0, f0, g0, h0); b15 += four(p15, e1, f1, g1, h1);
     c15 += four(p15, e2, f2, g2, h2); d15 += four(p15, e3, f3, g3, h3);
   }
-  let o0 = (above + r0) * k4;
-  dx[o0 + column] = a0; dx[o0 + next1] = b0; dx[o0 + next2] = c0; dx[o0 + next3] = d0;
-  let o1 = (above + r1) * k4;
-  dx[o1 + column] = a1; dx[o1 + next1] = b1; dx[o1 + next2] = c1; dx[o1 + next3] = d1;
-  let o2 = (above + r2) * k4;
-  dx[o2 + column] = a2; dx[o2 + next1] = b2; dx[o2 + next2] = c2; dx[o2 + next3] = d2;
-  let o3 = (above + r3) * k4;
-  dx[o3 + column] = a3; dx[o3 + next1] = b3; dx[o3 + next2] = c3; dx[o3 + next3] = d3;
-  let o4 = (above + r4) * k4;
-  dx[o4 + column] = a4; dx[o4 + next1] = b4; dx[o4 + next2] = c4; dx[o4 + next3] = d4;
-  let o5 = (above + r5) * k4;
-  dx[o5 + column] = a5; dx[o5 + next1] = b5; dx[o5 + next2] = c5; dx[o5 + next3] = d5;
-  let o6 = (above + r6) * k4;
-  dx[o6 + column] = a6; dx[o6 + next1] = b6; dx[o6 + next2] = c6; dx[o6 + next3] = d6;
-  let o7 = (above + r7) * k4;
-  dx[o7 + column] = a7; dx[o7 + next1] = b7; dx[o7 + next2] = c7; dx[o7 + next3] = d7;
-  let o8 = (above + r8) * k4;
-  dx[o8 + column] = a8; dx[o8 + next1] = b8; dx[o8 + next2] = c8; dx[o8 + next3] = d8;
-  let o9 = (above + r9) * k4;
-  dx[o9 + column] = a9; dx[o9 + next1] = b9; dx[o9 + next2] = c9; dx[o9 + next3] = d9;
-  let o10 = (above + r10) * k4;
-  dx[o10 + column] = a10; dx[o10 + next1] = b10; dx[o10 + next2] = c10; dx[o10 + next3] = d10;
-  let o11 = (above + r11) * k4;
-  dx[o11 + column] = a11; dx[o11 + next1] = b11; dx[o11 + next2] = c11; dx[o11 + next3] = d11;
-  let o12 = (above + r12) * k4;
-  dx[o12 + column] = a12; dx[o12 + next1] = b12; dx[o12 + next2] = c12; dx[o12 + next3] = d12;
-  let o13 = (above + r13) * k4;
-  dx[o13 + column] = a13; dx[o13 + next1] = b13; dx[o13 + next2] = c13; dx[o13 + next3] = d13;
-  let o14 = (above + r14) * k4;
-  dx[o14 + column] = a14; dx[o14 + next1] = b14; dx[o14 + next2] = c14; dx[o14 + next3] = d14;
-  let o15 = (above + r15) * k4;
-  dx[o15 + column] = a15; dx[o15 + next1] = b15; dx[o15 + next2] = c15; dx[o15 + next3] = d15;
+  var sums: array<vec4<f32>, 64>;
+  sums[0] = a0; sums[1] = b0; sums[2] = c0; sums[3] = d0;
+  sums[4] = a1; sums[5] = b1; sums[6] = c1; sums[7] = d1;
+  sums[8] = a2; sums[9] = b2; sums[10] = c2; sums[11] = d2;
+  sums[12] = a3; sums[13] = b3; sums[14] = c3; sums[15] = d3;
+  sums[16] = a4; sums[17] = b4; sums[18] = c4; sums[19] = d4;
+  sums[20] = a5; sums[21] = b5; sums[22] = c5; sums[23] = d5;
+  sums[24] = a6; sums[25] = b6; sums[26] = c6; sums[27] = d6;
+  sums[28] = a7; sums[29] = b7; sums[30] = c7; sums[31] = d7;
+  sums[32] = a8; sums[33] = b8; sums[34] = c8; sums[35] = d8;
+  sums[36] = a9; sums[37] = b9; sums[38] = c9; sums[39] = d9;
+  sums[40] = a10; sums[41] = b10; sums[42] = c10; sums[43] = d10;
+  sums[44] = a11; sums[45] = b11; sums[46] = c11; sums[47] = d11;
+  sums[48] = a12; sums[49] = b12; sums[50] = c12; sums[51] = d12;
+  sums[52] = a13; sums[53] = b13; sums[54] = c13; sums[55] = d13;
+  sums[56] = a14; sums[57] = b14; sums[58] = c14; sums[59] = d14;
+  sums[60] = a15; sums[61] = b15; sums[62] = c15; sums[63] = d15;
+  for (var sum = 0u; sum < 64u; sum++) {
+    let r = sum / 4u;
+    let at = (above + min(row + r, n - 1u)) * k4 + min(column + sum % 4u, k4 - 1u);
+    dx[at] = sums[sum];
+  }
 }

@@ -9,7 +9,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statS
 import { join } from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import { StageError, Stages } from './stages.mjs';
-import { cacheDir, environment, filesOf, root, run } from './toolchain.mjs';
+import { cacheDir, environment, filesOf, ownTarget, root, run } from './toolchain.mjs';
 import { withoutUnreached } from './unreached.mjs';
 
 const MB = 1_000_000;
@@ -91,6 +91,7 @@ function storeBuild({ folder, record, store }, inputs) {
 
 /** As a cdylib alone, since a library that is an rlib too gets no link-time optimization. */
 async function compile(kind, { folder, wasm }, onLine, tools) {
+  ownTarget();
   const core = ['--locked', '--lib', '--crate-type', 'cdylib', '--manifest-path', join('crate', 'Cargo.toml'), '--target', TARGET, '--profile', PROFILES[kind]];
   const [options, env] = kind === 'quick' ? [['--features', 'replay'], { CARGO_INCREMENTAL: '1' }] : [[], {}];
   await run('cargo', ['rustc', ...core, ...options], { env, quiet: true, onLine });

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { StageError, Stages } from './stages.mjs';
-import { cacheDir, filesOf, findChromium, findCommand, read, root, run, toolsDir, wasmBindgenVersion } from './toolchain.mjs';
+import { cacheDir, filesOf, findChromium, findCommand, ownTarget, read, root, run, toolsDir, wasmBindgenVersion } from './toolchain.mjs';
 
 const NODE = [20, 19];
 const RUST = [1, 95];
@@ -105,6 +105,7 @@ export const setupStages = (purpose) => STAGES[purpose];
 export async function setupCompiler() {
   await checkMachine();
   await installTarget();
+  ownTarget();
 }
 
 /** What starting, building or testing needs beside the compiler. Downloads overlap with compiling. */

@@ -1,6 +1,6 @@
 // Where the tools of this repository live, and how they are called. Nothing here installs anything: setup.mjs does.
 import { spawn } from 'node:child_process';
-import { accessSync, constants, existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -15,6 +15,21 @@ export const environment = {
   CARGO_TARGET_DIR: process.env.CARGO_TARGET_DIR || join(cacheDir, 'target'),
   PATH: [join(toolsDir, 'bin'), join(root, 'node_modules', '.bin'), process.env.PATH].join(delimiter),
 };
+
+/**
+ * Makes cargo compile our packages again where another checkout was the last to do so: it takes the packages of two checkouts for the same,
+ * and compares times alone.
+ */
+export function ownTarget(target = environment.CARGO_TARGET_DIR, checkout = root) {
+  const mark = join(target, 'checkout');
+  if (existsSync(mark) && readFileSync(mark, 'utf8') === checkout) return;
+  const inside = (folder) => (existsSync(folder) ? readdirSync(folder).map((name) => join(folder, name, '.fingerprint')) : []);
+  for (const prints of [target, join(target, 'wasm32-unknown-unknown')].flatMap(inside).filter((place) => existsSync(place))) {
+    for (const name of readdirSync(prints).filter((each) => each.startsWith('tabtune'))) rmSync(join(prints, name), { recursive: true });
+  }
+  mkdirSync(target, { recursive: true });
+  writeFileSync(mark, checkout);
+}
 
 /** The files of a folder and the folders in it, sorted; of a file, itself. */
 export function filesOf(path) {

@@ -56,7 +56,12 @@ const overWidth = (body) => `
 
 /** `a0 … a7` for the name `a`: element c of eight rows of `array`, which start at `rows`. */
 const load = (name, array, rows) => each(8, (r) => `let ${name}${r} = ${array}[${of(rows, r)} + c];`, 4);
-const clear = (array, rows) => each(8, (r) => `${array}[${of(rows, r)} + c] = vec4<f32>();`, 2);
+/** For row r of the lower and of the upper four: a loop, since each access of a buffer in the text takes long to compile. */
+const byRow = (body) => `
+  for (var r = 0u; r < 4u; r++) {
+    ${halves(body)}
+  }`;
+const clear = (array, rows) => byRow((s) => `${array}[${rows}${s}[r] + c] = vec4<f32>();`);
 
 /** Row r of the other eight into `name`, and its products with the rows `own` added to the scores `low` and `high`. */
 const score = (r, name, array, rows, own, low, high) => [
@@ -137,7 +142,7 @@ ${main(32, `
       ${each(8, (r) => `y[${of('q', r)} + c] = y${r} / ${of('sum', r)};`, 2)}`)}
     ${halves((s) => `top${s} += log(sum${s}); sum${s} = vec4<f32>();`)}
   }
-  ${each(8, (r) => `stats[2u * ${of('s', r)}] = ${of('top', r)}; stats[2u * ${of('s', r)} + 1u] = ${of('sum', r)};`)}`)}`;
+  ${byRow((s) => `stats[2u * s${s}[r]] = top${s}[r]; stats[2u * s${s}[r] + 1u] = sum${s}[r];`)}`)}`;
 
 export const attention_backward_query_block = `
 // dq = scale Σ_j ds_j k_j with p_j = exp(scale q k_j − lse), ds_j = p_j (dy v_j − delta), delta = dy y.
@@ -164,12 +169,10 @@ ${main(32, `
   ${halves((s) => `let seen${s} = params.offset + t${s} - first${s};`)}
   ${halves((s) => `let lse${s} = ${vec4((x) => `stats[2u * s${s}.${x}]`)};`)}
   ${halves((s) => `var delta${s} = vec4<f32>();`)}
-  ${overWidth(halves((s) => `delta${s} += vec4<f32>(
-    ${each(4, (i) => `dot(dy[q${s}.${LANES[i]} + c], y[q${s}.${LANES[i]} + c])${i < 3 ? ',' : ''}`, 2)}
-  );`))}
+  ${overWidth(byRow((s) => `delta${s}[r] += dot(dy[q${s}[r] + c], y[q${s}[r] + c]);`))}
   if (params.first == 0u) {
     ${overWidth(clear('dq', 'q'))}
-    ${each(8, (r) => `stats[2u * ${of('s', r)} + 1u] = ${of('delta', r)};`, 2)}
+    ${byRow((s) => `stats[2u * s${s}[r] + 1u] = delta${s}[r];`)}
   }
   ${overKeys(`
     ${zeros(8, 'lhmn')}

@@ -1,5 +1,5 @@
 // The unrolled products of `linear` for widths that are multiples of 4. Each export is the template of the shader of its name.
-import { DOTS, FOUR, LANES, bindings, each, fromParams, list, main, vectors, zeros } from './layout.mjs';
+import { DOTS, FOUR, LANES, bindings, each, fromParams, kept, list, main, vectors, zeros } from './layout.mjs';
 
 /** The four vec4 of a row in the blocks of 16 columns. */
 const COLUMNS = ['column', 'next1', 'next2', 'next3'];
@@ -10,9 +10,24 @@ const nextColumns = each(3, (i) => `let next${i + 1} = min(column + ${i + 1}u, k
 const nextRows = each(3, (i) => `let row${i + 1} = min(row0 + ${i + 1}u, m4 - 1u);`);
 const clampedRows = (rows) => each(rows, (r) => `let r${r} = min(row + ${r}u, n - 1u);`, 2);
 
-/** The sums of row r, which starts at `o0`, `o1` …: where they begin, and where they end up. */
-const begin = (r) => each(4, (i) => `var ${'abcd'[i]}${r} = begin(o${r} + ${COLUMNS[i]});`, 2);
-const end = (array, r) => each(4, (i) => `${array}[o${r} + ${COLUMNS[i]}] = ${'abcd'[i]}${r};`, 4);
+/** `body` for each of the sums of 16 rows by 16 columns: `sum` is its number, `at` its place. `start` says where row r starts. */
+const overSums = (start, body) => `
+  for (var sum = 0u; sum < 64u; sum++) {
+    let r = sum / 4u;
+    let at = ${start} + min(column + sum % 4u, k4 - 1u);
+    ${body}
+  }`;
+
+/** The sums of a block of `array` begin with what it has if add is 1. */
+const begin = (array, start) => `
+  ${kept.array(16, 'abcd')}
+  if (params.add == 1u) {
+    ${overSums(start, `sums[sum] = ${array}[at];`)}
+  }
+  ${kept.take(16, 'abcd')}`;
+const end = (array, start) => `
+  ${kept.put(16, 'abcd')}
+  ${overSums(start, `${array}[at] = sums[sum];`)}`;
 
 /** Four products for each sum of row r: its four numbers p with the rows e, f, g and h of 16 columns. */
 const addFour = (r) => each(4, (i) => `${'abcd'[i]}${r} += four(p${r}, e${i}, f${i}, g${i}, h${i});`, 2);
@@ -37,14 +52,9 @@ const weightLoop = `
       ${addFour(r)}`)}
   }`;
 
-/** Where row r of a block of dW starts. */
-const weightRow = (r) => `let o${r} = (4u * row${r >> 2} + ${r % 4}u) * k4;`;
-
-/** The values that a gradient is added to, or zero. */
-const beginWith = (array) => `
-  fn begin(at: u32) -> vec4<f32> {
-    return select(vec4<f32>(), ${array}[at], params.add == 1u);
-  }`;
+/** Where row r of a block of dx or dW starts. */
+const INPUT_ROW = 'min(row + r, n - 1u) * k4';
+const WEIGHT_ROW = '(4u * min(row0 + r / 4u, m4 - 1u) + r % 4u) * k4';
 
 export const linear_forward_block = `
 // y = x Wᵀ for many rows: y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k] f32, w [m, k],
@@ -75,7 +85,12 @@ ${main(16, `
       a${r} += dots(p${r}, q0, q1, q2, q3); b${r} += dots(p${r}, q4, q5, q6, q7);
       c${r} += dots(p${r}, q8, q9, q10, q11); d${r} += dots(p${r}, q12, q13, q14, q15);`)}
   }
-  ${each(32, (r) => each(4, (j) => `store(r${r} * m, c${'abcd'[j]}, ${'abcd'[j]}${r});`, 4))}`)}`;
+  ${kept.array(32, 'abcd')}
+  ${kept.put(32, 'abcd')}
+  for (var sum = 0u; sum < 128u; sum++) {
+    let columns = min(vec4<u32>(column + sum % 4u * 4u) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(m - 1u));
+    store(min(row + sum / 4u, n - 1u) * m, columns, sums[sum]);
+  }`)}`;
 
 export const linear_backward_input_block = `
 // dx = dy W for many rows: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m] f32, w [m, k],
@@ -101,15 +116,14 @@ ${main(16, `
   ${clampedRows(16)}
   ${zeros(16, 'abcd')}
   ${inputLoop('start', 'end')}
-  ${each(16, (r) => `let o${r} = (above + r${r}) * k4;
-    ${end('dx', r)}`)}`)}`;
+  ${kept.array(16, 'abcd')}
+  ${end('dx', '(above + min(row + r, n - 1u)) * k4')}`)}`;
 
 export const linear_backward_weight_block = `
 // dW (+)= dyᵀ x: dw[c, i] = Σ_r dy[r, c] x[r, i], added to the values in dw if add is 1. dy [n, m], x [n, k],
 // dw [m, k]; m = 4 m4, k = 4 k4. One thread: 16 rows by 16 columns of dW, no barriers. Twin: ops/linear/kernels.rs
 ${bindings(['n', 'm4', 'k4', 'add'], ...vectors('dy', 'x', 'dw'))}
 ${FOUR}
-${beginWith('dw')}
 ${main(16, `
   ${fromParams('n', 'm4', 'k4')}
   let columns = (k4 + 3u) / 4u;
@@ -123,10 +137,9 @@ ${main(16, `
   // so the old values are read before anything is written.
   ${nextColumns}
   ${nextRows}
-  ${each(16, (r) => `${weightRow(r)}
-    ${begin(r)}`)}
+  ${begin('dw', WEIGHT_ROW)}
   ${weightLoop}
-  ${each(16, (r) => end('dw', r))}`)}`;
+  ${end('dw', WEIGHT_ROW)}`)}`;
 
 export const linear_backward_block = `
 // Both gradients of y = x Wᵀ in one dispatch: dx = dy W (added to dx if add is 1) by some workgroups, dW = dyᵀ x by the
@@ -134,17 +147,15 @@ export const linear_backward_block = `
 // One thread: 16 rows by 16 columns of one of them, no barriers. Twin: ops/linear/kernels.rs
 ${bindings(['n', 'm4', 'k4', 'add', 'plane'], 'w', ...vectors('dy', 'x', 'dx', 'dw'))}
 ${FOUR}
-${beginWith('dx')}
 
 ${COMPUTED_AGAIN}.
 fn input_gradient(row: u32, column: u32) {
   ${fromParams('n', 'm4', 'k4')}
   ${nextColumns}
   ${clampedRows(16)}
-  ${each(16, (r) => `let o${r} = r${r} * k4;
-    ${begin(r)}`)}
+  ${begin('dx', INPUT_ROW)}
   ${inputLoop('0u', 'm4')}
-  ${each(16, (r) => end('dx', r))}
+  ${end('dx', INPUT_ROW)}
 }
 
 fn weight_gradient(row0: u32, column: u32) {
@@ -153,8 +164,8 @@ fn weight_gradient(row0: u32, column: u32) {
   ${nextRows}
   ${zeros(16, 'abcd')}
   ${weightLoop}
-  ${each(16, (r) => `${weightRow(r)}
-    ${end('dw', r)}`)}
+  ${kept.array(16, 'abcd')}
+  ${end('dw', WEIGHT_ROW)}
 }
 ${main(16, `
   let columns = (params.k4 + 3u) / 4u;

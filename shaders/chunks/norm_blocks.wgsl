@@ -36,9 +36,17 @@ fn main(
   let share = share_of(group_index(group, groups));
   let block = share.part * (SIZE / 8u) + lane / 8u;
   let i = block * 256u + lane % 8u;
-  let a = (four(share, i) + four(share, i + 32u)) + (four(share, i + 16u) + four(share, i + 48u));
-  let b = (four(share, i + 8u) + four(share, i + 40u)) + (four(share, i + 24u) + four(share, i + 56u));
-  leaves[lane] = a + b;
+  // By strides 8, 16 and 32. In loops, since a software adapter's compiler takes long for text that reads buffers.
+  var sum = 0.0;
+  for (var near = 0u; near < 2u; near++) {
+    var part = 0.0;
+    for (var far = 0u; far < 2u; far++) {
+      let first = i + 8u * near + 16u * far;
+      part += four(share, first) + four(share, first + 32u);
+    }
+    sum += part;
+  }
+  leaves[lane] = sum;
   workgroupBarrier();
   if (lane % 8u == 0u && block * 256u < share.n) {
     let even = (leaves[lane] + leaves[lane + 4u]) + (leaves[lane + 2u] + leaves[lane + 6u]);

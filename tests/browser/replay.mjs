@@ -82,10 +82,10 @@ async function open() {
 }
 
 /**
- * Largest differences of the kernel over the cases of one recorded check (over one of them, where another check has the same), those of its
- * mutant from the case that caught it natively up to the one that catches it here, and GPU errors.
+ * Largest differences of the kernel over the cases of one recorded check (over one of them, where another check has the same), if `mutated`
+ * those of its mutant from the case that caught it natively up to the one that catches it here, and GPU errors.
  */
-export async function replay(name) {
+export async function replay(name, mutated) {
   const [manifest, bytes] = await Promise.all([fetch(`/cases/${name}.json`).then((found) => found.json()), fetch(`/cases/${name}.bin`).then((found) => found.arrayBuffer())]);
   const words = new Uint32Array(bytes);
   const wordsOf = ({ start, length }) => words.subarray(start, start + length);
@@ -96,9 +96,9 @@ export async function replay(name) {
   const { kernel, bound, caught, again, cases } = manifest;
   const [source, mutant] = [[], []];
   // Two compilers at once.
-  const pipelines = await Promise.all(['source', 'mutant'].map((kind) => pipelineOf(device, manifest[kind])));
+  const pipelines = await Promise.all([manifest.source, ...(mutated ? [manifest.mutant] : [])].map((code) => pipelineOf(device, code)));
   for (const test of again ? [cases[caught]] : cases) source.push(await runCase(device, pipelines[0], test, wordsOf));
-  for (const test of [...cases.slice(caught), ...cases.slice(0, caught)]) {
+  for (const test of mutated ? [...cases.slice(caught), ...cases.slice(0, caught)] : []) {
     mutant.push(await runCase(device, pipelines[1], test, wordsOf));
     if (mutant.at(-1) > bound) break;
   }
