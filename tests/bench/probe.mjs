@@ -2,6 +2,8 @@
 // account of the heap leaves out. Put before any other script of a page or worker.
 const counts = { dispatches: 0, bytes: 0, peakBytes: 0, wasmBytes: 0 };
 const memories = new Set();
+/** Texts of the kernels. */
+const texts = [];
 const sizes = new WeakMap();
 /** A buffer that nothing refers to any more is the browser's to free. */
 const collected = new FinalizationRegistry((held) => release(held));
@@ -28,6 +30,7 @@ after(GPUDevice, 'createBuffer', (_device, [{ size }], buffer) => {
   counts.peakBytes = Math.max(counts.peakBytes, counts.bytes);
 });
 after(GPUBuffer, 'destroy', (buffer) => sizes.has(buffer) && release(sizes.get(buffer)));
+after(GPUDevice, 'createShaderModule', (_device, [{ code }]) => texts.push(code));
 for (const method of ['dispatchWorkgroups', 'dispatchWorkgroupsIndirect']) after(GPUComputePassEncoder, method, () => counts.dispatches++);
 
 for (const method of ['instantiate', 'instantiateStreaming']) {
@@ -50,5 +53,6 @@ globalThis.__gpu = read;
 // A worker answers its page through a channel of its own, since its messages belong to the library.
 if (globalThis.document === undefined) {
   const channel = new BroadcastChannel('bench-gpu');
-  channel.onmessage = ({ data }) => data === 'counts?' && channel.postMessage(read());
+  const answers = { 'counts?': read, 'texts?': () => texts };
+  channel.onmessage = ({ data }) => data in answers && channel.postMessage(answers[data]());
 }

@@ -1,9 +1,10 @@
-// npm run bench [-- tiny|small|medium …] [--peers jax,tfjs,nanogpt,stock|none] [--rounds N] [--write]; stock only where it is asked for
-// The same model, trained by tabtune and by other libraries in one Chromium, one window of steps after the other.
+// npm run bench [-- tiny|small|medium …] [--peers jax,tfjs,nanogpt,stock|none] [--before CHECKOUT] [--rounds N] [--write]
+// The same model, trained by tabtune and by other libraries in one Chromium, one window of steps after the other; stock only where it is asked
+// for. CHECKOUT is a folder with another commit, whose package is built.
 // --write puts the table into README.md. Exit code 1 when a loss is not that of the others.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { root } from '../../web/toolchain.mjs';
@@ -20,7 +21,7 @@ const MB = 1e6;
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { peers: { type: 'string' }, rounds: { type: 'string', default: '5' }, write: { type: 'boolean', default: false } },
+  options: { peers: { type: 'string' }, before: { type: 'string' }, rounds: { type: 'string', default: '5' }, write: { type: 'boolean', default: false } },
 });
 const sizes = positionals.length > 0 ? positionals : Object.keys(spec.SIZES);
 const peers = values.peers === undefined ? Object.keys(PEERS).filter((name) => !PEERS[name].built) : values.peers.split(',').filter((name) => name !== 'none');
@@ -98,8 +99,9 @@ async function measure(size, browser, site) {
   const subjects = [];
   const script = readFileSync(new URL('./probe.mjs', import.meta.url), 'utf8');
   const specUrl = `${site.url}/tests/bench/spec.mjs`;
-  for (const name of ['tabtune', ...peers]) {
-    const address = name === 'tabtune' ? '/tests/bench/tabtune.html?probe' : `/peers/${name}.html`;
+  const pages = { tabtune: '/tests/bench/tabtune.html?probe', before: '/before/tests/bench/tabtune.html?probe' };
+  for (const name of ['tabtune', ...(values.before ? ['before'] : []), ...peers]) {
+    const address = pages[name] ?? `/peers/${name}.html`;
     const { page, record } = await browser.open(site.url + address, { script });
     await page.waitForFunction(() => globalThis.__bench !== undefined);
     const subject = new Subject(name, size, page, specUrl);
@@ -185,7 +187,7 @@ await checkSpec();
 for (const peer of peers) await preparePage(peer);
 // Other libraries make functions of text, which our policy forbids.
 const isolated = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp', policy: null };
-const site = await serve({ '/peers/': pagesDir, '/': '.' }, isolated);
+const site = await serve({ '/peers/': pagesDir, ...(values.before && { '/before/': resolve(values.before) }), '/': '.' }, isolated);
 let failed = false;
 for (const size of sizes) {
   const browser = await Browser.launch(['--enable-blink-features=ForceEagerMeasureMemory']);

@@ -23,7 +23,7 @@ const TWO_OF_256_MIB = { vocab: 256 << 10, hidden: 256, intermediate: 16, layers
 const ONE_OF_96_MIB = { ...TWO_OF_256_MIB, vocab: 96 << 10, tied: true };
 
 export const PARTS = {
-  kills: { work: kills, full: { times: 50 }, short: { times: 4, short: true } },
+  kills: { work: kills, full: { times: 50 }, short: { times: 2, short: true } },
   losses: { work: losses, full: { times: 4 }, short: { short: true } },
   panics: { work: panics, full: { times: 10 }, short: { times: 1 } },
   storage: { work: storage, full: { times: 10 }, short: { short: true } },
@@ -32,10 +32,10 @@ export const PARTS = {
   defaults: { work: defaults, full: { times: 10, long: 2 }, short: { times: 1 } },
   crossing: { work: crossing, full: {}, short: { short: true } },
   files: { work: files, full: { sizes: { ...TWO_OF_256_MIB, tied: true }, bound: 96 }, short: { sizes: ONE_OF_96_MIB, bound: 48, short: true } },
-  models: { work: models, full: {}, short: {} },
+  models: { work: models, full: {}, short: { short: true } },
   tabs: { work: tabs, full: { times: 10 }, short: {} },
   limits: { work: limits, full: { steps: 50 }, short: { steps: 5 } },
-  soak: { work: soak, full: { steps: 2000, cycles: 50 }, short: { steps: 200, cycles: 5 } },
+  soak: { work: soak, full: { steps: 2000, cycles: 50 }, short: { steps: 200, cycles: 3 } },
   abort: { work: abort, full: { delays: [0, 50, 300, 1000, 3000], large: true }, short: { delays: [30] } },
   csp: { work: csp, full: {}, short: {} },
   heap: { work: heap, full: { sizes: TWO_OF_256_MIB, bound: 96, optimizer: { type: 'adamw' }, beyond: true }, short: { sizes: ONE_OF_96_MIB, bound: 48, optimizer: { type: 'sgd', momentum: 0.9 } } },

@@ -12,8 +12,9 @@ export function publish(build) {
       const spec = await import(specUrl);
       const tokens = spec.makeTokens(size);
       const model = await build(spec, size, tokens);
+      const builtMs = performance.now();
       losses = await model.train(0, 1);
-      run = { model, size, done: 1, firstStepMs: performance.now(), tokens: spec.checksum(tokens) };
+      run = { model, size, done: 1, builtMs, firstStepMs: performance.now(), tokens: spec.checksum(tokens) };
     }
     if (size !== run.size) throw new Error(`this page trains ${run.size}, not ${size}: load it again`);
     let stepMs;
@@ -24,6 +25,6 @@ export function publish(build) {
       run.done += steps;
     }
     const { params, sameInit } = run.model;
-    return { params, firstStepMs: run.firstStepMs, stepMs, losses, tokens: run.tokens, sameInit };
+    return { params, builtMs: run.builtMs, firstStepMs: run.firstStepMs, stepMs, losses, tokens: run.tokens, sameInit };
   };
 }
