@@ -9,10 +9,17 @@ import * as attentionTile from './blocks/attention_tile.mjs';
 import { layout } from './blocks/layout.mjs';
 import * as linear from './blocks/linear.mjs';
 import * as linearAny from './blocks/linear_any.mjs';
-import { forwardTile, inputTile, linearBackwardTile } from './blocks/tile.mjs';
+import { forwardTile, inputTile } from './blocks/tile.mjs';
+import * as backward from './blocks/tile_backward.mjs';
 
 function made() {
-  const ofTile = { linear_backward_tile: linearBackwardTile, 'chunks/forward_tile': forwardTile, 'chunks/input_tile': inputTile };
+  const ofTile = {
+    'chunks/forward_tile': forwardTile,
+    'chunks/input_tile': inputTile,
+    linear_backward_tile: backward.linearBackwardTile,
+    linear_backward_three_tile: backward.linearBackwardThreeTile,
+    linear_backward_two_tile: backward.linearBackwardTwoTile,
+  };
   const tiles = Object.fromEntries(
     Object.entries(ofTile).flatMap(([name, template]) => [[name, template(64)], [`${name}_small`, template(32)]]),
   );

@@ -30,6 +30,11 @@ fn outputs() -> u32 {
   return params.m;
 }
 
+// Four values of a row of dy.
+fn output4(row: u32, c: u32) -> vec4<f32> {
+  return dy[row * params.m4 + c];
+}
+
 // The sums of dx end with the products of dy and w.
 fn more() -> u32 {
   return 0u;
@@ -44,7 +49,7 @@ fn more_weight(row: u32, i: u32) -> vec4<f32> {
 }
 
 fn store_weight(row: u32, i: u32, sum: vec4<f32>) {
-  if (row < params.m && i < params.k4) {
+  if (row < outputs() && i < params.k4) {
     let at = row * params.k4 + i;
     dw[at] = select(vec4<f32>(), dw[at], (params.add & 2u) == 2u) + params.scale * sum;
   }
@@ -70,7 +75,7 @@ fn weight_gradient(tile: u32, lane: u32, rounds: u32) {
       var p = vec4<f32>();
       var q = vec4<f32>();
       if (row < params.n && top + v < params.m4) {
-        p = dy[row * params.m4 + top + v];
+        p = output4(row, top + v);
       }
       if (row < params.n && column + v < k4) {
         q = x[row * k4 + column + v];

@@ -13,8 +13,8 @@ struct Params {
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
 @group(0) @binding(3) var<storage, read_write> params: Params;
 
-fn stride() -> u32 {
-  return params.stride;
+fn put(row: u32, column: u32, value: f32) {
+  y[row * params.stride + column] = value;
 }
 
 // The sums end with the products of x and w.

@@ -38,6 +38,10 @@ fn outputs() -> u32 {
   return 4u * params.m4;
 }
 
+fn output4(row: u32, c: u32) -> vec4<f32> {
+  return dy[row * params.m4 + c];
+}
+
 // The low-rank part is r more products of each sum.
 fn more() -> u32 {
   return params.r4;

@@ -28,8 +28,8 @@ fn factor4(at: u32) -> vec4<f32> {
   return bf16_four(vec2<u32>(factor[2u * at], factor[2u * at + 1u]));
 }
 
-fn stride() -> u32 {
-  return params.m;
+fn put(row: u32, column: u32, value: f32) {
+  y[row * params.m + column] = value;
 }
 
 // The low-rank part is r more products of each sum.

@@ -3,17 +3,17 @@
 //
 // The sums of a thread are a0, b0, a1, b1 … a7, b7: `a3` has four columns of its row 3, `b3` four others; tiles of 32 have a0 … a3. Each grows
 // by one chain of fused products, in the order of the sum.
-import { LANES, after, bindings, each, fromParams, list, main } from './layout.mjs';
+import { LANES, after, each, fromParams, list, main } from './layout.mjs';
 
-const SIDES = 'ab';
+export const SIDES = 'ab';
 
 /** What a thread has of a tile so many rows high and columns wide, and its vectors across. */
-const shape = (size) => ({ rows: size / 8, sides: size / 32, across: size / 4, loads: size / 16 });
+export const shape = (size) => ({ rows: size / 8, sides: size / 32, across: size / 4, loads: size / 16 });
 
-const zeros = ({ rows, sides }) => each(rows, (row) => list(sides, (side) => `var ${SIDES[side]}${row} = vec4<f32>();`, ' '), 2);
+export const zeros = ({ rows, sides }) => each(rows, (row) => list(sides, (side) => `var ${SIDES[side]}${row} = vec4<f32>();`, ' '), 2);
 
 /** For each sum of a thread. */
-const sums = ({ rows, sides }, part) => each(rows, (row) => each(sides, (side) => part(row, side, `${SIDES[side]}${row}`)));
+export const sums = ({ rows, sides }, part) => each(rows, (row) => each(sides, (side) => part(row, side, `${SIDES[side]}${row}`)));
 
 /** The sums of all rows: row by row the products of four elements of `rows` with vectors that were read before. */
 const chains = ({ rows, sides }, array) => each(rows, (row) => `
@@ -24,11 +24,11 @@ const chains = ({ rows, sides }, array) => each(rows, (row) => `
   })}`);
 
 export const forwardTile = (size, { rows, sides, loads } = shape(size)) => `
-// The entry point of products by tiles: y[r, c] = Σ_i x[r, i] w[c, i], and as many vectors of further products as the
-// stem has more(), of more_input(r, i) and more_weight(c, i). x [n, 4 k4], y [n, stride()], of which m columns are
-// written. A workgroup: ${size} rows by ${size} columns of y, 16 products of the sum at a time in workgroup memory; a
-// thread: the rows ty + 8 a and the columns tx + 8 b. Rows in workgroup memory are 5 vectors apart, so that 8
-// neighbouring threads read 8 different banks.
+// The entry point of products by tiles: y[r, c] = Σ_i x[r, i] w[c, i], c < m, which the stem puts in their place, and
+// as many vectors of further products as it has more(), of more_input(r, i) and more_weight(c, i). x [n, 4 k4]. A
+// workgroup: ${size} rows by ${size} columns of y, 16 products of the sum at a time in workgroup memory; a thread: the
+// rows ty + 8 a and the columns tx + 8 b. Rows in workgroup memory are 5 vectors apart, so that 8 neighbouring threads
+// read 8 different banks.
 var<workgroup> xs: array<vec4<f32>, ${5 * size}>;
 var<workgroup> ws: array<vec4<f32>, ${5 * size}>;
 // Loops with barriers need bounds that are provably uniform.
@@ -38,7 +38,7 @@ var<workgroup> steps: u32;
 fn store(row: u32, column: u32, sums: vec4<f32>) {
   ${each(4, (i) => `
   if (row < params.n && ${after('column', 8 * i)} < params.m) {
-    y[row * stride() + ${after('column', 8 * i)}] = sums.${LANES[i]};
+    put(row, ${after('column', 8 * i)}, sums.${LANES[i]});
   }`)}
 }
 ${main(64, `
@@ -125,7 +125,7 @@ fn input_gradient(tile: u32, lane: u32, rounds: u32) {
       let c = 4u * round + lane % 4u;
       var p = vec4<f32>();
       if (row < params.n && c < own) {
-        p = dy[row * params.m4 + first + c];
+        p = output4(row, first + c);
       } else if (row < params.n && c < all) {
         p = more_output(row, c - own);
       }
@@ -149,89 +149,3 @@ fn input_gradient(tile: u32, lane: u32, rounds: u32) {
   }
   ${sums({ rows, sides }, (row, side, sum) => `store_input(slice, ${after('top + ty', 8 * row)}, ${after('column + tx', 8 * side)}, ${sum});`)}
 }`;
-
-export const linearBackwardTile = (size, { rows, sides, across, loads } = shape(size)) => `
-// Gradients of y = x Wᵀ for GPUs in one dispatch: by the first \`input\` workgroups dx = dy W (chunks/input_tile*.wgsl),
-// by the others dW = scale dyᵀ x, added to dW if add has bit 1. dy [n, 4 m4], of which m columns count, x [n, k], w
-// [m, k], dx [slices, n, k], dw [m, k]; k = 4 k4. A workgroup: ${size} rows by ${size} columns of one of them, 16 products of the
-// sum at a time in workgroup memory. Twin: ops/linear/kernels.rs
-${bindings(
-  ['n', 'm', 'm4', 'k4', 'slice4', 'input', 'add', '// Factor of dW.\nscale: f32', 'plane'],
-  'w', 'dy: vec4<f32>', 'x: vec4<f32>', 'dx: vec4<f32>', 'dw: vec4<f32>',
-)}
-
-// Loops with barriers need bounds that are provably uniform: whether dx is computed, and the number of rounds.
-var<workgroup> plan: vec2<u32>;
-
-fn outputs() -> u32 {
-  return params.m;
-}
-
-// The sums of dx end with the products of dy and w.
-fn more() -> u32 {
-  return 0u;
-}
-
-fn more_output(row: u32, c: u32) -> vec4<f32> {
-  return vec4<f32>();
-}
-
-fn more_weight(row: u32, i: u32) -> vec4<f32> {
-  return vec4<f32>();
-}
-
-fn store_weight(row: u32, i: u32, sum: vec4<f32>) {
-  if (row < params.m && i < params.k4) {
-    let at = row * params.k4 + i;
-    dw[at] = select(vec4<f32>(), dw[at], (params.add & 2u) == 2u) + params.scale * sum;
-  }
-}
-
-// The rows ${sides === 2 ? '4 (ty + 8 a) + e and the vectors tx, tx + 8' : '4 ty + e and the vectors tx'} of dW; the sum runs over the rows of dy and x.
-fn weight_gradient(tile: u32, lane: u32, rounds: u32) {
-  let k4 = params.k4;
-  let across = (k4 + ${across - 1}u) / ${across}u;
-  let top = tile / across * ${across}u;
-  let column = tile % across * ${across}u;
-  let tx = lane % 8u;
-  let ty = lane / 8u;
-  ${zeros({ rows, sides })}
-  for (var round = 0u; round < rounds; round++) {
-    for (var e = 0u; e < ${loads}u; e++) {
-      let r = lane / ${across}u + ${64 / across}u * e;
-      let row = 16u * round + r;
-      let v = lane % ${across}u;
-      var p = vec4<f32>();
-      var q = vec4<f32>();
-      if (row < params.n && top + v < params.m4) {
-        p = dy[row * params.m4 + top + v];
-      }
-      if (row < params.n && column + v < k4) {
-        q = x[row * k4 + column + v];
-      }
-      left[r * ${across}u + v] = p;
-      right[r * ${across}u + v] = q;
-    }
-    workgroupBarrier();
-    for (var r = 0u; r < 16u; r++) {
-      ${each(sides, (side) => `let ${'pq'[side]} = left[${after(`r * ${across}u + ty`, 8 * side)}];`, 2)}
-      ${each(sides, (side) => `let ${SIDES[side]} = right[${after(`r * ${across}u + tx`, 8 * side)}];`, 2)}
-      ${sums({ rows, sides }, (row, side, sum) => `${sum} = fma(vec4<f32>(${row < 4 ? 'p' : 'q'}.${LANES[row % 4]}), ${SIDES[side]}, ${sum});`)}
-    }
-    workgroupBarrier();
-  }
-  let row = 4u * (top + ty);
-  ${sums({ rows, sides }, (at, side, sum) => `store_weight(${after('row', at < 4 ? at : 28 + at)}, ${after('column + tx', 8 * side)}, ${sum});`)}
-}
-${main(64, `
-  let tile = group_index(group, groups);
-  if (lane == 0u) {
-    let before = tile < params.input;
-    plan = vec2<u32>(u32(before), select((params.n + 15u) / 16u, (min(params.slice4, params.m4) + 3u) / 4u, before));
-  }
-  let chosen = workgroupUniformLoad(&plan);
-  if (chosen.x == 1u) {
-    input_gradient(tile, lane, chosen.y);
-  } else {
-    weight_gradient(tile - params.input, lane, chosen.y);
-  }`)}`;

@@ -1,9 +1,9 @@
 // Made by shaders/blocks.mjs
-// The entry point of products by tiles: y[r, c] = Σ_i x[r, i] w[c, i], and as many vectors of further products as the
-// stem has more(), of more_input(r, i) and more_weight(c, i). x [n, 4 k4], y [n, stride()], of which m columns are
-// written. A workgroup: 64 rows by 64 columns of y, 16 products of the sum at a time in workgroup memory; a
-// thread: the rows ty + 8 a and the columns tx + 8 b. Rows in workgroup memory are 5 vectors apart, so that 8
-// neighbouring threads read 8 different banks.
+// The entry point of products by tiles: y[r, c] = Σ_i x[r, i] w[c, i], c < m, which the stem puts in their place, and
+// as many vectors of further products as it has more(), of more_input(r, i) and more_weight(c, i). x [n, 4 k4]. A
+// workgroup: 64 rows by 64 columns of y, 16 products of the sum at a time in workgroup memory; a thread: the
+// rows ty + 8 a and the columns tx + 8 b. Rows in workgroup memory are 5 vectors apart, so that 8 neighbouring threads
+// read 8 different banks.
 var<workgroup> xs: array<vec4<f32>, 320>;
 var<workgroup> ws: array<vec4<f32>, 320>;
 // Loops with barriers need bounds that are provably uniform.
@@ -12,16 +12,16 @@ var<workgroup> steps: u32;
 // Four values of y from a row's sums on, eight columns apart.
 fn store(row: u32, column: u32, sums: vec4<f32>) {
   if (row < params.n && column < params.m) {
-    y[row * stride() + column] = sums.x;
+    put(row, column, sums.x);
   }
   if (row < params.n && column + 8u < params.m) {
-    y[row * stride() + column + 8u] = sums.y;
+    put(row, column + 8u, sums.y);
   }
   if (row < params.n && column + 16u < params.m) {
-    y[row * stride() + column + 16u] = sums.z;
+    put(row, column + 16u, sums.z);
   }
   if (row < params.n && column + 24u < params.m) {
-    y[row * stride() + column + 24u] = sums.w;
+    put(row, column + 24u, sums.w);
   }
 }
 

@@ -37,7 +37,7 @@ fn input_gradient(tile: u32, lane: u32, rounds: u32) {
       let c = 4u * round + lane % 4u;
       var p = vec4<f32>();
       if (row < params.n && c < own) {
-        p = dy[row * params.m4 + first + c];
+        p = output4(row, first + c);
       } else if (row < params.n && c < all) {
         p = more_output(row, c - own);
       }

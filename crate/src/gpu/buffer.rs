@@ -127,6 +127,11 @@ impl Buffer {
         }
     }
 
+    /// The buffer of a tensor of a GPU.
+    pub(super) fn of_cube(tensor: CubeTensor) -> Self {
+        Self(Held::Cube(tensor))
+    }
+
     /// The GPU it is on; `None` on the CPU.
     fn device(&self) -> Option<&<CubeBackend as BackendTypes>::Device> {
         self.cube().map(|tensor| &tensor.device)

@@ -5,7 +5,8 @@
 /// shader, the entry point and the workgroup where those are given.
 ///
 /// A stem that reads weights says which chunk it calls, `of weight4` or `of weight1`, and has `w` as its first buffer: it becomes a kernel
-/// for each storage type ([`Stored`](crate::gpu::Stored)), and its twin sees the weights in f32.
+/// for each storage type ([`Stored`](crate::gpu::Stored)), and its twin sees the weights in f32. `of two4` and `of three4` are for several
+/// matrices in f32 or bf16, the first buffers.
 ///
 /// Stems that share an entry point name its text, `through "chunks/pairs"`.
 ///
@@ -73,6 +74,12 @@ macro_rules! kernel {
     (@name $stem:literal) => {
         $stem
     };
+    (@name $stem:literal of two4) => {
+        $crate::kernel!(@name $stem, "bf16")
+    };
+    (@name $stem:literal of three4) => {
+        $crate::kernel!(@name $stem, "bf16")
+    };
     (@name $stem:literal of $weights:ident) => {
         $crate::kernel!(@name $stem, "bf16" "f16" "q8_0" "q4_0" "q4_k" "q6_k" "q4_1" "q5_0" "q5_1" "q5_k")
     };
@@ -89,6 +96,15 @@ macro_rules! kernel {
     (@type $params:ty, ($($read:ident),*) -> ($($($written:ident)+),+)) => {
         $crate::gpu::Kernel<$params, { $crate::kernel!(@count $($read),*) }, { $crate::kernel!(@count $($($written)+),+) }>
     };
+    (@type of two4 $params:ty, $read:tt -> $written:tt) => {
+        $crate::kernel!(@plain $params, $read -> $written)
+    };
+    (@type of three4 $params:ty, $read:tt -> $written:tt) => {
+        $crate::kernel!(@plain $params, $read -> $written)
+    };
+    (@plain $params:ty, ($($read:ident),*) -> ($($($written:ident)+),+)) => {
+        $crate::gpu::Stored<$params, { $crate::kernel!(@count $($read),*) }, { $crate::kernel!(@count $($($written)+),+) }, 2>
+    };
     (@type of $weights:ident $params:ty, ($($read:ident),*) -> ($($($written:ident)+),+)) => {
         $crate::gpu::Stored<$params, { $crate::kernel!(@count $($read),*) }, { $crate::kernel!(@count $($($written)+),+) }>
     };
@@ -102,6 +118,13 @@ macro_rules! kernel {
     };
     (@made $stem:literal of weight1, $kernel:expr) => {
         $crate::gpu::Stored::new(&$kernel, $crate::kernel!(@name $stem of weight1), &$crate::gpu::WEIGHT1)
+    };
+
+    (@made $stem:literal of two4, $kernel:expr) => {
+        $crate::gpu::Stored::new(&$kernel, $crate::kernel!(@name $stem of two4), &$crate::gpu::TWO4)
+    };
+    (@made $stem:literal of three4, $kernel:expr) => {
+        $crate::gpu::Stored::new(&$kernel, $crate::kernel!(@name $stem of three4), &$crate::gpu::THREE4)
     };
 
     // How a written buffer is bound.

@@ -71,6 +71,17 @@ impl Launch for Flex {
         FlexTensor::empty(shape, dtype)
     }
 
+    fn parts<const N: usize>(whole: FlexTensor, shapes: [Shape; N]) -> [FlexTensor; N] {
+        use burn::backend::ops::FloatTensorOps;
+        let all = Self::float_reshape(whole.clone(), [whole.layout().shape().num_elements()].into());
+        let mut first = 0;
+        shapes.map(|shape| {
+            let elements = first..first + shape.num_elements();
+            first = elements.end;
+            Self::float_reshape(Self::float_slice(all.clone(), &[elements.into()]), shape)
+        })
+    }
+
     fn ids(ids: FlexTensor) -> FlexTensor {
         match ids.dtype() {
             DType::I32 | DType::U32 => ids,

@@ -101,7 +101,7 @@ pub(super) fn place_of(handle: &Handle) -> usize {
 }
 
 /// A part of a buffer: its first byte, its length in words.
-fn part(whole: &Handle, first: usize, words: usize) -> Handle {
+pub(super) fn part(whole: &Handle, first: usize, words: usize) -> Handle {
     let (first, bytes) = (first as u64, words as u64 * 4);
     whole.clone().offset_start(first).offset_end(whole.size() - first - bytes)
 }

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use crate::gpu::{Chunk, KernelParams};
+use crate::gpu::{Chunk, KernelParams, StorageType};
 
 /// What a kernel does with a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,7 +133,7 @@ pub struct AnyKernel {
     pub source: &'static str,
     /// Text of the entry point, where stems share one.
     pub entry: Option<&'static str>,
-    /// What reads the weights, if the kernel has any: its first buffer.
+    /// What reads the weights, if the kernel has any: its first buffers.
     pub chunk: Option<&'static Chunk>,
     /// Storage buffers in binding order: those that are read, then those that are written; the parameters follow as the last one.
     pub bindings: &'static [Binding],
@@ -222,9 +222,9 @@ impl AnyKernel {
     ///
     /// On another number of buffers, or fewer words of parameters.
     pub fn define(&self, read: Vec<&[u32]>, written: Vec<&mut [u32]>, params: &[u32]) {
-        let weights = self.chunk.map(|chunk| chunk.storage.decode(read[0]));
-        let weights = weights.as_deref().into_iter();
-        let read = weights.clone().chain(read.into_iter().skip(weights.count())).collect();
+        let (matrices, storage) = self.chunk.map_or((0, StorageType::F32), |chunk| (chunk.matrices, chunk.storage));
+        let weights: Vec<_> = read[..matrices].iter().map(|words| storage.decode(words)).collect();
+        let read = weights.iter().map(Vec::as_slice).chain(read.into_iter().skip(matrices)).collect();
         (self.twin)(read, written, params);
     }
 

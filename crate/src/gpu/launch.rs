@@ -88,6 +88,10 @@ pub trait Launch: Backend {
     /// An uninitialised contiguous tensor on the device of `like`.
     fn empty(like: &FloatTensor<Self>, shape: Shape, dtype: DType) -> FloatTensor<Self>;
 
+    /// Tensors of these shapes that lie one after another in `whole`, each of a multiple of 256 bytes. None of them is uniquely owned while
+    /// another one exists.
+    fn parts<const N: usize>(whole: FloatTensor<Self>, shapes: [Shape; N]) -> [FloatTensor<Self>; N];
+
     /// Token ids as a buffer of i32 words.
     fn ids(ids: IntTensor<Self>) -> FloatTensor<Self>;
 
@@ -244,6 +248,16 @@ impl Launch for CubeBackend {
 
     fn empty(like: &CubeTensor, shape: Shape, dtype: DType) -> CubeTensor {
         new_like(like, shape, dtype)
+    }
+
+    fn parts<const N: usize>(whole: CubeTensor, shapes: [Shape; N]) -> [CubeTensor; N] {
+        let mut first = 0;
+        shapes.map(|shape| {
+            let words = words_for(shape.num_elements(), whole.dtype);
+            let handle = graph::part(&whole.handle, first, words);
+            first += words * 4;
+            CubeTensor::new_contiguous(whole.client.clone(), whole.device.clone(), shape, handle, whole.dtype)
+        })
     }
 
     fn ids(ids: CubeTensor) -> CubeTensor {

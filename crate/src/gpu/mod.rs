@@ -4,6 +4,7 @@
 //! *In place if uniquely owned*: a buffer that a kernel writes is changed where it lies if no other handle shares it, and copied first or
 //! replaced if one does.
 
+pub mod beside;
 mod buffer;
 pub mod copy;
 mod declare;
@@ -28,4 +29,4 @@ pub use launch::Launch;
 pub use packed::PackedUpload;
 pub use params::{Field, KernelParams, Word};
 pub use readback::{StartedRead, read_data, read_f32};
-pub use storage_type::{Chunk, Chunks, StorageType, Stored, StoredMatrix, WEIGHT1, WEIGHT4};
+pub use storage_type::{Chunk, Chunks, StorageType, Stored, StoredMatrix, THREE4, TWO4, WEIGHT1, WEIGHT4};

@@ -163,21 +163,26 @@ impl StoredMatrix {
     }
 }
 
-/// What reads the weights of a storage type. It owns binding 0, `w`.
+/// What reads the weights of a storage type. It owns binding 0, `w`, or those of several matrices, `w0`, `w1` …
 #[derive(Debug)]
 pub struct Chunk {
     /// The texts of `shaders/chunks/` that it consists of.
     pub texts: &'static [&'static str],
+    /// Number of matrices.
+    pub matrices: usize,
     /// How the weights are stored; the twin, which knows no type but f32, sees them decoded.
     pub storage: StorageType,
 }
 
 /// Chunks that read one to four weights, in the order of [`StorageType::ALL`].
-pub type Chunks = [Chunk; COUNT];
+pub type Chunks<const N: usize = COUNT> = [Chunk; N];
 
 macro_rules! chunks {
     ($($storage:ident = $($text:literal)+,)+) => {
-        [$(Chunk { texts: &[$(crate::kernel!(@source $text)),+], storage: StorageType::$storage }),+]
+        chunks!(of 1; $($storage = $($text)+,)+)
+    };
+    (of $matrices:literal; $($storage:ident = $($text:literal)+,)+) => {
+        [$(Chunk { texts: &[$(crate::kernel!(@source $text)),+], matrices: $matrices, storage: StorageType::$storage }),+]
     };
 }
 
@@ -211,19 +216,23 @@ pub static WEIGHT1: Chunks = chunks! {
     Q5K = "chunks/blocks" "chunks/runs_k" "chunks/q5_k" "chunks/weight1_blocks",
 };
 
-/// A kernel for each storage type of the weights, its first buffer. Its twin is defined on f32: it sees the weights decoded.
+/// [`WEIGHT4`] for the rows of two matrices of the same width in f32 or bf16, one after the other.
+pub static TWO4: Chunks<2> = chunks! { of 2; F32 = "chunks/two_f32", Bf16 = "chunks/two_bf16", };
+
+/// [`TWO4`] for three matrices.
+pub static THREE4: Chunks<2> = chunks! { of 3; F32 = "chunks/three_f32", Bf16 = "chunks/three_bf16", };
+
+/// A kernel for each storage type of the weights, its first buffers, or for the first `N` types. Its twin is defined on f32: it sees the
+/// weights decoded.
 #[derive(Debug)]
-pub struct Stored<P, const R: usize, const W: usize>([Kernel<P, R, W>; COUNT]);
+pub struct Stored<P, const R: usize, const W: usize, const N: usize = COUNT>([Kernel<P, R, W>; N]);
 
-/// The names of a kernel, in the order of [`StorageType::ALL`].
-type Names = [&'static str; COUNT];
-
-impl<P: KernelParams, const R: usize, const W: usize> Stored<P, R, W> {
-    /// For [`kernel!`](crate::kernel), which names the kernels.
-    pub const fn new(f32: &Kernel<P, R, W>, names: Names, chunks: &'static Chunks) -> Self {
-        let mut kernels = [*f32; COUNT];
+impl<P: KernelParams, const R: usize, const W: usize, const N: usize> Stored<P, R, W, N> {
+    /// For [`kernel!`](crate::kernel), which names the kernels, in the order of [`StorageType::ALL`].
+    pub const fn new(f32: &Kernel<P, R, W>, names: [&'static str; N], chunks: &'static Chunks<N>) -> Self {
+        let mut kernels = [*f32; N];
         let mut i = 0;
-        while i < COUNT {
+        while i < N {
             kernels[i] = f32.with_chunk(names[i], &chunks[i]);
             i += 1;
         }
@@ -231,10 +240,10 @@ impl<P: KernelParams, const R: usize, const W: usize> Stored<P, R, W> {
     }
 
     /// The same with another shader.
-    pub const fn variant(&self, names: Names, source: &'static str) -> Self {
+    pub const fn variant(&self, names: [&'static str; N], source: &'static str) -> Self {
         let mut kernels = self.0;
         let mut i = 0;
-        while i < COUNT {
+        while i < N {
             kernels[i] = kernels[i].variant(names[i], source);
             i += 1;
         }
@@ -245,7 +254,7 @@ impl<P: KernelParams, const R: usize, const W: usize> Stored<P, R, W> {
     pub const fn with_entry(&self, entry: &'static str) -> Self {
         let mut kernels = self.0;
         let mut i = 0;
-        while i < COUNT {
+        while i < N {
             kernels[i] = kernels[i].with_entry(entry);
             i += 1;
         }
@@ -256,23 +265,23 @@ impl<P: KernelParams, const R: usize, const W: usize> Stored<P, R, W> {
     pub const fn in_groups_of(&self, workgroup: u32) -> Self {
         let mut kernels = self.0;
         let mut i = 0;
-        while i < COUNT {
+        while i < N {
             kernels[i] = kernels[i].in_groups_of(workgroup);
             i += 1;
         }
         Self(kernels)
     }
 
-    /// The kernel for weights of a storage type.
+    /// The kernel for weights of a storage type, one of the `N`.
     pub const fn of(&self, storage: StorageType) -> &Kernel<P, R, W> {
         &self.0[storage as usize]
     }
 
     /// All of them, without their types.
-    pub const fn all(&self) -> [&AnyKernel; COUNT] {
-        let mut kernels = [self.0[0].any(); COUNT];
+    pub const fn all(&self) -> [&AnyKernel; N] {
+        let mut kernels = [self.0[0].any(); N];
         let mut i = 0;
-        while i < COUNT {
+        while i < N {
             kernels[i] = self.0[i].any();
             i += 1;
         }

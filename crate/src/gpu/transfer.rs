@@ -44,6 +44,8 @@ pub struct Upload {
     dtype: DType,
     /// `Some` once the first piece was sent.
     target: Option<Buffer>,
+    /// The word of the target that the first value goes to.
+    first: u32,
     sent_words: u32,
     pending: Vec<u8>,
     unsettled: bool,
@@ -52,7 +54,13 @@ pub struct Upload {
 impl Upload {
     /// The upload of a tensor `[elements]` of F32 or BF16.
     pub fn new(elements: usize, dtype: DType, device: &Device) -> Self {
-        Self { device: device.clone(), elements, dtype, target: None, sent_words: 0, pending: Vec::new(), unsettled: false }
+        Self { device: device.clone(), elements, dtype, target: None, first: 0, sent_words: 0, pending: Vec::new(), unsettled: false }
+    }
+
+    /// The upload of a tensor `[elements]` of F32 or BF16 into `target`, from its word `first` on. [`Upload::finish`] gives back all of it.
+    pub fn into(target: Buffer, first: usize, elements: usize, dtype: DType, device: &Device) -> Self {
+        // Fewer than 2³² words: a buffer that can be bound.
+        Self { target: Some(target), first: first as u32, ..Self::new(elements, dtype, device) }
     }
 
     /// Bytes of the tensor.
@@ -91,7 +99,7 @@ impl Upload {
     fn send(&mut self) -> Result<()> {
         let (staging, words) = staged(std::mem::take(&mut self.pending), &self.device);
         let target = self.target.take().unwrap_or_else(|| staging.empty_like([self.elements], self.dtype));
-        self.target = Some(copy(staging, target, Params { n: words, x_start: 0, y_start: self.sent_words })?);
+        self.target = Some(copy(staging, target, Params { n: words, x_start: 0, y_start: self.first + self.sent_words })?);
         self.sent_words += words;
         self.unsettled = true;
         Ok(())

@@ -63,18 +63,17 @@ pub fn attend(
         }
         None => (k, v),
     };
-    ops::attention(
-        q,
-        k,
-        v,
-        span.document_starts.cloned(),
-        ops::AttentionShape {
-            batch_size: span.batch_size,
-            seq_len: span.seq_len,
-            offset: span.offset,
-            heads: config.num_attention_heads,
-            kv_heads: config.num_key_value_heads,
-            head_dim: config.head_dim,
-        },
-    )
+    ops::attention(q, k, v, span.document_starts.cloned(), attention_shape(config, span))
+}
+
+/// The shape of the attention of a model's block.
+pub fn attention_shape(config: &ModelConfig, span: Span<'_>) -> ops::AttentionShape {
+    ops::AttentionShape {
+        batch_size: span.batch_size,
+        seq_len: span.seq_len,
+        offset: span.offset,
+        heads: config.num_attention_heads,
+        kv_heads: config.num_key_value_heads,
+        head_dim: config.head_dim,
+    }
 }

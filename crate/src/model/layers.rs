@@ -38,6 +38,12 @@ impl Linear {
         (self.lora_A, self.lora_B, self.low_rank) = (None, None, None);
     }
 
+    /// The matrix in an operation with `x`, if a product with it is all that the layer does.
+    pub(super) fn alone(&self, x: &Tensor<2>) -> Option<Tensor<2>> {
+        let alone = self.bias.is_none() && self.low_rank.is_none();
+        self.weight.dense().filter(|_| alone).map(|weight| weight.beside(x))
+    }
+
     /// x [N, in] → [N, out], without dropout.
     pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         let rows = x.dims()[0];

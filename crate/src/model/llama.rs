@@ -4,10 +4,11 @@ use burn::module::Module;
 use burn::tensor::{Int, Tensor};
 
 use super::Span;
-use super::attention::{KvCache, attend};
+use super::attention::{KvCache, attend, attention_shape};
 use super::family::{Family, Lookup, Part, Place, Role, Stream, kept_outside_mlp};
 use super::layers::{Embedding, Linear, Matrix, RmsNorm};
 use super::load::{Site, WeightSource};
+use super::rope::Rope;
 use crate::config::ModelConfig;
 use crate::error::Result;
 use crate::ops;
@@ -49,6 +50,48 @@ struct Decoder {
 pub struct Llama {
     model: Decoder,
     lm_head: Option<Linear>,
+}
+
+impl Attention {
+    /// Queries, keys and values of the rows of x [B·T, C], and the attention between them → [B·T, heads·H].
+    fn attended(
+        &self,
+        config: &ModelConfig,
+        x: Tensor<2>,
+        rope: &Rope,
+        span: Span<'_>,
+        cache: Option<&mut KvCache>,
+        layer: usize,
+    ) -> Tensor<2> {
+        let (n, h) = (span.batch_size * span.seq_len, config.head_dim);
+        let (heads, kv_heads) = (config.num_attention_heads, config.num_key_value_heads);
+        let alone = [&self.q_proj, &self.k_proj, &self.v_proj].map(|layer| layer.alone(&x));
+        if let ([Some(q), Some(k), Some(v)], None, None, None) = (alone, &cache, &self.q_norm, &self.k_norm) {
+            return ops::self_attention(x, [q, k, v], rope.tables(), span.document_starts.cloned(), attention_shape(config, span));
+        }
+        let per_head = |y: Tensor<2>, heads: usize, norm: &Option<RmsNorm>| match norm {
+            Some(norm) => norm.forward(y.reshape([n * heads, h]), config.norm_eps).reshape([n, heads * h]),
+            None => y,
+        };
+        let q = per_head(self.q_proj.forward_at(x.clone(), span), heads, &self.q_norm);
+        let k = per_head(self.k_proj.forward_at(x.clone(), span), kv_heads, &self.k_norm);
+        let v = self.v_proj.forward_at(x, span);
+        let (q, k) = rope.rotate(q, k, span);
+        attend(config, q, k, v, span, cache, layer)
+    }
+}
+
+impl Mlp {
+    /// `silu(gate) · up` of the rows of x [B·T, C] → [B·T, F].
+    fn gated(&self, x: Tensor<2>, span: Span<'_>) -> Tensor<2> {
+        match [&self.gate_proj, &self.up_proj].map(|layer| layer.alone(&x)) {
+            [Some(gate), Some(up)] => ops::gated(x, [gate, up]),
+            _ => {
+                let gate = self.gate_proj.forward_at(x.clone(), span);
+                ops::swiglu(gate, self.up_proj.forward_at(x, span))
+            }
+        }
+    }
 }
 
 impl Llama {
@@ -119,20 +162,11 @@ impl Family for Llama {
         let rope = rope.expect("a model of a family that rotates is loaded with its tables");
         let block = &self.model.layers[layer];
         let attention = &block.self_attn;
-        let (n, h) = (span.batch_size * span.seq_len, config.head_dim);
         let (x, normed) = stream.normed(&block.input_layernorm, config.norm_eps);
-        let per_head = |y: Tensor<2>, heads: usize, norm: &Option<RmsNorm>| match norm {
-            Some(norm) => norm.forward(y.reshape([n * heads, h]), config.norm_eps).reshape([n, heads * h]),
-            None => y,
-        };
-        let q = per_head(attention.q_proj.forward_at(normed.clone(), span), config.num_attention_heads, &attention.q_norm);
-        let k = per_head(attention.k_proj.forward_at(normed.clone(), span), config.num_key_value_heads, &attention.k_norm);
-        let v = attention.v_proj.forward_at(normed, span);
-        let (q, k) = rope.rotate(q, k, span);
-        let attended = attention.o_proj.forward_at(attend(config, q, k, v, span, cache, layer), span);
+        let attended = attention.attended(config, normed, rope, span, cache, layer);
+        let attended = attention.o_proj.forward_at(attended, span);
         let (x, normed) = block.post_attention_layernorm.add_forward(x, attended, config.norm_eps);
-        let gate = block.mlp.gate_proj.forward_at(normed.clone(), span);
-        let gated = ops::swiglu(gate, block.mlp.up_proj.forward_at(normed, span));
+        let gated = block.mlp.gated(normed, span);
         Stream { x, added: Some(block.mlp.down_proj.forward_at(gated, span)) }
     }
 

@@ -53,8 +53,14 @@ impl Rope {
         Self { cos: Tensor::from_inner(self.cos.clone()), sin: Tensor::from_inner(self.sin.clone()) }
     }
 
+    /// Cosines and sines.
+    pub fn tables(&self) -> [Tensor<2>; 2] {
+        [self.cos.clone(), self.sin.clone()]
+    }
+
     /// Rotates the heads of q [B·T, heads·head_dim] and k [B·T, kv_heads·head_dim] by the positions of `span`.
     pub fn rotate(&self, q: Tensor<2>, k: Tensor<2>, span: Span<'_>) -> (Tensor<2>, Tensor<2>) {
-        ops::rope(q, k, self.cos.clone(), self.sin.clone(), Positions { len: span.seq_len, offset: span.offset })
+        let [cosines, sines] = self.tables();
+        ops::rope(q, k, cosines, sines, Positions { len: span.seq_len, offset: span.offset })
     }
 }

@@ -12,7 +12,7 @@ use crate::ops::low_rank::{self, Adapted, LowRank};
 use crate::ops::norm::{layer, rms};
 use crate::ops::rope::{self, Positions};
 use crate::ops::weights::Weights;
-use crate::ops::{elementwise, embedding, linear};
+use crate::ops::{blocks, elementwise, embedding, linear};
 
 /// Operations of the model, differentiable on an autodiff backend. [`crate::ops`], which wraps them, states the shapes.
 #[backend_extension(Cube, Flex: cfg(feature = "cpu"), Autodiff)]
@@ -77,6 +77,21 @@ pub trait ModelOps: Backend {
         documents: bool,
         shape: AttentionShape,
     ) -> FloatTensor<Self>;
+    /// Attention between the rows of x. `starts` is read only with documents.
+    #[allow(clippy::too_many_arguments, reason = "a tensor in an array would not reach the backend")]
+    fn self_attention(
+        x: FloatTensor<Self>,
+        q: FloatTensor<Self>,
+        k: FloatTensor<Self>,
+        v: FloatTensor<Self>,
+        cosines: FloatTensor<Self>,
+        sines: FloatTensor<Self>,
+        starts: IntTensor<Self>,
+        documents: bool,
+        shape: AttentionShape,
+    ) -> FloatTensor<Self>;
+    /// `silu(x gateᵀ) (x upᵀ)`
+    fn gated(x: FloatTensor<Self>, gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self>;
     /// `silu(gate) up`
     fn swiglu(gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self>;
     /// GELU, tanh form.
@@ -166,6 +181,22 @@ impl<B: Launch> ModelOps for B {
         shape: AttentionShape,
     ) -> FloatTensor<B> {
         attention::forward::<B>(q, k, v, B::ids(starts), documents, shape).0
+    }
+    fn self_attention(
+        x: FloatTensor<B>,
+        q: FloatTensor<B>,
+        k: FloatTensor<B>,
+        v: FloatTensor<B>,
+        cosines: FloatTensor<B>,
+        sines: FloatTensor<B>,
+        starts: IntTensor<B>,
+        documents: bool,
+        shape: AttentionShape,
+    ) -> FloatTensor<B> {
+        blocks::self_attention::<B>(x, [q, k, v].map(Weights::of), [cosines, sines], B::ids(starts), documents, shape).0
+    }
+    fn gated(x: FloatTensor<B>, gate: FloatTensor<B>, up: FloatTensor<B>) -> FloatTensor<B> {
+        blocks::gated::<B>(x, [gate, up].map(Weights::of)).0
     }
     fn swiglu(gate: FloatTensor<B>, up: FloatTensor<B>) -> FloatTensor<B> {
         elementwise::swiglu::<B>(gate, up)

@@ -15,7 +15,7 @@ use crate::ops::norm::{layer, rms};
 use crate::ops::rope::{self, Positions};
 use crate::ops::tape::{record, record_joint};
 use crate::ops::weights::Weights;
-use crate::ops::{elementwise, embedding, linear};
+use crate::ops::{blocks, elementwise, embedding, linear};
 
 impl<B: Launch, C: CheckpointStrategy> ModelOps for Autodiff<B, C> {
     fn linear(x: FloatTensor<Self>, w: FloatTensor<Self>) -> FloatTensor<Self> {
@@ -131,6 +131,28 @@ impl<B: Launch, C: CheckpointStrategy> ModelOps for Autodiff<B, C> {
         let ((q, q_node), (k, k_node), (v, v_node)) = (q.into_parts(), k.into_parts(), v.into_parts());
         let (y, vjp) = attention::forward::<B>(q, k, v, B::ids(starts), documents, shape);
         record::<B, C, _, 3>([q_node, k_node, v_node], y, vjp)
+    }
+    fn self_attention(
+        x: FloatTensor<Self>,
+        q: FloatTensor<Self>,
+        k: FloatTensor<Self>,
+        v: FloatTensor<Self>,
+        cosines: FloatTensor<Self>,
+        sines: FloatTensor<Self>,
+        starts: IntTensor<Self>,
+        documents: bool,
+        shape: AttentionShape,
+    ) -> FloatTensor<Self> {
+        let ((x, x_node), (q, q_node)) = (x.into_parts(), q.into_parts());
+        let ((k, k_node), (v, v_node)) = (k.into_parts(), v.into_parts());
+        let tables = [cosines.into_primitive(), sines.into_primitive()];
+        let (y, vjp) = blocks::self_attention::<B>(x, [q, k, v].map(Weights::of), tables, B::ids(starts), documents, shape);
+        record::<B, C, _, 4>([x_node, q_node, k_node, v_node], y, vjp)
+    }
+    fn gated(x: FloatTensor<Self>, gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self> {
+        let ((x, x_node), (gate, gate_node), (up, up_node)) = (x.into_parts(), gate.into_parts(), up.into_parts());
+        let (y, vjp) = blocks::gated::<B>(x, [gate, up].map(Weights::of));
+        record::<B, C, _, 3>([x_node, gate_node, up_node], y, vjp)
     }
     fn swiglu(gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self> {
         let ((gate, gate_node), (up, up_node)) = (gate.into_parts(), up.into_parts());

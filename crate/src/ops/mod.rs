@@ -8,6 +8,7 @@
 
 pub mod attention;
 pub mod backend;
+pub mod blocks;
 pub mod cast_bf16;
 pub mod column_sum;
 mod differentiable;
@@ -33,13 +34,14 @@ pub use rope::Positions;
 use crate::gpu::Kernels;
 
 /// The kernels of all operations.
-pub(crate) const KERNELS: [Kernels; 13] = [
+pub(crate) const KERNELS: [Kernels; 14] = [
     attention::kernels::KERNELS,
     cast_bf16::KERNELS,
     column_sum::KERNELS,
     dropout::KERNELS,
     elementwise::KERNELS,
     embedding::KERNELS,
+    linear::joint::KERNELS,
     linear::kernels::KERNELS,
     loss::cross_entropy::KERNELS,
     low_rank::KERNELS,
@@ -136,6 +138,27 @@ pub fn attention(q: Tensor<2>, k: Tensor<2>, v: Tensor<2>, starts: Option<Tensor
     let starts = starts.unwrap_or_else(|| Tensor::empty([1], (&q.device(), DType::I32)));
     let (q, k, v) = (q.into_dispatch(), k.into_dispatch(), v.into_dispatch());
     Tensor::from_dispatch(Dispatch::attention(q, k, v, starts.into_dispatch(), documents, shape))
+}
+
+/// [`attention`] between the rows of `x [B·T, C]`, with queries and keys that are rotated as by [`rope`]: `x · wᵀ` of the matrices `[heads·H, C]`,
+/// `[kv_heads·H, C]` and `[kv_heads·H, C]` of `ws`, queries, keys and values.
+pub fn self_attention(
+    x: Tensor<2>,
+    ws: [Tensor<2>; 3],
+    [cosines, sines]: [Tensor<2>; 2],
+    starts: Option<Tensor<1, Int>>,
+    shape: AttentionShape,
+) -> Tensor<2> {
+    let documents = starts.is_some();
+    let starts = starts.unwrap_or_else(|| Tensor::empty([1], (&x.device(), DType::I32))).into_dispatch();
+    let [q, k, v] = ws.map(Tensor::into_dispatch);
+    let (x, cosines, sines) = (x.into_dispatch(), cosines.into_dispatch(), sines.into_dispatch());
+    Tensor::from_dispatch(Dispatch::self_attention(x, q, k, v, cosines, sines, starts, documents, shape))
+}
+
+/// `silu(x · Wgᵀ) · (x · Wuᵀ)`: `x [n, C]`, gate and up `[F, C]` → `[n, F]`.
+pub fn gated(x: Tensor<2>, [gate, up]: [Tensor<2>; 2]) -> Tensor<2> {
+    Tensor::from_dispatch(Dispatch::gated(x.into_dispatch(), gate.into_dispatch(), up.into_dispatch()))
 }
 
 /// `silu(gate) · up`, both `[n, C]`. Their gradients are computed in place if they are uniquely owned.

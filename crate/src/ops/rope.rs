@@ -2,14 +2,14 @@
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
-use burn::tensor::{FloatDType, Shape};
+use burn::tensor::{DType, FloatDType, Shape};
 
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::gpu::{Kernels, Words, groups_of_64};
 use crate::ops::tape::JointVjp;
 
 /// The kernels of this file.
-pub(crate) static KERNELS: Kernels = &[&KERNEL.all(), &WIDE.all()];
+pub(crate) static KERNELS: Kernels = &[&KERNEL.all(), &WIDE.all(), &BACKWARD.all()];
 
 crate::kernel! {
     /// `(a, b) ← (a c − b s, b c + a s)` of queries and keys
@@ -37,6 +37,49 @@ crate::kernel! {
 
     /// The same for halves that are a multiple of 4, with four pairs per thread.
     pub WIDE = "rope_wide" as KERNEL;
+}
+
+crate::kernel! {
+    /// Gradients of attention's inputs by query head → of queries, keys and values before the rotation, one after another.
+    pub BACKWARD = "rope_backward" [64], (cosines, sines, dq, dk, dv) -> (dy),
+    /// Shapes, and the position of the first row.
+    struct BackwardParams {
+        /// Rows of dq, dk and dv.
+        rows: u32,
+        /// Heads of a row of queries.
+        heads: u32,
+        /// Heads of a row of keys, a divisor of it.
+        kv_heads: u32,
+        /// Half the width of a head, divided by 4.
+        half4: u32,
+        /// Rows of a sequence.
+        len: u32,
+        /// Position of the first row of each sequence.
+        offset: u32,
+    },
+    twin backward_twin
+}
+
+fn backward_twin([cosines, sines, dq, dk, dv]: [&[u32]; 5], [dy]: [&mut [u32]; 1], p: &BackwardParams) {
+    let (rows, heads, kv_heads, half) = (p.rows as usize, p.heads as usize, p.kv_heads as usize, 4 * p.half4 as usize);
+    let (width, sharing) = (2 * half, heads / kv_heads);
+    let shared = |x: &[u32]| -> Vec<f64> {
+        let sum = |at: usize| (0..sharing).map(|other| f64::from(x.floats()[((at / width) * sharing + other) * width + at % width])).sum();
+        (0..rows * kv_heads * width).map(sum).collect()
+    };
+    let turned = |x: Vec<f64>, heads: usize| -> Vec<f64> {
+        let element = |at: usize| {
+            let (head, i) = (at / width, at % half);
+            let entry = (p.offset as usize + head / heads % p.len as usize) * half + i;
+            let (c, s) = (f64::from(cosines.floats()[entry]), f64::from(sines.floats()[entry]));
+            let (a, b) = (x[head * width + i], x[head * width + half + i]);
+            if at % width < half { a * c + b * s } else { b * c - a * s }
+        };
+        (0..x.len()).map(element).collect()
+    };
+    let q = turned(dq.floats().iter().map(|&x| f64::from(x)).collect(), heads);
+    let all = q.into_iter().chain(turned(shared(dk), kv_heads)).chain(shared(dv));
+    dy.floats_mut().iter_mut().zip(all).for_each(|(dy, x)| *dy = x as f32);
 }
 
 fn twin([cosines, sines]: [&[u32]; 2], [q, k]: [&mut [u32]; 2], p: &Params) {
@@ -83,6 +126,31 @@ pub fn rope<B: Launch>(of: [FloatTensor<B>; 2], tables: [FloatTensor<B>; 2], pos
     let all = pairs + kv_pairs;
     let (kernel, threads) = if half.is_multiple_of(4) { (&WIDE, all / 4) } else { (&KERNEL, all) };
     B::launch(kernel, tables, of, &params, groups_of_64(threads))
+}
+
+/// Gradients of rotated queries, and of keys and values by query head, all `[rows, heads · H]`, H a multiple of 8 → of queries
+/// `[rows, heads · H]`, keys and values `[rows, kv_heads · H]` before the rotation, one after another.
+pub fn backward<B: Launch>(
+    by_head: [FloatTensor<B>; 3],
+    tables: [FloatTensor<B>; 2],
+    positions: Positions,
+    [heads, kv_heads]: [usize; 2],
+) -> FloatTensor<B> {
+    let (rows, width) = rows_columns(&by_head[0].shape());
+    let half = rows_columns(&tables[0].shape()).1;
+    let dy = B::empty(&by_head[0], [rows * (width + 2 * kv_heads * 2 * half)].into(), DType::F32);
+    let params = BackwardParams {
+        rows: rows as u32,
+        heads: heads as u32,
+        kv_heads: kv_heads as u32,
+        half4: half as u32 / 4,
+        len: positions.len.max(1) as u32,
+        offset: positions.offset as u32,
+    };
+    let groups = groups_of_64(rows * (heads + 3 * kv_heads) * half / 4);
+    let ([cosines, sines], [dq, dk, dv]) = (tables, by_head);
+    let [dy] = B::launch(&BACKWARD, [cosines, sines, dq, dk, dv], [dy], &params, groups);
+    dy
 }
 
 /// Gradients of the rotations: the rotations back.

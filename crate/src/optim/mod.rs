@@ -12,8 +12,10 @@ mod member;
 mod module;
 pub mod norm;
 mod rule;
+mod saved;
 pub mod sgd;
 mod state;
+mod step;
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -22,7 +24,7 @@ use burn::tensor::{DType, Tensor};
 
 use crate::config::{GroupConfig, OptimizerConfig, TrainConfig, glob_matches};
 use crate::error::{Error, Fault, Result};
-use crate::gpu::noise::{Noise, Rounding};
+use crate::gpu::noise::Rounding;
 use crate::gpu::{Buffer, Kernels, check_devices};
 pub use crate::parameters::ParamInfo;
 use crate::random;
@@ -35,8 +37,10 @@ pub use groups::{ResolvedGroup, resolved_groups};
 pub use module::OptimSettings;
 pub use norm::{SquareSum, blocks_of, clip_factor, global_norm, sum_of_squares};
 pub use rule::{Layout, Rule, Update};
+pub use saved::{ReadSaved, SavedState};
 pub use sgd::Sgd;
-pub use state::{ReadSaved, SavedState, StateData, StateTensor};
+pub use state::{StateData, StateTensor};
+pub(crate) use step::Moved;
 
 use rule::Recorded;
 use state::State;
@@ -79,6 +83,12 @@ impl Slot {
         !(self.frozen || self.rests)
     }
 
+    /// Its rule, if that is AdamW.
+    fn adamw(&self) -> Option<&Adamw> {
+        let rule: &dyn Any = &*self.rule;
+        rule.downcast_ref()
+    }
+
     /// Refuses another shape or dtype than that of the parameter, which may come flattened.
     fn check_tensors<const D: usize>(&self, p: &Tensor<D>, grad: &Tensor<D>) -> Result<()> {
         let ParamInfo { name, shape, dtype, .. } = &self.info;
@@ -116,6 +126,8 @@ pub struct Optim {
     slots: BTreeMap<String, Slot>,
     /// A buffer of one word, bound in place of a buffer that a kernel does not read.
     unread: Option<Buffer>,
+    /// What AdamW binds for the second of two parameters where there is none.
+    spare: Option<adamw::two::Spare>,
     recorded: BTreeMap<String, Recorded>,
     /// The step of the run, where parameters that rest count fewer.
     run_step: Option<u64>,
@@ -171,6 +183,7 @@ impl Optim {
             clip: None,
             slots,
             unread: None,
+            spare: None,
             recorded: BTreeMap::new(),
             run_step: None,
         })
@@ -249,44 +262,10 @@ impl Optim {
         learning_rate: f64,
         gate: &Gate,
     ) -> Result<Tensor<D>> {
-        let slot = self.slots.get_mut(name).ok_or_else(|| Error::UnexpectedTensors(vec![name.to_string()]))?;
+        let slot = self.slot(name)?;
         let Some(grad) = grad.filter(|_| slot.trains()) else { return Ok(p) };
-        slot.check_tensors(&p, &grad)?;
-        let device = p.device();
-        let (p, grad) = (Buffer::of(p)?, Buffer::of(grad)?);
-        slot.check_devices(&p, &grad, self.recorded.get(name))?;
-        let mut state = match slot.state.take() {
-            Some(state) => state,
-            None => slot.layout.zeros(&device)?,
-        };
-        state.step += 1;
-        let unread = self.unread.get_or_insert_with(|| p.empty_like([1], DType::F32)).clone();
-        let recorded = self.recorded.remove(name).unwrap_or_default();
-        let rounding = if recorded.noise.is_some() { Rounding::Given } else { slot.rounding };
-        let update = Update {
-            parameter: &slot.info,
-            device: &device,
-            seed: self.seed,
-            step: state.step,
-            rate: learning_rate * slot.rate_scale * slot.fallback.unwrap_or(1.0),
-            gate: gate.buffer(),
-            noise: Noise { key: slot.key, step: self.run_step.unwrap_or(state.step), rounding },
-            given: recorded.noise.unwrap_or_else(|| unread.clone()),
-            projector: recorded.projector,
-            unread,
-        };
-        // A tensor without elements needs no dispatch; its step still counts.
-        let p = if slot.info.elements() == 0 {
-            p
-        } else {
-            let (p, tensors) = slot.rule.step(&update, p, grad, std::mem::take(&mut state.tensors))?;
-            if tensors.len() != slot.layout.0.len() {
-                return Err(update.another_state(slot.layout.0.len(), tensors.len()));
-            }
-            state.tensors = tensors;
-            p
-        };
-        slot.state = Some(state);
-        Ok(p.float())
+        let moved = self.moved(name, p, grad)?;
+        let stepped = self.step_all(vec![moved], learning_rate, gate)?;
+        Ok(stepped.into_iter().next().expect("one parameter is stepped").1.float())
     }
 }

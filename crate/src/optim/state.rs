@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use burn::tensor::{DType, Device, Tensor};
 
-use super::rule::Layout;
+use super::adamw::two;
+use super::saved::SavedState;
 use super::{Optim, Slot};
 use crate::error::{Error, Fault, Result};
 use crate::gpu::Buffer;
-use crate::gpu::transfer::{self, RUN_BYTES, Upload};
+use crate::gpu::beside::{distance, zeros_beside};
+use crate::gpu::transfer::{self, Upload};
 use crate::interrupt::Interrupt;
 
 /// Largest step that a JSON number represents exactly.
@@ -21,13 +23,31 @@ pub(super) struct State {
     pub tensors: Vec<Buffer>,
 }
 
-impl Layout {
+/// Makes what is kept in buffers of its own: where every buffer has a page, as in browsers, small states would keep the large pages that
+/// activations left.
+fn persistent<T: Send>(device: &Device, make: impl Fn() -> Result<T> + Send) -> Result<T> {
+    device.memory_persistent_allocations((), move |()| make())
+}
+
+impl Slot {
     /// A fresh state: every tensor zero, no step taken.
     pub(super) fn zeros(&self, device: &Device) -> Result<State> {
         let zero = |(_, shape, dtype): &(_, Vec<usize>, DType)| Ok(transfer::zeros(shape.iter().product(), *dtype, device)?.into());
-        // Each in a buffer of its own: where every buffer has a page, as in browsers, small states would keep the large pages that activations left.
-        let tensors = device.memory_persistent_allocations((), |()| self.0.iter().map(zero).collect::<Result<_>>())?;
+        let tensors = match self.beside(device)? {
+            Some(both) => both.halves(self.info.elements(), self.info.dtype).into(),
+            None => {
+                let layout = &self.layout;
+                persistent(device, || layout.0.iter().map(zero).collect())?
+            }
+        };
         Ok(State { step: 0, tensors })
+    }
+
+    /// Zeros for m and v of AdamW, where they lie side by side.
+    fn beside(&self, device: &Device) -> Result<Option<Buffer>> {
+        let (elements, dtype) = (self.info.elements(), self.info.dtype);
+        let fits = self.adamw().is_some() && two::fits(&self.info);
+        if fits { persistent(device, || zeros_beside(elements, dtype, device)) } else { Ok(None) }
     }
 }
 
@@ -97,63 +117,6 @@ impl StateTensor {
     }
 }
 
-/// Reads bytes of a saved tensor from an offset on.
-pub type ReadSaved<'a> = Box<dyn Fn(u64, &mut [u8]) -> Result<()> + 'a>;
-
-/// One entry of an optimizer file, whose values were not read yet.
-pub struct SavedState<'a> {
-    /// `<param>:<state>`.
-    pub name: String,
-    /// dtype word of safetensors.
-    pub dtype: String,
-    /// Shape in the file.
-    pub shape: Vec<u64>,
-    /// Length of the values.
-    pub bytes: u64,
-    /// Reads the values, little-endian.
-    pub read: ReadSaved<'a>,
-}
-
-impl SavedState<'_> {
-    /// An entry of [`Optim::state_tensors`] whose bytes are in memory.
-    pub fn from_bytes(name: String, entry: &StateTensor, bytes: Vec<u8>) -> Self {
-        let shape = entry.shape.iter().map(|&dim| dim as u64).collect();
-        let length = bytes.len() as u64;
-        let read = move |at: u64, out: &mut [u8]| {
-            let found = usize::try_from(at).ok().and_then(|at| bytes.get(at..)?.get(..out.len()));
-            let found =
-                found.ok_or_else(|| Error::CheckpointLength { file: "state".into(), expected: at + out.len() as u64, found: length })?;
-            out.copy_from_slice(found);
-            Ok(())
-        };
-        Self { name, dtype: entry.dtype.to_string(), shape, bytes: length, read: Box::new(read) }
-    }
-
-    fn is(&self, dtype: &str, shape: &[usize], bytes: usize) -> bool {
-        let same = self.shape.len() == shape.len() && self.shape.iter().zip(shape).all(|(&saved, &own)| saved == own as u64);
-        same && self.dtype == dtype && self.bytes == bytes as u64
-    }
-
-    fn shown(&self) -> String {
-        format!("{} {:?} of {} bytes", self.dtype, self.shape, self.bytes)
-    }
-
-    /// The values on the device, piece by piece.
-    async fn upload(&self, elements: usize, dtype: DType, device: &Device, interrupt: &Interrupt) -> Result<Buffer> {
-        let mut upload = Upload::new(elements, dtype, device);
-        let (mut at, mut run) = (0, Vec::new());
-        while at < self.bytes {
-            let left = self.bytes - at;
-            run.resize(usize::try_from(left).map_or(RUN_BYTES, |left| left.min(RUN_BYTES)), 0);
-            (self.read)(at, &mut run)?;
-            upload.put_bytes(&run)?;
-            upload.settle(interrupt).await?;
-            at += run.len() as u64;
-        }
-        Ok(upload.finish()?.into())
-    }
-}
-
 /// A state whose entries have the right shapes and dtypes, before its values are read.
 struct Fitting<'a> {
     step: u64,
@@ -195,12 +158,20 @@ impl Optim {
         let (fitting, dropped) = self.fitting(saved, with_state)?;
         let mut loaded = Vec::with_capacity(fitting.len());
         for (name, Fitting { step, entries }) in fitting {
-            let layout = self.slots.get(&name).map(|slot| slot.layout.clone()).unwrap_or_default();
-            let mut tensors = Vec::with_capacity(entries.len());
-            for ((_, shape, dtype), entry) in layout.0.iter().zip(&entries) {
+            let Some(slot) = self.slots.get(&name) else { continue };
+            let (elements, dtype) = (slot.info.elements(), slot.info.dtype);
+            let mut both = slot.beside(device)?;
+            let (joined, mut tensors) = (both.is_some(), Vec::with_capacity(entries.len()));
+            for (at, ((_, shape, dtype), entry)) in slot.layout.0.iter().zip(&entries).enumerate() {
                 interrupt.check()?;
-                tensors.push(entry.upload(shape.iter().product(), *dtype, device, interrupt).await?);
+                let upload = match both.take() {
+                    Some(target) => Upload::into(target, at * distance(elements, *dtype), elements, *dtype, device),
+                    None => Upload::new(shape.iter().product(), *dtype, device),
+                };
+                let sent = entry.upload(upload, interrupt).await?;
+                if joined { both = Some(sent) } else { tensors.push(sent) }
             }
+            tensors.extend(both.into_iter().flat_map(|both| both.halves(elements, dtype)));
             loaded.push((name, State { step, tensors }));
         }
         for slot in self.slots.values_mut() {

@@ -1,29 +1,52 @@
 //! The update of a model's parameters by their gradients.
 
+use std::collections::BTreeMap;
+
 use burn::tensor::Tensor;
 
 use super::backward::NamedGradients;
 use super::trainer::Trainer;
+use crate::gpu::Buffer;
 use crate::model::ParamMap;
-use crate::optim::{Gate, Optim};
+use crate::optim::{Gate, Moved, Optim};
+
+/// Takes the parameters that have a gradient, and leaves a word in the place of each.
+struct Take<'a> {
+    optim: &'a mut Optim,
+    gradients: NamedGradients,
+    taken: Vec<Moved>,
+}
+
+impl ParamMap for Take<'_> {
+    fn map<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) -> Tensor<D> {
+        let Some(gradient) = self.gradients.remove(name).filter(|_| !self.optim.frozen(name)) else { return tensor };
+        let gradient = gradient.reshape(tensor.dims());
+        let moved = self.optim.moved(name, tensor, gradient).expect("a gradient has its parameter's shape");
+        let word = self.optim.word(&moved.p);
+        self.taken.push(moved);
+        word.reshaped([1; D]).float()
+    }
+}
+
+/// Puts parameters in their places.
+struct Put {
+    stepped: BTreeMap<String, Buffer>,
+}
+
+impl ParamMap for Put {
+    fn map<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) -> Tensor<D> {
+        self.stepped.remove(name).map_or(tensor, Buffer::float)
+    }
+}
 
 impl Trainer {
     /// Updates the parameters that have a gradient.
     pub(super) fn update(&mut self, gradients: NamedGradients, learning_rate: f64, gate: &Gate) {
-        struct Update<'a> {
-            optim: &'a mut Optim,
-            gradients: NamedGradients,
-            learning_rate: f64,
-            gate: &'a Gate,
-        }
-        impl ParamMap for Update<'_> {
-            fn map<const D: usize>(&mut self, name: &str, tensor: Tensor<D>) -> Tensor<D> {
-                let gradient = self.gradients.remove(name).map(|g| g.reshape(tensor.dims()));
-                let stepped = self.optim.step_param(name, tensor, gradient, self.learning_rate, self.gate);
-                stepped.expect("the optimizer was made for this model's parameters, and a gradient has its parameter's shape")
-            }
-        }
         let model = self.model.take().expect("the model is away only inside update");
-        self.model = Some(model.map(&mut Update { optim: &mut self.optim, gradients, learning_rate, gate }));
+        let mut take = Take { optim: &mut self.optim, gradients, taken: Vec::new() };
+        let model = model.map(&mut take);
+        let taken = take.taken;
+        let stepped = self.optim.step_all(taken, learning_rate, gate).expect("the optimizer was made for this model's parameters");
+        self.model = Some(model.map(&mut Put { stepped: stepped.into_iter().collect() }));
     }
 }

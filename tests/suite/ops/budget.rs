@@ -4,13 +4,13 @@ use burn::tensor::Tensor;
 use serde_json::json;
 use tabtune::bundle::config_from_hf;
 use tabtune::config::{Precision, TrainConfig};
-use tabtune::data::Batch;
+use tabtune::data::{Batch, Dataset};
 use tabtune::device::Device;
 use tabtune::gpu::launch::dispatches;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, ParamMap};
 use tabtune::optim::{Gate, Optim};
-use tabtune::train::{NamedGradients, accumulate};
+use tabtune::train::{NamedGradients, Trainer, accumulate};
 use tabtune_tests::{as_a_gpu, block_on, gpu};
 
 struct Update {
@@ -50,10 +50,48 @@ fn launched(layers: usize, device: &Device) -> [u64; 2] {
 
 #[test]
 fn dispatches_of_a_layer_are_counted() {
-    for device in [gpu(), as_a_gpu()].into_iter().flatten() {
+    for (device, tiles) in [(gpu(), false), (as_a_gpu(), true)] {
+        let Some(device) = device else { continue };
         let ([two, two_steps], [three, three_steps]) = (launched(2, &device), launched(3, &device));
         // Forward: norm, q, k, v, rope, attention, o, add and norm, gate, up, swiglu, down. Backward: the same, attention twice, each norm with
-        // its column sum, no norm of its own for the stream. Nine parameters a layer, one dispatch each.
-        assert_eq!([three - two, three_steps - two_steps], [27, 9], "{device:?}");
+        // its column sum, no norm of its own for the stream. By tiles q, k, v are one product, and so are gate and up, forward and backward.
+        // Nine parameters a layer, one dispatch each when they are stepped one by one.
+        let passes = if tiles { 27 - 2 * (2 + 1) } else { 27 };
+        assert_eq!([three - two, three_steps - two_steps], [passes, 9], "{device:?}");
     }
+}
+
+/// Kernels of a step of a run: the second one, where all state is there.
+fn of_a_step(config: serde_json::Value, device: &Device) -> u64 {
+    let config = config_from_hf(&config).unwrap();
+    let train = json!({ "steps": 8, "batch_size": 1, "seq_len": 512, "learning_rate": 1e-3, "seed": 3, "optimizer": {"type": "adamw"} });
+    let train: TrainConfig = serde_json::from_value(train).unwrap();
+    let model = block_on(Model::init(&config, 1, Precision::F32, &device.inner(), &Interrupt::none())).unwrap();
+    let tokens = Dataset::from_tokens((0..2000u32).map(|i| i * 37 % 256).collect(), 0.0).unwrap();
+    let mut trainer = Trainer::new(model, tokens, train).unwrap();
+    block_on(trainer.step()).unwrap();
+    device.inner().sync().unwrap();
+    let before = dispatches();
+    block_on(trainer.step()).unwrap();
+    dispatches() - before
+}
+
+/// At most 28 a layer are allowed, and 850 for the whole step of SmolLM2-135M: as many layers and tokens, as large a vocabulary, heads that share
+/// keys, and AdamW.
+#[test]
+fn dispatches_of_a_step_are_counted() {
+    let Some(device) = as_a_gpu() else { return };
+    let llama = |layers: usize| {
+        let json = json!({
+            "model_type": "llama", "vocab_size": 49152, "hidden_size": 192, "intermediate_size": 512, "num_hidden_layers": layers,
+            "num_attention_heads": 3, "num_key_value_heads": 1, "max_position_embeddings": 512, "rms_norm_eps": 1e-5,
+            "tie_word_embeddings": true
+        });
+        of_a_step(json, &device)
+    };
+    let (two, four, all) = (llama(2), llama(4), llama(30));
+    // Two layers: passes as above, no sum of the heads that share; AdamW two by two, the norm of gradients six by six.
+    assert_eq!(four - two, 2 * 21 + 9 + 3);
+    assert_eq!((all, 15 * (four - two)), (842, 810));
+    assert!(all <= 850);
 }

@@ -9,6 +9,7 @@ mod dropout;
 mod elementwise;
 mod embedding;
 mod gradients;
+mod joint;
 mod linear;
 mod low_rank;
 mod norms;

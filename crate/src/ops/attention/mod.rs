@@ -96,13 +96,14 @@ impl AttentionShape {
 }
 
 impl AttentionShape {
-    /// Gradients of keys and of values by query head → by the head that these share, in the shape of `k`.
-    fn shared<B: Launch>(&self, made: [FloatTensor<B>; 2], k: &FloatTensor<B>) -> [FloatTensor<B>; 2] {
+    /// Gradients of keys and of values by query head → by the head that these share.
+    fn shared<B: Launch>(&self, made: [FloatTensor<B>; 2]) -> [FloatTensor<B>; 2] {
         if self.heads == self.kv_heads {
             return made;
         }
-        let sums = [B::empty(k, k.shape(), DType::F32), B::empty(k, k.shape(), DType::F32)];
         let (n, width4) = (self.keys(), self.padded() / 4);
+        let shape = [n / self.kv_heads, self.kv_heads * self.padded()];
+        let sums = [(); 2].map(|()| B::empty(&made[0], shape.into(), DType::F32));
         let params = HeadSumParams { n: n as u32, group: (self.heads / self.kv_heads) as u32, width4: width4 as u32 };
         B::launch(&kernels::HEAD_SUM, made, sums, &params, groups_of_64(n * width4))
     }
@@ -172,36 +173,40 @@ pub fn forward<B: Launch>(
     (resized::<B>(y.clone(), to, from), Attention { q, k, v, y, stats, documents, shape })
 }
 
+/// Gradients of q, k and v as the kernels make them: heads padded, and on a GPU those of k and v by query head.
+pub fn by_head<B: Launch>(of: Attention<FloatTensor<B>>, dy: FloatTensor<B>) -> [FloatTensor<B>; 3] {
+    let Attention { q, k, v, y, stats, documents, shape } = of;
+    let dq = B::empty(&q, q.shape(), DType::F32);
+    let of_query = || [q.clone(), k.clone(), v.clone(), y.clone(), dy.clone()];
+    let of_key = |stats: &FloatTensor<B>| [q.clone(), k.clone(), v.clone(), dy.clone(), stats.clone()];
+    let keys = shape.offset + shape.seq_len;
+    if B::software(&q) {
+        let (dk, dv) = (B::empty(&k, k.shape(), DType::F32), B::empty(&v, v.shape(), DType::F32));
+        let (by_query, by_key) = (&kernels::BACKWARD_QUERY_BLOCK, &kernels::BACKWARD_KEY_VALUE_BLOCK);
+        let groups = by_query.groups(shape.block_threads(shape.seq_len, shape.heads));
+        let add = |sums, params: &BlockParams| B::launch(by_query, of_query(), sums, params, groups);
+        let [stats, dq] = shape.parts(documents, keys, 1).iter().fold([stats, dq], add);
+        let groups = by_key.groups(shape.block_threads(keys, shape.kv_heads));
+        let add = |sums, params: &BlockParams| B::launch(by_key, of_key(&stats), sums, params, groups);
+        let [dk, dv] = shape.parts(documents, shape.seq_len, shape.heads / shape.kv_heads).iter().fold([dk, dv], add);
+        return [dq, dk, dv];
+    }
+    let params = shape.params(documents);
+    let by_query = if shape.wide() { &kernels::BACKWARD_QUERY_TILE_WIDE } else { &kernels::BACKWARD_QUERY_TILE };
+    let [stats, dq] = B::launch(by_query, of_query(), [stats, dq], &params, shape.tiles(shape.seq_len));
+    let made = [shape.batch_size * keys, shape.heads * shape.padded()];
+    let made = [B::empty(&k, made.into(), DType::F32), B::empty(&v, made.into(), DType::F32)];
+    let groups = shape.tiles(keys) * shape.padded().div_ceil(TILE_WIDTH) as u32;
+    let [dk, dv] = B::launch(&kernels::BACKWARD_KEY_VALUE_TILE, of_key(&stats), made, &params, groups);
+    [dq, dk, dv]
+}
+
 impl<B: Launch> Vjp<B, 3> for Attention<FloatTensor<B>> {
     fn backward(self, dy: FloatTensor<B>, _needs: [bool; 3]) -> [Option<FloatTensor<B>>; 3] {
-        let Self { q, k, v, y, stats, documents, shape } = self;
+        let shape = self.shape;
         let (from, to) = (shape.head_dim, shape.padded());
-        let dy = resized::<B>(dy, from, to);
-        let dq = B::empty(&q, q.shape(), DType::F32);
-        let of_query = || [q.clone(), k.clone(), v.clone(), y.clone(), dy.clone()];
-        let of_key = |stats: &FloatTensor<B>| [q.clone(), k.clone(), v.clone(), dy.clone(), stats.clone()];
-        let keys = shape.offset + shape.seq_len;
-        let [dq, dk, dv] = if B::software(&q) {
-            let (dk, dv) = (B::empty(&k, k.shape(), DType::F32), B::empty(&v, v.shape(), DType::F32));
-            let (by_query, by_key) = (&kernels::BACKWARD_QUERY_BLOCK, &kernels::BACKWARD_KEY_VALUE_BLOCK);
-            let groups = by_query.groups(shape.block_threads(shape.seq_len, shape.heads));
-            let add = |sums, params: &BlockParams| B::launch(by_query, of_query(), sums, params, groups);
-            let [stats, dq] = shape.parts(documents, keys, 1).iter().fold([stats, dq], add);
-            let groups = by_key.groups(shape.block_threads(keys, shape.kv_heads));
-            let add = |sums, params: &BlockParams| B::launch(by_key, of_key(&stats), sums, params, groups);
-            let [dk, dv] = shape.parts(documents, shape.seq_len, shape.heads / shape.kv_heads).iter().fold([dk, dv], add);
-            [dq, dk, dv]
-        } else {
-            let params = shape.params(documents);
-            let by_query = if shape.wide() { &kernels::BACKWARD_QUERY_TILE_WIDE } else { &kernels::BACKWARD_QUERY_TILE };
-            let [stats, dq] = B::launch(by_query, of_query(), [stats, dq], &params, shape.tiles(shape.seq_len));
-            let by_head = [shape.batch_size * keys, shape.heads * to];
-            let made = [B::empty(&k, by_head.into(), DType::F32), B::empty(&v, by_head.into(), DType::F32)];
-            let groups = shape.tiles(keys) * to.div_ceil(TILE_WIDTH) as u32;
-            let made = B::launch(&kernels::BACKWARD_KEY_VALUE_TILE, of_key(&stats), made, &params, groups);
-            let [dk, dv] = shape.shared::<B>(made, &k);
-            [dq, dk, dv]
-        };
+        let [dq, dk, dv] = by_head::<B>(self, resized::<B>(dy, from, to));
+        let [dk, dv] = if B::software(&dq) { [dk, dv] } else { shape.shared::<B>([dk, dv]) };
         [dq, dk, dv].map(|x| Some(resized::<B>(x, to, from)))
     }
 }

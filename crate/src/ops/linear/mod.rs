@@ -5,6 +5,7 @@
 //! one or two, the `_any` kernels for other widths. Both gradients share one dispatch if large blocks or tiles compute them. On the CPU,
 //! Burn's matmul is used instead of the twins, which remain the definition.
 
+pub mod joint;
 pub mod kernels;
 mod tiles;
 mod twins;

@@ -1,7 +1,9 @@
-//! AdamW: one dispatch (shaders/README.md, "AdamW"). State: m, v as the parameter.
+//! AdamW (shaders/README.md, "AdamW"): on a GPU a dispatch for two parameters, whose m and v lie side by side, elsewhere one for each. State: m, v as
+//! the parameter.
 
 pub mod kernel;
 pub mod packed;
+pub mod two;
 
 use burn::tensor::DType;
 
@@ -12,7 +14,8 @@ use crate::optim::ParamInfo;
 use crate::optim::rule::{Layout, Rule, Update};
 
 /// The kernels of this folder.
-pub(crate) static KERNELS: Kernels = &[&kernel::KERNEL.all(), &kernel::WIDE.all(), &packed::KERNEL.all()];
+pub(crate) static KERNELS: Kernels =
+    &[&kernel::KERNEL.all(), &kernel::WIDE.all(), &packed::KERNEL.all(), &two::KERNEL.all(), &two::PACKED.all()];
 
 /// AdamW (arXiv:1711.05101).
 #[derive(Debug)]
@@ -22,6 +25,13 @@ impl Adamw {
     /// The rule with these settings.
     pub fn new(config: AdamwConfig) -> Self {
         Self(config)
+    }
+
+    /// The scalars of a step.
+    fn params(&self, u: &Update<'_>) -> kernel::Params {
+        let AdamwConfig { beta1, beta2, eps, weight_decay, .. } = self.0;
+        let (w1, w2) = ((1.0 - beta1) as f32, (1.0 - beta2) as f32);
+        kernel::Params { n: u.n(), w1, w2, d: u.decay(weight_decay), alpha: u.alpha(beta1, beta2), eps: eps as f32 }
     }
 }
 
@@ -35,16 +45,13 @@ impl Rule for Adamw {
     }
 
     fn step(&mut self, u: &Update<'_>, p: Buffer, g: Buffer, state: Vec<Buffer>) -> Result<(Buffer, Vec<Buffer>)> {
-        let AdamwConfig { beta1, beta2, eps, weight_decay, .. } = self.0;
-        let (w1, w2) = ((1.0 - beta1) as f32, (1.0 - beta2) as f32);
-        let (d, alpha, eps) = (u.decay(weight_decay), u.alpha(beta1, beta2), eps as f32);
-        let n = u.n();
+        let params = self.params(u);
+        let kernel::Params { n, w1, w2, d, alpha, eps } = params;
         let [m, v] = u.state(state)?;
         let [p, m, v] = if u.parameter.dtype == DType::BF16 {
             let params = packed::Params { n, w1, w2, d, alpha, eps, noise: u.noise };
             run(&packed::KERNEL, [g, u.given.clone(), u.gate.clone()], [p, m, v], &params, u.groups(2))?
         } else {
-            let params = kernel::Params { n, w1, w2, d, alpha, eps };
             let (kernel, groups) = if n.is_multiple_of(4) { (&kernel::WIDE, u.groups(4)) } else { (&kernel::KERNEL, u.groups(1)) };
             run(kernel, [g, u.gate.clone()], [p, m, v], &params, groups)?
         };

@@ -95,6 +95,12 @@ fn bytes(launched: &Launched) -> u64 {
 fn flops(launched: &Launched) -> Option<f64> {
     let (name, params, words) = (launched.kernel.name, &launched.params, &launched.words);
     let [first, second] = [0, 1].map(|i| words.get(i).map_or(0.0, |&n| n as f64));
+    if name.contains("_three_") || name.contains("_two_") {
+        let [n, m, k4] = [0, 1, 2].map(|i| params.get(i).map_or(0.0, |&n| f64::from(n)));
+        // Of the gradients, two by two: m is a number of vectors there too.
+        let products = if name.starts_with("linear_forward") { 1.0 } else { 8.0 };
+        return name.starts_with("linear_").then_some(2.0 * products * n * m * 4.0 * k4);
+    }
     if name.starts_with("linear_") {
         // y [n, m] = x [n, k] w [m, k]: the three products of a layer have these sizes in other roles.
         let n = f64::from(*params.first()?);

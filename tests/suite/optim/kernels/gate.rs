@@ -25,6 +25,8 @@ fn closed_gate_leaves_parameters_and_states() {
         (adamw::case(257), "gate.closed != 0u"),
         (adamw::wide_case(1028), "gate.closed != 0u"),
         (adamw::packed_case(257, 2), "gate.closed != 0u"),
+        (adamw::two_case(260, 1028), "gate.closed != 0u"),
+        (adamw::packed_two_case([257, 255], [2, 2]), "gate.closed != 0u"),
         (adafactor::moments((33, 65)), "gate.closed != 0u"),
         (adafactor::apply((33, 65), 2, 0), "gate.closed != 0u"),
         (adafactor::vector_moments(4099), "gate.closed == 0u"),

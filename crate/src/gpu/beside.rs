@@ -1,0 +1,55 @@
+//! Two tensors side by side in one buffer, so that a kernel binds them as one.
+
+use burn::backend::{DispatchDevice, TensorMetadata};
+use burn::tensor::{DType, Device};
+
+use crate::error::Result;
+use crate::gpu::launch::{CubeTensor, words_for};
+use crate::gpu::transfer;
+use crate::gpu::{Buffer, graph};
+
+/// Words to a multiple of which a tensor begins in the buffer of another one: 256 bytes, which every device allows.
+const ALIGNMENT: usize = 64;
+
+/// Most bytes of both: a buffer of twice the size is harder to find room for, and long updates need no company.
+const MOST: usize = 32 << 20;
+
+/// Words from the first to the second of two tensors with so many elements.
+pub fn distance(elements: usize, dtype: DType) -> usize {
+    words_for(elements, dtype).next_multiple_of(ALIGNMENT)
+}
+
+/// Zeros for two tensors `[elements]`, F32 or BF16, side by side on a GPU. `None` on the CPU, and where they would be large.
+pub fn zeros_beside(elements: usize, dtype: DType, device: &Device) -> Result<Option<Buffer>> {
+    let words = 2 * distance(elements, dtype);
+    let small = words > 0 && words * 4 <= MOST;
+    let on_gpu = small && matches!(device.as_dispatch(), DispatchDevice::Cube(_));
+    on_gpu.then(|| Ok(transfer::zeros(words, DType::F32, device)?.into())).transpose()
+}
+
+impl Buffer {
+    /// The two tensors in a buffer of [`zeros_beside`] for so many elements.
+    pub fn halves(self, elements: usize, dtype: DType) -> [Self; 2] {
+        let words = words_for(elements, dtype);
+        let Some(whole) = self.cube() else { return [self.clone(), self] };
+        [0, distance(elements, dtype)].map(|first| {
+            let handle = graph::part(&whole.handle, 4 * first, words);
+            let half = CubeTensor::new_contiguous(whole.client.clone(), whole.device.clone(), [elements].into(), handle, dtype);
+            Self::of_cube(half)
+        })
+    }
+
+    /// The buffer of both, uniquely owned when they are gone and nobody else has a part of it. `None` if they are not halves of one.
+    pub fn whole(first: &Self, second: &Self) -> Option<Self> {
+        let (a, b) = (first.cube()?, second.cube()?);
+        let bytes = 4 * distance(a.shape().num_elements(), a.dtype) as u64;
+        let starts = [&a.handle, &b.handle].map(|handle| handle.offset_start.unwrap_or(0));
+        if first.place() != second.place() || starts != [0, bytes] || a.handle.size() != 2 * bytes {
+            return None;
+        }
+        let mut handle = a.handle.clone();
+        (handle.offset_start, handle.offset_end) = (None, None);
+        let shape = [bytes as usize / 2].into();
+        Some(Self::of_cube(CubeTensor::new_contiguous(a.client.clone(), a.device.clone(), shape, handle, DType::F32)))
+    }
+}

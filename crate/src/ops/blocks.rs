@@ -1,0 +1,108 @@
+//! What a block of a Llama does between its norms, as one operation each: products of one input that belong together are one dispatch on a
+//! GPU, forward and back, where their shapes and storage types allow it (`linear/joint.rs`).
+
+use burn::backend::tensor::FloatTensor;
+
+use crate::gpu::launch::Launch;
+use crate::ops::attention::{self, Attention, AttentionShape};
+use crate::ops::elementwise::{self, Swiglu};
+use crate::ops::linear::joint::{self, Joint};
+use crate::ops::rope::{self, Positions};
+use crate::ops::tape::Vjp;
+use crate::ops::weights::Weights;
+
+/// What the backward pass of self-attention needs.
+#[derive(Debug, Clone)]
+pub struct SelfAttention<T> {
+    of: Joint<T, 3>,
+    tables: [T; 2],
+    positions: Positions,
+    attention: Attention<T>,
+}
+
+/// Attention between the rows of x: `x [B·T, C]`, the matrices of queries, keys and values, the tables of the rotation. → `[B·T, heads·H]`
+pub fn self_attention<B: Launch>(
+    x: FloatTensor<B>,
+    ws: [Weights<FloatTensor<B>>; 3],
+    tables: [FloatTensor<B>; 2],
+    starts: FloatTensor<B>,
+    documents: bool,
+    shape: AttentionShape,
+) -> (FloatTensor<B>, SelfAttention<FloatTensor<B>>) {
+    let positions = Positions { len: shape.seq_len, offset: shape.offset };
+    let [q, k, v] = joint::forward::<B, 3>(x.clone(), ws.clone());
+    let [q, k] = rope::rope::<B>([q, k], tables.clone(), positions, 1.0);
+    let (y, attention) = attention::forward::<B>(q, k, v, starts, documents, shape);
+    (y, SelfAttention { of: Joint { x, ws }, tables, positions, attention })
+}
+
+/// The gradients of x and the three matrices; that of x is added to `sum`.
+fn attention_gradients<B: Launch>(
+    SelfAttention { of, tables, positions, attention }: SelfAttention<FloatTensor<B>>,
+    dy: FloatTensor<B>,
+    needs: [bool; 4],
+    sum: Option<FloatTensor<B>>,
+) -> [Option<FloatTensor<B>>; 4] {
+    let shape = attention.shape;
+    let joint = needs == [true; 4] && joint::joins::<B, 3>(&of) && shape.head_dim.is_multiple_of(8);
+    let (dx, [dq, dk, dv]) = if joint {
+        let by_head = attention::by_head::<B>(attention, dy);
+        let dy = rope::backward::<B>(by_head, tables, positions, [shape.heads, shape.kv_heads]);
+        joint::three::<B>(dy, of, sum)
+    } else {
+        let [dq, dk, dv] = Vjp::<B, 3>::backward(attention, dy, [true; 3]).map(|grad| grad.expect("attention gives all gradients"));
+        let [dq, dk] = rope::rope::<B>([dq, dk], tables, positions, -1.0);
+        joint::apart::<B, 3>([dq, dk, dv], of, (needs[0], [needs[1], needs[2], needs[3]]), sum)
+    };
+    [dx, dq, dk, dv]
+}
+
+impl<B: Launch> Vjp<B, 4> for SelfAttention<FloatTensor<B>> {
+    fn backward(self, dy: FloatTensor<B>, needs: [bool; 4]) -> [Option<FloatTensor<B>>; 4] {
+        attention_gradients::<B>(self, dy, needs, None)
+    }
+
+    fn backward_onto(self, sum: FloatTensor<B>, dy: FloatTensor<B>, needs: [bool; 4]) -> [Option<FloatTensor<B>>; 4] {
+        attention_gradients::<B>(self, dy, needs, Some(sum))
+    }
+}
+
+/// What the backward pass of the gated products needs.
+#[derive(Debug, Clone)]
+pub struct Gated<T> {
+    of: Joint<T, 2>,
+    swiglu: Swiglu<T>,
+}
+
+/// `silu(x Wgᵀ) · (x Wuᵀ)`: `x [n, C]`, the matrices of gate and up.
+pub fn gated<B: Launch>(x: FloatTensor<B>, ws: [Weights<FloatTensor<B>>; 2]) -> (FloatTensor<B>, Gated<FloatTensor<B>>) {
+    let [gate, up] = joint::forward::<B, 2>(x.clone(), ws.clone());
+    let y = elementwise::swiglu::<B>(gate.clone(), up.clone());
+    (y, Gated { of: Joint { x, ws }, swiglu: Swiglu { gate, up } })
+}
+
+/// The gradients of x and the two matrices; that of x is added to `sum`.
+fn gated_gradients<B: Launch>(
+    Gated { of, swiglu }: Gated<FloatTensor<B>>,
+    dy: FloatTensor<B>,
+    needs: [bool; 3],
+    sum: Option<FloatTensor<B>>,
+) -> [Option<FloatTensor<B>>; 3] {
+    let dys = Vjp::<B, 2>::backward(swiglu, dy, [true; 2]).map(|grad| grad.expect("SwiGLU gives both gradients"));
+    let (dx, [dg, du]) = if needs == [true; 3] && joint::joins::<B, 2>(&of) {
+        joint::two::<B>(dys, of, sum)
+    } else {
+        joint::apart::<B, 2>(dys, of, (needs[0], [needs[1], needs[2]]), sum)
+    };
+    [dx, dg, du]
+}
+
+impl<B: Launch> Vjp<B, 3> for Gated<FloatTensor<B>> {
+    fn backward(self, dy: FloatTensor<B>, needs: [bool; 3]) -> [Option<FloatTensor<B>>; 3] {
+        gated_gradients::<B>(self, dy, needs, None)
+    }
+
+    fn backward_onto(self, sum: FloatTensor<B>, dy: FloatTensor<B>, needs: [bool; 3]) -> [Option<FloatTensor<B>>; 3] {
+        gated_gradients::<B>(self, dy, needs, Some(sum))
+    }
+}

@@ -1,0 +1,234 @@
+//! Two or three products of one input in one dispatch, for GPUs: alone each would be too few workgroups to fill one. Weights are f32 or bf16.
+
+use burn::backend::TensorMetadata;
+use burn::backend::tensor::FloatTensor;
+use burn::tensor::{DType, Shape};
+
+use super::tiles::{Tile, tiled, tiling};
+use super::{Linear, SLICE, twins};
+use crate::gpu::StorageType::{Bf16, F32};
+use crate::gpu::launch::{Launch, rows_columns};
+use crate::gpu::{Kernels, Words};
+use crate::ops::tape::Vjp;
+use crate::ops::weights::Weights;
+
+/// The kernels of this file.
+pub(crate) static KERNELS: Kernels = &[
+    &FORWARD_TILE.all(),
+    &FORWARD_TILE_SMALL.all(),
+    &BACKWARD_THREE_TILE.all(),
+    &BACKWARD_THREE_TILE_SMALL.all(),
+    &BACKWARD_TWO_TILE.all(),
+    &BACKWARD_TWO_TILE_SMALL.all(),
+];
+
+crate::kernel! {
+    /// `y_p = x W_pᵀ` of three matrices by tiles in workgroup memory, k a multiple of 4.
+    pub FORWARD_TILE = "linear_forward_three_tile" of three4 through "chunks/forward_tile" [64], (w0, w1, w2, x) -> (y0, y1, y2),
+    /// Shapes for three products.
+    struct ForwardParams {
+        /// Rows of x and of each y.
+        n: u32,
+        /// Columns of all y, rows of all w.
+        m: u32,
+        /// Columns of x and of each w, divided by 4.
+        k4: u32,
+        /// Columns of y0, rows of w0.
+        m0: u32,
+        /// Columns of y1, rows of w1.
+        m1: u32,
+    },
+    twin forward_twin;
+
+    /// [`FORWARD_TILE`] by tiles of half the size.
+    pub FORWARD_TILE_SMALL = "linear_forward_three_tile_small" of three4 through "chunks/forward_tile_small"
+        text (crate::kernel!(@source "linear_forward_three_tile")) as FORWARD_TILE;
+}
+crate::kernel! {
+    /// `dx = Σ dy_p W_p` and `dW_p = dy_pᵀ x` of three matrices by tiles, the dy_p one after another; all widths multiples of 4.
+    pub BACKWARD_THREE_TILE = "linear_backward_three_tile" of three4 through "chunks/input_tile" [64],
+    (w0, w1, w2, dy, x) -> (mut dx, dw),
+    /// Shapes for the gradients of several products.
+    struct BackwardParams {
+        /// Rows of x and of each dy.
+        n: u32,
+        /// Columns of all dy, rows of all w, divided by 4.
+        m4: u32,
+        /// Columns of x and of each w, divided by 4.
+        k4: u32,
+        /// The same as m4: dx is no sum of slices.
+        slice4: u32,
+        /// Number of workgroups that compute dx; the remaining ones compute dW.
+        input: u32,
+        /// 1 where dx holds a sum that the gradient is added to.
+        add: u32,
+        /// Columns of the first dy, rows of w0.
+        m0: u32,
+        /// Columns of the second dy, rows of w1.
+        m1: u32,
+    },
+    twin |[w0, w1, w2, dy, x], [dx, dw], p| {
+        let [n, m, m0, m1] = [p.n, 4 * p.m4, p.m0, p.m1].map(|size| size as usize);
+        let (dy0, rest) = dy.split_at(n * m0);
+        let (dy1, dy2) = rest.split_at(n * m1);
+        backward_twin(&[(w0, dy0, m0), (w1, dy1, m1), (w2, dy2, m - m0 - m1)], x, [dx, dw], p);
+    };
+
+    /// [`BACKWARD_THREE_TILE`] by tiles of half the size.
+    pub BACKWARD_THREE_TILE_SMALL = "linear_backward_three_tile_small" of three4 through "chunks/input_tile_small" as BACKWARD_THREE_TILE;
+}
+crate::kernel! {
+    /// [`BACKWARD_THREE_TILE`] of two matrices, each dy in a buffer of its own.
+    pub BACKWARD_TWO_TILE = "linear_backward_two_tile" of two4 through "chunks/input_tile" [64],
+    (w0, w1, dy0, dy1, x) -> (mut dx, dw), BackwardParams,
+    twin |[w0, w1, dy0, dy1, x], [dx, dw], p| {
+        backward_twin(&[(w0, dy0, p.m0 as usize), (w1, dy1, (4 * p.m4 - p.m0) as usize)], x, [dx, dw], p);
+    };
+
+    /// [`BACKWARD_TWO_TILE`] by tiles of half the size.
+    pub BACKWARD_TWO_TILE_SMALL = "linear_backward_two_tile_small" of two4 through "chunks/input_tile_small" as BACKWARD_TWO_TILE;
+}
+
+fn forward_twin([w0, w1, w2, x]: [&[u32]; 4], [y0, y1, y2]: [&mut [u32]; 3], p: &ForwardParams) {
+    for (w, y, m) in [(w0, y0, p.m0), (w1, y1, p.m1), (w2, y2, p.m - p.m0 - p.m1)] {
+        twins::forward([w, x], y, [p.n, m, 4 * p.k4], m);
+    }
+}
+
+/// Matrices with their dy and number of rows.
+fn backward_twin(parts: &[(&[u32], &[u32], usize)], x: &[u32], [dx, dw]: [&mut [u32]; 2], p: &BackwardParams) {
+    let k = 4 * p.k4 as usize;
+    let mut sums: Vec<f64> = dx.floats().iter().map(|&dx| if p.add == 1 { f64::from(dx) } else { 0.0 }).collect();
+    let mut first = 0;
+    for &(w, dy, m) in parts {
+        for (at, sum) in sums.iter_mut().enumerate() {
+            let products = (0..m).map(|c| f64::from(dy.floats()[at / k * m + c]) * f64::from(w.floats()[c * k + at % k]));
+            *sum += products.sum::<f64>();
+        }
+        twins::backward_weight([dy, x], &mut dw[first * k..][..m * k], [p.n, m as u32, 4 * p.k4], false);
+        first += m;
+    }
+    dx.floats_mut().iter_mut().zip(sums).for_each(|(dx, sum)| *dx = sum as f32);
+}
+
+/// Bytes to a multiple of which a part of a buffer begins, on every device.
+const ALIGNMENT: usize = 256;
+
+/// Whether products of x `[n, k]` with these matrices are computed together.
+fn joined<B: Launch, const N: usize>(x: &FloatTensor<B>, ws: &[Weights<FloatTensor<B>>; N]) -> bool {
+    let ((n, k), storage) = (rows_columns(&x.shape()), ws[0].form.storage);
+    let fits = |w: &Weights<_>| {
+        let part = w.form.rows * k * DType::F32.size();
+        w.form.storage == storage && w.form.rows.is_multiple_of(4) && part.is_multiple_of(ALIGNMENT)
+    };
+    let alike = matches!(storage, F32 | Bf16) && ws.iter().all(fits);
+    // One chain of products for dx, no longer than that of a single matrix.
+    let rows: usize = ws.iter().map(|w| w.form.rows).sum();
+    !B::TWINS && tiled(B::software(x), n) && k.is_multiple_of(4) && alike && rows <= SLICE
+}
+
+/// `y_p = x W_pᵀ`: `x [n, k]`, `W_p [m_p, k]` → `[n, m_p]` each.
+pub fn forward<B: Launch, const N: usize>(x: FloatTensor<B>, ws: [Weights<FloatTensor<B>>; N]) -> [FloatTensor<B>; N] {
+    const { assert!(N == 2 || N == 3) }
+    if !joined::<B, N>(&x, &ws) {
+        return ws.map(|w| super::forward::<B>(x.clone(), w));
+    }
+    let ((n, k), storage) = (rows_columns(&x.shape()), ws[0].form.storage);
+    // A binding cannot be omitted: what belongs to the third of two matrices is not used.
+    let made = |m: usize| B::empty(&x, if m == 0 { [1, 4] } else { [n, m] }.into(), DType::F32);
+    let m = ws.each_ref().map(|w| w.form.rows);
+    let [m0, m1, m2] = [m[0], m[1], m.get(2).copied().unwrap_or(0)];
+    let ys = [m0, m1, m2].map(made);
+    let mut words = ws.into_iter().map(|w| w.words);
+    let [w0, w1, w2] = [(); 3].map(|()| words.next().unwrap_or_else(|| made(0)));
+    let m = m0 + m1 + m2;
+    let params = ForwardParams { n: n as u32, m: m as u32, k4: k as u32 / 4, m0: m0 as u32, m1: m1 as u32 };
+    let (tile, groups) = tiling(|tile| tile.of(n, m));
+    let kernel = tile.choose(&FORWARD_TILE, &FORWARD_TILE_SMALL);
+    let mut ys = B::launch(kernel.of(storage), [w0, w1, w2, x], ys, &params, groups).into_iter();
+    [(); N].map(|()| ys.next().expect("an output for each matrix"))
+}
+
+/// What the gradients of `y_p = x W_pᵀ` need.
+#[derive(Debug, Clone)]
+pub struct Joint<T, const N: usize> {
+    /// Input rows.
+    pub x: T,
+    /// Weights, as they are stored.
+    pub ws: [Weights<T>; N],
+}
+
+/// The gradient of x, and that of each matrix, as far as they are needed.
+pub type Gradients<T, const N: usize> = (Option<T>, [Option<T>; N]);
+
+/// Whether [`three`] and [`two`] compute all gradients in one dispatch.
+pub fn joins<B: Launch, const N: usize>(of: &Joint<FloatTensor<B>, N>) -> bool {
+    joined::<B, N>(&of.x, &of.ws)
+}
+
+/// The gradients that are needed, of x and of each matrix, one by one; that of x is added to `sum`.
+pub fn apart<B: Launch, const N: usize>(
+    dys: [FloatTensor<B>; N],
+    Joint { x, ws }: Joint<FloatTensor<B>, N>,
+    (dx_needed, dws_needed): (bool, [bool; N]),
+    mut sum: Option<FloatTensor<B>>,
+) -> Gradients<FloatTensor<B>, N> {
+    let mut parts = ws.into_iter().zip(dys).zip(dws_needed);
+    let dws = [(); N].map(|()| {
+        let ((w, dy), dw_needed) = parts.next()?;
+        let (one, needs) = (Linear { x: x.clone(), w }, [dx_needed, dw_needed]);
+        let [dx, dw] = match sum.take() {
+            Some(sum) => Vjp::<B, 2>::backward_onto(one, sum, dy, needs),
+            None => Vjp::<B, 2>::backward(one, dy, needs),
+        };
+        sum = dx;
+        dw
+    });
+    (sum, dws)
+}
+
+/// All gradients of three products from `dy_p [n, m_p]` that lie one after another; dx is added to `sum`.
+pub fn three<B: Launch>(dy: FloatTensor<B>, of: Joint<FloatTensor<B>, 3>, sum: Option<FloatTensor<B>>) -> Gradients<FloatTensor<B>, 3> {
+    let (shapes, storage) = (of.shapes(), of.ws[0].form.storage);
+    let (tile, params, groups, outputs) = planned::<B, 3>(&of, sum);
+    let kernel = tile.choose(&BACKWARD_THREE_TILE, &BACKWARD_THREE_TILE_SMALL);
+    let [w0, w1, w2] = of.ws.map(|w| w.words);
+    let [dx, dw] = B::launch(kernel.of(storage), [w0, w1, w2, dy, of.x], outputs, &params, groups);
+    (Some(dx), B::parts(dw, shapes).map(Some))
+}
+
+/// All gradients of two products; dx is added to `sum`.
+pub fn two<B: Launch>(
+    [dy0, dy1]: [FloatTensor<B>; 2],
+    of: Joint<FloatTensor<B>, 2>,
+    sum: Option<FloatTensor<B>>,
+) -> Gradients<FloatTensor<B>, 2> {
+    let (shapes, storage) = (of.shapes(), of.ws[0].form.storage);
+    let (tile, params, groups, outputs) = planned::<B, 2>(&of, sum);
+    let kernel = tile.choose(&BACKWARD_TWO_TILE, &BACKWARD_TWO_TILE_SMALL);
+    let [w0, w1] = of.ws.map(|w| w.words);
+    let [dx, dw] = B::launch(kernel.of(storage), [w0, w1, dy0, dy1, of.x], outputs, &params, groups);
+    (Some(dx), B::parts(dw, shapes).map(Some))
+}
+
+impl<T, const N: usize> Joint<T, N> {
+    fn shapes(&self) -> [Shape; N] {
+        self.ws.each_ref().map(|w| [w.form.rows, w.form.columns].into())
+    }
+}
+
+/// Tiles, parameters, workgroups, and the outputs: dx, and the dW one after another.
+fn planned<B: Launch, const N: usize>(
+    of: &Joint<FloatTensor<B>, N>,
+    sum: Option<FloatTensor<B>>,
+) -> (Tile, BackwardParams, u32, [FloatTensor<B>; 2]) {
+    let (n, k) = rows_columns(&of.x.shape());
+    let m: usize = of.ws.iter().map(|w| w.form.rows).sum();
+    let (tile, groups) = tiling(|tile| tile.of(n, k) + tile.of(m, k));
+    let [m0, m1] = [of.ws[0].form.rows as u32, of.ws[1].form.rows as u32];
+    let (m4, k4, input, add) = (m as u32 / 4, k as u32 / 4, tile.of(n, k), u32::from(sum.is_some()));
+    let params = BackwardParams { n: n as u32, m4, k4, slice4: m4, input, add, m0, m1 };
+    let made = |rows: usize| B::empty(&of.x, [rows, k].into(), DType::F32);
+    let outputs = [sum.unwrap_or_else(|| made(n)), made(m)];
+    (tile, params, groups, outputs)
+}

@@ -1,0 +1,63 @@
+//! Entries of an optimizer file whose values were not read yet.
+
+use super::state::StateTensor;
+use crate::error::{Error, Result};
+use crate::gpu::Buffer;
+use crate::gpu::transfer::{RUN_BYTES, Upload};
+use crate::interrupt::Interrupt;
+
+/// Reads bytes of a saved tensor from an offset on.
+pub type ReadSaved<'a> = Box<dyn Fn(u64, &mut [u8]) -> Result<()> + 'a>;
+
+/// One entry of an optimizer file, whose values were not read yet.
+pub struct SavedState<'a> {
+    /// `<param>:<state>`.
+    pub name: String,
+    /// dtype word of safetensors.
+    pub dtype: String,
+    /// Shape in the file.
+    pub shape: Vec<u64>,
+    /// Length of the values.
+    pub bytes: u64,
+    /// Reads the values, little-endian.
+    pub read: ReadSaved<'a>,
+}
+
+impl SavedState<'_> {
+    /// An entry of [`Optim::state_tensors`] whose bytes are in memory.
+    pub fn from_bytes(name: String, entry: &StateTensor, bytes: Vec<u8>) -> Self {
+        let shape = entry.shape.iter().map(|&dim| dim as u64).collect();
+        let length = bytes.len() as u64;
+        let read = move |at: u64, out: &mut [u8]| {
+            let found = usize::try_from(at).ok().and_then(|at| bytes.get(at..)?.get(..out.len()));
+            let found =
+                found.ok_or_else(|| Error::CheckpointLength { file: "state".into(), expected: at + out.len() as u64, found: length })?;
+            out.copy_from_slice(found);
+            Ok(())
+        };
+        Self { name, dtype: entry.dtype.to_string(), shape, bytes: length, read: Box::new(read) }
+    }
+
+    pub(super) fn is(&self, dtype: &str, shape: &[usize], bytes: usize) -> bool {
+        let same = self.shape.len() == shape.len() && self.shape.iter().zip(shape).all(|(&saved, &own)| saved == own as u64);
+        same && self.dtype == dtype && self.bytes == bytes as u64
+    }
+
+    pub(super) fn shown(&self) -> String {
+        format!("{} {:?} of {} bytes", self.dtype, self.shape, self.bytes)
+    }
+
+    /// Sends the values to the device, piece by piece.
+    pub(super) async fn upload(&self, mut upload: Upload, interrupt: &Interrupt) -> Result<Buffer> {
+        let (mut at, mut run) = (0, Vec::new());
+        while at < self.bytes {
+            let left = self.bytes - at;
+            run.resize(usize::try_from(left).map_or(RUN_BYTES, |left| left.min(RUN_BYTES)), 0);
+            (self.read)(at, &mut run)?;
+            upload.put_bytes(&run)?;
+            upload.settle(interrupt).await?;
+            at += run.len() as u64;
+        }
+        Ok(upload.finish()?.into())
+    }
+}

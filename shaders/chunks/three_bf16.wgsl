@@ -1,0 +1,17 @@
+// Weights of three matrices in bf16, two elements a word, four at a time: w0 [m0, 4 k4], w1 [m1, 4 k4], w2 [rows, 4
+// k4], with m0, m1 and k4 of the stem's Params.
+@group(0) @binding(0) var<storage, read_write> w0: array<vec2<u32>>;
+@group(0) @binding(1) var<storage, read_write> w1: array<vec2<u32>>;
+@group(0) @binding(2) var<storage, read_write> w2: array<vec2<u32>>;
+
+// The elements 4 i … 4 i + 3 of a row, counted through all matrices.
+fn weight4(row: u32, i: u32) -> vec4<f32> {
+  let k4 = params.k4; let m0 = params.m0; let m1 = params.m1;
+  if (row < m0) {
+    return bf16_four(w0[row * k4 + i]);
+  }
+  if (row < m0 + m1) {
+    return bf16_four(w1[(row - m0) * k4 + i]);
+  }
+  return bf16_four(w2[(row - m0 - m1) * k4 + i]);
+}

@@ -1,0 +1,147 @@
+// Made by shaders/blocks.mjs
+// Gradients of two products y_p = x W_pᵀ for GPUs in one dispatch: by the first `input` workgroups dx = Σ dy_p W_p
+// (chunks/input_tile*.wgsl), by the others the dW_p = dy_pᵀ x, which lie one after another in dw. dy_0 [n, m0], dy_1
+// [n, m1], together 4 m4 columns, x [n, k], w_p [m_p, k], dx [n, k]; k = 4 k4. A workgroup: 64 rows by 64 columns
+// of one of them, 16 products of the sum at a time in workgroup memory. Twin: ops/linear/joint.rs
+struct Params {
+  n: u32,
+  m4: u32,
+  k4: u32,
+  slice4: u32,
+  input: u32,
+  add: u32,
+  m0: u32,
+  m1: u32,
+}
+
+@group(0) @binding(2) var<storage, read_write> dy0: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read_write> dy1: array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read_write> x: array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read_write> dx: array<vec4<f32>>;
+@group(0) @binding(6) var<storage, read_write> dw: array<vec4<f32>>;
+@group(0) @binding(7) var<storage, read_write> params: Params;
+
+// Loops with barriers need bounds that are provably uniform: whether dx is computed, and the number of rounds.
+var<workgroup> plan: vec2<u32>;
+
+fn outputs() -> u32 {
+  return 4u * params.m4;
+}
+
+// Four values of a row of dy.
+fn output4(row: u32, c: u32) -> vec4<f32> {
+  let first = params.m0 / 4u;
+  if (c < first) {
+    return dy0[row * first + c];
+  }
+  return dy1[row * (params.m4 - first) + c - first];
+}
+
+// The sums of dx end with the products of dy and w.
+fn more() -> u32 {
+  return 0u;
+}
+
+fn more_output(row: u32, c: u32) -> vec4<f32> {
+  return vec4<f32>();
+}
+
+fn more_weight(row: u32, i: u32) -> vec4<f32> {
+  return vec4<f32>();
+}
+
+fn store_weight(row: u32, i: u32, sum: vec4<f32>) {
+  if (row < outputs() && i < params.k4) {
+    let at = row * params.k4 + i;
+    dw[at] = sum;
+  }
+}
+
+// The rows 4 (ty + 8 a) + e and the vectors tx, tx + 8 of dW; the sum runs over the rows of dy and x.
+fn weight_gradient(tile: u32, lane: u32, rounds: u32) {
+  let k4 = params.k4;
+  let across = (k4 + 15u) / 16u;
+  let top = tile / across * 16u;
+  let column = tile % across * 16u;
+  let tx = lane % 8u;
+  let ty = lane / 8u;
+  var a0 = vec4<f32>(); var b0 = vec4<f32>(); var a1 = vec4<f32>(); var b1 = vec4<f32>();
+  var a2 = vec4<f32>(); var b2 = vec4<f32>(); var a3 = vec4<f32>(); var b3 = vec4<f32>();
+  var a4 = vec4<f32>(); var b4 = vec4<f32>(); var a5 = vec4<f32>(); var b5 = vec4<f32>();
+  var a6 = vec4<f32>(); var b6 = vec4<f32>(); var a7 = vec4<f32>(); var b7 = vec4<f32>();
+  for (var round = 0u; round < rounds; round++) {
+    for (var e = 0u; e < 4u; e++) {
+      let r = lane / 16u + 4u * e;
+      let row = 16u * round + r;
+      let v = lane % 16u;
+      var p = vec4<f32>();
+      var q = vec4<f32>();
+      if (row < params.n && top + v < params.m4) {
+        p = output4(row, top + v);
+      }
+      if (row < params.n && column + v < k4) {
+        q = x[row * k4 + column + v];
+      }
+      left[r * 16u + v] = p;
+      right[r * 16u + v] = q;
+    }
+    workgroupBarrier();
+    for (var r = 0u; r < 16u; r++) {
+      let p = left[r * 16u + ty]; let q = left[r * 16u + ty + 8u];
+      let a = right[r * 16u + tx]; let b = right[r * 16u + tx + 8u];
+      a0 = fma(vec4<f32>(p.x), a, a0);
+      b0 = fma(vec4<f32>(p.x), b, b0);
+      a1 = fma(vec4<f32>(p.y), a, a1);
+      b1 = fma(vec4<f32>(p.y), b, b1);
+      a2 = fma(vec4<f32>(p.z), a, a2);
+      b2 = fma(vec4<f32>(p.z), b, b2);
+      a3 = fma(vec4<f32>(p.w), a, a3);
+      b3 = fma(vec4<f32>(p.w), b, b3);
+      a4 = fma(vec4<f32>(q.x), a, a4);
+      b4 = fma(vec4<f32>(q.x), b, b4);
+      a5 = fma(vec4<f32>(q.y), a, a5);
+      b5 = fma(vec4<f32>(q.y), b, b5);
+      a6 = fma(vec4<f32>(q.z), a, a6);
+      b6 = fma(vec4<f32>(q.z), b, b6);
+      a7 = fma(vec4<f32>(q.w), a, a7);
+      b7 = fma(vec4<f32>(q.w), b, b7);
+    }
+    workgroupBarrier();
+  }
+  let row = 4u * (top + ty);
+  store_weight(row, column + tx, a0);
+  store_weight(row, column + tx + 8u, b0);
+  store_weight(row + 1u, column + tx, a1);
+  store_weight(row + 1u, column + tx + 8u, b1);
+  store_weight(row + 2u, column + tx, a2);
+  store_weight(row + 2u, column + tx + 8u, b2);
+  store_weight(row + 3u, column + tx, a3);
+  store_weight(row + 3u, column + tx + 8u, b3);
+  store_weight(row + 32u, column + tx, a4);
+  store_weight(row + 32u, column + tx + 8u, b4);
+  store_weight(row + 33u, column + tx, a5);
+  store_weight(row + 33u, column + tx + 8u, b5);
+  store_weight(row + 34u, column + tx, a6);
+  store_weight(row + 34u, column + tx + 8u, b6);
+  store_weight(row + 35u, column + tx, a7);
+  store_weight(row + 35u, column + tx + 8u, b7);
+}
+
+@compute @workgroup_size(64)
+fn main(
+  @builtin(workgroup_id) group: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32,
+) {
+  let tile = group_index(group, groups);
+  if (lane == 0u) {
+    let before = tile < params.input;
+    plan = vec2<u32>(u32(before), select((params.n + 15u) / 16u, (min(params.slice4, params.m4) + 3u) / 4u, before));
+  }
+  let chosen = workgroupUniformLoad(&plan);
+  if (chosen.x == 1u) {
+    input_gradient(tile, lane, chosen.y);
+  } else {
+    weight_gradient(tile - params.input, lane, chosen.y);
+  }
+}

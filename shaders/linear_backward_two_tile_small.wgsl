@@ -1,0 +1,121 @@
+// Made by shaders/blocks.mjs
+// Gradients of two products y_p = x W_pᵀ for GPUs in one dispatch: by the first `input` workgroups dx = Σ dy_p W_p
+// (chunks/input_tile*.wgsl), by the others the dW_p = dy_pᵀ x, which lie one after another in dw. dy_0 [n, m0], dy_1
+// [n, m1], together 4 m4 columns, x [n, k], w_p [m_p, k], dx [n, k]; k = 4 k4. A workgroup: 32 rows by 32 columns
+// of one of them, 16 products of the sum at a time in workgroup memory. Twin: ops/linear/joint.rs
+struct Params {
+  n: u32,
+  m4: u32,
+  k4: u32,
+  slice4: u32,
+  input: u32,
+  add: u32,
+  m0: u32,
+  m1: u32,
+}
+
+@group(0) @binding(2) var<storage, read_write> dy0: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, read_write> dy1: array<vec4<f32>>;
+@group(0) @binding(4) var<storage, read_write> x: array<vec4<f32>>;
+@group(0) @binding(5) var<storage, read_write> dx: array<vec4<f32>>;
+@group(0) @binding(6) var<storage, read_write> dw: array<vec4<f32>>;
+@group(0) @binding(7) var<storage, read_write> params: Params;
+
+// Loops with barriers need bounds that are provably uniform: whether dx is computed, and the number of rounds.
+var<workgroup> plan: vec2<u32>;
+
+fn outputs() -> u32 {
+  return 4u * params.m4;
+}
+
+// Four values of a row of dy.
+fn output4(row: u32, c: u32) -> vec4<f32> {
+  let first = params.m0 / 4u;
+  if (c < first) {
+    return dy0[row * first + c];
+  }
+  return dy1[row * (params.m4 - first) + c - first];
+}
+
+// The sums of dx end with the products of dy and w.
+fn more() -> u32 {
+  return 0u;
+}
+
+fn more_output(row: u32, c: u32) -> vec4<f32> {
+  return vec4<f32>();
+}
+
+fn more_weight(row: u32, i: u32) -> vec4<f32> {
+  return vec4<f32>();
+}
+
+fn store_weight(row: u32, i: u32, sum: vec4<f32>) {
+  if (row < outputs() && i < params.k4) {
+    let at = row * params.k4 + i;
+    dw[at] = sum;
+  }
+}
+
+// The rows 4 ty + e and the vectors tx of dW; the sum runs over the rows of dy and x.
+fn weight_gradient(tile: u32, lane: u32, rounds: u32) {
+  let k4 = params.k4;
+  let across = (k4 + 7u) / 8u;
+  let top = tile / across * 8u;
+  let column = tile % across * 8u;
+  let tx = lane % 8u;
+  let ty = lane / 8u;
+  var a0 = vec4<f32>(); var a1 = vec4<f32>();
+  var a2 = vec4<f32>(); var a3 = vec4<f32>();
+  for (var round = 0u; round < rounds; round++) {
+    for (var e = 0u; e < 2u; e++) {
+      let r = lane / 8u + 8u * e;
+      let row = 16u * round + r;
+      let v = lane % 8u;
+      var p = vec4<f32>();
+      var q = vec4<f32>();
+      if (row < params.n && top + v < params.m4) {
+        p = output4(row, top + v);
+      }
+      if (row < params.n && column + v < k4) {
+        q = x[row * k4 + column + v];
+      }
+      left[r * 8u + v] = p;
+      right[r * 8u + v] = q;
+    }
+    workgroupBarrier();
+    for (var r = 0u; r < 16u; r++) {
+      let p = left[r * 8u + ty];
+      let a = right[r * 8u + tx];
+      a0 = fma(vec4<f32>(p.x), a, a0);
+      a1 = fma(vec4<f32>(p.y), a, a1);
+      a2 = fma(vec4<f32>(p.z), a, a2);
+      a3 = fma(vec4<f32>(p.w), a, a3);
+    }
+    workgroupBarrier();
+  }
+  let row = 4u * (top + ty);
+  store_weight(row, column + tx, a0);
+  store_weight(row + 1u, column + tx, a1);
+  store_weight(row + 2u, column + tx, a2);
+  store_weight(row + 3u, column + tx, a3);
+}
+
+@compute @workgroup_size(64)
+fn main(
+  @builtin(workgroup_id) group: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) lane: u32,
+) {
+  let tile = group_index(group, groups);
+  if (lane == 0u) {
+    let before = tile < params.input;
+    plan = vec2<u32>(u32(before), select((params.n + 15u) / 16u, (min(params.slice4, params.m4) + 3u) / 4u, before));
+  }
+  let chosen = workgroupUniformLoad(&plan);
+  if (chosen.x == 1u) {
+    input_gradient(tile, lane, chosen.y);
+  } else {
+    weight_gradient(tile - params.input, lane, chosen.y);
+  }
+}
