@@ -4,7 +4,7 @@ use burn::module::Module;
 use burn::tensor::{Int, Tensor};
 
 use super::Span;
-use super::attention::{KvCache, attend};
+use super::attention::{KvCache, attend, attention_shape};
 use super::family::{Family, Lookup, Part, Place, Role, Stream, kept_outside_mlp};
 use super::layers::{Conv1d, Embedding, LayerNorm, Linear, Matrix};
 use super::load::{Site, WeightSource};
@@ -109,16 +109,29 @@ impl Family for Gpt2 {
     }
 
     fn block(&self, place: Place<'_>, stream: Stream, span: Span<'_>, cache: Option<&mut KvCache>) -> Stream {
-        let x = stream.sum();
         let Place { config, layer, .. } = place;
-        let block = &self.transformer.h[layer];
-        let c = config.hidden_size;
-        let qkv = block.attn.c_attn.forward_at(block.ln_1.forward(x.clone(), config.norm_eps), span);
-        let part = |i: usize| qkv.clone().narrow(1, i * c, c);
-        let attended = attend(config, part(0), part(1), part(2), span, cache, layer);
-        let x = ops::residual_add(x, block.attn.c_proj.forward_at(attended, span));
-        let hidden = block.mlp.c_fc.forward_at(block.ln_2.forward(x.clone(), config.norm_eps), span);
-        Stream { x, added: Some(block.mlp.c_proj.forward_at(ops::gelu(hidden), span)) }
+        let (block, eps) = (&self.transformer.h[layer], config.norm_eps);
+        let (x, normed) = match stream.added {
+            Some(added) => block.ln_1.add_forward(stream.x, added, None, eps),
+            None => (stream.x.clone(), block.ln_1.forward(stream.x, eps)),
+        };
+        let (attn, mlp) = (&block.attn, &block.mlp);
+        let attended = match cache {
+            None => {
+                let (qkv, bias) = (attn.c_attn.unbiased_at(normed, span), &attn.c_attn.bias);
+                let bias = bias.beside(&qkv);
+                ops::attention_of_thirds(qkv, bias, span.document_starts.cloned(), attention_shape(config, span))
+            }
+            Some(cache) => {
+                let (qkv, c) = (attn.c_attn.forward_at(normed, span), config.hidden_size);
+                let part = |i: usize| qkv.clone().narrow(1, i * c, c);
+                attend(config, part(0), part(1), part(2), span, Some(cache), layer)
+            }
+        };
+        let (x, normed) = block.ln_2.add_forward(x, attn.c_proj.unbiased_at(attended, span), Some(&attn.c_proj.bias), eps);
+        let hidden = mlp.c_fc.unbiased_at(normed, span);
+        let bias = mlp.c_fc.bias.beside(&hidden);
+        Stream { x, added: Some(mlp.c_proj.forward_at(ops::gelu_bias(hidden, bias), span)) }
     }
 
     fn before_head(&self, config: &ModelConfig, x: Tensor<2>) -> (Tensor<2>, &Matrix) {

@@ -100,11 +100,15 @@ impl Conv1d {
 
     /// x [N, in] → [N, out]. In training, the moment of `span` says which values dropout takes away.
     pub fn forward_at(&self, x: Tensor<2>, span: Span<'_>) -> Tensor<2> {
-        let y = match (&self.low_rank, &self.lora_A, &self.lora_B) {
+        add_bias(self.unbiased_at(x, span), Some(&self.bias))
+    }
+
+    /// [`Self::forward_at`] without the bias.
+    pub(super) fn unbiased_at(&self, x: Tensor<2>, span: Span<'_>) -> Tensor<2> {
+        match (&self.low_rank, &self.lora_A, &self.lora_B) {
             (Some(low_rank), Some(a), Some(b)) => low_rank.product(x, &self.weight, true, [a, b], span),
             _ => self.weight.conv1d(x),
-        };
-        add_bias(y, Some(&self.bias))
+        }
     }
 }
 
@@ -157,5 +161,12 @@ impl LayerNorm {
     pub fn forward(&self, x: Tensor<2>, eps: f64) -> Tensor<2> {
         let (weight, bias) = (self.weight.beside(&x), self.bias.beside(&x));
         ops::layer_norm(x, weight, bias, eps)
+    }
+
+    /// x + (y + bias), x and y [N, C] and the bias of another layer [C], and the norm of the sum.
+    pub fn add_forward(&self, x: Tensor<2>, y: Tensor<2>, bias: Option<&Weight<1>>, eps: f64) -> (Tensor<2>, Tensor<2>) {
+        let own = [self.weight.beside(&x), self.bias.beside(&x)];
+        let bias = bias.map(|bias| bias.beside(&x));
+        ops::add_layer_norm(x, y, bias, own, eps)
     }
 }

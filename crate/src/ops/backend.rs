@@ -12,7 +12,7 @@ use crate::ops::low_rank::{self, Adapted, LowRank};
 use crate::ops::norm::{layer, rms};
 use crate::ops::rope::{self, Positions};
 use crate::ops::weights::Weights;
-use crate::ops::{blocks, elementwise, embedding, linear};
+use crate::ops::{blocks, elementwise, embedding, linear, thirds};
 
 /// Operations of the model, differentiable on an autodiff backend. [`crate::ops`], which wraps them, states the shapes.
 #[backend_extension(Cube, Flex: cfg(feature = "cpu"), Autodiff)]
@@ -94,8 +94,28 @@ pub trait ModelOps: Backend {
     fn gated(x: FloatTensor<Self>, gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self>;
     /// `silu(gate) up`
     fn swiglu(gate: FloatTensor<Self>, up: FloatTensor<Self>) -> FloatTensor<Self>;
+    /// `x + (y + bias)`, without the bias where there is none, and its LayerNorm.
+    fn add_layer_norm(
+        x: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        biased: bool,
+        w: FloatTensor<Self>,
+        b: FloatTensor<Self>,
+        eps: f32,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>);
+    /// Attention between the rows of `x + b`, whose thirds are queries, keys and values.
+    fn attention_of_thirds(
+        x: FloatTensor<Self>,
+        b: FloatTensor<Self>,
+        starts: IntTensor<Self>,
+        documents: bool,
+        shape: AttentionShape,
+    ) -> FloatTensor<Self>;
     /// GELU, tanh form.
     fn gelu(x: FloatTensor<Self>) -> FloatTensor<Self>;
+    /// GELU of `x + b`.
+    fn gelu_bias(x: FloatTensor<Self>, b: FloatTensor<Self>) -> FloatTensor<Self>;
     /// Some values 0, the others scaled.
     fn dropout(x: FloatTensor<Self>, mask: Mask) -> FloatTensor<Self>;
 }
@@ -201,8 +221,33 @@ impl<B: Launch> ModelOps for B {
     fn swiglu(gate: FloatTensor<B>, up: FloatTensor<B>) -> FloatTensor<B> {
         elementwise::swiglu::<B>(gate, up)
     }
+    fn add_layer_norm(
+        x: FloatTensor<B>,
+        y: FloatTensor<B>,
+        bias: FloatTensor<B>,
+        biased: bool,
+        w: FloatTensor<B>,
+        b: FloatTensor<B>,
+        eps: f32,
+    ) -> (FloatTensor<B>, FloatTensor<B>) {
+        let [sum, normed, _] = layer::add_forward::<B>(x, y, biased.then_some(bias), [w, b], eps);
+        (sum, normed)
+    }
+    fn attention_of_thirds(
+        x: FloatTensor<B>,
+        b: FloatTensor<B>,
+        starts: IntTensor<B>,
+        documents: bool,
+        shape: AttentionShape,
+    ) -> FloatTensor<B> {
+        thirds::attention::<B>(x, b, B::ids(starts), documents, shape).0
+    }
     fn gelu(x: FloatTensor<B>) -> FloatTensor<B> {
         elementwise::gelu::<B>(x)
+    }
+    fn gelu_bias(x: FloatTensor<B>, b: FloatTensor<B>) -> FloatTensor<B> {
+        let [_, y] = elementwise::gelu_bias::<B>(x, b);
+        y
     }
     fn dropout(x: FloatTensor<B>, mask: Mask) -> FloatTensor<B> {
         dropout::dropout::<B>(x, mask)

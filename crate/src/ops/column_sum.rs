@@ -10,8 +10,11 @@ use crate::gpu::{Kernels, Words, groups_of_64};
 /// Rows that one thread adds up.
 const ROWS: usize = 64;
 
+/// On a GPU one dispatch adds up as many rows, with workgroups of 16 columns.
+const ROWS_OF_A_GROUP: usize = 8192;
+
 /// The kernels of this file.
-pub(crate) static KERNELS: Kernels = &[&KERNEL.all()];
+pub(crate) static KERNELS: Kernels = &[&KERNEL.all(), &GROUP.all()];
 
 crate::kernel! {
     /// `y[p, c] = Σ x[r, c]` over the rows of part p.
@@ -28,6 +31,24 @@ crate::kernel! {
         parts: u32,
     },
     twin twin
+}
+
+crate::kernel! {
+    /// `y[c] = Σ x[r, c]` by workgroups of 16 columns.
+    pub GROUP = "column_sum_group" [256], (x) -> (y),
+    /// Shape of x.
+    struct GroupParams {
+        /// Rows.
+        n: u32,
+        /// Columns.
+        width: u32,
+    },
+    twin |[x], [y], p| {
+        for c in 0..p.width as usize {
+            let sum: f64 = (0..p.n as usize).map(|r| f64::from(x.floats()[r * p.width as usize + c])).sum();
+            y.floats_mut()[c] = sum as f32;
+        }
+    }
 }
 
 impl Params {
@@ -61,6 +82,12 @@ fn twin([x]: [&[u32]; 1], [y]: [&mut [u32]; 1], p: &Params) {
 pub fn column_sum<B: Launch>(mut x: FloatTensor<B>) -> FloatTensor<B> {
     loop {
         let (n, width) = rows_columns(&x.shape());
+        if !B::TWINS && !B::software(&x) && n > ROWS && n <= ROWS_OF_A_GROUP {
+            let y = B::empty(&x, [width].into(), DType::F32);
+            let params = GroupParams { n: n as u32, width: width as u32 };
+            let [y] = B::launch(&GROUP, [x], [y], &params, width.div_ceil(16) as u32);
+            return y;
+        }
         let params = Params::cut(n, width);
         let parts = params.parts as usize;
         let shape = if parts == 1 { vec![width] } else { vec![parts, width] };

@@ -15,7 +15,7 @@ use crate::ops::norm::{layer, rms};
 use crate::ops::rope::{self, Positions};
 use crate::ops::tape::{record, record_joint};
 use crate::ops::weights::Weights;
-use crate::ops::{blocks, elementwise, embedding, linear};
+use crate::ops::{blocks, elementwise, embedding, linear, thirds};
 
 impl<B: Launch, C: CheckpointStrategy> ModelOps for Autodiff<B, C> {
     fn linear(x: FloatTensor<Self>, w: FloatTensor<Self>) -> FloatTensor<Self> {
@@ -158,6 +158,42 @@ impl<B: Launch, C: CheckpointStrategy> ModelOps for Autodiff<B, C> {
         let ((gate, gate_node), (up, up_node)) = (gate.into_parts(), up.into_parts());
         let y = elementwise::swiglu::<B>(gate.clone(), up.clone());
         record::<B, C, _, 2>([gate_node, up_node], y, elementwise::Swiglu { gate, up })
+    }
+    fn add_layer_norm(
+        x: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        biased: bool,
+        w: FloatTensor<Self>,
+        b: FloatTensor<Self>,
+        eps: f32,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        let ((x, x_node), (y, y_node), (bias, bias_node)) = (x.into_parts(), y.into_parts(), bias.into_parts());
+        let ((w, w_node), (b, b_node)) = (w.into_parts(), b.into_parts());
+        let [sum, normed, stats] = layer::add_forward::<B>(x, y, biased.then_some(bias), [w.clone(), b], eps);
+        let stream = if biased {
+            record::<B, C, _, 3>([x_node, y_node, bias_node], sum.clone(), elementwise::BiasedResidual)
+        } else {
+            record::<B, C, _, 2>([x_node, y_node], sum.clone(), elementwise::Residual)
+        };
+        let normed = record::<B, C, _, 3>([stream.node(), w_node, b_node], normed, layer::LayerNorm { x: sum, w, stats });
+        (stream, normed)
+    }
+    fn attention_of_thirds(
+        x: FloatTensor<Self>,
+        b: FloatTensor<Self>,
+        starts: IntTensor<Self>,
+        documents: bool,
+        shape: AttentionShape,
+    ) -> FloatTensor<Self> {
+        let ((x, x_node), (b, b_node)) = (x.into_parts(), b.into_parts());
+        let (y, vjp) = thirds::attention::<B>(x, b, B::ids(starts), documents, shape);
+        record::<B, C, _, 2>([x_node, b_node], y, vjp)
+    }
+    fn gelu_bias(x: FloatTensor<Self>, b: FloatTensor<Self>) -> FloatTensor<Self> {
+        let ((x, x_node), (b, b_node)) = (x.into_parts(), b.into_parts());
+        let [x, y] = elementwise::gelu_bias::<B>(x, b);
+        record::<B, C, _, 2>([x_node, b_node], y, elementwise::GeluBias { x })
     }
     fn gelu(x: FloatTensor<Self>) -> FloatTensor<Self> {
         let (x, node) = x.into_parts();

@@ -17,6 +17,7 @@ pub(crate) static KERNELS: Kernels = &[
     &SWIGLU_BACKWARD_WIDE.all(),
     &GELU_FORWARD.all(),
     &GELU_BACKWARD.all(),
+    &GELU_BIAS_FORWARD.all(),
     &BIAS_ADD.all(),
     &RESIDUAL_ADD.all(),
 ];
@@ -43,7 +44,7 @@ crate::kernel! {
 }
 crate::kernel! {
     /// `y = x (1 + tanh(…)) / 2`
-    pub GELU_FORWARD = "gelu_forward" [64], (x) -> (y), Params, twin |[x], [y], p| {
+    pub GELU_FORWARD = "gelu_forward" through "chunks/gelu" [64], (x) -> (y), Params, twin |[x], [y], p| {
         for i in 0..p.n as usize {
             let v = f64::from(x.floats()[i]);
             y.floats_mut()[i] = (0.5 * v * (1.0 + gelu_inner(v).tanh())) as f32;
@@ -52,7 +53,7 @@ crate::kernel! {
 }
 crate::kernel! {
     /// `x ← dy gelu'(x)`
-    pub GELU_BACKWARD = "gelu_backward" [64], (dy) -> (mut x), Params, twin |[dy], [x], p| {
+    pub GELU_BACKWARD = "gelu_backward" through "chunks/gelu" [64], (dy) -> (mut x), Params, twin |[dy], [x], p| {
         for i in 0..p.n as usize {
             let v = f64::from(x.floats()[i]);
             let t = gelu_inner(v).tanh();
@@ -74,6 +75,16 @@ crate::kernel! {
     twin |[b], [x], p| {
         for i in 0..(p.n * p.width) as usize {
             x.floats_mut()[i] += b.floats()[i % p.width as usize];
+        }
+    }
+}
+crate::kernel! {
+    /// `x ← x + b`, and [`GELU_FORWARD`] of it.
+    pub GELU_BIAS_FORWARD = "gelu_bias_forward" through "chunks/gelu" [64], (b) -> (mut x, y), BiasParams, twin |[b], [x, y], p| {
+        for i in 0..(p.n * p.width) as usize {
+            x.floats_mut()[i] += b.floats()[i % p.width as usize];
+            let v = f64::from(x.floats()[i]);
+            y.floats_mut()[i] = (0.5 * v * (1.0 + gelu_inner(v).tanh())) as f32;
         }
     }
 }
@@ -141,6 +152,14 @@ pub fn gelu<B: Launch>(x: FloatTensor<B>) -> FloatTensor<B> {
     fresh::<B, 1>(&GELU_FORWARD, [x], 1)
 }
 
+/// `x + b`, in place of x if it is uniquely owned, and its GELU: `x [n, C]`, `b [C]`
+pub fn gelu_bias<B: Launch>(x: FloatTensor<B>, b: FloatTensor<B>) -> [FloatTensor<B>; 2] {
+    let (n, width) = rows_columns(&x.shape());
+    let y = B::empty(&x, x.shape(), DType::F32);
+    let params = BiasParams { n: n as u32, width: width as u32 };
+    B::launch(&GELU_BIAS_FORWARD, [b], [x, y], &params, groups_of_64(n * width))
+}
+
 /// `x [n, C] + b [C]`, in place of x if it is uniquely owned
 pub fn bias_add<B: Launch>(x: FloatTensor<B>, b: FloatTensor<B>) -> FloatTensor<B> {
     let (n, width) = rows_columns(&x.shape());
@@ -188,6 +207,23 @@ impl<B: Launch> Vjp<B, 1> for Gelu<FloatTensor<B>> {
     }
 }
 
+/// Gradients of [`gelu_bias`].
+#[derive(Debug, Clone)]
+pub struct GeluBias<T> {
+    /// The sum.
+    pub x: T,
+}
+
+impl<B: Launch> Vjp<B, 2> for GeluBias<FloatTensor<B>> {
+    fn backward(self, dy: FloatTensor<B>, needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
+        let [dx] = Vjp::<B, 1>::backward(Gelu { x: self.x }, dy, [true]);
+        match dx {
+            Some(dx) => Vjp::<B, 2>::backward(Bias, dx, needs),
+            None => [None, None],
+        }
+    }
+}
+
 /// Gradients of `x + b`.
 #[derive(Debug, Clone)]
 pub struct Bias;
@@ -196,6 +232,18 @@ impl<B: Launch> Vjp<B, 2> for Bias {
     fn backward(self, dy: FloatTensor<B>, needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
         let db = needs[1].then(|| column_sum::<B>(dy.clone()));
         [needs[0].then_some(dy), db]
+    }
+}
+
+/// Gradients of `x + (y + b)`.
+#[derive(Debug, Clone)]
+pub struct BiasedResidual;
+
+impl<B: Launch> Vjp<B, 3> for BiasedResidual {
+    fn backward(self, dy: FloatTensor<B>, needs: [bool; 3]) -> [Option<FloatTensor<B>>; 3] {
+        let [dx, d] = Vjp::<B, 2>::backward(Residual, dy, [needs[0], true]);
+        let [dy, db] = d.map_or([None, None], |d| Vjp::<B, 2>::backward(Bias, d, [needs[1], needs[2]]));
+        [dx, dy, db]
     }
 }
 

@@ -23,6 +23,7 @@ pub mod packed;
 pub mod rope;
 pub mod scale;
 pub mod tape;
+pub mod thirds;
 mod weights;
 
 pub use attention::{AttentionShape, MAX_HEAD_DIM};
@@ -34,7 +35,7 @@ pub use rope::Positions;
 use crate::gpu::Kernels;
 
 /// The kernels of all operations.
-pub(crate) const KERNELS: [Kernels; 14] = [
+pub(crate) const KERNELS: [Kernels; 15] = [
     attention::kernels::KERNELS,
     cast_bf16::KERNELS,
     column_sum::KERNELS,
@@ -49,6 +50,7 @@ pub(crate) const KERNELS: [Kernels; 14] = [
     norm::rms::KERNELS,
     rope::KERNELS,
     scale::KERNELS,
+    thirds::KERNELS,
 ];
 
 use backend::ModelOps;
@@ -161,6 +163,29 @@ pub fn gated(x: Tensor<2>, [gate, up]: [Tensor<2>; 2]) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::gated(x.into_dispatch(), gate.into_dispatch(), up.into_dispatch()))
 }
 
+/// [`attention`] between the rows of `x + b`, `x [B·T, 3·C]`, `b [3·C]`, whose thirds are queries, keys and values of as many heads. → `[B·T, C]`
+pub fn attention_of_thirds(x: Tensor<2>, b: Tensor<1>, starts: Option<Tensor<1, Int>>, shape: AttentionShape) -> Tensor<2> {
+    let documents = starts.is_some();
+    let starts = starts.unwrap_or_else(|| Tensor::empty([1], (&x.device(), DType::I32))).into_dispatch();
+    Tensor::from_dispatch(Dispatch::attention_of_thirds(x.into_dispatch(), b.into_dispatch(), starts, documents, shape))
+}
+
+/// `x + (y + bias)`, `x` and `y [n, C]`, and its LayerNorm with `weight` and `b [C]`. The sum is computed in place of y if it is uniquely owned.
+pub fn add_layer_norm(
+    x: Tensor<2>,
+    y: Tensor<2>,
+    bias: Option<Tensor<1>>,
+    [weight, b]: [Tensor<1>; 2],
+    eps: f64,
+) -> (Tensor<2>, Tensor<2>) {
+    let biased = bias.is_some();
+    // A binding cannot be omitted: without a bias this one is not read.
+    let bias = bias.unwrap_or_else(|| Tensor::empty([4], &x.device())).into_dispatch();
+    let (x, y, weight, b) = (x.into_dispatch(), y.into_dispatch(), weight.into_dispatch(), b.into_dispatch());
+    let (sum, normed) = Dispatch::add_layer_norm(x, y, bias, biased, weight, b, eps as f32);
+    (Tensor::from_dispatch(sum), Tensor::from_dispatch(normed))
+}
+
 /// `silu(gate) · up`, both `[n, C]`. Their gradients are computed in place if they are uniquely owned.
 pub fn swiglu(gate: Tensor<2>, up: Tensor<2>) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::swiglu(gate.into_dispatch(), up.into_dispatch()))
@@ -169,6 +194,11 @@ pub fn swiglu(gate: Tensor<2>, up: Tensor<2>) -> Tensor<2> {
 /// `x [n, C]` with some values 0 and the others divided by 1 − p, as `mask` says.
 pub fn dropout(x: Tensor<2>, mask: Mask) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::dropout(x.into_dispatch(), mask))
+}
+
+/// [`gelu`] of `x + b`, `x [n, C]`, `b [C]`, the sum in place of x if it is uniquely owned.
+pub fn gelu_bias(x: Tensor<2>, b: Tensor<1>) -> Tensor<2> {
+    Tensor::from_dispatch(Dispatch::gelu_bias(x.into_dispatch(), b.into_dispatch()))
 }
 
 /// GELU in its tanh form, `[n, C]`; finite for every finite input. The gradient is computed in place of x if it is uniquely owned.

@@ -95,3 +95,17 @@ fn dispatches_of_a_step_are_counted() {
     assert_eq!((all, 15 * (four - two)), (842, 810));
     assert!(all <= 850);
 }
+
+/// At most 40 a layer are allowed.
+#[test]
+fn dispatches_of_a_layer_of_gpt2_are_counted() {
+    let Some(device) = as_a_gpu() else { return };
+    let gpt2 = |layers: usize| {
+        let json = json!({ "model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_layer": layers, "n_positions": 512, "vocab_size": 256 });
+        of_a_step(json, &device)
+    };
+    // Forward: add and norm, c_attn, thirds, attention, c_proj, add and norm, c_fc, GELU, c_proj, bias. Backward: of four products input and
+    // weight apart and the sum of the bias, GELU, attention twice, thirds, two norms with two column sums each. 12 parameters: 6 dispatches of
+    // AdamW, 2 of the norm.
+    assert_eq!(gpt2(3) - gpt2(2), 10 + 4 * 3 + 1 + 2 + 1 + 2 * 3 + 6 + 2);
+}

@@ -1,5 +1,6 @@
 use tabtune::gpu::{Access, Kernel};
 use tabtune::ops::elementwise::{self, BiasParams, Params};
+use tabtune::ops::thirds;
 use tabtune_tests::kernels::{Case, check, floats, noise, poisoned, words};
 
 /// f32 exp (3 + 2·abs(x) ulp) and division against f64, relative to the RMS of the outputs.
@@ -49,6 +50,36 @@ fn bias_add_adds_one_bias_per_column() {
         Case::new(&elementwise::BIAS_ADD, [b], [x], &params, ((n * width) as u32).div_ceil(64))
     };
     check(&[(1, 1), (3, 255), (5, 257), (4099, 3)].map(case), 1e-7, ("% params.width", "/ params.width"));
+}
+
+#[test]
+fn gelu_bias_is_the_form_of_the_sum() {
+    let case = |(n, width): (usize, usize)| {
+        let params = BiasParams { n: n as u32, width: width as u32 };
+        let (b, x) = (words(&noise(width, 2)), words(&noise(n * width, 1)));
+        let written = [x, poisoned(n * width)];
+        Case::new(&elementwise::GELU_BIAS_FORWARD, [b], written, &params, ((n * width) as u32).div_ceil(64))
+    };
+    check(&[(1, 1), (3, 255), (5, 257), (4099, 3)].map(case), BOUND, ("y[i] = v * half", "y[i] = x[i] + half"));
+    check(&[(1, 1), (3, 255), (5, 257), (4099, 3)].map(case), BOUND, ("% params.width", "/ params.width"));
+}
+
+#[test]
+fn thirds_are_split_and_joined() {
+    let (split, join) = (&thirds::SPLIT, &thirds::JOIN);
+    let shapes = [(1, 1), (3, 85), (5, 257), (300, 4)];
+    let params = |(n, width): (usize, usize)| (thirds::Params { n: n as u32, width: width as u32 }, ((3 * n * width) as u32).div_ceil(64));
+    let apart = |s: (usize, usize)| {
+        let ((params, groups), n) = (params(s), s.0 * s.1);
+        let read = [words(&noise(3 * n, 1)), words(&noise(3 * s.1, 2))];
+        Case::new(split, read, [(); 3].map(|()| poisoned(n)), &params, groups)
+    };
+    check(&shapes.map(apart), 1e-7, ("b[column]", "b[column % width]"));
+    let together = |s: (usize, usize)| {
+        let ((params, groups), n) = (params(s), s.0 * s.1);
+        Case::new(join, [1, 2, 3].map(|seed| words(&noise(n, seed))), [poisoned(3 * n)], &params, groups)
+    };
+    check(&shapes.map(together), 0.0, ("switch column / width", "switch (column + 1u) / width"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Products of one input with several matrices.
+//! Operations that are several others in fewer dispatches: products of one input with several matrices, and what GPT-2's blocks do between theirs.
 
 use burn::tensor::{Device as TensorDevice, Tensor, TensorData};
 use tabtune::gpu::StorageType::{Bf16, F32};
@@ -163,4 +163,55 @@ fn gated_products_are_their_parts() {
         );
         assert!(launched.is_none_or(|launched| (launched == 4) == joint), "{n} rows of {f}: {launched:?}");
     }
+}
+
+#[test]
+fn attention_of_thirds_is_its_parts() {
+    for (heads, head_dim) in [(2, 16), (3, 5)] {
+        let (batch_size, seq_len, c) = (2, 40, heads * head_dim);
+        let shape = AttentionShape { batch_size, seq_len, offset: 0, heads, kv_heads: heads, head_dim };
+        compare(
+            &[[batch_size * seq_len, 3 * c], [1, 3 * c]],
+            |i| ops::attention_of_thirds(i[0].clone() * 1.0, i[1].clone().reshape([3 * c]), None, shape),
+            |i| {
+                let x = i[0].clone() + i[1].clone();
+                let [q, k, v] = [0, 1, 2].map(|third| x.clone().narrow(1, third * c, c));
+                ops::attention(q, k, v, None, shape)
+            },
+        );
+    }
+}
+
+#[test]
+fn sum_with_a_bias_and_its_norm_are_their_parts() {
+    for (n, c, biased) in [(70, 64, true), (33, 20, false), (7, 5, true)] {
+        compare(
+            &[[n, c], [n, c], [1, c], [1, c], [1, c]],
+            |i| {
+                let [bias, w, b] = [2, 3, 4].map(|at| i[at].clone().reshape([c]));
+                let (sum, normed) =
+                    ops::add_layer_norm(i[0].clone() * 1.0, i[1].clone() * 1.0, biased.then_some(bias.clone()), [w, b], 1e-5);
+                // Without the bias it has a gradient all the same.
+                let sum = if biased { sum } else { ops::bias_add(sum, bias) };
+                ops::residual_add(sum, normed)
+            },
+            |i| {
+                let [bias, w, b] = [2, 3, 4].map(|at| i[at].clone());
+                let before = i[0].clone() + i[1].clone();
+                let sum = before.clone() + bias;
+                let x = if biased { sum.clone() } else { before };
+                let x = x.clone() - x.mean_dim(1);
+                sum + x.clone() / (x.powi_scalar(2).mean_dim(1) + 1e-5).sqrt() * w + b
+            },
+        );
+    }
+}
+
+#[test]
+fn gelu_of_a_biased_input_is_its_parts() {
+    compare(
+        &[[70, 11], [1, 11]],
+        |i| ops::gelu_bias(i[0].clone() * 1.0, i[1].clone().reshape([11])),
+        |i| ops::gelu(i[0].clone() + i[1].clone()),
+    );
 }

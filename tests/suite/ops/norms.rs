@@ -164,3 +164,29 @@ fn column_sum_adds_rows() {
     };
     check(&SHAPES.map(case), BOUND, ("r < end", "r + 1u < end"));
 }
+
+#[test]
+fn column_sum_by_workgroups_agrees_with_the_definition() {
+    let case = |s: (usize, usize)| {
+        let params = column_sum::GroupParams { n: s.0 as u32, width: s.1 as u32 };
+        Case::new(&column_sum::GROUP, [rows(s.0, s.1, 1)], [poisoned(s.1)], &params, (s.1 as u32).div_ceil(16))
+    };
+    check(&SHAPES.map(case), BOUND, ("r += 16u", "r += 17u"));
+    check(&SHAPES.map(case), BOUND, ("var stride = 8u", "var stride = 4u"));
+}
+
+#[test]
+fn layer_norm_of_a_sum_agrees_with_the_definition() {
+    for biased in [0, 1] {
+        let case = |s: (usize, usize)| {
+            let params = layer_norm::AddParams { n: s.0 as u32, width: s.1 as u32, eps: 1e-5, biased };
+            let read = [rows(s.0, s.1, 1), rows(1, s.1, 2), rows(1, s.1, 3), rows(1, s.1, 4)];
+            let written = [rows(s.0, s.1, 5), poisoned(s.0 * s.1), poisoned(s.0 * 2)];
+            Case::new(&layer_norm::ADD_FORWARD_GROUP, read, written, &params, s.0 as u32)
+        };
+        for flip in [("squares += v * v", "squares += v"), ("x[row * quarters + c] + added", "x[row * quarters + c] - added")] {
+            check(&WIDE.map(case), 5e-5, flip);
+        }
+        check(&WIDE.map(case), 5e-5, ("params.biased == 1u", if biased == 1 { "params.biased == 0u" } else { "params.biased != 1u" }));
+    }
+}

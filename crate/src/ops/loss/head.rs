@@ -6,7 +6,7 @@ use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::tensor::Slice;
 
 use crate::gpu::launch::{Launch, rows_columns};
-use crate::ops::linear;
+use crate::ops::linear::{self, Linear};
 use crate::ops::loss::cross_entropy;
 use crate::ops::scale::scale;
 use crate::ops::tape::Vjp;
@@ -58,6 +58,7 @@ pub fn forward<B: Launch>(
     let rows = plan.rows_of_a_run(n);
     for start in (0..n).step_by(rows) {
         let run = start..n.min(start + rows);
+        let rows_of_run = run.len();
         let (part, ids) = if run.len() == n {
             (x.clone(), targets.clone())
         } else {
@@ -72,6 +73,13 @@ pub fn forward<B: Launch>(
             continue;
         }
         let dy = cross_entropy::gradient::<B>(logits, vocab, ids, stats);
+        if plan.needs == [true; 2] && rows_of_run == n && vocab == rows_columns(&dy.shape()).1 {
+            // One run: both in one dispatch, where the vocabulary is small.
+            let [dx, dw] = Vjp::<B, 2>::backward(Linear { x: part, w: w.clone() }, dy, [true; 2]);
+            inputs.extend(dx);
+            weight = dw;
+            continue;
+        }
         if plan.needs[0] {
             inputs.push(linear::backward_input::<B>(dy.clone(), w.clone()));
         }

@@ -7,13 +7,13 @@ use burn::tensor::DType;
 use crate::gpu::launch::{Launch, rows_columns};
 use crate::gpu::{Kernels, Words, groups_of_64};
 use crate::ops::column_sum::{self, column_sum};
-use crate::ops::elementwise::residual_add;
+use crate::ops::elementwise::{bias_add, residual_add};
 use crate::ops::norm::rms::{self, ForwardParams};
 use crate::ops::tape::Vjp;
 
 /// The kernels of this file.
 pub(crate) static KERNELS: Kernels =
-    &[&FORWARD.all(), &FORWARD_GROUP.all(), &BACKWARD_INPUT.all(), &BACKWARD_WEIGHT.all(), &BACKWARD_GROUP.all()];
+    &[&FORWARD.all(), &FORWARD_GROUP.all(), &ADD_FORWARD_GROUP.all(), &BACKWARD_INPUT.all(), &BACKWARD_WEIGHT.all(), &BACKWARD_GROUP.all()];
 
 crate::kernel! {
     /// `y`, and mean and `r` of each row.
@@ -21,6 +21,29 @@ crate::kernel! {
 
     /// [`FORWARD`] where C is a multiple of 4, with one workgroup per row.
     pub FORWARD_GROUP = "layer_norm_forward_group" as FORWARD;
+}
+crate::kernel! {
+    /// `sum ← x + (sum + bias)`, and [`FORWARD`] of it, where C is a multiple of 4, with one workgroup per row.
+    pub ADD_FORWARD_GROUP = "layer_norm_add_forward_group" [64], (x, bias, w, b) -> (mut sum, y, stats),
+    /// Shapes of the sum and its norm.
+    struct AddParams {
+        /// Rows.
+        n: u32,
+        /// C.
+        width: u32,
+        /// Added to the variance.
+        eps: f32,
+        /// 1 where there is a bias.
+        biased: u32,
+    },
+    twin |[x, bias, w, b], [sum, y, stats], p| {
+        let width = p.width as usize;
+        for i in 0..p.n as usize * width {
+            let added = sum.floats()[i] + if p.biased == 1 { bias.floats()[i % width] } else { 0.0 };
+            sum.floats_mut()[i] = x.floats()[i] + added;
+        }
+        forward_twin([&*sum, w, b], [y, stats], &ForwardParams { n: p.n, width: p.width, eps: p.eps });
+    }
 }
 crate::kernel! {
     /// `dx = r (dy w − mean(dy w) − z mean(dy w z))`, `z = (x − mean) r`
@@ -106,6 +129,27 @@ pub fn forward<B: Launch>(x: FloatTensor<B>, w: FloatTensor<B>, b: FloatTensor<B
     let params = ForwardParams { n: n as u32, width: width as u32, eps };
     let (kernel, groups) = if by_groups::<B>(&x, width) { (&FORWARD_GROUP, n as u32) } else { (&FORWARD, groups_of_64(n)) };
     B::launch(kernel, [x, w, b], [y, stats], &params, groups)
+}
+
+/// `x + (y + bias)`, its norm, and mean and scale of each row; the sum in place of y if it is uniquely owned.
+pub fn add_forward<B: Launch>(
+    x: FloatTensor<B>,
+    y: FloatTensor<B>,
+    bias: Option<FloatTensor<B>>,
+    [w, b]: [FloatTensor<B>; 2],
+    eps: f32,
+) -> [FloatTensor<B>; 3] {
+    let (n, width) = rows_columns(&x.shape());
+    if !by_groups::<B>(&x, width) {
+        let y = bias.into_iter().fold(y, bias_add::<B>);
+        let sum = residual_add::<B>(x, y);
+        let [y, stats] = forward::<B>(sum.clone(), w, b, eps);
+        return [sum, y, stats];
+    }
+    let params = AddParams { n: n as u32, width: width as u32, eps, biased: u32::from(bias.is_some()) };
+    let bias = bias.unwrap_or_else(|| B::empty(&x, [4].into(), DType::F32));
+    let (normed, stats) = (B::empty(&x, x.shape(), DType::F32), B::empty(&x, [n, 2].into(), DType::F32));
+    B::launch(&ADD_FORWARD_GROUP, [x, bias, w, b], [y, normed, stats], &params, n as u32)
 }
 
 /// Whether a workgroup takes a row: on a GPU neighbouring threads should read neighbouring elements.

@@ -1,0 +1,81 @@
+//! Queries, keys and values that are one product, as GPT-2 has them: `[n, 3 C]`, each a third of every row.
+
+use burn::backend::TensorMetadata;
+use burn::backend::tensor::FloatTensor;
+use burn::tensor::DType;
+
+use crate::gpu::launch::{Launch, rows_columns};
+use crate::gpu::{Kernels, Words, groups_of_64};
+use crate::ops::attention::{self, Attention, AttentionShape};
+use crate::ops::column_sum::column_sum;
+use crate::ops::tape::Vjp;
+
+/// The kernels of this file.
+pub(crate) static KERNELS: Kernels = &[&SPLIT.all(), &JOIN.all()];
+
+crate::kernel! {
+    /// `q, k, v` = the thirds of the rows of `x + b`
+    pub SPLIT = "qkv_split" [64], (x, b) -> (q, k, v),
+    /// Shape of q, k and v.
+    struct Params {
+        /// Rows.
+        n: u32,
+        /// C.
+        width: u32,
+    },
+    twin |[x, b], [q, k, v], p| {
+        let width = p.width as usize;
+        for (third, y) in [q, k, v].into_iter().enumerate() {
+            for i in 0..p.n as usize * width {
+                let column = third * width + i % width;
+                y.floats_mut()[i] = x.floats()[i / width * 3 * width + column] + b.floats()[column];
+            }
+        }
+    }
+}
+crate::kernel! {
+    /// The rows of x = those of q, k and v one after another.
+    pub JOIN = "qkv_join" [64], (q, k, v) -> (x), Params,
+    twin |[q, k, v], [x], p| {
+        let width = p.width as usize;
+        for (third, y) in [q, k, v].into_iter().enumerate() {
+            for i in 0..p.n as usize * width {
+                x[i / width * 3 * width + third * width + i % width] = y[i];
+            }
+        }
+    }
+}
+
+/// Attention between the rows of `x + b`, `x [B·T, 3 C]`, `b [3 C]`, whose thirds are queries, keys and values. → `[B·T, C]`
+pub fn attention<B: Launch>(
+    x: FloatTensor<B>,
+    b: FloatTensor<B>,
+    starts: FloatTensor<B>,
+    documents: bool,
+    shape: AttentionShape,
+) -> (FloatTensor<B>, Thirds<FloatTensor<B>>) {
+    let (n, columns) = rows_columns(&x.shape());
+    let width = columns / 3;
+    let thirds = [(); 3].map(|()| B::empty(&x, [n, width].into(), DType::F32));
+    let params = Params { n: n as u32, width: width as u32 };
+    let [q, k, v] = B::launch(&SPLIT, [x, b], thirds, &params, groups_of_64(n * columns));
+    let (y, attention) = attention::forward::<B>(q, k, v, starts, documents, shape);
+    (y, Thirds { attention })
+}
+
+/// What the backward pass of [`attention`] needs.
+#[derive(Debug, Clone)]
+pub struct Thirds<T> {
+    attention: Attention<T>,
+}
+
+impl<B: Launch> Vjp<B, 2> for Thirds<FloatTensor<B>> {
+    fn backward(self, dy: FloatTensor<B>, needs: [bool; 2]) -> [Option<FloatTensor<B>>; 2] {
+        let (n, width) = rows_columns(&dy.shape());
+        let thirds = Vjp::<B, 3>::backward(self.attention, dy, [true; 3]).map(|grad| grad.expect("attention gives all gradients"));
+        let dx = B::empty(&thirds[0], [n, 3 * width].into(), DType::F32);
+        let [dx] = B::launch(&JOIN, thirds, [dx], &Params { n: n as u32, width: width as u32 }, groups_of_64(3 * n * width));
+        let db = needs[1].then(|| column_sum::<B>(dx.clone()));
+        [needs[0].then_some(dx), db]
+    }
+}
