@@ -1,12 +1,17 @@
-// node tests/bench/first-step.mjs [tiny|small]
+// node tests/bench/first-step.mjs [tiny|small] [--before CHECKOUT] [--rounds N]
 // Where the first step of the benchmark's model goes in Chromium: until there is a trainer, the kernels compiled one by one, and a later step.
+// With CHECKOUT, a folder with another commit whose package is built: first steps of both and of jax-js in turns, each in a new browser.
 import { readFileSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
 import { root } from '../../web/toolchain.mjs';
 import { Browser } from '../browser/chromium.mjs';
 import { serve } from '../browser/site.mjs';
+import { pagesDir, preparePage } from './peers.mjs';
 
-const size = process.argv[2] ?? 'tiny';
+const options = { before: { type: 'string' }, rounds: { type: 'string', default: '4' } };
+const { values, positionals } = parseArgs({ allowPositionals: true, options });
+const size = positionals[0] ?? 'tiny';
 const seconds = (millis) => (millis / 1000).toFixed(2);
 const stems = readdirSync(join(root, 'shaders')).filter((name) => name.endsWith('.wgsl') && name !== 'common.wgsl');
 const shaders = stems.map((name) => ({ name: name.replace('.wgsl', ''), text: readFileSync(join(root, 'shaders', name), 'utf8').trim() }));
@@ -33,15 +38,46 @@ async function compiled(codes) {
   return times;
 }
 
-const site = await serve({ '/': '.' });
-const browser = await Browser.launch();
-try {
-  const { page } = await browser.open(`${site.url}/tests/bench/tabtune.html?probe`);
+const asked = (site) => ({ size, steps: 0, specUrl: `${site.url}/tests/bench/spec.mjs` });
+
+/** Opens a library's page and takes its first step. */
+async function firstStep(browser, site, address) {
+  const { page } = await browser.open(site.url + address);
   await page.waitForFunction(() => globalThis.__bench !== undefined);
-  const ask = { size, steps: 0, specUrl: `${site.url}/tests/bench/spec.mjs` };
-  const { firstStepMs, builtMs } = await page.evaluate((given) => globalThis.__bench(given), ask);
-  await page.evaluate((given) => globalThis.__bench(given), { ...ask, steps: 2 });
-  const { stepMs } = await page.evaluate((given) => globalThis.__bench(given), { ...ask, steps: 2 });
+  return { page, ...(await page.evaluate((given) => globalThis.__bench(given), asked(site))) };
+}
+
+async function inTurns() {
+  await preparePage('jax');
+  const isolated = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp', policy: null };
+  const site = await serve({ '/peers/': pagesDir, '/before/': resolve(values.before), '/': '.' }, isolated);
+  const pages = { now: '/tests/bench/tabtune.html', before: '/before/tests/bench/tabtune.html', 'jax-js': '/peers/jax.html' };
+  const times = Object.entries(pages).map(([name, address]) => ({ name, address, all: [] }));
+  for (let turn = 0; turn < Number(values.rounds) * times.length; turn++) {
+    const { address, all } = times[(turn + Math.floor(turn / times.length)) % times.length];
+    const browser = await Browser.launch();
+    all.push((await firstStep(browser, site, address)).firstStepMs);
+    await browser.close();
+  }
+  await site.close();
+  for (const { name, all } of times) console.log(`${name}: ${all.map(seconds).join(', ')} s`);
+}
+
+async function inParts() {
+  const site = await serve({ '/': '.' });
+  const browser = await Browser.launch();
+  try {
+    await parts(browser, site);
+  } finally {
+    await browser.close();
+    await site.close();
+  }
+}
+
+async function parts(browser, site) {
+  const { page, firstStepMs, builtMs } = await firstStep(browser, site, '/tests/bench/tabtune.html?probe');
+  await page.evaluate((given) => globalThis.__bench(given), { ...asked(site), steps: 2 });
+  const { stepMs } = await page.evaluate((given) => globalThis.__bench(given), { ...asked(site), steps: 2 });
   const codes = await page.evaluate(texts);
   await page.close();
   const empty = await browser.open(`${site.url}/`);
@@ -53,7 +89,6 @@ try {
   console.log(`| ${kernels.length} kernels, compiled one by one | ${seconds(sum)} s |`);
   console.log(`| a later step | ${seconds(stepMs)} s |\n`);
   for (const { name, millis } of kernels.toSorted((a, b) => b.millis - a.millis).slice(0, 12)) console.log(`${Math.round(millis)} ms ${name}`);
-} finally {
-  await browser.close();
-  await site.close();
 }
+
+await (values.before ? inTurns() : inParts());
