@@ -1,6 +1,6 @@
 // crate → web/pkg (release) or web/pkg-quick (quick), two builds of which neither evicts the other.
-//   node web/build-wasm.mjs           release: cargo with link-time optimization, wasm-bindgen, unreached.mjs and wasm-opt -Oz; fails when the
-//                                     result is larger than allowed
+//   node web/build-wasm.mjs           release: cargo with link-time optimization, wasm-bindgen, unreached.mjs, uncommented.mjs and wasm-opt
+//                                     -Oz; fails when the result is larger than allowed
 //   node web/build-wasm.mjs quick     cargo and wasm-bindgen alone, for trying things out: larger, but there in seconds after a change; it
 //                                     also replays recorded trajectories, for the tests
 // Each has dependencies of its own: link-time optimization wants bitcode, without it machine code. Nothing is done when no input has changed.
@@ -10,11 +10,12 @@ import { join } from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import { StageError, Stages } from './stages.mjs';
 import { cacheDir, environment, filesOf, ownTarget, root, run } from './toolchain.mjs';
+import { withoutComments } from './uncommented.mjs';
 import { withoutUnreached } from './unreached.mjs';
 
 const MB = 1_000_000;
 const LIMITS = { gzip: 3.8 * MB, brotli: 2.6 * MB };
-const INPUTS = ['Cargo.toml', 'Cargo.lock', 'crate', 'shaders', ...['bindgen', 'build-wasm.mjs', 'unreached.mjs'].map((name) => join('web', name))];
+const INPUTS = ['Cargo.toml', 'Cargo.lock', 'crate', 'shaders', ...['bindgen', 'build-wasm.mjs', 'uncommented.mjs', 'unreached.mjs'].map((name) => join('web', name))];
 const TARGET = 'wasm32-unknown-unknown';
 /**
  * Functions of like names lie side by side, which makes the download smaller by a hundredth; then names and producers are dropped. What rustc
@@ -98,7 +99,8 @@ async function compile(kind, { folder, wasm }, onLine, tools) {
   await tools;
   await run('wasm-bindgen', ['--target', 'web', '--out-dir', folder, '--out-name', 'tabtune', compiledAs(kind)], { quiet: true, onLine });
   if (kind !== 'release') return;
-  writeFileSync(wasm, withoutUnreached(readFileSync(wasm)));
+  const shaders = filesOf(join(root, 'shaders')).filter((file) => file.endsWith('.wgsl'));
+  writeFileSync(wasm, withoutComments(withoutUnreached(readFileSync(wasm)), shaders));
   await run('wasm-opt', [wasm, '-o', wasm, ...WASM_OPT], { quiet: true, onLine });
 }
 

@@ -5,6 +5,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { root } from '../../web/toolchain.mjs';
+import { uncommented } from '../../web/uncommented.mjs';
 import { Browser } from '../browser/chromium.mjs';
 import { serve } from '../browser/site.mjs';
 import { pagesDir, preparePage } from './peers.mjs';
@@ -14,7 +15,7 @@ const { values, positionals } = parseArgs({ allowPositionals: true, options });
 const size = positionals[0] ?? 'tiny';
 const seconds = (millis) => (millis / 1000).toFixed(2);
 const stems = readdirSync(join(root, 'shaders')).filter((name) => name.endsWith('.wgsl') && name !== 'common.wgsl');
-const shaders = stems.map((name) => ({ name: name.replace('.wgsl', ''), text: readFileSync(join(root, 'shaders', name), 'utf8').trim() }));
+const shaders = stems.map((name) => ({ name: name.replace('.wgsl', ''), text: uncommented(readFileSync(join(root, 'shaders', name), 'latin1')).trim() }));
 
 /** Runs in the page: asks the worker's probe. */
 const texts = () =>

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use crate::gpu::{Chunk, KernelParams, StorageType};
+use crate::gpu::{Chunk, KernelParams};
 
 /// What a kernel does with a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,13 +58,17 @@ pub type AnyTwin = fn(Vec<&[u32]>, Vec<&mut [u32]>, &[u32]);
 ///
 /// # Panics
 ///
-/// On another number of buffers, or fewer words of parameters.
+/// On another number of buffers, or fewer words of parameters; and always without the feature `cpu`, where nothing calls twins and a browser need
+/// not download them.
 pub fn apply<P: KernelParams, const R: usize, const W: usize>(
     twin: Twin<P, R, W>,
     read: Vec<&[u32]>,
     written: Vec<&mut [u32]>,
     params: &[u32],
 ) {
+    if !cfg!(feature = "cpu") {
+        unreachable!("twins need the feature `cpu`");
+    }
     let read = read.try_into().expect("a buffer for each binding that is read");
     let written = written.try_into().expect("a buffer for each binding that is written");
     twin(read, written, &P::from_words(params));
@@ -221,8 +225,9 @@ impl AnyKernel {
     /// # Panics
     ///
     /// On another number of buffers, or fewer words of parameters.
+    #[cfg(feature = "cpu")]
     pub fn define(&self, read: Vec<&[u32]>, written: Vec<&mut [u32]>, params: &[u32]) {
-        let (matrices, storage) = self.chunk.map_or((0, StorageType::F32), |chunk| (chunk.matrices, chunk.storage));
+        let (matrices, storage) = self.chunk.map_or((0, crate::gpu::StorageType::F32), |chunk| (chunk.matrices, chunk.storage));
         let weights: Vec<_> = read[..matrices].iter().map(|words| storage.decode(words)).collect();
         let read = weights.iter().map(Vec::as_slice).chain(read.into_iter().skip(matrices)).collect();
         (self.twin)(read, written, params);
