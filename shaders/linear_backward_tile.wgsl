@@ -48,6 +48,21 @@ fn more_weight(row: u32, i: u32) -> vec4<f32> {
   return vec4<f32>();
 }
 
+// Vectors of a row of dy and of x; zeros past an end.
+fn outputs4(row: u32, c: u32) -> vec4<f32> {
+  if (row < params.n && c < params.m4) {
+    return output4(row, c);
+  }
+  return vec4<f32>();
+}
+
+fn inputs4(row: u32, i: u32) -> vec4<f32> {
+  if (row < params.n && i < params.k4) {
+    return x[row * params.k4 + i];
+  }
+  return vec4<f32>();
+}
+
 fn store_weight(row: u32, i: u32, sum: vec4<f32>) {
   if (row < outputs() && i < params.k4) {
     let at = row * params.k4 + i;
@@ -57,33 +72,24 @@ fn store_weight(row: u32, i: u32, sum: vec4<f32>) {
 
 // The rows 4 (ty + 8 a) + e and the vectors tx, tx + 8 of dW; the sum runs over the rows of dy and x.
 fn weight_gradient(tile: u32, lane: u32, rounds: u32) {
-  let k4 = params.k4;
-  let across = (k4 + 15u) / 16u;
+  let across = (params.k4 + 15u) / 16u;
   let top = tile / across * 16u;
   let column = tile % across * 16u;
   let tx = lane % 8u;
   let ty = lane / 8u;
+  let v = lane % 16u;
+  var at = lane / 16u;
   var a0 = vec4<f32>(); var b0 = vec4<f32>(); var a1 = vec4<f32>(); var b1 = vec4<f32>();
   var a2 = vec4<f32>(); var b2 = vec4<f32>(); var a3 = vec4<f32>(); var b3 = vec4<f32>();
   var a4 = vec4<f32>(); var b4 = vec4<f32>(); var a5 = vec4<f32>(); var b5 = vec4<f32>();
   var a6 = vec4<f32>(); var b6 = vec4<f32>(); var a7 = vec4<f32>(); var b7 = vec4<f32>();
   for (var round = 0u; round < rounds; round++) {
     for (var e = 0u; e < 4u; e++) {
-      let r = lane / 16u + 4u * e;
-      let row = 16u * round + r;
-      let v = lane % 16u;
-      var p = vec4<f32>();
-      var q = vec4<f32>();
-      if (row < params.n && top + v < params.m4) {
-        p = output4(row, top + v);
-      }
-      if (row < params.n && column + v < k4) {
-        q = x[row * k4 + column + v];
-      }
-      left[r * 16u + v] = p;
-      right[r * 16u + v] = q;
+      left[lane + 64u * e] = outputs4(at + 4u * e, top + v);
+      right[lane + 64u * e] = inputs4(at + 4u * e, column + v);
     }
     workgroupBarrier();
+    at += 16u;
     for (var r = 0u; r < 16u; r++) {
       let p = left[r * 16u + ty]; let q = left[r * 16u + ty + 8u];
       let a = right[r * 16u + tx]; let b = right[r * 16u + tx + 8u];

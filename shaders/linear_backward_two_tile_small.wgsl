@@ -50,6 +50,21 @@ fn more_weight(row: u32, i: u32) -> vec4<f32> {
   return vec4<f32>();
 }
 
+// Vectors of a row of dy and of x; zeros past an end.
+fn outputs4(row: u32, c: u32) -> vec4<f32> {
+  if (row < params.n && c < params.m4) {
+    return output4(row, c);
+  }
+  return vec4<f32>();
+}
+
+fn inputs4(row: u32, i: u32) -> vec4<f32> {
+  if (row < params.n && i < params.k4) {
+    return x[row * params.k4 + i];
+  }
+  return vec4<f32>();
+}
+
 fn store_weight(row: u32, i: u32, sum: vec4<f32>) {
   if (row < outputs() && i < params.k4) {
     let at = row * params.k4 + i;
@@ -59,31 +74,30 @@ fn store_weight(row: u32, i: u32, sum: vec4<f32>) {
 
 // The rows 4 ty + e and the vectors tx of dW; the sum runs over the rows of dy and x.
 fn weight_gradient(tile: u32, lane: u32, rounds: u32) {
-  let k4 = params.k4;
-  let across = (k4 + 7u) / 8u;
+  let across = (params.k4 + 7u) / 8u;
   let top = tile / across * 8u;
   let column = tile % across * 8u;
   let tx = lane % 8u;
   let ty = lane / 8u;
+  let v = lane % 8u;
+  var at = lane / 8u;
   var a0 = vec4<f32>(); var a1 = vec4<f32>();
   var a2 = vec4<f32>(); var a3 = vec4<f32>();
+  var l0 = outputs4(at, top + v);
+  var r0 = inputs4(at, column + v);
+  var l1 = outputs4(at + 8u, top + v);
+  var r1 = inputs4(at + 8u, column + v);
   for (var round = 0u; round < rounds; round++) {
-    for (var e = 0u; e < 2u; e++) {
-      let r = lane / 8u + 8u * e;
-      let row = 16u * round + r;
-      let v = lane % 8u;
-      var p = vec4<f32>();
-      var q = vec4<f32>();
-      if (row < params.n && top + v < params.m4) {
-        p = output4(row, top + v);
-      }
-      if (row < params.n && column + v < k4) {
-        q = x[row * k4 + column + v];
-      }
-      left[r * 8u + v] = p;
-      right[r * 8u + v] = q;
-    }
+    left[lane] = l0;
+    right[lane] = r0;
+    left[lane + 64u] = l1;
+    right[lane + 64u] = r1;
     workgroupBarrier();
+    at += 16u;
+    l0 = outputs4(at, top + v);
+    r0 = inputs4(at, column + v);
+    l1 = outputs4(at + 8u, top + v);
+    r1 = inputs4(at + 8u, column + v);
     for (var r = 0u; r < 16u; r++) {
       let p = left[r * 8u + ty];
       let a = right[r * 8u + tx];

@@ -1,6 +1,9 @@
 // Products by tiles for GPUs: 64 rows by 64 columns of a matrix in a workgroup of 64 threads, 8 by 8 sums each, or 32 by 32 and 4 by 4
 // where those would be few workgroups. Each template is that of a shader.
 //
+// A thread of a tile of 32 reads what it brings into workgroup memory in the next round, l0, l1 and r0, r1, before the products of this one,
+// which run while memory answers: there are few such workgroups, and registers to spare. Of 64 there are many, and no register is left.
+//
 // The sums of a thread are a0, b0, a1, b1 … a7, b7: `a3` has four columns of its row 3, `b3` four others; tiles of 32 have a0 … a3. Each grows
 // by one chain of fused products, in the order of the sum.
 import { LANES, after, each, fromParams, list, main } from './layout.mjs';
@@ -11,6 +14,23 @@ export const SIDES = 'ab';
 export const shape = (size) => ({ rows: size / 8, sides: size / 32, across: size / 4, loads: size / 16 });
 
 export const zeros = ({ rows, sides }) => each(rows, (row) => list(sides, (side) => `var ${SIDES[side]}${row} = vec4<f32>();`, ' '), 2);
+
+/**
+ * What a thread brings into workgroup memory in a round: vectors of the left factor, and of the right one, to the place that `into` says, each
+ * so many rows and places `by` its number. `begin` stands before the loop over the rounds, `bring` at the start of each, `next` after its
+ * first barrier: it moves on by `advance`.
+ */
+export const brought = ({ sides, loads }, left, right, advance) => {
+  const numbered = (e) => (skip) => (e === 0 ? '' : ` + ${skip * e}u`);
+  const ahead = (word) => each(loads, (e) => `${word}l${e} = ${left.vector(numbered(e))};\n${word}r${e} = ${right.vector(numbered(e))};`);
+  const one = (by, l, r) => `${left.into(by)} = ${l};\n${right.into(by)} = ${r};`;
+  if (sides === 1) return { begin: ahead('var '), bring: each(loads, (e) => one(numbered(e), `l${e}`, `r${e}`)), next: `${advance}\n${ahead('')}` };
+  const by = (skip) => ` + ${skip}u * e`;
+  const bring = `for (var e = 0u; e < ${loads}u; e++) {
+    ${one(by, left.vector(by), right.vector(by))}
+  }`;
+  return { begin: '', bring, next: advance };
+};
 
 /** For each sum of a thread. */
 export const sums = ({ rows, sides }, part) => each(rows, (row) => each(sides, (side) => part(row, side, `${SIDES[side]}${row}`)));
@@ -23,7 +43,14 @@ const chains = ({ rows, sides }, array) => each(rows, (row) => `
     return `${sum} = ${LANES.reduce((sofar, e, i) => `fma(vec4<f32>(p.${e}), ${other}${i}, ${sofar})`, sum)};`;
   })}`);
 
-export const forwardTile = (size, { rows, sides, loads } = shape(size)) => `
+const forward = (of) => brought(
+  of,
+  { vector: (by) => `input4(top + row${by(16)}, i4)`, into: (by) => `xs[into${by(80)}]` },
+  { vector: (by) => `matrix4(left + row${by(16)}, i4)`, into: (by) => `ws[into${by(80)}]` },
+  'i4 += 4u;',
+);
+
+export const forwardTile = (size, { rows, sides } = shape(size), { begin, bring, next } = forward(shape(size))) => `
 // The entry point of products by tiles: y[r, c] = Σ_i x[r, i] w[c, i], c < m, which the stem puts in their place, and
 // as many vectors of further products as it has more(), of more_input(r, i) and more_weight(c, i). x [n, 4 k4]. A
 // workgroup: ${size} rows by ${size} columns of y, 16 products of the sum at a time in workgroup memory; a thread: the
@@ -34,6 +61,28 @@ var<workgroup> ws: array<vec4<f32>, ${5 * size}>;
 // Loops with barriers need bounds that are provably uniform.
 var<workgroup> steps: u32;
 
+// Vector i of a row of x, or of what comes behind it.
+fn input4(row: u32, i: u32) -> vec4<f32> {
+  if (row < params.n && i < params.k4) {
+    return x[row * params.k4 + i];
+  }
+  if (row < params.n && i < params.k4 + more()) {
+    return more_input(row, i - params.k4);
+  }
+  return vec4<f32>();
+}
+
+// The same of a row of w.
+fn matrix4(row: u32, i: u32) -> vec4<f32> {
+  if (row < params.m && i < params.k4) {
+    return weight4(row, i);
+  }
+  if (row < params.m && i < params.k4 + more()) {
+    return more_weight(row, i - params.k4);
+  }
+  return vec4<f32>();
+}
+
 // Four values of y from a row's sums on, eight columns apart.
 fn store(row: u32, column: u32, sums: vec4<f32>) {
   ${each(4, (i) => `
@@ -42,43 +91,25 @@ fn store(row: u32, column: u32, sums: vec4<f32>) {
   }`)}
 }
 ${main(64, `
-  ${fromParams('n', 'm', 'k4')}
-  let across = (m + ${size - 1}u) / ${size}u;
+  let across = (params.m + ${size - 1}u) / ${size}u;
   let tile = group_index(group, groups);
   let top = tile / across * ${size}u;
   let left = tile % across * ${size}u;
   if (lane == 0u) {
-    steps = (k4 + more() + 3u) / 4u;
+    steps = (params.k4 + more() + 3u) / 4u;
   }
   let rounds = workgroupUniformLoad(&steps);
   let tx = lane % 8u;
   let ty = lane / 8u;
+  let row = lane / 4u;
+  var i4 = lane % 4u;
+  let into = row * 5u + i4;
   ${zeros({ rows, sides })}
+  ${begin}
   for (var round = 0u; round < rounds; round++) {
-    for (var e = 0u; e < ${loads}u; e++) {
-      let row = lane / 4u + 16u * e;
-      let i = 4u * round + lane % 4u;
-      var p = vec4<f32>();
-      var q = vec4<f32>();
-      if (i < k4) {
-        if (top + row < n) {
-          p = x[(top + row) * k4 + i];
-        }
-        if (left + row < m) {
-          q = weight4(left + row, i);
-        }
-      } else if (i < k4 + more()) {
-        if (top + row < n) {
-          p = more_input(top + row, i - k4);
-        }
-        if (left + row < m) {
-          q = more_weight(left + row, i - k4);
-        }
-      }
-      xs[row * 5u + lane % 4u] = p;
-      ws[row * 5u + lane % 4u] = q;
-    }
+    ${bring}
     workgroupBarrier();
+    ${next}
     for (var i = 0u; i < 4u; i++) {
       ${each(rows, (column) => `let q${column} = ws[${after('tx * 5u + i', 40 * column)}];`, 2)}
       // Element by element of the sum: the columns of the thread.
@@ -89,7 +120,14 @@ ${main(64, `
   }
   ${sums({ rows, sides }, (row, side, sum) => `store(${after('top + ty', 8 * row)}, ${after('left + tx', 32 * side)}, ${sum});`)}`)}`;
 
-export const inputTile = (size, { rows, sides, across, loads } = shape(size)) => `
+const input = (of) => brought(
+  of,
+  { vector: (by) => `left4(row${by(16)}, c, first, own, all)`, into: (by) => `left[into${by(80)}]` },
+  { vector: (by) => `right4(r${by(64 / of.across)}, i4, first, own, all)`, into: (by) => `right[lane${by(64)}]` },
+  'c += 4u; r += 16u;',
+);
+
+export const inputTile = (size, { rows, sides, across } = shape(size), { begin, bring, next } = input(shape(size))) => `
 // Input gradients by tiles: dx[r, i] = Σ_c dy[r, c] w[c, i] in slices of dy's columns, to which the first slice adds
 // as many vectors of further products as the stem has more(), of more_output(r, c) and more_weight(j, i); added to dx
 // if add has bit 0. dy [n, 4 m4], w [outputs(), 4 k4], dx [slices, n, 4 k4]; rows that w lacks count as zeros. A
@@ -97,6 +135,28 @@ export const inputTile = (size, { rows, sides, across, loads } = shape(size)) =>
 // ty + 8 a and the vectors ${sides === 2 ? 'tx, tx + 8' : 'tx'}.
 var<workgroup> left: array<vec4<f32>, ${5 * size}>;
 var<workgroup> right: array<vec4<f32>, ${4 * size}>;
+
+// Vector c of the columns of dy that the slice has from first on, own of them, or of what comes behind them.
+fn left4(row: u32, c: u32, first: u32, own: u32, all: u32) -> vec4<f32> {
+  if (row < params.n && c < own) {
+    return output4(row, first + c);
+  }
+  if (row < params.n && c < all) {
+    return more_output(row, c - own);
+  }
+  return vec4<f32>();
+}
+
+// Vector i of row r of the weights of those columns, or of what comes behind them.
+fn right4(r: u32, i: u32, first: u32, own: u32, all: u32) -> vec4<f32> {
+  if (i < params.k4 && r < min(4u * own, outputs() - 4u * first)) {
+    return weight4(4u * first + r, i);
+  }
+  if (i < params.k4 && r >= 4u * own && r < 4u * all) {
+    return more_weight(r - 4u * own, i);
+  }
+  return vec4<f32>();
+}
 
 fn store_input(slice: u32, row: u32, i: u32, sum: vec4<f32>) {
   if (row < params.n && i < params.k4) {
@@ -113,34 +173,21 @@ fn input_gradient(tile: u32, lane: u32, rounds: u32) {
   let first = slice * params.slice4;
   let own = min(params.slice4, params.m4 - first);
   let all = own + select(0u, more(), slice == 0u);
-  let rows = min(4u * own, outputs() - 4u * first);
   let top = tile % tiles / across * ${size}u;
   let column = tile % across * ${across}u;
   let tx = lane % 8u;
   let ty = lane / 8u;
+  let row = top + lane / 4u;
+  let i4 = column + lane % ${across}u;
+  var c = lane % 4u;
+  var r = lane / ${across}u;
+  let into = lane / 4u * 5u + c;
   ${zeros({ rows, sides })}
+  ${begin}
   for (var round = 0u; round < rounds; round++) {
-    for (var e = 0u; e < ${loads}u; e++) {
-      let row = top + lane / 4u + 16u * e;
-      let c = 4u * round + lane % 4u;
-      var p = vec4<f32>();
-      if (row < params.n && c < own) {
-        p = output4(row, first + c);
-      } else if (row < params.n && c < all) {
-        p = more_output(row, c - own);
-      }
-      left[(row - top) * 5u + lane % 4u] = p;
-      let r = 16u * round + lane / ${across}u + ${64 / across}u * e;
-      let i = column + lane % ${across}u;
-      var q = vec4<f32>();
-      if (i < k4 && r < rows) {
-        q = weight4(4u * first + r, i);
-      } else if (i < k4 && r >= 4u * own && r < 4u * all) {
-        q = more_weight(r - 4u * own, i);
-      }
-      right[(r % 16u) * ${across}u + lane % ${across}u] = q;
-    }
+    ${bring}
     workgroupBarrier();
+    ${next}
     for (var i = 0u; i < 4u; i++) {
       ${each(4, (e) => each(sides, (side) => `let ${SIDES[side]}q${e} = right[${after(`i * ${size}u + tx`, across * e + 8 * side)}];`, 2))}
       ${chains({ rows, sides }, 'left')}

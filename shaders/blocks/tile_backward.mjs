@@ -1,6 +1,6 @@
 // The gradients of products by tiles (tile.mjs): of one product, or of several of one input.
 import { LANES, after, bindings, each, main } from './layout.mjs';
-import { SIDES, shape, sums, zeros } from './tile.mjs';
+import { SIDES, brought, shape, sums, zeros } from './tile.mjs';
 
 /** Parameters of the gradients of several products: m0 and m1 are rows of the first two matrices. */
 const JOINT = ['n', 'm4', 'k4', 'slice4', 'input', 'add', 'm0', 'm1'];
@@ -54,7 +54,14 @@ const GRADIENTS = {
   },
 };
 
-const backwardTile = (of) => (size, { rows, sides, across, loads } = shape(size)) => `
+const weight = (of) => brought(
+  of,
+  { vector: (by) => `outputs4(at${by(64 / of.across)}, top + v)`, into: (by) => `left[lane${by(64)}]` },
+  { vector: (by) => `inputs4(at${by(64 / of.across)}, column + v)`, into: (by) => `right[lane${by(64)}]` },
+  'at += 16u;',
+);
+
+const backwardTile = (of) => (size, { rows, sides, across } = shape(size), { begin, bring, next } = weight(shape(size))) => `
 ${of.head(size).trim()}
 ${of.bound}
 
@@ -83,6 +90,21 @@ fn more_weight(row: u32, i: u32) -> vec4<f32> {
   return vec4<f32>();
 }
 
+// Vectors of a row of dy and of x; zeros past an end.
+fn outputs4(row: u32, c: u32) -> vec4<f32> {
+  if (row < params.n && c < params.m4) {
+    return output4(row, c);
+  }
+  return vec4<f32>();
+}
+
+fn inputs4(row: u32, i: u32) -> vec4<f32> {
+  if (row < params.n && i < params.k4) {
+    return x[row * params.k4 + i];
+  }
+  return vec4<f32>();
+}
+
 fn store_weight(row: u32, i: u32, sum: vec4<f32>) {
   if (row < outputs() && i < params.k4) {
     let at = row * params.k4 + i;
@@ -92,30 +114,19 @@ fn store_weight(row: u32, i: u32, sum: vec4<f32>) {
 
 // The rows ${sides === 2 ? '4 (ty + 8 a) + e and the vectors tx, tx + 8' : '4 ty + e and the vectors tx'} of dW; the sum runs over the rows of dy and x.
 fn weight_gradient(tile: u32, lane: u32, rounds: u32) {
-  let k4 = params.k4;
-  let across = (k4 + ${across - 1}u) / ${across}u;
+  let across = (params.k4 + ${across - 1}u) / ${across}u;
   let top = tile / across * ${across}u;
   let column = tile % across * ${across}u;
   let tx = lane % 8u;
   let ty = lane / 8u;
+  let v = lane % ${across}u;
+  var at = lane / ${across}u;
   ${zeros({ rows, sides })}
+  ${begin}
   for (var round = 0u; round < rounds; round++) {
-    for (var e = 0u; e < ${loads}u; e++) {
-      let r = lane / ${across}u + ${64 / across}u * e;
-      let row = 16u * round + r;
-      let v = lane % ${across}u;
-      var p = vec4<f32>();
-      var q = vec4<f32>();
-      if (row < params.n && top + v < params.m4) {
-        p = output4(row, top + v);
-      }
-      if (row < params.n && column + v < k4) {
-        q = x[row * k4 + column + v];
-      }
-      left[r * ${across}u + v] = p;
-      right[r * ${across}u + v] = q;
-    }
+    ${bring}
     workgroupBarrier();
+    ${next}
     for (var r = 0u; r < 16u; r++) {
       ${each(sides, (side) => `let ${'pq'[side]} = left[${after(`r * ${across}u + ty`, 8 * side)}];`, 2)}
       ${each(sides, (side) => `let ${SIDES[side]} = right[${after(`r * ${across}u + tx`, 8 * side)}];`, 2)}

@@ -9,6 +9,28 @@ var<workgroup> ws: array<vec4<f32>, 320>;
 // Loops with barriers need bounds that are provably uniform.
 var<workgroup> steps: u32;
 
+// Vector i of a row of x, or of what comes behind it.
+fn input4(row: u32, i: u32) -> vec4<f32> {
+  if (row < params.n && i < params.k4) {
+    return x[row * params.k4 + i];
+  }
+  if (row < params.n && i < params.k4 + more()) {
+    return more_input(row, i - params.k4);
+  }
+  return vec4<f32>();
+}
+
+// The same of a row of w.
+fn matrix4(row: u32, i: u32) -> vec4<f32> {
+  if (row < params.m && i < params.k4) {
+    return weight4(row, i);
+  }
+  if (row < params.m && i < params.k4 + more()) {
+    return more_weight(row, i - params.k4);
+  }
+  return vec4<f32>();
+}
+
 // Four values of y from a row's sums on, eight columns apart.
 fn store(row: u32, column: u32, sums: vec4<f32>) {
   if (row < params.n && column < params.m) {
@@ -31,46 +53,30 @@ fn main(
   @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32,
 ) {
-  let n = params.n; let m = params.m; let k4 = params.k4;
-  let across = (m + 63u) / 64u;
+  let across = (params.m + 63u) / 64u;
   let tile = group_index(group, groups);
   let top = tile / across * 64u;
   let left = tile % across * 64u;
   if (lane == 0u) {
-    steps = (k4 + more() + 3u) / 4u;
+    steps = (params.k4 + more() + 3u) / 4u;
   }
   let rounds = workgroupUniformLoad(&steps);
   let tx = lane % 8u;
   let ty = lane / 8u;
+  let row = lane / 4u;
+  var i4 = lane % 4u;
+  let into = row * 5u + i4;
   var a0 = vec4<f32>(); var b0 = vec4<f32>(); var a1 = vec4<f32>(); var b1 = vec4<f32>();
   var a2 = vec4<f32>(); var b2 = vec4<f32>(); var a3 = vec4<f32>(); var b3 = vec4<f32>();
   var a4 = vec4<f32>(); var b4 = vec4<f32>(); var a5 = vec4<f32>(); var b5 = vec4<f32>();
   var a6 = vec4<f32>(); var b6 = vec4<f32>(); var a7 = vec4<f32>(); var b7 = vec4<f32>();
   for (var round = 0u; round < rounds; round++) {
     for (var e = 0u; e < 4u; e++) {
-      let row = lane / 4u + 16u * e;
-      let i = 4u * round + lane % 4u;
-      var p = vec4<f32>();
-      var q = vec4<f32>();
-      if (i < k4) {
-        if (top + row < n) {
-          p = x[(top + row) * k4 + i];
-        }
-        if (left + row < m) {
-          q = weight4(left + row, i);
-        }
-      } else if (i < k4 + more()) {
-        if (top + row < n) {
-          p = more_input(top + row, i - k4);
-        }
-        if (left + row < m) {
-          q = more_weight(left + row, i - k4);
-        }
-      }
-      xs[row * 5u + lane % 4u] = p;
-      ws[row * 5u + lane % 4u] = q;
+      xs[into + 80u * e] = input4(top + row + 16u * e, i4);
+      ws[into + 80u * e] = matrix4(left + row + 16u * e, i4);
     }
     workgroupBarrier();
+    i4 += 4u;
     for (var i = 0u; i < 4u; i++) {
       let q0 = ws[tx * 5u + i]; let q1 = ws[tx * 5u + i + 40u];
       let q2 = ws[tx * 5u + i + 80u]; let q3 = ws[tx * 5u + i + 120u];

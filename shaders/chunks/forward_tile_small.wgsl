@@ -9,6 +9,28 @@ var<workgroup> ws: array<vec4<f32>, 160>;
 // Loops with barriers need bounds that are provably uniform.
 var<workgroup> steps: u32;
 
+// Vector i of a row of x, or of what comes behind it.
+fn input4(row: u32, i: u32) -> vec4<f32> {
+  if (row < params.n && i < params.k4) {
+    return x[row * params.k4 + i];
+  }
+  if (row < params.n && i < params.k4 + more()) {
+    return more_input(row, i - params.k4);
+  }
+  return vec4<f32>();
+}
+
+// The same of a row of w.
+fn matrix4(row: u32, i: u32) -> vec4<f32> {
+  if (row < params.m && i < params.k4) {
+    return weight4(row, i);
+  }
+  if (row < params.m && i < params.k4 + more()) {
+    return more_weight(row, i - params.k4);
+  }
+  return vec4<f32>();
+}
+
 // Four values of y from a row's sums on, eight columns apart.
 fn store(row: u32, column: u32, sums: vec4<f32>) {
   if (row < params.n && column < params.m) {
@@ -31,44 +53,36 @@ fn main(
   @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) lane: u32,
 ) {
-  let n = params.n; let m = params.m; let k4 = params.k4;
-  let across = (m + 31u) / 32u;
+  let across = (params.m + 31u) / 32u;
   let tile = group_index(group, groups);
   let top = tile / across * 32u;
   let left = tile % across * 32u;
   if (lane == 0u) {
-    steps = (k4 + more() + 3u) / 4u;
+    steps = (params.k4 + more() + 3u) / 4u;
   }
   let rounds = workgroupUniformLoad(&steps);
   let tx = lane % 8u;
   let ty = lane / 8u;
+  let row = lane / 4u;
+  var i4 = lane % 4u;
+  let into = row * 5u + i4;
   var a0 = vec4<f32>(); var a1 = vec4<f32>();
   var a2 = vec4<f32>(); var a3 = vec4<f32>();
+  var l0 = input4(top + row, i4);
+  var r0 = matrix4(left + row, i4);
+  var l1 = input4(top + row + 16u, i4);
+  var r1 = matrix4(left + row + 16u, i4);
   for (var round = 0u; round < rounds; round++) {
-    for (var e = 0u; e < 2u; e++) {
-      let row = lane / 4u + 16u * e;
-      let i = 4u * round + lane % 4u;
-      var p = vec4<f32>();
-      var q = vec4<f32>();
-      if (i < k4) {
-        if (top + row < n) {
-          p = x[(top + row) * k4 + i];
-        }
-        if (left + row < m) {
-          q = weight4(left + row, i);
-        }
-      } else if (i < k4 + more()) {
-        if (top + row < n) {
-          p = more_input(top + row, i - k4);
-        }
-        if (left + row < m) {
-          q = more_weight(left + row, i - k4);
-        }
-      }
-      xs[row * 5u + lane % 4u] = p;
-      ws[row * 5u + lane % 4u] = q;
-    }
+    xs[into] = l0;
+    ws[into] = r0;
+    xs[into + 80u] = l1;
+    ws[into + 80u] = r1;
     workgroupBarrier();
+    i4 += 4u;
+    l0 = input4(top + row, i4);
+    r0 = matrix4(left + row, i4);
+    l1 = input4(top + row + 16u, i4);
+    r1 = matrix4(left + row + 16u, i4);
     for (var i = 0u; i < 4u; i++) {
       let q0 = ws[tx * 5u + i]; let q1 = ws[tx * 5u + i + 40u];
       let q2 = ws[tx * 5u + i + 80u]; let q3 = ws[tx * 5u + i + 120u];

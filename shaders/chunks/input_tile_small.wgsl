@@ -7,6 +7,28 @@
 var<workgroup> left: array<vec4<f32>, 160>;
 var<workgroup> right: array<vec4<f32>, 128>;
 
+// Vector c of the columns of dy that the slice has from first on, own of them, or of what comes behind them.
+fn left4(row: u32, c: u32, first: u32, own: u32, all: u32) -> vec4<f32> {
+  if (row < params.n && c < own) {
+    return output4(row, first + c);
+  }
+  if (row < params.n && c < all) {
+    return more_output(row, c - own);
+  }
+  return vec4<f32>();
+}
+
+// Vector i of row r of the weights of those columns, or of what comes behind them.
+fn right4(r: u32, i: u32, first: u32, own: u32, all: u32) -> vec4<f32> {
+  if (i < params.k4 && r < min(4u * own, outputs() - 4u * first)) {
+    return weight4(4u * first + r, i);
+  }
+  if (i < params.k4 && r >= 4u * own && r < 4u * all) {
+    return more_weight(r - 4u * own, i);
+  }
+  return vec4<f32>();
+}
+
 fn store_input(slice: u32, row: u32, i: u32, sum: vec4<f32>) {
   if (row < params.n && i < params.k4) {
     let at = (slice * params.n + row) * params.k4 + i;
@@ -22,35 +44,32 @@ fn input_gradient(tile: u32, lane: u32, rounds: u32) {
   let first = slice * params.slice4;
   let own = min(params.slice4, params.m4 - first);
   let all = own + select(0u, more(), slice == 0u);
-  let rows = min(4u * own, outputs() - 4u * first);
   let top = tile % tiles / across * 32u;
   let column = tile % across * 8u;
   let tx = lane % 8u;
   let ty = lane / 8u;
+  let row = top + lane / 4u;
+  let i4 = column + lane % 8u;
+  var c = lane % 4u;
+  var r = lane / 8u;
+  let into = lane / 4u * 5u + c;
   var a0 = vec4<f32>(); var a1 = vec4<f32>();
   var a2 = vec4<f32>(); var a3 = vec4<f32>();
+  var l0 = left4(row, c, first, own, all);
+  var r0 = right4(r, i4, first, own, all);
+  var l1 = left4(row + 16u, c, first, own, all);
+  var r1 = right4(r + 8u, i4, first, own, all);
   for (var round = 0u; round < rounds; round++) {
-    for (var e = 0u; e < 2u; e++) {
-      let row = top + lane / 4u + 16u * e;
-      let c = 4u * round + lane % 4u;
-      var p = vec4<f32>();
-      if (row < params.n && c < own) {
-        p = output4(row, first + c);
-      } else if (row < params.n && c < all) {
-        p = more_output(row, c - own);
-      }
-      left[(row - top) * 5u + lane % 4u] = p;
-      let r = 16u * round + lane / 8u + 8u * e;
-      let i = column + lane % 8u;
-      var q = vec4<f32>();
-      if (i < k4 && r < rows) {
-        q = weight4(4u * first + r, i);
-      } else if (i < k4 && r >= 4u * own && r < 4u * all) {
-        q = more_weight(r - 4u * own, i);
-      }
-      right[(r % 16u) * 8u + lane % 8u] = q;
-    }
+    left[into] = l0;
+    right[lane] = r0;
+    left[into + 80u] = l1;
+    right[lane + 64u] = r1;
     workgroupBarrier();
+    c += 4u; r += 16u;
+    l0 = left4(row, c, first, own, all);
+    r0 = right4(r, i4, first, own, all);
+    l1 = left4(row + 16u, c, first, own, all);
+    r1 = right4(r + 8u, i4, first, own, all);
     for (var i = 0u; i < 4u; i++) {
       let aq0 = right[i * 32u + tx];
       let aq1 = right[i * 32u + tx + 8u];

@@ -276,7 +276,7 @@ fn linear_tiles_agree_with_the_definition() {
     let shapes = || shapes().into_iter().chain(more).collect();
     for kernel in [&kernels::FORWARD_TILE, &kernels::FORWARD_TILE_SMALL] {
         check(&all(shapes(), |s| forward(kernel, s, F32)), BOUND, ("(q0.x, q1.x", "(q1.x, q0.x"));
-        check(&all(shapes(), |s| forward(kernel, s, Bf16)), BOUND, ("(k4 + more() + 3u) / 4u", "k4 / 4u"));
+        check(&all(shapes(), |s| forward(kernel, s, Bf16)), BOUND, ("(params.k4 + more() + 3u) / 4u", "params.k4 / 4u"));
     }
     // GPT-2's head.
     let head = vec![(33, 50_257, 4)];

@@ -54,7 +54,7 @@ fn low_rank_tiles_agree_with_the_definition() {
     for (storage, of_factor, flip) in [
         (F32, F32, ("k4 + more() + 3u", "k4 + 3u")),
         (F32, F32, ("params.scale * factor4", "factor4")),
-        (Bf16, F32, ("more_input(top + row, i - k4)", "more_input(top + row, i)")),
+        (Bf16, F32, ("more_input(row, i - params.k4)", "more_input(row, i)")),
         (F32, Bf16, ("params.wide == 1u", "params.wide == 0u")),
         (F32, Bf16, ("factor[2u * at + 1u]", "factor[2u * at]")),
     ] {
