@@ -17,7 +17,8 @@ struct Params {
 @group(0) @binding(4) var<storage, read_write> rows: array<u32>;
 @group(0) @binding(5) var<storage, read_write> params: Params;
 
-const SIZE: u32 = 256u;
+// Few threads, since a software adapter compiles a store for each word of workgroup memory.
+const SIZE: u32 = 64u;
 const NONE: u32 = 0xffffffffu;
 // Of each thread: its first partial that is not finite, and whether one of its losses is not.
 var<workgroup> found: array<vec2<u32>, SIZE>;

@@ -10,7 +10,9 @@ struct Params {
 
 const SIZE: u32 = 64u;
 var<workgroup> leaves: array<f32, SIZE>;
-var<workgroup> blocks: array<f32, 256>;
+// The blocks j, j + 64, j + 128 and j + 192 of 256, added up. Workgroup memory and text are short: a software adapter
+// compiles a store for each word, and hundreds of instructions for each load in the text.
+var<workgroup> fourths: array<f32, 64>;
 var<workgroup> rounds: u32;
 
 fn value(i: u32) -> f32 {
@@ -22,21 +24,24 @@ fn value(i: u32) -> f32 {
 
 // Four values by strides 128, 64.
 fn four(i: u32) -> f32 {
-  return (value(i) + value(i + 128u)) + (value(i + 64u) + value(i + 192u));
-}
-
-// Block k of `done`; 0 past the end.
-fn block(k: u32, done: u32) -> f32 {
-  if (k >= done) {
-    return 0.0;
+  var sum = 0.0;
+  for (var near = 0u; near < 128u; near += 64u) {
+    sum += value(i + near) + value(i + near + 128u);
   }
-  return blocks[k];
+  return sum;
 }
 
-// Eight blocks by strides 4, 2, 1 (times `step`).
+// A block from its eight leaves, by strides 4, 2, 1.
+fn block(first: u32) -> f32 {
+  let even = (leaves[first] + leaves[first + 4u]) + (leaves[first + 2u] + leaves[first + 6u]);
+  let odd = (leaves[first + 1u] + leaves[first + 5u]) + (leaves[first + 3u] + leaves[first + 7u]);
+  return even + odd;
+}
+
+// Eight fourths by strides 4, 2, 1 (times `step`).
 fn eight(k: u32, step: u32) -> f32 {
-  let a = (blocks[k] + blocks[k + 4u * step]) + (blocks[k + 2u * step] + blocks[k + 6u * step]);
-  return a + ((blocks[k + step] + blocks[k + 5u * step]) + (blocks[k + 3u * step] + blocks[k + 7u * step]));
+  let a = (fourths[k] + fourths[k + 4u * step]) + (fourths[k + 2u * step] + fourths[k + 6u * step]);
+  return a + ((fourths[k + step] + fourths[k + 5u * step]) + (fourths[k + 3u * step] + fourths[k + 7u * step]));
 }
 
 @compute @workgroup_size(SIZE)
@@ -47,35 +52,48 @@ fn main(
 ) {
   let output = group_index(group, groups);
   let start = output * 65536u;
-  // A round sums SIZE / 8 blocks. Loop bounds around barriers have to be uniform.
+  fourths[lane] = 0.0;
+  // A round sums eight blocks, two fourths. Loop bounds around barriers have to be uniform.
   if (lane == 0u) {
-    let count = (min(max(params.n, start) - start, 65536u) + 255u) / 256u;
-    rounds = (8u * count + SIZE - 1u) / SIZE;
+    let blocks = (min(max(params.n, start) - start, 65536u) + 255u) / 256u;
+    rounds = (min(blocks, 64u) + 1u) / 2u;
   }
   let last = workgroupUniformLoad(&rounds);
   for (var round = 0u; round < last; round++) {
-    let k = round * (SIZE / 8u) + lane / 8u;
+    let k = 2u * round + lane / 32u + lane / 8u % 4u * 64u;
     let i = start + k * 256u + lane % 8u;
-    let a = (four(i) + four(i + 32u)) + (four(i + 16u) + four(i + 48u));
-    let b = (four(i + 8u) + four(i + 40u)) + (four(i + 24u) + four(i + 56u));
-    leaves[lane] = a + b;
+    var sum = 0.0;
+    for (var near = 0u; near < 16u; near += 8u) {
+      var half = 0.0;
+      for (var far = near; far < near + 32u; far += 16u) {
+        half += four(i + far) + four(i + far + 32u);
+      }
+      sum += half;
+    }
+    leaves[lane] = sum;
     workgroupBarrier();
-    if (lane % 8u == 0u) {
-      let even = (leaves[lane] + leaves[lane + 4u]) + (leaves[lane + 2u] + leaves[lane + 6u]);
-      let odd = (leaves[lane + 1u] + leaves[lane + 5u]) + (leaves[lane + 3u] + leaves[lane + 7u]);
-      blocks[k] = even + odd;
+    if (lane % 32u == 0u) {
+      var fourth = 0.0;
+      for (var near = lane; near < lane + 16u; near += 8u) {
+        var pair = 0.0;
+        for (var far = near; far < near + 32u; far += 16u) {
+          pair += block(far);
+        }
+        fourth += pair;
+      }
+      fourths[k] = fourth;
     }
     workgroupBarrier();
   }
-  let done = last * (SIZE / 8u);
-  for (var k = lane; k < 64u; k += SIZE) {
-    blocks[k] = (block(k, done) + block(k + 128u, done)) + (block(k + 64u, done) + block(k + 192u, done));
-  }
-  workgroupBarrier();
   if (lane == 0u && start < params.n) {
-    for (var k = 0u; k < 8u; k++) {
-      blocks[k] = eight(k, 8u);
+    for (var k = 0u; k <= 8u; k++) {
+      let all = k == 8u;
+      let sum = eight(select(k, 0u, all), select(8u, 1u, all));
+      if (all) {
+        y[output] = sum;
+      } else {
+        fourths[k] = sum;
+      }
     }
-    y[output] = eight(0u, 1u);
   }
 }

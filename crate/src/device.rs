@@ -7,6 +7,10 @@ use burn::tensor::wgpu::{WgpuBackend, WgpuInitError};
 use crate::error::{Error, Result};
 use crate::gpu::launch;
 
+/// Maximum number of launches that are submitted together. Launches with new parameters need a write each: at 64 writes CubeCL submits by
+/// itself, and natively waits. They are fewer than half of a step's.
+const LAUNCHES_A_SUBMIT: usize = 96;
+
 /// Which device to open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceKind {
@@ -81,7 +85,7 @@ impl Device {
     async fn open_wgpu(kind: AdapterKind) -> Result<Self> {
         // On Linux the automatic choice would also try OpenGL, which cannot run the kernels and complains on stderr where there is no display.
         let api = if cfg!(target_os = "linux") { WgpuBackend::Vulkan } else { WgpuBackend::Auto };
-        let options = TensorDevice::wgpu_options().device_kind(kind).graphics_api(api).tasks_max(63);
+        let options = TensorDevice::wgpu_options().device_kind(kind).graphics_api(api).tasks_max(LAUNCHES_A_SUBMIT);
         let (tensors, setup) = options.init_with_setup_async().await.map_err(refused)?;
         let compiler = launch::compiler_of(&tensors);
         if compiler != "wgpu<wgsl>" {

@@ -41,8 +41,11 @@ fn main(
   for (var near = 0u; near < 2u; near++) {
     var part = 0.0;
     for (var far = 0u; far < 2u; far++) {
-      let first = i + 8u * near + 16u * far;
-      part += four(share, first) + four(share, first + 32u);
+      var pair = 0.0;
+      for (var wide = 0u; wide < 2u; wide++) {
+        pair += four(share, i + 8u * near + 16u * far + 32u * wide);
+      }
+      part += pair;
     }
     sum += part;
   }

@@ -1,4 +1,4 @@
-// trainer.profile in a real browser: the time of every kernel of a step, by its name, and a run that nobody would notice was timed.
+// trainer.profile in a real browser: the time of every kernel of a step, by its name, and a run that nobody would notice was timed; and pauses.
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -41,4 +41,29 @@ test('profile lists every launch of a step with its time and changes no bit', as
   assert.ok(profile.kernels[0].ms > 0 && profile.kernels.every((row) => row.ms >= 0));
   assert.ok(Math.abs(profile.kernels.reduce((sum, row) => sum + row.share, 0) - 1) < 1e-9);
   console.log(`profile: ${profile.ms.toFixed(1)} ms a step, ${profile.unmeasured} launches without a time, dearest ${JSON.stringify(profile.kernels.slice(0, 3))}`);
+});
+
+test('a run whose reports are read eight at a time pauses, and stops, within three steps', async () => {
+  const begun = await inPage(
+    `async (tabtune, argument) => {
+      const trainer = await (${create})(tabtune, argument);
+      const begun = async () => (await trainer.inspect()).completedSteps;
+      const run = (async () => { for await (const event of trainer.run()) void event; })();
+      // Steps that begin after the call.
+      const after = async (steps, call) => {
+        while ((await begun()) < steps) await new Promise((done) => setTimeout(done, 5));
+        const before = await begun();
+        await call();
+        return (await begun()) - before;
+      };
+      const counts = [await after(20, () => trainer.pause())];
+      await trainer.resume();
+      counts.push(await after(40, () => trainer.stop()));
+      await run;
+      await trainer.dispose();
+      return counts;
+    }`,
+    { shape: SHAPE, text: TEXT, options: { ...RUN, steps: 1000, gradientAccumulationSteps: 1, reportEvery: 8 } },
+  );
+  assert.ok(begun.every((steps) => steps >= 0 && steps <= 3), begun.join());
 });

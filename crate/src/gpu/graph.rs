@@ -77,6 +77,11 @@ pub(super) fn rehearses(update: &CubeTensor) -> bool {
     })
 }
 
+/// Whether this thread's launches are recorded or gone through.
+pub(super) fn records() -> bool {
+    TAPE.with_borrow(Option::is_some)
+}
+
 /// Where a launch of this thread has its parameters.
 pub(super) fn place(kernel: &AnyKernel, params: &[u32]) -> Params {
     TAPE.with_borrow_mut(|tape| {

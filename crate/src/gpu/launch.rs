@@ -9,7 +9,8 @@ use cubecl::config::{CubeClRuntimeConfig, RuntimeConfig};
 use cubecl::ir::attributes::BufferIOAttr;
 use cubecl::prelude::{CubeCount, CubeDim, ExecutionMode, KernelId};
 use cubecl::server::{KernelArguments, MetadataBindingInfo};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 use std::sync::{PoisonError, RwLock};
 
 pub(crate) use burn_cubecl::{CubeBackend, tensor::CubeTensor};
@@ -28,6 +29,8 @@ const LONGEST_KEPT: usize = 256;
 thread_local! {
     static DISPATCHES: Cell<u64> = const { Cell::new(0) };
     static VARYING: Cell<usize> = const { Cell::new(0) };
+    /// Names of the kernels that this thread has launched.
+    static LAUNCHED: RefCell<HashSet<&'static str>> = RefCell::new(HashSet::new());
 }
 
 /// The devices whose adapter is a CPU that runs shaders.
@@ -208,6 +211,11 @@ fn dispatch(kernel: &'static AnyKernel, tensors: &[CubeTensor], params: &[u32], 
             }
             arguments.info = MetadataBindingInfo::custom(info);
         }
+    }
+    if !graph::records() && LAUNCHED.with_borrow_mut(|launched| launched.insert(kernel.name)) {
+        // The kernel is about to be compiled, which takes long: what was launched before it can run meanwhile. A fault of the device shows
+        // when something is read.
+        let _ = first.client.flush();
     }
     let source = SourceKernel::new(Wgsl(kernel, LOOPS.get()), CubeDim::new_1d(kernel.workgroup));
     launching(kernel.name, || first.client.launch(Box::new(source), CubeCount::Static(x, groups.div_ceil(x), 1), arguments));

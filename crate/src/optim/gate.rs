@@ -9,7 +9,7 @@ use crate::optim::norm::{SquareSum, clip_factor};
 
 crate::kernel! {
     /// `losses [k], sum [1], partials [n]` of [`SquareSum`] into `gate [2]` and a row [3 + k] of `rows`: status, bad partial, sum, losses.
-    pub KERNEL = "step_gate" [256], (losses, sum, partials) -> (mut gate, mut rows),
+    pub KERNEL = "step_gate" [64], (losses, sum, partials) -> (mut gate, mut rows),
     /// Lengths, the row, and the bound of the norm.
     struct Params {
         /// k.

@@ -95,8 +95,8 @@ export class WorkerState {
 
   /** The adapter's name; a device that could not be opened is requested again. */
   device(): Promise<string> {
-    this.#adapter ??= this.core()
-      .then(() => this.#watch.present())
+    // The browser's process for the GPU starts, which takes a while, beside the compilation of the module.
+    this.#adapter ??= Promise.all([this.core(), this.#watch.present()])
       .then(() => initDevice())
       .then((info) => parsed.device(info).adapter || this.#watch.adapter || 'an unnamed adapter')
       .catch((thrown: unknown) => {

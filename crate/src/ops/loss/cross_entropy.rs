@@ -49,7 +49,7 @@ crate::kernel! {
 }
 crate::kernel! {
     /// `y = Σ loss`
-    pub LOSS_SUM = "loss_sum" [256], (stats) -> (y),
+    pub LOSS_SUM = "loss_sum" [64], (stats) -> (y),
     /// Rows to add up.
     struct SumParams {
         /// Rows.
