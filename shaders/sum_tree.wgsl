@@ -52,15 +52,17 @@ fn main(
 ) {
   let output = group_index(group, groups);
   let start = output * 65536u;
-  fourths[lane] = 0.0;
-  // A round sums eight blocks, two fourths. Loop bounds around barriers have to be uniform.
+  for (var k = lane; k < 64u; k += SIZE) {
+    fourths[k] = 0.0;
+  }
+  // A round sums SIZE / 8 blocks, SIZE / 32 fourths. Loop bounds around barriers have to be uniform.
   if (lane == 0u) {
     let blocks = (min(max(params.n, start) - start, 65536u) + 255u) / 256u;
-    rounds = (min(blocks, 64u) + 1u) / 2u;
+    rounds = (32u * min(blocks, 64u) + SIZE - 1u) / SIZE;
   }
   let last = workgroupUniformLoad(&rounds);
   for (var round = 0u; round < last; round++) {
-    let k = 2u * round + lane / 32u + lane / 8u % 4u * 64u;
+    let k = round * (SIZE / 32u) + lane / 32u + lane / 8u % 4u * 64u;
     let i = start + k * 256u + lane % 8u;
     var sum = 0.0;
     for (var near = 0u; near < 16u; near += 8u) {

@@ -10,7 +10,6 @@ use cubecl::ir::attributes::BufferIOAttr;
 use cubecl::prelude::{CubeCount, CubeDim, ExecutionMode, KernelId};
 use cubecl::server::{KernelArguments, MetadataBindingInfo};
 use std::cell::{Cell, RefCell};
-use std::collections::HashSet;
 use std::sync::{PoisonError, RwLock};
 
 pub(crate) use burn_cubecl::{CubeBackend, tensor::CubeTensor};
@@ -30,7 +29,7 @@ thread_local! {
     static DISPATCHES: Cell<u64> = const { Cell::new(0) };
     static VARYING: Cell<usize> = const { Cell::new(0) };
     /// Names of the kernels that this thread has launched.
-    static LAUNCHED: RefCell<HashSet<&'static str>> = RefCell::new(HashSet::new());
+    static LAUNCHED: RefCell<std::collections::HashSet<&'static str>> = RefCell::default();
 }
 
 /// The devices whose adapter is a CPU that runs shaders.
@@ -205,16 +204,14 @@ fn dispatch(kernel: &'static AnyKernel, tensors: &[CubeTensor], params: &[u32], 
             let mut info: Vec<u64> =
                 params.chunks(2).map(|pair| u64::from(pair[0]) | (u64::from(pair.get(1).copied().unwrap_or(0)) << 32)).collect();
             if kernel.varies() {
-                // Cached, they would add a buffer to the cache with every launch and evict those that are used again. Longer ones are not
-                // cached.
+                // Cached, they would evict those that are used again. Longer ones are not cached.
                 info.resize(LONGEST_KEPT + 1, 0);
             }
             arguments.info = MetadataBindingInfo::custom(info);
         }
     }
     if !graph::records() && LAUNCHED.with_borrow_mut(|launched| launched.insert(kernel.name)) {
-        // The kernel is about to be compiled, which takes long: what was launched before it can run meanwhile. A fault of the device shows
-        // when something is read.
+        // What was launched before runs while this kernel is compiled. A fault of the device shows when something is read.
         let _ = first.client.flush();
     }
     let source = SourceKernel::new(Wgsl(kernel, LOOPS.get()), CubeDim::new_1d(kernel.workgroup));

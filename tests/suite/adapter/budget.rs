@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 use tabtune::config::ModelConfig;
 use tabtune::device::Device;
-use tabtune::gpu::launch::dispatches;
 use tabtune::train::Trainer;
 use tabtune_tests::{as_a_gpu, block_on, gpu};
 
 use super::{adapted, base, dataset, opened, settings, shape};
+use crate::ops::budget::least_of_a_step;
 
 /// Kernels of a whole step of 32 tokens of a model with this many layers, on a packed base with gradient checkpointing.
 fn launched(layers: usize, adapter: &Value, device: &Device) -> u64 {
@@ -15,9 +15,7 @@ fn launched(layers: usize, adapter: &Value, device: &Device) -> u64 {
     let config = settings(adapter.clone(), json!({ "seq_len": 16 }));
     let mut trainer = Trainer::new(adapted(&opened(&files), &config, device), dataset(), config).unwrap();
     block_on(trainer.step()).unwrap();
-    let before = dispatches();
-    block_on(trainer.step()).unwrap();
-    dispatches() - before
+    least_of_a_step(&mut trainer)
 }
 
 /// What three more layers cost above three that are frozen: those behind the adapter of the first layer alone have their forward and backward

@@ -2,7 +2,7 @@
 
 mod attention;
 mod attention_tiles;
-mod budget;
+pub mod budget;
 mod cast_bf16;
 mod cross_entropy;
 mod dropout;
