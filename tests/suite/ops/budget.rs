@@ -71,18 +71,19 @@ fn of_a_step(config: serde_json::Value, device: &Device) -> u64 {
     let mut trainer = Trainer::new(model, tokens, train).unwrap();
     block_on(trainer.step()).unwrap();
     device.inner().sync().unwrap();
-    least_of_a_step(&mut trainer)
+    launched_in_a_step(&mut trainer)
+}
+
+fn launched_in_a_step(trainer: &mut Trainer) -> u64 {
+    let before = dispatches();
+    block_on(trainer.step()).unwrap();
+    dispatches() - before
 }
 
 /// The fewest kernels that one of three steps launches. CubeCL's thread holds a buffer while it allocates it: one that is updated in that moment
 /// looks shared and is copied first, so that now and then a step has a dispatch more, with the same bits.
 pub fn least_of_a_step(trainer: &mut Trainer) -> u64 {
-    let launched = |_| {
-        let before = dispatches();
-        block_on(trainer.step()).unwrap();
-        dispatches() - before
-    };
-    (0..3).map(launched).min().unwrap()
+    (0..3).map(|_| launched_in_a_step(trainer)).min().unwrap()
 }
 
 /// At most 28 a layer are allowed, and 850 for the whole step of SmolLM2-135M: as many layers and tokens, as large a vocabulary, heads that share
