@@ -80,8 +80,10 @@ fn main(
         let tail = 2u * params.batch * len * heads;
         let al = tail + sl / heads;
         let ah = tail + sh / heads;
-        firstl = vec4<u32>(vec4<f32>(stats[al.x], stats[al.y], stats[al.z], stats[al.w]));
-        firsth = vec4<u32>(vec4<f32>(stats[ah.x], stats[ah.y], stats[ah.z], stats[ah.w]));
+        for (var r = 0u; r < 4u; r++) {
+          firstl[r] = u32(stats[al[r]]);
+          firsth[r] = u32(stats[ah[r]]);
+        }
         if (firstl.x > jh.w) {
           break;
         }

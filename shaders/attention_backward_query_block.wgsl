@@ -52,25 +52,27 @@ fn main(
   if (params.first >= end) {
     return;
   }
-  let sl = (b * len + tl) * heads + head;
-  let sh = (b * len + th) * heads + head;
-  let ql = sl * width4;
-  let qh = sh * width4;
+  let ql = ((b * len + tl) * heads + head) * width4;
+  let qh = ((b * len + th) * heads + head) * width4;
   let base = (b * all * kv_heads + head / (heads / kv_heads)) * width4;
   let step = kv_heads * width4;
   var firstl = vec4<u32>();
   var firsth = vec4<u32>();
   if (params.documents != 0u) {
     let tail = (2u * params.batch * heads + b) * len;
-    firstl = vec4<u32>(vec4<f32>(stats[tail + tl.x], stats[tail + tl.y], stats[tail + tl.z], stats[tail + tl.w]));
-    firsth = vec4<u32>(vec4<f32>(stats[tail + th.x], stats[tail + th.y], stats[tail + th.z], stats[tail + th.w]));
+    for (var r = 0u; r < 4u; r++) {
+      firstl[r] = u32(stats[tail + tl[r]]);
+      firsth[r] = u32(stats[tail + th[r]]);
+    }
   }
   let seenl = params.offset + tl - firstl;
   let seenh = params.offset + th - firsth;
-  let lsel = vec4<f32>(stats[2u * sl.x], stats[2u * sl.y], stats[2u * sl.z], stats[2u * sl.w]);
-  let lseh = vec4<f32>(stats[2u * sh.x], stats[2u * sh.y], stats[2u * sh.z], stats[2u * sh.w]);
-  var deltal = vec4<f32>();
-  var deltah = vec4<f32>();
+  var lsel = vec4<f32>(); var deltal = vec4<f32>();
+  var lseh = vec4<f32>(); var deltah = vec4<f32>();
+  for (var r = 0u; r < 4u; r++) {
+    let sl = 2u * ((b * len + tl[r]) * heads + head); lsel[r] = stats[sl];
+    let sh = 2u * ((b * len + th[r]) * heads + head); lseh[r] = stats[sh];
+  }
   for (var c = 0u; c < width4; c++) {
     for (var r = 0u; r < 4u; r++) {
       deltal[r] += dot(dy[ql[r] + c], y[ql[r] + c]);
@@ -85,8 +87,8 @@ fn main(
       }
     }
     for (var r = 0u; r < 4u; r++) {
-      stats[2u * sl[r] + 1u] = deltal[r];
-      stats[2u * sh[r] + 1u] = deltah[r];
+      let sl = 2u * ((b * len + tl[r]) * heads + head); stats[sl + 1u] = deltal[r];
+      let sh = 2u * ((b * len + th[r]) * heads + head); stats[sh + 1u] = deltah[r];
     }
   }
   for (var j = max(params.first, firstl.x / 8u * 8u); j < end; j += 8u) {

@@ -56,23 +56,23 @@ fn main(
   if (params.first >= end) {
     return;
   }
-  let rl = b * len + tl; let sl = rl * heads + head; let ql = sl * width4;
-  let rh = b * len + th; let sh = rh * heads + head; let qh = sh * width4;
+  let ql = ((b * len + tl) * heads + head) * width4;
+  let qh = ((b * len + th) * heads + head) * width4;
   let base = (b * all * kv_heads + head / (heads / kv_heads)) * width4;
   let step = kv_heads * width4;
   var firstl = vec4<u32>();
   var firsth = vec4<u32>();
   if (params.documents != 0u) {
-    firstl = min(vec4<u32>(starts[rl.x], starts[rl.y], starts[rl.z], starts[rl.w]), params.offset + tl);
-    firsth = min(vec4<u32>(starts[rh.x], starts[rh.y], starts[rh.z], starts[rh.w]), params.offset + th);
+    for (var r = 0u; r < 4u; r++) {
+      firstl[r] = min(starts[b * len + tl[r]], params.offset + tl[r]);
+      firsth[r] = min(starts[b * len + th[r]], params.offset + th[r]);
+    }
     if (head == 0u) {
-      let tail = 2u * params.batch * len * heads;
-      let al = tail + rl;
-      let ah = tail + rh;
-      stats[al.x] = f32(firstl.x); stats[al.y] = f32(firstl.y);
-      stats[al.z] = f32(firstl.z); stats[al.w] = f32(firstl.w);
-      stats[ah.x] = f32(firsth.x); stats[ah.y] = f32(firsth.y);
-      stats[ah.z] = f32(firsth.z); stats[ah.w] = f32(firsth.w);
+      let tail = 2u * params.batch * len * heads + b * len;
+      for (var r = 0u; r < 4u; r++) {
+        stats[tail + tl[r]] = f32(firstl[r]);
+        stats[tail + th[r]] = f32(firsth[r]);
+      }
     }
   }
   let seenl = params.offset + tl - firstl;
@@ -89,10 +89,10 @@ fn main(
       }
     }
   } else {
-    topl = vec4<f32>(stats[2u * sl.x], stats[2u * sl.y], stats[2u * sl.z], stats[2u * sl.w]);
-    suml = vec4<f32>(stats[2u * sl.x + 1u], stats[2u * sl.y + 1u], stats[2u * sl.z + 1u], stats[2u * sl.w + 1u]);
-    toph = vec4<f32>(stats[2u * sh.x], stats[2u * sh.y], stats[2u * sh.z], stats[2u * sh.w]);
-    sumh = vec4<f32>(stats[2u * sh.x + 1u], stats[2u * sh.y + 1u], stats[2u * sh.z + 1u], stats[2u * sh.w + 1u]);
+    for (var r = 0u; r < 4u; r++) {
+      let sl = 2u * ((b * len + tl[r]) * heads + head); topl[r] = stats[sl]; suml[r] = stats[sl + 1u];
+      let sh = 2u * ((b * len + th[r]) * heads + head); toph[r] = stats[sh]; sumh[r] = stats[sh + 1u];
+    }
   }
   for (var j = max(params.first, firstl.x / 8u * 8u); j < end; j += 8u) {
     // Keys counted from each query's first: those before it wrap around, past all that are seen.
@@ -194,19 +194,18 @@ fn main(
     }
   }
   if (keys <= params.end) {
+    // A row past the edge is the last one, which is divided once.
     for (var c = 0u; c < width4; c++) {
-      let y0 = y[ql.x + c]; let y1 = y[ql.y + c]; let y2 = y[ql.z + c]; let y3 = y[ql.w + c];
-      let y4 = y[qh.x + c]; let y5 = y[qh.y + c]; let y6 = y[qh.z + c]; let y7 = y[qh.w + c];
-      y[ql.x + c] = y0 / suml.x; y[ql.y + c] = y1 / suml.y;
-      y[ql.z + c] = y2 / suml.z; y[ql.w + c] = y3 / suml.w;
-      y[qh.x + c] = y4 / sumh.x; y[qh.y + c] = y5 / sumh.y;
-      y[qh.z + c] = y6 / sumh.z; y[qh.w + c] = y7 / sumh.w;
+      for (var r = 0u; r < 4u; r++) {
+        y[ql[r] + c] /= select(1.0, suml[r], t + r < len);
+        y[qh[r] + c] /= select(1.0, sumh[r], t + 4u + r < len);
+      }
     }
     topl += log(suml); suml = vec4<f32>();
     toph += log(sumh); sumh = vec4<f32>();
   }
   for (var r = 0u; r < 4u; r++) {
-    stats[2u * sl[r]] = topl[r]; stats[2u * sl[r] + 1u] = suml[r];
-    stats[2u * sh[r]] = toph[r]; stats[2u * sh[r] + 1u] = sumh[r];
+    let sl = 2u * ((b * len + tl[r]) * heads + head); stats[sl] = topl[r]; stats[sl + 1u] = suml[r];
+    let sh = 2u * ((b * len + th[r]) * heads + head); stats[sh] = toph[r]; stats[sh + 1u] = sumh[r];
   }
 }

@@ -1,7 +1,8 @@
 // Made by shaders/blocks.mjs
-// dx = dy W for many rows: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m] f32, w [m, k],
-// dx [n, k]; m = 4 m4, k = 4 k4. One thread: 16 rows by 16 columns of dx, no barriers. Twin: ops/linear/kernels.rs
+// dx (+)= dy W for many rows: dx[r, i] = Σ_c dy[r, c] w[c, i], added to the values in dx if add is 1. dy [n, m] f32,
+// w [m, k], dx [n, k]; m = 4 m4, k = 4 k4. One thread: 16 rows by 16 columns of dx, no barriers.
 // Long sums are cut: slice s of dy's columns gives the partial sum dx[s], dx [S, n, k], and column_sum adds them up.
+// Twin: ops/linear/kernels.rs
 struct Params {
   n: u32,
   m4: u32,
@@ -9,6 +10,7 @@ struct Params {
   slice4: u32,
   // Where the second plane of w begins.
   plane: u32,
+  add: u32,
 }
 
 @group(0) @binding(1) var<storage, read_write> dy: array<vec4<f32>>;
@@ -37,7 +39,7 @@ fn main(
     return;
   }
   let end = min(start + params.slice4, m4);
-  // Past the edge the last row or column is computed again: the same sums are stored in the same place.
+  // Past the edge the last row or column is computed again, and not stored.
   let next1 = min(column + 1u, k4 - 1u);
   let next2 = min(column + 2u, k4 - 1u);
   let next3 = min(column + 3u, k4 - 1u);
@@ -142,7 +144,10 @@ fn main(
   sums[60] = a15; sums[61] = b15; sums[62] = c15; sums[63] = d15;
   for (var sum = 0u; sum < 64u; sum++) {
     let r = sum / 4u;
-    let at = (above + min(row + r, n - 1u)) * k4 + min(column + sum % 4u, k4 - 1u);
-    dx[at] = sums[sum];
+    let c = column + sum % 4u;
+    if (row + r < n && c < k4) {
+      let at = (above + row + r) * k4 + c;
+      dx[at] = sums[sum] + select(vec4<f32>(), dx[at], params.add == 1u);
+    }
   }
 }

@@ -31,38 +31,29 @@ fn main(
   if (row0 >= m4) {
     return;
   }
-  // Past the edge the last row or column is computed again: the same sums are stored in the same place,
-  // so the old values are read before anything is written.
+  // Past the edge the last row or column is computed again, and not stored.
   let next1 = min(column + 1u, k4 - 1u);
   let next2 = min(column + 2u, k4 - 1u);
   let next3 = min(column + 3u, k4 - 1u);
   let row1 = min(row0 + 1u, m4 - 1u);
   let row2 = min(row0 + 2u, m4 - 1u);
   let row3 = min(row0 + 3u, m4 - 1u);
-  var sums: array<vec4<f32>, 64>;
-  if (params.add == 1u) {
-    for (var sum = 0u; sum < 64u; sum++) {
-      let r = sum / 4u;
-      let at = (4u * min(row0 + r / 4u, m4 - 1u) + r % 4u) * k4 + min(column + sum % 4u, k4 - 1u);
-      sums[sum] = dw[at];
-    }
-  }
-  var a0 = sums[0]; var b0 = sums[1]; var c0 = sums[2]; var d0 = sums[3];
-  var a1 = sums[4]; var b1 = sums[5]; var c1 = sums[6]; var d1 = sums[7];
-  var a2 = sums[8]; var b2 = sums[9]; var c2 = sums[10]; var d2 = sums[11];
-  var a3 = sums[12]; var b3 = sums[13]; var c3 = sums[14]; var d3 = sums[15];
-  var a4 = sums[16]; var b4 = sums[17]; var c4 = sums[18]; var d4 = sums[19];
-  var a5 = sums[20]; var b5 = sums[21]; var c5 = sums[22]; var d5 = sums[23];
-  var a6 = sums[24]; var b6 = sums[25]; var c6 = sums[26]; var d6 = sums[27];
-  var a7 = sums[28]; var b7 = sums[29]; var c7 = sums[30]; var d7 = sums[31];
-  var a8 = sums[32]; var b8 = sums[33]; var c8 = sums[34]; var d8 = sums[35];
-  var a9 = sums[36]; var b9 = sums[37]; var c9 = sums[38]; var d9 = sums[39];
-  var a10 = sums[40]; var b10 = sums[41]; var c10 = sums[42]; var d10 = sums[43];
-  var a11 = sums[44]; var b11 = sums[45]; var c11 = sums[46]; var d11 = sums[47];
-  var a12 = sums[48]; var b12 = sums[49]; var c12 = sums[50]; var d12 = sums[51];
-  var a13 = sums[52]; var b13 = sums[53]; var c13 = sums[54]; var d13 = sums[55];
-  var a14 = sums[56]; var b14 = sums[57]; var c14 = sums[58]; var d14 = sums[59];
-  var a15 = sums[60]; var b15 = sums[61]; var c15 = sums[62]; var d15 = sums[63];
+  var a0 = vec4<f32>(); var b0 = vec4<f32>(); var c0 = vec4<f32>(); var d0 = vec4<f32>();
+  var a1 = vec4<f32>(); var b1 = vec4<f32>(); var c1 = vec4<f32>(); var d1 = vec4<f32>();
+  var a2 = vec4<f32>(); var b2 = vec4<f32>(); var c2 = vec4<f32>(); var d2 = vec4<f32>();
+  var a3 = vec4<f32>(); var b3 = vec4<f32>(); var c3 = vec4<f32>(); var d3 = vec4<f32>();
+  var a4 = vec4<f32>(); var b4 = vec4<f32>(); var c4 = vec4<f32>(); var d4 = vec4<f32>();
+  var a5 = vec4<f32>(); var b5 = vec4<f32>(); var c5 = vec4<f32>(); var d5 = vec4<f32>();
+  var a6 = vec4<f32>(); var b6 = vec4<f32>(); var c6 = vec4<f32>(); var d6 = vec4<f32>();
+  var a7 = vec4<f32>(); var b7 = vec4<f32>(); var c7 = vec4<f32>(); var d7 = vec4<f32>();
+  var a8 = vec4<f32>(); var b8 = vec4<f32>(); var c8 = vec4<f32>(); var d8 = vec4<f32>();
+  var a9 = vec4<f32>(); var b9 = vec4<f32>(); var c9 = vec4<f32>(); var d9 = vec4<f32>();
+  var a10 = vec4<f32>(); var b10 = vec4<f32>(); var c10 = vec4<f32>(); var d10 = vec4<f32>();
+  var a11 = vec4<f32>(); var b11 = vec4<f32>(); var c11 = vec4<f32>(); var d11 = vec4<f32>();
+  var a12 = vec4<f32>(); var b12 = vec4<f32>(); var c12 = vec4<f32>(); var d12 = vec4<f32>();
+  var a13 = vec4<f32>(); var b13 = vec4<f32>(); var c13 = vec4<f32>(); var d13 = vec4<f32>();
+  var a14 = vec4<f32>(); var b14 = vec4<f32>(); var c14 = vec4<f32>(); var d14 = vec4<f32>();
+  var a15 = vec4<f32>(); var b15 = vec4<f32>(); var c15 = vec4<f32>(); var d15 = vec4<f32>();
   for (var r = 0u; r < n; r += 4u) {
     let at = min(r + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(n - 1u));
     let live = select(vec4<f32>(), vec4<f32>(1.0), r + vec4<u32>(0u, 1u, 2u, 3u) < vec4<u32>(n));
@@ -131,6 +122,7 @@ fn main(
     a15 += four(p15, e0, f0, g0, h0); b15 += four(p15, e1, f1, g1, h1);
     c15 += four(p15, e2, f2, g2, h2); d15 += four(p15, e3, f3, g3, h3);
   }
+  var sums: array<vec4<f32>, 64>;
   sums[0] = a0; sums[1] = b0; sums[2] = c0; sums[3] = d0;
   sums[4] = a1; sums[5] = b1; sums[6] = c1; sums[7] = d1;
   sums[8] = a2; sums[9] = b2; sums[10] = c2; sums[11] = d2;
@@ -149,7 +141,10 @@ fn main(
   sums[60] = a15; sums[61] = b15; sums[62] = c15; sums[63] = d15;
   for (var sum = 0u; sum < 64u; sum++) {
     let r = sum / 4u;
-    let at = (4u * min(row0 + r / 4u, m4 - 1u) + r % 4u) * k4 + min(column + sum % 4u, k4 - 1u);
-    dw[at] = sums[sum];
+    let c = column + sum % 4u;
+    if (row0 + r / 4u < m4 && c < k4) {
+      let at = (4u * row0 + r) * k4 + c;
+      dw[at] = sums[sum] + select(vec4<f32>(), dw[at], params.add == 1u);
+    }
   }
 }

@@ -11,8 +11,6 @@ const PARAMETERS = ['batch', 'heads', 'kv_heads', 'len', 'offset', 'width4', 'sc
 const halves = (part) => ['l', 'h'].map(part).join('\n');
 /** Element r of eight: `of('q', 5)` is `qh.y`. */
 const of = (name, r) => `${name}${r < 4 ? 'l' : 'h'}.${LANES[r % 4]}`;
-/** A vec4 of what `part` says for each lane. */
-const vec4 = (part, type = 'f32') => `vec4<${type}>(${LANES.map(part).join(', ')})`;
 
 /** The lower or the upper four of eight positions from a variable on, clamped below `length`. */
 const positions = (from, half, length) => {
@@ -56,6 +54,8 @@ const overWidth = (body) => `
 
 /** `a0 … a7` for the name `a`: element c of eight rows of `array`, which start at `rows`. */
 const load = (name, array, rows) => each(8, (r) => `let ${name}${r} = ${array}[${of(rows, r)} + c];`, 4);
+/** Where the numbers of query r of four begin; asked where they are used, since variables that live long take long to compile. */
+const stats = (s) => `let s${s} = 2u * ((b * len + t${s}[r]) * heads + head);`;
 /** For row r of the lower and of the upper four: a loop, since each access of a buffer in the text takes long to compile. */
 const byRow = (body) => `
   for (var r = 0u; r < 4u; r++) {
@@ -95,15 +95,14 @@ ${main(32, `
   if (params.first >= end) {
     return;
   }
-  ${halves((s) => `let r${s} = b * len + t${s}; let s${s} = r${s} * heads + head; let q${s} = s${s} * width4;`)}
+  ${halves((s) => `let q${s} = ((b * len + t${s}) * heads + head) * width4;`)}
   ${KEY_ROWS}
   ${halves((s) => `var first${s} = vec4<u32>();`)}
   if (params.documents != 0u) {
-    ${halves((s) => `first${s} = min(${vec4((x) => `starts[r${s}.${x}]`, 'u32')}, params.offset + t${s});`)}
+    ${byRow((s) => `first${s}[r] = min(starts[b * len + t${s}[r]], params.offset + t${s}[r]);`)}
     if (head == 0u) {
-      let tail = 2u * params.batch * len * heads;
-      ${halves((s) => `let a${s} = tail + r${s};`)}
-      ${each(8, (r) => `stats[${of('a', r)}] = f32(${of('first', r)});`, 2)}
+      let tail = 2u * params.batch * len * heads + b * len;
+      ${byRow((s) => `stats[tail + t${s}[r]] = f32(first${s}[r]);`)}
     }
   }
   ${halves((s) => `let seen${s} = params.offset + t${s} - first${s};`)}
@@ -112,8 +111,7 @@ ${main(32, `
   if (params.first == 0u) {
     ${overWidth(clear('y', 'q'))}
   } else {
-    ${halves((s) => `top${s} = ${vec4((x) => `stats[2u * s${s}.${x}]`)};
-      sum${s} = ${vec4((x) => `stats[2u * s${s}.${x} + 1u]`)};`)}
+    ${byRow((s) => `${stats(s)} top${s}[r] = stats[s${s}]; sum${s}[r] = stats[s${s} + 1u];`)}
   }
   ${overKeys(`
     ${zeros(8, 'lh')}
@@ -137,12 +135,11 @@ ${main(32, `
       ${each(8, (r) => `let y${r} = y[${of('q', r)} + c] * ${of('old', r)};`, 2)}
       ${each(8, (r) => addRows(r, 'y', 'q', 'y', 'l', 'h', 'b'))}`)}`)}
   if (keys <= params.end) {
-    ${overWidth(`
-      ${load('y', 'y', 'q')}
-      ${each(8, (r) => `y[${of('q', r)} + c] = y${r} / ${of('sum', r)};`, 2)}`)}
+    // A row past the edge is the last one, which is divided once.
+    ${overWidth(byRow((s) => `y[q${s}[r] + c] /= select(1.0, sum${s}[r], ${s === 'l' ? 't' : 't + 4u'} + r < len);`))}
     ${halves((s) => `top${s} += log(sum${s}); sum${s} = vec4<f32>();`)}
   }
-  ${byRow((s) => `stats[2u * s${s}[r]] = top${s}[r]; stats[2u * s${s}[r] + 1u] = sum${s}[r];`)}`)}`;
+  ${byRow((s) => `${stats(s)} stats[s${s}] = top${s}[r]; stats[s${s} + 1u] = sum${s}[r];`)}`)}`;
 
 export const attention_backward_query_block = `
 // dq = scale Σ_j ds_j k_j with p_j = exp(scale q k_j − lse), ds_j = p_j (dy v_j − delta), delta = dy y.
@@ -158,21 +155,20 @@ ${main(32, `
   if (params.first >= end) {
     return;
   }
-  ${halves((s) => `let s${s} = (b * len + t${s}) * heads + head;`)}
-  ${halves((s) => `let q${s} = s${s} * width4;`)}
+  ${halves((s) => `let q${s} = ((b * len + t${s}) * heads + head) * width4;`)}
   ${KEY_ROWS}
   ${halves((s) => `var first${s} = vec4<u32>();`)}
   if (params.documents != 0u) {
     let tail = (2u * params.batch * heads + b) * len;
-    ${halves((s) => `first${s} = vec4<u32>(${vec4((x) => `stats[tail + t${s}.${x}]`)});`)}
+    ${byRow((s) => `first${s}[r] = u32(stats[tail + t${s}[r]]);`)}
   }
   ${halves((s) => `let seen${s} = params.offset + t${s} - first${s};`)}
-  ${halves((s) => `let lse${s} = ${vec4((x) => `stats[2u * s${s}.${x}]`)};`)}
-  ${halves((s) => `var delta${s} = vec4<f32>();`)}
+  ${halves((s) => `var lse${s} = vec4<f32>(); var delta${s} = vec4<f32>();`)}
+  ${byRow((s) => `${stats(s)} lse${s}[r] = stats[s${s}];`)}
   ${overWidth(byRow((s) => `delta${s}[r] += dot(dy[q${s}[r] + c], y[q${s}[r] + c]);`))}
   if (params.first == 0u) {
     ${overWidth(clear('dq', 'q'))}
-    ${byRow((s) => `stats[2u * s${s}[r] + 1u] = delta${s}[r];`)}
+    ${byRow((s) => `${stats(s)} stats[s${s} + 1u] = delta${s}[r];`)}
   }
   ${overKeys(`
     ${zeros(8, 'lhmn')}
@@ -220,7 +216,7 @@ ${main(32, `
       if (params.documents != 0u) {
         let tail = 2u * params.batch * len * heads;
         ${halves((s) => `let a${s} = tail + s${s} / heads;`)}
-        ${halves((s) => `first${s} = vec4<u32>(${vec4((x) => `stats[a${s}.${x}]`)});`)}
+        ${byRow((s) => `first${s}[r] = u32(stats[a${s}[r]]);`)}
         if (firstl.x > jh.w) {
           break;
         }

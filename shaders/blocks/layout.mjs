@@ -34,13 +34,12 @@ export function zeros(rows, names) {
 }
 
 /**
- * Sums `a0`, `b0` … by way of an array, whose elements a loop reads and writes. Each access of a buffer that the text names is hundreds of
+ * Sums `a0`, `b0` … in an array, whose elements a loop stores. Each access of a buffer that the text names is hundreds of
  * instructions on a software adapter, whose compiler takes more time than in proportion.
  */
 export const kept = {
   array: (rows, names) => `var sums: array<vec4<f32>, ${rows * names.length}>;`,
   put: (rows, names) => each(rows, (r) => [...names].map((name, i) => `sums[${r * names.length + i}] = ${name}${r};`).join(' ')),
-  take: (rows, names) => each(rows, (r) => [...names].map((name, i) => `var ${name}${r} = sums[${r * names.length + i}];`).join(' ')),
 };
 
 /** The place so many after another one. */

@@ -1,40 +1,32 @@
 // The unrolled products of `linear` for widths that are multiples of 4. Each export is the template of the shader of its name.
-import { DOTS, FOUR, LANES, bindings, each, fromParams, kept, list, main, vectors, zeros } from './layout.mjs';
+import { DOTS, FOUR, LANES, after, bindings, each, fromParams, kept, list, main, vectors, zeros } from './layout.mjs';
 
 /** The four vec4 of a row in the blocks of 16 columns. */
 const COLUMNS = ['column', 'next1', 'next2', 'next3'];
 
-const COMPUTED_AGAIN = '// Past the edge the last row or column is computed again: the same sums are stored in the same place';
-
 const nextColumns = each(3, (i) => `let next${i + 1} = min(column + ${i + 1}u, k4 - 1u);`);
+const clampedRows = each(16, (r) => `let r${r} = min(row + ${r}u, n - 1u);`, 2);
 const nextRows = each(3, (i) => `let row${i + 1} = min(row0 + ${i + 1}u, m4 - 1u);`);
-const clampedRows = (rows) => each(rows, (r) => `let r${r} = min(row + ${r}u, n - 1u);`, 2);
 
-/** `body` for each of the sums of 16 rows by 16 columns: `sum` is its number, `at` its place. `start` says where row r starts. */
-const overSums = (start, body) => `
+/** Stores the sums of 16 rows by 16 columns, added to what `array` has if add is 1. Row r is one of its rows if `inside`, its row number `row`. */
+const store = (array, inside, row) => `
+  ${kept.array(16, 'abcd')}
+  ${kept.put(16, 'abcd')}
   for (var sum = 0u; sum < 64u; sum++) {
     let r = sum / 4u;
-    let at = ${start} + min(column + sum % 4u, k4 - 1u);
-    ${body}
+    let c = column + sum % 4u;
+    if (${inside} && c < k4) {
+      let at = (${row}) * k4 + c;
+      ${array}[at] = sums[sum] + select(vec4<f32>(), ${array}[at], params.add == 1u);
+    }
   }`;
-
-/** The sums of a block of `array` begin with what it has if add is 1. */
-const begin = (array, start) => `
-  ${kept.array(16, 'abcd')}
-  if (params.add == 1u) {
-    ${overSums(start, `sums[sum] = ${array}[at];`)}
-  }
-  ${kept.take(16, 'abcd')}`;
-const end = (array, start) => `
-  ${kept.put(16, 'abcd')}
-  ${overSums(start, `${array}[at] = sums[sum];`)}`;
 
 /** Four products for each sum of row r: its four numbers p with the rows e, f, g and h of 16 columns. */
 const addFour = (r) => each(4, (i) => `${'abcd'[i]}${r} += four(p${r}, e${i}, f${i}, g${i}, h${i});`, 2);
 
 /** Four columns of dy at a time, with the four rows of w that belong to them. */
-const inputLoop = (first, last) => `
-  for (var c = ${first}; c < ${last}; c++) {
+const inputLoop = `
+  for (var c = start; c < end; c++) {
     ${each(4, (i) => `let e${i} = weight4(4u * c, ${COLUMNS[i]});`, 2)}
     ${each(3, (j) => each(4, (i) => `let ${'fgh'[j]}${i} = weight4(4u * c + ${j + 1}u, ${COLUMNS[i]});`, 2))}
     ${each(16, (r) => `let p${r} = dy[r${r} * m4 + c];
@@ -51,10 +43,6 @@ const weightLoop = `
     ${each(16, (r) => `let p${r} = live * vec4<f32>(${list(4, (j) => `${'stuv'[j]}${r >> 2}.${LANES[r % 4]}`)});
       ${addFour(r)}`)}
   }`;
-
-/** Where row r of a block of dx or dW starts. */
-const INPUT_ROW = 'min(row + r, n - 1u) * k4';
-const WEIGHT_ROW = '(4u * min(row0 + r / 4u, m4 - 1u) + r % 4u) * k4';
 
 export const linear_forward_block = `
 // y = x Wᵀ for many rows: y[r, c] = Σ_i x[r, i] w[c, i]. x [n, k] f32, w [m, k],
@@ -75,13 +63,12 @@ ${main(16, `
   if (row >= n) {
     return;
   }
-  ${COMPUTED_AGAIN}.
-  ${clampedRows(32)}
-  ${each(4, (j) => `let c${'abcd'[j]} = min(column + vec4<u32>(${list(4, (i) => `${4 * j + i}u`)}), vec4<u32>(m - 1u));`)}
+  // Past the edge the last row or column is computed again: the same sums are stored in the same place. Each is clamped
+  // where it is used: a software adapter's compiler takes long for variables that a loop keeps alive.
   ${zeros(32, 'abcd')}
   for (var i = 0u; i < k4; i++) {
-    ${each(16, (c) => `let q${c} = weight4(c${'abcd'[c >> 2]}.${LANES[c % 4]}, i);`, 4)}
-    ${each(32, (r) => `let p${r} = x[r${r} * k4 + i];
+    ${each(16, (c) => `let q${c} = weight4(min(${after('column', c)}, m - 1u), i);`, 2)}
+    ${each(32, (r) => `let p${r} = x[min(${after('row', r)}, n - 1u) * k4 + i];
       a${r} += dots(p${r}, q0, q1, q2, q3); b${r} += dots(p${r}, q4, q5, q6, q7);
       c${r} += dots(p${r}, q8, q9, q10, q11); d${r} += dots(p${r}, q12, q13, q14, q15);`)}
   }
@@ -93,10 +80,11 @@ ${main(16, `
   }`)}`;
 
 export const linear_backward_input_block = `
-// dx = dy W for many rows: dx[r, i] = Σ_c dy[r, c] w[c, i]. dy [n, m] f32, w [m, k],
-// dx [n, k]; m = 4 m4, k = 4 k4. One thread: 16 rows by 16 columns of dx, no barriers. Twin: ops/linear/kernels.rs
+// dx (+)= dy W for many rows: dx[r, i] = Σ_c dy[r, c] w[c, i], added to the values in dx if add is 1. dy [n, m] f32,
+// w [m, k], dx [n, k]; m = 4 m4, k = 4 k4. One thread: 16 rows by 16 columns of dx, no barriers.
 // Long sums are cut: slice s of dy's columns gives the partial sum dx[s], dx [S, n, k], and column_sum adds them up.
-${bindings(['n', 'm4', 'k4', 'slice4', 'plane'], 'w', ...vectors('dy', 'dx'))}
+// Twin: ops/linear/kernels.rs
+${bindings(['n', 'm4', 'k4', 'slice4', 'plane', 'add'], 'w', ...vectors('dy', 'dx'))}
 ${FOUR}
 ${main(16, `
   ${fromParams('n', 'm4', 'k4')}
@@ -111,13 +99,12 @@ ${main(16, `
     return;
   }
   let end = min(start + params.slice4, m4);
-  ${COMPUTED_AGAIN}.
+  // Past the edge the last row or column is computed again, and not stored.
   ${nextColumns}
-  ${clampedRows(16)}
+  ${clampedRows}
   ${zeros(16, 'abcd')}
-  ${inputLoop('start', 'end')}
-  ${kept.array(16, 'abcd')}
-  ${end('dx', '(above + min(row + r, n - 1u)) * k4')}`)}`;
+  ${inputLoop}
+  ${store('dx', 'row + r < n', 'above + row + r')}`)}`;
 
 export const linear_backward_weight_block = `
 // dW (+)= dyᵀ x: dw[c, i] = Σ_r dy[r, c] x[r, i], added to the values in dw if add is 1. dy [n, m], x [n, k],
@@ -133,56 +120,9 @@ ${main(16, `
   if (row0 >= m4) {
     return;
   }
-  ${COMPUTED_AGAIN},
-  // so the old values are read before anything is written.
-  ${nextColumns}
-  ${nextRows}
-  ${begin('dw', WEIGHT_ROW)}
-  ${weightLoop}
-  ${end('dw', WEIGHT_ROW)}`)}`;
-
-export const linear_backward_block = `
-// Both gradients of y = x Wᵀ in one dispatch: dx = dy W (added to dx if add is 1) by some workgroups, dW = dyᵀ x by the
-// others. dy [n, m], x, dx [n, k], w [m, k], dw [m, k] f32; m = 4 m4, k = 4 k4.
-// One thread: 16 rows by 16 columns of one of them, no barriers. Twin: ops/linear/kernels.rs
-${bindings(['n', 'm4', 'k4', 'add', 'plane'], 'w', ...vectors('dy', 'x', 'dx', 'dw'))}
-${FOUR}
-
-${COMPUTED_AGAIN}.
-fn input_gradient(row: u32, column: u32) {
-  ${fromParams('n', 'm4', 'k4')}
-  ${nextColumns}
-  ${clampedRows(16)}
-  ${begin('dx', INPUT_ROW)}
-  ${inputLoop('0u', 'm4')}
-  ${end('dx', INPUT_ROW)}
-}
-
-fn weight_gradient(row0: u32, column: u32) {
-  ${fromParams('n', 'm4', 'k4')}
+  // Past the edge the last row or column is computed again, and not stored.
   ${nextColumns}
   ${nextRows}
   ${zeros(16, 'abcd')}
   ${weightLoop}
-  ${kept.array(16, 'abcd')}
-  ${end('dw', WEIGHT_ROW)}
-}
-${main(16, `
-  let columns = (params.k4 + 3u) / 4u;
-  let input = ((params.n + 15u) / 16u * columns + 15u) / 16u;
-  let weight = ((params.m4 + 3u) / 4u * columns + 15u) / 16u;
-  // A core of a software adapter takes a run of consecutive workgroups, so the slower ones of dW are interleaved with
-  // those of dx.
-  let stride = (input + weight) / weight;
-  let g = group_index(group, groups);
-  if (g % stride == stride - 1u && g / stride < weight) {
-    let i = g / stride * 16u + lane;
-    if (i / columns * 4u < params.m4) {
-      weight_gradient(i / columns * 4u, i % columns * 4u);
-    }
-  } else {
-    let i = (g - min((g + 1u) / stride, weight)) * 16u + lane;
-    if (i / columns * 16u < params.n) {
-      input_gradient(i / columns * 16u, i % columns * 4u);
-    }
-  }`)}`;
+  ${store('dw', 'row0 + r / 4u < m4', '4u * row0 + r')}`)}`;

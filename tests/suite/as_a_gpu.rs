@@ -28,7 +28,7 @@ fn products_go_by_tiles_or_blocks_as_their_device_wants() {
     let (Some(software), Some(taken_for_a_gpu)) = (gpu(), as_a_gpu()) else { return };
     for _ in 0..2 {
         assert_eq!(of_a_product(&taken_for_a_gpu), ["linear_forward_tile_small", "linear_backward_tile_small"]);
-        assert_eq!(of_a_product(&software), ["linear_forward_block", "linear_backward_block"]);
+        assert_eq!(of_a_product(&software), ["linear_forward_block", "linear_backward_input_block", "linear_backward_weight_block"]);
     }
 }
 

@@ -4,7 +4,7 @@ use burn::backend::{DispatchDevice, TensorMetadata};
 use burn::tensor::{DType, Device};
 
 use crate::error::Result;
-use crate::gpu::launch::{CubeTensor, words_for};
+use crate::gpu::launch::{CubeTensor, is_software, words_for};
 use crate::gpu::transfer;
 use crate::gpu::{Buffer, graph};
 
@@ -19,11 +19,12 @@ pub fn distance(elements: usize, dtype: DType) -> usize {
     words_for(elements, dtype).next_multiple_of(ALIGNMENT)
 }
 
-/// Zeros for two tensors `[elements]`, F32 or BF16, side by side on a GPU. `None` on the CPU, and where they would be large.
+/// Zeros for two tensors `[elements]`, F32 or BF16, side by side on a GPU. `None` on the CPU and on software adapters, where what binds them
+/// as one would execute the branches of all its tensors for each element, and where they would be large.
 pub fn zeros_beside(elements: usize, dtype: DType, device: &Device) -> Result<Option<Buffer>> {
     let words = 2 * distance(elements, dtype);
     let small = words > 0 && words * 4 <= MOST;
-    let on_gpu = small && matches!(device.as_dispatch(), DispatchDevice::Cube(_));
+    let on_gpu = small && matches!(device.as_dispatch(), DispatchDevice::Cube(_)) && !is_software(device);
     on_gpu.then(|| Ok(transfer::zeros(words, DType::F32, device)?.into())).transpose()
 }
 

@@ -1,7 +1,8 @@
 use tabtune::gpu::StorageType::{self, Bf16, F32};
 use tabtune::gpu::{AnyKernel, Kernel, KernelParams, Stored, StoredMatrix};
 use tabtune::ops::linear::kernels::{
-    self, AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, BothParams, ForwardParams, ForwardTileParams, InputParams, TileParams,
+    self, AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, BlockInputParams, ForwardParams, ForwardTileParams, InputParams,
+    TileParams,
 };
 use tabtune_tests::kernels::{Case, check, noise, packed, poisoned, words};
 use tabtune_tests::packed as blocks;
@@ -79,6 +80,7 @@ macro_rules! shape {
 shape!(ForwardParams, |n, m, k, _add, plane| ForwardParams { n, m, k4: k / 4, plane });
 shape!(AnyParams, |n, m, k, _add, plane| AnyParams { n, m, k, plane });
 shape!(InputParams, |n, m, k, _add, plane| InputParams { n, m4: m / 4, k4: k / 4, slice4: SLICE as u32 / 4, plane });
+shape!(BlockInputParams, |n, m, k, add, plane| BlockInputParams { n, m4: m / 4, k4: k / 4, slice4: SLICE as u32 / 4, plane, add });
 shape!(AnyInputParams, |n, m, k, _add, plane| AnyInputParams { n, m, k, slice: SLICE as u32, plane });
 shape!(BackwardParams, |n, m, k, add, _plane| BackwardParams { n, m4: m / 4, k4: k / 4, add });
 shape!(AnyWeightParams, |n, m, k, add, _plane| AnyWeightParams { n, m, k, add });
@@ -101,23 +103,20 @@ pub(super) fn backward_input<P: Shape>(kernel: &'static Stored<P, 2, 1>, (n, m, 
     Case::new(kernel, read, written, &P::of((n, m, k), false, plane), groups(kernel.any(), slices as u32, n as u32, k as u32))
 }
 
+/// dx by large register blocks, on top of what is there.
+fn backward_input_onto((n, m, k): (usize, usize, usize), storage: StorageType) -> Case {
+    let kernel = kernels::BACKWARD_INPUT_BLOCK.of(storage);
+    let slices = m.div_ceil(SLICE);
+    let (weights, plane) = weights([m, k], storage);
+    let (read, written) = ([weights, words(&noise(n * m, 1))], [words(&noise(slices * n * k, 3))]);
+    Case::new(kernel, read, written, &Shape::of((n, m, k), true, plane), groups(kernel.any(), slices as u32, n as u32, k as u32))
+}
+
 /// dW on top of what is there where `add`.
 fn backward_weight<P: Shape>(kernel: &'static Kernel<P, 2, 1>, (n, m, k): (usize, usize, usize), add: bool) -> Case {
     let dw = if add { words(&noise(m * k, 3)) } else { poisoned(m * k) };
     let read = [words(&noise(n * m, 1)), words(&noise(n * k, 2))];
     Case::new(kernel, read, [dw], &P::of((n, m, k), add, 0), groups(kernel.any(), 1, m as u32, k as u32))
-}
-
-/// Both gradients in one dispatch, dx on top of what is there where `add`.
-pub(super) fn both((n, m, k): (usize, usize, usize), storage: StorageType, add: bool) -> Case {
-    let (weights, plane) = weights([m, k], storage);
-    let kernel = kernels::BACKWARD_BLOCK.of(storage);
-    let (n32, m32, k32) = (n as u32, m as u32, k as u32);
-    let params = BothParams { n: n32, m4: m32 / 4, k4: k32 / 4, add: u32::from(add), plane };
-    let dx = if add { words(&noise(n * k, 3)) } else { poisoned(n * k) };
-    let read = [weights, words(&noise(n * m, 1)), words(&noise(n * k, 2))];
-    let groups = groups(kernel.any(), 1, n32, k32) + groups(kernel.any(), 1, m32, k32);
-    Case::new(kernel, read, [dx, poisoned(m * k)], &params, groups)
 }
 
 fn all(shapes: Vec<(usize, usize, usize)>, case: impl Fn((usize, usize, usize)) -> Case) -> Vec<Case> {
@@ -197,6 +196,14 @@ fn linear_backward_weight_adds_to_what_is_there() {
 }
 
 #[test]
+fn linear_backward_input_block_adds_to_what_is_there() {
+    let flip = ("params.add == 1u", "params.add == 2u");
+    check(&all(shapes(), |s| backward_input_onto(s, F32)), BOUND, flip);
+    check(&all(shapes(), |s| backward_input_onto(s, Bf16)), BOUND, flip);
+    check(&all(shapes(), |s| backward_input_onto(s, F32)), BOUND, ("dx[at] = sums[sum]", "dx[at] = sums[sum ^ 1u]"));
+}
+
+#[test]
 fn linear_blocks_agree_with_the_definition() {
     let flip = ("a9 +=", "a9 -=");
     check(&all(shapes(), |s| forward(&kernels::FORWARD_BLOCK, s, F32)), BOUND, flip);
@@ -226,16 +233,6 @@ fn linear_twins_of_packed_weights_have_the_bits_of_widened_ones() {
     let expected = widened(backward_input(&kernels::BACKWARD_INPUT, shape, F32));
     assert_eq!(backward_input(&kernels::BACKWARD_INPUT, shape, Bf16).twin(), expected);
     assert_eq!(backward_input(&kernels::BACKWARD_INPUT_ANY, shape, Bf16).twin(), expected);
-}
-
-#[test]
-fn linear_backward_block_gives_both_gradients() {
-    for add in [false, true] {
-        check(&all(shapes(), |s| both(s, F32, add)), BOUND, ("dw[at] = sums[sum]", "dw[at] = sums[sum ^ 1u]"));
-        check(&all(shapes(), |s| both(s, Bf16, add)), BOUND, ("c12 += four(p12, e2", "c12 -= four(p12, e2"));
-    }
-    let sums = |s| both(s, F32, true);
-    check(&all(shapes(), sums), BOUND, ("params.add == 1u", "params.add == 2u"));
 }
 
 /// The gradients that `made` asks for, on top of what is there where `add`; `[dx, dW]` both. Rows of dy are as long as the next multiple of 4.

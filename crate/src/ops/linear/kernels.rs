@@ -1,6 +1,6 @@
 //! The records and twins of the linear kernels.
 
-use super::twins::{backward_input, backward_weight, both, forward, tile};
+use super::twins::{backward_input, backward_weight, forward, tile};
 use crate::gpu::Kernels;
 
 /// The kernels of this file.
@@ -20,7 +20,6 @@ pub(crate) static KERNELS: Kernels = &[
     &BACKWARD_WEIGHT_BLOCK.all(),
     &BACKWARD_WEIGHT_ANY.all(),
     &BACKWARD_WEIGHT_ANY_BLOCK.all(),
-    &BACKWARD_BLOCK.all(),
     &BACKWARD_TILE.all(),
     &BACKWARD_TILE_SMALL.all(),
 ];
@@ -104,10 +103,27 @@ crate::kernel! {
         /// The word at which the weights' second plane begins.
         plane: u32,
     },
-    twin |read, [dx], p| backward_input(read, dx, [p.n, p.m4 * 4, p.k4 * 4], p.slice4 * 4);
-
-    /// `dx = dy W` for many rows, f32, m and k multiples of 4.
-    pub BACKWARD_INPUT_BLOCK = "linear_backward_input_block" of weight4 [16] as BACKWARD_INPUT;
+    twin |read, [dx], p| backward_input(read, dx, [p.n, p.m4 * 4, p.k4 * 4], p.slice4 * 4, false)
+}
+crate::kernel! {
+    /// `dx (+)= dy W` for many rows, m and k multiples of 4.
+    pub BACKWARD_INPUT_BLOCK = "linear_backward_input_block" of weight4 [16], (w, dy) -> (mut dx),
+    /// Shapes for the blocked gradient of the input in slices of dy's columns.
+    struct BlockInputParams {
+        /// Rows of dx and dy.
+        n: u32,
+        /// Columns of dy, rows of w, divided by 4.
+        m4: u32,
+        /// Columns of dx and w, divided by 4.
+        k4: u32,
+        /// Columns of a slice, divided by 4.
+        slice4: u32,
+        /// The word at which the weights' second plane begins.
+        plane: u32,
+        /// 1 where dx contains a sum that this gradient is added to.
+        add: u32,
+    },
+    twin |read, [dx], p| backward_input(read, dx, [p.n, p.m4 * 4, p.k4 * 4], p.slice4 * 4, p.add == 1)
 }
 crate::kernel! {
     /// `dx = dy W`, any shape.
@@ -125,7 +141,7 @@ crate::kernel! {
         /// The word at which the weights' second plane begins.
         plane: u32,
     },
-    twin |read, [dx], p| backward_input(read, dx, [p.n, p.m, p.k], p.slice);
+    twin |read, [dx], p| backward_input(read, dx, [p.n, p.m, p.k], p.slice, false);
 
     /// `dx = dy W` for many rows, any shape.
     pub BACKWARD_INPUT_ANY_BLOCK = "linear_backward_input_any_block" of weight1 [32] as BACKWARD_INPUT_ANY;
@@ -170,24 +186,6 @@ crate::kernel! {
     pub BACKWARD_WEIGHT_ANY_BLOCK = "linear_backward_weight_any_block" [32] as BACKWARD_WEIGHT_ANY;
 }
 
-crate::kernel! {
-    /// `dx = dy W` and `dW = dyᵀ x` for many rows, m and k multiples of 4.
-    pub BACKWARD_BLOCK = "linear_backward_block" of weight4 [16], (w, dy, x) -> (mut dx, dw),
-    /// Shapes for both gradients in one dispatch.
-    struct BothParams {
-        /// Rows of x and dy.
-        n: u32,
-        /// Columns of dy, rows of w, divided by 4.
-        m4: u32,
-        /// Columns of x and w, divided by 4.
-        k4: u32,
-        /// 1 where dx contains a sum that this gradient is added to.
-        add: u32,
-        /// The word at which the weights' second plane begins.
-        plane: u32,
-    },
-    twin both
-}
 crate::kernel! {
     /// `dx = dy W` and `dW = scale dyᵀ x` by tiles in workgroup memory, k and the rows of dy multiples of 4.
     pub BACKWARD_TILE = "linear_backward_tile" of weight4 through "chunks/input_tile" [64], (w, dy, x) -> (mut dx, mut dw),

@@ -2,7 +2,7 @@
 //!
 //! Each product picks a kernel by its shape and by whether the adapter is a CPU: for many rows of widths that are multiples of 4 a register
 //! block of 16 or 32 by 16 on software adapters and tiles in workgroup memory on GPUs, for fewer rows blocks of 4 by 4, `linear_row` for
-//! one or two, the `_any` kernels for other widths. Both gradients share one dispatch if large blocks or tiles compute them. On the CPU,
+//! one or two, the `_any` kernels for other widths. Both gradients share one dispatch if tiles compute them. On the CPU,
 //! Burn's matmul is used instead of the twins, which remain the definition.
 
 pub mod joint;
@@ -21,7 +21,9 @@ use crate::ops::elementwise::residual_add;
 use crate::ops::embedding;
 use crate::ops::tape::Vjp;
 use crate::ops::weights::Weights;
-use kernels::{AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, BothParams, ForwardParams, ForwardTileParams, InputParams};
+use kernels::{
+    AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, BlockInputParams, ForwardParams, ForwardTileParams, InputParams,
+};
 pub(super) use tiles::{by_tiles, tiled, tiling};
 
 /// Up to this many rows one thread computes one output: a register block would compute rows twice.
@@ -109,17 +111,28 @@ fn strided<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>, stride: usi
 
 /// `dy [n, m] · w [m, k] → [n, k]`; rows of dy may be [`padded`]
 pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: Weights<FloatTensor<B>>) -> FloatTensor<B> {
+    backward_input_onto::<B>(dy, w, None)
+}
+
+/// [`backward_input`], added to `sum` if there is one.
+fn backward_input_onto<B: Launch>(dy: FloatTensor<B>, w: Weights<FloatTensor<B>>, sum: Option<FloatTensor<B>>) -> FloatTensor<B> {
     let ((n, stride), [m, k]) = (rows_columns(&dy.shape()), [w.form.rows, w.form.columns]);
+    let software = B::software(&dy);
+    let adds = !B::TWINS && m % 4 == 0 && k % 4 == 0 && m <= SLICE && block_threads(software, BLOCK, n, k).is_some();
+    let sum = match sum {
+        Some(sum) if !adds => return residual_add::<B>(sum, backward_input::<B>(dy, w)),
+        sum => sum,
+    };
     if B::TWINS {
         return B::float_matmul(dy, widened::<B>(w));
     }
-    let software = B::software(&dy);
     let slices = m.div_ceil(SLICE).max(1);
     if tiled(software, n) && stride % 4 == 0 && k % 4 == 0 {
         let [dx, _] = by_tiles::<B>(dy, None, Some(w), [m, k], 1.0, [None, None]);
         return whole::<B>(dx, [n, k]);
     }
-    let dx = B::empty(&dy, [slices, n * k].into(), DType::F32);
+    let add = u32::from(sum.is_some());
+    let dx = sum.unwrap_or_else(|| B::empty(&dy, [slices, n * k].into(), DType::F32));
     let (storage, plane, w, small) = (w.form.storage, w.form.plane(), w.words, n.div_ceil(4) * k.div_ceil(4));
     let [dx] = if m % 4 != 0 || k % 4 != 0 {
         let params = AnyInputParams { n: n as u32, m: m as u32, k: k as u32, slice: SLICE as u32, plane };
@@ -130,13 +143,16 @@ pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: Weights<FloatTensor<B>>)
         let kernel = kernel.of(storage);
         B::launch(kernel, [w, dy], [dx], &params, kernel.groups(slices * threads))
     } else {
-        let params = InputParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4, slice4: SLICE as u32 / 4, plane };
-        let (kernel, threads) = match block_threads(software, BLOCK, n, k) {
-            Some(threads) => (&kernels::BACKWARD_INPUT_BLOCK, threads),
-            None => (&kernels::BACKWARD_INPUT, small),
-        };
-        let kernel = kernel.of(storage);
-        B::launch(kernel, [w, dy], [dx], &params, kernel.groups(slices * threads))
+        let (n32, m4, k4, slice4) = (n as u32, m as u32 / 4, k as u32 / 4, SLICE as u32 / 4);
+        if let Some(threads) = block_threads(software, BLOCK, n, k) {
+            let params = BlockInputParams { n: n32, m4, k4, slice4, plane, add };
+            let kernel = kernels::BACKWARD_INPUT_BLOCK.of(storage);
+            B::launch(kernel, [w, dy], [dx], &params, kernel.groups(slices * threads))
+        } else {
+            let params = InputParams { n: n32, m4, k4, slice4, plane };
+            let kernel = kernels::BACKWARD_INPUT.of(storage);
+            B::launch(kernel, [w, dy], [dx], &params, kernel.groups(slices * small))
+        }
     };
     whole::<B>(dx, [n, k])
 }
@@ -177,24 +193,14 @@ pub fn backward_weight<B: Launch>(dy: FloatTensor<B>, x: FloatTensor<B>, m: usiz
 /// Whether [`both`] takes the shape.
 fn fits<B: Launch>(dy: &FloatTensor<B>, vjp: &Linear<FloatTensor<B>>) -> bool {
     let ((n, m), k) = (rows_columns(&dy.shape()), vjp.w.form.columns);
-    let software = B::software(dy);
-    let blocks = block_threads(software, BLOCK, n, k).is_some() && block_threads(software, BLOCK, m, k).is_some();
-    !B::TWINS && m % 4 == 0 && k % 4 == 0 && m <= SLICE && (blocks || tiled(software, n))
+    !B::TWINS && m % 4 == 0 && k % 4 == 0 && m <= SLICE && tiled(B::software(dy), n)
 }
 
-/// Both gradients of `y = x Wᵀ` in one dispatch, dx added to `sum` if there is one.
+/// Both gradients of `y = x Wᵀ` in one dispatch by tiles, dx added to `sum` if there is one.
 fn both<B: Launch>(dy: FloatTensor<B>, vjp: Linear<FloatTensor<B>>, sum: Option<FloatTensor<B>>) -> [FloatTensor<B>; 2] {
     let ((n, m), k) = (rows_columns(&dy.shape()), vjp.w.form.columns);
-    if tiled(B::software(&dy), n) {
-        let [dx, dw] = by_tiles::<B>(dy, Some(vjp.x), Some(vjp.w), [m, k], 1.0, [sum, None]);
-        return [B::float_reshape(dx, [n, k].into()), dw];
-    }
-    let kernel = kernels::BACKWARD_BLOCK.of(vjp.w.form.storage);
-    let groups = |rows: usize| kernel.groups(rows.div_ceil(BLOCK[0]) * k.div_ceil(BLOCK[1]));
-    let params = BothParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4, add: u32::from(sum.is_some()), plane: vjp.w.form.plane() };
-    let dx = sum.unwrap_or_else(|| B::empty(&dy, [n, k].into(), DType::F32));
-    let dw = B::empty(&dy, [m, k].into(), DType::F32);
-    B::launch(kernel, [vjp.w.words, dy, vjp.x], [dx, dw], &params, groups(n) + groups(m))
+    let [dx, dw] = by_tiles::<B>(dy, Some(vjp.x), Some(vjp.w), [m, k], 1.0, [sum, None]);
+    [B::float_reshape(dx, [n, k].into()), dw]
 }
 
 /// The weights in f32 `[rows, columns]`, for the CPU only.
@@ -232,8 +238,10 @@ impl<B: Launch> Vjp<B, 2> for Linear<FloatTensor<B>> {
         if needs[1] && fits::<B>(&dy, &self) {
             return both::<B>(dy, self, Some(sum)).map(Some);
         }
-        let [dx, dw] = Vjp::<B, 2>::backward(self, dy, needs);
-        [dx.map(|dx| residual_add::<B>(sum, dx)), dw]
+        let m = self.w.form.rows;
+        let dx = needs[0].then(|| backward_input_onto::<B>(dy.clone(), self.w, Some(sum)));
+        let dw = needs[1].then(|| backward_weight::<B>(dy, self.x, m, None));
+        [dx, dw]
     }
 }
 

@@ -1,6 +1,6 @@
 //! The linear kernels' definitions from the formulas, with sums in f64.
 
-use super::kernels::{BothParams, TileParams};
+use super::kernels::TileParams;
 use crate::gpu::Words;
 
 /// `y[r, c] = Σ_i x[r, i] w[c, i]`, rows of y so many elements apart
@@ -14,8 +14,8 @@ pub fn forward([w, x]: [&[u32]; 2], y: &mut [u32], shape: [u32; 3], stride: u32)
     }
 }
 
-/// `dx[s, r, i] = Σ_c dy[r, c] w[c, i]` over the columns c of slice s
-pub fn backward_input([w, dy]: [&[u32]; 2], dx: &mut [u32], shape: [u32; 3], slice: u32) {
+/// `dx[s, r, i] = before + Σ_c dy[r, c] w[c, i]` over the columns c of slice s
+pub fn backward_input([w, dy]: [&[u32]; 2], dx: &mut [u32], shape: [u32; 3], slice: u32, add: bool) {
     let [n, m, k] = shape.map(|size| size as usize);
     let slice = slice as usize;
     for from in (0..m).step_by(slice) {
@@ -23,7 +23,9 @@ pub fn backward_input([w, dy]: [&[u32]; 2], dx: &mut [u32], shape: [u32; 3], sli
             for i in 0..k {
                 let columns = from..m.min(from + slice);
                 let sum: f64 = columns.map(|c| f64::from(dy.floats()[r * m + c]) * f64::from(w.floats()[c * k + i])).sum();
-                dx.floats_mut()[(from / slice * n + r) * k + i] = sum as f32;
+                let at = (from / slice * n + r) * k + i;
+                let before = if add { f64::from(dx.floats()[at]) } else { 0.0 };
+                dx.floats_mut()[at] = (before + sum) as f32;
             }
         }
     }
@@ -41,24 +43,6 @@ pub fn backward_weight([dy, x]: [&[u32]; 2], dw: &mut [u32], shape: [u32; 3], ad
     }
 }
 
-/// `dx[r, i] = before + Σ_c dy[r, c] w[c, i]` and `dw[c, i] = Σ_r dy[r, c] x[r, i]`
-pub fn both([w, dy, x]: [&[u32]; 3], [dx, dw]: [&mut [u32]; 2], p: &BothParams) {
-    let (n, m, k) = (p.n as usize, p.m4 as usize * 4, p.k4 as usize * 4);
-    for r in 0..n {
-        for i in 0..k {
-            let sum: f64 = (0..m).map(|c| f64::from(dy.floats()[r * m + c]) * f64::from(w.floats()[c * k + i])).sum();
-            let before = if p.add == 1 { f64::from(dx.floats()[r * k + i]) } else { 0.0 };
-            dx.floats_mut()[r * k + i] = (before + sum) as f32;
-        }
-    }
-    for c in 0..m {
-        for i in 0..k {
-            let sum: f64 = (0..n).map(|r| f64::from(dy.floats()[r * m + c]) * f64::from(x.floats()[r * k + i])).sum();
-            dw.floats_mut()[c * k + i] = sum as f32;
-        }
-    }
-}
-
 /// `dx[s, r, i] (+)= Σ_c dy[r, c] w[c, i]` over the columns c of slice s where there are workgroups for it, `dw[c, i] (+)= scale Σ_r dy[r, c]
 /// x[r, i]` where dw is more than a placeholder
 pub fn tile([w, dy, x]: [&[u32]; 3], [dx, dw]: [&mut [u32]; 2], p: &TileParams) {
@@ -68,7 +52,7 @@ pub fn tile([w, dy, x]: [&[u32]; 3], [dx, dw]: [&mut [u32]; 2], p: &TileParams) 
     let dy = &rows.flat_map(|row| &row[..p.m as usize]).copied().collect::<Vec<u32>>();
     if p.input > 0 {
         let before = if p.add & 1 == 1 { dx.floats().to_vec() } else { vec![0.0; dx.len()] };
-        backward_input([w, dy], dx, shape, p.slice4 * 4);
+        backward_input([w, dy], dx, shape, p.slice4 * 4, false);
         dx.floats_mut().iter_mut().zip(before).for_each(|(dx, before)| *dx += before);
     }
     if dw.len() == (shape[1] * shape[2]) as usize {

@@ -1,4 +1,4 @@
-//! The global gradient norm, which reads each gradient once: a dispatch for six tensors, or for a large one, and at most two more
+//! The global gradient norm, which reads each gradient once: on a GPU a dispatch for six tensors, elsewhere one for each, and at most two more
 //! (shaders/README.md, "Update rules" and "Block tree").
 
 pub mod blocks;
@@ -11,9 +11,6 @@ use crate::gpu::{Buffer, Kernels, run};
 
 /// The kernels of this folder.
 pub(crate) static KERNELS: Kernels = &[&blocks::KERNEL.all(), &blocks::SIX.all(), &tree::KERNEL.all()];
-
-/// On a software adapter, gradients with more elements than this have a dispatch of their own.
-const SMALL: u32 = 65_536;
 
 /// A gradient, its elements, and its first partial.
 type Placed = (Buffer, u32, u32);
@@ -43,17 +40,18 @@ pub fn sum_of_squares(grads: Vec<(Buffer, usize)>) -> Result<Option<SquareSum>> 
     let total: usize = grads.iter().map(|(_, n)| blocks_of(*n)).sum();
     let Some(first) = grads.iter().find(|(_, n)| *n > 0) else { return Ok(None) };
     let mut partials = first.0.empty_like([total], DType::F32);
+    // A software adapter would execute the reads of all six for each element.
+    let software = first.0.on_software();
     let mut next = 0;
     let mut placed = Vec::with_capacity(grads.len());
     for (grad, n) in grads.into_iter().filter(|(_, n)| *n > 0) {
         placed.push((grad, n as u32, next));
         next += blocks_of(n) as u32;
     }
-    // A software adapter reads all six for each element.
-    let (mut together, mut alone): (Vec<_>, Vec<_>) = placed.into_iter().partition(|(grad, n, _)| *n <= SMALL || !grad.on_software());
-    alone.extend(together.split_off(together.len() / 6 * 6));
+    let together = if software { 0 } else { placed.len() / 6 * 6 };
+    let alone = placed.split_off(together);
     let groups = |n: u32| n.div_ceil(blocks::ELEMENTS as u32);
-    let mut together = together.into_iter();
+    let mut together = placed.into_iter();
     while let Some(six) = six_of(&mut together) {
         let params = blocks::SixParams::of(six.each_ref().map(|(_, n, first)| (*n, *first)));
         let all = six.iter().map(|(_, n, _)| groups(*n)).sum();
