@@ -67,9 +67,9 @@ test('demo measures its kernels while it trains, and goes on', async () => {
   const rows = await page.$$eval('#kernels tr', (all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
   const shown = Number(await page.getAttribute('#main', 'data-step'));
   assert.match(await page.textContent('#kernels-facts'), /launches and [\d.]+ ms a step, mean of 3/);
-  const [, launches, ms, share] = rows.find(([kernel]) => kernel === 'adamw_two');
-  // One launch for two parameter tensors of the built-in model's two blocks.
-  assert.ok(Number(launches) === 10 && Number(ms) >= 0 && share.endsWith('%'), `${rows}`);
+  const [, launches, ms, share] = rows.find(([kernel]) => kernel === 'adamw_wide');
+  // One launch for each parameter tensor of the built-in model's two blocks.
+  assert.ok(Number(launches) === 20 && Number(ms) >= 0 && share.endsWith('%'), `${rows}`);
   assert.ok(Number(rows[0][2]) > 0, `${rows}`);
   await untilStep(page, shown + 2);
   assert.match(await page.textContent('#status'), /^Going on after step \d+/);

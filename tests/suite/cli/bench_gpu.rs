@@ -85,7 +85,7 @@ fn bench_gpu_measures_its_list_and_steps_beside_pytorch() {
     let stems = |row: usize| rows[row]["kernels"].to_string();
     assert!(stems(0).contains("\"fma\"") && stems(1).contains("\"u32_copy\"") && stems(2).contains("linear_forward"), "{rows:?}");
     assert!(stems(6).contains("attention_backward_query") && stems(6).contains("attention_backward_key_value"), "{}", stems(6));
-    assert!(stems(11).contains("adamw_two") && stems(12).contains("adamw_bf16_two"), "{rows:?}");
+    assert!(stems(11).contains("adamw_wide") && stems(12).contains("adamw_bf16"), "{rows:?}");
     assert_eq!((number(rows[0], "fraction"), number(rows[1], "fraction")), (1.0, 1.0));
     assert!(number(&answer.with("linear_of_step")[0]["linear_of_step"], "fraction") > 0.0);
 
@@ -104,7 +104,7 @@ fn bench_gpu_measures_its_list_and_steps_beside_pytorch() {
                 .as_array()
                 .unwrap()
                 .iter()
-                .any(|row| row["kernel"] == json!("adamw_two") || row["kernel"] == json!("adamw_bf16_two")),
+                .any(|row| row["kernel"] == json!("adamw_wide") || row["kernel"] == json!("adamw_bf16")),
             "{own}"
         );
         // Two warm-up steps are left out.

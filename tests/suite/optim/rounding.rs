@@ -12,7 +12,7 @@ use tabtune::ops::cast_bf16;
 use tabtune::optim::arithmetic::lerp;
 use tabtune::optim::{Gate, Optim, ParamInfo};
 use tabtune::random::{self, STOCHASTIC_ROUNDING, Stream};
-use tabtune_tests::{block_on, cpu, gpu};
+use tabtune_tests::{as_a_gpu, block_on, cpu, gpu};
 
 use super::{rule, upload};
 
@@ -241,9 +241,7 @@ fn properties_hold_in_the_kernel_on_the_cpu() {
 
 #[test]
 fn properties_hold_in_the_kernel_on_the_gpu() {
-    if let Some(device) = gpu() {
-        properties_hold_in_the_kernel(&device);
-    }
+    [gpu(), as_a_gpu()].into_iter().flatten().for_each(|device| properties_hold_in_the_kernel(&device));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use tabtune::device::Device;
 use tabtune::error::Error;
 use tabtune::interrupt::Interrupt;
 use tabtune::optim::{SavedState, StateTensor};
-use tabtune_tests::{block_on, cpu, gpu};
+use tabtune_tests::{as_a_gpu, block_on, cpu, gpu};
 
 use super::{Run, infos, rule, rules};
 
@@ -82,9 +82,7 @@ fn resume_is_bitwise_on_the_cpu() {
 
 #[test]
 fn resume_is_bitwise_on_the_gpu() {
-    if let Some(device) = gpu() {
-        resumes_bitwise(&device);
-    }
+    [gpu(), as_a_gpu()].into_iter().flatten().for_each(|device| resumes_bitwise(&device));
 }
 
 #[test]

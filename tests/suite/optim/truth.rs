@@ -12,7 +12,7 @@ use tabtune::gpu::read_f32;
 use tabtune::optim::apollo::project as apollo_project;
 use tabtune::optim::{Gate, Optim, ParamInfo, orthogonal};
 use tabtune::random;
-use tabtune_tests::{block_on, cpu, devices, gpu, in_full};
+use tabtune_tests::{as_a_gpu, block_on, cpu, devices, gpu, in_full};
 
 use super::{rule, upload};
 
@@ -417,6 +417,10 @@ fn on_both(kind: &str) {
 #[test]
 fn adamw_follows_its_paper_in_float64() {
     on_both("adamw");
+    // There it moves two parameters in a dispatch.
+    if let Some(device) = as_a_gpu() {
+        follows_the_truth("adamw", &device, 0..if in_full() { 200 } else { 60 });
+    }
 }
 
 #[test]
