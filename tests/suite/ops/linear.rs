@@ -95,21 +95,18 @@ pub(super) fn forward<P: Shape>(kernel: &'static Stored<P, 2, 1>, (n, m, k): (us
 /// Columns of a slice: several of them in the longest shapes.
 const SLICE: usize = 1024;
 
-pub(super) fn backward_input<P: Shape>(kernel: &'static Stored<P, 2, 1>, (n, m, k): (usize, usize, usize), storage: StorageType) -> Case {
+/// dx on top of what is there where `add`.
+fn input_gradient<P: Shape>(kernel: &'static Stored<P, 2, 1>, (n, m, k): (usize, usize, usize), storage: StorageType, add: bool) -> Case {
     let kernel = kernel.of(storage);
     let slices = m.div_ceil(SLICE);
     let (weights, plane) = weights([m, k], storage);
-    let (read, written) = ([weights, words(&noise(n * m, 1))], [poisoned(slices * n * k)]);
-    Case::new(kernel, read, written, &P::of((n, m, k), false, plane), groups(kernel.any(), slices as u32, n as u32, k as u32))
+    let dx = if add { words(&noise(slices * n * k, 3)) } else { poisoned(slices * n * k) };
+    let read = [weights, words(&noise(n * m, 1))];
+    Case::new(kernel, read, [dx], &P::of((n, m, k), add, plane), groups(kernel.any(), slices as u32, n as u32, k as u32))
 }
 
-/// dx by large register blocks, on top of what is there.
-fn backward_input_onto((n, m, k): (usize, usize, usize), storage: StorageType) -> Case {
-    let kernel = kernels::BACKWARD_INPUT_BLOCK.of(storage);
-    let slices = m.div_ceil(SLICE);
-    let (weights, plane) = weights([m, k], storage);
-    let (read, written) = ([weights, words(&noise(n * m, 1))], [words(&noise(slices * n * k, 3))]);
-    Case::new(kernel, read, written, &Shape::of((n, m, k), true, plane), groups(kernel.any(), slices as u32, n as u32, k as u32))
+pub(super) fn backward_input<P: Shape>(kernel: &'static Stored<P, 2, 1>, shape: (usize, usize, usize), storage: StorageType) -> Case {
+    input_gradient(kernel, shape, storage, false)
 }
 
 /// dW on top of what is there where `add`.
@@ -197,10 +194,9 @@ fn linear_backward_weight_adds_to_what_is_there() {
 
 #[test]
 fn linear_backward_input_block_adds_to_what_is_there() {
-    let flip = ("params.add == 1u", "params.add == 2u");
-    check(&all(shapes(), |s| backward_input_onto(s, F32)), BOUND, flip);
-    check(&all(shapes(), |s| backward_input_onto(s, Bf16)), BOUND, flip);
-    check(&all(shapes(), |s| backward_input_onto(s, F32)), BOUND, ("dx[at] = sums[sum]", "dx[at] = sums[sum ^ 1u]"));
+    let onto = |storage| all(shapes(), |s| input_gradient(&kernels::BACKWARD_INPUT_BLOCK, s, storage, true));
+    check(&onto(F32), BOUND, ("params.add == 1u", "params.add == 2u"));
+    check(&onto(Bf16), BOUND, ("dx[at] = sums[sum]", "dx[at] = sums[sum ^ 1u]"));
 }
 
 #[test]
