@@ -89,6 +89,11 @@ export class Browser {
     }
   }
 
+  /** The folder of the profile. */
+  get profile() {
+    return this.#profile;
+  }
+
   get gpuProcess() {
     return this.#processes().all.find(({ command }) => command.includes(' --type=gpu-process '))?.pid;
   }

@@ -1,7 +1,12 @@
 // kill -9 of the whole browser at random moments of saving: what was acknowledged is there, whole, and goes on bit for bit.
+import { appendFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { Chance, TINY, differences } from './arena.mjs';
 
 const FAULT = 'browser killed (kill -9) while saving';
+const TORN = 'browser killed in the middle of a record of its log, and once more after a save';
+/** Start of a record of LevelDB's log: its checksum, a length of 4096 bytes, of which none follow, and its type. */
+const HALF_A_RECORD = Uint8Array.of(1, 2, 3, 4, 0, 16, 1);
 // Large enough for a save to take some time.
 const LARGER = { ...TINY, shape: { ...TINY.shape, hiddenSize: 64 } };
 /** Then another run is begun. */
@@ -37,6 +42,32 @@ async function judge(arena, truth, acknowledged) {
   return { subject, wrong, step: found.step + 2, ms: found.ms };
 }
 
+/** Leaves behind what a kill between two writes of a record does: such a moment is too short to be met by chance. */
+function tear({ profile }) {
+  const folder = join(profile, 'Default', 'IndexedDB');
+  const database = join(folder, readdirSync(folder).find((name) => name.endsWith('.leveldb')));
+  const newest = readdirSync(database).filter((name) => /^\d+\.log$/.test(name)).sort().at(-1);
+  appendFileSync(join(database, newest), HALF_A_RECORD);
+}
+
+/** The browser drops the half record at its next start, and deletes all databases at the one after, if more was written behind it. */
+async function torn(arena, tally, truth, subject, run) {
+  let after;
+  const wrong = [];
+  for (const damage of [tear, () => undefined]) {
+    await subject.do((s) => s.saveAloud());
+    const acknowledged = { run, ...subject.saved.at(-1) };
+    await arena.browser.kill();
+    damage(arena.browser);
+    await arena.browser.start();
+    after = await judge(arena, truth, acknowledged);
+    wrong.push(...after.wrong);
+    subject = after.subject;
+  }
+  tally.add(TORN, wrong, after.ms);
+  return subject;
+}
+
 export async function kills(arena, tally, { times, seed = 1, short }) {
   const setting = short ? TINY : LARGER;
   const truth = await arena.truth(setting, STEPS + 60);
@@ -66,5 +97,6 @@ export async function kills(arena, tally, { times, seed = 1, short }) {
     subject = after.subject;
     at = after.step;
   }
-  await subject?.close();
+  subject = await torn(arena, tally, truth, subject, run);
+  await subject.close();
 }

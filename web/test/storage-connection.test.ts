@@ -25,7 +25,9 @@ describe('a lost connection', () => {
     const open = IDBFactory.prototype.open;
     const spy = vi.spyOn(IDBFactory.prototype, 'open').mockImplementation(function (this: IDBFactory, ...given) {
       const request = open.apply(this, given);
-      request.addEventListener('success', () => opened.push(request.result as unknown as Forced));
+      request.addEventListener('success', () => {
+        if (given[0] === 'tabtune') opened.push(request.result as unknown as Forced);
+      });
       return request;
     });
     return () => spy.mockRestore();
@@ -60,12 +62,44 @@ describe('a lost connection', () => {
   });
   it('that_stays_lost_is_storage_failed', async () => {
     await registered(store, run);
-    const spy = vi.spyOn(IDBDatabase.prototype, 'transaction').mockImplementation(() => {
+    // eslint-disable-next-line @typescript-eslint/unbound-method -- called on its object below
+    const transaction = IDBDatabase.prototype.transaction;
+    let refused = 0;
+    const spy = vi.spyOn(IDBDatabase.prototype, 'transaction').mockImplementation(function (this: IDBDatabase, ...given) {
+      if (this.name !== 'tabtune') return transaction.apply(this, given);
+      refused += 1;
       throw new DOMException('The database connection is closing', 'InvalidStateError');
     });
     await expect(store.hasRun(run)).rejects.toMatchObject({ code: 'STORAGE_FAILED', detail: { code: 'storage.failed' } });
-    expect(spy).toHaveBeenCalledTimes(2);
+    expect(refused).toBe(2);
     spy.mockRestore();
     expect(await store.hasRun(run)).toBe(true);
+  });
+});
+
+describe('the database that makes Chromium start a new log', () => {
+  const names = async (): Promise<unknown[]> => (await indexedDB.databases()).map(({ name }) => name);
+  it('is_there_for_a_moment_only', async () => {
+    const made = vi.spyOn(IDBFactory.prototype, 'deleteDatabase');
+    await registered(new CheckpointStore(), run);
+    expect(made.mock.calls).toEqual([['tabtune-log']]);
+    expect(await names()).toEqual(['tabtune']);
+    made.mockRestore();
+  });
+  it('keeps_no_storage_closed_if_it_fails', async () => {
+    const spy = vi.spyOn(IDBFactory.prototype, 'deleteDatabase').mockImplementation(() => {
+      throw new DOMException('no', 'UnknownError');
+    });
+    await registered(new CheckpointStore(), run);
+    expect(spy).toHaveBeenCalled();
+    spy.mockRestore();
+  });
+  it('is_not_waited_for_longer_than_a_second', async () => {
+    const frozen = await new Promise<IDBDatabase>((resolve) => {
+      const request = indexedDB.open('tabtune-log');
+      request.onsuccess = () => resolve(request.result);
+    });
+    await registered(new CheckpointStore(), run);
+    frozen.close();
   });
 });

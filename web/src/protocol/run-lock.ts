@@ -1,4 +1,4 @@
-import { TabtuneError } from './errors.js';
+import { fault } from './errors.js';
 
 /** The lock of a run, held as long as the trainer exists; it is released automatically if the tab crashes. */
 export interface RunLock {
@@ -25,9 +25,9 @@ export async function lockRun(run: string): Promise<RunLock> {
     const freed = await taken(locks, run);
     if (freed) return freed;
   } catch (thrown) {
-    throw new TabtuneError('STORAGE_FAILED', 'the run could not be locked', { code: 'storage.lock' }, thrown);
+    throw fault('storage.lock', 'the run could not be locked', {}, thrown);
   }
-  throw new TabtuneError('BUSY', `run ${run} is being trained in another tab: pause and close it there first`, { code: 'run.locked' });
+  throw fault('run.locked', `run ${run} is being trained in another tab: pause and close it there first`);
 }
 
 /** The run's lock, or nothing if somebody has it. */

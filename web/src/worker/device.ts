@@ -1,6 +1,7 @@
 /** Sees every GPU fault first: wgpu's own handler would panic inside the event callback. */
 import { fault } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
+import { wait } from './wait.js';
 
 /** The scope that is watched: a worker's global scope. */
 export interface WatchedScope {
@@ -133,7 +134,7 @@ export class DeviceWatch {
   async explain(error: TabtuneError): Promise<TabtuneError> {
     if (this.#fault) return this.#fault;
     if (error.code !== 'DEVICE_LOST' && error.code !== 'WORKER_CRASHED') return error;
-    await Promise.race([this.#lost, new Promise((resolve) => setTimeout(resolve, LOSS_MILLIS))]);
+    await Promise.race([this.#lost, wait(LOSS_MILLIS)]);
     return this.#fault ?? error;
   }
 }

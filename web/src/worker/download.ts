@@ -151,15 +151,8 @@ class Download {
 
   async #wait(millis: number): Promise<void> {
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, millis);
-      this.signal.addEventListener(
-        'abort',
-        () => {
-          clearTimeout(timer);
-          resolve();
-        },
-        { once: true },
-      );
+      setTimeout(resolve, millis);
+      this.signal.addEventListener('abort', () => resolve(), { once: true });
     });
     if (this.signal.aborted) throw aborted('the download');
   }

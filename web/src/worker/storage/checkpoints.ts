@@ -1,5 +1,5 @@
 /** The checkpoints of this origin and the operations on them, in all of their homes. */
-import { TabtuneError } from '../../protocol/errors.js';
+import { fault } from '../../protocol/errors.js';
 import type { CheckpointInfo, HistoryEntry, NamedFile, OnProgress } from '../../protocol/reports.js';
 import { writeChunks, putChunk } from './chunks.js';
 import type { NextChunk } from './chunks.js';
@@ -77,7 +77,7 @@ export class CheckpointStore {
       }
       await this.#connection.use((database) => {
         const transaction = database.transaction('runs', 'readwrite', STRICT);
-        return committed(transaction, [transaction.store.put({ ...record, data: kept }, run)]);
+        return committed(transaction, transaction.store.put({ ...record, data: kept }, run));
       });
     });
   }
@@ -128,7 +128,7 @@ export class CheckpointStore {
   save(request: SaveRequest): Promise<Manifest> {
     const { run } = request;
     return this.#connection.hold(async () => {
-      if (this.#saving.has(run)) throw new TabtuneError('BUSY', 'this run is being saved already', { code: 'session.busy' });
+      if (this.#saving.has(run)) throw fault('session.busy', 'this run is being saved already');
       this.#saving.add(run);
       try {
         const manifest = await saveGeneration(this.#connection, request, { damaged: this.#damagedOf(run), present: this.#present.get(run) });

@@ -3,7 +3,7 @@ import { aborted } from '../../protocol/errors.js';
 import type { Connection } from './connection.js';
 import { CHUNK_BYTES, committed, everyChunk, STRICT } from './database.js';
 import type { ChunkKey, Database } from './database.js';
-import { broken, corrupt, quoted } from './faults.js';
+import { broken, corrupt, nameOf, quoted } from './faults.js';
 import type { ChunkRecord, FileRecord } from './manifest.js';
 
 /** A file on its way into storage. */
@@ -23,15 +23,13 @@ const hex = (bytes: Uint8Array): string => Array.from(bytes, (byte) => byte.toSt
 
 /** The bytes of a view as an ArrayBuffer of exactly its length, copied out of wasm memory. */
 export function exactBuffer(view: Uint8Array): ArrayBuffer {
-  const copy = new ArrayBuffer(view.byteLength);
-  new Uint8Array(copy).set(view);
-  return copy;
+  return new Uint8Array(view).buffer;
 }
 
 /** Stores one chunk and resolves when it is on disk. */
 export async function putChunk(database: Database, key: ChunkKey, bytes: ArrayBuffer): Promise<void> {
   const transaction = database.transaction('chunks', 'readwrite', STRICT);
-  await committed(transaction, [transaction.store.put(bytes, key)]);
+  await committed(transaction, transaction.store.put(bytes, key));
 }
 
 export interface Writing {
@@ -84,7 +82,7 @@ export async function readChunk(connection: Connection, [run, generation]: [stri
   const bytes: unknown = await connection.use((database) =>
     database.get('chunks', [run, generation, chunk.index]).catch((thrown: unknown) => {
       // Browsers keep large values in separate files, which may be missing.
-      const name: unknown = Reflect.get(Object(thrown), 'name');
+      const name = nameOf(thrown);
       if (name === 'InvalidStateError' || name === 'AbortError') throw thrown;
       return undefined;
     }),
@@ -105,5 +103,5 @@ export async function dropUnpublished(database: Database, run: string, generatio
   const transaction = database.transaction(['chunks', 'manifests'], 'readwrite');
   const published = transaction.objectStore('manifests').getKey([run, generation]);
   const drop = async (): Promise<unknown> => ((await published) === undefined ? transaction.objectStore('chunks').delete(everyChunk(run, generation)) : undefined);
-  await committed(transaction, [drop()]);
+  await committed(transaction, drop());
 }

@@ -1,10 +1,9 @@
 /** The only connection of a worker: opened at first use, reopened after a loss, closed for a newer version. */
 import { TabtuneError } from '../../protocol/errors.js';
+import { wait } from '../wait.js';
 import { openDatabase } from './database.js';
 import type { Database } from './database.js';
 import { closed, Foreign, nameOf, storageError } from './faults.js';
-
-const macrotask = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 0));
 
 export class Connection {
   #database: Promise<Database> | undefined;
@@ -19,15 +18,17 @@ export class Connection {
     const opening: Promise<Database> = openDatabase({
       newer: () => this.#leave('newer'),
       deleted: () => this.#leave('deleted'),
-      lost: () => {
-        if (this.#database === opening) this.#database = undefined;
-      },
+      lost: () => this.#forget(opening),
     }).catch((thrown: unknown) => {
-      if (this.#database === opening) this.#database = undefined;
+      this.#forget(opening);
       throw thrown;
     });
     this.#database = opening;
     return opening;
+  }
+
+  #forget(opening: Promise<Database>): void {
+    if (this.#database === opening) this.#database = undefined;
   }
 
   #leave(why: 'newer' | 'deleted'): void {
@@ -68,9 +69,9 @@ export class Connection {
       const name = thrown instanceof TabtuneError ? undefined : nameOf(thrown);
       if (name !== 'InvalidStateError' && name !== 'AbortError') throw thrown;
       // The transactions of a lost connection end before its own event comes.
-      await macrotask();
+      await wait(0);
       if (name === 'AbortError' && this.#database === opening) throw thrown;
-      if (this.#database === opening) this.#database = undefined;
+      this.#forget(opening);
       return work(await this.#open());
     }
   }

@@ -1,7 +1,8 @@
 /** The database of this origin: its stores and its versions. */
-import { openDB } from 'idb';
+import { deleteDB, openDB } from 'idb';
 import type { DBSchema, IDBPDatabase } from 'idb';
 
+import { wait } from '../wait.js';
 import { blocked, storageError } from './faults.js';
 
 /**
@@ -39,7 +40,24 @@ export interface Watch {
   lost(): void;
 }
 
-export function openDatabase(watch: Watch): Promise<Database> {
+const MOMENTARY = 'tabtune-log';
+const LOG_MILLIS = 1000;
+
+/**
+ * Makes Chromium start a new log for the databases of this origin, as it does when one of them is deleted. If it is killed in the middle
+ * of a record, half of that stays at the end of the log. After its next start it would write behind that half, and at the start after
+ * that take the log for damaged and delete all databases (`tests/torture/kills.mjs` shows it). The storage opens even if this fails.
+ */
+async function startNewLog(): Promise<void> {
+  const renew = async (): Promise<void> => {
+    (await openDB(MOMENTARY)).close();
+    await deleteDB(MOMENTARY);
+  };
+  await Promise.race([renew().catch(() => undefined), wait(LOG_MILLIS)]);
+}
+
+export async function openDatabase(watch: Watch): Promise<Database> {
+  await startNewLog();
   return new Promise((resolve, reject) => {
     let timer: ReturnType<typeof setTimeout> | undefined;
     let givenUp = false;
@@ -75,9 +93,9 @@ export const everyGeneration = (run: string): IDBKeyRange => IDBKeyRange.bound([
 export const everyChunk = (run: string, generation?: number): IDBKeyRange =>
   IDBKeyRange.bound([run, generation ?? 0, 0], [run, generation ?? Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER]);
 
-/** Resolves when the transaction is on disk. The first failed request gives the reason, which the transaction itself does not have. */
-export async function committed(transaction: { done: Promise<void>; abort(): void }, requests: readonly Promise<unknown>[]): Promise<void> {
-  await Promise.all([...requests, transaction.done]);
+/** Resolves when the transaction is on disk. A request that failed gives the reason, which the transaction itself does not have. */
+export async function committed(transaction: { done: Promise<void> }, request: Promise<unknown>): Promise<void> {
+  await Promise.all([request, transaction.done]);
 }
 
 /** Runs several reads and writes in one transaction; an error in `work` rolls all of them back. */

@@ -1,5 +1,5 @@
 /** Errors of the storage: turns what IndexedDB and OPFS throw into a `TabtuneError`. */
-import { escaped, TabtuneError, toTabtuneError } from '../../protocol/errors.js';
+import { escaped, fault, TabtuneError, toTabtuneError } from '../../protocol/errors.js';
 import type { Word } from '../../protocol/generated/codes.js';
 
 /** A name from a file or a database, made safe for a message. */
@@ -11,30 +11,30 @@ export const corrupt = (what: string, code: Word, place: { path?: string; chunk?
   new TabtuneError('CHECKPOINT_CORRUPT', `checkpoint is damaged: ${what}`, { code, ...place });
 
 export const absent = (run: string): TabtuneError =>
-  new TabtuneError('CHECKPOINT_CORRUPT', `run ${quoted(run)} has no checkpoint in this browser`, { code: 'checkpoint.none' });
+  fault('checkpoint.none', `run ${quoted(run)} has no checkpoint in this browser`);
 
 export const tooNew = (format: number, supported: number): TabtuneError =>
-  new TabtuneError('CHECKPOINT_VERSION', `checkpoint format ${format}: this version reads up to ${supported}. Update the page.`, { code: 'checkpoint.version' });
+  fault('checkpoint.version', `checkpoint format ${format}: this version reads up to ${supported}. Update the page.`);
 
 export const vanished = (run: string, what: string): TabtuneError =>
-  new TabtuneError('STORAGE_FAILED', `${what} of run ${quoted(run)} went away during the save: site data was cleared, or the run was removed`, { code: 'storage.vanished' });
+  fault('storage.vanished', `${what} of run ${quoted(run)} went away during the save: site data was cleared, or the run was removed`);
 
-export const failed = (what: string, cause?: unknown): TabtuneError => new TabtuneError('STORAGE_FAILED', `checkpoint storage failed: ${what}`, { code: 'storage.failed' }, cause);
+export const failed = (what: string, cause?: unknown): TabtuneError => fault('storage.failed', `checkpoint storage failed: ${what}`, {}, cause);
 
 export const broken = (file: string, found: string): TabtuneError =>
-  new TabtuneError('STORAGE_FAILED', `the stream of ${quoted(file)} is broken: ${found}`, { code: 'storage.stream' });
+  fault('storage.stream', `the stream of ${quoted(file)} is broken: ${found}`);
 
 export const noRoom = (need: number, have: number | undefined, cause?: unknown): TabtuneError => {
   const allowed = have === undefined ? 'the browser has no room left' : `the browser allows ${have} more`;
   const message = `this checkpoint needs ${need} bytes and ${allowed}. Delete older runs, or export to a file.`;
-  return new TabtuneError('QUOTA_EXCEEDED', message, { code: 'storage.quota', need, have }, cause);
+  return fault('storage.quota', message, { need, have }, cause);
 };
 
 export const blocked = (): TabtuneError =>
-  new TabtuneError('STORAGE_BLOCKED', 'the checkpoint storage is held by another version of this page: close the other tab and try again', { code: 'storage.blocked' });
+  fault('storage.blocked', 'the checkpoint storage is held by another version of this page: close the other tab and try again');
 
 export const closed = (cause?: unknown): TabtuneError =>
-  new TabtuneError('STORAGE_BLOCKED', 'a newer version of this page has taken the checkpoint storage over: reload this tab', { code: 'storage.closed' }, cause);
+  fault('storage.closed', 'a newer version of this page has taken the checkpoint storage over: reload this tab', {}, cause);
 
 /** Translates failures of IndexedDB. An error of the core, which has a `kind`, is passed on unchanged. */
 export function storageError(thrown: unknown): TabtuneError {
@@ -43,7 +43,7 @@ export function storageError(thrown: unknown): TabtuneError {
   if (typeof thrown === 'object' && thrown !== null && Reflect.get(thrown, 'kind') === error.code) return error;
   if (nameOf(thrown) === 'VersionError') return closed(thrown);
   if (error.code === 'QUOTA_EXCEEDED') {
-    return new TabtuneError('QUOTA_EXCEEDED', 'the browser has no room left. Delete older runs, or export this one to a file.', { code: 'storage.quota' }, thrown);
+    return fault('storage.quota', 'the browser has no room left. Delete older runs, or export this one to a file.', {}, thrown);
   }
   return failed(error.message || error.detail.reason || 'no reason given', thrown);
 }

@@ -101,5 +101,5 @@ async function dropStaged(database: Database, run: string): Promise<void> {
   const transaction = database.transaction(['chunks', 'runs'], 'readwrite');
   const known = transaction.objectStore('runs').getKey(run);
   const drop = async (): Promise<unknown> => ((await known) === undefined ? transaction.objectStore('chunks').delete(everyChunk(run)) : undefined);
-  await committed(transaction, [drop()]);
+  await committed(transaction, drop());
 }
