@@ -99,10 +99,11 @@ test('a loss that is not finite changes nothing at each of seventeen steps', asy
 });
 
 /** The host's work in a step, by a page in which it was opened. */
-async function costsTheHost(t, { page }, shape, precision, submits) {
+async function costsTheHost(t, { page }, shape, precision, { submits, steps }) {
   // Tiles compute 32 rows and more.
   const config = { steps: 60, batch_size: 4, seq_len: 8, report_every: 8, seed: 7, max_grad_norm: 0.5, optimizer: { type: 'adamw' }, precision };
-  const work = await page.evaluate(async ([shape, config]) => (await import('/browser/wasm-page.mjs')).hostWork(16, shape, config), [shape, config]);
+  const given = [steps, shape, config];
+  const work = await page.evaluate(async (given) => (await import('/browser/wasm-page.mjs')).hostWork(...given), given);
   t.diagnostic(JSON.stringify(work));
   assert.deepEqual([work.createBindGroup, work.writeBuffer], [0, 1]);
   // What a read maps is made when two of them overlap.
@@ -112,7 +113,7 @@ async function costsTheHost(t, { page }, shape, precision, submits) {
 }
 
 test('a step that runs as recorded costs the host one write, one read and three calls a dispatch', async (t) => {
-  for (const precision of ['f32', 'bf16']) await costsTheHost(t, opened, { num_hidden_layers: 4 }, precision, 5);
+  for (const precision of ['f32', 'bf16']) await costsTheHost(t, opened, { num_hidden_layers: 4 }, precision, { submits: 5, steps: 16 });
 });
 
 test('a step of a model as deep as SmolLM2, by the kernels of GPUs, has ten submits', async (t) => {
@@ -120,7 +121,7 @@ test('a step of a model as deep as SmolLM2, by the kernels of GPUs, has ten subm
   const script = () => Object.defineProperty(GPUAdapterInfo.prototype, 'isFallbackAdapter', { get: () => false });
   const asGpu = await browser.open(`${site.url}/`, { script });
   const shape = { num_hidden_layers: 30, hidden_size: 48, intermediate_size: 64, num_attention_heads: 3, num_key_value_heads: 1 };
-  const { dispatchWorkgroups } = await costsTheHost(t, asGpu, shape, 'bf16', 11);
+  const { dispatchWorkgroups } = await costsTheHost(t, asGpu, shape, 'bf16', { submits: 11, steps: 8 });
   // As tests/suite/ops/budget.rs counts them, but for the head, whose vocabulary is small here.
   assert.equal(dispatchWorkgroups, 836);
   assert.deepEqual(asGpu.record.errors, []);

@@ -1,4 +1,4 @@
 // The short form of the torture: the GPU and the core go away, the least that a device may offer, large models, models of other makers.
 import { survive } from '../torture/short.mjs';
 
-survive(['losses', 'panics', 'heap', 'models', 'csp', 'limits']);
+survive(['losses', 'panics', 'heap', 'models', 'csp', 'limits', 'soak']);

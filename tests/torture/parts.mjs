@@ -23,7 +23,7 @@ const TWO_OF_256_MIB = { vocab: 256 << 10, hidden: 256, intermediate: 16, layers
 const ONE_OF_96_MIB = { ...TWO_OF_256_MIB, vocab: 96 << 10, tied: true };
 
 export const PARTS = {
-  kills: { work: kills, full: { times: 50 }, short: { times: 2, short: true } },
+  kills: { work: kills, full: { times: 50 }, short: { times: 1, short: true } },
   losses: { work: losses, full: { times: 4 }, short: { short: true } },
   panics: { work: panics, full: { times: 10 }, short: { times: 1 } },
   storage: { work: storage, full: { times: 10 }, short: { short: true } },
