@@ -40,7 +40,9 @@ export interface Watch {
   lost(): void;
 }
 
+/** A database that exists only while `startNewLog` runs. */
 const MOMENTARY = 'tabtune-log';
+/** How long the storage waits for the new log: a tab that is frozen may hold that database. */
 const LOG_MILLIS = 1000;
 
 /**
