@@ -12,12 +12,6 @@ export const DOTS = `
     return vec4<f32>(dot(p, a), dot(p, b), dot(p, c), dot(p, d));
   }`;
 
-/** Four rows added up, each times one element of p. */
-export const FOUR = `
-  fn four(p: vec4<f32>, a: vec4<f32>, b: vec4<f32>, c: vec4<f32>, d: vec4<f32>) -> vec4<f32> {
-    return mat4x4<f32>(a, b, c, d) * p;
-  }`;
-
 /** `part(0)`, `part(1)` … `part(count - 1)`, so many on a line. */
 export function each(count, part, perLine = 1) {
   return Array.from({ length: count }, (_, i) => part(i) + ((i + 1) % perLine === 0 ? '\n' : ' ')).join('').trimEnd();

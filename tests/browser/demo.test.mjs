@@ -97,7 +97,7 @@ test('demo measures this GPU before any run, and gives the figures as JSON', asy
     if (of === 'peak') assert.ok(Math.abs(gflopPerSec / report.peakGflopPerSec - fraction) < 1e-9, name);
   }
   const [fma, copy, linear] = report.kernels.map(({ kernels }) => kernels[0]);
-  assert.deepEqual([fma, copy, linear], ['fma', 'u32_copy', 'linear_forward_block']);
+  assert.deepEqual([fma, copy, linear], ['fma', 'u32_copy', 'linear_block']);
   assert.ok(report.software && report.timing === 'device' && report.adapter !== '', JSON.stringify(report));
   assert.match(await page.textContent('#gpu-facts'), /at most \S+ GFLOP\/s in f32 and \S+ GB\/s, by the GPU’s timestamps/);
   console.log(`measured in the demo: ${report.kernels.map(({ name, shape, ms, fraction }) => `${name} ${shape} ${ms.toFixed(2)} ms ${fraction.toFixed(2)}`).join('; ')}`);

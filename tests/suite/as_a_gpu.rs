@@ -20,7 +20,7 @@ fn of_a_product(device: &Device) -> Vec<&'static str> {
     let (x, w) = (ones(66, 76), ones(132, 76));
     trace::start();
     ops::linear(x, w).sum().backward();
-    trace::finish().iter().filter(|l| l.words.contains(&(132 * 76))).map(|l| l.kernel.name).collect()
+    trace::finish().iter().map(|l| l.kernel.name).filter(|name| name.starts_with("linear")).collect()
 }
 
 #[test]
@@ -28,7 +28,10 @@ fn products_go_by_tiles_or_blocks_as_their_device_wants() {
     let (Some(software), Some(taken_for_a_gpu)) = (gpu(), as_a_gpu()) else { return };
     for _ in 0..2 {
         assert_eq!(of_a_product(&taken_for_a_gpu), ["linear_forward_tile_small", "linear_backward_tile_small"]);
-        assert_eq!(of_a_product(&software), ["linear_forward_block", "linear_backward_input_block", "linear_backward_weight_block"]);
+        assert_eq!(
+            of_a_product(&software),
+            ["linear_block", "linear_transpose", "linear_block", "linear_transpose", "linear_transpose", "linear_block"]
+        );
     }
 }
 

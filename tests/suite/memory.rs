@@ -12,7 +12,7 @@ use tabtune::gpu::trace::{watch_memory, watched_memory};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
 use tabtune::train::{Trainer, memory_plan};
-use tabtune_tests::{block_on, gpu, in_full};
+use tabtune_tests::{as_a_gpu, block_on, gpu, in_full};
 
 /// Set in the process that measures: bytes are counted for all tests of a process.
 const ALONE: &str = "TABTUNE_TESTS_ALONE";
@@ -64,6 +64,18 @@ fn compare(what: &str, planned: u64, found: [u64; 2], bound: f64) {
     }
 }
 
+/// What a software adapter takes beside the plan: two transposed parts at most.
+const PARTS: u64 = 2 << 20;
+
+/// That `found` is planned, but for those parts.
+fn compare_with_parts(what: &str, planned: u64, found: [u64; 2], bound: f64) {
+    for found in found {
+        println!("{what}: planned {planned}, in use {found} on a software adapter");
+        let [least, most] = [planned as f64 * (1.0 - bound), (planned + PARTS) as f64 * (1.0 + bound)];
+        assert!((least..most).contains(&(found as f64)), "{what}: planned {planned}, in use {found}");
+    }
+}
+
 fn merged(parts: &[&Value]) -> TrainConfig {
     let mut settings = json!({"steps": 3});
     for part in parts {
@@ -74,7 +86,7 @@ fn merged(parts: &[&Value]) -> TrainConfig {
 
 #[test]
 fn planned_bytes_are_those_in_use() {
-    let Some(device) = gpu() else { return };
+    let (Some(device), Some(software)) = (as_a_gpu(), gpu()) else { return };
     if !measures("memory::planned_bytes_are_those_in_use") {
         return;
     }
@@ -113,8 +125,15 @@ fn planned_bytes_are_those_in_use() {
             for tokens in sizes {
                 let config = merged(&[*tokens, mode]);
                 let planned = memory_plan(&shape, &config, None).unwrap().total();
-                let model = || block_on(Model::init(&shape, 1, config.precision, &device.inner(), &Interrupt::none())).unwrap();
-                compare(&format!("{family} {tokens} {mode}"), planned, found(model, config.clone(), &device), 1e-2);
+                let what = format!("{family} {tokens} {mode}");
+                let found = |device: &Device| {
+                    let model = || block_on(Model::init(&shape, 1, config.precision, &device.inner(), &Interrupt::none())).unwrap();
+                    found(model, config.clone(), device)
+                };
+                compare(&what, planned, found(&device), 5e-3);
+                if index == 0 {
+                    compare_with_parts(&what, planned, found(&software), 5e-3);
+                }
             }
         }
     }
@@ -131,7 +150,7 @@ fn adapter_shape(vocabulary: usize, mlp: usize) -> ModelConfig {
 
 #[test]
 fn planned_bytes_of_adapters_are_those_in_use() {
-    let Some(device) = gpu() else { return };
+    let (Some(device), Some(software)) = (as_a_gpu(), gpu()) else { return };
     if !measures("memory::planned_bytes_of_adapters_are_those_in_use") {
         return;
     }
@@ -155,7 +174,10 @@ fn planned_bytes_of_adapters_are_those_in_use() {
         let adapter = json!({"precision": precision, "adapter": {"r": 16, "target_modules": "all-linear"}});
         let config = merged(&[parts[0], parts[1], &adapter]);
         let planned = memory_plan(shape, &config, Some(&bundle)).unwrap().total();
-        let model = || super::adapter::adapted(&bundle, &config, &device);
-        compare(&format!("{types} {} {precision} {parts:?}", shape.vocab_size), planned, found(model, config.clone(), &device), 2e-2);
+        let what = format!("{types} {} {precision} {parts:?}", shape.vocab_size);
+        let found = |device: &Device| found(|| super::adapter::adapted(&bundle, &config, device), config.clone(), device);
+        // Tiles add what an adapter gives within the product, for which the plan has two rows a token.
+        compare(&what, planned, found(&device), 6e-2);
+        compare_with_parts(&what, planned, found(&software), 2e-2);
     }
 }

@@ -25,6 +25,7 @@ pub struct MemoryPlan {
     /// Moments, and APOLLO's orthogonal projectors.
     pub optimizer: u64,
     /// What the backward pass and the logits need in addition to `gradients` at the peak: activations are freed while gradients are made.
+    /// A software adapter takes up to 2 MiB more, for parts of matrices that it transposes.
     pub activations: u64,
 }
 

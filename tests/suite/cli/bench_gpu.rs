@@ -83,7 +83,7 @@ fn bench_gpu_measures_its_list_and_steps_beside_pytorch() {
         }
     }
     let stems = |row: usize| rows[row]["kernels"].to_string();
-    assert!(stems(0).contains("\"fma\"") && stems(1).contains("\"u32_copy\"") && stems(2).contains("linear_forward"), "{rows:?}");
+    assert!(stems(0).contains("\"fma\"") && stems(1).contains("\"u32_copy\"") && stems(2).contains("linear_block"), "{rows:?}");
     assert!(stems(6).contains("attention_backward_query") && stems(6).contains("attention_backward_key_value"), "{}", stems(6));
     assert!(stems(11).contains("adamw_wide") && stems(12).contains("adamw_bf16"), "{rows:?}");
     assert_eq!((number(rows[0], "fraction"), number(rows[1], "fraction")), (1.0, 1.0));

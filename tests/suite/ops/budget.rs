@@ -55,9 +55,9 @@ fn dispatches_of_a_layer_are_counted() {
         let ([two, two_steps], [three, three_steps]) = (launched(2, &device), launched(3, &device));
         // Forward: norm, q, k, v, rope, attention, o, add and norm, gate, up, swiglu, down. Backward: the same, attention twice, each norm with
         // its column sum, no norm of its own for the stream. By tiles q, k, v are one product, and so are gate and up, forward and backward;
-        // by blocks the gradients of a product are two dispatches. Nine parameters a layer, one dispatch each when they are stepped one by
-        // one.
-        let passes = if tiles { 27 - 2 * (2 + 1) } else { 27 + 7 };
+        // by blocks the gradients of a product are two dispatches, and before them one transposes the weights, two x and dy. Nine parameters a
+        // layer, one dispatch each when they are stepped one by one.
+        let passes = if tiles { 27 - 2 * (2 + 1) } else { 27 + 7 * (1 + 1 + 2) };
         assert_eq!([three - two, three_steps - two_steps], [passes, 9], "{device:?}");
     }
 }

@@ -1,8 +1,8 @@
 use tabtune::gpu::StorageType::{self, Bf16, F32};
 use tabtune::gpu::{AnyKernel, Kernel, KernelParams, Stored, StoredMatrix};
 use tabtune::ops::linear::kernels::{
-    self, AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, BlockInputParams, ForwardParams, ForwardTileParams, InputParams,
-    TileParams,
+    self, AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, BlockParams, ForwardParams, ForwardTileParams, InputParams,
+    TileParams, TransposeParams,
 };
 use tabtune_tests::kernels::{Case, check, noise, packed, poisoned, words};
 use tabtune_tests::packed as blocks;
@@ -38,8 +38,7 @@ fn groups(kernel: &AnyKernel, slices: u32, rows: u32, columns: u32) -> u32 {
         name if name.contains("tile_small") => return slices * rows.div_ceil(32) * columns.div_ceil(32),
         name if name.contains("tile") => return slices * rows.div_ceil(64) * columns.div_ceil(64),
         name if name.contains("any_block") => (16, 8),
-        name if name.contains("forward_block") => (32, 16),
-        name if name.contains("block") => (16, 16),
+        name if name.contains("block") => (32, 16),
         _ => (4, 4),
     };
     (slices * rows.div_ceil(height) * columns.div_ceil(width)).div_ceil(kernel.workgroup)
@@ -80,7 +79,6 @@ macro_rules! shape {
 shape!(ForwardParams, |n, m, k, _add, plane| ForwardParams { n, m, k4: k / 4, plane });
 shape!(AnyParams, |n, m, k, _add, plane| AnyParams { n, m, k, plane });
 shape!(InputParams, |n, m, k, _add, plane| InputParams { n, m4: m / 4, k4: k / 4, slice4: SLICE as u32 / 4, plane });
-shape!(BlockInputParams, |n, m, k, add, plane| BlockInputParams { n, m4: m / 4, k4: k / 4, slice4: SLICE as u32 / 4, plane, add });
 shape!(AnyInputParams, |n, m, k, _add, plane| AnyInputParams { n, m, k, slice: SLICE as u32, plane });
 shape!(BackwardParams, |n, m, k, add, _plane| BackwardParams { n, m4: m / 4, k4: k / 4, add });
 shape!(AnyWeightParams, |n, m, k, add, _plane| AnyWeightParams { n, m, k, add });
@@ -95,18 +93,34 @@ pub(super) fn forward<P: Shape>(kernel: &'static Stored<P, 2, 1>, (n, m, k): (us
 /// Columns of a slice: several of them in the longest shapes.
 const SLICE: usize = 1024;
 
-/// dx on top of what is there where `add`.
-fn input_gradient<P: Shape>(kernel: &'static Stored<P, 2, 1>, (n, m, k): (usize, usize, usize), storage: StorageType, add: bool) -> Case {
+pub(super) fn backward_input<P: Shape>(kernel: &'static Stored<P, 2, 1>, (n, m, k): (usize, usize, usize), storage: StorageType) -> Case {
     let kernel = kernel.of(storage);
     let slices = m.div_ceil(SLICE);
     let (weights, plane) = weights([m, k], storage);
-    let dx = if add { words(&noise(slices * n * k, 3)) } else { poisoned(slices * n * k) };
     let read = [weights, words(&noise(n * m, 1))];
-    Case::new(kernel, read, [dx], &P::of((n, m, k), add, plane), groups(kernel.any(), slices as u32, n as u32, k as u32))
+    let dx = poisoned(slices * n * k);
+    Case::new(kernel, read, [dx], &P::of((n, m, k), false, plane), groups(kernel.any(), slices as u32, n as u32, k as u32))
 }
 
-pub(super) fn backward_input<P: Shape>(kernel: &'static Stored<P, 2, 1>, shape: (usize, usize, usize), storage: StorageType) -> Case {
-    input_gradient(kernel, shape, storage, false)
+/// The product with columns of x that lie between others, in rows of y that lie between others, on top of what is there where `add`.
+pub(super) fn block((n, m, k): (usize, usize, usize), storage: StorageType, add: bool) -> Case {
+    let kernel = kernels::BLOCK.of(storage);
+    let (weights, plane) = weights([m, k], storage);
+    let (columns, rows) = (k + 12, n + 5);
+    let y = if add { words(&noise(rows * m, 3)) } else { poisoned(rows * m) };
+    let read = [weights, words(&noise(n * columns, 1))];
+    let (n, m, k4, stride4, add) = (n as u32, m as u32, k as u32 / 4, columns as u32 / 4, u32::from(add));
+    let params = BlockParams { n, m, k4, stride4, first4: 2, first: 3, add, plane };
+    Case::new(kernel, read, [y], &params, groups(kernel.any(), 1, n, m))
+}
+
+/// All but 5 rows and 12 columns of w [m, k], which lie between them.
+pub(super) fn transposed([m, k]: [usize; 2], storage: StorageType) -> Case {
+    let kernel = kernels::TRANSPOSE.of(storage);
+    let (weights, plane) = weights([m, k], storage);
+    let (n, m4, k4) = (m - 5, (k - 12) / 4, k as u32 / 4);
+    let params = TransposeParams { n: n as u32, m4: m4 as u32, k4, first: 3, first4: 2, plane };
+    Case::new(kernel, [weights], [poisoned(4 * m4 * n.next_multiple_of(4))], &params, kernel.groups(n.div_ceil(4) * m4))
 }
 
 /// dW on top of what is there where `add`.
@@ -170,8 +184,6 @@ fn linear_backward_input_sums_every_slice() {
     check(&[backward_input(&kernels::BACKWARD_INPUT, long, F32)], BOUND, flip);
     check(&[backward_input(&kernels::BACKWARD_INPUT, long, Bf16)], BOUND, flip);
     check(&[backward_input(&kernels::BACKWARD_INPUT_ANY, long, Bf16)], BOUND, flip);
-    check(&[backward_input(&kernels::BACKWARD_INPUT_BLOCK, long, F32)], BOUND, flip);
-    check(&[backward_input(&kernels::BACKWARD_INPUT_BLOCK, long, Bf16)], BOUND, flip);
     check(&[backward_input(&kernels::BACKWARD_INPUT_ANY_BLOCK, long, F32)], BOUND, flip);
 }
 
@@ -187,26 +199,30 @@ fn linear_backward_weight_sums_over_rows() {
 fn linear_backward_weight_adds_to_what_is_there() {
     let flip = ("params.add == 1u", "params.add == 2u");
     check(&all(shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT, s, true)), BOUND, flip);
-    check(&all(shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_BLOCK, s, true)), BOUND, flip);
     check(&all(odd_shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_ANY, s, true)), BOUND, flip);
     check(&all(odd_shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_ANY_BLOCK, s, true)), BOUND, flip);
 }
 
 #[test]
-fn linear_backward_input_block_adds_to_what_is_there() {
-    let onto = |storage| all(shapes(), |s| input_gradient(&kernels::BACKWARD_INPUT_BLOCK, s, storage, true));
-    check(&onto(F32), BOUND, ("params.add == 1u", "params.add == 2u"));
-    check(&onto(Bf16), BOUND, ("dx[at] = sums[sum]", "dx[at] = sums[sum ^ 1u]"));
+fn linear_block_takes_parts_of_x_and_y() {
+    let cases = |storage, add| all(shapes(), |s| block(s, storage, add));
+    check(&cases(F32, true), BOUND, ("params.add == 1u", "params.add == 2u"));
+    check(&cases(F32, false), BOUND, ("params.first + min(row", "min(row"));
+    check(&cases(Bf16, true), BOUND, ("stride4 + first4 + i", "stride4 + i"));
 }
 
 #[test]
-fn linear_blocks_agree_with_the_definition() {
+fn linear_transpose_moves_bits() {
+    let cases = |storage| [[6, 16], [10, 20], [9, 268], [68, 24], [71, 272]].map(|w| transposed(w, storage));
+    for storage in [F32, Bf16] {
+        check(&cases(storage), 0.0, ("params.first + min(row", "min(row"));
+        check(&cases(storage), 0.0, ("row < params.n", "row <= params.n"));
+    }
+}
+
+#[test]
+fn linear_any_blocks_agree_with_the_definition() {
     let flip = ("a9 +=", "a9 -=");
-    check(&all(shapes(), |s| forward(&kernels::FORWARD_BLOCK, s, F32)), BOUND, flip);
-    check(&all(shapes(), |s| forward(&kernels::FORWARD_BLOCK, s, Bf16)), BOUND, flip);
-    check(&all(shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_BLOCK, s, F32)), BOUND, flip);
-    check(&all(shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_BLOCK, s, Bf16)), BOUND, flip);
-    check(&all(shapes(), |s| backward_weight(&kernels::BACKWARD_WEIGHT_BLOCK, s, false)), BOUND, flip);
     check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY_BLOCK, s, F32)), BOUND, flip);
     check(&all(odd_shapes(), |s| forward(&kernels::FORWARD_ANY_BLOCK, s, Bf16)), BOUND, flip);
     check(&all(odd_shapes(), |s| backward_input(&kernels::BACKWARD_INPUT_ANY_BLOCK, s, F32)), BOUND, flip);

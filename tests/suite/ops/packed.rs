@@ -9,7 +9,7 @@ use tabtune_tests::gpu;
 use tabtune_tests::kernels::{Case, check, poisoned};
 use tabtune_tests::packed::{PACKED, blocks, decoded, words};
 
-use super::linear::{backward_input, forward, tile};
+use super::linear::{backward_input, block, forward, tile, transposed};
 use super::low_rank;
 
 tabtune::kernel! {
@@ -174,9 +174,9 @@ fn packed_stems_give_the_bits_of_the_decoded_weights() {
     let any: [Stem<'_>; 3] =
         [&|s, t| forward(&kernels::FORWARD_ANY, s, t), &|s, t| backward_input(&kernels::BACKWARD_INPUT_ANY, s, t), &lookup];
     let long: [(Stem<'_>, usize); 12] = [
-        (&|s, t| forward(&kernels::FORWARD_BLOCK, s, t), 36),
+        (&|s, t| block(s, t, false), 36),
         (&|s, t| forward(&kernels::FORWARD_TILE, s, t), 37),
-        (&|s, t| backward_input(&kernels::BACKWARD_INPUT_BLOCK, s, t), 36),
+        (&|(_, m, k), t| transposed([m, k], t), 36),
         (&|s, t| tile(&kernels::BACKWARD_TILE, s, t, [true, false], [false, false]), 37),
         (&|(n, m, k), t| low_rank::forward(false, (n, m, k, 8), t, F32), 36),
         (&|(n, m, k), t| low_rank::backward(false, (n, m, k, 8), t, F32, false), 36),

@@ -1,23 +1,22 @@
 //! The records and twins of the linear kernels.
 
-use super::twins::{backward_input, backward_weight, forward, tile};
+use super::twins::{backward_input, backward_weight, block, forward, tile};
 use crate::gpu::Kernels;
 
 /// The kernels of this file.
 pub(crate) static KERNELS: Kernels = &[
     &FORWARD.all(),
     &ROW.all(),
-    &FORWARD_BLOCK.all(),
+    &BLOCK.all(),
+    &TRANSPOSE.all(),
     &FORWARD_TILE.all(),
     &FORWARD_TILE_SMALL.all(),
     &FORWARD_ANY.all(),
     &FORWARD_ANY_BLOCK.all(),
     &BACKWARD_INPUT.all(),
-    &BACKWARD_INPUT_BLOCK.all(),
     &BACKWARD_INPUT_ANY.all(),
     &BACKWARD_INPUT_ANY_BLOCK.all(),
     &BACKWARD_WEIGHT.all(),
-    &BACKWARD_WEIGHT_BLOCK.all(),
     &BACKWARD_WEIGHT_ANY.all(),
     &BACKWARD_WEIGHT_ANY_BLOCK.all(),
     &BACKWARD_TILE.all(),
@@ -42,8 +41,57 @@ crate::kernel! {
 
     /// `y = x Wᵀ` for few rows, k a multiple of 4.
     pub ROW = "linear_row" of weight4 [32] as FORWARD;
-    /// `y = x Wᵀ` for many rows, k a multiple of 4.
-    pub FORWARD_BLOCK = "linear_forward_block" of weight4 [16] as FORWARD;
+}
+crate::kernel! {
+    /// `y (+)= x Wᵀ` for many rows by large register blocks, k a multiple of 4.
+    pub BLOCK = "linear_block" of weight4 [8], (w, x) -> (mut y),
+    /// Where the product is in x and y, and its shapes.
+    struct BlockParams {
+        /// Rows of the product.
+        n: u32,
+        /// Columns of y, rows of w.
+        m: u32,
+        /// Columns of w, divided by 4.
+        k4: u32,
+        /// Columns of x, divided by 4.
+        stride4: u32,
+        /// The first column of x that counts, divided by 4.
+        first4: u32,
+        /// The first row of y.
+        first: u32,
+        /// 1 where y contains sums that the products are added to.
+        add: u32,
+        /// The word at which the weights' second plane begins.
+        plane: u32,
+    },
+    twin |read, [y], p| block(read, y, p)
+}
+crate::kernel! {
+    /// A part of w, transposed and in f32, its rows filled up with zeros to a multiple of 4.
+    pub TRANSPOSE = "linear_transpose" of weight4 [32], (w) -> (y),
+    /// The part.
+    struct TransposeParams {
+        /// Rows of the part.
+        n: u32,
+        /// Columns of the part, divided by 4.
+        m4: u32,
+        /// Columns of w, divided by 4.
+        k4: u32,
+        /// The first row of the part.
+        first: u32,
+        /// The first column of the part, divided by 4.
+        first4: u32,
+        /// The word at which the weights' second plane begins.
+        plane: u32,
+    },
+    twin |[w], [y], p| {
+        let [n, columns] = [p.n, p.k4 * 4].map(|size| size as usize);
+        for (i, row) in y.chunks_mut(n.next_multiple_of(4)).enumerate().take(p.m4 as usize * 4) {
+            row.fill(0);
+            let from = p.first as usize * columns + p.first4 as usize * 4 + i;
+            row[..n].iter_mut().zip(w[from..].iter().step_by(columns)).for_each(|(y, &w)| *y = w);
+        }
+    }
 }
 crate::kernel! {
     /// `y = x Wᵀ` by tiles in workgroup memory, k a multiple of 4.
@@ -103,27 +151,7 @@ crate::kernel! {
         /// The word at which the weights' second plane begins.
         plane: u32,
     },
-    twin |read, [dx], p| backward_input(read, dx, [p.n, p.m4 * 4, p.k4 * 4], p.slice4 * 4, false)
-}
-crate::kernel! {
-    /// `dx (+)= dy W` for many rows, m and k multiples of 4.
-    pub BACKWARD_INPUT_BLOCK = "linear_backward_input_block" of weight4 [16], (w, dy) -> (mut dx),
-    /// Shapes for the blocked gradient of the input in slices of dy's columns.
-    struct BlockInputParams {
-        /// Rows of dx and dy.
-        n: u32,
-        /// Columns of dy, rows of w, divided by 4.
-        m4: u32,
-        /// Columns of dx and w, divided by 4.
-        k4: u32,
-        /// Columns of a slice, divided by 4.
-        slice4: u32,
-        /// The word at which the weights' second plane begins.
-        plane: u32,
-        /// 1 where dx contains a sum that this gradient is added to.
-        add: u32,
-    },
-    twin |read, [dx], p| backward_input(read, dx, [p.n, p.m4 * 4, p.k4 * 4], p.slice4 * 4, p.add == 1)
+    twin |read, [dx], p| backward_input(read, dx, [p.n, p.m4 * 4, p.k4 * 4], p.slice4 * 4)
 }
 crate::kernel! {
     /// `dx = dy W`, any shape.
@@ -141,7 +169,7 @@ crate::kernel! {
         /// The word at which the weights' second plane begins.
         plane: u32,
     },
-    twin |read, [dx], p| backward_input(read, dx, [p.n, p.m, p.k], p.slice, false);
+    twin |read, [dx], p| backward_input(read, dx, [p.n, p.m, p.k], p.slice);
 
     /// `dx = dy W` for many rows, any shape.
     pub BACKWARD_INPUT_ANY_BLOCK = "linear_backward_input_any_block" of weight1 [32] as BACKWARD_INPUT_ANY;
@@ -161,10 +189,7 @@ crate::kernel! {
         /// 1 where dw contains a sum that this gradient is added to.
         add: u32,
     },
-    twin |read, [dw], p| backward_weight(read, dw, [p.n, p.m4 * 4, p.k4 * 4], p.add == 1);
-
-    /// [`BACKWARD_WEIGHT`] by large register blocks.
-    pub BACKWARD_WEIGHT_BLOCK = "linear_backward_weight_block" [16] as BACKWARD_WEIGHT;
+    twin |read, [dw], p| backward_weight(read, dw, [p.n, p.m4 * 4, p.k4 * 4], p.add == 1)
 }
 crate::kernel! {
     /// `dW (+)= dyᵀ x`, any shape.

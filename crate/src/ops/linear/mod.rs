@@ -1,10 +1,11 @@
 //! Linear layers: `y = x Wᵀ`, weights `[m, k]` of any storage type, the sums in f32.
 //!
 //! Each product picks a kernel by its shape and by whether the adapter is a CPU: for many rows of widths that are multiples of 4 a register
-//! block of 16 or 32 by 16 on software adapters and tiles in workgroup memory on GPUs, for fewer rows blocks of 4 by 4, `linear_row` for
+//! block of 32 by 16 on software adapters (blocks.rs) and tiles in workgroup memory on GPUs, for fewer rows blocks of 4 by 4, `linear_row` for
 //! one or two, the `_any` kernels for other widths. Both gradients share one dispatch if tiles compute them. On the CPU,
 //! Burn's matmul is used instead of the twins, which remain the definition.
 
+mod blocks;
 pub mod joint;
 pub mod kernels;
 mod tiles;
@@ -21,9 +22,8 @@ use crate::ops::elementwise::residual_add;
 use crate::ops::embedding;
 use crate::ops::tape::Vjp;
 use crate::ops::weights::Weights;
-use kernels::{
-    AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, BlockInputParams, ForwardParams, ForwardTileParams, InputParams,
-};
+use blocks::blocked;
+use kernels::{AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, ForwardParams, ForwardTileParams, InputParams};
 pub(super) use tiles::{by_tiles, tiled, tiling};
 
 /// Up to this many rows one thread computes one output: a register block would compute rows twice.
@@ -36,18 +36,16 @@ const ROW_OUTPUTS: usize = 8;
 /// grow with it, its dispatch would last long, and Mesa's lavapipe ends a thread's loops after 65,535 rounds in all.
 pub(crate) const SLICE: usize = 4096;
 
-/// Rows and columns of the large register blocks where widths are multiples of 4, and of the one for any width.
-const FORWARD_BLOCK: [usize; 2] = [32, 16];
-const BLOCK: [usize; 2] = [16, 16];
+/// Rows and columns of the register block for any width.
 const ANY_BLOCK: [usize; 2] = [16, 8];
 
-/// A large block pays off from this many threads on; with fewer, the 4 by 4 block spreads the work better.
-const BLOCK_THREADS: usize = 24;
+/// It pays off from this many threads on; with fewer, the 4 by 4 block spreads the work better.
+const ANY_BLOCK_THREADS: usize = 24;
 
-/// Number of threads for a product `[rows, columns]` by large blocks, if they pay off.
-fn block_threads(software: bool, [height, width]: [usize; 2], rows: usize, columns: usize) -> Option<usize> {
-    let threads = rows.div_ceil(height) * columns.div_ceil(width);
-    (software && rows >= height - 4 && threads >= BLOCK_THREADS).then_some(threads)
+/// Number of threads for a product `[rows, columns]` of any width by these blocks, if they pay off.
+fn any_block_threads(software: bool, rows: usize, columns: usize) -> Option<usize> {
+    let threads = rows.div_ceil(ANY_BLOCK[0]) * columns.div_ceil(ANY_BLOCK[1]);
+    (software && rows >= ANY_BLOCK[0] - 4 && threads >= ANY_BLOCK_THREADS).then_some(threads)
 }
 
 /// The sum `[n, k]` of slices `[slices, n·k]`, of which there may be one.
@@ -77,11 +75,15 @@ fn strided<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>, stride: usi
         return B::float_matmul(x, B::float_transpose(widened::<B>(w)));
     }
     let y = B::empty(&x, [n, stride].into(), DType::F32);
-    let (storage, plane, w, software) = (w.form.storage, w.form.plane(), w.words, B::software(&x));
+    let software = B::software(&x);
+    if k % 4 == 0 && blocked(software, n, m) {
+        return blocks::forward::<B>(x, w, y);
+    }
+    let (storage, plane, w) = (w.form.storage, w.form.plane(), w.words);
     let small = n.div_ceil(4) * m.div_ceil(4);
     let [y] = if k % 4 != 0 {
         let params = AnyParams { n: n as u32, m: m as u32, k: k as u32, plane };
-        let (kernel, threads) = match block_threads(software, ANY_BLOCK, n, m) {
+        let (kernel, threads) = match any_block_threads(software, n, m) {
             Some(threads) => (&kernels::FORWARD_ANY_BLOCK, threads),
             None => (&kernels::FORWARD_ANY, small),
         };
@@ -97,11 +99,7 @@ fn strided<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>, stride: usi
         } else {
             let params = ForwardParams { n: n32, m: m32, k4, plane };
             let row = n * m.div_ceil(ROW_OUTPUTS) * kernels::ROW.of(storage).any().workgroup as usize;
-            let (kernel, threads) = match (n <= FEW_ROWS, block_threads(software, FORWARD_BLOCK, n, m)) {
-                (true, _) => (&kernels::ROW, row),
-                (_, Some(threads)) => (&kernels::FORWARD_BLOCK, threads),
-                (_, None) => (&kernels::FORWARD, small),
-            };
+            let (kernel, threads) = if n <= FEW_ROWS { (&kernels::ROW, row) } else { (&kernels::FORWARD, small) };
             let kernel = kernel.of(storage);
             B::launch(kernel, [w, x], [y], &params, kernel.groups(threads))
         }
@@ -118,11 +116,12 @@ pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: Weights<FloatTensor<B>>)
 fn backward_input_onto<B: Launch>(dy: FloatTensor<B>, w: Weights<FloatTensor<B>>, sum: Option<FloatTensor<B>>) -> FloatTensor<B> {
     let ((n, stride), [m, k]) = (rows_columns(&dy.shape()), [w.form.rows, w.form.columns]);
     let software = B::software(&dy);
-    let adds = !B::TWINS && m % 4 == 0 && k % 4 == 0 && m <= SLICE && block_threads(software, BLOCK, n, k).is_some();
-    let sum = match sum {
-        Some(sum) if !adds => return residual_add::<B>(sum, backward_input::<B>(dy, w)),
-        sum => sum,
-    };
+    if !B::TWINS && m % 4 == 0 && k % 4 == 0 && blocked(software, n, k) {
+        return blocks::backward_input::<B>(dy, &w, sum);
+    }
+    if let Some(sum) = sum {
+        return residual_add::<B>(sum, backward_input::<B>(dy, w));
+    }
     if B::TWINS {
         return B::float_matmul(dy, widened::<B>(w));
     }
@@ -131,12 +130,11 @@ fn backward_input_onto<B: Launch>(dy: FloatTensor<B>, w: Weights<FloatTensor<B>>
         let [dx, _] = by_tiles::<B>(dy, None, Some(w), [m, k], 1.0, [None, None]);
         return whole::<B>(dx, [n, k]);
     }
-    let add = u32::from(sum.is_some());
-    let dx = sum.unwrap_or_else(|| B::empty(&dy, [slices, n * k].into(), DType::F32));
+    let dx = B::empty(&dy, [slices, n * k].into(), DType::F32);
     let (storage, plane, w, small) = (w.form.storage, w.form.plane(), w.words, n.div_ceil(4) * k.div_ceil(4));
     let [dx] = if m % 4 != 0 || k % 4 != 0 {
         let params = AnyInputParams { n: n as u32, m: m as u32, k: k as u32, slice: SLICE as u32, plane };
-        let (kernel, threads) = match block_threads(software, ANY_BLOCK, n, k) {
+        let (kernel, threads) = match any_block_threads(software, n, k) {
             Some(threads) => (&kernels::BACKWARD_INPUT_ANY_BLOCK, threads),
             None => (&kernels::BACKWARD_INPUT_ANY, small),
         };
@@ -144,15 +142,9 @@ fn backward_input_onto<B: Launch>(dy: FloatTensor<B>, w: Weights<FloatTensor<B>>
         B::launch(kernel, [w, dy], [dx], &params, kernel.groups(slices * threads))
     } else {
         let (n32, m4, k4, slice4) = (n as u32, m as u32 / 4, k as u32 / 4, SLICE as u32 / 4);
-        if let Some(threads) = block_threads(software, BLOCK, n, k) {
-            let params = BlockInputParams { n: n32, m4, k4, slice4, plane, add };
-            let kernel = kernels::BACKWARD_INPUT_BLOCK.of(storage);
-            B::launch(kernel, [w, dy], [dx], &params, kernel.groups(slices * threads))
-        } else {
-            let params = InputParams { n: n32, m4, k4, slice4, plane };
-            let kernel = kernels::BACKWARD_INPUT.of(storage);
-            B::launch(kernel, [w, dy], [dx], &params, kernel.groups(slices * small))
-        }
+        let params = InputParams { n: n32, m4, k4, slice4, plane };
+        let kernel = kernels::BACKWARD_INPUT.of(storage);
+        B::launch(kernel, [w, dy], [dx], &params, kernel.groups(slices * small))
     };
     whole::<B>(dx, [n, k])
 }
@@ -169,23 +161,23 @@ pub fn backward_weight<B: Launch>(dy: FloatTensor<B>, x: FloatTensor<B>, m: usiz
         let [_, dw] = by_tiles::<B>(dy, Some(x), None, [m, k], 1.0, [None, sum]);
         return dw;
     }
+    if m.is_multiple_of(4) && k.is_multiple_of(4) && blocked(software, m, k) {
+        return blocks::backward_weight::<B>(dy, x, sum);
+    }
     let add = u32::from(sum.is_some());
     let dw = sum.unwrap_or_else(|| B::empty(&x, [m, k].into(), DType::F32));
     let small = m.div_ceil(4) * k.div_ceil(4);
     let [dw] = if !m.is_multiple_of(4) || !k.is_multiple_of(4) {
         let params = AnyWeightParams { n: n as u32, m: m as u32, k: k as u32, add };
-        let (kernel, threads) = match block_threads(software, ANY_BLOCK, m, k) {
+        let (kernel, threads) = match any_block_threads(software, m, k) {
             Some(threads) => (&kernels::BACKWARD_WEIGHT_ANY_BLOCK, threads),
             None => (&kernels::BACKWARD_WEIGHT_ANY, small),
         };
         B::launch(kernel, [dy, x], [dw], &params, kernel.groups(threads))
     } else {
         let params = BackwardParams { n: n as u32, m4: m as u32 / 4, k4: k as u32 / 4, add };
-        let (kernel, threads) = match block_threads(software, BLOCK, m, k) {
-            Some(threads) => (&kernels::BACKWARD_WEIGHT_BLOCK, threads),
-            None => (&kernels::BACKWARD_WEIGHT, small),
-        };
-        B::launch(kernel, [dy, x], [dw], &params, kernel.groups(threads))
+        let kernel = &kernels::BACKWARD_WEIGHT;
+        B::launch(kernel, [dy, x], [dw], &params, kernel.groups(small))
     };
     dw
 }

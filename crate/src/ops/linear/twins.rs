@@ -1,6 +1,6 @@
 //! The linear kernels' definitions from the formulas, with sums in f64.
 
-use super::kernels::TileParams;
+use super::kernels::{BlockParams, TileParams};
 use crate::gpu::Words;
 
 /// `y[r, c] = Σ_i x[r, i] w[c, i]`, rows of y so many elements apart
@@ -14,8 +14,20 @@ pub fn forward([w, x]: [&[u32]; 2], y: &mut [u32], shape: [u32; 3], stride: u32)
     }
 }
 
-/// `dx[s, r, i] = before + Σ_c dy[r, c] w[c, i]` over the columns c of slice s
-pub fn backward_input([w, dy]: [&[u32]; 2], dx: &mut [u32], shape: [u32; 3], slice: u32, add: bool) {
+/// `y[first + r, c] = before + Σ_i x[r, 4 first4 + i] w[c, i]`
+pub fn block([w, x]: [&[u32]; 2], y: &mut [u32], p: &BlockParams) {
+    let [n, m, k] = [p.n, p.m, p.k4 * 4].map(|size| size as usize);
+    let rows = x.floats().chunks(p.stride4 as usize * 4).map(|row| &row[p.first4 as usize * 4..][..k]);
+    for (x, y) in rows.zip(y.floats_mut()[p.first as usize * m..].chunks_mut(m)).take(n) {
+        for (w, y) in w.floats().chunks(k).zip(y) {
+            let before = if p.add == 1 { f64::from(*y) } else { 0.0 };
+            *y = (before + x.iter().zip(w).map(|(&x, &w)| f64::from(x) * f64::from(w)).sum::<f64>()) as f32;
+        }
+    }
+}
+
+/// `dx[s, r, i] = Σ_c dy[r, c] w[c, i]` over the columns c of slice s
+pub fn backward_input([w, dy]: [&[u32]; 2], dx: &mut [u32], shape: [u32; 3], slice: u32) {
     let [n, m, k] = shape.map(|size| size as usize);
     let slice = slice as usize;
     for from in (0..m).step_by(slice) {
@@ -23,9 +35,7 @@ pub fn backward_input([w, dy]: [&[u32]; 2], dx: &mut [u32], shape: [u32; 3], sli
             for i in 0..k {
                 let columns = from..m.min(from + slice);
                 let sum: f64 = columns.map(|c| f64::from(dy.floats()[r * m + c]) * f64::from(w.floats()[c * k + i])).sum();
-                let at = (from / slice * n + r) * k + i;
-                let before = if add { f64::from(dx.floats()[at]) } else { 0.0 };
-                dx.floats_mut()[at] = (before + sum) as f32;
+                dx.floats_mut()[(from / slice * n + r) * k + i] = sum as f32;
             }
         }
     }
@@ -52,7 +62,7 @@ pub fn tile([w, dy, x]: [&[u32]; 3], [dx, dw]: [&mut [u32]; 2], p: &TileParams) 
     let dy = &rows.flat_map(|row| &row[..p.m as usize]).copied().collect::<Vec<u32>>();
     if p.input > 0 {
         let before = if p.add & 1 == 1 { dx.floats().to_vec() } else { vec![0.0; dx.len()] };
-        backward_input([w, dy], dx, shape, p.slice4 * 4, false);
+        backward_input([w, dy], dx, shape, p.slice4 * 4);
         dx.floats_mut().iter_mut().zip(before).for_each(|(dx, before)| *dx += before);
     }
     if dw.len() == (shape[1] * shape[2]) as usize {

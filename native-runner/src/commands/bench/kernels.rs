@@ -94,23 +94,25 @@ fn bytes(launched: &Launched) -> u64 {
 /// Floating point operations of the products of a linear or attention kernel; the other kernels are bound by memory.
 fn flops(launched: &Launched) -> Option<f64> {
     let (name, params, words) = (launched.kernel.name, &launched.params, &launched.words);
-    let [first, second] = [0, 1].map(|i| words.get(i).map_or(0.0, |&n| n as f64));
-    if name.contains("_three_") || name.contains("_two_") {
-        let [n, m, k4] = [0, 1, 2].map(|i| params.get(i).map_or(0.0, |&n| f64::from(n)));
-        // Of the gradients, two by two: m is a number of vectors there too.
-        let products = if name.starts_with("linear_forward") { 1.0 } else { 8.0 };
-        return name.starts_with("linear_").then_some(2.0 * products * n * m * 4.0 * k4);
+    if let Some(linear) = name.strip_prefix("linear_") {
+        // Rows n, widths m and k, of which some kernels count the vectors: y [n, m] = x [n, k] w [m, k]ᵀ, or gradients of it.
+        let [n, m, third] = [0, 1, 2].map(|i| params.get(i).map_or(0.0, |&size| f64::from(size)));
+        let joint = linear.contains("_three_") || linear.contains("_two_");
+        let sizes = match linear {
+            _ if linear.starts_with("transpose") => return None,
+            _ if linear.contains("_any") => n * m * third,
+            _ if linear.starts_with("backward_tile") => {
+                // Both gradients or one: what is not asked for is a placeholder.
+                let made = words[3..].iter().filter(|&&words| words > 4).count();
+                n * m * 4.0 * f64::from(*params.get(3)?) * made as f64
+            }
+            _ if joint && linear.starts_with("backward") => 2.0 * n * 4.0 * m * 4.0 * third,
+            _ if linear.starts_with("backward") => n * 4.0 * m * 4.0 * third,
+            _ => n * m * 4.0 * third,
+        };
+        return Some(2.0 * sizes);
     }
-    if name.starts_with("linear_") {
-        // y [n, m] = x [n, k] w [m, k]: the three products of a layer have these sizes in other roles.
-        let n = f64::from(*params.first()?);
-        let packed = if name.ends_with("_bf16") { 2.0 } else { 1.0 };
-        // From dy [n, m] and x [n, k] one or both gradients are computed; otherwise the second buffer is w.
-        let both = words.len() == 5;
-        let of_rows = both || name.starts_with("linear_backward_weight");
-        let made = if both { words[3..].iter().filter(|&&words| words > 4).count() as f64 } else { 1.0 };
-        return Some(2.0 * n * made * if of_rows { (first / n) * (second / n) } else { second * packed });
-    }
+    let first = f64::from(u32::try_from(*words.first()?).ok()?);
     // Two products in the forward pass, three for the gradient of the queries, four for those of keys and values; half of the square is
     // masked.
     let products = match name.trim_end_matches("_block").trim_end_matches("_wide").trim_end_matches("_tile") {

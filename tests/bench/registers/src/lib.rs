@@ -117,8 +117,9 @@ pub fn stem(kernel: &AnyKernel) -> &'static str {
 /// Whether a device that is no CPU runs this kernel for some shape (`shaders/README.md`, "variants and use").
 pub fn runs_on_gpus(kernel: &AnyKernel) -> bool {
     let stem = stem(kernel);
-    // One query a thread is for the few queries of a software adapter.
-    !(stem.ends_with("_block") || stem == "attention_forward" || stem.starts_with("rms_norm") && stem.ends_with("_wide"))
+    // One query a thread is for the few queries of a software adapter, and blocks alone take transposed factors.
+    let named = ["attention_forward", "linear_transpose"].contains(&stem);
+    !(named || stem.ends_with("_block") || stem.starts_with("rms_norm") && stem.ends_with("_wide"))
 }
 
 /// These kernels, compiled by the driver that the [`environment`] of this process names.

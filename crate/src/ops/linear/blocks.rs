@@ -1,0 +1,113 @@
+//! Products by large register blocks, for software adapters: 32 rows by 16 columns a thread. The gradients are products of the same
+//! kernel, of factors that are transposed before, a part at a time: reading both factors along the sum takes the fewest loads, and one large
+//! kernel takes the compiler of such an adapter a third of the time of three.
+
+use std::ops::Range;
+
+use burn::backend::TensorMetadata;
+use burn::backend::tensor::FloatTensor;
+use burn::tensor::DType;
+
+use super::SLICE;
+use super::kernels::{self, BlockParams, TransposeParams};
+use crate::gpu::launch::{Launch, rows_columns};
+use crate::ops::weights::Weights;
+
+/// Rows and columns of a block.
+const BLOCK: [usize; 2] = [32, 16];
+
+/// From so many rows on a block is no slower than blocks of 4 by 4, though it has more rows.
+const LEAST_ROWS: usize = 16;
+
+/// From so many threads on; with fewer, blocks of 4 by 4 spread the work better.
+const LEAST_THREADS: usize = 12;
+
+/// Elements of a transposed part: 1 MiB.
+const PART: usize = 1 << 18;
+
+/// Rows of a part that is wider than that: each part takes a pass over the sums.
+const LEAST_OF_A_PART: usize = 128;
+
+fn threads(rows: usize, columns: usize) -> usize {
+    rows.div_ceil(BLOCK[0]) * columns.div_ceil(BLOCK[1])
+}
+
+/// Whether a product `[rows, columns]` of widths that are multiples of 4 is computed by large blocks.
+pub(super) fn blocked(software: bool, rows: usize, columns: usize) -> bool {
+    software && rows >= LEAST_ROWS && threads(rows, columns) >= LEAST_THREADS
+}
+
+/// Where a product reads x and writes y.
+struct Place {
+    /// The rows of y, as many as x has.
+    rows: Range<usize>,
+    /// The first column of x.
+    column: usize,
+    /// Whether y has sums that the product is added to.
+    add: bool,
+}
+
+/// `y[rows] (+)= x[.., column ..] wᵀ`
+fn product<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>, y: FloatTensor<B>, at: &Place) -> FloatTensor<B> {
+    let (n, m) = (at.rows.len(), w.form.rows);
+    let [stride4, k4, first4] = [rows_columns(&x.shape()).1, w.form.columns, at.column].map(|width| width as u32 / 4);
+    let (first, add, plane) = (at.rows.start as u32, u32::from(at.add), w.form.plane());
+    let params = BlockParams { n: n as u32, m: m as u32, k4, stride4, first4, first, add, plane };
+    let kernel = kernels::BLOCK.of(w.form.storage);
+    let [y] = B::launch(kernel, [w.words, x], [y], &params, kernel.groups(threads(n, m)));
+    y
+}
+
+/// The part of w `[columns, rows]` in f32, each row filled up with zeros to a multiple of 4.
+fn transposed<B: Launch>(w: &Weights<FloatTensor<B>>, rows: Range<usize>, columns: Range<usize>) -> Weights<FloatTensor<B>> {
+    let y = B::empty(&w.words, [columns.len(), rows.len().next_multiple_of(4)].into(), DType::F32);
+    let [n, m4, k4] = [rows.len(), columns.len() / 4, w.form.columns / 4].map(|size| size as u32);
+    let (first, first4) = (rows.start as u32, columns.start as u32 / 4);
+    let params = TransposeParams { n, m4, k4, first, first4, plane: w.form.plane() };
+    let kernel = kernels::TRANSPOSE.of(w.form.storage);
+    let groups = kernel.groups(rows.len().div_ceil(4) * columns.len() / 4);
+    let [y] = B::launch(kernel, [w.words.clone()], [y], &params, groups);
+    Weights::of(y)
+}
+
+/// Cuts `length` rows of so many columns into parts, all but the last multiples of 4.
+fn parts(length: usize, columns: usize) -> impl Iterator<Item = Range<usize>> {
+    let rows = (PART / columns / 4 * 4).clamp(LEAST_OF_A_PART, SLICE);
+    (0..length).step_by(rows).map(move |start| start..length.min(start + rows))
+}
+
+/// `x [n, k] · w [m, k]ᵀ → y [n, m]`
+pub(super) fn forward<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>, y: FloatTensor<B>) -> FloatTensor<B> {
+    let rows = 0..rows_columns(&x.shape()).0;
+    product::<B>(x, w, y, &Place { rows, column: 0, add: false })
+}
+
+/// `dy [n, m] · w [m, k] → [n, k]`, added to `sum` if there is one
+pub(super) fn backward_input<B: Launch>(dy: FloatTensor<B>, w: &Weights<FloatTensor<B>>, sum: Option<FloatTensor<B>>) -> FloatTensor<B> {
+    let ((n, _), [m, k]) = (rows_columns(&dy.shape()), [w.form.rows, w.form.columns]);
+    let mut add = sum.is_some();
+    let mut dx = sum.unwrap_or_else(|| B::empty(&dy, [n, k].into(), DType::F32));
+    for part in parts(m, k) {
+        let at = Place { rows: 0..n, column: part.start, add };
+        dx = product::<B>(dy.clone(), transposed::<B>(w, part, 0..k), dx, &at);
+        add = true;
+    }
+    dx
+}
+
+/// `dy [n, m]ᵀ · x [n, k] → [m, k]`, added to `sum` if there is one
+pub(super) fn backward_weight<B: Launch>(dy: FloatTensor<B>, x: FloatTensor<B>, sum: Option<FloatTensor<B>>) -> FloatTensor<B> {
+    let ((n, m), (_, k)) = (rows_columns(&dy.shape()), rows_columns(&x.shape()));
+    let mut add = sum.is_some();
+    let mut dw = sum.unwrap_or_else(|| B::empty(&x, [m, k].into(), DType::F32));
+    let (dy, x) = (Weights::of(dy), Weights::of(x));
+    for part in parts(n, k) {
+        let xt = transposed::<B>(&x, part.clone(), 0..k);
+        for rows in parts(m, part.len()) {
+            let dyt = transposed::<B>(&dy, part.clone(), rows.clone());
+            dw = product::<B>(dyt.words, xt.clone(), dw, &Place { rows, column: 0, add });
+        }
+        add = true;
+    }
+    dw
+}
