@@ -25,7 +25,7 @@ pub struct MemoryPlan {
     /// Moments, and APOLLO's orthogonal projectors.
     pub optimizer: u64,
     /// What the backward pass and the logits need in addition to `gradients` at the peak: activations are freed while gradients are made.
-    /// A software adapter takes up to 2 MiB more, for parts of matrices that it transposes.
+    /// A software adapter takes more for two parts of matrices that it transposes: 1 MiB each, or 128 rows of a matrix wider than 2048.
     pub activations: u64,
 }
 

@@ -22,10 +22,10 @@ const LEAST_ROWS: usize = 16;
 /// From so many threads on; with fewer, blocks of 4 by 4 spread the work better.
 const LEAST_THREADS: usize = 12;
 
-/// Elements of a transposed part: 1 MiB.
+/// Elements of a transposed part, but for wide matrices: 1 MiB.
 const PART: usize = 1 << 18;
 
-/// Rows of a part that is wider than that: each part takes a pass over the sums.
+/// Rows that a part of a wide matrix has at least, which is then larger: each part takes a pass over the sums.
 const LEAST_OF_A_PART: usize = 128;
 
 fn threads(rows: usize, columns: usize) -> usize {
