@@ -135,9 +135,15 @@ pub struct RunBuffer {
 }
 
 impl RunBuffer {
-    /// Room for inputs of so many words, and for the parameters of so many launches, on the device of `like`; `None` on the CPU.
+    /// Room for inputs of so many words, and for the parameters of so many launches, on the device of `like`; `None` on the CPU. To be made
+    /// before the last run of what will be recorded.
     pub fn new(like: &Buffer, inputs: Vec<usize>, slots: usize) -> Option<Self> {
         let like = like.cube()?;
+        // The allocator's pages have grown with the largest buffer. A recording begins by moving what lies in smaller ones, into memory that
+        // its launches would need, while nothing may be allocated; so it is moved now. Closing what was only prepared is an error.
+        if like.client.graph_prepare().is_ok() {
+            let _never_opened = like.client.stop_capture();
+        }
         let bytes = inputs.iter().map(|words| aligned(words * 4)).sum::<usize>() + slots * ALIGNMENT;
         let handle = like.client.empty(bytes);
         let whole = CubeTensor::new_contiguous(like.client.clone(), like.device.clone(), [bytes / 4].into(), handle, DType::I32);
