@@ -97,9 +97,8 @@ impl Stream {
 
 /// One family. Its constructor requests each parameter with its [`Part`] and its [`Role`].
 pub trait Family {
-    /// Number of values per token that a block keeps for its backward pass: norms keep their input and output, linear layers and activations
-    /// their inputs, and attention q, k, v, its output and two numbers per head.
-    fn kept_per_token(&self, config: &ModelConfig) -> usize;
+    /// What a block keeps for its backward pass.
+    fn kept(&self, config: &ModelConfig) -> Kept;
 
     /// Whether blocks rotate queries and keys by tables of positions.
     fn rotates(&self) -> bool;
@@ -125,8 +124,31 @@ pub struct Place<'a> {
     pub rope: Option<&'a Rope>,
 }
 
-/// Values per token that the block of every family keeps, apart from its MLP.
+/// Values per token that a block keeps for its backward pass.
+#[derive(Debug)]
+pub struct Kept {
+    /// Those that it always keeps: the inputs of norms and activations, and of attention q, k, v, its output and two numbers per head.
+    pub always: usize,
+    /// The inputs of linear layers in their order, by what these are called and how wide they are: layers that are named together have the
+    /// same input. That of attention's output is kept by attention already.
+    pub inputs: [(&'static [&'static str], usize); 3],
+}
+
+impl Kept {
+    /// Names of the layer at the end of the block.
+    pub fn last(&self) -> &'static [&'static str] {
+        self.inputs[2].0
+    }
+
+    /// Where these layers need their inputs.
+    pub fn where_needed(&self, needs: impl Fn(&str) -> bool) -> usize {
+        let needed = self.inputs.iter().filter(|(layers, _)| layers.iter().any(|layer| needs(layer)));
+        self.always + needed.map(|(_, width)| width).sum::<usize>()
+    }
+}
+
+/// What the block of every family always keeps, apart from its MLP.
 pub fn kept_outside_mlp(config: &ModelConfig) -> usize {
     let (heads, kv_heads) = (config.num_attention_heads, config.num_key_value_heads);
-    4 * config.hidden_size + 2 * (heads + kv_heads) * config.head_dim + 2 * heads
+    2 * config.hidden_size + 2 * (heads + kv_heads) * config.head_dim + 2 * heads
 }

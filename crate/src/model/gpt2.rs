@@ -5,7 +5,7 @@ use burn::tensor::{Int, Tensor};
 
 use super::Span;
 use super::attention::{KvCache, attend, attention_shape};
-use super::family::{Family, Lookup, Part, Place, Role, Stream, kept_outside_mlp};
+use super::family::{Family, Kept, Lookup, Part, Place, Role, Stream, kept_outside_mlp};
 use super::layers::{Conv1d, Embedding, LayerNorm, Linear, Matrix};
 use super::load::{Site, WeightSource};
 use crate::config::ModelConfig;
@@ -87,8 +87,9 @@ impl Gpt2 {
 }
 
 impl Family for Gpt2 {
-    fn kept_per_token(&self, config: &ModelConfig) -> usize {
-        kept_outside_mlp(config) + 2 * config.intermediate_size + 4
+    fn kept(&self, config: &ModelConfig) -> Kept {
+        let (c, f) = (config.hidden_size, config.intermediate_size);
+        Kept { always: kept_outside_mlp(config) + f + 4, inputs: [(&["c_attn"], c), (&["c_fc"], c), (&["mlp.c_proj"], f)] }
     }
 
     fn rotates(&self) -> bool {

@@ -5,7 +5,7 @@ use burn::tensor::{Int, Tensor};
 
 use super::Span;
 use super::attention::{KvCache, attend, attention_shape};
-use super::family::{Family, Lookup, Part, Place, Role, Stream, kept_outside_mlp};
+use super::family::{Family, Kept, Lookup, Part, Place, Role, Stream, kept_outside_mlp};
 use super::layers::{Embedding, Linear, Matrix, RmsNorm};
 use super::load::{Site, WeightSource};
 use super::rope::Rope;
@@ -143,10 +143,14 @@ impl Llama {
 }
 
 impl Family for Llama {
-    fn kept_per_token(&self, config: &ModelConfig) -> usize {
+    fn kept(&self, config: &ModelConfig) -> Kept {
         let heads = config.num_attention_heads + config.num_key_value_heads;
         let norms_of_heads = if config.qk_norm { heads * (config.head_dim + 1) } else { 0 };
-        kept_outside_mlp(config) + 3 * config.intermediate_size + 2 + norms_of_heads
+        let (c, f) = (config.hidden_size, config.intermediate_size);
+        Kept {
+            always: kept_outside_mlp(config) + 2 * f + 2 + norms_of_heads,
+            inputs: [(&["q_proj", "k_proj", "v_proj"], c), (&["gate_proj", "up_proj"], c), (&["down_proj"], f)],
+        }
     }
 
     fn rotates(&self) -> bool {

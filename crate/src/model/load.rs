@@ -6,7 +6,7 @@ use burn::module::{Param, ParamId};
 use burn::tensor::{Device, Tensor};
 
 use super::adaptation::Adaptation;
-use super::family::{Part, Role};
+use super::family::{Kept, Part, Role};
 use super::layers::{Conv1d, Embedding, Factor, LayerNorm, Linear, LowRank, Matrix, RmsNorm, Weight};
 use crate::bundle::Bundle;
 use crate::config::{BaseStorage, ModelConfig};
@@ -169,8 +169,8 @@ impl WeightSource for Requests<'_> {
 pub struct Plan {
     /// Every parameter, in the order of the requests.
     pub parameters: Vec<Asked>,
-    /// Number of values per token that a block keeps for its backward pass.
-    pub kept_per_token: usize,
+    /// What a block keeps for its backward pass.
+    pub kept: Kept,
     /// Values in tables of rotary positions.
     pub rotary_values: usize,
 }
@@ -182,7 +182,7 @@ impl Plan {
         let body = super::Body::new(config, &mut requests)?;
         let family = body.family();
         let rotary_values = if family.rotates() { config.max_position_embeddings * config.head_dim } else { 0 };
-        Ok(Self { parameters: requests.asked, kept_per_token: family.kept_per_token(config), rotary_values })
+        Ok(Self { parameters: requests.asked, kept: family.kept(config), rotary_values })
     }
 }
 

@@ -12,6 +12,7 @@ use crate::gpu::launch::{Launch, rows_columns};
 use crate::gpu::{Kernels, StorageType, StoredMatrix, Words};
 use crate::ops::dropout::{Mask, dropout};
 use crate::ops::elementwise::residual_add;
+use crate::ops::linear::work::{input_work_bytes, weight_work_bytes};
 use crate::ops::linear::{self, SLICE};
 use crate::ops::tape::Vjp;
 use crate::ops::weights::Weights;
@@ -145,13 +146,30 @@ impl<T: TensorMetadata> LowRank<T> {
     /// Whether the low-rank part is a part of the big sums.
     fn fused<B: Launch<FloatTensorPrimitive = T>>(&self) -> bool {
         let Adapted { form, conv1d, mask, .. } = self.adapted;
-        let fours = [form.rows, form.columns, rows_columns(&self.z.shape()).1].iter().all(|size| size % 4 == 0);
-        !B::TWINS && !conv1d && mask.is_none() && fours && linear::tiled(B::software(&self.x), rows_columns(&self.x.shape()).0)
+        let (n, r) = rows_columns(&self.z.shape());
+        !B::TWINS && !conv1d && mask.is_none() && fuses(B::software(&self.x), n, [form.rows, form.columns, r])
     }
 
     fn weights(&self) -> Weights<T> {
         Weights { words: self.words.clone(), form: self.adapted.form }
     }
+}
+
+/// Whether tiles compute n rows of a product of these widths m, k and r, without dropout and not in GPT-2's layout.
+fn fuses(software: bool, n: usize, widths: [usize; 3]) -> bool {
+    widths.iter().all(|width| width.is_multiple_of(4)) && linear::tiled(software, n)
+}
+
+/// Bytes that the gradients of y `[n, m]` take at most in addition to dy and to what the forward pass has kept, on a software adapter or a GPU;
+/// `plain` is a product without dropout and not in GPT-2's layout.
+pub fn work_bytes(software: bool, plain: bool, [n, m, k, r]: [usize; 4]) -> u64 {
+    let [factors, dx] = [r * (m + k), n * k].map(|values| 4 * values as u64);
+    let of_input = input_work_bytes(software, [n, m, k]);
+    if plain && fuses(software, n, [m, k, r]) {
+        // The gradient of A comes first, after which x is gone.
+        return factors + of_input;
+    }
+    dx + of_input.max(factors + weight_work_bytes(software, [n, r, k]))
 }
 
 /// `x [n, k] · Wᵀ + s·z·Bᵀ → [n, m]`

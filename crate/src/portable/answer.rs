@@ -251,7 +251,7 @@ fn trainable(config: &ModelConfig) -> Result<Trainable> {
         for precision in [Precision::F32, Precision::Bf16] {
             let seq_len = PLANNED_TOKENS.min(config.max_position_embeddings);
             let train = TrainConfig { optimizer: optimizer.clone(), precision, batch_size: 1, seq_len, ..TrainConfig::default() };
-            let bytes = memory_plan(config, &train, None)?.total();
+            let bytes = memory_plan(config, &train, None, false)?.total();
             options.push(TrainingOption { optimizer: optimizer_account(&optimizer, train.learning_rate)?.kind, precision, bytes });
         }
     }

@@ -26,15 +26,24 @@ pub(super) struct Constants<'a> {
 }
 
 impl Constants<'_> {
-    /// Bytes of a constant on the device.
-    pub fn bytes(&self, asked: &Asked) -> u64 {
-        let form = match self.storage {
+    /// The form of a constant on the device, if it is not f32.
+    fn form(&self, asked: &Asked) -> Option<StoredMatrix> {
+        match self.storage {
             _ if !asked.kind.is_matrix() => None,
             BaseStorage::F32 => None,
             BaseStorage::Bf16 => plain(StorageType::Bf16, asked),
             BaseStorage::Stored => (self.stored)(asked),
-        };
-        4 * form.map_or(elements(asked), StoredMatrix::words) as u64
+        }
+    }
+
+    /// Bytes of a constant on the device.
+    pub fn bytes(&self, asked: &Asked) -> u64 {
+        4 * self.form(asked).map_or(elements(asked), StoredMatrix::words) as u64
+    }
+
+    /// Whether a constant is read as its file stores it, neither f32 nor bf16.
+    pub fn packed(&self, asked: &Asked) -> bool {
+        self.form(asked).is_some_and(|form| form.storage != StorageType::Bf16)
     }
 
     /// The largest tensor of a model, of those that a kernel has to see whole. Gradients are f32, whatever the weights are; a constant has

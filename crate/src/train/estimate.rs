@@ -64,7 +64,7 @@ fn as_map<S: Serializer>(limits: &[(&'static str, bool)], serializer: S) -> std:
 }
 
 /// What training a model of this shape with these settings needs, beside a base whose matrices are `stored` in these forms. It opens no
-/// device and reads no weights.
+/// device and reads no weights; the kernels are those of a GPU.
 ///
 /// # Errors
 /// [`Error::InvalidConfig`](crate::Error::InvalidConfig), [`Error::ContextExceeded`](crate::Error::ContextExceeded), and those of
@@ -76,7 +76,7 @@ pub fn estimate(model: &ModelConfig, train: &TrainConfig, stored: &StoredForms<'
     }
     let adaptation = Adaptation::of_run(train, model)?;
     let plan = Plan::of(model, adaptation.as_ref())?;
-    let memory = memory_plan_of(model, train, stored)?;
+    let memory = memory_plan_of(model, train, stored, false)?;
     let largest_tensor = Constants { storage: train.base_storage, stored }.largest(&plan);
     let elements = |shape: &[usize]| shape.iter().map(|&dim| dim as u64).product::<u64>();
     let trained = plan.parameters.iter().filter(|asked| asked.trained).map(|asked| elements(&asked.shape)).sum();

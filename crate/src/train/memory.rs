@@ -6,11 +6,12 @@ use super::constants::{Constants, StoredForms};
 use super::coordinates::{Coordinates, Placed};
 use super::loss::MAX_LOGITS_BYTES;
 use crate::bundle::Bundle;
-use crate::config::{ModelConfig, Precision, TrainConfig};
+use crate::config::{Architecture, ModelConfig, Precision, TrainConfig};
 use crate::error::Result;
 use crate::model::{Adaptation, Asked, Kind, Plan, files_form};
-use crate::ops::linear::SLICE;
+use crate::ops::linear::work::{input_work_bytes, weight_work_bytes};
 use crate::ops::loss::head::HeadPlan;
+use crate::ops::low_rank::work_bytes;
 use crate::optim::{Optim, ParamInfo};
 
 /// Bytes by purpose at the peak of a step.
@@ -25,7 +26,6 @@ pub struct MemoryPlan {
     /// Moments, and APOLLO's orthogonal projectors.
     pub optimizer: u64,
     /// What the backward pass and the logits need in addition to `gradients` at the peak: activations are freed while gradients are made.
-    /// A software adapter takes more for two parts of matrices that it transposes: 1 MiB each, or 128 rows of a matrix wider than 2048.
     pub activations: u64,
 }
 
@@ -36,20 +36,21 @@ impl MemoryPlan {
     }
 }
 
-/// Values per token between the two factors of all targets, which are kept until their block has had its backward pass.
-fn ranks(trained: &[Asked]) -> usize {
+/// Shapes of the factors A `[r, in]`.
+fn factors(trained: &[Asked]) -> impl Iterator<Item = [usize; 2]> {
     let first = trained.iter().filter(|asked| matches!(asked.kind, Kind::Uniform | Kind::Gaussian));
-    first.map(|asked| asked.shape[0]).sum()
+    first.map(|asked| [asked.shape[0], asked.shape[1]])
 }
 
-/// The memory that training a model of this shape with these settings takes; `base` are its files, where an adapter leaves them as they are.
-pub fn memory_plan(model: &ModelConfig, train: &TrainConfig, base: Option<&Bundle>) -> Result<MemoryPlan> {
-    memory_plan_of(model, train, &files_form(base))
+/// The memory that training a model of this shape with these settings takes by the kernels of a GPU, or by those for `software` adapters;
+/// `base` are its files, where an adapter leaves them as they are.
+pub fn memory_plan(model: &ModelConfig, train: &TrainConfig, base: Option<&Bundle>, software: bool) -> Result<MemoryPlan> {
+    memory_plan_of(model, train, &files_form(base), software)
 }
 
 /// The same of a base whose matrices are `stored` in these forms. Where only some blocks train in a step, it is that of the step that takes
 /// most.
-pub fn memory_plan_of(model: &ModelConfig, train: &TrainConfig, stored: &StoredForms<'_>) -> Result<MemoryPlan> {
+pub fn memory_plan_of(model: &ModelConfig, train: &TrainConfig, stored: &StoredForms<'_>, software: bool) -> Result<MemoryPlan> {
     let constants = Constants { storage: train.base_storage, stored };
     let stored = |shape: &[usize]| if shape.len() > 1 && train.precision == Precision::Bf16 { DType::BF16 } else { DType::F32 };
     let plan = Plan::of(model, Adaptation::of_run(train, model)?.as_ref())?;
@@ -64,8 +65,22 @@ pub fn memory_plan_of(model: &ModelConfig, train: &TrainConfig, stored: &StoredF
     let mut optim = Optim::new(train, &parameters)?;
     let base = constant.iter().map(|asked| constants.bytes(asked)).sum::<u64>() + 4 * plan.rotary_values as u64;
     let weights = base + parameters.iter().map(|parameter| (parameter.elements() * parameter.dtype.size()) as u64).sum::<u64>();
-    let run =
-        Run { model, train, plan: &plan, beside_adapter: !constant.is_empty(), parameters: &parameters, trained: &trained, base, weights };
+    // A layer that only multiplies by a packed constant needs its input no more.
+    let needs = |asked: &&Asked| asked.part.block().is_some() && asked.kind.is_matrix() && (asked.trained || !constants.packed(asked));
+    let needing: Vec<&Asked> = plan.parameters.iter().filter(needs).collect();
+    let needed = |layer: &str| needing.iter().any(|asked| asked.name.contains(&format!(".{layer}.")));
+    let run = Run {
+        model,
+        train,
+        software,
+        kept_per_token: plan.kept.where_needed(needed),
+        keeps_last: plan.kept.last().iter().any(|layer| needed(layer)),
+        beside_adapter: !constant.is_empty(),
+        parameters: &parameters,
+        trained: &trained,
+        base,
+        weights,
+    };
     let placed = trained.iter().map(|asked| Placed { name: &asked.name, part: asked.part, is_vector: asked.shape.len() == 1 });
     let Some(coordinates) = Coordinates::of_run(train, placed, &|name| optim.frozen(name))? else { return Ok(run.step(&optim)) };
     let steps = coordinates.turns().map(|active| {
@@ -79,7 +94,10 @@ pub fn memory_plan_of(model: &ModelConfig, train: &TrainConfig, stored: &StoredF
 struct Run<'a> {
     model: &'a ModelConfig,
     train: &'a TrainConfig,
-    plan: &'a Plan,
+    software: bool,
+    /// Values per token that a block keeps for its backward pass, and whether the input of its last linear layer is among them.
+    kept_per_token: usize,
+    keeps_last: bool,
     beside_adapter: bool,
     parameters: &'a [ParamInfo],
     trained: &'a [Asked],
@@ -90,7 +108,7 @@ struct Run<'a> {
 impl Run<'_> {
     /// The plan of a step in which `optim` trains what is neither frozen nor at rest.
     fn step(&self, optim: &Optim) -> MemoryPlan {
-        let &Self { model, train, plan, base, weights, .. } = self;
+        let &Self { model, train, software, base, weights, .. } = self;
         let layers = model.num_hidden_layers;
         let mut blocks = vec![0; layers];
         // Gradients outside the blocks; among them those that the head's backward pass makes; among these the one that lookups add to.
@@ -115,21 +133,34 @@ impl Run<'_> {
         let by_block = release || train.gradient_checkpointing;
         let tokens = train.batch_size * train.seq_len;
         let floats = |per_token: usize| 4 * (tokens * per_token) as u64;
-        let (row, block) = (floats(model.hidden_size), floats(plan.kept_per_token));
-        let kept = reached * if by_block { row } else { block } + floats(ranks(self.trained));
+        let (row, block) = (floats(model.hidden_size), floats(self.kept_per_token));
+        let kept = reached * if by_block { row } else { block } + floats(factors(self.trained).map(|[rank, _]| rank).sum());
         let plan_of_head = HeadPlan { rows: (MAX_LOGITS_BYTES / 4 / model.vocab_size).max(1), needs: [true; 2] };
         let rows = plan_of_head.rows_of_a_run(tokens);
-        // The gradient of the input of a wide product is added up in slices, each of which is a row of that gradient.
-        let slices = |width: usize| Some(width.div_ceil(SLICE)).filter(|slices| *slices > 1).unwrap_or(0);
-        let logits = 4 * (rows * (model.vocab_size + slices(model.vocab_size) * model.hidden_size)) as u64;
+        // What the gradients of a product `[n, m]` of rows of k values hold beside their results, and where its matrix is trained.
+        let of_input = |shape: [usize; 3]| input_work_bytes(software, shape);
+        let of_weight = |trains: bool, shape: [usize; 3]| if trains { weight_work_bytes(software, shape) } else { 0 };
+        let (width, mlp) = (model.hidden_size, model.intermediate_size);
+        let shape = [rows, model.vocab_size, width];
+        let logits = 4 * (rows * model.vocab_size) as u64 + of_input(shape).max(of_weight(of_head > 0, shape));
         // The tape of a head that is trained goes with its view of the model, which only gradient release drops before the blocks.
         let tape = if release || outside == 0 { 0 } else { row };
-        // A block in its backward pass: before the pass through its last linear layer, or when all its gradients exist.
+        // The rank of the adapter of a block's last linear layer, which alone has the width of the MLP as its input.
+        let adapted = factors(self.trained).filter(|[_, columns]| *columns == mlp).map(|[rank, _]| rank).max();
+        let plain = train.adapter.as_ref().is_none_or(|adapter| adapter.dropout <= 0.0) && model.architecture != Architecture::Gpt2;
+        // A block in its passes: when the last linear layer has its output, before the backward pass through that layer, or when all gradients
+        // of the block exist.
         let busy = |gradient: u64| {
-            let trains_mlp = !self.beside_adapter && gradient > 0;
-            let gradient_of_mlp = if trains_mlp { 4 * (model.intermediate_size * model.hidden_size) as u64 } else { 0 };
-            let mlp = floats(model.intermediate_size) + gradient_of_mlp;
-            (block + tape.max(slices(model.intermediate_size) as u64 * row) + mlp).max(gradient + 5 * row)
+            let trains = !self.beside_adapter && gradient > 0;
+            let of_last = if trains { 4 * (mlp * width) as u64 } else { 0 };
+            let last = of_input([tokens, width, mlp]).max(of_last + of_weight(trains, [tokens, width, mlp]));
+            let before = if self.beside_adapter { 0 } else { of_last + of_input([tokens, mlp, width]) };
+            let forward = row + if self.keeps_last { 0 } else { floats(mlp) };
+            let backward = match adapted {
+                Some(rank) => tape + work_bytes(software, plain, [tokens, width, mlp, rank]),
+                None => floats(mlp) + (tape + last).max(before),
+            };
+            (block + forward.max(backward)).max(gradient + 5 * row + of_weight(trains, [tokens, width, width]))
         };
         // Sums of earlier batches. The gradients of this one are added when all of them exist, or with checkpointing those of a block.
         let earlier = if train.gradient_accumulation_steps > 1 { gradients } else { 0 };

@@ -23,6 +23,7 @@ use std::cell::RefCell;
 use wasm_bindgen::prelude::*;
 
 use crate::device::{Device, DeviceKind};
+use crate::gpu::launch::is_software;
 use error::{JsResult, thrown};
 
 pub use exports::verify_files;
@@ -71,6 +72,11 @@ pub async fn replay(file: String, bytes: Vec<u8>) -> JsResult<JsValue> {
 fn device() -> JsResult<Device> {
     let absent = || thrown(crate::Error::NoAdapter { reason: "initDevice has not been called".into() });
     DEVICE.with_borrow(Clone::clone).ok_or_else(absent)
+}
+
+/// Whether the kernels are those for software adapters; before the device is open, they are taken to be those of a GPU.
+fn software() -> bool {
+    DEVICE.with_borrow(|device| device.as_ref().is_some_and(|device| is_software(&device.inner())))
 }
 
 /// A report as a plain JavaScript object.

@@ -10,10 +10,10 @@ use super::error::{JsResult, thrown};
 use super::exports::{Details, written};
 use super::inspect::request;
 use super::interrupt::interrupt;
-use super::plain;
 use super::reports::AdapterInfo;
 use super::settings::train_config;
 use super::source::sources;
+use super::{plain, software};
 use crate::bundle::{Bundle, ModelAssets, OpenOptions, Warning, config_from_hf};
 use crate::checkpoint::Base;
 use crate::config::{ModelConfig, Precision, TrainConfig};
@@ -246,7 +246,7 @@ struct Parts {
 #[wasm_bindgen]
 pub fn estimate(model: &ModelHandle, config_json: &str) -> JsResult<JsValue> {
     let train = train_config(config_json, model.files()).map_err(thrown)?;
-    let plan = crate::train::memory_plan(&model.config, &train, model.files()).map_err(thrown)?;
+    let plan = crate::train::memory_plan(&model.config, &train, model.files(), software()).map_err(thrown)?;
     let beside = train.adapter.is_some();
     let (base, weights, adapter) = if beside { (plan.base, 0, plan.weights - plan.base) } else { (0, plan.weights, 0) };
     let parts = Parts { weights, adapter, base, grads: plan.gradients, optimizer: plan.optimizer, activations: plan.activations };

@@ -53,8 +53,8 @@ fn near(name: &str, found: f64, expected: f64) {
 }
 
 /// On paper the logits, their gradient, a block and all gradients are added up. They never exist at once: the gradient of the logits is made
-/// in their place, the head is done when the blocks go backward, and the factors get their gradients after that. A run needs less, but not
-/// less than the largest of them.
+/// in their place, the head is done when the blocks go backward, the factors get their gradients after that, and the input of a block's last
+/// layer is gone when its gradient is made. A run needs less, but not less than the largest of them.
 #[test]
 fn estimates_are_those_on_paper() {
     let shapes = shapes();
@@ -70,7 +70,8 @@ fn estimates_are_those_on_paper() {
                 near(&name, found.trained as f64 / 1e6, trained);
                 near(&name, mb(parts.adapter.unwrap() + parts.grads + parts.optimizer), each * trained);
                 let (peak, grads) = (mb(parts.grads + parts.activations), mb(parts.grads));
-                assert!(peak >= 0.95 * (inputs + block.max(logits_of_a_run(model.vocab_size))), "{name}: {peak}");
+                let block_at_once = block - mb(4 * 512 * model.intermediate_size as u64);
+                assert!(peak >= 0.95 * (inputs + block_at_once.max(logits_of_a_run(model.vocab_size))), "{name}: {peak}");
                 assert!(peak <= 1.05 * (grads + inputs + block + LOGITS), "{name}: {peak}");
                 println!("{name}: {:.0} MB, on paper {:.0}", mb(found.need_bytes), base + each * trained + inputs + block + LOGITS);
                 let sum = [parts.base, parts.adapter, parts.weights].into_iter().flatten().sum::<u64>();

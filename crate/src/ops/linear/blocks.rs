@@ -37,6 +37,16 @@ pub(super) fn blocked(software: bool, rows: usize, columns: usize) -> bool {
     software && rows >= LEAST_ROWS && threads(rows, columns) >= LEAST_THREADS
 }
 
+/// Whether `dy [n, m] · w [m, k]` is computed by large blocks.
+pub(super) fn blocked_input(software: bool, [n, m, k]: [usize; 3]) -> bool {
+    m.is_multiple_of(4) && k.is_multiple_of(4) && blocked(software, n, k)
+}
+
+/// Whether the gradient of a matrix `[m, k]` is computed by large blocks.
+pub(super) fn blocked_weight(software: bool, [m, k]: [usize; 2]) -> bool {
+    m.is_multiple_of(4) && k.is_multiple_of(4) && blocked(software, m, k)
+}
+
 /// Where a product reads x and writes y.
 struct Place {
     /// The rows of y, as many as x has.
@@ -70,10 +80,31 @@ fn transposed<B: Launch>(w: &Weights<FloatTensor<B>>, rows: Range<usize>, column
     Weights::of(y)
 }
 
-/// Cuts `length` rows of so many columns into parts, all but the last multiples of 4.
+/// Rows of a part of a matrix of so many columns, a multiple of 4.
+fn rows_of_a_part(columns: usize) -> usize {
+    (PART / columns / 4 * 4).clamp(LEAST_OF_A_PART, SLICE)
+}
+
+/// Cuts `length` rows of so many columns into parts.
 fn parts(length: usize, columns: usize) -> impl Iterator<Item = Range<usize>> {
-    let rows = (PART / columns / 4 * 4).clamp(LEAST_OF_A_PART, SLICE);
+    let rows = rows_of_a_part(columns);
     (0..length).step_by(rows).map(move |start| start..length.min(start + rows))
+}
+
+/// Columns of the first part of `[length, columns]` when it is transposed; no other part has more.
+fn longest(length: usize, columns: usize) -> usize {
+    length.min(rows_of_a_part(columns)).next_multiple_of(4)
+}
+
+/// Values that [`backward_input`] of w `[m, k]` holds beside its result.
+pub(super) fn input_work([m, k]: [usize; 2]) -> usize {
+    longest(m, k) * k
+}
+
+/// Values that [`backward_weight`] of dy `[n, m]` and x `[n, k]` holds beside its result.
+pub(super) fn weight_work([n, m, k]: [usize; 3]) -> usize {
+    let part = longest(n, k);
+    part * (k + longest(m, part))
 }
 
 /// `x [n, k] · w [m, k]ᵀ → y [n, m]`

@@ -10,6 +10,7 @@ pub mod joint;
 pub mod kernels;
 mod tiles;
 mod twins;
+pub mod work;
 
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::FloatTensor;
@@ -22,7 +23,7 @@ use crate::ops::elementwise::residual_add;
 use crate::ops::embedding;
 use crate::ops::tape::Vjp;
 use crate::ops::weights::Weights;
-use blocks::blocked;
+use blocks::{blocked, blocked_input, blocked_weight};
 use kernels::{AnyInputParams, AnyParams, AnyWeightParams, BackwardParams, ForwardParams, ForwardTileParams, InputParams};
 pub(super) use tiles::{by_tiles, tiled, tiling};
 
@@ -116,7 +117,7 @@ pub fn backward_input<B: Launch>(dy: FloatTensor<B>, w: Weights<FloatTensor<B>>)
 fn backward_input_onto<B: Launch>(dy: FloatTensor<B>, w: Weights<FloatTensor<B>>, sum: Option<FloatTensor<B>>) -> FloatTensor<B> {
     let ((n, stride), [m, k]) = (rows_columns(&dy.shape()), [w.form.rows, w.form.columns]);
     let software = B::software(&dy);
-    if !B::TWINS && m % 4 == 0 && k % 4 == 0 && blocked(software, n, k) {
+    if !B::TWINS && blocked_input(software, [n, m, k]) {
         return blocks::backward_input::<B>(dy, &w, sum);
     }
     if let Some(sum) = sum {
@@ -161,7 +162,7 @@ pub fn backward_weight<B: Launch>(dy: FloatTensor<B>, x: FloatTensor<B>, m: usiz
         let [_, dw] = by_tiles::<B>(dy, Some(x), None, [m, k], 1.0, [None, sum]);
         return dw;
     }
-    if m.is_multiple_of(4) && k.is_multiple_of(4) && blocked(software, m, k) {
+    if blocked_weight(software, [m, k]) {
         return blocks::backward_weight::<B>(dy, x, sum);
     }
     let add = u32::from(sum.is_some());

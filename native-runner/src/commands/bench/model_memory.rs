@@ -6,6 +6,7 @@ use serde_json::{Map, json};
 use tabtune::config::TrainConfig;
 use tabtune::data::Dataset;
 use tabtune::device::Device;
+use tabtune::gpu::launch::is_software;
 use tabtune::model::Model;
 use tabtune::train::{Trainer, memory_plan};
 
@@ -77,7 +78,7 @@ pub fn parts(model: impl FnOnce() -> Result<Model>, config: TrainConfig, device:
     let before = cleaned(device)?;
     let model = model()?;
     let (parameters, vocabulary) = (model.num_parameters(), model.config().vocab_size as u64);
-    let plan = memory_plan(model.config(), &config, None)?;
+    let plan = memory_plan(model.config(), &config, None, is_software(&device.inner()))?;
     let (gradients, planned) = (plan.gradients, plan.total());
     let weights = usage(device)?.in_use - before.in_use;
     let windows = 3 * config.gradient_accumulation_steps as u64;
