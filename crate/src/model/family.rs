@@ -135,9 +135,9 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Names of the layer at the end of the block.
-    pub fn last(&self) -> &'static [&'static str] {
-        self.inputs[2].0
+    /// Name of the layer at the end of the block.
+    pub fn last(&self) -> &'static str {
+        self.inputs[2].0[0]
     }
 
     /// Where these layers need their inputs.

@@ -36,10 +36,14 @@ impl MemoryPlan {
     }
 }
 
-/// Shapes of the factors A `[r, in]`.
-fn factors(trained: &[Asked]) -> impl Iterator<Item = [usize; 2]> {
-    let first = trained.iter().filter(|asked| matches!(asked.kind, Kind::Uniform | Kind::Gaussian));
-    first.map(|asked| [asked.shape[0], asked.shape[1]])
+/// The factors A `[r, in]`.
+fn first_factors(trained: &[Asked]) -> impl Iterator<Item = &Asked> {
+    trained.iter().filter(|asked| matches!(asked.kind, Kind::Uniform | Kind::Gaussian))
+}
+
+/// Whether it belongs to a layer of this name.
+fn belongs(asked: &Asked, layer: &str) -> bool {
+    asked.name.contains(&format!(".{layer}."))
 }
 
 /// The memory that training a model of this shape with these settings takes by the kernels of a GPU, or by those for `software` adapters;
@@ -68,13 +72,15 @@ pub fn memory_plan_of(model: &ModelConfig, train: &TrainConfig, stored: &StoredF
     // A layer that only multiplies by a packed constant needs its input no more.
     let needs = |asked: &&Asked| asked.part.block().is_some() && asked.kind.is_matrix() && (asked.trained || !constants.packed(asked));
     let needing: Vec<&Asked> = plan.parameters.iter().filter(needs).collect();
-    let needed = |layer: &str| needing.iter().any(|asked| asked.name.contains(&format!(".{layer}.")));
+    let needed = |layer: &str| needing.iter().any(|asked| belongs(asked, layer));
+    let last = plan.kept.last();
     let run = Run {
         model,
         train,
         software,
         kept_per_token: plan.kept.where_needed(needed),
-        keeps_last: plan.kept.last().iter().any(|layer| needed(layer)),
+        keeps_last: needed(last),
+        rank_of_last: first_factors(&trained).filter(|asked| belongs(asked, last)).map(|asked| asked.shape[0]).max(),
         beside_adapter: !constant.is_empty(),
         parameters: &parameters,
         trained: &trained,
@@ -98,6 +104,8 @@ struct Run<'a> {
     /// Values per token that a block keeps for its backward pass, and whether the input of its last linear layer is among them.
     kept_per_token: usize,
     keeps_last: bool,
+    /// The largest rank of that layer's factors, if it has some.
+    rank_of_last: Option<usize>,
     beside_adapter: bool,
     parameters: &'a [ParamInfo],
     trained: &'a [Asked],
@@ -134,7 +142,7 @@ impl Run<'_> {
         let tokens = train.batch_size * train.seq_len;
         let floats = |per_token: usize| 4 * (tokens * per_token) as u64;
         let (row, block) = (floats(model.hidden_size), floats(self.kept_per_token));
-        let kept = reached * if by_block { row } else { block } + floats(factors(self.trained).map(|[rank, _]| rank).sum());
+        let kept = reached * if by_block { row } else { block } + floats(first_factors(self.trained).map(|asked| asked.shape[0]).sum());
         let plan_of_head = HeadPlan { rows: (MAX_LOGITS_BYTES / 4 / model.vocab_size).max(1), needs: [true; 2] };
         let rows = plan_of_head.rows_of_a_run(tokens);
         // What the gradients of a product `[n, m]` of rows of k values hold beside their results, and where its matrix is trained.
@@ -145,18 +153,16 @@ impl Run<'_> {
         let logits = 4 * (rows * model.vocab_size) as u64 + of_input(shape).max(of_weight(of_head > 0, shape));
         // The tape of a head that is trained goes with its view of the model, which only gradient release drops before the blocks.
         let tape = if release || outside == 0 { 0 } else { row };
-        // The rank of the adapter of a block's last linear layer, which alone has the width of the MLP as its input.
-        let adapted = factors(self.trained).filter(|[_, columns]| *columns == mlp).map(|[rank, _]| rank).max();
         let plain = train.adapter.as_ref().is_none_or(|adapter| adapter.dropout <= 0.0) && model.architecture != Architecture::Gpt2;
         // A block in its passes: when the last linear layer has its output, before the backward pass through that layer, or when all gradients
         // of the block exist.
         let busy = |gradient: u64| {
             let trains = !self.beside_adapter && gradient > 0;
-            let of_last = if trains { 4 * (mlp * width) as u64 } else { 0 };
-            let last = of_input([tokens, width, mlp]).max(of_last + of_weight(trains, [tokens, width, mlp]));
-            let before = if self.beside_adapter { 0 } else { of_last + of_input([tokens, mlp, width]) };
+            let dw = if trains { 4 * (mlp * width) as u64 } else { 0 };
+            let last = of_input([tokens, width, mlp]).max(dw + of_weight(trains, [tokens, width, mlp]));
+            let before = if self.beside_adapter { 0 } else { dw + of_input([tokens, mlp, width]) };
             let forward = row + if self.keeps_last { 0 } else { floats(mlp) };
-            let backward = match adapted {
+            let backward = match self.rank_of_last {
                 Some(rank) => tape + work_bytes(software, plain, [tokens, width, mlp, rank]),
                 None => floats(mlp) + (tape + last).max(before),
             };
