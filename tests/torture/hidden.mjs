@@ -25,7 +25,7 @@ export async function hidden(_, tally, { secs }) {
       return ((await steps()) - from) / ((performance.now() - started) / 1000);
     };
     await rate(1);
-    const long = Math.min(secs / 10, 60);
+    const long = Math.min(Math.max(secs / 10, 2), 60);
     const before = await rate(long);
     const other = await browser.open(`${site.url}/`);
     const state = await page.do('document.visibilityState');

@@ -19,8 +19,8 @@ import { tabs } from './tabs.mjs';
 
 /** A model with two tensors of 256 MiB, whose checkpoint with AdamW has 1.6 GB. */
 const TWO_OF_256_MIB = { vocab: 256 << 10, hidden: 256, intermediate: 16, layers: 1, heads: 4, kvHeads: 4, tied: false };
-/** One of 96 MiB. */
-const ONE_OF_96_MIB = { ...TWO_OF_256_MIB, vocab: 96 << 10, tied: true };
+/** One of 64 MiB. */
+const ONE_OF_64_MIB = { ...TWO_OF_256_MIB, vocab: 64 << 10, tied: true };
 
 export const PARTS = {
   kills: { work: kills, full: { times: 50 }, short: { times: 1, short: true } },
@@ -31,13 +31,13 @@ export const PARTS = {
   flips: { work: flips, full: { times: 200, resumes: 20 }, short: { times: 64, resumes: 1 } },
   defaults: { work: defaults, full: { times: 10, long: 2 }, short: { times: 1 } },
   crossing: { work: crossing, full: {}, short: { short: true } },
-  files: { work: files, full: { sizes: { ...TWO_OF_256_MIB, tied: true }, bound: 96 }, short: { sizes: ONE_OF_96_MIB, bound: 48, short: true } },
+  files: { work: files, full: { sizes: { ...TWO_OF_256_MIB, tied: true }, bound: 96 }, short: { sizes: ONE_OF_64_MIB, bound: 48, short: true } },
   models: { work: models, full: {}, short: { short: true } },
   tabs: { work: tabs, full: { times: 10 }, short: {} },
   limits: { work: limits, full: { steps: 50 }, short: { steps: 5 } },
   soak: { work: soak, full: { steps: 2000, cycles: 50 }, short: { steps: 200, cycles: 3 } },
   abort: { work: abort, full: { delays: [0, 50, 300, 1000, 3000], large: true }, short: { delays: [30] } },
   csp: { work: csp, full: {}, short: {} },
-  heap: { work: heap, full: { sizes: TWO_OF_256_MIB, bound: 96, optimizer: { type: 'adamw' }, beyond: true }, short: { sizes: ONE_OF_96_MIB, bound: 48, optimizer: { type: 'sgd', momentum: 0.9 } } },
-  hidden: { work: hidden, full: { secs: 600 }, short: { secs: 20 } },
+  heap: { work: heap, full: { sizes: TWO_OF_256_MIB, bound: 96, optimizer: { type: 'adamw' }, beyond: true }, short: { sizes: ONE_OF_64_MIB, bound: 48, optimizer: { type: 'sgd', momentum: 0.9 } } },
+  hidden: { work: hidden, full: { secs: 600 }, short: { secs: 10 } },
 };
