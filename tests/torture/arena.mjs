@@ -4,7 +4,7 @@ import { serve } from '../browser/site.mjs';
 
 /**
  * What all parts train: small enough for tens of steps a second on a software adapter, and for a quick start, most of which is the compilation
- * of kernels: sequences of less than 4 tokens take attention's plain kernels, 28 characters no product of odd widths.
+ * of kernels: short sequences take attention's kernels by rows, 28 characters no product of odd widths.
  */
 const OLD = process.env.TABTUNE_OLD === '1';
 export const TINY = {

@@ -1,5 +1,5 @@
 use burn::tensor::{Tensor, TensorData};
-use tabtune::gpu::{AnyKernel, KernelParams};
+use tabtune::gpu::{AnyKernel, KernelParams, trace};
 use tabtune::ops::AttentionShape;
 use tabtune::ops::attention;
 use tabtune::ops::attention::kernels::{self, BlockParams, HeadSumParams, PadParams, Params};
@@ -103,6 +103,29 @@ fn attention_forward_averages_the_values_of_the_past() {
     check(&all(forward), BOUND, ("sums[c] * old", "sums[c]"));
 }
 
+/// The shapes where a query sees more than one key: of a single one the gradient is 0, and rounding would be compared with rounding.
+fn of_several() -> impl Iterator<Item = Params> {
+    shapes().into_iter().filter(|p| p.offset + p.len > 1)
+}
+
+fn by_row(case: Case, kernel: &'static AnyKernel, threads: u32) -> Case {
+    Case { kernel, groups: threads.div_ceil(64), ..case }
+}
+
+fn query_by_row(p: Params) -> Case {
+    by_row(backward_query(p), kernels::BACKWARD_QUERY.any(), p.batch * p.len * p.heads)
+}
+
+fn key_value_by_row(p: Params) -> Case {
+    by_row(backward_key_value(p, true), kernels::BACKWARD_KEY_VALUE.any(), p.batch * (p.offset + p.len) * p.kv_heads)
+}
+
+#[test]
+fn attention_by_rows_is_its_gradient() {
+    check(&of_several().map(query_by_row).collect::<Vec<_>>(), BOUND, ("(d - delta)", "(d + delta)"));
+    check(&of_several().map(key_value_by_row).collect::<Vec<_>>(), BOUND, ("+= p * dy", "+= ds * dy"));
+}
+
 #[test]
 fn head_sum_adds_the_heads_that_share() {
     let case = |(n, group, width4): (u32, u32, u32)| {
@@ -115,7 +138,7 @@ fn head_sum_adds_the_heads_that_share() {
 }
 
 fn with_documents() -> impl Iterator<Item = Params> {
-    shapes().into_iter().filter(|p| p.documents == 1 && p.offset + p.len > 1)
+    of_several().filter(|p| p.documents == 1)
 }
 
 /// What each kernel does about documents, taken out: the masked cases must notice.
@@ -123,6 +146,8 @@ fn with_documents() -> impl Iterator<Item = Params> {
 fn attention_kernels_stop_at_the_document() {
     let flip = |case: &dyn Fn(Params) -> Case, flip| check(&with_documents().map(case).collect::<Vec<_>>(), BOUND, flip);
     flip(&forward, ("var j = first;", "var j = 0u;"));
+    flip(&query_by_row, ("var j = first;", "var j = 0u;"));
+    flip(&key_value_by_row, ("+ t]) > j", "+ t]) > j + 1u"));
     let flip = |case: &dyn Fn(Params) -> Case, kernel, written: &[usize], flip| {
         let cases = with_documents().flat_map(|p| [&[u32::MAX][..], &[16, 32, 48, 1024]].map(|ends| parts(p, case, kernel, ends, written)));
         check(&cases.flatten().collect::<Vec<_>>(), BOUND, flip);
@@ -193,8 +218,7 @@ fn parts(p: Params, case: &dyn Fn(Params) -> Case, kernel: &'static AnyKernel, e
 }
 
 fn blocks(case: &dyn Fn(Params) -> Case, kernel: &'static AnyKernel, written: &[usize]) -> Vec<Case> {
-    let past = shapes().into_iter().filter(|p| p.offset + p.len > 1);
-    past.flat_map(|p| [&[u32::MAX][..], &[16, 32, 48, 1024]].map(|ends| parts(p, case, kernel, ends, written))).flatten().collect()
+    of_several().flat_map(|p| [&[u32::MAX][..], &[16, 32, 48, 1024]].map(|ends| parts(p, case, kernel, ends, written))).flatten().collect()
 }
 
 #[test]
@@ -241,4 +265,33 @@ fn attention_in_parts_agrees_with_the_twins() {
         // Sums of up to 8,192 terms; 4e-5 was seen, and a part that is lost or added twice shows as 0.1 and more.
         assert!(off <= 2e-4, "off by {off:e}");
     }
+}
+
+#[test]
+fn few_products_go_by_rows_on_a_software_adapter() {
+    let Some(device) = gpu() else { return };
+    let of_length = |tokens: usize| {
+        let shape = AttentionShape { batch_size: 1, seq_len: tokens, offset: 0, heads: 1, kv_heads: 1, head_dim: 8 };
+        let [q, k, v] = [1, 2, 3]
+            .map(|seed| Tensor::<2>::from_data(TensorData::new(noise(tokens * 8, seed), [tokens, 8]), &device.autodiff()).require_grad());
+        trace::start();
+        attention(q, k, v, None, shape).sum().backward();
+        trace::finish().iter().map(|launched| launched.kernel.name).filter(|name| name.starts_with("attention")).collect::<Vec<_>>()
+    };
+    assert_eq!(of_length(64), ["attention_forward", "attention_backward_query", "attention_backward_key_value"]);
+    assert_eq!(of_length(65), ["attention_forward_block", "attention_backward_query_block", "attention_backward_key_value_block"]);
+}
+
+/// One query after 9,000 keys takes more rounds in a thread by rows than llvmpipe gives it.
+#[test]
+fn attention_of_a_long_context_is_whole_on_a_software_adapter() {
+    let Some(device) = gpu() else { return };
+    let shape = AttentionShape { batch_size: 1, seq_len: 1, offset: 8_999, heads: 1, kv_heads: 1, head_dim: 64 };
+    let run = |device: &burn::tensor::Device| {
+        let tensor = |rows: usize, seed| Tensor::<2>::from_data(TensorData::new(noise(rows * 64, seed), [rows, 64]), device);
+        let y = attention(tensor(1, 1), tensor(9_000, 2), tensor(9_000, 3), None, shape);
+        block_on(y.into_data_async()).unwrap().try_to_vec::<f32>().unwrap()
+    };
+    let off = difference(&run(&device.inner()), &run(&cpu().inner()));
+    assert!(off <= 2e-5, "off by {off:e}");
 }

@@ -1,8 +1,8 @@
 //! The records and twins of the attention kernels.
 
 use super::twins::{
-    backward_key_value_block_twin, backward_key_value_twin, backward_query_block_twin, backward_query_twin, forward_block_twin,
-    forward_twin, head_sum_twin,
+    backward_key_value_block_twin, backward_key_value_shared_twin, backward_key_value_twin, backward_query_block_twin, backward_query_twin,
+    forward_block_twin, forward_twin, head_sum_twin,
 };
 use crate::gpu::Kernels;
 
@@ -17,8 +17,10 @@ pub(crate) static KERNELS: Kernels = &[
     &FORWARD.all(),
     &FORWARD_TILE.all(),
     &FORWARD_TILE_WIDE.all(),
+    &BACKWARD_QUERY.all(),
     &BACKWARD_QUERY_TILE.all(),
     &BACKWARD_QUERY_TILE_WIDE.all(),
+    &BACKWARD_KEY_VALUE.all(),
     &BACKWARD_KEY_VALUE_TILE.all(),
     &HEAD_SUM.all(),
     &FORWARD_BLOCK.all(),
@@ -57,11 +59,18 @@ crate::kernel! {
     pub FORWARD_TILE_WIDE = "attention_forward_tile_wide" as FORWARD;
 }
 crate::kernel! {
-    /// `dq`, and `delta = dy y` into the stats, by tiles, of heads at most [`TILE_WIDTH`] wide.
-    pub BACKWARD_QUERY_TILE = "attention_backward_query_tile" [64], (q, k, v, y, dy) -> (mut stats, dq), Params, twin backward_query_twin;
+    /// `dq`, and `delta = dy y` into the stats, a query per thread.
+    pub BACKWARD_QUERY = "attention_backward_query" [64], (q, k, v, y, dy) -> (mut stats, dq), Params, twin backward_query_twin;
 
+    /// [`BACKWARD_QUERY`] by tiles, of heads at most [`TILE_WIDTH`] wide.
+    pub BACKWARD_QUERY_TILE = "attention_backward_query_tile" as BACKWARD_QUERY;
     /// [`BACKWARD_QUERY_TILE`] of wider heads.
-    pub BACKWARD_QUERY_TILE_WIDE = "attention_backward_query_tile_wide" as BACKWARD_QUERY_TILE;
+    pub BACKWARD_QUERY_TILE_WIDE = "attention_backward_query_tile_wide" as BACKWARD_QUERY;
+}
+crate::kernel! {
+    /// `dk` and `dv`, a key per thread.
+    pub BACKWARD_KEY_VALUE = "attention_backward_key_value" [64], (q, k, v, dy, stats) -> (dk, dv), Params,
+    twin backward_key_value_shared_twin
 }
 crate::kernel! {
     /// `dk` and `dv` by query head, by tiles.

@@ -18,6 +18,10 @@ pub use crate::config::MAX_HEAD_DIM;
 /// Queries and keys of a block.
 const BLOCK: usize = 8;
 
+/// Products of a pass that a software adapter makes row by row: with 16,384 llvmpipe takes no longer than by blocks, whose kernels take SwiftShader
+/// ten times as long to compile.
+const FEW: usize = 1 << 15;
+
 /// Maximum number of loop rounds in a thread: Mesa's lavapipe ends loops after 65,535 rounds, nested ones counted together.
 const ROUNDS: usize = 48_000;
 
@@ -64,9 +68,12 @@ impl AttentionShape {
         }
     }
 
-    /// Whether a thread takes a query: with few, a block of 8 would compute some of them twice.
-    fn few(&self) -> bool {
-        self.seq_len < BLOCK / 2
+    /// Whether a thread takes one query, or one key, on a software adapter, against `step` keys at a time: with few in a sequence, a block of 8
+    /// would compute some twice.
+    fn by_row(&self, step: usize) -> bool {
+        let keys = self.offset + self.seq_len;
+        let rounds = keys.div_ceil(step) * (1 + self.padded() / 2);
+        rounds <= ROUNDS && (self.seq_len < BLOCK / 2 || self.queries() * keys * self.padded() <= FEW)
     }
 
     fn wide(&self) -> bool {
@@ -160,7 +167,7 @@ pub fn forward<B: Launch>(
         let kernel = if shape.wide() { &kernels::FORWARD_TILE_WIDE } else { &kernels::FORWARD_TILE };
         let read = [q.clone(), k.clone(), v.clone(), starts];
         B::launch(kernel, read, [y, stats], &shape.params(documents), shape.tiles(shape.seq_len))
-    } else if shape.few() {
+    } else if shape.by_row(4) {
         let read = [q.clone(), k.clone(), v.clone(), starts];
         B::launch(&kernels::FORWARD, read, [y, stats], &shape.params(documents), groups_of_64(shape.queries()))
     } else {
@@ -180,8 +187,15 @@ pub fn by_head<B: Launch>(of: Attention<FloatTensor<B>>, dy: FloatTensor<B>) -> 
     let of_query = || [q.clone(), k.clone(), v.clone(), y.clone(), dy.clone()];
     let of_key = |stats: &FloatTensor<B>| [q.clone(), k.clone(), v.clone(), dy.clone(), stats.clone()];
     let keys = shape.offset + shape.seq_len;
+    let params = shape.params(documents);
     if B::software(&q) {
         let (dk, dv) = (B::empty(&k, k.shape(), DType::F32), B::empty(&v, v.shape(), DType::F32));
+        if shape.by_row(1) {
+            let groups = [shape.queries(), shape.keys()].map(groups_of_64);
+            let [stats, dq] = B::launch(&kernels::BACKWARD_QUERY, of_query(), [stats, dq], &params, groups[0]);
+            let [dk, dv] = B::launch(&kernels::BACKWARD_KEY_VALUE, of_key(&stats), [dk, dv], &params, groups[1]);
+            return [dq, dk, dv];
+        }
         let (by_query, by_key) = (&kernels::BACKWARD_QUERY_BLOCK, &kernels::BACKWARD_KEY_VALUE_BLOCK);
         let groups = by_query.groups(shape.block_threads(shape.seq_len, shape.heads));
         let add = |sums, params: &BlockParams| B::launch(by_query, of_query(), sums, params, groups);
@@ -191,7 +205,6 @@ pub fn by_head<B: Launch>(of: Attention<FloatTensor<B>>, dy: FloatTensor<B>) -> 
         let [dk, dv] = shape.parts(documents, shape.seq_len, shape.heads / shape.kv_heads).iter().fold([dk, dv], add);
         return [dq, dk, dv];
     }
-    let params = shape.params(documents);
     let by_query = if shape.wide() { &kernels::BACKWARD_QUERY_TILE_WIDE } else { &kernels::BACKWARD_QUERY_TILE };
     let [stats, dq] = B::launch(by_query, of_query(), [stats, dq], &params, shape.tiles(shape.seq_len));
     let made = [shape.batch_size * keys, shape.heads * shape.padded()];

@@ -201,10 +201,17 @@ pub fn backward_key_value_twin(read: [&[u32]; 5], written: [&mut [u32]; 2], p: &
 }
 
 /// By the head that query heads share.
-pub fn backward_key_value_block_twin(read: [&[u32]; 5], written: [&mut [u32]; 2], p: &BlockParams) {
-    let whole = p.whole();
+fn backward_key_value_shared(read: [&[u32]; 5], written: [&mut [u32]; 2], p: Params, part: std::ops::Range<usize>) {
     let slots = (p.batch * (p.offset + p.len) * p.kv_heads) as usize;
-    backward_key_value(read, written, whole, p.first as usize..p.end as usize, slots, |b, j, h| whole.key(b, j, h));
+    backward_key_value(read, written, p, part, slots, |b, j, h| p.key(b, j, h));
+}
+
+pub fn backward_key_value_shared_twin(read: [&[u32]; 5], written: [&mut [u32]; 2], p: &Params) {
+    backward_key_value_shared(read, written, *p, 0..usize::MAX);
+}
+
+pub fn backward_key_value_block_twin(read: [&[u32]; 5], written: [&mut [u32]; 2], p: &BlockParams) {
+    backward_key_value_shared(read, written, p.whole(), p.first as usize..p.end as usize);
 }
 
 pub fn head_sum_twin(read: [&[u32]; 2], written: [&mut [u32]; 2], p: &HeadSumParams) {
