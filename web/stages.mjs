@@ -3,24 +3,31 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { cacheDir } from './toolchain.mjs';
 
-/** Seconds on two quiet cores and a fast line, until this machine has figures of its own. `first` compiles all dependencies. */
+/**
+ * Seconds on two quiet cores and a fast line, until this machine has figures of its own, and lines of output, which tell how far a stage is.
+ * `first` compiles all dependencies.
+ */
 const EXPECTED = {
-  'npm packages': 15,
-  'wasm-bindgen': 40,
-  'browser and driver': 60,
-  'browser core, quick, first': 300,
-  'browser core, quick': 40,
-  'browser core, release, first': 720,
-  'browser core, release': 400,
-  'demo server': 2,
-  'test lint, first': 1200,
-  'test lint': 40,
-  'test rust, first': 300,
-  'test rust': 240,
-  'test web': 20,
-  'test browser': 300,
+  'npm packages': { seconds: 15 },
+  'wasm-bindgen': { seconds: 40, lines: 60 },
+  'browser and driver': { seconds: 60 },
+  'browser core, quick, first': { seconds: 270, lines: 420 },
+  'browser core, quick': { seconds: 40 },
+  'browser core, release, first': { seconds: 720, lines: 330 },
+  'browser core, release': { seconds: 400 },
+  'compile Rust, first': { seconds: 900, lines: 520 },
+  'compile Rust': { seconds: 40 },
+  'demo server': { seconds: 2 },
+  'test lint, first': { seconds: 900 },
+  'test lint': { seconds: 40 },
+  'test rust, first': { seconds: 1500 },
+  'test rust': { seconds: 400 },
+  'test web, first': { seconds: 600 },
+  'test web': { seconds: 60 },
+  'test browser, first': { seconds: 1700 },
+  'test browser': { seconds: 600 },
 };
-const LAST_RUNS = join(cacheDir, 'stages.json');
+const LAST_RUNS = join(cacheDir, 'stage-times.json');
 /** How often the time is shown: on a terminal in a line that is written again, in a log by a line each. */
 const [TERMINAL_MILLIS, LOG_MILLIS] = [1000, 30_000];
 
@@ -38,9 +45,22 @@ function lastRuns() {
   }
 }
 
-function remember(key, seconds) {
+function remember(key, seconds, lines) {
   mkdirSync(cacheDir, { recursive: true });
-  writeFileSync(LAST_RUNS, `${JSON.stringify({ ...lastRuns(), [key]: Math.round(seconds) }, null, 2)}\n`);
+  writeFileSync(LAST_RUNS, `${JSON.stringify({ ...lastRuns(), [key]: { seconds: Math.round(seconds), lines } }, null, 2)}\n`);
+}
+
+/**
+ * How long a stage is going to take, in words: as long as last time, corrected by how far it is. `progress` from 0 to 1 is known or
+ * undefined; an estimate that has passed is not repeated.
+ */
+export function outlook({ seconds, last, usual, progress }) {
+  const before = last ?? usual;
+  if (before === undefined) return '';
+  const byProgress = progress > 0 ? seconds / progress : 0;
+  const total = Math.max(byProgress, seconds < before ? before : seconds * 1.1);
+  const corrected = total > before * 1.1 ? ` (${clock(before)} ${last === undefined ? 'on a quiet machine' : 'last time'})` : '';
+  return ` of about ${clock(total)}${corrected}`;
 }
 
 /** A stage that failed, after its output and its advice were shown. */
@@ -69,9 +89,12 @@ export class Stages {
   }
 
   #show() {
-    const lines = [...this.#running.values()].map(({ label, started, expected, detail }) => {
-      const expectation = expected === undefined ? '' : ` of about ${clock(expected)}`;
-      return `${label}: ${clock((Date.now() - started) / 1000)}${expectation}${detail ? `, ${detail}` : ''}`;
+    const lines = [...this.#running.values()].map(({ label, started, last, usual, output, progress, detail }) => {
+      const seconds = (Date.now() - started) / 1000;
+      const count = last?.lines ?? usual?.lines;
+      const known = progress ?? (count > 0 ? Math.min(output.length / count, 1) : undefined);
+      const expectation = outlook({ seconds, last: last?.seconds, usual: usual?.seconds, progress: known });
+      return `${label}: ${clock(seconds)}${expectation}${detail ? `, ${detail}` : ''}`;
     });
     if (this.#rewrites) process.stdout.write(`\r\x1b[K${lines.join(' | ').slice(0, (process.stdout.columns || 80) - 1)}`);
     else lines.forEach((line) => this.#print(line));
@@ -83,24 +106,26 @@ export class Stages {
   }
 
   /**
-   * Runs `work`, which gets a function that takes lines of output: the last one is shown beside the time, the end of
-   * them after a failure. `key` tells apart how the same stage can go (`first`); `advice` says what to do when it fails.
+   * Runs `work`, which gets a function that takes lines of output, and how far the stage is, from 0 to 1, where that is known: the last line
+   * is shown with the time, the end of them after a failure. `key` tells apart how the same stage can go (`first`); `advice` says what to do when it fails.
    */
   async run(name, { key = name, advice }, work) {
     const label = this.#label(name);
     const output = [];
-    const stage = { label, started: Date.now(), expected: lastRuns()[key] ?? EXPECTED[key], detail: '' };
+    const stage = { label, started: Date.now(), last: lastRuns()[key], usual: EXPECTED[key], output, progress: undefined, detail: '' };
+    const expected = stage.last?.seconds ?? stage.usual?.seconds;
     this.#running.set(name, stage);
     this.#timer ??= setInterval(() => this.#show(), this.#rewrites ? TERMINAL_MILLIS : LOG_MILLIS);
-    if (!this.#rewrites) this.#print(`${label}${stage.expected === undefined ? '' : `: about ${clock(stage.expected)}`}`);
+    if (!this.#rewrites) this.#print(`${label}${expected === undefined ? '' : `: about ${clock(expected)}${stage.last ? ', as last time' : ''}`}`);
     const seconds = () => (Date.now() - stage.started) / 1000;
     try {
-      const result = await work((line) => {
+      const result = await work((line, progress) => {
         output.push(line);
         stage.detail = line.trim();
+        stage.progress = progress;
       });
       this.#print(`${label}: done in ${clock(seconds())}`);
-      remember(key, seconds());
+      remember(key, seconds(), output.length);
       return result;
     } catch (error) {
       if (error instanceof StageError) {

@@ -46,7 +46,8 @@ describe('stages', () => {
     });
     await vi.advanceTimersByTimeAsync(61_000);
     expect(written).toMatch(/^\[1\/3\] npm packages: there\n\[2\/3\] browser core: about 0:40\n/);
-    expect(written).toContain('[2/3] browser core: 1:00 of about 0:40, Compiling burn v0.22.1\n');
+    expect(written).toContain('[2/3] browser core: 0:30 of about 0:40, Compiling burn v0.22.1\n');
+    expect(written).toContain('[2/3] browser core: 1:00 of about 1:06 (0:40 on a quiet machine), Compiling burn v0.22.1\n');
     await vi.advanceTimersByTimeAsync(4000);
     expect(await ends).toBe(7);
     expect(written).toMatch(/\[2\/3\] browser core: done in 1:05\n$/);
@@ -58,7 +59,29 @@ describe('stages', () => {
       await vi.advanceTimersByTimeAsync(130_000);
       await ends;
     }
-    expect([...written.matchAll(/demo server: about (\S+)/g)].map(([, time]) => time)).toEqual(['0:02', '2:10']);
+    expect([...written.matchAll(/demo server: about (.+)/g)].map(([, words]) => words)).toEqual(['0:02', '2:10, as last time']);
+  });
+  it('an_estimate_follows_how_far_the_stage_is_and_is_never_left_standing', async () => {
+    const { outlook } = await import('../stages.mjs');
+    // Nothing known, something known, and what is known passed.
+    expect(outlook({ seconds: 7 })).toBe('');
+    expect(outlook({ seconds: 100, last: 300 })).toBe(' of about 5:00');
+    expect(outlook({ seconds: 400, last: 300 })).toBe(' of about 7:20 (5:00 last time)');
+    // A third done after 200 s.
+    expect(outlook({ seconds: 200, last: 300, usual: 30, progress: 1 / 3 })).toBe(' of about 10:00 (5:00 last time)');
+    expect(outlook({ seconds: 200, usual: 300, progress: 1 / 3 })).toBe(' of about 10:00 (5:00 on a quiet machine)');
+    // Small things come first: what seems to be done sooner is not promised.
+    expect(outlook({ seconds: 20, last: 300, progress: 0.5 })).toBe(' of about 5:00');
+  });
+  it('a_stage_that_has_told_how_far_it_is_is_believed', async () => {
+    const stages = await fresh();
+    const ends = stages.run('browser core', { key: 'browser core, quick', advice: ADVICE }, async (onLine) => {
+      onLine('5 of 20', 0.25);
+      await new Promise((resolve) => setTimeout(resolve, 31_000));
+    });
+    await vi.advanceTimersByTimeAsync(31_000);
+    await ends;
+    expect(written).toContain('[2/3] browser core: 0:30 of about 2:00 (0:40 on a quiet machine), 5 of 20\n');
   });
   it('a_failed_stage_shows_its_output_and_what_to_do_and_is_not_remembered', async () => {
     const stages = await fresh();
@@ -68,7 +91,7 @@ describe('stages', () => {
     });
     await expect(failing).rejects.toThrow('browser core failed');
     expect(written).toContain(`error[E0308]: mismatched types\n[2/3] browser core: FAILED after 0:00: cargo build: exit code 101\n  What to do: ${ADVICE}\n`);
-    expect(() => readFileSync(join(cache, 'tabtune', 'stages.json'))).toThrow('ENOENT');
+    expect(() => readFileSync(join(cache, 'tabtune', 'stage-times.json'))).toThrow('ENOENT');
   });
   it('a_stage_that_ends_for_another_gives_no_advice_of_its_own', async () => {
     const stages = await fresh();
