@@ -37,7 +37,7 @@ async function install(peer) {
 async function buildStock() {
   const folder = join(peersDir, 'stock');
   const target = ['--target', 'wasm32-unknown-unknown', '--profile', 'wasm', '--locked'];
-  // As `crate/build.rs` has it for our own module.
+  // As `web/build-wasm.mjs` has it for our own module.
   const link = ['-C', 'link-arg=--export=__wasm_call_ctors'];
   await run('cargo', ['rustc', '--package', 'tabtune-bench', '--lib', '--crate-type', 'cdylib', ...target, '--', ...link]);
   const wasm = join(environment.CARGO_TARGET_DIR, 'wasm32-unknown-unknown', 'wasm', 'tabtune_bench.wasm');

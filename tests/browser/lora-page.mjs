@@ -1,7 +1,7 @@
 // Runs in the page: one reference case of an adapter, through the quick build of the core, which takes steps on chosen windows.
 const core = await import('/pkg-quick/tabtune.js');
 const { __wasm_call_ctors: construct } = await core.default();
-// As `web/src/worker/wasm.ts` does: `crate/build.rs` keeps the linker from calling them on every entry.
+// As `web/src/worker/wasm.ts` does: `web/build-wasm.mjs` keeps the linker from calling them on every entry.
 construct();
 await core.initDevice();
 

@@ -24,7 +24,7 @@ for (const [{ prototype }, name] of METHODS) {
 
 const core = await import('/pkg/tabtune.js');
 const { __wasm_call_ctors: construct } = await core.default();
-// As `web/src/worker/wasm.ts` does: `crate/build.rs` keeps the linker from calling them on every entry.
+// As `web/src/worker/wasm.ts` does: `web/build-wasm.mjs` keeps the linker from calling them on every entry.
 construct();
 await core.initDevice();
 

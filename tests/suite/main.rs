@@ -13,6 +13,7 @@ mod gpu;
 mod hostile;
 mod house;
 mod interrupt;
+mod measure;
 mod memory;
 mod model;
 mod not_finite;

@@ -5,7 +5,8 @@
 //! report says of each kernel whether its shape is whole.
 
 mod clock;
-mod reference;
+#[doc(hidden)]
+pub mod reference;
 mod repeated;
 mod report;
 

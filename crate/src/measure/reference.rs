@@ -21,14 +21,14 @@ const COLUMNS: usize = 2048;
 const ROUNDS: u32 = 256;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pass {
+pub enum Pass {
     Forward,
     Backward,
 }
 
 /// One of the three products of a linear layer `y [n, m] = x [n, k] wᵀ`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Product {
+pub enum Product {
     Forward,
     Input,
     Weight,
@@ -36,7 +36,7 @@ pub(super) enum Product {
 
 /// What is computed, at its whole shape.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Work {
+pub enum Work {
     /// Multiply-adds of this many threads.
     Fma { threads: usize },
     /// A copy of this many words.
@@ -53,7 +53,7 @@ pub(super) enum Work {
 
 /// A row of the report.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Reference {
+pub struct Reference {
     pub name: &'static str,
     pub work: Work,
     /// How often a step of SmolLM2-135M computes it; 0 of what is not one of its products.
@@ -64,11 +64,11 @@ const fn reference(name: &'static str, work: Work) -> Reference {
     Reference { name, work, in_step: 0 }
 }
 
-const SQUARE: [usize; 3] = [2048; 3];
+pub const SQUARE: [usize; 3] = [2048; 3];
 const ROWS: [usize; 2] = [16_384, 576];
 
 /// Measured everywhere. What the others are compared with comes first.
-pub(super) const REFERENCE: &[Reference] = &[
+pub const REFERENCE: &[Reference] = &[
     reference("multiply-adds", Work::Fma { threads: 1 << 22 }),
     reference("copy", Work::Copy { words: 1 << 24 }),
     reference("linear forward", Work::Linear(Product::Forward, SQUARE)),
@@ -96,7 +96,7 @@ const DOWN: [usize; 2] = [1536, 576];
 const HEAD: [usize; 2] = [576, 49_152];
 
 /// The products of a step of SmolLM2-135M, 30 layers and the head.
-pub(super) const LINEAR_OF_STEP: &[Reference] = &[
+pub const LINEAR_OF_STEP: &[Reference] = &[
     of_step("q, o forward", Product::Forward, Q_O, 60),
     of_step("q, o dX", Product::Input, Q_O, 60),
     of_step("q, o dW", Product::Weight, Q_O, 60),
@@ -115,7 +115,7 @@ pub(super) const LINEAR_OF_STEP: &[Reference] = &[
 ];
 
 /// Operations of the product of this name at its whole shape.
-pub(super) fn whole_flops(name: &str) -> f64 {
+pub fn whole_flops(name: &str) -> f64 {
     LINEAR_OF_STEP.iter().find(|of| of.name == name).and_then(|of| of.work.flops(1)).unwrap_or(0.0)
 }
 
@@ -253,43 +253,5 @@ impl Work {
                 launches
             }
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn operations_and_bytes_are_those_of_the_formulas() {
-        let square = Work::Linear(Product::Forward, SQUARE);
-        assert_eq!((square.flops(1), square.flops(2)), (Some(17_179_869_184.0), Some(2_147_483_648.0)));
-        assert_eq!(square.bytes(1), (3 * 4 * 2048 * 2048) as f64);
-        // q kᵀ and weights times v: 2 · 9 · 64 · T (T + 1) / 2 multiply-adds.
-        assert_eq!(Work::Attention(Pass::Forward, 4).flops(1), Some((2 * 2 * 9 * 64 * 4 * 5 / 2) as f64));
-        assert_eq!(Work::Attention(Pass::Backward, 4).flops(1), Some((2 * 5 * 9 * 64 * 4 * 5 / 2) as f64));
-        assert_eq!((Work::Adamw(DType::F32, 1).bytes(1), Work::Adamw(DType::BF16, 1).bytes(1)), (28.0 * 2048.0, 16.0 * 2048.0));
-    }
-
-    #[test]
-    fn shapes_stay_multiples_of_four_and_fit_a_binding_of_128_mib() {
-        for of in REFERENCE.iter().chain(LINEAR_OF_STEP) {
-            for divisor in of.work.divisors() {
-                if let Work::Linear(_, dims) = of.work {
-                    assert!(dims.iter().all(|dim| dim % (4 * divisor) == 0), "{} / {divisor}", of.name);
-                    let [n, k, m] = dims.map(|dim| dim / divisor);
-                    assert!([n * k, m * k, n * m].iter().all(|words| 4 * words <= 128 << 20), "{}", of.name);
-                }
-            }
-            // A copy of as many bytes reads half of them.
-            assert!(of.work.flops(1).is_some() || of.work.bytes(1) / 2.0 <= f64::from(128 << 20), "{}", of.name);
-        }
-    }
-
-    #[test]
-    fn products_of_a_step_are_six_operations_a_weight_and_token() {
-        let flops: f64 = LINEAR_OF_STEP.iter().map(|of| of.in_step as f64 * whole_flops(of.name)).sum();
-        // 30 blocks of 3,538,944 weights in matrices, and the tied table as the head.
-        assert_eq!(flops, 6.0 * 512.0 * (30 * 3_538_944 + 49_152 * 576) as f64);
     }
 }

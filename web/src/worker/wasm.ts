@@ -15,7 +15,7 @@ export type { FileStream, JsSource, TokenStream } from 'tabtune-wasm';
 /** Instances whose constructors have run. */
 const constructed = new WeakSet<object>();
 
-/** Runs the module's constructors, once: `crate/build.rs` keeps the linker from calling them on every entry. */
+/** Runs the module's constructors, once: `web/build-wasm.mjs` keeps the linker from calling them on every entry. */
 function construct(exports: unknown): void {
   if (typeof exports !== 'object' || exports === null || constructed.has(exports)) return;
   constructed.add(exports);
