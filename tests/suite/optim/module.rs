@@ -211,6 +211,7 @@ fn gradients_of_another_device_are_an_error_that_names_them() {
     assert!(matches!(optim.step_module(0.1, mlp, grads), Err(Error::MixedDevices { .. })));
 }
 
+#[cfg(feature = "foreign-backend")]
 #[test]
 fn a_module_on_a_backend_without_these_kernels_is_refused() {
     #[allow(deprecated, reason = "the smallest backend of Burn that is not ours")]
