@@ -1,22 +1,22 @@
 // Builds the npm package into dist/: index.js, worker.js, their types, and the wasm. Fails above the size budget.
-//   node web/build-package.mjs quick   the same around the quick build of the core, into dist-quick/, without types: for tests
+// With TABTUNE_CORE=quick the same around the quick build of the core, into dist-quick/, without types: for tests.
 import { build } from 'esbuild';
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
+import { built } from './core-kind.mjs';
 
 /** JavaScript of the package, page and worker together, gzip. */
 const JS_BUDGET = 60_000;
 
 const at = (path) => fileURLToPath(new URL(path, import.meta.url));
-const quick = process.argv[2] === 'quick';
-const dist = at(quick ? '../dist-quick' : '../dist');
-const core = at(quick ? './pkg-quick' : './pkg');
+const dist = at(`../${built.package}`);
+const core = at(`../${built.core}`);
 const wasm = `${core}/tabtune_bg.wasm`;
 if (!existsSync(wasm)) {
-  console.error(`${wasm} is missing: run node web/build-wasm.mjs${quick ? ' quick' : ''} first`);
+  console.error(`${wasm} is missing: run node web/build-wasm.mjs${built.kind === 'quick' ? ' quick' : ''} first`);
   process.exit(1);
 }
 rmSync(dist, { recursive: true, force: true });
@@ -41,7 +41,10 @@ await build({
   },
 });
 copyFileSync(wasm, `${dist}/tabtune_bg.wasm`);
-if (quick) process.exit(0);
+// What a checkout of the same sources needs to serve this core without compiling it: packaged-core.mjs.
+mkdirSync(`${dist}/core`);
+for (const name of ['build.json', 'tabtune.d.ts', 'tabtune.js', 'tabtune_bg.wasm.d.ts']) copyFileSync(`${core}/${name}`, `${dist}/core/${name}`);
+if (built.kind === 'quick') process.exit(0);
 
 const types = spawnSync(process.execPath, [at('../node_modules/typescript/bin/tsc'), '--project', at('./tsconfig.package.json')], { stdio: 'inherit' });
 if (types.status !== 0) process.exit(1);

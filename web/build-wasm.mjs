@@ -3,11 +3,14 @@
 //                                     -Oz; fails when the result is larger than allowed
 //   node web/build-wasm.mjs quick     cargo and wasm-bindgen alone, for trying things out: larger, but there in seconds after a change; it
 //                                     also replays recorded trajectories, for the tests
-// Each has dependencies of its own: link-time optimization wants bitcode, without it machine code. Nothing is done when no input has changed.
+// Each has dependencies of its own: link-time optimization wants bitcode, without it machine code. Nothing is done when no input has changed, or
+// when the same inputs were built before: by another checkout, or into a package (`TABTUNE_PACKAGE`: its folder, or what `npm pack` takes).
 import { createHash } from 'node:crypto';
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+import { FOLDERS } from './core-kind.mjs';
+import { takePackagedCore } from './packaged-core.mjs';
 import { StageError, Stages } from './stages.mjs';
 import { cacheDir, environment, filesOf, ownTarget, root, run } from './toolchain.mjs';
 import { withoutComments } from './uncommented.mjs';
@@ -15,7 +18,7 @@ import { withoutUnreached } from './unreached.mjs';
 
 const MB = 1_000_000;
 const LIMITS = { gzip: 3.8 * MB, brotli: 2.6 * MB };
-const INPUTS = ['Cargo.toml', 'Cargo.lock', 'crate', 'shaders', ...['bindgen', 'build-wasm.mjs', 'uncommented.mjs', 'unreached.mjs'].map((name) => join('web', name))];
+const INPUTS = ['Cargo.toml', 'Cargo.lock', 'crate', 'shaders', ...['bindgen', 'build-wasm.mjs', 'quick.toml', 'uncommented.mjs', 'unreached.mjs'].map((name) => join('web', name))];
 const TARGET = 'wasm32-unknown-unknown';
 /**
  * Functions of like names lie side by side, which makes the download smaller by a hundredth; then names and producers are dropped. What rustc
@@ -23,23 +26,27 @@ const TARGET = 'wasm32-unknown-unknown';
  */
 const WASM_OPT = ['-Oz', '--reorder-functions-by-name', '--strip-debug', '--strip-producers', '--enable-bulk-memory']
   .concat(['--enable-nontrapping-float-to-int', '--enable-sign-ext', '--enable-mutable-globals', '--enable-reference-types', '--enable-multivalue']);
-/** Where each kind goes, and how it is compiled: the quick one replays recorded trajectories. */
-const FOLDERS = { release: 'pkg', quick: 'pkg-quick' };
-const PROFILES = { release: 'wasm', quick: 'wasm-quick' };
-const compiledAs = (kind) => join(environment.CARGO_TARGET_DIR, TARGET, PROFILES[kind], 'tabtune.wasm');
+/** How each kind is compiled, and the folder where Cargo leaves it; the quick one replays recorded trajectories. */
+const COMPILED = {
+  release: { options: ['--profile', 'wasm'], folder: 'wasm' },
+  quick: { options: ['--config', join('web', 'quick.toml'), '--features', 'replay'], folder: 'debug' },
+};
+const compiledAs = (kind) => join(environment.CARGO_TARGET_DIR, TARGET, COMPILED[kind].folder, 'tabtune.wasm');
 export const STAGES = { release: 'browser core', quick: 'quick browser core' };
 const STORED_BUILDS = 4;
 const ADVICE = 'mend what the compiler says above and run this again: what was compiled is kept. It needs 3 GB of disk and 4 GB of memory.';
 
 /** A kind of build with its places: where it goes, and where finished builds are kept by the digest of their inputs, for all checkouts. */
 function build(kind) {
-  const folder = join(root, 'web', FOLDERS[kind]);
+  const folder = join(root, FOLDERS[kind].core);
   return { kind, folder, wasm: join(folder, 'tabtune_bg.wasm'), record: join(folder, 'build.json'), store: join(cacheDir, kind === 'quick' ? 'wasm-quick' : 'wasm') };
 }
 
 function inputDigest(kind) {
   const hash = createHash('sha256').update(kind);
-  for (const file of INPUTS.flatMap((name) => filesOf(join(root, name)))) {
+  // Documents are no part of the module.
+  const files = INPUTS.flatMap((name) => filesOf(join(root, name))).filter((file) => !file.endsWith('.md'));
+  for (const file of files) {
     hash.update(file.slice(root.length)).update('\0').update(readFileSync(file)).update('\0');
   }
   return hash.digest('hex');
@@ -66,18 +73,22 @@ function describe(sizes) {
     .join(', ');
 }
 
-/** The record of the build in its folder, if it is one of these inputs; one that another checkout made is taken from the store. */
-function currentBuild({ folder, wasm, record, store }, inputs) {
-  const recorded = (file) => (existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : undefined);
-  const present = existsSync(wasm) ? recorded(record) : undefined;
+/** The record of the build in its folder, if it is one of these inputs; one that another checkout made, or a package has, is copied there. */
+function currentBuild({ kind, folder, wasm, record, store }, inputs) {
+  const recorded = () => (existsSync(record) ? JSON.parse(readFileSync(record, 'utf8')) : undefined);
+  const present = existsSync(wasm) ? recorded() : undefined;
   if (present?.inputs === inputs) return present;
   const stored = join(store, inputs);
-  const found = recorded(join(stored, 'build.json'));
-  if (!found) return undefined;
-  rmSync(folder, { recursive: true, force: true });
-  cpSync(stored, folder, { recursive: true });
-  return found;
+  if (existsSync(join(stored, 'build.json'))) {
+    rmSync(folder, { recursive: true, force: true });
+    cpSync(stored, folder, { recursive: true });
+    return recorded();
+  }
+  return kind === 'release' && takePackagedCore(inputs, folder) ? recorded() : undefined;
 }
+
+/** Whether a core of `kind` is there for the inputs of this checkout, so that nothing is compiled. */
+export const coreIsThere = (kind) => currentBuild(build(kind), inputDigest(kind)) !== undefined;
 
 /** Keeps a build for other checkouts and drops the oldest ones. The record comes last: without it a stored build does not count. */
 function storeBuild({ folder, record, store }, inputs) {
@@ -90,12 +101,17 @@ function storeBuild({ folder, record, store }, inputs) {
   for (const name of oldest) rmSync(join(store, name), { recursive: true, force: true });
 }
 
+/**
+ * Unless it is exported, the linker puts a call of it at the top of every exported function, and the glue calls those (tables of JavaScript
+ * values) thousands of times in a training step: all constructors of CubeCL's registry, each time. `web/src/worker/wasm.ts` calls it once.
+ */
+const LINKER = ['-C', 'link-arg=--export=__wasm_call_ctors'];
+
 /** As a cdylib alone, since a library that is an rlib too gets no link-time optimization. */
 async function compile(kind, { folder, wasm }, onLine, tools) {
   ownTarget();
-  const core = ['--locked', '--lib', '--crate-type', 'cdylib', '--manifest-path', join('crate', 'Cargo.toml'), '--target', TARGET, '--profile', PROFILES[kind]];
-  const [options, env] = kind === 'quick' ? [['--features', 'replay'], { CARGO_INCREMENTAL: '1' }] : [[], {}];
-  await run('cargo', ['rustc', ...core, ...options], { env, quiet: true, onLine });
+  const core = ['--locked', '--lib', '--crate-type', 'cdylib', '--manifest-path', join('crate', 'Cargo.toml'), '--target', TARGET];
+  await run('cargo', ['rustc', ...core, ...COMPILED[kind].options, '--', ...LINKER], { quiet: true, onLine });
   await tools;
   await run('wasm-bindgen', ['--target', 'web', '--out-dir', folder, '--out-name', 'tabtune', compiledAs(kind)], { quiet: true, onLine });
   if (kind !== 'release') return;

@@ -1,6 +1,7 @@
 // Installs what is missing to start, build or test tabtune; a second run takes under a second.
 //   node web/setup.mjs            everything
 //   node web/setup.mjs build      what `npm start` and `npm run build` need (no browser, no graphics driver)
+//   node web/setup.mjs page       the same where the core is there already (no compiler)
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,8 +17,12 @@ function atLeast(text, [major, minor]) {
   return found !== null && (Number(found[1]) > major || (Number(found[1]) === major && Number(found[2]) >= minor));
 }
 
-async function checkMachine() {
+/** Node is new enough. */
+export async function setupNode() {
   if (!atLeast(process.versions.node, NODE)) throw new Error(`Node ${NODE.join('.')} or newer is needed, this is ${process.versions.node}`);
+}
+
+async function checkRust() {
   const cargo = await read('cargo', ['--version']);
   if (!atLeast(cargo, RUST)) {
     throw new Error(`Rust ${RUST.join('.')} or newer is needed, found ${cargo ?? 'none'}. Install it with rustup, then run this again.`);
@@ -94,6 +99,7 @@ async function installSystemPackages(stages) {
 }
 
 const STAGES = {
+  page: ['npm packages'],
   build: ['npm packages', 'wasm-bindgen'],
   tests: ['npm packages', 'wasm-bindgen', 'browser and driver'],
 };
@@ -103,7 +109,8 @@ export const setupStages = (purpose) => STAGES[purpose];
 
 /** Node, Rust and Rust's target, which everything else is made with. */
 export async function setupCompiler() {
-  await checkMachine();
+  await setupNode();
+  await checkRust();
   await installTarget();
   ownTarget();
 }
@@ -111,7 +118,8 @@ export async function setupCompiler() {
 /** What starting, building or testing needs beside the compiler. Downloads overlap with compiling. */
 export async function setup(purpose, stages = new Stages(STAGES[purpose])) {
   const has = (name) => STAGES[purpose].includes(name);
-  const jobs = [installPackages(stages), installBindgen(stages)];
+  const jobs = [installPackages(stages)];
+  if (has('wasm-bindgen')) jobs.push(installBindgen(stages));
   if (has('browser and driver')) jobs.push(installSystemPackages(stages));
   const failed = (await Promise.allSettled(jobs)).filter((job) => job.status === 'rejected');
   if (failed.length > 0) throw failed[0].reason;
@@ -121,7 +129,8 @@ if (process.argv[1]?.endsWith('setup.mjs')) {
   const purpose = process.argv[2] ?? 'tests';
   try {
     if (!(purpose in STAGES)) throw new Error(`expected one of ${Object.keys(STAGES).join(', ')}, found ${purpose}`);
-    await setupCompiler();
+    if (purpose === 'page') await setupNode();
+    else await setupCompiler();
     await setup(purpose);
   } catch (error) {
     if (!(error instanceof StageError)) console.error(`setup: ${error.message}`);

@@ -1,34 +1,41 @@
-// npm start: set up what is missing, build quickly, and serve the demo. The address is printed when it is ready.
+// npm start: set up what is missing, build quickly, and serve the demo. The address is printed when it is ready. A core that is there for these
+// sources, in a package (`TABTUNE_PACKAGE`) or from another checkout, is served without compiling anything; then Rust is not asked for.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { STAGES, buildWasm } from './build-wasm.mjs';
-import { setup, setupCompiler, setupStages } from './setup.mjs';
+import { STAGES, buildWasm, coreIsThere } from './build-wasm.mjs';
+import { FOLDERS } from './core-kind.mjs';
+import { setup, setupCompiler, setupNode, setupStages } from './setup.mjs';
 import { StageError, Stages } from './stages.mjs';
 import { root } from './toolchain.mjs';
 
-/** Serves the demo with the quick build in the place of the release; resolves with the address. */
-async function serve() {
+/** Serves the demo with this build of the core; resolves with the address. */
+async function serve(kind) {
   const { createServer } = await import('vite');
-  const { sha256 } = JSON.parse(readFileSync(join(root, 'web', 'pkg-quick', 'build.json'), 'utf8'));
+  const core = join(root, FOLDERS[kind].core);
+  const { sha256 } = JSON.parse(readFileSync(join(core, 'build.json'), 'utf8'));
   const server = await createServer({
     configFile: join(root, 'web', 'vite.config.ts'),
     define: { __TABTUNE_WASM_HASH__: JSON.stringify(sha256) },
-    resolve: { alias: [{ find: 'tabtune-wasm', replacement: join(root, 'web', 'pkg-quick', 'tabtune.js') }] },
+    resolve: { alias: [{ find: 'tabtune-wasm', replacement: join(core, 'tabtune.js') }] },
   });
   await server.listen();
   return server.resolvedUrls.local[0];
 }
 
 try {
-  const stages = new Stages([...setupStages('build'), STAGES.quick, 'demo server']);
-  await setupCompiler();
-  const tools = setup('build', stages);
-  const made = await Promise.allSettled([tools, buildWasm('quick', stages, tools)]);
+  await setupNode();
+  const kind = coreIsThere('release') && !coreIsThere('quick') ? 'release' : 'quick';
+  const purpose = coreIsThere(kind) ? 'page' : 'build';
+  const stages = new Stages([...setupStages(purpose), STAGES[kind], 'demo server']);
+  if (purpose === 'build') await setupCompiler();
+  const tools = setup(purpose, stages);
+  const made = await Promise.allSettled([tools, buildWasm(kind, stages, tools)]);
   for (const { reason } of made) if (reason) throw reason;
   const advice = 'the page is made of web/demo and web/src: mend what the message names, and run this again.';
-  const address = await stages.run('demo server', { advice }, serve);
+  const address = await stages.run('demo server', { advice }, () => serve(kind));
   console.log(`\ntabtune: the demo is ready. Open ${address}?run in a browser with WebGPU: it trains its own model and text at once.`);
-  console.log(`${address} without ?run waits for the Train button. This is the quick build; npm run build makes the small one.`);
+  const built = kind === 'quick' ? 'This is the quick build; npm run build makes the small one.' : 'This is the released core.';
+  console.log(`${address} without ?run waits for the Train button. ${built}`);
 } catch (error) {
   if (!(error instanceof StageError)) console.error(`start: ${error.message}`);
   process.exitCode = 1;

@@ -89,13 +89,13 @@ function eachLine(stream, take) {
 
 /**
  * Runs a command in the repository. Resolves with the exit code, or rejects when it is not zero. Its output is shown, and `onLine` is
- * called with each line of stdout; with `quiet` nothing is shown, and `onLine` gets the lines of stderr too.
+ * called with each line of stdout; with `quiet` nothing is shown, and `onLine` gets the lines of stderr too. After `timeout` ms it is ended.
  */
-export function run(command, args, { cwd = root, env = {}, allowFailure = false, onLine, quiet = false } = {}) {
+export function run(command, args, { cwd = root, env = {}, allowFailure = false, onLine, quiet = false, timeout } = {}) {
   return new Promise((resolve, reject) => {
     const stdio = ['ignore', onLine ? 'pipe' : 'inherit', quiet ? 'pipe' : 'inherit'];
     const shell = process.platform === 'win32';
-    const child = spawn(command, args, { cwd, env: { ...environment, ...env }, stdio, shell });
+    const child = spawn(command, args, { cwd, env: { ...environment, ...env }, stdio, shell, timeout });
     if (child.stdout) eachLine(child.stdout, onLine);
     if (child.stderr) eachLine(child.stderr, onLine);
     if (!quiet) child.stdout?.on('data', (text) => process.stdout.write(text));

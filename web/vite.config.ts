@@ -4,10 +4,12 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vite';
 import type { Plugin } from 'vite';
 
+import { built } from './core-kind.mjs';
 import { POLICY } from './policy.mjs';
 
 const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
-const wasm = at('./pkg/tabtune_bg.wasm');
+const core = at(`../${built.core}`);
+const wasm = `${core}/tabtune_bg.wasm`;
 const { version } = JSON.parse(readFileSync(at('../package.json'), 'utf8')) as { version: string };
 
 /** The policy inside the built page too, for hosts that cannot send headers; it does not reach the worker. */
@@ -16,7 +18,7 @@ const policyInPage: Plugin = {
   transformIndexHtml: (_, { server }) => (server ? [] : [{ tag: 'meta', attrs: { 'http-equiv': 'Content-Security-Policy', content: POLICY }, injectTo: 'head-prepend' }]),
 };
 
-/** The demo page, served by `npm run web:dev` and built into `web/dist`. */
+/** The demo page, served by `npm start` and `npm run web:dev`, and built into `web/dist`. */
 export default defineConfig({
   root: at('./demo'),
   cacheDir: at('../node_modules/.vite'),
@@ -28,13 +30,13 @@ export default defineConfig({
   optimizeDeps: { include: ['uplot', 'idb'] },
   resolve: {
     alias: [
-      { find: 'tabtune-wasm', replacement: at('./pkg/tabtune.js') },
+      { find: 'tabtune-wasm', replacement: `${core}/tabtune.js` },
       { find: /^tabtune\/worker(?=\?)/, replacement: at('./src/worker/worker.ts') },
       { find: /^tabtune$/, replacement: at('./src/index.ts') },
     ],
   },
   worker: { format: 'es' },
-  build: { outDir: at('./dist'), emptyOutDir: true, target: 'es2022', assetsInlineLimit: 0, modulePreload: { polyfill: false } },
+  build: { outDir: at(`../${built.demo}`), emptyOutDir: true, target: 'es2022', assetsInlineLimit: 0, modulePreload: { polyfill: false } },
   plugins: [policyInPage],
   server: { port: 5173, fs: { allow: [at('..')] }, headers: { 'Content-Security-Policy': POLICY } },
   preview: { headers: { 'Content-Security-Policy': POLICY } },
