@@ -1,21 +1,35 @@
 // npm test: set up what is missing, then lint, Rust tests, TypeScript tests and tests in a real browser.
-//   node tests/run.mjs [lint|rust|web|browser ...]     without words: all four, in this order
-// Every part runs even when an earlier one failed. The last line counts them all.
+//   node tests/run.mjs [lint|rust|web|browser|release ...]     without words: the first four, and `release` where the released core of these
+//                                                              sources is there already: compiling it takes longer than all else
+// Parts run side by side and share the cores. Every part runs even when another one failed. The last line counts them all.
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { STAGES, buildWasm } from '../web/build-wasm.mjs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { STAGES, buildWasm, coreIsThere } from '../web/build-wasm.mjs';
 import { setup, setupCompiler, setupStages } from '../web/setup.mjs';
 import { StageError, Stages } from '../web/stages.mjs';
 import { cacheDir, environment, root, run } from '../web/toolchain.mjs';
+import { Progress, remember, slowestFirst } from './durations.mjs';
+import { runShard, shardsOf } from './shards.mjs';
+import { Slots } from './slots.mjs';
 
 /** Kernel cases that the Rust tests write and the browser tests run again. */
 const casesDir = process.env.TABTUNE_CASES || join(cacheDir, 'cases');
+/** Browser tests of what the Rust tests recorded. */
+const AFTER_RUST = ['kernels.test.mjs'];
+/** Browser tests that also run the native program. */
+const WITH_PROGRAM = ['survival-files.test.mjs', 'survival-storage.test.mjs'];
 /** Browser tests with times to keep: nothing runs beside them. */
 const ALONE = ['survival-alone.test.mjs'];
+/** Browser tests of what is released: `npm run release-check`. */
+const OF_THE_RELEASE = ['builds.test.mjs', 'packed.test.mjs'];
+/** Browser tests that take longest, slowest first. */
+const SLOWEST_FIRST = ['survival-gpu', 'survival-storage', 'adapters', 'survival-files', 'demo', 'model-io-formats', 'resume', 'optimizers'].map((name) => `${name}.test.mjs`);
 /** A test, or a file of them, that takes longer hangs. */
 const HANGING_MILLIS = 25 * 60 * 1000;
+const COMPILE = 'compile Rust';
 const scratch = mkdtempSync(join(tmpdir(), 'tabtune-test-'));
+const slots = new Slots(Math.max(2, availableParallelism()));
 
 function verdict(name, good) {
   console.log(`${name}: ${good ? 'ok' : 'FAILED'}`);
@@ -23,29 +37,8 @@ function verdict(name, good) {
 }
 
 /** One check that passes or fails as a whole. */
-async function check(name, command, args, env = {}) {
-  return verdict(name, (await run(command, args, { allowFailure: true, env })) === 0);
-}
-
-/**
- * Clippy compiles our packages as it reads them, and the tests run what it compiled: a `cargo clippy` beside the tests would go through
- * all dependencies a second time.
- */
-const COMPILED_BY_CLIPPY = { RUSTC_WORKSPACE_WRAPPER: 'clippy-driver' };
-
-/** Every target of every package compiles without a warning. */
-async function clippy() {
-  let warnings = 0;
-  const onLine = (line) => {
-    if (/^warning\b/.test(line)) warnings++;
-    console.log(line);
-  };
-  let code = 0;
-  for (const args of [['build', '--workspace', '--bins'], ['test', '--workspace', '--no-run']]) {
-    code ||= await run('cargo', [...args, '--locked'], { allowFailure: true, quiet: true, onLine, env: COMPILED_BY_CLIPPY });
-  }
-  return verdict('clippy', code === 0 && warnings === 0);
-}
+const check = (name, command, args, env = {}) =>
+  slots.run(async () => verdict(name, (await run(command, args, { allowFailure: true, env })) === 0));
 
 function add(...results) {
   return results.reduce((sum, each) => ({ passed: sum.passed + each.passed, failed: sum.failed + each.failed }), { passed: 0, failed: 0 });
@@ -56,81 +49,155 @@ function settle(result, code) {
   return code !== 0 && result.failed === 0 ? { ...result, failed: 1 } : result;
 }
 
+/**
+ * Clippy compiles our packages as it reads them, and the tests run what it compiled: a `cargo clippy` beside the tests would go through
+ * all dependencies a second time.
+ */
+const COMPILED_BY_CLIPPY = { RUSTC_WORKSPACE_WRAPPER: 'clippy-driver' };
+
+/** The native program, which the tests are told by `TABTUNE`. */
+const program = join(environment.CARGO_TARGET_DIR, 'debug', process.platform === 'win32' ? 'tabtune.exe' : 'tabtune');
+
+/** Every native target of every package, compiled once for lint, tests and the program: the test binaries, and the number of warnings. */
+async function compileNative(onLine) {
+  const binaries = [];
+  let warnings = 0;
+  const take = (line) => {
+    if (!line.startsWith('{')) {
+      if (/^(warning|error)\b/.test(line)) warnings++;
+      return onLine(line);
+    }
+    const { reason, target, profile, executable, manifest_path: manifest } = JSON.parse(line);
+    if (reason === 'compiler-artifact' && profile.test && executable) binaries.push({ name: target.name, path: executable, folder: dirname(manifest) });
+  };
+  const args = ['build', '--workspace', '--bins', '--tests', '--locked', '--message-format', 'json-render-diagnostics'];
+  await slots.run(() => run('cargo', args, { quiet: true, onLine: take, env: COMPILED_BY_CLIPPY }));
+  return { binaries, warnings };
+}
+
+/** The package and the demo around a core, for the browser tests. */
+async function buildPackage(kind) {
+  const env = { TABTUNE_CORE: kind };
+  await Promise.all([
+    run(process.execPath, [join('web', 'build-package.mjs')], { env }),
+    run('vite', ['build', '--config', join('web', 'vite.config.ts'), '--logLevel', 'warn'], { env }),
+  ]);
+}
+
 const parts = {
-  async lint() {
+  async lint({ native, onLine }) {
+    onLine(`waits for ${COMPILE}`);
+    const clippy = async () => {
+      const compiled = await native.catch(() => undefined);
+      if (compiled?.warnings > 0) console.log(`clippy: ${compiled.warnings} warnings in the lines of "compile Rust" above`);
+      return verdict('clippy', compiled?.warnings === 0);
+    };
     return add(
       ...(await Promise.all([
         check('cargo fmt', 'cargo', ['fmt', '--all', '--check']),
-        check('cargo fmt of web/bindgen', 'cargo', ['fmt', '--manifest-path', 'web/bindgen/Cargo.toml', '--check']),
-        clippy(),
         check('unrolled shaders', process.execPath, ['shaders/blocks.mjs', '--check']),
         check('tsc and eslint', 'npm', ['run', '--silent', 'web:check']),
+        clippy(),
       ])),
     );
   },
 
-  async rust() {
-    let result = { passed: 0, failed: 0 };
-    const onLine = (line) => {
-      const found = /^test result: \S+ (\d+) passed; (\d+) failed;/.exec(line);
-      if (found) result = add(result, { passed: Number(found[1]), failed: Number(found[2]) });
-    };
-    const args = ['test', '--workspace', '--locked', '--no-fail-fast'];
+  async rust({ native, onLine }) {
+    onLine(`waits for ${COMPILE}`);
+    const { binaries } = await native;
     rmSync(casesDir, { recursive: true, force: true });
-    const code = await run('cargo', args, { allowFailure: true, onLine, env: { ...COMPILED_BY_CLIPPY, REQUIRE_GPU: '1', TABTUNE_CASES: casesDir } });
-    const program = { TABTUNE: join(environment.CARGO_TARGET_DIR, 'debug', 'tabtune') };
-    const proved = await check('bytes that other programs were seen to read', process.execPath, ['tests/torture/consumers.mjs', '--short'], program);
-    return add(settle(result, code), proved);
+    const env = { REQUIRE_GPU: '1', TABTUNE_CASES: casesDir, TABTUNE: program };
+    const shards = await shardsOf(binaries);
+    const progress = new Progress(shards);
+    const results = await Promise.all([
+      ...shards.map((shard) => slots.run(() => runShard(shard, env)).finally(() => onLine(...progress.ended(shard)))),
+      slots.run(() => docTests()),
+      check('bytes that other programs were seen to read', process.execPath, ['tests/torture/consumers.mjs', '--short'], { TABTUNE: program }),
+    ]);
+    remember(shards);
+    return add(...results);
   },
 
   async web() {
     const report = join(scratch, 'vitest.json');
     const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
-    const code = await run('vitest', ['run', '--config', 'web/vitest.config.ts', ...reporters], { allowFailure: true });
+    const code = await slots.run(() => run('vitest', ['run', '--config', 'web/vitest.config.ts', ...reporters], { allowFailure: true }));
     if (!existsSync(report)) return { passed: 0, failed: 1 };
     const { numPassedTests, numFailedTests } = JSON.parse(readFileSync(report, 'utf8'));
     return settle({ passed: numPassedTests, failed: numFailedTests }, code);
   },
 
-  async browser() {
-    await wasm;
-    const scripts = [['web:package'], ['web:package', '--', 'quick'], ['web:demo']];
-    await Promise.all(scripts.map((script) => run('npm', ['run', '--silent', ...script])));
-    const files = readdirSync(join(root, 'tests', 'browser')).filter((name) => name.endsWith('.test.mjs')).sort();
-    // Pages wait for the GPU's process most of the time: two browsers keep two cores busy.
-    const together = await browserTests('together', files.filter((name) => !ALONE.includes(name)), 2);
-    return add(together, await browserTests('alone', ALONE, 1));
+  async browser({ native, core, others, rust, onLine }) {
+    onLine(`waits for ${STAGES.quick}`);
+    await core;
+    const names = readdirSync(join(root, 'tests', 'browser')).filter((name) => name.endsWith('.test.mjs') && !OF_THE_RELEASE.includes(name));
+    const files = slowestFirst(names.map((key) => ({ key })), SLOWEST_FIRST);
+    const progress = new Progress(files);
+    const inTurn = (file) => slots.run(() => browserTests(file, 'quick')).finally(() => onLine(...progress.ended(file)));
+    const after = new Map([...WITH_PROGRAM.map((key) => [key, native]), ...AFTER_RUST.map((key) => [key, rust])]);
+    const results = await Promise.all(files.filter(({ key }) => !ALONE.includes(key)).map(async (file) => (await after.get(file.key), inTurn(file))));
+    await others;
+    for (const file of files.filter(({ key }) => ALONE.includes(key))) results.push(await inTurn(file));
+    remember(files);
+    return add(...results);
+  },
+
+  async release({ core, released, others, explicit, onLine }) {
+    onLine(`waits for ${STAGES.release}`);
+    await Promise.all([core, released]);
+    await others;
+    const foreign = ['test', '--locked', '-p', 'tabtune-tests', '--features', 'foreign-backend', '--test', 'suite', '--', 'without_these_kernels'];
+    // It compiles Burn again, with one more backend.
+    const results = explicit ? [await check('a backend without our kernels is refused', 'cargo', foreign)] : [];
+    for (const key of OF_THE_RELEASE) results.push(await browserTests({ key }, 'release'));
+    return add(...results);
   },
 };
 
-/** Runs these files of tests, so many at a time. */
-async function browserTests(name, files, concurrency) {
-  const report = join(scratch, `browser-${name}.tap`);
+/** The examples of the documentation. */
+async function docTests() {
+  const result = { passed: 0, failed: 0 };
+  const onLine = (line) => {
+    const found = /^test result: \S+ (\d+) passed; (\d+) failed;/.exec(line);
+    if (found) Object.assign(result, add(result, { passed: Number(found[1]), failed: Number(found[2]) }));
+  };
+  const code = await run('cargo', ['test', '--workspace', '--doc', '--locked', '--quiet'], { allowFailure: true, onLine, env: COMPILED_BY_CLIPPY });
+  return settle(result, code);
+}
+
+/** Runs one file of browser tests on a core. */
+async function browserTests(file, kind) {
+  const { key: name } = file;
+  const started = Date.now();
+  const report = join(scratch, `${name}.tap`);
   const reporters = ['--test-reporter=spec', '--test-reporter-destination=stdout', '--test-reporter=tap', `--test-reporter-destination=${report}`];
-  const paths = files.map((file) => join('tests', 'browser', file));
-  const code = await run(process.execPath, ['--test', `--test-concurrency=${concurrency}`, `--test-timeout=${HANGING_MILLIS}`, ...reporters, ...paths], {
+  const args = ['--test', `--test-timeout=${HANGING_MILLIS}`, ...reporters, join('tests', 'browser', name)];
+  const output = [];
+  const code = await run(process.execPath, args, {
     allowFailure: true,
-    // The tests that ask the native program find the one that Clippy compiled.
-    env: { ...COMPILED_BY_CLIPPY, TABTUNE_CASES: casesDir },
+    quiet: true,
+    onLine: (line) => output.push(line),
+    env: { TABTUNE_CORE: kind, TABTUNE_CASES: casesDir, TABTUNE: program },
   });
   const text = existsSync(report) ? readFileSync(report, 'utf8') : '';
   const count = (word) => Number(new RegExp(`^# ${word} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
-  return settle({ passed: count('pass'), failed: count('fail') + count('cancelled') }, code);
+  const result = settle({ passed: count('pass'), failed: count('fail') + count('cancelled') }, code);
+  file.seconds = Math.round((Date.now() - started) / 100) / 10;
+  // What runs at the same time writes too: a file's lines stand together.
+  console.log(`browser ${name}\n${output.filter((line) => !line.startsWith('ℹ ')).join('\n')}`);
+  return result;
 }
-
-/** Both builds of the core, made beside lint and the Rust tests. */
-let wasm;
 
 /** Whether this run compiles the dependencies. */
 const first = !existsSync(join(environment.CARGO_TARGET_DIR, 'debug', 'deps'));
 
 /** What a part found. It fails as a whole where it could not be run. */
-async function runPart(name, stages) {
+async function runPart(name, stages, needed) {
   const advice = `the lines above say what failed. node tests/run.mjs ${name} repeats this part alone.`;
   const started = Date.now();
   const seconds = () => ((Date.now() - started) / 1000).toFixed(0);
   try {
-    const result = await stages.run(name, { key: `test ${name}${first && ['lint', 'rust'].includes(name) ? ', first' : ''}`, advice }, () => parts[name]());
+    const result = await stages.run(name, { key: `test ${name}${first ? ', first' : ''}`, advice }, (onLine) => parts[name]({ ...needed, onLine }));
     if (result.failed > 0) console.log(`${name}: ${result.failed} failed. What to do: ${advice}`);
     return { name, seconds: seconds(), ...result };
   } catch (error) {
@@ -143,22 +210,31 @@ async function main() {
   const asked = process.argv.slice(2);
   const unknown = asked.filter((name) => !(name in parts));
   if (unknown.length > 0) throw new Error(`unknown part ${unknown.join(', ')}; there are ${Object.keys(parts).join(', ')}`);
-  const names = asked.length > 0 ? asked : Object.keys(parts);
-  const core = names.includes('browser') ? [STAGES.release, STAGES.quick] : [];
-  const stages = new Stages([...setupStages('tests'), ...core, ...names], { alone: false });
-  const started = Date.now();
+  const usual = Object.keys(parts).filter((name) => name !== 'release' || coreIsThere('release'));
+  const names = asked.length > 0 ? asked : usual;
+  const [compiles, inBrowser, releases] = [['lint', 'rust', 'browser'], ['browser', 'release'], ['release']].map((of) => names.some((name) => of.includes(name)));
+  const cores = [...(inBrowser ? [STAGES.quick] : []), ...(releases ? [STAGES.release] : [])];
+  const stages = new Stages([...setupStages('tests'), ...cores, ...(compiles ? [COMPILE] : []), ...names], { alone: false });
   await setupCompiler();
-  await setup('tests', stages);
-  console.log(`setup: ready (${((Date.now() - started) / 1000).toFixed(0)} s)`);
-  if (core.length > 0) {
-    // Linking and wasm-opt have one core each for minutes: the compilers of the other parts take the rest.
-    wasm = buildWasm('release', stages).then(() => buildWasm('quick', stages));
-    // Told where it is waited for.
-    wasm.catch(() => undefined);
+  const ready = setup('tests', stages);
+  // Compilers need nothing of what setup installs but, at the end, wasm-bindgen. They share macros and build scripts, so that Cargo runs one at a
+  // time; the browser tests begin with the first.
+  const module = inBrowser ? slots.run(() => buildWasm('quick', stages, ready)) : undefined;
+  const core = module?.then(() => buildPackage('quick'));
+  const advice = 'mend what the compiler says above and run this again: what was compiled is kept.';
+  const native = compiles ? Promise.allSettled([module]).then(() => stages.run(COMPILE, { key: `${COMPILE}${first ? ', first' : ''}`, advice }, compileNative)) : undefined;
+  const released = releases ? slots.run(() => buildWasm('release', stages, ready)).then(() => buildPackage('release')) : undefined;
+  // Reported by the parts that wait for them.
+  for (const promise of [module, core, native, released]) promise?.catch(() => undefined);
+  await ready;
+  const running = new Map();
+  for (const name of names) {
+    const others = Promise.all(running.values());
+    running.set(name, runPart(name, stages, { native, core, released, others, rust: running.get('rust'), explicit: asked.length > 0 }));
   }
-  const results = [];
-  for (const name of names) results.push(await runPart(name, stages));
+  const results = await Promise.all(running.values());
   console.log('');
+  if (!names.includes('release')) console.log('release: not tested, since no released core of these sources is there; npm run release-check makes it');
   for (const { name, passed, failed, seconds } of results) console.log(`${name}: ${passed} passed, ${failed} failed (${seconds} s)`);
   const total = add(...results);
   console.log(`${total.passed} passed, ${total.failed} failed`);

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { built } from '../../web/core-kind.mjs';
 import { root } from '../../web/toolchain.mjs';
 import { Browser } from './chromium.mjs';
 import { serve } from './site.mjs';
@@ -15,7 +16,7 @@ let site;
 let browser;
 
 before(async () => {
-  site = await serve({ '/': '.' });
+  site = await serve({ '/dist/': built.package, '/': '.' });
   browser = await Browser.launch();
 });
 
@@ -44,7 +45,7 @@ test('the benchmark page trains the described model and goes on from call to cal
 });
 
 test('constructors run once, not at every entry of the module', async () => {
-  const module = await WebAssembly.compile(readFileSync(join(root, 'dist', 'tabtune_bg.wasm')));
+  const module = await WebAssembly.compile(readFileSync(join(root, built.package, 'tabtune_bg.wasm')));
   const names = WebAssembly.Module.exports(module).map(({ name }) => name);
   // Without this export the linker wraps every exported function in them: a step of tiny spent 7 of its 9 seconds there.
   assert.ok(names.includes('__wasm_call_ctors'));

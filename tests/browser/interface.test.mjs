@@ -4,10 +4,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import ts from 'typescript';
+import { built } from '../../web/core-kind.mjs';
 import { root } from '../../web/toolchain.mjs';
 
-/** What wasm-bindgen adds, and what only tests of the module itself call. */
-const OTHERS = /^(initSync|default|.*\.(free|\[Symbol\.dispose\]))$/;
+/** What wasm-bindgen adds, what only tests of the module itself call, and the replay of the quick core. */
+const OTHERS = /^(initSync|default|replay|.*\.(free|\[Symbol\.dispose\]))$/;
 
 /** The functions and methods of a declaration file: parameters, and whether they give a promise. */
 function callsOf(path) {
@@ -28,5 +29,5 @@ function callsOf(path) {
 test('the worker declares the core as it is', () => {
   const declared = callsOf('web/src/worker/wasm-api.d.ts');
   assert.ok(Object.keys(declared).length > 20);
-  assert.deepEqual(declared, callsOf('web/pkg/tabtune.d.ts'));
+  assert.deepEqual(declared, callsOf(join(built.core, 'tabtune.d.ts')));
 });

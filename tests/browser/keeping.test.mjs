@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { build } from 'esbuild';
+import { built } from '../../web/core-kind.mjs';
 import { root } from '../../web/toolchain.mjs';
 import { Arena, TINY } from '../torture/arena.mjs';
 
@@ -14,11 +15,13 @@ let folder;
 
 /** A user's own worker of one line, made by a bundler that drops what has no side effects. */
 async function bundledWorker(place) {
-  mkdirSync(join(place, 'node_modules'));
-  symlinkSync(root, join(place, 'node_modules', 'tabtune'));
+  const installed = join(place, 'node_modules', 'tabtune');
+  mkdirSync(installed, { recursive: true });
+  copyFileSync(join(root, 'package.json'), join(installed, 'package.json'));
+  symlinkSync(join(root, built.package), join(installed, 'dist'));
   writeFileSync(join(place, 'mine.js'), "import 'tabtune/worker';\n");
   await build({ entryPoints: [join(place, 'mine.js')], outfile: join(place, 'bundle', 'worker.js'), bundle: true, format: 'esm', minify: true, logLevel: 'error' });
-  copyFileSync(join(root, 'dist', 'tabtune_bg.wasm'), join(place, 'bundle', 'tabtune_bg.wasm'));
+  copyFileSync(join(root, built.package, 'tabtune_bg.wasm'), join(place, 'bundle', 'tabtune_bg.wasm'));
 }
 
 before(async () => {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Browser } from './chromium.mjs';
+import { built } from '../../web/core-kind.mjs';
 import { serve } from './site.mjs';
 
 const OPTIMIZERS = [
@@ -25,7 +26,7 @@ let browser;
 let opened;
 
 before(async () => {
-  site = await serve({ '/pkg/': 'web/pkg', '/browser/': 'tests/browser' });
+  site = await serve({ '/pkg/': built.core, '/browser/': 'tests/browser' });
   browser = await Browser.launch();
   // One page for all: its device compiles each kernel once.
   opened = await browser.open(`${site.url}/`);

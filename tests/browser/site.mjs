@@ -2,6 +2,7 @@
 import { createReadStream, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { extname, join, normalize, resolve } from 'node:path';
+import { built } from '../../web/core-kind.mjs';
 import { POLICY } from '../../web/policy.mjs';
 import { root } from '../../web/toolchain.mjs';
 
@@ -21,7 +22,7 @@ const EMPTY = '<!doctype html><meta charset="utf-8"><link rel="icon" href="data:
  * Serves `folders` (address prefix → folder, of the repository or absolute), an empty page at `/`. Every response carries the policy,
  * workers' too, unless another one is given, or null, and `more` headers.
  */
-export function serve(folders = { '/dist/': 'dist', '/demo/': 'web/dist' }, { policy = POLICY, ...more } = {}) {
+export function serve(folders = { '/dist/': built.package, '/demo/': built.demo }, { policy = POLICY, ...more } = {}) {
   /** The ranges that were asked for, as `[path, first byte, bytes]`. */
   const ranges = [];
   const server = createServer((request, response) => {

@@ -15,10 +15,13 @@ use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
-/// The built binary. Built here, since `cargo test` makes no binaries of other packages.
+/// The binary that `TABTUNE` names, as `npm test` does. Else it is built here, since `cargo test` makes no binaries of other packages.
 fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
+        if let Some(named) = std::env::var_os("TABTUNE") {
+            return named.into();
+        }
         let folder = std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().to_path_buf();
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

@@ -1,6 +1,7 @@
 // A browser with a profile, a site, and pages with a trainer under test; what breaks is counted, not thrown.
 import { Browser } from '../browser/chromium.mjs';
 import { serve } from '../browser/site.mjs';
+import { built } from '../../web/core-kind.mjs';
 
 /**
  * What all parts train: small enough for tens of steps a second on a software adapter, and for a quick start, most of which is the compilation
@@ -106,7 +107,7 @@ const TINY_STEPS = 40;
 const TINY_DIGESTS = [5, 6];
 
 /** The package, and the modules that run in the page and in its worker. */
-export const FOLDERS = { '/dist/': process.env.TABTUNE_DIST || 'dist', '/torture/': 'tests/torture/in-browser' };
+export const FOLDERS = { '/dist/': process.env.TABTUNE_DIST || built.package, '/torture/': 'tests/torture/in-browser' };
 
 export class Arena {
   /** `folders` are served beside the package and the page's module. */
