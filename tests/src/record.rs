@@ -43,11 +43,13 @@ fn hash_of(cases: &[Case]) -> u64 {
 }
 
 /// Writes the cases of one check, with what their twins gave, to the folder that `TABTUNE_CASES` names: `<test>.json` and `<test>.bin`.
-/// Without it, nothing. The case at `caught` is the one that the mutant fails first; where the same cases were recorded with another mutant,
-/// it is the only one that the kernel itself has to run again.
-pub fn record(cases: &[Case], twins: &[Vec<Vec<u32>>], bound: f64, mutant: &AnyKernel, caught: usize) {
+/// Without it, nothing. The case at `caught` is the one that the mutant fails first, `None` where the mutant did not run, so that it has to in
+/// the browser; where the same cases were recorded with another mutant, it is the only one that the kernel itself has to run again.
+pub fn record(cases: &[Case], twins: &[Vec<Vec<u32>>], bound: f64, mutant: &AnyKernel, caught: Option<usize>) {
     let Some(folder) = std::env::var_os("TABTUNE_CASES").map(PathBuf::from) else { return };
     let is_small = |case: &Case| case.buffers.iter().map(Vec::len).sum::<usize>() <= MOST_WORDS;
+    let unproven = caught.is_none();
+    let caught = caught.unwrap_or(0);
     let again = !RECORDED.with_borrow_mut(|recorded| recorded.insert(hash_of(cases))) && is_small(&cases[caught]);
     let caught = cases[..caught].iter().filter(|case| is_small(case)).count();
     let mut words = Words::default();
@@ -61,6 +63,7 @@ pub fn record(cases: &[Case], twins: &[Vec<Vec<u32>>], bound: f64, mutant: &AnyK
         "bound": bound,
         "caught": caught,
         "again": again,
+        "unproven": unproven,
         "cases": told,
     });
     let thread = std::thread::current();

@@ -40,7 +40,7 @@ fn embedding_links_chain_equal_ids() {
     let mutant = tabtune_tests::kernels::mutant(embedding::LINKS.any(), "== wanted", "!= wanted");
     let cases = SHAPES.map(|(n, vocab, _)| links(n, vocab));
     let twins = cases.each_ref().map(Case::twin);
-    tabtune_tests::record::record(&cases, &twins, 0.0, mutant, 1);
+    tabtune_tests::record::record(&cases, &twins, 0.0, mutant, Some(1));
     // Compared as integers: small words are denormal floats.
     let Some(gpu) = tabtune_tests::gpu() else { return };
     for (case, twin) in cases.iter().zip(&twins) {
