@@ -1,7 +1,7 @@
 // What a trainer keeps and what it gives back: its worker through a bundler, the database at a refused import, the run at a refused load, GPU
 // memory at `dispose`.
 import assert from 'node:assert/strict';
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { copyFileSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -18,7 +18,8 @@ async function bundledWorker(place) {
   const installed = join(place, 'node_modules', 'tabtune');
   mkdirSync(installed, { recursive: true });
   copyFileSync(join(root, 'package.json'), join(installed, 'package.json'));
-  symlinkSync(join(root, built.package), join(installed, 'dist'));
+  // A copy: behind a link the bundler would ask another package.json which modules have side effects.
+  cpSync(join(root, built.package), join(installed, 'dist'), { recursive: true });
   writeFileSync(join(place, 'mine.js'), "import 'tabtune/worker';\n");
   await build({ entryPoints: [join(place, 'mine.js')], outfile: join(place, 'bundle', 'worker.js'), bundle: true, format: 'esm', minify: true, logLevel: 'error' });
   copyFileSync(join(root, built.package, 'tabtune_bg.wasm'), join(place, 'bundle', 'tabtune_bg.wasm'));
