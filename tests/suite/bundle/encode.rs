@@ -73,8 +73,8 @@ fn bound(to: TensorType, most: f32) -> f32 {
         TensorType::Q4K => (0.15, 63.0 * 16.0),
         TensorType::Q6K => (0.07, 128.0 * 32.0),
     };
-    // A subnormal value of bf16 has steps of 2⁻¹³³.
-    relative * most + levels * 2f32.powi(-25) + 2f32.powi(-134)
+    // A subnormal value of bf16 has steps of 2⁻¹³³. In f32 the power is the reciprocal of infinity, unless the compiler computes it.
+    relative * most + levels * 2f32.powi(-25) + 2f64.powi(-134) as f32
 }
 
 #[test]
