@@ -22,7 +22,7 @@ export function slowestFirst(jobs, slowest) {
   return [...jobs].sort((a, b) => seconds(b) - seconds(a));
 }
 
-/** What part of the work of `jobs` is done, told by each that ends; undefined while the last run of some of them is not known. */
+/** What part of the work of `jobs` is done, by how long each took in the last run: undefined where there was none. */
 export class Progress {
   #seconds;
   #done = 0;
@@ -31,7 +31,7 @@ export class Progress {
 
   constructor(jobs) {
     const known = lastRuns();
-    this.#seconds = new Map(jobs.map(({ key }) => [key, known[key]]));
+    this.#seconds = new Map(jobs.map(({ key }) => [key, known[key] ?? 0]));
     this.#total = [...this.#seconds.values()].reduce((sum, seconds) => sum + seconds, 0);
   }
 
@@ -39,7 +39,7 @@ export class Progress {
   ended({ key }) {
     this.#done += this.#seconds.get(key);
     this.#count++;
-    return [`${this.#count} of ${this.#seconds.size} groups of tests done`, Number.isFinite(this.#total) ? this.#done / this.#total : undefined];
+    return [`${this.#count} of ${this.#seconds.size} groups of tests done`, this.#total > 0 ? this.#done / this.#total : undefined];
   }
 }
 

@@ -58,13 +58,13 @@ const COMPILED_BY_CLIPPY = { RUSTC_WORKSPACE_WRAPPER: 'clippy-driver' };
 /** The native program, which the tests are told by `TABTUNE`. */
 const program = join(environment.CARGO_TARGET_DIR, 'debug', process.platform === 'win32' ? 'tabtune.exe' : 'tabtune');
 
-/** Every native target of every package, compiled once for lint, tests and the program: the test binaries, and the number of warnings. */
+/** Every native target of every package, compiled once for lint, tests and the program: the test binaries, and what the compiler and Clippy warn of. */
 async function compileNative(onLine) {
   const binaries = [];
-  let warnings = 0;
+  const told = [];
   const take = (line) => {
     if (!line.startsWith('{')) {
-      if (/^(warning|error)\b/.test(line)) warnings++;
+      if (!/^ +(Blocking|Downloaded|Downloading|Compiling|Finished|Updating) /.test(line)) told.push(line);
       return onLine(line);
     }
     const { reason, target, profile, executable, manifest_path: manifest } = JSON.parse(line);
@@ -72,7 +72,7 @@ async function compileNative(onLine) {
   };
   const args = ['build', '--workspace', '--bins', '--tests', '--locked', '--message-format', 'json-render-diagnostics'];
   await slots.run(() => run('cargo', args, { quiet: true, onLine: take, env: COMPILED_BY_CLIPPY }));
-  return { binaries, warnings };
+  return { binaries, told: told.some((line) => /^warning\b/.test(line)) ? told : [] };
 }
 
 /** The package and the demo around a core, for the browser tests. */
@@ -89,12 +89,13 @@ const parts = {
     onLine(`waits for ${COMPILE}`);
     const clippy = async () => {
       const compiled = await native.catch(() => undefined);
-      if (compiled?.warnings > 0) console.log(`clippy: ${compiled.warnings} warnings in the lines of "compile Rust" above`);
-      return verdict('clippy', compiled?.warnings === 0);
+      compiled?.told.forEach((line) => console.log(line));
+      return verdict('clippy', compiled?.told.length === 0);
     };
     return add(
       ...(await Promise.all([
         check('cargo fmt', 'cargo', ['fmt', '--all', '--check']),
+        check('cargo fmt of web/bindgen', 'cargo', ['fmt', '--manifest-path', 'web/bindgen/Cargo.toml', '--check']),
         check('unrolled shaders', process.execPath, ['shaders/blocks.mjs', '--check']),
         check('tsc and eslint', 'npm', ['run', '--silent', 'web:check']),
         clippy(),
@@ -161,7 +162,7 @@ async function docTests() {
     const found = /^test result: \S+ (\d+) passed; (\d+) failed;/.exec(line);
     if (found) Object.assign(result, add(result, { passed: Number(found[1]), failed: Number(found[2]) }));
   };
-  const code = await run('cargo', ['test', '--workspace', '--doc', '--locked', '--quiet'], { allowFailure: true, onLine, env: COMPILED_BY_CLIPPY });
+  const code = await run('cargo', ['test', '--workspace', '--doc', '--locked', '--quiet'], { allowFailure: true, onLine, env: { ...COMPILED_BY_CLIPPY, REQUIRE_GPU: '1' } });
   return settle(result, code);
 }
 

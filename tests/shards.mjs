@@ -39,18 +39,20 @@ export async function shardsOf(binaries) {
 export async function runShard(shard, env) {
   const output = [];
   const result = { passed: 0, failed: 0 };
+  let ignored = 0;
   const onLine = (line) => {
     output.push(line);
-    const found = /^test result: \S+ (\d+) passed; (\d+) failed;/.exec(line);
-    if (found) [result.passed, result.failed] = found.slice(1).map(Number);
+    const found = /^test result: \S+ (\d+) passed; (\d+) failed; (\d+) ignored;/.exec(line);
+    if (found) [result.passed, result.failed, ignored] = found.slice(1).map(Number);
   };
   const started = Date.now();
   const code = await run(shard.binary.path, ['--exact', ...shard.tests], {
     allowFailure: true, quiet: true, onLine, cwd: shard.binary.folder, env, timeout: HANGING_MILLIS,
   });
   shard.seconds = Math.round((Date.now() - started) / 100) / 10;
-  // A process that died without a failed test of its own counts as one failure.
-  if (code !== 0 && result.failed === 0) result.failed = 1;
+  // A process that died without a failed test of its own, or that ran other tests than it was told, counts as one failure.
+  const all = result.passed + result.failed + ignored === shard.tests.length;
+  if ((code !== 0 || !all) && result.failed === 0) result.failed = 1;
   if (result.failed > 0) output.forEach((line) => console.log(line));
   console.log(`rust ${shard.key}: ${result.passed} passed, ${result.failed} failed (${shard.seconds.toFixed(1)} s)`);
   return result;

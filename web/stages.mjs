@@ -107,7 +107,8 @@ export class Stages {
 
   /**
    * Runs `work`, which gets a function that takes lines of output, and how far the stage is, from 0 to 1, where that is known: the last line
-   * is shown with the time, the end of them after a failure. `key` tells apart how the same stage can go (`first`); `advice` says what to do when it fails.
+   * is shown with the time, the end of them after a failure. `key` tells apart how the same stage can go (`first`); `advice` says what to do
+   * when it fails.
    */
   async run(name, { key = name, advice }, work) {
     const label = this.#label(name);

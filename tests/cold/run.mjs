@@ -28,7 +28,8 @@ const LIMITS = {
 const place = mkdtempSync(join(tmpdir(), 'tabtune-cold-'));
 const clone = join(place, 'tabtune');
 const runs = [];
-const ended = new Set();
+/** Processes that run. */
+const children = new Set();
 
 function end(child) {
   try {
@@ -79,7 +80,7 @@ async function timed(name, script, env, until = async () => false) {
   const run = { name, marks, good: false, cpu: 0 };
   // The shell outlives the script and says how much CPU it took.
   const child = spawn('sh', ['-c', `trap : TERM; npm run ${script}; code=$?; times; exit $code`], { cwd: clone, env, detached: true, stdio: ['ignore', 'pipe', 'inherit'] });
-  ended.add(child);
+  children.add(child);
   let last = '';
   const take = async (line) => {
     console.log(line);
@@ -98,7 +99,7 @@ async function timed(name, script, env, until = async () => false) {
     lines.forEach(take);
   });
   const code = await new Promise((resolve, reject) => child.on('close', resolve).on('error', reject));
-  ended.delete(child);
+  children.delete(child);
   run.good ||= code === 0;
   run.last ??= { line: '', ...coreTimes() };
   run.seconds = (run.last.at - marks[0].at) / 1000;
@@ -146,7 +147,7 @@ function report({ at, busy }) {
 
 /** Stops what runs and removes the temporary folder. */
 function leave() {
-  ended.forEach(end);
+  children.forEach(end);
   rmSync(place, { recursive: true, force: true, maxRetries: 5 });
 }
 
@@ -161,7 +162,7 @@ try {
   const { values, positionals } = parseArgs({ options, allowPositionals: true });
   const [what, ...more] = positionals;
   if (!['start', 'test'].includes(what) || more.length > 0) throw new Error(`expected start or test, found ${positionals.join(' ') || 'nothing'}`);
-  if (values.busy) ended.add(spawn(process.execPath, ['-e', 'for (;;);'], { detached: true, stdio: 'ignore' }));
+  if (values.busy) children.add(spawn(process.execPath, ['-e', 'for (;;);'], { detached: true, stdio: 'ignore' }));
   await measure(what, values);
   const { text, good } = report(values);
   console.log(`\n${text}`);
