@@ -35,10 +35,15 @@ export class Progress {
     this.#total = [...this.#seconds.values()].reduce((sum, seconds) => sum + seconds, 0);
   }
 
-  /** Counts a job; gives how many have ended, and the part of the work. */
+  /** Counts a job; gives the new state. */
   ended({ key }) {
     this.#done += this.#seconds.get(key);
     this.#count++;
+    return this.state();
+  }
+
+  /** How many jobs have ended, in words, and the part of the work. */
+  state() {
     return [`${this.#count} of ${this.#seconds.size} groups of tests done`, this.#total > 0 ? this.#done / this.#total : undefined];
   }
 }

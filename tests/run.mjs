@@ -110,6 +110,7 @@ const parts = {
     const env = { REQUIRE_GPU: '1', TABTUNE_CASES: casesDir, TABTUNE: program };
     const shards = await shardsOf(binaries);
     const progress = new Progress(shards);
+    onLine(...progress.state());
     const results = await Promise.all([
       ...shards.map((shard) => slots.run(() => runShard(shard, env)).finally(() => onLine(...progress.ended(shard)))),
       slots.run(() => docTests()),
@@ -134,6 +135,7 @@ const parts = {
     const names = readdirSync(join(root, 'tests', 'browser')).filter((name) => name.endsWith('.test.mjs') && !OF_THE_RELEASE.includes(name));
     const files = slowestFirst(names.map((key) => ({ key })), SLOWEST_FIRST);
     const progress = new Progress(files);
+    onLine(...progress.state());
     const inTurn = (file) => slots.run(() => browserTests(file, 'quick')).finally(() => onLine(...progress.ended(file)));
     const after = new Map([...WITH_PROGRAM.map((key) => [key, native]), ...AFTER_RUST.map((key) => [key, rust])]);
     const results = await Promise.all(files.filter(({ key }) => !ALONE.includes(key)).map(async (file) => (await after.get(file.key), inTurn(file))));
