@@ -4,12 +4,14 @@
 // Parts run side by side and share the cores. Every part runs even when another one failed. The last line counts them all.
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { STAGES, buildWasm, coreIsThere } from '../web/build-wasm.mjs';
 import { setup, setupCompiler, setupStages } from '../web/setup.mjs';
 import { StageError, Stages } from '../web/stages.mjs';
 import { cacheDir, environment, root, run } from '../web/toolchain.mjs';
+import { add, settle } from './counts.mjs';
 import { Progress, remember, slowestFirst } from './durations.mjs';
+import { compileNative, docTests, program } from './native.mjs';
 import { runShard, shardsOf } from './shards.mjs';
 import { Slots } from './slots.mjs';
 
@@ -39,41 +41,6 @@ function verdict(name, good) {
 /** One check that passes or fails as a whole. */
 const check = (name, command, args, env = {}) =>
   slots.run(async () => verdict(name, (await run(command, args, { allowFailure: true, env })) === 0));
-
-function add(...results) {
-  return results.reduce((sum, each) => ({ passed: sum.passed + each.passed, failed: sum.failed + each.failed }), { passed: 0, failed: 0 });
-}
-
-/** A part that ended badly without a failed test of its own (it did not compile, say) counts as one failure. */
-function settle(result, code) {
-  return code !== 0 && result.failed === 0 ? { ...result, failed: 1 } : result;
-}
-
-/**
- * Clippy compiles our packages as it reads them, and the tests run what it compiled: a `cargo clippy` beside the tests would go through
- * all dependencies a second time.
- */
-const COMPILED_BY_CLIPPY = { RUSTC_WORKSPACE_WRAPPER: 'clippy-driver' };
-
-/** The native program, which the tests are told by `TABTUNE`. */
-const program = join(environment.CARGO_TARGET_DIR, 'debug', process.platform === 'win32' ? 'tabtune.exe' : 'tabtune');
-
-/** Every native target of every package, compiled once for lint, tests and the program: the test binaries, and what the compiler and Clippy warn of. */
-async function compileNative(onLine) {
-  const binaries = [];
-  const told = [];
-  const take = (line) => {
-    if (!line.startsWith('{')) {
-      if (!/^ +(Blocking|Downloaded|Downloading|Compiling|Finished|Updating) /.test(line)) told.push(line);
-      return onLine(line);
-    }
-    const { reason, target, profile, executable, manifest_path: manifest } = JSON.parse(line);
-    if (reason === 'compiler-artifact' && profile.test && executable) binaries.push({ name: target.name, path: executable, folder: dirname(manifest) });
-  };
-  const args = ['build', '--workspace', '--bins', '--tests', '--locked', '--message-format', 'json-render-diagnostics'];
-  await slots.run(() => run('cargo', args, { quiet: true, onLine: take, env: COMPILED_BY_CLIPPY }));
-  return { binaries, told: told.some((line) => /^warning\b/.test(line)) ? told : [] };
-}
 
 /** The package and the demo around a core, for the browser tests. */
 async function buildPackage(kind) {
@@ -157,17 +124,6 @@ const parts = {
   },
 };
 
-/** The examples of the documentation. */
-async function docTests() {
-  const result = { passed: 0, failed: 0 };
-  const onLine = (line) => {
-    const found = /^test result: \S+ (\d+) passed; (\d+) failed;/.exec(line);
-    if (found) Object.assign(result, add(result, { passed: Number(found[1]), failed: Number(found[2]) }));
-  };
-  const code = await run('cargo', ['test', '--workspace', '--doc', '--locked', '--quiet'], { allowFailure: true, onLine, env: { ...COMPILED_BY_CLIPPY, REQUIRE_GPU: '1' } });
-  return settle(result, code);
-}
-
 /** Runs one file of browser tests on a core. */
 async function browserTests(file, kind) {
   const { key: name } = file;
@@ -225,7 +181,7 @@ async function main() {
   const module = inBrowser ? slots.run(() => buildWasm('quick', stages, ready)) : undefined;
   const core = module?.then(() => buildPackage('quick'));
   const advice = 'mend what the compiler says above and run this again: what was compiled is kept.';
-  const native = compiles ? Promise.allSettled([module]).then(() => stages.run(COMPILE, { key: `${COMPILE}${first ? ', first' : ''}`, advice }, compileNative)) : undefined;
+  const native = compiles ? Promise.allSettled([module]).then(() => stages.run(COMPILE, { key: `${COMPILE}${first ? ', first' : ''}`, advice }, (onLine) => slots.run(() => compileNative(onLine)))) : undefined;
   const released = releases ? slots.run(() => buildWasm('release', stages, ready)).then(() => buildPackage('release')) : undefined;
   // Reported by the parts that wait for them.
   for (const promise of [module, core, native, released]) promise?.catch(() => undefined);
