@@ -79,7 +79,8 @@ const parts = {
     const progress = new Progress(shards);
     onLine(...progress.state());
     const results = await Promise.all([
-      ...shards.map((shard) => slots.run(() => runShard(shard, env)).finally(() => onLine(...progress.ended(shard)))),
+      // Before the browser tests, one of which waits for all of them.
+      ...shards.map((shard) => slots.run(() => runShard(shard, env), { urgent: true }).finally(() => onLine(...progress.ended(shard)))),
       slots.run(() => docTests()),
       check('bytes that other programs were seen to read', process.execPath, ['tests/torture/consumers.mjs', '--short'], { TABTUNE: program }),
     ]);

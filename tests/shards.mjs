@@ -10,9 +10,9 @@ const SLOWEST_FIRST = ['ops::packed', 'ops::linear', 'adapter::inference', 'adap
 const LARGE = 20;
 /**
  * The groups share the cores already. Where several tests wait for one device, CubeCL's clients keep a core busy while they wait: a tenth of the
- * time.
+ * time. And it would look up the backtrace of each of its errors, most of which it handles itself.
  */
-const ONE_BY_ONE = { RUST_TEST_THREADS: '1' };
+const LIGHTLY = { RUST_TEST_THREADS: '1', RUST_LIB_BACKTRACE: '0' };
 /** A group of tests that takes longer hangs. */
 const HANGING_MILLIS = 25 * 60 * 1000;
 
@@ -52,7 +52,7 @@ export async function runShard(shard, env) {
   };
   const started = Date.now();
   const code = await run(shard.binary.path, ['--exact', ...shard.tests], {
-    allowFailure: true, quiet: true, onLine, cwd: shard.binary.folder, env: { ...env, ...ONE_BY_ONE }, timeout: HANGING_MILLIS,
+    allowFailure: true, quiet: true, onLine, cwd: shard.binary.folder, env: { ...env, ...LIGHTLY }, timeout: HANGING_MILLIS,
   });
   shard.seconds = Math.round((Date.now() - started) / 100) / 10;
   // A process that died without a failed test of its own, or that ran other tests than it was told, counts as one failure.

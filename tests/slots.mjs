@@ -1,8 +1,9 @@
 // Jobs that share the cores of the machine.
 
-/** So many jobs at a time; those that wait start in the order in which they came. */
+/** So many jobs at a time; those that wait start in the order in which they came, urgent ones before the others. */
 export class Slots {
   #free;
+  #urgent = [];
   #waiting = [];
 
   constructor(count) {
@@ -10,13 +11,13 @@ export class Slots {
   }
 
   /** Does `work` as soon as a slot is free. */
-  async run(work) {
+  async run(work, { urgent = false } = {}) {
     if (this.#free > 0) this.#free--;
-    else await new Promise((start) => this.#waiting.push(start));
+    else await new Promise((start) => (urgent ? this.#urgent : this.#waiting).push(start));
     try {
       return await work();
     } finally {
-      const next = this.#waiting.shift();
+      const next = this.#urgent.shift() ?? this.#waiting.shift();
       if (next) next();
       else this.#free++;
     }

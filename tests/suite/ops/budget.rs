@@ -94,8 +94,8 @@ fn dispatches_of_a_step_are_counted() {
     let Some(device) = as_a_gpu() else { return };
     let llama = |layers: usize, vocabulary: usize| {
         let json = json!({
-            "model_type": "llama", "vocab_size": vocabulary, "hidden_size": 192, "intermediate_size": 512, "num_hidden_layers": layers,
-            "num_attention_heads": 3, "num_key_value_heads": 1, "max_position_embeddings": 512, "rms_norm_eps": 1e-5,
+            "model_type": "llama", "vocab_size": vocabulary, "hidden_size": 128, "intermediate_size": 384, "num_hidden_layers": layers,
+            "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 512, "rms_norm_eps": 1e-5,
             "tie_word_embeddings": true
         });
         of_a_step(json, &device)
