@@ -10,10 +10,10 @@ mod state;
 mod write;
 
 pub use crate::bundle::{Base, BaseFile};
-pub use manifest::{Environment, FORMAT_VERSION, FileRecord, MANIFEST, Manifest};
+pub use manifest::{Environment, FORMAT_VERSION, FileRecord, MANIFEST, Manifest, read as read_manifest};
 pub use pieces::{pieces_of, sha256};
 pub use settings::can_override;
-pub use write::{Origin, write};
+pub use write::{Origin, with_evaluation, write};
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -28,7 +28,7 @@ use crate::interrupt::Interrupt;
 use crate::model::{Model, open_model, open_model_with};
 use crate::optim::{Optim, ParamInfo};
 use crate::schedule;
-use crate::train::{Notice, Trainer};
+use crate::train::{Notice, Progress, Trainer};
 use state::TensorFile;
 
 const WEIGHTS: &str = "model.safetensors";
@@ -186,7 +186,7 @@ impl Checkpoint {
     /// overridden: kinds of optimizer, precision, seed, sequence length, share kept for evaluation. Saved groups that are not those of the saved
     /// settings are refused as `groups`, unless `overrides` names them: then the settings count. A new learning rate, or one that
     /// `overrides` names, ends a rate set by hand. The state of parameters that are frozen or at rest now is left out. [`Trainer::notices`] tells
-    /// about such consequences.
+    /// about such consequences. Fewer steps than the run has made become those that it has made.
     pub async fn resume(
         &self,
         dataset: Dataset,
@@ -202,8 +202,14 @@ impl Checkpoint {
         let unnamed = (other_data && !named).then(|| Fault::new(settings::DATA, rule(), &digest));
         let other_groups = if settings::takes_groups(overrides) { None } else { agreement::groups_fault(&self.manifest)? };
         let other = unnamed.into_iter().chain(other_groups).collect();
-        let config = settings::accept(saved, config.unwrap_or_else(|| saved.clone()), overrides, other)?;
+        let mut config = settings::accept(saved, config.unwrap_or_else(|| saved.clone()), overrides, other)?;
         let mut notices = Vec::new();
+        let done = self.manifest.progress.completed_steps;
+        if config.steps <= done {
+            let message = format!("{} steps are asked for, and the run has made {done}: nothing is left to do", config.steps);
+            notices.push(Notice { code: word!("run.nothing-left").text(), subject: None, message });
+            config.steps = done;
+        }
         let loader = if other_data { self.loader_of(digest, &mut notices) } else { self.manifest.loader.clone() };
         let model = Model::for_run(&self.bundle, &config, device, interrupt).await?;
         let mut progress = self.manifest.progress;
@@ -211,6 +217,7 @@ impl Checkpoint {
             progress.manual_learning_rate = None;
         }
         progress.schedule_start = schedule::resolve_start(&config.schedule, progress.schedule_start, progress.completed_steps);
+        notices.extend(self.jump_of_rate(&config, progress)?);
         let with_state = self.with_state(&model.parameters(), settings::takes_groups(overrides))?;
         let mut trainer = Trainer::resume(model, dataset, loader, config, progress)?;
         let dropped = trainer.optim_mut().load_state(self.optimizer.saved_state(), &with_state, device, interrupt).await?;
@@ -220,6 +227,27 @@ impl Checkpoint {
         }
         trainer.add_notices(notices);
         Ok(trainer)
+    }
+
+    /// The warning that the next rate is more than a quarter away from the last one, where the saved settings did not plan it.
+    fn jump_of_rate(&self, config: &TrainConfig, now: Progress) -> Result<Option<Notice>> {
+        let saved = self.manifest.progress;
+        let done = saved.completed_steps;
+        let rate = |step: u64, config: &TrainConfig, progress: Progress| {
+            let planned = schedule::learning_rate(step, config.learning_rate, &config.schedule, progress.schedule_start);
+            progress.manual_learning_rate.unwrap_or(planned)
+        };
+        let (last, planned) = (rate(done, &self.manifest.train, saved), rate(done + 1, &self.manifest.train, saved));
+        let next = rate(done + 1, config, now);
+        if done == 0 || next == planned || (next - last).abs() <= last / 4.0 {
+            return Ok(None);
+        }
+        let mut why = settings::changes_of_rate(&self.manifest.train, config)?;
+        if let Some(rate) = saved.manual_learning_rate.filter(|_| now.manual_learning_rate.is_none()) {
+            why.push(format!("a rate of {rate:.3e} set by hand has ended"));
+        }
+        let message = format!("step {} has a rate of {next:.3e}, and step {done} had {last:.3e}: {}", done + 1, why.join("; "));
+        Ok(Some(Notice { code: word!("schedule.jump").text(), subject: None, message }))
     }
 
     /// The state of the loader at the beginning of other data.

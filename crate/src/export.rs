@@ -21,7 +21,7 @@ pub use folder::{SHARD_BYTES, export_folder};
 pub use gguf::export_gguf;
 pub use gguf_adapter::export_gguf_adapter;
 pub use gguf_types::GgufTypes;
-pub use merged::export_merged;
+pub use merged::{Merging, export_merged};
 pub use options::{ExportDtype, ExportFormat, ExportOptions, JsonEncoding, ModelCard};
 pub use peft::{check_kind, export_adapter};
 pub use source::{ExportSource, Weights, training_record};

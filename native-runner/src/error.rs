@@ -32,6 +32,27 @@ pub enum RunError {
         /// What it lacks, or how it failed.
         reason: String,
     },
+    /// A place with something that is not ours.
+    #[error(
+        "{place}: expected a new or empty folder, that of a checkpoint, or a new file; found {found}. Nothing was changed: name another place"
+    )]
+    Occupied {
+        /// The folder or file.
+        place: String,
+        /// What is there.
+        found: String,
+    },
+    /// A folder that another process writes into.
+    #[error(
+        "{place}: expected a folder that no other process writes into, found one that a run of tabtune saves in: wait for its end, or name another folder"
+    )]
+    Locked {
+        /// The folder.
+        place: String,
+    },
+    /// The system does not let signals be heard.
+    #[error("cannot listen for signals: {0}")]
+    Signals(std::io::Error),
     /// stdout is closed or full.
     #[error("cannot write to stdout: {0}")]
     Stdout(std::io::Error),
@@ -58,6 +79,9 @@ impl RunError {
             RunError::Usage(_) => word!("cli.usage").text(),
             RunError::Json { .. } => word!("cli.json").text(),
             RunError::Torch { .. } => word!("bench.torch").text(),
+            RunError::Occupied { .. } => word!("output.occupied").text(),
+            RunError::Locked { .. } => word!("run.locked").text(),
+            RunError::Signals(_) => word!("cli.internal").text(),
             RunError::Stdout(_) => word!("cli.stdout").text(),
         }
     }

@@ -1,5 +1,7 @@
 //! The only module of the runner that reads files: sources for the crate, and whole small files.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -9,6 +11,10 @@ use tabtune::checkpoint::{Checkpoint, MANIFEST};
 
 use crate::container;
 use crate::error::{Result, RunError, unreadable};
+
+/// Inside the folder of a checkpoint: one that is complete, some of whose files may not be at their places yet. A process that is ended while it
+/// saves leaves it, and the next save removes it.
+pub const COMPLETE: &str = ".tabtune-complete";
 
 /// A file that the crate reads by ranges.
 #[derive(Debug)]
@@ -71,18 +77,27 @@ pub fn read_json(path: &Path) -> Result<serde_json::Value> {
     serde_json::from_slice(&bytes).map_err(|e| RunError::Json { name: path.display().to_string(), reason: e.to_string() })
 }
 
-/// The plain files of a folder, sorted by name.
+/// The plain files of a folder, sorted by name; of a checkpoint whose files are not all at their places yet, those that are not, from where
+/// they are.
 pub fn files_of(folder: &Path) -> tabtune::Result<Vec<PathBuf>> {
+    let mut files = plain_files(folder)?;
+    let complete = folder.join(COMPLETE);
+    if complete.join(MANIFEST).is_file() {
+        files.extend(plain_files(&complete)?);
+    }
+    Ok(files.into_values().collect())
+}
+
+fn plain_files(folder: &Path) -> tabtune::Result<BTreeMap<OsString, PathBuf>> {
     let refused = |e: std::io::Error| unreadable(folder.display(), e);
-    let mut paths = Vec::new();
+    let mut files = BTreeMap::new();
     for entry in std::fs::read_dir(folder).map_err(refused)? {
-        let path = entry.map_err(refused)?.path();
-        if path.is_file() {
-            paths.push(path);
+        let entry = entry.map_err(refused)?;
+        if entry.path().is_file() {
+            files.insert(entry.file_name(), entry.path());
         }
     }
-    paths.sort();
-    Ok(paths)
+    Ok(files)
 }
 
 /// Whether the name of a file ends so.
@@ -92,10 +107,9 @@ pub fn has_ending(path: &Path, endings: &[&str]) -> bool {
 
 /// The sources of the model at `path`: one GGUF or safetensors file, or the model files of a folder.
 pub fn model_sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
-    let path = settled(path);
-    let mut paths = vec![path.clone()];
+    let mut paths = vec![path.to_path_buf()];
     if path.is_dir() {
-        let all = files_of(&path)?;
+        let all = files_of(path)?;
         // A checkpoint folder is a model folder with two more files.
         let of_run = |p: &Path| [MANIFEST, "optimizer.safetensors"].contains(&file_name(p).as_str());
         paths = all.into_iter().filter(|p| has_ending(p, &["gguf", "json", "safetensors", "jinja"]) && !of_run(p)).collect();
@@ -125,6 +139,8 @@ pub struct Wanted<'a> {
     pub adapter: Option<&'a Path>,
     /// The adapter stands beside the model instead.
     pub apart: bool,
+    /// The sums of merging stay f32: who takes them rounds.
+    pub exact: bool,
     /// Which of its tensors, and under which names.
     pub request: Option<PortableModelImportRequest>,
 }
@@ -132,7 +148,7 @@ pub struct Wanted<'a> {
 /// Opens the model at `path` with what is wanted of it; warnings go to stderr.
 pub fn open_wanted(path: &Path, wanted: Wanted<'_>) -> Result<Bundle> {
     let adapter = wanted.adapter.map(folder_sources).transpose()?;
-    let options = OpenOptions { adapter, apart: wanted.apart, request: wanted.request, ..OpenOptions::default() };
+    let options = OpenOptions { adapter, apart: wanted.apart, exact: wanted.exact, request: wanted.request, ..OpenOptions::default() };
     let bundle = tabtune::model::open_model_with(model_sources(path)?, options)?;
     for warning in &bundle.warnings {
         log::warn!("{} [{}]", warning.message(), warning.code);
@@ -171,19 +187,12 @@ pub fn open_checkpoint(path: &Path, base: &[PathBuf], policy: VerifyPolicy) -> R
 
 /// Every file of the folder of a checkpoint or an adapter.
 fn folder_sources(folder: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
-    let folder = settled(folder);
     if !folder.is_dir() {
         return Err(unreadable(folder.display(), "not a folder").into());
     }
     let mut sources: Vec<Box<dyn ByteSource>> = Vec::new();
-    for path in files_of(&folder)? {
+    for path in files_of(folder)? {
         sources.push(Box::new(FileSource::open(&path)?));
     }
     Ok(sources)
-}
-
-/// `folder`, or the complete one that a crash between two renames left next to it.
-fn settled(folder: &Path) -> PathBuf {
-    let previous = crate::writer::beside(folder, "previous");
-    if !folder.exists() && previous.is_dir() { previous } else { folder.to_path_buf() }
 }

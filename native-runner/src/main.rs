@@ -9,12 +9,13 @@ mod files;
 mod log_sink;
 mod oracle;
 mod output;
+mod place;
 mod progress;
 mod scratch;
 mod selection;
 mod settings;
+mod signals;
 mod wait;
-mod writer;
 
 use std::process::ExitCode;
 
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(Outcome::Good) => ExitCode::SUCCESS,
         Ok(Outcome::Bad) => ExitCode::FAILURE,
+        Ok(Outcome::Signal(status)) => ExitCode::from(status),
         Err(failure) => {
             let code = failure.downcast_ref::<RunError>().map_or(tabtune::word!("cli.internal").text(), RunError::code);
             Output::new(json).failure(code, &format!("{failure:#}"));

@@ -1,28 +1,51 @@
-//! The progress bar of a training run, on stderr; hidden if stderr is not a terminal.
+//! Progress on stderr: a bar in a terminal, else lines.
+
+use std::cell::Cell;
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// A line is due after so long, or after a tenth of the whole.
+const EVERY: Duration = Duration::from_secs(10);
 
 /// Steps done, speed and remaining time.
 #[derive(Debug)]
 pub struct Progress {
     bar: ProgressBar,
+    lines: Option<Lines>,
+}
+
+/// What a log file is told.
+#[derive(Debug)]
+struct Lines {
+    total: u64,
+    first: u64,
+    started: Instant,
+    told: Cell<(u64, Instant)>,
 }
 
 impl Progress {
-    /// A bar over `total` steps of which `done` are complete.
+    /// Over `total` steps of which `done` are complete; nothing at all unless `shown`.
     pub fn new(total: u64, done: u64, shown: bool) -> Self {
-        let bar =
-            ProgressBar::with_draw_target(Some(total), if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() });
+        let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(total), target);
         if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} · {eta} left") {
             bar.set_style(style);
         }
         bar.set_position(done);
         bar.reset_eta();
-        Self { bar }
+        let now = Instant::now();
+        let lines =
+            (shown && !std::io::stderr().is_terminal()).then(|| Lines { total, first: done, started: now, told: Cell::new((done, now)) });
+        Self { bar, lines }
     }
 
-    /// One more step.
+    /// `step` is complete.
     pub fn step(&self, step: u64, message: String) {
+        if let Some(lines) = &self.lines {
+            lines.step(step, &message);
+        }
         self.bar.set_position(step);
         self.bar.set_message(message);
     }
@@ -32,8 +55,33 @@ impl Progress {
         self.bar.suspend(write)
     }
 
-    /// Removes the bar.
-    pub fn end(&self) {
-        self.bar.finish_and_clear();
+    /// A line of its own.
+    pub fn note(&self, text: &str) {
+        self.bar.suspend(|| tell(text));
     }
+
+    /// Leaves what the bar showed last on the screen.
+    pub fn end(&self) {
+        self.bar.abandon();
+    }
+}
+
+impl Lines {
+    fn step(&self, step: u64, message: &str) {
+        let (told, at) = self.told.get();
+        let now = Instant::now();
+        let due = now.duration_since(at) >= EVERY || step.saturating_sub(told) >= (self.total / 10).max(1) || step >= self.total;
+        if !due || step == told {
+            return;
+        }
+        self.told.set((step, now));
+        let done = step.saturating_sub(self.first).max(1);
+        let left = self.started.elapsed().mul_f64(self.total.saturating_sub(step) as f64 / done as f64).as_secs();
+        tell(&format!("{step}/{} {message} · {}:{:02} left", self.total, left / 60, left % 60));
+    }
+}
+
+/// eprintln! panics when stderr is closed; a run goes on without its log.
+fn tell(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
 }

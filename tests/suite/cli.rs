@@ -4,7 +4,10 @@ mod adapters;
 #[cfg(unix)]
 mod bench_gpu;
 mod checkpoints;
+mod ends;
+mod merges;
 mod oracle;
+mod places;
 mod refusals;
 mod registers;
 mod runs;

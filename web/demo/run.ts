@@ -1,6 +1,6 @@
 /** From the start button to the exported model: one run at a time, and none is discarded without asking. */
 import { escaped, TabtuneError, Trainer } from 'tabtune';
-import type { CheckpointInfo, DataInput, Progress, SessionInfo } from 'tabtune';
+import type { CheckpointInfo, DataInput, DriveOptions, Progress, SessionInfo } from 'tabtune';
 
 import { ask, askForFiles, askToEnd } from './ask.js';
 import type { Charts } from './charts.js';
@@ -41,7 +41,15 @@ export class Run {
     const { setup } = this.panels;
     return this.#begin('Starting a run …', async (signal) => {
       const options = { ...setup.options, ...driveOptions(), data: setup.data, label: setup.label };
-      return setup.handOver((model) => Trainer.create({ model, ...options, signal, onProgress: this.#onProgress }));
+      const create = (more: Partial<DriveOptions>): Promise<Trainer> =>
+        setup.handOver((model) => Trainer.create({ model, ...options, ...more, signal, onProgress: this.#onProgress }));
+      try {
+        return await create({});
+      } catch (thrown) {
+        if (!(thrown instanceof TabtuneError) || thrown.detail.code !== 'data.no-validation') throw thrown;
+        this.panels.controls.say('The text is too short to keep a part of it for evaluations: there will be none.');
+        return create({ evalEvery: 0 });
+      }
     });
   }
 

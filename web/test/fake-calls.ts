@@ -35,6 +35,10 @@ export const fake = {
   inspection: {} as object,
   gpuBytes: undefined as number | undefined,
   nonFinite: false,
+  /** The losses of evaluations. */
+  evaluation: undefined as (() => number) | undefined,
+  /** No data are kept for evaluation. */
+  nothingKept: false,
   /** The files of a model cannot be read any more. */
   unreadable: false,
   onCall: undefined as ((called: Called) => unknown) | undefined,

@@ -168,10 +168,13 @@ export class Session {
     const kernels = [{ kernel: 'linear_forward', launches: 29, ms: 7.5, share: 0.75 }, { kernel: 'Burn: FullKernel', launches: 2, ms: 2.5, share: 0.25 }];
     return { steps: this.#timed, timing: 'device', ms: 10, dispatches: 29, unmeasured: 0, inUseBytes: 3e6, reservedBytes: 4e6, kernels };
   }
+  checkEvaluation(): void {
+    if (fake.nothingKept) refuse('BAD_OPTION', 'data.no-validation', 'evaluation: expected at least 17 tokens of the data kept for it, found 0');
+  }
   async evaluate(): Promise<unknown> {
     await called('evaluate', this.progress.step);
     await slices(4, fake.stepMillis / 4);
-    const loss = 1.45 + Math.abs(this.progress.weight);
+    const loss = fake.evaluation?.() ?? 1.45 + Math.abs(this.progress.weight);
     return { loss, perplexity: Math.exp(loss), tokens: 4096 };
   }
   generate(prompt: string, optionsJson: string): TokenStream {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { newModel } from '../src/index.js';
+import { refuse } from './fake-calls.js';
 import { fake } from './fake-wasm.js';
 import { channel, fakeWorker } from './channel.js';
 import { SHAPE, TEXT, collect, stepsOf, trainerOf } from './runs.js';
@@ -140,7 +141,31 @@ describe('trainer', () => {
   it('samples_evaluations_and_saves_come_when_due', async () => {
     await using trainer = await trainerOf({ steps: 4, evalEvery: 2, sampleEvery: 4, saveEvery: 4, samplePrompt: 'It', sample: { maxTokens: 5 } });
     const kinds = (await collect(trainer.run())).map((event) => event.type).filter((type) => type !== 'step' && type !== 'state');
-    expect(kinds).toEqual(['checkpoint', 'eval', 'eval', 'sample', 'checkpoint']);
+    // Before the first step; the best evaluation so far; the save that is due, and the best again, with its evaluation.
+    expect(kinds).toEqual(['checkpoint', 'eval', 'checkpoint', 'checkpoint', 'eval', 'checkpoint', 'sample']);
+  });
+  it('an_evaluation_or_a_sample_that_fails_is_a_warning_and_costs_no_step', async () => {
+    await using trainer = await trainerOf({ steps: 4, evalEvery: 2, sampleEvery: 2, samplePrompt: 'It' });
+    fake.onCall = ({ call }) => (call === 'evaluate' ? refuse('NON_FINITE', 'train.non-finite', 'the mean loss over 40 tokens is NaN') : undefined);
+    const events = await collect(trainer.run());
+    const warnings = events.filter((event) => event.type === 'warning');
+    expect(warnings).toMatchObject([2, 4].map((step) => ({ step, code: 'run.evaluation', message: 'the evaluation failed: the mean loss over 40 tokens is NaN [train.non-finite]' })));
+    expect([stepsOf(events).length, trainer.state]).toEqual([4, 'done']);
+  });
+  it('a_run_without_data_for_its_evaluations_does_not_begin', async () => {
+    fake.nothingKept = true;
+    await expect(trainerOf({ evalEvery: 2 })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { code: 'data.no-validation' } });
+    await using trainer = await trainerOf({});
+    expect(await trainer.step()).toHaveLength(1);
+  });
+  it('only_the_best_evaluation_so_far_is_saved', async () => {
+    await using trainer = await trainerOf({ steps: 6, evalEvery: 2 });
+    const losses = [1.5, 1.7, 1.2];
+    fake.evaluation = () => losses.shift() ?? NaN;
+    const events = await collect(trainer.run());
+    const saved = events.flatMap((event) => (event.type === 'checkpoint' ? [event.step] : []));
+    // Before the first step, after the best; of the last step before its evaluation too.
+    expect(saved).toEqual([0, 2, 6, 6]);
   });
   it('sample_streams_tokens_and_can_be_left', async () => {
     await using trainer = await trainerOf();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::names;
 use super::refusal::Warning;
 use super::tensors::{Bundle, unreadable};
-use crate::error::{Error, Refusal, Result, word};
+use crate::error::{Error, Refusal, Result, Word, word};
 
 impl Bundle {
     /// Compares the tensors with those that the model has, given as name and shape. An absent tensor, one without a place inside a block of the
@@ -50,9 +50,14 @@ impl Bundle {
 
 /// Refuses weights with NaN or infinite values, all tensors at once: `counts` are those of each tensor that was read.
 pub fn refuse_non_finite(counts: &[(String, u64)]) -> Result<()> {
+    refuse_non_finite_as(word!("model.non-finite"), counts)
+}
+
+/// The same by another word.
+pub(super) fn refuse_non_finite_as(word: Word, counts: &[(String, u64)]) -> Result<()> {
     let refuse = |(name, count): &(String, u64)| {
-        let refusal = Refusal::new(word!("model.non-finite")).stage("read").subject(name).expected("finite values");
-        refusal.found(format!("{count} NaN or infinite")).hint("allow it (allowNonFinite) if these weights never count")
+        let refusal = Refusal::new(word).stage("read").subject(name).expected("finite values");
+        refusal.found(format!("{count} NaN or infinite")).hint("allow it (allowNonFinite, --allow-non-finite) if these weights never count")
     };
     let refusals: Vec<Refusal> = counts.iter().filter(|(_, count)| *count > 0).map(refuse).collect();
     if refusals.is_empty() { Ok(()) } else { Err(Error::Refused(refusals)) }

@@ -79,8 +79,8 @@ pub use pieces::{PIECE_ELEMENTS, Pieces};
 pub(crate) use provenance::sha256_of;
 pub use provenance::{Base, BaseFile};
 pub use receipt::{
-    CheckResult, DataRecord, LossRecord, ModelIoArtifactReceipt, Operation, RECEIPT, ReceiptCheck, ReceiptFile, ReceiptGroups,
-    ReceiptTensors, ReceiptWarning, Tool, TrainingRecord,
+    CheckResult, DataRecord, Evaluation, EvaluationRecord, LossRecord, ModelIoArtifactReceipt, Operation, RECEIPT, ReceiptCheck,
+    ReceiptFile, ReceiptGroups, ReceiptTensors, ReceiptWarning, Tool, TrainingRecord,
 };
 pub use refusal::Warning;
 pub(crate) use refusal::known_mark;

@@ -72,6 +72,28 @@ pub struct DataRecord {
     pub tokens: Option<u64>,
 }
 
+/// An evaluation.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum EvaluationRecord {
+    /// With what it was of.
+    Of(Evaluation),
+    /// A loss alone, as receipts had it: of which step, nobody knows.
+    Loss(f64),
+}
+
+/// What an evaluation gave, and of what.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Evaluation {
+    /// Mean over counted targets, in nats.
+    pub loss: f64,
+    /// Completed steps of the weights.
+    pub step: u64,
+    /// SHA-256 of the run's tokens, whose end was evaluated.
+    pub data_digest: Digest,
+}
+
 /// Losses in nats that were measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -79,9 +101,9 @@ pub struct LossRecord {
     /// Of the last step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<f64>,
-    /// Of the last evaluation.
+    /// Of an evaluation of these weights on these data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub evaluation: Option<f64>,
+    pub evaluation: Option<EvaluationRecord>,
 }
 
 /// A file that was read or written.

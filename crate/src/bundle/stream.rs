@@ -146,6 +146,8 @@ pub struct FileStream {
     digests: Vec<String>,
     /// Of what was handed out, if a receipt was asked for.
     pub(super) sums: Option<Sums>,
+    /// Whether weights with NaN or infinite values are refused.
+    pub(super) finite: bool,
     /// Tensors whose type was changed, and what it cost.
     pub(super) conversions: Vec<Conversion>,
     /// What the receipt says of the artifact beside its sums.

@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::conversion::Conversion;
 use super::counted::{Counted, PayloadSum};
+use super::decode::count_non_finite;
+use super::fit::refuse_non_finite_as;
 use super::receipt::{MAX_COUNT, ModelIoArtifactReceipt, Written};
 use super::sha256::{Digest, Hasher};
 use super::stream::{FileInfo, FileStream, Segment};
 use super::written::Known;
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Fault, Result, word};
 
 /// Where a tensor of a stream lies.
 pub(super) struct TensorSpan {
@@ -40,6 +42,10 @@ pub(super) struct Sums {
     /// Tensors that are not complete, in the order of their bytes.
     spans: VecDeque<TensorSpan>,
     payload: Option<PayloadSum>,
+    /// NaN and infinite values of that tensor.
+    odd: NonFinite,
+    /// Weights with such values, and how many.
+    pub(super) non_finite: Vec<(String, u64)>,
     /// Tensors that passed by and have to be read again.
     owed: Vec<TensorSpan>,
 }
@@ -62,7 +68,9 @@ impl Sums {
             self.payload = self.payload.take().or_else(|| span.counted.sum(span.end - span.begin));
             if let Some(payload) = self.payload.as_mut().filter(|_| from < to) {
                 // Inside the piece.
-                payload.update(&bytes[(from - begin) as usize..(to - begin) as usize]);
+                let part = &bytes[(from - begin) as usize..(to - begin) as usize];
+                payload.update(part);
+                self.odd.update(&span.counted.dtype, part);
             }
             if span.end > end {
                 break;
@@ -77,6 +85,10 @@ impl Sums {
 
     fn end_tensor(&mut self) {
         let Some(span) = self.spans.pop_front() else { return };
+        let odd = std::mem::take(&mut self.odd).count;
+        if odd > 0 && !span.state {
+            self.non_finite.push((span.counted.key.clone(), odd));
+        }
         match self.payload.take() {
             Some(payload) => self.add(&span, payload.finish()),
             None => self.owed.push(span),
@@ -121,6 +133,17 @@ impl FileStream {
         self.receipt.as_ref().filter(|_| self.segments.is_empty())
     }
 
+    /// Refuses weights with NaN or infinite values when all of them have passed by, unless they are allowed: before the last file, the receipt.
+    pub(crate) fn allow_non_finite(mut self, allow: bool) -> Self {
+        self.finite = !allow;
+        self
+    }
+
+    /// The weights given so far that have NaN or infinite values, and how many.
+    pub fn non_finite(&self) -> &[(String, u64)] {
+        self.sums.as_ref().map_or(&[], |sums| &sums.non_finite)
+    }
+
     /// The conversions that will be, each with the longest numbers.
     fn planned_conversions(&self) -> Vec<Conversion> {
         let encoded = self.segments.iter().filter_map(|(_, segment)| match segment {
@@ -148,6 +171,9 @@ impl FileStream {
                 bytes
             }
             Some((_, Segment::Receipt(len))) => {
+                if self.finite {
+                    refuse_non_finite_as(word!("tensor.non-finite"), self.non_finite())?;
+                }
                 let receipt = self.complete_receipt()?.ok_or_else(unsummed)?;
                 let text = receipt.to_text()?;
                 self.receipt = Some(receipt);
@@ -207,6 +233,36 @@ impl Sums {
             let spans = self.spans.iter().filter(|span| span.state == state);
             spans.map(|span| (span.counted.key.clone(), Digest::of(&[]))).collect()
         })
+    }
+}
+
+/// Counts NaN and infinite values of a tensor whose bytes pass by in parts, which may end within a value.
+#[derive(Default)]
+struct NonFinite {
+    rest: Vec<u8>,
+    count: u64,
+}
+
+impl NonFinite {
+    fn update(&mut self, dtype: &str, mut bytes: &[u8]) {
+        let unit = match dtype {
+            "F64" | "C64" => 8,
+            "F32" => 4,
+            "F16" | "BF16" => 2,
+            _ => 1,
+        };
+        if !self.rest.is_empty() {
+            let (head, tail) = bytes.split_at((unit - self.rest.len()).min(bytes.len()));
+            self.rest.extend_from_slice(head);
+            bytes = tail;
+            if self.rest.len() == unit {
+                self.count += count_non_finite(dtype, &self.rest);
+                self.rest.clear();
+            }
+        }
+        let (whole, rest) = bytes.split_at(bytes.len() / unit * unit);
+        self.count += count_non_finite(dtype, whole);
+        self.rest.extend_from_slice(rest);
     }
 }
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::open::MAX_DOCUMENT_BYTES;
 use super::provenance::sha256_of;
-use super::receipt::{CheckResult, ModelIoArtifactReceipt, Operation, RECEIPT, ReceiptFile};
+use super::receipt::{CheckResult, Evaluation, EvaluationRecord, ModelIoArtifactReceipt, Operation, RECEIPT, ReceiptFile};
 use super::sha256::Digest;
 use super::source::{ByteSource, base_name, read_document};
 use super::written::digests_of;
@@ -94,9 +94,22 @@ pub fn verify(receipt: &ModelIoArtifactReceipt, sources: &[Box<dyn ByteSource>])
         });
     }
     checks.extend(digest_checks(receipt, &files, &found));
+    checks.extend(evaluation_check(receipt));
     checks.extend(receipt.contract_digest.map(|_| Check::new("contract", CheckResult::Skipped)));
     let failed = |check: &Check| matches!(check.result, CheckResult::Differs | CheckResult::Absent);
     Ok(Verification { ok: !checks.iter().any(failed), checks })
+}
+
+/// Whether the evaluation that a receipt states is one of its weights and data; it cannot be made again.
+fn evaluation_check(receipt: &ModelIoArtifactReceipt) -> Option<Check> {
+    let training = receipt.training.as_ref()?;
+    Some(match training.losses.evaluation? {
+        EvaluationRecord::Loss(_) => Check::new("evaluation", CheckResult::Skipped),
+        EvaluationRecord::Of(Evaluation { step, data_digest, .. }) => {
+            let of = |step: u64, digest: Digest| format!("step {step} on data {digest}");
+            Check::compared("evaluation", of(training.completed_steps, training.data.digest), of(step, data_digest))
+        }
+    })
 }
 
 /// The checks of the stated digests: those of what was written, or of what was read where nothing was. What an operation left in memory cannot

@@ -118,8 +118,11 @@ pub struct Manifest {
     pub files: Vec<FileRecord>,
 }
 
-/// Reads `source`; a newer version, a missing or unknown field and an impossible value are refused by path.
-pub(super) fn read(source: &dyn ByteSource) -> Result<Manifest> {
+/// Reads `checkpoint.json`.
+///
+/// # Errors
+/// `checkpoint.version` for a newer version; `checkpoint.corrupt` names the path of a missing or unknown field and of an impossible value.
+pub fn read(source: &dyn ByteSource) -> Result<Manifest> {
     let len = usize::try_from(source.len()).ok().filter(|_| source.len() <= MAX_MANIFEST_BYTES);
     let len = len.ok_or_else(|| corrupt(MANIFEST, format!("{} bytes, at most {MAX_MANIFEST_BYTES}", source.len())))?;
     let mut bytes = vec![0; len];

@@ -44,6 +44,16 @@ pub(super) fn sets_rate(saved: &TrainConfig, given: &TrainConfig, overrides: &[S
     saved.learning_rate != given.learning_rate || overrides.iter().any(|name| name == "learning_rate")
 }
 
+/// The settings of the rate that a resume changes, as `key: old, now new`.
+pub(super) fn changes_of_rate(saved: &TrainConfig, given: &TrainConfig) -> Result<Vec<String>> {
+    let (old, new) = (flat(settled(saved, given)?), flat(settled(given, saved)?));
+    let of_rate = |key: &&String| matches!(key.as_str(), "steps" | "learning_rate") || key.starts_with("schedule.");
+    let keys: BTreeSet<&String> = old.keys().chain(new.keys()).filter(of_rate).collect();
+    let shown = |value: Option<&Value>| value.map_or_else(|| "absent".to_string(), Value::to_string);
+    let changed = keys.into_iter().filter(|key| old.get(*key) != new.get(*key));
+    Ok(changed.map(|key| format!("{key}: {}, now {}", shown(old.get(key)), shown(new.get(key)))).collect())
+}
+
 /// `given`, if it differs from `saved` only in keys that a resume takes from the new settings or that `overrides` names.
 /// `other` are differences outside the settings; they are listed too.
 pub(super) fn accept(saved: &TrainConfig, given: TrainConfig, overrides: &[String], other: Vec<Fault>) -> Result<TrainConfig> {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::manifest::{self, Environment, FORMAT_VERSION, FileRecord, MANIFEST, Manifest};
 use super::{OPTIMIZER, WEIGHTS, corrupt};
 use crate::bundle::{
-    ADAPTER_CONFIG, ADAPTER_WEIGHTS, Base, FileStream, Identity, ModelAssets, ModelStateTensorManifest, PortableTokenizerBinding,
-    StreamTensor, TensorRecord, adapter_tensors,
+    ADAPTER_CONFIG, ADAPTER_WEIGHTS, Base, ByteSource, Evaluation, FileStream, Identity, ModelAssets, ModelStateTensorManifest,
+    PortableTokenizerBinding, StreamTensor, TensorRecord, adapter_tensors,
 };
 use crate::config::ModelConfig;
 use crate::error::Result;
@@ -78,10 +78,31 @@ pub fn write(trainer: &Trainer, assets: &ModelAssets, origin: &Origin) -> Result
             sha256: None,
         });
         let manifest = Manifest { files: records.collect(), ..manifest.clone() };
-        let text = serde_json::to_string_pretty(&manifest).map_err(|error| corrupt(MANIFEST, error))?;
-        Ok((text + "\n").into_bytes())
+        document(&manifest)
     })?;
     Ok(stream)
+}
+
+/// `checkpoint.json` of a saved run with an evaluation that was made of it since; its other files stay as they are.
+///
+/// # Errors
+/// As [`manifest::read`]; `checkpoint.corrupt` if it is the checkpoint of another step.
+pub fn with_evaluation(saved: &dyn ByteSource, evaluation: Evaluation) -> Result<Vec<u8>> {
+    let mut manifest = manifest::read(saved)?;
+    let step = manifest.progress.completed_steps;
+    if step != evaluation.step {
+        return Err(corrupt(
+            "progress.completed_steps",
+            format!("expected {}, the step that was evaluated, found {step}", evaluation.step),
+        ));
+    }
+    manifest.progress.evaluation = Some(evaluation);
+    document(&manifest)
+}
+
+fn document(manifest: &Manifest) -> Result<Vec<u8>> {
+    let text = serde_json::to_string_pretty(manifest).map_err(|error| corrupt(MANIFEST, error))?;
+    Ok((text + "\n").into_bytes())
 }
 
 /// What the state of a run is a state of.

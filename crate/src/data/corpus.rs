@@ -165,6 +165,11 @@ impl Dataset {
         count(self.validation())
     }
 
+    /// Whether they are examples, not one text.
+    pub fn has_examples(&self) -> bool {
+        matches!(self.content, Content::Examples(_))
+    }
+
     /// Validation batches: every token but the first is predicted once, from windows of `seq_len` inputs that do not overlap. The last
     /// window is filled up with targets that do not count. Of examples, only those with a target within the first `seq_len` tokens are
     /// used.

@@ -89,6 +89,7 @@ codes! {
     "data.line" => BadOption, Core, "a line of a JSONL file that cannot be used";
     "data.missing" => BadOption, Page, "a resume without data, of a run that does not keep them";
     "data.no-targets" => BadOption, Core, "data without a token to predict";
+    "data.no-validation" => BadOption, Core, "an evaluation of a run that keeps no data for it, or less than one sequence";
     "data.tokens" => BadOption, Core, "token ids that are cut off or outside the vocabulary";
     "data.too-short" => BadOption, Core, "fewer tokens than one sequence needs";
     "data.utf8" => BadOption, Core, "a text that is not UTF-8";
@@ -226,6 +227,7 @@ codes! {
     "optim.state-dropped" => Warning, Core, "the saved state of parameters that are frozen or at rest now was dropped";
     "optim.state-mismatch" => CheckpointMismatch, Core, "saved optimizer state that does not fit the model";
     "option.invalid" => BadOption, Page, "an option that is unknown or cannot work";
+    "output.occupied" => BadOption, Core, "a place with files that are not ours, or with something of the output's name: nothing there was changed";
     "plan.tensor.unknown" => BadOption, Core, "a tensor that the plan of an import does not have";
     "protocol.invalid" => Protocol, Page, "page and worker do not understand each other: reload";
     "receipt.invalid" => BadModelFile, Core, "a receipt that is not the expected JSON";
@@ -233,10 +235,13 @@ codes! {
     "remap.source.unselected" => Warning, Core, "a tensor to be renamed that is not selected";
     "remap.target.collision" => BadOption, Core, "two tensors that would get one name";
     "remap.target.invalid" => BadOption, Core, "a new name that is empty, too long or has control characters";
-    "run.locked" => Busy, Page, "the run is being trained in another tab";
+    "run.evaluation" => Warning, Both, "an evaluation failed: the run goes on";
+    "run.locked" => Busy, Both, "the run is being trained in another tab, or another process writes into its folder";
     "run.memory" => Warning, Page, "a step needs more memory than the GPU has: the run is paused";
+    "run.nothing-left" => Warning, Core, "a run that has all its steps already";
     "run.private" => Warning, Page, "this window keeps no files: checkpoints are gone when it closes";
     "run.recovered" => Warning, Page, "the run was put together again after a loss";
+    "run.sample" => Warning, Page, "a sample failed: the run goes on";
     "run.unlocked" => Warning, Page, "the browser has no Web Locks: nothing keeps a second tab out";
     "run.unprotected" => Warning, Page, "autosave is off";
     "safetensors.count.limit" => BadModelFile, Core, "more than 100,000 tensors";
@@ -266,6 +271,8 @@ codes! {
     "safetensors.shape.overflow" => BadModelFile, Core, "a tensor of 2^64 bytes or more";
     "safetensors.shape.rank" => BadModelFile, Core, "a tensor of more than 8 dimensions";
     "safetensors.tensor.size-mismatch" => BadModelFile, Core, "a tensor whose length is not that of its shape";
+    "schedule.jump" => Warning, Core, "a resume whose next rate is far from the last one";
+    "schedule.misfit" => Warning, Core, "a phase of a schedule that the steps of its run cut off or never reach";
     "select.exclude.unknown" => BadOption, Core, "a tensor to be left out that the source does not have";
     "select.group.incomplete" => BadOption, Core, "a selection that takes a group apart";
     "select.include.missing" => BadOption, Core, "a tensor to be taken that the source does not have";
@@ -304,7 +311,7 @@ codes! {
     "storage.stream" => StorageFailed, Page, "the core gave other bytes than it announced for a checkpoint";
     "storage.vanished" => StorageFailed, Page, "the browser removed stored data of a run while it was trained";
     "template.budget" => BadModelFile, Core, "a chat template above 1 MiB, or one that works or writes without end";
-    "tensor.non-finite" => Warning, Core, "NaN or infinity in a tensor";
+    "tensor.non-finite" => NonFinite, Core, "NaN or infinity in a tensor that is written; where they are allowed, a warning";
     "tokenizer.budget" => BadModelFile, Core, "patterns of a tokenizer that are too large or backtrack without end";
     "tokenizer.id.range" => BadModelFile, Core, "a special token's id outside the vocabulary";
     "tokenizer.invalid" => BadModelFile, Core, "a tokenizer that cannot be made, or none";

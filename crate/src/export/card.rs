@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::options::{ExportOptions, ModelCard};
 use super::source::ExportSource;
-use crate::bundle::{Base, RECEIPT, TrainingRecord};
+use crate::bundle::{Base, Evaluation, EvaluationRecord, RECEIPT, TrainingRecord};
 use crate::error::{Error, Fault, Result};
 
 /// `README.md` of a folder.
@@ -88,10 +88,11 @@ fn describe_data(out: &mut String, given: &ModelCard, training: Option<&Training
 fn describe_training(out: &mut String, training: &TrainingRecord) -> Result<()> {
     line(out, "## Training\n");
     line(out, &format!("{} steps, {} counted tokens.", training.completed_steps, training.tokens));
-    for (what, loss) in [("last step", training.losses.last), ("last evaluation", training.losses.evaluation)] {
-        if let Some(loss) = loss {
-            line(out, &format!("Loss of the {what}: {loss} nats for each token."));
-        }
+    if let Some(loss) = training.losses.last {
+        line(out, &format!("Loss of the last step: {loss} nats for each token."));
+    }
+    if let Some(EvaluationRecord::Of(Evaluation { loss, step, .. })) = training.losses.evaluation {
+        line(out, &format!("Loss of the evaluation after step {step}, of these weights: {loss} nats for each token."));
     }
     let wrong = |error: serde_json::Error| Error::InvalidConfig(vec![Fault::new("settings", "JSON", error)]);
     let settings = serde_json::to_string_pretty(&training.settings).map_err(wrong)?;

@@ -29,12 +29,7 @@ pub async fn export_merged(source: &ExportSource, base_files: Vec<Box<dyn ByteSo
     let files: Vec<Rc<dyn ByteSource>> = base_files.into_iter().map(Rc::from).collect();
     let shared = || -> Vec<Box<dyn ByteSource>> { files.iter().map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>).collect() };
     let base = checked_base(source, shared())?;
-    let gguf = options.format == ExportFormat::Gguf;
-    let dtype = if options.dtype == ExportDtype::Stored && is_packed(&base) { ExportDtype::F16 } else { options.dtype };
-    let patched = gguf && base.source_format == SourceFormat::Gguf;
-    // Where every tensor keeps the dtype of a folder, the sum is rounded to it; else the writer rounds.
-    let types = options.types.as_deref().map_or(Ok(GgufTypes::AsBase), GgufTypes::from_word)?;
-    let exact = if gguf { patched || types != GgufTypes::AsBase } else { dtype != ExportDtype::Stored };
+    let Merging { dtype, patched, exact } = Merging::of(&base, options)?;
     let adapter = Some(adapter_files(source).await?);
     let bundle = Rc::new(open_model_with(shared(), OpenOptions { adapter, exact, ..OpenOptions::default() })?);
     let mut recorded = source.base.clone().unwrap_or_else(|| base.base.clone());
@@ -51,10 +46,36 @@ pub async fn export_merged(source: &ExportSource, base_files: Vec<Box<dyn ByteSo
         adapter_settings: None,
         ..source.clone()
     };
-    if gguf {
+    if options.format == ExportFormat::Gguf {
         return export_gguf(&merged, if patched { shared() } else { Vec::new() }, options).await;
     }
     export_folder(&merged, &ExportOptions { dtype, ..options.clone() })
+}
+
+/// How an adapter is merged into a base for an export: the sum is made in f32 and rounded once, to the type that is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Merging {
+    /// The dtype of a folder's tensors: of a packed base F16 throughout, unless another one is asked for.
+    pub dtype: ExportDtype,
+    /// The output is the base's GGUF file with the targets in their places, in the types that they have there.
+    pub patched: bool,
+    /// The writer rounds. Else, where every tensor keeps the dtype of a folder, the sum is rounded to it.
+    pub exact: bool,
+}
+
+impl Merging {
+    /// For a base and the options of the export.
+    ///
+    /// # Errors
+    /// `export.gguf.type` for a type that cannot be written.
+    pub fn of(base: &Bundle, options: &ExportOptions) -> Result<Self> {
+        let gguf = options.format == ExportFormat::Gguf;
+        let dtype = if options.dtype == ExportDtype::Stored && is_packed(base) { ExportDtype::F16 } else { options.dtype };
+        let types = options.types.as_deref().map_or(Ok(GgufTypes::AsBase), GgufTypes::from_word)?;
+        let patched = gguf && base.source_format == SourceFormat::Gguf;
+        let exact = if gguf { patched || types != GgufTypes::AsBase } else { dtype != ExportDtype::Stored };
+        Ok(Self { dtype, patched, exact })
+    }
 }
 
 /// The base, which has to be the one that the adapter was trained beside.

@@ -3,8 +3,9 @@
 use std::rc::Rc;
 
 use crate::bundle::{
-    Base, Bundle, DataRecord, Digest, Identity, LossRecord, ModelAssets, ModelIoArtifactReceipt, ModelStateGroupAssignment, Operation,
-    ReceiptCheck, ReceiptFile, ReceiptWarning, SelectionReport, StoredTensor, StreamTensor, StreamValues, TrainingRecord, Warning,
+    Base, Bundle, DataRecord, Digest, Evaluation, EvaluationRecord, Identity, LossRecord, ModelAssets, ModelIoArtifactReceipt,
+    ModelStateGroupAssignment, Operation, ReceiptCheck, ReceiptFile, ReceiptWarning, SelectionReport, StoredTensor, StreamTensor,
+    StreamValues, TrainingRecord, Warning,
 };
 use crate::bundle::{CheckResult, ReceiptGroups, ReceiptTensors};
 use crate::config::{AdapterConfig, ModelConfig, Precision, TrainConfig};
@@ -205,12 +206,15 @@ pub fn training_record(
     if let Some(seed) = settings.get_mut("seed") {
         *seed = format!("0x{:016x}", config.seed).into();
     }
+    let of_these = |found: &Evaluation| found.step == progress.completed_steps && found.data_digest.to_string() == data_digest;
+    // One of other weights or other data is none of these.
+    let evaluation = progress.evaluation.filter(of_these).map(EvaluationRecord::Of);
     let no_digest = || Error::InvalidConfig(vec![Fault::new("data_digest", "a SHA-256 in lower-case hex", data_digest)]);
     Ok(TrainingRecord {
         settings,
         data: DataRecord { name: data_name.to_string(), digest: Digest::from_hex(data_digest).ok_or_else(no_digest)?, tokens: data_tokens },
         completed_steps: progress.completed_steps,
         tokens: progress.tokens,
-        losses: LossRecord { last: progress.last_loss, evaluation: progress.evaluation_loss },
+        losses: LossRecord { last: progress.last_loss, evaluation },
     })
 }

@@ -23,16 +23,16 @@ const JSON_NAME: &str = "model";
 /// go into, or of the base that a trained adapter is merged into.
 ///
 /// # Errors
-/// Those of [`export_folder`], [`export_gguf`], [`export_adapter`], [`export_gguf_adapter`], [`export_merged`] and [`PortableModelStateDict::export_json`].
+/// `tensor.non-finite` for weights with NaN or infinite values that are not allowed; those of [`export_folder`], [`export_gguf`], [`export_adapter`], [`export_gguf_adapter`], [`export_merged`] and [`PortableModelStateDict::export_json`].
 pub async fn export(source: &ExportSource, base_files: Vec<Box<dyn ByteSource>>, options: &ExportOptions) -> Result<FileStream> {
     match options.format {
-        ExportFormat::Peft => export_adapter(source, options),
-        ExportFormat::GgufAdapter => export_gguf_adapter(source, options),
+        ExportFormat::Peft => Ok(export_adapter(source, options)?.allow_non_finite(options.allow_non_finite)),
+        ExportFormat::GgufAdapter => Ok(export_gguf_adapter(source, options)?.allow_non_finite(options.allow_non_finite)),
         ExportFormat::Safetensors | ExportFormat::Gguf if source.adapter_settings.is_some() => {
-            export_merged(source, base_files, options).await
+            Ok(export_merged(source, base_files, options).await?.allow_non_finite(options.allow_non_finite))
         }
-        ExportFormat::Safetensors => export_folder(source, options),
-        ExportFormat::Gguf => export_gguf(source, base_files, options).await,
+        ExportFormat::Safetensors => Ok(export_folder(source, options)?.allow_non_finite(options.allow_non_finite)),
+        ExportFormat::Gguf => Ok(export_gguf(source, base_files, options).await?.allow_non_finite(options.allow_non_finite)),
         ExportFormat::Json => {
             check_kind(source, ExportFormat::Json)?;
             let state = state_of(source, options.optimizer)?;

@@ -3,9 +3,11 @@
 //! Steps count from 1; the curves are functions of n = step − 1, the number of completed steps. All arithmetic is f64.
 
 mod curve;
+mod fit;
 mod scheduler;
 mod start;
 
 pub use curve::{learning_rate, preview};
+pub use fit::{highest_rate, misfits};
 pub use scheduler::Scheduler;
 pub use start::{is_config_only, resolve_start, trigger};

@@ -3,12 +3,12 @@
 use super::loss::loss_sum;
 use super::report::EvalReport;
 use crate::data::Batch;
-use crate::error::{Error, Result};
+use crate::error::{Error, Refusal, Result, word};
 use crate::gpu::read_f32;
 use crate::interrupt::Interrupt;
 use crate::model::Model;
 
-/// Mean token loss over `batches`, with a pause between them. Refuses batches without a counted target.
+/// Mean token loss over `batches`, with a pause between them. Refuses batches without a counted target, and a mean that is not finite.
 pub async fn evaluate(model: &Model, batches: impl Iterator<Item = Batch>, interrupt: &Interrupt) -> Result<EvalReport> {
     let (mut sum, mut tokens) = (0.0, 0u64);
     for batch in batches {
@@ -20,5 +20,10 @@ pub async fn evaluate(model: &Model, batches: impl Iterator<Item = Batch>, inter
         return Err(Error::DataTooShort { need: 2, have: 0 });
     }
     let loss = sum / tokens as f64;
-    Ok(EvalReport { loss, perplexity: loss.exp(), tokens })
+    if !loss.is_finite() {
+        let refusal = Refusal::new(word!("train.non-finite")).subject("loss").expected(format!("a finite mean over {tokens} tokens"));
+        return Err(refusal.found(loss).hint("the weights give no number on these data").into());
+    }
+    let perplexity = Some(loss.exp()).filter(|perplexity| perplexity.is_finite());
+    Ok(EvalReport { loss, perplexity, perplexity_overflow: perplexity.is_none(), tokens })
 }

@@ -2,8 +2,11 @@
 
 use serde::Serialize;
 
-use crate::error::word;
+use super::progress::Progress;
+use crate::config::TrainConfig;
+use crate::error::{Error, Fault, Result, word};
 use crate::model::{Adaptation, Model};
+use crate::schedule;
 
 /// One optimizer step.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -29,8 +32,12 @@ pub struct StepReport {
 pub struct EvalReport {
     /// Mean over counted targets, in nats.
     pub loss: f64,
-    /// exp(loss).
-    pub perplexity: f64,
+    /// exp(loss), where f64 has such a number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub perplexity: Option<f64>,
+    /// Whether exp(loss) is beyond f64.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub perplexity_overflow: bool,
     /// Counted targets.
     pub tokens: u64,
 }
@@ -49,6 +56,20 @@ pub struct Notice {
 }
 
 impl Notice {
+    /// The phases of a schedule that do not fit into what is left of the run; refuses one that has no rate above 0.
+    pub(super) fn of_schedule(config: &TrainConfig, progress: Progress) -> Result<Vec<Self>> {
+        let Progress { completed_steps: done, schedule_start: start, manual_learning_rate, .. } = progress;
+        if done >= config.steps || manual_learning_rate.is_some() {
+            return Ok(Vec::new());
+        }
+        if schedule::highest_rate(config, done, start) <= 0.0 {
+            let rule = format!("a rate above 0 in one of the steps {} to {}", done + 1, config.steps);
+            return Err(Error::InvalidConfig(vec![Fault::new("schedule", rule, "0 in all of them")]));
+        }
+        let notice = |message| Self { code: word!("schedule.misfit").text(), subject: None, message };
+        Ok(schedule::misfits(config, start).into_iter().map(notice).collect())
+    }
+
     /// What is worth knowing of the adapter that a model has.
     pub(super) fn of_adapter(model: &Model) -> Vec<Self> {
         let settings = model.adaptation().into_iter().flat_map(Adaptation::warnings).map(|warning| Self {

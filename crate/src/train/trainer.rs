@@ -9,10 +9,10 @@ use super::progress::Progress;
 use super::rate::check_rate;
 use super::repeat::Repeats;
 use super::report::{EvalReport, Notice, StepReport};
-use crate::bundle::StreamValues;
+use crate::bundle::{Digest, Evaluation, StreamValues};
 use crate::config::TrainConfig;
 use crate::data::{Batch, Dataset, Loader, LoaderState};
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Fault, Refusal, Result, word};
 use crate::gpu::transfer::settled;
 use crate::interrupt::Interrupt;
 use crate::model::Model;
@@ -36,12 +36,13 @@ pub struct Trainer {
     notices: Vec<Notice>,
     pub(super) interrupt: Interrupt,
     /// Written by evaluations, which change nothing else.
-    evaluation_loss: Cell<Option<f64>>,
+    evaluation: Cell<Option<Evaluation>>,
 }
 
 impl Trainer {
     /// A run from its first step. Refuses invalid settings, data too short for one batch, a sequence beyond the model's context, groups that
-    /// do not cover the model, more blocks at a time than it has, and a document mask where the ends of documents are not known.
+    /// do not cover the model, more blocks at a time than it has, a document mask where the ends of documents are not known, and rates that are 0
+    /// in all steps.
     pub fn new(model: Model, dataset: Dataset, config: TrainConfig) -> Result<Self> {
         config.validate()?;
         let progress = Progress { schedule_start: schedule::resolve_start(&config.schedule, None, 0), ..Progress::default() };
@@ -74,7 +75,8 @@ impl Trainer {
             Some(Placed { name: &info.name, part, is_vector: info.shape.len() == 1 })
         });
         let coordinates = Coordinates::of_run(&config, placed, &|name| optim.frozen(name))?;
-        let notices = Notice::of_adapter(&model);
+        let mut notices = Notice::of_adapter(&model);
+        notices.extend(Notice::of_schedule(&config, progress)?);
         let mut trainer = Self {
             model: Some(model),
             dataset,
@@ -87,7 +89,7 @@ impl Trainer {
             coordinates,
             notices,
             interrupt: Interrupt::none(),
-            evaluation_loss: Cell::new(progress.evaluation_loss),
+            evaluation: Cell::new(progress.evaluation),
         };
         trainer.rest();
         Ok(trainer)
@@ -142,7 +144,7 @@ impl Trainer {
 
     /// The progress of the run.
     pub fn progress(&self) -> Progress {
-        Progress { evaluation_loss: self.evaluation_loss.get(), ..self.progress }
+        Progress { evaluation: self.evaluation.get(), ..self.progress }
     }
 
     /// Waits until everything submitted before is done, by reading one element of a parameter.
@@ -246,13 +248,29 @@ impl Trainer {
         self.last_of(reports).await
     }
 
+    /// Refuses a run that [`Trainer::evaluate`] would find nothing to evaluate on, or less than one sequence of a text.
+    ///
+    /// # Errors
+    /// `data.no-validation`.
+    pub fn check_evaluation(&self) -> Result<()> {
+        let (need, have) = (self.config.seq_len.saturating_add(1), self.dataset.validation_tokens());
+        let some = self.dataset.validation_batches(self.config.batch_size, self.config.seq_len).next().is_some();
+        if some && (have >= need || self.dataset.has_examples()) {
+            return Ok(());
+        }
+        let refusal = Refusal::new(word!("data.no-validation")).expected(format!("at least {need} tokens kept for evaluation")).found(have);
+        Err(refusal.hint("raise validation_fraction, or do not evaluate").into())
+    }
+
     /// Mean loss over at most `max_batches` of the validation part. Refuses if nothing was kept for validation.
     pub async fn evaluate(&self, max_batches: Option<usize>) -> Result<EvalReport> {
         self.forget_recording();
         let batches = self.dataset.validation_batches(self.config.batch_size, self.config.seq_len);
         let report = evaluate(self.model(), batches.take(max_batches.unwrap_or(usize::MAX)), &self.interrupt).await?;
         if max_batches.is_none() {
-            self.evaluation_loss.set(Some(report.loss).filter(|loss| loss.is_finite()));
+            let step = self.progress.completed_steps;
+            let of = |data_digest| Evaluation { loss: report.loss, step, data_digest };
+            self.evaluation.set(Digest::from_hex(&self.dataset.digest()).map(of));
         }
         Ok(report)
     }

@@ -11,6 +11,7 @@ mod model;
 mod oracle;
 mod panic;
 mod reports;
+mod run;
 mod session;
 mod settings;
 mod source;

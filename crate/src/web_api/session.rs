@@ -13,51 +13,19 @@ use super::exports::{Details, written};
 use super::interrupt::interrupt;
 use super::model::{ModelHandle, ModelInfo};
 use super::reports::{AdapterInfo, Advanced, BaseInfo, Profiled, SessionInfo};
+use super::run::Run;
 use super::settings::{changed, dataset, train_config};
 use super::source::{JsSource, sources};
 use super::stream::FileStream;
 use super::tokens::TokenStream;
 use super::{device, plain};
-use crate::bundle::{Bundle, ByteSource, ModelAssets, VerifyPolicy};
-use crate::checkpoint::{self, Base, Checkpoint, Environment, Origin};
+use crate::bundle::{ByteSource, ModelAssets, VerifyPolicy};
+use crate::checkpoint::{self, Checkpoint, Environment, Origin};
 use crate::error::{Error, Fault, Result};
-use crate::export::ExportSource;
 use crate::generate::{GenerateConfig, Generator};
 use crate::gpu::profile::{KernelTimes, Profile};
 use crate::schedule;
-use crate::tokenizer::Tokenizer;
 use crate::train::{Trainer, check_limits};
-
-pub(super) struct Run {
-    pub(super) trainer: Trainer,
-    assets: Rc<ModelAssets>,
-    base: Option<Base>,
-    /// The files of the base that an adapter is trained beside.
-    files: Option<Rc<Bundle>>,
-    /// What the user calls the data.
-    data_name: String,
-    /// `Some` while steps are timed.
-    times: Option<KernelTimes>,
-}
-
-impl Run {
-    fn new(mut trainer: Trainer, assets: Rc<ModelAssets>, base: Option<Base>, files: Option<Rc<Bundle>>, data_name: &str) -> Self {
-        trainer.set_interrupt(interrupt());
-        trainer.record_steps();
-        let files = files.filter(|_| trainer.config().adapter.is_some());
-        Self { trainer, assets, base, files, data_name: data_name.to_string(), times: None }
-    }
-
-    /// The model as it is now, to be exported.
-    fn source(&self) -> Result<ExportSource> {
-        ExportSource::of_trainer(&self.trainer, ModelAssets::clone(&self.assets), self.base.clone(), &self.data_name)
-    }
-
-    pub(super) fn tokenizer(&self) -> Result<&Tokenizer> {
-        let absent = || Error::Tokenizer { what: "model files".into(), reason: "there is no tokenizer.json among them".into() };
-        self.assets.tokenizer.as_ref().ok_or_else(absent)
-    }
-}
 
 pub(super) type Slot = Rc<RefCell<Option<Run>>>;
 
@@ -198,6 +166,12 @@ impl Session {
             Ok(())
         })?;
         plain(&Profiled::from(times.report()))
+    }
+
+    /// Refuses a run that has nothing to evaluate on.
+    #[wasm_bindgen(js_name = checkEvaluation)]
+    pub fn check_evaluation(&self) -> JsResult<()> {
+        self.read(|run| run.trainer.check_evaluation())
     }
 
     /// Mean loss over the validation part → `EvalReport`.

@@ -9,7 +9,8 @@ use wasm_bindgen::prelude::*;
 use super::error::thrown;
 use super::interrupt::interrupt;
 use super::plain;
-use super::session::{BUSY, Run, Slot, with_run};
+use super::run::Run;
+use super::session::{BUSY, Slot, with_run};
 use crate::error::Result;
 use crate::generate::{GeneratedToken, Generator};
 

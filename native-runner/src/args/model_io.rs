@@ -42,7 +42,7 @@ pub struct OutputArgs {
     /// With --format json: numbers, or base64 for the stored bytes [default: numbers].
     #[arg(long, value_name = "WORD")]
     pub encoding: Option<String>,
-    /// With --encoding base64, keep NaN and infinity.
+    /// Write weights with NaN or infinity, where the format has them; with --format json that is --encoding base64.
     #[arg(long)]
     pub allow_non_finite: bool,
     #[command(flatten)]

@@ -48,7 +48,8 @@ pub struct TrainArgs {
     /// Treat a software adapter as a GPU: the kernels of GPUs run on it. `tests/same-bits.mjs` compares them.
     #[arg(long, hide = true)]
     pub as_gpu: bool,
-    /// Folder of the checkpoint; a new checkpoint replaces the previous one.
+    /// Folder of the checkpoint: a new or empty one, or that of a checkpoint, which is replaced; other files in it stay. Whatever ends the run,
+    /// its last whole step is saved.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Save every N steps, as well as at the end.
@@ -57,6 +58,9 @@ pub struct TrainArgs {
     /// Evaluate on the kept share of the data every N steps and at the end.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub eval_every: Option<u64>,
+    /// Folder of another checkpoint: that of the evaluation with the lowest loss, saved whenever one is the lowest so far.
+    #[arg(long, value_name = "DIR", requires = "eval_every")]
+    pub keep_best: Option<PathBuf>,
     /// Save and stop after this step, as if interrupted; the planned length (--steps) is unchanged.
     #[arg(long, value_name = "STEP")]
     pub stop_at: Option<u64>,

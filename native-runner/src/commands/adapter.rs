@@ -13,10 +13,10 @@ use crate::args::{AdapterAction, AdapterArgs, RequestArgs};
 use crate::error::{Result, RunError};
 use crate::files::open_model;
 use crate::output::Output;
+use crate::place::Folder;
 use crate::progress::Progress;
 use crate::settings::targets;
 use crate::wait::wait;
-use crate::writer::{check_place, write_folder};
 
 /// Merges the adapter into its base, or makes one of two models.
 pub fn run(args: &AdapterArgs, output: &Output) -> Result<Outcome> {
@@ -31,7 +31,7 @@ pub fn run(args: &AdapterArgs, output: &Output) -> Result<Outcome> {
 }
 
 fn extract(model: &Path, base: &Path, options: &ExtractOptions, to: &Path, output: &Output) -> Result<Outcome> {
-    check_place(to, None)?;
+    let place = Folder::for_output(to)?;
     let (tuned, base) = (open_model(model)?, open_model(base)?);
     let bar = Progress::new(100, 0, !output.json());
     let mut progress = |done: u64, total: u64| bar.step(done.saturating_mul(100) / total.max(1), "percent".into());
@@ -41,7 +41,7 @@ fn extract(model: &Path, base: &Path, options: &ExtractOptions, to: &Path, outpu
     for warning in &extracted.warnings {
         log::warn!("{} [{}]", Warning::new(warning.code, &warning.subject).message(), warning.code.text());
     }
-    write_folder(to, None, &mut extracted.stream)?;
+    place.write(&mut extracted.stream)?;
     output.line(&extracted.report, || shown(&extracted.report))?;
     Ok(Outcome::Good)
 }

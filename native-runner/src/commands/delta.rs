@@ -12,24 +12,24 @@ use crate::args::{DeltaAction, DeltaArgs, DeltaUse};
 use crate::error::Result;
 use crate::files::{FileSource, file_name, files_of, has_ending};
 use crate::output::Output;
+use crate::place::OneFile;
 use crate::wait::wait;
-use crate::writer::{check_file, write_file};
 
 /// Writes one safetensors file.
 pub fn run(args: &DeltaArgs, output: &Output) -> Result<Outcome> {
     match &args.action {
         DeltaAction::Derive { base, target, to, name } => {
-            check_file(to)?;
+            let place = OneFile::new(to)?;
             let delta = wait(state(base)?.derive_adapter_delta(&state(target)?, name))?;
-            write(to, delta.export_as(&file_name(to))?, output)
+            write(&place, delta.export_as(&file_name(to))?, output)
         }
         DeltaAction::Apply(DeltaUse { model, delta, to }) => {
-            check_file(to)?;
-            changed(to, &wait(state(model)?.apply_adapter_delta(&open(delta)?, false))?, output)
+            let place = OneFile::new(to)?;
+            changed(to, &place, &wait(state(model)?.apply_adapter_delta(&open(delta)?, false))?, output)
         }
         DeltaAction::Remove(DeltaUse { model, delta, to }) => {
-            check_file(to)?;
-            changed(to, &wait(state(model)?.remove_adapter_delta(&open(delta)?, false))?, output)
+            let place = OneFile::new(to)?;
+            changed(to, &place, &wait(state(model)?.remove_adapter_delta(&open(delta)?, false))?, output)
         }
     }
 }
@@ -50,13 +50,13 @@ fn state(path: &Path) -> Result<PortableModelStateDict> {
     Ok(wait(open_safetensors(sources)?.import(&PortableModelImportRequest::default()))?.state_dict)
 }
 
-fn changed(to: &Path, state: &PortableModelStateDict, output: &Output) -> Result<Outcome> {
+fn changed(to: &Path, place: &OneFile, state: &PortableModelStateDict, output: &Output) -> Result<Outcome> {
     let bundle = PortableModelBundle { state_dict: state.clone(), companions: Companions::default() };
-    write(to, wait(bundle.export_safetensors_as(&file_name(to)))?, output)
+    write(place, wait(bundle.export_safetensors_as(&file_name(to)))?, output)
 }
 
-fn write(to: &Path, mut stream: FileStream, output: &Output) -> Result<Outcome> {
-    let written = write_file(to, &mut stream)?;
+fn write(place: &OneFile, mut stream: FileStream, output: &Output) -> Result<Outcome> {
+    let written = place.write(&mut stream)?;
     let files: Vec<String> = written.iter().map(|path| path.display().to_string()).collect();
     output.line(&json!({ "files": files }), || files.join("\n"))?;
     Ok(Outcome::Good)

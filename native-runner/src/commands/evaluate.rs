@@ -37,7 +37,10 @@ pub fn run(args: &EvaluateArgs, output: &Output) -> Result<Outcome> {
     }
     let model = load_apart(&bundle, &args.apart, &open_device(args.device)?)?;
     let report = wait(tabtune::train::evaluate(&model, windows(&ids, window, document_ends), &Interrupt::none()))?;
-    output.line(&report, || format!("loss {:.5} nats, perplexity {:.3}, over {} tokens", report.loss, report.perplexity, report.tokens))?;
+    output.line(&report, || {
+        let perplexity = report.perplexity.map_or_else(|| "beyond the numbers of f64".to_string(), |perplexity| format!("{perplexity:.3}"));
+        format!("loss {:.5} nats, perplexity {perplexity}, over {} tokens", report.loss, report.tokens)
+    })?;
     Ok(Outcome::Good)
 }
 

@@ -11,7 +11,7 @@ use crate::output::Output;
 
 /// Writes the folder or the file and prints what was written.
 pub fn run(args: &ExportArgs, output: &Output) -> Result<Outcome> {
-    let options = outgoing::options(&args.output)?;
+    let (options, place) = outgoing::options(&args.output)?;
     let base = &args.output.base;
     let checkpoint = match args.output.format {
         // Merging looks at the base by itself.
@@ -19,6 +19,7 @@ pub fn run(args: &ExportArgs, output: &Output) -> Result<Outcome> {
         ExportFormat::Peft if base.is_empty() => open_checkpoint_alone(&args.checkpoint)?,
         ExportFormat::Peft | ExportFormat::GgufAdapter => open_checkpoint(&args.checkpoint, base, VerifyPolicy::Full)?,
     };
-    outgoing::write(&checkpoint_source(&checkpoint, "")?, &args.output, &options, output)?;
+    let source = checkpoint_source(&checkpoint, "")?;
+    outgoing::write(&source, outgoing::base(&args.output)?, &options, &place, output)?;
     Ok(Outcome::Good)
 }

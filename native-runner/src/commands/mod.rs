@@ -41,6 +41,8 @@ pub enum Outcome {
     Good,
     /// A check did not pass.
     Bad,
+    /// A signal ended a run, which is saved where it has a place: the exit status.
+    Signal(u8),
 }
 
 /// Opens the device called `name`; once per process.

@@ -1,30 +1,33 @@
 //! What `export`, `convert` and `adapter merge` write.
 
 use serde_json::{Map, Value, json};
-use tabtune::bundle::Warning;
+use tabtune::bundle::{ByteSource, Warning};
 use tabtune::error::Word;
-use tabtune::export::{ExportOptions, ExportSource, GgufTypes};
+use tabtune::export::{self, ExportOptions, ExportSource, GgufTypes};
 
 use crate::args::{CardArgs, ExportFormat, OutputArgs};
 use crate::error::{Result, RunError};
 use crate::files::{base_sources, file_name};
 use crate::output::Output;
+use crate::place::{Folder, OneFile, Place};
 use crate::wait::wait;
-use crate::writer::{check_file, check_place, write_file, write_folder};
 
 /// What is told of an export when it is written, and not before.
 const LOST: Word = tabtune::error::word!("export.lora.lost");
 
-/// The options of the crate, and whether they ask for one file. What cannot go together is refused before anything is read.
-pub fn options(args: &OutputArgs) -> Result<ExportOptions> {
+/// What is told of values that are allowed.
+const NON_FINITE: Word = tabtune::error::word!("tensor.non-finite");
+
+/// The options of the crate, and the place of the output. What cannot go together, or be written there, is refused before anything is read.
+pub fn options(args: &OutputArgs) -> Result<(ExportOptions, Place)> {
     if !matches!(args.format, ExportFormat::Gguf | ExportFormat::GgufAdapter) && args.types.is_some() {
         return Err(RunError::Usage("--type goes with --format gguf and gguf-adapter".into()));
     }
     if args.format == ExportFormat::Json && !args.base.is_empty() {
         return Err(RunError::Usage("--base goes with every format but json".into()));
     }
-    if args.format != ExportFormat::Json && (args.encoding.is_some() || args.allow_non_finite) {
-        return Err(RunError::Usage("--encoding and --allow-non-finite go with --format json".into()));
+    if args.format != ExportFormat::Json && args.encoding.is_some() {
+        return Err(RunError::Usage("--encoding goes with --format json".into()));
     }
     if args.format != ExportFormat::Safetensors && (args.dtype.is_some() || args.shard_bytes.is_some() || args.optimizer) {
         return Err(RunError::Usage("--dtype, --shard-bytes and --optimizer go with --format safetensors".into()));
@@ -55,13 +58,12 @@ pub fn options(args: &OutputArgs) -> Result<ExportOptions> {
     // The receipt calls the file what it is called here.
     put("file_name", (!args.format.is_folder()).then(|| json!(file)));
     put("card", card(&args.card));
-    let place = if args.format.is_folder() { check_place(&args.to, None) } else { check_file(&args.to) };
-    place?;
     let options: ExportOptions =
         serde_json::from_value(Value::Object(fields)).map_err(|e| RunError::Usage(format!("the options of an export: {e}")))?;
     // What cannot be written is refused before anything is read.
     options.types.as_deref().map(GgufTypes::from_word).transpose()?;
-    Ok(options)
+    let place = if args.format.is_folder() { Place::Folder(Folder::for_output(&args.to)?) } else { Place::File(OneFile::new(&args.to)?) };
+    Ok((options, place))
 }
 
 fn word(format: ExportFormat) -> &'static str {
@@ -86,21 +88,28 @@ fn card(args: &CardArgs) -> Option<Value> {
     (!given.is_empty()).then_some(Value::Object(given))
 }
 
-/// Writes the files, prints their paths, and with `--json` the receipt too.
-pub fn write(source: &ExportSource, args: &OutputArgs, options: &ExportOptions, output: &Output) -> Result<()> {
+/// The files of the base, of a whole model.
+pub fn base(args: &OutputArgs) -> Result<Vec<Box<dyn ByteSource>>> {
     let whole = matches!(args.format, ExportFormat::Gguf | ExportFormat::Safetensors);
-    let base = if whole { base_sources(&args.base)? } else { Vec::new() };
-    if args.format == ExportFormat::Safetensors && source.adapter_settings.is_none() && !base.is_empty() {
+    if whole { base_sources(&args.base) } else { Ok(Vec::new()) }
+}
+
+/// Writes the files, prints their paths, and with `--json` the receipt too.
+pub fn write(source: &ExportSource, base: Vec<Box<dyn ByteSource>>, options: &ExportOptions, place: &Place, output: &Output) -> Result<()> {
+    if options.format == export::ExportFormat::Safetensors && source.adapter_settings.is_none() && !base.is_empty() {
         return Err(RunError::Usage(
             "--base with --format safetensors: expected the checkpoint of an adapter, which is merged into it".into(),
         ));
     }
     let mut stream = wait(tabtune::portable::export(source, base, options))?;
-    let written = if args.format.is_folder() { write_folder(&args.to, None, &mut stream)? } else { write_file(&args.to, &mut stream)? };
+    let written = place.write(&mut stream)?;
     let files: Vec<String> = written.iter().map(|path| path.display().to_string()).collect();
     let lost = stream.receipt().into_iter().flat_map(|receipt| &receipt.warnings).filter(|warning| warning.code == LOST.text());
     for warning in lost.map(|warning| Warning::new(LOST, &warning.subject)) {
         log::warn!("{} [{}]", warning.message(), warning.code);
+    }
+    for (name, count) in stream.non_finite() {
+        log::warn!("{name} has {count} values that are NaN or infinite [{}]", NON_FINITE.text());
     }
     output.line(&json!({ "files": files, "receipt": stream.receipt() }), || files.join("\n"))
 }

@@ -1,10 +1,12 @@
-//! `tabtune train`: the driver's loop around `Trainer::step`.
+//! `tabtune train`: a run from what its options name.
+
+mod driver;
 
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use tabtune::bundle::{Bundle, ModelAssets, VerifyPolicy};
-use tabtune::checkpoint::{Base, Environment, MANIFEST, Origin};
+use tabtune::checkpoint::{Base, Environment, Origin};
 use tabtune::config::{ModelConfig, TrainConfig};
 use tabtune::data::{DataFormat, Dataset};
 use tabtune::device::Device;
@@ -13,16 +15,18 @@ use tabtune::gpu::profile::KernelTimes;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, no_base};
 use tabtune::tokenizer::Tokenizer;
-use tabtune::train::{StepReport, Trainer, check_limits};
+use tabtune::train::{Trainer, check_limits, memory_plan};
 
-use super::{Outcome, open_device, profile, tokenizer_of};
+use self::driver::{Best, Driver};
+use super::{Outcome, open_device, tokenizer_of};
 use crate::args::{DeviceName, TrainArgs, Verify};
 use crate::error::{Result, RunError};
 use crate::files::{Wanted, file_name, open_checkpoint, open_wanted, read_file};
 use crate::output::Output;
+use crate::place::Folder;
 use crate::progress::Progress;
+use crate::signals::Signals;
 use crate::wait::wait;
-use crate::writer::{check_place, write_folder};
 use crate::{scratch, settings};
 
 /// A trainer, and the documents that go with its weights.
@@ -32,60 +36,45 @@ struct Run {
     origin: Origin,
 }
 
-/// Trains, evaluates and saves as requested; prints one line per step.
+/// Trains, saves and evaluates as requested; prints one line per step. However the steps end, the last whole one is saved.
 pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
-    if let Some(folder) = &args.out {
-        check_place(folder, Some(MANIFEST))?;
-    }
+    let place = args.out.as_deref().map(Folder::for_checkpoints).transpose()?;
+    let best = args.keep_best.as_deref().map(Best::claim).transpose()?;
     if args.profile && args.device == DeviceName::Cpu {
         return Err(RunError::Usage("--profile: expected --device wgpu: the CPU launches no kernels".into()));
     }
     let mut run = prepare(args)?;
+    if args.eval_every.is_some() {
+        run.trainer.check_evaluation()?;
+    }
+    if let Some(place) = &place {
+        let stream = tabtune::checkpoint::write(&run.trainer, &run.assets, &run.origin)?;
+        // The state of some optimizers comes with the first step.
+        let plan = memory_plan(run.trainer.model().config(), run.trainer.config(), None, false)?;
+        let now = stream.files().iter().map(|file| file.bytes).sum();
+        place.check_room(&stream, (plan.weights - plan.base + plan.optimizer).max(now))?;
+    }
     run.trainer.pace();
     run.trainer.record_steps();
     tell_fallbacks(&run.trainer.optim().fallbacks(), output)?;
     for notice in run.trainer.notices() {
         output.line(&json!({ "warning": notice }), || format!("warning: {} [{}]", notice.message, notice.code))?;
     }
-    let total = run.trainer.config().steps;
-    let last = args.stop_at.map_or(total, |step| step.min(total));
-    let first = run.trainer.progress().completed_steps;
-    let progress = Progress::new(total, first, !output.json());
-    let mut times = args.profile.then(KernelTimes::default);
-    let mut saved = None;
-    while run.trainer.progress().completed_steps < last {
-        // The first step compiles kernels; it is timed only if it is the only one.
-        let timed = run.trainer.progress().completed_steps > first || first + 1 == last;
-        tell(&profile::advance(&mut run.trainer, times.as_mut().filter(|_| timed))?, output, &progress)?;
-        let step = run.trainer.progress().completed_steps;
-        let due = |every: Option<u64>| every.is_some_and(|n| step.is_multiple_of(n));
-        let evaluates = due(args.eval_every) || (step == last && args.eval_every.is_some());
-        let saves = args.out.as_deref().filter(|_| step == last || due(args.save_every));
-        if step == last || evaluates || saves.is_some() {
-            tell(&wait(run.trainer.settle())?, output, &progress)?;
-            if run.trainer.progress().completed_steps < step {
-                // One of the last steps was refused: the next call says which.
-                continue;
-            }
-        }
-        if evaluates {
-            evaluate(&run.trainer, step, output, &progress)?;
-        }
-        if let Some(folder) = saves {
-            save(&run, folder)?;
-            saved = Some(folder);
-        }
-    }
-    progress.end();
-    if let Some(times) = times {
-        profile::print(&times.report(), output)?;
-    }
-    // A run that had nothing left to do still writes the requested output.
-    if let Some(folder) = args.out.as_deref().filter(|_| saved.is_none()) {
-        save(&run, folder)?;
-        saved = Some(folder);
-    }
-    finish(&run.trainer, saved, output)
+    let (total, first) = (run.trainer.config().steps, run.trainer.progress().completed_steps);
+    let driver = Driver {
+        last: args.stop_at.map_or(total, |step| step.min(total)),
+        first,
+        saved: None,
+        best,
+        signals: Signals::listen().map_err(RunError::Signals)?,
+        progress: Progress::new(total, first, !output.json()),
+        times: args.profile.then(KernelTimes::default),
+        run,
+        place,
+        args,
+        output,
+    };
+    driver.run()
 }
 
 /// Names the tensors that APOLLO leaves to AdamW, if any; the complete list for programs.
@@ -99,43 +88,6 @@ fn tell_fallbacks(names: &[&str], output: &Output) -> Result<()> {
         let shown = names[..names.len().min(SHOWN)].join(", ");
         format!("APOLLO leaves {} tensors to AdamW: {shown}{more}", names.len())
     })
-}
-
-/// One line for each step.
-fn tell(reports: &[StepReport], output: &Output, progress: &Progress) -> Result<()> {
-    for report in reports {
-        output.json_line(report)?;
-        progress.step(report.step, shown(report));
-    }
-    Ok(())
-}
-
-fn shown(report: &StepReport) -> String {
-    let rate = report.tokens as f64 / report.secs.max(1e-9);
-    format!("loss {:.4} · norm {:.3} · rate {:.3e} · {rate:.0} tokens/s", report.loss, report.grad_norm, report.learning_rate)
-}
-
-fn evaluate(trainer: &Trainer, step: u64, output: &Output, progress: &Progress) -> Result<()> {
-    let report = wait(trainer.evaluate(None))?;
-    let line = json!({ "step": step, "eval_loss": report.loss });
-    progress.suspend(|| output.line(&line, || format!("step {step}: evaluation loss {:.4}", report.loss)))
-}
-
-fn finish(trainer: &Trainer, saved: Option<&Path>, output: &Output) -> Result<Outcome> {
-    let step = trainer.progress().completed_steps;
-    let checkpoint = saved.map(|folder| folder.display().to_string());
-    let line = json!({ "done": true, "step": step, "checkpoint": checkpoint });
-    output.line(&line, || match &checkpoint {
-        Some(folder) => format!("done at step {step}; checkpoint in {folder}"),
-        None => format!("done at step {step}; nothing saved (no --out)"),
-    })?;
-    Ok(Outcome::Good)
-}
-
-fn save(run: &Run, folder: &Path) -> Result<()> {
-    let mut stream = tabtune::checkpoint::write(&run.trainer, &run.assets, &run.origin)?;
-    write_folder(folder, Some(MANIFEST), &mut stream)?;
-    Ok(())
 }
 
 fn prepare(args: &TrainArgs) -> Result<Run> {
@@ -199,7 +151,7 @@ fn resume(args: &TrainArgs, folder: &Path, given: Map<String, Value>, data: &Dat
 
 fn fine_tune(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data) -> Result<Run> {
     let (adapter, apart) = (args.adapter.as_deref().or(args.merge_adapter.as_deref()), args.adapter.is_some());
-    let bundle = open_wanted(path, Wanted { adapter, apart, ..Wanted::default() })?;
+    let bundle = open_wanted(path, Wanted { adapter, apart, exact: !apart, ..Wanted::default() })?;
     let config = settings::with_files_of_adapter(config, &settings::given(&args.settings)?, &bundle)?;
     let dataset = data.set(tokenizer_of(&bundle, path), &config)?;
     let device = training_device(args, &bundle.config, &config, Some(&bundle))?;

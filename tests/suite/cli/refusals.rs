@@ -172,9 +172,9 @@ fn folders_in_the_way_are_left_alone() {
     let place = folder("in-the-way");
     let kept = write(&place, "precious.txt", "x");
     let here = text(&place);
-    assert_eq!(refuse(&["export", "--checkpoint", &out, "--to", &here]).0, "sink.write");
-    assert_eq!(refuse(&["train", "--model", &out, "--data", &data, "--out", &here, "--device", "cpu"]).0, "sink.write");
-    assert_eq!(refuse(&["export", "--checkpoint", &out, "--to", &kept]).0, "sink.write");
+    assert_eq!(refuse(&["export", "--checkpoint", &out, "--to", &here]).0, "output.occupied");
+    assert_eq!(refuse(&["train", "--model", &out, "--data", &data, "--out", &here, "--device", "cpu"]).0, "output.occupied");
+    assert_eq!(refuse(&["export", "--checkpoint", &out, "--to", &kept]).0, "output.occupied");
     assert_eq!(std::fs::read(&kept).unwrap(), b"x");
 }
 

@@ -57,7 +57,15 @@ export class Saver {
   record(event: HistoryEntry): void {
     this.#since.push(event);
     if (event.type === 'step') this.loss = event.loss;
-    if (event.type === 'eval') this.#lastEval = event;
+    if (event.type !== 'eval') return;
+    this.#lastEval = event;
+    // What was saved of this step lacks its evaluation.
+    if (this.clock.savedStep === event.step) this.clock.savedStep = undefined;
+  }
+
+  /** Whether no evaluation of the run so far had a lower loss. */
+  async isBest(loss: number): Promise<boolean> {
+    return (await this.history()).every((entry) => entry.type !== 'eval' || !(entry.loss <= loss));
   }
 
   /** Everything since the first step of the run. */

@@ -4,6 +4,7 @@ import { macrotask } from './pacing.js';
 import type { Profile } from '../protocol/reports.js';
 import type { Advance, TrainingSession } from './session.js';
 
+const OF_THE_DEVICE = /^(ABORTED|DEVICE_LOST|GPU_UNAVAILABLE|OUT_OF_MEMORY|SHADER_FAILED|WORKER_CRASHED)$/;
 /** More refused steps in a row are not a transient problem. */
 const MAX_SKIPS = 10;
 
@@ -57,7 +58,7 @@ export class StepLoop {
           if (!refused || this.#asked !== undefined || signal.aborted) break;
         }
         const next = await this.#step(signal);
-        step = next > step ? await this.#between(next, signal) : next;
+        step = next > step ? await this.#between(next, next >= last, signal) : next;
         // One macrotask per step lets pause, stop and abort be handled.
         await macrotask();
       }
@@ -99,26 +100,54 @@ export class StepLoop {
     return step;
   }
 
-  /** What is due after a new step: evaluation, sample, save. It waits for the reports until then; a step may be refused by one. */
-  async #between(step: number, signal: AbortSignal): Promise<number> {
-    const { evalEvery, evalBatches, sampleEvery, samplePrompt, sample } = this.trainer.parts.driver;
+  /**
+   * What is due after a new step: save, evaluation, sample, in this order, so that nothing costs a step. It waits for the reports until then; a
+   * step may be refused by one.
+   */
+  async #between(step: number, ends: boolean, signal: AbortSignal): Promise<number> {
+    const { evalEvery, sampleEvery } = this.trainer.parts.driver;
     const due = (every: number): boolean => every > 0 && step % every === 0;
     const { clock } = this.trainer.saver;
     const hidden = this.#saveSoon && clock.dueHidden(step);
     this.#saveSoon = false;
     const starts = step === this.trainer.scheduleStart && clock.needed(step);
-    const saves = clock.due(step) || hidden || starts;
-    if (!due(evalEvery) && !due(sampleEvery) && !saves) return step;
+    const looks = due(evalEvery) || due(sampleEvery);
+    const saves = clock.due(step) || hidden || starts || (ends && looks && clock.needed(step));
+    if (!looks && !saves) return step;
     const settled = await this.#settle();
     if (settled < step) return settled;
-    if (due(evalEvery)) this.trainer.emit({ type: 'eval', step, ...(await this.trainer.evaluate(evalBatches || undefined, signal)) });
-    if (due(sampleEvery)) {
-      let text = '';
-      await this.trainer.sample(samplePrompt, sample, signal, (token) => (text += token.text));
-      this.trainer.emit({ type: 'sample', step, prompt: samplePrompt, text });
-    }
     if (saves) await this.#autosave(step, signal);
+    if (due(evalEvery)) await this.#orWarn('run.evaluation', step, signal, () => this.#evaluate(step, signal));
+    if (due(sampleEvery)) await this.#orWarn('run.sample', step, signal, () => this.#sample(step, signal));
     return step;
+  }
+
+  /** Does what the run can go on without: a failure is told. One of the GPU or the worker is not of its own. */
+  async #orWarn(code: 'run.evaluation' | 'run.sample', step: number, signal: AbortSignal, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (thrown) {
+      const own = thrown instanceof TabtuneError && !OF_THE_DEVICE.test(thrown.code) && !signal.aborted && !this.trainer.parts.watch.fault;
+      if (!own) throw thrown;
+      const what = code === 'run.sample' ? 'the sample' : 'the evaluation';
+      const message = `${what} failed: ${thrown.message} [${thrown.detail.code ?? thrown.code}]`;
+      this.trainer.emit({ type: 'warning', step, code, message });
+    }
+  }
+
+  /** The best so far is saved, so that it can be kept. */
+  async #evaluate(step: number, signal: AbortSignal): Promise<void> {
+    const report = await this.trainer.evaluate(this.trainer.parts.driver.evalBatches || undefined, signal);
+    const best = await this.trainer.saver.isBest(report.loss);
+    this.trainer.emit({ type: 'eval', step, ...report });
+    if (best) await this.#autosave(step, signal);
+  }
+
+  async #sample(step: number, signal: AbortSignal): Promise<void> {
+    const { samplePrompt, sample } = this.trainer.parts.driver;
+    let text = '';
+    await this.trainer.sample(samplePrompt, sample, signal, (token) => (text += token.text));
+    this.trainer.emit({ type: 'sample', step, prompt: samplePrompt, text });
   }
 
   async #autosave(step: number, signal?: AbortSignal): Promise<void> {

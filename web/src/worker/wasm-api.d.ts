@@ -56,6 +56,8 @@ export class Session {
   skipBatch(): void;
   startProfile(): void;
   finishProfile(): unknown;
+  /** Throws if there is nothing to evaluate on. */
+  checkEvaluation(): void;
   evaluate(maxBatches?: number): Promise<unknown>;
   generate(prompt: string, optionsJson: string): TokenStream;
   setLearningRate(rate: number | undefined): void;

@@ -199,7 +199,8 @@ export class WorkerState {
     try {
       const info = await trainer.inspect();
       refuseSkip(rest.driver, info.config);
-      // What a new run could not sample is refused now, and not hours later.
+      // What a new run could not evaluate or sample is refused now, and not hours later.
+      if (rest.generation === undefined && rest.driver.evalEvery > 0) session.checkEvaluation();
       if (rest.generation === undefined && rest.driver.sampleEvery > 0) session.generate(rest.driver.samplePrompt, rest.driver.sample).free();
       this.#trainer = trainer;
       this.#loop = new StepLoop(trainer);

@@ -22,8 +22,10 @@ export const step = record(stepFields);
 export const evaluationFields = {
   /** Mean over counted targets, in nats. */
   loss: number,
-  /** exp(loss). */
-  perplexity: number,
+  /** exp(loss), where f64 has such a number. */
+  perplexity: optional(number),
+  /** Whether exp(loss) is beyond f64. */
+  perplexityOverflow: optional(flag),
   /** Counted targets. */
   tokens: count,
 };

@@ -1,0 +1,66 @@
+//! What of a schedule does not fit into the steps of its run.
+
+use super::learning_rate;
+use crate::config::{FallingSchedule, ScheduleConfig, TrainConfig};
+
+/// The highest rate of the steps after `completed`; after a warmup no schedule rises again.
+pub fn highest_rate(config: &TrainConfig, completed: u64, start: Option<u64>) -> f64 {
+    let rate = |step: u64| learning_rate(step, config.learning_rate, &config.schedule, start);
+    let (first, last) = (completed.saturating_add(1), config.steps);
+    let peak = warmup_steps(&config.schedule).saturating_add(1).clamp(first, last.max(first));
+    rate(first).max(rate(peak))
+}
+
+fn warmup_steps(schedule: &ScheduleConfig) -> u64 {
+    match schedule {
+        ScheduleConfig::Constant(s) => s.warmup_steps,
+        ScheduleConfig::Cosine(s) | ScheduleConfig::Linear(s) => s.warmup_steps,
+        ScheduleConfig::Wsd(s) => s.warmup_steps,
+        ScheduleConfig::Infinite(s) => s.warmup_steps,
+    }
+}
+
+/// A sentence for each phase of the schedule that the run's steps cut off or never reach; `start` is the resolved start of a decay.
+pub fn misfits(config: &TrainConfig, start: Option<u64>) -> Vec<String> {
+    let steps = config.steps;
+    let last = || learning_rate(steps, config.learning_rate, &config.schedule, start);
+    let ends = || format!("the run ends at step {steps} with a rate of {:.3e}", last());
+    let warmup = warmup_steps(&config.schedule);
+    if warmup >= steps && warmup > 0 {
+        let highest = highest_rate(config, 0, start);
+        return vec![format!(
+            "a warmup of {warmup} steps in a run of {steps}: its highest rate, at step {steps}, is {highest:.3e} of {:.3e}",
+            config.learning_rate
+        )];
+    }
+    let falls = |name: &str, s: &FallingSchedule| {
+        let cut = s.total_steps > steps;
+        cut.then(|| {
+            format!("a {name} over {} steps in a run of {steps}: {} of a minimum of {:.3e}", s.total_steps, ends(), s.min_learning_rate)
+        })
+    };
+    let decays = |what: &str, length: f64| {
+        let start = start?;
+        if start >= steps {
+            return Some(format!("{what} that starts after step {start} in a run of {steps}: it never begins, and {}", ends()));
+        }
+        let cut = start as f64 + length > steps as f64;
+        cut.then(|| format!("{what} over {length} steps that starts after step {start} in a run of {steps}: it is cut off, and {}", ends()))
+    };
+    let mut found = Vec::new();
+    match &config.schedule {
+        ScheduleConfig::Constant(_) => {}
+        ScheduleConfig::Cosine(s) => found.extend(falls("cosine", s)),
+        ScheduleConfig::Linear(s) => found.extend(falls("line", s)),
+        ScheduleConfig::Wsd(s) => found.extend(decays("a decay", s.decay_steps as f64)),
+        ScheduleConfig::Infinite(s) => {
+            let cooled = s.warmup_steps.saturating_add(s.cooldown_steps);
+            if cooled > steps {
+                found.push(format!("a cooldown that ends after step {cooled} in a run of {steps}: it is cut off, and {}", ends()));
+            }
+            let length = if s.annealing_steps > 0 { s.annealing_steps as f64 } else { s.tau.unwrap_or(0.0) + start.unwrap_or(0) as f64 };
+            found.extend(decays("an annealing", length));
+        }
+    }
+    found
+}

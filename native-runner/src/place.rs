@@ -1,0 +1,258 @@
+//! The places where commands write. What lies there stays: only files that a checkpoint's own manifest names are replaced or removed, and
+//! temporary ones that carry this process's mark.
+
+mod disk;
+mod one_file;
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use tabtune::bundle::{Evaluation, FileStream};
+use tabtune::checkpoint::{MANIFEST, read_manifest};
+
+use self::disk::{check_room, fill_new, flush_folder, list, make_folder, mark, occupied, remove_file, rename, temporary, try_out};
+pub use self::one_file::{OneFile, Place};
+use crate::error::{Result, RunError, unwritable};
+use crate::files::{COMPLETE, FileSource};
+
+/// Locked by the process that writes into the folder; contains its mark.
+const LOCK: &str = ".tabtune.lock";
+/// What a new file system has at its root.
+const OF_THE_SYSTEM: &str = "lost+found";
+
+/// A folder that this process alone writes into.
+pub struct Folder {
+    path: PathBuf,
+    /// Whether it is for checkpoints, each of which replaces the last one. Else it is written once.
+    checkpoints: bool,
+    /// Whether it was made for this process.
+    created: bool,
+    mark: String,
+    /// Held until this process ends, however it ends. `None` where the file system has no locks.
+    lock: Option<File>,
+}
+
+impl Folder {
+    /// Claims a folder for checkpoints: a new or empty one, or that of a checkpoint.
+    ///
+    /// # Errors
+    /// `output.occupied` names what is there, `run.locked` another process that writes there; `sink.write` if nothing can be written.
+    pub fn for_checkpoints(path: &Path) -> Result<Self> {
+        Self::claim(path, true)
+    }
+
+    /// Claims a new or empty folder for one output.
+    ///
+    /// # Errors
+    /// As [`Folder::for_checkpoints`].
+    pub fn for_output(path: &Path) -> Result<Self> {
+        Self::claim(path, false)
+    }
+
+    fn claim(path: &Path, checkpoints: bool) -> Result<Self> {
+        let created = make_folder(path)?;
+        let mut folder = Self { path: path.to_path_buf(), checkpoints, created, mark: mark(), lock: None };
+        folder.take_lock()?;
+        folder.check_contents()?;
+        try_out(path, &folder.mark)?;
+        Ok(folder)
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Refuses an output of these files where one of them would take the place of somebody else's, or where the file system has no room for
+    /// so many bytes, which it tells.
+    pub fn check_room(&self, stream: &FileStream, bytes: u64) -> Result<()> {
+        self.check_names(stream)?;
+        check_room(&self.path, bytes)
+    }
+
+    /// Writes the files of `stream`: all of them, or none. Returns their paths.
+    pub fn write(&self, stream: &mut FileStream) -> Result<Vec<PathBuf>> {
+        self.check_names(stream)?;
+        let names: Vec<String> = stream.files().iter().map(|file| file.name.clone()).collect();
+        let part = self.path.join(temporary(&self.mark));
+        let filled = fill_new(&part, self.checkpoints, stream);
+        let placed = filled.and_then(|()| if self.checkpoints { self.replace(&part) } else { self.move_up(&part, &names) });
+        if placed.is_err() {
+            // The first failure is the one to report. What is left carries this process's mark.
+            let _ = fs::remove_dir_all(&part);
+        }
+        placed?;
+        Ok(names.iter().map(|name| self.path.join(name)).collect())
+    }
+
+    /// Replaces the manifest of the checkpoint that is there by what `change` makes of it.
+    pub fn change_manifest(&self, change: impl FnOnce(&FileSource) -> tabtune::Result<Vec<u8>>) -> Result<()> {
+        let (manifest, part) = (self.path.join(MANIFEST), self.path.join(format!("{}.json", temporary(&self.mark))));
+        let bytes = change(&FileSource::open(&manifest)?)?;
+        let written = File::create(&part).and_then(|mut file| file.write_all(&bytes).and_then(|()| file.sync_all()));
+        written.map_err(|e| unwritable(part.display(), e))?;
+        rename(&part, &manifest)?;
+        flush_folder(&self.path)
+    }
+
+    /// The evaluation of the checkpoint that is there, if one is.
+    pub fn evaluation(&self) -> Result<Option<Evaluation>> {
+        let manifest = self.path.join(MANIFEST);
+        Ok(if manifest.is_file() { read_manifest(&FileSource::open(&manifest)?)?.progress.evaluation } else { None })
+    }
+
+    /// Makes the complete files in `part` those of the folder: one rename decides that they are, and readers find them from then on, moved
+    /// or not.
+    fn replace(&self, part: &Path) -> Result<()> {
+        self.move_complete()?;
+        rename(part, &self.path.join(COMPLETE))?;
+        flush_folder(&self.path)?;
+        self.move_complete()
+    }
+
+    /// Moves the files of a complete checkpoint to their places, the manifest last, and removes those that only the one before named. Goes on
+    /// where a process before this one was ended.
+    fn move_complete(&self) -> Result<()> {
+        let complete = self.path.join(COMPLETE);
+        if !complete.is_dir() {
+            return Ok(());
+        }
+        let manifest = complete.join(MANIFEST);
+        if manifest.is_file() {
+            let new = named_by(&manifest)?;
+            let (old, there) = (self.own_names()?, |name: &&String| complete.join(name).is_file());
+            for name in new.iter().filter(there) {
+                rename(&complete.join(name), &self.path.join(name))?;
+            }
+            for name in old.iter().filter(|name| !new.contains(name)) {
+                remove_file(&self.path.join(name))?;
+            }
+            rename(&manifest, &self.path.join(MANIFEST))?;
+            flush_folder(&self.path)?;
+        }
+        fs::remove_dir(&complete).map_err(|e| unwritable(complete.display(), e).into())
+    }
+
+    fn move_up(&self, part: &Path, names: &[String]) -> Result<()> {
+        for name in names {
+            rename(&part.join(name), &self.path.join(name))?;
+        }
+        fs::remove_dir(part).map_err(|e| unwritable(part.display(), e))?;
+        flush_folder(&self.path)
+    }
+
+    /// The files that the folder's own manifest names.
+    fn own_names(&self) -> Result<Vec<String>> {
+        let manifest = self.path.join(MANIFEST);
+        if self.checkpoints && manifest.is_file() { named_by(&manifest) } else { Ok(Vec::new()) }
+    }
+
+    /// Refuses names that stand for files of somebody else.
+    fn check_names(&self, stream: &FileStream) -> Result<()> {
+        let ours = self.own_names()?;
+        let foreign = |name: &&String| !ours.contains(name) && *name != MANIFEST && self.path.join(name).symlink_metadata().is_ok();
+        let names: Vec<String> = stream.files().iter().map(|file| file.name.clone()).collect();
+        let found: Vec<String> = names.iter().filter(foreign).cloned().collect();
+        if found.is_empty() {
+            return Ok(());
+        }
+        Err(occupied(&self.path, format!("{} of somebody else, whose place the output would take", list(&found))))
+    }
+
+    /// Refuses a folder whose contents are not ours to add to.
+    fn check_contents(&self) -> Result<()> {
+        let complete = self.path.join(COMPLETE);
+        for manifest in [self.path.join(MANIFEST), complete.join(MANIFEST)] {
+            if self.checkpoints && manifest.symlink_metadata().is_ok() {
+                let told = |e: RunError| occupied(&self.path, format!("{}, which is not that of a checkpoint: {e}", manifest.display()));
+                named_by(&manifest).map_err(told)?;
+                return Ok(());
+            }
+        }
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.path).map_err(|e| unwritable(self.path.display(), e))? {
+            let name = entry.map_err(|e| unwritable(self.path.display(), e))?.file_name();
+            if name != LOCK && name != OF_THE_SYSTEM {
+                found.push(name.to_string_lossy().into_owned());
+            }
+        }
+        found.sort();
+        if found.is_empty() { Ok(()) } else { Err(occupied(&self.path, list(&found))) }
+    }
+
+    /// Takes the folder's lock and removes what a process that held it before, and was ended, left under its mark.
+    fn take_lock(&mut self) -> Result<()> {
+        let path = self.path.join(LOCK);
+        let failed = |e: std::io::Error| unwritable(path.display(), e);
+        loop {
+            let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(failed)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Err(RunError::Locked { place: self.path.display().to_string() }),
+                Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {
+                    log::warn!("{}: the file system has no locks: nothing keeps a second process out", self.path.display());
+                    return Ok(());
+                }
+                Err(TryLockError::Error(error)) => return Err(failed(error).into()),
+            }
+            if !is_at(&file, &path) {
+                // Its holder has removed it between the two calls.
+                continue;
+            }
+            let mut before = String::new();
+            // Whatever else it contains is no mark.
+            let _ = file.read_to_string(&mut before);
+            if is_mark(&before) {
+                let left = self.path.join(temporary(&before));
+                let _ = fs::remove_dir_all(&left);
+                let _ = fs::remove_file(left.with_extension("json"));
+            }
+            let written = file.set_len(0).and_then(|()| file.seek(SeekFrom::Start(0))).and_then(|_| file.write_all(self.mark.as_bytes()));
+            written.and_then(|()| file.sync_all()).map_err(failed)?;
+            self.lock = Some(file);
+            return Ok(());
+        }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if self.lock.is_some() {
+            // Held until here, so that it is this process's own.
+            let _ = fs::remove_file(self.path.join(LOCK));
+        }
+        if self.created {
+            // Removes an empty folder alone.
+            let _ = fs::remove_dir(&self.path);
+        }
+    }
+}
+
+fn is_mark(text: &str) -> bool {
+    text.len() == 24 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Whether `path` still leads to this open file.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let same = |a: fs::Metadata, b: fs::Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
+    file.metadata().ok().zip(fs::metadata(path).ok()).is_some_and(|(a, b)| same(a, b))
+}
+
+/// Elsewhere a name is not free again before each holder of the file has closed it.
+#[cfg(not(unix))]
+fn is_at(_: &File, _: &Path) -> bool {
+    true
+}
+
+/// The files that a manifest names, which are a checkpoint's with the manifest itself.
+fn named_by(manifest: &Path) -> Result<Vec<String>> {
+    let plain = |name: &String| Path::new(name).file_name().is_some_and(|last| last == name.as_str());
+    let names: Vec<String> = read_manifest(&FileSource::open(manifest)?)?.files.into_iter().map(|file| file.name).collect();
+    match names.iter().find(|name| !plain(name)) {
+        Some(name) => Err(unwritable(manifest.display(), format!("it names {name:?}, which is no file of its folder")).into()),
+        None => Ok(names),
+    }
+}

@@ -1,0 +1,123 @@
+//! What places do on the disk.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tabtune::bundle::FileStream;
+use tabtune::checkpoint::sha256;
+
+use crate::error::{Result, RunError, unwritable};
+use crate::wait::wait;
+
+pub fn occupied(place: &Path, found: String) -> RunError {
+    RunError::Occupied { place: place.display().to_string(), found }
+}
+
+/// At most three names, and how many more there are.
+pub fn list(names: &[String]) -> String {
+    const SHOWN: usize = 3;
+    let more = if names.len() > SHOWN { format!(" and {} more", names.len() - SHOWN) } else { String::new() };
+    format!("{}{more}", names[..names.len().min(SHOWN)].join(", "))
+}
+
+/// Makes sure that `path` is a folder, or a link to one; whether it was made.
+pub fn make_folder(path: &Path) -> Result<bool> {
+    match fs::metadata(path) {
+        Ok(meta) if meta.is_dir() => Ok(false),
+        Ok(_) => Err(occupied(path, "a file".into())),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(unwritable(path.display(), error).into()),
+        Err(_) => {
+            if let Ok(target) = fs::read_link(path) {
+                return Err(occupied(path, format!("a link to {}, which does not exist", target.display())));
+            }
+            fs::create_dir_all(path).map_err(|e| unwritable(path.display(), e))?;
+            Ok(true)
+        }
+    }
+}
+
+/// Writes, flushes, renames and removes a small file, as the output will be.
+pub fn try_out(folder: &Path, mark: &str) -> Result<()> {
+    let [first, second] = ["a", "b"].map(|end| folder.join(format!("{}.{end}", temporary(mark))));
+    let tried = File::create_new(&first).and_then(|mut file| file.write_all(mark.as_bytes()).and_then(|()| file.sync_all()));
+    let tried = tried.and_then(|()| fs::rename(&first, &second)).and_then(|()| fs::remove_file(&second));
+    if tried.is_err() {
+        let _ = fs::remove_file(&first);
+        let _ = fs::remove_file(&second);
+    }
+    tried.map_err(|e| unwritable(folder.display(), e).into())
+}
+
+/// Refuses an output for which the file system says that it has no room. One that says nothing may have it.
+pub fn check_room(folder: &Path, bytes: u64) -> Result<()> {
+    match fs4::available_space(folder) {
+        Ok(free) if free < bytes => {
+            Err(unwritable(folder.display(), format!("expected room for {bytes} bytes, found {free}: free some, or write elsewhere"))
+                .into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What distinguishes temporary names of this process from those of every other one.
+pub fn mark() -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    format!("{:08x}{:016x}", std::process::id(), now.as_nanos() as u64)
+}
+
+pub fn temporary(mark: &str) -> String {
+    format!(".tabtune-{mark}")
+}
+
+/// Writes the files of `stream` into the new folder `part`. `sealed`: the last document contains the digests of the pieces before it.
+pub fn fill_new(part: &Path, sealed: bool, stream: &mut FileStream) -> Result<()> {
+    fs::create_dir(part).map_err(|e| unwritable(part.display(), e))?;
+    let names: Vec<String> = stream.files().iter().map(|file| file.name.clone()).collect();
+    let mut next = wait(stream.next_chunk())?;
+    for (index, name) in names.iter().enumerate() {
+        let path = part.join(name);
+        let refused = |e: std::io::Error| unwritable(path.display(), e);
+        let mut file = File::create_new(&path).map_err(refused)?;
+        while let Some(chunk) = next.take_if(|chunk| chunk.file == index) {
+            if sealed {
+                stream.hashed(&sha256(&chunk.bytes))?;
+            }
+            file.write_all(&chunk.bytes).map_err(refused)?;
+            next = wait(stream.next_chunk())?;
+        }
+        file.sync_all().map_err(refused)?;
+        let (written, announced) = (file.metadata().map_err(refused)?.len(), stream.files()[index].bytes);
+        if written != announced {
+            return Err(unwritable(path.display(), format!("{written} bytes written, {announced} announced")).into());
+        }
+    }
+    flush_folder(part)
+}
+
+pub fn rename(from: &Path, to: &Path) -> Result<()> {
+    fs::rename(from, to).map_err(|e| unwritable(to.display(), e).into())
+}
+
+pub fn remove_file(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(unwritable(path.display(), e).into()),
+        _ => Ok(()),
+    }
+}
+
+pub fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Makes names in `folder` durable. Windows cannot open a folder, and does not need this flush.
+pub fn flush_folder(folder: &Path) -> Result<()> {
+    match File::open(folder) {
+        Ok(handle) => handle.sync_all().map_err(|e| unwritable(folder.display(), e).into()),
+        Err(_) => Ok(()),
+    }
+}

@@ -1,0 +1,82 @@
+//! A place for one file.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tabtune::bundle::FileStream;
+
+use super::Folder;
+use super::disk::{check_room, fill_new, flush_folder, make_folder, mark, occupied, parent, rename, temporary, try_out};
+use crate::error::{Result, unwritable};
+
+/// A file that does not exist yet, and the receipt that may stand beside it.
+pub struct OneFile {
+    path: PathBuf,
+    mark: String,
+}
+
+impl OneFile {
+    /// # Errors
+    /// `output.occupied` if something has this name or that of the receipt; `sink.write` if nothing can be written there.
+    pub fn new(path: &Path) -> Result<Self> {
+        if path.file_name().is_none() {
+            return Err(unwritable(path.display(), "expected the name of a file").into());
+        }
+        let file = Self { path: path.to_path_buf(), mark: mark() };
+        file.check_free()?;
+        make_folder(parent(path))?;
+        try_out(parent(path), &file.mark)?;
+        Ok(file)
+    }
+
+    /// Writes the one file of `stream`, and its receipt as `<path>.receipt.json`. Returns the paths of the files.
+    pub fn write(&self, stream: &mut FileStream) -> Result<Vec<PathBuf>> {
+        check_room(parent(&self.path), stream.files().iter().map(|file| file.bytes).sum())?;
+        let part = parent(&self.path).join(temporary(&self.mark));
+        let names: Vec<PathBuf> = stream.files().iter().map(|file| part.join(&file.name)).collect();
+        let written = fill_new(&part, false, stream)
+            .and_then(|()| self.check_free())
+            .and_then(|()| names.iter().zip(self.places()).try_for_each(|(written, place)| rename(written, &place)));
+        // The first failure is the one to report.
+        let removed = fs::remove_dir_all(&part);
+        written?;
+        removed.map_err(|e| unwritable(part.display(), e))?;
+        flush_folder(parent(&self.path))?;
+        Ok(self.places().into_iter().take(names.len()).collect())
+    }
+
+    fn places(&self) -> [PathBuf; 2] {
+        let mut receipt: OsString = self.path.file_name().unwrap_or_default().to_os_string();
+        receipt.push(".receipt.json");
+        [self.path.clone(), self.path.with_file_name(receipt)]
+    }
+
+    fn check_free(&self) -> Result<()> {
+        match self.places().iter().find(|place| place.symlink_metadata().is_ok()) {
+            Some(place) => Err(occupied(place, "something of this name".into())),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Where one output goes.
+pub enum Place {
+    /// Into a folder.
+    Folder(Folder),
+    /// Into a file.
+    File(OneFile),
+}
+
+impl Place {
+    /// Writes the files of `stream`; their paths.
+    pub fn write(&self, stream: &mut FileStream) -> Result<Vec<PathBuf>> {
+        match self {
+            Self::Folder(folder) => {
+                folder.check_room(stream, stream.files().iter().map(|file| file.bytes).sum())?;
+                folder.write(stream)
+            }
+            Self::File(file) => file.write(stream),
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! An adapter merged into a base by each command that does: one sum in f32, rounded once, to the type that is written.
+
+use std::collections::BTreeMap;
+
+use safetensors::tensor::{Dtype, TensorView};
+use safetensors::{SafeTensors, serialize};
+
+use super::*;
+
+const RANK: usize = 2;
+const SCALE: f64 = 4.0 / RANK as f64;
+/// The matrices with factors, as rows and columns of the model of `tiny`.
+const TARGETS: [(&str, usize, usize); 2] = [("self_attn.q_proj", 16, 16), ("mlp.down_proj", 16, 24)];
+
+/// The checkpoint of a short run in bf16: a base whose dtype a small change does not survive.
+fn base_in_bf16(place: &Path) -> (String, String) {
+    let (config, data) = tiny(place);
+    let out = text(&place.join("base"));
+    succeed(&[&short(&config, &data)[..], &["--precision", "bf16", "--stop-at", "1", "--out", &out]].concat());
+    (out, data)
+}
+
+/// Values of both signs around `size`, whose digits fill an f32.
+fn values(count: usize, size: f32, seed: u32) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(1);
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (f64::from(state) / f64::from(u32::MAX) * 2.0 - 1.0) as f32 * size
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+/// The factors of an adapter by the name of their matrix: A [r, in] and B [out, r], with values of B around `size`.
+fn factors(size: f32) -> BTreeMap<String, [Vec<f32>; 2]> {
+    let mut all = BTreeMap::new();
+    for layer in 0..2 {
+        for (at, (target, rows, columns)) in TARGETS.into_iter().enumerate() {
+            let seed = (layer * 10 + at) as u32;
+            all.insert(format!("model.layers.{layer}.{target}"), [values(RANK * columns, 0.3, seed), values(rows * RANK, size, seed + 5)]);
+        }
+    }
+    all
+}
+
+/// An adapter in PEFT's files.
+fn adapter(folder: &Path, factors: &BTreeMap<String, [Vec<f32>; 2]>) -> String {
+    std::fs::create_dir_all(folder).unwrap();
+    let bytes = |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+    let mut tensors = Vec::new();
+    for (name, [a, b]) in factors {
+        for (factor, values, shape) in [("A", a, vec![RANK, a.len() / RANK]), ("B", b, vec![b.len() / RANK, RANK])] {
+            tensors.push((format!("base_model.model.{name}.lora_{factor}.weight"), bytes(values), shape));
+        }
+    }
+    let views = tensors.iter().map(|(name, bytes, shape)| (name, TensorView::new(Dtype::F32, shape.clone(), bytes).unwrap()));
+    std::fs::write(folder.join("adapter_model.safetensors"), serialize(views, None).unwrap()).unwrap();
+    let config = json!({
+        "peft_type": "LORA", "task_type": "CAUSAL_LM", "r": RANK, "lora_alpha": 4, "lora_dropout": 0.0, "bias": "none",
+        "target_modules": TARGETS.map(|(target, ..)| target.rsplit('.').next().unwrap())
+    });
+    std::fs::write(folder.join("adapter_config.json"), config.to_string()).unwrap();
+    text(folder)
+}
+
+/// The matrices of a folder as f64.
+fn matrices(folder: &str) -> BTreeMap<String, Vec<f64>> {
+    let bytes = std::fs::read(Path::new(folder).join("model.safetensors")).unwrap();
+    let file = SafeTensors::deserialize(&bytes).unwrap();
+    let widened = |view: &TensorView<'_>| -> Vec<f64> {
+        let data = view.data();
+        match view.dtype() {
+            Dtype::F32 => data.chunks_exact(4).map(|b| f64::from(f32::from_le_bytes(b.try_into().unwrap()))).collect(),
+            Dtype::BF16 => data.chunks_exact(2).map(|b| half::bf16::from_le_bytes(b.try_into().unwrap()).to_f64()).collect(),
+            Dtype::F16 => data.chunks_exact(2).map(|b| half::f16::from_le_bytes(b.try_into().unwrap()).to_f64()).collect(),
+            other => panic!("{other:?}"),
+        }
+    };
+    file.tensors().iter().map(|(name, view)| (name.clone(), widened(view))).collect()
+}
+
+/// What of the change is in the merged weights: 1 − ‖W′ − W − sBA‖ / ‖sBA‖ in f64, the least of all targets.
+fn survival(base: &str, merged: &str, factors: &BTreeMap<String, [Vec<f32>; 2]>) -> f64 {
+    let (base, merged) = (matrices(base), matrices(merged));
+    let of = |(name, [a, b]): (&String, &[Vec<f32>; 2])| {
+        let (name, columns) = (format!("{name}.weight"), a.len() / RANK);
+        let (mut lost, mut whole) = (0.0, 0.0);
+        for (at, (new, old)) in merged[&name].iter().zip(&base[&name]).enumerate() {
+            let (row, column) = (at / columns, at % columns);
+            let change = SCALE * (0..RANK).map(|k| f64::from(b[row * RANK + k]) * f64::from(a[k * columns + column])).sum::<f64>();
+            lost += (new - old - change).powi(2);
+            whole += change.powi(2);
+        }
+        1.0 - (lost / whole).sqrt()
+    };
+    factors.iter().map(of).fold(f64::INFINITY, f64::min)
+}
+
+/// 0.9999 is what an f32 sum keeps of a change a thousandth of its weight; rounded to bf16 first, less than half of it is left.
+#[test]
+fn a_sum_is_rounded_once_to_the_type_that_is_written() {
+    let place = folder("merges");
+    let (model, data) = base_in_bf16(&place);
+    for (name, size) in [("small", 2e-4), ("real", 2e-2)] {
+        let factors = factors(size);
+        let adapter = adapter(&place.join(name), &factors);
+        for dtype in ["f32", "f16", "bf16"] {
+            let to = |command: &str| text(&place.join(format!("{name}-{dtype}-{command}")));
+            let (merged, converted) = (to("merge"), to("convert"));
+            succeed(&["adapter", "merge", "--model", &model, "--adapter", &adapter, "--dtype", dtype, "--to", &merged]);
+            succeed(&["convert", "--model", &model, "--merge-adapter", &adapter, "--dtype", dtype, "--to", &converted]);
+            let read = |folder: &str| std::fs::read(Path::new(folder).join("model.safetensors")).unwrap();
+            assert!(read(&merged) == read(&converted), "{name} {dtype}");
+            let kept = survival(&model, &merged, &factors);
+            let enough = match dtype {
+                "f32" => kept >= 0.9999,
+                _ => kept < 0.9999,
+            };
+            assert!(enough, "{name} {dtype}: {kept}");
+        }
+        // A step of nothing: the weights that training begins with.
+        let still = write(
+            &place,
+            "still.json",
+            r#"{"optimizer": {"type": "sgd"}, "learning_rate": 1e-37, "steps": 1, "seq_len": 16, "batch_size": 1}"#,
+        );
+        let trained = text(&place.join(format!("{name}-trained")));
+        let train = ["train", "--model", &model, "--merge-adapter", &adapter, "--data", &data, "--device", "cpu", "--train-config", &still];
+        succeed(&[&train[..], &["--out", &trained]].concat());
+        assert!(survival(&model, &trained, &factors) >= 0.9999, "{name}: trained on");
+    }
+}
+
+/// By tensor and count, in every type and format, unless it is allowed, which is told.
+#[test]
+fn values_that_are_no_numbers_do_not_leave_unseen() {
+    let place = folder("merges-nan");
+    let (model, _) = base_in_bf16(&place);
+    let mut odd = factors(2e-2);
+    // A row of B: all of the row of the sum, 24 values.
+    odd.get_mut("model.layers.1.mlp.down_proj").unwrap()[1][6] = f32::NAN;
+    let adapter = adapter(&place.join("adapter"), &odd);
+    for (name, more) in [
+        ("stored", &[][..]),
+        ("f32", &["--dtype", "f32"]),
+        ("f16", &["--dtype", "f16"]),
+        ("whole.gguf", &["--format", "gguf", "--type", "f32"]),
+    ] {
+        let to = text(&place.join(name));
+        let merge = ["adapter", "merge", "--model", &model, "--adapter", &adapter, "--to", &to];
+        let (code, message) = refuse(&[&merge[..], more].concat());
+        assert!(
+            code == "tensor.non-finite" && message.contains("model.layers.1.mlp.down_proj.weight") && message.contains("24 NaN"),
+            "{name}: {code} {message}"
+        );
+        assert!(!Path::new(&to).exists(), "{name}");
+        let allowed = output(&[&merge[..], more, &["--allow-non-finite"]].concat());
+        let told = String::from_utf8(allowed.stderr).unwrap();
+        assert!(allowed.status.success() && told.contains("has 24 values that are NaN or infinite [tensor.non-finite]"), "{name}: {told}");
+    }
+}

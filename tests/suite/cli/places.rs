@@ -1,0 +1,280 @@
+//! Where the commands write: what lies there stays, and what they cannot write is refused before the work.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use super::*;
+
+/// Every file below `folder` that is not a checkpoint's, with its bytes; links by their targets.
+fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap()) {
+        let (path, kind) = (entry.path(), entry.file_type().unwrap());
+        if kind.is_symlink() {
+            found.insert(path.clone(), fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes());
+        } else if kind.is_dir() {
+            found.insert(path.clone(), Vec::new());
+            found.extend(contents(&path));
+        } else {
+            found.insert(path.clone(), fs::read(&path).unwrap());
+        }
+    }
+    found
+}
+
+/// A run of two steps with a checkpoint in `out`.
+fn train<'a>(config: &'a str, data: &'a str, out: &'a str) -> Vec<&'a str> {
+    [&short(config, data)[..], &["--stop-at", "2", "--out", out]].concat()
+}
+
+/// Files of the user's in a folder; what they contain.
+fn put_foreign(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    fs::create_dir_all(folder.join("thesis")).unwrap();
+    for name in ["notes.txt", "data.txt", "thesis/chapter.md", ".hidden"] {
+        fs::write(folder.join(name), format!("of the user: {name}")).unwrap();
+    }
+    contents(folder)
+}
+
+fn unchanged(before: &BTreeMap<PathBuf, Vec<u8>>, folder: &Path) {
+    let now = contents(folder);
+    for (path, bytes) in before {
+        assert_eq!(now.get(path), Some(bytes), "{}", path.display());
+    }
+}
+
+#[test]
+fn files_of_the_user_in_and_beside_a_checkpoint_stay() {
+    let place = folder("foreign");
+    let (config, data) = tiny(&place);
+    let (run, beside) = (place.join("run"), ["run.previous", "run.partial"].map(|name| place.join(name)));
+    succeed(&train(&config, &data, &text(&run)));
+    let mut before = BTreeMap::new();
+    for folder in beside.iter() {
+        fs::create_dir_all(folder).unwrap();
+        before.extend(put_foreign(folder));
+    }
+    let ours: Vec<_> = contents(&run).into_keys().collect();
+    before.extend(put_foreign(&run).into_iter().filter(|(path, _)| !ours.contains(path)));
+    let resume = ["train", "--resume", &text(&run), "--data", &data, "--device", "cpu", "--out", &text(&run), "--save-every", "1"];
+    assert_eq!(succeed(&resume).last()["step"], json!(4));
+    unchanged(&before, &place);
+    // And nothing else has come.
+    let now = contents(&place).into_keys().collect::<Vec<_>>();
+    assert!(
+        now.iter().all(|path| ours.contains(path)
+            || before.contains_key(path)
+            || [&run, &beside[0], &beside[1]].contains(&path)
+            || !path.starts_with(&run)),
+        "{now:?}"
+    );
+    assert_eq!(succeed(&["train", "--resume", &text(&run), "--data", &data, "--device", "cpu"]).last()["step"], json!(4));
+}
+
+#[test]
+fn a_folder_that_is_not_ours_is_refused_and_stays() {
+    let place = folder("occupied");
+    let (config, data) = tiny(&place);
+    let occupied = |name: &str, fill: &dyn Fn(&Path)| {
+        let out = place.join(name);
+        fs::create_dir_all(&out).unwrap();
+        fill(&out);
+        let before = contents(&out);
+        let (code, message) = refuse(&train(&config, &data, &text(&out)));
+        assert_eq!(code, "output.occupied", "{message}");
+        assert_eq!(contents(&out), before);
+        message
+    };
+    let message = occupied("notes", &|out| drop(put_foreign(out)));
+    assert!(message.contains("found .hidden, data.txt, notes.txt and 1 more"), "{message}");
+    let with = |manifest: &'static str| {
+        move |out: &Path| {
+            fs::write(out.join("checkpoint.json"), manifest).unwrap();
+            put_foreign(out);
+        }
+    };
+    for manifest in ["{}", "[]", "of somebody else", r#"{"format": "tabtune.checkpoint"}"#] {
+        let message = occupied("manifest", &with(manifest));
+        assert!(message.contains("checkpoint.json, which is not that of a checkpoint"), "{message}");
+    }
+    // A file that the checkpoint does not name, under a name that a save would take.
+    let run = place.join("run");
+    succeed(&train(&config, &data, &text(&run)));
+    let manifest = run.join("checkpoint.json");
+    let mut json: Value = serde_json::from_slice(&fs::read(&manifest).unwrap()).unwrap();
+    json["files"].as_array_mut().unwrap().retain(|file| file["name"] != "tokenizer.json");
+    fs::write(&manifest, json.to_string()).unwrap();
+    let before = contents(&run);
+    let (code, message) = refuse(&train(&config, &data, &text(&run)));
+    assert!(code == "output.occupied" && message.contains("tokenizer.json of somebody else"), "{message}");
+    assert_eq!(contents(&run), before);
+    let file = write(&place, "file", "of the user");
+    assert_eq!(refuse(&train(&config, &data, &file)).0, "output.occupied");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_is_followed_and_one_to_nothing_refused() {
+    let place = folder("links");
+    let (config, data) = tiny(&place);
+    let (target, link, dangling) = (place.join("disk"), place.join("link"), place.join("dangling"));
+    fs::create_dir(&target).unwrap();
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    std::os::unix::fs::symlink(place.join("absent"), &dangling).unwrap();
+    succeed(&train(&config, &data, &text(&link)));
+    assert!(fs::read_link(&link).unwrap() == target && target.join("checkpoint.json").is_file());
+    let (code, message) = refuse(&train(&config, &data, &text(&dangling)));
+    assert!(code == "output.occupied" && message.contains("absent, which does not exist"), "{message}");
+    let to = text(&dangling);
+    let (code, _) = refuse(&["export", "--checkpoint", &text(&target), "--format", "safetensors", "--to", &to]);
+    assert_eq!(code, "output.occupied");
+    assert!(fs::read_link(&dangling).is_ok() && !place.join("absent").exists());
+}
+
+/// A container's volume is such a folder: nothing can be renamed over it, or made beside it.
+#[cfg(unix)]
+#[test]
+fn a_folder_in_a_closed_parent_is_written_into() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = folder("closed");
+    let (config, data) = tiny(&place);
+    let (parent, out) = (place.join("parent"), place.join("parent/out"));
+    fs::create_dir_all(out.join("lost+found")).unwrap();
+    let close = |mode: u32, folder: &Path| fs::set_permissions(folder, fs::Permissions::from_mode(mode)).unwrap();
+    close(0o555, &parent);
+    let answer = [1, 2].map(|_| run(&train(&config, &data, &text(&out))));
+    let export = run(&["export", "--checkpoint", &text(&out), "--format", "safetensors", "--to", &text(&place.join("exported"))]);
+    close(0o755, &parent);
+    assert!(answer.iter().all(|answer| answer.good) && export.good, "{:?}", answer.map(|answer| answer.lines));
+    // Root may write everywhere.
+    let closed = place.join("read-only");
+    fs::create_dir(&closed).unwrap();
+    close(0o555, &closed);
+    if fs::write(closed.join("try"), "").is_err() {
+        assert_eq!(refuse(&train(&config, &data, &text(&closed))).0, "sink.write");
+    }
+    close(0o755, &closed);
+}
+
+#[test]
+fn long_names_and_spaces_are_names() {
+    let place = folder("names");
+    let (config, data) = tiny(&place);
+    for name in ["a run of mine", &"n".repeat(200)] {
+        let out = text(&place.join(name));
+        succeed(&train(&config, &data, &out));
+        let file = text(&place.join(format!("{}.gguf", &name[..name.len().min(190)])));
+        succeed(&["export", "--checkpoint", &out, "--format", "gguf", "--to", &file]);
+    }
+}
+
+#[test]
+fn a_second_process_is_refused_at_its_start() {
+    let place = folder("locked");
+    let (config, data) = tiny(&place);
+    let out = text(&place.join("run"));
+    let long = ["train", "--config", &config, "--data", &data, "--device", "cpu", "--steps", "100000", "--seq-len", "16", "--out", &out];
+    let mut first = Command::new(binary()).args(long).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let began = Instant::now();
+    while !place.join("run/.tabtune.lock").is_file() {
+        assert!(began.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    for _ in 0..20 {
+        let answer = run(&long);
+        assert!(!answer.good && answer.lines.len() == 1, "{:?}", answer.lines);
+        assert_eq!(answer.last()["error"]["code"], json!("run.locked"));
+    }
+    first.kill().unwrap();
+    first.wait().unwrap();
+    // The lock has ended with its process.
+    succeed(&train(&config, &data, &out));
+    assert!(!place.join("run/.tabtune.lock").exists());
+}
+
+/// Whichever files of the new checkpoint were moved when its process was ended, it is the one that opens; the next save puts all in order.
+#[test]
+fn a_checkpoint_whose_files_are_not_all_at_their_places_is_whole() {
+    let place = folder("moved");
+    let (config, data) = tiny(&place);
+    let [old, new] = ["old", "new"].map(|name| place.join(name));
+    succeed(&train(&config, &data, &text(&old)));
+    succeed(&[&short(&config, &data)[..], &["--out", &text(&new)]].concat());
+    let names: Vec<_> = fs::read_dir(&new).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let loss = |folder: &Path| succeed(&["evaluate", "--model", &text(folder), "--data", &data, "--device", "cpu"]).last()["loss"].clone();
+    let whole = loss(&new);
+    assert!(names.len() > 3 && whole != loss(&old));
+    for moved in 0..names.len() {
+        let run = place.join(format!("moved-{moved}"));
+        let complete = run.join(".tabtune-complete");
+        fs::create_dir_all(&complete).unwrap();
+        for entry in fs::read_dir(&old).unwrap().map(|entry| entry.unwrap()) {
+            fs::copy(entry.path(), run.join(entry.file_name())).unwrap();
+        }
+        // The manifest is moved last.
+        let ordered = names.iter().filter(|name| *name != "checkpoint.json").take(moved);
+        let there: Vec<_> = ordered.collect();
+        for name in &names {
+            let folder = if there.contains(&name) { &run } else { &complete };
+            fs::copy(new.join(name), folder.join(name)).unwrap();
+        }
+        assert_eq!(loss(&run), whole, "{moved} files moved");
+        let args = ["train", "--resume", &text(&run), "--data", &data, "--device", "cpu", "--out", &text(&run)];
+        succeed(&args);
+        assert!(!complete.exists() && loss(&run) == whole, "{moved} files moved");
+    }
+}
+
+/// Short form; `TABTUNE_FULL=1` makes sixty of it.
+#[test]
+fn a_process_that_is_killed_while_it_saves_leaves_a_checkpoint() {
+    let place = folder("killed");
+    let (config, data) = tiny(&place);
+    let run = place.join("run");
+    let out = text(&run);
+    succeed(&train(&config, &data, &out));
+    let before: BTreeMap<_, _> = {
+        let ours: Vec<_> = contents(&run).into_keys().collect();
+        put_foreign(&run).into_iter().filter(|(path, _)| !ours.contains(path)).collect()
+    };
+    let kills = if tabtune_tests::in_full() { 60 } else { 8 };
+    let mut wait = Duration::from_millis(37);
+    for kill in 0..kills {
+        let resume = [
+            "train",
+            "--resume",
+            &out,
+            "--data",
+            &data,
+            "--device",
+            "cpu",
+            "--override",
+            "steps",
+            "--steps",
+            "100000",
+            "--save-every",
+            "1",
+        ];
+        let mut child =
+            Command::new(binary()).args(resume).args(["--out", &out]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(200) + wait);
+        wait = Duration::from_micros((wait.as_micros() as u64).wrapping_mul(6_364_136_223).wrapping_add(1_442_695) % 150_000);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let answer = super::run(&["inspect", &out]);
+        assert!(answer.good, "kill {kill}: {:?}", answer.lines);
+        let steps = ["train", "--resume", &out, "--data", &data, "--device", "cpu"];
+        // Opens every byte of it; the settings that were overridden are in it.
+        let (code, message) = refuse(&[&steps[..], &["--seed", "99"]].concat());
+        assert!(code == "optim.resume-mismatch", "kill {kill}: {code} {message}");
+        unchanged(&before, &run);
+    }
+    // What the killed ones left is gone with the next save.
+    succeed(&["train", "--resume", &out, "--data", &data, "--device", "cpu", "--stop-at", "3", "--out", &out]);
+    let left: Vec<_> =
+        contents(&run).into_keys().filter(|path| path.file_name().unwrap().to_string_lossy().starts_with(".tabtune")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
