@@ -112,7 +112,11 @@ pub fn model_sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
         let all = files_of(path)?;
         // A checkpoint folder is a model folder with two more files.
         let of_run = |p: &Path| [MANIFEST, "optimizer.safetensors"].contains(&file_name(p).as_str());
-        paths = all.into_iter().filter(|p| has_ending(p, &["gguf", "json", "safetensors", "jinja"]) && !of_run(p)).collect();
+        let weights = all.iter().any(|p| has_ending(p, &["gguf", "safetensors"]));
+        // Pickles are refused by name where nothing else has weights.
+        let read =
+            |p: &Path| has_ending(p, &["gguf", "json", "safetensors", "jinja"]) || !weights && has_ending(p, &["bin", "pt", "pth", "ckpt"]);
+        paths = all.into_iter().filter(|p| read(p) && !of_run(p)).collect();
         if paths.is_empty() {
             return Err(RunError::Usage(format!(
                 "{}: no model in this folder: expected config.json and model.safetensors, or one .gguf file",

@@ -12,6 +12,9 @@ pub(super) fn config_from_gguf(file: &GgufFile, name: &str, divisors: Option<&[f
     let architecture = file.get("general.architecture").and_then(GgufValue::text);
     let family = architecture.ok_or_else(|| missing(name, "general.architecture"))?;
     let keys = Keys { file, divisors, name, family };
+    if keys.get("attention.causal").is_some_and(|value| value.bool() == Some(false)) {
+        return Err(unsupported(&keys.full("attention.causal"), "false", "true, or absent"));
+    }
     let config = match family {
         "llama" | "qwen2" | "qwen3" => llama(&keys, tied)?,
         "gpt2" => gpt2(&keys, tied)?,
@@ -92,14 +95,23 @@ impl<'a> Keys<'a> {
     }
 
     fn rope_scaling(&self, head_dim: usize, theta: f64) -> Result<RopeScaling> {
-        let word = self.text("rope.scaling.type")?.unwrap_or("none");
+        let own = match self.number("rope.scaling.factor")? {
+            Some(factor) => Some(factor),
+            None => self.number("rope.scale_linear")?,
+        };
+        // As llama.cpp has it: a factor without a type scales linearly, and 0 is none.
+        let factor = own.filter(|factor| *factor != 0.0);
+        let word = self.text("rope.scaling.type")?.unwrap_or(if factor.is_some_and(|factor| factor != 1.0) { "linear" } else { "none" });
+        if let Some(attention) = self.number("rope.scaling.attn_factor")?.filter(|factor| *factor != 1.0) {
+            return Err(unsupported(&self.full("rope.scaling.attn_factor"), attention, "1, or absent"));
+        }
         if let Some(factors) = self.divisors {
             let found = llama3_of(factors, head_dim, theta).filter(|_| word == "none");
             return found.ok_or_else(|| unsupported(names::ROPE_FREQS, "of an unknown rule", "the factors of Llama 3.1"));
         }
         match word {
             "none" => Ok(RopeScaling::Default),
-            "linear" => match self.number("rope.scaling.factor")? {
+            "linear" => match factor {
                 Some(factor) => Ok(RopeScaling::Linear { factor }),
                 None => Err(missing(self.name, &self.full("rope.scaling.factor"))),
             },

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
+use super::refusal::known_mark;
 use super::sha256::Digest;
 use crate::error::{Error, Refusal, Result, word};
 
@@ -184,7 +185,22 @@ pub(crate) fn read_document(source: &dyn ByteSource, limit: u64) -> Result<Vec<u
         bytes.extend_from_slice(piece);
         Ok(())
     })?;
+    if source.name().to_ascii_lowercase().ends_with(".json") {
+        refuse_other_document(source, &bytes)?;
+    }
     Ok(bytes)
+}
+
+/// Refuses what lies under the name of a JSON document when a download went wrong.
+fn refuse_other_document(source: &dyn ByteSource, bytes: &[u8]) -> Result<()> {
+    let refusal = Refusal::new(word!("format.mismatch")).of(source.name()).expected("JSON");
+    let refusal = match known_mark(source) {
+        _ if bytes.trim_ascii().is_empty() => refusal.found("an empty file").hint("the download went wrong: fetch the file again"),
+        Some("html") => refusal.found("html").hint("this is a page of HTML, not JSON: the download went wrong"),
+        Some("git-lfs-pointer") => refusal.found("git-lfs-pointer").hint("this is a pointer; fetch the real file with git lfs pull"),
+        _ => return Ok(()),
+    };
+    Err(refusal.into())
 }
 
 /// Bytes of a file that are written as they are.

@@ -83,6 +83,19 @@ impl Bundle {
     }
 }
 
+impl Bundle {
+    /// Whether its files store tensors in blocks, whatever was merged into them.
+    pub(crate) fn stores_blocks(&self) -> bool {
+        self.entries.values().any(|entry| matches!(entry.encoding, Some(Encoding::Blocks(_))))
+    }
+
+    /// Its own files, without that of an adapter.
+    pub(crate) fn own_files(self: &Rc<Self>) -> Vec<Box<dyn ByteSource>> {
+        let count = self.files.len() - usize::from(self.adapter.is_some());
+        (0..count).map(|at| Box::new(BundleFile { bundle: Rc::clone(self), at }) as Box<dyn ByteSource>).collect()
+    }
+}
+
 impl StoredTensor {
     /// The tensor `name` of `bundle`, of its model or of the adapter beside it; `model.tensor.missing` if it has none of this name.
     pub fn new(bundle: &Rc<Bundle>, name: &str) -> Result<Self> {
@@ -104,6 +117,21 @@ impl StoredTensor {
     /// Whether its values are stored in blocks.
     pub fn is_blocks(&self) -> bool {
         self.entry.dtype.starts_with("GGML:")
+    }
+
+    /// The model that it is of, if its values are sums of a base's and of an adapter's product.
+    pub(crate) fn merged_in(&self) -> Option<&Rc<Bundle>> {
+        self.entry.merge.as_ref().map(|_| &self.bundle)
+    }
+
+    /// The same, such sums left as they are in f32: for writers that round by themselves.
+    #[must_use]
+    pub(crate) fn exactly(mut self) -> Self {
+        if let Some(merge) = &self.entry.merge {
+            self.entry.merge = Some(Rc::new(merge.exactly()));
+            self.entry.dtype = "F32".to_string();
+        }
+        self
     }
 
     /// Whether its values are the exact sums of a base's and of an adapter's product.

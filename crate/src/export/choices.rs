@@ -6,6 +6,7 @@ use super::folder::export_folder;
 use super::gguf::NAME;
 use super::gguf_adapter::export_gguf_adapter;
 use super::gguf_types::{GgufTypes, words};
+use super::merged::opened_merged;
 use super::options::{ExportDtype, ExportFormat, ExportOptions};
 use super::peft::export_adapter;
 use super::recipe::{Start, recipe};
@@ -54,7 +55,11 @@ pub fn export_choices(source: &ExportSource) -> Vec<ExportChoice> {
     if source.adapter_settings.is_some() {
         return of_adapter(source);
     }
-    let folder = export_folder(source, &ExportOptions::default());
+    let usual = ExportOptions::default();
+    let folder = match opened_merged(source, &usual) {
+        Ok(Some((merged, _, options))) => export_folder(&merged, &options),
+        _ => export_folder(source, &usual),
+    };
     let mut choices = if folder.is_err() {
         let dtype = ExportOptions { dtype: ExportDtype::F32, ..ExportOptions::default() };
         vec![
@@ -68,6 +73,9 @@ pub fn export_choices(source: &ExportSource) -> Vec<ExportChoice> {
     // The base's metadata and tokenizer serve where no new ones can be made.
     let patched = start.is_err() && source.base.as_ref().is_some_and(|base| base.format == "gguf");
     for word in words() {
+        let options = ExportOptions { format: ExportFormat::Gguf, types: Some(word.to_string()), ..ExportOptions::default() };
+        let merged = opened_merged(source, &options).ok().flatten();
+        let source = merged.as_ref().map_or(source, |(merged, ..)| merged);
         let plan = |start: &Start| {
             let mut stream = recipe(source, start, NAME, GgufTypes::from_word(word)?, false)?;
             stream.push_receipt(RECEIPT, source.draft())?;
@@ -77,6 +85,10 @@ pub fn export_choices(source: &ExportSource) -> Vec<ExportChoice> {
         let mut choice = ExportChoice::planned(ExportFormat::Gguf, Some(word), made);
         if patched {
             choice = ExportChoice { ok: true, needs: Some("base"), reason: None, ..choice };
+        }
+        if merged.as_ref().is_some_and(|(_, files, _)| !files.is_empty()) {
+            // The base's file with the sums in their places is another one.
+            choice.bytes = None;
         }
         choice.lossy = choice.ok.then(|| "groups and optimizer state".to_string());
         choices.push(choice);

@@ -8,7 +8,10 @@ use super::gguf_types::GgufTypes;
 use super::options::{ExportDtype, ExportFormat, ExportOptions};
 use super::peft::push_adapter;
 use super::source::{ExportSource, Weights};
-use crate::bundle::{Bundle, ByteSource, FileStream, MemorySource, ModelAssets, OpenOptions, SourceFormat, VerifyPolicy, open_bundle_with};
+use crate::bundle::{
+    Bundle, ByteSource, FileStream, MemorySource, ModelAssets, OpenOptions, SelectionReport, SourceFormat, StreamTensor, StreamValues,
+    VerifyPolicy, open_bundle_with,
+};
 use crate::error::{Error, Fault, Refusal, Result, word};
 use crate::model::open_model_with;
 
@@ -54,13 +57,13 @@ pub async fn export_merged(source: &ExportSource, base_files: Vec<Box<dyn ByteSo
 
 /// How an adapter is merged into a base for an export: the sum is made in f32 and rounded once, to the type that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Merging {
+struct Merging {
     /// The dtype of a folder's tensors: of a packed base F16 throughout, unless another one is asked for.
-    pub dtype: ExportDtype,
+    dtype: ExportDtype,
     /// The output is the base's GGUF file with the targets in their places, in the types that they have there.
-    pub patched: bool,
+    patched: bool,
     /// The writer rounds. Else, where every tensor keeps the dtype of a folder, the sum is rounded to it.
-    pub exact: bool,
+    exact: bool,
 }
 
 impl Merging {
@@ -68,9 +71,9 @@ impl Merging {
     ///
     /// # Errors
     /// `export.gguf.type` for a type that cannot be written.
-    pub fn of(base: &Bundle, options: &ExportOptions) -> Result<Self> {
+    fn of(base: &Bundle, options: &ExportOptions) -> Result<Self> {
         let gguf = options.format == ExportFormat::Gguf;
-        let dtype = if options.dtype == ExportDtype::Stored && is_packed(base) { ExportDtype::F16 } else { options.dtype };
+        let dtype = if options.dtype == ExportDtype::Stored && base.stores_blocks() { ExportDtype::F16 } else { options.dtype };
         let types = options.types.as_deref().map_or(Ok(GgufTypes::AsBase), GgufTypes::from_word)?;
         let patched = gguf && base.source_format == SourceFormat::Gguf;
         let exact = if gguf { patched || types != GgufTypes::AsBase } else { dtype != ExportDtype::Stored };
@@ -91,9 +94,32 @@ fn checked_base(source: &ExportSource, files: Vec<Box<dyn ByteSource>>) -> Resul
     Ok(base)
 }
 
-/// Whether tensors of the base are stored in blocks.
-fn is_packed(base: &Bundle) -> bool {
-    base.names().iter().any(|name| base.dtype(name).is_some_and(|dtype| dtype.starts_with("GGML:")))
+/// What an opened model that an adapter was merged into is exported as: its sums, the files that they go into, and the options that follow
+/// from the base; `None` where nothing was merged.
+///
+/// # Errors
+/// `export.gguf.type` for a type that cannot be written.
+pub(crate) fn opened_merged(
+    source: &ExportSource,
+    options: &ExportOptions,
+) -> Result<Option<(ExportSource, Vec<Box<dyn ByteSource>>, ExportOptions)>> {
+    let of_tensor = |tensor: &StreamTensor| match &tensor.values {
+        StreamValues::Stored(stored) => stored.merged_in().cloned(),
+        _ => None,
+    };
+    let Some(bundle) = source.weights.tensors.iter().find_map(of_tensor) else { return Ok(None) };
+    let Merging { dtype, patched, exact } = Merging::of(&bundle, options)?;
+    let mut source = source.clone();
+    if exact {
+        for tensor in &mut source.weights.tensors {
+            if let StreamValues::Stored(stored) = &mut tensor.values {
+                *stored = stored.clone().exactly();
+            }
+        }
+    }
+    let whole = source.selection == SelectionReport::default();
+    let files = if patched && whole { bundle.own_files() } else { Vec::new() };
+    Ok(Some((source, files, ExportOptions { dtype, ..options.clone() })))
 }
 
 /// The adapter as it is now, in PEFT's files.

@@ -13,7 +13,7 @@ use crate::checkpoint::Checkpoint;
 use crate::error::{Refusal, Result, word};
 use crate::export::{
     ExportFormat, ExportOptions, ExportSource, Weights, check_kind, export_adapter, export_folder, export_gguf, export_gguf_adapter,
-    export_merged, training_record,
+    export_merged, opened_merged, training_record,
 };
 
 /// Name of the document of a JSON export without its ending, unless another one is asked for.
@@ -25,14 +25,18 @@ const JSON_NAME: &str = "model";
 /// # Errors
 /// `tensor.non-finite` for weights with NaN or infinite values that are not allowed; those of [`export_folder`], [`export_gguf`], [`export_adapter`], [`export_gguf_adapter`], [`export_merged`] and [`PortableModelStateDict::export_json`].
 pub async fn export(source: &ExportSource, base_files: Vec<Box<dyn ByteSource>>, options: &ExportOptions) -> Result<FileStream> {
+    let whole = matches!(options.format, ExportFormat::Safetensors | ExportFormat::Gguf);
+    if whole && let Some((merged, own_files, options)) = opened_merged(source, options)? {
+        let files = if base_files.is_empty() { own_files } else { base_files };
+        return whole_model(&merged, files, &options).await;
+    }
     match options.format {
         ExportFormat::Peft => Ok(export_adapter(source, options)?.allow_non_finite(options.allow_non_finite)),
         ExportFormat::GgufAdapter => Ok(export_gguf_adapter(source, options)?.allow_non_finite(options.allow_non_finite)),
         ExportFormat::Safetensors | ExportFormat::Gguf if source.adapter_settings.is_some() => {
             Ok(export_merged(source, base_files, options).await?.allow_non_finite(options.allow_non_finite))
         }
-        ExportFormat::Safetensors => Ok(export_folder(source, options)?.allow_non_finite(options.allow_non_finite)),
-        ExportFormat::Gguf => Ok(export_gguf(source, base_files, options).await?.allow_non_finite(options.allow_non_finite)),
+        ExportFormat::Safetensors | ExportFormat::Gguf => whole_model(source, base_files, options).await,
         ExportFormat::Json => {
             check_kind(source, ExportFormat::Json)?;
             let state = state_of(source, options.optimizer)?;
@@ -45,6 +49,14 @@ pub async fn export(source: &ExportSource, base_files: Vec<Box<dyn ByteSource>>,
             Ok(stream)
         }
     }
+}
+
+async fn whole_model(source: &ExportSource, base_files: Vec<Box<dyn ByteSource>>, options: &ExportOptions) -> Result<FileStream> {
+    let stream = match options.format {
+        ExportFormat::Gguf => export_gguf(source, base_files, options).await?,
+        _ => export_folder(source, options)?,
+    };
+    Ok(stream.allow_non_finite(options.allow_non_finite))
 }
 
 /// The state of a checkpoint, exported without a device. That of an adapter is the adapter alone.

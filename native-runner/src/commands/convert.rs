@@ -3,13 +3,12 @@
 use std::path::Path;
 use std::rc::Rc;
 
-use tabtune::bundle::{OpenOptions, open_bundle_with};
-use tabtune::export::{ExportSource, Merging};
+use tabtune::export::ExportSource;
 
 use super::{Outcome, outgoing};
 use crate::args::{ConvertArgs, OutputArgs, RequestArgs};
 use crate::error::Result;
-use crate::files::{Wanted, model_sources, open_wanted};
+use crate::files::{Wanted, open_wanted};
 use crate::output::Output;
 use crate::selection::request;
 
@@ -20,22 +19,9 @@ pub fn run(args: &ConvertArgs, output: &Output) -> Result<Outcome> {
 
 /// Converts `model`, with what is merged into it and selected of it.
 pub fn convert(model: &Path, adapter: Option<&Path>, selected: &RequestArgs, to: &OutputArgs, output: &Output) -> Result<Outcome> {
-    let (mut options, place) = outgoing::options(to)?;
-    let headers = OpenOptions { headers_only: true, ..OpenOptions::default() };
-    let merging = match adapter {
-        Some(_) => Some(Merging::of(&open_bundle_with(model_sources(model)?, headers)?, &options)?),
-        None => None,
-    };
-    let exact = merging.is_some_and(|merging| merging.exact);
-    let bundle = Rc::new(open_wanted(model, Wanted { adapter, exact, request: request(selected)?, ..Wanted::default() })?);
+    let (options, place) = outgoing::options(to)?;
+    let bundle = Rc::new(open_wanted(model, Wanted { adapter, request: request(selected)?, ..Wanted::default() })?);
     let source = ExportSource::of_bundle(&bundle)?.summed(&bundle)?;
-    let mut base = outgoing::base(to)?;
-    if let Some(merging) = merging {
-        options.dtype = merging.dtype;
-        if merging.patched && base.is_empty() {
-            base = model_sources(model)?;
-        }
-    }
-    outgoing::write(&source, base, &options, &place, output)?;
+    outgoing::write(&source, outgoing::base(to)?, &options, &place, output)?;
     Ok(Outcome::Good)
 }

@@ -28,6 +28,7 @@ pub fn file(name: &str, bytes: impl Into<Vec<u8>>) -> Box<dyn ByteSource> {
 /// A metadata value of a GGUF file.
 pub enum Meta {
     U32(u32),
+    Bool(bool),
     F32(f32),
     Text(&'static str),
     Texts(Vec<String>),
@@ -58,6 +59,10 @@ pub fn gguf(metadata: &[(&str, Meta)], tensors: &[Tensor]) -> Vec<u8> {
             Meta::U32(value) => {
                 out.extend(4u32.to_le_bytes());
                 out.extend(value.to_le_bytes());
+            }
+            Meta::Bool(value) => {
+                out.extend(7u32.to_le_bytes());
+                out.push(u8::from(*value));
             }
             Meta::F32(value) => {
                 out.extend(6u32.to_le_bytes());

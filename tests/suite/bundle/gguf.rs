@@ -1,7 +1,7 @@
 //! GGUF files: names, layouts, configuration, tokenizer.
 
 use tabtune::bundle::{Bundle, SourceFormat, open_bundle};
-use tabtune::config::Architecture;
+use tabtune::config::{Architecture, RopeScaling};
 
 use super::files::{Meta, Tensor, file, gguf, ramp};
 
@@ -72,10 +72,28 @@ fn what_the_metadata_asks_for_and_is_not_built_is_refused() {
     assert_eq!(code(vec![("llama.rope.scaling.type", Meta::Text("yarn"))], &[embedding()]), "model.config.unsupported");
     assert_eq!(code(vec![("llama.attention.sliding_window", Meta::U32(4))], &[embedding()]), "model.config.unsupported");
     assert_eq!(code(vec![("llama.rope.dimension_count", Meta::U32(2))], &[embedding()]), "model.config.unsupported");
+    assert_eq!(code(vec![("llama.rope.scaling.attn_factor", Meta::F32(1.5))], &[embedding()]), "model.config.unsupported");
+    assert_eq!(code(vec![("llama.attention.causal", Meta::Bool(false))], &[embedding()]), "model.config.unsupported");
     assert_eq!(code(vec![], &[]), "model.tensor.missing");
     assert_eq!(code(vec![("llama.vocab_size", Meta::U32(9))], &[embedding()]), "model.vocab.rows");
     let other = gguf(&[("general.architecture", Meta::Text("mamba"))], &[]);
     assert_eq!(open_bundle(vec![file("m.gguf", other)]).unwrap_err().code(), "model.arch.unsupported");
+}
+
+/// llama.cpp takes a factor without a type, and the older key, as linear scaling.
+#[test]
+fn factors_without_a_type_scale_linearly() {
+    let scaling = |extra| llama(extra, &[embedding()]).unwrap().config.rope_scaling;
+    let linear = RopeScaling::Linear { factor: 2.0 };
+    assert_eq!(scaling(vec![("llama.rope.scaling.factor", Meta::F32(2.0))]), linear);
+    assert_eq!(scaling(vec![("llama.rope.scale_linear", Meta::F32(2.0))]), linear);
+    let none = vec![("llama.rope.scaling.type", Meta::Text("none")), ("llama.rope.scaling.factor", Meta::F32(2.0))];
+    assert_eq!(scaling(none), RopeScaling::Default);
+    assert_eq!(scaling(vec![("llama.rope.scaling.factor", Meta::F32(1.0))]), RopeScaling::Default);
+    assert_eq!(
+        scaling(vec![("llama.rope.scaling.attn_factor", Meta::F32(1.0)), ("llama.attention.causal", Meta::Bool(true))]),
+        RopeScaling::Default
+    );
 }
 
 /// A whole model of one block: hidden size 8, two heads of four, one key head.

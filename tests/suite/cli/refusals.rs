@@ -258,3 +258,34 @@ fn text_of_files_is_shown_and_not_obeyed() {
     let refused = output(&["tokenize", "--model", &text(&place), "--text", "a"]);
     assert!(!refused.status.success() && !acts(&refused.stderr) && !acts(&refused.stdout));
 }
+
+/// What lies under the name of a document when a download went wrong is told as what it is.
+#[test]
+fn documents_that_are_no_json_are_named() {
+    let (out, data) = checkpoint();
+    let place = folder("no-json");
+    let page = b"<!DOCTYPE html><html><body>404</body></html>";
+    let pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n";
+    for (index, (bytes, word)) in
+        [(&page[..], "HTML"), (&pointer[..], "git lfs pull"), (&b" \n"[..], "an empty file")].into_iter().enumerate()
+    {
+        let model = place.join(format!("model-{index}"));
+        copy_with(&out, &model, "config.json", bytes);
+        std::fs::remove_file(model.join("checkpoint.json")).unwrap();
+        let (code, message) = refuse(&["evaluate", "--model", &text(&model), "--data", &data, "--device", "cpu"]);
+        assert!(code == "format.mismatch" && message.contains(word) && message.contains("config.json"), "{code} {message}");
+    }
+    let mlx = place.join("mlx");
+    std::fs::create_dir(&mlx).unwrap();
+    std::fs::write(mlx.join("adapter_config.json"), r#"{"lora_parameters": {"rank": 8}}"#).unwrap();
+    std::fs::write(mlx.join("adapters.safetensors"), []).unwrap();
+    let merge = ["adapter", "merge", "--model", &out, "--adapter", &text(&mlx), "--to", &text(&place.join("to"))];
+    let (code, message) = refuse(&merge);
+    assert!(code == "format.unsupported" && message.contains("an adapter of MLX") && message.contains("mlx_lm.fuse"), "{code} {message}");
+    let pickled = place.join("pickled");
+    std::fs::create_dir(&pickled).unwrap();
+    std::fs::copy(Path::new(&out).join("config.json"), pickled.join("config.json")).unwrap();
+    std::fs::write(pickled.join("pytorch_model.bin"), b"PK\x03\x04archive").unwrap();
+    let (code, message) = refuse(&["evaluate", "--model", &text(&pickled), "--data", &data, "--device", "cpu"]);
+    assert!(code == "format.unsupported" && message.contains("pickle"), "{code} {message}");
+}

@@ -52,6 +52,11 @@ pub(in crate::bundle) struct Merge {
 }
 
 impl Merge {
+    /// The same, its sum left as it is in f32.
+    pub(in crate::bundle) fn exactly(&self) -> Self {
+        Self { exact: true, ..self.clone() }
+    }
+
     /// Refuses a pair that is larger than memory may be.
     pub(super) fn check_size(&self, artifact: &str) -> Result<()> {
         let bytes = |factor: &Factor| factor.rows.checked_mul(factor.columns)?.checked_mul(4);

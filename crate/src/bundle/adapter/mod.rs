@@ -9,6 +9,7 @@ mod pairs;
 mod report;
 mod scaling;
 mod targets;
+mod tensor_names;
 mod write;
 
 pub use config::LoraConfig;

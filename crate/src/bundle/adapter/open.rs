@@ -22,6 +22,8 @@ pub(crate) const CONFIG: &str = "adapter_config.json";
 pub(crate) const WEIGHTS: &str = "adapter_model.safetensors";
 /// Key of the metadata of the weights that states the base's digest; [`LoraConfig::base_weights_digest`] is the other place.
 const BASE: &str = "tabtune.base_weights_digest";
+/// The file of an adapter that MLX trained.
+const MLX_WEIGHTS: &str = "adapters.safetensors";
 
 /// Merges the adapter of `files` (`adapter_config.json`, `adapter_model.safetensors`; others are passed over) into a model that was opened:
 /// from now on its tensors read as W + scale·(B·A), or as what the adapter stores in their place.
@@ -39,7 +41,8 @@ pub(in crate::bundle) fn merge_adapter(bundle: &mut Bundle, files: Vec<Box<dyn B
     let opened = Opened::of(bundle, files)?;
     let parts = opened.parts(bundle)?;
     untie(bundle, &parts);
-    parts.check(bundle)?;
+    let told = parts.check(bundle)?;
+    bundle.warnings.extend(told);
     let source = bundle.files.len();
     replace(bundle, &parts, source);
     for merge in parts.merges(bundle, source)? {
@@ -61,7 +64,8 @@ pub(in crate::bundle) fn merge_adapter(bundle: &mut Bundle, files: Vec<Box<dyn B
 pub(in crate::bundle) fn attach_adapter(bundle: &mut Bundle, files: Vec<Box<dyn ByteSource>>) -> Result<()> {
     let opened = Opened::of(bundle, files)?;
     let parts = opened.parts(bundle)?;
-    parts.check(bundle)?;
+    let told = parts.check(bundle)?;
+    bundle.warnings.extend(told);
     let source = bundle.files.len();
     let factors = parts.factors(bundle, source)?;
     replace(bundle, &parts, source);
@@ -153,6 +157,10 @@ fn refuse_other_formats(files: &[Box<dyn ByteSource>]) -> Result<()> {
         if pickled(&lower(file)) {
             let hint = "Python pickles are never loaded; save the adapter as safetensors where it was made";
             return Err(refusal.found("pickle").hint(hint).into());
+        }
+        if lower(file) == MLX_WEIGHTS {
+            let hint = "merge it with mlx_lm.fuse and open the result, or save its pairs transposed under PEFT's names";
+            return Err(refusal.found("an adapter of MLX").hint(hint).into());
         }
         if known_mark(file) == Some("gguf") {
             return Err(refusal.found("gguf").hint("give the files of PEFT that the adapter was made from").into());

@@ -5,18 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::config::LoraConfig;
 use super::merge::{Factor, Merge};
 use super::scaling::Scaling;
+use super::tensor_names::{PAIRS, half, plain};
 use crate::bundle::decode::Encoding;
 use crate::bundle::names::{self, HEAD, Layout, block_of};
+use crate::bundle::refusal::Warning;
 use crate::bundle::safetensors::{SafetensorsFile, SafetensorsTensor};
 use crate::bundle::tensors::{Bundle, Entry, narrow, unreadable};
-use crate::error::{Error, Refusal, Result, word};
+use crate::error::{Error, Refusal, Result, Word, word};
 
 /// What PEFT puts in front of every name.
 pub(crate) const PREFIX: &str = "base_model.model.";
-/// The two matrices of a pair, of a matrix and of a table of embeddings.
-const PAIRS: [[&str; 2]; 2] = [["lora_A", "lora_B"], ["lora_embedding_A", "lora_embedding_B"]];
-/// Wrappers of PEFT around a module that is stored in full.
-const WRAPPERS: [&str; 3] = [".modules_to_save.default.", ".modules_to_save.", ".base_layer."];
+const UNMATCHED: Word = word!("adapter.target.unmatched");
 
 /// The matrices of one module, of which a file may lack one.
 struct Halves<'a> {
@@ -145,13 +144,13 @@ impl<'a> Parts<'a> {
     }
 
     /// Refuses what is wrong with the adapter or does not fit the base: the first kind of fault, everywhere.
-    pub(super) fn check(&self, bundle: &Bundle) -> Result<()> {
+    pub(super) fn check(&self, bundle: &Bundle) -> Result<Vec<Warning>> {
         for faults in [self.unreadable(), self.incomplete(), self.other_ranks(), self.other_shapes(bundle), self.unmatched(bundle)?] {
             if !faults.is_empty() {
                 return Err(Error::Refused(faults.into_iter().map(|refusal| refusal.of(self.artifact)).collect()));
             }
         }
-        Ok(())
+        self.nameless()
     }
 
     fn unreadable(&self) -> Vec<Refusal> {
@@ -217,9 +216,9 @@ impl<'a> Parts<'a> {
         self.whole().filter_map(pair).chain(self.saved.iter().filter_map(saved)).collect()
     }
 
-    /// Modules that the base lacks or the configuration does not name, and names of the configuration without a module.
+    /// Modules that the base lacks or the configuration does not name.
     fn unmatched(&self, bundle: &Bundle) -> Result<Vec<Refusal>> {
-        let refuse = |subject: &str, expected: &str| Refusal::new(word!("adapter.target.unmatched")).subject(subject).expected(expected);
+        let refuse = |subject: &str, expected: &str| Refusal::new(UNMATCHED).subject(subject).expected(expected);
         let absent = |own: &str| names::from_hf(own, &bundle.config).is_none_or(|name| bundle.shape(&name).is_none());
         let mut faults: Vec<Refusal> = self.strange.iter().map(|name| refuse(name, "a name that begins with base_model.model.")).collect();
         let (mut found, mut lacking) = (Vec::new(), Vec::new());
@@ -232,12 +231,22 @@ impl<'a> Parts<'a> {
         faults.extend(lacking);
         faults.extend(self.config.untargeted(&found)?.into_iter().map(|module| refuse(module, "a module that target_modules names")));
         faults.extend(self.saved.keys().filter(|own| absent(own)).map(|own| refuse(own, "a tensor of the base")));
+        Ok(faults)
+    }
+
+    /// Names of the configuration without a tensor, which PEFT passes over too. Refused if the file has no tensor at all.
+    fn nameless(&self) -> Result<Vec<Warning>> {
         let saved: Vec<&str> = self.saved.keys().filter_map(|own| Some(own.rsplit_once('.')?.0)).collect();
         let modules: Vec<&str> = self.pairs.keys().map(String::as_str).chain(saved.iter().copied()).collect();
-        faults.extend(self.config.target_modules.unmatched(&modules)?.into_iter().map(|name| refuse(name, "a target with tensors")));
+        let targets = self.config.target_modules.unmatched(&modules)?;
         let without = |name: &&String| !saved.iter().any(|module| module.ends_with(name.as_str()));
-        faults.extend(self.config.modules_to_save.iter().filter(without).map(|name| refuse(name, "a saved module with tensors")));
-        Ok(faults)
+        let names: Vec<String> =
+            targets.into_iter().map(str::to_string).chain(self.config.modules_to_save.iter().filter(without).cloned()).collect();
+        if modules.is_empty() {
+            let refuse = |name: &String| Refusal::new(UNMATCHED).of(self.artifact).subject(name).expected("a target with tensors");
+            return Err(Error::Refused(names.iter().map(refuse).collect()));
+        }
+        Ok(names.iter().map(|name| Warning::new(UNMATCHED, name)).collect())
     }
 }
 
@@ -266,22 +275,6 @@ fn conv1d(bundle: &Bundle, name: &str) -> bool {
 /// Name of the tensor that a pair of `module` changes.
 fn weight(module: &str) -> String {
     format!("{module}.weight")
-}
-
-/// Module, kind and side of a matrix of a pair: `<module>.lora_A.weight`, with or without the name `default` of the adapter.
-fn half(name: &str) -> Option<(&str, usize, usize)> {
-    PAIRS.iter().enumerate().flat_map(|(kind, words)| words.iter().enumerate().map(move |(side, word)| (kind, side, *word))).find_map(
-        |(kind, side, word)| {
-            let (module, end) = name.rsplit_once(word)?;
-            matches!(end, "" | ".weight" | ".default" | ".default.weight").then_some((module.strip_suffix('.')?, kind, side))
-        },
-    )
-}
-
-/// The base's name of a tensor that is stored in full.
-fn plain(name: &str) -> String {
-    let found = WRAPPERS.iter().find_map(|wrapper| name.rsplit_once(wrapper));
-    found.map_or_else(|| name.to_string(), |(module, end)| format!("{module}.{end}"))
 }
 
 fn factor(tensor: &SafetensorsTensor) -> Option<Factor> {

@@ -69,7 +69,9 @@ fn manifest_answer(file: &[u8]) -> String {
     let document: Rc<dyn ByteSource> = Rc::new(MemorySource::new("tabtune.manifest.json", file));
     let codes = |result: tabtune::Result<_>| result.map_or_else(|error| error.code(), |_: OpenedState| "ok");
     let (inside, beside) = (codes(open_safetensors(vec![weights(Some(text))])), codes(open_safetensors(vec![weights(None), document])));
-    assert_eq!(inside, beside, "in the metadata and beside the weights");
+    // A file that is no JSON at all is named as what it is.
+    let other = beside == "format.mismatch" && inside == "manifest.json";
+    assert!(inside == beside || other, "{inside} in the metadata, {beside} beside the weights");
     format!("{checkpoint} | {} | {inside}", told(read))
 }
 
