@@ -57,7 +57,7 @@ pub fn export_choices(source: &ExportSource) -> Vec<ExportChoice> {
     }
     let usual = ExportOptions::default();
     let folder = match opened_merged(source, &usual) {
-        Ok(Some((merged, _, options))) => export_folder(&merged, &options),
+        Ok(Some(merged)) => export_folder(&merged.source, &merged.options),
         _ => export_folder(source, &usual),
     };
     let mut choices = if folder.is_err() {
@@ -75,7 +75,7 @@ pub fn export_choices(source: &ExportSource) -> Vec<ExportChoice> {
     for word in words() {
         let options = ExportOptions { format: ExportFormat::Gguf, types: Some(word.to_string()), ..ExportOptions::default() };
         let merged = opened_merged(source, &options).ok().flatten();
-        let source = merged.as_ref().map_or(source, |(merged, ..)| merged);
+        let source = merged.as_ref().map_or(source, |merged| &merged.source);
         let plan = |start: &Start| {
             let mut stream = recipe(source, start, NAME, GgufTypes::from_word(word)?, false)?;
             stream.push_receipt(RECEIPT, source.draft())?;
@@ -86,7 +86,7 @@ pub fn export_choices(source: &ExportSource) -> Vec<ExportChoice> {
         if patched {
             choice = ExportChoice { ok: true, needs: Some("base"), reason: None, ..choice };
         }
-        if merged.as_ref().is_some_and(|(_, files, _)| !files.is_empty()) {
+        if merged.as_ref().is_some_and(|merged| !merged.files.is_empty()) {
             // The base's file with the sums in their places is another one.
             choice.bytes = None;
         }

@@ -94,15 +94,21 @@ fn checked_base(source: &ExportSource, files: Vec<Box<dyn ByteSource>>) -> Resul
     Ok(base)
 }
 
-/// What an opened model that an adapter was merged into is exported as: its sums, the files that they go into, and the options that follow
-/// from the base; `None` where nothing was merged.
+/// An opened model that an adapter was merged into, as it is exported.
+pub(crate) struct OpenedMerged {
+    /// Its sums.
+    pub(crate) source: ExportSource,
+    /// The files that they go into, where those are the base's.
+    pub(crate) files: Vec<Box<dyn ByteSource>>,
+    /// The options, with what follows from the base.
+    pub(crate) options: ExportOptions,
+}
+
+/// What an export with these options makes of `source`; `None` where nothing was merged while it was opened.
 ///
 /// # Errors
 /// `export.gguf.type` for a type that cannot be written.
-pub(crate) fn opened_merged(
-    source: &ExportSource,
-    options: &ExportOptions,
-) -> Result<Option<(ExportSource, Vec<Box<dyn ByteSource>>, ExportOptions)>> {
+pub(crate) fn opened_merged(source: &ExportSource, options: &ExportOptions) -> Result<Option<OpenedMerged>> {
     let of_tensor = |tensor: &StreamTensor| match &tensor.values {
         StreamValues::Stored(stored) => stored.merged_in().cloned(),
         _ => None,
@@ -119,7 +125,7 @@ pub(crate) fn opened_merged(
     }
     let whole = source.selection == SelectionReport::default();
     let files = if patched && whole { bundle.own_files() } else { Vec::new() };
-    Ok(Some((source, files, ExportOptions { dtype, ..options.clone() })))
+    Ok(Some(OpenedMerged { source, files, options: ExportOptions { dtype, ..options.clone() } }))
 }
 
 /// The adapter as it is now, in PEFT's files.

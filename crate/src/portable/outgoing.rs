@@ -26,9 +26,9 @@ const JSON_NAME: &str = "model";
 /// `tensor.non-finite` for weights with NaN or infinite values that are not allowed; those of [`export_folder`], [`export_gguf`], [`export_adapter`], [`export_gguf_adapter`], [`export_merged`] and [`PortableModelStateDict::export_json`].
 pub async fn export(source: &ExportSource, base_files: Vec<Box<dyn ByteSource>>, options: &ExportOptions) -> Result<FileStream> {
     let whole = matches!(options.format, ExportFormat::Safetensors | ExportFormat::Gguf);
-    if whole && let Some((merged, own_files, options)) = opened_merged(source, options)? {
-        let files = if base_files.is_empty() { own_files } else { base_files };
-        return whole_model(&merged, files, &options).await;
+    if whole && let Some(merged) = opened_merged(source, options)? {
+        let files = if base_files.is_empty() { merged.files } else { base_files };
+        return whole_model(&merged.source, files, &merged.options).await;
     }
     match options.format {
         ExportFormat::Peft => Ok(export_adapter(source, options)?.allow_non_finite(options.allow_non_finite)),
