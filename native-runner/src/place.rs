@@ -98,8 +98,8 @@ impl Folder {
 
     /// The evaluation of the checkpoint that is there, if one is.
     pub fn evaluation(&self) -> Result<Option<Evaluation>> {
-        let manifest = self.path.join(MANIFEST);
-        Ok(if manifest.is_file() { read_manifest(&FileSource::open(&manifest)?)?.progress.evaluation } else { None })
+        let Some(manifest) = self.manifests().next() else { return Ok(None) };
+        Ok(read_manifest(&FileSource::open(&manifest)?)?.progress.evaluation)
     }
 
     /// Makes the complete files in `part` those of the folder: one rename decides that they are, and readers find them from then on, moved
@@ -142,10 +142,15 @@ impl Folder {
         flush_folder(&self.path)
     }
 
-    /// The files that the folder's own manifest names.
+    /// The folder's own manifests, the one that counts first: beside that of its place one of a checkpoint that is not all moved yet.
+    fn manifests(&self) -> impl Iterator<Item = PathBuf> {
+        let all = [self.path.join(COMPLETE).join(MANIFEST), self.path.join(MANIFEST)];
+        all.into_iter().filter(|manifest| self.checkpoints && manifest.is_file())
+    }
+
+    /// The files that the folder's own manifests name.
     fn own_names(&self) -> Result<Vec<String>> {
-        let manifest = self.path.join(MANIFEST);
-        if self.checkpoints && manifest.is_file() { named_by(&manifest) } else { Ok(Vec::new()) }
+        Ok(self.manifests().map(|manifest| named_by(&manifest)).collect::<Result<Vec<_>>>()?.concat())
     }
 
     /// Refuses names that stand for files of somebody else.

@@ -66,10 +66,10 @@ impl Sums {
         while let Some(span) = self.spans.front().filter(|span| span.file == file) {
             let (from, to) = (span.begin.max(begin), span.end.min(end));
             self.payload = self.payload.take().or_else(|| span.counted.sum(span.end - span.begin));
-            if let Some(payload) = self.payload.as_mut().filter(|_| from < to) {
+            if from < to {
                 // Inside the piece.
                 let part = &bytes[(from - begin) as usize..(to - begin) as usize];
-                payload.update(part);
+                self.payload.iter_mut().for_each(|payload| payload.update(part));
                 self.odd.update(&span.counted.dtype, part);
             }
             if span.end > end {

@@ -207,11 +207,12 @@ fn a_checkpoint_whose_files_are_not_all_at_their_places_is_whole() {
     let loss = |folder: &Path| succeed(&["evaluate", "--model", &text(folder), "--data", &data, "--device", "cpu"]).last()["loss"].clone();
     let whole = loss(&new);
     assert!(names.len() > 3 && whole != loss(&old));
-    for moved in 0..names.len() {
-        let run = place.join(format!("moved-{moved}"));
+    // Over an older checkpoint, and as the first one.
+    for (moved, first) in (0..names.len()).flat_map(|moved| [(moved, false), (moved, true)]) {
+        let run = place.join(format!("moved-{moved}-{first}"));
         let complete = run.join(".tabtune-complete");
         fs::create_dir_all(&complete).unwrap();
-        for entry in fs::read_dir(&old).unwrap().map(|entry| entry.unwrap()) {
+        for entry in fs::read_dir(&old).unwrap().map(|entry| entry.unwrap()).filter(|_| !first) {
             fs::copy(entry.path(), run.join(entry.file_name())).unwrap();
         }
         // The manifest is moved last.
