@@ -191,7 +191,7 @@ test('demo without WebGPU says so in words; what is stored can be taken home and
   assert.match(await page.textContent('#notice'), /WebGPU/);
   assert.equal(await page.isDisabled('#start'), true);
   const runs = page.locator('#checkpoints > li');
-  await runs.first().waitFor({ timeout: 30_000 });
+  await page.locator('#kept-help').waitFor({ timeout: 30_000 });
   const count = await runs.count();
   assert.equal(await page.getByRole('button', { name: /^Go on/ }).count(), 0);
   assert.match(await page.textContent('#kept-help'), /Without a GPU/);

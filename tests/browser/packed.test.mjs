@@ -98,7 +98,7 @@ test('packed: the program compiles against the types of the package', () => {
   write('main.ts', PROGRAM);
   const libraries = 'es2023,esnext.disposable,dom,dom.iterable,dom.asynciterable';
   try {
-    shell('tsc', ['--noEmit', '--strict', '--target', 'es2022', '--module', 'nodenext', '--lib', libraries, 'main.ts']);
+    shell(process.execPath, [join(root, 'node_modules', 'typescript', 'bin', 'tsc'), '--noEmit', '--strict', '--target', 'es2022', '--module', 'nodenext', '--lib', libraries, 'main.ts']);
   } catch (thrown) {
     assert.fail(thrown.stdout);
   } finally {

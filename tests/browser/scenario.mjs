@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before } from 'node:test';
 import { Browser } from './chromium.mjs';
+import { built } from '../../web/core-kind.mjs';
 import { serve } from './site.mjs';
 
 export const SHAPE = { hiddenSize: 32, numHiddenLayers: 2, numAttentionHeads: 4, numKeyValueHeads: 2, maxPositionEmbeddings: 32 };
@@ -14,13 +15,13 @@ export const create = `async (tabtune, { shape, text, options }) => {
   return tabtune.Trainer.create({ model, data: { text }, ...options });
 }`;
 
-/** Starts and ends the browser and the site around the tests of a file. */
-export function scenarios() {
+/** Starts and ends the browser and the site around the tests of a file. `folders` and `options` are those of the site, `flags` those of the browser. */
+export function scenarios({ folders, flags, ...options } = {}) {
   let site;
   let browser;
   before(async () => {
-    site = await serve();
-    browser = await Browser.launch();
+    site = await serve(folders && { '/dist/': built.package, '/demo/': built.demo, ...folders }, options);
+    browser = await Browser.launch(flags);
   });
   after(async () => {
     await browser?.close();
@@ -43,5 +44,5 @@ export function scenarios() {
     return result;
   }
 
-  return { inPage, restart: () => browser.restart() };
+  return { inPage, restart: () => browser.restart(), page: (url) => browser.open(url), address: () => site.url };
 }

@@ -20,9 +20,10 @@ const EMPTY = '<!doctype html><meta charset="utf-8"><link rel="icon" href="data:
 
 /**
  * Serves `folders` (address prefix → folder, of the repository or absolute), an empty page at `/`. Every response carries the policy,
- * workers' too, unless another one is given, or null, and `more` headers.
+ * workers' too, unless another one is given, or null, and `more` headers. `scripts` are texts by their addresses; `millis` delays one, `bare` leaves
+ * the further headers out.
  */
-export function serve(folders = { '/dist/': built.package, '/demo/': built.demo }, { policy = POLICY, ...more } = {}) {
+export function serve(folders = { '/dist/': built.package, '/demo/': built.demo }, { policy = POLICY, scripts = {}, ...more } = {}) {
   /** The ranges that were asked for, as `[path, first byte, bytes]`. */
   const ranges = [];
   const server = createServer((request, response) => {
@@ -31,6 +32,13 @@ export function serve(folders = { '/dist/': built.package, '/demo/': built.demo 
     if (policy !== null) headers['content-security-policy'] = policy;
     if (pathname === '/') {
       response.writeHead(200, { ...headers, 'content-type': TYPES['.html'] }).end(EMPTY);
+      return;
+    }
+    const script = scripts[pathname];
+    if (script) {
+      const { text, millis = 0, bare = false } = script;
+      const own = { 'content-type': TYPES[extname(pathname)], 'content-length': Buffer.byteLength(text), 'content-security-policy': policy ?? '' };
+      setTimeout(() => response.writeHead(200, bare ? own : { ...headers, ...own }).end(text), millis);
       return;
     }
     const prefix = Object.keys(folders).find((each) => pathname.startsWith(each));

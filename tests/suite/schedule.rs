@@ -228,9 +228,9 @@ fn validation_lists_every_fault() {
 #[test]
 fn preview_is_the_curve_from_step_one() {
     let linear = schedule(json!({"type": "linear", "total_steps": 4}));
-    assert_eq!(preview(6, 1.0, &linear, None), [1.0, 0.75, 0.5, 0.25, 0.0, 0.0]);
+    assert_eq!(preview(1..=6, 1.0, &linear, None).collect::<Vec<_>>(), [1.0, 0.75, 0.5, 0.25, 0.0, 0.0]);
     let warm = schedule(json!({"type": "constant", "warmup_steps": 4, "warmup_from_zero": false}));
-    assert_eq!(preview(5, 1.0, &warm, None), [0.25, 0.5, 0.75, 1.0, 1.0]);
+    assert_eq!(preview(1..=5, 1.0, &warm, None).collect::<Vec<_>>(), [0.25, 0.5, 0.75, 1.0, 1.0]);
 }
 
 /// A valid schedule, its minimum, the end of its warmup, and where it must have arrived.
@@ -273,7 +273,7 @@ proptest! {
     fn rates_keep_their_promises((schedule, base, minimum, warmup, end) in any_schedule()) {
         prop_assert_eq!(schedule.faults(base), []);
         let start = resolve_start(&schedule, None, 0);
-        let rates = preview(700, base, &schedule, start);
+        let rates: Vec<f64> = preview(1..=700, base, &schedule, start).collect();
         for (n, pair) in (0u64..).zip(rates.windows(2)) {
             let (now, next) = (pair[0], pair[1]);
             prop_assert!(now.is_finite() && now <= base, "above the base rate at n = {}", n);

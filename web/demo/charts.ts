@@ -2,6 +2,7 @@
 import uPlot from 'uplot';
 
 import { Curve } from './curve.js';
+import type { Plan } from './curve.js';
 import { byId, make } from './dom.js';
 import { rate } from './format.js';
 
@@ -62,7 +63,7 @@ class Plot {
 
 export class Charts {
   readonly #curve = new Curve();
-  #planned: number[] = [];
+  #planned: Plan = { rates: [], stride: 1 };
   readonly #loss: Plot;
   readonly #rate: Plot;
   readonly #lossBox = byId('plot-loss', HTMLElement);
@@ -107,8 +108,8 @@ export class Charts {
     this.#rate.draw();
   }
 
-  plan(curve: number[]): void {
-    this.#planned = curve;
+  plan(plan: Plan): void {
+    this.#planned = plan;
     this.#rate.draw();
   }
 

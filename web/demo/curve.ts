@@ -24,6 +24,19 @@ interface Bucket {
 }
 type Column = (number | null)[];
 
+/** The planned rates of every `stride`-th step from the first; the stride is a power of two. */
+export interface Plan {
+  rates: number[];
+  stride: number;
+}
+
+/** The stride at which so many steps have as many rates as a chart shows. */
+export function strideOf(steps: number): number {
+  let stride = 1;
+  while (steps / stride > LIMIT) stride *= 2;
+  return stride;
+}
+
 export class Curve {
   readonly #steps: number[] = [];
   readonly #losses: number[] = [];
@@ -135,9 +148,9 @@ export class Curve {
   }
 
   /** Steps, planned rates, used rates, over the whole plan. */
-  rates(planned: readonly number[]): [number[], Column, Column] {
-    const length = Math.max(planned.length, this.lastStep);
-    let grid = this.#stride;
+  rates({ rates, stride }: Plan): [number[], Column, Column] {
+    const length = Math.max((rates.length - 1) * stride + 1, this.lastStep);
+    let grid = Math.max(this.#stride, stride);
     while (length / grid > LIMIT) grid *= 2;
     const columns: [number[], Column, Column] = [[], [], []];
     let at = 0;
@@ -145,7 +158,7 @@ export class Curve {
       while (at < this.#buckets.length && (this.#buckets[at]?.key ?? 0) < this.#key(step)) at++;
       const bucket = this.#buckets[at];
       columns[0].push(step);
-      columns[1].push(planned[step - 1] ?? null);
+      columns[1].push(rates[(step - 1) / stride] ?? null);
       columns[2].push(bucket?.key === this.#key(step) ? bucket.rate : null);
     }
     return columns;

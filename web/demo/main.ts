@@ -45,8 +45,8 @@ const controls: Controls = new Controls({
 });
 const samples = new Samples(complain);
 const view = new View(charts, figures, samples);
-const setup = new Setup((curve) => {
-  if (controls.state === 'setup' && charts.empty) charts.plan(curve);
+const setup = new Setup((plan) => {
+  if (controls.state === 'setup' && charts.empty) charts.plan(plan);
 });
 const kernels = new KernelPanel(complain);
 const checkpoints: CheckpointPanel = new CheckpointPanel({
@@ -94,10 +94,12 @@ async function begin(): Promise<void> {
   offerOptimizers();
   const restored = restoreForm();
   keepForm();
+  // The saved runs need no GPU, and a browser may look for one for a while.
+  const listed = checkpoints.refresh();
   const { ok, adapter } = await checkSupport();
-  if (!ok) checkpoints.withoutGpu();
-  else if (adapter?.software === true) useSoftwareDefaults(!restored);
-  await checkpoints.refresh();
+  await listed;
+  if (ok && adapter?.software === true) useSoftwareDefaults(!restored);
+  await checkpoints.trains(ok);
   // A fault in stored data must not prevent the start.
   const last = await lastRun().catch((thrown: unknown) => ` ${faultOf(thrown)}`);
   if (!ok) {

@@ -4,6 +4,7 @@ import type { CheckpointInfo, DataInput, DriveOptions, Progress, SessionInfo } f
 
 import { ask, askForFiles, askToEnd } from './ask.js';
 import type { Charts } from './charts.js';
+import { strideOf } from './curve.js';
 import { byId } from './dom.js';
 import { bytes, grouped, parameters } from './format.js';
 import { LiveRun } from './live.js';
@@ -136,7 +137,8 @@ export class Run {
     const { totalSteps, completedSteps, device, model, config } = info;
     this.#tellBase(info);
     live.total = totalSteps;
-    charts.plan(await trainer.previewSchedule(totalSteps));
+    const stride = strideOf(totalSteps);
+    charts.plan({ rates: await trainer.previewSchedule(totalSteps, stride), stride });
     view.restore(await trainer.history(), totalSteps, { run: trainer.runId, adapter: device, settings: config });
     byId('main', HTMLElement).dataset['step'] = String(completedSteps);
     kernels.clear();

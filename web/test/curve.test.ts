@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { Curve } from '../demo/curve.js';
+import { Curve, strideOf } from '../demo/curve.js';
 
 /** A falling loss with a spike at one step. */
 const lossAt = (step: number): number => (step === 123_457 ? 99 : 4 / Math.sqrt(step));
@@ -37,8 +37,9 @@ describe('curve', () => {
     expect(made.lastStep).toBe(21);
   });
   it('rates_cover_the_plan_and_what_was_used', () => {
-    const planned = Array.from({ length: 100_000 }, (_, index) => index);
-    const [steps, plan, used] = curve(50_000).rates(planned);
+    const stride = strideOf(100_000);
+    const rates = Array.from({ length: Math.ceil(100_000 / stride) }, (_, index) => index * stride);
+    const [steps, plan, used] = curve(50_000).rates({ rates, stride });
     expect(steps.length).toBeLessThan(1025);
     expect(plan).toEqual(steps.map((step) => step - 1));
     expect(used.filter((rate) => rate !== null).length).toBe(Math.ceil(steps.length / 2));

@@ -99,5 +99,5 @@ export function planned(config: Config, step: number): number {
   if (step - 1 < warmup) return (base * (step - 1)) / warmup;
   return base * (0.05 + 0.95 * 0.5 * (1 + Math.cos((Math.PI * (step - 1 - warmup)) / Math.max(1, steps - warmup))));
 }
-export const previewSchedule = (configJson: string, n: number): Float64Array =>
-  Float64Array.from({ length: n }, (_, i) => planned(complete(configJson), i + 1));
+export const previewSchedule = (configJson: string, points: number, stride: number): Float64Array =>
+  Float64Array.from({ length: points }, (_, i) => planned(complete(configJson), 1 + i * stride));

@@ -189,8 +189,8 @@ export class Session {
   startDecay(): void {
     this.progress = { ...this.progress, decayStart: this.progress.decayStart ?? this.progress.step };
   }
-  previewSchedule(n: number): Float64Array {
-    return Float64Array.from({ length: n }, (_, i) => planned(this.config, i + 1));
+  previewSchedule(points: number, stride: number): Float64Array {
+    return Float64Array.from({ length: points }, (_, i) => planned(this.config, 1 + i * stride));
   }
   async confirm(): Promise<void> {
     await called('confirm', this.progress.step);

@@ -103,7 +103,7 @@ describe('automatic saves', () => {
     expect(await trainer.checkpoints.list()).toHaveLength(2);
     // On return the device is read.
     const looked = loseIn('confirm');
-    vi.stubGlobal('document', { visibilityState: 'visible' });
+    vi.stubGlobal('document', { visibilityState: 'visible', addEventListener: listen, removeEventListener: (type: string) => listeners.delete(type) });
     listeners.get('visibilitychange')?.();
     await vi.waitFor(() => expect([looked.happened, trainer.state]).toEqual([1, 'paused']));
     vi.stubGlobal('document', { removeEventListener: (type: string) => listeners.delete(type) });

@@ -51,6 +51,7 @@ codes! {
     "adapter.type.unsupported" => BadModelFile, Core, "an adapter of another type than LORA";
     "adapter.untied" => Warning, Core, "an adapter changes only one of input embedding and head, so the tied model has a head of its own from now on";
     "bench.torch" => BadOption, Core, "a Python that cannot make the steps of `bench gpu --torch`: without PyTorch or transformers, or failing";
+    "browser.insecure" => UnsupportedBrowser, Page, "a page over plain http, to which browsers give neither WebGPU nor locks";
     "browser.worker" => UnsupportedBrowser, Page, "module workers are missing: this is not a browser page";
     "bundle.adapter" => BadModelFile, Core, "an adapter among the files of a model";
     "bundle.ambiguous" => BadModelFile, Core, "a GGUF file beside files that are no parts of it";
@@ -86,10 +87,12 @@ codes! {
     "cli.usage" => BadOption, Core, "a command line that cannot be used";
     "config.invalid" => BadOption, Core, "settings that break rules: all of them are listed";
     "core.panic" => WorkerCrashed, Page, "the training core crashed";
+    "data.empty" => BadOption, Page, "a data file without a byte, or one that was deleted or moved after it was chosen";
     "data.line" => BadOption, Core, "a line of a JSONL file that cannot be used";
     "data.missing" => BadOption, Page, "a resume without data, of a run that does not keep them";
     "data.no-targets" => BadOption, Core, "data without a token to predict";
     "data.no-validation" => BadOption, Core, "an evaluation of a run that keeps no data for it, or less than one sequence";
+    "data.not-kept" => Warning, Page, "data that could not be read again to be kept with the run";
     "data.tokens" => BadOption, Core, "token ids that are cut off or outside the vocabulary";
     "data.too-short" => BadOption, Core, "fewer tokens than one sequence needs";
     "data.utf8" => BadOption, Core, "a text that is not UTF-8";
@@ -332,6 +335,7 @@ codes! {
     "tokenizer.types.length" => BadModelFile, Core, "more or fewer types than tokens";
     "train.non-finite" => NonFinite, Core, "a loss or gradient norm that is NaN or infinite";
     "wasm.load" => WorkerCrashed, Page, "the WebAssembly module could not be loaded";
+    "worker.blocked" => UnsupportedBrowser, Page, "a worker that the page's own rules forbid: its policy, its isolation or its trusted types";
     "worker.failed" => WorkerCrashed, Page, "the worker ended with an error";
     "worker.silent" => WorkerCrashed, Page, "the worker did not answer";
 }

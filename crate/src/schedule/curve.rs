@@ -25,9 +25,9 @@ pub fn learning_rate(step: u64, base: f64, schedule: &ScheduleConfig, start: Opt
     }
 }
 
-/// The rates of steps 1 to `n`, for a plot.
-pub fn preview(n: usize, base: f64, schedule: &ScheduleConfig, start: Option<u64>) -> Vec<f64> {
-    (1..=n as u64).map(|step| learning_rate(step, base, schedule, start)).collect()
+/// The rates of `steps`, for a plot.
+pub fn preview(steps: impl IntoIterator<Item = u64>, base: f64, schedule: &ScheduleConfig, start: Option<u64>) -> impl Iterator<Item = f64> {
+    steps.into_iter().map(move |step| learning_rate(step, base, schedule, start))
 }
 
 /// Clamps a rate, because rounding must not move it past either end.

@@ -65,6 +65,9 @@ struct BaseFileInfo {
     sha256: Option<Digest>,
     #[serde(rename = "headerSha256")]
     header_sha256: Option<Digest>,
+    /// SHA-256 of the sums of its pieces, where those are known: equal for equal files.
+    #[serde(rename = "piecesSha256")]
+    pieces_sha256: Option<Digest>,
 }
 
 impl BaseInfo {
@@ -72,7 +75,9 @@ impl BaseInfo {
     pub(super) fn new(base: &Base, held: &Held) -> Self {
         let files = base.files.iter().map(|file| {
             let (sha256, header_sha256) = (file.sha256, file.header_sha256);
-            BaseFileInfo { name: file.name.clone(), bytes: file.bytes, sha256, header_sha256 }
+            let pieces = file.pieces.as_ref().map(|pieces| pieces.iter().map(Digest::to_string).collect::<String>());
+            let pieces_sha256 = pieces.map(|sums| Digest::of(sums.as_bytes()));
+            BaseFileInfo { name: file.name.clone(), bytes: file.bytes, sha256, header_sha256, pieces_sha256 }
         });
         Self {
             name: base.name.clone(),

@@ -14,7 +14,7 @@ use super::interrupt::interrupt;
 use super::model::{ModelHandle, ModelInfo};
 use super::reports::{AdapterInfo, Advanced, BaseInfo, Profiled, SessionInfo};
 use super::run::Run;
-use super::settings::{changed, dataset, train_config};
+use super::settings::{changed, dataset, strided, train_config};
 use super::source::{JsSource, sources};
 use super::stream::FileStream;
 use super::tokens::TokenStream;
@@ -205,12 +205,12 @@ impl Session {
         self.change(|run| run.trainer.start_decay())
     }
 
-    /// Planned learning rates of steps 1 to `n`.
+    /// Planned learning rates of every `stride`-th step from the first, `points` of them.
     #[wasm_bindgen(js_name = previewSchedule)]
-    pub fn preview_schedule(&self, n: u32) -> JsResult<Vec<f64>> {
+    pub fn preview_schedule(&self, points: u32, stride: f64) -> JsResult<Vec<f64>> {
         self.read(|run| {
             let (config, start) = (run.trainer.config(), run.trainer.progress().schedule_start);
-            Ok(schedule::preview(n as usize, config.learning_rate, &config.schedule, start))
+            Ok(schedule::preview(strided(points, stride), config.learning_rate, &config.schedule, start).collect())
         })
     }
 

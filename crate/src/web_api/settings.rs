@@ -47,10 +47,15 @@ pub(super) fn dataset(source: &JsSource, tokenizer: Result<&Tokenizer>, config: 
     dataset.map_err(thrown)
 }
 
-/// Learning rates that a new run with these settings plans for its steps 1 to `n`.
+/// Every `stride`-th step from the first, `points` of them.
+pub(super) fn strided(points: u32, stride: f64) -> impl Iterator<Item = u64> {
+    (0..u64::from(points)).map(move |index| index.saturating_mul(stride as u64).saturating_add(1))
+}
+
+/// Learning rates that a new run with these settings plans for every `stride`-th step from the first, `points` of them.
 #[wasm_bindgen(js_name = previewSchedule)]
-pub fn preview_schedule(config_json: &str, n: u32) -> JsResult<Vec<f64>> {
+pub fn preview_schedule(config_json: &str, points: u32, stride: f64) -> JsResult<Vec<f64>> {
     let config = train_config(config_json, None).map_err(thrown)?;
     let start = schedule::resolve_start(&config.schedule, None, 0);
-    Ok(schedule::preview(n as usize, config.learning_rate, &config.schedule, start))
+    Ok(schedule::preview(strided(points, stride), config.learning_rate, &config.schedule, start).collect())
 }

@@ -39,6 +39,14 @@ pub fn sources(files: Vec<JsValue>) -> JsResult<Vec<Box<dyn ByteSource>>> {
     files.into_iter().map(|file| Ok(Box::new(JsSource::new(file)?) as Box<dyn ByteSource>)).collect()
 }
 
+/// Why a read failed: the reason that the worker's own error states, else the words of what was thrown.
+fn words(error: &JsValue) -> String {
+    let field = |of: &JsValue, key: &str| Reflect::get(of, &JsValue::from_str(key)).ok();
+    let text = |of: &JsValue, key: &str| field(of, key).and_then(|value| value.as_string());
+    let reason = field(error, "detail").and_then(|detail| text(&detail, "reason"));
+    reason.or_else(|| text(error, "message")).unwrap_or_else(|| format!("{error:?}"))
+}
+
 impl ByteSource for JsSource {
     fn name(&self) -> &str {
         &self.name
@@ -59,7 +67,7 @@ impl ByteSource for JsSource {
         }
         let failed = |reason: String| Error::SourceRead { name: self.name.clone(), reason };
         let read = self.read.call2(&self.object, &JsValue::from_f64(offset as f64), &JsValue::from_f64(buf.len() as f64));
-        let bytes = read.map_err(|error| failed(format!("{error:?}")))?;
+        let bytes = read.map_err(|error| failed(words(&error)))?;
         let bytes = bytes.dyn_into::<Uint8Array>().map_err(|_| failed("read did not return bytes".into()))?;
         if bytes.length() as usize != buf.len() {
             return Err(truncated(&self.name, offset, buf.len() as u64, u64::from(bytes.length())));

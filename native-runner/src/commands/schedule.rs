@@ -14,8 +14,7 @@ pub fn run(args: &ScheduleArgs, output: &Output) -> Result<Outcome> {
     let config = settle(from_file(&args.train_config)?, None)?;
     let steps = args.steps.unwrap_or(config.steps);
     let start = resolve_start(&config.schedule, None, 0);
-    for (index, rate) in preview(steps as usize, config.learning_rate, &config.schedule, start).into_iter().enumerate() {
-        let step = index + 1;
+    for (step, rate) in (1..=steps).zip(preview(1..=steps, config.learning_rate, &config.schedule, start)) {
         output.line(&json!({ "step": step, "learning_rate": rate }), || format!("{step} {rate:e}"))?;
     }
     Ok(Outcome::Good)

@@ -23,7 +23,7 @@ type Shelf = Pick<Trainer['checkpoints'], 'keep' | 'fork' | 'remove' | 'exportFi
 
 export class CheckpointPanel {
   #runs: Promise<SavedRuns> | undefined;
-  #trains = true;
+  #trains = false;
   #refused = false;
   /** Runs whose list of checkpoints is open. */
   readonly #open = new Set<string>();
@@ -41,10 +41,11 @@ export class CheckpointPanel {
     byId('persist', HTMLButtonElement).addEventListener('click', () => this.#act(() => this.persist()));
   }
 
-  /** Without a GPU no run can be resumed here. */
-  withoutGpu(): void {
-    this.#trains = false;
-    byId('kept-help', HTMLElement).hidden = false;
+  /** Whether runs can be resumed here: not without a GPU, and not before one was found. */
+  trains(possible: boolean): Promise<void> {
+    this.#trains = possible;
+    byId('kept-help', HTMLElement).hidden = possible;
+    return this.refresh();
   }
 
   #store(): Promise<SavedRuns> {

@@ -3,8 +3,11 @@ import { escaped, newModel, openModel, Trainer } from 'tabtune';
 import type { DataInput, Model, ModelInfo, TrainOptions } from 'tabtune';
 
 import austen from '../assets/pride-and-prejudice.txt?raw';
+import { strideOf } from '../curve.js';
+import type { Plan } from '../curve.js';
 import { byId, make } from '../dom.js';
 import { onDrop } from '../drop.js';
+import { suggestPrompt } from '../prompt.js';
 import { bytes, grouped, parameters } from '../format.js';
 import { contextOf, scratchShape, suggestRate, trainOptions } from '../settings.js';
 import type { Trained } from '../settings.js';
@@ -25,7 +28,7 @@ const choose = (name: string, value: string): void => {
 export class Setup {
   #modelFiles: File[] = [];
   #dataFile: File | undefined;
-  #model: { key: string; opened: Promise<Model> } | undefined;
+  #model: { key: string; opened: Promise<Model>; opening: AbortController } | undefined;
   #fileCount = 0;
   /** The choice of files for which it was offered what to train. */
   #offered = 0;
@@ -33,7 +36,7 @@ export class Setup {
   #round = 0;
   readonly #fault = byId('setup-fault', HTMLElement);
 
-  constructor(private readonly onPlan: (curve: number[]) => void) {
+  constructor(private readonly onPlan: (plan: Plan) => void) {
     const section = byId('setup', HTMLElement);
     section.addEventListener('input', () => this.refresh(250));
     for (const [id, take] of [
@@ -126,9 +129,13 @@ export class Setup {
     const key = JSON.stringify([files, chosen('data'), this.#fileCount, files ? 0 : contextOf()]);
     if (this.#model?.key === key) return this.#model.opened;
     this.release();
-    const opened = files ? openModel(this.#modelFiles, { workerUrl }) : newModel(scratchShape(), this.data, { workerUrl });
-    this.#model = { key, opened };
-    opened.catch(() => (this.#model = undefined));
+    const opening = new AbortController();
+    const options = { workerUrl, signal: opening.signal };
+    const opened = files ? openModel(this.#modelFiles, options) : newModel(scratchShape(), this.data, options);
+    this.#model = { key, opened, opening };
+    opened.catch(() => {
+      if (this.#model?.opened === opened) this.#model = undefined;
+    });
     return opened;
   }
 
@@ -163,6 +170,7 @@ export class Setup {
 
   /** Closes the open model, if any. */
   release(): void {
+    this.#model?.opening.abort();
     void this.#model?.opened.then((model) => model.dispose()).catch(() => undefined);
     this.#model = undefined;
   }
@@ -178,6 +186,7 @@ export class Setup {
     try {
       const data = this.data;
       byId('data-facts', HTMLElement).textContent = data instanceof File ? `${escaped(data.name)}, ${bytes(data.size)}` : `${bytes(austen.length)} of text, embedded in this page`;
+      await suggestPrompt(data instanceof File ? data : AUSTEN);
       const model = await this.#open();
       if (round !== this.#round) return;
       const { info } = model;
@@ -188,12 +197,13 @@ export class Setup {
       suggestRate(this.trained);
       const { options } = this;
       this.#headline(info);
-      const [estimate, curve] = [await Trainer.estimate(model, options), await model.previewSchedule(options, options.steps)];
+      const stride = strideOf(options.steps);
+      const [estimate, rates] = [await Trainer.estimate(model, options), await model.previewSchedule(options, options.steps, stride)];
       if (round !== this.#round) return;
       await this.#compare(model);
       if (round !== this.#round) return;
       showMemory(estimate);
-      this.onPlan(curve);
+      this.onPlan({ rates, stride });
       this.#fault.hidden = true;
     } catch (thrown) {
       if (round !== this.#round) return;

@@ -18,6 +18,15 @@ export const twoOrMore = numeric('an integer >= 2', (v) => Number.isSafeInteger(
 export const naturalNumber = numeric('an integer >= 0', (v) => Number.isSafeInteger(v) && v >= 0);
 export const positive = numeric('a finite number > 0', (v) => Number.isFinite(v) && v > 0);
 export const notNegative = numeric('a finite number >= 0', (v) => Number.isFinite(v) && v >= 0);
+/** Most rates of a preview. */
+const MAX_POINTS = 100_000;
+/** How many rates a preview of so many steps asks for. */
+export function planned(steps: unknown, stride: unknown): { points: number; stride: number } {
+  const [all, every] = [Number(positiveInteger(steps, 'steps')), Number(positiveInteger(stride, 'stride'))];
+  const points = Math.ceil(all / every);
+  if (points > MAX_POINTS) throw badOption('steps', `at most ${MAX_POINTS} rates; a stride of ${Math.ceil(all / MAX_POINTS)} gives so many`, all);
+  return { points, stride: every };
+}
 const integer = numeric('an integer', Number.isSafeInteger);
 const finite = numeric('a finite number', Number.isFinite);
 
@@ -107,6 +116,6 @@ export function translate(given: object, checks: Checks, path: string): Record<s
     if (check === undefined) throw badOption(at, `one of ${Object.keys(checks).join(', ')}`, key);
     if (value !== undefined) result[snake(key)] = check(value, at);
   };
-  together(Object.entries(given).map(read));
+  together(Object.entries(objectOf(given, path === '' ? 'options' : path)).map(read));
   return result;
 }

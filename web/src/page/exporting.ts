@@ -1,10 +1,13 @@
 /** Exports of a model or of a trainer's weights. */
-import { among, positiveInteger, translate, truth, words } from './checks.js';
+import { among, objectOf, positiveInteger, translate, truth, words } from './checks.js';
 import type { Checks } from './checks.js';
 import { badOption } from '../protocol/errors.js';
+import { isOf } from '../protocol/brand.js';
+import { json } from '../protocol/json.js';
 import { target as parseTarget } from '../protocol/parse.js';
 import type { Ask, Reply } from '../protocol/protocol.js';
 import { toSources } from './inputs.js';
+import { optionsOf } from './given.js';
 import type { LinkOptions } from './link.js';
 import { inside } from './requests.js';
 import type { ExportOptions, Exports, ExportTarget } from './export-options.js';
@@ -29,8 +32,8 @@ type Exporting = (ask: Ask<'model.export'>, options: LinkOptions) => Promise<Rep
 
 /** The exports of what `call` reaches; `usual` holds where the options do not say whether NaN and infinity are written. whether it is `adapting` decides whether other formats than GGUF take a base, into which the adapter is merged. */
 export function exportsOf(call: Exporting, usual?: boolean, adapting = false): Exports {
-  const written = (options: ExportOptions | undefined, to: Place): Promise<Written> =>
-    exported(call, { ...options, allowNonFinite: options?.allowNonFinite ?? usual }, to, adapting);
+  const written = async (options: ExportOptions | undefined, to: Place): Promise<Written> =>
+    exported(call, { ...objectOf(options ?? {}, 'options'), allowNonFinite: options?.allowNonFinite ?? usual }, to, adapting);
   return {
     exportTo: async (target, options) => (await written(options, { target })).receipt,
     export: async (options) => (await written(options, 'zip')).files[0]?.blob ?? new Blob(),
@@ -39,13 +42,14 @@ export function exportsOf(call: Exporting, usual?: boolean, adapting = false): E
 }
 
 /** Asks the worker to write the model: as one zip or file, as files, or to `target`, piece by piece. */
-async function exported(call: Exporting, { base, signal, onProgress, ...given }: ExportOptions, to: Place, adapting: boolean): Promise<Written> {
+async function exported(call: Exporting, all: ExportOptions, to: Place, adapting: boolean): Promise<Written> {
+  const { base, signal, onProgress, ...given } = optionsOf(all, 'the export');
   const options = translate(given, EXPORT, '');
   if (!given.format?.startsWith('gguf')) {
     for (const [key, value] of Object.entries({ type: given.type, base: adapting ? undefined : base })) if (value !== undefined) throw badOption(key, "none without format 'gguf'", value);
   }
   const { moved, ...where } = typeof to === 'object' ? aimed(to.target) : { container: to };
-  const ask = { options: JSON.stringify(options), base: base && (await toSources(base, 'base')), ...where };
+  const ask = { options: json(options), base: base && (await toSources(base, 'base', signal)), ...where };
   return call(ask, { signal, onProgress, ...moved });
 }
 
@@ -53,7 +57,7 @@ async function exported(call: Exporting, { base, signal, onProgress, ...given }:
 export function aimed(given: ExportTarget): { container: 'files'; target: ExportTarget; moved: LinkOptions } {
   try {
     const target = parseTarget(given, 'target');
-    return { container: 'files', target, moved: target instanceof WritableStream ? { transfer: [target], again: () => false } : {} };
+    return { container: 'files', target, moved: isOf(target, 'WritableStream') ? { transfer: [target], again: () => false } : {} };
   } catch {
     throw badOption('target', 'a FileSystemDirectoryHandle, a FileSystemFileHandle or a WritableStream', given);
   }

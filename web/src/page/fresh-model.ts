@@ -1,5 +1,6 @@
 /** The sizes of a fresh model, under Hugging Face's names in camelCase. */
 import { among, positive, positiveInteger, translate, truth } from './checks.js';
+import { json } from '../protocol/json.js';
 import { badOption } from '../protocol/errors.js';
 
 export interface ModelShape {
@@ -69,7 +70,7 @@ export function modelJson(shape: ModelShape): string {
       if (name === undefined) throw badOption(`shape.${key}`, 'a key that gpt2 has', value);
       return [name, value];
     });
-    return JSON.stringify({ model_type: 'gpt2', activation_function: 'gelu_new', ...Object.fromEntries(entries) });
+    return json({ model_type: 'gpt2', activation_function: 'gelu_new', ...Object.fromEntries(entries) });
   }
   const { norm_eps, ...rest } = {
     ...shared,
@@ -80,5 +81,5 @@ export function modelJson(shape: ModelShape): string {
     tie_word_embeddings: true,
     ...given,
   };
-  return JSON.stringify({ model_type: architecture, hidden_act: 'silu', rms_norm_eps: norm_eps, ...rest });
+  return json({ model_type: architecture, hidden_act: 'silu', rms_norm_eps: norm_eps, ...rest });
 }

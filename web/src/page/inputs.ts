@@ -1,6 +1,11 @@
-/** Turns inputs of a caller into values that can be sent to the worker. Only names and first bytes are read here. */
-import { badOption } from '../protocol/errors.js';
+/** Turns inputs of a caller into values that can be sent to the worker. Of files only names and first bytes are read here, of data all bytes. */
+import { naturalNumber, words } from './checks.js';
+import { own } from './given.js';
+import { brandOf, isOf } from '../protocol/brand.js';
+import { aborted, badOption, escaped, fault, TabtuneError } from '../protocol/errors.js';
+import { unlessAborted } from '../protocol/abort.js';
 import type { SourceSpec } from '../protocol/protocol.js';
+import { checkWhole } from '../protocol/whole.js';
 
 /** A source with reads of its own, for example over a file system of the caller's. */
 export interface RangeReader {
@@ -8,14 +13,14 @@ export interface RangeReader {
   size: number;
   read(offset: number, length: number): Promise<Uint8Array> | Uint8Array;
 }
-export type Input = File | Blob | URL | Request | ArrayBuffer | RangeReader | FileSystemFileHandle;
+export type Input = File | Blob | URL | Request | Response | ArrayBuffer | Uint8Array | RangeReader | FileSystemFileHandle;
 /** Files of one model, adapter or export; of a folder those directly in it. */
-export type FilesInput = Input | FileSystemDirectoryHandle | readonly (Input | FileSystemDirectoryHandle)[];
+export type FilesInput = Input | FileSystemDirectoryHandle | FileList | readonly (Input | FileSystemDirectoryHandle)[];
 /** Training data: a text, JSONL or token file (by its name: `.jsonl`, `.tokens`), the text itself, or its token ids. */
-export type DataInput = Input | { text: string; name?: string } | { tokens: Uint32Array; name?: string };
+export type DataInput = Input | { text: string; name?: string | undefined } | { tokens: Uint32Array; name?: string | undefined };
 
 const READ_BYTES = 8 << 20;
-const EXPECTED = 'a File, Blob, URL, Request, ArrayBuffer, FileSystemFileHandle or { name, size, read }';
+const EXPECTED = 'a File, Blob, URL, Request, Response, ArrayBuffer, Uint8Array, FileSystemFileHandle or { name, size, read }';
 
 /** Names for inputs without a name, by their first bytes. */
 async function sniffed(first: Blob, otherwise: string): Promise<string> {
@@ -23,58 +28,150 @@ async function sniffed(first: Blob, otherwise: string): Promise<string> {
   return magic === 'GGUF' ? 'model.gguf' : otherwise;
 }
 
-const lastSegment = (url: string): string => decodeURIComponent(new URL(url).pathname.split('/').pop() ?? '') || 'download';
+/** The last part of an address; one that is encoded badly stands as it is. */
+function lastSegment(url: string): string {
+  const last = new URL(url).pathname.split('/').pop() ?? '';
+  try {
+    return decodeURIComponent(last) || 'download';
+  } catch {
+    return last;
+  }
+}
 
-/** @internal Describes one input. A `RangeReader` cannot cross, so its bytes are gathered, range by range, into a Blob. */
-export async function toSource(input: DataInput, path: string, unnamed: string): Promise<SourceSpec> {
-  if (typeof input !== 'object' || input === null) throw badOption(path, EXPECTED, input);
-  if ('getFile' in input) {
-    const blob = await input.getFile();
-    // A stand-in for a handle cannot cross.
-    return { kind: 'blob', name: blob.name, blob, handle: typeof FileSystemFileHandle !== 'undefined' && input instanceof FileSystemFileHandle ? input : undefined };
+/** Bytes that are read piece by piece, as a Blob, which the browser can move to disk. */
+async function gathered(size: number, read: (at: number, length: number) => Promise<Uint8Array> | Uint8Array, signal: AbortSignal | undefined): Promise<Blob> {
+  const pieces: Blob[] = [];
+  for (let at = 0; at < size; at += READ_BYTES) {
+    if (signal?.aborted) throw aborted();
+    pieces.push(new Blob([(await read(at, Math.min(READ_BYTES, size - at))).slice()]));
   }
-  if (typeof File !== 'undefined' && input instanceof File) return { kind: 'blob', name: input.name, blob: input };
-  if (input instanceof Blob) return { kind: 'blob', name: await sniffed(input, unnamed), blob: input };
-  if (input instanceof URL) return { kind: 'url', name: lastSegment(input.href), url: input.href, headers: [], credentials: 'same-origin' };
-  if (input instanceof Request) {
-    return { kind: 'url', name: lastSegment(input.url), url: input.url, headers: [...input.headers].map(([key, value]) => [key, value]), credentials: input.credentials };
+  return new Blob(pieces);
+}
+
+type BlobSpec = Extract<SourceSpec, { kind: 'blob' }>;
+const blobSpec = (name: string, blob: Blob): BlobSpec => ({ kind: 'blob', name, blob });
+
+async function ofResponse(response: Response, { path, unnamed }: Pick<Reading, 'path' | 'unnamed'>): Promise<SourceSpec> {
+  if (response.bodyUsed) throw badOption(path, 'a Response that was not read yet', 'one that was');
+  if (response.type === 'opaque' || response.type === 'error') throw badOption(path, "a Response that may be read (mode 'cors')", `one of type ${response.type}`);
+  if (!response.ok) throw fault('source.download', `${path}: the Response is HTTP ${response.status}`, { path });
+  const blob = await response.blob();
+  return blobSpec(response.url === '' ? await sniffed(blob, unnamed) : lastSegment(response.url), blob);
+}
+
+/** How an input of the caller's is read. */
+interface Reading {
+  path: string;
+  /** What may stand there, in words. */
+  expected: string;
+  /** The name of bytes without one. */
+  unnamed: string;
+  signal: AbortSignal | undefined;
+  /** Refuses a size before anything is read. */
+  check?: (name: string, size: number) => void;
+}
+
+async function ofReader(reader: RangeReader, { path, signal, check }: Reading): Promise<SourceSpec> {
+  words(reader.name, `${path}.name`);
+  naturalNumber(reader.size, `${path}.size`);
+  check?.(reader.name, reader.size);
+  const blob = await gathered(reader.size, async (at, wanted) => {
+    const bytes: unknown = await reader.read(at, wanted);
+    if (!isOf(bytes, 'Uint8Array')) throw badOption(`${path}.read`, 'it to return a Uint8Array', bytes);
+    if (bytes.byteLength !== wanted) throw badOption(`${path}.read`, `${wanted} bytes at ${at}`, bytes.byteLength);
+    return bytes;
+  }, signal);
+  return blobSpec(reader.name, blob);
+}
+
+const ofUrl = (url: string, headers: string[][], credentials: RequestCredentials): SourceSpec => ({ kind: 'url', name: lastSegment(url), url, headers, credentials });
+
+/** Whether a value has this method. */
+const can = (input: object, method: string): boolean => typeof Reflect.get(input, method) === 'function';
+
+async function described(input: object, how: Reading): Promise<SourceSpec> {
+  if (isOf(input, 'Blob')) {
+    return blobSpec(isOf(input, 'File') ? input.name : await sniffed(input, how.unnamed), input);
   }
-  if (input instanceof ArrayBuffer) {
+  if (isOf(input, 'URL')) return ofUrl(input.href, [], 'same-origin');
+  if (isOf(input, 'Request')) return ofUrl(input.url, [...input.headers].map(([key, value]) => [key, value]), input.credentials);
+  if (isOf(input, 'Response')) return ofResponse(input, how);
+  if (isOf(input, 'ArrayBuffer') || isOf(input, 'Uint8Array')) {
     // A copy, which the browser can move to disk: the worker may need it again, and the caller may change the original.
     const blob = new Blob([input]);
-    return { kind: 'blob', name: await sniffed(blob, unnamed), blob };
+    return blobSpec(await sniffed(blob, how.unnamed), blob);
   }
-  if ('text' in input) return { kind: 'blob', name: input.name ?? 'text.txt', blob: new Blob([input.text], { type: 'text/plain' }) };
-  if ('tokens' in input) {
-    if (!(input.tokens instanceof Uint32Array)) throw badOption(`${path}.tokens`, 'a Uint32Array', input.tokens);
-    // The ending tells the core what the bytes are, also when the run is resumed from storage.
-    return { kind: 'blob', name: `${input.name ?? 'data'}.tokens`, blob: new Blob([input.tokens.slice()]) };
+  if (can(input, 'getFile')) {
+    const blob = await (input as FileSystemFileHandle).getFile();
+    // A stand-in for a handle cannot cross.
+    return { ...blobSpec(blob.name, blob), handle: brandOf(input) === 'FileSystemFileHandle' ? (input as FileSystemFileHandle) : undefined };
   }
-  if ('read' in input && typeof input.read === 'function') {
-    const pieces: Blob[] = [];
-    for (let at = 0; at < input.size; at += READ_BYTES) {
-      const wanted = Math.min(READ_BYTES, input.size - at);
-      const bytes = await input.read(at, wanted);
-      if (bytes.byteLength !== wanted) throw badOption(`${path}.read`, `${wanted} bytes at ${at}`, bytes.byteLength);
-      pieces.push(new Blob([bytes.slice()]));
-    }
-    return { kind: 'blob', name: input.name, blob: new Blob(pieces) };
-  }
-  throw badOption(path, EXPECTED, input);
+  if (can(input, 'read')) return ofReader(input as RangeReader, how);
+  throw badOption(how.path, how.expected, input);
 }
 
-/** @internal */
-export async function toSources(inputs: FilesInput, path: string): Promise<SourceSpec[]> {
-  const given: readonly (Input | FileSystemDirectoryHandle)[] = Array.isArray(inputs) ? inputs : [inputs];
-  const list = (await Promise.all(given.map(async (input) => (isFolder(input) ? filesOf(input) : [input])))).flat();
-  if (list.length === 0) throw badOption(path, 'at least one file', 'none');
-  return Promise.all(list.map((input, index) => toSource(input, `${path}[${index}]`, 'model.safetensors')));
+/** What reading a caller's input throws is of that input. */
+async function reading<T>({ path, signal }: Pick<Reading, 'path' | 'signal'>, work: Promise<T>): Promise<T> {
+  try {
+    return await unlessAborted(work, signal);
+  } catch (thrown) {
+    if (thrown instanceof TabtuneError) throw thrown;
+    throw fault('source.read', `cannot read ${path}: ${thrown instanceof Error ? thrown.message : String(thrown)}`, { path }, thrown);
+  }
 }
 
-const isFolder = (input: Input | FileSystemDirectoryHandle): input is FileSystemDirectoryHandle => Reflect.get(Object(input), 'kind') === 'directory';
+/** @internal Describes one file. A `RangeReader` cannot cross, so its bytes are gathered, range by range, into a Blob. */
+export async function toSource(input: Input, path: string, unnamed: string, signal?: AbortSignal): Promise<SourceSpec> {
+  const how = { path, unnamed, signal, expected: EXPECTED };
+  if (typeof input !== 'object' || input === null) throw badOption(path, how.expected, input);
+  return reading(how, described(input, how));
+}
+
+/** The data that stand in an object themselves, if it is one of those. */
+function inline(input: object, path: string): BlobSpec | undefined {
+  if (brandOf(input) !== 'Object' || !(Object.hasOwn(input, 'text') || Object.hasOwn(input, 'tokens'))) return undefined;
+  const { text, tokens, name = '' }: { text?: unknown; tokens?: unknown; name?: unknown } = own(input);
+  words(name, `${path}.name`);
+  if (Object.hasOwn(input, 'text')) {
+    if (typeof text !== 'string') throw badOption(`${path}.text`, 'a string', text);
+    return blobSpec(String(name) || 'text.txt', new Blob([text], { type: 'text/plain' }));
+  }
+  if (!isOf(tokens, 'Uint32Array')) throw badOption(`${path}.tokens`, 'a Uint32Array', tokens);
+  // The ending tells the core what the bytes are, also when the run is resumed from storage.
+  return blobSpec(`${String(name) || 'data'}.tokens`, new Blob([tokens.slice()]));
+}
+
+/** @internal Training data. Their bytes are kept from here on: a file that is edited or deleted later changes nothing. */
+export async function toData(input: DataInput, path: string, signal?: AbortSignal): Promise<SourceSpec> {
+  const how = { path, signal, unnamed: 'text.txt', expected: `${EXPECTED}, { text } or { tokens }`, check: checkWhole };
+  if (typeof input !== 'object' || input === null) throw badOption(path, how.expected, input);
+  const source = inline(input, path) ?? (await reading(how, described(input, how)));
+  if (source.kind !== 'blob') return source;
+  const { name, blob } = source;
+  checkWhole(name, blob.size);
+  // Bytes that came otherwise are a copy already.
+  if (!isOf(input, 'Blob') && !can(input, 'getFile')) return source;
+  const copy = gathered(blob.size, async (at, length) => new Uint8Array(await blob.slice(at, at + length).arrayBuffer()), signal);
+  const gone = (thrown: unknown): never => {
+    if (thrown instanceof TabtuneError) throw thrown;
+    throw fault('source.read', `cannot read ${escaped(name)}: it was changed, deleted or moved after it was chosen. Choose it again.`, { path, reason: String(thrown) }, thrown);
+  };
+  return blobSpec(name, await reading(how, copy.catch(gone)));
+}
+
+const isFolder = (input: unknown): input is FileSystemDirectoryHandle => Reflect.get(Object(input), 'kind') === 'directory';
 
 async function filesOf(folder: FileSystemDirectoryHandle): Promise<FileSystemFileHandle[]> {
   const names: string[] = [];
   for await (const [name, { kind }] of folder.entries()) if (kind === 'file') names.push(name);
   return Promise.all(names.sort().map((name) => folder.getFileHandle(name)));
+}
+
+/** @internal */
+export async function toSources(inputs: FilesInput, path: string, signal?: AbortSignal): Promise<SourceSpec[]> {
+  const given: readonly (Input | FileSystemDirectoryHandle)[] = Array.isArray(inputs) ? inputs : isOf(inputs, 'FileList') ? [...inputs] : [inputs as Input];
+  const parts = given.map(async (input) => (isFolder(input) ? filesOf(input) : [input]));
+  const list = (await reading({ path, signal }, Promise.all(parts))).flat();
+  if (list.length === 0) throw badOption(path, 'at least one file', 'none');
+  return Promise.all(list.map((input, index) => toSource(input, `${path}[${index}]`, 'model.safetensors', signal)));
 }

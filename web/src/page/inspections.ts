@@ -1,16 +1,18 @@
 /** What files are, whether an export arrived whole, and what one model has that another has not: without a GPU, each in a worker of its own. */
 import type { WorkerCall } from './call.js';
-import { ofKinds, positiveInteger, translate } from './checks.js';
+import { objectOf, ofKinds, positiveInteger, translate, truth, words } from './checks.js';
 import type { ExportTarget } from './export-options.js';
 import { aimed } from './exporting.js';
+import { optionsOf } from './given.js';
 import { toSources } from './inputs.js';
 import type { FilesInput } from './inputs.js';
-import { openingOf } from './model.js';
-import type { OpenOptions } from './model.js';
+import { openingOf } from './opening.js';
+import type { OpenOptions } from './opening.js';
+import { json } from '../protocol/json.js';
 import { ADAPTER } from '../protocol/generated/kinds.js';
 import type { InspectReport, Receipt, Verification } from '../protocol/reports.js';
 import type { Extraction } from '../protocol/written.js';
-import { asked } from './own-worker.js';
+import { asked, workerCall } from './own-worker.js';
 
 export interface InspectOptions extends Omit<OpenOptions, 'adapter' | 'allowNonFinite'> {
   /** Read each file as this format, whatever the name and first bytes say. */
@@ -32,19 +34,29 @@ export interface ExtractOptions extends WorkerCall {
 }
 
 /** What these files are together and what can be done with them; what is refused of them is an answer. Of a URL only the headers are asked for, by range. */
-export async function inspectFiles(files: FilesInput, { request, mergeAdapter, format, read = false, ...call }: InspectOptions = {}): Promise<InspectReport> {
-  return asked('files.inspect', { ...(await openingOf(files, request, mergeAdapter, 'mergeAdapter')), format, read }, call);
+export async function inspectFiles(files: FilesInput, options: InspectOptions = {}): Promise<InspectReport> {
+  const { request, mergeAdapter, format, read = false, ...rest } = optionsOf(options, 'the inspection');
+  const call = workerCall(rest);
+  if (format !== undefined) words(format, 'format');
+  truth(read, 'read');
+  return asked('files.inspect', { ...(await openingOf(files, request, mergeAdapter, 'mergeAdapter', call.signal)), format, read }, call);
 }
 
 /** Recomputes what the receipt of an export states; without `receipt` it is the `tabtune.receipt.json` among the files. */
-export async function verifyFiles(files: FilesInput, receipt?: Receipt, call: WorkerCall = {}): Promise<Verification> {
-  return asked('files.verify', { sources: await toSources(files, 'files'), receipt: receipt === undefined ? undefined : JSON.stringify(receipt) }, call);
+export async function verifyFiles(files: FilesInput, receipt?: Receipt, options: WorkerCall = {}): Promise<Verification> {
+  const call = workerCall(optionsOf(options, 'the verification'));
+  const { signal } = call;
+  if (receipt !== undefined) objectOf(receipt, 'receipt');
+  return asked('files.verify', { sources: await toSources(files, 'files', signal), receipt: receipt === undefined ? undefined : json(receipt) }, call);
 }
 
 /** The LoRA adapter of PEFT that comes closest to what `tuned` has and `base` has not, two models of one shape: for each matrix the best product of rank `r`. */
-export async function extractAdapter({ tuned, base, r, targetModules = 'all-linear', target, ...call }: ExtractOptions): Promise<Extraction> {
+export async function extractAdapter(given: ExtractOptions): Promise<Extraction> {
+  const { tuned, base, r, targetModules = 'all-linear', target, ...rest } = optionsOf(given, 'the extraction');
+  const call = workerCall(rest);
+  const { signal } = call;
   positiveInteger(r, 'r');
-  const options = JSON.stringify(translate({ r, targetModules }, ofKinds(ADAPTER), ''));
+  const options = json(translate({ r, targetModules }, ofKinds(ADAPTER), ''));
   const { moved, ...where } = target === undefined ? { container: 'files' as const } : aimed(target);
-  return asked('files.extract', { tuned: await toSources(tuned, 'tuned'), base: await toSources(base, 'base'), options, ...where }, call, moved);
+  return asked('files.extract', { tuned: await toSources(tuned, 'tuned', signal), base: await toSources(base, 'base', signal), options, ...where }, call, moved);
 }

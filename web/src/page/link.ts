@@ -1,5 +1,6 @@
 /** The current worker, and how a call survives its loss: another worker restores the state, then the call is repeated. */
 import { TabtuneError, withDetail } from '../protocol/errors.js';
+import { optionsOf } from './given.js';
 import { Retries } from './retries.js';
 import { unlessAborted } from '../protocol/abort.js';
 import type { Ask, Reply, Tag } from '../protocol/protocol.js';
@@ -49,8 +50,8 @@ export class Link {
     this.#listen(connection);
   }
 
-  static async open(worker: WorkerOptions, owner: Owner): Promise<Link> {
-    return new Link(await spawn(worker), worker, owner);
+  static async open(worker: WorkerOptions, owner: Owner, signal?: AbortSignal): Promise<Link> {
+    return new Link(await spawn(worker, signal), worker, owner);
   }
 
   get failed(): TabtuneError | undefined {
@@ -63,7 +64,7 @@ export class Link {
   }
 
   async call<T extends Tag>(tag: T, ask: Ask<T>, options: LinkOptions = {}): Promise<Reply<T>> {
-    const { signal, again = () => true } = options;
+    const { signal, again = () => true } = optionsOf(options, tag);
     if (this.#failed && STORED.test(tag)) return (await this.#spareWorker()).call(tag, ask, options);
     for (;;) {
       const connection = await this.#ready(signal);

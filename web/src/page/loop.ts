@@ -1,14 +1,15 @@
 /** The page's half of the loop: one iterator over a run that may be paused and resumed in between. */
 import { aborted, fault, TabtuneError } from '../protocol/errors.js';
+import { optionsOf } from './given.js';
 import type { Link } from './link.js';
 import type { Profile, TrainerEvent } from '../protocol/reports.js';
 import { EventQueue } from './queue.js';
 import type { RunStatus } from './status.js';
 
 export interface RunOptions {
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
   /** Stop after this many steps; the next call continues the run. */
-  maxSteps?: number;
+  maxSteps?: number | undefined;
 }
 
 /** A pause that lasts until the run is resumed (true) or ended (false). */
@@ -44,7 +45,8 @@ export class RunLoop {
   }
 
   /** Yields every event until the run is done, stopped or aborted. Leaving the loop early pauses. */
-  async *run({ signal, maxSteps }: RunOptions): AsyncGenerator<TrainerEvent, void> {
+  async *run(options: RunOptions): AsyncGenerator<TrainerEvent, void> {
+    const { signal, maxSteps } = optionsOf(options, 'the run', ['signal', 'maxSteps']);
     if (this.#queue) throw busy();
     const queue = new EventQueue<TrainerEvent>();
     this.#queue = queue;

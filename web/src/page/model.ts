@@ -1,11 +1,9 @@
 /** A model that is open in a worker of its own, until a trainer takes both over. */
-import { truth } from './checks.js';
+import { planned, words } from './checks.js';
 import { aborted, badOption, fault } from '../protocol/errors.js';
-import type { WorkerCall } from './call.js';
+import type { TabtuneError } from '../protocol/errors.js';
 import type { Exports } from './export-options.js';
 import { exportsOf } from './exporting.js';
-import { toSource, toSources } from './inputs.js';
-import type { DataInput, FilesInput, Input } from './inputs.js';
 import { Link } from './link.js';
 import type { LinkOptions, Owner } from './link.js';
 import { trainSettings } from './options.js';
@@ -13,29 +11,12 @@ import type { TrainOptions } from './options.js';
 import type { Ask, Reply, SourceSpec, Tag } from '../protocol/protocol.js';
 import type { AdapterInfo, Finding, ModelDetails, ModelInfo, NamedTensor, Receipt } from '../protocol/reports.js';
 import type { CallOptions, Connection } from './rpc.js';
-import { modelJson } from './fresh-model.js';
-import type { ModelShape } from './fresh-model.js';
-import { requestJson } from './requests.js';
-import type { ImportRequest } from './requests.js';
-import { workerOptions } from './spawn.js';
 import type { WorkerOptions } from './spawn.js';
 
-export interface OpenOptions extends WorkerCall {
-  /** What of the files is taken, and under which names. Everything */
-  request?: ImportRequest;
-  /** The files of a LoRA adapter, whose product is added to the weights as they are read. None */
-  mergeAdapter?: FilesInput;
-  /** The files of a LoRA adapter that stays beside the weights, to be trained on. None */
-  adapter?: FilesInput;
-  /** What a trainer of this model does if weights are not finite, unless it is told itself. false */
-  allowNonFinite?: boolean;
-}
+/** @internal Opens the model in a worker; its inputs are kept for another worker. */
+export type Open = (connection: Pick<Connection, 'call'>, options?: CallOptions) => Promise<ModelInfo>;
 
-/** Opens the model in a worker; its inputs are kept for another worker. */
-type Open = (connection: Pick<Connection, 'call'>, options?: CallOptions) => Promise<ModelInfo>;
-
-/** An open model has no state to lose, so a core that does not answer an abort is ended soon. */
-const GRACE_MILLIS = 100;
+const taken = (): TabtuneError => fault('model.taken', 'this model was handed to a trainer or disposed: open it again', { path: 'model' });
 
 const ownerOf = (open: Open): Owner => ({
   confirmed: () => 0,
@@ -56,8 +37,8 @@ export class Model {
   /** @internal */
   readonly allowNonFinite: boolean;
   /** @internal What it was opened from. */
-  readonly files: SourceSpec[] | undefined;
-  readonly #open: Open;
+  files: SourceSpec[] | undefined;
+  #open: Open;
   /** From now on `open` opens the base alone. */
   readonly #alone: () => void;
   #info: ModelInfo;
@@ -135,7 +116,7 @@ export class Model {
   /** The model's worker; a model that a trainer has taken over has none. A worker that was lost for good is replaced. */
   async #worker(): Promise<Link> {
     const link = this.#link;
-    if (!link) throw fault('model.taken', 'this model was handed to a trainer or disposed: open it again', { path: 'model' });
+    if (!link) throw taken();
     if (!link.failed || typeof link.worker.worker === 'object') return link;
     const { link: next } = await opened(link.worker, this.#open, {});
     if (this.#link === link) this.#link = next;
@@ -154,12 +135,20 @@ export class Model {
     const link = await this.#live();
     this.#link = undefined;
     try {
-      return await start(link, this.#open);
+      const made = await start(link, this.#open);
+      this.#forget();
+      return made;
     } catch (thrown) {
       if (this.#disposed) link.close(aborted('the model'));
       else this.#link = link;
       throw thrown;
     }
+  }
+
+  /** Lets go of the files: a model that is disposed or taken over is not opened again. */
+  #forget(): void {
+    this.files = undefined;
+    this.#open = () => Promise.reject(taken());
   }
 
   /** @internal A request to the model's worker. */
@@ -168,17 +157,24 @@ export class Model {
   }
 
   /** One tensor by its name in `info`, widened to f32. */
-  tensor(name: string, options: { signal?: AbortSignal } = {}): Promise<NamedTensor> {
+  async tensor(name: string, options: { signal?: AbortSignal | undefined } = {}): Promise<NamedTensor> {
+    words(name, 'name');
     return this.call('model.tensor', { name }, options);
   }
 
-  tokenize(text: string): Promise<number[]> {
+  async tokenize(text: string): Promise<number[]> {
+    words(text, 'text');
     return this.call('model.tokenize', { text });
   }
 
-  /** The learning rate that a run with these options plans for its steps 1 to `steps`. */
-  previewSchedule(options: TrainOptions, steps: number): Promise<number[]> {
-    return this.call('model.preview', { config: trainSettings(options).config, steps });
+  /** The learning rates that a run with these options plans for its steps 1 to `steps`, or for every `stride`-th of them: at most 100,000. */
+  async previewSchedule(options: TrainOptions, steps: number, stride = 1): Promise<number[]> {
+    return this.call('model.preview', { config: trainSettings(options).config, ...planned(steps, stride) });
+  }
+
+  /** Frameworks that wrap plain objects in proxies leave this one alone: its fields are private. */
+  get [Symbol.toStringTag](): string {
+    return 'Model';
   }
 
   /** Ends the worker; does nothing if a trainer has taken the model over. */
@@ -186,6 +182,7 @@ export class Model {
     this.#disposed = true;
     this.#link?.close(aborted('the model'));
     this.#link = undefined;
+    this.#forget();
   }
 
   [Symbol.dispose](): void {
@@ -200,10 +197,6 @@ interface Kept {
   alone?: () => void;
 }
 
-function split({ signal, onProgress, ...rest }: WorkerCall): { worker: WorkerOptions; call: CallOptions } {
-  return { worker: workerOptions(rest), call: { signal, onProgress, graceMillis: GRACE_MILLIS } };
-}
-
 interface Opened {
   info: ModelInfo;
   details: ModelDetails;
@@ -211,40 +204,11 @@ interface Opened {
 }
 
 async function opened(worker: WorkerOptions, open: Open, call: CallOptions): Promise<Opened> {
-  const link = await Link.open(worker, ownerOf(open));
+  const link = await Link.open(worker, ownerOf(open), call.signal);
   try {
     return { info: await open(link, call), details: await link.call('model.details', undefined, call), link };
   } catch (thrown) {
     link.close(aborted('the model'));
     throw thrown;
   }
-}
-
-/** Opens a GGUF file, or the files of one Hugging Face folder, by their names. */
-export async function openModel(files: FilesInput, { request, mergeAdapter, adapter, allowNonFinite = false, ...rest }: OpenOptions = {}): Promise<Model> {
-  const { worker, call } = split(rest);
-  truth(allowNonFinite, 'allowNonFinite');
-  if (adapter !== undefined && mergeAdapter !== undefined) throw badOption('adapter', 'it or mergeAdapter', 'both');
-  const apart = adapter !== undefined;
-  const ask = { ...(await openingOf(files, request, adapter ?? mergeAdapter, apart ? 'adapter' : 'mergeAdapter')), apart };
-  const open: Open = (connection, given = {}) => connection.call('model.open', ask, given);
-  const alone = (): unknown => apart && Object.assign(ask, { adapter: [], apart: false });
-  return Model.open(worker, open, call, { allowNonFinite, files: ask.sources, alone });
-}
-
-/** @internal What is opened, as the worker is asked for it. */
-export async function openingOf(files: FilesInput, request: ImportRequest | undefined, added: FilesInput | undefined, path: string): Promise<Omit<Ask<'model.open'>, 'apart'>> {
-  const adapter = added === undefined ? [] : await toSources(added, path);
-  return { request: requestJson(request), adapter, sources: await toSources(files, 'files') };
-}
-
-/** A model with fresh weights. Without `tokenizer` (a tokenizer.json) its vocabulary is the characters of `data`. */
-export async function newModel(shape: ModelShape, data: DataInput, { tokenizer: given, ...rest }: WorkerCall & { tokenizer?: Input } = {}): Promise<Model> {
-  const { worker, call } = split(rest);
-  const config = modelJson(shape);
-  const source = await toSource(data, 'data', 'text.txt');
-  if (given === undefined && source.name.endsWith('.tokens')) throw badOption('data', 'a text to take the characters of, or a tokenizer beside token ids', source.name);
-  const tokenizer = given === undefined ? null : await toSource(given, 'tokenizer', 'tokenizer.json');
-  const open: Open = (connection, options = {}) => connection.call('model.create', { config, tokenizer, data: source }, options);
-  return Model.open(worker, open, call);
 }

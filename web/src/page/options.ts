@@ -2,6 +2,7 @@
 import { among, naturalNumber, notNegative, objectOf, ofKinds, positiveInteger, snake, together, translate, truth, twoOrMore, words } from './checks.js';
 import type { Check, Checks } from './checks.js';
 import { badOption } from '../protocol/errors.js';
+import { json } from '../protocol/json.js';
 import { ADAPTER, BLOCK_COORDINATE, GROUP, OPTIMIZERS, RUN, SAMPLE, SCHEDULES } from '../protocol/generated/kinds.js';
 import type { Kinds } from '../protocol/generated/kinds.js';
 import type { OptimizerOptions, ScheduleOptions } from '../protocol/generated/rules.js';
@@ -117,7 +118,7 @@ const DRIVE: Checks = {
 
 /** @internal `GenerateConfig` as JSON. */
 export function sampleJson(options: SampleOptions): string {
-  return JSON.stringify(translate(options, sampling, ''));
+  return json(translate(options, sampling, ''));
 }
 
 /** The given options under Rust's names; the warmup inside the schedule. */
@@ -139,12 +140,12 @@ export function resumeSettings(changes: TrainOptions, override: readonly string[
   if (changes.adapter?.from !== undefined) throw badOption('settings.adapter.from', 'it for a new run only', 'files');
   const core = (name: unknown, index: number): string =>
     snake(String(words(name, `override[${index}]`))).replace(/^lr_scheduler\b/, 'schedule').replace(/^warmup_steps$/, 'schedule.warmup_steps');
-  return { config: JSON.stringify(config), override: override.map(core) };
+  return { config: json(config), override: override.map(core) };
 }
 
 /** @internal The files of the adapter that a run goes on from. */
-export const adapterSources = async ({ adapter: given }: TrainOptions): Promise<SourceSpec[]> =>
-  given?.from === undefined ? [] : toSources(given.from, 'adapter.from');
+export const adapterSources = async ({ adapter: given }: TrainOptions, signal?: AbortSignal): Promise<SourceSpec[]> =>
+  given?.from === undefined ? [] : toSources(given.from, 'adapter.from', signal);
 
 /** @internal `TrainConfig` as JSON, and the driver's settings. Unknown keys are BAD_OPTION. */
 export function trainSettings(given: TrainOptions & DriveOptions): { config: string; driver: Driver } {
@@ -154,5 +155,5 @@ export function trainSettings(given: TrainOptions & DriveOptions): { config: str
   const { logEvery = 8, evalEvery = 0, evalBatches = 0, autosave = true, saveEverySecs = 120, saveEvery = 0, saveTotalLimit = 4, sampleEvery = 0, samplePrompt = '', sample = {}, onNonFinite = 'stop' } = given;
   if (!autosave && saveEvery > 0) throw badOption('saveEvery', '0 with autosave: false', saveEvery);
   const driver = { logEvery, evalEvery, evalBatches, autosave, saveEverySecs, saveEvery, saveTotalLimit, sampleEvery, samplePrompt, sample: sampleJson(sample), onNonFinite };
-  return { config: JSON.stringify(settings(train)), driver };
+  return { config: json(settings(train)), driver };
 }

@@ -3,14 +3,23 @@ import type { WorkerCall } from './call.js';
 import { aborted } from '../protocol/errors.js';
 import type { Ask, Reply, Tag } from '../protocol/protocol.js';
 import type { CallOptions } from './rpc.js';
+import { optionsOf, own } from './given.js';
 import { spawn, workerOptions } from './spawn.js';
 
 /** The core reads a file, or waits for the GPU, without a pause, so an abort ends its worker. */
 const GRACE_MILLIS = 50;
 
+/** @internal The options of a call with a worker of its own, checked before anything is read or started. */
+export function workerCall<T extends WorkerCall>(call: T): T {
+  const { signal: _, onProgress: __, ...worker } = own(call);
+  workerOptions(own(worker));
+  return own(call);
+}
+
 /** @internal */
-export async function asked<T extends Tag>(tag: T, ask: Ask<T>, { signal, onProgress, ...worker }: WorkerCall, moved: CallOptions = {}): Promise<Reply<T>> {
-  const connection = await spawn(workerOptions(worker));
+export async function asked<T extends Tag>(tag: T, ask: Ask<T>, call: WorkerCall, moved: CallOptions = {}): Promise<Reply<T>> {
+  const { signal, onProgress, ...worker } = optionsOf(call, tag);
+  const connection = await spawn(workerOptions(own(worker)), signal);
   try {
     return await connection.call(tag, ask, { signal, onProgress, graceMillis: GRACE_MILLIS, ...moved });
   } finally {

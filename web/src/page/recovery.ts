@@ -18,17 +18,26 @@ export class Recovery {
   readonly journal = new Journal();
   /** The generation of the live state, if it is not the newest. */
   #base: number | undefined;
+  /** Whether the run has a checkpoint, as far as is known. */
+  #kept: boolean;
 
   constructor(
     private readonly ask: Ask<'trainer.resume'>,
     private readonly beginning: Beginning | undefined,
   ) {
     this.#base = ask.generation;
+    this.#kept = beginning === undefined;
   }
 
   /** From now on the newest generation is the live one. */
   saved(): void {
     this.#base = undefined;
+    this.#kept = true;
+  }
+
+  /** Whether the run can be resumed from storage. */
+  get kept(): boolean {
+    return this.#kept;
   }
 
   /** The trainer went back to a generation. */

@@ -1,6 +1,7 @@
 /** What of a model's files is taken, and under which names: the import request, whose values the core checks. */
 import { among, objectOf, translate, truth } from './checks.js';
 import type { Check, Checks } from './checks.js';
+import { json } from '../protocol/json.js';
 import { badOption } from '../protocol/errors.js';
 
 /** Tensors by their names in the files; everything if nothing is included. What is excluded is left out, whatever includes it. */
@@ -60,4 +61,4 @@ const REQUEST: Checks = {
 };
 
 /** @internal The core's `PortableModelImportRequest` as JSON. */
-export const requestJson = (request: ImportRequest | undefined): string | undefined => (request === undefined ? undefined : JSON.stringify(inside(REQUEST)(request, 'request')));
+export const requestJson = (request: ImportRequest | undefined): string | undefined => (request === undefined ? undefined : json(inside(REQUEST)(request, 'request')));

@@ -1,5 +1,6 @@
 import { aborted, fault, fromErrorData, protocolError, toTabtuneError } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
+import { optionsOf, tell } from './given.js';
 import { REQUESTS, workerMessage } from '../protocol/protocol.js';
 import type { Ask, Reply, Tag } from '../protocol/protocol.js';
 import type { Progress, SampledToken, TrainerEvent } from '../protocol/reports.js';
@@ -41,15 +42,16 @@ export class Connection {
   #nextId = 1;
   #dead: TabtuneError | undefined;
 
-  constructor(port: Port, ownsWorker: boolean) {
+  /** `why`: the reason of an error event that has no words, which is one of a script that did not load. */
+  constructor(port: Port, ownsWorker: boolean, why: () => Promise<TabtuneError>) {
     this.#port = port;
     this.#ownsWorker = ownsWorker;
     port.addEventListener('message', (event) => this.#receive(event));
     port.addEventListener('messageerror', () => this.close(protocolError('a message of the worker could not be read')));
     port.addEventListener('error', (event) => {
       const message: unknown = Reflect.get(event, 'message');
-      const said = typeof message === 'string' && message !== '' ? message : 'its script could not be loaded';
-      this.close(fault('worker.failed', `the training worker failed: ${said}. The last checkpoint is kept.`));
+      if (typeof message === 'string' && message !== '') this.close(fault('worker.failed', `the training worker failed: ${message}. The last checkpoint is kept.`));
+      else void why().then((error) => this.close(error));
     });
   }
 
@@ -57,10 +59,10 @@ export class Connection {
     return this.#dead;
   }
 
-  call<T extends Tag>(tag: T, ask: Ask<T>, options: CallOptions = {}): Promise<Reply<T>> {
+  async call<T extends Tag>(tag: T, ask: Ask<T>, given: CallOptions = {}): Promise<Reply<T>> {
+    const options = optionsOf(given, tag);
     const { signal, graceMillis } = options;
-    if (this.#dead) return Promise.reject(this.#dead);
-    if (signal?.aborted) return Promise.reject(aborted(tag));
+    if (this.#dead) throw this.#dead;
     const id = this.#nextId++;
     const answered = new Promise<unknown>((resolve, reject) => {
       this.#waiting.set(id, { tag, resolve, reject, options });
@@ -68,7 +70,8 @@ export class Connection {
         this.#port.postMessage({ type: 'request', id, tag, ask }, options.transfer ?? []);
       } catch (thrown) {
         this.#waiting.delete(id);
-        reject(toTabtuneError(thrown, 'PROTOCOL'));
+        // Our messages can be copied: what cannot is a value of the caller's.
+        reject(fault('option.invalid', `an option cannot be sent to the training worker: ${toTabtuneError(thrown).message}`, {}, thrown));
       }
     });
     let timer: ReturnType<typeof setTimeout> | undefined;
@@ -83,8 +86,12 @@ export class Connection {
         signal?.removeEventListener('abort', cancel);
       })
       .then((reply) => {
-        // Each parser returns its own request's reply; the table's correlation is lost on a generic tag.
-        return REQUESTS[tag].reply(reply, `${tag} reply`) as Reply<T>;
+        try {
+          // Each parser returns its own request's reply; the table's correlation is lost on a generic tag.
+          return REQUESTS[tag].reply(reply, `${tag} reply`) as Reply<T>;
+        } catch (thrown) {
+          throw toTabtuneError(thrown, 'PROTOCOL');
+        }
       });
   }
 
@@ -118,7 +125,7 @@ export class Connection {
           this.#take(message.id)?.reject(fromErrorData(message.error));
           return;
         case 'progress':
-          this.#waiting.get(message.id)?.options.onProgress?.(message.progress);
+          tell(this.#waiting.get(message.id)?.options.onProgress, message.progress);
           return;
         case 'events':
           this.onEvents(message.events);

@@ -1,6 +1,9 @@
 /** The checkpoints of this browser, seen without a trainer: to offer them before one is open. */
+import { naturalNumber, truth, words } from './checks.js';
+import { optionsOf } from './given.js';
+import { isOf } from '../protocol/brand.js';
 import { aborted, badOption, fault } from '../protocol/errors.js';
-import { baseOf, dropBase, keepBase } from './bases.js';
+import { copyBase, dropBase } from './bases.js';
 import type { Link } from './link.js';
 import type { CheckpointInfo, HistoryEntry, NamedFile, SessionInfo } from '../protocol/reports.js';
 import type { Call } from './call.js';
@@ -14,17 +17,32 @@ import { lockRun } from '../protocol/run-lock.js';
 type Stored = Pick<Link, 'call'>;
 /** Options of calls on one stored checkpoint: its generation, by default the newest whole one. */
 interface ForkOptions {
-  generation?: number;
+  generation?: number | undefined;
   /** Name of the new run in lists. The old one's */
-  label?: string;
+  label?: string | undefined;
+}
+export interface SavedRunsOptions extends WorkerOptions {
+  /** Of the opening alone. */
+  signal?: AbortSignal | undefined;
 }
 /** A `.tabtune` file, or the files of a checkpoint folder. */
-export type CheckpointInput = Blob | readonly File[];
+export type CheckpointInput = Blob | FileList | readonly File[];
 
+const EXPECTED = 'a .tabtune file, or the files of a checkpoint folder';
 function importedFiles(input: CheckpointInput): NamedFile[] {
-  if (input instanceof Blob) return [{ name: 'name' in input ? String(input.name) : '', blob: input }];
-  if (!Array.isArray(input) || input.length === 0) throw badOption('file', 'a .tabtune file, or the files of a checkpoint folder', input);
-  return input.map((file: File) => ({ name: file.name, blob: file }));
+  const named = (file: unknown, path: string): NamedFile => {
+    if (!isOf(file, 'Blob')) throw badOption(path, EXPECTED, file);
+    return { name: 'name' in file ? String(file.name) : '', blob: file };
+  };
+  if (!Array.isArray(input) && !isOf(input, 'FileList')) return [named(input, 'file')];
+  if (input.length === 0) throw badOption('file', EXPECTED, 'none');
+  return [...input].map((file, index) => named(file, `file[${index}]`));
+}
+
+/** The run and the generation of a call. */
+function which(run: unknown, generation: unknown): void {
+  words(run, 'run');
+  if (generation !== undefined) naturalNumber(generation, 'generation');
 }
 
 /** The saved runs of this origin. Its worker loads no wasm and touches no GPU. */
@@ -43,17 +61,20 @@ export class SavedRuns {
   }
 
   /** All checkpoints, newest first; one that cannot be resumed has the reason in `fault`. */
-  list(run?: string): Promise<CheckpointInfo[]> {
+  async list(run?: string): Promise<CheckpointInfo[]> {
+    if (run !== undefined) words(run, 'run');
     return this.#stored.call('checkpoint.list', { run });
   }
 
   /** Steps, evaluations and samples up to a generation, by default the newest. */
-  history(run: string, generation?: number): Promise<HistoryEntry[]> {
+  async history(run: string, generation?: number): Promise<HistoryEntry[]> {
+    which(run, generation);
     return this.#stored.call('checkpoint.history', { run, generation });
   }
 
   /** One generation, or the whole run with its kept data. BUSY while it is trained in another tab. */
   async remove(run: string, generation?: number): Promise<void> {
+    which(run, generation);
     const lock = await lockRun(run);
     try {
       await this.#stored.call('checkpoint.remove', { run, generation });
@@ -64,30 +85,43 @@ export class SavedRuns {
   }
 
   /** Marks a generation, so that it is never dropped to make room for newer ones. */
-  keep(run: string, generation: number, kept = true): Promise<void> {
+  async keep(run: string, generation: number, kept = true): Promise<void> {
+    which(run, naturalNumber(generation, 'generation'));
+    truth(kept, 'kept');
     return this.#stored.call('checkpoint.keep', { run, generation, kept });
   }
 
   /** Copies a generation, with its data and history, into a run of its own. */
-  async fork(run: string, { generation, label }: ForkOptions = {}): Promise<CheckpointInfo> {
+  async fork(run: string, options: ForkOptions = {}): Promise<CheckpointInfo> {
+    const { generation, label } = optionsOf(options, 'the copy', ['generation', 'label']);
+    which(run, generation);
+    if (label !== undefined) words(label, 'label');
     const info = await this.#stored.call('checkpoint.fork', { run, generation, label });
-    keepBase(info.run, baseOf(run));
+    copyBase(run, info.run);
     return info;
   }
 
   /** The checkpoint as one file. */
-  exportFile(run: string, generation?: number, options: Call = {}): Promise<NamedFile> {
+  async exportFile(run: string, generation?: number, options: Call = {}): Promise<NamedFile> {
+    which(run, generation);
     return this.#stored.call('checkpoint.export', { run, generation }, options);
   }
 
   /** The checkpoint as a folder's files, which `tabtune train --resume` reads. */
-  exportFolder(run: string, handle: FileSystemDirectoryHandle, generation?: number, options: Call = {}): Promise<void> {
+  async exportFolder(run: string, handle: FileSystemDirectoryHandle, generation?: number, options: Call = {}): Promise<void> {
+    which(run, generation);
+    if (Reflect.get(Object(handle), 'kind') !== 'directory') throw badOption('handle', 'a FileSystemDirectoryHandle', handle);
     return this.#stored.call('checkpoint.folder', { run, generation, handle }, options);
   }
 
   /** Imports an exported file or a folder's files, verified; an existing run is never overwritten. */
   async importFile(file: CheckpointInput, options: Call = {}): Promise<CheckpointInfo> {
     return this.#stored.call('checkpoint.import', { files: importedFiles(file) }, options satisfies CallOptions);
+  }
+
+  /** Frameworks that wrap plain objects in proxies leave this one alone: its fields are private. */
+  get [Symbol.toStringTag](): string {
+    return 'SavedRuns';
   }
 
   dispose(): void {
@@ -99,8 +133,9 @@ export class SavedRuns {
   }
 }
 
-export async function openSavedRuns(options: WorkerOptions = {}): Promise<SavedRuns> {
-  const connection = await spawn(workerOptions(options));
+export async function openSavedRuns(options: SavedRunsOptions = {}): Promise<SavedRuns> {
+  const { signal, ...worker } = optionsOf(options, 'the opening of the saved runs');
+  const connection = await spawn(workerOptions(worker), signal);
   return SavedRuns.of(connection, () => connection.close(aborted('the saved runs')));
 }
 
@@ -130,6 +165,11 @@ export class Checkpoints {
     return new Checkpoints(link, run, owner);
   }
 
+  /** As that of `SavedRuns`. */
+  get [Symbol.toStringTag](): string {
+    return 'Checkpoints';
+  }
+
   list(): Promise<CheckpointInfo[]> {
     return this.#runs.list(this.#run);
   }
@@ -141,6 +181,7 @@ export class Checkpoints {
 
   /** Puts the trainer back to a saved generation, by default the newest that is whole. BUSY while it runs. */
   async load(generation?: number, options: Call = {}): Promise<SessionInfo> {
+    if (generation !== undefined) naturalNumber(generation, 'generation');
     if (this.#owner.running()) throw fault('loop.running', 'this trainer is running: pause it before a checkpoint is loaded');
     const loaded = await this.#link.call('trainer.load', { generation }, options);
     this.#owner.loaded(loaded);
@@ -148,7 +189,8 @@ export class Checkpoints {
   }
 
   /** One generation, or all of them. */
-  remove(generation?: number): Promise<void> {
+  async remove(generation?: number): Promise<void> {
+    which(this.#run, generation);
     // The trainer holds the lock of its run, and its worker serializes this with saves.
     if (this.#link.failed) return this.#runs.remove(this.#run, generation);
     return this.#link.call('checkpoint.remove', { run: this.#run, generation });

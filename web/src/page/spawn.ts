@@ -1,58 +1,125 @@
+import { addressOf, refusedWorker, trusted } from './addresses.js';
+import type { Address, TrustedAddress } from './addresses.js';
+import { callable, listening } from './given.js';
+import { Loading } from './loading.js';
+import { isOf } from '../protocol/brand.js';
 import { VERSION, WASM_HASH } from '../protocol/build.js';
-import { badOption, fault, TabtuneError } from '../protocol/errors.js';
+import { badOption, fault, toTabtuneError } from '../protocol/errors.js';
 import { PROTOCOL } from '../protocol/protocol.js';
 import { Connection } from './rpc.js';
+import type { Port } from './rpc.js';
 
 /** Where the worker and the wasm come from; by default they lie beside this module. */
 export interface WorkerOptions {
-  wasmUrl?: string | URL;
-  wasmBinary?: ArrayBuffer;
-  /** A URL of another origin is imported by a worker made from a Blob, which needs `worker-src blob:`. */
-  workerUrl?: string | URL;
+  wasmUrl?: string | URL | undefined;
+  wasmBinary?: ArrayBuffer | undefined;
+  /** A URL of another origin is imported by a worker made from a Blob, which needs `worker-src blob:`. A TrustedScriptURL is used as it is. */
+  workerUrl?: string | URL | TrustedAddress | undefined;
   /** A ready worker, which is not terminated by us, or a function that starts one. */
-  worker?: Worker | (() => Worker);
+  worker?: Worker | (() => Worker) | undefined;
 }
 
-/** Time limit for the first message: a worker whose script does nothing, because a bundler dropped it or it never loads, sends no error. */
+/** Time limit for the first message once the script is there: a worker whose script does nothing, because a bundler dropped it, sends no error. */
 const HELLO_MILLIS = 30_000;
+/** The same where it is not known when the script is there. */
+const UNKNOWN_MILLIS = 120_000;
 
 const KEYS = ['wasmUrl', 'wasmBinary', 'workerUrl', 'worker'];
+/** Where this module lies; a bundler that knows the form in `ownWorker` puts the address of a file here. */
+const HERE = import.meta.url;
+const KIND = { type: 'module', name: 'tabtune' } as const;
 
-/** @internal The given options, if all of them are known. */
+const isWorker = (given: unknown): given is Worker =>
+  typeof given === 'object' && given !== null && ['postMessage', 'addEventListener'].every((method) => typeof Reflect.get(given, method) === 'function');
+
+/** @internal The given options, if all of them are known and of their kind. */
 export function workerOptions(given: WorkerOptions): WorkerOptions {
   const extra = Object.keys(given).find((key) => !KEYS.includes(key));
   if (extra !== undefined) throw badOption(extra, `one of ${KEYS.join(', ')}`, extra);
+  const { wasmUrl, wasmBinary, workerUrl, worker } = given;
+  if (wasmUrl !== undefined) addressOf(wasmUrl, 'wasmUrl');
+  if (workerUrl !== undefined) addressOf(workerUrl, 'workerUrl');
+  if (wasmBinary !== undefined && !isOf(wasmBinary, 'ArrayBuffer')) throw badOption('wasmBinary', 'an ArrayBuffer', wasmBinary);
+  if (worker !== undefined && typeof worker !== 'function' && !isWorker(worker)) throw badOption('worker', 'a Worker, or a function that starts one', worker);
   return given;
 }
 
-function startWorker(workerUrl: string | URL | undefined): Worker {
-  if (typeof Worker === 'undefined') throw fault('browser.worker', 'module workers are needed: run this in a browser page');
-  if (workerUrl === undefined) return new Worker(new URL(/* @vite-ignore */ './worker.js', import.meta.url), { type: 'module', name: 'tabtune' });
-  const url = new URL(workerUrl, location.href);
-  if (url.origin === location.origin) return new Worker(url, { type: 'module', name: 'tabtune' });
-  const shim = URL.createObjectURL(new Blob([`import ${JSON.stringify(url.href)};`], { type: 'text/javascript' }));
-  const worker = new Worker(shim, { type: 'module', name: 'tabtune' });
-  URL.revokeObjectURL(shim);
-  return worker;
+/** The worker beside this module. */
+function ownWorker(): Worker {
+  if (!HERE.startsWith(location.protocol)) return new Worker(new URL(/* @vite-ignore */ './worker.js', import.meta.url), KIND);
+  return new Worker(trusted(addressOf(new URL('./worker.js', HERE), 'workerUrl')), KIND);
 }
 
-/** @internal A worker of the same build, ready for requests. */
-export async function spawn(options: WorkerOptions): Promise<Connection> {
-  const { worker } = options;
-  const port = typeof worker === 'function' ? worker() : (worker ?? startWorker(options.workerUrl));
-  const connection = new Connection(port, typeof worker !== 'object');
-  const hello = { protocol: PROTOCOL, version: VERSION, wasmHash: WASM_HASH };
-  const wasmUrl = options.wasmUrl === undefined ? undefined : new URL(options.wasmUrl, location.href).href;
-  const silent = setTimeout(() => {
-    connection.close(fault('worker.silent', `the worker did not answer within ${HELLO_MILLIS / 1000} seconds. Check that its script imports tabtune/worker and is served.`));
-  }, HELLO_MILLIS);
+function startWorker(address: Address | undefined): Worker {
   try {
-    await connection.call('worker.hello', { ...hello, wasmUrl, wasmBinary: options.wasmBinary });
+    if (address === undefined) return ownWorker();
+    if (new URL(address.href).origin === location.origin) return new Worker(trusted(address), KIND);
+    const shim = URL.createObjectURL(new Blob([`import ${JSON.stringify(address.href)};`], { type: 'text/javascript' }));
+    try {
+      return new Worker(trusted({ href: shim, given: shim }), KIND);
+    } finally {
+      URL.revokeObjectURL(shim);
+    }
   } catch (thrown) {
-    if (thrown instanceof TabtuneError) connection.close(thrown);
-    throw thrown;
-  } finally {
-    clearTimeout(silent);
+    throw refusedWorker(thrown);
   }
-  return connection;
+}
+
+/** A worker of the caller's. */
+function givenWorker(start: () => Worker): Worker {
+  let worker: unknown;
+  try {
+    worker = start();
+  } catch (thrown) {
+    throw fault('worker.failed', `the function given as worker failed: ${thrown instanceof Error ? thrown.message : String(thrown)}`, { path: 'worker' }, thrown);
+  }
+  if (isWorker(worker)) return worker;
+  throw badOption('worker', 'a function that returns a Worker', worker);
+}
+
+function portOf({ worker }: WorkerOptions, address: Address | undefined): Port {
+  if (typeof worker === 'object') return worker;
+  if (worker !== undefined) return givenWorker(worker);
+  if (typeof Worker === 'undefined') throw fault('browser.worker', 'module workers are needed: run this in a browser page');
+  return startWorker(address);
+}
+
+/** @internal A worker of the same build, ready for requests. Whatever fails, the worker that was started has ended. */
+export async function spawn(options: WorkerOptions, signal?: AbortSignal): Promise<Connection> {
+  callable(options.worker === undefined || typeof options.worker === 'object' ? undefined : options.worker, 'worker');
+  listening(signal, 'the start of the worker');
+  if (typeof isSecureContext === 'boolean' && !isSecureContext) {
+    throw fault('browser.insecure', 'this page was opened over plain http: browsers offer WebGPU, locks and storage that training needs only on https:// or localhost. Open it there.');
+  }
+  const address = options.workerUrl === undefined ? undefined : addressOf(options.workerUrl, 'workerUrl');
+  const wasmUrl = options.wasmUrl === undefined ? undefined : addressOf(options.wasmUrl, 'wasmUrl').href;
+  const known = options.worker === undefined ? (address?.href ?? new URL('./worker.js', HERE).href) : undefined;
+  const loading = new Loading(known);
+  let connection: Connection | undefined;
+  let waiting = true;
+  let silent: ReturnType<typeof setTimeout> | undefined;
+  const after = (millis: number, act: () => void): void => void (silent = setTimeout(act, millis));
+  const end = (): void => connection?.close(fault('worker.silent', `the worker did not answer within ${HELLO_MILLIS / 1000} seconds. Check that its script imports tabtune/worker and is served.`));
+  const look = async (): Promise<void> => {
+    // A script that is still on its way is not silent.
+    await loading.loaded();
+    if (waiting) after(HELLO_MILLIS, end);
+  };
+  try {
+    const opened = new Connection(portOf(options, address), typeof options.worker !== 'object', () => loading.why());
+    connection = opened;
+    if (known !== undefined) after(HELLO_MILLIS, () => void look());
+    else after(typeof options.worker === 'function' ? UNKNOWN_MILLIS : HELLO_MILLIS, end);
+    const hello = { protocol: PROTOCOL, version: VERSION, wasmHash: WASM_HASH, wasmUrl, wasmBinary: options.wasmBinary };
+    await opened.call('worker.hello', hello, { signal, graceMillis: 0 });
+    return opened;
+  } catch (thrown) {
+    const error = toTabtuneError(thrown);
+    connection?.close(error);
+    throw error;
+  } finally {
+    waiting = false;
+    clearTimeout(silent);
+    loading.end();
+  }
 }

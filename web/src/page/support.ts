@@ -1,4 +1,5 @@
 import type { ErrorCode } from '../protocol/errors.js';
+import { limited } from '../protocol/limited.js';
 
 /** The capabilities of this browser. `help` says in words what to do about a `code`. */
 export interface Support {
@@ -11,6 +12,9 @@ export interface Support {
   storage: { quota: number | undefined; usage: number | undefined; persisted: boolean | undefined; locks: boolean; indexedDb: boolean };
 }
 
+/** How long the browser may look for a GPU, and for what it knows of its storage. */
+const ADAPTER_MILLIS = 20_000;
+const STORAGE_MILLIS = 3000;
 /** WebGPU's guaranteed minimum. */
 const MIN_STORAGE_BUFFERS = 8;
 
@@ -44,7 +48,10 @@ async function look(nothing: Support): Promise<Support> {
   }
   const gpu: GPU | undefined = navigator.gpu;
   if (gpu === undefined) return { ...found, code: 'UNSUPPORTED_BROWSER', help: helpWithoutWebGpu(navigator.userAgent) };
-  const adapter = await gpu.requestAdapter({ powerPreference: 'high-performance' });
+  const adapter = await limited(gpu.requestAdapter({ powerPreference: 'high-performance' }), ADAPTER_MILLIS, () => undefined);
+  if (adapter === undefined) {
+    return { ...found, code: 'NO_ADAPTER', help: `The browser did not answer within ${ADAPTER_MILLIS / 1000} seconds when it was asked for a GPU: its process for the GPU may hang. Restart the browser.` };
+  }
   if (adapter === null) return { ...found, code: 'NO_ADAPTER', help: helpWithoutAdapter(navigator.userAgent) };
   const { vendor, architecture, description } = adapter.info;
   const software = `${vendor} ${architecture} ${description}`.toLowerCase().includes('swiftshader') || adapter.info.isFallbackAdapter;
@@ -63,8 +70,8 @@ async function look(nothing: Support): Promise<Support> {
 
 async function storageOf(navigator: Navigator): Promise<Support['storage']> {
   const manager: StorageManager | undefined = navigator.storage;
-  const estimate = await manager?.estimate?.().catch(() => undefined);
-  const persisted = await manager?.persisted?.().catch(() => undefined);
+  const told = <T>(asked: Promise<T> | undefined): Promise<T | undefined> => limited<T | undefined>(Promise.resolve(asked).catch(() => undefined), STORAGE_MILLIS, () => undefined);
+  const [estimate, persisted] = await Promise.all([told(manager?.estimate?.()), told(manager?.persisted?.())]);
   const locks: LockManager | undefined = navigator.locks;
   return { quota: estimate?.quota, usage: estimate?.usage, persisted, locks: locks !== undefined, indexedDb: typeof indexedDB !== 'undefined' };
 }

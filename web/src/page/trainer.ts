@@ -1,11 +1,13 @@
-import { naturalNumber, positiveInteger } from './checks.js';
+import { naturalNumber, objectOf, planned, positiveInteger, words } from './checks.js';
 import { aborted, badOption } from '../protocol/errors.js';
+import { dropBase } from './bases.js';
 import type { Exports } from './export-options.js';
 import { exportsOf } from './exporting.js';
+import { optionsOf } from './given.js';
 import type { Link } from './link.js';
 import { RunLoop } from './loop.js';
 import type { RunOptions } from './loop.js';
-import type { Model } from './model.js';
+import { Model } from './model.js';
 import { adapterSources, sampleJson, trainSettings } from './options.js';
 import type { TrainOptions } from './options.js';
 import type { CheckpointInfo, EvalReport, HistoryEntry, ModelDetails, Profile, SampledToken, SessionInfo, TrainerEvent, TrainerState } from '../protocol/reports.js';
@@ -71,6 +73,7 @@ export class Trainer extends EventTarget {
 
   /** GPU bytes of a run with these options, before any is taken. */
   static async estimate(model: Model, options: TrainOptions = {}): Promise<Estimate> {
+    if (!(model instanceof Model)) throw badOption('model', 'a model of openModel or newModel', model);
     const { needBytes, parts } = await model.call('model.estimate', { config: trainSettings(options).config, adapter: await adapterSources(options) });
     const reported: unknown = Reflect.get(navigator, 'deviceMemory');
     const haveBytes = typeof reported === 'number' ? reported * 2 ** 29 : undefined;
@@ -87,6 +90,7 @@ export class Trainer extends EventTarget {
 
   /** Trains and yields every event until done, stopped or aborted. Leaving the loop pauses. */
   run(options: RunOptions = {}): AsyncGenerator<TrainerEvent, void> {
+    objectOf(options, 'options');
     if (options.maxSteps !== undefined) positiveInteger(options.maxSteps, 'maxSteps');
     return this.#ran(options);
   }
@@ -97,7 +101,8 @@ export class Trainer extends EventTarget {
   }
 
   /** Makes exactly `count` steps and returns their reports. */
-  async step(count = 1, options: { signal?: AbortSignal } = {}): Promise<StepEvent[]> {
+  async step(count = 1, options: { signal?: AbortSignal | undefined } = {}): Promise<StepEvent[]> {
+    const { signal } = optionsOf(options, 'the steps', ['signal']);
     positiveInteger(count, 'count');
     const first = this.#status.step + 1;
     // A step that is repeated after a loss has the same bits, and counts once.
@@ -107,7 +112,7 @@ export class Trainer extends EventTarget {
     };
     this.addEventListener('step', collect);
     try {
-      await this.#loop.step(count, options.signal);
+      await this.#loop.step(count, signal);
       this.#workerLoss.settle();
       return [...steps.values()].filter(({ step }) => step >= first);
     } finally {
@@ -116,9 +121,9 @@ export class Trainer extends EventTarget {
   }
 
   /** Where the GPU's time goes: the next `steps` steps with a timestamp around each kernel, which makes them slower. As `step`, while nothing runs. */
-  async profile(steps = 1, options: { signal?: AbortSignal } = {}): Promise<Profile> {
+  async profile(steps = 1, options: { signal?: AbortSignal | undefined } = {}): Promise<Profile> {
     positiveInteger(steps, 'steps');
-    return this.#loop.profile(steps, options.signal);
+    return this.#loop.profile(steps, optionsOf(options, 'the profile', ['signal']).signal);
   }
 
   /** Settles after the current step; the iterator of `run` stays open. */
@@ -146,21 +151,22 @@ export class Trainer extends EventTarget {
     this.#recovery.journal.add({ set: 'decay' }, await this.#link.call('schedule.decay', undefined));
   }
 
-  /** The planned learning rate of steps 1 to `steps`. */
-  previewSchedule(steps: number): Promise<number[]> {
-    positiveInteger(steps, 'steps');
-    return this.#link.call('schedule.preview', { steps });
+  /** The planned learning rates of steps 1 to `steps`, or of every `stride`-th of them: at most 100,000. */
+  async previewSchedule(steps: number, stride = 1): Promise<number[]> {
+    return this.#link.call('schedule.preview', planned(steps, stride));
   }
 
   /** Mean loss and perplexity over the validation part of the data. */
-  evaluate(options: { maxBatches?: number; signal?: AbortSignal } = {}): Promise<EvalReport> {
-    if (options.maxBatches !== undefined) naturalNumber(options.maxBatches, 'maxBatches');
-    return this.#link.call('trainer.evaluate', { maxBatches: options.maxBatches }, { signal: options.signal });
+  async evaluate(options: { maxBatches?: number | undefined; signal?: AbortSignal | undefined } = {}): Promise<EvalReport> {
+    const { maxBatches, signal } = optionsOf(options, 'the evaluation', ['maxBatches', 'signal']);
+    if (maxBatches !== undefined) naturalNumber(maxBatches, 'maxBatches');
+    return this.#link.call('trainer.evaluate', { maxBatches }, { signal });
   }
 
   /** Tokens as they are made; leaving the loop ends the generation. */
-  sample(prompt: string, options: SampleOptions & { signal?: AbortSignal } = {}): AsyncGenerator<SampledToken, void> {
-    const { signal, ...sampling } = options;
+  sample(prompt: string, options: SampleOptions & { signal?: AbortSignal | undefined } = {}): AsyncGenerator<SampledToken, void> {
+    const { signal, ...sampling } = optionsOf(options, 'the sample');
+    words(prompt, 'prompt');
     return sampled(this.#link, prompt, sampleJson(sampling), signal);
   }
 
@@ -188,6 +194,8 @@ export class Trainer extends EventTarget {
     this.#unwatch();
     this.#link.close(aborted('the trainer'));
     this.#lock.release();
+    // Nothing else needs the base of a run that no resume can find.
+    if (!this.#recovery.kept) dropBase(this.runId);
   }
 
   [Symbol.asyncDispose](): Promise<void> {

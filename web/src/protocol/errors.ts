@@ -1,5 +1,6 @@
 import { ERROR_CODES, WORDS } from './generated/codes.js';
 import type { ErrorCode, Word } from './generated/codes.js';
+import { brandOf } from './brand.js';
 
 export { ERROR_CODES } from './generated/codes.js';
 export type { ErrorCode } from './generated/codes.js';
@@ -62,8 +63,8 @@ export const fault = (code: Raised, message: string, detail: Omit<Detail, 'code'
   new TabtuneError(WORDS[code], message, { code, ...detail }, cause);
 
 /** @internal The same failure with more details. */
-export const withDetail = (error: TabtuneError, more: Omit<Detail, 'code'>): TabtuneError =>
-  fromErrorData({ ...toErrorData(error), detail: { ...error.detail, ...more } });
+export const withDetail = (error: TabtuneError, more: Omit<Detail, 'code'>, message = error.message): TabtuneError =>
+  fromErrorData({ ...toErrorData(error), message, detail: { ...error.detail, ...more } });
 
 /** @internal An error as it crosses between page and worker. */
 export interface ErrorData {
@@ -80,9 +81,16 @@ export const isErrorCode = (word: unknown): word is ErrorCode => ERROR_CODES.som
 export const aborted = (what = 'the call'): TabtuneError => fault('call.aborted', `${what} was aborted`);
 /** @internal */
 export const badOption = (path: string, expected: string, found: unknown): TabtuneError =>
-  fault('option.invalid', `option ${path}: expected ${expected}, found ${shown(found)}`, { path });
+  fault('option.invalid', `option ${path}: expected ${expected}, found ${named(found)}`, { path });
 /** @internal */
 export const protocolError = (message: string): TabtuneError => fault('protocol.invalid', message);
+
+/** An object or a function by its kind, everything else by its value. */
+function named(value: unknown): string {
+  const brand = typeof value === 'function' ? 'function' : brandOf(value);
+  const plain = brand !== 'function' && (typeof value !== 'object' || value === null || brand === 'Object' || brand === 'Array');
+  return plain ? shown(value) : `${/^[AEIOU]/.test(brand) ? 'an' : 'a'} ${brand}`;
+}
 
 /** @internal A value in a message: short, and with control and bidi characters escaped. */
 export function shown(value: unknown): string {

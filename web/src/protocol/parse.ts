@@ -2,6 +2,8 @@
  * Parsing of untrusted values: a `Parser` turns an unknown value into a typed one or throws an error with the path.
  * Everything that is sent between page and worker, or read from storage, is parsed with one.
  */
+import { isOf } from './brand.js';
+
 export type Parser<T> = (value: unknown, path: string) => T;
 /** The type that a parser returns. */
 export type Parsed<S> = S extends Parser<infer T> ? T : never;
@@ -26,8 +28,8 @@ export const text = primitive('a string', (v): v is string => typeof v === 'stri
 export const number = primitive('a number', (v): v is number => typeof v === 'number');
 export const count = primitive('an integer >= 0', (v): v is number => typeof v === 'number' && Number.isSafeInteger(v) && v >= 0);
 export const flag = primitive('a boolean', (v): v is boolean => typeof v === 'boolean');
-export const blob = primitive('a Blob', (v): v is Blob => v instanceof Blob);
-export const buffer = primitive('an ArrayBuffer', (v): v is ArrayBuffer => v instanceof ArrayBuffer);
+export const blob = primitive('a Blob', (v): v is Blob => isOf(v, 'Blob'));
+export const buffer = primitive('an ArrayBuffer', (v): v is ArrayBuffer => isOf(v, 'ArrayBuffer'));
 /** A folder that the user picked. */
 export const directory = primitive('a directory handle', (v): v is FileSystemDirectoryHandle => typeof v === 'object' && v !== null && Reflect.get(v, 'kind') === 'directory');
 /** Passed through unparsed: JSON of the Rust side, which is shown but never interpreted. */
@@ -38,9 +40,10 @@ export const document = primitive('an object', (v): v is Readonly<Record<string,
 /** Where an export goes: a folder, a file or a stream. */
 export const target = primitive(
   'a directory handle, a file handle or a WritableStream',
-  (v): v is FileSystemDirectoryHandle | FileSystemFileHandle | WritableStream => v instanceof WritableStream || (typeof v === 'object' && v !== null && /^(file|directory)$/.test(String(Reflect.get(v, 'kind')))),
+  (v): v is FileSystemDirectoryHandle | FileSystemFileHandle | WritableStream => isOf(v, 'WritableStream') || (typeof v === 'object' && v !== null && /^(file|directory)$/.test(String(Reflect.get(v, 'kind')))),
 );
-export const floats = primitive('a Float32Array', (v): v is Float32Array<ArrayBuffer> => v instanceof Float32Array);
+/** Without the type of its buffer, which TypeScript below 5.7 does not know. */
+export const floats: Parser<Float32Array> = primitive('a Float32Array', (v): v is Float32Array => v instanceof Float32Array);
 export const nothing = primitive('nothing', (v): v is undefined => v === undefined);
 
 export const optional =
@@ -94,7 +97,7 @@ export const record =
   <F extends Fields>(fields: F): Parser<Recorded<F>> =>
   (value, path) => {
     if (typeof value !== 'object' || value === null) throw new ParseError(path, 'an object', value);
-    const entries = Object.entries(fields).map(([key, parser]) => [key, parser(Reflect.get(value, key), `${path}.${key}`)]);
+    const entries = Object.entries(fields).map(([key, parser]) => [key, parser(Object.hasOwn(value, key) ? Reflect.get(value, key) : undefined, `${path}.${key}`)]);
     // The entries were parsed field by field just above; TypeScript cannot follow `fromEntries`.
     return Object.fromEntries(entries) as Recorded<F>;
   };

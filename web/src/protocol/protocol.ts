@@ -10,7 +10,7 @@ import { anything, blob, buffer, count, directory, fileHandle, flag, listOf, not
 import type { Parsed, Parser } from './parse.js';
 
 /** Incremented whenever the form of a message changes. */
-export const PROTOCOL = 6;
+export const PROTOCOL = 7;
 
 const errorData = record({
   code: oneOf(...ERROR_CODES),
@@ -110,7 +110,7 @@ export const REQUESTS = {
   'model.tokenize': { ask: record({ text }), reply: listOf(count) },
   /** `adapter`: the files of one that is trained on. */
   'model.estimate': { ask: record({ config: text, adapter: listOf(sourceSpec) }), reply: estimate },
-  'model.preview': { ask: record({ config: text, steps: count }), reply: listOf(number) },
+  'model.preview': { ask: record({ config: text, points: count, stride: count }), reply: listOf(number) },
   'trainer.create': {
     ask: record({ run: text, label: text, config: text, driver: driverParser, data: sourceSpec, adapter: listOf(sourceSpec), keepData: flag, allowNonFinite: flag }),
     reply: sessionInfo,
@@ -148,7 +148,7 @@ export const REQUESTS = {
   'loop.stop': { ask: nothing, reply: nothing },
   'rate.set': { ask: record({ rate: optional(number) }), reply: moment },
   'schedule.decay': { ask: nothing, reply: moment },
-  'schedule.preview': { ask: record({ steps: count }), reply: listOf(number) },
+  'schedule.preview': { ask: record({ points: count, stride: count }), reply: listOf(number) },
   'checkpoint.save': { ask: nothing, reply: checkpointInfo },
   /** Saves if that is due, without waiting for it: the page is being hidden. */
   'checkpoint.autosave': { ask: nothing, reply: nothing },

@@ -17,7 +17,7 @@ export type AdapterInfo = Parsed<typeof adapterInfo>;
 export const baseInfo = record({
   name: text,
   format: text,
-  files: listOf(record({ name: text, bytes: count, sha256: missing(text), headerSha256: missing(text) })),
+  files: listOf(record({ name: text, bytes: count, sha256: missing(text), headerSha256: missing(text), piecesSha256: missing(text) })),
   /** Of an adapter's run: number of the base's matrices on the device by their storage types. */
   storage: document,
   /** Of an adapter's run: bytes of the base on the device. */

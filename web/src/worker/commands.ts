@@ -102,7 +102,7 @@ export function handlersOf(state: WorkerState): Handlers {
     },
     'model.tokenize': async ({ text }) => Array.from(state.model.tokenize(text)),
     'model.estimate': async ({ config, adapter }, call) => withAdapter(state, adapter, call, (model) => parsed.estimate(estimate(model, config))),
-    'model.preview': async ({ config, steps }) => Array.from(previewSchedule(config, steps)),
+    'model.preview': async ({ config, points, stride }) => Array.from(previewSchedule(config, points, stride)),
     'trainer.create': (ask, context) => createTrainer(state, ask, context),
     'trainer.resume': (ask, context) => resumeTrainer(state, ask, context),
     'trainer.load': (ask, context) => loadGeneration(state, ask, context),
@@ -116,7 +116,7 @@ export function handlersOf(state: WorkerState): Handlers {
     'loop.stop': () => state.loop.halt('stopped').then(nothing),
     'rate.set': ({ rate }) => state.trainer.setLearningRate(rate),
     'schedule.decay': () => state.trainer.startDecay(),
-    'schedule.preview': ({ steps }) => state.trainer.preview(steps),
+    'schedule.preview': ({ points, stride }) => state.trainer.preview(points, stride),
     'checkpoint.save': (_, context) => state.trainer.save(context),
     'checkpoint.autosave': () => state.loop.saveHidden().then(nothing),
     'checkpoint.list': ({ run }) => {

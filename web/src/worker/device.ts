@@ -1,6 +1,7 @@
 /** Sees every GPU fault first: wgpu's own handler would panic inside the event callback. */
 import { fault } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
+import { limited } from '../protocol/limited.js';
 import { wait } from './wait.js';
 
 /** The scope that is watched: a worker's global scope. */
@@ -11,6 +12,8 @@ export interface WatchedScope {
 
 /** CubeCL requires it at its first operation, but uses it only for profiling. */
 const PRETENDED = 'timestamp-query';
+/** How long the browser may look for a GPU: its process starts in that time. */
+const ADAPTER_MILLIS = 20_000;
 /** Steps that may wait on the GPU behind the one that runs. */
 const MAX_WAITING = 2;
 /** The loss of a device is reported shortly after the read that it broke. */
@@ -125,7 +128,11 @@ export class DeviceWatch {
   /** Refuses a missing adapter before the core requests one, because the core would panic. */
   async present(): Promise<void> {
     const gpu = this.#scope.navigator?.gpu;
-    if (gpu && (await gpu.requestAdapter({ powerPreference: 'high-performance' })) === null) {
+    const asked = gpu?.requestAdapter({ powerPreference: 'high-performance' });
+    const late = (): never => {
+      throw fault('device.no-adapter', `WebGPU did not answer within ${ADAPTER_MILLIS / 1000} seconds: its process may hang. Restart the browser`);
+    };
+    if (asked && (await limited(asked, ADAPTER_MILLIS, late)) === null) {
       throw fault('device.no-adapter', 'WebGPU has no usable GPU now: its process may have stopped, or the browser gave it up');
     }
   }

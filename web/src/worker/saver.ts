@@ -2,6 +2,7 @@
 import { SaveClock } from './autosave.js';
 import { keptFiles } from './bases.js';
 import { TabtuneError } from '../protocol/errors.js';
+import type { Word } from '../protocol/generated/codes.js';
 import { inPieces } from './sources.js';
 import type { Lane } from './lane.js';
 import type { Driver } from '../protocol/protocol.js';
@@ -175,7 +176,15 @@ export class Saver {
 
   async #putRecord(): Promise<void> {
     const { run, label, data, base, driver, keepData, store } = this.parts;
+    const record = { run, label, createdAt: Date.now(), dataName: data.name, driver: JSON.stringify(driver), base: keptFiles(base) };
     const kept = keepData && data.size <= KEPT_DATA_BYTES ? { bytes: data.size, next: inPieces(data) } : undefined;
-    await store.registerRun({ run, label, createdAt: Date.now(), dataName: data.name, driver: JSON.stringify(driver), base: keptFiles(base) }, kept);
+    try {
+      await store.registerRun(record, kept);
+    } catch (thrown) {
+      if (!(thrown instanceof TabtuneError) || thrown.detail.code !== 'source.read') throw thrown;
+      await store.registerRun(record, undefined);
+      const message = `the run is saved without its data: ${thrown.message}. A resume will ask for them`;
+      this.emit({ type: 'warning', step: this.clock.savedStep ?? 0, code: 'data.not-kept' satisfies Word, message });
+    }
   }
 }

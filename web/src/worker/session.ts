@@ -7,6 +7,7 @@ import type { Moment } from '../protocol/protocol.js';
 import type { CheckpointInfo, EvalReport, HistoryEntry, Profile, SampledToken, SessionInfo, TrainerEvent, TrainerState } from '../protocol/reports.js';
 import { Lane } from './lane.js';
 import { macrotask } from './pacing.js';
+import { ofPrompt } from './prompts.js';
 import { Saver } from './saver.js';
 import type { SaveCall, SaverParts } from './saver.js';
 import { parsed } from './wasm.js';
@@ -168,7 +169,7 @@ export class TrainingSession {
   /** Generates text from the current weights; no step is made meanwhile. */
   sample(prompt: string, options: string, signal: AbortSignal, onToken: (token: SampledToken) => void): Promise<void> {
     return this.lane.look(async () => {
-      const stream = this.session.generate(prompt, options);
+      const stream = ofPrompt('prompt', () => this.session.generate(prompt, options));
       try {
         for (;;) {
           if (signal.aborted) throw aborted('the sample');
@@ -206,8 +207,8 @@ export class TrainingSession {
     });
   }
 
-  preview(steps: number): Promise<number[]> {
-    return this.lane.take(() => Array.from(this.session.previewSchedule(steps)));
+  preview(points: number, stride: number): Promise<number[]> {
+    return this.lane.take(() => Array.from(this.session.previewSchedule(points, stride)));
   }
 
   history(): Promise<HistoryEntry[]> {

@@ -43,7 +43,7 @@ export class ModelHandle {
   tokenize(text: string): Uint32Array;
   free(): void;
 }
-export function previewSchedule(configJson: string, n: number): Float64Array;
+export function previewSchedule(configJson: string, points: number, stride: number): Float64Array;
 export function estimate(model: ModelHandle, configJson: string): unknown;
 export class Session {
   private constructor();
@@ -62,7 +62,7 @@ export class Session {
   generate(prompt: string, optionsJson: string): TokenStream;
   setLearningRate(rate: number | undefined): void;
   startDecay(): void;
-  previewSchedule(n: number): Float64Array;
+  previewSchedule(points: number, stride: number): Float64Array;
   info(): unknown;
   /** Reads one element back: resolves when everything submitted before is done, or rejects. */
   confirm(): Promise<void>;

@@ -1,12 +1,14 @@
 /** The state of a worker: the core, the device, the storage, and one model, later one trainer. */
 import { VERSION } from '../protocol/build.js';
 import { badOption, fault, protocolError, TabtuneError, toErrorData, withDetail } from '../protocol/errors.js';
+import { limited } from '../protocol/limited.js';
 import { DeviceWatch } from './device.js';
 import { Lane } from './lane.js';
 import type { WatchedScope } from './device.js';
 import { Outbox } from './outbox.js';
 import type { Driver, WorkerMessage } from '../protocol/protocol.js';
 import type { Finding, GpuReport, ModelInfo, OnProgress, Progress, SessionInfo } from '../protocol/reports.js';
+import { sampleFault } from './prompts.js';
 import { TrainingSession } from './session.js';
 import { StepLoop } from './step-loop.js';
 import { CheckpointStore } from './storage/checkpoints.js';
@@ -201,12 +203,13 @@ export class WorkerState {
       refuseSkip(rest.driver, info.config);
       // What a new run could not evaluate or sample is refused now, and not hours later.
       if (rest.generation === undefined && rest.driver.evalEvery > 0) session.checkEvaluation();
-      if (rest.generation === undefined && rest.driver.sampleEvery > 0) session.generate(rest.driver.samplePrompt, rest.driver.sample).free();
+      const unsampled = rest.generation === undefined ? sampleFault(session, rest.driver) : undefined;
+      if (unsampled) rest.driver.sampleEvery = 0;
       this.#trainer = trainer;
       this.#loop = new StepLoop(trainer);
       this.#outbox = outbox;
       trainer.announce('ready', info.completedSteps);
-      return { ...info, warnings: [...info.warnings, ...(await this.#storageFindings(rest.driver))] };
+      return { ...info, warnings: [...info.warnings, ...(unsampled ? [unsampled] : []), ...(await this.#storageFindings(rest.driver))] };
     } catch (thrown) {
       await trainer.close().catch(() => undefined);
       throw thrown;
@@ -214,10 +217,14 @@ export class WorkerState {
   }
 }
 
+/** How long the browser may take to say so. */
+const FILES_MILLIS = 3000;
+
 /** A private window refuses file storage; one that does not cannot be told from a normal window. */
 const filesRefused = async (): Promise<boolean> => {
   const storage: Partial<StorageManager> | undefined = globalThis.navigator?.storage;
-  return storage?.getDirectory?.().then(() => false, () => true) ?? false;
+  const asked = storage?.getDirectory?.().then(() => false, () => true);
+  return asked ? limited(asked, FILES_MILLIS, () => false) : false;
 };
 
 /** With gradient release a step whose norm is not finite has changed parameters: there is nothing to skip. */

@@ -30,6 +30,7 @@ export type ErrorCode = (typeof ERROR_CODES)[number];
 
 /** The dotted words that TypeScript raises, with their class. */
 export const WORDS = {
+  'browser.insecure': 'UNSUPPORTED_BROWSER',
   'browser.worker': 'UNSUPPORTED_BROWSER',
   'call.aborted': 'ABORTED',
   'checkpoint.chunk.hash': 'CHECKPOINT_CORRUPT',
@@ -49,7 +50,9 @@ export const WORDS = {
   'checkpoint.run': 'CHECKPOINT_CORRUPT',
   'checkpoint.version': 'CHECKPOINT_VERSION',
   'core.panic': 'WORKER_CRASHED',
+  'data.empty': 'BAD_OPTION',
   'data.missing': 'BAD_OPTION',
+  'data.not-kept': 'WARNING',
   'device.feature': 'MISSING_FEATURE',
   'device.lost': 'DEVICE_LOST',
   'device.no-adapter': 'NO_ADAPTER',
@@ -86,6 +89,7 @@ export const WORDS = {
   'storage.stream': 'STORAGE_FAILED',
   'storage.vanished': 'STORAGE_FAILED',
   'wasm.load': 'WORKER_CRASHED',
+  'worker.blocked': 'UNSUPPORTED_BROWSER',
   'worker.failed': 'WORKER_CRASHED',
   'worker.silent': 'WORKER_CRASHED',
 } as const;

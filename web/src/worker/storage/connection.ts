@@ -1,12 +1,18 @@
 /** The only connection of a worker: opened at first use, reopened after a loss, closed for a newer version. */
 import { TabtuneError } from '../../protocol/errors.js';
+import { limited } from '../../protocol/limited.js';
 import { wait } from '../wait.js';
 import { openDatabase } from './database.js';
 import type { Database } from './database.js';
-import { closed, Foreign, nameOf, storageError } from './faults.js';
+import { closed, Foreign, hanging, nameOf, storageError } from './faults.js';
+
+/** How long the browser may take to open the database: it can hang, and a run must go on. */
+const OPEN_MILLIS = 10_000;
 
 export class Connection {
   #database: Promise<Database> | undefined;
+  /** When its opening began. */
+  #begun = 0;
   #held = 0;
   #closing: 'newer' | 'deleted' | undefined;
 
@@ -24,7 +30,15 @@ export class Connection {
       throw thrown;
     });
     this.#database = opening;
+    this.#begun = performance.now();
     return opening;
+  }
+
+  /** Waits for an opening so long from its beginning; one that takes longer is used when it has ended. */
+  #opened(opening: Promise<Database>): Promise<Database> {
+    return limited(opening, Math.max(0, this.#begun + OPEN_MILLIS - performance.now()), () => {
+      throw hanging(OPEN_MILLIS);
+    });
   }
 
   #forget(opening: Promise<Database>): void {
@@ -62,7 +76,7 @@ export class Connection {
   /** `work` on the database, and once more on a new connection if this one was lost: so it must be one transaction. */
   async use<T>(work: (database: Database) => Promise<T>): Promise<T> {
     const opening = this.#open();
-    const database = await opening;
+    const database = await this.#opened(opening);
     try {
       return await work(database);
     } catch (thrown) {
@@ -72,7 +86,7 @@ export class Connection {
       await wait(0);
       if (name === 'AbortError' && this.#database === opening) throw thrown;
       this.#forget(opening);
-      return work(await this.#open());
+      return work(await this.#opened(this.#open()));
     }
   }
 }

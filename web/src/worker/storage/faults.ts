@@ -33,6 +33,9 @@ export const noRoom = (need: number, have: number | undefined, cause?: unknown):
 export const blocked = (): TabtuneError =>
   fault('storage.blocked', 'the checkpoint storage is held by another version of this page: close the other tab and try again');
 
+export const hanging = (millis: number): TabtuneError =>
+  fault('storage.blocked', `the browser did not open the checkpoint storage within ${millis / 1000} seconds: until it does nothing is saved. Close other tabs of this page, or restart the browser`);
+
 export const closed = (cause?: unknown): TabtuneError =>
   fault('storage.closed', 'a newer version of this page has taken the checkpoint storage over: reload this tab', {}, cause);
 

@@ -1,0 +1,25 @@
+/** What an object is, also one of another frame, whose classes are not this one's. */
+
+/** The platform's name of an object's class: `File`, `Response`, `Uint8Array`; a plain object is `Object`. */
+export const brandOf = (value: unknown): string => Object.prototype.toString.call(value).slice(8, -1);
+
+interface Classes {
+  Blob: Blob;
+  File: File;
+  ArrayBuffer: ArrayBuffer;
+  WritableStream: WritableStream;
+  Response: Response;
+  Request: Request;
+  URL: URL;
+  Uint8Array: Uint8Array<ArrayBuffer>;
+  Uint32Array: Uint32Array;
+  FileList: FileList;
+}
+
+/** Whether a value is of this class or one below it, of whichever frame. */
+export function isOf<K extends keyof Classes>(value: unknown, name: K): value is Classes[K] {
+  const brand = brandOf(value);
+  if (brand === name || (name === 'Blob' && brand === 'File')) return true;
+  const here: unknown = Reflect.get(globalThis, name);
+  return typeof here === 'function' && value instanceof here;
+}

@@ -1,0 +1,88 @@
+import { afterEach, describe, expect, it, vi } from 'vitest';
+
+import { newModel } from '../src/index.js';
+import { channel, fakeWorker } from './channel.js';
+import type { FakePort } from './channel.js';
+import { fake } from './fake-calls.js';
+import { collect, SHAPE, TEXT, trainerOf } from './runs.js';
+
+afterEach(() => {
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+/** A page whose workers, made of an address, are these ports. */
+function pageWith(make: () => FakePort): void {
+  vi.stubGlobal('location', new URL('https://here/page.html'));
+  vi.stubGlobal('Worker', function () {
+    return make();
+  });
+}
+const OWN = { workerUrl: 'https://here/worker.js' };
+
+describe('a script that loads slowly', () => {
+  it('is_not_silent_before_it_is_there', async () => {
+    vi.useFakeTimers();
+    const { port } = channel();
+    pageWith(() => port);
+    let arrive: (response: Response) => void = () => undefined;
+    vi.stubGlobal('fetch', () => new Promise<Response>((resolve) => (arrive = resolve)));
+    const opened = newModel(SHAPE, TEXT, OWN);
+    let ended = false;
+    opened.catch(() => (ended = true));
+    await vi.advanceTimersByTimeAsync(200_000);
+    expect(ended).toBe(false);
+    arrive(new Response(''));
+    await vi.advanceTimersByTimeAsync(29_000);
+    expect(ended).toBe(false);
+    await vi.advanceTimersByTimeAsync(1500);
+    await expect(opened).rejects.toMatchObject({ code: 'WORKER_CRASHED', detail: { code: 'worker.silent' } });
+  });
+  it('is_waited_for_two_minutes_where_its_address_is_not_known', async () => {
+    vi.useFakeTimers();
+    const opened = newModel(SHAPE, TEXT, { worker: () => channel().port });
+    let ended = false;
+    opened.catch(() => (ended = true));
+    await vi.advanceTimersByTimeAsync(119_000);
+    expect(ended).toBe(false);
+    await vi.advanceTimersByTimeAsync(1500);
+    await expect(opened).rejects.toMatchObject({ detail: { code: 'worker.silent' } });
+  });
+  it('does_not_end_a_worker_that_answered_meanwhile', async () => {
+    vi.useFakeTimers();
+    const port = fakeWorker();
+    pageWith(() => port);
+    let arrive: (response: Response) => void = () => undefined;
+    vi.stubGlobal('fetch', () => new Promise<Response>((resolve) => (arrive = resolve)));
+    const post = port.postMessage.bind(port);
+    const held: unknown[] = [];
+    port.postMessage = (message: unknown) => void held.push(message);
+    const opened = newModel(SHAPE, TEXT, OWN);
+    await vi.advanceTimersByTimeAsync(31_000);
+    port.postMessage = post;
+    held.forEach((message) => post(message, []));
+    await vi.advanceTimersByTimeAsync(100);
+    using model = await opened;
+    arrive(new Response(''));
+    await vi.advanceTimersByTimeAsync(60_000);
+    vi.useRealTimers();
+    expect(await model.tokenize('ab')).toEqual([97, 98]);
+  });
+});
+
+describe('data', () => {
+  it('that_cannot_be_read_again_are_not_kept_and_the_run_goes_on', async () => {
+    await using trainer = await trainerOf({ autosave: false });
+    await trainer.step(2);
+    const gone = vi.spyOn(FileReaderSync.prototype, 'readAsArrayBuffer').mockImplementation(() => {
+      throw new DOMException('it has changed', 'NotReadableError');
+    });
+    const { hasData } = await trainer.save();
+    gone.mockRestore();
+    expect(hasData).toBe(false);
+    const events = await collect(trainer.run({ maxSteps: 1 }));
+    expect(events).toContainEqual(expect.objectContaining({ type: 'warning', code: 'data.not-kept' }));
+    expect(trainer.completedSteps).toBe(3);
+    expect(fake.sessions).toBe(1);
+  });
+});
