@@ -68,7 +68,7 @@ impl Folder {
     /// so many bytes, which it tells.
     pub fn check_room(&self, stream: &FileStream, bytes: u64) -> Result<()> {
         self.check_names(stream)?;
-        check_room(&self.path, bytes)
+        check_room(&self.path, stream.files().len(), bytes)
     }
 
     /// Writes the files of `stream`: all of them, or none. Returns their paths.
@@ -213,10 +213,10 @@ impl Folder {
                 let _ = fs::remove_dir_all(&left);
                 let _ = fs::remove_file(left.with_extension("json"));
             }
+            // Held first, so that it is removed again where the mark cannot be written, as on a full disk.
+            let file = self.lock.insert(file);
             let written = file.set_len(0).and_then(|()| file.seek(SeekFrom::Start(0))).and_then(|_| file.write_all(self.mark.as_bytes()));
-            written.and_then(|()| file.sync_all()).map_err(failed)?;
-            self.lock = Some(file);
-            return Ok(());
+            return written.and_then(|()| file.sync_all()).map_err(|e| failed(e).into());
         }
     }
 }

@@ -5,8 +5,8 @@ mod driver;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use tabtune::bundle::{Bundle, ModelAssets, VerifyPolicy};
-use tabtune::checkpoint::{Base, Environment, Origin};
+use tabtune::bundle::{Bundle, FileStream, ModelAssets, VerifyPolicy};
+use tabtune::checkpoint::{Base, Environment, MANIFEST, Origin};
 use tabtune::config::{ModelConfig, TrainConfig};
 use tabtune::data::{DataFormat, Dataset};
 use tabtune::device::Device;
@@ -49,10 +49,7 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
     }
     if let Some(place) = &place {
         let stream = tabtune::checkpoint::write(&run.trainer, &run.assets, &run.origin)?;
-        // The state of some optimizers comes with the first step.
-        let plan = memory_plan(run.trainer.model().config(), run.trainer.config(), None, false)?;
-        let now = stream.files().iter().map(|file| file.bytes).sum();
-        place.check_room(&stream, (plan.weights - plan.base + plan.optimizer).max(now))?;
+        place.check_room(&stream, largest_checkpoint(&run.trainer, &stream)?)?;
     }
     run.trainer.pace();
     run.trainer.record_steps();
@@ -75,6 +72,21 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
         output,
     };
     driver.run()
+}
+
+/// The bytes of the run's largest checkpoint, or a little more, from the one of its present step.
+fn largest_checkpoint(trainer: &Trainer, stream: &FileStream) -> Result<u64> {
+    /// How often a first manifest is in a later one and the headers together: once for the weights, and for up to three states of each.
+    const RECORDS: u64 = 5;
+    let plan = memory_plan(trainer.model().config(), trainer.config(), None, false)?;
+    let now = stream.files().iter().map(|file| file.bytes).sum();
+    let tensors = (plan.weights - plan.base + plan.optimizer).max(now);
+    if trainer.progress().completed_steps > 0 {
+        return Ok(tensors);
+    }
+    // The state of some optimizers comes with the first step.
+    let manifest = stream.files().iter().filter(|file| file.name == MANIFEST).map(|file| file.bytes).sum::<u64>();
+    Ok(tensors + RECORDS * manifest)
 }
 
 /// Names the tensors that APOLLO leaves to AdamW, if any; the complete list for programs.

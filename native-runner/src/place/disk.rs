@@ -50,8 +50,12 @@ pub fn try_out(folder: &Path, mark: &str) -> Result<()> {
     tried.map_err(|e| unwritable(folder.display(), e).into())
 }
 
-/// Refuses an output for which the file system says that it has no room. One that says nothing may have it.
-pub fn check_room(folder: &Path, bytes: u64) -> Result<()> {
+/// Refuses an output of so many files, and bytes in all, for which the file system says that it has no room. One that says nothing may have
+/// it.
+pub fn check_room(folder: &Path, files: usize, bytes: u64) -> Result<()> {
+    // The last block of each file, and one for their names.
+    let block = fs4::allocation_granularity(folder).unwrap_or(0);
+    let bytes = bytes.saturating_add(block.saturating_mul(files as u64 + 1));
     match fs4::available_space(folder) {
         Ok(free) if free < bytes => {
             Err(unwritable(folder.display(), format!("expected room for {bytes} bytes, found {free}: free some, or write elsewhere"))

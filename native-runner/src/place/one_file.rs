@@ -32,7 +32,7 @@ impl OneFile {
 
     /// Writes the one file of `stream`, and its receipt as `<path>.receipt.json`. Returns the paths of the files.
     pub fn write(&self, stream: &mut FileStream) -> Result<Vec<PathBuf>> {
-        check_room(parent(&self.path), stream.files().iter().map(|file| file.bytes).sum())?;
+        check_room(parent(&self.path), stream.files().len(), stream.files().iter().map(|file| file.bytes).sum())?;
         let part = parent(&self.path).join(temporary(&self.mark));
         let names: Vec<PathBuf> = stream.files().iter().map(|file| part.join(&file.name)).collect();
         let written = fill_new(&part, false, stream)
