@@ -5,9 +5,15 @@ mod adapters;
 mod bench_gpu;
 mod checkpoints;
 mod ends;
+#[cfg(target_os = "linux")]
+mod full_disks;
 mod merges;
+#[cfg(target_os = "linux")]
+mod mounts;
 mod oracle;
 mod places;
+#[cfg(target_os = "linux")]
+mod places_table;
 mod refusals;
 mod registers;
 mod runs;

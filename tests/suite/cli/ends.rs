@@ -8,20 +8,20 @@ use std::process::Stdio;
 use super::*;
 
 /// A run too long to end by itself.
-fn long<'a>(config: &'a str, data: &'a str, out: &'a str) -> Vec<&'a str> {
+pub(super) fn long<'a>(config: &'a str, data: &'a str, out: &'a str) -> Vec<&'a str> {
     ["train", "--config", config, "--data", data, "--device", "cpu", "--steps", "100000", "--batch-size", "2", "--seq-len", "16"]
         .into_iter()
         .chain(["--learning-rate", "0.01", "--seed", "7", "--out", out])
         .collect()
 }
 
-fn step_of(folder: &str) -> u64 {
+pub(super) fn step_of(folder: &str) -> u64 {
     let manifest: Value = serde_json::from_slice(&fs::read(Path::new(folder).join("checkpoint.json")).unwrap()).unwrap();
     manifest["progress"]["completed_steps"].as_u64().unwrap()
 }
 
 /// The checkpoint is the one of a run that was told to stop there.
-fn is_that_of_an_unbroken_run(out: &str, args: &[&str], place: &Path) -> u64 {
+pub(super) fn is_that_of_an_unbroken_run(out: &str, args: &[&str], place: &Path) -> u64 {
     let step = step_of(out);
     let whole = text(&place.join("whole"));
     let _ = fs::remove_dir_all(&whole);
@@ -107,6 +107,32 @@ fn a_step_that_is_not_finite_leaves_the_one_before_and_a_failed_evaluation_is_a_
     assert!(warnings[0]["warning"]["code"] == "run.evaluation" && message.starts_with("step 1: the evaluation failed: "), "{message}");
     assert_eq!(answer.last()["error"]["code"], json!("train.non-finite"));
     assert_eq!(is_that_of_an_unbroken_run(&out, &args, &place), 1);
+}
+
+/// By plain gradient descent at a rate of 1e4 the loss of step 3 is still a number, and its gradient is not.
+#[test]
+fn a_gradient_that_is_not_finite_leaves_the_step_before() {
+    let place = folder("gradient");
+    let (config, data) = tiny(&place);
+    let wild = write(
+        &place,
+        "wild.json",
+        r#"{"optimizer": {"type": "sgd"}, "max_grad_norm": 0.0, "learning_rate": 1e4, "steps": 9, "seq_len": 16}"#,
+    );
+    let out = text(&place.join("run"));
+    let train = ["train", "--config", &config, "--data", &data, "--device", "cpu", "--train-config", &wild];
+    // The reports of step 2 have not been read, or its checkpoint is there already.
+    for more in [&[][..], &["--report-every", "4"], &["--save-every", "1"]] {
+        let args = [&train[..], more, &["--out", &out]].concat();
+        let output = output(&[&args[..], &["--json"]].concat());
+        assert_eq!(output.status.code(), Some(1), "{more:?}");
+        let lines = String::from_utf8(output.stdout).unwrap();
+        let error: Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+        let message = error["error"]["message"].as_str().unwrap();
+        assert!(error["error"]["code"] == "train.non-finite" && message.starts_with("step 3: gradient of "), "{more:?}: {message}");
+        assert_eq!(is_that_of_an_unbroken_run(&out, &args, &place), 2, "{more:?}");
+        fs::remove_dir_all(&out).unwrap();
+    }
 }
 
 #[test]

@@ -7,8 +7,11 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
-/// Every file below `folder` that is not a checkpoint's, with its bytes; links by their targets.
-fn contents(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+/// Files with their bytes, links with their targets, and folders.
+pub(super) type Contents = BTreeMap<PathBuf, Vec<u8>>;
+
+/// Everything below `folder`; no link is followed.
+pub(super) fn contents(folder: &Path) -> Contents {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap()) {
         let (path, kind) = (entry.path(), entry.file_type().unwrap());
@@ -30,7 +33,7 @@ fn train<'a>(config: &'a str, data: &'a str, out: &'a str) -> Vec<&'a str> {
 }
 
 /// Files of the user's in a folder; what they contain.
-fn put_foreign(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(super) fn put_foreign(folder: &Path) -> Contents {
     fs::create_dir_all(folder.join("thesis")).unwrap();
     for name in ["notes.txt", "data.txt", "thesis/chapter.md", ".hidden"] {
         fs::write(folder.join(name), format!("of the user: {name}")).unwrap();
@@ -38,7 +41,7 @@ fn put_foreign(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     contents(folder)
 }
 
-fn unchanged(before: &BTreeMap<PathBuf, Vec<u8>>, folder: &Path) {
+fn unchanged(before: &Contents, folder: &Path) {
     let now = contents(folder);
     for (path, bytes) in before {
         assert_eq!(now.get(path), Some(bytes), "{}", path.display());
@@ -237,7 +240,7 @@ fn a_process_that_is_killed_while_it_saves_leaves_a_checkpoint() {
     let run = place.join("run");
     let out = text(&run);
     succeed(&train(&config, &data, &out));
-    let before: BTreeMap<_, _> = {
+    let before: Contents = {
         let ours: Vec<_> = contents(&run).into_keys().collect();
         put_foreign(&run).into_iter().filter(|(path, _)| !ours.contains(path)).collect()
     };
