@@ -12,8 +12,10 @@ pub(super) fn config_from_gguf(file: &GgufFile, name: &str, divisors: Option<&[f
     let architecture = file.get("general.architecture").and_then(GgufValue::text);
     let family = architecture.ok_or_else(|| missing(name, "general.architecture"))?;
     let keys = Keys { file, divisors, name, family };
-    if keys.get("attention.causal").is_some_and(|value| value.bool() == Some(false)) {
-        return Err(unsupported(&keys.full("attention.causal"), "false", "true, or absent"));
+    match keys.get("attention.causal").map(|value| value.bool()) {
+        None | Some(Some(true)) => {}
+        Some(Some(false)) => return Err(unsupported(&keys.full("attention.causal"), "false", "true, or absent")),
+        Some(None) => return Err(keys.wrong("attention.causal", "a bool")),
     }
     let config = match family {
         "llama" | "qwen2" | "qwen3" => llama(&keys, tied)?,
@@ -73,6 +75,18 @@ impl<'a> Keys<'a> {
             },
             None => self.count(key),
         }
+    }
+
+    /// Refuses other widths of keys and values, and another scale of their products, than those of these heads.
+    fn check_heads(&self, head_dim: usize) -> Result<()> {
+        for key in ["attention.key_length", "attention.value_length"] {
+            if let Some(other) = self.count(key)?.filter(|n| *n != head_dim) {
+                return Err(unsupported(&self.full(key), other, &head_dim.to_string()));
+            }
+        }
+        let own = 1.0 / (head_dim as f64).sqrt();
+        let other = self.number("attention.scale")?.filter(|scale| *scale != 0.0 && (scale / own - 1.0).abs() > 1e-6);
+        other.map_or(Ok(()), |scale| Err(unsupported(&self.full("attention.scale"), scale, &format!("{own}, or absent"))))
     }
 
     fn full(&self, key: &str) -> String {
@@ -145,9 +159,6 @@ pub(crate) fn llama3_of(factors: &[f32], head_dim: usize, theta: f64) -> Option<
 }
 
 fn llama(keys: &Keys<'_>, tied: bool) -> Result<ModelConfig> {
-    if let Some(experts) = keys.count("expert_count")?.filter(|n| *n > 0) {
-        return Err(unsupported(&keys.full("expert_count"), experts, "0"));
-    }
     let context = keys.need("context_length")?;
     if let Some(window) = keys.count("attention.sliding_window")?.filter(|n| (1..context).contains(n)) {
         return Err(unsupported(&keys.full("attention.sliding_window"), window, "absent"));
@@ -162,10 +173,9 @@ fn llama(keys: &Keys<'_>, tied: bool) -> Result<ModelConfig> {
             return Err(refusal.expected(format!("a divisor of {hidden_size}")).found(heads).into());
         }
     };
-    for key in ["attention.value_length", "rope.dimension_count"] {
-        if let Some(other) = keys.count(key)?.filter(|n| *n != head_dim) {
-            return Err(unsupported(&keys.full(key), other, &head_dim.to_string()));
-        }
+    keys.check_heads(head_dim)?;
+    if let Some(other) = keys.count("rope.dimension_count")?.filter(|n| *n != head_dim) {
+        return Err(unsupported(&keys.full("rope.dimension_count"), other, &head_dim.to_string()));
     }
     let rope_theta = keys.number("rope.freq_base")?.unwrap_or(10_000.0);
     // A llama with biases is what Hugging Face calls a Qwen2. A Qwen3 has norms instead: biases beside them are unexpected tensors.
@@ -199,6 +209,10 @@ fn gpt2(keys: &Keys<'_>, tied: bool) -> Result<ModelConfig> {
     if heads == 0 || !hidden_size.is_multiple_of(heads) {
         let refusal = Refusal::new(word!("model.config.heads")).of(keys.name).subject(&keys.full("attention.head_count"));
         return Err(refusal.expected(format!("a divisor of {hidden_size}")).found(heads).into());
+    }
+    keys.check_heads(hidden_size / heads)?;
+    if let Some(other) = keys.heads("attention.head_count_kv")?.filter(|n| *n != heads) {
+        return Err(unsupported(&keys.full("attention.head_count_kv"), other, &heads.to_string()));
     }
     Ok(ModelConfig {
         architecture: Architecture::Gpt2,

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::decode::Encoding;
 use super::gguf::{GgufFile, GgufValue, join_parts};
 use super::gguf_config::config_from_gguf;
+use super::gguf_keys::check_keys;
 use super::gguf_tokenizer::{check_tokenizer, end_ids, tokenizer_parts};
 use super::names::{self, Layout};
 use super::open::{
@@ -46,6 +47,7 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> 
     let mut config = config_from_gguf(&file, &name, divisors.as_deref(), tied)?;
     let family = file.get("general.architecture").and_then(GgufValue::text).unwrap_or_default();
     let mut warnings = file.warnings.clone();
+    check_keys(&file, family, &mut warnings)?;
     let listed = file.tensors.iter().map(|tensor| (tensor.name.as_str(), tensor.ggml_type.dtype(), &tensor.shape[..]));
     let taken = Taken::of(listed, options.request.as_ref(), &name, &mut warnings)?;
     let mut entries = Vec::new();

@@ -27,6 +27,7 @@ macro_rules! codes {
 codes! {
     "adapter.alpha" => BadModelFile, Core, "a `lora_alpha` that is not a finite number above 0";
     "adapter.base.mismatch" => Integrity, Core, "an adapter that states another base than the one it is merged into";
+    "adapter.base.unnamed" => Warning, Core, "an adapter that is written without the name of its base, by which PEFT opens it: --base-model, or card.baseModel, gives one";
     "adapter.base.widened" => Warning, Core, "matrices of a base whose stored type no kernel reads: they are f32 on the device";
     "adapter.depth" => BadModelFile, Core, "an adapter's JSON is nested more than 32 levels deep";
     "adapter.feature.unsupported" => BadModelFile, Core, "an adapter that is more than a plain LoRA, or fits a changed base";
@@ -50,6 +51,7 @@ codes! {
     "adapter.target.unsupported" => BadOption, Core, "a module that an adapter cannot train: factors belong to matrices inside the blocks";
     "adapter.type.unsupported" => BadModelFile, Core, "an adapter of another type than LORA";
     "adapter.untied" => Warning, Core, "an adapter changes only one of input embedding and head, so the tied model has a head of its own from now on";
+    "adapter.vocabulary" => Warning, Core, "an adapter brings more rows of embedding and head than the base has, which take their place; the tokenizer stays that of the base";
     "bench.torch" => BadOption, Core, "a Python that cannot make the steps of `bench gpu --torch`: without PyTorch or transformers, or failing";
     "browser.insecure" => UnsupportedBrowser, Page, "a page over plain http, to which browsers give neither WebGPU nor locks";
     "browser.worker" => UnsupportedBrowser, Page, "module workers are missing: this is not a browser page";
@@ -139,6 +141,7 @@ codes! {
     "gguf.key.duplicate" => BadModelFile, Core, "a key that stands twice";
     "gguf.key.empty" => BadModelFile, Core, "a key without a name";
     "gguf.key.length" => BadModelFile, Core, "a key of more than 65,535 bytes";
+    "gguf.key.unread" => Warning, Core, "a key of the file's architecture that tabtune and llama.cpp do not know: nothing reads it";
     "gguf.key.utf8" => BadModelFile, Core, "a key that is not UTF-8";
     "gguf.magic.invalid" => BadModelFile, Core, "a file that does not begin with GGUF";
     "gguf.name.duplicate" => BadModelFile, Core, "two tensors of one name";
@@ -328,7 +331,7 @@ codes! {
     "tokenizer.template" => BadModelFile, Core, "a chat template that cannot be used";
     "tokenizer.template.conflict" => Warning, Core, "two different chat templates: the one of chat_template.jinja is used";
     "tokenizer.template.missing" => BadModelFile, Core, "a chat template that is named but absent";
-    "tokenizer.text" => BadOption, Core, "a text that the tokenizer cannot encode";
+    "tokenizer.text" => BadOption, Both, "a text that the tokenizer cannot encode";
     "tokenizer.token.byte-form" => BadModelFile, Core, "a byte token that is not <0x00> to <0xFF>";
     "tokenizer.token.duplicate" => BadModelFile, Core, "a token that stands twice";
     "tokenizer.tokens.missing" => BadModelFile, Core, "a tokenizer without tokens";

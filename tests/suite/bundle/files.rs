@@ -26,6 +26,7 @@ pub fn file(name: &str, bytes: impl Into<Vec<u8>>) -> Box<dyn ByteSource> {
 }
 
 /// A metadata value of a GGUF file.
+#[derive(Clone)]
 pub enum Meta {
     U32(u32),
     Bool(bool),

@@ -3,6 +3,7 @@
 mod adapter;
 mod adapter_logits;
 mod adapter_refused;
+mod adapter_saved;
 mod companions;
 mod config;
 mod config_edit;
@@ -12,6 +13,7 @@ mod fit;
 mod folder;
 mod generated;
 mod gguf;
+mod gguf_keys;
 mod pieces;
 mod quants;
 mod tokenizer_binding;

@@ -11,7 +11,10 @@ fn metadata(family: &'static str) -> Vec<(&'static str, Meta)> {
     let mut metadata = vec![("general.architecture", Meta::Text(family))];
     let counts = [("context_length", 16), ("embedding_length", 24), ("block_count", 1), ("feed_forward_length", 8)];
     metadata.extend(counts.map(|(name, count)| (key(name), Meta::U32(count))));
-    metadata.extend([(key("attention.head_count"), Meta::U32(4)), (key("attention.head_count_kv"), Meta::U32(2))]);
+    metadata.extend([
+        (key("attention.head_count"), Meta::U32(4)),
+        (key("attention.head_count_kv"), Meta::U32(if family == "gpt2" { 4 } else { 2 })),
+    ]);
     metadata.extend(["layer_norm_rms_epsilon", "layer_norm_epsilon"].map(|name| (key(&format!("attention.{name}")), Meta::F32(1e-5))));
     metadata
 }

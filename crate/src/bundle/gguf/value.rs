@@ -103,6 +103,16 @@ impl GgufValue {
         (self.kind == KIND_BOOL).then(|| self.bytes.first() == Some(&1))
     }
 
+    /// Whether it is 0, false, empty, or a list of nothing else.
+    pub fn is_zero(&self) -> bool {
+        let head = match self.kind {
+            KIND_TEXT => 8,
+            KIND_ARRAY => 12,
+            _ => 0,
+        };
+        self.bytes.iter().skip(head).all(|byte| *byte == 0)
+    }
+
     /// A value of type u32.
     pub(super) fn as_u32(&self) -> Option<u32> {
         let bytes: [u8; 4] = self.bytes.as_slice().try_into().ok()?;

@@ -1,0 +1,78 @@
+//! Keys below the name of an architecture: each that llama.cpp knows is honoured, changes nothing, or is refused.
+
+use tabtune::bundle::{Bundle, Effect, KEYS, effect, open_bundle};
+
+use super::files::{Meta, file, gguf, ramp};
+
+const FAMILIES: [&str; 4] = ["llama", "qwen2", "qwen3", "gpt2"];
+
+/// The metadata and the embedding of a model of this family, with one key more.
+fn with(family: &str, key: &str, value: Meta) -> tabtune::Result<Bundle> {
+    let counts =
+        [("context_length", 16), ("embedding_length", 8), ("block_count", 1), ("feed_forward_length", 4), ("attention.head_count", 2)];
+    let eps = if family == "gpt2" { "attention.layer_norm_epsilon" } else { "attention.layer_norm_rms_epsilon" };
+    let mut names: Vec<(String, Meta)> = counts.iter().map(|(key, n)| (format!("{family}.{key}"), Meta::U32(*n))).collect();
+    names.push((format!("{family}.{eps}"), Meta::F32(1e-5)));
+    names.retain(|(name, _)| *name != format!("{family}.{key}"));
+    names.push((format!("{family}.{key}"), value));
+    let mut metadata = vec![("general.architecture", Meta::Text(Box::leak(family.to_string().into_boxed_str())))];
+    metadata.extend(names.iter().map(|(name, value)| (name.as_str(), value.clone())));
+    open_bundle(vec![file("m.gguf", gguf(&metadata, &[("token_embd.weight", vec![3, 8], ramp(24, 0.0))]))])
+}
+
+/// The words of a bundle's warnings that are about keys.
+fn told(bundle: &Bundle) -> Vec<&str> {
+    bundle.warnings.iter().filter(|warning| warning.code == "gguf.key.unread").map(|warning| warning.subject.as_str()).collect()
+}
+
+#[test]
+fn every_known_key_is_honoured_harmless_or_refused() {
+    for family in FAMILIES {
+        let plain = with(family, "tensor_data_layout", Meta::Text("reference")).unwrap().config;
+        for &(key, _) in KEYS {
+            let name = format!("{family}.{key}");
+            let refused = |value: Meta| match with(family, key, value) {
+                Ok(_) => panic!("{name} was accepted"),
+                Err(error) => assert!(error.to_string().contains(key), "{name}: {error}"),
+            };
+            let harmless = |value: Meta| {
+                let bundle = with(family, key, value).unwrap_or_else(|error| panic!("{name}: {error}"));
+                assert_eq!((&bundle.config, told(&bundle)), (&plain, vec![]), "{name}");
+            };
+            match effect(family, key).unwrap() {
+                // A value that no key has.
+                Effect::Read => refused(Meta::Text("nonsense")),
+                Effect::Nothing => [Meta::F32(3.0), Meta::U32(0)].into_iter().for_each(harmless),
+                Effect::UnlessZero => {
+                    [Meta::F32(0.0), Meta::U32(0), Meta::Bool(false)].into_iter().for_each(harmless);
+                    [Meta::F32(1.0), Meta::U32(3), Meta::Bool(true)].into_iter().for_each(refused);
+                }
+                Effect::UnlessOne => {
+                    [Meta::F32(1.0), Meta::F32(0.0)].into_iter().for_each(harmless);
+                    [Meta::F32(1.5), Meta::F32(-1.0)].into_iter().for_each(refused);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_key_that_nobody_knows_is_a_warning() {
+    for family in FAMILIES {
+        let bundle = with(family, "attention.wisdom", Meta::F32(0.5)).unwrap();
+        assert_eq!(told(&bundle), [format!("{family}.attention.wisdom")]);
+    }
+}
+
+#[test]
+fn numbers_that_repeat_what_is_known_are_taken() {
+    for family in FAMILIES {
+        let scale = with(family, "attention.scale", Meta::F32(0.5)).unwrap();
+        assert_eq!(scale.config.head_dim, 4);
+        assert!(with(family, "attention.scale", Meta::F32(0.25)).is_err());
+        assert!(with(family, "attention.key_length", Meta::U32(4)).is_ok());
+        assert!(with(family, "attention.value_length", Meta::U32(2)).is_err());
+    }
+    assert!(with("gpt2", "attention.head_count_kv", Meta::U32(2)).is_ok());
+    assert!(with("gpt2", "attention.head_count_kv", Meta::U32(1)).is_err());
+}
