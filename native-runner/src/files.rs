@@ -145,6 +145,8 @@ pub struct Wanted<'a> {
     pub apart: bool,
     /// The sums of merging stay f32: who takes them rounds.
     pub exact: bool,
+    /// The adapter may bring a larger vocabulary.
+    pub resize_vocabulary: bool,
     /// Which of its tensors, and under which names.
     pub request: Option<PortableModelImportRequest>,
 }
@@ -152,7 +154,8 @@ pub struct Wanted<'a> {
 /// Opens the model at `path` with what is wanted of it; warnings go to stderr.
 pub fn open_wanted(path: &Path, wanted: Wanted<'_>) -> Result<Bundle> {
     let adapter = wanted.adapter.map(folder_sources).transpose()?;
-    let options = OpenOptions { adapter, apart: wanted.apart, exact: wanted.exact, request: wanted.request, ..OpenOptions::default() };
+    let Wanted { apart, exact, resize_vocabulary, request, .. } = wanted;
+    let options = OpenOptions { adapter, apart, exact, resize_vocabulary, request, ..OpenOptions::default() };
     let bundle = tabtune::model::open_model_with(model_sources(path)?, options)?;
     for warning in &bundle.warnings {
         log::warn!("{} [{}]", warning.message(), warning.code);

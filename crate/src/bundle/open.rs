@@ -39,6 +39,8 @@ pub struct OpenOptions {
     pub apart: bool,
     /// Leave the tensors that an adapter is merged into as F32, whatever they are in the base: for writers that round by themselves.
     pub exact: bool,
+    /// Take a table of embeddings that has more rows in the adapter than in the base: tokens were added before it was trained.
+    pub resize_vocabulary: bool,
     /// What is taken of the tensors and under which names, before the model's own names are looked for.
     pub request: Option<PortableModelImportRequest>,
     /// Read no values: whether a second head equals the embedding stays open, and it is left out as if it did.
@@ -52,7 +54,7 @@ pub fn open_bundle_with(files: Files, mut options: OpenOptions) -> Result<Bundle
     if let Some(adapter) = adapter {
         match options.apart {
             true => attach_adapter(&mut bundle, adapter)?,
-            false => merge_adapter(&mut bundle, adapter, options.exact)?,
+            false => merge_adapter(&mut bundle, adapter, options.exact, options.resize_vocabulary)?,
         }
     }
     Ok(bundle)

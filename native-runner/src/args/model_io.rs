@@ -112,6 +112,9 @@ pub struct ConvertArgs {
     /// Folder of a LoRA adapter of PEFT, merged into the weights.
     #[arg(long, value_name = "DIR")]
     pub merge_adapter: Option<PathBuf>,
+    /// Let the adapter's embedding and head, of more rows than the base's, take their place: tokens were added before it was trained.
+    #[arg(long, requires = "merge_adapter")]
+    pub resize_vocabulary: bool,
     #[command(flatten)]
     pub request: RequestArgs,
 }
@@ -204,6 +207,9 @@ pub enum AdapterAction {
         /// Folder of the adapter.
         #[arg(long, value_name = "DIR")]
         adapter: PathBuf,
+        /// Let its embedding and head, of more rows than the base's, take their place: tokens were added before it was trained.
+        #[arg(long)]
+        resize_vocabulary: bool,
         #[command(flatten)]
         output: Box<OutputArgs>,
     },

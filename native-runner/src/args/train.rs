@@ -30,6 +30,9 @@ pub struct TrainArgs {
     /// Folder of a LoRA adapter of PEFT that is merged into the weights of --model before training begins.
     #[arg(long, value_name = "DIR", requires = "model")]
     pub merge_adapter: Option<PathBuf>,
+    /// Let the adapter's embedding and head, of more rows than the model's, take their place: tokens were added before it was trained.
+    #[arg(long, requires = "merge_adapter")]
+    pub resize_vocabulary: bool,
     /// Folder of a LoRA adapter of PEFT that is trained on beside --model; its rank, alpha and targets hold.
     #[arg(long, value_name = "DIR", requires = "model", conflicts_with_all = ["merge_adapter", "resume", "lora"])]
     pub adapter: Option<PathBuf>,

@@ -9,9 +9,9 @@ use tabtune::interrupt::Interrupt;
 use tabtune::portable::{ExtractOptions, ExtractReport, extract_adapter};
 
 use super::{Outcome, convert};
-use crate::args::{AdapterAction, AdapterArgs, RequestArgs};
+use crate::args::{AdapterAction, AdapterArgs};
 use crate::error::{Result, RunError};
-use crate::files::open_model;
+use crate::files::{Wanted, open_model};
 use crate::output::Output;
 use crate::place::Folder;
 use crate::progress::Progress;
@@ -21,7 +21,10 @@ use crate::wait::wait;
 /// Merges the adapter into its base, or makes one of two models.
 pub fn run(args: &AdapterArgs, output: &Output) -> Result<Outcome> {
     match &args.action {
-        AdapterAction::Merge { model, adapter, output: to } => convert::convert(model, Some(adapter), &RequestArgs::default(), to, output),
+        AdapterAction::Merge { model, adapter, resize_vocabulary, output: to } => {
+            let wanted = Wanted { adapter: Some(adapter), resize_vocabulary: *resize_vocabulary, ..Wanted::default() };
+            convert::convert(model, wanted, to, output)
+        }
         AdapterAction::Extract { model, base, rank, targets: names, to } => {
             let wrong = |e: serde_json::Error| RunError::Usage(format!("--targets: {e}"));
             let targets: Names = serde_json::from_value(targets(names)).map_err(wrong)?;

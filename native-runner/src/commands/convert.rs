@@ -6,7 +6,7 @@ use std::rc::Rc;
 use tabtune::export::ExportSource;
 
 use super::{Outcome, outgoing};
-use crate::args::{ConvertArgs, OutputArgs, RequestArgs};
+use crate::args::{ConvertArgs, OutputArgs};
 use crate::error::Result;
 use crate::files::{Wanted, open_wanted};
 use crate::output::Output;
@@ -14,13 +14,15 @@ use crate::selection::request;
 
 /// Writes the folder or the file and prints what was written.
 pub fn run(args: &ConvertArgs, output: &Output) -> Result<Outcome> {
-    convert(&args.model, args.merge_adapter.as_deref(), &args.request, &args.output, output)
+    let adapter = args.merge_adapter.as_deref();
+    let wanted = Wanted { adapter, resize_vocabulary: args.resize_vocabulary, request: request(&args.request)?, ..Wanted::default() };
+    convert(&args.model, wanted, &args.output, output)
 }
 
-/// Converts `model`, with what is merged into it and selected of it.
-pub fn convert(model: &Path, adapter: Option<&Path>, selected: &RequestArgs, to: &OutputArgs, output: &Output) -> Result<Outcome> {
+/// Converts `model`, with what is wanted of it.
+pub fn convert(model: &Path, wanted: Wanted<'_>, to: &OutputArgs, output: &Output) -> Result<Outcome> {
     let (options, place) = outgoing::options(to)?;
-    let bundle = Rc::new(open_wanted(model, Wanted { adapter, request: request(selected)?, ..Wanted::default() })?);
+    let bundle = Rc::new(open_wanted(model, wanted)?);
     let source = ExportSource::of_bundle(&bundle)?.summed(&bundle)?;
     outgoing::write(&source, outgoing::base(to)?, &options, &place, output)?;
     Ok(Outcome::Good)

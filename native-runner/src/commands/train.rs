@@ -163,7 +163,8 @@ fn resume(args: &TrainArgs, folder: &Path, given: Map<String, Value>, data: &Dat
 
 fn fine_tune(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data) -> Result<Run> {
     let (adapter, apart) = (args.adapter.as_deref().or(args.merge_adapter.as_deref()), args.adapter.is_some());
-    let bundle = open_wanted(path, Wanted { adapter, apart, exact: !apart, ..Wanted::default() })?;
+    let bundle =
+        open_wanted(path, Wanted { adapter, apart, exact: !apart, resize_vocabulary: args.resize_vocabulary, ..Wanted::default() })?;
     let config = settings::with_files_of_adapter(config, &settings::given(&args.settings)?, &bundle)?;
     let dataset = data.set(tokenizer_of(&bundle, path), &config)?;
     let device = training_device(args, &bundle.config, &config, Some(&bundle))?;

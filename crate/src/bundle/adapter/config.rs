@@ -16,6 +16,8 @@ use crate::error::{Error, Refusal, Result, word};
 
 /// Largest `adapter_config.json` whose unknown fields are kept: as values they take many times the room of their text.
 const MAX_KEPT_BYTES: usize = 1 << 20;
+/// The fields that name the base.
+pub(super) const BASE_NAMES: [&str; 2] = ["base_model_name_or_path", "revision"];
 /// Largest `adapter_config.json`.
 const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
 
@@ -177,6 +179,10 @@ fn read(bytes: &[u8]) -> Result<LoraConfig> {
             let value = json::typed(value, &key).map_err(|wrong| Refusal::new(word!("adapter.json")).subject(&key).found(wrong.found))?;
             unknown.insert(key.into_owned(), value);
         }
+    }
+    // They name the base until another name is given.
+    for key in BASE_NAMES {
+        unknown.extend(fields.text(key)?.map(|text| (key.to_string(), Value::String(text))));
     }
     Ok(LoraConfig {
         r,

@@ -5,6 +5,7 @@ mod config;
 mod fields;
 mod merge;
 mod open;
+mod pair_checks;
 mod pairs;
 mod report;
 mod scaling;

@@ -14,7 +14,7 @@ use crate::bundle::receipt_parts::ReceiptFile;
 use crate::bundle::refusal::{Warning, known_mark};
 use crate::bundle::safetensors::{SafetensorsFile, SafetensorsTensor};
 use crate::bundle::source::{ByteSource, base_name};
-use crate::bundle::tensors::{Bundle, Entry, SourceFormat};
+use crate::bundle::tensors::{Bundle, Entry, SourceFormat, narrow};
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
 
@@ -32,19 +32,24 @@ const MLX_WEIGHTS: &str = "adapters.safetensors";
 /// embedding to the embedding's output and leaves the head as it is. Both are right only as two tensors, so such a model is untied, with the
 /// warning `adapter.untied`, and what the adapter does not change keeps the base's values.
 ///
-/// The sums are rounded to the dtypes of the tensors, but for blocks, and for all tensors if they are to be `exact`: those are F32 then.
+/// The sums are rounded to the dtypes of the tensors, but for blocks, and for all tensors if they are to be `exact`: those are F32 then. With `resize`
+/// an embedding and a head of more rows than the base's take their place.
 ///
 /// # Errors
 /// `adapter.*` as in crate/FORMATS.md, "PEFT adapter"; `format.unsupported` for pickles and other formats; `bundle.config.missing` and
 /// `bundle.weights.missing` for absent files.
-pub(in crate::bundle) fn merge_adapter(bundle: &mut Bundle, files: Vec<Box<dyn ByteSource>>, exact: bool) -> Result<()> {
+pub(in crate::bundle) fn merge_adapter(bundle: &mut Bundle, files: Vec<Box<dyn ByteSource>>, exact: bool, resize: bool) -> Result<()> {
     let opened = Opened::of(bundle, files)?;
     let parts = opened.parts(bundle)?;
     untie(bundle, &parts);
-    let told = parts.check(bundle)?;
+    let told = parts.check(bundle, resize)?;
+    if let Some(rows) = parts.vocabulary(bundle)? {
+        bundle.warnings.push(Warning::new(word!("adapter.vocabulary"), &format!("{} → {rows}", bundle.config.vocab_size)));
+        bundle.config.vocab_size = rows;
+    }
     bundle.warnings.extend(told);
     let source = bundle.files.len();
-    replace(bundle, &parts, source);
+    replace(bundle, &parts, source)?;
     for merge in parts.merges(bundle, source)? {
         let Some(entry) = bundle.entries.get_mut(&merge.name) else { continue };
         if exact || matches!(entry.encoding, Some(Encoding::Blocks(_))) {
@@ -64,11 +69,11 @@ pub(in crate::bundle) fn merge_adapter(bundle: &mut Bundle, files: Vec<Box<dyn B
 pub(in crate::bundle) fn attach_adapter(bundle: &mut Bundle, files: Vec<Box<dyn ByteSource>>) -> Result<()> {
     let opened = Opened::of(bundle, files)?;
     let parts = opened.parts(bundle)?;
-    let told = parts.check(bundle)?;
+    let told = parts.check(bundle, false)?;
     bundle.warnings.extend(told);
     let source = bundle.files.len();
     let factors = parts.factors(bundle, source)?;
-    replace(bundle, &parts, source);
+    replace(bundle, &parts, source)?;
     bundle.factors = factors.into_iter().map(|entry| (entry.name.clone(), entry)).collect();
     opened.keep(bundle);
     Ok(())
@@ -123,7 +128,7 @@ impl Opened {
 
     /// Its tensors, sorted.
     fn parts(&self, bundle: &Bundle) -> Result<Parts<'_>> {
-        Parts::of(bundle, &self.config, &self.file, self.weights.name())
+        Parts::of(bundle, &self.config, &self.file, self.weights.as_ref())
     }
 
     /// Gives the file of the weights to the bundle, as its last one.
@@ -137,12 +142,13 @@ impl Opened {
 }
 
 /// Puts what an adapter stores in full, in the file at `source`, in place of the base's.
-fn replace(bundle: &mut Bundle, parts: &Parts<'_>, source: usize) {
+fn replace(bundle: &mut Bundle, parts: &Parts<'_>, source: usize) -> Result<()> {
     for (name, tensor) in parts.replacements(bundle) {
         if let Some(entry) = bundle.entries.get_mut(&name) {
-            *entry = replaced(entry.clone(), tensor, source);
+            *entry = replaced(entry.clone(), tensor, source)?;
         }
     }
+    Ok(())
 }
 
 /// Refuses pickles, and adapters of other programs.
@@ -190,7 +196,7 @@ fn check_base(bundle: &Bundle, config: &LoraConfig, file: &SafetensorsFile, arti
 /// Gives a tied head a tensor of its own, with the bytes of the embedding, if the adapter changes one of the two alone.
 fn untie(bundle: &mut Bundle, parts: &Parts<'_>) {
     let embedding = names::embedding(bundle.config.architecture);
-    let apart = parts.changes(bundle, HEAD) || parts.changes(bundle, embedding) && !parts.ties();
+    let apart = parts.changes(bundle, HEAD) || parts.changes(bundle, embedding) && !parts.ties(bundle);
     let Some(entry) = bundle.entries.get(embedding).filter(|_| bundle.config.tie_word_embeddings && apart) else { return };
     let head = Entry { name: HEAD.to_string(), ..entry.clone() };
     bundle.entries.insert(HEAD.to_string(), head);
@@ -199,18 +205,18 @@ fn untie(bundle: &mut Bundle, parts: &Parts<'_>) {
 }
 
 /// The base's tensor with the adapter's bytes, which keep their dtype.
-fn replaced(entry: Entry, tensor: &SafetensorsTensor, source: usize) -> Entry {
-    Entry {
+fn replaced(entry: Entry, tensor: &SafetensorsTensor, source: usize) -> Result<Entry> {
+    Ok(Entry {
         name: entry.name.clone(),
         stored_name: tensor.name.clone(),
         dtype: tensor.dtype.clone(),
         encoding: Encoding::of_word(&tensor.dtype),
-        shape: entry.shape.clone(),
+        shape: narrow(&tensor.shape, &tensor.name, "")?,
         source,
         begin: tensor.begin,
         end: Some(tensor.end),
         layout: Layout::Same,
         merge: None,
         replaced: Some(Rc::new(entry)),
-    }
+    })
 }

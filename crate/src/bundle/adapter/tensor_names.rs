@@ -15,6 +15,11 @@ pub(super) fn half(name: &str) -> Option<(&str, usize, usize)> {
     )
 }
 
+/// Whether this is the base's tensor beside one that was trained in full, which PEFT stores where a vocabulary was resized.
+pub(super) fn is_original(name: &str) -> bool {
+    name.contains(".original_module.")
+}
+
 /// The base's name of a tensor that is stored in full.
 pub(super) fn plain(name: &str) -> String {
     let found = WRAPPERS.iter().find_map(|wrapper| name.rsplit_once(wrapper));

@@ -1,0 +1,162 @@
+//! What is wrong with the tensors of an adapter, or does not fit its base.
+
+use super::pairs::{Halves, Parts, conv1d, weight};
+use super::tensor_names::PAIRS;
+use crate::bundle::decode::Encoding;
+use crate::bundle::names::{self, HEAD, block_of};
+use crate::bundle::refusal::Warning;
+use crate::bundle::safetensors::SafetensorsTensor;
+use crate::bundle::tensors::{Bundle, unreadable};
+use crate::error::{Error, Refusal, Result, Word, word};
+
+const UNMATCHED: Word = word!("adapter.target.unmatched");
+
+impl<'a> Parts<'a> {
+    /// The rows of a stored table of embeddings, or head, that has more of them than the base's.
+    pub(super) fn resized(&self, bundle: &Bundle, own: &str, tensor: &SafetensorsTensor) -> Option<u64> {
+        let name =
+            names::from_hf(own, &bundle.config).filter(|name| name == HEAD || name == names::embedding(bundle.config.architecture))?;
+        let base = bundle.shape(&name)?;
+        match (base.as_slice(), tensor.shape.as_slice()) {
+            ([rows, width], [more, same]) if *width as u64 == *same && *more > *rows as u64 => Some(*more),
+            _ => None,
+        }
+    }
+
+    /// The rows of the vocabulary, where the adapter brings more of them than the base has.
+    ///
+    /// # Errors
+    /// `adapter.shape` if embedding and head have different numbers of them.
+    pub(super) fn vocabulary(&self, bundle: &Bundle) -> Result<Option<usize>> {
+        let rows: Vec<(&str, u64)> =
+            self.saved.iter().filter_map(|(own, tensor)| Some((own.as_str(), self.resized(bundle, own, tensor)?))).collect();
+        let Some(&(own, first)) = rows.first() else { return Ok(None) };
+        let tables = if bundle.config.tie_word_embeddings { 1 } else { 2 };
+        if rows.len() < tables || rows.iter().any(|(_, other)| *other != first) {
+            let refusal = Refusal::new(word!("adapter.shape")).of(self.artifact).subject(own);
+            return Err(refusal.expected(format!("embedding and head of {first} rows")).found(format!("{rows:?}")).into());
+        }
+        Ok(usize::try_from(first).ok())
+    }
+
+    /// Refuses what is wrong with the adapter or does not fit the base: the first kind of fault, everywhere.
+    /// With `resize` an embedding and a head may have more rows than the base's.
+    pub(super) fn check(&self, bundle: &Bundle, resize: bool) -> Result<Vec<Warning>> {
+        let shapes = self.other_shapes(bundle, resize);
+        for faults in [self.unreadable(), self.incomplete(), self.other_ranks(), shapes, self.unmatched(bundle)?] {
+            if !faults.is_empty() {
+                return Err(Error::Refused(faults.into_iter().map(|refusal| refusal.of(self.artifact)).collect()));
+            }
+        }
+        self.nameless()
+    }
+
+    fn unreadable(&self) -> Vec<Refusal> {
+        let pairs = self.pairs.values().flat_map(|halves| halves.tensors.iter().flatten());
+        let all = pairs.chain(self.saved.values()).filter(|tensor| Encoding::of_word(&tensor.dtype).is_none());
+        all.map(|tensor| unreadable(&tensor.dtype, &tensor.name, self.artifact).stage("open")).collect()
+    }
+
+    fn incomplete(&self) -> Vec<Refusal> {
+        let fault = |(module, halves): (&String, &Halves<'_>)| {
+            let [a, b] = PAIRS[halves.kind];
+            let alone = match halves.tensors {
+                [Some(_), None] => a,
+                [None, Some(_)] => b,
+                _ => return None,
+            };
+            let refusal = Refusal::new(word!("adapter.pair.incomplete")).subject(module);
+            Some(refusal.expected(format!("{a} and {b}")).found(format!("{alone} alone")))
+        };
+        self.pairs.iter().filter_map(fault).collect()
+    }
+
+    /// The whole pairs, by module.
+    fn whole(&self) -> impl Iterator<Item = (&String, &Halves<'a>, &'a SafetensorsTensor, &'a SafetensorsTensor)> {
+        self.pairs.iter().filter_map(|(module, halves)| match halves.tensors {
+            [Some(a), Some(b)] => Some((module, halves, a, b)),
+            _ => None,
+        })
+    }
+
+    fn other_ranks(&self) -> Vec<Refusal> {
+        let fault = |(module, halves, a, b): (&String, &Halves<'_>, &SafetensorsTensor, &SafetensorsTensor)| {
+            let rank = halves.scaling?.rank;
+            let ([of_a, _], [_, of_b]) = (a.shape.as_slice(), b.shape.as_slice()) else { return None };
+            let refusal = Refusal::new(word!("adapter.rank.mismatch")).subject(module).expected(format!("rank {rank}"));
+            (*of_a != rank || *of_b != rank).then(|| refusal.found(format!("A {:?}, B {:?}", a.shape, b.shape)))
+        };
+        self.whole().filter_map(fault).collect()
+    }
+
+    fn other_shapes(&self, bundle: &Bundle, resize: bool) -> Vec<Refusal> {
+        let of_base = |own: &str| {
+            let shape = bundle.shape(&names::from_hf(own, &bundle.config)?)?;
+            Some(shape.into_iter().map(|dim| dim as u64).collect::<Vec<u64>>())
+        };
+        // A pair of a table that was resized is one of that table.
+        let shape_of = |own: &str| {
+            let saved = resize.then(|| self.saved.get(own)).flatten();
+            saved.map(|tensor| tensor.shape.clone()).or_else(|| of_base(own))
+        };
+        let refuse = |subject: &str, expected: String, found: String| {
+            Refusal::new(word!("adapter.shape")).subject(subject).expected(expected).found(found)
+        };
+        let pair = |(module, halves, a, b): (&String, &Halves<'_>, &SafetensorsTensor, &SafetensorsTensor)| {
+            let base = shape_of(&weight(module))?;
+            let turned = halves.kind == 1 || names::from_hf(&weight(module), &bundle.config).is_some_and(|name| conv1d(bundle, &name));
+            let fits = match (a.shape.as_slice(), b.shape.as_slice()) {
+                ([_, inner], [outer, _]) if turned => base == [*inner, *outer],
+                ([_, inner], [outer, _]) => base == [*outer, *inner],
+                _ => false,
+            };
+            (!fits).then(|| refuse(module, format!("a pair for {base:?}"), format!("A {:?}, B {:?}", a.shape, b.shape)))
+        };
+        let saved = |(own, tensor): (&String, &&SafetensorsTensor)| {
+            let base = of_base(own)?;
+            let grown = self.resized(bundle, own, tensor).is_some();
+            let refusal = || refuse(own, format!("{base:?}"), format!("{:?}", tensor.shape));
+            let hint = "the vocabulary was resized: with --resize-vocabulary the adapter's table takes the place of the base's";
+            match base == tensor.shape || grown && resize {
+                true => None,
+                false if grown => Some(refusal().hint(hint)),
+                false => Some(refusal()),
+            }
+        };
+        self.whole().filter_map(pair).chain(self.saved.iter().filter_map(saved)).collect()
+    }
+
+    /// Modules that the base lacks or the configuration does not name.
+    fn unmatched(&self, bundle: &Bundle) -> Result<Vec<Refusal>> {
+        let refuse = |subject: &str, expected: &str| Refusal::new(UNMATCHED).subject(subject).expected(expected);
+        let absent = |own: &str| names::from_hf(own, &bundle.config).is_none_or(|name| bundle.shape(&name).is_none());
+        let mut faults: Vec<Refusal> = self.strange.iter().map(|name| refuse(name, "a name that begins with base_model.model.")).collect();
+        let (mut found, mut lacking) = (Vec::new(), Vec::new());
+        for module in self.pairs.keys() {
+            match names::from_hf(&weight(module), &bundle.config).filter(|name| bundle.shape(name).is_some()) {
+                Some(name) => found.push((module.as_str(), block_of(&name))),
+                None => lacking.push(refuse(module, "a module of the base")),
+            }
+        }
+        faults.extend(lacking);
+        faults.extend(self.config.untargeted(&found)?.into_iter().map(|module| refuse(module, "a module that target_modules names")));
+        faults.extend(self.saved.keys().filter(|own| absent(own)).map(|own| refuse(own, "a tensor of the base")));
+        Ok(faults)
+    }
+
+    /// Names of the configuration without a tensor, which PEFT passes over too. Refused if the file has no tensor at all.
+    fn nameless(&self) -> Result<Vec<Warning>> {
+        let saved: Vec<&str> = self.saved.keys().filter_map(|own| Some(own.rsplit_once('.')?.0)).collect();
+        let modules: Vec<&str> = self.pairs.keys().map(String::as_str).chain(saved.iter().copied()).collect();
+        let targets = self.config.target_modules.unmatched(&modules)?;
+        let in_both = |name: &str| self.both && HEAD.strip_suffix(".weight") == Some(name);
+        let without = |name: &&String| !in_both(name) && !saved.iter().any(|module| module.ends_with(name.as_str()));
+        let names: Vec<String> =
+            targets.into_iter().map(str::to_string).chain(self.config.modules_to_save.iter().filter(without).cloned()).collect();
+        if modules.is_empty() {
+            let refuse = |name: &String| Refusal::new(UNMATCHED).of(self.artifact).subject(name).expected("a target with tensors");
+            return Err(Error::Refused(names.iter().map(refuse).collect()));
+        }
+        Ok(names.iter().map(|name| Warning::new(UNMATCHED, name)).collect())
+    }
+}
