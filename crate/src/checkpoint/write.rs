@@ -41,8 +41,7 @@ pub fn write(trainer: &Trainer, assets: &ModelAssets, origin: &Origin) -> Result
     }
     let mut documents = assets.documents_for(trainer.model().config(), trainer.model().precision())?;
     if let Some(settings) = trainer.config().adapter.as_ref().filter(|_| adapter) {
-        let base = origin.base.as_ref().map_or("", |base| &base.name);
-        let document = adapter_document(settings, trainer.model().config(), base, &assets.kept)?;
+        let document = adapter_document(settings, trainer.model().config(), None, &assets.kept)?;
         documents.push((ADAPTER_CONFIG.to_string(), document.into_bytes()));
     }
     for (name, bytes) in &documents {

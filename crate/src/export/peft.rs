@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::card::card;
 use super::options::{ExportFormat, ExportOptions};
 use super::source::ExportSource;
-use crate::bundle::{ADAPTER_CONFIG, ADAPTER_WEIGHTS, FileStream, RECEIPT, TensorType, adapter_tensors};
+use crate::bundle::{ADAPTER_CONFIG, ADAPTER_WEIGHTS, FileStream, RECEIPT, ReceiptWarning, TensorType, Warning, adapter_tensors};
 use crate::error::{Refusal, Result, word};
 use crate::model::adapter_document;
 
@@ -16,17 +16,20 @@ use crate::model::adapter_document;
 /// `export.adapter` for a whole model, those of [`AdapterConfig::resolve`](crate::config::AdapterConfig::resolve); while the stream is read, `export.overflow` for finite values beyond their dtype.
 pub fn export_adapter(source: &ExportSource, options: &ExportOptions) -> Result<FileStream> {
     check_kind(source, ExportFormat::Peft)?;
-    let base = source.base.as_ref().map_or("", |base| &base.name);
-    let base = options.card.as_ref().and_then(|card| card.base_model.as_deref()).unwrap_or(base);
+    let base = options.card.as_ref().and_then(|card| card.base_model.as_deref());
     let mut stream = FileStream::summed();
     push_adapter(&mut stream, source, options.dtype.tensor_type(), base)?;
     stream.push_bytes("README.md", card(source, options)?.into_bytes());
-    stream.push_receipt(RECEIPT, source.draft())?;
+    let mut receipt = source.draft();
+    if base.is_none() && !source.assets.kept.contains_key("base_model_name_or_path") {
+        receipt.warnings.push(ReceiptWarning::from(&Warning::new(word!("adapter.base.unnamed"), ADAPTER_CONFIG)));
+    }
+    stream.push_receipt(RECEIPT, receipt)?;
     Ok(stream)
 }
 
 /// Adds the two files of PEFT, the tensors as `to`, or without it as they are stored.
-pub(super) fn push_adapter(stream: &mut FileStream, source: &ExportSource, to: Option<TensorType>, base_name: &str) -> Result<()> {
+pub(super) fn push_adapter(stream: &mut FileStream, source: &ExportSource, to: Option<TensorType>, base_name: Option<&str>) -> Result<()> {
     let settings = source.adapter_settings.clone().unwrap_or_default();
     let metadata = BTreeMap::from([("format".to_string(), "pt".to_string())]);
     stream.push_safetensors_as(ADAPTER_WEIGHTS, adapter_tensors(source.weights.tensors.clone()), to, &metadata)?;

@@ -100,7 +100,12 @@ impl Adaptation {
 ///
 /// # Errors
 /// Those of [`AdapterConfig::resolve`].
-pub fn adapter_document(settings: &AdapterConfig, model: &ModelConfig, base_name: &str, kept: &Map<String, Value>) -> Result<String> {
+pub fn adapter_document(
+    settings: &AdapterConfig,
+    model: &ModelConfig,
+    base_name: Option<&str>,
+    kept: &Map<String, Value>,
+) -> Result<String> {
     let resolved = settings.resolve(model.architecture, &modules(model)?)?;
     Ok(adapter_config_json(settings, model.architecture, base_name, &resolved, kept))
 }

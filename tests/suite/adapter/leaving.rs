@@ -213,8 +213,11 @@ fn unknown_fields_of_an_adapter_are_written_back() {
     };
     let mut changed = document(&folder);
     changed["zz_mine"] = json!({ "a": [1, "two", null] });
-    // What PEFT knows and has no meaning here is not one of them.
+    // They name the base, which is the same one.
     changed["revision"] = json!("main");
+    changed["base_model_name_or_path"] = json!("of/somebody");
+    // What PEFT knows and has no meaning here is not one of them.
+    changed["auto_mapping"] = json!("main");
     for (_, bytes) in folder.iter_mut().filter(|(name, _)| name == "adapter_config.json") {
         *bytes = changed.to_string().into_bytes();
     }
@@ -230,6 +233,9 @@ fn unknown_fields_of_an_adapter_are_written_back() {
     let alone = Checkpoint::open_alone(sources(&again), false).unwrap();
     for out in [&leaves(&resumed, &assets), &checkpoint_source(&alone, "").unwrap()] {
         let out = document(&written(out, Vec::new(), &peft));
-        assert_eq!((&out["zz_mine"], &out["revision"]), (&changed["zz_mine"], &Value::Null));
+        for key in ["zz_mine", "revision", "base_model_name_or_path"] {
+            assert_eq!(out[key], changed[key], "{key}");
+        }
+        assert_eq!(out["auto_mapping"], Value::Null);
     }
 }

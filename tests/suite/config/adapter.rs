@@ -208,7 +208,7 @@ fn patterns_do_not_leave_their_brackets() {
 
 fn written(golden: &Value, model: &str, of: &Value, kept: &Map<String, Value>) -> (String, Resolved) {
     let found = resolved(golden, model, of).unwrap();
-    (adapter_config_json(&settings(of).unwrap(), architecture(model), "base", &found, kept), found)
+    (adapter_config_json(&settings(of).unwrap(), architecture(model), Some("base"), &found, kept), found)
 }
 
 #[test]
@@ -256,11 +256,18 @@ fn unknown_fields_of_a_file_are_kept_and_read_settings_hold() {
                                     "modules_to_save": ["norm"], "rslora": true, "init": "gaussian"}));
     assert_eq!(own, expected.unwrap());
     let found = own.resolve(Architecture::Llama, &modules(&golden, "llama")).unwrap();
-    let text = adapter_config_json(&own, Architecture::Llama, "a/b", &found, &config.unknown);
+    let text = adapter_config_json(&own, Architecture::Llama, Some("a/b"), &found, &config.unknown);
     let again: Value = serde_json::from_str(&text).unwrap();
     assert_eq!((&again["new_field"], &again["r_new"]), (&json!({"b": [1, 2.5]}), &Value::Null));
     assert!(again.as_object().unwrap().contains_key("r_new") && again.as_object().unwrap().keys().is_sorted());
-    assert_eq!(again["base_model_name_or_path"], "a/b");
+    assert_eq!((&again["base_model_name_or_path"], &again["revision"]), (&json!("a/b"), &Value::Null));
+    // Without a name of its own it has that of the adapter that it goes on from, or none.
+    let named = json!({"peft_type": "LORA", "r": 4, "lora_alpha": 8, "target_modules": ["q_proj"], "base_model_name_or_path": "c/d", "revision": "v2"});
+    for (before, name, revision) in [(&named, json!("c/d"), json!("v2")), (&file, Value::Null, Value::Null)] {
+        let text = adapter_config_json(&own, Architecture::Llama, None, &found, &open(before).unwrap().unknown);
+        let found: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!((&found["base_model_name_or_path"], &found["revision"]), (&name, &revision));
+    }
     let mut odd = file.clone();
     odd["lora_dropout"] = json!("0.1");
     assert_eq!(open(&odd).unwrap_err().code(), "adapter.field.type");

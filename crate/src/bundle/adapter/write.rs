@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
+use super::config::BASE_NAMES;
 use super::pairs::PREFIX;
 use crate::bundle::stream::StreamTensor;
 use crate::config::{AdapterConfig, Architecture, Names, Resolved, Target, is_all_linear};
@@ -14,12 +15,12 @@ const SHORT_NAMES: usize = 20;
 
 /// `adapter_config.json` of an adapter with these settings: every field that PEFT 0.17 writes, keys ascending, two spaces an indent. Ranks
 /// and alphas of single targets are written under whole names in both tables, because PEFT 0.12 took the key that they found
-/// in one table for the other as well. `base_name` is shown by readers and opened by some; `kept` are fields of an adapter that this one
-/// goes on from, which stay unless they have a name of PEFT's.
+/// in one table for the other as well. `base_name` is what PEFT opens the base by: without it that of the adapter that this one goes on from, or
+/// null. `kept` are fields of that adapter, which stay unless they have a name of PEFT's.
 pub fn adapter_config_json(
     config: &AdapterConfig,
     architecture: Architecture,
-    base_name: &str,
+    base_name: Option<&str>,
     resolved: &Resolved,
     kept: &Map<String, Value>,
 ) -> String {
@@ -35,10 +36,11 @@ pub fn adapter_config_json(
         resolved.targets.iter().filter_map(|target| Some((target.module.clone(), differs(target)?))).collect()
     };
     let r = usize::try_from(config.r).ok();
+    let [name, revision] = BASE_NAMES.map(|key| kept.get(key).filter(|_| base_name.is_none()).cloned().unwrap_or_default());
     let fields = json!({
         "alpha_pattern": of(&|target| (target.alpha != config.alpha).then(|| number(target.alpha))),
         "auto_mapping": null,
-        "base_model_name_or_path": base_name,
+        "base_model_name_or_path": base_name.map_or(name, Value::from),
         "bias": config.bias,
         "corda_config": null,
         "eva_config": null,
@@ -60,7 +62,7 @@ pub fn adapter_config_json(
         "qalora_group_size": 16,
         "r": config.r,
         "rank_pattern": of(&|target| (Some(target.rank) != r).then(|| json!(target.rank))),
-        "revision": null,
+        "revision": revision,
         "target_modules": targets,
         "target_parameters": null,
         "task_type": "CAUSAL_LM",
