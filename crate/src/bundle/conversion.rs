@@ -1,10 +1,10 @@
-//! What the change of a tensor's type costs, measured while it is written.
+//! What a tensor's type costs, measured while it is written.
 
 use serde::{Deserialize, Serialize};
 
 use super::encode::TensorType;
 
-/// A tensor that was written in another type than it had.
+/// A tensor that was written in another type than it had, or as the sum with an adapter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Conversion {

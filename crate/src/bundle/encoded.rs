@@ -60,7 +60,7 @@ pub(crate) struct EncodedTensor {
     /// What every value is multiplied by.
     factor: f32,
     encoder: Encoder,
-    /// What the change of the type costs, if it changes.
+    /// What the type costs, if it changes or rounds sums.
     measure: Option<Measure>,
     /// Number of values that were read, in the order of the file.
     at: u64,
@@ -74,7 +74,7 @@ impl EncodedTensor {
         let rows = shape.first().map_or(1, |&rows| rows as u64);
         let width: u64 = shape.iter().skip(1).map(|&dim| dim as u64).product();
         let from = values.dtype();
-        let measure = (from != to.ggml().dtype()).then(|| Measure::new(name, &from, to, values.is_merged()));
+        let measure = (from != to.ggml().dtype() || values.is_merged()).then(|| Measure::new(name, &from, to, values.is_merged()));
         let given = (values.clone(), shape.to_vec());
         let (values, layout) = match (values, layout.fitting(shape)) {
             // In the order of the file already.
@@ -105,7 +105,7 @@ impl EncodedTensor {
         self.elements() / elements * bytes
     }
 
-    /// What the change of its type has cost so far; `None` if its type stays.
+    /// What its type has cost so far; `None` if it stays, and nothing was merged into it.
     pub(super) fn conversion(&self) -> Option<Conversion> {
         self.measure.as_ref().map(Measure::conversion)
     }

@@ -134,7 +134,7 @@ impl ModelIoArtifactReceipt {
         let weights = (!weights.is_empty()).then(|| weights_digest(&weights)).or(known.weights);
         let optimizer = (!state.is_empty()).then(|| optimizer_digest(&state)).or(known.optimizer);
         receipt.digests = known.digests(weights, optimizer)?;
-        receipt.tensors.converted = conversions.iter().map(|one| one.tensor.clone()).collect();
+        receipt.tensors.converted = conversions.iter().filter(|one| one.from != one.to).map(|one| one.tensor.clone()).collect();
         receipt.tensors.converted.sort_unstable();
         let lost = conversions.iter().filter(|one| one.survival.is_some_and(|survival| survival < MIN_SURVIVAL));
         receipt.warnings.extend(lost.map(|one| ReceiptWarning::from(&Warning::new(word!("export.lora.lost"), &one.tensor))));

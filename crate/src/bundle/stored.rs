@@ -134,6 +134,15 @@ impl StoredTensor {
         self
     }
 
+    /// The same, such sums exact as they are read and of the dtype that they had: the writer rounds them to it.
+    #[must_use]
+    pub(crate) fn exactly_summed(mut self) -> Self {
+        if let Some(merge) = &self.entry.merge {
+            self.entry.merge = Some(Rc::new(merge.exactly()));
+        }
+        self
+    }
+
     /// Whether its values are the exact sums of a base's and of an adapter's product.
     pub(super) fn is_merged(&self) -> bool {
         self.entry.merge.as_ref().is_some_and(|merge| merge.exact)

@@ -216,6 +216,14 @@ impl Bundle {
         self.pieces_of(self.entry(name).ok_or_else(absent)?, max_elements)
     }
 
+    /// As [`Self::pieces`], sums with an adapter as they are in f32, whatever the dtype of the tensor.
+    pub(crate) fn exact_pieces(&self, name: &str, max_elements: usize) -> Result<Pieces<'_>> {
+        let absent = || Refusal::new(word!("model.tensor.missing")).stage("read").subject(name);
+        let entry = self.entry(name).ok_or_else(absent)?;
+        let factors = entry.merge.as_ref().map(|merge| merge.exactly().load(&self.files, entry.encoding)).transpose()?;
+        Ok(Pieces::new(entry, self.files[entry.source].as_ref(), max_elements)?.merging(factors))
+    }
+
     /// The values of the base's own tensor, where an adapter beside the model has another in its place.
     pub(crate) fn base_pieces(&self, name: &str, max_elements: usize) -> Result<Pieces<'_>> {
         let absent = || Refusal::new(word!("model.tensor.missing")).stage("read").subject(name);

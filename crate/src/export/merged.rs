@@ -39,8 +39,10 @@ pub async fn export_merged(source: &ExportSource, base_files: Vec<Box<dyn ByteSo
     if !patched {
         recorded.take_sums(&base.base.clone().hashed(&base)?);
     }
+    let mut weights = Weights::of_bundle(&bundle)?;
+    sum(&mut weights, exact, options.format);
     let merged = ExportSource {
-        weights: Weights::of_bundle(&bundle)?,
+        weights,
         assets: ModelAssets::of_bundle(&bundle),
         base: Some(recorded),
         groups: Vec::new(),
@@ -62,7 +64,7 @@ struct Merging {
     dtype: ExportDtype,
     /// The output is the base's GGUF file with the targets in their places, in the types that they have there.
     patched: bool,
-    /// The writer rounds. Else, where every tensor keeps the dtype of a folder, the sum is rounded to it.
+    /// The sums are F32 for the writer. Else they have the dtype that they are rounded to.
     exact: bool,
 }
 
@@ -78,6 +80,19 @@ impl Merging {
         let patched = gguf && base.source_format == SourceFormat::Gguf;
         let exact = if gguf { patched || types != GgufTypes::AsBase } else { dtype != ExportDtype::Stored };
         Ok(Self { dtype, patched, exact })
+    }
+}
+
+/// Leaves sums to the writer, which rounds them and tells what is left of the change: as F32 if they are `exact`, in a folder of their own dtype.
+fn sum(weights: &mut Weights, exact: bool, format: ExportFormat) {
+    for tensor in &mut weights.tensors {
+        if let StreamValues::Stored(stored) = &mut tensor.values {
+            *stored = match (exact, format) {
+                (true, _) => stored.clone().exactly(),
+                (false, ExportFormat::Safetensors) => stored.clone().exactly_summed(),
+                (false, _) => continue,
+            };
+        }
     }
 }
 
@@ -116,13 +131,7 @@ pub(crate) fn opened_merged(source: &ExportSource, options: &ExportOptions) -> R
     let Some(bundle) = source.weights.tensors.iter().find_map(of_tensor) else { return Ok(None) };
     let Merging { dtype, patched, exact } = Merging::of(&bundle, options)?;
     let mut source = source.clone();
-    if exact {
-        for tensor in &mut source.weights.tensors {
-            if let StreamValues::Stored(stored) = &mut tensor.values {
-                *stored = stored.clone().exactly();
-            }
-        }
-    }
+    sum(&mut source.weights, exact, options.format);
     let whole = source.selection == SelectionReport::default();
     let files = if patched && whole { bundle.own_files() } else { Vec::new() };
     Ok(Some(OpenedMerged { source, files, options: ExportOptions { dtype, ..options.clone() } }))
@@ -131,7 +140,7 @@ pub(crate) fn opened_merged(source: &ExportSource, options: &ExportOptions) -> R
 /// The adapter as it is now, in PEFT's files.
 async fn adapter_files(source: &ExportSource) -> Result<Vec<Box<dyn ByteSource>>> {
     let mut stream = FileStream::new();
-    push_adapter(&mut stream, source, None, "")?;
+    push_adapter(&mut stream, source, None, None)?;
     let mut files: Vec<(String, Vec<u8>)> = stream.files().iter().map(|file| (file.name.clone(), Vec::new())).collect();
     while let Some(chunk) = stream.next_chunk().await? {
         files[chunk.file].1.extend(chunk.bytes);

@@ -183,7 +183,7 @@ impl Values for BundleValues<'_> {
         if self.bundle.shape(&asked.name).is_none() {
             return give_fresh(asked, self.seed, &self.bundle.config, upload, interrupt).await;
         }
-        let mut pieces = self.bundle.pieces(&asked.name, RUN_BYTES / 4)?;
+        let mut pieces = self.bundle.exact_pieces(&asked.name, RUN_BYTES / 4)?;
         if self.turns(asked) {
             pieces = pieces.in_file_order();
         }

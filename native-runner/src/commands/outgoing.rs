@@ -1,7 +1,7 @@
 //! What `export`, `convert` and `adapter merge` write.
 
 use serde_json::{Map, Value, json};
-use tabtune::bundle::{ByteSource, Warning};
+use tabtune::bundle::{ByteSource, Conversion, Warning};
 use tabtune::error::Word;
 use tabtune::export::{self, ExportOptions, ExportSource, GgufTypes};
 
@@ -13,7 +13,8 @@ use crate::place::{Folder, OneFile, Place};
 use crate::wait::wait;
 
 /// What is told of an export when it is written, and not before.
-const LOST: Word = tabtune::error::word!("export.lora.lost");
+/// Warnings that an export itself has made.
+const OWN: [Word; 2] = [tabtune::error::word!("export.lora.lost"), tabtune::error::word!("adapter.base.unnamed")];
 
 /// What is told of values that are allowed.
 const NON_FINITE: Word = tabtune::error::word!("tensor.non-finite");
@@ -94,6 +95,14 @@ pub fn base(args: &OutputArgs) -> Result<Vec<Box<dyn ByteSource>>> {
     if whole { base_sources(&args.base) } else { Ok(Vec::new()) }
 }
 
+/// How much of an adapter is left in what was written, in words.
+fn survival(conversions: &[Conversion]) -> Option<String> {
+    let shares: Vec<(f64, &str)> = conversions.iter().filter_map(|one| Some((one.survival?, one.tensor.as_str()))).collect();
+    let (least, name) = shares.iter().copied().min_by(|a, b| a.0.total_cmp(&b.0))?;
+    let mean = shares.iter().map(|(share, _)| share).sum::<f64>() / shares.len() as f64;
+    Some(format!("of the adapter's change {mean:.6} is left in the mean, {least:.6} at least ({name})"))
+}
+
 /// Writes the files, prints their paths, and with `--json` the receipt too.
 pub fn write(source: &ExportSource, base: Vec<Box<dyn ByteSource>>, options: &ExportOptions, place: &Place, output: &Output) -> Result<()> {
     if options.format == export::ExportFormat::Safetensors && source.adapter_settings.is_none() && !base.is_empty() {
@@ -104,12 +113,17 @@ pub fn write(source: &ExportSource, base: Vec<Box<dyn ByteSource>>, options: &Ex
     let mut stream = wait(tabtune::portable::export(source, base, options))?;
     let written = place.write(&mut stream)?;
     let files: Vec<String> = written.iter().map(|path| path.display().to_string()).collect();
-    let lost = stream.receipt().into_iter().flat_map(|receipt| &receipt.warnings).filter(|warning| warning.code == LOST.text());
-    for warning in lost.map(|warning| Warning::new(LOST, &warning.subject)) {
-        log::warn!("{} [{}]", warning.message(), warning.code);
+    for told in stream.receipt().into_iter().flat_map(|receipt| &receipt.warnings) {
+        if let Some(word) = OWN.into_iter().find(|word| word.text() == told.code) {
+            let warning = Warning::new(word, &told.subject);
+            log::warn!("{} [{}]", warning.message(), warning.code);
+        }
     }
     for (name, count) in stream.non_finite() {
         log::warn!("{name} has {count} values that are NaN or infinite [{}]", NON_FINITE.text());
     }
-    output.line(&json!({ "files": files, "receipt": stream.receipt() }), || files.join("\n"))
+    let survived = stream.receipt().and_then(|receipt| survival(&receipt.conversions));
+    output.line(&json!({ "files": files, "receipt": stream.receipt() }), || {
+        files.iter().cloned().chain(survived).collect::<Vec<_>>().join("\n")
+    })
 }

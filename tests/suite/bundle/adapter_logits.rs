@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use safetensors::Dtype;
 use tabtune::bundle::{Bundle, ByteSource, OpenOptions};
 use tabtune::config::Precision;
 use tabtune::gpu::read_f32;
@@ -9,6 +10,7 @@ use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, Span, open_model, open_model_with};
 use tabtune_tests::{block_on, cpu};
 
+use super::adapter::{Stored, written};
 use super::files::file;
 
 fn golden(name: &str) -> Box<dyn ByteSource> {
@@ -38,6 +40,20 @@ fn difference(found: &[f32], expected: &[f64]) -> f64 {
     assert_eq!(found.len(), expected.len());
     let largest = expected.iter().fold(0.0f64, |max, value| max.max(value.abs()));
     found.iter().zip(expected).map(|(a, b)| (f64::from(*a) - b).abs()).fold(0.0, f64::max) / largest
+}
+
+/// A model that is trained begins with the sums as they are in f32, also where files in the base's type would round them.
+#[test]
+fn a_merged_base_in_bf16_is_loaded_unrounded() {
+    let base = open_model(of_folder("models/qwen2", ["config.json", "model.safetensors"])).unwrap();
+    let halves: Vec<Stored> =
+        base.names().iter().map(|name| (name.to_string(), Dtype::BF16, base.shape(name).unwrap(), base.read_f32(name).unwrap())).collect();
+    let folder = || vec![golden("models/qwen2/config.json"), file("model.safetensors", written(&halves))];
+    let opened = |exact| open_model_with(folder(), OpenOptions { exact, ..adapter("qwen2-patterns") }).unwrap();
+    let (rounded, exact) = (opened(false), opened(true));
+    let differs = |name: &str| rounded.read_f32(name).unwrap() != exact.read_f32(name).unwrap();
+    assert!(base.names().iter().any(|name| differs(name)), "what is written is rounded");
+    assert_eq!(logits(&rounded, &[1, 2, 3]), logits(&exact, &[1, 2, 3]));
 }
 
 #[test]

@@ -95,6 +95,14 @@ fn survival(base: &str, merged: &str, factors: &BTreeMap<String, [Vec<f32>; 2]>)
     factors.iter().map(of).fold(f64::INFINITY, f64::min)
 }
 
+/// The least share that the receipt of a folder states; every target has one.
+fn stated_survival(folder: &str) -> f64 {
+    let receipt: Value = serde_json::from_slice(&std::fs::read(Path::new(folder).join("tabtune.receipt.json")).unwrap()).unwrap();
+    let shares: Vec<f64> = receipt["conversions"].as_array().unwrap().iter().filter_map(|one| one["survival"].as_f64()).collect();
+    assert_eq!(shares.len(), 2 * TARGETS.len());
+    shares.into_iter().fold(f64::INFINITY, f64::min)
+}
+
 /// 0.9999 is what an f32 sum keeps of a change a thousandth of its weight; rounded to bf16 first, less than half of it is left.
 #[test]
 fn a_sum_is_rounded_once_to_the_type_that_is_written() {
@@ -103,7 +111,7 @@ fn a_sum_is_rounded_once_to_the_type_that_is_written() {
     for (name, size) in [("small", 2e-4), ("real", 2e-2)] {
         let factors = factors(size);
         let adapter = adapter(&place.join(name), &factors);
-        for dtype in ["f32", "f16", "bf16"] {
+        for dtype in ["f32", "f16", "bf16", "stored"] {
             let to = |command: &str| text(&place.join(format!("{name}-{dtype}-{command}")));
             let (merged, converted) = (to("merge"), to("convert"));
             succeed(&["adapter", "merge", "--model", &model, "--adapter", &adapter, "--dtype", dtype, "--to", &merged]);
@@ -116,6 +124,9 @@ fn a_sum_is_rounded_once_to_the_type_that_is_written() {
                 _ => kept < 0.9999,
             };
             assert!(enough, "{name} {dtype}: {kept}");
+            // The receipt says so, of what is written against the sum in f32.
+            let stated = stated_survival(&merged);
+            assert!((stated - kept).abs() < 1e-3, "{name} {dtype}: {stated} is stated, {kept} is left");
         }
         // A step of nothing: the weights that training begins with.
         let still = write(
