@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::config::seed_fault;
 use crate::error::{Error, Fault, Result};
 use crate::gpu::read_f32;
 use crate::model::{KvCache, Model, Span};
@@ -17,11 +18,11 @@ pub struct GenerateConfig {
     pub max_tokens: usize,
     /// Spread of the choice; 0 is greedy: always the likeliest token.
     pub temperature: f64,
-    /// Only the k likeliest tokens; 0 is all.
+    /// Only the k likeliest tokens; 0 is all. The cut by `top_p` comes after it.
     pub top_k: usize,
-    /// Only the likeliest tokens whose probabilities add up to this; 1 is all.
+    /// Only the likeliest tokens whose probabilities, of those that `top_k` leaves, add up to this; 1 is all.
     pub top_p: f64,
-    /// Seed of the choices.
+    /// Seed of the choices, at most 2^53 − 1.
     pub seed: u64,
     /// Report this many of the likeliest tokens with each token.
     pub top_logprobs: usize,
@@ -44,6 +45,7 @@ impl GenerateConfig {
         if !(self.top_p > 0.0 && self.top_p <= 1.0) {
             faults.push(Fault::new("top_p", "0 < p ≤ 1", self.top_p));
         }
+        faults.extend(seed_fault(self.seed));
         if faults.is_empty() { Ok(()) } else { Err(Error::InvalidConfig(faults)) }
     }
 }
@@ -74,6 +76,30 @@ pub struct GeneratedToken {
     pub top: Vec<TopToken>,
 }
 
+/// Why a text ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// A stop token was drawn.
+    Stop,
+    /// `max_tokens` were made.
+    Length,
+    /// The model's context is full.
+    Context,
+}
+
+impl End {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Length => "length",
+            Self::Context => "context",
+        }
+    }
+}
+
 /// Generates after a prompt until a stop token, the token limit or the model's context ends it.
 pub struct Generator {
     config: GenerateConfig,
@@ -84,7 +110,9 @@ pub struct Generator {
     stop: Vec<u32>,
     generated: usize,
     key: [u32; 2],
-    done: bool,
+    ended: Option<End>,
+    /// The ids that no token has, as rows that a table is padded with; known from the first token on.
+    absent: Option<Vec<u32>>,
 }
 
 impl Generator {
@@ -104,25 +132,48 @@ impl Generator {
         model.check_span(Span::whole(1, prompt.len()))?;
         let key = random::key("sample:", config.seed, "");
         let pending = prompt.iter().map(|&id| id as i32).collect();
-        Ok(Self { config, cache: KvCache::default(), pending, ids: Vec::new(), shown: String::new(), stop, generated: 0, key, done: false })
+        Ok(Self {
+            config,
+            cache: KvCache::default(),
+            pending,
+            ids: Vec::new(),
+            shown: String::new(),
+            stop,
+            generated: 0,
+            key,
+            ended: None,
+            absent: None,
+        })
     }
 
-    /// The next token, or `None` after a stop token, `max_tokens`, or the model's context. Logits that are not finite are
+    /// Why the text ended, once [`Self::next`] gave `None`.
+    pub fn ended(&self) -> Option<End> {
+        self.ended
+    }
+
+    /// The next token, or `None` after a stop token, `max_tokens`, or the model's context. An id that no token has is never drawn. Logits that are not finite are
     /// [`Error::NonFinite`] with the number of tokens so far as its step; the pending tokens are in the cache then, so the text cannot go on.
     pub async fn next(&mut self, model: &Model, tokenizer: &Tokenizer) -> Result<Option<GeneratedToken>> {
         let context = model.config().max_position_embeddings;
-        if self.done || self.generated == self.config.max_tokens || self.cache.len() + self.pending.len() > context {
+        if self.generated == self.config.max_tokens {
+            self.ended.get_or_insert(End::Length);
+        } else if self.cache.len() + self.pending.len() > context {
+            self.ended.get_or_insert(End::Context);
+        }
+        if self.ended.is_some() {
             return Ok(None);
         }
-        let logits = self.logits(model).await?;
+        let mut logits = self.logits(model).await?;
         if let Some(value) = logits.iter().find(|value| !value.is_finite()) {
             return Err(Error::NonFinite { step: self.generated as u64, tensor: "logits".into(), value: f64::from(*value) });
         }
         let probabilities = softmax(&logits, 1.0);
-        let id = self.choose(&logits);
+        let absent = self.absent.get_or_insert_with(|| (0..logits.len() as u32).filter(|id| !tokenizer.has(*id)).collect());
+        absent.iter().for_each(|&id| logits[id as usize] = f32::NEG_INFINITY);
+        let id = self.choose(&logits)?;
         self.generated += 1;
         if self.stop.contains(&id) {
-            self.done = true;
+            self.ended = Some(End::Stop);
             return Ok(None);
         }
         self.pending = vec![id as i32];
@@ -147,18 +198,22 @@ impl Generator {
         read_f32(model.head(x.narrow(0, span.seq_len - 1, 1))).await
     }
 
-    fn choose(&self, logits: &[f32]) -> u32 {
+    /// One of the ids whose logits are finite.
+    fn choose(&self, logits: &[f32]) -> Result<u32> {
+        let none = || Error::Tokenizer { what: "vocabulary".into(), reason: "it has no token".into() };
+        let first = likeliest(logits, 1).first().copied().ok_or_else(none)?;
         if self.config.temperature == 0.0 {
-            return likeliest(logits, 1)[0];
+            return Ok(first);
         }
         let weights = softmax(logits, self.config.temperature);
         let order = likeliest(logits, if self.config.top_k == 0 { logits.len() } else { self.config.top_k });
+        let mass = if self.config.top_k == 0 { 1.0 } else { order.iter().map(|&id| weights[id as usize]).sum() };
         let mut kept = Vec::new();
         let mut total = 0.0;
         for &id in &order {
             kept.push(id);
             total += weights[id as usize];
-            if total >= self.config.top_p {
+            if total >= self.config.top_p * mass {
                 break;
             }
         }
@@ -169,10 +224,10 @@ impl Generator {
         for &id in &kept {
             left -= weights[id as usize];
             if left < 0.0 {
-                return id;
+                return Ok(id);
             }
         }
-        kept[kept.len() - 1]
+        Ok(kept.last().copied().unwrap_or(first))
     }
 
     /// The text that the newest token adds. A character that is split over tokens appears with the last of them.
@@ -185,10 +240,10 @@ impl Generator {
     }
 }
 
-/// The `count` likeliest token ids by descending logit; equal logits by ascending id.
+/// The `count` likeliest token ids by descending logit; equal logits by ascending id. Those at −∞ are no tokens.
 fn likeliest(logits: &[f32], count: usize) -> Vec<u32> {
     let by_logit = |&a: &u32, &b: &u32| logits[b as usize].total_cmp(&logits[a as usize]).then(a.cmp(&b));
-    let mut order: Vec<u32> = (0..logits.len() as u32).collect();
+    let mut order: Vec<u32> = (0..logits.len() as u32).filter(|&id| logits[id as usize] > f32::NEG_INFINITY).collect();
     if count < order.len() {
         order.select_nth_unstable_by(count, by_logit);
         order.truncate(count);

@@ -9,6 +9,7 @@ mod config;
 mod data;
 mod export;
 mod fuzz;
+mod generate;
 mod gpu;
 mod hostile;
 mod house;

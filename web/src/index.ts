@@ -14,7 +14,7 @@ export type { OpenOptions } from './page/opening.js';
 export type * from './page/options.js';
 export type * from './protocol/generated/rules.js';
 export type * from './protocol/generated/settings.js';
-export type { AdapterInfo, BaseInfo, CheckpointInfo, EvalReport, ExportChoice, FileReport, Finding, GpuReport, HistoryEntry, InspectReport, ModelDetails, ModelInfo, NamedFile, NamedTensor, Profile, Progress, Receipt, Refusal, SampledToken, SessionInfo, TrainerEvent, TrainerState, Verification } from './protocol/reports.js';
+export type { AdapterInfo, BaseInfo, CheckpointInfo, EvalReport, ExportChoice, FileReport, Finding, GpuReport, HistoryEntry, InspectReport, ModelDetails, ModelInfo, NamedFile, NamedTensor, Profile, Progress, Receipt, Refusal, SampledToken, SampleEnd, SessionInfo, TrainerEvent, TrainerState, Verification } from './protocol/reports.js';
 export type { Extraction } from './protocol/written.js';
 export { Checkpoints, openSavedRuns, SavedRuns } from './page/runs.js';
 export type { CheckpointInput, SavedRunsOptions } from './page/runs.js';

@@ -235,6 +235,9 @@ export class TokenStream {
     const text = 'etaoin shrdlu'.charAt((this.#at++ * 31) % 13);
     return { id: text.charCodeAt(0), text, logprob: -0.5, top: [] };
   }
+  end(): string | undefined {
+    return this.#at >= this.max ? 'length' : undefined;
+  }
   free(): void {
     return;
   }

@@ -53,7 +53,7 @@ pub struct TrainConfig {
     pub learning_rate: f64,
     /// Bound of the global gradient norm; 0 is no clipping.
     pub max_grad_norm: f64,
-    /// Seed of everything random: order of the data, initial weights, rounding, projectors.
+    /// Seed of everything random, at most 2^53 − 1: order of the data, initial weights, rounding, projectors.
     pub seed: u64,
     /// Storage of matrices and their moments: 4 bytes, or 2 with bf16. Arithmetic is f32.
     pub precision: Precision,
@@ -113,6 +113,14 @@ impl Default for TrainConfig {
     }
 }
 
+/// The largest seed: every integer up to it is one number in JSON and in JavaScript.
+const MAX_SEED: u64 = (1 << 53) - 1;
+
+/// The fault of a seed that a browser could not hold.
+pub(crate) fn seed_fault(seed: u64) -> Option<Fault> {
+    (seed > MAX_SEED).then(|| Fault::new("seed", format!("an integer from 0 to {MAX_SEED} (2^53 − 1)"), seed))
+}
+
 impl TrainConfig {
     /// Refuses settings that cannot work; every fault is listed.
     pub fn validate(&self) -> Result<()> {
@@ -161,6 +169,7 @@ impl TrainConfig {
         if self.gradient_release && self.report_every != 1 {
             faults.push(Fault::new("report_every", "1 with gradient_release: a loss is read before anything changes", self.report_every));
         }
+        faults.extend(seed_fault(self.seed));
         faults.extend(self.optimizer.faults(self.learning_rate));
         for (index, group) in self.groups.iter().enumerate() {
             faults.extend(group.faults(index, self.learning_rate));

@@ -26,7 +26,12 @@ pub fn learning_rate(step: u64, base: f64, schedule: &ScheduleConfig, start: Opt
 }
 
 /// The rates of `steps`, for a plot.
-pub fn preview(steps: impl IntoIterator<Item = u64>, base: f64, schedule: &ScheduleConfig, start: Option<u64>) -> impl Iterator<Item = f64> {
+pub fn preview(
+    steps: impl IntoIterator<Item = u64>,
+    base: f64,
+    schedule: &ScheduleConfig,
+    start: Option<u64>,
+) -> impl Iterator<Item = f64> {
     steps.into_iter().map(move |step| learning_rate(step, base, schedule, start))
 }
 

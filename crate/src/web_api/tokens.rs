@@ -29,6 +29,11 @@ impl TokenStream {
 
 #[wasm_bindgen]
 impl TokenStream {
+    /// Why the text ended: `stop`, `length` or `context`; undefined while it goes on.
+    pub fn end(&self) -> Option<String> {
+        Some(self.generator.borrow().as_ref()?.ended()?.word().to_string())
+    }
+
     /// The next `GeneratedToken`, or undefined at the end.
     pub fn next(&self) -> Promise {
         let slot = self.generator.clone();

@@ -1,6 +1,7 @@
 //! `tabtune generate`: continues a text.
 
-use tabtune::generate::{GenerateConfig, Generator};
+use serde_json::json;
+use tabtune::generate::{End, GenerateConfig, Generator};
 
 use super::{Outcome, load_apart, open_apart, open_device, tokenizer_of};
 use crate::args::GenerateArgs;
@@ -33,5 +34,11 @@ pub fn run(args: &GenerateArgs, output: &Output) -> Result<Outcome> {
         }
     }
     output.fragment("\n")?;
+    if let Some(end) = generator.ended() {
+        output.json_line(&json!({ "end": end }))?;
+        if end == End::Context {
+            log::warn!("the text ends where the model's context of {} tokens is full", model.config().max_position_embeddings);
+        }
+    }
     Ok(Outcome::Good)
 }

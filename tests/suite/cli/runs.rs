@@ -348,8 +348,9 @@ fn generate_repeats_under_a_seed_and_ranks_its_tokens() {
     let args = [&args[..], &["--top-logprobs", "3", "--device", "cpu"]].concat();
     let answer = succeed(&args);
     assert_eq!(answer.lines, succeed(&args).lines);
-    assert_eq!(answer.lines.len(), 6);
-    for line in &answer.lines {
+    assert_eq!(answer.lines.len(), 7);
+    assert_eq!(answer.last(), &json!({"end": "length"}));
+    for line in &answer.lines[..6] {
         assert!(line["logprob"].as_f64().unwrap() <= 0.0);
         let probs: Vec<f64> = line["top"].as_array().unwrap().iter().map(|t| t["prob"].as_f64().unwrap()).collect();
         assert_eq!(probs.len(), 3);

@@ -10,7 +10,7 @@ import type { RunOptions } from './loop.js';
 import { Model } from './model.js';
 import { adapterSources, sampleJson, trainSettings } from './options.js';
 import type { TrainOptions } from './options.js';
-import type { CheckpointInfo, EvalReport, HistoryEntry, ModelDetails, Profile, SampledToken, SessionInfo, TrainerEvent, TrainerState } from '../protocol/reports.js';
+import type { CheckpointInfo, EvalReport, HistoryEntry, ModelDetails, Profile, SampledToken, SampleEnd, SessionInfo, TrainerEvent, TrainerState } from '../protocol/reports.js';
 import type { SampleOptions } from '../protocol/generated/settings.js';
 import type { Recovery } from './recovery.js';
 import { WorkerLoss } from './worker-loss.js';
@@ -163,8 +163,8 @@ export class Trainer extends EventTarget {
     return this.#link.call('trainer.evaluate', { maxBatches }, { signal });
   }
 
-  /** Tokens as they are made; leaving the loop ends the generation. */
-  sample(prompt: string, options: SampleOptions & { signal?: AbortSignal | undefined } = {}): AsyncGenerator<SampledToken, void> {
+  /** Tokens as they are made; leaving the loop ends the generation. What the generator returns says why the text ended: `stop` (a token that ends a text), `length` (`maxTokens`) or `context` (it is full). */
+  sample(prompt: string, options: SampleOptions & { signal?: AbortSignal | undefined } = {}): AsyncGenerator<SampledToken, SampleEnd | undefined> {
     const { signal, ...sampling } = optionsOf(options, 'the sample');
     words(prompt, 'prompt');
     return sampled(this.#link, prompt, sampleJson(sampling), signal);

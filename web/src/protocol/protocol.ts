@@ -4,7 +4,7 @@
  */
 import { ERROR_CODES } from './errors.js';
 import { evaluation, gpu, profile, token } from './generated/reports.js';
-import { checkpointInfo, estimate, historyEntry, inspectReport, modelDetails, modelInfo, namedFile, namedTensor, progress, sessionInfo, trainerEvent, verification } from './reports.js';
+import { checkpointInfo, estimate, historyEntry, inspectReport, modelDetails, modelInfo, namedFile, namedTensor, progress, sampleEnd, sessionInfo, trainerEvent, verification } from './reports.js';
 import { extractedFiles, writtenFiles } from './written.js';
 import { anything, blob, buffer, count, directory, fileHandle, flag, listOf, nothing, nullable, number, oneOf, optional, otherwise, record, target, text, variant } from './parse.js';
 import type { Parsed, Parser } from './parse.js';
@@ -138,7 +138,7 @@ export const REQUESTS = {
   'trainer.history': { ask: nothing, reply: listOf(historyEntry) },
   'trainer.evaluate': { ask: record({ maxBatches: optional(count) }), reply: evaluation },
   'trainer.profile': { ask: record({ steps: count }), reply: profile },
-  'trainer.sample': { ask: record({ prompt: text, options: text }), reply: nothing },
+  'trainer.sample': { ask: record({ prompt: text, options: text }), reply: sampleEnd },
   /** `again`: lost steps are repeated, and no states are reported. */
   'loop.run': {
     ask: record({ maxSteps: optional(count), again: optional(flag) }),

@@ -222,9 +222,14 @@ export const progress = record({
 export type Progress = Parsed<typeof progress>;
 export type OnProgress = (progress: Progress) => void;
 
+/** Why a text ended: a token that ends one, the number of tokens, or the model's context. */
+export const sampleEnd = oneOf('stop', 'length', 'context');
+export type SampleEnd = Parsed<typeof sampleEnd>;
+
 const historyFields = {
   step: stepFields,
-  sample: { step: count, prompt: text, text },
+  /** `end`: of samples of earlier versions it is not known. */
+  sample: { step: count, prompt: text, text, end: optional(sampleEnd) },
   eval: { step: count, ...evaluationFields },
 };
 /** The history that is kept with a run's state: steps, evaluations and samples. */

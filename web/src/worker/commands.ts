@@ -110,7 +110,7 @@ export function handlersOf(state: WorkerState): Handlers {
     'trainer.history': () => state.trainer.history(),
     'trainer.evaluate': ({ maxBatches }, { signal }) => state.trainer.evaluate(maxBatches, signal),
     'trainer.profile': ({ steps }, { signal }) => state.loop.profile(steps, signal),
-    'trainer.sample': ({ prompt, options }, { signal, onToken }) => state.trainer.sample(prompt, options, signal, onToken).then(nothing),
+    'trainer.sample': ({ prompt, options }, { signal, onToken }) => state.trainer.sample(prompt, options, signal, onToken),
     'loop.run': (ask, { signal }) => state.loop.run(ask, signal),
     'loop.pause': () => state.loop.halt('paused').then(nothing),
     'loop.stop': () => state.loop.halt('stopped').then(nothing),

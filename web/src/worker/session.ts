@@ -4,7 +4,7 @@ import type { TabtuneError } from '../protocol/errors.js';
 import type { DeviceWatch } from './device.js';
 import type { Outbox } from './outbox.js';
 import type { Moment } from '../protocol/protocol.js';
-import type { CheckpointInfo, EvalReport, HistoryEntry, Profile, SampledToken, SessionInfo, TrainerEvent, TrainerState } from '../protocol/reports.js';
+import type { CheckpointInfo, EvalReport, HistoryEntry, Profile, SampledToken, SampleEnd, SessionInfo, TrainerEvent, TrainerState } from '../protocol/reports.js';
 import { Lane } from './lane.js';
 import { macrotask } from './pacing.js';
 import { ofPrompt } from './prompts.js';
@@ -167,14 +167,14 @@ export class TrainingSession {
   }
 
   /** Generates text from the current weights; no step is made meanwhile. */
-  sample(prompt: string, options: string, signal: AbortSignal, onToken: (token: SampledToken) => void): Promise<void> {
+  sample(prompt: string, options: string, signal: AbortSignal, onToken: (token: SampledToken) => void): Promise<SampleEnd> {
     return this.lane.look(async () => {
       const stream = ofPrompt('prompt', () => this.session.generate(prompt, options));
       try {
         for (;;) {
           if (signal.aborted) throw aborted('the sample');
           const token = parsed.token(await stream.next());
-          if (token === undefined) return;
+          if (token === undefined) return parsed.sampleEnd(stream.end());
           onToken(token);
           await macrotask();
         }

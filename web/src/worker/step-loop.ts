@@ -146,8 +146,8 @@ export class StepLoop {
   async #sample(step: number, signal: AbortSignal): Promise<void> {
     const { samplePrompt, sample } = this.trainer.parts.driver;
     let text = '';
-    await this.trainer.sample(samplePrompt, sample, signal, (token) => (text += token.text));
-    this.trainer.emit({ type: 'sample', step, prompt: samplePrompt, text });
+    const end = await this.trainer.sample(samplePrompt, sample, signal, (token) => (text += token.text));
+    this.trainer.emit({ type: 'sample', step, prompt: samplePrompt, text, end });
   }
 
   async #autosave(step: number, signal?: AbortSignal): Promise<void> {

@@ -82,6 +82,8 @@ export class Sha256 {
 export class TokenStream {
   private constructor();
   next(): Promise<unknown>;
+  /** Why the text ended; `undefined` while it goes on. */
+  end(): string | undefined;
   free(): void;
 }
 export class FileStream {

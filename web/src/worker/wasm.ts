@@ -6,7 +6,7 @@ import type { TabtuneError } from '../protocol/errors.js';
 import { evaluation, gpu, profile, step, token } from '../protocol/generated/reports.js';
 import { count, listOf, missing, optional, record, text } from '../protocol/parse.js';
 import type { Parser } from '../protocol/parse.js';
-import { coreSession, estimate as estimateReport, fileReport, inspection, modelDetails, modelInfo, namedTensor, receipt, verification } from '../protocol/reports.js';
+import { coreSession, estimate as estimateReport, fileReport, inspection, modelDetails, modelInfo, namedTensor, receipt, sampleEnd, verification } from '../protocol/reports.js';
 import { extraction } from '../protocol/written.js';
 
 export { ModelHandle, Session, Sha256, clearAbort, estimate, extractAdapter, initDevice, inspectFile, inspectModel, measureGpu, panicForTest, previewSchedule, requestAbort, setPanicHook, verifyFiles, version } from 'tabtune-wasm';
@@ -60,6 +60,7 @@ export const parsed = {
   session: report(coreSession, 'SessionInfo'),
   /** `undefined` after the last token. */
   token: report(optional(token), 'GeneratedToken'),
+  sampleEnd: report(sampleEnd, 'TokenStream.end'),
   files: report(files, 'FileStream.files'),
   receipt: report(missing(receipt), 'FileStream.receipt'),
   details: report(modelDetails, 'ModelDetails'),

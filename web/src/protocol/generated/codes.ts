@@ -88,6 +88,7 @@ export const WORDS = {
   'storage.quota': 'QUOTA_EXCEEDED',
   'storage.stream': 'STORAGE_FAILED',
   'storage.vanished': 'STORAGE_FAILED',
+  'tokenizer.text': 'BAD_OPTION',
   'wasm.load': 'WORKER_CRASHED',
   'worker.blocked': 'UNSUPPORTED_BROWSER',
   'worker.failed': 'WORKER_CRASHED',

@@ -14,7 +14,7 @@ export interface RunSettings {
   learningRate?: number;
   /** Bound of the global gradient norm; 0 is no clipping. 1 */
   maxGradNorm?: number;
-  /** Seed of everything random: order of the data, initial weights, rounding, projectors. 0 */
+  /** Seed of everything random, at most 2^53 − 1: order of the data, initial weights, rounding, projectors. 0 */
   seed?: number;
   /** Storage of matrices and their moments: 4 bytes, or 2 with bf16. Arithmetic is f32. 'f32' */
   precision?: 'f32' | 'bf16';
@@ -98,11 +98,11 @@ export interface SampleOptions {
   maxTokens?: number;
   /** Spread of the choice; 0 is greedy: always the likeliest token. 0.8 */
   temperature?: number;
-  /** Only the k likeliest tokens; 0 is all. 0 */
+  /** Only the k likeliest tokens; 0 is all. The cut by `topP` comes after it. 0 */
   topK?: number;
-  /** Only the likeliest tokens whose probabilities add up to this; 1 is all. 1 */
+  /** Only the likeliest tokens whose probabilities, of those that `topK` leaves, add up to this; 1 is all. 1 */
   topP?: number;
-  /** Seed of the choices. 0 */
+  /** Seed of the choices, at most 2^53 − 1. 0 */
   seed?: number;
   /** Report this many of the likeliest tokens with each token. 0 */
   topLogprobs?: number;

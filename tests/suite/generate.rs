@@ -1,0 +1,85 @@
+//! Generated texts: which tokens can be drawn, and why a text ends.
+
+use tabtune::config::{ModelConfig, Precision};
+use tabtune::generate::{End, GenerateConfig, Generator};
+use tabtune::interrupt::Interrupt;
+use tabtune::model::Model;
+use tabtune::tokenizer::Tokenizer;
+use tabtune_tests::{block_on, cpu};
+
+const TOKENS: usize = 48;
+/// Rows of the table, of which the last thirteen are padding.
+const ROWS: usize = TOKENS + 13;
+
+fn model() -> Model {
+    let config: ModelConfig =
+        serde_json::from_value(serde_json::json!({"architecture": "llama", "model_type": "llama", "vocab_size": ROWS,
+        "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 4,
+        "max_position_embeddings": 64, "norm_eps": 1e-5, "rope_theta": 10000.0, "rope_scaling": {"type": "default"},
+        "tie_word_embeddings": false, "attention_bias": false, "qk_norm": false, "initializer_range": 0.5}))
+        .unwrap();
+    block_on(Model::init(&config, 3, Precision::F32, &cpu().inner(), &Interrupt::none())).unwrap()
+}
+
+fn tokenizer() -> Tokenizer {
+    let characters: String = ('A'..).take(TOKENS).collect();
+    Tokenizer::characters(&characters).unwrap()
+}
+
+/// The ids of a text, and why it ended.
+fn text(model: &Model, stop: Vec<u32>, config: GenerateConfig) -> (Vec<u32>, Option<End>) {
+    let (tokenizer, mut ids) = (tokenizer(), Vec::new());
+    let mut generator = Generator::from_ids(model, stop, &[1, 2], config).unwrap();
+    while let Some(token) = block_on(generator.next(model, &tokenizer)).unwrap() {
+        assert_eq!(generator.ended(), None);
+        assert!(token.top.iter().all(|top| (top.id as usize) < TOKENS));
+        ids.push(token.id);
+    }
+    assert!(block_on(generator.next(model, &tokenizer)).unwrap().is_none());
+    (ids, generator.ended())
+}
+
+#[test]
+fn ids_that_no_token_has_are_never_drawn() {
+    let model = model();
+    for seed in 0..40 {
+        for top_k in [0, ROWS] {
+            let config = GenerateConfig { max_tokens: 60, temperature: 5.0, seed, top_k, top_logprobs: ROWS, ..GenerateConfig::default() };
+            let (ids, _) = text(&model, Vec::new(), config);
+            assert!(ids.len() == 60 && ids.iter().all(|id| (*id as usize) < TOKENS), "{ids:?}");
+        }
+    }
+}
+
+#[test]
+fn a_text_says_why_it_ended() {
+    let model = model();
+    let greedy = |max_tokens| GenerateConfig { max_tokens, temperature: 0.0, ..GenerateConfig::default() };
+    let (ids, end) = text(&model, Vec::new(), greedy(5));
+    assert_eq!((ids.len(), end), (5, Some(End::Length)));
+    assert_eq!(text(&model, vec![ids[0]], greedy(5)), (vec![], Some(End::Stop)));
+    // The last token fills the context, and nothing comes after it.
+    let (ids, end) = text(&model, Vec::new(), greedy(100));
+    assert_eq!((ids.len(), end), (63, Some(End::Context)));
+}
+
+/// The share is one of what the k likeliest have together, as other samplers take it.
+#[test]
+fn top_p_counts_what_top_k_leaves() {
+    let model = model();
+    let config = |top_k, top_p| GenerateConfig { max_tokens: 40, temperature: 3.0, top_k, top_p, ..GenerateConfig::default() };
+    let greedy = GenerateConfig { max_tokens: 40, temperature: 0.0, ..GenerateConfig::default() };
+    // Of two tokens the likelier one has half at least.
+    assert_eq!(text(&model, Vec::new(), config(2, 0.5)), text(&model, Vec::new(), greedy));
+    assert_ne!(text(&model, Vec::new(), config(2, 1.0)).0, text(&model, Vec::new(), config(2, 0.5)).0);
+}
+
+#[test]
+fn a_seed_is_one_that_javascript_holds() {
+    let valid = |seed| GenerateConfig { seed, ..GenerateConfig::default() }.validate();
+    assert!(valid((1 << 53) - 1).is_ok());
+    assert!(valid(1 << 53).unwrap_err().to_string().contains("9007199254740991"));
+    let run = |seed| tabtune::config::TrainConfig { seed, ..Default::default() }.validate();
+    assert!(run((1 << 53) - 1).is_ok());
+    assert!(run(1 << 53).unwrap_err().to_string().contains("seed"));
+}
