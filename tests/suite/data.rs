@@ -80,6 +80,13 @@ fn sequential_order_is_that_of_the_data_in_every_epoch() {
     let mut resumed = Loader::ordered(&data, 4, 8, 7, DataOrder::Sequential).unwrap();
     resumed.restore(loader.state()).unwrap();
     assert_eq!(loader.next(&data), resumed.next(&data));
+    // What is left at the end is a window too, and counts as many targets as it has.
+    let data = stream(84, 0.0);
+    let mut loader = Loader::ordered(&data, 11, 8, 7, DataOrder::Sequential).unwrap();
+    assert_eq!(loader.items_per_epoch(), 11);
+    let batch = loader.next(&data);
+    assert_eq!((batch.counted(), &batch.targets[80..83], &batch.targets[83..88]), (83, &[81, 82, 83][..], &[IGNORE_INDEX; 5][..]));
+    assert_eq!(loader.next(&data), batch);
     // Examples too come in the order of their lines.
     let tokenizer = Tokenizer::from_parts(byte_level("gpt-2")).unwrap();
     let lines: String = ["a", "b", "c"].map(|word| format!("{{\"prompt\": \"x\", \"completion\": \"{word}\"}}\n")).concat();

@@ -45,9 +45,9 @@ pub struct FallingSchedule {
     pub warmup_steps: u64,
     /// Step 1 has the rate 0; otherwise B / warmup_steps.
     pub warmup_from_zero: bool,
-    /// Where the minimum is reached; the run's `steps` if absent.
+    /// Steps after which the minimum is reached, the run's `steps` if absent: the last of them is one step of the curve above it.
     pub total_steps: u64,
-    /// The last rate.
+    /// The rate after `total_steps`.
     pub min_learning_rate: f64,
 }
 
@@ -68,7 +68,7 @@ pub struct WsdSchedule {
     pub start_decay: bool,
     /// Its form. `rsqrt` is another name of `harmonic`.
     pub decay_type: DecayType,
-    /// The last rate; a tenth of B if absent.
+    /// The rate after the decay, whose last step is one step of the curve above it; a tenth of B if absent.
     pub min_learning_rate: Option<f64>,
 }
 
@@ -95,7 +95,7 @@ pub struct InfiniteSchedule {
     pub start_annealing: bool,
     /// Its form: `exponential` or `harmonic`.
     pub annealing_type: DecayType,
-    /// The last rate; a tenth of the constant rate if absent.
+    /// The rate after the annealing, whose last step is one step of the curve above it; a tenth of the constant rate if absent.
     pub min_learning_rate: Option<f64>,
 }
 

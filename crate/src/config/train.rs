@@ -80,7 +80,8 @@ pub struct TrainConfig {
     /// A token sees only its own document. Without it a token sees all earlier tokens of its sequence, as GPT-2 was trained. Documents of a
     /// text end with the tokenizer's end tokens (eos).
     pub document_mask: bool,
-    /// Order of the training data: by the seed, another in each epoch; or as it lies in the data, from its first token.
+    /// Order of the training data: by the seed, another in each epoch; or as it lies in the data, from its first token to
+    /// its last.
     pub data_order: DataOrder,
     /// Share of the text kept for evaluation, from its end.
     pub validation_fraction: f64,

@@ -31,7 +31,7 @@ pub struct LoaderState {
 }
 
 /// Hands out training batches. A text is cut into windows that do not overlap, from an offset that changes with each epoch; in the data's own
-/// order they start at its first token in every epoch.
+/// order they start at its first token in every epoch, and the last one has what is left.
 #[derive(Debug, Clone)]
 pub struct Loader {
     batch_size: usize,
@@ -104,7 +104,10 @@ impl Loader {
             self.state.cursor += 1;
             let item = item as usize;
             match dataset.train() {
-                Part::Text(tokens) => batch.push(tokens.get(item..=item + seq_len).unwrap_or_default(), None, dataset.pad()),
+                Part::Text(tokens) => {
+                    let end = tokens.len().min(item.saturating_add(seq_len + 1));
+                    batch.push(tokens.get(item..end).unwrap_or_default(), None, dataset.pad());
+                }
                 Part::Examples(examples) => match examples.get(item) {
                     Some(example) => batch.push(&example.ids, Some(&example.counted), dataset.pad()),
                     None => batch.push(&[], None, dataset.pad()),
@@ -159,11 +162,14 @@ impl Source {
         let mut items = match self {
             Self::Examples { usable } => usable.clone(),
             Self::Text { tokens } => {
-                // Any offset below T that leaves room for one window; it moves the cuts between windows from epoch to epoch.
+                // Any offset below T that leaves room for one window; it moves the cuts between windows from epoch to epoch, and with them what
+                // no window has. In the data's own order nothing is left out: the last window is as long as the rest.
                 let room = tokens.saturating_sub(seq_len + 1).min(seq_len - 1);
-                let offset =
-                    if shuffled { random::below(random::key(PURPOSE, seed, "offset"), 0, epoch, room as u64 + 1) as usize } else { 0 };
-                (offset..tokens.saturating_sub(seq_len)).step_by(seq_len).map(|start| start as u32).collect()
+                let (offset, end) = match shuffled {
+                    true => (random::below(random::key(PURPOSE, seed, "offset"), 0, epoch, room as u64 + 1) as usize, seq_len),
+                    false => (0, 1),
+                };
+                (offset..tokens.saturating_sub(end)).step_by(seq_len).map(|start| start as u32).collect()
             }
         };
         if !shuffled {
