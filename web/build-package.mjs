@@ -8,8 +8,9 @@ import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { built } from './core-kind.mjs';
 
-/** JavaScript of the package, page and worker together, gzip. */
-const JS_BUDGET = 60_000;
+/** JavaScript of the package, page and worker together, gzip: our own, and with the libraries and the glue of wasm-bindgen. */
+const OWN_BUDGET = 60_000;
+const JS_BUDGET = 80_000;
 
 const at = (path) => fileURLToPath(new URL(path, import.meta.url));
 const dist = at(`../${built.package}`);
@@ -22,7 +23,7 @@ if (!existsSync(wasm)) {
 rmSync(dist, { recursive: true, force: true });
 mkdirSync(dist);
 
-await build({
+const options = {
   entryPoints: [
     { in: at('./src/index.ts'), out: 'index' },
     { in: at('./src/worker/worker.ts'), out: 'worker' },
@@ -34,12 +35,12 @@ await build({
   minify: true,
   sourcemap: true,
   legalComments: 'eof',
-  alias: { 'tabtune-wasm': `${core}/tabtune.js` },
   define: {
     __TABTUNE_VERSION__: JSON.stringify(JSON.parse(readFileSync(at('../package.json'), 'utf8')).version),
     __TABTUNE_WASM_HASH__: JSON.stringify(createHash('sha256').update(readFileSync(wasm)).digest('hex')),
   },
-});
+};
+await build({ ...options, alias: { 'tabtune-wasm': `${core}/tabtune.js` } });
 copyFileSync(wasm, `${dist}/tabtune_bg.wasm`);
 // What a checkout of the same sources needs to serve this core without compiling it: packaged-core.mjs.
 mkdirSync(`${dist}/core`);
@@ -51,11 +52,16 @@ if (types.status !== 0) process.exit(1);
 // The worker exports nothing: it is imported to run.
 writeFileSync(`${dist}/worker.d.ts`, 'export {};\n');
 
+const sum = (sizes) => sizes.reduce((total, bytes) => total + bytes, 0);
 const sizes = ['index.js', 'worker.js'].map((name) => [name, gzipSync(readFileSync(`${dist}/${name}`)).length]);
-const total = sizes.reduce((sum, [, bytes]) => sum + bytes, 0);
 for (const [name, bytes] of sizes) console.log(`${name}: ${bytes} bytes gzip`);
-console.log(`package JavaScript: ${total} of ${JS_BUDGET} bytes gzip`);
-if (total > JS_BUDGET) {
-  console.error('the JavaScript of the package is above its budget');
-  process.exit(1);
+const all = sum(sizes.map(([, bytes]) => bytes));
+const { outputFiles } = await build({ ...options, external: ['tabtune-wasm'], packages: 'external', sourcemap: false, write: false });
+const own = sum(outputFiles.map(({ contents }) => gzipSync(contents).length));
+for (const [what, bytes, budget] of [['package JavaScript of our own', own, OWN_BUDGET], ['package JavaScript', all, JS_BUDGET]]) {
+  console.log(`${what}: ${bytes} of ${budget} bytes gzip`);
+  if (bytes > budget) {
+    console.error(`${what} is above its budget`);
+    process.exit(1);
+  }
 }
