@@ -25,8 +25,10 @@ const HELLO_MILLIS = 30_000;
 const UNKNOWN_MILLIS = 120_000;
 
 const KEYS = ['wasmUrl', 'wasmBinary', 'workerUrl', 'worker'];
-/** Where this module lies; a bundler that knows the form in `ownWorker` puts the address of a file here. */
+/** Where this module lies. */
 const HERE = import.meta.url;
+/** The worker beside it, where it is served as it is: bundlers give it another name, or put the address of a file here. */
+const BESIDE = /^https?:[^?#]*\/index\.js([?#].*)?$/.test(HERE) ? new URL('./worker.js', HERE).href : undefined;
 const KIND = { type: 'module', name: 'tabtune' } as const;
 
 const isWorker = (given: unknown): given is Worker =>
@@ -44,10 +46,11 @@ export function workerOptions(given: WorkerOptions): WorkerOptions {
   return given;
 }
 
-/** The worker beside this module. */
+/** The package's own worker. */
 function ownWorker(): Worker {
-  if (!HERE.startsWith(location.protocol)) return new Worker(new URL(/* @vite-ignore */ './worker.js', import.meta.url), KIND);
-  return new Worker(trusted(addressOf(new URL('./worker.js', HERE), 'workerUrl')), KIND);
+  if (BESIDE !== undefined) return new Worker(trusted({ href: BESIDE, given: BESIDE }), KIND);
+  // In the form that bundlers know, options and all.
+  return new Worker(new URL(/* @vite-ignore */ './worker.js', import.meta.url), { type: 'module', name: 'tabtune' });
 }
 
 function startWorker(address: Address | undefined): Worker {
@@ -93,7 +96,7 @@ export async function spawn(options: WorkerOptions, signal?: AbortSignal): Promi
   }
   const address = options.workerUrl === undefined ? undefined : addressOf(options.workerUrl, 'workerUrl');
   const wasmUrl = options.wasmUrl === undefined ? undefined : addressOf(options.wasmUrl, 'wasmUrl').href;
-  const known = options.worker === undefined ? (address?.href ?? new URL('./worker.js', HERE).href) : undefined;
+  const known = options.worker === undefined ? (address?.href ?? BESIDE) : undefined;
   const loading = new Loading(known);
   let connection: Connection | undefined;
   let waiting = true;
