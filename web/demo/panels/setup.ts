@@ -28,7 +28,7 @@ const choose = (name: string, value: string): void => {
 export class Setup {
   #modelFiles: File[] = [];
   #dataFile: File | undefined;
-  #model: { key: string; opened: Promise<Model>; opening: AbortController } | undefined;
+  #model: { key: string; opened: Promise<Model> } | undefined;
   #fileCount = 0;
   /** The choice of files for which it was offered what to train. */
   #offered = 0;
@@ -129,10 +129,8 @@ export class Setup {
     const key = JSON.stringify([files, chosen('data'), this.#fileCount, files ? 0 : contextOf()]);
     if (this.#model?.key === key) return this.#model.opened;
     this.release();
-    const opening = new AbortController();
-    const options = { workerUrl, signal: opening.signal };
-    const opened = files ? openModel(this.#modelFiles, options) : newModel(scratchShape(), this.data, options);
-    this.#model = { key, opened, opening };
+    const opened = files ? openModel(this.#modelFiles, { workerUrl }) : newModel(scratchShape(), this.data, { workerUrl });
+    this.#model = { key, opened };
     opened.catch(() => {
       if (this.#model?.opened === opened) this.#model = undefined;
     });
@@ -170,7 +168,6 @@ export class Setup {
 
   /** Closes the open model, if any. */
   release(): void {
-    this.#model?.opening.abort();
     void this.#model?.opened.then((model) => model.dispose()).catch(() => undefined);
     this.#model = undefined;
   }
