@@ -151,6 +151,7 @@ export async function toData(input: DataInput, path: string, signal?: AbortSigna
   checkWhole(name, blob.size);
   // Bytes that came otherwise are a copy already.
   if (!isOf(input, 'Blob') && !can(input, 'getFile')) return source;
+  if (blob.size === 0) throw fault('data.empty', `${escaped(name)} is empty; or it was deleted or moved after it was chosen: choose it again`, { path });
   const copy = gathered(blob.size, async (at, length) => new Uint8Array(await blob.slice(at, at + length).arrayBuffer()), signal);
   const gone = (thrown: unknown): never => {
     if (thrown instanceof TabtuneError) throw thrown;

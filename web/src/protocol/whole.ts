@@ -6,10 +6,9 @@ const MEMORY_BYTES = 3 * 2 ** 30;
 /** A text is held together with the ids of its tokens, which may be single bytes; token ids are held twice while they are checked. */
 const bytesPerByte = (name: string): number => (name.endsWith('.tokens') ? 2 : 5);
 
-/** Refuses data that do not fit into the core's memory, and those of no bytes. */
+/** Refuses data that do not fit into the core's memory. */
 export function checkWhole(name: string, size: number): void {
   const need = size * bytesPerByte(name);
-  if (size === 0) throw fault('data.empty', `${escaped(name)} is empty; or it was deleted or moved after it was chosen: choose it again`, { path: name });
   if (need > MEMORY_BYTES) {
     const message = `${escaped(name)} has ${size} bytes; the memory of a tab holds ${Math.floor(MEMORY_BYTES / bytesPerByte(name))} of such data. Use a part of it.`;
     throw fault('source.too-large', message, { limit: 'wasm memory', need, have: MEMORY_BYTES, path: name });
