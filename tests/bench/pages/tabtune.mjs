@@ -44,7 +44,7 @@ const worker = probed && (() => new Worker(new URL('../probe-worker.mjs', import
 publish(async (spec, size, tokens) => {
   const { T, B } = spec.SIZES[size];
   const { lr, beta1, beta2, eps, weightDecay } = spec.OPT;
-  const model = await openModel([safetensors(spec.initWeights(size)), config(spec, size)], worker && { worker });
+  const model = await openModel([safetensors(spec.initWeights(size)), config(spec, size)], worker ? { worker } : {});
   const params = model.info.parameters;
   const trainer = await Trainer.create({
     model,
