@@ -46,16 +46,12 @@ export function workerOptions(given: WorkerOptions): WorkerOptions {
   return given;
 }
 
-/** The package's own worker. */
-function ownWorker(): Worker {
-  if (BESIDE !== undefined) return new Worker(trusted({ href: BESIDE, given: BESIDE }), KIND);
-  // In the form that bundlers know, options and all.
-  return new Worker(new URL(/* @vite-ignore */ './worker.js', import.meta.url), { type: 'module', name: 'tabtune' });
-}
-
-function startWorker(address: Address | undefined): Worker {
+/** A worker of this script, or the package's own. */
+function startWorker(given: Address | undefined): Worker {
+  const address = given ?? (BESIDE === undefined ? undefined : { href: BESIDE, given: BESIDE });
   try {
-    if (address === undefined) return ownWorker();
+    // In the form that bundlers know, options and all.
+    if (address === undefined) return new Worker(new URL(/* @vite-ignore */ './worker.js', import.meta.url), { type: 'module', name: 'tabtune' });
     if (new URL(address.href).origin === location.origin) return new Worker(trusted(address), KIND);
     const shim = URL.createObjectURL(new Blob([`import ${JSON.stringify(address.href)};`], { type: 'text/javascript' }));
     try {
