@@ -15,7 +15,7 @@ fn model() -> Model {
     let config: ModelConfig =
         serde_json::from_value(serde_json::json!({"architecture": "llama", "model_type": "llama", "vocab_size": ROWS,
         "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 4,
-        "max_position_embeddings": 64, "norm_eps": 1e-5, "rope_theta": 10000.0, "rope_scaling": {"type": "default"},
+        "max_position_embeddings": 64, "norm_eps": 1e-5, "rope_theta": 10000.0, "rope_scaling": {"rope_type": "default"},
         "tie_word_embeddings": false, "attention_bias": false, "qk_norm": false, "initializer_range": 0.5}))
         .unwrap();
     block_on(Model::init(&config, 3, Precision::F32, &cpu().inner(), &Interrupt::none())).unwrap()

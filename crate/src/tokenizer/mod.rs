@@ -230,11 +230,6 @@ impl Tokenizer {
         }
     }
 
-    /// Whether a token has this id.
-    pub fn has(&self, id: u32) -> bool {
-        self.inner.id_to_token(id).is_some()
-    }
-
     /// Highest id + 1.
     pub fn vocab_size(&self) -> usize {
         self.vocab_size

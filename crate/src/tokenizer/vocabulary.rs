@@ -25,6 +25,11 @@ fn refuse(expected: &str) -> Refusal {
 }
 
 impl Tokenizer {
+    /// Whether a token has this id.
+    pub fn has(&self, id: u32) -> bool {
+        self.inner.id_to_token(id).is_some()
+    }
+
     /// The vocabulary as GGUF stores it, with a token for each of the `rows` of the embedding. Its rule gives the same ids as this tokenizer
     /// on a text in which the known rules differ; a tokenizer of another rule is `export.gguf.tokenizer`.
     pub fn to_parts(&self, rows: usize) -> Result<TokenizerParts> {

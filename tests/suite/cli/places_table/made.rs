@@ -26,7 +26,7 @@ pub(super) enum Kind {
     ReadOnly,
     Full,
     NearlyFull,
-    /// 64 KiB are free: the room of an export, not of a checkpoint.
+    /// 80 KiB are free: the room of an export, not of a checkpoint.
     Small,
     Spaces,
     LongName,
@@ -159,7 +159,7 @@ pub(super) fn make(kind: Kind, usage: Use, around: &Path) -> Option<Place> {
                 ReadOnly => mount.close(&at),
                 Full => mount.fill(&at, 0),
                 NearlyFull => mount.fill(&at, 12 << 10),
-                Small => mount.fill(&at, 64 << 10),
+                Small => mount.fill(&at, 80 << 10),
                 _ => {}
             }
             place._mount = Some(mount);
