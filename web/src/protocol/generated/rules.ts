@@ -98,9 +98,9 @@ export interface CosineSchedule {
   warmupSteps?: number;
   /** Step 1 has the rate 0; otherwise B / warmupSteps. true */
   warmupFromZero?: boolean;
-  /** Where the minimum is reached; the run's `steps` if absent. 0 */
+  /** Steps after which the minimum is reached, the run's `steps` if absent: the last of them is one step of the curve above it. 0 */
   totalSteps?: number;
-  /** The last rate. 0 */
+  /** The rate after `totalSteps`. 0 */
   minLearningRate?: number;
 }
 
@@ -111,9 +111,9 @@ export interface LinearSchedule {
   warmupSteps?: number;
   /** Step 1 has the rate 0; otherwise B / warmupSteps. true */
   warmupFromZero?: boolean;
-  /** Where the minimum is reached; the run's `steps` if absent. 0 */
+  /** Steps after which the minimum is reached, the run's `steps` if absent: the last of them is one step of the curve above it. 0 */
   totalSteps?: number;
-  /** The last rate. 0 */
+  /** The rate after `totalSteps`. 0 */
   minLearningRate?: number;
 }
 
@@ -132,7 +132,7 @@ export interface WsdSchedule {
   startDecay?: boolean;
   /** Its form. `rsqrt` is another name of `harmonic`. 'harmonic' */
   decayType?: 'harmonic' | 'rsqrt' | 'exponential' | 'linear' | 'one_minus_sqrt';
-  /** The last rate; a tenth of B if absent. */
+  /** The rate after the decay, whose last step is one step of the curve above it; a tenth of B if absent. */
   minLearningRate?: number;
 }
 
@@ -157,7 +157,7 @@ export interface InfiniteSchedule {
   startAnnealing?: boolean;
   /** Its form: `exponential` or `harmonic`. 'exponential' */
   annealingType?: 'harmonic' | 'rsqrt' | 'exponential' | 'linear' | 'one_minus_sqrt';
-  /** The last rate; a tenth of the constant rate if absent. */
+  /** The rate after the annealing, whose last step is one step of the curve above it; a tenth of the constant rate if absent. */
   minLearningRate?: number;
 }
 

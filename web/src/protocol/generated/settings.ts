@@ -28,7 +28,7 @@ export interface RunSettings {
   reportEvery?: number;
   /** A token sees only its own document. Without it a token sees all earlier tokens of its sequence, as GPT-2 was trained. Documents of a text end with the tokenizer's end tokens (eos). false */
   documentMask?: boolean;
-  /** Order of the training data: by the seed, another in each epoch; or as it lies in the data, from its first token. 'shuffled' */
+  /** Order of the training data: by the seed, another in each epoch; or as it lies in the data, from its first token to its last. 'shuffled' */
   dataOrder?: 'shuffled' | 'sequential';
   /** Share of the text kept for evaluation, from its end. 0 */
   validationFraction?: number;
