@@ -40,8 +40,8 @@ export async function shardsOf(binaries) {
   return slowestFirst(shards, SLOWEST_FIRST);
 }
 
-/** Runs a shard; its output is shown when it has ended, whole if a test failed, else the line that counts. */
-export async function runShard(shard, env) {
+/** Runs a shard once. */
+async function runOnce(shard, env) {
   const output = [];
   const result = { passed: 0, failed: 0 };
   let ignored = 0;
@@ -50,13 +50,24 @@ export async function runShard(shard, env) {
     const found = /^test result: \S+ (\d+) passed; (\d+) failed; (\d+) ignored;/.exec(line);
     if (found) [result.passed, result.failed, ignored] = found.slice(1).map(Number);
   };
-  const started = Date.now();
   const code = await run(shard.binary.path, ['--exact', ...shard.tests], {
     allowFailure: true, quiet: true, onLine, cwd: shard.binary.folder, env: { ...env, ...LIGHTLY }, timeout: HANGING_MILLIS,
   });
+  const all = result.passed + result.failed + ignored === shard.tests.length;
+  return { ...result, output, code, all };
+}
+
+/** Runs a shard; its output is shown when it has ended, whole if a test failed, else the line that counts. */
+export async function runShard(shard, env) {
+  const started = Date.now();
+  let { output, code, all, ...result } = await runOnce(shard, env);
+  if (code !== 0 && all && result.failed === 0) {
+    // A graphics driver may break down while its process ends: that is told, and must not happen twice.
+    console.log(`rust ${shard.key}: every test passed, and the process then ended with ${code}; once more`);
+    ({ output, code, all, ...result } = await runOnce(shard, env));
+  }
   shard.seconds = Math.round((Date.now() - started) / 100) / 10;
   // A process that died without a failed test of its own, or that ran other tests than it was told, counts as one failure.
-  const all = result.passed + result.failed + ignored === shard.tests.length;
   if ((code !== 0 || !all) && result.failed === 0) result.failed = 1;
   if (result.failed > 0) output.forEach((line) => console.log(line));
   console.log(`rust ${shard.key}: ${result.passed} passed, ${result.failed} failed (${shard.seconds.toFixed(1)} s)`);
