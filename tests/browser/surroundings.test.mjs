@@ -130,6 +130,11 @@ test('a text of another script trains by the defaults of the page', async () => 
   await page.locator('#s-sample').fill('1');
   await page.getByRole('button', { name: 'Train', exact: true }).click();
   await page.waitForFunction(() => document.getElementById('main').dataset.step === '2', undefined, { timeout: 60_000 });
+  assert.doesNotMatch(await page.textContent('body'), /there will be no samples/);
+  // The text is gone after a reload, and the prompt that it suggested too; other settings stay.
+  await page.reload();
+  await page.waitForFunction(() => document.getElementById('s-steps').value === '2');
+  assert.match(await page.inputValue('#prompt'), /^It is a truth/);
   assert.deepEqual(record.errors, []);
 });
 

@@ -1,5 +1,6 @@
 /** The form of the next run, kept over a reload or a crash. Files cannot be kept: a page may read them only after they were chosen. */
 import { byId } from './dom.js';
+import { suggestionOf } from './prompt.js';
 
 const KEY = 'tabtune.form';
 type Field = HTMLInputElement | HTMLSelectElement;
@@ -32,7 +33,9 @@ export function restoreForm(): boolean {
 export function keepForm(): void {
   const keep = (): void => {
     try {
-      localStorage.setItem(KEY, JSON.stringify(Object.fromEntries(fields().map((field) => [field.id, field.value]))));
+      // A prompt that was suggested belongs to a text, which is not kept.
+      const typed = fields().filter((field) => field.id !== 'prompt' || field.value !== suggestionOf(field));
+      localStorage.setItem(KEY, JSON.stringify(Object.fromEntries(typed.map((field) => [field.id, field.value]))));
     } catch {
       // Nothing depends on it.
     }

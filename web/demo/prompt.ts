@@ -5,7 +5,8 @@ const LENGTH = 24;
 /** Bytes of a file that are looked at. */
 const BYTES = 8192;
 
-let suggested = byId('prompt', HTMLInputElement).value;
+/** The value that nobody typed. */
+export const suggestionOf = (field: HTMLElement): string | undefined => field.dataset['suggested'] ?? (field instanceof HTMLInputElement ? field.defaultValue : undefined);
 
 /** The first text of a JSONL file's first example. */
 function ofExample(line: string): string {
@@ -38,7 +39,7 @@ async function promptOf(file: File): Promise<string> {
 export async function suggestPrompt(data: File | { text: string }): Promise<void> {
   const prompt = data instanceof File ? await promptOf(data).catch(() => '') : beginning(data.text);
   const input = byId('prompt', HTMLInputElement);
-  if (prompt === '' || input.value !== suggested) return;
+  if (prompt === '' || input.value !== suggestionOf(input)) return;
   input.value = prompt;
-  suggested = prompt;
+  input.dataset['suggested'] = prompt;
 }

@@ -1,8 +1,9 @@
-//! What the keys of a GGUF file's architecture do: the list of llama.cpp (`src/llama-arch.cpp`), for the families that are read here.
+//! The keys below the architecture of a GGUF file, by their effect: the list of llama.cpp (`src/llama-arch.cpp`), for the families that are
+//! read here.
 
 use super::config_check::unsupported;
 use super::gguf::{GgufFile, GgufValue};
-use super::refusal::Warning;
+use super::refusal::{Warning, add_warning};
 use crate::error::{Result, word};
 
 /// What a key does to the arithmetic of a model.
@@ -175,7 +176,7 @@ pub(super) fn check_keys(file: &GgufFile, family: &str, warnings: &mut Vec<Warni
     for (name, key, value) in own {
         let (neutral, expected) = match effect(family, key) {
             None => {
-                warnings.push(Warning::new(word!("gguf.key.unread"), name));
+                add_warning(warnings, word!("gguf.key.unread"), name);
                 continue;
             }
             Some(Read | Nothing) => continue,

@@ -41,6 +41,17 @@ impl Warning {
             "model.tensor.extra" => format!("the model has no place for the tensor {subject}: it is left out"),
             "model.tied.copy" => format!("{subject} equals the input embedding: one copy is kept"),
             "adapter.untied" => format!("{subject} is tied to a tensor that the adapter changes: it goes on with values of its own"),
+            "adapter.vocabulary" => {
+                format!(
+                    "the adapter's tables have more rows than the base's ({subject}): they take their place, and the tokenizer stays that of the base"
+                )
+            }
+            "adapter.base.unnamed" => {
+                format!(
+                    "{subject} does not name the base, and PEFT will ask for it: name it with --base-model, in a browser with card.baseModel"
+                )
+            }
+            "gguf.key.unread" => format!("nothing is known to read the key {subject}: it is not used"),
             "export.lora.lost" => {
                 format!("{subject} keeps less than half of what the adapter changes: keep the adapter apart, or ask for f16")
             }

@@ -71,6 +71,7 @@ fn a_vocabulary_that_grew_is_taken_where_that_is_asked_for() {
     assert_eq!((bundle.config.vocab_size, bundle.shape(EMBEDDING), bundle.shape(HEAD)), (7, Some(vec![7, 8]), Some(vec![7, 8])));
     assert_eq!((bundle.read_f32(EMBEDDING).unwrap(), bundle.read_f32(HEAD).unwrap()), (table.3.clone(), head.3.clone()));
     assert_eq!(codes(&bundle), ["adapter.vocabulary"]);
+    assert!(bundle.warnings[0].message().contains("(5 → 7)") && bundle.warnings[0].message().contains("tokenizer"));
     assert!(bundle.measure_merge().unwrap().iter().all(|one| one.max_abs_change.is_finite()));
     // One of the two alone does not fit the other.
     assert_eq!(merged(false, &both[..1], true).unwrap_err().code(), "adapter.shape");

@@ -61,6 +61,7 @@ fn a_key_that_nobody_knows_is_a_warning() {
     for family in FAMILIES {
         let bundle = with(family, "attention.wisdom", Meta::F32(0.5)).unwrap();
         assert_eq!(told(&bundle), [format!("{family}.attention.wisdom")]);
+        assert!(bundle.warnings.iter().all(|warning| !warning.message().contains(warning.code)), "a warning has words");
     }
 }
 
