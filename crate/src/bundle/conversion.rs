@@ -1,4 +1,4 @@
-//! What a tensor's type costs, measured while it is written.
+//! Measures what a tensor's type costs while it is written.
 
 use serde::{Deserialize, Serialize};
 

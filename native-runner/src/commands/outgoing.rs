@@ -12,8 +12,7 @@ use crate::output::Output;
 use crate::place::{Folder, OneFile, Place};
 use crate::wait::wait;
 
-/// What is told of an export when it is written, and not before.
-/// Warnings that an export itself has made.
+/// Warnings that an export itself makes, known when it is written.
 const OWN: [Word; 2] = [tabtune::error::word!("export.lora.lost"), tabtune::error::word!("adapter.base.unnamed")];
 
 /// What is told of values that are allowed.

@@ -1,4 +1,4 @@
-/** What a caller gives to a call: options of known names, a signal that is one, functions that may throw. */
+/** Checks what a caller gives to a call: options of known names, a signal that is one, functions that may throw. */
 import { objectOf } from './checks.js';
 import { brandOf } from '../protocol/brand.js';
 import { aborted, badOption } from '../protocol/errors.js';
