@@ -54,7 +54,7 @@ impl Encoding {
     }
 }
 
-/// Values that are NaN or infinite among whole elements of a plain dtype; dtypes without such values have none.
+/// Values that are NaN or infinite among whole elements or blocks of a dtype; dtypes without such values have none.
 pub(crate) fn count_non_finite(word: &str, bytes: &[u8]) -> u64 {
     let odd = |test: fn(u8) -> bool| bytes.iter().filter(|b| test(**b)).count();
     let count = match word {
@@ -66,7 +66,10 @@ pub(crate) fn count_non_finite(word: &str, bytes: &[u8]) -> u64 {
         "F8_E5M2" => odd(|b| b & 0x7c == 0x7c),
         "F8_E8M0" => odd(|b| b == 0xff),
         "F8_E4M3FNUZ" | "F8_E5M2FNUZ" => odd(|b| b == 0x80),
-        _ => 0,
+        _ => match GgmlType::of_dtype(word).and_then(Encoding::of_ggml) {
+            Some(Encoding::Blocks(block)) => return block.count_non_finite(bytes),
+            _ => 0,
+        },
     };
     count as u64
 }

@@ -202,23 +202,10 @@ impl InspectReport {
             };
             let (begin, end) = (tensor.begin, tensor.begin.saturating_add(bytes));
             match Encoding::of_ggml(tensor.ggml_type) {
-                Some(encoding @ Encoding::Blocks(_)) => {
-                    let (mut non_finite, mut values) = (0, Vec::new());
-                    for_each_chunk(source, begin, end, encoding.unit().0, |piece| {
-                        // A chunk of blocks is decoded in parts, to keep the f32 copy small as well.
-                        for part in piece.chunks(encoding.unit().0 * 1024) {
-                            values.clear();
-                            encoding.decode(part, &mut values);
-                            non_finite += values.iter().filter(|value| !value.is_finite()).count() as u64;
-                        }
-                        Ok(())
-                    })?;
-                    self.count(&tensor.name, non_finite);
-                }
                 None if dtype.starts_with("GGML:") => self.refuse(&unreadable(&dtype, &tensor.name, source.name()).into()),
-                _ => {
-                    let mut non_finite = 0;
-                    for_each_chunk(source, begin, end, 8, |piece| {
+                encoding => {
+                    let (mut non_finite, unit) = (0, encoding.map_or(8, |encoding| encoding.unit().0));
+                    for_each_chunk(source, begin, end, unit, |piece| {
                         non_finite += count_non_finite(&dtype, piece);
                         Ok(())
                     })?;

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::conversion::Conversion;
 use super::counted::{Counted, PayloadSum};
-use super::decode::count_non_finite;
+use super::decode::{Encoding, count_non_finite};
 use super::fit::refuse_non_finite_as;
+use super::gguf::GgmlType;
 use super::receipt::{MAX_COUNT, ModelIoArtifactReceipt, Written};
 use super::sha256::{Digest, Hasher};
 use super::stream::{FileInfo, FileStream, Segment};
@@ -236,7 +237,7 @@ impl Sums {
     }
 }
 
-/// Counts NaN and infinite values of a tensor whose bytes pass by in parts, which may end within a value.
+/// Counts NaN and infinite values of a tensor whose bytes pass by in parts, which may end within a value or a block.
 #[derive(Default)]
 struct NonFinite {
     rest: Vec<u8>,
@@ -249,7 +250,7 @@ impl NonFinite {
             "F64" | "C64" => 8,
             "F32" => 4,
             "F16" | "BF16" => 2,
-            _ => 1,
+            _ => GgmlType::of_dtype(dtype).and_then(Encoding::of_ggml).map_or(1, |encoding| encoding.unit().0),
         };
         if !self.rest.is_empty() {
             let (head, tail) = bytes.split_at((unit - self.rest.len()).min(bytes.len()));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use tabtune::bundle::{GgufFile, MemorySource, dequantise};
+use tabtune::bundle::{FileFormat, GgufFile, MemorySource, dequantise, inspect};
 
 #[derive(Deserialize)]
 struct Golden {
@@ -35,4 +35,28 @@ fn blocks_decode_to_the_bits_of_gguf_py() {
     }
     decoded.dedup();
     assert_eq!(decoded.len(), 23, "{decoded:?}");
+}
+
+/// Of every type, whichever bytes of its blocks are the scales: of the golden's blocks, and of such whose bytes are all halves that are NaN.
+#[test]
+fn values_that_are_no_numbers_are_counted_in_blocks() {
+    let golden = std::fs::read(format!("{}/golden/quants.gguf", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let file = GgufFile::open(&MemorySource::new("quants.gguf", golden.clone())).unwrap();
+    let mut odd = golden.clone();
+    for tensor in &file.tensors {
+        let (begin, bytes) = (usize::try_from(tensor.begin).unwrap(), usize::try_from(tensor.bytes.unwrap()).unwrap());
+        let (half, end) = (begin + bytes / 2, begin + bytes);
+        odd[half..end].fill(0x7e);
+    }
+    let mut types_with_such = 0;
+    for bytes in [golden, odd] {
+        let source = MemorySource::new("quants.gguf", bytes);
+        let counted = inspect(&source, Some(FileFormat::Gguf), &[], true).non_finite;
+        for tensor in &file.tensors {
+            let wanted = dequantise(&source, tensor).unwrap().into_iter().filter(|value| !value.is_finite()).count() as u64;
+            assert_eq!(counted.get(&tensor.name).copied().unwrap_or(0), wanted, "{}", tensor.name);
+            types_with_such += u32::from(wanted > 0);
+        }
+    }
+    assert!(types_with_such > 20, "{types_with_such}");
 }
