@@ -43,9 +43,10 @@ impl Measure {
         Self { to, conversion, waiting: Vec::new(), squares: 0.0 }
     }
 
-    /// Takes the 2-norm of the change that was merged, when all values are compared. Nothing is left of no change.
-    pub(super) fn of_change(&mut self, norm: f64) {
-        self.conversion.survival = (norm > 0.0).then(|| 1.0 - self.squares.sqrt() / norm);
+    /// Takes the 2-norm of the change that was merged, and the squares of what adding it in f32 made of the sums, when all values are
+    /// compared. That rounding and the type's are independent. Nothing is left of no change.
+    pub(super) fn of_change(&mut self, norm: f64, squares: f64) {
+        self.conversion.survival = (norm > 0.0).then(|| 1.0 - (self.squares + squares).sqrt() / norm);
     }
 
     /// Takes the next values, and the blocks that they completed.

@@ -144,10 +144,11 @@ impl EncodedTensor {
         if self.at < self.elements() {
             return Ok(());
         }
+        let elements = self.elements() as f64;
         if let (Some(measure), Values::Stored(stored)) = (&mut self.measure, &self.values)
-            && let Some(norm) = stored.change_norm()?
+            && let Some((norm, mean_square)) = stored.change()?
         {
-            measure.of_change(norm);
+            measure.of_change(norm, mean_square * elements);
         }
         std::mem::replace(&mut self.encoder, Encoder::new(self.to)).finish(&self.name)
     }

@@ -106,6 +106,11 @@ impl<'a> Pieces<'a> {
         self.factors.as_ref().map_or(0.0, Factors::rounding_error)
     }
 
+    /// What adding in f32 made of merged values so far: the squares of all differences.
+    pub(super) fn sum_squares(&self) -> f64 {
+        self.factors.as_ref().map_or(0.0, Factors::sum_squares)
+    }
+
     /// The pieces from the value `first` on.
     #[must_use]
     pub fn starting_at(mut self, first: u64) -> Self {

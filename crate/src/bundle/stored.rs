@@ -1,5 +1,6 @@
 //! A tensor of an opened model that is written into another file without a device.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -18,6 +19,15 @@ use crate::error::{Refusal, Result, word};
 pub struct StoredTensor {
     bundle: Rc<Bundle>,
     entry: Entry,
+    summed: Cell<Summed>,
+}
+
+/// Sums of a base's values and of an adapter's product that were read, each as often as it was.
+#[derive(Debug, Clone, Copy, Default)]
+struct Summed {
+    values: u64,
+    /// What adding them in f32 made of them: the squares of all differences.
+    squares: f64,
 }
 
 /// The stored bytes of a tensor of a file, in the order of its shape.
@@ -101,7 +111,7 @@ impl StoredTensor {
     pub fn new(bundle: &Rc<Bundle>, name: &str) -> Result<Self> {
         let absent = || Refusal::new(word!("model.tensor.missing")).stage("read").subject(name);
         let entry = bundle.entry(name).ok_or_else(absent)?.clone();
-        Ok(Self { bundle: Rc::clone(bundle), entry })
+        Ok(Self { bundle: Rc::clone(bundle), entry, summed: Cell::default() })
     }
 
     /// dtype as stored: a safetensors word, or `GGML:<type>` for blocks.
@@ -148,10 +158,12 @@ impl StoredTensor {
         self.entry.merge.as_ref().is_some_and(|merge| merge.exact)
     }
 
-    /// The 2-norm of what an adapter adds to its values, if those are exact sums.
-    pub(super) fn change_norm(&self) -> Result<Option<f64>> {
+    /// The 2-norm of what an adapter adds to its values, if those are exact sums, and the mean square of what adding in f32 made of those that
+    /// were read.
+    pub(super) fn change(&self) -> Result<Option<(f64, f64)>> {
         let Some(merge) = self.entry.merge.as_ref().filter(|merge| merge.exact) else { return Ok(None) };
-        Ok(Some(merge.load(&self.bundle.files, None)?.norm()))
+        let Summed { values, squares } = self.summed.get();
+        Ok(Some((merge.load(&self.bundle.files, None)?.norm(), squares / values.max(1) as f64)))
     }
 
     /// The type of GGUF files that its dtype is.
@@ -200,7 +212,10 @@ impl StoredTensor {
     /// At most `max_elements` values from the value `first` on.
     pub(super) fn values_from(&self, first: u64, max_elements: usize) -> Result<Vec<f32>> {
         let mut pieces = self.pieces(max_elements)?.starting_at(first);
-        Ok(pieces.next_piece()?.map(|(_, values)| values.to_vec()).unwrap_or_default())
+        let values = pieces.next_piece()?.map(|(_, values)| values.to_vec()).unwrap_or_default();
+        let before = self.summed.get();
+        self.summed.set(Summed { values: before.values + values.len() as u64, squares: before.squares + pieces.sum_squares() });
+        Ok(values)
     }
 
     /// The values of `spans`, one after another.

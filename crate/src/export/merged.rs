@@ -40,7 +40,7 @@ pub async fn export_merged(source: &ExportSource, base_files: Vec<Box<dyn ByteSo
         recorded.take_sums(&base.base.clone().hashed(&base)?);
     }
     let mut weights = Weights::of_bundle(&bundle)?;
-    sum(&mut weights, exact, options.format);
+    sum(&mut weights, exact);
     let merged = ExportSource {
         weights,
         assets: ModelAssets::of_bundle(&bundle),
@@ -83,15 +83,11 @@ impl Merging {
     }
 }
 
-/// Leaves sums to the writer, which rounds them and tells what is left of the change: as F32 if they are `exact`, in a folder of their own dtype.
-fn sum(weights: &mut Weights, exact: bool, format: ExportFormat) {
+/// Leaves sums to the writer, which rounds them and tells what is left of the change: as F32 if they are `exact`, else of their own dtype.
+fn sum(weights: &mut Weights, exact: bool) {
     for tensor in &mut weights.tensors {
         if let StreamValues::Stored(stored) = &mut tensor.values {
-            *stored = match (exact, format) {
-                (true, _) => stored.clone().exactly(),
-                (false, ExportFormat::Safetensors) => stored.clone().exactly_summed(),
-                (false, _) => continue,
-            };
+            *stored = if exact { stored.clone().exactly() } else { stored.clone().exactly_summed() };
         }
     }
 }
@@ -131,7 +127,7 @@ pub(crate) fn opened_merged(source: &ExportSource, options: &ExportOptions) -> R
     let Some(bundle) = source.weights.tensors.iter().find_map(of_tensor) else { return Ok(None) };
     let Merging { dtype, patched, exact } = Merging::of(&bundle, options)?;
     let mut source = source.clone();
-    sum(&mut source.weights, exact, options.format);
+    sum(&mut source.weights, exact);
     let whole = source.selection == SelectionReport::default();
     let files = if patched && whole { bundle.own_files() } else { Vec::new() };
     Ok(Some(OpenedMerged { source, files, options: ExportOptions { dtype, ..options.clone() } }))

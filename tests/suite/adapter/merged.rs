@@ -4,12 +4,12 @@ use std::rc::Rc;
 
 use half::f16;
 use serde_json::{Value, json};
-use tabtune::bundle::{Bundle, ByteSource, GgufFile, MemorySource};
+use tabtune::bundle::{Bundle, ByteSource, GgufFile, MemorySource, OpenOptions};
 use tabtune::checkpoint::Checkpoint;
 use tabtune::config::ModelConfig;
 use tabtune::export::{ExportDtype, ExportFormat, ExportOptions, ExportSource, Weights};
 use tabtune::interrupt::Interrupt;
-use tabtune::model::{Model, modules, open_model};
+use tabtune::model::{Model, modules, open_model, open_model_with};
 use tabtune::portable::{checkpoint_source, export};
 use tabtune::train::Trainer;
 use tabtune_tests::{block_on, cpu};
@@ -19,7 +19,7 @@ use super::runs::{go, saved, start};
 use super::{Files, base, opened, settings, shape, sources, written};
 
 /// A model of this shape as a folder of these values.
-fn folder(config: &ModelConfig, dtype: ExportDtype) -> Files {
+pub(super) fn folder(config: &ModelConfig, dtype: ExportDtype) -> Files {
     let model = block_on(Model::init(config, 7, tabtune::config::Precision::F32, &cpu().inner(), &Interrupt::none())).unwrap();
     let assets = tabtune::bundle::ModelAssets::of_config(config, None);
     let source = ExportSource::of_weights(Weights::of_model(&model), assets);
@@ -212,7 +212,12 @@ fn folder_that_becomes_a_gguf_file_keeps_its_dtype() {
     let (trainer, source, _) = trained_beside(&files, json!({ "r": 2, "target_modules": "all-linear" }), 2);
     for (types, word) in [(None, "F16"), (Some("bf16"), "BF16")] {
         let options = ExportOptions { format: ExportFormat::Gguf, types: types.map(String::from), ..ExportOptions::default() };
-        let merged = opened(&written(&source, sources(&files), &options)[..1].to_vec());
+        let out = written(&source, sources(&files), &options);
+        let receipt: Value = serde_json::from_slice(&out[1].1).unwrap();
+        let shares =
+            receipt["conversions"].as_array().unwrap().iter().filter(|one| one["survival"].as_f64().is_some_and(|share| share > 0.5));
+        assert_eq!(shares.count(), 14, "{word}: every target says how much of it is left");
+        let merged = opened(&out[..1].to_vec());
         let (bits, least) = if types.is_none() { (11, 2f64.powi(-24)) } else { (8, 0.0) };
         for (name, _, exact, error) in sums(&trainer, &opened(&files)).into_iter().filter(|(name, ..)| name.ends_with("proj.weight")) {
             assert_eq!(merged.dtype(&name).unwrap(), word, "{name}");
@@ -221,6 +226,32 @@ fn folder_that_becomes_a_gguf_file_keeps_its_dtype() {
             }
         }
     }
+}
+
+/// The scale of a block is NaN, so that all 32 values of it are, and nothing but a copy of them is written.
+#[test]
+fn copied_blocks_that_are_no_numbers_are_refused() {
+    let files = base(&shape(), "q8_0");
+    let (_, source, _) = trained_beside(&files, json!({ "r": 2, "target_modules": ["q_proj"] }), 1);
+    let mut adapter = written(&source, Vec::new(), &ExportOptions { format: ExportFormat::Peft, ..ExportOptions::default() });
+    adapter.retain(|(name, _)| name.starts_with("adapter_"));
+    let mut odd = files.clone();
+    let place = GgufFile::open(&MemorySource::new("b.gguf", files[0].1.clone())).unwrap().tensor("blk.1.ffn_up.weight").unwrap().begin;
+    odd[0].1[usize::try_from(place).unwrap() + 34..][..2].copy_from_slice(&f16::NAN.to_le_bytes());
+    let merged = |files: &Files, allow_non_finite: bool| {
+        let options = OpenOptions { adapter: Some(sources(&adapter)), ..OpenOptions::default() };
+        let source = ExportSource::of_bundle(&Rc::new(open_model_with(sources(files), options).unwrap())).unwrap();
+        let options = ExportOptions { format: ExportFormat::Gguf, allow_non_finite, ..ExportOptions::default() };
+        let mut stream = block_on(export(&source, Vec::new(), &options)).unwrap();
+        while block_on(stream.next_chunk())?.is_some() {}
+        Ok::<_, tabtune::Error>(stream.non_finite().to_vec())
+    };
+    assert_eq!(merged(&files, false).unwrap(), []);
+    let tabtune::Error::Refused(refused) = merged(&odd, false).unwrap_err() else { panic!("refused otherwise") };
+    let [only] = &refused[..] else { panic!("{refused:?}") };
+    assert_eq!((only.code, only.subject.as_deref()), ("tensor.non-finite", Some("model.layers.1.mlp.up_proj.weight")));
+    assert!(only.found.as_deref().is_some_and(|found| found.starts_with("32 ")), "{only:?}");
+    assert_eq!(merged(&odd, true).unwrap(), [("model.layers.1.mlp.up_proj.weight".to_string(), 32)]);
 }
 
 #[test]

@@ -124,9 +124,9 @@ fn a_sum_is_rounded_once_to_the_type_that_is_written() {
                 _ => kept < 0.9999,
             };
             assert!(enough, "{name} {dtype}: {kept}");
-            // The receipt says so, of what is written against the sum in f32.
+            // The receipt says so. Its product is summed in f32, which is 1e-7 of it.
             let stated = stated_survival(&merged);
-            assert!((stated - kept).abs() < 1e-3, "{name} {dtype}: {stated} is stated, {kept} is left");
+            assert!((stated - kept).abs() < 2e-7 + 2e-3 * (1.0 - kept), "{name} {dtype}: {stated} is stated, {kept} is left");
         }
         // A step of nothing: the weights that training begins with.
         let still = write(

@@ -82,7 +82,18 @@ impl Merge {
             Some(Encoding::Bf16) => Rounding::Bf16,
             _ => Rounding::None,
         };
-        Ok(Factors { name: self.name.clone(), rank, row, left, right, scale: self.scale, rounding, sum: Vec::new(), error: 0.0 })
+        Ok(Factors {
+            name: self.name.clone(),
+            rank,
+            row,
+            left,
+            right,
+            scale: self.scale,
+            rounding,
+            sum: Vec::new(),
+            error: 0.0,
+            squares: 0.0,
+        })
     }
 }
 
@@ -132,6 +143,7 @@ pub(in crate::bundle) struct Factors {
     /// Of a part of a row.
     sum: Vec<f32>,
     error: f32,
+    squares: f64,
 }
 
 impl Factors {
@@ -160,6 +172,7 @@ impl Factors {
                 let rounded = self.rounding.round(exact);
                 overflows += usize::from(exact.is_finite() && !rounded.is_finite());
                 self.error = self.error.max((rounded - exact).abs());
+                self.squares += (f64::from(*value) + f64::from(self.scale) * f64::from(*sum) - f64::from(exact)).powi(2);
                 *value = rounded;
             }
             at += count;
@@ -182,6 +195,11 @@ impl Factors {
         };
         let below = |k: usize| (0..k).map(|l| 2.0 * product(k, l)).sum::<f64>() + product(k, k);
         f64::from(self.scale).abs() * (0..self.rank).map(below).sum::<f64>().max(0.0).sqrt()
+    }
+
+    /// What adding in f32 made of the sums so far: the squares of all differences.
+    pub(in crate::bundle) fn sum_squares(&self) -> f64 {
+        self.squares
     }
 
     /// The largest difference that rounding made so far.
