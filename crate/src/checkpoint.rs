@@ -70,8 +70,12 @@ fn beside(manifest: &mut Manifest, sources: Vec<Box<dyn ByteSource>>, base: Besi
     let files: Vec<Rc<dyn ByteSource>> = files.into_iter().map(Rc::from).collect();
     let shared = || files.iter().map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>).collect();
     // By itself first: the adapter need not fit another base.
-    want.check(&open_model(shared())?, policy)?;
+    let alone = open_model(shared())?;
+    want.check(&alone, policy)?;
     want.verified = (policy != VerifyPolicy::Full).then_some(policy);
+    if policy == VerifyPolicy::Full && want.weights_digest.is_none() {
+        want.weights_digest = Some(alone.base_digest()?);
+    }
     open_model_with(shared(), OpenOptions { adapter: Some(adapter), apart: true, ..OpenOptions::default() })
 }
 

@@ -50,7 +50,7 @@ mod transposed;
 mod verify;
 mod written;
 
-pub(crate) use adapter::{CONFIG as ADAPTER_CONFIG, PREFIX as ADAPTER_PREFIX, WEIGHTS as ADAPTER_WEIGHTS};
+pub(crate) use adapter::{BASE_DIGEST, CONFIG as ADAPTER_CONFIG, PREFIX as ADAPTER_PREFIX, WEIGHTS as ADAPTER_WEIGHTS};
 pub use adapter::{LoraConfig, MergedAdapter, MergedTensor, Targets, adapter_config_json, adapter_tensors};
 pub use assets::ModelAssets;
 pub(crate) use contents::Contents;

@@ -1,5 +1,7 @@
 //! What a model started from: the weight files that it was opened from, by their sums.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::counted::Counted;
@@ -106,7 +108,7 @@ impl Base {
         Ok(self)
     }
 
-    /// The same with the sums of the pieces of each file, for which all of them are read, unless the owner of the files knows them.
+    /// The same with the sums of the pieces of each file, unless the owner of the files knows them, and the digest of its weights: all of it is read.
     ///
     /// # Errors
     /// `config.invalid` for a model that is not what its files say, since another adapter was merged into it or only a part of it was taken:
@@ -120,6 +122,7 @@ impl Base {
         for (file, source) in self.files.iter_mut().zip(bundle.base_sources()) {
             file.pieces = Some(pieces_of(source)?);
         }
+        self.weights_digest = Some(bundle.base_digest()?);
         Ok(self)
     }
 
@@ -189,6 +192,22 @@ impl Bundle {
     fn base_sources(&self) -> impl Iterator<Item = &dyn ByteSource> {
         let of = |file: &BaseFile| self.files.iter().find(|source| base_name(source.name()) == file.name && source.len() == file.bytes);
         self.base.files.iter().filter_map(move |file| of(file).map(AsRef::as_ref))
+    }
+
+    /// Digest of the weights that it was opened from, for which all of them are read unless it is known. Their bytes count in Hugging Face's
+    /// layout, as every container of the same weights has them.
+    pub(crate) fn base_digest(&self) -> Result<Digest> {
+        if let Some(known) = self.base.weights_digest {
+            return Ok(known);
+        }
+        let mut leaves = BTreeMap::new();
+        for entry in self.entries.values() {
+            let own = entry.replaced.as_deref().unwrap_or(entry);
+            let counted = Counted::of_entry(own);
+            let payload = counted.payload_in(self.files[own.source].as_ref(), own.begin, own.end.unwrap_or(own.begin))?;
+            leaves.insert(counted.key.clone(), counted.leaf(payload));
+        }
+        Ok(weights_digest(&leaves))
     }
 
     /// Whether one reading of its weight files sees every tensor of the model, and nothing that is not theirs.

@@ -46,6 +46,11 @@ impl Warning {
                     "the adapter's tables have more rows than the base's ({subject}): they take their place, and the tokenizer stays that of the base"
                 )
             }
+            "adapter.base.differs" => {
+                format!(
+                    "the adapter was trained beside other weights than these (digest {subject}): what it learned may not fit them; the same model in another type counts as another"
+                )
+            }
             "adapter.base.unnamed" => {
                 format!(
                     "{subject} does not name the base, and PEFT will ask for it: name it with --base-model, in a browser with card.baseModel"

@@ -26,6 +26,7 @@ macro_rules! codes {
 
 codes! {
     "adapter.alpha" => BadModelFile, Core, "a `lora_alpha` that is not a finite number above 0";
+    "adapter.base.differs" => Warning, Core, "an adapter that was trained beside other weights than those of the base that it is opened with";
     "adapter.base.mismatch" => Integrity, Core, "an adapter that states another base than the one it is merged into";
     "adapter.base.unnamed" => Warning, Core, "an adapter that is written without the name of its base, by which PEFT opens it: --base-model, or card.baseModel, gives one";
     "adapter.base.widened" => Warning, Core, "matrices of a base whose stored type no kernel reads: they are f32 on the device";

@@ -136,7 +136,7 @@ pub(crate) fn opened_merged(source: &ExportSource, options: &ExportOptions) -> R
 /// The adapter as it is now, in PEFT's files.
 async fn adapter_files(source: &ExportSource) -> Result<Vec<Box<dyn ByteSource>>> {
     let mut stream = FileStream::new();
-    push_adapter(&mut stream, source, None, None)?;
+    push_adapter(&mut stream, source, None, None, None)?;
     let mut files: Vec<(String, Vec<u8>)> = stream.files().iter().map(|file| (file.name.clone(), Vec::new())).collect();
     while let Some(chunk) = stream.next_chunk().await? {
         files[chunk.file].1.extend(chunk.bytes);

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use super::card::card;
 use super::options::{ExportFormat, ExportOptions};
 use super::source::ExportSource;
-use crate::bundle::{ADAPTER_CONFIG, ADAPTER_WEIGHTS, FileStream, RECEIPT, ReceiptWarning, TensorType, Warning, adapter_tensors};
+use crate::bundle::{
+    ADAPTER_CONFIG, ADAPTER_WEIGHTS, BASE_DIGEST, Digest, FileStream, RECEIPT, ReceiptWarning, TensorType, Warning, adapter_tensors,
+};
 use crate::error::{Refusal, Result, word};
 use crate::model::adapter_document;
 
@@ -18,7 +20,8 @@ pub fn export_adapter(source: &ExportSource, options: &ExportOptions) -> Result<
     check_kind(source, ExportFormat::Peft)?;
     let base = options.card.as_ref().and_then(|card| card.base_model.as_deref());
     let mut stream = FileStream::summed();
-    push_adapter(&mut stream, source, options.dtype.tensor_type(), base)?;
+    let beside = source.base.as_ref().and_then(|base| base.weights_digest);
+    push_adapter(&mut stream, source, options.dtype.tensor_type(), base, beside)?;
     stream.push_bytes("README.md", card(source, options)?.into_bytes());
     let mut receipt = source.draft();
     if base.is_none() && !source.assets.kept.contains_key("base_model_name_or_path") {
@@ -28,10 +31,17 @@ pub fn export_adapter(source: &ExportSource, options: &ExportOptions) -> Result<
     Ok(stream)
 }
 
-/// Adds the two files of PEFT, the tensors as `to`, or without it as they are stored.
-pub(super) fn push_adapter(stream: &mut FileStream, source: &ExportSource, to: Option<TensorType>, base_name: Option<&str>) -> Result<()> {
+/// Adds the two files of PEFT, the tensors as `to`, or without it as they are stored. `beside` is the digest of the base, which is stated.
+pub(super) fn push_adapter(
+    stream: &mut FileStream,
+    source: &ExportSource,
+    to: Option<TensorType>,
+    base_name: Option<&str>,
+    beside: Option<Digest>,
+) -> Result<()> {
     let settings = source.adapter_settings.clone().unwrap_or_default();
-    let metadata = BTreeMap::from([("format".to_string(), "pt".to_string())]);
+    let mut metadata = BTreeMap::from([("format".to_string(), "pt".to_string())]);
+    metadata.extend(beside.map(|digest| (BASE_DIGEST.to_string(), digest.to_string())));
     stream.push_safetensors_as(ADAPTER_WEIGHTS, adapter_tensors(source.weights.tensors.clone()), to, &metadata)?;
     let document = adapter_document(&settings, &source.weights.config, base_name, &source.assets.kept)?;
     stream.push_bytes(ADAPTER_CONFIG, document.into_bytes());

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::difference::Difference;
 use super::subspace::{add_transposed, best_product, orthonormalise, products, random_vectors, subtract};
 use crate::bundle::{
-    Bundle, FileStream, MemorySource, ModelAssets, Operation, ReceiptFile, SourceSpan, StoredBytes, StreamTensor, StreamValues,
+    Base, Bundle, FileStream, MemorySource, ModelAssets, Operation, ReceiptFile, SourceSpan, StoredBytes, StreamTensor, StreamValues,
     factor_names,
 };
 use crate::config::{AdapterConfig, AdapterWarning, ModelConfig, Module, Names};
@@ -258,7 +258,7 @@ fn folder(tuned: &Bundle, base: &Bundle, settings: AdapterConfig, tensors: Vec<S
     let files = base.base.files.iter().chain(&tuned.base.files);
     let inputs = files.map(|file| ReceiptFile::of_name(&file.name, file.bytes, file.sha256)).collect();
     let source = ExportSource {
-        base: Some(base.base.clone()),
+        base: Some(Base { weights_digest: Some(base.base_digest()?), ..base.base.clone() }),
         adapter_settings: Some(settings),
         made_by: Some((Operation::Derive, inputs)),
         ..ExportSource::of_weights(weights, ModelAssets::of_config(&base.config, None))

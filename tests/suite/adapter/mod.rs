@@ -1,5 +1,6 @@
 //! Factors that are trained beside a base that does not change: arithmetic, packed bases, runs that are stopped and go on, files.
 
+mod beside;
 mod budget;
 mod estimate;
 mod gradients;

@@ -1,6 +1,5 @@
 //! Low-rank adapters of PEFT: their configuration, their tensors, and their product with a base (crate/FORMATS.md, "PEFT adapter").
 
-mod base_digest;
 mod config;
 mod fields;
 mod merge;
@@ -16,7 +15,7 @@ mod write;
 pub use config::LoraConfig;
 pub use merge::MergedAdapter;
 pub(super) use merge::{Factors, Merge};
-pub(crate) use open::{CONFIG, WEIGHTS};
+pub(crate) use open::{BASE_DIGEST, CONFIG, WEIGHTS};
 pub(super) use open::{attach_adapter, merge_adapter};
 pub(crate) use pairs::PREFIX;
 pub use report::MergedTensor;

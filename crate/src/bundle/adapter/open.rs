@@ -2,12 +2,10 @@
 
 use std::rc::Rc;
 
-use super::base_digest::base_digest;
 use super::config::LoraConfig;
 use super::merge::{Merge, MergedAdapter};
 use super::pairs::{PREFIX, Parts, entry};
 use crate::bundle::decode::Encoding;
-use crate::bundle::digest::Digest;
 use crate::bundle::names::{self, HEAD, Layout};
 use crate::bundle::provenance::sha256_of;
 use crate::bundle::receipt_parts::ReceiptFile;
@@ -20,8 +18,8 @@ use crate::error::{Error, Refusal, Result, word};
 
 pub(crate) const CONFIG: &str = "adapter_config.json";
 pub(crate) const WEIGHTS: &str = "adapter_model.safetensors";
-/// Key of the metadata of the weights that states the base's digest; [`LoraConfig::base_weights_digest`] is the other place.
-const BASE: &str = "tabtune.base_weights_digest";
+/// Key of the metadata of the weights that states the digest of the base that they were trained beside.
+pub(crate) const BASE_DIGEST: &str = "tabtune.base_weights_digest";
 /// The file of an adapter that MLX trained.
 const MLX_WEIGHTS: &str = "adapters.safetensors";
 
@@ -107,7 +105,7 @@ struct Opened {
 }
 
 impl Opened {
-    /// Opens the files, and refuses an adapter of another base.
+    /// Opens the files, and refuses or tells an adapter of another base.
     fn of(bundle: &mut Bundle, mut files: Vec<Box<dyn ByteSource>>) -> Result<Self> {
         let find = |files: &[Box<dyn ByteSource>], name: &str| files.iter().position(|file| base_name(file.name()) == name);
         refuse_other_formats(&files)?;
@@ -120,9 +118,7 @@ impl Opened {
         let weights = find(&files, WEIGHTS).ok_or_else(|| absent(word!("bundle.weights.missing"), WEIGHTS))?;
         let weights = files.swap_remove(weights);
         let file = SafetensorsFile::open(weights.as_ref())?;
-        if let Some(found) = check_base(bundle, &config, &file, weights.name())? {
-            bundle.base.weights_digest = Some(found);
-        }
+        check_base(bundle, &config, &file, weights.name())?;
         Ok(Self { config, config_input, weights, file })
     }
 
@@ -175,22 +171,26 @@ fn refuse_other_formats(files: &[Box<dyn ByteSource>]) -> Result<()> {
     Ok(())
 }
 
-/// Refuses an adapter that says to fit other weights. If it says so, all of the base is read; this gives its digest.
-fn check_base(bundle: &Bundle, config: &LoraConfig, file: &SafetensorsFile, artifact: &str) -> Result<Option<Digest>> {
-    let in_config = config.base_weights_digest.map(|digest| ("base_weights_digest", digest.to_string()));
-    let in_file = file.metadata.get(BASE).map(|digest| (BASE, digest));
-    let stated: Vec<(&str, String)> = in_config.into_iter().chain(in_file).collect();
-    if stated.is_empty() {
-        return Ok(None);
+/// Compares the base with the one that an adapter states, for which all of the base is read: another one than that of its configuration is
+/// refused, another one than it was trained beside is told.
+fn check_base(bundle: &mut Bundle, config: &LoraConfig, file: &SafetensorsFile, artifact: &str) -> Result<()> {
+    let trained_beside = file.metadata.get(BASE_DIGEST);
+    if config.base_weights_digest.is_none() && trained_beside.is_none() {
+        return Ok(());
     }
-    let digest = base_digest(bundle)?;
-    let found = digest.to_string();
-    let other = stated.into_iter().filter(|(_, digest)| *digest != found);
-    let refuse = |(key, digest): (&str, String)| {
-        Refusal::new(word!("adapter.base.mismatch")).of(artifact).subject(key).expected(digest).found(&found)
-    };
-    let refusals: Vec<Refusal> = other.map(refuse).collect();
-    if refusals.is_empty() { Ok(Some(digest)) } else { Err(Error::Refused(refusals)) }
+    let found = bundle.base_digest()?;
+    bundle.base.weights_digest = Some(found);
+    if let Some(stated) = config.base_weights_digest.filter(|stated| *stated != found) {
+        let refusal = Refusal::new(word!("adapter.base.mismatch")).of(artifact).subject("base_weights_digest");
+        return Err(refusal.expected(stated).found(found).into());
+    }
+    let found = found.to_string();
+    if let Some(stated) = trained_beside.filter(|stated| *stated != found) {
+        let start = |digest: &str| digest.chars().take(8).collect::<String>();
+        let subject = format!("{}…, and here {}…", start(&stated), start(&found));
+        bundle.warnings.push(Warning::new(word!("adapter.base.differs"), &subject));
+    }
+    Ok(())
 }
 
 /// Gives a tied head a tensor of its own, with the bytes of the embedding, if the adapter changes one of the two alone.
