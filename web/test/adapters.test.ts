@@ -26,6 +26,9 @@ describe('an adapter', () => {
     using merged = await model({ mergeAdapter: FACTORS });
     expect([apart.adapter?.r, merged.adapter]).toEqual([8, null]);
     expect(apart.contract).toMatchObject({ adapter: ['adapter_config.json', 'adapter_model.safetensors'] });
+    using resized = await model({ mergeAdapter: FACTORS, resizeVocabulary: true });
+    expect([merged.contract, resized.contract]).toMatchObject([{ resize: false }, { resize: true }]);
+    await expect(model({ adapter: FACTORS, resizeVocabulary: true })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'resizeVocabulary' } });
     await expect(model({ adapter: FACTORS, mergeAdapter: FACTORS })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'adapter' } });
   });
   it('gives_the_base_again_to_every_call_after_null_was_assigned', async () => {

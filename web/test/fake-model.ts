@@ -40,7 +40,7 @@ export class ModelHandle {
     /** An adapter that stays apart. */
     private readonly beside: typeof FACTORS | null = null,
   ) {}
-  static open(files: JsSource[], requestJson?: string, adapter: JsSource[] = [], apart = false): ModelHandle {
+  static open(files: JsSource[], requestJson?: string, adapter: JsSource[] = [], apart = false, resize = false): ModelHandle {
     const [first] = files;
     if (fake.unreadable) return refuse('BAD_MODEL_FILE', 'source.read', 'the file has gone');
     if (!first) return refuse('BAD_MODEL_FILE', 'bundle.empty', 'no files');
@@ -49,7 +49,7 @@ export class ModelHandle {
       const refusal = { code: 'bundle.unknown', stage: 'open', artifact: first.name };
       return refuse('BAD_MODEL_FILE', 'bundle.unknown', `${first.name}: bundle.unknown, expected a GGUF file or config.json`, { refusal, refusals: [refusal, { ...refusal, code: 'bundle.second' }], path: first.name, offset: 4 });
     }
-    return new ModelHandle({ hidden: 576, layers: 30, vocab: 49152, format: magic === 'GGUF' ? 'gguf' : 'hf-folder', parameters: 134_515_008 }, { hidden_size: 576 }, { request: requestJson, adapter: adapter.map(({ name }) => name) }, apart && adapter.length > 0 ? { ...FACTORS } : null);
+    return new ModelHandle({ hidden: 576, layers: 30, vocab: 49152, format: magic === 'GGUF' ? 'gguf' : 'hf-folder', parameters: 134_515_008 }, { hidden_size: 576 }, { request: requestJson, adapter: adapter.map(({ name }) => name), resize }, apart && adapter.length > 0 ? { ...FACTORS } : null);
   }
   static fromScratch(configJson: string, _tokenizer: unknown, text: Uint8Array): ModelHandle {
     const config = JSON.parse(configJson) as { hidden_size: number; num_hidden_layers: number };

@@ -42,9 +42,7 @@ impl Warning {
             "model.tied.copy" => format!("{subject} equals the input embedding: one copy is kept"),
             "adapter.untied" => format!("{subject} is tied to a tensor that the adapter changes: it goes on with values of its own"),
             "adapter.vocabulary" => {
-                format!(
-                    "the adapter's tables have more rows than the base's ({subject}): they take their place, and the tokenizer stays that of the base"
-                )
+                format!("the adapter's tables have more rows than the base's and take their place: {subject}")
             }
             "adapter.base.differs" => {
                 format!(

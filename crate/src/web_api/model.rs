@@ -92,12 +92,18 @@ impl ModelInfo {
 
 #[wasm_bindgen]
 impl ModelHandle {
-    /// Opens one GGUF file or the files of a Hugging Face folder: what a request takes of it, with an adapter merged into it, or put beside it
-    /// if it stays `apart`, if one is given.
-    pub fn open(files: Vec<JsValue>, request_json: Option<String>, adapter: Vec<JsValue>, apart: bool) -> JsResult<ModelHandle> {
+    /// Opens one GGUF file or the files of a Hugging Face folder: what a request takes of it, with an adapter merged into it, whose larger tables
+    /// may `resize` the vocabulary, or put beside it if it stays `apart`, if one is given.
+    pub fn open(
+        files: Vec<JsValue>,
+        request_json: Option<String>,
+        adapter: Vec<JsValue>,
+        apart: bool,
+        resize: bool,
+    ) -> JsResult<ModelHandle> {
         let adapter = sources(adapter)?;
         let adapter = (!adapter.is_empty()).then_some(adapter);
-        let options = OpenOptions { adapter, apart, request: request(request_json)?, ..OpenOptions::default() };
+        let options = OpenOptions { adapter, apart, resize_vocabulary: resize, request: request(request_json)?, ..OpenOptions::default() };
         let bundle = open_model_with(sources(files)?, options).map_err(thrown)?;
         let assets = Rc::new(ModelAssets::of_bundle(&bundle));
         Ok(Self { config: bundle.config.clone(), weights: Weights::Files(Rc::new(bundle)), assets })

@@ -1,7 +1,7 @@
 //! Embeddings and heads as PEFT stores them: copies under several names, originals beside them, and vocabularies that grew.
 
 use safetensors::Dtype;
-use serde_json::json;
+use serde_json::{Value, json};
 use tabtune::bundle::{Bundle, OpenOptions, open_bundle, open_bundle_with};
 
 use super::adapter::{Q, Stored, adapter, f32s, llama, pair, settings};
@@ -14,10 +14,26 @@ fn renamed((_, dtype, shape, values): &Stored, name: &str) -> Stored {
     (format!("base_model.model.{name}"), *dtype, shape.clone(), values.clone())
 }
 
+fn config() -> Value {
+    settings(json!({"target_modules": ["q_proj"], "modules_to_save": ["embed_tokens", "lm_head"]}))
+}
+
+fn with_pair(tensors: &[Stored]) -> Vec<Stored> {
+    [pair(Q, 4, [8, 8]), tensors.to_vec()].concat()
+}
+
 fn merged(tied: bool, tensors: &[Stored], resize_vocabulary: bool) -> tabtune::Result<Bundle> {
-    let config = settings(json!({"target_modules": ["q_proj"], "modules_to_save": ["embed_tokens", "lm_head"]}));
-    let tensors = [pair(Q, 4, [8, 8]), tensors.to_vec()].concat();
-    open_bundle_with(llama(Dtype::F32, tied), OpenOptions { resize_vocabulary, ..adapter(&config, &tensors) })
+    open_bundle_with(llama(Dtype::F32, tied), OpenOptions { resize_vocabulary, ..adapter(&config(), &with_pair(tensors)) })
+}
+
+/// A `tokenizer.json` of this many letters.
+fn tokenizer(tokens: u8) -> String {
+    let vocab: serde_json::Map<String, Value> = (0..tokens).map(|id| (char::from(b'a' + id).to_string(), id.into())).collect();
+    let model = json!({"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": null, "end_of_word_suffix": null,
+        "fuse_unk": false, "byte_fallback": false, "ignore_merges": false, "vocab": vocab, "merges": []});
+    json!({"version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null, "pre_tokenizer": null,
+        "post_processor": null, "decoder": null, "model": model})
+    .to_string()
 }
 
 fn codes(bundle: &Bundle) -> Vec<&str> {
@@ -71,8 +87,14 @@ fn a_vocabulary_that_grew_is_taken_where_that_is_asked_for() {
     assert_eq!((bundle.config.vocab_size, bundle.shape(EMBEDDING), bundle.shape(HEAD)), (7, Some(vec![7, 8]), Some(vec![7, 8])));
     assert_eq!((bundle.read_f32(EMBEDDING).unwrap(), bundle.read_f32(HEAD).unwrap()), (table.3.clone(), head.3.clone()));
     assert_eq!(codes(&bundle), ["adapter.vocabulary"]);
-    assert!(bundle.warnings[0].message().contains("(5 → 7)") && bundle.warnings[0].message().contains("tokenizer"));
+    assert!(bundle.warnings[0].message().contains("5 → 7 rows, with the base's tokenizer"), "{}", bundle.warnings[0].message());
     assert!(bundle.measure_merge().unwrap().iter().all(|one| one.max_abs_change.is_finite()));
+    // A tokenizer beside the tables is theirs: the base's knows none of the new tokens.
+    let mut options = OpenOptions { resize_vocabulary: true, ..adapter(&config(), &with_pair(&both)) };
+    options.adapter.as_mut().unwrap().push(super::files::file("tokenizer.json", tokenizer(7)));
+    let bundle = open_bundle_with(llama(Dtype::F32, false), options).unwrap();
+    assert_eq!(bundle.tokenizer.as_ref().map(tabtune::tokenizer::Tokenizer::vocab_size), Some(7));
+    assert!(bundle.warnings[0].message().contains("5 → 7 rows, with the adapter's tokenizer"), "{}", bundle.warnings[0].message());
     // One of the two alone does not fit the other.
     assert_eq!(merged(false, &both[..1], true).unwrap_err().code(), "adapter.shape");
     // What has fewer rows is no larger vocabulary.

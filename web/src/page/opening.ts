@@ -21,6 +21,8 @@ export interface OpenOptions extends WorkerCall {
   request?: ImportRequest;
   /** The files of a LoRA adapter, whose product is added to the weights as they are read. None */
   mergeAdapter?: FilesInput;
+  /** The adapter's embedding and head, of more rows than the model's, take their place, and so does its tokenizer: tokens were added before it was trained. false */
+  resizeVocabulary?: boolean;
   /** The files of a LoRA adapter that stays beside the weights, to be trained on. None */
   adapter?: FilesInput;
   /** What a trainer of this model does if weights are not finite, unless it is told itself. false */
@@ -37,19 +39,21 @@ function split(all: WorkerCall): { worker: WorkerOptions; call: CallOptions } {
 
 /** Opens a GGUF file, or the files of one Hugging Face folder, by their names. */
 export async function openModel(files: FilesInput, options: OpenOptions = {}): Promise<Model> {
-  const { request, mergeAdapter, adapter, allowNonFinite = false, ...rest } = optionsOf(options, 'the opening');
+  const { request, mergeAdapter, resizeVocabulary = false, adapter, allowNonFinite = false, ...rest } = optionsOf(options, 'the opening');
   const { worker, call } = split(rest);
   truth(allowNonFinite, 'allowNonFinite');
+  truth(resizeVocabulary, 'resizeVocabulary');
   if (adapter !== undefined && mergeAdapter !== undefined) throw badOption('adapter', 'it or mergeAdapter', 'both');
+  if (resizeVocabulary && mergeAdapter === undefined) throw badOption('resizeVocabulary', 'it beside mergeAdapter', 'it alone');
   const apart = adapter !== undefined;
-  const ask = { ...(await openingOf(files, request, adapter ?? mergeAdapter, apart ? 'adapter' : 'mergeAdapter', call.signal)), apart };
+  const ask = { ...(await openingOf(files, request, adapter ?? mergeAdapter, apart ? 'adapter' : 'mergeAdapter', call.signal)), apart, resizeVocabulary };
   const open: Open = (connection, given = {}) => connection.call('model.open', ask, given);
   const alone = (): unknown => apart && Object.assign(ask, { adapter: [], apart: false });
   return Model.open(worker, open, call, { allowNonFinite, files: ask.sources, alone });
 }
 
 /** @internal What is opened, as the worker is asked for it. */
-export async function openingOf(files: FilesInput, request: ImportRequest | undefined, added: FilesInput | undefined, path: string, signal: AbortSignal | undefined): Promise<Omit<Ask<'model.open'>, 'apart'>> {
+export async function openingOf(files: FilesInput, request: ImportRequest | undefined, added: FilesInput | undefined, path: string, signal: AbortSignal | undefined): Promise<Omit<Ask<'model.open'>, 'apart' | 'resizeVocabulary'>> {
   const checked = requestJson(request);
   const adapter = added === undefined ? [] : await toSources(added, path, signal);
   return { request: checked, adapter, sources: await toSources(files, 'files', signal) };

@@ -94,8 +94,8 @@ export const REQUESTS = {
   'files.verify': { ask: record({ sources: listOf(sourceSpec), receipt: optional(text) }), reply: verification },
   /** An adapter of two models. `options` is the core's `ExtractOptions` as JSON. */
   'files.extract': { ask: record({ tuned: listOf(sourceSpec), base: listOf(sourceSpec), options: text, ...place }), reply: extractedFiles },
-  /** The adapter is merged, or stays apart. */
-  'model.open': { ask: record({ ...opening, apart: flag }), reply: modelInfo },
+  /** The adapter is merged, with its larger tables if it may resize the vocabulary, or stays apart. */
+  'model.open': { ask: record({ ...opening, apart: flag, resizeVocabulary: flag }), reply: modelInfo },
   /** The base of the open model, without the adapter that stays apart; one without is left as it is. */
   'model.detach': { ask: nothing, reply: modelInfo },
   /** Of the trainer's weights, if there is one. */

@@ -67,15 +67,15 @@ export function handlersOf(state: WorkerState): Handlers {
         const { stream, ...made } = await interruptible(signal, () => extractAdapter(after, before, options, told));
         return { ...parsed.extraction(made), ...(await delivered(stream, where, { signal, onProgress })) };
       }),
-    'model.open': async ({ sources, request, adapter, apart }, { signal, onProgress }) => {
+    'model.open': async ({ sources, request, adapter, apart, resizeVocabulary }, { signal, onProgress }) => {
       await state.core();
       const files = await openSources(sources, signal, onProgress);
       const added = await openSources(adapter, signal, onProgress);
       if (signal.aborted) throw aborted('the opening');
       onProgress(phase('read'));
-      const model = ModelHandle.open(files, request, added, apart);
+      const model = ModelHandle.open(files, request, added, apart, resizeVocabulary);
       // Files that give the model back as they are.
-      const info = state.hold(model, request === undefined && (apart || added.length === 0) ? files : [], () => (apart ? ModelHandle.open(files, request, [], false) : undefined));
+      const info = state.hold(model, request === undefined && (apart || added.length === 0) ? files : [], () => (apart ? ModelHandle.open(files, request, [], false, false) : undefined));
       onProgress(ready);
       return info;
     },

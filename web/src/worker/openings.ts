@@ -24,7 +24,7 @@ export async function withAdapter<T>(state: WorkerState, adapter: SourceSpec[], 
   const { model, files } = state;
   // What its files alone do not give back has none: the core says that it can have no adapter.
   if (adapter.length === 0 || files.length === 0) return work(model);
-  const other = ModelHandle.open([...files], undefined, await openSources(adapter, signal, onProgress), true);
+  const other = ModelHandle.open([...files], undefined, await openSources(adapter, signal, onProgress), true, false);
   try {
     return await work(other);
   } finally {

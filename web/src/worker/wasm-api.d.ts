@@ -30,8 +30,8 @@ export function initDevice(): Promise<unknown>;
 export function measureGpu(timestamps: boolean, onProgress: (done: number, total: number) => void): Promise<unknown>;
 export class ModelHandle {
   private constructor();
-  /** `adapter`: the files of a LoRA adapter that is merged as the weights are read, or stays `apart`; empty is none. */
-  static open(files: JsSource[], requestJson: string | undefined, adapter: JsSource[], apart: boolean): ModelHandle;
+  /** `adapter`: the files of a LoRA adapter that is merged as the weights are read, with larger tables if it may `resize`, or stays `apart`; empty is none. */
+  static open(files: JsSource[], requestJson: string | undefined, adapter: JsSource[], apart: boolean, resize: boolean): ModelHandle;
   static fromScratch(configJson: string, tokenizer: 'characters' | { tokenizerJson: Uint8Array }, text: Uint8Array): ModelHandle;
   info(): unknown;
   /** `{ exports, contract, receipt, base }`. */

@@ -7,6 +7,7 @@ use super::merge::{Merge, MergedAdapter};
 use super::pairs::{PREFIX, Parts, entry};
 use crate::bundle::decode::Encoding;
 use crate::bundle::names::{self, HEAD, Layout};
+use crate::bundle::open::hf_tokenizer;
 use crate::bundle::provenance::sha256_of;
 use crate::bundle::receipt_parts::ReceiptFile;
 use crate::bundle::refusal::{Warning, known_mark};
@@ -31,19 +32,25 @@ const MLX_WEIGHTS: &str = "adapters.safetensors";
 /// warning `adapter.untied`, and what the adapter does not change keeps the base's values.
 ///
 /// The sums are rounded to the dtypes of the tensors, but for blocks, and for all tensors if they are to be `exact`: those are F32 then. With `resize`
-/// an embedding and a head of more rows than the base's take their place.
+/// an embedding and a head of more rows than the base's take their place, and the tokenizer that lies beside them that of the base.
 ///
 /// # Errors
 /// `adapter.*` as in crate/FORMATS.md, "PEFT adapter"; `format.unsupported` for pickles and other formats; `bundle.config.missing` and
 /// `bundle.weights.missing` for absent files.
 pub(in crate::bundle) fn merge_adapter(bundle: &mut Bundle, files: Vec<Box<dyn ByteSource>>, exact: bool, resize: bool) -> Result<()> {
+    let own = if resize { hf_tokenizer(&files)? } else { None };
     let opened = Opened::of(bundle, files)?;
     let parts = opened.parts(bundle)?;
     untie(bundle, &parts);
     let told = parts.check(bundle, resize)?;
     if let Some(rows) = parts.vocabulary(bundle)? {
-        bundle.warnings.push(Warning::new(word!("adapter.vocabulary"), &format!("{} → {rows}", bundle.config.vocab_size)));
+        let whose = if own.is_some() { "the adapter's" } else { "the base's" };
+        let subject = format!("{} → {rows} rows, with {whose} tokenizer", bundle.config.vocab_size);
+        bundle.warnings.push(Warning::new(word!("adapter.vocabulary"), &subject));
         bundle.config.vocab_size = rows;
+        if own.is_some() {
+            bundle.set_tokenizer(own, None);
+        }
     }
     bundle.warnings.extend(told);
     let source = bundle.files.len();

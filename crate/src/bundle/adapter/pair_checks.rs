@@ -116,7 +116,7 @@ impl<'a> Parts<'a> {
             let base = of_base(own)?;
             let grown = self.resized(bundle, own, tensor).is_some();
             let refusal = || refuse(own, format!("{base:?}"), format!("{:?}", tensor.shape));
-            let hint = "the vocabulary was resized: the terminal merges it with --resize-vocabulary, and the adapter's table takes the place of the base's";
+            let hint = "the vocabulary was resized: with --resize-vocabulary, in a browser resizeVocabulary, the adapter's table takes the place of the base's";
             match base == tensor.shape || grown && resize {
                 true => None,
                 false if grown => Some(refusal().hint(hint)),
