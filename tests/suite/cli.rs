@@ -7,6 +7,8 @@ mod checkpoints;
 mod ends;
 #[cfg(target_os = "linux")]
 mod full_disks;
+#[cfg(target_os = "linux")]
+mod lost_device;
 mod merges;
 #[cfg(target_os = "linux")]
 mod mounts;

@@ -1,8 +1,18 @@
 //! The two words of every error: the dotted one, and the class that TypeScript shows.
 
+use std::fmt::Display;
+
 use super::{Class, Error, class, word};
 
 impl Error {
+    /// A lost device, for a reason that other crates give in several lines, with their backtrace.
+    pub fn device_lost(reason: impl Display) -> Self {
+        let text = reason.to_string();
+        let lines = text.lines().map(str::trim).take_while(|line| *line != "Backtrace:");
+        let reason = lines.filter(|line| !line.is_empty() && *line != "Caused by:").collect::<Vec<_>>().join(": ");
+        Error::DeviceLost { reason }
+    }
+
     /// The stable dotted word of this error.
     pub fn code(&self) -> &'static str {
         let word = match self {

@@ -245,6 +245,6 @@ impl Recording {
         count_dispatches(self.dispatches);
         // SAFETY: the graph keeps the pages of all buffers that its launches use; work of this thread alone is on its stream, in order, and
         // other threads leave the device alone (`RunBuffer::record`).
-        unsafe { self.graph.replay() }.map_err(|error| Error::DeviceLost { reason: error.to_string() })
+        unsafe { self.graph.replay() }.map_err(Error::device_lost)
     }
 }

@@ -11,7 +11,7 @@ use crate::gpu::{Buffer, launch};
 
 /// The stored bytes of a tensor, with its shape and dtype.
 pub async fn read_data<const D: usize>(tensor: Tensor<D>) -> Result<TensorData> {
-    tensor.into_data_async().await.map_err(|error| Error::DeviceLost { reason: error.to_string() })
+    tensor.into_data_async().await.map_err(Error::device_lost)
 }
 
 /// The values of an f32 tensor, row-major.
@@ -40,7 +40,7 @@ impl StartedRead {
             return Self::of(buffer.clone().float::<1>().narrow(0, 0, words)).await;
         };
         let read = launch::read_first(tensor, words);
-        Self::started(async { read.await.map_err(|reason| Error::DeviceLost { reason }) }).await
+        Self::started(async { read.await.map_err(Error::device_lost) }).await
     }
 
     async fn started(read: impl Future<Output = Result<Vec<f32>>> + 'static) -> Self {

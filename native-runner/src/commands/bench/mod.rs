@@ -157,7 +157,7 @@ pub fn run(args: &BenchArgs, output: &Output) -> Result<Outcome> {
 
 /// Waits until the device has finished all submitted work.
 fn settle(device: &Device) -> Result<()> {
-    device.inner().sync().map_err(|e| tabtune::Error::DeviceLost { reason: e.to_string() })?;
+    device.inner().sync().map_err(tabtune::Error::device_lost)?;
     Ok(())
 }
 

@@ -193,7 +193,13 @@ impl Driver<'_> {
         }
         match settled.and_then(|()| self.save()) {
             Ok(()) => self.progress.note(&format!("step {} is saved in {}", self.step(), self.folder().unwrap_or_default())),
-            Err(error) => log::warn!("the steps since {} could not be saved: {error} [{}]", self.saved.unwrap_or(self.first), error.code()),
+            Err(error) => {
+                let kept = self
+                    .saved
+                    .zip(self.folder())
+                    .map_or("no step of this run is saved".to_string(), |(step, folder)| format!("step {step} is saved in {folder}"));
+                log::warn!("the steps since {} could not be saved, {kept}: {error} [{}]", self.saved.unwrap_or(self.first), error.code());
+            }
         }
     }
 

@@ -1,0 +1,138 @@
+//! A Vulkan layer that loses the device, by the interface of the Vulkan loader for layers: from the submission of number `LOSE_AT` on, every call
+//! that can say so does. The test compiles it by itself, as a library of its own.
+
+use std::ffi::{CStr, c_char, c_void};
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering::SeqCst};
+
+type Call = unsafe extern "system" fn();
+type Lookup = unsafe extern "system" fn(*mut c_void, *const c_char) -> Option<Call>;
+
+const DEVICE_LOST: i32 = -4;
+const LOADER_INSTANCE_CREATE_INFO: u32 = 47;
+const LOADER_DEVICE_CREATE_INFO: u32 = 48;
+
+/// One of the structures that the loader chains to those of an application.
+#[repr(C)]
+struct Chained {
+    kind: u32,
+    next: *mut Chained,
+    /// 0 for a link.
+    function: u32,
+    link: *mut Link,
+}
+
+/// The next layer or driver.
+#[repr(C)]
+struct Link {
+    next: *mut Link,
+    instance: Lookup,
+    device: Option<Lookup>,
+}
+
+#[repr(C)]
+pub struct Negotiation {
+    kind: u32,
+    next: *mut c_void,
+    version: u32,
+    instance: Option<Lookup>,
+    device: Option<Lookup>,
+    physical: Option<Lookup>,
+}
+
+static INSTANCE: OnceLock<Lookup> = OnceLock::new();
+static DEVICE: OnceLock<Lookup> = OnceLock::new();
+/// The device, which is one at a time.
+static CREATED: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+static SUBMITTED: AtomicU64 = AtomicU64::new(0);
+
+fn lost() -> bool {
+    static AT: OnceLock<u64> = OnceLock::new();
+    SUBMITTED.load(SeqCst) >= *AT.get_or_init(|| std::env::var("LOSE_AT").unwrap().parse().unwrap())
+}
+
+/// The next link of a chain, which it takes off for the one after it.
+unsafe fn link_of(info: *mut c_void, kind: u32) -> (Lookup, Option<Lookup>) {
+    let mut at = unsafe { (*info.cast::<Chained>()).next };
+    while unsafe { (*at).kind != kind || (*at).function != 0 } {
+        at = unsafe { (*at).next };
+    }
+    let link = unsafe { (*at).link };
+    unsafe { (*at).link = (*link).next };
+    unsafe { ((*link).instance, (*link).device) }
+}
+
+unsafe extern "system" fn create_instance(info: *mut c_void, allocator: *mut c_void, instance: *mut *mut c_void) -> i32 {
+    let (next, _) = unsafe { link_of(info, LOADER_INSTANCE_CREATE_INFO) };
+    let _ = INSTANCE.set(next);
+    let call = unsafe { next(null_mut(), c"vkCreateInstance".as_ptr()) }.unwrap();
+    let call: unsafe extern "system" fn(*mut c_void, *mut c_void, *mut *mut c_void) -> i32 = unsafe { std::mem::transmute(call) };
+    unsafe { call(info, allocator, instance) }
+}
+
+unsafe extern "system" fn create_device(physical: *mut c_void, info: *mut c_void, allocator: *mut c_void, device: *mut *mut c_void) -> i32 {
+    let (next, of_device) = unsafe { link_of(info, LOADER_DEVICE_CREATE_INFO) };
+    let _ = DEVICE.set(of_device.unwrap());
+    let call = unsafe { next(null_mut(), c"vkCreateDevice".as_ptr()) }.unwrap();
+    type Create = unsafe extern "system" fn(*mut c_void, *mut c_void, *mut c_void, *mut *mut c_void) -> i32;
+    let call: Create = unsafe { std::mem::transmute(call) };
+    unsafe { call(physical, info, allocator, device) }
+}
+
+macro_rules! losing {
+    ($name:ident, $vulkan:literal, $count:expr, ($($arg:ident: $kind:ty),*)) => {
+        unsafe extern "system" fn $name(handle: *mut c_void, $($arg: $kind),*) -> i32 {
+            SUBMITTED.fetch_add($count, SeqCst);
+            if lost() {
+                return DEVICE_LOST;
+            }
+            static NEXT: OnceLock<Call> = OnceLock::new();
+            let next = NEXT.get_or_init(|| unsafe { (DEVICE.get().unwrap())(CREATED.load(SeqCst), $vulkan.as_ptr()) }.unwrap());
+            let next: unsafe extern "system" fn(*mut c_void, $($kind),*) -> i32 = unsafe { std::mem::transmute(*next) };
+            unsafe { next(handle, $($arg),*) }
+        }
+    };
+}
+
+losing!(submit, c"vkQueueSubmit", 1, (count: u32, submits: *const c_void, fence: u64));
+losing!(wait_fences, c"vkWaitForFences", 0, (count: u32, fences: *const u64, all: u32, timeout: u64));
+losing!(fence_status, c"vkGetFenceStatus", 0, (fence: u64));
+losing!(wait_semaphores, c"vkWaitSemaphores", 0, (info: *const c_void, timeout: u64));
+losing!(semaphore_value, c"vkGetSemaphoreCounterValue", 0, (semaphore: u64, value: *mut u64));
+losing!(wait_idle, c"vkDeviceWaitIdle", 0, ());
+
+unsafe extern "system" fn device_lookup(device: *mut c_void, name: *const c_char) -> Option<Call> {
+    CREATED.store(device, SeqCst);
+    let own: *const () = match unsafe { CStr::from_ptr(name) }.to_bytes() {
+        b"vkGetDeviceProcAddr" => device_lookup as *const (),
+        b"vkQueueSubmit" => submit as *const (),
+        b"vkWaitForFences" => wait_fences as *const (),
+        b"vkGetFenceStatus" => fence_status as *const (),
+        b"vkWaitSemaphores" | b"vkWaitSemaphoresKHR" => wait_semaphores as *const (),
+        b"vkGetSemaphoreCounterValue" | b"vkGetSemaphoreCounterValueKHR" => semaphore_value as *const (),
+        b"vkDeviceWaitIdle" => wait_idle as *const (),
+        _ => return unsafe { DEVICE.get()?(device, name) },
+    };
+    Some(unsafe { std::mem::transmute::<*const (), Call>(own) })
+}
+
+unsafe extern "system" fn instance_lookup(instance: *mut c_void, name: *const c_char) -> Option<Call> {
+    let own: *const () = match unsafe { CStr::from_ptr(name) }.to_bytes() {
+        b"vkGetInstanceProcAddr" => instance_lookup as *const (),
+        b"vkGetDeviceProcAddr" => device_lookup as *const (),
+        b"vkCreateInstance" => create_instance as *const (),
+        b"vkCreateDevice" => create_device as *const (),
+        _ => return unsafe { INSTANCE.get()?(instance, name) },
+    };
+    Some(unsafe { std::mem::transmute::<*const (), Call>(own) })
+}
+
+/// Where the loader begins.
+#[unsafe(export_name = "vkNegotiateLoaderLayerInterfaceVersion")]
+pub unsafe extern "system" fn negotiate(asked: *mut Negotiation) -> i32 {
+    let asked = unsafe { &mut *asked };
+    asked.version = 2;
+    (asked.instance, asked.device, asked.physical) = (Some(instance_lookup as Lookup), Some(device_lookup as Lookup), None);
+    0
+}
