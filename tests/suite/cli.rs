@@ -9,6 +9,7 @@ mod ends;
 mod full_disks;
 #[cfg(target_os = "linux")]
 mod lost_device;
+mod merge_matrix;
 mod merges;
 #[cfg(target_os = "linux")]
 mod mounts;

@@ -48,9 +48,28 @@ function models(made, short) {
   ];
 }
 
+/** Bases of every kind with one adapter, and what they become when it is merged. */
+async function merged(binary, made, short) {
+  const run = (...given) => promisify(execFile)(binary, given);
+  const [wide, run1] = [join(made, 'wide'), join(made, 'run')];
+  const settings = ['--steps', '2', '--batch-size', '1', '--seq-len', '16', '--learning-rate', '1e-2', '--seed', '1', '--device', 'cpu'];
+  await run('train', '--model', wide, '--lora', '--lora-r', '4', '--lora-targets', 'all-linear', '--data', join(root, 'LICENSE'), ...settings, '--out', run1);
+  await run('export', '--checkpoint', run1, '--format', 'peft', '--to', join(made, 'factors'));
+  const bases = short ? ['bf16', 'q4_k_m'] : ['f32', 'f16', 'bf16', 'q8_0', 'q4_k_m'];
+  const outs = [...folders(short ? ['stored', 'f32'] : DTYPES), ...ggufOf(short ? ['as-base', 'q4_k_m'] : ['as-base', 'f32', 'f16', 'bf16', 'q8_0', 'q4_k_m'])];
+  for (const base of bases) {
+    const blocks = base.startsWith('q');
+    const to = join(made, `wide-${base}`);
+    if (blocks) mkdirSync(to);
+    await run('convert', '--model', wide, ...(blocks ? ['--format', 'gguf', '--type', base, '--to', join(to, 'model.gguf')] : ['--dtype', base, '--to', to]));
+  }
+  for (const base of bases) for (const file of readdirSync(join(made, `wide-${base}`))) if (file.includes('receipt')) rmSync(join(made, `wide-${base}`, file));
+  return bases.map((base) => ({ name: `wide-${base}`, adapter: 'factors', ask: outs }));
+}
+
 /** What the terminal is asked for. */
 function args({ model, adapter }, { format = 'safetensors', type, dtype, encoding, shardBytes, manifest, base = [], card = {} }, to) {
-  const pairs = { type, dtype, encoding, 'shard-bytes': shardBytes, license: card.license, 'base-model': card.baseModel, 'data-note': card.data, note: card.text, 'merge-adapter': adapter && join(GOLDEN, 'adapters', adapter) };
+  const pairs = { type, dtype, encoding, 'shard-bytes': shardBytes, license: card.license, 'base-model': card.baseModel, 'data-note': card.data, note: card.text, 'merge-adapter': adapter };
   const given = Object.entries(pairs).flatMap(([key, value]) => (value === undefined ? [] : [`--${key}`, String(value)]));
   const files = base.map((name) => join(GOLDEN, 'models', name));
   return ['convert', '--json', '--model', model, '--to', to, '--format', format, '--name', 'm', ...(files.length > 0 ? ['--base', ...files] : []), ...(manifest ? ['--manifest'] : []), ...given];
@@ -76,9 +95,9 @@ const sorted = ({ files, refused }) => (files ? files.sort(([a], [b]) => (a < b 
 
 /** The same in the page. */
 const inPage = (page, subject) =>
-  page.do(async (_, { name, names, adapter, ask }) => {
+  page.do(async (_, { name, names, served: adapter, ask }) => {
     const e = await import('/torture/exports.mjs');
-    const mergeAdapter = adapter && (await e.fetched(`/adapters/${adapter}`, ['adapter_config.json', 'adapter_model.safetensors']));
+    const mergeAdapter = adapter && (await e.fetched(adapter, ['adapter_config.json', 'adapter_model.safetensors']));
     const exported = async (model) => {
       const all = [];
       for (const { base, ...options } of ask) {
@@ -131,7 +150,13 @@ export async function twins(binary, tally, { short }) {
   const out = mkdtempSync(join(tmpdir(), 'tabtune-twins-out-'));
   const arena = await Arena.start({ folders: { '/made/': made, '/models/': join(GOLDEN, 'models'), '/adapters/': join(GOLDEN, 'adapters') } });
   try {
-    const all = models(made, short).map((each) => ({ ...each, model: join(made, each.name), names: readdirSync(join(made, each.name)) }));
+    const places = ({ name, adapter }) => {
+      const own = adapter === 'factors';
+      const factors = adapter && { adapter: own ? join(made, adapter) : join(GOLDEN, 'adapters', adapter), served: `/${own ? 'made' : 'adapters'}/${adapter}` };
+      return { ...factors, model: join(made, name), names: readdirSync(join(made, name)) };
+    };
+    const listed = models(made, short);
+    const all = [...listed, ...(await merged(binary, made, short))].map((each) => ({ ...each, ...places(each) }));
     const natives = async (subject) => {
       const found = [];
       for (const options of subject.ask) {

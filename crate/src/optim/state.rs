@@ -110,7 +110,7 @@ impl StateTensor {
         match &self.data {
             StateData::Step(step) => Ok(step.to_le_bytes().to_vec()),
             StateData::Tensor(tensor) => {
-                let data = tensor.clone().into_data_async().await.map_err(|e| Error::device_lost(e))?;
+                let data = tensor.clone().into_data_async().await.map_err(Error::device_lost)?;
                 Ok(data.as_bytes()[..self.len_bytes()].to_vec())
             }
         }

@@ -47,7 +47,7 @@ pub fn run(args: &TrainArgs, output: &Output) -> Result<Outcome> {
     if args.eval_every.is_some() {
         run.trainer.check_evaluation()?;
     }
-    if let Some(place) = &place {
+    for place in place.iter().chain(best.as_ref().map(Best::place)) {
         let stream = tabtune::checkpoint::write(&run.trainer, &run.assets, &run.origin)?;
         place.check_room(&stream, largest_checkpoint(&run.trainer, &stream)?)?;
     }

@@ -73,3 +73,24 @@ fn a_disk_that_is_full_at_a_save_keeps_the_checkpoint_before() {
     let step = is_that_of_an_unbroken_run(&text(&kept), &args, &place);
     assert!(step >= 10 && step.is_multiple_of(10), "{step}");
 }
+
+/// The best is kept elsewhere, where there is room for nothing: that is known before the first step.
+#[test]
+fn a_disk_without_room_for_the_best_is_refused_at_the_start() {
+    let place = folder("best-disk");
+    let (config, data) = tiny(&place);
+    let disk = place.join("disk");
+    fs::create_dir(&disk).unwrap();
+    let Some(mount) = super::mounts::Mount::new(&disk, 1 << 15, "a best that has no room") else { return };
+    let (out, best) = (text(&place.join("run")), text(&disk.join("best")));
+    let args = [&short(&config, &data)[..], &["--out", &out, "--keep-best", &best, "--eval-every", "1", "--json"]].concat();
+    let more = ["--validation-fraction", "0.2"];
+    let ended = Command::new(&mount.inside[0]).args(&mount.inside[1..]).arg(binary()).args(args).args(more).output().unwrap();
+    let printed = String::from_utf8(ended.stdout).unwrap();
+    let [only] = &printed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect::<Vec<_>>()[..] else {
+        panic!("{printed}")
+    };
+    assert_eq!((ended.status.code(), &only["error"]["code"]), (Some(1), &json!("sink.write")), "{only}");
+    assert!(only["error"]["message"].as_str().unwrap().contains("best: expected room for"), "{only}");
+    assert!(!Path::new(&out).exists(), "nothing is left of the run's own folder");
+}

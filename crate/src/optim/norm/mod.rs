@@ -74,7 +74,7 @@ pub fn sum_of_squares(grads: Vec<(Buffer, usize)>) -> Result<Option<SquareSum>> 
 /// The global 2-norm of gradients; each comes with its number of elements. NaN or infinite if any element is.
 pub async fn global_norm(grads: Vec<(Buffer, usize)>) -> Result<f64> {
     let Some(SquareSum { sum, .. }) = sum_of_squares(grads)? else { return Ok(0.0) };
-    let data = sum.into_data_async().await.map_err(|e| Error::device_lost(e))?;
+    let data = sum.into_data_async().await.map_err(Error::device_lost)?;
     let sum = data.iter::<f32>().next().unwrap_or(f32::NAN);
     Ok(f64::from(sum).sqrt())
 }

@@ -48,6 +48,11 @@ impl Best {
         let place = Folder::for_checkpoints(path)?;
         Ok(Self { evaluation: place.evaluation()?, place })
     }
+
+    /// The folder.
+    pub fn place(&self) -> &Folder {
+        &self.place
+    }
 }
 
 impl Driver<'_> {
