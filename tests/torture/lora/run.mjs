@@ -9,9 +9,10 @@ import { writtenInto } from '../consumers/report.mjs';
 import { big } from './big.mjs';
 import { llamacpp, peft, smollm as real } from './consumers.mjs';
 import { extraction, quality, smollm } from './quality.mjs';
+import { auto, tables } from './tables.mjs';
 import { browser } from './tab.mjs';
 
-const PARTS = { llamacpp, 'llamacpp-smollm': real, peft, quality, extraction, smollm, browser, big };
+const PARTS = { llamacpp, 'llamacpp-smollm': real, peft, tables, auto, quality, extraction, smollm, browser, big };
 const FILE = join(root, 'tests', 'torture', 'LORA.md');
 const HEAD = `# Adapters: what holds of LoRA in full
 
