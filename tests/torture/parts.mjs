@@ -28,7 +28,7 @@ export const PARTS = {
   panics: { work: panics, full: { times: 10 }, short: { times: 1 } },
   storage: { work: storage, full: { times: 10 }, short: { short: true } },
   quota: { work: quota, full: {}, short: { short: true } },
-  flips: { work: flips, full: { times: 200, resumes: 20 }, short: { times: 64, resumes: 1 } },
+  flips: { work: flips, full: { times: 200, resumes: 20 }, short: { times: 32, resumes: 1 } },
   defaults: { work: defaults, full: { times: 10, long: 2 }, short: { times: 1 } },
   crossing: { work: crossing, full: {}, short: { short: true } },
   files: { work: files, full: { sizes: { ...TWO_OF_256_MIB, tied: true }, bound: 96 }, short: { sizes: ONE_OF_64_MIB, bound: 48, short: true } },
@@ -39,5 +39,5 @@ export const PARTS = {
   abort: { work: abort, full: { delays: [0, 50, 300, 1000, 3000], large: true }, short: { delays: [30] } },
   csp: { work: csp, full: {}, short: {} },
   heap: { work: heap, full: { sizes: TWO_OF_256_MIB, bound: 96, optimizer: { type: 'adamw' }, beyond: true }, short: { sizes: ONE_OF_64_MIB, bound: 48, optimizer: { type: 'sgd', momentum: 0.9 } } },
-  hidden: { work: hidden, full: { secs: 600 }, short: { secs: 10 } },
+  hidden: { work: hidden, full: { secs: 600 }, short: { secs: 5 } },
 };

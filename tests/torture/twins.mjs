@@ -55,7 +55,7 @@ async function merged(binary, made, short) {
   const settings = ['--steps', '2', '--batch-size', '1', '--seq-len', '16', '--learning-rate', '1e-2', '--seed', '1', '--device', 'cpu'];
   await run('train', '--model', wide, '--lora', '--lora-r', '4', '--lora-targets', 'all-linear', '--data', join(root, 'LICENSE'), ...settings, '--out', run1);
   await run('export', '--checkpoint', run1, '--format', 'peft', '--to', join(made, 'factors'));
-  const bases = short ? ['bf16', 'q4_k_m'] : ['f32', 'f16', 'bf16', 'q8_0', 'q4_k_m'];
+  const bases = short ? ['q4_k_m'] : ['f32', 'f16', 'bf16', 'q8_0', 'q4_k_m'];
   const outs = [...folders(short ? ['stored', 'f32'] : DTYPES), ...ggufOf(short ? ['as-base', 'q4_k_m'] : ['as-base', 'f32', 'f16', 'bf16', 'q8_0', 'q4_k_m'])];
   for (const base of bases) {
     const blocks = base.startsWith('q');

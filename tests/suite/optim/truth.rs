@@ -406,11 +406,11 @@ fn truth_is_left_by_a_rate_of_a_ten_thousandth_too_much() {
     }
 }
 
-/// Of 200 configurations a device has some; in the full form all.
+/// Of 200 configurations each device has some; in the full form all.
 fn on_both(kind: &str) {
-    follows_the_truth(kind, &cpu(), 0..200);
+    follows_the_truth(kind, &cpu(), 0..if in_full() { 200 } else { 90 });
     if let Some(device) = gpu() {
-        follows_the_truth(kind, &device, 0..if in_full() { 200 } else { 60 });
+        follows_the_truth(kind, &device, 0..if in_full() { 200 } else { 30 });
     }
 }
 
@@ -419,7 +419,7 @@ fn adamw_follows_its_paper_in_float64() {
     on_both("adamw");
     // There it moves two parameters in a dispatch.
     if let Some(device) = as_a_gpu() {
-        follows_the_truth("adamw", &device, 0..if in_full() { 200 } else { 60 });
+        follows_the_truth("adamw", &device, 0..if in_full() { 200 } else { 30 });
     }
 }
 
