@@ -182,10 +182,11 @@ async function main() {
   // Compilers need nothing of what setup installs but, at the end, wasm-bindgen. They share macros and build scripts, so that Cargo runs one at a
   // time; the browser tests begin with the first.
   const module = inBrowser ? slots.run(() => buildWasm('quick', stages, ready)) : undefined;
-  const core = module?.then(() => buildPackage('quick'));
+  // A core that is there already waits for nothing; what packs it is installed by setup.
+  const core = module && Promise.all([module, ready]).then(() => buildPackage('quick'));
   const advice = 'mend what the compiler says above and run this again: what was compiled is kept.';
   const native = compiles ? Promise.allSettled([module]).then(() => stages.run(COMPILE, { key: `${COMPILE}${first ? ', first' : ''}`, advice }, (onLine) => slots.run(() => compileNative(onLine)))) : undefined;
-  const released = releases ? slots.run(() => buildWasm('release', stages, ready)).then(() => buildPackage('release')) : undefined;
+  const released = releases ? Promise.all([slots.run(() => buildWasm('release', stages, ready)), ready]).then(() => buildPackage('release')) : undefined;
   // Reported by the parts that wait for them.
   for (const promise of [module, core, native, released]) promise?.catch(() => undefined);
   await ready;

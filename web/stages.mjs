@@ -31,6 +31,9 @@ const LAST_RUNS = join(cacheDir, 'stage-times.json');
 /** How often the time is shown: on a terminal in a line that is written again, in a log by a line each. */
 const [TERMINAL_MILLIS, LOG_MILLIS] = [1000, 30_000];
 
+/** Before a tenth is done, how far a stage is does not tell how long it takes. */
+const TELLING_PROGRESS = 0.1;
+
 /** A compiler says what is wrong at the end. */
 const SHOWN_LINES = 200;
 
@@ -57,7 +60,7 @@ function remember(key, seconds, lines) {
 export function outlook({ seconds, last, usual, progress }) {
   const before = last ?? usual;
   if (before === undefined) return '';
-  const byProgress = progress > 0 ? seconds / progress : 0;
+  const byProgress = progress >= TELLING_PROGRESS ? seconds / progress : 0;
   const total = Math.max(byProgress, seconds < before ? before : seconds * 1.1);
   const corrected = total > before * 1.1 ? ` (${clock(before)} ${last === undefined ? 'on a quiet machine' : 'last time'})` : '';
   return ` of about ${clock(total)}${corrected}`;

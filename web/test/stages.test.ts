@@ -70,6 +70,8 @@ describe('stages', () => {
     // A third done after 200 s.
     expect(outlook({ seconds: 200, last: 300, usual: 30, progress: 1 / 3 })).toBe(' of about 10:00 (5:00 last time)');
     expect(outlook({ seconds: 200, usual: 300, progress: 1 / 3 })).toBe(' of about 10:00 (5:00 on a quiet machine)');
+    // One line of many was heard, that it waits: no estimate of hours.
+    expect(outlook({ seconds: 108, last: 498, progress: 1 / 145 })).toBe(' of about 8:18');
     // Small things come first: what seems to be done sooner is not promised.
     expect(outlook({ seconds: 20, last: 300, progress: 0.5 })).toBe(' of about 5:00');
   });
