@@ -106,7 +106,7 @@ impl<'a> Pieces<'a> {
         self.factors.as_ref().map_or(0.0, Factors::rounding_error)
     }
 
-    /// What adding in f32 made of merged values so far: the squares of all differences.
+    /// The squares of all that adding in f32 changed in merged values so far.
     pub(super) fn sum_squares(&self) -> f64 {
         self.factors.as_ref().map_or(0.0, Factors::sum_squares)
     }

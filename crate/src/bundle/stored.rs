@@ -158,8 +158,8 @@ impl StoredTensor {
         self.entry.merge.as_ref().is_some_and(|merge| merge.exact)
     }
 
-    /// The 2-norm of what an adapter adds to its values, if those are exact sums, and the mean square of what adding in f32 made of those that
-    /// were read.
+    /// The 2-norm of what an adapter adds to its values, if those are exact sums, and the mean square of what adding in f32 changed in
+    /// those that were read.
     pub(super) fn change(&self) -> Result<Option<(f64, f64)>> {
         let Some(merge) = self.entry.merge.as_ref().filter(|merge| merge.exact) else { return Ok(None) };
         let Summed { values, squares } = self.summed.get();

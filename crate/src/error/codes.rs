@@ -52,7 +52,7 @@ codes! {
     "adapter.target.unsupported" => BadOption, Core, "a module that an adapter cannot train: factors belong to matrices inside the blocks";
     "adapter.type.unsupported" => BadModelFile, Core, "an adapter of another type than LORA";
     "adapter.untied" => Warning, Core, "an adapter changes only one of input embedding and head, so the tied model has a head of its own from now on";
-    "adapter.vocabulary" => Warning, Core, "an adapter brings more rows of embedding and head than the base has, which take their place; the tokenizer stays that of the base";
+    "adapter.vocabulary" => Warning, Core, "an adapter brings more rows of embedding and head than the base has, which take their place, with the tokenizer that lies beside the adapter, else the base's";
     "bench.torch" => BadOption, Core, "a Python that cannot make the steps of `bench gpu --torch`: without PyTorch or transformers, or failing";
     "browser.insecure" => UnsupportedBrowser, Page, "a page over plain http, to which browsers give neither WebGPU nor locks";
     "browser.worker" => UnsupportedBrowser, Page, "module workers are missing: this is not a browser page";

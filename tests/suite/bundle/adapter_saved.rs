@@ -95,6 +95,14 @@ fn a_vocabulary_that_grew_is_taken_where_that_is_asked_for() {
     let bundle = open_bundle_with(llama(Dtype::F32, false), options).unwrap();
     assert_eq!(bundle.tokenizer.as_ref().map(tabtune::tokenizer::Tokenizer::vocab_size), Some(7));
     assert!(bundle.warnings[0].message().contains("5 → 7 rows, with the adapter's tokenizer"), "{}", bundle.warnings[0].message());
+    // A refused one costs no tensor, and is not replaced by one that knows fewer tokens.
+    let mut options = OpenOptions { resize_vocabulary: true, ..adapter(&config(), &with_pair(&both)) };
+    options.adapter.as_mut().unwrap().push(super::files::file("tokenizer.json", "{}".to_string()));
+    let bundle = open_bundle_with(llama(Dtype::F32, false), options).unwrap();
+    assert_eq!(bundle.read_f32(HEAD).unwrap(), head.3);
+    assert_eq!(codes(&bundle), ["adapter.vocabulary", "tokenizer.invalid"]);
+    assert!(bundle.warnings[0].message().contains("5 → 7 rows, without a tokenizer"), "{}", bundle.warnings[0].message());
+    assert_eq!(bundle.need_tokenizer().unwrap_err().code(), "tokenizer.invalid");
     // One of the two alone does not fit the other.
     assert_eq!(merged(false, &both[..1], true).unwrap_err().code(), "adapter.shape");
     // What has fewer rows is no larger vocabulary.

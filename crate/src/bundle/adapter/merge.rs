@@ -197,7 +197,7 @@ impl Factors {
         f64::from(self.scale).abs() * (0..self.rank).map(below).sum::<f64>().max(0.0).sqrt()
     }
 
-    /// What adding in f32 made of the sums so far: the squares of all differences.
+    /// The squares of all that adding in f32 changed in the sums so far.
     pub(in crate::bundle) fn sum_squares(&self) -> f64 {
         self.squares
     }

@@ -7,7 +7,7 @@ use super::merge::{Merge, MergedAdapter};
 use super::pairs::{PREFIX, Parts, entry};
 use crate::bundle::decode::Encoding;
 use crate::bundle::names::{self, HEAD, Layout};
-use crate::bundle::open::hf_tokenizer;
+use crate::bundle::open::{hf_tokenizer, or_refused};
 use crate::bundle::provenance::sha256_of;
 use crate::bundle::receipt_parts::ReceiptFile;
 use crate::bundle::refusal::{Warning, known_mark};
@@ -32,24 +32,31 @@ const MLX_WEIGHTS: &str = "adapters.safetensors";
 /// warning `adapter.untied`, and what the adapter does not change keeps the base's values.
 ///
 /// The sums are rounded to the dtypes of the tensors, but for blocks, and for all tensors if they are to be `exact`: those are F32 then. With `resize`
-/// an embedding and a head of more rows than the base's take their place, and the tokenizer that lies beside them that of the base.
+/// an embedding and a head of more rows than the base's take their place, and the tokenizer that lies beside them that of the base, refused or
+/// not.
 ///
 /// # Errors
 /// `adapter.*` as in crate/FORMATS.md, "PEFT adapter"; `format.unsupported` for pickles and other formats; `bundle.config.missing` and
 /// `bundle.weights.missing` for absent files.
 pub(in crate::bundle) fn merge_adapter(bundle: &mut Bundle, files: Vec<Box<dyn ByteSource>>, exact: bool, resize: bool) -> Result<()> {
-    let own = if resize { hf_tokenizer(&files)? } else { None };
+    let (mut refused, mut of_tokenizer) = (None, Vec::new());
+    let own = if resize { or_refused(hf_tokenizer(&files), &mut refused, &mut of_tokenizer)? } else { None };
     let opened = Opened::of(bundle, files)?;
     let parts = opened.parts(bundle)?;
     untie(bundle, &parts);
     let told = parts.check(bundle, resize)?;
     if let Some(rows) = parts.vocabulary(bundle)? {
-        let whose = if own.is_some() { "the adapter's" } else { "the base's" };
-        let subject = format!("{} → {rows} rows, with {whose} tokenizer", bundle.config.vocab_size);
+        let tokenizer = match (&own, &refused) {
+            (Some(_), _) => "with the adapter's tokenizer",
+            (None, Some(_)) => "without a tokenizer, since the adapter's was refused",
+            (None, None) => "with the base's tokenizer",
+        };
+        let subject = format!("{} → {rows} rows, {tokenizer}", bundle.config.vocab_size);
         bundle.warnings.push(Warning::new(word!("adapter.vocabulary"), &subject));
         bundle.config.vocab_size = rows;
-        if own.is_some() {
-            bundle.set_tokenizer(own, None);
+        bundle.warnings.extend(of_tokenizer);
+        if own.is_some() || refused.is_some() {
+            bundle.set_tokenizer(own, refused);
         }
     }
     bundle.warnings.extend(told);

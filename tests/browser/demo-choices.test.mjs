@@ -1,4 +1,5 @@
-// The demo trains an adapter beside a dropped file: bytes of both ways, the base beside the run, a resume that asks for it by name.
+// The demo's choices: an adapter beside a dropped file, with the bytes of both ways and a resume that asks for the base by name; and a choice that
+// changes while a start fails, which leaves nothing behind.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -54,5 +55,53 @@ test('demo trains an adapter, and asks for its base by name when the run goes on
   await stateIs(page, 'done');
   assert.match(await page.textContent('#run-base'), /beside tiny\.gguf/);
   assert.deepEqual(record.errors, []);
+  await page.close();
+});
+
+/** Runs in the page: counts workers that were not ended. */
+function counting() {
+  const live = new Set();
+  window.Worker = class extends Worker {
+    constructor(...all) {
+      super(...all);
+      live.add(this);
+    }
+    terminate() {
+      live.delete(this);
+      super.terminate();
+    }
+  };
+  window.workers = () => live.size;
+}
+
+/** Runs in the page: starts a run, and waits until the page is no more starting. */
+function start() {
+  const main = document.querySelector('#main');
+  return new Promise((ended) => {
+    let starting = false;
+    new MutationObserver((_, observer) => {
+      if (main.dataset.state === 'starting') starting = true;
+      else if (starting) ended(observer.disconnect());
+    }).observe(main, { attributes: true });
+    document.querySelector('#start').click();
+  });
+}
+
+test('a choice that changes while a start fails leaves no worker behind', async () => {
+  const { page } = await browser.open(`${site.url}/demo/`, { script: counting });
+  await page.waitForSelector('#start:enabled', { timeout: 60_000 });
+  // That of the saved runs, and that of the model.
+  const wanted = await page.evaluate(() => window.workers());
+  // More than any device has, which is known when one is open.
+  await page.fill('#s-batch', '1000000');
+  let length = 65;
+  // The page follows a choice after a while, which falls before, into and after what fails.
+  for (let ahead = 140; ahead < 280; ahead += 7) {
+    await page.fill('#s-length', String((length += 1)));
+    await page.waitForTimeout(ahead);
+    await page.evaluate(start);
+    assert.match(await page.textContent('#status'), /device\.limit/);
+  }
+  await page.waitForFunction((count) => window.workers() === count, wanted, { timeout: 20_000 });
   await page.close();
 });
