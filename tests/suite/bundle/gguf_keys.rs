@@ -56,6 +56,35 @@ fn every_known_key_is_honoured_harmless_or_refused() {
     }
 }
 
+/// What llama.cpp's graphs of these families compute with, whatever the table says of it.
+#[test]
+fn keys_that_llama_cpp_computes_with_are_refused() {
+    let keys = [
+        ("rope.scaling.attn_factor", 1.5),
+        ("rope.scaling.yarn_attn_factor", 1.5),
+        ("rope.scaling.yarn_ext_factor", 1.0),
+        ("attention.clamp_kqv", 8.0),
+        ("attention.max_alibi_bias", 8.0),
+        ("attention.scale", 0.25),
+        ("attn_logit_softcapping", 50.0),
+        ("final_logit_softcapping", 30.0),
+        ("logit_scale", 0.25),
+        ("residual_scale", 1.4),
+        ("embedding_scale", 12.0),
+    ];
+    for (family, (key, value)) in FAMILIES.into_iter().flat_map(|family| keys.map(|key| (family, key))) {
+        // GPT-2 turns nothing, so that it has no such keys.
+        if family == "gpt2" && key.starts_with("rope.") {
+            continue;
+        }
+        let error = with(family, key, Meta::F32(value)).expect_err(&format!("{family}.{key}")).to_string();
+        assert!(error.contains(&format!("{family}.{key}")), "{error}");
+    }
+    for (key, value) in [("expert_count", 4), ("nextn_predict_layers", 1), ("attention.shared_kv_layers", 2)] {
+        assert!(with("llama", key, Meta::U32(value)).is_err(), "{key}");
+    }
+}
+
 #[test]
 fn a_key_that_nobody_knows_is_a_warning() {
     for family in FAMILIES {

@@ -117,6 +117,22 @@ fn a_folder_that_is_not_ours_is_refused_and_stays() {
     assert_eq!(refuse(&train(&config, &data, &file)).0, "output.occupied");
 }
 
+#[test]
+fn files_that_only_the_checkpoint_before_had_are_removed() {
+    let place = folder("fewer-files");
+    let (config, data) = tiny(&place);
+    let out = text(&place.join("run"));
+    let model = text(&place.join("model"));
+    succeed(&train(&config, &data, &model));
+    let ours = || contents(Path::new(&out)).into_keys().map(|path| text(&path)).collect::<Vec<_>>();
+    let beside = ["train", "--model", &model, "--data", &data, "--device", "cpu", "--batch-size", "2", "--seq-len", "16", "--lora"];
+    succeed(&[&beside[..], &["--steps", "2", "--out", &out]].concat());
+    let before = ours();
+    succeed(&train(&config, &data, &out));
+    let gone: Vec<_> = before.iter().filter(|path| !ours().contains(path)).collect();
+    assert!(!gone.is_empty() && gone.iter().all(|path| path.contains("adapter")), "{gone:?} of {before:?}");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_link_is_followed_and_one_to_nothing_refused() {
