@@ -15,7 +15,6 @@ mod scratch;
 mod selection;
 mod settings;
 mod signals;
-mod wait;
 
 use std::process::ExitCode;
 

@@ -6,37 +6,17 @@ pub mod packed;
 pub mod record;
 pub mod tape;
 
-use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll, Wake, Waker};
+use std::sync::OnceLock;
 
 use burn::tensor::Tensor;
+pub use futures_lite::future::block_on;
 use tabtune::device::{Device, DeviceKind};
 use tabtune::gpu::{launch, read_data};
 use tabtune::model::{Model, ParamVisitor};
 
-struct Unpark(std::thread::Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
 /// Whether tests whose cases would take minutes have all of them: `TABTUNE_FULL=1`.
 pub fn in_full() -> bool {
     std::env::var_os("TABTUNE_FULL").is_some()
-}
-
-/// Waits for a future on this thread.
-pub fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let mut future = std::pin::pin!(future);
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(value) => return value,
-            Poll::Pending => std::thread::park(),
-        }
-    }
 }
 
 /// Name and bytes of each parameter, as they are stored.

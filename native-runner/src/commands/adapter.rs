@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use futures_lite::future::block_on;
 use tabtune::bundle::Warning;
 use tabtune::config::Names;
 use tabtune::interrupt::Interrupt;
@@ -16,7 +17,6 @@ use crate::output::Output;
 use crate::place::Folder;
 use crate::progress::Progress;
 use crate::settings::targets;
-use crate::wait::wait;
 
 /// Merges the adapter into its base, or makes one of two models.
 pub fn run(args: &AdapterArgs, output: &Output) -> Result<Outcome> {
@@ -38,7 +38,7 @@ fn extract(model: &Path, base: &Path, options: &ExtractOptions, to: &Path, outpu
     let (tuned, base) = (open_model(model)?, open_model(base)?);
     let bar = Progress::new(100, 0, !output.json());
     let mut progress = |done: u64, total: u64| bar.step(done.saturating_mul(100) / total.max(1), "percent".into());
-    let extracted = wait(extract_adapter(&tuned, &base, options, &Interrupt::none(), &mut progress));
+    let extracted = block_on(extract_adapter(&tuned, &base, options, &Interrupt::none(), &mut progress));
     bar.end();
     let mut extracted = extracted?;
     for warning in &extracted.warnings {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use futures_lite::future::block_on;
 use safetensors::SafeTensors;
 use serde_json::{Map, Value, json};
 use tabtune::Error;
@@ -21,7 +22,6 @@ use crate::oracle::judge::{Subject, judge, unsupported};
 use crate::oracle::lora::{LoraCase, describe as describe_beside, judge_lora};
 use crate::oracle::{Case, Oracle, Task, Verdict};
 use crate::output::Output;
-use crate::wait::wait;
 
 /// Assets that only `fetch-assets.sh --full` makes: their absence is not a failure.
 const FULL_ASSETS: [&str; 2] = ["smollm2/hf", "smollm2/SmolLM2-135M-Instruct.F16.gguf"];
@@ -157,7 +157,7 @@ impl Bench {
         let absent = || unreadable(&case.model, "not loaded");
         let (.., model) = self.model.as_ref().ok_or_else(absent)?;
         let tokenizer = self.tokenizers.get(&case.tokenizer).ok_or_else(absent)?;
-        Ok(Answer::Judged(wait(judge(&case.task, &Subject { model, merged: case.lora.is_some(), tokenizer, text: &text, gradients }))?))
+        Ok(Answer::Judged(block_on(judge(&case.task, &Subject { model, merged: case.lora.is_some(), tokenizer, text: &text, gradients }))?))
     }
 
     /// A case of a model with an adapter beside it.
@@ -172,10 +172,10 @@ impl Bench {
         let lora = self.assets.join(&case.lora);
         let bundle = open_wanted(&self.assets.join(&case.model), Wanted { adapter: Some(&lora), apart: true, ..Wanted::default() })?;
         let settings = bundle.attached().ok_or_else(|| unreadable(&case.lora, "no factors"))?.settings();
-        let model = wait(Model::for_inference(&bundle, self.base_storage, &self.device.inner(), &Interrupt::none()))?;
+        let model = block_on(Model::for_inference(&bundle, self.base_storage, &self.device.inner(), &Interrupt::none()))?;
         let tokenizer = self.tokenizers.get(&case.tokenizer).ok_or_else(|| unreadable(&case.tokenizer, "not loaded"))?;
         let subject = Subject { model: &model, merged: false, tokenizer, text: &text, gradients: None };
-        let judged = wait(judge_lora(&case.task, &subject, &settings))?;
+        let judged = block_on(judge_lora(&case.task, &subject, &settings))?;
         let mut more = Map::new();
         describe_beside(&model, judged.digest, &mut more);
         Ok(Answer::Beside(judged.verdict, more))

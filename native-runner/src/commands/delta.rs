@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::rc::Rc;
 
+use futures_lite::future::block_on;
 use serde_json::json;
 use tabtune::bundle::{ByteSource, FileStream, PortableModelImportRequest};
 use tabtune::portable::{Companions, ModelAdapterDelta, PortableModelBundle, PortableModelStateDict, open_safetensors};
@@ -13,23 +14,22 @@ use crate::error::Result;
 use crate::files::{FileSource, file_name, files_of, has_ending};
 use crate::output::Output;
 use crate::place::OneFile;
-use crate::wait::wait;
 
 /// Writes one safetensors file.
 pub fn run(args: &DeltaArgs, output: &Output) -> Result<Outcome> {
     match &args.action {
         DeltaAction::Derive { base, target, to, name } => {
             let place = OneFile::new(to)?;
-            let delta = wait(state(base)?.derive_adapter_delta(&state(target)?, name))?;
+            let delta = block_on(state(base)?.derive_adapter_delta(&state(target)?, name))?;
             write(&place, delta.export_as(&file_name(to))?, output)
         }
         DeltaAction::Apply(DeltaUse { model, delta, to }) => {
             let place = OneFile::new(to)?;
-            changed(to, &place, &wait(state(model)?.apply_adapter_delta(&open(delta)?, false))?, output)
+            changed(to, &place, &block_on(state(model)?.apply_adapter_delta(&open(delta)?, false))?, output)
         }
         DeltaAction::Remove(DeltaUse { model, delta, to }) => {
             let place = OneFile::new(to)?;
-            changed(to, &place, &wait(state(model)?.remove_adapter_delta(&open(delta)?, false))?, output)
+            changed(to, &place, &block_on(state(model)?.remove_adapter_delta(&open(delta)?, false))?, output)
         }
     }
 }
@@ -47,12 +47,12 @@ fn state(path: &Path) -> Result<PortableModelStateDict> {
     let paths = if path.is_dir() { files_of(path)? } else { vec![path.to_path_buf()] };
     let weights = paths.iter().filter(|path| has_ending(path, &["safetensors"]));
     let sources = weights.map(|path| source(path)).collect::<Result<Vec<_>>>()?;
-    Ok(wait(open_safetensors(sources)?.import(&PortableModelImportRequest::default()))?.state_dict)
+    Ok(block_on(open_safetensors(sources)?.import(&PortableModelImportRequest::default()))?.state_dict)
 }
 
 fn changed(to: &Path, place: &OneFile, state: &PortableModelStateDict, output: &Output) -> Result<Outcome> {
     let bundle = PortableModelBundle { state_dict: state.clone(), companions: Companions::default() };
-    write(place, wait(bundle.export_safetensors_as(&file_name(to)))?, output)
+    write(place, block_on(bundle.export_safetensors_as(&file_name(to)))?, output)
 }
 
 fn write(place: &OneFile, mut stream: FileStream, output: &Output) -> Result<Outcome> {

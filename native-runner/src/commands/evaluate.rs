@@ -1,5 +1,6 @@
 //! `tabtune evaluate`: mean loss of a text in non-overlapping windows.
 
+use futures_lite::future::block_on;
 use tabtune::Error;
 use tabtune::data::{Batch, no_document_ends};
 use tabtune::interrupt::Interrupt;
@@ -9,7 +10,6 @@ use crate::args::EvaluateArgs;
 use crate::error::Result;
 use crate::files::read_file;
 use crate::output::Output;
-use crate::wait::wait;
 
 /// Maximum window by default.
 const DEFAULT_WINDOW: usize = 512;
@@ -36,7 +36,7 @@ pub fn run(args: &EvaluateArgs, output: &Output) -> Result<Outcome> {
         return Err(Error::InvalidConfig(vec![no_document_ends()]).into());
     }
     let model = load_apart(&bundle, &args.apart, &open_device(args.device)?)?;
-    let report = wait(tabtune::train::evaluate(&model, windows(&ids, window, document_ends), &Interrupt::none()))?;
+    let report = block_on(tabtune::train::evaluate(&model, windows(&ids, window, document_ends), &Interrupt::none()))?;
     output.line(&report, || {
         let perplexity = report.perplexity.map_or_else(|| "beyond the numbers of f64".to_string(), |perplexity| format!("{perplexity:.3}"));
         format!("loss {:.5} nats, perplexity {perplexity}, over {} tokens", report.loss, report.tokens)

@@ -1,5 +1,6 @@
 //! `tabtune generate`: continues a text.
 
+use futures_lite::future::block_on;
 use serde_json::json;
 use tabtune::generate::{End, GenerateConfig, Generator};
 
@@ -7,7 +8,6 @@ use super::{Outcome, load_apart, open_apart, open_device, tokenizer_of};
 use crate::args::GenerateArgs;
 use crate::error::Result;
 use crate::output::Output;
-use crate::wait::wait;
 
 /// Prints each token as it comes.
 pub fn run(args: &GenerateArgs, output: &Output) -> Result<Outcome> {
@@ -25,7 +25,7 @@ pub fn run(args: &GenerateArgs, output: &Output) -> Result<Outcome> {
     let model = load_apart(&bundle, &args.apart, &open_device(args.device)?)?;
     let mut generator = Generator::new(&model, tokenizer, &args.prompt, config)?;
     output.fragment(&args.prompt)?;
-    while let Some(token) = wait(generator.next(&model, tokenizer))? {
+    while let Some(token) = block_on(generator.next(&model, tokenizer))? {
         output.json_line(&token)?;
         output.fragment(&token.text)?;
         if args.top_logprobs > 0 {

@@ -21,6 +21,7 @@ pub mod verify;
 
 use std::path::Path;
 
+use futures_lite::future::block_on;
 use tabtune::bundle::Bundle;
 use tabtune::config::{BaseStorage, Precision};
 use tabtune::device::Device;
@@ -32,7 +33,6 @@ use tabtune::train::check_inference_limits;
 use crate::args::{ApartArgs, DeviceName};
 use crate::error::{Result, RunError};
 use crate::files::{Wanted, open_wanted};
-use crate::wait::wait;
 
 /// The result of a command that did not fail. `Bad` is a result too, with exit status 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,12 +47,12 @@ pub enum Outcome {
 
 /// Opens the device called `name`; once per process.
 pub fn open_device(name: DeviceName) -> Result<Device> {
-    Ok(wait(Device::open(name.into()))?)
+    Ok(block_on(Device::open(name.into()))?)
 }
 
 /// The model of `bundle`, its weights on `device`.
 pub fn load_model(bundle: &Bundle, precision: Precision, device: &Device) -> Result<Model> {
-    Ok(wait(Model::from_bundle(bundle, precision, &device.inner(), &Interrupt::none()))?)
+    Ok(block_on(Model::from_bundle(bundle, precision, &device.inner(), &Interrupt::none()))?)
 }
 
 /// Opens the model at `path` and the adapter beside it.
@@ -65,7 +65,7 @@ pub fn load_apart(bundle: &Bundle, args: &ApartArgs, device: &Device) -> Result<
     let default = if args.adapter.is_some() { BaseStorage::Stored } else { BaseStorage::F32 };
     let storage = args.base_storage.map_or(default, BaseStorage::from);
     check_inference_limits(bundle, storage, device.info().limits)?;
-    let model = wait(Model::for_inference(bundle, storage, &device.inner(), &Interrupt::none()))?;
+    let model = block_on(Model::for_inference(bundle, storage, &device.inner(), &Interrupt::none()))?;
     if args.adapter.is_some() {
         model.check_finite()?;
     }

@@ -1,5 +1,6 @@
 //! What `export`, `convert` and `adapter merge` write.
 
+use futures_lite::future::block_on;
 use serde_json::{Map, Value, json};
 use tabtune::bundle::{ByteSource, Conversion, Warning};
 use tabtune::error::Word;
@@ -10,7 +11,6 @@ use crate::error::{Result, RunError};
 use crate::files::{base_sources, file_name};
 use crate::output::Output;
 use crate::place::{Folder, OneFile, Place};
-use crate::wait::wait;
 
 /// Warnings that an export itself makes, known when it is written.
 const OWN: [Word; 2] = [tabtune::error::word!("export.lora.lost"), tabtune::error::word!("adapter.base.unnamed")];
@@ -109,7 +109,7 @@ pub fn write(source: &ExportSource, base: Vec<Box<dyn ByteSource>>, options: &Ex
             "--base with --format safetensors: expected the checkpoint of an adapter, which is merged into it".into(),
         ));
     }
-    let mut stream = wait(tabtune::portable::export(source, base, options))?;
+    let mut stream = block_on(tabtune::portable::export(source, base, options))?;
     let written = place.write(&mut stream)?;
     let files: Vec<String> = written.iter().map(|path| path.display().to_string()).collect();
     for told in stream.receipt().into_iter().flat_map(|receipt| &receipt.warnings) {

@@ -2,21 +2,21 @@
 
 use std::fmt::Write;
 
+use futures_lite::future::block_on;
 use serde_json::json;
 use tabtune::gpu::profile::{KernelTimes, Profile, ProfileReport, Timing};
 use tabtune::train::{StepReport, Trainer};
 
 use crate::error::Result;
 use crate::output::Output;
-use crate::wait::wait;
 
 /// Submits one step; if `times` is given, waits for it and adds the times of its kernels to it. The reports that have arrived.
 pub fn advance(trainer: &mut Trainer, times: Option<&mut KernelTimes>) -> Result<Vec<StepReport>> {
-    let Some(times) = times else { return Ok(wait(trainer.advance())?) };
-    let mut reports = wait(trainer.settle())?;
+    let Some(times) = times else { return Ok(block_on(trainer.advance())?) };
+    let mut reports = block_on(trainer.settle())?;
     let profile = Profile::start();
-    reports.push(wait(trainer.step())?);
-    wait(profile.add_to(times));
+    reports.push(block_on(trainer.step())?);
+    block_on(profile.add_to(times));
     Ok(reports)
 }
 

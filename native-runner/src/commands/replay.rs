@@ -1,5 +1,6 @@
 //! `tabtune replay`: replays recorded trajectories through the real optimizers and schedules.
 
+use futures_lite::future::block_on;
 use serde_json::json;
 use tabtune::replay::{ReplayReport, replay};
 
@@ -8,7 +9,6 @@ use crate::args::ReplayArgs;
 use crate::error::{Result, RunError};
 use crate::files::{file_name, files_of, read_file};
 use crate::output::Output;
-use crate::wait::wait;
 
 /// Prints one line per vector file and one of totals. A file that cannot be replayed counts as failed.
 pub fn run(args: &ReplayArgs, output: &Output) -> Result<Outcome> {
@@ -20,7 +20,7 @@ pub fn run(args: &ReplayArgs, output: &Output) -> Result<Outcome> {
     let (mut failed, mut skipped) = (0, 0);
     for path in &files {
         let name = file_name(path);
-        match read_file(path).and_then(|bytes| wait(replay(&name, &bytes, &device))) {
+        match read_file(path).and_then(|bytes| block_on(replay(&name, &bytes, &device))) {
             Ok(report) => {
                 failed += usize::from(!report.ok);
                 skipped += usize::from(report.skipped.is_some());

@@ -4,6 +4,7 @@ mod driver;
 
 use std::path::Path;
 
+use futures_lite::future::block_on;
 use serde_json::{Map, Value, json};
 use tabtune::bundle::{Bundle, FileStream, ModelAssets, VerifyPolicy};
 use tabtune::checkpoint::{Base, Environment, MANIFEST, Origin};
@@ -26,7 +27,6 @@ use crate::output::Output;
 use crate::place::Folder;
 use crate::progress::Progress;
 use crate::signals::Signals;
-use crate::wait::wait;
 use crate::{scratch, settings};
 
 /// A trainer, and the documents that go with its weights.
@@ -154,7 +154,7 @@ fn resume(args: &TrainArgs, folder: &Path, given: Map<String, Value>, data: &Dat
     let config = settings::settle(given, Some(&checkpoint.manifest().train))?;
     let dataset = data.set(tokenizer_of(checkpoint.bundle(), folder), &checkpoint.manifest().train)?;
     let device = training_device(args, &checkpoint.manifest().model, &config, Some(checkpoint.bundle()))?;
-    let mut trainer = wait(checkpoint.resume(dataset, Some(config), &args.overrides, &device.inner(), &Interrupt::none()))?;
+    let mut trainer = block_on(checkpoint.resume(dataset, Some(config), &args.overrides, &device.inner(), &Interrupt::none()))?;
     let environment = Environment::on(&device.inner(), &device.info().adapter);
     trainer.add_notices(Vec::from_iter(checkpoint.other_environment(&environment)));
     let origin = Origin { environment, base: checkpoint.manifest().base.clone() };
@@ -168,7 +168,7 @@ fn fine_tune(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data) ->
     let config = settings::with_files_of_adapter(config, &settings::given(&args.settings)?, &bundle)?;
     let dataset = data.set(tokenizer_of(&bundle, path), &config)?;
     let device = training_device(args, &bundle.config, &config, Some(&bundle))?;
-    let model = wait(Model::for_run(&bundle, &config, &device.inner(), &Interrupt::none()))?;
+    let model = block_on(Model::for_run(&bundle, &config, &device.inner(), &Interrupt::none()))?;
     if !args.allow_non_finite {
         model.check_finite()?;
     }
@@ -189,7 +189,7 @@ fn from_scratch(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data)
         return Err(no_base().into());
     }
     let device = training_device(args, &shape, &config, None)?;
-    let model = wait(Model::init(&shape, config.seed, config.precision, &device.inner(), &Interrupt::none()))?;
+    let model = block_on(Model::init(&shape, config.seed, config.precision, &device.inner(), &Interrupt::none()))?;
     let origin = Origin { environment: Environment::on(&device.inner(), &device.info().adapter), base: None };
     Ok(Run { trainer: Trainer::new(model, dataset, config)?, assets: ModelAssets::of_config(&shape, Some(tokenizer)), origin })
 }

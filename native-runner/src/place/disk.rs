@@ -5,11 +5,11 @@ use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use futures_lite::future::block_on;
 use tabtune::bundle::FileStream;
 use tabtune::checkpoint::sha256;
 
 use crate::error::{Result, RunError, unwritable};
-use crate::wait::wait;
 
 pub fn occupied(place: &Path, found: String) -> RunError {
     RunError::Occupied { place: place.display().to_string(), found }
@@ -79,7 +79,7 @@ pub fn temporary(mark: &str) -> String {
 pub fn fill_new(part: &Path, sealed: bool, stream: &mut FileStream) -> Result<()> {
     fs::create_dir(part).map_err(|e| unwritable(part.display(), e))?;
     let names: Vec<String> = stream.files().iter().map(|file| file.name.clone()).collect();
-    let mut next = wait(stream.next_chunk())?;
+    let mut next = block_on(stream.next_chunk())?;
     for (index, name) in names.iter().enumerate() {
         let path = part.join(name);
         let refused = |e: std::io::Error| unwritable(path.display(), e);
@@ -89,7 +89,7 @@ pub fn fill_new(part: &Path, sealed: bool, stream: &mut FileStream) -> Result<()
                 stream.hashed(&sha256(&chunk.bytes))?;
             }
             file.write_all(&chunk.bytes).map_err(refused)?;
-            next = wait(stream.next_chunk())?;
+            next = block_on(stream.next_chunk())?;
         }
         file.sync_all().map_err(refused)?;
         let (written, announced) = (file.metadata().map_err(refused)?.len(), stream.files()[index].bytes);

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use futures_lite::future::block_on;
 use serde_json::json;
 use tabtune::bundle::{Bundle, ByteSource, MemorySource, ModelAssets, open_bundle};
 use tabtune::config::{Precision, TrainConfig};
@@ -17,7 +18,6 @@ use tabtune_bench::work::{SMALL, Shape};
 use super::{BenchArgs, middle, settle};
 use crate::error::Result;
 use crate::output::Output;
-use crate::wait::wait;
 
 /// The storage types that an export writes.
 const TYPES: [&str; 8] = ["f16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_k", "q6_k"];
@@ -32,12 +32,12 @@ fn shape(args: &BenchArgs) -> Shape {
 
 /// The model as one GGUF file of this type.
 fn packed(shape: &Shape, types: &str, device: &Device) -> Result<Bundle> {
-    let model = wait(Model::from_bundle(&shape.bundle()?, Precision::F32, &device.inner(), &Interrupt::none()))?;
+    let model = block_on(Model::from_bundle(&shape.bundle()?, Precision::F32, &device.inner(), &Interrupt::none()))?;
     let source = ExportSource::of_weights(Weights::of_model(&model), ModelAssets::of_config(model.config(), None));
     let options = ExportOptions { format: ExportFormat::Gguf, types: Some(types.into()), ..ExportOptions::default() };
-    let mut stream = wait(export(&source, Vec::new(), &options))?;
+    let mut stream = block_on(export(&source, Vec::new(), &options))?;
     let mut files: Vec<(String, Vec<u8>)> = stream.files().iter().map(|file| (file.name.clone(), Vec::new())).collect();
-    while let Some(chunk) = wait(stream.next_chunk())? {
+    while let Some(chunk) = block_on(stream.next_chunk())? {
         if let Some((_, bytes)) = files.get_mut(chunk.file) {
             bytes.extend(chunk.bytes);
         }
@@ -62,13 +62,13 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
         let mut runs = Vec::new();
         for storage in ["stored", "f32"] {
             let config = config(&shape, storage)?;
-            let model = wait(Model::for_run(&bundle, &config, &device.inner(), &Interrupt::none()))?;
+            let model = block_on(Model::for_run(&bundle, &config, &device.inner(), &Interrupt::none()))?;
             runs.push((Trainer::new(model, Dataset::from_tokens(shape.tokens(), 0.0)?, config)?, Vec::new(), 0.0));
         }
         for taken in 0..WARM_UPS + args.measured_steps() {
             for (trainer, secs, loss) in &mut runs {
                 let clock = Instant::now();
-                *loss = wait(trainer.step())?.loss;
+                *loss = block_on(trainer.step())?.loss;
                 settle(device)?;
                 if taken >= WARM_UPS {
                     secs.push(clock.elapsed().as_secs_f64());

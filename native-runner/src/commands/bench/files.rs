@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::time::Instant;
 
+use futures_lite::future::block_on;
 use serde_json::json;
 use tabtune::bundle::{
     ByteSource, Digest, FileStream, GgmlType, GgufFile, GgufRecord, MemorySource, ModelAssets, ModelStateTensorManifest, TensorType,
@@ -17,7 +18,6 @@ use tabtune::model::Model;
 use super::{mega, middle, settle};
 use crate::error::Result;
 use crate::output::Output;
-use crate::wait::wait;
 
 const REPETITIONS: usize = 3;
 /// Elements of the tensor that is decoded in each type, in rows of 512.
@@ -39,7 +39,7 @@ fn shape() -> ModelConfig {
 
 /// Prints one line for each thing measured: megabytes of F32 values in a second, but those of hashing, which are of bytes.
 pub fn run(device: &Device, output: &Output) -> Result<()> {
-    let model = wait(Model::init(&shape(), 1, Precision::F32, &device.inner(), &Interrupt::none()))?;
+    let model = block_on(Model::init(&shape(), 1, Precision::F32, &device.inner(), &Interrupt::none()))?;
     let bytes = 4 * model.num_parameters() as u64;
     let (secs, files) = measured(REPETITIONS, || files_of(&mut export_folder(&of_model(&model), &ExportOptions::default())?))?;
     tell(output, "export", "folder of F32 from the device, with its sums", bytes, secs)?;
@@ -47,7 +47,7 @@ pub fn run(device: &Device, output: &Output) -> Result<()> {
     let sources = || files.iter().map(|file| Box::new(Rc::clone(file)) as Box<dyn ByteSource>).collect::<Vec<_>>();
     let import = || -> Result<()> {
         let bundle = open_bundle(sources())?;
-        wait(Model::from_bundle(&bundle, Precision::F32, &device.inner(), &Interrupt::none()))?;
+        block_on(Model::from_bundle(&bundle, Precision::F32, &device.inner(), &Interrupt::none()))?;
         settle(device)
     };
     tell(output, "import", "folder of F32, opened and uploaded", bytes, measured(REPETITIONS, import)?.0)?;
@@ -61,7 +61,7 @@ pub fn run(device: &Device, output: &Output) -> Result<()> {
     let source = ExportSource::of_bundle(&bundle)?;
     for word in TensorType::ALL.iter().map(|one| one.word()).chain(["q4_k_m"]) {
         let options = ExportOptions { types: Some(word.into()), ..ExportOptions::default() };
-        let (secs, ()) = measured(1, || drained(&mut wait(export_gguf(&source, Vec::new(), &options))?))?;
+        let (secs, ()) = measured(1, || drained(&mut block_on(export_gguf(&source, Vec::new(), &options))?))?;
         tell(output, "encode", &format!("{word}, as a GGUF file with its sums"), bytes, secs)?;
     }
     for name in DECODED {
@@ -101,7 +101,7 @@ fn of_model(model: &Model) -> ExportSource {
 /// The configuration and the weights of a stream, in memory.
 fn files_of(stream: &mut FileStream) -> Result<Vec<Rc<dyn ByteSource>>> {
     let mut files: Vec<(String, Vec<u8>)> = stream.files().iter().map(|file| (file.name.clone(), Vec::new())).collect();
-    while let Some(chunk) = wait(stream.next_chunk())? {
+    while let Some(chunk) = block_on(stream.next_chunk())? {
         files[chunk.file].1.extend(chunk.bytes);
     }
     let wanted = files.into_iter().filter(|(name, _)| matches!(name.as_str(), "config.json" | "model.safetensors"));
@@ -109,7 +109,7 @@ fn files_of(stream: &mut FileStream) -> Result<Vec<Rc<dyn ByteSource>>> {
 }
 
 fn drained(stream: &mut FileStream) -> Result<()> {
-    while wait(stream.next_chunk())?.is_some() {}
+    while block_on(stream.next_chunk())?.is_some() {}
     Ok(())
 }
 

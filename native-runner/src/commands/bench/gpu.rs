@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use futures_lite::future::block_on;
 use serde_json::json;
 use tabtune::device::Device;
 use tabtune::gpu::profile::Timing;
@@ -13,7 +14,6 @@ use super::{BenchArgs, gpu_steps};
 use crate::commands::Outcome;
 use crate::error::{Result, RunError};
 use crate::output::Output;
-use crate::wait::wait;
 
 /// Prints the device, a line for each kernel, and with a model a line for each run of steps. `Bad` if PyTorch was asked for and is absent.
 pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<Outcome> {
@@ -29,7 +29,7 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<Outcome
     };
     let effort = if args.quick { Effort::quick() } else { Effort::whole() };
     let effort = Effort { products_of_step: args.model.is_some(), ..effort };
-    let report = wait(measure_gpu(device, &effort, &Interrupt::none(), &mut |_, _| {}))?;
+    let report = block_on(measure_gpu(device, &effort, &Interrupt::none(), &mut |_, _| {}))?;
     kernels(&report, output)?;
     if let Some(path) = &args.model {
         gpu_steps::run(path, args, torch.as_ref(), device, output)?;

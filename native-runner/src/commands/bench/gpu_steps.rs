@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
+use futures_lite::future::block_on;
 use serde_json::{Value, json};
 use tabtune::bundle::Bundle;
 use tabtune::config::TrainConfig;
@@ -18,7 +19,6 @@ use crate::error::Result;
 use crate::files::open_model;
 use crate::output::Output;
 use crate::settings;
-use crate::wait::wait;
 
 const SEQ_LEN: u64 = 512;
 const BATCH_SIZES: [usize; 2] = [1, 8];
@@ -102,7 +102,7 @@ fn ours(bundle: &Bundle, config: TrainConfig, precision: &str, counts: &Counts, 
     for _ in 0..counts.all() {
         settle(device)?;
         let clock = Instant::now();
-        losses.push(wait(trainer.step())?.loss);
+        losses.push(block_on(trainer.step())?.loss);
         settle(device)?;
         ms.push(clock.elapsed().as_secs_f64() * 1e3);
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use futures_lite::future::block_on;
 use serde_json::json;
 use tabtune::device::Device;
 use tabtune::gpu::Access;
@@ -15,7 +16,6 @@ use super::optimizers::copy;
 use super::{BenchArgs, REPETITIONS, middle, settle, step};
 use crate::error::{Result, RunError};
 use crate::output::Output;
-use crate::wait::wait;
 
 /// Minimum duration of a measurement, so that the wait for the device does not dominate.
 const LEAST_SECS: f64 = 0.02;
@@ -25,9 +25,9 @@ const MOST_LAUNCHES: usize = 200;
 pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
     let shape = args.shape();
     let mut trainer = step::trainer(&shape, device)?;
-    wait(trainer.step())?;
+    block_on(trainer.step())?;
     trace::start();
-    wait(trainer.step())?;
+    block_on(trainer.step())?;
     let launches = trace::finish();
     if launches.is_empty() {
         return Err(RunError::Usage("bench kernels measures WGSL kernels: it needs --device wgpu".into()));
@@ -67,7 +67,7 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
 
 /// Median seconds of one launch.
 fn time(device: &Device, launched: &Launched) -> Result<f64> {
-    let mut work = wait(Repeated::new(std::slice::from_ref(launched), &device.inner(), &Interrupt::none()))?;
+    let mut work = block_on(Repeated::new(std::slice::from_ref(launched), &device.inner(), &Interrupt::none()))?;
     work.pass()?;
     settle(device)?;
     let clock = Instant::now();

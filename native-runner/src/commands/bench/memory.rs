@@ -1,5 +1,6 @@
 //! Bytes on the device per trained parameter: weights, gradients and optimizer state, without activations.
 
+use futures_lite::future::block_on;
 use serde_json::json;
 use tabtune::bundle::config_from_hf;
 use tabtune::config::{
@@ -16,7 +17,6 @@ use super::model_memory::parts;
 use super::usage::usage;
 use crate::error::Result;
 use crate::output::Output;
-use crate::wait::wait;
 
 const VOCABULARY: usize = 4096;
 const SEQ_LEN: usize = 16;
@@ -56,11 +56,11 @@ pub fn run(layers: usize, device: &Device, output: &Output) -> Result<Outcome> {
         let before = usage(device)?;
         let config = TrainConfig { steps: 3, batch_size: 1, seq_len: SEQ_LEN, precision, optimizer: rule, ..TrainConfig::default() };
         let tokens = (0..8 * SEQ_LEN as u32).collect();
-        let model = wait(Model::init(&shape(layers), config.seed, precision, &device.inner(), &Interrupt::none()))?;
+        let model = block_on(Model::init(&shape(layers), config.seed, precision, &device.inner(), &Interrupt::none()))?;
         let parameters = model.num_parameters() as f64;
         let mut trainer = Trainer::new(model, Dataset::from_tokens(tokens, 0.0)?, config)?;
-        wait(trainer.step())?;
-        wait(trainer.step())?;
+        block_on(trainer.step())?;
+        block_on(trainer.step())?;
         let between = usage(device)?;
         // The gradients of a third step are kept; the memory of its activations is free again.
         let mut gradients = NamedGradients::new();
@@ -107,7 +107,7 @@ fn released(layers: usize, device: &Device, output: &Output) -> Result<bool> {
         max_grad_norm: 0.0,
         ..TrainConfig::default()
     };
-    let model = || Ok(wait(Model::init(&shape(layers), config.seed, precision, &device.inner(), &Interrupt::none()))?);
+    let model = || Ok(block_on(Model::init(&shape(layers), config.seed, precision, &device.inner(), &Interrupt::none()))?);
     let parts = parts(model, config.clone(), device)?;
     // 16 tokens need few activations. A second gradient of the embedding would be 0.4 bytes per parameter with one block.
     let bound = parts.each(parts.weights + parts.state + parts.gradients) + 0.2;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use futures_lite::future::block_on;
 use serde_json::{Map, json};
 use tabtune::config::TrainConfig;
 use tabtune::data::Dataset;
@@ -17,7 +18,6 @@ use crate::error::Result;
 use crate::files::open_model;
 use crate::output::Output;
 use crate::settings::settle;
-use crate::wait::wait;
 
 const SEQ_LEN: u64 = 512;
 
@@ -84,11 +84,11 @@ pub fn parts(model: impl FnOnce() -> Result<Model>, config: TrainConfig, device:
     let windows = 3 * config.gradient_accumulation_steps as u64;
     let tokens = (0..windows * config.seq_len as u64 + 1).map(|i| (i * 7919 % vocabulary) as u32).collect();
     let mut trainer = Trainer::new(model, Dataset::from_tokens(tokens, 0.0)?, config)?;
-    wait(trainer.step())?;
+    block_on(trainer.step())?;
     let state = cleaned(device)?.in_use - before.in_use - weights;
     let mut secs = 0.0;
     let most = most(|| {
-        secs = wait(trainer.step())?.secs;
+        secs = block_on(trainer.step())?.secs;
         Ok(())
     })?;
     let [in_use, reserved] = [most.in_use, most.reserved].map(|bytes| bytes - before.in_use);

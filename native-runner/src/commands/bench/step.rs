@@ -3,6 +3,7 @@
 use std::fmt::{Display, Formatter};
 use std::time::Instant;
 
+use futures_lite::future::block_on;
 use serde_json::{Value, json};
 use tabtune::config::Precision;
 use tabtune::data::{Dataset, Loader};
@@ -20,7 +21,6 @@ use super::usage::{cleaned, most, usage};
 use super::{BenchArgs, mega, middle, settle};
 use crate::error::Result;
 use crate::output::Output;
-use crate::wait::wait;
 
 /// Warm-up steps: pipelines are compiled, pools are filled, memory is observed in the second, two are launched after it, and one is recorded.
 const WARM_UPS: usize = 5;
@@ -96,7 +96,7 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
         // In the first step the moments do not exist yet.
         let weighed = counts_bytes && taken == 1;
         let before = dispatches();
-        let mut step = || ours.step(device, || Ok(wait(trainer.step())?.loss));
+        let mut step = || ours.step(device, || Ok(block_on(trainer.step())?.loss));
         if weighed {
             our_needs.took(cleaned(device)?, most(step)?);
         } else {
@@ -115,7 +115,7 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
                 if weighed {
                     in_use = usage(device)?.in_use;
                 }
-                let loss = wait(read_f32(stock.update(forward)))?;
+                let loss = block_on(read_f32(stock.update(forward)))?;
                 Ok(loss.first().map_or(f64::NAN, |&loss| f64::from(loss)))
             })?;
             if weighed {
@@ -167,7 +167,7 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
 }
 
 pub fn trainer(shape: &Shape, device: &Device) -> Result<Trainer> {
-    let model = wait(Model::from_bundle(&shape.bundle()?, Precision::F32, &device.inner(), &Interrupt::none()))?;
+    let model = block_on(Model::from_bundle(&shape.bundle()?, Precision::F32, &device.inner(), &Interrupt::none()))?;
     Ok(Trainer::new(model, Dataset::from_tokens(shape.tokens(), 0.0)?, shape.train_config())?)
 }
 
@@ -185,7 +185,7 @@ fn dispatches_per_layer(shape: &Shape, device: &Device) -> Result<u64> {
     for (layers, count) in (1..).zip(&mut counts) {
         let mut trainer = trainer(&Shape { layers, ..*shape }, device)?;
         let before = dispatches();
-        wait(trainer.step())?;
+        block_on(trainer.step())?;
         *count = dispatches() - before;
     }
     Ok(counts[1] - counts[0])

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use futures_lite::future::block_on;
 use serde_json::json;
 use tabtune::bundle::Evaluation;
 use tabtune::error::Word;
@@ -17,7 +18,6 @@ use crate::output::Output;
 use crate::place::Folder;
 use crate::progress::Progress;
 use crate::signals::{Signal, Signals};
-use crate::wait::wait;
 
 /// The loop around the steps.
 pub(super) struct Driver<'a> {
@@ -127,7 +127,7 @@ impl Driver<'_> {
 
     /// Waits for the steps that were submitted.
     fn settle(&mut self) -> Result<()> {
-        let reports = wait(self.run.trainer.settle())?;
+        let reports = block_on(self.run.trainer.settle())?;
         self.tell(&reports)
     }
 
@@ -159,7 +159,7 @@ impl Driver<'_> {
     /// An evaluation that fails is told, and the run goes on. What it gave is added to the checkpoint of this step, and the best is kept.
     fn evaluate(&mut self) -> Result<()> {
         let step = self.step();
-        let report = match wait(self.run.trainer.evaluate(None)) {
+        let report = match block_on(self.run.trainer.evaluate(None)) {
             Ok(report) => report,
             Err(error) => {
                 return self
@@ -192,7 +192,7 @@ impl Driver<'_> {
             return;
         }
         // Reports of steps before the one that failed. Their lines may be what could not be written.
-        let settled = wait(self.run.trainer.settle()).map(drop).map_err(RunError::from);
+        let settled = block_on(self.run.trainer.settle()).map(drop).map_err(RunError::from);
         if settled.is_ok() && self.step() == self.saved.unwrap_or(self.first) {
             return;
         }
