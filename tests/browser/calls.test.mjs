@@ -1,11 +1,10 @@
-// Calls at their edges: counts, aborts, wrong values, proxies, polluted prototypes, and a browser that does not answer.
+// Calls at their edges: counts, aborts, wrong values, and a browser that does not answer.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { scenario } from './calls.mjs';
 import { RUN, scenarios, SHAPE, TEXT } from './scenario.mjs';
 
 const { inPage } = scenarios({
-  folders: { '/vue/': 'node_modules/vue/dist' },
   scripts: {
     '/late.js': { text: "import '/dist/worker.js';", millis: 5000 },
     // The answer of the browser never comes.
@@ -56,6 +55,9 @@ test('a count is bounded where it is asked, and a question ends no trainer', asy
     scenario(`
       const trainer = await create(tabtune, { ...argument, options: { ...argument.options, warmupSteps: 0, lrScheduler: { type: 'linear', totalSteps: 2 ** 53 - 1 }, steps: 2 ** 53 - 1 } });
       const refused = [await failure(trainer.previewSchedule(1e9)), await failure(trainer.previewSchedule(2 ** 53 - 1)), await failure(trainer.previewSchedule(5, 0))];
+      const model = await tabtune.newModel(argument.shape, { text: argument.text });
+      refused.push(await failure(model.previewSchedule({}, 1e9)));
+      model.dispose();
       const strided = await trainer.previewSchedule(2 ** 53 - 1, 2 ** 52);
       const many = (await trainer.previewSchedule(1e9, 1e4)).length;
       const [step] = await trainer.step(1);
@@ -70,28 +72,6 @@ test('a count is bounded where it is asked, and a question ends no trainer', asy
   assert.deepEqual([seen.many, seen.left], [1e5, ['paused', 1]]);
   const [first, middle] = seen.strided;
   assert.ok(Math.abs(middle / first - 0.5) < 1e-12, `${seen.strided}`);
-});
-
-test('objects survive the proxies of Vue', async () => {
-  const seen = await inPage(
-    scenario(`
-      const { reactive, ref } = await import('/vue/vue.runtime.esm-browser.prod.js');
-      const model = ref(await tabtune.newModel(argument.shape, { text: argument.text }));
-      const tokens = await model.value.tokenize('It');
-      const state = reactive({ trainer: null, options: { ...argument.options, groups: [{ pattern: '*', learningRateScale: 0.5 }] }, runs: await tabtune.openSavedRuns() });
-      state.trainer = await tabtune.Trainer.create({ model: model.value, data: reactive({ text: argument.text }), ...state.options });
-      const [step] = await state.trainer.step(1);
-      await state.trainer.save();
-      const [saved, listed] = [(await state.trainer.checkpoints.list()).length, (await state.runs.list(state.trainer.runId)).length];
-      await state.trainer.dispose();
-      state.runs.dispose();
-      const other = ref(await tabtune.newModel(argument.shape, { text: argument.text }));
-      other.value.dispose();
-      return { tokens: tokens.length, step: step.step, saved, listed, workers: workers.size };
-    `),
-    OPTIONS,
-  );
-  assert.deepEqual(seen, { tokens: 2, step: 1, saved: 2, listed: 2, workers: 0 });
 });
 
 test('an abort is heard at every stage, and one of before starts nothing', async () => {
@@ -124,15 +104,19 @@ test('an abort is heard at every stage, and one of before starts nothing', async
       heard.trainer = [];
       for (const call of [() => trainer.step(1, aborted), () => trainer.run(aborted).next(), () => trainer.profile(1, aborted), () => trainer.evaluate(aborted), () => trainer.sample('It', aborted).next(), () => trainer.save(aborted), () => trainer.export(aborted), () => trainer.checkpoints.load(undefined, aborted)]) heard.trainer.push((await failure(call))[0]);
       heard.steps = [(await trainer.step(1))[0].step, trainer.state];
+      // A paused run waits until it goes on: an abort ends the wait.
+      const controller = new AbortController();
+      const drive = async () => { for await (const event of trainer.run({ signal: controller.signal })) if (event.type === 'step') { await trainer.pause(); setTimeout(() => controller.abort(), 100); } };
+      heard.paused = [(await failure(drive))[0], trainer.state];
       await trainer.dispose();
       return heard;
     `),
     OPTIONS,
   );
-  const { trainer, read, steps, ...calls } = seen;
+  const { trainer, read, steps, paused, ...calls } = seen;
   for (const [name, heard] of Object.entries(calls)) assert.deepEqual(heard, ['ABORTED', 0, 'ABORTED', true, 0], name);
   assert.deepEqual([...new Set(trainer)], ['ABORTED']);
-  assert.deepEqual([read, steps], ['ABORTED', [1, 'paused']]);
+  assert.deepEqual([read, steps, paused], ['ABORTED', [1, 'paused'], ['ABORTED', 'paused']]);
 });
 
 test('what a call is given wrongly is an error of ours, and leaves no worker', async () => {
@@ -197,7 +181,8 @@ test('what a call is given wrongly is an error of ours, and leaves no worker', a
       for (const [name, call] of Object.entries(more)) told[name] = await failure(call);
       const [step] = await trainer.step(1);
       await trainer.dispose();
-      return { told, step: step.step, workers: workers.size };
+      const absent = await failure(tabtune.Trainer.resume({ run: 'none' }));
+      return { told, step: step.step, absent, workers: workers.size };
     `),
     OPTIONS,
   );
@@ -206,36 +191,23 @@ test('what a call is given wrongly is an error of ours, and leaves no worker', a
     assert.ok(['BAD_OPTION', 'LIMIT_EXCEEDED', 'BAD_MODEL_FILE'].includes(told[0]), `${name}: ${told}`);
     assert.doesNotMatch(told[2], /JsValue|DataCloneError|undefined is not/, name);
   }
-  assert.deepEqual([seen.step, seen.workers], [1, 0]);
+  assert.equal(seen.told['sample prompt'][1], 'prompt');
+  assert.deepEqual([seen.step, seen.absent[0], seen.workers], [1, 'CHECKPOINT_CORRUPT', 0]);
 });
 
-test('methods that a library puts on prototypes change nothing', async () => {
+test('a prompt that no token writes costs the samples and not the run', async () => {
   const seen = await inPage(
     scenario(`
-      const groups = [{ pattern: '*norm*', learningRateScale: 0.5 }, { pattern: '*' }];
-      const losses = async () => {
-        const trainer = await create(tabtune, { ...argument, options: { ...argument.options, groups } });
-        const found = (await trainer.step(2)).map(({ loss }) => loss);
-        const { files } = await trainer.exportFiles({ format: 'safetensors', card: { license: 'mit' } }).then((files) => ({ files: files.length }));
-        await trainer.dispose();
-        return [...found, files];
-      };
-      const truth = await losses();
-      Array.prototype.toJSON = function () { return 'a list'; };
-      Object.prototype.toJSON = function () { return 'an object'; };
-      for (const key of ['name', 'text', 'read', 'kind', 'extend']) Object.prototype[key] = key;
-      let polluted;
-      try {
-        polluted = await losses();
-      } finally {
-        delete Array.prototype.toJSON;
-        for (const key of ['toJSON', 'name', 'text', 'read', 'kind', 'extend']) delete Object.prototype[key];
-      }
-      return { truth, polluted };
+      const trainer = await create(tabtune, { ...argument, options: { ...argument.options, steps: 2, sampleEvery: 1, samplePrompt: '日本' } });
+      const events = [];
+      for await (const event of trainer.run()) events.push(event);
+      await trainer.dispose();
+      return { steps: events.filter(({ type }) => type === 'step').length, told: events.filter(({ type }) => type === 'warning').map(({ code, message }) => code + ': ' + message) };
     `),
     OPTIONS,
   );
-  assert.deepEqual(seen.polluted, seen.truth);
+  assert.equal(seen.steps, 2);
+  assert.ok(seen.told.some((told) => /^run\.sample: there will be no samples: samplePrompt/.test(told)), `${seen.told}`);
 });
 
 test('a storage and a GPU that do not answer are told, and stop nothing else', async () => {

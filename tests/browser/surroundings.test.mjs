@@ -46,9 +46,19 @@ const DEMANDS = "; require-trusted-types-for 'script'";
 const hanging = (async () => {
   const site = await serve();
   sites.push(site);
-  const script = 'GPU.prototype.requestAdapter = () => new Promise(() => undefined)';
-  const { page, record } = await browser.open(`${site.url}/demo/`, { script });
-  await page.locator('#checkpoints-empty').waitFor({ timeout: 10_000 });
+  const { page, record } = await browser.open(`${site.url}/demo/`);
+  const saves = `async (tabtune, argument) => {
+    const trainer = await (${create})(tabtune, argument);
+    await trainer.step(1);
+    await trainer.save();
+    await trainer.dispose();
+  }`;
+  await inside({ page }, saves);
+  await page.addInitScript('GPU.prototype.requestAdapter = () => new Promise(() => undefined)');
+  await page.reload();
+  // Before the GPU's time is over.
+  await page.locator('#checkpoints li').first().waitFor({ timeout: 15_000 });
+  assert.doesNotMatch(await page.textContent('body'), /did not answer/);
   await page.getByText('did not answer within 20 seconds').waitFor({ timeout: 40_000 });
   assert.deepEqual(record.errors, []);
 })();
@@ -107,12 +117,13 @@ test('plain http is told from every call, and in words on the page', async () =>
   const scenario = `async (tabtune, { shape, text }, failure) => {
     const file = new Blob(['GGUF']);
     const calls = [tabtune.openModel(file), tabtune.newModel(shape, { text }), tabtune.inspectFiles(file), tabtune.verifyFiles(file), tabtune.measureGpu(), tabtune.openSavedRuns(), tabtune.Trainer.resume({ run: 'a' }), tabtune.extractAdapter({ tuned: file, base: file, r: 1 })];
-    const { ok, code } = await tabtune.support();
-    return { told: await Promise.all(calls.map(failure)), ok, code };
+    const { ok, code, help } = await tabtune.support();
+    return { told: await Promise.all(calls.map(failure)), ok, code, help };
   }`;
-  const { told, ok, code } = await inside(opened, scenario);
+  const { told, ok, code, help } = await inside(opened, scenario);
   for (const each of told) assert.deepEqual(each.slice(0, 2), ['UNSUPPORTED_BROWSER', 'browser.insecure'], `${each}`);
   assert.deepEqual([ok, code], [false, 'UNSUPPORTED_BROWSER']);
+  assert.match(help, /plain http/);
   const { page, record } = await pageOf({}, { host: PLAIN, path: '/demo/' });
   await page.getByText('opened over plain http').first().waitFor();
   await page.locator('#status', { hasText: 'Training is not possible in this browser' }).waitFor();
