@@ -1,12 +1,14 @@
 //! Tensors as arguments and results of kernels, of any device, dtype and rank.
 
+use std::fmt::Debug;
+
 use burn::backend::BackendTypes;
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{Backend, BackendTensor, Cube, DispatchTensorKind, TensorMetadata};
-use burn::tensor::{DType, Int, Shape, Tensor};
+use burn::backend::{Backend, BackendTensor, Cube, DispatchDevice, DispatchTensorKind, TensorMetadata};
+use burn::tensor::{DType, Device, Int, Shape, Tensor};
 
 use crate::error::{Error, Result};
-use crate::gpu::launch::{CubeBackend, CubeTensor, Launch};
+use crate::gpu::launch::{CubeBackend, CubeDevice, CubeTensor, Launch};
 use crate::gpu::{AnyKernel, Kernel, KernelParams, graph};
 
 /// What the kernels run on: Burn's tensors themselves.
@@ -72,12 +74,15 @@ impl Buffer {
 
     fn of_kind(kind: DispatchTensorKind) -> Result<Self> {
         match kind {
-            DispatchTensorKind::Cube(tensor) => Ok(Self(Held::Cube(primitive(tensor)))),
+            DispatchTensorKind::Cube(tensor) => {
+                let tensor = primitive(tensor);
+                if runs_wgsl(&tensor.device) { Ok(Self(Held::Cube(tensor))) } else { Err(foreign(&tensor.device)) }
+            }
             #[cfg(feature = "cpu")]
             DispatchTensorKind::Flex(tensor) => Ok(Self(Held::Flex(primitive(tensor)))),
             DispatchTensorKind::Autodiff(kind) => Self::of_kind(*kind),
             #[allow(unreachable_patterns, reason = "a dependent crate may build burn with further backends")]
-            other => Err(Error::ForeignBackend { found: format!("{:?}", other.device()) }),
+            other => Err(foreign(&other.device())),
         }
     }
 
@@ -153,6 +158,29 @@ impl Buffer {
             #[cfg(feature = "cpu")]
             Held::Flex(tensor) => Held::Flex(burn_flex::Flex::empty(tensor, shape.into(), dtype)),
         })
+    }
+}
+
+fn foreign(device: &impl Debug) -> Error {
+    Error::ForeignBackend { found: format!("{device:?}") }
+}
+
+/// Whether a device runs WGSL: to Burn the devices of all of CubeCL's runtimes, CUDA's too, have one type.
+fn runs_wgsl(device: &CubeDevice) -> bool {
+    matches!(device, CubeDevice::Wgpu(_))
+}
+
+/// Refuses a device without these kernels.
+///
+/// # Errors
+/// `kernel.foreign-backend`.
+pub fn check_device(device: &Device) -> Result<()> {
+    match device.clone().inner().as_dispatch() {
+        DispatchDevice::Cube(device) if runs_wgsl(device) => Ok(()),
+        #[cfg(feature = "cpu")]
+        DispatchDevice::Flex(_) => Ok(()),
+        #[allow(unreachable_patterns, reason = "a dependent crate may build burn with further backends")]
+        other => Err(foreign(other)),
     }
 }
 

@@ -3,7 +3,6 @@
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Backend, TensorMetadata};
 use burn::tensor::{DType, Shape};
-use burn_cubecl::CubeDevice;
 use burn_cubecl::template::{KernelSource, SourceKernel, SourceTemplate};
 use cubecl::config::{CubeClRuntimeConfig, RuntimeConfig};
 use cubecl::ir::attributes::BufferIOAttr;
@@ -12,7 +11,7 @@ use cubecl::server::{KernelArguments, MetadataBindingInfo};
 use std::cell::{Cell, RefCell};
 use std::sync::{PoisonError, RwLock};
 
-pub(crate) use burn_cubecl::{CubeBackend, tensor::CubeTensor};
+pub(crate) use burn_cubecl::{CubeBackend, CubeDevice, tensor::CubeTensor};
 pub(crate) use cubecl::logging::{LaunchObservation, LaunchObserver, ProfileDuration, TimingMethod, TimingRequest};
 
 use crate::gpu::profile::launching;

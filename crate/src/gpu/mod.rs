@@ -23,7 +23,7 @@ mod storage_type;
 pub mod trace;
 pub mod transfer;
 
-pub use buffer::{Buffer, check_devices, run, run_any};
+pub use buffer::{Buffer, check_device, check_devices, run, run_any};
 pub use kernel::{Access, AnyKernel, AnyTwin, Binding, COMMON, Kernel, Kernels, Twin, Words, apply, groups_of_64};
 pub use launch::Launch;
 pub use packed::PackedUpload;

@@ -14,7 +14,7 @@ use super::{Body, Model};
 use crate::bundle::Bundle;
 use crate::config::{BaseStorage, ModelConfig, Precision, TrainConfig};
 use crate::error::Result;
-use crate::gpu::StorageType;
+use crate::gpu::{StorageType, check_device};
 use crate::interrupt::Interrupt;
 
 /// The constants of a model with an adapter, as the device holds them.
@@ -57,6 +57,7 @@ pub struct Beside<'a> {
 impl Model {
     async fn load(loading: Loading<'_>, plan: Plan, source: &mut impl Values) -> Result<Self> {
         let parts = Arc::new(plan.parameters.iter().map(|asked| (asked.name.clone(), asked.part)).collect());
+        check_device(loading.device)?;
         let (mut loaded, held) = loading.run(plan.parameters, source).await?;
         let Loading { config, precision, device, adaptation, .. } = loading;
         let body = Body::new(config, &mut loaded)?;
@@ -66,7 +67,7 @@ impl Model {
     }
 
     /// Loads a model, piece by piece, with a pause after each. Refuses missing tensors (all listed), wrong shapes, and tensors that do not
-    /// belong to the model.
+    /// belong to the model, and a device without these kernels.
     pub async fn from_bundle(bundle: &Bundle, precision: Precision, device: &Device, interrupt: &Interrupt) -> Result<Self> {
         Self::of_files(bundle, precision, None, device, interrupt).await
     }
