@@ -28,7 +28,7 @@ use std::sync::OnceLock;
 use serde_json::{Value, json};
 
 /// The binary that `TABTUNE` names, as `npm test` does. Else it is built here, since `cargo test` makes no binaries of other packages.
-fn binary() -> &'static Path {
+pub(crate) fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
         if let Some(named) = std::env::var_os("TABTUNE") {

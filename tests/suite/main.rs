@@ -31,3 +31,4 @@ mod shader_contract;
 mod shader_lint;
 mod tokenizer;
 mod train;
+mod witness;

@@ -14,7 +14,6 @@ use tabtune::gpu::trace::Bytes;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
 use tabtune::train::Trainer;
-use tabtune_bench::stock::Stock;
 use tabtune_bench::work::Shape;
 
 use super::usage::{cleaned, most, usage};
@@ -86,7 +85,7 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
     let data = Dataset::from_tokens(shape.tokens(), 0.0)?;
     let config = shape.train_config();
     let mut loader = Loader::ordered(&data, config.batch_size, config.seq_len, config.seed, config.data_order)?;
-    let mut stock = args.stock.then(|| Stock::new(shape, device.autodiff()));
+    let mut stock = args.stock.then(|| shape.stock(device.autodiff()));
     let counts_bytes = device.inner().memory_pool_usage().is_some();
 
     let (mut ours, mut theirs) = (Track::default(), Track::default());

@@ -34,7 +34,7 @@ impl StockRun {
         let data = Dataset::from_tokens(shape.tokens(), 0.0).map_err(thrown)?;
         let config = shape.train_config();
         let loader = Loader::ordered(&data, config.batch_size, config.seq_len, config.seed, config.data_order).map_err(thrown)?;
-        Ok(StockRun { model: Stock::new(shape, device.autodiff()), data, loader })
+        Ok(StockRun { model: shape.stock(device.autodiff()), data, loader })
     }
 
     /// Number of parameters.

@@ -1,9 +1,12 @@
 //! The benchmark's work, the same as `tests/bench/spec.mjs`: sizes, tokens, initial weights.
 
+use burn::tensor::Device;
 use serde_json::json;
 use tabtune::Result;
 use tabtune::bundle::{Bundle, ByteSource, MemorySource, open_bundle, safetensors_header};
-use tabtune::config::{AdamwConfig, DataOrder, GroupConfig, OptimizerConfig, TrainConfig};
+use tabtune::config::{AdamwConfig, Architecture, DataOrder, GroupConfig, ModelConfig, OptimizerConfig, RopeScaling, TrainConfig};
+
+use crate::stock::{NamedTensor, Stock, StockTraining};
 
 pub const ADAMW: AdamwConfig = AdamwConfig { beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0.01, stochastic_rounding: false };
 pub const LEARNING_RATE: f64 = 1e-3;
@@ -35,10 +38,11 @@ pub const SMALL: Shape = Shape { d: 256, layers: 6, heads: 8, ffn: 688, vocab: 4
 pub const MEDIUM: Shape = Shape { d: 512, layers: 8, heads: 8, ffn: 1376, vocab: 16384, seq_len: 512, batch_size: 2 };
 
 /// Numbers in [0, 1): a counter in steps of the golden ratio, hashed with murmur3's finaliser.
-struct Uniforms(u32);
+pub struct Uniforms(pub u32);
 
 impl Uniforms {
-    fn draw(&mut self) -> f64 {
+    /// The next one.
+    pub fn draw(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9);
         let mut hash = (self.0 ^ (self.0 >> 16)).wrapping_mul(0x85eb_ca6b);
         hash = (hash ^ (hash >> 13)).wrapping_mul(0xc2b2_ae35);
@@ -72,7 +76,7 @@ impl Shape {
     }
 
     /// State-dict name, shape and values of every tensor; matrices are [out, in], norms [C].
-    pub fn weights(&self) -> Vec<(String, Vec<usize>, Vec<f32>)> {
+    pub fn weights(&self) -> Vec<NamedTensor> {
         let (d, f) = (self.d, self.ffn);
         let residual = STD / (2.0 * self.layers as f64).sqrt();
         let mut plan = vec![("model.embed_tokens.weight".to_string(), vec![self.vocab, d], STD)];
@@ -93,6 +97,34 @@ impl Shape {
             (name, shape, values)
         });
         filled.collect()
+    }
+
+    /// The model in Burn's own operations, on an autodiff `device`.
+    pub fn stock(&self, device: Device) -> Stock {
+        let training = StockTraining { adamw: ADAMW, rate: LEARNING_RATE, scales: Vec::new(), planted: None };
+        Stock::new(&self.model_config(), training, self.weights(), device)
+    }
+
+    fn model_config(&self) -> ModelConfig {
+        ModelConfig {
+            architecture: Architecture::Llama,
+            model_type: "llama".into(),
+            vocab_size: self.vocab,
+            hidden_size: self.d,
+            intermediate_size: self.ffn,
+            num_hidden_layers: self.layers,
+            num_attention_heads: self.heads,
+            num_key_value_heads: self.heads,
+            head_dim: self.d / self.heads,
+            max_position_embeddings: self.seq_len,
+            norm_eps: NORM_EPS,
+            rope_theta: ROPE_BASE,
+            rope_scaling: RopeScaling::Default,
+            tie_word_embeddings: true,
+            attention_bias: false,
+            qk_norm: false,
+            initializer_range: STD,
+        }
     }
 
     /// The model as the files of a Hugging Face folder.

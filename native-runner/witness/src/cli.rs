@@ -1,0 +1,217 @@
+//! The command: options, and the tables that it prints.
+
+use std::io::{self, Write};
+
+use burn::tensor::Device as TensorDevice;
+use clap::{Parser, ValueEnum};
+use futures_lite::future::block_on;
+use serde_json::json;
+use tabtune::device::{Device, DeviceKind};
+use tabtune_bench::stock::Planted;
+
+use crate::arithmetic::Arithmetic;
+use crate::comparison::{Comparison, compare};
+use crate::subject::{Family, Subject};
+use crate::track::{Track, by_stock, by_trainer};
+
+/// Trains small models by tabtune's kernels and by Burn's own operations, and says where the two differ: gradients of the first step for each
+/// tensor, what that step changes, and losses. Exit status 1 if they differ by more than rounding.
+#[derive(Debug, Parser)]
+#[command(version)]
+pub struct Args {
+    /// Families of models; all of them by default
+    #[arg(long, value_enum)]
+    pub family: Vec<Family>,
+    /// Steps of AdamW
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub steps: u16,
+    /// Where tabtune trains
+    #[arg(long, value_enum, default_value = "wgpu")]
+    pub device: TrainerDevice,
+    /// Let the stock model make this mistake, to see that it is found
+    #[arg(long, value_enum)]
+    pub plant: Option<Mistake>,
+    /// A JSON object for each family and device
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Devices of the trainer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TrainerDevice {
+    /// WGSL kernels on the adapter that wgpu finds.
+    Wgpu,
+    /// Their twins on the CPU.
+    Cpu,
+}
+
+/// As [`Planted`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Mistake {
+    /// Rotary positions turn neighbours in place of the halves of a head
+    RopePairs,
+    /// The ε of norms outside of the root
+    NormEps,
+    /// Weight decay on norms and biases
+    VectorDecay,
+}
+
+impl From<Mistake> for Planted {
+    fn from(mistake: Mistake) -> Self {
+        match mistake {
+            Mistake::RopePairs => Self::RopePairs,
+            Mistake::NormEps => Self::NormEps,
+            Mistake::VectorDecay => Self::VectorDecay,
+        }
+    }
+}
+
+/// A device on which Burn's own operations run.
+pub struct Seat {
+    /// As the tables call it.
+    pub name: String,
+    /// What it is.
+    pub adapter: String,
+    /// The device, without autodiff.
+    pub device: TensorDevice,
+}
+
+/// Burn's CPU backend.
+pub fn flex() -> Seat {
+    Seat { name: "Flex".into(), adapter: "CPU".into(), device: TensorDevice::flex() }
+}
+
+/// What ended the command.
+#[derive(Debug)]
+pub enum Failure {
+    /// An error of the crate.
+    Tabtune(tabtune::Error),
+    /// The output could not be written.
+    Output(io::Error),
+}
+
+impl From<tabtune::Error> for Failure {
+    fn from(error: tabtune::Error) -> Self {
+        Self::Tabtune(error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Tabtune(error @ tabtune::Error::NoAdapter { .. }) => {
+                write!(f, "{error} [{}]; --device cpu trains by the twins of the kernels", error.code())
+            }
+            Self::Tabtune(error) => write!(f, "{error} [{}]", error.code()),
+            Self::Output(error) => write!(f, "stdout: {error}"),
+        }
+    }
+}
+
+/// Runs the command with Burn's operations on Flex, on the trainer's own device, and on `more`. Whether all agree.
+pub fn run(args: &Args, more: Vec<Seat>) -> Result<bool, Failure> {
+    let trainer = block_on(Device::open(match args.device {
+        TrainerDevice::Wgpu => DeviceKind::Wgpu,
+        TrainerDevice::Cpu => DeviceKind::Cpu,
+    }))?;
+    let own = (args.device == TrainerDevice::Wgpu).then(|| Seat {
+        name: "wgpu".into(),
+        adapter: trainer.info().adapter.clone(),
+        device: trainer.inner(),
+    });
+    let seats: Vec<Seat> = [flex()].into_iter().chain(own).chain(more).collect();
+    let mut arithmetic = Vec::new();
+    for seat in &seats {
+        arithmetic.push(block_on(Arithmetic::of(&seat.device))?);
+    }
+    let families = if args.family.is_empty() { Family::ALL.to_vec() } else { args.family.clone() };
+    let mut agree = true;
+    for family in families {
+        let subject = Subject::new(family, usize::from(args.steps), args.plant.map(Planted::from))?;
+        let ours = block_on(by_trainer(&subject, &trainer))?;
+        let mut witnesses = Vec::new();
+        for (seat, arithmetic) in seats.iter().zip(&arithmetic) {
+            let track = block_on(by_stock(&subject, seat.device.clone().autodiff()))?;
+            witnesses.push(Witness { comparison: compare(&ours, &track), seat, arithmetic: *arithmetic, track });
+        }
+        agree &= witnesses.iter().all(|witness| witness.faults().is_empty());
+        let mut out = io::stdout().lock();
+        if args.json {
+            for witness in &witnesses {
+                let mut line = witness.comparison.json(witness.arithmetic.bounds());
+                line["family"] = json!(family.name());
+                line["device"] = json!(witness.seat.name);
+                line["adapter"] = json!(witness.seat.adapter);
+                line["arithmetic"] = json!(witness.arithmetic.name());
+                line["trainer"] = json!(trainer.info().adapter);
+                writeln!(out, "{line}")?;
+            }
+        } else {
+            out.write_all(table(family, &trainer.info().adapter, &ours, &witnesses).as_bytes())?;
+        }
+        out.flush()?;
+    }
+    Ok(agree)
+}
+
+/// A run by Burn's operations, and its distance from ours.
+struct Witness<'a> {
+    seat: &'a Seat,
+    arithmetic: Arithmetic,
+    track: Track,
+    comparison: Comparison,
+}
+
+impl Witness<'_> {
+    fn faults(&self) -> Vec<String> {
+        self.comparison.faults(self.arithmetic.bounds())
+    }
+}
+
+/// Number of faults of a device that are written out.
+const SHOWN: usize = 8;
+
+/// One line of a table.
+fn row(head: &str, cells: impl Iterator<Item = String>) -> String {
+    let cells: String = cells.map(|cell| format!("{cell:>14}")).collect();
+    format!("  {head:46}{cells}\n")
+}
+
+fn table(family: Family, adapter: &str, ours: &Track, witnesses: &[Witness<'_>]) -> String {
+    let devices: String = witnesses
+        .iter()
+        .map(|witness| format!(", Burn's operations on {} ({}, {})", witness.seat.name, witness.seat.adapter, witness.arithmetic.name()))
+        .collect();
+    let mut out = format!("{}: tabtune on {adapter}{devices}\n", family.name());
+    out += &row("relative L2 distance of gradients, step 1", witnesses.iter().map(|witness| witness.seat.name.clone()));
+    for (name, _) in witnesses.first().map_or(&[][..], |witness| &witness.comparison.gradients) {
+        let of = |witness: &Witness<'_>| {
+            witness.comparison.gradients.iter().find(|(other, _)| other == name).map_or(f64::INFINITY, |found| found.1)
+        };
+        out += &row(name, witnesses.iter().map(|witness| format!("{:.1e}", of(witness))));
+    }
+    out += &row("the farthest change of step 1", witnesses.iter().map(|witness| format!("{:.1e}", witness.comparison.worst_change().1)));
+    out += &row("loss", ["tabtune"].into_iter().chain(witnesses.iter().map(|witness| witness.seat.name.as_str())).map(str::to_string));
+    for (step, loss) in ours.losses.iter().enumerate() {
+        let theirs = witnesses.iter().map(|witness| witness.track.losses.get(step).copied().unwrap_or(f64::NAN));
+        out += &row(&format!("step {}", step + 1), [*loss].into_iter().chain(theirs).map(|loss| format!("{loss:.7}")));
+    }
+    for witness in witnesses {
+        let faults = witness.faults();
+        out += &match faults.is_empty() {
+            true => format!("  {}: agrees; losses at most {:.1e} apart\n", witness.seat.name, witness.comparison.worst_loss()),
+            false => format!("  {}: DIFFERS\n", witness.seat.name),
+        };
+        out.extend(faults.iter().take(SHOWN).map(|fault| format!("    {fault}\n")));
+        if faults.len() > SHOWN {
+            out += &format!("    and {} more: --json names all\n", faults.len() - SHOWN);
+        }
+    }
+    out
+}

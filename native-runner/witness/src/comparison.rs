@@ -1,0 +1,114 @@
+//! Two runs of one subject, side by side.
+
+use serde_json::{Value, json};
+
+use crate::track::{Named, Track};
+
+/// How far two runs may be apart.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bounds {
+    /// Relative L2 distance of the gradients of the first step, for each tensor.
+    pub gradient: f64,
+    /// The same of what the first step changes, which has the noise of the gradients divided by their root mean squares.
+    pub change: f64,
+    /// Relative distance of losses.
+    pub loss: f64,
+}
+
+impl Bounds {
+    /// Where products are those of f32.
+    pub const F32: Self = Self { gradient: 1e-5, change: 1e-4, loss: 1e-5 };
+    /// Where products have the ten bits of TF32.
+    pub const TF32: Self = Self { gradient: 2e-3, change: 2e-2, loss: 2e-3 };
+}
+
+/// The distances of two runs.
+#[derive(Debug, Clone)]
+pub struct Comparison {
+    /// Of the gradients of the first step by tensor: ‖a − b‖ / ‖b‖.
+    pub gradients: Vec<(String, f64)>,
+    /// Of the changes of the first step by tensor.
+    pub changes: Vec<(String, f64)>,
+    /// Of each loss: |a − b| / |b|.
+    pub losses: Vec<f64>,
+}
+
+/// The distance of a run from another one. What only one of them has is infinitely far.
+pub fn compare(run: &Track, witness: &Track) -> Comparison {
+    let steps = run.losses.len().max(witness.losses.len());
+    let at = |losses: &[f64], step: usize| losses.get(step).copied().unwrap_or(f64::INFINITY);
+    let loss = |step| {
+        let (a, b) = (at(&run.losses, step), at(&witness.losses, step));
+        distance_or_infinity((a - b).abs() / b.abs())
+    };
+    Comparison {
+        gradients: distances(&run.gradients, &witness.gradients),
+        changes: distances(&run.first_changes, &witness.first_changes),
+        losses: (0..steps).map(loss).collect(),
+    }
+}
+
+fn distances(a: &Named, b: &Named) -> Vec<(String, f64)> {
+    let names = a.keys().chain(b.keys().filter(|name| !a.contains_key(*name)));
+    let none = Vec::new();
+    names.map(|name| (name.clone(), distance(a.get(name).unwrap_or(&none), b.get(name).unwrap_or(&none)))).collect()
+}
+
+/// ‖a − b‖ / ‖b‖
+fn distance(a: &[f32], b: &[f32]) -> f64 {
+    if a.len() != b.len() {
+        return f64::INFINITY;
+    }
+    let difference: f64 = a.iter().zip(b).map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2)).sum();
+    let norm: f64 = b.iter().map(|b| f64::from(*b).powi(2)).sum();
+    if difference == 0.0 { 0.0 } else { distance_or_infinity((difference / norm).sqrt()) }
+}
+
+/// NaN is no small distance.
+fn distance_or_infinity(distance: f64) -> f64 {
+    if distance.is_nan() { f64::INFINITY } else { distance }
+}
+
+fn worst<'a>(distances: impl IntoIterator<Item = (&'a str, f64)>) -> (&'a str, f64) {
+    distances.into_iter().fold(("", 0.0), |worst, next| if next.1 > worst.1 { next } else { worst })
+}
+
+impl Comparison {
+    /// The tensor whose change is farthest.
+    pub fn worst_change(&self) -> (&str, f64) {
+        worst(self.changes.iter().map(|(name, distance)| (name.as_str(), *distance)))
+    }
+
+    /// The largest distance of losses.
+    pub fn worst_loss(&self) -> f64 {
+        self.losses.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// A sentence for each bound that is passed, with the tensor or the step; the farthest tensors first.
+    pub fn faults(&self, bounds: Bounds) -> Vec<String> {
+        let far = |what: &str, distances: &[(String, f64)], bound: f64| {
+            let mut far: Vec<_> = distances.iter().filter(|(_, distance)| *distance > bound).collect();
+            far.sort_by(|a, b| b.1.total_cmp(&a.1));
+            far.into_iter()
+                .map(|(name, distance)| format!("{what} of {name}: {distance:.1e} apart, at most {bound:.0e}"))
+                .collect::<Vec<_>>()
+        };
+        let mut faults = far("the gradient", &self.gradients, bounds.gradient);
+        faults.extend(far("the first change", &self.changes, bounds.change));
+        let step = self.losses.iter().position(|distance| *distance > bounds.loss);
+        faults.extend(
+            step.map(|step| format!("the loss of step {}: {:.1e} apart, at most {:.0e}", step + 1, self.losses[step], bounds.loss)),
+        );
+        faults
+    }
+
+    /// For programs.
+    pub fn json(&self, bounds: Bounds) -> Value {
+        let named = |distances: &[(String, f64)]| {
+            distances.iter().map(|(name, distance)| (name.clone(), json!(distance))).collect::<serde_json::Map<_, _>>()
+        };
+        json!({
+            "gradients": named(&self.gradients), "first_changes": named(&self.changes), "losses": self.losses, "faults": self.faults(bounds)
+        })
+    }
+}

@@ -1,0 +1,18 @@
+//! `tabtune-witness`: tabtune's kernels beside Burn's own operations.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use tabtune_witness::cli::{Args, run};
+
+fn main() -> ExitCode {
+    match run(&Args::parse(), Vec::new()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}

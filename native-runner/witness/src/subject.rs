@@ -1,0 +1,183 @@
+//! What both sides train: a small model of each family, its weights, its batches and its settings.
+
+use serde_json::{Value, json};
+use tabtune::Result;
+use tabtune::bundle::{Bundle, ByteSource, MemorySource, config_from_hf, open_bundle, safetensors_header};
+use tabtune::config::{AdamwConfig, GroupConfig, ModelConfig, OptimizerConfig, TrainConfig};
+use tabtune::data::{Batch, Dataset, IGNORE_INDEX};
+use tabtune::model::planned_parameters;
+use tabtune_bench::stock::{NamedTensor, Planted, StockTraining};
+use tabtune_bench::work::Uniforms;
+
+const CONFIG: &str = "config.json";
+const VOCAB: usize = 61;
+const HIDDEN: usize = 32;
+const SEQ_LEN: usize = 24;
+const BATCH_SIZE: usize = 2;
+/// The token that ends a document.
+const END: u32 = 0;
+/// ε stands among squares of about 0.03 and of about 1, where a misplaced one is seen; that of AdamW is far above the noise of gradients that are
+/// zero but for rounding, as those of GPT-2's key biases.
+const NORM_EPS: f64 = 1e-3;
+const ADAMW: AdamwConfig = AdamwConfig { beta1: 0.9, beta2: 0.95, eps: 1e-4, weight_decay: 0.1, stochastic_rounding: false };
+const RATE: f64 = 2e-3;
+/// The embeddings learn at half the rate.
+const EMBEDDING_SCALE: f64 = 0.5;
+/// Seed of the weights, and of the tokens.
+const SEEDS: [u32; 2] = [0x77, 0x1234];
+
+/// A family of models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Family {
+    /// Grouped queries, a tied head.
+    Llama,
+    /// Biases of q, k and v, a head of its own.
+    Qwen2,
+    /// Norms of queries and keys, heads wider than the model divided by their number.
+    Qwen3,
+    /// Learned positions, LayerNorm, GELU.
+    Gpt2,
+}
+
+impl Family {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Llama, Self::Qwen2, Self::Qwen3, Self::Gpt2];
+
+    /// As `model_type` calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Llama => "llama",
+            Self::Qwen2 => "qwen2",
+            Self::Qwen3 => "qwen3",
+            Self::Gpt2 => "gpt2",
+        }
+    }
+
+    fn document(self) -> Value {
+        if self == Self::Gpt2 {
+            return json!({
+                "model_type": "gpt2", "n_embd": HIDDEN, "n_layer": 2, "n_head": 4, "n_positions": SEQ_LEN, "n_inner": 2 * HIDDEN,
+                "vocab_size": VOCAB, "layer_norm_epsilon": NORM_EPS, "activation_function": "gelu_new", "tie_word_embeddings": true
+            });
+        }
+        let mut document = json!({
+            "model_type": self.name(), "hidden_act": "silu", "hidden_size": HIDDEN, "intermediate_size": 48, "num_hidden_layers": 2,
+            "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": SEQ_LEN, "rms_norm_eps": NORM_EPS,
+            "rope_theta": 500.0, "vocab_size": VOCAB, "tie_word_embeddings": self != Self::Qwen2
+        });
+        if self == Self::Qwen3 {
+            document["head_dim"] = json!(16);
+        }
+        document
+    }
+}
+
+/// A model with its weights, its batches and its settings.
+pub struct Subject {
+    /// Its family.
+    pub family: Family,
+    /// The model as files.
+    pub bundle: Bundle,
+    /// Its weights: state-dict name, shape, values.
+    pub weights: Vec<NamedTensor>,
+    /// One batch for each step: sequences of several documents, which in every second step do not see each other. Some targets do not count.
+    pub batches: Vec<Batch>,
+    /// What the trainer is told.
+    pub train: TrainConfig,
+    /// What the stock model is told.
+    pub stock: StockTraining,
+}
+
+impl Subject {
+    /// The model of a family, and `steps` batches.
+    pub fn new(family: Family, steps: usize, planted: Option<Planted>) -> Result<Self> {
+        let document = family.document();
+        let weights = weights(&config_from_hf(&document)?)?;
+        let bundle = bundle(&document, &weights)?;
+        let half = |pattern: &str| GroupConfig { learning_rate_scale: EMBEDDING_SCALE, ..GroupConfig::new(pattern) };
+        let spared = |pattern: &str| GroupConfig { weight_decay: Some(0.0), ..GroupConfig::new(pattern) };
+        let train = TrainConfig {
+            steps: steps as u64,
+            batch_size: BATCH_SIZE,
+            seq_len: SEQ_LEN,
+            learning_rate: RATE,
+            max_grad_norm: 0.0,
+            optimizer: OptimizerConfig::Adamw(ADAMW),
+            groups: vec![half("{*embed_tokens*,*wte*,*wpe*}"), spared("{*norm*,*.ln_*,*bias}"), GroupConfig::new("*")],
+            ..TrainConfig::default()
+        };
+        let scales = ["model.embed_tokens.", "transformer.wte.", "transformer.wpe."].map(|start| (start.to_string(), EMBEDDING_SCALE));
+        let stock = StockTraining { adamw: ADAMW, rate: RATE, scales: scales.to_vec(), planted };
+        Ok(Self { family, bundle, weights, batches: batches(steps), train, stock })
+    }
+
+    /// Data of the right length: the steps are given their batches.
+    pub fn dataset(&self) -> Result<Dataset> {
+        Dataset::from_tokens(vec![END; 2 * SEQ_LEN], 0.0)
+    }
+}
+
+/// Normal values by Box and Muller.
+fn normal(random: &mut Uniforms) -> f64 {
+    let radius = (-2.0 * (1.0 - random.draw()).ln()).sqrt();
+    radius * (std::f64::consts::TAU * random.draw()).cos()
+}
+
+/// Matrices of about unit gain, norms about 1, biases about 0: all random, so that no parameter can be mistaken for another.
+fn weights(config: &ModelConfig) -> Result<Vec<NamedTensor>> {
+    let mut random = Uniforms(SEEDS[0]);
+    let filled = planned_parameters(config)?.into_iter().map(|(name, shape)| {
+        let (mean, spread) = match *shape {
+            [_, _] => (0.0, 1.0 / (HIDDEN as f64).sqrt()),
+            _ if name.ends_with("bias") => (0.0, 0.1),
+            _ => (1.0, 0.1),
+        };
+        let count = shape.iter().product::<usize>();
+        let values = (0..count).map(|_| (mean + spread * normal(&mut random)) as f32).collect();
+        (name, shape, values)
+    });
+    Ok(filled.collect())
+}
+
+fn bundle(document: &Value, weights: &[NamedTensor]) -> Result<Bundle> {
+    let mut tensors: Vec<_> = weights.iter().collect();
+    tensors.sort_by(|a, b| a.0.cmp(&b.0));
+    let entries: Vec<_> = tensors.iter().map(|(name, shape, _)| (name.clone(), "F32", shape.clone())).collect();
+    let (mut bytes, _) = safetensors_header(&entries, &std::collections::BTreeMap::new())?;
+    bytes.extend(tensors.iter().flat_map(|(.., values)| values).flat_map(|value| value.to_le_bytes()));
+    let files: Vec<Box<dyn ByteSource>> =
+        vec![Box::new(MemorySource::new(CONFIG, document.to_string())), Box::new(MemorySource::new("model.safetensors", bytes))];
+    open_bundle(files)
+}
+
+/// Sequences that are half a rule, so that there is something to learn, with documents of uneven lengths and targets that do not count.
+fn batches(steps: usize) -> Vec<Batch> {
+    let mut random = Uniforms(SEEDS[1]);
+    let batch = |step: usize| {
+        let mut rows = Vec::new();
+        for _ in 0..BATCH_SIZE {
+            let mut token = 1;
+            let mut row = Vec::with_capacity(SEQ_LEN + 1);
+            for _ in 0..=SEQ_LEN {
+                let drawn = random.draw();
+                token = if drawn < 0.1 {
+                    END as usize
+                } else if drawn < 0.6 {
+                    (3 * token + 7) % VOCAB
+                } else {
+                    1 + (random.draw() * (VOCAB - 1) as f64) as usize
+                };
+                row.push(token as i32);
+            }
+            rows.push(row);
+        }
+        let inputs = rows.iter().flat_map(|row| &row[..SEQ_LEN]).copied().collect();
+        let targets = rows.iter().flat_map(|row| &row[1..]).map(|&id| if random.draw() < 0.2 { IGNORE_INDEX } else { id }).collect();
+        let mut batch = Batch { inputs, targets, batch_size: BATCH_SIZE, seq_len: SEQ_LEN, document_starts: None };
+        if step.is_multiple_of(2) {
+            batch.mask_documents(&[END]);
+        }
+        batch
+    };
+    (0..steps).map(batch).collect()
+}
