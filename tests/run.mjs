@@ -63,7 +63,7 @@ const parts = {
     return add(
       ...(await Promise.all([
         check('cargo fmt', 'cargo', ['fmt', '--all', '--check']),
-        check('cargo fmt of web/bindgen', 'cargo', ['fmt', '--manifest-path', 'web/bindgen/Cargo.toml', '--check']),
+        ...['web/bindgen', 'native-runner/cuda'].map((folder) => check(`cargo fmt of ${folder}`, 'cargo', ['fmt', '--all', '--manifest-path', `${folder}/Cargo.toml`, '--check'])),
         check('unrolled shaders', process.execPath, ['shaders/blocks.mjs', '--check']),
         check('tsc and eslint', 'npm', ['run', '--silent', 'web:check']),
         clippy(),

@@ -17,6 +17,8 @@ const EXPECTED = {
   'browser core, release': { seconds: 400 },
   'compile Rust, first': { seconds: 900, lines: 520 },
   'compile Rust': { seconds: 40 },
+  'compile the CUDA witness, first': { seconds: 420, lines: 400 },
+  'compile the CUDA witness': { seconds: 60 },
   'demo server': { seconds: 2 },
   'test lint, first': { seconds: 900 },
   'test lint': { seconds: 40 },

@@ -18,7 +18,7 @@ fn names_of_files_say_something() {
 fn names_stand_for_short_files() {
     let limits: [(&str, &str, usize); 9] = [
         ("crate/src", ".rs", 300),
-        ("native-runner/src", ".rs", 300),
+        ("native-runner", ".rs", 300),
         ("tests/src", ".rs", 300),
         ("shaders", ".wgsl", 150),
         ("shaders", ".mjs", 250),
@@ -42,20 +42,46 @@ fn names_stand_for_short_files() {
     none(findings);
 }
 
-#[test]
-fn names_of_cubecl_crates_have_one_version_each() {
-    let lock = text(&root().join("Cargo.lock"));
+/// Packages of a lock file with their versions.
+fn locked(path: &str) -> BTreeMap<String, Vec<String>> {
+    let lock = text(&root().join(path));
     let value =
         |entry: &str, key: &str| entry.lines().find_map(|line| line.strip_prefix(key)).map(|word| word.trim_matches('"').to_owned());
-    let entries = lock.split("[[package]]").filter_map(|entry| Some((value(entry, "name = ")?, value(entry, "version = ")?)));
     let mut versions: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for (name, version) in entries {
-        if name.starts_with("cubecl") || name.starts_with("burn") || name == "wasm-bindgen" {
+    for entry in lock.split("[[package]]") {
+        if let Some((name, version)) = value(entry, "name = ").zip(value(entry, "version = ")) {
             versions.entry(name).or_default().push(version);
         }
     }
-    assert!(versions.contains_key("cubecl"), "Cargo.lock has CubeCL");
-    none(versions.into_iter().filter(|(_, all)| all.len() != 1).map(|(name, all)| format!("{name}: {}", all.join(", "))).collect());
+    versions
+}
+
+#[test]
+fn names_of_cubecl_crates_have_one_version_each() {
+    for lock in ["Cargo.lock", "native-runner/cuda/Cargo.lock"] {
+        let mut versions = locked(lock);
+        versions.retain(|name, _| name.starts_with("cubecl") || name.starts_with("burn") || name == "wasm-bindgen");
+        assert!(versions.contains_key("cubecl"), "{lock} has CubeCL");
+        none(
+            versions
+                .into_iter()
+                .filter(|(_, all)| all.len() != 1)
+                .map(|(name, all)| format!("{lock}: {name}: {}", all.join(", ")))
+                .collect(),
+        );
+    }
+}
+
+/// What the CUDA witness is made of was looked at with the rest; its build downloads nothing but crates.
+#[test]
+fn names_in_the_lock_of_the_cuda_workspace_are_those_of_the_main_one() {
+    let (main, cuda) = (locked("Cargo.lock"), locked("native-runner/cuda/Cargo.lock"));
+    let known = |name: &str, version: &String| main.get(name).is_some_and(|versions| versions.contains(version));
+    let strangers = cuda.iter().flat_map(|(name, versions)| versions.iter().map(move |version| (name, version)));
+    let strangers = strangers.filter(|(name, version)| *name != "tabtune-cuda" && !known(name, version));
+    none(strangers.map(|(name, version)| format!("native-runner/cuda/Cargo.lock: {name} {version} is not in Cargo.lock")).collect());
+    let fetching = ["llvm-sys", "pliron-llvm", "tracel-llvm-bundler"];
+    none(fetching.into_iter().filter(|name| cuda.contains_key(*name)).map(|name| format!("{name} fetches LLVM")).collect());
 }
 
 #[test]
