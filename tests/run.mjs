@@ -64,6 +64,7 @@ const parts = {
       ...(await Promise.all([
         check('cargo fmt', 'cargo', ['fmt', '--all', '--check']),
         ...['web/bindgen', 'native-runner/cuda'].map((folder) => check(`cargo fmt of ${folder}`, 'cargo', ['fmt', '--all', '--manifest-path', `${folder}/Cargo.toml`, '--check'])),
+        check('licences', process.execPath, ['tests/licences.mjs']),
         check('unrolled shaders', process.execPath, ['shaders/blocks.mjs', '--check']),
         check('tsc and eslint', 'npm', ['run', '--silent', 'web:check']),
         clippy(),
