@@ -1,7 +1,7 @@
 //! Tokenizers against the Python packages `tokenizers` and `sentencepiece`, chat templates against Jinja.
 
-use serde_json::Value;
-use tabtune::tokenizer::{Message, PartsModel, Tokenizer, TokenizerKind, TokenizerParts};
+use serde_json::{Value, json};
+use tabtune::tokenizer::{Conversation, PartsModel, Tokenizer, TokenizerKind, TokenizerParts};
 
 fn golden(name: &str) -> Value {
     let path = format!("{}/golden/{name}.json", env!("CARGO_MANIFEST_DIR"));
@@ -210,43 +210,45 @@ fn chat_templates_equal_jinja() {
     for case in cases {
         let name = case["template"].as_str().unwrap();
         let tokenizer = with_template(file["templates"][name].as_str().unwrap(), &file["specials"]);
-        let messages: Vec<Message> = serde_json::from_value(file["chats"][case["chat"].as_str().unwrap()].clone()).unwrap();
-        let rendered = tokenizer.render_chat(&messages, case["add_generation_prompt"].as_bool().unwrap());
+        let messages = file["chats"][case["chat"].as_str().unwrap()].as_array().unwrap().clone();
+        let rendered = tokenizer.render_chat(&Conversation::new(messages), case["add_generation_prompt"].as_bool().unwrap());
         match case["error"].as_str() {
             // A template's own words are shown up to their 64th character.
             Some(message) => assert!(rendered.unwrap_err().to_string().contains(&message[..message.len().min(60)]), "{name}"),
-            None => assert_eq!(rendered.unwrap(), case["text"].as_str().unwrap(), "{name} {}", case["chat"]),
+            None => assert_eq!(rendered.unwrap().text, case["text"].as_str().unwrap(), "{name} {}", case["chat"]),
         }
     }
 }
 
 #[test]
 fn chat_templates_have_a_budget() {
+    let said = Conversation::new(vec![json!({"role": "user", "content": "x"})]);
+    let nothing = Conversation::default();
     let none = Value::Object(serde_json::Map::new());
     for endless in [
         "{% for i in range(9999) %}{% for j in range(9999) %}{% set x = 1 %}{% endfor %}{% endfor %}",
         "{% for i in range(9999) %}{% for j in range(99) %}{{ 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx' }}{% endfor %}{% endfor %}",
         "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
     ] {
-        let refused = with_template(endless, &none).render_chat(&[Message::new("user", "x")], false).unwrap_err();
+        let refused = with_template(endless, &none).render_chat(&said, false).unwrap_err();
         assert_eq!((refused.code(), refused.kind()), ("template.budget", "BAD_MODEL_FILE"), "{endless}");
     }
     // Imported unrendered, refused when it is used.
     let large = with_template(&" ".repeat((1 << 20) + 1), &none);
-    assert_eq!(large.render_chat(&[], false).unwrap_err().code(), "template.budget");
-    assert_eq!(with_template(&" ".repeat(1 << 20), &none).render_chat(&[], false).unwrap(), " ".repeat(1 << 20));
+    assert_eq!(large.render_chat(&nothing, false).unwrap_err().code(), "template.budget");
+    assert_eq!(with_template(&" ".repeat(1 << 20), &none).render_chat(&nothing, false).unwrap().text, " ".repeat(1 << 20));
     for wrong in ["{{ strftime_now('%d') }}", "{% if %}", "{{ messages[0].content.nothing() }}", "{{ raise_exception('no') }}"] {
-        let refused = with_template(wrong, &none).render_chat(&[Message::new("user", "x")], false).unwrap_err();
+        let refused = with_template(wrong, &none).render_chat(&said, false).unwrap_err();
         assert_eq!(refused.code(), "tokenizer.template", "{wrong}");
     }
     let spoken = format!("{{{{ raise_exception('\u{202e}{}') }}}}", "x".repeat(500));
-    let said = with_template(&spoken, &none).render_chat(&[], false).unwrap_err().to_string();
-    assert!(said.chars().count() < 160 && !said.contains('\u{202e}'), "{said}");
+    let words = with_template(&spoken, &none).render_chat(&nothing, false).unwrap_err().to_string();
+    assert!(words.chars().count() < 160 && !words.contains('\u{202e}'), "{words}");
     let mut bare = byte_level("gpt-2");
     bare.chat_template = None;
     let bare = Tokenizer::from_parts(bare).unwrap();
     assert!(!bare.has_chat_template());
-    assert_eq!(bare.render_chat(&[], false).unwrap_err().code(), "tokenizer.template");
+    assert_eq!(bare.render_chat(&nothing, false).unwrap_err().code(), "tokenizer.template");
 }
 
 /// A `tokenizer.json` of one letter whose texts are split by `pattern`.

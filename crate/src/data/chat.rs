@@ -1,10 +1,10 @@
 //! JSONL lines as examples: which tokens the model reads, and which of them it learns to produce.
 
-use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use super::answers::{Chat, conversation};
 use crate::error::{Error, Result};
-use crate::tokenizer::{Message, Tokenizer};
+use crate::tokenizer::{Conversation, Tokenizer};
 
 /// A tokenized conversation or prompt with its completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,27 +21,77 @@ impl Example {
     }
 }
 
-/// Every line that is not blank is one example; an invalid line is refused with its number.
+/// Every line that is not blank gives an example, or one for each answer of its conversation; an invalid line is refused with its number.
 pub(super) fn read_examples(text: &str, tokenizer: &Tokenizer) -> Result<Vec<Example>> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut examples = Vec::new();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let refuse = |reason: String| Error::DataLine { line: index + 1, reason };
-        let value: Value = serde_json::from_str(line).map_err(|e| refuse(format!("not JSON: {e}")))?;
-        let example = match (value.get("messages"), value.get("prompt"), value.get("completion")) {
-            (Some(messages), None, None) => {
-                let messages = Vec::<Message>::deserialize(messages).map_err(|e| refuse(format!("messages: {e}")))?;
-                conversation(&messages, tokenizer)
+        let row: Value = serde_json::from_str(line).map_err(|e| refuse(format!("not JSON: {e}")))?;
+        let of_row = match (row.get("messages"), row.get("prompt"), row.get("completion")) {
+            (Some(Value::Array(messages)), None, None) => chat(&row, messages, 0).and_then(|chat| conversation(&chat, tokenizer)),
+            (None, Some(Value::Array(prompt)), Some(Value::Array(completion))) => {
+                chat(&row, &[&prompt[..], completion].concat(), prompt.len()).and_then(|chat| conversation(&chat, tokenizer))
             }
-            (None, Some(Value::String(prompt)), Some(Value::String(completion))) => completed(prompt, completion, tokenizer),
-            _ => return Err(refuse("expected {\"messages\": […]} or {\"prompt\": text, \"completion\": text}".to_owned())),
+            (None, Some(Value::String(prompt)), Some(Value::String(completion))) => {
+                completed(prompt, completion, tokenizer).map(|example| vec![example])
+            }
+            _ => {
+                let shapes = "{\"messages\": […]}, or {\"prompt\": …, \"completion\": …} of two texts or two lists of messages";
+                return Err(refuse(format!("expected {shapes}")));
+            }
         };
-        examples.push(example.map_err(|e| match e {
+        examples.extend(of_row.map_err(|e| match e {
             Error::DataLine { reason, .. } => refuse(reason),
             other => refuse(other.to_string()),
         })?);
     }
     Ok(examples)
+}
+
+/// The messages of a row, and what else in it a template reads. Answers before the message `from` are read and not learned.
+fn chat(row: &Value, messages: &[Value], from: usize) -> Result<Chat> {
+    let (mut read, mut learned) = (Vec::new(), Vec::new());
+    for (index, message) in messages.iter().enumerate() {
+        let refuse = |reason: &str| unusable(format!("message {index}: {reason}"));
+        let mut fields = message.as_object().ok_or_else(|| refuse("expected an object"))?.clone();
+        // A table has a null where a row has no such key.
+        fields.retain(|_, value| !value.is_null());
+        let role = fields.get("role").and_then(Value::as_str).ok_or_else(|| refuse("expected a role, which is a text"))?;
+        let answers = role == "assistant";
+        let counts = match (fields.remove("train"), fields.remove("weight")) {
+            (None | Some(Value::Bool(true)), None) => true,
+            (Some(Value::Bool(false)), None) => false,
+            (None, Some(weight)) if weight.as_f64() == Some(1.0) => true,
+            (None, Some(weight)) if weight.as_f64() == Some(0.0) => false,
+            _ => return Err(refuse("expected train: true or false, or a weight of 0 or 1")),
+        };
+        learned.push(answers && counts && index >= from);
+        check_parts(&fields).map_err(|reason| refuse(&reason))?;
+        read.push(Value::Object(fields));
+    }
+    let mut names = Map::new();
+    for (key, value) in row.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()) {
+        match (key.as_str(), value) {
+            ("tools" | "documents", value) => drop(names.insert(key.clone(), value.clone())),
+            ("chat_template_kwargs", Value::Object(given)) => names.extend(given.clone()),
+            ("chat_template_kwargs", _) => return Err(unusable("chat_template_kwargs: expected an object")),
+            _ => {}
+        }
+    }
+    Ok(Chat { conversation: Conversation { messages: read, names }, learned })
+}
+
+/// Refuses what is no text in a content of parts.
+fn check_parts(message: &Map<String, Value>) -> std::result::Result<(), String> {
+    match message.get("content") {
+        None | Some(Value::String(_)) => Ok(()),
+        Some(Value::Array(parts)) => match parts.iter().find(|part| part.get("text").and_then(Value::as_str).is_none()) {
+            None => Ok(()),
+            Some(part) => Err(format!("expected parts of the type text, found {}", part.get("type").unwrap_or(part))),
+        },
+        Some(other) => Err(format!("content: expected a text or a list of parts, found {other}")),
+    }
 }
 
 /// The completion counts as a target, including the token that ends it.
@@ -58,40 +108,7 @@ fn completed(prompt: &str, completion: &str, tokenizer: &Tokenizer) -> Result<Ex
     Ok(Example { ids, counted })
 }
 
-/// The assistant's turns count as targets, from the end of the generation prompt to the token that ends the turn.
-fn conversation(messages: &[Message], tokenizer: &Tokenizer) -> Result<Example> {
-    let text = tokenizer.render_chat(messages, false)?;
-    let mut spans = Vec::new();
-    for (index, _) in messages.iter().enumerate().filter(|(_, message)| message.role == "assistant") {
-        let opened = tokenizer.render_chat(messages.get(..index).unwrap_or_default(), true)?;
-        let closed = tokenizer.render_chat(messages.get(..=index).unwrap_or_default(), false)?;
-        if !closed.starts_with(&opened) || !text.starts_with(&closed) {
-            let reason =
-                format!("the chat template writes message {index} differently when others follow, so its tokens cannot be told apart");
-            return Err(unusable(reason));
-        }
-        spans.push(opened.len()..closed.len());
-    }
-    if spans.is_empty() {
-        return Err(unusable("no message has the role assistant"));
-    }
-    let (ids, starts) = tokenizer.encode_with_starts(&text)?;
-    let mut counted = vec![false; ids.len()];
-    for span in spans {
-        let inside: Vec<usize> = (0..ids.len()).filter(|&at| starts.get(at).is_some_and(|start| span.contains(start))).collect();
-        // What the template writes after the end of the turn, often a line end, is never generated.
-        let is_end = |at: &usize| ids.get(*at).is_some_and(|id| tokenizer.eos().contains(id));
-        let last = inside.iter().rposition(is_end).map_or(inside.len(), |position| position + 1);
-        for at in inside.into_iter().take(last) {
-            if let Some(mark) = counted.get_mut(at) {
-                *mark = true;
-            }
-        }
-    }
-    Ok(Example { ids, counted })
-}
-
 /// The caller fills in the line number.
-fn unusable(reason: impl Into<String>) -> Error {
+pub(super) fn unusable(reason: impl Into<String>) -> Error {
     Error::DataLine { line: 0, reason: reason.into() }
 }

@@ -1,5 +1,6 @@
 //! Training data: a text or a list of examples → batches, in a seeded order that can be resumed exactly.
 
+mod answers;
 mod batch;
 mod chat;
 mod corpus;

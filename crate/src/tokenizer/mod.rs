@@ -7,6 +7,7 @@ mod document;
 mod kind;
 mod parts;
 mod python;
+mod python_json;
 mod split;
 mod templates;
 mod vocabulary;
@@ -18,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Error, Result, shown};
 
-pub use chat::Message;
+pub use chat::{Conversation, Rendered};
 pub use kind::TokenizerKind;
 pub use parts::{PartsModel, TokenizerParts};
 
@@ -280,9 +281,9 @@ impl Tokenizer {
     }
 
     /// The conversation as the model was trained to read it. `add_generation_prompt` opens the assistant's turn at the end.
-    pub fn render_chat(&self, messages: &[Message], add_generation_prompt: bool) -> Result<String> {
+    pub fn render_chat(&self, conversation: &Conversation, add_generation_prompt: bool) -> Result<Rendered> {
         let source = self.template.as_deref().ok_or_else(|| Error::Template { reason: "the model has no chat template".to_owned() })?;
-        chat::render(source, messages, add_generation_prompt, &self.specials)
+        chat::render(source, conversation, add_generation_prompt, &self.specials)
     }
 
     /// Files for an export: `tokenizer.json`, `tokenizer_config.json`, `chat_template.jinja`, byte for byte as they were read.

@@ -30,6 +30,11 @@ impl Tokenizer {
         self.inner.id_to_token(id).is_some()
     }
 
+    /// Whether an id is that of a special token.
+    pub(crate) fn is_special(&self, id: u32) -> bool {
+        self.inner.get_added_vocabulary().get_added_tokens_decoder().get(&id).is_some_and(|token| token.special)
+    }
+
     /// The vocabulary as GGUF stores it, with a token for each of the `rows` of the embedding. Its rule gives the same ids as this tokenizer
     /// on a text in which the known rules differ; a tokenizer of another rule is `export.gguf.tokenizer`.
     pub fn to_parts(&self, rows: usize) -> Result<TokenizerParts> {

@@ -1,0 +1,202 @@
+//! Which tokens of a conversation are learned: the assistant's answers, each to the token that ends its turn.
+
+use std::ops::Range;
+
+use serde_json::{Value, json};
+
+use super::chat::{Example, unusable};
+use crate::error::Result;
+use crate::tokenizer::{Conversation, Rendered, Tokenizer};
+
+/// A conversation of a row.
+pub(super) struct Chat {
+    pub conversation: Conversation,
+    /// Which of its messages are learned.
+    pub learned: Vec<bool>,
+}
+
+/// Bytes of an answer in the text of the conversation that ends with it.
+struct Answer {
+    text: String,
+    span: Range<usize>,
+}
+
+/// The examples of a conversation. Where its template marks what the model generates, that is learned. Else each answer from the end of the
+/// generation prompt to the end of its turn, if the text of the whole has it as the text up to it does; else, for a template that rewrites earlier turns,
+/// each answer is an example of its own, whose conversation ends with it, as the model sees it when it is used.
+pub(super) fn conversation(chat: &Chat, tokenizer: &Tokenizer) -> Result<Vec<Example>> {
+    let chat = Chat { conversation: as_read(&chat.conversation, tokenizer), learned: chat.learned.clone() };
+    let answers: Vec<usize> = (0..chat.learned.len()).filter(|&at| role(&chat.conversation, at) == "assistant").collect();
+    let learned: Vec<usize> = answers.iter().copied().filter(|&at| chat.learned[at]).collect();
+    if learned.is_empty() {
+        return Err(unusable(if answers.is_empty() { "no message has the role assistant" } else { "no answer is to be learned" }));
+    }
+    let Rendered { text, generated } = tokenizer.render_chat(&chat.conversation, false)?;
+    if !generated.is_empty() {
+        let spans = marked(generated, &answers, &chat.learned)?;
+        return Ok(vec![Tokens::of(&text, tokenizer)?.example(&spans)]);
+    }
+    let found = learned.iter().map(|&at| answer(&chat.conversation, at, tokenizer)).collect::<Result<Vec<Answer>>>()?;
+    let whole = Tokens::of(&text, tokenizer)?;
+    let spans: Option<Vec<Range<usize>>> = found.iter().map(|answer| answer.in_whole(&whole, tokenizer)).collect();
+    if let Some(spans) = spans {
+        return Ok(vec![whole.example(&spans)]);
+    }
+    let alone = |answer: &Answer| {
+        let alone = Tokens::of(&answer.text, tokenizer)?;
+        let end = alone.turn_end(&answer.span, tokenizer).unwrap_or(answer.span.end);
+        Ok(alone.example(std::slice::from_ref(&(answer.span.start..end))))
+    };
+    found.iter().map(alone).collect()
+}
+
+fn role(conversation: &Conversation, at: usize) -> &str {
+    conversation.messages.get(at).and_then(|message| message["role"].as_str()).unwrap_or_default()
+}
+
+/// The marks of the answers that are learned; all of them, where all are.
+fn marked(generated: Vec<Range<usize>>, answers: &[usize], learned: &[bool]) -> Result<Vec<Range<usize>>> {
+    if answers.iter().all(|&at| learned[at]) {
+        return Ok(generated);
+    }
+    if generated.len() != answers.len() {
+        let reason =
+            format!("the chat template marks {} answers of {}, so that the learned ones cannot be told", generated.len(), answers.len());
+        return Err(unusable(reason));
+    }
+    Ok(generated.into_iter().zip(answers).filter(|(_, at)| learned[**at]).map(|(range, _)| range).collect())
+}
+
+/// The conversation up to the message `at`, and where that is in its text.
+fn answer(conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> Result<Answer> {
+    let text = match tokenizer.render_chat(&conversation.first(at + 1), false) {
+        Ok(rendered) => rendered.text,
+        // A template may want a message of the user, which comes later.
+        Err(refused) => return in_longer(conversation, at, tokenizer)?.ok_or(refused),
+    };
+    let before = |prompt: bool| tokenizer.render_chat(&conversation.first(at), prompt).map(|before| before.text);
+    let opened = before(true);
+    let start = if let Ok(opened) = &opened
+        && text.starts_with(opened)
+    {
+        opened.len()
+    } else if at > 0
+        && let (Ok(opened), Ok(before)) = (&opened, before(false))
+    {
+        Tokens::of(&text, tokenizer)?.agreed(opened, &before, tokenizer)
+    } else if let Some(other) = with_other_content(&conversation.first(at + 1), at) {
+        // A template may take no conversation that ends before the answer: it begins where another one would differ.
+        common(&text, &tokenizer.render_chat(&other, false)?.text)
+    } else {
+        common(&text, &opened?)
+    };
+    Ok(Answer { span: start..text.len(), text })
+}
+
+/// The answer `at` in the text of the whole conversation, from where another one would differ to the end of its turn.
+fn in_longer(conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> Result<Option<Answer>> {
+    let Some(other) = with_other_content(conversation, at) else { return Ok(None) };
+    let (text, other) = (tokenizer.render_chat(conversation, false)?.text, tokenizer.render_chat(&other, false)?.text);
+    let same_end = text.chars().rev().zip(other.chars().rev()).take_while(|(a, b)| a == b).map(|(c, _)| c.len_utf8()).sum::<usize>();
+    let (start, said) = (common(&text, &other), text.len() - same_end);
+    let whole = Tokens::of(&text, tokenizer)?;
+    let ends = |at: &usize| whole.starts[*at] >= said && whole.ids.get(*at).is_some_and(|id| tokenizer.eos().contains(id));
+    let end = (0..whole.starts.len()).find(ends).map(|at| whole.end(at));
+    Ok(end.and_then(|end| Some(Answer { text: text.get(..end)?.to_owned(), span: start..end })))
+}
+
+/// The conversation with another text in the message `at`, with another beginning.
+fn with_other_content(conversation: &Conversation, at: usize) -> Option<Conversation> {
+    let mut other = conversation.clone();
+    let content = other.messages.get_mut(at)?.get_mut("content")?;
+    let begins = content.as_str()?.trim_start().chars().next();
+    *content = json!(if begins == Some('x') { "y" } else { "x" });
+    Some(other)
+}
+
+/// Bytes of the beginning that two texts have in common.
+fn common(a: &str, b: &str) -> usize {
+    a.chars().zip(b.chars()).take_while(|(a, b)| a == b).map(|(c, _)| c.len_utf8()).sum()
+}
+
+/// The conversation with contents of parts as its template reads them: as they are, or as one text.
+fn as_read(conversation: &Conversation, tokenizer: &Tokenizer) -> Conversation {
+    let in_parts = |message: &Value| message["content"].is_array();
+    if !conversation.messages.iter().any(in_parts) || reads_parts(tokenizer) {
+        return conversation.clone();
+    }
+    let mut joined = conversation.clone();
+    for message in &mut joined.messages {
+        if let Value::Array(parts) = &message["content"] {
+            let texts: Vec<&str> = parts.iter().filter_map(|part| part["text"].as_str()).collect();
+            message["content"] = Value::from(texts.concat());
+        }
+    }
+    joined
+}
+
+/// Whether the template writes the text of a part alone, and not the list that it is in.
+fn reads_parts(tokenizer: &Tokenizer) -> bool {
+    const TEXT: &str = "one of several";
+    let probe = Conversation::new(vec![json!({"role": "user", "content": [{"type": "text", "text": TEXT}]})]);
+    let written = tokenizer.render_chat(&probe, false).map(|rendered| rendered.text).unwrap_or_default();
+    written.contains(TEXT) && !written.contains(&format!("'{TEXT}'")) && !written.contains(&format!("\"{TEXT}\""))
+}
+
+/// A text as it is read.
+struct Tokens<'a> {
+    text: &'a str,
+    ids: Vec<u32>,
+    /// Where each begins in the text, in bytes.
+    starts: Vec<usize>,
+}
+
+impl<'a> Tokens<'a> {
+    fn of(text: &'a str, tokenizer: &Tokenizer) -> Result<Self> {
+        let (ids, starts) = tokenizer.encode_with_starts(text)?;
+        Ok(Self { text, ids, starts })
+    }
+
+    /// Where the token `at` ends.
+    fn end(&self, at: usize) -> usize {
+        self.starts.get(at + 1).copied().unwrap_or(self.text.len())
+    }
+
+    /// How far the text follows a generation prompt that it does not begin with, as one that opens a block of thoughts: to the last line end or
+    /// special token that both have, and not back into the messages `before`.
+    fn agreed(&self, opened: &str, before: &str, tokenizer: &Tokenizer) -> usize {
+        let agreed = common(self.text, opened);
+        let line = self.text.get(..agreed).and_then(|text| text.rfind('\n')).map_or(0, |at| at + 1);
+        let special = |at: &usize| self.end(*at) <= agreed && self.ids.get(*at).is_some_and(|&id| tokenizer.is_special(id));
+        let token = (0..self.ids.len()).rfind(special).map_or(0, |at| self.end(at));
+        line.max(token).max(common(self.text, before)).min(agreed)
+    }
+
+    /// The end of the last token that lies in `span` and ends a turn: a base model's turns may end with one that does not end its texts.
+    fn turn_end(&self, span: &Range<usize>, tokenizer: &Tokenizer) -> Option<usize> {
+        let inside = |at: &usize| self.starts.get(*at).is_some_and(|&start| span.contains(&start) && self.end(*at) <= span.end);
+        let last =
+            |test: &dyn Fn(u32) -> bool| (0..self.ids.len()).filter(inside).rfind(|&at| self.ids.get(at).is_some_and(|&id| test(id)));
+        last(&|id| tokenizer.eos().contains(&id)).or_else(|| last(&|id| tokenizer.is_special(id))).map(|at| self.end(at))
+    }
+
+    /// What is learned: the tokens that begin in one of `spans`.
+    fn example(&self, spans: &[Range<usize>]) -> Example {
+        let counted = self.starts.iter().map(|start| spans.iter().any(|span| span.contains(start))).collect();
+        Example { ids: self.ids.clone(), counted }
+    }
+}
+
+impl Answer {
+    /// Where the answer stands in the text of the whole, to the end of its turn; `None` if the template writes it differently there.
+    fn in_whole(&self, whole: &Tokens<'_>, tokenizer: &Tokenizer) -> Option<Range<usize>> {
+        let same = common(whole.text, &self.text);
+        if same < self.span.start {
+            return None;
+        }
+        match whole.turn_end(&(self.span.start..same), tokenizer) {
+            Some(end) => Some(self.span.start..end),
+            None => (same == self.text.len()).then(|| self.span.clone()),
+        }
+    }
+}
