@@ -387,6 +387,14 @@ fn answers_can_be_read_and_not_learned() {
 }
 
 #[test]
+fn an_end_that_is_written_is_not_learned_twice() {
+    let row = |completion: &str| serde_json::json!({"prompt": "hi", "completion": completion});
+    assert_eq!(taught(CHATML, &row("yo")), ["yo<|im_end|>"]);
+    assert_eq!(taught(CHATML, &row("yo<|im_end|>")), ["yo<|im_end|>"]);
+    assert_eq!(taught(CHATML, &row("yo<|im_end|>.")), ["yo<|im_end|>.<|im_end|>"]);
+}
+
+#[test]
 fn bad_data_is_a_typed_error() {
     let tokenizer = Tokenizer::from_parts(byte_level("gpt-2")).unwrap();
     let refuse = |bytes: &[u8], format: DataFormat| Dataset::from_bytes(bytes, format, &tokenizer, 0.0).unwrap_err();

@@ -100,7 +100,10 @@ fn completed(prompt: &str, completion: &str, tokenizer: &Tokenizer) -> Result<Ex
     ids.extend(tokenizer.encode(prompt)?);
     let unlearned = ids.len();
     ids.extend(tokenizer.encode(completion)?);
-    ids.extend(tokenizer.eos().first());
+    // Never a second one where it is written.
+    if ids.get(unlearned..).and_then(<[u32]>::last).is_none_or(|last| !tokenizer.eos().contains(last)) {
+        ids.extend(tokenizer.eos().first());
+    }
     if ids.len() == unlearned {
         return Err(unusable("the completion is empty"));
     }
