@@ -59,6 +59,7 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
     let tokenizer = or_refused(hf_tokenizer(&files), &mut refused, &mut warnings)?;
     warnings.extend(template_conflict(&files)?);
     let generation_config_json = document(&files, "generation_config.json", MAX_DOCUMENT_BYTES)?;
+    let specials = document(&files, TOKENIZER_FILES[3], MAX_DOCUMENT_BYTES)?;
     let sums = shards.iter().map(|(at, shard)| BaseFile::new(&files[*at], shard.header_sha256)).collect();
     let base = Base::new(value["_name_or_path"].as_str().unwrap_or_default(), SourceFormat::HfFolder, sums);
     let mut bundle = Bundle::new(config, SourceFormat::HfFolder, files, entries, warnings)?;
@@ -67,6 +68,7 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
     bundle.set_tokenizer(tokenizer, refused);
     bundle.config_json = Some(config_json);
     bundle.add_generation_config(generation_config_json);
+    bundle.add_other_ends(&value, specials.as_deref());
     Ok(bundle)
 }
 

@@ -10,6 +10,7 @@ mod decode;
 mod digest;
 mod encode;
 mod encoded;
+mod ends;
 mod fit;
 mod gguf;
 mod gguf_config;

@@ -154,22 +154,6 @@ impl Bundle {
         self.tokenizer_refused.as_ref()
     }
 
-    /// Keeps the document and the ids that end a text according to it.
-    pub(super) fn add_generation_config(&mut self, bytes: Option<Vec<u8>>) {
-        let value: serde_json::Value = bytes.as_deref().and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
-        let eos = match &value["eos_token_id"] {
-            serde_json::Value::Array(list) => list.clone(),
-            other => vec![other.clone()],
-        };
-        let vocab_size = self.config.vocab_size as u64;
-        let ids: Vec<u32> =
-            eos.iter().filter_map(|id| id.as_u64().filter(|id| *id < vocab_size)).filter_map(|id| u32::try_from(id).ok()).collect();
-        if let Some(tokenizer) = &mut self.tokenizer {
-            tokenizer.add_eos(&ids);
-        }
-        self.generation_config_json = bytes;
-    }
-
     /// Name and size of each file of the model; a merged adapter's is not among them.
     pub fn sources(&self) -> impl Iterator<Item = (&str, u64)> {
         let own = self.files.len() - usize::from(self.adapter.is_some());

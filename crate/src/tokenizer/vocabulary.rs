@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::parts::{BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED};
+use super::templates::special_text;
 use super::{PartsModel, TOKENIZER_FILE, Tokenizer, TokenizerKind, TokenizerParts, bad};
 use crate::error::{Error, Refusal, Result, word};
 
@@ -28,6 +29,12 @@ impl Tokenizer {
     /// Whether a token has this id.
     pub fn has(&self, id: u32) -> bool {
         self.inner.id_to_token(id).is_some()
+    }
+
+    /// Adds a special token that ends a text: its text, or an object of it.
+    pub(crate) fn add_eos_token(&mut self, token: &Value) {
+        let id = special_text(token).and_then(|text| self.inner.token_to_id(&text));
+        self.add_eos(id.filter(|&id| self.is_special(id)).as_slice());
     }
 
     /// Whether an id is that of a special token.

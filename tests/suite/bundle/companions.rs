@@ -194,3 +194,30 @@ fn end_ids_of_a_gguf_survive_as_documents() {
     assert_eq!(again.need_tokenizer().unwrap().eos(), [2, 0]);
     assert_eq!(self::documents(&again), documents);
 }
+
+#[test]
+fn the_end_of_a_text_counts_in_whichever_document_it_stands() {
+    let qwen2 = documents(&open_bundle(vec![named("qwen2.gguf")]).unwrap());
+    let config: serde_json::Value = serde_json::from_slice(&qwen2["config.json"]).unwrap();
+    let open = |id: serde_json::Value, specials: Option<&str>| {
+        let mut config = config.clone();
+        config["eos_token_id"] = id;
+        let mut files = vec![
+            file("config.json", config.to_string()),
+            named("qwen2/model.safetensors"),
+            file("tokenizer.json", qwen2["tokenizer.json"].clone()),
+            file("tokenizer_config.json", "{}"),
+        ];
+        files.extend(specials.map(|text| file("special_tokens_map.json", text.to_string())));
+        open_bundle(files).unwrap().need_tokenizer().unwrap().eos().to_vec()
+    };
+    let none = serde_json::Value::Null;
+    assert_eq!(open(none.clone(), None), [0u32; 0]);
+    assert_eq!(open(serde_json::json!(2), None), [2], "config.json");
+    assert_eq!(open(serde_json::json!([0, 2]), None), [0, 2]);
+    // A letter ends nothing, and a number beyond the vocabulary is none.
+    assert_eq!(open(serde_json::json!([7, 100_000]), None), [0u32; 0]);
+    assert_eq!(open(none.clone(), Some(r#"{"eos_token": "<|im_end|>"}"#)), [2], "special_tokens_map.json");
+    assert_eq!(open(serde_json::json!(0), Some(r#"{"eos_token": {"content": "<|im_end|>"}}"#)), [0, 2]);
+    assert_eq!(open(none, Some("{")), [0u32; 0]);
+}

@@ -1,0 +1,38 @@
+//! The ids that end a text, of which the documents of a Hugging Face folder state some each.
+
+use serde_json::Value;
+
+use super::tensors::Bundle;
+
+impl Bundle {
+    /// Keeps the document and the ids that end a text according to it.
+    pub(super) fn add_generation_config(&mut self, bytes: Option<Vec<u8>>) {
+        let value: Value = bytes.as_deref().and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
+        let ids = self.end_ids(&value);
+        if let Some(tokenizer) = &mut self.tokenizer {
+            tokenizer.add_eos(&ids);
+        }
+        self.generation_config_json = bytes;
+    }
+
+    /// Adds the ids that end a text according to `config.json` and `special_tokens_map.json`, which count after those of the other documents.
+    /// Special tokens alone: transformers writes the number 2 where nobody chose one.
+    pub(super) fn add_other_ends(&mut self, config: &Value, specials: Option<&[u8]>) {
+        let ids = self.end_ids(config);
+        let Some(tokenizer) = &mut self.tokenizer else { return };
+        let ids: Vec<u32> = ids.into_iter().filter(|&id| tokenizer.is_special(id)).collect();
+        tokenizer.add_eos(&ids);
+        let specials: Value = specials.and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
+        tokenizer.add_eos_token(&specials["eos_token"]);
+    }
+
+    /// `eos_token_id` of a document: ids of the vocabulary.
+    fn end_ids(&self, document: &Value) -> Vec<u32> {
+        let ids = match &document["eos_token_id"] {
+            Value::Array(list) => list.clone(),
+            other => vec![other.clone()],
+        };
+        let vocab_size = self.config.vocab_size as u64;
+        ids.iter().filter_map(|id| id.as_u64().filter(|id| *id < vocab_size)).filter_map(|id| u32::try_from(id).ok()).collect()
+    }
+}
