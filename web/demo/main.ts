@@ -19,7 +19,7 @@ import { installTheme } from './panels/theme.js';
 import { Warnings } from './panels/warnings.js';
 import { sayPolicy } from './policy.js';
 import { Run } from './run.js';
-import { offerOptimizers, useSoftwareDefaults } from './settings.js';
+import { heedTyping, offerOptimizers, useSoftwareDefaults } from './settings.js';
 import { View } from './view.js';
 import { faultOf } from './words.js';
 import { workerUrl } from './worker.js';
@@ -94,6 +94,7 @@ async function begin(): Promise<void> {
   offerOptimizers();
   const restored = restoreForm();
   keepForm();
+  heedTyping();
   // The saved runs need no GPU, and a browser may look for one for a while.
   const listed = checkpoints.refresh();
   const { ok, adapter } = await checkSupport();

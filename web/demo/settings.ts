@@ -52,11 +52,20 @@ export function suggestRate(trained: Trained): void {
   suggested = rate;
 }
 
-/** Applies the defaults for a software adapter, except where a number was typed before. */
+const typed = new Set<string>();
+
+/** Remembers which fields are typed into: the browser may look for a GPU meanwhile, and its answer overwrites none of them. */
+export function heedTyping(): void {
+  byId('setup', HTMLElement).addEventListener('input', ({ target }) => {
+    if (target instanceof HTMLInputElement) typed.add(target.id);
+  });
+}
+
+/** Applies the defaults for a software adapter, except where a number was typed, or all were kept from before. */
 export function useSoftwareDefaults(numbers: boolean): void {
   scratch = SCRATCH_SOFTWARE;
   if (!numbers) return;
-  for (const [id, value] of Object.entries(SOFTWARE_NUMBERS)) byId(id, HTMLInputElement).valueAsNumber = value;
+  for (const [id, value] of Object.entries(SOFTWARE_NUMBERS)) if (!typed.has(id)) byId(id, HTMLInputElement).valueAsNumber = value;
 }
 
 export const scratchShape = (): ModelShape => ({ ...scratch, maxPositionEmbeddings: contextOf() });
