@@ -1,5 +1,7 @@
 //! Training data: what becomes a batch, in which order, and what is refused.
 
+mod chats;
+
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
@@ -278,123 +280,6 @@ fn document_mask_takes_the_tokenizers_ends_and_leaves_examples_whole() {
 }
 
 #[test]
-fn a_template_that_rewrites_earlier_turns_gives_an_example_for_each_answer() {
-    let chats: serde_json::Value =
-        serde_json::from_slice(&std::fs::read(format!("{}/golden/chats.json", env!("CARGO_MANIFEST_DIR"))).unwrap()).unwrap();
-    let mut parts = byte_level("qwen2");
-    parts.chat_template = chats["templates"]["thinking"].as_str().map(str::to_owned);
-    let tokenizer = Tokenizer::from_parts(parts).unwrap();
-    let line = serde_json::json!({"messages": chats["chats"]["thought"]}).to_string();
-    let data = Dataset::from_bytes(line.as_bytes(), DataFormat::Jsonl, &tokenizer, 0.0).unwrap();
-    let batches: Vec<Batch> = data.evaluation_batches(1, 200, None).collect();
-    let learned = |batch: &Batch| {
-        let ids: Vec<u32> = batch.targets.iter().filter(|&&id| id >= 0).map(|&id| id as u32).collect();
-        tokenizer.decode(&ids).unwrap()
-    };
-    let learned: Vec<String> = batches.iter().map(learned).collect();
-    assert_eq!(learned, ["<think>\neasy\n</think>\n\n4<|im_end|>", "<think>\nhm\n</think>\n\n6<|im_end|>"]);
-}
-
-/// What a row teaches: for each example the text of its learned tokens.
-fn taught(template: &str, row: &serde_json::Value) -> Vec<String> {
-    let mut parts = byte_level("qwen2");
-    parts.chat_template = Some(template.to_owned());
-    let tokenizer = Tokenizer::from_parts(parts).unwrap();
-    let data = Dataset::from_bytes(row.to_string().as_bytes(), DataFormat::Jsonl, &tokenizer, 0.0).unwrap();
-    let learned = |batch: Batch| {
-        let ids: Vec<u32> = batch.targets.iter().filter(|&&id| id >= 0).map(|&id| id as u32).collect();
-        tokenizer.decode(&ids).unwrap()
-    };
-    data.evaluation_batches(1, 500, None).map(learned).collect()
-}
-
-const CHATML: &str = "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}{% if m.content is string %}{{ m.content }}{% endif %}\
-    {% for c in m.tool_calls or [] %}{{ c.function | tojson }}{% endfor %}{{ '<|im_end|>\n' }}{% endfor %}\
-    {% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
-
-#[test]
-fn templates_of_every_kind_teach_the_answers() {
-    let said = |role: &str, content: &str| serde_json::json!({"role": role, "content": content});
-    let two = serde_json::json!({"messages": [said("user", "a"), said("assistant", "b"), said("user", "c"), said("assistant", "d")]});
-    assert_eq!(taught(CHATML, &two), ["b<|im_end|>d<|im_end|>"]);
-    // Marks: exactly what they enclose.
-    let marks = CHATML.replace(
-        "{% if m.content is string %}{{ m.content }}{% endif %}",
-        "{% if m.role == 'assistant' %}{% generation %}{{ m.content + '!' }}{% endgeneration %}{% else %}{{ m.content }}{% endif %}",
-    );
-    assert_eq!(taught(&marks, &two), ["b!d!"]);
-    // A text at the very end, after the last turn alone.
-    let ended = format!("{CHATML}{{% if not add_generation_prompt %}}{{{{ 'END' }}}}{{% endif %}}");
-    assert_eq!(taught(&ended, &two), ["b<|im_end|>d<|im_end|>"]);
-    // A prompt that opens a block of thoughts, which the answers do not have.
-    let opened = CHATML.replace("{{ '<|im_start|>assistant\n' }}", "{{ '<|im_start|>assistant\n<think>\n' }}");
-    assert_eq!(taught(&opened, &two), ["b<|im_end|>d<|im_end|>"]);
-    // A template that wants a message of the user, and a conversation that begins with the assistant.
-    let strict = format!(
-        "{{% if messages | selectattr('role', 'equalto', 'user') | list | length == 0 %}}{{{{ raise_exception('no') }}}}{{% endif %}}{CHATML}"
-    );
-    let first = serde_json::json!({"messages": [said("assistant", "hello"), said("user", "a"), said("assistant", "b")]});
-    assert_eq!(taught(&strict, &first), ["hello<|im_end|>b<|im_end|>"]);
-    assert_eq!(taught(CHATML, &first), ["hello<|im_end|>b<|im_end|>"]);
-}
-
-#[test]
-fn what_a_row_has_reaches_the_template() {
-    let user = serde_json::json!({"role": "user", "content": "a"});
-    let call = serde_json::json!({"type": "function", "function": {"name": "add", "arguments": {"z": 1, "a": 1.5e20}}});
-    let with = |content: serde_json::Value| {
-        let mut message = serde_json::json!({"role": "assistant", "tool_calls": [call.clone()], "name": null});
-        if content != "absent" {
-            message["content"] = content;
-        }
-        taught(CHATML, &serde_json::json!({"messages": [user.clone(), message]}))
-    };
-    let learned = ["{\"name\": \"add\", \"arguments\": {\"z\": 1, \"a\": 1.5e+20}}<|im_end|>"];
-    for content in [serde_json::json!("absent"), serde_json::Value::Null, serde_json::json!("")] {
-        assert_eq!(with(content.clone()), learned, "{content}");
-    }
-    let tools = format!("{{% for t in tools or [] %}}{{{{ t.name }}}}{{% endfor %}}{{{{ extra }}}}{CHATML}");
-    let row = serde_json::json!({"messages": [user.clone(), {"role": "assistant", "content": [{"type": "text", "text": "b"}, {"type": "text", "text": "c"}]}],
-        "tools": [{"name": "add"}], "chat_template_kwargs": {"extra": true}});
-    let mut parts = byte_level("qwen2");
-    parts.chat_template = Some(tools.clone());
-    let tokenizer = Tokenizer::from_parts(parts).unwrap();
-    let data = Dataset::from_bytes(row.to_string().as_bytes(), DataFormat::Jsonl, &tokenizer, 0.0).unwrap();
-    let batch = data.evaluation_batches(1, 500, None).next().unwrap();
-    let read = tokenizer.decode(&batch.inputs.iter().map(|&id| id as u32).collect::<Vec<_>>()).unwrap();
-    assert!(read.starts_with("addTrue<|im_start|>user"), "{read}");
-    assert_eq!(taught(&tools, &row), ["bc<|im_end|>"], "parts are joined where the template writes no lists");
-    let lists =
-        CHATML.replace("{% if m.content is string %}{{ m.content }}{% endif %}", "{% for p in m.content %}{{ p.text }}|{% endfor %}");
-    let parts = |text: &str| serde_json::json!([{"type": "text", "text": text}]);
-    let row = serde_json::json!({"messages": [{"role": "user", "content": parts("a")}, {"role": "assistant", "content": parts("b")}]});
-    assert_eq!(taught(&lists, &row), ["b|<|im_end|>"], "and handed over where it reads them");
-}
-
-#[test]
-fn answers_can_be_read_and_not_learned() {
-    let row = |key: &str, value: serde_json::Value| {
-        serde_json::json!({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", key: value},
-            {"role": "user", "content": "c"}, {"role": "assistant", "content": "d"}]})
-    };
-    for (key, value) in [("weight", serde_json::json!(0)), ("train", serde_json::json!(false))] {
-        assert_eq!(taught(CHATML, &row(key, value)), ["d<|im_end|>"]);
-    }
-    assert_eq!(taught(CHATML, &row("weight", serde_json::json!(1))), ["b<|im_end|>d<|im_end|>"]);
-    let lists = serde_json::json!({"prompt": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}],
-        "completion": [{"role": "assistant", "content": "d"}]});
-    assert_eq!(taught(CHATML, &lists), ["d<|im_end|>"]);
-}
-
-#[test]
-fn an_end_that_is_written_is_not_learned_twice() {
-    let row = |completion: &str| serde_json::json!({"prompt": "hi", "completion": completion});
-    assert_eq!(taught(CHATML, &row("yo")), ["yo<|im_end|>"]);
-    assert_eq!(taught(CHATML, &row("yo<|im_end|>")), ["yo<|im_end|>"]);
-    assert_eq!(taught(CHATML, &row("yo<|im_end|>.")), ["yo<|im_end|>.<|im_end|>"]);
-}
-
-#[test]
 fn bad_data_is_a_typed_error() {
     let tokenizer = Tokenizer::from_parts(byte_level("gpt-2")).unwrap();
     let refuse = |bytes: &[u8], format: DataFormat| Dataset::from_bytes(bytes, format, &tokenizer, 0.0).unwrap_err();
@@ -419,6 +304,8 @@ fn bad_data_is_a_typed_error() {
         r#"{"messages":[{"role":"assistant","content":"x","weight":0.5}]}"#,
         r#"{"messages":[{"role":"user","content":[{"type":"image"}]},{"role":"assistant","content":"x"}]}"#,
         r#"{"messages":[{"content":"x"}]}"#,
+        r#"{"messages":[{"role":"user","content":[{"type":"image","text":"y"}]},{"role":"assistant","content":"x"}]}"#,
+        r#"{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"x"}],"chat_template_kwargs":{"messages":[]}}"#,
         r#"{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"x"}],"chat_template_kwargs":3}"#,
     ] {
         let refused = refuse(format!("{good}\n\n{bad}\n{good}").as_bytes(), DataFormat::Jsonl);

@@ -1,4 +1,4 @@
-//! Which tokens of a conversation are learned: the assistant's answers, each to the token that ends its turn.
+//! Finds the tokens of a conversation that are learned: the assistant's answers, each to the token that ends its turn.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::tokenizer::{Conversation, Rendered, Tokenizer};
 /// A conversation of a row.
 pub(super) struct Chat {
     pub conversation: Conversation,
-    /// Which of its messages are learned.
+    /// True for each message that is learned.
     pub learned: Vec<bool>,
 }
 
@@ -135,7 +135,7 @@ fn as_read(conversation: &Conversation, tokenizer: &Tokenizer) -> Conversation {
     joined
 }
 
-/// Whether the template writes the text of a part alone, and not the list that it is in.
+/// Tries whether the template writes the text of a part alone, and not the list that it is in.
 fn reads_parts(tokenizer: &Tokenizer) -> bool {
     const TEXT: &str = "one of several";
     let probe = Conversation::new(vec![json!({"role": "user", "content": [{"type": "text", "text": TEXT}]})]);
@@ -147,7 +147,7 @@ fn reads_parts(tokenizer: &Tokenizer) -> bool {
 struct Tokens<'a> {
     text: &'a str,
     ids: Vec<u32>,
-    /// Where each begins in the text, in bytes.
+    /// The byte of the text at which each begins.
     starts: Vec<usize>,
 }
 
@@ -157,7 +157,7 @@ impl<'a> Tokens<'a> {
         Ok(Self { text, ids, starts })
     }
 
-    /// Where the token `at` ends.
+    /// The byte at which the token `at` ends.
     fn end(&self, at: usize) -> usize {
         self.starts.get(at + 1).copied().unwrap_or(self.text.len())
     }
@@ -180,7 +180,7 @@ impl<'a> Tokens<'a> {
         last(&|id| tokenizer.eos().contains(&id)).or_else(|| last(&|id| tokenizer.is_special(id))).map(|at| self.end(at))
     }
 
-    /// What is learned: the tokens that begin in one of `spans`.
+    /// Learns the tokens that begin in one of `spans`.
     fn example(&self, spans: &[Range<usize>]) -> Example {
         let counted = self.starts.iter().map(|start| spans.iter().any(|span| span.contains(start))).collect();
         Example { ids: self.ids.clone(), counted }
@@ -188,7 +188,7 @@ impl<'a> Tokens<'a> {
 }
 
 impl Answer {
-    /// Where the answer stands in the text of the whole, to the end of its turn; `None` if the template writes it differently there.
+    /// Finds the answer in the text of the whole, to the end of its turn; `None` if the template writes it differently there.
     fn in_whole(&self, whole: &Tokens<'_>, tokenizer: &Tokenizer) -> Option<Range<usize>> {
         let same = common(whole.text, &self.text);
         if same < self.span.start {

@@ -74,7 +74,12 @@ fn chat(row: &Value, messages: &[Value], from: usize) -> Result<Chat> {
     for (key, value) in row.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()) {
         match (key.as_str(), value) {
             ("tools" | "documents", value) => drop(names.insert(key.clone(), value.clone())),
-            ("chat_template_kwargs", Value::Object(given)) => names.extend(given.clone()),
+            ("chat_template_kwargs", Value::Object(given)) => {
+                if let Some(name) = given.keys().find(|name| ["messages", "add_generation_prompt"].contains(&name.as_str())) {
+                    return Err(unusable(format!("chat_template_kwargs: expected names of the template's own, found {name}")));
+                }
+                names.extend(given.clone());
+            }
             ("chat_template_kwargs", _) => return Err(unusable("chat_template_kwargs: expected an object")),
             _ => {}
         }
@@ -86,12 +91,16 @@ fn chat(row: &Value, messages: &[Value], from: usize) -> Result<Chat> {
 fn check_parts(message: &Map<String, Value>) -> std::result::Result<(), String> {
     match message.get("content") {
         None | Some(Value::String(_)) => Ok(()),
-        Some(Value::Array(parts)) => match parts.iter().find(|part| part.get("text").and_then(Value::as_str).is_none()) {
+        Some(Value::Array(parts)) => match parts.iter().find(|part| !is_text(part)) {
             None => Ok(()),
             Some(part) => Err(format!("expected parts of the type text, found {}", part.get("type").unwrap_or(part))),
         },
         Some(other) => Err(format!("content: expected a text or a list of parts, found {other}")),
     }
+}
+
+fn is_text(part: &Value) -> bool {
+    part.get("type").is_none_or(|kind| kind == "text") && part.get("text").is_some_and(Value::is_string)
 }
 
 /// The completion counts as a target, including the token that ends it.

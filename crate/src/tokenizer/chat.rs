@@ -22,7 +22,7 @@ const TEMPLATE_BYTES: usize = 1 << 20;
 /// Maximum depth of nested macro calls and blocks.
 const DEPTH: usize = 64;
 
-/// What a filter block of the template's generation marks puts around its output: characters that no text has.
+/// A filter block that stands for a template's generation marks puts these noncharacters of Unicode around its output.
 const MARKS: [char; 2] = ['\u{fdd0}', '\u{fdd1}'];
 
 /// A conversation as a template sees it.
@@ -46,7 +46,7 @@ impl Conversation {
     }
 }
 
-/// What a template wrote.
+/// The output of a template.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rendered {
     /// The text.
@@ -65,7 +65,9 @@ pub(super) fn render(
     if source.len() > TEMPLATE_BYTES {
         return Err(over(format!("at most {TEMPLATE_BYTES} bytes"), source.len()));
     }
-    let source = with_marks(source);
+    let written = source;
+    let source = with_marks(written);
+    let marks = source != written;
     let env = environment().map_err(refuse)?;
     let template = env.template_from_named_str("chat_template", &source).map_err(refuse)?;
     let mut context: BTreeMap<&str, JinjaValue> = specials.iter().map(|(key, text)| (*key, JinjaValue::from(text.as_str()))).collect();
@@ -76,10 +78,20 @@ pub(super) fn render(
     context.insert("add_generation_prompt", JinjaValue::from(add_generation_prompt));
     let mut output = Bounded(Vec::new());
     template.render_captured_to(JinjaValue::from(context), &mut output).map_err(refuse)?;
-    Ok(without_marks(&String::from_utf8(output.0).map_err(|e| Error::Template { reason: e.to_string() })?))
+    let text = String::from_utf8(output.0).map_err(|e| Error::Template { reason: e.to_string() })?;
+    if !marks {
+        return Ok(Rendered { text, generated: Vec::new() });
+    }
+    // None of a conversation's own is taken for a mark, or lost.
+    let own = conversation.messages.iter().chain(conversation.names.values()).any(|value| value.to_string().contains(MARKS));
+    if own {
+        let reason = "the conversation has the noncharacters U+FDD0 or U+FDD1, by which the template's marks are found here".to_owned();
+        return Err(Error::Template { reason });
+    }
+    Ok(without_marks(&text))
 }
 
-/// The text without the characters of [`MARKS`], and what stood between them.
+/// Takes the characters of [`MARKS`] out, and tells what stood between them.
 fn without_marks(marked: &str) -> Rendered {
     let (mut text, mut generated, mut begin) = (String::with_capacity(marked.len()), Vec::new(), None);
     for c in marked.chars() {
@@ -173,7 +185,7 @@ fn environment<'a>() -> Result<Environment<'a>, JinjaError> {
     Ok(env)
 }
 
-/// `{% generation %}` blocks, which mark the assistant's tokens for Hugging Face, as filter blocks.
+/// Makes filter blocks of the `{% generation %}` blocks that mark the assistant's tokens for Hugging Face.
 fn with_marks(source: &str) -> String {
     let mut result = String::with_capacity(source.len());
     let mut rest = source;

@@ -125,7 +125,7 @@ pub(super) fn float_text(value: f64) -> String {
     }
 }
 
-/// What `str(value)` prints.
+/// `str(value)`; nothing for what is not defined.
 pub(super) fn printed(value: &Value) -> String {
     match value.kind() {
         ValueKind::Undefined => String::new(),

@@ -37,7 +37,7 @@ impl Tokenizer {
         self.add_eos(id.filter(|&id| self.is_special(id)).as_slice());
     }
 
-    /// Whether an id is that of a special token.
+    /// True for the id of a special token.
     pub(crate) fn is_special(&self, id: u32) -> bool {
         self.inner.get_added_vocabulary().get_added_tokens_decoder().get(&id).is_some_and(|token| token.special)
     }

@@ -1,0 +1,128 @@
+//! Rows of chats: what their template writes, and what of it is learned.
+
+use tabtune::data::{Batch, DataFormat, Dataset};
+use tabtune::tokenizer::Tokenizer;
+
+use crate::tokenizer::byte_level;
+
+fn with_template(template: &str) -> Tokenizer {
+    let mut parts = byte_level("qwen2");
+    parts.chat_template = Some(template.to_owned());
+    Tokenizer::from_parts(parts).unwrap()
+}
+
+/// The text that the first example reads.
+fn read(tokenizer: &Tokenizer, data: &Dataset) -> String {
+    let batch = data.evaluation_batches(1, 500, None).next().unwrap();
+    tokenizer.decode(&batch.inputs.iter().map(|&id| id as u32).collect::<Vec<_>>()).unwrap()
+}
+
+/// The text of the learned tokens of each example that a row gives.
+fn taught(template: &str, row: &serde_json::Value) -> Vec<String> {
+    let tokenizer = with_template(template);
+    let data = Dataset::from_bytes(row.to_string().as_bytes(), DataFormat::Jsonl, &tokenizer, 0.0).unwrap();
+    let learned = |batch: Batch| {
+        let ids: Vec<u32> = batch.targets.iter().filter(|&&id| id >= 0).map(|&id| id as u32).collect();
+        tokenizer.decode(&ids).unwrap()
+    };
+    data.evaluation_batches(1, 500, None).map(learned).collect()
+}
+
+const CHATML: &str = "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}{% if m.content is string %}{{ m.content }}{% endif %}\
+    {% for c in m.tool_calls or [] %}{{ c.function | tojson }}{% endfor %}{{ '<|im_end|>\n' }}{% endfor %}\
+    {% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+
+#[test]
+fn templates_of_every_kind_teach_the_answers() {
+    let said = |role: &str, content: &str| serde_json::json!({"role": role, "content": content});
+    let two = serde_json::json!({"messages": [said("user", "a"), said("assistant", "b"), said("user", "c"), said("assistant", "d")]});
+    assert_eq!(taught(CHATML, &two), ["b<|im_end|>d<|im_end|>"]);
+    // Marks: exactly what they enclose.
+    let marks = CHATML.replace(
+        "{% if m.content is string %}{{ m.content }}{% endif %}",
+        "{% if m.role == 'assistant' %}{% generation %}{{ m.content + '!' }}{% endgeneration %}{% else %}{{ m.content }}{% endif %}",
+    );
+    assert_eq!(taught(&marks, &two), ["b!d!"]);
+    // A character that stands for a mark is not lost.
+    let marked = with_template(&marks);
+    let odd = serde_json::json!({"messages": [said("user", "a\u{fdd0}"), said("assistant", "b")]}).to_string();
+    let refused = Dataset::from_bytes(odd.as_bytes(), DataFormat::Jsonl, &marked, 0.0).unwrap_err().to_string();
+    assert!(refused.contains("U+FDD0"), "{refused}");
+    let plain = Dataset::from_bytes(odd.as_bytes(), DataFormat::Jsonl, &with_template(CHATML), 0.0).unwrap();
+    assert!(read(&with_template(CHATML), &plain).contains("a\u{fdd0}<|im_end|>"));
+    // A text at the very end, after the last turn alone.
+    let ended = format!("{CHATML}{{% if not add_generation_prompt %}}{{{{ 'END' }}}}{{% endif %}}");
+    assert_eq!(taught(&ended, &two), ["b<|im_end|>d<|im_end|>"]);
+    // A prompt that opens a block of thoughts, which the answers do not have.
+    let opened = CHATML.replace("{{ '<|im_start|>assistant\n' }}", "{{ '<|im_start|>assistant\n<think>\n' }}");
+    assert_eq!(taught(&opened, &two), ["b<|im_end|>d<|im_end|>"]);
+    // A template that wants a message of the user, and a conversation that begins with the assistant.
+    let strict = format!(
+        "{{% if messages | selectattr('role', 'equalto', 'user') | list | length == 0 %}}{{{{ raise_exception('no') }}}}{{% endif %}}{CHATML}"
+    );
+    let first = serde_json::json!({"messages": [said("assistant", "hello"), said("user", "a"), said("assistant", "b")]});
+    assert_eq!(taught(&strict, &first), ["hello<|im_end|>b<|im_end|>"]);
+    assert_eq!(taught(CHATML, &first), ["hello<|im_end|>b<|im_end|>"]);
+}
+
+#[test]
+fn what_a_row_has_reaches_the_template() {
+    let user = serde_json::json!({"role": "user", "content": "a"});
+    let call = serde_json::json!({"type": "function", "function": {"name": "add", "arguments": {"z": 1, "a": 1.5e20}}});
+    let with = |content: serde_json::Value| {
+        let mut message = serde_json::json!({"role": "assistant", "tool_calls": [call.clone()], "name": null});
+        if content != "absent" {
+            message["content"] = content;
+        }
+        taught(CHATML, &serde_json::json!({"messages": [user.clone(), message]}))
+    };
+    let learned = ["{\"name\": \"add\", \"arguments\": {\"z\": 1, \"a\": 1.5e+20}}<|im_end|>"];
+    for content in [serde_json::json!("absent"), serde_json::Value::Null, serde_json::json!("")] {
+        assert_eq!(with(content.clone()), learned, "{content}");
+    }
+    let tools = format!("{{% for t in tools or [] %}}{{{{ t.name }}}}{{% endfor %}}{{{{ extra }}}}{CHATML}");
+    let row = serde_json::json!({"messages": [user.clone(), {"role": "assistant", "content": [{"type": "text", "text": "b"}, {"type": "text", "text": "c"}]}],
+        "tools": [{"name": "add"}], "chat_template_kwargs": {"extra": true}});
+    let tokenizer = with_template(&tools);
+    let data = Dataset::from_bytes(row.to_string().as_bytes(), DataFormat::Jsonl, &tokenizer, 0.0).unwrap();
+    let read = read(&tokenizer, &data);
+    assert!(read.starts_with("addTrue<|im_start|>user"), "{read}");
+    assert_eq!(taught(&tools, &row), ["bc<|im_end|>"], "parts are joined where the template writes no lists");
+    let lists =
+        CHATML.replace("{% if m.content is string %}{{ m.content }}{% endif %}", "{% for p in m.content %}{{ p.text }}|{% endfor %}");
+    let parts = |text: &str| serde_json::json!([{"type": "text", "text": text}]);
+    let row = serde_json::json!({"messages": [{"role": "user", "content": parts("a")}, {"role": "assistant", "content": parts("b")}]});
+    assert_eq!(taught(&lists, &row), ["b|<|im_end|>"], "and handed over where it reads them");
+}
+
+#[test]
+fn answers_can_be_read_and_not_learned() {
+    let row = |key: &str, value: serde_json::Value| {
+        serde_json::json!({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", key: value},
+            {"role": "user", "content": "c"}, {"role": "assistant", "content": "d"}]})
+    };
+    for (key, value) in [("weight", serde_json::json!(0)), ("train", serde_json::json!(false))] {
+        assert_eq!(taught(CHATML, &row(key, value)), ["d<|im_end|>"]);
+    }
+    assert_eq!(taught(CHATML, &row("weight", serde_json::json!(1))), ["b<|im_end|>d<|im_end|>"]);
+    let lists = serde_json::json!({"prompt": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}],
+        "completion": [{"role": "assistant", "content": "d"}]});
+    assert_eq!(taught(CHATML, &lists), ["d<|im_end|>"]);
+}
+
+#[test]
+fn an_end_that_is_written_is_not_learned_twice() {
+    let row = |completion: &str| serde_json::json!({"prompt": "hi", "completion": completion});
+    assert_eq!(taught(CHATML, &row("yo")), ["yo<|im_end|>"]);
+    assert_eq!(taught(CHATML, &row("yo<|im_end|>")), ["yo<|im_end|>"]);
+    assert_eq!(taught(CHATML, &row("yo<|im_end|>.")), ["yo<|im_end|>.<|im_end|>"]);
+}
+
+#[test]
+fn a_template_that_rewrites_earlier_turns_gives_an_example_for_each_answer() {
+    let chats: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(format!("{}/golden/chats.json", env!("CARGO_MANIFEST_DIR"))).unwrap()).unwrap();
+    let row = serde_json::json!({"messages": chats["chats"]["thought"]});
+    let learned = taught(chats["templates"]["thinking"].as_str().unwrap(), &row);
+    assert_eq!(learned, ["<think>\neasy\n</think>\n\n4<|im_end|>", "<think>\nhm\n</think>\n\n6<|im_end|>"]);
+}
