@@ -84,7 +84,7 @@ fn chat(row: &Value, messages: &[Value], from: usize) -> Result<Chat> {
             _ => {}
         }
     }
-    Ok(Chat { conversation: Conversation { messages: read, names }, learned })
+    Ok(Chat { conversation: Conversation { messages: read, names, ..Conversation::default() }, learned })
 }
 
 /// Refuses what is no text in a content of parts.

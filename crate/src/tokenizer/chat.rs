@@ -10,6 +10,7 @@ use minijinja::value::{Enumerator, Object, Serde, Value as JinjaValue, ValueKind
 use minijinja::{Environment, Error as JinjaError, ErrorKind};
 use serde_json::{Map, Value};
 
+use super::date::Date;
 use super::{python, python_json};
 use crate::error::{Error, Refusal, Result, shown, word};
 
@@ -32,17 +33,19 @@ pub struct Conversation {
     pub messages: Vec<Value>,
     /// Other names of the template: `tools`, `documents`, arguments of its own.
     pub names: Map<String, Value>,
+    /// The day that `strftime_now` writes. The function is defined if a day is given.
+    pub date: Option<Date>,
 }
 
 impl Conversation {
     /// Messages with nothing beside them.
     pub fn new(messages: Vec<Value>) -> Self {
-        Self { messages, names: Map::new() }
+        Self { messages, ..Self::default() }
     }
 
     /// The first `count` messages.
     pub(crate) fn first(&self, count: usize) -> Self {
-        Self { messages: self.messages.iter().take(count).cloned().collect(), names: self.names.clone() }
+        Self { messages: self.messages.iter().take(count).cloned().collect(), names: self.names.clone(), date: self.date }
     }
 }
 
@@ -68,7 +71,12 @@ pub(super) fn render(
     let written = source;
     let source = with_marks(written);
     let marks = source != written;
-    let env = environment().map_err(refuse)?;
+    let mut env = environment().map_err(refuse)?;
+    if let Some(date) = conversation.date {
+        env.add_function("strftime_now", move |format: &str| {
+            date.strftime(format).ok_or_else(|| JinjaError::new(ErrorKind::InvalidOperation, "strftime_now: a width is too large"))
+        });
+    }
     let template = env.template_from_named_str("chat_template", &source).map_err(refuse)?;
     let mut context: BTreeMap<&str, JinjaValue> = specials.iter().map(|(key, text)| (*key, JinjaValue::from(text.as_str()))).collect();
     context.insert("tools", JinjaValue::from(()));
@@ -178,7 +186,6 @@ fn environment<'a>() -> Result<Environment<'a>, JinjaError> {
     env.add_test("iterable", |value: &JinjaValue| !matches!(value.kind(), ValueKind::None | ValueKind::Bool | ValueKind::Number));
     env.add_filter("generated", |text: String| format!("{}{text}{}", MARKS[0], MARKS[1]));
     env.set_formatter(|out, _, value| Ok(out.write_str(&python_json::printed(value))?));
-    // `strftime_now` is not defined: there is no clock here, and templates check whether it is defined.
     env.add_function("raise_exception", |message: String| -> Result<JinjaValue, JinjaError> {
         Err(JinjaError::new(ErrorKind::InvalidOperation, message))
     });

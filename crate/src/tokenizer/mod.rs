@@ -3,6 +3,7 @@
 mod budget;
 mod characters;
 mod chat;
+mod date;
 mod document;
 mod kind;
 mod parts;
@@ -20,6 +21,7 @@ use serde_json::{Value, json};
 use crate::error::{Error, Result, shown};
 
 pub use chat::{Conversation, Rendered};
+pub use date::Date;
 pub use kind::TokenizerKind;
 pub use parts::{PartsModel, TokenizerParts};
 

@@ -1,0 +1,235 @@
+//! A day of the calendar, and Python's `strftime` for its first instant.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{Error, Fault, Result, shown};
+
+const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+const MONTHS: [&str; 12] =
+    ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"];
+/// Days of a year before each month, and of a whole year.
+const BEFORE: [u32; 13] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365];
+/// Days from the first of the year 1 to 1970.
+const EPOCH: u32 = 719_162;
+/// Maximum width that a directive may ask for.
+const WIDTH: usize = 1024;
+
+/// A day of the Gregorian calendar, of the years 1 to 9999. Its text is `YYYY-MM-DD`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Date {
+    year: u32,
+    month: u32,
+    day: u32,
+}
+
+fn is_leap(year: u32) -> bool {
+    year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+}
+
+/// Days of `year` before `month`, from 0 to 12.
+fn days_before(year: u32, month: u32) -> u32 {
+    let days = usize::try_from(month).ok().and_then(|month| BEFORE.get(month)).copied().unwrap_or_default();
+    days + u32::from(month > 1 && is_leap(year))
+}
+
+/// Days before the first of January of `year`, from the year 1 on.
+fn days_before_year(year: u32) -> u32 {
+    let past = year.saturating_sub(1);
+    past * 365 + past / 4 - past / 100 + past / 400
+}
+
+impl Date {
+    /// The day in the calendar, if there is one: months and days count from 1.
+    pub fn new(year: u32, month: u32, day: u32) -> Option<Self> {
+        let lasts = || days_before(year, month) - days_before(year, month - 1);
+        ((1..=9999).contains(&year) && (1..=12).contains(&month) && day >= 1 && day <= lasts()).then_some(Self { year, month, day })
+    }
+
+    /// The day, in UTC, of so many seconds after 1970 began; none after the year 9999.
+    pub fn of_unix_secs(secs: u64) -> Option<Self> {
+        let days = u32::try_from(secs / 86_400).ok()?.checked_add(EPOCH)?;
+        let year = (days / 366 + 1..=days / 365 + 1).rev().find(|&year| days_before_year(year) <= days)?;
+        let of_year = days - days_before_year(year);
+        let month = (1..=12).rev().find(|&month| days_before(year, month - 1) <= of_year)?;
+        Self::new(year, month, of_year - days_before(year, month - 1) + 1)
+    }
+
+    /// Day of the year, from 0.
+    fn of_year(self) -> u32 {
+        days_before(self.year, self.month - 1) + self.day - 1
+    }
+
+    /// Days since the first of the year 1, which was a Monday.
+    fn since_first(self) -> u32 {
+        days_before_year(self.year) + self.of_year()
+    }
+
+    /// Day of the week, from Sunday as 0.
+    fn of_week(self) -> u32 {
+        (self.since_first() + 1) % 7
+    }
+
+    /// Year and week by ISO 8601: a week belongs to the year that its Thursday is in.
+    fn iso_week(self) -> (u32, u32) {
+        let thursday = self.since_first() - (self.of_week() + 6) % 7 + 3;
+        let year =
+            (self.year.saturating_sub(1)..=self.year + 1).rev().find(|&year| days_before_year(year) <= thursday).unwrap_or(self.year);
+        (year, (thursday - days_before_year(year)) / 7 + 1)
+    }
+
+    /// Python's `datetime.strftime` of midnight, without a time zone, in the C locale of Linux: a directive may have flags (`-`, `_`, `0`, `^`,
+    /// `#`) and a width, and one that is unknown is kept. None where a width is above 1024.
+    pub(super) fn strftime(self, format: &str) -> Option<String> {
+        let (mut out, mut rest) = (String::with_capacity(format.len()), format);
+        while let Some((text, directive)) = rest.split_once('%') {
+            out.push_str(text);
+            let flags_end = directive.find(|c| !"-_0^#".contains(c)).unwrap_or(directive.len());
+            let (flags, after) = directive.split_at(flags_end);
+            let width_end = after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len());
+            let (width, after) = after.split_at(width_end);
+            // What other locales write in another way.
+            let after = after.strip_prefix(['E', 'O']).unwrap_or(after);
+            let mut following = after.chars();
+            let field = following.next().and_then(|letter| self.field(letter, flags.is_empty() && width.is_empty()));
+            let Some(field) = field else {
+                out.push('%');
+                rest = directive;
+                continue;
+            };
+            let width = if width.is_empty() { 0 } else { width.parse().ok().filter(|width| *width <= WIDTH)? };
+            field.write(flags, width, &mut out);
+            rest = following.as_str();
+        }
+        out.push_str(rest);
+        Some(out)
+    }
+
+    /// The value of a directive; `plain` has neither flags nor a width.
+    fn field(self, letter: char, plain: bool) -> Option<Field> {
+        let (iso_year, iso_week) = self.iso_week();
+        let name = |names: &[&'static str], index: u32| usize::try_from(index).ok().and_then(|index| names.get(index)).copied();
+        let [day, month] = [name(&DAYS, self.of_week())?, name(&MONTHS, self.month - 1)?];
+        let several = |format: &str| self.strftime(format).map(Field::text);
+        Some(match letter {
+            'a' => Field::name(day.get(..3)?),
+            'A' => Field::name(day),
+            'b' | 'h' => Field::name(month.get(..3)?),
+            'B' => Field::name(month),
+            'c' => several("%a %b %e %H:%M:%S %Y")?,
+            'C' => Field::number(self.year / 100, 2, '0'),
+            'd' => Field::number(self.day, 2, '0'),
+            'D' | 'x' => several("%m/%d/%y")?,
+            'e' => Field::number(self.day, 2, ' '),
+            'f' if plain => Field::text("000000".to_owned()),
+            'F' => several("%Y-%m-%d")?,
+            'g' => Field::number(iso_year % 100, 2, '0'),
+            'G' => Field::number(iso_year, 4, '0'),
+            'H' | 'M' | 'S' => Field::number(0, 2, '0'),
+            'I' => Field::number(12, 2, '0'),
+            'j' => Field::number(self.of_year() + 1, 3, '0'),
+            'k' => Field::number(0, 2, ' '),
+            'l' => Field::number(12, 2, ' '),
+            'm' => Field::number(self.month, 2, '0'),
+            'n' => Field::text("\n".to_owned()),
+            'p' => Field { case: Case::Half, ..Field::text("AM".to_owned()) },
+            'P' => Field { case: Case::Kept, ..Field::text("am".to_owned()) },
+            'r' => several("%I:%M:%S %p")?,
+            'R' => several("%H:%M")?,
+            's' => Field::text(((i64::from(self.since_first()) - i64::from(EPOCH)) * 86_400).to_string()),
+            't' => Field::text("\t".to_owned()),
+            'T' | 'X' => several("%H:%M:%S")?,
+            'u' => Field::number((self.of_week() + 6) % 7 + 1, 1, '0'),
+            'U' => Field::number((self.of_year() + 7 - self.of_week()) / 7, 2, '0'),
+            'V' => Field::number(iso_week, 2, '0'),
+            'w' => Field::number(self.of_week(), 1, '0'),
+            'W' => Field::number((self.of_year() + 7 - (self.of_week() + 6) % 7) / 7, 2, '0'),
+            'y' => Field::number(self.year % 100, 2, '0'),
+            'Y' => Field::number(self.year, 4, '0'),
+            'z' | 'Z' if plain => Field::text(String::new()),
+            '%' => Field::text("%".to_owned()),
+            _ => return None,
+        })
+    }
+}
+
+/// What stands for a directive.
+struct Field {
+    text: String,
+    digits: usize,
+    pad: char,
+    case: Case,
+}
+
+/// The change of letters by the flags `^` and `#`.
+enum Case {
+    /// A name: upper case by both.
+    Name,
+    /// The half of the day: lower case by `#`.
+    Half,
+    /// Upper case by `^` alone.
+    Plain,
+    /// None by either.
+    Kept,
+}
+
+impl Field {
+    fn text(text: String) -> Self {
+        Self { text, digits: 0, pad: ' ', case: Case::Plain }
+    }
+
+    fn name(text: &str) -> Self {
+        Self { case: Case::Name, ..Self::text(text.to_owned()) }
+    }
+
+    fn number(value: u32, digits: usize, pad: char) -> Self {
+        Self { digits, pad, ..Self::text(value.to_string()) }
+    }
+
+    fn write(self, flags: &str, width: usize, out: &mut String) {
+        let pad = flags.chars().rev().find(|flag| "-_0".contains(*flag));
+        let digits = if pad == Some('-') { width } else { self.digits.max(width) };
+        let fill = match pad {
+            Some('_' | '-') => ' ',
+            Some('0') => '0',
+            _ => self.pad,
+        };
+        out.extend(std::iter::repeat_n(fill, digits.saturating_sub(self.text.len())));
+        match self.case {
+            Case::Half if flags.contains('#') => out.push_str(&self.text.to_lowercase()),
+            Case::Name if flags.contains('#') => out.push_str(&self.text.to_uppercase()),
+            Case::Half | Case::Name | Case::Plain if flags.contains('^') => out.push_str(&self.text.to_uppercase()),
+            _ => out.push_str(&self.text),
+        }
+    }
+}
+
+impl fmt::Display for Date {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:04}-{:02}-{:02}", self.year, self.month, self.day)
+    }
+}
+
+impl FromStr for Date {
+    type Err = Error;
+
+    /// Reads `YYYY-MM-DD`.
+    ///
+    /// # Errors
+    /// `config.invalid` if the text has another form or names no day of the calendar.
+    fn from_str(text: &str) -> Result<Self> {
+        let digits = |range: std::ops::Range<usize>| {
+            let digits = text.get(range).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+            digits.and_then(|digits| digits.parse().ok())
+        };
+        let form = text.len() == 10 && text.get(4..5) == Some("-") && text.get(7..8) == Some("-");
+        let parts = form.then(|| Some((digits(0..4)?, digits(5..7)?, digits(8..10)?))).flatten();
+        parts.and_then(|(year, month, day)| Self::new(year, month, day)).ok_or_else(|| {
+            Error::InvalidConfig(vec![Fault::new(
+                "chat_date",
+                "a day of the calendar, written YYYY-MM-DD, such as 2026-07-31",
+                shown(text),
+            )])
+        })
+    }
+}
