@@ -80,6 +80,7 @@ function objects({ run: train, sample }) {
     { of: 'run', name: 'RunSettings', doc: 'What a step computes, without what has keys of its own.', keys: keysOf(train, defs) },
     { of: 'adapter', name: 'AdapterSettings', doc: defs.AdapterConfig.description, keys: keysOf(defs.AdapterConfig, defs) },
     { of: 'blockCoordinate', name: 'BlockCoordinateSettings', doc: defs.BlockCoordinateConfig.description, keys: keysOf(defs.BlockCoordinateConfig, defs) },
+    { of: 'columns', name: 'ColumnSettings', doc: defs.Columns.description, keys: keysOf(defs.Columns, defs) },
     { of: 'group', name: 'GroupSettings', doc: defs.GroupConfig.description, keys: keysOf(defs.GroupConfig, defs) },
     { of: 'sample', name: 'SampleOptions', doc: sample.description, keys: keysOf(sample, sample.$defs) },
     ...variants('optimizer', 'OptimizerConfig'),
@@ -127,7 +128,7 @@ function kindsTs(schema) {
 export type Kind = 'count' | 'counts' | 'integer' | 'number' | 'number or auto' | 'number or null' | 'boolean' | 'string' | 'names' | 'list' | 'table' | readonly (string | boolean)[];
 export type Kinds = Readonly<Record<string, Kind>>;
 
-${one('run', 'RUN')}${one('adapter', 'ADAPTER')}${one('blockCoordinate', 'BLOCK_COORDINATE')}${one('group', 'GROUP')}${one('sample', 'SAMPLE')}${byTag('optimizer', 'OPTIMIZERS')}${byTag('schedule', 'SCHEDULES')}`;
+${one('run', 'RUN')}${one('adapter', 'ADAPTER')}${one('blockCoordinate', 'BLOCK_COORDINATE')}${one('columns', 'COLUMNS')}${one('group', 'GROUP')}${one('sample', 'SAMPLE')}${byTag('optimizer', 'OPTIMIZERS')}${byTag('schedule', 'SCHEDULES')}`;
 }
 
 function codesTs({ classes, codes }) {

@@ -168,18 +168,12 @@ pub enum Error {
         /// T.
         seq_len: usize,
     },
-    /// A line of a JSONL file is wrong.
-    #[error("data line {line}: {}", escaped(reason))]
-    DataLine {
-        /// Line, counted from 1.
-        line: usize,
-        /// Why.
-        reason: String,
-    },
-    /// The data is not UTF-8 text.
-    #[error("data is not UTF-8 text: first bad byte at {byte_offset}")]
-    DataNotUtf8 {
-        /// Where.
+    /// A text is neither UTF-8 nor UTF-16 with a byte order mark.
+    #[error("{}: expected UTF-8, or UTF-16 with a byte order mark, found another byte at {byte_offset}", escaped(file))]
+    DataEncoding {
+        /// Name of the file.
+        file: String,
+        /// Where the first bad byte is.
         byte_offset: usize,
     },
 

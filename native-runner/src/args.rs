@@ -1,5 +1,6 @@
 //! The command line.
 
+mod data;
 mod estimate;
 mod model_io;
 mod settings;
@@ -12,6 +13,7 @@ use tabtune::config::BaseStorage;
 use tabtune::device::DeviceKind;
 use tabtune::generate::GenerateConfig;
 
+pub use data::{DataArgs, DataCommandArgs, ReadingArgs};
 pub use estimate::EstimateArgs;
 pub use model_io::{
     AdapterAction, AdapterArgs, CardArgs, ConvertArgs, DeltaAction, DeltaArgs, DeltaUse, ExportArgs, ExportFormat, OutputArgs, RequestArgs,
@@ -39,7 +41,9 @@ pub struct Cli {
 pub enum Command {
     /// Train or fine-tune a model.
     Train(Box<TrainArgs>),
-    /// Print the mean loss and perplexity of a text.
+    /// Show what data are learned as: forms, rows, tokens, lengths, warnings, and the first examples token by token.
+    Data(Box<DataCommandArgs>),
+    /// Print the mean loss and perplexity of a text, or of rows.
     Evaluate(EvaluateArgs),
     /// Tell what a training run needs on the device, by purpose, and within which limits it stays. Opens no device.
     Estimate(Box<EstimateArgs>),
@@ -107,12 +111,17 @@ pub struct EvaluateArgs {
     /// GGUF file, safetensors folder or checkpoint folder.
     #[arg(long, value_name = "PATH")]
     pub model: PathBuf,
-    /// Text (UTF-8).
-    #[arg(long, value_name = "FILE")]
-    pub data: PathBuf,
-    /// Tokens of one window; every position but a window's first counts [default: the model's context, at most 512].
+    #[command(flatten)]
+    pub data: DataArgs,
+    /// Tokens of one window; every position but a window's first counts [default: the model's context, at most 512]. Of rows as many tokens
+    /// are read [default: all that the model's context holds].
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u64).range(2..))]
     pub seq_len: Option<u64>,
+    /// Rows that are evaluated at once.
+    #[arg(long, value_name = "B", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..))]
+    pub batch_size: u64,
+    #[command(flatten)]
+    pub reading: ReadingArgs,
     /// Number of tokens of the text to use, from its start [default: all].
     #[arg(long, value_name = "N")]
     pub max_tokens: Option<u64>,

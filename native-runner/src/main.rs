@@ -4,6 +4,7 @@
 mod args;
 mod commands;
 mod container;
+mod data;
 mod error;
 mod files;
 mod log_sink;
@@ -45,6 +46,7 @@ fn run() -> anyhow::Result<Outcome> {
     let output = Output::new(cli.json);
     let outcome = match cli.command {
         Command::Train(args) => commands::train::run(&args, &output),
+        Command::Data(args) => commands::data::run(&args, &output),
         Command::Evaluate(args) => commands::evaluate::run(&args, &output),
         Command::Estimate(args) => commands::estimate::run(&args, &output),
         Command::Generate(args) => commands::generate::run(&args, &output),

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use serde_json::Value;
-use tabtune::Error;
 use tabtune::bundle::config_from_hf;
 use tabtune::config::ModelConfig;
 use tabtune::tokenizer::Tokenizer;
@@ -12,9 +11,8 @@ use crate::error::{Result, RunError};
 use crate::files::read_json;
 
 /// Shape and tokenizer for training on `text`.
-pub fn plan(config: &Path, text: &[u8]) -> Result<(ModelConfig, Tokenizer)> {
+pub fn plan(config: &Path, text: &str) -> Result<(ModelConfig, Tokenizer)> {
     let mut json = read_json(config)?;
-    let text = std::str::from_utf8(text).map_err(|e| Error::DataNotUtf8 { byte_offset: e.valid_up_to() })?;
     let tokenizer = Tokenizer::characters(text)?;
     match &mut json {
         Value::Object(keys) => keys.insert("vocab_size".into(), tokenizer.vocab_size().into()),

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use tabtune::bundle::Bundle;
 use tabtune::config::{BaseStorage, TrainConfig, overlay};
 
-use crate::args::SettingsArgs;
+use crate::args::{ReadingArgs, SettingsArgs};
 use crate::error::{Result, RunError};
 use crate::files::read_json;
 
@@ -27,6 +27,12 @@ pub fn given(args: &SettingsArgs) -> Result<Map<String, Value>> {
         }
     };
     set("steps", args.steps.map(Value::from));
+    set("epochs", args.epochs.map(|x| number("epochs", x)).transpose()?);
+    set("packing", args.no_packing.then_some(Value::Bool(false)));
+    set("on_long", args.on_long.clone().map(Value::from));
+    for (key, value) in reading(&args.reading)? {
+        set(&key, Some(value));
+    }
     set("batch_size", args.batch_size.map(Value::from));
     set("seq_len", args.seq_len.map(Value::from));
     set("gradient_accumulation_steps", args.gradient_accumulation_steps.map(Value::from));
@@ -68,6 +74,22 @@ pub fn given(args: &SettingsArgs) -> Result<Map<String, Value>> {
         }
     }
     Ok(keys)
+}
+
+/// The settings by which data are read.
+pub fn reading(args: &ReadingArgs) -> Result<Map<String, Value>> {
+    let columns = args
+        .columns
+        .as_deref()
+        .map(|text| serde_json::from_str::<Value>(text).map_err(|e| RunError::Json { name: "--columns".into(), reason: e.to_string() }));
+    let given = [
+        ("form", args.form.clone().map(Value::from)),
+        ("columns", columns.transpose()?),
+        ("on_bad_row", args.on_bad_row.clone().map(Value::from)),
+        ("loss_on", args.loss_on.clone().map(Value::from)),
+        ("chat_date", args.chat_date.clone().map(Value::from)),
+    ];
+    Ok(given.into_iter().filter_map(|(key, value)| Some((key.to_string(), value?))).collect())
 }
 
 /// The matrices of `--lora-targets` and `--targets`: a list of names, unless the text has a sign of a regular expression or is `all-linear`.

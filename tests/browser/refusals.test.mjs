@@ -104,7 +104,7 @@ test('bad data and settings are refused by name, and the model can be used again
     vanishing: 'TabtuneError BAD_OPTION config.invalid',
     empty: 'TabtuneError BAD_OPTION data.too-short',
     short: 'TabtuneError BAD_OPTION data.too-short',
-    utf8: 'TabtuneError BAD_OPTION data.utf8',
+    utf8: 'TabtuneError BAD_OPTION data.encoding',
     json: 'TabtuneError BAD_OPTION data.line',
     keys: 'TabtuneError BAD_OPTION data.line',
     context: 'TabtuneError BAD_OPTION model.context',

@@ -1,12 +1,14 @@
 //! Training data: what becomes a batch, in which order, and what is refused.
 
 mod chats;
+mod forms;
+mod packing;
 
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use tabtune::config::DataOrder;
-use tabtune::data::{Batch, DataFormat, Dataset, IGNORE_INDEX, Loader};
+use tabtune::config::{DataOrder, Form, TrainConfig};
+use tabtune::data::{Batch, Dataset, IGNORE_INDEX, Loader};
 use tabtune::tokenizer::Tokenizer;
 
 use super::tokenizer::byte_level;
@@ -71,20 +73,26 @@ fn order_depends_on_seed_and_epoch_alone() {
     }
 }
 
+/// A loader in the data's own order.
+fn in_order(data: &Dataset, batch_size: usize, seq_len: usize, seed: u64) -> tabtune::Result<Loader> {
+    let config = TrainConfig { batch_size, seq_len, seed, packing: false, data_order: DataOrder::Sequential, ..TrainConfig::default() };
+    Loader::for_run(data, &config)
+}
+
 #[test]
 fn sequential_order_is_that_of_the_data_in_every_epoch() {
     // 10 windows of 8 inputs and the token after the last.
     let data = stream(81, 0.0);
-    let mut loader = Loader::ordered(&data, 4, 8, 7, DataOrder::Sequential).unwrap();
+    let mut loader = in_order(&data, 4, 8, 7).unwrap();
     assert_eq!(loader.items_per_epoch(), 10);
     let inputs: Vec<i32> = (0..5).flat_map(|_| loader.next(&data).inputs).collect();
     assert_eq!(inputs, (0..80).chain(0..80).collect::<Vec<i32>>());
-    let mut resumed = Loader::ordered(&data, 4, 8, 7, DataOrder::Sequential).unwrap();
+    let mut resumed = in_order(&data, 4, 8, 7).unwrap();
     resumed.restore(loader.state()).unwrap();
     assert_eq!(loader.next(&data), resumed.next(&data));
     // What is left at the end is a window too, and counts as many targets as it has.
     let data = stream(84, 0.0);
-    let mut loader = Loader::ordered(&data, 11, 8, 7, DataOrder::Sequential).unwrap();
+    let mut loader = in_order(&data, 11, 8, 7).unwrap();
     assert_eq!(loader.items_per_epoch(), 11);
     let batch = loader.next(&data);
     assert_eq!((batch.counted(), &batch.targets[80..83], &batch.targets[83..88]), (83, &[81, 82, 83][..], &[IGNORE_INDEX; 5][..]));
@@ -92,21 +100,20 @@ fn sequential_order_is_that_of_the_data_in_every_epoch() {
     // Examples too come in the order of their lines.
     let tokenizer = Tokenizer::from_parts(byte_level("gpt-2")).unwrap();
     let lines: String = ["a", "b", "c"].map(|word| format!("{{\"prompt\": \"x\", \"completion\": \"{word}\"}}\n")).concat();
-    let examples = Dataset::from_bytes(lines.as_bytes(), DataFormat::Jsonl, &tokenizer, 0.0).unwrap();
-    let batch = Loader::ordered(&examples, 3, 16, 3, DataOrder::Sequential).unwrap().next(&examples);
+    let examples = Dataset::from_bytes(lines.as_bytes(), Form::Jsonl, &tokenizer, 0.0).unwrap();
+    let batch = in_order(&examples, 3, 16, 3).unwrap().next(&examples);
     assert_eq!(learned(&tokenizer, &batch).replace("<|im_end|>", ""), "abc");
 }
 
 #[test]
 fn token_files_are_ids_without_a_tokenizer() {
-    assert_eq!(DataFormat::of_name("corpus.tokens"), DataFormat::Tokens);
     let ids: [u32; 4] = [3, 0x0102, 70_000, i32::MAX as u32];
     let bytes: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
     let data = Dataset::from_token_bytes(&bytes, 0.0).unwrap();
     assert_eq!(data.digest(), Dataset::from_tokens(ids.to_vec(), 0.0).unwrap().digest());
     assert_eq!(Loader::new(&data, 1, 3, 0).unwrap().next(&data).targets, [0x0102, 70_000, i32::MAX]);
     // With a tokenizer at hand the ids stay as they are.
-    assert_eq!(Dataset::from_bytes(&bytes, DataFormat::Tokens, &letters(), 0.0).unwrap().digest(), data.digest());
+    assert_eq!(Dataset::from_bytes(&bytes, Form::Tokens, &letters(), 0.0).unwrap().digest(), data.digest());
     let code = |bytes: &[u8]| Dataset::from_token_bytes(bytes, 0.0).unwrap_err().code();
     assert_eq!(code(&bytes[..15]), "data.tokens");
     assert_eq!(code(&[0, 0, 0, 0, 0, 0, 0, 0x80]), "data.tokens");
@@ -186,7 +193,7 @@ fn evaluation_windows_share_no_token() {
 
 #[test]
 fn text_is_tokenized_and_split_like_nanogpt() {
-    let data = Dataset::from_bytes(b"abcdefghij", DataFormat::Text, &letters(), 0.1).unwrap();
+    let data = Dataset::from_bytes(b"abcdefghij", Form::Text, &letters(), 0.1).unwrap();
     assert_eq!((data.train_tokens(), data.validation_tokens()), (9, 1));
     let batch = Loader::new(&data, 1, 8, 0).unwrap().next(&data);
     assert_eq!((batch.inputs, batch.targets), ((0..8).collect(), (1..9).collect()));
@@ -203,7 +210,7 @@ fn learned(tokenizer: &Tokenizer, batch: &Batch) -> String {
 #[test]
 fn loss_counts_on_the_turns_of_the_assistant() {
     let tokenizer = Tokenizer::from_parts(byte_level("smollm")).unwrap();
-    let data = Dataset::from_bytes(CHAT.as_bytes(), DataFormat::Jsonl, &tokenizer, 0.0).unwrap();
+    let data = Dataset::from_bytes(CHAT.as_bytes(), Form::Jsonl, &tokenizer, 0.0).unwrap();
     let batch = Loader::new(&data, 1, 256, 0).unwrap().next(&data);
     assert_eq!(learned(&tokenizer, &batch), "Good day<|im_end|>Well.<|im_end|>");
     let ids: Vec<u32> = batch.inputs.iter().map(|&id| id as u32).collect();
@@ -220,7 +227,7 @@ fn loss_counts_on_the_turns_of_the_assistant() {
 fn loss_counts_on_the_completion_and_the_token_that_ends_it() {
     let tokenizer = Tokenizer::from_parts(byte_level("gpt-2")).unwrap();
     let line = r#"{"prompt": "The answer is", "completion": " certain", "id": 7}"#;
-    let data = Dataset::from_bytes(line.as_bytes(), DataFormat::Jsonl, &tokenizer, 0.0).unwrap();
+    let data = Dataset::from_bytes(line.as_bytes(), Form::Jsonl, &tokenizer, 0.0).unwrap();
     let batch = Loader::new(&data, 2, 64, 0).unwrap().next(&data);
     assert_eq!(rows(&batch)[0], rows(&batch)[1]);
     assert_eq!(learned(&tokenizer, &Loader::new(&data, 1, 64, 0).unwrap().next(&data)), " certain<|im_end|>");
@@ -230,15 +237,15 @@ fn loss_counts_on_the_completion_and_the_token_that_ends_it() {
 fn examples_are_cut_filled_and_left_out_when_nothing_is_learned() {
     let tokenizer = Tokenizer::from_parts(byte_level("gpt-2")).unwrap();
     let text = format!("{}\n\n{}\r\n", r#"{"prompt": "a", "completion": "b"}"#, CHAT);
-    let data = Dataset::from_bytes(text.as_bytes(), DataFormat::Jsonl, &tokenizer, 0.0).unwrap();
+    let data = Dataset::from_bytes(text.as_bytes(), Form::Jsonl, &tokenizer, 0.0).unwrap();
     // Within 4 tokens only the first example has a target.
     let mut short = Loader::new(&data, 2, 4, 0).unwrap();
     assert_eq!(short.items_per_epoch(), 1);
     assert_eq!(short.next(&data).counted(), 4);
     assert_eq!(Loader::new(&data, 2, 200, 0).unwrap().items_per_epoch(), 2);
-    let chat = Dataset::from_bytes(CHAT.as_bytes(), DataFormat::Jsonl, &tokenizer, 0.0).unwrap();
+    let chat = Dataset::from_bytes(CHAT.as_bytes(), Form::Jsonl, &tokenizer, 0.0).unwrap();
     assert_eq!(Loader::new(&chat, 2, 4, 0).unwrap_err().code(), "data.no-targets");
-    let split = Dataset::from_bytes(text.as_bytes(), DataFormat::Jsonl, &tokenizer, 0.5).unwrap();
+    let split = Dataset::from_bytes(text.as_bytes(), Form::Jsonl, &tokenizer, 0.5).unwrap();
     assert_eq!(
         split.validation_batches(4, 256).map(|batch| learned(&tokenizer, &batch)).collect::<String>(),
         "Good day<|im_end|>Well.<|im_end|>"
@@ -248,7 +255,7 @@ fn examples_are_cut_filled_and_left_out_when_nothing_is_learned() {
 #[test]
 fn document_mask_starts_anew_after_each_end() {
     let mut data = Dataset::from_tokens(vec![5, 9, 5, 5, 8, 9, 9, 5, 5, 5, 9], 0.0).unwrap();
-    let batch = |data: &Dataset| Loader::ordered(data, 2, 5, 0, DataOrder::Sequential).unwrap().next(data);
+    let batch = |data: &Dataset| in_order(data, 2, 5, 0).unwrap().next(data);
     assert_eq!(batch(&data).document_starts, None, "unless asked for, a token sees all that is before it");
     // A text whose documents have no known end is not taken for one document.
     let refused = data.mask_documents(true).unwrap_err();
@@ -267,14 +274,14 @@ fn document_mask_starts_anew_after_each_end() {
 fn document_mask_takes_the_tokenizers_ends_and_leaves_examples_whole() {
     let tokenizer = Tokenizer::from_parts(byte_level("gpt-2")).unwrap();
     let text = "one<|endoftext|>two<|endoftext|>";
-    let mut data = Dataset::from_bytes(text.as_bytes(), DataFormat::Text, &tokenizer, 0.0).unwrap();
+    let mut data = Dataset::from_bytes(text.as_bytes(), Form::Text, &tokenizer, 0.0).unwrap();
     data.mask_documents(true).unwrap();
     let batch = data.evaluation_batches(1, 64, None).next().unwrap();
     let end = tokenizer.encode("one<|endoftext|>").unwrap().len() as i32;
     let starts = batch.document_starts.unwrap();
     assert!(starts.iter().enumerate().all(|(at, &start)| start == if at < end as usize { 0 } else { end }), "{starts:?}");
     // The turns of a conversation end with the same token and are one document.
-    let mut chat = Dataset::from_bytes(CHAT.as_bytes(), DataFormat::Jsonl, &tokenizer, 0.0).unwrap();
+    let mut chat = Dataset::from_bytes(CHAT.as_bytes(), Form::Jsonl, &tokenizer, 0.0).unwrap();
     chat.mask_documents(true).unwrap();
     assert_eq!(Loader::new(&chat, 1, 64, 0).unwrap().next(&chat).document_starts, None);
 }
@@ -282,11 +289,11 @@ fn document_mask_takes_the_tokenizers_ends_and_leaves_examples_whole() {
 #[test]
 fn bad_data_is_a_typed_error() {
     let tokenizer = Tokenizer::from_parts(byte_level("gpt-2")).unwrap();
-    let refuse = |bytes: &[u8], format: DataFormat| Dataset::from_bytes(bytes, format, &tokenizer, 0.0).unwrap_err();
-    assert_eq!(refuse(b"", DataFormat::Text).code(), "data.too-short");
-    assert_eq!(refuse(b"\n \n", DataFormat::Jsonl).code(), "data.too-short");
-    let not_text = refuse(b"ab\xffcd", DataFormat::Text);
-    assert_eq!((not_text.code(), not_text.to_string().contains("at 2")), ("data.utf8", true));
+    let refuse = |bytes: &[u8], format: Form| Dataset::from_bytes(bytes, format, &tokenizer, 0.0).unwrap_err();
+    assert_eq!(refuse(b"", Form::Text).code(), "data.too-short");
+    assert_eq!(refuse(b"\n \n", Form::Jsonl).code(), "data.too-short");
+    let not_text = refuse(b"ab\xffcd", Form::Text);
+    assert_eq!((not_text.code(), not_text.to_string().contains("at 2")), ("data.encoding", true));
     let good = r#"{"prompt":"a","completion":"b"}"#;
     for bad in [
         "{",
@@ -300,7 +307,6 @@ fn bad_data_is_a_typed_error() {
         r#"{"messages":[{"role":"user","content":"x"}]}"#,
         r#"{"messages":[{"role":"assistant"}]}"#,
         r#"{"messages":[{"role":"assistant","content":null}]}"#,
-        r#"{"messages":[{"role":"assistant","content":"x"}],"prompt":"a","completion":"b"}"#,
         r#"{"messages":[{"role":"assistant","content":"x","weight":0.5}]}"#,
         r#"{"messages":[{"role":"user","content":[{"type":"image"}]},{"role":"assistant","content":"x"}]}"#,
         r#"{"messages":[{"content":"x"}]}"#,
@@ -308,8 +314,10 @@ fn bad_data_is_a_typed_error() {
         r#"{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"x"}],"chat_template_kwargs":{"messages":[]}}"#,
         r#"{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":"x"}],"chat_template_kwargs":3}"#,
     ] {
-        let refused = refuse(format!("{good}\n\n{bad}\n{good}").as_bytes(), DataFormat::Jsonl);
-        assert_eq!((refused.code(), refused.to_string().starts_with("data line 3:")), ("data.line", true), "{bad}: {refused}");
+        let refused = refuse(format!("{good}\n\n{bad}\n{good}").as_bytes(), Form::Jsonl);
+        let words = ["data.row", "data.shape", "data.template", "data.message.part", "data.message.weight"];
+        assert!(words.contains(&refused.code()), "{bad}: {refused}");
+        assert!(refused.to_string().starts_with("jsonl: ") && refused.to_string().contains("\"line 3"), "{bad}: {refused}");
     }
     let short = stream(10, 0.0);
     assert_eq!(Loader::new(&short, 1, 10, 0).unwrap_err().code(), "data.too-short");
@@ -317,8 +325,7 @@ fn bad_data_is_a_typed_error() {
     for (batch_size, seq_len) in [(0, 1), (1, 0), (usize::MAX, 2), (1, usize::MAX)] {
         assert_eq!(Loader::new(&short, batch_size, seq_len, 0).unwrap_err().code(), "config.invalid");
     }
-    assert_eq!(refuse(b"x", DataFormat::of_name("A.JSONL")).code(), "data.line");
-    assert_eq!(DataFormat::of_name("novel.txt"), DataFormat::Text);
+    assert_eq!(refuse(b"x", Form::Jsonl).code(), "data.form.contradicts");
 }
 
 #[test]

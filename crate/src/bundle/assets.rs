@@ -135,6 +135,15 @@ impl ModelAssets {
         Ok(text)
     }
 
+    /// These assets, whose tokenizer has these ids too among those that end a text or a turn.
+    #[must_use]
+    pub fn with_ends(mut self, ids: &[u32]) -> Self {
+        if let Some(tokenizer) = &mut self.tokenizer {
+            tokenizer.add_eos(ids);
+        }
+        self
+    }
+
     /// The assets of a new model, from its configuration.
     pub fn of_config(config: &ModelConfig, tokenizer: Option<Tokenizer>) -> Self {
         let mut text = serde_json::to_vec_pretty(&config_to_hf(config)).unwrap_or_default();

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::{AdapterConfig, BlockCoordinateConfig, GroupConfig, OptimizerConfig, ScheduleConfig, TrainConfig};
+use super::{AdapterConfig, BlockCoordinateConfig, Columns, GroupConfig, OptimizerConfig, ScheduleConfig, TrainConfig};
 use crate::error::{Error, Fault, Result};
 
 /// The name of [`GroupConfig::no_decay`] in place of a list of groups.
@@ -47,6 +47,12 @@ impl TrainConfig {
         whole_tables(&mut saved, &given);
         recompute(&mut saved, &given);
         whole_run(&mut saved, &given);
+        if given["steps"].is_u64() {
+            if given["epochs"].is_number() {
+                collector.faults.push(Fault::new("epochs", "steps or epochs, not both", shown(&given["epochs"])));
+            }
+            saved["epochs"] = Value::Null;
+        }
         let mut settings = match overlay(saved, given) {
             Value::Object(settings) => settings,
             _ => Object::new(),
@@ -70,8 +76,11 @@ fn one_length(saved: &mut Value, given: &Value) {
     }
 }
 
-/// The keys of a table are data, so a given table takes the place of the saved one.
+/// The keys of a table are data, so a given table takes the place of the saved one; columns belong together.
 fn whole_tables(saved: &mut Value, given: &Value) {
+    if given["columns"].is_object() {
+        saved["columns"] = Value::Null;
+    }
     for table in ["rank_pattern", "alpha_pattern"].into_iter().filter(|table| given["adapter"].get(table).is_some()) {
         if let Some(old) = saved["adapter"].get_mut(table) {
             *old = Value::Null;
@@ -151,9 +160,16 @@ impl FaultCollector {
         let groups = self.groups(settings.shift_remove("groups").unwrap_or_default(), &optimizer)?;
         let adapter = self.optional::<AdapterConfig>("adapter", settings)?;
         let blocks = self.optional::<BlockCoordinateConfig>("block_coordinate", settings)?;
+        let columns = self.optional::<Columns>("columns", settings)?;
         self.known::<TrainConfig>("", settings, value(&TrainConfig::default())?)?;
-        let read =
-            [("optimizer", optimizer), ("groups", groups), ("schedule", schedule), ("adapter", adapter), ("block_coordinate", blocks)];
+        let read = [
+            ("optimizer", optimizer),
+            ("groups", groups),
+            ("schedule", schedule),
+            ("adapter", adapter),
+            ("block_coordinate", blocks),
+            ("columns", columns),
+        ];
         settings.extend(read.map(|(key, of)| (key.into(), of)));
         Ok(())
     }

@@ -3,11 +3,17 @@
 use serde::{Deserialize, Serialize};
 
 use super::rules::is_positive_f32;
-use super::{AdapterConfig, BaseStorage, BlockCoordinateConfig, GroupConfig, OptimizerConfig, ScheduleConfig};
+use super::{
+    AdapterConfig, BaseStorage, BlockCoordinateConfig, Columns, Form, GroupConfig, LossOn, OnBadRow, OnLong, OptimizerConfig,
+    ScheduleConfig,
+};
 use crate::error::{Error, Fault, Result};
 
 /// Maximum number of tokens in one step, which are all collected before it: 2 GiB of ids and targets.
 const MAX_STEP_TOKENS: usize = 1 << 28;
+
+/// Maximum number of passes over the data.
+const MAX_EPOCHS: f64 = 1e6;
 
 /// Maximum number of steps whose reports are read together.
 const MAX_REPORT_EVERY: usize = 1024;
@@ -43,9 +49,11 @@ pub enum DataOrder {
 pub struct TrainConfig {
     /// Optimizer steps of the whole run.
     pub steps: u64,
+    /// Passes over the training data, in place of `steps`, which follow from them when the run begins; null where steps are given.
+    pub epochs: Option<f64>,
     /// Sequences of one micro-batch.
     pub batch_size: usize,
-    /// Tokens of one sequence.
+    /// Tokens of one sequence. A run on rows for which none is given takes the smallest multiple of 64 that holds 95 % of them.
     pub seq_len: usize,
     /// Micro-batches per step.
     pub gradient_accumulation_steps: usize,
@@ -83,14 +91,30 @@ pub struct TrainConfig {
     /// Order of the training data: by the seed, another in each epoch; or as it lies in the data, from its first token to
     /// its last.
     pub data_order: DataOrder,
-    /// Share of the text kept for evaluation, from its end.
+    /// Share of the data kept for evaluation: of a text its end, of rows the last ones.
     pub validation_fraction: f64,
+    /// Form of the data files: text, jsonl, json, csv, tsv or tokens; null finds it by their contents.
+    pub form: Option<Form>,
+    /// Columns of the rows, where these have other names: `{"prompt": "question", "completion": "answer"}`; a value with braces is a pattern.
+    pub columns: Option<Columns>,
+    /// A row that cannot be used: stop refuses the data, skip leaves it out.
+    pub on_bad_row: OnBadRow,
+    /// Messages of a chat that are learned: each answer of the assistant, the last one, or all of the text.
+    pub loss_on: LossOn,
+    /// An example that is longer than a sequence: cut leaves out its end, skip all of it, split makes several sequences of a document.
+    pub on_long: OnLong,
+    /// Several examples go into one sequence, each of which sees only itself. Rows alone are packed.
+    #[serde(default)]
+    pub packing: bool,
+    /// Date that chat templates see, as YYYY-MM-DD; the day on which a run begins, if a template asks for it.
+    pub chat_date: Option<String>,
 }
 
 impl Default for TrainConfig {
     fn default() -> Self {
         Self {
             steps: 100,
+            epochs: None,
             batch_size: 4,
             seq_len: 128,
             gradient_accumulation_steps: 1,
@@ -110,6 +134,13 @@ impl Default for TrainConfig {
             document_mask: false,
             data_order: DataOrder::default(),
             validation_fraction: 0.0,
+            form: None,
+            columns: None,
+            on_bad_row: OnBadRow::default(),
+            loss_on: LossOn::default(),
+            on_long: OnLong::default(),
+            packing: true,
+            chat_date: None,
         }
     }
 }
@@ -147,6 +178,9 @@ impl TrainConfig {
             let found = format!("{}·{}·{}", self.batch_size, self.seq_len, self.gradient_accumulation_steps);
             faults.push(Fault::new("gradient_accumulation_steps", rule, found));
         }
+        if let Some(epochs) = self.epochs.filter(|epochs| !(*epochs > 0.0 && *epochs <= MAX_EPOCHS)) {
+            faults.push(Fault::new("epochs", format!("a number above 0, at most {MAX_EPOCHS}"), epochs));
+        }
         if !is_positive_f32(self.learning_rate) {
             faults.push(Fault::new("learning_rate", "finite and > 0 in f32", self.learning_rate));
         }
@@ -178,6 +212,7 @@ impl TrainConfig {
         faults.extend(GroupConfig::all_frozen(&self.groups));
         faults.extend(self.schedule.faults(self.learning_rate));
         faults.extend(self.adapter.iter().flat_map(AdapterConfig::faults));
+        faults.extend(self.columns.iter().flat_map(Columns::faults));
         faults.extend(self.block_coordinate.iter().flat_map(|blocks| blocks.faults(self)));
         faults
     }

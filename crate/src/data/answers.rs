@@ -4,15 +4,26 @@ use std::ops::Range;
 
 use serde_json::{Value, json};
 
-use super::chat::{Example, unusable};
-use crate::error::Result;
+use super::example::Example;
+use crate::config::LossOn;
+use crate::error::{Error, Refusal, Result, word};
 use crate::tokenizer::{Conversation, Rendered, Tokenizer};
 
 /// A conversation of a row.
+#[derive(Clone)]
 pub(super) struct Chat {
     pub conversation: Conversation,
     /// True for each message that is learned.
     pub learned: Vec<bool>,
+}
+
+impl Chat {
+    /// Messages of a role and a text each; every answer is learned.
+    pub fn of_texts(messages: impl Iterator<Item = (&'static str, String)>) -> Self {
+        let messages: Vec<Value> = messages.map(|(role, content)| json!({ "role": role, "content": content })).collect();
+        let learned = messages.iter().map(|message| message["role"] == "assistant").collect();
+        Self { conversation: Conversation::new(messages), learned }
+    }
 }
 
 /// Bytes of an answer in the text of the conversation that ends with it.
@@ -21,33 +32,69 @@ struct Answer {
     span: Range<usize>,
 }
 
+/// How the learned tokens of a conversation were found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// The template marks what the model generates.
+    Marks,
+    /// The text up to each answer begins the text of the whole.
+    Prefix,
+    /// The template rewrites earlier turns: each answer is an example of its own.
+    PerAnswer,
+    /// All of the text is learned.
+    Whole,
+}
+
+impl Rule {
+    /// The word for it in a report.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Marks => "generation",
+            Self::Prefix => "prefix",
+            Self::PerAnswer => "per-answer",
+            Self::Whole => "all",
+        }
+    }
+}
+
 /// The examples of a conversation. Where its template marks what the model generates, that is learned. Else each answer from the end of the
 /// generation prompt to the end of its turn, if the text of the whole has it as the text up to it does; else, for a template that rewrites earlier turns,
 /// each answer is an example of its own, whose conversation ends with it, as the model sees it when it is used.
-pub(super) fn conversation(chat: &Chat, tokenizer: &Tokenizer) -> Result<Vec<Example>> {
+pub(super) fn conversation(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) -> Result<(Vec<Example>, Rule)> {
     let chat = Chat { conversation: as_read(&chat.conversation, tokenizer), learned: chat.learned.clone() };
+    if loss_on == LossOn::All {
+        let text = tokenizer.render_chat(&chat.conversation, false)?.text;
+        return Ok((vec![Tokens::of(&text, tokenizer)?.example(std::slice::from_ref(&(0..text.len())))], Rule::Whole));
+    }
     let answers: Vec<usize> = (0..chat.learned.len()).filter(|&at| role(&chat.conversation, at) == "assistant").collect();
-    let learned: Vec<usize> = answers.iter().copied().filter(|&at| chat.learned[at]).collect();
+    let mut learned: Vec<usize> = answers.iter().copied().filter(|&at| chat.learned[at]).collect();
     if learned.is_empty() {
-        return Err(unusable(if answers.is_empty() { "no message has the role assistant" } else { "no answer is to be learned" }));
+        return Err(unusable(if answers.is_empty() { "no message with the role assistant" } else { "no answer that is to be learned" }));
+    }
+    if loss_on == LossOn::Last {
+        learned = learned.split_off(learned.len() - 1);
     }
     let Rendered { text, generated } = tokenizer.render_chat(&chat.conversation, false)?;
     if !generated.is_empty() {
-        let spans = marked(generated, &answers, &chat.learned)?;
-        return Ok(vec![Tokens::of(&text, tokenizer)?.example(&spans)]);
+        let spans = marked(generated, &answers, &learned)?;
+        return Ok((vec![Tokens::of(&text, tokenizer)?.example(&spans)], Rule::Marks));
     }
     let found = learned.iter().map(|&at| answer(&chat.conversation, at, tokenizer)).collect::<Result<Vec<Answer>>>()?;
     let whole = Tokens::of(&text, tokenizer)?;
     let spans: Option<Vec<Range<usize>>> = found.iter().map(|answer| answer.in_whole(&whole, tokenizer)).collect();
     if let Some(spans) = spans {
-        return Ok(vec![whole.example(&spans)]);
+        return Ok((vec![whole.example(&spans)], Rule::Prefix));
     }
     let alone = |answer: &Answer| {
         let alone = Tokens::of(&answer.text, tokenizer)?;
         let end = alone.turn_end(&answer.span, tokenizer).unwrap_or(answer.span.end);
         Ok(alone.example(std::slice::from_ref(&(answer.span.start..end))))
     };
-    found.iter().map(alone).collect()
+    Ok((found.iter().map(alone).collect::<Result<_>>()?, Rule::PerAnswer))
+}
+
+fn unusable(found: impl Into<String>) -> Error {
+    Refusal::new(word!("data.row")).expected("an answer to learn").found(found.into()).into()
 }
 
 fn role(conversation: &Conversation, at: usize) -> &str {
@@ -55,16 +102,16 @@ fn role(conversation: &Conversation, at: usize) -> &str {
 }
 
 /// The marks of the answers that are learned; all of them, where all are.
-fn marked(generated: Vec<Range<usize>>, answers: &[usize], learned: &[bool]) -> Result<Vec<Range<usize>>> {
-    if answers.iter().all(|&at| learned[at]) {
+fn marked(generated: Vec<Range<usize>>, answers: &[usize], learned: &[usize]) -> Result<Vec<Range<usize>>> {
+    if answers.len() == learned.len() {
         return Ok(generated);
     }
     if generated.len() != answers.len() {
-        let reason =
-            format!("the chat template marks {} answers of {}, so that the learned ones cannot be told", generated.len(), answers.len());
-        return Err(unusable(reason));
+        let found =
+            format!("a chat template that marks {} answers of {}, so that the learned ones cannot be told", generated.len(), answers.len());
+        return Err(unusable(found));
     }
-    Ok(generated.into_iter().zip(answers).filter(|(_, at)| learned[**at]).map(|(range, _)| range).collect())
+    Ok(generated.into_iter().zip(answers).filter(|(_, at)| learned.contains(at)).map(|(range, _)| range).collect())
 }
 
 /// The conversation up to the message `at`, and where that is in its text.
@@ -183,7 +230,7 @@ impl<'a> Tokens<'a> {
     /// Learns the tokens that begin in one of `spans`.
     fn example(&self, spans: &[Range<usize>]) -> Example {
         let counted = self.starts.iter().map(|start| spans.iter().any(|span| span.contains(start))).collect();
-        Example { ids: self.ids.clone(), counted }
+        Example::new(self.ids.clone(), counted)
     }
 }
 

@@ -62,6 +62,27 @@ impl Batch {
     }
 }
 
+impl Batch {
+    /// Appends a row of several documents, each of which sees only itself. What they leave of it is padded with `pad`.
+    pub(super) fn push_packed<'a>(&mut self, documents: impl Iterator<Item = (&'a [u32], &'a [bool])>, pad: u32) {
+        let starts = self.document_starts.get_or_insert_default();
+        let mut at = 0;
+        for (ids, counted) in documents {
+            let pairs = ids.len().saturating_sub(1).min(self.seq_len - at);
+            self.inputs.extend(ids.iter().take(pairs).map(|&id| id as i32));
+            let targets = ids.iter().zip(counted).skip(1).take(pairs);
+            self.targets.extend(targets.map(|(&id, &counts)| if counts { id as i32 } else { IGNORE_INDEX }));
+            starts.extend(std::iter::repeat_n(at as i32, pairs));
+            at += pairs;
+        }
+        let filling = self.seq_len - at;
+        self.inputs.extend(std::iter::repeat_n(pad as i32, filling));
+        self.targets.extend(std::iter::repeat_n(IGNORE_INDEX, filling));
+        starts.extend(std::iter::repeat_n(at as i32, filling));
+        self.batch_size += 1;
+    }
+}
+
 /// Batches in the order of the data; the last one may have fewer rows.
 #[derive(Debug, Clone)]
 pub struct Batches<'a> {
@@ -101,7 +122,7 @@ impl<'a> Batches<'a> {
             Part::Examples(examples) => loop {
                 let example = examples.get(self.next)?;
                 self.next += 1;
-                if example.teaches(self.seq_len) {
+                if example.teaches(0, self.seq_len) {
                     return Some((&example.ids, Some(&example.counted)));
                 }
             },

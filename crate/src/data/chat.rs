@@ -1,126 +1,134 @@
-//! JSONL lines as examples: which tokens the model reads, and which of them it learns to produce.
+//! The messages of a row, and what else in it a chat template reads.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use super::answers::{Chat, conversation};
-use crate::error::{Error, Result};
-use crate::tokenizer::{Conversation, Tokenizer};
+use super::answers::Chat;
+use crate::error::{Refusal, Result, shown, word};
+use crate::tokenizer::Conversation;
 
-/// A tokenized conversation or prompt with its completion.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Example {
-    pub(super) ids: Vec<u32>,
-    /// For each id, whether its prediction counts.
-    pub(super) counted: Vec<bool>,
+type Fields = Map<String, Value>;
+
+fn refuse(message: usize, word: crate::error::Word) -> Refusal {
+    Refusal::new(word).subject(&format!("message {message}"))
 }
 
-impl Example {
-    /// Whether one of the first `seq_len` targets counts.
-    pub(super) fn teaches(&self, seq_len: usize) -> bool {
-        self.counted.iter().skip(1).take(seq_len).any(|&counts| counts)
+/// The list of messages of a key.
+pub(super) fn messages_of<'a>(row: &'a Fields, key: &str) -> Result<&'a [Value]> {
+    match row.get(key) {
+        Some(Value::Array(messages)) => Ok(messages),
+        other => {
+            let found = other.map_or_else(|| "nothing".to_owned(), |value| shown(&value.to_string()));
+            Err(Refusal::new(word!("data.shape")).expected(format!("{key}, a list of messages")).found(found).into())
+        }
     }
 }
 
-/// Every line that is not blank gives an example, or one for each answer of its conversation; an invalid line is refused with its number.
-pub(super) fn read_examples(text: &str, tokenizer: &Tokenizer) -> Result<Vec<Example>> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut examples = Vec::new();
-    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let refuse = |reason: String| Error::DataLine { line: index + 1, reason };
-        let row: Value = serde_json::from_str(line).map_err(|e| refuse(format!("not JSON: {e}")))?;
-        let of_row = match (row.get("messages"), row.get("prompt"), row.get("completion")) {
-            (Some(Value::Array(messages)), None, None) => chat(&row, messages, 0).and_then(|chat| conversation(&chat, tokenizer)),
-            (None, Some(Value::Array(prompt)), Some(Value::Array(completion))) => {
-                chat(&row, &[&prompt[..], completion].concat(), prompt.len()).and_then(|chat| conversation(&chat, tokenizer))
-            }
-            (None, Some(Value::String(prompt)), Some(Value::String(completion))) => {
-                completed(prompt, completion, tokenizer).map(|example| vec![example])
-            }
+/// Messages by the roles of ShareGPT, `{"from", "value"}`, as those that templates know; other messages stay.
+pub(super) fn from_share(messages: &[Value], system: Option<&Value>) -> Result<Vec<Value>> {
+    let mut read = Vec::with_capacity(messages.len() + 1);
+    if let Some(Value::String(text)) = system
+        && !text.is_empty()
+    {
+        read.push(json!({"role": "system", "content": text}));
+    }
+    for (index, message) in messages.iter().enumerate() {
+        let Some(fields) = message.as_object().filter(|fields| fields.contains_key("from")) else {
+            read.push(message.clone());
+            continue;
+        };
+        let mut fields = fields.clone();
+        let from = fields.shift_remove("from").unwrap_or_default();
+        let role = match from.as_str().unwrap_or_default() {
+            "human" | "user" => "user",
+            "gpt" | "assistant" | "chatgpt" | "function_call" => "assistant",
+            "system" => "system",
+            "tool" | "observation" => "tool",
             _ => {
-                let shapes = "{\"messages\": […]}, or {\"prompt\": …, \"completion\": …} of two texts or two lists of messages";
-                return Err(refuse(format!("expected {shapes}")));
+                let expected = "from: human, gpt, system, tool, observation or function_call";
+                return Err(refuse(index, word!("data.shape")).expected(expected).found(shown(&from.to_string())).into());
             }
         };
-        examples.extend(of_row.map_err(|e| match e {
-            Error::DataLine { reason, .. } => refuse(reason),
-            other => refuse(other.to_string()),
-        })?);
+        let content = fields.shift_remove("value").unwrap_or_default();
+        let mut named = Map::from_iter([("role".to_owned(), Value::from(role)), ("content".to_owned(), content)]);
+        named.extend(fields);
+        read.push(Value::Object(named));
     }
-    Ok(examples)
+    Ok(read)
 }
 
 /// The messages of a row, and what else in it a template reads. Answers before the message `from` are read and not learned.
-fn chat(row: &Value, messages: &[Value], from: usize) -> Result<Chat> {
+pub(super) fn chat(row: &Fields, messages: &[Value], from: usize) -> Result<Chat> {
     let (mut read, mut learned) = (Vec::new(), Vec::new());
     for (index, message) in messages.iter().enumerate() {
-        let refuse = |reason: &str| unusable(format!("message {index}: {reason}"));
-        let mut fields = message.as_object().ok_or_else(|| refuse("expected an object"))?.clone();
+        let wrong = |expected: &str, found: &Value| refuse(index, word!("data.shape")).expected(expected).found(shown(&found.to_string()));
+        let mut fields = message.as_object().ok_or_else(|| wrong("an object", message))?.clone();
         // A table has a null where a row has no such key.
         fields.retain(|_, value| !value.is_null());
-        let role = fields.get("role").and_then(Value::as_str).ok_or_else(|| refuse("expected a role, which is a text"))?;
+        let role = fields.get("role").and_then(Value::as_str).ok_or_else(|| wrong("a role, which is a text", message))?;
         let answers = role == "assistant";
-        let counts = match (fields.remove("train"), fields.remove("weight")) {
+        let counts = match (fields.shift_remove("train"), fields.shift_remove("weight")) {
             (None | Some(Value::Bool(true)), None) => true,
             (Some(Value::Bool(false)), None) => false,
             (None, Some(weight)) if weight.as_f64() == Some(1.0) => true,
             (None, Some(weight)) if weight.as_f64() == Some(0.0) => false,
-            _ => return Err(refuse("expected train: true or false, or a weight of 0 or 1")),
+            (train, weight) => {
+                let found = [("train", train), ("weight", weight)];
+                let found: Vec<String> = found.into_iter().filter_map(|(key, value)| Some(format!("{key}: {}", value?))).collect();
+                let refusal = refuse(index, word!("data.message.weight")).expected("train: true or false, or a weight of 0 or 1");
+                return Err(refusal.found(shown(&found.join(", "))).into());
+            }
         };
         learned.push(answers && counts && index >= from);
-        check_parts(&fields).map_err(|reason| refuse(&reason))?;
+        check_parts(index, &fields)?;
         read.push(Value::Object(fields));
     }
+    Ok(Chat { conversation: Conversation { messages: read, names: names(row)?, ..Conversation::default() }, learned })
+}
+
+/// Tools, documents and arguments of the template.
+fn names(row: &Fields) -> Result<Fields> {
     let mut names = Map::new();
-    for (key, value) in row.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()) {
+    for (key, value) in row.iter().filter(|(_, value)| !value.is_null()) {
         match (key.as_str(), value) {
+            // A list of tools is often kept as its JSON.
+            ("tools" | "documents", Value::String(text)) => match serde_json::from_str::<Value>(text) {
+                Ok(list @ Value::Array(_)) => drop(names.insert(key.clone(), list)),
+                _ => {
+                    let refusal = Refusal::new(word!("data.shape")).expected(format!("{key}: a list, or its JSON"));
+                    return Err(refusal.found(shown(text)).into());
+                }
+            },
             ("tools" | "documents", value) => drop(names.insert(key.clone(), value.clone())),
             ("chat_template_kwargs", Value::Object(given)) => {
                 if let Some(name) = given.keys().find(|name| ["messages", "add_generation_prompt"].contains(&name.as_str())) {
-                    return Err(unusable(format!("chat_template_kwargs: expected names of the template's own, found {name}")));
+                    let refusal = Refusal::new(word!("data.shape")).expected("chat_template_kwargs: names of the template's own");
+                    return Err(refusal.found(name).into());
                 }
                 names.extend(given.clone());
             }
-            ("chat_template_kwargs", _) => return Err(unusable("chat_template_kwargs: expected an object")),
+            ("chat_template_kwargs", other) => {
+                let refusal = Refusal::new(word!("data.shape")).expected("chat_template_kwargs: an object");
+                return Err(refusal.found(shown(&other.to_string())).into());
+            }
             _ => {}
         }
     }
-    Ok(Chat { conversation: Conversation { messages: read, names, ..Conversation::default() }, learned })
+    Ok(names)
 }
 
 /// Refuses what is no text in a content of parts.
-fn check_parts(message: &Map<String, Value>) -> std::result::Result<(), String> {
+fn check_parts(index: usize, message: &Fields) -> Result<()> {
+    let refuse = |expected: &str, found: String| refuse(index, word!("data.message.part")).expected(expected).found(shown(&found));
     match message.get("content") {
         None | Some(Value::String(_)) => Ok(()),
         Some(Value::Array(parts)) => match parts.iter().find(|part| !is_text(part)) {
             None => Ok(()),
-            Some(part) => Err(format!("expected parts of the type text, found {}", part.get("type").unwrap_or(part))),
+            Some(part) => Err(refuse("parts of the type text", part.get("type").unwrap_or(part).to_string()).into()),
         },
-        Some(other) => Err(format!("content: expected a text or a list of parts, found {other}")),
+        Some(other) => Err(refuse("content: a text or a list of parts", other.to_string()).into()),
     }
 }
 
 fn is_text(part: &Value) -> bool {
     part.get("type").is_none_or(|kind| kind == "text") && part.get("text").is_some_and(Value::is_string)
-}
-
-/// The completion counts as a target, including the token that ends it.
-fn completed(prompt: &str, completion: &str, tokenizer: &Tokenizer) -> Result<Example> {
-    let mut ids = tokenizer.prompt_prefix().to_vec();
-    ids.extend(tokenizer.encode(prompt)?);
-    let unlearned = ids.len();
-    ids.extend(tokenizer.encode(completion)?);
-    // Never a second one where it is written.
-    if ids.get(unlearned..).and_then(<[u32]>::last).is_none_or(|last| !tokenizer.eos().contains(last)) {
-        ids.extend(tokenizer.eos().first());
-    }
-    if ids.len() == unlearned {
-        return Err(unusable("the completion is empty"));
-    }
-    let counted = (0..ids.len()).map(|index| index >= unlearned).collect();
-    Ok(Example { ids, counted })
-}
-
-/// The caller fills in the line number.
-pub(super) fn unusable(reason: impl Into<String>) -> Error {
-    Error::DataLine { line: 0, reason: reason.into() }
 }

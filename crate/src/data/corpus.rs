@@ -1,40 +1,24 @@
 //! A text as one stream of tokens, or a JSONL file as a list of examples, split into training and validation.
 
+use std::sync::Arc;
+
 use sha2::{Digest, Sha256};
 
 use super::batch::Batches;
-use super::chat::{Example, read_examples};
-use crate::error::{Error, Fault, Result};
+use super::example::Example;
+use super::loader::{Fit, Loader};
+use super::read::{self, Content, DataFile};
+use super::report::{Account, DataReport, DataWarning, FileSummary, Lengths, TokenCounts};
+use crate::config::{DataSettings, Form, TrainConfig};
+use crate::error::{Error, Fault, Result, word};
 use crate::tokenizer::Tokenizer;
 
-/// How a data file is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DataFormat {
-    /// Plain text, one stream.
-    Text,
-    /// One JSON object per line: `{"messages": […]}` or `{"prompt": …, "completion": …}`.
-    Jsonl,
-    /// Token ids, u32 little endian, one stream. No tokenizer is needed.
-    Tokens,
-}
-
-impl DataFormat {
-    /// The format by the ending of a file name: `.jsonl` and `.ndjson` are JSONL, `.tokens` is token ids, everything else is text.
-    pub fn of_name(name: &str) -> Self {
-        match name.to_ascii_lowercase().rsplit_once('.').map(|(_, ending)| ending) {
-            Some("jsonl" | "ndjson") => Self::Jsonl,
-            Some("tokens") => Self::Tokens,
-            _ => Self::Text,
-        }
-    }
-}
-
-#[derive(Debug, Clone)]
-enum Content {
-    Text(Vec<u32>),
-    Examples(Vec<Example>),
-}
+/// The step of sequence lengths that data propose, and the least and the most of them.
+const SEQ_LEN_STEP: usize = 64;
+const PACKED_SEQ_LEN: usize = 256;
+const MAX_SEQ_LEN: usize = 1024;
+/// Bars of a histogram of lengths.
+const BARS: usize = 32;
 
 /// One side of the split.
 #[derive(Debug, Clone, Copy)]
@@ -43,14 +27,17 @@ pub(super) enum Part<'a> {
     Examples(&'a [Example]),
 }
 
-/// Tokenized training data. The validation part is the end of the file.
+/// Tokenized training data. The validation part is its end, or data of its own.
 #[derive(Debug, Clone)]
 pub struct Dataset {
     content: Content,
     /// Tokens or examples that are trained on.
     train_items: usize,
+    /// Data that are evaluated in place of the end.
+    validation: Option<Box<Dataset>>,
     pad: u32,
     digest: String,
+    account: Arc<Account>,
     /// Ids that end a document of a text.
     document_ends: Vec<u32>,
     /// Whether a token sees only its own document.
@@ -63,16 +50,55 @@ pub fn no_document_ends() -> Fault {
 }
 
 impl Dataset {
-    /// Tokenizes `bytes`. `validation_fraction` (0 ≤ f < 1) of the tokens or examples, from the end, are kept for evaluation.
-    pub fn from_bytes(bytes: &[u8], format: DataFormat, tokenizer: &Tokenizer, validation_fraction: f64) -> Result<Self> {
-        let text = || std::str::from_utf8(bytes).map_err(|e| Error::DataNotUtf8 { byte_offset: e.valid_up_to() });
+    /// Reads files by the settings of a run. Token ids need no tokenizer; of other forms its refusal is given back.
+    ///
+    /// # Errors
+    /// `data.*`, each with its file; of rows that cannot be used all are found, and the first hundred are listed with their lines.
+    pub fn read<E: From<Error>>(
+        files: &[DataFile<'_>],
+        tokenizer: std::result::Result<&Tokenizer, E>,
+        settings: &DataSettings,
+    ) -> std::result::Result<Self, E> {
+        if read::are_tokens(files, settings) {
+            let bytes: Vec<u8> = files.iter().flat_map(|file| file.bytes).copied().collect();
+            let mut account = Account::default();
+            account.tokens(files);
+            let ends = tokenizer.map_or(&[][..], Tokenizer::eos);
+            let data = Self::from_token_bytes(&bytes, settings.validation_fraction)?;
+            return Ok(Self { account: Arc::new(account), ..data }.with_document_ends(ends));
+        }
+        let tokenizer = tokenizer?;
         let pad = tokenizer.pad().or(tokenizer.eos().first().copied()).unwrap_or(0);
-        let dataset = match format {
-            DataFormat::Text => Self::new(Content::Text(tokenizer.encode(text()?)?), validation_fraction, pad),
-            DataFormat::Jsonl => Self::new(Content::Examples(read_examples(text()?, tokenizer)?), validation_fraction, pad),
-            DataFormat::Tokens => Self::from_token_bytes(bytes, validation_fraction),
-        };
-        Ok(dataset?.with_document_ends(tokenizer.eos()))
+        let mut account = Account::default();
+        let content = read::read(files, tokenizer, settings, &mut account)?;
+        account.ends(tokenizer);
+        let data = Self::new(content, settings.validation_fraction, pad, account)?;
+        Ok(data.with_document_ends(tokenizer.eos()))
+    }
+
+    /// Reads one file of a form. `validation_fraction` (0 ≤ f < 1) of its tokens or rows, from the end, are kept for evaluation.
+    ///
+    /// # Errors
+    /// As [`Dataset::read`].
+    pub fn from_bytes(bytes: &[u8], form: Form, tokenizer: &Tokenizer, validation_fraction: f64) -> Result<Self> {
+        let settings = DataSettings { form: Some(form), validation_fraction, ..DataSettings::default() };
+        Self::read(&[DataFile { name: form.name(), bytes }], Ok::<_, Error>(tokenizer), &settings)
+    }
+
+    /// The text that files have to learn from, for a vocabulary of its characters.
+    ///
+    /// # Errors
+    /// `data.*` of files that cannot be read.
+    pub fn texts(files: &[DataFile<'_>], settings: &DataSettings) -> Result<String> {
+        read::texts(files, settings)
+    }
+
+    /// The files by themselves, without a tokenizer.
+    ///
+    /// # Errors
+    /// `data.*` of files that cannot be read.
+    pub fn summaries(files: &[DataFile<'_>], settings: &DataSettings) -> Result<Vec<FileSummary>> {
+        read::summaries(files, settings)
     }
 
     /// Token ids as u32, little endian.
@@ -93,21 +119,36 @@ impl Dataset {
 
     /// A stream of token ids.
     pub fn from_tokens(tokens: Vec<u32>, validation_fraction: f64) -> Result<Self> {
-        Self::new(Content::Text(tokens), validation_fraction, 0)
+        Self::new(Content::Text(tokens), validation_fraction, 0, Account::default())
     }
 
-    fn new(content: Content, validation_fraction: f64, pad: u32) -> Result<Self> {
-        let (items, tokens) = match &content {
-            Content::Text(tokens) => (tokens.len(), tokens.len()),
-            Content::Examples(examples) => (examples.len(), examples.iter().map(|e| e.ids.len()).sum()),
+    fn new(content: Content, validation_fraction: f64, pad: u32, account: Account) -> Result<Self> {
+        let share = 1.0 - validation_fraction.clamp(0.0, 1.0);
+        let (train_items, tokens) = match &content {
+            Content::Text(tokens) => ((tokens.len() as f64 * share) as usize, tokens.len()),
+            Content::Examples(examples) => {
+                // The examples of one row stay together.
+                let rows = examples.last().map_or(0, |last| last.row as usize + 1);
+                let train_rows = (rows as f64 * share) as usize;
+                (examples.partition_point(|example| (example.row as usize) < train_rows), examples.iter().map(|e| e.ids.len()).sum())
+            }
         };
         if tokens < 2 {
             return Err(Error::DataTooShort { need: 2, have: tokens });
         }
-        let train_items = (items as f64 * (1.0 - validation_fraction.clamp(0.0, 1.0))) as usize;
         let digest = digest(&content);
-        let (document_ends, document_mask) = (Vec::new(), false);
-        Ok(Self { content, train_items: train_items.min(items), pad, digest, document_ends, document_mask })
+        let (document_ends, document_mask, validation) = (Vec::new(), false, None);
+        Ok(Self { content, train_items, validation, pad, digest, account: Arc::new(account), document_ends, document_mask })
+    }
+
+    /// These data with others that are evaluated; all of these are trained on.
+    pub fn with_validation(self, validation: Dataset) -> Self {
+        Self { validation: Some(Box::new(Self { train_items: 0, ..validation })), ..self }
+    }
+
+    /// The data that are evaluated: others than these, or their end.
+    fn evaluated(&self) -> &Self {
+        self.validation.as_deref().unwrap_or(self)
     }
 
     /// The data with the ids that end a document of a text, for [`Dataset::mask_documents`]; [`Dataset::from_bytes`] takes the tokenizer's.
@@ -122,7 +163,7 @@ impl Dataset {
             return Err(Error::InvalidConfig(vec![no_document_ends()]));
         }
         self.document_mask = mask;
-        Ok(())
+        self.validation.as_mut().map_or(Ok(()), |validation| validation.mask_documents(mask))
     }
 
     /// The ids that end a document, if documents are masked from each other.
@@ -138,6 +179,9 @@ impl Dataset {
     }
 
     fn validation(&self) -> Part<'_> {
+        if let Some(validation) = &self.validation {
+            return validation.whole();
+        }
         match &self.content {
             Content::Text(tokens) => Part::Text(tokens.get(self.train_items..).unwrap_or(&[])),
             Content::Examples(examples) => Part::Examples(examples.get(self.train_items..).unwrap_or(&[])),
@@ -165,6 +209,14 @@ impl Dataset {
         count(self.validation())
     }
 
+    /// All ids of a stream; `None` of examples.
+    pub fn stream(&self) -> Option<&[u32]> {
+        match &self.content {
+            Content::Text(tokens) => Some(tokens),
+            Content::Examples(_) => None,
+        }
+    }
+
     /// Whether they are examples, not one text.
     pub fn has_examples(&self) -> bool {
         matches!(self.content, Content::Examples(_))
@@ -174,7 +226,7 @@ impl Dataset {
     /// window is filled up with targets that do not count. Of examples, only those with a target within the first `seq_len` tokens are
     /// used.
     pub fn validation_batches(&self, batch_size: usize, seq_len: usize) -> Batches<'_> {
-        Batches::new(self, self.validation(), batch_size, seq_len, seq_len)
+        Batches::new(self.evaluated(), self.validation(), batch_size, seq_len, seq_len)
     }
 
     /// All data for `tabtune evaluate`: disjoint windows of `window` tokens in which every token but the first is predicted
@@ -200,6 +252,119 @@ impl Dataset {
     pub fn digest(&self) -> String {
         self.digest.clone()
     }
+
+    /// The T that a run on rows takes if none is given: the smallest multiple of 64 that holds 95 % of the examples whole, at most 1024 and
+    /// the model's context. Where examples are packed it is at least 256, but no more than all of them fill. `None` of a stream.
+    pub fn proposed_seq_len(&self, batch_size: usize, packing: bool, context: usize) -> Option<usize> {
+        let Part::Examples(examples) = self.train() else { return None };
+        let mut pairs: Vec<usize> = examples.iter().map(Example::pairs).collect();
+        pairs.sort_unstable();
+        let whole = *pairs.get((pairs.len() * 95).div_ceil(100).max(1) - 1)?;
+        let up = |tokens: usize| tokens.next_multiple_of(SEQ_LEN_STEP);
+        let filled = up(pairs.iter().sum::<usize>().div_ceil(batch_size.max(1)));
+        let least = if packing { PACKED_SEQ_LEN.min(filled) } else { SEQ_LEN_STEP };
+        Some(up(whole).max(least).min(MAX_SEQ_LEN).min(context).max(1))
+    }
+
+    /// Ids that end a turn of the chats and no text by the tokenizer's files: a model that learns them stops at them.
+    pub fn turn_ends(&self) -> &[u32] {
+        self.account.ends_of_turns()
+    }
+
+    /// What a person should know of the files as they were read.
+    pub fn reading_warnings(&self) -> Vec<DataWarning> {
+        self.account.warnings()
+    }
+
+    /// Everything a person should know of the data, as a run of these settings learns them.
+    pub fn warnings(&self, loader: &Loader) -> Vec<DataWarning> {
+        let mut warnings = self.account.warnings();
+        let Fit { cut, skipped, untaught, .. } = loader.fit();
+        let (seq_len, longest) = (loader.state().seq_len, self.longest());
+        if cut + skipped > 0 {
+            let (count, what) = if skipped > 0 { (skipped, "left out") } else { (cut, "cut at their end") };
+            let message = format!(
+                "{count} of {} examples are longer than seq_len {seq_len} and are {what}; the longest has {longest} tokens: seq_len {} holds all",
+                self.train_items,
+                longest.saturating_sub(1).next_multiple_of(SEQ_LEN_STEP)
+            );
+            warnings.push(DataWarning { code: word!("data.long").text(), count, rows: Vec::new(), message });
+        }
+        if untaught > skipped {
+            let count = untaught - skipped.min(untaught);
+            let message = format!("{count} examples are left out: none of their first {seq_len} targets is learned");
+            warnings.push(DataWarning { code: word!("data.untaught").text(), count, rows: Vec::new(), message });
+        }
+        warnings
+    }
+
+    /// Tokens of the longest training example.
+    fn longest(&self) -> usize {
+        match self.train() {
+            Part::Text(_) => 0,
+            Part::Examples(examples) => examples.iter().map(|example| example.ids.len()).max().unwrap_or(0),
+        }
+    }
+
+    /// The account of these data in a run of these settings, whose order `loader` knows.
+    pub fn report(&self, config: &TrainConfig, loader: &Loader) -> DataReport {
+        let Fit { cut, skipped, untaught, windows, packed_fraction } = loader.fit();
+        let (examples, tokens, lengths) = match self.train() {
+            Part::Text(tokens) => (0, TokenCounts { total: tokens.len(), learned: tokens.len().saturating_sub(1) }, None),
+            Part::Examples(examples) => {
+                let learned = examples.iter().map(Example::learned).sum();
+                (examples.len(), TokenCounts { total: count(self.train()), learned }, lengths(examples))
+            }
+        };
+        let validation = match self.validation() {
+            Part::Text(tokens) => tokens.len(),
+            Part::Examples(examples) => examples.len(),
+        };
+        let a_step = (config.batch_size * config.gradient_accumulation_steps).max(1);
+        DataReport {
+            files: self.account.file_reports().to_vec(),
+            shapes: self.account.shapes().clone(),
+            rules: self.account.rules().clone(),
+            examples,
+            validation,
+            tokens,
+            lengths,
+            seq_len: config.seq_len,
+            cut,
+            skipped: skipped + untaught,
+            windows,
+            packed_fraction,
+            steps_per_epoch: windows.div_ceil(a_step) as u64,
+            end: self.account.end_texts().to_vec(),
+            warnings: self.warnings(loader),
+            digest: self.digest(),
+        }
+    }
+
+    /// The examples that are trained on, with the rows that they come from; none of a stream.
+    pub(super) fn train_examples(&self) -> &[Example] {
+        match self.train() {
+            Part::Examples(examples) => examples,
+            Part::Text(_) => &[],
+        }
+    }
+
+    pub(super) fn account(&self) -> &Account {
+        &self.account
+    }
+}
+
+fn lengths(examples: &[Example]) -> Option<Lengths> {
+    let mut lengths: Vec<usize> = examples.iter().map(|example| example.ids.len()).collect();
+    lengths.sort_unstable();
+    let at = |percent: usize| lengths.get((lengths.len() * percent).div_ceil(100).max(1) - 1).copied();
+    let max = *lengths.last()?;
+    let histogram_step = max.div_ceil(BARS).max(1);
+    let mut histogram = vec![0; max / histogram_step + 1];
+    for length in &lengths {
+        histogram[length / histogram_step] += 1;
+    }
+    Some(Lengths { min: *lengths.first()?, p50: at(50)?, p95: at(95)?, max, histogram, histogram_step })
 }
 
 fn count(part: Part<'_>) -> usize {

@@ -4,12 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use super::batch::Batch;
 use super::corpus::{Dataset, Part};
-use crate::config::DataOrder;
+use super::example::Example;
+use super::pack::{Pieces, Windows, offset_below, shuffle, windows};
+use crate::config::{DataOrder, OnLong, TrainConfig};
 use crate::error::{Error, Fault, Result};
-use crate::random;
-
-/// Purpose of the noise that orders the data (shaders/README.md, "Noise").
-const PURPOSE: &str = "data:";
 
 /// Maximum number of tokens in one batch.
 const MAX_TOKENS: usize = 1 << 27;
@@ -24,39 +22,64 @@ pub struct LoaderState {
     pub seq_len: usize,
     /// Number of complete passes over the data.
     pub epoch: u64,
-    /// Number of windows or examples handed out in this pass.
+    /// Number of sequences handed out in this pass.
     pub cursor: u64,
     /// [`Dataset::digest`] of the data.
     pub digest: String,
 }
 
 /// Hands out training batches. A text is cut into windows that do not overlap, from an offset that changes with each epoch; in the data's own
-/// order they start at its first token in every epoch, and the last one has what is left.
+/// order they start at its first token in every epoch, and the last one has what is left. Examples go into sequences by themselves, or several
+/// into one.
 #[derive(Debug, Clone)]
 pub struct Loader {
     batch_size: usize,
     data_order: DataOrder,
+    packing: bool,
     state: LoaderState,
-    /// Tokens of the text, or the indices of the examples that have a target within T tokens.
     source: Source,
-    /// Window starts or example indices of this epoch.
-    order: Vec<u32>,
+    order: Order,
 }
 
+/// What is handed out.
 #[derive(Debug, Clone)]
 enum Source {
     Text { tokens: usize },
-    Examples { usable: Vec<u32> },
+    Examples(Pieces),
+}
+
+/// The sequences of an epoch.
+#[derive(Debug, Clone)]
+enum Order {
+    /// Where windows of a text start.
+    Starts(Vec<u32>),
+    Windows(Windows),
+}
+
+/// How examples fill sequences.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Fit {
+    /// Examples whose end is left out.
+    pub cut: usize,
+    /// Examples that are left out as too long, by `on_long`.
+    pub skipped: usize,
+    /// Examples that are left out, since none of their tokens within a sequence is learned.
+    pub untaught: usize,
+    /// Sequences of this epoch.
+    pub windows: usize,
+    /// Share of their positions that hold tokens.
+    pub packed_fraction: f64,
 }
 
 impl Loader {
-    /// A loader at the beginning of epoch 0, in shuffled order.
+    /// A loader at the beginning of epoch 0, in shuffled order, with an example in each sequence.
     pub fn new(dataset: &Dataset, batch_size: usize, seq_len: usize, seed: u64) -> Result<Self> {
-        Self::ordered(dataset, batch_size, seq_len, seed, DataOrder::Shuffled)
+        Self::for_run(dataset, &TrainConfig { batch_size, seq_len, seed, packing: false, ..TrainConfig::default() })
     }
 
-    /// A loader at the beginning of epoch 0.
-    pub fn ordered(dataset: &Dataset, batch_size: usize, seq_len: usize, seed: u64, data_order: DataOrder) -> Result<Self> {
+    /// A loader of a run at the beginning of epoch 0.
+    pub fn for_run(dataset: &Dataset, config: &TrainConfig) -> Result<Self> {
+        let TrainConfig { batch_size, seq_len, seed, data_order, packing, on_long, .. } = *config;
         let mut faults = Vec::new();
         for (key, value) in [("batch_size", batch_size), ("seq_len", seq_len)] {
             if value == 0 {
@@ -69,25 +92,10 @@ impl Loader {
         if !faults.is_empty() {
             return Err(Error::InvalidConfig(faults));
         }
-        let source = match dataset.train() {
-            Part::Text(tokens) => {
-                if tokens.len() <= seq_len {
-                    return Err(Error::DataTooShort { need: seq_len.saturating_add(1), have: tokens.len() });
-                }
-                Source::Text { tokens: tokens.len() }
-            }
-            Part::Examples(examples) => {
-                let usable: Vec<u32> =
-                    examples.iter().enumerate().filter(|(_, example)| example.teaches(seq_len)).map(|(index, _)| index as u32).collect();
-                if usable.is_empty() {
-                    return Err(Error::DataNoTargets { examples: examples.len(), seq_len });
-                }
-                Source::Examples { usable }
-            }
-        };
+        let source = Source::of(dataset.train(), seq_len, on_long)?;
         let state = LoaderState { seed, seq_len, epoch: 0, cursor: 0, digest: dataset.digest() };
-        let order = source.order(data_order, seed, 0, seq_len);
-        Ok(Self { batch_size, data_order, state, source, order })
+        let order = source.order(packing, data_order, &state);
+        Ok(Self { batch_size, data_order, packing, state, source, order })
     }
 
     /// The next batch; a batch may reach into the next epoch.
@@ -95,23 +103,30 @@ impl Loader {
         let seq_len = self.state.seq_len;
         let mut batch = Batch::new(self.batch_size, seq_len);
         while batch.batch_size < self.batch_size {
-            let Some(&item) = self.order.get(self.state.cursor as usize) else {
+            if self.state.cursor as usize >= self.order.len() {
                 self.state.epoch += 1;
                 self.state.cursor = 0;
-                self.order = self.source.order(self.data_order, self.state.seed, self.state.epoch, seq_len);
+                self.order = self.source.order(self.packing, self.data_order, &self.state);
                 continue;
-            };
+            }
+            let at = self.state.cursor as usize;
             self.state.cursor += 1;
-            let item = item as usize;
-            match dataset.train() {
-                Part::Text(tokens) => {
-                    let end = tokens.len().min(item.saturating_add(seq_len + 1));
-                    batch.push(tokens.get(item..end).unwrap_or_default(), None, dataset.pad());
+            match (&self.order, dataset.train()) {
+                (Order::Starts(starts), Part::Text(tokens)) => {
+                    let start = starts.get(at).map_or(0, |start| *start as usize);
+                    let end = tokens.len().min(start.saturating_add(seq_len + 1));
+                    batch.push(tokens.get(start..end).unwrap_or_default(), None, dataset.pad());
                 }
-                Part::Examples(examples) => match examples.get(item) {
-                    Some(example) => batch.push(&example.ids, Some(&example.counted), dataset.pad()),
-                    None => batch.push(&[], None, dataset.pad()),
-                },
+                (Order::Windows(windows), Part::Examples(examples)) => {
+                    let pieces = self.source.pieces(windows.get(at).unwrap_or_default(), examples);
+                    if self.packing {
+                        batch.push_packed(pieces, dataset.pad());
+                    } else if let Some((ids, counted)) = { pieces }.next() {
+                        batch.push(ids, Some(counted), dataset.pad());
+                    }
+                }
+                // The loader was made of these data.
+                _ => batch.push(&[], None, dataset.pad()),
             }
         }
         if let Some(ends) = dataset.document_ends() {
@@ -120,9 +135,23 @@ impl Loader {
         batch
     }
 
-    /// Windows or examples of one epoch.
+    /// Sequences of this epoch.
     pub fn items_per_epoch(&self) -> usize {
         self.order.len()
+    }
+
+    /// How the data fill the sequences of this epoch.
+    pub fn fit(&self) -> Fit {
+        let windows = self.order.len();
+        let positions = (windows * self.state.seq_len).max(1) as f64;
+        match &self.source {
+            Source::Text { .. } => Fit { cut: 0, skipped: 0, untaught: 0, windows, packed_fraction: 1.0 },
+            Source::Examples(Pieces { pieces, cut, skipped, untaught }) => {
+                let held: u64 = pieces.iter().map(|piece| u64::from(piece.pairs)).sum();
+                let packed_fraction = held as f64 / positions;
+                Fit { cut: *cut, skipped: *skipped, untaught: *untaught, windows, packed_fraction }
+            }
+        }
     }
 
     /// The position of the loader.
@@ -144,7 +173,7 @@ impl Loader {
         if !faults.is_empty() {
             return Err(Error::ResumeMismatch(faults));
         }
-        let order = self.source.order(self.data_order, state.seed, state.epoch, state.seq_len);
+        let order = self.source.order(self.packing, self.data_order, &state);
         if state.cursor > order.len() as u64 {
             let reason = format!("expected at most {}, found {}", order.len(), state.cursor);
             return Err(Error::CheckpointCorrupt { what: "loader.cursor".to_owned(), reason });
@@ -156,29 +185,62 @@ impl Loader {
 }
 
 impl Source {
-    /// The items of `epoch`, in order.
-    fn order(&self, data_order: DataOrder, seed: u64, epoch: u64, seq_len: usize) -> Vec<u32> {
-        let shuffled = data_order == DataOrder::Shuffled;
-        let mut items = match self {
-            Self::Examples { usable } => usable.clone(),
-            Self::Text { tokens } => {
-                // Any offset below T that leaves room for one window; it moves the cuts between windows from epoch to epoch, and with them what
-                // no window has. In the data's own order nothing is left out: the last window is as long as the rest.
-                let room = tokens.saturating_sub(seq_len + 1).min(seq_len - 1);
-                let (offset, end) = match shuffled {
-                    true => (random::below(random::key(PURPOSE, seed, "offset"), 0, epoch, room as u64 + 1) as usize, seq_len),
-                    false => (0, 1),
-                };
-                (offset..tokens.saturating_sub(end)).step_by(seq_len).map(|start| start as u32).collect()
+    fn of(part: Part<'_>, seq_len: usize, on_long: OnLong) -> Result<Self> {
+        match part {
+            Part::Text(tokens) if tokens.len() <= seq_len => {
+                Err(Error::DataTooShort { need: seq_len.saturating_add(1), have: tokens.len() })
             }
+            Part::Text(tokens) => Ok(Self::Text { tokens: tokens.len() }),
+            Part::Examples(examples) => {
+                let pieces = Pieces::of(examples, seq_len, on_long);
+                if pieces.pieces.is_empty() {
+                    return Err(Error::DataNoTargets { examples: examples.len(), seq_len });
+                }
+                Ok(Self::Examples(pieces))
+            }
+        }
+    }
+
+    /// The sequences of the epoch of `state`, in order.
+    fn order(&self, packing: bool, data_order: DataOrder, state: &LoaderState) -> Order {
+        let LoaderState { seed, seq_len, epoch, .. } = *state;
+        let tokens = match self {
+            Self::Examples(Pieces { pieces, .. }) => return Order::Windows(windows(pieces, seq_len, packing, data_order, seed, epoch)),
+            Self::Text { tokens } => tokens,
         };
-        if !shuffled {
-            return items;
+        // Any offset below T that leaves room for one window; it moves the cuts between windows from epoch to epoch, and with them what
+        // no window has. In the data's own order nothing is left out: the last window is as long as the rest.
+        let shuffled = data_order == DataOrder::Shuffled;
+        let room = tokens.saturating_sub(seq_len + 1).min(seq_len - 1);
+        let (offset, end) = if shuffled { (offset_below(room as u64 + 1, seed, epoch) as usize, seq_len) } else { (0, 1) };
+        let mut starts: Vec<u32> = (offset..tokens.saturating_sub(end)).step_by(seq_len).map(|start| start as u32).collect();
+        if shuffled {
+            shuffle(&mut starts, seed, epoch, "order");
         }
-        let key = random::key(PURPOSE, seed, "order");
-        for index in (1..items.len()).rev() {
-            items.swap(index, random::below(key, index as u64, epoch, index as u64 + 1) as usize);
+        Order::Starts(starts)
+    }
+
+    /// The ids and marks of the pieces of a sequence.
+    fn pieces<'a>(&'a self, window: &'a [u32], examples: &'a [Example]) -> impl Iterator<Item = (&'a [u32], &'a [bool])> {
+        let all = match self {
+            Self::Examples(Pieces { pieces, .. }) => pieces.as_slice(),
+            Self::Text { .. } => &[],
+        };
+        window.iter().filter_map(move |piece| {
+            let piece = all.get(*piece as usize)?;
+            let example = examples.get(piece.example as usize)?;
+            let start = piece.start as usize;
+            let range = start..=start + piece.pairs as usize;
+            Some((example.ids.get(range.clone())?, example.counted.get(range)?))
+        })
+    }
+}
+
+impl Order {
+    fn len(&self) -> usize {
+        match self {
+            Self::Starts(starts) => starts.len(),
+            Self::Windows(windows) => windows.len(),
         }
-        items
     }
 }

@@ -162,6 +162,14 @@ impl RunBuffer {
         Tensor::from_primitive::<CubeBackend>(tensor)
     }
 
+    /// The input of this index as one number, whose bits it has. → [1].
+    pub fn number(&self, index: usize) -> Tensor<1> {
+        let whole = &self.whole;
+        let handle = part(&whole.handle, self.first(index), 1);
+        let tensor = CubeTensor::new_contiguous(whole.client.clone(), whole.device.clone(), [1].into(), handle, DType::F32);
+        Tensor::from_primitive::<CubeBackend>(tensor)
+    }
+
     /// Uploads what the next run reads. `false`, and nothing is written, if there are more parameters than slots.
     pub fn write(&self, inputs: &[&[i32]], Varied(varied): &Varied) -> bool {
         if varied.len() > self.slots {

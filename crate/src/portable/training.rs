@@ -97,7 +97,7 @@ impl PortableModelStateDict {
         let schedule_start = self.groups().iter().find_map(|group| group.scheduler.as_ref()?.start);
         let completed_steps = self.groups().iter().map(|group| group.applied_steps).max().unwrap_or(0);
         let progress = Progress { completed_steps, schedule_start, ..Progress::default() };
-        let loader = Loader::ordered(&dataset, config.batch_size, config.seq_len, config.seed, config.data_order)?.state();
+        let loader = Loader::for_run(&dataset, &config)?.state();
         let mut trainer = Trainer::resume(model, dataset, loader, config, progress)?;
         let members = self.groups().iter().flat_map(|group| &group.members).filter(|member| !member.state.is_empty());
         for member in members {

@@ -87,6 +87,14 @@ fn harvest(view: &Model, mut gradients: Gradients, input: &Tensor<2>, sums: &mut
     upstream
 }
 
+/// The factor of a loss.
+pub(super) enum Scale {
+    /// A number.
+    Fixed(f64),
+    /// A number that lies on the device, [1], where a recorded step finds that of each run.
+    Given(Box<Tensor<1>>),
+}
+
 impl Walk {
     /// The forward pass of a batch, whose backward pass has this `reach`. With `recompute` only the input of each block that it reaches is
     /// kept, and the block is run again when its gradient is needed.
@@ -118,9 +126,13 @@ impl Walk {
     }
 
     /// The backward pass of scale·loss.
-    pub fn backward(self, scale: f64, sink: &mut impl Sink) -> Result<()> {
+    pub fn backward(self, scale: Scale, sink: &mut impl Sink) -> Result<()> {
         let Self { reach, placed, mut inputs, mut products, view, input, loss } = self;
-        let mut upstream = harvest(&view, (loss * scale).backward(), &input, sink.sums());
+        let loss = match scale {
+            Scale::Fixed(scale) => loss * scale,
+            Scale::Given(scale) => loss * Tensor::from_inner(*scale),
+        };
+        let mut upstream = harvest(&view, loss.backward(), &input, sink.sums());
         drop((view, input));
         sink.complete(false)?;
         while let Some(input) = inputs.pop() {
@@ -175,14 +187,14 @@ pub fn accumulate(
     frozen: &dyn Fn(&str) -> bool,
     sums: &mut NamedGradients,
 ) -> Result<Tensor<1>> {
-    accumulate_placed(model, Placed::new(model, batch)?.at(moment), scale, recompute, frozen, sums)
+    accumulate_placed(model, Placed::new(model, batch)?.at(moment), Scale::Fixed(scale), recompute, frozen, sums)
 }
 
 /// [`accumulate`] of a batch that is on the device.
 pub(super) fn accumulate_placed(
     model: &Model,
     placed: Placed,
-    scale: f64,
+    scale: Scale,
     recompute: bool,
     frozen: &dyn Fn(&str) -> bool,
     sums: &mut NamedGradients,

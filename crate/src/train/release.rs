@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use burn::tensor::Tensor;
 
-use super::backward::{NamedGradients, Reach, Sink, Walk};
+use super::backward::{NamedGradients, Reach, Scale, Sink, Walk};
 use super::place::Placed;
 use super::trainer::Trainer;
 use crate::data::Batch;
@@ -60,7 +60,7 @@ impl Trainer {
         if !value.is_finite() {
             return Err(Error::NonFinite { step, tensor: "loss".into(), value });
         }
-        walk.backward(scale, &mut sink)?;
+        walk.backward(Scale::Fixed(scale), &mut sink)?;
         let squares = if sink.squares.is_empty() { Vec::new() } else { read_f32(Tensor::cat(sink.squares, 0)).await? };
         Ok((value, squares.into_iter().map(f64::from).sum::<f64>().sqrt()))
     }

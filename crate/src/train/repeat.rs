@@ -2,7 +2,7 @@
 
 use burn::tensor::Tensor;
 
-use super::backward::{NamedGradients, accumulate_placed};
+use super::backward::{NamedGradients, Scale, accumulate_placed};
 use super::place::Placed;
 use super::trainer::Trainer;
 use crate::data::Batch;
@@ -26,8 +26,6 @@ pub(super) struct Kind {
     batch_size: usize,
     seq_len: usize,
     documents: bool,
-    /// Counted targets: by them the gradients are scaled.
-    counted: usize,
 }
 
 /// What a backward pass ends in: the sum of losses of each micro-batch, Σg², and the gradients.
@@ -79,9 +77,16 @@ pub(super) struct Submit<'a> {
     pub scale: f64,
 }
 
+impl Submit<'_> {
+    /// The scale as a word on the device, beside the inputs: it follows the number of counted targets, which differs from step to step.
+    fn factor(&self) -> [i32; 1] {
+        [(self.scale as f32).to_bits().cast_signed()]
+    }
+}
+
 impl Trainer {
-    /// From now on a step that repeats the one before is recorded, and those after it run as recorded: with one micro-batch of equal length
-    /// and number of counted targets, without gradient release, block-coordinate training and dropout, and by rules that
+    /// From now on a step that repeats the one before is recorded, and those after it run as recorded: with one micro-batch of equal length,
+    /// without gradient release, block-coordinate training and dropout, and by rules that
     /// [repeat](crate::optim::Rule::repeats). The results are the same bits. No other thread may use the device while this one trains, and
     /// [`Trainer::forget_recording`] is to be called before it is used for something else that takes much memory.
     pub fn record_steps(&mut self) {
@@ -104,7 +109,7 @@ impl Trainer {
         // A rule that is launched may move a parameter that somebody else holds, from where a recording reads it.
         let fits = !(masks || self.coordinates.is_some() || trace::observing()) && self.optim.repeats();
         let Batch { batch_size, seq_len, ref document_starts, .. } = *batch;
-        fits.then(|| Kind { batch_size, seq_len, documents: document_starts.is_some(), counted: batch.counted() })
+        fits.then(|| Kind { batch_size, seq_len, documents: document_starts.is_some() })
     }
 
     /// Submits a step: by its launches, by recording them, or by what was recorded. → the number of partials of each gradient's norm.
@@ -134,7 +139,8 @@ impl Trainer {
             repeats.allowed = repeats.tries < TRIES;
             repeats.forget();
         } else if repeats.count == BEFORE - 1 && kind.is_some() {
-            let inputs = Placed::inputs(self.model(), &submit.batches[0])?;
+            let factor = submit.factor();
+            let inputs = [Placed::inputs(self.model(), &submit.batches[0])?, vec![&factor[..]]].concat();
             let (words, repeats) = (inputs.iter().map(|input| input.len()).collect(), self.repeats.get_mut());
             repeats.buffer = self.outstanding.rows().and_then(|rows| RunBuffer::new(rows, words, repeats.varying));
             repeats.allowed = repeats.buffer.is_some();
@@ -161,7 +167,8 @@ impl Trainer {
     /// Records a step and runs it. `None` where it cannot be recorded.
     fn record(&mut self, submit: &Submit<'_>) -> Result<Option<Recorded>> {
         let batch = &submit.batches[0];
-        let inputs = Placed::inputs(self.model(), batch)?;
+        let (factor, batch_inputs) = (submit.factor(), Placed::inputs(self.model(), batch)?);
+        let inputs = [batch_inputs.as_slice(), &[&factor[..]]].concat();
         let Some(buffer) = self.repeats.get_mut().buffer.take() else { return Ok(None) };
         let moment = Moment { step: submit.step, micro_batch: 0 };
         let placed = Placed::on(batch, |index| buffer.input(index)).at(Some(moment));
@@ -169,7 +176,8 @@ impl Trainer {
             let mut gradients = NamedGradients::new();
             let frozen = |name: &str| self.optim.frozen(name);
             let recompute = self.config.gradient_checkpointing;
-            let loss = accumulate_placed(self.model(), placed, submit.scale, recompute, &frozen, &mut gradients)?;
+            let scale = Scale::Given(Box::new(buffer.number(batch_inputs.len())));
+            let loss = accumulate_placed(self.model(), placed, scale, recompute, &frozen, &mut gradients)?;
             Passed::new(loss, gradients)
         })?;
         let Some((passes, passed)) = passes else { return Ok(None) };
@@ -196,7 +204,8 @@ impl Trainer {
 
     /// Runs a step as recorded. `false`, and nothing has changed, if it would not be the same.
     fn again(&mut self, submit: &Submit<'_>, recorded: &Recorded) -> Result<bool> {
-        let inputs = Placed::inputs(self.model(), &submit.batches[0])?;
+        let factor = submit.factor();
+        let inputs = [Placed::inputs(self.model(), &submit.batches[0])?, vec![&factor[..]]].concat();
         let before = self.optim.state_steps();
         let conclude = |trainer: &mut Self| trainer.conclude(recorded.passed.clone(), submit.learning_rate);
         let varied = match &recorded.conclusion {

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::progress::Progress;
 use crate::config::TrainConfig;
+use crate::data::DataWarning;
 use crate::error::{Error, Fault, Result, word};
 use crate::model::{Adaptation, Model};
 use crate::schedule;
@@ -68,6 +69,14 @@ impl Notice {
         }
         let notice = |message| Self { code: word!("schedule.misfit").text(), subject: None, message };
         Ok(schedule::misfits(config, start).into_iter().map(notice).collect())
+    }
+
+    /// What is worth knowing of the data.
+    pub(super) fn of_data(warning: DataWarning) -> Self {
+        let lines: Vec<String> = warning.rows.iter().map(|row| row.line.to_string()).collect();
+        let more = if warning.count > lines.len() { format!(" and {} more", warning.count - lines.len()) } else { String::new() };
+        let rows = if lines.is_empty() { String::new() } else { format!(" (lines {}{more})", lines.join(", ")) };
+        Self { code: warning.code, subject: None, message: format!("{}{rows}", warning.message) }
     }
 
     /// What is worth knowing of the adapter that a model has.

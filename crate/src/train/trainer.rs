@@ -11,13 +11,14 @@ use super::repeat::Repeats;
 use super::report::{EvalReport, Notice, StepReport};
 use crate::bundle::{Digest, Evaluation, StreamValues};
 use crate::config::TrainConfig;
-use crate::data::{Batch, Dataset, Loader, LoaderState};
+use crate::data::{Batch, DataReport, Dataset, Loader, LoaderState, Preview};
 use crate::error::{Error, Fault, Refusal, Result, word};
 use crate::gpu::transfer::settled;
 use crate::interrupt::Interrupt;
 use crate::model::Model;
 use crate::optim::Optim;
 use crate::schedule;
+use crate::tokenizer::Tokenizer;
 
 /// A model in training with everything its next step depends on.
 pub struct Trainer {
@@ -46,7 +47,7 @@ impl Trainer {
     pub fn new(model: Model, dataset: Dataset, config: TrainConfig) -> Result<Self> {
         config.validate()?;
         let progress = Progress { schedule_start: schedule::resolve_start(&config.schedule, None, 0), ..Progress::default() };
-        let loader = Loader::ordered(&dataset, config.batch_size, config.seq_len, config.seed, config.data_order)?;
+        let loader = Loader::for_run(&dataset, &config)?;
         Self::assemble(model, dataset, loader, config, progress)
     }
 
@@ -57,7 +58,7 @@ impl Trainer {
         if let Some(rate) = progress.manual_learning_rate {
             check_rate(&config, "manual_learning_rate", rate)?;
         }
-        let mut fresh = Loader::ordered(&dataset, config.batch_size, config.seq_len, config.seed, config.data_order)?;
+        let mut fresh = Loader::for_run(&dataset, &config)?;
         fresh.restore(loader)?;
         Self::assemble(model, dataset, fresh, config, progress)
     }
@@ -77,6 +78,7 @@ impl Trainer {
         let coordinates = Coordinates::of_run(&config, placed, &|name| optim.frozen(name))?;
         let mut notices = Notice::of_adapter(&model);
         notices.extend(Notice::of_schedule(&config, progress)?);
+        notices.extend(dataset.warnings(&loader).into_iter().map(Notice::of_data));
         let mut trainer = Self {
             model: Some(model),
             dataset,
@@ -119,6 +121,19 @@ impl Trainer {
     /// The data.
     pub fn dataset(&self) -> &Dataset {
         &self.dataset
+    }
+
+    /// The account of the data: what was read, left out or changed on the way to the examples, as the run learns them.
+    pub fn data_report(&self) -> DataReport {
+        self.dataset.report(&self.config, &self.loader)
+    }
+
+    /// The first `show` training examples, token by token, as the run learns them.
+    ///
+    /// # Errors
+    /// Those of the tokenizer.
+    pub fn data_preview(&self, tokenizer: &Tokenizer, show: usize) -> Result<Vec<Preview>> {
+        self.dataset.preview(&self.config, tokenizer, show)
     }
 
     /// The settings.

@@ -66,7 +66,7 @@ fn fields(error: &Error) -> Thrown<'_> {
         Error::CheckpointHash { file, piece, .. } => (thrown.path, thrown.chunk) = (Some(file.as_str()), Some(*piece)),
         Error::TensorShape { name, .. } => thrown.tensor = Some(name),
         Error::MissingTensors(names) | Error::UnexpectedTensors(names) => thrown.tensor = names.first().map(String::as_str),
-        Error::DataNotUtf8 { byte_offset } => thrown.offset = Some(*byte_offset as u64),
+        Error::DataEncoding { byte_offset, .. } => thrown.offset = Some(*byte_offset as u64),
         Error::SourceRead { name, .. } | Error::SinkWrite { name, .. } => thrown.path = Some(name),
         Error::MixedDevices { kernel, .. } => thrown.kernel = Some(kernel),
         _ => {}

@@ -1,11 +1,12 @@
 //! Reports under the names of TypeScript: field names change their case here, in `model.rs` and in `error.rs`, and nowhere else.
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::model::ModelInfo;
 use crate::bundle::{Base, Digest};
 use crate::config::{AdapterConfig, ModelConfig, Precision, TrainConfig};
-use crate::error::Result;
+use crate::error::{Error, Fault, Result};
 use crate::gpu::profile::{KernelTime, ProfileReport, Timing};
 use crate::measure::{GpuReport, KernelRate, Measure};
 use crate::model::{Adaptation, Asked, Held, Plan};
@@ -89,6 +90,29 @@ impl BaseInfo {
     }
 }
 
+/// A report of the core with its keys as TypeScript has them. Words that are keys have no underscores.
+pub(super) fn in_camel_case(report: &impl Serialize) -> Result<Value> {
+    fn renamed(value: Value) -> Value {
+        match value {
+            Value::Object(fields) => {
+                Value::Object(fields.into_iter().map(|(key, value)| (camel(&key), renamed(value))).collect::<Map<_, _>>())
+            }
+            Value::Array(items) => Value::Array(items.into_iter().map(renamed).collect()),
+            plain => plain,
+        }
+    }
+    fn camel(key: &str) -> String {
+        let mut words = key.split('_');
+        let first = words.next().unwrap_or_default().to_owned();
+        words.fold(first, |name, word| {
+            let mut letters = word.chars();
+            name + &letters.next().map(|c| c.to_ascii_uppercase()).into_iter().chain(letters).collect::<String>()
+        })
+    }
+    let value = serde_json::to_value(report);
+    value.map(renamed).map_err(|error| Error::InvalidConfig(vec![Fault::new("report", "numbers that JSON has", error)]))
+}
+
 /// Facts about a run.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -100,6 +124,8 @@ pub(super) struct SessionInfo {
     pub(super) adapter: Option<AdapterInfo>,
     pub(super) base: Option<BaseInfo>,
     pub(super) data_tokens: usize,
+    /// `DataReport`.
+    pub(super) data: Value,
     pub(super) gpu_bytes: Option<u64>,
     pub(super) fallbacks: Vec<String>,
     pub(super) schedule_start: Option<u64>,

@@ -12,9 +12,9 @@ use super::error::{JsResult, thrown};
 use super::exports::{Details, written};
 use super::interrupt::interrupt;
 use super::model::{ModelHandle, ModelInfo};
-use super::reports::{AdapterInfo, Advanced, BaseInfo, Profiled, SessionInfo};
+use super::reports::{AdapterInfo, Advanced, BaseInfo, Profiled, SessionInfo, in_camel_case};
 use super::run::Run;
-use super::settings::{changed, dataset, strided, train_config};
+use super::settings::{changed, dataset, stepped, strided, train_config, with_ends};
 use super::source::{JsSource, sources};
 use super::stream::FileStream;
 use super::tokens::TokenStream;
@@ -60,8 +60,9 @@ impl Session {
             let config = train_config(&config_json, model.files()).map_err(thrown)?;
             let base = model.base(&config).map_err(thrown)?;
             let data = JsSource::new(data)?;
-            let dataset = dataset(&data, model.tokenizer(), &config)?;
+            let (dataset, config) = model.dataset(&data, config, &config_json, false).map_err(thrown)?;
             let (weights, assets) = model.build(&config, &device()?).await.map_err(thrown)?;
+            let assets = with_ends(assets, &dataset);
             if !allow_non_finite {
                 weights.check_finite().map_err(thrown)?;
             }
@@ -95,8 +96,12 @@ impl Session {
             let absent = || Error::CheckpointCorrupt { what: "tokenizer.json".into(), reason: "the file is absent".into() };
             let tokenizer = assets.tokenizer.as_ref().ok_or_else(absent);
             let data = JsSource::new(data)?;
-            let dataset = dataset(&data, tokenizer, &checkpoint.manifest().train)?;
-            let config = changes_json.map(|json| changed(&checkpoint.manifest().train, &json)).transpose().map_err(thrown)?;
+            let saved = &checkpoint.manifest().train;
+            let changes = changes_json.map(|json| changed(saved, &json).map(|config| (config, json))).transpose().map_err(thrown)?;
+            let settings = changes.as_ref().map_or(saved, |(config, _)| config).data_settings();
+            let dataset = dataset(std::slice::from_ref(&data), tokenizer, &settings).map_err(thrown)?;
+            let config = changes.map(|(config, json)| stepped(config, &json, &dataset)).transpose().map_err(thrown)?;
+            let assets = with_ends(Rc::clone(&assets), &dataset);
             let device = device()?;
             let manifest = checkpoint.manifest();
             check_limits(&manifest.model, &manifest.train, Some(checkpoint.bundle()), device.info().limits).map_err(thrown)?;
@@ -115,6 +120,12 @@ impl Session {
             let done = run.trainer.confirm().await;
             (run, done.map(|()| JsValue::UNDEFINED).map_err(thrown))
         })
+    }
+
+    /// The first `show` examples token by token → `DataPreview[]`.
+    #[wasm_bindgen(js_name = dataPreview)]
+    pub fn data_preview(&self, show: u32) -> JsResult<JsValue> {
+        plain(&self.read(|run| run.trainer.data_preview(run.tokenizer()?, show as usize))?)
     }
 
     /// Submits one optimizer step → `Advanced`. In a profile it is waited for.
@@ -230,6 +241,7 @@ impl Session {
                 adapter: AdapterInfo::of_run(trainer.config(), trainer.model().config())?,
                 base: run.base.as_ref().map(|base| BaseInfo::new(base, trainer.model().held())),
                 data_tokens: trainer.dataset().train_tokens(),
+                data: in_camel_case(&trainer.data_report())?,
                 gpu_bytes: trainer.model().device().memory_pool_usage().map(|usage| usage.bytes_reserved),
                 fallbacks: trainer.optim().fallbacks().into_iter().map(String::from).collect(),
                 schedule_start: trainer.progress().schedule_start,

@@ -1,16 +1,23 @@
 //! Settings and data of a run, as the page gives them.
 
-use serde_json::{Value, json};
+use std::rc::Rc;
+
+use serde_json::{Map, Value, json};
 use wasm_bindgen::prelude::*;
 
 use super::error::{JsResult, thrown};
 use super::source::JsSource;
-use crate::bundle::{Bundle, ByteSource, read_whole};
-use crate::config::TrainConfig;
-use crate::data::{DataFormat, Dataset};
+use crate::bundle::{Bundle, ByteSource, ModelAssets, read_whole};
+use crate::config::{DataSettings, TrainConfig};
+use crate::data::{DataFile, Dataset};
 use crate::error::{Error, Fault, Result};
 use crate::schedule;
 use crate::tokenizer::Tokenizer;
+
+/// The keys of a JSON object of settings.
+pub(super) fn keys_of(json: &str) -> Result<Map<String, Value>> {
+    Ok(parsed(json)?.as_object().cloned().unwrap_or_default())
+}
 
 fn parsed(json: &str) -> Result<Value> {
     serde_json::from_str(json).map_err(|error| Error::InvalidConfig(vec![Fault::new("options", "JSON", error)]))
@@ -34,17 +41,21 @@ pub(super) fn train_config(json: &str, files: Option<&Bundle>) -> Result<TrainCo
     TrainConfig::default().overlaid(given)
 }
 
-/// The data, in the format that its name implies; token ids need no tokenizer.
-pub(super) fn dataset(source: &JsSource, tokenizer: Result<&Tokenizer>, config: &TrainConfig) -> JsResult<Dataset> {
-    let (bytes, share) = (read_whole(source).map_err(thrown)?, config.validation_fraction);
-    let dataset = match DataFormat::of_name(source.name()) {
-        DataFormat::Tokens => {
-            let ends = tokenizer.map_or(&[][..], Tokenizer::eos);
-            Dataset::from_token_bytes(&bytes, share).map(|data| data.with_document_ends(ends))
-        }
-        format => tokenizer.and_then(|tokenizer| Dataset::from_bytes(&bytes, format, tokenizer, share)),
-    };
-    dataset.map_err(thrown)
+/// The data of these files; token ids need no tokenizer.
+pub(super) fn dataset(sources: &[JsSource], tokenizer: Result<&Tokenizer>, settings: &DataSettings) -> Result<Dataset> {
+    let read: Vec<Vec<u8>> = sources.iter().map(|source| read_whole(source)).collect::<Result<_>>()?;
+    let files: Vec<DataFile<'_>> = sources.iter().zip(&read).map(|(source, bytes)| DataFile { name: source.name(), bytes }).collect();
+    Dataset::read(&files, tokenizer, settings)
+}
+
+/// Changed settings of a run, with the steps of the epochs if those are given.
+pub(super) fn stepped(config: TrainConfig, json: &str, dataset: &Dataset) -> Result<TrainConfig> {
+    if keys_of(json)?.contains_key("epochs") { config.with_steps_of(dataset) } else { Ok(config) }
+}
+
+/// The documents of a run whose chats end their turns with tokens of their own.
+pub(super) fn with_ends(assets: Rc<ModelAssets>, dataset: &Dataset) -> Rc<ModelAssets> {
+    if dataset.turn_ends().is_empty() { assets } else { Rc::new(ModelAssets::clone(&assets).with_ends(dataset.turn_ends())) }
 }
 
 /// Every `stride`-th step from the first, `points` of them.

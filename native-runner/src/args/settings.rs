@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::StorageName;
+use super::{ReadingArgs, StorageName};
 
 /// What a run is trained with.
 #[derive(Debug, Args)]
@@ -17,10 +17,13 @@ pub struct SettingsArgs {
     /// Optimizer steps of the whole run, those before a resume included. A cosine or linear schedule over the whole run follows them.
     #[arg(long, value_name = "N")]
     pub steps: Option<u64>,
+    /// Passes over the data, in place of --steps.
+    #[arg(long, value_name = "X", allow_negative_numbers = true, conflicts_with = "steps")]
+    pub epochs: Option<f64>,
     /// Sequences of one micro-batch.
     #[arg(long, value_name = "B")]
     pub batch_size: Option<u64>,
-    /// Tokens of one sequence.
+    /// Tokens of one sequence [default: by the rows; 128 for a text].
     #[arg(long, value_name = "T")]
     pub seq_len: Option<u64>,
     /// Peak learning rate.
@@ -78,6 +81,14 @@ pub struct SettingsArgs {
     /// Let a token see only its own document: in a text or in token ids, a document ends with each end token of the tokenizer (eos).
     #[arg(long)]
     pub document_mask: bool,
+    #[command(flatten)]
+    pub reading: ReadingArgs,
+    /// Put each example into a sequence of its own. By default several share one, each of which sees only itself.
+    #[arg(long)]
+    pub no_packing: bool,
+    /// An example that is longer than a sequence: cut (its end is left out), skip, or split (documents).
+    #[arg(long, value_name = "NAME")]
+    pub on_long: Option<String>,
     /// Train a LoRA adapter beside the model, which does not change; --train-config {"adapter": …} has settings without an option.
     #[arg(long)]
     pub lora: bool,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, ValueEnum};
 
-use super::{DeviceName, SettingsArgs};
+use super::{DataArgs, DeviceName, SettingsArgs};
 
 /// `train`.
 #[derive(Debug, Args)]
@@ -39,10 +39,11 @@ pub struct TrainArgs {
     /// Start even if weights of --model are NaN or infinite.
     #[arg(long, requires = "model")]
     pub allow_non_finite: bool,
-    /// Training text (UTF-8), or JSON lines if the name ends in .jsonl: {"messages":[…]} or {"prompt","completion"},
-    /// or token ids (u32, little endian) if it ends in .tokens.
-    #[arg(long, value_name = "FILE")]
-    pub data: PathBuf,
+    #[command(flatten)]
+    pub data: DataArgs,
+    /// Files that are evaluated, in place of a share of --data.
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub validation_data: Vec<PathBuf>,
     #[command(flatten)]
     pub settings: SettingsArgs,
     /// Where to compute.

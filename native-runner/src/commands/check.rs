@@ -204,7 +204,8 @@ impl Bench {
 
 fn read_text(path: &Path) -> Result<String> {
     let bytes = read_file(path)?;
-    Ok(String::from_utf8(bytes).map_err(|e| Error::DataNotUtf8 { byte_offset: e.utf8_error().valid_up_to() })?)
+    Ok(String::from_utf8(bytes)
+        .map_err(|e| Error::DataEncoding { file: path.display().to_string(), byte_offset: e.utf8_error().valid_up_to() })?)
 }
 
 /// Tensors of an f32 safetensors file.

@@ -1,15 +1,17 @@
-//! `tabtune evaluate`: mean loss of a text in non-overlapping windows.
+//! `tabtune evaluate`: mean loss of a text in windows that do not overlap, or of rows.
 
 use futures_lite::future::block_on;
+use serde_json::json;
 use tabtune::Error;
-use tabtune::data::{Batch, no_document_ends};
+use tabtune::data::{Batch, Dataset, no_document_ends};
 use tabtune::interrupt::Interrupt;
 
 use super::{Outcome, load_apart, open_apart, open_device, tokenizer_of};
 use crate::args::EvaluateArgs;
-use crate::error::Result;
-use crate::files::read_file;
+use crate::data::DataFiles;
+use crate::error::{Result, RunError};
 use crate::output::Output;
+use crate::settings;
 
 /// Maximum window by default.
 const DEFAULT_WINDOW: usize = 512;
@@ -18,25 +20,37 @@ const DEFAULT_WINDOW: usize = 512;
 pub fn run(args: &EvaluateArgs, output: &Output) -> Result<Outcome> {
     let bundle = open_apart(&args.model, &args.apart)?;
     let tokenizer = tokenizer_of(&bundle, &args.model)?;
-    let bytes = read_file(&args.data)?;
-    let text = std::str::from_utf8(&bytes).map_err(|e| Error::DataNotUtf8 { byte_offset: e.valid_up_to() })?;
-    let mut ids = tokenizer.encode(text)?;
-    ids.truncate(args.max_tokens.map_or(usize::MAX, |n| usize::try_from(n).unwrap_or(usize::MAX)));
-    if ids.len() < 2 {
-        return Err(Error::DataTooShort { need: 2, have: ids.len() }.into());
-    }
-    let context = bundle.config.max_position_embeddings;
-    let window = args.seq_len.map_or(context.min(DEFAULT_WINDOW), |n| usize::try_from(n).unwrap_or(usize::MAX));
-    // The window's first token is not predicted, its last is not read.
-    if window - 1 > context {
-        return Err(Error::ContextExceeded { found: window - 1, max: context }.into());
-    }
+    let settings = settings::settle(settings::reading(&args.reading)?, None)?.data_settings();
+    let mut dataset = Dataset::read(&DataFiles::read(&args.data.data)?.files(), Ok::<_, RunError>(tokenizer), &settings)?;
     let document_ends = args.document_mask.then(|| tokenizer.eos());
     if document_ends.is_some_and(<[u32]>::is_empty) {
         return Err(Error::InvalidConfig(vec![no_document_ends()]).into());
     }
+    dataset.mask_documents(args.document_mask)?;
+    let context = bundle.config.max_position_embeddings;
+    let given = args.seq_len.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+    let most = args.max_tokens.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+    let default = if dataset.has_examples() { context + 1 } else { context.min(DEFAULT_WINDOW) };
+    let window = given.unwrap_or(default);
+    // The window's first token is not predicted, its last is not read.
+    if window - 1 > context {
+        return Err(Error::ContextExceeded { found: window - 1, max: context }.into());
+    }
+    for warning in dataset.reading_warnings() {
+        output.line(&json!({ "warning": warning }), || format!("warning: {} [{}]", warning.message, warning.code))?;
+    }
+    let batches: Box<dyn Iterator<Item = Batch>> = match dataset.stream() {
+        Some(ids) => {
+            let ids = ids.get(..most.unwrap_or(ids.len())).unwrap_or(ids);
+            if ids.len() < 2 {
+                return Err(Error::DataTooShort { need: 2, have: ids.len() }.into());
+            }
+            Box::new(windows(ids, window, document_ends))
+        }
+        None => Box::new(dataset.evaluation_batches(usize::try_from(args.batch_size).unwrap_or(usize::MAX), window, most)),
+    };
     let model = load_apart(&bundle, &args.apart, &open_device(args.device)?)?;
-    let report = block_on(tabtune::train::evaluate(&model, windows(&ids, window, document_ends), &Interrupt::none()))?;
+    let report = block_on(tabtune::train::evaluate(&model, batches, &Interrupt::none()))?;
     output.line(&report, || {
         let perplexity = report.perplexity.map_or_else(|| "beyond the numbers of f64".to_string(), |perplexity| format!("{perplexity:.3}"));
         format!("loss {:.5} nats, perplexity {perplexity}, over {} tokens", report.loss, report.tokens)

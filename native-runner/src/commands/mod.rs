@@ -4,6 +4,7 @@ pub mod adapter;
 pub mod bench;
 pub mod check;
 pub mod convert;
+pub mod data;
 pub mod delta;
 pub mod estimate;
 pub mod evaluate;

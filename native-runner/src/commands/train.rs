@@ -3,26 +3,28 @@
 mod driver;
 
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use futures_lite::future::block_on;
 use serde_json::{Map, Value, json};
 use tabtune::bundle::{Bundle, FileStream, ModelAssets, VerifyPolicy};
 use tabtune::checkpoint::{Base, Environment, MANIFEST, Origin};
 use tabtune::config::{ModelConfig, TrainConfig};
-use tabtune::data::{DataFormat, Dataset};
+use tabtune::data::Dataset;
 use tabtune::device::Device;
 use tabtune::gpu::launch;
 use tabtune::gpu::profile::KernelTimes;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, no_base};
-use tabtune::tokenizer::Tokenizer;
+use tabtune::tokenizer::{Date, Tokenizer};
 use tabtune::train::{Trainer, check_limits, memory_plan};
 
 use self::driver::{Best, Driver};
 use super::{Outcome, open_device, tokenizer_of};
 use crate::args::{DeviceName, TrainArgs, Verify};
+use crate::data::DataFiles;
 use crate::error::{Result, RunError};
-use crate::files::{Wanted, file_name, open_checkpoint, open_wanted, read_file};
+use crate::files::{Wanted, open_checkpoint, open_wanted};
 use crate::output::Output;
 use crate::place::Folder;
 use crate::progress::Progress;
@@ -104,7 +106,7 @@ fn tell_fallbacks(names: &[&str], output: &Output) -> Result<()> {
 
 fn prepare(args: &TrainArgs) -> Result<Run> {
     let given = settings::given(&args.settings)?;
-    let data = Data { bytes: read_file(&args.data)?, format: DataFormat::of_name(&file_name(&args.data)) };
+    let data = Data { training: DataFiles::read(&args.data.data)?, validation: DataFiles::read(&args.validation_data)? };
     match (&args.resume, &args.model, &args.config) {
         (Some(folder), ..) => resume(args, folder, given, &data),
         (_, Some(path), _) => fine_tune(args, path, settings::settle(given, None)?, &data),
@@ -113,23 +115,39 @@ fn prepare(args: &TrainArgs) -> Result<Run> {
     }
 }
 
-/// The training data, as bytes of its file.
+/// The files of a run's data.
 struct Data {
-    bytes: Vec<u8>,
-    format: DataFormat,
+    training: DataFiles,
+    validation: DataFiles,
 }
 
 impl Data {
     /// Token ids need no tokenizer.
     fn set(&self, tokenizer: Result<&Tokenizer>, config: &TrainConfig) -> Result<Dataset> {
-        Ok(match self.format {
-            DataFormat::Tokens => {
-                let ends = tokenizer.map_or(&[][..], Tokenizer::eos);
-                Dataset::from_token_bytes(&self.bytes, config.validation_fraction)?.with_document_ends(ends)
-            }
-            format => Dataset::from_bytes(&self.bytes, format, tokenizer?, config.validation_fraction)?,
-        })
+        let mut settings = config.data_settings();
+        if self.validation.is_empty() {
+            return Dataset::read(&self.training.files(), tokenizer, &settings);
+        }
+        if settings.validation_fraction > 0.0 {
+            return Err(RunError::Usage("--validation-data: expected no share of --data for evaluation (--validation-fraction)".into()));
+        }
+        let tokenizer = tokenizer.ok();
+        let absent = || RunError::Usage("--validation-data: expected a model with a tokenizer".into());
+        let training = Dataset::read(&self.training.files(), tokenizer.ok_or_else(absent), &settings)?;
+        settings.validation_fraction = 0.0;
+        let validation = Dataset::read(&self.validation.files(), tokenizer.ok_or_else(absent), &settings)?;
+        Ok(training.with_validation(validation))
     }
+}
+
+/// The day on which a run begins, where the model's template asks for it.
+fn dated(config: TrainConfig, tokenizer: Option<&Tokenizer>) -> TrainConfig {
+    let asks = tokenizer.and_then(Tokenizer::chat_template).is_some_and(|template| template.contains("strftime_now"));
+    if !asks || config.chat_date.is_some() {
+        return config;
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    TrainConfig { chat_date: Date::of_unix_secs(now.as_secs()).map(|date| date.to_string()), ..config }
 }
 
 /// Opens the device and checks that it can hold each tensor of such a model.
@@ -151,29 +169,37 @@ fn resume(args: &TrainArgs, folder: &Path, given: Map<String, Value>, data: &Dat
     if args.model.is_some() && checkpoint.manifest().train.adapter.is_none() {
         return Err(RunError::Usage("--model with --resume: expected the checkpoint of an adapter, which needs its base".into()));
     }
-    let config = settings::settle(given, Some(&checkpoint.manifest().train))?;
-    let dataset = data.set(tokenizer_of(checkpoint.bundle(), folder), &checkpoint.manifest().train)?;
+    let epochs = given.contains_key("epochs");
+    let mut config = settings::settle(given, Some(&checkpoint.manifest().train))?;
+    let dataset = data.set(tokenizer_of(checkpoint.bundle(), folder), &config)?;
+    if epochs {
+        config = config.with_steps_of(&dataset)?;
+    }
     let device = training_device(args, &checkpoint.manifest().model, &config, Some(checkpoint.bundle()))?;
     let mut trainer = block_on(checkpoint.resume(dataset, Some(config), &args.overrides, &device.inner(), &Interrupt::none()))?;
     let environment = Environment::on(&device.inner(), &device.info().adapter);
     trainer.add_notices(Vec::from_iter(checkpoint.other_environment(&environment)));
     let origin = Origin { environment, base: checkpoint.manifest().base.clone() };
-    Ok(Run { trainer, assets: ModelAssets::of_bundle(checkpoint.bundle()), origin })
+    let assets = ModelAssets::of_bundle(checkpoint.bundle()).with_ends(trainer.dataset().turn_ends());
+    Ok(Run { trainer, assets, origin })
 }
 
 fn fine_tune(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data) -> Result<Run> {
     let (adapter, apart) = (args.adapter.as_deref().or(args.merge_adapter.as_deref()), args.adapter.is_some());
     let bundle =
         open_wanted(path, Wanted { adapter, apart, exact: !apart, resize_vocabulary: args.resize_vocabulary, ..Wanted::default() })?;
-    let config = settings::with_files_of_adapter(config, &settings::given(&args.settings)?, &bundle)?;
+    let given = settings::given(&args.settings)?;
+    let config = dated(settings::with_files_of_adapter(config, &given, &bundle)?, bundle.tokenizer.as_ref());
     let dataset = data.set(tokenizer_of(&bundle, path), &config)?;
+    let config = config.settled_for(&dataset, &given, bundle.config.max_position_embeddings)?;
     let device = training_device(args, &bundle.config, &config, Some(&bundle))?;
     let model = block_on(Model::for_run(&bundle, &config, &device.inner(), &Interrupt::none()))?;
     if !args.allow_non_finite {
         model.check_finite()?;
     }
     let origin = Origin { environment: Environment::on(&device.inner(), &device.info().adapter), base: Some(base_of(&bundle, &config)?) };
-    Ok(Run { trainer: Trainer::new(model, dataset, config)?, assets: ModelAssets::of_bundle(&bundle), origin })
+    let assets = ModelAssets::of_bundle(&bundle).with_ends(dataset.turn_ends());
+    Ok(Run { trainer: Trainer::new(model, dataset, config)?, assets, origin })
 }
 
 /// What the files of a run's base say of it. That of an adapter is not in its checkpoints, which name every piece of it.
@@ -183,8 +209,10 @@ fn base_of(bundle: &Bundle, config: &TrainConfig) -> Result<Base> {
 }
 
 fn from_scratch(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data) -> Result<Run> {
-    let (shape, tokenizer) = scratch::plan(path, &data.bytes)?;
+    let text = Dataset::texts(&data.training.and(&data.validation), &config.data_settings())?;
+    let (shape, tokenizer) = scratch::plan(path, &text)?;
     let dataset = data.set(Ok(&tokenizer), &config)?;
+    let config = config.settled_for(&dataset, &settings::given(&args.settings)?, shape.max_position_embeddings)?;
     if config.adapter.is_some() {
         return Err(no_base().into());
     }

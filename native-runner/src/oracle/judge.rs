@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use burn::tensor::Tensor;
 use serde_json::Value;
+use tabtune::config::Form;
 use tabtune::config::{OptimizerConfig, TrainConfig};
-use tabtune::data::{Batch, DataFormat, Dataset};
+use tabtune::data::{Batch, Dataset};
 use tabtune::error::Fault;
 use tabtune::generate::{GenerateConfig, Generator};
 use tabtune::gpu::read_f32;
@@ -183,7 +184,7 @@ pub(super) fn train_config(case: &Value, length: usize, steps: &[Vec<usize>]) ->
 async fn train(length: usize, steps: &[Vec<usize>], optimizer: &Value, expect: &TrainExpect, subject: &Subject<'_>) -> Result<Verdict> {
     let config = train_config(optimizer, length, steps)?;
     let ids = subject.tokenizer.encode(subject.text)?;
-    let dataset = Dataset::from_bytes(subject.text.as_bytes(), DataFormat::Text, subject.tokenizer, 0.0)?;
+    let dataset = Dataset::from_bytes(subject.text.as_bytes(), Form::Text, subject.tokenizer, 0.0)?;
     let mut trainer = Trainer::new(subject.model.clone(), dataset, config)?;
     let mut verdict = Verdict::default();
     verdict.equal("steps", &[steps.len(); 2], &[expect.losses.len(), expect.grad_norms.len()]);

@@ -6,8 +6,9 @@ use burn::tensor::Tensor;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tabtune::bundle::{Digest, leaf, weights_digest};
+use tabtune::config::Form;
 use tabtune::config::{AdapterConfig, GroupConfig, TrainConfig};
-use tabtune::data::{Batch, DataFormat, Dataset};
+use tabtune::data::{Batch, Dataset};
 use tabtune::error::Fault;
 use tabtune::gpu::read_f32;
 use tabtune::interrupt::Interrupt;
@@ -198,7 +199,7 @@ async fn train(
 ) -> Result<(Verdict, Values)> {
     let length = config.seq_len;
     let ids = subject.tokenizer.encode(subject.text)?;
-    let dataset = Dataset::from_bytes(subject.text.as_bytes(), DataFormat::Text, subject.tokenizer, 0.0)?;
+    let dataset = Dataset::from_bytes(subject.text.as_bytes(), Form::Text, subject.tokenizer, 0.0)?;
     let before = trained(subject.model).await?;
     let mut trainer = Trainer::new(subject.model.clone(), dataset, config)?;
     let mut verdict = Verdict::default();

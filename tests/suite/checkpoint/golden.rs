@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tabtune::checkpoint::MANIFEST;
+use tabtune::config::Form;
 use tabtune::config::TrainConfig;
-use tabtune::data::{DataFormat, Dataset};
+use tabtune::data::Dataset;
 use tabtune::train::Trainer;
 use tabtune::{Error, Result};
 use tabtune_tests::{block_on, cpu, weights};
@@ -31,7 +32,7 @@ fn resumed(files: Files, changes: Value, overrides: &[&str]) -> Result<Trainer> 
     let checkpoint = opened(files)?;
     let read = |name: &str| std::fs::read(golden().join(name)).unwrap();
     let dataset = match &checkpoint.bundle().tokenizer {
-        Some(tokenizer) => Dataset::from_bytes(&read("v1-data.txt"), DataFormat::Text, tokenizer, 0.0).unwrap(),
+        Some(tokenizer) => Dataset::from_bytes(&read("v1-data.txt"), Form::Text, tokenizer, 0.0).unwrap(),
         None => Dataset::from_token_bytes(&read("v2-data.tokens"), 0.0).unwrap(),
     };
     let config: TrainConfig = checkpoint.manifest().train.overlaid(changes).unwrap();

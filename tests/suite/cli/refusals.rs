@@ -125,9 +125,9 @@ fn unusable_data_is_refused() {
     let code = |data: &str| refuse(&short(&config, data)).0;
     assert_eq!(code(&empty), "data.too-short");
     assert_eq!(code(&short_text), "data.too-short");
-    assert_eq!(code(&binary), "data.utf8");
+    assert_eq!(code(&binary), "data.encoding");
     assert_eq!(code(&text(&place.join("absent.txt"))), "source.read");
-    assert_eq!(code(&lines), "data.line");
+    assert_eq!(code(&lines), "data.row");
     let (out, _) = checkpoint();
     assert_eq!(refuse(&["evaluate", "--model", &out, "--data", &empty, "--device", "cpu"]).0, "data.too-short");
 }

@@ -1,6 +1,7 @@
 //! Rows of chats: what their template writes, and what of it is learned.
 
-use tabtune::data::{Batch, DataFormat, Dataset};
+use tabtune::config::Form;
+use tabtune::data::{Batch, Dataset};
 use tabtune::tokenizer::Tokenizer;
 
 use crate::tokenizer::byte_level;
@@ -20,7 +21,7 @@ fn read(tokenizer: &Tokenizer, data: &Dataset) -> String {
 /// The text of the learned tokens of each example that a row gives.
 fn taught(template: &str, row: &serde_json::Value) -> Vec<String> {
     let tokenizer = with_template(template);
-    let data = Dataset::from_bytes(row.to_string().as_bytes(), DataFormat::Jsonl, &tokenizer, 0.0).unwrap();
+    let data = Dataset::from_bytes(row.to_string().as_bytes(), Form::Jsonl, &tokenizer, 0.0).unwrap();
     let learned = |batch: Batch| {
         let ids: Vec<u32> = batch.targets.iter().filter(|&&id| id >= 0).map(|&id| id as u32).collect();
         tokenizer.decode(&ids).unwrap()
@@ -46,9 +47,9 @@ fn templates_of_every_kind_teach_the_answers() {
     // A character that stands for a mark is not lost.
     let marked = with_template(&marks);
     let odd = serde_json::json!({"messages": [said("user", "a\u{fdd0}"), said("assistant", "b")]}).to_string();
-    let refused = Dataset::from_bytes(odd.as_bytes(), DataFormat::Jsonl, &marked, 0.0).unwrap_err().to_string();
+    let refused = Dataset::from_bytes(odd.as_bytes(), Form::Jsonl, &marked, 0.0).unwrap_err().to_string();
     assert!(refused.contains("U+FDD0"), "{refused}");
-    let plain = Dataset::from_bytes(odd.as_bytes(), DataFormat::Jsonl, &with_template(CHATML), 0.0).unwrap();
+    let plain = Dataset::from_bytes(odd.as_bytes(), Form::Jsonl, &with_template(CHATML), 0.0).unwrap();
     assert!(read(&with_template(CHATML), &plain).contains("a\u{fdd0}<|im_end|>"));
     // A text at the very end, after the last turn alone.
     let ended = format!("{CHATML}{{% if not add_generation_prompt %}}{{{{ 'END' }}}}{{% endif %}}");
@@ -84,7 +85,7 @@ fn what_a_row_has_reaches_the_template() {
     let row = serde_json::json!({"messages": [user.clone(), {"role": "assistant", "content": [{"type": "text", "text": "b"}, {"type": "text", "text": "c"}]}],
         "tools": [{"name": "add"}], "chat_template_kwargs": {"extra": true}});
     let tokenizer = with_template(&tools);
-    let data = Dataset::from_bytes(row.to_string().as_bytes(), DataFormat::Jsonl, &tokenizer, 0.0).unwrap();
+    let data = Dataset::from_bytes(row.to_string().as_bytes(), Form::Jsonl, &tokenizer, 0.0).unwrap();
     let read = read(&tokenizer, &data);
     assert!(read.starts_with("addTrue<|im_start|>user"), "{read}");
     assert_eq!(taught(&tools, &row), ["bc<|im_end|>"], "parts are joined where the template writes no lists");

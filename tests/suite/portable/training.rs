@@ -35,7 +35,7 @@ fn bare(settings: &TrainConfig) -> TrainConfig {
 
 fn stepped(run: &mut Trainer) -> f64 {
     let settings = run.config();
-    let mut loader = Loader::ordered(run.dataset(), settings.batch_size, settings.seq_len, 77, settings.data_order).unwrap();
+    let mut loader = Loader::for_run(run.dataset(), &TrainConfig { seed: 77, ..settings.clone() }).unwrap();
     let batch = loader.next(run.dataset());
     block_on(run.step_on(&[batch])).unwrap().loss
 }

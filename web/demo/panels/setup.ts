@@ -12,6 +12,7 @@ import { bytes, grouped, parameters } from '../format.js';
 import { contextOf, scratchShape, suggestRate, trainOptions } from '../settings.js';
 import type { Trained } from '../settings.js';
 import { workerUrl } from '../worker.js';
+import { DataPanel } from './data.js';
 import { showMemory } from './memory.js';
 
 const AUSTEN = { text: austen, name: 'pride-and-prejudice.txt' };
@@ -34,6 +35,7 @@ export class Setup {
   #offered = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #round = 0;
+  readonly #lesson = new DataPanel();
   readonly #fault = byId('setup-fault', HTMLElement);
 
   constructor(private readonly onPlan: (plan: Plan) => void) {
@@ -89,7 +91,8 @@ export class Setup {
   }
 
   get options(): TrainOptions & { steps: number } {
-    return trainOptions(this.trained);
+    const { columns } = this.#lesson;
+    return { ...trainOptions(this.trained), ...(columns ? { columns } : {}) };
   }
 
   /** Offers what can be trained of the model: of a large one an adapter first. */
@@ -201,6 +204,8 @@ export class Setup {
       if (round !== this.#round) return;
       showMemory(estimate);
       this.onPlan({ rates, stride });
+      await this.#lesson.show(data, model, options);
+      if (round !== this.#round) return;
       this.#fault.hidden = true;
     } catch (thrown) {
       if (round !== this.#round) return;

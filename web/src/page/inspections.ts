@@ -1,13 +1,18 @@
 /** What files are, whether an export arrived whole, and what one model has that another has not: without a GPU, each in a worker of its own. */
 import type { WorkerCall } from './call.js';
-import { objectOf, ofKinds, positiveInteger, translate, truth, words } from './checks.js';
+import { naturalNumber, objectOf, ofKinds, positiveInteger, translate, truth, words } from './checks.js';
 import type { ExportTarget } from './export-options.js';
 import { aimed } from './exporting.js';
 import { optionsOf } from './given.js';
-import { toSources } from './inputs.js';
-import type { FilesInput } from './inputs.js';
+import { toData, toSources } from './inputs.js';
+import type { DataInput, FilesInput } from './inputs.js';
+import { Model } from './model.js';
 import { openingOf } from './opening.js';
 import type { OpenOptions } from './opening.js';
+import { trainSettings } from './options.js';
+import type { TrainOptions } from './options.js';
+import type { DataInspection, FileSummary } from '../protocol/data-report.js';
+import { badOption } from '../protocol/errors.js';
 import { json } from '../protocol/json.js';
 import { ADAPTER } from '../protocol/generated/kinds.js';
 import type { InspectReport, Receipt, Verification } from '../protocol/reports.js';
@@ -40,6 +45,32 @@ export async function inspectFiles(files: FilesInput, options: InspectOptions = 
   if (format !== undefined) words(format, 'format');
   truth(read, 'read');
   return asked('files.inspect', { ...(await openingOf(files, request, mergeAdapter, 'mergeAdapter', call.signal)), format, read }, call);
+}
+
+export interface DataOptions extends WorkerCall, TrainOptions {
+  /** The model that is to learn the data: its tokenizer, chat template and context. Without one only forms and rows are known. None */
+  model?: Model;
+  /** Examples that are shown token by token. 3 */
+  show?: number;
+  /** Reads so many bytes of a File or Blob and tells what those are: a preview of a large file in little time. All */
+  bytes?: number;
+}
+
+/** What these data are: the form of the file, and its rows of each kind. */
+export function inspectData(data: DataInput, options?: DataOptions & { model?: undefined }): Promise<FileSummary[]>;
+/** What a run of the model with these options would learn of the data, with its first examples token by token. Nothing is trained, and no GPU is needed. */
+export function inspectData(data: DataInput, options: DataOptions & { model: Model }): Promise<DataInspection>;
+export async function inspectData(data: DataInput, options: DataOptions = {}): Promise<FileSummary[] | DataInspection> {
+  const { model, show = 3, bytes, signal, onProgress, workerUrl, wasmUrl, wasmBinary, worker, ...settings } = optionsOf(options, 'the inspection');
+  if (model !== undefined && !(model instanceof Model)) throw badOption('model', 'a model of openModel or newModel', model);
+  naturalNumber(show, 'show');
+  const { config } = trainSettings(settings);
+  if (bytes !== undefined) positiveInteger(bytes, 'bytes');
+  const partial = bytes !== undefined && data instanceof Blob && data.size > bytes;
+  const read = partial ? new File([data.slice(0, bytes)], data instanceof File ? data.name : '') : data;
+  const source = await toData(read, 'data', signal);
+  if (model) return model.call('model.data', { data: source, config, partial, show }, { signal, onProgress });
+  return asked('files.data', { data: source, config, partial }, workerCall({ signal, onProgress, workerUrl, wasmUrl, wasmBinary, worker }));
 }
 
 /** Recomputes what the receipt of an export states; without `receipt` it is the `tabtune.receipt.json` among the files. */

@@ -7,6 +7,8 @@ import { optionsOf, own } from './given.js';
 import { toData, toSource, toSources } from './inputs.js';
 import type { DataInput, FilesInput, Input } from './inputs.js';
 import { Model } from './model.js';
+import { trainSettings } from './options.js';
+import type { TrainOptions } from './options.js';
 import type { Open } from './model.js';
 import { badOption } from '../protocol/errors.js';
 import type { Ask } from '../protocol/protocol.js';
@@ -59,14 +61,23 @@ export async function openingOf(files: FilesInput, request: ImportRequest | unde
   return { request: checked, adapter, sources: await toSources(files, 'files', signal) };
 }
 
-/** A model with fresh weights. Without `tokenizer` (a tokenizer.json) its vocabulary is the characters of `data`. */
-export async function newModel(shape: ModelShape, data: DataInput, options: WorkerCall & { tokenizer?: Input | undefined } = {}): Promise<Model> {
-  const { tokenizer: given, ...rest } = optionsOf(options, 'the model');
+/** Settings by which data are read. */
+export type ReadingOptions = Pick<TrainOptions, 'form' | 'columns' | 'onBadRow'>;
+
+export interface NewModelOptions extends WorkerCall, ReadingOptions {
+  /** A tokenizer.json. Without one the vocabulary is the characters of the data. */
+  tokenizer?: Input | undefined;
+}
+
+/** A model with fresh weights. Without `tokenizer` (a tokenizer.json) its vocabulary is the characters that `data` have to learn from. */
+export async function newModel(shape: ModelShape, data: DataInput, options: NewModelOptions = {}): Promise<Model> {
+  const { tokenizer: given, form, columns, onBadRow, ...rest } = optionsOf(options, 'the model');
+  const settings = trainSettings({ form, columns, onBadRow }).config;
   const { worker, call } = split(rest);
   const config = modelJson(shape);
   const source = await toData(data, 'data', call.signal);
   if (given === undefined && source.name.endsWith('.tokens')) throw badOption('data', 'a text to take the characters of, or a tokenizer beside token ids', source.name);
   const tokenizer = given === undefined ? null : await toSource(given, 'tokenizer', 'tokenizer.json', call.signal);
-  const open: Open = (connection, more = {}) => connection.call('model.create', { config, tokenizer, data: source }, more);
+  const open: Open = (connection, more = {}) => connection.call('model.create', { config, tokenizer, data: source, settings }, more);
   return Model.open(worker, open, call);
 }

@@ -3,7 +3,7 @@ import { among, naturalNumber, notNegative, objectOf, ofKinds, positiveInteger, 
 import type { Check, Checks } from './checks.js';
 import { badOption } from '../protocol/errors.js';
 import { json } from '../protocol/json.js';
-import { ADAPTER, BLOCK_COORDINATE, GROUP, OPTIMIZERS, RUN, SAMPLE, SCHEDULES } from '../protocol/generated/kinds.js';
+import { ADAPTER, BLOCK_COORDINATE, COLUMNS, GROUP, OPTIMIZERS, RUN, SAMPLE, SCHEDULES } from '../protocol/generated/kinds.js';
 import type { Kinds } from '../protocol/generated/kinds.js';
 import type { OptimizerOptions, ScheduleOptions } from '../protocol/generated/rules.js';
 import type { AdapterSettings, BlockCoordinateSettings, GroupSettings, RunSettings, SampleOptions } from '../protocol/generated/settings.js';
@@ -100,8 +100,11 @@ const adapter: Check = (value, path) => (value === null ? null : translate(objec
 const coordinates = ofKinds(BLOCK_COORDINATE);
 const blockCoordinate: Check = (value, path) => (value === null ? null : translate(objectOf(value, path), coordinates, path));
 
+const named = ofKinds(COLUMNS);
+const columns: Check = (value, path) => (value === null ? null : translate(objectOf(value, path), named, path));
+
 const sampling = ofKinds(SAMPLE);
-const TRAIN: Checks = { ...ofKinds(RUN), adapter, blockCoordinate, warmupSteps: naturalNumber, lrScheduler: byType(SCHEDULES), optimizer: byType(OPTIMIZERS), groups };
+const TRAIN: Checks = { ...ofKinds(RUN), adapter, blockCoordinate, columns, warmupSteps: naturalNumber, lrScheduler: byType(SCHEDULES), optimizer: byType(OPTIMIZERS), groups };
 const DRIVE: Checks = {
   logEvery: positiveInteger,
   evalEvery: naturalNumber,

@@ -10,6 +10,7 @@ import type { RunOptions } from './loop.js';
 import { Model } from './model.js';
 import { adapterSources, sampleJson, trainSettings } from './options.js';
 import type { TrainOptions } from './options.js';
+import type { DataPreview, DataReport } from '../protocol/data-report.js';
 import type { CheckpointInfo, EvalReport, HistoryEntry, ModelDetails, Profile, SampledToken, SampleEnd, SessionInfo, TrainerEvent, TrainerState } from '../protocol/reports.js';
 import type { SampleOptions } from '../protocol/generated/settings.js';
 import type { Recovery } from './recovery.js';
@@ -34,6 +35,7 @@ export class Trainer extends EventTarget {
   readonly export: Exports['export'];
   /** The same, file by file, the receipt among them. */
   readonly exportFiles: Exports['exportFiles'];
+  readonly #data: DataReport;
   readonly #link: Link;
   readonly #lock: RunLock;
   readonly #recovery: Recovery;
@@ -45,6 +47,7 @@ export class Trainer extends EventTarget {
   private constructor({ link, lock, info, recovery }: Started) {
     super();
     this.runId = info.run;
+    this.#data = info.data;
     this.#link = link;
     this.#lock = lock;
     this.#recovery = recovery;
@@ -78,6 +81,16 @@ export class Trainer extends EventTarget {
     const reported: unknown = Reflect.get(navigator, 'deviceMemory');
     const haveBytes = typeof reported === 'number' ? reported * 2 ** 29 : undefined;
     return { ok: haveBytes === undefined ? undefined : needBytes <= haveBytes, needBytes, haveBytes, parts };
+  }
+
+  /** What the run learns, and how: forms, rows, tokens, lengths, sequences, warnings. */
+  get data(): DataReport {
+    return this.#data;
+  }
+
+  /** The first `show` examples token by token, as the run learns them. */
+  async previewData(show = 3): Promise<DataPreview> {
+    return this.#link.call('trainer.preview', { show: Number(naturalNumber(show, 'show')) });
   }
 
   get state(): TrainerState {

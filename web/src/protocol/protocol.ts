@@ -2,6 +2,7 @@
  * The protocol between page and worker. Both sides import this file; it imports neither.
  * Tags are noun.verb. Every request has an id and exactly one reply; events have no id.
  */
+import { dataInspection, dataPreview, fileSummaries } from './data-report.js';
 import { ERROR_CODES } from './errors.js';
 import { evaluation, gpu, profile, token } from './generated/reports.js';
 import { checkpointInfo, estimate, historyEntry, inspectReport, modelDetails, modelInfo, namedFile, namedTensor, progress, sampleEnd, sessionInfo, trainerEvent, verification } from './reports.js';
@@ -91,6 +92,8 @@ export const REQUESTS = {
   /** What the GPU does at most, and each kernel as a part of that. */
   'device.measure': { ask: nothing, reply: gpu },
   'files.inspect': { ask: record({ ...opening, format: optional(text), read: flag }), reply: inspectReport },
+  /** What data are, without a model. */
+  'files.data': { ask: record({ data: sourceSpec, config: text, partial: flag }), reply: fileSummaries },
   'files.verify': { ask: record({ sources: listOf(sourceSpec), receipt: optional(text) }), reply: verification },
   /** An adapter of two models. `options` is the core's `ExtractOptions` as JSON. */
   'files.extract': { ask: record({ tuned: listOf(sourceSpec), base: listOf(sourceSpec), options: text, ...place }), reply: extractedFiles },
@@ -106,7 +109,10 @@ export const REQUESTS = {
     ask: record({ options: text, base: optional(listOf(sourceSpec)), ...place }),
     reply: writtenFiles,
   },
-  'model.create': { ask: record({ config: text, tokenizer: nullable(sourceSpec), data: sourceSpec }), reply: modelInfo },
+  /** `settings` say how the data are read. */
+  'model.create': { ask: record({ config: text, tokenizer: nullable(sourceSpec), data: sourceSpec, settings: text }), reply: modelInfo },
+  /** What a run with these settings would learn, with so many examples. */
+  'model.data': { ask: record({ data: sourceSpec, config: text, partial: flag, show: count }), reply: dataInspection },
   'model.tokenize': { ask: record({ text }), reply: listOf(count) },
   /** `adapter`: the files of one that is trained on. */
   'model.estimate': { ask: record({ config: text, adapter: listOf(sourceSpec) }), reply: estimate },
@@ -135,6 +141,8 @@ export const REQUESTS = {
   /** As `trainer.resume`, in place of the live state. */
   'trainer.load': { ask: record({ generation: optional(count) }), reply: sessionInfo },
   'trainer.inspect': { ask: nothing, reply: sessionInfo },
+  /** The first `show` examples of the run, token by token. */
+  'trainer.preview': { ask: record({ show: count }), reply: dataPreview },
   'trainer.history': { ask: nothing, reply: listOf(historyEntry) },
   'trainer.evaluate': { ask: record({ maxBatches: optional(count) }), reply: evaluation },
   'trainer.profile': { ask: record({ steps: count }), reply: profile },

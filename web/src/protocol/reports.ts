@@ -1,5 +1,6 @@
 /** The worker's reports: models, sessions, checkpoints, and the events of a run. Both sides parse with these parsers. */
 import { anything, blob, count, document, flag, floats, listOf, missing, nullable, number, oneOf, optional, record, text, variant } from './parse.js';
+import { dataReport } from './data-report.js';
 import type { Parsed } from './parse.js';
 import { evaluationFields, stepFields, warning } from './generated/reports.js';
 import type { evaluation, gpu, profile, token } from './generated/reports.js';
@@ -56,6 +57,8 @@ const session = {
   /** What the run started from; a fresh model has none. */
   base: nullable(baseInfo),
   dataTokens: count,
+  /** What the run learns, and how. */
+  data: dataReport,
   gpuBytes: missing(number),
   /** Tensors that APOLLO leaves to AdamW: embeddings and head unless it projects them too, those of one dimension, and those whose shorter side is at most the rank. */
   fallbacks: listOf(text),

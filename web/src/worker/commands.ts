@@ -8,8 +8,8 @@ import type { SampledToken } from '../protocol/reports.js';
 import { delivered, reaching } from './exports.js';
 import { interruptible } from './lane.js';
 import { openSource, openSources, reading } from './sources.js';
-import { wholeSource } from './whole-source.js';
-import { estimate, extractAdapter, inspectFile, inspectModel, ModelHandle, panicForTest, parsed, previewSchedule, verifyFiles } from './wasm.js';
+import { openData } from './whole-source.js';
+import { estimate, extractAdapter, inspectData, inspectFile, inspectModel, ModelHandle, panicForTest, parsed, previewSchedule, verifyFiles } from './wasm.js';
 import { phase, ready } from './worker-state.js';
 import type { Context, WorkerState } from './worker-state.js';
 
@@ -92,13 +92,18 @@ export function handlersOf(state: WorkerState): Handlers {
         const files = base ? await openSources(base, signal, onProgress) : ALONE.test(String(format)) ? [] : state.base;
         return state.weights(async (core) => delivered(await core.exportModel(options, files), where, { signal, onProgress }), signal);
       }),
-    'model.create': async ({ config, tokenizer, data }, { signal, onProgress }) => {
+    'files.data': async ({ data, config, partial }, { signal, onProgress }) => {
       await state.core();
-      const corpus = wholeSource(await openSource(data, signal, onProgress));
+      return parsed.fileSummaries(inspectData(await openData(data, signal, onProgress), config, partial));
+    },
+    'model.data': async ({ data, config, partial, show }, { signal, onProgress }) => parsed.dataInspection(state.model.inspectData(await openData(data, signal, onProgress), config, partial, show)),
+    'model.create': async ({ config, tokenizer, data, settings }, { signal, onProgress }) => {
+      await state.core();
+      const corpus = await openData(data, signal, onProgress);
       const tokenizerJson = tokenizer && (await openSource(tokenizer, signal, onProgress));
       if (signal.aborted) throw aborted('the opening');
       const words = tokenizerJson ? { tokenizerJson: tokenizerJson.read(0, tokenizerJson.size) } : 'characters';
-      return state.hold(ModelHandle.fromScratch(config, words, corpus.read(0, corpus.size)));
+      return state.hold(ModelHandle.fromScratch(config, words, corpus.name, corpus.read(0, corpus.size), settings));
     },
     'model.tokenize': async ({ text }) => Array.from(state.model.tokenize(text)),
     'model.estimate': async ({ config, adapter }, call) => withAdapter(state, adapter, call, (model) => parsed.estimate(estimate(model, config))),
@@ -107,6 +112,7 @@ export function handlersOf(state: WorkerState): Handlers {
     'trainer.resume': (ask, context) => resumeTrainer(state, ask, context),
     'trainer.load': (ask, context) => loadGeneration(state, ask, context),
     'trainer.inspect': () => state.trainer.inspect(),
+    'trainer.preview': async ({ show }) => state.trainer.preview(show),
     'trainer.history': () => state.trainer.history(),
     'trainer.evaluate': ({ maxBatches }, { signal }) => state.trainer.evaluate(maxBatches, signal),
     'trainer.profile': ({ steps }, { signal }) => state.loop.profile(steps, signal),

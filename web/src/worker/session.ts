@@ -4,6 +4,7 @@ import type { TabtuneError } from '../protocol/errors.js';
 import type { DeviceWatch } from './device.js';
 import type { Outbox } from './outbox.js';
 import type { Moment } from '../protocol/protocol.js';
+import type { DataPreview } from '../protocol/data-report.js';
 import type { CheckpointInfo, EvalReport, HistoryEntry, Profile, SampledToken, SampleEnd, SessionInfo, TrainerEvent, TrainerState } from '../protocol/reports.js';
 import { Lane } from './lane.js';
 import { macrotask } from './pacing.js';
@@ -65,6 +66,10 @@ export class TrainingSession {
   #info(): SessionInfo {
     const { run, adapter } = this.parts;
     return { ...parsed.session(this.session.info()), run, device: adapter, generation: this.saver.generation };
+  }
+
+  preview(show: number): Promise<DataPreview> {
+    return this.lane.take(async () => parsed.dataPreview(this.session.dataPreview(show)));
   }
 
   inspect(): Promise<SessionInfo> {

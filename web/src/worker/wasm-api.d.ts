@@ -28,11 +28,15 @@ export function extractAdapter(tuned: JsSource[], base: JsSource[], optionsJson:
 export function initDevice(): Promise<unknown>;
 /** What the GPU does (`GpuReport`); `timestamps` says whether it has them, `onProgress` is told how many kernels were measured, of how many. */
 export function measureGpu(timestamps: boolean, onProgress: (done: number, total: number) => void): Promise<unknown>;
+/** What data are, without a model (`FileSummary[]`); `configJson` says how they are read. Of the `partial` beginning of a file the last row is left out. */
+export function inspectData(data: JsSource, configJson: string, partial: boolean): unknown;
 export class ModelHandle {
   private constructor();
   /** `adapter`: the files of a LoRA adapter that is merged as the weights are read, with larger tables if it may `resize`, or stays `apart`; empty is none. */
   static open(files: JsSource[], requestJson: string | undefined, adapter: JsSource[], apart: boolean, resize: boolean): ModelHandle;
-  static fromScratch(configJson: string, tokenizer: 'characters' | { tokenizerJson: Uint8Array }, text: Uint8Array): ModelHandle;
+  static fromScratch(configJson: string, tokenizer: 'characters' | { tokenizerJson: Uint8Array }, name: string, data: Uint8Array, settingsJson: string): ModelHandle;
+  /** What a run with these settings would learn, with its first `show` examples (`DataInspection`). */
+  inspectData(data: JsSource, configJson: string, partial: boolean, show: number): unknown;
   info(): unknown;
   /** `{ exports, contract, receipt, base }`. */
   details(): unknown;
@@ -50,6 +54,8 @@ export class Session {
   static create(model: ModelHandle, data: JsSource, configJson: string, allowNonFinite: boolean): Promise<Session>;
   /** `base`: the files beside which an adapter is trained; empty for other runs. With `header` only its headers are compared. */
   static resume(files: JsSource[], data: JsSource, changesJson: string | undefined, overrides: string[], base: JsSource[], header: boolean): Promise<Session>;
+  /** The first `show` examples token by token (`DataPreview`). */
+  dataPreview(show: number): unknown;
   step(): Promise<unknown>;
   /** Waits for the steps that were submitted; the next `step` throws the refusal of one. */
   settle(): Promise<unknown>;

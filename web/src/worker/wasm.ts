@@ -7,9 +7,10 @@ import { evaluation, gpu, profile, step, token } from '../protocol/generated/rep
 import { count, listOf, missing, optional, record, text } from '../protocol/parse.js';
 import type { Parser } from '../protocol/parse.js';
 import { coreSession, estimate as estimateReport, fileReport, inspection, modelDetails, modelInfo, namedTensor, receipt, sampleEnd, verification } from '../protocol/reports.js';
+import { dataInspection, dataPreview, fileSummaries } from '../protocol/data-report.js';
 import { extraction } from '../protocol/written.js';
 
-export { ModelHandle, Session, Sha256, clearAbort, estimate, extractAdapter, initDevice, inspectFile, inspectModel, measureGpu, panicForTest, previewSchedule, requestAbort, setPanicHook, verifyFiles, version } from 'tabtune-wasm';
+export { ModelHandle, Session, Sha256, clearAbort, estimate, extractAdapter, initDevice, inspectData, inspectFile, inspectModel, measureGpu, panicForTest, previewSchedule, requestAbort, setPanicHook, verifyFiles, version } from 'tabtune-wasm';
 export type { FileStream, JsSource, TokenStream } from 'tabtune-wasm';
 
 /** Instances whose constructors have run. */
@@ -56,6 +57,9 @@ export const parsed = {
   gpu: report(gpu, 'GpuReport'),
   estimate: report(estimateReport, 'Estimate'),
   device: report(device, 'DeviceInfo'),
+  dataInspection: report(dataInspection, 'DataInspection'),
+  dataPreview: report(dataPreview, 'DataPreview'),
+  fileSummaries: report(fileSummaries, 'FileSummary'),
   model: report(modelInfo, 'ModelInfo'),
   session: report(coreSession, 'SessionInfo'),
   /** `undefined` after the last token. */

@@ -76,7 +76,7 @@ fn data(config: &TrainConfig, counts: &Counts, vocabulary: usize) -> Result<Data
 
 /// What a run trains on, as PyTorch gets it.
 fn batches(config: &TrainConfig, data: &Dataset, counts: &Counts) -> Result<Vec<Batch>> {
-    let mut loader = Loader::ordered(data, config.batch_size, config.seq_len, config.seed, config.data_order)?;
+    let mut loader = Loader::for_run(data, config)?;
     Ok((0..counts.all()).map(|_| loader.next(data)).collect())
 }
 

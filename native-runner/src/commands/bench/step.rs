@@ -84,7 +84,7 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
     let per_layer = dispatches_per_layer(&shape, device)?;
     let data = Dataset::from_tokens(shape.tokens(), 0.0)?;
     let config = shape.train_config();
-    let mut loader = Loader::ordered(&data, config.batch_size, config.seq_len, config.seed, config.data_order)?;
+    let mut loader = Loader::for_run(&data, &config)?;
     let mut stock = args.stock.then(|| shape.stock(device.autodiff()));
     let counts_bytes = device.inner().memory_pool_usage().is_some();
 

@@ -33,7 +33,7 @@ impl StockRun {
         let device = Device::open(DeviceKind::Wgpu).await.map_err(thrown)?;
         let data = Dataset::from_tokens(shape.tokens(), 0.0).map_err(thrown)?;
         let config = shape.train_config();
-        let loader = Loader::ordered(&data, config.batch_size, config.seq_len, config.seed, config.data_order).map_err(thrown)?;
+        let loader = Loader::for_run(&data, &config).map_err(thrown)?;
         Ok(StockRun { model: shape.stock(device.autodiff()), data, loader })
     }
 

@@ -1,0 +1,84 @@
+//! Examples: the ids of a row, and which of them the model learns to predict.
+
+use crate::config::LossOn;
+use crate::error::{Refusal, Result, word};
+use crate::tokenizer::Tokenizer;
+
+/// A tokenized conversation, completion or document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Example {
+    pub(super) ids: Vec<u32>,
+    /// For each id, whether its prediction counts.
+    pub(super) counted: Vec<bool>,
+    /// Index of its row among the rows of all files.
+    pub(super) row: u32,
+    /// Whether it is a document, which may go into several sequences.
+    pub(super) document: bool,
+}
+
+impl Example {
+    pub(super) fn new(ids: Vec<u32>, counted: Vec<bool>) -> Self {
+        Self { ids, counted, row: 0, document: false }
+    }
+
+    /// Its pairs of an input and a target.
+    pub(super) fn pairs(&self) -> usize {
+        self.ids.len().saturating_sub(1)
+    }
+
+    /// Whether one of the targets from `start`, `seq_len` of them, counts.
+    pub(super) fn teaches(&self, start: usize, seq_len: usize) -> bool {
+        self.counted.iter().skip(start + 1).take(seq_len).any(|&counts| counts)
+    }
+
+    /// Targets that count.
+    pub(super) fn learned(&self) -> usize {
+        self.counted.iter().skip(1).filter(|counts| **counts).count()
+    }
+}
+
+/// An example of a text, with what its beginning, its end and its joint are like.
+pub(super) struct Encoded {
+    pub example: Example,
+    /// The text has the beginning-of-text already.
+    pub begin_written: bool,
+    /// The text has an end token already.
+    pub end_written: bool,
+    /// A token has the end of the prompt and the beginning of the completion: it is not learned.
+    pub crosses: bool,
+}
+
+/// Encodes a prompt and its completion as one text: the completion counts as a target, including the token that ends it.
+pub(super) fn completion(prompt: &str, completion: &str, loss_on: LossOn, tokenizer: &Tokenizer) -> Result<Encoded> {
+    let text = [prompt, completion].concat();
+    let (mut ids, starts) = tokenizer.encode_with_starts(&text)?;
+    let ends = starts.iter().skip(1).copied().chain([text.len()]);
+    let crosses = starts.iter().zip(ends).any(|(&start, end)| start < prompt.len() && end > prompt.len());
+    let all = loss_on == LossOn::All;
+    let mut counted: Vec<bool> = starts.iter().map(|start| all || *start >= prompt.len()).collect();
+    let end_written = ids.last().is_some_and(|id| tokenizer.eos().contains(id)) && counted.last() == Some(&true);
+    if let Some(end) = tokenizer.eos().first().filter(|_| !end_written) {
+        ids.push(*end);
+        counted.push(true);
+    }
+    let prefix = tokenizer.prompt_prefix();
+    let begin_written = !prefix.is_empty() && ids.starts_with(prefix);
+    if !begin_written {
+        ids.splice(0..0, prefix.iter().copied());
+        counted.splice(0..0, prefix.iter().map(|_| all));
+    }
+    if !counted.contains(&true) {
+        return Err(Refusal::new(word!("data.row")).expected("a completion").found("an empty text").into());
+    }
+    Ok(Encoded { example: Example::new(ids, counted), begin_written, end_written, crosses })
+}
+
+/// Encodes a document, all of which is learned, with the token that ends it.
+pub(super) fn document(text: &str, tokenizer: &Tokenizer) -> Result<Encoded> {
+    if text.is_empty() {
+        return Err(Refusal::new(word!("data.row")).expected("a text").found("an empty one").into());
+    }
+    let mut encoded = completion("", text, LossOn::All, tokenizer)?;
+    encoded.example.document = true;
+    Ok(encoded)
+}

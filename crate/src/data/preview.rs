@@ -1,0 +1,87 @@
+//! Examples token by token, as a step learns them.
+
+use serde::Serialize;
+
+use super::corpus::{Dataset, Part};
+use super::pack::{Piece, Pieces};
+use super::report::RowPlace;
+use crate::config::TrainConfig;
+use crate::error::Result;
+use crate::tokenizer::Tokenizer;
+
+/// A training example, or the beginning of a stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Preview {
+    /// Its row; null for the beginning of a stream.
+    pub row: Option<RowPlace>,
+    /// Its tokens, in runs of those that are learned and those that are not.
+    pub segments: Vec<Segment>,
+}
+
+/// Tokens in a row that are all learned, or all read alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Segment {
+    /// Their text.
+    pub text: String,
+    /// Each token.
+    pub tokens: Vec<PreviewToken>,
+    /// Whether they are targets of the loss.
+    pub learned: bool,
+}
+
+/// A token.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PreviewToken {
+    /// Its id.
+    pub id: u32,
+    /// Its text; the replacement character stands for parts of a character.
+    pub text: String,
+}
+
+impl Dataset {
+    /// The first `show` pieces of training examples, in the order of the data, cut as a run of these settings cuts them; of a stream its first
+    /// sequence.
+    ///
+    /// # Errors
+    /// Those of the tokenizer.
+    pub fn preview(&self, config: &TrainConfig, tokenizer: &Tokenizer, show: usize) -> Result<Vec<Preview>> {
+        if let Part::Text(tokens) = self.train() {
+            let ids = tokens.get(..=config.seq_len).unwrap_or(tokens);
+            let counted = vec![true; ids.len()];
+            return (0..show.min(1)).map(|_| Ok(Preview { row: None, segments: segments(ids, &counted, tokenizer)? })).collect();
+        }
+        let examples = self.train_examples();
+        let all = Pieces::of(examples, config.seq_len, config.on_long);
+        let of_piece = |&Piece { example, start, pairs }: &Piece| {
+            let example = examples.get(example as usize)?;
+            let range = start as usize..=start as usize + pairs as usize;
+            Some((self.account().rows().get(example.row as usize).copied(), example.ids.get(range.clone())?, example.counted.get(range)?))
+        };
+        let shown = all.pieces.iter().filter_map(of_piece).take(show);
+        shown.map(|(row, ids, counted)| Ok(Preview { row, segments: segments(ids, counted, tokenizer)? })).collect()
+    }
+}
+
+/// Runs of ids that count alike. The first id is never a target.
+fn segments(ids: &[u32], counted: &[bool], tokenizer: &Tokenizer) -> Result<Vec<Segment>> {
+    let mut segments: Vec<Segment> = Vec::new();
+    for (at, (&id, &counts)) in ids.iter().zip(counted).enumerate() {
+        let learned = counts && at > 0;
+        let token = PreviewToken { id, text: tokenizer.token_text(id)? };
+        match segments.last_mut().filter(|last| last.learned == learned) {
+            Some(last) => last.tokens.push(token),
+            None => segments.push(Segment { text: String::new(), tokens: vec![token], learned }),
+        }
+    }
+    for segment in &mut segments {
+        segment.text = segment.tokens.iter().map(|token| token.text.as_str()).collect();
+        if segment.text.contains('\u{fffd}') {
+            let ids: Vec<u32> = segment.tokens.iter().map(|token| token.id).collect();
+            segment.text = tokenizer.decode(&ids)?;
+        }
+    }
+    Ok(segments)
+}

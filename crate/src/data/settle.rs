@@ -1,0 +1,37 @@
+//! Settings that follow from the data: the length of sequences, and the steps of so many epochs.
+
+use serde_json::{Map, Value, json};
+
+use super::corpus::Dataset;
+use super::loader::Loader;
+use crate::config::TrainConfig;
+use crate::error::Result;
+
+impl TrainConfig {
+    /// These settings of a new run on `dataset`, of which `given` are those that a person chose: `seq_len` by the data unless it is given, and
+    /// the steps of so many `epochs`. `context` is the model's.
+    ///
+    /// # Errors
+    /// Those of [`Loader::for_run`].
+    pub fn settled_for(self, dataset: &Dataset, given: &Map<String, Value>, context: usize) -> Result<Self> {
+        let mut config = self;
+        if !given.contains_key("seq_len")
+            && let Some(seq_len) = dataset.proposed_seq_len(config.batch_size, config.packing, context)
+        {
+            config.seq_len = seq_len;
+        }
+        config.with_steps_of(dataset)
+    }
+
+    /// These settings with the steps of so many `epochs` on `dataset`, if `epochs` is given: the last step may reach beyond them.
+    ///
+    /// # Errors
+    /// Those of [`Loader::for_run`].
+    pub fn with_steps_of(self, dataset: &Dataset) -> Result<Self> {
+        let Some(epochs) = self.epochs else { return Ok(self) };
+        let sequences = Loader::for_run(dataset, &self)?.items_per_epoch() as f64 * epochs;
+        let a_step = (self.batch_size * self.gradient_accumulation_steps).max(1) as f64;
+        let steps = (sequences / a_step).ceil().max(1.0) as u64;
+        Ok(Self { epochs: Some(epochs), ..self.overlaid(json!({ "steps": steps }))? })
+    }
+}

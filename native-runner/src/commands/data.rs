@@ -1,0 +1,128 @@
+//! `tabtune data`: what data are learned as, before anything is trained.
+
+use std::io::IsTerminal;
+
+use serde::Serialize;
+use tabtune::data::{DataReport, Dataset, FileSummary, Loader, Preview};
+use tabtune::error::escaped;
+
+use super::{Outcome, tokenizer_of};
+use crate::args::DataCommandArgs;
+use crate::data::DataFiles;
+use crate::error::{Result, RunError};
+use crate::files::open_model;
+use crate::output::Output;
+use crate::settings;
+
+/// Width of the longest bar of the histogram.
+const BAR: usize = 40;
+
+/// The account of data, with the first examples.
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    report: DataReport,
+    preview: Vec<Preview>,
+}
+
+/// Prints the account of the data. Without a model forms and rows alone are known.
+pub fn run(args: &DataCommandArgs, output: &Output) -> Result<Outcome> {
+    let given = settings::given(&args.settings)?;
+    let config = settings::settle(given.clone(), None)?;
+    let files = DataFiles::read(&args.data)?;
+    let Some(path) = &args.model else {
+        for file in Dataset::summaries(&files.files(), &config.data_settings())? {
+            output.line(&file, || summary(&file))?;
+        }
+        return Ok(Outcome::Good);
+    };
+    let bundle = open_model(path)?;
+    let tokenizer = tokenizer_of(&bundle, path)?;
+    let dataset = Dataset::read(&files.files(), Ok::<_, RunError>(tokenizer), &config.data_settings())?;
+    let config = config.settled_for(&dataset, &given, bundle.config.max_position_embeddings)?;
+    let loader = Loader::for_run(&dataset, &config)?;
+    let preview = dataset.preview(&config, tokenizer, args.show)?;
+    let shown = Shown { report: dataset.report(&config, &loader), preview };
+    output.line(&shown, || text(&shown))?;
+    Ok(Outcome::Good)
+}
+
+fn summary(file: &FileSummary) -> String {
+    let FileSummary { name, form, rows, shapes, columns, characters } = file;
+    let rows = rows.map_or_else(String::new, |rows| format!(", {rows} rows"));
+    let shapes: Vec<String> = shapes.iter().map(|(shape, count)| format!("{count} {shape}")).collect();
+    let shapes = if shapes.is_empty() { String::new() } else { format!(" ({})", shapes.join(", ")) };
+    let columns: Vec<String> = columns.iter().map(|column| escaped(column).to_string()).collect();
+    let columns = if columns.is_empty() { String::new() } else { format!(", columns {}", columns.join(", ")) };
+    format!("{name}: {}{rows}{shapes}{columns}, {characters} characters", form.name())
+}
+
+fn text(shown: &Shown) -> String {
+    let Shown { report, preview } = shown;
+    let mut lines = Vec::new();
+    for file in &report.files {
+        let rows = file.rows.map_or_else(String::new, |rows| format!(", {rows} rows"));
+        lines.push(format!("{}: {}{rows}", file.name, file.form.name()));
+    }
+    let counts = |counts: &std::collections::BTreeMap<&str, usize>| {
+        counts.iter().map(|(name, count)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
+    };
+    if !report.shapes.is_empty() {
+        lines.push(format!("rows: {}", counts(&report.shapes)));
+    }
+    if !report.rules.is_empty() {
+        lines.push(format!("learned by: {}", counts(&report.rules)));
+    }
+    let tokens = report.tokens;
+    let share = 100.0 * tokens.learned as f64 / tokens.total.max(1) as f64;
+    let examples = if report.examples > 0 { format!("{} examples, ", report.examples) } else { String::new() };
+    lines.push(format!("training: {examples}{} tokens, {} of them learned ({share:.1} %)", tokens.total, tokens.learned));
+    if report.validation > 0 {
+        lines.push(format!("evaluation: {} {}", report.validation, if report.lengths.is_some() { "examples" } else { "tokens" }));
+    }
+    if let Some(lengths) = &report.lengths {
+        lines.push(format!(
+            "tokens of an example: {} to {}, half up to {}, 95 % up to {}",
+            lengths.min, lengths.max, lengths.p50, lengths.p95
+        ));
+        let most = lengths.histogram.iter().copied().max().unwrap_or(1).max(1);
+        for (index, count) in lengths.histogram.iter().enumerate() {
+            let bar = "█".repeat((count * BAR).div_ceil(most));
+            lines.push(format!("{:>8} {bar} {count}", index * lengths.histogram_step));
+        }
+    }
+    lines.push(format!(
+        "seq_len {}: {} sequences an epoch, {:.0} % of their positions filled, {} steps",
+        report.seq_len,
+        report.windows,
+        100.0 * report.packed_fraction,
+        report.steps_per_epoch
+    ));
+    if !report.end.is_empty() {
+        lines.push(format!("ends: {}", report.end.iter().map(|end| escaped(end)).collect::<Vec<_>>().join(" ")));
+    }
+    for warning in &report.warnings {
+        let rows: Vec<String> = warning.rows.iter().map(|row| row.line.to_string()).collect();
+        let rows = if rows.is_empty() { String::new() } else { format!(" (lines {}, {} in all)", rows.join(", "), warning.count) };
+        lines.push(format!("warning: {}{rows} [{}]", warning.message, warning.code));
+    }
+    lines.push(format!("digest: {}", report.digest));
+    lines.extend(preview.iter().map(|example| example_text(example, std::io::stdout().is_terminal())));
+    lines.join("\n")
+}
+
+/// An example: what is learned in green in a terminal, and between angle brackets in any case.
+fn example_text(example: &Preview, colours: bool) -> String {
+    let head = example.row.map_or_else(|| "the beginning".to_string(), |row| format!("line {}", row.line));
+    let mut text = format!("\n── {head} (⟦learned⟧)\n");
+    for segment in &example.segments {
+        // Line ends stay; what a terminal would act on does not.
+        let said = segment.text.split('\n').map(|line| escaped(line).to_string()).collect::<Vec<_>>().join("\n");
+        text += &match (segment.learned, colours) {
+            (true, true) => format!("\u{1b}[32m⟦{said}⟧\u{1b}[0m"),
+            (true, false) => format!("⟦{said}⟧"),
+            _ => said,
+        };
+    }
+    text
+}

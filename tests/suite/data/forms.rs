@@ -1,0 +1,222 @@
+//! The form of a file is found by its contents, whatever its name, and every form gives the same rows.
+
+use tabtune::config::{Columns, DataSettings, Form, OnBadRow};
+use tabtune::data::{DataFile, Dataset, Loader};
+use tabtune::tokenizer::Tokenizer;
+
+use super::super::tokenizer::byte_level;
+
+const LINES: &str = "{\"prompt\": \"a\", \"completion\": \"b\"}\n{\"prompt\": \"c, d\", \"completion\": \"e\\nf\"}\n";
+
+fn tokenizer() -> Tokenizer {
+    Tokenizer::from_parts(byte_level("gpt-2")).unwrap()
+}
+
+fn read_as(name: &str, bytes: &[u8], settings: &DataSettings) -> tabtune::Result<Dataset> {
+    Dataset::read(&[DataFile { name, bytes }], Ok::<_, tabtune::Error>(&tokenizer()), settings)
+}
+
+fn read(name: &str, bytes: &[u8]) -> tabtune::Result<Dataset> {
+    read_as(name, bytes, &DataSettings::default())
+}
+
+fn codes(data: &Dataset) -> Vec<&'static str> {
+    data.reading_warnings().iter().map(|warning| warning.code).collect()
+}
+
+/// The same two rows in each form.
+fn forms() -> Vec<(Form, Vec<u8>)> {
+    let utf16: Vec<u8> = [0xfeff].into_iter().chain(LINES.encode_utf16()).flat_map(u16::to_le_bytes).collect();
+    let text = |form, text: &str| (form, text.as_bytes().to_vec());
+    vec![
+        text(Form::Jsonl, LINES),
+        text(Form::Jsonl, &format!("\u{feff}\n{}", LINES.trim_end().replace('\n', "\r\n\r\n"))),
+        (Form::Jsonl, utf16),
+        text(Form::Json, &format!(" [\n{}]\n", LINES.trim_end().replace('\n', ",\n"))),
+        text(Form::Json, &format!("{{\"version\": 1, \"data\": [{}]}}", LINES.trim_end().replace('\n', ","))),
+        text(Form::Csv, "prompt,completion\na,b\n\"c, d\",\"e\nf\"\n"),
+        text(Form::Csv, "prompt;completion\r\na;b\r\nc, d;\"e\nf\"\r\n"),
+        text(Form::Tsv, "prompt\tcompletion\na\tb\nc, d\t\"e\nf\""),
+    ]
+}
+
+#[test]
+fn form_is_found_by_content_under_any_name() {
+    let expected = read("rows.jsonl", LINES.as_bytes()).unwrap().digest();
+    for (form, bytes) in forms() {
+        for name in ["rows", "rows.jsonl", "rows.json", "rows.csv", "rows.tsv", "rows.txt", "rows.bin", "rows.jsonl?a=1.txt#b", "%zz.md"] {
+            let data = read(name, &bytes).unwrap_or_else(|refused| panic!("{name} of {form:?}: {refused}"));
+            assert_eq!(data.digest(), expected, "{name} of {form:?}");
+            let hints = [
+                ("jsonl", Form::Jsonl),
+                ("json", Form::Json),
+                ("csv", Form::Csv),
+                ("tsv", Form::Tsv),
+                ("txt", Form::Text),
+                ("md", Form::Text),
+            ];
+            let ending = name.split('?').next().unwrap().rsplit_once('.').map_or("", |(_, ending)| ending);
+            let hint = hints.iter().find(|(word, _)| *word == ending).map(|(_, form)| *form);
+            assert_eq!(codes(&data) == ["data.form"], hint.is_some_and(|hint| hint != form), "{name} of {form:?}");
+        }
+    }
+}
+
+#[test]
+fn texts_stay_texts() {
+    // Nothing here is rows, though each looks like a form at first sight.
+    for text in [
+        "Dear John,\nit is late, and I am tired,\nso good night.\n",
+        "[Verse 1]\nla la\n",
+        "{\nint main() { return 0; }\n}\n",
+        "{{template}}\n",
+        "a,b\n1\n2,3\n",
+        "hello",
+        "[1, 2, 3]\n",
+        "first;second thought; third\nmore\n",
+    ] {
+        let data = read("novel.txt", text.as_bytes()).unwrap();
+        assert!(!data.has_examples() && codes(&data).is_empty(), "{text:?}");
+        assert_eq!(data.digest(), Dataset::from_bytes(text.as_bytes(), Form::Text, &tokenizer(), 0.0).unwrap().digest());
+    }
+}
+
+#[test]
+fn form_that_is_given_holds_and_a_contradiction_is_refused() {
+    let given = |form| DataSettings { form: Some(form), ..DataSettings::default() };
+    let text = read_as("rows.jsonl", LINES.as_bytes(), &given(Form::Text)).unwrap();
+    assert!(!text.has_examples() && codes(&text).is_empty());
+    for (form, bytes) in [(Form::Json, &b"a,b\nc,d"[..]), (Form::Jsonl, b"[1]"), (Form::Json, b"plain")] {
+        assert_eq!(read_as("x", bytes, &given(form)).unwrap_err().code(), "data.form.contradicts", "{form:?}");
+    }
+    assert_eq!(read("a.txt", b"\x1f\x8b\x08\0").unwrap_err().code(), "data.gzip");
+    assert_eq!(read("a.txt", b"PAR1....PAR1").unwrap_err().code(), "data.parquet");
+    // A lone half of a surrogate pair is no text, and neither is half a unit.
+    for bad in [&b"\xff\xfe\x00\xd8a\0"[..], b"\xff\xfea\0b", b"ab\xff"] {
+        assert_eq!(read("a.txt", bad).unwrap_err().code(), "data.encoding");
+    }
+}
+
+#[test]
+fn all_faulty_rows_are_found_and_may_be_left_out() {
+    let lines = format!("{LINES}{{\"prompt\": 1}}\n{LINES}not JSON\n{LINES}");
+    let refused = read("rows.jsonl", lines.as_bytes()).unwrap_err();
+    let tabtune::Error::Refused(list) = &refused else { panic!("{refused}") };
+    let told: Vec<_> = list.iter().map(|each| (each.code, each.artifact.as_str(), each.subject.as_deref().unwrap())).collect();
+    assert_eq!(told, [("data.shape", "rows.jsonl", "line 3"), ("data.row", "rows.jsonl", "line 6")]);
+    let skipping = DataSettings { on_bad_row: OnBadRow::Skip, ..DataSettings::default() };
+    let data = read_as("rows.jsonl", lines.as_bytes(), &skipping).unwrap();
+    let whole = read("rows.jsonl", LINES.repeat(3).as_bytes()).unwrap();
+    assert_eq!(data.digest(), whole.digest());
+    let warnings = data.reading_warnings();
+    assert_eq!((warnings[0].code, warnings[0].count), ("data.row.skipped", 2));
+    assert_eq!(warnings[0].rows.iter().map(|row| row.line).collect::<Vec<_>>(), [3, 6]);
+    // No more than a hundred are listed, and the last says how many more there are.
+    let many = read("rows.jsonl", format!("{LINES}{}", "{\"a\": 1}\n".repeat(140)).as_bytes()).unwrap_err();
+    let tabtune::Error::Refused(list) = &many else { panic!("{many}") };
+    assert_eq!((list.len(), list[99].hint.as_deref()), (100, Some("40 more rows cannot be used")));
+    // Tables: another number of fields, two columns of a name, a quote that is not closed. Arrays: what is cut.
+    for (name, bytes, line) in [
+        ("a.csv", "prompt,completion\na,b\nc\n", "line 3"),
+        ("a.csv", "text,text\na,b\n", "line 1"),
+        ("a.csv", "prompt,completion\na,b\nc,\"d\ne,f\n", "line 3"),
+        ("a.json", "[{\"text\": \"a\"},\n{\"text\": ", "line 2"),
+        ("a.json", "[{\"text\": \"a\"}\n{\"text\": \"b\"}]", "line 2"),
+        ("a.json", "[{\"text\": \"a\"}]\nmore", "line 2"),
+        ("a.json", "[1]", "line 1"),
+    ] {
+        let refused = read(name, bytes.as_bytes()).unwrap_err();
+        let tabtune::Error::Refused(list) = &refused else { panic!("{bytes}: {refused}") };
+        assert_eq!((list[0].code, list[0].subject.as_deref()), ("data.row", Some(line)), "{bytes}");
+    }
+}
+
+#[test]
+fn columns_name_keys_and_patterns() {
+    let rows = "{\"question\": \"a\", \"answer\": \"b\", \"id\": 7}\n{\"question\": \"{c}\", \"answer\": \"e\", \"id\": 8}\n";
+    let columns = |prompt: &str, completion: &str| DataSettings {
+        columns: Some(Columns { prompt: Some(prompt.into()), completion: Some(completion.into()), ..Columns::default() }),
+        ..DataSettings::default()
+    };
+    let as_rows = |text: &str| read("rows.jsonl", text.as_bytes()).unwrap().digest();
+    let plain = read_as("rows.jsonl", rows.as_bytes(), &columns("question", "answer")).unwrap();
+    assert_eq!(plain.digest(), as_rows("{\"prompt\":\"a\",\"completion\":\"b\"}\n{\"prompt\":\"{c}\",\"completion\":\"e\"}"));
+    let warning = &plain.reading_warnings()[0];
+    assert_eq!((warning.code, warning.message.contains("id (2)")), ("data.columns.unused", true));
+    let pattern = read_as("rows.jsonl", rows.as_bytes(), &columns("{{{id}}} Q: {question}\nA:", " {answer}")).unwrap();
+    assert_eq!(
+        pattern.digest(),
+        as_rows("{\"prompt\":\"{7} Q: a\\nA:\",\"completion\":\" b\"}\n{\"prompt\":\"{8} Q: {c}\\nA:\",\"completion\":\" e\"}")
+    );
+    for (prompt, completion) in [("nothing", "answer"), ("{nothing}", "answer"), ("{question", "answer"), ("question}", "answer")] {
+        assert_eq!(read_as("rows.jsonl", rows.as_bytes(), &columns(prompt, completion)).unwrap_err().code(), "data.columns", "{prompt}");
+    }
+    // A row of no shape is refused with columns that would fit.
+    let refused = read("rows.jsonl", rows.as_bytes()).unwrap_err().to_string();
+    assert!(refused.contains("{\"prompt\": \"question\", \"completion\": \"answer\"}"), "{refused}");
+}
+
+#[test]
+fn rows_of_every_shape_are_read() {
+    let digest = |text: &str| read("rows.jsonl", text.as_bytes()).unwrap().digest();
+    let eos = tokenizer().eos()[0];
+    let ids = |text: &str| tokenizer().encode(text).unwrap();
+    // A text is learned whole, with its end, and so are ids that say nothing else.
+    let whole = [ids("abc"), vec![eos]].concat();
+    assert_eq!(digest("{\"text\": \"abc\"}"), digest(&format!("{{\"input_ids\": {whole:?}}}")));
+    let labels: Vec<i64> = ids("a").iter().map(|_| -100).chain([ids("b")[0].into(), eos.into()]).collect();
+    let both = [ids("a"), ids("b"), vec![eos]].concat();
+    assert_eq!(
+        digest("{\"prompt\": \"a\", \"completion\": \"b\"}"),
+        digest(&format!("{{\"input_ids\": {both:?}, \"labels\": {labels:?}}}"))
+    );
+    let masked = format!(
+        "{{\"input_ids\": {:?}, \"attention_mask\": [1, 1, 1, 0], \"assistant_masks\": [0, 1, 1, 1]}}",
+        [both.clone(), vec![0]].concat()
+    );
+    assert_eq!(digest(&masked), digest("{\"prompt\": \"a\", \"completion\": \"b\"}"));
+    for bad in [
+        "{\"input_ids\": [1, 2], \"labels\": [1, 3]}",
+        "{\"input_ids\": [1, 2], \"labels\": [1]}",
+        "{\"input_ids\": [-1]}",
+        "{\"input_ids\": \"1\"}",
+    ] {
+        assert_eq!(read("rows.jsonl", bad.as_bytes()).unwrap_err().code(), "data.shape", "{bad}");
+    }
+    assert_eq!(read("rows.jsonl", b"{\"input_ids\": [1, 99999999]}").unwrap_err().code(), "data.row");
+    let chosen = read("rows.jsonl", b"{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"c\"}").unwrap_err();
+    assert!(chosen.code() == "data.shape" && chosen.to_string().contains("\"completion\": \"chosen\""), "{chosen}");
+    // Texts beside rows are documents; texts alone are one stream, with an end after each where there are several.
+    let two = [DataFile { name: "a.txt", bytes: b"abc" }, DataFile { name: "b.md", bytes: b"de" }];
+    let stream = Dataset::read(&two, Ok::<_, tabtune::Error>(&tokenizer()), &DataSettings::default()).unwrap();
+    assert_eq!(stream.stream().unwrap(), [whole.clone(), ids("de"), vec![eos]].concat());
+    let mixed = [DataFile { name: "a.txt", bytes: b"abc" }, DataFile { name: "b.jsonl", bytes: LINES.as_bytes() }];
+    let mixed = Dataset::read(&mixed, Ok::<_, tabtune::Error>(&tokenizer()), &DataSettings::default()).unwrap();
+    assert_eq!(mixed.digest(), digest(&format!("{{\"text\": \"abc\"}}\n{LINES}")));
+    // Without a chat template, an instruction has the layout of Alpaca, and that is reported.
+    let plain = Tokenizer::characters(
+        "Below is an instruction that describes a task.Write a response that appropriately completes the request.\n#Instruction:Response",
+    )
+    .unwrap();
+    let alpaca = b"{\"instruction\": \"a\", \"input\": \"\", \"output\": \"b\"}";
+    let data = Dataset::read(&[DataFile { name: "a", bytes: alpaca }], Ok::<_, tabtune::Error>(&plain), &DataSettings::default()).unwrap();
+    assert_eq!(codes(&data), ["data.layout", "data.end.unknown"]);
+    let batch = Loader::new(&data, 1, 500, 0).unwrap().next(&data);
+    let inputs: Vec<u32> = batch.inputs.iter().map(|id| *id as u32).collect();
+    let text = "Below is an instruction that describes a task. Write a response that appropriately completes the request.\n\n### Instruction:\na\n\n### Response:\n";
+    assert_eq!(plain.decode(&inputs[..text.chars().count()]).unwrap(), text);
+}
+
+#[test]
+fn joint_is_encoded_once() {
+    // "a" and "b" are one token of this vocabulary where they meet: it begins in the prompt, so that it is read alone.
+    let document = r#"{"version":"1.0","truncation":null,"padding":null,"added_tokens":[],"normalizer":null,"pre_tokenizer":null,"post_processor":null,
+        "decoder":null,"model":{"type":"BPE","dropout":null,"unk_token":null,"continuing_subword_prefix":null,"end_of_word_suffix":null,"fuse_unk":false,
+        "byte_fallback":false,"vocab":{"a":0,"b":1,"c":2,"ab":3},"merges":[["a","b"]]}}"#;
+    let tokenizer = Tokenizer::from_hf(document.as_bytes(), None, None).unwrap();
+    let row = b"{\"prompt\": \"ca\", \"completion\": \"bc\"}";
+    let data = Dataset::read(&[DataFile { name: "a", bytes: row }], Ok::<_, tabtune::Error>(&tokenizer), &DataSettings::default()).unwrap();
+    let batch = Loader::new(&data, 1, 2, 0).unwrap().next(&data);
+    assert_eq!((batch.inputs, batch.targets), (vec![2, 3], vec![-100, 2]));
+    assert_eq!(codes(&data), ["data.boundary", "data.end.unknown"]);
+}
