@@ -1,6 +1,7 @@
 //! Tokenizers against the Python packages `tokenizers` and `sentencepiece`, chat templates against Jinja.
 
 mod dates;
+mod expressions;
 
 use serde_json::{Value, json};
 use tabtune::tokenizer::{Conversation, PartsModel, Tokenizer, TokenizerKind, TokenizerParts};

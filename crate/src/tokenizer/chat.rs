@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
-use std::sync::Arc;
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Enumerator, Object, Serde, Value as JinjaValue, ValueKind};
+use minijinja::value::{Rest, Serde, Value as JinjaValue, ValueOrKwargs};
 use minijinja::{Environment, Error as JinjaError, ErrorKind};
 use serde_json::{Map, Value};
 
 use super::date::Date;
-use super::{python, python_json};
+use super::jinja::{Arguments, Source, add_filters, method, printed, rewritten};
 use crate::error::{Error, Refusal, Result, shown, word};
 
 /// Maximum number of instructions in one rendering.
@@ -68,21 +67,23 @@ pub(super) fn render(
     if source.len() > TEMPLATE_BYTES {
         return Err(over(format!("at most {TEMPLATE_BYTES} bytes"), source.len()));
     }
-    let written = source;
-    let source = with_marks(written);
-    let marks = source != written;
+    let Source { text: source, marks } = rewritten(source).map_err(|reason| Error::Template { reason })?;
     let mut env = environment().map_err(refuse)?;
     if let Some(date) = conversation.date {
-        env.add_function("strftime_now", move |format: &str| {
-            date.strftime(format).ok_or_else(|| JinjaError::new(ErrorKind::InvalidOperation, "strftime_now: a width is too large"))
+        env.add_function("strftime_now", move |given: Rest<ValueOrKwargs>| {
+            let given = given.into_values();
+            let mut given = Arguments::new(&given)?;
+            let format = given.need_text("format")?;
+            given.end()?;
+            date.strftime(&format).ok_or_else(|| JinjaError::new(ErrorKind::InvalidOperation, "strftime_now: a width is too large"))
         });
     }
     let template = env.template_from_named_str("chat_template", &source).map_err(refuse)?;
     let mut context: BTreeMap<&str, JinjaValue> = specials.iter().map(|(key, text)| (*key, JinjaValue::from(text.as_str()))).collect();
     context.insert("tools", JinjaValue::from(()));
     context.insert("documents", JinjaValue::from(()));
-    context.extend(conversation.names.iter().map(|(key, value)| (key.as_str(), ordered(value.clone()))));
-    context.insert("messages", JinjaValue::from(conversation.messages.iter().cloned().map(ordered).collect::<Vec<_>>()));
+    context.extend(conversation.names.iter().map(|(key, value)| (key.as_str(), value_of(value.clone()))));
+    context.insert("messages", JinjaValue::from(conversation.messages.iter().cloned().map(value_of).collect::<Vec<_>>()));
     context.insert("add_generation_prompt", JinjaValue::from(add_generation_prompt));
     let mut output = Bounded(Vec::new());
     template.render_captured_to(JinjaValue::from(context), &mut output).map_err(refuse)?;
@@ -114,26 +115,10 @@ fn without_marks(marked: &str) -> Rendered {
     Rendered { text, generated }
 }
 
-/// A JSON object whose keys keep their order, as Jinja's dictionaries do; minijinja's own maps are sorted.
-#[derive(Debug)]
-struct Ordered(Vec<(JinjaValue, JinjaValue)>);
-
-impl Object for Ordered {
-    fn get_value(self: &Arc<Self>, key: &JinjaValue) -> Option<JinjaValue> {
-        self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone())
-    }
-
-    fn enumerate(self: &Arc<Self>) -> Enumerator {
-        Enumerator::Values(self.0.iter().map(|(name, _)| name.clone()).collect())
-    }
-}
-
-fn ordered(json: Value) -> JinjaValue {
+fn value_of(json: Value) -> JinjaValue {
     match json {
-        Value::Object(fields) => {
-            JinjaValue::from_object(Ordered(fields.into_iter().map(|(key, value)| (JinjaValue::from(key), ordered(value))).collect()))
-        }
-        Value::Array(items) => JinjaValue::from(items.into_iter().map(ordered).collect::<Vec<_>>()),
+        Value::Object(fields) => JinjaValue::from_pairs(fields.into_iter().map(|(key, value)| (key, value_of(value)))),
+        Value::Array(items) => JinjaValue::from(items.into_iter().map(value_of).collect::<Vec<_>>()),
         plain => JinjaValue::from(Serde(plain)),
     }
 }
@@ -181,37 +166,12 @@ fn environment<'a>() -> Result<Environment<'a>, JinjaError> {
     env.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
     env.set_fuel(Some(FUEL));
     env.set_recursion_limit(DEPTH);
-    env.set_unknown_method_callback(python::method);
-    env.add_filter("tojson", python_json::to_json);
-    env.add_test("iterable", |value: &JinjaValue| !matches!(value.kind(), ValueKind::None | ValueKind::Bool | ValueKind::Number));
+    env.set_unknown_method_callback(method);
+    add_filters(&mut env);
     env.add_filter("generated", |text: String| format!("{}{text}{}", MARKS[0], MARKS[1]));
-    env.set_formatter(|out, _, value| Ok(out.write_str(&python_json::printed(value))?));
+    env.set_formatter(|out, _, value| Ok(out.write_str(&printed(value))?));
     env.add_function("raise_exception", |message: String| -> Result<JinjaValue, JinjaError> {
         Err(JinjaError::new(ErrorKind::InvalidOperation, message))
     });
     Ok(env)
-}
-
-/// Makes filter blocks of the `{% generation %}` blocks that mark the assistant's tokens for Hugging Face.
-fn with_marks(source: &str) -> String {
-    let mut result = String::with_capacity(source.len());
-    let mut rest = source;
-    while let Some(start) = rest.find("{%") {
-        let (before, tag) = rest.split_at(start);
-        result.push_str(before);
-        let Some(end) = tag.find("%}") else {
-            rest = tag;
-            break;
-        };
-        let (tag, after) = tag.split_at(end + 2);
-        let word = tag.trim_start_matches(['{', '%', '-', '+']).trim_end_matches(['}', '%', '-', '+']).trim();
-        match word {
-            "generation" => result.push_str(&tag.replace("generation", "filter generated")),
-            "endgeneration" => result.push_str(&tag.replace("endgeneration", "endfilter")),
-            _ => result.push_str(tag),
-        }
-        rest = after;
-    }
-    result.push_str(rest);
-    result
 }

@@ -1,0 +1,127 @@
+//! Rewrites expressions: slices, formats, tuples, continued strings and the unary plus.
+
+use super::tokens::{Tokens, bracket_end, is_word, word_at};
+
+/// Words after which no operand has ended.
+const KEYWORDS: [&str; 8] = ["and", "or", "not", "in", "is", "if", "else", "elif"];
+
+/// The name by which [`super::methods::method`] knows a slice.
+pub(super) const SLICE: &str = "slice__";
+
+/// The name by which [`super::text::method`] knows `%` after a text.
+pub(super) const PERCENT: &str = "percent__";
+
+/// The inside of `{{ … }}`.
+pub(super) fn output(inner: &str) -> String {
+    let mut tokens = Tokens(inner);
+    let Written { parts, tuple } = expression(&mut tokens, None);
+    let written = parts.join(":");
+    if tuple { format!(" ({written})") } else { written }
+}
+
+/// The inside of `{% … %}`.
+pub(super) fn statement(inner: &str) -> String {
+    let is_loop = inner.split_whitespace().next() == Some("for");
+    let iterable = is_loop.then(|| word_at(inner, "in")).flatten().map(|at| at + 2);
+    let Some((targets, rest)) = iterable.and_then(|at| inner.split_at_checked(at)) else {
+        return expression(&mut Tokens(inner), None).parts.join(":");
+    };
+    let end = ["if", "recursive"].iter().filter_map(|word| word_at(rest, word)).min().unwrap_or(rest.len());
+    let (iterable, condition) = rest.split_at(end);
+    let [iterable, condition] = [iterable, condition].map(|text| expression(&mut Tokens(text), None).parts.join(":"));
+    if iterable.trim().is_empty() { inner.to_owned() } else { format!("{targets} ({iterable})|iterated {condition}") }
+}
+
+/// An expression up to its closing bracket: its parts between colons, and whether there are commas.
+struct Written {
+    parts: Vec<String>,
+    tuple: bool,
+}
+
+fn expression(tokens: &mut Tokens<'_>, closing: Option<&str>) -> Written {
+    let (mut parts, mut part, mut tuple, mut operand) = (Vec::new(), String::new(), false, false);
+    while let Some(token) = tokens.next().filter(|token| Some(*token) != closing) {
+        match token {
+            "[" if operand => {
+                let inner = expression(tokens, Some("]")).parts;
+                match inner.as_slice() {
+                    [index] => part.extend(["[", index, "]"]),
+                    bounds => {
+                        let given = |bound: &String| if bound.trim().is_empty() { "none".to_owned() } else { bound.clone() };
+                        part.extend([".", SLICE, "(", &bounds.iter().map(given).collect::<Vec<_>>().join(","), ")"]);
+                    }
+                }
+            }
+            "(" | "[" | "{" => {
+                let close = match token {
+                    "(" => ")",
+                    "[" => "]",
+                    _ => "}",
+                };
+                let inner = expression(tokens, Some(close)).parts.join(":");
+                part.extend([token, &inner, close]);
+                operand = true;
+            }
+            ":" => {
+                parts.push(std::mem::take(&mut part));
+                operand = false;
+            }
+            "+" if !operand => {}
+            token if token.trim().is_empty() => part.push_str(token),
+            token if token.starts_with(['"', '\'']) => {
+                part.push_str(&without_continued_lines(token));
+                operand = true;
+                let mut after = Tokens(tokens.0.trim_start());
+                if after.next() == Some("%") {
+                    let values = operand_of(&mut after);
+                    part.extend([".", PERCENT, "(", &values, ")"]);
+                    *tokens = after;
+                }
+            }
+            token => {
+                part.push_str(token);
+                operand = token.starts_with(is_word) && !KEYWORDS.contains(&token);
+                tuple |= token == ",";
+            }
+        }
+    }
+    parts.push(part);
+    Written { parts, tuple }
+}
+
+/// The operand that a text begins with: a word, a string or a bracket, with what is read of it.
+fn operand_of(tokens: &mut Tokens<'_>) -> String {
+    let mut taken = Tokens(tokens.0.trim_start());
+    let text = taken.0;
+    let mut length = 0;
+    loop {
+        let rest = text.get(length..).unwrap_or_default();
+        let Some(token) = Tokens(rest).next() else { break };
+        let postfix = length > 0;
+        length += match token {
+            "(" | "[" | "{" if !postfix || token != "{" => bracket_end(rest),
+            "." | "-" if postfix == (token == ".") => 1 + Tokens(rest.get(1..).unwrap_or_default()).next().map_or(0, str::len),
+            token if !postfix && token.starts_with(|c| is_word(c) || c == '"' || c == '\'') => token.len(),
+            _ => break,
+        };
+    }
+    let (operand, rest) = text.split_at(length);
+    taken.0 = rest;
+    *tokens = taken;
+    expression(&mut Tokens(operand), None).parts.join(":")
+}
+
+/// A string without the line ends that a backslash stands before.
+fn without_continued_lines(token: &str) -> String {
+    let (mut result, mut characters) = (String::with_capacity(token.len()), token.chars());
+    while let Some(c) = characters.next() {
+        match (c, c == '\\') {
+            (_, true) => match characters.next() {
+                Some('\n') => {}
+                next => result.extend(std::iter::once('\\').chain(next)),
+            },
+            _ => result.push(c),
+        }
+    }
+    result
+}

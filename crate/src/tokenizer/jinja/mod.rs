@@ -1,0 +1,18 @@
+//! Jinja as Python runs it, over minijinja.
+
+mod expressions;
+mod filters;
+mod format;
+mod json;
+mod methods;
+mod source;
+mod spec;
+mod text;
+mod tokens;
+mod values;
+
+pub(super) use filters::add as add_filters;
+pub(super) use json::printed;
+pub(super) use methods::method;
+pub(super) use source::{Source, rewritten};
+pub(super) use values::Arguments;

@@ -1,0 +1,206 @@
+//! Values that Python has and minijinja has not: generators, and what a dictionary's methods give.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use minijinja::value::{Enumerator, Kwargs, Object, ObjectRepr, Tuple, Value, ValueKind, from_args};
+use minijinja::{Error as JinjaError, ErrorKind};
+
+use super::json::represented;
+
+/// An error in a template's use of a value.
+pub(super) fn wrong(words: impl Into<String>) -> JinjaError {
+    JinjaError::new(ErrorKind::InvalidOperation, words.into())
+}
+
+/// The items of a filter such as `select`: true even if there is none, and gone once they were read.
+#[derive(Debug)]
+pub(super) struct Generator(Mutex<Vec<Value>>);
+
+impl Generator {
+    pub(super) fn of(items: Vec<Value>) -> Value {
+        Value::from_object(Self(Mutex::new(items)))
+    }
+}
+
+impl Object for Generator {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Iterable
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Values(self.0.lock().map(|mut items| std::mem::take(&mut *items)).unwrap_or_default())
+    }
+
+    fn enumerator_len(self: &Arc<Self>) -> Option<usize> {
+        None
+    }
+
+    fn is_true(self: &Arc<Self>) -> bool {
+        true
+    }
+
+    fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("<generator object>")
+    }
+}
+
+/// The items of `dict.keys()`, `dict.values()` or `dict.items()`, of which none is found by an index.
+#[derive(Debug)]
+pub(super) struct View {
+    name: &'static str,
+    items: Vec<Value>,
+}
+
+impl View {
+    pub(super) fn of(name: &'static str, items: Vec<Value>) -> Value {
+        Value::from_object(Self { name, items })
+    }
+}
+
+impl Object for View {
+    fn repr(self: &Arc<Self>) -> ObjectRepr {
+        ObjectRepr::Iterable
+    }
+
+    fn enumerate(self: &Arc<Self>) -> Enumerator {
+        Enumerator::Values(self.items.clone())
+    }
+
+    fn render(self: &Arc<Self>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}([{}])", self.name, self.items.iter().map(represented).collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// A value of the function `namespace` is no dictionary, though minijinja makes it one.
+pub(super) fn is_namespace(value: &Value) -> bool {
+    value.as_object().is_some_and(|object| object.type_name().ends_with("::Namespace"))
+}
+
+/// Items of a value, as Python's `iter` gives them; of an undefined one there are none.
+pub(super) fn items_of(value: &Value) -> Result<Vec<Value>, JinjaError> {
+    if value.is_none() {
+        return Err(wrong("none is not iterable"));
+    }
+    Ok(value.try_iter()?.collect())
+}
+
+/// Keys and values of a dictionary.
+pub(super) fn pairs_of(value: &Value) -> Result<Vec<(Value, Value)>, JinjaError> {
+    if value.kind() != ValueKind::Map {
+        return Err(wrong(format!("expected a dictionary, found {}", value.kind())));
+    }
+    value.try_iter()?.map(|key| value.get_item(&key).map(|item| (key, item))).collect()
+}
+
+pub(super) fn pair((key, item): (Value, Value)) -> Value {
+    Value::from(Tuple::from([key, item]))
+}
+
+/// The function `dict`: pairs or a dictionary, and names.
+pub(super) fn dict(given: &[Value]) -> Result<Value, JinjaError> {
+    let (positional, named): (&[Value], Kwargs) = from_args(given)?;
+    let mut pairs = match positional {
+        [] => Vec::new(),
+        [map] if map.kind() == ValueKind::Map => pairs_of(map)?,
+        [list] => items_of(list)?
+            .iter()
+            .map(|item| match items_of(item)?.as_slice() {
+                [key, value] => Ok((key.clone(), value.clone())),
+                other => Err(wrong(format!("dict: expected pairs, found {} items", other.len()))),
+            })
+            .collect::<Result<_, _>>()?,
+        _ => return Err(JinjaError::from(ErrorKind::TooManyArguments)),
+    };
+    for name in named.args() {
+        pairs.push((Value::from(name), named.get(name)?));
+    }
+    Ok(Value::from_pairs(pairs))
+}
+
+/// Arguments of a Python function, by their places or their names.
+pub(crate) struct Arguments<'a> {
+    positional: &'a [Value],
+    named: Kwargs,
+    next: usize,
+}
+
+impl<'a> Arguments<'a> {
+    pub(crate) fn new(args: &'a [Value]) -> Result<Self, JinjaError> {
+        let (positional, named) = from_args(args)?;
+        Ok(Self { positional, named, next: 0 })
+    }
+
+    /// The next argument, or the one of this name.
+    pub(super) fn next(&mut self, name: &str) -> Result<Option<Value>, JinjaError> {
+        let found = self.positional.get(self.next).cloned();
+        self.next += 1;
+        match found {
+            Some(found) if !self.named.has(name) => Ok(Some(found)),
+            Some(_) => Err(wrong(format!("{name} is given twice"))),
+            None if self.named.has(name) => self.named.get(name).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The next argument, which has to be there.
+    pub(super) fn need(&mut self, name: &str) -> Result<Value, JinjaError> {
+        self.next(name)?.ok_or_else(|| JinjaError::from(ErrorKind::MissingArgument))
+    }
+
+    /// The next argument, a text that has to be there.
+    pub(crate) fn need_text(&mut self, name: &str) -> Result<String, JinjaError> {
+        let value = self.need(name)?;
+        value.as_str().map(str::to_owned).ok_or_else(|| wrong(format!("{name}: expected a text, found {}", value.kind())))
+    }
+
+    /// The next argument, a text unless it is none.
+    pub(super) fn text(&mut self, name: &str) -> Result<Option<String>, JinjaError> {
+        match self.next(name)?.filter(|value| !value.is_none()) {
+            Some(value) => value.as_str().map(|text| Some(text.to_owned())).ok_or_else(|| wrong(format!("{name}: expected a text"))),
+            None => Ok(None),
+        }
+    }
+
+    /// The next argument, an integer unless it is none.
+    pub(super) fn integer(&mut self, name: &str) -> Result<Option<i64>, JinjaError> {
+        self.next(name)?.filter(|value| !value.is_none()).map(i64::try_from).transpose()
+    }
+
+    /// Whether the next argument is true, or `otherwise`.
+    pub(super) fn flag(&mut self, name: &str, otherwise: bool) -> Result<bool, JinjaError> {
+        Ok(self.next(name)?.map_or(otherwise, |value| value.is_true()))
+    }
+
+    /// The argument at a place, which has to be there.
+    pub(super) fn at(&self, index: usize) -> Result<Value, JinjaError> {
+        self.positional.get(index).cloned().ok_or_else(|| JinjaError::from(ErrorKind::MissingArgument))
+    }
+
+    /// The argument of a name, which has to be there.
+    pub(super) fn named(&self, name: &str) -> Result<Value, JinjaError> {
+        if self.named.has(name) {
+            return self.named.get(name);
+        }
+        Err(wrong(format!("{name} is not given")))
+    }
+
+    /// All of them: by their names if there are such, else by their places.
+    pub(super) fn rest(&mut self) -> Result<Value, JinjaError> {
+        let names: Vec<(Value, Value)> =
+            self.named.args().map(|name| Ok((Value::from(name), self.named.get(name)?))).collect::<Result<_, JinjaError>>()?;
+        self.next = self.positional.len();
+        Ok(if names.is_empty() { Value::from(Tuple::from(self.positional)) } else { Value::from_pairs(names) })
+    }
+
+    /// Takes what is left as read.
+    pub(super) fn all_used(&mut self) {
+        self.next = self.positional.len();
+        self.named.args().for_each(|name| drop(self.named.get::<Value>(name)));
+    }
+
+    /// Refuses arguments that are left.
+    pub(crate) fn end(&self) -> Result<(), JinjaError> {
+        if self.positional.len() > self.next { Err(JinjaError::from(ErrorKind::TooManyArguments)) } else { self.named.assert_all_used() }
+    }
+}
