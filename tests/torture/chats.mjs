@@ -1,0 +1,80 @@
+// npm run chats [word …]: what tabtune learns of conversations, beside transformers, in every chat template of trl's wheel. Its table is CHATS.md beside
+// this file. With words only the templates whose names have one of them are tried, and no table is written.
+// TABTUNE names the program to try; without it the debug build is made and taken. transformers is installed once, 310 MB below the cache folder.
+import { execFile } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { root } from '../../web/toolchain.mjs';
+import { python } from './chats/install.mjs';
+import { judged, ORDER } from './chats/judge.mjs';
+import { writtenInto } from './consumers/report.mjs';
+
+const DAY = '2024-07-26';
+const HEAD = `# Chats: what is learned of conversations, beside transformers
+
+\`npm run chats\` lets transformers render twenty conversations in every chat template of trl's wheel (\`chats/requirements.txt\`), and tabtune train one
+step on each. The digest of a training's examples, of their ids and of what counts in them, has to be that of the peer's, or that which a rule makes of them.
+Anything else, and a refusal of one of the two alone, ends the program with 1.
+`;
+process.chdir(root);
+const called = promisify(execFile);
+const binary = process.env.TABTUNE ?? (await (await import('./files.mjs')).native());
+const peer = await python();
+const work = mkdtempSync(join(tmpdir(), 'tabtune-chats-'));
+const words = process.argv.slice(2);
+
+/** The digest of a training on one row, or why there is none. */
+async function trained({ template, row, length }, folder) {
+  mkdirSync(folder, { recursive: true });
+  const [data, out] = [join(folder, 'row.jsonl'), join(folder, 'out')];
+  writeFileSync(data, `${row}\n`);
+  rmSync(out, { recursive: true, force: true });
+  const model = join(work, 'models', template);
+  const settings = ['--device', 'cpu', '--steps', '1', '--batch-size', '1', '--seq-len', String(length), '--learning-rate', '1e-6', ...dated];
+  try {
+    await called(binary, ['train', '--model', model, '--data', data, '--out', out, '--json', ...settings], { maxBuffer: 64 << 20 });
+  } catch (error) {
+    if (error.signal || !(error.code > 0 && error.code < 100)) throw new Error(`tabtune broke off: ${error.message}`, { cause: error });
+    return { refusal: error.stderr.trim() || error.stdout.trim() };
+  }
+  return { digest: JSON.parse(readFileSync(join(out, 'checkpoint.json'), 'utf8')).data_digest };
+}
+
+let dated = [];
+const started = Date.now();
+const rows = [];
+try {
+  // A program that takes a day writes it; else a template that asks is told that there is no clock.
+  const { stdout } = await called(binary, ['train', '--help']);
+  if (stdout.includes('--chat-date')) dated = ['--chat-date', DAY];
+  const { stdout: made } = await called(peer, [join(root, 'tests', 'torture', 'chats', 'cases.py'), work, ...(dated.length > 0 ? ['--date', DAY] : [])]);
+  console.log(made.trim());
+  const all = JSON.parse(readFileSync(join(work, 'cases.json'), 'utf8'));
+  const cases = all.filter(({ template }) => words.length === 0 || words.some((word) => template.includes(word)));
+  const worker = async (number) => {
+    for (let next = cases.shift(); next; next = cases.shift()) {
+      rows.push({ ...next, ...judged(next, await trained(next, join(work, `trained-${number}`)), dated.length > 0) });
+    }
+  };
+  await Promise.all(Array.from({ length: availableParallelism() }, (_, number) => worker(number)));
+} finally {
+  rmSync(work, { recursive: true, force: true });
+}
+
+const faults = rows.filter(({ explained }) => !explained);
+const kinds = [...new Set(rows.map(({ kind }) => kind))].sort((a, b) => ORDER.indexOf(a) - ORDER.indexOf(b));
+const columns = ['what was found', 'cases', 'templates', 'explained'];
+const cells = kinds.map((kind) => {
+  const of = rows.filter((row) => row.kind === kind);
+  return [kind, String(of.length), String(new Set(of.map(({ template }) => template)).size), of.every(({ explained }) => explained) ? 'yes' : 'no'];
+});
+console.log(`\n== ${rows.length} cases (${((Date.now() - started) / 1000).toFixed(0)} s)`);
+for (const row of [columns, ...cells]) console.log(row.join(' | '));
+const title = `${rows.length} cases in ${new Set(rows.map(({ template }) => template)).size} templates`;
+const day = dated.length > 0 ? `The day of \`strftime_now\` is ${DAY}.` : 'There is no day for `strftime_now`: templates that ask are told so.';
+if (words.length === 0) writtenInto(join(root, 'tests', 'torture', 'CHATS.md'), HEAD, ['rows'], 'rows', title, day, columns, cells);
+for (const { template, name, kind, detail } of faults) console.log(`FAILED ${template}, ${name}: ${kind}${detail ? `: ${detail}` : ''}`);
+console.log(`${faults.length} failures`);
+process.exitCode = faults.length === 0 ? 0 : 1;
