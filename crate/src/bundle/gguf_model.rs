@@ -84,14 +84,17 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> 
     }
     let mut used: BTreeSet<usize> = gguf.iter().copied().collect();
     let mut refused = None;
-    let own = || -> Result<Option<Tokenizer>> {
-        check_tokenizer(&file).map_err(|error| error.in_file(&name))?;
+    let mut of_ids = Vec::new();
+    let mut own = || -> Result<Option<Tokenizer>> {
+        of_ids = check_tokenizer(&file).map_err(|error| error.in_file(&name))?;
         tokenizer_parts(&file, &name)?.map(Tokenizer::from_parts).transpose()
     };
     let mut tokenizer = or_refused(own(), &mut refused, &mut warnings)?;
-    let mut generation = None;
+    warnings.append(&mut of_ids);
+    let (mut generation, mut of_tokenizer) = (None, name.as_str());
     if tokenizer.is_none() && find(&files, TOKENIZER_FILES[0]).is_some() {
         tokenizer = or_refused(hf_tokenizer(&files), &mut refused, &mut warnings)?;
+        of_tokenizer = TOKENIZER_FILES[0];
         // The metadata say what ends a turn, whatever is wrong with the vocabulary.
         if let Some(tokenizer) = &mut tokenizer {
             tokenizer.add_eos(&end_ids(&file));
@@ -105,7 +108,7 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> 
     let mut bundle = Bundle::new(config, SourceFormat::Gguf, files, entries, warnings)?;
     bundle.base = base;
     bundle.selection = taken.report;
-    bundle.set_tokenizer(tokenizer, refused);
+    bundle.set_tokenizer(tokenizer, refused, of_tokenizer);
     bundle.add_generation_config(generation);
     Ok(bundle)
 }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::gguf::{GgufFile, GgufValue};
+use super::refusal::Warning;
 use crate::error::{Error, Refusal, Result, Word, word};
 use crate::tokenizer::{PartsModel, TokenizerParts};
 
@@ -27,18 +28,22 @@ const IDS: [(&str, &str); 10] = [
     ("tokenizer.ggml.mask_token_id", "mask"),
 ];
 
+/// Those of [`IDS`] that no text needs.
+const BESIDE_THE_TEXT: [&str; 4] = ["pad", "sep", "cls", "mask"];
+
 fn refuse(code: Word) -> Refusal {
     Refusal::new(code).stage("bind")
 }
 
-/// Refuses tokenizer metadata that contradicts itself; a file without any is fine.
-pub(super) fn check_tokenizer(file: &GgufFile) -> Result<()> {
+/// Refuses tokenizer metadata that contradicts itself; a file without any is fine. The warnings are those of roles beside the text whose id
+/// no token has.
+pub(super) fn check_tokenizer(file: &GgufFile) -> Result<Vec<Warning>> {
     if !file.metadata.iter().any(|(key, _)| key.starts_with("tokenizer.ggml.")) {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let model = file.get("tokenizer.ggml.model").and_then(GgufValue::text).ok_or_else(|| refuse(word!("tokenizer.model.missing")))?;
     if model == NONE {
-        return Ok(());
+        return Ok(Vec::new());
     }
     if !KNOWN_MODELS.contains(&model) {
         return Err(refuse(word!("tokenizer.model.unsupported")).expected(KNOWN_MODELS.join(", ")).found(model).into());
@@ -57,9 +62,14 @@ pub(super) fn check_tokenizer(file: &GgufFile) -> Result<()> {
     if model == "gpt2" {
         check_merges(file, &sorted)?;
     }
+    let mut warnings = Vec::new();
     for (key, word) in IDS {
         let wrong = file.get(key).filter(|value| value.count().is_none_or(|id| id >= tokens.len() as u64));
         if let Some(value) = wrong {
+            if BESIDE_THE_TEXT.contains(&word) {
+                warnings.push(Warning::new(word!("tokenizer.id.unused"), word));
+                continue;
+            }
             let found = value.count().map_or_else(|| "no count".to_string(), |id| id.to_string());
             return Err(refuse(word!("tokenizer.id.range"))
                 .subject(word)
@@ -74,8 +84,15 @@ pub(super) fn check_tokenizer(file: &GgufFile) -> Result<()> {
     let is_there = |template: &&[u8]| named.contains(template) || unnamed && *template == b"default";
     match templates.into_iter().find(|template| !is_there(template)) {
         Some(absent) => Err(refuse(word!("tokenizer.template.missing")).subject(&String::from_utf8_lossy(absent)).into()),
-        None => Ok(()),
+        None => Ok(warnings),
     }
+}
+
+/// The id that pads a text, if a token has it.
+pub(super) fn pad_id(file: &GgufFile) -> Option<u32> {
+    let count = file.get("tokenizer.ggml.tokens").and_then(GgufValue::array).map_or(0, |(_, count)| count);
+    let id = file.get("tokenizer.ggml.padding_token_id").and_then(GgufValue::count).filter(|id| *id < count);
+    id.and_then(|id| u32::try_from(id).ok())
 }
 
 /// The tokens in order, equal ones as they stand in the file.
@@ -183,7 +200,7 @@ pub(super) fn tokenizer_parts(file: &GgufFile, name: &str) -> Result<Option<Toke
         types: types.into_iter().map(|kind| i32::try_from(kind).unwrap_or(0)).collect(),
         bos: id("tokenizer.ggml.bos_token_id"),
         eos: end_ids(file),
-        pad: id("tokenizer.ggml.padding_token_id"),
+        pad: pad_id(file),
         unk: id("tokenizer.ggml.unknown_token_id"),
         add_bos: flag("tokenizer.ggml.add_bos_token"),
         add_eos: flag("tokenizer.ggml.add_eos_token"),

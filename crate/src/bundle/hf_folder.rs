@@ -65,7 +65,8 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
     let mut bundle = Bundle::new(config, SourceFormat::HfFolder, files, entries, warnings)?;
     bundle.base = base;
     bundle.selection = taken.report;
-    bundle.set_tokenizer(tokenizer, refused);
+    bundle.set_tokenizer(tokenizer, refused, TOKENIZER_FILES[0]);
+    bundle.warnings.extend(special_ids(&value, bundle.config.vocab_size));
     bundle.config_json = Some(config_json);
     bundle.add_generation_config(generation_config_json);
     bundle.add_other_ends(&value, specials.as_deref());
@@ -80,6 +81,16 @@ fn template_conflict(files: &Files) -> Result<Option<Warning>> {
     let settings: serde_json::Value = serde_json::from_slice(&settings).unwrap_or_default();
     let other = settings["chat_template"].as_str().is_some_and(|text| text.as_bytes() != template_text);
     Ok(other.then(|| Warning::new(word!("tokenizer.template.conflict"), template)))
+}
+
+/// A warning for each id of a token with a role beside the text that no row has; −1 is how early files write that there is none.
+fn special_ids(config: &serde_json::Value, rows: usize) -> Vec<Warning> {
+    let beyond = |key: &&str| {
+        let stated = config[format!("{key}_token_id")].as_i64().filter(|id| *id != -1);
+        stated.is_some_and(|id| usize::try_from(id).map_or(true, |id| id >= rows))
+    };
+    let roles = ["pad", "mask", "cls", "sep"].into_iter().filter(beyond);
+    roles.map(|role| Warning::new(word!("tokenizer.id.unused"), role)).collect()
 }
 
 type Shards = Vec<(usize, SafetensorsFile)>;

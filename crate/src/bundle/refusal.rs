@@ -61,6 +61,10 @@ impl Warning {
             "adapter.target.unmatched" => format!("the adapter's configuration names {subject}, and its file has no tensor of it"),
             "adapter.rank.large" => format!("the rank of {subject} is larger than the smaller side of its matrix"),
             "model.vocab.padded" => format!("{subject} has more rows than the vocabulary: they are kept, as tokens that never occur"),
+            "tokenizer.tokens.beyond" => {
+                format!("the embedding has no row for the added tokens {subject}: they end and pad no text, and one that has them is refused")
+            }
+            "tokenizer.id.unused" => format!("no token has the {subject} id that the files state: it is not used"),
             "tensor.non-finite" => format!("{subject} has values that are NaN or infinite"),
             "safetensors.field.unknown" | "adapter.field.unknown" => format!("the field {subject} is unknown and not used"),
             "safetensors.name.unusual" => format!("the name {subject} has characters that are not shown as they are"),

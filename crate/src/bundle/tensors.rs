@@ -17,6 +17,9 @@ use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
 use crate::tokenizer::Tokenizer;
 
+/// Names in a list of one finding.
+pub(super) const MAX_NAMES: usize = 8;
+
 /// Where a model came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -131,17 +134,22 @@ impl Bundle {
         })
     }
 
-    /// Sets the tokenizer, or the reason why it was refused. One with more tokens than the model has rows is refused here.
-    pub(super) fn set_tokenizer(&mut self, tokenizer: Option<Tokenizer>, refused: Option<Error>) {
+    /// Sets the tokenizer of the file `artifact`, or the reason why it was refused. Added tokens beyond the rows of the embedding are out of use,
+    /// with a warning; a vocabulary with more tokens than rows is refused here.
+    pub(super) fn set_tokenizer(&mut self, tokenizer: Option<Tokenizer>, refused: Option<Error>, artifact: &str) {
         (self.tokenizer, self.tokenizer_refused) = (tokenizer, refused);
-        let found = self.tokenizer.as_ref().map_or(0, Tokenizer::vocab_size);
-        if found > self.config.vocab_size {
-            let refusal =
-                Refusal::new(word!("tokenizer.size.mismatch")).stage("bind").of(self.files.first().map_or("", |file| file.name()));
-            let error = refusal.expected(format!("at most {} tokens", self.config.vocab_size)).found(found).into();
-            self.warnings.push(Warning::of_error(&error, "tokenizer"));
-            (self.tokenizer, self.tokenizer_refused) = (None, Some(error));
+        let rows = self.config.vocab_size;
+        let Some(tokenizer) = self.tokenizer.as_mut().filter(|tokenizer| tokenizer.vocab_size() > rows) else { return };
+        let found = tokenizer.vocab_size();
+        if let Some(beyond) = tokenizer.limit(rows) {
+            self.warnings.push(Warning::new(word!("tokenizer.tokens.beyond"), &listed_briefly(&beyond)));
+            return;
         }
+        let refusal = Refusal::new(word!("tokenizer.size.mismatch")).stage("bind").of(artifact);
+        let hint = "the tokenizer is of another model, or the weights are";
+        let error = refusal.expected(format!("at most {rows} tokens, added ones aside")).found(found).hint(hint).into();
+        self.warnings.push(Warning::of_error(&error, "tokenizer"));
+        (self.tokenizer, self.tokenizer_refused) = (None, Some(error));
     }
 
     /// The tokenizer, or an error that says why there is none.
@@ -239,6 +247,13 @@ impl Bundle {
     pub fn read_f32(&self, name: &str) -> Result<Vec<f32>> {
         self.pieces(name, PIECE_ELEMENTS)?.collect()
     }
+}
+
+/// At most eight names, then the number of the others.
+fn listed_briefly(names: &[String]) -> String {
+    let (first, rest) = names.split_at(names.len().min(MAX_NAMES));
+    let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+    first.join(", ") + &more
 }
 
 /// Why a text cannot be turned into ids.

@@ -340,6 +340,7 @@ codes! {
     "tensor.non-finite" => NonFinite, Core, "NaN or infinity in a tensor that is written; where they are allowed, a warning";
     "tokenizer.budget" => BadModelFile, Core, "patterns of a tokenizer that are too large or backtrack without end";
     "tokenizer.id.range" => BadModelFile, Core, "a special token's id outside the vocabulary";
+    "tokenizer.id.unused" => Warning, Core, "a pad, mask, cls or sep id that no token has: it is not used";
     "tokenizer.invalid" => BadModelFile, Core, "a tokenizer that cannot be made, or none";
     "tokenizer.merge.unknown-part" => BadModelFile, Core, "a merge of a part that is no token";
     "tokenizer.merges.missing" => BadModelFile, Core, "a BPE tokenizer without merges";
@@ -354,6 +355,7 @@ codes! {
     "tokenizer.text" => BadOption, Both, "a text that the tokenizer cannot encode";
     "tokenizer.token.byte-form" => BadModelFile, Core, "a byte token that is not <0x00> to <0xFF>";
     "tokenizer.token.duplicate" => BadModelFile, Core, "a token that stands twice";
+    "tokenizer.tokens.beyond" => Warning, Core, "added tokens beyond the rows of the embedding: a text that has one is refused";
     "tokenizer.tokens.missing" => BadModelFile, Core, "a tokenizer without tokens";
     "tokenizer.types.length" => BadModelFile, Core, "more or fewer types than tokens";
     "train.non-finite" => NonFinite, Core, "a loss or gradient norm that is NaN or infinite";

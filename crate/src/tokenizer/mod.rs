@@ -8,6 +8,7 @@ mod document;
 mod jinja;
 mod kind;
 mod parts;
+mod rows;
 mod split;
 mod templates;
 mod vocabulary;
@@ -166,7 +167,7 @@ impl Tokenizer {
             return text.chars().map(id).collect();
         }
         self.patterns.check(text)?;
-        self.split.encode(&self.inner, text)
+        self.in_use(self.split.encode(&self.inner, text)?)
     }
 
     /// Ids of `text` as the model expects a prompt: with the special tokens that its post-processor adds (often a beginning-of-text).
@@ -175,7 +176,7 @@ impl Tokenizer {
             return self.encode(text);
         }
         self.patterns.check(text)?;
-        Ok(self.inner.encode_fast(text, true).map_err(unencodable)?.get_ids().to_vec())
+        self.in_use(self.inner.encode_fast(text, true).map_err(unencodable)?.get_ids().to_vec())
     }
 
     /// What [`Self::encode_prompt`] puts in front of a text: nothing, or a beginning-of-text.
@@ -197,7 +198,7 @@ impl Tokenizer {
         }
         self.patterns.check(text)?;
         let encoding = self.inner.encode(text, false).map_err(unencodable)?;
-        Ok((encoding.get_ids().to_vec(), encoding.get_offsets().iter().map(|(start, _)| *start).collect()))
+        Ok((self.in_use(encoding.get_ids().to_vec())?, encoding.get_offsets().iter().map(|(start, _)| *start).collect()))
     }
 
     /// Text of `ids`, special tokens included.
@@ -232,7 +233,7 @@ impl Tokenizer {
         }
     }
 
-    /// Highest id + 1.
+    /// Highest id in use + 1.
     pub fn vocab_size(&self) -> usize {
         self.vocab_size
     }

@@ -4,6 +4,7 @@ mod adapter;
 mod adapter_logits;
 mod adapter_refused;
 mod adapter_saved;
+mod added_tokens;
 mod companions;
 mod config;
 mod config_edit;

@@ -104,6 +104,10 @@ fn gguf_without_a_tokenizer_has_none_and_a_wrong_one_is_refused() {
     let mut wrong = metadata();
     wrong.push(("tokenizer.ggml.bos_token_id".into(), GgufValue::of_u32(3)));
     assert_eq!(open(&wrong).unwrap_err().code(), "tokenizer.id.range");
+    // No text needs these.
+    let mut beside = metadata();
+    beside.extend(["padding", "mask", "cls"].map(|role| (format!("tokenizer.ggml.{role}_token_id"), GgufValue::of_u32(3))));
+    assert_eq!(open(&beside).unwrap().unwrap().record.pad, None);
     let rwkv = |tokens: &[&str]| {
         [("tokenizer.ggml.model", GgufValue::of_text("rwkv")), ("tokenizer.ggml.tokens", GgufValue::of_texts(tokens))]
             .map(|(key, value)| (key.to_string(), value))

@@ -7,7 +7,7 @@ use super::merge::{Merge, MergedAdapter};
 use super::pairs::{PREFIX, Parts, entry};
 use crate::bundle::decode::Encoding;
 use crate::bundle::names::{self, HEAD, Layout};
-use crate::bundle::open::{hf_tokenizer, or_refused};
+use crate::bundle::open::{TOKENIZER_FILES, hf_tokenizer, or_refused};
 use crate::bundle::provenance::sha256_of;
 use crate::bundle::receipt_parts::ReceiptFile;
 use crate::bundle::refusal::{Warning, known_mark};
@@ -56,7 +56,7 @@ pub(in crate::bundle) fn merge_adapter(bundle: &mut Bundle, files: Vec<Box<dyn B
         bundle.config.vocab_size = rows;
         bundle.warnings.extend(of_tokenizer);
         if own.is_some() || refused.is_some() {
-            bundle.set_tokenizer(own, refused);
+            bundle.set_tokenizer(own, refused, TOKENIZER_FILES[0]);
         }
     }
     bundle.warnings.extend(told);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{PortableTokenizerBinding, UNNAMED};
 use crate::bundle::gguf::{GgufFile, GgufValue};
-use crate::bundle::gguf_tokenizer::{NONE, check_tokenizer, end_ids, tokenizer_parts};
+use crate::bundle::gguf_tokenizer::{NONE, check_tokenizer, end_ids, pad_id, tokenizer_parts};
 use crate::bundle::state::{AssetFormat, TokenizerFamily, TokenizerRecord};
 use crate::error::Result;
 use crate::tokenizer::PartsModel;
@@ -46,7 +46,7 @@ impl PortableTokenizerBinding {
             add_eos: flag("tokenizer.ggml.add_eos_token"),
             bos: id("tokenizer.ggml.bos_token_id"),
             eos: end_ids(file),
-            pad: id("tokenizer.ggml.padding_token_id"),
+            pad: pad_id(file),
             unk: id("tokenizer.ggml.unknown_token_id"),
         };
         let mut templates = BTreeMap::new();

@@ -1,0 +1,35 @@
+//! Added tokens beyond the rows of the embedding.
+
+use super::{Tokenizer, unencodable};
+use crate::error::Result;
+
+impl Tokenizer {
+    /// Takes the added tokens whose ids are not below `rows` out of use: a text that has one is refused from then on, and none of them begins,
+    /// ends or pads a text. Gives their texts in the order of their ids; `None`, and no change, where a token of the vocabulary itself is beyond
+    /// the rows.
+    pub(crate) fn limit(&mut self, rows: usize) -> Option<Vec<String>> {
+        let beyond = |id: u32| usize::try_from(id).is_ok_and(|id| id >= rows);
+        let added = self.inner.get_added_vocabulary().get_added_tokens_decoder();
+        let listed = self.inner.get_vocab(true).into_iter().filter(|(_, id)| beyond(*id));
+        let mut tokens: Vec<(u32, String)> = listed.map(|(text, id)| (id, text)).collect();
+        if !tokens.iter().all(|(id, _)| added.contains_key(id)) {
+            return None;
+        }
+        tokens.sort_unstable();
+        self.vocab_size = self.vocab_size.min(rows);
+        for ids in [&mut self.bos, &mut self.prefix, &mut self.eos] {
+            ids.retain(|&id| !beyond(id));
+        }
+        self.pad = self.pad.filter(|&id| !beyond(id));
+        Some(tokens.into_iter().map(|(_, text)| text).collect())
+    }
+
+    /// The ids of a text, refused where one is that of a token out of use.
+    pub(super) fn in_use(&self, ids: Vec<u32>) -> Result<Vec<u32>> {
+        let Some(id) = ids.iter().copied().find(|&id| usize::try_from(id).is_ok_and(|id| id >= self.vocab_size)) else { return Ok(ids) };
+        let (token, rows) = (self.inner.id_to_token(id).unwrap_or_default(), self.vocab_size);
+        Err(unencodable(format!(
+            "the embedding has {rows} rows, and none for the token {token:?} with the id {id}: take it out of the text"
+        )))
+    }
+}
