@@ -2,26 +2,25 @@
 
 use std::collections::BTreeSet;
 
+use super::hf_folder::INDEX;
 use super::names;
-use super::refusal::Warning;
-use super::tensors::{Bundle, unreadable};
+use super::refusal::{Warning, shown};
+use super::source::base_name;
+use super::tensors::{Bundle, MAX_NAMES, unreadable};
 use crate::error::{Error, Refusal, Result, Word, word};
 
 impl Bundle {
     /// Compares the tensors with those that the model has, given as name and shape. An absent tensor, one without a place inside a block of the
-    /// model, another shape and a dtype without a decoder are refused, all of them together. Tensors elsewhere that the model has no place for
+    /// model, another shape and a dtype without a decoder are refused, all of them together; of absent tensors eight, then their number. Tensors elsewhere that the model has no place for
     /// are left out with a warning each.
     pub fn fit(&mut self, planned: &[(String, Vec<usize>)]) -> Result<()> {
         let mut names: Vec<&(String, Vec<usize>)> = planned.iter().collect();
         names.sort();
         let wanted: BTreeSet<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
         let mut refusals: Vec<Refusal> = Vec::new();
-        let first = self.files.first().map_or("", |file| file.name()).to_string();
-        for (name, shape) in names.iter().filter(|(name, _)| !self.entries.contains_key(name)) {
-            refusals
-                .push(Refusal::new(word!("model.tensor.missing")).of(&first).subject(name).expected(format!("{shape:?}")).found("none"));
-        }
         let left: Vec<String> = self.entries.keys().filter(|name| !wanted.contains(name.as_str())).cloned().collect();
+        let absent: Vec<&(String, Vec<usize>)> = names.iter().filter(|(name, _)| !self.entries.contains_key(name)).copied().collect();
+        refusals.extend(self.missing(&absent, &left));
         let inside = |name: &str| names::block_of(name).is_some_and(|block| block < self.config.num_hidden_layers);
         for name in left.iter().filter(|name| inside(name)) {
             let artifact = self.files[self.entries[name].source].name();
@@ -46,6 +45,44 @@ impl Bundle {
         }
         Ok(())
     }
+}
+
+impl Bundle {
+    /// The refusals of tensors that are `absent`, given as name and shape: at most eight, each with the nearest of the names that are `left`,
+    /// and one with the number of the others.
+    fn missing(&self, absent: &[&(String, Vec<usize>)], left: &[String]) -> Vec<Refusal> {
+        let artifact = self.weights_artifact();
+        let refusal = || Refusal::new(word!("model.tensor.missing")).of(artifact).found("none");
+        let (first, rest) = absent.split_at(absent.len().min(MAX_NAMES));
+        let one = |(name, shape): &&(String, Vec<usize>)| {
+            let refusal = refusal().subject(name).expected(format!("{shape:?}"));
+            match nearest(name, left) {
+                Some(near) => refusal.hint(format!("the nearest name there is {}", shown(near))),
+                None => refusal,
+            }
+        };
+        let more = (!rest.is_empty()).then(|| refusal().expected(format!("{} more tensors of the model", rest.len())));
+        first.iter().map(one).chain(more).collect()
+    }
+
+    /// The name of the file that lists the tensors: the one with weights, or of several their index, or the first of them.
+    fn weights_artifact(&self) -> &str {
+        let index = self.files.iter().map(|file| base_name(file.name())).find(|name| *name == INDEX);
+        match (self.weight_files().as_slice(), index) {
+            ([only], _) => only,
+            (_, Some(index)) => index,
+            ([first, ..], None) => first,
+            ([], None) => self.files.first().map_or("", |file| base_name(file.name())),
+        }
+    }
+}
+
+/// The name that ends most like `name`, part by part, and of those the one that begins most like it; none where even the last parts differ.
+fn nearest<'a>(name: &str, names: &'a [String]) -> Option<&'a str> {
+    let alike = |other: &str| name.rsplit('.').zip(other.rsplit('.')).take_while(|(a, b)| a == b).count();
+    let begins = |other: &str| name.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
+    let near = names.iter().filter(|other| alike(other) > 0);
+    near.max_by_key(|other| (alike(other), begins(other))).map(String::as_str)
 }
 
 /// Refuses weights with NaN or infinite values, all tensors at once: `counts` are those of each tensor that was read.

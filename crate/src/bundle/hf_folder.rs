@@ -10,6 +10,7 @@ use super::names::{self, Layout};
 use super::open::{
     Files, MAX_DOCUMENT_BYTES, OpenOptions, TOKENIZER_FILES, Taken, document, find, hf_tokenizer, or_refused, pickle, same_bytes, unused,
 };
+use super::prefixes::settle_prefix;
 use super::provenance::{Base, BaseFile};
 use super::refusal::Warning;
 use super::safetensors::SafetensorsFile;
@@ -18,7 +19,8 @@ use super::tensors::{Bundle, Entry, SourceFormat, narrow};
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
 
-const INDEX: &str = "model.safetensors.index.json";
+/// The list of shards, and of the tensors in them.
+pub(super) const INDEX: &str = "model.safetensors.index.json";
 
 /// Opens a folder that has a `config.json`.
 pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle> {
@@ -49,6 +51,7 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
             });
         }
     }
+    warnings.extend(settle_prefix(&mut entries, config.architecture));
     let used: BTreeSet<usize> = shards.iter().map(|(at, _)| *at).collect();
     warnings.extend(unused(&files, &used, |name| name.ends_with(".safetensors") || name.ends_with(".gguf")));
     settle_vocabulary(&mut config, &entries, files[shards.first().map_or(0, |s| s.0)].name(), &mut warnings)?;

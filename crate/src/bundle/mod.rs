@@ -30,6 +30,7 @@ mod names;
 mod open;
 mod paired_rows;
 mod pieces;
+mod prefixes;
 mod provenance;
 mod receipt;
 mod receipt_parts;

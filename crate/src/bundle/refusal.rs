@@ -39,6 +39,11 @@ impl Warning {
             }
             "bundle.unused" => format!("{subject} is beside the model and not used"),
             "model.tensor.extra" => format!("the model has no place for the tensor {subject}: it is left out"),
+            "model.tensor.prefix" => {
+                format!(
+                    "the tensors have other prefixes than those of their family, as {subject} has: they are read under their family's names"
+                )
+            }
             "model.tied.copy" => format!("{subject} equals the input embedding: one copy is kept"),
             "adapter.untied" => format!("{subject} is tied to a tensor that the adapter changes: it goes on with values of its own"),
             "adapter.vocabulary" => {
@@ -62,7 +67,9 @@ impl Warning {
             "adapter.rank.large" => format!("the rank of {subject} is larger than the smaller side of its matrix"),
             "model.vocab.padded" => format!("{subject} has more rows than the vocabulary: they are kept, as tokens that never occur"),
             "tokenizer.tokens.beyond" => {
-                format!("the embedding has no row for the added tokens {subject}: they end and pad no text, and one that has them is refused")
+                format!(
+                    "the embedding has no row for the added tokens {subject}: they end and pad no text, and one that has them is refused"
+                )
             }
             "tokenizer.id.unused" => format!("no token has the {subject} id that the files state: it is not used"),
             "tensor.non-finite" => format!("{subject} has values that are NaN or infinite"),

@@ -241,6 +241,7 @@ codes! {
     "model.tensor.extra" => Warning, Core, "a tensor outside the blocks that has no place in the model: it is left out";
     "model.tensor.missing" => BadModelFile, Core, "a tensor of the model is absent";
     "model.tensor.name-twice" => BadModelFile, Core, "two tensors of one name";
+    "model.tensor.prefix" => Warning, Core, "names of tensors with a common prefix too many or too few: they are read under their family's names";
     "model.tensor.shape" => BadModelFile, Core, "a tensor of another shape than the configuration says";
     "model.tensor.unexpected" => BadModelFile, Core, "a tensor inside a block that has no place in the model";
     "model.tied.conflict" => BadModelFile, Core, "a tied model whose head differs from its embedding";

@@ -49,8 +49,24 @@ fn findings_are_listed_all_at_once() {
     assert_eq!(findings(folder(&tensors)), expected.map(|(code, name)| (code, name.to_string())));
     let Err(Error::Refused(list)) = folder(&tensors).fit(&plan(&PLAN)) else { panic!("not refused") };
     assert_eq!((list[3].expected.as_deref(), list[3].found.as_deref()), (Some("[3, 4]"), Some("[3, 5]")));
-    assert_eq!(list[0].artifact, "config.json");
+    assert_eq!(list[0].artifact, "model.safetensors", "a finding is about the file that lists the tensors");
     assert_eq!(list[3].artifact, "model.safetensors");
+}
+
+/// Every layer but the first is absent, and one name of it has another spelling.
+#[test]
+fn absent_tensors_are_listed_eight_long_with_the_nearest_names() {
+    let parts = ["gate", "up", "down"];
+    let layers: Vec<(String, Vec<usize>)> =
+        (0..4).flat_map(|layer| parts.map(|part| (format!("model.layers.{layer}.mlp.{part}_proj.weight"), vec![4, 4]))).collect();
+    let mut bundle = folder(&[of("model.embed_tokens.weight", &[3, 4]), of("model.decoder.1.mlp.up_proj.weight", &[4, 4])]);
+    let Err(Error::Refused(list)) = bundle.fit(&layers) else { panic!("not refused") };
+    assert_eq!(list.len(), 9);
+    assert!(list.iter().all(|refusal| refusal.code == "model.tensor.missing" && refusal.artifact == "model.safetensors"));
+    assert_eq!(list[7].subject.as_deref(), Some("model.layers.2.mlp.gate_proj.weight"), "in the order of the names");
+    assert_eq!((list[8].subject.as_deref(), list[8].expected.as_deref()), (None, Some("4 more tensors of the model")));
+    let up = list.iter().find(|refusal| refusal.subject.as_deref() == Some("model.layers.1.mlp.up_proj.weight")).unwrap();
+    assert_eq!(up.hint.as_deref(), Some("the nearest name there is model.decoder.1.mlp.up_proj.weight"));
 }
 
 #[test]

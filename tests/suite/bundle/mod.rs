@@ -16,6 +16,7 @@ mod generated;
 mod gguf;
 mod gguf_keys;
 mod pieces;
+mod prefixes;
 mod quants;
 mod tokenizer_binding;
 mod tokenizer_of_gguf;

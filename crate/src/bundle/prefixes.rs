@@ -1,0 +1,43 @@
+//! Names of tensors with a common prefix too many or too few, as wrappers of training programs and bare inner models leave them.
+
+use super::names;
+use super::refusal::Warning;
+use super::tensors::Entry;
+use crate::config::Architecture;
+use crate::error::word;
+
+/// Parts of a name that only wrappers put there: of parallel and compiled models, and of blocks that are computed twice or in shards.
+const WRAPPERS: [&str; 5] = ["module", "_orig_mod", "_forward_module", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"];
+
+/// Gives the tensors of a folder the names of their family where theirs differ by a common prefix alone, and tells so once, by the name of the
+/// input embedding there. The embedding shows the prefix; where it stands twice or not at all, or others do not share its prefix, every name
+/// stays.
+pub(super) fn settle_prefix(entries: &mut [Entry], architecture: Architecture) -> Option<Warning> {
+    let (own, table) = names::embedding(architecture).split_at(names::embedding(architecture).find('.')? + 1);
+    let plain: Vec<String> = entries.iter().map(|entry| unwrapped(&entry.name)).collect();
+    let found = plain.iter().enumerate().filter_map(|(at, name)| Some((at, name.strip_suffix(table)?)));
+    let mut found = found.filter(|(_, prefix)| prefix.is_empty() || prefix.ends_with('.'));
+    let (Some((embedding, prefix)), None) = (found.next(), found.next()) else { return None };
+    let is_head = |name: &str| name.strip_suffix(names::HEAD).is_some_and(|before| before.is_empty() || before.ends_with('.'));
+    let shared = |name: &String| is_head(name) || name.starts_with(prefix) && !(prefix.is_empty() && name.starts_with(own));
+    if !plain.iter().all(shared) {
+        return None;
+    }
+    let renamed = |name: &String| match name.strip_prefix(prefix) {
+        _ if is_head(name) => names::HEAD.to_string(),
+        Some(rest) => format!("{own}{rest}"),
+        None => name.clone(),
+    };
+    let new: Vec<String> = plain.iter().map(renamed).collect();
+    if new.iter().zip(entries.iter()).all(|(name, entry)| *name == entry.name) {
+        return None;
+    }
+    let told = entries.get(embedding).map(|entry| Warning::new(word!("model.tensor.prefix"), &entry.stored_name));
+    entries.iter_mut().zip(new).for_each(|(entry, name)| entry.name = name);
+    told
+}
+
+/// The name without the parts of wrappers.
+fn unwrapped(name: &str) -> String {
+    name.split('.').filter(|part| !WRAPPERS.contains(part)).collect::<Vec<_>>().join(".")
+}
