@@ -114,8 +114,10 @@ pub fn model_sources(path: &Path) -> Result<Vec<Box<dyn ByteSource>>> {
         let of_run = |p: &Path| [MANIFEST, "optimizer.safetensors"].contains(&file_name(p).as_str());
         let weights = all.iter().any(|p| has_ending(p, &["gguf", "safetensors"]));
         // Pickles are refused by name where nothing else has weights.
-        let read =
-            |p: &Path| has_ending(p, &["gguf", "json", "safetensors", "jinja"]) || !weights && has_ending(p, &["bin", "pt", "pth", "ckpt"]);
+        // The documents of a tokenizer go with the model.
+        let of_tokenizer = |p: &Path| ["tokenizer.model", "merges.txt"].contains(&file_name(p).as_str());
+        let of_model = |p: &Path| has_ending(p, &["gguf", "json", "safetensors", "jinja"]) || of_tokenizer(p);
+        let read = |p: &Path| of_model(p) || !weights && has_ending(p, &["bin", "pt", "pth", "ckpt"]);
         paths = all.into_iter().filter(|p| read(p) && !of_run(p)).collect();
         if paths.is_empty() {
             return Err(RunError::Usage(format!(

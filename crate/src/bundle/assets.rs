@@ -43,6 +43,7 @@ impl ModelAssets {
             let made = assets.generation(&assets.documents).unwrap_or_default();
             assets.documents.push((GENERATION.to_string(), made));
         }
+        assets.documents.extend(bundle.tokenizer_documents.iter().cloned());
         assets.warnings.clone_from(&bundle.warnings);
         assets.kept = bundle.attached().map(|adapter| adapter.unknown.clone()).unwrap_or_default();
         assets.tokenizer_refused = bundle.tokenizer_refused().cloned();

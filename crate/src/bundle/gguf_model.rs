@@ -8,13 +8,12 @@ use super::gguf_config::config_from_gguf;
 use super::gguf_keys::check_keys;
 use super::gguf_tokenizer::{check_tokenizer, end_ids, tokenizer_parts};
 use super::names::{self, Layout};
-use super::open::{
-    Files, MAX_DOCUMENT_BYTES, OpenOptions, TOKENIZER_FILES, Taken, adapter, document, find, hf_tokenizer, or_refused, same_bytes, unused,
-};
+use super::open::{Files, MAX_DOCUMENT_BYTES, OpenOptions, Taken, adapter, document, find, or_refused, same_bytes, unused};
 use super::provenance::{Base, BaseFile};
 use super::refusal::Warning;
 use super::source::{ByteSource, base_name};
 use super::tensors::{Bundle, Entry, SourceFormat, dequantise, narrow};
+use super::tokenizer_files::{CARRIED_FILES, TOKENIZER_FILES, carried, hf_tokenizer};
 use crate::error::{Refusal, Result, word};
 use crate::tokenizer::Tokenizer;
 
@@ -91,7 +90,7 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> 
     };
     let mut tokenizer = or_refused(own(), &mut refused, &mut warnings)?;
     warnings.append(&mut of_ids);
-    let (mut generation, mut of_tokenizer) = (None, name.as_str());
+    let (mut generation, mut of_tokenizer, mut documents) = (None, name.as_str(), (Vec::new(), Vec::new()));
     if tokenizer.is_none() && find(&files, TOKENIZER_FILES[0]).is_some() {
         tokenizer = or_refused(hf_tokenizer(&files), &mut refused, &mut warnings)?;
         of_tokenizer = TOKENIZER_FILES[0];
@@ -100,15 +99,18 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> 
             tokenizer.add_eos(&end_ids(&file));
         }
         generation = document(&files, GENERATION, MAX_DOCUMENT_BYTES)?;
-        used.extend(TOKENIZER_FILES.iter().chain([&GENERATION]).filter_map(|name| find(&files, name)));
+        documents = carried(&files, tokenizer.as_ref())?;
+        used.extend(TOKENIZER_FILES.iter().chain(&CARRIED_FILES).chain([&GENERATION]).filter_map(|name| find(&files, name)));
     }
     warnings.extend(unused(&files, &used, |_| true));
+    warnings.append(&mut documents.1);
     let title = file.get("general.name").and_then(GgufValue::text).unwrap_or_default();
     let base = Base::new(title, SourceFormat::Gguf, sums);
     let mut bundle = Bundle::new(config, SourceFormat::Gguf, files, entries, warnings)?;
     bundle.base = base;
     bundle.selection = taken.report;
     bundle.set_tokenizer(tokenizer, refused, of_tokenizer);
+    bundle.tokenizer_documents = documents.0;
     bundle.add_generation_config(generation);
     Ok(bundle)
 }

@@ -7,15 +7,14 @@ use super::decode::Encoding;
 use super::hf_config::config_from_hf;
 use super::index::open_index;
 use super::names::{self, Layout};
-use super::open::{
-    Files, MAX_DOCUMENT_BYTES, OpenOptions, TOKENIZER_FILES, Taken, document, find, hf_tokenizer, or_refused, pickle, same_bytes, unused,
-};
+use super::open::{Files, MAX_DOCUMENT_BYTES, OpenOptions, Taken, document, find, or_refused, pickle, same_bytes, unused};
 use super::prefixes::settle_prefix;
 use super::provenance::{Base, BaseFile};
 use super::refusal::Warning;
 use super::safetensors::SafetensorsFile;
 use super::source::{ByteSource, base_name};
 use super::tensors::{Bundle, Entry, SourceFormat, narrow};
+use super::tokenizer_files::{TOKENIZER_FILES, carried, hf_tokenizer};
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
 
@@ -69,6 +68,9 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
     bundle.base = base;
     bundle.selection = taken.report;
     bundle.set_tokenizer(tokenizer, refused, TOKENIZER_FILES[0]);
+    let told;
+    (bundle.tokenizer_documents, told) = carried(&bundle.files, bundle.tokenizer.as_ref())?;
+    bundle.warnings.extend(told);
     bundle.warnings.extend(special_ids(&value, bundle.config.vocab_size));
     bundle.config_json = Some(config_json);
     bundle.add_generation_config(generation_config_json);

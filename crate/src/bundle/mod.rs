@@ -48,6 +48,7 @@ mod stream;
 mod sums;
 mod tensors;
 mod tokenizer_binding;
+mod tokenizer_files;
 mod transposed;
 mod verify;
 mod written;

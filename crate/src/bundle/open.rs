@@ -11,19 +11,16 @@ use super::source::{ByteSource, base_name, for_each_chunk, read_document};
 use super::state::{ModelStateTensorManifest, PortableModelImportRequest, SelectionReport, select};
 use super::tensors::{Bundle, Entry};
 use crate::error::{Error, Refusal, Result, word};
-use crate::tokenizer::Tokenizer;
 
 /// Files of one model.
 pub(super) type Files = Vec<Box<dyn ByteSource>>;
 
-/// Largest tokenizer.json.
-const MAX_TOKENIZER_BYTES: u64 = 256 << 20;
 /// Largest index, manifest, configuration or template.
 pub(super) const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
 
 /// Opens the files of one model: one GGUF file or its parts in any order, or the files of a Hugging Face folder by their names (`config.json`,
 /// `model.safetensors` or shards with their index, and if present `tokenizer.json`, `tokenizer_config.json`, `chat_template.jinja`,
-/// `generation_config.json`). Only the headers of the weights are read, except that the bytes of embedding and head are compared where they
+/// `generation_config.json`, and the documents of a tokenizer for other programs, which go with the model). Only the headers of the weights are read, except that the bytes of embedding and head are compared where they
 /// may be equal.
 pub fn open_bundle(files: Files) -> Result<Bundle> {
     open_bundle_with(files, OpenOptions::default())
@@ -170,22 +167,6 @@ pub(super) fn find(files: &Files, name: &str) -> Option<usize> {
 /// The bytes of the file `name`, if it is present.
 pub(super) fn document(files: &Files, name: &str, limit: u64) -> Result<Option<Vec<u8>>> {
     find(files, name).and_then(|at| files.get(at)).map(|file| read_document(file.as_ref(), limit)).transpose()
-}
-
-/// Documents of a tokenizer among the files.
-pub(super) const TOKENIZER_FILES: [&str; 4] = ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "special_tokens_map.json"];
-
-/// The tokenizer of `tokenizer.json` and the documents beside it, if there is one.
-pub(super) fn hf_tokenizer(files: &Files) -> Result<Option<Tokenizer>> {
-    let [json, settings, template, specials] = TOKENIZER_FILES;
-    let Some(json) = document(files, json, MAX_TOKENIZER_BYTES)? else { return Ok(None) };
-    let settings = document(files, settings, MAX_DOCUMENT_BYTES)?;
-    let template = document(files, template, MAX_DOCUMENT_BYTES)?;
-    let mut tokenizer = Tokenizer::from_hf(&json, settings.as_deref(), template.as_deref())?;
-    if let Some(bytes) = document(files, specials, MAX_DOCUMENT_BYTES)? {
-        tokenizer.add_asset(specials, bytes);
-    }
-    Ok(Some(tokenizer))
 }
 
 /// A tokenizer that was refused leaves the tensors usable; a file that cannot be read does not.

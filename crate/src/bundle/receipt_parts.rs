@@ -135,7 +135,8 @@ impl ReceiptFile {
             _ if name.ends_with(".state_dict.json") => "weights",
             (_, "safetensors" | "gguf") => "weights",
             ("config.json" | "generation_config.json", _) => "config",
-            ("tokenizer.json" | "tokenizer_config.json" | "special_tokens_map.json", _) => "tokenizer",
+            ("tokenizer.json" | "tokenizer_config.json" | "special_tokens_map.json", _)
+            | ("tokenizer.model" | "added_tokens.json" | "vocab.json" | "merges.txt", _) => "tokenizer",
             (_, "jinja") => "template",
             ("README.md", _) => "card",
             (MANIFEST_FILE, _) => "manifest",

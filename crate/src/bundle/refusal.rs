@@ -71,6 +71,9 @@ impl Warning {
                     "the embedding has no row for the added tokens {subject}: they end and pad no text, and one that has them is refused"
                 )
             }
+            "tokenizer.file.pointer" => {
+                format!("{subject} is a pointer of Git LFS and not carried: fetch the real file with git lfs pull")
+            }
             "tokenizer.id.unused" => format!("no token has the {subject} id that the files state: it is not used"),
             "tensor.non-finite" => format!("{subject} has values that are NaN or infinite"),
             "safetensors.field.unknown" | "adapter.field.unknown" => format!("the field {subject} is unknown and not used"),

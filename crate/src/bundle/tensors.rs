@@ -83,6 +83,8 @@ pub struct Bundle {
     pub config_json: Option<Vec<u8>>,
     /// `generation_config.json` byte for byte, if present.
     pub generation_config_json: Option<Vec<u8>>,
+    /// Documents of the tokenizer besides those that it holds itself, by name, byte for byte.
+    pub(super) tokenizer_documents: Vec<(String, Vec<u8>)>,
     /// What is unusual but allowed.
     pub warnings: Vec<Warning>,
     pub(super) files: Vec<Box<dyn ByteSource>>,
@@ -126,6 +128,7 @@ impl Bundle {
             selection: SelectionReport::default(),
             config_json: None,
             generation_config_json: None,
+            tokenizer_documents: Vec::new(),
             warnings,
             files,
             entries: map,

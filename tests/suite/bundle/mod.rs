@@ -19,5 +19,6 @@ mod pieces;
 mod prefixes;
 mod quants;
 mod tokenizer_binding;
+mod tokenizer_of_folder;
 mod tokenizer_of_gguf;
 mod unknown_type;

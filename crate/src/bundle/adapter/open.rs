@@ -7,13 +7,14 @@ use super::merge::{Merge, MergedAdapter};
 use super::pairs::{PREFIX, Parts, entry};
 use crate::bundle::decode::Encoding;
 use crate::bundle::names::{self, HEAD, Layout};
-use crate::bundle::open::{TOKENIZER_FILES, hf_tokenizer, or_refused};
+use crate::bundle::open::or_refused;
 use crate::bundle::provenance::sha256_of;
 use crate::bundle::receipt_parts::ReceiptFile;
 use crate::bundle::refusal::{Warning, known_mark};
 use crate::bundle::safetensors::{SafetensorsFile, SafetensorsTensor};
 use crate::bundle::source::{ByteSource, base_name};
 use crate::bundle::tensors::{Bundle, Entry, SourceFormat, narrow};
+use crate::bundle::tokenizer_files::{TOKENIZER_FILES, carried, hf_tokenizer};
 use crate::config::ModelConfig;
 use crate::error::{Error, Refusal, Result, word};
 
@@ -41,6 +42,7 @@ const MLX_WEIGHTS: &str = "adapters.safetensors";
 pub(in crate::bundle) fn merge_adapter(bundle: &mut Bundle, files: Vec<Box<dyn ByteSource>>, exact: bool, resize: bool) -> Result<()> {
     let (mut refused, mut of_tokenizer) = (None, Vec::new());
     let own = if resize { or_refused(hf_tokenizer(&files), &mut refused, &mut of_tokenizer)? } else { None };
+    let (documents, told_of_documents) = carried(&files, own.as_ref())?;
     let opened = Opened::of(bundle, files)?;
     let parts = opened.parts(bundle)?;
     untie(bundle, &parts);
@@ -57,6 +59,8 @@ pub(in crate::bundle) fn merge_adapter(bundle: &mut Bundle, files: Vec<Box<dyn B
         bundle.warnings.extend(of_tokenizer);
         if own.is_some() || refused.is_some() {
             bundle.set_tokenizer(own, refused, TOKENIZER_FILES[0]);
+            bundle.tokenizer_documents = documents;
+            bundle.warnings.extend(told_of_documents);
         }
     }
     bundle.warnings.extend(told);
