@@ -82,6 +82,33 @@ fn pre_tokenizers_differ_where_they_should() {
     assert_eq!((unknown.code(), unknown.to_string().contains("tekken")), ("tokenizer.model.unsupported", true));
 }
 
+/// The words that llama.cpp has for one rule give equal ids on a text in which the rules differ, and begin a text alike.
+#[test]
+fn other_words_for_a_rule_give_its_ids() {
+    let alike = [
+        ("gpt-2", &["phi-2", "mpt", "olmo", "jais", "exaone4", "gigachat", "roberta-bpe"][..]),
+        ("smollm", &["starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b"]),
+        ("qwen2", &["deepseek-r1-qwen", "megrez", "kormo", "stablelm2", "hunyuan", "grok-2"]),
+        ("llama-bpe", &["llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2"]),
+    ];
+    let text = "It's a 12345 b, WE'LL 67\n\n  x";
+    for (word, others) in alike {
+        let ids = |pre: &str| Tokenizer::from_parts(byte_level(pre)).unwrap().encode_prompt(text).unwrap();
+        for other in others {
+            assert_eq!(ids(other), ids(word), "{other}");
+        }
+    }
+    // Llama 3's expression, and no beginning of a text.
+    let plain = |pre: &str| Tokenizer::from_parts(byte_level(pre)).unwrap();
+    assert_eq!(plain("dbrx").encode(text).unwrap(), plain("llama-bpe").encode(text).unwrap());
+    assert_eq!((plain("smaug-bpe").prompt_prefix(), plain("pixtral").prompt_prefix()), (&[][..], &[1][..]));
+    for unknown in ["default", "absent", "tekken", "gpt-4o"] {
+        let error = Tokenizer::from_parts(byte_level(unknown)).unwrap_err();
+        assert_eq!(error.code(), "tokenizer.model.unsupported");
+        assert!(error.to_string().contains(unknown) && error.to_string().contains("tokenizer.json"), "{error}");
+    }
+}
+
 #[test]
 fn sentence_piece_ids_equal_sentencepiece() {
     let file = golden("tokenizers");

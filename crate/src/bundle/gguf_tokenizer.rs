@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::gguf::{GgufFile, GgufValue};
 use super::refusal::Warning;
 use crate::error::{Error, Refusal, Result, Word, word};
-use crate::tokenizer::{PartsModel, TokenizerParts};
+use crate::tokenizer::{PartsModel, TOKENIZER_JSON_SERVES, TokenizerParts};
 
 const KNOWN_MODELS: [&str; 6] = ["gpt2", "llama", "bert", "t5", "gemma4", "rwkv"];
 const UNUSED: u64 = 5;
@@ -46,7 +46,8 @@ pub(super) fn check_tokenizer(file: &GgufFile) -> Result<Vec<Warning>> {
         return Ok(Vec::new());
     }
     if !KNOWN_MODELS.contains(&model) {
-        return Err(refuse(word!("tokenizer.model.unsupported")).expected(KNOWN_MODELS.join(", ")).found(model).into());
+        let refusal = refuse(word!("tokenizer.model.unsupported")).expected(KNOWN_MODELS.join(", ")).found(model);
+        return Err(refusal.hint(TOKENIZER_JSON_SERVES).into());
     }
     let tokens = file.get("tokenizer.ggml.tokens").and_then(GgufValue::texts).ok_or_else(|| refuse(word!("tokenizer.tokens.missing")))?;
     check_lists(file, &tokens)?;
@@ -171,7 +172,10 @@ pub(super) fn tokenizer_parts(file: &GgufFile, name: &str) -> Result<Option<Toke
     let texts = |key: &str| utf8(file.get(key).and_then(GgufValue::texts).unwrap_or_default(), key);
     let flag = |key: &str| file.get(key).and_then(GgufValue::bool);
     let id = |key: &str| file.get(key).and_then(GgufValue::count).and_then(|id| u32::try_from(id).ok());
-    let unsupported = || refuse(word!("tokenizer.model.unsupported")).of(name).expected("gpt2, llama, rwkv of characters").found(model);
+    let unsupported = || {
+        let refusal = refuse(word!("tokenizer.model.unsupported")).of(name).expected("gpt2, llama, rwkv of characters").found(model);
+        refusal.hint(TOKENIZER_JSON_SERVES)
+    };
     match model {
         NONE => return Ok(None),
         "gpt2" | "llama" | "rwkv" => {}

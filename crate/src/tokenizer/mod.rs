@@ -8,6 +8,7 @@ mod document;
 mod jinja;
 mod kind;
 mod parts;
+mod pre;
 mod rows;
 mod split;
 mod templates;
@@ -23,6 +24,7 @@ use crate::error::{Error, Result, shown};
 pub use chat::{Conversation, Rendered};
 pub use date::Date;
 pub use kind::TokenizerKind;
+pub(crate) use parts::TOKENIZER_JSON_SERVES;
 pub use parts::{PartsModel, TokenizerParts};
 
 const TOKENIZER_FILE: &str = "tokenizer.json";

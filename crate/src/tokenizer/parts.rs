@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 
 use super::document::{Document, Model};
+use super::pre::{Pre, Split};
 use super::{TOKENIZER_FILE, bad};
 use crate::error::{Refusal, Result, word};
 
@@ -15,7 +16,7 @@ pub enum PartsModel {
     ByteLevelBpe {
         /// `left right`, best first.
         merges: Vec<String>,
-        /// `tokenizer.ggml.pre`: `gpt-2`, `smollm`, `llama-bpe` or `qwen2`.
+        /// `tokenizer.ggml.pre`: `gpt-2`, `smollm`, `llama-bpe`, `qwen2`, or another of llama.cpp's words for their rules.
         pre: String,
     },
     /// `tokenizer.ggml.model` = `llama`: pieces joined by the best score.
@@ -55,6 +56,10 @@ pub struct TokenizerParts {
     /// `tokenizer.chat_template.<name>`: name and text.
     pub named_templates: Vec<(String, String)>,
 }
+
+/// What to do about a vocabulary of a GGUF file whose rule is not built.
+pub(crate) const TOKENIZER_JSON_SERVES: &str =
+    "the model's tokenizer.json serves instead: give it together with the file, as a folder of both or, in a browser, as two files";
 
 pub(super) const NORMAL: i32 = 1;
 pub(super) const UNKNOWN: i32 = 2;
@@ -142,7 +147,7 @@ impl TokenizerParts {
 
     fn adds_bos(&self) -> bool {
         let default = match &self.model {
-            PartsModel::ByteLevelBpe { pre, .. } => is_llama_bpe(pre),
+            PartsModel::ByteLevelBpe { pre, .. } => Pre::of(pre).is_some_and(|rule| rule.whole),
             PartsModel::SentencePiece { .. } => true,
             PartsModel::Characters => false,
         };
@@ -231,22 +236,25 @@ impl TokenizerParts {
         let bytes = |use_regex: bool| json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": use_regex});
         let sequence = |first: Value, use_regex: bool| json!({"type": "Sequence", "pretokenizers": [first, bytes(use_regex)]});
         let pattern = |regex: &str| json!({"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": false});
-        let (normalizer, pre_tokenizer) = match pre {
-            "gpt-2" => (Value::Null, bytes(true)),
-            "smollm" => (Value::Null, sequence(json!({"type": "Digits", "individual_digits": true}), true)),
-            "qwen2" => (json!({"type": "NFC"}), sequence(pattern(QWEN2), false)),
-            _ if is_llama_bpe(pre) => (Value::Null, sequence(pattern(LLAMA_BPE), false)),
-            _ => {
-                let refusal = Refusal::new(word!("tokenizer.model.unsupported")).stage("bind").subject("tokenizer.ggml.pre");
-                return Err(refusal.expected("gpt-2, smollm, llama-bpe, qwen2").found(pre).into());
-            }
+        let Some(rule) = Pre::of(pre) else {
+            let refusal = Refusal::new(word!("tokenizer.model.unsupported")).stage("bind").subject("tokenizer.ggml.pre").found(pre);
+            return Err(refusal
+                .expected("gpt-2, smollm, llama-bpe, qwen2, or another word for their rules")
+                .hint(TOKENIZER_JSON_SERVES)
+                .into());
+        };
+        let (normalizer, pre_tokenizer) = match rule.split {
+            Split::Gpt2 => (Value::Null, bytes(true)),
+            Split::Digits => (Value::Null, sequence(json!({"type": "Digits", "individual_digits": true}), true)),
+            Split::Qwen2 => (json!({"type": "NFC"}), sequence(pattern(QWEN2), false)),
+            Split::Llama3 => (Value::Null, sequence(pattern(LLAMA_BPE), false)),
         };
         let mut pairs = Vec::with_capacity(merges.len());
         for merge in merges {
             let (left, right) = merge.split_once(' ').ok_or_else(|| bad("merges", format!("{merge:?} has no space")))?;
             pairs.push((left, right));
         }
-        let model = Model::new(self, pairs).ignoring_merges(is_llama_bpe(pre));
+        let model = Model::new(self, pairs).ignoring_merges(rule.whole);
         Ok(Rules { normalizer, pre_tokenizer, decoder: bytes(true), model })
     }
 }
@@ -257,10 +265,6 @@ struct Rules<'a> {
     pre_tokenizer: Value,
     decoder: Value,
     model: Model<'a>,
-}
-
-fn is_llama_bpe(pre: &str) -> bool {
-    matches!(pre, "llama-bpe" | "llama3" | "llama-v3")
 }
 
 /// A merge with what its rank depends on: score, id of the result, ids of its parts.
