@@ -1,9 +1,11 @@
 //! The documents of a tokenizer among the files of a model.
 
+use serde_json::Value;
+
 use super::open::{Files, MAX_DOCUMENT_BYTES, document, find};
 use super::refusal::{Warning, known_mark};
-use crate::error::{Result, word};
-use crate::tokenizer::Tokenizer;
+use crate::error::{Refusal, Result, word};
+use crate::tokenizer::{HfDocuments, SAVE_TOKENIZER, Tokenizer};
 
 /// Largest tokenizer.json.
 const MAX_TOKENIZER_BYTES: u64 = 256 << 20;
@@ -14,22 +16,40 @@ pub(super) const TOKENIZER_FILES: [&str; 4] = ["tokenizer.json", "tokenizer_conf
 /// Documents of a tokenizer for other programs, which go with the model.
 pub(super) const CARRIED_FILES: [&str; 4] = ["tokenizer.model", "added_tokens.json", "vocab.json", "merges.txt"];
 
-/// The tokenizer of `tokenizer.json` and the documents beside it, if there is one.
+/// The tokenizer of `tokenizer.json` and the documents beside it, or of `vocab.json` with `merges.txt`, if there is one. Other files of a
+/// tokenizer by themselves are refused by name.
 pub(super) fn hf_tokenizer(files: &Files) -> Result<Option<Tokenizer>> {
     let [json, settings, template, specials] = TOKENIZER_FILES;
-    let Some(json) = document(files, json, MAX_TOKENIZER_BYTES)? else { return Ok(None) };
-    let settings = document(files, settings, MAX_DOCUMENT_BYTES)?;
-    let template = document(files, template, MAX_DOCUMENT_BYTES)?;
-    let mut tokenizer = Tokenizer::from_hf(&json, settings.as_deref(), template.as_deref())?;
-    if let Some(bytes) = document(files, specials, MAX_DOCUMENT_BYTES)? {
-        tokenizer.add_asset(specials, bytes);
+    let [pieces, added, vocab, merges] = CARRIED_FILES;
+    let read = |name: &str| document(files, name, MAX_DOCUMENT_BYTES);
+    let config: Value = read("config.json")?.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+    let documents = HfDocuments {
+        tokenizer: document(files, json, MAX_TOKENIZER_BYTES)?,
+        settings: read(settings)?,
+        template: read(template)?,
+        specials: read(specials)?,
+        vocab: read(vocab)?,
+        merges: read(merges)?,
+        added: read(added)?,
+        model_type: config["model_type"].as_str().unwrap_or_default().to_string(),
+    };
+    let found = Tokenizer::from_documents_of(documents)?;
+    let alone = [pieces, vocab, merges].into_iter().find(|name| found.is_none() && find(files, name).is_some());
+    match alone {
+        Some(name) => {
+            let refusal = Refusal::new(word!("tokenizer.model.unsupported")).stage("bind").of(name).found(format!("{name} alone"));
+            Err(refusal.expected("tokenizer.json, or vocab.json with merges.txt").hint(SAVE_TOKENIZER).into())
+        }
+        None => Ok(found),
     }
-    Ok(Some(tokenizer))
 }
+
+/// Documents by name.
+pub(super) type Documents = Vec<(String, Vec<u8>)>;
 
 /// The documents of a tokenizer that `tokenizer` does not hold itself, by name, and the warnings of those that are pointers of Git LFS, which
 /// are no documents.
-pub(super) fn carried(files: &Files, tokenizer: Option<&Tokenizer>) -> Result<(Vec<(String, Vec<u8>)>, Vec<Warning>)> {
+pub(super) fn carried(files: &Files, tokenizer: Option<&Tokenizer>) -> Result<(Documents, Vec<Warning>)> {
     let own: Vec<String> = tokenizer.map(|tokenizer| tokenizer.assets().into_iter().map(|(name, _)| name).collect()).unwrap_or_default();
     let (mut documents, mut warnings) = (Vec::new(), Vec::new());
     for name in TOKENIZER_FILES.into_iter().skip(1).chain(CARRIED_FILES).filter(|name| !own.iter().any(|held| held == name)) {

@@ -6,7 +6,9 @@ mod chat;
 mod date;
 mod document;
 mod jinja;
+mod folder;
 mod kind;
+mod pairs;
 mod parts;
 mod pre;
 mod rows;
@@ -23,7 +25,9 @@ use crate::error::{Error, Result, shown};
 
 pub use chat::{Conversation, Rendered};
 pub use date::Date;
+pub(crate) use folder::HfDocuments;
 pub use kind::TokenizerKind;
+pub(crate) use pairs::SAVE_TOKENIZER;
 pub(crate) use parts::TOKENIZER_JSON_SERVES;
 pub use parts::{PartsModel, TokenizerParts};
 
@@ -68,26 +72,6 @@ fn unencodable(reason: impl ToString) -> Error {
 }
 
 impl Tokenizer {
-    /// From the files of a Hugging Face folder: `tokenizer.json`, and if present `tokenizer_config.json` and `chat_template.jinja`.
-    pub fn from_hf(tokenizer_json: &[u8], tokenizer_config: Option<&[u8]>, chat_template: Option<&[u8]>) -> Result<Self> {
-        let config: Value = match tokenizer_config {
-            Some(bytes) => serde_json::from_slice(bytes).map_err(|e| bad(CONFIG_FILE, e))?,
-            None => json!({}),
-        };
-        let mut assets = vec![(TOKENIZER_FILE.to_owned(), tokenizer_json.to_vec())];
-        if let Some(bytes) = tokenizer_config {
-            assets.push((CONFIG_FILE.to_owned(), bytes.to_vec()));
-        }
-        let template = match chat_template {
-            Some(bytes) => {
-                assets.push((TEMPLATE_FILE.to_owned(), bytes.to_vec()));
-                Some(std::str::from_utf8(bytes).map_err(|e| bad(TEMPLATE_FILE, e))?.to_owned())
-            }
-            None => templates::template_of(&config),
-        };
-        Self::assemble(&config, template, assets)
-    }
-
     /// From the vocabulary of a GGUF file; the files of a Hugging Face folder are made from it.
     pub fn from_parts(mut parts: TokenizerParts) -> Result<Self> {
         let (document, config) = (parts.tokenizer_json()?, parts.tokenizer_config());

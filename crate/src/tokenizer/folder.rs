@@ -1,0 +1,84 @@
+//! A tokenizer from the files of a Hugging Face folder.
+
+use serde_json::{Value, json};
+
+use super::{CONFIG_FILE, TEMPLATE_FILE, TOKENIZER_FILE, Tokenizer, bad, pairs, templates};
+use crate::error::Result;
+
+/// The documents of a tokenizer in a folder, as present.
+#[derive(Debug, Default)]
+pub(crate) struct HfDocuments {
+    /// `tokenizer.json`.
+    pub(crate) tokenizer: Option<Vec<u8>>,
+    /// `tokenizer_config.json`.
+    pub(crate) settings: Option<Vec<u8>>,
+    /// `chat_template.jinja`.
+    pub(crate) template: Option<Vec<u8>>,
+    /// `special_tokens_map.json`.
+    pub(crate) specials: Option<Vec<u8>>,
+    /// `vocab.json`.
+    pub(crate) vocab: Option<Vec<u8>>,
+    /// `merges.txt`.
+    pub(crate) merges: Option<Vec<u8>>,
+    /// `added_tokens.json`.
+    pub(crate) added: Option<Vec<u8>>,
+    /// `model_type` of `config.json`.
+    pub(crate) model_type: String,
+}
+
+impl Tokenizer {
+    /// From the files of a Hugging Face folder: `tokenizer.json`, and if present `tokenizer_config.json` and `chat_template.jinja`.
+    pub fn from_hf(tokenizer_json: &[u8], tokenizer_config: Option<&[u8]>, chat_template: Option<&[u8]>) -> Result<Self> {
+        let config = object(tokenizer_config, CONFIG_FILE)?;
+        Self::of_folder(tokenizer_json.to_vec(), &config, tokenizer_config, chat_template)
+    }
+
+    /// From the documents of a folder: `tokenizer.json`, or where there is none, `vocab.json` with `merges.txt`, of which one is made. `None`
+    /// without either.
+    ///
+    /// # Errors
+    /// `tokenizer.invalid` for documents that are none, and `tokenizer.model.unsupported` for a `vocab.json` of another class than those of
+    /// byte-level byte pair encoding.
+    pub(crate) fn from_documents_of(documents: HfDocuments) -> Result<Option<Self>> {
+        let HfDocuments { tokenizer, settings, template, specials, vocab, merges, added, model_type } = documents;
+        let mut config = object(settings.as_deref(), CONFIG_FILE)?;
+        let document = match (tokenizer, vocab, merges) {
+            (Some(document), vocab, merges) => {
+                if vocab.is_some() && merges.is_some() {
+                    // A checkpoint of a model that came without a tokenizer.json has the one that was made.
+                    pairs::fill_in(&mut config, &object(specials.as_deref(), pairs::SPECIALS)?, &model_type);
+                }
+                document
+            }
+            (None, Some(vocab), Some(merges)) => {
+                let specials = object(specials.as_deref(), pairs::SPECIALS)?;
+                pairs::fill_in(&mut config, &specials, &model_type);
+                pairs::Files { vocab: &vocab, merges: &merges, added: added.as_deref() }.tokenizer_json(&config, &specials, &model_type)?
+            }
+            _ => return Ok(None),
+        };
+        let mut made = Self::of_folder(document, &config, settings.as_deref(), template.as_deref())?;
+        if let Some(bytes) = specials {
+            made.add_asset(pairs::SPECIALS, bytes);
+        }
+        Ok(Some(made))
+    }
+
+    fn of_folder(document: Vec<u8>, config: &Value, settings: Option<&[u8]>, chat_template: Option<&[u8]>) -> Result<Self> {
+        let mut assets = vec![(TOKENIZER_FILE.to_owned(), document)];
+        assets.extend(settings.map(|bytes| (CONFIG_FILE.to_owned(), bytes.to_vec())));
+        let template = match chat_template {
+            Some(bytes) => {
+                assets.push((TEMPLATE_FILE.to_owned(), bytes.to_vec()));
+                Some(std::str::from_utf8(bytes).map_err(|e| bad(TEMPLATE_FILE, e))?.to_owned())
+            }
+            None => templates::template_of(config),
+        };
+        Self::assemble(config, template, assets)
+    }
+}
+
+/// The JSON of the document `name`; an empty object without it.
+fn object(bytes: Option<&[u8]>, name: &str) -> Result<Value> {
+    bytes.map_or_else(|| Ok(json!({})), |bytes| serde_json::from_slice(bytes).map_err(|e| bad(name, e)))
+}
