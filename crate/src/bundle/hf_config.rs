@@ -6,19 +6,43 @@ use super::config_check::{check, unsupported};
 use crate::config::{Architecture, ModelConfig, RopeScaling};
 use crate::error::{Refusal, Result, word};
 
-/// The model that a Hugging Face `config.json` describes.
+/// The model that a Hugging Face `config.json` describes, which must state its context.
 pub fn config_from_hf(json: &Value) -> Result<ModelConfig> {
+    let (config, taken) = config_of_weights(json)?;
+    match taken.first() {
+        Some((key, _)) => Err(missing(key)),
+        None => Ok(config),
+    }
+}
+
+/// The model that a `config.json` beside weights describes, and the keys that are absent and have a default in the family's publication, with
+/// that: early files have no context.
+pub(super) fn config_of_weights(json: &Value) -> Result<(ModelConfig, Taken)> {
     let keys = Keys(json.as_object().ok_or_else(|| wrong("config.json", "an object", json))?);
+    let mut taken = Vec::new();
     let model_type = keys.text("model_type")?.ok_or_else(|| missing("model_type"))?;
     keys.refuse_features()?;
     let config = match model_type {
-        "llama" | "mistral" | "qwen2" | "qwen3" => llama(&keys, model_type)?,
-        "gpt2" => gpt2(&keys)?,
+        "llama" | "mistral" | "qwen2" | "qwen3" => llama(&keys, model_type, &mut taken)?,
+        "gpt2" => gpt2(&keys, &mut taken)?,
         _ => return Err(unsupported("model_type", model_type, "llama, mistral, qwen2, qwen3, gpt2")),
     };
     check(&config)?;
-    Ok(config)
+    Ok((config, taken))
 }
+
+/// The context of a family where its configuration states none (transformers, `configuration_<family>.py`).
+fn published_context(model_type: &str) -> usize {
+    match model_type {
+        "mistral" => 131_072,
+        "qwen2" | "qwen3" => 32_768,
+        "gpt2" => 1024,
+        _ => 2048,
+    }
+}
+
+/// Keys that are absent, with the values that stand for them.
+type Taken = Vec<(&'static str, usize)>;
 
 struct Keys<'a>(&'a Map<String, Value>);
 
@@ -55,6 +79,15 @@ impl<'a> Keys<'a> {
 
     fn need(&self, key: &str) -> Result<usize> {
         self.count(key)?.ok_or_else(|| missing(key))
+    }
+
+    /// The context, or that of the family's publication.
+    fn context(&self, key: &'static str, model_type: &str, taken: &mut Taken) -> Result<usize> {
+        Ok(self.count(key)?.unwrap_or_else(|| {
+            let context = published_context(model_type);
+            taken.push((key, context));
+            context
+        }))
     }
 
     /// Refuses features that change the arithmetic and are not supported in any family.
@@ -130,7 +163,7 @@ impl<'a> Keys<'a> {
     }
 }
 
-fn llama(keys: &Keys<'_>, model_type: &str) -> Result<ModelConfig> {
+fn llama(keys: &Keys<'_>, model_type: &str, taken: &mut Taken) -> Result<ModelConfig> {
     let activation = keys.text("hidden_act")?.unwrap_or("silu");
     if !matches!(activation, "silu" | "swish") {
         return Err(unsupported("hidden_act", activation, "silu"));
@@ -140,7 +173,7 @@ fn llama(keys: &Keys<'_>, model_type: &str) -> Result<ModelConfig> {
         return Err(unsupported("attention_bias", true, "false (biases on q, k and v: model_type qwen2)"));
     }
     let (hidden_size, heads) = (keys.need("hidden_size")?, keys.need("num_attention_heads")?);
-    let context = keys.need("max_position_embeddings")?;
+    let context = keys.context("max_position_embeddings", model_type, taken)?;
     keys.refuse_sliding_window(model_type, context)?;
     let (rope_theta, rope_scaling) = keys.rope()?;
     Ok(ModelConfig {
@@ -176,7 +209,7 @@ fn head_dim(stated: Option<usize>, hidden_size: usize, heads: usize) -> Result<u
     }
 }
 
-fn gpt2(keys: &Keys<'_>) -> Result<ModelConfig> {
+fn gpt2(keys: &Keys<'_>, taken: &mut Taken) -> Result<ModelConfig> {
     let activation = keys.text("activation_function")?.unwrap_or("gelu_new");
     if !matches!(activation, "gelu_new" | "gelu_pytorch_tanh" | "gelu_fast") {
         return Err(unsupported("activation_function", activation, "gelu_new"));
@@ -198,7 +231,7 @@ fn gpt2(keys: &Keys<'_>) -> Result<ModelConfig> {
         num_attention_heads: heads,
         num_key_value_heads: heads,
         head_dim: head_dim(None, hidden_size, heads)?,
-        max_position_embeddings: keys.need("n_positions")?,
+        max_position_embeddings: keys.context("n_positions", "gpt2", taken)?,
         norm_eps: keys.number("layer_norm_epsilon")?.unwrap_or(1e-5),
         rope_theta: 10_000.0,
         rope_scaling: RopeScaling::Default,

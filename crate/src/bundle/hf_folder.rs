@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::config_check::check;
 use super::decode::Encoding;
-use super::hf_config::config_from_hf;
+use super::hf_config::config_of_weights;
 use super::index::open_index;
 use super::names::{self, Layout};
 use super::open::{Files, MAX_DOCUMENT_BYTES, OpenOptions, Taken, document, find, or_refused, pickle, same_bytes, unused};
@@ -26,8 +26,10 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
     let config_json = document(&files, "config.json", MAX_DOCUMENT_BYTES)?.unwrap_or_default();
     let value: serde_json::Value = serde_json::from_slice(&config_json)
         .map_err(|e| Error::from(Refusal::new(word!("bundle.config.json")).of("config.json").expected("JSON").found(e)))?;
-    let mut config = config_from_hf(&value)?;
+    let (mut config, taken) = config_of_weights(&value)?;
     let (shards, mut warnings) = open_weights(&files)?;
+    let default = |(key, stands): &(&str, usize)| Warning::new(word!("model.config.default"), &format!("{key}: {stands}"));
+    warnings.extend(taken.iter().map(default));
     let listed =
         shards.iter().flat_map(|(_, file)| &file.tensors).map(|tensor| (tensor.name.as_str(), tensor.dtype.clone(), &tensor.shape[..]));
     let taken = Taken::of(listed, options.request.as_ref(), "config.json", &mut warnings)?;

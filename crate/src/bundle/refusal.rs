@@ -39,6 +39,9 @@ impl Warning {
             }
             "bundle.unused" => format!("{subject} is beside the model and not used"),
             "model.tensor.extra" => format!("the model has no place for the tensor {subject}: it is left out"),
+            "model.config.default" => {
+                format!("config.json does not state a key that its family has a default for, which is taken: {subject}")
+            }
             "model.tensor.prefix" => {
                 format!(
                     "the tensors have other prefixes than those of their family, as {subject} has: they are read under their family's names"

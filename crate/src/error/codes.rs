@@ -228,6 +228,7 @@ codes! {
     "manifest.version" => BadModelFile, Core, "a manifest of a newer version of tabtune";
     "model.arch.unsupported" => UnsupportedArch, Core, "a model family that tabtune does not have";
     "model.config.context" => UnsupportedArch, Core, "a context other than 1 to 2^24 tokens";
+    "model.config.default" => Warning, Core, "a key that config.json does not state: the default of the family's publication is taken";
     "model.config.heads" => UnsupportedArch, Core, "no head, or heads of no values";
     "model.config.kv-heads" => UnsupportedArch, Core, "key and value heads that do not divide the heads";
     "model.config.layers" => UnsupportedArch, Core, "other than 1 to 512 layers";

@@ -1,8 +1,10 @@
 //! `config.json` ⇄ ModelConfig.
 
 use serde_json::{Value, json};
-use tabtune::bundle::{config_from_hf, config_to_hf};
+use tabtune::bundle::{config_from_hf, config_to_hf, open_bundle};
 use tabtune::config::{Architecture, RopeScaling};
+
+use super::files::{file, safetensors};
 
 fn llama() -> Value {
     json!({"model_type": "llama", "vocab_size": 32, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2,
@@ -21,6 +23,31 @@ fn llama_config_is_read() {
     assert!(!config.tie_word_embeddings && !config.attention_bias && !config.qk_norm);
     let wide = config_from_hf(&with(llama(), "head_dim", json!(8))).unwrap();
     assert_eq!(wide.head_dim, 8);
+}
+
+/// The defaults of transformers 4.57, and only beside weights: a new model states its context.
+#[test]
+fn a_context_that_is_not_stated_is_that_of_the_publication() {
+    let gpt2 = json!({"model_type": "gpt2", "vocab_size": 3, "n_embd": 4, "n_layer": 1, "n_head": 1, "layer_norm_epsilon": 1e-5});
+    let mut early = llama();
+    early.as_object_mut().unwrap().remove("max_position_embeddings");
+    let qwen = with(early.clone(), "model_type", json!("qwen2"));
+    let mistral = with(with(early.clone(), "model_type", json!("mistral")), "sliding_window", Value::Null);
+    let cases = [
+        (early.clone(), "max_position_embeddings", 2048),
+        (with(early, "max_position_embeddings", Value::Null), "max_position_embeddings", 2048),
+        (qwen, "max_position_embeddings", 32_768),
+        (mistral, "max_position_embeddings", 131_072),
+        (gpt2, "n_positions", 1024),
+    ];
+    for (config, key, context) in cases {
+        let files = || vec![file("config.json", config.to_string()), file("model.safetensors", safetensors(&[]))];
+        let bundle = open_bundle(files()).unwrap();
+        assert_eq!(bundle.config.max_position_embeddings, context);
+        assert_eq!((bundle.warnings[0].code, &bundle.warnings[0].subject), ("model.config.default", &format!("{key}: {context}")));
+        assert!(bundle.warnings[0].message().contains("default"));
+        assert_eq!(config_from_hf(&config).unwrap_err().code(), "bundle.config.key-missing");
+    }
 }
 
 #[test]
