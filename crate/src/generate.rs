@@ -105,8 +105,10 @@ pub struct Generator {
     config: GenerateConfig,
     cache: KvCache,
     pending: Vec<i32>,
+    /// The prompt and what was generated after it.
     ids: Vec<u32>,
-    shown: String,
+    /// The text of `ids` so far; that of the prompt is known from the first token on.
+    shown: Option<String>,
     stop: Vec<u32>,
     generated: usize,
     key: [u32; 2],
@@ -136,8 +138,8 @@ impl Generator {
             config,
             cache: KvCache::default(),
             pending,
-            ids: Vec::new(),
-            shown: String::new(),
+            ids: prompt.to_vec(),
+            shown: None,
             stop,
             generated: 0,
             key,
@@ -230,13 +232,31 @@ impl Generator {
         Ok(kept.last().copied().unwrap_or(first))
     }
 
-    /// The text that the newest token adds. A character that is split over tokens appears with the last of them.
+    /// The text that the newest token adds after the prompt. A character that is split over tokens appears with the last of them.
     fn added_text(&mut self, tokenizer: &Tokenizer) -> Result<String> {
+        let shown = match self.shown.take() {
+            Some(shown) => shown,
+            None => self.prompt_text(tokenizer)?,
+        };
         let text = tokenizer.decode(&self.ids)?;
         let complete = text.trim_end_matches('\u{FFFD}');
-        let added = complete.strip_prefix(self.shown.as_str()).unwrap_or("").to_string();
-        self.shown.push_str(&added);
+        let rest = complete.strip_prefix(shown.as_str()).or_else(|| complete.strip_prefix(shown.trim_end_matches('\u{FFFD}')));
+        let added = rest.unwrap_or("").to_string();
+        self.shown = Some(if added.is_empty() { shown } else { complete.to_string() });
         Ok(added)
+    }
+
+    /// The text of the prompt, of which ids without a token are left out. Special tokens alone are no text: what follows them begins one, and
+    /// a vocabulary that writes a space before each word leaves it out there.
+    fn prompt_text(&mut self, tokenizer: &Tokenizer) -> Result<String> {
+        let newest = self.ids.pop();
+        self.ids.retain(|&id| tokenizer.has(id) && usize::try_from(id).is_ok_and(|id| id < tokenizer.vocab_size()));
+        if self.ids.iter().all(|&id| tokenizer.is_special(id)) {
+            self.ids.clear();
+        }
+        let text = tokenizer.decode(&self.ids)?;
+        self.ids.extend(newest);
+        Ok(text)
     }
 }
 

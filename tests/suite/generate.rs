@@ -4,7 +4,7 @@ use tabtune::config::{ModelConfig, Precision};
 use tabtune::generate::{End, GenerateConfig, Generator};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
-use tabtune::tokenizer::Tokenizer;
+use tabtune::tokenizer::{PartsModel, Tokenizer, TokenizerParts};
 use tabtune_tests::{block_on, cpu};
 
 const TOKENS: usize = 48;
@@ -12,8 +12,12 @@ const TOKENS: usize = 48;
 const ROWS: usize = TOKENS + 13;
 
 fn model() -> Model {
+    model_of(ROWS)
+}
+
+fn model_of(rows: usize) -> Model {
     let config: ModelConfig =
-        serde_json::from_value(serde_json::json!({"architecture": "llama", "model_type": "llama", "vocab_size": ROWS,
+        serde_json::from_value(serde_json::json!({"architecture": "llama", "model_type": "llama", "vocab_size": rows,
         "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 4,
         "max_position_embeddings": 64, "norm_eps": 1e-5, "rope_theta": 10000.0, "rope_scaling": {"rope_type": "default"},
         "tie_word_embeddings": false, "attention_bias": false, "qk_norm": false, "initializer_range": 0.5}))
@@ -82,4 +86,47 @@ fn a_seed_is_one_that_javascript_holds() {
     let run = |seed| tabtune::config::TrainConfig { seed, ..Default::default() }.validate();
     assert!(run((1 << 53) - 1).is_ok());
     assert!(run(1 << 53).unwrap_err().to_string().contains("seed"));
+}
+
+/// Words of which each has its space, as SentencePiece writes them, and parts of words.
+fn words() -> Tokenizer {
+    let tokens = ["<unk>", "<s>", "</s>", "▁", "i", "s", "a", "▁i", "▁is", "▁a", "▁be"].map(String::from).to_vec();
+    let scores = (0..tokens.len()).map(|id| id as f32).collect();
+    let types = (0..tokens.len()).map(|id| [2, 3, 3].get(id).copied().unwrap_or(1)).collect();
+    let model = PartsModel::SentencePiece { scores, add_space_prefix: true };
+    let parts = TokenizerParts {
+        model,
+        tokens,
+        types,
+        bos: Some(1),
+        eos: vec![2],
+        pad: None,
+        unk: Some(0),
+        add_bos: None,
+        add_eos: None,
+        chat_template: None,
+        named_templates: Vec::new(),
+    };
+    Tokenizer::from_parts(parts).unwrap()
+}
+
+#[test]
+fn a_continuation_keeps_the_space_before_its_first_word() {
+    let tokenizer = words();
+    let model = model_of(tokenizer.vocab_size());
+    let mut spaces = 0;
+    for seed in 0..30 {
+        for prompt in ["is", "is a", ""] {
+            let config = GenerateConfig { max_tokens: 6, temperature: 5.0, seed, ..GenerateConfig::default() };
+            let mut generator = Generator::new(&model, &tokenizer, prompt, config).unwrap();
+            let (mut ids, mut text) = (tokenizer.encode(prompt).unwrap(), prompt.to_string());
+            while let Some(token) = block_on(generator.next(&model, &tokenizer)).unwrap() {
+                spaces += usize::from(text == prompt && !prompt.is_empty() && token.text.starts_with(' '));
+                text.push_str(&token.text);
+                ids.push(token.id);
+            }
+            assert_eq!(text, tokenizer.decode(&ids).unwrap(), "{prompt:?} {seed}");
+        }
+    }
+    assert!(spaces > 5, "{spaces}");
 }
