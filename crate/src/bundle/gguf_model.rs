@@ -8,7 +8,7 @@ use super::gguf_config::config_from_gguf;
 use super::gguf_keys::check_keys;
 use super::gguf_tokenizer::{check_tokenizer, end_ids, tokenizer_parts};
 use super::names::{self, Layout};
-use super::open::{Files, MAX_DOCUMENT_BYTES, OpenOptions, Taken, adapter, document, find, or_refused, same_bytes, unused};
+use super::open::{Files, MAX_DOCUMENT_BYTES, OpenOptions, Taken, adapter, document, find, or_refused, same_numbers, unused};
 use super::provenance::{Base, BaseFile};
 use super::refusal::Warning;
 use super::source::{ByteSource, base_name};
@@ -75,7 +75,7 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> 
     let find_entry = |name: &str| entries.iter().position(|entry: &Entry| entry.name == name);
     if let (false, Some(head), Some(embedding)) =
         (tied || options.headers_only, find_entry(names::HEAD), find_entry(names::embedding(config.architecture)))
-        && same_bytes(&files, &entries[head], &entries[embedding], false)?
+        && same_numbers(&files, &entries[head], &entries[embedding], false)?
     {
         warnings.push(Warning::new(word!("model.tied.copy"), names::HEAD));
         config.tie_word_embeddings = true;

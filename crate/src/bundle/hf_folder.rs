@@ -7,7 +7,7 @@ use super::decode::Encoding;
 use super::hf_config::config_of_weights;
 use super::index::open_index;
 use super::names::{self, Layout};
-use super::open::{Files, MAX_DOCUMENT_BYTES, OpenOptions, Taken, document, find, or_refused, pickle, same_bytes, unused};
+use super::open::{Files, MAX_DOCUMENT_BYTES, OpenOptions, Taken, document, find, or_refused, pickle, same_numbers, unused};
 use super::prefixes::settle_prefix;
 use super::provenance::{Base, BaseFile};
 use super::refusal::Warning;
@@ -143,7 +143,7 @@ fn settle_vocabulary(config: &mut ModelConfig, entries: &[Entry], artifact: &str
 fn drop_equal_head(files: &Files, config: &ModelConfig, entries: &mut Vec<Entry>, warnings: &mut Vec<Warning>, unread: bool) -> Result<()> {
     let at = |name: &str| entries.iter().position(|entry| entry.name == name);
     let (Some(head), Some(embedding)) = (at(names::HEAD), at(names::embedding(config.architecture))) else { return Ok(()) };
-    if !same_bytes(files, &entries[head], &entries[embedding], unread)? {
+    if !same_numbers(files, &entries[head], &entries[embedding], unread)? {
         let refusal = Refusal::new(word!("model.tied.conflict")).of(files[entries[head].source].name()).subject(names::HEAD);
         return Err(refusal.expected("the input embedding, as config.json says").found("other values").into());
     }

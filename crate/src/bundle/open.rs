@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::adapter::{attach_adapter, merge_adapter};
+use super::decode::Encoding;
 use super::gguf_model::open_gguf;
 use super::hf_folder::open_folder;
+use super::pieces::{PIECE_ELEMENTS, Pieces};
 use super::refusal::{Warning, known_mark};
 use super::safetensors::SafetensorsFile;
 use super::source::{ByteSource, base_name, for_each_chunk, read_document};
@@ -194,8 +196,13 @@ pub(super) fn unused(files: &Files, used: &BTreeSet<usize>, counts: impl Fn(&str
         .collect()
 }
 
-/// Whether two tensors have the same dtype, shape and bytes; `unread` counts as equal bytes.
-pub(super) fn same_bytes(files: &Files, a: &Entry, b: &Entry, unread: bool) -> Result<bool> {
+/// Whether two tensors have the same shape and numbers: the same bytes of one dtype, or equal values of two that f32 holds; `unread` counts as
+/// equal.
+pub(super) fn same_numbers(files: &Files, a: &Entry, b: &Entry, unread: bool) -> Result<bool> {
+    let exact = |entry: &Entry| matches!(entry.encoding, Some(Encoding::F32 | Encoding::F16 | Encoding::Bf16));
+    if a.shape == b.shape && a.dtype != b.dtype && exact(a) && exact(b) {
+        return if unread { Ok(true) } else { same_values(files, a, b) };
+    }
     let (Some(a_end), Some(b_end)) = (a.end, b.end) else { return Ok(false) };
     if a.dtype != b.dtype || a.shape != b.shape || a_end - a.begin != b_end - b.begin {
         return Ok(false);
@@ -216,4 +223,17 @@ pub(super) fn same_bytes(files: &Files, a: &Entry, b: &Entry, unread: bool) -> R
         Ok(())
     })?;
     Ok(same)
+}
+
+/// Whether two tensors of one shape have equal values, bit for bit in f32.
+fn same_values(files: &Files, a: &Entry, b: &Entry) -> Result<bool> {
+    let mut of_a = Pieces::new(a, files[a.source].as_ref(), PIECE_ELEMENTS)?;
+    let mut of_b = Pieces::new(b, files[b.source].as_ref(), PIECE_ELEMENTS)?;
+    loop {
+        match (of_a.next_piece()?, of_b.next_piece()?) {
+            (None, None) => return Ok(true),
+            (Some((_, a)), Some((_, b))) if a.iter().map(|value| value.to_bits()).eq(b.iter().map(|value| value.to_bits())) => {}
+            _ => return Ok(false),
+        }
+    }
 }

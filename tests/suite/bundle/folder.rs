@@ -1,7 +1,9 @@
 //! Hugging Face folders.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
-use tabtune::bundle::{ByteSource, SourceFormat, open_bundle};
+use tabtune::bundle::{ByteSource, SourceFormat, open_bundle, safetensors_header};
 
 use super::files::{Tensor, file, ramp, safetensors};
 
@@ -40,6 +42,26 @@ fn equal_head_of_a_tied_model_is_left_out_and_another_is_refused() {
     assert_eq!(error.code(), "model.tied.conflict");
     let untied = open(false, &[embedding(1.0), ("lm_head.weight", vec![3, 4], ramp(12, 2.0))]).unwrap();
     assert_eq!(untied.names(), ["lm_head.weight", "model.embed_tokens.weight"]);
+}
+
+/// Small whole numbers are the same in F32, F16 and BF16.
+#[test]
+fn a_head_of_another_dtype_with_the_same_numbers_is_a_copy() {
+    let open = |dtype: &'static str, values: Vec<u16>| {
+        let entries = [("lm_head.weight".to_string(), dtype, vec![3, 4]), ("model.embed_tokens.weight".to_string(), "F32", vec![3, 4])];
+        let (mut bytes, _) = safetensors_header(&entries, &BTreeMap::new()).unwrap();
+        bytes.extend(values.into_iter().flat_map(u16::to_le_bytes).chain(ramp(12, 1.0).into_iter().flat_map(f32::to_le_bytes)));
+        open_bundle(vec![file("config.json", config(true)), file("model.safetensors", bytes)])
+    };
+    let bf16 = || ramp(12, 1.0).into_iter().map(|value| (value.to_bits() >> 16) as u16).collect::<Vec<_>>();
+    let bundle = open("BF16", bf16()).unwrap();
+    assert_eq!((bundle.names(), bundle.warnings[0].code), (vec!["model.embed_tokens.weight".to_string()], "model.tied.copy"));
+    // 1 to 12 as halves: exponent 15 is 1.
+    let halves = [0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600, 0x4700, 0x4800, 0x4880, 0x4900, 0x4980, 0x4a00];
+    assert_eq!(open("F16", halves.to_vec()).unwrap().warnings[0].code, "model.tied.copy");
+    let mut other = bf16();
+    other[11] += 1;
+    assert_eq!(open("BF16", other).unwrap_err().code(), "model.tied.conflict");
 }
 
 #[test]
