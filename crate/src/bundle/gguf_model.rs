@@ -97,6 +97,7 @@ pub(super) fn open_gguf(files: Files, gguf: &[usize], options: &OpenOptions) -> 
         // The metadata say what ends a turn, whatever is wrong with the vocabulary.
         if let Some(tokenizer) = &mut tokenizer {
             tokenizer.add_eos(&end_ids(&file));
+            warnings.iter_mut().for_each(|warning| warning.serve(TOKENIZER_FILES[0]));
         }
         generation = document(&files, GENERATION, MAX_DOCUMENT_BYTES)?;
         documents = carried(&files, tokenizer.as_ref())?;

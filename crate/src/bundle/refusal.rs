@@ -16,27 +16,38 @@ pub struct Warning {
     /// The refusal of a part of a model that opened without it, in words.
     #[serde(skip)]
     refused: Option<String>,
+    /// The file that serves in its place.
+    #[serde(skip)]
+    served_by: Option<&'static str>,
 }
 
 impl Warning {
     /// A warning about `subject`, text of a file.
     pub fn new(code: Word, subject: &str) -> Self {
-        Self { code: code.text(), subject: shown(subject), refused: None }
+        Self { code: code.text(), subject: shown(subject), refused: None, served_by: None }
     }
 
     /// The refusal of `part`, without which the model opened.
     pub(super) fn of_error(error: &Error, part: &str) -> Self {
         let subject = if let Error::Refused(list) = error { list.first().and_then(|first| first.subject.clone()) } else { None };
-        Self { code: error.code(), subject: subject.unwrap_or_else(|| part.to_string()), refused: Some(error.to_string()) }
+        Self { code: error.code(), subject: subject.unwrap_or_else(|| part.to_string()), refused: Some(error.to_string()), served_by: None }
+    }
+
+    /// Notes that the file `name` serves where this one tells of a part that was refused.
+    pub(super) fn serve(&mut self, name: &'static str) {
+        self.served_by = self.refused.as_ref().map(|_| name);
     }
 
     /// The warning in words.
     pub fn message(&self) -> String {
         let subject = &self.subject;
+        if let Some(refused) = &self.refused {
+            return match self.served_by {
+                Some(name) => format!("the tokenizer was refused, and {name} serves in its place: {refused}"),
+                None => format!("the tokenizer was refused, and the model goes without it: {refused}"),
+            };
+        }
         match self.code {
-            _ if self.refused.is_some() => {
-                format!("the tokenizer was refused, and the model goes without it: {}", self.refused.as_deref().unwrap_or_default())
-            }
             "bundle.unused" => format!("{subject} is beside the model and not used"),
             "model.tensor.extra" => format!("the model has no place for the tensor {subject}: it is left out"),
             "model.config.default" => {

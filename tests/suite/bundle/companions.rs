@@ -175,6 +175,7 @@ fn tokenizer_file_serves_where_the_gguf_has_none() {
     assert_eq!((codes(&bundle), bundle.need_tokenizer().unwrap().eos()), (vec![], [2, 0].as_slice()));
     let bundle = beside(broken());
     assert_eq!(codes(&bundle)[0].0, "tokenizer.model.unsupported");
+    assert!(bundle.warnings[0].message().contains("tokenizer.json serves"), "{}", bundle.warnings[0].message());
     assert_eq!(bundle.need_tokenizer().unwrap().encode("user").unwrap(), [4, 5, 6, 7]);
     assert_eq!(bundle.need_tokenizer().unwrap().eos(), [2, 1, 0], "the file's own end ids count too");
     assert!(bundle.need_tokenizer().unwrap().has_chat_template());
