@@ -1,13 +1,17 @@
 //! Text from a model, one token at a time, with cached keys and values.
 
+mod prefix;
+
 use serde::{Deserialize, Serialize};
 
 use crate::config::seed_fault;
 use crate::error::{Error, Fault, Result};
 use crate::gpu::read_f32;
-use crate::model::{KvCache, Model, Span};
+use crate::model::{Model, Span};
 use crate::random;
-use crate::tokenizer::Tokenizer;
+use crate::tokenizer::{Conversation, Tokenizer};
+
+pub use prefix::Prefix;
 
 /// How tokens are chosen. Unknown keys are refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -103,8 +107,8 @@ impl End {
 /// Generates after a prompt until a stop token, the token limit or the model's context ends it.
 pub struct Generator {
     config: GenerateConfig,
-    cache: KvCache,
-    pending: Vec<i32>,
+    prefix: Prefix,
+    pending: Vec<u32>,
     /// The prompt and what was generated after it.
     ids: Vec<u32>,
     /// The text of `ids` so far; that of the prompt is known from the first token on.
@@ -118,34 +122,52 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// Starts after `prompt`, with the beginning-of-text before it where the tokenizer's files ask for one. Refuses a prompt without tokens
-    /// and one longer than the context.
+    /// Starts after `prompt`, with the beginning-of-text before it where the tokenizer's files ask for one; any of [`Tokenizer::stops`] ends
+    /// the text. Refuses a prompt without tokens and one longer than the context.
     pub fn new(model: &Model, tokenizer: &Tokenizer, prompt: &str, config: GenerateConfig) -> Result<Self> {
         let ids = tokenizer.encode_beginning(prompt)?;
-        Self::from_ids(model, tokenizer.eos().to_vec(), &ids, config)
+        Self::from_ids(model, tokenizer.stops(), &ids, config)
+    }
+
+    /// Starts the answer to `conversation`, as the chat template writes it and with nothing before it; any of [`Tokenizer::stops`] ends the
+    /// answer. What it begins with as `prefix` does is not computed again: [`Self::into_prefix`] of the answer before, or nothing.
+    pub fn answer(
+        model: &Model,
+        tokenizer: &Tokenizer,
+        conversation: &Conversation,
+        config: GenerateConfig,
+        prefix: Prefix,
+    ) -> Result<Self> {
+        let ids = tokenizer.encode(&tokenizer.render_chat(conversation, true)?.text)?;
+        Self::after(model, tokenizer.stops(), &ids, config, prefix)
     }
 
     /// Starts after the tokens `prompt`; any of `stop` ends the text.
     pub fn from_ids(model: &Model, stop: Vec<u32>, prompt: &[u32], config: GenerateConfig) -> Result<Self> {
+        Self::after(model, stop, prompt, config, Prefix::default())
+    }
+
+    fn after(model: &Model, stop: Vec<u32>, prompt: &[u32], config: GenerateConfig, prefix: Prefix) -> Result<Self> {
         config.validate()?;
         if prompt.is_empty() {
             return Err(Error::InvalidConfig(vec![Fault::new("prompt", "at least one token", "none")]));
         }
         model.check_span(Span::whole(1, prompt.len()))?;
         let key = random::key("sample:", config.seed, "");
-        let pending = prompt.iter().map(|&id| id as i32).collect();
-        Ok(Self {
-            config,
-            cache: KvCache::default(),
-            pending,
-            ids: prompt.to_vec(),
-            shown: None,
-            stop,
-            generated: 0,
-            key,
-            ended: None,
-            absent: None,
-        })
+        let prefix = prefix.shared_with(prompt);
+        let pending = prompt.iter().skip(prefix.len()).copied().collect();
+        let ids = prompt.to_vec();
+        Ok(Self { config, prefix, pending, ids, shown: None, stop, generated: 0, key, ended: None, absent: None })
+    }
+
+    /// Number of tokens that are computed, and number of those that are computed by the next token.
+    pub fn progress(&self) -> (usize, usize) {
+        (self.prefix.len(), self.pending.len())
+    }
+
+    /// The tokens that are computed, for a text that begins with them.
+    pub fn into_prefix(self) -> Prefix {
+        self.prefix
     }
 
     /// Why the text ended, once [`Self::next`] gave `None`.
@@ -159,13 +181,13 @@ impl Generator {
         let context = model.config().max_position_embeddings;
         if self.generated == self.config.max_tokens {
             self.ended.get_or_insert(End::Length);
-        } else if self.cache.len() + self.pending.len() > context {
+        } else if self.prefix.len() + self.pending.len() > context {
             self.ended.get_or_insert(End::Context);
         }
         if self.ended.is_some() {
             return Ok(None);
         }
-        let mut logits = self.logits(model).await?;
+        let mut logits = read_f32(self.prefix.extend(model, &self.pending)?).await?;
         if let Some(value) = logits.iter().find(|value| !value.is_finite()) {
             return Err(Error::NonFinite { step: self.generated as u64, tensor: "logits".into(), value: f64::from(*value) });
         }
@@ -178,7 +200,7 @@ impl Generator {
             self.ended = Some(End::Stop);
             return Ok(None);
         }
-        self.pending = vec![id as i32];
+        self.pending = vec![id];
         self.ids.push(id);
         let mut top = Vec::new();
         for id in likeliest(&logits, self.config.top_logprobs) {
@@ -186,18 +208,6 @@ impl Generator {
         }
         let text = self.added_text(tokenizer)?;
         Ok(Some(GeneratedToken { id, text, logprob: probabilities[id as usize].ln(), top }))
-    }
-
-    /// The V logits after the pending tokens, which are added to the cache.
-    async fn logits(&mut self, model: &Model) -> Result<Vec<f32>> {
-        let span = Span { offset: self.cache.len(), ..Span::whole(1, self.pending.len()) };
-        model.check_span(span)?;
-        let mut x = model.embed(model.token_tensor(&self.pending)?, span);
-        for layer in 0..model.config().num_hidden_layers {
-            x = model.block(layer, x, span, Some(&mut self.cache));
-        }
-        self.cache.advance(span.seq_len);
-        read_f32(model.head(x.narrow(0, span.seq_len - 1, 1))).await
     }
 
     /// One of the ids whose logits are finite.

@@ -1,6 +1,9 @@
 //! Generated texts: which tokens can be drawn, and why a text ends.
 
+mod conversation;
+
 use tabtune::config::{ModelConfig, Precision};
+use tabtune::device::Device;
 use tabtune::generate::{End, GenerateConfig, Generator};
 use tabtune::interrupt::Interrupt;
 use tabtune::model::Model;
@@ -12,17 +15,18 @@ const TOKENS: usize = 48;
 const ROWS: usize = TOKENS + 13;
 
 fn model() -> Model {
-    model_of(ROWS)
+    model_of(ROWS, 64, &cpu())
 }
 
-fn model_of(rows: usize) -> Model {
+/// A model of one block with large weights.
+fn model_of(rows: usize, context: usize, device: &Device) -> Model {
     let config: ModelConfig =
         serde_json::from_value(serde_json::json!({"architecture": "llama", "model_type": "llama", "vocab_size": rows,
         "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 4,
-        "max_position_embeddings": 64, "norm_eps": 1e-5, "rope_theta": 10000.0, "rope_scaling": {"rope_type": "default"},
+        "max_position_embeddings": context, "norm_eps": 1e-5, "rope_theta": 10000.0, "rope_scaling": {"rope_type": "default"},
         "tie_word_embeddings": false, "attention_bias": false, "qk_norm": false, "initializer_range": 0.5}))
         .unwrap();
-    block_on(Model::init(&config, 3, Precision::F32, &cpu().inner(), &Interrupt::none())).unwrap()
+    block_on(Model::init(&config, 3, Precision::F32, &device.inner(), &Interrupt::none())).unwrap()
 }
 
 fn tokenizer() -> Tokenizer {
@@ -113,7 +117,7 @@ fn words() -> Tokenizer {
 #[test]
 fn a_continuation_keeps_the_space_before_its_first_word() {
     let tokenizer = words();
-    let model = model_of(tokenizer.vocab_size());
+    let model = model_of(tokenizer.vocab_size(), 64, &cpu());
     let mut spaces = 0;
     for seed in 0..30 {
         for prompt in ["is", "is a", ""] {

@@ -29,6 +29,20 @@ impl KvCache {
         self.len += tokens;
     }
 
+    /// Forgets the tokens after the first `len`.
+    pub fn truncate(&mut self, len: usize) {
+        if len >= self.len {
+            return;
+        }
+        self.len = len;
+        if len == 0 {
+            self.layers.clear();
+        }
+        for (k, v) in &mut self.layers {
+            (*k, *v) = (k.clone().narrow(1, 0, len), v.clone().narrow(1, 0, len));
+        }
+    }
+
     fn extend(&mut self, layer: usize, k: Tensor<3>, v: Tensor<3>) -> (Tensor<3>, Tensor<3>) {
         let (k, v) = match self.layers.get(layer) {
             Some((old_k, old_v)) => (Tensor::cat(vec![old_k.clone(), k], 1), Tensor::cat(vec![old_v.clone(), v], 1)),

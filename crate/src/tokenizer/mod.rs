@@ -14,6 +14,7 @@ mod pre;
 mod rows;
 mod split;
 mod templates;
+mod turn;
 mod vocabulary;
 
 use std::collections::HashMap;

@@ -1,0 +1,46 @@
+//! The beginning of a text that a device has computed already.
+
+use crate::error::Result;
+use crate::model::{KvCache, Model, Span};
+
+/// Tokens with their keys and values, for a text that begins as they do. It belongs to the weights that computed it.
+#[derive(Debug, Clone, Default)]
+pub struct Prefix {
+    ids: Vec<u32>,
+    cache: KvCache,
+}
+
+impl Prefix {
+    /// Number of tokens.
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// Keeps what a text of these ids begins with, short of its last token, whose logits are asked for.
+    pub(super) fn shared_with(mut self, ids: &[u32]) -> Self {
+        let common = self.ids.iter().zip(ids).take_while(|(a, b)| a == b).count();
+        let kept = common.min(ids.len().saturating_sub(1));
+        self.ids.truncate(kept);
+        self.cache.truncate(kept);
+        self
+    }
+
+    /// Adds tokens, at least one. → the logits [V] after the last.
+    pub(super) fn extend(&mut self, model: &Model, ids: &[u32]) -> Result<burn::tensor::Tensor<2>> {
+        let span = Span { offset: self.len(), ..Span::whole(1, ids.len()) };
+        model.check_span(span)?;
+        let words: Vec<i32> = ids.iter().map(|&id| id as i32).collect();
+        let mut x = model.embed(model.token_tensor(&words)?, span);
+        for layer in 0..model.config().num_hidden_layers {
+            x = model.block(layer, x, span, Some(&mut self.cache));
+        }
+        self.cache.advance(ids.len());
+        self.ids.extend(ids);
+        Ok(model.head(x.narrow(0, ids.len() - 1, 1)))
+    }
+}
