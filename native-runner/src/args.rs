@@ -1,6 +1,7 @@
 //! The command line.
 
 mod data;
+mod asking;
 mod estimate;
 mod model_io;
 mod settings;
@@ -11,9 +12,9 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use tabtune::config::BaseStorage;
 use tabtune::device::DeviceKind;
-use tabtune::generate::GenerateConfig;
 
 pub use data::{DataArgs, DataCommandArgs, ReadingArgs};
+pub use asking::{ChatArgs, GenerateArgs};
 pub use estimate::EstimateArgs;
 pub use model_io::{
     AdapterAction, AdapterArgs, CardArgs, ConvertArgs, DeltaAction, DeltaArgs, DeltaUse, ExportArgs, ExportFormat, OutputArgs, RequestArgs,
@@ -49,6 +50,8 @@ pub enum Command {
     Estimate(Box<EstimateArgs>),
     /// Continue a text.
     Generate(GenerateArgs),
+    /// Answer messages in a conversation, as the model's chat template writes it.
+    Chat(Box<ChatArgs>),
     /// Print the token ids of a text.
     Tokenize(TokenizeArgs),
     /// Print the learning rates that a new run plans, one per step.
@@ -130,40 +133,6 @@ pub struct EvaluateArgs {
     pub document_mask: bool,
     #[command(flatten)]
     pub apart: ApartArgs,
-    /// Where to compute.
-    #[arg(long, value_enum, default_value = "wgpu")]
-    pub device: DeviceName,
-}
-
-/// `generate`.
-#[derive(Debug, Args)]
-pub struct GenerateArgs {
-    /// GGUF file, safetensors folder or checkpoint folder.
-    #[arg(long, value_name = "PATH")]
-    pub model: PathBuf,
-    #[command(flatten)]
-    pub apart: ApartArgs,
-    /// Text to continue.
-    #[arg(long, value_name = "TEXT")]
-    pub prompt: String,
-    /// Number of tokens to add.
-    #[arg(long, value_name = "N", default_value_t = GenerateConfig::default().max_tokens)]
-    pub max_tokens: usize,
-    /// Temperature; 0 = always the most likely token.
-    #[arg(long, value_name = "X", default_value_t = GenerateConfig::default().temperature, allow_negative_numbers = true)]
-    pub temperature: f64,
-    /// Draw from the K most likely tokens; 0 = all.
-    #[arg(long, value_name = "K", default_value_t = GenerateConfig::default().top_k)]
-    pub top_k: usize,
-    /// Draw from the most likely tokens whose probabilities add up to this; 1 = all.
-    #[arg(long, value_name = "P", default_value_t = GenerateConfig::default().top_p, allow_negative_numbers = true)]
-    pub top_p: f64,
-    /// Seed of the draw.
-    #[arg(long, value_name = "S", default_value_t = GenerateConfig::default().seed)]
-    pub seed: u64,
-    /// Show the K most likely tokens at each position.
-    #[arg(long, value_name = "K", default_value_t = GenerateConfig::default().top_logprobs)]
-    pub top_logprobs: usize,
     /// Where to compute.
     #[arg(long, value_enum, default_value = "wgpu")]
     pub device: DeviceName,

@@ -50,6 +50,7 @@ fn run() -> anyhow::Result<Outcome> {
         Command::Evaluate(args) => commands::evaluate::run(&args, &output),
         Command::Estimate(args) => commands::estimate::run(&args, &output),
         Command::Generate(args) => commands::generate::run(&args, &output),
+        Command::Chat(args) => commands::chat::run(&args, &output),
         Command::Tokenize(args) => commands::tokenize::run(&args, &output),
         Command::Schedule(args) => commands::schedule::run(&args, &output),
         Command::Inspect(args) => commands::inspect::run(&args, &output),

@@ -1,6 +1,7 @@
 //! The binary `tabtune` from outside: its lines, its refusals, and that it never panics.
 
 mod adapters;
+mod asking;
 #[cfg(unix)]
 mod bench_gpu;
 mod checkpoints;

@@ -13,14 +13,7 @@ use crate::output::Output;
 pub fn run(args: &GenerateArgs, output: &Output) -> Result<Outcome> {
     let bundle = open_apart(&args.model, &args.apart)?;
     let tokenizer = tokenizer_of(&bundle, &args.model)?;
-    let config = GenerateConfig {
-        max_tokens: args.max_tokens,
-        temperature: args.temperature,
-        top_k: args.top_k,
-        top_p: args.top_p,
-        seed: args.seed,
-        top_logprobs: args.top_logprobs,
-    };
+    let config = GenerateConfig::from(&args.sampling);
     config.validate()?;
     let model = load_apart(&bundle, &args.apart, &open_device(args.device)?)?;
     let mut generator = Generator::new(&model, tokenizer, &args.prompt, config)?;
@@ -28,7 +21,7 @@ pub fn run(args: &GenerateArgs, output: &Output) -> Result<Outcome> {
     while let Some(token) = block_on(generator.next(&model, tokenizer))? {
         output.json_line(&token)?;
         output.fragment(&token.text)?;
-        if args.top_logprobs > 0 {
+        if args.sampling.top_logprobs > 0 {
             let top: Vec<String> = token.top.iter().map(|t| format!("{:?} {:.4}", t.text, t.prob)).collect();
             output.fragment(&format!("    [{}]\n", top.join(", ")))?;
         }

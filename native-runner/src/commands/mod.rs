@@ -2,6 +2,7 @@
 
 pub mod adapter;
 pub mod bench;
+pub mod chat;
 pub mod check;
 pub mod convert;
 pub mod data;

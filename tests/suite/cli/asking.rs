@@ -1,0 +1,91 @@
+//! A model is asked for an answer in a conversation.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use super::*;
+
+/// The model of a short run with a chat template, whose every character the text has.
+fn talking(place: &Path) -> String {
+    let (run, _) = checkpoint();
+    let to = place.join("talking");
+    std::fs::create_dir_all(&to).unwrap();
+    for file in std::fs::read_dir(run).unwrap() {
+        let path = file.unwrap().path();
+        std::fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+    }
+    // A copy with another file than its sums name is no checkpoint: it is a model folder.
+    let _ = std::fs::remove_file(to.join("checkpoint.json"));
+    let template = "{% for t in tools or [] %}{{ t.name }} {% endfor %}{% for m in messages %}{{ m.content }}\n{% endfor %}";
+    write(&to, "chat_template.jinja", template);
+    text(&to)
+}
+
+fn chat<'a>(model: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    [&["chat", "--model", model, "--device", "cpu", "--temperature", "0", "--max-tokens", "3"], more].concat()
+}
+
+#[test]
+fn a_conversation_goes_on_and_computes_what_is_new() {
+    let place = folder("chat");
+    let model = talking(&place);
+    let said = succeed(&chat(&model, &["--system", "the", "--message", "wabe", "gyre"]));
+    let answers = said.with("answer");
+    assert_eq!(answers.len(), 2);
+    let first = answers[0]["answer"].as_str().unwrap();
+    let tokens: String = said.with("token").iter().take(3).map(|line| line["token"]["text"].as_str().unwrap()).collect();
+    assert_eq!((tokens.as_str(), &answers[0]["end"], &answers[0]["tokens"]), (first, &json!("length"), &json!(3)));
+    // "the\nwabe\n", and then the answer and its last character, the line end after it, and "gyre\n".
+    assert_eq!(answers[0]["prompt_tokens"], json!({ "cached": 0, "computed": 9 }));
+    assert_eq!(answers[1]["prompt_tokens"], json!({ "cached": 11, "computed": 7 }));
+    // The same as one text.
+    let prompt = format!("the\nwabe\n{first}\ngyre\n");
+    let text_of = |answer: &Answer| -> Vec<String> {
+        answer.lines.iter().filter_map(|line| line.get("text").or(line.pointer("/token/text"))?.as_str().map(str::to_string)).collect()
+    };
+    let plain = ["generate", "--model", &model, "--device", "cpu", "--temperature", "0", "--max-tokens", "3", "--prompt", &prompt];
+    assert_eq!(text_of(&succeed(&plain)), text_of(&said)[3..]);
+    // Lines of stdin are messages, and empty ones are not.
+    let mut command = Command::new(binary());
+    command.args(chat(&model, &["--system", "the", "--json"]));
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"wabe\n\ngyre\n").unwrap();
+    let printed = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+    let lines: Vec<Value> = printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines, said.lines);
+    let tools = write(&place, "tools.json", r#"[{"name": "slithy"}]"#);
+    let told = succeed(&chat(&model, &["--tools", &tools, "--message", "wabe"]));
+    assert_eq!(told.with("answer")[0]["prompt_tokens"]["computed"], json!("slithy wabe\n".len()));
+}
+
+#[test]
+fn what_is_no_conversation_is_refused() {
+    let place = folder("chat-refused");
+    let model = talking(&place);
+    let (bare, _) = checkpoint();
+    let (code, message) = refuse(&chat(&bare, &["--message", "wabe"]));
+    assert!(code == "tokenizer.template" && message.contains("no chat template"), "{code} {message}");
+    let tools = write(&place, "tools.json", r#"{"name": "slithy"}"#);
+    let (code, message) = refuse(&chat(&model, &["--message", "wabe", "--tools", &tools]));
+    assert!(code == "cli.json" && message.contains("expected a list of tools"), "{message}");
+    assert_eq!(refuse(&chat(&model, &["--message", &"wabe ".repeat(9)])).0, "model.context");
+    assert_eq!(refuse(&chat(&model, &["--message", "wabe", "--base"])).0, "cli.usage");
+}
+
+#[test]
+fn the_base_answers_beside_its_adapter() {
+    let place = folder("chat-base");
+    let model = talking(&place);
+    let (_, data) = checkpoint();
+    let run = text(&place.join("run"));
+    let mut train = vec!["train", "--model", &model, "--data", &data, "--device", "cpu", "--out", &run, "--lora", "--lora-r", "2"];
+    train.extend(["--steps", "6", "--batch-size", "2", "--seq-len", "16", "--learning-rate", "0.5"]);
+    succeed(&train);
+    let both = succeed(&chat(&model, &["--adapter", &run, "--base", "--message", "wabe", "gyre"]));
+    let of = |answer: &Answer, by: &str| -> Vec<Value> {
+        answer.with("answer").into_iter().filter(|line| line["by"] == json!(by)).map(|line| line["answer"].clone()).collect()
+    };
+    assert_eq!(of(&both, "adapter"), of(&succeed(&chat(&model, &["--adapter", &run, "--message", "wabe", "gyre"])), "adapter"));
+    assert_eq!(of(&both, "base"), of(&succeed(&chat(&model, &["--message", "wabe", "gyre"])), "model"));
+    assert!(of(&both, "adapter") != of(&both, "base") && of(&both, "base").len() == 2);
+}
