@@ -1,6 +1,7 @@
 //! Text from a model, one token at a time, with cached keys and values.
 
 mod prefix;
+pub mod score;
 
 use serde::{Deserialize, Serialize};
 

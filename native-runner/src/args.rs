@@ -14,7 +14,7 @@ use tabtune::config::BaseStorage;
 use tabtune::device::DeviceKind;
 
 pub use data::{DataArgs, DataCommandArgs, ReadingArgs};
-pub use asking::{ChatArgs, GenerateArgs};
+pub use asking::{ChatArgs, DetokenizeArgs, GenerateArgs, ScoreArgs};
 pub use estimate::EstimateArgs;
 pub use model_io::{
     AdapterAction, AdapterArgs, CardArgs, ConvertArgs, DeltaAction, DeltaArgs, DeltaUse, ExportArgs, ExportFormat, OutputArgs, RequestArgs,
@@ -52,8 +52,12 @@ pub enum Command {
     Generate(GenerateArgs),
     /// Answer messages in a conversation, as the model's chat template writes it.
     Chat(Box<ChatArgs>),
+    /// Print the probability of each token of a text or a conversation.
+    Score(ScoreArgs),
     /// Print the token ids of a text.
     Tokenize(TokenizeArgs),
+    /// Print the text of token ids.
+    Detokenize(DetokenizeArgs),
     /// Print the learning rates that a new run plans, one per step.
     Schedule(ScheduleArgs),
     /// Show what is in model files, and whether they are sound.

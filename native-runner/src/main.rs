@@ -51,6 +51,8 @@ fn run() -> anyhow::Result<Outcome> {
         Command::Estimate(args) => commands::estimate::run(&args, &output),
         Command::Generate(args) => commands::generate::run(&args, &output),
         Command::Chat(args) => commands::chat::run(&args, &output),
+        Command::Score(args) => commands::score::run(&args, &output),
+        Command::Detokenize(args) => commands::tokenize::back(&args, &output),
         Command::Tokenize(args) => commands::tokenize::run(&args, &output),
         Command::Schedule(args) => commands::schedule::run(&args, &output),
         Command::Inspect(args) => commands::inspect::run(&args, &output),

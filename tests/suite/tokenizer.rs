@@ -145,6 +145,17 @@ fn a_text_that_is_continued_begins_as_its_file_says() {
     assert_eq!(Tokenizer::characters("ab").unwrap().encode_beginning("ba").unwrap(), [1, 0]);
 }
 
+/// A decoder leaves such ids out.
+#[test]
+fn ids_that_no_token_has_have_no_text() {
+    let model = json!({"type": "WordLevel", "vocab": {"a": 0, "b": 2}, "unk_token": "a"});
+    let tokenizer = Tokenizer::from_hf(&serde_json::to_vec(&json!({"version": "1.0", "model": model})).unwrap(), None, None).unwrap();
+    assert_eq!((tokenizer.decode(&[0, 1, 2]).unwrap(), tokenizer.detokenize(&[0, 2]).unwrap()), ("a b".into(), "a b".into()));
+    let absent = tokenizer.detokenize(&[0, 1, 2]).unwrap_err().to_string();
+    assert!(absent.contains("ids[1]: expected the id of a token, found 1"), "{absent}");
+    assert_eq!(tokenizer.detokenize(&[0, 3]).unwrap_err().code(), "model.token-range");
+}
+
 #[test]
 fn exported_files_read_back_as_the_same_tokenizer() {
     for parts in [byte_level("smollm"), byte_level("llama-bpe"), sentence_piece(true)] {

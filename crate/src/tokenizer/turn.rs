@@ -1,8 +1,9 @@
-//! The token that ends a turn, found by rendering one.
+//! Conversations as they are asked for: their messages, and the token that ends a turn.
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::{Conversation, Tokenizer};
+use crate::error::{Error, Fault, Result, shown};
 
 /// An answer whose text no template writes by itself.
 const ANSWER: &str = "answer 7351";
@@ -24,5 +25,79 @@ impl Tokenizer {
         let mut stops = self.eos().to_vec();
         stops.extend(self.turn_end().filter(|end| !stops.contains(end)));
         stops
+    }
+}
+
+fn fault(key: String, rule: &str, found: &Value) -> Error {
+    Error::InvalidConfig(vec![Fault::new(key, rule, shown(&found.to_string()))])
+}
+
+impl Conversation {
+    /// A list of messages, or an object with `messages` and with `tools`, `documents` and `chat_template_kwargs` as rows of training data have
+    /// them. Nulls are left out, and contents that are lists of texts are joined.
+    ///
+    /// # Errors
+    /// `config.invalid`, with the path of what is no message, text or name of a template.
+    pub fn from_json(value: &Value) -> Result<Self> {
+        let Value::Object(given) = value else { return Ok(Self::new(messages(value)?)) };
+        let mut conversation = Self::new(messages(given.get("messages").unwrap_or(&Value::Null))?);
+        for (key, value) in given.iter().filter(|(key, value)| *key != "messages" && !value.is_null()) {
+            match (key.as_str(), value) {
+                ("tools" | "documents", Value::Array(_)) => drop(conversation.names.insert(key.clone(), value.clone())),
+                ("tools" | "documents", _) => return Err(fault(key.clone(), "a list", value)),
+                ("chat_template_kwargs", Value::Object(names)) => {
+                    if let Some(own) = names.keys().find(|name| matches!(name.as_str(), "messages" | "add_generation_prompt")) {
+                        return Err(fault(format!("{key}.{own}"), "names of the template's own", &json!(own)));
+                    }
+                    conversation.names.extend(names.clone());
+                }
+                ("chat_template_kwargs", _) => return Err(fault(key.clone(), "an object", value)),
+                _ => return Err(fault(shown(key), "messages, tools, documents or chat_template_kwargs", &json!(key))),
+            }
+        }
+        Ok(conversation)
+    }
+}
+
+fn messages(value: &Value) -> Result<Vec<Value>> {
+    let list = value.as_array().filter(|list| !list.is_empty());
+    let list = list.ok_or_else(|| fault("messages".into(), "a list of at least one message", value))?;
+    list.iter().enumerate().map(|(index, message)| read_message(message, &format!("messages[{index}]"))).collect()
+}
+
+fn read_message(message: &Value, path: &str) -> Result<Value> {
+    let fields = message.as_object().ok_or_else(|| fault(path.to_owned(), "an object with role and content", message))?;
+    let mut fields: Map<String, Value> = fields.iter().filter(|(_, value)| !value.is_null()).map(|(k, v)| (k.clone(), v.clone())).collect();
+    let role = fields.get("role").unwrap_or(&Value::Null);
+    if !role.is_string() {
+        return Err(fault(format!("{path}.role"), "a text", role));
+    }
+    let rule = "a text, or a list of parts that are texts";
+    let joined = match fields.get("content") {
+        None | Some(Value::String(_)) => None,
+        Some(Value::Array(parts)) => {
+            let text = |part: &Value| match part.get("type").is_none_or(|kind| kind == "text") {
+                true => part.get("text").and_then(Value::as_str).map(str::to_owned),
+                false => None,
+            };
+            let other = |(index, part): (usize, &Value)| fault(format!("{path}.content[{index}]"), "a part of the type text", part);
+            Some(parts.iter().enumerate().map(|part| text(part.1).ok_or_else(|| other(part))).collect::<Result<String>>()?)
+        }
+        Some(content) => return Err(fault(format!("{path}.content"), rule, content)),
+    };
+    if let Some(joined) = joined {
+        fields.insert("content".to_owned(), Value::from(joined));
+    }
+    Ok(Value::Object(fields))
+}
+
+impl Tokenizer {
+    /// Text of `ids`, special tokens included. Unlike [`Tokenizer::decode`] it refuses ids that no token has, which add no text.
+    pub fn detokenize(&self, ids: &[u32]) -> Result<String> {
+        let absent = |(_, id): &(usize, &u32)| (**id as usize) < self.vocab_size() && !self.has(**id);
+        match ids.iter().enumerate().find(absent) {
+            Some((position, id)) => Err(fault(format!("ids[{position}]"), "the id of a token", &json!(id))),
+            None => self.decode(ids),
+        }
     }
 }

@@ -1,9 +1,10 @@
-//! The arguments of the commands that ask a model: `generate` and `chat`.
+//! The arguments of the commands that ask a model: `generate`, `chat`, `score`, `detokenize`.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use tabtune::generate::GenerateConfig;
+use tabtune::generate::score::ScoreConfig;
 
 use super::{ApartArgs, DeviceName};
 
@@ -86,4 +87,41 @@ pub struct ChatArgs {
     /// Where to compute.
     #[arg(long, value_enum, default_value = "wgpu")]
     pub device: DeviceName,
+}
+
+/// `score`.
+#[derive(Debug, Args)]
+pub struct ScoreArgs {
+    /// GGUF file, safetensors folder or checkpoint folder.
+    #[arg(long, value_name = "PATH")]
+    pub model: PathBuf,
+    #[command(flatten)]
+    pub apart: ApartArgs,
+    /// Text to score.
+    #[arg(long, value_name = "TEXT", required_unless_present = "messages", conflicts_with = "messages")]
+    pub text: Option<String>,
+    /// JSON list of messages to score as the chat template writes them, or an object with messages, tools, documents and
+    /// chat_template_kwargs.
+    #[arg(long, value_name = "FILE")]
+    pub messages: Option<PathBuf>,
+    /// With --messages, let the template open the assistant's turn at the end.
+    #[arg(long, requires = "messages")]
+    pub generation: bool,
+    /// Show the N most likely tokens at each position, at most 20.
+    #[arg(long, value_name = "N", default_value_t = ScoreConfig::default().top)]
+    pub top: usize,
+    /// Where to compute.
+    #[arg(long, value_enum, default_value = "wgpu")]
+    pub device: DeviceName,
+}
+
+/// `detokenize`.
+#[derive(Debug, Args)]
+pub struct DetokenizeArgs {
+    /// GGUF file, safetensors folder or checkpoint folder.
+    #[arg(long, value_name = "PATH")]
+    pub model: PathBuf,
+    /// Token ids.
+    #[arg(long, value_name = "ID", num_args = 1.., required = true)]
+    pub ids: Vec<u32>,
 }

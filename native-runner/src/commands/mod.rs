@@ -17,6 +17,7 @@ pub mod profile;
 pub mod replay;
 pub mod schedule;
 pub mod schema;
+pub mod score;
 pub mod tokenize;
 pub mod train;
 pub mod verify;

@@ -1,9 +1,9 @@
-//! `tabtune tokenize`: token ids of a text.
+//! `tabtune tokenize` and `detokenize`: token ids of a text, and the text of token ids.
 
 use serde_json::json;
 
 use super::{Outcome, tokenizer_of};
-use crate::args::TokenizeArgs;
+use crate::args::{DetokenizeArgs, TokenizeArgs};
 use crate::error::Result;
 use crate::files::open_model;
 use crate::output::Output;
@@ -13,5 +13,13 @@ pub fn run(args: &TokenizeArgs, output: &Output) -> Result<Outcome> {
     let bundle = open_model(&args.model)?;
     let ids = tokenizer_of(&bundle, &args.model)?.encode(&args.text)?;
     output.line(&json!({ "ids": ids }), || ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))?;
+    Ok(Outcome::Good)
+}
+
+/// Prints the text, special tokens included.
+pub fn back(args: &DetokenizeArgs, output: &Output) -> Result<Outcome> {
+    let bundle = open_model(&args.model)?;
+    let text = tokenizer_of(&bundle, &args.model)?.detokenize(&args.ids)?;
+    output.line(&json!({ "text": text }), || text.clone())?;
     Ok(Outcome::Good)
 }

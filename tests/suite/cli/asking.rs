@@ -1,4 +1,4 @@
-//! A model is asked for an answer in a conversation.
+//! A model is asked: for an answer in a conversation, for the probabilities of a text, for the text of ids.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -88,4 +88,67 @@ fn the_base_answers_beside_its_adapter() {
     assert_eq!(of(&both, "adapter"), of(&succeed(&chat(&model, &["--adapter", &run, "--message", "wabe", "gyre"])), "adapter"));
     assert_eq!(of(&both, "base"), of(&succeed(&chat(&model, &["--message", "wabe", "gyre"])), "model"));
     assert!(of(&both, "adapter") != of(&both, "base") && of(&both, "base").len() == 2);
+}
+
+#[test]
+fn the_mean_of_a_score_is_the_loss_of_an_evaluation() {
+    let place = folder("score");
+    let model = talking(&place);
+    let line = "the slithy toves\ndid gyre and g";
+    let data = write(&place, "line.txt", line);
+    let loss = succeed(&["evaluate", "--model", &model, "--data", &data, "--device", "cpu"]).last()["loss"].as_f64().unwrap();
+    let score = |more: &[&str]| succeed(&[&["score", "--model", &model, "--device", "cpu", "--top", "20"], more].concat());
+    let scored = score(&["--text", line]);
+    let tokens = scored.with("id");
+    assert_eq!(tokens.len(), line.len());
+    assert!(tokens[0]["logprob"].is_null() && tokens[0]["rank"].is_null() && tokens[0]["top"] == json!([]));
+    let sum: f64 = tokens[1..].iter().map(|token| -token["logprob"].as_f64().unwrap()).sum();
+    let mean = sum / (line.len() - 1) as f64;
+    assert!((mean - loss).abs() < 1e-6 && (mean - scored.last()["loss"].as_f64().unwrap()).abs() < 1e-12, "{mean} {loss}");
+    for token in &tokens[1..] {
+        let top = token["top"].as_array().unwrap();
+        assert_eq!(top.len(), 20);
+        let prob = |at: usize| top[at]["prob"].as_f64().unwrap();
+        assert!((1..20).all(|at| prob(at) <= prob(at - 1)));
+        let (rank, logprob) = (token["rank"].as_u64().unwrap() as usize, token["logprob"].as_f64().unwrap());
+        if rank <= 20 {
+            assert!(top[rank - 1]["id"] == token["id"] && (prob(rank - 1).ln() - logprob).abs() < 1e-9, "{token}");
+        } else {
+            assert!(logprob.exp() <= prob(19));
+        }
+    }
+    // A conversation is the text that its template writes.
+    let messages = write(
+        &place,
+        "chat.json",
+        r#"[{"role": "user", "content": [{"type": "text", "text": "the "}, {"text": "wabe"}]}, {"role": "assistant", "content": "gyre", "name": null}]"#,
+    );
+    assert_eq!(score(&["--messages", &messages]).lines, score(&["--text", "the wabe\ngyre\n"]).lines);
+    for (wrong, path) in [
+        (r#"[]"#, "messages: "),
+        (r#"[{"role": "user", "content": "a"}, {"content": "b"}]"#, "messages[1].role: "),
+        (r#"[{"role": "user", "content": [{"type": "image"}]}]"#, "messages[0].content[0]: "),
+        (r#"[{"role": "user", "content": 3}]"#, "messages[0].content: "),
+        (r#"{"messages": [{"role": "user", "content": "a"}], "tool": []}"#, "tool: "),
+        (r#"{"messages": [{"role": "user", "content": "a"}], "tools": {}}"#, "tools: "),
+    ] {
+        let file = write(&place, "wrong.json", wrong);
+        let (code, message) = refuse(&["score", "--model", &model, "--device", "cpu", "--messages", &file]);
+        assert!(code == "config.invalid" && message.contains(path), "{wrong}: {message}");
+    }
+    assert_eq!(refuse(&["score", "--model", &model, "--device", "cpu", "--text", line, "--top", "21"]).0, "config.invalid");
+    assert_eq!(refuse(&["score", "--model", &model, "--device", "cpu", "--text", &line.repeat(2)]).0, "model.context");
+    assert_eq!(refuse(&["score", "--model", &model, "--device", "cpu", "--text", ""]).0, "config.invalid");
+}
+
+#[test]
+fn ids_give_the_text_back_and_those_of_no_token_are_refused() {
+    let (model, _) = checkpoint();
+    let ids = succeed(&["tokenize", "--model", &model, "--text", "slithy"]).last()["ids"].clone();
+    let words: Vec<String> = ids.as_array().unwrap().iter().map(ToString::to_string).collect();
+    let given: Vec<&str> = words.iter().map(String::as_str).collect();
+    let back = ["detokenize", "--model", &model, "--ids"];
+    assert_eq!(succeed(&[&back[..], &given].concat()).last(), &json!({ "text": "slithy" }));
+    let (code, message) = refuse(&[&back[..], &[given[0], "4096"]].concat());
+    assert!(code == "model.token-range" && message.contains("4096 at position 1"), "{code} {message}");
 }

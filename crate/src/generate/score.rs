@@ -1,0 +1,114 @@
+//! The probability that a model gives to each token of a text.
+
+use serde::{Deserialize, Serialize};
+
+use super::{TopToken, likeliest};
+use crate::error::{Error, Fault, Result};
+use crate::gpu::read_f32;
+use crate::interrupt::Interrupt;
+use crate::model::{Model, Span};
+use crate::tokenizer::Tokenizer;
+
+/// Maximum number of alternatives of a token.
+const MAX_TOP: usize = 20;
+/// Maximum size of the logits that are read at once, in bytes.
+const MAX_LOGITS_BYTES: usize = 16 << 20;
+
+/// How a text is scored. Unknown keys are refused.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, default)]
+pub struct ScoreConfig {
+    /// Report this many of the likeliest tokens of each position, at most 20.
+    pub top: usize,
+}
+
+/// One token of a text.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ScoredToken {
+    /// Token id.
+    pub id: u32,
+    /// The text it adds in the middle of a text.
+    pub text: String,
+    /// ln of its probability after the tokens before it; the first has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logprob: Option<f64>,
+    /// Its place among all tokens by their probability, from 1; the first has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rank: Option<usize>,
+    /// The likeliest tokens of its position, likeliest first.
+    pub top: Vec<TopToken>,
+}
+
+/// The tokens of a text with their probabilities.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Score {
+    /// All tokens.
+    pub tokens: Vec<ScoredToken>,
+    /// Mean of −logprob over the tokens after the first, in nats; a text of one token has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss: Option<f64>,
+}
+
+/// Scores the tokens `ids` as one text, with pauses.
+///
+/// # Errors
+/// `config.invalid` for no tokens and for more alternatives than 20, `model.context` for a text longer than the context, `train.non-finite`
+/// for weights that give no number.
+pub async fn score(model: &Model, tokenizer: &Tokenizer, ids: &[u32], config: &ScoreConfig, interrupt: &Interrupt) -> Result<Score> {
+    let Some((&first, after)) = ids.split_first() else {
+        return Err(Error::InvalidConfig(vec![Fault::new("text", "at least one token", "none")]));
+    };
+    if config.top > MAX_TOP {
+        return Err(Error::InvalidConfig(vec![Fault::new("top", format!("0 to {MAX_TOP}"), config.top)]));
+    }
+    let words: Vec<i32> = ids.iter().map(|&id| id as i32).collect();
+    model.check_tokens(&words)?;
+    let mut tokens = vec![ScoredToken { id: first, text: tokenizer.token_text(first)?, logprob: None, rank: None, top: Vec::new() }];
+    if after.is_empty() {
+        return Ok(Score { tokens, loss: None });
+    }
+    let span = Span::whole(1, after.len());
+    model.check_span(span)?;
+    let x = model.embed(model.token_tensor(&words[..after.len()])?, span);
+    let x = model.blocks(0..model.config().num_hidden_layers, x, span);
+    let width = model.config().vocab_size;
+    let absent: Vec<usize> = (0..width).filter(|&id| !tokenizer.has(id as u32)).collect();
+    let rows = (MAX_LOGITS_BYTES / 4 / width).max(1);
+    let mut sum = 0.0;
+    for (run, ids) in after.chunks(rows).enumerate() {
+        interrupt.pause().await?;
+        let logits = read_f32(model.head(x.clone().narrow(0, run * rows, ids.len()))).await?;
+        for (&id, logits) in ids.iter().zip(logits.chunks(width)) {
+            let token = scored(tokenizer, id, logits, &absent, config.top, tokens.len())?;
+            sum -= token.logprob.unwrap_or_default();
+            tokens.push(token);
+        }
+    }
+    Ok(Score { tokens, loss: Some(sum / after.len() as f64) })
+}
+
+/// The token `id` at `position` of a text, from the V logits after those before it.
+fn scored(tokenizer: &Tokenizer, id: u32, logits: &[f32], absent: &[usize], top: usize, position: usize) -> Result<ScoredToken> {
+    if let Some(value) = logits.iter().find(|value| !value.is_finite()) {
+        return Err(Error::NonFinite { step: position as u64, tensor: "logits".into(), value: f64::from(*value) });
+    }
+    let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let powers: f64 = logits.iter().map(|&value| f64::from(value - max).exp()).sum();
+    let logprob_of = |value: f32| f64::from(value - max) - powers.ln();
+    let own = logits[id as usize];
+    // No text has an id that no token has.
+    let mut present = logits.to_vec();
+    absent.iter().filter(|&&other| other != id as usize).for_each(|&other| present[other] = f32::NEG_INFINITY);
+    let before = |&(other, value): &(usize, &f32)| *value > own || (*value == own && other < id as usize);
+    let rank = 1 + present.iter().enumerate().filter(before).count();
+    let mut alternatives = Vec::new();
+    for other in likeliest(&present, top) {
+        let prob = logprob_of(logits[other as usize]).exp();
+        alternatives.push(TopToken { id: other, text: tokenizer.token_text(other)?, prob });
+    }
+    let text = tokenizer.token_text(id)?;
+    Ok(ScoredToken { id, text, logprob: Some(logprob_of(own)), rank: Some(rank), top: alternatives })
+}

@@ -1,0 +1,49 @@
+//! `tabtune score`: the probability of each token of a text.
+
+use std::path::Path;
+
+use futures_lite::future::block_on;
+use serde_json::json;
+use tabtune::generate::score::{ScoreConfig, ScoredToken, score};
+use tabtune::interrupt::Interrupt;
+use tabtune::tokenizer::Conversation;
+
+use super::{Outcome, load_apart, open_apart, open_device, tokenizer_of};
+use crate::args::ScoreArgs;
+use crate::error::{Result, RunError};
+use crate::files::read_file;
+use crate::output::Output;
+
+/// Prints a line for each token, and the mean loss at the end.
+pub fn run(args: &ScoreArgs, output: &Output) -> Result<Outcome> {
+    let conversation = args.messages.as_deref().map(conversation).transpose()?;
+    let bundle = open_apart(&args.model, &args.apart)?;
+    let tokenizer = tokenizer_of(&bundle, &args.model)?;
+    let rendered = conversation.map(|conversation| tokenizer.render_chat(&conversation, args.generation)).transpose()?;
+    let text = rendered.map(|rendered| rendered.text).or_else(|| args.text.clone()).unwrap_or_default();
+    let ids = tokenizer.encode(&text)?;
+    let model = load_apart(&bundle, &args.apart, &open_device(args.device)?)?;
+    let scored = block_on(score(&model, tokenizer, &ids, &ScoreConfig { top: args.top }, &Interrupt::none()))?;
+    for token in &scored.tokens {
+        output.line(token, || line(token))?;
+    }
+    output.line(&json!({ "loss": scored.loss, "tokens": scored.tokens.len() - 1 }), || match scored.loss {
+        Some(loss) => format!("loss {loss:.5} nats over {} tokens", scored.tokens.len() - 1),
+        None => "one token, which nothing comes before".to_owned(),
+    })?;
+    Ok(Outcome::Good)
+}
+
+fn conversation(path: &Path) -> Result<Conversation> {
+    let value = serde_json::from_slice(&read_file(path)?)
+        .map_err(|error| RunError::Json { name: path.display().to_string(), reason: error.to_string() })?;
+    Ok(Conversation::from_json(&value)?)
+}
+
+/// A token for people: id, text, ln of its probability, rank, alternatives.
+fn line(token: &ScoredToken) -> String {
+    let (Some(logprob), Some(rank)) = (token.logprob, token.rank) else { return format!("{:>7} {:?}", token.id, token.text) };
+    let top: Vec<String> = token.top.iter().map(|t| format!("{:?} {:.4}", t.text, t.prob)).collect();
+    let alternatives = if top.is_empty() { String::new() } else { format!("  [{}]", top.join(", ")) };
+    format!("{:>7} {:?}  {logprob:.5}  rank {rank}{alternatives}", token.id, token.text)
+}
