@@ -2,44 +2,65 @@
 import { byId } from './dom.js';
 
 const LENGTH = 24;
-/** Bytes of a file that are looked at. */
+/** Bytes of a text that are looked at. */
 const BYTES = 8192;
+/** Bytes of a file of rows that are looked at, whose first row may be long. */
+const ROW_BYTES = 1 << 20;
 
 /** The value that nobody typed. */
 export const suggestionOf = (field: HTMLElement): string | undefined => field.dataset['suggested'] ?? (field instanceof HTMLInputElement ? field.defaultValue : undefined);
 
+/** Keys of a row that hold no text to begin with. */
+const NO_TEXT = ['role', 'from', 'type', 'id', 'name', 'tools'];
+
+/** The first text of a row: that of its first message, its prompt, or what else it begins with. */
+function firstText(row: unknown): string {
+  if (typeof row === 'string') return row;
+  const parts: unknown[] = Array.isArray(row) ? row : typeof row === 'object' && row !== null ? Object.entries(row).flatMap(([key, value]): unknown[] => (NO_TEXT.includes(key) ? [] : [value])) : [];
+  for (const part of parts) {
+    const text = firstText(part);
+    if (text.trim() !== '') return text;
+  }
+  return '';
+}
+
 /** The first text of a JSONL file's first example. */
 function ofExample(line: string): string {
-  let example: unknown;
   try {
-    example = JSON.parse(line);
+    return firstText(JSON.parse(line));
   } catch {
     return '';
   }
-  const messages: unknown = Reflect.get(Object(example), 'messages');
-  const first: unknown = Array.isArray(messages) ? messages[0] : undefined;
-  const text: unknown = Reflect.get(Object(example), 'prompt') ?? Reflect.get(Object(first), 'content');
-  return typeof text === 'string' ? text : '';
 }
 
-/** Whole words of the beginning; letters of a script that has no spaces. */
-function beginning(text: string): string {
-  const line = text.split('\n').find((each) => each.trim() !== '') ?? '';
+/** Whole words of the beginning; letters of a script that has no spaces. Each character is one of the text, since a model may know no others. */
+export function beginning(text: string): string {
+  const line = text.split(/[\n\r\u2028\u2029]/).find((each) => each.trim() !== '') ?? '';
   const letters = Array.from(line.trim());
-  return letters.length <= LENGTH ? letters.join('') : letters.slice(0, LENGTH).join('').replace(/\s\S*$/, ' ');
+  return letters.length <= LENGTH ? letters.join('') : letters.slice(0, LENGTH).join('').replace(/(\s)\S*$/, '$1');
 }
 
-async function promptOf(file: File): Promise<string> {
+/** The prompt of samples: what is typed, or else how the text begins. */
+export function chosenPrompt(): string {
+  const { value, placeholder } = byId('prompt', HTMLInputElement);
+  return value || placeholder;
+}
+
+export async function promptOf(file: File): Promise<string> {
   if (file.name.endsWith('.tokens')) return '';
-  const text = await file.slice(0, BYTES).text();
-  return beginning(file.name.endsWith('.jsonl') ? ofExample(text.split('\n')[0] ?? '') : text);
+  if (!file.name.endsWith('.jsonl')) return beginning(await file.slice(0, BYTES).text());
+  const text = await file.slice(0, ROW_BYTES).text();
+  return beginning(ofExample(text.split('\n').find((line) => line.trim() !== '') ?? ''));
 }
 
 /** Suggests how this text begins, in place of what was suggested before. */
 export async function suggestPrompt(data: File | { text: string }): Promise<void> {
   const prompt = data instanceof File ? await promptOf(data).catch(() => '') : beginning(data.text);
   const input = byId('prompt', HTMLInputElement);
-  if (prompt === '' || input.value !== suggestionOf(input)) return;
+  if (prompt === '') return;
+  // An emptied field shows it, and takes it.
+  input.placeholder = prompt;
+  if (input.value !== suggestionOf(input)) return;
   input.value = prompt;
   input.dataset['suggested'] = prompt;
 }

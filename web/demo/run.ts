@@ -12,7 +12,7 @@ import type { Shown } from './live.js';
 import type { ExportPanel } from './panels/export-as.js';
 import type { Setup } from './panels/setup.js';
 import { driveOptions } from './settings.js';
-import { faultOf, progressOf } from './words.js';
+import { faultOf, isFinal, progressOf } from './words.js';
 import { workerUrl } from './worker.js';
 
 export interface Panels extends Shown {
@@ -41,6 +41,7 @@ export class Run {
   start(): Promise<void> {
     const { setup } = this.panels;
     return this.#begin('Starting a run …', async (signal) => {
+      await setup.suggest();
       const options = { ...setup.options, ...driveOptions(), data: setup.data, label: setup.label };
       const create = (more: Partial<DriveOptions>): Promise<Trainer> =>
         setup.handOver((model) => Trainer.create({ model, ...options, ...more, signal, onProgress: this.#onProgress }));
@@ -138,7 +139,12 @@ export class Run {
     this.#tellBase(info);
     live.total = totalSteps;
     const stride = strideOf(totalSteps);
-    charts.plan({ rates: await trainer.previewSchedule(totalSteps, stride), stride });
+    const rates = await trainer.previewSchedule(totalSteps, stride).catch((thrown: unknown) => {
+      if (!(thrown instanceof TabtuneError) || isFinal(thrown)) throw thrown;
+      warnings.add({ step: completedSteps, code: thrown.detail.code ?? thrown.code, message: `the planned learning rates are not shown: ${thrown.message}` });
+      return [];
+    });
+    charts.plan({ rates, stride });
     view.restore(await trainer.history(), totalSteps, { run: trainer.runId, adapter: device, settings: config });
     byId('main', HTMLElement).dataset['step'] = String(completedSteps);
     kernels.clear();

@@ -2,6 +2,7 @@
 import type { DriveOptions, ModelShape, OptimizerOptions, ScheduleOptions, TrainOptions } from 'tabtune';
 
 import { byId } from './dom.js';
+import { chosenPrompt } from './prompt.js';
 
 /** The model that is trained from random weights: large enough to find words, small enough to do so while one watches. */
 const SCRATCH: ModelShape = { hiddenSize: 128, numHiddenLayers: 3, numAttentionHeads: 4 };
@@ -140,7 +141,7 @@ export function driveOptions(): DriveOptions {
     evalBatches: 4,
     sampleEvery: numberOf('s-sample'),
     saveEvery: numberOf('s-save'),
-    samplePrompt: byId('prompt', HTMLInputElement).value || ' ',
+    samplePrompt: chosenPrompt(),
     sample: { ...sampling(), maxTokens: SAMPLE_TOKENS },
   };
 }

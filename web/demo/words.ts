@@ -19,6 +19,8 @@ const TITLES: Readonly<Record<string, string>> = {
   'device.lost': 'The GPU was lost',
   'run.memory': 'The GPU has no room for this run: it is paused',
   'train.non-finite': 'A step was not a number, and was passed over',
+  'run.sample': 'A sample failed, and the run goes on',
+  'run.evaluation': 'An evaluation failed, and the run goes on',
   'run.recovered': 'The GPU or the worker was lost, and the run went on by itself',
   'run.unprotected': 'This run does not save itself',
   'run.unlocked': 'This browser cannot keep a second tab from this run: open it in one tab only',

@@ -180,6 +180,8 @@ export class Session {
   generate(prompt: string, optionsJson: string): TokenStream {
     const { max_tokens: max = 100, temperature = 0.8 } = JSON.parse(optionsJson) as { max_tokens?: number; temperature?: number };
     if (temperature < 0) refuse('BAD_OPTION', 'config.invalid', 'temperature: expected finite and ≥ 0', { path: 'temperature' });
+    if (prompt === '') refuse('BAD_OPTION', 'config.invalid', 'prompt: expected at least one token, found none', { path: 'prompt' });
+    if (prompt.length > 1000) refuse('BAD_OPTION', 'model.context', `sequence of ${prompt.length} tokens: the model's context is 1000`);
     return new TokenStream(Math.min(max, 400), prompt.length, this.progress.step);
   }
   setLearningRate(rate: number | undefined): void {

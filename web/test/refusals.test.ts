@@ -87,6 +87,15 @@ describe('refusals', () => {
     await expect(trainerOf({ sampleEvery: 5, samplePrompt: 'a', sample: { temperature: -1 } })).rejects.toMatchObject(refused);
     expect(fake.sessions).toBe(0);
   });
+  it.each([
+    ['', 'samplePrompt: expected at least one token'],
+    ['x'.repeat(1001), 'context is 1000'],
+  ])('a_prompt_that_gives_no_text_is_a_warning_and_costs_no_run', async (samplePrompt, words) => {
+    await using trainer = await trainerOf({ steps: 4, sampleEvery: 2, samplePrompt });
+    const events = await collect(trainer.run());
+    expect(events.filter((event) => event.type === 'warning')).toMatchObject([{ code: 'run.sample', message: expect.stringContaining(words) as string }]);
+    expect([stepsOf(events), events.some((event) => event.type === 'sample')]).toEqual([[1, 2, 3, 4], false]);
+  });
   it('unknown_options_and_bad_files_are_typed', async () => {
     const model = await newModel(SHAPE, TEXT, { worker: fakeWorker() });
     await expect(Trainer.create({ model, data: TEXT, ...{ lerningRate: 1 } })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { path: 'lerningRate' } });

@@ -152,6 +152,18 @@ describe('trainer', () => {
     expect(warnings).toMatchObject([2, 4].map((step) => ({ step, code: 'run.evaluation', message: 'the evaluation failed: the mean loss over 40 tokens is NaN [train.non-finite]' })));
     expect([stepsOf(events).length, trainer.state]).toEqual([4, 'done']);
   });
+  it('a_sample_that_fails_is_told_and_the_next_one_comes', async () => {
+    await using trainer = await trainerOf({ steps: 4, sampleEvery: 2, samplePrompt: 'It', sample: { maxTokens: 3 } });
+    let samples = 0;
+    fake.onCall = ({ call, at }) => {
+      if (call === 'token' && at === 0) samples += 1;
+      return call === 'token' && samples === 1 && at === 1 ? refuse('NON_FINITE', 'train.non-finite', 'logits: NaN') : undefined;
+    };
+    const events = await collect(trainer.run());
+    expect(events.filter((event) => event.type === 'warning')).toMatchObject([{ step: 2, code: 'run.sample', message: 'the sample failed: logits: NaN [train.non-finite]' }]);
+    expect(events.flatMap((event) => (event.type === 'sample' ? [event.step] : []))).toEqual([4]);
+    expect([stepsOf(events).length, trainer.state]).toEqual([4, 'done']);
+  });
   it('a_run_without_data_for_its_evaluations_does_not_begin', async () => {
     fake.nothingKept = true;
     await expect(trainerOf({ evalEvery: 2 })).rejects.toMatchObject({ code: 'BAD_OPTION', detail: { code: 'data.no-validation' } });

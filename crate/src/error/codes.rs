@@ -235,7 +235,7 @@ codes! {
     "model.config.rope" => UnsupportedArch, Core, "an odd head width with rotary positions";
     "model.config.type" => BadModelFile, Core, "a value of the wrong type in the configuration";
     "model.config.unsupported" => UnsupportedArch, Core, "an activation or feature that tabtune does not have";
-    "model.context" => BadOption, Core, "more tokens than the model's context";
+    "model.context" => BadOption, Both, "more tokens than the model's context";
     "model.non-finite" => NonFinite, Core, "NaN or infinity in the weights when training begins";
     "model.taken" => BadOption, Page, "the model was handed to a trainer, or disposed";
     "model.tensor.dtype" => BadModelFile, Core, "a dtype without a decoder";

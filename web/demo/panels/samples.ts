@@ -3,6 +3,7 @@ import type { Trainer } from 'tabtune';
 
 import { byId, make } from '../dom.js';
 import { grouped } from '../format.js';
+import { chosenPrompt } from '../prompt.js';
 import { sampling } from '../settings.js';
 
 /** Entries shown; the log has them all. */
@@ -65,7 +66,7 @@ export class Samples {
     const controller = new AbortController();
     this.#writing = controller;
     this.#button.textContent = 'Stop writing';
-    const prompt = byId('prompt', HTMLInputElement).value || ' ';
+    const prompt = chosenPrompt();
     try {
       const page = this.#entry(trainer.completedSteps, prompt);
       for await (const token of trainer.sample(prompt, { ...sampling(), maxTokens: TOKENS, signal: controller.signal })) page.append(token.text);

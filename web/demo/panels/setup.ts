@@ -75,6 +75,12 @@ export class Setup {
     return this.#dataFile;
   }
 
+  /** Suggests a prompt that the chosen text has. */
+  suggest(): Promise<void> {
+    const { data } = this;
+    return suggestPrompt(data instanceof File ? data : AUSTEN);
+  }
+
   get dataLabel(): string {
     return chosen('data') === 'file' ? (this.#dataFile?.name ?? 'text') : 'Pride and Prejudice';
   }
@@ -186,7 +192,7 @@ export class Setup {
     try {
       const data = this.data;
       byId('data-facts', HTMLElement).textContent = data instanceof File ? `${escaped(data.name)}, ${bytes(data.size)}` : `${bytes(austen.length)} of text, embedded in this page`;
-      await suggestPrompt(data instanceof File ? data : AUSTEN);
+      await this.suggest();
       const model = await this.#open();
       if (round !== this.#round) return;
       const { info } = model;

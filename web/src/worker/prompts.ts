@@ -1,5 +1,6 @@
-/** Prompts that the tokenizer cannot encode. */
+/** Prompts that give no text. */
 import { withDetail } from '../protocol/errors.js';
+import type { ErrorDetail } from '../protocol/errors.js';
 import type { Driver } from '../protocol/protocol.js';
 import type { Finding } from '../protocol/reports.js';
 import { wasmError } from './wasm.js';
@@ -18,6 +19,9 @@ export function ofPrompt<T>(path: 'prompt' | 'samplePrompt', work: () => T): T {
   }
 }
 
+/** Of a prompt without tokens, and one that the model's context cannot hold. */
+const isOfPrompt = ({ code, path }: ErrorDetail): boolean => code === UNWRITABLE || code === 'model.context' || path === 'prompt';
+
 /** Why a run takes no samples: no prompt is worth the run. Other options of samples are refused. */
 export function sampleFault(session: Session, { sampleEvery, samplePrompt, sample }: Driver): Finding | undefined {
   if (sampleEvery === 0) return undefined;
@@ -26,7 +30,7 @@ export function sampleFault(session: Session, { sampleEvery, samplePrompt, sampl
     return undefined;
   } catch (thrown) {
     const { detail, message } = wasmError(thrown);
-    if (detail.code !== UNWRITABLE) throw thrown;
-    return { code: 'run.sample', message: `there will be no samples: ${message}` };
+    if (!isOfPrompt(detail)) throw thrown;
+    return { code: 'run.sample', message: `there will be no samples: ${message.replace(/^prompt: /, 'samplePrompt: ')}` };
   }
 }

@@ -62,6 +62,7 @@ export const WORDS = {
   'export.stream': 'STORAGE_FAILED',
   'export.zip-size': 'LIMIT_EXCEEDED',
   'loop.running': 'BUSY',
+  'model.context': 'BAD_OPTION',
   'model.taken': 'BAD_OPTION',
   'option.invalid': 'BAD_OPTION',
   'protocol.invalid': 'PROTOCOL',
