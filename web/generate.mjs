@@ -72,7 +72,7 @@ const unionName = { optimizer: 'Options', schedule: 'Schedule' };
 const typeName = (of, variant) => variant[0].toUpperCase() + variant.slice(1) + unionName[of];
 
 /** The objects with settings: their TypeScript name, the tag of their `type`, their documentation and keys. */
-function objects({ run: train, sample }) {
+function objects({ run: train, sample, score }) {
   const defs = train.$defs;
   const variants = (of, name) =>
     defs[name].oneOf.map((variant) => ({ of, tag: variant.properties.type.const, name: typeName(of, variant.properties.type.const), doc: variant.description, keys: keysOf(variant, defs) }));
@@ -83,6 +83,7 @@ function objects({ run: train, sample }) {
     { of: 'columns', name: 'ColumnSettings', doc: defs.Columns.description, keys: keysOf(defs.Columns, defs) },
     { of: 'group', name: 'GroupSettings', doc: defs.GroupConfig.description, keys: keysOf(defs.GroupConfig, defs) },
     { of: 'sample', name: 'SampleOptions', doc: sample.description, keys: keysOf(sample, sample.$defs) },
+    { of: 'score', name: 'ScoreSettings', doc: score.description, keys: keysOf(score, score.$defs) },
     ...variants('optimizer', 'OptimizerConfig'),
     ...variants('schedule', 'ScheduleConfig'),
   ];
@@ -128,7 +129,7 @@ function kindsTs(schema) {
 export type Kind = 'count' | 'counts' | 'integer' | 'number' | 'number or auto' | 'number or null' | 'boolean' | 'string' | 'names' | 'list' | 'table' | readonly (string | boolean)[];
 export type Kinds = Readonly<Record<string, Kind>>;
 
-${one('run', 'RUN')}${one('adapter', 'ADAPTER')}${one('blockCoordinate', 'BLOCK_COORDINATE')}${one('columns', 'COLUMNS')}${one('group', 'GROUP')}${one('sample', 'SAMPLE')}${byTag('optimizer', 'OPTIMIZERS')}${byTag('schedule', 'SCHEDULES')}`;
+${one('run', 'RUN')}${one('adapter', 'ADAPTER')}${one('blockCoordinate', 'BLOCK_COORDINATE')}${one('columns', 'COLUMNS')}${one('group', 'GROUP')}${one('sample', 'SAMPLE')}${one('score', 'SCORE')}${byTag('optimizer', 'OPTIMIZERS')}${byTag('schedule', 'SCHEDULES')}`;
 }
 
 function codesTs({ classes, codes }) {

@@ -2,6 +2,7 @@
 export { ERROR_CODES, escaped, TabtuneError } from './protocol/errors.js';
 export type { ErrorCode, ErrorDetail } from './protocol/errors.js';
 export type { DataInput, FilesInput, Input, RangeReader } from './page/inputs.js';
+export type { ChatMessage, ChatOptions, ScoredToken, ScoreOptions, TemplateOptions } from './page/asking.js';
 export { extractAdapter, inspectData, inspectFiles, verifyFiles } from './page/inspections.js';
 export type { DataOptions, ExtractOptions, InspectOptions } from './page/inspections.js';
 export type { RunOptions } from './page/loop.js';
@@ -14,7 +15,7 @@ export type { NewModelOptions, OpenOptions, ReadingOptions } from './page/openin
 export type * from './page/options.js';
 export type * from './protocol/generated/rules.js';
 export type * from './protocol/generated/settings.js';
-export type { AdapterInfo, BaseInfo, CheckpointInfo, EvalReport, ExportChoice, FileReport, Finding, GpuReport, HistoryEntry, InspectReport, ModelDetails, ModelInfo, NamedFile, NamedTensor, Profile, Progress, Receipt, Refusal, SampledToken, SampleEnd, SessionInfo, TrainerEvent, TrainerState, Verification } from './protocol/reports.js';
+export type { AdapterInfo, BaseInfo, CheckpointInfo, EvalReport, ExportChoice, FileReport, Finding, GpuReport, HistoryEntry, InspectReport, ModelDetails, ModelInfo, NamedFile, NamedTensor, Profile, Progress, Receipt, Refusal, SampledToken, SampleEnd, Score, SessionInfo, TrainerEvent, TrainerState, Verification } from './protocol/reports.js';
 export type { DataInspection, DataPreview, DataReport, FileSummary } from './protocol/data-report.js';
 export type { Extraction } from './protocol/written.js';
 export { Checkpoints, openSavedRuns, SavedRuns } from './page/runs.js';

@@ -2,7 +2,7 @@
 import { currentWorker } from './fake-gpu.js';
 import type { FakeWorkerState } from './fake-gpu.js';
 
-export type CallName = 'init' | 'create' | 'resume' | 'step' | 'evaluate' | 'token' | 'confirm' | 'chunk';
+export type CallName = 'init' | 'create' | 'resume' | 'step' | 'evaluate' | 'token' | 'score' | 'load' | 'confirm' | 'chunk';
 export interface Called {
   call: CallName;
   /** Step, token or piece. */
@@ -27,6 +27,10 @@ export const fake = {
   loads: 0,
   /** Sessions that were made and not freed. */
   sessions: 0,
+  /** Models whose weights are on the device. */
+  loaded: 0,
+  /** What was asked of weights, as JSON values. */
+  asked: [] as unknown[],
   /** Streams of exports that were made and not freed. */
   streams: 0,
   /** The next pieces are empty. */

@@ -1,6 +1,7 @@
 /** The fake core's models: shapes and plans, no weights. */
 import type { JsSource } from '../src/worker/wasm-api.js';
-import { fake, refuse } from './fake-calls.js';
+import { called, fake, refuse } from './fake-calls.js';
+import { LoadedModel } from './fake-tokens.js';
 import { exportedAs } from './fake-files.js';
 import type { FileStream } from './fake-files.js';
 
@@ -78,6 +79,14 @@ export class ModelHandle {
   }
   tokenize(text: string): Uint32Array {
     return Uint32Array.from(text, (c) => c.codePointAt(0) ?? 0);
+  }
+  detokenize(ids: Uint32Array): string {
+    return String.fromCodePoint(...ids);
+  }
+  async load(): Promise<LoadedModel> {
+    await called('load');
+    fake.loaded += 1;
+    return new LoadedModel();
   }
   free(): void {
     return;

@@ -3,17 +3,20 @@ import { createHash } from 'node:crypto';
 
 import type { JsSource } from '../src/worker/wasm-api.js';
 import { currentWorker } from './fake-gpu.js';
-import { called, fake, refuse, slices, unlessLost, wait } from './fake-calls.js';
+import { called, fake, refuse, slices, unlessLost } from './fake-calls.js';
 import type { Checkpointed } from './fake-files.js';
 import { exportedAs, FileStream } from './fake-files.js';
 import { choices, complete, FACTORS, ModelHandle, planned } from './fake-model.js';
 import type { Config } from './fake-model.js';
+import { answered, generated, scoredAs } from './fake-tokens.js';
+import type { TokenStream } from './fake-tokens.js';
 import { FakeWindow } from './fake-window.js';
 
 export type { JsSource } from '../src/worker/wasm-api.js';
 export { estimate, ModelHandle, previewSchedule } from './fake-model.js';
 export { FileStream } from './fake-files.js';
 export { fake } from './fake-calls.js';
+export { LoadedModel, TokenStream } from './fake-tokens.js';
 
 export default async function init(): Promise<unknown> {
   fake.loads += 1;
@@ -178,11 +181,16 @@ export class Session {
     return { loss, perplexity: Math.exp(loss), tokens: 4096 };
   }
   generate(prompt: string, optionsJson: string): TokenStream {
-    const { max_tokens: max = 100, temperature = 0.8 } = JSON.parse(optionsJson) as { max_tokens?: number; temperature?: number };
-    if (temperature < 0) refuse('BAD_OPTION', 'config.invalid', 'temperature: expected finite and ≥ 0', { path: 'temperature' });
-    if (prompt === '') refuse('BAD_OPTION', 'config.invalid', 'prompt: expected at least one token, found none', { path: 'prompt' });
-    if (prompt.length > 1000) refuse('BAD_OPTION', 'model.context', `sequence of ${prompt.length} tokens: the model's context is 1000`);
-    return new TokenStream(Math.min(max, 400), prompt.length, this.progress.step);
+    return generated(prompt, optionsJson, this.progress.step);
+  }
+  chat(conversationJson: string, optionsJson: string): TokenStream {
+    return answered(conversationJson, optionsJson, this.progress.step);
+  }
+  score(requestJson: string): Promise<unknown> {
+    return scoredAs(requestJson);
+  }
+  detokenize(ids: Uint32Array): string {
+    return this.model.detokenize(ids);
   }
   setLearningRate(rate: number | undefined): void {
     const { rate: _, ...rest } = this.progress;
@@ -219,28 +227,5 @@ export class Session {
   }
   free(): void {
     fake.sessions -= 1;
-  }
-}
-
-export class TokenStream {
-  #at = 0;
-  constructor(
-    readonly max: number,
-    readonly offset: number,
-    readonly skill: number,
-  ) {}
-  async next(): Promise<unknown> {
-    if (this.#at >= this.max) return undefined;
-    await called('token', this.#at);
-    await wait(fake.stepMillis / 8);
-    unlessLost();
-    const text = 'etaoin shrdlu'.charAt((this.#at++ * 31) % 13);
-    return { id: text.charCodeAt(0), text, logprob: -0.5, top: [] };
-  }
-  end(): string | undefined {
-    return this.#at >= this.max ? 'length' : undefined;
-  }
-  free(): void {
-    return;
   }
 }

@@ -38,7 +38,7 @@ pub use session::Session;
 pub use settings::preview_schedule;
 pub use stream::FileStream;
 pub use sums::Sha256;
-pub use tokens::TokenStream;
+pub use tokens::{LoadedModel, TokenStream};
 
 thread_local! {
     static DEVICE: RefCell<Option<Device>> = const { RefCell::new(None) };

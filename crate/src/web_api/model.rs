@@ -5,6 +5,7 @@ use std::rc::Rc;
 use js_sys::{Float32Array, Promise, Reflect, Uint8Array};
 use serde::Serialize;
 use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::future_to_promise;
 
 use super::error::{JsResult, thrown};
 use super::exports::{Details, written};
@@ -13,10 +14,11 @@ use super::interrupt::interrupt;
 use super::reports::{AdapterInfo, in_camel_case};
 use super::settings::{dataset, keys_of, train_config};
 use super::source::{JsSource, sources};
-use super::{plain, software};
+use super::tokens::{LoadedModel, Reader};
+use super::{device, plain, software};
 use crate::bundle::{Bundle, ByteSource, ModelAssets, OpenOptions, Warning, config_from_hf, read_whole};
 use crate::checkpoint::Base;
-use crate::config::{DataSettings, ModelConfig, Precision, TrainConfig};
+use crate::config::{BaseStorage, DataSettings, ModelConfig, Precision, TrainConfig};
 use crate::data::{DataFile, Dataset, Loader, Preview};
 use crate::device::Device;
 use crate::error::{Error, Fault, Refusal, Result, word};
@@ -24,7 +26,7 @@ use crate::export::ExportSource;
 use crate::model::{Model, no_base, open_model_with, planned_parameters};
 use crate::portable::TokenizerFacts;
 use crate::tokenizer::Tokenizer;
-use crate::train::{Notice, check_limits};
+use crate::train::{Notice, check_inference_limits, check_limits};
 
 #[derive(Clone)]
 enum Weights {
@@ -215,6 +217,18 @@ impl ModelHandle {
     pub fn tokenize(&self, text: &str) -> JsResult<Vec<u32>> {
         self.tokenizer().and_then(|tokenizer| tokenizer.encode(text)).map_err(thrown)
     }
+
+    /// Text of token ids.
+    pub fn detokenize(&self, ids: Vec<u32>) -> JsResult<String> {
+        self.tokenizer().and_then(|tokenizer| tokenizer.detokenize(&ids)).map_err(thrown)
+    }
+
+    /// Puts the weights on the device, to be asked → `LoadedModel`. A new model has none, and one that does not fit is refused before anything
+    /// is there.
+    pub fn load(&self) -> Promise {
+        let model = self.clone();
+        future_to_promise(async move { Ok(LoadedModel(Rc::new(model.reader(&device()?).await.map_err(thrown)?)).into()) })
+    }
 }
 
 fn fresh(config_json: &str, tokenizer: Tokenizer) -> Result<ModelHandle> {
@@ -265,6 +279,18 @@ impl ModelHandle {
             if train.adapter.is_some() { base.pieced(bundle) } else { Ok(base) }
         };
         self.files().map(pieced).transpose()
+    }
+
+    async fn reader(&self, device: &Device) -> Result<Reader> {
+        let tokenizer = self.tokenizer()?.clone();
+        let Some(bundle) = self.bundle() else {
+            return Err(Error::InvalidConfig(vec![Fault::new("model", "one that was opened, or is in training", "a new one")]));
+        };
+        let storage = if bundle.attached().is_some() { BaseStorage::Stored } else { BaseStorage::F32 };
+        check_inference_limits(bundle, storage, device.info().limits)?;
+        let model = Model::for_inference(bundle, storage, &device.inner(), &interrupt()).await?;
+        model.check_finite()?;
+        Ok(Reader { model, tokenizer })
     }
 
     /// The model on the device, with its tokenizer and documents.

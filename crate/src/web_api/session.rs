@@ -17,12 +17,12 @@ use super::run::Run;
 use super::settings::{changed, dataset, stepped, strided, train_config, with_ends};
 use super::source::{JsSource, sources};
 use super::stream::FileStream;
-use super::tokens::TokenStream;
+use super::tokens::{Asked, TokenStream, answering, continued, scored};
 use super::{device, plain};
 use crate::bundle::{ByteSource, ModelAssets, VerifyPolicy};
 use crate::checkpoint::{self, Checkpoint, Environment, Origin};
 use crate::error::{Error, Fault, Result};
-use crate::generate::{GenerateConfig, Generator};
+use crate::generate::Generator;
 use crate::gpu::profile::{KernelTimes, Profile};
 use crate::schedule;
 use crate::train::{Trainer, check_limits};
@@ -195,13 +195,29 @@ impl Session {
 
     /// Generates text after `prompt`, with the weights at the time of each token.
     pub fn generate(&self, prompt: &str, options_json: &str) -> JsResult<TokenStream> {
-        let wrong = |error| thrown(Error::InvalidConfig(vec![Fault::new("sample", "the keys of GenerateConfig", error)]));
-        let config: GenerateConfig = serde_json::from_str(options_json).map_err(wrong)?;
-        let generator = self.read(|run| {
+        self.asked(|run| continued(run.trainer.model(), run.tokenizer()?, prompt, options_json))
+    }
+
+    /// Answers a conversation, as `LoadedModel.chat` does.
+    pub fn chat(&self, conversation_json: &str, options_json: &str) -> JsResult<TokenStream> {
+        self.asked(|run| answering(run.trainer.model(), run.tokenizer()?, conversation_json, options_json))
+    }
+
+    /// `Score`, as of `LoadedModel.score`.
+    pub fn score(&self, request_json: String) -> Promise {
+        with_run(self.0.clone(), move |run| async move {
             run.trainer.forget_recording();
-            Generator::new(run.trainer.model(), run.tokenizer()?, prompt, config)
-        })?;
-        Ok(TokenStream::of(self.0.clone(), generator))
+            let score = match run.tokenizer() {
+                Ok(tokenizer) => scored(run.trainer.model(), tokenizer, &request_json).await,
+                Err(absent) => Err(absent),
+            };
+            (run, score.map_err(thrown).and_then(|score| plain(&score)))
+        })
+    }
+
+    /// Text of token ids.
+    pub fn detokenize(&self, ids: Vec<u32>) -> JsResult<String> {
+        self.read(|run| run.tokenizer()?.detokenize(&ids))
     }
 
     /// Sets the learning rate by hand; undefined returns control to the schedule.
@@ -273,6 +289,15 @@ impl Session {
 }
 
 impl Session {
+    /// Tokens with the weights at the time of each of them.
+    fn asked(&self, start: impl FnOnce(&Run) -> Result<Generator>) -> JsResult<TokenStream> {
+        let generator = self.read(|run| {
+            run.trainer.forget_recording();
+            start(run)
+        })?;
+        Ok(TokenStream::of(Asked::Run(self.0.clone()), generator))
+    }
+
     fn read<T>(&self, work: impl FnOnce(&Run) -> Result<T>) -> JsResult<T> {
         let slot = self.0.borrow();
         work(slot.as_ref().ok_or_else(|| thrown(BUSY))?).map_err(thrown)

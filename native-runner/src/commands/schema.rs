@@ -4,6 +4,7 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Value, json};
 use tabtune::config::TrainConfig;
 use tabtune::error::{CODES, Class, MEANINGS};
+use tabtune::generate::score::{Score, ScoreConfig};
 use tabtune::generate::{GenerateConfig, GeneratedToken};
 use tabtune::gpu::profile::ProfileReport;
 use tabtune::measure::GpuReport;
@@ -25,12 +26,13 @@ fn document() -> Value {
     json!({
         "classes": Class::ALL.iter().map(|class| class.text()).collect::<Vec<_>>(),
         "codes": CODES.iter().zip(MEANINGS).map(row).collect::<Vec<_>>(),
-        "settings": { "run": given::<TrainConfig>(), "sample": given::<GenerateConfig>() },
+        "settings": { "run": given::<TrainConfig>(), "sample": given::<GenerateConfig>(), "score": given::<ScoreConfig>() },
         "reports": {
             "step": reported::<StepReport>(),
             "evaluation": reported::<EvalReport>(),
             "warning": reported::<Notice>(),
             "token": reported::<GeneratedToken>(),
+            "score": reported::<Score>(),
             "profile": reported::<ProfileReport>(),
             "gpu": reported::<GpuReport>(),
         },

@@ -1,4 +1,6 @@
 /** A model that is open in a worker of its own, until a trainer takes both over. */
+import { chatted, detokenized, scored } from './asking.js';
+import type { Asker, ChatMessage, ChatOptions, ScoreOptions } from './asking.js';
 import { planned, words } from './checks.js';
 import { aborted, badOption, fault } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
@@ -9,7 +11,7 @@ import type { LinkOptions, Owner } from './link.js';
 import { trainSettings } from './options.js';
 import type { TrainOptions } from './options.js';
 import type { Ask, Reply, SourceSpec, Tag } from '../protocol/protocol.js';
-import type { AdapterInfo, Finding, ModelDetails, ModelInfo, NamedTensor, Receipt } from '../protocol/reports.js';
+import type { AdapterInfo, Finding, ModelDetails, ModelInfo, NamedTensor, Receipt, SampledToken, SampleEnd, Score } from '../protocol/reports.js';
 import type { CallOptions, Connection } from './rpc.js';
 import type { WorkerOptions } from './spawn.js';
 
@@ -47,6 +49,7 @@ export class Model {
   /** Settles when the adapter has gone: what is asked of the model waits for it, and hears why it failed. */
   #detached: Promise<void> = Promise.resolve();
   #disposed = false;
+  readonly #ask: Asker = (tag, ask, options) => this.call(tag, ask, options);
 
   private constructor({ info, details, link }: Opened, open: Open, { allowNonFinite = false, files, alone = () => undefined }: Kept) {
     this.#info = info;
@@ -165,6 +168,21 @@ export class Model {
   async tokenize(text: string): Promise<number[]> {
     words(text, 'text');
     return this.call('model.tokenize', { text });
+  }
+
+  /** The text of token ids, special tokens included. */
+  detokenize(ids: readonly number[] | Uint32Array): Promise<string> {
+    return detokenized(this.#ask, ids);
+  }
+
+  /** Tokens of the answer to a conversation, as `trainer.chat` gives them. The first answer or score puts the weights on the GPU; they go when a trainer takes the model over. */
+  chat(messages: readonly ChatMessage[], options: ChatOptions = {}): AsyncGenerator<SampledToken, SampleEnd | undefined> {
+    return chatted(this.#ask, messages, options);
+  }
+
+  /** The probability of each token of a text, or of messages as the template writes them, and the mean loss. */
+  score(of: string | readonly ChatMessage[], options: ScoreOptions = {}): Promise<Score> {
+    return scored(this.#ask, of, options);
   }
 
   /** The learning rates that a run with these options plans for its steps 1 to `steps`, or for every `stride`-th of them: at most 100,000. */

@@ -1,10 +1,10 @@
-/** Tokens of one `trainer.sample` call, as they are made. */
-import type { Link } from './link.js';
+/** Tokens of a text that is being made. */
+import type { LinkOptions } from './link.js';
 import type { SampledToken, SampleEnd } from '../protocol/reports.js';
 import { EventQueue } from './queue.js';
 
-/** Returns why the text ended. Leaving the loop ends the generation. After a loss it is repeated, unless a token was already returned. */
-export async function* sampled(link: Link, prompt: string, options: string, signal: AbortSignal | undefined): AsyncGenerator<SampledToken, SampleEnd | undefined> {
+/** Tokens as `made` makes them. Returns why the text ended. Leaving the loop ends the generation. After a loss it is repeated, unless a token was already returned. */
+export async function* streamed(made: (options: LinkOptions) => Promise<SampleEnd>, signal: AbortSignal | undefined): AsyncGenerator<SampledToken, SampleEnd | undefined> {
   const queue = new EventQueue<SampledToken>();
   const leaving = new AbortController();
   let begun = false;
@@ -13,7 +13,7 @@ export async function* sampled(link: Link, prompt: string, options: string, sign
     queue.push(token);
   };
   const both = signal ? AbortSignal.any([signal, leaving.signal]) : leaving.signal;
-  const made = link.call('trainer.sample', { prompt, options }, { signal: both, onToken, again: () => !begun }).then(
+  const ended = made({ signal: both, onToken, again: () => !begun }).then(
     (end) => {
       queue.end();
       return end;
@@ -25,9 +25,9 @@ export async function* sampled(link: Link, prompt: string, options: string, sign
   );
   try {
     yield* queue;
-    return await made;
+    return await ended;
   } finally {
     leaving.abort();
-    await made;
+    await ended;
   }
 }

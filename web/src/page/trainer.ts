@@ -1,3 +1,5 @@
+import { chatted, detokenized, scored } from './asking.js';
+import type { Asker, ChatMessage, ChatOptions, ScoreOptions } from './asking.js';
 import { naturalNumber, objectOf, planned, positiveInteger, words } from './checks.js';
 import { aborted, badOption } from '../protocol/errors.js';
 import { dropBase } from './bases.js';
@@ -11,13 +13,13 @@ import { Model } from './model.js';
 import { adapterSources, sampleJson, trainSettings } from './options.js';
 import type { TrainOptions } from './options.js';
 import type { DataPreview, DataReport } from '../protocol/data-report.js';
-import type { CheckpointInfo, EvalReport, HistoryEntry, ModelDetails, Profile, SampledToken, SampleEnd, SessionInfo, TrainerEvent, TrainerState } from '../protocol/reports.js';
+import type { CheckpointInfo, EvalReport, HistoryEntry, ModelDetails, Profile, SampledToken, SampleEnd, Score, SessionInfo, TrainerEvent, TrainerState } from '../protocol/reports.js';
 import type { SampleOptions } from '../protocol/generated/settings.js';
 import type { Recovery } from './recovery.js';
 import { WorkerLoss } from './worker-loss.js';
 import type { CreateOptions, Estimate, ResumeOptions, SaveOptions, StepEvent } from './run-options.js';
 import { Checkpoints } from './runs.js';
-import { sampled } from './sampling.js';
+import { streamed } from './sampling.js';
 import { RunStatus, TrainerMessage } from './status.js';
 import { created, resumed } from './starts.js';
 import type { Started } from './starts.js';
@@ -43,6 +45,7 @@ export class Trainer extends EventTarget {
   readonly #workerLoss: WorkerLoss;
   readonly #loop: RunLoop;
   readonly #unwatch: () => void;
+  readonly #ask: Asker = (tag, ask, options) => this.#link.call(tag, ask, options);
 
   private constructor({ link, lock, info, recovery }: Started) {
     super();
@@ -180,7 +183,23 @@ export class Trainer extends EventTarget {
   sample(prompt: string, options: SampleOptions & { signal?: AbortSignal | undefined } = {}): AsyncGenerator<SampledToken, SampleEnd | undefined> {
     const { signal, ...sampling } = optionsOf(options, 'the sample');
     words(prompt, 'prompt');
-    return sampled(this.#link, prompt, sampleJson(sampling), signal);
+    const request = { prompt, options: sampleJson(sampling) };
+    return streamed((more) => this.#link.call('trainer.sample', request, more), signal);
+  }
+
+  /** Tokens of the answer to a conversation, as the model's chat template writes it, with the weights as they are now: as `sample` gives them. The token that ends a turn ends the answer too. */
+  chat(messages: readonly ChatMessage[], options: ChatOptions = {}): AsyncGenerator<SampledToken, SampleEnd | undefined> {
+    return chatted(this.#ask, messages, options);
+  }
+
+  /** The probability of each token of a text, or of messages as the template writes them, and the mean loss. */
+  score(of: string | readonly ChatMessage[], options: ScoreOptions = {}): Promise<Score> {
+    return scored(this.#ask, of, options);
+  }
+
+  /** The text of token ids, special tokens included. */
+  detokenize(ids: readonly number[] | Uint32Array): Promise<string> {
+    return detokenized(this.#ask, ids);
   }
 
   /** Every step, evaluation and sample of the run so far, those before a resume too. */

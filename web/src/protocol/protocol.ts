@@ -4,14 +4,14 @@
  */
 import { dataInspection, dataPreview, fileSummaries } from './data-report.js';
 import { ERROR_CODES } from './errors.js';
-import { evaluation, gpu, profile, token } from './generated/reports.js';
+import { evaluation, gpu, profile, score, token } from './generated/reports.js';
 import { checkpointInfo, estimate, historyEntry, inspectReport, modelDetails, modelInfo, namedFile, namedTensor, progress, sampleEnd, sessionInfo, trainerEvent, verification } from './reports.js';
 import { extractedFiles, writtenFiles } from './written.js';
 import { anything, blob, buffer, count, directory, fileHandle, flag, listOf, nothing, nullable, number, oneOf, optional, otherwise, record, target, text, variant } from './parse.js';
 import type { Parsed, Parser } from './parse.js';
 
 /** Incremented whenever the form of a message changes. */
-export const PROTOCOL = 7;
+export const PROTOCOL = 8;
 
 const errorData = record({
   code: oneOf(...ERROR_CODES),
@@ -113,6 +113,11 @@ export const REQUESTS = {
   'model.create': { ask: record({ config: text, tokenizer: nullable(sourceSpec), data: sourceSpec, settings: text }), reply: modelInfo },
   /** What a run with these settings would learn, with so many examples. */
   'model.data': { ask: record({ data: sourceSpec, config: text, partial: flag, show: count }), reply: dataInspection },
+  'model.detokenize': { ask: record({ ids: listOf(count) }), reply: text },
+  /** Of the trainer's weights, if there is one; else those of the model are put on the device. `conversation` and `options` are JSON for the core. */
+  'model.chat': { ask: record({ conversation: text, options: text }), reply: sampleEnd },
+  /** Of the same weights; `request` is JSON for the core. */
+  'model.score': { ask: record({ request: text }), reply: score },
   'model.tokenize': { ask: record({ text }), reply: listOf(count) },
   /** `adapter`: the files of one that is trained on. */
   'model.estimate': { ask: record({ config: text, adapter: listOf(sourceSpec) }), reply: estimate },
@@ -188,7 +193,7 @@ export const workerMessage = variant('type', {
   reply: { id: count, reply: anything },
   error: { id: count, error: errorData },
   progress: { id: count, progress },
-  /** A token of the `trainer.sample` of this id. */
+  /** A token of the `trainer.sample` or `model.chat` of this id. */
   token: { id: count, token },
   events: { events: listOf(trainerEvent) },
   /** A fault of the GPU, reported as soon as it is seen. */

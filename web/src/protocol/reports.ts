@@ -3,7 +3,7 @@ import { anything, blob, count, document, flag, floats, listOf, missing, nullabl
 import { dataReport } from './data-report.js';
 import type { Parsed } from './parse.js';
 import { evaluationFields, stepFields, warning } from './generated/reports.js';
-import type { evaluation, gpu, profile, token } from './generated/reports.js';
+import type { evaluation, gpu, profile, score, token } from './generated/reports.js';
 
 export type Finding = Parsed<typeof warning>;
 
@@ -84,6 +84,7 @@ export type EvalReport = Parsed<typeof evaluation>;
 export type Profile = Parsed<typeof profile>;
 export type GpuReport = Parsed<typeof gpu>;
 export type SampledToken = Parsed<typeof token>;
+export type Score = Parsed<typeof score>;
 
 export const checkpointInfo = record({
   run: text,

@@ -5,6 +5,7 @@ import { createTrainer, loadGeneration, resumeTrainer, withAdapter } from './ope
 import { PROTOCOL } from '../protocol/protocol.js';
 import type { Ask, Reply, Tag } from '../protocol/protocol.js';
 import type { SampledToken } from '../protocol/reports.js';
+import { streamed } from './asking.js';
 import { delivered, reaching } from './exports.js';
 import { interruptible } from './lane.js';
 import { openSource, openSources, reading } from './sources.js';
@@ -105,6 +106,9 @@ export function handlersOf(state: WorkerState): Handlers {
       const words = tokenizerJson ? { tokenizerJson: tokenizerJson.read(0, tokenizerJson.size) } : 'characters';
       return state.hold(ModelHandle.fromScratch(config, words, corpus.name, corpus.read(0, corpus.size), settings));
     },
+    'model.detokenize': async ({ ids }) => state.detokenize(ids),
+    'model.chat': ({ conversation, options }, { signal, onToken }) => state.asked((core) => streamed(core.chat(conversation, options), signal, onToken), signal),
+    'model.score': ({ request }, { signal }) => state.asked(async (core) => parsed.score(await core.score(request)), signal),
     'model.tokenize': async ({ text }) => Array.from(state.model.tokenize(text)),
     'model.estimate': async ({ config, adapter }, call) => withAdapter(state, adapter, call, (model) => parsed.estimate(estimate(model, config))),
     'model.preview': async ({ config, points, stride }) => Array.from(previewSchedule(config, points, stride)),

@@ -42,6 +42,8 @@ export async function createTrainer(state: WorkerState, ask: Ask<'trainer.create
   if (signal.aborted) throw aborted('the start');
   refuseSkip(ask.driver, given);
   onProgress(phase('upload'));
+  // A run needs the memory that questions took.
+  state.asking.drop();
   const session = await withAdapter(state, ask.adapter, { signal, onProgress }, (model) => interruptible(signal, () => Session.create(model, data, ask.config, ask.allowNonFinite)));
   const { run, label, keepData, driver } = ask;
   const info = await state.install({ session, data, base, header: false, run, label, keepData, driver, newData: false });

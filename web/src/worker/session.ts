@@ -1,13 +1,14 @@
 /** The worker's trainer: one run of the core, and when it is saved. All calls of the core go through one lane. */
-import { aborted, fault, toTabtuneError } from '../protocol/errors.js';
+import { fault, toTabtuneError } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
+import { streamed } from './asking.js';
+import type { Askable } from './asking.js';
 import type { DeviceWatch } from './device.js';
 import type { Outbox } from './outbox.js';
 import type { Moment } from '../protocol/protocol.js';
 import type { DataPreview } from '../protocol/data-report.js';
 import type { CheckpointInfo, EvalReport, HistoryEntry, Profile, SampledToken, SampleEnd, SessionInfo, TrainerEvent, TrainerState } from '../protocol/reports.js';
 import { Lane } from './lane.js';
-import { macrotask } from './pacing.js';
 import { ofPrompt } from './prompts.js';
 import { Saver } from './saver.js';
 import type { SaveCall, SaverParts } from './saver.js';
@@ -173,20 +174,16 @@ export class TrainingSession {
 
   /** Generates text from the current weights; no step is made meanwhile. */
   sample(prompt: string, options: string, signal: AbortSignal, onToken: (token: SampledToken) => void): Promise<SampleEnd> {
-    return this.lane.look(async () => {
-      const stream = ofPrompt('prompt', () => this.session.generate(prompt, options));
-      try {
-        for (;;) {
-          if (signal.aborted) throw aborted('the sample');
-          const token = parsed.token(await stream.next());
-          if (token === undefined) return parsed.sampleEnd(stream.end());
-          onToken(token);
-          await macrotask();
-        }
-      } finally {
-        stream.free();
-      }
-    }, signal);
+    return this.lane.look(() => streamed(ofPrompt('prompt', () => this.session.generate(prompt, options)), signal, onToken), signal);
+  }
+
+  /** A turn with the weights as they are now, which changes nothing. */
+  asked<T>(work: (core: Askable) => Promise<T> | T, signal: AbortSignal): Promise<T> {
+    return this.lane.look(() => work(this.session), signal);
+  }
+
+  detokenize(ids: number[]): Promise<string> {
+    return this.lane.take(() => this.session.detokenize(Uint32Array.from(ids)));
   }
 
   /** The current position of the run, for changes made by hand. */

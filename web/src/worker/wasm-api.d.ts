@@ -45,6 +45,18 @@ export class ModelHandle {
   /** Files of the model in another form; `base`: the GGUF files that a patch replaces tensors of. */
   exportModel(optionsJson: string, base: JsSource[]): Promise<FileStream>;
   tokenize(text: string): Uint32Array;
+  detokenize(ids: Uint32Array): string;
+  /** Puts the weights on the device, to be asked. */
+  load(): Promise<LoadedModel>;
+  free(): void;
+}
+/** The weights of an open model on the device. */
+export class LoadedModel {
+  private constructor();
+  /** `conversationJson`: `messages`, and `tools`, `documents`, `chat_template_kwargs`. */
+  chat(conversationJson: string, optionsJson: string): TokenStream;
+  /** Of `{ text }` or `{ conversation, generation }`, with `options`. */
+  score(requestJson: string): Promise<unknown>;
   free(): void;
 }
 export function previewSchedule(configJson: string, points: number, stride: number): Float64Array;
@@ -66,6 +78,10 @@ export class Session {
   checkEvaluation(): void;
   evaluate(maxBatches?: number): Promise<unknown>;
   generate(prompt: string, optionsJson: string): TokenStream;
+  /** As of `LoadedModel`, with the weights as they are now. */
+  chat(conversationJson: string, optionsJson: string): TokenStream;
+  score(requestJson: string): Promise<unknown>;
+  detokenize(ids: Uint32Array): string;
   setLearningRate(rate: number | undefined): void;
   startDecay(): void;
   previewSchedule(points: number, stride: number): Float64Array;

@@ -3,7 +3,7 @@ import init, * as api from 'tabtune-wasm';
 
 import { fault, toTabtuneError } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
-import { evaluation, gpu, profile, step, token } from '../protocol/generated/reports.js';
+import { evaluation, gpu, profile, score, step, token } from '../protocol/generated/reports.js';
 import { count, listOf, missing, optional, record, text } from '../protocol/parse.js';
 import type { Parser } from '../protocol/parse.js';
 import { coreSession, estimate as estimateReport, fileReport, inspection, modelDetails, modelInfo, namedTensor, receipt, sampleEnd, verification } from '../protocol/reports.js';
@@ -11,7 +11,7 @@ import { dataInspection, dataPreview, fileSummaries } from '../protocol/data-rep
 import { extraction } from '../protocol/written.js';
 
 export { ModelHandle, Session, Sha256, clearAbort, estimate, extractAdapter, initDevice, inspectData, inspectFile, inspectModel, measureGpu, panicForTest, previewSchedule, requestAbort, setPanicHook, verifyFiles, version } from 'tabtune-wasm';
-export type { FileStream, JsSource, TokenStream } from 'tabtune-wasm';
+export type { FileStream, JsSource, LoadedModel, TokenStream } from 'tabtune-wasm';
 
 /** Instances whose constructors have run. */
 const constructed = new WeakSet<object>();
@@ -64,6 +64,7 @@ export const parsed = {
   session: report(coreSession, 'SessionInfo'),
   /** `undefined` after the last token. */
   token: report(optional(token), 'GeneratedToken'),
+  score: report(score, 'Score'),
   sampleEnd: report(sampleEnd, 'TokenStream.end'),
   files: report(files, 'FileStream.files'),
   receipt: report(missing(receipt), 'FileStream.receipt'),

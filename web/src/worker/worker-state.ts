@@ -2,6 +2,8 @@
 import { VERSION } from '../protocol/build.js';
 import { badOption, fault, protocolError, TabtuneError, toErrorData, withDetail } from '../protocol/errors.js';
 import { limited } from '../protocol/limited.js';
+import { Weights } from './asking.js';
+import type { Askable } from './asking.js';
 import { DeviceWatch } from './device.js';
 import { Lane } from './lane.js';
 import type { WatchedScope } from './device.js';
@@ -44,6 +46,7 @@ export class WorkerState {
   #wasm: Promise<string> | undefined;
   #adapter: Promise<string> | undefined;
   #model: ModelHandle | undefined;
+  readonly asking = new Weights();
   /** The files that alone give the model back. */
   #files: JsSource[] = [];
   /** Opens the base of a model with an adapter beside it. */
@@ -153,6 +156,18 @@ export class WorkerState {
     return this.#trainer ? this.#trainer.weights(work, signal) : this.#lane.take(() => work(this.model), signal);
   }
 
+  /** A turn with weights that are asked, and not changed: the trainer's, or those of the model, which the first question puts on the device. */
+  async asked<T>(work: (core: Askable) => Promise<T> | T, signal: AbortSignal): Promise<T> {
+    if (this.#trainer) return this.#trainer.asked(work, signal);
+    const { model } = this;
+    await this.device();
+    return this.#lane.look(async () => work(await this.asking.of(model, this.#model)), signal);
+  }
+
+  async detokenize(ids: number[]): Promise<string> {
+    return this.#trainer ? this.#trainer.detokenize(ids) : this.model.detokenize(Uint32Array.from(ids));
+  }
+
   /** The trainer, if it is of this run. */
   trainerOf(run: string): TrainingSession | undefined {
     return this.#trainer?.parts.run === run ? this.#trainer : undefined;
@@ -160,6 +175,7 @@ export class WorkerState {
 
   /** Holds a model that these files alone give back; `base` opens it without the adapter beside it, if it has one. */
   hold(model: ModelHandle, files: JsSource[] = [], base: () => ModelHandle | undefined = () => undefined): ModelInfo {
+    this.asking.drop();
     this.#model?.free();
     this.#model = model;
     this.#files = files;

@@ -11,6 +11,7 @@ export const ADAPTER: Kinds = { r: 'count', alpha: 'number', targetModules: 'nam
 export const BLOCK_COORDINATE: Kinds = { blocks: 'count', interval: 'count', order: ['shuffled', 'ascending', 'descending'], embedding: 'boolean', norm: 'boolean', head: 'boolean' };
 export const GROUP: Kinds = { pattern: 'string', weightDecay: 'number', learningRateScale: 'number', frozen: 'boolean' };
 export const SAMPLE: Kinds = { maxTokens: 'count', temperature: 'number', topK: 'count', topP: 'number', seed: 'count', topLogprobs: 'count' };
+export const SCORE: Kinds = { top: 'count' };
 export const OPTIMIZERS: Record<string, Kinds> = {
   adamw: { beta1: 'number', beta2: 'number', eps: 'number', weightDecay: 'number', stochasticRounding: 'boolean' },
   adafactor: { decayRate: 'number', beta2Cap: 'number', clipThreshold: 'number', eps1: 'number', eps2: 'number', weightDecay: 'number', relativeStep: 'boolean', stochasticRounding: 'boolean' },

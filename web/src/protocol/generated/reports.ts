@@ -63,6 +63,33 @@ export const tokenFields = {
 /** One generated token. */
 export const token = record(tokenFields);
 
+export const scoreFields = {
+  /** All tokens. */
+  tokens: listOf(record({
+    /** Token id. */
+    id: count,
+    /** The text it adds in the middle of a text. */
+    text: text,
+    /** ln of its probability after the tokens before it; the first has none. */
+    logprob: optional(number),
+    /** Its place among all tokens by their probability, from 1; the first has none. */
+    rank: optional(count),
+    /** The likeliest tokens of its position, likeliest first. */
+    top: listOf(record({
+      /** Token id. */
+      id: count,
+      /** Its text. */
+      text: text,
+      /** Its probability under the model, before temperature and cuts. */
+      prob: number,
+    })),
+  })),
+  /** Mean of −logprob over the tokens after the first, in nats; a text of one token has none. */
+  loss: optional(number),
+};
+/** The tokens of a text with their probabilities. */
+export const score = record(scoreFields);
+
 export const profileFields = {
   /** Steps that were timed. */
   steps: count,

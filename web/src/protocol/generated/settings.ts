@@ -107,3 +107,9 @@ export interface SampleOptions {
   /** Report this many of the likeliest tokens with each token. 0 */
   topLogprobs?: number;
 }
+
+/** How a text is scored. Unknown keys are refused. */
+export interface ScoreSettings {
+  /** Report this many of the likeliest tokens of each position, at most 20. 0 */
+  top?: number;
+}

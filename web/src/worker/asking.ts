@@ -1,0 +1,45 @@
+/** Weights that are asked, and the tokens that they make. */
+import { aborted, protocolError } from '../protocol/errors.js';
+import type { SampledToken, SampleEnd } from '../protocol/reports.js';
+import { macrotask } from './pacing.js';
+import { parsed } from './wasm.js';
+import type { LoadedModel, ModelHandle, Session, TokenStream } from './wasm.js';
+
+/** Weights that can be asked. */
+export type Askable = Pick<Session & LoadedModel, 'chat' | 'score'>;
+
+/** Hands over each token of the stream, and gives why the text ended. */
+export async function streamed(stream: TokenStream, signal: AbortSignal, onToken: (token: SampledToken) => void): Promise<SampleEnd> {
+  try {
+    for (;;) {
+      if (signal.aborted) throw aborted('the sample');
+      const token = parsed.token(await stream.next());
+      if (token === undefined) return parsed.sampleEnd(stream.end());
+      onToken(token);
+      await macrotask();
+    }
+  } finally {
+    stream.free();
+  }
+}
+
+/** The weights of the open model on the device, from the first question on. */
+export class Weights {
+  #held: { of: ModelHandle; loaded: LoadedModel } | undefined;
+
+  /** Those of `model`, which must still be the open one. */
+  async of(model: ModelHandle, open: ModelHandle | undefined): Promise<LoadedModel> {
+    if (model !== open) throw protocolError('another model was opened in this worker');
+    if (this.#held?.of !== model) {
+      this.drop();
+      this.#held = { of: model, loaded: await model.load() };
+    }
+    return this.#held.loaded;
+  }
+
+  /** Takes them off the device. */
+  drop(): void {
+    this.#held?.loaded.free();
+    this.#held = undefined;
+  }
+}

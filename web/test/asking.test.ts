@@ -1,0 +1,101 @@
+/** What is asked of weights: of an open model and of a trainer the same, in the same words. */
+import { describe, expect, it } from 'vitest';
+
+import { newModel, openModel, TabtuneError } from '../src/index.js';
+import type { ChatMessage, Model, SampledToken, SampleEnd, Trainer } from '../src/index.js';
+import { fake, refuse } from './fake-calls.js';
+import { fakeWorker } from './channel.js';
+import { SHAPE, TEXT, trainerOf } from './runs.js';
+
+const MESSAGES: ChatMessage[] = [{ role: 'system', content: 'Be brief.' }, { role: 'user', content: [{ type: 'text', text: '2+2?' }] }];
+const GGUF = (): File => new File([new TextEncoder().encode('GGUF')], 'tiny.gguf');
+const modelOf = (): Promise<Model> => openModel(GGUF(), { worker: fakeWorker });
+
+async function whole(tokens: AsyncGenerator<SampledToken, SampleEnd | undefined>): Promise<[string, SampleEnd | undefined]> {
+  let text = '';
+  for (;;) {
+    const next = await tokens.next();
+    if (next.done === true) return [text, next.value];
+    text += next.value.text;
+  }
+}
+
+/** The option that a call refuses at once. */
+function pathOf(work: () => unknown): string | undefined {
+  try {
+    work();
+    return undefined;
+  } catch (thrown) {
+    return thrown instanceof TabtuneError && thrown.code === 'BAD_OPTION' ? thrown.detail.path : String(thrown);
+  }
+}
+
+describe.each<[string, () => Promise<(Model | Trainer) & AsyncDisposable>]>([
+  ['model', async () => Object.assign(await modelOf(), { [Symbol.asyncDispose]: async () => undefined })],
+  ['trainer', () => trainerOf()],
+])('%s', (_, open) => {
+  it('a_conversation_is_answered_token_by_token', async () => {
+    await using asked = await open();
+    const tools = [{ type: 'function', function: { name: 'add' } }];
+    const [text, end] = await whole(asked.chat(MESSAGES, { maxTokens: 4, tools, chatTemplateKwargs: { enable_thinking: false } }));
+    expect([text.length, end]).toEqual([4, 'length']);
+    expect(fake.asked).toEqual([{ messages: MESSAGES, tools, chat_template_kwargs: { enable_thinking: false } }]);
+  });
+  it('an_answer_can_be_left', async () => {
+    await using asked = await open();
+    for await (const token of asked.chat(MESSAGES, { maxTokens: 50 })) {
+      expect(token.text).toHaveLength(1);
+      break;
+    }
+    expect(await asked.detokenize([104, 105])).toBe('hi');
+  });
+  it('a_score_has_every_token_and_the_loss', async () => {
+    await using asked = await open();
+    const { tokens, loss } = await asked.score('ab', { top: 1 });
+    expect(tokens).toEqual([{ id: 97, text: 'a', logprob: undefined, rank: undefined, top: [] }, { id: 98, text: 'b', logprob: -0.5, rank: 1, top: [{ id: 98, text: 'b', prob: 0.5 }] }]);
+    expect(loss).toBe(0.5);
+    await asked.score(MESSAGES, { generation: true });
+    expect(fake.asked).toEqual([{ text: 'ab', options: { top: 1 } }, { conversation: { messages: MESSAGES }, generation: true, options: {} }]);
+  });
+  it('what_is_no_question_is_refused_by_its_path', async () => {
+    await using asked = await open();
+    const refused = (path: string): object => ({ code: 'BAD_OPTION', detail: { path } });
+    const wrong = (value: unknown): never => value as never;
+    expect(pathOf(() => asked.chat(wrong('hi')))).toBe('messages');
+    expect(pathOf(() => asked.chat([wrong('hi')]))).toBe('messages[0]');
+    expect(pathOf(() => asked.chat(MESSAGES, wrong({ tool: [] })))).toBe('tool');
+    expect(pathOf(() => asked.chat(MESSAGES, { tools: wrong({}) }))).toBe('tools');
+    await expect(asked.score('ab', wrong({ tops: 1 }))).rejects.toMatchObject(refused('tops'));
+    await expect(asked.score('ab', { generation: true })).rejects.toMatchObject(refused('generation'));
+    await expect(asked.score(wrong(3))).rejects.toMatchObject(refused('messages'));
+    await expect(asked.detokenize(wrong('12'))).rejects.toMatchObject(refused('ids'));
+    await expect(asked.detokenize([1, -1])).rejects.toMatchObject(refused('ids[1]'));
+  });
+});
+
+it('a_model_puts_its_weights_on_the_gpu_once_and_takes_them_off_for_a_run', async () => {
+  const model = await modelOf();
+  expect(fake.loaded).toBe(0);
+  await Promise.all([model.score('ab'), whole(model.chat(MESSAGES, { maxTokens: 2 }))]);
+  expect(fake.loaded).toBe(1);
+  fake.onCall = ({ call }) => (call === 'create' ? void expect(fake.loaded).toBe(0) : undefined);
+  await using trainer = await trainerOf({ model });
+  await expect(trainer.score('ab')).resolves.toMatchObject({ loss: 0.5 });
+  expect(fake.loaded).toBe(0);
+});
+
+it('a_refused_loading_is_tried_again', async () => {
+  const model = await modelOf();
+  fake.onCall = ({ call }) => (call === 'load' ? refuse('OUT_OF_MEMORY', 'device.limit', 'a buffer of 9 GiB') : undefined);
+  await expect(model.score('ab')).rejects.toMatchObject({ code: 'OUT_OF_MEMORY' });
+  fake.onCall = undefined;
+  expect(await model.score('ab')).toMatchObject({ loss: 0.5 });
+});
+
+it('questions_to_a_model_that_a_trainer_has_are_refused', async () => {
+  const model = await newModel(SHAPE, TEXT, { worker: fakeWorker });
+  await using trainer = await trainerOf({ model });
+  expect(trainer.completedSteps).toBe(0);
+  await expect(model.score('ab')).rejects.toMatchObject({ detail: { code: 'model.taken' } });
+  await expect(model.chat(MESSAGES).next()).rejects.toMatchObject({ detail: { code: 'model.taken' } });
+});

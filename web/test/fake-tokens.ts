@@ -1,0 +1,59 @@
+/** The fake core's texts: letters that depend on the prompt's length and the number of steps. */
+import { called, fake, refuse, unlessLost, wait } from './fake-calls.js';
+
+export class TokenStream {
+  #at = 0;
+  constructor(
+    readonly max: number,
+    readonly offset: number,
+    readonly skill: number,
+  ) {}
+  async next(): Promise<unknown> {
+    if (this.#at >= this.max) return undefined;
+    await called('token', this.#at);
+    await wait(fake.stepMillis / 8);
+    unlessLost();
+    const text = 'etaoin shrdlu'.charAt((this.#at++ * 31) % 13);
+    return { id: text.charCodeAt(0), text, logprob: -0.5, top: [] };
+  }
+  end(): string | undefined {
+    return this.#at >= this.max ? 'length' : undefined;
+  }
+  free(): void {
+    return;
+  }
+}
+
+export function generated(prompt: string, optionsJson: string, skill: number): TokenStream {
+  const { max_tokens: max = 100, temperature = 0.8 } = JSON.parse(optionsJson) as { max_tokens?: number; temperature?: number };
+  if (temperature < 0) refuse('BAD_OPTION', 'config.invalid', 'temperature: expected finite and ≥ 0', { path: 'temperature' });
+  if (prompt === '') refuse('BAD_OPTION', 'config.invalid', 'prompt: expected at least one token, found none', { path: 'prompt' });
+  if (prompt.length > 1000) refuse('BAD_OPTION', 'model.context', `sequence of ${prompt.length} tokens: the model's context is 1000`);
+  return new TokenStream(Math.min(max, 400), prompt.length, skill);
+}
+
+export function answered(conversationJson: string, optionsJson: string, skill: number): TokenStream {
+  fake.asked.push(JSON.parse(conversationJson));
+  return generated(conversationJson, optionsJson, skill);
+}
+
+/** The first token has no probability, as in the core. */
+export async function scoredAs(requestJson: string): Promise<unknown> {
+  await called('score');
+  fake.asked.push(JSON.parse(requestJson));
+  const top = [{ id: 98, text: 'b', prob: 0.5 }];
+  return { tokens: [{ id: 97, text: 'a', top: [] }, { id: 98, text: 'b', logprob: -0.5, rank: 1, top }], loss: 0.5 };
+}
+
+/** Weights on the device. */
+export class LoadedModel {
+  chat(conversationJson: string, optionsJson: string): TokenStream {
+    return answered(conversationJson, optionsJson, 0);
+  }
+  score(requestJson: string): Promise<unknown> {
+    return scoredAs(requestJson);
+  }
+  free(): void {
+    fake.loaded -= 1;
+  }
+}
