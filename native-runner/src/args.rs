@@ -1,7 +1,7 @@
 //! The command line.
 
-mod data;
 mod asking;
+mod data;
 mod estimate;
 mod model_io;
 mod settings;
@@ -13,8 +13,8 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use tabtune::config::BaseStorage;
 use tabtune::device::DeviceKind;
 
-pub use data::{DataArgs, DataCommandArgs, ReadingArgs};
 pub use asking::{ChatArgs, DetokenizeArgs, GenerateArgs, ScoreArgs};
+pub use data::{DataArgs, DataCommandArgs, ReadingArgs};
 pub use estimate::EstimateArgs;
 pub use model_io::{
     AdapterAction, AdapterArgs, CardArgs, ConvertArgs, DeltaAction, DeltaArgs, DeltaUse, ExportArgs, ExportFormat, OutputArgs, RequestArgs,

@@ -72,7 +72,7 @@ async function go(session, count, decay) {
 }
 
 function start(config, data, shape = {}) {
-  const model = core.ModelHandle.fromScratch(JSON.stringify({ ...SHAPE, ...shape }), 'characters', data.read(0, data.size));
+  const model = core.ModelHandle.fromScratch(JSON.stringify({ ...SHAPE, ...shape }), 'characters', data.name, data.read(0, data.size), '{}');
   return core.Session.create(model, data, JSON.stringify(config), false);
 }
 

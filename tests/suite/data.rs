@@ -236,7 +236,7 @@ fn loss_counts_on_the_completion_and_the_token_that_ends_it() {
 #[test]
 fn examples_are_cut_filled_and_left_out_when_nothing_is_learned() {
     let tokenizer = Tokenizer::from_parts(byte_level("gpt-2")).unwrap();
-    let text = format!("{}\n\n{}\r\n", r#"{"prompt": "a", "completion": "b"}"#, CHAT);
+    let text = format!("{}\n\n{}\r\n", r#"{"prompt": "a", "completion": " b"}"#, CHAT);
     let data = Dataset::from_bytes(text.as_bytes(), Form::Jsonl, &tokenizer, 0.0).unwrap();
     // Within 4 tokens only the first example has a target.
     let mut short = Loader::new(&data, 2, 4, 0).unwrap();

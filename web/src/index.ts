@@ -15,9 +15,9 @@ export type { NewModelOptions, OpenOptions, ReadingOptions } from './page/openin
 export type * from './page/options.js';
 export type * from './protocol/generated/rules.js';
 export type * from './protocol/generated/settings.js';
-export type { AdapterInfo, BaseInfo, CheckpointInfo, EvalReport, ExportChoice, FileReport, Finding, GpuReport, HistoryEntry, InspectReport, ModelDetails, ModelInfo, NamedFile, NamedTensor, Profile, Progress, Receipt, Refusal, SampledToken, SampleEnd, Score, SessionInfo, TrainerEvent, TrainerState, Verification } from './protocol/reports.js';
+export type { AdapterInfo, BaseInfo, CheckpointInfo, EvalReport, ExportChoice, FileReport, Finding, GpuReport, HistoryEntry, InspectReport, ModelDetails, ModelInfo, NamedFile, NamedTensor, Profile, Progress, Receipt, Refusal, SampledToken, SampleEnd, Score, SessionInfo, TrainerEvent, TrainerState } from './protocol/reports.js';
 export type { DataInspection, DataPreview, DataReport, FileSummary } from './protocol/data-report.js';
-export type { Extraction } from './protocol/written.js';
+export type { Extraction, Verification } from './protocol/written.js';
 export { Checkpoints, openSavedRuns, SavedRuns } from './page/runs.js';
 export type { CheckpointInput, SavedRunsOptions } from './page/runs.js';
 export type { ImportRequest, ImportSelection, KeyRemap } from './page/requests.js';

@@ -6,7 +6,7 @@ import { currentWorker } from './fake-gpu.js';
 import { called, fake, refuse, slices, unlessLost } from './fake-calls.js';
 import type { Checkpointed } from './fake-files.js';
 import { exportedAs, FileStream } from './fake-files.js';
-import { choices, complete, FACTORS, ModelHandle, planned } from './fake-model.js';
+import { choices, complete, FACTORS, ModelHandle, planned, reported } from './fake-model.js';
 import type { Config } from './fake-model.js';
 import { answered, generated, scoredAs } from './fake-tokens.js';
 import type { TokenStream } from './fake-tokens.js';
@@ -40,6 +40,7 @@ export function panicForTest(): never {
 }
 export const requestAbort = (): void => void (currentWorker().state.abortAsked = true);
 export const clearAbort = (): void => void (currentWorker().state.abortAsked = false);
+export const inspectData = ({ name, size }: JsSource, _config: string, partial: boolean): unknown => [{ name, form: 'text', rows: null, shapes: {}, columns: [], characters: partial ? size - 1 : size }];
 export const inspectFile = (file: JsSource, format: string | undefined, read: boolean, siblings: JsSource[] = []): unknown => ({
   ...{ file: file.name, format: format ?? 'gguf', ok: true, stage: read ? 'read' : 'ok', warnings: [], tensors: siblings.length },
   inventory: [{ name: new TextDecoder('latin1').decode(file.read(0, Math.min(4, file.size))), dtype: 'F32', shape: [file.size] }],
@@ -122,7 +123,7 @@ export class Session {
     const stored = JSON.parse(new TextDecoder().decode(file.read(0, file.size))) as Checkpointed<Progress, Config>;
     if (stored.config.adapter && base.length === 0) return refuse('CHECKPOINT_MISMATCH', 'checkpoint.base.missing', 'checkpoint.json: checkpoint.base.missing', { want: 'model.gguf' });
     fake.bases.push(base.map(({ name, pieces = [] }) => `${name} ${header ? 'header' : pieces.length}`).join());
-    const model = ModelHandle.fromScratch('{"hidden_size":128,"num_hidden_layers":4}', 'characters', data.read(0, data.size));
+    const model = ModelHandle.fromScratch('{"hidden_size":128,"num_hidden_layers":4}', 'characters', data.name, data.read(0, data.size), '{}');
     const changes = JSON.parse(changesJson ?? '{}') as Partial<Config>;
     const refused = Object.keys(changes).filter((key) => !overrides.includes(key) && !overrides.includes('all'));
     if (stored.data !== data.size && !overrides.includes('data')) refused.push('data');
@@ -211,7 +212,10 @@ export class Session {
     const { schedule } = this.config;
     const scheduleStart = decayStart ?? (schedule?.decay_start_step === undefined || schedule.decay_start_step < 0 ? null : schedule.decay_start_step);
     const fallbacks = this.config.optimizer?.type === 'apollo' ? ['model.norm.weight'] : [];
-    return { completedSteps: step, totalSteps: this.config.steps, config: this.config, model: this.model.info(), adapter: this.adapting ? FACTORS : null, base: null, dataTokens: this.dataTokens, gpuBytes: fake.gpuBytes ?? null, fallbacks, warnings: this.#warnings, scheduleStart, manualLearningRate: rate ?? null };
+    return { completedSteps: step, totalSteps: this.config.steps, config: this.config, model: this.model.info(), adapter: this.adapting ? FACTORS : null, base: null, dataTokens: this.dataTokens, data: reported(this.dataTokens), gpuBytes: fake.gpuBytes ?? null, fallbacks, warnings: this.#warnings, scheduleStart, manualLearningRate: rate ?? null };
+  }
+  dataPreview(show: number): unknown {
+    return Array.from({ length: show }, () => ({ row: null, segments: [] }));
   }
   checkpoint(adapter: string): FileStream {
     const { progress, config } = this;

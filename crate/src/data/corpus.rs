@@ -6,19 +6,12 @@ use sha2::{Digest, Sha256};
 
 use super::batch::Batches;
 use super::example::Example;
-use super::loader::{Fit, Loader};
-use super::read::{self, Content, DataFile};
-use super::report::{Account, DataReport, DataWarning, FileSummary, Lengths, TokenCounts};
-use crate::config::{DataSettings, Form, TrainConfig};
-use crate::error::{Error, Fault, Result, word};
+use super::files::{self, DataFile};
+use super::read::{self, Content};
+use super::report::{Account, DataWarning, FileSummary};
+use crate::config::{DataSettings, Form};
+use crate::error::{Error, Fault, Result};
 use crate::tokenizer::Tokenizer;
-
-/// The step of sequence lengths that data propose, and the least and the most of them.
-const SEQ_LEN_STEP: usize = 64;
-const PACKED_SEQ_LEN: usize = 256;
-const MAX_SEQ_LEN: usize = 1024;
-/// Bars of a histogram of lengths.
-const BARS: usize = 32;
 
 /// One side of the split.
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +52,7 @@ impl Dataset {
         tokenizer: std::result::Result<&Tokenizer, E>,
         settings: &DataSettings,
     ) -> std::result::Result<Self, E> {
-        if read::are_tokens(files, settings) {
+        if files::are_tokens(files, settings) {
             let bytes: Vec<u8> = files.iter().flat_map(|file| file.bytes).copied().collect();
             let mut account = Account::default();
             account.tokens(files);
@@ -90,7 +83,7 @@ impl Dataset {
     /// # Errors
     /// `data.*` of files that cannot be read.
     pub fn texts(files: &[DataFile<'_>], settings: &DataSettings) -> Result<String> {
-        read::texts(files, settings)
+        files::texts(files, settings)
     }
 
     /// The files by themselves, without a tokenizer.
@@ -98,7 +91,7 @@ impl Dataset {
     /// # Errors
     /// `data.*` of files that cannot be read.
     pub fn summaries(files: &[DataFile<'_>], settings: &DataSettings) -> Result<Vec<FileSummary>> {
-        read::summaries(files, settings)
+        files::summaries(files, settings)
     }
 
     /// Token ids as u32, little endian.
@@ -178,7 +171,7 @@ impl Dataset {
         }
     }
 
-    fn validation(&self) -> Part<'_> {
+    pub(super) fn validation(&self) -> Part<'_> {
         if let Some(validation) = &self.validation {
             return validation.whole();
         }
@@ -253,19 +246,6 @@ impl Dataset {
         self.digest.clone()
     }
 
-    /// The T that a run on rows takes if none is given: the smallest multiple of 64 that holds 95 % of the examples whole, at most 1024 and
-    /// the model's context. Where examples are packed it is at least 256, but no more than all of them fill. `None` of a stream.
-    pub fn proposed_seq_len(&self, batch_size: usize, packing: bool, context: usize) -> Option<usize> {
-        let Part::Examples(examples) = self.train() else { return None };
-        let mut pairs: Vec<usize> = examples.iter().map(Example::pairs).collect();
-        pairs.sort_unstable();
-        let whole = *pairs.get((pairs.len() * 95).div_ceil(100).max(1) - 1)?;
-        let up = |tokens: usize| tokens.next_multiple_of(SEQ_LEN_STEP);
-        let filled = up(pairs.iter().sum::<usize>().div_ceil(batch_size.max(1)));
-        let least = if packing { PACKED_SEQ_LEN.min(filled) } else { SEQ_LEN_STEP };
-        Some(up(whole).max(least).min(MAX_SEQ_LEN).min(context).max(1))
-    }
-
     /// Ids that end a turn of the chats and no text by the tokenizer's files: a model that learns them stops at them.
     pub fn turn_ends(&self) -> &[u32] {
         self.account.ends_of_turns()
@@ -274,71 +254,6 @@ impl Dataset {
     /// What a person should know of the files as they were read.
     pub fn reading_warnings(&self) -> Vec<DataWarning> {
         self.account.warnings()
-    }
-
-    /// Everything a person should know of the data, as a run of these settings learns them.
-    pub fn warnings(&self, loader: &Loader) -> Vec<DataWarning> {
-        let mut warnings = self.account.warnings();
-        let Fit { cut, skipped, untaught, .. } = loader.fit();
-        let (seq_len, longest) = (loader.state().seq_len, self.longest());
-        if cut + skipped > 0 {
-            let (count, what) = if skipped > 0 { (skipped, "left out") } else { (cut, "cut at their end") };
-            let message = format!(
-                "{count} of {} examples are longer than seq_len {seq_len} and are {what}; the longest has {longest} tokens: seq_len {} holds all",
-                self.train_items,
-                longest.saturating_sub(1).next_multiple_of(SEQ_LEN_STEP)
-            );
-            warnings.push(DataWarning { code: word!("data.long").text(), count, rows: Vec::new(), message });
-        }
-        if untaught > skipped {
-            let count = untaught - skipped.min(untaught);
-            let message = format!("{count} examples are left out: none of their first {seq_len} targets is learned");
-            warnings.push(DataWarning { code: word!("data.untaught").text(), count, rows: Vec::new(), message });
-        }
-        warnings
-    }
-
-    /// Tokens of the longest training example.
-    fn longest(&self) -> usize {
-        match self.train() {
-            Part::Text(_) => 0,
-            Part::Examples(examples) => examples.iter().map(|example| example.ids.len()).max().unwrap_or(0),
-        }
-    }
-
-    /// The account of these data in a run of these settings, whose order `loader` knows.
-    pub fn report(&self, config: &TrainConfig, loader: &Loader) -> DataReport {
-        let Fit { cut, skipped, untaught, windows, packed_fraction } = loader.fit();
-        let (examples, tokens, lengths) = match self.train() {
-            Part::Text(tokens) => (0, TokenCounts { total: tokens.len(), learned: tokens.len().saturating_sub(1) }, None),
-            Part::Examples(examples) => {
-                let learned = examples.iter().map(Example::learned).sum();
-                (examples.len(), TokenCounts { total: count(self.train()), learned }, lengths(examples))
-            }
-        };
-        let validation = match self.validation() {
-            Part::Text(tokens) => tokens.len(),
-            Part::Examples(examples) => examples.len(),
-        };
-        let a_step = (config.batch_size * config.gradient_accumulation_steps).max(1);
-        DataReport {
-            files: self.account.file_reports().to_vec(),
-            shapes: self.account.shapes().clone(),
-            rules: self.account.rules().clone(),
-            examples,
-            validation,
-            tokens,
-            lengths,
-            seq_len: config.seq_len,
-            cut,
-            skipped: skipped + untaught,
-            windows,
-            packed_fraction,
-            steps_per_epoch: windows.div_ceil(a_step) as u64,
-            end: self.account.end_texts().to_vec(),
-            warnings: self.warnings(loader),
-            digest: self.digest(),
-        }
     }
 
     /// The examples that are trained on, with the rows that they come from; none of a stream.
@@ -352,19 +267,6 @@ impl Dataset {
     pub(super) fn account(&self) -> &Account {
         &self.account
     }
-}
-
-fn lengths(examples: &[Example]) -> Option<Lengths> {
-    let mut lengths: Vec<usize> = examples.iter().map(|example| example.ids.len()).collect();
-    lengths.sort_unstable();
-    let at = |percent: usize| lengths.get((lengths.len() * percent).div_ceil(100).max(1) - 1).copied();
-    let max = *lengths.last()?;
-    let histogram_step = max.div_ceil(BARS).max(1);
-    let mut histogram = vec![0; max / histogram_step + 1];
-    for length in &lengths {
-        histogram[length / histogram_step] += 1;
-    }
-    Some(Lengths { min: *lengths.first()?, p50: at(50)?, p95: at(95)?, max, histogram, histogram_step })
 }
 
 fn count(part: Part<'_>) -> usize {

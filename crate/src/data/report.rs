@@ -11,7 +11,7 @@ use crate::config::{DataSettings, Form};
 use crate::error::{Result, Word, shown, word};
 use crate::tokenizer::{Date, Tokenizer};
 
-use super::read::DataFile;
+use super::files::DataFile;
 
 /// Rows that a warning names.
 const NAMED_ROWS: usize = 5;

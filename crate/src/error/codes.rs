@@ -101,7 +101,7 @@ codes! {
     "data.end.written" => Warning, Core, "rows whose text has an end token already: it is not put there a second time";
     "data.form" => Warning, Core, "a file whose name speaks of another form than its contents have: it is read by its contents";
     "data.form.contradicts" => BadOption, Core, "a file that does not have the form that was given, or token ids beside other forms";
-    "data.gzip" => BadOption, Core, "a gzip file that cannot be unpacked";
+    "data.gzip" => BadOption, Both, "a gzip file that cannot be unpacked";
     "data.layout" => Warning, Core, "instructions for a model without a chat template: they are written in the layout of Alpaca";
     "data.long" => Warning, Core, "examples that are longer than a sequence: they are cut or left out";
     "data.message.part" => BadOption, Core, "a message whose content has a part that is no text";

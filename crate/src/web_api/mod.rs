@@ -1,5 +1,6 @@
 //! The API for the browser's worker. Compiled for wasm only.
 
+mod data;
 mod error;
 mod exports;
 mod extract;
@@ -27,6 +28,7 @@ use crate::device::{Device, DeviceKind};
 use crate::gpu::launch::is_software;
 use error::{JsResult, thrown};
 
+pub use data::inspect_data;
 pub use exports::verify_files;
 pub use extract::extract_adapter;
 pub use inspect::{inspect_file, inspect_model};

@@ -11,15 +11,15 @@ use super::error::{JsResult, thrown};
 use super::exports::{Details, written};
 use super::inspect::request;
 use super::interrupt::interrupt;
-use super::reports::{AdapterInfo, in_camel_case};
-use super::settings::{dataset, keys_of, train_config};
-use super::source::{JsSource, sources};
+use super::reports::AdapterInfo;
+use super::settings::train_config;
+use super::source::sources;
 use super::tokens::{LoadedModel, Reader};
 use super::{device, plain, software};
-use crate::bundle::{Bundle, ByteSource, ModelAssets, OpenOptions, Warning, config_from_hf, read_whole};
+use crate::bundle::{Bundle, ModelAssets, OpenOptions, Warning, config_from_hf};
 use crate::checkpoint::Base;
-use crate::config::{BaseStorage, DataSettings, ModelConfig, Precision, TrainConfig};
-use crate::data::{DataFile, Dataset, Loader, Preview};
+use crate::config::{BaseStorage, ModelConfig, Precision, TrainConfig};
+use crate::data::{DataFile, Dataset};
 use crate::device::Device;
 use crate::error::{Error, Fault, Refusal, Result, word};
 use crate::export::ExportSource;
@@ -48,13 +48,6 @@ struct TensorInfo {
     name: String,
     dtype: String,
     shape: Vec<usize>,
-}
-
-/// What data are learned as.
-#[derive(Serialize)]
-struct DataInspection {
-    report: serde_json::Value,
-    preview: Vec<Preview>,
 }
 
 /// Facts about a model.
@@ -100,50 +93,8 @@ impl ModelInfo {
     }
 }
 
-impl ModelHandle {
-    /// The data as a run of these settings reads them, and the settings as they follow from the data.
-    pub(super) fn dataset(&self, data: &JsSource, config: TrainConfig, config_json: &str, partial: bool) -> Result<(Dataset, TrainConfig)> {
-        let asks = self.tokenizer().is_ok_and(|tokenizer| tokenizer.chat_template().is_some_and(|text| text.contains("strftime_now")));
-        let today = || String::from(js_sys::Date::new_0().to_iso_string()).get(..10).map(str::to_owned);
-        let config = match &config.chat_date {
-            None if asks => TrainConfig { chat_date: today(), ..config },
-            _ => config,
-        };
-        let settings = DataSettings { partial, ..config.data_settings() };
-        let dataset = dataset(std::slice::from_ref(data), self.tokenizer(), &settings)?;
-        let config = config.settled_for(&dataset, &keys_of(config_json)?, self.config.max_position_embeddings)?;
-        Ok((dataset, config))
-    }
-}
-
-/// What data are, by themselves: `FileSummary[]`. Of a `partial` file, the beginning of one, the last row is left out.
-#[wasm_bindgen(js_name = inspectData)]
-pub fn inspect_data(data: JsValue, config_json: &str, partial: bool) -> JsResult<JsValue> {
-    let (data, config) = (JsSource::new(data)?, train_config(config_json, None).map_err(thrown)?);
-    let settings = DataSettings { partial, ..config.data_settings() };
-    let bytes = read_whole(&data).map_err(thrown)?;
-    plain(&Dataset::summaries(&[DataFile { name: data.name(), bytes: &bytes }], &settings).map_err(thrown)?)
-}
-
 #[wasm_bindgen]
 impl ModelHandle {
-    /// What a run of these settings would learn of the data, with its first `show` examples → `DataInspection`. Nothing is trained.
-    #[wasm_bindgen(js_name = inspectData)]
-    pub fn inspect_data(&self, data: JsValue, config_json: &str, partial: bool, show: u32) -> JsResult<JsValue> {
-        let data = JsSource::new(data)?;
-        let config = train_config(config_json, self.files()).map_err(thrown)?;
-        let inspect = || {
-            let (dataset, config) = self.dataset(&data, config, config_json, partial)?;
-            let loader = Loader::for_run(&dataset, &config)?;
-            let preview = match self.tokenizer() {
-                Ok(tokenizer) => dataset.preview(&config, tokenizer, show as usize)?,
-                Err(_) => Vec::new(),
-            };
-            Ok(DataInspection { report: in_camel_case(&dataset.report(&config, &loader))?, preview })
-        };
-        plain(&inspect().map_err(thrown)?)
-    }
-
     /// Opens one GGUF file or the files of a Hugging Face folder: what a request takes of it, with an adapter merged into it, whose larger tables
     /// may `resize` the vocabulary, or put beside it if it stays `apart`, if one is given.
     pub fn open(
@@ -265,6 +216,11 @@ impl ModelHandle {
 
     pub(super) fn tokenizer(&self) -> Result<&Tokenizer> {
         self.assets.need_tokenizer()
+    }
+
+    /// Its shape.
+    pub(super) fn shape(&self) -> &ModelConfig {
+        &self.config
     }
 
     /// The opened files of the model, unless it is new.

@@ -122,12 +122,6 @@ impl Session {
         })
     }
 
-    /// The first `show` examples token by token → `DataPreview[]`.
-    #[wasm_bindgen(js_name = dataPreview)]
-    pub fn data_preview(&self, show: u32) -> JsResult<JsValue> {
-        plain(&self.read(|run| run.trainer.data_preview(run.tokenizer()?, show as usize))?)
-    }
-
     /// Submits one optimizer step → `Advanced`. In a profile it is waited for.
     pub fn step(&self) -> Promise {
         with_run(self.0.clone(), |mut run| async move {
@@ -215,11 +209,6 @@ impl Session {
         })
     }
 
-    /// Text of token ids.
-    pub fn detokenize(&self, ids: Vec<u32>) -> JsResult<String> {
-        self.read(|run| run.tokenizer()?.detokenize(&ids))
-    }
-
     /// Sets the learning rate by hand; undefined returns control to the schedule.
     #[wasm_bindgen(js_name = setLearningRate)]
     pub fn set_learning_rate(&self, rate: Option<f64>) -> JsResult<()> {
@@ -298,7 +287,7 @@ impl Session {
         Ok(TokenStream::of(Asked::Run(self.0.clone()), generator))
     }
 
-    fn read<T>(&self, work: impl FnOnce(&Run) -> Result<T>) -> JsResult<T> {
+    pub(super) fn read<T>(&self, work: impl FnOnce(&Run) -> Result<T>) -> JsResult<T> {
         let slot = self.0.borrow();
         work(slot.as_ref().ok_or_else(|| thrown(BUSY))?).map_err(thrown)
     }

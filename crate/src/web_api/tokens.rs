@@ -143,3 +143,11 @@ async fn next(generator: &mut Generator, model: &Model, tokenizer: &Tokenizer) -
     interrupt().pause().await?;
     generator.next(model, tokenizer).await
 }
+
+#[wasm_bindgen]
+impl Session {
+    /// Text of token ids.
+    pub fn detokenize(&self, ids: Vec<u32>) -> JsResult<String> {
+        self.read(|run| run.tokenizer()?.detokenize(&ids))
+    }
+}

@@ -127,7 +127,7 @@ fn unusable_data_is_refused() {
     assert_eq!(code(&short_text), "data.too-short");
     assert_eq!(code(&binary), "data.encoding");
     assert_eq!(code(&text(&place.join("absent.txt"))), "source.read");
-    assert_eq!(code(&lines), "data.row");
+    assert_eq!(code(&lines), "data.shape");
     let (out, _) = checkpoint();
     assert_eq!(refuse(&["evaluate", "--model", &out, "--data", &empty, "--device", "cpu"]).0, "data.too-short");
 }

@@ -6,7 +6,7 @@ use tabtune::tokenizer::Tokenizer;
 
 use super::super::tokenizer::byte_level;
 
-const LINES: &str = "{\"prompt\": \"a\", \"completion\": \"b\"}\n{\"prompt\": \"c, d\", \"completion\": \"e\\nf\"}\n";
+const LINES: &str = "{\"prompt\": \"a\", \"completion\": \" b\"}\n{\"prompt\": \"c, d\", \"completion\": \" e\\nf\"}\n";
 
 fn tokenizer() -> Tokenizer {
     Tokenizer::from_parts(byte_level("gpt-2")).unwrap()
@@ -34,9 +34,9 @@ fn forms() -> Vec<(Form, Vec<u8>)> {
         (Form::Jsonl, utf16),
         text(Form::Json, &format!(" [\n{}]\n", LINES.trim_end().replace('\n', ",\n"))),
         text(Form::Json, &format!("{{\"version\": 1, \"data\": [{}]}}", LINES.trim_end().replace('\n', ","))),
-        text(Form::Csv, "prompt,completion\na,b\n\"c, d\",\"e\nf\"\n"),
-        text(Form::Csv, "prompt;completion\r\na;b\r\nc, d;\"e\nf\"\r\n"),
-        text(Form::Tsv, "prompt\tcompletion\na\tb\nc, d\t\"e\nf\""),
+        text(Form::Csv, "prompt,completion\na, b\n\"c, d\",\" e\nf\"\n"),
+        text(Form::Csv, "prompt;completion\r\na; b\r\nc, d;\" e\nf\"\r\n"),
+        text(Form::Tsv, "prompt\tcompletion\na\t b\nc, d\t\" e\nf\""),
     ]
 }
 
@@ -133,17 +133,17 @@ fn all_faulty_rows_are_found_and_may_be_left_out() {
 
 #[test]
 fn columns_name_keys_and_patterns() {
-    let rows = "{\"question\": \"a\", \"answer\": \"b\", \"id\": 7}\n{\"question\": \"{c}\", \"answer\": \"e\", \"id\": 8}\n";
+    let rows = "{\"question\": \"a\", \"answer\": \" b\", \"id\": 7}\n{\"question\": \"{c}\", \"answer\": \" e\", \"id\": 8}\n";
     let columns = |prompt: &str, completion: &str| DataSettings {
         columns: Some(Columns { prompt: Some(prompt.into()), completion: Some(completion.into()), ..Columns::default() }),
         ..DataSettings::default()
     };
     let as_rows = |text: &str| read("rows.jsonl", text.as_bytes()).unwrap().digest();
     let plain = read_as("rows.jsonl", rows.as_bytes(), &columns("question", "answer")).unwrap();
-    assert_eq!(plain.digest(), as_rows("{\"prompt\":\"a\",\"completion\":\"b\"}\n{\"prompt\":\"{c}\",\"completion\":\"e\"}"));
+    assert_eq!(plain.digest(), as_rows("{\"prompt\":\"a\",\"completion\":\" b\"}\n{\"prompt\":\"{c}\",\"completion\":\" e\"}"));
     let warning = &plain.reading_warnings()[0];
     assert_eq!((warning.code, warning.message.contains("id (2)")), ("data.columns.unused", true));
-    let pattern = read_as("rows.jsonl", rows.as_bytes(), &columns("{{{id}}} Q: {question}\nA:", " {answer}")).unwrap();
+    let pattern = read_as("rows.jsonl", rows.as_bytes(), &columns("{{{id}}} Q: {question}\nA:", "{answer}")).unwrap();
     assert_eq!(
         pattern.digest(),
         as_rows("{\"prompt\":\"{7} Q: a\\nA:\",\"completion\":\" b\"}\n{\"prompt\":\"{8} Q: {c}\\nA:\",\"completion\":\" e\"}")
@@ -164,17 +164,17 @@ fn rows_of_every_shape_are_read() {
     // A text is learned whole, with its end, and so are ids that say nothing else.
     let whole = [ids("abc"), vec![eos]].concat();
     assert_eq!(digest("{\"text\": \"abc\"}"), digest(&format!("{{\"input_ids\": {whole:?}}}")));
-    let labels: Vec<i64> = ids("a").iter().map(|_| -100).chain([ids("b")[0].into(), eos.into()]).collect();
-    let both = [ids("a"), ids("b"), vec![eos]].concat();
+    let labels: Vec<i64> = ids("a").iter().map(|_| -100).chain([ids(" b")[0].into(), eos.into()]).collect();
+    let both = [ids("a"), ids(" b"), vec![eos]].concat();
     assert_eq!(
-        digest("{\"prompt\": \"a\", \"completion\": \"b\"}"),
+        digest("{\"prompt\": \"a\", \"completion\": \" b\"}"),
         digest(&format!("{{\"input_ids\": {both:?}, \"labels\": {labels:?}}}"))
     );
     let masked = format!(
         "{{\"input_ids\": {:?}, \"attention_mask\": [1, 1, 1, 0], \"assistant_masks\": [0, 1, 1, 1]}}",
         [both.clone(), vec![0]].concat()
     );
-    assert_eq!(digest(&masked), digest("{\"prompt\": \"a\", \"completion\": \"b\"}"));
+    assert_eq!(digest(&masked), digest("{\"prompt\": \"a\", \"completion\": \" b\"}"));
     for bad in [
         "{\"input_ids\": [1, 2], \"labels\": [1, 3]}",
         "{\"input_ids\": [1, 2], \"labels\": [1]}",

@@ -41,7 +41,12 @@ fn documents(batch: &Batch) -> Vec<(Vec<i32>, Vec<i32>)> {
 
 /// Lengths from `from` to `to` that look drawn.
 fn drawn(count: usize, from: usize, to: usize) -> Vec<usize> {
-    (0..count).map(|at| from + (at * 7919 + at * at * 31) % (to - from + 1)).collect()
+    // The linear congruential generator of Numerical Recipes, of which the higher bits count.
+    let next = |state: &mut u32, _| {
+        *state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        Some(from + (*state >> 12) as usize % (to - from + 1))
+    };
+    (0..count).scan(1, next).collect()
 }
 
 #[test]

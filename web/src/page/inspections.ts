@@ -15,8 +15,8 @@ import type { DataInspection, FileSummary } from '../protocol/data-report.js';
 import { badOption } from '../protocol/errors.js';
 import { json } from '../protocol/json.js';
 import { ADAPTER } from '../protocol/generated/kinds.js';
-import type { InspectReport, Receipt, Verification } from '../protocol/reports.js';
-import type { Extraction } from '../protocol/written.js';
+import type { InspectReport, Receipt } from '../protocol/reports.js';
+import type { Extraction, Verification } from '../protocol/written.js';
 import { asked, workerCall } from './own-worker.js';
 
 export interface InspectOptions extends Omit<OpenOptions, 'adapter' | 'allowNonFinite'> {

@@ -6,7 +6,7 @@ import { json } from '../protocol/json.js';
 import { ADAPTER, BLOCK_COORDINATE, COLUMNS, GROUP, OPTIMIZERS, RUN, SAMPLE, SCHEDULES } from '../protocol/generated/kinds.js';
 import type { Kinds } from '../protocol/generated/kinds.js';
 import type { OptimizerOptions, ScheduleOptions } from '../protocol/generated/rules.js';
-import type { AdapterSettings, BlockCoordinateSettings, GroupSettings, RunSettings, SampleOptions } from '../protocol/generated/settings.js';
+import type { AdapterSettings, BlockCoordinateSettings, ColumnSettings, GroupSettings, RunSettings, SampleOptions } from '../protocol/generated/settings.js';
 import type { Driver, SourceSpec } from '../protocol/protocol.js';
 import { toSources } from './inputs.js';
 import type { FilesInput } from './inputs.js';
@@ -33,6 +33,8 @@ export interface TrainOptions extends RunSettings {
   adapter?: AdapterOptions | null;
   /** AdamW on a few blocks at a time, with clipping and accumulation in little memory; null trains all of them in every step. null */
   blockCoordinate?: BlockCoordinateSettings | null;
+  /** Columns of the rows, where these have other names: a key, or a pattern with keys in braces; null where they have the usual ones. null */
+  columns?: ColumnSettings | null;
   /** Update rule. `{ type: 'adamw' }` */
   optimizer?: OptimizerOptions;
   /** Parameter groups; none: one group of everything. 'no_decay': norms, biases and embeddings do not decay. */

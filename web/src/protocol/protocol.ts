@@ -5,8 +5,8 @@
 import { dataInspection, dataPreview, fileSummaries } from './data-report.js';
 import { ERROR_CODES } from './errors.js';
 import { evaluation, gpu, profile, score, token } from './generated/reports.js';
-import { checkpointInfo, estimate, historyEntry, inspectReport, modelDetails, modelInfo, namedFile, namedTensor, progress, sampleEnd, sessionInfo, trainerEvent, verification } from './reports.js';
-import { extractedFiles, writtenFiles } from './written.js';
+import { checkpointInfo, estimate, historyEntry, inspectReport, modelDetails, modelInfo, namedFile, namedTensor, progress, sampleEnd, sessionInfo, trainerEvent } from './reports.js';
+import { extractedFiles, verification, writtenFiles } from './written.js';
 import { anything, blob, buffer, count, directory, fileHandle, flag, listOf, nothing, nullable, number, oneOf, optional, otherwise, record, target, text, variant } from './parse.js';
 import type { Parsed, Parser } from './parse.js';
 

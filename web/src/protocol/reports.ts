@@ -208,13 +208,6 @@ export const inspection = record(inspected);
 export const inspectReport = record({ ...inspected, files: listOf(fileReport) });
 export type InspectReport = Parsed<typeof inspectReport>;
 
-/** What a receipt states, recomputed. */
-export const verification = record({
-  ok: flag,
-  checks: listOf(record({ name: text, result: oneOf('verified', 'absent', 'subset', 'skipped', 'differs'), expected: missing(text), found: missing(text) })),
-});
-export type Verification = Parsed<typeof verification>;
-
 /** Progress of a long call. Totals are known from the start. */
 export const progress = record({
   phase: oneOf('download', 'read', 'verify', 'upload', 'compile', 'save', 'export', 'import', 'measure', 'ready'),

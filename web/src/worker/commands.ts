@@ -116,7 +116,7 @@ export function handlersOf(state: WorkerState): Handlers {
     'trainer.resume': (ask, context) => resumeTrainer(state, ask, context),
     'trainer.load': (ask, context) => loadGeneration(state, ask, context),
     'trainer.inspect': () => state.trainer.inspect(),
-    'trainer.preview': async ({ show }) => state.trainer.preview(show),
+    'trainer.preview': async ({ show }) => state.trainer.previewData(show),
     'trainer.history': () => state.trainer.history(),
     'trainer.evaluate': ({ maxBatches }, { signal }) => state.trainer.evaluate(maxBatches, signal),
     'trainer.profile': ({ steps }, { signal }) => state.loop.profile(steps, signal),

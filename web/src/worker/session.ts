@@ -69,9 +69,7 @@ export class TrainingSession {
     return { ...parsed.session(this.session.info()), run, device: adapter, generation: this.saver.generation };
   }
 
-  preview(show: number): Promise<DataPreview> {
-    return this.lane.take(async () => parsed.dataPreview(this.session.dataPreview(show)));
-  }
+  readonly previewData = (show: number): Promise<DataPreview> => this.lane.take(() => parsed.dataPreview(this.session.dataPreview(show)));
 
   inspect(): Promise<SessionInfo> {
     return this.lane.take(() => this.#info());

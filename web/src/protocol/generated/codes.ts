@@ -51,6 +51,7 @@ export const WORDS = {
   'checkpoint.version': 'CHECKPOINT_VERSION',
   'core.panic': 'WORKER_CRASHED',
   'data.empty': 'BAD_OPTION',
+  'data.gzip': 'BAD_OPTION',
   'data.missing': 'BAD_OPTION',
   'data.not-kept': 'WARNING',
   'device.feature': 'MISSING_FEATURE',

@@ -6,9 +6,10 @@
 export type Kind = 'count' | 'counts' | 'integer' | 'number' | 'number or auto' | 'number or null' | 'boolean' | 'string' | 'names' | 'list' | 'table' | readonly (string | boolean)[];
 export type Kinds = Readonly<Record<string, Kind>>;
 
-export const RUN: Kinds = { steps: 'count', batchSize: 'count', seqLen: 'count', gradientAccumulationSteps: 'count', learningRate: 'number', maxGradNorm: 'number', seed: 'count', precision: ['f32', 'bf16'], baseStorage: ['stored', 'bf16', 'f32'], gradientCheckpointing: 'boolean', gradientRelease: 'boolean', reportEvery: 'count', documentMask: 'boolean', dataOrder: ['shuffled', 'sequential'], validationFraction: 'number' };
+export const RUN: Kinds = { steps: 'count', epochs: 'number', batchSize: 'count', seqLen: 'count', gradientAccumulationSteps: 'count', learningRate: 'number', maxGradNorm: 'number', seed: 'count', precision: ['f32', 'bf16'], baseStorage: ['stored', 'bf16', 'f32'], gradientCheckpointing: 'boolean', gradientRelease: 'boolean', reportEvery: 'count', documentMask: 'boolean', dataOrder: ['shuffled', 'sequential'], validationFraction: 'number', form: ['text', 'jsonl', 'json', 'csv', 'tsv', 'tokens'], onBadRow: ['stop', 'skip'], lossOn: ['assistant', 'last', 'all'], onLong: ['cut', 'skip', 'split'], packing: 'boolean', chatDate: 'string' };
 export const ADAPTER: Kinds = { r: 'count', alpha: 'number', targetModules: 'names', excludeModules: 'names', layersToTransform: 'counts', layersPattern: 'names', rankPattern: 'table', alphaPattern: 'table', dropout: 'number', rslora: 'boolean', modulesToSave: 'list', init: [true, 'gaussian'], bias: ['none'] };
 export const BLOCK_COORDINATE: Kinds = { blocks: 'count', interval: 'count', order: ['shuffled', 'ascending', 'descending'], embedding: 'boolean', norm: 'boolean', head: 'boolean' };
+export const COLUMNS: Kinds = { prompt: 'string', completion: 'string', system: 'string', text: 'string', messages: 'string' };
 export const GROUP: Kinds = { pattern: 'string', weightDecay: 'number', learningRateScale: 'number', frozen: 'boolean' };
 export const SAMPLE: Kinds = { maxTokens: 'count', temperature: 'number', topK: 'count', topP: 'number', seed: 'count', topLogprobs: 'count' };
 export const SCORE: Kinds = { top: 'count' };

@@ -4,9 +4,11 @@
 export interface RunSettings {
   /** Optimizer steps of the whole run. 100 */
   steps?: number;
+  /** Passes over the training data, in place of `steps`, which follow from them when the run begins; null where steps are given. */
+  epochs?: number;
   /** Sequences of one micro-batch. 4 */
   batchSize?: number;
-  /** Tokens of one sequence. 128 */
+  /** Tokens of one sequence. A run on rows for which none is given takes the smallest multiple of 64 that holds 95 % of them. 128 */
   seqLen?: number;
   /** Micro-batches per step. 1 */
   gradientAccumulationSteps?: number;
@@ -30,8 +32,20 @@ export interface RunSettings {
   documentMask?: boolean;
   /** Order of the training data: by the seed, another in each epoch; or as it lies in the data, from its first token to its last. 'shuffled' */
   dataOrder?: 'shuffled' | 'sequential';
-  /** Share of the text kept for evaluation, from its end. 0 */
+  /** Share of the data kept for evaluation: of a text its end, of rows the last ones. 0 */
   validationFraction?: number;
+  /** Form of the data files: text, jsonl, json, csv, tsv or tokens; null finds it by their contents. */
+  form?: 'text' | 'jsonl' | 'json' | 'csv' | 'tsv' | 'tokens';
+  /** A row that cannot be used: stop refuses the data, skip leaves it out. 'stop' */
+  onBadRow?: 'stop' | 'skip';
+  /** Messages of a chat that are learned: each answer of the assistant, the last one, or all of the text. 'assistant' */
+  lossOn?: 'assistant' | 'last' | 'all';
+  /** An example that is longer than a sequence: cut leaves out its end, skip all of it, split makes several sequences of a document. 'cut' */
+  onLong?: 'cut' | 'skip' | 'split';
+  /** Several examples go into one sequence, each of which sees only itself. Rows alone are packed. false */
+  packing?: boolean;
+  /** Date that chat templates see, as YYYY-MM-DD; the day on which a run begins, if a template asks for it. */
+  chatDate?: string;
 }
 
 /** Small factors that are trained on a base that does not change: y = x Wᵀ + scale · x Aᵀ Bᵀ with A [r, in] and B [out, r]. The words are PEFT's; `alpha`, `dropout`, `rslora` and `init` are its `"lora_alpha"`, `"lora_dropout"`, `"use_rslora"` and `"init_lora_weights"`. */
@@ -78,6 +92,20 @@ export interface BlockCoordinateSettings {
   norm?: boolean;
   /** The head trains in every step. false */
   head?: boolean;
+}
+
+/** The columns of a row, by the names that tabtune knows. A value is the name of a key, or a pattern with names in braces: `"Question: {question}\nAnswer:"`; `{{` and `}}` are braces. */
+export interface ColumnSettings {
+  /** Text before the answer, which is read and not learned. */
+  prompt?: string;
+  /** The answer, which is learned. */
+  completion?: string;
+  /** A system message before a prompt. */
+  system?: string;
+  /** A document, all of which is learned. */
+  text?: string;
+  /** A list of messages. */
+  messages?: string;
 }
 
 /** Parameters that match `pattern` and how they are treated. First match wins. */

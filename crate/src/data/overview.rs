@@ -1,0 +1,108 @@
+//! The account of a dataset: lengths, sequences, and what is left out of them.
+
+use super::corpus::{Dataset, Part};
+use super::example::Example;
+use super::loader::{Fit, Loader};
+use super::report::{DataReport, DataWarning, Lengths, TokenCounts};
+use crate::config::TrainConfig;
+use crate::error::word;
+
+/// The step of sequence lengths that data propose, and the least and the most of them.
+const SEQ_LEN_STEP: usize = 64;
+const PACKED_SEQ_LEN: usize = 256;
+const MAX_SEQ_LEN: usize = 1024;
+/// Bars of a histogram of lengths.
+const BARS: usize = 32;
+
+impl Dataset {
+    /// The T that a run on rows takes if none is given: the smallest multiple of 64 that holds 95 % of the examples whole, at most 1024 and
+    /// the model's context. Where examples are packed it is at least 256, but no more than all of them fill. `None` of a stream.
+    pub fn proposed_seq_len(&self, batch_size: usize, packing: bool, context: usize) -> Option<usize> {
+        let Part::Examples(examples) = self.train() else { return None };
+        let mut pairs: Vec<usize> = examples.iter().map(Example::pairs).collect();
+        pairs.sort_unstable();
+        let whole = *pairs.get((pairs.len() * 95).div_ceil(100).max(1) - 1)?;
+        let up = |tokens: usize| tokens.next_multiple_of(SEQ_LEN_STEP);
+        let filled = up(pairs.iter().sum::<usize>().div_ceil(batch_size.max(1)));
+        let least = if packing { PACKED_SEQ_LEN.min(filled) } else { SEQ_LEN_STEP };
+        Some(up(whole).max(least).min(MAX_SEQ_LEN).min(context).max(1))
+    }
+
+    /// Everything a person should know of the data, as a run of these settings learns them.
+    pub fn warnings(&self, loader: &Loader) -> Vec<DataWarning> {
+        let mut warnings = self.account().warnings();
+        let Fit { cut, skipped, untaught, .. } = loader.fit();
+        let (seq_len, longest) = (loader.state().seq_len, self.longest());
+        if cut + skipped > 0 {
+            let (count, what) = if skipped > 0 { (skipped, "left out") } else { (cut, "cut at their end") };
+            let message = format!(
+                "{count} of {} examples are longer than seq_len {seq_len} and are {what}; the longest has {longest} tokens: seq_len {} holds all",
+                self.train_examples().len(),
+                longest.saturating_sub(1).next_multiple_of(SEQ_LEN_STEP)
+            );
+            warnings.push(DataWarning { code: word!("data.long").text(), count, rows: Vec::new(), message });
+        }
+        if untaught > skipped {
+            let count = untaught - skipped.min(untaught);
+            let message = format!("{count} examples are left out: none of their first {seq_len} targets is learned");
+            warnings.push(DataWarning { code: word!("data.untaught").text(), count, rows: Vec::new(), message });
+        }
+        warnings
+    }
+
+    /// Tokens of the longest training example.
+    fn longest(&self) -> usize {
+        match self.train() {
+            Part::Text(_) => 0,
+            Part::Examples(examples) => examples.iter().map(|example| example.ids.len()).max().unwrap_or(0),
+        }
+    }
+
+    /// The account of these data in a run of these settings, whose order `loader` knows.
+    pub fn report(&self, config: &TrainConfig, loader: &Loader) -> DataReport {
+        let Fit { cut, skipped, untaught, windows, packed_fraction } = loader.fit();
+        let (examples, tokens, lengths) = match self.train() {
+            Part::Text(tokens) => (0, TokenCounts { total: tokens.len(), learned: tokens.len().saturating_sub(1) }, None),
+            Part::Examples(examples) => {
+                let learned = examples.iter().map(Example::learned).sum();
+                (examples.len(), TokenCounts { total: self.train_tokens(), learned }, lengths(examples))
+            }
+        };
+        let validation = match self.validation() {
+            Part::Text(tokens) => tokens.len(),
+            Part::Examples(examples) => examples.len(),
+        };
+        let a_step = (config.batch_size * config.gradient_accumulation_steps).max(1);
+        DataReport {
+            files: self.account().file_reports().to_vec(),
+            shapes: self.account().shapes().clone(),
+            rules: self.account().rules().clone(),
+            examples,
+            validation,
+            tokens,
+            lengths,
+            seq_len: config.seq_len,
+            cut,
+            skipped: skipped + untaught,
+            windows,
+            packed_fraction,
+            steps_per_epoch: windows.div_ceil(a_step) as u64,
+            end: self.account().end_texts().to_vec(),
+            warnings: self.warnings(loader),
+            digest: self.digest(),
+        }
+    }
+}
+
+fn lengths(examples: &[Example]) -> Option<Lengths> {
+    let mut lengths: Vec<usize> = examples.iter().map(|example| example.ids.len()).collect();
+    lengths.sort_unstable();
+    let at = |percent: usize| lengths.get((lengths.len() * percent).div_ceil(100).max(1) - 1).copied();
+    let max = *lengths.last()?;
+    let histogram_step = max.div_ceil(BARS).max(1);
+    let mut histogram = vec![0; max / histogram_step + 1];
+    for length in &lengths {
+        histogram[length / histogram_step] += 1;
+    }
+    Some(Lengths { min: *lengths.first()?, p50: at(50)?, p95: at(95)?, max, histogram, histogram_step })
+}
