@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use tabtune::bundle::config_from_hf;
 use tabtune::config::TrainConfig;
-use tabtune::data::Dataset;
+use tabtune::data::{Dataset, IGNORE_INDEX, Loader};
 use tabtune::device::Device;
 use tabtune::error::Error;
 use tabtune::gpu::launch::dispatches;
@@ -32,6 +32,11 @@ fn run_alone(name: &str) {
 #[test]
 fn steps_that_run_as_recorded_have_the_bits_of_those_that_are_launched() {
     run_alone("same_bits");
+}
+
+#[test]
+fn steps_with_other_numbers_of_targets_run_as_recorded() {
+    run_alone("masked");
 }
 
 #[test]
@@ -131,6 +136,34 @@ mod alone {
                 assert!(found == expected && other == end, "other bits as recorded: {changes}");
                 let copies = (dispatches() - before).abs_diff(2 * counted);
                 assert!(copies <= COPIES, "{copies} launches more or fewer as recorded: {changes}");
+            }
+        }
+    }
+
+    /// Losses and state after steps whose batches count other numbers of targets, as those of chats do.
+    fn masked_end(mut run: Trainer) -> (Vec<(u64, f64, f64)>, State, bool) {
+        let data = run.dataset().clone();
+        let mut loader = Loader::for_run(&data, run.config()).unwrap();
+        let mut reports = Vec::new();
+        for step in 0..STEPS as usize {
+            let mut batch = loader.next(&data);
+            batch.targets[..=step % 4].fill(IGNORE_INDEX);
+            reports.extend(block_on(run.advance_on(&[batch])).unwrap());
+        }
+        reports.extend(block_on(run.settle()).unwrap());
+        let recorded = run.runs_as_recorded();
+        (losses(&reports), state(&run), recorded)
+    }
+
+    #[test]
+    #[ignore = "run by a test of this file, in a process of its own"]
+    fn masked() {
+        for device in devices() {
+            for changes in [json!({}), json!({"precision": "bf16"})] {
+                let (expected, end, _) = masked_end(launched(&device, &changes));
+                let (found, other, as_recorded) = masked_end(recorded(&device, &changes));
+                assert!(as_recorded, "{changes}");
+                assert!(found == expected && other == end, "other bits as recorded: {changes}");
             }
         }
     }

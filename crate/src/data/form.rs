@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::rows::{as_whole, delimiter_of};
+use super::rows::{as_whole, delimiter_of, one_array};
 use crate::config::Form;
 use crate::error::{Error, Refusal, Result, word};
 
@@ -29,7 +29,7 @@ pub(super) fn form_of(text: &str, hint: Option<Form>) -> Form {
     let start = text.trim_start();
     if start.starts_with('{') {
         return match as_whole(text) {
-            Some(_) if lines(text).count() > 1 || hint != Some(Form::Jsonl) => Form::Json,
+            Some(whole) if one_array(&whole).is_some() || lines(text).count() > 1 || hint != Some(Form::Jsonl) => Form::Json,
             _ if of_objects(text, hint) => Form::Jsonl,
             _ if hint == Some(Form::Json) => Form::Json,
             _ => Form::Text,

@@ -48,7 +48,7 @@ pub(super) fn as_whole(text: &str) -> Option<Map<String, Value>> {
 }
 
 /// The one array of objects in an object that is no row itself.
-fn one_array(whole: &Map<String, Value>) -> Option<&Vec<Value>> {
+pub(super) fn one_array(whole: &Map<String, Value>) -> Option<&Vec<Value>> {
     const ROWS: [&str; 8] = ["messages", "conversations", "prompt", "completion", "instruction", "text", "input_ids", "chosen"];
     if ROWS.iter().any(|key| whole.contains_key(*key)) {
         return None;

@@ -14,7 +14,7 @@ use super::error::{JsResult, thrown};
 use super::interrupt::interrupt;
 use super::plain;
 use super::run::Run;
-use super::session::{BUSY, Slot, with_run};
+use super::session::{BUSY, Session, Slot, with_run};
 use crate::error::{Error, Fault, Result};
 use crate::generate::score::{Score, ScoreConfig, score};
 use crate::generate::{GenerateConfig, GeneratedToken, Generator, Prefix};

@@ -46,13 +46,22 @@ export class DataPanel {
       this.#report(inspection, large ? data : undefined);
       this.#fault.hidden = true;
     } catch (thrown) {
-      if (!(thrown instanceof TabtuneError) || thrown.detail.code?.startsWith('data.') !== true) throw thrown;
-      if (/^data\.(shape|columns)$/.test(thrown.detail.code)) await this.#offerColumns(data, of);
-      this.#fault.textContent = thrown.message;
-      this.#fault.hidden = false;
-      byId('lesson-report', HTMLElement).hidden = true;
+      if (!(await this.refuse(data, thrown))) throw thrown;
     }
     this.#section.hidden = false;
+  }
+
+  /** Shows why data cannot be learned, if that is what was thrown, and offers to name the columns where that helps. */
+  async refuse(data: DataInput, thrown: unknown): Promise<boolean> {
+    if (!(thrown instanceof TabtuneError) || thrown.detail.code?.startsWith('data.') !== true) return false;
+    if (data !== this.#data) this.#columns.hidden = true;
+    this.#data = data;
+    if (/^data\.(shape|columns)$/.test(thrown.detail.code)) await this.#offerColumns(data, data instanceof File ? { bytes: LOOKED_AT } : {});
+    this.#fault.textContent = thrown.message;
+    this.#fault.hidden = false;
+    byId('lesson-report', HTMLElement).hidden = true;
+    this.#section.hidden = false;
+    return true;
   }
 
   /** Offers to say which column is what. */

@@ -135,10 +135,11 @@ export class Setup {
   #open(): Promise<Model> {
     const files = chosen('model') === 'files';
     if (files && this.#modelFiles.length === 0) throw new Error('Choose the model’s files first: one GGUF, or config.json, tokenizer.json and the safetensors.');
-    const key = JSON.stringify([files, chosen('data'), this.#fileCount, files ? 0 : contextOf()]);
+    const { columns } = this.#lesson;
+    const key = JSON.stringify([files, chosen('data'), this.#fileCount, files ? 0 : [contextOf(), columns]]);
     if (this.#model?.key === key) return this.#model.opened;
     this.release();
-    const opened = files ? openModel(this.#modelFiles, { workerUrl }) : newModel(scratchShape(), this.data, { workerUrl });
+    const opened = files ? openModel(this.#modelFiles, { workerUrl }) : newModel(scratchShape(), this.data, columns ? { workerUrl, columns } : { workerUrl });
     this.#model = { key, opened };
     opened.catch(() => {
       if (this.#model?.opened === opened) this.#model = undefined;
@@ -189,8 +190,9 @@ export class Setup {
 
   async show(): Promise<void> {
     const round = ++this.#round;
+    let data: DataInput | undefined;
     try {
-      const data = this.data;
+      data = this.data;
       byId('data-facts', HTMLElement).textContent = data instanceof File ? `${escaped(data.name)}, ${bytes(data.size)}` : `${bytes(austen.length)} of text, embedded in this page`;
       await this.suggest();
       const model = await this.#open();
@@ -214,7 +216,7 @@ export class Setup {
       if (round !== this.#round) return;
       this.#fault.hidden = true;
     } catch (thrown) {
-      if (round !== this.#round) return;
+      if (round !== this.#round || (data && (await this.#lesson.refuse(data, thrown)))) return;
       this.#fault.textContent = escaped(thrown instanceof Error ? thrown.message : String(thrown));
       this.#fault.hidden = false;
     }
