@@ -144,7 +144,7 @@ test('a text of another script trains by the defaults of the page', async () => 
   assert.doesNotMatch(await page.textContent('body'), /there will be no samples/);
   // The text is gone after a reload, and the prompt that it suggested too; other settings stay.
   await page.reload();
-  await page.waitForFunction(() => document.getElementById('s-steps').value === '2');
+  await page.waitForFunction(() => document.getElementById('s-steps').value === '2', undefined, { timeout: 60_000, polling: 250 });
   assert.match(await page.inputValue('#prompt'), /^It is a truth/);
   assert.deepEqual(record.errors, []);
 });

@@ -169,7 +169,7 @@ fn common(a: &str, b: &str) -> usize {
 /// The conversation with contents of parts as its template reads them: as they are, or as one text.
 fn as_read(conversation: &Conversation, tokenizer: &Tokenizer) -> Conversation {
     let in_parts = |message: &Value| message["content"].is_array();
-    if !conversation.messages.iter().any(in_parts) || reads_parts(tokenizer) {
+    if !conversation.messages.iter().any(in_parts) || reads_parts(conversation, tokenizer) {
         return conversation.clone();
     }
     let mut joined = conversation.clone();
@@ -182,10 +182,11 @@ fn as_read(conversation: &Conversation, tokenizer: &Tokenizer) -> Conversation {
     joined
 }
 
-/// Tries whether the template writes the text of a part alone, and not the list that it is in.
-fn reads_parts(tokenizer: &Tokenizer) -> bool {
+/// Tries whether the template writes the text of a part alone, and not the list that it is in, where it has what else the conversation gives it.
+fn reads_parts(conversation: &Conversation, tokenizer: &Tokenizer) -> bool {
     const TEXT: &str = "one of several";
-    let probe = Conversation::new(vec![json!({"role": "user", "content": [{"type": "text", "text": TEXT}]})]);
+    let messages = vec![json!({"role": "user", "content": [{"type": "text", "text": TEXT}]})];
+    let probe = Conversation { messages, ..conversation.clone() };
     let written = tokenizer.render_chat(&probe, false).map(|rendered| rendered.text).unwrap_or_default();
     written.contains(TEXT) && !written.contains(&format!("'{TEXT}'")) && !written.contains(&format!("\"{TEXT}\""))
 }

@@ -80,9 +80,22 @@ pub(super) fn chat(row: &Fields, messages: &[Value], from: usize) -> Result<Chat
         };
         learned.push(answers && counts && index >= from);
         check_parts(index, &fields)?;
+        fill_reasoning(&mut fields);
         read.push(Value::Object(fields));
     }
     Ok(Chat { conversation: Conversation { messages: read, names: names(row)?, ..Conversation::default() }, learned })
+}
+
+/// The names under which templates look for what was thought before an answer. transformers gives it to them as the first and, where that is
+/// free, the second.
+const REASONING: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
+
+/// Fills in the names of what was thought that a message lacks.
+fn fill_reasoning(message: &mut Fields) {
+    let Some(thought) = REASONING.iter().find_map(|name| message.get(*name)).cloned() else { return };
+    for name in REASONING.iter().take(2) {
+        message.entry(*name).or_insert_with(|| thought.clone());
+    }
 }
 
 /// Tools, documents and arguments of the template.

@@ -127,3 +127,18 @@ fn a_template_that_rewrites_earlier_turns_gives_an_example_for_each_answer() {
     let learned = taught(chats["templates"]["thinking"].as_str().unwrap(), &row);
     assert_eq!(learned, ["<think>\neasy\n</think>\n\n4<|im_end|>", "<think>\nhm\n</think>\n\n6<|im_end|>"]);
 }
+
+#[test]
+fn what_was_thought_has_the_names_that_templates_look_for() {
+    let template = "{% for m in messages %}{{ m.reasoning_content }}|{{ m.thinking }}|{{ m.content }}<|im_end|>{% endfor %}";
+    let row = |name: &str| {
+        let mut answer = serde_json::json!({"role": "assistant", "content": "b"});
+        answer[name] = "c".into();
+        serde_json::json!({"messages": [answer]})
+    };
+    for name in ["reasoning_content", "thinking", "reasoning"] {
+        let tokenizer = with_template(template);
+        let data = Dataset::from_bytes(row(name).to_string().as_bytes(), Form::Jsonl, &tokenizer, 0.0).unwrap();
+        assert!(read(&tokenizer, &data).starts_with("c|c|b"), "{name}: {}", read(&tokenizer, &data));
+    }
+}
