@@ -99,7 +99,7 @@ test('an abort is heard at every stage, and one of before starts nothing', async
       }
       const endless = { name: 'e', size: 8, read: () => new Promise(() => undefined) };
       heard.read = (await failure(tabtune.newModel(shape, endless, { signal: AbortSignal.timeout(100) })))[0];
-      const trainer = await create(tabtune, argument);
+      const trainer = await create(tabtune, { ...argument, options: { ...options, steps: 500 } });
       const aborted = { signal: AbortSignal.abort() };
       heard.trainer = [];
       for (const call of [() => trainer.step(1, aborted), () => trainer.run(aborted).next(), () => trainer.profile(1, aborted), () => trainer.evaluate(aborted), () => trainer.sample('It', aborted).next(), () => trainer.save(aborted), () => trainer.export(aborted), () => trainer.checkpoints.load(undefined, aborted)]) heard.trainer.push((await failure(call))[0]);
