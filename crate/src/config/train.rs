@@ -105,6 +105,7 @@ pub struct TrainConfig {
     pub on_long: OnLong,
     /// Several examples go into one sequence, each of which sees only itself. Rows alone are packed.
     #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = true)))]
     pub packing: bool,
     /// Date that chat templates see, as YYYY-MM-DD; the day on which a run begins, if a template asks for it.
     pub chat_date: Option<String>,

@@ -61,6 +61,8 @@ impl Dataset {
             return Ok(Self { account: Arc::new(account), ..data }.with_document_ends(ends));
         }
         let tokenizer = tokenizer?;
+        // A date that is none is told even if no template asks for it.
+        Account::default().date(settings)?;
         let pad = tokenizer.pad().or(tokenizer.eos().first().copied()).unwrap_or(0);
         let mut account = Account::default();
         let content = read::read(files, tokenizer, settings, &mut account)?;

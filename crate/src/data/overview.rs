@@ -42,10 +42,9 @@ impl Dataset {
             );
             warnings.push(DataWarning { code: word!("data.long").text(), count, rows: Vec::new(), message });
         }
-        if untaught > skipped {
-            let count = untaught - skipped.min(untaught);
-            let message = format!("{count} examples are left out: none of their first {seq_len} targets is learned");
-            warnings.push(DataWarning { code: word!("data.untaught").text(), count, rows: Vec::new(), message });
+        if untaught > 0 {
+            let message = format!("{untaught} examples are left out: none of their first {seq_len} targets is learned");
+            warnings.push(DataWarning { code: word!("data.untaught").text(), count: untaught, rows: Vec::new(), message });
         }
         warnings
     }

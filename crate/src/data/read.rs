@@ -7,7 +7,7 @@ use super::example::{Encoded, Example, completion, document};
 use super::files::{DataFile, TextFile, each_whole_row, opened, placed};
 use super::report::{Account, FileReport, RowPlace};
 use super::shape::{Read, Record, read_row};
-use crate::config::{DataSettings, Form, OnBadRow};
+use crate::config::{Columns, DataSettings, Form, OnBadRow};
 use crate::error::{Error, Refusal, Result, shown, word};
 use crate::tokenizer::Tokenizer;
 
@@ -48,6 +48,10 @@ impl Reading<'_> {
     /// Texts, one after the other. Where there are several, each is a document with an end of its own.
     fn stream(mut self, files: &[TextFile<'_>]) -> Result<Content> {
         let mut ids = Vec::new();
+        if let (Some(_), Some(file)) = (&self.settings.columns, files.first()) {
+            let refusal = Refusal::new(word!("data.columns")).of(file.name).expected("rows, whose columns are named");
+            return Err(refusal.found("a text").hint("leave the columns out, or say which form the rows have").into());
+        }
         for file in files {
             self.named(file);
             ids.extend(self.tokenizer.encode(&file.text)?);
@@ -81,6 +85,7 @@ impl Reading<'_> {
                 RowPlace { file: index, line: 1 },
                 file.name,
                 Ok(Map::from_iter([("text".to_owned(), Value::from(file.text.as_str()))])),
+                None,
             );
         }
         let settings = self.settings;
@@ -90,6 +95,7 @@ impl Reading<'_> {
                 RowPlace { file: index, line },
                 file.name,
                 row.map_err(|fault| Refusal::new(word!("data.row")).expected(format!("a row of {}", file.form.name())).found(fault).into()),
+                settings.columns.as_ref(),
             );
         });
         self.account.file(FileReport { name: shown(file.name), form: file.form, rows: Some(rows) });
@@ -97,9 +103,9 @@ impl Reading<'_> {
     }
 
     /// Reads a row, or notes its fault.
-    fn row(&mut self, place: RowPlace, file: &str, row: Result<Map<String, Value>>) {
+    fn row(&mut self, place: RowPlace, file: &str, row: Result<Map<String, Value>>, columns: Option<&Columns>) {
         let read = row.and_then(|row| {
-            let read = read_row(&row, self.settings.columns.as_ref(), self.tokenizer.has_chat_template())?;
+            let read = read_row(&row, columns, self.tokenizer.has_chat_template())?;
             let examples = self.examples_of(&read, place)?;
             Ok((row, read, examples))
         });
@@ -126,7 +132,8 @@ impl Reading<'_> {
                 Some(place),
                 format!("rows were left out that cannot be used; the first: {refusal}"),
             );
-        } else if self.faults.len() < FAULTS {
+        }
+        if self.faults.len() < FAULTS {
             self.faults.push(refusal);
         }
     }
@@ -182,9 +189,11 @@ impl Reading<'_> {
 
     fn finish(mut self) -> Result<Content> {
         let beyond = self.faulty.saturating_sub(FAULTS);
-        if let Some(last) = self.faults.last_mut().filter(|_| beyond > 0 && self.settings.on_bad_row == OnBadRow::Stop) {
+        if let Some(last) = self.faults.last_mut().filter(|_| beyond > 0) {
             last.hint = Some(format!("{beyond} more rows cannot be used"));
         }
-        if self.faults.is_empty() { Ok(Content::Examples(self.examples)) } else { Err(Error::Refused(self.faults)) }
+        // Where nothing is left, the faults say why.
+        let goes_on = self.settings.on_bad_row == OnBadRow::Skip && !self.examples.is_empty();
+        if self.faults.is_empty() || goes_on { Ok(Content::Examples(self.examples)) } else { Err(Error::Refused(self.faults)) }
     }
 }

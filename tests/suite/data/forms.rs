@@ -111,6 +111,8 @@ fn all_faulty_rows_are_found_and_may_be_left_out() {
     let warnings = data.reading_warnings();
     assert_eq!((warnings[0].code, warnings[0].count), ("data.row.skipped", 2));
     assert_eq!(warnings[0].rows.iter().map(|row| row.line).collect::<Vec<_>>(), [3, 6]);
+    // Where no row is left, their faults say why.
+    assert_eq!(read_as("rows.jsonl", b"{\"a\": 1}\n{\"a\": 2}\n", &skipping).unwrap_err().code(), "data.shape");
     // No more than a hundred are listed, and the last says how many more there are.
     let many = read("rows.jsonl", format!("{LINES}{}", "{\"a\": 1}\n".repeat(140)).as_bytes()).unwrap_err();
     let tabtune::Error::Refused(list) = &many else { panic!("{many}") };
@@ -151,6 +153,10 @@ fn columns_name_keys_and_patterns() {
     for (prompt, completion) in [("nothing", "answer"), ("{nothing}", "answer"), ("{question", "answer"), ("question}", "answer")] {
         assert_eq!(read_as("rows.jsonl", rows.as_bytes(), &columns(prompt, completion)).unwrap_err().code(), "data.columns", "{prompt}");
     }
+    // Columns of a text, and a date that is none, are no settings that do nothing.
+    assert_eq!(read_as("a.txt", b"plain text", &columns("a", "b")).unwrap_err().code(), "data.columns");
+    let undated = DataSettings { chat_date: Some("2026-02-30".into()), ..DataSettings::default() };
+    assert_eq!(read_as("a.txt", b"plain text", &undated).unwrap_err().code(), "config.invalid");
     // A row of no shape is refused with columns that would fit.
     let refused = read("rows.jsonl", rows.as_bytes()).unwrap_err().to_string();
     assert!(refused.contains("{\"prompt\": \"question\", \"completion\": \"answer\"}"), "{refused}");

@@ -144,6 +144,12 @@ fn long_examples_are_counted_and_cut_left_out_or_split() {
     let answer = whole.tokens.learned;
     assert!(left < learned && learned < split && split < answer);
     assert_eq!((whole.cut, whole.skipped, whole.warnings), (0, 0, Vec::new()));
+    // One whose answer lies beyond the sequence is left out, and that is reported too.
+    let late = String::from("{\"text\": \"ab\"}\n{\"prompt\": \"") + &"ab ".repeat(100) + "\", \"completion\": \" ab\"}\n";
+    let late = Dataset::from_bytes(late.as_bytes(), Form::Jsonl, &tokenizer(), 0.0).unwrap();
+    let report = late.report(&packed(32, 0), &Loader::for_run(&late, &packed(32, 0)).unwrap());
+    let told: Vec<_> = report.warnings.iter().map(|warning| (warning.code, warning.count)).collect();
+    assert_eq!((report.skipped, told), (1, vec![("data.untaught", 1)]));
 }
 
 proptest! {

@@ -42,7 +42,7 @@ export interface RunSettings {
   lossOn?: 'assistant' | 'last' | 'all';
   /** An example that is longer than a sequence: cut leaves out its end, skip all of it, split makes several sequences of a document. 'cut' */
   onLong?: 'cut' | 'skip' | 'split';
-  /** Several examples go into one sequence, each of which sees only itself. Rows alone are packed. false */
+  /** Several examples go into one sequence, each of which sees only itself. Rows alone are packed. true */
   packing?: boolean;
   /** Date that chat templates see, as YYYY-MM-DD; the day on which a run begins, if a template asks for it. */
   chatDate?: string;
