@@ -30,7 +30,7 @@ const LONG_KINDS = {
   integer: 'number',
   counts: 'number | number[]',
   names: 'string | string[]',
-  list: 'string[]',
+  ...{ list: 'string[]', numbers: 'number[]' },
   table: 'Record<string, number>',
   'number or auto': "number | 'auto'",
   'number or null': 'number | null',
@@ -38,7 +38,7 @@ const LONG_KINDS = {
 
 /** What TypeScript checks of a value; `undefined` for those with keys of their own. */
 function kindOf(property) {
-  if (property.type === 'array') return property.items.type === 'string' ? 'list' : undefined;
+  if (property.type === 'array') return { string: 'list', number: 'numbers' }[property.items.type];
   if (property.properties || property.oneOf?.[0].properties) return undefined;
   if (property.enum) return property.enum;
   if (property.oneOf?.[0].type === 'number') return `number or ${property.oneOf[1].const}`;
@@ -126,7 +126,7 @@ function kindsTs(schema) {
  * Keys of settings and the kinds of their values: a \`count\` is an integer of at least 0, \`counts\` and \`names\` are one value or a list, a \`list\` has texts, a \`table\`
  * numbers by names; a list is its words.
  */
-export type Kind = 'count' | 'counts' | 'integer' | 'number' | 'number or auto' | 'number or null' | 'boolean' | 'string' | 'names' | 'list' | 'table' | readonly (string | boolean)[];
+export type Kind = 'count' | 'counts' | 'integer' | 'number' | 'number or auto' | 'number or null' | 'boolean' | 'string' | 'names' | 'list' | 'numbers' | 'table' | readonly (string | boolean)[];
 export type Kinds = Readonly<Record<string, Kind>>;
 
 ${one('run', 'RUN')}${one('adapter', 'ADAPTER')}${one('blockCoordinate', 'BLOCK_COORDINATE')}${one('columns', 'COLUMNS')}${one('group', 'GROUP')}${one('sample', 'SAMPLE')}${one('score', 'SCORE')}${byTag('optimizer', 'OPTIMIZERS')}${byTag('schedule', 'SCHEDULES')}`;

@@ -11,9 +11,9 @@ use crate::error::{Result, RunError};
 use crate::files::read_json;
 
 /// Shape and tokenizer for training on `text`.
-pub fn plan(config: &Path, text: &str) -> Result<(ModelConfig, Tokenizer)> {
+pub fn plan(config: &Path, characters: &str) -> Result<(ModelConfig, Tokenizer)> {
     let mut json = read_json(config)?;
-    let tokenizer = Tokenizer::characters(text)?;
+    let tokenizer = Tokenizer::characters(characters)?;
     match &mut json {
         Value::Object(keys) => keys.insert("vocab_size".into(), tokenizer.vocab_size().into()),
         _ => return Err(RunError::Json { name: config.display().to_string(), reason: "expected an object".into() }),

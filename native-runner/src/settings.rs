@@ -39,6 +39,8 @@ pub fn given(args: &SettingsArgs) -> Result<Map<String, Value>> {
     set("learning_rate", args.learning_rate.map(|x| number("learning-rate", x)).transpose()?);
     set("max_grad_norm", args.max_grad_norm.map(|x| number("max-grad-norm", x)).transpose()?);
     set("validation_fraction", args.validation_fraction.map(|x| number("validation-fraction", x)).transpose()?);
+    set("validation_rows", args.validation_rows.clone().map(Value::from));
+    set("data_weights", (!args.data_weights.is_empty()).then(|| json!(args.data_weights)));
     set("seed", args.seed.map(Value::from));
     set("groups", args.groups.clone().map(Value::from));
     set("precision", args.precision.clone().map(Value::from));

@@ -6,7 +6,12 @@ import { test } from 'node:test';
 import { root } from '../../web/toolchain.mjs';
 import { scenarios } from './scenario.mjs';
 
-const { inPage } = scenarios();
+const { inPage } = scenarios({
+  scripts: {
+    '/no-files.js': { text: "import '/stops-files.js'; import '/dist/worker.js';" },
+    '/stops-files.js': { text: "navigator.storage.getDirectory = () => Promise.reject(new DOMException('none', 'SecurityError'));" },
+  },
+});
 
 /** A model with a vocabulary of bytes. */
 const MODEL = readFileSync(join(root, 'tests/golden/lora/tiny.gguf')).toString('base64');
@@ -57,4 +62,95 @@ test('data are shown by their contents, and a run learns what was shown', async 
   assert.equal(steps.length, found.data.stepsPerEpoch, 'one epoch was trained');
   assert.equal(steps.slice(0, 20).length > 1 && steps.every((tokens) => tokens > 0), true);
   assert.ok(found.same && found.data.digest === report.digest && found.data.seqLen === report.seqLen);
+});
+
+const PARQUET = ['rows', 'chats'].map((name) => readFileSync(join(root, `tests/golden/${name}.parquet`)).toString('base64'));
+
+test('several files, parts of a mixture, data of their own to evaluate on, and Parquet', async () => {
+  const found = await inPage(
+    `async (tabtune, { weights, parquet, run }) => {
+      const bytes = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+      const model = await tabtune.openModel(new File([bytes(weights)], 'tiny.gguf'));
+      const rows = (letter, count) => Array.from({ length: count }, (_, row) => JSON.stringify({ text: letter + ' ' + row }) + '\\n').join('');
+      const [a, b, held] = [['a.jsonl', rows('a', 30)], ['b.jsonl', rows('b', 30)], ['held.jsonl', rows('c', 5)]].map(([name, text]) => new File([text], name));
+      const told = async (data, options = {}) => {
+        const { report } = await tabtune.inspectData(data, { model, packing: false, ...options });
+        return [report.files.map(({ name, rows }) => name + ' ' + rows).join(), report.examples, report.validation, report.windows];
+      };
+      const summaries = await tabtune.inspectData([a, b], {});
+      const both = await told([a, b], { validationData: held });
+      const mixed = await told([{ files: a, weight: 2 }, { files: [b], weight: 0.5 }]);
+      const drawn = await told([a, b], { validationFraction: 0.25 });
+      const refused = await tabtune.inspectData([a, b], { model, validationData: held, validationFraction: 0.5 }).catch(({ message }) => message);
+      const tables = [];
+      for (const [name, at] of [['rows.parquet', 0], ['chats.parquet', 1]]) {
+        const [file] = await tabtune.inspectData(new File([bytes(parquet[at])], name), {});
+        tables.push([file.name, file.form, file.rows, file.columns.join(), JSON.stringify(file.shapes)]);
+      }
+      const cut = await tabtune.inspectData(new File([bytes(parquet[0]).slice(0, 300)], 'rows.parquet'), {}).catch(({ detail }) => detail.code);
+      const run_ = { ...run, keepData: true, steps: 4, dataWeights: undefined };
+      const trainer = await tabtune.Trainer.create({ model, data: [{ files: a, weight: 2 }, b], validationData: held, ...run_ });
+      const losses = [];
+      for await (const event of trainer.run({ maxSteps: 2 })) if (event.type === 'step') losses.push(event.loss);
+      await trainer.save();
+      for await (const event of trainer.run()) if (event.type === 'step') losses.push(event.loss);
+      const evaluated = (await trainer.evaluate()).loss;
+      const [name, digest] = [trainer.runId, trainer.data.digest];
+      await trainer.dispose();
+      const resumed = await tabtune.Trainer.resume({ run: name });
+      const again = [];
+      for await (const event of resumed.run()) if (event.type === 'step') again.push(event.loss);
+      const same = resumed.data.digest === digest && (await resumed.evaluate()).loss === evaluated;
+      await resumed.dispose();
+      return { summaries: summaries.map(({ name, rows }) => [name, rows]), both, mixed, drawn, refused, tables, cut, losses, again, same };
+    }`,
+    { weights: MODEL, parquet: PARQUET, run: RUN },
+  );
+  assert.deepEqual(found.summaries, [['a.jsonl', 30], ['b.jsonl', 30]]);
+  assert.deepEqual(found.both, ['a.jsonl 30,b.jsonl 30', 60, 5, 60]);
+  assert.deepEqual(found.mixed, ['a.jsonl 30,b.jsonl 30', 60, 0, 75]);
+  assert.deepEqual(found.drawn, ['a.jsonl 30,b.jsonl 30', 45, 15, 45]);
+  assert.match(found.refused, /validation_?[fF]raction/);
+  assert.deepEqual(found.tables, [
+    ['rows.jsonl', 'jsonl', 3, 'prompt,completion,n,when', '{"completion":3}'],
+    ['chats.jsonl', 'jsonl', 2, 'messages', '{"chat":2}'],
+  ]);
+  assert.equal(found.cut, 'data.parquet');
+  assert.deepEqual(found.losses.slice(2), found.again, 'the same data, from what the run has kept');
+  assert.ok(found.same);
+});
+
+test('tokens of large data are in a file, and give the steps of those in memory', async () => {
+  const found = await inPage(
+    `async (tabtune, { weights, run }) => {
+      const bytes = Uint8Array.from(atob(weights), (c) => c.charCodeAt(0));
+      // More ids than are kept in memory.
+      const ids = Uint32Array.from({ length: 9 * 2 ** 20 }, (_, at) => ((at * 2_654_435_761) >>> 8) % 200);
+      const files = async () => {
+        const folder = await (await navigator.storage.getDirectory()).getDirectoryHandle('tabtune-tokens', { create: true });
+        const names = [];
+        for await (const [name, handle] of folder.entries()) names.push(handle);
+        return names.length;
+      };
+      const [runs, opened] = [[], []];
+      for (const workerUrl of [undefined, '/no-files.js']) {
+        const model = await tabtune.openModel(new File([bytes], 'tiny.gguf'), { workerUrl });
+        const trainer = await tabtune.Trainer.create({ model, data: { tokens: ids }, ...run, seqLen: 32, validationFraction: 0.0001 });
+        const open = await files();
+        const losses = [];
+        for await (const event of trainer.run({ maxSteps: 3 })) if (event.type === 'step') losses.push(event.loss);
+        const { loss } = await trainer.evaluate();
+        opened.push(open);
+        runs.push({ losses, loss, tokens: trainer.data.tokens.total, digest: trainer.data.digest });
+        await trainer.dispose();
+        for (let wait = 0; wait < 40 && (await files()) > 0; wait++) await new Promise((resolve) => setTimeout(resolve, 100));
+      }
+      return { runs, opened, left: await files() };
+    }`,
+    { weights: MODEL, run: RUN },
+  );
+  const [one, other] = found.runs;
+  assert.ok(one.tokens > 8 * 2 ** 20, `${one.tokens} tokens`);
+  assert.deepEqual(one, other);
+  assert.deepEqual([found.opened, found.left], [[1, 0], 0]);
 });

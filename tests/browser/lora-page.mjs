@@ -30,7 +30,7 @@ async function computed({ test, files, adapter, text, baseStorage }) {
     optimizer: { type, ...rule }, groups, base_storage: baseStorage,
   };
   const data = { name: 'ids.tokens', size: ids.byteLength, read: (offset, count) => new Uint8Array(ids.buffer, offset, count) };
-  const session = await core.Session.create(model, data, JSON.stringify(settings), false);
+  const session = await core.Session.create(model, { files: [data], validation: [] }, JSON.stringify(settings), false);
   model.free();
   const storage = session.info().base.storage;
   const ended = async (found, tensors) => {

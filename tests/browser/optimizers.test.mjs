@@ -100,10 +100,10 @@ test('a loss that is not finite changes nothing at each of seventeen steps', asy
 });
 
 /** The host's work in a step, by a page in which it was opened. */
-async function costsTheHost(t, { page }, shape, precision, { submits, steps }) {
+async function costsTheHost(t, { page }, shape, precision, { submits, steps, masked = false }) {
   // Tiles compute 32 rows and more.
   const config = { steps: 60, batch_size: 4, seq_len: 8, report_every: 8, seed: 7, max_grad_norm: 0.5, optimizer: { type: 'adamw' }, precision };
-  const given = [steps, shape, config];
+  const given = [steps, shape, config, masked];
   const work = await page.evaluate(async (given) => (await import('/browser/wasm-page.mjs')).hostWork(...given), given);
   t.diagnostic(JSON.stringify(work));
   assert.deepEqual([work.createBindGroup, work.writeBuffer], [0, 1]);
@@ -115,6 +115,10 @@ async function costsTheHost(t, { page }, shape, precision, { submits, steps }) {
 
 test('a step that runs as recorded costs the host one write, one read and three calls a dispatch', async (t) => {
   for (const precision of ['f32', 'bf16']) await costsTheHost(t, opened, { num_hidden_layers: 4 }, precision, { submits: 5, steps: 16 });
+});
+
+test('a step whose targets do not all count costs the host no more', async (t) => {
+  await costsTheHost(t, opened, { num_hidden_layers: 4 }, 'f32', { submits: 5, steps: 16, masked: true });
 });
 
 test('a step of a model as deep as SmolLM2, by the kernels of GPUs, has ten submits', async (t) => {

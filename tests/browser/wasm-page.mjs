@@ -72,7 +72,7 @@ async function go(session, count, decay) {
 }
 
 function start(config, data, shape = {}) {
-  const model = core.ModelHandle.fromScratch(JSON.stringify({ ...SHAPE, ...shape }), 'characters', data.name, data.read(0, data.size), '{}');
+  const model = core.ModelHandle.fromScratch(JSON.stringify({ ...SHAPE, ...shape }), 'characters', data, '{}');
   return core.Session.create(model, data, JSON.stringify(config), false);
 }
 
@@ -84,7 +84,11 @@ async function finish(session, before, count) {
 }
 
 const text = new TextEncoder().encode(TEXT);
-const data = source('text.txt', text);
+const dataOf = (...files) => ({ files, validation: [] });
+const data = dataOf(source('text.txt', text));
+/** Rows, in each of which another number of tokens is learned. */
+const LINES = Array.from({ length: 40 }, (_, row) => JSON.stringify({ prompt: TEXT.slice(row, row + 5), completion: TEXT.slice(row + 5, row + 8 + (row % 5)) })).join('\n');
+const rows = dataOf(source('rows.jsonl', new TextEncoder().encode(LINES)));
 
 /** Losses and digests of a run of four steps that is saved after two and goes on, and of the one resumed from that save. */
 export async function resume({ decay, ...config }) {
@@ -147,7 +151,7 @@ export async function refusedAt(count, config) {
   const rare = (step) => {
     const letters = [...TEXT.slice(0, 400)];
     if (step > 0) letters[(step - 1) * 8 + 3] = '\u0001';
-    return source('text.txt', new TextEncoder().encode(letters.join('')));
+    return dataOf(source('text.txt', new TextEncoder().encode(letters.join(''))));
   };
   const shape = { tie_word_embeddings: false };
   // The lowest character has the first id.
@@ -184,8 +188,8 @@ export async function refusedAt(count, config) {
 }
 
 /** What the host does in each step of so many, after the first ones: calls, and the middle of the milliseconds while nothing is dispatched. */
-export async function hostWork(count, shape, config) {
-  const session = await start(config, data, shape);
+export async function hostWork(count, shape, config, masked = false) {
+  const session = await start(config, masked ? rows : data, shape);
   await go(session, 6);
   const before = { ...calls };
   await go(session, count);

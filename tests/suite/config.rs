@@ -74,7 +74,7 @@ fn unknown_keys_wrong_types_and_broken_rules_are_reported_together() {
     let groups = "pattern, optimizer, weight_decay, learning_rate_scale, frozen";
     let train = "steps, epochs, batch_size, seq_len, gradient_accumulation_steps, learning_rate, max_grad_norm, seed, precision, optimizer, groups, \
                  schedule, adapter, base_storage, gradient_checkpointing, gradient_release, report_every, block_coordinate, \
-                 document_mask, data_order, validation_fraction, form, columns, on_bad_row, loss_on, on_long, packing, chat_date";
+                 document_mask, data_order, validation_fraction, validation_rows, data_weights, form, columns, on_bad_row, loss_on, on_long, packing, chat_date";
     assert_eq!(
         shown,
         [

@@ -92,7 +92,7 @@ fn skipped_batches_are_passed_over_and_training_goes_on_with_the_next() {
         // The same run on the same batches without the third step's.
         let (data, config) = (dataset(), config(json!({})));
         let mut loader = Loader::for_run(&data, &config).unwrap();
-        let steps: Vec<[Batch; 2]> = (0..6).map(|_| [loader.next(&data), loader.next(&data)]).collect();
+        let steps: Vec<[Batch; 2]> = (0..6).map(|_| [loader.next(&data).unwrap(), loader.next(&data).unwrap()]).collect();
         let mut other = Trainer::new(poisoned(&device), data, config).unwrap();
         let kept = steps.iter().enumerate().filter(|(index, _)| *index != 2);
         let expected: Vec<f64> = kept.map(|(_, batches)| block_on(other.step_on(batches)).unwrap().loss).collect();

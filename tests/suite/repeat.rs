@@ -146,7 +146,7 @@ mod alone {
         let mut loader = Loader::for_run(&data, run.config()).unwrap();
         let mut reports = Vec::new();
         for step in 0..STEPS as usize {
-            let mut batch = loader.next(&data);
+            let mut batch = loader.next(&data).unwrap();
             batch.targets[..=step % 4].fill(IGNORE_INDEX);
             reports.extend(block_on(run.advance_on(&[batch])).unwrap());
         }

@@ -1,5 +1,5 @@
 /** The fake core's models: shapes and plans, no weights. */
-import type { JsSource } from '../src/worker/wasm-api.js';
+import type { JsData, JsSource } from '../src/worker/wasm-api.js';
 import { called, fake, refuse } from './fake-calls.js';
 import { LoadedModel } from './fake-tokens.js';
 import { exportedAs } from './fake-files.js';
@@ -33,6 +33,9 @@ export const choices = [
 /** What is told of any adapter. */
 export const FACTORS = { r: 8, alpha: 16, targets: ['model.layers.0.self_attn.q_proj'], parameters: 9216, bytes: 36_864 };
 
+/** Bytes of all files of data. */
+export const sizeOf = ({ files, validation }: JsData): number => [...files, ...validation].reduce((sum, { size }) => sum + size, 0);
+
 /** The account of a stream of so many tokens. */
 export const reported = (total: number): unknown => ({
   ...{ files: [{ name: 'text.txt', form: 'text', rows: null }], shapes: {}, rules: {}, examples: 0, validation: 0, tokens: { total, learned: total - 1 } },
@@ -58,14 +61,15 @@ export class ModelHandle {
     }
     return new ModelHandle({ hidden: 576, layers: 30, vocab: 49152, format: magic === 'GGUF' ? 'gguf' : 'hf-folder', parameters: 134_515_008 }, { hidden_size: 576 }, { request: requestJson, adapter: adapter.map(({ name }) => name), resize }, apart && adapter.length > 0 ? { ...FACTORS } : null);
   }
-  static fromScratch(configJson: string, _tokenizer: unknown, _name: string, text: Uint8Array, _settings: string): ModelHandle {
+  static fromScratch(configJson: string, _tokenizer: unknown, data: JsData, _settings: string): ModelHandle {
     const config = JSON.parse(configJson) as { hidden_size: number; num_hidden_layers: number };
-    const vocab = new Set(new TextDecoder().decode(text)).size;
+    const vocab = new Set(data.files.map((file) => new TextDecoder().decode(file.read(0, file.size))).join('')).size;
     const { hidden_size: hidden, num_hidden_layers: layers } = config;
     return new ModelHandle({ hidden, layers, vocab, format: 'scratch', parameters: vocab * hidden + layers * 12 * hidden * hidden }, config);
   }
-  inspectData(data: JsSource, _config: string, partial: boolean, show: number): unknown {
-    return { report: reported(data.size), preview: Array.from({ length: show }, () => ({ row: null, segments: [{ text: data.name, tokens: [{ id: 1, text: data.name }], learned: !partial }] })) };
+  async inspectData(data: JsData, _config: string, partial: boolean, show: number): Promise<unknown> {
+    const text = data.files.map(({ name }) => name).join();
+    return { report: reported(sizeOf(data)), preview: Array.from({ length: show }, () => ({ row: null, segments: [{ text, tokens: [{ id: 1, text }], learned: !partial }] })) };
   }
   info(): unknown {
     const { hidden, layers, vocab, format, parameters } = this.shape;

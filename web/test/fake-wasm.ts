@@ -1,12 +1,12 @@
 /** A stand-in for the wasm core: the same face, arithmetic instead of a model. For tests only; it is never in a build. */
 import { createHash } from 'node:crypto';
 
-import type { JsSource } from '../src/worker/wasm-api.js';
+import type { JsData, JsSource } from '../src/worker/wasm-api.js';
 import { currentWorker } from './fake-gpu.js';
 import { called, fake, refuse, slices, unlessLost } from './fake-calls.js';
 import type { Checkpointed } from './fake-files.js';
 import { exportedAs, FileStream } from './fake-files.js';
-import { choices, complete, FACTORS, ModelHandle, planned, reported } from './fake-model.js';
+import { choices, complete, FACTORS, ModelHandle, planned, reported, sizeOf } from './fake-model.js';
 import type { Config } from './fake-model.js';
 import { answered, generated, scoredAs } from './fake-tokens.js';
 import type { TokenStream } from './fake-tokens.js';
@@ -40,7 +40,8 @@ export function panicForTest(): never {
 }
 export const requestAbort = (): void => void (currentWorker().state.abortAsked = true);
 export const clearAbort = (): void => void (currentWorker().state.abortAsked = false);
-export const inspectData = ({ name, size }: JsSource, _config: string, partial: boolean): unknown => [{ name, form: 'text', rows: null, shapes: {}, columns: [], characters: partial ? size - 1 : size }];
+export const inspectData = ({ files }: JsData, _config: string, partial: boolean): unknown =>
+  files.map(({ name, size }) => ({ name, form: 'text', rows: null, shapes: {}, columns: [], characters: partial ? size - 1 : size }));
 export const inspectFile = (file: JsSource, format: string | undefined, read: boolean, siblings: JsSource[] = []): unknown => ({
   ...{ file: file.name, format: format ?? 'gguf', ok: true, stage: read ? 'read' : 'ok', warnings: [], tensors: siblings.length },
   inventory: [{ name: new TextDecoder('latin1').decode(file.read(0, Math.min(4, file.size))), dtype: 'F32', shape: [file.size] }],
@@ -105,16 +106,16 @@ export class Session {
   ) {
     fake.sessions += 1;
   }
-  static async create(model: ModelHandle, data: JsSource, configJson: string, allowNonFinite: boolean): Promise<Session> {
+  static async create(model: ModelHandle, data: JsData, configJson: string, allowNonFinite: boolean): Promise<Session> {
     await called('create');
     if (fake.stepMillis > 0) await slices(4, fake.stepMillis / 4);
     const config = complete(configJson);
     const seqLen = config.seq_len;
-    if (data.size < seqLen + 1) return refuse('BAD_OPTION', 'data.too-short', `training data too short: need ${seqLen + 1} tokens, have ${data.size}`, { need: seqLen + 1, have: data.size });
+    if (sizeOf(data) < seqLen + 1) return refuse('BAD_OPTION', 'data.too-short', `training data too short: need ${seqLen + 1} tokens, have ${sizeOf(data)}`, { need: seqLen + 1, have: sizeOf(data) });
     if (fake.nonFinite && !allowNonFinite) return refuse('BAD_MODEL_FILE', 'model.non-finite', 'a weight is NaN');
-    return new Session(model, config, data.read(0, data.size).byteLength, { step: 0, batch: 0, weight: 1 });
+    return new Session(model, config, sizeOf(data), { step: 0, batch: 0, weight: 1 });
   }
-  static async resume(files: JsSource[], data: JsSource, changesJson: string | undefined, overrides: string[], base: JsSource[], header = false): Promise<Session> {
+  static async resume(files: JsSource[], data: JsData, changesJson: string | undefined, overrides: string[], base: JsSource[], header = false): Promise<Session> {
     fake.overrides.push(overrides);
     await called('resume');
     if (fake.stepMillis > 0) await slices(4, fake.stepMillis / 4);
@@ -123,12 +124,12 @@ export class Session {
     const stored = JSON.parse(new TextDecoder().decode(file.read(0, file.size))) as Checkpointed<Progress, Config>;
     if (stored.config.adapter && base.length === 0) return refuse('CHECKPOINT_MISMATCH', 'checkpoint.base.missing', 'checkpoint.json: checkpoint.base.missing', { want: 'model.gguf' });
     fake.bases.push(base.map(({ name, pieces = [] }) => `${name} ${header ? 'header' : pieces.length}`).join());
-    const model = ModelHandle.fromScratch('{"hidden_size":128,"num_hidden_layers":4}', 'characters', data.name, data.read(0, data.size), '{}');
+    const model = ModelHandle.fromScratch('{"hidden_size":128,"num_hidden_layers":4}', 'characters', data, '{}');
     const changes = JSON.parse(changesJson ?? '{}') as Partial<Config>;
     const refused = Object.keys(changes).filter((key) => !overrides.includes(key) && !overrides.includes('all'));
-    if (stored.data !== data.size && !overrides.includes('data')) refused.push('data');
+    if (stored.data !== sizeOf(data) && !overrides.includes('data')) refused.push('data');
     if (refused.length > 0) return refuse('CHECKPOINT_MISMATCH', 'optim.resume-mismatch', refused.join());
-    const session = new Session(model, { ...stored.config, ...changes }, data.size, { ...stored.progress, batch: overrides.includes('data') ? 0 : stored.progress.batch });
+    const session = new Session(model, { ...stored.config, ...changes }, sizeOf(data), { ...stored.progress, batch: overrides.includes('data') ? 0 : stored.progress.batch });
     if (Object.hasOwn(changes, 'groups')) session.#warnings.push({ code: 'optim.state-dropped', message: 'the state of 1 parameter that is frozen now was dropped' });
     return session;
   }

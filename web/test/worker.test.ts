@@ -6,7 +6,7 @@ import { Lane } from '../src/worker/lane.js';
 import { Outbox } from '../src/worker/outbox.js';
 import { WORDS } from '../src/protocol/generated/codes.js';
 import { ERROR_CODES } from '../src/protocol/errors.js';
-import { wholeSource } from '../src/worker/whole-source.js';
+import { checkWhole } from '../src/protocol/whole.js';
 import { channel, fakeWorker, started } from './channel.js';
 import { fake } from './fake-calls.js';
 import { FakeWorkerState, gpu, gpuScope, workers } from './fake-gpu.js';
@@ -200,10 +200,9 @@ describe('protocol', () => {
     expect(posts).toHaveLength(before);
   });
   it('data_beyond_the_memory_of_a_tab_are_refused_by_size', () => {
-    const source = (name: string, size: number) => ({ name, size, read: () => new Uint8Array() });
-    expect(wholeSource(source('a.txt', 600 << 20)).size).toBe(600 << 20);
-    expect(() => wholeSource(source('a.txt', 700 << 20))).toThrow(expect.objectContaining({ code: 'LIMIT_EXCEEDED' }));
-    expect(wholeSource(source('a.tokens', 1400 << 20)).size).toBe(1400 << 20);
+    expect(() => checkWhole('a.txt', 700 << 20)).not.toThrow();
+    expect(() => checkWhole('a.txt', 800 << 20)).toThrow(expect.objectContaining({ code: 'LIMIT_EXCEEDED' }));
+    expect(() => checkWhole('a.tokens', 2000 << 20)).not.toThrow();
   });
   it('every_word_has_a_class', () => {
     for (const code of Object.values(WORDS)) expect(['WARNING', ...ERROR_CODES]).toContain(code);

@@ -18,7 +18,8 @@ pub(super) const GROUPS: &str = "groups";
 /// Length of a schedule that decays over the whole run.
 const TOTAL_STEPS: &str = "schedule.total_steps";
 /// Settings that the saved state or the data order depends on.
-const FIXED: [&str; 7] = ["base_storage", "on_long", "packing", "precision", "seed", "seq_len", "validation_fraction"];
+const FIXED: [&str; 9] =
+    ["base_storage", "data_weights", "on_long", "packing", "precision", "seed", "seq_len", "validation_fraction", "validation_rows"];
 
 fn is_fixed(key: &str) -> bool {
     FIXED.contains(&key) || key.starts_with("adapter") || key.ends_with("optimizer.type")

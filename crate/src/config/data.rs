@@ -82,6 +82,25 @@ pub enum LossOn {
     All,
 }
 
+/// The rows that are kept for evaluation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum ValidationRows {
+    /// Rows drawn by the seed.
+    #[default]
+    Random,
+    /// The last rows, for data in an order of time.
+    Last,
+}
+
+impl ValidationRows {
+    /// Checkpoints without the setting kept the last rows.
+    pub(super) fn before_it_was_set() -> Self {
+        Self::Last
+    }
+}
+
 /// What becomes of an example that is longer than a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -111,6 +130,10 @@ pub struct DataSettings {
     pub chat_date: Option<String>,
     /// Share kept for evaluation.
     pub validation_fraction: f64,
+    /// The rows that are kept.
+    pub validation_rows: ValidationRows,
+    /// By which they are drawn.
+    pub seed: u64,
     /// The files are the beginnings of longer ones: the last row of each, which may be cut, is left out.
     pub partial: bool,
 }
@@ -125,6 +148,8 @@ impl TrainConfig {
             loss_on: self.loss_on,
             chat_date: self.chat_date.clone(),
             validation_fraction: self.validation_fraction,
+            validation_rows: self.validation_rows,
+            seed: self.seed,
             partial: false,
         }
     }

@@ -5,9 +5,12 @@ use serde::{Deserialize, Serialize};
 use super::rules::is_positive_f32;
 use super::{
     AdapterConfig, BaseStorage, BlockCoordinateConfig, Columns, Form, GroupConfig, LossOn, OnBadRow, OnLong, OptimizerConfig,
-    ScheduleConfig,
+    ScheduleConfig, ValidationRows,
 };
 use crate::error::{Error, Fault, Result};
+
+/// Maximum weight of a file of data.
+const MAX_WEIGHT: f64 = 1000.0;
 
 /// Maximum number of tokens in one step, which are all collected before it: 2 GiB of ids and targets.
 const MAX_STEP_TOKENS: usize = 1 << 28;
@@ -91,8 +94,16 @@ pub struct TrainConfig {
     /// Order of the training data: by the seed, another in each epoch; or as it lies in the data, from its first token to
     /// its last.
     pub data_order: DataOrder,
-    /// Share of the data kept for evaluation: of a text its end, of rows the last ones.
+    /// Share of the data kept for evaluation: of a text its end, of rows those that `validation_rows` says.
     pub validation_fraction: f64,
+    /// Rows that are kept for evaluation: random draws them by the seed, last takes those at the end, for rows in an order of time.
+    #[serde(default = "ValidationRows::before_it_was_set")]
+    #[cfg_attr(feature = "schema", schemars(extend("default" = "random")))]
+    pub validation_rows: ValidationRows,
+    /// How often the rows of each file of the data come in an epoch, in the order of the files: 2 is twice, 0.5 is another half of them in each
+    /// epoch. Without numbers, once.
+    #[serde(default)]
+    pub data_weights: Vec<f64>,
     /// Form of the data files: text, jsonl, json, csv, tsv or tokens; null finds it by their contents.
     pub form: Option<Form>,
     /// Columns of the rows, where these have other names: `{"prompt": "question", "completion": "answer"}`; a value with braces is a pattern.
@@ -135,6 +146,8 @@ impl Default for TrainConfig {
             document_mask: false,
             data_order: DataOrder::default(),
             validation_fraction: 0.0,
+            validation_rows: ValidationRows::default(),
+            data_weights: Vec::new(),
             form: None,
             columns: None,
             on_bad_row: OnBadRow::default(),
@@ -190,6 +203,11 @@ impl TrainConfig {
         }
         if !(0.0..1.0).contains(&self.validation_fraction) {
             faults.push(Fault::new("validation_fraction", "0 ≤ fraction < 1", self.validation_fraction));
+        }
+        for (index, weight) in self.data_weights.iter().enumerate() {
+            if !(*weight > 0.0 && *weight <= MAX_WEIGHT) {
+                faults.push(Fault::new(format!("data_weights[{index}]"), format!("a number above 0, at most {MAX_WEIGHT}"), weight));
+            }
         }
         if self.gradient_release && self.gradient_accumulation_steps != 1 {
             let rule = "1 with gradient_release: block_coordinate accumulates in little memory";

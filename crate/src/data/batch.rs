@@ -1,6 +1,10 @@
 //! Batches [B, T], and how runs of tokens fill them.
 
+use std::borrow::Cow;
+
 use super::corpus::{Dataset, Part};
+use super::store::{Entry, LEARNED};
+use crate::error::Result;
 
 /// A target that does not count.
 pub const IGNORE_INDEX: i32 = -100;
@@ -47,38 +51,42 @@ impl Batch {
         self.document_starts = Some(self.inputs.chunks(self.seq_len.max(1)).flat_map(starts_of).collect());
     }
 
-    /// Appends a row: inputs are `ids` without the last, targets `ids` without the first. `counted` tells which ids are to be learned
-    /// (`None`: all). The row is cut or padded with `pad` to the batch's length.
-    pub(super) fn push(&mut self, ids: &[u32], counted: Option<&[bool]>, pad: u32) {
-        let pairs = ids.len().saturating_sub(1).min(self.seq_len);
-        let filling = self.seq_len - pairs;
-        self.inputs.extend(ids.iter().take(pairs).map(|&id| id as i32));
-        self.inputs.extend(std::iter::repeat_n(pad as i32, filling));
-        let counts = |index: usize| counted.is_none_or(|counted| counted.get(index).copied().unwrap_or(false));
-        self.targets
-            .extend(ids.iter().enumerate().skip(1).take(pairs).map(|(index, &id)| if counts(index) { id as i32 } else { IGNORE_INDEX }));
-        self.targets.extend(std::iter::repeat_n(IGNORE_INDEX, filling));
+    /// Appends a row: inputs are `ids` without the last, targets `ids` without the first; of `marked` ids those that are [`LEARNED`] count, else
+    /// all. The row is cut or padded with `pad` to the batch's length.
+    pub(super) fn push(&mut self, ids: &[u32], marked: bool, pad: u32) {
+        let pairs = self.push_pairs(ids, marked, self.seq_len);
+        self.pad(self.seq_len - pairs, pad);
         self.batch_size += 1;
+    }
+
+    /// Appends the pairs of `ids`, `most` of them. → how many.
+    fn push_pairs(&mut self, ids: &[u32], marked: bool, most: usize) -> usize {
+        let pairs = ids.len().saturating_sub(1).min(most);
+        self.inputs.extend(ids.iter().take(pairs).map(|id| (id & !LEARNED) as i32));
+        let target = |id: &u32| if !marked || id & LEARNED != 0 { (id & !LEARNED) as i32 } else { IGNORE_INDEX };
+        self.targets.extend(ids.iter().skip(1).take(pairs).map(target));
+        pairs
+    }
+
+    /// Fills the rest of a row.
+    fn pad(&mut self, positions: usize, pad: u32) {
+        self.inputs.extend(std::iter::repeat_n(pad as i32, positions));
+        self.targets.extend(std::iter::repeat_n(IGNORE_INDEX, positions));
     }
 }
 
 impl Batch {
     /// Appends a row of several documents, each of which sees only itself. What they leave of it is padded with `pad`.
-    pub(super) fn push_packed<'a>(&mut self, documents: impl Iterator<Item = (&'a [u32], &'a [bool])>, pad: u32) {
-        let starts = self.document_starts.get_or_insert_default();
+    pub(super) fn push_packed(&mut self, documents: &[Cow<'_, [u32]>], pad: u32) {
         let mut at = 0;
-        for (ids, counted) in documents {
-            let pairs = ids.len().saturating_sub(1).min(self.seq_len - at);
-            self.inputs.extend(ids.iter().take(pairs).map(|&id| id as i32));
-            let targets = ids.iter().zip(counted).skip(1).take(pairs);
-            self.targets.extend(targets.map(|(&id, &counts)| if counts { id as i32 } else { IGNORE_INDEX }));
-            starts.extend(std::iter::repeat_n(at as i32, pairs));
+        for ids in documents {
+            let pairs = self.push_pairs(ids, true, self.seq_len - at);
+            self.document_starts.get_or_insert_default().extend(std::iter::repeat_n(at as i32, pairs));
             at += pairs;
         }
         let filling = self.seq_len - at;
-        self.inputs.extend(std::iter::repeat_n(pad as i32, filling));
-        self.targets.extend(std::iter::repeat_n(IGNORE_INDEX, filling));
-        starts.extend(std::iter::repeat_n(at as i32, filling));
+        self.pad(filling, pad);
+        self.document_starts.get_or_insert_default().extend(std::iter::repeat_n(at as i32, filling));
         self.batch_size += 1;
     }
 }
@@ -100,48 +108,52 @@ impl<'a> Batches<'a> {
     pub(super) fn new(dataset: &'a Dataset, part: Part<'a>, batch_size: usize, seq_len: usize, stride: usize) -> Self {
         // No row is longer than the longest run of data, and there are no more rows than runs.
         let (rows, longest) = match part {
-            Part::Text(tokens) => (tokens.len().div_ceil(stride.max(1)), tokens.len()),
-            Part::Examples(examples) => (examples.len(), examples.iter().map(|example| example.ids.len()).max().unwrap_or(0)),
+            Part::Text { start, end, .. } => ((end - start).div_ceil(stride.max(1)), end - start),
+            Part::Examples { entries, .. } => (entries.len(), entries.iter().map(Entry::len).max().unwrap_or(0)),
         };
         let seq_len = seq_len.min(longest.saturating_sub(1)).max(1);
         let (pad, document_ends) = (dataset.pad(), dataset.document_ends());
         Self { part, batch_size: batch_size.min(rows).max(1), seq_len, stride: stride.max(1), next: 0, pad, document_ends }
     }
 
-    /// The next window's ids and which of them count.
-    fn row(&mut self) -> Option<(&'a [u32], Option<&'a [bool]>)> {
+    /// The ids of the next window.
+    fn row(&mut self) -> Result<Option<Cow<'a, [u32]>>> {
         match self.part {
-            Part::Text(tokens) => {
-                let rest = tokens.get(self.next..)?;
-                if rest.len() < 2 {
-                    return None;
+            Part::Text { tokens, start, end } => {
+                let first = start.saturating_add(self.next);
+                if first.saturating_add(2) > end {
+                    return Ok(None);
                 }
                 self.next = self.next.saturating_add(self.stride);
-                Some((rest.get(..=self.seq_len).unwrap_or(rest), None))
+                tokens.read(first..end.min(first.saturating_add(self.seq_len + 1))).map(Some)
             }
-            Part::Examples(examples) => loop {
-                let example = examples.get(self.next)?;
+            Part::Examples { entries, tokens } => loop {
+                let Some(entry) = entries.get(self.next) else { return Ok(None) };
                 self.next += 1;
-                if example.teaches(0, self.seq_len) {
-                    return Some((&example.ids, Some(&example.counted)));
+                if entry.teaches(0, self.seq_len) {
+                    return tokens.read(entry.range(0, self.seq_len)).map(Some);
                 }
             },
         }
     }
-}
 
-impl Iterator for Batches<'_> {
-    type Item = Batch;
-
-    fn next(&mut self) -> Option<Batch> {
+    fn batch(&mut self) -> Result<Batch> {
         let mut batch = Batch::new(self.batch_size, self.seq_len);
         while batch.batch_size < self.batch_size {
-            let Some((ids, counted)) = self.row() else { break };
-            batch.push(ids, counted, self.pad);
+            let Some(ids) = self.row()? else { break };
+            batch.push(&ids, matches!(self.part, Part::Examples { .. }), self.pad);
         }
         if let Some(ends) = self.document_ends {
             batch.mask_documents(ends);
         }
-        (batch.batch_size > 0).then_some(batch)
+        Ok(batch)
+    }
+}
+
+impl Iterator for Batches<'_> {
+    type Item = Result<Batch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.batch().map(|batch| (batch.batch_size > 0).then_some(batch)).transpose()
     }
 }

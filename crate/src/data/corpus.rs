@@ -1,14 +1,18 @@
-//! A text as one stream of tokens, or a JSONL file as a list of examples, split into training and validation.
+//! Tokenized data: a stream of tokens, or examples, split into training and validation.
 
-use std::sync::Arc;
-
-use sha2::{Digest, Sha256};
+use std::borrow::Cow;
+use std::ops::Range;
+use std::rc::Rc;
 
 use super::batch::Batches;
-use super::example::Example;
-use super::files::{self, DataFile};
-use super::read::{self, Content};
+use super::files;
+use super::hash::DataHash;
+use super::pack::Piece;
+use super::read::{DataReader, check_ids};
 use super::report::{Account, DataWarning, FileSummary};
+use super::source::{DataFile, DataSource};
+use super::split::split;
+use super::store::{Entry, ExampleStore, TokenStore};
 use crate::config::{DataSettings, Form};
 use crate::error::{Error, Fault, Result};
 use crate::tokenizer::Tokenizer;
@@ -16,21 +20,58 @@ use crate::tokenizer::Tokenizer;
 /// One side of the split.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Part<'a> {
-    Text(&'a [u32]),
-    Examples(&'a [Example]),
+    Text { tokens: &'a TokenStore, start: usize, end: usize },
+    Examples { entries: &'a [Entry], tokens: &'a TokenStore },
 }
 
-/// Tokenized training data. The validation part is its end, or data of its own.
+impl<'a> Part<'a> {
+    /// Its examples; none of a stream.
+    pub fn entries(self) -> &'a [Entry] {
+        match self {
+            Self::Text { .. } => &[],
+            Self::Examples { entries, .. } => entries,
+        }
+    }
+
+    /// The marked ids of a piece of an example.
+    pub fn ids_of(self, piece: Piece, seq_len: usize) -> Result<Cow<'a, [u32]>> {
+        match self {
+            Self::Examples { entries, tokens } => match entries.get(piece.example as usize) {
+                Some(entry) => tokens.read(entry.range(piece.start as usize, seq_len)),
+                None => Ok(Cow::Borrowed(&[])),
+            },
+            Self::Text { .. } => Ok(Cow::Borrowed(&[])),
+        }
+    }
+
+    fn tokens(self) -> usize {
+        match self {
+            Self::Text { start, end, .. } => end - start,
+            Self::Examples { entries, .. } => entries.iter().map(Entry::len).sum(),
+        }
+    }
+}
+
+/// What files contain.
+#[derive(Debug, Clone)]
+pub(super) enum Content {
+    /// One stream of ids.
+    Text(TokenStore),
+    /// Those that are trained on come first.
+    Examples(ExampleStore),
+}
+
+/// Tokenized training data. The validation part is the end of a stream, rows of their own, or other data.
 #[derive(Debug, Clone)]
 pub struct Dataset {
     content: Content,
     /// Tokens or examples that are trained on.
     train_items: usize,
-    /// Data that are evaluated in place of the end.
+    /// Data that are evaluated in place of a part.
     validation: Option<Box<Dataset>>,
     pad: u32,
     digest: String,
-    account: Arc<Account>,
+    account: Rc<Account>,
     /// Ids that end a document of a text.
     document_ends: Vec<u32>,
     /// Whether a token sees only its own document.
@@ -43,97 +84,63 @@ pub fn no_document_ends() -> Fault {
 }
 
 impl Dataset {
-    /// Reads files by the settings of a run. Token ids need no tokenizer; of other forms its refusal is given back.
+    /// Reads files by the settings of a run, all at once and into memory; [`DataReader`] reads piece by piece.
     ///
     /// # Errors
     /// `data.*`, each with its file; of rows that cannot be used all are found, and the first hundred are listed with their lines.
     pub fn read<E: From<Error>>(
-        files: &[DataFile<'_>],
+        files: &[&dyn DataSource],
         tokenizer: std::result::Result<&Tokenizer, E>,
         settings: &DataSettings,
     ) -> std::result::Result<Self, E> {
-        if files::are_tokens(files, settings) {
-            let bytes: Vec<u8> = files.iter().flat_map(|file| file.bytes).copied().collect();
-            let mut account = Account::default();
-            account.tokens(files);
-            let ends = tokenizer.map_or(&[][..], Tokenizer::eos);
-            let data = Self::from_token_bytes(&bytes, settings.validation_fraction)?;
-            return Ok(Self { account: Arc::new(account), ..data }.with_document_ends(ends));
-        }
-        let tokenizer = tokenizer?;
-        // A date that is none is told even if no template asks for it.
-        Account::default().date(settings)?;
-        let pad = tokenizer.pad().or(tokenizer.eos().first().copied()).unwrap_or(0);
-        let mut account = Account::default();
-        let content = read::read(files, tokenizer, settings, &mut account)?;
-        account.ends(tokenizer);
-        let data = Self::new(content, settings.validation_fraction, pad, account)?;
-        Ok(data.with_document_ends(tokenizer.eos()))
+        Ok(DataReader::open(files, tokenizer, settings, None)?.finish()?)
     }
 
-    /// Reads one file of a form. `validation_fraction` (0 ≤ f < 1) of its tokens or rows, from the end, are kept for evaluation.
+    /// Reads one file of a form. `validation_fraction` (0 ≤ f < 1) of its tokens or rows are kept for evaluation.
     ///
     /// # Errors
     /// As [`Dataset::read`].
     pub fn from_bytes(bytes: &[u8], form: Form, tokenizer: &Tokenizer, validation_fraction: f64) -> Result<Self> {
         let settings = DataSettings { form: Some(form), validation_fraction, ..DataSettings::default() };
-        Self::read(&[DataFile { name: form.name(), bytes }], Ok::<_, Error>(tokenizer), &settings)
+        Self::read(&[&DataFile { name: form.name(), bytes }], Ok::<_, Error>(tokenizer), &settings)
     }
 
-    /// The text that files have to learn from, for a vocabulary of its characters.
+    /// Each character that files have to learn from, once, for a vocabulary of them.
     ///
     /// # Errors
     /// `data.*` of files that cannot be read.
-    pub fn texts(files: &[DataFile<'_>], settings: &DataSettings) -> Result<String> {
-        files::texts(files, settings)
+    pub fn characters(files: &[&dyn DataSource], settings: &DataSettings) -> Result<String> {
+        files::characters(files, settings)
     }
 
     /// The files by themselves, without a tokenizer.
     ///
     /// # Errors
     /// `data.*` of files that cannot be read.
-    pub fn summaries(files: &[DataFile<'_>], settings: &DataSettings) -> Result<Vec<FileSummary>> {
+    pub fn summaries(files: &[&dyn DataSource], settings: &DataSettings) -> Result<Vec<FileSummary>> {
         files::summaries(files, settings)
-    }
-
-    /// Token ids as u32, little endian.
-    pub fn from_token_bytes(bytes: &[u8], validation_fraction: f64) -> Result<Self> {
-        let (words, rest) = bytes.as_chunks::<4>();
-        if !rest.is_empty() {
-            let reason = format!("expected a multiple of 4 bytes, found {}", bytes.len());
-            return Err(Error::DataTokens { reason });
-        }
-        let tokens: Vec<u32> = words.iter().map(|word| u32::from_le_bytes(*word)).collect();
-        // Batches hold ids as i32, where a negative target does not count.
-        if let Some(position) = tokens.iter().position(|&id| i32::try_from(id).is_err()) {
-            let reason = format!("expected ids below 2^31, found {} at {position}", tokens[position]);
-            return Err(Error::DataTokens { reason });
-        }
-        Self::from_tokens(tokens, validation_fraction)
     }
 
     /// A stream of token ids.
     pub fn from_tokens(tokens: Vec<u32>, validation_fraction: f64) -> Result<Self> {
-        Self::new(Content::Text(tokens), validation_fraction, 0, Account::default())
+        check_ids(&tokens, 0)?;
+        let settings = DataSettings { validation_fraction, ..DataSettings::default() };
+        let mut hash = DataHash::default();
+        hash.ids(&tokens);
+        Self::new(Content::Text(TokenStore::of(tokens)), hash.finish(), &settings, 0, Account::default())
     }
 
-    fn new(content: Content, validation_fraction: f64, pad: u32, account: Account) -> Result<Self> {
-        let share = 1.0 - validation_fraction.clamp(0.0, 1.0);
-        let (train_items, tokens) = match &content {
+    pub(super) fn new(mut content: Content, digest: String, settings: &DataSettings, pad: u32, account: Account) -> Result<Self> {
+        let share = 1.0 - settings.validation_fraction.clamp(0.0, 1.0);
+        let (train_items, tokens) = match &mut content {
             Content::Text(tokens) => ((tokens.len() as f64 * share) as usize, tokens.len()),
-            Content::Examples(examples) => {
-                // The examples of one row stay together.
-                let rows = examples.last().map_or(0, |last| last.row as usize + 1);
-                let train_rows = (rows as f64 * share) as usize;
-                (examples.partition_point(|example| (example.row as usize) < train_rows), examples.iter().map(|e| e.ids.len()).sum())
-            }
+            Content::Examples(ExampleStore { entries, tokens }) => (split(entries, share, settings), tokens.len()),
         };
         if tokens < 2 {
             return Err(Error::DataTooShort { need: 2, have: tokens });
         }
-        let digest = digest(&content);
         let (document_ends, document_mask, validation) = (Vec::new(), false, None);
-        Ok(Self { content, train_items, validation, pad, digest, account: Arc::new(account), document_ends, document_mask })
+        Ok(Self { content, train_items, validation, pad, digest, account: Rc::new(account), document_ends, document_mask })
     }
 
     /// These data with others that are evaluated; all of these are trained on.
@@ -167,26 +174,31 @@ impl Dataset {
     }
 
     pub(super) fn train(&self) -> Part<'_> {
-        match &self.content {
-            Content::Text(tokens) => Part::Text(tokens.get(..self.train_items).unwrap_or(tokens)),
-            Content::Examples(examples) => Part::Examples(examples.get(..self.train_items).unwrap_or(examples)),
-        }
+        self.part(0, self.train_items)
     }
 
     pub(super) fn validation(&self) -> Part<'_> {
-        if let Some(validation) = &self.validation {
-            return validation.whole();
-        }
-        match &self.content {
-            Content::Text(tokens) => Part::Text(tokens.get(self.train_items..).unwrap_or(&[])),
-            Content::Examples(examples) => Part::Examples(examples.get(self.train_items..).unwrap_or(&[])),
+        match &self.validation {
+            Some(validation) => validation.whole(),
+            None => self.part(self.train_items, usize::MAX),
         }
     }
 
     fn whole(&self) -> Part<'_> {
+        self.part(0, usize::MAX)
+    }
+
+    /// Tokens of a stream, or examples, from `start` to `end`.
+    fn part(&self, start: usize, end: usize) -> Part<'_> {
         match &self.content {
-            Content::Text(tokens) => Part::Text(tokens),
-            Content::Examples(examples) => Part::Examples(examples),
+            Content::Text(tokens) => {
+                let end = end.min(tokens.len());
+                Part::Text { tokens, start: start.min(end), end }
+            }
+            Content::Examples(ExampleStore { entries, tokens }) => {
+                let end = end.min(entries.len());
+                Part::Examples { entries: entries.get(start.min(end)..end).unwrap_or_default(), tokens }
+            }
         }
     }
 
@@ -196,19 +208,30 @@ impl Dataset {
 
     /// Tokens that are trained on.
     pub fn train_tokens(&self) -> usize {
-        count(self.train())
+        self.train().tokens()
     }
 
     /// Tokens that are kept for evaluation.
     pub fn validation_tokens(&self) -> usize {
-        count(self.validation())
+        self.validation().tokens()
     }
 
-    /// All ids of a stream; `None` of examples.
-    pub fn stream(&self) -> Option<&[u32]> {
+    /// The number of ids of a stream; `None` of examples.
+    pub fn stream_len(&self) -> Option<usize> {
         match &self.content {
-            Content::Text(tokens) => Some(tokens),
+            Content::Text(tokens) => Some(tokens.len()),
             Content::Examples(_) => None,
+        }
+    }
+
+    /// Ids of a stream, cut at its end; none of examples.
+    ///
+    /// # Errors
+    /// Those of the storage of the tokens.
+    pub fn ids(&self, range: Range<usize>) -> Result<Cow<'_, [u32]>> {
+        match &self.content {
+            Content::Text(tokens) => tokens.read(range),
+            Content::Examples(_) => Ok(Cow::Borrowed(&[])),
         }
     }
 
@@ -228,14 +251,14 @@ impl Dataset {
     /// (so T = `window` − 1), from the start of the file up to `max_tokens`.
     pub fn evaluation_batches(&self, batch_size: usize, window: usize, max_tokens: Option<usize>) -> Batches<'_> {
         let part = match (self.whole(), max_tokens) {
-            (Part::Text(tokens), Some(most)) => Part::Text(tokens.get(..most).unwrap_or(tokens)),
-            (Part::Examples(examples), Some(most)) => {
+            (Part::Text { .. }, Some(most)) => self.part(0, most),
+            (Part::Examples { entries, .. }, Some(most)) => {
                 let mut seen = 0usize;
-                let fitting = examples.iter().take_while(|example| {
-                    seen = seen.saturating_add(example.ids.len());
+                let fitting = entries.iter().take_while(|entry| {
+                    seen = seen.saturating_add(entry.len());
                     seen <= most
                 });
-                Part::Examples(examples.get(..fitting.count()).unwrap_or(examples))
+                self.part(0, fitting.count())
             }
             (part, None) => part,
         };
@@ -258,37 +281,7 @@ impl Dataset {
         self.account.warnings()
     }
 
-    /// The examples that are trained on, with the rows that they come from; none of a stream.
-    pub(super) fn train_examples(&self) -> &[Example] {
-        match self.train() {
-            Part::Examples(examples) => examples,
-            Part::Text(_) => &[],
-        }
-    }
-
     pub(super) fn account(&self) -> &Account {
         &self.account
     }
-}
-
-fn count(part: Part<'_>) -> usize {
-    match part {
-        Part::Text(tokens) => tokens.len(),
-        Part::Examples(examples) => examples.iter().map(|example| example.ids.len()).sum(),
-    }
-}
-
-fn digest(content: &Content) -> String {
-    let mut hash = Sha256::new();
-    match content {
-        Content::Text(tokens) => tokens.iter().for_each(|id| hash.update(id.to_le_bytes())),
-        Content::Examples(examples) => {
-            for example in examples {
-                hash.update((example.ids.len() as u64).to_le_bytes());
-                example.ids.iter().for_each(|id| hash.update(id.to_le_bytes()));
-                example.counted.iter().for_each(|&counts| hash.update([u8::from(counts)]));
-            }
-        }
-    }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -10,30 +10,13 @@ pub(super) struct Example {
     pub(super) ids: Vec<u32>,
     /// For each id, whether its prediction counts.
     pub(super) counted: Vec<bool>,
-    /// Index of its row among the rows of all files.
-    pub(super) row: u32,
     /// Whether it is a document, which may go into several sequences.
     pub(super) document: bool,
 }
 
 impl Example {
     pub(super) fn new(ids: Vec<u32>, counted: Vec<bool>) -> Self {
-        Self { ids, counted, row: 0, document: false }
-    }
-
-    /// Its pairs of an input and a target.
-    pub(super) fn pairs(&self) -> usize {
-        self.ids.len().saturating_sub(1)
-    }
-
-    /// Whether one of the targets from `start`, `seq_len` of them, counts.
-    pub(super) fn teaches(&self, start: usize, seq_len: usize) -> bool {
-        self.counted.iter().skip(start + 1).take(seq_len).any(|&counts| counts)
-    }
-
-    /// Targets that count.
-    pub(super) fn learned(&self) -> usize {
-        self.counted.iter().skip(1).filter(|counts| **counts).count()
+        Self { ids, counted, document: false }
     }
 }
 

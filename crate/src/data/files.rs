@@ -1,34 +1,34 @@
 //! Data files without a tokenizer: their forms, their texts, and what kinds of rows they have.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Map;
 
-use super::form::{decoded, form_of, hint_of};
+use super::form::{Found, find, hint_of};
+use super::json::ROW_BYTES;
 use super::report::FileSummary;
-use super::rows::{Row, each_row};
+use super::rows::Rows;
 use super::shape::{Record, read_row};
+use super::source::{DataSource, unreadable};
+use super::text::TextReader;
 use crate::config::{DataSettings, Form};
 use crate::error::{Error, Refusal, Result, shown, word};
 
 /// Maximum number of columns that are listed of a file.
 const COLUMNS: usize = 50;
 
-/// A file of training data.
-#[derive(Debug, Clone, Copy)]
-pub struct DataFile<'a> {
-    /// Its name, which is a hint of its form.
-    pub name: &'a str,
-    /// Its contents.
-    pub bytes: &'a [u8],
+/// A file with its form.
+#[derive(Clone, Copy)]
+pub(super) struct Opened<'a> {
+    pub source: &'a dyn DataSource,
+    pub found: Found,
 }
 
-/// A file that is read as text.
-pub(super) struct TextFile<'a> {
-    pub name: &'a str,
-    pub text: String,
-    pub form: Form,
-    pub hint: Option<Form>,
+impl<'a> Opened<'a> {
+    /// A file of token ids, which nothing but its name tells.
+    pub fn tokens(source: &'a dyn DataSource) -> Self {
+        Self { source, found: Found { form: Form::Tokens, hint: Some(Form::Tokens), delimiter: 0 } }
+    }
 }
 
 /// Whether a file has token ids, which need no tokenizer.
@@ -37,65 +37,79 @@ fn has_tokens(name: &str, settings: &DataSettings) -> bool {
 }
 
 /// Tells whether all files are token ids.
-pub(super) fn are_tokens(files: &[DataFile<'_>], settings: &DataSettings) -> bool {
-    files.iter().all(|file| has_tokens(file.name, settings))
+pub(super) fn are_tokens(files: &[&dyn DataSource], settings: &DataSettings) -> bool {
+    files.iter().all(|file| has_tokens(file.name(), settings))
 }
 
-/// Decodes the files and finds their forms.
-pub(super) fn opened<'a>(files: &[DataFile<'a>], settings: &DataSettings) -> Result<Vec<TextFile<'a>>> {
-    let open = |file: &DataFile<'a>| {
-        if has_tokens(file.name, settings) {
-            let refusal = Refusal::new(word!("data.form.contradicts")).of(file.name).expected("token ids in all files, or in none");
+/// Finds the forms of the files.
+pub(super) fn opened<'a>(files: &[&'a dyn DataSource], settings: &DataSettings) -> Result<Vec<Opened<'a>>> {
+    let open = |source: &&'a dyn DataSource| {
+        if has_tokens(source.name(), settings) {
+            let refusal = Refusal::new(word!("data.form.contradicts")).of(source.name()).expected("token ids in all files, or in none");
             return Err(Error::from(refusal.found("token ids beside texts or rows")));
         }
-        let (text, hint) = (decoded(file.bytes, file.name, settings.partial)?, hint_of(file.name));
-        let form = settings.form.unwrap_or_else(|| form_of(&text, hint));
-        if let Some(expected) = contradiction(&text, settings.form) {
-            let refusal = Refusal::new(word!("data.form.contradicts")).of(file.name).expected(expected);
-            let found = form_of(&text, None).name();
-            return Err(refusal.found(found).hint("leave the form out, so that it is found by the contents").into());
-        }
-        Ok(TextFile { name: file.name, text, form, hint })
+        Ok(Opened { source: *source, found: find(*source, settings)? })
     };
     files.iter().map(open).collect()
 }
 
-/// The expected beginning of a text that does not begin as its given form.
-fn contradiction(text: &str, given: Option<Form>) -> Option<&'static str> {
-    let first = text.trim_start().bytes().next()?;
-    match given {
-        Some(Form::Jsonl) if first != b'{' => Some("jsonl: lines of JSON objects"),
-        Some(Form::Json) if !matches!(first, b'[' | b'{') => Some("json: an array of objects, or an object"),
-        _ => None,
+/// The text of a file that is one document.
+pub(super) fn whole_text(source: &dyn DataSource, partial: bool) -> Result<String> {
+    let mut text = String::new();
+    each_piece(source, partial, &mut |piece| {
+        text.push_str(piece);
+        if text.len() <= ROW_BYTES {
+            return Ok(());
+        }
+        let refusal = Refusal::new(word!("data.row")).of(source.name()).expected("documents of at most 64 MiB beside rows").found("more");
+        Err(refusal.hint("give texts without rows: they are one stream").into())
+    })?;
+    Ok(text)
+}
+
+fn each_piece(source: &dyn DataSource, partial: bool, take: &mut dyn FnMut(&str) -> Result<()>) -> Result<()> {
+    let mut reader = TextReader::open(source, partial)?;
+    loop {
+        let piece = reader.fill()?;
+        if piece.is_empty() {
+            return Ok(());
+        }
+        take(piece)?;
+        let taken = piece.len();
+        reader.take(taken);
     }
 }
 
-/// The texts of the files, for a vocabulary: all of a text, and what rows have to learn from.
-pub(super) fn texts(files: &[DataFile<'_>], settings: &DataSettings) -> Result<String> {
-    let (mut texts, mut fault) = (String::new(), None);
-    for file in opened(files, settings)? {
-        if file.form == Form::Text {
-            texts.push_str(&file.text);
+/// Each character that files have to learn from, once, for a vocabulary: of all of a text, and of what rows have to learn from.
+pub(super) fn characters(files: &[&dyn DataSource], settings: &DataSettings) -> Result<String> {
+    let (mut characters, mut fault) = (BTreeSet::new(), None);
+    for Opened { source, found } in opened(files, settings)? {
+        if found.form == Form::Text {
+            each_piece(source, settings.partial, &mut |piece| {
+                characters.extend(piece.chars());
+                Ok(())
+            })?;
             continue;
         }
         // Rows that cannot be read are reported when they are learned, unless there are no others.
-        each_row(&file.text, file.form, file.hint, &mut |line, row| {
+        let mut rows = Rows::open(source, &found, settings.partial)?;
+        while let Some((line, row)) = rows.next()? {
             let row = row.map_err(|reason| Refusal::new(word!("data.row")).found(reason).into());
             match row.and_then(|row| read_row(&row, settings.columns.as_ref(), false)).map(|read| read.record) {
-                Ok(Record::Completion { prompt, completion }) => texts.extend([prompt, completion]),
-                Ok(Record::Document(text)) => texts.push_str(&text),
+                Ok(Record::Completion { prompt, completion }) => characters.extend(prompt.chars().chain(completion.chars())),
+                Ok(Record::Document(text)) => characters.extend(text.chars()),
                 Ok(Record::Chat(_) | Record::Tokens { .. }) => {
                     let refusal = Refusal::new(word!("data.template")).expected("texts, or prompts and completions");
                     let refusal = refusal.found("rows for a model with a tokenizer").hint("open a model, or give a tokenizer");
-                    fault.get_or_insert((file.name, line, refusal.into()));
+                    fault.get_or_insert((source.name(), line, refusal.into()));
                 }
-                Err(error) => drop(fault.get_or_insert((file.name, line, error))),
+                Err(error) => drop(fault.get_or_insert((source.name(), line, error))),
             }
-        });
+        }
     }
     match fault {
-        Some((name, line, error)) if texts.is_empty() => Err(placed(error, name, line).into()),
-        _ => Ok(texts),
+        Some((name, line, error)) if characters.is_empty() => Err(placed(error, name, line).into()),
+        _ => Ok(characters.into_iter().collect()),
     }
 }
 
@@ -111,43 +125,32 @@ pub(super) fn placed(error: Error, file: &str, line: usize) -> Refusal {
     refusal.of(file).subject(&subject)
 }
 
-/// Gives each row to `take`; of a file that is cut, all but the last.
-pub(super) fn each_whole_row(file: &TextFile<'_>, settings: &DataSettings, take: &mut dyn FnMut(usize, Row)) {
-    if !settings.partial {
-        return each_row(&file.text, file.form, file.hint, take);
-    }
-    let mut before: Option<(usize, Row)> = None;
-    each_row(&file.text, file.form, file.hint, &mut |line, row| {
-        if let Some((line, row)) = before.replace((line, row)) {
-            take(line, row);
-        }
-    });
+/// The files by themselves, without a tokenizer.
+pub(super) fn summaries(files: &[&dyn DataSource], settings: &DataSettings) -> Result<Vec<FileSummary>> {
+    files.iter().map(|file| summary(*file, settings)).collect()
 }
 
-/// The files by themselves, without a tokenizer.
-pub(super) fn summaries(files: &[DataFile<'_>], settings: &DataSettings) -> Result<Vec<FileSummary>> {
-    let (ids, texts): (Vec<_>, Vec<_>) = files.iter().copied().partition(|file| has_tokens(file.name, settings));
-    let of_ids = |file: &DataFile<'_>| FileSummary {
-        name: shown(file.name),
-        form: Form::Tokens,
-        rows: None,
-        shapes: BTreeMap::new(),
-        columns: Vec::new(),
-        characters: file.bytes.len() / size_of::<u32>(),
-    };
-    let mut summaries: Vec<FileSummary> = ids.iter().map(of_ids).collect();
-    for file in opened(&texts, settings)? {
-        let (mut rows, mut shapes, mut columns) = (0, BTreeMap::new(), Vec::new());
-        each_whole_row(&file, settings, &mut |_, row| {
-            rows += 1;
-            let keys = row.as_ref().ok().into_iter().flat_map(Map::keys);
-            let new: Vec<String> = keys.filter(|key| !columns.contains(*key)).cloned().collect();
-            columns.extend(new.into_iter().take(COLUMNS - columns.len()));
-            let read = row.ok().and_then(|row| read_row(&row, settings.columns.as_ref(), true).ok());
-            *shapes.entry(read.map_or("faulty", |read| read.record.name())).or_default() += 1;
-        });
-        let (rows, characters) = ((file.form != Form::Text).then_some(rows), file.text.chars().count());
-        summaries.push(FileSummary { name: shown(file.name), form: file.form, rows, shapes, columns, characters });
+fn summary(source: &dyn DataSource, settings: &DataSettings) -> Result<FileSummary> {
+    let (name, mut shapes, mut columns) = (shown(source.name()), BTreeMap::new(), Vec::new());
+    if has_tokens(source.name(), settings) {
+        let bytes = std::io::copy(&mut source.open()?, &mut std::io::sink()).map_err(|error| unreadable(error, source.name()))?;
+        let characters = bytes as usize / size_of::<u32>();
+        return Ok(FileSummary { name, form: Form::Tokens, rows: None, shapes, columns, characters });
     }
-    Ok(summaries)
+    let found = find(source, settings)?;
+    let mut characters = 0;
+    each_piece(source, settings.partial, &mut |piece| {
+        characters += piece.chars().count();
+        Ok(())
+    })?;
+    let (mut count, mut rows) = (0, Rows::open(source, &found, settings.partial)?);
+    while let Some((_, row)) = rows.next()? {
+        count += 1;
+        let keys = row.as_ref().ok().into_iter().flat_map(Map::keys);
+        let new: Vec<String> = keys.filter(|key| !columns.contains(*key)).cloned().collect();
+        columns.extend(new.into_iter().take(COLUMNS - columns.len()));
+        let read = row.ok().and_then(|row| read_row(&row, settings.columns.as_ref(), true).ok());
+        *shapes.entry(read.map_or("faulty", |read| read.record.name())).or_default() += 1;
+    }
+    Ok(FileSummary { name, form: found.form, rows: (found.form != Form::Text).then_some(count), shapes, columns, characters })
 }

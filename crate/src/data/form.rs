@@ -2,12 +2,21 @@
 
 use serde_json::Value;
 
-use super::rows::{as_whole, delimiter_of, one_array};
-use crate::config::Form;
-use crate::error::{Error, Refusal, Result, word};
+use super::json::{Outline, outline};
+use super::rows::table_reader;
+use super::source::DataSource;
+use super::text::TextReader;
+use crate::config::{DataSettings, Form};
+use crate::error::{Refusal, Result, word};
 
+/// The beginning of a file by which its form is found, in bytes.
+const HEAD_BYTES: usize = 1 << 20;
 /// Complete lines that are looked at to tell JSON lines from a text.
 const LINES: usize = 20;
+/// Records that are looked at to tell a table from a text.
+const RECORDS: usize = 20;
+/// Maximum length of a column's name where a file's name does not speak of a table.
+const NAME: usize = 64;
 
 /// The form that the end of a name speaks of. A query and the end of a packed file are left out.
 pub(super) fn hint_of(name: &str) -> Option<Form> {
@@ -24,87 +33,146 @@ pub(super) fn hint_of(name: &str) -> Option<Form> {
     })
 }
 
-/// The form of a text. What is broken has the form that its name speaks of.
-pub(super) fn form_of(text: &str, hint: Option<Form>) -> Form {
-    let start = text.trim_start();
+/// The form of a file, and what was found with it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Found {
+    pub form: Form,
+    /// The form that its name speaks of.
+    pub hint: Option<Form>,
+    /// What separates the fields of a table.
+    pub delimiter: u8,
+}
+
+/// The beginning of a text.
+struct Head {
+    text: String,
+    /// It is all of it.
+    whole: bool,
+}
+
+/// Finds the form of a file, or looks for the form that is given.
+///
+/// # Errors
+/// `data.form.contradicts`, and those of the file and of its encoding.
+pub(super) fn find(source: &dyn DataSource, settings: &DataSettings) -> Result<Found> {
+    let (head, hint) = (Head::of(source, settings.partial)?, hint_of(source.name()));
+    let form = match settings.form {
+        Some(form) => form,
+        None => form_of(source, &head, hint, settings.partial)?,
+    };
+    if let Some(expected) = head.contradiction(settings.form) {
+        let refusal = Refusal::new(word!("data.form.contradicts")).of(source.name()).expected(expected);
+        let found = form_of(source, &head, None, settings.partial)?.name();
+        return Err(refusal.found(found).hint("leave the form out, so that it is found by the contents").into());
+    }
+    let delimiter = match form {
+        Form::Tsv => b'\t',
+        Form::Csv => head.delimiter(hint.or(Some(form))).unwrap_or(b','),
+        _ => 0,
+    };
+    Ok(Found { form, hint, delimiter })
+}
+
+/// What is broken has the form that its name speaks of.
+fn form_of(source: &dyn DataSource, head: &Head, hint: Option<Form>, partial: bool) -> Result<Form> {
+    let start = head.text.trim_start();
     if start.starts_with('{') {
-        return match as_whole(text) {
-            Some(whole) if one_array(&whole).is_some() || lines(text).count() > 1 || hint != Some(Form::Jsonl) => Form::Json,
-            _ if of_objects(text, hint) => Form::Jsonl,
+        return Ok(match outline(&mut TextReader::open(source, partial)?, partial)? {
+            Some(Outline::Array(_)) => Form::Json,
+            Some(Outline::Row) if head.lines().count() > 1 || hint != Some(Form::Jsonl) => Form::Json,
+            _ if head.of_objects(hint) => Form::Jsonl,
             _ if hint == Some(Form::Json) => Form::Json,
             _ => Form::Text,
-        };
+        });
     }
     if let Some(inside) = start.strip_prefix('[') {
         let inside = inside.trim_start();
-        let mut first = serde_json::Deserializer::from_str(inside).into_iter::<Value>();
-        let is_rows = inside.starts_with('{') && matches!(first.next(), Some(Ok(Value::Object(_))));
-        return if is_rows || hint == Some(Form::Json) { Form::Json } else { Form::Text };
+        let is_rows = inside.starts_with('{')
+            && match serde_json::Deserializer::from_str(inside).into_iter::<Value>().next() {
+                Some(Ok(first)) => first.is_object(),
+                // The first row is longer than what was looked at.
+                Some(Err(error)) => error.is_eof() && !head.whole,
+                None => false,
+            };
+        return Ok(if is_rows || hint == Some(Form::Json) { Form::Json } else { Form::Text });
     }
-    match delimiter_of(text, hint) {
+    Ok(match head.delimiter(hint) {
         Some(b'\t') => Form::Tsv,
         Some(_) => Form::Csv,
         None => Form::Text,
-    }
+    })
 }
 
-fn lines(text: &str) -> impl Iterator<Item = &str> {
-    text.lines().filter(|line| !line.trim().is_empty())
-}
-
-/// Tells JSON lines: most of the first lines are objects, so that a faulty one among them is found as such; or, where the name speaks of them,
-/// one begins as an object.
-fn of_objects(text: &str, hint: Option<Form>) -> bool {
-    let is_object = |line: &&str| matches!(serde_json::from_str::<Value>(line), Ok(Value::Object(_)));
-    if hint == Some(Form::Jsonl) {
-        return lines(text).take(LINES).any(|line| line.trim_start().starts_with('{'));
-    }
-    2 * lines(text).take(LINES).filter(is_object).count() > lines(text).take(LINES).count()
-}
-
-/// The text of a file, or of the `partial` beginning of one: UTF-8 without its mark, or UTF-16 that begins with one.
-///
-/// # Errors
-/// `data.encoding` with the first bad byte; `data.gzip` and `data.parquet` for files that a person has to unpack or convert first.
-pub(super) fn decoded(bytes: &[u8], file: &str, partial: bool) -> Result<String> {
-    let refuse = |word| Refusal::new(word).of(file);
-    match bytes {
-        [0x1f, 0x8b, ..] => Err(refuse(word!("data.gzip")).found("a gzip file").hint("unpack it: gunzip").into()),
-        [b'P', b'A', b'R', b'1', ..] => {
-            let hint = "convert it: python -c \"import pandas; pandas.read_parquet('a.parquet').to_json('a.jsonl', orient='records', lines=True)\"";
-            Err(refuse(word!("data.parquet")).found("a Parquet file").expected("text, JSON, CSV or token ids").hint(hint).into())
-        }
-        [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes, file, partial),
-        [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes, file, partial),
-        _ => {
-            let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-            match std::str::from_utf8(bytes) {
-                Ok(text) => Ok(text.to_owned()),
-                // The end may lie within a character.
-                Err(error) if partial && error.error_len().is_none() => {
-                    Ok(String::from_utf8_lossy(bytes.get(..error.valid_up_to()).unwrap_or_default()).into_owned())
-                }
-                Err(error) => Err(not_utf8(error.valid_up_to(), file)),
+impl Head {
+    fn of(source: &dyn DataSource, partial: bool) -> Result<Self> {
+        let mut reader = TextReader::open(source, partial)?;
+        let mut text = String::new();
+        while text.len() < HEAD_BYTES {
+            let more = reader.fill()?;
+            if more.is_empty() {
+                return Ok(Self { text, whole: !partial });
             }
+            text.push_str(more);
+            let taken = more.len();
+            reader.take(taken);
+        }
+        let whole = reader.fill()?.is_empty() && !partial;
+        Ok(Self { text, whole })
+    }
+
+    /// Lines that are not blank.
+    fn lines(&self) -> impl Iterator<Item = &str> {
+        self.text.lines().filter(|line| !line.trim().is_empty())
+    }
+
+    /// Tells JSON lines: most of the first lines are objects, so that a faulty one among them is found as such; or, where the name speaks of
+    /// them, one begins as an object.
+    fn of_objects(&self, hint: Option<Form>) -> bool {
+        let is_object = |line: &&str| matches!(serde_json::from_str::<Value>(line), Ok(Value::Object(_)));
+        if hint == Some(Form::Jsonl) {
+            return self.lines().take(LINES).any(|line| line.trim_start().starts_with('{'));
+        }
+        let complete = self.lines().count().min(LINES) - usize::from(!self.whole && self.lines().count() <= LINES);
+        2 * self.lines().take(complete).filter(is_object).count() > complete
+    }
+
+    /// The expected beginning of a text that does not begin as its given form.
+    fn contradiction(&self, given: Option<Form>) -> Option<&'static str> {
+        let first = self.text.trim_start().bytes().next()?;
+        match given {
+            Some(Form::Jsonl) if first != b'{' => Some("jsonl: lines of JSON objects"),
+            Some(Form::Json) if !matches!(first, b'[' | b'{') => Some("json: an array of objects, or an object"),
+            _ => None,
         }
     }
-}
 
-fn not_utf8(byte_offset: usize, file: &str) -> Error {
-    Error::DataEncoding { file: file.to_owned(), byte_offset }
-}
-
-fn utf16(bytes: &[u8], unit: impl Fn([u8; 2]) -> u16, file: &str, partial: bool) -> Result<String> {
-    let (pairs, rest) = bytes.as_chunks::<2>();
-    let mut text = String::with_capacity(bytes.len());
-    let mut offset = 2;
-    for decoded in char::decode_utf16(pairs.iter().map(|pair| unit(*pair))) {
-        let Ok(c) = decoded else {
-            let cut = partial && offset + 2 >= bytes.len();
-            return if cut { Ok(text) } else { Err(not_utf8(offset, file)) };
+    /// What separates the fields of a table: as many fields in each of the first records as names in the first of them. Where the file's name
+    /// does not speak of a table, the names have to look like names.
+    fn delimiter(&self, hint: Option<Form>) -> Option<u8> {
+        let named = matches!(hint, Some(Form::Csv | Form::Tsv));
+        let fields = |delimiter: u8| {
+            let mut records = table_reader(self.text.as_bytes(), delimiter).into_records().take(RECORDS);
+            let names = records.next()?.ok()?;
+            let is_name = |name: &str| {
+                let inside = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ');
+                !name.is_empty() && name.len() <= NAME && name.trim() == name && name.chars().all(inside)
+            };
+            let distinct = names.iter().enumerate().all(|(at, name)| names.iter().take(at).all(|other| other != name));
+            let mut rows: Vec<_> = records.collect::<std::result::Result<_, _>>().ok()?;
+            if !self.whole && rows.len() + 1 < RECORDS {
+                // The last one may be cut.
+                rows.pop();
+            }
+            let fits = rows.iter().all(|row| row.len() == names.len());
+            let table = fits && !rows.is_empty() && distinct && names.len() >= 2 && names.iter().all(is_name);
+            (table || (named && names.len() >= 2)).then_some(names.len())
         };
-        offset += 2 * c.len_utf16();
-        text.push(c);
+        let found = [b',', b'\t', b';'].into_iter().filter_map(|delimiter| Some((fields(delimiter)?, delimiter)));
+        let most = found.max_by_key(|(fields, _)| *fields).map(|(_, delimiter)| delimiter);
+        match hint {
+            Some(Form::Csv) => most.or(Some(b',')),
+            Some(Form::Tsv) => most.or(Some(b'\t')),
+            _ => most,
+        }
     }
-    if rest.is_empty() || partial { Ok(text) } else { Err(not_utf8(offset, file)) }
 }

@@ -1,11 +1,12 @@
 //! The order of training batches: a pure function of seed and epoch, or the order of the data.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use super::batch::Batch;
 use super::corpus::{Dataset, Part};
-use super::example::Example;
-use super::pack::{Pieces, Windows, offset_below, shuffle, windows};
+use super::pack::{Mixture, Packing, Pieces, Windows, offset_below, shuffle, windows};
 use crate::config::{DataOrder, OnLong, TrainConfig};
 use crate::error::{Error, Fault, Result};
 
@@ -45,7 +46,7 @@ pub struct Loader {
 #[derive(Debug, Clone)]
 enum Source {
     Text { tokens: usize },
-    Examples(Pieces),
+    Examples(Pieces, Mixture),
 }
 
 /// The sequences of an epoch.
@@ -92,47 +93,49 @@ impl Loader {
         if !faults.is_empty() {
             return Err(Error::InvalidConfig(faults));
         }
-        let source = Source::of(dataset.train(), seq_len, on_long)?;
+        let mixture = Mixture::of(&config.data_weights, dataset.account().file_ends(), dataset.has_examples())?;
+        let source = Source::of(dataset.train(), seq_len, on_long, mixture)?;
         let state = LoaderState { seed, seq_len, epoch: 0, cursor: 0, digest: dataset.digest() };
-        let order = source.order(packing, data_order, &state);
+        let order = source.order(dataset.train(), packing, data_order, &state);
         Ok(Self { batch_size, data_order, packing, state, source, order })
     }
 
     /// The next batch; a batch may reach into the next epoch.
-    pub fn next(&mut self, dataset: &Dataset) -> Batch {
+    ///
+    /// # Errors
+    /// Those of the storage of the tokens.
+    pub fn next(&mut self, dataset: &Dataset) -> Result<Batch> {
         let seq_len = self.state.seq_len;
         let mut batch = Batch::new(self.batch_size, seq_len);
         while batch.batch_size < self.batch_size {
             if self.state.cursor as usize >= self.order.len() {
                 self.state.epoch += 1;
                 self.state.cursor = 0;
-                self.order = self.source.order(self.packing, self.data_order, &self.state);
+                self.order = self.source.order(dataset.train(), self.packing, self.data_order, &self.state);
                 continue;
             }
             let at = self.state.cursor as usize;
             self.state.cursor += 1;
             match (&self.order, dataset.train()) {
-                (Order::Starts(starts), Part::Text(tokens)) => {
+                (Order::Starts(starts), Part::Text { tokens, end, .. }) => {
                     let start = starts.get(at).map_or(0, |start| *start as usize);
-                    let end = tokens.len().min(start.saturating_add(seq_len + 1));
-                    batch.push(tokens.get(start..end).unwrap_or_default(), None, dataset.pad());
+                    batch.push(&tokens.read(start..end.min(start.saturating_add(seq_len + 1)))?, false, dataset.pad());
                 }
-                (Order::Windows(windows), Part::Examples(examples)) => {
-                    let pieces = self.source.pieces(windows.get(at).unwrap_or_default(), examples);
-                    if self.packing {
-                        batch.push_packed(pieces, dataset.pad());
-                    } else if let Some((ids, counted)) = { pieces }.next() {
-                        batch.push(ids, Some(counted), dataset.pad());
+                (Order::Windows(windows), part) => {
+                    let pieces = self.source.pieces(windows.get(at).unwrap_or_default(), part, seq_len)?;
+                    match (self.packing, pieces.first()) {
+                        (false, Some(ids)) => batch.push(ids, true, dataset.pad()),
+                        _ => batch.push_packed(&pieces, dataset.pad()),
                     }
                 }
                 // The loader was made of these data.
-                _ => batch.push(&[], None, dataset.pad()),
+                _ => batch.push(&[], false, dataset.pad()),
             }
         }
         if let Some(ends) = dataset.document_ends() {
             batch.mask_documents(ends);
         }
-        batch
+        Ok(batch)
     }
 
     /// Sequences of this epoch.
@@ -146,9 +149,8 @@ impl Loader {
         let positions = (windows * self.state.seq_len).max(1) as f64;
         match &self.source {
             Source::Text { .. } => Fit { cut: 0, skipped: 0, untaught: 0, windows, packed_fraction: 1.0 },
-            Source::Examples(Pieces { pieces, cut, skipped, untaught }) => {
-                let held: u64 = pieces.iter().map(|piece| u64::from(piece.pairs)).sum();
-                let packed_fraction = held as f64 / positions;
+            Source::Examples(Pieces { cut, skipped, untaught, .. }, _) => {
+                let packed_fraction = self.order.held() as f64 / positions;
                 Fit { cut: *cut, skipped: *skipped, untaught: *untaught, windows, packed_fraction }
             }
         }
@@ -160,7 +162,7 @@ impl Loader {
     }
 
     /// Restores `state`. Other data, another seed or another sequence length would give another order: all differences are refused.
-    pub fn restore(&mut self, state: LoaderState) -> Result<()> {
+    pub fn restore(&mut self, dataset: &Dataset, state: LoaderState) -> Result<()> {
         let mut faults = Vec::new();
         let mut same = |key: &str, ours: String, theirs: String| {
             if ours != theirs {
@@ -173,7 +175,7 @@ impl Loader {
         if !faults.is_empty() {
             return Err(Error::ResumeMismatch(faults));
         }
-        let order = self.source.order(self.packing, self.data_order, &state);
+        let order = self.source.order(dataset.train(), self.packing, self.data_order, &state);
         if state.cursor > order.len() as u64 {
             let reason = format!("expected at most {}, found {}", order.len(), state.cursor);
             return Err(Error::CheckpointCorrupt { what: "loader.cursor".to_owned(), reason });
@@ -185,27 +187,33 @@ impl Loader {
 }
 
 impl Source {
-    fn of(part: Part<'_>, seq_len: usize, on_long: OnLong) -> Result<Self> {
+    fn of(part: Part<'_>, seq_len: usize, on_long: OnLong, mixture: Mixture) -> Result<Self> {
         match part {
-            Part::Text(tokens) if tokens.len() <= seq_len => {
-                Err(Error::DataTooShort { need: seq_len.saturating_add(1), have: tokens.len() })
+            Part::Text { start, end, .. } if end - start <= seq_len => {
+                Err(Error::DataTooShort { need: seq_len.saturating_add(1), have: end - start })
             }
-            Part::Text(tokens) => Ok(Self::Text { tokens: tokens.len() }),
-            Part::Examples(examples) => {
-                let pieces = Pieces::of(examples, seq_len, on_long);
+            Part::Text { start, end, .. } if end - start > u32::MAX as usize => {
+                Err(Error::DataTokens { reason: format!("expected fewer than 2^32 ids, found {}", end - start) })
+            }
+            Part::Text { start, end, .. } => Ok(Self::Text { tokens: end - start }),
+            Part::Examples { entries, .. } => {
+                let pieces = Pieces::of(entries, seq_len, on_long);
                 if pieces.pieces.is_empty() {
-                    return Err(Error::DataNoTargets { examples: examples.len(), seq_len });
+                    return Err(Error::DataNoTargets { examples: entries.len(), seq_len });
                 }
-                Ok(Self::Examples(pieces))
+                Ok(Self::Examples(pieces, mixture))
             }
         }
     }
 
     /// The sequences of the epoch of `state`, in order.
-    fn order(&self, packing: bool, data_order: DataOrder, state: &LoaderState) -> Order {
+    fn order(&self, part: Part<'_>, packing: bool, data_order: DataOrder, state: &LoaderState) -> Order {
         let LoaderState { seed, seq_len, epoch, .. } = *state;
         let tokens = match self {
-            Self::Examples(Pieces { pieces, .. }) => return Order::Windows(windows(pieces, seq_len, packing, data_order, seed, epoch)),
+            Self::Examples(pieces, mixture) => {
+                let how = Packing { seq_len, packing, order: data_order, seed, epoch };
+                return Order::Windows(windows(pieces, part.entries(), mixture, how));
+            }
             Self::Text { tokens } => tokens,
         };
         // Any offset below T that leaves room for one window; it moves the cuts between windows from epoch to epoch, and with them what
@@ -220,23 +228,25 @@ impl Source {
         Order::Starts(starts)
     }
 
-    /// The ids and marks of the pieces of a sequence.
-    fn pieces<'a>(&'a self, window: &'a [u32], examples: &'a [Example]) -> impl Iterator<Item = (&'a [u32], &'a [bool])> {
+    /// The marked ids of the pieces of a sequence.
+    fn pieces<'a>(&self, window: &[u32], part: Part<'a>, seq_len: usize) -> Result<Vec<Cow<'a, [u32]>>> {
         let all = match self {
-            Self::Examples(Pieces { pieces, .. }) => pieces.as_slice(),
+            Self::Examples(Pieces { pieces, .. }, _) => pieces.as_slice(),
             Self::Text { .. } => &[],
         };
-        window.iter().filter_map(move |piece| {
-            let piece = all.get(*piece as usize)?;
-            let example = examples.get(piece.example as usize)?;
-            let start = piece.start as usize;
-            let range = start..=start + piece.pairs as usize;
-            Some((example.ids.get(range.clone())?, example.counted.get(range)?))
-        })
+        window.iter().filter_map(|piece| all.get(*piece as usize)).map(|piece| part.ids_of(*piece, seq_len)).collect()
     }
 }
 
 impl Order {
+    /// Positions of the sequences that hold tokens of examples.
+    fn held(&self) -> u64 {
+        match self {
+            Self::Starts(_) => 0,
+            Self::Windows(windows) => windows.held,
+        }
+    }
+
     fn len(&self) -> usize {
         match self {
             Self::Starts(starts) => starts.len(),

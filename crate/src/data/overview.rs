@@ -1,9 +1,9 @@
 //! The account of a dataset: lengths, sequences, and what is left out of them.
 
 use super::corpus::{Dataset, Part};
-use super::example::Example;
 use super::loader::{Fit, Loader};
 use super::report::{DataReport, DataWarning, Lengths, TokenCounts};
+use super::store::Entry;
 use crate::config::TrainConfig;
 use crate::error::word;
 
@@ -18,12 +18,11 @@ impl Dataset {
     /// The T that a run on rows takes if none is given: the smallest multiple of 64 that holds 95 % of the examples whole, at most 1024 and
     /// the model's context. Where examples are packed it is at least 256, but no more than all of them fill. `None` of a stream.
     pub fn proposed_seq_len(&self, batch_size: usize, packing: bool, context: usize) -> Option<usize> {
-        let Part::Examples(examples) = self.train() else { return None };
-        let mut pairs: Vec<usize> = examples.iter().map(Example::pairs).collect();
+        let mut pairs: Vec<u32> = self.train().entries().iter().map(|entry| entry.pairs() as u32).collect();
         pairs.sort_unstable();
-        let whole = *pairs.get((pairs.len() * 95).div_ceil(100).max(1) - 1)?;
+        let whole = *pairs.get((pairs.len() * 95).div_ceil(100).max(1) - 1)? as usize;
         let up = |tokens: usize| tokens.next_multiple_of(SEQ_LEN_STEP);
-        let filled = up(pairs.iter().sum::<usize>().div_ceil(batch_size.max(1)));
+        let filled = up(pairs.iter().map(|pairs| *pairs as usize).sum::<usize>().div_ceil(batch_size.max(1)));
         let least = if packing { PACKED_SEQ_LEN.min(filled) } else { SEQ_LEN_STEP };
         Some(up(whole).max(least).min(MAX_SEQ_LEN).min(context).max(1))
     }
@@ -37,7 +36,7 @@ impl Dataset {
             let (count, what) = if skipped > 0 { (skipped, "left out") } else { (cut, "cut at their end") };
             let message = format!(
                 "{count} of {} examples are longer than seq_len {seq_len} and are {what}; the longest has {longest} tokens: seq_len {} holds all",
-                self.train_examples().len(),
+                self.train().entries().len(),
                 longest.saturating_sub(1).next_multiple_of(SEQ_LEN_STEP)
             );
             warnings.push(DataWarning { code: word!("data.long").text(), count, rows: Vec::new(), message });
@@ -51,35 +50,31 @@ impl Dataset {
 
     /// Tokens of the longest training example.
     fn longest(&self) -> usize {
-        match self.train() {
-            Part::Text(_) => 0,
-            Part::Examples(examples) => examples.iter().map(|example| example.ids.len()).max().unwrap_or(0),
-        }
+        self.train().entries().iter().map(Entry::len).max().unwrap_or(0)
     }
 
     /// The account of these data in a run of these settings, whose order `loader` knows.
     pub fn report(&self, config: &TrainConfig, loader: &Loader) -> DataReport {
         let Fit { cut, skipped, untaught, windows, packed_fraction } = loader.fit();
-        let (examples, tokens, lengths) = match self.train() {
-            Part::Text(tokens) => (0, TokenCounts { total: tokens.len(), learned: tokens.len().saturating_sub(1) }, None),
-            Part::Examples(examples) => {
-                let learned = examples.iter().map(Example::learned).sum();
-                (examples.len(), TokenCounts { total: self.train_tokens(), learned }, lengths(examples))
-            }
+        let entries = self.train().entries();
+        let total = self.train_tokens();
+        let learned = match self.train() {
+            Part::Text { .. } => total.saturating_sub(1),
+            Part::Examples { entries, .. } => entries.iter().map(Entry::learned).sum(),
         };
         let validation = match self.validation() {
-            Part::Text(tokens) => tokens.len(),
-            Part::Examples(examples) => examples.len(),
+            Part::Text { start, end, .. } => end - start,
+            Part::Examples { entries, .. } => entries.len(),
         };
         let a_step = (config.batch_size * config.gradient_accumulation_steps).max(1);
         DataReport {
             files: self.account().file_reports().to_vec(),
             shapes: self.account().shapes().clone(),
             rules: self.account().rules().clone(),
-            examples,
+            examples: entries.len(),
             validation,
-            tokens,
-            lengths,
+            tokens: TokenCounts { total, learned },
+            lengths: lengths(entries),
             seq_len: config.seq_len,
             cut,
             skipped: skipped + untaught,
@@ -93,15 +88,15 @@ impl Dataset {
     }
 }
 
-fn lengths(examples: &[Example]) -> Option<Lengths> {
-    let mut lengths: Vec<usize> = examples.iter().map(|example| example.ids.len()).collect();
+fn lengths(entries: &[Entry]) -> Option<Lengths> {
+    let mut lengths: Vec<u32> = entries.iter().map(|entry| entry.len() as u32).collect();
     lengths.sort_unstable();
-    let at = |percent: usize| lengths.get((lengths.len() * percent).div_ceil(100).max(1) - 1).copied();
-    let max = *lengths.last()?;
+    let at = |percent: usize| lengths.get((lengths.len() * percent).div_ceil(100).max(1) - 1).map(|length| *length as usize);
+    let max = *lengths.last()? as usize;
     let histogram_step = max.div_ceil(BARS).max(1);
     let mut histogram = vec![0; max / histogram_step + 1];
     for length in &lengths {
-        histogram[length / histogram_step] += 1;
+        histogram[*length as usize / histogram_step] += 1;
     }
-    Some(Lengths { min: *lengths.first()?, p50: at(50)?, p95: at(95)?, max, histogram, histogram_step })
+    Some(Lengths { min: *lengths.first()? as usize, p50: at(50)?, p95: at(95)?, max, histogram, histogram_step })
 }

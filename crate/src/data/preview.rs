@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::corpus::{Dataset, Part};
 use super::pack::{Piece, Pieces};
 use super::report::RowPlace;
+use super::store::LEARNED;
 use crate::config::TrainConfig;
 use crate::error::Result;
 use crate::tokenizer::Tokenizer;
@@ -48,28 +49,26 @@ impl Dataset {
     /// # Errors
     /// Those of the tokenizer.
     pub fn preview(&self, config: &TrainConfig, tokenizer: &Tokenizer, show: usize) -> Result<Vec<Preview>> {
-        if let Part::Text(tokens) = self.train() {
-            let ids = tokens.get(..=config.seq_len).unwrap_or(tokens);
-            let counted = vec![true; ids.len()];
-            return (0..show.min(1)).map(|_| Ok(Preview { row: None, segments: segments(ids, &counted, tokenizer)? })).collect();
+        let part = self.train();
+        if let Part::Text { tokens, end, .. } = part {
+            let ids = tokens.read(0..end.min(config.seq_len.saturating_add(1)))?;
+            let all: Vec<u32> = ids.iter().map(|id| id | LEARNED).collect();
+            return (0..show.min(1)).map(|_| Ok(Preview { row: None, segments: segments(&all, tokenizer)? })).collect();
         }
-        let examples = self.train_examples();
-        let all = Pieces::of(examples, config.seq_len, config.on_long);
-        let of_piece = |&Piece { example, start, pairs }: &Piece| {
-            let example = examples.get(example as usize)?;
-            let range = start as usize..=start as usize + pairs as usize;
-            Some((self.account().rows().get(example.row as usize).copied(), example.ids.get(range.clone())?, example.counted.get(range)?))
+        let pieces = Pieces::of(part.entries(), config.seq_len, config.on_long).pieces;
+        let of_piece = |piece: &Piece| {
+            let row = part.entries().get(piece.example as usize).and_then(|entry| self.account().place(entry.row()));
+            Ok(Preview { row, segments: segments(&part.ids_of(*piece, config.seq_len)?, tokenizer)? })
         };
-        let shown = all.pieces.iter().filter_map(of_piece).take(show);
-        shown.map(|(row, ids, counted)| Ok(Preview { row, segments: segments(ids, counted, tokenizer)? })).collect()
+        pieces.iter().take(show).map(of_piece).collect()
     }
 }
 
-/// Runs of ids that count alike. The first id is never a target.
-fn segments(ids: &[u32], counted: &[bool], tokenizer: &Tokenizer) -> Result<Vec<Segment>> {
+/// Runs of marked ids that are learned, or read alone. The first id is never a target.
+fn segments(marked: &[u32], tokenizer: &Tokenizer) -> Result<Vec<Segment>> {
     let mut segments: Vec<Segment> = Vec::new();
-    for (at, (&id, &counts)) in ids.iter().zip(counted).enumerate() {
-        let learned = counts && at > 0;
+    for (at, marked) in marked.iter().enumerate() {
+        let (id, learned) = (marked & !LEARNED, marked & LEARNED != 0 && at > 0);
         let token = PreviewToken { id, text: tokenizer.token_text(id)? };
         match segments.last_mut().filter(|last| last.learned == learned) {
             Some(last) => last.tokens.push(token),

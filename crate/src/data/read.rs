@@ -1,199 +1,232 @@
 //! Reads data files: bytes → form → rows → records → examples, with an account of everything on the way.
 
+use std::io::Read;
+use std::rc::Rc;
+
 use serde_json::{Map, Value};
 
-use super::answers::conversation;
-use super::example::{Encoded, Example, completion, document};
-use super::files::{DataFile, TextFile, each_whole_row, opened, placed};
+use super::corpus::{Content, Dataset};
+use super::files::{Opened, are_tokens, opened, whole_text};
+use super::records::Records;
 use super::report::{Account, FileReport, RowPlace};
-use super::shape::{Read, Record, read_row};
-use crate::config::{Columns, DataSettings, Form, OnBadRow};
+use super::rows::Rows;
+use super::source::{DataSource, TokenStorage, unreadable};
+use super::store::{ExampleStore, TokenStore};
+use super::text::TextReader;
+use crate::config::{DataSettings, Form};
 use crate::error::{Error, Refusal, Result, shown, word};
 use crate::tokenizer::Tokenizer;
 
-/// Maximum number of faulty rows that are reported.
-const FAULTS: usize = 100;
+/// Rows that are read in one go.
+const ROWS_AT_ONCE: usize = 64;
+/// Bytes of token ids that are read in one go.
+const BYTES_AT_ONCE: u64 = 1 << 20;
 
-/// What files contain.
-#[derive(Debug, Clone)]
-pub(super) enum Content {
-    /// One stream of ids.
-    Text(Vec<u32>),
-    Examples(Vec<Example>),
+/// Reads files piece by piece, so that other work can be done in between.
+pub struct DataReader<'a> {
+    records: Records<'a>,
+    /// The files, the last one first.
+    files: Vec<Opened<'a>>,
+    several: bool,
+    current: Option<Current<'a>>,
+    ids: TokenStore,
+    /// All files are texts, or token ids: one stream of ids.
+    stream: bool,
 }
 
-/// Reads the files. Texts alone are one stream; beside rows each of them is a document.
-pub(super) fn read(files: &[DataFile<'_>], tokenizer: &Tokenizer, settings: &DataSettings, account: &mut Account) -> Result<Content> {
-    let opened = opened(files, settings)?;
-    let mut reading = Reading { tokenizer, settings, account, examples: Vec::new(), faults: Vec::new(), faulty: 0 };
-    if opened.iter().all(|file| file.form == Form::Text) {
-        return reading.stream(&opened);
+/// The file that is being read.
+struct Current<'a> {
+    file: Opened<'a>,
+    rows: usize,
+    kind: Kind<'a>,
+}
+
+enum Kind<'a> {
+    Text {
+        reader: TextReader<'a>,
+        pending: String,
+    },
+    Ids {
+        reader: Box<dyn std::io::Read + 'a>,
+        pending: Vec<u8>,
+        offset: usize,
+    },
+    Rows(Rows<'a>),
+    /// A text beside rows.
+    Document,
+}
+
+impl<'a> DataReader<'a> {
+    /// Opens files. Token ids need no tokenizer; of other forms its refusal is given back. Tokens that are too many for memory go to `storage`, if
+    /// there is one.
+    ///
+    /// # Errors
+    /// `data.*` of files whose form is not as it is given, or cannot be found.
+    pub fn open<E: From<Error>>(
+        files: &[&'a dyn DataSource],
+        tokenizer: std::result::Result<&'a Tokenizer, E>,
+        settings: &'a DataSettings,
+        storage: Option<Rc<dyn TokenStorage>>,
+    ) -> std::result::Result<Self, E> {
+        let ids_alone = are_tokens(files, settings);
+        let tokenizer = if ids_alone { tokenizer.ok() } else { Some(tokenizer?) };
+        // A date that is none is told even if no template asks for it.
+        Account::default().date(settings)?;
+        let mut opened = if ids_alone { files.iter().map(|file| Opened::tokens(*file)).collect() } else { opened(files, settings)? };
+        let stream = opened.iter().all(|file| matches!(file.found.form, Form::Text | Form::Tokens));
+        if let (true, Some(_), Some(file)) = (stream && !ids_alone, &settings.columns, files.first()) {
+            let refusal = Refusal::new(word!("data.columns")).of(file.name()).expected("rows, whose columns are named");
+            let refusal = refusal.found("a text").hint("leave the columns out, or say which form the rows have");
+            return Err(Error::from(refusal).into());
+        }
+        opened.reverse();
+        let (ids, examples) =
+            (TokenStore::new(storage.clone()), ExampleStore { tokens: TokenStore::new(storage), ..ExampleStore::default() });
+        let records = Records::new(settings, tokenizer, examples);
+        Ok(Self { records, files: opened, several: files.len() > 1, current: None, ids, stream })
     }
-    for file in &opened {
-        reading.file(file)?;
+
+    /// Reads on. → whether something is left.
+    ///
+    /// # Errors
+    /// Those of the files and the tokenizer. Faults of rows are kept for [`DataReader::finish`].
+    pub fn advance(&mut self) -> Result<bool> {
+        let Some(mut current) = self.current.take() else {
+            let Some(file) = self.files.pop() else { return Ok(false) };
+            self.current = Some(self.begin(file)?);
+            return Ok(true);
+        };
+        if self.read_on(&mut current)? {
+            self.current = Some(current);
+        } else {
+            let Current { file, rows, .. } = current;
+            let rows = (!self.stream).then_some(rows);
+            self.records.account.file(FileReport { name: shown(file.source.name()), form: file.found.form, rows });
+        }
+        Ok(true)
     }
-    reading.finish()
-}
 
-struct Reading<'a> {
-    tokenizer: &'a Tokenizer,
-    settings: &'a DataSettings,
-    account: &'a mut Account,
-    examples: Vec<Example>,
-    faults: Vec<Refusal>,
-    faulty: usize,
-}
+    /// The data, when everything is read.
+    ///
+    /// # Errors
+    /// `data.*` of rows that cannot be used: all are found, and the first hundred are listed with their lines.
+    pub fn finish(mut self) -> Result<Dataset> {
+        while self.advance()? {}
+        self.records.check()?;
+        let Records { settings, tokenizer, mut account, hash, mut examples, .. } = self.records;
+        let ends = tokenizer.map_or(&[][..], Tokenizer::eos);
+        let pad = tokenizer.and_then(|tokenizer| tokenizer.pad().or(ends.first().copied())).unwrap_or(0);
+        if self.several && self.stream && ends.is_empty() && tokenizer.is_some() {
+            account.end_unknown();
+        }
+        if let Some(tokenizer) = tokenizer {
+            account.ends(tokenizer);
+        }
+        self.ids.finish()?;
+        examples.tokens.finish()?;
+        let content = if self.stream { Content::Text(self.ids) } else { Content::Examples(examples) };
+        Ok(Dataset::new(content, hash.finish(), settings, pad, account)?.with_document_ends(ends))
+    }
 
-impl Reading<'_> {
-    /// Texts, one after the other. Where there are several, each is a document with an end of its own.
-    fn stream(mut self, files: &[TextFile<'_>]) -> Result<Content> {
-        let mut ids = Vec::new();
-        if let (Some(_), Some(file)) = (&self.settings.columns, files.first()) {
-            let refusal = Refusal::new(word!("data.columns")).of(file.name).expected("rows, whose columns are named");
-            return Err(refusal.found("a text").hint("leave the columns out, or say which form the rows have").into());
-        }
-        for file in files {
-            self.named(file);
-            ids.extend(self.tokenizer.encode(&file.text)?);
-            if files.len() > 1 {
-                ids.extend(self.tokenizer.eos().first());
-            }
-            self.account.file(FileReport { name: shown(file.name), form: file.form, rows: None });
-        }
-        if files.len() > 1 && self.tokenizer.eos().is_empty() {
-            self.account.end_unknown();
-        }
-        Ok(Content::Text(ids))
+    fn begin(&mut self, file: Opened<'a>) -> Result<Current<'a>> {
+        self.named(&file);
+        let partial = self.records.settings.partial;
+        let kind = match file.found.form {
+            Form::Tokens => Kind::Ids { reader: file.source.open()?, pending: Vec::new(), offset: 0 },
+            Form::Text if self.stream => Kind::Text { reader: TextReader::open(file.source, partial)?, pending: String::new() },
+            Form::Text => Kind::Document,
+            _ => Kind::Rows(Rows::open(file.source, &file.found, partial)?),
+        };
+        Ok(Current { file, rows: 0, kind })
     }
 
     /// Notes a name that speaks of another form.
-    fn named(&mut self, file: &TextFile<'_>) {
-        if let Some(hint) = file.hint.filter(|hint| self.settings.form.is_none() && *hint != file.form) {
-            let (name, form) = (shown(file.name), file.form.name());
+    fn named(&mut self, file: &Opened<'_>) {
+        let found = file.found;
+        if let Some(hint) = found.hint.filter(|hint| self.records.settings.form.is_none() && *hint != found.form) {
+            let (name, form) = (shown(file.source.name()), found.form.name());
             let message = format!("{name} has the form {form}, and is read as such; its name speaks of {}", hint.name());
-            self.account.warn(word!("data.form"), None, message);
+            self.records.account.warn(word!("data.form"), None, message);
         }
     }
 
-    fn file(&mut self, file: &TextFile<'_>) -> Result<()> {
-        self.named(file);
-        let index = self.account.files();
-        let mut rows = 0;
-        if file.form == Form::Text {
-            rows = 1;
-            self.row(
-                RowPlace { file: index, line: 1 },
-                file.name,
-                Ok(Map::from_iter([("text".to_owned(), Value::from(file.text.as_str()))])),
-                None,
-            );
-        }
-        let settings = self.settings;
-        each_whole_row(file, settings, &mut |line, row| {
-            rows += 1;
-            self.row(
-                RowPlace { file: index, line },
-                file.name,
-                row.map_err(|fault| Refusal::new(word!("data.row")).expected(format!("a row of {}", file.form.name())).found(fault).into()),
-                settings.columns.as_ref(),
-            );
-        });
-        self.account.file(FileReport { name: shown(file.name), form: file.form, rows: Some(rows) });
-        Ok(())
-    }
-
-    /// Reads a row, or notes its fault.
-    fn row(&mut self, place: RowPlace, file: &str, row: Result<Map<String, Value>>, columns: Option<&Columns>) {
-        let read = row.and_then(|row| {
-            let read = read_row(&row, columns, self.tokenizer.has_chat_template())?;
-            let examples = self.examples_of(&read, place)?;
-            Ok((row, read, examples))
-        });
-        match read {
-            Ok((row, read, examples)) => {
-                self.account.unread(row.iter().filter(|(key, value)| !value.is_null() && !read.used.contains(key)).map(|(key, _)| key));
-                if read.alpaca {
-                    let message = "the model has no chat template: instructions are written in the layout of Alpaca".to_owned();
-                    self.account.warn(word!("data.layout"), Some(place), message);
+    /// Reads a part of a file. → whether more of it is left.
+    fn read_on(&mut self, current: &mut Current<'a>) -> Result<bool> {
+        let name = current.file.source.name();
+        let place = |line: usize, account: &Account| RowPlace { file: account.files(), line };
+        match &mut current.kind {
+            Kind::Text { reader, pending } => self.text(reader, pending),
+            Kind::Ids { reader, pending, offset } => {
+                let read = reader.take(BYTES_AT_ONCE).read_to_end(pending).map_err(|error| unreadable(error, name))?;
+                self.token_ids(pending, offset, read == 0)
+            }
+            Kind::Document => {
+                current.rows = 1;
+                let text = whole_text(current.file.source, self.records.settings.partial);
+                let row = text.map(|text| Map::from_iter([("text".to_owned(), Value::from(text))]));
+                let place = place(1, &self.records.account);
+                self.records.row(place, name, row, None)?;
+                Ok(false)
+            }
+            Kind::Rows(rows) => {
+                for _ in 0..ROWS_AT_ONCE {
+                    let Some((line, row)) = rows.next()? else { return Ok(false) };
+                    current.rows += 1;
+                    let form = current.file.found.form.name();
+                    let row = row.map_err(|fault| Refusal::new(word!("data.row")).expected(format!("a row of {form}")).found(fault).into());
+                    let place = place(line, &self.records.account);
+                    self.records.row(place, name, row, self.records.settings.columns.as_ref())?;
                 }
-                let row = self.account.row(place);
-                self.examples.extend(examples.into_iter().map(|example| Example { row, ..example }));
+                Ok(true)
             }
-            Err(error) => self.fault(place, file, error),
         }
     }
 
-    fn fault(&mut self, place: RowPlace, file: &str, error: Error) {
-        self.faulty += 1;
-        let refusal = placed(error, file, place.line);
-        if self.settings.on_bad_row == OnBadRow::Skip {
-            self.account.warn(
-                word!("data.row.skipped"),
-                Some(place),
-                format!("rows were left out that cannot be used; the first: {refusal}"),
-            );
+    /// Encodes a piece of a text. Of several texts each is a document with an end of its own.
+    fn text(&mut self, reader: &mut TextReader<'_>, pending: &mut String) -> Result<bool> {
+        let Some(tokenizer) = self.records.tokenizer else { return Ok(false) };
+        let more = reader.fill()?;
+        let last = more.is_empty();
+        pending.push_str(more);
+        let taken = more.len();
+        reader.take(taken);
+        let (ids, used) = tokenizer.encode_part(pending, last)?;
+        pending.drain(..used);
+        self.add_ids(&ids)?;
+        if last && self.several {
+            self.add_ids(tokenizer.eos().get(..1).unwrap_or_default())?;
         }
-        if self.faults.len() < FAULTS {
-            self.faults.push(refusal);
-        }
+        Ok(!last)
     }
 
-    /// The examples of a record, with an account of what they are like.
-    fn examples_of(&mut self, read: &Read, place: RowPlace) -> Result<Vec<Example>> {
-        let (tokenizer, loss_on) = (self.tokenizer, self.settings.loss_on);
-        let examples = match &read.record {
-            Record::Chat(chat) => {
-                let mut chat = chat.clone();
-                chat.conversation.date = self.account.date(self.settings)?;
-                let (examples, rule) = conversation(&chat, loss_on, tokenizer)?;
-                self.account.chat(rule);
-                self.account.turn_ends(&examples, tokenizer);
-                examples
-            }
-            Record::Completion { prompt, completion: said } => vec![self.encoded(completion(prompt, said, loss_on, tokenizer)?, place)],
-            Record::Document(text) => vec![self.encoded(document(text, tokenizer)?, place)],
-            Record::Tokens { ids, counted } => {
-                if let Some(id) = ids.iter().find(|id| **id as usize >= tokenizer.vocab_size()) {
-                    let refusal = Refusal::new(word!("data.row")).expected(format!("ids below {}", tokenizer.vocab_size())).found(id);
-                    return Err(refusal.into());
-                }
-                vec![Example::new(ids.clone(), counted.clone())]
-            }
-        };
-        self.account.shape(&read.record);
-        Ok(examples)
+    fn add_ids(&mut self, ids: &[u32]) -> Result<()> {
+        self.records.hash.ids(ids);
+        self.ids.extend(ids.iter().copied())
     }
 
-    fn encoded(&mut self, encoded: Encoded, place: RowPlace) -> Example {
-        let warnings = [
-            (
-                encoded.begin_written,
-                word!("data.begin.written"),
-                "the beginning of a text is written in rows: it is not put there a second time",
-            ),
-            (encoded.end_written, word!("data.end.written"), "the end of a text is written in rows: it is not put there a second time"),
-            (
-                encoded.crosses,
-                word!("data.boundary"),
-                "a token has the end of a prompt and the beginning of its completion: it is read, not learned",
-            ),
-        ];
-        for (_, word, message) in warnings.into_iter().filter(|(holds, ..)| *holds) {
-            self.account.warn(word, Some(place), message.to_owned());
+    /// Takes the whole ids of `pending`, u32 little endian.
+    fn token_ids(&mut self, pending: &mut Vec<u8>, offset: &mut usize, last: bool) -> Result<bool> {
+        let (words, rest) = pending.as_chunks::<4>();
+        if last && !rest.is_empty() {
+            let reason = format!("expected a multiple of 4 bytes, found {}", *offset * size_of::<u32>() + pending.len());
+            return Err(Error::DataTokens { reason });
         }
-        if self.tokenizer.eos().is_empty() {
-            self.account.end_unknown();
-        }
-        encoded.example
+        let ids: Vec<u32> = words.iter().map(|word| u32::from_le_bytes(*word)).collect();
+        check_ids(&ids, *offset)?;
+        *offset += ids.len();
+        pending.drain(..size_of_val(ids.as_slice()));
+        self.add_ids(&ids)?;
+        Ok(!last)
     }
+}
 
-    fn finish(mut self) -> Result<Content> {
-        let beyond = self.faulty.saturating_sub(FAULTS);
-        if let Some(last) = self.faults.last_mut().filter(|_| beyond > 0) {
-            last.hint = Some(format!("{beyond} more rows cannot be used"));
+/// Batches hold ids as i32, where a negative target does not count.
+pub(super) fn check_ids(ids: &[u32], offset: usize) -> Result<()> {
+    match ids.iter().position(|&id| i32::try_from(id).is_err()) {
+        Some(at) => {
+            let id = ids.get(at).copied().unwrap_or(0);
+            Err(Error::DataTokens { reason: format!("expected ids below 2^31, found {id} at {}", offset + at) })
         }
-        // Where nothing is left, the faults say why.
-        let goes_on = self.settings.on_bad_row == OnBadRow::Skip && !self.examples.is_empty();
-        if self.faults.is_empty() || goes_on { Ok(Content::Examples(self.examples)) } else { Err(Error::Refused(self.faults)) }
+        None => Ok(()),
     }
 }

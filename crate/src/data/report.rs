@@ -11,8 +11,8 @@ use crate::config::{DataSettings, Form};
 use crate::error::{Result, Word, shown, word};
 use crate::tokenizer::{Date, Tokenizer};
 
-use super::files::DataFile;
-
+/// Rows whose places are kept: a preview shows no more.
+const PLACES: usize = 1 << 16;
 /// Rows that a warning names.
 const NAMED_ROWS: usize = 5;
 
@@ -142,7 +142,10 @@ pub(super) struct Account {
     files: Vec<FileReport>,
     shapes: BTreeMap<&'static str, usize>,
     rules: BTreeMap<&'static str, usize>,
-    rows: Vec<RowPlace>,
+    /// Rows that are learned, and the places of the first of them.
+    rows: u32,
+    file_ends: Vec<u32>,
+    first_rows: Vec<RowPlace>,
     unread: BTreeMap<String, usize>,
     warnings: Vec<DataWarning>,
     turn_ends: Vec<u32>,
@@ -158,6 +161,12 @@ impl Account {
 
     pub fn file(&mut self, file: FileReport) {
         self.files.push(file);
+        self.file_ends.push(self.rows);
+    }
+
+    /// For each file, the index of the row after its last one.
+    pub fn file_ends(&self) -> &[u32] {
+        &self.file_ends
     }
 
     pub fn file_reports(&self) -> &[FileReport] {
@@ -166,12 +175,16 @@ impl Account {
 
     /// Adds a row that is learned. → its index.
     pub fn row(&mut self, place: RowPlace) -> u32 {
-        self.rows.push(place);
-        (self.rows.len() - 1) as u32
+        if self.first_rows.len() < PLACES {
+            self.first_rows.push(place);
+        }
+        self.rows += 1;
+        self.rows - 1
     }
 
-    pub fn rows(&self) -> &[RowPlace] {
-        &self.rows
+    /// The place of one of the first rows.
+    pub fn place(&self, row: u32) -> Option<RowPlace> {
+        self.first_rows.get(row as usize).copied()
     }
 
     pub fn shape(&mut self, record: &Record) {
@@ -235,11 +248,6 @@ impl Account {
     /// The date that chat templates see.
     pub fn date(&self, settings: &DataSettings) -> Result<Option<Date>> {
         settings.chat_date.as_deref().map(str::parse).transpose()
-    }
-
-    /// The files of token ids.
-    pub fn tokens(&mut self, files: &[DataFile<'_>]) {
-        self.files = files.iter().map(|file| FileReport { name: shown(file.name), form: Form::Tokens, rows: None }).collect();
     }
 
     /// Keeps the texts of the tokens that end a text or a turn.

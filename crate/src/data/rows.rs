@@ -1,38 +1,109 @@
 //! The rows of a file of each form, with the line at which each begins.
 
+use std::cell::Cell;
+use std::io::{self, Read};
+use std::rc::Rc;
+
 use serde_json::{Map, Value};
 
+use super::form::Found;
+use super::json::{self, Outline, ROW_BYTES, outline};
+use super::source::{DataSource, unreadable};
+use super::text::TextReader;
 use crate::config::Form;
-use crate::error::shown;
+use crate::error::{Refusal, Result, shown, word};
 
 /// A row, or why it cannot be read.
-pub(super) type Row = Result<Map<String, Value>, String>;
+pub(super) type Row = std::result::Result<Map<String, Value>, String>;
 
-/// Records that are looked at to tell a table from a text.
-const RECORDS: usize = 20;
-/// Maximum length of a column's name where a file's name does not speak of a table.
-const NAME: usize = 64;
+/// The rows of a file, from first to last. What cannot be read is given as the row's fault; where the rest of the file has no meaning after it, it
+/// is the last one.
+pub(super) struct Rows<'a> {
+    name: &'a str,
+    kind: Kind<'a>,
+    /// Of a file that is cut, the row before: the last one is left out.
+    before: Option<Option<(usize, Row)>>,
+}
 
-/// Gives each row of `text` to `take`, with the line at which it begins, from 1. What cannot be read is given as the row's fault; where the
-/// rest of the file has no meaning after it, it is the last one.
-pub(super) fn each_row(text: &str, form: Form, hint: Option<Form>, take: &mut dyn FnMut(usize, Row)) {
-    match form {
-        Form::Jsonl => {
-            for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-                take(index + 1, serde_json::from_str(line).map_err(|e| not_json(&e)).and_then(object));
+enum Kind<'a> {
+    Lines(TextReader<'a>),
+    /// An array, which is the whole file or `inside` an object.
+    Array {
+        reader: TextReader<'a>,
+        begun: bool,
+        inside: bool,
+    },
+    One(TextReader<'a>),
+    Table(Box<Table<'a>>),
+    /// Nothing is left.
+    Done,
+}
+
+impl<'a> Rows<'a> {
+    /// The rows of a file of a form that was [`Found`]; of a `partial` one, the beginning of a longer file, all but the last.
+    pub fn open(source: &'a dyn DataSource, found: &Found, partial: bool) -> Result<Self> {
+        let mut reader = TextReader::open(source, partial)?;
+        let kind = match found.form {
+            Form::Jsonl => Kind::Lines(reader),
+            Form::Json if reader.skip_blank()? == Some(b'[') => Kind::Array { reader, begun: false, inside: false },
+            Form::Json => match outline(&mut TextReader::open(source, partial)?, partial)? {
+                Some(Outline::Array(at)) => {
+                    reader.skip_to(at)?;
+                    Kind::Array { reader, begun: false, inside: true }
+                }
+                // Also what is no object: its fault is that of the row.
+                Some(Outline::Row) | None => Kind::One(reader),
+            },
+            Form::Csv | Form::Tsv => Kind::Table(Box::new(Table::new(reader, found.delimiter))),
+            Form::Text | Form::Tokens => Kind::Done,
+        };
+        Ok(Self { name: source.name(), kind, before: partial.then_some(None) })
+    }
+
+    /// The next row and its line; `None` at the end.
+    ///
+    /// # Errors
+    /// Those of the file, and of its encoding.
+    pub fn next(&mut self) -> Result<Option<(usize, Row)>> {
+        if self.before.is_none() {
+            return self.read();
+        }
+        loop {
+            let Some(row) = self.read()? else { return Ok(None) };
+            if let Some(before) = self.before.as_mut().and_then(|before| before.replace(row)) {
+                return Ok(Some(before));
             }
         }
-        Form::Json => json_rows(text, take),
-        Form::Csv | Form::Tsv => {
-            let delimiter = if form == Form::Tsv { b'\t' } else { delimiter_of(text, hint.or(Some(form))).unwrap_or(b',') };
-            table_rows(text, delimiter, take);
+    }
+
+    fn read(&mut self) -> Result<Option<(usize, Row)>> {
+        match &mut self.kind {
+            Kind::Lines(reader) => next_line(reader),
+            Kind::Array { reader, begun, inside } => {
+                let (row, goes_on) = next_item(reader, begun, *inside)?;
+                if !goes_on {
+                    self.kind = Kind::Done;
+                }
+                Ok(row)
+            }
+            Kind::One(reader) => {
+                let line = reader.line();
+                let row = one(reader)?;
+                self.kind = Kind::Done;
+                Ok(Some((line, row)))
+            }
+            Kind::Table(table) => table.next(self.name),
+            Kind::Done => Ok(None),
         }
-        Form::Text | Form::Tokens => {}
     }
 }
 
 fn not_json(error: &serde_json::Error) -> String {
     format!("not JSON: {}", shown(&error.to_string()))
+}
+
+fn too_long() -> String {
+    format!("a row of more than {} MiB", ROW_BYTES >> 20)
 }
 
 fn object(value: Value) -> Row {
@@ -42,135 +113,182 @@ fn object(value: Value) -> Row {
     }
 }
 
-/// The single object that a text is.
-pub(super) fn as_whole(text: &str) -> Option<Map<String, Value>> {
-    serde_json::from_str::<Value>(text).ok().and_then(|whole| object(whole).ok())
+/// A row from its JSON.
+fn parsed(text: &str) -> Row {
+    serde_json::from_str(text).map_err(|error| not_json(&error)).and_then(object)
 }
 
-/// The one array of objects in an object that is no row itself.
-pub(super) fn one_array(whole: &Map<String, Value>) -> Option<&Vec<Value>> {
-    const ROWS: [&str; 8] = ["messages", "conversations", "prompt", "completion", "instruction", "text", "input_ids", "chosen"];
-    if ROWS.iter().any(|key| whole.contains_key(*key)) {
-        return None;
-    }
-    let mut arrays = whole.values().filter_map(Value::as_array).filter(|array| array.first().is_some_and(Value::is_object));
-    let first = arrays.next()?;
-    arrays.next().is_none().then_some(first)
-}
-
-/// Counts lines on the way through a text.
-struct Lines<'a> {
-    text: &'a str,
-    seen: usize,
-    line: usize,
-}
-
-impl Lines<'_> {
-    fn at(&mut self, byte: usize) -> usize {
-        let between = self.text.get(self.seen..byte).unwrap_or_default();
-        (self.line, self.seen) = (self.line + between.bytes().filter(|b| *b == b'\n').count(), byte.max(self.seen));
-        self.line
-    }
-}
-
-/// The objects of an array, one by one, so that no tree of the whole is made.
-fn json_rows(text: &str, take: &mut dyn FnMut(usize, Row)) {
-    let mut lines = Lines { text, seen: 0, line: 1 };
-    let blank = |at: usize| text.len() - text.get(at..).unwrap_or_default().trim_start().len();
-    let mut at = blank(0);
-    if text.as_bytes().get(at) != Some(&b'[') {
-        match serde_json::from_str::<Value>(text).map_err(|e| not_json(&e)).and_then(object) {
-            Ok(whole) => match one_array(&whole) {
-                Some(rows) => rows.iter().for_each(|row| take(lines.at(at), object(row.clone()))),
-                None => take(lines.at(at), Ok(whole)),
-            },
-            Err(fault) => take(lines.at(at), Err(fault)),
+fn next_line(reader: &mut TextReader<'_>) -> Result<Option<(usize, Row)>> {
+    let mut line = String::new();
+    loop {
+        let number = reader.line();
+        line.clear();
+        let Some(length) = reader.read_line(&mut line, ROW_BYTES)? else { return Ok(None) };
+        if length > ROW_BYTES {
+            return Ok(Some((number, Err(too_long()))));
         }
-        return;
-    }
-    at = blank(at + 1);
-    if text.as_bytes().get(at) == Some(&b']') {
-        at += 1;
-    } else {
-        loop {
-            let line = lines.at(at);
-            let mut values = serde_json::Deserializer::from_str(text.get(at..).unwrap_or_default()).into_iter::<Value>();
-            match values.next() {
-                Some(Ok(value)) => take(line, object(value)),
-                Some(Err(fault)) => return take(line, Err(not_json(&fault))),
-                None => return take(line, Err("expected an object, found the end of the file".to_owned())),
-            }
-            at = blank(at + values.byte_offset());
-            match text.as_bytes().get(at) {
-                Some(b',') => at = blank(at + 1),
-                Some(b']') => break at += 1,
-                _ => return take(lines.at(at), Err("expected a comma or the end of the array".to_owned())),
-            }
+        if !line.trim().is_empty() {
+            return Ok(Some((number, parsed(&line))));
         }
     }
-    at = blank(at);
-    if at < text.len() {
-        take(lines.at(at), Err("expected nothing after the array".to_owned()));
+}
+
+/// All of a file that is a single row.
+fn one(reader: &mut TextReader<'_>) -> Result<Row> {
+    let mut text = String::new();
+    loop {
+        let more = reader.fill()?;
+        if more.is_empty() {
+            return Ok(parsed(&text));
+        }
+        if text.len() + more.len() > ROW_BYTES {
+            return Ok(Err(too_long()));
+        }
+        text.push_str(more);
+        let taken = more.len();
+        reader.take(taken);
     }
 }
 
-fn reader(text: &str, delimiter: u8) -> csv::Reader<&[u8]> {
-    csv::ReaderBuilder::new().delimiter(delimiter).has_headers(false).flexible(true).from_reader(text.as_bytes())
+/// The next row of an array, and whether there may be others after it.
+fn next_item(reader: &mut TextReader<'_>, begun: &mut bool, inside: bool) -> Result<(Option<(usize, Row)>, bool)> {
+    let next = reader.skip_blank()?;
+    let fault = |reader: &TextReader<'_>, fault: &str| Ok((Some((reader.line(), Err(fault.to_owned()))), false));
+    match (next, *begun) {
+        (Some(b'['), false) => {
+            reader.take(1);
+            *begun = true;
+            if reader.skip_blank()? == Some(b']') {
+                return end_of_array(reader, inside);
+            }
+        }
+        (Some(b','), true) => {
+            reader.take(1);
+            reader.skip_blank()?;
+        }
+        (Some(b']'), true) => return end_of_array(reader, inside),
+        (None, _) => return fault(reader, "expected a comma or the end of the array, found the end of the file"),
+        _ => return fault(reader, "expected a comma or the end of the array"),
+    }
+    let line = reader.line();
+    Ok(match json::value(reader)? {
+        json::Value::Whole(text) => {
+            let row = serde_json::from_str(&text).map_err(|error| not_json(&error));
+            // After what is no JSON, nothing has a meaning.
+            let goes_on = row.is_ok();
+            (Some((line, row.and_then(object))), goes_on)
+        }
+        json::Value::Cut(text) if text.is_empty() => return fault(reader, "expected an object, found the end of the file"),
+        json::Value::Cut(text) => (Some((line, parsed(&text))), false),
+        json::Value::TooLong => (Some((line, Err(too_long()))), true),
+    })
 }
 
-/// What separates the fields of a table: as many fields in each of the first records as names in the first of them. Where the file's name
-/// does not speak of a table, the names have to look like names.
-pub(super) fn delimiter_of(text: &str, hint: Option<Form>) -> Option<u8> {
-    let named = matches!(hint, Some(Form::Csv | Form::Tsv));
-    let fields = |delimiter: u8| {
-        let mut records = reader(text, delimiter).into_records().take(RECORDS);
-        let names = records.next()?.ok()?;
-        let is_name = |name: &str| {
-            let inside = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ');
-            !name.is_empty() && name.len() <= NAME && name.trim() == name && name.chars().all(inside)
-        };
-        let distinct = names.iter().enumerate().all(|(at, name)| names.iter().take(at).all(|other| other != name));
-        let rows: Vec<_> = records.collect::<Result<_, _>>().ok()?;
-        let fits = rows.iter().all(|row| row.len() == names.len());
-        let table = fits && !rows.is_empty() && distinct && names.len() >= 2 && names.iter().all(is_name);
-        (table || (named && names.len() >= 2)).then_some(names.len())
-    };
-    let found = [b',', b'\t', b';'].into_iter().filter_map(|delimiter| Some((fields(delimiter)?, delimiter)));
-    let most = found.max_by_key(|(fields, _)| *fields).map(|(_, delimiter)| delimiter);
-    match hint {
-        Some(Form::Csv) => most.or(Some(b',')),
-        Some(Form::Tsv) => most.or(Some(b'\t')),
-        _ => most,
+/// After the rows nothing is expected, but the rest of the object that they are `inside` of.
+fn end_of_array(reader: &mut TextReader<'_>, inside: bool) -> Result<(Option<(usize, Row)>, bool)> {
+    reader.take(1);
+    Ok(match reader.skip_blank()? {
+        Some(_) if inside => (None, false),
+        None => (None, false),
+        Some(_) => (Some((reader.line(), Err("expected nothing after the array".to_owned()))), false),
+    })
+}
+
+/// Counts what csv takes of a text.
+struct Counted<'a> {
+    reader: TextReader<'a>,
+    counts: Rc<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    quotes: Cell<usize>,
+    /// Bytes since the record before.
+    record: Cell<usize>,
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let count = self.reader.read(buf)?;
+        let read = buf.get(..count).unwrap_or_default();
+        self.counts.quotes.update(|quotes| quotes + read.iter().filter(|byte| **byte == b'"').count());
+        self.counts.record.update(|bytes| bytes + count);
+        if self.counts.record.get() > ROW_BYTES {
+            let found = format!("{} or more; a quote may not be closed", too_long());
+            let refusal = Refusal::new(word!("data.row")).expected("a record of a table").found(found);
+            return Err(io::Error::other(crate::error::Error::from(refusal)));
+        }
+        Ok(count)
     }
 }
 
-fn table_rows(text: &str, delimiter: u8, take: &mut dyn FnMut(usize, Row)) {
-    let mut records = reader(text, delimiter).into_records();
-    let names: Vec<String> = match records.next() {
-        Some(Ok(names)) => names.iter().map(|name| name.trim().to_owned()).collect(),
-        _ => return take(1, Err("expected a first line of names".to_owned())),
-    };
-    if let Some(twice) = names.iter().enumerate().find(|(at, name)| names.iter().take(*at).any(|other| other == *name)) {
-        return take(1, Err(format!("expected distinct names of columns, found {} twice", shown(twice.1))));
+/// Records of a table.
+struct Table<'a> {
+    records: csv::StringRecordsIntoIter<Counted<'a>>,
+    counts: Rc<Counts>,
+    names: Option<Vec<String>>,
+    /// The record before, whose last field may be the rest of the file.
+    before: Option<csv::StringRecord>,
+    ended: bool,
+}
+
+impl<'a> Table<'a> {
+    fn new(reader: TextReader<'a>, delimiter: u8) -> Self {
+        let counts = Rc::new(Counts::default());
+        let records = table_reader(Counted { reader, counts: Rc::clone(&counts) }, delimiter).into_records();
+        Self { records, counts, names: None, before: None, ended: false }
     }
-    // Quotes that are written come in pairs; the last field of a text with one too many may be the rest of the file.
-    let unclosed = text.bytes().filter(|byte| *byte == b'"').count() % 2 == 1;
-    for record in records {
-        let record = match record {
-            Ok(record) => record,
-            Err(fault) => return take(1, Err(shown(&fault.to_string()))),
-        };
+
+    fn record(&mut self, file: &str) -> Result<Option<csv::StringRecord>> {
+        self.counts.record.set(0);
+        self.records.next().transpose().map_err(|error| {
+            let reason = error.to_string();
+            match error.into_kind() {
+                csv::ErrorKind::Io(error) => unreadable(error, file),
+                _ => Refusal::new(word!("data.row")).of(file).expected("records of a table").found(reason).into(),
+            }
+        })
+    }
+
+    fn next(&mut self, file: &str) -> Result<Option<(usize, Row)>> {
+        let fault = |fault: String| Ok(Some((1, Err(fault))));
+        if self.ended {
+            return Ok(None);
+        }
+        if self.names.is_none() {
+            let Some(names) = self.record(file)? else {
+                self.ended = true;
+                return fault("expected a first line of names".to_owned());
+            };
+            let names: Vec<String> = names.iter().map(|name| name.trim().to_owned()).collect();
+            let twice = names.iter().enumerate().find(|(at, name)| names.iter().take(*at).any(|other| other == *name));
+            if let Some((_, name)) = twice {
+                self.ended = true;
+                return fault(format!("expected distinct names of columns, found {} twice", shown(name)));
+            }
+            self.names = Some(names);
+            self.before = self.record(file)?;
+        }
+        let Some(record) = self.before.take() else { return Ok(None) };
+        self.before = self.record(file)?;
+        let (names, last) = (self.names.as_deref().unwrap_or_default(), self.before.is_none());
         let line = record.position().map_or(1, |position| position.line() as usize);
-        let is_last =
-            record.position().is_none_or(|position| text.len() - (position.byte() as usize) <= record.as_slice().len() + 4 * names.len());
-        if unclosed && is_last && record.iter().next_back().is_some_and(|field| field.contains('\n')) {
-            take(line, Err("a quote that is not closed".to_owned()));
+        // Quotes that are written come in pairs.
+        let unclosed = last && self.counts.quotes.get() % 2 == 1 && record.iter().next_back().is_some_and(|field| field.contains('\n'));
+        let row = if unclosed {
+            Err("a quote that is not closed".to_owned())
         } else if record.len() == names.len() {
-            take(line, Ok(names.iter().zip(&record).map(|(name, field)| (name.clone(), cell(field))).collect()));
+            Ok(names.iter().zip(&record).map(|(name, field)| (name.clone(), cell(field))).collect())
         } else {
-            take(line, Err(format!("expected {} fields as in the first line, found {}", names.len(), record.len())));
-        }
+            Err(format!("expected {} fields as in the first line, found {}", names.len(), record.len()))
+        };
+        Ok(Some((line, row)))
     }
+}
+
+/// Reads records of any number of fields between `delimiter`.
+pub(super) fn table_reader<R: Read>(reader: R, delimiter: u8) -> csv::Reader<R> {
+    csv::ReaderBuilder::new().delimiter(delimiter).has_headers(false).flexible(true).from_reader(reader)
 }
 
 /// A field of a table: a text, but for lists and objects written in JSON, as messages are.

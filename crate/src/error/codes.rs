@@ -110,7 +110,7 @@ codes! {
     "data.no-targets" => BadOption, Core, "data without a token to predict";
     "data.no-validation" => BadOption, Core, "an evaluation of a run that keeps no data for it, or less than one sequence";
     "data.not-kept" => Warning, Page, "data that could not be read again to be kept with the run";
-    "data.parquet" => BadOption, Core, "a Parquet file, which is to be converted first";
+    "data.parquet" => BadOption, Both, "a Parquet file that cannot be read: the native runner has them converted first";
     "data.row" => BadOption, Core, "a row that cannot be read, or has nothing to learn";
     "data.row.skipped" => Warning, Core, "rows that cannot be used and were left out, as `on_bad_row` says";
     "data.shape" => BadOption, Core, "a row whose keys do not say what is learned";

@@ -157,6 +157,17 @@ impl Tokenizer {
         self.in_use(self.split.encode(&self.inner, text)?)
     }
 
+    /// Ids of the beginning of a text that is encoded piece by piece, and its length in bytes; no ids if that takes more of the text, of which
+    /// this is not the `last` part. All pieces have the ids of the whole.
+    pub fn encode_part(&self, text: &str, last: bool) -> Result<(Vec<u32>, usize)> {
+        if self.characters.is_some() || last {
+            return Ok((self.encode(text)?, text.len()));
+        }
+        let Some((ids, length)) = self.split.next(&self.inner, text, false)? else { return Ok((Vec::new(), 0)) };
+        self.patterns.check(text.get(..length).unwrap_or(text))?;
+        Ok((self.in_use(ids)?, length))
+    }
+
     /// Ids of `text` as the model expects a prompt: with the special tokens that its post-processor adds (often a beginning-of-text).
     pub fn encode_prompt(&self, text: &str) -> Result<Vec<u32>> {
         if self.characters.is_some() {

@@ -3,11 +3,18 @@
 
 use std::collections::HashMap;
 
-use super::bad;
-use crate::error::Result;
+use super::unencodable;
+use crate::error::{Error, Result};
 
 /// Approximate size of a piece, in bytes.
 const PIECE_BYTES: usize = 256 * 1024;
+/// Bytes of a text in which a cut between two words is looked for.
+const SEARCHED_BYTES: usize = PIECE_BYTES + 64 * 1024;
+/// Bytes at the end of a piece in which another cut is looked for, and those of them that show that it changes nothing.
+const OVERLAP_BYTES: usize = 8 * 1024;
+const MARGIN_BYTES: usize = 2 * 1024;
+/// Places that are tried.
+const JOINTS: usize = 64;
 
 /// What happens to the space between two words at a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,34 +51,68 @@ impl SplitRule {
     }
 
     pub(super) fn encode(self, inner: &tokenizers::Tokenizer, text: &str) -> Result<Vec<u32>> {
-        let mut ids = Vec::new();
-        let mut rest = text;
-        loop {
-            let (piece, next) = self.cut(rest);
-            ids.extend_from_slice(inner.encode_fast(piece, false).map_err(|e| bad("encode", e))?.get_ids());
-            match next {
-                Some(next) => rest = next,
-                None => return Ok(ids),
-            }
+        let (mut ids, mut rest) = (Vec::new(), text);
+        while let Some((part, used)) = self.next(inner, rest, true)?.filter(|_| !rest.is_empty()) {
+            ids.extend(part);
+            rest = rest.get(used..).unwrap_or_default();
         }
+        Ok(ids)
     }
 
-    /// The next piece and what follows it.
-    fn cut(self, text: &str) -> (&str, Option<&str>) {
-        if self == Self::Whole || text.len() <= PIECE_BYTES {
-            return (text, None);
+    /// The ids of the next piece of a text, and its length in bytes, which depends on nothing but the text; `None` if that takes more of the
+    /// text, of which this is not the `last` part.
+    pub(super) fn next(self, inner: &tokenizers::Tokenizer, text: &str, last: bool) -> Result<Option<(Vec<u32>, usize)>> {
+        let encode = |text: &str| Ok::<_, Error>(inner.encode_fast(text, false).map_err(unencodable)?.get_ids().to_vec());
+        if let Some((piece, used)) = self.cut(text) {
+            return Ok(Some((encode(piece)?, used)));
         }
-        let found = text.as_bytes().windows(3).skip(PIECE_BYTES).position(|w| {
+        let mut most = SEARCHED_BYTES;
+        while text.len() > most {
+            let beginning = text.get(..text.floor_char_boundary(most)).unwrap_or(text);
+            if let Some(found) = self.joint(inner, beginning)? {
+                return Ok(Some(found));
+            }
+            most *= 2;
+        }
+        if last { Ok(Some((encode(text)?, text.len()))) } else { Ok(None) }
+    }
+
+    /// The next piece, if it is not the last one, and its length with what is left out after it.
+    fn cut(self, text: &str) -> Option<(&str, usize)> {
+        if self == Self::Whole || text.len() <= PIECE_BYTES {
+            return None;
+        }
+        let searched = text.as_bytes().get(..SEARCHED_BYTES).unwrap_or(text.as_bytes());
+        let found = searched.windows(3).skip(PIECE_BYTES).position(|w| {
             let [left, space, right] = w else { return false };
             left.is_ascii_lowercase() && *space == b' ' && right.is_ascii_lowercase()
-        });
-        match found {
-            Some(index) => {
-                let (piece, next) = text.split_at(PIECE_BYTES + index + 1);
-                (piece, Some(if self == Self::DropSpace { next.trim_start_matches(' ') } else { next }))
+        })?;
+        let (piece, next) = text.split_at_checked(PIECE_BYTES + found + 1)?;
+        let left_out = if self == Self::DropSpace { next.len() - next.trim_start_matches(' ').len() } else { 0 };
+        Some((piece, piece.len() + left_out))
+    }
+
+    /// The ids of `text`, the beginning of a longer one, up to a place near its end from which on the rest, encoded by itself, has the ids that it
+    /// has in the text; and where this is. Texts without words between spaces are cut there.
+    fn joint(self, inner: &tokenizers::Tokenizer, text: &str) -> Result<Option<(Vec<u32>, usize)>> {
+        let encoding = inner.encode(text, false).map_err(unencodable)?;
+        let (ids, offsets) = (encoding.get_ids(), encoding.get_offsets());
+        let near = |at: usize| at + OVERLAP_BYTES >= text.len() && at + MARGIN_BYTES <= text.len();
+        let begins = |index: &usize| {
+            let start = offsets.get(*index).map_or(0, |(start, _)| *start);
+            let before = index.checked_sub(1).and_then(|before| offsets.get(before)).map_or(0, |(start, _)| *start);
+            start > before && near(start) && text.is_char_boundary(start)
+        };
+        for index in (0..ids.len()).filter(begins).take(JOINTS) {
+            let start = offsets.get(index).map_or(0, |(start, _)| *start);
+            let rest = text.get(start..).unwrap_or_default();
+            let left_out = if self == Self::DropSpace { rest.len() - rest.trim_start_matches(' ').len() } else { 0 };
+            let alone = inner.encode_fast(rest.get(left_out..).unwrap_or_default(), false).map_err(unencodable)?;
+            if Some(alone.get_ids()) == ids.get(index..) {
+                return Ok(Some((ids.get(..index).unwrap_or_default().to_vec(), start + left_out)));
             }
-            None => (text, None),
         }
+        Ok(None)
     }
 }
 

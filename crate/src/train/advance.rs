@@ -26,7 +26,7 @@ impl Trainer {
             }
             Ok(None) => (),
             Err(error) => {
-                self.loader.restore(loader)?;
+                self.loader.restore(&self.dataset, loader)?;
                 return Err(error);
             }
         }
@@ -82,7 +82,7 @@ impl Trainer {
             self.progress.last_loss = Some(report.loss);
         }
         if let Some((before, step, error)) = refused {
-            self.loader.restore(before.loader)?;
+            self.loader.restore(&self.dataset, before.loader)?;
             self.optim.go_back(&before.state_steps);
             // The gate of the next step is a new one.
             self.forget_recording();

@@ -9,9 +9,10 @@ use crate::interrupt::Interrupt;
 use crate::model::Model;
 
 /// Mean token loss over `batches`, with a pause between them. Refuses batches without a counted target, and a mean that is not finite.
-pub async fn evaluate(model: &Model, batches: impl Iterator<Item = Batch>, interrupt: &Interrupt) -> Result<EvalReport> {
+pub async fn evaluate(model: &Model, batches: impl Iterator<Item = Result<Batch>>, interrupt: &Interrupt) -> Result<EvalReport> {
     let (mut sum, mut tokens) = (0.0, 0u64);
     for batch in batches {
+        let batch = batch?;
         interrupt.pause().await?;
         sum += f64::from(read_f32(loss_sum(model, &batch)?).await?[0]);
         tokens += batch.counted() as u64;

@@ -59,7 +59,7 @@ impl Trainer {
             check_rate(&config, "manual_learning_rate", rate)?;
         }
         let mut fresh = Loader::for_run(&dataset, &config)?;
-        fresh.restore(loader)?;
+        fresh.restore(&dataset, loader)?;
         Self::assemble(model, dataset, fresh, config, progress)
     }
 
@@ -214,7 +214,7 @@ impl Trainer {
         self.interrupt.check()?;
         self.refused()?;
         let before = self.loader.state();
-        let batches = self.next_batches();
+        let batches = self.next_batches()?;
         self.advance_from(&batches, before).await
     }
 
@@ -247,13 +247,17 @@ impl Trainer {
         if self.config.gradient_release {
             return Err(Error::InvalidConfig(vec![Fault::new("gradient_release", "false where steps are skipped", true)]));
         }
-        self.next_batches();
-        Ok(())
+        self.next_batches().map(drop)
     }
 
     /// Takes the batches of one step; the data order advances.
-    fn next_batches(&mut self) -> Vec<Batch> {
-        (0..self.config.gradient_accumulation_steps).map(|_| self.loader.next(&self.dataset)).collect()
+    fn next_batches(&mut self) -> Result<Vec<Batch>> {
+        let before = self.loader.state();
+        let batches: Result<_> = (0..self.config.gradient_accumulation_steps).map(|_| self.loader.next(&self.dataset)).collect();
+        if batches.is_err() {
+            self.loader.restore(&self.dataset, before)?;
+        }
+        batches
     }
 
     /// One optimizer step on `batches` instead of the loader's next: one batch with gradient release.

@@ -1,19 +1,26 @@
 //! Data as the page asks about them: by themselves, as a model would learn them, and as a run learns them.
 
+use std::rc::Rc;
+
+use js_sys::{Array, Promise, Reflect};
 use serde::Serialize;
+use wasm_bindgen::JsCast;
 use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::future_to_promise;
 
 use super::error::{JsResult, thrown};
+use super::interrupt::interrupt;
 use super::model::ModelHandle;
 use super::plain;
 use super::reports::in_camel_case;
 use super::session::Session;
-use super::settings::{dataset, keys_of, train_config};
-use super::source::JsSource;
-use crate::bundle::{ByteSource, read_whole};
+use super::settings::{keys_of, train_config};
+use super::source::{JsSource, JsStorage};
+use crate::bundle::ByteSource;
 use crate::config::{DataSettings, TrainConfig};
-use crate::data::{DataFile, Dataset, Loader, Preview};
-use crate::error::Result;
+use crate::data::{DataReader, DataSource, Dataset, Loader, Preview, TokenStorage};
+use crate::error::{Error, Fault, Result};
+use crate::tokenizer::Tokenizer;
 
 /// What data are learned as.
 #[derive(Serialize)]
@@ -22,9 +29,66 @@ struct DataInspection {
     preview: Vec<Preview>,
 }
 
+/// The data of a run: `{ files, validation, storage }`, the last of them if tokens may be too many for memory.
+pub(super) struct JsData {
+    files: Vec<JsSource>,
+    validation: Vec<JsSource>,
+    storage: Option<Rc<dyn TokenStorage>>,
+}
+
+impl JsData {
+    pub(super) fn new(object: &JsValue) -> JsResult<Self> {
+        let field = |key: &str| Reflect::get(object, &JsValue::from_str(key));
+        let list = |key: &str| field(key)?.dyn_into::<Array>()?.iter().map(JsSource::new).collect::<JsResult<Vec<_>>>();
+        let storage = field("storage")?;
+        let storage = if storage.is_undefined() { None } else { Some(Rc::new(JsStorage::new(storage)?) as Rc<dyn TokenStorage>) };
+        Ok(Self { files: list("files")?, validation: list("validation")?, storage })
+    }
+
+    /// What the user calls them.
+    pub(super) fn name(&self) -> String {
+        let first = self.files.first().map_or("", |file| ByteSource::name(file));
+        if self.files.len() > 1 { format!("{first} and {} more", self.files.len() - 1) } else { first.to_owned() }
+    }
+
+    /// All files, those that are evaluated too.
+    pub(super) fn all_files(&self) -> Vec<&dyn DataSource> {
+        self.files.iter().chain(&self.validation).map(|file| file as &dyn DataSource).collect()
+    }
+
+    /// Reads the data; token ids need no tokenizer.
+    pub(super) async fn read(&self, tokenizer: Result<&Tokenizer>, settings: &DataSettings) -> Result<Dataset> {
+        if self.validation.is_empty() {
+            return self.set(&self.files, tokenizer, settings).await;
+        }
+        if settings.validation_fraction > 0.0 {
+            let fault = Fault::new("validation_fraction", "0 where validation data are given", settings.validation_fraction);
+            return Err(Error::InvalidConfig(vec![fault]));
+        }
+        let tokenizer = tokenizer?;
+        let training = self.set(&self.files, Ok(tokenizer), settings).await?;
+        Ok(training.with_validation(self.set(&self.validation, Ok(tokenizer), settings).await?))
+    }
+
+    async fn set(&self, files: &[JsSource], tokenizer: Result<&Tokenizer>, settings: &DataSettings) -> Result<Dataset> {
+        let files: Vec<&dyn DataSource> = files.iter().map(|file| file as &dyn DataSource).collect();
+        let mut reader = DataReader::open(&files, tokenizer, settings, self.storage.clone())?;
+        while reader.advance()? {
+            interrupt().pause().await?;
+        }
+        reader.finish()
+    }
+}
+
 impl ModelHandle {
     /// The data as a run of these settings reads them, and the settings as they follow from the data.
-    pub(super) fn dataset(&self, data: &JsSource, config: TrainConfig, config_json: &str, partial: bool) -> Result<(Dataset, TrainConfig)> {
+    pub(super) async fn dataset(
+        &self,
+        data: &JsData,
+        config: TrainConfig,
+        config_json: &str,
+        partial: bool,
+    ) -> Result<(Dataset, TrainConfig)> {
         let asks = self.tokenizer().is_ok_and(|tokenizer| tokenizer.chat_template().is_some_and(|text| text.contains("strftime_now")));
         let today = || String::from(js_sys::Date::new_0().to_iso_string()).get(..10).map(str::to_owned);
         let config = match &config.chat_date {
@@ -32,38 +96,41 @@ impl ModelHandle {
             _ => config,
         };
         let settings = DataSettings { partial, ..config.data_settings() };
-        let dataset = dataset(std::slice::from_ref(data), self.tokenizer(), &settings)?;
+        let dataset = data.read(self.tokenizer(), &settings).await?;
         let config = config.settled_for(&dataset, &keys_of(config_json)?, self.shape().max_position_embeddings)?;
         Ok((dataset, config))
+    }
+
+    async fn data_inspection(&self, data: &JsData, config_json: &str, partial: bool, show: usize) -> Result<DataInspection> {
+        let config = train_config(config_json, self.files())?;
+        let (dataset, config) = self.dataset(data, config, config_json, partial).await?;
+        let loader = Loader::for_run(&dataset, &config)?;
+        let preview = match self.tokenizer() {
+            Ok(tokenizer) => dataset.preview(&config, tokenizer, show)?,
+            Err(_) => Vec::new(),
+        };
+        Ok(DataInspection { report: in_camel_case(&dataset.report(&config, &loader))?, preview })
     }
 }
 
 /// What data are, by themselves: `FileSummary[]`. Of a `partial` file, the beginning of one, the last row is left out.
 #[wasm_bindgen(js_name = inspectData)]
 pub fn inspect_data(data: JsValue, config_json: &str, partial: bool) -> JsResult<JsValue> {
-    let (data, config) = (JsSource::new(data)?, train_config(config_json, None).map_err(thrown)?);
+    let (data, config) = (JsData::new(&data)?, train_config(config_json, None).map_err(thrown)?);
     let settings = DataSettings { partial, ..config.data_settings() };
-    let bytes = read_whole(&data).map_err(thrown)?;
-    plain(&Dataset::summaries(&[DataFile { name: data.name(), bytes: &bytes }], &settings).map_err(thrown)?)
+    plain(&Dataset::summaries(&data.all_files(), &settings).map_err(thrown)?)
 }
 
 #[wasm_bindgen]
 impl ModelHandle {
     /// What a run of these settings would learn of the data, with its first `show` examples → `DataInspection`. Nothing is trained.
     #[wasm_bindgen(js_name = inspectData)]
-    pub fn inspect_data(&self, data: JsValue, config_json: &str, partial: bool, show: u32) -> JsResult<JsValue> {
-        let data = JsSource::new(data)?;
-        let config = train_config(config_json, self.files()).map_err(thrown)?;
-        let inspect = || {
-            let (dataset, config) = self.dataset(&data, config, config_json, partial)?;
-            let loader = Loader::for_run(&dataset, &config)?;
-            let preview = match self.tokenizer() {
-                Ok(tokenizer) => dataset.preview(&config, tokenizer, show as usize)?,
-                Err(_) => Vec::new(),
-            };
-            Ok(DataInspection { report: in_camel_case(&dataset.report(&config, &loader))?, preview })
-        };
-        plain(&inspect().map_err(thrown)?)
+    pub fn inspect_data(&self, data: JsValue, config_json: String, partial: bool, show: u32) -> Promise {
+        let model = self.clone();
+        future_to_promise(async move {
+            let data = JsData::new(&data)?;
+            plain(&model.data_inspection(&data, &config_json, partial, show as usize).await.map_err(thrown)?)
+        })
     }
 }
 

@@ -7,6 +7,7 @@ use serde::Serialize;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
+use super::data::JsData;
 use super::error::{JsResult, thrown};
 use super::exports::{Details, written};
 use super::inspect::request;
@@ -19,7 +20,7 @@ use super::{device, plain, software};
 use crate::bundle::{Bundle, ModelAssets, OpenOptions, Warning, config_from_hf};
 use crate::checkpoint::Base;
 use crate::config::{BaseStorage, ModelConfig, Precision, TrainConfig};
-use crate::data::{DataFile, Dataset};
+use crate::data::Dataset;
 use crate::device::Device;
 use crate::error::{Error, Fault, Refusal, Result, word};
 use crate::export::ExportSource;
@@ -112,13 +113,14 @@ impl ModelHandle {
         Ok(Self { config: bundle.config.clone(), weights: Weights::Files(Rc::new(bundle)), assets })
     }
 
-    /// A new model by a Hugging Face style configuration. `tokenizer` is `"characters"` (of the texts in `data`, a file of this name that
+    /// A new model by a Hugging Face style configuration. `tokenizer` is `"characters"` (of the texts in `data`, which
     /// `settings_json` says how to read) or `{ tokenizerJson }`.
     #[wasm_bindgen(js_name = fromScratch)]
-    pub fn from_scratch(config_json: &str, tokenizer: JsValue, name: &str, data: &[u8], settings_json: &str) -> JsResult<ModelHandle> {
+    pub fn from_scratch(config_json: &str, tokenizer: JsValue, data: JsValue, settings_json: &str) -> JsResult<ModelHandle> {
         let tokenizer = if tokenizer.as_string().as_deref() == Some("characters") {
             let settings = train_config(settings_json, None).map_err(thrown)?.data_settings();
-            Dataset::texts(&[DataFile { name, bytes: data }], &settings).and_then(|text| Tokenizer::characters(&text))
+            let data = JsData::new(&data)?;
+            Dataset::characters(&data.all_files(), &settings).and_then(|characters| Tokenizer::characters(&characters))
         } else {
             let bytes = Uint8Array::new(&Reflect::get(&tokenizer, &JsValue::from_str("tokenizerJson"))?).to_vec();
             Tokenizer::from_hf(&bytes, None, None)

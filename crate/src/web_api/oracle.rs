@@ -71,10 +71,8 @@ impl Session {
     #[wasm_bindgen(js_name = evaluateOn)]
     pub fn evaluate_on(&self, ids: Vec<i32>, starts: Vec<u32>, length: usize, only: Option<usize>) -> Promise {
         with_run(self.0.clone(), move |run| async move {
-            let report = match windows(&ids, &starts, length, only) {
-                Ok(batch) => evaluate(run.trainer.model(), std::iter::once(batch), &interrupt()).await,
-                Err(error) => Err(error),
-            };
+            let batch = windows(&ids, &starts, length, only);
+            let report = evaluate(run.trainer.model(), std::iter::once(batch), &interrupt()).await;
             (run, report.map_err(thrown).and_then(|report| plain(&report)))
         })
     }

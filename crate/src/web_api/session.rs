@@ -8,18 +8,19 @@ use js_sys::Promise;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
+use super::data::JsData;
 use super::error::{JsResult, thrown};
 use super::exports::{Details, written};
 use super::interrupt::interrupt;
 use super::model::{ModelHandle, ModelInfo};
 use super::reports::{AdapterInfo, Advanced, BaseInfo, Profiled, SessionInfo, in_camel_case};
 use super::run::Run;
-use super::settings::{changed, dataset, stepped, strided, train_config, with_ends};
-use super::source::{JsSource, sources};
+use super::settings::{changed, stepped, strided, train_config, with_ends};
+use super::source::sources;
 use super::stream::FileStream;
 use super::tokens::{Asked, TokenStream, answering, continued, scored};
 use super::{device, plain};
-use crate::bundle::{ByteSource, ModelAssets, VerifyPolicy};
+use crate::bundle::{ModelAssets, VerifyPolicy};
 use crate::checkpoint::{self, Checkpoint, Environment, Origin};
 use crate::error::{Error, Fault, Result};
 use crate::generate::Generator;
@@ -52,22 +53,21 @@ where
 
 #[wasm_bindgen]
 impl Session {
-    /// Starts a run. The caller keeps `model`, to try again after a refusal. `data` is text, or JSONL or token ids if its name ends
-    /// accordingly. Weights that are NaN or infinite are refused unless they are allowed.
+    /// Starts a run. The caller keeps `model`, to try again after a refusal. `data` are `{ files, validation, storage }`. Weights that are NaN or infinite are refused unless they are allowed.
     pub fn create(model: &ModelHandle, data: JsValue, config_json: String, allow_non_finite: bool) -> Promise {
         let model = model.clone();
         future_to_promise(async move {
             let config = train_config(&config_json, model.files()).map_err(thrown)?;
             let base = model.base(&config).map_err(thrown)?;
-            let data = JsSource::new(data)?;
-            let (dataset, config) = model.dataset(&data, config, &config_json, false).map_err(thrown)?;
+            let data = JsData::new(&data)?;
+            let (dataset, config) = model.dataset(&data, config, &config_json, false).await.map_err(thrown)?;
             let (weights, assets) = model.build(&config, &device()?).await.map_err(thrown)?;
             let assets = with_ends(assets, &dataset);
             if !allow_non_finite {
                 weights.check_finite().map_err(thrown)?;
             }
             let trainer = Trainer::new(weights, dataset, config).map_err(thrown)?;
-            Ok(Session(Rc::new(RefCell::new(Some(Run::new(trainer, assets, base, model.bundle().cloned(), data.name()))))).into())
+            Ok(Session(Rc::new(RefCell::new(Some(Run::new(trainer, assets, base, model.bundle().cloned(), &data.name()))))).into())
         })
     }
 
@@ -95,11 +95,11 @@ impl Session {
             let assets = Rc::new(ModelAssets::of_bundle(checkpoint.bundle()));
             let absent = || Error::CheckpointCorrupt { what: "tokenizer.json".into(), reason: "the file is absent".into() };
             let tokenizer = assets.tokenizer.as_ref().ok_or_else(absent);
-            let data = JsSource::new(data)?;
+            let data = JsData::new(&data)?;
             let saved = &checkpoint.manifest().train;
             let changes = changes_json.map(|json| changed(saved, &json).map(|config| (config, json))).transpose().map_err(thrown)?;
             let settings = changes.as_ref().map_or(saved, |(config, _)| config).data_settings();
-            let dataset = dataset(std::slice::from_ref(&data), tokenizer, &settings).map_err(thrown)?;
+            let dataset = data.read(tokenizer, &settings).await.map_err(thrown)?;
             let config = changes.map(|(config, json)| stepped(config, &json, &dataset)).transpose().map_err(thrown)?;
             let assets = with_ends(Rc::clone(&assets), &dataset);
             let device = device()?;
@@ -110,7 +110,7 @@ impl Session {
             // The page knows the adapter by another name.
             trainer.add_notices(Vec::from_iter(checkpoint.other_environment(&Environment::on(&device.inner(), ""))));
             let base = checkpoint.manifest().base.clone();
-            Ok(Session(Rc::new(RefCell::new(Some(Run::new(trainer, assets, base, Some(checkpoint.shared_bundle()), data.name()))))).into())
+            Ok(Session(Rc::new(RefCell::new(Some(Run::new(trainer, assets, base, Some(checkpoint.shared_bundle()), &data.name()))))).into())
         })
     }
 

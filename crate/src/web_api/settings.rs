@@ -6,13 +6,11 @@ use serde_json::{Map, Value, json};
 use wasm_bindgen::prelude::*;
 
 use super::error::{JsResult, thrown};
-use super::source::JsSource;
-use crate::bundle::{Bundle, ByteSource, ModelAssets, read_whole};
-use crate::config::{DataSettings, TrainConfig};
-use crate::data::{DataFile, Dataset};
+use crate::bundle::{Bundle, ModelAssets};
+use crate::config::TrainConfig;
+use crate::data::Dataset;
 use crate::error::{Error, Fault, Result};
 use crate::schedule;
-use crate::tokenizer::Tokenizer;
 
 /// The keys of a JSON object of settings.
 pub(super) fn keys_of(json: &str) -> Result<Map<String, Value>> {
@@ -39,13 +37,6 @@ pub(super) fn train_config(json: &str, files: Option<&Bundle>) -> Result<TrainCo
             serde_json::to_value(adapter).map_err(|error| Error::InvalidConfig(vec![Fault::new("adapter", "JSON", error)]))?;
     }
     TrainConfig::default().overlaid(given)
-}
-
-/// The data of these files; token ids need no tokenizer.
-pub(super) fn dataset(sources: &[JsSource], tokenizer: Result<&Tokenizer>, settings: &DataSettings) -> Result<Dataset> {
-    let read: Vec<Vec<u8>> = sources.iter().map(|source| read_whole(source)).collect::<Result<_>>()?;
-    let files: Vec<DataFile<'_>> = sources.iter().zip(&read).map(|(source, bytes)| DataFile { name: source.name(), bytes }).collect();
-    Dataset::read(&files, tokenizer, settings)
 }
 
 /// Changed settings of a run, with the steps of the epochs if those are given.

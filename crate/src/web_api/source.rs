@@ -1,5 +1,6 @@
 //! Files of the page, read by range through a synchronous JavaScript function.
 
+use std::io::{self, Read};
 use std::rc::Rc;
 
 use js_sys::{Array, Function, Reflect, Uint8Array};
@@ -7,6 +8,7 @@ use wasm_bindgen::{JsCast, JsValue};
 
 use super::error::{JsResult, thrown};
 use crate::bundle::{ByteSource, Digest, truncated};
+use crate::data::{DataSource, TokenStorage};
 use crate::error::{Error, Result};
 
 /// `{ name, size, read(offset, length), pieces }`, the last one if the SHA-256 of each piece are known.
@@ -65,14 +67,76 @@ impl ByteSource for JsSource {
         if buf.is_empty() {
             return Ok(());
         }
-        let failed = |reason: String| Error::SourceRead { name: self.name.clone(), reason };
-        let read = self.read.call2(&self.object, &JsValue::from_f64(offset as f64), &JsValue::from_f64(buf.len() as f64));
-        let bytes = read.map_err(|error| failed(words(&error)))?;
-        let bytes = bytes.dyn_into::<Uint8Array>().map_err(|_| failed("read did not return bytes".into()))?;
-        if bytes.length() as usize != buf.len() {
-            return Err(truncated(&self.name, offset, buf.len() as u64, u64::from(bytes.length())));
-        }
-        bytes.copy_to(buf);
-        Ok(())
+        read_range(&self.name, &self.object, &self.read, offset, buf)
+    }
+}
+
+impl DataSource for JsSource {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn open(&self) -> Result<Box<dyn Read + '_>> {
+        Ok(Box::new(Reader { source: self, offset: 0 }))
+    }
+}
+
+/// Reads a source from its beginning.
+struct Reader<'a> {
+    source: &'a JsSource,
+    offset: u64,
+}
+
+impl Read for Reader<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let left = self.source.size.saturating_sub(self.offset);
+        let count = usize::try_from(left).unwrap_or(usize::MAX).min(buf.len());
+        self.source.read_at(self.offset, buf.get_mut(..count).unwrap_or_default()).map_err(io::Error::other)?;
+        self.offset += count as u64;
+        Ok(count)
+    }
+}
+
+/// Fills `buf` with what the function `read` of `object` gives of the bytes from `offset` on.
+fn read_range(name: &str, object: &JsValue, read: &Function, offset: u64, buf: &mut [u8]) -> Result<()> {
+    let failed = |reason: String| Error::SourceRead { name: name.to_owned(), reason };
+    let read = read.call2(object, &JsValue::from_f64(offset as f64), &JsValue::from_f64(buf.len() as f64));
+    let bytes = read.map_err(|error| failed(words(&error)))?;
+    let bytes = bytes.dyn_into::<Uint8Array>().map_err(|_| failed("read did not return bytes".into()))?;
+    if bytes.length() as usize != buf.len() {
+        return Err(truncated(name, offset, buf.len() as u64, u64::from(bytes.length())));
+    }
+    bytes.copy_to(buf);
+    Ok(())
+}
+
+/// `{ append(bytes), read(offset, length) }`, synchronous; `append` gives the offset of the bytes.
+pub struct JsStorage {
+    object: JsValue,
+    append: Function,
+    read: Function,
+}
+
+/// The name of the storage of tokens in messages.
+const STORAGE: &str = "token storage";
+
+impl JsStorage {
+    /// A storage from the functions of `object`.
+    pub fn new(object: JsValue) -> JsResult<Self> {
+        let function = |key: &str| Reflect::get(&object, &JsValue::from_str(key))?.dyn_into::<Function>();
+        let (append, read) = (function("append")?, function("read")?);
+        Ok(Self { object, append, read })
+    }
+}
+
+impl TokenStorage for JsStorage {
+    fn append(&self, bytes: &[u8]) -> Result<u64> {
+        let failed = |reason: String| Error::SourceRead { name: STORAGE.to_owned(), reason };
+        let offset = self.append.call1(&self.object, &Uint8Array::from(bytes)).map_err(|error| failed(words(&error)))?;
+        offset.as_f64().map(|offset| offset as u64).ok_or_else(|| failed("append did not return an offset".into()))
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        read_range(STORAGE, &self.object, &self.read, offset, buf)
     }
 }

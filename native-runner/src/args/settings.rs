@@ -59,6 +59,12 @@ pub struct SettingsArgs {
     /// Share of the data kept for evaluation, from its end.
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub validation_fraction: Option<f64>,
+    /// Rows that are kept for evaluation: random, or last.
+    #[arg(long, value_name = "NAME")]
+    pub validation_rows: Option<String>,
+    /// How often the rows of each file of --data come in an epoch, separated by commas: 2 is twice, 0.5 another half in each.
+    #[arg(long, value_name = "X,…", value_delimiter = ',')]
+    pub data_weights: Vec<f64>,
     /// Recompute blocks in the backward pass: less memory, more time.
     #[arg(long)]
     pub gradient_checkpointing: bool,

@@ -9,7 +9,7 @@ use tabtune::error::escaped;
 use super::{Outcome, tokenizer_of};
 use crate::args::DataCommandArgs;
 use crate::data::DataFiles;
-use crate::error::{Result, RunError};
+use crate::error::Result;
 use crate::files::open_model;
 use crate::output::Output;
 use crate::settings;
@@ -29,7 +29,7 @@ struct Shown {
 pub fn run(args: &DataCommandArgs, output: &Output) -> Result<Outcome> {
     let given = settings::given(&args.settings)?;
     let config = settings::settle(given.clone(), None)?;
-    let files = DataFiles::read(&args.data)?;
+    let files = DataFiles::of(&args.data)?;
     let Some(path) = &args.model else {
         for file in Dataset::summaries(&files.files(), &config.data_settings())? {
             output.line(&file, || summary(&file))?;
@@ -38,7 +38,7 @@ pub fn run(args: &DataCommandArgs, output: &Output) -> Result<Outcome> {
     };
     let bundle = open_model(path)?;
     let tokenizer = tokenizer_of(&bundle, path)?;
-    let dataset = Dataset::read(&files.files(), Ok::<_, RunError>(tokenizer), &config.data_settings())?;
+    let dataset = files.read(Ok(tokenizer), &config.data_settings())?;
     let config = config.settled_for(&dataset, &given, bundle.config.max_position_embeddings)?;
     let loader = Loader::for_run(&dataset, &config)?;
     let preview = dataset.preview(&config, tokenizer, args.show)?;

@@ -9,7 +9,7 @@ use tabtune::interrupt::Interrupt;
 use super::{Outcome, load_apart, open_apart, open_device, tokenizer_of};
 use crate::args::EvaluateArgs;
 use crate::data::DataFiles;
-use crate::error::{Result, RunError};
+use crate::error::Result;
 use crate::output::Output;
 use crate::settings;
 
@@ -21,7 +21,7 @@ pub fn run(args: &EvaluateArgs, output: &Output) -> Result<Outcome> {
     let bundle = open_apart(&args.model, &args.apart)?;
     let tokenizer = tokenizer_of(&bundle, &args.model)?;
     let settings = settings::settle(settings::reading(&args.reading)?, None)?.data_settings();
-    let mut dataset = Dataset::read(&DataFiles::read(&args.data.data)?.files(), Ok::<_, RunError>(tokenizer), &settings)?;
+    let mut dataset = DataFiles::of(&args.data.data)?.read(Ok(tokenizer), &settings)?;
     let document_ends = args.document_mask.then(|| tokenizer.eos());
     if document_ends.is_some_and(<[u32]>::is_empty) {
         return Err(Error::InvalidConfig(vec![no_document_ends()]).into());
@@ -39,13 +39,13 @@ pub fn run(args: &EvaluateArgs, output: &Output) -> Result<Outcome> {
     for warning in dataset.reading_warnings() {
         output.line(&json!({ "warning": warning }), || format!("warning: {} [{}]", warning.message, warning.code))?;
     }
-    let batches: Box<dyn Iterator<Item = Batch>> = match dataset.stream() {
+    let batches: Box<dyn Iterator<Item = tabtune::Result<Batch>>> = match dataset.stream_len() {
         Some(ids) => {
-            let ids = ids.get(..most.unwrap_or(ids.len())).unwrap_or(ids);
-            if ids.len() < 2 {
-                return Err(Error::DataTooShort { need: 2, have: ids.len() }.into());
+            let ids = ids.min(most.unwrap_or(ids));
+            if ids < 2 {
+                return Err(Error::DataTooShort { need: 2, have: ids }.into());
             }
-            Box::new(windows(ids, window, document_ends))
+            Box::new(windows(&dataset, ids, window, document_ends))
         }
         None => Box::new(dataset.evaluation_batches(usize::try_from(args.batch_size).unwrap_or(usize::MAX), window, most)),
     };
@@ -59,15 +59,16 @@ pub fn run(args: &EvaluateArgs, output: &Output) -> Result<Outcome> {
 }
 
 /// One batch per window of `window` tokens; the last may be shorter, but a single token has nothing to predict.
-fn windows(ids: &[u32], window: usize, document_ends: Option<&[u32]>) -> impl Iterator<Item = Batch> {
-    ids.chunks(window).filter(|ids| ids.len() > 1).map(move |ids| {
+fn windows(data: &Dataset, ids: usize, window: usize, ends: Option<&[u32]>) -> impl Iterator<Item = tabtune::Result<Batch>> {
+    (0..ids - 1).step_by(window).map(move |start| {
+        let ids = data.ids(start..ids.min(start + window))?;
         let as_i32 = |ids: &[u32]| ids.iter().map(|&id| id as i32).collect::<Vec<_>>();
         let seq_len = ids.len() - 1;
         let (inputs, targets) = (as_i32(&ids[..seq_len]), as_i32(&ids[1..]));
         let mut batch = Batch { inputs, targets, batch_size: 1, seq_len, document_starts: None };
-        if let Some(ends) = document_ends {
+        if let Some(ends) = ends {
             batch.mask_documents(ends);
         }
-        batch
+        Ok(batch)
     })
 }

@@ -106,7 +106,7 @@ fn tell_fallbacks(names: &[&str], output: &Output) -> Result<()> {
 
 fn prepare(args: &TrainArgs) -> Result<Run> {
     let given = settings::given(&args.settings)?;
-    let data = Data { training: DataFiles::read(&args.data.data)?, validation: DataFiles::read(&args.validation_data)? };
+    let data = Data { training: DataFiles::of(&args.data.data)?, validation: DataFiles::of(&args.validation_data)? };
     match (&args.resume, &args.model, &args.config) {
         (Some(folder), ..) => resume(args, folder, given, &data),
         (_, Some(path), _) => fine_tune(args, path, settings::settle(given, None)?, &data),
@@ -126,16 +126,16 @@ impl Data {
     fn set(&self, tokenizer: Result<&Tokenizer>, config: &TrainConfig) -> Result<Dataset> {
         let mut settings = config.data_settings();
         if self.validation.is_empty() {
-            return Dataset::read(&self.training.files(), tokenizer, &settings);
+            return self.training.read(tokenizer, &settings);
         }
         if settings.validation_fraction > 0.0 {
             return Err(RunError::Usage("--validation-data: expected no share of --data for evaluation (--validation-fraction)".into()));
         }
         let tokenizer = tokenizer.ok();
         let absent = || RunError::Usage("--validation-data: expected a model with a tokenizer".into());
-        let training = Dataset::read(&self.training.files(), tokenizer.ok_or_else(absent), &settings)?;
+        let training = self.training.read(tokenizer.ok_or_else(absent), &settings)?;
         settings.validation_fraction = 0.0;
-        let validation = Dataset::read(&self.validation.files(), tokenizer.ok_or_else(absent), &settings)?;
+        let validation = self.validation.read(tokenizer.ok_or_else(absent), &settings)?;
         Ok(training.with_validation(validation))
     }
 }
@@ -209,8 +209,8 @@ fn base_of(bundle: &Bundle, config: &TrainConfig) -> Result<Base> {
 }
 
 fn from_scratch(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data) -> Result<Run> {
-    let text = Dataset::texts(&data.training.and(&data.validation), &config.data_settings())?;
-    let (shape, tokenizer) = scratch::plan(path, &text)?;
+    let characters = Dataset::characters(&data.training.and(&data.validation), &config.data_settings())?;
+    let (shape, tokenizer) = scratch::plan(path, &characters)?;
     let dataset = data.set(Ok(&tokenizer), &config)?;
     let config = config.settled_for(&dataset, &settings::given(&args.settings)?, shape.max_position_embeddings)?;
     if config.adapter.is_some() {

@@ -195,7 +195,7 @@ async fn train(length: usize, steps: &[Vec<usize>], optimizer: &Value, expect: &
         verdict.relative(format!("grad_norms[{place}]"), report.grad_norm, want(&expect.grad_norms), NORM);
     }
     if let Some(starts) = steps.last() {
-        let report = evaluate(trainer.model(), std::iter::once(batch(&ids, starts, length)?), &Interrupt::none()).await?;
+        let report = evaluate(trainer.model(), std::iter::once(Ok(batch(&ids, starts, length)?)), &Interrupt::none()).await?;
         verdict.relative("final_loss", report.loss, expect.final_loss, LOSS);
     }
     verdict.relative("param_norm", parameter_norm(trainer.model()).await?, expect.param_norm, LOSS);

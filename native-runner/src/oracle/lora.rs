@@ -215,7 +215,7 @@ async fn train(
         verdict.relative(format!("grad_norms[{place}]"), report.grad_norm, want(&expect.grad_norms), NORM);
     }
     if let Some(starts) = steps.last() {
-        let report = evaluate(trainer.model(), std::iter::once(batch(&ids, starts, length)?), &Interrupt::none()).await?;
+        let report = evaluate(trainer.model(), std::iter::once(Ok(batch(&ids, starts, length)?)), &Interrupt::none()).await?;
         verdict.relative("final_loss", report.loss, expect.final_loss, LOSS);
     }
     let after = trained(trainer.model()).await?;

@@ -33,7 +33,7 @@ fn resumed(files: Files, changes: Value, overrides: &[&str]) -> Result<Trainer> 
     let read = |name: &str| std::fs::read(golden().join(name)).unwrap();
     let dataset = match &checkpoint.bundle().tokenizer {
         Some(tokenizer) => Dataset::from_bytes(&read("v1-data.txt"), Form::Text, tokenizer, 0.0).unwrap(),
-        None => Dataset::from_token_bytes(&read("v2-data.tokens"), 0.0).unwrap(),
+        None => crate::data::of_ids(&read("v2-data.tokens")).unwrap(),
     };
     let config: TrainConfig = checkpoint.manifest().train.overlaid(changes).unwrap();
     let overrides: Vec<String> = overrides.iter().map(|name| name.to_string()).collect();

@@ -14,7 +14,7 @@ fn with_template(template: &str) -> Tokenizer {
 
 /// The text that the first example reads.
 fn read(tokenizer: &Tokenizer, data: &Dataset) -> String {
-    let batch = data.evaluation_batches(1, 500, None).next().unwrap();
+    let batch = data.evaluation_batches(1, 500, None).next().unwrap().unwrap();
     tokenizer.decode(&batch.inputs.iter().map(|&id| id as u32).collect::<Vec<_>>()).unwrap()
 }
 
@@ -26,7 +26,7 @@ fn taught(template: &str, row: &serde_json::Value) -> Vec<String> {
         let ids: Vec<u32> = batch.targets.iter().filter(|&&id| id >= 0).map(|&id| id as u32).collect();
         tokenizer.decode(&ids).unwrap()
     };
-    data.evaluation_batches(1, 500, None).map(learned).collect()
+    data.evaluation_batches(1, 500, None).map(Result::unwrap).map(learned).collect()
 }
 
 const CHATML: &str = "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' }}{% if m.content is string %}{{ m.content }}{% endif %}\

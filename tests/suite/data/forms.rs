@@ -1,7 +1,7 @@
 //! The form of a file is found by its contents, whatever its name, and every form gives the same rows.
 
 use tabtune::config::{Columns, DataSettings, Form, OnBadRow};
-use tabtune::data::{DataFile, Dataset, Loader};
+use tabtune::data::{DataFile, DataSource, Dataset, Loader};
 use tabtune::tokenizer::Tokenizer;
 
 use super::super::tokenizer::byte_level;
@@ -13,7 +13,7 @@ fn tokenizer() -> Tokenizer {
 }
 
 fn read_as(name: &str, bytes: &[u8], settings: &DataSettings) -> tabtune::Result<Dataset> {
-    Dataset::read(&[DataFile { name, bytes }], Ok::<_, tabtune::Error>(&tokenizer()), settings)
+    Dataset::read(&[&DataFile { name, bytes }], Ok::<_, tabtune::Error>(&tokenizer()), settings)
 }
 
 fn read(name: &str, bytes: &[u8]) -> tabtune::Result<Dataset> {
@@ -193,10 +193,10 @@ fn rows_of_every_shape_are_read() {
     let chosen = read("rows.jsonl", b"{\"prompt\": \"a\", \"chosen\": \"b\", \"rejected\": \"c\"}").unwrap_err();
     assert!(chosen.code() == "data.shape" && chosen.to_string().contains("\"completion\": \"chosen\""), "{chosen}");
     // Texts beside rows are documents; texts alone are one stream, with an end after each where there are several.
-    let two = [DataFile { name: "a.txt", bytes: b"abc" }, DataFile { name: "b.md", bytes: b"de" }];
+    let two: [&dyn DataSource; 2] = [&DataFile { name: "a.txt", bytes: b"abc" }, &DataFile { name: "b.md", bytes: b"de" }];
     let stream = Dataset::read(&two, Ok::<_, tabtune::Error>(&tokenizer()), &DataSettings::default()).unwrap();
-    assert_eq!(stream.stream().unwrap(), [whole.clone(), ids("de"), vec![eos]].concat());
-    let mixed = [DataFile { name: "a.txt", bytes: b"abc" }, DataFile { name: "b.jsonl", bytes: LINES.as_bytes() }];
+    assert_eq!(stream.ids(0..usize::MAX).unwrap().to_vec(), [whole.clone(), ids("de"), vec![eos]].concat());
+    let mixed: [&dyn DataSource; 2] = [&DataFile { name: "a.txt", bytes: b"abc" }, &DataFile { name: "b.jsonl", bytes: LINES.as_bytes() }];
     let mixed = Dataset::read(&mixed, Ok::<_, tabtune::Error>(&tokenizer()), &DataSettings::default()).unwrap();
     assert_eq!(mixed.digest(), digest(&format!("{{\"text\": \"abc\"}}\n{LINES}")));
     // Without a chat template, an instruction has the layout of Alpaca, and that is reported.
@@ -205,9 +205,9 @@ fn rows_of_every_shape_are_read() {
     )
     .unwrap();
     let alpaca = b"{\"instruction\": \"a\", \"input\": \"\", \"output\": \"b\"}";
-    let data = Dataset::read(&[DataFile { name: "a", bytes: alpaca }], Ok::<_, tabtune::Error>(&plain), &DataSettings::default()).unwrap();
+    let data = Dataset::read(&[&DataFile { name: "a", bytes: alpaca }], Ok::<_, tabtune::Error>(&plain), &DataSettings::default()).unwrap();
     assert_eq!(codes(&data), ["data.layout", "data.end.unknown"]);
-    let batch = Loader::new(&data, 1, 500, 0).unwrap().next(&data);
+    let batch = Loader::new(&data, 1, 500, 0).unwrap().next(&data).unwrap();
     let inputs: Vec<u32> = batch.inputs.iter().map(|id| *id as u32).collect();
     let text = "Below is an instruction that describes a task. Write a response that appropriately completes the request.\n\n### Instruction:\na\n\n### Response:\n";
     assert_eq!(plain.decode(&inputs[..text.chars().count()]).unwrap(), text);
@@ -221,8 +221,9 @@ fn joint_is_encoded_once() {
         "byte_fallback":false,"vocab":{"a":0,"b":1,"c":2,"ab":3},"merges":[["a","b"]]}}"#;
     let tokenizer = Tokenizer::from_hf(document.as_bytes(), None, None).unwrap();
     let row = b"{\"prompt\": \"ca\", \"completion\": \"bc\"}";
-    let data = Dataset::read(&[DataFile { name: "a", bytes: row }], Ok::<_, tabtune::Error>(&tokenizer), &DataSettings::default()).unwrap();
-    let batch = Loader::new(&data, 1, 2, 0).unwrap().next(&data);
+    let data =
+        Dataset::read(&[&DataFile { name: "a", bytes: row }], Ok::<_, tabtune::Error>(&tokenizer), &DataSettings::default()).unwrap();
+    let batch = Loader::new(&data, 1, 2, 0).unwrap().next(&data).unwrap();
     assert_eq!((batch.inputs, batch.targets), (vec![2, 3], vec![-100, 2]));
     assert_eq!(codes(&data), ["data.boundary", "data.end.unknown"]);
 }

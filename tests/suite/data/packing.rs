@@ -57,13 +57,13 @@ fn packed_windows_have_each_example_once_an_epoch() {
     let mut expected: Vec<Vec<i32>> = Vec::new();
     let mut alone = Loader::for_run(&data, &TrainConfig { packing: false, data_order: DataOrder::Sequential, ..packed(64, 7) }).unwrap();
     for length in &lengths {
-        let batch = alone.next(&data);
+        let batch = alone.next(&data).unwrap();
         expected.push(batch.inputs[..(length - 1).min(64)].to_vec());
     }
     let mut orders = Vec::new();
     for epoch in 0..2 {
         let windows = loader.items_per_epoch();
-        let batches: Vec<Batch> = (0..windows).map(|_| loader.next(&data)).collect();
+        let batches: Vec<Batch> = (0..windows).map(|_| loader.next(&data).unwrap()).collect();
         assert_eq!(loader.state().epoch, epoch);
         let mut found: Vec<Vec<i32>> = batches.iter().flat_map(documents).map(|(inputs, _)| inputs).collect();
         orders.push(found.clone());
@@ -79,17 +79,17 @@ fn packed_windows_have_each_example_once_an_epoch() {
         if epoch == 0 {
             let mut resumed = Loader::for_run(&data, &packed(64, 7)).unwrap();
             let at = loader.state();
-            resumed.restore(tabtune::data::LoaderState { cursor: 3, ..at }).unwrap();
-            assert_eq!(resumed.next(&data), batches[3]);
+            resumed.restore(&data, tabtune::data::LoaderState { cursor: 3, ..at }).unwrap();
+            assert_eq!(resumed.next(&data).unwrap(), batches[3]);
         }
     }
     assert_ne!(orders[0], orders[1]);
-    let other = Loader::for_run(&data, &packed(64, 8)).unwrap().next(&data);
-    assert_ne!(other, Loader::for_run(&data, &packed(64, 7)).unwrap().next(&data));
+    let other = Loader::for_run(&data, &packed(64, 8)).unwrap().next(&data).unwrap();
+    assert_ne!(other, Loader::for_run(&data, &packed(64, 7)).unwrap().next(&data).unwrap());
     // In the data's own order nothing is moved.
     let mut ordered = Loader::for_run(&data, &TrainConfig { data_order: DataOrder::Sequential, ..packed(64, 7) }).unwrap();
     let found: Vec<Vec<i32>> =
-        (0..ordered.items_per_epoch()).flat_map(|_| documents(&ordered.next(&data))).map(|(inputs, _)| inputs).collect();
+        (0..ordered.items_per_epoch()).flat_map(|_| documents(&ordered.next(&data).unwrap())).map(|(inputs, _)| inputs).collect();
     assert!(found == expected);
 }
 
@@ -127,7 +127,7 @@ fn long_examples_are_counted_and_cut_left_out_or_split() {
         let config = TrainConfig { on_long, ..packed(32, 0) };
         let mut loader = Loader::for_run(&data, &config).unwrap();
         let report = data.report(&config, &loader);
-        let learned: usize = (0..loader.items_per_epoch()).map(|_| loader.next(&data).counted()).sum();
+        let learned: usize = (0..loader.items_per_epoch()).map(|_| loader.next(&data).unwrap().counted()).sum();
         let long: Vec<_> = report.warnings.iter().filter(|warning| warning.code == "data.long").cloned().collect();
         (report.cut, report.skipped, learned, long)
     };
@@ -171,10 +171,10 @@ proptest! {
         }.to_string() + "\n";
         let file: String = rows.iter().map(line).collect();
         let tokenizer = tokenizer();
-        let data = Dataset::read(&[DataFile { name: "rows", bytes: file.as_bytes() }], Ok::<_, tabtune::Error>(&tokenizer), &DataSettings::default()).unwrap();
+        let data = Dataset::read(&[&DataFile { name: "rows", bytes: file.as_bytes() }], Ok::<_, tabtune::Error>(&tokenizer), &DataSettings::default()).unwrap();
         let config = TrainConfig { batch_size: 1, seq_len, packing, on_long, data_order: DataOrder::Sequential, ..TrainConfig::default() };
         let Ok(mut loader) = Loader::for_run(&data, &config) else { return Ok(()) };
-        let counted: Vec<i32> = (0..loader.items_per_epoch()).flat_map(|_| loader.next(&data).targets).filter(|id| *id != IGNORE_INDEX).collect();
+        let counted: Vec<i32> = (0..loader.items_per_epoch()).flat_map(|_| loader.next(&data).unwrap().targets).filter(|id| *id != IGNORE_INDEX).collect();
         let preview = data.preview(&config, &tokenizer, usize::MAX).unwrap();
         let learned = preview.iter().flat_map(|example| &example.segments).filter(|segment| segment.learned);
         let shown: Vec<i32> = learned.flat_map(|segment| &segment.tokens).map(|token| token.id as i32).collect();

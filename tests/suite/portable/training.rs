@@ -36,7 +36,7 @@ fn bare(settings: &TrainConfig) -> TrainConfig {
 fn stepped(run: &mut Trainer) -> f64 {
     let settings = run.config();
     let mut loader = Loader::for_run(run.dataset(), &TrainConfig { seed: 77, ..settings.clone() }).unwrap();
-    let batch = loader.next(run.dataset());
+    let batch = loader.next(run.dataset()).unwrap();
     block_on(run.step_on(&[batch])).unwrap().loss
 }
 

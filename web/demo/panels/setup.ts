@@ -28,7 +28,7 @@ const choose = (name: string, value: string): void => {
 
 export class Setup {
   #modelFiles: File[] = [];
-  #dataFile: File | undefined;
+  #dataFiles: readonly File[] = [];
   #model: { key: string; opened: Promise<Model> } | undefined;
   #fileCount = 0;
   /** The choice of files for which it was offered what to train. */
@@ -61,9 +61,8 @@ export class Setup {
   }
 
   #takeData(files: File[]): void {
-    const [file] = files;
-    if (!file) return;
-    this.#dataFile = file;
+    if (files.length === 0) return;
+    this.#dataFiles = files;
     this.#fileCount += 1;
     choose('data', 'file');
     this.refresh(0);
@@ -71,18 +70,20 @@ export class Setup {
 
   get data(): DataInput {
     if (chosen('data') !== 'file') return AUSTEN;
-    if (!this.#dataFile) throw new Error('Choose a text file first, or train on Pride and Prejudice.');
-    return this.#dataFile;
+    const [first] = this.#dataFiles;
+    if (!first) throw new Error('Choose a text file first, or train on Pride and Prejudice.');
+    return this.#dataFiles.length > 1 ? this.#dataFiles : first;
   }
 
   /** Suggests a prompt that the chosen text has. */
   suggest(): Promise<void> {
-    const { data } = this;
-    return suggestPrompt(data instanceof File ? data : AUSTEN);
+    const [first] = chosen('data') === 'file' ? this.#dataFiles : [];
+    return suggestPrompt(first ?? AUSTEN);
   }
 
   get dataLabel(): string {
-    return chosen('data') === 'file' ? (this.#dataFile?.name ?? 'text') : 'Pride and Prejudice';
+    const [first, ...more] = this.#dataFiles;
+    return chosen('data') === 'file' ? `${first?.name ?? 'text'}${more.length > 0 ? ` and ${more.length} more` : ''}` : 'Pride and Prejudice';
   }
 
   get label(): string {
@@ -124,7 +125,7 @@ export class Setup {
   #headline(info: ModelInfo): void {
     const files = chosen('model') === 'files';
     const reader = files ? `${escaped(this.#modelFiles[0]?.name ?? '')} reads` : `${grouped(info.parameters)} random numbers read`;
-    const text = chosen('data') === 'file' ? escaped(this.#dataFile?.name ?? '') : 'Austen';
+    const text = chosen('data') === 'file' ? escaped(this.dataLabel) : 'Austen';
     byId('run-title', HTMLElement).textContent = `${reader} ${text}`;
     const what = this.trained === 'adapter' ? `An adapter is trained beside its ${parameters(info.parameters)} parameters, which do not change` : `All ${parameters(info.parameters)} parameters are trained`;
     if (files) byId('run-story', HTMLElement).textContent = `${what}, on your GPU; everything stays on this device.`;
@@ -193,7 +194,7 @@ export class Setup {
     let data: DataInput | undefined;
     try {
       data = this.data;
-      byId('data-facts', HTMLElement).textContent = data instanceof File ? `${escaped(data.name)}, ${bytes(data.size)}` : `${bytes(austen.length)} of text, embedded in this page`;
+      byId('data-facts', HTMLElement).textContent = chosen('data') === 'file' ? this.#dataFiles.map(({ name, size }) => `${escaped(name)}, ${bytes(size)}`).join('; ') : `${bytes(austen.length)} of text, embedded in this page`;
       await this.suggest();
       const model = await this.#open();
       if (round !== this.#round) return;

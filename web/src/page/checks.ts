@@ -78,6 +78,7 @@ const OF_KIND = {
   string: words,
   names: some(words),
   list: list(words),
+  numbers: list(finite),
   table,
 };
 const ofKind = (kind: Kind): Check => (typeof kind === 'string' ? OF_KIND[kind] : among(...kind));

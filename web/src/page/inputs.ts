@@ -1,11 +1,9 @@
-/** Turns inputs of a caller into values that can be sent to the worker. Of files only names and first bytes are read here, of data all bytes. */
+/** Turns inputs of a caller into values that can be sent to the worker. Of files only names and first bytes are read here, of small data all bytes. */
 import { naturalNumber, words } from './checks.js';
-import { own } from './given.js';
 import { brandOf, isOf } from '../protocol/brand.js';
-import { aborted, badOption, escaped, fault, TabtuneError } from '../protocol/errors.js';
+import { aborted, badOption, fault, TabtuneError } from '../protocol/errors.js';
 import { unlessAborted } from '../protocol/abort.js';
 import type { SourceSpec } from '../protocol/protocol.js';
-import { checkWhole } from '../protocol/whole.js';
 
 /** A source with reads of its own, for example over a file system of the caller's. */
 export interface RangeReader {
@@ -16,11 +14,10 @@ export interface RangeReader {
 export type Input = File | Blob | URL | Request | Response | ArrayBuffer | Uint8Array | RangeReader | FileSystemFileHandle;
 /** Files of one model, adapter or export; of a folder those directly in it. */
 export type FilesInput = Input | FileSystemDirectoryHandle | FileList | readonly (Input | FileSystemDirectoryHandle)[];
-/** Training data: a text, JSONL or token file (by its name: `.jsonl`, `.tokens`), the text itself, or its token ids. */
-export type DataInput = Input | { text: string; name?: string | undefined } | { tokens: Uint32Array; name?: string | undefined };
 
 const READ_BYTES = 8 << 20;
-const EXPECTED = 'a File, Blob, URL, Request, Response, ArrayBuffer, Uint8Array, FileSystemFileHandle or { name, size, read }';
+/** @internal */
+export const EXPECTED = 'a File, Blob, URL, Request, Response, ArrayBuffer, Uint8Array, FileSystemFileHandle or { name, size, read }';
 
 /** Names for inputs without a name, by their first bytes. */
 async function sniffed(first: Blob, otherwise: string): Promise<string> {
@@ -38,8 +35,8 @@ function lastSegment(url: string): string {
   }
 }
 
-/** Bytes that are read piece by piece, as a Blob, which the browser can move to disk. */
-async function gathered(size: number, read: (at: number, length: number) => Promise<Uint8Array> | Uint8Array, signal: AbortSignal | undefined): Promise<Blob> {
+/** @internal Bytes that are read piece by piece, as a Blob, which the browser can move to disk. */
+export async function gathered(size: number, read: (at: number, length: number) => Promise<Uint8Array> | Uint8Array, signal: AbortSignal | undefined): Promise<Blob> {
   const pieces: Blob[] = [];
   for (let at = 0; at < size; at += READ_BYTES) {
     if (signal?.aborted) throw aborted();
@@ -48,8 +45,10 @@ async function gathered(size: number, read: (at: number, length: number) => Prom
   return new Blob(pieces);
 }
 
-type BlobSpec = Extract<SourceSpec, { kind: 'blob' }>;
-const blobSpec = (name: string, blob: Blob): BlobSpec => ({ kind: 'blob', name, blob });
+/** @internal */
+export type BlobSpec = Extract<SourceSpec, { kind: 'blob' }>;
+/** @internal */
+export const blobSpec = (name: string, blob: Blob): BlobSpec => ({ kind: 'blob', name, blob });
 
 async function ofResponse(response: Response, { path, unnamed }: Pick<Reading, 'path' | 'unnamed'>): Promise<SourceSpec> {
   if (response.bodyUsed) throw badOption(path, 'a Response that was not read yet', 'one that was');
@@ -59,22 +58,19 @@ async function ofResponse(response: Response, { path, unnamed }: Pick<Reading, '
   return blobSpec(response.url === '' ? await sniffed(blob, unnamed) : lastSegment(response.url), blob);
 }
 
-/** How an input of the caller's is read. */
-interface Reading {
+/** @internal How an input of the caller's is read. */
+export interface Reading {
   path: string;
   /** What may stand there, in words. */
   expected: string;
   /** The name of bytes without one. */
   unnamed: string;
   signal: AbortSignal | undefined;
-  /** Refuses a size before anything is read. */
-  check?: (name: string, size: number) => void;
 }
 
-async function ofReader(reader: RangeReader, { path, signal, check }: Reading): Promise<SourceSpec> {
+async function ofReader(reader: RangeReader, { path, signal }: Reading): Promise<SourceSpec> {
   words(reader.name, `${path}.name`);
   naturalNumber(reader.size, `${path}.size`);
-  check?.(reader.name, reader.size);
   const blob = await gathered(reader.size, async (at, wanted) => {
     const bytes: unknown = await reader.read(at, wanted);
     if (!isOf(bytes, 'Uint8Array')) throw badOption(`${path}.read`, 'it to return a Uint8Array', bytes);
@@ -86,10 +82,11 @@ async function ofReader(reader: RangeReader, { path, signal, check }: Reading): 
 
 const ofUrl = (url: string, headers: string[][], credentials: RequestCredentials): SourceSpec => ({ kind: 'url', name: lastSegment(url), url, headers, credentials });
 
-/** Whether a value has this method. */
-const can = (input: object, method: string): boolean => typeof Reflect.get(input, method) === 'function';
+/** @internal Whether a value has this method. */
+export const can = (input: object, method: string): boolean => typeof Reflect.get(input, method) === 'function';
 
-async function described(input: object, how: Reading): Promise<SourceSpec> {
+/** @internal */
+export async function described(input: object, how: Reading): Promise<SourceSpec> {
   if (isOf(input, 'Blob')) {
     return blobSpec(isOf(input, 'File') ? input.name : await sniffed(input, how.unnamed), input);
   }
@@ -110,8 +107,8 @@ async function described(input: object, how: Reading): Promise<SourceSpec> {
   throw badOption(how.path, how.expected, input);
 }
 
-/** What reading a caller's input throws is of that input. */
-async function reading<T>({ path, signal }: Pick<Reading, 'path' | 'signal'>, work: Promise<T>): Promise<T> {
+/** @internal What reading a caller's input throws is of that input. */
+export async function reading<T>({ path, signal }: Pick<Reading, 'path' | 'signal'>, work: Promise<T>): Promise<T> {
   try {
     return await unlessAborted(work, signal);
   } catch (thrown) {
@@ -127,40 +124,8 @@ export async function toSource(input: Input, path: string, unnamed: string, sign
   return reading(how, described(input, how));
 }
 
-/** The data that stand in an object themselves, if it is one of those. */
-function inline(input: object, path: string): BlobSpec | undefined {
-  if (brandOf(input) !== 'Object' || !(Object.hasOwn(input, 'text') || Object.hasOwn(input, 'tokens'))) return undefined;
-  const { text, tokens, name = '' }: { text?: unknown; tokens?: unknown; name?: unknown } = own(input);
-  words(name, `${path}.name`);
-  if (Object.hasOwn(input, 'text')) {
-    if (typeof text !== 'string') throw badOption(`${path}.text`, 'a string', text);
-    return blobSpec(String(name) || 'text.txt', new Blob([text], { type: 'text/plain' }));
-  }
-  if (!isOf(tokens, 'Uint32Array')) throw badOption(`${path}.tokens`, 'a Uint32Array', tokens);
-  // The ending tells the core what the bytes are, also when the run is resumed from storage.
-  return blobSpec(`${String(name) || 'data'}.tokens`, new Blob([tokens.slice()]));
-}
-
-/** @internal Training data. Their bytes are kept from here on: a file that is edited or deleted later changes nothing. */
-export async function toData(input: DataInput, path: string, signal?: AbortSignal): Promise<SourceSpec> {
-  const how = { path, signal, unnamed: 'text.txt', expected: `${EXPECTED}, { text } or { tokens }`, check: checkWhole };
-  if (typeof input !== 'object' || input === null) throw badOption(path, how.expected, input);
-  const source = inline(input, path) ?? (await reading(how, described(input, how)));
-  if (source.kind !== 'blob') return source;
-  const { name, blob } = source;
-  checkWhole(name, blob.size);
-  // Bytes that came otherwise are a copy already.
-  if (!isOf(input, 'Blob') && !can(input, 'getFile')) return source;
-  if (blob.size === 0) throw fault('data.empty', `${escaped(name)} is empty; or it was deleted or moved after it was chosen: choose it again`, { path });
-  const copy = gathered(blob.size, async (at, length) => new Uint8Array(await blob.slice(at, at + length).arrayBuffer()), signal);
-  const gone = (thrown: unknown): never => {
-    if (thrown instanceof TabtuneError) throw thrown;
-    throw fault('source.read', `cannot read ${escaped(name)}: it was changed, deleted or moved after it was chosen. Choose it again.`, { path, reason: String(thrown) }, thrown);
-  };
-  return blobSpec(name, await reading(how, copy.catch(gone)));
-}
-
-const isFolder = (input: unknown): input is FileSystemDirectoryHandle => Reflect.get(Object(input), 'kind') === 'directory';
+/** @internal */
+export const isFolder = (input: unknown): input is FileSystemDirectoryHandle => Reflect.get(Object(input), 'kind') === 'directory';
 
 async function filesOf(folder: FileSystemDirectoryHandle): Promise<FileSystemFileHandle[]> {
   const names: string[] = [];

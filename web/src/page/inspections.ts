@@ -4,8 +4,10 @@ import { naturalNumber, objectOf, ofKinds, positiveInteger, translate, truth, wo
 import type { ExportTarget } from './export-options.js';
 import { aimed } from './exporting.js';
 import { optionsOf } from './given.js';
-import { toData, toSources } from './inputs.js';
-import type { DataInput, FilesInput } from './inputs.js';
+import { toData } from './data-inputs.js';
+import type { DataInput } from './data-inputs.js';
+import { toSources } from './inputs.js';
+import type { FilesInput } from './inputs.js';
 import { Model } from './model.js';
 import { openingOf } from './opening.js';
 import type { OpenOptions } from './opening.js';
@@ -50,6 +52,8 @@ export async function inspectFiles(files: FilesInput, options: InspectOptions = 
 export interface DataOptions extends WorkerCall, TrainOptions {
   /** The model that is to learn the data: its tokenizer, chat template and context. Without one only forms and rows are known. None */
   model?: Model;
+  /** Data that are evaluated, as a run takes them. None */
+  validationData?: DataInput;
   /** Examples that are shown token by token. 3 */
   show?: number;
   /** Reads so many bytes of a File or Blob and tells what those are: a preview of a large file in little time. All */
@@ -61,16 +65,16 @@ export function inspectData(data: DataInput, options?: DataOptions & { model?: u
 /** What a run of the model with these options would learn of the data, with its first examples token by token. Nothing is trained, and no GPU is needed. */
 export function inspectData(data: DataInput, options: DataOptions & { model: Model }): Promise<DataInspection>;
 export async function inspectData(data: DataInput, options: DataOptions = {}): Promise<FileSummary[] | DataInspection> {
-  const { model, show = 3, bytes, signal, onProgress, workerUrl, wasmUrl, wasmBinary, worker, ...settings } = optionsOf(options, 'the inspection');
+  const { model, validationData, show = 3, bytes, signal, onProgress, workerUrl, wasmUrl, wasmBinary, worker, ...settings } = optionsOf(options, 'the inspection');
   if (model !== undefined && !(model instanceof Model)) throw badOption('model', 'a model of openModel or newModel', model);
   naturalNumber(show, 'show');
-  const { config } = trainSettings(settings);
   if (bytes !== undefined) positiveInteger(bytes, 'bytes');
   const partial = bytes !== undefined && data instanceof Blob && data.size > bytes;
   const read = partial ? new File([data.slice(0, bytes)], data instanceof File ? data.name : '') : data;
-  const source = await toData(read, 'data', signal);
-  if (model) return model.call('model.data', { data: source, config, partial, show }, { signal, onProgress });
-  return asked('files.data', { data: source, config, partial }, workerCall({ signal, onProgress, workerUrl, wasmUrl, wasmBinary, worker }));
+  const { spec, weights } = await toData(read, validationData, signal);
+  const { config } = trainSettings({ ...settings, dataWeights: weights ?? settings.dataWeights });
+  if (model) return model.call('model.data', { data: spec, config, partial, show }, { signal, onProgress });
+  return asked('files.data', { data: spec, config, partial }, workerCall({ signal, onProgress, workerUrl, wasmUrl, wasmBinary, worker }));
 }
 
 /** Recomputes what the receipt of an export states; without `receipt` it is the `tabtune.receipt.json` among the files. */

@@ -4,8 +4,10 @@ import type { WorkerCall } from './call.js';
 import { modelJson } from './fresh-model.js';
 import type { ModelShape } from './fresh-model.js';
 import { optionsOf, own } from './given.js';
-import { toData, toSource, toSources } from './inputs.js';
-import type { DataInput, FilesInput, Input } from './inputs.js';
+import { toData } from './data-inputs.js';
+import type { DataInput } from './data-inputs.js';
+import { toSource, toSources } from './inputs.js';
+import type { FilesInput, Input } from './inputs.js';
 import { Model } from './model.js';
 import { trainSettings } from './options.js';
 import type { TrainOptions } from './options.js';
@@ -75,9 +77,10 @@ export async function newModel(shape: ModelShape, data: DataInput, options: NewM
   const settings = trainSettings({ form, columns, onBadRow }).config;
   const { worker, call } = split(rest);
   const config = modelJson(shape);
-  const source = await toData(data, 'data', call.signal);
-  if (given === undefined && source.name.endsWith('.tokens')) throw badOption('data', 'a text to take the characters of, or a tokenizer beside token ids', source.name);
+  const { spec } = await toData(data, undefined, call.signal);
+  const ids = spec.files.find(({ name }) => name.endsWith('.tokens'));
+  if (given === undefined && ids) throw badOption('data', 'a text to take the characters of, or a tokenizer beside token ids', ids.name);
   const tokenizer = given === undefined ? null : await toSource(given, 'tokenizer', 'tokenizer.json', call.signal);
-  const open: Open = (connection, more = {}) => connection.call('model.create', { config, tokenizer, data: source, settings }, more);
+  const open: Open = (connection, more = {}) => connection.call('model.create', { config, tokenizer, data: spec, settings }, more);
   return Model.open(worker, open, call);
 }

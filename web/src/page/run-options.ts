@@ -1,6 +1,7 @@
 /** Arguments and results of a trainer's calls. */
 import type { Call } from './call.js';
-import type { DataInput, FilesInput } from './inputs.js';
+import type { DataInput } from './data-inputs.js';
+import type { FilesInput } from './inputs.js';
 import type { Model } from './model.js';
 import type { DriveOptions, TrainOptions } from './options.js';
 import type { TrainerEvent } from '../protocol/reports.js';
@@ -9,7 +10,10 @@ import type { WorkerOptions } from './spawn.js';
 export interface CreateOptions extends TrainOptions, DriveOptions, Call {
   /** From `openModel` or `newModel`; the trainer takes it over, unless creation fails. */
   model: Model;
+  /** One file, or several; parts of a mixture may have a weight. */
   data: DataInput;
+  /** Data that are evaluated, in place of a share of `data`. None */
+  validationData?: DataInput;
   /** Name of the run in lists. The data's name */
   label?: string;
   /** Keep the data with the checkpoints (up to 64 MiB), so that the run resumes without it. true */
@@ -23,6 +27,8 @@ export interface ResumeOptions extends WorkerOptions, Call {
   generation?: number;
   /** The same data, only if the run does not keep them; or other data with `override: ['data']`, whose order starts from the beginning. */
   data?: DataInput;
+  /** The same data that are evaluated, where `data` is given. */
+  validationData?: DataInput;
   /** The files beside which an adapter was trained, whatever they are called now; only if they cannot be found again: this page has not had them, and they were no URLs and no handles that may still be read. */
   base?: FilesInput;
   /** Of the base every piece is compared, or, of a large one, only size and header; later checkpoints say so. 'full' */

@@ -3,7 +3,8 @@ import { among, naturalNumber, truth, words } from './checks.js';
 import { aborted, badOption } from '../protocol/errors.js';
 import { baseOf, keepBase } from './bases.js';
 import { optionsOf } from './given.js';
-import { toData, toSources } from './inputs.js';
+import { toData } from './data-inputs.js';
+import { toSources } from './inputs.js';
 import { Link } from './link.js';
 import type { Owner } from './link.js';
 import { Model } from './model.js';
@@ -46,41 +47,43 @@ async function locked(run: string, start: (lock: RunLock) => Promise<Started>): 
 }
 
 export async function created(options: CreateOptions): Promise<Started> {
-  const { model, data, label, keepData = true, signal, onProgress, ...rest } = optionsOf(options, 'the start');
+  const { model, data, validationData, label, keepData = true, signal, onProgress, ...rest } = optionsOf(options, 'the start');
   if (!(model instanceof Model)) throw badOption('model', 'a model of openModel or newModel', model);
   const { allowNonFinite = model.allowNonFinite, ...settings } = rest;
   truth(keepData, 'keepData');
   if (label !== undefined) words(label, 'label');
   truth(allowNonFinite, 'allowNonFinite');
-  const { config, driver } = trainSettings(settings);
+  trainSettings(settings);
   const adapter = await adapterSources(settings, signal);
-  const source = await toData(data, 'data', signal);
+  const { spec, name, weights } = await toData(data, validationData, signal);
+  const { config, driver } = trainSettings({ ...settings, dataWeights: weights ?? settings.dataWeights });
   const run = crypto.randomUUID();
-  const ask = { run, label: label ?? source.name, config, driver, data: source, adapter, keepData, allowNonFinite };
+  const ask = { run, label: label ?? name, config, driver, data: spec, adapter, keepData, allowNonFinite };
   return model.handOver((link, open) =>
     locked(run, async (lock) => {
       const info = await link.call('trainer.create', ask, { signal, onProgress, graceMillis: GRACE_MILLIS });
       const base = info.adapter ? model.files : undefined;
       keepBase(run, base, info.base);
-      return { link, lock, info, recovery: new Recovery({ run, data: source, base: baseOf(run) }, { open, ask }) };
+      return { link, lock, info, recovery: new Recovery({ run, data: spec, base: baseOf(run) }, { open, ask }) };
     }),
   );
 }
 
 export async function resumed(options: ResumeOptions): Promise<Started> {
-  const { run, generation, data, base, verify, settings, override = [], signal, onProgress, ...rest } = optionsOf(options, 'the resume');
+  const { run, generation, data, validationData, base, verify, settings, override = [], signal, onProgress, ...rest } = optionsOf(options, 'the resume');
   words(run, 'run');
   if (generation !== undefined) naturalNumber(generation, 'generation');
   const worker = workerOptions(rest);
   const changes: { config?: string; override?: string[] } = settings === undefined && override.length === 0 ? {} : resumeSettings(settings ?? {}, override);
   if (changes.override?.includes('data') === true && data === undefined) throw badOption('data', "other data, as override names 'data'", data);
   if (verify !== undefined) among('full', 'header')(verify, 'verify');
-  const source = data === undefined ? undefined : await toData(data, 'data', signal);
+  if (data === undefined && validationData !== undefined) throw badOption('validationData', 'it beside data', 'it alone');
+  const given = data === undefined ? undefined : await toData(data, validationData, signal);
   const files = base === undefined ? baseOf(run) : await toSources(base, 'base', signal);
   return locked(run, async (lock) => {
     const link = await Link.open(worker, NOTHING_YET, signal);
     try {
-      const ask = { run, generation, data: source, base: files, verify, ...changes };
+      const ask = { run, generation, data: given?.spec, base: files, verify, ...changes };
       const info = await link.call('trainer.resume', ask, { signal, onProgress, graceMillis: GRACE_MILLIS });
       keepBase(run, files, info.base);
       return { link, lock, info, recovery: new Recovery({ ...ask, changesUpTo: info.generation }, undefined) };

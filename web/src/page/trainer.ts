@@ -24,6 +24,7 @@ import { RunStatus, TrainerMessage } from './status.js';
 import { created, resumed } from './starts.js';
 import type { Started } from './starts.js';
 import type { RunLock } from '../protocol/run-lock.js';
+import { dropTokens } from '../protocol/token-files.js';
 import { watchVisibility } from './visibility.js';
 
 /** One training run in one worker. */
@@ -226,6 +227,7 @@ export class Trainer extends EventTarget {
     this.#unwatch();
     this.#link.close(aborted('the trainer'));
     this.#lock.release();
+    void dropTokens();
     // Nothing else needs the base of a run that no resume can find.
     if (!this.#recovery.kept) dropBase(this.runId);
   }

@@ -52,6 +52,10 @@ const sourceSpec = variant('kind', {
 });
 export type SourceSpec = Parsed<typeof sourceSpec>;
 
+/** Files of training data, and those that are evaluated. */
+const dataSpec = record({ files: listOf(sourceSpec), validation: listOf(sourceSpec) });
+export type DataSpec = Parsed<typeof dataSpec>;
+
 /** Files of a model, an import request as JSON, and the files of an adapter. */
 const opening = { sources: listOf(sourceSpec), request: optional(text), adapter: listOf(sourceSpec) };
 
@@ -93,7 +97,7 @@ export const REQUESTS = {
   'device.measure': { ask: nothing, reply: gpu },
   'files.inspect': { ask: record({ ...opening, format: optional(text), read: flag }), reply: inspectReport },
   /** What data are, without a model. */
-  'files.data': { ask: record({ data: sourceSpec, config: text, partial: flag }), reply: fileSummaries },
+  'files.data': { ask: record({ data: dataSpec, config: text, partial: flag }), reply: fileSummaries },
   'files.verify': { ask: record({ sources: listOf(sourceSpec), receipt: optional(text) }), reply: verification },
   /** An adapter of two models. `options` is the core's `ExtractOptions` as JSON. */
   'files.extract': { ask: record({ tuned: listOf(sourceSpec), base: listOf(sourceSpec), options: text, ...place }), reply: extractedFiles },
@@ -110,9 +114,9 @@ export const REQUESTS = {
     reply: writtenFiles,
   },
   /** `settings` say how the data are read. */
-  'model.create': { ask: record({ config: text, tokenizer: nullable(sourceSpec), data: sourceSpec, settings: text }), reply: modelInfo },
+  'model.create': { ask: record({ config: text, tokenizer: nullable(sourceSpec), data: dataSpec, settings: text }), reply: modelInfo },
   /** What a run with these settings would learn, with so many examples. */
-  'model.data': { ask: record({ data: sourceSpec, config: text, partial: flag, show: count }), reply: dataInspection },
+  'model.data': { ask: record({ data: dataSpec, config: text, partial: flag, show: count }), reply: dataInspection },
   'model.detokenize': { ask: record({ ids: listOf(count) }), reply: text },
   /** Of the trainer's weights, if there is one; else those of the model are put on the device. `conversation` and `options` are JSON for the core. */
   'model.chat': { ask: record({ conversation: text, options: text }), reply: sampleEnd },
@@ -123,7 +127,7 @@ export const REQUESTS = {
   'model.estimate': { ask: record({ config: text, adapter: listOf(sourceSpec) }), reply: estimate },
   'model.preview': { ask: record({ config: text, points: count, stride: count }), reply: listOf(number) },
   'trainer.create': {
-    ask: record({ run: text, label: text, config: text, driver: driverParser, data: sourceSpec, adapter: listOf(sourceSpec), keepData: flag, allowNonFinite: flag }),
+    ask: record({ run: text, label: text, config: text, driver: driverParser, data: dataSpec, adapter: listOf(sourceSpec), keepData: flag, allowNonFinite: flag }),
     reply: sessionInfo,
   },
   /** `changesUpTo`: a newer generation already contains the changes of `config` and `override`. */
@@ -135,7 +139,7 @@ export const REQUESTS = {
       override: optional(listOf(text)),
       changesUpTo: optional(count),
       driver: optional(driverParser),
-      data: optional(sourceSpec),
+      data: optional(dataSpec),
       /** The files beside which an adapter is trained. */
       base: optional(listOf(sourceSpec)),
       /** How much of them is compared. */

@@ -1,12 +1,12 @@
-/** What is read as a whole: the core's memory is at most 4 GiB, and running out of it would be a trap. */
+/** What the core holds in memory, which is at most 4 GiB; running out of it would be a trap. */
 import { escaped, fault } from './errors.js';
 
 /** Memory that is left for data, apart from the core itself and the pieces of a checkpoint. */
 const MEMORY_BYTES = 3 * 2 ** 30;
-/** A text is held together with the ids of its tokens, which may be single bytes; token ids are held twice while they are checked. */
-const bytesPerByte = (name: string): number => (name.endsWith('.tokens') ? 2 : 5);
+/** The ids of tokens, which may be single bytes of a text. */
+const bytesPerByte = (name: string): number => (name.endsWith('.tokens') ? 1 : 4);
 
-/** Refuses data that do not fit into the core's memory. */
+/** Refuses data whose tokens do not fit into the core's memory, where the browser has no files for them. */
 export function checkWhole(name: string, size: number): void {
   const need = size * bytesPerByte(name);
   if (need > MEMORY_BYTES) {

@@ -9,7 +9,8 @@ import { streamed } from './asking.js';
 import { delivered, reaching } from './exports.js';
 import { interruptible } from './lane.js';
 import { openSource, openSources, reading } from './sources.js';
-import { openData } from './whole-source.js';
+import { openData } from './data.js';
+import type { RunData } from './data.js';
 import { estimate, extractAdapter, inspectData, inspectFile, inspectModel, ModelHandle, panicForTest, parsed, previewSchedule, verifyFiles } from './wasm.js';
 import { phase, ready } from './worker-state.js';
 import type { Context, WorkerState } from './worker-state.js';
@@ -25,6 +26,15 @@ export type Handlers = { [T in Tag]: (ask: Ask<T>, context: CallContext) => Prom
 const ALONE = /^(peft|gguf-adapter|json)$/;
 
 const nothing = (): undefined => undefined;
+
+/** What is found in data, whose storage goes afterwards. */
+async function looked<T>(data: RunData, work: (data: RunData) => Promise<T> | T): Promise<T> {
+  try {
+    return await work(data);
+  } finally {
+    await data.storage?.close();
+  }
+}
 
 export function handlersOf(state: WorkerState): Handlers {
   const { store } = state;
@@ -95,16 +105,18 @@ export function handlersOf(state: WorkerState): Handlers {
       }),
     'files.data': async ({ data, config, partial }, { signal, onProgress }) => {
       await state.core();
-      return parsed.fileSummaries(inspectData(await openData(data, signal, onProgress), config, partial));
+      return looked(await openData(data, signal, onProgress), (files) => parsed.fileSummaries(inspectData(files, config, partial)));
     },
-    'model.data': async ({ data, config, partial, show }, { signal, onProgress }) => parsed.dataInspection(state.model.inspectData(await openData(data, signal, onProgress), config, partial, show)),
+    'model.data': async ({ data, config, partial, show }, { signal, onProgress }) =>
+      looked(await openData(data, signal, onProgress), async (files) => parsed.dataInspection(await interruptible(signal, () => state.model.inspectData(files, config, partial, show)))),
     'model.create': async ({ config, tokenizer, data, settings }, { signal, onProgress }) => {
       await state.core();
       const corpus = await openData(data, signal, onProgress);
+      await corpus.storage?.close();
       const tokenizerJson = tokenizer && (await openSource(tokenizer, signal, onProgress));
       if (signal.aborted) throw aborted('the opening');
       const words = tokenizerJson ? { tokenizerJson: tokenizerJson.read(0, tokenizerJson.size) } : 'characters';
-      return state.hold(ModelHandle.fromScratch(config, words, corpus.name, corpus.read(0, corpus.size), settings));
+      return state.hold(ModelHandle.fromScratch(config, words, corpus, settings));
     },
     'model.detokenize': async ({ ids }) => state.detokenize(ids),
     'model.chat': ({ conversation, options }, { signal, onToken }) => state.asked((core) => streamed(core.chat(conversation, options), signal, onToken), signal),

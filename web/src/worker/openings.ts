@@ -7,7 +7,8 @@ import { keptFiles, reopened } from './bases.js';
 import { blobSource, openSources } from './sources.js';
 import { summed } from './sums.js';
 import { interruptible } from './lane.js';
-import { openData, wholeSource } from './whole-source.js';
+import { dataIn, openData } from './data.js';
+import type { RunData } from './data.js';
 import type { JsSource } from './wasm.js';
 import { clearAbort, ModelHandle, parsed, Session } from './wasm.js';
 import type { Word } from '../protocol/generated/codes.js';
@@ -32,19 +33,31 @@ export async function withAdapter<T>(state: WorkerState, adapter: SourceSpec[], 
   }
 }
 
+/** The result of a start with these data, whose storage goes if it fails. */
+async function orClosed<T>(data: RunData, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (thrown) {
+    await data.storage?.close();
+    throw thrown;
+  }
+}
+
 export async function createTrainer(state: WorkerState, ask: Ask<'trainer.create'>, { signal, onProgress }: Context): Promise<SessionInfo> {
   const given: unknown = JSON.parse(ask.config);
   const adapting = ask.adapter.length > 0 || Boolean(Reflect.get(Object(given), 'adapter')) || parsed.model(state.model.info()).adapter !== null;
   const base = adapting ? await summed(state.files, signal, onProgress) : [];
   const data = await openData(ask.data, signal, onProgress);
-  onProgress(phase('compile'));
-  await state.device();
-  if (signal.aborted) throw aborted('the start');
-  refuseSkip(ask.driver, given);
-  onProgress(phase('upload'));
-  // A run needs the memory that questions took.
-  state.asking.drop();
-  const session = await withAdapter(state, ask.adapter, { signal, onProgress }, (model) => interruptible(signal, () => Session.create(model, data, ask.config, ask.allowNonFinite)));
+  const session = await orClosed(data, async () => {
+    onProgress(phase('compile'));
+    await state.device();
+    if (signal.aborted) throw aborted('the start');
+    refuseSkip(ask.driver, given);
+    onProgress(phase('upload'));
+    // A run needs the memory that questions took.
+    state.asking.drop();
+    return withAdapter(state, ask.adapter, { signal, onProgress }, (model) => interruptible(signal, () => Session.create(model, data, ask.config, ask.allowNonFinite)));
+  });
   const { run, label, keepData, driver } = ask;
   const info = await state.install({ session, data, base, header: false, run, label, keepData, driver, newData: false });
   // Only now, because after a refusal the model can be used again.
@@ -62,7 +75,8 @@ export async function resumeTrainer(state: WorkerState, ask: Ask<'trainer.resume
   const { manifest, files, warnings } = await store.load(run, ask.generation, signal, onProgress);
   const record = await store.runRecord(run);
   const kept = ask.data ? undefined : await store.runData(run);
-  const data = ask.data ? await openData(ask.data, signal, onProgress) : kept && wholeSource(blobSource(record.dataName, kept));
+  const keptFilesOfData = record.dataFiles ?? [{ name: record.dataName, bytes: kept?.size ?? 0, validation: false }];
+  const data = ask.data ? await openData(ask.data, signal, onProgress) : kept && (await dataIn(kept, keptFilesOfData));
   if (!data) throw fault('data.missing', 'the training data of this run was not kept: give the same file as `data`', { path: 'data' });
   const given = ask.base && (await openSources(ask.base, signal, onProgress));
   const header = ask.verify === 'header';
@@ -74,7 +88,7 @@ export async function resumeTrainer(state: WorkerState, ask: Ask<'trainer.resume
   // A generation that was saved after the changes contains them.
   const changed = ask.changesUpTo === undefined || manifest.generation <= ask.changesUpTo;
   const [config, override] = changed ? [ask.config, ask.override ?? []] : [undefined, []];
-  const session = await interruptible(signal, () => Session.resume(sourcesOf(files), data, config, override, base, header));
+  const session = await orClosed(data, () => interruptible(signal, () => Session.resume(sourcesOf(files), data, config, override, base, header)));
   const newData = ask.override?.includes('data') === true;
   const driver = ask.driver ?? driverParser(JSON.parse(record.driver), 'driver');
   const { label, generation } = manifest;

@@ -1,6 +1,8 @@
 /** The saves of one run: the core's files into storage, with the history that belongs to them. */
 import { SaveClock } from './autosave.js';
 import { keptFiles } from './bases.js';
+import { keptOf } from './data.js';
+import type { RunData } from './data.js';
 import { TabtuneError } from '../protocol/errors.js';
 import type { Word } from '../protocol/generated/codes.js';
 import { inPieces } from './sources.js';
@@ -22,7 +24,7 @@ export interface SaverParts {
   adapter: string;
   version: string;
   driver: Driver;
-  data: JsSource;
+  data: RunData;
   /** The files beside which an adapter is trained; of other runs none. */
   base: JsSource[];
   keepData: boolean;
@@ -176,8 +178,11 @@ export class Saver {
 
   async #putRecord(): Promise<void> {
     const { run, label, data, base, driver, keepData, store } = this.parts;
-    const record = { run, label, createdAt: Date.now(), dataName: data.name, driver: JSON.stringify(driver), base: keptFiles(base) };
-    const kept = keepData && data.size <= KEPT_DATA_BYTES ? { bytes: data.size, next: inPieces(data) } : undefined;
+    const dataFiles = keptOf(data);
+    const dataName = `${dataFiles[0]?.name ?? ''}${data.files.length > 1 ? ` and ${data.files.length - 1} more` : ''}`;
+    const record = { run, label, createdAt: Date.now(), dataName, dataFiles, driver: JSON.stringify(driver), base: keptFiles(base) };
+    const bytes = dataFiles.reduce((sum, file) => sum + file.bytes, 0);
+    const kept = keepData && bytes <= KEPT_DATA_BYTES ? { bytes, next: inPieces([...data.files, ...data.validation]) } : undefined;
     try {
       await store.registerRun(record, kept);
     } catch (thrown) {

@@ -74,13 +74,31 @@ export function reading<T>(sources: readonly JsSource[], work: () => T): T {
   return result.value;
 }
 
-/** A source's bytes in chunks of storage's size; `undefined` at the end. */
-export function inPieces(source: JsSource): () => Promise<Uint8Array | undefined> {
-  let at = 0;
+/** The bytes of sources one after the other, in chunks of storage's size; `undefined` at the end. */
+export function inPieces(sources: readonly JsSource[]): () => Promise<Uint8Array | undefined> {
+  const left = sources.map((source) => ({ source, at: 0 }));
   return async () => {
-    const length = Math.min(CHUNK_BYTES, source.size - at);
-    if (length <= 0) return undefined;
-    at += length;
-    return source.read(at - length, length);
+    const pieces: Uint8Array[] = [];
+    let room = CHUNK_BYTES;
+    for (const part of left) {
+      const length = Math.min(room, part.source.size - part.at);
+      if (length <= 0) continue;
+      pieces.push(part.source.read(part.at, length));
+      part.at += length;
+      room -= length;
+    }
+    return pieces.length === 0 ? undefined : joined(pieces, CHUNK_BYTES - room);
   };
+}
+
+function joined(pieces: readonly Uint8Array[], size: number): Uint8Array {
+  const [first] = pieces;
+  if (first !== undefined && pieces.length === 1) return first;
+  const bytes = new Uint8Array(size);
+  let at = 0;
+  for (const piece of pieces) {
+    bytes.set(piece, at);
+    at += piece.byteLength;
+  }
+  return bytes;
 }

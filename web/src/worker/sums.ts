@@ -12,7 +12,7 @@ export async function summed(sources: readonly JsSource[], signal: AbortSignal, 
   let loaded = 0;
   for (const source of weights) {
     const sums: string[] = [];
-    const next = inPieces(source);
+    const next = inPieces([source]);
     for (let piece = await next(); piece !== undefined; piece = await next()) {
       if (signal.aborted) throw aborted('the start');
       sums.push(await sha256(exactBuffer(piece)));

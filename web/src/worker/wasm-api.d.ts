@@ -9,6 +9,12 @@ export interface JsSource {
   /** Where it can be had again without asking, for the worker. */
   origin?: FileSystemFileHandle | string | undefined;
 }
+/** Data of a run; tokens that are too many for memory go to `storage`. */
+export interface JsData {
+  files: JsSource[];
+  validation: JsSource[];
+  storage?: { append(bytes: Uint8Array): number; read(offset: number, length: number): Uint8Array } | undefined;
+}
 export function version(): string;
 /** Receives the message of a panic, before its trap. */
 export function setPanicHook(onPanic: (message: string) => void): void;
@@ -29,14 +35,14 @@ export function initDevice(): Promise<unknown>;
 /** What the GPU does (`GpuReport`); `timestamps` says whether it has them, `onProgress` is told how many kernels were measured, of how many. */
 export function measureGpu(timestamps: boolean, onProgress: (done: number, total: number) => void): Promise<unknown>;
 /** What data are, without a model (`FileSummary[]`); `configJson` says how they are read. Of the `partial` beginning of a file the last row is left out. */
-export function inspectData(data: JsSource, configJson: string, partial: boolean): unknown;
+export function inspectData(data: JsData, configJson: string, partial: boolean): unknown;
 export class ModelHandle {
   private constructor();
   /** `adapter`: the files of a LoRA adapter that is merged as the weights are read, with larger tables if it may `resize`, or stays `apart`; empty is none. */
   static open(files: JsSource[], requestJson: string | undefined, adapter: JsSource[], apart: boolean, resize: boolean): ModelHandle;
-  static fromScratch(configJson: string, tokenizer: 'characters' | { tokenizerJson: Uint8Array }, name: string, data: Uint8Array, settingsJson: string): ModelHandle;
+  static fromScratch(configJson: string, tokenizer: 'characters' | { tokenizerJson: Uint8Array }, data: JsData, settingsJson: string): ModelHandle;
   /** What a run with these settings would learn, with its first `show` examples (`DataInspection`). */
-  inspectData(data: JsSource, configJson: string, partial: boolean, show: number): unknown;
+  inspectData(data: JsData, configJson: string, partial: boolean, show: number): Promise<unknown>;
   info(): unknown;
   /** `{ exports, contract, receipt, base }`. */
   details(): unknown;
@@ -63,9 +69,9 @@ export function previewSchedule(configJson: string, points: number, stride: numb
 export function estimate(model: ModelHandle, configJson: string): unknown;
 export class Session {
   private constructor();
-  static create(model: ModelHandle, data: JsSource, configJson: string, allowNonFinite: boolean): Promise<Session>;
+  static create(model: ModelHandle, data: JsData, configJson: string, allowNonFinite: boolean): Promise<Session>;
   /** `base`: the files beside which an adapter is trained; empty for other runs. With `header` only its headers are compared. */
-  static resume(files: JsSource[], data: JsSource, changesJson: string | undefined, overrides: string[], base: JsSource[], header: boolean): Promise<Session>;
+  static resume(files: JsSource[], data: JsData, changesJson: string | undefined, overrides: string[], base: JsSource[], header: boolean): Promise<Session>;
   /** The first `show` examples token by token (`DataPreview`). */
   dataPreview(show: number): unknown;
   step(): Promise<unknown>;

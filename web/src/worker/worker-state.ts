@@ -11,6 +11,7 @@ import { Outbox } from './outbox.js';
 import type { Driver, WorkerMessage } from '../protocol/protocol.js';
 import type { Finding, GpuReport, ModelInfo, OnProgress, Progress, SessionInfo } from '../protocol/reports.js';
 import { sampleFault } from './prompts.js';
+import type { SaverParts } from './saver.js';
 import { TrainingSession } from './session.js';
 import { StepLoop } from './step-loop.js';
 import { CheckpointStore } from './storage/checkpoints.js';
@@ -25,16 +26,9 @@ export interface Context {
 export const ready: Progress = { phase: 'ready', file: undefined, loaded: 1, total: 1, fraction: 1 };
 export const phase = (name: Progress['phase'], file?: string): Progress => ({ phase: name, file, loaded: 0, total: 1, fraction: 0 });
 
-interface Installed {
+interface Installed extends Pick<SaverParts, 'run' | 'label' | 'driver' | 'data' | 'base' | 'keepData' | 'newData'> {
   session: Session;
-  data: JsSource;
-  base: JsSource[];
   header: boolean;
-  run: string;
-  label: string;
-  keepData: boolean;
-  newData: boolean;
-  driver: Driver;
   generation?: number | undefined;
 }
 

@@ -77,7 +77,7 @@ fn data(config: &TrainConfig, counts: &Counts, vocabulary: usize) -> Result<Data
 /// What a run trains on, as PyTorch gets it.
 fn batches(config: &TrainConfig, data: &Dataset, counts: &Counts) -> Result<Vec<Batch>> {
     let mut loader = Loader::for_run(data, config)?;
-    Ok((0..counts.all()).map(|_| loader.next(data)).collect())
+    (0..counts.all()).map(|_| Ok(loader.next(data)?)).collect()
 }
 
 /// The value below which this part of `sorted` lies.

@@ -106,7 +106,7 @@ pub fn run(args: &BenchArgs, device: &Device, output: &Output) -> Result<()> {
             early = live(device);
         }
         if let Some(stock) = &mut stock {
-            let batch = loader.next(&data);
+            let batch = loader.next(&data)?;
             let idle = if weighed { cleaned(device)? } else { Bytes::default() };
             let mut in_use = 0;
             theirs.step(device, || {

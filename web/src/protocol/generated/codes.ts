@@ -54,6 +54,7 @@ export const WORDS = {
   'data.gzip': 'BAD_OPTION',
   'data.missing': 'BAD_OPTION',
   'data.not-kept': 'WARNING',
+  'data.parquet': 'BAD_OPTION',
   'device.feature': 'MISSING_FEATURE',
   'device.lost': 'DEVICE_LOST',
   'device.no-adapter': 'NO_ADAPTER',

@@ -32,8 +32,12 @@ export interface RunSettings {
   documentMask?: boolean;
   /** Order of the training data: by the seed, another in each epoch; or as it lies in the data, from its first token to its last. 'shuffled' */
   dataOrder?: 'shuffled' | 'sequential';
-  /** Share of the data kept for evaluation: of a text its end, of rows the last ones. 0 */
+  /** Share of the data kept for evaluation: of a text its end, of rows those that `validationRows` says. 0 */
   validationFraction?: number;
+  /** Rows that are kept for evaluation: random draws them by the seed, last takes those at the end, for rows in an order of time. 'random' */
+  validationRows?: 'random' | 'last';
+  /** How often the rows of each file of the data come in an epoch, in the order of the files: 2 is twice, 0.5 is another half of them in each epoch. Without numbers, once. [] */
+  dataWeights?: number[];
   /** Form of the data files: text, jsonl, json, csv, tsv or tokens; null finds it by their contents. */
   form?: 'text' | 'jsonl' | 'json' | 'csv' | 'tsv' | 'tokens';
   /** A row that cannot be used: stop refuses the data, skip leaves it out. 'stop' */

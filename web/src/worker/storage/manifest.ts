@@ -43,6 +43,8 @@ const runFields = {
   label: text,
   createdAt: number,
   dataName: text,
+  /** The files in the kept data, one after the other. Older records have one. */
+  dataFiles: optional(listOf(record({ name: text, bytes: count, validation: flag }))),
   driver: text,
   data: optional(record({ bytes: count, chunks: listOf(chunkParser) })),
 };

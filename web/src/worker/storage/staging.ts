@@ -85,9 +85,9 @@ async function stage(connection: Connection, parcel: Parcel, run: string, { labe
     offset += chunk.bytes;
     data.push({ ...chunk, index: data.length });
   }
-  const { driver = '{}', dataName = '' } = parcel.record ?? {};
+  const { driver = '{}', dataName = '', dataFiles } = parcel.record ?? {};
   const kept = parcel.record?.data && { bytes: sumOf(data), chunks: data };
-  const record: RunRecord = { run, label, createdAt: Date.now(), dataName, driver, data: kept, base: parcel.record?.base };
+  const record: RunRecord = { run, label, createdAt: Date.now(), dataName, dataFiles, driver, data: kept, base: parcel.record?.base };
   const { step, totalSteps, loss, validationLoss, bytes, environment } = parcel.manifest;
   const manifest: Manifest = { format: MANIFEST_FORMAT, run, generation: 1, label, step, totalSteps, loss, validationLoss, savedAt: Date.now(), bytes, environment, files };
   if (signal?.aborted) throw aborted('the call');

@@ -1,0 +1,182 @@
+//! JSON values in a stream of text, one at a time, so that no tree of the whole is made.
+
+use serde::de::IgnoredAny;
+
+use super::text::TextReader;
+use crate::error::Result;
+
+/// Maximum length of a row, in bytes.
+pub(super) const ROW_BYTES: usize = 64 << 20;
+
+/// Keys of rows: an object with one of them is a row, not a collection of rows.
+const ROW_KEYS: [&str; 8] = ["messages", "conversations", "prompt", "completion", "instruction", "text", "input_ids", "chosen"];
+
+/// The text of a value.
+#[derive(Debug, PartialEq)]
+pub(super) enum Value {
+    /// It ends where its brackets or quotes do.
+    Whole(String),
+    /// The text ends within it.
+    Cut(String),
+    /// It is longer than [`ROW_BYTES`].
+    TooLong,
+}
+
+/// Where the brackets and quotes of a value are.
+#[derive(Default)]
+struct Nesting {
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+}
+
+impl Nesting {
+    /// Takes a byte of the value. → whether the value ends with it.
+    fn ends_with(&mut self, byte: u8) -> bool {
+        if self.in_string {
+            match byte {
+                _ if self.escaped => self.escaped = false,
+                b'\\' => self.escaped = true,
+                b'"' => self.in_string = false,
+                _ => {}
+            }
+            return self.depth == 0 && !self.in_string;
+        }
+        match byte {
+            b'"' => self.in_string = true,
+            b'{' | b'[' => self.depth += 1,
+            b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+            _ => {}
+        }
+        self.depth == 0 && !self.in_string
+    }
+}
+
+/// Goes through the value that begins here, and gives its parts to `take`. → whether it ends before the text does.
+fn walk(reader: &mut TextReader<'_>, take: &mut dyn FnMut(&str)) -> Result<bool> {
+    let mut nesting = Nesting::default();
+    let Some(first) = reader.fill()?.bytes().next() else { return Ok(false) };
+    let nested = matches!(first, b'{' | b'[' | b'"');
+    loop {
+        let text = reader.fill()?;
+        if text.is_empty() {
+            return Ok(!nested);
+        }
+        let end = if nested {
+            text.bytes().position(|byte| nesting.ends_with(byte)).map(|at| at + 1)
+        } else {
+            // A number or a word.
+            text.find(|c: char| c.is_whitespace() || matches!(c, ',' | ']' | '}'))
+        };
+        let part = text.get(..end.unwrap_or(text.len())).unwrap_or_default();
+        take(part);
+        let length = part.len();
+        reader.take(length);
+        if end.is_some() {
+            return Ok(true);
+        }
+    }
+}
+
+/// The value that begins here.
+pub(super) fn value(reader: &mut TextReader<'_>) -> Result<Value> {
+    let (mut text, mut too_long) = (String::new(), false);
+    let whole = walk(reader, &mut |part| {
+        too_long |= text.len() + part.len() > ROW_BYTES;
+        if !too_long {
+            text.push_str(part);
+        }
+    })?;
+    Ok(match (too_long, whole) {
+        (true, _) => Value::TooLong,
+        (_, true) => Value::Whole(text),
+        (_, false) => Value::Cut(text),
+    })
+}
+
+/// The rows of a file that is one object.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Outline {
+    /// The object is a row.
+    Row,
+    /// They are in an array of it, whose bracket is at this byte of the text.
+    Array(u64),
+}
+
+/// Tells what an object that the whole text consists of contains; `None` if it is none. The end of a `partial` text may lie within its rows.
+pub(super) fn outline(reader: &mut TextReader<'_>, partial: bool) -> Result<Option<Outline>> {
+    if reader.skip_blank()? != Some(b'{') {
+        return Ok(None);
+    }
+    reader.take(1);
+    let (mut arrays, mut is_row) = (Vec::new(), false);
+    let outline = |arrays: &[u64], is_row: bool| match arrays {
+        [only] if !is_row => Outline::Array(*only),
+        _ => Outline::Row,
+    };
+    if reader.skip_blank()? != Some(b'}') {
+        loop {
+            let Some(member) = member(reader, &mut is_row)? else { return Ok(None) };
+            if let Member::Rows { at, whole } = member {
+                arrays.push(at);
+                if !whole {
+                    return Ok(partial.then(|| outline(&arrays, is_row)));
+                }
+            }
+            match reader.skip_blank()? {
+                Some(b',') => reader.take(1),
+                Some(b'}') => break,
+                _ => return Ok(None),
+            }
+        }
+    }
+    reader.take(1);
+    Ok(reader.skip_blank()?.is_none().then(|| outline(&arrays, is_row)))
+}
+
+/// A key of an object with its value.
+enum Member {
+    /// An array of objects, whose bracket is at this byte; `whole` if it ends before the text does.
+    Rows {
+        at: u64,
+        whole: bool,
+    },
+    Other,
+}
+
+/// Goes through a key and its value; `None` if there is none.
+fn member(reader: &mut TextReader<'_>, is_row: &mut bool) -> Result<Option<Member>> {
+    /// Bytes of an array in which its first value begins.
+    const BEGINNING: usize = 1024;
+    if reader.skip_blank()? != Some(b'"') {
+        return Ok(None);
+    }
+    let Value::Whole(key) = value(reader)? else { return Ok(None) };
+    let Ok(key) = serde_json::from_str::<String>(&key) else { return Ok(None) };
+    *is_row |= ROW_KEYS.contains(&key.as_str());
+    if reader.skip_blank()? != Some(b':') {
+        return Ok(None);
+    }
+    reader.take(1);
+    Ok(match reader.skip_blank()? {
+        Some(b'[') => {
+            let (at, mut beginning) = (reader.position(), String::new());
+            let whole = walk(reader, &mut |part| {
+                let room = BEGINNING.saturating_sub(beginning.len());
+                beginning.extend(part.chars().take(room));
+            })?;
+            let rows = beginning.get(1..).is_some_and(|inside| inside.trim_start().starts_with('{'));
+            match (rows, whole) {
+                (true, _) => Some(Member::Rows { at, whole }),
+                (false, true) => Some(Member::Other),
+                (false, false) => None,
+            }
+        }
+        Some(b'{') => walk(reader, &mut |_| {})?.then_some(Member::Other),
+        Some(_) => match value(reader)? {
+            Value::Whole(text) if serde_json::from_str::<IgnoredAny>(&text).is_ok() => Some(Member::Other),
+            _ => None,
+        },
+        None => None,
+    })
+}

@@ -1,0 +1,141 @@
+//! Rows become examples, with an account of what they are like and of those that cannot be used.
+
+use serde_json::{Map, Value};
+
+use super::answers::conversation;
+use super::example::{Encoded, Example, completion, document};
+use super::files::placed;
+use super::hash::DataHash;
+use super::report::{Account, RowPlace};
+use super::shape::{Read, Record, read_row};
+use super::store::ExampleStore;
+use crate::config::{Columns, DataSettings, OnBadRow};
+use crate::error::{Error, Refusal, Result, word};
+use crate::tokenizer::Tokenizer;
+
+/// Maximum number of faulty rows that are reported.
+const FAULTS: usize = 100;
+
+/// Encodes rows.
+pub(super) struct Records<'a> {
+    pub settings: &'a DataSettings,
+    /// None where no form needs one.
+    pub tokenizer: Option<&'a Tokenizer>,
+    pub account: Account,
+    pub hash: DataHash,
+    pub examples: ExampleStore,
+    faults: Vec<Refusal>,
+    faulty: usize,
+}
+
+impl<'a> Records<'a> {
+    pub fn new(settings: &'a DataSettings, tokenizer: Option<&'a Tokenizer>, examples: ExampleStore) -> Self {
+        let (account, hash) = (Account::default(), DataHash::default());
+        Self { settings, tokenizer, account, hash, examples, faults: Vec::new(), faulty: 0 }
+    }
+
+    /// Refuses rows that cannot be used: the first of them are listed.
+    pub fn check(&mut self) -> Result<()> {
+        let beyond = self.faulty.saturating_sub(FAULTS);
+        if let Some(last) = self.faults.last_mut().filter(|_| beyond > 0) {
+            last.hint = Some(format!("{beyond} more rows cannot be used"));
+        }
+        // Where nothing is left, the faults say why.
+        let goes_on = self.settings.on_bad_row == OnBadRow::Skip && !self.examples.entries.is_empty();
+        if self.faults.is_empty() || goes_on { Ok(()) } else { Err(Error::Refused(std::mem::take(&mut self.faults))) }
+    }
+
+    /// Reads a row, or notes its fault.
+    pub fn row(&mut self, place: RowPlace, file: &str, row: Result<Map<String, Value>>, columns: Option<&Columns>) -> Result<()> {
+        let Some(tokenizer) = self.tokenizer else { return Ok(()) };
+        let read = row.and_then(|row| {
+            let read = read_row(&row, columns, tokenizer.has_chat_template())?;
+            let examples = self.examples_of(&read, place, tokenizer)?;
+            Ok((row, read, examples))
+        });
+        match read {
+            Ok((row, read, examples)) => {
+                self.account.unread(row.iter().filter(|(key, value)| !value.is_null() && !read.used.contains(key)).map(|(key, _)| key));
+                if read.alpaca {
+                    let message = "the model has no chat template: instructions are written in the layout of Alpaca".to_owned();
+                    self.account.warn(word!("data.layout"), Some(place), message);
+                }
+                let row = self.account.row(place);
+                for example in examples {
+                    self.hash.example(&example);
+                    self.examples.push(&example, row)?;
+                }
+            }
+            // A file that ends in the middle is no fault of a row.
+            Err(error @ (Error::SourceRead { .. } | Error::DataEncoding { .. })) => return Err(error),
+            Err(error) => self.fault(place, file, error),
+        }
+        Ok(())
+    }
+
+    fn fault(&mut self, place: RowPlace, file: &str, error: Error) {
+        self.faulty += 1;
+        let refusal = placed(error, file, place.line);
+        if self.settings.on_bad_row == OnBadRow::Skip {
+            self.account.warn(
+                word!("data.row.skipped"),
+                Some(place),
+                format!("rows were left out that cannot be used; the first: {refusal}"),
+            );
+        }
+        if self.faults.len() < FAULTS {
+            self.faults.push(refusal);
+        }
+    }
+
+    /// The examples of a record, with an account of what they are like.
+    fn examples_of(&mut self, read: &Read, place: RowPlace, tokenizer: &Tokenizer) -> Result<Vec<Example>> {
+        let loss_on = self.settings.loss_on;
+        let examples = match &read.record {
+            Record::Chat(chat) => {
+                let mut chat = chat.clone();
+                chat.conversation.date = self.account.date(self.settings)?;
+                let (examples, rule) = conversation(&chat, loss_on, tokenizer)?;
+                self.account.chat(rule);
+                self.account.turn_ends(&examples, tokenizer);
+                examples
+            }
+            Record::Completion { prompt, completion: said } => {
+                vec![self.encoded(completion(prompt, said, loss_on, tokenizer)?, place, tokenizer)]
+            }
+            Record::Document(text) => vec![self.encoded(document(text, tokenizer)?, place, tokenizer)],
+            Record::Tokens { ids, counted } => {
+                if let Some(id) = ids.iter().find(|id| **id as usize >= tokenizer.vocab_size()) {
+                    let refusal = Refusal::new(word!("data.row")).expected(format!("ids below {}", tokenizer.vocab_size())).found(id);
+                    return Err(refusal.into());
+                }
+                vec![Example::new(ids.clone(), counted.clone())]
+            }
+        };
+        self.account.shape(&read.record);
+        Ok(examples)
+    }
+
+    fn encoded(&mut self, encoded: Encoded, place: RowPlace, tokenizer: &Tokenizer) -> Example {
+        let warnings = [
+            (
+                encoded.begin_written,
+                word!("data.begin.written"),
+                "the beginning of a text is written in rows: it is not put there a second time",
+            ),
+            (encoded.end_written, word!("data.end.written"), "the end of a text is written in rows: it is not put there a second time"),
+            (
+                encoded.crosses,
+                word!("data.boundary"),
+                "a token has the end of a prompt and the beginning of its completion: it is read, not learned",
+            ),
+        ];
+        for (_, word, message) in warnings.into_iter().filter(|(holds, ..)| *holds) {
+            self.account.warn(word, Some(place), message.to_owned());
+        }
+        if tokenizer.eos().is_empty() {
+            self.account.end_unknown();
+        }
+        encoded.example
+    }
+}

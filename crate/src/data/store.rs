@@ -1,0 +1,187 @@
+//! Token ids, in memory or, where they are too many, in storage.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+use std::rc::Rc;
+
+use super::example::Example;
+use super::source::TokenStorage;
+use crate::error::{Error, Result};
+
+/// Ids that are kept in memory at most, where there is storage.
+const IN_MEMORY: usize = 8 << 20;
+/// Ids that go to storage at once.
+const AT_ONCE: usize = 256 << 10;
+/// Marks an id of an example that is learned. Ids are below it.
+pub(super) const LEARNED: u32 = 1 << 31;
+
+/// Ids in order, which are appended and then read by range.
+#[derive(Clone, Default)]
+pub(super) struct TokenStore {
+    memory: Vec<u32>,
+    storage: Option<Rc<dyn TokenStorage>>,
+    /// Ids in storage, which come before those in memory, and the byte at which they begin.
+    stored: usize,
+    base: u64,
+}
+
+impl fmt::Debug for TokenStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TokenStore").field("ids", &self.len()).field("stored", &self.stored).finish()
+    }
+}
+
+impl TokenStore {
+    pub fn new(storage: Option<Rc<dyn TokenStorage>>) -> Self {
+        Self { storage, ..Self::default() }
+    }
+
+    pub fn of(memory: Vec<u32>) -> Self {
+        Self { memory, ..Self::default() }
+    }
+
+    pub fn len(&self) -> usize {
+        self.stored + self.memory.len()
+    }
+
+    /// Appends ids, some of which may be marked as [`LEARNED`].
+    ///
+    /// # Errors
+    /// Those of the storage.
+    pub fn extend(&mut self, ids: impl IntoIterator<Item = u32>) -> Result<()> {
+        for id in ids {
+            self.memory.push(id);
+            let most = if self.stored == 0 { IN_MEMORY } else { AT_ONCE };
+            if self.memory.len() >= most {
+                self.store()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves the ids in memory to storage, if there is one.
+    fn store(&mut self) -> Result<()> {
+        let Some(storage) = &self.storage else { return Ok(()) };
+        for ids in self.memory.chunks(AT_ONCE) {
+            let bytes: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
+            let offset = storage.append(&bytes)?;
+            if self.stored == 0 {
+                self.base = offset;
+            }
+            self.stored += ids.len();
+        }
+        self.memory = Vec::new();
+        Ok(())
+    }
+
+    /// Everything was appended.
+    ///
+    /// # Errors
+    /// Those of the storage.
+    pub fn finish(&mut self) -> Result<()> {
+        if self.stored > 0 {
+            self.store()?;
+        }
+        self.memory.shrink_to_fit();
+        Ok(())
+    }
+
+    /// The ids of a range, cut at the end.
+    ///
+    /// # Errors
+    /// Those of the storage.
+    pub fn read(&self, range: Range<usize>) -> Result<Cow<'_, [u32]>> {
+        let range = range.start.min(self.len())..range.end.min(self.len());
+        let (Some(storage), true) = (&self.storage, range.start < self.stored) else {
+            let in_memory = range.start.saturating_sub(self.stored)..range.end.saturating_sub(self.stored);
+            return Ok(Cow::Borrowed(self.memory.get(in_memory).unwrap_or_default()));
+        };
+        let from_storage = range.start..range.end.min(self.stored);
+        let mut bytes = vec![0; from_storage.len() * size_of::<u32>()];
+        storage.read_at(self.base + from_storage.start as u64 * size_of::<u32>() as u64, &mut bytes)?;
+        let mut ids: Vec<u32> = bytes.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
+        let rest = range.end.saturating_sub(self.stored);
+        ids.extend_from_slice(self.memory.get(..rest).unwrap_or_default());
+        Ok(Cow::Owned(ids))
+    }
+}
+
+/// An example in the store.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry {
+    start: u64,
+    length: u32,
+    /// Index of its row among the rows of all files, and whether it is a document.
+    row: u32,
+    /// Index of the first target that is learned.
+    first: u32,
+    /// Targets that are learned.
+    learned: u32,
+}
+
+/// Marks the row of a document.
+const DOCUMENT: u32 = 1 << 31;
+
+impl Entry {
+    /// Tokens.
+    pub fn len(&self) -> usize {
+        self.length as usize
+    }
+
+    /// Pairs of an input and a target.
+    pub fn pairs(&self) -> usize {
+        self.len().saturating_sub(1)
+    }
+
+    /// Whether one of the targets from `start`, `seq_len` of them, is learned. All of a document are.
+    pub fn teaches(&self, start: usize, seq_len: usize) -> bool {
+        let learned = self.learned > 0 && start < self.pairs() && seq_len > 0;
+        learned && (self.document() || (self.first as usize) <= start.saturating_add(seq_len))
+    }
+
+    /// Targets that are learned.
+    pub fn learned(&self) -> usize {
+        self.learned as usize
+    }
+
+    pub fn row(&self) -> u32 {
+        self.row & !DOCUMENT
+    }
+
+    /// Whether it is a document, which may go into several sequences.
+    pub fn document(&self) -> bool {
+        self.row & DOCUMENT != 0
+    }
+
+    /// Where its tokens from `start`, `pairs` + 1 of them, are in the store.
+    pub fn range(&self, start: usize, pairs: usize) -> Range<usize> {
+        let first = self.start as usize + start;
+        first..first + pairs.saturating_add(1).min(self.len().saturating_sub(start))
+    }
+}
+
+/// Examples one after the other.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ExampleStore {
+    pub entries: Vec<Entry>,
+    pub tokens: TokenStore,
+}
+
+impl ExampleStore {
+    /// Appends an example of the row `row`.
+    ///
+    /// # Errors
+    /// Those of the storage, and more rows or tokens than can be counted.
+    pub fn push(&mut self, example: &Example, row: u32) -> Result<()> {
+        let targets = || example.counted.iter().enumerate().skip(1).filter(|(_, counted)| **counted);
+        let length = u32::try_from(example.ids.len()).ok().filter(|_| row < DOCUMENT);
+        let Some(length) = length else {
+            return Err(Error::DataTokens { reason: "expected fewer than 2^31 rows, each of fewer than 2^32 tokens".to_owned() });
+        };
+        let first = targets().next().map_or(0, |(index, _)| index as u32);
+        let row = if example.document { row | DOCUMENT } else { row };
+        self.entries.push(Entry { start: self.tokens.len() as u64, length, row, first, learned: targets().count() as u32 });
+        self.tokens.extend(example.ids.iter().zip(&example.counted).map(|(id, counted)| if *counted { id | LEARNED } else { *id }))
+    }
+}

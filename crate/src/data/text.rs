@@ -1,0 +1,244 @@
+//! The text of a data file, decoded piece by piece.
+
+use std::io::{self, Read};
+
+use super::source::{DataSource, unreadable};
+use crate::error::{Error, Refusal, Result, word};
+
+/// Bytes that are read at once.
+const READ_BYTES: usize = 256 << 10;
+
+#[derive(Debug, Clone, Copy)]
+enum Encoding {
+    Utf8,
+    /// UTF-16, and how its units are read.
+    Utf16(fn([u8; 2]) -> u16),
+}
+
+/// Reads a file of UTF-8 without its mark, or of UTF-16 that begins with one.
+pub(super) struct TextReader<'a> {
+    inner: Box<dyn Read + 'a>,
+    name: &'a str,
+    /// The file is the beginning of a longer one, whose end may lie within a character.
+    partial: bool,
+    encoding: Encoding,
+    /// Bytes that are not decoded yet.
+    raw: Vec<u8>,
+    /// Bytes of the file before `raw`.
+    offset: usize,
+    ended: bool,
+    text: String,
+    /// Bytes of `text` that were taken.
+    taken: usize,
+    position: u64,
+    line: usize,
+}
+
+impl<'a> TextReader<'a> {
+    /// Opens a file.
+    ///
+    /// # Errors
+    /// `data.gzip` and `data.parquet` for files that a person has to unpack or convert first; then, on the way, `data.encoding` with the first
+    /// bad byte, and those of the file.
+    pub fn open(source: &'a dyn DataSource, partial: bool) -> Result<Self> {
+        let (name, text, raw) = (source.name(), String::new(), Vec::new());
+        let (encoding, inner) = (Encoding::Utf8, source.open()?);
+        let mut reader = Self { inner, name, partial, encoding, raw, offset: 0, ended: false, text, taken: 0, position: 0, line: 1 };
+        reader.read_more()?;
+        reader.begin()?;
+        Ok(reader)
+    }
+
+    fn begin(&mut self) -> Result<()> {
+        let refuse = |word| Refusal::new(word).of(self.name);
+        let mark = match self.raw.as_slice() {
+            [0x1f, 0x8b, ..] => return Err(refuse(word!("data.gzip")).found("a gzip file").hint("unpack it: gunzip").into()),
+            [b'P', b'A', b'R', b'1', ..] => {
+                let hint = "convert it: python -c \"import pandas; pandas.read_parquet('a.parquet').to_json('a.jsonl', orient='records', lines=True)\"";
+                return Err(refuse(word!("data.parquet"))
+                    .found("a Parquet file")
+                    .expected("text, JSON, CSV or token ids")
+                    .hint(hint)
+                    .into());
+            }
+            [0xef, 0xbb, 0xbf, ..] => 3,
+            [0xff, 0xfe, ..] => {
+                self.encoding = Encoding::Utf16(u16::from_le_bytes);
+                2
+            }
+            [0xfe, 0xff, ..] => {
+                self.encoding = Encoding::Utf16(u16::from_be_bytes);
+                2
+            }
+            _ => 0,
+        };
+        self.raw.drain(..mark);
+        self.offset = mark;
+        Ok(())
+    }
+
+    /// Reads until there are more bytes, or no more.
+    fn read_more(&mut self) -> Result<()> {
+        let more = (&mut self.inner).take(READ_BYTES as u64).read_to_end(&mut self.raw);
+        self.ended = more.map_err(|error| unreadable(error, self.name))? == 0;
+        Ok(())
+    }
+
+    /// The text that is decoded and not taken; empty at the end.
+    pub fn fill(&mut self) -> Result<&str> {
+        self.load()?;
+        Ok(self.text.get(self.taken..).unwrap_or_default())
+    }
+
+    /// Decodes more if everything was taken.
+    fn load(&mut self) -> Result<()> {
+        while self.taken == self.text.len() && !(self.ended && self.raw.is_empty()) {
+            self.text.clear();
+            self.taken = 0;
+            self.decode()?;
+            if !self.ended {
+                self.read_more()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Decodes the whole characters of `raw`.
+    fn decode(&mut self) -> Result<()> {
+        let decoded = match self.encoding {
+            Encoding::Utf8 => utf8(&self.raw, &mut self.text),
+            Encoding::Utf16(unit) => utf16(&self.raw, unit, &mut self.text),
+        };
+        let done = match decoded {
+            Decoded::All => self.raw.len(),
+            // The rest of the character is in what follows.
+            Decoded::Cut(at) if !self.ended => at,
+            Decoded::Cut(_) if self.partial => self.raw.len(),
+            Decoded::Cut(at) | Decoded::Bad(at) => {
+                return Err(Error::DataEncoding { file: self.name.to_owned(), byte_offset: self.offset + at });
+            }
+        };
+        self.raw.drain(..done);
+        self.offset += done;
+        Ok(())
+    }
+
+    /// Marks `count` bytes of what [`Self::fill`] gave as taken.
+    pub fn take(&mut self, count: usize) {
+        let taken = self.text.as_bytes().get(self.taken..self.taken + count).unwrap_or_default();
+        self.line += taken.iter().filter(|byte| **byte == b'\n').count();
+        self.position += count as u64;
+        self.taken += count;
+    }
+
+    /// Skips white space. → the byte after it; `None` at the end.
+    pub fn skip_blank(&mut self) -> Result<Option<u8>> {
+        loop {
+            let text = self.fill()?;
+            let rest = text.trim_start();
+            let (blank, next, ended) = (text.len() - rest.len(), rest.bytes().next(), text.is_empty());
+            self.take(blank);
+            if next.is_some() || ended {
+                return Ok(next);
+            }
+        }
+    }
+
+    /// Takes everything up to the byte `position` of the decoded text.
+    pub fn skip_to(&mut self, position: u64) -> Result<()> {
+        while self.position < position {
+            let ahead = usize::try_from(position - self.position).unwrap_or(usize::MAX);
+            let count = self.fill()?.len().min(ahead);
+            if count == 0 {
+                break;
+            }
+            self.take(count);
+        }
+        Ok(())
+    }
+
+    /// Appends the next line to `line`, without its end; of one that is longer than `most` bytes only its beginning. → its length; `None` at the
+    /// end.
+    pub fn read_line(&mut self, line: &mut String, most: usize) -> Result<Option<usize>> {
+        let (mut length, mut any) = (0, false);
+        loop {
+            let text = self.fill()?;
+            if text.is_empty() {
+                break;
+            }
+            any = true;
+            let (part, taken) = text.split_once('\n').map_or((text, text.len()), |(part, _)| (part, part.len() + 1));
+            if length <= most {
+                line.push_str(part);
+            }
+            length += part.len();
+            let ends = taken > part.len();
+            self.take(taken);
+            if ends {
+                break;
+            }
+        }
+        if line.ends_with('\r') {
+            line.pop();
+        }
+        Ok(any.then_some(length))
+    }
+
+    /// Bytes of the decoded text that were taken.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// The line at which the next byte is, from 1.
+    pub fn line(&self) -> usize {
+        self.line
+    }
+}
+
+impl Read for TextReader<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.load().map_err(io::Error::other)?;
+        let text = self.text.as_bytes().get(self.taken..).unwrap_or_default();
+        let count = text.len().min(buf.len());
+        if let (Some(to), Some(from)) = (buf.get_mut(..count), text.get(..count)) {
+            to.copy_from_slice(from);
+        }
+        self.take(count);
+        Ok(count)
+    }
+}
+
+/// How far bytes were decoded.
+enum Decoded {
+    All,
+    /// A character is cut at this byte.
+    Cut(usize),
+    /// No text begins at this byte.
+    Bad(usize),
+}
+
+fn utf8(bytes: &[u8], text: &mut String) -> Decoded {
+    let error = match std::str::from_utf8(bytes) {
+        Ok(all) => {
+            text.push_str(all);
+            return Decoded::All;
+        }
+        Err(error) => error,
+    };
+    let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
+    text.push_str(std::str::from_utf8(valid).unwrap_or_default());
+    if error.error_len().is_none() { Decoded::Cut(valid.len()) } else { Decoded::Bad(valid.len()) }
+}
+
+fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16, text: &mut String) -> Decoded {
+    let (pairs, rest) = bytes.as_chunks::<2>();
+    let mut at = 0;
+    for decoded in char::decode_utf16(pairs.iter().map(|pair| unit(*pair))) {
+        let Ok(c) = decoded else {
+            return if at + 2 >= 2 * pairs.len() { Decoded::Cut(at) } else { Decoded::Bad(at) };
+        };
+        at += 2 * c.len_utf16();
+        text.push(c);
+    }
+    if rest.is_empty() { Decoded::All } else { Decoded::Cut(at) }
+}

@@ -1,0 +1,106 @@
+/** Training data as the core reads them: range by range, so that large files are never in memory as a whole. */
+import { escaped, fault } from '../protocol/errors.js';
+import type { DataSpec, SourceSpec } from '../protocol/protocol.js';
+import type { OnProgress } from '../protocol/reports.js';
+import { checkWhole } from '../protocol/whole.js';
+import { blobSource, openSources } from './sources.js';
+import { tokenStorage } from './storage/tokens.js';
+import type { TokenStorage } from './storage/tokens.js';
+import type { JsSource } from './wasm.js';
+
+/** The data of a run, and where tokens are that are too many for memory. */
+export interface RunData {
+  files: JsSource[];
+  validation: JsSource[];
+  storage: TokenStorage | undefined;
+}
+
+/** Data of fewer bytes have tokens that fit into memory. */
+const SMALL_BYTES = 8 << 20;
+const GZIP = '31,139';
+const PARQUET = '80,65,82,49';
+
+/** Opens data: files of gzip are unpacked, those of Parquet become JSON lines. */
+export async function openData({ files, validation }: DataSpec, signal: AbortSignal, onProgress: OnProgress): Promise<RunData> {
+  return withStorage({ files: await opened(files, signal, onProgress), validation: await opened(validation, signal, onProgress) });
+}
+
+/** These data with storage for their tokens, if they may need it. */
+export async function withStorage(data: Omit<RunData, 'storage'>): Promise<RunData> {
+  const all = [...data.files, ...data.validation];
+  const size = all.reduce((sum, file) => sum + file.size, 0);
+  const storage = size > SMALL_BYTES ? await tokenStorage() : undefined;
+  if (storage === undefined) for (const { name } of all.slice(0, 1)) checkWhole(name, size);
+  return { ...data, storage };
+}
+
+/** A file in the data that a run keeps. */
+export interface KeptData {
+  name: string;
+  bytes: number;
+  validation: boolean;
+}
+
+export const keptOf = ({ files, validation }: RunData): KeptData[] =>
+  [...files.map((file) => ({ file, validation: false })), ...validation.map((file) => ({ file, validation: true }))].map(({ file, ...of }) => ({ name: file.name, bytes: file.size, ...of }));
+
+/** The files in the bytes that a run has kept. */
+export function dataIn(kept: Blob, list: readonly KeptData[]): Promise<RunData> {
+  let at = 0;
+  const sources = list.map(({ name, bytes, validation }) => {
+    at += bytes;
+    return { validation, source: blobSource(name, kept.slice(at - bytes, at)) };
+  });
+  const of = (wanted: boolean): JsSource[] => sources.filter(({ validation }) => validation === wanted).map(({ source }) => source);
+  return withStorage({ files: of(false), validation: of(true) });
+}
+
+async function opened(specs: SourceSpec[], signal: AbortSignal, onProgress: OnProgress): Promise<JsSource[]> {
+  const sources = await openSources(specs, signal, onProgress);
+  return Promise.all(sources.map((source) => readable(source, signal)));
+}
+
+async function readable(source: JsSource, signal: AbortSignal): Promise<JsSource> {
+  const beginning = source.read(0, Math.min(4, source.size)).join();
+  if (beginning.startsWith(GZIP)) return unpacked(source, signal);
+  if (beginning === PARQUET) return fromParquet(source, signal);
+  return source;
+}
+
+/** The file that is in one of gzip; it keeps its name without the end. */
+async function unpacked(source: JsSource, signal: AbortSignal): Promise<JsSource> {
+  try {
+    const stream = streamOf(source).pipeThrough(new DecompressionStream('gzip'), { signal });
+    return blobSource(source.name.replace(/\.gz$/i, ''), await new Response(stream).blob());
+  } catch (thrown) {
+    signal.throwIfAborted();
+    throw fault('data.gzip', `${escaped(source.name)} is not a whole file of gzip: ${reasonOf(thrown)}. Pack it again, or give it unpacked.`, { path: source.name }, thrown);
+  }
+}
+
+/** The rows of a file of Parquet as JSON lines. What reads them is a file of its own, which is loaded for them alone. */
+async function fromParquet(source: JsSource, signal: AbortSignal): Promise<JsSource> {
+  try {
+    const { jsonLines } = await import('./parquet.js');
+    return blobSource(source.name.replace(/\.parquet$/i, '.jsonl'), await jsonLines(source, signal));
+  } catch (thrown) {
+    signal.throwIfAborted();
+    throw fault('data.parquet', `${escaped(source.name)} is not a file of Parquet that can be read: ${reasonOf(thrown)}. Convert it to JSON lines.`, { path: source.name }, thrown);
+  }
+}
+
+const reasonOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown));
+
+const PIECE_BYTES = 4 << 20;
+
+function streamOf(source: JsSource): ReadableStream<Uint8Array<ArrayBuffer>> {
+  let at = 0;
+  return new ReadableStream({
+    pull(controller) {
+      const length = Math.min(PIECE_BYTES, source.size - at);
+      if (length === 0) return controller.close();
+      controller.enqueue(source.read(at, length).slice());
+      at += length;
+    },
+  });
+}
