@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::example::Example;
 use crate::config::LossOn;
 use crate::error::{Error, Refusal, Result, word};
-use crate::tokenizer::{Conversation, Rendered, Tokenizer};
+use crate::tokenizer::{Conversation, Rendered, Tokenizer, next_message};
 
 /// A conversation of a row.
 #[derive(Clone)]
@@ -64,6 +64,9 @@ pub(super) fn conversation(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) 
     let chat = Chat { conversation: as_read(&chat.conversation, tokenizer), learned: chat.learned.clone() };
     if loss_on == LossOn::All {
         let text = tokenizer.render_chat(&chat.conversation, false)?.text;
+        let last = chat.learned.len().checked_sub(1).filter(|&at| role(&chat.conversation, at) == "assistant");
+        let last = last.and_then(|at| answer(&chat.conversation, at, tokenizer).ok());
+        let text = ended(text, last.as_ref());
         return Ok((vec![Tokens::of(&text, tokenizer)?.example(std::slice::from_ref(&(0..text.len())))], Rule::Whole));
     }
     let answers: Vec<usize> = (0..chat.learned.len()).filter(|&at| role(&chat.conversation, at) == "assistant").collect();
@@ -80,6 +83,7 @@ pub(super) fn conversation(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) 
         return Ok((vec![Tokens::of(&text, tokenizer)?.example(&spans)], Rule::Marks));
     }
     let found = learned.iter().map(|&at| answer(&chat.conversation, at, tokenizer)).collect::<Result<Vec<Answer>>>()?;
+    let text = ended(text, found.last());
     let whole = Tokens::of(&text, tokenizer)?;
     let spans: Option<Vec<Range<usize>>> = found.iter().map(|answer| answer.in_whole(&whole, tokenizer)).collect();
     if let Some(spans) = spans {
@@ -91,6 +95,11 @@ pub(super) fn conversation(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) 
         Ok(alone.example(std::slice::from_ref(&(answer.span.start..end))))
     };
     Ok((found.iter().map(alone).collect::<Result<_>>()?, Rule::PerAnswer))
+}
+
+/// The text of a conversation, with the end of its last answer that the template leaves to the next turn.
+fn ended(text: String, last: Option<&Answer>) -> String {
+    last.filter(|last| last.text.starts_with(&text)).map_or(text, |last| last.text.clone())
 }
 
 fn unusable(found: impl Into<String>) -> Error {
@@ -137,6 +146,19 @@ fn answer(conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> Resu
     } else {
         common(&text, &opened?)
     };
+    with_end(text, start, conversation, at, tokenizer)
+}
+
+/// The answer from `start` of a text. Where that has no token that ends a turn, the one that begins the next turn ends it: without one the model
+/// does not learn to stop.
+fn with_end(mut text: String, start: usize, conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> Result<Answer> {
+    let message = conversation.messages.get(at).unwrap_or(&Value::Null);
+    let next = conversation.messages.get(at + 1).cloned().unwrap_or_else(|| next_message(message));
+    let said = text.get(start..).unwrap_or_default();
+    if next["role"] != "assistant" && Tokens::of(said, tokenizer)?.turn_end(&(0..said.len()), tokenizer).is_none() {
+        let closing = tokenizer.closing(&conversation.first(at + 1), &text, &next).or_else(|| tokenizer.closing_of(message, &next));
+        text.extend(closing.map(|(_, closing)| closing));
+    }
     Ok(Answer { span: start..text.len(), text })
 }
 
@@ -220,12 +242,18 @@ impl<'a> Tokens<'a> {
         line.max(token).max(common(self.text, before)).min(agreed)
     }
 
-    /// The end of the last token that lies in `span` and ends a turn: a base model's turns may end with one that does not end its texts.
+    /// The end of the last token that lies in `span` and ends a turn: a base model's turns may end with one that does not end its texts. That
+    /// stands at the end of the span, or is the one with which the template ends its turns.
     fn turn_end(&self, span: &Range<usize>, tokenizer: &Tokenizer) -> Option<usize> {
         let inside = |at: &usize| self.starts.get(*at).is_some_and(|&start| span.contains(&start) && self.end(*at) <= span.end);
-        let last =
-            |test: &dyn Fn(u32) -> bool| (0..self.ids.len()).filter(inside).rfind(|&at| self.ids.get(at).is_some_and(|&id| test(id)));
-        last(&|id| tokenizer.eos().contains(&id)).or_else(|| last(&|id| tokenizer.is_special(id))).map(|at| self.end(at))
+        let last = |test: &dyn Fn(u32, usize) -> bool| {
+            let found = (0..self.ids.len()).filter(inside).rfind(|&at| self.ids.get(at).is_some_and(|&id| test(id, self.end(at))));
+            found.map(|at| self.end(at))
+        };
+        let blank_after = |end: usize| self.text.get(end..span.end).is_some_and(|rest| rest.trim().is_empty());
+        last(&|id, _| tokenizer.eos().contains(&id))
+            .or_else(|| last(&|id, end| tokenizer.is_special(id) && blank_after(end)))
+            .or_else(|| tokenizer.turn_end().and_then(|end| last(&|id, _| id == end)))
     }
 
     /// Learns the tokens that begin in one of `spans`.

@@ -97,7 +97,7 @@ impl<'a> Records<'a> {
                 chat.conversation.date = self.account.date(self.settings)?;
                 let (examples, rule) = conversation(&chat, loss_on, tokenizer)?;
                 self.account.chat(rule);
-                self.account.turn_ends(&examples, tokenizer);
+                self.account.turn_ends(&examples, rule, tokenizer);
                 examples
             }
             Record::Completion { prompt, completion: said } => {

@@ -203,12 +203,18 @@ impl Account {
         &self.rules
     }
 
-    /// Notes special tokens that end an answer and no text, as those of a base model.
-    pub fn turn_ends(&mut self, examples: &[Example], tokenizer: &Tokenizer) {
-        for example in examples {
-            let last = example.ids.iter().zip(&example.counted).rfind(|(_, counted)| **counted).map(|(id, _)| *id);
-            let found = last.filter(|id| tokenizer.is_special(*id) && !tokenizer.eos().contains(id) && !self.turn_ends.contains(id));
-            self.turn_ends.extend(found);
+    /// Notes special tokens that end an answer and no text, as those of a base model. Marks may enclose parts of an answer, and where all is
+    /// learned the user's turns count too: there the last token alone ends an answer.
+    pub fn turn_ends(&mut self, examples: &[Example], rule: Rule, tokenizer: &Tokenizer) {
+        for Example { ids, counted, .. } in examples {
+            let last = counted.iter().rposition(|counted| *counted);
+            let each = matches!(rule, Rule::Prefix | Rule::PerAnswer);
+            let ends = |at: &usize| counted.get(*at) == Some(&true) && (Some(*at) == last || each && counted.get(at + 1) != Some(&true));
+            for id in (0..ids.len()).filter(ends).filter_map(|at| ids.get(at)) {
+                if tokenizer.is_special(*id) && !tokenizer.eos().contains(id) && !self.turn_ends.contains(id) {
+                    self.turn_ends.push(*id);
+                }
+            }
         }
     }
 

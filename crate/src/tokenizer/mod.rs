@@ -31,6 +31,7 @@ pub use kind::TokenizerKind;
 pub(crate) use pairs::SAVE_TOKENIZER;
 pub(crate) use parts::TOKENIZER_JSON_SERVES;
 pub use parts::{PartsModel, TokenizerParts};
+pub(crate) use turn::next_message;
 
 const TOKENIZER_FILE: &str = "tokenizer.json";
 const CONFIG_FILE: &str = "tokenizer_config.json";

@@ -1,23 +1,57 @@
 //! Conversations as they are asked for: their messages, and the token that ends a turn.
 
+use std::ops::Range;
+
 use serde_json::{Map, Value, json};
 
-use super::{Conversation, Tokenizer};
+use super::{Conversation, Date, Tokenizer};
 use crate::error::{Error, Fault, Result, shown};
 
 /// An answer whose text no template writes by itself.
 const ANSWER: &str = "answer 7351";
 
 impl Tokenizer {
-    /// The special token that the chat template writes first after an answer: a base model's turns may end with one that does not end its
-    /// texts. `None` without a template, or where it writes none there.
+    /// The special token that ends a turn: the one that the chat template writes first after an answer, or, where it writes none there, the one
+    /// that begins the user's next turn. A base model's turns may end with a token that does not end its texts. `None` without a template, or
+    /// where it writes none there.
     pub fn turn_end(&self) -> Option<u32> {
         self.has_chat_template().then_some(())?;
-        let messages = vec![json!({"role": "user", "content": "question"}), json!({"role": "assistant", "content": ANSWER})];
-        let text = self.render_chat(&Conversation::new(messages), false).ok()?.text;
+        let conversation = probe(json!({"role": "assistant", "content": ANSWER}));
+        let text = self.render_chat(&conversation, false).ok()?.text;
         let end = text.rfind(ANSWER)? + ANSWER.len();
-        let (ids, starts) = self.encode_with_starts(&text).ok()?;
-        ids.into_iter().zip(starts).find(|&(id, start)| start >= end && self.is_special(id)).map(|(id, _)| id)
+        let after = self.first_special(text.get(end..)?).map(|(id, _)| id);
+        after.or_else(|| self.closing(&conversation, &text, &next_message(&Value::Null)).map(|(id, _)| id))
+    }
+
+    /// The special token that begins the turn of the message `next` after a conversation, whose rendering is `text`, with all that stands
+    /// before it, which is white space at most: it ends an answer that has no end of its own.
+    pub(crate) fn closing(&self, conversation: &Conversation, text: &str, next: &Value) -> Option<(u32, String)> {
+        let mut longer = conversation.clone();
+        longer.messages.push(next.clone());
+        let rendered = self.render_chat(&longer, false).ok()?.text;
+        let rest = rendered.strip_prefix(text)?;
+        let (id, range) = self.first_special(rest)?;
+        let blank = rest.get(..range.start)?.trim().is_empty();
+        blank.then(|| rest.get(..range.end).map(|closing| (id, closing.to_owned()))).flatten()
+    }
+
+    /// What [`Self::closing`] finds after an answer of this message, in a conversation that is as short as can be: a template may write an answer
+    /// in another form when another turn follows it.
+    pub(crate) fn closing_of(&self, message: &Value, next: &Value) -> Option<(u32, String)> {
+        let mut answer = json!({"role": "assistant", "content": ANSWER});
+        if let Some(calls) = message.get("tool_calls") {
+            answer["tool_calls"] = calls.clone();
+        }
+        let conversation = probe(answer);
+        let text = self.render_chat(&conversation, false).ok()?.text;
+        self.closing(&conversation, &text, next)
+    }
+
+    /// The first special token of a text, and its bytes.
+    fn first_special(&self, text: &str) -> Option<(u32, Range<usize>)> {
+        let (ids, starts) = self.encode_with_starts(text).ok()?;
+        let at = ids.iter().position(|&id| self.is_special(id))?;
+        Some((*ids.get(at)?, *starts.get(at)?..starts.get(at + 1).copied().unwrap_or(text.len())))
     }
 
     /// Every token that ends a generated text: the ends of a text, and the end of a turn.
@@ -26,6 +60,18 @@ impl Tokenizer {
         stops.extend(self.turn_end().filter(|end| !stops.contains(end)));
         stops
     }
+}
+
+/// A question and its answer. No end of a turn depends on the day.
+fn probe(answer: Value) -> Conversation {
+    let messages = vec![json!({"role": "user", "content": "question"}), answer];
+    Conversation { date: Date::new(2000, 1, 1), ..Conversation::new(messages) }
+}
+
+/// What follows an answer: the result of its first call, or else the user.
+pub(crate) fn next_message(answer: &Value) -> Value {
+    let Some(call) = answer["tool_calls"].get(0) else { return json!({"role": "user", "content": "question"}) };
+    json!({"role": "tool", "content": "result", "tool_call_id": call["id"], "name": call["function"]["name"]})
 }
 
 fn fault(key: String, rule: &str, found: &Value) -> Error {

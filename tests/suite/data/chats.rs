@@ -1,7 +1,7 @@
 //! Rows of chats: what their template writes, and what of it is learned.
 
-use tabtune::config::Form;
-use tabtune::data::{Batch, Dataset};
+use tabtune::config::{DataSettings, Form, LossOn};
+use tabtune::data::{Batch, DataFile, Dataset};
 use tabtune::tokenizer::Tokenizer;
 
 use crate::tokenizer::byte_level;
@@ -20,8 +20,14 @@ fn read(tokenizer: &Tokenizer, data: &Dataset) -> String {
 
 /// The text of the learned tokens of each example that a row gives.
 fn taught(template: &str, row: &serde_json::Value) -> Vec<String> {
-    let tokenizer = with_template(template);
-    let data = Dataset::from_bytes(row.to_string().as_bytes(), Form::Jsonl, &tokenizer, 0.0).unwrap();
+    taught_by(&with_template(template), row)
+}
+
+fn taught_by(tokenizer: &Tokenizer, row: &serde_json::Value) -> Vec<String> {
+    learned_of(tokenizer, &Dataset::from_bytes(row.to_string().as_bytes(), Form::Jsonl, tokenizer, 0.0).unwrap())
+}
+
+fn learned_of(tokenizer: &Tokenizer, data: &Dataset) -> Vec<String> {
     let learned = |batch: Batch| {
         let ids: Vec<u32> = batch.targets.iter().filter(|&&id| id >= 0).map(|&id| id as u32).collect();
         tokenizer.decode(&ids).unwrap()
@@ -126,6 +132,61 @@ fn a_template_that_rewrites_earlier_turns_gives_an_example_for_each_answer() {
     let row = serde_json::json!({"messages": chats["chats"]["thought"]});
     let learned = taught(chats["templates"]["thinking"].as_str().unwrap(), &row);
     assert_eq!(learned, ["<think>\neasy\n</think>\n\n4<|im_end|>", "<think>\nhm\n</think>\n\n6<|im_end|>"]);
+}
+
+/// Turns that nothing ends but the beginning of the next one: `<|im_start|>` begins the user's, `<|endoftext|>` a tool's.
+const BEGINNINGS: &str = "{% for m in messages %}{% if m.role == 'user' %}<|im_start|>{{ m.content }}{% elif m.role == 'tool' %}<|endoftext|>{{ m.content }}\
+    {% else %}|{% if m.thought and loop.last %}({{ m.thought }}){% endif %}{{ m.content }}{% if m.tool_calls %}call{% endif %}{% endif %}{% endfor %}\
+    {% if add_generation_prompt %}|{% endif %}";
+
+#[test]
+fn the_beginning_of_the_next_turn_ends_an_answer_that_has_no_end() {
+    let said = |role: &str, content: &str| serde_json::json!({"role": role, "content": content});
+    let (a, b, c, d) = (said("user", "a"), said("assistant", "b"), said("user", "c"), said("assistant", "d"));
+    let taught = |messages: serde_json::Value| taught(BEGINNINGS, &serde_json::json!({ "messages": messages }));
+    assert_eq!(taught(serde_json::json!([a, b, c, d])), ["b<|im_start|>d<|im_start|>"]);
+    assert_eq!(taught(serde_json::json!([a, b, c])), ["b<|im_start|>"]);
+    // After a call the tool comes next, written or not.
+    let call =
+        serde_json::json!({"role": "assistant", "content": "", "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": {}}}]});
+    assert_eq!(taught(serde_json::json!([a, call, said("tool", "e"), d])), ["call<|endoftext|>d<|im_start|>"]);
+    assert_eq!(taught(serde_json::json!([a, call])), ["call<|endoftext|>"]);
+    // The next turn of the assistant's own is no end.
+    assert_eq!(taught(serde_json::json!([a, b, d])), ["bd<|im_start|>"]);
+    // Another turn would change the answer.
+    let thought = serde_json::json!({"role": "assistant", "content": "b", "thought": "t"});
+    assert_eq!(taught(serde_json::json!([a, thought])), ["(t)b<|im_start|>"]);
+    assert_eq!(taught(serde_json::json!([a, thought, c, thought])), ["(t)b<|im_start|>", "(t)b<|im_start|>"]);
+}
+
+#[test]
+fn a_turn_that_another_ends_is_told_and_ends_generation() {
+    let row = serde_json::json!({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}).to_string();
+    let mut parts = byte_level("qwen2");
+    (parts.chat_template, parts.eos) = (Some(BEGINNINGS.to_owned()), vec![2]);
+    let base = Tokenizer::from_parts(parts).unwrap();
+    assert_eq!((base.turn_end(), base.stops()), (Some(1), vec![2, 1]));
+    let data = Dataset::from_bytes(row.as_bytes(), Form::Jsonl, &base, 0.0).unwrap();
+    assert_eq!(data.turn_ends(), [1]);
+    // All of a text has the end of its last answer too.
+    let settings = DataSettings { form: Some(Form::Jsonl), loss_on: LossOn::All, ..DataSettings::default() };
+    let file = DataFile { name: "rows.jsonl", bytes: row.as_bytes() };
+    let all = Dataset::read(&[file], Ok::<_, tabtune::Error>(&base), &settings).unwrap();
+    assert_eq!(learned_of(&base, &all), ["a|b<|im_start|>"]);
+}
+
+/// A special token inside an answer does not end it: what follows is learned too.
+#[test]
+fn a_special_token_inside_an_answer_is_no_end_of_it() {
+    let mut parts = byte_level("qwen2");
+    parts.eos = vec![2];
+    parts.chat_template = Some(
+        "{% for m in messages %}{{ m.role }}:\n{{ m.content }}\n{% endfor %}{% if add_generation_prompt %}assistant:\n{% endif %}"
+            .to_owned(),
+    );
+    let tokenizer = Tokenizer::from_parts(parts).unwrap();
+    let row = serde_json::json!({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b<|im_start|>c"}]});
+    assert_eq!(taught_by(&tokenizer, &row), ["b<|im_start|>c\n"]);
 }
 
 #[test]

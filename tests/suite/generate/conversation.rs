@@ -30,6 +30,9 @@ fn the_end_of_a_turn_is_the_first_special_token_after_an_answer() {
         ("{% for m in messages %}<|im_start|>{{ m.content }}<|im_end|>{% endfor %}<|im_start|>", Some(TURN)),
         // Nothing but the next turn ends one.
         ("{% for m in messages %}<|im_start|>{{ m.content }}{% endfor %}<|im_start|>", Some(OPEN)),
+        ("{% for m in messages %}<|im_start|>{{ m.content }}\n{% endfor %}", Some(OPEN)),
+        // What the next message says is no end of a turn.
+        ("{% for m in messages %}{{ m.content }}\n{% if loop.index == 3 %}.<|im_start|>{% endif %}{% endfor %}", None),
         ("{% for m in messages %}{{ m.content }}\n{% endfor %}", None),
         ("{% for m in messages %}<|im_start|>{{ m.role }}{% endfor %}", None),
         ("{{ raise_exception('no') }}", None),

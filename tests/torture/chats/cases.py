@@ -27,14 +27,16 @@ BETWEEN = "equal from the generation prompt to the end token"
 SHORTER = "equal from where an answer's own text begins: what the template writes before it is not learned"
 PROMPTED = "each answer from the generation prompt to the end of its turn: the template has no marks"
 ALONE = "one example for each answer: the template rewrites earlier turns"
+TURN = "equal to the template for training, which writes the token that ends the last turn"
+WIDER = "each answer from the generation prompt to its end token: the marks leave out what the prompt lacks, or the token that waits for a tool's result"
 JOINED = "contents of parts as one text: the template reads texts"
 
 # The special tokens of a family, as its published tokenizer_config.json has them: first the beginning, or none, then the ends of which the first is eos.
 SPECIALS = {
     "cohere": [["<BOS_TOKEN>"], ["<|END_OF_TURN_TOKEN|>"]],
     "deepseek": [["<｜begin▁of▁sentence｜>"], ["<｜end▁of▁sentence｜>"]],
-    "gemma4": [["<bos>"], ["<eos>", "<turn|>"]],
-    "diffusion": [["<bos>"], ["<eos>", "<turn|>"]],
+    "gemma4": [["<bos>"], ["<eos>", "<turn|>", "<|tool_response>"]],
+    "diffusion": [["<bos>"], ["<eos>", "<turn|>", "<|tool_response>"]],
     "gemma": [["<bos>"], ["<eos>", "<end_of_turn>"]],
     "glm4": [[], ["<|endoftext|>", "<|user|>", "<|observation|>"]],
     "gptoss": [["<|startoftext|>"], ["<|return|>", "<|endoftext|>", "<|call|>"]],
@@ -187,6 +189,25 @@ def common(a, b):
     return next((n for n, (c, d) in enumerate(zip(a, b)) if c != d), min(len(a), len(b)))
 
 
+def closing(family, row, at, text):
+    """The special token with which the turn after the answer `at` begins, where `text`, which ends with the answer, has none that ends it."""
+    message = row["messages"][at]
+    call = (message.get("tool_calls") or [{}])[0]
+    after = row["messages"][at + 1] if at + 1 < len(row["messages"]) else \
+        said("tool", "result", tool_call_id=call["id"], name=call["function"]["name"]) if call else said("user", "question")
+    if after["role"] == "assistant":
+        return ""
+    # Another turn may change an answer: then that of a short conversation tells.
+    short = [said("user", "question"), said("assistant", "answer", **({"tool_calls": [call]} if call else {}))]
+    for messages, text in ((row["messages"][:at + 1], text), (short, family.rendered(row, short)[0])):
+        longer = text and family.rendered(row, [*messages, after])[0]
+        if longer and longer.startswith(text):
+            found = re.match(r"\s*(?:" + "|".join(map(re.escape, family.added)) + ")", longer[len(text):])
+            if found:
+                return found.group()
+    return ""
+
+
 def by_prompts(family, row):
     """Each answer's text, with all before it, and its span: from the end of the generation prompt to the end of its turn; none where that cannot be told."""
     found = []
@@ -222,6 +243,8 @@ def by_prompts(family, row):
             if changed is None:
                 return None
             start = common(text, changed)
+        if not re.search("|".join(map(re.escape, family.ends)), text[start:]):
+            text += closing(family, row, at, text)
         found.append((text, (start, len(text))))
     return found
 
@@ -247,6 +270,12 @@ def within(family, text, whole, spans):
     return len(whole) == len(spans) and all(map(has_all, whole, spans))
 
 
+def beyond(family, text, whole, marks):
+    """Whether each answer has its marks, and after them an end token at most."""
+    return len(whole) == len(marks) and all(
+        answer[0] <= marked[0] and text[marked[1]:answer[1]] in ["", *family.ends] and marked[1] <= answer[1] for answer, marked in zip(whole, marks))
+
+
 def digest(examples):
     hashed = hashlib.sha256()
     for ids, mask in examples:
@@ -259,12 +288,15 @@ def expected_of(family, row, variant):
     text, counted = family.rendered(row)
     if text is None:
         return None, counted
-    spans = None
+    spans, base = None, text
     if re.search(r"\{%-?\s*generation", family.template):
         spans = spans_of(counted)
     elif variant:
         other, marks = family.rendered(row, template=variant)
-        spans = carried(text, other, marks) if other else None
+        if other and other.startswith(text) and other[len(text):] in family.added:
+            spans, base = spans_of(marks), other
+        else:
+            spans = carried(text, other, marks) if other else None
     prompt = family.rendered(row, [said("user", "x")], True)[0] or ""
     answers = by_prompts(family, row)
     rules = {}
@@ -275,12 +307,16 @@ def expected_of(family, row, variant):
 
     if spans is not None:
         for name, at_prompt, at_end in ((EQUAL, False, False), (TO_THE_END, False, True), (AFTER_THE_PROMPT, True, False), (BETWEEN, True, True)):
-            rule(name, (text, family.cut(text, spans, prompt, at_prompt, at_end)))
-    whole = in_whole(family, text, answers) if answers else None
-    if whole and spans is not None and within(family, text, whole, spans):
-        rule(SHORTER, (text, whole))
+            rule(name if base is text else TURN, (base, family.cut(base, spans, prompt, at_prompt, at_end)))
+    # An answer at the end may have the token that begins the next turn.
+    closed = answers[-1][0] if answers and answers[-1][0].startswith(text) else text
+    whole = in_whole(family, closed, answers) if answers else None
+    if whole and spans is not None and within(family, closed, whole, spans):
+        rule(SHORTER, (closed, whole))
+    elif whole and spans is not None and beyond(family, closed, whole, family.cut(text, spans, prompt, False, True)):
+        rule(WIDER, (closed, whole))
     elif whole and spans is None:
-        rule(PROMPTED, (text, whole))
+        rule(PROMPTED, (closed, whole))
     if answers and not whole:
         rule(ALONE, *((part, in_whole(family, part, [(part, span)])) for part, span in answers))
     return rules, text

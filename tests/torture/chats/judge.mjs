@@ -14,6 +14,8 @@ export const ORDER = [
   'equal after the generation prompt: the header before the answer is not learned',
   'equal from the generation prompt to the end token',
   "equal from where an answer's own text begins: what the template writes before it is not learned",
+  'equal to the template for training, which writes the token that ends the last turn',
+  "each answer from the generation prompt to its end token: the marks leave out what the prompt lacks, or the token that waits for a tool's result",
   'each answer from the generation prompt to the end of its turn: the template has no marks',
   'one example for each answer: the template rewrites earlier turns',
   'contents of parts as one text: the template reads texts',
