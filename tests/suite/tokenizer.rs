@@ -2,6 +2,7 @@
 
 mod dates;
 mod expressions;
+mod frame;
 
 use serde_json::{Value, json};
 use tabtune::tokenizer::{Conversation, PartsModel, Tokenizer, TokenizerKind, TokenizerParts};

@@ -6,6 +6,7 @@ mod chat;
 mod date;
 mod document;
 mod folder;
+mod frame;
 mod jinja;
 mod kind;
 mod pairs;
@@ -56,6 +57,8 @@ pub struct Tokenizer {
     specials: Vec<(&'static str, String)>,
     bos: Vec<u32>,
     prefix: Vec<u32>,
+    /// What `tokenizer_config.json` puts around a text in place of the post-processor.
+    frame: Option<frame::Frame>,
     eos: Vec<u32>,
     pad: Option<u32>,
     template: Option<String>,
@@ -128,7 +131,9 @@ impl Tokenizer {
         let split = if characters.is_some() { split::SplitRule::Whole } else { split::SplitRule::probe(&inner, &vocab) };
         let anchor = ["a", "e", "0"].iter().find_map(|text| inner.encode_fast(*text, false).ok()?.get_ids().last().copied());
         let wrapped = inner.encode_fast("", true).map_err(|e| bad(TOKENIZER_FILE, e))?;
-        let prefix = wrapped.get_ids().iter().copied().take_while(|id| bos.contains(id)).collect();
+        let frame = frame::Frame::stated(config, wrapped.get_ids(), &bos, &eos);
+        let found = || wrapped.get_ids().iter().copied().take_while(|id| bos.contains(id)).collect();
+        let prefix = frame.as_ref().map_or_else(found, |frame| frame.before.clone());
         Ok(Self {
             inner: Arc::new(inner),
             patterns,
@@ -140,6 +145,7 @@ impl Tokenizer {
             specials,
             bos,
             prefix,
+            frame,
             eos,
             pad,
             template,
@@ -169,10 +175,14 @@ impl Tokenizer {
         Ok((self.in_use(ids)?, length))
     }
 
-    /// Ids of `text` as the model expects a prompt: with the special tokens that its post-processor adds (often a beginning-of-text).
+    /// Ids of `text` as the model expects a prompt: with the special tokens that its post-processor adds (often a beginning-of-text), or, for
+    /// tokenizers like Llama's, those of `add_bos_token` and `add_eos_token` in `tokenizer_config.json`.
     pub fn encode_prompt(&self, text: &str) -> Result<Vec<u32>> {
         if self.characters.is_some() {
             return self.encode(text);
+        }
+        if let Some(frame) = &self.frame {
+            return Ok([frame.before.as_slice(), &self.encode(text)?, &frame.after].concat());
         }
         self.patterns.check(text)?;
         self.in_use(self.inner.encode_fast(text, true).map_err(unencodable)?.get_ids().to_vec())
