@@ -2,6 +2,7 @@
 
 mod chats;
 mod forms;
+mod joints;
 mod large;
 mod packing;
 
