@@ -3,6 +3,7 @@
 mod chats;
 mod forms;
 mod joints;
+mod kinds;
 mod large;
 mod packing;
 
