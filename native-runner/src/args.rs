@@ -44,7 +44,7 @@ pub enum Command {
     Train(Box<TrainArgs>),
     /// Show what data are learned as: forms, rows, tokens, lengths, warnings, and the first examples token by token.
     Data(Box<DataCommandArgs>),
-    /// Print the mean loss and perplexity of a text, or of rows.
+    /// Print the mean loss, perplexity and accuracy of a text, or of rows.
     Evaluate(EvaluateArgs),
     /// Tell what a training run needs on the device, by purpose, and within which limits it stays. Opens no device.
     Estimate(Box<EstimateArgs>),

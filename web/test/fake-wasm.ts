@@ -180,7 +180,7 @@ export class Session {
     await called('evaluate', this.progress.step);
     await slices(4, fake.stepMillis / 4);
     const loss = fake.evaluation?.() ?? 1.45 + Math.abs(this.progress.weight);
-    return { loss, perplexity: Math.exp(loss), tokens: 4096 };
+    return { loss, perplexity: Math.exp(loss), accuracy: 0.25, tokens: 4096 };
   }
   generate(prompt: string, optionsJson: string): TokenStream {
     return generated(prompt, optionsJson, this.progress.step);

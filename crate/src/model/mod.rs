@@ -238,6 +238,12 @@ impl Model {
         weight.head_loss(x, targets, rows)
     }
 
+    /// The sum of [`Self::head_loss`], and how many targets are the arg max of all V logits, the lowest id of equal ones, shape [2].
+    pub fn head_evaluation(&self, x: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
+        let (x, weight) = self.body.family().before_head(&self.config, x);
+        weight.head_evaluation(x, targets, rows)
+    }
+
     /// Logits of every position. ids [B·T] → [B·T, V].
     pub fn forward(&self, ids: Tensor<1, Int>, span: Span<'_>) -> Tensor<2> {
         self.head(self.blocks(0..self.config.num_hidden_layers, self.embed(ids, span), span))

@@ -185,6 +185,17 @@ impl Matrix {
         }
     }
 
+    /// The sum of [`Self::head_loss`], and how many targets are the arg max of their logits, the lowest id of equal ones. → [2]
+    pub fn head_evaluation(&self, x: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
+        match self {
+            Self::Dense { weight, .. } => {
+                let weight = weight.beside(&x);
+                ops::head_evaluation(x, weight, targets, rows)
+            }
+            Self::Packed { matrix, .. } => ops::packed_head_evaluation(x, matrix, targets, rows),
+        }
+    }
+
     /// The words of a constant matrix without autodiff, how they lie, and whether it is stored as [out, in] where the layer has [in, out].
     pub fn stored(&self) -> (Tensor<1>, StoredMatrix, bool) {
         match self {

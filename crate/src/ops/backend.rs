@@ -54,6 +54,14 @@ pub trait ModelOps: Backend {
         form: StoredMatrix,
         plan: HeadPlan,
     ) -> FloatTensor<Self>;
+    /// `[Σ loss, number of targets that are the arg max]` of the rows of x under a head of any form; itself not differentiable.
+    fn head_evaluation(
+        x: FloatTensor<Self>,
+        words: FloatTensor<Self>,
+        targets: IntTensor<Self>,
+        form: StoredMatrix,
+        rows: usize,
+    ) -> FloatTensor<Self>;
     /// RMSNorm.
     fn rms_norm(x: FloatTensor<Self>, w: FloatTensor<Self>, eps: f32) -> FloatTensor<Self>;
     /// `x + y`, and its RMSNorm.
@@ -169,6 +177,9 @@ impl<B: Launch> ModelOps for B {
         plan: HeadPlan,
     ) -> FloatTensor<B> {
         head::forward::<B>(x, Weights { words, form }, targets, HeadPlan { needs: [false; 2], ..plan }).0
+    }
+    fn head_evaluation(x: FloatTensor<B>, words: FloatTensor<B>, targets: IntTensor<B>, form: StoredMatrix, rows: usize) -> FloatTensor<B> {
+        head::evaluation::<B>(x, Weights { words, form }, targets, rows)
     }
     fn rms_norm(x: FloatTensor<B>, w: FloatTensor<B>, eps: f32) -> FloatTensor<B> {
         let [y, _] = rms::forward::<B>(x, w, eps);

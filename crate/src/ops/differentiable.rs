@@ -89,6 +89,16 @@ impl<B: Launch, C: CheckpointStrategy> ModelOps for Autodiff<B, C> {
         let (loss, vjp) = head::forward::<B>(x, Weights { words, form }, targets, plan);
         record::<B, C, _, 2>([x_node, words_node], loss, vjp)
     }
+    fn head_evaluation(
+        x: FloatTensor<Self>,
+        words: FloatTensor<Self>,
+        targets: IntTensor<Self>,
+        form: StoredMatrix,
+        rows: usize,
+    ) -> FloatTensor<Self> {
+        let w = Weights { words: words.into_primitive(), form };
+        Self::from_inner(head::evaluation::<B>(x.into_primitive(), w, targets, rows))
+    }
     fn rms_norm(x: FloatTensor<Self>, w: FloatTensor<Self>, eps: f32) -> FloatTensor<Self> {
         let ((x, x_node), (w, w_node)) = (x.into_parts(), w.into_parts());
         let [y, scales] = rms::forward::<B>(x.clone(), w.clone(), eps);

@@ -29,10 +29,10 @@ mod weights;
 pub use attention::{AttentionShape, MAX_HEAD_DIM};
 pub use dropout::{Mask, Moment};
 pub use low_rank::Adapted;
-pub use packed::{PackedMatrix, packed_conv1d, packed_embedding, packed_head_loss, packed_linear};
+pub use packed::{PackedMatrix, packed_conv1d, packed_embedding, packed_head_evaluation, packed_head_loss, packed_linear};
 pub use rope::Positions;
 
-use crate::gpu::Kernels;
+use crate::gpu::{Kernels, StorageType, StoredMatrix};
 
 /// The kernels of all operations.
 pub(crate) const KERNELS: [Kernels; 15] = [
@@ -103,6 +103,14 @@ pub fn embedding_backward(sum: Tensor<2>, ids: Tensor<1, Int>, dy: Tensor<2>) ->
 pub fn head_loss(x: Tensor<2>, w: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
     let plan = HeadPlan { rows: rows.max(1), needs: [x.is_tracked(), w.is_tracked()] };
     Tensor::from_dispatch(Dispatch::head_loss(x.into_dispatch(), w.into_dispatch(), targets.into_dispatch(), plan))
+}
+
+/// `[Σ loss in nats, number of targets that are the arg max of their logits, the lowest id of equal ones] → [2]`, of what [`head_loss`] takes.
+/// Not differentiable.
+pub fn head_evaluation(x: Tensor<2>, w: Tensor<2>, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
+    let [vocab, width] = w.dims();
+    let form = StoredMatrix { storage: StorageType::of(w.dtype()), rows: vocab, columns: width };
+    Tensor::from_dispatch(Dispatch::head_evaluation(x.into_dispatch(), w.into_dispatch(), targets.into_dispatch(), form, rows.max(1)))
 }
 
 /// RMSNorm of the rows of `x [n, C]` with `weight [C]`. For norms of heads, `x` is `[n · heads, H]`.

@@ -98,3 +98,10 @@ pub fn packed_head_loss(x: Tensor<2>, w: &PackedMatrix, targets: Tensor<1, Int>,
     let (x, words, targets) = (x.into_dispatch(), words.into_dispatch(), targets.into_dispatch());
     Tensor::from_dispatch(Dispatch::packed_head_loss(x, words, targets, w.form, plan))
 }
+
+/// What [`head_evaluation`](super::head_evaluation) gives, under a packed head.
+pub fn packed_head_evaluation(x: Tensor<2>, w: &PackedMatrix, targets: Tensor<1, Int>, rows: usize) -> Tensor<1> {
+    let words = w.beside(&x);
+    let (x, words, targets) = (x.into_dispatch(), words.into_dispatch(), targets.into_dispatch());
+    Tensor::from_dispatch(Dispatch::head_evaluation(x, words, targets, w.form, rows.max(1)))
+}

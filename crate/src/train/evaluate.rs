@@ -1,6 +1,6 @@
-//! Mean loss of a model over batches.
+//! Mean loss and accuracy of a model over batches.
 
-use super::loss::loss_sum;
+use super::loss::evaluation_sums;
 use super::report::EvalReport;
 use crate::data::Batch;
 use crate::error::{Error, Refusal, Result, word};
@@ -8,13 +8,16 @@ use crate::gpu::read_f32;
 use crate::interrupt::Interrupt;
 use crate::model::Model;
 
-/// Mean token loss over `batches`, with a pause between them. Refuses batches without a counted target, and a mean that is not finite.
+/// Mean token loss and accuracy over `batches`, with a pause between them. Refuses batches without a counted target, and a mean that is not
+/// finite.
 pub async fn evaluate(model: &Model, batches: impl Iterator<Item = Result<Batch>>, interrupt: &Interrupt) -> Result<EvalReport> {
-    let (mut sum, mut tokens) = (0.0, 0u64);
+    let (mut sum, mut hits, mut tokens) = (0.0, 0.0, 0u64);
     for batch in batches {
         let batch = batch?;
         interrupt.pause().await?;
-        sum += f64::from(read_f32(loss_sum(model, &batch)?).await?[0]);
+        let sums = read_f32(evaluation_sums(model, &batch)?).await?;
+        sum += f64::from(sums[0]);
+        hits += f64::from(sums[1]);
         tokens += batch.counted() as u64;
     }
     if tokens == 0 {
@@ -26,5 +29,5 @@ pub async fn evaluate(model: &Model, batches: impl Iterator<Item = Result<Batch>
         return Err(refusal.found(loss).hint("the weights give no number on these data").into());
     }
     let perplexity = Some(loss.exp()).filter(|perplexity| perplexity.is_finite());
-    Ok(EvalReport { loss, perplexity, perplexity_overflow: perplexity.is_none(), tokens })
+    Ok(EvalReport { loss, perplexity, perplexity_overflow: perplexity.is_none(), accuracy: hits / tokens as f64, tokens })
 }

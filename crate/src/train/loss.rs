@@ -12,13 +12,29 @@ pub(super) const MAX_LOGITS_BYTES: usize = 64 << 20;
 
 /// Sum of the losses of the counted targets of `batch`, in nats. → [1]
 pub fn loss_sum(model: &Model, batch: &Batch) -> Result<Tensor<1>> {
+    let (x, targets) = before_head(model, batch)?;
+    Ok(head_loss_sum(model, x, targets))
+}
+
+/// The same sum, and how many of the targets are the arg max of their logits, the lowest id of equal ones. → [2]
+pub(super) fn evaluation_sums(model: &Model, batch: &Batch) -> Result<Tensor<1>> {
+    let (x, targets) = before_head(model, batch)?;
+    Ok(model.head_evaluation(x, targets, rows_at_once(model)))
+}
+
+/// The last block's output [N, C] and the targets [N] of a batch.
+fn before_head(model: &Model, batch: &Batch) -> Result<(Tensor<2>, Tensor<1, Int>)> {
     let placed = Placed::new(model, batch)?;
     let span = placed.span();
     let x = model.blocks(0..model.config().num_hidden_layers, model.embed(placed.ids.clone(), span), span);
-    Ok(head_loss_sum(model, x, placed.targets))
+    Ok((x, placed.targets))
+}
+
+fn rows_at_once(model: &Model) -> usize {
+    MAX_LOGITS_BYTES / 4 / model.config().vocab_size
 }
 
 /// Sum of the token losses from the last block's output. x [N, C], targets [N] → [1].
 pub fn head_loss_sum(model: &Model, x: Tensor<2>, targets: Tensor<1, Int>) -> Tensor<1> {
-    model.head_loss(x, targets, MAX_LOGITS_BYTES / 4 / model.config().vocab_size)
+    model.head_loss(x, targets, rows_at_once(model))
 }

@@ -39,6 +39,8 @@ pub struct EvalReport {
     /// Whether exp(loss) is beyond f64.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub perplexity_overflow: bool,
+    /// Share of the counted targets that are the arg max of the logits, which greedy generation takes; of equal logits the lowest id is.
+    pub accuracy: f64,
     /// Counted targets.
     pub tokens: u64,
 }

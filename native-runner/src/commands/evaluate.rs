@@ -1,4 +1,4 @@
-//! `tabtune evaluate`: mean loss of a text in windows that do not overlap, or of rows.
+//! `tabtune evaluate`: mean loss and accuracy of a text in windows that do not overlap, or of rows.
 
 use futures_lite::future::block_on;
 use serde_json::json;
@@ -16,7 +16,7 @@ use crate::settings;
 /// Maximum window by default.
 const DEFAULT_WINDOW: usize = 512;
 
-/// Prints mean loss, perplexity and the number of counted tokens.
+/// Prints mean loss, perplexity, accuracy and the number of counted tokens.
 pub fn run(args: &EvaluateArgs, output: &Output) -> Result<Outcome> {
     let bundle = open_apart(&args.model, &args.apart)?;
     let tokenizer = tokenizer_of(&bundle, &args.model)?;
@@ -53,7 +53,8 @@ pub fn run(args: &EvaluateArgs, output: &Output) -> Result<Outcome> {
     let report = block_on(tabtune::train::evaluate(&model, batches, &Interrupt::none()))?;
     output.line(&report, || {
         let perplexity = report.perplexity.map_or_else(|| "beyond the numbers of f64".to_string(), |perplexity| format!("{perplexity:.3}"));
-        format!("loss {:.5} nats, perplexity {perplexity}, over {} tokens", report.loss, report.tokens)
+        let accuracy = 100.0 * report.accuracy;
+        format!("loss {:.5} nats, perplexity {perplexity}, accuracy {accuracy:.2} %, over {} tokens", report.loss, report.tokens)
     })?;
     Ok(Outcome::Good)
 }

@@ -65,3 +65,36 @@ fn cross_entropy_backward_is_softmax_minus_onehot() {
     check(&SHAPES.map(case), 2e-5, ("- hit;", "+ hit;"));
     check(&SHAPES.map(case), 2e-5, ("|| column >= vocab", ""));
 }
+
+/// Logits of a few values, so that several are the largest; a target is the first of them, a later one, or a smaller one.
+#[test]
+fn cross_entropy_hits_are_of_the_first_of_the_largest() {
+    let case = |(n, vocab, parts): (usize, usize, usize)| {
+        let stride = stride(vocab);
+        let logits: Vec<f32> = noise(n * stride, 1).iter().map(|v| (v * 3.0).round()).collect();
+        let largest = |r: usize| {
+            let row = &logits[r * stride..][..vocab];
+            let top = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            (0..vocab).filter(|&c| row[c] == top).collect::<Vec<_>>()
+        };
+        let target = |r: usize| match r % 5 {
+            0 => largest(r)[0] as u32,
+            1 => largest(r)[largest(r).len() - 1] as u32,
+            4 => -100_i32 as u32,
+            _ => (r * 7) as u32 % vocab as u32,
+        };
+        let params = ForwardParams { n: n as u32, vocab: vocab as u32, parts: parts as u32, stride: stride as u32 };
+        let written = [poisoned(n * parts * 2)];
+        let partials = Case::new(&cross_entropy::PARTIALS, [words(&logits)], written, &params, 1).twin().remove(0);
+        let read = [words(&logits), (0..n).map(target).collect(), partials];
+        Case::new(&cross_entropy::HITS, read, [poisoned(2 * n)], &params, n as u32)
+    };
+    let shapes = [(1, 1, 1), (255, 2, 1), (64, 257, 2), (4099, 5, 1), (2, 49_157, 64), (70_000, 3, 1)];
+    check(&shapes.map(case), 0.0, ("select(0u, id, best)", "0u"));
+    check(&shapes.map(case), 0.0, ("counts && own == top", "counts"));
+    // What is asserted of the twin itself: the first of the largest is a hit, a later one is none.
+    let twin = case((4099, 5, 1)).twin().remove(0);
+    let hit = |r: usize| f32::from_bits(twin[2 * r]);
+    assert!((0..4099).step_by(5).all(|r| hit(r) == 1.0) && (1..4099).step_by(5).any(|r| hit(r) == 0.0));
+    assert!((4..4099).step_by(5).all(|r| [hit(r), f32::from_bits(twin[2 * r + 1])] == [0.0; 2]));
+}

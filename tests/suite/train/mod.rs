@@ -3,3 +3,4 @@
 mod account;
 mod blocks;
 mod blocks_resumed;
+mod evaluation;

@@ -47,7 +47,7 @@ export class Figures {
     this.#draw();
   }
 
-  evaluation({ loss }: EvalReport, step: number): void {
+  evaluation({ loss }: Pick<EvalReport, 'loss'>, step: number): void {
     this.#evaluations.push({ step, loss });
     this.#draw();
   }

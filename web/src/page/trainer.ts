@@ -173,7 +173,7 @@ export class Trainer extends EventTarget {
     return this.#link.call('schedule.preview', planned(steps, stride));
   }
 
-  /** Mean loss and perplexity over the validation part of the data. */
+  /** Mean loss, perplexity and accuracy over the validation part of the data. */
   async evaluate(options: { maxBatches?: number | undefined; signal?: AbortSignal | undefined } = {}): Promise<EvalReport> {
     const { maxBatches, signal } = optionsOf(options, 'the evaluation', ['maxBatches', 'signal']);
     if (maxBatches !== undefined) naturalNumber(maxBatches, 'maxBatches');

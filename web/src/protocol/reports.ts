@@ -227,7 +227,8 @@ const historyFields = {
   step: stepFields,
   /** `end`: of samples of earlier versions it is not known. */
   sample: { step: count, prompt: text, text, end: optional(sampleEnd) },
-  eval: { step: count, ...evaluationFields },
+  /** `accuracy`: of evaluations of earlier versions it is not known. */
+  eval: { step: count, ...evaluationFields, accuracy: optional(number) },
 };
 /** The history that is kept with a run's state: steps, evaluations and samples. */
 export const historyEntry = variant('type', historyFields);

@@ -11,12 +11,12 @@ use crate::gpu::{Kernels, Words, groups_of_64};
 const PART: usize = 256;
 
 /// The kernels of this file.
-pub(crate) static KERNELS: Kernels = &[&PARTIALS.all(), &FORWARD.all(), &BACKWARD.all(), &LOSS_SUM.all()];
+pub(crate) static KERNELS: Kernels = &[&PARTIALS.all(), &FORWARD.all(), &BACKWARD.all(), &HITS.all(), &LOSS_SUM.all()];
 
 crate::kernel! {
     /// Maximum and sum of exponentials of parts of each row.
     pub PARTIALS = "cross_entropy_partials" [64], (logits) -> (partials),
-    /// Shapes of the forward passes.
+    /// Shapes of the forward passes and of the hits.
     struct ForwardParams {
         /// Rows.
         n: u32,
@@ -46,6 +46,10 @@ crate::kernel! {
         stride: u32,
     },
     twin backward_twin
+}
+crate::kernel! {
+    /// Whether the target of each row is the arg max of its logits, and whether it counts.
+    pub HITS = "cross_entropy_hits" [64], (logits, targets, partials) -> (hits), ForwardParams, twin hits_twin
 }
 crate::kernel! {
     /// `y = Σ loss`
@@ -100,19 +104,47 @@ fn backward_twin([targets, stats]: [&[u32]; 2], [logits]: [&mut [u32]; 1], p: &B
     }
 }
 
+fn hits_twin([logits, targets, _]: [&[u32]; 3], [hits]: [&mut [u32]; 1], p: &ForwardParams) {
+    let (vocab, stride) = (p.vocab as usize, p.stride as usize);
+    for r in 0..p.n as usize {
+        let row = &logits.floats()[r * stride..][..vocab];
+        let target = usize::try_from(targets.ints()[r]).ok().filter(|&id| id < vocab);
+        let beaten = |id: usize| row.iter().enumerate().any(|(c, &l)| l > row[id] || (l == row[id] && c < id));
+        hits.floats_mut()[2 * r] = f32::from(u8::from(target.is_some_and(|id| !beaten(id))));
+        hits.floats_mut()[2 * r + 1] = f32::from(u8::from(target.is_some()));
+    }
+}
+
 /// Loss and log-sum-exp of each row: logits `[n, V]`, or longer rows that begin with them, targets `[n]` as words → `[n, 2]`
 pub fn stats<B: Launch>(logits: FloatTensor<B>, vocab: usize, targets: FloatTensor<B>) -> FloatTensor<B> {
-    let (n, stride) = rows_columns(&logits.shape());
-    let parts = vocab.div_ceil(PART).clamp(1, 64);
-    let params = ForwardParams { n: n as u32, vocab: vocab as u32, parts: parts as u32, stride: stride as u32 };
-    let partials = B::empty(&logits, [n, parts, 2].into(), DType::F32);
-    let [partials] = B::launch(&PARTIALS, [logits.clone()], [partials], &params, groups_of_64(n * parts));
-    let stats = B::empty(&logits, [n, 2].into(), DType::F32);
-    let [stats] = B::launch(&FORWARD, [logits, targets, partials], [stats], &params, groups_of_64(n));
+    let (partials, params) = partials::<B>(&logits, vocab);
+    let stats = B::empty(&logits, [params.n as usize, 2].into(), DType::F32);
+    let [stats] = B::launch(&FORWARD, [logits, targets, partials], [stats], &params, groups_of_64(params.n as usize));
     stats
 }
 
-/// `Σ loss → [1]`
+fn partials<B: Launch>(logits: &FloatTensor<B>, vocab: usize) -> (FloatTensor<B>, ForwardParams) {
+    let (n, stride) = rows_columns(&logits.shape());
+    let parts = vocab.div_ceil(PART).clamp(1, 64);
+    let params = ForwardParams { n: n as u32, vocab: vocab as u32, parts: parts as u32, stride: stride as u32 };
+    let partials = B::empty(logits, [n, parts, 2].into(), DType::F32);
+    let [partials] = B::launch(&PARTIALS, [logits.clone()], [partials], &params, groups_of_64(n * parts));
+    (partials, params)
+}
+
+/// [`stats`], and `[n, 2]` with 1 for each row whose target is the arg max of its logits, the lowest id of equal ones, and 1 for each whose
+/// target counts, else 0.
+pub fn stats_and_hits<B: Launch>(logits: FloatTensor<B>, vocab: usize, targets: FloatTensor<B>) -> [FloatTensor<B>; 2] {
+    let (partials, params) = partials::<B>(&logits, vocab);
+    let n = params.n as usize;
+    let [stats, hits] = [(); 2].map(|()| B::empty(&logits, [n, 2].into(), DType::F32));
+    let read = [logits, targets, partials];
+    let [stats] = B::launch(&FORWARD, read.clone(), [stats], &params, groups_of_64(n));
+    let [hits] = B::launch(&HITS, read, [hits], &params, params.n);
+    [stats, hits]
+}
+
+/// Sum of the first column of what [`stats`] or [`stats_and_hits`] gives, `→ [1]`
 pub fn sum<B: Launch>(stats: FloatTensor<B>) -> FloatTensor<B> {
     let n = rows_columns(&stats.shape()).0 as u32;
     let y = B::empty(&stats, [1].into(), DType::F32);

@@ -1,6 +1,8 @@
 //! The head fused with cross entropy: logits and their gradient exist for some rows at a time. The loss is the end of the forward pass, so
 //! the gradients of its inputs are computed there and only scaled in the backward pass.
 
+use std::ops::Range;
+
 use burn::backend::TensorMetadata;
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::tensor::Slice;
@@ -53,19 +55,13 @@ pub fn forward<B: Launch>(
     targets: IntTensor<B>,
     plan: HeadPlan,
 ) -> (FloatTensor<B>, HeadLoss<FloatTensor<B>>) {
-    let ((n, width), vocab) = (rows_columns(&x.shape()), w.form.rows);
+    let (n, vocab) = (rows_columns(&x.shape()).0, w.form.rows);
     let (mut losses, mut inputs, mut weight) = (Vec::new(), Vec::new(), None);
     let rows = plan.rows_of_a_run(n);
     for start in (0..n).step_by(rows) {
         let run = start..n.min(start + rows);
         let rows_of_run = run.len();
-        let (part, ids) = if run.len() == n {
-            (x.clone(), targets.clone())
-        } else {
-            let part = B::float_slice(x.clone(), &[Slice::from(run.clone()), Slice::from(0..width)]);
-            (part, B::int_slice(targets.clone(), &[Slice::from(run)]))
-        };
-        let ids = B::ids(ids);
+        let (part, ids) = part::<B>(&x, &targets, run);
         let logits = linear::padded::<B>(part.clone(), w.clone());
         let stats = cross_entropy::stats::<B>(logits.clone(), vocab, ids.clone());
         losses.push(cross_entropy::sum::<B>(stats.clone()));
@@ -87,10 +83,43 @@ pub fn forward<B: Launch>(
             weight = Some(linear::backward_weight::<B>(dy, part, vocab, weight));
         }
     }
-    let joined = |mut parts: Vec<FloatTensor<B>>| if parts.len() > 1 { Some(B::float_cat(parts, 0)) } else { parts.pop() };
-    let loss = joined(losses).expect("a batch has at least one row");
-    let loss = if loss.shape().num_elements() == 1 { loss } else { B::float_sum(loss) };
-    (loss, HeadLoss { dx: joined(inputs), dw: weight })
+    (summed::<B>(losses), HeadLoss { dx: joined::<B>(inputs), dw: weight })
+}
+
+/// `[Σ loss, number of targets that are the arg max of their logits] → [2]` of `x [n, C]` under the head `w [V, C]`, with at most `rows` rows
+/// of logits at once.
+pub fn evaluation<B: Launch>(x: FloatTensor<B>, w: Weights<FloatTensor<B>>, targets: IntTensor<B>, rows: usize) -> FloatTensor<B> {
+    let (n, vocab) = (rows_columns(&x.shape()).0, w.form.rows);
+    let (mut losses, mut hits) = (Vec::new(), Vec::new());
+    let rows = HeadPlan { rows, needs: [false; 2] }.rows_of_a_run(n);
+    for start in (0..n).step_by(rows) {
+        let (part, ids) = part::<B>(&x, &targets, start..n.min(start + rows));
+        let logits = linear::padded::<B>(part, w.clone());
+        let [stats, hit] = cross_entropy::stats_and_hits::<B>(logits, vocab, ids);
+        losses.push(cross_entropy::sum::<B>(stats));
+        hits.push(cross_entropy::sum::<B>(hit));
+    }
+    B::float_cat(vec![summed::<B>(losses), summed::<B>(hits)], 0)
+}
+
+/// The rows `run` of x, and their targets as words.
+fn part<B: Launch>(x: &FloatTensor<B>, targets: &IntTensor<B>, run: Range<usize>) -> (FloatTensor<B>, FloatTensor<B>) {
+    let (n, width) = rows_columns(&x.shape());
+    if run.len() == n {
+        return (x.clone(), B::ids(targets.clone()));
+    }
+    let part = B::float_slice(x.clone(), &[Slice::from(run.clone()), Slice::from(0..width)]);
+    (part, B::ids(B::int_slice(targets.clone(), &[Slice::from(run)])))
+}
+
+fn joined<B: Launch>(mut parts: Vec<FloatTensor<B>>) -> Option<FloatTensor<B>> {
+    if parts.len() > 1 { Some(B::float_cat(parts, 0)) } else { parts.pop() }
+}
+
+/// The sum of at least one tensor `[1]`.
+fn summed<B: Launch>(parts: Vec<FloatTensor<B>>) -> FloatTensor<B> {
+    let sums = joined::<B>(parts).expect("a batch has at least one row");
+    if sums.shape().num_elements() == 1 { sums } else { B::float_sum(sums) }
 }
 
 impl<B: Launch> Vjp<B, 2> for HeadLoss<FloatTensor<B>> {

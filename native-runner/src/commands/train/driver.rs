@@ -7,7 +7,7 @@ use serde_json::json;
 use tabtune::bundle::Evaluation;
 use tabtune::error::Word;
 use tabtune::gpu::profile::KernelTimes;
-use tabtune::train::StepReport;
+use tabtune::train::{EvalReport, StepReport};
 use tabtune::word;
 
 use super::super::{Outcome, profile};
@@ -166,8 +166,10 @@ impl Driver<'_> {
                     .tell_warning(word!("run.evaluation"), &format!("step {step}: the evaluation failed: {error} [{}]", error.code()));
             }
         };
-        let line = json!({ "step": step, "eval_loss": report.loss });
-        self.progress.suspend(|| self.output.line(&line, || format!("step {step}: evaluation loss {:.4}", report.loss)))?;
+        let line = json!({ "step": step, "eval_loss": report.loss, "eval_accuracy": report.accuracy });
+        let EvalReport { loss, accuracy, .. } = report;
+        let text = || format!("step {step}: evaluation loss {loss:.4}, accuracy {:.2} %", 100.0 * accuracy);
+        self.progress.suspend(|| self.output.line(&line, text))?;
         let Some(evaluation) = self.run.trainer.progress().evaluation else { return Ok(()) };
         if let Some(place) = self.place.as_ref().filter(|_| self.saved == Some(step)) {
             place.change_manifest(|saved| tabtune::checkpoint::with_evaluation(saved, evaluation))?;

@@ -26,6 +26,8 @@ export const evaluationFields = {
   perplexity: optional(number),
   /** Whether exp(loss) is beyond f64. */
   perplexityOverflow: optional(flag),
+  /** Share of the counted targets that are the arg max of the logits, which greedy generation takes; of equal logits the lowest id is. */
+  accuracy: number,
   /** Counted targets. */
   tokens: count,
 };

@@ -1,0 +1,105 @@
+//! What an evaluation says of a model: its loss, and how often its arg max is the target.
+
+use burn::tensor::{Int, Tensor};
+use serde_json::json;
+use tabtune::bundle::config_from_hf;
+use tabtune::config::Precision;
+use tabtune::data::{Batch, IGNORE_INDEX};
+use tabtune::device::Device;
+use tabtune::gpu::read_f32;
+use tabtune::interrupt::Interrupt;
+use tabtune::model::{Model, Span};
+use tabtune::train::{evaluate, loss_sum};
+use tabtune_tests::{block_on, devices};
+
+const T: usize = 32;
+
+fn model(vocab: usize, device: &Device) -> Model {
+    let json = json!({
+        "model_type": "llama", "vocab_size": vocab, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
+        "num_attention_heads": 2, "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "tie_word_embeddings": true, "initializer_range": 0.3
+    });
+    block_on(Model::init(&config_from_hf(&json).unwrap(), 5, Precision::F32, &device.inner(), &Interrupt::none())).unwrap()
+}
+
+fn ids(model: &Model, ids: &[i32]) -> Tensor<1, Int> {
+    Tensor::from_ints(ids, model.device())
+}
+
+/// The logits of each position of a batch, and the lowest of the likeliest ids.
+fn argmax(model: &Model, inputs: &[i32], batch_size: usize) -> Vec<i32> {
+    let vocab = model.config().vocab_size;
+    let logits = model.forward(ids(model, inputs), Span::whole(batch_size, inputs.len() / batch_size));
+    let logits = block_on(read_f32(logits)).unwrap();
+    let best = |row: &[f32]| {
+        let first = |best: usize, c: usize| if f64::from(row[c]) > f64::from(row[best]) { c } else { best };
+        (1..vocab).fold(0, first) as i32
+    };
+    logits.chunks(vocab).map(best).collect()
+}
+
+/// Batches of which a third of the targets is what the model would say, a third is another id, and a third does not count.
+fn batches(model: &Model) -> Vec<Batch> {
+    let vocab = model.config().vocab_size as i32;
+    [3usize, 2]
+        .into_iter()
+        .enumerate()
+        .map(|(at, batch_size)| {
+            let inputs: Vec<i32> = (0..(batch_size * T) as i32).map(|i| (i * 37 + i * i + at as i32) % vocab).collect();
+            let said = argmax(model, &inputs, batch_size);
+            let target = |(i, &id): (usize, &i32)| match i % 3 {
+                0 => id,
+                1 => (i as i32 * 11) % vocab,
+                _ => IGNORE_INDEX,
+            };
+            let targets = said.iter().enumerate().map(target).collect();
+            Batch { inputs, targets, batch_size, seq_len: T, document_starts: None }
+        })
+        .collect()
+}
+
+/// 300 rows of logits fill one run of the head, 3 million do not: there the sums of several runs are added.
+#[test]
+fn accuracy_is_the_share_of_targets_that_the_arg_max_gives() {
+    for device in devices() {
+        for vocab in [61, 300_000] {
+            let model = model(vocab, &device);
+            let batches = if vocab == 61 { batches(&model) } else { batches(&model).split_off(1) };
+            let (mut hits, mut counted, mut sum) = (0, 0, 0.0);
+            for batch in &batches {
+                let said = argmax(&model, &batch.inputs, batch.batch_size);
+                hits += said.iter().zip(&batch.targets).filter(|(said, target)| said == target).count();
+                counted += batch.counted();
+                sum += f64::from(block_on(read_f32(loss_sum(&model, batch).unwrap())).unwrap()[0]);
+            }
+            assert!(hits * 3 > counted && hits < counted, "{hits} of {counted}");
+            let report = block_on(evaluate(&model, batches.into_iter(), &Interrupt::none())).unwrap();
+            assert_eq!((report.accuracy, report.tokens), (hits as f64 / counted as f64, counted as u64));
+            // The loss has the bits of a training step's.
+            assert_eq!(report.loss, sum / counted as f64);
+        }
+    }
+}
+
+/// A model whose tokens have all the same row: each logit is the same, and the lowest id is the arg max.
+#[test]
+fn of_equal_logits_the_lowest_id_is_the_arg_max() {
+    struct Zeros;
+    impl tabtune::model::ParamMap for Zeros {
+        fn map<const D: usize>(&mut self, _: &str, tensor: Tensor<D>) -> Tensor<D> {
+            tensor.zeros_like()
+        }
+    }
+    for device in devices() {
+        let model = model(61, &device).map(&mut Zeros);
+        let batch = Batch {
+            inputs: vec![7; 8],
+            targets: vec![0, 1, 60, 0, IGNORE_INDEX, 30, 0, 2],
+            batch_size: 1,
+            seq_len: 8,
+            document_starts: None,
+        };
+        let report = block_on(evaluate(&model, std::iter::once(batch), &Interrupt::none())).unwrap();
+        assert_eq!((report.accuracy, report.tokens), (3.0 / 7.0, 7));
+    }
+}
