@@ -120,8 +120,8 @@ pub struct EvaluateArgs {
     pub model: PathBuf,
     #[command(flatten)]
     pub data: DataArgs,
-    /// Tokens of one window; every position but a window's first counts [default: the model's context, at most 512]. Of rows as many tokens
-    /// are read [default: all that the model's context holds].
+    /// Tokens of one window of a text; every position but a window's first counts [default: the model's context, at most 512]. Of rows T as of
+    /// a run: so many tokens are read, and what follows each is predicted [default: all that the model's context holds].
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u64).range(2..))]
     pub seq_len: Option<u64>,
     /// Rows that are evaluated at once.

@@ -28,7 +28,9 @@ pub fn run(args: &EvaluateArgs, output: &Output) -> Result<Outcome> {
     }
     dataset.mask_documents(args.document_mask)?;
     let context = bundle.config.max_position_embeddings;
-    let given = args.seq_len.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
+    // Of rows as many tokens are read as by a run of this `seq_len`, and the one after them is predicted too.
+    let next = usize::from(dataset.has_examples());
+    let given = args.seq_len.map(|n| usize::try_from(n).unwrap_or(usize::MAX).saturating_add(next));
     let most = args.max_tokens.map(|n| usize::try_from(n).unwrap_or(usize::MAX));
     let default = if dataset.has_examples() { context + 1 } else { context.min(DEFAULT_WINDOW) };
     let window = given.unwrap_or(default);

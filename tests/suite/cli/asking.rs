@@ -152,3 +152,34 @@ fn ids_give_the_text_back_and_those_of_no_token_are_refused() {
     let (code, message) = refuse(&[&back[..], &[given[0], "4096"]].concat());
     assert!(code == "model.token-range" && message.contains("4096 at position 1"), "{code} {message}");
 }
+
+/// The rows that a run evaluates on have the same loss by `evaluate`, bit for bit, with the same T and B: long rows are cut at the same place.
+#[test]
+fn the_loss_of_a_runs_validation_is_that_of_an_evaluation() {
+    let place = folder("evaluate-rows");
+    let (config, _) = tiny(&place);
+    let row = |at: usize, words: usize| {
+        let said: Vec<&str> = POEM.split_whitespace().cycle().skip(at).take(words).collect();
+        json!({ "prompt": format!("{}: ", said[0]), "completion": said[1..].join(" ") }).to_string()
+    };
+    let rows = |from: usize, count: usize| (from..from + count).map(|at| row(at, 3 + at % 7)).collect::<Vec<_>>().join("\n");
+    let (data, held) = (write(&place, "rows.jsonl", rows(0, 24)), write(&place, "held.jsonl", rows(5, 9)));
+    for (device, precision) in [("cpu", "f32"), ("cpu", "bf16"), ("wgpu", "f32"), ("wgpu", "bf16")] {
+        if device == "wgpu" && tabtune_tests::gpu().is_none() {
+            continue;
+        }
+        let run = text(&place.join(format!("run-{device}-{precision}")));
+        let mut train = vec!["train", "--config", &config, "--data", &data, "--validation-data", &held, "--device", device, "--out", &run];
+        train.extend(["--steps", "3", "--batch-size", "4", "--seq-len", "20", "--learning-rate", "0.01", "--precision", precision]);
+        train.extend(["--eval-every", "3"]);
+        let of_run = succeed(&train).with("eval_loss")[0].clone();
+        let evaluate = |more: &[&str]| {
+            let args = ["evaluate", "--model", &run, "--data", &held, "--device", device, "--batch-size", "4"];
+            succeed(&[&args[..], more].concat()).last().clone()
+        };
+        let report = evaluate(&["--seq-len", "20"]);
+        assert_eq!((&report["loss"], &report["accuracy"]), (&of_run["eval_loss"], &of_run["eval_accuracy"]), "{device} {precision}");
+        // Rows are longer: with all of their tokens the loss is another.
+        assert!(evaluate(&[])["tokens"].as_u64() > report["tokens"].as_u64());
+    }
+}
