@@ -134,7 +134,7 @@ test('a text of another script trains by the defaults of the page', async () => 
   const site = await serve();
   sites.push(site);
   const { page, record } = await browser.open(`${site.url}/demo/`);
-  const text = 'Τὸν δὲ προσέφη πολύμητις Ὀδυσσεύς. Все счастливые семьи похожи друг на друга. '.repeat(60);
+  const text = 'Τὸν δὲ προσέφη πολύμητις Ὀδυσσεύς. Все счастливые семьи похожи друг на друга. 吾輩は猫である。名前はまだ無い。 '.repeat(60);
   await page.locator('#data-file').setInputFiles({ name: 'greek.txt', mimeType: 'text/plain', buffer: Buffer.from(text) });
   await page.waitForFunction(() => document.getElementById('prompt').value.startsWith('Τὸν'));
   await page.locator('#s-steps').fill('2');

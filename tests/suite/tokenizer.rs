@@ -7,7 +7,7 @@ mod frame;
 use serde_json::{Value, json};
 use tabtune::tokenizer::{Conversation, PartsModel, Tokenizer, TokenizerKind, TokenizerParts};
 
-fn golden(name: &str) -> Value {
+pub fn golden(name: &str) -> Value {
     let path = format!("{}/golden/{name}.json", env!("CARGO_MANIFEST_DIR"));
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
