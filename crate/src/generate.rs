@@ -1,6 +1,7 @@
 //! Text from a model, one token at a time, with cached keys and values.
 
 mod prefix;
+mod prefix_cache;
 pub mod score;
 
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,7 @@ use crate::random;
 use crate::tokenizer::{Conversation, Tokenizer};
 
 pub use prefix::Prefix;
+pub use prefix_cache::{Loan, PrefixCache};
 
 /// How tokens are chosen. Unknown keys are refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

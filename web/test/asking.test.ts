@@ -20,6 +20,9 @@ async function whole(tokens: AsyncGenerator<SampledToken, SampleEnd | undefined>
   }
 }
 
+const refused = (path: string): object => ({ code: 'BAD_OPTION', detail: { path } });
+const wrong = (value: unknown): never => value as never;
+
 /** The option that a call refuses at once. */
 function pathOf(work: () => unknown): string | undefined {
   try {
@@ -55,12 +58,23 @@ describe.each<[string, () => Promise<(Model | Trainer) & AsyncDisposable>]>([
     expect(tokens).toEqual([{ id: 97, text: 'a', logprob: undefined, rank: undefined, top: [] }, { id: 98, text: 'b', logprob: -0.5, rank: 1, top: [{ id: 98, text: 'b', prob: 0.5 }] }]);
     expect(loss).toBe(0.5);
     await asked.score(MESSAGES, { generation: true });
-    expect(fake.asked).toEqual([{ text: 'ab', options: { top: 1 } }, { conversation: { messages: MESSAGES }, generation: true, options: {} }]);
+    await asked.score([97, 98]);
+    await asked.score(Uint32Array.of(97));
+    const conversation = { conversation: { messages: MESSAGES }, generation: true, options: {} };
+    expect(fake.asked).toEqual([{ text: 'ab', options: { top: 1 } }, conversation, { ids: [97, 98], options: {} }, { ids: [97], options: {} }]);
+  });
+  it('the_base_is_asked_where_it_is_wanted', async () => {
+    await using asked = await open();
+    await whole(asked.chat(MESSAGES, { maxTokens: 2, base: true }));
+    await asked.score('ab', { base: true });
+    expect(fake.asked).toEqual([{ messages: MESSAGES, base: true }, { text: 'ab', options: {}, base: true }]);
+    expect(pathOf(() => asked.chat(MESSAGES, { base: wrong(1) }))).toBe('base');
+    await expect(asked.score('ab', { base: wrong('yes') })).rejects.toMatchObject(refused('base'));
+    await expect(asked.score([97, -1])).rejects.toMatchObject(refused('ids[1]'));
+    await expect(asked.score([97], { tools: [] })).rejects.toMatchObject(refused('tools'));
   });
   it('what_is_no_question_is_refused_by_its_path', async () => {
     await using asked = await open();
-    const refused = (path: string): object => ({ code: 'BAD_OPTION', detail: { path } });
-    const wrong = (value: unknown): never => value as never;
     expect(pathOf(() => asked.chat(wrong('hi')))).toBe('messages');
     expect(pathOf(() => asked.chat([wrong('hi')]))).toBe('messages[0]');
     expect(pathOf(() => asked.chat(MESSAGES, wrong({ tool: [] })))).toBe('tool');

@@ -32,26 +32,26 @@ export function generated(prompt: string, optionsJson: string, skill: number): T
   return new TokenStream(Math.min(max, 400), prompt.length, skill);
 }
 
-export function answered(conversationJson: string, optionsJson: string, skill: number): TokenStream {
-  fake.asked.push(JSON.parse(conversationJson));
+export function answered(conversationJson: string, optionsJson: string, skill: number, base: boolean): TokenStream {
+  fake.asked.push({ ...JSON.parse(conversationJson), ...(base ? { base } : {}) });
   return generated(conversationJson, optionsJson, skill);
 }
 
 /** The first token has no probability, as in the core. */
-export async function scoredAs(requestJson: string): Promise<unknown> {
+export async function scoredAs(requestJson: string, base: boolean): Promise<unknown> {
   await called('score');
-  fake.asked.push(JSON.parse(requestJson));
+  fake.asked.push({ ...JSON.parse(requestJson), ...(base ? { base } : {}) });
   const top = [{ id: 98, text: 'b', prob: 0.5 }];
   return { tokens: [{ id: 97, text: 'a', top: [] }, { id: 98, text: 'b', logprob: -0.5, rank: 1, top }], loss: 0.5 };
 }
 
 /** Weights on the device. */
 export class LoadedModel {
-  chat(conversationJson: string, optionsJson: string): TokenStream {
-    return answered(conversationJson, optionsJson, 0);
+  async chat(conversationJson: string, optionsJson: string, base: boolean): Promise<TokenStream> {
+    return answered(conversationJson, optionsJson, 0, base);
   }
-  score(requestJson: string): Promise<unknown> {
-    return scoredAs(requestJson);
+  score(requestJson: string, base: boolean): Promise<unknown> {
+    return scoredAs(requestJson, base);
   }
   free(): void {
     fake.loaded -= 1;

@@ -185,11 +185,11 @@ export class Session {
   generate(prompt: string, optionsJson: string): TokenStream {
     return generated(prompt, optionsJson, this.progress.step);
   }
-  chat(conversationJson: string, optionsJson: string): TokenStream {
-    return answered(conversationJson, optionsJson, this.progress.step);
+  async chat(conversationJson: string, optionsJson: string, base: boolean): Promise<TokenStream> {
+    return answered(conversationJson, optionsJson, this.progress.step, base);
   }
-  score(requestJson: string): Promise<unknown> {
-    return scoredAs(requestJson);
+  score(requestJson: string, base: boolean): Promise<unknown> {
+    return scoredAs(requestJson, base);
   }
   detokenize(ids: Uint32Array): string {
     return this.model.detokenize(ids);

@@ -1,5 +1,6 @@
 //! The API for the browser's worker. Compiled for wasm only.
 
+mod asked;
 mod data;
 mod error;
 mod exports;

@@ -7,6 +7,7 @@ use serde::Serialize;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
+use super::asked::Reader;
 use super::data::JsData;
 use super::error::{JsResult, thrown};
 use super::exports::{Details, written};
@@ -15,7 +16,7 @@ use super::interrupt::interrupt;
 use super::reports::AdapterInfo;
 use super::settings::train_config;
 use super::source::sources;
-use super::tokens::{LoadedModel, Reader};
+use super::tokens::LoadedModel;
 use super::{device, plain, software};
 use crate::bundle::{Bundle, ModelAssets, OpenOptions, Warning, config_from_hf};
 use crate::checkpoint::Base;
@@ -241,14 +242,14 @@ impl ModelHandle {
 
     async fn reader(&self, device: &Device) -> Result<Reader> {
         let tokenizer = self.tokenizer()?.clone();
-        let Some(bundle) = self.bundle() else {
+        let Some(bundle) = self.bundle().cloned() else {
             return Err(Error::InvalidConfig(vec![Fault::new("model", "one that was opened, or is in training", "a new one")]));
         };
         let storage = if bundle.attached().is_some() { BaseStorage::Stored } else { BaseStorage::F32 };
-        check_inference_limits(bundle, storage, device.info().limits)?;
-        let model = Model::for_inference(bundle, storage, &device.inner(), &interrupt()).await?;
+        check_inference_limits(&bundle, storage, device.info().limits)?;
+        let model = Model::for_inference(&bundle, storage, &device.inner(), &interrupt()).await?;
         model.check_finite()?;
-        Ok(Reader { model, tokenizer })
+        Ok(Reader::new(model, tokenizer, bundle))
     }
 
     /// The model on the device, with its tokenizer and documents.

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::asked::AskedRun;
 use super::interrupt::interrupt;
 use crate::bundle::{Bundle, ModelAssets};
 use crate::checkpoint::Base;
@@ -22,6 +23,8 @@ pub(super) struct Run {
     pub(super) data_name: String,
     /// `Some` while steps are timed.
     pub(super) times: Option<KernelTimes>,
+    /// What answers have left for the next ones.
+    pub(super) asked: AskedRun,
 }
 
 impl Run {
@@ -35,7 +38,7 @@ impl Run {
         trainer.set_interrupt(interrupt());
         trainer.record_steps();
         let files = files.filter(|_| trainer.config().adapter.is_some());
-        Self { trainer, assets, base, files, data_name: data_name.to_string(), times: None }
+        Self { trainer, assets, base, files, data_name: data_name.to_string(), times: None, asked: AskedRun::default() }
     }
 
     /// The model as it is now, to be exported.

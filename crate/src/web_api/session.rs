@@ -18,12 +18,10 @@ use super::run::Run;
 use super::settings::{changed, stepped, strided, train_config, with_ends};
 use super::source::sources;
 use super::stream::FileStream;
-use super::tokens::{Asked, TokenStream, answering, continued, scored};
 use super::{device, plain};
 use crate::bundle::{ModelAssets, VerifyPolicy};
 use crate::checkpoint::{self, Checkpoint, Environment, Origin};
 use crate::error::{Error, Fault, Result};
-use crate::generate::Generator;
 use crate::gpu::profile::{KernelTimes, Profile};
 use crate::schedule;
 use crate::train::{Trainer, check_limits};
@@ -125,6 +123,7 @@ impl Session {
     /// Submits one optimizer step → `Advanced`. In a profile it is waited for.
     pub fn step(&self) -> Promise {
         with_run(self.0.clone(), |mut run| async move {
+            run.asked.clear();
             let profile = run.times.is_some().then(Profile::start);
             let reports = match profile {
                 Some(_) => run.trainer.step().await.map(|report| vec![report]),
@@ -182,30 +181,9 @@ impl Session {
     /// Mean loss over the validation part → `EvalReport`.
     pub fn evaluate(&self, max_batches: Option<u32>) -> Promise {
         with_run(self.0.clone(), move |run| async move {
+            run.asked.clear();
             let report = run.trainer.evaluate(max_batches.map(|n| n as usize)).await;
             (run, report.map_err(thrown).and_then(|report| plain(&report)))
-        })
-    }
-
-    /// Generates text after `prompt`, with the weights at the time of each token.
-    pub fn generate(&self, prompt: &str, options_json: &str) -> JsResult<TokenStream> {
-        self.asked(|run| continued(run.trainer.model(), run.tokenizer()?, prompt, options_json))
-    }
-
-    /// Answers a conversation, as `LoadedModel.chat` does.
-    pub fn chat(&self, conversation_json: &str, options_json: &str) -> JsResult<TokenStream> {
-        self.asked(|run| answering(run.trainer.model(), run.tokenizer()?, conversation_json, options_json))
-    }
-
-    /// `Score`, as of `LoadedModel.score`.
-    pub fn score(&self, request_json: String) -> Promise {
-        with_run(self.0.clone(), move |run| async move {
-            run.trainer.forget_recording();
-            let score = match run.tokenizer() {
-                Ok(tokenizer) => scored(run.trainer.model(), tokenizer, &request_json).await,
-                Err(absent) => Err(absent),
-            };
-            (run, score.map_err(thrown).and_then(|score| plain(&score)))
         })
     }
 
@@ -278,15 +256,6 @@ impl Session {
 }
 
 impl Session {
-    /// Tokens with the weights at the time of each of them.
-    fn asked(&self, start: impl FnOnce(&Run) -> Result<Generator>) -> JsResult<TokenStream> {
-        let generator = self.read(|run| {
-            run.trainer.forget_recording();
-            start(run)
-        })?;
-        Ok(TokenStream::of(Asked::Run(self.0.clone()), generator))
-    }
-
     pub(super) fn read<T>(&self, work: impl FnOnce(&Run) -> Result<T>) -> JsResult<T> {
         let slot = self.0.borrow();
         work(slot.as_ref().ok_or_else(|| thrown(BUSY))?).map_err(thrown)

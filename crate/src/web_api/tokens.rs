@@ -10,6 +10,7 @@ use serde_json::Value;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
+use super::asked::Reader;
 use super::error::{JsResult, thrown};
 use super::interrupt::interrupt;
 use super::plain;
@@ -17,33 +18,42 @@ use super::run::Run;
 use super::session::{BUSY, Session, Slot, with_run};
 use crate::error::{Error, Fault, Result};
 use crate::generate::score::{Score, ScoreConfig, score};
-use crate::generate::{GenerateConfig, GeneratedToken, Generator, Prefix};
+use crate::generate::{GenerateConfig, GeneratedToken, Generator, Loan, PrefixCache};
 use crate::model::Model;
 use crate::tokenizer::{Conversation, Tokenizer};
 
 /// Options of `key` from their JSON.
-pub(super) fn read<T: DeserializeOwned>(key: &str, rule: &str, json: &str) -> Result<T> {
+fn read<T: DeserializeOwned>(key: &str, rule: &str, json: &str) -> Result<T> {
     serde_json::from_str(json).map_err(|error| Error::InvalidConfig(vec![Fault::new(key, rule, error)]))
 }
 
 /// Continues `prompt` by the options of `GenerateConfig`.
-pub(super) fn continued(model: &Model, tokenizer: &Tokenizer, prompt: &str, options_json: &str) -> Result<Generator> {
+fn continued(model: &Model, tokenizer: &Tokenizer, prompt: &str, options_json: &str) -> Result<Generator> {
     let config: GenerateConfig = read("sample", "the keys of GenerateConfig", options_json)?;
     Generator::new(model, tokenizer, prompt, config)
 }
 
-/// Answers a conversation by the options of `GenerateConfig`.
-pub(super) fn answering(model: &Model, tokenizer: &Tokenizer, conversation_json: &str, options_json: &str) -> Result<Generator> {
+/// Answers a conversation by the options of `GenerateConfig`, from what `cache` has of it.
+fn answering(model: &Model, tokenizer: &Tokenizer, cache: &PrefixCache, conversation_json: &str, options_json: &str) -> Result<Answer> {
     let config: GenerateConfig = read("sample", "the keys of GenerateConfig", options_json)?;
     let conversation = Conversation::from_json(&read("messages", "JSON", conversation_json)?)?;
-    Generator::answer(model, tokenizer, &conversation, config, Prefix::default())
+    let (prefix, loan) = cache.take();
+    let generator = Generator::answer(model, tokenizer, &conversation, config, prefix)?;
+    Ok(Answer { generator, loan: Some(loan) })
 }
 
-/// A text or a conversation, and how it is scored.
+/// A text that is made, and where what it computes is kept for the next one.
+struct Answer {
+    generator: Generator,
+    loan: Option<Loan>,
+}
+
+/// A text, token ids or a conversation, and how it is scored.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Scoring {
     text: Option<String>,
+    ids: Option<Vec<u32>>,
     conversation: Option<Value>,
     #[serde(default)]
     generation: bool,
@@ -51,21 +61,17 @@ struct Scoring {
     options: ScoreConfig,
 }
 
-/// Scores the text or the conversation of a request.
-pub(super) async fn scored(model: &Model, tokenizer: &Tokenizer, request_json: &str) -> Result<Score> {
-    let Scoring { text, conversation, generation, options } = read("score", "a text or a conversation, and options", request_json)?;
-    let ids = match (text, conversation) {
-        (Some(text), None) => tokenizer.encode(&text)?,
-        (None, Some(given)) => tokenizer.encode(&tokenizer.render_chat(&Conversation::from_json(&given)?, generation)?.text)?,
-        _ => return Err(Error::InvalidConfig(vec![Fault::new("text", "a text or a conversation", "neither or both")])),
+/// Scores the text, the ids or the conversation of a request.
+async fn scored(model: &Model, tokenizer: &Tokenizer, request_json: &str) -> Result<Score> {
+    let expected = "a text, ids or a conversation, and options";
+    let Scoring { text, ids, conversation, generation, options } = read("score", expected, request_json)?;
+    let ids = match (text, ids, conversation) {
+        (Some(text), None, None) => tokenizer.encode(&text)?,
+        (None, Some(ids), None) => ids,
+        (None, None, Some(given)) => tokenizer.encode(&tokenizer.render_chat(&Conversation::from_json(&given)?, generation)?.text)?,
+        _ => return Err(Error::InvalidConfig(vec![Fault::new("text", "a text, ids or a conversation", "none or several")])),
     };
     score(model, tokenizer, &ids, &options, &interrupt()).await
-}
-
-/// A model on the device that is asked and not trained.
-pub(super) struct Reader {
-    pub(super) model: Model,
-    pub(super) tokenizer: Tokenizer,
 }
 
 /// The weights of an open model on the device.
@@ -74,22 +80,32 @@ pub struct LoadedModel(pub(super) Rc<Reader>);
 
 #[wasm_bindgen]
 impl LoadedModel {
-    /// Answers a conversation: a list of messages, or an object with `messages`, `tools`, `documents` and `chat_template_kwargs`.
-    pub fn chat(&self, conversation_json: &str, options_json: &str) -> JsResult<TokenStream> {
-        let generator = answering(&self.0.model, &self.0.tokenizer, conversation_json, options_json).map_err(thrown)?;
-        Ok(TokenStream::of(Asked::Model(Rc::clone(&self.0)), generator))
+    /// Answers a conversation: a list of messages, or an object with `messages`, `tools`, `documents` and `chat_template_kwargs` →
+    /// `TokenStream`. With `base` the base answers, without the adapter beside it.
+    pub fn chat(&self, conversation_json: String, options_json: String, base: bool) -> Promise {
+        let reader = Rc::clone(&self.0);
+        future_to_promise(async move { Ok(answered(reader.or_base(base).await, &conversation_json, &options_json)?.into()) })
     }
 
-    /// `Score` of `{ text }` or `{ conversation, generation }`, with `options` of `ScoreConfig`.
-    pub fn score(&self, request_json: String) -> Promise {
+    /// `Score` of `{ text }`, `{ ids }` or `{ conversation, generation }`, with `options` of `ScoreConfig`; with `base` as of `chat`.
+    pub fn score(&self, request_json: String, base: bool) -> Promise {
         let reader = Rc::clone(&self.0);
-        future_to_promise(async move { plain(&scored(&reader.model, &reader.tokenizer, &request_json).await.map_err(thrown)?) })
+        future_to_promise(async move {
+            let reader = reader.or_base(base).await.map_err(thrown)?;
+            plain(&scored(&reader.model, &reader.tokenizer, &request_json).await.map_err(thrown)?)
+        })
     }
+}
+
+fn answered(reader: Result<Rc<Reader>>, conversation_json: &str, options_json: &str) -> JsResult<TokenStream> {
+    let reader = reader.map_err(thrown)?;
+    let answer = answering(&reader.model, &reader.tokenizer, &reader.cache, conversation_json, options_json).map_err(thrown)?;
+    Ok(TokenStream::of(Asked::Model(reader), answer))
 }
 
 /// Whose weights make the tokens.
 #[derive(Clone)]
-pub(super) enum Asked {
+enum Asked {
     Run(Slot),
     Model(Rc<Reader>),
 }
@@ -99,11 +115,24 @@ pub(super) enum Asked {
 pub struct TokenStream {
     asked: Asked,
     generator: Rc<RefCell<Option<Generator>>>,
+    loan: Option<Loan>,
+    /// Tokens of the prompt that were computed before, and those that the first token computes.
+    prompt: [usize; 2],
 }
 
 impl TokenStream {
-    pub(super) fn of(asked: Asked, generator: Generator) -> Self {
-        Self { asked, generator: Rc::new(RefCell::new(Some(generator))) }
+    fn of(asked: Asked, Answer { generator, loan }: Answer) -> Self {
+        let prompt = generator.progress().into();
+        Self { asked, generator: Rc::new(RefCell::new(Some(generator))), loan, prompt }
+    }
+}
+
+/// What was computed is there for the next answer.
+impl Drop for TokenStream {
+    fn drop(&mut self) {
+        if let (Some(generator), Some(loan)) = (self.generator.borrow_mut().take(), self.loan.take()) {
+            loan.give_back(generator.into_prefix());
+        }
     }
 }
 
@@ -112,6 +141,12 @@ impl TokenStream {
     /// Why the text ended: `stop`, `length` or `context`; undefined while it goes on.
     pub fn end(&self) -> Option<String> {
         Some(self.generator.borrow().as_ref()?.ended()?.word().to_string())
+    }
+
+    /// Number of tokens of the prompt that an answer before has computed, and number of those that the first token computes.
+    #[wasm_bindgen(js_name = promptTokens)]
+    pub fn prompt_tokens(&self) -> Vec<u32> {
+        self.prompt.map(|count| count as u32).to_vec()
     }
 
     /// The next `GeneratedToken`, or undefined at the end.
@@ -146,8 +181,51 @@ async fn next(generator: &mut Generator, model: &Model, tokenizer: &Tokenizer) -
 
 #[wasm_bindgen]
 impl Session {
+    /// Generates text after `prompt`, with the weights at the time of each token.
+    pub fn generate(&self, prompt: &str, options_json: &str) -> JsResult<TokenStream> {
+        let generator = self.read(|run| {
+            run.trainer.forget_recording();
+            continued(run.trainer.model(), run.tokenizer()?, prompt, options_json)
+        })?;
+        Ok(TokenStream::of(Asked::Run(self.0.clone()), Answer { generator, loan: None }))
+    }
+
+    /// Answers a conversation, as `LoadedModel.chat` does, with the weights at the time of each token.
+    pub fn chat(&self, conversation_json: String, options_json: String, base: bool) -> Promise {
+        let slot = self.0.clone();
+        with_run(self.0.clone(), move |run| async move {
+            run.trainer.forget_recording();
+            let stream = if base {
+                answered(run.base_reader().await, &conversation_json, &options_json)
+            } else {
+                let answer = run
+                    .tokenizer()
+                    .and_then(|tokenizer| answering(run.trainer.model(), tokenizer, &run.asked.cache, &conversation_json, &options_json));
+                answer.map(|answer| TokenStream::of(Asked::Run(slot), answer)).map_err(thrown)
+            };
+            (run, stream)
+        })
+    }
+
+    /// `Score`, as of `LoadedModel.score`.
+    pub fn score(&self, request_json: String, base: bool) -> Promise {
+        with_run(self.0.clone(), move |run| async move {
+            run.trainer.forget_recording();
+            let score = score_of_run(&run, &request_json, base).await;
+            (run, score.map_err(thrown).and_then(|score| plain(&score)))
+        })
+    }
+
     /// Text of token ids.
     pub fn detokenize(&self, ids: Vec<u32>) -> JsResult<String> {
         self.read(|run| run.tokenizer()?.detokenize(&ids))
     }
+}
+
+async fn score_of_run(run: &Run, request_json: &str, base: bool) -> Result<Score> {
+    if base {
+        let reader = run.base_reader().await?;
+        return scored(&reader.model, &reader.tokenizer, request_json).await;
+    }
+    scored(run.trainer.model(), run.tokenizer()?, request_json).await
 }

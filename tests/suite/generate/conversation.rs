@@ -1,7 +1,7 @@
 //! Answers in a conversation: what ends them, and what is computed for them.
 
 use serde_json::json;
-use tabtune::generate::{End, GenerateConfig, GeneratedToken, Generator, Prefix};
+use tabtune::generate::{End, GenerateConfig, GeneratedToken, Generator, Prefix, PrefixCache};
 use tabtune::model::Model;
 use tabtune::tokenizer::{Conversation, Tokenizer, TokenizerParts};
 use tabtune_tests::{block_on, devices};
@@ -93,6 +93,42 @@ fn an_answer_is_the_same_from_what_is_computed_already() {
             }
         }
     }
+}
+
+/// An answer takes what the last one computed, and gives it back with what it computes itself, unless the weights changed in between.
+#[test]
+fn a_cache_keeps_what_the_last_answer_computed_until_it_is_cleared() {
+    let tokenizer = base(CHATML);
+    let model = super::model_of(800, 256, &tabtune_tests::cpu());
+    let cache = PrefixCache::default();
+    let answer = |conversation: &Conversation, cleared: bool| {
+        let (prefix, loan) = cache.take();
+        assert!(cache.is_empty());
+        let generator = Generator::answer(&model, &tokenizer, conversation, GREEDY, prefix).unwrap();
+        let progress = generator.progress();
+        let (tokens, prefix) = all(&model, &tokenizer, generator);
+        if cleared {
+            cache.clear();
+        }
+        loan.give_back(prefix);
+        (progress, tokens)
+    };
+    let first = said(&[("user", "Is it Bennet?")]);
+    let (progress, tokens) = answer(&first, false);
+    assert_eq!((progress.0, cache.len()), (0, progress.1 + tokens.len() - 1));
+    let text: String = tokens.iter().map(|token| token.text.as_str()).collect();
+    let second = said(&[("user", "Is it Bennet?"), ("assistant", &text), ("user", "Why?")]);
+    let (again, of_second) = answer(&second, true);
+    assert!(again.0 >= progress.1 && again.1 > 0, "{again:?} after {progress:?}");
+    // What began before the weights changed is not kept.
+    assert!(cache.is_empty());
+    let (fresh, alone) = answer(&second, false);
+    assert_eq!((fresh.0, fresh.1), (0, again.0 + again.1));
+    let ids = |tokens: &[GeneratedToken]| tokens.iter().map(|token| token.id).collect::<Vec<_>>();
+    assert_eq!(ids(&of_second), ids(&alone));
+    assert!(!cache.is_empty());
+    cache.clear();
+    assert_eq!(answer(&second, false).0, fresh);
 }
 
 /// The weights say which token comes first; where that ends a turn, nothing comes.

@@ -31,14 +31,21 @@ export interface TemplateOptions {
 }
 
 export interface ChatOptions extends SampleOptions, TemplateOptions {
+  /** The base answers, without the adapter that is beside it or is trained. false */
+  base?: boolean | undefined;
   signal?: AbortSignal | undefined;
 }
 
 export interface ScoreOptions extends ScoreSettings, TemplateOptions {
   /** Of messages: the template opens the assistant's turn at their end. false */
   generation?: boolean | undefined;
+  /** As of an answer. false */
+  base?: boolean | undefined;
   signal?: AbortSignal | undefined;
 }
+
+/** What can be scored: a text, token ids, or messages as the template writes them. */
+export type Scorable = string | readonly number[] | Uint32Array | readonly ChatMessage[];
 
 /** One token of a score. */
 export type ScoredToken = Score['tokens'][number];
@@ -61,27 +68,33 @@ function conversation(messages: unknown, { tools, documents, chatTemplateKwargs 
 
 /** @internal Tokens of an answer, as `trainer.sample` gives those of a text. */
 export function chatted(ask: Asker, messages: readonly ChatMessage[], options: ChatOptions): AsyncGenerator<SampledToken, SampleEnd | undefined> {
-  const { signal, tools, documents, chatTemplateKwargs, ...sampling } = optionsOf(options, 'the answer');
-  const request = { conversation: json(conversation(messages, { tools, documents, chatTemplateKwargs })), options: sampleJson(sampling) };
+  const { signal, tools, documents, chatTemplateKwargs, base = false, ...sampling } = optionsOf(options, 'the answer');
+  truth(base, 'base');
+  const written = json(conversation(messages, { tools, documents, chatTemplateKwargs }));
+  const request = { conversation: written, options: sampleJson(sampling), base };
   return streamed((more) => ask('model.chat', request, more), signal);
 }
 
 /** @internal */
-export async function scored(ask: Asker, of: string | readonly ChatMessage[], options: ScoreOptions): Promise<Score> {
-  const { signal, generation, tools, documents, chatTemplateKwargs, ...rest } = optionsOf(options, 'the score');
+export async function scored(ask: Asker, of: Scorable, options: ScoreOptions): Promise<Score> {
+  const { signal, generation, base = false, tools, documents, chatTemplateKwargs, ...rest } = optionsOf(options, 'the score');
+  truth(base, 'base');
   const written = { tools, documents, chatTemplateKwargs };
   const settings = translate(rest, SCORING, '');
-  if (typeof of === 'string') {
-    const [extra] = Object.entries({ generation, ...written }).find(([, value]) => value !== undefined) ?? [];
-    if (extra !== undefined) throw badOption(extra, 'messages to score, which a template writes', 'a text');
-    return ask('model.score', { request: json({ text: of, options: settings }) }, { signal });
-  }
-  const opens = generation === undefined ? false : truth(generation, 'generation');
-  return ask('model.score', { request: json({ conversation: conversation(of, written), generation: opens, options: settings }) }, { signal });
+  const score = (given: object): Promise<Score> => ask('model.score', { request: json({ ...given, options: settings }), base }, { signal });
+  const plain = typeof of === 'string' ? { text: of } : isIds(of) ? { ids: idsOf(of) } : undefined;
+  if (!plain) return score({ conversation: conversation(of, written), generation: generation === undefined ? false : truth(generation, 'generation') });
+  const [extra] = Object.entries({ generation, ...written }).find(([, value]) => value !== undefined) ?? [];
+  if (extra !== undefined) throw badOption(extra, 'messages to score, which a template writes', 'text' in plain ? 'a text' : 'token ids');
+  return score(plain);
 }
+
+const isIds = (given: unknown): given is readonly number[] | Uint32Array => given instanceof Uint32Array || (Array.isArray(given) && typeof given[0] === 'number');
+
+const idsOf = (ids: readonly number[] | Uint32Array): number[] => Array.from(ids, (id: unknown, index) => Number(naturalNumber(id, `ids[${index}]`)));
 
 /** @internal */
 export async function detokenized(ask: Asker, ids: readonly number[] | Uint32Array): Promise<string> {
   if (!Array.isArray(ids) && !(ids instanceof Uint32Array)) throw badOption('ids', 'a list of token ids', ids);
-  return ask('model.detokenize', { ids: Array.from(ids, (id: unknown, index) => Number(naturalNumber(id, `ids[${index}]`))) });
+  return ask('model.detokenize', { ids: idsOf(ids) });
 }

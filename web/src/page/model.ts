@@ -1,6 +1,6 @@
 /** A model that is open in a worker of its own, until a trainer takes both over. */
 import { chatted, detokenized, scored } from './asking.js';
-import type { Asker, ChatMessage, ChatOptions, ScoreOptions } from './asking.js';
+import type { Asker, ChatMessage, ChatOptions, Scorable, ScoreOptions } from './asking.js';
 import { planned, words } from './checks.js';
 import { aborted, badOption, fault } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
@@ -180,8 +180,8 @@ export class Model {
     return chatted(this.#ask, messages, options);
   }
 
-  /** The probability of each token of a text, or of messages as the template writes them, and the mean loss. */
-  score(of: string | readonly ChatMessage[], options: ScoreOptions = {}): Promise<Score> {
+  /** The probability of each token of a text, of token ids, or of messages as the template writes them, and the mean loss. */
+  score(of: Scorable, options: ScoreOptions = {}): Promise<Score> {
     return scored(this.#ask, of, options);
   }
 

@@ -1,5 +1,5 @@
 import { chatted, detokenized, scored } from './asking.js';
-import type { Asker, ChatMessage, ChatOptions, ScoreOptions } from './asking.js';
+import type { Asker, ChatMessage, ChatOptions, Scorable, ScoreOptions } from './asking.js';
 import { naturalNumber, objectOf, planned, positiveInteger, words } from './checks.js';
 import { aborted, badOption } from '../protocol/errors.js';
 import { dropBase } from './bases.js';
@@ -193,8 +193,8 @@ export class Trainer extends EventTarget {
     return chatted(this.#ask, messages, options);
   }
 
-  /** The probability of each token of a text, or of messages as the template writes them, and the mean loss. */
-  score(of: string | readonly ChatMessage[], options: ScoreOptions = {}): Promise<Score> {
+  /** The probability of each token of a text, of token ids, or of messages as the template writes them, and the mean loss. */
+  score(of: Scorable, options: ScoreOptions = {}): Promise<Score> {
     return scored(this.#ask, of, options);
   }
 

@@ -11,7 +11,7 @@ import { anything, blob, buffer, count, directory, fileHandle, flag, listOf, not
 import type { Parsed, Parser } from './parse.js';
 
 /** Incremented whenever the form of a message changes. */
-export const PROTOCOL = 8;
+export const PROTOCOL = 9;
 
 const errorData = record({
   code: oneOf(...ERROR_CODES),
@@ -118,10 +118,10 @@ export const REQUESTS = {
   /** What a run with these settings would learn, with so many examples. */
   'model.data': { ask: record({ data: dataSpec, config: text, partial: flag, show: count }), reply: dataInspection },
   'model.detokenize': { ask: record({ ids: listOf(count) }), reply: text },
-  /** Of the trainer's weights, if there is one; else those of the model are put on the device. `conversation` and `options` are JSON for the core. */
-  'model.chat': { ask: record({ conversation: text, options: text }), reply: sampleEnd },
+  /** Of the trainer's weights, if there is one; else those of the model are put on the device. `conversation` and `options` are JSON for the core; with `base` the base answers, without the adapter beside it. */
+  'model.chat': { ask: record({ conversation: text, options: text, base: flag }), reply: sampleEnd },
   /** Of the same weights; `request` is JSON for the core. */
-  'model.score': { ask: record({ request: text }), reply: score },
+  'model.score': { ask: record({ request: text, base: flag }), reply: score },
   'model.tokenize': { ask: record({ text }), reply: listOf(count) },
   /** `adapter`: the files of one that is trained on. */
   'model.estimate': { ask: record({ config: text, adapter: listOf(sourceSpec) }), reply: estimate },

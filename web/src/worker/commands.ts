@@ -119,8 +119,8 @@ export function handlersOf(state: WorkerState): Handlers {
       return state.hold(ModelHandle.fromScratch(config, words, corpus, settings));
     },
     'model.detokenize': async ({ ids }) => state.detokenize(ids),
-    'model.chat': ({ conversation, options }, { signal, onToken }) => state.asked((core) => streamed(core.chat(conversation, options), signal, onToken), signal),
-    'model.score': ({ request }, { signal }) => state.asked(async (core) => parsed.score(await core.score(request)), signal),
+    'model.chat': ({ conversation, options, base }, { signal, onToken }) => state.asked(async (core) => streamed(await core.chat(conversation, options, base), signal, onToken), signal),
+    'model.score': ({ request, base }, { signal }) => state.asked(async (core) => parsed.score(await core.score(request, base)), signal),
     'model.tokenize': async ({ text }) => Array.from(state.model.tokenize(text)),
     'model.estimate': async ({ config, adapter }, call) => withAdapter(state, adapter, call, (model) => parsed.estimate(estimate(model, config))),
     'model.preview': async ({ config, points, stride }) => Array.from(previewSchedule(config, points, stride)),

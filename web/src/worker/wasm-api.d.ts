@@ -59,10 +59,10 @@ export class ModelHandle {
 /** The weights of an open model on the device. */
 export class LoadedModel {
   private constructor();
-  /** `conversationJson`: `messages`, and `tools`, `documents`, `chat_template_kwargs`. */
-  chat(conversationJson: string, optionsJson: string): TokenStream;
-  /** Of `{ text }` or `{ conversation, generation }`, with `options`. */
-  score(requestJson: string): Promise<unknown>;
+  /** `conversationJson`: `messages`, and `tools`, `documents`, `chat_template_kwargs`. With `base` the base answers, without the adapter beside it. */
+  chat(conversationJson: string, optionsJson: string, base: boolean): Promise<TokenStream>;
+  /** Of `{ text }`, `{ ids }` or `{ conversation, generation }`, with `options`. */
+  score(requestJson: string, base: boolean): Promise<unknown>;
   free(): void;
 }
 export function previewSchedule(configJson: string, points: number, stride: number): Float64Array;
@@ -85,8 +85,8 @@ export class Session {
   evaluate(maxBatches?: number): Promise<unknown>;
   generate(prompt: string, optionsJson: string): TokenStream;
   /** As of `LoadedModel`, with the weights as they are now. */
-  chat(conversationJson: string, optionsJson: string): TokenStream;
-  score(requestJson: string): Promise<unknown>;
+  chat(conversationJson: string, optionsJson: string, base: boolean): Promise<TokenStream>;
+  score(requestJson: string, base: boolean): Promise<unknown>;
   detokenize(ids: Uint32Array): string;
   setLearningRate(rate: number | undefined): void;
   startDecay(): void;
@@ -110,6 +110,8 @@ export class Sha256 {
 export class TokenStream {
   private constructor();
   next(): Promise<unknown>;
+  /** Number of tokens of the prompt that an answer before has computed, and of those that the first token computes. */
+  promptTokens(): Uint32Array;
   /** Why the text ended; `undefined` while it goes on. */
   end(): string | undefined;
   free(): void;

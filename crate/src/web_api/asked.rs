@@ -1,0 +1,75 @@
+//! Weights that are asked: a model that is not trained, the base beside an adapter, and what their last answers computed.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::interrupt::interrupt;
+use super::run::Run;
+use crate::bundle::Bundle;
+use crate::error::{Error, Fault, Result};
+use crate::generate::PrefixCache;
+use crate::model::Model;
+use crate::tokenizer::Tokenizer;
+
+/// A model on the device that is asked and not trained.
+pub(super) struct Reader {
+    pub(super) model: Model,
+    pub(super) tokenizer: Tokenizer,
+    pub(super) cache: PrefixCache,
+    /// What the model was opened from, if an adapter is beside it.
+    files: Option<Rc<Bundle>>,
+    base: Base,
+}
+
+/// The base of a model with an adapter beside it, from the first question to it on. It shares the constants of that model.
+#[derive(Default)]
+struct Base(RefCell<Option<Rc<Reader>>>);
+
+impl Base {
+    /// The base of `model`, which was opened from `files`.
+    async fn of(&self, model: &Model, tokenizer: &Tokenizer, files: Option<&Rc<Bundle>>) -> Result<Rc<Reader>> {
+        if let Some(base) = &*self.0.borrow() {
+            return Ok(Rc::clone(base));
+        }
+        let none = || Error::InvalidConfig(vec![Fault::new("base", "false, where no adapter is beside the model", true)]);
+        let model = model.without_adapter(files.ok_or_else(none)?, &interrupt()).await?;
+        let (tokenizer, cache) = (tokenizer.clone(), PrefixCache::default());
+        let base = Rc::new(Reader { model, tokenizer, cache, files: None, base: Self::default() });
+        self.0.replace(Some(Rc::clone(&base)));
+        Ok(base)
+    }
+}
+
+impl Reader {
+    pub(super) fn new(model: Model, tokenizer: Tokenizer, bundle: Rc<Bundle>) -> Self {
+        let files = Some(bundle).filter(|bundle| bundle.attached().is_some());
+        Self { model, tokenizer, cache: PrefixCache::default(), files, base: Base::default() }
+    }
+
+    /// The same, or with `base` its base, without the adapter that is beside it.
+    pub(super) async fn or_base(self: Rc<Self>, base: bool) -> Result<Rc<Self>> {
+        if base { self.base.of(&self.model, &self.tokenizer, self.files.as_ref()).await } else { Ok(self) }
+    }
+}
+
+/// What answers of a run have left for the next ones.
+#[derive(Default)]
+pub(super) struct AskedRun {
+    pub(super) cache: PrefixCache,
+    base: Base,
+}
+
+impl AskedRun {
+    /// Frees everything: the weights change, or the memory is needed.
+    pub(super) fn clear(&self) {
+        self.cache.clear();
+        self.base.0.take();
+    }
+}
+
+impl Run {
+    /// The base that an adapter is trained beside.
+    pub(super) async fn base_reader(&self) -> Result<Rc<Reader>> {
+        self.asked.base.of(self.trainer.model(), self.tokenizer()?, self.files.as_ref()).await
+    }
+}
