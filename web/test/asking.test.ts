@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { newModel, openModel, TabtuneError } from '../src/index.js';
-import type { ChatMessage, Model, SampledToken, SampleEnd, Trainer } from '../src/index.js';
+import type { ChatMessage, Model, SampledToken, SampleEnd, ScoredRow, Trainer } from '../src/index.js';
 import { fake, refuse } from './fake-calls.js';
 import { fakeWorker } from './channel.js';
 import { SHAPE, TEXT, trainerOf } from './runs.js';
@@ -72,6 +72,30 @@ describe.each<[string, () => Promise<(Model | Trainer) & AsyncDisposable>]>([
     await expect(asked.score('ab', { base: wrong('yes') })).rejects.toMatchObject(refused('base'));
     await expect(asked.score([97, -1])).rejects.toMatchObject(refused('ids[1]'));
     await expect(asked.score([97], { tools: [] })).rejects.toMatchObject(refused('tools'));
+  });
+  it('a_metric_of_ones_own_is_called_with_each_row', async () => {
+    await using asked = await open();
+    const rows = { text: '{"a": 1}\n{"a": 2}\n{"a": 3}\n', name: 'rows.jsonl' };
+    const seen: ScoredRow[] = [];
+    const metric = async (row: ScoredRow): Promise<number> => {
+      seen.push(row);
+      // The weights can be asked meanwhile.
+      const [text] = await whole(asked.chat(MESSAGES, { maxTokens: 2 }));
+      return (row.row?.line ?? 0) * text.length;
+    };
+    const report = await asked.evaluateRows(rows, { metric, top: 1, lossOn: 'last' });
+    expect(report).toEqual({ metric: 4, values: [2, 4, 6], loss: 0.5, accuracy: 1, tokens: 3 });
+    expect(seen.map(({ row, loss, accuracy }) => [row, loss, accuracy])).toEqual([1, 2, 3].map((line) => [{ file: 0, line }, 0.5, 1]));
+    expect(seen[0]?.tokens.map(({ id, learned, logprob }) => [id, learned, logprob])).toEqual([[97, false, undefined], [98, true, -0.5]]);
+    const questions = [{ loss_on: 'last' }, ...[1, 2, 3].flatMap(() => [{ ids: [97, 98], options: { top: 1 } }, { messages: MESSAGES }])];
+    expect(fake.asked).toEqual(questions);
+    const broken = new Error('of the metric');
+    await expect(asked.evaluateRows(rows, { metric: () => Promise.reject(broken) })).rejects.toBe(broken);
+    await expect(asked.evaluateRows(rows, { metric: () => Number.NaN })).rejects.toMatchObject(refused('metric'));
+    await expect(asked.evaluateRows(rows, wrong({}))).rejects.toMatchObject(refused('metric'));
+    await expect(asked.evaluateRows(rows, wrong({ metric: 'accuracy' }))).rejects.toMatchObject(refused('metric'));
+    await expect(asked.evaluateRows(rows, wrong({ metric, lossAt: 'all' }))).rejects.toMatchObject(refused('lossAt'));
+    await expect(asked.evaluateRows({ text: '\n' }, { metric })).rejects.toMatchObject(refused('data'));
   });
   it('what_is_no_question_is_refused_by_its_path', async () => {
     await using asked = await open();

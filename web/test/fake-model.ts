@@ -1,7 +1,7 @@
 /** The fake core's models: shapes and plans, no weights. */
 import type { JsData, JsSource } from '../src/worker/wasm-api.js';
 import { called, fake, refuse } from './fake-calls.js';
-import { LoadedModel } from './fake-tokens.js';
+import { LoadedModel, rowsOf } from './fake-tokens.js';
 import { exportedAs } from './fake-files.js';
 import type { FileStream } from './fake-files.js';
 
@@ -70,6 +70,10 @@ export class ModelHandle {
   async inspectData(data: JsData, _config: string, partial: boolean, show: number): Promise<unknown> {
     const text = data.files.map(({ name }) => name).join();
     return { report: reported(sizeOf(data)), preview: Array.from({ length: show }, () => ({ row: null, segments: [{ text, tokens: [{ id: 1, text }], learned: !partial }] })) };
+  }
+  async rows(data: JsData, configJson: string): Promise<unknown> {
+    fake.asked.push(JSON.parse(configJson));
+    return rowsOf(data);
   }
   info(): unknown {
     const { hidden, layers, vocab, format, parameters } = this.shape;

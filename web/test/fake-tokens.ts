@@ -1,4 +1,5 @@
 /** The fake core's texts: letters that depend on the prompt's length and the number of steps. */
+import type { JsData } from '../src/worker/wasm-api.js';
 import { called, fake, refuse, unlessLost, wait } from './fake-calls.js';
 
 export class TokenStream {
@@ -43,6 +44,13 @@ export async function scoredAs(requestJson: string, base: boolean): Promise<unkn
   fake.asked.push({ ...JSON.parse(requestJson), ...(base ? { base } : {}) });
   const top = [{ id: 98, text: 'b', prob: 0.5 }];
   return { tokens: [{ id: 97, text: 'a', top: [] }, { id: 98, text: 'b', logprob: -0.5, rank: 1, top }], loss: 0.5 };
+}
+
+/** Each line is an example of two tokens, of which the second is learned. */
+export function rowsOf({ files }: JsData): unknown {
+  const lines = files.flatMap((file) => new TextDecoder().decode(file.read(0, file.size)).split('\n')).filter((line) => line !== '');
+  const segment = (id: number, learned: boolean): unknown => ({ text: String.fromCharCode(id), tokens: [{ id, text: String.fromCharCode(id) }], learned });
+  return lines.map((_, index) => ({ row: { file: 0, line: index + 1 }, segments: [segment(97, false), segment(98, true)] }));
 }
 
 /** Weights on the device. */

@@ -215,6 +215,9 @@ export class Session {
     const fallbacks = this.config.optimizer?.type === 'apollo' ? ['model.norm.weight'] : [];
     return { completedSteps: step, totalSteps: this.config.steps, config: this.config, model: this.model.info(), adapter: this.adapting ? FACTORS : null, base: null, dataTokens: this.dataTokens, data: reported(this.dataTokens), gpuBytes: fake.gpuBytes ?? null, fallbacks, warnings: this.#warnings, scheduleStart, manualLearningRate: rate ?? null };
   }
+  rows(data: JsData, configJson: string): Promise<unknown> {
+    return this.model.rows(data, configJson);
+  }
   dataPreview(show: number): unknown {
     return Array.from({ length: show }, () => ({ row: null, segments: [] }));
   }

@@ -13,11 +13,12 @@ use super::interrupt::interrupt;
 use super::model::ModelHandle;
 use super::plain;
 use super::reports::in_camel_case;
-use super::session::Session;
-use super::settings::{keys_of, train_config};
+use super::run::Run;
+use super::session::{Session, with_run};
+use super::settings::{changed, keys_of, train_config};
 use super::source::{JsSource, JsStorage};
 use crate::bundle::ByteSource;
-use crate::config::{DataSettings, TrainConfig};
+use crate::config::{DataSettings, OnLong, TrainConfig};
 use crate::data::{DataReader, DataSource, Dataset, Loader, Preview, TokenStorage};
 use crate::error::{Error, Fault, Result};
 use crate::tokenizer::Tokenizer;
@@ -113,6 +114,22 @@ impl ModelHandle {
     }
 }
 
+/// Above every length of a row.
+const ANY_LENGTH: usize = 1 << 27;
+
+/// The settings that keep nothing back for an evaluation.
+fn all_of(config: TrainConfig) -> TrainConfig {
+    TrainConfig { validation_fraction: 0.0, ..config }
+}
+
+/// The examples of a dataset, whole. Refuses a text, which has none.
+fn examples(dataset: &Dataset, config: TrainConfig, tokenizer: &Tokenizer) -> Result<Vec<Preview>> {
+    if !dataset.has_examples() {
+        return Err(Error::InvalidConfig(vec![Fault::new("data", "rows: JSON lines, JSON, CSV or TSV", "one text")]));
+    }
+    dataset.preview(&TrainConfig { seq_len: ANY_LENGTH, on_long: OnLong::Cut, ..config }, tokenizer, usize::MAX)
+}
+
 /// What data are, by themselves: `FileSummary[]`. Of a `partial` file, the beginning of one, the last row is left out.
 #[wasm_bindgen(js_name = inspectData)]
 pub fn inspect_data(data: JsValue, config_json: &str, partial: bool) -> JsResult<JsValue> {
@@ -132,10 +149,32 @@ impl ModelHandle {
             plain(&model.data_inspection(&data, &config_json, partial, show as usize).await.map_err(thrown)?)
         })
     }
+
+    /// The examples of the data, read by these settings and whole, token by token → `DataPreview`.
+    pub fn rows(&self, data: JsValue, config_json: String) -> Promise {
+        let model = self.clone();
+        future_to_promise(async move {
+            let data = JsData::new(&data)?;
+            let config = all_of(train_config(&config_json, model.files()).map_err(thrown)?);
+            let (dataset, config) = model.dataset(&data, config, &config_json, false).await.map_err(thrown)?;
+            plain(&examples(&dataset, config, model.tokenizer().map_err(thrown)?).map_err(thrown)?)
+        })
+    }
 }
 
 #[wasm_bindgen]
 impl Session {
+    /// The examples of these data as the run reads its own, but for the settings given, whole and token by token → `DataPreview`.
+    pub fn rows(&self, data: JsValue, config_json: &str) -> JsResult<JsValue> {
+        let data = JsSource::new(data)?;
+        let rows = self.read(|run| {
+            let config = all_of(changed(run.trainer.config(), config_json)?);
+            let dataset = dataset(std::slice::from_ref(&data), run.tokenizer(), &config.data_settings())?;
+            examples(&dataset, config, run.tokenizer()?)
+        })?;
+        plain(&rows)
+    }
+
     /// The first `show` examples token by token → `DataPreview[]`.
     #[wasm_bindgen(js_name = dataPreview)]
     pub fn data_preview(&self, show: u32) -> JsResult<JsValue> {

@@ -6,12 +6,15 @@ import { aborted, badOption, fault } from '../protocol/errors.js';
 import type { TabtuneError } from '../protocol/errors.js';
 import type { Exports } from './export-options.js';
 import { exportsOf } from './exporting.js';
+import type { DataInput } from './data-inputs.js';
 import { Link } from './link.js';
 import type { LinkOptions, Owner } from './link.js';
 import { trainSettings } from './options.js';
 import type { TrainOptions } from './options.js';
 import type { Ask, Reply, SourceSpec, Tag } from '../protocol/protocol.js';
 import type { AdapterInfo, Finding, ModelDetails, ModelInfo, NamedTensor, Receipt, SampledToken, SampleEnd, Score } from '../protocol/reports.js';
+import { evaluatedRows } from './row-metrics.js';
+import type { RowsOptions, RowsReport } from './row-metrics.js';
 import type { CallOptions, Connection } from './rpc.js';
 import type { WorkerOptions } from './spawn.js';
 
@@ -183,6 +186,11 @@ export class Model {
   /** The probability of each token of a text, of token ids, or of messages as the template writes them, and the mean loss. */
   score(of: Scorable, options: ScoreOptions = {}): Promise<Score> {
     return scored(this.#ask, of, options);
+  }
+
+  /** A metric of one's own: a figure of each row of these data, from the probabilities of its tokens, and the mean of all. */
+  evaluateRows(data: DataInput, options: RowsOptions): Promise<RowsReport> {
+    return evaluatedRows(this.#ask, data, options);
   }
 
   /** The learning rates that a run with these options plans for its steps 1 to `steps`, or for every `stride`-th of them: at most 100,000. */

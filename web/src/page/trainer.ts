@@ -6,6 +6,7 @@ import { dropBase } from './bases.js';
 import type { Exports } from './export-options.js';
 import { exportsOf } from './exporting.js';
 import { optionsOf } from './given.js';
+import type { DataInput } from './data-inputs.js';
 import type { Link } from './link.js';
 import { RunLoop } from './loop.js';
 import type { RunOptions } from './loop.js';
@@ -17,6 +18,8 @@ import type { CheckpointInfo, EvalReport, HistoryEntry, ModelDetails, Profile, S
 import type { SampleOptions } from '../protocol/generated/settings.js';
 import type { Recovery } from './recovery.js';
 import { WorkerLoss } from './worker-loss.js';
+import { evaluatedRows } from './row-metrics.js';
+import type { RowsOptions, RowsReport } from './row-metrics.js';
 import type { CreateOptions, Estimate, ResumeOptions, SaveOptions, StepEvent } from './run-options.js';
 import { Checkpoints } from './runs.js';
 import { streamed } from './sampling.js';
@@ -196,6 +199,11 @@ export class Trainer extends EventTarget {
   /** The probability of each token of a text, of token ids, or of messages as the template writes them, and the mean loss. */
   score(of: Scorable, options: ScoreOptions = {}): Promise<Score> {
     return scored(this.#ask, of, options);
+  }
+
+  /** A metric of one's own: a figure of each row of these data, from the probabilities of its tokens, and the mean of all. */
+  evaluateRows(data: DataInput, options: RowsOptions): Promise<RowsReport> {
+    return evaluatedRows(this.#ask, data, options);
   }
 
   /** The text of token ids, special tokens included. */

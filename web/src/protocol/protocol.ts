@@ -117,6 +117,8 @@ export const REQUESTS = {
   'model.create': { ask: record({ config: text, tokenizer: nullable(sourceSpec), data: dataSpec, settings: text }), reply: modelInfo },
   /** What a run with these settings would learn, with so many examples. */
   'model.data': { ask: record({ data: dataSpec, config: text, partial: flag, show: count }), reply: dataInspection },
+  /** The examples of data, whole and token by token, as the trainer reads its own, if there is one. */
+  'model.rows': { ask: record({ data: dataSpec, config: text }), reply: dataPreview },
   'model.detokenize': { ask: record({ ids: listOf(count) }), reply: text },
   /** Of the trainer's weights, if there is one; else those of the model are put on the device. `conversation` and `options` are JSON for the core; with `base` the base answers, without the adapter beside it. */
   'model.chat': { ask: record({ conversation: text, options: text, base: flag }), reply: sampleEnd },

@@ -109,6 +109,8 @@ export function handlersOf(state: WorkerState): Handlers {
     },
     'model.data': async ({ data, config, partial, show }, { signal, onProgress }) =>
       looked(await openData(data, signal, onProgress), async (files) => parsed.dataInspection(await interruptible(signal, () => state.model.inspectData(files, config, partial, show)))),
+    'model.rows': async ({ data, config }, { signal, onProgress }) =>
+      looked(await openData(data, signal, onProgress), (files) => state.weights(async (core) => parsed.dataPreview(await core.rows(files, config)), signal)),
     'model.create': async ({ config, tokenizer, data, settings }, { signal, onProgress }) => {
       await state.core();
       const corpus = await openData(data, signal, onProgress);

@@ -43,6 +43,8 @@ export class ModelHandle {
   static fromScratch(configJson: string, tokenizer: 'characters' | { tokenizerJson: Uint8Array }, data: JsData, settingsJson: string): ModelHandle;
   /** What a run with these settings would learn, with its first `show` examples (`DataInspection`). */
   inspectData(data: JsData, configJson: string, partial: boolean, show: number): Promise<unknown>;
+  /** The examples of data, whole and token by token (`DataPreview`). */
+  rows(data: JsData, configJson: string): Promise<unknown>;
   info(): unknown;
   /** `{ exports, contract, receipt, base }`. */
   details(): unknown;
@@ -74,6 +76,8 @@ export class Session {
   static resume(files: JsSource[], data: JsData, changesJson: string | undefined, overrides: string[], base: JsSource[], header: boolean): Promise<Session>;
   /** The first `show` examples token by token (`DataPreview`). */
   dataPreview(show: number): unknown;
+  /** The same of other data, as the run reads its own but for the settings given. */
+  rows(data: JsData, configJson: string): Promise<unknown>;
   step(): Promise<unknown>;
   /** Waits for the steps that were submitted; the next `step` throws the refusal of one. */
   settle(): Promise<unknown>;

@@ -146,7 +146,7 @@ export class WorkerState {
   }
 
   /** A turn with the trainer's weights, or before there is a trainer with the model's. */
-  weights<T>(work: (core: Pick<Session & ModelHandle, 'details' | 'exportModel'>) => Promise<T> | T, signal?: AbortSignal): Promise<T> {
+  weights<T>(work: (core: Pick<Session & ModelHandle, 'details' | 'exportModel' | 'rows'>) => Promise<T> | T, signal?: AbortSignal): Promise<T> {
     return this.#trainer ? this.#trainer.weights(work, signal) : this.#lane.take(() => work(this.model), signal);
   }
 

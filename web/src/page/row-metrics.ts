@@ -1,0 +1,84 @@
+/** A metric of one's own over rows of data, from the probabilities that weights give to their tokens. */
+import { naturalNumber, truth } from './checks.js';
+import { scored } from './asking.js';
+import type { Asker, ScoredToken } from './asking.js';
+import { callable, optionsOf } from './given.js';
+import { toData } from './data-inputs.js';
+import type { DataInput } from './data-inputs.js';
+import { trainSettings } from './options.js';
+import type { TrainOptions } from './options.js';
+import type { DataPreview } from '../protocol/data-report.js';
+import { badOption } from '../protocol/errors.js';
+
+/** A row under the weights as they are now. */
+export interface ScoredRow {
+  /** Where it begins: the index of its file, and the line from 1. Rows of token ids have none. */
+  row: DataPreview[number]['row'];
+  /** All of its tokens in order, special ones too; `learned` are those that a run learns to predict. */
+  tokens: readonly (ScoredToken & { learned: boolean })[];
+  /** Mean of −logprob over the learned tokens, in nats. */
+  loss: number;
+  /** Share of the learned tokens that greedy generation would take. */
+  accuracy: number;
+}
+
+/** How rows are evaluated; the other options say how the data are read, as those of a run do. */
+export interface RowsOptions extends TrainOptions {
+  /** A figure of a row. It may ask the weights itself, as by `chat`: nothing else runs meanwhile. */
+  metric: (row: ScoredRow) => number | Promise<number>;
+  /** The likeliest tokens of each position that the metric is given, at most 20. 0 */
+  top?: number;
+  /** The base is asked, without the adapter that is beside it or is trained. false */
+  base?: boolean;
+  signal?: AbortSignal;
+}
+
+/** What an evaluation of rows gives. */
+export interface RowsReport {
+  /** Mean of the metric over the rows. */
+  metric: number;
+  /** The metric of each row, in the order of the data. */
+  values: number[];
+  /** Mean of −logprob over all learned tokens, in nats. */
+  loss: number;
+  /** Share of all learned tokens that greedy generation would take. */
+  accuracy: number;
+  /** Number of learned tokens. */
+  tokens: number;
+}
+
+const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
+
+/** @internal */
+export async function evaluatedRows(ask: Asker, data: DataInput, options: RowsOptions): Promise<RowsReport> {
+  const { metric, top = 0, base = false, signal, ...settings } = optionsOf(options, 'the evaluation');
+  if (metric === undefined) throw badOption('metric', 'a function', metric);
+  callable(metric, 'metric');
+  naturalNumber(top, 'top');
+  truth(base, 'base');
+  const { config } = trainSettings(settings);
+  const examples = await ask('model.rows', { data: (await toData(data, undefined, signal)).spec, config }, { signal });
+  if (examples.length === 0) throw badOption('data', 'rows with a token that is learned', 'none');
+  const values: number[] = [];
+  let [loss, hits, tokens] = [0, 0, 0];
+  for (const example of examples) {
+    const row = await scoredRow(ask, example, { top, base, signal });
+    const learned = row.tokens.filter((token) => token.learned).length;
+    loss += row.loss * learned;
+    hits += row.accuracy * learned;
+    tokens += learned;
+    const value: unknown = await metric(row);
+    if (typeof value !== 'number' || !Number.isFinite(value)) throw badOption('metric', `a finite number of row ${values.length + 1}`, value);
+    values.push(value);
+  }
+  return { metric: sum(values) / values.length, values, loss: loss / tokens, accuracy: Math.round(hits) / tokens, tokens };
+}
+
+async function scoredRow(ask: Asker, { row, segments }: DataPreview[number], how: Required<Pick<RowsOptions, 'top' | 'base'>> & { signal: AbortSignal | undefined }): Promise<ScoredRow> {
+  const learned = segments.flatMap((segment) => segment.tokens.map(() => segment.learned));
+  const score = await scored(ask, segments.flatMap((segment) => segment.tokens.map(({ id }) => id)), how);
+  const tokens = score.tokens.map((token, at) => ({ ...token, learned: learned[at] === true }));
+  const targets = tokens.filter((token) => token.learned);
+  const loss = -sum(targets.map(({ logprob = 0 }) => logprob)) / targets.length;
+  return { row, tokens, loss, accuracy: targets.filter(({ rank }) => rank === 1).length / targets.length };
+}
