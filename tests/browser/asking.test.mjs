@@ -1,0 +1,171 @@
+// A model and a run that are asked in a real browser: answers, scores, texts of ids, rows by a metric of one's own.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { built } from '../../web/core-kind.mjs';
+import { scenarios } from './scenario.mjs';
+
+const { inPage } = scenarios({ folders: { '/asking/': 'tests/browser', '/pkg/': built.core } });
+
+/** `work(tabtune, a)` in a page, where `a` has what these tests share. */
+const asked = (work) => inPage(`async (tabtune) => (${work})(tabtune, await import('/asking/asking-page.mjs'))`);
+
+const RUN = `{ batchSize: 5, seqLen: 16, learningRate: 1e-2, seed: 7, autosave: false, logEvery: 1 }`;
+
+test('a model answers token by token, takes tools, and gives scores and texts', async () => {
+  const found = await asked(`async (tabtune, { talking, user, assistant, whole }) => {
+    const files = await talking(tabtune);
+    const model = await tabtune.openModel(files);
+    const greedy = { maxTokens: 4, temperature: 0 };
+    const first = await whole(model.chat([user('it is')], greedy));
+    // An answer that is left does not disturb the next one.
+    for await (const _ of model.chat([user('why')], greedy)) break;
+    const turns = [user('it is'), assistant(first.text), user('why not')];
+    const second = await whole(model.chat(turns, greedy));
+    const other = await tabtune.openModel(files);
+    const fresh = await whole(other.chat(turns, greedy));
+    const tools = [{ type: 'function', function: { name: 'add' } }];
+    const told = await whole(other.chat([user('it is')], { ...greedy, tools }));
+    const text = (score) => score.tokens.map((token) => token.text).join('');
+    const ids = await model.tokenize('it is|');
+    const scores = [await model.score([user('it is')], { top: 2 }), await model.score('it is|', { top: 2 }), await model.score(ids, { top: 2 })];
+    const withTools = await model.score([user('it is')], { tools });
+    const words = await model.detokenize(ids);
+    const settled = async (work) => work().then(() => 'none', ({ code, detail }) => [code, detail.path]);
+    const refused = [await settled(() => whole(model.chat([user('it is')], { base: true }))), await settled(() => model.score('it is', { base: true }))];
+    const long = await settled(() => whole(model.chat([user('it is '.repeat(20))])));
+    model.dispose();
+    other.dispose();
+    return { first, second, fresh, told, scores, tools: text(withTools), words, refused, long };
+  }`);
+  assert.deepEqual([found.first.tokens.length, found.first.end], [4, 'length']);
+  assert.ok(found.first.tokens.every(({ logprob, top }) => logprob <= 0 && top.length === 0));
+  assert.equal(found.second.text, found.fresh.text);
+  assert.deepEqual([found.tools, found.words], ['add it is|', 'it is|']);
+  const [messages, text, ids] = found.scores;
+  assert.deepEqual([text, ids], [messages, messages]);
+  assert.deepEqual([messages.tokens.length, messages.tokens[1].top.length], [6, 2]);
+  const mean = messages.tokens.slice(1).reduce((sum, { logprob }) => sum - logprob, 0) / 5;
+  assert.ok(Math.abs(mean - messages.loss) < 1e-12);
+  // What tools write before the conversation changes the probabilities.
+  assert.notEqual(found.told.tokens[0].logprob, found.first.tokens[0].logprob);
+  assert.deepEqual(found.refused, [['BAD_OPTION', 'base'], ['BAD_OPTION', 'base']]);
+  assert.equal(found.long[0], 'BAD_OPTION');
+});
+
+test('a run answers with its weights as they are, and ends its answers where it learned to', async () => {
+  const found = await asked(`async (tabtune, { talking, user, whole, ROWS }) => {
+    const start = async () => tabtune.Trainer.create({ model: await tabtune.openModel(await talking(tabtune)), data: { text: ROWS, name: 'rows.jsonl' }, steps: 60, ...${RUN} });
+    const greedy = { maxTokens: 8, temperature: 0 };
+    const trainer = await start();
+    const before = await whole(trainer.chat([user('it is')], greedy));
+    await trainer.step(2);
+    const after = await whole(trainer.chat([user('it is')], greedy));
+    const quiet = await start();
+    await quiet.step(2);
+    // A run that was never asked before: what was computed with other weights is not used.
+    const alone = await whole(quiet.chat([user('it is')], greedy));
+    await quiet.dispose();
+    await trainer.step(58);
+    const learned = [];
+    for (const said of ['it is', 'why not', 'is it']) learned.push(await whole(trainer.chat([user(said)], { maxTokens: 20 })));
+    const score = await trainer.score([user('it is'), { role: 'assistant', content: 'ok' }]);
+    const rows = [];
+    const metric = ({ row, tokens, accuracy }) => (rows.push([row.line, tokens.filter(({ learned }) => learned).map(({ text }) => text).join('')]), accuracy);
+    const report = await trainer.evaluateRows({ text: ROWS, name: 'rows.jsonl' }, { metric });
+    const texts = await trainer.evaluateRows({ text: 'it is' }, { metric }).then(() => 'none', ({ code, detail }) => [code, detail.path]);
+    const words = await trainer.detokenize(score.tokens.map(({ id }) => id));
+    await trainer.dispose();
+    return { before, after, alone, learned, score, rows, report, texts, words };
+  }`);
+  assert.notDeepEqual(found.before.tokens[0].logprob, found.after.tokens[0].logprob);
+  assert.deepEqual(found.after, found.alone);
+  assert.deepEqual(found.learned.map(({ text, end }) => [text, end]), Array(3).fill(['ok', 'stop']));
+  assert.equal(found.words, 'it is|ok|');
+  assert.ok(found.score.tokens.slice(-3).every(({ rank }) => rank === 1), JSON.stringify(found.score.tokens));
+  assert.deepEqual(found.rows, [1, 2, 3, 4, 5].map((line) => [line, 'ok|']));
+  assert.deepEqual([found.report.metric, found.report.values, found.report.accuracy, found.report.tokens], [1, [1, 1, 1, 1, 1], 1, 15]);
+  assert.ok(found.report.loss > 0 && found.report.loss < 0.5, `${found.report.loss}`);
+  assert.deepEqual(found.texts, ['BAD_OPTION', 'data']);
+});
+
+test('the base answers beside an adapter, in training and beside an open model', async () => {
+  const found = await asked(`async (tabtune, { talking, user, whole, ROWS }) => {
+    const files = await talking(tabtune);
+    const greedy = { maxTokens: 5, temperature: 0 };
+    const answer = async (of, base) => [await whole(of.chat([user('it is')], { ...greedy, base })), (await of.score('it is|ok|', { base })).loss];
+    const plain = await tabtune.openModel(files);
+    const alone = await answer(plain);
+    const adapter = { r: 2, alpha: 4, targetModules: 'all-linear', modulesToSave: ['model.norm'] };
+    const trainer = await tabtune.Trainer.create({ model: plain, data: { text: ROWS, name: 'rows.jsonl' }, steps: 9, ...${RUN}, adapter });
+    await trainer.step(4);
+    const inRun = [await answer(trainer), await answer(trainer, true)];
+    await trainer.step(2);
+    inRun.push(await answer(trainer, true));
+    const peft = (await trainer.exportFiles({ format: 'peft' })).map(({ name, blob }) => new File([blob], name));
+    const last = await answer(trainer);
+    await trainer.dispose();
+    const beside = await tabtune.openModel(files, { adapter: peft });
+    const opened = [await answer(beside), await answer(beside, true)];
+    beside.adapter = null;
+    opened.push(await answer(beside), await answer(beside, true).then(() => 'none', ({ detail }) => detail.path));
+    beside.dispose();
+    return { alone, inRun, last, opened };
+  }`);
+  const { alone, inRun, last, opened } = found;
+  assert.notEqual(inRun[0][1], alone[1]);
+  assert.deepEqual([inRun[1], inRun[2]], [alone, alone]);
+  assert.notEqual(last[1], inRun[0][1]);
+  assert.ok(Math.abs(opened[0][1] - last[1]) < 1e-5, `${opened[0][1]} and ${last[1]}`);
+  assert.deepEqual(opened.slice(1), [alone, alone, 'base']);
+});
+
+test('a second turn computes only what is new, until the weights change', async () => {
+  const found = await asked(`async (tabtune, { core, user, assistant }) => {
+    const { module, model, answered, text, data } = await core(tabtune);
+    const turns = async (weights, between) => {
+      const first = await answered(weights, [user('it is')], 4);
+      await between();
+      const next = [user('it is'), assistant(text(first.ids)), user('why')];
+      return { first, next, second: await answered(weights, next, 4) };
+    };
+    const loaded = await model.load();
+    const kept = await turns(loaded, () => undefined);
+    const fresh = await model.load();
+    const alone = await answered(fresh, kept.next, 4);
+    const config = JSON.stringify({ steps: 9, batch_size: 5, seq_len: 16, learning_rate: 1e-2 });
+    const session = await module.Session.create(model, data, config, false);
+    const run = await turns(session, () => undefined);
+    const stepped = await turns(session, () => session.step());
+    await session.settle();
+    return { kept, alone, run, stepped };
+  }`);
+  const { kept, alone, run, stepped } = found;
+  // 'it is|', and then its answer, of which the last token was not computed, '|why|'.
+  assert.deepEqual([kept.first.prompt, kept.second.prompt], [[0, 6], [9, 6]]);
+  assert.deepEqual([alone.prompt, alone.ids], [[0, 15], kept.second.ids]);
+  assert.deepEqual([run.first.prompt, run.second], [[0, 6], kept.second]);
+  // The first answer takes what the last one computed; a step between the turns leaves nothing.
+  assert.deepEqual([stepped.first.prompt, stepped.second.prompt], [[5, 1], [0, 15]]);
+});
+
+test('a sample that fails at step 4 leaves a run that ends and is saved', async () => {
+  const found = await asked(`async (tabtune, { talking, ROWS }) => {
+    const model = await tabtune.openModel(await talking(tabtune));
+    const options = { ...${RUN}, optimizer: { type: 'adamw', weightDecay: 0 }, autosave: true, saveEverySecs: 0, steps: 4, sampleEvery: 4, samplePrompt: 'it', sample: { maxTokens: 4 } };
+    const trainer = await tabtune.Trainer.create({ model, data: { text: ROWS, name: 'rows.jsonl' }, ...options });
+    await trainer.step(3);
+    // The update of step 4 makes weights that are finite and logits that are not.
+    await trainer.setLearningRate(1e18);
+    const events = [];
+    for await (const event of trainer.run()) events.push(event);
+    const saved = (await trainer.checkpoints.list()).map(({ step, fault }) => [step, fault]);
+    const { state, completedSteps } = trainer;
+    await trainer.dispose();
+    return { warned: events.filter(({ type }) => type === 'warning'), samples: events.filter(({ type }) => type === 'sample').length, saved, state, completedSteps };
+  }`);
+  assert.deepEqual([found.state, found.completedSteps, found.samples], ['done', 4, 0]);
+  const failed = found.warned.filter(({ code }) => code === 'run.sample');
+  assert.equal(failed.length, 1);
+  assert.ok(failed[0].step === 4 && /the sample failed: .*\[train\.non-finite\]/.test(failed[0].message), failed[0].message);
+  assert.ok(found.saved.some(([step, fault]) => step === 4 && fault === undefined), JSON.stringify(found.saved));
+});
