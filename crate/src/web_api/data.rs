@@ -162,17 +162,24 @@ impl ModelHandle {
     }
 }
 
+/// The examples of these data as the run reads its own, but for the settings given.
+async fn rows_of(run: &Run, data: &JsData, config_json: &str) -> Result<Vec<Preview>> {
+    let config = all_of(changed(run.trainer.config(), config_json)?);
+    let dataset = data.read(run.tokenizer(), &config.data_settings()).await?;
+    examples(&dataset, config, run.tokenizer()?)
+}
+
 #[wasm_bindgen]
 impl Session {
     /// The examples of these data as the run reads its own, but for the settings given, whole and token by token → `DataPreview`.
-    pub fn rows(&self, data: JsValue, config_json: &str) -> JsResult<JsValue> {
-        let data = JsSource::new(data)?;
-        let rows = self.read(|run| {
-            let config = all_of(changed(run.trainer.config(), config_json)?);
-            let dataset = dataset(std::slice::from_ref(&data), run.tokenizer(), &config.data_settings())?;
-            examples(&dataset, config, run.tokenizer()?)
-        })?;
-        plain(&rows)
+    pub fn rows(&self, data: JsValue, config_json: String) -> Promise {
+        with_run(self.0.clone(), |run| async move {
+            let rows = match JsData::new(&data) {
+                Ok(data) => rows_of(&run, &data, &config_json).await.map_err(thrown).and_then(|rows| plain(&rows)),
+                Err(wrong) => Err(wrong),
+            };
+            (run, rows)
+        })
     }
 
     /// The first `show` examples token by token → `DataPreview[]`.

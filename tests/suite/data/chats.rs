@@ -171,7 +171,7 @@ fn a_turn_that_another_ends_is_told_and_ends_generation() {
     // All of a text has the end of its last answer too.
     let settings = DataSettings { form: Some(Form::Jsonl), loss_on: LossOn::All, ..DataSettings::default() };
     let file = DataFile { name: "rows.jsonl", bytes: row.as_bytes() };
-    let all = Dataset::read(&[file], Ok::<_, tabtune::Error>(&base), &settings).unwrap();
+    let all = Dataset::read(&[&file], Ok::<_, tabtune::Error>(&base), &settings).unwrap();
     assert_eq!(learned_of(&base, &all), ["a|b<|im_start|>"]);
 }
 

@@ -73,7 +73,7 @@ fn accuracy_is_the_share_of_targets_that_the_arg_max_gives() {
                 sum += f64::from(block_on(read_f32(loss_sum(&model, batch).unwrap())).unwrap()[0]);
             }
             assert!(hits * 3 > counted && hits < counted, "{hits} of {counted}");
-            let report = block_on(evaluate(&model, batches.into_iter(), &Interrupt::none())).unwrap();
+            let report = block_on(evaluate(&model, batches.into_iter().map(Ok), &Interrupt::none())).unwrap();
             assert_eq!((report.accuracy, report.tokens), (hits as f64 / counted as f64, counted as u64));
             // The loss has the bits of a training step's.
             assert_eq!(report.loss, sum / counted as f64);
@@ -99,7 +99,7 @@ fn of_equal_logits_the_lowest_id_is_the_arg_max() {
             seq_len: 8,
             document_starts: None,
         };
-        let report = block_on(evaluate(&model, std::iter::once(batch), &Interrupt::none())).unwrap();
+        let report = block_on(evaluate(&model, std::iter::once(Ok(batch)), &Interrupt::none())).unwrap();
         assert_eq!((report.accuracy, report.tokens), (3.0 / 7.0, 7));
     }
 }
