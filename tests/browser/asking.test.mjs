@@ -133,7 +133,7 @@ test('a second turn computes only what is new, until the weights change', async 
     const fresh = await model.load();
     const alone = await answered(fresh, kept.next, 4);
     const config = JSON.stringify({ steps: 9, batch_size: 5, seq_len: 16, learning_rate: 1e-2 });
-    const session = await module.Session.create(model, data, config, false);
+    const session = await module.Session.create(model, { files: [data], validation: [] }, config, false);
     const run = await turns(session, () => undefined);
     const stepped = await turns(session, () => session.step());
     await session.settle();
