@@ -1,8 +1,8 @@
 //! The form of a data file, found by its bytes; its name is a hint.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::json::{Outline, outline};
+use super::json::{Outline, Value as Text, outline, value};
 use super::rows::table_reader;
 use super::source::DataSource;
 use super::text::TextReader;
@@ -81,6 +81,8 @@ fn form_of(source: &dyn DataSource, head: &Head, hint: Option<Form>, partial: bo
             Some(Outline::Array(_)) => Form::Json,
             Some(Outline::Row) if head.lines().count() > 1 || hint != Some(Form::Jsonl) => Form::Json,
             _ if head.of_objects(hint) => Form::Jsonl,
+            // The first row is longer than what was looked at.
+            _ if !head.whole && head.lines().count() == 1 && first_is_object(source, partial)? => Form::Jsonl,
             _ if hint == Some(Form::Json) => Form::Json,
             _ => Form::Text,
         });
@@ -101,6 +103,12 @@ fn form_of(source: &dyn DataSource, head: &Head, hint: Option<Form>, partial: bo
         Some(_) => Form::Csv,
         None => Form::Text,
     })
+}
+
+fn first_is_object(source: &dyn DataSource, partial: bool) -> Result<bool> {
+    let mut reader = TextReader::open(source, partial)?;
+    reader.skip_blank()?;
+    Ok(matches!(value(&mut reader)?, Text::Whole(text) if serde_json::from_str::<Map<String, Value>>(&text).is_ok()))
 }
 
 impl Head {

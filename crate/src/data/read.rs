@@ -74,9 +74,11 @@ impl<'a> DataReader<'a> {
         Account::default().date(settings)?;
         let mut opened = if ids_alone { files.iter().map(|file| Opened::tokens(*file)).collect() } else { opened(files, settings)? };
         let stream = opened.iter().all(|file| matches!(file.found.form, Form::Text | Form::Tokens));
-        if let (true, Some(_), Some(file)) = (stream && !ids_alone, &settings.columns, files.first()) {
+        if let (true, Some(_), Some(file)) = (stream, &settings.columns, files.first()) {
             let refusal = Refusal::new(word!("data.columns")).of(file.name()).expected("rows, whose columns are named");
-            let refusal = refusal.found("a text").hint("leave the columns out, or say which form the rows have");
+            let refusal = refusal
+                .found(if ids_alone { "token ids" } else { "a text" })
+                .hint("leave the columns out, or say which form the rows have");
             return Err(Error::from(refusal).into());
         }
         opened.reverse();

@@ -132,6 +132,21 @@ fn files_that_come_in_drops_are_read_alike() {
     assert_eq!(read(&[&Drops("a.tokens", &ids)], &DataSettings::default()).unwrap().ids(0..99).unwrap()[..], (0..50).collect::<Vec<u32>>());
 }
 
+#[test]
+fn a_first_row_longer_than_what_is_looked_at_is_a_row() {
+    let long = format!("{{\"text\": \"{}\"}}\n{{\"text\": \"b\"}}\n", "a".repeat(1_200_000));
+    let array = format!("[{}]", long.trim().replace('\n', ","));
+    for text in [&long, &array] {
+        let file = DataFile { name: "rows", bytes: text.as_bytes() };
+        let [summary] = &Dataset::summaries(&[&file], &DataSettings::default()).unwrap()[..] else { panic!("one file") };
+        assert_eq!((summary.rows, summary.shapes.get("text")), (Some(2), Some(&2)));
+    }
+    let columns = Some(tabtune::config::Columns { text: Some("a".into()), ..Default::default() });
+    let ids = DataFile { name: "a.tokens", bytes: &[0; 40] };
+    let refused = read(&[&ids], &DataSettings { columns, ..DataSettings::default() }).unwrap_err();
+    assert!(refused.code() == "data.columns" && refused.to_string().contains("token ids"), "{refused}");
+}
+
 /// Text without spaces, in a script whose letters have several bytes, and text with one rare space.
 #[test]
 fn texts_without_words_are_cut_where_it_changes_nothing() {

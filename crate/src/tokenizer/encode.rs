@@ -1,0 +1,62 @@
+//! Text → ids.
+
+use super::{Tokenizer, unencodable};
+use crate::error::Result;
+
+impl Tokenizer {
+    /// Ids of `text`. No special tokens are added, but their text is recognised where it occurs.
+    pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
+        if let Some(table) = &self.characters {
+            let id = |c: char| table.get(&c).copied().ok_or_else(|| unencodable(format!("the vocabulary lacks the character {c:?}")));
+            return text.chars().map(id).collect();
+        }
+        self.patterns.check(text)?;
+        self.in_use(self.split.encode(&self.inner, text)?)
+    }
+
+    /// Ids of the beginning of a text that is encoded piece by piece, and its length in bytes; no ids if that takes more of the text, of which
+    /// this is not the `last` part. All pieces have the ids of the whole.
+    pub fn encode_part(&self, text: &str, last: bool) -> Result<(Vec<u32>, usize)> {
+        if self.characters.is_some() || last {
+            return Ok((self.encode(text)?, text.len()));
+        }
+        let Some((ids, length)) = self.split.next(&self.inner, text, false)? else { return Ok((Vec::new(), 0)) };
+        self.patterns.check(text.get(..length).unwrap_or(text))?;
+        Ok((self.in_use(ids)?, length))
+    }
+
+    /// Ids of `text` as the model expects a prompt: with the special tokens that its post-processor adds (often a beginning-of-text), or, for
+    /// tokenizers like Llama's, those of `add_bos_token` and `add_eos_token` in `tokenizer_config.json`.
+    pub fn encode_prompt(&self, text: &str) -> Result<Vec<u32>> {
+        if self.characters.is_some() {
+            return self.encode(text);
+        }
+        if let Some(frame) = &self.frame {
+            return Ok([frame.before.as_slice(), &self.encode(text)?, &frame.after].concat());
+        }
+        self.patterns.check(text)?;
+        self.in_use(self.inner.encode_fast(text, true).map_err(unencodable)?.get_ids().to_vec())
+    }
+
+    /// What [`Self::encode_prompt`] puts in front of a text: nothing, or a beginning-of-text.
+    pub fn prompt_prefix(&self) -> &[u32] {
+        &self.prefix
+    }
+
+    /// Ids of a text that is to be continued: [`Self::prompt_prefix`], then `text`. A text that begins with this prefix in words, as chat
+    /// templates may write it, does not get it twice. Nothing is added at the end.
+    pub fn encode_beginning(&self, text: &str) -> Result<Vec<u32>> {
+        let ids = self.encode(text)?;
+        Ok(if ids.starts_with(&self.prefix) { ids } else { [self.prefix.as_slice(), &ids].concat() })
+    }
+
+    /// Ids of `text`, and the byte of `text` at which each begins.
+    pub fn encode_with_starts(&self, text: &str) -> Result<(Vec<u32>, Vec<usize>)> {
+        if self.characters.is_some() {
+            return Ok((self.encode(text)?, text.char_indices().map(|(start, _)| start).collect()));
+        }
+        self.patterns.check(text)?;
+        let encoding = self.inner.encode(text, false).map_err(unencodable)?;
+        Ok((self.in_use(encoding.get_ids().to_vec())?, encoding.get_offsets().iter().map(|(start, _)| *start).collect()))
+    }
+}
