@@ -23,7 +23,7 @@ if (!existsSync(wasm)) {
 rmSync(dist, { recursive: true, force: true });
 mkdirSync(dist);
 
-/** What reads Parquet stays a file of its own, by an address that bundlers carry along: a part of the worker's bundle that is loaded later would be refused by those that make one script of a worker. */
+/** The reader of Parquet stays a file of its own, at an address that bundlers carry along: those that make one script of a worker refuse a part that is loaded later. */
 const parquetApart = {
   name: 'parquet-apart',
   setup: ({ onLoad }) =>

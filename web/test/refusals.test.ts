@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { newModel, openModel, Trainer } from '../src/index.js';
+import { inspectData, newModel, openModel, Trainer } from '../src/index.js';
 import type { CreateOptions, TrainerEvent, TrainOptions } from '../src/index.js';
 import { fake } from './fake-wasm.js';
 import { fakeWorker, started } from './channel.js';
@@ -65,6 +65,23 @@ describe('refusals', () => {
     await expect(resume({ gradientRelease: true })).rejects.toMatchObject(refused);
     await using resumed = await resume({});
     expect((await resumed.step()).map((event) => event.step)).toEqual([1]);
+  });
+  it('weights_of_data_are_taken_or_refused', async () => {
+    const file = (): File => new File([TEXT.text], 'a.jsonl');
+    const data = [{ files: file(), weight: 2 }, file()];
+    const refused = (path: string) => ({ code: 'BAD_OPTION', detail: { path } });
+    await using trainer = await trainerOf();
+    await trainer.save();
+    const run = trainer.runId;
+    await trainer.dispose();
+    await expect(Trainer.resume({ run, data, override: ['data'], worker: fakeWorker() })).rejects.toMatchObject({ code: 'CHECKPOINT_MISMATCH', message: expect.stringContaining('data_weights') as string });
+    const model = await newModel(SHAPE, TEXT, { worker: fakeWorker() });
+    await expect(Trainer.create({ model, data, dataWeights: [1, 1] })).rejects.toMatchObject(refused('dataWeights'));
+    await expect(Trainer.create({ model, data: [{ files: file(), weight: 0 }] })).rejects.toMatchObject(refused('data[0].weight'));
+    await expect(Trainer.create({ model, data: [] })).rejects.toMatchObject(refused('data'));
+    await expect(model.evaluateRows(data, { metric: () => 1 })).rejects.toMatchObject(refused('data'));
+    await expect(inspectData(data, { bytes: 10, worker: fakeWorker() })).rejects.toMatchObject(refused('bytes'));
+    model.dispose();
   });
   it('a_model_can_be_used_again_after_a_refused_create', async () => {
     const model = await newModel(SHAPE, TEXT, { worker: fakeWorker() });

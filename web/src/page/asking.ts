@@ -44,7 +44,7 @@ export interface ScoreOptions extends ScoreSettings, TemplateOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** What can be scored: a text, token ids, or messages as the template writes them. */
+/** Something that can be scored: a text, token ids, or messages as the template writes them. */
 export type Scorable = string | readonly number[] | Uint32Array | readonly ChatMessage[];
 
 /** One token of a score. */

@@ -88,10 +88,17 @@ async function parts(input: DataInput, path: string, weight: number): Promise<Pa
 /** @internal Data as they are sent. */
 export interface GivenData {
   spec: DataSpec;
-  /** What a person calls them. */
+  /** The name by which a person knows them. */
   name: string;
   /** How often the rows of each file come in an epoch; none where all are 1. */
   weights: number[] | undefined;
+}
+
+/** @internal The settings of a run with the weights of its data, which may be given in one place alone. */
+export function withWeights<T extends { dataWeights?: number[] | undefined }>(settings: T, weights: number[] | undefined): T {
+  if (weights === undefined) return settings;
+  if (settings.dataWeights !== undefined) throw badOption('dataWeights', 'weights here or beside the files of data', 'both');
+  return { ...settings, dataWeights: weights };
 }
 
 /** @internal Training data, and those that are evaluated. Small files are copied. */

@@ -4,7 +4,7 @@ import { naturalNumber, objectOf, ofKinds, positiveInteger, translate, truth, wo
 import type { ExportTarget } from './export-options.js';
 import { aimed } from './exporting.js';
 import { optionsOf } from './given.js';
-import { toData } from './data-inputs.js';
+import { toData, withWeights } from './data-inputs.js';
 import type { DataInput } from './data-inputs.js';
 import { toSources } from './inputs.js';
 import type { FilesInput } from './inputs.js';
@@ -14,6 +14,7 @@ import type { OpenOptions } from './opening.js';
 import { trainSettings } from './options.js';
 import type { TrainOptions } from './options.js';
 import type { DataInspection, FileSummary } from '../protocol/data-report.js';
+import { isOf } from '../protocol/brand.js';
 import { badOption } from '../protocol/errors.js';
 import { json } from '../protocol/json.js';
 import { ADAPTER } from '../protocol/generated/kinds.js';
@@ -68,11 +69,14 @@ export async function inspectData(data: DataInput, options: DataOptions = {}): P
   const { model, validationData, show = 3, bytes, signal, onProgress, workerUrl, wasmUrl, wasmBinary, worker, ...settings } = optionsOf(options, 'the inspection');
   if (model !== undefined && !(model instanceof Model)) throw badOption('model', 'a model of openModel or newModel', model);
   naturalNumber(show, 'show');
+  trainSettings(settings);
   if (bytes !== undefined) positiveInteger(bytes, 'bytes');
-  const partial = bytes !== undefined && data instanceof Blob && data.size > bytes;
-  const read = partial ? new File([data.slice(0, bytes)], data instanceof File ? data.name : '') : data;
+  const blob = isOf(data, 'Blob') ? data : undefined;
+  if (bytes !== undefined && blob === undefined) throw badOption('bytes', 'it with one File or Blob', data);
+  const partial = bytes !== undefined && blob !== undefined && blob.size > bytes;
+  const read = partial ? new File([blob.slice(0, bytes)], isOf(blob, 'File') ? blob.name : '') : data;
   const { spec, weights } = await toData(read, validationData, signal);
-  const { config } = trainSettings({ ...settings, dataWeights: weights ?? settings.dataWeights });
+  const { config } = trainSettings(withWeights(settings, weights));
   if (model) return model.call('model.data', { data: spec, config, partial, show }, { signal, onProgress });
   return asked('files.data', { data: spec, config, partial }, workerCall({ signal, onProgress, workerUrl, wasmUrl, wasmBinary, worker }));
 }

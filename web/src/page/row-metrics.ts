@@ -33,7 +33,7 @@ export interface RowsOptions extends TrainOptions {
   signal?: AbortSignal;
 }
 
-/** What an evaluation of rows gives. */
+/** The result of an evaluation of rows. */
 export interface RowsReport {
   /** Mean of the metric over the rows. */
   metric: number;
@@ -57,7 +57,9 @@ export async function evaluatedRows(ask: Asker, data: DataInput, options: RowsOp
   naturalNumber(top, 'top');
   truth(base, 'base');
   const { config } = trainSettings(settings);
-  const examples = await ask('model.rows', { data: (await toData(data, undefined, signal)).spec, config }, { signal });
+  const { spec, weights } = await toData(data, undefined, signal);
+  if (weights) throw badOption('data', 'files without a weight: each row is evaluated once', weights);
+  const examples = await ask('model.rows', { data: spec, config }, { signal });
   if (examples.length === 0) throw badOption('data', 'rows with a token that is learned', 'none');
   const values: number[] = [];
   let [loss, hits, tokens] = [0, 0, 0];

@@ -3,12 +3,13 @@ import { among, naturalNumber, truth, words } from './checks.js';
 import { aborted, badOption } from '../protocol/errors.js';
 import { baseOf, keepBase } from './bases.js';
 import { optionsOf } from './given.js';
-import { toData } from './data-inputs.js';
+import { toData, withWeights } from './data-inputs.js';
 import { toSources } from './inputs.js';
 import { Link } from './link.js';
 import type { Owner } from './link.js';
 import { Model } from './model.js';
 import { adapterSources, resumeSettings, trainSettings } from './options.js';
+import type { TrainOptions } from './options.js';
 import type { SessionInfo } from '../protocol/reports.js';
 import { Recovery } from './recovery.js';
 import type { CreateOptions, ResumeOptions } from './run-options.js';
@@ -56,7 +57,7 @@ export async function created(options: CreateOptions): Promise<Started> {
   trainSettings(settings);
   const adapter = await adapterSources(settings, signal);
   const { spec, name, weights } = await toData(data, validationData, signal);
-  const { config, driver } = trainSettings({ ...settings, dataWeights: weights ?? settings.dataWeights });
+  const { config, driver } = trainSettings(withWeights(settings, weights));
   const run = crypto.randomUUID();
   const ask = { run, label: label ?? name, config, driver, data: spec, adapter, keepData, allowNonFinite };
   return model.handOver((link, open) =>
@@ -74,11 +75,14 @@ export async function resumed(options: ResumeOptions): Promise<Started> {
   words(run, 'run');
   if (generation !== undefined) naturalNumber(generation, 'generation');
   const worker = workerOptions(rest);
-  const changes: { config?: string; override?: string[] } = settings === undefined && override.length === 0 ? {} : resumeSettings(settings ?? {}, override);
+  const changesWith = (more: TrainOptions | undefined): { config?: string; override?: string[] } => (more === undefined && override.length === 0 ? {} : resumeSettings(more ?? {}, override));
+  let changes = changesWith(settings);
   if (changes.override?.includes('data') === true && data === undefined) throw badOption('data', "other data, as override names 'data'", data);
   if (verify !== undefined) among('full', 'header')(verify, 'verify');
   if (data === undefined && validationData !== undefined) throw badOption('validationData', 'it beside data', 'it alone');
   const given = data === undefined ? undefined : await toData(data, validationData, signal);
+  // Other weights than the run has are refused by the core.
+  if (given?.weights) changes = changesWith(withWeights(settings ?? {}, given.weights));
   const files = base === undefined ? baseOf(run) : await toSources(base, 'base', signal);
   return locked(run, async (lock) => {
     const link = await Link.open(worker, NOTHING_YET, signal);

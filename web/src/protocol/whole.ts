@@ -1,4 +1,4 @@
-/** What the core holds in memory, which is at most 4 GiB; running out of it would be a trap. */
+/** The core's memory is at most 4 GiB, and running out of it would be a trap. */
 import { escaped, fault } from './errors.js';
 
 /** Memory that is left for data, apart from the core itself and the pieces of a checkpoint. */

@@ -27,7 +27,7 @@ const ALONE = /^(peft|gguf-adapter|json)$/;
 
 const nothing = (): undefined => undefined;
 
-/** What is found in data, whose storage goes afterwards. */
+/** Looks at data, whose storage goes afterwards. */
 async function looked<T>(data: RunData, work: (data: RunData) => Promise<T> | T): Promise<T> {
   try {
     return await work(data);

@@ -2,7 +2,7 @@
 import { sweepTokens, tokenFolder } from '../../protocol/token-files.js';
 import { drop } from './sinks.js';
 
-/** What the core appends to and reads from. */
+/** The core appends to it and reads from it. */
 export interface TokenStorage {
   /** → the offset of the bytes. */
   append(bytes: Uint8Array): number;
