@@ -52,12 +52,12 @@ impl<'a> Part<'a> {
     }
 }
 
-/// What files contain.
+/// The contents of files.
 #[derive(Debug, Clone)]
 pub(super) enum Content {
     /// One stream of ids.
     Text(TokenStore),
-    /// Those that are trained on come first.
+    /// The examples that are trained on come first.
     Examples(ExampleStore),
 }
 
@@ -227,7 +227,7 @@ impl Dataset {
     /// Ids of a stream, cut at its end; none of examples.
     ///
     /// # Errors
-    /// Those of the storage of the tokens.
+    /// Fails where the storage of the tokens does.
     pub fn ids(&self, range: Range<usize>) -> Result<Cow<'_, [u32]>> {
         match &self.content {
             Content::Text(tokens) => tokens.read(range),

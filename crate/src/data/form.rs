@@ -39,7 +39,7 @@ pub(super) struct Found {
     pub form: Form,
     /// The form that its name speaks of.
     pub hint: Option<Form>,
-    /// What separates the fields of a table.
+    /// The byte that separates the fields of a table.
     pub delimiter: u8,
 }
 
@@ -73,7 +73,7 @@ pub(super) fn find(source: &dyn DataSource, settings: &DataSettings) -> Result<F
     Ok(Found { form, hint, delimiter })
 }
 
-/// What is broken has the form that its name speaks of.
+/// Finds the form by the contents; a broken file has the form that its name speaks of.
 fn form_of(source: &dyn DataSource, head: &Head, hint: Option<Form>, partial: bool) -> Result<Form> {
     let start = head.text.trim_start();
     if start.starts_with('{') {
@@ -154,7 +154,7 @@ impl Head {
         }
     }
 
-    /// What separates the fields of a table: as many fields in each of the first records as names in the first of them. Where the file's name
+    /// Finds the byte that separates the fields of a table: as many fields in each of the first records as names in the first of them. Where the file's name
     /// does not speak of a table, the names have to look like names.
     fn delimiter(&self, hint: Option<Form>) -> Option<u8> {
         let named = matches!(hint, Some(Form::Csv | Form::Tsv));

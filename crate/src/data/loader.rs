@@ -103,7 +103,7 @@ impl Loader {
     /// The next batch; a batch may reach into the next epoch.
     ///
     /// # Errors
-    /// Those of the storage of the tokens.
+    /// Fails where the storage of the tokens does.
     pub fn next(&mut self, dataset: &Dataset) -> Result<Batch> {
         let seq_len = self.state.seq_len;
         let mut batch = Batch::new(self.batch_size, seq_len);

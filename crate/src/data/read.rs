@@ -45,9 +45,11 @@ enum Kind<'a> {
     Text {
         reader: TextReader<'a>,
         pending: String,
+        /// Bytes of `pending` before which it is not tried again: a text that cannot be cut must not be encoded anew with each piece.
+        enough: usize,
     },
     Ids {
-        reader: Box<dyn std::io::Read + 'a>,
+        reader: Box<dyn Read + 'a>,
         pending: Vec<u8>,
         offset: usize,
     },
@@ -91,7 +93,7 @@ impl<'a> DataReader<'a> {
     /// Reads on. → whether something is left.
     ///
     /// # Errors
-    /// Those of the files and the tokenizer. Faults of rows are kept for [`DataReader::finish`].
+    /// Fails where a file or the tokenizer does. Faults of rows are kept for [`DataReader::finish`].
     pub fn advance(&mut self) -> Result<bool> {
         let Some(mut current) = self.current.take() else {
             let Some(file) = self.files.pop() else { return Ok(false) };
@@ -135,7 +137,7 @@ impl<'a> DataReader<'a> {
         let partial = self.records.settings.partial;
         let kind = match file.found.form {
             Form::Tokens => Kind::Ids { reader: file.source.open()?, pending: Vec::new(), offset: 0 },
-            Form::Text if self.stream => Kind::Text { reader: TextReader::open(file.source, partial)?, pending: String::new() },
+            Form::Text if self.stream => Kind::Text { reader: TextReader::open(file.source, partial)?, pending: String::new(), enough: 0 },
             Form::Text => Kind::Document,
             _ => Kind::Rows(Rows::open(file.source, &file.found, partial)?),
         };
@@ -157,7 +159,7 @@ impl<'a> DataReader<'a> {
         let name = current.file.source.name();
         let place = |line: usize, account: &Account| RowPlace { file: account.files(), line };
         match &mut current.kind {
-            Kind::Text { reader, pending } => self.text(reader, pending),
+            Kind::Text { reader, pending, enough } => self.text(reader, pending, enough),
             Kind::Ids { reader, pending, offset } => {
                 let read = reader.take(BYTES_AT_ONCE).read_to_end(pending).map_err(|error| unreadable(error, name))?;
                 self.token_ids(pending, offset, read == 0)
@@ -185,14 +187,18 @@ impl<'a> DataReader<'a> {
     }
 
     /// Encodes a piece of a text. Of several texts each is a document with an end of its own.
-    fn text(&mut self, reader: &mut TextReader<'_>, pending: &mut String) -> Result<bool> {
+    fn text(&mut self, reader: &mut TextReader<'_>, pending: &mut String, enough: &mut usize) -> Result<bool> {
         let Some(tokenizer) = self.records.tokenizer else { return Ok(false) };
         let more = reader.fill()?;
         let last = more.is_empty();
         pending.push_str(more);
         let taken = more.len();
         reader.take(taken);
+        if !last && pending.len() < *enough {
+            return Ok(true);
+        }
         let (ids, used) = tokenizer.encode_part(pending, last)?;
+        *enough = if used == 0 { 2 * pending.len() } else { 0 };
         pending.drain(..used);
         self.add_ids(&ids)?;
         if last && self.several {

@@ -21,7 +21,7 @@ pub(super) type Row = std::result::Result<Map<String, Value>, String>;
 pub(super) struct Rows<'a> {
     name: &'a str,
     kind: Kind<'a>,
-    /// Of a file that is cut, the row before: the last one is left out.
+    /// Holds back a row of a file that is cut, whose last one is left out.
     before: Option<Option<(usize, Row)>>,
 }
 
@@ -63,7 +63,7 @@ impl<'a> Rows<'a> {
     /// The next row and its line; `None` at the end.
     ///
     /// # Errors
-    /// Those of the file, and of its encoding.
+    /// Fails where the file or its encoding does.
     pub fn next(&mut self) -> Result<Option<(usize, Row)>> {
         if self.before.is_none() {
             return self.read();

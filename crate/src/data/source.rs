@@ -11,7 +11,7 @@ pub trait DataSource {
     /// Reads it from its beginning.
     ///
     /// # Errors
-    /// Those of the file; a reader gives an [`Error`] inside of its [`io::Error`] as it is.
+    /// Fails where the file does; a reader gives an [`Error`] inside of its [`io::Error`] as it is.
     fn open(&self) -> Result<Box<dyn Read + '_>>;
 }
 

@@ -48,7 +48,7 @@ impl TokenStore {
     /// Appends ids, some of which may be marked as [`LEARNED`].
     ///
     /// # Errors
-    /// Those of the storage.
+    /// Fails where the storage does.
     pub fn extend(&mut self, ids: impl IntoIterator<Item = u32>) -> Result<()> {
         for id in ids {
             self.memory.push(id);
@@ -78,7 +78,7 @@ impl TokenStore {
     /// Everything was appended.
     ///
     /// # Errors
-    /// Those of the storage.
+    /// Fails where the storage does.
     pub fn finish(&mut self) -> Result<()> {
         if self.stored > 0 {
             self.store()?;
@@ -90,7 +90,7 @@ impl TokenStore {
     /// The ids of a range, cut at the end.
     ///
     /// # Errors
-    /// Those of the storage.
+    /// Fails where the storage does.
     pub fn read(&self, range: Range<usize>) -> Result<Cow<'_, [u32]>> {
         let range = range.start.min(self.len())..range.end.min(self.len());
         let (Some(storage), true) = (&self.storage, range.start < self.stored) else {
@@ -134,7 +134,7 @@ impl Entry {
         self.len().saturating_sub(1)
     }
 
-    /// Whether one of the targets from `start`, `seq_len` of them, is learned. All of a document are.
+    /// Tells if one of the targets from `start`, `seq_len` of them, is learned. All of a document are.
     pub fn teaches(&self, start: usize, seq_len: usize) -> bool {
         let learned = self.learned > 0 && start < self.pairs() && seq_len > 0;
         learned && (self.document() || (self.first as usize) <= start.saturating_add(seq_len))
@@ -149,7 +149,7 @@ impl Entry {
         self.row & !DOCUMENT
     }
 
-    /// Whether it is a document, which may go into several sequences.
+    /// Tells if it is a document, which may go into several sequences.
     pub fn document(&self) -> bool {
         self.row & DOCUMENT != 0
     }
@@ -172,7 +172,7 @@ impl ExampleStore {
     /// Appends an example of the row `row`.
     ///
     /// # Errors
-    /// Those of the storage, and more rows or tokens than can be counted.
+    /// Fails where the storage does, and at more rows or tokens than can be counted.
     pub fn push(&mut self, example: &Example, row: u32) -> Result<()> {
         let targets = || example.counted.iter().enumerate().skip(1).filter(|(_, counted)| **counted);
         let length = u32::try_from(example.ids.len()).ok().filter(|_| row < DOCUMENT);

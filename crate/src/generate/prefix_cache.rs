@@ -1,4 +1,4 @@
-//! What the last answer computed, kept for the next turn of its conversation.
+//! The prefix that the last answer computed, kept for the next turn of its conversation.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -41,7 +41,7 @@ impl PrefixCache {
         self.0.prefix.borrow().len()
     }
 
-    /// Whether nothing is kept.
+    /// Tells if nothing is kept.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

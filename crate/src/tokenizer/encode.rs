@@ -38,7 +38,7 @@ impl Tokenizer {
         self.in_use(self.inner.encode_fast(text, true).map_err(unencodable)?.get_ids().to_vec())
     }
 
-    /// What [`Self::encode_prompt`] puts in front of a text: nothing, or a beginning-of-text.
+    /// The ids that [`Self::encode_prompt`] puts in front of a text: none, or a beginning-of-text.
     pub fn prompt_prefix(&self) -> &[u32] {
         &self.prefix
     }

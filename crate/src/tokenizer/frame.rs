@@ -15,7 +15,8 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// What the keys of `config` say over what the post-processor puts around an empty text, `wrapped`; `None` where they say nothing.
+    /// The tokens that the keys of `config` put in place of those that the post-processor puts around an empty text, `wrapped`; `None` where they
+    /// say nothing.
     pub(super) fn stated(config: &Value, wrapped: &[u32], bos: &[u32], eos: &[u32]) -> Option<Self> {
         let named = config.get("tokenizer_class").and_then(Value::as_str).unwrap_or_default();
         let key = |key: &str| config.get(key).and_then(Value::as_bool);

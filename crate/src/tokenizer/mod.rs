@@ -58,7 +58,7 @@ pub struct Tokenizer {
     specials: Vec<(&'static str, String)>,
     bos: Vec<u32>,
     prefix: Vec<u32>,
-    /// What `tokenizer_config.json` puts around a text in place of the post-processor.
+    /// The tokens that `tokenizer_config.json` puts around a text in place of the post-processor.
     frame: Option<frame::Frame>,
     eos: Vec<u32>,
     pad: Option<u32>,

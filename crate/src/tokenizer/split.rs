@@ -107,6 +107,10 @@ impl SplitRule {
             let start = offsets.get(index).map_or(0, |(start, _)| *start);
             let rest = text.get(start..).unwrap_or_default();
             let left_out = if self == Self::DropSpace { rest.len() - rest.trim_start_matches(' ').len() } else { 0 };
+            // By itself any other rest has a space in front that it does not have in the text.
+            if self == Self::DropSpace && left_out == 0 {
+                continue;
+            }
             let alone = inner.encode_fast(rest.get(left_out..).unwrap_or_default(), false).map_err(unencodable)?;
             if Some(alone.get_ids()) == ids.get(index..) {
                 return Ok(Some((ids.get(..index).unwrap_or_default().to_vec(), start + left_out)));

@@ -35,7 +35,7 @@ impl Tokenizer {
         blank.then(|| rest.get(..range.end).map(|closing| (id, closing.to_owned()))).flatten()
     }
 
-    /// What [`Self::closing`] finds after an answer of this message, in a conversation that is as short as can be: a template may write an answer
+    /// The result of [`Self::closing`] after an answer of this message, in a conversation that is as short as can be: a template may write an answer
     /// in another form when another turn follows it.
     pub(crate) fn closing_of(&self, message: &Value, next: &Value) -> Option<(u32, String)> {
         let mut answer = json!({"role": "assistant", "content": ANSWER});
@@ -68,7 +68,7 @@ fn probe(answer: Value) -> Conversation {
     Conversation { date: Date::new(2000, 1, 1), ..Conversation::new(messages) }
 }
 
-/// What follows an answer: the result of its first call, or else the user.
+/// The message after an answer: the result of its first call, or else the user.
 pub(crate) fn next_message(answer: &Value) -> Value {
     let Some(call) = answer["tool_calls"].get(0) else { return json!({"role": "user", "content": "question"}) };
     json!({"role": "tool", "content": "result", "tool_call_id": call["id"], "name": call["function"]["name"]})

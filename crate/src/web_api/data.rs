@@ -46,7 +46,7 @@ impl JsData {
         Ok(Self { files: list("files")?, validation: list("validation")?, storage })
     }
 
-    /// What the user calls them.
+    /// The name by which the user knows them.
     pub(super) fn name(&self) -> String {
         let first = self.files.first().map_or("", |file| ByteSource::name(file));
         if self.files.len() > 1 { format!("{first} and {} more", self.files.len() - 1) } else { first.to_owned() }

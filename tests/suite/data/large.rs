@@ -9,7 +9,7 @@ use tabtune::data::{Batch, DataFile, DataReader, DataSource, Dataset, Loader, To
 use tabtune::tokenizer::Tokenizer;
 use tabtune::{Error, random};
 
-use super::super::tokenizer::byte_level;
+use super::super::tokenizer::{byte_level, sentence_piece};
 
 fn tokenizer() -> Tokenizer {
     Tokenizer::from_parts(byte_level("gpt-2")).unwrap()
@@ -158,6 +158,18 @@ fn texts_without_words_are_cut_where_it_changes_nothing() {
             assert!(tokenizer.encode(&text).unwrap() == whole, "in pieces, of one text");
             let data = Dataset::read(&[&Drops("a.txt", text.as_bytes())], Ok::<_, Error>(&tokenizer), &DataSettings::default()).unwrap();
             assert!(data.ids(0..usize::MAX).unwrap()[..] == whole, "in pieces, as it is read");
+        }
+    }
+}
+
+/// A tokenizer that puts a space in front of every text cannot be cut where there is none.
+#[test]
+fn texts_that_cannot_be_cut_are_read_whole() {
+    for (spaces, text) in [(false, "truthuniversally\n".repeat(45_000)), (true, "A truth. It is known! ".repeat(36_000))] {
+        for tokenizer in [true, false].map(|prefix| Tokenizer::from_parts(sentence_piece(prefix)).unwrap()) {
+            let (whole, _) = tokenizer.encode_with_starts(&text).unwrap();
+            let data = Dataset::read(&[&Drops("a.txt", text.as_bytes())], Ok::<_, Error>(&tokenizer), &DataSettings::default()).unwrap();
+            assert!(data.ids(0..usize::MAX).unwrap()[..] == whole, "with spaces: {spaces}");
         }
     }
 }
