@@ -1,17 +1,32 @@
 /** Files of Parquet as JSON lines. */
 import { decompress } from 'fzstd';
-import { parquetMetadataAsync, parquetReadObjects } from 'hyparquet';
+import { parquetMetadataAsync, parquetReadObjects, parquetSchema } from 'hyparquet';
+import type { FileMetaData } from 'hyparquet';
 import type { JsSource } from './wasm.js';
 
 /** Integers as numbers, where those hold them, else as texts. */
 const plain = (_: string, value: unknown): unknown => (typeof value === 'bigint' ? (Number.isSafeInteger(Number(value)) ? Number(value) : String(value)) : value);
 
+type Node = ReturnType<typeof parquetSchema>;
+const leaves = ({ children, path }: Node): string[] => (children.length === 0 ? [path.join('.')] : children.flatMap(leaves));
+
+/** Refuses groups that have other columns than the schema: the reader would begin with some of them and leave their failures to nobody. */
+function checkColumns(metadata: FileMetaData): void {
+  const expected = leaves(parquetSchema(metadata)).sort().join('\n');
+  for (const { columns } of metadata.row_groups) {
+    const found = columns.map(({ meta_data }) => meta_data?.path_in_schema.join('.') ?? '').sort().join('\n');
+    if (found !== expected) throw new Error('a group of rows has other columns than the schema');
+  }
+}
+
 /** The rows of a file, one group at a time, as a Blob, which the browser can move to disk. */
 export async function jsonLines(source: JsSource, signal: AbortSignal): Promise<Blob> {
-  const slice = (start: number, end = source.size): ArrayBuffer => source.read(start, end - start).slice().buffer;
+  // As a promise also of what cannot be read, since the reader has begun with other columns then.
+  const slice = async (start: number, end = source.size): Promise<ArrayBuffer> => source.read(start, end - start).slice().buffer;
   const file = { byteLength: source.size, slice };
   const compressors = { ZSTD: (input: Uint8Array, length: number): Uint8Array => decompress(input, new Uint8Array(length)) };
   const metadata = await parquetMetadataAsync(file);
+  checkColumns(metadata);
   const groups: Blob[] = [];
   let rowStart = 0;
   for (const { num_rows: count } of metadata.row_groups) {
