@@ -97,6 +97,10 @@ impl Loader {
         let source = Source::of(dataset.train(), seq_len, on_long, mixture)?;
         let state = LoaderState { seed, seq_len, epoch: 0, cursor: 0, digest: dataset.digest() };
         let order = source.order(dataset.train(), packing, data_order, &state);
+        if order.len() == 0 {
+            let rule = "weights by which at least one row comes in an epoch";
+            return Err(Error::InvalidConfig(vec![Fault::new("data_weights", rule, format!("{:?}", config.data_weights))]));
+        }
         Ok(Self { batch_size, data_order, packing, state, source, order })
     }
 
@@ -111,6 +115,8 @@ impl Loader {
             if self.state.cursor as usize >= self.order.len() {
                 self.state.epoch += 1;
                 self.state.cursor = 0;
+                // Of many rows an order is large: the old one goes before the new one is made.
+                self.order = Order::Starts(Vec::new());
                 self.order = self.source.order(dataset.train(), self.packing, self.data_order, &self.state);
                 continue;
             }
@@ -156,6 +162,14 @@ impl Loader {
         }
     }
 
+    /// The first rows of those that are cut or left out as too long, and of those without a learned token within a sequence.
+    pub(super) fn named_rows(&self) -> [&[u32]; 2] {
+        match &self.source {
+            Source::Text { .. } => [&[], &[]],
+            Source::Examples(pieces, _) => [&pieces.long_rows, &pieces.untaught_rows],
+        }
+    }
+
     /// The position of the loader.
     pub fn state(&self) -> LoaderState {
         self.state.clone()
@@ -198,7 +212,7 @@ impl Source {
             Part::Text { start, end, .. } => Ok(Self::Text { tokens: end - start }),
             Part::Examples { entries, .. } => {
                 let pieces = Pieces::of(entries, seq_len, on_long);
-                if pieces.pieces.is_empty() {
+                if pieces.len() == 0 {
                     return Err(Error::DataNoTargets { examples: entries.len(), seq_len });
                 }
                 Ok(Self::Examples(pieces, mixture))
@@ -230,11 +244,8 @@ impl Source {
 
     /// The marked ids of the pieces of a sequence.
     fn pieces<'a>(&self, window: &[u32], part: Part<'a>, seq_len: usize) -> Result<Vec<Cow<'a, [u32]>>> {
-        let all = match self {
-            Self::Examples(Pieces { pieces, .. }, _) => pieces.as_slice(),
-            Self::Text { .. } => &[],
-        };
-        window.iter().filter_map(|piece| all.get(*piece as usize)).map(|piece| part.ids_of(*piece, seq_len)).collect()
+        let Self::Examples(all, _) = self else { return Ok(Vec::new()) };
+        window.iter().filter_map(|piece| all.get(*piece as usize)).map(|piece| part.ids_of(piece, seq_len)).collect()
     }
 }
 

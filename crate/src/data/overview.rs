@@ -2,7 +2,7 @@
 
 use super::corpus::{Dataset, Part};
 use super::loader::{Fit, Loader};
-use super::report::{DataReport, DataWarning, Lengths, TokenCounts};
+use super::report::{DataReport, DataWarning, FileReport, Lengths, TokenCounts};
 use super::store::Entry;
 use crate::config::TrainConfig;
 use crate::error::word;
@@ -32,6 +32,7 @@ impl Dataset {
         let mut warnings = self.account().warnings();
         let Fit { cut, skipped, untaught, .. } = loader.fit();
         let (seq_len, longest) = (loader.state().seq_len, self.longest());
+        let [long, taught_nothing] = loader.named_rows().map(|rows| rows.iter().filter_map(|row| self.account().place(*row)).collect());
         if cut + skipped > 0 {
             let (count, what) = if skipped > 0 { (skipped, "left out") } else { (cut, "cut at their end") };
             let message = format!(
@@ -39,13 +40,28 @@ impl Dataset {
                 self.train().entries().len(),
                 longest.saturating_sub(1).next_multiple_of(SEQ_LEN_STEP)
             );
-            warnings.push(DataWarning { code: word!("data.long").text(), count, rows: Vec::new(), message });
+            warnings.push(DataWarning { code: word!("data.long").text(), count, rows: long, message });
         }
         if untaught > 0 {
-            let message = format!("{untaught} examples are left out: none of their first {seq_len} targets is learned");
-            warnings.push(DataWarning { code: word!("data.untaught").text(), count: untaught, rows: Vec::new(), message });
+            let message = format!("examples of which none of the first {seq_len} targets is learned are left out: {untaught}");
+            warnings.push(DataWarning { code: word!("data.untaught").text(), count: untaught, rows: taught_nothing, message });
         }
         warnings
+    }
+
+    /// How the files were read, in a few words: the form of each, and the rows of which something had to be told.
+    pub fn as_read(&self) -> String {
+        let file = |file: &FileReport| match file.rows {
+            Some(rows) => format!("{} read as {rows} rows of {}", file.name, file.form.name()),
+            None => format!("{} read as {}", file.name, file.form.name()),
+        };
+        let warning = |warning: &DataWarning| {
+            let lines: Vec<String> = warning.rows.iter().map(|row| row.line.to_string()).collect();
+            if lines.is_empty() { warning.code.to_owned() } else { format!("{} of lines {}", warning.code, lines.join(", ")) }
+        };
+        let files = self.account().file_reports().iter().map(file);
+        let told = files.chain(self.account().warnings().iter().map(warning)).collect::<Vec<_>>().join("; ");
+        if told.is_empty() { told } else { format!("({told})") }
     }
 
     /// Tokens of the longest training example.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::report::NAMED_ROWS;
 use super::store::Entry;
 use crate::config::{DataOrder, OnLong};
 use crate::error::{Error, Fault, Result};
@@ -22,6 +23,11 @@ pub(super) struct Piece {
 }
 
 impl Piece {
+    /// The piece with which an example begins.
+    fn first(example: usize) -> Self {
+        Self { example: example as u32, start: 0 }
+    }
+
     /// Positions that it takes in a sequence.
     pub fn pairs(self, entries: &[Entry], seq_len: usize) -> usize {
         entries.get(self.example as usize).map_or(0, |entry| entry.pairs().saturating_sub(self.start as usize).min(seq_len))
@@ -31,35 +37,75 @@ impl Piece {
 /// The pieces of examples, and what became of those that are too long.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pieces {
-    pub pieces: Vec<Piece>,
+    examples: usize,
+    /// `None` where each example is one piece, which needs no list.
+    list: Option<Vec<Piece>>,
     /// Examples whose end is left out.
     pub cut: usize,
     /// Examples that are left out as too long.
     pub skipped: usize,
     /// Examples without a learned token within a sequence.
     pub untaught: usize,
+    /// The first rows that are cut or left out as too long, and those of the untaught.
+    pub long_rows: Vec<u32>,
+    pub untaught_rows: Vec<u32>,
+}
+
+/// Notes a row of those that a warning names.
+fn name_row(rows: &mut Vec<u32>, example: &Entry) {
+    if rows.len() < NAMED_ROWS {
+        rows.push(example.row());
+    }
 }
 
 impl Pieces {
     /// Cuts examples into pieces of at most `seq_len` pairs.
     pub fn of(examples: &[Entry], seq_len: usize, on_long: OnLong) -> Self {
-        let mut all = Self::default();
+        let mut all = Self { examples: examples.len(), ..Self::default() };
         for (index, example) in examples.iter().enumerate() {
             let long = example.pairs() > seq_len;
-            if long && on_long == OnLong::Skip {
-                all.skipped += 1;
+            let skipped = long && on_long == OnLong::Skip;
+            let split = long && example.document() && on_long == OnLong::Split;
+            let taught = !skipped && example.teaches(0, seq_len);
+            all.skipped += usize::from(skipped);
+            all.cut += usize::from(long && !split && taught);
+            if skipped || long && !split && taught {
+                name_row(&mut all.long_rows, example);
+            }
+            if taught && !split && all.list.is_none() {
                 continue;
             }
-            let split = long && example.document() && on_long == OnLong::Split;
-            let starts = if split { (0..example.pairs()).step_by(seq_len.max(1)) } else { (0..1).step_by(1) };
-            let before = all.pieces.len();
-            for start in starts.filter(|start| example.teaches(*start, seq_len)) {
-                all.pieces.push(Piece { example: index as u32, start: start as u32 });
+            let list = all.list.get_or_insert_with(|| (0..index).map(Piece::first).collect());
+            let before = list.len();
+            let ends = if split { example.pairs() } else { usize::from(!skipped) };
+            let starts = (0..ends).step_by(seq_len.max(1)).filter(|start| example.teaches(*start, seq_len));
+            list.extend(starts.map(|start| Piece { example: index as u32, start: start as u32 }));
+            if !skipped && list.len() == before {
+                all.untaught += 1;
+                name_row(&mut all.untaught_rows, example);
             }
-            all.untaught += usize::from(all.pieces.len() == before);
-            all.cut += usize::from(long && !split && all.pieces.len() > before);
         }
         all
+    }
+
+    pub fn len(&self) -> usize {
+        self.list.as_ref().map_or(self.examples, Vec::len)
+    }
+
+    pub fn get(&self, at: usize) -> Option<Piece> {
+        match &self.list {
+            Some(list) => list.get(at).copied(),
+            None => (at < self.examples).then(|| Piece::first(at)),
+        }
+    }
+
+    /// Pieces of the rows before `row`.
+    fn before_row(&self, row: u32, entries: &[Entry]) -> usize {
+        let is_before = |entry: &Entry| entry.row() < row;
+        match &self.list {
+            Some(list) => list.partition_point(|piece| entries.get(piece.example as usize).is_some_and(is_before)),
+            None => entries.partition_point(is_before),
+        }
     }
 }
 
@@ -67,8 +113,8 @@ impl Pieces {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Windows {
     pieces: Vec<u32>,
-    /// Where the pieces of each sequence end.
-    ends: Vec<u32>,
+    /// Where the pieces of each sequence end; `None` where each is a sequence.
+    ends: Option<Vec<u32>>,
     /// The order of the sequences, if it is another one.
     order: Option<Vec<u32>>,
     /// Positions that all pieces take.
@@ -76,25 +122,16 @@ pub(super) struct Windows {
 }
 
 impl Windows {
-    fn push(&mut self, window: &[u32]) {
-        self.pieces.extend(window);
-        self.ends.push(self.pieces.len() as u32);
-    }
-
-    /// Each piece by itself.
-    fn apart(pieces: Vec<u32>, held: u64) -> Self {
-        Self { ends: (1..=pieces.len() as u32).collect(), pieces, order: None, held }
-    }
-
     pub fn len(&self) -> usize {
-        self.ends.len()
+        self.ends.as_ref().unwrap_or(&self.pieces).len()
     }
 
     /// Indices of the pieces of a sequence.
     pub fn get(&self, at: usize) -> Option<&[u32]> {
         let window = self.order.as_ref().map_or(Some(at), |order| order.get(at).map(|window| *window as usize))?;
-        let end = *self.ends.get(window)? as usize;
-        let start = window.checked_sub(1).and_then(|before| self.ends.get(before)).map_or(0, |end| *end as usize);
+        let Some(ends) = &self.ends else { return self.pieces.get(window..=window) };
+        let end = *ends.get(window)? as usize;
+        let start = window.checked_sub(1).and_then(|before| ends.get(before)).map_or(0, |end| *end as usize);
         self.pieces.get(start..end)
     }
 }
@@ -134,12 +171,11 @@ impl Mixture {
     /// of them as is left of it, drawn by seed and epoch.
     fn items(&self, pieces: &Pieces, entries: &[Entry], seed: u64, epoch: u64) -> Vec<u32> {
         if self.files.is_empty() {
-            return (0..pieces.pieces.len() as u32).collect();
+            return (0..pieces.len() as u32).collect();
         }
-        let row = |piece: &Piece| entries.get(piece.example as usize).map_or(0, Entry::row);
         let (mut items, mut first) = (Vec::new(), 0);
         for (file, (end, weight)) in self.files.iter().enumerate() {
-            let last = pieces.pieces.partition_point(|piece| row(piece) < *end);
+            let last = pieces.before_row(*end, entries);
             let mut own: Vec<u32> = (first as u32..last as u32).collect();
             first = last;
             for _ in 0..*weight as usize {
@@ -169,40 +205,42 @@ pub(super) struct Packing {
 /// ("best fit, decreasing"), and the sequences of a pool are shuffled.
 pub(super) fn windows(pieces: &Pieces, entries: &[Entry], mixture: &Mixture, how: Packing) -> Windows {
     let Packing { seq_len, packing, order, seed, epoch } = how;
-    let pairs = |item: u32| pieces.pieces.get(item as usize).map_or(0, |piece| piece.pairs(entries, seq_len));
+    let pairs = |item: u32| pieces.get(item as usize).map_or(0, |piece| piece.pairs(entries, seq_len));
     let mut items = mixture.items(pieces, entries, seed, epoch);
     let held = items.iter().map(|item| pairs(*item) as u64).sum();
     if order == DataOrder::Shuffled {
         shuffle(&mut items, seed, epoch, "order");
     }
     if !packing {
-        return Windows::apart(items, held);
+        return Windows { pieces: items, held, ..Windows::default() };
     }
-    let mut windows = Windows { held, ..Windows::default() };
+    let mut ends = Vec::new();
     if order == DataOrder::Sequential {
-        let (mut window, mut room) = (Vec::new(), seq_len);
-        for item in items {
-            if pairs(item) > room && !window.is_empty() {
-                windows.push(&window);
-                window.clear();
+        let mut room = seq_len;
+        for (at, item) in items.iter().enumerate() {
+            if pairs(*item) > room && at > 0 {
+                ends.push(at as u32);
                 room = seq_len;
             }
-            window.push(item);
-            room -= pairs(item).min(room);
+            room -= pairs(*item).min(room);
         }
-        if !window.is_empty() {
-            windows.push(&window);
-        }
-        return windows;
+        ends.extend((!items.is_empty()).then_some(items.len() as u32));
+        return Windows { pieces: items, ends: Some(ends), held, order: None };
     }
+    let mut end = 0;
     for pool in items.chunks_mut(POOL) {
         // Pieces of one length stay in the order of the seed.
         pool.sort_by_key(|item| std::cmp::Reverse(pairs(*item)));
-        best_fit(pool, pairs, seq_len).iter().for_each(|window| windows.push(window));
+        let windows = best_fit(pool, pairs, seq_len);
+        for window in &windows {
+            end += window.len() as u32;
+            ends.push(end);
+        }
+        pool.iter_mut().zip(windows.concat()).for_each(|(slot, item)| *slot = item);
     }
-    let mut order: Vec<u32> = (0..windows.len() as u32).collect();
+    let mut order: Vec<u32> = (0..ends.len() as u32).collect();
     shuffle(&mut order, seed, epoch, "windows");
-    Windows { order: Some(order), ..windows }
+    Windows { pieces: items, ends: Some(ends), order: Some(order), held }
 }
 
 /// Each item where it leaves the least room, or in a sequence of its own.

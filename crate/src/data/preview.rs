@@ -55,12 +55,12 @@ impl Dataset {
             let all: Vec<u32> = ids.iter().map(|id| id | LEARNED).collect();
             return (0..show.min(1)).map(|_| Ok(Preview { row: None, segments: segments(&all, tokenizer)? })).collect();
         }
-        let pieces = Pieces::of(part.entries(), config.seq_len, config.on_long).pieces;
-        let of_piece = |piece: &Piece| {
+        let pieces = Pieces::of(part.entries(), config.seq_len, config.on_long);
+        let of_piece = |piece: Piece| {
             let row = part.entries().get(piece.example as usize).and_then(|entry| self.account().place(entry.row()));
-            Ok(Preview { row, segments: segments(&part.ids_of(*piece, config.seq_len)?, tokenizer)? })
+            Ok(Preview { row, segments: segments(&part.ids_of(piece, config.seq_len)?, tokenizer)? })
         };
-        pieces.iter().take(show).map(of_piece).collect()
+        (0..show).map_while(|at| pieces.get(at)).map(of_piece).collect()
     }
 }
 

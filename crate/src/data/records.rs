@@ -55,7 +55,8 @@ impl<'a> Records<'a> {
         });
         match read {
             Ok((row, read, examples)) => {
-                self.account.unread(row.iter().filter(|(key, value)| !value.is_null() && !read.used.contains(key)).map(|(key, _)| key));
+                let unread = row.iter().filter(|(key, value)| !value.is_null() && !read.used.contains(key));
+                self.account.unread(unread.map(|(key, _)| key), place);
                 if read.alpaca {
                     let message = "the model has no chat template: instructions are written in the layout of Alpaca".to_owned();
                     self.account.warn(word!("data.layout"), Some(place), message);

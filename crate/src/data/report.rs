@@ -1,6 +1,6 @@
 //! The account of data: everything that was read, left out or changed on the way, for the person to see before the first step.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -14,10 +14,10 @@ use crate::tokenizer::{Date, Tokenizer};
 /// Rows whose places are kept: a preview shows no more.
 const PLACES: usize = 1 << 16;
 /// Rows that a warning names.
-const NAMED_ROWS: usize = 5;
+pub(super) const NAMED_ROWS: usize = 5;
 
 /// A row of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RowPlace {
     /// Index of the file in the report.
@@ -146,7 +146,8 @@ pub(super) struct Account {
     rows: u32,
     file_ends: Vec<u32>,
     first_rows: Vec<RowPlace>,
-    unread: BTreeMap<String, usize>,
+    /// Keys that nothing reads, of how many rows, and the first of these.
+    unread: BTreeMap<String, (usize, RowPlace)>,
     warnings: Vec<DataWarning>,
     turn_ends: Vec<u32>,
     /// Texts of the tokens that end a text, or a turn.
@@ -228,11 +229,11 @@ impl Account {
     }
 
     /// Notes keys of a row that are not read.
-    pub fn unread<'a>(&mut self, keys: impl Iterator<Item = &'a String>) {
+    pub fn unread<'a>(&mut self, keys: impl Iterator<Item = &'a String>, place: RowPlace) {
         for key in keys {
             match self.unread.get_mut(key) {
-                Some(count) => *count += 1,
-                None => drop(self.unread.insert(key.clone(), 1)),
+                Some((count, _)) => *count += 1,
+                None => drop(self.unread.insert(key.clone(), (1, place))),
             }
         }
     }
@@ -270,14 +271,15 @@ impl Account {
     pub fn warnings(&self) -> Vec<DataWarning> {
         const KEYS: usize = 12;
         let mut warnings = self.warnings.clone();
-        let mut add = |word: Word, count, message| warnings.push(DataWarning { code: word.text(), count, rows: Vec::new(), message });
+        let mut add = |word: Word, count, rows, message| warnings.push(DataWarning { code: word.text(), count, rows, message });
         if !self.unread.is_empty() {
-            let mut keys: Vec<String> = self.unread.iter().take(KEYS).map(|(key, rows)| format!("{} ({rows})", shown(key))).collect();
+            let mut keys: Vec<String> = self.unread.iter().take(KEYS).map(|(key, (rows, _))| format!("{} ({rows})", shown(key))).collect();
             if self.unread.len() > KEYS {
                 keys.push(format!("{} more", self.unread.len() - KEYS));
             }
             let message = format!("nothing reads these keys, of so many rows: {}", keys.join(", "));
-            add(word!("data.columns.unused"), self.unread.len(), message);
+            let rows: BTreeSet<RowPlace> = self.unread.values().map(|(_, first)| *first).collect();
+            add(word!("data.columns.unused"), self.unread.len(), rows.into_iter().take(NAMED_ROWS).collect(), message);
         }
         if !self.turn_ends.is_empty() {
             let texts = self.end_texts.iter().rev().take(self.turn_ends.len()).rev();
@@ -286,11 +288,11 @@ impl Account {
                 "the template ends a turn with {}, which ends no text by the tokenizer's files: it is learned, and generation stops there",
                 names.join(", ")
             );
-            add(word!("data.end.turn"), self.turn_ends.len(), message);
+            add(word!("data.end.turn"), self.turn_ends.len(), Vec::new(), message);
         }
         if self.end_unknown {
             let message = "the tokenizer names no token that ends a text: the model does not learn to stop".to_owned();
-            add(word!("data.end.unknown"), 1, message);
+            add(word!("data.end.unknown"), 1, Vec::new(), message);
         }
         warnings
     }

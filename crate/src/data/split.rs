@@ -5,11 +5,15 @@ use super::store::Entry;
 use crate::config::{DataSettings, ValidationRows};
 
 /// Puts the examples that are trained on before those that are kept for evaluation. → how many they are. Those of a row stay together.
-pub(super) fn split(entries: &mut [Entry], share: f64, settings: &DataSettings) -> usize {
+pub(super) fn split(entries: &mut Vec<Entry>, share: f64, settings: &DataSettings) -> usize {
     let rows = entries.last().map_or(0, |last| last.row() as usize + 1);
-    let train_rows = (rows as f64 * share) as usize;
+    // Of a single row nothing can be kept back.
+    let train_rows = ((rows as f64 * share) as usize).max(1);
+    if train_rows >= rows {
+        return entries.len();
+    }
     let mut order: Vec<u32> = (0..rows as u32).collect();
-    if settings.validation_rows == ValidationRows::Random && train_rows < rows {
+    if settings.validation_rows == ValidationRows::Random {
         shuffle(&mut order, settings.seed, 0, "validation");
     }
     let mut kept = vec![false; rows];
@@ -18,10 +22,9 @@ pub(super) fn split(entries: &mut [Entry], share: f64, settings: &DataSettings) 
             *kept = true;
         }
     }
-    let is_kept = |entry: &Entry| kept.get(entry.row() as usize).copied().unwrap_or(false);
-    if kept.contains(&true) {
-        // A stable sort keeps the order of the data on both sides.
-        entries.sort_by_key(is_kept);
-    }
-    entries.partition_point(|entry| !is_kept(entry))
+    // The order of the data stays on both sides.
+    let evaluated: Vec<Entry> = entries.extract_if(.., |entry| kept.get(entry.row() as usize).copied().unwrap_or(false)).collect();
+    let trained = entries.len();
+    entries.extend(evaluated);
+    trained
 }

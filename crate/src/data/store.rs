@@ -110,7 +110,7 @@ impl TokenStore {
 /// An example in the store.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
-    start: u64,
+    start: u32,
     length: u32,
     /// Index of its row among the rows of all files, and whether it is a document.
     row: u32,
@@ -175,13 +175,17 @@ impl ExampleStore {
     /// Fails where the storage does, and at more rows or tokens than can be counted.
     pub fn push(&mut self, example: &Example, row: u32) -> Result<()> {
         let targets = || example.counted.iter().enumerate().skip(1).filter(|(_, counted)| **counted);
-        let length = u32::try_from(example.ids.len()).ok().filter(|_| row < DOCUMENT);
-        let Some(length) = length else {
-            return Err(Error::DataTokens { reason: "expected fewer than 2^31 rows, each of fewer than 2^32 tokens".to_owned() });
+        let (start, length) = (u32::try_from(self.tokens.len()), u32::try_from(example.ids.len()));
+        let (Ok(start), Ok(length), true) = (start, length, row < DOCUMENT) else {
+            return Err(Error::DataTokens { reason: "expected fewer than 2^31 rows of fewer than 2^32 tokens".to_owned() });
         };
         let first = targets().next().map_or(0, |(index, _)| index as u32);
         let row = if example.document { row | DOCUMENT } else { row };
-        self.entries.push(Entry { start: self.tokens.len() as u64, length, row, first, learned: targets().count() as u32 });
+        if self.entries.len() == self.entries.capacity() {
+            // To double millions of entries takes more memory than to copy them a few times more often.
+            self.entries.reserve_exact(self.entries.len() / 4 + 1024);
+        }
+        self.entries.push(Entry { start, length, row, first, learned: targets().count() as u32 });
         self.tokens.extend(example.ids.iter().zip(&example.counted).map(|(id, counted)| if *counted { id | LEARNED } else { *id }))
     }
 }
