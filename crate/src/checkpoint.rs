@@ -203,7 +203,8 @@ impl Checkpoint {
         let (digest, named) = (dataset.digest(), overrides.iter().any(|name| name == settings::DATA));
         let other_data = digest != self.manifest.data_digest;
         let rule = || format!("the data of the checkpoint, SHA-256 {}", self.manifest.data_digest);
-        let unnamed = (other_data && !named).then(|| Fault::new(settings::DATA, rule(), &digest));
+        let found = || [digest.clone(), dataset.as_read()].join(" ");
+        let unnamed = (other_data && !named).then(|| Fault::new(settings::DATA, rule(), found().trim_end()));
         let other_groups = if settings::takes_groups(overrides) { None } else { agreement::groups_fault(&self.manifest)? };
         let other = unnamed.into_iter().chain(other_groups).collect();
         let mut config = settings::accept(saved, config.unwrap_or_else(|| saved.clone()), overrides, other)?;
