@@ -6,6 +6,7 @@ mod joints;
 mod kinds;
 mod large;
 mod packing;
+mod words;
 
 use std::collections::BTreeSet;
 
@@ -298,7 +299,8 @@ fn document_mask_takes_the_tokenizers_ends_and_leaves_examples_whole() {
 fn bad_data_is_a_typed_error() {
     let tokenizer = Tokenizer::from_parts(byte_level("gpt-2")).unwrap();
     let refuse = |bytes: &[u8], format: Form| Dataset::from_bytes(bytes, format, &tokenizer, 0.0).unwrap_err();
-    assert_eq!(refuse(b"", Form::Text).code(), "data.too-short");
+    assert_eq!(refuse(b"", Form::Text).code(), "data.empty");
+    assert_eq!(refuse(b"a", Form::Text).code(), "data.too-short");
     assert_eq!(refuse(b"\n \n", Form::Jsonl).code(), "data.too-short");
     let not_text = refuse(b"ab\xffcd", Form::Text);
     assert_eq!((not_text.code(), not_text.to_string().contains("at 2")), ("data.encoding", true));

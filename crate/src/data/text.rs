@@ -38,7 +38,7 @@ impl<'a> TextReader<'a> {
     /// Opens a file.
     ///
     /// # Errors
-    /// `data.gzip` and `data.parquet` for files that a person has to unpack or convert first; then, on the way, `data.encoding` with the first
+    /// `data.empty`, and `data.gzip` and `data.parquet` for files that a person has to unpack or convert first; then, on the way, `data.encoding` with the first
     /// bad byte, and those of the file.
     pub fn open(source: &'a dyn DataSource, partial: bool) -> Result<Self> {
         let (name, text, raw) = (source.name(), String::new(), Vec::new());
@@ -61,6 +61,7 @@ impl<'a> TextReader<'a> {
                     .hint(hint)
                     .into());
             }
+            [] => return Err(refuse(word!("data.empty")).expected("text or rows").found("an empty file").into()),
             [0xef, 0xbb, 0xbf, ..] => 3,
             [0xff, 0xfe, ..] => {
                 self.encoding = Encoding::Utf16(u16::from_le_bytes);

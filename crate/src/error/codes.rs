@@ -94,7 +94,7 @@ codes! {
     "data.boundary" => Warning, Core, "rows in which a token has the end of the prompt and the beginning of the completion: it is not learned";
     "data.columns" => BadOption, Core, "a row without a text by the key that `columns` names, or a pattern that cannot be read";
     "data.columns.unused" => Warning, Core, "keys of rows that nothing reads";
-    "data.empty" => BadOption, Page, "a data file without a byte, or one that was deleted or moved after it was chosen";
+    "data.empty" => BadOption, Both, "a data file without a byte, or one that was deleted or moved after it was chosen";
     "data.encoding" => BadOption, Core, "a text that is neither UTF-8 nor UTF-16 with a byte order mark";
     "data.end.turn" => Warning, Core, "chats whose turns end with a token that ends no text by the tokenizer's files: it is learned, and generation stops there";
     "data.end.unknown" => Warning, Core, "a tokenizer that names no token that ends a text: the model does not learn to stop";

@@ -123,13 +123,13 @@ fn unusable_data_is_refused() {
         (write(&place, "empty.txt", ""), write(&place, "short.txt", "abc"), write(&place, "binary.txt", b"abc\xff\xfe"));
     let lines = write(&place, "bad.jsonl", "{\"prompt\": 3}\n");
     let code = |data: &str| refuse(&short(&config, data)).0;
-    assert_eq!(code(&empty), "data.too-short");
+    assert_eq!(code(&empty), "data.empty");
     assert_eq!(code(&short_text), "data.too-short");
     assert_eq!(code(&binary), "data.encoding");
     assert_eq!(code(&text(&place.join("absent.txt"))), "source.read");
     assert_eq!(code(&lines), "data.shape");
     let (out, _) = checkpoint();
-    assert_eq!(refuse(&["evaluate", "--model", &out, "--data", &empty, "--device", "cpu"]).0, "data.too-short");
+    assert_eq!(refuse(&["evaluate", "--model", &out, "--data", &empty, "--device", "cpu"]).0, "data.empty");
 }
 
 #[test]
