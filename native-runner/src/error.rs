@@ -72,6 +72,14 @@ fn way_out(error: &tabtune::Error) -> String {
 }
 
 impl RunError {
+    /// What the message lists, where that is more than one thing.
+    pub fn list(&self) -> Vec<String> {
+        match self {
+            RunError::Tabtune(tabtune::Error::Refused(list)) if list.len() > 1 => list.iter().map(ToString::to_string).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// The stable dotted word.
     pub fn code(&self) -> &'static str {
         match self {

@@ -34,8 +34,9 @@ fn main() -> ExitCode {
         Ok(Outcome::Bad) => ExitCode::FAILURE,
         Ok(Outcome::Signal(status)) => ExitCode::from(status),
         Err(failure) => {
-            let code = failure.downcast_ref::<RunError>().map_or(tabtune::word!("cli.internal").text(), RunError::code);
-            Output::new(json).failure(code, &format!("{failure:#}"));
+            let known = failure.downcast_ref::<RunError>();
+            let code = known.map_or(tabtune::word!("cli.internal").text(), RunError::code);
+            Output::new(json).failure(code, &format!("{failure:#}"), &known.map(RunError::list).unwrap_or_default());
             ExitCode::FAILURE
         }
     }

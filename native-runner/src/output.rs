@@ -51,8 +51,8 @@ impl Output {
         out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(RunError::Stdout)
     }
 
-    /// The failure that ends the command: on stdout as JSON, or one readable line on stderr.
-    pub fn failure(&self, code: &str, message: &str) {
+    /// The failure that ends the command: on stdout as JSON, or on stderr in one readable line, and one for each item of a `list`.
+    pub fn failure(&self, code: &str, message: &str, list: &[String]) {
         if self.json {
             let line = json!({ "error": { "code": code, "message": message } });
             // A closed stdout is itself the failure, and nobody is left to report it to.
@@ -60,9 +60,11 @@ impl Output {
                 return;
             }
         }
-        let one_line = escaped(&message.split_whitespace().collect::<Vec<_>>().join(" "));
+        let one_line = |text: &str| escaped(&text.split_whitespace().collect::<Vec<_>>().join(" ")).to_string();
+        let (first, rest) = list.split_first().map_or((message, list), |(first, rest)| (first.as_str(), rest));
+        let rest: String = rest.iter().map(|item| format!("       {}\n", one_line(item))).collect();
         // eprintln! panics when stderr is closed.
-        let _ = writeln!(std::io::stderr(), "error: {one_line} [{code}]");
+        let _ = write!(std::io::stderr(), "error: {} [{code}]\n{rest}", one_line(first));
     }
 }
 
