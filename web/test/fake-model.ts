@@ -61,7 +61,7 @@ export class ModelHandle {
     }
     return new ModelHandle({ hidden: 576, layers: 30, vocab: 49152, format: magic === 'GGUF' ? 'gguf' : 'hf-folder', parameters: 134_515_008 }, { hidden_size: 576 }, { request: requestJson, adapter: adapter.map(({ name }) => name), resize }, apart && adapter.length > 0 ? { ...FACTORS } : null);
   }
-  static fromScratch(configJson: string, _tokenizer: unknown, data: JsData, _settings: string): ModelHandle {
+  static fromScratch(configJson: string, _tokenizer: unknown, data: JsData, _settings: string, _partial: boolean): ModelHandle {
     const config = JSON.parse(configJson) as { hidden_size: number; num_hidden_layers: number };
     const vocab = new Set(data.files.map((file) => new TextDecoder().decode(file.read(0, file.size))).join('')).size;
     const { hidden_size: hidden, num_hidden_layers: layers } = config;

@@ -124,7 +124,7 @@ export class Session {
     const stored = JSON.parse(new TextDecoder().decode(file.read(0, file.size))) as Checkpointed<Progress, Config>;
     if (stored.config.adapter && base.length === 0) return refuse('CHECKPOINT_MISMATCH', 'checkpoint.base.missing', 'checkpoint.json: checkpoint.base.missing', { want: 'model.gguf' });
     fake.bases.push(base.map(({ name, pieces = [] }) => `${name} ${header ? 'header' : pieces.length}`).join());
-    const model = ModelHandle.fromScratch('{"hidden_size":128,"num_hidden_layers":4}', 'characters', data, '{}');
+    const model = ModelHandle.fromScratch('{"hidden_size":128,"num_hidden_layers":4}', 'characters', data, '{}', false);
     const changes = JSON.parse(changesJson ?? '{}') as Partial<Config>;
     const refused = Object.keys(changes).filter((key) => !overrides.includes(key) && !overrides.includes('all'));
     if (stored.data !== sizeOf(data) && !overrides.includes('data')) refused.push('data');

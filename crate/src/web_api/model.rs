@@ -20,7 +20,7 @@ use super::tokens::LoadedModel;
 use super::{device, plain, software};
 use crate::bundle::{Bundle, ModelAssets, OpenOptions, Warning, config_from_hf};
 use crate::checkpoint::Base;
-use crate::config::{BaseStorage, ModelConfig, Precision, TrainConfig};
+use crate::config::{BaseStorage, DataSettings, ModelConfig, Precision, TrainConfig};
 use crate::data::Dataset;
 use crate::device::Device;
 use crate::error::{Error, Fault, Refusal, Result, word};
@@ -115,12 +115,12 @@ impl ModelHandle {
     }
 
     /// A new model by a Hugging Face style configuration. `tokenizer` is `"characters"` (of the texts in `data`, which
-    /// `settings_json` says how to read) or `{ tokenizerJson }`.
+    /// `settings_json` says how to read, and which may be the beginnings of `partial` files) or `{ tokenizerJson }`.
     #[wasm_bindgen(js_name = fromScratch)]
-    pub fn from_scratch(config_json: &str, tokenizer: JsValue, data: JsValue, settings_json: &str) -> JsResult<ModelHandle> {
+    pub fn from_scratch(config_json: &str, tokenizer: JsValue, data: JsValue, settings_json: &str, partial: bool) -> JsResult<ModelHandle> {
         let tokenizer = if tokenizer.as_string().as_deref() == Some("characters") {
-            let settings = train_config(settings_json, None).map_err(thrown)?.data_settings();
-            let data = JsData::new(&data)?;
+            let config = train_config(settings_json, None).map_err(thrown)?;
+            let (settings, data) = (DataSettings { partial, ..config.data_settings() }, JsData::new(&data)?);
             Dataset::characters(&data.all_files(), &settings).and_then(|characters| Tokenizer::characters(&characters))
         } else {
             let bytes = Uint8Array::new(&Reflect::get(&tokenizer, &JsValue::from_str("tokenizerJson"))?).to_vec();

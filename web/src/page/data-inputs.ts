@@ -1,5 +1,5 @@
 /** Turns training data of a caller into files that can be sent to the worker. */
-import { positive, words } from './checks.js';
+import { positive, positiveInteger, words } from './checks.js';
 import { own } from './given.js';
 import { brandOf, isOf } from '../protocol/brand.js';
 import { badOption, escaped, fault, TabtuneError } from '../protocol/errors.js';
@@ -83,6 +83,15 @@ async function parts(input: DataInput, path: string, weight: number): Promise<Pa
   }
   if (isFolder(input)) return (await textsOf(input, path)).map((file) => ({ file, path, weight }));
   return [{ file: input as DataFile, path, weight }];
+}
+
+/** @internal The first `bytes` of a File or Blob, and whether something follows them. */
+export function beginningOf(data: DataInput, bytes: number | undefined): { read: DataInput; partial: boolean } {
+  if (bytes === undefined) return { read: data, partial: false };
+  positiveInteger(bytes, 'bytes');
+  if (!isOf(data, 'Blob')) throw badOption('bytes', 'it with one File or Blob', data);
+  const partial = data.size > bytes;
+  return { read: partial ? new File([data.slice(0, bytes)], isOf(data, 'File') ? data.name : '') : data, partial };
 }
 
 /** @internal Data as they are sent. */

@@ -4,7 +4,7 @@ import type { WorkerCall } from './call.js';
 import { modelJson } from './fresh-model.js';
 import type { ModelShape } from './fresh-model.js';
 import { optionsOf, own } from './given.js';
-import { toData } from './data-inputs.js';
+import { beginningOf, toData } from './data-inputs.js';
 import type { DataInput } from './data-inputs.js';
 import { toSource, toSources } from './inputs.js';
 import type { FilesInput, Input } from './inputs.js';
@@ -69,18 +69,22 @@ export type ReadingOptions = Pick<TrainOptions, 'form' | 'columns' | 'onBadRow'>
 export interface NewModelOptions extends WorkerCall, ReadingOptions {
   /** A tokenizer.json. Without one the vocabulary is the characters of the data. */
   tokenizer?: Input | undefined;
+  /** Takes the characters of so many bytes of a File or Blob alone: to look at a large file, not to train on it. All */
+  bytes?: number | undefined;
 }
 
 /** A model with fresh weights. Without `tokenizer` (a tokenizer.json) its vocabulary is the characters that `data` have to learn from. */
 export async function newModel(shape: ModelShape, data: DataInput, options: NewModelOptions = {}): Promise<Model> {
-  const { tokenizer: given, form, columns, onBadRow, ...rest } = optionsOf(options, 'the model');
+  const { tokenizer: given, bytes, form, columns, onBadRow, ...rest } = optionsOf(options, 'the model');
   const settings = trainSettings({ form, columns, onBadRow }).config;
   const { worker, call } = split(rest);
   const config = modelJson(shape);
-  const { spec } = await toData(data, undefined, call.signal);
+  if (given !== undefined && bytes !== undefined) throw badOption('bytes', 'it without a tokenizer', bytes);
+  const { read, partial } = beginningOf(data, bytes);
+  const { spec } = await toData(read, undefined, call.signal);
   const ids = spec.files.find(({ name }) => name.endsWith('.tokens'));
   if (given === undefined && ids) throw badOption('data', 'a text to take the characters of, or a tokenizer beside token ids', ids.name);
   const tokenizer = given === undefined ? null : await toSource(given, 'tokenizer', 'tokenizer.json', call.signal);
-  const open: Open = (connection, more = {}) => connection.call('model.create', { config, tokenizer, data: spec, settings }, more);
+  const open: Open = (connection, more = {}) => connection.call('model.create', { config, tokenizer, data: spec, settings, partial }, more);
   return Model.open(worker, open, call);
 }

@@ -114,7 +114,7 @@ export const REQUESTS = {
     reply: writtenFiles,
   },
   /** `settings` say how the data are read. */
-  'model.create': { ask: record({ config: text, tokenizer: nullable(sourceSpec), data: dataSpec, settings: text }), reply: modelInfo },
+  'model.create': { ask: record({ config: text, tokenizer: nullable(sourceSpec), data: dataSpec, settings: text, partial: flag }), reply: modelInfo },
   /** What a run with these settings would learn, with so many examples. */
   'model.data': { ask: record({ data: dataSpec, config: text, partial: flag, show: count }), reply: dataInspection },
   /** The examples of data, whole and token by token, as the trainer reads its own, if there is one. */

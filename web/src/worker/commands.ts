@@ -111,14 +111,14 @@ export function handlersOf(state: WorkerState): Handlers {
       looked(await openData(data, signal, onProgress), async (files) => parsed.dataInspection(await interruptible(signal, () => state.model.inspectData(files, config, partial, show)))),
     'model.rows': async ({ data, config }, { signal, onProgress }) =>
       looked(await openData(data, signal, onProgress), (files) => state.weights(async (core) => parsed.dataPreview(await core.rows(files, config)), signal)),
-    'model.create': async ({ config, tokenizer, data, settings }, { signal, onProgress }) => {
+    'model.create': async ({ config, tokenizer, data, settings, partial }, { signal, onProgress }) => {
       await state.core();
       const corpus = await openData(data, signal, onProgress);
       await corpus.storage?.close();
       const tokenizerJson = tokenizer && (await openSource(tokenizer, signal, onProgress));
       if (signal.aborted) throw aborted('the opening');
       const words = tokenizerJson ? { tokenizerJson: tokenizerJson.read(0, tokenizerJson.size) } : 'characters';
-      return state.hold(ModelHandle.fromScratch(config, words, corpus, settings));
+      return state.hold(ModelHandle.fromScratch(config, words, corpus, settings, partial));
     },
     'model.detokenize': async ({ ids }) => state.detokenize(ids),
     'model.chat': ({ conversation, options, base }, { signal, onToken }) => state.asked(async (core) => streamed(await core.chat(conversation, options, base), signal, onToken), signal),

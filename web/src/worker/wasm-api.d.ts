@@ -40,7 +40,7 @@ export class ModelHandle {
   private constructor();
   /** `adapter`: the files of a LoRA adapter that is merged as the weights are read, with larger tables if it may `resize`, or stays `apart`; empty is none. */
   static open(files: JsSource[], requestJson: string | undefined, adapter: JsSource[], apart: boolean, resize: boolean): ModelHandle;
-  static fromScratch(configJson: string, tokenizer: 'characters' | { tokenizerJson: Uint8Array }, data: JsData, settingsJson: string): ModelHandle;
+  static fromScratch(configJson: string, tokenizer: 'characters' | { tokenizerJson: Uint8Array }, data: JsData, settingsJson: string, partial: boolean): ModelHandle;
   /** What a run with these settings would learn, with its first `show` examples (`DataInspection`). */
   inspectData(data: JsData, configJson: string, partial: boolean, show: number): Promise<unknown>;
   /** The examples of data, whole and token by token (`DataPreview`). */
