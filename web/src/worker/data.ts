@@ -74,7 +74,7 @@ async function unpacked(source: JsSource, signal: AbortSignal): Promise<JsSource
     return blobSource(source.name.replace(/\.gz$/i, ''), await new Response(stream).blob());
   } catch (thrown) {
     signal.throwIfAborted();
-    throw fault('data.gzip', `${escaped(source.name)} is not a whole file of gzip: ${reasonOf(thrown)}. Pack it again, or give it unpacked.`, { path: source.name }, thrown);
+    throw fault('data.gzip', `${escaped(source.name)} cannot be unpacked: it is cut or damaged, or holds more than one gzip file. Pack it again, or give it unpacked.`, { path: source.name }, thrown);
   }
 }
 
