@@ -69,8 +69,24 @@ export function useSoftwareDefaults(numbers: boolean): void {
   for (const [id, value] of Object.entries(SOFTWARE_NUMBERS)) if (!typed.has(id)) byId(id, HTMLInputElement).valueAsNumber = value;
 }
 
+/** The sequence length of texts while rows have one of their own. */
+let textLength: number | undefined;
+
+/** Whether the sequence length follows the data: nobody typed one. */
+export const lengthFollows = (): boolean => !typed.has('s-length');
+
+/** Takes the sequence length that rows propose, or for a text the one of before, unless somebody typed another. */
+export function proposeLength(rows: number | undefined): void {
+  if (!lengthFollows()) return;
+  const input = byId('s-length', HTMLInputElement);
+  textLength ??= input.valueAsNumber;
+  input.valueAsNumber = rows ?? textLength;
+  if (rows === undefined) textLength = undefined;
+}
+
 export const scratchShape = (): ModelShape => ({ ...scratch, maxPositionEmbeddings: contextOf() });
-const SHORTEST_CONTEXT = 256;
+/** Rows propose at most so long sequences. */
+const SHORTEST_CONTEXT = 1024;
 /** Tokens of one sample during a run. */
 const SAMPLE_TOKENS = 180;
 
@@ -116,7 +132,7 @@ function scheduleOf(word: string, steps: number, peak: number): ScheduleOptions 
 /** Every matrix of the blocks has factors. */
 const adapterOf = (): Pick<TrainOptions, 'adapter'> => ({ adapter: { r: numberOf('s-rank'), alpha: numberOf('s-alpha'), targetModules: 'all-linear' } });
 
-export function trainOptions(trained: Trained): TrainOptions & { steps: number } {
+export function trainOptions(trained: Trained): TrainOptions & { steps: number; seqLen: number } {
   const steps = numberOf('s-steps');
   const learningRate = numberOf('s-rate');
   return {

@@ -1,16 +1,20 @@
 /** What the chosen data are learned as, before anything is trained: forms, counts, lengths, warnings, and the first examples token by token. */
 import { escaped, inspectData, TabtuneError } from 'tabtune';
-import type { DataInput, DataInspection, DataPreview, DataReport, Model, TrainOptions } from 'tabtune';
+import type { DataInput, DataInspection, DataPreview, DataReport, Model, Refusal, TrainOptions } from 'tabtune';
 
 import { byId, make } from '../dom.js';
 import { bytes, grouped } from '../format.js';
 import { workerUrl } from '../worker.js';
+import { refusalWords } from './inspector.js';
 
 /** Bytes of a large file that are looked at. */
-const LOOKED_AT = 2 ** 20;
+export const LOOKED_AT = 2 ** 20;
+export const isLarge = (data: DataInput): data is File => data instanceof File && data.size > LOOKED_AT;
 /** Examples that are shown, and tokens of one of them. */
 const SHOWN = 3;
 const SHOWN_TOKENS = 400;
+/** Faults of rows that are shown. */
+const FAULTS = 6;
 
 const many = (count: number, one: string): string => `${grouped(count)} ${one}${count === 1 ? '' : 's'}`;
 const percent = (share: number): string => `${Math.round(100 * share)} %`;
@@ -23,6 +27,8 @@ export class DataPanel {
   readonly #completion = byId('column-completion', HTMLSelectElement);
   #preview: DataPreview = [];
   #data: DataInput | undefined;
+  /** The data, if they were found to be one stream. */
+  #stream: DataInput | undefined;
 
   constructor() {
     byId('lesson-tokens', HTMLInputElement).addEventListener('change', () => this.#examples());
@@ -35,20 +41,31 @@ export class DataPanel {
     return prompt === '' ? { text: completion } : { prompt, completion };
   }
 
-  /** Shows what a run of these options would learn. A refusal is shown, and rows of other keys can be given names. */
-  async show(data: DataInput, model: Model, options: TrainOptions): Promise<void> {
+  /**
+   * Shows what a run of these options would learn. Where the sequence length follows, it is the one that rows propose, and is given back. A refusal
+   * is shown, and rows of other keys can be given names.
+   */
+  async show(data: DataInput, model: Model, options: TrainOptions & { seqLen: number }, lengthFollows: boolean): Promise<number | undefined> {
     if (data !== this.#data) this.#columns.hidden = true;
     this.#data = data;
-    const large = data instanceof File && data.size > LOOKED_AT;
+    const large = isLarge(data);
     const of = large ? { bytes: LOOKED_AT } : {};
+    let proposed: number | undefined;
     try {
-      const inspection = await inspectData(data, { ...options, columns: this.columns, model, show: SHOWN, ...of });
+      const { seqLen, ...free } = options;
+      const inspect = (length: { seqLen?: number }): Promise<DataInspection> => inspectData(data, { ...free, ...length, columns: this.columns, model, show: SHOWN, ...of });
+      let inspection = await inspect(lengthFollows && data !== this.#stream ? {} : { seqLen });
+      const isStream = inspection.report.lengths === null;
+      if (isStream && data !== this.#stream) inspection = await inspect({ seqLen });
+      this.#stream = isStream ? data : undefined;
+      if (!isStream) proposed = inspection.report.seqLen;
       this.#report(inspection, large ? data : undefined);
       this.#fault.hidden = true;
     } catch (thrown) {
       if (!(await this.refuse(data, thrown))) throw thrown;
     }
     this.#section.hidden = false;
+    return proposed;
   }
 
   /** Shows why data cannot be learned, if that is what was thrown, and offers to name the columns where that helps. */
@@ -57,7 +74,7 @@ export class DataPanel {
     if (data !== this.#data) this.#columns.hidden = true;
     this.#data = data;
     if (/^data\.(shape|columns)$/.test(thrown.detail.code)) await this.#offerColumns(data, data instanceof File ? { bytes: LOOKED_AT } : {});
-    this.#fault.textContent = thrown.message;
+    this.#fault.textContent = faultsOf(thrown);
     this.#fault.hidden = false;
     byId('lesson-report', HTMLElement).hidden = true;
     this.#section.hidden = false;
@@ -91,7 +108,8 @@ export class DataPanel {
     this.#histogram(report);
     const warnings = report.warnings.map(({ message, code, rows, count }) => {
       const item = make('li', escaped(message));
-      const at = rows.map(({ line }) => grouped(line)).join(', ');
+      const name = (file: number): string => (files.length > 1 ? ` of ${escaped(files[file]?.name ?? '')}` : '');
+      const at = rows.map(({ file, line }) => `${grouped(line)}${name(file)}`).join(', ');
       item.append(' ', make('span', `${at === '' ? '' : `Lines ${at}${count > rows.length ? `, ${grouped(count)} in all` : ''} · `}${code}`, 'meta'));
       return item;
     });
@@ -149,6 +167,14 @@ export class DataPanel {
     });
     byId('lesson-examples', HTMLOListElement).replaceChildren(...items);
   }
+}
+
+/** What was refused: of many rows the first, a line for each. */
+function faultsOf({ message, detail: { refusals = [] } }: TabtuneError): string {
+  if (refusals.length < 2) return message;
+  const more = refusals.length - FAULTS;
+  const lines = refusals.slice(0, FAULTS).map((refusal) => refusalWords(refusal as Refusal));
+  return [...lines, ...(more > 0 ? [`and ${many(more, 'more fault')}`] : [])].join('\n');
 }
 
 /** Text whose line ends can be seen, and whose control characters do nothing. */

@@ -25,7 +25,8 @@ const NAME = 64;
 /** Text of a file: cut and escaped. */
 const cut = (text: string): string => escaped(text.length > NAME ? `${text.slice(0, NAME - 1)}…` : text);
 
-function refusalWords({ artifact, subject, expected, found, hint }: Refusal): string {
+/** A refusal as a sentence. */
+export function refusalWords({ artifact, subject, expected, found, hint }: Refusal): string {
   const parts = [cut(artifact), subject === undefined ? '' : cut(subject), expected === undefined ? '' : `expected ${escaped(expected)}`, found === undefined ? '' : `found ${escaped(found)}`];
   return `${parts.filter(Boolean).join(', ')}${hint === undefined ? '' : `: ${escaped(hint)}`}`;
 }

@@ -9,10 +9,10 @@ import { byId, make } from '../dom.js';
 import { onDrop } from '../drop.js';
 import { suggestPrompt } from '../prompt.js';
 import { bytes, grouped, parameters } from '../format.js';
-import { contextOf, scratchShape, suggestRate, trainOptions } from '../settings.js';
+import { contextOf, lengthFollows, proposeLength, scratchShape, suggestRate, trainOptions } from '../settings.js';
 import type { Trained } from '../settings.js';
 import { workerUrl } from '../worker.js';
-import { DataPanel } from './data.js';
+import { DataPanel, isLarge, LOOKED_AT } from './data.js';
 import { showMemory } from './memory.js';
 
 const AUSTEN = { text: austen, name: 'pride-and-prejudice.txt' };
@@ -97,7 +97,7 @@ export class Setup {
     return chosen('trained') === 'adapter' ? 'adapter' : 'all';
   }
 
-  get options(): TrainOptions & { steps: number } {
+  get options(): TrainOptions & { steps: number; seqLen: number } {
     const { columns } = this.#lesson;
     return { ...trainOptions(this.trained), ...(columns ? { columns } : {}) };
   }
@@ -148,6 +148,24 @@ export class Setup {
     return opened;
   }
 
+  /** Shows what the model would learn; rows say how long sequences are. */
+  async #teach(data: DataInput, model: Model): Promise<void> {
+    proposeLength(await this.#lesson.show(data, model, this.options, lengthFollows()));
+  }
+
+  /** A fresh model has the characters of all of its text, which takes a while to read: of a large one the beginning is shown before. */
+  async #lookAt(data: DataInput): Promise<boolean> {
+    if (chosen('model') === 'files' || !isLarge(data)) return false;
+    const { columns } = this.#lesson;
+    const model = await newModel(scratchShape(), data, { workerUrl, bytes: LOOKED_AT, ...(columns ? { columns } : {}) });
+    try {
+      await this.#teach(data, model);
+    } finally {
+      model.dispose();
+    }
+    return true;
+  }
+
   /** Warnings about the model's files. */
   #findings(warnings: Model['warnings']): void {
     const list = byId('model-warnings', HTMLUListElement);
@@ -196,6 +214,8 @@ export class Setup {
       data = this.data;
       byId('data-facts', HTMLElement).textContent = chosen('data') === 'file' ? this.#dataFiles.map(({ name, size }) => `${escaped(name)}, ${bytes(size)}`).join('; ') : `${bytes(austen.length)} of text, embedded in this page`;
       await this.suggest();
+      const looked = await this.#lookAt(data);
+      if (round !== this.#round) return;
       const model = await this.#open();
       if (round !== this.#round) return;
       const { info } = model;
@@ -204,6 +224,8 @@ export class Setup {
       byId('model-facts', HTMLElement).textContent = `${escaped(info.architecture)}, ${parameters(info.parameters)} parameters in ${info.tensors.length} tensors, vocabulary ${grouped(info.vocabSize)} (${escaped(tokenizer).replaceAll('_', ' ')})`;
       this.#offer(info);
       suggestRate(this.trained);
+      if (!looked) await this.#teach(data, model);
+      if (round !== this.#round) return;
       const { options } = this;
       this.#headline(info);
       const stride = strideOf(options.steps);
@@ -213,8 +235,6 @@ export class Setup {
       if (round !== this.#round) return;
       showMemory(estimate);
       this.onPlan({ rates, stride });
-      await this.#lesson.show(data, model, options);
-      if (round !== this.#round) return;
       this.#fault.hidden = true;
     } catch (thrown) {
       if (round !== this.#round || (data && (await this.#lesson.refuse(data, thrown)))) return;
