@@ -11,6 +11,7 @@ use std::fmt;
 
 pub use class::{Class, Raiser};
 pub use codes::{CODES, Code, MEANINGS};
+use refusal::first_of;
 pub use refusal::{Fault, Refusal};
 pub(crate) use shown::unusual;
 pub use shown::{escaped, shown};
@@ -74,7 +75,7 @@ pub enum Error {
 
     // files
     /// One or more files were refused.
-    #[error("{}", listed(.0))]
+    #[error("{}", first_of(.0))]
     Refused(Vec<Refusal>),
     /// A source could not be read.
     #[error("cannot read {}: {}", escaped(name), escaped(reason))]

@@ -54,7 +54,11 @@ impl Output {
     /// The failure that ends the command: on stdout as JSON, or on stderr in one readable line, and one for each item of a `list`.
     pub fn failure(&self, code: &str, message: &str, list: &[String]) {
         if self.json {
-            let line = json!({ "error": { "code": code, "message": message } });
+            let mut error = json!({ "code": code, "message": message });
+            if !list.is_empty() {
+                error["faults"] = json!(list);
+            }
+            let line = json!({ "error": error });
             // A closed stdout is itself the failure, and nobody is left to report it to.
             if self.write(&format!("{}\n", in_json(&line.to_string()))).is_ok() {
                 return;

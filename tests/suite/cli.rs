@@ -8,6 +8,7 @@ mod checkpoints;
 mod ends;
 #[cfg(target_os = "linux")]
 mod full_disks;
+mod inputs;
 #[cfg(target_os = "linux")]
 mod lost_device;
 mod merge_matrix;
@@ -51,13 +52,13 @@ pub(crate) fn binary() -> &'static Path {
 }
 
 /// What a command printed, in JSON.
-struct Answer {
+pub(crate) struct Answer {
     lines: Vec<Value>,
     good: bool,
 }
 
 impl Answer {
-    fn last(&self) -> &Value {
+    pub(crate) fn last(&self) -> &Value {
         self.lines.last().expect("at least one line")
     }
 
@@ -84,14 +85,14 @@ fn run(args: &[&str]) -> Answer {
     Answer { lines, good: output.status.code() == Some(0) }
 }
 
-fn succeed(args: &[&str]) -> Answer {
+pub(crate) fn succeed(args: &[&str]) -> Answer {
     let answer = run(args);
     assert!(answer.good, "{args:?}: {:?}", answer.lines.last());
     answer
 }
 
 /// Runs what must be refused, with and without `--json`; returns code and message.
-fn refuse(args: &[&str]) -> (String, String) {
+pub(crate) fn refuse(args: &[&str]) -> (String, String) {
     let answer = run(args);
     assert!(!answer.good, "{args:?} was not refused");
     let error = &answer.last()["error"];
@@ -105,20 +106,20 @@ fn refuse(args: &[&str]) -> (String, String) {
 }
 
 /// A fresh folder for the files of one test.
-fn folder(name: &str) -> PathBuf {
+pub(crate) fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("tabtune-cli-{}-{name}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();
     folder
 }
 
-fn write(folder: &Path, name: &str, bytes: impl AsRef<[u8]>) -> String {
+pub(crate) fn write(folder: &Path, name: &str, bytes: impl AsRef<[u8]>) -> String {
     let path = folder.join(name);
     std::fs::write(&path, bytes).unwrap();
     text(&path)
 }
 
-fn text(path: &Path) -> String {
+pub(crate) fn text(path: &Path) -> String {
     path.to_str().unwrap().to_string()
 }
 

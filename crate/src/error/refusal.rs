@@ -75,3 +75,10 @@ impl fmt::Display for Refusal {
         Ok(())
     }
 }
+
+/// Shows the first refusals of a list, which may be one for each row of a file.
+pub(super) fn first_of(refusals: &[Refusal]) -> String {
+    const SHOWN: usize = 20;
+    let first = super::listed(refusals.get(..SHOWN).unwrap_or(refusals));
+    if refusals.len() > SHOWN { format!("{first}; and {} more", refusals.len() - SHOWN) } else { first }
+}

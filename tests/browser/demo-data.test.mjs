@@ -1,0 +1,105 @@
+// What a person is told of their data: every word of tests/golden/data-words.json, in the package's account before a run and in the run's own, and in
+// the page's panel with the rows; and the sequence length, which follows the rows.
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { root } from '../../web/toolchain.mjs';
+import { scenarios } from './scenario.mjs';
+
+const GOLDEN = join(root, 'tests/golden');
+const { inPage, page: open, address } = scenarios();
+
+/** The files of a case: the model's, with its own in their place, and the data. */
+const CASES = JSON.parse(readFileSync(join(GOLDEN, 'data-words.json'), 'utf8')).map(({ model, files, name, text, base64, ...rest }) => {
+  const folder = join(GOLDEN, 'inputs', model);
+  const read = Object.fromEntries(readdirSync(folder).map((file) => [file, readFileSync(join(folder, file))]));
+  const own = Object.fromEntries(Object.entries(files).map(([file, content]) => [file, Buffer.from(content)]));
+  const data = { name, mimeType: '', buffer: text === undefined ? Buffer.from(base64, 'base64') : Buffer.from(text) };
+  return { ...rest, data, model: Object.entries({ ...read, ...own }).map(([file, buffer]) => ({ name: file, mimeType: '', buffer })) };
+});
+
+const camel = (key) => key.replace(/_(.)/g, (_, letter) => letter.toUpperCase());
+const coded = ({ name, buffer }) => ({ name, base64: buffer.toString('base64') });
+
+test('every word of the account of data reaches the package before a run and the run itself', async () => {
+  const cases = CASES.map(({ code, data, model, options }) => ({
+    code, data: coded(data), model: model.map(coded), options: Object.fromEntries(Object.entries(options).map(([key, value]) => [camel(key), value])),
+  }));
+  const found = await inPage(`async (tabtune, cases) => {
+    const file = ({ name, base64 }) => new File([Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0))], name);
+    const settled = (work) => work.then((done) => done, ({ detail, message }) => ({ code: detail.code, message }));
+    const told = [];
+    for (const { code, data, model, options } of cases) {
+      const opened = await tabtune.openModel(model.map(file));
+      const inspected = await settled(tabtune.inspectData(file(data), { model: opened, ...options }));
+      const run = await settled(tabtune.Trainer.create({ model: opened, data: file(data), steps: 1, batchSize: 1, autosave: false, ...options }));
+      told.push({ code, inspected: inspected.report?.warnings ?? inspected, run: run.data?.warnings ?? { code: run.code, message: run.message } });
+      await run.dispose?.();
+      opened.dispose();
+    }
+    return told;
+  }`, cases);
+  for (const [at, { code, inspected, run }] of found.entries()) {
+    const { refused, lines, data } = CASES[at];
+    if (refused) {
+      for (const fault of [inspected, run]) {
+        assert.equal(fault.code, code, JSON.stringify(fault));
+        // Of all files together there may be too few tokens.
+        if (code !== 'data.too-short') assert.ok(fault.message.includes(data.name), fault.message);
+        for (const line of lines) assert.match(fault.message, new RegExp(`line ${line}\\b`));
+      }
+      continue;
+    }
+    assert.deepEqual(run, inspected);
+    const warning = inspected.find((each) => each.code === code);
+    assert.deepEqual(warning?.rows.map(({ line }) => line), lines, `${code}: ${JSON.stringify(inspected)}`);
+  }
+});
+
+test('the page shows every word that a choice of files can raise, with its rows', async () => {
+  const { page, record } = await open(`${address()}/demo/`);
+  await page.waitForSelector('#start:enabled', { timeout: 180_000 });
+  const shown = CASES.filter(({ options }) => !('form' in options || 'columns' in options || 'on_bad_row' in options));
+  for (const { code, refused, lines, data, model, options } of shown) {
+    if (options.seq_len !== undefined) await page.fill('#s-length', String(options.seq_len));
+    await page.setInputFiles('#model-files', model);
+    await page.setInputFiles('#data-file', data);
+    const [place, wanted] = refused ? ['#lesson-fault', `line ${lines[0] ?? ''}`] : ['#lesson-warnings', code];
+    const told = ([selector, text]) => {
+      const element = document.querySelector(selector);
+      return element.checkVisibility() && element.textContent.includes(text.trim()) ? element.textContent : null;
+    };
+    const text = await (await page.waitForFunction(told, [place, lines.length > 0 || !refused ? wanted : code === 'data.too-short' ? 'too short' : data.name], { timeout: 60_000 })).jsonValue().catch(async (thrown) => {
+      throw new Error(`${code}: ${await page.textContent('#lesson')} ${await page.textContent('#setup-fault')}`, { cause: thrown });
+    });
+    if (refused) assert.match(text, /expected|empty|too short|not a file|cut or damaged/, code);
+    else if (lines.length > 0) assert.match(text, /Lines \d/, code);
+  }
+  assert.deepEqual(record.errors, []);
+  await page.close();
+});
+
+test('the sequence length follows the rows, and comes back for a text', async () => {
+  const { page, record } = await open(`${address()}/demo/`);
+  await page.waitForSelector('#start:enabled', { timeout: 180_000 });
+  const lengthIs = (length) => page.waitForFunction((wanted) => document.querySelector('#s-length').valueAsNumber === wanted, length, { timeout: 60_000 });
+  const before = await page.$eval('#s-length', (input) => input.valueAsNumber);
+  const rows = { name: 'rows.jsonl', mimeType: '', buffer: Buffer.from(`${JSON.stringify({ prompt: 'a', completion: 'bc '.repeat(150) })}\n`.repeat(40)) };
+  // 451 characters, and no end, are 450 pairs.
+  await page.setInputFiles('#data-file', rows);
+  await lengthIs(512);
+  assert.match(await page.textContent('#lesson-facts'), /sequences? of 512 tokens/);
+  assert.doesNotMatch(await page.textContent('#lesson-warnings'), /data\.long/);
+  await page.setInputFiles('#data-file', { name: 'text.txt', mimeType: 'text/plain', buffer: Buffer.from('It is a truth. '.repeat(400)) });
+  await lengthIs(before);
+  await page.fill('#s-length', '100');
+  await page.setInputFiles('#data-file', rows);
+  await page.waitForFunction(() => /data\.long/.test(document.querySelector('#lesson-warnings').textContent), undefined, { timeout: 60_000 });
+  await lengthIs(100);
+  // Of a large file the beginning is looked at, before the model has read all of it.
+  await page.setInputFiles('#data-file', { name: 'large.jsonl', mimeType: '', buffer: Buffer.from(`${JSON.stringify({ text: 'it is a truth '.repeat(8) })}\n`.repeat(20_000)) });
+  await page.waitForFunction(() => /^Of the first 1\.0 MB of 2\.5 MB/.test(document.querySelector('#lesson-facts').textContent), undefined, { timeout: 60_000 });
+  assert.deepEqual(record.errors, []);
+  await page.close();
+});

@@ -1,0 +1,69 @@
+//! Each word of the account of data is raised by a file of `golden/data-words.json`, and reaches the terminal with the rows that it is about.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::cli;
+
+#[test]
+fn every_word_reaches_the_terminal() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
+    let cases: Vec<Value> = serde_json::from_slice(&std::fs::read(golden.join("data-words.json")).unwrap()).unwrap();
+    let place = cli::folder("data-words");
+    for case in &cases {
+        let text = |key: &str| case[key].as_str().unwrap();
+        let code = text("code");
+        let folder = place.join(code);
+        std::fs::create_dir_all(folder.join("model")).unwrap();
+        for file in std::fs::read_dir(golden.join("inputs").join(text("model"))).unwrap() {
+            let path = file.unwrap().path();
+            std::fs::copy(&path, folder.join("model").join(path.file_name().unwrap())).unwrap();
+        }
+        for (name, content) in case["files"].as_object().unwrap() {
+            std::fs::write(folder.join("model").join(name), content.as_str().unwrap()).unwrap();
+        }
+        let bytes = match case["base64"].as_str() {
+            Some(coded) => decoded(coded),
+            None => text("text").as_bytes().to_vec(),
+        };
+        let data = cli::write(&folder, text("name"), bytes);
+        let settings = cli::write(&folder, "settings.json", case["options"].to_string());
+        let model = cli::text(&folder.join("model"));
+        let args = ["data", &data, "--model", &model, "--train-config", &settings];
+        let lines: Vec<u64> = case["lines"].as_array().unwrap().iter().map(|line| line.as_u64().unwrap()).collect();
+        if case["refused"] == true {
+            let (found, message) = cli::refuse(&args);
+            assert_eq!(found, code, "{message}");
+            // Of all files together there may be too few tokens.
+            assert!(code == "data.too-short" || message.contains(text("name")), "{code}: {message}");
+            assert!(lines.iter().all(|line| message.contains(&format!("line {line}"))), "{code}: {message}");
+            continue;
+        }
+        let report = cli::succeed(&args);
+        let warnings = report.last()["warnings"].as_array().unwrap();
+        let warning = warnings.iter().find(|warning| warning["code"] == code).unwrap_or_else(|| panic!("{code} is not among {warnings:?}"));
+        let named: Vec<&Value> = warning["rows"].as_array().unwrap().iter().map(|row| &row["line"]).collect();
+        assert_eq!(json!(named), json!(lines), "{code}");
+        // A person sees the sentence, the word, and the lines.
+        let plain = String::from_utf8(cli::output(&args).stdout).unwrap();
+        let line = plain.lines().find(|line| line.contains(code)).unwrap_or_else(|| panic!("{code}: {plain}"));
+        assert!(line.contains(warning["message"].as_str().unwrap()), "{line}");
+        assert!(lines.iter().all(|number| line.contains(&number.to_string())), "{line}");
+    }
+    std::fs::remove_dir_all(place).unwrap();
+}
+
+/// Bytes of base64.
+fn decoded(text: &str) -> Vec<u8> {
+    let digit = |letter: u8| match letter {
+        b'A'..=b'Z' => letter - b'A',
+        b'a'..=b'z' => letter - b'a' + 26,
+        b'0'..=b'9' => letter - b'0' + 52,
+        b'+' => 62,
+        _ => 63,
+    };
+    let bits: Vec<u8> =
+        text.bytes().filter(|letter| *letter != b'=').flat_map(|letter| (0..6).rev().map(move |bit| digit(letter) >> bit & 1)).collect();
+    bits.chunks_exact(8).map(|bits| bits.iter().fold(0, |byte, bit| byte << 1 | bit)).collect()
+}
