@@ -1,0 +1,64 @@
+// What large data take in Chromium, through the public API: a new model of width 16 over the characters of the first file, two steps on each file.
+//   node tests/bench/data-memory.mjs FILE…
+// One JSON object for each: the memory of all processes of the browser at most (a page that several share counts once), and that of a page that has
+// trained on 1 kB.
+import { readFileSync, readdirSync, statSync } from 'node:fs';
+import { basename } from 'node:path';
+import { built } from '../../web/core-kind.mjs';
+import { Browser } from '../browser/chromium.mjs';
+import { serve } from '../browser/site.mjs';
+
+const files = process.argv.slice(2);
+if (files.length === 0) throw new Error('usage: node tests/bench/data-memory.mjs FILE…');
+const SAMPLE_MILLIS = 300;
+
+const read = (path) => {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    // The process has ended.
+    return '';
+  }
+};
+
+/** Bytes of memory of the browser's processes, shared pages divided among them. */
+function taken() {
+  const processes = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && /chrom|headless_shell/.test(read(`/proc/${name}/comm`)));
+  return processes.reduce((sum, name) => sum + 1024 * Number(/^Pss:\s+(\d+)/m.exec(read(`/proc/${name}/smaps_rollup`))?.[1] ?? 0), 0);
+}
+
+/** Runs in the page. */
+async function train() {
+  const { newModel, Trainer } = await import('/dist/index.js');
+  const data = document.querySelector('input')?.files[0] ?? { text: 'It is a truth. '.repeat(70) };
+  const shape = { hiddenSize: 16, numHiddenLayers: 1, numAttentionHeads: 2, maxPositionEmbeddings: 256 };
+  const started = performance.now();
+  const model = await newModel(shape, data);
+  const trainer = await Trainer.create({ model, data, steps: 2, batchSize: 2, seqLen: 128, autosave: false });
+  await trainer.step(2);
+  const { examples, tokens } = trainer.data;
+  await trainer.dispose();
+  return { examples, tokens: tokens.total, seconds: Math.round((performance.now() - started) / 1000) };
+}
+
+async function measured(file) {
+  const site = await serve({ '/dist/': built.package });
+  const browser = await Browser.launch();
+  let peak = 0;
+  const watch = setInterval(() => (peak = Math.max(peak, taken())), SAMPLE_MILLIS);
+  try {
+    const { page, record } = await browser.open(`${site.url}/`);
+    if (file) {
+      await page.evaluate(() => document.body.append(Object.assign(document.createElement('input'), { type: 'file' })));
+      await page.setInputFiles('input', file);
+    }
+    const found = await page.evaluate(train);
+    return { file: file ? basename(file) : '1 kB', bytes: file ? statSync(file).size : 1050, ...found, mib: Math.round(Math.max(peak, taken()) / 2 ** 20), errors: record.errors };
+  } finally {
+    clearInterval(watch);
+    await browser.close();
+    await site.close();
+  }
+}
+
+for (const file of [undefined, ...files]) console.log(JSON.stringify(await measured(file)));
