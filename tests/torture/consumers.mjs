@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { root } from '../../web/toolchain.mjs';
 import { characters } from './consumers/characters.mjs';
+import { conversations } from './consumers/conversations.mjs';
 import { folders } from './consumers/folders.mjs';
 import { Tabtune } from './consumers/programs.mjs';
 import { written } from './consumers/report.mjs';
@@ -14,7 +15,7 @@ import { receipts } from './consumers/receipts.mjs';
 import { checkSums, small } from './consumers/small.mjs';
 import { smollm } from './consumers/smollm.mjs';
 
-const PARTS = { small, folders, characters, smollm, generated, receipts };
+const PARTS = { small, folders, characters, conversations, smollm, generated, receipts };
 const asked = process.argv.slice(2).filter((word) => word !== '--short');
 const unknown = asked.filter((name) => !(name in PARTS));
 if (unknown.length > 0) {
