@@ -2,7 +2,7 @@
 
 use super::corpus::{Dataset, Part};
 use super::loader::{Fit, Loader};
-use super::report::{DataReport, DataWarning, FileReport, Lengths, TokenCounts};
+use super::report::{DataReport, DataWarning, FileReport, Lengths, RowPlace, TokenCounts};
 use super::store::Entry;
 use crate::config::TrainConfig;
 use crate::error::word;
@@ -14,7 +14,29 @@ const MAX_SEQ_LEN: usize = 1024;
 /// Bars of a histogram of lengths.
 const BARS: usize = 32;
 
+impl DataWarning {
+    /// The message with the lines of the first rows, and of several `files` the names of theirs.
+    pub fn sentence(&self, files: &[FileReport]) -> String {
+        let place = |row: &RowPlace| match files.get(row.file).filter(|_| files.len() > 1) {
+            Some(file) => format!("{} of {}", row.line, file.name),
+            None => row.line.to_string(),
+        };
+        let places: Vec<String> = self.rows.iter().map(place).collect();
+        match (places.as_slice(), self.count.saturating_sub(places.len())) {
+            ([], _) => self.message.clone(),
+            ([line], 0) => format!("{} (line {line})", self.message),
+            (_, 0) => format!("{} (lines {})", self.message, places.join(", ")),
+            (_, more) => format!("{} (lines {} and {more} more)", self.message, places.join(", ")),
+        }
+    }
+}
+
 impl Dataset {
+    /// The files as they were read.
+    pub fn files(&self) -> &[FileReport] {
+        self.account().file_reports()
+    }
+
     /// The T that a run on rows takes if none is given: the smallest multiple of 64 that holds 95 % of the examples whole, at most 1024 and
     /// the model's context. Where examples are packed it is at least 256, but no more than all of them fill. `None` of a stream.
     pub fn proposed_seq_len(&self, batch_size: usize, packing: bool, context: usize) -> Option<usize> {
@@ -36,7 +58,7 @@ impl Dataset {
         if cut + skipped > 0 {
             let (count, what) = if skipped > 0 { (skipped, "left out") } else { (cut, "cut at their end") };
             let message = format!(
-                "{count} of {} examples are longer than seq_len {seq_len} and are {what}; the longest has {longest} tokens: seq_len {} holds all",
+                "{count} of {} examples are longer than a sequence of {seq_len} tokens and are {what}; the longest has {longest}: sequences of {} hold all",
                 self.train().entries().len(),
                 longest.saturating_sub(1).next_multiple_of(SEQ_LEN_STEP)
             );
@@ -56,10 +78,10 @@ impl Dataset {
             None => format!("{} read as {}", file.name, file.form.name()),
         };
         let warning = |warning: &DataWarning| {
-            let lines: Vec<String> = warning.rows.iter().map(|row| row.line.to_string()).collect();
-            if lines.is_empty() { warning.code.to_owned() } else { format!("{} of lines {}", warning.code, lines.join(", ")) }
+            let lines: Vec<String> = warning.rows.iter().map(|row| format!("line {}", row.line)).collect();
+            if lines.is_empty() { warning.code.to_owned() } else { format!("{} of {}", warning.code, lines.join(", ")) }
         };
-        let files = self.account().file_reports().iter().map(file);
+        let files = self.files().iter().map(file);
         let told = files.chain(self.account().warnings().iter().map(warning)).collect::<Vec<_>>().join("; ");
         if told.is_empty() { told } else { format!("({told})") }
     }
@@ -84,7 +106,7 @@ impl Dataset {
         };
         let a_step = (config.batch_size * config.gradient_accumulation_steps).max(1);
         DataReport {
-            files: self.account().file_reports().to_vec(),
+            files: self.files().to_vec(),
             shapes: self.account().shapes().clone(),
             rules: self.account().rules().clone(),
             examples: entries.len(),

@@ -279,7 +279,8 @@ impl Account {
             }
             let message = format!("nothing reads these keys, of so many rows: {}", keys.join(", "));
             let rows: BTreeSet<RowPlace> = self.unread.values().map(|(_, first)| *first).collect();
-            add(word!("data.columns.unused"), self.unread.len(), rows.into_iter().take(NAMED_ROWS).collect(), message);
+            let most = self.unread.values().map(|(rows, _)| *rows).max().unwrap_or(0);
+            add(word!("data.columns.unused"), most, rows.into_iter().take(NAMED_ROWS).collect(), message);
         }
         if !self.turn_ends.is_empty() {
             let texts = self.end_texts.iter().rev().take(self.turn_ends.len()).rev();

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::progress::Progress;
 use crate::config::TrainConfig;
-use crate::data::DataWarning;
+use crate::data::{DataWarning, FileReport};
 use crate::error::{Error, Fault, Result, word};
 use crate::model::{Adaptation, Model};
 use crate::schedule;
@@ -74,11 +74,8 @@ impl Notice {
     }
 
     /// What is worth knowing of the data.
-    pub(super) fn of_data(warning: DataWarning) -> Self {
-        let lines: Vec<String> = warning.rows.iter().map(|row| row.line.to_string()).collect();
-        let more = if warning.count > lines.len() { format!(" and {} more", warning.count - lines.len()) } else { String::new() };
-        let rows = if lines.is_empty() { String::new() } else { format!(" (lines {}{more})", lines.join(", ")) };
-        Self { code: warning.code, subject: None, message: format!("{}{rows}", warning.message) }
+    pub(super) fn of_data(warning: &DataWarning, files: &[FileReport]) -> Self {
+        Self { code: warning.code, subject: None, message: warning.sentence(files) }
     }
 
     /// What is worth knowing of the adapter that a model has.

@@ -78,7 +78,7 @@ impl Trainer {
         let coordinates = Coordinates::of_run(&config, placed, &|name| optim.frozen(name))?;
         let mut notices = Notice::of_adapter(&model);
         notices.extend(Notice::of_schedule(&config, progress)?);
-        notices.extend(dataset.warnings(&loader).into_iter().map(Notice::of_data));
+        notices.extend(dataset.warnings(&loader).iter().map(|warning| Notice::of_data(warning, dataset.files())));
         let mut trainer = Self {
             model: Some(model),
             dataset,

@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 
 use serde::Serialize;
-use tabtune::data::{DataReport, Dataset, FileSummary, Loader, Preview, RowPlace};
+use tabtune::data::{DataReport, Dataset, FileSummary, Loader, Preview};
 use tabtune::error::escaped;
 
 use super::{Outcome, tokenizer_of};
@@ -102,21 +102,11 @@ fn text(shown: &Shown) -> String {
         lines.push(format!("ends: {}", report.end.iter().map(|end| escaped(end)).collect::<Vec<_>>().join(" ")));
     }
     for warning in &report.warnings {
-        let rows: Vec<String> = warning.rows.iter().map(|row| place(row, report)).collect();
-        let rows = if rows.is_empty() { String::new() } else { format!(" (lines {}, {} in all)", rows.join(", "), warning.count) };
-        lines.push(format!("warning: {}{rows} [{}]", warning.message, warning.code));
+        lines.push(format!("warning: {} [{}]", escaped(&warning.sentence(&report.files)), warning.code));
     }
     lines.push(format!("digest: {}", report.digest));
     lines.extend(preview.iter().map(|example| example_text(example, std::io::stdout().is_terminal())));
     lines.join("\n")
-}
-
-/// The line of a row, and of several files the name of its own.
-fn place(row: &RowPlace, report: &DataReport) -> String {
-    match report.files.get(row.file).filter(|_| report.files.len() > 1) {
-        Some(file) => format!("{} of {}", row.line, escaped(&file.name)),
-        None => row.line.to_string(),
-    }
 }
 
 /// An example: what is learned in green in a terminal, and between angle brackets in any case.

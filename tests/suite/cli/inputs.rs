@@ -187,10 +187,10 @@ fn the_length_of_sequences_follows_the_rows_and_what_is_longer_is_told() {
     // Here the short row has its answer beyond the 64 targets.
     let (_, warned) = counted(&["--seq-len", "64"]);
     let told = format!(
-        "4 of 5 examples are longer than seq_len 64 and are cut at their end; the longest has {longest} tokens: seq_len {seq_len} holds all (lines 1, 2, 3, 4)"
+        "4 of 5 examples are longer than a sequence of 64 tokens and are cut at their end; the longest has {longest}: sequences of {seq_len} hold all (lines 1, 2, 3, 4)"
     );
     assert_eq!(warned[0], ("data.long".to_owned(), told));
-    assert!(warned.len() == 2 && warned[1].0 == "data.untaught" && warned[1].1.ends_with("(lines 5)"), "{warned:?}");
+    assert!(warned.len() == 2 && warned[1].0 == "data.untaught" && warned[1].1.ends_with("(line 5)"), "{warned:?}");
 }
 
 #[test]
@@ -279,7 +279,7 @@ fn a_resume_on_other_data_says_how_they_were_read() {
     let again = ["train", "--resume", &out, "--data", &other, "--steps", "+1", "--override", "steps", "--device", "cpu", "--out", &out];
     let (code, message) = refuse(&again);
     assert_eq!(code, "optim.resume-mismatch", "{message}");
-    assert!(message.contains("(rows.txt read as 2 rows of jsonl; data.form; data.end.written of lines 2)"), "{message}");
+    assert!(message.contains("(rows.txt read as 2 rows of jsonl; data.form; data.end.written of line 2)"), "{message}");
 }
 
 #[test]

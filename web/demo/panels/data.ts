@@ -13,8 +13,9 @@ export const isLarge = (data: DataInput): data is File => data instanceof File &
 /** Examples that are shown, and tokens of one of them. */
 const SHOWN = 3;
 const SHOWN_TOKENS = 400;
-/** Faults of rows that are shown. */
-const FAULTS = 6;
+/** Kinds of faults of rows that are shown, and lines of each. */
+const FAULTS = 5;
+const PLACES = 6;
 
 const many = (count: number, one: string): string => `${grouped(count)} ${one}${count === 1 ? '' : 's'}`;
 const percent = (share: number): string => `${Math.round(100 * share)} %`;
@@ -110,7 +111,8 @@ export class DataPanel {
       const item = make('li', escaped(message));
       const name = (file: number): string => (files.length > 1 ? ` of ${escaped(files[file]?.name ?? '')}` : '');
       const at = rows.map(({ file, line }) => `${grouped(line)}${name(file)}`).join(', ');
-      item.append(' ', make('span', `${at === '' ? '' : `Lines ${at}${count > rows.length ? `, ${grouped(count)} in all` : ''} · `}${code}`, 'meta'));
+      const place = at === '' ? '' : `${count === 1 ? 'Line' : 'Lines'} ${at}${count > rows.length ? `, ${grouped(count)} in all` : ''} · `;
+      item.append(' ', make('span', `${place}${code}`, 'meta'));
       return item;
     });
     byId('lesson-warnings', HTMLUListElement).replaceChildren(...warnings);
@@ -169,11 +171,19 @@ export class DataPanel {
   }
 }
 
-/** What was refused: of many rows the first, a line for each. */
+/** What was refused: of many rows the lines of each fault, with its words once. */
 function faultsOf({ message, detail: { refusals = [] } }: TabtuneError): string {
   if (refusals.length < 2) return message;
-  const more = refusals.length - FAULTS;
-  const lines = refusals.slice(0, FAULTS).map((refusal) => refusalWords(refusal as Refusal));
+  const faults = new Map<string, Refusal[]>();
+  for (const refusal of refusals as Refusal[]) {
+    const words = refusalWords({ ...refusal, subject: undefined });
+    faults.set(words, [...(faults.get(words) ?? []), refusal]);
+  }
+  const lines = [...faults].slice(0, FAULTS).map(([words, of]) => {
+    const places = of.slice(0, PLACES).map(({ subject = '' }) => escaped(subject)).join(', ');
+    return `${places}${of.length > PLACES ? ` and ${grouped(of.length - PLACES)} more` : ''}: ${words}`;
+  });
+  const more = faults.size - FAULTS;
   return [...lines, ...(more > 0 ? [`and ${many(more, 'more fault')}`] : [])].join('\n');
 }
 
