@@ -4,6 +4,12 @@ use sha2::{Digest, Sha256};
 
 use super::example::Example;
 
+/// The bytes of ids, little endian, as memory has them on every machine that this runs on.
+pub(super) fn le_bytes(ids: &[u32]) -> &[u8] {
+    const { assert!(cfg!(target_endian = "little")) };
+    bytemuck::cast_slice(ids)
+}
+
 /// SHA-256 over the ids (u32, little endian) of a stream; of examples, over each one's length (u64), ids, and a byte for each that is 1 if it is
 /// learned.
 #[derive(Default)]
@@ -11,13 +17,13 @@ pub(super) struct DataHash(Sha256);
 
 impl DataHash {
     pub fn ids(&mut self, ids: &[u32]) {
-        ids.iter().for_each(|id| self.0.update(id.to_le_bytes()));
+        self.0.update(le_bytes(ids));
     }
 
     pub fn example(&mut self, example: &Example) {
         self.0.update((example.ids.len() as u64).to_le_bytes());
         self.ids(&example.ids);
-        example.counted.iter().for_each(|&learned| self.0.update([u8::from(learned)]));
+        self.0.update(example.counted.iter().map(|&learned| u8::from(learned)).collect::<Vec<u8>>());
     }
 
     pub fn finish(self) -> String {

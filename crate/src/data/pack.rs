@@ -240,6 +240,11 @@ pub(super) fn windows(pieces: &Pieces, entries: &[Entry], mixture: &Mixture, how
     }
     let mut order: Vec<u32> = (0..ends.len() as u32).collect();
     shuffle(&mut order, seed, epoch, "windows");
+    if ends.len() == items.len() {
+        // Each piece is a sequence.
+        order.iter_mut().for_each(|at| *at = items.get(*at as usize).copied().unwrap_or_default());
+        return Windows { pieces: order, held, ..Windows::default() };
+    }
     Windows { pieces: items, ends: Some(ends), order: Some(order), held }
 }
 

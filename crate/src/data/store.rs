@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use super::example::Example;
+use super::hash::le_bytes;
 use super::source::TokenStorage;
 use crate::error::{Error, Result};
 
@@ -50,28 +51,23 @@ impl TokenStore {
     /// # Errors
     /// Fails where the storage does.
     pub fn extend(&mut self, ids: impl IntoIterator<Item = u32>) -> Result<()> {
-        for id in ids {
-            self.memory.push(id);
-            let most = if self.stored == 0 { IN_MEMORY } else { AT_ONCE };
-            if self.memory.len() >= most {
-                self.store()?;
-            }
-        }
-        Ok(())
+        self.memory.extend(ids);
+        let most = if self.stored == 0 { IN_MEMORY } else { AT_ONCE };
+        if self.memory.len() >= most { self.store() } else { Ok(()) }
     }
 
     /// Moves the ids in memory to storage, if there is one.
     fn store(&mut self) -> Result<()> {
         let Some(storage) = &self.storage else { return Ok(()) };
         for ids in self.memory.chunks(AT_ONCE) {
-            let bytes: Vec<u8> = ids.iter().flat_map(|id| id.to_le_bytes()).collect();
-            let offset = storage.append(&bytes)?;
+            let offset = storage.append(le_bytes(ids))?;
             if self.stored == 0 {
                 self.base = offset;
             }
             self.stored += ids.len();
         }
-        self.memory = Vec::new();
+        self.memory.clear();
+        self.memory.shrink_to(AT_ONCE);
         Ok(())
     }
 
