@@ -98,6 +98,10 @@ fn form_of(source: &dyn DataSource, head: &Head, hint: Option<Form>, partial: bo
             };
         return Ok(if is_rows || hint == Some(Form::Json) { Form::Json } else { Form::Text });
     }
+    // A first line that is none is a fault of its row.
+    if hint == Some(Form::Jsonl) && head.of_objects(hint) {
+        return Ok(Form::Jsonl);
+    }
     Ok(match head.delimiter(hint) {
         Some(b'\t') => Form::Tsv,
         Some(_) => Form::Csv,

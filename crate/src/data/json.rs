@@ -1,6 +1,7 @@
 //! JSON values in a stream of text, one at a time, so that no tree of the whole is made.
 
 use serde::de::IgnoredAny;
+use serde_json::Map;
 
 use super::text::TextReader;
 use crate::error::Result;
@@ -134,6 +135,13 @@ pub(super) fn outline(reader: &mut TextReader<'_>, partial: bool) -> Result<Opti
     Ok(reader.skip_blank()?.is_none().then(|| outline(&arrays, is_row)))
 }
 
+/// Tells the messages of a conversation, which are no rows.
+fn begins_with_message(items: &str) -> bool {
+    let first = serde_json::Deserializer::from_str(items).into_iter::<Map<String, serde_json::Value>>().next();
+    let Some(Ok(first)) = first else { return false };
+    [["role", "content"], ["from", "value"]].iter().any(|keys| keys.iter().all(|key| first.contains_key(*key)))
+}
+
 /// A key of an object with its value.
 enum Member {
     /// An array of objects, whose bracket is at this byte; `whole` if it ends before the text does.
@@ -146,8 +154,8 @@ enum Member {
 
 /// Goes through a key and its value; `None` if there is none.
 fn member(reader: &mut TextReader<'_>, is_row: &mut bool) -> Result<Option<Member>> {
-    /// Bytes of an array in which its first value begins.
-    const BEGINNING: usize = 1024;
+    /// Characters of an array by which it is told what its first value is.
+    const BEGINNING: usize = 64 << 10;
     if reader.skip_blank()? != Some(b'"') {
         return Ok(None);
     }
@@ -165,7 +173,9 @@ fn member(reader: &mut TextReader<'_>, is_row: &mut bool) -> Result<Option<Membe
                 let room = BEGINNING.saturating_sub(beginning.len());
                 beginning.extend(part.chars().take(room));
             })?;
-            let rows = beginning.get(1..).is_some_and(|inside| inside.trim_start().starts_with('{'));
+            let inside = beginning.get(1..).unwrap_or_default();
+            let rows = inside.trim_start().starts_with('{');
+            *is_row |= begins_with_message(inside);
             match (rows, whole) {
                 (true, _) => Some(Member::Rows { at, whole }),
                 (false, true) => Some(Member::Other),

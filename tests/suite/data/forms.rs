@@ -1,6 +1,6 @@
 //! The form of a file is found by its contents, whatever its name, and every form gives the same rows.
 
-use tabtune::config::{Columns, DataSettings, Form, OnBadRow};
+use tabtune::config::{Columns, DataSettings, Form, OnBadRow, TrainConfig};
 use tabtune::data::{DataFile, DataSource, Dataset, Loader};
 use tabtune::tokenizer::Tokenizer;
 
@@ -79,6 +79,23 @@ fn texts_stay_texts() {
         assert!(!data.has_examples() && codes(&data).is_empty(), "{text:?}");
         assert_eq!(data.digest(), Dataset::from_bytes(text.as_bytes(), Form::Text, &tokenizer(), 0.0).unwrap().digest());
     }
+}
+
+#[test]
+fn a_conversation_is_a_row_and_a_comment_is_a_fault() {
+    let dialogue = r#"{"id": 1, "dialogue": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}"#;
+    let columns = Columns { messages: Some("dialogue".to_owned()), ..Columns::default() };
+    for (name, bytes) in
+        [("one.jsonl", dialogue.to_owned()), ("one.json", dialogue.to_owned()), ("all.json", format!("{{\"data\": [{dialogue}]}}"))]
+    {
+        let settings = DataSettings { columns: Some(columns.clone()), ..DataSettings::default() };
+        let data = read_as(name, bytes.as_bytes(), &settings).unwrap();
+        let config = TrainConfig { seq_len: 64, ..TrainConfig::default() };
+        let report = data.report(&config, &Loader::for_run(&data, &config).unwrap());
+        assert_eq!(report.shapes.get("chat"), Some(&1), "{name}: {:?}", report.shapes);
+    }
+    let refused = read("rows.jsonl", format!("// a comment\n{LINES}").as_bytes()).unwrap_err();
+    assert!(refused.code() == "data.row" && refused.to_string().contains("\"line 1\""), "{refused}");
 }
 
 #[test]
