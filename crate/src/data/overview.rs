@@ -74,7 +74,7 @@ impl Dataset {
     /// How the files were read, in a few words: the form of each, and the rows of which something had to be told.
     pub fn as_read(&self) -> String {
         let file = |file: &FileReport| match file.rows {
-            Some(rows) => format!("{} read as {rows} rows of {}", file.name, file.form.name()),
+            Some(rows) => format!("{} read as {}, rows: {rows}", file.name, file.form.name()),
             None => format!("{} read as {}", file.name, file.form.name()),
         };
         let warning = |warning: &DataWarning| {

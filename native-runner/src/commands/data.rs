@@ -47,9 +47,14 @@ pub fn run(args: &DataCommandArgs, output: &Output) -> Result<Outcome> {
     Ok(Outcome::Good)
 }
 
+/// A number of things.
+fn many(count: usize, one: &str) -> String {
+    format!("{count} {one}{}", if count == 1 { "" } else { "s" })
+}
+
 fn summary(file: &FileSummary) -> String {
     let FileSummary { name, form, rows, shapes, columns, characters } = file;
-    let rows = rows.map_or_else(String::new, |rows| format!(", {rows} rows"));
+    let rows = rows.map_or_else(String::new, |rows| format!(", {}", many(rows, "row")));
     let shapes: Vec<String> = shapes.iter().map(|(shape, count)| format!("{count} {shape}")).collect();
     let shapes = if shapes.is_empty() { String::new() } else { format!(" ({})", shapes.join(", ")) };
     let columns: Vec<String> = columns.iter().map(|column| escaped(column).to_string()).collect();
@@ -61,7 +66,7 @@ fn text(shown: &Shown) -> String {
     let Shown { report, preview } = shown;
     let mut lines = Vec::new();
     for file in &report.files {
-        let rows = file.rows.map_or_else(String::new, |rows| format!(", {rows} rows"));
+        let rows = file.rows.map_or_else(String::new, |rows| format!(", {}", many(rows, "row")));
         lines.push(format!("{}: {}{rows}", file.name, file.form.name()));
     }
     let counts = |counts: &std::collections::BTreeMap<&str, usize>| {
@@ -75,7 +80,7 @@ fn text(shown: &Shown) -> String {
     }
     let tokens = report.tokens;
     let share = 100.0 * tokens.learned as f64 / tokens.total.max(1) as f64;
-    let examples = if report.examples > 0 { format!("{} examples, ", report.examples) } else { String::new() };
+    let examples = if report.examples > 0 { format!("{}, ", many(report.examples, "example")) } else { String::new() };
     lines.push(format!("training: {examples}{} tokens, {} of them learned ({share:.1} %)", tokens.total, tokens.learned));
     if report.validation > 0 {
         lines.push(format!("evaluation: {} {}", report.validation, if report.lengths.is_some() { "examples" } else { "tokens" }));
@@ -92,11 +97,11 @@ fn text(shown: &Shown) -> String {
         }
     }
     lines.push(format!(
-        "seq_len {}: {} sequences an epoch, {:.0} % of their positions filled, {} steps",
+        "seq_len {}: {} an epoch, {:.0} % of their positions filled, {}",
         report.seq_len,
-        report.windows,
+        many(report.windows, "sequence"),
         100.0 * report.packed_fraction,
-        report.steps_per_epoch
+        many(report.steps_per_epoch as usize, "step")
     ));
     if !report.end.is_empty() {
         lines.push(format!("ends: {}", report.end.iter().map(|end| escaped(end)).collect::<Vec<_>>().join(" ")));

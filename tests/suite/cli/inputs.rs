@@ -279,7 +279,7 @@ fn a_resume_on_other_data_says_how_they_were_read() {
     let again = ["train", "--resume", &out, "--data", &other, "--steps", "+1", "--override", "steps", "--device", "cpu", "--out", &out];
     let (code, message) = refuse(&again);
     assert_eq!(code, "optim.resume-mismatch", "{message}");
-    assert!(message.contains("(rows.txt read as 2 rows of jsonl; data.form; data.end.written of line 2)"), "{message}");
+    assert!(message.contains("(rows.txt read as jsonl, rows: 2; data.form; data.end.written of line 2)"), "{message}");
 }
 
 #[test]
