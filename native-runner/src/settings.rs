@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 use tabtune::bundle::Bundle;
 use tabtune::config::{BaseStorage, TrainConfig, overlay};
+use tabtune::model::attached_settings;
 
 use crate::args::{ReadingArgs, SettingsArgs};
 use crate::error::{Result, RunError};
@@ -26,7 +27,7 @@ pub fn given(args: &SettingsArgs) -> Result<Map<String, Value>> {
             keys.insert(key.to_string(), value);
         }
     };
-    set("steps", args.steps.map(Value::from));
+    set("steps", args.steps.map(|steps| json!(steps.count)));
     set("epochs", args.epochs.map(|x| number("epochs", x)).transpose()?);
     set("packing", args.no_packing.then_some(Value::Bool(false)));
     set("on_long", args.on_long.clone().map(Value::from));
@@ -112,8 +113,8 @@ pub fn settle(given: Map<String, Value>, saved: Option<&TrainConfig>) -> Result<
 
 /// The settings with those of the adapter beside `bundle`, which is trained on, if there is one.
 pub fn with_files_of_adapter(config: TrainConfig, given: &Map<String, Value>, bundle: &Bundle) -> Result<TrainConfig> {
-    let Some(saved) = bundle.attached() else { return Ok(config) };
-    let adapter = saved.settings().continued(given.get("adapter").unwrap_or(&Value::Object(Map::new())))?;
+    let Some(saved) = attached_settings(bundle)? else { return Ok(config) };
+    let adapter = saved.continued(given.get("adapter").unwrap_or(&Value::Object(Map::new())))?;
     Ok(TrainConfig {
         adapter: Some(adapter),
         gradient_checkpointing: given.get("gradient_checkpointing").is_none_or(|given| given == true),

@@ -2,6 +2,7 @@
 
 mod adapter;
 mod adapter_continued;
+mod adapter_limited;
 mod adapter_modules;
 mod adapter_targets;
 mod adapter_values;

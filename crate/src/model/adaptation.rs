@@ -26,6 +26,15 @@ pub struct Adaptation {
     warnings: Vec<AdapterWarning>,
 }
 
+/// The settings of the adapter beside `bundle`, if it was opened with one, without names that its model has no module of.
+///
+/// # Errors
+/// Those of [`AdapterConfig::limited_to`].
+pub fn attached_settings(bundle: &Bundle) -> Result<Option<AdapterConfig>> {
+    let limited = |settings: AdapterConfig| settings.limited_to(bundle.config.architecture, &modules(&bundle.config)?);
+    bundle.attached().map(|saved| limited(saved.settings())).transpose()
+}
+
 /// The factors that a layer asks for: name, shape and kind of A and B, and how they are used.
 pub(super) struct AskedFactors {
     pub a: (String, [usize; 2], Kind),
@@ -59,7 +68,7 @@ impl Adaptation {
     /// # Errors
     /// Those of [`AdapterConfig::resolve`].
     pub fn attached(bundle: &Bundle) -> Result<Option<Self>> {
-        bundle.attached().map(|saved| Self::new(&saved.settings(), &bundle.config, 0)).transpose()
+        attached_settings(bundle)?.map(|settings| Self::new(&settings, &bundle.config, 0)).transpose()
     }
 
     /// The matrices with factors, by the names of their modules.

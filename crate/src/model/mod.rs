@@ -25,7 +25,7 @@ use std::sync::Arc;
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
 pub use crate::parameters::{ParamMap, ParamVisitor};
-pub use adaptation::{Adaptation, adapter_document, modules, no_base};
+pub use adaptation::{Adaptation, adapter_document, attached_settings, modules, no_base};
 pub use attention::KvCache;
 pub use check::{open_model, open_model_with};
 pub use family::{Part, Role};

@@ -25,7 +25,7 @@ use crate::data::Dataset;
 use crate::device::Device;
 use crate::error::{Error, Fault, Refusal, Result, word};
 use crate::export::ExportSource;
-use crate::model::{Model, no_base, open_model_with, planned_parameters};
+use crate::model::{Model, attached_settings, no_base, open_model_with, planned_parameters};
 use crate::portable::TokenizerFacts;
 use crate::tokenizer::Tokenizer;
 use crate::train::{Notice, check_inference_limits, check_limits};
@@ -205,7 +205,10 @@ impl ModelHandle {
                 let info = ModelInfo::new(&self.config, self.assets.tokenizer.as_ref(), &format, |name| bundle.dtype(name));
                 let notice =
                     |warning: &Warning| Notice { code: warning.code, subject: Some(warning.subject.clone()), message: warning.message() };
-                let adapter = bundle.attached().and_then(|saved| AdapterInfo::new(&saved.settings(), &self.config, Precision::F32).ok());
+                let adapter = attached_settings(bundle)
+                    .ok()
+                    .flatten()
+                    .and_then(|settings| AdapterInfo::new(&settings, &self.config, Precision::F32).ok());
                 ModelInfo { warnings: bundle.warnings.iter().map(notice).collect(), adapter, ..info }
             }
             Weights::Fresh => ModelInfo::new(&self.config, self.assets.tokenizer.as_ref(), "scratch", |_| None),

@@ -10,6 +10,7 @@ use crate::bundle::{Bundle, ModelAssets};
 use crate::config::TrainConfig;
 use crate::data::Dataset;
 use crate::error::{Error, Fault, Result};
+use crate::model::attached_settings;
 use crate::schedule;
 
 /// The keys of a JSON object of settings.
@@ -31,8 +32,9 @@ pub(super) fn changed(saved: &TrainConfig, json: &str) -> Result<TrainConfig> {
 pub(super) fn train_config(json: &str, files: Option<&Bundle>) -> Result<TrainConfig> {
     let mut given = parsed(json)?;
     // What is no object is refused below, as in any run.
-    if let Some(saved) = files.and_then(Bundle::attached).filter(|_| given.is_object()) {
-        let adapter = saved.settings().continued(given.get("adapter").unwrap_or(&json!({})))?;
+    let saved = files.map_or(Ok(None), attached_settings)?;
+    if let Some(saved) = saved.filter(|_| given.is_object()) {
+        let adapter = saved.continued(given.get("adapter").unwrap_or(&json!({})))?;
         given["adapter"] =
             serde_json::to_value(adapter).map_err(|error| Error::InvalidConfig(vec![Fault::new("adapter", "JSON", error)]))?;
     }
