@@ -1,6 +1,6 @@
 //! `tabtune verify`: recomputes what a receipt states.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tabtune::bundle::{ByteSource, CheckResult, Verification, verify_files};
 use tabtune::error::shown;
@@ -13,13 +13,17 @@ use crate::output::Output;
 
 /// Prints every check; exit status 1 if one fails.
 pub fn run(args: &VerifyArgs, output: &Output) -> Result<Outcome> {
-    let mut sources: Vec<Box<dyn ByteSource>> = Vec::new();
-    for path in expand(&args.paths)? {
-        sources.push(Box::new(FileSource::open(&path)?));
+    let mut good = true;
+    for files in by_receipt(args)? {
+        let mut sources: Vec<Box<dyn ByteSource>> = Vec::new();
+        for path in files {
+            sources.push(Box::new(FileSource::open(&path)?));
+        }
+        let verification = verify_files(&sources, None)?;
+        output.line(&verification, || readable(&verification))?;
+        good &= verification.ok;
     }
-    let verification = verify_files(&sources, None)?;
-    output.line(&verification, || readable(&verification))?;
-    Ok(if verification.ok { Outcome::Good } else { Outcome::Bad })
+    Ok(if good { Outcome::Good } else { Outcome::Bad })
 }
 
 fn readable(verification: &Verification) -> String {
@@ -30,16 +34,38 @@ fn readable(verification: &Verification) -> String {
     lines.join("\n")
 }
 
-/// A folder stands for its files, a receipt for the files beside it.
-fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for path in paths {
-        let alone = paths.len() == 1 && file_name(path).ends_with("receipt.json");
-        match path.parent().filter(|_| alone) {
-            Some(folder) => files.extend(files_of(if folder.as_os_str().is_empty() { ".".as_ref() } else { folder })?),
-            None if path.is_dir() => files.extend(files_of(path)?),
-            None => files.push(path.clone()),
+fn is_receipt(path: &Path) -> bool {
+    file_name(path).ends_with("receipt.json")
+}
+
+/// The files of each receipt with it: a folder stands for its files, and a receipt alone for itself with the files beside it.
+fn by_receipt(args: &VerifyArgs) -> Result<Vec<Vec<PathBuf>>> {
+    let (mut files, mut receipts) = (Vec::new(), Vec::new());
+    let mut add = |path: PathBuf, alone: bool| match is_receipt(&path) {
+        true if alone => {}
+        true => receipts.push(path),
+        false => files.push(path),
+    };
+    match args.paths.as_slice() {
+        [receipt] if is_receipt(receipt) => {
+            let folder = receipt.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            files_of(folder)?.into_iter().for_each(|path| add(path, true));
+            receipts.push(receipt.clone());
+        }
+        paths => {
+            for path in paths {
+                let list = if path.is_dir() { files_of(path)? } else { vec![path.clone()] };
+                list.into_iter().for_each(|path| add(path, false));
+            }
         }
     }
-    Ok(files)
+    // The receipt of a single file lies beside it.
+    if let ([file], []) = (files.as_slice(), receipts.as_slice()) {
+        let beside = file.with_file_name(format!("{}.receipt.json", file_name(file)));
+        receipts.extend(beside.is_file().then_some(beside));
+    }
+    if receipts.is_empty() {
+        return Ok(vec![files]);
+    }
+    Ok(receipts.into_iter().map(|receipt| [files.as_slice(), &[receipt]].concat()).collect())
 }
