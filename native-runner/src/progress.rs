@@ -1,6 +1,6 @@
 //! Progress on stderr: a bar in a terminal, else lines.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,8 @@ struct Lines {
     first: u64,
     started: Instant,
     told: Cell<(u64, Instant)>,
+    /// The last step, which the end of the run tells.
+    last: RefCell<(u64, String)>,
 }
 
 impl Progress {
@@ -36,8 +38,13 @@ impl Progress {
         bar.set_position(done);
         bar.reset_eta();
         let now = Instant::now();
-        let lines =
-            (shown && !std::io::stderr().is_terminal()).then(|| Lines { total, first: done, started: now, told: Cell::new((done, now)) });
+        let lines = (shown && !std::io::stderr().is_terminal()).then(|| Lines {
+            total,
+            first: done,
+            started: now,
+            told: Cell::new((done, now)),
+            last: RefCell::new((done, String::new())),
+        });
         Self { bar, lines }
     }
 
@@ -60,14 +67,21 @@ impl Progress {
         self.bar.suspend(|| tell(text));
     }
 
-    /// Leaves what the bar showed last on the screen.
+    /// Leaves what the bar showed last on the screen, and in a log a line of the last step.
     pub fn end(&self) {
+        if let Some(lines) = &self.lines {
+            let (step, message) = lines.last.take();
+            if step > lines.told.get().0 {
+                tell(&format!("{step}/{} {message}", lines.total));
+            }
+        }
         self.bar.abandon();
     }
 }
 
 impl Lines {
     fn step(&self, step: u64, message: &str) {
+        self.last.replace((step, message.to_owned()));
         let (told, at) = self.told.get();
         let now = Instant::now();
         let due = now.duration_since(at) >= EVERY || step.saturating_sub(told) >= (self.total / 10).max(1) || step >= self.total;
