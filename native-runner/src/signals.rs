@@ -27,6 +27,13 @@ impl Signal {
     }
 }
 
+/// The signals that this process ignores, a bit each from 1 on, as Linux tells; elsewhere none are known.
+fn ignored() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
 /// Listens for signals from its creation to the end of the process.
 pub struct Signals(Arc<AtomicUsize>);
 
@@ -34,7 +41,12 @@ impl Signals {
     /// Listens from now on.
     pub fn listen() -> io::Result<Self> {
         let (came, again) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+        let ignored = ignored();
         for (number, _) in SIGNALS {
+            // What the caller has this program ignore, as nohup does of SIGHUP, stays ignored.
+            if ignored >> (number - 1) & 1 == 1 {
+                continue;
+            }
             // In this order the first signal only sets both.
             flag::register_conditional_shutdown(number, 128 + number, Arc::clone(&again))?;
             flag::register(number, Arc::clone(&again))?;
