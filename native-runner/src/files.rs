@@ -74,7 +74,16 @@ pub fn read_file(path: &Path) -> tabtune::Result<Vec<u8>> {
 /// A whole file of JSON.
 pub fn read_json(path: &Path) -> Result<serde_json::Value> {
     let bytes = read_file(path)?;
-    serde_json::from_slice(&bytes).map_err(|e| RunError::Json { name: path.display().to_string(), reason: e.to_string() })
+    serde_json::from_slice(&bytes).map_err(|error| {
+        let reason = match bytes.trim_ascii() {
+            [] => "an empty file: if it was downloaded, fetch it again".to_owned(),
+            [b'<', ..] => "this is a page of HTML, not JSON: the download went wrong".to_owned(),
+            text if text.starts_with(b"version https://git-lfs") => "this is a pointer; fetch the real file with git lfs pull".to_owned(),
+            _ if error.is_eof() => "the file ends in the middle: if it was downloaded, fetch it again".to_owned(),
+            _ => error.to_string(),
+        };
+        RunError::Json { name: path.display().to_string(), reason }
+    })
 }
 
 /// The plain files of a folder, sorted by name; of a checkpoint whose files are not all at their places yet, those that are not, from where
