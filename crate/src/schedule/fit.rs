@@ -34,6 +34,10 @@ pub fn misfits(config: &TrainConfig, start: Option<u64>) -> Vec<String> {
         )];
     }
     let falls = |name: &str, s: &FallingSchedule| {
+        if s.total_steps < steps && s.min_learning_rate <= 0.0 {
+            let idle = steps - s.total_steps;
+            return Some(format!("a {name} over {} steps in a run of {steps}: the last {idle} steps have a rate of 0", s.total_steps));
+        }
         let cut = s.total_steps > steps;
         cut.then(|| {
             format!("a {name} over {} steps in a run of {steps}: {} of a minimum of {:.3e}", s.total_steps, ends(), s.min_learning_rate)
