@@ -6,6 +6,24 @@ use clap::Args;
 
 use super::{ReadingArgs, StorageName};
 
+/// A number of steps.
+#[derive(Debug, Clone, Copy)]
+pub struct Steps {
+    /// They come after those that were made.
+    pub more: bool,
+    /// How many.
+    pub count: u64,
+}
+
+impl std::str::FromStr for Steps {
+    type Err = std::num::ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let more = text.strip_prefix('+');
+        Ok(Self { more: more.is_some(), count: more.unwrap_or(text).parse()? })
+    }
+}
+
 /// What a run is trained with.
 #[derive(Debug, Args)]
 pub struct SettingsArgs {
@@ -14,9 +32,9 @@ pub struct SettingsArgs {
     /// {"schedule":{"start_decay":true,"decay_steps":500}}
     #[arg(long, value_name = "FILE")]
     pub train_config: Option<PathBuf>,
-    /// Optimizer steps of the whole run, those before a resume included. A cosine or linear schedule over the whole run follows them.
+    /// Optimizer steps of the whole run, those before a resume included; +N: N more than a resumed run has made. A cosine or linear schedule over the whole run follows them.
     #[arg(long, value_name = "N")]
-    pub steps: Option<u64>,
+    pub steps: Option<Steps>,
     /// Passes over the data, in place of --steps.
     #[arg(long, value_name = "X", allow_negative_numbers = true, conflicts_with = "steps")]
     pub epochs: Option<f64>,

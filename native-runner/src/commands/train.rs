@@ -160,7 +160,7 @@ fn training_device(args: &TrainArgs, model: &ModelConfig, train: &TrainConfig, b
     Ok(device)
 }
 
-fn resume(args: &TrainArgs, folder: &Path, given: Map<String, Value>, data: &Data) -> Result<Run> {
+fn resume(args: &TrainArgs, folder: &Path, mut given: Map<String, Value>, data: &Data) -> Result<Run> {
     let checkpoint = open_checkpoint(
         folder,
         args.model.as_slice(),
@@ -170,6 +170,10 @@ fn resume(args: &TrainArgs, folder: &Path, given: Map<String, Value>, data: &Dat
         return Err(RunError::Usage("--model with --resume: expected the checkpoint of an adapter, which needs its base".into()));
     }
     let epochs = given.contains_key("epochs");
+    if let Some(steps) = args.settings.steps.filter(|steps| steps.more) {
+        let made = checkpoint.manifest().progress.completed_steps;
+        given.insert("steps".into(), made.saturating_add(steps.count).into());
+    }
     let mut config = settings::settle(given, Some(&checkpoint.manifest().train))?;
     let dataset = data.set(tokenizer_of(checkpoint.bundle(), folder), &config)?;
     if epochs {
