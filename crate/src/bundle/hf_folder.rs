@@ -65,7 +65,8 @@ pub(super) fn open_folder(files: Files, options: &OpenOptions) -> Result<Bundle>
     let generation_config_json = document(&files, "generation_config.json", MAX_DOCUMENT_BYTES)?;
     let specials = document(&files, TOKENIZER_FILES[3], MAX_DOCUMENT_BYTES)?;
     let sums = shards.iter().map(|(at, shard)| BaseFile::new(&files[*at], shard.header_sha256)).collect();
-    let base = Base::new(value["_name_or_path"].as_str().unwrap_or_default(), SourceFormat::HfFolder, sums);
+    // `_name_or_path` is where its maker had another model: a path of a stranger, or this model's parent.
+    let base = Base::new("", SourceFormat::HfFolder, sums);
     let mut bundle = Bundle::new(config, SourceFormat::HfFolder, files, entries, warnings)?;
     bundle.base = base;
     bundle.selection = taken.report;
