@@ -75,7 +75,7 @@ impl Warning {
             }
             "gguf.key.unread" => format!("nothing is known to read the key {subject}: it is not used"),
             "export.lora.lost" => {
-                format!("{subject} keeps less than half of what the adapter changes: keep the adapter apart, or ask for f16")
+                format!("{subject} keeps less than half of what the adapter changes: keep the adapter apart, or ask for f32")
             }
             "adapter.target.unmatched" => format!("the adapter's configuration names {subject}, and its file has no tensor of it"),
             "adapter.rank.large" => format!("the rank of {subject} is larger than the smaller side of its matrix"),

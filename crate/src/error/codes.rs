@@ -140,7 +140,7 @@ codes! {
     "export.gguf.type" => BadOption, Core, "a tensor type of GGUF that cannot be written";
     "export.json.non-finite" => NonFinite, Core, "NaN or infinity, which the numbers of JSON do not have";
     "export.json.too-large" => LimitExceeded, Core, "a state dict that would be larger than 64 MiB as JSON";
-    "export.lora.lost" => Warning, Core, "a tensor whose new blocks keep less than half of what an adapter changes: keep the adapter apart, or ask for f16";
+    "export.lora.lost" => Warning, Core, "a tensor whose new blocks keep less than half of what an adapter changes: keep the adapter apart, or ask for f32";
     "export.lora.unrepresentable" => BadOption, Core, "modules that are trained in full, for which the GGUF file of an adapter has no place";
     "export.name.invalid" => BadOption, Core, "a tensor's name that the format cannot hold";
     "export.non-finite" => NonFinite, Core, "a tensor with NaN or infinity for a block type, which cannot hold them";
