@@ -22,6 +22,7 @@ mod places_table;
 mod refusals;
 mod registers;
 mod runs;
+mod told;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

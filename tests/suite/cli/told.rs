@@ -1,0 +1,150 @@
+//! What is told is true: of a run's last step, of receipts that lie side by side, of files that are none, of names that nobody asked to publish.
+
+use super::*;
+
+/// A run of `args` beside a log file, which is no terminal. → its log.
+fn log_of(args: &[&str]) -> String {
+    String::from_utf8(output(args).stderr).unwrap()
+}
+
+#[test]
+fn a_log_ends_with_the_last_step() {
+    let place = folder("told-last");
+    let (config, data) = tiny(&place);
+    let run = ["train", "--config", &config, "--data", &data, "--device", "cpu", "--steps", "200", "--batch-size", "2", "--seq-len", "16"];
+    let log = log_of(&[&run[..], &["--stop-at", "25"]].concat());
+    assert!(log.lines().any(|line| line.starts_with("25/200 loss ")), "{log}");
+    assert_eq!(log.lines().filter(|line| line.starts_with("20/200")).count(), 1, "{log}");
+}
+
+#[test]
+fn steps_with_a_plus_come_after_those_that_were_made() {
+    let (out, data) = checkpoint();
+    let place = folder("told-plus");
+    let to = text(&place.join("more"));
+    let args = ["train", "--resume", &out, "--data", &data, "--steps", "+3", "--override", "steps", "--device", "cpu", "--out", &to];
+    let steps: Vec<u64> = succeed(&args).with("grad_norm").iter().map(|line| line["step"].as_u64().unwrap()).collect();
+    assert_eq!(steps, [5, 6, 7]);
+    assert_eq!(refuse(&["train", "--resume", &out, "--data", &data, "--steps", "+x"]).0, "cli.usage");
+}
+
+#[test]
+fn each_receipt_is_that_of_its_own_files() {
+    let (out, _) = checkpoint();
+    let place = folder("told-receipts");
+    let paths = ["a.gguf", "b.gguf"].map(|name| text(&place.join(name)));
+    for path in &paths {
+        succeed(&["export", "--checkpoint", &out, "--format", "gguf", "--to", path]);
+    }
+    let verify = |path: &str| run(&["verify", path]).good;
+    let receipts = paths.each_ref().map(|path| format!("{path}.receipt.json"));
+    for path in paths.iter().chain(&receipts).chain([&text(&place)]) {
+        assert!(verify(path), "{path}");
+    }
+    let mut bytes = std::fs::read(&paths[1]).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&paths[1], bytes).unwrap();
+    assert_eq!(
+        [&paths[0], &paths[1], &receipts[0], &receipts[1], &text(&place)].map(|path| verify(path)),
+        [true, false, true, false, false]
+    );
+}
+
+#[test]
+fn a_page_of_html_is_told_by_whatever_option_it_comes() {
+    let place = folder("told-html");
+    let (config, data) = tiny(&place);
+    let page = write(&place, "page.json", "<!DOCTYPE html><html>");
+    let cut = write(&place, "cut.json", &std::fs::read_to_string(&config).unwrap()[..60]);
+    let empty = write(&place, "empty.json", "");
+    for (file, words) in [(&page, "a page of HTML, not JSON"), (&cut, "ends in the middle"), (&empty, "an empty file")] {
+        let (code, message) = refuse(&["train", "--config", file, "--data", &data, "--device", "cpu"]);
+        assert!(code == "cli.json" && message.contains(words), "{message}");
+        let (code, message) = refuse(&[&short(&config, &data)[..], &["--train-config", file]].concat());
+        assert!(code == "cli.json" && message.contains(words), "{message}");
+    }
+}
+
+#[test]
+fn where_somebody_had_another_model_is_published_by_nothing() {
+    let place = folder("told-names");
+    let model = place.join("model");
+    std::fs::create_dir_all(&model).unwrap();
+    for file in std::fs::read_dir(format!("{}/golden/inputs/forms/model", env!("CARGO_MANIFEST_DIR"))).unwrap() {
+        let path = file.unwrap().path();
+        std::fs::copy(&path, model.join(path.file_name().unwrap())).unwrap();
+    }
+    let mut config: Value = serde_json::from_slice(&std::fs::read(model.join("config.json")).unwrap()).unwrap();
+    config["_name_or_path"] = json!("/home/secret/parent");
+    write(&model, "config.json", config.to_string());
+    let (model, data) = (text(&model), write(&place, "text.txt", POEM));
+    let out = text(&place.join("run"));
+    let lora = ["--lora", "--lora-r", "2", "--steps", "1", "--batch-size", "1", "--seq-len", "16", "--device", "cpu", "--out", &out];
+    succeed(&[&["train", "--model", &model, "--data", &data], &lora[..]].concat());
+    let [merged, peft] = ["merged", "peft"].map(|name| text(&place.join(name)));
+    succeed(&["export", "--checkpoint", &out, "--format", "peft", "--to", &peft]);
+    succeed(&["convert", "--model", &model, "--to", &merged]);
+    for folder in [&out, &peft, &merged] {
+        for file in std::fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            // The configuration goes on as it came.
+            if path.is_file() && !path.ends_with("config.json") {
+                assert!(!String::from_utf8_lossy(&std::fs::read(&path).unwrap()).contains("secret"), "{}", path.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn an_adapter_whose_files_name_more_than_the_model_has_is_asked_too() {
+    let place = folder("told-targets");
+    let (out, data) = checkpoint();
+    let run = text(&place.join("run"));
+    let lora = ["--lora", "--lora-r", "2", "--steps", "1", "--batch-size", "1", "--seq-len", "16", "--device", "cpu", "--out", &run];
+    succeed(&[&["train", "--model", &out, "--data", &data], &lora[..]].concat());
+    let peft = place.join("peft");
+    succeed(&["export", "--checkpoint", &run, "--format", "peft", "--to", &text(&peft)]);
+    let mut config: Value = serde_json::from_slice(&std::fs::read(peft.join("adapter_config.json")).unwrap()).unwrap();
+    let evaluate = ["evaluate", "--model", &out, "--data", &data, "--device", "cpu", "--adapter", &text(&peft)];
+    let before = succeed(&evaluate).last()["loss"].clone();
+    let names = config["target_modules"].as_array().unwrap().clone();
+    config["target_modules"] = json!([names, vec![json!("query_key_value")]].concat());
+    config["modules_to_save"] = json!(["nope"]);
+    config["exclude_modules"] = json!(["zzz"]);
+    write(&peft, "adapter_config.json", config.to_string());
+    let told = output(&evaluate);
+    assert_eq!(told.status.code(), Some(0), "{}", String::from_utf8_lossy(&told.stderr));
+    assert!(String::from_utf8(told.stderr).unwrap().contains("query_key_value"));
+    assert_eq!(succeed(&evaluate).last()["loss"], before);
+    config["target_modules"] = json!(["query_key_value"]);
+    write(&peft, "adapter_config.json", config.to_string());
+    assert_eq!(refuse(&evaluate).0, "adapter.target.unmatched");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_signal_that_the_caller_ignores_ends_nothing() {
+    let place = folder("told-nohup");
+    let (config, data) = tiny(&place);
+    let args = [
+        "train",
+        "--config",
+        &config,
+        "--data",
+        &data,
+        "--device",
+        "cpu",
+        "--batch-size",
+        "2",
+        "--seq-len",
+        "16",
+        "--steps",
+        "60",
+        "--json",
+    ];
+    let script =
+        "trap '' HUP; \"$0\" \"$@\" & run=$!; for i in 1 2 3 4 5 6 7 8; do kill -HUP $run 2>/dev/null; sleep 0.05; done; wait $run";
+    let status = Command::new("sh").args(["-c", script]).arg(binary()).args(args).output().unwrap();
+    let lines = String::from_utf8(status.stdout).unwrap();
+    assert!(status.status.code() == Some(0) && lines.contains("\"done\":true") && lines.contains("\"step\":60"), "{lines}");
+}
