@@ -1,7 +1,7 @@
 // What large data take in Chromium, through the public API: a new model of width 16 over the characters of the first file, two steps on each file.
 //   node tests/bench/data-memory.mjs FILE…
-// One JSON object for each: the memory of all processes of the browser at most (a page that several share counts once), and that of a page that has
-// trained on 1 kB.
+// One JSON object for each: the MiB that all processes of the browser took at most together, and those of each kind (a page that several share counts
+// once); the first is of a page that has trained on 1 kB.
 import { readFileSync, readdirSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { built } from '../../web/core-kind.mjs';
@@ -21,10 +21,16 @@ const read = (path) => {
   }
 };
 
-/** Bytes of memory of the browser's processes, shared pages divided among them. */
+/** MiB of memory of the browser's processes by their kind, shared pages divided among them. */
 function taken() {
-  const processes = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && /chrom|headless_shell/.test(read(`/proc/${name}/comm`)));
-  return processes.reduce((sum, name) => sum + 1024 * Number(/^Pss:\s+(\d+)/m.exec(read(`/proc/${name}/smaps_rollup`))?.[1] ?? 0), 0);
+  const kinds = { all: 0 };
+  for (const name of readdirSync('/proc').filter((name) => /^\d+$/.test(name) && /chrom|headless_shell/.test(read(`/proc/${name}/comm`)))) {
+    const kind = /--type=([a-z-]+)/.exec(read(`/proc/${name}/cmdline`))?.[1] ?? 'browser';
+    const mib = Number(/^Pss:\s+(\d+)/m.exec(read(`/proc/${name}/smaps_rollup`))?.[1] ?? 0) / 1024;
+    kinds[kind] = (kinds[kind] ?? 0) + mib;
+    kinds.all += mib;
+  }
+  return kinds;
 }
 
 /** Runs in the page. */
@@ -44,8 +50,9 @@ async function train() {
 async function measured(file) {
   const site = await serve({ '/dist/': built.package });
   const browser = await Browser.launch();
-  let peak = 0;
-  const watch = setInterval(() => (peak = Math.max(peak, taken())), SAMPLE_MILLIS);
+  const peak = {};
+  const sample = () => Object.entries(taken()).forEach(([kind, mib]) => (peak[kind] = Math.max(peak[kind] ?? 0, Math.round(mib))));
+  const watch = setInterval(sample, SAMPLE_MILLIS);
   try {
     const { page, record } = await browser.open(`${site.url}/`);
     if (file) {
@@ -53,7 +60,8 @@ async function measured(file) {
       await page.setInputFiles('input', file);
     }
     const found = await page.evaluate(train);
-    return { file: file ? basename(file) : '1 kB', bytes: file ? statSync(file).size : 1050, ...found, mib: Math.round(Math.max(peak, taken()) / 2 ** 20), errors: record.errors };
+    sample();
+    return { file: file ? basename(file) : '1 kB', bytes: file ? statSync(file).size : 1050, ...found, mib: peak, errors: record.errors };
   } finally {
     clearInterval(watch);
     await browser.close();
