@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use serde_json::{Value, json};
 
+use super::chat::as_read;
 use super::example::Example;
 use crate::config::LossOn;
 use crate::error::{Error, Refusal, Result, word};
@@ -67,7 +68,9 @@ pub(super) fn conversation(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) 
         let last = chat.learned.len().checked_sub(1).filter(|&at| role(&chat.conversation, at) == "assistant");
         let last = last.and_then(|at| answer(&chat.conversation, at, tokenizer).ok());
         let text = ended(text, last.as_ref());
-        return Ok((vec![Tokens::of(&text, tokenizer)?.example(std::slice::from_ref(&(0..text.len())))], Rule::Whole));
+        let whole = Tokens::of(&text, tokenizer)?;
+        let learned = all_but(&chat, &whole, tokenizer)?;
+        return Ok((vec![whole.example(&learned)], Rule::Whole));
     }
     let answers: Vec<usize> = (0..chat.learned.len()).filter(|&at| role(&chat.conversation, at) == "assistant").collect();
     let mut learned: Vec<usize> = answers.iter().copied().filter(|&at| chat.learned[at]).collect();
@@ -95,6 +98,20 @@ pub(super) fn conversation(chat: &Chat, loss_on: LossOn, tokenizer: &Tokenizer) 
         Ok(alone.example(std::slice::from_ref(&(answer.span.start..end))))
     };
     Ok((found.iter().map(alone).collect::<Result<_>>()?, Rule::PerAnswer))
+}
+
+/// All of the text but the answers that are read alone.
+fn all_but(chat: &Chat, whole: &Tokens<'_>, tokenizer: &Tokenizer) -> Result<Vec<Range<usize>>> {
+    let (mut spans, mut from) = (Vec::new(), 0);
+    let read_alone = |at: &usize| role(&chat.conversation, *at) == "assistant" && !chat.learned[*at];
+    for at in (0..chat.learned.len()).filter(read_alone) {
+        let refuse = || unusable("an answer that is read alone and that the template writes differently in the whole");
+        let span = answer(&chat.conversation, at, tokenizer)?.in_whole(whole, tokenizer).ok_or_else(refuse)?;
+        spans.push(from..span.start);
+        from = span.end;
+    }
+    spans.push(from..whole.text.len());
+    Ok(spans)
 }
 
 /// The text of a conversation, with the end of its last answer that the template leaves to the next turn.
@@ -139,6 +156,13 @@ fn answer(conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> Resu
     } else if at > 0
         && let (Ok(opened), Ok(before)) = (&opened, before(false))
     {
+        // After a tool's result a turn may go on, which its end in the text before is not the end of.
+        if !(text.starts_with(&before) && opened.starts_with(&before))
+            && role(conversation, at - 1) == "user"
+            && let Some(text) = asked(&conversation.first(at + 1), at, &text, opened, tokenizer)?
+        {
+            return with_end(text, opened.len(), conversation, at, tokenizer);
+        }
         Tokens::of(&text, tokenizer)?.agreed(opened, &before, tokenizer)
     } else if let Some(other) = with_other_content(&conversation.first(at + 1), at) {
         // A template may take no conversation that ends before the answer: it begins where another one would differ.
@@ -147,6 +171,19 @@ fn answer(conversation: &Conversation, at: usize, tokenizer: &Tokenizer) -> Resu
         common(&text, &opened?)
     };
     with_end(text, start, conversation, at, tokenizer)
+}
+
+/// The answer of a `text` after the prompt as the model sees it: a template may write a turn differently while it is the last one. The answer begins
+/// where the text before its content ends as the prompt does.
+fn asked(conversation: &Conversation, at: usize, text: &str, opened: &str, tokenizer: &Tokenizer) -> Result<Option<String>> {
+    let Some(other) = with_other_content(conversation, at) else { return Ok(None) };
+    let content = common(text, &tokenizer.render_chat(&other, false)?.text);
+    let same = |end: usize| {
+        let before = text.get(..end).unwrap_or_default();
+        before.bytes().rev().zip(opened.bytes().rev()).take_while(|(a, b)| a == b).count()
+    };
+    let end = (0..=content).filter(|end| text.is_char_boundary(*end)).max_by_key(|end| (same(*end), *end));
+    Ok(end.filter(|end| same(*end) > 0).and_then(|end| Some(format!("{opened}{}", text.get(end..)?))))
 }
 
 /// The answer from `start` of a text. Where that has no token that ends a turn, the one that begins the next turn ends it: without one the model
@@ -186,31 +223,6 @@ fn with_other_content(conversation: &Conversation, at: usize) -> Option<Conversa
 /// Bytes of the beginning that two texts have in common.
 fn common(a: &str, b: &str) -> usize {
     a.chars().zip(b.chars()).take_while(|(a, b)| a == b).map(|(c, _)| c.len_utf8()).sum()
-}
-
-/// The conversation with contents of parts as its template reads them: as they are, or as one text.
-fn as_read(conversation: &Conversation, tokenizer: &Tokenizer) -> Conversation {
-    let in_parts = |message: &Value| message["content"].is_array();
-    if !conversation.messages.iter().any(in_parts) || reads_parts(conversation, tokenizer) {
-        return conversation.clone();
-    }
-    let mut joined = conversation.clone();
-    for message in &mut joined.messages {
-        if let Value::Array(parts) = &message["content"] {
-            let texts: Vec<&str> = parts.iter().filter_map(|part| part["text"].as_str()).collect();
-            message["content"] = Value::from(texts.concat());
-        }
-    }
-    joined
-}
-
-/// Tries whether the template writes the text of a part alone, and not the list that it is in, where it has what else the conversation gives it.
-fn reads_parts(conversation: &Conversation, tokenizer: &Tokenizer) -> bool {
-    const TEXT: &str = "one of several";
-    let messages = vec![json!({"role": "user", "content": [{"type": "text", "text": TEXT}]})];
-    let probe = Conversation { messages, ..conversation.clone() };
-    let written = tokenizer.render_chat(&probe, false).map(|rendered| rendered.text).unwrap_or_default();
-    written.contains(TEXT) && !written.contains(&format!("'{TEXT}'")) && !written.contains(&format!("\"{TEXT}\""))
 }
 
 /// A text as it is read.

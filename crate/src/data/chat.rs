@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::answers::Chat;
 use crate::error::{Refusal, Result, shown, word};
-use crate::tokenizer::Conversation;
+use crate::tokenizer::{Conversation, Tokenizer};
 
 type Fields = Map<String, Value>;
 
@@ -144,4 +144,29 @@ fn check_parts(index: usize, message: &Fields) -> Result<()> {
 
 fn is_text(part: &Value) -> bool {
     part.get("type").is_none_or(|kind| kind == "text") && part.get("text").is_some_and(Value::is_string)
+}
+
+/// The conversation with contents of parts as its template reads them: as they are, or as one text.
+pub(super) fn as_read(conversation: &Conversation, tokenizer: &Tokenizer) -> Conversation {
+    let in_parts = |message: &Value| message["content"].is_array();
+    if !conversation.messages.iter().any(in_parts) || reads_parts(conversation, tokenizer) {
+        return conversation.clone();
+    }
+    let mut joined = conversation.clone();
+    for message in &mut joined.messages {
+        if let Value::Array(parts) = &message["content"] {
+            let texts: Vec<&str> = parts.iter().filter_map(|part| part["text"].as_str()).collect();
+            message["content"] = Value::from(texts.concat());
+        }
+    }
+    joined
+}
+
+/// Tries whether the template writes the text of a part alone, and not the list that it is in, where it has what else the conversation gives it.
+fn reads_parts(conversation: &Conversation, tokenizer: &Tokenizer) -> bool {
+    const TEXT: &str = "one of several";
+    let messages = vec![json!({"role": "user", "content": [{"type": "text", "text": TEXT}]})];
+    let probe = Conversation { messages, ..conversation.clone() };
+    let written = tokenizer.render_chat(&probe, false).map(|rendered| rendered.text).unwrap_or_default();
+    written.contains(TEXT) && !written.contains(&format!("'{TEXT}'")) && !written.contains(&format!("\"{TEXT}\""))
 }
