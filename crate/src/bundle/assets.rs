@@ -136,11 +136,14 @@ impl ModelAssets {
         Ok(text)
     }
 
-    /// These assets, whose tokenizer has these ids too among those that end a text or a turn.
+    /// These assets, whose tokenizer and `generation_config.json` have these ids too among those that end a text or a turn.
     #[must_use]
     pub fn with_ends(mut self, ids: &[u32]) -> Self {
-        if let Some(tokenizer) = &mut self.tokenizer {
-            tokenizer.add_eos(ids);
+        let Some(tokenizer) = self.tokenizer.as_mut().filter(|_| !ids.is_empty()) else { return self };
+        tokenizer.add_eos(ids);
+        if let Ok(document) = self.generation(&self.documents) {
+            self.documents.retain(|(name, _)| name != GENERATION);
+            self.documents.push((GENERATION.to_owned(), document));
         }
         self
     }
