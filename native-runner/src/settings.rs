@@ -1,15 +1,29 @@
 //! A run's settings: the defaults or those of a checkpoint, overridden by the file of `--train-config`, overridden by the options.
 
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value, json};
 use tabtune::bundle::Bundle;
 use tabtune::config::{BaseStorage, TrainConfig, overlay};
 use tabtune::model::attached_settings;
+use tabtune::tokenizer::{Date, Tokenizer};
 
 use crate::args::{ReadingArgs, SettingsArgs};
 use crate::error::{Result, RunError};
 use crate::files::read_json;
+
+/// Today, where the model's template asks for the day.
+pub fn today(tokenizer: Option<&Tokenizer>) -> Option<Date> {
+    tokenizer.filter(|tokenizer| tokenizer.asks_for_date())?;
+    Date::of_unix_secs(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
+}
+
+/// The settings with the day on which a run begins, where the model's template asks for it.
+pub fn dated(config: TrainConfig, tokenizer: Option<&Tokenizer>) -> TrainConfig {
+    let chat_date = config.chat_date.clone().or_else(|| today(tokenizer).map(|date| date.to_string()));
+    TrainConfig { chat_date, ..config }
+}
 
 /// The settings in a file.
 pub fn from_file(path: &Path) -> Result<Map<String, Value>> {

@@ -226,6 +226,11 @@ impl Tokenizer {
         self.template.is_some()
     }
 
+    /// Whether the chat template writes the day.
+    pub fn asks_for_date(&self) -> bool {
+        self.chat_template().is_some_and(|template| template.contains("strftime_now"))
+    }
+
     /// The chat template's text.
     pub fn chat_template(&self) -> Option<&str> {
         self.template.as_deref()

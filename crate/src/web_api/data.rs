@@ -15,7 +15,7 @@ use super::plain;
 use super::reports::in_camel_case;
 use super::run::Run;
 use super::session::{Session, with_run};
-use super::settings::{changed, keys_of, train_config};
+use super::settings::{changed, keys_of, today, train_config};
 use super::source::{JsSource, JsStorage};
 use crate::bundle::ByteSource;
 use crate::config::{DataSettings, OnLong, TrainConfig};
@@ -90,12 +90,8 @@ impl ModelHandle {
         config_json: &str,
         partial: bool,
     ) -> Result<(Dataset, TrainConfig)> {
-        let asks = self.tokenizer().is_ok_and(|tokenizer| tokenizer.chat_template().is_some_and(|text| text.contains("strftime_now")));
-        let today = || String::from(js_sys::Date::new_0().to_iso_string()).get(..10).map(str::to_owned);
-        let config = match &config.chat_date {
-            None if asks => TrainConfig { chat_date: today(), ..config },
-            _ => config,
-        };
+        let date = || self.tokenizer().ok().and_then(today).map(|date| date.to_string());
+        let config = TrainConfig { chat_date: config.chat_date.clone().or_else(date), ..config };
         let settings = DataSettings { partial, ..config.data_settings() };
         let dataset = data.read(self.tokenizer(), &settings).await?;
         let config = config.settled_for(&dataset, &keys_of(config_json)?, self.shape().max_position_embeddings)?;

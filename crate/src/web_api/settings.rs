@@ -12,6 +12,7 @@ use crate::data::Dataset;
 use crate::error::{Error, Fault, Result};
 use crate::model::attached_settings;
 use crate::schedule;
+use crate::tokenizer::{Date, Tokenizer};
 
 /// The keys of a JSON object of settings.
 pub(super) fn keys_of(json: &str) -> Result<Map<String, Value>> {
@@ -25,6 +26,11 @@ fn parsed(json: &str) -> Result<Value> {
 /// `saved` with the keys of a JSON object laid over it.
 pub(super) fn changed(saved: &TrainConfig, json: &str) -> Result<TrainConfig> {
     saved.overlaid(parsed(json)?)
+}
+
+/// Today, where the model's template asks for the day.
+pub(super) fn today(tokenizer: &Tokenizer) -> Option<Date> {
+    if tokenizer.asks_for_date() { Date::of_unix_secs((js_sys::Date::now() / 1000.0) as u64) } else { None }
 }
 
 /// Settings of a run of these files from JSON; missing keys have their defaults. An adapter beside the model is trained on: what its files

@@ -16,6 +16,7 @@ use super::interrupt::interrupt;
 use super::plain;
 use super::run::Run;
 use super::session::{BUSY, Session, Slot, with_run};
+use super::settings::today;
 use crate::error::{Error, Fault, Result};
 use crate::generate::score::{Score, ScoreConfig, score};
 use crate::generate::{GenerateConfig, GeneratedToken, Generator, Loan, PrefixCache};
@@ -33,10 +34,15 @@ fn continued(model: &Model, tokenizer: &Tokenizer, prompt: &str, options_json: &
     Generator::new(model, tokenizer, prompt, config)
 }
 
+/// A conversation of today.
+fn dated(given: &Value, tokenizer: &Tokenizer) -> Result<Conversation> {
+    Ok(Conversation { date: today(tokenizer), ..Conversation::from_json(given)? })
+}
+
 /// Answers a conversation by the options of `GenerateConfig`, from what `cache` has of it.
 fn answering(model: &Model, tokenizer: &Tokenizer, cache: &PrefixCache, conversation_json: &str, options_json: &str) -> Result<Answer> {
     let config: GenerateConfig = read("sample", "the keys of GenerateConfig", options_json)?;
-    let conversation = Conversation::from_json(&read("messages", "JSON", conversation_json)?)?;
+    let conversation = dated(&read("messages", "JSON", conversation_json)?, tokenizer)?;
     let (prefix, loan) = cache.take();
     let generator = Generator::answer(model, tokenizer, &conversation, config, prefix)?;
     Ok(Answer { generator, loan: Some(loan) })
@@ -68,7 +74,7 @@ async fn scored(model: &Model, tokenizer: &Tokenizer, request_json: &str) -> Res
     let ids = match (text, ids, conversation) {
         (Some(text), None, None) => tokenizer.encode(&text)?,
         (None, Some(ids), None) => ids,
-        (None, None, Some(given)) => tokenizer.encode(&tokenizer.render_chat(&Conversation::from_json(&given)?, generation)?.text)?,
+        (None, None, Some(given)) => tokenizer.encode(&tokenizer.render_chat(&dated(&given, tokenizer)?, generation)?.text)?,
         _ => return Err(Error::InvalidConfig(vec![Fault::new("text", "a text, ids or a conversation", "none or several")])),
     };
     score(model, tokenizer, &ids, &options, &interrupt()).await

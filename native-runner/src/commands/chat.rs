@@ -16,6 +16,7 @@ use crate::args::ChatArgs;
 use crate::error::{Result, RunError, unreadable};
 use crate::files::read_file;
 use crate::output::Output;
+use crate::settings;
 
 /// A model that answers, and its side of the conversation.
 struct Speaker<'a> {
@@ -31,13 +32,14 @@ struct Speaker<'a> {
 pub fn run(args: &ChatArgs, output: &Output) -> Result<Outcome> {
     let config = GenerateConfig::from(&args.sampling);
     config.validate()?;
-    let conversation = begun(args)?;
+    let mut conversation = begun(args)?;
     let bundle = open_apart(&args.model, &args.apart)?;
     let tokenizer = tokenizer_of(&bundle, &args.model)?;
     if !tokenizer.has_chat_template() {
         let reason = format!("{}: the model has no chat template: `generate` continues a text", args.model.display());
         return Err(tabtune::Error::Template { reason }.into());
     }
+    conversation.date = settings::today(Some(tokenizer));
     let model = load_apart(&bundle, &args.apart, &open_device(args.device)?)?;
     let base = if args.base { Some(block_on(model.without_adapter(&bundle, &Interrupt::none()))?) } else { None };
     let speaker = |model, name| Speaker { model, tokenizer, name, conversation: conversation.clone(), prefix: Prefix::default() };

@@ -13,13 +13,15 @@ use crate::args::ScoreArgs;
 use crate::error::{Result, RunError};
 use crate::files::read_file;
 use crate::output::Output;
+use crate::settings;
 
 /// Prints a line for each token, and the mean loss at the end.
 pub fn run(args: &ScoreArgs, output: &Output) -> Result<Outcome> {
     let conversation = args.messages.as_deref().map(conversation).transpose()?;
     let bundle = open_apart(&args.model, &args.apart)?;
     let tokenizer = tokenizer_of(&bundle, &args.model)?;
-    let rendered = conversation.map(|conversation| tokenizer.render_chat(&conversation, args.generation)).transpose()?;
+    let dated = |conversation: Conversation| Conversation { date: settings::today(Some(tokenizer)), ..conversation };
+    let rendered = conversation.map(|conversation| tokenizer.render_chat(&dated(conversation), args.generation)).transpose()?;
     let text = rendered.map(|rendered| rendered.text).or_else(|| args.text.clone()).unwrap_or_default();
     let ids = tokenizer.encode(&text)?;
     let model = load_apart(&bundle, &args.apart, &open_device(args.device)?)?;

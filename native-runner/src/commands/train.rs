@@ -3,7 +3,6 @@
 mod driver;
 
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use futures_lite::future::block_on;
 use serde_json::{Map, Value, json};
@@ -16,7 +15,7 @@ use tabtune::gpu::launch;
 use tabtune::gpu::profile::KernelTimes;
 use tabtune::interrupt::Interrupt;
 use tabtune::model::{Model, no_base};
-use tabtune::tokenizer::{Date, Tokenizer};
+use tabtune::tokenizer::Tokenizer;
 use tabtune::train::{Trainer, check_limits, memory_plan};
 
 use self::driver::{Best, Driver};
@@ -140,16 +139,6 @@ impl Data {
     }
 }
 
-/// The day on which a run begins, where the model's template asks for it.
-fn dated(config: TrainConfig, tokenizer: Option<&Tokenizer>) -> TrainConfig {
-    let asks = tokenizer.and_then(Tokenizer::chat_template).is_some_and(|template| template.contains("strftime_now"));
-    if !asks || config.chat_date.is_some() {
-        return config;
-    }
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    TrainConfig { chat_date: Date::of_unix_secs(now.as_secs()).map(|date| date.to_string()), ..config }
-}
-
 /// Opens the device and checks that it can hold each tensor of such a model.
 fn training_device(args: &TrainArgs, model: &ModelConfig, train: &TrainConfig, base: Option<&Bundle>) -> Result<Device> {
     let device = open_device(args.device)?;
@@ -193,7 +182,7 @@ fn fine_tune(args: &TrainArgs, path: &Path, config: TrainConfig, data: &Data) ->
     let bundle =
         open_wanted(path, Wanted { adapter, apart, exact: !apart, resize_vocabulary: args.resize_vocabulary, ..Wanted::default() })?;
     let given = settings::given(&args.settings)?;
-    let config = dated(settings::with_files_of_adapter(config, &given, &bundle)?, bundle.tokenizer.as_ref());
+    let config = settings::dated(settings::with_files_of_adapter(config, &given, &bundle)?, bundle.tokenizer.as_ref());
     let dataset = data.set(tokenizer_of(&bundle, path), &config)?;
     let config = config.settled_for(&dataset, &given, bundle.config.max_position_embeddings)?;
     let device = training_device(args, &bundle.config, &config, Some(&bundle))?;
