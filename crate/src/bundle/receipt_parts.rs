@@ -90,7 +90,7 @@ pub struct Evaluation {
     pub loss: f64,
     /// Completed steps of the weights.
     pub step: u64,
-    /// SHA-256 of the run's tokens, whose end was evaluated.
+    /// SHA-256 of the data of which it was: those of the run, a part of which is kept back, or others.
     pub data_digest: Digest,
 }
 

@@ -184,7 +184,7 @@ impl Dataset {
         }
     }
 
-    fn whole(&self) -> Part<'_> {
+    pub(super) fn whole(&self) -> Part<'_> {
         self.part(0, usize::MAX)
     }
 
@@ -269,6 +269,11 @@ impl Dataset {
     /// SHA-256 over the ids (u32, little endian) of a text; of examples, over each one's length, ids and counted marks.
     pub fn digest(&self) -> String {
         self.digest.clone()
+    }
+
+    /// [`Dataset::digest`] of the data that are evaluated: these, of which a part is, or others.
+    pub fn evaluated_digest(&self) -> String {
+        self.evaluated().digest()
     }
 
     /// Ids that end a turn of the chats and no text by the tokenizer's files: a model that learns them stops at them.

@@ -162,6 +162,14 @@ impl Loader {
         }
     }
 
+    /// The pieces of examples; none of a stream.
+    pub(super) fn pieces(&self) -> Option<&Pieces> {
+        match &self.source {
+            Source::Text { .. } => None,
+            Source::Examples(pieces, _) => Some(pieces),
+        }
+    }
+
     /// The first rows of those that are cut or left out as too long, and of those without a learned token within a sequence.
     pub(super) fn named_rows(&self) -> [&[u32]; 2] {
         match &self.source {

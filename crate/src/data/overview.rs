@@ -2,9 +2,10 @@
 
 use super::corpus::{Dataset, Part};
 use super::loader::{Fit, Loader};
+use super::pack::Pieces;
 use super::report::{DataReport, DataWarning, FileReport, Lengths, RowPlace, TokenCounts};
-use super::store::Entry;
-use crate::config::TrainConfig;
+use super::store::{Entry, LEARNED};
+use crate::config::{OnLong, TrainConfig};
 use crate::error::word;
 
 /// The step of sequence lengths that data propose, and the least and the most of them.
@@ -51,15 +52,28 @@ impl Dataset {
 
     /// Everything a person should know of the data, as a run of these settings learns them.
     pub fn warnings(&self, loader: &Loader) -> Vec<DataWarning> {
-        let mut warnings = self.account().warnings();
         let Fit { cut, skipped, untaught, .. } = loader.fit();
-        let (seq_len, longest) = (loader.state().seq_len, self.longest());
-        let [long, taught_nothing] = loader.named_rows().map(|rows| rows.iter().filter_map(|row| self.account().place(*row)).collect());
+        [self.account().warnings(), self.lengths(self.train(), loader.state().seq_len, [cut, skipped, untaught], loader.named_rows())]
+            .concat()
+    }
+
+    /// Everything a person should know of the data as they are evaluated in windows of so many targets.
+    pub fn evaluation_warnings(&self, seq_len: usize) -> Vec<DataWarning> {
+        let part = self.whole();
+        let Pieces { cut, untaught, long_rows, untaught_rows, .. } = Pieces::of(part.entries(), seq_len, OnLong::Cut);
+        [self.account().warnings(), self.lengths(part, seq_len, [cut, 0, untaught], [&long_rows, &untaught_rows])].concat()
+    }
+
+    /// What is left out of examples for their length: how many are cut, skipped and teach nothing, and the first rows of them.
+    fn lengths(&self, part: Part<'_>, seq_len: usize, [cut, skipped, untaught]: [usize; 3], rows: [&[u32]; 2]) -> Vec<DataWarning> {
+        let longest = part.entries().iter().map(Entry::len).max().unwrap_or(0);
+        let [long, taught_nothing] = rows.map(|rows| rows.iter().filter_map(|row| self.account().place(*row)).collect());
+        let mut warnings = Vec::new();
         if cut + skipped > 0 {
             let (count, what) = if skipped > 0 { (skipped, "left out") } else { (cut, "cut at their end") };
             let message = format!(
                 "{count} of {} examples are longer than a sequence of {seq_len} tokens and are {what}; the longest has {longest}: sequences of {} hold all",
-                self.train().entries().len(),
+                part.entries().len(),
                 longest.saturating_sub(1).next_multiple_of(SEQ_LEN_STEP)
             );
             warnings.push(DataWarning { code: word!("data.long").text(), count, rows: long, message });
@@ -86,19 +100,30 @@ impl Dataset {
         if told.is_empty() { told } else { format!("({told})") }
     }
 
-    /// Tokens of the longest training example.
-    fn longest(&self) -> usize {
-        self.train().entries().iter().map(Entry::len).max().unwrap_or(0)
+    /// The tokens of the pieces, and those that are learned. Only pieces of examples that are cut are read for it.
+    fn counted(&self, pieces: &Pieces, seq_len: usize) -> TokenCounts {
+        let part = self.train();
+        let mut counts = TokenCounts { total: 0, learned: 0 };
+        for piece in (0..pieces.len()).filter_map(|at| pieces.get(at)) {
+            let Some(entry) = part.entries().get(piece.example as usize) else { continue };
+            if entry.pairs() <= seq_len {
+                counts.total += entry.len();
+                counts.learned += entry.learned();
+            } else if let Ok(ids) = part.ids_of(piece, seq_len) {
+                counts.total += ids.len();
+                counts.learned += ids.iter().skip(1).filter(|id| **id & LEARNED != 0).count();
+            }
+        }
+        counts
     }
 
     /// The account of these data in a run of these settings, whose order `loader` knows.
     pub fn report(&self, config: &TrainConfig, loader: &Loader) -> DataReport {
         let Fit { cut, skipped, untaught, windows, packed_fraction } = loader.fit();
         let entries = self.train().entries();
-        let total = self.train_tokens();
-        let learned = match self.train() {
-            Part::Text { .. } => total.saturating_sub(1),
-            Part::Examples { entries, .. } => entries.iter().map(Entry::learned).sum(),
+        let tokens = match loader.pieces() {
+            None => TokenCounts { total: self.train_tokens(), learned: self.train_tokens().saturating_sub(1) },
+            Some(pieces) => self.counted(pieces, config.seq_len),
         };
         let validation = match self.validation() {
             Part::Text { start, end, .. } => end - start,
@@ -109,9 +134,9 @@ impl Dataset {
             files: self.files().to_vec(),
             shapes: self.account().shapes().clone(),
             rules: self.account().rules().clone(),
-            examples: entries.len(),
+            examples: entries.len() - skipped - untaught,
             validation,
-            tokens: TokenCounts { total, learned },
+            tokens,
             lengths: lengths(entries),
             seq_len: config.seq_len,
             cut,

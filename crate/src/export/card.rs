@@ -91,8 +91,10 @@ fn describe_training(out: &mut String, training: &TrainingRecord) -> Result<()> 
     if let Some(loss) = training.losses.last {
         line(out, &format!("Loss of the last step: {loss} nats for each token."));
     }
-    if let Some(EvaluationRecord::Of(Evaluation { loss, step, .. })) = training.losses.evaluation {
-        line(out, &format!("Loss of the evaluation after step {step}, of these weights: {loss} nats for each token."));
+    if let Some(EvaluationRecord::Of(Evaluation { loss, step, data_digest })) = training.losses.evaluation {
+        let others = data_digest != training.data.digest;
+        let data = if others { format!(", on other data (SHA-256 {data_digest})") } else { String::new() };
+        line(out, &format!("Loss of the evaluation after step {step}, of these weights{data}: {loss} nats for each token."));
     }
     let wrong = |error: serde_json::Error| Error::InvalidConfig(vec![Fault::new("settings", "JSON", error)]);
     let settings = serde_json::to_string_pretty(&training.settings).map_err(wrong)?;

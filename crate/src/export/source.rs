@@ -206,7 +206,9 @@ pub fn training_record(
     if let Some(seed) = settings.get_mut("seed") {
         *seed = format!("0x{:016x}", config.seed).into();
     }
-    let of_these = |found: &Evaluation| found.step == progress.completed_steps && found.data_digest.to_string() == data_digest;
+    // Where nothing is kept back of the data, others were evaluated.
+    let of_data = |found: &Evaluation| config.validation_fraction == 0.0 || found.data_digest.to_string() == data_digest;
+    let of_these = |found: &Evaluation| found.step == progress.completed_steps && of_data(found);
     // One of other weights or other data is none of these.
     let evaluation = progress.evaluation.filter(of_these).map(EvaluationRecord::Of);
     let no_digest = || Error::InvalidConfig(vec![Fault::new("data_digest", "a SHA-256 in lower-case hex", data_digest)]);

@@ -289,7 +289,7 @@ impl Trainer {
         if max_batches.is_none() {
             let step = self.progress.completed_steps;
             let of = |data_digest| Evaluation { loss: report.loss, step, data_digest };
-            self.evaluation.set(Digest::from_hex(&self.dataset.digest()).map(of));
+            self.evaluation.set(Digest::from_hex(&self.dataset.evaluated_digest()).map(of));
         }
         Ok(report)
     }

@@ -38,6 +38,7 @@ pub fn run(args: &DataCommandArgs, output: &Output) -> Result<Outcome> {
     };
     let bundle = open_model(path)?;
     let tokenizer = tokenizer_of(&bundle, path)?;
+    let config = settings::dated(config, Some(tokenizer));
     let dataset = files.read(Ok(tokenizer), &config.data_settings())?;
     let config = config.settled_for(&dataset, &given, bundle.config.max_position_embeddings)?;
     let loader = Loader::for_run(&dataset, &config)?;

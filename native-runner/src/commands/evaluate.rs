@@ -20,7 +20,7 @@ const DEFAULT_WINDOW: usize = 512;
 pub fn run(args: &EvaluateArgs, output: &Output) -> Result<Outcome> {
     let bundle = open_apart(&args.model, &args.apart)?;
     let tokenizer = tokenizer_of(&bundle, &args.model)?;
-    let settings = settings::settle(settings::reading(&args.reading)?, None)?.data_settings();
+    let settings = settings::dated(settings::settle(settings::reading(&args.reading)?, None)?, Some(tokenizer)).data_settings();
     let mut dataset = DataFiles::of(&args.data.data)?.read(Ok(tokenizer), &settings)?;
     let document_ends = args.document_mask.then(|| tokenizer.eos());
     if document_ends.is_some_and(<[u32]>::is_empty) {
@@ -38,8 +38,8 @@ pub fn run(args: &EvaluateArgs, output: &Output) -> Result<Outcome> {
     if window - 1 > context {
         return Err(Error::ContextExceeded { found: window - 1, max: context }.into());
     }
-    for warning in dataset.reading_warnings() {
-        output.line(&json!({ "warning": warning }), || format!("warning: {} [{}]", warning.message, warning.code))?;
+    for warning in dataset.evaluation_warnings(window.saturating_sub(1)) {
+        output.line(&json!({ "warning": warning }), || format!("warning: {} [{}]", warning.sentence(dataset.files()), warning.code))?;
     }
     let batches: Box<dyn Iterator<Item = tabtune::Result<Batch>>> = match dataset.stream_len() {
         Some(ids) => {
